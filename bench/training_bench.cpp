@@ -1,0 +1,73 @@
+// Whole steps: forward, loss, backward, update.
+#include <memory>
+
+#include "subject.h"
+
+using namespace tenon;
+
+namespace {
+
+nn::Sequential lenet() {
+  return nn::Sequential(nn::Conv2d(1, 6, 5, {.padding = 2}), nn::Sigmoid(), nn::AvgPool2d(2, {.stride = 2}), nn::Conv2d(6, 16, 5),
+                        nn::Sigmoid(), nn::AvgPool2d(2, {.stride = 2}), nn::Flatten(), nn::Linear(400, 120), nn::Sigmoid(),
+                        nn::Linear(120, 84), nn::Sigmoid(), nn::Linear(84, 10));
+}
+nn::Sequential mlp() { return nn::Sequential(nn::Flatten(), nn::Linear(784, 256), nn::ReLU(), nn::Linear(256, 10)); }
+
+// One step on a batch of pictures. The body owns net and optimizer.
+template <class Optimizer, class Net, class Options>
+auto step(Net net, const Options& options) {
+  auto optimizer = std::make_shared<Optimizer>(net.parameters(), options);
+  Tensor x = rand({256, 1, 28, 28}), y = randint(0, 10, {256});
+  return [=]() mutable {
+    optimizer->zero_grad();
+    cross_entropy(net(x), y).backward();
+    optimizer->step();
+    synchronize();
+  };
+}
+
+void steps() {
+  const optim::SGDOptions sgd{.lr = 0.1};
+  bench::subject("training/lenet_256", [=] { return step<optim::SGD>(lenet(), sgd); });
+  bench::subject("training/lenet_256_adam", [] { return step<optim::Adam>(lenet(), optim::AdamOptions{.lr = 1e-3}); });
+  bench::subject("training/mlp_256", [=] { return step<optim::SGD>(mlp(), sgd); });
+  bench::subject("training/lenet_256_wrapped",
+                 [=] { return step<optim::SGD>(nn::DataParallel(lenet(), parse_devices("cpu:0")), sgd); });
+  bench::subject("training/lenet_256_two_devices",
+                 [=] { return step<optim::SGD>(nn::DataParallel(lenet(), parse_devices("cpu:0,cpu:1")), sgd); });
+}
+
+void forward() {
+  bench::subject("training/mlp_forward_1", 100, [] {
+    nn::Sequential net(nn::Linear(512, 256), nn::ReLU(), nn::Linear(256, 128), nn::ReLU(), nn::Linear(128, 2));
+    Tensor x = rand({1, 512});
+    return [=]() mutable {
+      NoGrad guard;
+      for (int i = 0; i < 100; ++i) net(x).wait();
+    };
+  });
+}
+
+template <class Make>
+void optimizer(const std::string& name, Make make) {
+  bench::subject("optimizer/" + name, [=] {
+    std::vector<Tensor> parameters;
+    for (int i = 0; i < 20; ++i) parameters.push_back(rand({512, 1024}).requires_grad_());
+    for (auto& p : parameters) p.set_grad(rand({512, 1024}));
+    return [opt = make(parameters)] {
+      opt->step();
+      synchronize();
+    };
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  steps();
+  forward();
+  optimizer("sgd_10M", [](auto& p) { return std::make_shared<optim::SGD>(p, optim::SGDOptions{.lr = 0.1, .momentum = 0.9}); });
+  optimizer("adam_10M", [](auto& p) { return std::make_shared<optim::Adam>(p, optim::AdamOptions{.lr = 1e-3}); });
+  return bench::run(argc, argv);
+}

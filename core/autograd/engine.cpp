@@ -1,0 +1,269 @@
+// The backward pass: nodes from the newest to the oldest, gradients summed on the way.
+#include <tenon/core/autograd/node.h>
+#include <tenon/core/autograd/replica.h>
+#include <tenon/core/error.h>
+#include <tenon/core/ops/op.h>
+#include <tenon/core/ops/pointwise.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+namespace tenon {
+
+namespace {
+
+Tensor add_up(const Tensor& sum, const Tensor& more) { return sum ? add(sum, more) : more; }
+
+// What flows into a leaf, by device: a replica's gradients arrive on its device and are summed at the end, in a fixed order.
+struct LeafGradient {
+  Ref<TensorImpl> leaf;
+  std::vector<std::pair<Device, Tensor>> parts;
+
+  void add_part(const Tensor& g) {
+    for (auto& [device, sum] : parts)
+      if (device == g.device()) {
+        sum = add_up(sum, g);
+        return;
+      }
+    parts.emplace_back(g.device(), g);
+  }
+
+  Tensor total() {
+    std::sort(parts.begin(), parts.end(), [&](auto& a, auto& b) {
+      auto rank = [&](Device d) { return std::tuple(d != leaf->device, d.type_id(), d.index()); };
+      return rank(a.first) < rank(b.first);
+    });
+    Tensor sum;
+    for (auto& [device, part] : std::exchange(parts, {})) {
+      Tensor here = device == leaf->device ? std::move(part) : part.to(leaf->device);
+      sum = sum ? add(sum, here) : std::move(here);
+    }
+    return sum;
+  }
+};
+
+// One run of the engine.
+class Backward {
+ public:
+  explicit Backward(bool keep) : keep_(keep) {}
+
+  // Only nodes from which `targets` can be reached are visited, and only their gradients are kept. Without this, all leaves are.
+  void restrict_to(std::span<const Tensor> outputs, std::span<const Tensor> targets) {
+    restricted_ = true;
+    for (auto& t : targets) {
+      Edge e = edge_of(t);
+      if (e.leaf) target_leaves_.insert(e.leaf.get());
+      if (e.node) target_nodes_.insert(e.node.get());
+    }
+    for (auto& o : outputs) find_useful(edge_of(o).node.get());
+  }
+
+  void seed(const Tensor& output, const Tensor& gradient) { send(edge_of(output), gradient); }
+
+  void run() {
+    while (!pending_.empty()) {
+      auto last = std::prev(pending_.end());  // consumers before what they consume
+      Pending p = std::move(last->second);
+      pending_.erase(last);
+      visit(*p.node, p.grads);
+      if (target_nodes_.contains(p.node.get())) captured_[p.node.get()] = std::move(p.grads);
+    }
+  }
+
+  Tensor gradient_of(const Tensor& target) {
+    Edge e = edge_of(target);
+    if (e.leaf) {
+      auto it = leaf_index_.find(e.leaf.get());
+      return it == leaf_index_.end() ? Tensor() : leaves_[it->second].total();
+    }
+    auto it = captured_.find(e.node.get());
+    return it == captured_.end() ? Tensor() : it->second[e.output];
+  }
+
+  // In the order in which gradients first reached the leaves: the same in every run.
+  std::vector<LeafGradient>& leaves() { return leaves_; }
+
+ private:
+  struct Pending {
+    Ref<Node> node;
+    std::vector<Tensor> grads;
+  };
+
+  // Depth first without recursion: graphs can be deep.
+  void find_useful(Node* root) {
+    if (!root) return;
+    std::vector<std::pair<Node*, size_t>> stack{{root, 0}};
+    if (!seen_.emplace(root).second) return;
+    while (!stack.empty()) {
+      auto& [node, next] = stack.back();
+      if (next < node->edges.size()) {
+        auto& e = node->edges[next++];
+        if (e.leaf && target_leaves_.contains(e.leaf.get())) useful_.insert(node);
+        if (e.node && seen_.insert(e.node.get()).second) {
+          stack.emplace_back(e.node.get(), 0);
+        } else if (e.node && (useful_.contains(e.node.get()) || target_nodes_.contains(e.node.get()))) {
+          useful_.insert(node);
+        }
+        continue;
+      }
+      const bool useful = useful_.contains(node) || target_nodes_.contains(node);
+      stack.pop_back();
+      if (useful && !stack.empty()) useful_.insert(stack.back().first);
+    }
+  }
+
+  bool wanted(const Edge& e) const {
+    if (!e) return false;
+    if (!restricted_) return true;
+    return e.leaf ? target_leaves_.contains(e.leaf.get()) : useful_.contains(e.node.get()) || target_nodes_.contains(e.node.get());
+  }
+
+  void visit(Node& node, std::span<const Tensor> grads) {
+    if (restricted_ && !useful_.contains(&node)) return;
+    const size_t n = node.edges.size();
+    auto needed = std::make_unique<bool[]>(n);
+    for (size_t i = 0; i < n; ++i) needed[i] = wanted(node.edges[i]);
+    auto gradients = node.backward(grads, {needed.get(), n});
+    for (size_t i = 0; i < n; ++i)
+      if (needed[i] && gradients[i]) send(node.edges[i], gradients[i]);
+    if (!keep_) node.release_saved();
+  }
+
+  void send(const Edge& e, const Tensor& g) {
+    if (!wanted(e)) return;
+    if (e.leaf) {
+      auto [it, fresh] = leaf_index_.emplace(e.leaf.get(), leaves_.size());
+      if (fresh) leaves_.push_back({e.leaf, {}});
+      leaves_[it->second].add_part(g);
+      return;
+    }
+    auto& p = pending_[e.node->sequence];
+    if (!p.node) {
+      p.node = e.node;
+      p.grads.resize(e.node->num_outputs);
+    }
+    p.grads[e.output] = add_up(p.grads[e.output], g);
+  }
+
+  const bool keep_;
+  bool restricted_ = false;
+  std::map<uint64_t, Pending> pending_;
+  std::vector<LeafGradient> leaves_;
+  std::unordered_map<TensorImpl*, size_t> leaf_index_;
+  std::unordered_set<TensorImpl*> target_leaves_;
+  std::unordered_set<Node*> target_nodes_, useful_, seen_;
+  std::unordered_map<Node*, std::vector<Tensor>> captured_;
+};
+
+// The gradient to start from: as given, or 1 for a single element.
+Tensor start_gradient(const Tensor& output, const Tensor& given, const char* what) {
+  checked_impl(output, what);
+  if (!output.requires_grad())
+    throw AutogradError(std::string(what) + ": the tensor of shape " + output.shape().str() +
+                        " does not require a gradient: nothing it was made from does, or it was made under no_grad");
+  if (!given) {
+    if (output.numel() != 1)
+      throw AutogradError(std::string(what) + ": a gradient is created implicitly for a single element only, but the shape is " +
+                          output.shape().str() + "; reduce it with sum() or mean(), or pass the gradient");
+    return full(output.shape(), 1, {.dtype = output.dtype(), .device = output.device()});
+  }
+  if (given.shape() != output.shape())
+    throw ShapeError(std::string(what) + ": the given gradient has shape " + given.shape().str() + ", the tensor " +
+                     output.shape().str());
+  if (given.dtype() != output.dtype())
+    throw DTypeError(std::string(what) + ": the given gradient is " + std::string(name_of(given.dtype())) + ", the tensor " +
+                     std::string(name_of(output.dtype())));
+  return given;
+}
+
+}  // namespace
+
+void Tensor::backward(const Tensor& gradient, BackwardOptions options) const {
+  GradMode mode(options.create_graph);
+  Backward pass(options.retain_graph.value_or(options.create_graph));
+  pass.seed(*this, start_gradient(*this, gradient, "backward"));
+  pass.run();
+  for (auto& l : pass.leaves()) {
+    auto& meta = l.leaf->meta();
+    Tensor total = l.total();
+    // A gradient is the leaf's own: users may change it in place, and it may have come as a view or have gone to several leaves.
+    auto& t = impl_of(total);
+    if (!options.create_graph && !meta.grad && (!t.contiguous || t.refs != 1 || t.storage->refs != 1)) total = total.clone();
+    meta.grad = add_up(meta.grad, total);
+  }
+}
+
+std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs, std::span<const Tensor> grad_outputs,
+                         GradOptions options) {
+  if (!grad_outputs.empty() && grad_outputs.size() != outputs.size())
+    throw ValueError("grad: " + std::to_string(outputs.size()) + " outputs, but " + std::to_string(grad_outputs.size()) +
+                     " grad_outputs");
+  for (auto& t : inputs)
+    if (!t.requires_grad()) throw AutogradError("grad: an input of shape " + t.shape().str() + " does not require a gradient");
+  GradMode mode(options.create_graph);
+  Backward pass(options.retain_graph.value_or(options.create_graph));
+  pass.restrict_to(outputs, inputs);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    pass.seed(outputs[i], start_gradient(outputs[i], grad_outputs.empty() ? Tensor() : grad_outputs[i], "grad"));
+  pass.run();
+  std::vector<Tensor> result;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    result.push_back(pass.gradient_of(inputs[i]));
+    if (!result.back() && !options.allow_unused)
+      throw AutogradError("grad: input " + std::to_string(i) + " of shape " + inputs[i].shape().str() +
+                          " was not used to compute the outputs; pass allow_unused = true to get an undefined tensor for it");
+  }
+  return result;
+}
+
+// ---- what a tensor knows of its gradient ----
+
+bool Tensor::requires_grad() const {
+  auto& t = checked_impl(*this, "requires_grad");
+  return t.autograd && t.autograd->requires_grad;
+}
+
+Tensor& Tensor::requires_grad_(bool value) {
+  auto& t = checked_impl(*this, "requires_grad_");
+  if (!is_leaf())
+    throw AutogradError("requires_grad_: only leaves can be changed; this tensor was computed by an operator, use detach() first");
+  if (value && !is_floating_point(t.dtype))
+    throw DTypeError("requires_grad_: only floating-point tensors have gradients, this one is " + std::string(name_of(t.dtype)));
+  if (value || t.autograd) t.meta().requires_grad = value;
+  return *this;
+}
+
+bool Tensor::is_leaf() const {
+  auto& t = checked_impl(*this, "is_leaf");
+  return !t.autograd || !t.autograd->node;
+}
+
+Tensor Tensor::grad() const {
+  auto& t = checked_impl(*this, "grad");
+  return t.autograd ? t.autograd->grad : Tensor();
+}
+
+void Tensor::set_grad(const Tensor& g) {
+  auto& t = checked_impl(*this, "set_grad");
+  if (g.defined()) {
+    auto& v = impl_of(g);
+    if (v.shape != t.shape) throw ShapeError("set_grad: the gradient has shape " + v.shape.str() + ", the tensor " + t.shape.str());
+    if (v.dtype != t.dtype)
+      throw DTypeError("set_grad: the gradient is " + std::string(name_of(v.dtype)) + ", the tensor " +
+                       std::string(name_of(t.dtype)));
+    if (v.device != t.device)
+      throw DeviceError("set_grad: the gradient is on " + v.device.str() + ", the tensor on " + t.device.str());
+  }
+  if (g.defined() || t.autograd) t.meta().grad = g;
+}
+
+Tensor Tensor::detach() const {
+  auto& t = checked_impl(*this, "detach");
+  return Tensor(Ref<TensorImpl>::adopt(new TensorImpl(t.dtype, t.device, t.shape, t.strides, t.offset, t.storage)));
+}
+
+}  // namespace tenon

@@ -1,0 +1,117 @@
+#include <tenon/core/autograd/node.h>
+#include <tenon/core/error.h>
+
+#include <atomic>
+
+namespace tenon {
+
+namespace {
+std::atomic<uint64_t> next_sequence{1};
+
+// A chain of a million operators must not end in a million nested destructors: nodes are ended one after the other.
+thread_local std::vector<Node*>* ending = nullptr;
+}  // namespace
+
+void retain(Node* n) { n->refs.fetch_add(1, std::memory_order_relaxed); }
+
+void release(Node* n) {
+  if (n->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (ending) return ending->push_back(n);
+  std::vector<Node*> list{n};
+  ending = &list;
+  while (!list.empty()) {
+    Node* last = list.back();
+    list.pop_back();
+    delete last;
+  }
+  ending = nullptr;
+}
+
+Edge edge_of(const Tensor& tensor) {
+  auto* t = tensor.impl().get();
+  if (!t || !t->autograd || !t->autograd->requires_grad) return {};
+  if (t->autograd->node) return {t->autograd->node, t->autograd->output, nullptr};
+  return {nullptr, 0, tensor.impl()};
+}
+
+namespace {
+
+Saved save(const Tensor& t, uint32_t index, bool is_output) {
+  if (!is_output) return {t, t.version(), index};
+  auto& o = impl_of(t);
+  Tensor bare(Ref<TensorImpl>::adopt(new TensorImpl(o.dtype, o.device, o.shape, o.strides, o.offset, o.storage)));
+  return {bare, t.version(), index};
+}
+
+}  // namespace
+
+void record(const Op& op, Inputs inputs, std::span<const Tensor> outputs, const Attrs& attrs, std::span<const Scalar> scalars) {
+  auto node = Ref<Node>::adopt(new Node);
+  node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
+  node->op = &op;
+  if (!attrs.all().empty()) node->attrs = std::make_unique<Attrs>(attrs);
+  node->scalars.assign(scalars.begin(), scalars.end());
+  node->num_outputs = static_cast<uint32_t>(outputs.size());
+  node->path = current_path();
+  node->edges.reserve(inputs.size());
+  node->input_shapes.reserve(inputs.size());
+  node->input_dtypes.reserve(inputs.size());
+  for (uint32_t i = 0; i < inputs.size(); ++i) {
+    const Tensor* t = inputs[i];
+    node->edges.push_back(t ? edge_of(*t) : Edge{});
+    node->input_shapes.push_back(t ? t->shape() : Shape{});
+    node->input_dtypes.push_back(t ? t->dtype() : DType::f32);
+    if (t && i < 32 && (op.saves_inputs >> i & 1)) node->inputs.push_back(save(*t, i, false));
+  }
+  for (uint32_t i = 0; i < outputs.size() && i < 32; ++i) {
+    if (!outputs[i]) continue;
+    if (op.saves_outputs >> i & 1) node->outputs.push_back(save(outputs[i], i, true));
+    if ((op.differentiable >> i & 1) && is_floating_point(outputs[i].dtype())) {
+      auto& meta = impl_of(outputs[i]).meta();
+      meta.requires_grad = true;
+      meta.node = node;
+      meta.output = i;
+    }
+  }
+}
+
+void Node::unpack(const Saved& saved, bool is_output, Tensor& value) const {
+  if (saved.value.version() != saved.version)
+    throw AutogradError(
+        std::string(op->name) + ": " + (is_output ? "output " : "input ") + std::to_string(saved.index) + " of shape " +
+        saved.value.shape().str() + " is needed to compute the gradient but has been changed in place (version " +
+        std::to_string(saved.value.version()) + ", expected " + std::to_string(saved.version) +
+        "); change a clone() of it, or change it after backward()" + (path ? " (in module " + path_string(path) + ")" : ""));
+  value = saved.value;
+  if (!is_output || !grad_enabled()) return;
+  // Its history again, so that the gradient of this gradient can be taken.
+  auto& o = impl_of(saved.value);
+  value = Tensor(Ref<TensorImpl>::adopt(new TensorImpl(o.dtype, o.device, o.shape, o.strides, o.offset, o.storage)));
+  auto& meta = impl_of(value).meta();
+  meta.requires_grad = true;
+  meta.node = Ref<Node>::share(const_cast<Node*>(this));
+  meta.output = saved.index;
+}
+
+std::vector<Tensor> Node::backward(std::span<const Tensor> grads, std::span<const bool> needed) const {
+  if (released)
+    throw AutogradError(std::string("backward through ") + op->name +
+                        " for a second time: the first backward pass freed what it needs; "
+                        "pass retain_graph = true to the first one" +
+                        (path ? " (in module " + path_string(path) + ")" : ""));
+  std::vector<Tensor> in(edges.size()), out(num_outputs), gradients(edges.size());
+  for (auto& s : inputs) unpack(s, false, in[s.index]);
+  for (auto& s : outputs) unpack(s, true, out[s.index]);
+  static const Attrs no_attrs;
+  GradContext context{*op, attrs ? *attrs : no_attrs, scalars, grads, in, out, needed, input_shapes, input_dtypes};
+  op->gradient(context, gradients);
+  return gradients;
+}
+
+void Node::release_saved() {
+  inputs.clear();
+  outputs.clear();
+  released = true;
+}
+
+}  // namespace tenon

@@ -1,0 +1,62 @@
+// The recorded graph: one node an operator call. Not installed.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include <tenon/core/ops/op.h>
+#include <tenon/core/runtime/module_path.h>
+#include <tenon/core/tensor_impl.h>
+
+namespace tenon {
+
+// Where a gradient goes next: to an output of an earlier node, or to a leaf. Neither: it ends here.
+struct Edge {
+  Ref<Node> node;
+  uint32_t output = 0;
+  Ref<TensorImpl> leaf;
+  explicit operator bool() const { return node || leaf; }
+};
+// Of a tensor; empty where it requires no gradient.
+Edge edge_of(const Tensor& tensor);
+
+// A value that the gradient rule will read. An output of its own node is kept without its history, which would be a cycle.
+struct Saved {
+  Tensor value;
+  uint64_t version = 0;
+  uint32_t index = 0;  // of the input or output
+};
+
+struct Node : RefCounted, Pooled<Node> {
+  uint64_t sequence = 0;  // consumers have higher numbers than what they consume
+  const Op* op = nullptr;
+  std::unique_ptr<Attrs> attrs;  // null where there are none
+  std::vector<Scalar> scalars;
+  std::vector<Edge> edges;  // one an input
+  std::vector<Saved> inputs, outputs;
+  std::vector<Shape> input_shapes;
+  std::vector<DType> input_dtypes;
+  std::vector<Device> input_devices;
+  uint32_t num_outputs = 0;
+  const PathNode* path = nullptr;
+  bool released = false;  // a backward pass has used it up
+
+  // Gradients of the inputs, given those of the outputs. `needed` says which are wanted.
+  std::vector<Tensor> backward(std::span<const Tensor> grads, std::span<const bool> needed) const;
+  void release_saved();
+
+ private:
+  void unpack(const Saved& saved, bool is_output, Tensor& value) const;
+};
+
+// Records a call. `inputs` as the user gave them (replicas not resolved).
+void record(const Op& op, Inputs inputs, std::span<const Tensor> outputs, const Attrs& attrs, std::span<const Scalar> scalars);
+inline bool needs_recording(const Op& op, Inputs inputs) {
+  if (!op.gradient || !grad_enabled()) return false;
+  for (auto* t : inputs)
+    if (t && t->requires_grad()) return true;
+  return false;
+}
+
+}  // namespace tenon

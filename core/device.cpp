@@ -1,0 +1,96 @@
+#include <tenon/core/device.h>
+#include <tenon/core/error.h>
+#include <tenon/core/pool.h>
+
+#include <algorithm>
+#include <charconv>
+#include <deque>
+#include <mutex>
+
+namespace tenon {
+
+namespace {
+
+struct TypeNames {
+  std::mutex mutex;
+  std::deque<std::string> names{"cpu"};  // a deque: views of the names stay valid
+};
+TypeNames& type_names() {
+  static auto* t = new TypeNames;
+  return *t;
+}
+
+uint16_t intern(std::string_view type) {
+  auto& t = type_names();
+  std::lock_guard lock(t.mutex);
+  auto it = std::find(t.names.begin(), t.names.end(), type);
+  if (it == t.names.end()) it = t.names.insert(t.names.end(), std::string(type));
+  return static_cast<uint16_t>(it - t.names.begin());
+}
+
+bool is_type_name(std::string_view s) {
+  return !s.empty() && s.size() <= 64 && std::all_of(s.begin(), s.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+}
+
+[[noreturn]] void malformed(std::string_view text) {
+  throw DeviceError("\"" + std::string(text) +
+                    "\" names no device; write a backend and an index, such as \"cpu\", \"cpu:1\" or \"cuda:0\"");
+}
+
+thread_local Device guard_device TENON_FAST_TLS;
+thread_local bool guard_active TENON_FAST_TLS = false;
+
+}  // namespace
+
+Device::Device(std::string_view text) {
+  auto colon = text.find(':');
+  auto type = text.substr(0, colon);
+  if (!is_type_name(type)) malformed(text);
+  uint32_t index = 0;
+  if (colon != std::string_view::npos) {
+    auto digits = text.substr(colon + 1);
+    auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+    if (digits.empty() || error != std::errc() || end != digits.data() + digits.size() || index > UINT16_MAX) malformed(text);
+  }
+  *this = Device(type, index);
+}
+
+Device::Device(std::string_view type, uint32_t index) {
+  if (!is_type_name(type) || index > UINT16_MAX) malformed(std::string(type) + ":" + std::to_string(index));
+  type_ = intern(type);
+  index_ = static_cast<uint16_t>(index);
+}
+
+std::string_view Device::type() const {
+  auto& t = type_names();
+  std::lock_guard lock(t.mutex);
+  return t.names[type_];
+}
+
+std::string Device::str() const { return std::string(type()) + ":" + std::to_string(index_); }
+
+std::vector<Device> parse_devices(std::string_view list) {
+  std::vector<Device> devices;
+  for (size_t at = 0; at <= list.size();) {
+    auto comma = std::min(list.find(',', at), list.size());
+    devices.emplace_back(list.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return devices;
+}
+
+Device default_device() { return guard_active ? guard_device : Device(); }
+bool device_guard_active() { return guard_active; }
+
+DeviceGuard::DeviceGuard(Device device) : before_(guard_device), active_before_(guard_active) {
+  guard_device = device;
+  guard_active = true;
+}
+DeviceGuard::~DeviceGuard() {
+  guard_device = before_;
+  guard_active = active_before_;
+}
+
+}  // namespace tenon

@@ -1,0 +1,48 @@
+#include <tenon/core/dtype.h>
+#include <tenon/core/error.h>
+
+#include <string>
+
+namespace tenon {
+
+namespace {
+constexpr std::string_view names[] = {"f32", "f64", "f16", "bf16", "i64", "i32", "u8", "bool"};
+}
+
+std::string_view name_of(DType t) { return names[static_cast<int32_t>(t)]; }
+
+DType parse_dtype(std::string_view name) {
+  for (int32_t i = 0; i < 8; ++i)
+    if (names[i] == name) return static_cast<DType>(i);
+  throw DTypeError("unknown dtype \"" + std::string(name) + "\"; there are f32, f64, f16, bf16, i64, i32, u8 and bool");
+}
+
+DType promote(DType a, DType b) {
+  if (a == b) return a;
+  // Floating beats integer; of two halves that differ, f32; else the wider.
+  auto rank = [](DType t) {
+    switch (t) {
+      case DType::boolean:
+        return 0;
+      case DType::u8:
+        return 1;
+      case DType::i32:
+        return 2;
+      case DType::i64:
+        return 3;
+      case DType::f16:
+        return 4;
+      case DType::bf16:
+        return 4;
+      case DType::f32:
+        return 5;
+      case DType::f64:
+        return 6;
+    }
+    return 6;
+  };
+  if (rank(a) == rank(b)) return DType::f32;
+  return rank(a) > rank(b) ? a : b;
+}
+
+}  // namespace tenon

@@ -1,0 +1,61 @@
+// Element types.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include <tenon/core/api.h>
+
+namespace tenon {
+
+// Values equal the ABI's tn_dtype. `boolean` is one byte, 0 or 1; it prints as "bool".
+enum class DType : int32_t { f32, f64, f16, bf16, i64, i32, u8, boolean };
+
+inline constexpr DType f32 = DType::f32, f64 = DType::f64, f16 = DType::f16, bf16 = DType::bf16, i64 = DType::i64, i32 = DType::i32,
+                       u8 = DType::u8, boolean = DType::boolean;
+
+// Bytes of one element.
+constexpr size_t size_of(DType t) {
+  constexpr size_t sizes[] = {4, 8, 2, 2, 8, 4, 1, 1};
+  return sizes[static_cast<int32_t>(t)];
+}
+constexpr bool is_floating_point(DType t) { return t <= DType::bf16; }
+// i64, i32 and u8.
+constexpr bool is_integer(DType t) { return t >= DType::i64 && t <= DType::u8; }
+
+// "f32", …, "bool".
+TENON_API std::string_view name_of(DType t);
+// The inverse of name_of; ValueError lists the names where there is no such type.
+TENON_API DType parse_dtype(std::string_view name);
+// The type that an operator on both computes in: PyTorch's promotion for tensors of equal rank class.
+TENON_API DType promote(DType a, DType b);
+
+template <class T>
+struct DTypeOf;
+template <>
+struct DTypeOf<float> {
+  static constexpr DType value = DType::f32;
+};
+template <>
+struct DTypeOf<double> {
+  static constexpr DType value = DType::f64;
+};
+template <>
+struct DTypeOf<int64_t> {
+  static constexpr DType value = DType::i64;
+};
+template <>
+struct DTypeOf<int32_t> {
+  static constexpr DType value = DType::i32;
+};
+template <>
+struct DTypeOf<uint8_t> {
+  static constexpr DType value = DType::u8;
+};
+template <>
+struct DTypeOf<bool> {
+  static constexpr DType value = DType::boolean;
+};
+
+}  // namespace tenon

@@ -1,0 +1,188 @@
+// Arithmetic on two operands (core/ops/pointwise.h). The second may be a number, which the plugin gets at each run: changing it
+// makes no new plan.
+#include <cmath>
+
+#include <tenon/core/ops/binary.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/rules.h>
+
+namespace tenon {
+
+namespace {
+
+using Grads = std::span<Tensor>;
+
+const Attrs& order(bool reverse) {
+  static const Attrs plain = Attrs().set("reverse", false), reversed = Attrs().set("reverse", true);
+  return reverse ? reversed : plain;
+}
+
+void infer_arithmetic(Infer& infer, bool integers) {
+  DType t = dtype_of(infer.in(0));
+  bool ok = integers ? t != DType::boolean : is_floating_point(t);
+  infer.require_dtype(ok, 0, integers ? "a floating or integer type" : "a floating type");
+  infer.output(t, broadcast_inputs(infer));
+}
+void infer_number(Infer& infer) { infer_arithmetic(infer, true); }
+void infer_float(Infer& infer) { infer_arithmetic(infer, false); }
+
+// Which form a call had. Where the second operand is a number, input 1 is absent.
+bool has_number(const GradContext& c) { return !c.scalars.empty(); }
+bool reversed(const GradContext& c) { return has_number(c) && c.attrs.get_bool("reverse"); }
+double number(const GradContext& c) { return c.scalars[0].value.f; }  // gradients exist for floating types only
+
+Tensor first(const GradContext& c, const Tensor& gradient) { return sum_to(gradient, c.input_shape(0)); }
+Tensor second(const GradContext& c, const Tensor& gradient) { return sum_to(gradient, c.input_shape(1)); }
+
+void add_gradient(const GradContext& c, Grads g) {
+  if (c.needs(0)) g[0] = first(c, c.grad());
+  if (c.needs(1)) g[1] = second(c, c.grad());
+}
+
+void sub_gradient(const GradContext& c, Grads g) {
+  if (c.needs(0)) g[0] = reversed(c) ? neg(c.grad()) : first(c, c.grad());
+  if (c.needs(1)) g[1] = second(c, neg(c.grad()));
+}
+
+void mul_gradient(const GradContext& c, Grads g) {
+  if (has_number(c)) {
+    g[0] = c.grad() * number(c);
+    return;
+  }
+  if (c.needs(0)) g[0] = first(c, c.grad() * c.input(1));
+  if (c.needs(1)) g[1] = second(c, c.grad() * c.input(0));
+}
+
+void div_gradient(const GradContext& c, Grads g) {
+  const Tensor& a = c.input(0);
+  if (has_number(c)) {
+    g[0] = reversed(c) ? c.grad() * -number(c) / square(a) : c.grad() / number(c);
+    return;
+  }
+  const Tensor& b = c.input(1);
+  if (c.needs(0)) g[0] = first(c, c.grad() / b);
+  if (c.needs(1)) g[1] = second(c, neg(c.grad()) * (a / b / b));
+}
+
+// Of the operand that wins; equal ones share. `wins` is gt for maximum, lt for minimum.
+template <class Wins>
+void extremum_gradient(const GradContext& c, Grads g, Wins wins) {
+  auto share = [&](const Tensor& a, const auto& b) { return where(eq(a, b), c.grad() * 0.5, where(wins(a, b), c.grad(), 0.0)); };
+  if (has_number(c)) {
+    g[0] = share(c.input(0), Number(number(c)));
+    return;
+  }
+  if (c.needs(0)) g[0] = first(c, share(c.input(0), c.input(1)));
+  if (c.needs(1)) g[1] = second(c, share(c.input(1), c.input(0)));
+}
+
+// d(a^b)/da = b a^(b-1), 0 where b is 0; d(a^b)/db = a^b log a, 0 where a is 0 and b is not negative. As PyTorch's.
+void pow_gradient(const GradContext& c, Grads g) {
+  const Tensor &a = c.input(0), &y = c.output(0);
+  if (reversed(c)) {
+    double base = number(c);
+    g[0] = base == 0 ? where(ge(a, 0.0), 0.0, c.grad() * y * std::log(base)) : c.grad() * (y * std::log(base));
+    return;
+  }
+  if (has_number(c)) {
+    double b = number(c);
+    if (b == 0)
+      g[0] = zeros_like(c.grad());
+    else
+      g[0] = c.grad() * ((b == 2 ? a : pow(a, b - 1)) * b);
+    return;
+  }
+  const Tensor& b = c.input(1);
+  if (c.needs(0)) g[0] = first(c, where(eq(b, 0.0), 0.0, c.grad() * (b * pow(a, b - 1.0))));
+  if (!c.needs(1)) return;
+  Tensor flat = logical_and(eq(a, 0.0), ge(b, 0.0));
+  g[1] = second(c, where(flat, 0.0, c.grad() * (y * log(where(flat, 1.0, a)))));
+}
+
+const Op add_op{{.name = "add", .infer = infer_number, .gradient = add_gradient, .pointwise = true}};
+const Op sub_op{{.name = "sub", .infer = infer_number, .gradient = sub_gradient, .pointwise = true}};
+const Op mul_op{{.name = "mul", .infer = infer_number, .gradient = mul_gradient, .saves_inputs = 3, .pointwise = true}};
+const Op div_op{{.name = "div", .infer = infer_float, .gradient = div_gradient, .saves_inputs = 3, .pointwise = true}};
+const Op maximum_op{{.name = "maximum",
+                     .infer = infer_number,
+                     .gradient = [](const GradContext& c,
+                                    Grads g) { extremum_gradient(c, g, [](const Tensor& a, const auto& b) { return gt(a, b); }); },
+                     .saves_inputs = 3,
+                     .pointwise = true}};
+const Op minimum_op{{.name = "minimum",
+                     .infer = infer_number,
+                     .gradient = [](const GradContext& c,
+                                    Grads g) { extremum_gradient(c, g, [](const Tensor& a, const auto& b) { return lt(a, b); }); },
+                     .saves_inputs = 3,
+                     .pointwise = true}};
+const Op pow_op{
+    {.name = "pow", .infer = infer_float, .gradient = pow_gradient, .saves_inputs = 3, .saves_outputs = 1, .pointwise = true}};
+
+DType float_type(DType t) { return is_floating_point(t) ? t : DType::f32; }
+
+// div and pow compute in floating types only.
+Tensor float_binary(const Op& op, const Tensor& a, const Tensor& b) {
+  require_tensor(op.name, a, 0);
+  require_tensor(op.name, b, 1);
+  DType t = dtype_of(a);
+  if (t == dtype_of(b) && is_floating_point(t)) [[likely]]
+    return run(op, {&a, &b});
+  t = float_type(result_type(a, b));
+  Tensor ca = a.to(t), cb = b.to(t);
+  return run(op, {&ca, &cb});
+}
+
+Tensor float_binary(const Op& op, const Tensor& a, Number b, bool reverse = false) {
+  require_tensor(op.name, a, reverse ? 1 : 0);
+  if (is_floating_point(dtype_of(a))) [[likely]]
+    return run(op, {&a, nullptr}, order(reverse), {Scalar(b.f)});
+  Tensor converted = a.to(DType::f32);
+  return run(op, {&converted, nullptr}, order(reverse), {Scalar(b.f)});
+}
+
+}  // namespace
+
+Shape broadcast_inputs(Infer& infer) {
+  if (!infer.has(1)) return shape_of(infer.in(0));
+  return broadcast_shapes(shape_of(infer.in(0)), shape_of(infer.in(1)), infer.op.name);
+}
+
+Tensor run_binary_mixed(const Op& op, const Tensor& a, const Tensor& b) {
+  require_tensor(op.name, a, 0);
+  require_tensor(op.name, b, 1);
+  DType t = result_type(a, b);
+  Tensor ca = a.to(t), cb = b.to(t);
+  return run(op, {&ca, &cb});
+}
+
+Tensor run_binary(const Op& op, const Tensor& a, Number b, bool reverse) {
+  require_tensor(op.name, a, reverse ? 1 : 0);
+  DType t = dtype_of(a);
+  if (is_floating_point(t)) [[likely]]
+    return run(op, {&a, nullptr}, order(reverse), {Scalar(b.f)});
+  DType wanted = result_type(a, b);
+  Tensor converted = a.to(wanted);
+  return run(op, {&converted, nullptr}, order(reverse), {scalar_for(wanted, b)});
+}
+
+Tensor add(const Tensor& a, const Tensor& b) { return run_binary(add_op, a, b); }
+Tensor add(const Tensor& a, Number b) { return run_binary(add_op, a, b); }
+Tensor sub(const Tensor& a, const Tensor& b) { return run_binary(sub_op, a, b); }
+Tensor sub(const Tensor& a, Number b) { return run_binary(sub_op, a, b); }
+Tensor sub(Number a, const Tensor& b) { return run_binary(sub_op, b, a, true); }
+Tensor mul(const Tensor& a, const Tensor& b) { return run_binary(mul_op, a, b); }
+Tensor mul(const Tensor& a, Number b) { return run_binary(mul_op, a, b); }
+Tensor div(const Tensor& a, const Tensor& b) { return float_binary(div_op, a, b); }
+Tensor div(const Tensor& a, Number b) { return float_binary(div_op, a, b); }
+Tensor div(Number a, const Tensor& b) { return float_binary(div_op, b, a, true); }
+Tensor maximum(const Tensor& a, const Tensor& b) { return run_binary(maximum_op, a, b); }
+Tensor maximum(const Tensor& a, Number b) { return run_binary(maximum_op, a, b); }
+Tensor minimum(const Tensor& a, const Tensor& b) { return run_binary(minimum_op, a, b); }
+Tensor minimum(const Tensor& a, Number b) { return run_binary(minimum_op, a, b); }
+Tensor pow(const Tensor& a, const Tensor& b) { return float_binary(pow_op, a, b); }
+Tensor pow(const Tensor& a, Number b) { return float_binary(pow_op, a, b); }
+Tensor pow(Number a, const Tensor& b) { return float_binary(pow_op, b, a, true); }
+
+Tensor Tensor::pow(double exponent) const { return tenon::pow(*this, exponent); }
+
+}  // namespace tenon

@@ -1,0 +1,133 @@
+// Comparisons, logic, where and clamp (core/ops/pointwise.h).
+#include <cmath>
+#include <limits>
+
+#include <tenon/core/ops/binary.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/rules.h>
+
+namespace tenon {
+
+namespace {
+
+using Grads = std::span<Tensor>;
+
+void infer_comparison(Infer& infer) { infer.output(DType::boolean, broadcast_inputs(infer)); }
+
+void infer_logic(Infer& infer) {
+  for (size_t i = 0; i < 2; ++i) infer.require_dtype(dtype_of(infer.in(i)) == DType::boolean, i, "bool");
+  infer.output(DType::boolean, broadcast_inputs(infer));
+}
+
+const Op eq_op{{.name = "eq", .infer = infer_comparison, .pointwise = true}};
+const Op ne_op{{.name = "ne", .infer = infer_comparison, .pointwise = true}};
+const Op lt_op{{.name = "lt", .infer = infer_comparison, .pointwise = true}};
+const Op le_op{{.name = "le", .infer = infer_comparison, .pointwise = true}};
+const Op gt_op{{.name = "gt", .infer = infer_comparison, .pointwise = true}};
+const Op ge_op{{.name = "ge", .infer = infer_comparison, .pointwise = true}};
+const Op logical_and_op{{.name = "logical_and", .infer = infer_logic, .pointwise = true}};
+const Op logical_or_op{{.name = "logical_or", .infer = infer_logic, .pointwise = true}};
+const Op logical_xor_op{{.name = "logical_xor", .infer = infer_logic, .pointwise = true}};
+
+Tensor truth(const char* op, const Tensor& x, size_t argument) {
+  require_tensor(op, x, argument);
+  return dtype_of(x) == DType::boolean ? x : ne(x, 0);
+}
+
+Tensor logic(const Op& op, const Tensor& a, const Tensor& b) {
+  Tensor ta = truth(op.name, a, 0), tb = truth(op.name, b, 1);
+  return run(op, {&ta, &tb});
+}
+
+void infer_where(Infer& infer) {
+  infer.require_dtype(dtype_of(infer.in(0)) == DType::boolean, 0, "bool");
+  Shape values = broadcast_shapes(shape_of(infer.in(1)), shape_of(infer.in(2)), "where");
+  infer.output(dtype_of(infer.in(1)), broadcast_shapes(shape_of(infer.in(0)), values, "where"));
+}
+
+const Op where_op{{.name = "where",
+                   .infer = infer_where,
+                   .gradient =
+                       [](const GradContext& c, Grads g) {
+                         if (c.needs(1)) g[1] = sum_to(where(c.input(0), c.grad(), 0.0), c.input_shape(1));
+                         if (c.needs(2)) g[2] = sum_to(where(c.input(0), 0.0, c.grad()), c.input_shape(2));
+                       },
+                   .saves_inputs = 1,
+                   .pointwise = true}};
+
+// A number as a tensor without dimensions, of the type that both sides compute in.
+Tensor constant(const Tensor& beside, Number number) {
+  DType t = result_type(beside, number);
+  return full({}, number.f, {.dtype = t, .device = beside.device()});
+}
+
+const Op clamp_op{{.name = "clamp",
+                   .infer = infer_numeric,
+                   .gradient =
+                       [](const GradContext& c, Grads g) {
+                         const Tensor& x = c.input(0);
+                         Tensor inside = logical_and(ge(x, c.scalars[0].value.f), le(x, c.scalars[1].value.f));
+                         g[0] = where(inside, c.grad(), 0.0);
+                       },
+                   .saves_inputs = 1,
+                   .pointwise = true}};
+
+// An integer bound that lies beyond what int64 holds does not bind.
+int64_t integer_bound(double bound) {
+  constexpr double limit = 9223372036854775807.0;  // rounds to 2^63
+  if (bound >= limit) return std::numeric_limits<int64_t>::max();
+  if (bound <= -limit) return std::numeric_limits<int64_t>::min();
+  return static_cast<int64_t>(bound);
+}
+
+}  // namespace
+
+Tensor eq(const Tensor& a, const Tensor& b) { return run_binary(eq_op, a, b); }
+Tensor eq(const Tensor& a, Number b) { return run_binary(eq_op, a, b); }
+Tensor ne(const Tensor& a, const Tensor& b) { return run_binary(ne_op, a, b); }
+Tensor ne(const Tensor& a, Number b) { return run_binary(ne_op, a, b); }
+Tensor lt(const Tensor& a, const Tensor& b) { return run_binary(lt_op, a, b); }
+Tensor lt(const Tensor& a, Number b) { return run_binary(lt_op, a, b); }
+Tensor le(const Tensor& a, const Tensor& b) { return run_binary(le_op, a, b); }
+Tensor le(const Tensor& a, Number b) { return run_binary(le_op, a, b); }
+Tensor gt(const Tensor& a, const Tensor& b) { return run_binary(gt_op, a, b); }
+Tensor gt(const Tensor& a, Number b) { return run_binary(gt_op, a, b); }
+Tensor ge(const Tensor& a, const Tensor& b) { return run_binary(ge_op, a, b); }
+Tensor ge(const Tensor& a, Number b) { return run_binary(ge_op, a, b); }
+
+Tensor logical_and(const Tensor& a, const Tensor& b) { return logic(logical_and_op, a, b); }
+Tensor logical_or(const Tensor& a, const Tensor& b) { return logic(logical_or_op, a, b); }
+Tensor logical_xor(const Tensor& a, const Tensor& b) { return logic(logical_xor_op, a, b); }
+
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  require_defined("where", {&condition, &a, &b});
+  DType t = result_type(a, b);
+  if (t == dtype_of(a) && t == dtype_of(b)) return run(where_op, {&condition, &a, &b});
+  Tensor ca = a.to(t), cb = b.to(t);
+  return run(where_op, {&condition, &ca, &cb});
+}
+
+Tensor where(const Tensor& condition, const Tensor& a, Number b) {
+  require_tensor("where", a, 1);
+  return where(condition, a, constant(a, b));
+}
+
+Tensor where(const Tensor& condition, Number a, const Tensor& b) {
+  require_tensor("where", b, 2);
+  return where(condition, constant(b, a), b);
+}
+
+Tensor clamp(const Tensor& x, std::optional<double> min, std::optional<double> max) {
+  require_tensor("clamp", x);
+  if (!min && !max) throw ValueError("clamp: at least one of min and max must be given");
+  double infinity = std::numeric_limits<double>::infinity();
+  double low = min.value_or(-infinity), high = max.value_or(infinity);
+  auto whole = [](double v) { return std::isinf(v) || v == std::floor(v); };
+  if (is_floating_point(dtype_of(x)) || !whole(low) || !whole(high)) {
+    Tensor converted = is_floating_point(dtype_of(x)) ? x : x.to(DType::f32);
+    return run(clamp_op, {&converted}, {}, {Scalar(low), Scalar(high)});
+  }
+  return run(clamp_op, {&x}, {}, {Scalar::integer(integer_bound(low)), Scalar::integer(integer_bound(high))});
+}
+
+}  // namespace tenon

@@ -1,0 +1,144 @@
+// New tensors (declared in core/tensor.h), and random values into existing ones.
+#include <cmath>
+#include <limits>
+
+#include <tenon/core/ops/rules.h>
+#include <tenon/core/random.h>
+#include <tenon/core/runtime/transfer.h>
+
+namespace tenon {
+
+namespace {
+
+const Op arange_op{{.name = "arange"}};
+const Op uniform_op{{.name = "uniform"}};
+const Op normal_op{{.name = "normal"}};
+const Op randint_op{{.name = "randint"}};
+
+void check_shape(const char* op, const Shape& shape) {
+  int64_t bytes = 8;  // of the widest element
+  for (int64_t dim : shape) {
+    if (dim < 0) throw ShapeError(std::string(op) + ": shape " + shape.str() + " holds a negative dimension");
+    if (dim > 0 && __builtin_mul_overflow(bytes, dim, &bytes))
+      throw ShapeError(std::string(op) + ": shape " + shape.str() + " has more elements than can be addressed");
+  }
+}
+
+Tensor allocate(const char* op, const Shape& shape, const TensorOptions& options) {
+  check_shape(op, shape);
+  return allocate_tensor(shape, options.dtype, options.device ? *options.device : default_device());
+}
+
+Tensor finish(Tensor x, const TensorOptions& options) {
+  if (options.requires_grad) x.requires_grad_();
+  return x;
+}
+
+TensorOptions options_like(const Tensor& like, const char* op) {
+  require_tensor(op, like);
+  return {.dtype = dtype_of(like), .device = like.device()};
+}
+
+// Random operators write contiguous tensors; other targets get a copy of one.
+void fill_random(const Op& op, Tensor& target, Scalar a, Scalar b) {
+  if (!impl_of(target).contiguous) {
+    Tensor values = allocate_tensor(target.shape(), target.dtype(), target.device());
+    fill_random(op, values, a, b);
+    target.copy_(values);
+    return;
+  }
+  RandomState state = next_random();
+  Scalar scalars[] = {Scalar::integer(static_cast<int64_t>(state.seed)), Scalar::integer(static_cast<int64_t>(state.offset)), a, b};
+  run_into(op, {}, target, {}, scalars);
+}
+
+void require_random_target(const char* op, const Tensor& target) {
+  require_tensor(op, target);
+  require_mutable(op, target);
+  if (!is_floating_point(target.dtype()))
+    throw DTypeError(std::string(op) + ": needs a floating type, found " + std::string(name_of(target.dtype())));
+}
+
+}  // namespace
+
+Tensor empty(const Shape& shape, const TensorOptions& options) { return finish(allocate("empty", shape, options), options); }
+
+Tensor full(const Shape& shape, double value, const TensorOptions& options) {
+  Tensor x = allocate("full", shape, options);
+  x.fill_(value);
+  return finish(x, options);
+}
+
+Tensor arange(double start, double end, double step, const TensorOptions& options) {
+  if (!(step != 0) || std::isinf(step) || !std::isfinite(start) || !std::isfinite(end))
+    throw ValueError("arange: start and end must be finite and step a finite number other than 0; found " + std::to_string(start) +
+                     ", " + std::to_string(end) + ", " + std::to_string(step));
+  if ((end - start) / step < 0)
+    throw ValueError("arange: a step of " + std::to_string(step) + " never leads from " + std::to_string(start) + " to " +
+                     std::to_string(end));
+  if (options.dtype == DType::boolean) throw DTypeError("arange: makes numbers, not bool");
+  double count = std::ceil((end - start) / step);
+  if (count > 1e15) throw ValueError("arange: " + std::to_string(count) + " elements are more than can be addressed");
+  Tensor x = allocate("arange", {static_cast<int64_t>(count)}, options);
+  Scalar scalars[] = {scalar_for(options.dtype, start), scalar_for(options.dtype, step)};
+  run_into(arange_op, {}, x, {}, scalars);
+  return finish(x, options);
+}
+
+Tensor rand(const Shape& shape, const TensorOptions& options) {
+  Tensor x = allocate("rand", shape, options);
+  x.uniform_();
+  return finish(x, options);
+}
+
+Tensor randn(const Shape& shape, const TensorOptions& options) {
+  Tensor x = allocate("randn", shape, options);
+  x.normal_();
+  return finish(x, options);
+}
+
+Tensor randint(int64_t low, int64_t high, const Shape& shape, TensorOptions options) {
+  if (low >= high) throw ValueError("randint: needs low < high, found [" + std::to_string(low) + ", " + std::to_string(high) + ")");
+  if (options.dtype != DType::i64 && options.dtype != DType::i32) {
+    DType wanted = options.dtype;
+    options.dtype = DType::i64;
+    bool requires_grad = std::exchange(options.requires_grad, false);
+    Tensor x = randint(low, high, shape, options).to(wanted);
+    return requires_grad ? x.requires_grad_() : x;
+  }
+  int64_t max = options.dtype == DType::i32 ? std::numeric_limits<int32_t>::max() : std::numeric_limits<int64_t>::max();
+  if (high - 1 > max || low < -max - 1)
+    throw ValueError("randint: [" + std::to_string(low) + ", " + std::to_string(high) + ") does not fit into " +
+                     std::string(name_of(options.dtype)));
+  Tensor x = allocate("randint", shape, options);
+  fill_random(randint_op, x, Scalar::integer(low), Scalar::integer(high));
+  return finish(x, options);
+}
+
+Tensor empty_like(const Tensor& like) { return empty(like.shape(), options_like(like, "empty_like")); }
+Tensor zeros_like(const Tensor& like) { return full(like.shape(), 0, options_like(like, "zeros_like")); }
+Tensor ones_like(const Tensor& like) { return full(like.shape(), 1, options_like(like, "ones_like")); }
+
+Tensor from_host(const void* values, DType dtype, const Shape& shape, const TensorOptions& options) {
+  check_shape("from_host", shape);
+  if (!values && shape.numel() > 0) throw ValueError("from_host: null pointer given for shape " + shape.str());
+  Tensor x = tensor_from_host(values, dtype, shape, options.device ? *options.device : default_device());
+  return finish(x.to(options.dtype), options);
+}
+
+Tensor& Tensor::uniform_(double low, double high) {
+  require_random_target("uniform_", *this);
+  if (!(low <= high) || !std::isfinite(low) || !std::isfinite(high))
+    throw ValueError("uniform_: needs finite low <= high, found [" + std::to_string(low) + ", " + std::to_string(high) + ")");
+  fill_random(uniform_op, *this, low, high);
+  return *this;
+}
+
+Tensor& Tensor::normal_(double mean, double std) {
+  require_random_target("normal_", *this);
+  if (!(std >= 0)) throw ValueError("normal_: the standard deviation must not be negative, found " + std::to_string(std));
+  fill_random(normal_op, *this, mean, std);
+  return *this;
+}
+
+}  // namespace tenon

@@ -1,0 +1,145 @@
+#include <tenon/core/ops/rules.h>
+
+#include <algorithm>
+
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/reduce.h>
+#include <tenon/core/ops/view.h>
+
+namespace tenon {
+
+namespace {
+
+// bool < integer < floating, as PyTorch ranks them.
+int category(DType t) { return is_floating_point(t) ? 2 : is_integer(t) ? 1 : 0; }
+
+std::string quoted(std::string_view name) { return std::string(name); }
+
+}  // namespace
+
+// ---- on the way in ----
+
+void throw_undefined(const char* op, size_t argument) {
+  throw ValueError(std::string(op) + ": argument " + std::to_string(argument) +
+                   " is an undefined tensor; give it values first, e.g. with tenon::zeros");
+}
+
+void require_defined(const char* op, std::initializer_list<const Tensor*> tensors) {
+  size_t i = 0;
+  for (auto* t : tensors) {
+    if (!t->defined()) throw_undefined(op, i);
+    ++i;
+  }
+}
+
+int64_t wrap_dim(int64_t dim, int64_t rank, const char* op) {
+  int64_t wrapped = dim < 0 ? dim + rank : dim;
+  if (wrapped < 0 || wrapped >= rank)
+    throw IndexError(std::string(op) + ": dim " + std::to_string(dim) + " is out of range for a tensor of " + std::to_string(rank) +
+                     " dimensions" +
+                     (rank > 0 ? "; it must lie in [" + std::to_string(-rank) + ", " + std::to_string(rank - 1) + "]" : ""));
+  return wrapped;
+}
+
+Shape wrap_dims(const Shape& dims, int64_t rank, const char* op) {
+  bool chosen[Shape::max_rank] = {};
+  for (int64_t dim : dims) {
+    // A tensor without dimensions takes dim 0 and -1, as in PyTorch.
+    if (rank == 0 && (dim == 0 || dim == -1)) continue;
+    int64_t d = wrap_dim(dim, rank, op);
+    if (chosen[d]) throw ValueError(std::string(op) + ": dim " + std::to_string(d) + " appears twice in " + dims.str());
+    chosen[d] = true;
+  }
+  Shape result;
+  for (int64_t d = 0; d < rank; ++d)
+    if (dims.empty() || chosen[d]) result.push_back(d);
+  return result;
+}
+
+DType result_type(const Tensor& a, const Tensor& b) {
+  DType ta = dtype_of(a), tb = dtype_of(b);
+  if (ta == tb) return ta;
+  bool scalar_a = shape_of(a).empty(), scalar_b = shape_of(b).empty();
+  if (scalar_a == scalar_b) return promote(ta, tb);
+  DType with_dims = scalar_a ? tb : ta, without = scalar_a ? ta : tb;
+  return category(without) > category(with_dims) ? promote(ta, tb) : with_dims;
+}
+
+DType result_type(const Tensor& x, Number number) {
+  DType t = dtype_of(x);
+  if (is_floating_point(t)) return t;
+  if (!number.integral) return DType::f32;
+  return t == DType::boolean ? DType::i64 : t;
+}
+
+Scalar scalar_for(DType dtype, Number number) {
+  if (is_floating_point(dtype)) return Scalar(number.f);
+  return Scalar::integer(number.integral ? number.i : static_cast<int64_t>(number.f));
+}
+
+void require_reduction(const char* op, const std::string& reduction) {
+  if (reduction != "mean" && reduction != "sum" && reduction != "none")
+    throw ValueError(std::string(op) + ": reduction \"" + reduction + "\" is not known; use \"mean\", \"sum\" or \"none\"");
+}
+
+void require_index(const char* op, const Tensor& index, const char* name) {
+  DType t = dtype_of(index);
+  if (t != DType::i64 && t != DType::i32)
+    throw DTypeError(std::string(op) + ": " + name + " must be i64 or i32, found " + quoted(name_of(t)) +
+                     "; convert it with .to(tenon::i64)");
+}
+
+void require_mutable(const char* op, const Tensor& target) {
+  if (grad_enabled() && target.requires_grad())
+    throw AutogradError(std::string(op) + ": changes a tensor in place that requires a gradient, which is not recorded; " +
+                        "do it inside tenon::NoGrad, or on .detach()");
+}
+
+// ---- shape rules ----
+
+void infer_floating(Infer& infer) {
+  DType t = dtype_of(infer.in(0));
+  infer.require_dtype(is_floating_point(t), 0, "a floating type");
+  infer.output(t, shape_of(infer.in(0)));
+}
+
+void infer_numeric(Infer& infer) {
+  DType t = dtype_of(infer.in(0));
+  infer.require_dtype(t != DType::boolean, 0, "a floating or integer type");
+  infer.output(t, shape_of(infer.in(0)));
+}
+
+void infer_like(Infer& infer) { infer.output(dtype_of(infer.in(0)), shape_of(infer.in(0))); }
+
+void infer_shape_attribute(Infer& infer) { infer.output(dtype_of(infer.in(0)), infer.attrs.get_list("shape")); }
+
+// ---- pieces of gradient rules ----
+
+Shape keepdim_shape(const Shape& shape, const Shape& dims) {
+  Shape result = shape;
+  for (int64_t d : dims) result[static_cast<size_t>(d)] = 1;
+  return result;
+}
+
+Tensor unreduce(const Tensor& reduced, const Shape& dims, const Shape& shape) {
+  return reduced.reshape(keepdim_shape(shape, dims)).expand(shape);
+}
+
+Tensor sum_to(const Tensor& gradient, const Shape& shape) {
+  const Shape& from = shape_of(gradient);
+  if (from == shape) return gradient;
+  size_t lead = from.size() - shape.size();
+  Shape dims;
+  for (size_t i = 0; i < from.size(); ++i)
+    if (i < lead || (shape[i - lead] == 1 && from[i] != 1)) dims.push_back(static_cast<int64_t>(i));
+  Tensor reduced = dims.empty() ? gradient : sum(gradient, dims);
+  return reduced.reshape(shape);
+}
+
+Tensor sqrt_with_zero_gradient(const Tensor& x) {
+  if (!wants_gradient(x)) return sqrt(x);
+  Tensor zero = eq(x, 0.0);
+  return where(zero, 0.0, sqrt(where(zero, 1.0, x)));
+}
+
+}  // namespace tenon

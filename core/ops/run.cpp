@@ -1,0 +1,237 @@
+// The door: devices and replicas, the plan, memory, the queue, the record for autograd.
+#include <tenon/core/autograd/node.h>
+#include <tenon/core/autograd/replica.h>
+#include <tenon/core/error.h>
+#include <tenon/core/ops/op.h>
+#include <tenon/core/runtime/context.h>
+#include <tenon/core/tensor_impl.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace tenon {
+
+namespace {
+
+// Inputs of one call. Few live on the stack; replicas and contiguous copies that the call needs are owned here.
+class Arguments {
+ public:
+  Arguments(const Op& op, Inputs inputs, const Tensor* out) : count_(inputs.size()) {
+    if (count_ > std::size(in_place_)) {
+      heap_.resize(count_);
+      used_ = heap_.data();
+    }
+    std::copy(inputs.begin(), inputs.end(), used_);
+    for (size_t i = 0; i < count_; ++i)
+      if (used_[i] && !used_[i]->defined())
+        throw ValueError(std::string(op.name) + ": argument " + std::to_string(i) + " is an undefined tensor" + path_suffix());
+    device_ = out ? impl_of(*out).device : choose_device();
+    for (size_t i = 0; i < count_; ++i)
+      if (used_[i] && impl_of(*used_[i]).device != device_) bring(op, i);
+  }
+
+  Device device() const { return device_; }
+  Inputs used() const { return {used_, count_}; }
+  void make_contiguous() {
+    for (size_t i = 0; i < count_; ++i)
+      if (used_[i] && !used_[i]->is_contiguous()) own(i, no_grad([&] { return used_[i]->contiguous(); }));
+  }
+
+ private:
+  // Of the first input that is tied to its device; parameters with replicas follow, or the guard where there is nothing else.
+  Device choose_device() const {
+    const Tensor* movable = nullptr;
+    for (size_t i = 0; i < count_; ++i) {
+      if (!used_[i]) continue;
+      auto& t = impl_of(*used_[i]);
+      if (!t.autograd || !t.autograd->replicas) return t.device;
+      if (!movable) movable = used_[i];
+    }
+    if (movable && !device_guard_active()) return impl_of(*movable).device;
+    return default_device();
+  }
+
+  void bring(const Op& op, size_t i) {
+    auto& t = impl_of(*used_[i]);
+    if (!t.autograd || !t.autograd->replicas)
+      throw DeviceError(std::string(op.name) + ": argument " + std::to_string(i) + " is on " + t.device.str() +
+                        ", but the operator runs on " + device_.str() + "; move one with .to(device)" + path_suffix());
+    own(i, resolve_replica(*used_[i], device_));
+  }
+
+  void own(size_t i, Tensor tensor) {
+    if (owned_.capacity() < count_) owned_.reserve(count_);  // pointers into it are handed out
+    owned_.push_back(std::move(tensor));
+    used_[i] = &owned_.back();
+  }
+
+  size_t count_;
+  const Tensor* in_place_[8];
+  const Tensor** used_ = in_place_;
+  std::vector<const Tensor*> heap_;
+  std::vector<Tensor> owned_;
+  Device device_;
+};
+
+void* data_of(const Tensor* t) { return t ? impl_of(*t).data() : nullptr; }
+
+// Queues the plan. `outputs[i]` is null where absent.
+void launch(DeviceContext& context, PlanEntry& entry, Inputs inputs, std::span<TensorImpl* const> outputs,
+            std::span<const Scalar> scalars) {
+  constexpr size_t in_place = 24;
+  void* buffer[in_place];
+  std::vector<void*> heap;
+  void** pointers = buffer;
+  if (inputs.size() + outputs.size() > in_place) {
+    heap.resize(inputs.size() + outputs.size());
+    pointers = heap.data();
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) pointers[i] = data_of(inputs[i]);
+  for (size_t i = 0; i < outputs.size(); ++i) pointers[inputs.size() + i] = outputs[i] ? outputs[i]->data() : nullptr;
+
+  Ref<Storage> workspace;
+  if (entry.workspace_bytes) workspace = context.memory->allocate(entry.workspace_bytes);
+  Launch l{&entry,
+           pointers,
+           static_cast<uint32_t>(inputs.size()),
+           pointers + inputs.size(),
+           static_cast<uint32_t>(outputs.size()),
+           scalars.data(),
+           static_cast<uint32_t>(scalars.size()),
+           workspace ? workspace->data : nullptr};
+  const uint64_t ticket = context.stream->run(l);
+  for (auto* o : outputs)
+    if (o) o->storage->ticket.store(ticket, std::memory_order_release);
+  if (sync_mode()) context.stream->wait_and_throw(ticket);
+}
+
+Tensor new_output(DeviceContext& context, const PlanOutput& o) {
+  return Tensor(Ref<TensorImpl>::adopt(
+      new TensorImpl(o.dtype, context.device, o.shape, o.strides, context.memory->allocate(o.bytes), o.numel)));
+}
+
+// Other streams that still read the old values go first.
+void before_change(const Tensor& t) {
+  auto& storage = *impl_of(t).storage;
+  storage.wait_for_uses();
+  storage.version.fetch_add(1, std::memory_order_relaxed);
+}
+
+// Counted so that a user who allowed the CPU sees how often it was needed.
+void run_on_cpu(const PlanEntry& entry, const Op& op, Inputs inputs, const Attrs& attrs, std::span<const Scalar> scalars,
+                uint32_t wanted, std::vector<Tensor>& outputs) {
+  static std::atomic<uint64_t> count{0};
+  if (count.fetch_add(1) == 0)
+    std::fprintf(stderr, "tenon: %s is computed on the CPU (TENON_CPU_FALLBACK=1)\n", entry.describe().c_str());
+  std::vector<Tensor> moved(inputs.size());
+  std::vector<const Tensor*> pointers(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i]) {
+      moved[i] = inputs[i]->to(Device());
+      pointers[i] = &moved[i];
+    }
+  for (auto& t : run_all(op, pointers, attrs, scalars, wanted)) outputs.push_back(t ? t.to(entry.device) : t);
+}
+
+void run_entry(DeviceContext& context, PlanEntry& entry, const Op& op, Arguments& arguments, const Attrs& attrs,
+               std::span<const Scalar> scalars, uint32_t wanted, std::vector<Tensor>& outputs) {
+  NoGrad guard;  // this call is recorded as a whole
+  if (entry.decomposed) return op.decompose(arguments.used(), attrs, scalars, outputs);
+  if (entry.on_cpu) return run_on_cpu(entry, op, arguments.used(), attrs, scalars, wanted, outputs);
+  if (entry.make_contiguous) arguments.make_contiguous();
+  std::vector<TensorImpl*> raw;
+  raw.reserve(entry.outputs.size());
+  for (auto& o : entry.outputs) {
+    outputs.push_back(o.alias == -2 ? Tensor() : o.alias >= 0 ? *arguments.used()[o.alias] : new_output(context, o));
+    raw.push_back(outputs.back().impl().get());
+    if (o.alias >= 0) before_change(outputs.back());
+  }
+  if (entry.plan) launch(context, entry, arguments.used(), raw, scalars);
+}
+
+}  // namespace
+
+Tensor run(const Op& op, std::initializer_list<const Tensor*> list, const Attrs& attrs, std::initializer_list<Scalar> scalar_list) {
+  const Inputs inputs(list.begin(), list.size());
+  const std::span<const Scalar> scalars(scalar_list.begin(), scalar_list.size());
+  if (op.execute) return run_all(op, inputs, attrs, scalars)[0];
+
+  Arguments arguments(op, inputs, nullptr);
+  auto& context = context_of(arguments.device());
+  auto& entry = context.plans->find(op, arguments.used(), attrs, scalars.size(), ~0u, nullptr);
+  Tensor output;
+  if (entry.outputs.size() == 1 && entry.plan && entry.outputs[0].alias == -1 && !entry.make_contiguous) {
+    // The common case without a vector: one fresh output.
+    output = new_output(context, entry.outputs[0]);
+    TensorImpl* raw = output.impl().get();
+    launch(context, entry, arguments.used(), {&raw, 1}, scalars);
+  } else {
+    std::vector<Tensor> outputs;
+    run_entry(context, entry, op, arguments, attrs, scalars, ~0u, outputs);
+    output = std::move(outputs[0]);
+  }
+  if (needs_recording(op, inputs)) record(op, inputs, {&output, 1}, attrs, scalars);
+  return output;
+}
+
+namespace {
+// A view of a parameter that is read on the guard's device is a view of its replica there.
+void execute_there(const Op& op, Inputs inputs, const Attrs& attrs, std::vector<Tensor>& outputs) {
+  std::vector<Tensor> owned(inputs.size());
+  std::vector<const Tensor*> used(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i]) used[i] = &(owned[i] = resolve_replica(*inputs[i], default_device()));
+  op.execute(op, used, attrs, outputs);
+}
+}  // namespace
+
+std::vector<Tensor> run_all(const Op& op, Inputs inputs, const Attrs& attrs, std::span<const Scalar> scalars, uint32_t wanted) {
+  std::vector<Tensor> outputs;
+  if (op.execute) {
+    for (auto* t : inputs)
+      if (t) checked_impl(*t, op.name);
+    NoGrad guard;
+    if (device_guard_active())
+      execute_there(op, inputs, attrs, outputs);
+    else
+      op.execute(op, inputs, attrs, outputs);
+  } else {
+    Arguments arguments(op, inputs, nullptr);
+    auto& context = context_of(arguments.device());
+    auto& entry = context.plans->find(op, arguments.used(), attrs, scalars.size(), wanted, nullptr);
+    run_entry(context, entry, op, arguments, attrs, scalars, wanted, outputs);
+  }
+  if (needs_recording(op, inputs)) record(op, inputs, outputs, attrs, scalars);
+  return outputs;
+}
+
+void run_into(const Op& op, Inputs inputs, const Tensor& out, const Attrs& attrs, std::span<const Scalar> scalars) {
+  auto& target = checked_impl(out, op.name);
+  Arguments arguments(op, inputs, &out);
+  // An input that shares memory with the output, but not element for element, would be read after it was overwritten.
+  const int32_t alias = alias_of(out, arguments.used());
+  std::vector<Tensor> copies;
+  std::vector<const Tensor*> safe(arguments.used().begin(), arguments.used().end());
+  copies.reserve(safe.size());
+  for (size_t i = 0; i < safe.size(); ++i)
+    if (safe[i] && static_cast<int32_t>(i) != alias && impl_of(*safe[i]).storage == target.storage && target.numel)
+      safe[i] = &copies.emplace_back(no_grad([&] { return safe[i]->clone(); }));
+  auto& context = context_of(target.device);
+  auto& entry = context.plans->find(op, safe, attrs, scalars.size(), ~0u, &out);
+  if (entry.make_contiguous)
+    for (auto*& t : safe)
+      if (t && !t->is_contiguous()) {
+        copies.push_back(no_grad([&] { return t->contiguous(); }));
+        t = &copies.back();
+      }
+  TensorImpl* raw = &target;
+  before_change(out);
+  if (entry.plan) launch(context, entry, safe, {&raw, 1}, scalars);
+}
+
+Tensor make_view(const Tensor& base, const Shape& shape, const Strides& strides, int64_t offset) {
+  auto& b = impl_of(base);
+  return Tensor(Ref<TensorImpl>::adopt(new TensorImpl(b.dtype, b.device, shape, strides, b.offset + offset, b.storage)));
+}
+
+}  // namespace tenon

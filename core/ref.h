@@ -1,0 +1,63 @@
+// Intrusive reference counting for the few objects on the hot path, where shared_ptr's second block would cost.
+#pragma once
+
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace tenon {
+
+struct RefCounted {
+  std::atomic<uint32_t> refs{1};
+};
+
+inline void retain(RefCounted* p) { p->refs.fetch_add(1, std::memory_order_relaxed); }
+
+// The last owner calls `destroy(T*)`, found by argument-dependent look-up.
+template <class T>
+requires std::derived_from<T, RefCounted>
+void release(T* p) {
+  if (p->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy(p);
+}
+
+// Owns one count of a T, through `retain` and `release`: those above, or a T's own where it is incomplete for its users.
+template <class T>
+class Ref {
+ public:
+  constexpr Ref() = default;
+  constexpr Ref(std::nullptr_t) {}
+  static Ref adopt(T* fresh) {  // takes over the count that a new object starts with
+    Ref r;
+    r.p_ = fresh;
+    return r;
+  }
+  static Ref share(T* p) {
+    if (p) retain(p);
+    return adopt(p);
+  }
+  Ref(const Ref& o) : p_(o.p_) {
+    if (p_) retain(p_);
+  }
+  Ref(Ref&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+  Ref& operator=(Ref o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
+  ~Ref() {
+    if (p_) release(p_);
+  }
+
+  T* get() const { return p_; }
+  T* operator->() const { return p_; }
+  T& operator*() const { return *p_; }
+  explicit operator bool() const { return p_ != nullptr; }
+  bool unique() const { return p_ && p_->refs.load(std::memory_order_acquire) == 1; }
+  friend bool operator==(const Ref& a, const Ref& b) { return a.p_ == b.p_; }
+
+ private:
+  T* p_ = nullptr;
+};
+
+}  // namespace tenon

@@ -1,0 +1,56 @@
+// Everything the runtime holds for one device: its plugin, stream, memory and plans.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <tenon/core/device.h>
+#include <tenon/core/runtime/allocator.h>
+#include <tenon/core/runtime/plan_cache.h>
+#include <tenon/core/runtime/stream.h>
+#include <tenon/plugins/host/backend.h>
+
+namespace tenon {
+
+// What can make plans for the device: overlays by priority, then the plugin itself.
+struct Planner {
+  const plugins::Backend* backend;
+  tn_device* device;
+};
+
+class DeviceContext {
+ public:
+  DeviceContext(Device device, plugins::Backend& backend, const std::vector<plugins::Backend*>& overlays);
+  ~DeviceContext();
+
+  const Device device;
+  const plugins::Backend& backend;
+  tn_device* handle = nullptr;
+  tn_device_info info;
+  bool host_visible = false;  // where tensors live
+  bool caller_thread = false;
+  std::vector<Planner> planners;
+  std::unique_ptr<Stream> stream;
+  std::unique_ptr<Allocator> memory;
+  std::unique_ptr<Allocator> pinned;  // null where the device offers none
+  std::unique_ptr<PlanCache> plans;
+};
+
+// The context of a device, opened on the first call. PluginError or DeviceError where that fails.
+DeviceContext& context_of(Device device);
+// Those opened so far, in order.
+std::vector<DeviceContext*> open_contexts();
+
+// For people: `tenon devices`.
+struct DeviceDescription {
+  Device device;
+  std::string name;
+  uint64_t memory_total;
+  uint64_t memory_free;
+  uint32_t threads;
+  bool logical;
+};
+// Devices of a backend; opens them.
+TENON_API std::vector<DeviceDescription> describe_devices(std::string_view type);
+
+}  // namespace tenon

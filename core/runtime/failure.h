@@ -1,0 +1,61 @@
+// Errors of queued work: kept with the stream until somebody waits, and with the memory that was never written.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <tenon/plugins/abi/abi.h>
+
+namespace tenon {
+
+struct Failure {
+  tn_code code;
+  std::string message;
+};
+// Throws the class of Error that the code stands for.
+[[noreturn]] void throw_failure(const Failure& failure);
+// Takes the error over and destroys it. `prefix` comes before its message, `suffix` after its details.
+Failure take_failure(tn_error* error, const std::string& prefix = "", const std::string& suffix = "");
+// Throws where `error` is not null; takes it over.
+void check(tn_error* error, const std::string& prefix);
+
+// One a stream. `unseen` reaches the next wait that covers it; memory that failed work should have written stays poisoned until it
+// is written, so its values can never be read as if they were there.
+class FailureLog {
+ public:
+  using Pointer = std::shared_ptr<const Failure>;
+
+  // Cheap guard for the hot path: false means that there is nothing to look up.
+  bool any() const { return any_.load(std::memory_order_acquire); }
+
+  void add_unseen(uint64_t ticket, Pointer failure);
+  void poison(const void* data, uint64_t bytes, Pointer failure);
+  void heal(const void* data, uint64_t bytes);
+  // Why the value at `data` was never made; null where it is sound.
+  Pointer poisoned(const void* data) const;
+  // The first failure at or before `ticket` that nobody has seen, once.
+  Pointer take_unseen(uint64_t ticket);
+
+ private:
+  struct Unseen {
+    uint64_t ticket;
+    Pointer failure;
+  };
+  struct Range {
+    const char* begin;
+    const char* end;
+    Pointer failure;
+  };
+  void update_any();
+
+  std::atomic<bool> any_{false};
+  mutable std::mutex mutex_;
+  std::vector<Unseen> unseen_;
+  std::vector<Range> ranges_;
+};
+
+}  // namespace tenon

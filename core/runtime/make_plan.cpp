@@ -1,0 +1,154 @@
+// From an operator call to a plan: shape rule, descriptors, and the question to each plugin in turn.
+#include <tenon/core/error.h>
+#include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/module_path.h>
+#include <tenon/core/runtime/plan_cache.h>
+#include <tenon/core/tensor_impl.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+namespace tenon {
+
+namespace {
+
+tn_tensor_desc describe(DType dtype, const Shape& shape, const Strides& strides) {
+  tn_tensor_desc d{};
+  d.struct_size = sizeof d;
+  d.dtype = static_cast<tn_dtype>(dtype);
+  d.rank = static_cast<uint32_t>(shape.size());
+  std::copy(shape.begin(), shape.end(), d.shape);
+  std::copy(strides.begin(), strides.end(), d.strides);
+  return d;
+}
+
+// Strides that read `t` as if it had `shape`: 0 along what broadcasting adds.
+Strides expanded_strides(const TensorImpl& t, const Shape& shape) {
+  Strides s = Shape::filled(shape.size(), 0);
+  const size_t added = shape.size() - t.shape.size();
+  for (size_t i = 0; i < t.shape.size(); ++i) s[added + i] = t.shape[i] == 1 && shape[added + i] != 1 ? 0 : t.strides[i];
+  return s;
+}
+
+// Owns what a tn_op_request points to.
+struct Request {
+  std::vector<tn_tensor_desc> descs;
+  std::vector<const tn_tensor_desc*> inputs, outputs;
+  std::vector<int32_t> aliases;
+  std::vector<tn_attr> attrs;
+  std::vector<const tn_attr*> attr_pointers;
+  tn_op_request raw{};
+
+  Request(const Op& op, Inputs in, const Attrs& a, size_t num_scalars, const PlanEntry& entry, const Tensor* out, bool contiguous) {
+    descs.reserve(in.size() + entry.outputs.size());
+    for (auto* t : in) inputs.push_back(t ? input(op, impl_of(*t), entry, contiguous) : nullptr);
+    for (auto& o : entry.outputs) outputs.push_back(output(o, in, out));
+    for (auto& o : entry.outputs) aliases.push_back(std::max(o.alias, -1));
+    for (auto& x : a.all()) attrs.push_back({sizeof(tn_attr), x.name, x.kind, x.i, x.f, x.s, x.num_ints, x.ints});
+    for (auto& x : attrs) attr_pointers.push_back(&x);
+    raw = {sizeof raw,     op.name,        inputs.size(),        inputs.data(),        outputs.size(),
+           outputs.data(), aliases.data(), attr_pointers.size(), attr_pointers.data(), num_scalars};
+  }
+
+ private:
+  const tn_tensor_desc* input(const Op& op, const TensorImpl& t, const PlanEntry& entry, bool contiguous) {
+    const Strides own = contiguous ? t.shape.contiguous_strides() : t.strides;
+    if (op.pointwise && !entry.outputs.empty()) {
+      const Shape& shape = entry.outputs[0].shape;
+      descs.push_back(describe(t.dtype, shape, expanded_strides(t, shape)));
+    } else {
+      descs.push_back(describe(t.dtype, t.shape, own));
+    }
+    return &descs.back();
+  }
+
+  const tn_tensor_desc* output(const PlanOutput& o, Inputs in, const Tensor* out) {
+    if (o.alias == -2) return nullptr;
+    const TensorImpl* given = out ? &impl_of(*out) : o.alias >= 0 ? &impl_of(*in[o.alias]) : nullptr;
+    descs.push_back(describe(o.dtype, o.shape, given ? given->strides : o.shape.contiguous_strides()));
+    return &descs.back();
+  }
+};
+
+// Asks overlays, then the plugin; collects why each said no. Null where none does it.
+tn_plan* ask_planners(DeviceContext& context, const tn_op_request& request, std::string& reasons) {
+  for (auto& p : context.planners) {
+    auto& api = p.backend->api();
+    tn_error* no = api.supports(p.device, &request);
+    tn_plan* plan = nullptr;
+    if (!no) no = api.plan_create(p.device, &request, &plan);
+    if (!no) return plan;
+    // A malformed request is the caller's error wherever it is sent; only "unsupported" asks the next one.
+    if (no->code != TN_CODE_UNSUPPORTED) check(no, std::string(request.op) + ": ");
+    reasons += "\n  " + p.backend->name() + ": " + take_failure(no).message;
+  }
+  return nullptr;
+}
+
+bool cpu_fallback_allowed() {
+  const char* v = std::getenv("TENON_CPU_FALLBACK");
+  return v && std::string_view(v) == "1";
+}
+
+void infer_outputs(PlanEntry& entry, const Op& op, Inputs inputs, const Attrs& attrs, uint32_t wanted, const Tensor* out) {
+  Infer infer(op, inputs, attrs);
+  if (out) {
+    auto& t = impl_of(*out);
+    infer.outputs.push_back({t.dtype, t.shape, alias_of(*out, inputs)});
+  } else {
+    op.infer(infer);
+  }
+  for (size_t i = 0; i < infer.outputs.size(); ++i) {
+    auto& o = infer.outputs[i];
+    const bool absent = o.alias == -2 || (i < 32 && !(wanted >> i & 1));
+    const int64_t numel = o.shape.numel();
+    entry.outputs.push_back({o.dtype, o.shape, o.shape.contiguous_strides(), numel, absent ? -2 : o.alias,
+                             static_cast<uint64_t>(numel) * size_of(o.dtype)});
+  }
+}
+
+[[noreturn]] void refuse(const PlanEntry& entry, const std::string& reasons) {
+  throw UnsupportedError(entry.describe() + ": no plugin of this device offers it" + path_suffix() + ":" + reasons +
+                         "\nMove the tensors to another device, or set TENON_CPU_FALLBACK=1 to compute it on the CPU");
+}
+
+}  // namespace
+
+std::unique_ptr<PlanEntry> make_plan_entry(DeviceContext& context, const Op& op, Inputs inputs, const Attrs& attrs,
+                                           size_t num_scalars, uint32_t wanted, const Tensor* out) {
+  auto entry = std::make_unique<PlanEntry>();
+  entry->op = &op;
+  entry->device = context.device;
+  for (auto* t : inputs)
+    if (t) entry->input_shapes.push_back(t->shape());
+  infer_outputs(*entry, op, inputs, attrs, wanted, out);
+
+  const bool nothing_to_write =
+      std::all_of(entry->outputs.begin(), entry->outputs.end(), [](auto& o) { return o.alias == -2 || o.bytes == 0; });
+  if (nothing_to_write) return entry;
+
+  std::string reasons;
+  Request request(op, inputs, attrs, num_scalars, *entry, out, false);
+  entry->plan = ask_planners(context, request.raw, reasons);
+  const bool all_contiguous = std::all_of(inputs.begin(), inputs.end(), [](auto* t) { return !t || t->is_contiguous(); });
+  if (!entry->plan && !all_contiguous && !op.pointwise) {
+    reasons.clear();
+    Request again(op, inputs, attrs, num_scalars, *entry, out, true);
+    entry->plan = ask_planners(context, again.raw, reasons);
+    entry->make_contiguous = entry->plan != nullptr;
+  }
+  if (entry->plan) {
+    entry->cost_ns = entry->plan->cost_ns;
+    entry->workspace_bytes = entry->plan->workspace_bytes;
+  } else if (op.decompose && !out) {
+    entry->decomposed = true;
+  } else if (cpu_fallback_allowed() && context.device.type() != "cpu" && !out) {
+    entry->on_cpu = true;
+  } else {
+    refuse(*entry, reasons);
+  }
+  return entry;
+}
+
+}  // namespace tenon

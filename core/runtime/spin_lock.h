@@ -1,0 +1,36 @@
+// A lock for sections of some tens of nanoseconds, where std::mutex's two calls would cost as much as the work.
+#pragma once
+
+#include <atomic>
+#include <thread>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace tenon {
+
+inline void cpu_pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+class SpinLock {
+ public:
+  void lock() {
+    for (int spins = 0; flag_.exchange(true, std::memory_order_acquire); ++spins) {
+      if (spins < 64)
+        cpu_pause();
+      else
+        std::this_thread::yield();
+    }
+  }
+  bool try_lock() { return !flag_.exchange(true, std::memory_order_acquire); }
+  void unlock() { flag_.store(false, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> flag_{false};
+};
+
+}  // namespace tenon

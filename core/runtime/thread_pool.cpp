@@ -1,0 +1,152 @@
+#include <tenon/core/error.h>
+#include <tenon/core/runtime/spin_lock.h>
+#include <tenon/core/runtime/thread_pool.h>
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <list>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace tenon {
+
+namespace {
+
+thread_local bool inside_loop = false;
+
+uint32_t default_threads() {
+  if (const char* text = std::getenv("TENON_NUM_THREADS")) {
+    char* end = nullptr;
+    const long n = std::strtol(text, &end, 10);
+    if (*text && !*end && n >= 1 && n <= 1024) return static_cast<uint32_t>(n);
+    throw ValueError(std::string("TENON_NUM_THREADS is \"") + text + "\"; it must be a number from 1 to 1024");
+  }
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<uint32_t>(std::max(1, CPU_COUNT(&set)));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+}  // namespace
+
+struct ThreadPool::Impl {
+  // One parallel_for. It lives on its caller's stack and is listed while it has parts that nobody has taken.
+  struct Loop {
+    tn_loop_body body;
+    void* context;
+    int64_t n;
+    uint32_t parts;
+    uint32_t taken = 0;
+    std::atomic<uint32_t> running_or_waiting;
+  };
+
+  explicit Impl(uint32_t n) : size(n) {
+    for (uint32_t i = 1; i < n; ++i) {
+      threads.emplace_back([this] { work(); });
+      pthread_setname_np(threads.back().native_handle(), ("tenon-" + std::to_string(i)).c_str());
+    }
+  }
+
+  ~Impl() {
+    stopping = true;
+    wake();
+    for (auto& t : threads) t.join();
+  }
+
+  void wake() {
+    epoch.fetch_add(1, std::memory_order_release);
+    epoch.notify_all();
+  }
+
+  // Runs one part of `loop`, or of any where it is null. False where there is none left.
+  bool run_part(Loop* loop) {
+    uint32_t part;
+    {
+      std::lock_guard guard(lock);
+      if (!loop) {
+        if (loops.empty()) return false;
+        loop = loops.front();
+      }
+      if (loop->taken == loop->parts) return false;
+      part = loop->taken++;
+      if (loop->taken == loop->parts) loops.remove(loop);
+    }
+    const int64_t begin = loop->n * part / loop->parts, end = loop->n * (part + 1) / loop->parts;
+    loop->body(loop->context, begin, end, part);
+    // The caller may end the loop as soon as the last part says so; nothing of it is touched after this.
+    if (loop->running_or_waiting.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      finished.fetch_add(1, std::memory_order_release);
+      finished.notify_all();
+    }
+    return true;
+  }
+
+  void work() {
+    inside_loop = true;
+    uint32_t seen = 0;
+    while (!stopping) {
+      while (run_part(nullptr)) {
+      }
+      // A kernel often follows a kernel: a short spin saves the futex, a long one would steal a core.
+      for (int spins = 0; spins < 1000 && epoch.load(std::memory_order_acquire) == seen; ++spins) cpu_pause();
+      epoch.wait(seen, std::memory_order_acquire);
+      seen = epoch.load(std::memory_order_acquire);
+    }
+  }
+
+  void await(Loop& loop) {
+    for (int spins = 0; spins < 2000; ++spins) {
+      if (loop.running_or_waiting.load(std::memory_order_acquire) == 0) return;
+      cpu_pause();
+    }
+    for (;;) {
+      const uint32_t seen = finished.load(std::memory_order_acquire);
+      if (loop.running_or_waiting.load(std::memory_order_acquire) == 0) return;
+      finished.wait(seen, std::memory_order_acquire);
+    }
+  }
+
+  const uint32_t size;
+  SpinLock lock;
+  std::list<Loop*> loops;
+  std::atomic<uint32_t> epoch{0}, finished{0};
+  std::atomic<bool> stopping{false};
+  std::vector<std::thread> threads;
+};
+
+ThreadPool::ThreadPool(uint32_t threads) : impl_(std::make_unique<Impl>(std::max(1u, threads))) {}
+ThreadPool::~ThreadPool() = default;
+
+ThreadPool& ThreadPool::shared() {
+  static auto* pool = new ThreadPool(default_threads());  // not ended at exit: streams may still need it
+  return *pool;
+}
+
+uint32_t ThreadPool::size() const { return impl_->size; }
+
+void ThreadPool::parallel_for(int64_t n, int64_t grain, tn_loop_body body, void* context) {
+  if (n <= 0) return;
+  grain = std::max<int64_t>(grain, 1);
+  const auto parts = static_cast<uint32_t>(std::min<int64_t>(impl_->size, (n + grain - 1) / grain));
+  if (inside_loop) return body(context, 0, n, 0);
+  if (parts == 1) return body(context, 0, n, 0);
+  Impl::Loop loop{body, context, n, parts, 0, {}};
+  loop.running_or_waiting = parts;
+  {
+    std::lock_guard guard(impl_->lock);
+    impl_->loops.push_back(&loop);
+  }
+  impl_->wake();
+  inside_loop = true;
+  while (impl_->run_part(&loop)) {
+  }
+  inside_loop = false;
+  impl_->await(loop);
+}
+
+}  // namespace tenon

@@ -1,0 +1,17 @@
+// Moving values between devices and the host.
+#pragma once
+
+#include <tenon/core/tensor.h>
+
+namespace tenon {
+
+// Queues a copy of a contiguous tensor to another device and returns its result at once. Overlaps with work of both devices.
+Tensor copy_to_device(const Tensor& contiguous_source, Device destination);
+// As above, into an existing contiguous tensor of the same dtype and shape. Not recorded; raises its version.
+void copy_between_devices(const Tensor& contiguous_source, const Tensor& destination);
+// A tensor with a copy of host values; the host memory may be reused when this returns.
+Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Device device);
+// A contiguous tensor with undefined values.
+Tensor allocate_tensor(const Shape& shape, DType dtype, Device device);
+
+}  // namespace tenon

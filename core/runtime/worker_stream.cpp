@@ -1,0 +1,191 @@
+// The stream of a caller's-thread backend: a ring of tasks and one worker thread.
+#include <tenon/core/runtime/plan_cache.h>
+#include <tenon/core/runtime/spin_lock.h>
+#include <tenon/core/runtime/stream.h>
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace tenon {
+
+namespace {
+
+// Longer work than this is worth a worker's wake-up; shorter work is done where it is asked for when nothing is queued before it.
+constexpr uint64_t in_place_ns = 4000;
+
+struct Task {
+  enum Kind : uint8_t { run, copy, wait_for, stop } kind = run;
+  uint32_t num_inputs = 0, num_outputs = 0, num_scalars = 0;
+  PlanEntry* entry = nullptr;
+  const PathNode* path = nullptr;
+  void* workspace = nullptr;
+  Stream* other = nullptr;  // wait_for
+  uint64_t other_ticket = 0;
+  static constexpr uint32_t pointers_in_place = 10, scalars_in_place = 6;
+  void* pointers[pointers_in_place];
+  Scalar scalars[scalars_in_place];
+  // Only optimizers have more; freed by the worker. Also holds a CopyTask.
+  std::unique_ptr<std::byte[]> heap;
+};
+
+class WorkerStream final : public Stream {
+ public:
+  explicit WorkerStream(const std::string& name) : ring_(new Task[ring_size]), thread_([this] { work(); }) {
+    pthread_setname_np(thread_.native_handle(), name.substr(0, 15).c_str());
+  }
+
+  ~WorkerStream() override {
+    push([](Task& t) { t.kind = Task::stop; });
+    thread_.join();
+  }
+
+  uint64_t run(const Launch& l) override {
+    lock_.lock();
+    const uint64_t before = submitted_.load(std::memory_order_relaxed);
+    if (l.entry->cost_ns <= in_place_ns && l.entry->cost_ns && completed_.load(std::memory_order_acquire) == before) {
+      // Nothing is queued and the worker sleeps or spins: as nobody else can submit, this thread is the stream.
+      run_and_file(failures, l, current_path(), before + 1, nullptr);
+      // In this order: the worker must never see a ticket that is submitted, not completed, and not in the ring.
+      completed_.store(before + 1, std::memory_order_release);
+      submitted_.store(before + 1, std::memory_order_release);
+      completed_.notify_all();
+      lock_.unlock();
+      return before + 1;
+    }
+    return push_locked([&](Task& t) { fill(t, l); });
+  }
+
+  uint64_t copy(const CopyTask& task) override {
+    return push([&](Task& t) {
+      t.kind = Task::copy;
+      t.heap.reset(new std::byte[sizeof(CopyTask)]);
+      std::memcpy(t.heap.get(), &task, sizeof(CopyTask));
+    });
+  }
+
+  void wait_for(Stream& other, uint64_t ticket) override {
+    if (&other == this || other.reached(ticket)) return;
+    push([&](Task& t) {
+      t.kind = Task::wait_for;
+      t.other = &other;
+      t.other_ticket = ticket;
+    });
+  }
+
+  uint64_t last() const override { return submitted_.load(std::memory_order_acquire); }
+  bool reached(uint64_t ticket) override { return completed_.load(std::memory_order_acquire) >= ticket; }
+
+  void wait(uint64_t ticket) override {
+    for (int spins = 0; spins < 200; ++spins) {
+      if (reached(ticket)) return;
+      cpu_pause();
+    }
+    for (uint64_t seen; (seen = completed_.load(std::memory_order_acquire)) < ticket;)
+      completed_.wait(seen, std::memory_order_acquire);
+  }
+
+ private:
+  static constexpr uint64_t ring_size = 8192;
+
+  void fill(Task& t, const Launch& l) {
+    t.kind = Task::run;
+    t.entry = l.entry;
+    t.path = current_path();
+    t.workspace = l.workspace;
+    t.num_inputs = l.num_inputs;
+    t.num_outputs = l.num_outputs;
+    t.num_scalars = l.num_scalars;
+    const size_t pointers = l.num_inputs + l.num_outputs;
+    void** to = t.pointers;
+    Scalar* scalars = t.scalars;
+    if (pointers > Task::pointers_in_place || l.num_scalars > Task::scalars_in_place) {
+      t.heap.reset(new std::byte[pointers * sizeof(void*) + l.num_scalars * sizeof(Scalar)]);
+      to = reinterpret_cast<void**>(t.heap.get());
+      scalars = reinterpret_cast<Scalar*>(to + pointers);
+    }
+    std::copy_n(l.inputs, l.num_inputs, to);
+    std::copy_n(l.outputs, l.num_outputs, to + l.num_inputs);
+    std::copy_n(l.scalars, l.num_scalars, scalars);
+  }
+
+  template <class F>
+  uint64_t push(F&& fill_in) {
+    lock_.lock();
+    return push_locked(fill_in);
+  }
+
+  // Takes the lock over and gives it back.
+  template <class F>
+  uint64_t push_locked(F&& fill_in) {
+    const uint64_t ticket = submitted_.load(std::memory_order_relaxed) + 1;
+    const uint64_t done = completed_.load(std::memory_order_acquire);
+    // An idle ring starts again at its first slot, so that a short queue stays in cache.
+    if (done + 1 == ticket) base_.store(ticket, std::memory_order_relaxed);
+    // A full ring holds the caller back: memory is bounded.
+    if (ticket - done >= ring_size) wait(ticket - ring_size + 1);
+    fill_in(ring_[(ticket - base_.load(std::memory_order_relaxed)) % ring_size]);
+    submitted_.store(ticket, std::memory_order_release);
+    submitted_.notify_one();
+    lock_.unlock();
+    return ticket;
+  }
+
+  void work() {
+    for (uint64_t next = 1;; ++next) {
+      next = await_task(next);
+      Task& t = ring_[(next - base_.load(std::memory_order_relaxed)) % ring_size];
+      if (t.kind == Task::stop) return;
+      execute(t, next);
+      t.heap.reset();
+      completed_.store(next, std::memory_order_release);
+      completed_.notify_all();
+    }
+  }
+
+  // The ticket of the next queued task, at least `next`: work done in place by callers has taken some tickets.
+  uint64_t await_task(uint64_t next) {
+    for (int spins = 0;; ++spins) {
+      // In this order: what is submitted beyond the completed can only have been queued.
+      const uint64_t submitted = submitted_.load(std::memory_order_acquire);
+      next = std::max(next, completed_.load(std::memory_order_acquire) + 1);
+      if (submitted >= next) return next;
+      if (spins < 400)
+        cpu_pause();
+      else
+        submitted_.wait(submitted, std::memory_order_acquire);
+    }
+  }
+
+  void execute(Task& t, uint64_t ticket) {
+    if (t.kind == Task::wait_for) {
+      t.other->wait(t.other_ticket);
+    } else if (t.kind == Task::copy) {
+      copy_and_file(failures, *reinterpret_cast<CopyTask*>(t.heap.get()), ticket, nullptr);
+    } else {
+      const size_t pointers = t.num_inputs + t.num_outputs;
+      void** from = t.heap ? reinterpret_cast<void**>(t.heap.get()) : t.pointers;
+      const Scalar* scalars = t.heap ? reinterpret_cast<Scalar*>(from + pointers) : t.scalars;
+      Launch l{t.entry, from, t.num_inputs, from + t.num_inputs, t.num_outputs, scalars, t.num_scalars, t.workspace};
+      run_and_file(failures, l, t.path, ticket, nullptr);
+    }
+  }
+
+  SpinLock lock_;  // of submitters
+  std::unique_ptr<Task[]> ring_;
+  std::atomic<uint64_t> base_{1};  // ticket of slot 0; changes only while the worker has nothing to do
+  alignas(64) std::atomic<uint64_t> submitted_{0};
+  alignas(64) std::atomic<uint64_t> completed_{0};
+  std::thread thread_;
+};
+
+}  // namespace
+
+std::unique_ptr<Stream> make_worker_stream(const std::string& name) { return std::make_unique<WorkerStream>(name); }
+
+}  // namespace tenon

@@ -1,0 +1,70 @@
+#include <tenon/core/error.h>
+#include <tenon/core/shape.h>
+
+#include <algorithm>
+
+namespace tenon {
+
+Shape::Shape(std::span<const int64_t> dims) {
+  if (dims.size() > max_rank)
+    throw ShapeError("a tensor may have at most " + std::to_string(max_rank) + " dimensions, got " + std::to_string(dims.size()) +
+                     "; merge some with reshape");
+  rank_ = static_cast<uint32_t>(dims.size());
+  std::copy(dims.begin(), dims.end(), dims_);
+}
+
+Shape Shape::filled(size_t rank, int64_t value) {
+  Shape s;
+  for (size_t i = 0; i < rank; ++i) s.push_back(value);
+  return s;
+}
+
+void Shape::push_back(int64_t dim) { insert(rank_, dim); }
+
+void Shape::insert(size_t at, int64_t dim) {
+  if (rank_ == max_rank)
+    throw ShapeError("a tensor may have at most " + std::to_string(max_rank) + " dimensions; merge some with reshape");
+  std::copy_backward(dims_ + at, dims_ + rank_, dims_ + rank_ + 1);
+  dims_[at] = dim;
+  ++rank_;
+}
+
+void Shape::erase(size_t at) {
+  std::copy(dims_ + at + 1, dims_ + rank_, dims_ + at);
+  --rank_;
+  dims_[rank_] = 0;
+}
+
+Shape Shape::contiguous_strides() const {
+  Shape s;
+  s.rank_ = rank_;
+  int64_t step = 1;
+  for (size_t i = rank_; i-- > 0;) {
+    s.dims_[i] = step;
+    step *= std::max<int64_t>(dims_[i], 1);
+  }
+  return s;
+}
+
+std::string Shape::str() const {
+  std::string text = "(";
+  for (size_t i = 0; i < rank_; ++i) text += (i ? ", " : "") + std::to_string(dims_[i]);
+  return text + (rank_ == 1 ? ",)" : ")");
+}
+
+Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op) {
+  if (a == b) return a;
+  size_t rank = std::max(a.size(), b.size());
+  Shape out = Shape::filled(rank, 1);
+  for (size_t i = 0; i < rank; ++i) {
+    int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1, y = i < b.size() ? b[b.size() - 1 - i] : 1;
+    if (x != y && x != 1 && y != 1)
+      throw ShapeError(std::string(op) + ": shapes " + a.str() + " and " + b.str() + " cannot be broadcast together: " +
+                       std::to_string(x) + " and " + std::to_string(y) + " differ at dimension " + std::to_string(rank - 1 - i) +
+                       "; sizes must be equal or 1, counted from the last dimension");
+    out[rank - 1 - i] = x == 1 ? y : x;
+  }
+  return out;
+}
+
+}  // namespace tenon

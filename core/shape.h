@@ -1,0 +1,64 @@
+// Shapes and strides: up to eight dimensions, held in place.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+#include <tenon/core/api.h>
+
+namespace tenon {
+
+// A short list of int64: a shape, or strides in elements. Cheap to copy. More than eight dimensions is a ShapeError.
+class TENON_API Shape {
+ public:
+  static constexpr size_t max_rank = 8;
+
+  constexpr Shape() = default;
+  Shape(std::initializer_list<int64_t> dims) : Shape(std::span<const int64_t>(dims.begin(), dims.size())) {}
+  explicit Shape(std::span<const int64_t> dims);
+  static Shape filled(size_t rank, int64_t value);
+
+  size_t size() const { return rank_; }  // number of dimensions
+  bool empty() const { return rank_ == 0; }
+  int64_t operator[](size_t i) const { return dims_[i]; }
+  int64_t& operator[](size_t i) { return dims_[i]; }
+  const int64_t* begin() const { return dims_; }
+  const int64_t* end() const { return dims_ + rank_; }
+  int64_t back() const { return dims_[rank_ - 1]; }
+  std::span<const int64_t> span() const { return {dims_, rank_}; }
+
+  void push_back(int64_t dim);
+  void insert(size_t at, int64_t dim);
+  void erase(size_t at);
+
+  // Product of the dimensions; 1 for a scalar.
+  int64_t numel() const {
+    int64_t n = 1;
+    for (size_t i = 0; i < rank_; ++i) n *= dims_[i];
+    return n;
+  }
+  // Row-major strides of a tensor of this shape.
+  Shape contiguous_strides() const;
+  // "(2, 3)", "(4,)", "()".
+  std::string str() const;
+
+  friend bool operator==(const Shape& a, const Shape& b) {
+    if (a.rank_ != b.rank_) return false;
+    for (size_t i = 0; i < a.rank_; ++i)
+      if (a.dims_[i] != b.dims_[i]) return false;
+    return true;
+  }
+
+ private:
+  uint32_t rank_ = 0;
+  int64_t dims_[max_rank] = {};
+};
+
+using Strides = Shape;
+
+// The shape that both broadcast to; ShapeError names both and `op`.
+TENON_API Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op);
+
+}  // namespace tenon

@@ -1,0 +1,40 @@
+// A block of device memory and what is queued on it. Not installed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include <tenon/core/pool.h>
+#include <tenon/core/ref.h>
+
+namespace tenon {
+
+class Allocator;
+class DeviceContext;
+class Stream;
+
+// Views share a storage. Memory goes back to its allocator with the last handle; the next user of the block is ordered behind this
+// one by the device's stream, so only work on other streams (`uses`) has to be waited for.
+struct Storage : RefCounted, Pooled<Storage> {
+  void* data = nullptr;  // null where bytes is 0
+  uint64_t bytes = 0;
+  DeviceContext* context = nullptr;
+  Allocator* allocator = nullptr;
+  uint64_t block_bytes = 0;          // what the allocator handed out
+  std::atomic<uint64_t> version{0};  // raised by every mutator
+  std::atomic<uint64_t> ticket{0};   // of the last queued write, on the device's own stream
+  struct Use {
+    Stream* stream;
+    uint64_t ticket;
+  };
+  std::vector<Use> uses;  // by other streams; guarded by the allocator's lock
+
+  // Work on `stream` reads or writes this memory until `ticket`.
+  void add_use(Stream& stream, uint64_t ticket);
+  // Makes later work on the device's own stream wait for `uses`: before the memory is changed in place.
+  void wait_for_uses();
+};
+void destroy(Storage*);
+
+}  // namespace tenon

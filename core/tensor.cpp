@@ -1,0 +1,135 @@
+// The handle: facts about a tensor, and reading its values.
+#include <tenon/core/autograd/node.h>
+#include <tenon/core/autograd/replica.h>
+#include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/module_path.h>
+#include <tenon/core/runtime/transfer.h>
+#include <tenon/core/tensor_impl.h>
+
+#include <cstring>
+
+namespace tenon {
+
+bool is_contiguous(const Shape& shape, const Strides& strides) {
+  int64_t expected = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    if (shape[i] == 0) return true;
+    if (shape[i] != 1 && strides[i] != expected) return false;
+    expected *= shape[i];
+  }
+  return true;
+}
+
+TensorImpl::TensorImpl(DType dtype, Device device, const Shape& shape, const Strides& strides, int64_t offset, Ref<Storage> storage)
+    : dtype(dtype),
+      device(device),
+      contiguous(tenon::is_contiguous(shape, strides)),
+      shape(shape),
+      strides(strides),
+      offset(offset),
+      numel(shape.numel()),
+      storage(std::move(storage)) {}
+TensorImpl::~TensorImpl() = default;
+
+void retain(TensorImpl* t) { t->refs.fetch_add(1, std::memory_order_relaxed); }
+void release(TensorImpl* t) {
+  if (t->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete t;
+}
+
+TensorImpl& checked_impl(const Tensor& tensor, const char* what) {
+  if (!tensor.defined())
+    throw ValueError(std::string(what) + ": the tensor is undefined (default-constructed or moved from)" + path_suffix());
+  return *tensor.impl().get();
+}
+
+DType Tensor::dtype() const { return checked_impl(*this, "dtype").dtype; }
+const Shape& Tensor::shape() const { return checked_impl(*this, "shape").shape; }
+const Strides& Tensor::strides() const { return checked_impl(*this, "strides").strides; }
+int64_t Tensor::size(int64_t d) const { return shape()[static_cast<size_t>(wrap_dim(d, dim(), "size"))]; }
+int64_t Tensor::dim() const { return static_cast<int64_t>(shape().size()); }
+int64_t Tensor::numel() const { return checked_impl(*this, "numel").numel; }
+Device Tensor::device() const { return checked_impl(*this, "device").device; }
+bool Tensor::is_contiguous() const { return checked_impl(*this, "is_contiguous").contiguous; }
+uint64_t Tensor::version() const { return checked_impl(*this, "version").storage->version.load(std::memory_order_relaxed); }
+
+const Tensor& Tensor::wait() const {
+  auto& t = checked_impl(*this, "wait");
+  auto& stream = *t.storage->context->stream;
+  const uint64_t ticket = t.storage->ticket.load(std::memory_order_acquire);
+  stream.wait_and_throw(ticket);
+  if (stream.failures.any())
+    if (auto f = stream.failures.poisoned(t.data())) throw_failure(*f);
+  return *this;
+}
+
+bool Tensor::is_ready() const {
+  auto& s = *checked_impl(*this, "is_ready").storage;
+  return s.context->stream->reached(s.ticket.load(std::memory_order_acquire));
+}
+
+namespace {
+
+// A contiguous tensor of `dtype` whose memory the host can read, with its values in it.
+Tensor readable(const Tensor& tensor, DType dtype) {
+  NoGrad guard;
+  Tensor t = tensor.to(dtype).contiguous();
+  if (!impl_of(t).storage->context->host_visible) t = t.to(Device());
+  t.wait();
+  return t;
+}
+
+void require_single(const Tensor& t) {
+  if (t.numel() != 1)
+    throw ValueError("item: the tensor has " + std::to_string(t.numel()) + " elements (shape " + t.shape().str() +
+                     "), but item() reads exactly one; use to_vector() or select an element");
+}
+
+}  // namespace
+
+double Tensor::item_double() const {
+  require_single(*this);
+  if (dtype() == f64) return *static_cast<const double*>(readable(*this, f64).host_data(f64));
+  if (is_floating_point(dtype())) return *static_cast<const float*>(readable(*this, f32).host_data(f32));
+  return static_cast<double>(item_int64());
+}
+
+int64_t Tensor::item_int64() const {
+  require_single(*this);
+  if (is_floating_point(dtype())) return static_cast<int64_t>(item_double());
+  return *static_cast<const int64_t*>(readable(*this, i64).host_data(i64));
+}
+
+const void* Tensor::host_data(DType expected) const {
+  auto& t = checked_impl(*this, "data");
+  if (t.dtype != expected)
+    throw DTypeError("data: the tensor holds " + std::string(name_of(t.dtype)) + ", but was read as " +
+                     std::string(name_of(expected)));
+  if (!t.storage->context->host_visible)
+    throw DeviceError("data: the tensor is on " + t.device.str() + ", which the host cannot read; move it with .to(\"cpu\")");
+  if (!t.contiguous)
+    throw ValueError("data: the tensor of shape " + t.shape.str() + " is not contiguous; call .contiguous() first");
+  wait();
+  return t.data();
+}
+
+void Tensor::copy_to_host(void* destination, DType as) const {
+  checked_impl(*this, "copy_to_host");
+  Tensor t = readable(*this, as);
+  if (t.numel()) std::memcpy(destination, impl_of(t).data(), static_cast<size_t>(t.numel()) * size_of(as));
+}
+
+void set_data(const Tensor& handle, const Tensor& values) {
+  auto &t = checked_impl(handle, "set_data"), &v = checked_impl(values, "set_data");
+  t.dtype = v.dtype;
+  t.device = v.device;
+  t.contiguous = v.contiguous;
+  t.shape = v.shape;
+  t.strides = v.strides;
+  t.offset = v.offset;
+  t.numel = v.numel;
+  t.storage = v.storage;
+  if (t.autograd && t.autograd->grad) t.autograd->grad = no_grad([&] { return t.autograd->grad.to(v.device).to(v.dtype); });
+  if (t.autograd && t.autograd->replicas) t.autograd->replicas = std::make_shared<ReplicaSet>();
+}
+
+}  // namespace tenon

@@ -1,0 +1,209 @@
+// The tensor: a cheap handle to typed, strided values on a device.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <iosfwd>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <tenon/core/api.h>
+#include <tenon/core/device.h>
+#include <tenon/core/dtype.h>
+#include <tenon/core/error.h>
+#include <tenon/core/ref.h>
+#include <tenon/core/shape.h>
+
+namespace tenon {
+
+struct TensorImpl;
+struct Node;
+TENON_API void retain(TensorImpl*);
+TENON_API void release(TensorImpl*);
+
+// Copies share the values. Values are immutable but for the mutators, whose names end in `_`; each raises a version that autograd
+// checks. Work is queued: a call returns at once, and reading a value waits for it. Names and argument order are PyTorch's.
+// Dimensions may be negative and then count from the end. A default-constructed tensor is undefined; using one is a ValueError.
+class TENON_API Tensor {
+ public:
+  Tensor() = default;
+  explicit Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
+
+  bool defined() const { return static_cast<bool>(impl_); }
+  explicit operator bool() const { return defined(); }
+
+  DType dtype() const;
+  const Shape& shape() const;
+  const Strides& strides() const;  // in elements
+  int64_t size(int64_t dim) const;
+  int64_t dim() const;  // number of dimensions
+  int64_t numel() const;
+  Device device() const;
+  bool is_contiguous() const;
+  bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
+  // How often the values were changed in place; views share it.
+  uint64_t version() const;
+
+  // ---- reading values: each waits for the work that makes them ----
+  // Blocks until the values are there. Throws the error of the queued operator that should have made them.
+  const Tensor& wait() const;
+  // Whether wait() would return at once.
+  bool is_ready() const;
+  // The only element, converted.
+  template <class T = double>
+  T item() const {
+    if constexpr (std::is_floating_point_v<T>)
+      return static_cast<T>(item_double());
+    else
+      return static_cast<T>(item_int64());
+  }
+  // All elements in row-major order, converted to T.
+  template <class T>
+  std::vector<T> to_vector() const {
+    std::vector<T> values(static_cast<size_t>(numel()));
+    if constexpr (std::is_same_v<T, bool>) {
+      std::vector<uint8_t> bytes = to_vector<uint8_t>();
+      for (size_t i = 0; i < bytes.size(); ++i) values[i] = bytes[i] != 0;
+    } else {
+      copy_to_host(values.data(), DTypeOf<T>::value);
+    }
+    return values;
+  }
+  // First element of a contiguous tensor on a host-visible device, after waiting; DTypeError where T is not its type. Valid while
+  // the tensor lives and is not changed.
+  template <class T>
+  const T* data() const {
+    return static_cast<const T*>(host_data(DTypeOf<T>::value));
+  }
+  // Writes all elements, row-major and converted, to host memory.
+  void copy_to_host(void* destination, DType as) const;
+  // PyTorch's print: "tensor([[1.0000, 2.0000]])", long tensors summarised.
+  std::string str() const;
+
+  // ---- autograd ----
+  bool requires_grad() const;
+  Tensor& requires_grad_(bool value = true);  // leaves of a floating dtype only
+  bool is_leaf() const;
+  Tensor grad() const;                // undefined where there is none
+  void set_grad(const Tensor& grad);  // ShapeError, DTypeError or DeviceError where it does not fit
+  // Adds d(this)/d(leaf) to every leaf's grad. `gradient` defaults to 1 for a single element. The graph is freed unless
+  // retain_graph (default: create_graph); create_graph records the backward pass itself, for higher orders.
+  struct BackwardOptions {
+    std::optional<bool> retain_graph = std::nullopt;
+    bool create_graph = false;
+  };
+  void backward(const Tensor& gradient, BackwardOptions options) const;
+  void backward() const { backward(Tensor(), BackwardOptions()); }
+  void backward(const Tensor& gradient) const { backward(gradient, BackwardOptions()); }
+  Tensor detach() const;  // shares values, has no history
+
+  // ---- moving ----
+  Tensor to(Device device) const;  // itself where it is there already
+  Tensor to(DType dtype) const;
+  Tensor contiguous() const;
+  Tensor clone() const;
+
+  // ---- views and shapes (core/ops/view.h) ----
+  Tensor reshape(Shape shape) const;  // one dimension may be -1; a view where possible
+  Tensor view(Shape shape) const;     // ShapeError where only a copy could do it
+  Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1) const;
+  Tensor transpose(int64_t a, int64_t b) const;
+  Tensor t() const;  // of a matrix
+  Tensor permute(std::initializer_list<int64_t> dims) const;
+  Tensor unsqueeze(int64_t dim) const;
+  Tensor squeeze(int64_t dim) const;
+  Tensor expand(Shape shape) const;  // -1 keeps a dimension
+  Tensor narrow(int64_t dim, int64_t start, int64_t length) const;
+  Tensor slice(int64_t dim, int64_t start, int64_t end, int64_t step = 1) const;
+  Tensor select(int64_t dim, int64_t index) const;
+  Tensor operator[](int64_t index) const { return select(0, index); }
+
+  // ---- arithmetic in method form (core/ops/) ----
+  Tensor sum() const;
+  Tensor sum(std::initializer_list<int64_t> dims, bool keepdim = false) const;
+  Tensor mean() const;
+  Tensor mean(std::initializer_list<int64_t> dims, bool keepdim = false) const;
+  Tensor argmax(int64_t dim, bool keepdim = false) const;
+  Tensor matmul(const Tensor& other) const;
+  Tensor exp() const;
+  Tensor log() const;
+  Tensor sqrt() const;
+  Tensor square() const;
+  Tensor abs() const;
+  Tensor relu() const;
+  Tensor sigmoid() const;
+  Tensor tanh() const;
+  Tensor pow(double exponent) const;
+  Tensor softmax(int64_t dim) const;
+
+  // ---- mutators ----
+  Tensor& copy_(const Tensor& source);  // converts dtype and device, broadcasts
+  Tensor& fill_(double value);
+  Tensor& zero_() { return fill_(0); }
+  Tensor& uniform_(double low = 0, double high = 1);
+  Tensor& normal_(double mean = 0, double std = 1);
+
+  const Ref<TensorImpl>& impl() const { return impl_; }
+
+ private:
+  double item_double() const;
+  int64_t item_int64() const;
+  const void* host_data(DType expected) const;
+
+  Ref<TensorImpl> impl_;
+};
+
+TENON_API std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+
+struct TensorOptions {
+  DType dtype = DType::f32;
+  std::optional<Device> device = std::nullopt;  // default_device()
+  bool requires_grad = false;
+};
+
+// ---- factories ----
+TENON_API Tensor empty(const Shape& shape, const TensorOptions& options = {});
+TENON_API Tensor full(const Shape& shape, double value, const TensorOptions& options = {});
+inline Tensor zeros(const Shape& shape, const TensorOptions& options = {}) { return full(shape, 0, options); }
+inline Tensor ones(const Shape& shape, const TensorOptions& options = {}) { return full(shape, 1, options); }
+TENON_API Tensor arange(double start, double end, double step = 1, const TensorOptions& options = {});
+TENON_API Tensor rand(const Shape& shape, const TensorOptions& options = {});   // uniform in [0, 1)
+TENON_API Tensor randn(const Shape& shape, const TensorOptions& options = {});  // standard normal
+TENON_API Tensor randint(int64_t low, int64_t high, const Shape& shape, TensorOptions options = {.dtype = DType::i64});
+TENON_API Tensor empty_like(const Tensor& like);
+TENON_API Tensor zeros_like(const Tensor& like);
+TENON_API Tensor ones_like(const Tensor& like);
+// Copies host values of type `dtype` (options.dtype converts them). ShapeError where the count does not fit.
+TENON_API Tensor from_host(const void* values, DType dtype, const Shape& shape, const TensorOptions& options);
+
+template <class T>
+requires std::is_arithmetic_v<T> &&(!std::same_as<T, bool>)Tensor
+    tensor(std::span<const T> values, const Shape& shape, TensorOptions options = {.dtype = DTypeOf<T>::value}) {
+  if (static_cast<int64_t>(values.size()) != shape.numel())
+    throw ShapeError("tensor: " + std::to_string(values.size()) + " values given for shape " + shape.str() + ", which has " +
+                     std::to_string(shape.numel()) + " elements");
+  return from_host(values.data(), DTypeOf<T>::value, shape, options);
+}
+template <class T>
+requires std::is_arithmetic_v<T> &&(!std::same_as<T, bool>)Tensor
+    tensor(const std::vector<T>& values, const Shape& shape, TensorOptions options = {.dtype = DTypeOf<T>::value}) {
+  return tensor(std::span<const T>(values), shape, options);
+}
+template <class T>
+requires std::is_arithmetic_v<T> &&(!std::same_as<T, bool>)Tensor tensor(const std::vector<T>& values) {
+  return tensor(std::span<const T>(values), Shape{static_cast<int64_t>(values.size())});
+}
+inline Tensor tensor(std::initializer_list<float> values) {
+  return tensor(std::span<const float>(values.begin(), values.size()), Shape{static_cast<int64_t>(values.size())});
+}
+inline Tensor tensor(std::initializer_list<float> values, const Shape& shape) {
+  return tensor(std::span<const float>(values.begin(), values.size()), shape);
+}
+// A scalar (rank 0).
+inline Tensor scalar(double value, const TensorOptions& options = {}) { return full({}, value, options); }
+
+}  // namespace tenon

@@ -1,0 +1,132 @@
+#include <tenon/data/byte_source.h>
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include <tenon/core/error.h>
+
+namespace tenon::data {
+
+constexpr size_t chunk_bytes = 64 << 10;
+constexpr uint64_t most_packed = 1032;  // deflate makes nothing smaller than that
+
+struct ByteSource::Inflater {
+  z_stream stream{};
+  bool between_members = false;
+  Inflater() {
+    if (inflateInit2(&stream, 15 + 16) != Z_OK) throw DataError("zlib cannot be started");
+  }
+  ~Inflater() { inflateEnd(&stream); }
+};
+
+ByteSource::ByteSource(const std::filesystem::path& path) : path_(path.string()), file_(std::fopen(path.c_str(), "rbe")) {
+  if (!file_) fail(errno == ENOENT ? "there is no such file" : std::system_category().message(errno));
+  std::error_code error;
+  const bool regular = std::filesystem::is_regular_file(path, error);
+  try {
+    if (!regular) fail("it is not a regular file");
+    file_bytes_ = std::filesystem::file_size(path, error);
+    packed_.resize(chunk_bytes);
+    if (fill() && end_ >= 2 && packed_[0] == 0x1f && packed_[1] == 0x8b) inflater_ = std::make_unique<Inflater>();
+  } catch (...) {
+    std::fclose(file_);
+    throw;
+  }
+}
+ByteSource::~ByteSource() { std::fclose(file_); }
+
+void ByteSource::fail(const std::string& why) const { throw DataError("cannot read '" + path_ + "': " + why); }
+
+// Gets the next piece of the file; false at its end. What was there before is used up.
+bool ByteSource::fill() {
+  begin_ = 0;
+  end_ = std::fread(packed_.data(), 1, packed_.size(), file_);
+  if (end_ == 0 && std::ferror(file_)) fail(std::system_category().message(errno));
+  return end_ > 0;
+}
+
+size_t ByteSource::inflate_into(unsigned char* to, size_t count) {
+  z_stream& z = inflater_->stream;
+  size_t done = 0;
+  while (done < count) {
+    if (begin_ == end_ && !fill()) {
+      if (inflater_->between_members) break;
+      fail("the gzip data is cut off");
+    }
+    if (inflater_->between_members) {
+      if (packed_[begin_] != 0x1f) fail("something else follows the gzip data");
+      inflateReset(&z);
+      inflater_->between_members = false;
+    }
+    z.next_in = packed_.data() + begin_;
+    z.avail_in = static_cast<uInt>(end_ - begin_);
+    z.next_out = to + done;
+    z.avail_out = static_cast<uInt>(std::min<size_t>(count - done, 1 << 30));
+    const uInt asked = z.avail_out;
+    const int status = inflate(&z, Z_NO_FLUSH);
+    begin_ = end_ - z.avail_in;
+    done += asked - z.avail_out;
+    if (status == Z_STREAM_END)
+      inflater_->between_members = true;
+    else if (status != Z_OK && status != Z_BUF_ERROR)
+      fail(std::string("the gzip data is corrupt (") + (z.msg ? z.msg : zError(status)) + ")");
+  }
+  return done;
+}
+
+size_t ByteSource::read(void* to, size_t count) {
+  auto* out = static_cast<unsigned char*>(to);
+  size_t done = 0;
+  if (inflater_) {
+    done = inflate_into(out, count);
+  } else {
+    while (done < count && (begin_ < end_ || fill())) {
+      size_t n = std::min(count - done, end_ - begin_);
+      std::memcpy(out + done, packed_.data() + begin_, n);
+      begin_ += n, done += n;
+    }
+  }
+  given_ += done;
+  return done;
+}
+
+void ByteSource::read_exactly(void* to, size_t count, const char* what) {
+  const uint64_t before = given_;
+  if (size_t found = read(to, count); found != count)
+    fail(std::string("cut off in ") + what + ": expected " + std::to_string(count) + " bytes from position " +
+         std::to_string(before) + ", found " + std::to_string(found));
+}
+
+void ByteSource::expect_end(const std::string& expected) {
+  char more;
+  const uint64_t before = given_;
+  if (read(&more, 1) != 0) fail("it goes on after " + std::to_string(before) + " bytes, where " + expected + " end");
+}
+
+void ByteSource::expect_room_for(uint64_t count, const std::string& what) const {
+  const uint64_t most = inflater_ ? file_bytes_ * most_packed : file_bytes_;
+  if (count > most)
+    fail(what + " would take " + std::to_string(count) + " bytes, which a file of " + std::to_string(file_bytes_) +
+         " bytes cannot hold");
+}
+
+std::filesystem::path look_for_plain_or_gz(const std::filesystem::path& folder, const std::string& name) {
+  std::error_code error;
+  for (const char* ending : {"", ".gz"})
+    if (std::filesystem::path path = folder / (name + ending); std::filesystem::exists(path, error)) return path;
+  return {};
+}
+
+std::filesystem::path find_plain_or_gz(const std::filesystem::path& folder, const std::string& name) {
+  std::filesystem::path path = look_for_plain_or_gz(folder, name);
+  std::error_code error;
+  if (!path.empty()) return path;
+  if (!std::filesystem::is_directory(folder, error)) throw DataError("there is no folder '" + folder.string() + "'");
+  throw DataError("there is neither '" + name + "' nor '" + name + ".gz' in folder '" + folder.string() + "'");
+}
+
+}  // namespace tenon::data

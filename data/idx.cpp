@@ -1,0 +1,116 @@
+#include <tenon/data/idx.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <string>
+
+#include <tenon/core/error.h>
+#include <tenon/data/byte_source.h>
+#include <tenon/data/host_tensor.h>
+#include <tenon/data/labels.h>
+
+namespace tenon::data {
+namespace {
+
+// How an element type is stored, and what it becomes.
+struct Kind {
+  uint8_t code;
+  size_t bytes;
+  DType dtype;
+};
+constexpr Kind kinds[] = {{0x08, 1, DType::u8},  {0x09, 1, DType::i32}, {0x0B, 2, DType::i32},
+                          {0x0C, 4, DType::i32}, {0x0D, 4, DType::f32}, {0x0E, 8, DType::f64}};
+
+const Kind& kind_of(const ByteSource& source, const uint8_t* magic) {
+  auto found = std::find_if(std::begin(kinds), std::end(kinds), [&](const Kind& kind) { return kind.code == magic[2]; });
+  if (magic[0] != 0 || magic[1] != 0 || found == std::end(kinds)) {
+    char text[16];
+    std::snprintf(text, sizeof text, "%02x%02x%02x%02x", magic[0], magic[1], magic[2], magic[3]);
+    source.fail(std::string("not an IDX file: it begins with ") + text +
+                ", and IDX with 0000, a type code (08, 09, 0b to 0e) and the rank");
+  }
+  return *found;
+}
+
+Shape read_shape(ByteSource& source, const Kind& kind, size_t rank) {
+  if (rank > Shape::max_rank)
+    source.fail("it has " + std::to_string(rank) + " dimensions; a tensor has at most " + std::to_string(Shape::max_rank));
+  Shape shape;
+  uint64_t bytes = kind.bytes;
+  bool too_large = false, empty = false;
+  for (size_t i = 0; i < rank; ++i) {
+    uint8_t b[4];
+    source.read_exactly(b, 4, "the header");
+    const uint64_t dim = uint64_t{b[0]} << 24 | uint64_t{b[1]} << 16 | uint64_t{b[2]} << 8 | b[3];
+    shape.push_back(static_cast<int64_t>(dim));
+    empty |= dim == 0;
+    too_large |= __builtin_mul_overflow(bytes, std::max<uint64_t>(dim, 1), &bytes);
+  }
+  if (too_large) source.fail("its shape " + shape.str() + " is absurdly large");
+  source.expect_room_for(empty ? 0 : bytes, "its shape " + shape.str());
+  return shape;
+}
+
+// In place, from big-endian.
+template <class T>
+void to_native(void* values, size_t count) {
+  static_assert(std::endian::native == std::endian::little);
+  auto* bytes = static_cast<unsigned char*>(values);
+  for (size_t i = 0; i < count; ++i) std::reverse(bytes + i * sizeof(T), bytes + (i + 1) * sizeof(T));
+}
+
+// i8 and i16 are stored narrower than what they become: widened from the end, so that nothing is overwritten unread.
+void widen(void* values, size_t count, size_t from_bytes) {
+  auto* bytes = static_cast<unsigned char*>(values);
+  for (size_t i = count; i-- > 0;) {
+    const unsigned char* b = bytes + i * from_bytes;
+    const int32_t value = from_bytes == 1 ? static_cast<int8_t>(b[0]) : static_cast<int16_t>(b[0] << 8 | b[1]);
+    std::memcpy(bytes + i * 4, &value, 4);
+  }
+}
+
+}  // namespace
+
+Tensor read_idx(const std::filesystem::path& path) {
+  ByteSource source(path);
+  uint8_t magic[4];
+  source.read_exactly(magic, 4, "the magic number");
+  const Kind& kind = kind_of(source, magic);
+  const Shape shape = read_shape(source, kind, magic[3]);
+  HostTensor result = make_host_tensor(shape, kind.dtype);
+  const auto count = static_cast<size_t>(shape.numel());
+  source.read_exactly(result.values, count * kind.bytes, "the values");
+  source.expect_end("the values of shape " + shape.str());
+  if (kind.bytes < size_of(kind.dtype))
+    widen(result.values, count, kind.bytes);
+  else if (kind.bytes == 4)
+    to_native<uint32_t>(result.values, count);
+  else if (kind.bytes == 8)
+    to_native<uint64_t>(result.values, count);
+  return result.tensor;
+}
+
+TensorDataset mnist(const std::filesystem::path& folder, bool train, const MnistOptions& options) {
+  const std::string prefix = train ? "train" : "t10k";
+  const auto images_path = find_plain_or_gz(folder, prefix + "-images-idx3-ubyte");
+  const auto labels_path = find_plain_or_gz(folder, prefix + "-labels-idx1-ubyte");
+  const Tensor images = read_idx(images_path), labels = read_idx(labels_path);
+  auto refuse = [](const std::filesystem::path& path, const std::string& why) {
+    throw DataError("cannot read '" + path.string() + "': " + why);
+  };
+  auto describe = [](const Tensor& t) { return std::string(name_of(t.dtype())) + " of shape " + t.shape().str(); };
+  if (images.dim() != 3 || images.dtype() != DType::u8)
+    refuse(images_path, "expected u8 images (N, H, W), found " + describe(images));
+  if (labels.dim() != 1 || labels.dtype() != DType::u8) refuse(labels_path, "expected u8 labels (N), found " + describe(labels));
+  if (images.numel() == 0) refuse(images_path, "it holds no images: its shape is " + images.shape().str());
+  if (images.size(0) != labels.size(0))
+    refuse(labels_path, "it has " + std::to_string(labels.size(0)) + " labels, and '" + images_path.string() + "' has " +
+                            std::to_string(images.size(0)) + " images");
+  auto* bytes = static_cast<const uint8_t*>(host_values(labels));
+  TensorDataset dataset(images.unsqueeze(1),
+                        labels_from_bytes({bytes, static_cast<size_t>(labels.size(0))}, options.classes, labels_path));
+  return dataset.convert(options.pixels);
+}
+
+}  // namespace tenon::data

@@ -1,0 +1,223 @@
+#include <tenon/data/loader.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <tenon/core/error.h>
+#include <tenon/data/shuffle.h>
+
+namespace tenon::data {
+namespace {
+
+int64_t batches_of(int64_t examples, const LoaderOptions& options) {
+  return examples / options.batch_size + (!options.drop_last && examples % options.batch_size != 0);
+}
+
+void check(const LoaderOptions& options) {
+  auto refuse = [](const char* name, int64_t value, const char* least) {
+    throw ValueError(std::string("DataLoader: ") + name + " has to be at least " + least + ", but is " + std::to_string(value));
+  };
+  if (options.batch_size < 1) refuse("batch_size", options.batch_size, "1");
+  if (options.workers < 0) refuse("workers", options.workers, "0");
+  if (options.prefetch < 0) refuse("prefetch", options.prefetch, "0");
+}
+
+}  // namespace
+
+// One loop: the order of its examples, and the batches that are ready.
+class DataLoader::Epoch {
+ public:
+  Epoch(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options, std::shared_ptr<LoaderState> state)
+      : dataset_(std::move(dataset)), options_(options), state_(std::move(state)), epoch_(state_->epoch) {
+    const int64_t examples = dataset_->size();
+    order_ = permutation(options_.shuffle ? examples : 0, options_.seed, epoch_);
+    count_ = batches_of(examples, options_);
+    examples_ = examples;
+    taken_ = next_to_make_ = next_to_take_ = state_->position;
+    const int64_t left = count_ - next_to_take_;
+    const auto workers = static_cast<size_t>(std::clamp<int64_t>(options_.workers, 0, left));
+    ready_.resize(std::max<size_t>(workers, static_cast<size_t>(std::max(options_.prefetch, 1))));
+    try {
+      for (size_t i = 0; i < workers; ++i) workers_.emplace_back([this] { work(); });
+      advance();
+    } catch (...) {
+      stop();
+      throw;
+    }
+  }
+  ~Epoch() { stop(); }
+  Epoch(const Epoch&) = delete;
+
+  bool at_end() const { return !current_; }
+  Batch& current() { return *current_; }
+
+  // Takes the next batch over; at the end there is none.
+  void advance() {
+    current_.reset();
+    if (next_to_take_ >= count_) {
+      stop();
+      *state_ = {epoch_ + 1, 0};
+      return;
+    }
+    Made made = workers_.empty() ? make(next_to_take_) : take();
+    if (made.error) {
+      stop();
+      rethrow(made.error);
+    }
+    current_ = std::move(made.batch);
+    *state_ = {epoch_, ++next_to_take_};
+  }
+
+ private:
+  struct Made {
+    int64_t number = -1;
+    Batch batch;
+    std::exception_ptr error;
+  };
+
+  std::vector<int64_t> indices(int64_t number) const {
+    const int64_t begin = number * options_.batch_size, end = std::min(begin + options_.batch_size, examples_);
+    if (options_.shuffle) return {order_.begin() + begin, order_.begin() + end};
+    std::vector<int64_t> in_order(static_cast<size_t>(end - begin));
+    for (size_t i = 0; i < in_order.size(); ++i) in_order[i] = begin + static_cast<int64_t>(i);
+    return in_order;
+  }
+
+  Made make(int64_t number) const {
+    Made made{number, {}, nullptr};
+    try {
+      made.batch = dataset_->get_batch(indices(number));
+    } catch (...) {
+      made.error = std::current_exception();
+    }
+    return made;
+  }
+
+  void work() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      may_make_.wait(lock, [&] { return stopped_ || next_to_make_ < taken_ + static_cast<int64_t>(ready_.size()); });
+      if (stopped_ || next_to_make_ >= count_) return;
+      const int64_t number = next_to_make_++;
+      lock.unlock();
+      Made made = make(number);
+      lock.lock();
+      ready_[slot(number)] = std::move(made);
+      is_ready_.notify_one();
+    }
+  }
+
+  Made take() {
+    std::unique_lock lock(mutex_);
+    Made& place = ready_[slot(next_to_take_)];
+    is_ready_.wait(lock, [&] { return place.number == next_to_take_; });
+    Made made = std::exchange(place, {});
+    taken_ = next_to_take_ + 1;
+    may_make_.notify_all();
+    return made;
+  }
+
+  size_t slot(int64_t number) const { return static_cast<size_t>(number) % ready_.size(); }
+
+  void stop() {
+    {
+      std::lock_guard lock(mutex_);
+      stopped_ = true;
+    }
+    may_make_.notify_all();
+    for (std::thread& worker : workers_)
+      if (worker.joinable()) worker.join();
+  }
+
+  [[noreturn]] void rethrow(const std::exception_ptr& error) const {
+    std::string why = "an exception that is no std::exception";
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& e) {
+      why = e.what();
+    } catch (...) {
+    }
+    const std::vector<int64_t> asked = indices(next_to_take_);
+    std::string text = "DataLoader: batch " + std::to_string(next_to_take_) + " of epoch " + std::to_string(epoch_) + " (examples ";
+    for (size_t i = 0; i < asked.size() && i < 4; ++i) text += (i ? ", " : "") + std::to_string(asked[i]);
+    text += std::string(asked.size() > 4 ? ", …" : "") + ") cannot be made: " + why;
+    try {
+      std::rethrow_exception(error);
+    } catch (...) {
+      std::throw_with_nested(DataError(text));
+    }
+  }
+
+  const std::shared_ptr<const Dataset> dataset_;
+  const LoaderOptions options_;
+  const std::shared_ptr<LoaderState> state_;
+  const uint64_t epoch_;
+  std::vector<int64_t> order_;
+  int64_t count_ = 0, examples_ = 0;
+  int64_t next_to_take_;  // the consumer's own
+  std::optional<Batch> current_;
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable may_make_, is_ready_;
+  std::vector<Made> ready_;  // a ring by batch number
+  int64_t next_to_make_, taken_;
+  bool stopped_ = false;
+  std::vector<std::thread> workers_;
+};
+
+DataLoader::Iterator::Iterator(std::unique_ptr<Epoch> epoch) : epoch_(std::move(epoch)) {}
+DataLoader::Iterator::Iterator(Iterator&&) noexcept = default;
+DataLoader::Iterator& DataLoader::Iterator::operator=(Iterator&&) noexcept = default;
+DataLoader::Iterator::~Iterator() = default;
+Batch& DataLoader::Iterator::operator*() const { return epoch_->current(); }
+DataLoader::Iterator& DataLoader::Iterator::operator++() {
+  epoch_->advance();
+  return *this;
+}
+bool DataLoader::Iterator::at_end() const { return epoch_->at_end(); }
+
+DataLoader::DataLoader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
+    : dataset_(std::move(dataset)), options_(options), state_(std::make_shared<LoaderState>()) {
+  check(options);
+  if (!dataset_) throw ValueError("DataLoader: the data set is null");
+}
+DataLoader::DataLoader(const DataLoader& other)
+    : dataset_(other.dataset_),
+      options_(other.options_),
+      state_(std::make_shared<LoaderState>(*other.state_)),
+      resume_(other.resume_) {}
+DataLoader& DataLoader::operator=(const DataLoader& other) {
+  dataset_ = other.dataset_, options_ = other.options_, resume_ = other.resume_;
+  state_ = std::make_shared<LoaderState>(*other.state_);
+  return *this;
+}
+DataLoader::~DataLoader() = default;
+
+DataLoader::Iterator DataLoader::begin() {
+  LoaderState start = *state_;
+  // A loop that was left early is not taken up again, but for a state that was set.
+  if (!std::exchange(resume_, false) && start.position != 0) start = {start.epoch + 1, 0};
+  state_ = std::make_shared<LoaderState>(start);  // an older loop that still runs keeps its own
+  return Iterator(std::make_unique<Epoch>(dataset_, options_, state_));
+}
+
+int64_t DataLoader::size() const { return batches_of(dataset_->size(), options_); }
+
+LoaderState DataLoader::state() const { return *state_; }
+
+void DataLoader::set_state(LoaderState state) {
+  if (state.position < 0 || state.position > size())
+    throw ValueError("DataLoader: there is no position " + std::to_string(state.position) + " in an epoch of " +
+                     std::to_string(size()) + " batches");
+  if (state.position == size() && state.position > 0) state = {state.epoch + 1, 0};
+  state_ = std::make_shared<LoaderState>(state);  // a loop that still runs keeps its own
+  resume_ = true;
+}
+
+}  // namespace tenon::data

@@ -1,0 +1,45 @@
+// Random numbers for data, the same on every machine and standard library.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace tenon::data {
+
+// SplitMix64 (Steele, Lea, Flood 2014). Seeds that are close give unrelated numbers.
+class SplitMix {
+ public:
+  explicit SplitMix(uint64_t seed, uint64_t stream = 0) : state_(mix(seed) ^ mix(~stream)) {}
+
+  uint64_t next() { return mix(state_ += 0x9E3779B97F4A7C15u); }
+  // Uniform in [0, bound) without bias; bound > 0 (Lemire 2019).
+  uint64_t below(uint64_t bound) {
+    unsigned __int128 product = static_cast<unsigned __int128>(next()) * bound;
+    if (static_cast<uint64_t>(product) < bound)
+      for (const uint64_t threshold = -bound % bound; static_cast<uint64_t>(product) < threshold;)
+        product = static_cast<unsigned __int128>(next()) * bound;
+    return static_cast<uint64_t>(product >> 64);
+  }
+  // Uniform in [low, high).
+  float uniform(float low, float high) { return low + (high - low) * static_cast<float>(next() >> 40) * 0x1p-24f; }
+
+ private:
+  static uint64_t mix(uint64_t z) {
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+  }
+  uint64_t state_;
+};
+
+// 0 … count-1 in an order that (seed, epoch) decides.
+inline std::vector<int64_t> permutation(int64_t count, uint64_t seed, uint64_t epoch) {
+  std::vector<int64_t> order(static_cast<size_t>(count));
+  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
+  SplitMix random(seed, epoch);
+  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+  return order;
+}
+
+}  // namespace tenon::data

@@ -1,0 +1,30 @@
+// How far a training run is: a bar on a terminal, a line an epoch elsewhere.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace example {
+
+class Progress {
+ public:
+  Progress(int64_t epochs, int64_t images_per_epoch);
+
+  void start_epoch();
+  // True where a fresh loss would be shown now: reading it waits for the device, so it is asked for a few times a second only.
+  bool due() const;
+  // `images` are those done in this epoch so far; `loss` is their mean.
+  void show(int64_t images, double loss);
+  void end_epoch(double loss);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  double seconds_since(Clock::time_point start) const { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+  int64_t epochs_, images_per_epoch_;
+  int64_t epoch_ = 0;
+  bool terminal_;
+  Clock::time_point start_, epoch_start_, shown_;
+};
+
+}  // namespace example

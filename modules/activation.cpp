@@ -1,0 +1,25 @@
+#include <tenon/modules/activation.h>
+
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/softmax.h>
+
+namespace tenon::nn {
+
+Tensor ReLU::forward(const Tensor& x) const { return relu(x); }
+Tensor Sigmoid::forward(const Tensor& x) const { return sigmoid(x); }
+Tensor Tanh::forward(const Tensor& x) const { return tanh(x); }
+Tensor SiLU::forward(const Tensor& x) const { return silu(x); }
+Tensor GELU::forward(const Tensor& x) const { return gelu(x, approximate); }
+Tensor Softmax::forward(const Tensor& x) const { return softmax(x, dim); }
+Tensor LogSoftmax::forward(const Tensor& x) const { return log_softmax(x, dim); }
+
+GELU::GELU(std::string a) : approximate(std::move(a)) {
+  if (approximate != "none" && approximate != "tanh")
+    throw ValueError("GELU: approximate is \"" + approximate + "\"; it has to be \"none\" or \"tanh\"");
+}
+
+std::string GELU::extra_repr() const { return "approximate='" + approximate + "'"; }
+std::string Softmax::extra_repr() const { return "dim=" + std::to_string(dim); }
+std::string LogSoftmax::extra_repr() const { return "dim=" + std::to_string(dim); }
+
+}  // namespace tenon::nn

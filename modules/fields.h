@@ -1,0 +1,287 @@
+// What a module is made of: how its children, parameters and buffers are found, whatever its type.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include <tenon/modules/parameter.h>
+#include <tenon/modules/reflect.h>
+
+namespace tenon::nn {
+
+class FieldVisitor;
+
+// Base of nn::Module<T>, by which modules are told from other fields.
+struct ModuleTag {};
+
+// What is known of a type of modules; one object a type.
+struct ModuleType {
+  std::string_view name;                             // "Linear", as it prints
+  void (*visit)(void* self, FieldVisitor& visitor);  // hands over every field, in order
+  std::string (*extra_repr)(const void* self);       // null: prints nothing between the parentheses
+  std::shared_ptr<void> (*copy)(const void* self);   // by its copy constructor; null where it has none
+  size_t size;                                       // bytes of the object
+  bool wrapper;                                      // holds the model that it wraps in a field, whose name prefixes every key
+  bool list;                                         // prints runs of equal children as one line, as ModuleList does
+};
+
+// Some module, its type left open: a parameter type that takes any module by reference. Does not own it.
+struct ModuleRef {
+  void* self = nullptr;
+  const ModuleType* type = nullptr;
+
+  ModuleRef() = default;
+  ModuleRef(void* self, const ModuleType* type) : self(self), type(type) {}
+  template <class M>
+  requires std::is_base_of_v<ModuleTag, M> ModuleRef(const M& module);
+
+  // The module, if it is exactly an M; else null. `if (auto* linear = m.as<nn::Linear>()) …`
+  template <class M>
+  M* as() const;
+  friend bool operator==(const ModuleRef&, const ModuleRef&) = default;
+};
+
+// The description of M. Its address tells types apart.
+template <class M>
+constexpr const ModuleType* module_type();
+
+// ---- which fields count ----
+// A module owns what it holds by value, in std::optional, std::unique_ptr, std::shared_ptr, std::vector, std::array or std::map
+// (with string keys), nested as you like. Raw pointers and references own nothing and are passed over, as is every other kind of
+// field.
+namespace detail {
+
+template <class T>
+concept Complete = !std::is_class_v<T> || requires {
+  sizeof(T);
+};
+template <class T>
+concept IsModule = std::is_class_v<T> && Complete<T> && std::is_base_of_v<ModuleTag, T>;
+// Holds a module whose type is known only at run time (AnyModule).
+template <class T>
+concept Erased = requires(const T& t) {
+  { t.module_ref() } -> std::same_as<ModuleRef>;
+};
+template <class T>
+struct Holder : std::false_type {};  // at most one of it
+template <class T>
+struct Holder<std::optional<T>> : std::true_type {
+  using Item = T;
+};
+template <class T, class D>
+struct Holder<std::unique_ptr<T, D>> : std::true_type {
+  using Item = T;
+};
+template <class T>
+struct Holder<std::shared_ptr<T>> : std::true_type {
+  using Item = T;
+};
+template <class T>
+struct List : std::false_type {};  // any number of it, numbered
+template <class T, class A>
+struct List<std::vector<T, A>> : std::true_type {
+  using Item = T;
+};
+template <class T, size_t N>
+struct List<std::array<T, N>> : std::true_type {
+  using Item = T;
+};
+template <class T>
+concept Map = requires {
+  typename T::key_type;
+  typename T::mapped_type;
+}
+&&std::is_convertible_v<typename T::key_type, std::string_view>;
+
+template <class T>
+constexpr bool counts() {
+  if constexpr (!Complete<T>)
+    return false;
+  else if constexpr (std::is_same_v<T, Parameter> || std::is_same_v<T, Buffer> || IsModule<T> || Erased<T>)
+    return true;
+  else if constexpr (Holder<T>::value)
+    return counts<std::remove_const_t<typename Holder<T>::Item>>();
+  else if constexpr (List<T>::value)
+    return counts<typename List<T>::Item>();
+  else if constexpr (Map<T>)
+    return counts<typename T::mapped_type>();
+  else
+    return false;
+}
+template <class T>
+struct HidesModules : std::false_type {};  // some other container of modules
+template <template <class...> class C, class... A>
+struct HidesModules<C<A...>> : std::bool_constant<(counts<A>() || ...)> {};
+
+// A plain struct with modules in it: some field takes what turns into a module, and not just anything.
+struct CountedArgument {
+  template <class T>
+  requires(counts<T>()) constexpr operator T() const noexcept;
+};
+struct OddArgument {};
+template <class T, class Argument, size_t... Before, size_t... After>
+constexpr bool takes_at(std::index_sequence<Before...>, std::index_sequence<After...>) {
+  return requires { T{(void(Before), reflect::Anything{})..., Argument{}, (void(After), reflect::Anything{})...}; };
+}
+template <class T>
+constexpr bool struct_hides_modules() {
+  if constexpr (std::is_class_v<T> && std::is_aggregate_v<T> && !List<T>::value) {
+    constexpr size_t count = reflect::field_count<T, 0>;
+    return []<size_t... I>(std::index_sequence<I...>) {
+      return ((takes_at<T, CountedArgument>(std::make_index_sequence<I>(), std::make_index_sequence<count - I - 1>()) &&
+               !takes_at<T, OddArgument>(std::make_index_sequence<I>(), std::make_index_sequence<count - I - 1>())) ||
+              ...);
+    }
+    (std::make_index_sequence<count>());
+  } else {
+    return false;
+  }
+}
+template <class T>
+concept HasForward = requires(T& t, const Tensor& x) {
+  t.forward(x);
+}
+|| requires { &T::forward; };
+
+}  // namespace detail
+
+// Gets a module's fields one by one. A class with constructors or private fields lists them itself:
+//   void fields(nn::FieldVisitor& v) { v("weight", weight)("bias", bias)("training", training); }
+class TENON_API FieldVisitor {
+ public:
+  FieldVisitor() = default;
+  FieldVisitor(const FieldVisitor&) = delete;
+  FieldVisitor& operator=(const FieldVisitor&) = delete;
+  virtual ~FieldVisitor();
+
+  template <class F>
+  FieldVisitor& operator()(std::string_view name, F& field);
+
+ protected:
+  // The names live during the call only.
+  virtual void parameter(std::string_view name, Tensor& tensor);
+  virtual void buffer(std::string_view name, Tensor& tensor, bool persistent);
+  virtual void child(std::string_view name, ModuleRef module);
+  virtual void training(bool& flag);
+  // Comes before `child` for what is held by a std::shared_ptr, if `wants_owners`; may put another object of that type there.
+  virtual void owner(std::shared_ptr<void>& owner, const ModuleType& type);
+  bool wants_owners = false;
+};
+
+template <class F>
+FieldVisitor& FieldVisitor::operator()(std::string_view name, F& const_field) {
+  using T = std::remove_const_t<F>;
+  T& field = const_cast<T&>(const_field);
+  if constexpr (!detail::Complete<T>) {
+  } else if constexpr (std::is_same_v<T, Parameter>) {
+    if (field.defined()) parameter(name, field);
+  } else if constexpr (std::is_same_v<T, Buffer>) {
+    if (field.defined()) buffer(name, field, field.persistent());
+  } else if constexpr (detail::IsModule<T>) {
+    child(name, ModuleRef(field));
+  } else if constexpr (detail::Erased<T>) {
+    if (wants_owners && field.module_ref().self) owner(field.owner(), *field.module_ref().type);
+    if (ModuleRef module = field.module_ref(); module.self) child(name, module);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    if (name == "training") training(field);
+  } else if constexpr (detail::counts<T>()) {
+    if constexpr (detail::Holder<T>::value) {
+      if constexpr (requires { field.use_count(); } && detail::IsModule<std::remove_const_t<typename detail::Holder<T>::Item>>) {
+        if (wants_owners && field) {
+          std::shared_ptr<void> held = std::const_pointer_cast<std::remove_const_t<typename detail::Holder<T>::Item>>(field);
+          owner(held, *ModuleRef(*field).type);
+          field = std::static_pointer_cast<typename detail::Holder<T>::Item>(held);
+        }
+      }
+      if (field) (*this)(name, *field);
+    } else {
+      child(name, ModuleRef(&field, module_type<T>()));
+    }
+  } else {
+    static_assert(!detail::HasForward<T>,
+                  "this field has a forward() but is no module, so its parameters would be missed: derive its type T "
+                  "from nn::Module<T>");
+    static_assert(!detail::struct_hides_modules<T>(),
+                  "this field is a struct with modules in it, which would be missed: derive its type T from "
+                  "nn::Module<T>");
+    static_assert(!detail::HidesModules<T>::value,
+                  "modules in a container that is not known here would be missed: use std::vector, std::array, "
+                  "std::optional, std::map or a smart pointer");
+  }
+  return *this;
+}
+
+// ---- the description of a type ----
+template <class D>
+struct Module;
+
+namespace detail {
+
+template <class M>
+void visit_fields(void* self, FieldVisitor& visitor) {
+  M& module = *static_cast<M*>(self);
+  if constexpr (List<M>::value) {
+    size_t i = 0;
+    for (auto& item : module) visitor(std::to_string(i++), item);
+  } else if constexpr (Map<M>) {
+    for (auto& [key, item] : module) visitor(key, item);
+  } else if constexpr (requires { module.fields(visitor); }) {
+    module.fields(visitor);
+  } else {
+    static_assert(std::is_aggregate_v<M>,
+                  "a module with constructors, private or virtual members has to name its fields: give it "
+                  "void fields(nn::FieldVisitor& v) { v(\"weight\", weight)(\"child\", child); }");
+    if constexpr (std::is_aggregate_v<M>) reflect::each_field<1>(module, visitor);
+  }
+}
+
+template <class M>
+constexpr ModuleType describe() {
+  static_assert(!IsModule<M> || std::is_base_of_v<Module<M>, M>,
+                "a module type T has to derive from nn::Module<T> itself, with its own name; through another module its fields "
+                "would be missed");
+  ModuleType type{};
+  type.visit = visit_fields<M>;
+  type.size = sizeof(M);
+  if constexpr (List<M>::value || Map<M>) {
+    type.name = List<M>::value ? "ModuleList" : "ModuleDict";
+    type.list = List<M>::value;
+  } else {
+    type.name = reflect::type_name<M>;
+    if constexpr (requires { M::is_wrapper; }) type.wrapper = M::is_wrapper;
+    if constexpr (requires { M::is_list; }) type.list = M::is_list;
+    if constexpr (requires(const M& m) { std::string(m.extra_repr()); })
+      type.extra_repr = [](const void* self) { return std::string(static_cast<const M*>(self)->extra_repr()); };
+    if constexpr (std::is_copy_constructible_v<M>)
+      type.copy = [](const void* self) -> std::shared_ptr<void> { return std::make_shared<M>(*static_cast<const M*>(self)); };
+  }
+  return type;
+}
+
+// Exported, so that libraries agree on the address for a type that they share.
+template <class M>
+TENON_API inline constexpr ModuleType description = describe<M>();
+
+}  // namespace detail
+
+template <class M>
+constexpr const ModuleType* module_type() {
+  return &detail::description<M>;
+}
+
+template <class M>
+requires std::is_base_of_v<ModuleTag, M> ModuleRef::ModuleRef(const M& module)
+    : self(const_cast<M*>(&module)), type(module_type<M>()) {}
+
+template <class M>
+M* ModuleRef::as() const {
+  return type == module_type<M>() ? static_cast<M*>(self) : nullptr;
+}
+
+}  // namespace tenon::nn

@@ -1,0 +1,156 @@
+// Models as plain structs. No macro, no registration:
+//
+//   struct Net : nn::Module<Net> {
+//     nn::Linear fc1{784, 256}, fc2{256, 10};
+//     Tensor forward(const Tensor& x) { return fc2(relu(fc1(x))); }
+//   };
+//   Net net;
+//   Tensor y = net(x);
+//   for (auto& [name, p] : net.named_parameters()) …
+//
+// Fields that are modules, nn::Parameter or nn::Buffer, or hold some in a standard container (see fields.h), are found by their
+// names; a field assigned anew is still found. A field `bool training` follows train() and eval(). A copy of a module shares its
+// tensors; nn::clone makes a deep copy.
+#pragma once
+
+#include <iosfwd>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tenon/core/runtime/module_path.h>
+#include <tenon/modules/fields.h>
+#include <tenon/modules/state_dict.h>
+
+namespace tenon::nn {
+
+// `for (auto& [name, tensor] : named_parameters(net))`
+struct NamedTensor {
+  std::string name;  // "body.0.weight"
+  Tensor tensor;     // the handle itself: what changes it changes the module
+};
+struct NamedModule {
+  std::string name;  // "body.0"; empty for the module itself
+  ModuleRef module;
+};
+struct StateEntry {
+  std::string name;
+  Tensor tensor;  // the handle itself
+  bool is_buffer;
+};
+
+// ---- any module; each of these is a method of nn::Module too ----
+// A tensor or module that is held twice is listed once, under its first name. Order: own tensors before those of children.
+TENON_API std::vector<Tensor> parameters(ModuleRef module);
+TENON_API std::vector<NamedTensor> named_parameters(ModuleRef module);
+TENON_API std::vector<Tensor> buffers(ModuleRef module);
+TENON_API std::vector<NamedTensor> named_buffers(ModuleRef module);
+// The module itself, then everything below it.
+TENON_API std::vector<NamedModule> named_modules(ModuleRef module);
+TENON_API std::vector<NamedModule> named_children(ModuleRef module);
+// Elements in all parameters.
+TENON_API int64_t num_parameters(ModuleRef module);
+
+TENON_API void train(ModuleRef module, bool mode = true);
+TENON_API void eval(ModuleRef module);
+// Moves every parameter and buffer. Handles stay valid: an optimizer made before still steps this model.
+TENON_API void to(ModuleRef module, Device device);
+// Converts floating parameters and buffers; `dtype` has to be floating (DTypeError).
+TENON_API void to(ModuleRef module, DType dtype);
+// Drops all gradients, or sets them to zero.
+TENON_API void zero_grad(ModuleRef module, bool set_to_none = true);
+TENON_API void requires_grad_(ModuleRef module, bool value = true);
+
+// Parameters and persistent buffers; a shared tensor stands under each of its names. The tensors share the module's values, without
+// gradient.
+TENON_API StateDict state_dict(ModuleRef module);
+// The same, as handles of the module.
+TENON_API std::vector<StateEntry> state_entries(ModuleRef module);
+
+// PyTorch's print: "Linear(in_features=10, out_features=1, bias=True)", children indented below.
+TENON_API std::string str(ModuleRef module);
+TENON_API std::ostream& operator<<(std::ostream& out, ModuleRef module);
+
+// Children before parents, as PyTorch's apply goes.
+TENON_API std::vector<ModuleRef> modules_bottom_up(ModuleRef module);
+// Calls fn(ModuleRef) for every module below and then for this one:
+//   net.apply([](nn::ModuleRef m) { if (auto* l = m.as<nn::Linear>()) nn::init::zeros_(l->bias); });
+template <class F>
+void apply(ModuleRef module, F&& fn) {
+  for (ModuleRef each : modules_bottom_up(module)) fn(each);
+}
+
+namespace detail {
+// Gives all tensors below `module` values of their own; tensors that were shared within it stay shared.
+TENON_API void unshare(ModuleRef module);
+}  // namespace detail
+
+// A deep copy: nothing is shared with the original. Gradients are not copied.
+template <class M>
+requires std::is_base_of_v<ModuleTag, M> M clone(const M& module) {
+  static_assert(std::is_copy_constructible_v<M>,
+                "clone needs a module that can be copied; one that holds a std::unique_ptr cannot");
+  M copy(module);
+  detail::unshare(copy);
+  return copy;
+}
+
+// While it lives, errors say that they came from inside this module.
+class TENON_API ModuleScope {
+ public:
+  ModuleScope(const void* self, const ModuleType* type);
+  ~ModuleScope();
+  ModuleScope(const ModuleScope&) = delete;
+  ModuleScope& operator=(const ModuleScope&) = delete;
+
+ private:
+  const char* name_in_parent() const;
+
+  const void* self_;
+  const ModuleType* type_;
+  const ModuleScope* parent_;
+  ModulePath path_;
+};
+
+// Base of every module: `struct Net : nn::Module<Net>`. Empty; calls go to Net::forward, with any arguments and result.
+template <class D>
+struct Module : ModuleTag {
+  template <class... A>
+  decltype(auto) operator()(A&&... args) {
+    ModuleScope scope(&self(), module_type<D>());
+    return self().forward(std::forward<A>(args)...);
+  }
+  template <class... A>
+  decltype(auto) operator()(A&&... args) const {
+    ModuleScope scope(&self(), module_type<D>());
+    return self().forward(std::forward<A>(args)...);
+  }
+
+  std::vector<Tensor> parameters() const { return nn::parameters(self()); }
+  std::vector<NamedTensor> named_parameters() const { return nn::named_parameters(self()); }
+  std::vector<Tensor> buffers() const { return nn::buffers(self()); }
+  std::vector<NamedTensor> named_buffers() const { return nn::named_buffers(self()); }
+  std::vector<NamedModule> named_modules() const { return nn::named_modules(self()); }
+  std::vector<NamedModule> named_children() const { return nn::named_children(self()); }
+  int64_t num_parameters() const { return nn::num_parameters(self()); }
+  StateDict state_dict() const { return nn::state_dict(self()); }
+
+  D& train(bool mode = true) { return nn::train(self(), mode), self(); }
+  D& eval() { return nn::train(self(), false), self(); }
+  D& to(Device device) { return nn::to(self(), device), self(); }
+  D& to(const char* device) { return to(Device(device)); }
+  D& to(DType dtype) { return nn::to(self(), dtype), self(); }
+  void zero_grad(bool set_to_none = true) { nn::zero_grad(self(), set_to_none); }
+  D& requires_grad_(bool value = true) { return nn::requires_grad_(self(), value), self(); }
+  template <class F>
+  D& apply(F&& fn) {
+    nn::apply(self(), fn);
+    return self();
+  }
+
+ private:
+  D& self() { return static_cast<D&>(*this); }
+  const D& self() const { return static_cast<const D&>(*this); }
+};
+
+}  // namespace tenon::nn

@@ -1,0 +1,79 @@
+#include <tenon/modules/norm.h>
+
+#include <tenon/core/autograd/autograd.h>
+#include <tenon/core/ops/norm.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/modules/repr.h>
+
+namespace tenon::nn {
+
+BatchNormState::BatchNormState(int64_t n, const BatchNormOptions& o) : num_features(n), options(o) {
+  require(n >= 0, "BatchNorm", "num_features", static_cast<double>(n), "at least 0");
+  if (o.affine) {
+    weight = Parameter(ones({n}, o.tensor));
+    bias = Parameter(zeros({n}, o.tensor));
+  }
+  if (o.track_running_stats) {
+    running_mean = zeros({n}, o.tensor);
+    running_var = ones({n}, o.tensor);
+    num_batches_tracked = zeros({}, {.dtype = i64, .device = o.tensor.device});
+  }
+}
+
+Tensor BatchNormState::normalise(const Tensor& x) {
+  double momentum = options.momentum.value_or(0);
+  // Under DataParallel the batch counts once: on the device that owns the counter.
+  if (training && num_batches_tracked.defined()) {
+    NoGrad guard;
+    if (x.device() == num_batches_tracked.device()) num_batches_tracked.copy_(num_batches_tracked + 1);
+    if (!options.momentum) momentum = 1.0 / static_cast<double>(num_batches_tracked.item<int64_t>());
+  }
+  return batch_norm(x, running_mean, running_var, weight, bias, training || !running_mean.defined(), momentum, options.eps);
+}
+
+void BatchNormState::visit(FieldVisitor& v) {
+  v("weight", weight)("bias", bias)("running_mean", running_mean)("running_var", running_var);
+  v("num_batches_tracked", num_batches_tracked)("training", training);
+}
+
+std::string BatchNormState::repr_text() const {
+  return std::to_string(num_features) + ", eps=" + repr(options.eps) +
+         ", momentum=" + (options.momentum ? repr(*options.momentum) : "None") + ", affine=" + repr(options.affine) +
+         ", track_running_stats=" + repr(options.track_running_stats);
+}
+
+namespace {
+
+void require_rank(const Tensor& x, int64_t low, int64_t high, const char* layer, const char* wanted) {
+  if (x.dim() >= low && x.dim() <= high) return;
+  throw ShapeError(std::string(layer) + ": expected an input of shape " + wanted + ", got one of shape " + x.shape().str());
+}
+
+}  // namespace
+
+Tensor BatchNorm1d::forward(const Tensor& x) {
+  require_rank(x, 2, 3, "BatchNorm1d", "(N, C) or (N, C, L)");
+  return normalise(x);
+}
+
+Tensor BatchNorm2d::forward(const Tensor& x) {
+  require_rank(x, 4, 4, "BatchNorm2d", "(N, C, H, W)");
+  return normalise(x);
+}
+
+LayerNorm::LayerNorm(const Shape& shape, const LayerNormOptions& o) : normalized_shape(shape), options(o) {
+  for (int64_t size : shape) require(size >= 0, "LayerNorm", "a size in normalized_shape", static_cast<double>(size), "at least 0");
+  if (!o.elementwise_affine) return;
+  weight = Parameter(ones(shape, o.tensor));
+  if (o.bias) bias = Parameter(zeros(shape, o.tensor));
+}
+
+Tensor LayerNorm::forward(const Tensor& x) const { return layer_norm(x, normalized_shape, weight, bias, options.eps); }
+
+void LayerNorm::fields(FieldVisitor& v) { v("weight", weight)("bias", bias); }
+
+std::string LayerNorm::extra_repr() const {
+  return repr(normalized_shape) + ", eps=" + repr(options.eps) + ", elementwise_affine=" + repr(options.elementwise_affine);
+}
+
+}  // namespace tenon::nn

@@ -1,0 +1,53 @@
+#include <tenon/modules/optim/sgd.h>
+
+#include <cmath>
+
+#include <tenon/core/ops/optim.h>
+
+namespace tenon::optim {
+
+SGD::SGD(std::vector<Tensor> params, const SGDOptions& options)
+    : SGD(std::vector<ParamGroup<SGDOptions>>{{std::move(params), options}}) {}
+
+SGD::SGD(std::vector<ParamGroup<SGDOptions>> groups) : Optimizer("SGD", params_of(groups)) {
+  for (auto& group : groups) {
+    const SGDOptions& o = group.options;
+    require(o.lr >= 0 && std::isfinite(o.lr), "lr", o.lr, "at least 0");
+    require(o.momentum >= 0, "momentum", o.momentum, "at least 0");
+    require(o.weight_decay >= 0, "weight_decay", o.weight_decay, "at least 0");
+    if (o.nesterov) {
+      require(o.momentum > 0, "momentum", o.momentum, "above 0 for nesterov");
+      require(o.dampening == 0, "dampening", o.dampening, "0 for nesterov");
+    }
+    options_.push_back(o);
+  }
+}
+
+void SGD::step() {
+  for (size_t g = 0; g < num_groups(); ++g) {
+    const SGDOptions& o = options_[g];
+    for (auto& b : collect(g))
+      sgd_step(b.params, b.grads, b.slots[0],
+               {.lr = o.lr,
+                .momentum = o.momentum,
+                .dampening = o.dampening,
+                .weight_decay = o.weight_decay,
+                .nesterov = o.nesterov,
+                .maximize = o.maximize,
+                .first = b.fresh});
+  }
+}
+
+std::vector<Optimizer::Slot> SGD::slots(size_t group) { return {{"momentum_buffer", options_[group].momentum != 0}}; }
+
+std::vector<Optimizer::Option> SGD::options_of(size_t group) {
+  auto& o = options_[group];
+  return {{.name = "lr", .number = &o.lr},
+          {.name = "momentum", .number = &o.momentum},
+          {.name = "dampening", .number = &o.dampening},
+          {.name = "weight_decay", .number = &o.weight_decay},
+          {.name = "nesterov", .flag = &o.nesterov},
+          {.name = "maximize", .flag = &o.maximize}};
+}
+
+}  // namespace tenon::optim

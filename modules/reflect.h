@@ -1,0 +1,106 @@
+// The fields of a plain struct and their names, found by the compiler: nothing to register, so nothing to forget.
+#pragma once
+
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <tenon/modules/bind_fields.h>
+
+namespace tenon::nn::reflect {
+
+// ---- counting ----
+// The largest number of initialisers that an aggregate takes. A wrong count never passes silently: `bind` does not compile then.
+struct Anything {
+  template <class T>
+  constexpr operator T() const noexcept {
+    __builtin_unreachable();
+  }
+};
+
+template <class T, size_t... I>
+constexpr bool takes(std::index_sequence<I...>) {
+  return requires { T{(void(I), Anything{})...}; };
+}
+template <class T, size_t N>
+constexpr size_t count_initialisers() {
+  if constexpr (takes<T>(std::make_index_sequence<N>{}))
+    return N;
+  else if constexpr (N == 0)
+    return 0;
+  else
+    return count_initialisers<T, N - 1>();
+}
+// `Bases` empty base classes come first in the list of initialisers. One more than `max_fields` is tried, so that too many are
+// noticed.
+template <class T, size_t Bases>
+inline constexpr size_t field_count =
+    count_initialisers<T, (sizeof(T) < max_fields ? sizeof(T) : max_fields) + 1 + Bases>() - Bases;
+
+// ---- names ----
+// Storage for a T that is never made: only addresses of its fields are taken, at compile time.
+template <class T>
+union Unmade {
+  char nothing;
+  T value;
+  constexpr Unmade() : nothing() {}
+  constexpr ~Unmade() {}
+};
+template <class T>
+inline Unmade<T> unmade{};
+
+template <class T>
+struct FieldPointer {
+  T* pointer;
+};
+
+// The compiler's own name of the template argument. No alias in the signature: GCC would explain it behind the argument.
+template <auto P>
+constexpr const char* signature_of_value() {
+  return __PRETTY_FUNCTION__;
+}
+template <class T>
+constexpr const char* signature_of_type() {
+  return __PRETTY_FUNCTION__;
+}
+
+// The last identifier in `text`, template arguments left out: "Net" of "[with T = a::(anonymous)::Net<b::C>]".
+constexpr std::string_view last_identifier(std::string_view text) {
+  auto in_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           static_cast<unsigned char>(c) >= 128;
+  };
+  size_t end = text.size();
+  int depth = 0;
+  for (; end > 0 && (depth > 0 || !in_name(text[end - 1])); --end) {
+    if (text[end - 1] == '>') ++depth;
+    if (text[end - 1] == '<') --depth;
+  }
+  size_t begin = end;
+  while (begin > 0 && in_name(text[begin - 1])) --begin;
+  return text.substr(begin, end - begin);
+}
+
+// "Linear" for tenon::nn::Linear, "DataParallel" for tenon::nn::DataParallel<Net>.
+template <class T>
+inline constexpr std::string_view type_name = last_identifier(signature_of_type<T>());
+
+template <class T, size_t Count, size_t I>
+constexpr std::string_view field_name() {
+  constexpr auto field = std::get<I>(bind<Count>(unmade<T>.value));
+  return last_identifier(signature_of_value<FieldPointer<std::remove_pointer_t<decltype(field)>>{field}>());
+}
+template <class T, size_t Count, size_t I>
+inline constexpr std::string_view field_name_of = field_name<T, Count, I>();
+
+// ---- visiting ----
+// Calls visit(name, field) for every field of an aggregate with `Bases` empty base classes, in the order of declaration.
+template <size_t Bases, class T, class Visit>
+void each_field(T& object, Visit&& visit) {
+  constexpr size_t count = field_count<T, Bases>;
+  auto fields = bind<count>(object);
+  [&]<size_t... I>(std::index_sequence<I...>) { (visit(field_name_of<T, count, I>, *std::get<I>(fields)), ...); }
+  (std::make_index_sequence<count>{});
+}
+
+}  // namespace tenon::nn::reflect

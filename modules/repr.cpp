@@ -1,0 +1,38 @@
+#include <tenon/modules/repr.h>
+
+#include <charconv>
+#include <cmath>
+
+#include <tenon/core/error.h>
+
+namespace tenon::nn {
+
+std::string repr(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  double size = std::abs(value);
+  auto format = size != 0 && (size < 1e-4 || size >= 1e16) ? std::chars_format::scientific : std::chars_format::fixed;
+  char text[64];
+  auto end = std::to_chars(text, text + sizeof text, value, format).ptr;
+  std::string result(text, end);
+  if (result.find_first_of(".e") == result.npos) result += ".0";
+  return result;
+}
+
+std::string repr(const Shape& shape) { return shape.str(); }
+std::string repr(const Pair& pair) { return pair.given_as_one ? std::to_string(pair.height) : pair.shape().str(); }
+
+void require(bool ok, const char* layer, const char* what, double value, const char* wanted) {
+  if (ok) return;
+  std::string text = repr(value);
+  if (text.size() > 2 && text.ends_with(".0")) text.resize(text.size() - 2);
+  throw ValueError(std::string(layer) + ": " + what + " is " + text + "; it has to be " + wanted);
+}
+
+void require_size(const Pair& size, int64_t least, const char* layer, const char* what) {
+  if (size.height >= least && size.width >= least) return;
+  throw ValueError(std::string(layer) + ": " + what + " is " + repr(size) + "; both numbers have to be at least " +
+                   std::to_string(least));
+}
+
+}  // namespace tenon::nn

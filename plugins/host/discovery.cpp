@@ -1,0 +1,107 @@
+#include <tenon/plugins/host/discovery.h>
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <tuple>
+
+#include <tenon/plugins/host/files.h>
+
+namespace tenon::plugins {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* manifest_suffix = ".tenon.json";
+
+std::string find_install_place() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&scan), &info) == 0 || !info.dli_fname) return {};
+  std::error_code error;
+  auto library = fs::canonical(info.dli_fname, error);
+  return error ? std::string() : (library.parent_path() / "tenon" / "plugins").string();
+}
+
+// Found when libtenon is loaded: later the working directory may have changed under a relative path.
+const std::string install_folder = find_install_place();
+
+void add_refused(const std::string& path, size_t rank, std::string reason, std::vector<Candidate>& found) {
+  Candidate c;
+  c.manifest.path = path.empty() ? "(empty)" : path;
+  c.status = Status::refused;
+  c.reason = std::move(reason);
+  c.place = rank;
+  found.push_back(std::move(c));
+}
+
+void add_manifest(const std::string& path, size_t rank, std::vector<Candidate>& found) {
+  Candidate c;
+  c.place = rank;
+  c.manifest.path = path;
+  try {
+    c.manifest.path = canonical_path(path);
+    for (auto& other : found) {
+      if (other.manifest.path != c.manifest.path) continue;
+      other.place = std::min(other.place, rank);
+      return;
+    }
+    read_manifest(c.manifest);
+    check_loadable(c.manifest);
+  } catch (const Refused& e) {
+    c.status = Status::refused;
+    c.reason = e.what();
+  }
+  found.push_back(std::move(c));
+}
+
+void scan_folder(const std::string& folder, size_t rank, std::vector<Candidate>& found) {
+  require_trusted(folder, "folder");
+  std::error_code error;
+  std::vector<std::string> manifests;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+    if (it->path().filename().string().ends_with(manifest_suffix)) manifests.push_back(it->path().string());
+  if (error) throw Refused("folder cannot be read: " + error.message());
+  std::sort(manifests.begin(), manifests.end());
+  for (auto& path : manifests) add_manifest(path, rank, found);
+}
+
+}  // namespace
+
+std::vector<std::string> environment_places() {
+  std::vector<std::string> places;
+  const char* text = secure_getenv("TENON_PLUGIN_PATH");
+  if (!text || !*text) return places;
+  std::string rest = text;
+  for (size_t colon; (colon = rest.find(':')) != std::string::npos; rest = rest.substr(colon + 1))
+    places.push_back(rest.substr(0, colon));
+  places.push_back(rest);
+  return places;
+}
+
+const std::string& install_place() { return install_folder; }
+
+void scan(const std::string& place, size_t rank, std::vector<Candidate>& found) {
+  try {
+    auto path = canonical_path(place);
+    struct stat s {};
+    if (stat(path.c_str(), &s) == 0 && S_ISDIR(s.st_mode))
+      scan_folder(path, rank, found);
+    else if (path.ends_with(manifest_suffix))
+      add_manifest(path, rank, found);
+    else
+      throw Refused(std::string("neither a folder nor a manifest (*") + manifest_suffix + ")");
+  } catch (const Refused& e) {
+    add_refused(place, rank, e.what(), found);
+  }
+}
+
+bool goes_before(const Candidate& a, const Candidate& b) {
+  return std::tuple(a.place, -int64_t{a.manifest.preference}, std::string_view(a.manifest.path)) <
+         std::tuple(b.place, -int64_t{b.manifest.preference}, std::string_view(b.manifest.path));
+}
+
+}  // namespace tenon::plugins

@@ -1,0 +1,128 @@
+#include <tenon/plugins/host/files.h>
+
+#include <fcntl.h>
+#include <link.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include <tenon/plugins/host/manifest.h>
+
+namespace tenon::plugins {
+
+namespace {
+
+constexpr unsigned char native_class = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32;
+#if defined(__x86_64__)
+constexpr int native_machine = EM_X86_64;
+#elif defined(__aarch64__)
+constexpr int native_machine = EM_AARCH64;
+#else
+constexpr int native_machine = EM_NONE;  // not known here; left to the dynamic linker
+#endif
+
+// A regular file, opened without blocking: a manifest could be a pipe.
+class File {
+ public:
+  File(const std::string& path, const char* what) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    if (fd_ < 0) throw Refused(std::string(what) + " cannot be read: " + std::strerror(errno) + ": " + path);
+    struct stat s {};
+    if (fstat(fd_, &s) != 0 || !S_ISREG(s.st_mode)) {
+      close(fd_);
+      throw Refused(std::string(what) + " is not a regular file: " + path);
+    }
+    size_ = static_cast<uint64_t>(s.st_size);
+  }
+  ~File() { close(fd_); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  uint64_t size() const { return size_; }
+  bool holds(uint64_t offset, uint64_t bytes) const { return offset <= size_ && bytes <= size_ - offset; }
+  bool read(void* to, uint64_t bytes, uint64_t offset) const {
+    auto* out = static_cast<char*>(to);
+    while (bytes > 0) {
+      ssize_t got = pread(fd_, out, bytes, static_cast<off_t>(offset));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return false;
+      out += got, offset += static_cast<uint64_t>(got), bytes -= static_cast<uint64_t>(got);
+    }
+    return true;
+  }
+
+ private:
+  int fd_;
+  uint64_t size_ = 0;
+};
+
+}  // namespace
+
+std::string canonical_path(const std::string& path) {
+  if (path.empty()) throw Refused("an empty entry would mean the working directory, which is never searched");
+  if (path[0] != '/')
+    throw Refused("a relative path depends on the working directory, which is never searched; write an absolute one");
+  std::error_code error;
+  auto canonical = std::filesystem::canonical(path, error);
+  if (error) throw Refused(error.message());
+  return canonical.string();
+}
+
+std::string parent_folder(const std::string& canonical) {
+  auto slash = canonical.rfind('/');
+  return slash == 0 ? "/" : canonical.substr(0, slash);
+}
+
+void require_trusted(const std::string& path, const char* what) {
+  struct stat s {};
+  if (stat(path.c_str(), &s) != 0) throw Refused(std::string(what) + " cannot be read: " + std::strerror(errno) + ": " + path);
+  if (s.st_mode & S_IWOTH) {
+    char mode[8];
+    std::snprintf(mode, sizeof mode, "%04o", static_cast<unsigned>(s.st_mode & 07777));
+    throw Refused(std::string(what) + " is world-writable (mode " + mode + "), so anybody could have put code there; chmod o-w " +
+                  path);
+  }
+  if (s.st_uid != 0 && s.st_uid != geteuid())
+    throw Refused(std::string(what) + " belongs to user id " + std::to_string(s.st_uid) +
+                  ", which is neither root nor this process's " + std::to_string(geteuid()) + ": " + path);
+}
+
+std::string read_trusted_file(const std::string& path, size_t limit, const char* what) {
+  require_trusted(path, what);
+  File file(path, what);
+  if (file.size() > limit)
+    throw Refused(std::string(what) + " has " + std::to_string(file.size()) + " bytes, more than the " + std::to_string(limit) +
+                  " allowed");
+  std::string text(file.size(), '\0');
+  if (!file.read(text.data(), text.size(), 0)) throw Refused(std::string(what) + " cannot be read to its end");
+  return text;
+}
+
+void require_shared_library(const std::string& path) {
+  File file(path, "library");
+  auto refuse = [&](const std::string& why) { throw Refused("library " + why + ": " + path); };
+  ElfW(Ehdr) head{};
+  if (file.size() < SELFMAG || !file.read(&head, std::min<uint64_t>(sizeof head, file.size()), 0)) refuse("is not an ELF file");
+  if (std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0) refuse("is not an ELF file");
+  if (file.size() < sizeof head) refuse("is truncated: it ends within its ELF header");
+  if (head.e_ident[EI_CLASS] != native_class || (native_machine != EM_NONE && head.e_machine != native_machine))
+    refuse("is built for another machine (ELF machine " + std::to_string(head.e_machine) + ")");
+  if (head.e_type != ET_DYN) refuse("is an ELF file but not a shared library");
+
+  if (head.e_phentsize != sizeof(ElfW(Phdr)) || head.e_phnum == 0) refuse("has no ELF program headers");
+  if (!file.holds(head.e_phoff, uint64_t{head.e_phnum} * head.e_phentsize))
+    refuse("is truncated: it ends before its program headers");
+  for (unsigned i = 0; i < head.e_phnum; ++i) {
+    ElfW(Phdr) segment{};
+    if (!file.read(&segment, sizeof segment, head.e_phoff + uint64_t{i} * sizeof segment)) refuse("cannot be read");
+    if (segment.p_type == PT_LOAD && !file.holds(segment.p_offset, segment.p_filesz))
+      refuse("is truncated: it has " + std::to_string(file.size()) + " bytes and a segment that ends after them");
+  }
+  if (head.e_shoff != 0 && !file.holds(head.e_shoff, uint64_t{head.e_shnum} * head.e_shentsize))
+    refuse("is truncated: it has " + std::to_string(file.size()) + " bytes and its section table ends after them");
+}
+
+}  // namespace tenon::plugins

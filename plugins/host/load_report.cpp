@@ -1,0 +1,46 @@
+#include <tenon/plugins/host/load_report.h>
+
+#include <algorithm>
+
+namespace tenon::plugins {
+
+const char* to_string(Status status) {
+  switch (status) {
+    case Status::available:
+      return "available";
+    case Status::loaded:
+      return "loaded";
+    case Status::refused:
+      return "refused";
+    case Status::superseded:
+      return "superseded";
+  }
+  return "?";
+}
+
+namespace {
+std::string label(const LoadReport::Entry& e) {
+  std::string text = e.name.empty() ? "?" : e.name;
+  if (!e.overlays.empty()) text += " over " + e.overlays;
+  if (!e.variant.empty()) text += " (" + e.variant + ")";
+  return text;
+}
+}  // namespace
+
+std::string LoadReport::to_string() const {
+  std::string text = entries.empty() ? "plugins found: none\n" : "plugins found:\n";
+  size_t width = 0;
+  for (auto& e : entries) width = std::max(width, label(e).size());
+  for (auto& e : entries) {
+    std::string name = label(e), status = plugins::to_string(e.status);
+    text += "  " + name + std::string(width + 2 - name.size(), ' ') + status + std::string(12 - status.size(), ' ') + e.path + "\n";
+    if (!e.reason.empty()) text += "      " + e.reason + "\n";
+  }
+  text += "searched:";
+  if (searched.empty()) text += " nothing";
+  text += "\n";
+  for (auto& place : searched) text += "  " + place + "\n";
+  return text;
+}
+
+}  // namespace tenon::plugins

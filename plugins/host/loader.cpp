@@ -1,0 +1,203 @@
+#include <tenon/plugins/host/loader.h>
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include <tenon/plugins/host/services.h>
+
+namespace tenon::plugins {
+
+namespace {
+
+// No future minor version comes near this: more is not a longer struct but garbage.
+constexpr size_t absurd_size = 4096;
+// Bytes kept behind the table that a plugin fills, to catch one that fills more than it was told it may.
+constexpr size_t fence_size = 1024;
+constexpr unsigned char fence_byte = 0xa5;
+
+std::string dl_error() {
+  const char* text = dlerror();
+  return text ? text : "the dynamic linker gives no reason";
+}
+
+// Opened for good where found: the plugin is about to need it.
+void require_vendor_libraries(const Manifest& m) {
+  for (auto& name : m.vendor_libraries) {
+    if (name.empty() || name.find('/') != std::string::npos)
+      throw Refused("manifest: \"vendor_libraries\" holds \"" + name +
+                    "\"; it must be a library's plain name, such as \"libcudart.so.12\"");
+    if (dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL)) continue;
+    auto reason = dl_error();
+    if (dlopen((m.folder + "/" + name).c_str(), RTLD_LAZY | RTLD_LOCAL)) continue;
+    throw Refused("needs the vendor library " + name + ", which cannot be loaded: " + reason);
+  }
+}
+
+void* open_library(const std::string& path) {
+  void* handle = nullptr;
+  try {
+    handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  } catch (...) {
+    throw Refused("library threw an exception while it was loaded");
+  }
+  if (!handle) throw Refused("library cannot be loaded: " + dl_error());
+  return handle;
+}
+
+std::string bytes(size_t n) { return std::to_string(n) + " bytes"; }
+
+// The query symbol of this very library, with as many bytes as its struct_size says.
+const tn_plugin_info* find_entry(void* handle) {
+  dlerror();
+  auto* entry = static_cast<const tn_plugin_info*>(dlsym(handle, TN_PLUGIN_ENTRY_NAME));
+  if (!entry)
+    throw Refused("library has no symbol " TN_PLUGIN_ENTRY_NAME ": it is not a Tenon plugin, or does not export it (TN_EXPORT)");
+
+  Dl_info where{};
+  ElfW(Sym)* symbol = nullptr;
+  link_map* map = nullptr;
+  bool known =
+      dladdr1(entry, &where, reinterpret_cast<void**>(&symbol), RTLD_DL_SYMENT) != 0 && dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0;
+  // dlsym looks into the libraries that this one links, too.
+  if (known && std::strcmp(where.dli_fname, map->l_name) != 0)
+    throw Refused("library has no symbol " TN_PLUGIN_ENTRY_NAME " of its own; the one found belongs to " +
+                  std::string(where.dli_fname));
+  size_t room = known && symbol && symbol->st_size > 0 ? symbol->st_size : absurd_size;
+  if (room < TN_PLUGIN_INFO_SIZE_1_0)
+    throw Refused(TN_PLUGIN_ENTRY_NAME " has " + bytes(room) + ", less than the " + bytes(TN_PLUGIN_INFO_SIZE_1_0) + " of ABI 1.0");
+  if (entry->magic != TN_PLUGIN_MAGIC)
+    throw Refused(TN_PLUGIN_ENTRY_NAME " does not begin as a tn_plugin_info: wrong magic number");
+  if (entry->struct_size < TN_PLUGIN_INFO_SIZE_1_0)
+    throw Refused(TN_PLUGIN_ENTRY_NAME " says it has " + bytes(entry->struct_size) + ", less than the " +
+                  bytes(TN_PLUGIN_INFO_SIZE_1_0) + " of ABI 1.0");
+  if (entry->struct_size > std::min(room, absurd_size))
+    throw Refused(TN_PLUGIN_ENTRY_NAME " says it has " + bytes(entry->struct_size) + ", more than the " +
+                  bytes(std::min(room, absurd_size)) + " that are there");
+  return entry;
+}
+
+std::string quoted(const std::string& text) { return "\"" + text + "\""; }
+
+void require_same(const char* field, const std::string& manifest, const std::string& library) {
+  if (manifest != library)
+    throw Refused(std::string("manifest and library disagree about ") + field + ": the manifest says " + manifest +
+                  ", the library " + library);
+}
+
+void check_entry(const tn_plugin_info& entry, const Manifest& m) {
+  auto version = [](uint32_t major, uint32_t minor) { return std::to_string(major) + "." + std::to_string(minor); };
+  auto text = [](const char* s) { return s ? quoted(s) : std::string("nothing"); };
+  auto kind = [](tn_plugin_kind k) -> std::string {
+    return k == TN_PLUGIN_DEVICE ? "device" : k == TN_PLUGIN_OVERLAY ? "overlay" : std::to_string(k);
+  };
+  require_same("the ABI", version(m.abi_major, m.abi_minor), version(entry.abi_major, entry.abi_minor));
+  // Longer structs are what newer minor versions have; within a version that this host knows they are a mistake.
+  if (entry.abi_minor <= TN_ABI_MINOR && entry.struct_size > sizeof(tn_plugin_info))
+    throw Refused(TN_PLUGIN_ENTRY_NAME " is over-long: " + bytes(entry.struct_size) + ", where ABI " +
+                  version(entry.abi_major, entry.abi_minor) + " has " + bytes(sizeof(tn_plugin_info)));
+  require_same("the name", quoted(m.name), text(entry.name));
+  require_same("the kind", kind(m.kind), kind(entry.kind));
+  require_same("the version", quoted(m.version), text(entry.version));
+  if (m.kind == TN_PLUGIN_OVERLAY) {
+    require_same("what is overlaid", quoted(m.overlays), text(entry.overlays));
+    require_same("the priority", std::to_string(m.priority), std::to_string(entry.priority));
+  }
+  if (!entry.init) throw Refused(TN_PLUGIN_ENTRY_NAME " has no init function");
+}
+
+void check_functions(const tn_backend_api& api, tn_plugin_kind kind) {
+  struct Function {
+    const char* name;
+    bool missing;
+    bool overlay_needs_it;
+  };
+  const Function required[] = {{"device_count", !api.device_count, false}, {"device_open", !api.device_open, true},
+                               {"device_close", !api.device_close, true},  {"device_info", !api.device_info, false},
+                               {"memory_kinds", !api.memory_kinds, false}, {"memory_alloc", !api.memory_alloc, false},
+                               {"memory_free", !api.memory_free, false},   {"copy", !api.copy, false},
+                               {"supports", !api.supports, true},          {"plan_create", !api.plan_create, true}};
+  std::string missing;
+  for (auto& f : required)
+    if (f.missing && (kind == TN_PLUGIN_DEVICE || f.overlay_needs_it))
+      missing += (missing.empty() ? "" : ", ") + std::string(f.name);
+  if (!missing.empty()) throw Refused("init left required functions NULL: " + missing);
+}
+
+tn_backend_api initialise(const tn_plugin_info& entry, const tn_host* host, tn_plugin_kind kind) {
+  struct {
+    tn_backend_api api;
+    unsigned char fence[fence_size];
+  } room{};
+  std::memset(room.fence, fence_byte, sizeof room.fence);
+  room.api.struct_size = sizeof room.api;
+  tn_error* error = nullptr;
+  try {
+    error = entry.init(host, &room.api);
+  } catch (const std::exception& e) {
+    throw Refused(std::string("init threw an exception across the boundary: ") + e.what());
+  } catch (...) {
+    throw Refused("init threw an exception of unknown type across the boundary");
+  }
+  if (error) throw Refused("init failed: " + take_message(error));
+
+  bool overrun = std::any_of(std::begin(room.fence), std::end(room.fence), [](unsigned char b) { return b != fence_byte; });
+  size_t filled = room.api.struct_size;
+  if (overrun || filled > sizeof room.api)
+    throw Refused("init filled more of the function table than the " + bytes(sizeof room.api) + " it was given (it says " +
+                  bytes(filled) + ")");
+  if (filled < TN_BACKEND_API_SIZE_1_0)
+    throw Refused("init filled " + bytes(filled) + " of the function table, less than the " + bytes(TN_BACKEND_API_SIZE_1_0) +
+                  " of ABI 1.0");
+  tn_backend_api api{};
+  std::memcpy(&api, &room.api, filled);
+  check_functions(api, kind);
+  return api;
+}
+
+// A library can be initialised once in a process: what came of it, good or bad, holds for all registries.
+struct Outcome {
+  const tn_plugin_info* entry = nullptr;
+  std::unique_ptr<Backend> backend;
+  std::string reason;
+};
+
+Outcome first_load(const Manifest& m) {
+  Outcome outcome;
+  require_vendor_libraries(m);
+  auto* entry = find_entry(open_library(m.library));
+  check_entry(*entry, m);
+  outcome.entry = entry;
+  try {
+    auto api = initialise(*entry, make_host_services(m.name, m.library), m.kind);
+    BackendInfo info{m.name, m.version, m.library, m.kind, m.abi_minor, m.overlays, m.priority};
+    outcome.backend = std::make_unique<Backend>(std::move(info), api);
+  } catch (const Refused& e) {
+    outcome.reason = e.what();
+  }
+  return outcome;
+}
+
+}  // namespace
+
+Backend& load_plugin(const Manifest& m) {
+  static std::mutex mutex;
+  static auto* outcomes = new std::map<std::string, Outcome>;  // never freed: plugins outlive every exit handler
+  std::lock_guard lock(mutex);
+  auto it = outcomes->find(m.library);
+  if (it == outcomes->end())
+    it = outcomes->emplace(m.library, first_load(m)).first;
+  else
+    check_entry(*it->second.entry, m);
+  auto& outcome = it->second;
+  if (!outcome.backend) throw Refused(outcome.reason);
+  if (outcome.backend->closed()) throw Refused("library was loaded and closed before in this process, and cannot be started twice");
+  return *outcome.backend;
+}
+
+}  // namespace tenon::plugins

@@ -1,0 +1,172 @@
+#include <tenon/plugins/host/manifest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include <nlohmann/json.hpp>
+
+#include <tenon/plugins/host/cpu_features.h>
+#include <tenon/plugins/host/files.h>
+
+namespace tenon::plugins {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t max_manifest_bytes = 64 * 1024;
+constexpr size_t max_string = 128;
+constexpr size_t max_list = 64;
+
+[[noreturn]] void refuse(const std::string& why) { throw Refused("manifest: " + why); }
+
+// The report is printed on terminals: nothing but plain characters gets into it.
+std::string checked(const std::string& text, const std::string& field) {
+  if (text.size() > max_string) refuse("\"" + field + "\" is longer than " + std::to_string(max_string) + " characters");
+  for (unsigned char c : text)
+    if (c < 0x20 || c > 0x7e) refuse("\"" + field + "\" holds a character that is not printable ASCII");
+  return text;
+}
+
+// A parser's message quotes the text it failed on, which may be long and of any bytes.
+std::string printable(std::string text) {
+  if (text.size() > 200) text = text.substr(0, 200) + "...";
+  for (char& c : text)
+    if (c < 0x20 || c > 0x7e) c = '?';
+  return text;
+}
+
+const json* find(const json& object, const char* field) {
+  auto it = object.find(field);
+  return it == object.end() ? nullptr : &*it;
+}
+
+const json& require(const json& object, const char* field) {
+  auto* value = find(object, field);
+  if (!value) refuse(std::string("\"") + field + "\" is missing");
+  return *value;
+}
+
+std::string string_of(const json& value, const std::string& field) {
+  if (!value.is_string()) refuse("\"" + field + "\" must be a string, not " + value.type_name());
+  return checked(value.get_ref<const std::string&>(), field);
+}
+
+int64_t integer_of(const json& value, const std::string& field, int64_t low, int64_t high) {
+  bool fits = value.is_number_integer() && !(value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(high)) &&
+              value.get<int64_t>() >= low && value.get<int64_t>() <= high;
+  if (!fits) refuse("\"" + field + "\" must be an integer from " + std::to_string(low) + " to " + std::to_string(high));
+  return value.get<int64_t>();
+}
+
+std::string optional_string(const json& object, const char* field) {
+  auto* value = find(object, field);
+  return value ? string_of(*value, field) : std::string();
+}
+
+int32_t optional_int(const json& object, const char* field) {
+  constexpr auto limits = std::numeric_limits<int32_t>();
+  auto* value = find(object, field);
+  return value ? static_cast<int32_t>(integer_of(*value, field, limits.min(), limits.max())) : 0;
+}
+
+std::vector<std::string> optional_strings(const json& object, const char* field) {
+  std::vector<std::string> list;
+  auto* value = find(object, field);
+  if (!value) return list;
+  if (!value->is_array() || value->size() > max_list)
+    refuse(std::string("\"") + field + "\" must be an array of at most " + std::to_string(max_list) + " strings");
+  for (auto& item : *value) list.push_back(string_of(item, field));
+  return list;
+}
+
+// Device names stand before a colon ("cuda:0") and in environment variables.
+std::string identifier(const std::string& text, const std::string& field) {
+  auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  bool good =
+      !text.empty() && text.size() <= 32 && text[0] >= 'a' && text[0] <= 'z' && std::all_of(text.begin(), text.end(), plain);
+  if (!good) refuse("\"" + field + "\" is \"" + text + "\"; it must be 1 to 32 of a-z, 0-9 and _, a letter first");
+  return text;
+}
+
+void parse_fields(const json& object, Manifest& m) {
+  m.name = identifier(string_of(require(object, "name"), "name"), "name");
+  m.variant = optional_string(object, "variant");
+  m.version = string_of(require(object, "version"), "version");
+  auto kind = string_of(require(object, "kind"), "kind");
+  if (kind != "device" && kind != "overlay") refuse("\"kind\" is \"" + kind + "\"; it must be \"device\" or \"overlay\"");
+  m.kind = kind == "device" ? TN_PLUGIN_DEVICE : TN_PLUGIN_OVERLAY;
+  m.preference = optional_int(object, "preference");
+  if (m.kind == TN_PLUGIN_OVERLAY) {
+    m.overlays = identifier(string_of(require(object, "overlays"), "overlays"), "overlays");
+    m.priority = optional_int(object, "priority");
+  }
+  auto& abi = require(object, "abi");
+  if (!abi.is_object()) refuse("\"abi\" must be an object with \"major\" and \"minor\"");
+  m.abi_major = static_cast<uint32_t>(integer_of(require(abi, "major"), "abi.major", 0, 0xffff));
+  m.abi_minor = static_cast<uint32_t>(integer_of(require(abi, "minor"), "abi.minor", 0, 0xffff));
+  m.library = string_of(require(object, "library"), "library");
+  m.cpu_features = optional_strings(object, "cpu_features");
+  m.vendor_libraries = optional_strings(object, "vendor_libraries");
+}
+
+std::string join(const std::vector<std::string>& words) {
+  std::string text;
+  for (auto& w : words) text += (text.empty() ? "" : ", ") + w;
+  return text;
+}
+
+void check_cpu(const Manifest& m) {
+  if (m.cpu_features.empty()) return;
+  auto& have = cpu_features();
+  if (have.empty())
+    throw Refused("needs CPU features (" + join(m.cpu_features) + "), and /proc/cpuinfo lists none to compare with");
+  std::vector<std::string> missing;
+  for (auto& f : m.cpu_features)
+    if (!have.contains(f)) missing.push_back(f);
+  if (!missing.empty()) throw Refused("needs CPU features that this machine does not have: " + join(missing));
+}
+
+void check_library(Manifest& m) {
+  if (m.library.empty() || m.library.find('/') != std::string::npos || m.library == "." || m.library == "..")
+    refuse("\"library\" is \"" + m.library +
+           "\"; it must be the name of a file beside the manifest, not a path that can leave its folder");
+  auto path = m.folder + "/" + m.library;
+  std::string resolved;
+  try {
+    resolved = canonical_path(path);
+  } catch (const Refused& e) {
+    throw Refused("library cannot be found: " + std::string(e.what()) + ": " + path);
+  }
+  if (parent_folder(resolved) != m.folder) throw Refused("library is a link out of its folder, to " + resolved + ": " + path);
+  require_trusted(resolved, "library");
+  require_shared_library(resolved);
+  m.library = resolved;
+}
+
+}  // namespace
+
+void read_manifest(Manifest& m) {
+  m.folder = parent_folder(m.path);
+  auto text = read_trusted_file(m.path, max_manifest_bytes, "manifest");
+  json object;
+  try {
+    object = json::parse(text);
+  } catch (const json::exception& e) {
+    refuse("not JSON: " + printable(e.what()));
+  }
+  if (!object.is_object()) refuse(std::string("not a JSON object but ") + object.type_name());
+  parse_fields(object, m);
+}
+
+void check_loadable(Manifest& m) {
+  if (m.abi_major != TN_ABI_MAJOR)
+    throw Refused("built for plugin ABI " + std::to_string(m.abi_major) + "." + std::to_string(m.abi_minor) + ", this Tenon has " +
+                  std::to_string(TN_ABI_MAJOR) + "." + std::to_string(TN_ABI_MINOR) +
+                  "; build the plugin anew against its headers");
+  check_cpu(m);
+  require_trusted(m.folder, "folder");
+  check_library(m);
+}
+
+}  // namespace tenon::plugins

@@ -1,0 +1,214 @@
+#include <tenon/plugins/host/registry.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <mutex>
+
+#include <tenon/core/error.h>
+#include <tenon/plugins/host/discovery.h>
+#include <tenon/plugins/host/loader.h>
+#include <tenon/plugins/host/services.h>
+
+namespace tenon::plugins {
+
+namespace {
+
+// Ranks of places: explicit paths may be added later and still go before the environment.
+constexpr size_t environment_rank = size_t{1} << 30;
+constexpr size_t install_rank = size_t{1} << 31;
+
+std::string kind_name(const Manifest& m) { return m.name.empty() ? "" : m.kind == TN_PLUGIN_DEVICE ? "device" : "overlay"; }
+
+}  // namespace
+
+struct Registry::Impl {
+  SearchOptions options;
+  std::mutex mutex;
+  bool scanned = false;
+  bool closed = false;
+  std::vector<Candidate> candidates;  // sorted by goes_before
+  std::vector<Backend*> loaded;
+
+  void scan_once();
+  void rank();
+  Backend* load_best(tn_plugin_kind kind, const std::string& name);
+  LoadReport report() const;
+  std::string explain(const std::string& name) const;
+};
+
+void Registry::Impl::scan_once() {
+  if (scanned) return;
+  for (size_t i = 0; i < options.paths.size(); ++i) scan(options.paths[i], i, candidates);
+  if (options.environment) {
+    auto places = environment_places();
+    for (size_t i = 0; i < places.size(); ++i) scan(places[i], environment_rank + i, candidates);
+  }
+  // That there is no such folder is no mistake: plugins may come from elsewhere alone.
+  std::error_code error;
+  if (options.install_folder && std::filesystem::exists(install_place(), error)) scan(install_place(), install_rank, candidates);
+  scanned = true;
+  rank();
+}
+
+// Decides which candidate of each name goes first. One that is loaded stays.
+void Registry::Impl::rank() {
+  std::sort(candidates.begin(), candidates.end(), goes_before);
+  auto same = [](const Candidate& a, const Candidate& b) {
+    return a.manifest.kind == b.manifest.kind && a.manifest.name == b.manifest.name;
+  };
+  for (auto& c : candidates) {
+    if (c.status == Status::refused || c.status == Status::loaded) continue;
+    const Candidate* winner = nullptr;
+    for (auto& other : candidates) {
+      if (other.status == Status::refused || !same(c, other)) continue;
+      if (!winner || other.status == Status::loaded) winner = &other;
+    }
+    bool wins = winner == &c;
+    c.status = wins ? Status::available : Status::superseded;
+    c.reason = wins ? "" : "a better one goes first: " + winner->manifest.path;
+  }
+}
+
+// NULL where no candidate is left. What was refused on the way is logged, unless the caller throws it.
+Backend* Registry::Impl::load_best(tn_plugin_kind kind, const std::string& name) {
+  std::vector<std::string> refused;
+  auto warn = [&] {
+    for (auto& text : refused) log(TN_LOG_WARNING, "tenon", text);
+  };
+  for (;;) {
+    auto it = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& c) {
+      return c.manifest.kind == kind && c.manifest.name == name && (c.status == Status::available || c.status == Status::loaded);
+    });
+    if (it == candidates.end()) {
+      if (kind == TN_PLUGIN_OVERLAY) warn();
+      return nullptr;
+    }
+    if (it->status == Status::loaded) return it->backend;
+    try {
+      auto* backend = it->backend = &load_plugin(it->manifest);
+      it->status = Status::loaded;
+      if (std::find(loaded.begin(), loaded.end(), backend) == loaded.end()) loaded.push_back(backend);
+      warn();
+      log(TN_LOG_INFO, "tenon", "loaded plugin " + name + " " + it->manifest.variant + " from " + it->manifest.library);
+      rank();
+      return backend;
+    } catch (const Refused& e) {
+      it->status = Status::refused;
+      it->reason = e.what();
+      refused.push_back("plugin " + it->manifest.path + " is refused: " + it->reason);
+      rank();
+    }
+  }
+}
+
+LoadReport Registry::Impl::report() const {
+  LoadReport report;
+  report.searched = options.paths;
+  if (options.environment)
+    for (auto& place : environment_places()) report.searched.push_back(place + "  (TENON_PLUGIN_PATH)");
+  if (options.install_folder) report.searched.push_back(install_place() + "  (beside libtenon)");
+  for (auto& c : candidates) {
+    auto& m = c.manifest;
+    report.entries.push_back({m.path, m.name, kind_name(m), m.variant, m.version, m.overlays, c.status, c.reason});
+  }
+  return report;
+}
+
+std::string Registry::Impl::explain(const std::string& name) const {
+  std::string text = "backend \"" + name + "\" cannot be used: ";
+  std::string reasons;
+  bool overlay = false;
+  for (auto& c : candidates) {
+    if (c.manifest.name != name) continue;
+    if (c.manifest.kind == TN_PLUGIN_OVERLAY) overlay = true;
+    if (c.status == Status::refused) reasons += (reasons.empty() ? "" : "; ") + c.reason;
+  }
+  if (!reasons.empty())
+    text += reasons;
+  else if (overlay)
+    text += "it is an overlay, which makes the operators of another backend faster and has no devices of its own";
+  else
+    text += "no plugin of that name was found";
+  text += "\n" + report().to_string();
+  return text +
+         "To add a backend, set TENON_PLUGIN_PATH to the absolute path of the folder that holds its *.tenon.json, or install it "
+         "into " +
+         install_place() + ".";
+}
+
+Registry::Registry(SearchOptions options) : impl_(std::make_unique<Impl>()) { impl_->options = std::move(options); }
+Registry::~Registry() = default;
+
+void Registry::add_path(const std::string& path) {
+  std::lock_guard lock(impl_->mutex);
+  auto& paths = impl_->options.paths;
+  paths.push_back(path);
+  if (!impl_->scanned) return;
+  scan(path, paths.size() - 1, impl_->candidates);
+  impl_->rank();
+}
+
+LoadReport Registry::report() {
+  std::lock_guard lock(impl_->mutex);
+  impl_->scan_once();
+  return impl_->report();
+}
+
+Backend& Registry::load(std::string_view name) {
+  std::lock_guard lock(impl_->mutex);
+  impl_->scan_once();
+  std::string wanted(name);
+  if (impl_->closed) throw PluginError("backend \"" + wanted + "\" was asked for after the plugins were closed at exit");
+  if (auto* backend = impl_->load_best(TN_PLUGIN_DEVICE, wanted)) return *backend;
+  throw PluginError(impl_->explain(wanted));
+}
+
+std::vector<Backend*> Registry::overlays(std::string_view name) {
+  std::lock_guard lock(impl_->mutex);
+  impl_->scan_once();
+  std::vector<Backend*> found;
+  if (impl_->closed) return found;
+  std::vector<std::string> names;
+  for (auto& c : impl_->candidates)
+    if (c.manifest.kind == TN_PLUGIN_OVERLAY && c.manifest.overlays == name) names.push_back(c.manifest.name);
+  for (auto& overlay : names) {
+    auto* backend = impl_->load_best(TN_PLUGIN_OVERLAY, overlay);
+    if (backend && backend->info().overlays == name && std::find(found.begin(), found.end(), backend) == found.end())
+      found.push_back(backend);
+  }
+  std::stable_sort(found.begin(), found.end(), [](Backend* a, Backend* b) { return a->info().priority > b->info().priority; });
+  return found;
+}
+
+std::vector<Backend*> Registry::loaded() {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->loaded;
+}
+
+void Registry::drain_and_close() noexcept {
+  std::lock_guard lock(impl_->mutex);
+  impl_->closed = true;
+  for (auto step : {&Backend::drain, &Backend::close_devices, &Backend::shutdown})
+    for (auto kind : {TN_PLUGIN_OVERLAY, TN_PLUGIN_DEVICE})
+      for (auto it = impl_->loaded.rbegin(); it != impl_->loaded.rend(); ++it)
+        if ((*it)->info().kind == kind) ((*it)->*step)();
+}
+
+namespace {
+std::atomic<Registry*> replacement{nullptr};
+}
+
+Registry& registry() {
+  static auto* standard = new Registry;  // never freed: used until the last exit handler
+  auto* other = replacement.load(std::memory_order_acquire);
+  return other ? *other : *standard;
+}
+
+Registry* replace_registry(Registry* other) {
+  auto* before = &registry();
+  replacement.store(other, std::memory_order_release);
+  return before;
+}
+
+}  // namespace tenon::plugins

@@ -1,0 +1,241 @@
+// Header-only help for plugin authors: errors, requests, plans and a kernel registry over the C ABI. Nothing here is required; a
+// plugin in plain C includes abi.h alone. No function lets an exception cross the boundary: wrap each entry point in `guard`.
+#pragma once
+
+#include <cstring>
+#include <exception>
+#include <initializer_list>
+#include <map>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tenon/plugins/abi/abi.h>
+
+// Hidden, or the dynamic linker would give two plugins of one process the same kernel table.
+#pragma GCC visibility push(hidden)
+
+namespace tenon::sdk {
+
+using Details = std::vector<std::pair<std::string, std::string>>;
+
+// What kernel code throws; `guard` turns it into a tn_error.
+class Error : public std::exception {
+ public:
+  Error(tn_code code, std::string message, Details details = {})
+      : code_(code), message_(std::move(message)), details_(std::move(details)) {}
+  const char* what() const noexcept override { return message_.c_str(); }
+  tn_code code() const { return code_; }
+  const Details& details() const { return details_; }
+
+ private:
+  tn_code code_;
+  std::string message_;
+  Details details_;
+};
+
+[[noreturn]] inline void unsupported(std::string why) { throw Error(TN_CODE_UNSUPPORTED, std::move(why)); }
+
+namespace detail {
+struct OwnedError {
+  tn_error head;
+  std::string message;
+  Details details;
+  std::vector<tn_key_value> table;
+};
+// Where even the error object cannot be allocated.
+inline tn_error out_of_memory_error{sizeof(tn_error), TN_CODE_OUT_OF_MEMORY, "out of host memory", 0, nullptr, [](tn_error*) {}};
+}  // namespace detail
+
+inline tn_error* make_error(tn_code code, std::string_view message, Details details = {}) noexcept {
+  try {
+    auto* e = new detail::OwnedError{{}, std::string(message), std::move(details), {}};
+    for (auto& [k, v] : e->details) e->table.push_back({k.c_str(), v.c_str()});
+    e->head = {sizeof(tn_error),
+               code,
+               e->message.c_str(),
+               e->table.size(),
+               e->table.empty() ? nullptr : e->table.data(),
+               [](tn_error* self) { delete reinterpret_cast<detail::OwnedError*>(self); }};
+    return &e->head;
+  } catch (...) {
+    return &detail::out_of_memory_error;
+  }
+}
+
+// Runs `body` and turns whatever it throws into an error object.
+template <class F>
+tn_error* guard(F&& body) noexcept {
+  try {
+    body();
+    return nullptr;
+  } catch (const Error& e) {
+    return make_error(e.code(), e.what(), e.details());
+  } catch (const std::bad_alloc&) {
+    return &detail::out_of_memory_error;
+  } catch (const std::exception& e) {
+    return make_error(TN_CODE_INTERNAL, e.what());
+  } catch (...) {
+    return make_error(TN_CODE_INTERNAL, "an exception of unknown type");
+  }
+}
+
+inline int64_t numel(const tn_tensor_desc& d) {
+  int64_t n = 1;
+  for (uint32_t i = 0; i < d.rank; ++i) n *= d.shape[i];
+  return n;
+}
+
+// Row-major without gaps. Dimensions of size 1 may have any stride; so may everything in an empty tensor.
+inline bool is_contiguous(const tn_tensor_desc& d) {
+  int64_t expected = 1;
+  for (uint32_t i = d.rank; i-- > 0;) {
+    if (d.shape[i] == 0) return true;
+    if (d.shape[i] != 1 && d.strides[i] != expected) return false;
+    expected *= d.shape[i];
+  }
+  return true;
+}
+
+inline size_t dtype_size(tn_dtype t) {
+  constexpr size_t sizes[] = {4, 8, 2, 2, 8, 4, 1, 1};
+  return t >= 0 && t <= TN_BOOL ? sizes[t] : 0;
+}
+
+inline const char* dtype_name(tn_dtype t) {
+  constexpr const char* names[] = {"f32", "f64", "f16", "bf16", "i64", "i32", "u8", "bool"};
+  return t >= 0 && t <= TN_BOOL ? names[t] : "?";
+}
+
+// A tn_op_request with checked access. A missing required attribute is an invalid-argument error, never a crash.
+class Request {
+ public:
+  explicit Request(const tn_op_request& raw) : raw_(raw) {}
+  std::string_view op() const { return raw_.op; }
+  size_t num_inputs() const { return raw_.num_inputs; }
+  size_t num_outputs() const { return raw_.num_outputs; }
+  bool has_input(size_t i) const { return i < raw_.num_inputs && raw_.inputs[i]; }
+  bool has_output(size_t i) const { return i < raw_.num_outputs && raw_.outputs[i]; }
+  const tn_tensor_desc& input(size_t i) const { return required(has_input(i) ? raw_.inputs[i] : nullptr, "input", i); }
+  const tn_tensor_desc& output(size_t i) const { return required(has_output(i) ? raw_.outputs[i] : nullptr, "output", i); }
+  int32_t alias(size_t output) const { return raw_.aliases && output < raw_.num_outputs ? raw_.aliases[output] : -1; }
+
+  const tn_attr* find(std::string_view name) const {
+    for (size_t i = 0; i < raw_.num_attrs; ++i)
+      if (name == raw_.attrs[i]->name) return raw_.attrs[i];
+    return nullptr;
+  }
+  int64_t get_int(std::string_view name) const { return attr(name, TN_ATTR_INT).i; }
+  double get_float(std::string_view name) const { return attr(name, TN_ATTR_FLOAT).f; }
+  bool get_bool(std::string_view name) const { return attr(name, TN_ATTR_BOOL).i != 0; }
+  std::string_view get_string(std::string_view name) const { return attr(name, TN_ATTR_STRING).s; }
+  std::vector<int64_t> get_ints(std::string_view name) const {
+    auto& a = attr(name, TN_ATTR_INTS);
+    return {a.ints, a.ints + a.num_ints};
+  }
+  bool get_bool(std::string_view name, bool otherwise) const { return find(name) ? get_bool(name) : otherwise; }
+
+ private:
+  const tn_tensor_desc& required(const tn_tensor_desc* d, const char* what, size_t i) const {
+    if (!d) throw Error(TN_CODE_INVALID_ARGUMENT, std::string(op()) + ": " + what + " " + std::to_string(i) + " is missing");
+    return *d;
+  }
+  const tn_attr& attr(std::string_view name, tn_attr_kind kind) const {
+    auto* a = find(name);
+    if (!a || a->kind != kind)
+      throw Error(TN_CODE_INVALID_ARGUMENT,
+                  std::string(op()) + ": attribute \"" + std::string(name) + "\" is missing or of another kind");
+    return *a;
+  }
+  const tn_op_request& raw_;
+};
+
+struct PlanOptions {
+  uint64_t workspace_bytes = 0;
+  uint64_t cost_ns = 0;
+};
+
+// A plan whose run is a C++ callable `void(const tn_run&)`, which may throw and owns whatever was prepared.
+template <class F>
+tn_plan* make_plan(F body, PlanOptions options = {}) {
+  struct Plan {
+    tn_plan head;
+    F body;
+  };
+  auto run = [](tn_plan* self, const tn_run* args) -> tn_error* {
+    return guard([&] { reinterpret_cast<Plan*>(self)->body(*args); });
+  };
+  auto destroy = [](tn_plan* self) { delete reinterpret_cast<Plan*>(self); };
+  auto* plan = new Plan{{sizeof(tn_plan), run, destroy, options.workspace_bytes, options.cost_ns}, std::move(body)};
+  return &plan->head;
+}
+
+// Makes a plan or throws; throws TN_CODE_UNSUPPORTED with the reason where it cannot.
+using Factory = tn_plan* (*)(tn_device* device, const Request& request);
+
+// Kernel files register themselves: `static const Kernel registration({"exp", "log"}, make_unary);`. No central list.
+class Kernel {
+ public:
+  Kernel(std::initializer_list<const char*> ops, Factory factory) {
+    for (auto* op : ops) table()[op] = factory;
+  }
+  static Factory find(std::string_view op) {
+    auto it = table().find(op);
+    return it == table().end() ? nullptr : it->second;
+  }
+
+ private:
+  static std::map<std::string_view, Factory>& table() {
+    static std::map<std::string_view, Factory> t;
+    return t;
+  }
+};
+
+inline tn_plan* create_plan(tn_device* device, const tn_op_request& raw) {
+  auto factory = Kernel::find(raw.op);
+  if (!factory) unsupported("no kernel for operator \"" + std::string(raw.op) + "\"");
+  return factory(device, Request(raw));
+}
+
+// `supports` for backends whose plans are cheap to make: makes one and throws it away.
+inline tn_error* supports_by_creating(tn_device* device, const tn_op_request* raw) noexcept {
+  return guard([&] {
+    auto* plan = create_plan(device, *raw);
+    plan->destroy(plan);
+  });
+}
+
+// Splits [0, n) over the shared threads; `body(begin, end, slot)` may throw, and the first exception comes out here.
+template <class F>
+void parallel_for(const tn_host& host, int64_t n, int64_t grain, F&& body) {
+  struct Context {
+    F& body;
+    tn_error* first_error;
+  };
+  if (n <= 0) return;
+  if (n <= grain) return body(int64_t{0}, n, uint32_t{0});
+  Context context{body, nullptr};
+  host.parallel_for(
+      host.context, n, grain,
+      [](void* c, int64_t begin, int64_t end, uint32_t slot) {
+        auto& ctx = *static_cast<Context*>(c);
+        tn_error* e = guard([&] { ctx.body(begin, end, slot); });
+        if (!e) return;
+        tn_error* none = nullptr;
+        if (!__atomic_compare_exchange_n(&ctx.first_error, &none, e, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) e->destroy(e);
+      },
+      &context);
+  if (auto* e = context.first_error) {
+    Details details;
+    for (size_t i = 0; i < e->num_details; ++i) details.emplace_back(e->details[i].key, e->details[i].value);
+    Error error(e->code, e->message, std::move(details));
+    e->destroy(e);
+    throw error;
+  }
+}
+
+}  // namespace tenon::sdk
+
+#pragma GCC visibility pop

@@ -1,0 +1,95 @@
+#include <tenon/serialization/hdf5.h>
+
+#include <algorithm>
+
+#include <tenon/core/error.h>
+
+namespace tenon::h5 {
+namespace {
+
+std::mutex& library_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+// The walk goes from the cause upwards; the first entry says most.
+herr_t take_first(unsigned depth, const H5E_error2_t* error, void* text) noexcept {
+  try {
+    if (depth == 0 && error->desc) *static_cast<std::string*>(text) = error->desc;
+  } catch (...) {
+  }
+  return 0;
+}
+
+Handle half() {
+  Handle type(H5Tcopy(H5T_IEEE_F32LE), H5Tclose, "copy a type");
+  check(H5Tset_fields(type, 15, 10, 5, 0, 10), "describe half precision");
+  check(H5Tset_size(type, 2), "describe half precision");
+  check(H5Tset_ebias(type, 15), "describe half precision");
+  return type;
+}
+
+Handle boolean_enumeration() {
+  Handle type(H5Tenum_create(H5T_STD_I8LE), H5Tclose, "make the bool type");
+  for (int8_t value : {0, 1}) check(H5Tenum_insert(type, value ? "TRUE" : "FALSE", &value), "make the bool type");
+  return type;
+}
+
+hid_t plain_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return H5T_IEEE_F32LE;
+    case DType::f64:
+      return H5T_IEEE_F64LE;
+    case DType::bf16:
+      return H5T_STD_U16LE;
+    case DType::i64:
+      return H5T_STD_I64LE;
+    case DType::i32:
+      return H5T_STD_I32LE;
+    case DType::u8:
+      return H5T_STD_U8LE;
+    default:
+      return -1;
+  }
+}
+
+}  // namespace
+
+Session::Session() : lock_(library_mutex()) {
+  if (H5open() < 0) throw CheckpointError("the HDF5 library cannot be started");
+  H5Eget_auto2(H5E_DEFAULT, &print_, &print_data_);
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+}
+Session::~Session() {
+  H5Eclear2(H5E_DEFAULT);
+  H5Eset_auto2(H5E_DEFAULT, print_, print_data_);
+}
+
+std::string last_error() {
+  std::string text;
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_first, &text);
+  return text.empty() ? "no reason given" : text;
+}
+
+void fail(const char* what) { throw CheckpointError(std::string("HDF5 cannot ") + what + ": " + last_error()); }
+
+Handle::Handle(hid_t id, Close close, const char* what) : id_(check(id, what)), close_(close) {}
+
+void Handle::close(const char* what) { check(close_(std::exchange(id_, -1)), what); }
+
+Handle stored_type(DType dtype) {
+  if (dtype == DType::f16) return half();
+  if (dtype == DType::boolean) return boolean_enumeration();
+  return Handle(H5Tcopy(plain_type(dtype)), H5Tclose, "copy a type");
+}
+
+Handle text_type(size_t bytes) {
+  Handle type(H5Tcopy(H5T_C_S1), H5Tclose, "copy a type");
+  check(H5Tset_size(type, std::max<size_t>(bytes, 1)), "size a text type");
+  check(H5Tset_strpad(type, H5T_STR_NULLPAD), "pad a text type");
+  check(H5Tset_cset(type, H5T_CSET_UTF8), "make a text type UTF-8");
+  return type;
+}
+
+}  // namespace tenon::h5

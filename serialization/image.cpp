@@ -1,0 +1,258 @@
+#include <tenon/serialization/image.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+
+#include <tenon/core/error.h>
+#include <tenon/serialization/hdf5.h>
+#include <tenon/serialization/header.h>
+
+namespace tenon {
+namespace {
+
+using h5::check;
+using h5::Handle;
+
+constexpr const char* wrappers_name = "wrappers";
+constexpr const char* version_name = "format_version";
+constexpr const char* dtype_name = "dtype";
+constexpr hsize_t value_alignment = 64;  // bytes, from the beginning of the file
+
+bool is_utf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    auto lead = static_cast<unsigned char>(text[i]);
+    size_t more = lead < 0x80                   ? 0
+                  : lead >= 0xC2 && lead < 0xE0 ? 1
+                  : (lead & 0xF0) == 0xE0       ? 2
+                  : lead >= 0xF0 && lead < 0xF5 ? 3
+                                                : 9;
+    if (more > text.size() - i - 1) return false;
+    for (size_t j = 1; j <= more; ++j)
+      if ((static_cast<unsigned char>(text[i + j]) & 0xC0) != 0x80) return false;
+    i += more + 1;
+  }
+  return true;
+}
+
+// For messages: bytes that would end or garble the text are written out.
+std::string readable(std::string_view key) {
+  std::string text;
+  for (char c : key) {
+    char escaped[8];
+    std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned char>(c));
+    static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? text += escaped : text += c;
+  }
+  return text;
+}
+
+// ---- writing ----
+
+void write_attribute(hid_t object, const char* name, hid_t type, hid_t space, const void* value) {
+  Handle attribute(H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose, "make an attribute");
+  check(H5Awrite(attribute, type, value), "write an attribute");
+}
+
+void write_text(hid_t object, const char* name, std::string_view text) {
+  Handle space(H5Screate(H5S_SCALAR), H5Sclose, "make a scalar space");
+  write_attribute(object, name, h5::text_type(text.size()), space, text.data());
+}
+
+void write_texts(hid_t object, const char* name, const std::vector<std::string>& texts) {
+  size_t width = 1;
+  for (const std::string& text : texts) width = std::max(width, text.size());
+  std::string padded(std::max<size_t>(texts.size() * width, 1), '\0');
+  for (size_t i = 0; i < texts.size(); ++i) std::copy(texts[i].begin(), texts[i].end(), padded.begin() + i * width);
+  hsize_t count = texts.size();
+  Handle space(H5Screate_simple(1, &count, nullptr), H5Sclose, "make a list space");
+  write_attribute(object, name, h5::text_type(width), space, padded.data());
+}
+
+Handle creation_properties() {
+  Handle properties(H5Pcreate(H5P_FILE_CREATE), H5Pclose, "make file properties");
+  check(H5Pset_userblock(properties, checkpoint_header_bytes), "set the user block");
+  check(H5Pset_link_creation_order(properties, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED), "keep the order of names");
+  check(H5Pset_obj_track_times(properties, false), "leave out times");  // the same tensors give the same bytes
+  return properties;
+}
+
+Handle access_properties(MemoryFile& memory) {
+  Handle properties(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "make access properties");
+  check(H5Pset_libver_bounds(properties, H5F_LIBVER_V18, H5F_LIBVER_V18), "choose the HDF5 1.8 format");
+  check(H5Pset_alignment(properties, 1, value_alignment), "align values");
+  check(H5Pset_small_data_block_size(properties, 0), "align small values");
+  memory.use_in(properties);
+  return properties;
+}
+
+// Contiguous, its space reserved at once and not filled: the caller writes the values.
+Handle dataset_properties() {
+  Handle properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "make dataset properties");
+  check(H5Pset_layout(properties, H5D_CONTIGUOUS), "choose a contiguous layout");
+  check(H5Pset_alloc_time(properties, H5D_ALLOC_TIME_EARLY), "reserve space early");
+  check(H5Pset_fill_time(properties, H5D_FILL_TIME_NEVER), "leave space unfilled");
+  check(H5Pset_obj_track_times(properties, false), "leave out times");
+  return properties;
+}
+
+void add_tensor(hid_t file, hid_t properties, hid_t utf8_name, StoredTensor& tensor) {
+  check_key(tensor.key);
+  std::vector<hsize_t> dims(tensor.shape.begin(), tensor.shape.end());
+  Handle space(dims.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
+               H5Sclose, "make a space");
+  Handle dataset(H5Dcreate2(file, tensor.key.c_str(), h5::stored_type(tensor.dtype), space, utf8_name, properties, H5P_DEFAULT),
+                 H5Dclose, ("store a tensor named '" + tensor.key + "'").c_str());
+  write_text(dataset, dtype_name, name_of(tensor.dtype));
+  tensor.bytes = static_cast<uint64_t>(tensor.shape.numel()) * size_of(tensor.dtype);
+  tensor.offset = tensor.bytes ? H5Dget_offset(dataset) : 0;
+  if (tensor.offset == HADDR_UNDEF) h5::fail("reserve space for a tensor");
+}
+
+// ---- reading ----
+
+herr_t collect_name(hid_t, const char* name, const H5L_info_t* info, void* names) noexcept {
+  try {
+    static_cast<std::vector<std::pair<std::string, bool>>*>(names)->emplace_back(name, info->type == H5L_TYPE_HARD);
+    return 0;
+  } catch (...) {
+    return -1;
+  }
+}
+
+// All links in the root group, with whether they are hard ones; in order of creation.
+std::vector<std::pair<std::string, bool>> root_names(hid_t file) {
+  std::vector<std::pair<std::string, bool>> names;
+  hsize_t position = 0;
+  check(H5Literate(file, H5_INDEX_CRT_ORDER, H5_ITER_INC, &position, collect_name, &names), "list the tensors");
+  return names;
+}
+
+// A list of fixed-length texts; one where the attribute is a scalar.
+std::vector<std::string> read_texts(hid_t object, const char* name) {
+  Handle attribute(H5Aopen(object, name, H5P_DEFAULT), H5Aclose, "open an attribute");
+  Handle type(H5Aget_type(attribute), H5Tclose, "read an attribute's type");
+  Handle space(H5Aget_space(attribute), H5Sclose, "read an attribute's space");
+  if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0)
+    throw CheckpointError(std::string("its attribute '") + name + "' is not fixed-length text");
+  size_t width = H5Tget_size(type);
+  auto count = static_cast<size_t>(check(H5Sget_simple_extent_npoints(space), "count an attribute's values"));
+  if (width == 0 || count > (size_t{1} << 30) / width)
+    throw CheckpointError(std::string("its attribute '") + name + "' is too large");
+  std::string padded(std::max<size_t>(count * width, 1), '\0');
+  if (count > 0) check(H5Aread(attribute, h5::text_type(width), padded.data()), "read an attribute");
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < count; ++i) texts.emplace_back(padded.c_str() + i * width, strnlen(padded.c_str() + i * width, width));
+  return texts;
+}
+
+void check_version(hid_t file) {
+  uint32_t version = 0;
+  Handle attribute(H5Aopen(file, version_name, H5P_DEFAULT), H5Aclose, "find the format version");
+  Handle space(H5Aget_space(attribute), H5Sclose, "read the format version");
+  if (H5Sget_simple_extent_npoints(space) != 1) throw CheckpointError("its format version is not one number");
+  check(H5Aread(attribute, H5T_NATIVE_UINT32, &version), "read the format version");
+  if (version != checkpoint_format_version) throw CheckpointError("its format version is " + std::to_string(version));
+}
+
+Shape read_shape(hid_t dataset) {
+  Handle space(H5Dget_space(dataset), H5Sclose, "read a shape");
+  H5S_class_t kind = H5Sget_simple_extent_type(space);
+  if (kind != H5S_SCALAR && kind != H5S_SIMPLE) throw CheckpointError("it has no shape");
+  int rank = check(H5Sget_simple_extent_ndims(space), "read a shape");
+  if (rank > static_cast<int>(Shape::max_rank))
+    throw CheckpointError("it has " + std::to_string(rank) + " dimensions, and a tensor has at most " +
+                          std::to_string(Shape::max_rank));
+  hsize_t dims[Shape::max_rank] = {};
+  if (rank > 0) check(H5Sget_simple_extent_dims(space, dims, nullptr), "read a shape");
+  Shape shape;
+  for (int i = 0; i < rank; ++i) {
+    if (dims[i] > static_cast<hsize_t>(std::numeric_limits<int64_t>::max())) throw CheckpointError("a dimension is absurdly large");
+    shape.push_back(static_cast<int64_t>(dims[i]));
+  }
+  return shape;
+}
+
+// Bytes of the values; never overflows.
+uint64_t stored_bytes(const StoredTensor& tensor, uint64_t limit) {
+  uint64_t bytes = size_of(tensor.dtype);
+  for (int64_t dim : tensor.shape)
+    if (dim == 0) return 0;
+  for (int64_t dim : tensor.shape)
+    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(dim), &bytes) || bytes > limit)
+      throw CheckpointError("its shape " + tensor.shape.str() + " needs more bytes than the file has");
+  return bytes;
+}
+
+StoredTensor read_tensor(hid_t file, const std::string& key, uint64_t image_bytes) {
+  Handle dataset(H5Dopen2(file, key.c_str(), H5P_DEFAULT), H5Dclose, "open it");
+  Handle properties(H5Dget_create_plist(dataset), H5Pclose, "read its properties");
+  if (H5Pget_layout(properties) != H5D_CONTIGUOUS || H5Pget_external_count(properties) != 0)
+    throw CheckpointError("it is not stored contiguously in this file");
+  std::vector<std::string> dtype = read_texts(dataset, dtype_name);
+  if (dtype.size() != 1) throw CheckpointError("its dtype is not one name");
+  StoredTensor tensor{key, parse_dtype(dtype[0]), read_shape(dataset), 0, 0};
+  Handle type(H5Dget_type(dataset), H5Tclose, "read its type");
+  if (check(H5Tequal(type, h5::stored_type(tensor.dtype)), "compare types") == 0)
+    throw CheckpointError("its HDF5 type is not the one that " + dtype[0] + " is stored as");
+  tensor.bytes = stored_bytes(tensor, image_bytes);
+  if (tensor.bytes == 0) return tensor;
+  tensor.offset = H5Dget_offset(dataset);
+  if (tensor.offset == HADDR_UNDEF || tensor.offset > image_bytes || tensor.bytes > image_bytes - tensor.offset)
+    throw CheckpointError("its values lie outside the file");
+  return tensor;
+}
+
+}  // namespace
+
+void check_key(std::string_view key) {
+  auto refuse = [&](const char* why) {
+    throw CheckpointError("cannot store a tensor under the key '" + readable(key) + "': " + why + ". Rename it");
+  };
+  if (key.empty()) refuse("it is empty");
+  if (key == ".") refuse("HDF5 takes it for the folder itself");
+  if (key.find('/') != key.npos) refuse("HDF5 takes '/' for a folder");
+  if (key.find('\0') != key.npos) refuse("it contains a zero byte");
+  if (key[0] == '@') refuse("names that start with '@' are kept for what is not a tensor of the model");
+  if (!is_utf8(key)) refuse("it is not valid UTF-8");
+}
+
+void build_image(ImageContents& contents, MemoryFile& memory) {
+  h5::Session session;
+  Handle file(H5Fcreate("checkpoint", H5F_ACC_TRUNC, creation_properties(), access_properties(memory)), H5Fclose,
+              "lay out a checkpoint");
+  {
+    Handle scalar(H5Screate(H5S_SCALAR), H5Sclose, "make a scalar space");
+    write_attribute(file, version_name, H5T_STD_U32LE, scalar, &checkpoint_format_version);
+    write_text(file, "tenon_version", TENON_VERSION);
+    if (contents.wrappers) write_texts(file, wrappers_name, *contents.wrappers);
+    Handle properties = dataset_properties();
+    Handle utf8_name(H5Pcreate(H5P_LINK_CREATE), H5Pclose, "make link properties");
+    check(H5Pset_char_encoding(utf8_name, H5T_CSET_UTF8), "make names UTF-8");
+    for (StoredTensor& tensor : contents.tensors) add_tensor(file, properties, utf8_name, tensor);
+  }
+  file.close("finish a checkpoint");
+}
+
+ImageContents read_image(std::span<const std::byte> image) {
+  h5::Session session;
+  MemoryFile memory(image);
+  Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "make access properties");
+  memory.use_in(access);
+  Handle file(H5Fopen("checkpoint", H5F_ACC_RDONLY, access), H5Fclose, "read the checkpoint");
+  check_version(file);
+  ImageContents contents;
+  if (check(H5Aexists(file, wrappers_name), "look for wrappers") > 0) contents.wrappers = read_texts(file, wrappers_name);
+  for (const auto& [name, hard] : root_names(file)) {
+    if (name[0] == '@') continue;  // state that is not the model's
+    try {
+      if (!hard) throw CheckpointError("it is a link to elsewhere");
+      contents.tensors.push_back(read_tensor(file, name, image.size()));
+    } catch (const Error& error) {
+      throw CheckpointError("tensor '" + name + "': " + error.what());
+    }
+  }
+  return contents;
+}
+
+}  // namespace tenon

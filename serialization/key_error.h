@@ -1,0 +1,33 @@
+// The text of a load that does not fit, in PyTorch's words with what helps added. Internal to serialization.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tenon/serialization/key_map.h>
+
+namespace tenon {
+
+// Two keys of one side that would become the same name.
+struct Collision {
+  std::string first, second, name;
+};
+
+// One way to bring the names together. Positions are those in KeySide::tensors.
+struct Pairing {
+  std::vector<std::pair<size_t, size_t>> pairs;       // (checkpoint, model), mis-shaped ones included
+  std::vector<std::pair<size_t, size_t>> mis_shaped;  // (checkpoint, model)
+  std::vector<size_t> missing;                        // in the model
+  std::vector<size_t> unexpected;                     // in the checkpoint
+  std::optional<Collision> collision;                 // not one-to-one: nothing is paired then
+
+  bool complete() const { return !collision && missing.empty() && unexpected.empty(); }
+};
+
+// `all` are the ways that were looked at, of which [0] takes the names as they are and `chosen` is one.
+std::string explain(const KeySide& checkpoint, const KeySide& model, const Pairing& chosen, const std::vector<Pairing>& all,
+                    const LoadOptions& options, const std::string& model_name);
+
+}  // namespace tenon

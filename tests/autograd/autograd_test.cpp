@@ -1,0 +1,190 @@
+// The engine: orders, sharing, and what it refuses. Gradient rules of operators are tested with the operators.
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+#include <thread>
+#include <vector>
+
+#include <tenon/core/autograd/autograd.h>
+#include <tenon/core/autograd/replica.h>
+#include <tenon/core/ops/linalg.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/reduce.h>
+#include <tenon/core/tensor.h>
+
+using namespace tenon;
+
+namespace {
+Tensor leaf(std::initializer_list<float> values) {
+  Tensor t = tensor(values);
+  t.requires_grad_();
+  return t;
+}
+float first(const Tensor& t) { return t.to_vector<float>()[0]; }
+std::string message_of(auto&& call) {
+  try {
+    call();
+  } catch (const AutogradError& e) {
+    return e.what();
+  }
+  return "no AutogradError was thrown";
+}
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(gradients_add_up_over_uses_and_over_calls) {
+  Tensor x = leaf({2, 3});
+  (x * x + x).sum().backward();
+  BOOST_TEST(x.grad().to_vector<float>() == (std::vector<float>{5, 7}));
+  (x * 10.0).sum().backward();
+  BOOST_TEST(x.grad().to_vector<float>() == (std::vector<float>{15, 17}));
+  x.set_grad(Tensor());
+  BOOST_TEST(!x.grad().defined());
+}
+
+BOOST_AUTO_TEST_CASE(broadcasting_sums_the_gradient_back) {
+  Tensor row = leaf({1, 2, 3}), column = full({2, 1}, 2);
+  column.requires_grad_();
+  (row * column).sum().backward();
+  BOOST_TEST(row.grad().to_vector<float>() == (std::vector<float>{4, 4, 4}));
+  BOOST_TEST((column.grad().shape() == Shape{2, 1}));
+  BOOST_TEST(column.grad().to_vector<float>() == (std::vector<float>{6, 6}));
+}
+
+BOOST_AUTO_TEST_CASE(higher_orders) {
+  Tensor x = leaf({2});
+  Tensor y = pow(x, 4.0);
+  Tensor d1 = grad(y, x, {.create_graph = true});
+  Tensor d2 = grad(d1, x, {.create_graph = true});
+  Tensor d3 = grad(d2, x, {.create_graph = true});
+  Tensor d4 = grad(d3, x);
+  BOOST_TEST(first(d1) == 32.0f);
+  BOOST_TEST(first(d2) == 48.0f);
+  BOOST_TEST(first(d3) == 48.0f);
+  BOOST_TEST(first(d4) == 24.0f);
+  BOOST_TEST(!x.grad().defined());  // grad() touches nobody's .grad
+}
+
+BOOST_AUTO_TEST_CASE(saved_outputs_keep_their_history_for_higher_orders) {
+  Tensor x = leaf({0.5});
+  Tensor s = sigmoid(x);
+  Tensor d1 = grad(s, x, {.create_graph = true});
+  Tensor d2 = grad(d1, x);
+  const double v = 1 / (1 + std::exp(-0.5));
+  BOOST_TEST(first(d1) == v * (1 - v), boost::test_tools::tolerance(1e-5));
+  BOOST_TEST(first(d2) == v * (1 - v) * (1 - 2 * v), boost::test_tools::tolerance(1e-4));
+}
+
+BOOST_AUTO_TEST_CASE(backward_twice_is_refused_unless_the_graph_was_kept) {
+  Tensor x = leaf({3});
+  Tensor y = x * x;
+  y.backward(Tensor(), {.retain_graph = true});
+  y.backward();
+  BOOST_TEST(first(x.grad()) == 12.0f);
+  auto text = message_of([&] { y.backward(); });
+  BOOST_TEST(has(text, "backward through mul for a second time"), text);
+  BOOST_TEST(has(text, "retain_graph"), text);
+}
+
+BOOST_AUTO_TEST_CASE(a_value_that_a_gradient_needs_must_not_change) {
+  Tensor x = leaf({3}), factor = tensor({4});
+  Tensor y = x * factor;
+  factor.fill_(5);
+  auto text = message_of([&] { y.backward(); });
+  BOOST_TEST(has(text, "mul: input 1 of shape (1,)"), text);
+  BOOST_TEST(has(text, "changed in place"), text);
+  // Through a view as well.
+  Tensor pair = tensor({1, 2});
+  Tensor z = x * pair;
+  pair.narrow(0, 1, 1).fill_(7);
+  BOOST_TEST(has(message_of([&] { z.sum().backward(); }), "changed in place"));
+}
+
+BOOST_AUTO_TEST_CASE(leaves_that_require_a_gradient_change_under_no_grad_only) {
+  Tensor x = leaf({3});
+  BOOST_CHECK_THROW(x.fill_(1), AutogradError);
+  BOOST_CHECK_THROW(x.copy_(tensor({2})), AutogradError);
+  no_grad([&] { x.fill_(1); });
+  BOOST_TEST(first(x) == 1.0f);
+}
+
+BOOST_AUTO_TEST_CASE(no_grad_records_nothing) {
+  Tensor x = leaf({3});
+  {
+    NoGrad guard;
+    BOOST_TEST(!(x * 2.0).requires_grad());
+  }
+  BOOST_TEST((x * 2.0).requires_grad());
+  BOOST_TEST(!x.detach().requires_grad());
+  BOOST_TEST(no_grad([&] { return x * 2.0; }).is_leaf());
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_differentiated_says_so) {
+  Tensor x = leaf({1, 2});
+  BOOST_TEST(has(message_of([&] { (x * 1.0).backward(); }), "single element"));
+  BOOST_TEST(has(message_of([&] { tensor({1}).backward(); }), "does not require a gradient"));
+  BOOST_CHECK_THROW((x * 1.0).backward(ones({3})), ShapeError);
+  BOOST_CHECK_THROW((x * 1.0).backward(ones({2}, {.dtype = f64})), DTypeError);
+  BOOST_CHECK_THROW(zeros({2}, {.dtype = i64}).requires_grad_(), DTypeError);
+  BOOST_CHECK_THROW((x * 1.0).requires_grad_(), AutogradError);
+  Tensor other = leaf({1});
+  BOOST_TEST(has(message_of([&] { grad(x.sum(), other); }), "was not used"));
+  BOOST_TEST(!grad(x.sum(), other, {.allow_unused = true}).defined());
+}
+
+BOOST_AUTO_TEST_CASE(grad_of_values_inside_the_graph) {
+  Tensor x = leaf({2}), h = x * 3.0, y = h * h;
+  BOOST_TEST(first(grad(y, h, {.retain_graph = true})) == 12.0f);
+  BOOST_TEST(first(grad(y, x)) == 36.0f);
+}
+
+BOOST_AUTO_TEST_CASE(a_chain_of_a_hundred_thousand_operators) {
+  Tensor x = leaf({1}), y = x;
+  for (int i = 0; i < 100000; ++i) y = y + 1.0;
+  y.backward();
+  BOOST_TEST(first(x.grad()) == 1.0f);
+  Tensor never_differentiated = x;
+  for (int i = 0; i < 100000; ++i) never_differentiated = never_differentiated + 1.0;
+}
+
+BOOST_AUTO_TEST_CASE(a_gradient_is_the_leafs_own) {
+  Tensor a = leaf({1, 2}), b = leaf({3, 4});
+  (a + b).sum().backward();
+  a.grad().fill_(7);
+  BOOST_TEST(first(b.grad()) == 1.0f);
+  BOOST_TEST(a.grad().is_contiguous());
+}
+
+BOOST_AUTO_TEST_CASE(replicas_follow_their_primary_and_return_its_gradient) {
+  Tensor w = leaf({2, 4});
+  allow_replicas(w);
+  Tensor x0 = tensor({1, 1}), x1 = full({2}, 10, {.device = "cpu:1"}), x2 = full({2}, 100, {.device = "cpu:2"});
+  Tensor loss = (w * x0).sum() + (w * x1).sum().to("cpu") + (w * x2).sum().to("cpu");
+  loss.backward();
+  BOOST_TEST(w.grad().device().str() == "cpu:0");
+  BOOST_TEST(w.grad().to_vector<float>() == (std::vector<float>{111, 111}));
+  no_grad([&] { w.fill_(1); });
+  BOOST_TEST(no_grad([&] { return (w * x1).sum().item(); }) == 20.0);
+  {
+    DeviceGuard on("cpu:1");
+    BOOST_TEST((w * w).device().str() == "cpu:1");
+  }
+  BOOST_TEST((w * w).device().str() == "cpu:0");
+  BOOST_CHECK_THROW(tensor({1, 1}) * x1, DeviceError);  // without replicas mixing is an error
+}
+
+BOOST_AUTO_TEST_CASE(threads_have_graphs_of_their_own) {
+  std::vector<std::thread> threads;
+  std::vector<float> results(4);
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&results, t] {
+      Tensor x = leaf({static_cast<float>(t)});
+      for (int i = 0; i < 200; ++i) {
+        x.set_grad(Tensor());
+        (x * x * x).backward();
+      }
+      results[t] = first(x.grad());
+    });
+  for (auto& t : threads) t.join();
+  for (int t = 0; t < 4; ++t) BOOST_TEST(results[t] == 3.0f * t * t);
+}

@@ -1,0 +1,187 @@
+// The `tenon` command and the examples, run as a user runs them.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <boost/test/unit_test.hpp>
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Outcome {
+  int status;
+  std::string out, err;
+};
+
+// A folder that goes with the test.
+struct Folder {
+  fs::path path = fs::temp_directory_path() / ("tenon-cli-" + std::to_string(getpid()));
+  Folder() { fs::create_directories(path); }
+  ~Folder() { fs::remove_all(path); }
+  std::string operator/(const char* name) const { return (path / name).string(); }
+};
+
+std::string slurp(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Runs bin/`command` with stdin closed; `before` may set variables.
+Outcome run(const Folder& folder, const std::string& command, const std::string& before = "") {
+  std::string err = folder / "stderr", out = folder / "stdout";
+  int status =
+      std::system((before + " '" TENON_BUILD_DIR "/bin/'" + command + " >'" + out + "' 2>'" + err + "' </dev/null").c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), slurp(out), slurp(err)};
+}
+
+std::string last_line(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text.substr(text.rfind('\n') + 1);
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+#define REQUIRE_HAS(text, part) BOOST_REQUIRE_MESSAGE(has(text, part), "\"" << (part) << "\" expected in:\n" << (text))
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(version_names_the_library_and_its_abi) {
+  Folder folder;
+  auto result = run(folder, "tenon --version");
+  BOOST_TEST(result.status == 0);
+  REQUIRE_HAS(result.out, "tenon 0.");
+  REQUIRE_HAS(result.out, "plugin ABI 1.");
+}
+
+BOOST_AUTO_TEST_CASE(devices_lists_plugins_and_devices) {
+  Folder folder;
+  auto result = run(folder, "tenon devices");
+  BOOST_TEST(result.status == 0);
+  REQUIRE_HAS(result.out, "cpu");
+  REQUIRE_HAS(result.out, "loaded");
+  REQUIRE_HAS(result.out, "cpu:0");
+  REQUIRE_HAS(result.out, "thread");
+}
+
+BOOST_AUTO_TEST_CASE(devices_says_why_a_plugin_was_refused) {
+  Folder folder;
+  std::ofstream(folder / "broken.tenon.json") << "{\"name\": \"broken\"";
+  auto result = run(folder, "tenon devices", "TENON_PLUGIN_PATH='" + folder.path.string() + "'");
+  BOOST_TEST(result.status == 0);
+  REQUIRE_HAS(result.out, "broken.tenon.json");
+  REQUIRE_HAS(result.out, "refused");
+}
+
+BOOST_AUTO_TEST_CASE(mistakes_end_in_one_line_and_a_status) {
+  Folder folder;
+  auto nothing = run(folder, "tenon");
+  BOOST_TEST(nothing.status == 2);
+  auto unknown = run(folder, "tenon frobnicate");
+  BOOST_TEST(unknown.status == 2);
+  for (std::string command : {"show", "verify"}) {
+    auto missing = run(folder, "tenon checkpoint " + command + " /no/such/file.h5");
+    BOOST_TEST(missing.status == 1);
+    REQUIRE_HAS(missing.err, "/no/such/file.h5");
+    BOOST_TEST(missing.out == "");
+  }
+  auto data = run(folder, "tenon data fetch nonsense " + folder.path.string());
+  BOOST_TEST(data.status == 1);
+  REQUIRE_HAS(data.err, "no data set 'nonsense'; there is: fashion-mnist");
+}
+
+BOOST_AUTO_TEST_CASE(an_example_trains_saves_and_only_evaluates) {
+  Folder folder;
+  std::string model = folder / "mlp.h5", common = "mlp --synthetic --seed 3 ";
+  auto trained = run(folder, common + "--epochs 1 --save '" + model + "'");
+  BOOST_REQUIRE_MESSAGE(trained.status == 0, trained.err);
+  REQUIRE_HAS(trained.out, "epoch 1/1");
+  BOOST_TEST(last_line(trained.out).substr(0, 14) == "test accuracy ");
+  BOOST_TEST(last_line(trained.out).size() == 20u);
+  BOOST_TEST(!has(trained.out, "\r"));
+
+  auto loaded = run(folder, common + "--epochs 0 --load '" + model + "'");
+  BOOST_REQUIRE_MESSAGE(loaded.status == 0, loaded.err);
+  BOOST_TEST(last_line(loaded.out) == last_line(trained.out));
+
+  auto show = run(folder, "tenon checkpoint show '" + model + "'");
+  BOOST_TEST(show.status == 0);
+  REQUIRE_HAS(show.out, "hidden.weight");
+  REQUIRE_HAS(show.out, "(256, 784)");
+  REQUIRE_HAS(show.out, "f32");
+  auto verify = run(folder, "tenon checkpoint verify '" + model + "'");
+  BOOST_TEST(verify.status == 0);
+
+  fs::resize_file(model, fs::file_size(model) - 1);
+  for (std::string command : {"show", "verify"}) {
+    auto truncated = run(folder, "tenon checkpoint " + command + " '" + model + "'");
+    BOOST_TEST(truncated.status == 1);
+    REQUIRE_HAS(truncated.err, model);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_model_trained_on_two_devices_loads_plain_with_the_same_accuracy) {
+  Folder folder;
+  std::string model = folder / "wrapped.h5", common = "mlp --synthetic --seed 4 ";
+  auto trained = run(folder, common + "--epochs 1 --device cpu:0,cpu:1 --save '" + model + "'");
+  BOOST_REQUIRE_MESSAGE(trained.status == 0, trained.err);
+  auto plain = run(folder, common + "--epochs 0 --load '" + model + "'");
+  BOOST_REQUIRE_MESSAGE(plain.status == 0, plain.err);
+  BOOST_TEST(last_line(plain.out) == last_line(trained.out));
+  auto show = run(folder, "tenon checkpoint show '" + model + "'");
+  REQUIRE_HAS(show.out, "module.hidden.weight");
+}
+
+BOOST_AUTO_TEST_CASE(an_example_reports_mistakes_in_one_line) {
+  Folder folder;
+  struct Case {
+    std::string arguments, message;
+  };
+  const Case cases[] = {{"--data /no/such/folder", "/no/such/folder"},
+                        {"--synthetic --epochs 0 --load /no/such/model.h5", "/no/such/model.h5"},
+                        {"--synthetic --device nonsense --epochs 0", "nonsense"},
+                        {"--synthetic --device cpu:x", "cpu:x"},
+                        {"--synthetic --epochs -1", "--epochs"},
+                        {"--synthetic --batch-size 0", "--batch-size"},
+                        {"--synthetic --epochs 0 --save /no/such/folder/model.h5", "/no/such/folder"}};
+  for (auto& c : cases) {
+    auto result = run(folder, "lenet " + c.arguments);
+    BOOST_TEST(result.status == 1, c.arguments << " ended with " << result.status << ": " << result.err);
+    REQUIRE_HAS(result.err, c.message);
+  }
+}
+
+// What decides which backend runs a program is the machine that it starts on.
+BOOST_AUTO_TEST_CASE(the_example_binary_names_no_backend) {
+  Folder folder;
+  std::string out = folder / "needed";
+  BOOST_REQUIRE(std::system(("readelf -d '" TENON_BUILD_DIR "/bin/lenet' >'" + out + "'").c_str()) == 0);
+  std::string text = slurp(out);
+  REQUIRE_HAS(text, "libtenon.so");
+  BOOST_TEST(!has(text, "libtenon_cpu"));
+}
+
+BOOST_AUTO_TEST_CASE(without_the_cpu_plugin_the_example_stops_with_the_load_report) {
+  Folder folder;
+  fs::create_directories(folder.path / "lib");
+  fs::create_directories(folder.path / "bin");
+  fs::copy(TENON_BUILD_DIR "/bin/lenet", folder.path / "bin");
+  for (auto& entry : fs::directory_iterator(TENON_BUILD_DIR "/lib")) {
+    if (!entry.is_directory())
+      fs::copy(entry.path(), folder.path / "lib" / entry.path().filename(), fs::copy_options::copy_symlinks);
+  }
+  std::string err = folder / "stderr";
+  int status = std::system(
+      ("LD_LIBRARY_PATH='" + (folder / "lib") + "' '" + (folder / "bin/lenet") + "' --synthetic >/dev/null 2>'" + err + "'")
+          .c_str());
+  std::string text = slurp(err);
+  BOOST_TEST(WIFEXITED(status));
+  BOOST_TEST(WEXITSTATUS(status) == 1, text);
+  REQUIRE_HAS(text, "cpu");
+  REQUIRE_HAS(text, "searched:");
+  REQUIRE_HAS(text, folder / "lib");
+}

@@ -1,0 +1,136 @@
+// Tensors as values: making, reading, printing, and what is said when something does not fit.
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+#include <limits>
+
+#include <tenon/core/autograd/autograd.h>
+#include <tenon/core/ops/linalg.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/tensor.h>
+
+using namespace tenon;
+
+namespace {
+std::string message_of(auto&& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "nothing was thrown";
+}
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(facts) {
+  Tensor t = arange(0, 24).reshape({2, 3, 4});
+  BOOST_TEST((t.shape() == Shape{2, 3, 4}));
+  BOOST_TEST((t.strides() == Strides{12, 4, 1}));
+  BOOST_TEST(t.numel() == 24);
+  BOOST_TEST(t.size(-1) == 4);
+  BOOST_TEST(t.dim() == 3);
+  BOOST_TEST(t.device().str() == "cpu:0");
+  BOOST_TEST(t.is_contiguous());
+  BOOST_TEST(!t.transpose(0, 2).is_contiguous());
+  BOOST_TEST(scalar(3).shape().str() == "()");
+  BOOST_TEST((Shape{4}).str() == "(4,)");
+}
+
+BOOST_AUTO_TEST_CASE(copies_of_a_handle_share_and_views_share) {
+  Tensor t = zeros({2, 2}), same = t, row = t[1];
+  const auto before = t.version();
+  row.fill_(5);
+  BOOST_TEST(same.to_vector<float>() == (std::vector<float>{0, 0, 5, 5}));
+  BOOST_TEST(t.version() == before + 1);
+  BOOST_TEST(t.clone().version() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(every_dtype_goes_in_and_out) {
+  const std::vector<double> values{0, 1, 2.5, 100};
+  for (auto dtype : {f32, f64, f16, bf16, i64, i32, u8, boolean}) {
+    auto back = tensor(values, {4}, {.dtype = dtype}).to_vector<double>();
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double expected = dtype == boolean ? values[i] != 0 : is_floating_point(dtype) ? values[i] : std::trunc(values[i]);
+      BOOST_TEST(back[i] == expected, name_of(dtype) << " " << i);
+    }
+    BOOST_TEST((parse_dtype(name_of(dtype)) == dtype));
+  }
+  BOOST_TEST(tensor({2.75f}).item<int>() == 2);
+  BOOST_TEST(tensor(std::vector<int64_t>{(int64_t{1} << 60) + 1}).item<int64_t>() == (int64_t{1} << 60) + 1);
+}
+
+BOOST_AUTO_TEST_CASE(printing_is_pytorchs) {
+  BOOST_TEST(tensor({1, 2.5}).str() == "tensor([1.0000, 2.5000])");
+  BOOST_TEST(tensor({1, 2, 3, 4}, {2, 2}).str() == "tensor([[1., 2.],\n        [3., 4.]])");
+  BOOST_TEST(scalar(7).str() == "tensor(7.)");
+  BOOST_TEST(empty({0}).str() == "tensor([])");
+  BOOST_TEST(empty({0, 3}).str() == "tensor([], size=(0, 3))");
+  BOOST_TEST(tensor({-1, 10, 100}).str() == "tensor([ -1.,  10., 100.])");
+  BOOST_TEST(tensor({1e-5f, 1}).str() == "tensor([1.0000e-05, 1.0000e+00])");
+  BOOST_TEST(tensor({NAN, INFINITY, 1}).str() == "tensor([nan, inf, 1.])");
+  BOOST_TEST(tensor(std::vector<int64_t>{1, 20}).str() == "tensor([ 1, 20])");
+  BOOST_TEST(tensor({1, 0}).to(boolean).str() == "tensor([ True, False])");
+  BOOST_TEST(tensor({1}).to(f64).str() == "tensor([1.], dtype=f64)");
+  BOOST_TEST(tensor({1}).to("cpu:1").str() == "tensor([1.], device='cpu:1')");
+  BOOST_TEST(arange(0, 2000).str() == "tensor([   0.,    1.,    2., ..., 1997., 1998., 1999.])");
+  BOOST_TEST(ones({2, 1, 2}).str() == "tensor([[[1., 1.]],\n\n        [[1., 1.]]])");
+  Tensor x = tensor({1});
+  x.requires_grad_();
+  BOOST_TEST(x.str() == "tensor([1.], requires_grad=True)");
+  BOOST_TEST((x * 2.0).str() == "tensor([2.], grad_fn=<mul>)");
+  BOOST_TEST(Tensor().str() == "tensor(undefined)");
+}
+
+BOOST_AUTO_TEST_CASE(shapes_that_do_not_fit_are_both_named) {
+  auto text = message_of([] { ones({2, 3}) + ones({4, 3}); });
+  BOOST_TEST((has(text, "add") && has(text, "(2, 3)") && has(text, "(4, 3)")), text);
+  text = message_of([] { matmul(ones({2, 3}), ones({4, 5})); });
+  BOOST_TEST((has(text, "matmul") && has(text, "(2, 3)") && has(text, "(4, 5)")), text);
+  text = message_of([] { tensor({1, 2, 3}, {2, 2}); });
+  BOOST_TEST((has(text, "3 values") && has(text, "(2, 2)")), text);
+  text = message_of([] { ones({2, 3}).reshape({4, 2}); });
+  BOOST_TEST((has(text, "(2, 3)") && has(text, "(4, 2)")), text);
+  BOOST_CHECK_THROW((Shape{1, 1, 1, 1, 1, 1, 1, 1, 1}), ShapeError);
+}
+
+BOOST_AUTO_TEST_CASE(reading_what_is_not_there) {
+  BOOST_TEST(has(message_of([] { Tensor().item(); }), "undefined"));
+  BOOST_TEST(has(message_of([] { Tensor() + ones({1}); }), "undefined"));
+  BOOST_TEST(has(message_of([] { ones({2}).item(); }), "2 elements"));
+  BOOST_CHECK_THROW(ones({2}).data<int64_t>(), DTypeError);
+  BOOST_CHECK_THROW(ones({2, 2}).t().clone().t().data<float>(), ValueError);
+  BOOST_CHECK_THROW(ones({2}).size(1), IndexError);
+  BOOST_CHECK_THROW(ones({2})[2], IndexError);
+  BOOST_CHECK_THROW(parse_dtype("float"), DTypeError);
+}
+
+BOOST_AUTO_TEST_CASE(devices_by_name) {
+  BOOST_TEST(Device("cpu").str() == "cpu:0");
+  BOOST_TEST((Device("cpu:3") == Device("cpu", 3)));
+  BOOST_TEST(parse_devices("cpu:0,cpu:1").size() == 2u);
+  for (const char* bad : {"", ":", "cpu:", "cpu:x", "cpu:1x", "cpu:-1", "cpu:99999999999", "CPU", "../cpu", "cpu:0,"})
+    BOOST_CHECK_THROW(parse_devices(bad), DeviceError);
+  auto text = message_of([] { ones({1}, {.device = "tpu:0"}); });
+  BOOST_TEST((has(text, "tpu") && has(text, "cpu")), text);  // the load report names what there is
+  BOOST_CHECK_THROW(ones({1}) + ones({1}, {.device = "cpu:1"}), DeviceError);
+  DeviceGuard guard("cpu:2");
+  BOOST_TEST(ones({1}).device().str() == "cpu:2");
+}
+
+BOOST_AUTO_TEST_CASE(promotion_of_types) {
+  BOOST_TEST((promote(i64, f32) == f32));
+  BOOST_TEST((promote(f32, f64) == f64));
+  BOOST_TEST((promote(f16, bf16) == f32));
+  BOOST_TEST((promote(boolean, u8) == u8));
+  BOOST_TEST(((ones({1}, {.dtype = i64}) + ones({1})).dtype() == f32));
+}
+
+BOOST_AUTO_TEST_CASE(overlapping_copies_in_place) {
+  Tensor t = arange(0, 9).reshape({3, 3});
+  t.copy_(t.t());
+  BOOST_TEST(t.to_vector<float>() == (std::vector<float>{0, 3, 6, 1, 4, 7, 2, 5, 8}));
+  Tensor line = arange(0, 5);
+  line.narrow(0, 1, 4).copy_(line.narrow(0, 0, 4));
+  BOOST_TEST(line.to_vector<float>() == (std::vector<float>{0, 0, 1, 2, 3}));
+}

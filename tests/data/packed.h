@@ -1,0 +1,54 @@
+// Data files for tests, plain and packed.
+#pragma once
+
+#include <zlib.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <initializer_list>
+#include <string>
+
+#include <boost/test/unit_test.hpp>
+
+// `bytes` as a gzip stream.
+inline std::string gzip(const std::string& bytes) {
+  z_stream z{};
+  deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+  std::string packed(deflateBound(&z, bytes.size()) + 32, '\0');
+  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  z.avail_in = static_cast<uInt>(bytes.size());
+  z.next_out = reinterpret_cast<Bytef*>(packed.data());
+  z.avail_out = static_cast<uInt>(packed.size());
+  deflate(&z, Z_FINISH);
+  packed.resize(z.total_out);
+  deflateEnd(&z);
+  return packed;
+}
+
+inline std::string big_endian(uint32_t value) {
+  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8), static_cast<char>(value)};
+}
+// The header of an IDX file.
+inline std::string idx_header(uint8_t type, std::initializer_list<uint32_t> dims) {
+  std::string header{0, 0, static_cast<char>(type), static_cast<char>(dims.size())};
+  for (uint32_t dim : dims) header += big_endian(dim);
+  return header;
+}
+
+// The folder of a real data set, in the folder that TENON_DATA names.
+inline std::filesystem::path real_data(const std::string& name) {
+  const char* root = std::getenv("TENON_DATA");
+  return root ? std::filesystem::path(root) / name : std::filesystem::path();
+}
+// Skips a test by name where that is not at hand.
+struct HasData {
+  const char* name;
+  boost::test_tools::assertion_result operator()(boost::unit_test::test_unit_id) {
+    const bool there = !real_data(name).empty() && std::filesystem::is_directory(real_data(name));
+    boost::test_tools::assertion_result result(there);
+    result.message() << "TENON_DATA names no folder with " << name;
+    if (!there) BOOST_TEST_MESSAGE("skipped: TENON_DATA names no folder with " << name);
+    return result;
+  }
+};

@@ -1,0 +1,45 @@
+# Run by ctest: see CMakeLists.txt.
+cmake_minimum_required(VERSION 3.22)
+
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "${ARGN}\nended with ${status}:\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+function(expect text pattern)
+  if(NOT text MATCHES "${pattern}")
+    message(FATAL_ERROR "expected \"${pattern}\" in:\n${text}")
+  endif()
+endfunction()
+
+# Builds the project in `folder` as somebody would who has only the installed copy.
+function(build_outside folder)
+  get_filename_component(name ${folder} NAME)
+  run(${CMAKE_COMMAND} -S ${folder} -B ${work}/${name} -G Ninja -D CMAKE_BUILD_TYPE=Debug -D CMAKE_PREFIX_PATH=${work}/prefix -D CMAKE_C_COMPILER=${c}
+      -D CMAKE_CXX_COMPILER=${cxx} "-DCMAKE_C_FLAGS=${flags}" "-DCMAKE_CXX_FLAGS=${flags}" -D CMAKE_FIND_USE_PACKAGE_REGISTRY=OFF)
+  run(${CMAKE_COMMAND} --build ${work}/${name})
+endfunction()
+
+file(REMOVE_RECURSE ${work})
+run(${CMAKE_COMMAND} --install ${build} --prefix ${work}/prefix)
+
+# Nothing but tenon/ on the include path of an application.
+file(GLOB installed_headers RELATIVE ${work}/prefix/include ${work}/prefix/include/*)
+if(NOT installed_headers STREQUAL "tenon")
+  message(FATAL_ERROR "the include folder holds: ${installed_headers}")
+endif()
+
+build_outside(${source}/tests/install/application)
+run(${work}/application/application)
+expect("${output}" "sum 6\n")
+
+# Copied away first: the template must not lean on files beside it.
+file(COPY ${source}/plugins/template DESTINATION ${work}/copied)
+build_outside(${work}/copied/template)
+run(${CMAKE_COMMAND} -E env TENON_PLUGIN_PATH=${work}/template ${work}/prefix/${bindir}/tenon devices)
+expect("${output}" "template:0")
+run(${CMAKE_COMMAND} -E env TENON_PLUGIN_PATH=${work}/template ${work}/application/application template)
+expect("${output}" "template:0")

@@ -1,0 +1,77 @@
+#include "check.h"
+
+#include <limits>
+
+#include <tenon/core/ops/copy.h>
+#include <tenon/core/ops/view.h>
+
+using namespace tenon;
+using namespace tenon::test;
+
+BOOST_AUTO_TEST_CASE(conversions) {
+  Tensor x = doubles({-1.9, 0, 2.9}, {3});
+  require_values(x.to(i64), {3}, {-1, 0, 2});
+  require_values(x.to(boolean).to(i64), {3}, {1, 0, 1});
+  require_values(x.to(f32), {3}, {-1.9, 0, 2.9});
+  require_values(x.to(f16).to(f64), {3}, {-1.9, 0, 2.9}, 1e-3);
+  require_values(x.to(bf16).to(f64), {3}, {-1.9, 0, 2.9}, 1e-2);
+  BOOST_CHECK(x.to(f64).is_same(x));
+  BOOST_CHECK(std::isnan(doubles({std::nan("")}, {1}).to(f16).to(f64).item()));
+}
+
+BOOST_AUTO_TEST_CASE(gradients_travel_back_through_types_and_devices) {
+  Tensor x = sample({2, 3}).requires_grad_();
+  Tensor far = x.t().to(Device("cpu:1"));
+  BOOST_CHECK(far.device() == Device("cpu:1"));
+  require_equal(far.to(Device("cpu:0")), x.t());
+  sum(square(far)).backward();
+  BOOST_CHECK(x.grad().device() == x.device());
+  require_equal(x.grad(), x.detach() * 2, 1e-12);
+
+  Tensor y = sample({3}).requires_grad_();
+  sum(y.to(f32) * 2).backward();
+  BOOST_CHECK(y.grad().dtype() == f64);
+  require_values(y.grad(), {3}, {2, 2, 2});
+}
+
+BOOST_AUTO_TEST_CASE(an_integer_result_has_no_gradient) {
+  Tensor x = sample({3}).requires_grad_();
+  BOOST_CHECK(!x.to(i64).requires_grad());
+  BOOST_CHECK(!gt(x, 0).requires_grad());
+}
+
+BOOST_AUTO_TEST_CASE(copy_into_a_tensor) {
+  Tensor x = zeros({2, 3}, {.dtype = f64});
+  x.copy_(ints({1, 2, 3}, {3}));
+  require_values(x, {2, 3}, {1, 2, 3, 1, 2, 3});
+  x.t().copy_(doubles({0, 1, 2, 3, 4, 5}, {3, 2}));
+  require_values(x, {2, 3}, {0, 2, 4, 1, 3, 5});
+  x.select(0, 1).fill_(7);
+  require_values(x, {2, 3}, {0, 2, 4, 7, 7, 7});
+  x.copy_(x);
+  require_values(x, {2, 3}, {0, 2, 4, 7, 7, 7});
+  x.copy_(full({2, 3}, 9, {.device = "cpu:1"}));
+  require_values(x, {2, 3}, {9, 9, 9, 9, 9, 9});
+}
+
+BOOST_AUTO_TEST_CASE(overlapping_copies_read_before_they_write) {
+  Tensor x = arange(0, 6);
+  x.narrow(0, 1, 5).copy_(x.narrow(0, 0, 5));
+  require_values(x, {6}, {0, 0, 1, 2, 3, 4});
+  Tensor y = arange(0, 4).reshape({2, 2});
+  y.copy_(y.t());
+  require_values(y, {2, 2}, {0, 2, 1, 3});
+}
+
+BOOST_AUTO_TEST_CASE(refused_changes) {
+  Tensor x = zeros({2, 3}), leaf = zeros({2}).requires_grad_();
+  require_error<ShapeError>([&] { x.copy_(zeros({2, 2})); }, "copy_");
+  require_error<ShapeError>([&] { zeros({3}).copy_(x); },
+                            "copy_: a source of shape (2, 3) does not fit into a tensor of shape (3,)");
+  require_error<ValueError>([&] { zeros({1, 3}).expand({2, 3}).fill_(1); }, "share one place in memory");
+  require_error<AutogradError>([&] { leaf.fill_(1); }, "fill_: changes a tensor in place that requires a gradient");
+  require_error<AutogradError>([&] { zeros({2}).copy_(leaf); }, "use source.detach()");
+  no_grad([&] { leaf.fill_(1); });
+  require_values(leaf.detach(), {2}, {1, 1});
+  require_error<ValueError>([&] { Tensor().fill_(1); }, "undefined");
+}

@@ -1,0 +1,75 @@
+#include "check.h"
+
+#include <limits>
+
+#include <tenon/core/ops/view.h>
+#include <tenon/core/random.h>
+
+using namespace tenon;
+using namespace tenon::test;
+
+BOOST_AUTO_TEST_CASE(filled_tensors) {
+  require_values(full({2, 2}, 1.5), {2, 2}, {1.5, 1.5, 1.5, 1.5});
+  require_values(full({2}, -3, {.dtype = i64}), {2}, {-3, -3});
+  require_values(ones({2}, {.dtype = boolean}).to(i64), {2}, {1, 1});
+  require_values(zeros_like(full({3}, 2, {.dtype = f64})), {3}, {0, 0, 0});
+  BOOST_CHECK(ones_like(ints({1}, {1})).dtype() == i64);
+  BOOST_CHECK_EQUAL(empty({0, 4}).numel(), 0);
+  BOOST_CHECK(zeros({1}, {.requires_grad = true}).requires_grad());
+  BOOST_CHECK(zeros({1}, {.device = "cpu:1"}).device() == Device("cpu:1"));
+}
+
+BOOST_AUTO_TEST_CASE(ranges) {
+  require_values(arange(0, 5), {5}, {0, 1, 2, 3, 4});
+  require_values(arange(1, 2, 0.25, {.dtype = f64}), {4}, {1, 1.25, 1.5, 1.75});
+  require_values(arange(5, 0, -2, {.dtype = i64}), {3}, {5, 3, 1});
+  require_values(arange(0, 0), {0}, {});
+  require_error<ValueError>([] { arange(0, 5, 0); }, "arange");
+  require_error<ValueError>([] { arange(0, 5, -1); }, "never leads");
+  require_error<ValueError>([] { arange(0, std::numeric_limits<double>::infinity()); }, "finite");
+}
+
+BOOST_AUTO_TEST_CASE(host_values) {
+  std::vector<float> values = {1.5f, 2.5f};
+  require_values(tensor(values, {2}, {.dtype = f64}), {2}, {1.5, 2.5});
+  require_values(tensor({1.f, 2.f}, {2, 1}), {2, 1}, {1, 2});
+  require_error<ShapeError>([&] { tensor(values, {3}); }, "2 values given for shape (3,)");
+  require_error<ValueError>([] { from_host(nullptr, f32, {1}, {}); }, "null pointer");
+  require_error<ShapeError>([] { zeros({-1}); }, "negative");
+  require_error<Error>([] { empty({1LL << 40, 1LL << 40}); }, "more elements");
+}
+
+BOOST_AUTO_TEST_CASE(random_values_follow_the_seed) {
+  manual_seed(42);
+  Tensor a = rand({1000}), b = randn({1000}, {.dtype = f64}), c = randint(-3, 4, {1000});
+  manual_seed(42);
+  require_equal(rand({1000}), a);
+  require_equal(randn({1000}, {.dtype = f64}), b);
+  require_equal(randint(-3, 4, {1000}), c);
+  BOOST_CHECK(rand({1000}).to_vector<float>() != a.to_vector<float>());
+
+  for (float v : a.to_vector<float>()) BOOST_REQUIRE(v >= 0 && v < 1);
+  BOOST_CHECK_SMALL(mean(a).item() - 0.5, 6 * 0.289 / std::sqrt(1000));
+  BOOST_CHECK_SMALL(mean(b).item(), 6 / std::sqrt(1000));
+  BOOST_CHECK_CLOSE(tenon::std(b).item(), 1.0, 15);
+  BOOST_CHECK_EQUAL(amin(c).item<int64_t>(), -3);
+  BOOST_CHECK_EQUAL(amax(c).item<int64_t>(), 3);
+  require_error<ValueError>([] { randint(3, 3, {1}); }, "low < high");
+  require_error<ValueError>([] { randint(0, 1LL << 40, {1}, {.dtype = i32}); }, "does not fit into i32");
+}
+
+BOOST_AUTO_TEST_CASE(random_mutators) {
+  Tensor x = zeros({4, 100});
+  uint64_t version = x.version();
+  x.uniform_(2, 3);
+  BOOST_CHECK_GT(x.version(), version);
+  for (float v : x.to_vector<float>()) BOOST_REQUIRE(v >= 2 && v < 3);
+  // A strided target gets its values too, and nothing beside it changes.
+  Tensor y = zeros({4, 100});
+  y.t().narrow(0, 0, 50).normal_(10, 0.5);
+  BOOST_CHECK_CLOSE(mean(y.narrow(1, 0, 50)).item(), 10.0, 5);
+  BOOST_CHECK_EQUAL(amax(y.narrow(1, 50, 50)).item(), 0);
+  require_error<DTypeError>([] { zeros({1}, {.dtype = i64}).uniform_(); }, "uniform_: needs a floating type");
+  require_error<ValueError>([&] { x.normal_(0, -1); }, "must not be negative");
+  require_error<ValueError>([&] { x.uniform_(1, 0); }, "low <= high");
+}

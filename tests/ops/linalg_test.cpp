@@ -1,0 +1,89 @@
+#include "check.h"
+
+#include <tenon/core/ops/linalg.h>
+#include <tenon/core/ops/view.h>
+
+using namespace tenon;
+using namespace tenon::test;
+
+namespace {
+
+// The definition: sum over k of a[…, i, k] b[…, k, j], by broadcasting.
+Tensor by_definition(const Tensor& a, const Tensor& b) { return sum(a.unsqueeze(-1) * b.unsqueeze(-3), {-2}); }
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(every_rank_and_broadcast) {
+  struct Case {
+    Shape a, b;
+  };
+  for (auto& [a, b] : std::initializer_list<Case>{{{2, 3}, {3, 4}},
+                                                  {{5, 2, 3}, {3, 4}},
+                                                  {{5, 2, 3}, {5, 3, 4}},
+                                                  {{2, 3}, {5, 3, 4}},
+                                                  {{2, 1, 2, 3}, {5, 3, 1}},
+                                                  {{1, 3}, {3, 1}},
+                                                  {{2, 5, 1, 3}, {2, 1, 3, 4}}}) {
+    Tensor x = sample(a), y = sample(b, 1.3);
+    require_equal(matmul(x, y), by_definition(x, y), 1e-12);
+    require_equal(matmul(x.to(f32), y.to(f32)).to(f64), by_definition(x, y), 1e-5);
+    check_gradients([](auto& v) { return matmul(v[0], v[1]); }, {x, y}, a.str() + b.str());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(vectors) {
+  Tensor u = sample({3}), v = sample({3}, 2), m = sample({3, 4}, 1), batch = sample({2, 4, 3}, 0.1);
+  require_equal(matmul(u, v), sum(u * v), 1e-12);
+  require_equal(matmul(u, m), by_definition(u.unsqueeze(0), m).select(0, 0), 1e-12);
+  require_equal(matmul(m.t(), v), by_definition(m.t(), v.unsqueeze(1)).select(1, 0), 1e-12);
+  require_equal(matmul(batch, v), by_definition(batch, v.unsqueeze(1)).select(2, 0), 1e-12);
+  require_equal(matmul(u, batch.transpose(1, 2)), by_definition(u.unsqueeze(0), batch.transpose(1, 2)).select(1, 0), 1e-12);
+  check_gradients([](auto& w) { return matmul(w[0], w[1]) * matmul(w[2], w[1]); }, {u, v, batch}, "vectors");
+}
+
+BOOST_AUTO_TEST_CASE(transposed_and_strided_operands) {
+  Tensor a = sample({6, 4}), b = sample({6, 8}, 2);
+  require_equal(matmul(a.t(), b), by_definition(a.t().contiguous(), b), 1e-12);
+  require_equal(matmul(b.t(), a), by_definition(b.t().contiguous(), a), 1e-12);
+  require_equal(matmul(b.slice(1, 0, 8, 2), a.t()), by_definition(b.slice(1, 0, 8, 2), a.t()), 1e-12);
+  require_equal(matmul(a.narrow(0, 1, 3), b.t().narrow(0, 2, 4)), by_definition(a.narrow(0, 1, 3), b.t().narrow(0, 2, 4)), 1e-12);
+  Tensor e = sample({1, 4}).expand({5, 4});
+  require_equal(matmul(e, a.t()), by_definition(e, a.t()), 1e-12);
+  require_equal(matmul(a, e.t()), by_definition(a, e.t()), 1e-12);
+}
+
+BOOST_AUTO_TEST_CASE(empty_operands) {
+  require_values(matmul(zeros({2, 0}), zeros({0, 3})), {2, 3}, {0, 0, 0, 0, 0, 0});
+  require_values(matmul(zeros({0, 2}), zeros({2, 3})), {0, 3}, {});
+  require_values(matmul(zeros({0, 2, 2}), zeros({2, 3})), {0, 2, 3}, {});
+  require_values(linear(zeros({4, 0}), zeros({2, 0}), ones({2})), {4, 2}, {1, 1, 1, 1, 1, 1, 1, 1});
+  require_values(linear(zeros({0, 3}), zeros({2, 3})), {0, 2}, {});
+}
+
+BOOST_AUTO_TEST_CASE(linear_for_any_rank) {
+  Tensor w = sample({4, 3}), b = sample({4}, 1);
+  for (Shape shape : {Shape{3}, Shape{2, 3}, Shape{2, 1, 3}, Shape{2, 2, 2, 3}}) {
+    Tensor x = sample(shape, 0.9);
+    require_equal(linear(x, w, b), matmul(x, w.t()) + b, 1e-12);
+    check_gradients([](auto& v) { return linear(v[0], v[1], v[2]); }, {x, w, b}, "linear " + shape.str());
+    check_gradients([](auto& v) { return linear(v[0], v[1]); }, {x, w}, "linear without bias " + shape.str());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(bad_input) {
+  Tensor a = zeros({2, 3}), b = zeros({4, 5});
+  require_error<ShapeError>(
+      [&] { matmul(a, b); },
+      "matmul: cannot multiply (2, 3) by (4, 5): the last dimension of the first (3) must equal the second-to-last of the "
+      "second (4)");
+  require_error<ShapeError>([&] { matmul(a, zeros({2})); }, "must equal the only one of the second (2)");
+  require_error<ShapeError>([&] { matmul(scalar(1), a); }, "without dimensions");
+  require_error<ShapeError>([&] { matmul(zeros({2, 2, 3}), zeros({3, 3, 2})); }, "matmul");
+  require_error<ShapeError>([&] { mm(zeros({2, 2, 3}), zeros({3, 3})); }, "mm: cannot multiply");
+  require_error<ShapeError>([&] { bmm(zeros({2, 2, 3}), zeros({1, 3, 3})); }, "matmul broadcasts");
+  require_error<DTypeError>([&] { matmul(ints({1}, {1, 1}), ints({1}, {1, 1})); }, "matmul: argument 0 has dtype i64");
+  require_error<ShapeError>([&] { linear(a, zeros({4, 5})); }, "a weight of shape (4, 5)");
+  require_error<ShapeError>([&] { linear(zeros({1, 2, 3}), zeros({4, 5})); }, "an input of shape (1, 2, 3)");
+  require_error<ShapeError>([&] { linear(a, zeros({4, 3}), zeros({3})); }, "bias has shape (3,), but must be (4,)");
+  require_error<DTypeError>([&] { linear(a, zeros({4, 3}, {.dtype = f64})); }, "x is f32, weight f64");
+}

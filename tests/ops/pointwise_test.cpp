@@ -1,0 +1,147 @@
+#include "check.h"
+
+#include <limits>
+
+#include <tenon/core/ops/view.h>
+
+using namespace tenon;
+using namespace tenon::test;
+
+namespace {
+constexpr double inf = std::numeric_limits<double>::infinity();
+const double nan_value = std::nan("");
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(gradients_of_one_operand) {
+  Tensor x = sample({2, 5}), p = positive({2, 5});
+  using Unary = Tensor (*)(const Tensor&);
+  struct Case {
+    const char* name;
+    Unary f;
+    bool positive_only;
+  };
+  for (auto& c : std::initializer_list<Case>{{"neg", neg, false},
+                                             {"abs", abs, false},
+                                             {"sign", sign, false},
+                                             {"square", square, false},
+                                             {"reciprocal", reciprocal, true},
+                                             {"exp", exp, false},
+                                             {"log", log, true},
+                                             {"sqrt", sqrt, true},
+                                             {"rsqrt", rsqrt, true},
+                                             {"sin", sin, false},
+                                             {"cos", cos, false},
+                                             {"erf", erf, false},
+                                             {"tanh", tanh, false},
+                                             {"sigmoid", sigmoid, false},
+                                             {"relu", relu, false},
+                                             {"silu", silu, false},
+                                             {"floor", floor, false},
+                                             {"ceil", ceil, false},
+                                             {"round", round, false}})
+    check_gradients([&](auto& v) { return c.f(v[0]); }, {c.positive_only ? p : x}, c.name);
+  check_gradients([](auto& v) { return gelu(v[0]); }, {x}, "gelu");
+  check_gradients([](auto& v) { return gelu(v[0], "tanh"); }, {x}, "gelu tanh");
+  check_gradients([](auto& v) { return clamp(v[0], -0.5, 0.7); }, {x}, "clamp");
+}
+
+BOOST_AUTO_TEST_CASE(gradients_of_two_operands_sum_over_what_was_broadcast) {
+  Tensor a = sample({2, 1, 3}), b = sample({4, 1}, 1.9);
+  check_gradients([](auto& v) { return v[0] + v[1]; }, {a, b}, "add");
+  check_gradients([](auto& v) { return v[0] - v[1]; }, {a, b}, "sub");
+  check_gradients([](auto& v) { return v[0] * v[1]; }, {a, b}, "mul");
+  check_gradients([](auto& v) { return v[0] / v[1]; }, {a, b}, "div");
+  check_gradients([](auto& v) { return maximum(v[0], v[1]); }, {a, b}, "maximum");
+  check_gradients([](auto& v) { return minimum(v[0], v[1]); }, {a, b}, "minimum");
+  check_gradients([](auto& v) { return pow(v[0], v[1]); }, {positive({2, 1, 3}), b}, "pow");
+  Tensor condition = bools({1, 0, 1, 0, 0, 1}, {2, 1, 3});
+  check_gradients([&](auto& v) { return where(condition, v[0], v[1]); }, {a, b}, "where");
+}
+
+BOOST_AUTO_TEST_CASE(gradients_with_a_number_as_operand) {
+  Tensor x = sample({6}), p = positive({6});
+  check_gradients([](auto& v) { return 2.5 - v[0]; }, {x}, "rsub");
+  check_gradients([](auto& v) { return v[0] * 2.5 + 1; }, {x}, "mul, add");
+  check_gradients([](auto& v) { return v[0] / 2.5; }, {x}, "div");
+  check_gradients([](auto& v) { return 2.5 / v[0]; }, {p}, "rdiv");
+  for (double e : {0.0, 1.0, 2.0, 3.0, -1.5}) check_gradients([&](auto& v) { return pow(v[0], e); }, {p}, "pow");
+  check_gradients([](auto& v) { return pow(1.7, v[0]); }, {x}, "rpow");
+  check_gradients([](auto& v) { return maximum(v[0], 0.25) + minimum(v[0], -0.25); }, {x}, "maximum, minimum");
+  check_gradients([](auto& v) { return where(gt(v[0], 0), v[0], 3.0) + where(gt(v[0], 0), 3.0, v[0]); }, {x}, "where");
+}
+
+BOOST_AUTO_TEST_CASE(values_at_the_edges) {
+  Tensor x = doubles({nan_value, inf, -inf, -0.0, 2.5, 3.5}, {6});
+  require_values(relu(x), {6}, {nan_value, inf, 0, 0, 2.5, 3.5});
+  require_values(round(x), {6}, {nan_value, inf, -inf, 0, 2, 4});
+  require_values(clamp(x, -1, 1), {6}, {nan_value, 1, -1, 0, 1, 1});
+  require_values(clamp(x, std::nullopt, 1), {6}, {nan_value, 1, -inf, 0, 1, 1});
+  require_values(maximum(x, 1.0), {6}, {nan_value, inf, 1, 1, 2.5, 3.5});
+  require_values(minimum(x, x), {6}, {nan_value, inf, -inf, 0, 2.5, 3.5});
+  require_values(eq(x, x).to(i64), {6}, {0, 1, 1, 1, 1, 1});
+  require_values(sigmoid(doubles({-1000, 1000, 0}, {3})), {3}, {0, 1, 0.5});
+  require_values(sqrt(doubles({-1}, {1})), {1}, {nan_value});
+  require_values(pow(doubles({0, 0}, {2}), doubles({0, -1}, {2})), {2}, {1, inf});
+}
+
+BOOST_AUTO_TEST_CASE(ties_share_the_gradient) {
+  Tensor a = doubles({1, 2}, {2}), b = doubles({1, 1}, {2});
+  a.requires_grad_();
+  b.requires_grad_();
+  sum(maximum(a, b)).backward();
+  require_values(a.grad(), {2}, {0.5, 1});
+  require_values(b.grad(), {2}, {0.5, 0});
+}
+
+BOOST_AUTO_TEST_CASE(types_are_promoted_as_by_pytorch) {
+  Tensor whole = ints({7, 2}, {2}), single = floats({0.5f, 1.5f}, {2}), twice = doubles({1, 2}, {2});
+  BOOST_CHECK(add(whole, 1).dtype() == i64);
+  BOOST_CHECK(add(whole, 1.5).dtype() == f32);
+  BOOST_CHECK(div(whole, whole).dtype() == f32);
+  BOOST_CHECK(exp(whole).dtype() == f32);
+  BOOST_CHECK(add(whole, single).dtype() == f32);
+  BOOST_CHECK(add(single, twice).dtype() == f64);
+  BOOST_CHECK(add(single, scalar(1, {.dtype = f64})).dtype() == f32);
+  BOOST_CHECK(add(whole, scalar(1, {.dtype = f64})).dtype() == f64);
+  BOOST_CHECK(add(eq(whole, whole), 1).dtype() == i64);
+  require_values(div(whole, 2), {2}, {3.5, 1});
+  require_values(1 - whole, {2}, {-6, -1});
+  require_values(clamp(whole, 3, std::nullopt), {2}, {7, 3});
+  require_values(eq(whole, 2.5).to(i64), {2}, {0, 0});
+  require_values(logical_and(whole, ints({1, 0}, {2})).to(i64), {2}, {1, 0});
+}
+
+BOOST_AUTO_TEST_CASE(gradients_pass_through_promotion) {
+  Tensor x = floats({1, 2}, {2});
+  x.requires_grad_();
+  sum(x * doubles({3, 4}, {2})).backward();
+  BOOST_CHECK(x.grad().dtype() == f32);
+  require_values(x.grad(), {2}, {3, 4});
+}
+
+BOOST_AUTO_TEST_CASE(empty_and_scalar_tensors) {
+  require_values(zeros({0, 3}) + ones({1, 3}), {0, 3}, {});
+  require_values(scalar(2) * scalar(3), {}, {6});
+  require_values(exp(zeros({3, 0})), {3, 0}, {});
+}
+
+BOOST_AUTO_TEST_CASE(strided_operands) {
+  Tensor x = doubles({1, 2, 3, 4, 5, 6}, {2, 3});
+  require_values(x.t() + x.t(), {3, 2}, {2, 8, 4, 10, 6, 12});
+  require_values(x.t() * doubles({10, 100}, {2}), {3, 2}, {10, 400, 20, 500, 30, 600});
+  require_values(exp(x.slice(1, 0, 3, 2) * 0), {2, 2}, {1, 1, 1, 1});
+  require_values(x.select(1, 1) - x.narrow(0, 0, 1).expand({2, 3}).select(1, 2), {2}, {-1, 2});
+}
+
+BOOST_AUTO_TEST_CASE(bad_input) {
+  Tensor a = zeros({2, 3}), b = zeros({4, 5});
+  require_error<ShapeError>([&] { a + b; }, "(2, 3)");
+  require_error<ShapeError>([&] { a + b; }, "(4, 5)");
+  require_error<ShapeError>([&] { a + b; }, "add");
+  require_error<ValueError>([&] { a + Tensor(); }, "add: argument 1 is an undefined tensor");
+  require_error<ValueError>([&] { exp(Tensor()); }, "exp: argument 0 is an undefined tensor");
+  require_error<DTypeError>([&] { neg(eq(a, a)); }, "neg: argument 0 has dtype bool");
+  require_error<DTypeError>([&] { where(a, a, a); }, "where: argument 0 has dtype f32, but must be bool");
+  require_error<ValueError>([&] { gelu(a, "fast"); }, "gelu: approximate \"fast\" is not known");
+  require_error<ValueError>([&] { clamp(a, std::nullopt); }, "clamp: at least one of min and max");
+}

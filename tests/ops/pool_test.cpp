@@ -1,0 +1,54 @@
+#include "check.h"
+
+#include <tenon/core/ops/pool.h>
+#include <tenon/core/ops/view.h>
+
+using namespace tenon;
+using namespace tenon::test;
+
+BOOST_AUTO_TEST_CASE(gradients) {
+  Tensor x = sample({1, 2, 5, 6});
+  for (auto& o : std::initializer_list<Pool2dOptions>{
+           {}, {.stride = {1, 2}}, {.padding = {1, 1}}, {.stride = {2, 2}, .padding = {1, 0}, .ceil_mode = true}}) {
+    check_gradients([&](auto& v) { return square(max_pool2d(v[0], {2, 3}, o)); }, {x}, "max_pool2d");
+    check_gradients([&](auto& v) { return square(avg_pool2d(v[0], {2, 3}, o)); }, {x}, "avg_pool2d");
+    Pool2dOptions without = o;
+    without.count_include_pad = false;
+    check_gradients([&](auto& v) { return square(avg_pool2d(v[0], {2, 3}, without)); }, {x}, "avg_pool2d without padding");
+  }
+  check_gradients([](auto& v) { return square(max_pool2d(v[0], {2, 2}, {.stride = {1, 1}, .dilation = {2, 3}})); }, {x}, "dilated");
+  for (Shape size : {Shape{1, 1}, Shape{2, 4}, Shape{5, 6}, Shape{7, 3}})
+    check_gradients([&](auto& v) { return square(adaptive_avg_pool2d(v[0], size)); }, {x}, "adaptive_avg_pool2d");
+}
+
+BOOST_AUTO_TEST_CASE(values) {
+  Tensor x = arange(0, 16, 1, {.dtype = f64}).reshape({1, 4, 4});
+  require_values(max_pool2d(x, {2, 2}), {1, 2, 2}, {5, 7, 13, 15});
+  require_values(avg_pool2d(x, {2, 2}), {1, 2, 2}, {2.5, 4.5, 10.5, 12.5});
+  require_values(max_pool2d(x, {3, 3}, {.stride = {2, 2}, .ceil_mode = true}), {1, 2, 2}, {10, 11, 14, 15});
+  require_values(avg_pool2d(x, {3, 3}, {.stride = {2, 2}, .padding = {1, 1}}), {1, 2, 2}, {10.0 / 9, 24.0 / 9, 51.0 / 9, 90.0 / 9});
+  require_values(avg_pool2d(x, {3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .count_include_pad = false}), {1, 2, 2},
+                 {2.5, 4, 8.5, 10});
+  require_values(adaptive_avg_pool2d(x, {1, 1}), {1, 1, 1}, {7.5});
+  require_values(max_pool2d(neg(x) - 1, {2, 2}, {.padding = {1, 1}}), {1, 3, 3}, {-1, -2, -4, -5, -6, -8, -13, -14, -16});
+  double nan_value = std::nan("");
+  require_values(max_pool2d(doubles({1, nan_value, 3, 4}, {1, 2, 2}), {2, 2}), {1, 1, 1}, {nan_value});
+  require_values(max_pool2d(zeros({0, 2, 4, 4}), {2, 2}), {0, 2, 2, 2}, {});
+}
+
+BOOST_AUTO_TEST_CASE(bad_input) {
+  Tensor x = zeros({1, 1, 4, 4});
+  require_error<ShapeError>([&] { max_pool2d(x, {5, 5}); }, "max_pool2d: a kernel of size (5, 5)");
+  require_error<ShapeError>(
+      [&] {
+        avg_pool2d(x, {5, 2});
+      },
+      "avg_pool2d: a kernel of size (5, 2) is larger than the padded input: shape (1, 1, 4, 4)");
+  require_error<ValueError>([&] { max_pool2d(x, {2, 2}, {.padding = {2, 0}}); }, "at most half the kernel");
+  require_error<ValueError>([&] { max_pool2d(x, {2, 2}, {.stride = {0, 2}}); }, "stride must be two numbers of at least 1");
+  require_error<ValueError>([&] { avg_pool2d(x, {0, 2}); }, "kernel must be two numbers of at least 1");
+  require_error<ValueError>([&] { avg_pool2d(x, {2, 2}, {.dilation = {2, 2}}); }, "avg_pool2d: has no dilation");
+  require_error<ShapeError>([&] { max_pool2d(zeros({4, 4}), {2, 2}); }, "found shape (4, 4)");
+  require_error<ValueError>([&] { adaptive_avg_pool2d(x, {2}); }, "output_size");
+  require_error<DTypeError>([&] { max_pool2d(x.to(i64), {2, 2}); }, "floating");
+}

@@ -1,0 +1,115 @@
+#include "check.h"
+
+#include <limits>
+
+#include <tenon/core/ops/view.h>
+
+using namespace tenon;
+using namespace tenon::test;
+
+namespace {
+const double nan_value = std::nan("");
+constexpr double inf = std::numeric_limits<double>::infinity();
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(gradients) {
+  Tensor x = sample({2, 3, 4});
+  for (Shape dims : {Shape{}, Shape{1}, Shape{0, -1}})
+    for (bool keep : {false, true}) {
+      std::string at = dims.str();
+      check_gradients([&](auto& v) { return square(sum(v[0], dims, keep)); }, {x}, "sum" + at);
+      check_gradients([&](auto& v) { return square(mean(v[0], dims, keep)); }, {x}, "mean" + at);
+      check_gradients([&](auto& v) { return square(amax(v[0], dims, keep)); }, {x}, "amax" + at);
+      check_gradients([&](auto& v) { return square(amin(v[0], dims, keep)); }, {x}, "amin" + at);
+      check_gradients([&](auto& v) { return square(var(v[0], dims, 1, keep)); }, {x}, "var" + at, 1e-5);
+      check_gradients([&](auto& v) { return tenon::std(v[0], dims, 0, keep); }, {x}, "std" + at, 1e-5);
+      check_gradients([&](auto& v) { return logsumexp(v[0], dims, keep); }, {x}, "logsumexp" + at);
+      for (double p : {1.0, 2.0, 3.0, inf, -inf})
+        check_gradients([&](auto& v) { return norm(v[0], p, dims, keep); }, {x}, "norm" + at, 1e-5);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(product_gradient_is_exact_at_zeros) {
+  for (auto& values :
+       std::initializer_list<std::vector<double>>{{1, 2, 3, 4}, {1, 0, 3, 4}, {0, 0, 3, 4}, {0, 0, 0, 4}, {0, 0, 0, 0}}) {
+    Tensor x = doubles(values, {2, 2});
+    check_gradients([](auto& v) { return prod(v[0]); }, {x}, "prod", 1e-5);
+    check_gradients([](auto& v) { return prod(v[0], {0}); }, {x}, "prod over 0", 1e-5);
+    check_gradients([](auto& v) { return prod(v[0], {-1}, true); }, {x}, "prod over 1", 1e-5);
+  }
+  check_gradients([](auto& v) { return prod(v[0], {0, 2}); }, {sample({2, 2, 3})}, "prod over 0 and 2");
+}
+
+BOOST_AUTO_TEST_CASE(gradients_at_points_without_one) {
+  Tensor x = zeros({2, 3}, {.dtype = f64});
+  x.requires_grad_();
+  (norm(x) + sum(tenon::std(x, {1}))).backward();
+  require_values(x.grad(), {2, 3}, {0, 0, 0, 0, 0, 0});
+  Tensor y = doubles({2, 5, 5}, {3});
+  y.requires_grad_();
+  amax(y).backward();
+  require_values(y.grad(), {3}, {0, 0.5, 0.5});
+}
+
+BOOST_AUTO_TEST_CASE(values) {
+  Tensor x = doubles({1, 5, 3, 4, 2, 6}, {2, 3});
+  require_values(sum(x), {}, {21});
+  require_values(sum(x, {0}), {3}, {5, 7, 9});
+  require_values(x.sum({1}, true), {2, 1}, {9, 12});
+  require_values(var(x, {1}), {2}, {4, 4});
+  require_values(var(x, {1}, 0), {2}, {8.0 / 3, 8.0 / 3});
+  require_values(var(x, {1}, 3), {2}, {inf, inf});
+  require_values(argmax(x), {}, {5});
+  require_values(argmax(x, 1), {2}, {1, 2});
+  require_values(argmin(x, -2, true), {1, 3}, {0, 1, 0});
+  require_values(argmax(scalar(3), 0), {}, {0});
+  require_values(sum(x.t(), {1}), {3}, {5, 7, 9});
+  require_values(any(gt(x, 5), {1}).to(i64), {2}, {0, 1});
+  require_values(all(x).to(i64), {}, {1});
+  require_values(norm(doubles({3, -4}, {2})), {}, {5});
+  require_values(norm(doubles({3, 0, -4}, {3}), 0), {}, {2});
+  require_values(logsumexp(doubles({1000, 1000}, {2}), {0}), {}, {1000 + std::log(2)});
+  require_values(logsumexp(doubles({-inf, -inf, inf, 0}, {2, 2}), {1}), {2}, {-inf, inf});
+}
+
+BOOST_AUTO_TEST_CASE(nan_is_passed_on) {
+  Tensor x = doubles({1, nan_value, 3}, {3});
+  for (auto& y : {sum(x), mean(x), prod(x), amax(x), amin(x), logsumexp(x, {}), norm(x)}) require_values(y, {}, {nan_value});
+  require_values(argmax(x), {}, {1});
+  require_values(argmin(x), {}, {1});
+}
+
+BOOST_AUTO_TEST_CASE(types) {
+  Tensor whole = ints({1, 2, 3}, {3});
+  BOOST_CHECK(sum(whole).dtype() == i64);
+  BOOST_CHECK(sum(gt(whole, 1)).dtype() == i64);
+  require_values(sum(gt(whole, 1)), {}, {2});
+  require_values(prod(whole.to(i32)), {}, {6});
+  BOOST_CHECK(amax(whole).dtype() == i64);
+  BOOST_CHECK(any(whole).dtype() == boolean);
+}
+
+BOOST_AUTO_TEST_CASE(of_nothing) {
+  Tensor x = zeros({0, 3});
+  require_values(sum(x), {}, {0});
+  require_values(sum(x, {0}), {3}, {0, 0, 0});
+  require_values(prod(x), {}, {1});
+  require_values(mean(x, {0}), {3}, {nan_value, nan_value, nan_value});
+  require_values(var(x, {0}), {3}, {nan_value, nan_value, nan_value});
+  require_values(any(x).to(i64), {}, {0});
+  require_values(all(x).to(i64), {}, {1});
+  require_values(amax(x, {1}), {0}, {});
+  require_error<ValueError>([&] { amax(x); }, "amax: a tensor of shape (0, 3) has no elements to choose from");
+  require_error<ValueError>([&] { amin(x, {0}); }, "amin");
+  require_error<ValueError>([&] { argmax(x); }, "argmax");
+  require_error<ValueError>([&] { argmin(x, 0); }, "argmin");
+}
+
+BOOST_AUTO_TEST_CASE(bad_input) {
+  Tensor x = zeros({2, 3});
+  require_error<IndexError>([&] { sum(x, {2}); },
+                            "sum: dim 2 is out of range for a tensor of 2 dimensions; it must lie in [-2, 1]");
+  require_error<ValueError>([&] { mean(x, {0, -2}); }, "mean: dim 0 appears twice in (0, -2)");
+  require_error<DTypeError>([&] { mean(ints({1}, {1})); }, "mean: argument 0 has dtype i64");
+  require_error<ValueError>([&] { sum(Tensor()); }, "undefined");
+}

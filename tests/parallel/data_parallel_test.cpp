@@ -1,0 +1,252 @@
+// One model on several devices learns what it learns on one.
+#include <tenon/core/autograd/autograd.h>
+#include <tenon/core/random.h>
+#include <tenon/modules/conv.h>
+#include <tenon/modules/data_parallel.h>
+#include <tenon/modules/init.h>
+#include <tenon/modules/linear.h>
+#include <tenon/modules/loss.h>
+#include <tenon/modules/norm.h>
+#include <tenon/modules/optim/adam.h>
+#include <tenon/modules/optim/sgd.h>
+#include <tenon/modules/pool.h>
+#include <tenon/modules/sequential.h>
+
+#include "ops/check.h"
+
+using namespace tenon;
+using namespace tenon::test;
+
+namespace {
+
+struct LeNet : nn::Module<LeNet> {
+  nn::Conv2d conv1{1, 6, 5, {.padding = 2}}, conv2{6, 16, 5};
+  nn::MaxPool2d pool{2};
+  nn::Linear fc1{400, 120}, fc2{120, 84}, fc3{84, 10};
+  Tensor forward(const Tensor& x) {
+    Tensor h = pool(relu(conv1(x)));
+    h = pool(relu(conv2(h))).flatten(1);
+    return fc3(relu(fc2(relu(fc1(h)))));
+  }
+};
+
+std::vector<Device> cpus(uint32_t n) {
+  std::vector<Device> devices;
+  for (uint32_t i = 0; i < n; ++i) devices.emplace_back("cpu", i);
+  return devices;
+}
+
+// All parameters after some training steps.
+template <class Model>
+std::vector<std::vector<double>> trained(Model model, int steps, int64_t batch, DType dtype = f32) {
+  manual_seed(11);
+  model.to(dtype);
+  optim::SGD opt(model.parameters(), {.lr = 0.05, .momentum = 0.9});
+  nn::CrossEntropyLoss loss;
+  for (int i = 0; i < steps; ++i) {
+    Tensor x = randn({batch, 1, 28, 28}).to(dtype), y = randint(0, 10, {batch});
+    opt.zero_grad();
+    loss(model(x), y).backward();
+    opt.step();
+  }
+  std::vector<std::vector<double>> values;
+  for (Tensor& p : model.parameters()) values.push_back(p.template to_vector<double>());
+  return values;
+}
+
+LeNet lenet() {
+  manual_seed(5);
+  return {};
+}
+
+double largest_difference(const std::vector<std::vector<double>>& a, const std::vector<std::vector<double>>& b) {
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    for (size_t j = 0; j < a[i].size(); ++j) largest = std::max(largest, std::abs(a[i][j] - b[i][j]));
+  return largest;
+}
+
+struct Where : nn::Module<Where> {  // says where each row was computed
+  nn::Parameter weight = ones({1});
+  Tensor forward(const Tensor& x) { return x * weight * 0 + static_cast<double>(x.device().index()); }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(fifty_steps_equal_one_device) {
+  auto expected = trained(lenet(), 50, 12, f64);
+  for (uint32_t n : {1u, 2u, 3u, 4u})
+    BOOST_TEST(largest_difference(trained(nn::DataParallel(lenet(), cpus(n)), 50, 12, f64), expected) < 1e-9);
+}
+
+BOOST_AUTO_TEST_CASE(in_single_precision_within_rounding) {
+  auto expected = trained(lenet(), 5, 10);
+  for (uint32_t n : {2u, 3u, 4u})
+    BOOST_TEST(largest_difference(trained(nn::DataParallel(lenet(), cpus(n)), 5, 10), expected) < 1e-5);
+}
+
+BOOST_AUTO_TEST_CASE(the_same_bits_twice) {
+  for (uint32_t n : {2u, 3u, 4u}) {
+    auto first = trained(nn::DataParallel(lenet(), cpus(n)), 10, 9);
+    for (int again = 0; again < 3; ++again) BOOST_TEST((trained(nn::DataParallel(lenet(), cpus(n)), 10, 9) == first));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(batches_are_split_evenly_or_by_weight) {
+  nn::DataParallel even(Where(), cpus(4));
+  require_values(even(ones({10, 1})).reshape({10}).detach(), {10}, {0, 0, 0, 1, 1, 1, 2, 2, 3, 3});
+  require_values(even(ones({2, 1})).reshape({2}).detach(), {2}, {0, 1});  // smaller than the number of devices
+  require_values(even(ones({1, 1})).reshape({1}).detach(), {1}, {0});
+  BOOST_TEST(even(ones({0, 1})).shape() == (Shape{0, 1}));
+  nn::DataParallel uneven(Where(), cpus(3), {.weights = {1, 0, 3}});
+  require_values(uneven(ones({8, 1})).reshape({8}).detach(), {8}, {0, 0, 2, 2, 2, 2, 2, 2});
+  BOOST_TEST(uneven(ones({10, 1})).device().str() == "cpu:0");
+  Tensor elsewhere = ones({4, 1}, {.device = "cpu:2"});
+  require_values(even(elsewhere).reshape({4}).detach(), {4}, {0, 1, 2, 3});
+}
+
+BOOST_AUTO_TEST_CASE(gradients_reach_the_input_and_one_set_of_parameters) {
+  nn::Linear fc(3, 2);
+  nn::DataParallel model(fc, cpus(2));
+  Tensor x = sample({5, 3}).to(f32), same = x.detach().clone();
+  x.requires_grad_();
+  same.requires_grad_();
+  square(model(x)).sum().backward();
+  Tensor found = fc.weight.grad().clone();
+  BOOST_TEST(found.device().str() == "cpu:0");
+  fc.zero_grad();
+  square(fc(same)).sum().backward();
+  require_equal(found, fc.weight.grad(), 1e-5);
+  require_equal(x.grad(), same.grad(), 1e-6);
+}
+
+BOOST_AUTO_TEST_CASE(changes_of_the_model_reach_all_devices) {
+  nn::DataParallel model(nn::Linear(1, 1, {.bias = false}), cpus(2));
+  Tensor x = ones({2, 1});
+  for (double value : {1.0, 2.0, 3.0}) {
+    nn::init::constant_(model.module.weight, value);
+    require_values(model(x).detach(), {2, 1}, {value, value});
+  }
+  model.module = nn::Linear(1, 1, {.bias = false});  // a child that is replaced is found as well
+  nn::init::constant_(model.module.weight, 7);
+  require_values(model(x).detach(), {2, 1}, {7, 7});
+  model.to(f64);
+  require_values(model(x.to(f64)).detach(), {2, 1}, {7, 7});
+}
+
+BOOST_AUTO_TEST_CASE(arguments_and_results_of_many_kinds) {
+  struct Kinds : nn::Module<Kinds> {
+    nn::Parameter weight = ones({1});
+    std::tuple<Tensor, std::vector<Tensor>, std::pair<Tensor, Tensor>> forward(const Tensor& x, const std::vector<Tensor>& more,
+                                                                               double factor, const std::optional<Tensor>& maybe,
+                                                                               const Tensor& scalar, const std::string& text) {
+      Tensor y = x * weight * factor + more[0] + scalar;
+      if (maybe) y = y + *maybe;
+      return {y, {x, more[1]}, {y.sum(), x + static_cast<double>(text.size())}};
+    }
+  };
+  auto call = [](auto& model) {
+    Tensor x = arange(0, 5).reshape({5, 1});
+    auto [y, list, pair] =
+        model(x, std::vector<Tensor>{x * 10, x * 100}, 2.0, std::optional<Tensor>(x), scalar(0.5), std::string("four"));
+    return std::vector<Tensor>{y, list[0], list[1], pair.second, pair.first};
+  };
+  Kinds plain;
+  nn::DataParallel wrapped(plain, cpus(2));
+  auto one = call(plain), two = call(wrapped);
+  for (size_t i = 0; i < 4; ++i) require_equal(two[i].detach(), one[i].detach());
+  require_values(two[4].detach(), {2}, {13 * 3 + 1.5, 13 * 7 + 1});  // scalars become a vector
+}
+
+BOOST_AUTO_TEST_CASE(running_statistics_are_those_of_the_first_device) {
+  nn::BatchNorm1d norm(2), alone(2);
+  nn::DataParallel model(norm, cpus(2));
+  Tensor x = sample({8, 2}).to(f32);
+  for (int i = 0; i < 3; ++i) {
+    model(x * (i + 1.0));
+    alone(x.narrow(0, 0, 4) * (i + 1.0));
+  }
+  require_equal(norm.running_mean, alone.running_mean, 1e-6);
+  require_equal(norm.running_var, alone.running_var, 1e-6);
+  BOOST_TEST(norm.num_batches_tracked.item<int64_t>() == 3);
+  model.eval();
+  alone.eval();
+  require_equal(model(x).detach(), alone(x).detach(), 1e-5);  // every device reads them
+}
+
+BOOST_AUTO_TEST_CASE(wrapped_twice_or_inside_a_model) {
+  auto expected = trained(lenet(), 3, 8, f64);
+  nn::DataParallel once(lenet(), cpus(2));
+  nn::DataParallel twice(once, cpus(4));
+  static_assert(std::is_same_v<decltype(twice), nn::DataParallel<nn::DataParallel<LeNet>>>);
+  BOOST_TEST(twice.named_parameters()[0].name == "module.module.conv1.weight");
+  BOOST_TEST(largest_difference(trained(twice, 3, 8, f64), expected) < 1e-9);
+
+  struct Partly : nn::Module<Partly> {
+    nn::DataParallel<nn::Sequential> body{nn::Sequential(nn::Linear(3, 4), nn::Linear(4, 3)), cpus(3)};
+    nn::Linear head{3, 1};
+    Tensor forward(const Tensor& x) { return head(body(x)); }
+  };
+  Partly net;
+  BOOST_TEST(net.named_parameters()[0].name == "body.module.0.weight");
+  Tensor x = sample({7, 3}).to(f32);
+  Tensor y = net(x);
+  require_equal(y.detach(), net.head(net.body.module(x)).detach(), 1e-5);
+  y.sum().backward();
+  for (auto& [name, p] : net.named_parameters()) BOOST_TEST(p.grad().defined(), name);
+}
+
+BOOST_AUTO_TEST_CASE(it_prints_and_names_as_pytorch_does) {
+  nn::DataParallel model(nn::Linear(10, 1), cpus(2));
+  BOOST_TEST(nn::str(model) == "DataParallel(\n  (module): Linear(in_features=10, out_features=1, bias=True)\n)");
+  BOOST_TEST(model.state_dict()[0].first == "module.weight");
+  BOOST_TEST(model.named_modules()[1].name == "module");
+  BOOST_TEST(nn::ModuleRef(model).type->wrapper);
+  nn::DataParallel drop(LeNet(), cpus(2));
+  int linears = 0;
+  drop.apply([&](nn::ModuleRef m) { linears += m.as<nn::Linear>() != nullptr; });
+  BOOST_TEST(linears == 3);
+}
+
+BOOST_AUTO_TEST_CASE(all_devices_of_the_models_kind_by_default) {
+  synchronize(Device("cpu:1"));
+  nn::DataParallel model{nn::Linear(2, 1)};
+  BOOST_TEST(model.devices().size() == device_count("cpu"));
+  BOOST_TEST(model.devices()[0].str() == "cpu:0");
+}
+
+BOOST_AUTO_TEST_CASE(other_first_device) {
+  nn::DataParallel model(nn::Linear(2, 1), {"cpu:1", "cpu:0"});
+  BOOST_TEST(model.module.weight.device().str() == "cpu:1");
+  Tensor y = model(ones({4, 2}));
+  BOOST_TEST(y.device().str() == "cpu:1");
+  y.sum().backward();
+  BOOST_TEST(model.module.weight.grad().device().str() == "cpu:1");
+  nn::DataParallel single(nn::Linear(2, 1), {"cpu:1"});
+  BOOST_TEST(single(ones({4, 2})).device().str() == "cpu:1");
+}
+
+BOOST_AUTO_TEST_CASE(bad_input) {
+  require_error<DeviceError>(
+      [] {
+        nn::DataParallel(Where(), {"cpu:0", "cpu:1", "cpu:0"});
+      },
+      "DataParallel: device cpu:0 is given twice");
+  require_error<ValueError>([] { nn::DataParallel(Where(), cpus(2), {.weights = {1}}); },
+                            "DataParallel: 1 weights given for 2 devices");
+  require_error<ValueError>([] { nn::DataParallel(Where(), cpus(2), {.weights = {1, -1}}); }, "DataParallel: a weight is -1");
+  nn::DataParallel model(Where(), cpus(2));
+  model.to("cpu:1");
+  require_error<DeviceError>(
+      [&] {
+        model(ones({2, 1}));
+      },
+      "\"weight\" of the wrapped Where is on cpu:1, but the model has to be on the first of its devices, cpu:0");
+  struct Add : nn::Module<Add> {
+    Tensor forward(const Tensor& a, const Tensor& b) { return a + b; }
+  };
+  nn::DataParallel add(Add(), cpus(2));
+  require_error<ShapeError>([&] { add(ones({4, 1}), ones({1, 4})); }, "different batch sizes: 4 and 1");
+  nn::DataParallel fc(nn::Linear(2, 1), cpus(2));
+  require_error<ShapeError>([&] { fc(ones({4, 3})); }, "(in module DataParallel.module)");
+}

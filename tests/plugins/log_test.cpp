@@ -1,0 +1,49 @@
+// What the logger writes, and what it keeps to itself.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include <boost/test/unit_test.hpp>
+
+#include <tenon/plugins/host/services.h>
+
+#include "plugin_folder.h"
+
+using namespace tenon;
+using namespace tenon::test;
+
+namespace {
+
+// What `body` writes to stderr.
+template <class Body>
+std::string captured(const std::string& path, Body body) {
+  std::fflush(stderr);
+  int before = dup(2), file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  dup2(file, 2);
+  body();
+  std::fflush(stderr);
+  dup2(before, 2);
+  close(before);
+  close(file);
+  return read_text(path);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(the_level_comes_from_the_environment) {
+  PluginFolder folder;
+  Environment level("TENON_LOG", "info");  // read at the first message of a process
+  auto text = captured(folder.file("stderr"), [] {
+    plugins::log(TN_LOG_DEBUG, "npu", "clock 3");
+    plugins::log(TN_LOG_INFO, "npu", "clock 4");
+    plugins::log(TN_LOG_ERROR, "npu", "no clock");
+  });
+  BOOST_TEST(text == "[npu] info: clock 4\n[npu] error: no clock\n");
+
+  folder.add("good");
+  folder.add("init_fails", {{"preference", 1}});
+  text = captured(folder.file("stderr"), [&] { Registry(folder.only()).load("good"); });
+  BOOST_TEST(contains(text, "init_fails.tenon.json is refused: init failed: the fixture has no driver"));
+  BOOST_TEST(contains(text, "[tenon] info: loaded plugin good"));
+}

@@ -1,0 +1,1 @@
+// The source file that the precompiled header of all tests belongs to.

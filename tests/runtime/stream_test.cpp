@@ -1,0 +1,150 @@
+// Work is queued, looks sequential, and its errors reach whoever waits.
+#include <boost/test/unit_test.hpp>
+
+#include <thread>
+#include <vector>
+
+#include <tenon/core/ops/index.h>
+#include <tenon/core/ops/linalg.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/reduce.h>
+#include <tenon/core/runtime/module_path.h>
+#include <tenon/core/tensor.h>
+
+using namespace tenon;
+
+namespace {
+
+// Some tens of milliseconds of work on a device.
+Tensor slow(Device device) {
+  Tensor a = full({768, 768}, 1e-3, {.device = device});
+  for (int i = 0; i < 8; ++i) a = matmul(a, a) * 1e-3;
+  return a;
+}
+
+std::string message_of(auto&& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "nothing was thrown";
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(ten_thousand_calls_return_before_the_work_ends) {
+  Tensor before = slow("cpu:0");
+  Tensor x = zeros({100}) + before.select(0, 0).narrow(0, 0, 100) * 0.0;
+  for (int i = 0; i < 10000; ++i) {
+    x = x + 1.0;
+    if (i == 1000) BOOST_TEST(!x.is_ready());
+  }
+  x.wait();
+  BOOST_TEST(x.is_ready());
+  for (float v : x.to_vector<float>()) BOOST_TEST(v == 10000.0f);
+}
+
+BOOST_AUTO_TEST_CASE(more_calls_than_the_queue_holds) {
+  Tensor x = slow("cpu:0").narrow(0, 0, 1).narrow(1, 0, 4) * 0.0;
+  for (int i = 0; i < 30000; ++i) x = x + 1.0;
+  for (float v : x.to_vector<float>()) BOOST_TEST(v == 30000.0f);
+}
+
+BOOST_AUTO_TEST_CASE(devices_work_at_the_same_time) {
+  slow("cpu:0").wait();
+  slow("cpu:1").wait();
+  Tensor long_work = slow("cpu:0");
+  for (int i = 0; i < 10; ++i) long_work = long_work + slow("cpu:0");
+  Tensor short_work = full({4}, 2, {.device = "cpu:1"}) * 3.0;
+  BOOST_TEST(short_work.to_vector<float>()[3] == 6.0f);
+  BOOST_TEST(!long_work.is_ready());  // cpu:1 answered while cpu:0 was busy
+  long_work.wait();
+}
+
+BOOST_AUTO_TEST_CASE(a_copy_between_devices_does_not_wait_for_later_work_of_its_source) {
+  Tensor source = arange(0, 1000);
+  source.wait();
+  Tensor later = slow("cpu:0");
+  for (int i = 0; i < 10; ++i) later = later + slow("cpu:0");
+  Tensor copy = source.to("cpu:1");
+  BOOST_TEST(copy.to_vector<float>()[999] == 999.0f);
+  BOOST_TEST(!later.is_ready());
+  later.wait();
+}
+
+BOOST_AUTO_TEST_CASE(memory_that_another_device_still_reads_is_not_reused) {
+  for (int round = 0; round < 20; ++round) {
+    Tensor busy = slow("cpu:1");
+    Tensor copy;
+    {
+      Tensor source = full({5000}, round);
+      copy = source.to("cpu:1");  // queued behind `busy`
+    }
+    for (int i = 0; i < 50; ++i) full({5000}, -1);  // would land in the source's block
+    synchronize("cpu:0");
+    for (float v : copy.to_vector<float>()) BOOST_REQUIRE(v == static_cast<float>(round));
+    busy.wait();
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_change_in_place_waits_for_readers_on_other_devices) {
+  Tensor busy = slow("cpu:1");
+  Tensor source = full({5000}, 1);
+  Tensor copy = source.to("cpu:1");
+  source.fill_(2);
+  for (float v : copy.to_vector<float>()) BOOST_REQUIRE(v == 1.0f);
+  for (float v : source.to_vector<float>()) BOOST_REQUIRE(v == 2.0f);
+  busy.wait();
+}
+
+BOOST_AUTO_TEST_CASE(an_error_in_queued_work_names_operator_shapes_and_module) {
+  synchronize();
+  Tensor weight = ones({10, 4}), indices = tensor(std::vector<int64_t>{1, 2, 77}), rows;
+  {
+    ModulePath outer("Net"), inner("embedding");
+    rows = embedding(indices, weight);
+  }
+  auto text = message_of([&] { rows.wait(); });
+  BOOST_TEST(has(text, "77"), text);
+  BOOST_TEST(has(text, "embedding: (10, 4), (3,) on cpu:0"), text);
+  BOOST_TEST(has(text, "Net.embedding"), text);
+  // The stream works on, and what never was computed can never be read.
+  BOOST_TEST((ones({3}) + 1.0).to_vector<float>()[0] == 2.0f);
+  BOOST_CHECK_THROW(rows.to_vector<float>(), IndexError);
+  Tensor derived = rows * 2.0 + 1.0;
+  BOOST_CHECK_THROW(derived.to_vector<float>(), IndexError);
+  BOOST_CHECK_THROW(derived.to("cpu:1").to_vector<float>(), IndexError);
+  BOOST_CHECK_NO_THROW(synchronize());
+}
+
+BOOST_AUTO_TEST_CASE(an_error_reaches_the_next_synchronize_once) {
+  synchronize();
+  embedding(tensor(std::vector<int64_t>{-1}), ones({2, 2}));
+  BOOST_CHECK_THROW(synchronize(), IndexError);
+  BOOST_CHECK_NO_THROW(synchronize());
+}
+
+BOOST_AUTO_TEST_CASE(poison_ends_when_the_memory_is_written_again) {
+  synchronize();
+  Tensor rows = embedding(tensor(std::vector<int64_t>{5}), ones({2, 2}));
+  BOOST_CHECK_THROW(rows.wait(), IndexError);
+  rows.fill_(3);
+  BOOST_TEST(rows.to_vector<float>()[0] == 3.0f);
+  for (int i = 0; i < 100; ++i) BOOST_TEST(full({1, 2}, i).to_vector<float>()[1] == static_cast<float>(i));
+}
+
+BOOST_AUTO_TEST_CASE(many_threads_share_a_device) {
+  std::vector<std::thread> threads;
+  std::vector<double> sums(4);
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&sums, t] {
+      Tensor x = zeros({64});
+      for (int i = 0; i < 500; ++i) x = x + static_cast<double>(t);
+      sums[t] = x.sum().item();
+    });
+  for (auto& t : threads) t.join();
+  for (int t = 0; t < 4; ++t) BOOST_TEST(sums[t] == 64.0 * 500 * t);
+}

@@ -1,0 +1,205 @@
+// Saving leaves the old file or the new one, whatever happens meanwhile.
+#include <boost/test/unit_test.hpp>
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <random>
+
+#include <tenon/core/tensor.h>
+#include <tenon/modules/linear.h>
+#include <tenon/serialization/checkpoint.h>
+
+#include "../files.h"
+
+using namespace tenon;
+using nn::StateDict;
+
+namespace {
+
+constexpr const char* path_variable = "TENON_TEST_SAVE_LOOP";
+
+StateDict generation(int number) {
+  return {{"a", full({1000}, number)}, {"b.weight", full({300, 40}, number)}, {"c", full({1}, number)}};
+}
+// The generation that all values in a file agree on; -1 where they do not.
+int generation_of(const std::filesystem::path& path) {
+  const StateDict dict = load(path);
+  const int first = dict.at("c").item<int>();
+  for (const auto& [key, tensor] : dict)
+    for (int value : tensor.to_vector<int>())
+      if (value != first) return -1;
+  return first;
+}
+
+// A limit on the size of files, for a scope.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() { setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_;
+};
+
+std::string refusal(const std::filesystem::path& path, const StateDict& tensors) {
+  return error_of<CheckpointError>([&] { save(path, tensors); });
+}
+
+// Runs this program again to save for ever; returns once it has begun.
+pid_t start_save_loop(const std::filesystem::path& path) {
+  int ends[2];
+  BOOST_REQUIRE(pipe(ends) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], 1);
+    close(ends[0]);
+    setenv(path_variable, path.c_str(), 1);
+    execl("/proc/self/exe", "crash_test", "--run_test=save_for_ever", "--log_level=nothing", "--report_level=no", nullptr);
+    _exit(127);
+  }
+  close(ends[1]);
+  for (char c = 0; c != '!';) BOOST_REQUIRE(read(ends[0], &c, 1) == 1);
+  close(ends[0]);
+  return child;
+}
+
+}  // namespace
+
+// The child of the test below.
+BOOST_AUTO_TEST_CASE(save_for_ever, *boost::unit_test::disabled()) {
+  const char* path = std::getenv(path_variable);
+  BOOST_REQUIRE(path);
+  alarm(60);  // should the parent die
+  BOOST_REQUIRE(write(1, "!", 1) == 1);
+  for (int number = 1;; ++number) save(path, generation(number));
+}
+
+BOOST_AUTO_TEST_CASE(killed_at_any_moment_a_save_leaves_a_whole_file) {
+  TempFolder folder;
+  const std::filesystem::path path = folder / "model.h5";
+  save(path, generation(0));
+  std::mt19937 random(2);
+  int changed = 0, leftovers = 0;
+  for (int kill_number = 0; kill_number < 200; ++kill_number) {
+    const pid_t child = start_save_loop(path);
+    usleep(random() % 12'000);
+    kill(child, SIGKILL);
+    int status = 0;
+    BOOST_REQUIRE(waitpid(child, &status, 0) == child);
+    BOOST_REQUIRE(WIFSIGNALED(status));
+    const int found = generation_of(path);
+    BOOST_REQUIRE(found >= 0);
+    changed += found > 0;
+    leftovers += folder.count() > 1;
+  }
+  BOOST_TEST(changed > 0);    // the kills did come between saves,
+  BOOST_TEST(leftovers > 0);  // and in the middle of some
+  save(path, generation(1));
+  BOOST_TEST(folder.count() == 1u);  // what was left over is gone
+}
+
+BOOST_AUTO_TEST_CASE(leftovers_of_living_writers_and_other_files_stay) {
+  TempFolder folder;
+  write_bytes(folder / ".model.h5.tmp.1.1", "left by a process that was killed");
+  write_bytes(folder / ".other.h5.tmp.1.1", "of another file");
+  write_bytes(folder / "model.h5.tmp", "somebody's");
+  save(folder / "model.h5", generation(1));
+  BOOST_TEST(!std::filesystem::exists(folder / ".model.h5.tmp.1.1"));
+  BOOST_TEST(folder.count() == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(a_full_disk_leaves_the_old_file) {
+  TempFolder folder;
+  const std::filesystem::path path = folder / "model.h5";
+  save(path, generation(1));
+  const std::string before = read_bytes(path);
+  for (rlim_t limit : {0, 1, 511, 512, 4096, 20'000}) {
+    std::string text;
+    {
+      FileSizeLimit full(limit);
+      text = refusal(path, generation(2));
+    }
+    BOOST_TEST(contains(text, "cannot save checkpoint '" + path.string() + "': writing failed after"));
+    BOOST_TEST(contains(text, "File too large. What was there before is unchanged"));
+    BOOST_TEST((read_bytes(path) == before));
+    BOOST_TEST(folder.count() == 1u);
+  }
+  save(path, generation(3));
+  BOOST_TEST(generation_of(path) == 3);
+}
+
+BOOST_AUTO_TEST_CASE(places_that_cannot_be_written_are_named) {
+  TempFolder folder;
+  BOOST_TEST(contains(refusal(folder / "none/model.h5", generation(1)),
+                      "there is no folder '" + (folder / "none").string() + "'; make it first"));
+  BOOST_TEST(contains(refusal(folder.path(), generation(1)), "it is a folder"));
+  BOOST_TEST(contains(refusal(folder.path() / "", generation(1)), "it names a folder"));
+  BOOST_TEST(contains(refusal("/dev/full", generation(1)), "it is not a regular file"));
+  BOOST_TEST(contains(refusal("/dev/null", generation(1)), "it is not a regular file"));
+  write_bytes(folder / "file", "x");
+  BOOST_TEST(contains(refusal(folder / "file/model.h5", generation(1)), "Not a directory"));
+  BOOST_TEST(contains(refusal("/proc/tenon.h5", generation(1)), "cannot save checkpoint '/proc/tenon.h5'"));
+  BOOST_TEST(folder.count() == 1u);
+}
+
+struct IsNotRoot {
+  boost::test_tools::assertion_result operator()(boost::unit_test::test_unit_id) {
+    boost::test_tools::assertion_result result(geteuid() != 0);
+    result.message() << "root may write everywhere";
+    return result;
+  }
+};
+BOOST_AUTO_TEST_CASE(a_folder_without_permission_is_named, *boost::unit_test::precondition(IsNotRoot())) {
+  TempFolder folder;
+  save(folder / "model.h5", generation(1));
+  chmod(folder.path().c_str(), 0500);
+  BOOST_TEST(contains(refusal(folder / "model.h5", generation(2)),
+                      "cannot write in folder '" + folder.path().string() + "': Permission denied"));
+  BOOST_TEST(generation_of(folder / "model.h5") == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_symbolic_link_is_followed_and_stays) {
+  TempFolder folder;
+  std::filesystem::create_directory(folder / "deep");
+  save(folder / "deep/real.h5", generation(1));
+  std::filesystem::create_symlink("deep/real.h5", folder / "link.h5");
+  save(folder / "link.h5", generation(2));
+  BOOST_TEST(std::filesystem::is_symlink(folder / "link.h5"));
+  BOOST_TEST(generation_of(folder / "deep/real.h5") == 2);
+
+  std::filesystem::create_symlink("deep/new.h5", folder / "dangling.h5");
+  save(folder / "dangling.h5", generation(3));
+  BOOST_TEST(std::filesystem::is_symlink(folder / "dangling.h5"));
+  BOOST_TEST(generation_of(folder / "deep/new.h5") == 3);
+
+  std::filesystem::create_symlink("loop.h5", folder / "loop.h5");
+  BOOST_TEST(contains(refusal(folder / "loop.h5", generation(1)), "Too many levels of symbolic links"));
+}
+
+BOOST_AUTO_TEST_CASE(permissions_of_the_old_file_are_kept) {
+  TempFolder folder;
+  save(folder / "model.h5", generation(1));
+  chmod((folder / "model.h5").c_str(), 0640);
+  save(folder / "model.h5", generation(2));
+  struct stat status {};
+  BOOST_REQUIRE(stat((folder / "model.h5").c_str(), &status) == 0);
+  BOOST_TEST((status.st_mode & 0777) == 0640u);
+}
+
+BOOST_AUTO_TEST_CASE(a_name_alone_is_saved_in_the_working_folder) {
+  TempFolder folder;
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  save("model.h5", generation(4));
+  BOOST_TEST(generation_of("model.h5") == 4);
+  std::filesystem::current_path(before);
+}

@@ -1,0 +1,50 @@
+#include <tenon/serialization/checkpoint.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+
+#include "commands.h"
+
+namespace tenon::tools {
+namespace {
+
+int64_t bytes_of(const NamedShape& tensor) { return tensor.shape.numel() * static_cast<int64_t>(size_of(tensor.dtype)); }
+
+void print_line(const std::string& key, size_t width, const std::string& dtype, const std::string& rest) {
+  std::cout << key << std::string(width + 2 - key.size(), ' ') << dtype << std::string(6 - std::min<size_t>(5, dtype.size()), ' ')
+            << rest << "\n";
+}
+
+}  // namespace
+
+void show_checkpoint(const std::string& path) {
+  CheckpointInfo info = inspect(path);
+  size_t width = 0;
+  int64_t elements = 0, bytes = 0;
+  for (auto& t : info.tensors) {
+    width = std::max(width, t.key.size());
+    elements += t.shape.numel();
+    bytes += bytes_of(t);
+  }
+  std::cout << path << ": format " << info.format_version << ", " << human_bytes(info.file_bytes) << ", all checksums right\n"
+            << info.tensors.size() << (info.tensors.size() == 1 ? " tensor, " : " tensors, ") << elements << " elements, "
+            << human_bytes(static_cast<uint64_t>(bytes)) << "\n";
+  if (!info.wrappers) {
+    std::cout << "wrappers: not recorded\n";
+  } else if (info.wrappers->empty()) {
+    std::cout << "wrappers: none\n";
+  } else {
+    std::cout << "wrappers:";
+    for (auto& wrapper : *info.wrappers) std::cout << " " << wrapper;
+    std::cout << "\n";
+  }
+  for (auto& t : info.tensors) print_line(t.key, width, std::string(name_of(t.dtype)), t.shape.str());
+}
+
+void verify_checkpoint(const std::string& path) {
+  CheckpointInfo info = inspect(path);
+  std::cout << path << ": right; " << info.tensors.size() << " tensors, " << human_bytes(info.file_bytes) << "\n";
+}
+
+}  // namespace tenon::tools

@@ -1,0 +1,60 @@
+// The `tenon` command: what is installed, what a checkpoint holds, where to get data.
+#include <exception>
+#include <iostream>
+
+#include <CLI/CLI.hpp>
+
+#include <tenon/plugins/abi/abi.h>
+
+#include "commands.h"
+
+namespace {
+
+std::string version() {
+  return "tenon " TENON_VERSION " (plugin ABI " + std::to_string(TN_ABI_MAJOR) + "." + std::to_string(TN_ABI_MINOR) + ")";
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"Devices, checkpoints and data of Tenon", "tenon"};
+  app.set_version_flag("--version", version());
+  app.require_subcommand(1);
+
+  bool devices_found = true;
+  auto* devices = app.add_subcommand("devices", "List plugins, loaded or refused and why, and their devices");
+  devices->callback([&] { devices_found = tenon::tools::list_devices(); });
+
+  auto* checkpoint = app.add_subcommand("checkpoint", "Look into a checkpoint file")->require_subcommand(1);
+  std::string file;
+  auto* show = checkpoint->add_subcommand("show", "List keys, shapes, dtypes and wrappers");
+  show->add_option("FILE", file, "The checkpoint")->required();
+  show->callback([&] { tenon::tools::show_checkpoint(file); });
+  auto* verify = checkpoint->add_subcommand("verify", "Check every byte against the checksums");
+  verify->add_option("FILE", file, "The checkpoint")->required();
+  verify->callback([&] { tenon::tools::verify_checkpoint(file); });
+
+  auto* data = app.add_subcommand("data", "Data sets")->require_subcommand(1);
+  std::string name, folder;
+  auto* fetch = data->add_subcommand("fetch", "Download a data set and check it");
+  fetch->add_option("NAME", name, "fashion-mnist")->required();
+  fetch->add_option("DIR", folder, "Where to put it")->required();
+  fetch->callback([&] { tenon::tools::fetch_data(name, folder); });
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+  return devices_found ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& e) {
+    std::cout.flush();
+    std::cerr << "tenon: " << e.what() << "\n";
+    return 1;
+  }
+}
