@@ -5,7 +5,9 @@
 
 #include <array>
 #include <atomic>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 
 namespace tenon {
@@ -105,8 +107,22 @@ std::vector<DeviceContext*> open_contexts() {
   return all;
 }
 
+namespace {
+// TENON_CPU_DEVICES: how many logical devices `cpu` stands for; 0 where it is not set.
+uint32_t cpu_devices_asked_for() {
+  const char* text = std::getenv("TENON_CPU_DEVICES");
+  if (!text) return 0;
+  uint32_t n = 0;
+  auto [end, error] = std::from_chars(text, text + std::strlen(text), n);
+  if (error != std::errc() || *end || n < 1 || n > 1024)
+    throw ValueError(std::string("TENON_CPU_DEVICES is \"") + text + "\"; it must be a number from 1 to 1024");
+  return n;
+}
+}  // namespace
+
 uint32_t device_count(std::string_view type) {
-  const uint32_t counted = plugins::registry().load(type).device_count();
+  uint32_t counted = plugins::registry().load(type).device_count();
+  if (type == "cpu") counted = std::max(counted, cpu_devices_asked_for());
   uint32_t opened = 0;
   for (auto* c : open_contexts())
     if (c->device.type() == type && (c->info.flags & TN_DEVICE_LOGICAL)) opened = std::max(opened, c->device.index() + 1);

@@ -2,7 +2,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <cmath>
-#include <limits>
+#include <cstdlib>
 
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/ops/linalg.h>
@@ -133,4 +133,14 @@ BOOST_AUTO_TEST_CASE(overlapping_copies_in_place) {
   Tensor line = arange(0, 5);
   line.narrow(0, 1, 4).copy_(line.narrow(0, 0, 4));
   BOOST_TEST(line.to_vector<float>() == (std::vector<float>{0, 0, 1, 2, 3}));
+}
+
+BOOST_AUTO_TEST_CASE(how_many_devices_cpu_stands_for) {
+  setenv("TENON_CPU_DEVICES", "12", 1);
+  BOOST_TEST(device_count("cpu") == 12u);
+  setenv("TENON_CPU_DEVICES", "many", 1);
+  BOOST_TEST(has(message_of([] { device_count("cpu"); }), "TENON_CPU_DEVICES is \"many\""));
+  unsetenv("TENON_CPU_DEVICES");
+  ones({1}, {.device = "cpu:5"}).wait();
+  BOOST_TEST(device_count("cpu") == 6u);  // those opened so far
 }

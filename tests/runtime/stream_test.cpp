@@ -15,11 +15,31 @@ using namespace tenon;
 
 namespace {
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int64_t slow_size = 128;
+#else
+constexpr int64_t slow_size = 640;
+#endif
+
 // Some tens of milliseconds of work on a device.
 Tensor slow(Device device) {
-  Tensor a = full({768, 768}, 1e-3, {.device = device});
+  Tensor a = full({slow_size, slow_size}, 1e-3, {.device = device});
   for (int i = 0; i < 8; ++i) a = matmul(a, a) * 1e-3;
   return a;
+}
+
+Tensor very_slow(Device device) {
+  Tensor sum = slow(device);
+  for (int i = 0; i < 5; ++i) sum = sum + slow(device);
+  return sum;
+}
+
+// What is seen of two things at once depends on when the system lets this thread look: one sight is proof, none in ten is the
+// opposite.
+bool within_some_tries(auto&& overlapped) {
+  for (int i = 0; i < 10; ++i)
+    if (overlapped()) return true;
+  return false;
 }
 
 std::string message_of(auto&& call) {
@@ -38,10 +58,12 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 BOOST_AUTO_TEST_CASE(ten_thousand_calls_return_before_the_work_ends) {
   Tensor before = slow("cpu:0");
   Tensor x = zeros({100}) + before.select(0, 0).narrow(0, 0, 100) * 0.0;
+  bool ahead = false;
   for (int i = 0; i < 10000; ++i) {
     x = x + 1.0;
-    if (i == 1000) BOOST_TEST(!x.is_ready());
+    ahead |= !x.is_ready();
   }
+  BOOST_TEST(ahead);
   x.wait();
   BOOST_TEST(x.is_ready());
   for (float v : x.to_vector<float>()) BOOST_TEST(v == 10000.0f);
@@ -54,25 +76,28 @@ BOOST_AUTO_TEST_CASE(more_calls_than_the_queue_holds) {
 }
 
 BOOST_AUTO_TEST_CASE(devices_work_at_the_same_time) {
-  slow("cpu:0").wait();
-  slow("cpu:1").wait();
-  Tensor long_work = slow("cpu:0");
-  for (int i = 0; i < 10; ++i) long_work = long_work + slow("cpu:0");
-  Tensor short_work = full({4}, 2, {.device = "cpu:1"}) * 3.0;
-  BOOST_TEST(short_work.to_vector<float>()[3] == 6.0f);
-  BOOST_TEST(!long_work.is_ready());  // cpu:1 answered while cpu:0 was busy
-  long_work.wait();
+  // cpu:1 answers while cpu:0 is busy.
+  BOOST_TEST(within_some_tries([] {
+    Tensor long_work = very_slow("cpu:0");
+    Tensor short_work = full({4}, 2, {.device = "cpu:1"}) * 3.0;
+    BOOST_TEST(short_work.to_vector<float>()[3] == 6.0f);
+    const bool overlapped = !long_work.is_ready();
+    long_work.wait();
+    return overlapped;
+  }));
 }
 
 BOOST_AUTO_TEST_CASE(a_copy_between_devices_does_not_wait_for_later_work_of_its_source) {
   Tensor source = arange(0, 1000);
   source.wait();
-  Tensor later = slow("cpu:0");
-  for (int i = 0; i < 10; ++i) later = later + slow("cpu:0");
-  Tensor copy = source.to("cpu:1");
-  BOOST_TEST(copy.to_vector<float>()[999] == 999.0f);
-  BOOST_TEST(!later.is_ready());
-  later.wait();
+  BOOST_TEST(within_some_tries([&] {
+    Tensor later = very_slow("cpu:0");
+    Tensor copy = source.to("cpu:1");
+    BOOST_TEST(copy.to_vector<float>()[999] == 999.0f);
+    const bool overlapped = !later.is_ready();
+    later.wait();
+    return overlapped;
+  }));
 }
 
 BOOST_AUTO_TEST_CASE(memory_that_another_device_still_reads_is_not_reused) {

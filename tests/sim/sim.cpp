@@ -242,7 +242,10 @@ tn_error* init(const tn_host* host, tn_backend_api* api) {
     own.struct_size = sizeof own;
     own.device_count = [](tn_backend*, uint32_t* count) -> tn_error* { return *count = device_total, nullptr; };
     own.device_open = device_open;
-    own.device_close = [](tn_device* device) { delete device; };
+    own.device_close = [](tn_device* device) {
+      cpu.device_close(device->cpu);
+      delete device;
+    };
     own.device_info = device_info;
     own.memory_kinds = [](tn_device*, const tn_memory_kind* const** k, size_t* n) -> tn_error* {
       return *k = kinds, *n = 2, nullptr;
