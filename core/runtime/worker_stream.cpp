@@ -52,9 +52,8 @@ class WorkerStream final : public Stream {
       // Nothing is queued and the worker sleeps or spins: as nobody else can submit, this thread is the stream.
       run_and_file(failures, l, current_path(), before + 1, nullptr);
       // In this order: the worker must never see a ticket that is submitted, not completed, and not in the ring.
-      completed_.store(before + 1, std::memory_order_release);
+      complete(before + 1);
       submitted_.store(before + 1, std::memory_order_release);
-      completed_.notify_all();
       lock_.unlock();
       return before + 1;
     }
@@ -86,8 +85,9 @@ class WorkerStream final : public Stream {
       if (reached(ticket)) return;
       cpu_pause();
     }
-    for (uint64_t seen; (seen = completed_.load(std::memory_order_acquire)) < ticket;)
-      completed_.wait(seen, std::memory_order_acquire);
+    waiters_.fetch_add(1);
+    for (uint64_t seen; (seen = completed_.load()) < ticket;) completed_.wait(seen);
+    waiters_.fetch_sub(1);
   }
 
  private:
@@ -130,8 +130,8 @@ class WorkerStream final : public Stream {
     // A full ring holds the caller back: memory is bounded.
     if (ticket - done >= ring_size) wait(ticket - ring_size + 1);
     fill_in(ring_[(ticket - base_.load(std::memory_order_relaxed)) % ring_size]);
-    submitted_.store(ticket, std::memory_order_release);
-    submitted_.notify_one();
+    submitted_.store(ticket);
+    if (asleep_.load()) submitted_.notify_one();
     lock_.unlock();
     return ticket;
   }
@@ -143,9 +143,15 @@ class WorkerStream final : public Stream {
       if (t.kind == Task::stop) return;
       execute(t, next);
       t.heap.reset();
-      completed_.store(next, std::memory_order_release);
-      completed_.notify_all();
+      complete(next);
     }
+  }
+
+  // Sleepers are counted, because waking nobody costs a system call where another address shares the library's waiting room. The
+  // default order on both sides: either the waiter sees the new value, or this side sees the waiter.
+  void complete(uint64_t ticket) {
+    completed_.store(ticket);
+    if (waiters_.load()) completed_.notify_all();
   }
 
   // The ticket of the next queued task, at least `next`: work done in place by callers has taken some tickets.
@@ -155,10 +161,13 @@ class WorkerStream final : public Stream {
       const uint64_t submitted = submitted_.load(std::memory_order_acquire);
       next = std::max(next, completed_.load(std::memory_order_acquire) + 1);
       if (submitted >= next) return next;
-      if (spins < 400)
+      if (spins < 400) {
         cpu_pause();
-      else
-        submitted_.wait(submitted, std::memory_order_acquire);
+        continue;
+      }
+      asleep_.store(true);
+      if (submitted_.load() == submitted) submitted_.wait(submitted);
+      asleep_.store(false);
     }
   }
 
@@ -181,6 +190,8 @@ class WorkerStream final : public Stream {
   std::atomic<uint64_t> base_{1};  // ticket of slot 0; changes only while the worker has nothing to do
   alignas(64) std::atomic<uint64_t> submitted_{0};
   alignas(64) std::atomic<uint64_t> completed_{0};
+  alignas(64) std::atomic<uint32_t> waiters_{0};  // threads in wait()
+  std::atomic<bool> asleep_{false};               // the worker
   std::thread thread_;
 };
 
