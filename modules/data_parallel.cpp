@@ -42,6 +42,7 @@ std::vector<Device> choose_devices(ModuleRef module, std::vector<Device> devices
 
 void prepare_replicas(ModuleRef module, const std::vector<Device>& devices) {
   // At every call, because layers can be replaced and moved at any time.
+  std::vector<Tensor> all;
   auto prepare = [&](const std::vector<NamedTensor>& tensors) {
     for (auto& [name, t] : tensors) {
       if (t.device() != devices[0])
@@ -49,10 +50,12 @@ void prepare_replicas(ModuleRef module, const std::vector<Device>& devices) {
                           t.device().str() + ", but the model has to be on the first of its devices, " + devices[0].str() +
                           "; move it there with to()");
       allow_replicas(t);
+      all.push_back(t);
     }
   };
   prepare(named_parameters(module));
   prepare(named_buffers(module));
+  refresh_replicas(all, devices);
 }
 
 void find_batch(const Tensor& argument, Split& split) {

@@ -28,6 +28,8 @@ void print_device(plugins::Backend& backend, uint32_t index) {
     std::cout << ", " << human_bytes(info.memory_total) << " memory";
     if (info.memory_free) std::cout << " (" << human_bytes(info.memory_free) << " free)";
   }
+  if (info.architecture[0]) std::cout << ", " << info.architecture;
+  if (info.driver[0]) std::cout << ", " << info.driver;
   if (info.threads) std::cout << ", " << info.threads << (info.threads == 1 ? " thread" : " threads");
   if (info.flags & TN_DEVICE_LOGICAL) std::cout << ", more on request";
   std::cout << "\n";

@@ -24,7 +24,8 @@ constexpr uint64_t kHugePage = uint64_t{2} << 20;
 // From here on huge pages save more in page faults than rounding up wastes.
 constexpr uint64_t kHugeThreshold = 2 * kHugePage;
 
-constexpr tn_memory_kind kHostMemory{sizeof(tn_memory_kind), "host", TN_MEMORY_HOST_VISIBLE | TN_MEMORY_DEVICE_LOCAL, kAlignment};
+constexpr tn_memory_kind kHostMemory{sizeof(tn_memory_kind), "host", TN_MEMORY_HOST_VISIBLE | TN_MEMORY_DEVICE_LOCAL, kAlignment,
+                                     0};
 constexpr const tn_memory_kind* kMemoryKinds[] = {&kHostMemory};
 
 uint64_t ram_bytes() {

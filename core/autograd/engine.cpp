@@ -4,10 +4,13 @@
 #include <tenon/core/error.h>
 #include <tenon/core/ops/op.h>
 #include <tenon/core/ops/pointwise.h>
+#include <tenon/core/runtime/collectives.h>
 
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <span>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -23,6 +26,18 @@ struct LeafGradient {
   Ref<TensorImpl> leaf;
   std::vector<std::pair<Device, Tensor>> parts;
 
+  // The devices of one kind that parts have come to, in the order of their indices; those of the leaf's own kind begin with its
+  // own.
+  std::map<uint32_t, std::vector<Device>> devices_by_kind() const {
+    std::map<uint32_t, std::vector<Device>> kinds;
+    for (auto& [device, part] : parts) kinds[device.type_id()].push_back(device);
+    for (auto& [kind, devices] : kinds)
+      std::sort(devices.begin(), devices.end(), [&](Device a, Device b) {
+        return std::tuple(a != leaf->device, a.index()) < std::tuple(b != leaf->device, b.index());
+      });
+    return kinds;
+  }
+
   void add_part(const Tensor& g) {
     for (auto& [device, sum] : parts)
       if (device == g.device()) {
@@ -30,6 +45,15 @@ struct LeafGradient {
         return;
       }
     parts.emplace_back(g.device(), g);
+  }
+
+  // The part on the device of this kind and index, which is there.
+  Tensor take_part(uint64_t device) {
+    auto it = std::find_if(parts.begin(), parts.end(),
+                           [&](auto& p) { return (uint64_t{p.first.type_id()} << 32 | p.first.index()) == device; });
+    Tensor part = std::move(it->second);
+    parts.erase(it);
+    return part;
   }
 
   Tensor total() {
@@ -45,6 +69,40 @@ struct LeafGradient {
     return sum;
   }
 };
+
+// A part that an all-reduce may write over: nobody else sees it, and it has no gaps.
+Tensor own_part(Tensor part) {
+  auto& t = impl_of(part);
+  return t.contiguous && t.refs == 1 && t.storage->refs == 1 ? part : part.clone();
+}
+
+// Sums parts that lie on devices which a plugin joins, all leaves of the same devices as one launch; the first device keeps the
+// sum. Other parts stay for `total`.
+void reduce_parts(std::span<LeafGradient> leaves) {
+  std::map<std::vector<uint64_t>, std::pair<Communicator*, std::vector<size_t>>> groups;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    if (leaves[i].parts.size() < 2 || leaves[i].leaf->numel == 0) continue;
+    for (auto& [kind, devices] : leaves[i].devices_by_kind()) {
+      if (devices.size() < 2) continue;
+      std::vector<uint64_t> key;
+      for (auto& d : devices) key.push_back(uint64_t{kind} << 32 | d.index());
+      auto [group, fresh] = groups.try_emplace(key);
+      if (fresh) group->second.first = communicator_for(devices);
+      if (group->second.first) group->second.second.push_back(i);
+    }
+  }
+  for (auto& [key, group] : groups) {
+    auto& [communicator, members] = group;
+    std::vector<Members> rows;
+    for (size_t i : members) {
+      auto& row = rows.emplace_back();
+      for (uint64_t device : key) row.push_back(own_part(leaves[i].take_part(device)));
+    }
+    if (rows.empty()) continue;
+    all_reduce(*communicator, rows);
+    for (size_t i = 0; i < members.size(); ++i) leaves[members[i]].parts.emplace_back(rows[i][0].device(), std::move(rows[i][0]));
+  }
+}
 
 // One run of the engine.
 class Backward {
@@ -72,6 +130,7 @@ class Backward {
       visit(*p.node, p.grads);
       if (target_nodes_.contains(p.node.get())) captured_[p.node.get()] = std::move(p.grads);
     }
+    if (!grad_enabled()) reduce_parts(leaves_);  // sums that are recorded themselves are made by operators
   }
 
   Tensor gradient_of(const Tensor& target) {

@@ -1,5 +1,6 @@
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/autograd/replica.h>
+#include <tenon/core/runtime/collectives.h>
 #include <tenon/core/runtime/transfer.h>
 #include <tenon/core/tensor_impl.h>
 
@@ -15,21 +16,75 @@ bool has_replicas(const Tensor& tensor) {
   return t.autograd && t.autograd->replicas;
 }
 
+ReplicaSet::Replica* ReplicaSet::find(Device device) {
+  for (auto& r : replicas_)
+    if (r.device == device) return &r;
+  return nullptr;
+}
+
+std::vector<Tensor> ReplicaSet::stale_on(const Tensor& primary, std::span<const Device> devices) {
+  std::lock_guard lock(mutex_);
+  bool stale = false;
+  for (auto& d : devices) {
+    auto* r = find(d);
+    stale |= !r || r->version != primary.version() || r->own_version != r->values.version();
+  }
+  std::vector<Tensor> all;
+  if (!stale) return all;
+  for (auto& d : devices) {
+    if (!find(d)) replicas_.push_back({d, allocate_tensor(primary.shape(), primary.dtype(), d), ~uint64_t{0}, 0});
+    all.push_back(find(d)->values);
+  }
+  return all;
+}
+
+void ReplicaSet::refreshed(uint64_t version, std::span<const Tensor> values) {
+  std::lock_guard lock(mutex_);
+  for (auto& v : values)
+    if (auto* r = find(v.device()); r && r->values.is_same(v)) {
+      r->version = version;
+      r->own_version = v.version();
+    }
+}
+
 Tensor ReplicaSet::on(const Tensor& primary, Device device) {
   NoGrad guard;
   std::lock_guard lock(mutex_);
-  for (auto& r : replicas_)
-    if (r.device == device) {
-      if (r.version != primary.version() || r.own_version != r.values.version()) {
-        copy_between_devices(primary.contiguous(), r.values);
-        r.version = primary.version();
-        r.own_version = r.values.version();
-      }
-      return r.values;
+  if (auto* r = find(device)) {
+    if (r->version != primary.version() || r->own_version != r->values.version()) {
+      copy_between_devices(primary.contiguous(), r->values);
+      r->version = primary.version();
+      r->own_version = r->values.version();
     }
+    return r->values;
+  }
   Tensor values = copy_to_device(primary.contiguous(), device);
   replicas_.push_back({device, values, primary.version(), values.version()});
   return replicas_.back().values;
+}
+
+void refresh_replicas(std::span<const Tensor> tensors, std::span<const Device> devices) {
+  NoGrad guard;
+  std::vector<Device> joined;
+  for (auto& d : devices)
+    if (d.type_id() == devices[0].type_id()) joined.push_back(d);
+  auto* communicator = communicator_for(joined);
+  if (!communicator) return;
+  std::vector<Members> rows;
+  std::vector<std::pair<const Tensor*, uint64_t>> primaries;
+  for (auto& t : tensors) {
+    if (!has_replicas(t) || t.device() != joined[0] || !t.is_contiguous() || t.numel() == 0) continue;
+    const uint64_t version = t.version();
+    auto members = impl_of(t).autograd->replicas->stale_on(t, std::span(joined).subspan(1));
+    if (members.empty()) continue;
+    members.insert(members.begin(), t.detach());
+    rows.push_back(std::move(members));
+    primaries.emplace_back(&t, version);
+  }
+  if (rows.empty()) return;
+  broadcast(*communicator, rows);
+  for (size_t i = 0; i < rows.size(); ++i)
+    impl_of(*primaries[i].first).autograd->replicas->refreshed(primaries[i].second, std::span(rows[i]).subspan(1));
 }
 
 Tensor resolve_replica(const Tensor& tensor, Device device) {

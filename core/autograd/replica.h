@@ -2,6 +2,7 @@
 #pragma once
 
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include <tenon/core/tensor.h>
@@ -14,11 +15,18 @@ namespace tenon {
 // read: only the primary's values last.
 TENON_API void allow_replicas(const Tensor& parameter_or_buffer);
 TENON_API bool has_replicas(const Tensor& parameter_or_buffer);
+// Brings all replicas of `tensors` on `devices` up to date at once where a plugin joins the devices; `devices` begin with the one
+// that the tensors are on. Others, and those on devices of another kind, are refreshed when they are next read, as ever.
+TENON_API void refresh_replicas(std::span<const Tensor> tensors, std::span<const Device> devices);
 
 class ReplicaSet {
  public:
   // The values of `primary` on `device`; detached.
   Tensor on(const Tensor& primary, Device device);
+  // The replicas on `devices`, made where there is none; nothing where all of them are up to date. Whoever gets some fills them and
+  // calls `refreshed`.
+  std::vector<Tensor> stale_on(const Tensor& primary, std::span<const Device> devices);
+  void refreshed(uint64_t version, std::span<const Tensor> values);  // from the primary's `version`
 
  private:
   struct Replica {
@@ -27,6 +35,8 @@ class ReplicaSet {
     uint64_t version;      // of the primary, when the values were copied
     uint64_t own_version;  // of the values, right after
   };
+  Replica* find(Device device);
+
   std::mutex mutex_;
   std::vector<Replica> replicas_;
 };

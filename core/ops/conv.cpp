@@ -2,6 +2,7 @@
 #include <tenon/core/ops/conv.h>
 
 #include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/precision.h>
 #include <tenon/core/ops/reduce.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/view.h>
@@ -17,6 +18,7 @@ Attrs geometry(const Attrs& a, const Shape* shape = nullptr) {
   Attrs result;
   result.set("stride", a.get_list("stride")).set("padding", a.get_list("padding")).set("dilation", a.get_list("dilation"));
   result.set("groups", a.get_int("groups"));
+  if (a.has("precision")) result.set("precision", "high");
   if (shape) result.set("shape", *shape);
   return result;
 }
@@ -117,6 +119,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
       .set("padding", options.padding)
       .set("dilation", options.dilation)
       .set("groups", options.groups);
+  add_precision(t, attrs);
   if (rank == 4) return run(conv2d_op, {&x, &weight, b}, attrs);
   Tensor batch = unsqueeze(x, 0);
   return squeeze(run(conv2d_op, {&batch, &weight, b}, attrs), 0);

@@ -1,6 +1,9 @@
 #include <tenon/core/ops/linalg.h>
 
+#include <atomic>
+
 #include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/precision.h>
 #include <tenon/core/ops/reduce.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/view.h>
@@ -11,6 +14,8 @@ namespace {
 
 using Grads = std::span<Tensor>;
 
+std::atomic<bool> reduced_precision{false};
+
 void infer_matmul(Infer& infer) {
   for (size_t i = 0; i < 2; ++i) infer.require_dtype(is_floating_point(dtype_of(infer.in(i))), i, "a floating type");
   Shape shape = shape_of(infer.in(0));
@@ -18,19 +23,20 @@ void infer_matmul(Infer& infer) {
   infer.output(dtype_of(infer.in(0)), shape);
 }
 
-// Of operands of one rank and equal batches.
-Tensor product(const Tensor& a, const Tensor& b);
+// Of operands of one rank and equal batches. The precision is that of `like`'s attributes.
+Tensor product(const Tensor& a, const Tensor& b, const Attrs& like);
 
 const Op matmul_op{{.name = "matmul",
                     .infer = infer_matmul,
                     .gradient =
                         [](const GradContext& c, Grads g) {
-                          if (c.needs(0)) g[0] = product(c.grad(), transpose(c.input(1), -1, -2));
-                          if (c.needs(1)) g[1] = product(transpose(c.input(0), -1, -2), c.grad());
+                          if (c.needs(0)) g[0] = product(c.grad(), transpose(c.input(1), -1, -2), c.attrs);
+                          if (c.needs(1)) g[1] = product(transpose(c.input(0), -1, -2), c.grad(), c.attrs);
                         },
                     .saves_inputs = 3}};
 
-Tensor product(const Tensor& a, const Tensor& b) { return run(matmul_op, {&a, &b}); }
+Tensor product(const Tensor& a, const Tensor& b, const Attrs& like) { return run(matmul_op, {&a, &b}, like); }
+Tensor product(const Tensor& a, const Tensor& b) { return product(a, b, precision_of(dtype_of(a))); }
 
 void infer_linear(Infer& infer) {
   DType t = dtype_of(infer.in(0));
@@ -45,20 +51,33 @@ void infer_linear(Infer& infer) {
   infer.output(t, {x[0], weight[0]});
 }
 
+// Of x weight^T + bias, given the gradient of the sum.
+void linear_gradient(const GradContext& c, const Tensor& gradient, Grads g) {
+  if (c.needs(0)) g[0] = product(gradient, c.input(1), c.attrs);
+  if (c.needs(1)) g[1] = product(transpose(gradient, 0, 1), c.input(0), c.attrs);
+  if (c.needs(2)) g[2] = sum(gradient, {0});
+}
+
 const Op linear_op{{.name = "linear",
                     .infer = infer_linear,
-                    .gradient =
-                        [](const GradContext& c, Grads g) {
-                          if (c.needs(0)) g[0] = product(c.grad(), c.input(1));
-                          if (c.needs(1)) g[1] = product(transpose(c.grad(), 0, 1), c.input(0));
-                          if (c.needs(2)) g[2] = sum(c.grad(), {0});
-                        },
+                    .gradient = [](const GradContext& c, Grads g) { linear_gradient(c, c.grad(), g); },
                     .saves_inputs = 3,
                     .decompose =
-                        [](Inputs in, const Attrs&, std::span<const Scalar>, std::vector<Tensor>& out) {
-                          Tensor y = product(*in[0], transpose(*in[1], 0, 1));
+                        [](Inputs in, const Attrs& attrs, std::span<const Scalar>, std::vector<Tensor>& out) {
+                          Tensor y = product(*in[0], transpose(*in[1], 0, 1), attrs);
                           out.push_back(in.size() > 2 && in[2] ? y + *in[2] : y);
                         }}};
+
+const Op linear_relu_op{
+    {.name = "linear_relu",
+     .infer = infer_linear,
+     .gradient = [](const GradContext& c, Grads g) { linear_gradient(c, where(le(c.output(0), 0), 0, c.grad()), g); },
+     .saves_inputs = 3,
+     .saves_outputs = 1,
+     .decompose =
+         [](Inputs in, const Attrs& attrs, std::span<const Scalar>, std::vector<Tensor>& out) {
+           out.push_back(relu(run(linear_op, {in[0], in[1], in.size() > 2 ? in[2] : nullptr}, attrs)));
+         }}};
 
 [[noreturn]] void refuse(const char* op, const Tensor& a, const Tensor& b, const std::string& why) {
   throw ShapeError(std::string(op) + ": cannot multiply " + shape_of(a).str() + " by " + shape_of(b).str() + ": " + why);
@@ -134,27 +153,55 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
   return matmul(a, b);
 }
 
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  require_tensor("linear", x, 0);
-  require_tensor("linear", weight, 1);
+namespace {
+
+// Of any rank: rows of a matrix.
+Tensor apply_linear(const Op& op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  require_tensor(op.name, x, 0);
+  require_tensor(op.name, weight, 1);
   const Tensor* b = bias.defined() ? &bias : nullptr;
   DType t = dtype_of(x);
   if (t != dtype_of(weight) || (b && t != dtype_of(*b)))
-    throw DTypeError("linear: x is " + std::string(name_of(t)) + ", weight " + std::string(name_of(dtype_of(weight))) +
-                     (b ? ", bias " + std::string(name_of(dtype_of(*b))) : "") + "; convert one with .to(dtype)");
+    throw DTypeError(std::string(op.name) + ": x is " + std::string(name_of(t)) + ", weight " +
+                     std::string(name_of(dtype_of(weight))) + (b ? ", bias " + std::string(name_of(dtype_of(*b))) : "") +
+                     "; convert one with .to(dtype)");
   const Shape& shape = shape_of(x);
   if (shape.size() == 2) [[likely]]
-    return run(linear_op, {&x, &weight, b});
-  if (shape.empty()) throw ShapeError("linear: x needs at least one dimension, found shape ()");
+    return run(op, {&x, &weight, b}, precision_of(t));
+  if (shape.empty()) throw ShapeError(std::string(op.name) + ": x needs at least one dimension, found shape ()");
   if (shape_of(weight).size() != 2 || shape.back() != shape_of(weight)[1])
-    throw ShapeError("linear: cannot apply a weight of shape " + shape_of(weight).str() + " (out, in) to an input of shape " +
-                     shape.str() + ": its last dimension must equal the weight's last");
+    throw ShapeError(std::string(op.name) + ": cannot apply a weight of shape " + shape_of(weight).str() +
+                     " (out, in) to an input of shape " + shape.str() + ": its last dimension must equal the weight's last");
   Shape result = shape;
   int64_t rows = 1;
   for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
   result[result.size() - 1] = shape_of(weight)[0];
   Tensor flat = x.reshape({rows, shape.back()});
-  return run(linear_op, {&flat, &weight, b}).reshape(result);
+  return run(op, {&flat, &weight, b}, precision_of(t)).reshape(result);
+}
+
+}  // namespace
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) { return apply_linear(linear_op, x, weight, bias); }
+Tensor linear_relu(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  return apply_linear(linear_relu_op, x, weight, bias);
+}
+
+void set_float32_matmul_precision(std::string_view precision) {
+  if (precision != "highest" && precision != "high")
+    throw ValueError("set_float32_matmul_precision: precision must be \"highest\" or \"high\", found \"" + std::string(precision) +
+                     "\"");
+  reduced_precision.store(precision == "high", std::memory_order_relaxed);
+}
+std::string_view float32_matmul_precision() { return reduced_precision.load(std::memory_order_relaxed) ? "high" : "highest"; }
+
+Attrs precision_of(DType dtype) {
+  Attrs attrs;
+  add_precision(dtype, attrs);
+  return attrs;
+}
+void add_precision(DType dtype, Attrs& attrs) {
+  if (dtype == f32 && reduced_precision.load(std::memory_order_relaxed)) attrs.set("precision", "high");
 }
 
 Tensor Tensor::matmul(const Tensor& other) const { return tenon::matmul(*this, other); }

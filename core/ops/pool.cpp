@@ -36,7 +36,14 @@ Shape pooled_shape(Infer& infer, bool dilated) {
 
 // ---- max ----
 
-// Positions are fixed by the forward pass, so this is linear, and its gradient picks the same positions.
+// Positions are fixed by the forward pass, so this is linear, and its gradient picks the same positions. It is told of the windows
+// although positions say it all: with them a device need not look for who else adds to a pixel.
+Attrs max_window(const Attrs& a) {
+  Attrs result;
+  result.set("kernel_size", a.get_list("kernel_size")).set("stride", a.get_list("stride")).set("padding", a.get_list("padding"));
+  return result.set("dilation", a.get_list("dilation")).set("ceil_mode", a.get_bool("ceil_mode"));
+}
+
 const Op max_pool2d_backward_op{{.name = "max_pool2d_backward",
                                  .infer = infer_shape_attribute,
                                  .gradient =
@@ -50,18 +57,19 @@ const Op max_pool2d_backward_op{{.name = "max_pool2d_backward",
                                      },
                                  .saves_inputs = 2}};
 
-const Op max_pool2d_op{{.name = "max_pool2d",
-                        .infer =
-                            [](Infer& infer) {
-                              Shape shape = pooled_shape(infer, true);
-                              infer.output(dtype_of(infer.in(0)), shape);
-                              infer.output(DType::i64, shape);
-                            },
-                        .gradient =
-                            [](const GradContext& c, Grads g) {
-                              g[0] = run(max_pool2d_backward_op, {&c.grad(), &c.output(1)}, Attrs().set("shape", c.input_shape(0)));
-                            },
-                        .saves_outputs = 2}};
+const Op max_pool2d_op{
+    {.name = "max_pool2d",
+     .infer =
+         [](Infer& infer) {
+           Shape shape = pooled_shape(infer, true);
+           infer.output(dtype_of(infer.in(0)), shape);
+           infer.output(DType::i64, shape);
+         },
+     .gradient =
+         [](const GradContext& c, Grads g) {
+           g[0] = run(max_pool2d_backward_op, {&c.grad(), &c.output(1)}, max_window(c.attrs).set("shape", c.input_shape(0)));
+         },
+     .saves_outputs = 2}};
 
 // ---- average: linear, so its gradient and that one's gradient are each other ----
 

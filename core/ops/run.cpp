@@ -3,6 +3,7 @@
 #include <tenon/core/autograd/replica.h>
 #include <tenon/core/error.h>
 #include <tenon/core/ops/op.h>
+#include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/tensor_impl.h>
 
@@ -102,7 +103,10 @@ void launch(DeviceContext& context, PlanEntry& entry, Inputs inputs, std::span<T
   const uint64_t ticket = context.stream->run(l);
   for (auto* o : outputs)
     if (o) o->storage->ticket.store(ticket, std::memory_order_release);
-  if (sync_mode()) context.stream->wait_and_throw(ticket);
+  if (auto* capture = context.stream->own_capture())
+    capture->note(inputs, outputs);
+  else if (sync_mode())
+    context.stream->wait_and_throw(ticket);
 }
 
 Tensor new_output(DeviceContext& context, const PlanOutput& o) {

@@ -1,18 +1,17 @@
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/allocator.h>
+#include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/context.h>
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <mutex>
 
 namespace tenon {
 
 namespace {
 constexpr uint64_t smallest = 64;
-constexpr uint64_t largest_carved = 64 << 10;  // blocks up to this size come out of slabs
-// Sixteen blocks at a time, or 64 KiB of tiny ones.
-uint64_t slab_bytes_for(uint64_t block_bytes) { return std::max<uint64_t>(64 << 10, block_bytes * 16); }
 }  // namespace
 
 void destroy(Storage* s) {
@@ -29,8 +28,25 @@ void Storage::wait_for_uses() {
   for (auto& u : allocator->take_uses(*this)) context->stream->wait_for(*u.stream, u.ticket);
 }
 
-Allocator::Allocator(DeviceContext& context, uint32_t kind, uint64_t alignment)
-    : context_(context), kind_(kind), alignment_(std::max<uint64_t>(alignment, smallest)) {}
+Allocator::Allocator(DeviceContext& context, uint32_t kind, uint64_t granularity)
+    : context_(context), kind_(kind), granularity_(granularity) {}
+Allocator::Allocator(Allocator& parent)
+    : context_(parent.context_),
+      kind_(parent.kind_),
+      granularity_(parent.granularity_),
+      parent_(&parent),
+      lock_(parent.lock_),
+      stats_(parent.stats_) {}
+
+Allocator* Allocator::make_private(Allocator& parent) { return new Allocator(parent); }
+
+// Blocks up to this size are cut out of slabs.
+uint64_t Allocator::largest_carved() const { return granularity_ ? granularity_ / 2 : 64 << 10; }
+
+// What the backend allocates at once anyway; else sixteen blocks, or 64 KiB of tiny ones.
+uint64_t Allocator::slab_bytes(uint64_t block_bytes) const {
+  return granularity_ ? granularity_ : std::max<uint64_t>(64 << 10, block_bytes * 16);
+}
 
 // Four classes to a power of two, so at most a quarter of a block is waste; below 256 bytes multiples of 64.
 int Allocator::class_of(uint64_t bytes) {
@@ -47,6 +63,8 @@ uint64_t Allocator::class_bytes(int c) {
 }
 
 Ref<Storage> Allocator::allocate(uint64_t bytes) {
+  if (!parent_)
+    if (auto* capture = context_.stream->own_capture()) return capture->memory().allocate(bytes);
   auto* s = new Storage;
   s->context = &context_;
   if (bytes == 0) return Ref<Storage>::adopt(s);
@@ -56,6 +74,10 @@ Ref<Storage> Allocator::allocate(uint64_t bytes) {
   s->data = take(s->block_bytes, c, false);
   s->bytes = bytes;
   s->allocator = this;
+  if (parent_) {
+    std::lock_guard lock(lock_);
+    live_.insert(s);
+  }
   return owner;
 }
 
@@ -80,7 +102,7 @@ void* Allocator::take(uint64_t block_bytes, int c, bool for_host) {
   stats_.peak_allocated = std::max(stats_.peak_allocated, stats_.allocated);
   if (!pending_.empty()) collect_pending();
   auto& list = free_[c];
-  if (list.empty() && block_bytes <= largest_carved && context_.host_visible) carve(block_bytes, c);
+  if (list.empty() && block_bytes <= largest_carved()) carve(block_bytes, c);
   if (!for_host && !list.empty()) {
     void* data = list.back().data;
     list.pop_back();
@@ -95,7 +117,7 @@ void* Allocator::take(uint64_t block_bytes, int c, bool for_host) {
     }
   lock.unlock();
   try {
-    return ask_system(block_bytes, c);
+    return ask_system(block_bytes);
   } catch (...) {
     std::lock_guard again(lock_);
     stats_.allocated -= block_bytes;
@@ -105,28 +127,30 @@ void* Allocator::take(uint64_t block_bytes, int c, bool for_host) {
 
 // Fills the free list of a small class from a slab. False where the system gives none.
 bool Allocator::carve(uint64_t block_bytes, int c) {
-  const uint64_t slab_bytes = slab_bytes_for(block_bytes);
+  const uint64_t bytes = slab_bytes(block_bytes);
   void* slab = nullptr;
-  tn_error* e = context_.backend.api().memory_alloc(context_.handle, kind_, slab_bytes, &slab);
+  tn_error* e = context_.backend.api().memory_alloc(context_.handle, kind_, bytes, &slab);
   if (e) return e->destroy(e), false;
   stats_.system_allocations++;
-  stats_.reserved += slab_bytes;
-  slabs_.push_back({slab, slab_bytes});
-  for (uint64_t at = slab_bytes / block_bytes * block_bytes; at >= block_bytes; at -= block_bytes)
+  stats_.reserved += bytes;
+  slabs_.push_back({static_cast<char*>(slab), bytes, c});
+  for (uint64_t at = bytes / block_bytes * block_bytes; at >= block_bytes; at -= block_bytes)
     free_[c].push_back({static_cast<char*>(slab) + at - block_bytes, 0});
   return true;
 }
 
-void* Allocator::ask_system(uint64_t block_bytes, int) {
+void* Allocator::ask_system(uint64_t block_bytes) {
   auto& api = context_.backend.api();
   void* data = nullptr;
   tn_error* e = api.memory_alloc(context_.handle, kind_, block_bytes, &data);
   if (e && e->code == TN_CODE_OUT_OF_MEMORY) {
     e->destroy(e);
-    context_.stream->wait(context_.stream->last());
-    empty_cache();
+    // While it captures there is nothing to wait for: a capture begins on an idle stream.
+    if (!context_.stream->capturing()) context_.stream->wait(context_.stream->last());
+    (parent_ ? *parent_ : *this).empty_cache();
     e = api.memory_alloc(context_.handle, kind_, block_bytes, &data);
   }
+  if (e && context_.stream->failures.lost()) e->destroy(e), context_.stream->require_device();
   if (e) {
     auto s = stats();
     check(e, "cannot allocate " + std::to_string(block_bytes) + " bytes on " + context_.device.str() + " (" +
@@ -140,13 +164,50 @@ void* Allocator::ask_system(uint64_t block_bytes, int) {
 }
 
 void Allocator::free(Storage& s) {
-  std::lock_guard lock(lock_);
+  std::unique_lock lock(lock_);
   stats_.allocated -= s.block_bytes;
   std::erase_if(s.uses, [](const Storage::Use& u) { return u.stream->reached(u.ticket); });
   if (s.uses.empty())
     put_back(s.data, s.block_bytes);
   else
     pending_.push_back({s.data, s.block_bytes, std::move(s.uses)});
+  if (!parent_) return;
+  live_.erase(&s);
+  if (!released_ || !live_.empty()) return;
+  give_to_parent();
+  lock.unlock();
+  delete this;
+}
+
+void Allocator::release() {
+  std::unique_lock lock(lock_);
+  released_ = true;
+  if (!live_.empty()) return;
+  give_to_parent();
+  lock.unlock();
+  delete this;
+}
+
+// Later work of the same stream may have the blocks at once, as with any that are freed.
+void Allocator::give_to_parent() {
+  auto move_all = [](auto& from, auto& to) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+    from.clear();
+  };
+  const uint64_t last = context_.stream->last();
+  for (int c = 0; c < num_classes; ++c) {
+    for (auto& block : free_[c]) block.ticket = last;
+    move_all(free_[c], parent_->free_[c]);
+  }
+  move_all(pending_, parent_->pending_);
+  move_all(slabs_, parent_->slabs_);
+}
+
+std::vector<Ref<Storage>> Allocator::live_storages() const {
+  std::lock_guard lock(lock_);
+  std::vector<Ref<Storage>> all;
+  for (auto* s : live_) all.push_back(Ref<Storage>::share(s));
+  return all;
 }
 
 void Allocator::put_back(void* data, uint64_t block_bytes) {
@@ -185,18 +246,36 @@ MemoryStats Allocator::stats() const {
 void Allocator::empty_cache() {
   std::lock_guard lock(lock_);
   collect_pending();
-  auto in_slab = [&](void* p) {
-    return std::any_of(slabs_.begin(), slabs_.end(),
-                       [&](const Slab& s) { return p >= s.data && p < static_cast<char*>(s.data) + s.bytes; });
+  std::vector<Slab> kept;
+  for (int c = 1; c < num_classes; ++c) free_blocks(c, kept);
+  slabs_ = std::move(kept);
+}
+
+// Of one size class: slabs whose blocks are all free, and blocks of their own. The other slabs go to `kept`.
+void Allocator::free_blocks(int c, std::vector<Slab>& kept) {
+  auto& blocks = free_[c];
+  auto give_back = [&](void* data, uint64_t bytes) {
+    context_.backend.api().memory_free(context_.handle, kind_, data, bytes);
+    stats_.system_frees++;
+    stats_.reserved -= bytes;
   };
-  for (int c = 1; c < num_classes; ++c)
-    std::erase_if(free_[c], [&](const Block& b) {
-      if (class_bytes(c) <= largest_carved && in_slab(b.data)) return false;
-      context_.backend.api().memory_free(context_.handle, kind_, b.data, class_bytes(c));
-      stats_.system_frees++;
-      stats_.reserved -= class_bytes(c);
-      return true;
-    });
+  for (auto& slab : slabs_) {
+    if (slab.size_class != c) continue;
+    auto inside = [&](const Block& b) { return b.data >= slab.data && b.data < slab.data + slab.bytes; };
+    const auto there = static_cast<uint64_t>(std::count_if(blocks.begin(), blocks.end(), inside));
+    if (there < slab.bytes / class_bytes(c)) {
+      kept.push_back(slab);
+      continue;
+    }
+    std::erase_if(blocks, inside);
+    give_back(slab.data, slab.bytes);
+  }
+  std::erase_if(blocks, [&](const Block& b) {
+    auto holds = [&](const Slab& slab) { return b.data >= slab.data && b.data < slab.data + slab.bytes; };
+    if (std::any_of(kept.begin(), kept.end(), holds)) return false;
+    give_back(b.data, class_bytes(c));
+    return true;
+  });
 }
 
 }  // namespace tenon

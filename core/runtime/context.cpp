@@ -1,13 +1,15 @@
 #include <tenon/core/error.h>
+#include <tenon/core/runtime/capture.h>
+#include <tenon/core/runtime/collectives.h>
 #include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/environment.h>
+#include <tenon/core/runtime/plugin_stream.h>
 #include <tenon/plugins/host/registry.h>
 #include <tenon/plugins/host/services.h>
 
 #include <array>
 #include <atomic>
-#include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <mutex>
 
 namespace tenon {
@@ -23,10 +25,11 @@ DeviceContext::DeviceContext(Device d, plugins::Backend& b, const std::vector<pl
   check(b.api().memory_kinds(handle, &table, &count), d.str() + ": ");
   if (count == 0) throw DeviceError(d.str() + ": the plugin " + b.info().library + " offers no memory");
   host_visible = table[0]->flags & TN_MEMORY_HOST_VISIBLE;
-  stream = caller_thread ? make_worker_stream(d.str()) : make_plugin_stream(b.api(), handle);
-  memory = std::make_unique<Allocator>(*this, 0, table[0]->alignment);
+  stream = caller_thread ? make_worker_stream(d.str()) : make_plugin_stream(b.api(), handle, d.str());
+  auto granularity = [](const tn_memory_kind& kind) { return TN_HAS(tn_memory_kind, &kind, granularity) ? kind.granularity : 0; };
+  memory = std::make_unique<Allocator>(*this, 0, granularity(*table[0]));
   for (uint32_t i = 1; i < count; ++i)
-    if (table[i]->flags & TN_MEMORY_PINNED) pinned = std::make_unique<Allocator>(*this, i, table[i]->alignment);
+    if (table[i]->flags & TN_MEMORY_PINNED) pinned = std::make_unique<Allocator>(*this, i, granularity(*table[i]));
   plans = std::make_unique<PlanCache>(*this);
 
   for (auto* o : overlays) {
@@ -41,6 +44,19 @@ DeviceContext::DeviceContext(Device d, plugins::Backend& b, const std::vector<pl
 
 DeviceContext::~DeviceContext() = default;
 
+void DeviceContext::add_recording(Recording* recording) {
+  std::lock_guard lock(mutex_);
+  recordings_.push_back(recording);
+}
+void DeviceContext::remove_recording(Recording* recording) {
+  std::lock_guard lock(mutex_);
+  std::erase(recordings_, recording);
+}
+void DeviceContext::close_recordings() {
+  std::lock_guard lock(mutex_);
+  for (auto* r : recordings_) r->close();
+}
+
 namespace {
 
 constexpr uint32_t fast_types = 8, fast_indices = 64;
@@ -52,7 +68,8 @@ struct Contexts {
   std::array<std::array<std::atomic<DeviceContext*>, fast_indices>, fast_types> fast{};
 };
 
-// Ends every stream, then the plugins, while everything they need still exists.
+// Ends graphs, communicators and streams, then the plugins, while everything they need still exists. Tensors in static storage may
+// die later: allocators and streams stay as objects, with nothing behind them.
 void close_all();
 
 Contexts& contexts() {
@@ -67,7 +84,12 @@ Contexts& contexts() {
 void close_all() {
   auto& c = contexts();
   std::lock_guard lock(c.mutex);
-  for (auto& context : c.all) context->stream->wait(context->stream->last());
+  for (auto& context : c.all)
+    if (!context->stream->capturing()) context->stream->wait(context->stream->last());
+  for (auto& context : c.all) context->close_recordings();
+  close_communicators();
+  for (auto& context : c.all)
+    if (auto* stream = dynamic_cast<PluginStream*>(context->stream.get())) stream->close();
   plugins::registry().drain_and_close();
 }
 
@@ -107,22 +129,9 @@ std::vector<DeviceContext*> open_contexts() {
   return all;
 }
 
-namespace {
-// TENON_CPU_DEVICES: how many logical devices `cpu` stands for; 0 where it is not set.
-uint32_t cpu_devices_asked_for() {
-  const char* text = std::getenv("TENON_CPU_DEVICES");
-  if (!text) return 0;
-  uint32_t n = 0;
-  auto [end, error] = std::from_chars(text, text + std::strlen(text), n);
-  if (error != std::errc() || *end || n < 1 || n > 1024)
-    throw ValueError(std::string("TENON_CPU_DEVICES is \"") + text + "\"; it must be a number from 1 to 1024");
-  return n;
-}
-}  // namespace
-
 uint32_t device_count(std::string_view type) {
   uint32_t counted = plugins::registry().load(type).device_count();
-  if (type == "cpu") counted = std::max(counted, cpu_devices_asked_for());
+  if (type == "cpu") counted = std::max(counted, count_from_environment("TENON_CPU_DEVICES").value_or(0));
   uint32_t opened = 0;
   for (auto* c : open_contexts())
     if (c->device.type() == type && (c->info.flags & TN_DEVICE_LOGICAL)) opened = std::max(opened, c->device.index() + 1);
@@ -134,7 +143,8 @@ std::vector<DeviceDescription> describe_devices(std::string_view type) {
   for (uint32_t i = 0, n = device_count(type); i < n; ++i) {
     auto& c = context_of(Device(type, i));
     auto now = c.backend.device_info(c.handle);
-    all.push_back({c.device, now.name, now.memory_total, now.memory_free, now.threads, (now.flags & TN_DEVICE_LOGICAL) != 0});
+    all.push_back({c.device, now.name, now.memory_total, now.memory_free, now.threads, (now.flags & TN_DEVICE_LOGICAL) != 0,
+                   now.architecture, now.driver});
   }
   return all;
 }
@@ -142,6 +152,7 @@ std::vector<DeviceDescription> describe_devices(std::string_view type) {
 void synchronize(Device device) {
   auto& s = *context_of(device).stream;
   s.wait_and_throw(s.last());
+  s.require_device();
 }
 
 void synchronize() {

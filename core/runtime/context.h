@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include <tenon/core/device.h>
@@ -17,6 +18,8 @@ struct Planner {
   const plugins::Backend* backend;
   tn_device* device;
 };
+
+class Recording;
 
 class DeviceContext {
  public:
@@ -34,6 +37,15 @@ class DeviceContext {
   std::unique_ptr<Allocator> memory;
   std::unique_ptr<Allocator> pinned;  // null where the device offers none
   std::unique_ptr<PlanCache> plans;
+
+  // Recordings that live; they are closed before the stream is.
+  void add_recording(Recording* recording);
+  void remove_recording(Recording* recording);
+  void close_recordings();
+
+ private:
+  std::mutex mutex_;
+  std::vector<Recording*> recordings_;
 };
 
 // The context of a device, opened on the first call. PluginError or DeviceError where that fails.
@@ -49,6 +61,7 @@ struct DeviceDescription {
   uint64_t memory_free;
   uint32_t threads;
   bool logical;
+  std::string architecture, driver;  // empty where the plugin does not say
 };
 // Devices of a backend; opens them.
 TENON_API std::vector<DeviceDescription> describe_devices(std::string_view type);

@@ -34,10 +34,14 @@ void check(tn_error* error, const std::string& prefix) {
   if (error) throw_failure(take_failure(error, prefix));
 }
 
-void FailureLog::update_any() { any_.store(!unseen_.empty() || !ranges_.empty(), std::memory_order_release); }
+void FailureLog::update_any() { any_.store(lost_ || !unseen_.empty() || !ranges_.empty(), std::memory_order_release); }
 
 void FailureLog::add_unseen(uint64_t ticket, Pointer failure) {
   std::lock_guard lock(mutex_);
+  if (failure->code == TN_CODE_DEVICE_LOST) {
+    if (lost_) return;  // all that follows is of the first
+    lost_ = failure;
+  }
   unseen_.push_back({ticket, std::move(failure)});
   update_any();
 }
@@ -57,11 +61,17 @@ void FailureLog::heal(const void* data, uint64_t bytes) {
   update_any();
 }
 
-FailureLog::Pointer FailureLog::poisoned(const void* data) const {
+FailureLog::Pointer FailureLog::lost() const {
   std::lock_guard lock(mutex_);
+  return lost_;
+}
+
+FailureLog::Pointer FailureLog::poisoned(const void* data, uint64_t bytes) const {
+  std::lock_guard lock(mutex_);
+  if (lost_) return lost_;
   auto* p = static_cast<const char*>(data);
   for (auto& r : ranges_)
-    if (p >= r.begin && p < r.end) return r.failure;
+    if (p < r.end && r.begin < p + bytes) return r.failure;
   return nullptr;
 }
 

@@ -32,11 +32,14 @@ class FailureLog {
   // Cheap guard for the hot path: false means that there is nothing to look up.
   bool any() const { return any_.load(std::memory_order_acquire); }
 
+  // A lost device is remembered: from then on every value of the stream counts as poisoned.
   void add_unseen(uint64_t ticket, Pointer failure);
+  // The failure with which the device was lost; null while it works.
+  Pointer lost() const;
   void poison(const void* data, uint64_t bytes, Pointer failure);
   void heal(const void* data, uint64_t bytes);
   // Why the value at `data` was never made; null where it is sound.
-  Pointer poisoned(const void* data) const;
+  Pointer poisoned(const void* data, uint64_t bytes = 1) const;
   // The first failure at or before `ticket` that nobody has seen, once.
   Pointer take_unseen(uint64_t ticket);
 
@@ -56,6 +59,7 @@ class FailureLog {
   mutable std::mutex mutex_;
   std::vector<Unseen> unseen_;
   std::vector<Range> ranges_;
+  Pointer lost_;
 };
 
 }  // namespace tenon

@@ -1,5 +1,6 @@
 #include <tenon/core/error.h>
 #include <tenon/core/pool.h>
+#include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/plan_cache.h>
 #include <tenon/core/tensor_impl.h>
@@ -145,12 +146,15 @@ PlanEntry& PlanCache::find_shared(const PlanKey& key, const Op& op, Inputs input
     std::lock_guard lock(lock_);
     if (auto* known = look_up(key)) return *known;
   }
+  if (auto* capture = context_.stream->own_capture(); capture && !capture->creates_plans)
+    throw UnsupportedError(std::string(op.name) + ": the plugin of " + context_.device.str() +
+                           " cannot make plans while it captures; run the work once before it is captured" + path_suffix());
   auto entry = make_plan_entry(context_, op, inputs, attrs, num_scalars, wanted, out);
   entry->hash = key.hash();
   entry->key.assign(key.words().begin(), key.words().end());
   std::unique_lock lock(lock_);
   if (auto* known = look_up(key)) return *known;  // another thread was faster
-  if (count_ >= max_entries) {
+  if (count_ >= max_entries && !context_.stream->capturing()) {
     lock.unlock();
     context_.stream->wait(context_.stream->last());
     lock.lock();
@@ -168,9 +172,23 @@ void PlanCache::clear() {
 
 void PlanCache::forget_all() {
   id_.store(next_cache_id.fetch_add(1), std::memory_order_release);
+  if (pins_)
+    for (auto& e : retired_)
+      if (e) pinned_.push_back(std::move(e));
   retired_ = std::move(table_);
   table_.clear();
   count_ = 0;
+}
+
+void PlanCache::pin() {
+  std::lock_guard lock(lock_);
+  ++pins_;
+}
+
+void PlanCache::unpin() {
+  std::vector<std::unique_ptr<PlanEntry>> ended;
+  std::lock_guard lock(lock_);
+  if (--pins_ == 0) ended.swap(pinned_);
 }
 
 PlanEntry::~PlanEntry() {

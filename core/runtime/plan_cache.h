@@ -78,6 +78,9 @@ class PlanCache {
   PlanEntry& find(const Op& op, Inputs inputs, const Attrs& attrs, size_t num_scalars, uint32_t wanted, const Tensor* out);
   size_t size() const { return count_; }
   void clear();  // the caller has waited for the device
+  // While pinned, no entry ends: a recording runs plans that nobody looks up any more.
+  void pin();
+  void unpin();
 
  private:
   PlanEntry& find_shared(const PlanKey& key, const Op& op, Inputs inputs, const Attrs& attrs, size_t num_scalars, uint32_t wanted,
@@ -91,6 +94,8 @@ class PlanCache {
   SpinLock lock_;
   std::vector<std::unique_ptr<PlanEntry>> table_;    // open addressing, a power of two
   std::vector<std::unique_ptr<PlanEntry>> retired_;  // the filling before: another thread may be about to queue one of these
+  std::vector<std::unique_ptr<PlanEntry>> pinned_;   // fillings from before that a recording may use
+  size_t pins_ = 0;
   size_t count_ = 0;
 };
 

@@ -1,131 +1,279 @@
-// The stream of a backend that has streams: calls go straight to the plugin, tickets map to its events.
+#include <tenon/core/error.h>
+#include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/plan_cache.h>
-#include <tenon/core/runtime/stream.h>
+#include <tenon/core/runtime/plugin_stream.h>
 
-#include <deque>
-#include <mutex>
-#include <vector>
+#include <algorithm>
+#include <cstring>
 
 namespace tenon {
 
-namespace {
+PluginStream::PluginStream(const tn_backend_api& api, tn_device* device, const std::string& name)
+    : Stream(name), api_(api), device_(device) {
+  check(api_.stream_create(device_, &stream_), "cannot create a stream: ");
+}
 
-class PluginStream final : public Stream {
- public:
-  PluginStream(const tn_backend_api& api, tn_device* device) : api_(api), device_(device) {
-    check(api_.stream_create(device_, &stream_), "cannot create a stream: ");
+PluginStream::~PluginStream() { close(); }
+
+void PluginStream::close() {
+  std::lock_guard lock(mutex_);
+  if (closed_) return;
+  if (!capturing()) wait_locked(submitted_);
+  closed_ = true;
+  for (auto& m : marks_) api_.event_destroy(m.event);
+  for (auto* e : spare_) api_.event_destroy(e);
+  marks_.clear();
+  spare_.clear();
+  api_.stream_destroy(stream_);
+  completed_.store(submitted_);
+}
+
+// ---- queueing ----
+
+// Once a device is lost, nothing goes there any more: every call fails with what happened first.
+void PluginStream::require_usable() const {
+  if (closed_) throw DeviceError(name_ + " is closed: the program is ending");
+  require_device();
+}
+
+uint64_t PluginStream::next_ticket(const PlanEntry* entry, const char* what) {
+  const uint64_t ticket = submitted_.load(std::memory_order_relaxed) + 1;
+  ring_[ticket % ring_.size()] = {ticket, entry, what, current_path()};
+  submitted_.store(ticket, std::memory_order_release);
+  return ticket;
+}
+
+uint64_t PluginStream::run(const Launch& l) {
+  std::lock_guard lock(mutex_);
+  if (capturing()) return record(l);
+  require_usable();
+  const uint64_t ticket = next_ticket(l.entry, nullptr);
+  run_and_file(failures, l, current_path(), ticket, stream_);
+  return ticket;
+}
+
+// What goes wrong here goes wrong for the whole capture, so it is thrown at once.
+uint64_t PluginStream::record(const Launch& l) {
+  Capture* capture = own_capture();
+  if (!capture) refuse((l.entry->describe() + " cannot be queued").c_str());
+  if (failures.any())
+    for (uint32_t i = 0; i < l.num_inputs; ++i)
+      if (auto f = l.inputs[i] ? failures.poisoned(l.inputs[i]) : nullptr) throw_failure(*f);
+  tn_run args{sizeof(tn_run), l.inputs, l.outputs, reinterpret_cast<const tn_scalar*>(l.scalars), l.workspace, stream_};
+  if (tn_error* e = l.entry->plan->run(l.entry->plan, &args)) {
+    auto failure =
+        take_failure(e, "", "\n  in " + l.entry->describe() + ", while it was captured into a stream graph" + path_suffix());
+    capture->failure = std::make_shared<const Failure>(std::move(failure));
+    throw_failure(*capture->failure);
   }
+  capture->operators++;
+  return next_ticket(nullptr, "recorded");
+}
 
-  ~PluginStream() override {
-    for (auto& m : marks_) api_.event_destroy(m.event);
-    for (auto* e : spare_) api_.event_destroy(e);
-    api_.stream_destroy(stream_);
+uint64_t PluginStream::copy(const CopyTask& task) {
+  std::lock_guard lock(mutex_);
+  refuse_while_capturing("a copy between devices is not possible");
+  require_usable();
+  const uint64_t ticket = next_ticket(nullptr, "copy between devices");
+  copy_and_file(failures, task, ticket, stream_);
+  return ticket;
+}
+
+void PluginStream::wait_for(Stream& other, uint64_t ticket) {
+  if (&other == this || other.reached(ticket)) return;
+  refuse_while_capturing("waiting for another device is not possible");
+  auto* peer = dynamic_cast<PluginStream*>(&other);
+  // Only streams of one plugin can wait for each other on the device; for any other the host has to.
+  if (!peer || peer->api_.backend != api_.backend || peer->api_.stream_wait != api_.stream_wait) return other.wait(ticket);
+  std::scoped_lock lock(mutex_, peer->mutex_);
+  peer->refuse_while_capturing("waiting for the device is not possible");
+  if (closed_ || peer->closed_) return;
+  if (tn_event* event = peer->mark_covering(ticket)) file(api_.stream_wait(stream_, event), submitted_);
+}
+
+PluginStream::Together::Together(std::span<PluginStream* const> streams)
+    : streams_(streams), locked_(streams.begin(), streams.end()) {
+  std::sort(locked_.begin(), locked_.end(), std::less<>());
+  for (auto* s : locked_) s->mutex_.lock();
+}
+
+PluginStream::Together::~Together() {
+  for (auto* s : locked_) s->mutex_.unlock();
+}
+
+void PluginStream::Together::prepare(const char* what) {
+  for (auto* s : streams_) {
+    if (s->capturing()) s->refuse((std::string(what) + " is not possible").c_str());
+    s->require_usable();
+    handles.push_back(s->stream_);
   }
+  for (auto* s : streams_) s->next_ticket(nullptr, what);
+}
 
-  uint64_t run(const Launch& l) override {
-    std::lock_guard lock(mutex_);
-    run_and_file(failures, l, current_path(), ++submitted_, stream_);
-    return submitted_;
+FailureLog::Pointer PluginStream::Together::finish(tn_error* error, const char* what) {
+  if (!error) return nullptr;
+  std::string devices;
+  for (auto* s : streams_) devices += (devices.empty() ? "" : ", ") + s->name_;
+  auto failure = std::make_shared<const Failure>(take_failure(error, std::string(what) + " over " + devices + ": "));
+  for (auto* s : streams_) s->failures.add_unseen(s->submitted_, failure);
+  return failure;
+}
+
+// ---- waiting ----
+
+bool PluginStream::reached(uint64_t ticket) {
+  if (completed_.load(std::memory_order_acquire) >= ticket) return true;
+  // Whoever holds the lock may be waiting for the device. What it has not seen done counts as not done.
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock || capturing()) return false;
+  if (completed_ >= ticket) return true;
+  mark_covering(ticket);
+  poll();
+  return completed_ >= ticket;
+}
+
+void PluginStream::wait(uint64_t ticket) {
+  std::lock_guard lock(mutex_);
+  wait_locked(ticket);
+}
+
+void PluginStream::wait_locked(uint64_t ticket) {
+  if (completed_ >= ticket) return;
+  refuse_while_capturing("waiting for a value is not possible");
+  give_up_if_lost();
+  if (completed_ >= ticket) return;
+  mark_covering(ticket);
+  // Oldest first, so that each mark's error is filed with its own work. The lock is held: an event must not be reused meanwhile.
+  while (completed_ < ticket && !marks_.empty()) {
+    file(api_.event_wait(marks_.front().event), marks_.front().ticket);
+    retire_front();
   }
+  give_up_if_lost();
+}
 
-  uint64_t copy(const CopyTask& task) override {
-    std::lock_guard lock(mutex_);
-    copy_and_file(failures, task, ++submitted_, stream_);
-    return submitted_;
+// Nothing more can be learned of the work on a lost device.
+void PluginStream::give_up_if_lost() {
+  if (!failures.any() || !failures.lost()) return;
+  while (!marks_.empty()) retire_front();
+  completed_.store(submitted_);
+}
+
+// An event that is reached after `ticket`: one recorded before, or a new one; null where it is reached already.
+tn_event* PluginStream::mark_covering(uint64_t ticket) {
+  if (completed_ >= ticket || closed_) return nullptr;
+  for (auto& m : marks_)
+    if (m.ticket >= ticket) return m.event;
+  tn_event* event = nullptr;
+  if (spare_.empty()) {
+    file(api_.event_create(device_, &event), submitted_);
+  } else {
+    event = spare_.back();
+    spare_.pop_back();
   }
-
-  void wait_for(Stream& other, uint64_t ticket) override {
-    if (&other == this || other.reached(ticket)) return;
-    auto* peer = dynamic_cast<PluginStream*>(&other);
-    // Only streams of one plugin can wait for each other on the device; for any other the host has to.
-    if (!peer || peer->api_.backend != api_.backend || peer->api_.stream_wait != api_.stream_wait) return other.wait(ticket);
-    std::scoped_lock lock(mutex_, peer->mutex_);
-    if (tn_event* event = peer->mark_covering(ticket)) file(api_.stream_wait(stream_, event), submitted_);
+  if (!event) return nullptr;
+  if (tn_error* error = api_.event_record(event, stream_)) {
+    file(error, submitted_);
+    spare_.push_back(event);
+    return nullptr;
   }
+  marks_.push_back({submitted_, event});
+  return event;
+}
 
-  uint64_t last() const override {
-    std::lock_guard lock(mutex_);
-    return submitted_;
+void PluginStream::poll() {
+  while (!marks_.empty()) {
+    int32_t done = 0;
+    tn_error* error = api_.event_query(marks_.front().event, &done);
+    if (!error && !done) return;
+    file(error, marks_.front().ticket);
+    retire_front();
   }
+}
 
-  bool reached(uint64_t ticket) override {
-    std::lock_guard lock(mutex_);
-    if (completed_ >= ticket) return true;
-    mark_covering(ticket);
-    poll();
-    return completed_ >= ticket;
+void PluginStream::retire_front() {
+  completed_.store(marks_.front().ticket, std::memory_order_release);
+  spare_.push_back(marks_.front().event);
+  marks_.pop_front();
+}
+
+// ---- late errors ----
+
+// Filed with the oldest work that it may be of, so that whoever waits for any of it is told.
+void PluginStream::file(tn_error* error, uint64_t ticket) {
+  if (error) failures.add_unseen(std::min(completed_ + 1, ticket), name_late(error, ticket));
+}
+
+FailureLog::Pointer PluginStream::name_late(tn_error* error, uint64_t last) const {
+  std::string op;
+  for (size_t i = 0; i < error->num_details; ++i)
+    if (error->details[i].key && std::strcmp(error->details[i].key, "op") == 0 && error->details[i].value)
+      op = error->details[i].value;
+  const std::string where = in_flight(last, op);
+  const bool lost = error->code == TN_CODE_DEVICE_LOST;
+  return std::make_shared<const Failure>(
+      take_failure(error, lost ? name_ + " is lost and cannot be used again in this process: " : "queued work failed: ", where));
+}
+
+// What of the work up to ticket `last` is not known to be done, the newest last. Only of operator `op`, where that is given and
+// there.
+std::string PluginStream::in_flight(uint64_t last, const std::string& op) const {
+  constexpr size_t most = 8;
+  std::vector<std::string> names, of_op;
+  const uint64_t oldest = std::max<uint64_t>(completed_ + 1, last >= ring_.size() ? last - ring_.size() + 1 : 1);
+  for (uint64_t t = oldest; t <= last; ++t) {
+    auto& q = ring_[t % ring_.size()];
+    if (q.ticket != t) continue;
+    std::string path = path_string(q.path);
+    std::string text =
+        (q.entry ? q.entry->describe() : q.what + (" on " + name_)) + (path.empty() ? "" : ", queued by module " + path);
+    if (q.entry && op == q.entry->op->name) of_op.push_back(text);
+    names.push_back(std::move(text));
   }
+  auto& found = of_op.empty() ? names : of_op;
+  if (found.empty()) return "";
+  if (found.size() == 1) return "\n  in " + found[0];
+  std::string text = "\n  in one of the " + std::to_string(found.size()) + " operators in flight:";
+  for (size_t i = found.size() - std::min(found.size(), most); i < found.size(); ++i) text += "\n    " + found[i];
+  return text + (found.size() > most ? "\n    and " + std::to_string(found.size() - most) + " before them" : "") +
+         "\n  (TENON_SYNC=1 waits after each and tells which)";
+}
 
-  void wait(uint64_t ticket) override {
-    std::unique_lock lock(mutex_);
-    if (completed_ >= ticket) return;
-    mark_covering(ticket);
-    // Oldest first, so that each mark's error is filed with its own work. The lock is held: an event must not be reused meanwhile.
-    while (completed_ < ticket && !marks_.empty()) {
-      file(api_.event_wait(marks_.front().event), marks_.front().ticket);
-      retire_front();
-    }
-  }
+// ---- capture ----
 
-  tn_stream* native() const override { return stream_; }
+void PluginStream::begin_capture(const tn_stream_capture& api, Capture& capture) {
+  std::lock_guard lock(mutex_);
+  refuse_while_capturing("a stream graph cannot be captured");
+  require_usable();
+  wait_locked(submitted_);
+  require_usable();
+  check(api.begin(stream_), "stream graph of " + name_ + ": ");
+  capture_ = &capture;
+  capturing_thread_.store(std::this_thread::get_id(), std::memory_order_release);
+}
 
- private:
-  struct Mark {
-    uint64_t ticket;
-    tn_event* event;
-  };
+tn_error* PluginStream::end_capture(const tn_stream_capture& api, tn_graph** graph) {
+  std::lock_guard lock(mutex_);
+  tn_error* error = api.end(stream_, graph);
+  capturing_thread_.store(std::thread::id(), std::memory_order_release);
+  capture_ = nullptr;
+  completed_.store(submitted_);  // what was recorded is not in the queue
+  return error;
+}
 
-  // An event that is reached after `ticket`: one recorded before, or a new one; null where it is reached already.
-  tn_event* mark_covering(uint64_t ticket) {
-    if (completed_ >= ticket) return nullptr;
-    for (auto& m : marks_)
-      if (m.ticket >= ticket) return m.event;
-    tn_event* event = nullptr;
-    if (spare_.empty()) {
-      file(api_.event_create(device_, &event), submitted_);
-    } else {
-      event = spare_.back();
-      spare_.pop_back();
-    }
-    if (!event) return nullptr;
-    file(api_.event_record(event, stream_), submitted_);
-    marks_.push_back({submitted_, event});
-    return event;
-  }
+FailureLog::Pointer PluginStream::replay(const tn_stream_capture& api, tn_graph* graph, uint64_t& ticket) {
+  std::lock_guard lock(mutex_);
+  refuse_while_capturing("a stream graph cannot be replayed");
+  require_usable();
+  ticket = next_ticket(nullptr, "replay of a stream graph");
+  tn_error* error = api.launch(graph, stream_);
+  if (!error) return nullptr;
+  auto failure = std::make_shared<const Failure>(take_failure(error, "replay of a stream graph on " + name_ + ": "));
+  failures.add_unseen(ticket, failure);
+  return failure;
+}
 
-  void poll() {
-    while (!marks_.empty()) {
-      int32_t done = 0;
-      tn_error* error = api_.event_query(marks_.front().event, &done);
-      if (!error && !done) return;
-      file(error, marks_.front().ticket);
-      retire_front();
-    }
-  }
-
-  void retire_front() {
-    completed_ = marks_.front().ticket;
-    spare_.push_back(marks_.front().event);
-    marks_.pop_front();
-  }
-
-  void file(tn_error* error, uint64_t ticket) {
-    if (error) failures.add_unseen(ticket, std::make_shared<const Failure>(take_failure(error, "queued work failed: ")));
-  }
-
-  const tn_backend_api& api_;
-  tn_device* device_;
-  tn_stream* stream_ = nullptr;
-  mutable std::mutex mutex_;
-  uint64_t submitted_ = 0, completed_ = 0;
-  std::deque<Mark> marks_;
-  std::vector<tn_event*> spare_;
-};
-
-}  // namespace
-
-std::unique_ptr<Stream> make_plugin_stream(const tn_backend_api& api, tn_device* device) {
-  return std::make_unique<PluginStream>(api, device);
+std::unique_ptr<Stream> make_plugin_stream(const tn_backend_api& api, tn_device* device, const std::string& name) {
+  return std::make_unique<PluginStream>(api, device, name);
 }
 
 }  // namespace tenon

@@ -1,3 +1,4 @@
+#include <tenon/core/error.h>
 #include <tenon/core/runtime/plan_cache.h>
 #include <tenon/core/runtime/stream.h>
 
@@ -18,6 +19,14 @@ void Stream::wait_and_throw(uint64_t ticket) {
   wait(ticket);
   if (failures.any())
     if (auto f = failures.take_unseen(ticket)) throw_failure(*f);
+}
+
+void Stream::refuse(const char* what) const {
+  if (own_capture())
+    throw DeviceError(std::string(what) + " while a stream graph of " + name_ +
+                      " is captured: only operators on tensors of that device can be recorded; do it before or after the capture");
+  throw DeviceError(std::string(what) + " while another thread captures a stream graph of " + name_ +
+                    ": until that ends, nothing else can use the device");
 }
 
 namespace {

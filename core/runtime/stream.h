@@ -1,8 +1,10 @@
 // In-order queues of work. A Stream belongs to one device; a ticket is a point in it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <thread>
 
 #include <tenon/core/ops/op.h>
 #include <tenon/core/runtime/failure.h>
@@ -11,6 +13,7 @@
 
 namespace tenon {
 
+class Capture;
 struct PlanEntry;
 
 // One run of a plan: pointers resolved, scalars known. Everything pointed to needs to live for the call only, but for plan and
@@ -41,7 +44,8 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // Each queues work and returns its ticket. Errors are kept in `failures`, never thrown here.
+  // Each queues work and returns its ticket. Errors of the work are kept in `failures`. DeviceError where nothing can be queued:
+  // the device is lost, or another thread captures its work.
   virtual uint64_t run(const Launch& launch) = 0;
   virtual uint64_t copy(const CopyTask& task) = 0;
   // Work queued here from now on waits for `ticket` of `other`. May block the caller where the two cannot wait for each other.
@@ -57,17 +61,40 @@ class Stream {
 
   FailureLog failures;
 
+  // DeviceError with what happened first, where the device is lost.
+  void require_device() const {
+    if (failures.any())
+      if (auto f = failures.lost()) throw_failure(*f);
+  }
+
+  // While a thread captures what it queues here (core/runtime/stream_graph.h), nothing runs and nothing can be waited for.
+  bool capturing() const { return capturing_thread_.load(std::memory_order_acquire) != std::thread::id(); }
+  // The capture of the calling thread, or null.
+  Capture* own_capture() const {
+    const auto thread = capturing_thread_.load(std::memory_order_acquire);
+    return thread != std::thread::id() && thread == std::this_thread::get_id() ? capture_ : nullptr;
+  }
+  // DeviceError "<what> while …" where any thread captures.
+  void refuse_while_capturing(const char* what) const {
+    if (capturing()) refuse(what);
+  }
+
   // Waits, then throws the first unseen error of work up to `ticket`.
   void wait_and_throw(uint64_t ticket);
 
  protected:
-  Stream() = default;
+  explicit Stream(std::string name) : name_(std::move(name)) {}
+  [[noreturn]] void refuse(const char* what) const;
+
+  const std::string name_;  // of the device
+  std::atomic<std::thread::id> capturing_thread_{};
+  Capture* capture_ = nullptr;  // only the capturing thread looks at it
 };
 
 // For caller's-thread backends: a worker of its own; where the queue is empty and the work is tiny, it runs in place.
 std::unique_ptr<Stream> make_worker_stream(const std::string& name);
 // For backends with streams.
-std::unique_ptr<Stream> make_plugin_stream(const tn_backend_api& api, tn_device* device);
+std::unique_ptr<Stream> make_plugin_stream(const tn_backend_api& api, tn_device* device, const std::string& name);
 
 // TENON_SYNC=1: every call waits and throws where it stands.
 bool sync_mode();

@@ -1,4 +1,4 @@
-#include <tenon/core/error.h>
+#include <tenon/core/runtime/environment.h>
 #include <tenon/core/runtime/spin_lock.h>
 #include <tenon/core/runtime/thread_pool.h>
 
@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <list>
 #include <mutex>
 #include <string>
@@ -21,12 +20,7 @@ namespace {
 thread_local bool inside_loop = false;
 
 uint32_t default_threads() {
-  if (const char* text = std::getenv("TENON_NUM_THREADS")) {
-    char* end = nullptr;
-    const long n = std::strtol(text, &end, 10);
-    if (*text && !*end && n >= 1 && n <= 1024) return static_cast<uint32_t>(n);
-    throw ValueError(std::string("TENON_NUM_THREADS is \"") + text + "\"; it must be a number from 1 to 1024");
-  }
+  if (auto asked_for = count_from_environment("TENON_NUM_THREADS")) return *asked_for;
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<uint32_t>(std::max(1, CPU_COUNT(&set)));
   return std::max(1u, std::thread::hardware_concurrency());
@@ -58,9 +52,11 @@ struct ThreadPool::Impl {
     for (auto& t : threads) t.join();
   }
 
+  // Sleepers are counted, because waking nobody costs a system call. The default order on both sides: either a sleeper sees the new
+  // epoch, or this side sees the sleeper.
   void wake() {
-    epoch.fetch_add(1, std::memory_order_release);
-    epoch.notify_all();
+    epoch.fetch_add(1);
+    if (sleepers.load()) epoch.notify_all();
   }
 
   // Runs one part of `loop`, or of any where it is null. False where there is none left.
@@ -94,7 +90,9 @@ struct ThreadPool::Impl {
       }
       // A kernel often follows a kernel: a short spin saves the futex, a long one would steal a core.
       for (int spins = 0; spins < 1000 && epoch.load(std::memory_order_acquire) == seen; ++spins) cpu_pause();
-      epoch.wait(seen, std::memory_order_acquire);
+      sleepers.fetch_add(1);
+      if (epoch.load() == seen) epoch.wait(seen);
+      sleepers.fetch_sub(1);
       seen = epoch.load(std::memory_order_acquire);
     }
   }
@@ -115,6 +113,7 @@ struct ThreadPool::Impl {
   SpinLock lock;
   std::list<Loop*> loops;
   std::atomic<uint32_t> epoch{0}, finished{0};
+  std::atomic<uint32_t> sleepers{0};
   std::atomic<bool> stopping{false};
   std::vector<std::thread> threads;
 };

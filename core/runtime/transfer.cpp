@@ -45,6 +45,16 @@ void queue_copy(TensorImpl& src, TensorImpl& dst, bool fresh) {
   if (sync_mode()) by.stream->wait_and_throw(ticket);
 }
 
+// A lost device, or one whose work is recorded, takes part in no copy.
+void require_both(const DeviceContext& from, const DeviceContext& to) {
+  from.stream->require_device();
+  to.stream->require_device();
+  if (!from.stream->capturing() && !to.stream->capturing()) return;
+  const std::string what = "a copy from " + from.device.str() + " to " + to.device.str() + " is not possible";
+  from.stream->refuse_while_capturing(what.c_str());
+  to.stream->refuse_while_capturing(what.c_str());
+}
+
 bool one_plugin_can(const DeviceContext& from, const DeviceContext& to) {
   return &from.backend == &to.backend || from.host_visible || to.host_visible;
 }
@@ -69,6 +79,7 @@ namespace {
 void copy_values(const Tensor& source, const Tensor& destination, bool fresh) {
   auto &src = impl_of(source), &dst = impl_of(destination);
   auto &from = *src.storage->context, &to = *dst.storage->context;
+  require_both(from, to);
   if (src.numel) {
     if (one_plugin_can(from, to)) {
       queue_copy(src, dst, fresh);
@@ -91,6 +102,7 @@ Tensor copy_to_device(const Tensor& source, Device destination) {
   auto& src = impl_of(source);
   auto& to = context_of(destination);
   auto& from = *src.storage->context;
+  require_both(from, to);
   // Where the source's stream writes into the destination's memory, that memory must not be in use there.
   const bool foreign_writer = to.caller_thread && !from.caller_thread;
   auto storage = foreign_writer ? to.memory->allocate_for_host(bytes_of(src)) : to.memory->allocate(bytes_of(src));
@@ -101,6 +113,8 @@ Tensor copy_to_device(const Tensor& source, Device destination) {
 
 Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Device device) {
   auto& to = context_of(device);
+  to.stream->require_device();
+  to.stream->refuse_while_capturing("a copy from the host is not possible");
   if (to.host_visible) {
     auto storage = to.memory->allocate_for_host(static_cast<uint64_t>(shape.numel()) * size_of(dtype));
     if (storage->bytes) std::memcpy(storage->data, values, storage->bytes);

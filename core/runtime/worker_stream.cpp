@@ -36,7 +36,7 @@ struct Task {
 
 class WorkerStream final : public Stream {
  public:
-  explicit WorkerStream(const std::string& name) : ring_(new Task[ring_size]), thread_([this] { work(); }) {
+  explicit WorkerStream(const std::string& name) : Stream(name), ring_(new Task[ring_size]), thread_([this] { work(); }) {
     pthread_setname_np(thread_.native_handle(), name.substr(0, 15).c_str());
   }
 

@@ -17,6 +17,7 @@
 #include <tenon/core/ops/softmax.h>
 #include <tenon/core/ops/view.h>
 #include <tenon/core/random.h>
+#include <tenon/core/runtime/stream_graph.h>
 #include <tenon/core/tensor.h>
 #include <tenon/data/cifar.h>
 #include <tenon/data/fashion_mnist.h>

@@ -1,10 +1,11 @@
-/* Tenon plugin ABI 1.0: the joint between the core and a hardware backend.
+/* Tenon plugin ABI 1.1: the joint between the core and a hardware backend.
  *
  * This header is plain C11 and is the only thing that the core and a plugin share. `docs/plugins.md` is the guide; this is the
  * contract. Three rules hold everywhere:
  *
  *   Sizes.   Every struct starts with `struct_size`, set by whoever fills the struct to sizeof of the struct it was compiled with.
- *            Structs only ever grow at their end. Before reading a field that was added after 1.0, test it with TN_HAS.
+ *            Structs only ever grow at their end. Before reading a field that was added after 1.0 (marked [1.1]), test it with
+ *            TN_HAS.
  *   Errors.  A function that can fail returns `tn_error*`: NULL is success, anything else is owned by the caller, who ends it with
  *            error->destroy(error). No function aborts the process and none lets a C++ exception out.
  *   Strings  are UTF-8, NUL-terminated, and live as long as the object that holds them unless it is said otherwise.
@@ -26,7 +27,7 @@ extern "C" {
  * MAJOR changes when a compiled plugin could misbehave: the host refuses it. MINOR counts additions: a plugin that is older or
  * newer than the host works with what both know. */
 #define TN_ABI_MAJOR 1u
-#define TN_ABI_MINOR 0u
+#define TN_ABI_MINOR 1u
 
 /* "TENONPLG" read as a little-endian integer: tells the query symbol of a plugin from any other data. */
 #define TN_PLUGIN_MAGIC UINT64_C(0x474c504e4f4e4554)
@@ -58,7 +59,7 @@ enum {
   TN_CODE_UNSUPPORTED = 3,      /* understood, not offered; the message is the reason */
   TN_CODE_OUT_OF_MEMORY = 4,    /* the host frees its caches and asks once more */
   TN_CODE_UNAVAILABLE = 5,      /* no such device, no driver, a missing library */
-  TN_CODE_DEVICE_LOST = 6,      /* the device cannot be used again in this process */
+  TN_CODE_DEVICE_LOST = 6,      /* the device cannot be used again in this process: the host queues nothing more on it */
   TN_CODE_INTERNAL = 7          /* anything else */
 };
 
@@ -73,7 +74,9 @@ struct tn_error {
   tn_code code;
   const char* message; /* one sentence: what was asked, what was found */
   size_t num_details;
-  const tn_key_value* details; /* more facts, e.g. {"index", "12"}, {"classes", "10"}; NULL where num_details is 0 */
+  /* More facts, e.g. {"index", "12"}, {"classes", "10"}; NULL where num_details is 0. An error that shows late, out of an event,
+   * may name its operator: {"op", "embedding"}. The host knows which of that name were in flight, on what and for which module. */
+  const tn_key_value* details;
   void (*destroy)(tn_error* self);
 };
 
@@ -153,7 +156,9 @@ typedef struct tn_plan tn_plan;
 struct tn_plan {
   size_t struct_size;
   /* Queues the work on args->stream, or does it before returning on a caller's-thread device. Pointers in `args` need to live
-   * for the call only; the memory they name lives until the stream has passed this point. Runs of one plan never overlap. */
+   * for the call only; the memory they name lives until the stream has passed this point. Calls for one plan never overlap. What
+   * the plan itself owns and its work uses (pinned tables, descriptors) must stay as it is when `run` is called again before that
+   * work is done, and while a graph that recorded the run lives: the host destroys a plan only after both. */
   tn_error* (*run)(tn_plan* self, const tn_run* args);
   void (*destroy)(tn_plan* self);
   uint64_t workspace_bytes;
@@ -176,6 +181,9 @@ typedef struct tn_memory_kind {
   const char* name; /* "host", "device", "pinned" */
   tn_memory_flags flags;
   uint64_t alignment; /* of every allocation, a power of two, at least 64 */
+  /* [1.1] What one allocation really takes, or is worth asking for, because asking is slow: 2 MiB on a GPU. The host then cuts
+   * blocks of up to half of it out of allocations of that size. 0: allocate what is needed. */
+  uint64_t granularity;
 } tn_memory_kind;
 
 /* ---- Devices -------------------------------------------------------------------------------------------------------------- */
@@ -195,7 +203,10 @@ typedef struct tn_device_info {
   char name[128];        /* for people: "Intel Xeon, AVX-512" */
   uint64_t memory_total; /* bytes; 0 where unknown */
   uint64_t memory_free;
-  uint32_t threads; /* of this device's share of the CPU; 0 where that means nothing */
+  uint32_t threads;      /* of this device's share of the CPU; 0 where that means nothing */
+  uint32_t reserved;     /* [1.1] 0. It was padding, of which a plugin of 1.0 may have copied anything */
+  char architecture[32]; /* [1.1] what code is made for: "sm_90"; empty where that means nothing */
+  char driver[64];       /* [1.1] "CUDA 13.0, driver 580.65"; empty where there is none */
 } tn_device_info;
 
 /* A contiguous copy; source and destination do not overlap. At most one of `dst_device` and `src_device` is NULL, which means host
@@ -262,7 +273,8 @@ typedef struct tn_backend_api {
   /* (R) The host frees only memory that no queued work uses. */
   void (*memory_free)(tn_device* device, uint32_t kind, void* memory, uint64_t bytes);
 
-  /* Streams. Required without TN_DEVICE_CALLER_THREAD. A stream is used by one thread at a time. */
+  /* Streams. Required without TN_DEVICE_CALLER_THREAD. A stream is used by one thread at a time. At exit the host waits for each,
+   * then destroys graphs, communicators, events and streams, in this order, before it closes devices. */
   tn_error* (*stream_create)(tn_device* device, tn_stream** stream /* [out] */);
   void (*stream_destroy)(tn_stream* stream);
 
@@ -342,30 +354,74 @@ typedef struct tn_communicator tn_communicator;
 typedef int32_t tn_reduce_op;
 enum { TN_REDUCE_SUM = 0, TN_REDUCE_MAX = 1, TN_REDUCE_MIN = 2 };
 
-/* Collectives over the devices of one process, version 1. Member i of each array belongs to devices[i] of the communicator; the
- * call queues on every stream and returns. */
+/* Collectives over the devices of one process, version 1. Member i of each array belongs to devices[i] of the communicator;
+ * streams[i] is of that device.
+ *
+ * Order. A call queues one piece of work on every stream and returns. Member i begins once streams[i] has come to it and all others
+ * have come to theirs. When streams[i] has passed it, outputs[i] is there, and no other member touches devices[i]'s memory any
+ * more.
+ *
+ * Threads. A communicator is used by one thread at a time. As long as a call lasts (a group: from group_begin to group_end), no
+ * other thread uses its streams; so two collectives always meet in the same order on all the streams they share.
+ *
+ * Results are the same bits on all members, and in each run with the same inputs.
+ *
+ * Errors. After one, nothing of the call, or of its group, is relied upon. Those that show later come out of the streams' events.
+ *
+ * The host does not call these while one of the streams captures.
+ */
 typedef struct tn_collectives {
   size_t struct_size;
+  /* `devices` are opened, at least two, each given once. TN_CODE_UNSUPPORTED or TN_CODE_UNAVAILABLE with the reason where they
+   * cannot be joined; the host then copies instead and does not ask again. May take seconds. */
   tn_error* (*communicator_create)(tn_backend* backend, tn_device* const* devices, size_t count,
                                    tn_communicator** communicator /* [out] */);
+  /* The host has waited for all that it queued. */
   void (*communicator_destroy)(tn_communicator* communicator);
-  /* In place where inputs[i] == outputs[i]. */
+  /* In place where inputs[i] == outputs[i]; else they do not overlap. */
   tn_error* (*all_reduce)(tn_communicator* communicator, const void* const* inputs, void* const* outputs, uint64_t elements,
                           tn_dtype dtype, tn_reduce_op op, tn_stream* const* streams);
+  /* buffers[root] is read, the others are written. */
   tn_error* (*broadcast)(tn_communicator* communicator, void* const* buffers, uint64_t elements, tn_dtype dtype, uint32_t root,
                          tn_stream* const* streams);
+  /* All calls between the two, with the same streams, are launched as one, by group_end at the latest; arrays of a call need to
+   * live for that call only. Groups do not nest. group_end is called after a failed call, too. */
+  tn_error* (*group_begin)(tn_communicator* communicator);
+  tn_error* (*group_end)(tn_communicator* communicator);
 } tn_collectives;
 
 typedef struct tn_graph tn_graph;
 
-/* Recording of a stream's work for replay, version 1. Between begin and end the stream's work is recorded, not run. Pointers are
- * part of the recording: the host keeps that memory private to the graph. */
+typedef uint32_t tn_capture_flags;
+enum {
+  /* plan_create may be called for the device while one of its streams captures. Where it may not, the host asks its user to run the
+   * work once before. */
+  TN_CAPTURE_CREATES_PLANS = 1u << 0
+};
+
+/* Recording of a stream's work for replay, version 1. From begin to end, what is queued on the stream is recorded, not run.
+ * Pointers and scalars are part of the recording: the host keeps that memory private to the graph, and destroys a plan that ran
+ * after it.
+ *
+ * Only runs of plans are queued. The host neither copies nor records or waits for events on a capturing stream, nor makes another
+ * stream wait for it; a plugin that is asked all the same answers TN_CODE_INVALID_ARGUMENT and leaves the recording as it is.
+ *
+ * When begin is called, all that was queued on the stream is done. While it captures, memory_alloc, memory_free, other streams of
+ * the device, and events that were recorded before go on as ever, from any thread.
+ */
 typedef struct tn_stream_capture {
   size_t struct_size;
+  /* An error leaves the stream as it was. */
   tn_error* (*begin)(tn_stream* stream);
+  /* Ends the recording whatever happened in it. Where a run failed meanwhile, or cannot be recorded, that error: there is no graph,
+   * nothing of the recording has run, and the stream works on as before begin. */
   tn_error* (*end)(tn_stream* stream, tn_graph** graph /* [out] */);
+  /* Queues the recorded work on a stream of the device it was recorded on. Launches of one graph are on one stream, one after the
+   * other. Errors of the work come out of events, as those of runs do. */
   tn_error* (*launch)(tn_graph* graph, tn_stream* stream);
+  /* The host has waited for its launches. */
   void (*destroy)(tn_graph* graph);
+  tn_capture_flags flags;
 } tn_stream_capture;
 
 /* Names for a vendor's profiler, and times, version 1. */

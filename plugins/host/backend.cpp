@@ -93,7 +93,8 @@ tn_device_info Backend::device_info(tn_device* device) const {
   tn_device_info info{};
   info.struct_size = sizeof info;
   if (api_.device_info) call(info_, "no description of a device of " + name(), [&] { return api_.device_info(device, &info); });
-  info.name[sizeof info.name - 1] = '\0';
+  for (char* end : {info.name + sizeof info.name, info.architecture + sizeof info.architecture, info.driver + sizeof info.driver})
+    end[-1] = '\0';
   return info;
 }
 

@@ -12,8 +12,9 @@
 //   randint             i / 2   the same 64 bits x: low + floor(x * (high - low) / 2^64)
 //   normal f64          i / 2   Box-Muller on the block's two 64-bit numbers
 //
-// i counts elements in row-major order. All rounding steps are named: products that feed sums go through mul_add (one rounding),
-// nothing else can be contracted. Do not compile users of this header with -ffast-math. Works in CUDA device code, NVRTC included.
+// i counts elements in row-major order. All rounding steps are named: products that feed sums go through mul_add (one rounding), or
+// are exact, so that contracting them changes nothing. Do not compile users of this header with -ffast-math. Works in CUDA device
+// code, NVRTC included.
 #pragma once
 
 #if defined(__CUDACC_RTC__)
@@ -162,7 +163,9 @@ TN_HD PhiloxBlock philox(uint64_t seed, uint64_t offset, uint64_t block) {
   uint32_t c0 = static_cast<uint32_t>(block), c1 = static_cast<uint32_t>(block >> 32);
   uint32_t c2 = static_cast<uint32_t>(offset), c3 = static_cast<uint32_t>(offset >> 32);
   uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
-#if defined(__GNUC__) || defined(__CUDACC__)
+#if defined(__CUDA_ARCH__)
+#pragma unroll
+#elif defined(__GNUC__) && !defined(__CUDACC__)
 #pragma GCC unroll 10
 #endif
   for (int round = 0; round < 10; ++round) {

@@ -244,7 +244,10 @@ static tn_error* device_info(tn_device* device, tn_device_info* info) {
   return NULL;
 }
 
-static const tn_memory_kind host_memory = {sizeof(tn_memory_kind), "host", TN_MEMORY_HOST_VISIBLE | TN_MEMORY_DEVICE_LOCAL, 64};
+static const tn_memory_kind host_memory = {.struct_size = sizeof(tn_memory_kind),
+                                           .name = "host",
+                                           .flags = TN_MEMORY_HOST_VISIBLE | TN_MEMORY_DEVICE_LOCAL,
+                                           .alignment = 64};
 static const tn_memory_kind* const kinds_table[] = {&host_memory};
 
 static tn_error* memory_kinds(tn_device* device, const tn_memory_kind* const** kinds, size_t* count) {

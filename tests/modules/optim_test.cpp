@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ops/check.h"
+#include "places.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -45,7 +46,7 @@ std::string read_text(hid_t group, const char* name) {
 }
 
 std::vector<Case> reference_cases() {
-  hid_t file = H5Fopen(TENON_REFERENCE_DIR "/cases/optim.h5", H5F_ACC_RDONLY, H5P_DEFAULT);
+  hid_t file = H5Fopen((reference_dir() + "/cases/optim.h5").c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
   BOOST_REQUIRE(file >= 0);
   H5G_info_t info;
   H5Gget_info(file, &info);

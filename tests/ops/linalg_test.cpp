@@ -1,5 +1,6 @@
 #include "check.h"
 
+#include <tenon/core/ops/conv.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/view.h>
 
@@ -67,6 +68,41 @@ BOOST_AUTO_TEST_CASE(linear_for_any_rank) {
     require_equal(linear(x, w, b), matmul(x, w.t()) + b, 1e-12);
     check_gradients([](auto& v) { return linear(v[0], v[1], v[2]); }, {x, w, b}, "linear " + shape.str());
     check_gradients([](auto& v) { return linear(v[0], v[1]); }, {x, w}, "linear without bias " + shape.str());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(linear_and_relu_in_one_call) {
+  Tensor x = sample({5, 3}), w = sample({4, 3}, 1), b = sample({4}, 2);
+  require_equal(linear_relu(x, w, b), relu(linear(x, w, b)));
+  require_equal(linear_relu(x, w), relu(linear(x, w)));
+  require_equal(linear_relu(x.reshape({5, 1, 3}), w, b), relu(linear(x.reshape({5, 1, 3}), w, b)));
+  check_gradients([](auto& v) { return linear_relu(v[0], v[1], v[2]); }, {x, w, b}, "linear_relu");
+  require_error<DTypeError>([&] { linear_relu(x, w.to(f32)); }, "linear_relu: x is f64, weight f32");
+}
+
+BOOST_AUTO_TEST_CASE(precision_is_two_words) {
+  BOOST_TEST(float32_matmul_precision() == "highest");
+  require_error<ValueError>([] { set_float32_matmul_precision("medium"); }, "\"highest\" or \"high\", found \"medium\"");
+  Tensor a = sample({3, 4}).to(f32), b = sample({4, 2}, 1).to(f32);
+  Tensor exact = matmul(a, b);
+  set_float32_matmul_precision("high");
+  BOOST_TEST(float32_matmul_precision() == "high");
+  // The CPU has no TF32: the same numbers, forward and backward.
+  require_equal(matmul(a, b), exact);
+  a.requires_grad_();
+  sum(matmul(a, b)).backward();
+  set_float32_matmul_precision("highest");
+  require_equal(a.grad(), matmul(ones({3, 2}), b.t()));
+}
+
+// The core lets every floating type through; who does not compute in it says so.
+BOOST_AUTO_TEST_CASE(half_precision_is_the_plugins_affair) {
+  for (DType t : {f16, bf16}) {
+    Tensor a = ones({2, 3}).to(t), w = ones({4, 3}).to(t), image = ones({1, 1, 3, 3}).to(t);
+    const std::string name(name_of(t));
+    require_error<UnsupportedError>([&] { matmul(a, w.t()); }, "cpu: matmul does not take " + name);
+    require_error<UnsupportedError>([&] { linear(a, w); }, "cpu: matmul does not take " + name);
+    require_error<UnsupportedError>([&] { conv2d(image, image); }, "cpu: conv2d does not take " + name);
   }
 }
 

@@ -16,6 +16,7 @@
 #include <tenon/core/ops/view.h>
 
 #include "check.h"
+#include "places.h"
 #include "reference/hdf5_case.h"
 
 namespace tenon::test {
@@ -277,7 +278,7 @@ inline void run_optimizer(const Case& c, DType dtype, Device device) {
 inline void run_file(const std::string& file, size_t expected, Device device = Device()) {
   size_t covered = 0;
   std::map<std::string, size_t> missing;
-  auto cases = read_cases(std::string(TENON_REFERENCE_DIR) + "/cases", file);
+  auto cases = read_cases(reference_dir() + "/cases", file);
   for (auto& c : cases) {
     bool optimizer = c.op == "SGD" || c.op == "Adam" || c.op == "AdamW";
     auto runner = runners().find(c.op);
@@ -298,6 +299,16 @@ inline void run_file(const std::string& file, size_t expected, Device device = D
   BOOST_TEST_MESSAGE(file << " on " << device.str() << ": " << covered << " of " << cases.size() << " cases run"
                           << (names.empty() ? "" : "; not in the library:") << names);
   BOOST_CHECK_EQUAL(covered, expected);
+}
+
+// Every file, with how many of its cases the library covers.
+inline void run_all_files(Device device = Device()) {
+  const std::pair<const char*, size_t> files[] = {{"binary.h5", 46}, {"unary.h5", 46}, {"reduce.h5", 46},
+                                                  {"linalg.h5", 42}, {"conv.h5", 18},  {"norm.h5", 28},
+                                                  {"loss.h5", 60},   {"shape.h5", 34}, {"optim.h5", 16}};
+  for (auto& [file, covered] : files) BOOST_TEST_CONTEXT(file) {
+      run_file(file, covered, device);
+    }
 }
 
 }  // namespace tenon::test

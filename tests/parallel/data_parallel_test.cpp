@@ -30,10 +30,21 @@ struct LeNet : nn::Module<LeNet> {
   }
 };
 
-std::vector<Device> cpus(uint32_t n) {
+// Devices to share work among: those of the kind that is tested (cpu where there is no other), and cpus where these are too few.
+std::vector<Device> places(uint32_t n) {
   std::vector<Device> devices;
-  for (uint32_t i = 0; i < n; ++i) devices.emplace_back("cpu", i);
+  const auto kind = default_device().type();
+  const uint32_t there = kind == "cpu" ? n : std::min(n, device_count(kind));
+  for (uint32_t i = 0; i < there; ++i) devices.emplace_back(kind, i);
+  for (uint32_t i = 0; devices.size() < n; ++i) devices.emplace_back("cpu", i);
   return devices;
+}
+
+// For a few that are about the names of devices.
+boost::test_tools::assertion_result on_cpu(boost::unit_test::test_unit_id) {
+  boost::test_tools::assertion_result result(default_device() == Device());
+  if (!result) result.message() << "names devices of the cpu";
+  return result;
 }
 
 // All parameters after some training steps.
@@ -76,44 +87,44 @@ struct Where : nn::Module<Where> {  // says where each row was computed
 BOOST_AUTO_TEST_CASE(fifty_steps_equal_one_device) {
   auto expected = trained(lenet(), 50, 12, f64);
   for (uint32_t n : {1u, 2u, 3u, 4u})
-    BOOST_TEST(largest_difference(trained(nn::DataParallel(lenet(), cpus(n)), 50, 12, f64), expected) < 1e-9);
+    BOOST_TEST(largest_difference(trained(nn::DataParallel(lenet(), places(n)), 50, 12, f64), expected) < 1e-9);
 }
 
 BOOST_AUTO_TEST_CASE(in_single_precision_within_rounding) {
   auto expected = trained(lenet(), 5, 10);
   for (uint32_t n : {2u, 3u, 4u})
-    BOOST_TEST(largest_difference(trained(nn::DataParallel(lenet(), cpus(n)), 5, 10), expected) < 1e-5);
+    BOOST_TEST(largest_difference(trained(nn::DataParallel(lenet(), places(n)), 5, 10), expected) < 1e-5);
 }
 
 BOOST_AUTO_TEST_CASE(the_same_bits_twice) {
   for (uint32_t n : {2u, 3u, 4u}) {
-    auto first = trained(nn::DataParallel(lenet(), cpus(n)), 10, 9);
-    for (int again = 0; again < 3; ++again) BOOST_TEST((trained(nn::DataParallel(lenet(), cpus(n)), 10, 9) == first));
+    auto first = trained(nn::DataParallel(lenet(), places(n)), 10, 9);
+    for (int again = 0; again < 3; ++again) BOOST_TEST((trained(nn::DataParallel(lenet(), places(n)), 10, 9) == first));
   }
 }
 
-BOOST_AUTO_TEST_CASE(batches_are_split_evenly_or_by_weight) {
-  nn::DataParallel even(Where(), cpus(4));
+BOOST_AUTO_TEST_CASE(batches_are_split_evenly_or_by_weight, *boost::unit_test::precondition(on_cpu)) {
+  nn::DataParallel even(Where(), places(4));
   require_values(even(ones({10, 1})).reshape({10}).detach(), {10}, {0, 0, 0, 1, 1, 1, 2, 2, 3, 3});
   require_values(even(ones({2, 1})).reshape({2}).detach(), {2}, {0, 1});  // smaller than the number of devices
   require_values(even(ones({1, 1})).reshape({1}).detach(), {1}, {0});
   BOOST_TEST(even(ones({0, 1})).shape() == (Shape{0, 1}));
-  nn::DataParallel uneven(Where(), cpus(3), {.weights = {1, 0, 3}});
+  nn::DataParallel uneven(Where(), places(3), {.weights = {1, 0, 3}});
   require_values(uneven(ones({8, 1})).reshape({8}).detach(), {8}, {0, 0, 2, 2, 2, 2, 2, 2});
-  BOOST_TEST(uneven(ones({10, 1})).device().str() == "cpu:0");
+  BOOST_TEST((uneven(ones({10, 1})).device() == default_device()));
   Tensor elsewhere = ones({4, 1}, {.device = "cpu:2"});
   require_values(even(elsewhere).reshape({4}).detach(), {4}, {0, 1, 2, 3});
 }
 
 BOOST_AUTO_TEST_CASE(gradients_reach_the_input_and_one_set_of_parameters) {
   nn::Linear fc(3, 2);
-  nn::DataParallel model(fc, cpus(2));
+  nn::DataParallel model(fc, places(2));
   Tensor x = sample({5, 3}).to(f32), same = x.detach().clone();
   x.requires_grad_();
   same.requires_grad_();
   square(model(x)).sum().backward();
   Tensor found = fc.weight.grad().clone();
-  BOOST_TEST(found.device().str() == "cpu:0");
+  BOOST_TEST((found.device() == default_device()));
   fc.zero_grad();
   square(fc(same)).sum().backward();
   require_equal(found, fc.weight.grad(), 1e-5);
@@ -121,7 +132,7 @@ BOOST_AUTO_TEST_CASE(gradients_reach_the_input_and_one_set_of_parameters) {
 }
 
 BOOST_AUTO_TEST_CASE(changes_of_the_model_reach_all_devices) {
-  nn::DataParallel model(nn::Linear(1, 1, {.bias = false}), cpus(2));
+  nn::DataParallel model(nn::Linear(1, 1, {.bias = false}), places(2));
   Tensor x = ones({2, 1});
   for (double value : {1.0, 2.0, 3.0}) {
     nn::init::constant_(model.module.weight, value);
@@ -152,7 +163,7 @@ BOOST_AUTO_TEST_CASE(arguments_and_results_of_many_kinds) {
     return std::vector<Tensor>{y, list[0], list[1], pair.second, pair.first};
   };
   Kinds plain;
-  nn::DataParallel wrapped(plain, cpus(2));
+  nn::DataParallel wrapped(plain, places(2));
   auto one = call(plain), two = call(wrapped);
   for (size_t i = 0; i < 4; ++i) require_equal(two[i].detach(), one[i].detach());
   require_values(two[4].detach(), {2}, {13 * 3 + 1.5, 13 * 7 + 1});  // scalars become a vector
@@ -160,7 +171,7 @@ BOOST_AUTO_TEST_CASE(arguments_and_results_of_many_kinds) {
 
 BOOST_AUTO_TEST_CASE(running_statistics_are_those_of_the_first_device) {
   nn::BatchNorm1d norm(2), alone(2);
-  nn::DataParallel model(norm, cpus(2));
+  nn::DataParallel model(norm, places(2));
   Tensor x = sample({8, 2}).to(f32);
   for (int i = 0; i < 3; ++i) {
     model(x * (i + 1.0));
@@ -176,14 +187,14 @@ BOOST_AUTO_TEST_CASE(running_statistics_are_those_of_the_first_device) {
 
 BOOST_AUTO_TEST_CASE(wrapped_twice_or_inside_a_model) {
   auto expected = trained(lenet(), 3, 8, f64);
-  nn::DataParallel once(lenet(), cpus(2));
-  nn::DataParallel twice(once, cpus(4));
+  nn::DataParallel once(lenet(), places(2));
+  nn::DataParallel twice(once, places(4));
   static_assert(std::is_same_v<decltype(twice), nn::DataParallel<nn::DataParallel<LeNet>>>);
   BOOST_TEST(twice.named_parameters()[0].name == "module.module.conv1.weight");
   BOOST_TEST(largest_difference(trained(twice, 3, 8, f64), expected) < 1e-9);
 
   struct Partly : nn::Module<Partly> {
-    nn::DataParallel<nn::Sequential> body{nn::Sequential(nn::Linear(3, 4), nn::Linear(4, 3)), cpus(3)};
+    nn::DataParallel<nn::Sequential> body{nn::Sequential(nn::Linear(3, 4), nn::Linear(4, 3)), places(3)};
     nn::Linear head{3, 1};
     Tensor forward(const Tensor& x) { return head(body(x)); }
   };
@@ -197,25 +208,25 @@ BOOST_AUTO_TEST_CASE(wrapped_twice_or_inside_a_model) {
 }
 
 BOOST_AUTO_TEST_CASE(it_prints_and_names_as_pytorch_does) {
-  nn::DataParallel model(nn::Linear(10, 1), cpus(2));
+  nn::DataParallel model(nn::Linear(10, 1), places(2));
   BOOST_TEST(nn::str(model) == "DataParallel(\n  (module): Linear(in_features=10, out_features=1, bias=True)\n)");
   BOOST_TEST(model.state_dict()[0].first == "module.weight");
   BOOST_TEST(model.named_modules()[1].name == "module");
   BOOST_TEST(nn::ModuleRef(model).type->wrapper);
-  nn::DataParallel drop(LeNet(), cpus(2));
+  nn::DataParallel drop(LeNet(), places(2));
   int linears = 0;
   drop.apply([&](nn::ModuleRef m) { linears += m.as<nn::Linear>() != nullptr; });
   BOOST_TEST(linears == 3);
 }
 
-BOOST_AUTO_TEST_CASE(all_devices_of_the_models_kind_by_default) {
+BOOST_AUTO_TEST_CASE(all_devices_of_the_models_kind_by_default, *boost::unit_test::precondition(on_cpu)) {
   synchronize(Device("cpu:1"));
   nn::DataParallel model{nn::Linear(2, 1)};
   BOOST_TEST(model.devices().size() == device_count("cpu"));
   BOOST_TEST(model.devices()[0].str() == "cpu:0");
 }
 
-BOOST_AUTO_TEST_CASE(other_first_device) {
+BOOST_AUTO_TEST_CASE(other_first_device, *boost::unit_test::precondition(on_cpu)) {
   nn::DataParallel model(nn::Linear(2, 1), {"cpu:1", "cpu:0"});
   BOOST_TEST(model.module.weight.device().str() == "cpu:1");
   Tensor y = model(ones({4, 2}));
@@ -226,16 +237,16 @@ BOOST_AUTO_TEST_CASE(other_first_device) {
   BOOST_TEST(single(ones({4, 2})).device().str() == "cpu:1");
 }
 
-BOOST_AUTO_TEST_CASE(bad_input) {
+BOOST_AUTO_TEST_CASE(bad_input, *boost::unit_test::precondition(on_cpu)) {
   require_error<DeviceError>(
       [] {
         nn::DataParallel(Where(), {"cpu:0", "cpu:1", "cpu:0"});
       },
       "DataParallel: device cpu:0 is given twice");
-  require_error<ValueError>([] { nn::DataParallel(Where(), cpus(2), {.weights = {1}}); },
+  require_error<ValueError>([] { nn::DataParallel(Where(), places(2), {.weights = {1}}); },
                             "DataParallel: 1 weights given for 2 devices");
-  require_error<ValueError>([] { nn::DataParallel(Where(), cpus(2), {.weights = {1, -1}}); }, "DataParallel: a weight is -1");
-  nn::DataParallel model(Where(), cpus(2));
+  require_error<ValueError>([] { nn::DataParallel(Where(), places(2), {.weights = {1, -1}}); }, "DataParallel: a weight is -1");
+  nn::DataParallel model(Where(), places(2));
   model.to("cpu:1");
   require_error<DeviceError>(
       [&] {
@@ -245,8 +256,8 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   struct Add : nn::Module<Add> {
     Tensor forward(const Tensor& a, const Tensor& b) { return a + b; }
   };
-  nn::DataParallel add(Add(), cpus(2));
+  nn::DataParallel add(Add(), places(2));
   require_error<ShapeError>([&] { add(ones({4, 1}), ones({1, 4})); }, "different batch sizes: 4 and 1");
-  nn::DataParallel fc(nn::Linear(2, 1), cpus(2));
+  nn::DataParallel fc(nn::Linear(2, 1), places(2));
   require_error<ShapeError>([&] { fc(ones({4, 3})); }, "(in module DataParallel.module)");
 }

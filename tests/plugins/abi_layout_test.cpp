@@ -1,5 +1,5 @@
-// The layout of ABI 1.0 is fixed: a plugin compiled long ago must find every field where it was. New fields go to the end of a
-// struct; then its size here may grow, and no offset may change.
+// The layout of ABI 1.0, and of what 1.1 added, is fixed: a plugin compiled long ago must find every field where it was. New fields
+// go to the end of a struct; then its size here may grow, and no offset may change.
 #include <boost/test/unit_test.hpp>
 
 #include <tenon/plugins/abi/abi.h>
@@ -41,10 +41,14 @@ BOOST_AUTO_TEST_CASE(plans) {
 BOOST_AUTO_TEST_CASE(devices_and_memory) {
   CHECK_OFFSET(tn_memory_kind, flags, 16);
   CHECK_OFFSET(tn_memory_kind, alignment, 24);
+  CHECK_OFFSET(tn_memory_kind, granularity, 32);
   CHECK_OFFSET(tn_device_info, flags, 8);
   CHECK_OFFSET(tn_device_info, name, 12);
   CHECK_OFFSET(tn_device_info, memory_total, 144);
   CHECK_OFFSET(tn_device_info, threads, 160);
+  CHECK_OFFSET(tn_device_info, reserved, 164);  // padding of 1.0: no field may begin in it
+  CHECK_OFFSET(tn_device_info, architecture, 168);
+  CHECK_OFFSET(tn_device_info, driver, 200);
   CHECK_OFFSET(tn_copy, bytes, 24);
   CHECK_OFFSET(tn_copy, src_device, 40);
 }
@@ -75,13 +79,17 @@ BOOST_AUTO_TEST_CASE(the_query_symbol) {
   CHECK_OFFSET(tn_plugin_info, init, 64);
   BOOST_TEST(size_t{TN_PLUGIN_INFO_SIZE_1_0} == 72u);
   BOOST_TEST(TN_ABI_MAJOR == 1u);
+  BOOST_TEST(TN_ABI_MINOR == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(extension_tables) {
   CHECK_OFFSET(tn_collectives, communicator_create, 8);
   CHECK_OFFSET(tn_collectives, broadcast, 32);
+  CHECK_OFFSET(tn_collectives, group_begin, 40);
+  CHECK_OFFSET(tn_collectives, group_end, 48);
   CHECK_OFFSET(tn_stream_capture, begin, 8);
   CHECK_OFFSET(tn_stream_capture, destroy, 32);
+  CHECK_OFFSET(tn_stream_capture, flags, 40);
   CHECK_OFFSET(tn_profiling, range_push, 8);
   CHECK_OFFSET(tn_profiling, elapsed, 24);
 }

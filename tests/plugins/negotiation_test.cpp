@@ -6,6 +6,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <tenon/core/error.h>
+#include <tenon/tenon.h>
 
 #include "plugin_folder.h"
 
@@ -41,7 +42,7 @@ json overlay(const char* name, int priority) {
 
 BOOST_AUTO_TEST_CASE(a_plugin_built_against_an_older_header_works) {
   PluginFolder folder;
-  folder.add("older", {{"name", "older"}});
+  folder.add("older", {{"name", "older"}, {"abi", {{"major", 1}, {"minor", 0}}}});
   Registry registry(folder.only());
   auto& backend = registry.load("older");
   BOOST_TEST(backend.api().struct_size == size_t{TN_BACKEND_API_SIZE_1_0});
@@ -51,6 +52,29 @@ BOOST_AUTO_TEST_CASE(a_plugin_built_against_an_older_header_works) {
   BOOST_TEST(!backend.api().drain);
   BOOST_TEST(!backend.extension("test.answer", 1));
   registry.drain_and_close();
+}
+
+BOOST_AUTO_TEST_CASE(a_plugin_built_against_the_header_of_1_0_works) {
+  PluginFolder folder;
+  folder.add("first", {{"name", "first"}, {"abi", {{"major", 1}, {"minor", 0}}}});
+  auto& registry = plugins::registry();
+  registry.add_path(folder.path());
+  auto& backend = registry.load("first");
+  BOOST_TEST(backend.info().abi_minor == 0u);
+  BOOST_TEST(answer(backend) == expected, boost::test_tools::per_element());
+  // What came with 1.1 is empty, not garbage.
+  auto info = backend.device_info(backend.open_device(1));
+  BOOST_TEST(info.threads == 2u);
+  BOOST_TEST(std::string(info.architecture).empty());
+  BOOST_TEST(std::string(info.driver).empty());
+  BOOST_TEST(!backend.extension(TN_EXT_COLLECTIVES, 1));
+  // Its memory and copies, through the core.
+  const Device device("first:0");
+  Tensor x = arange(0, 1000).to(device);
+  BOOST_TEST(x.device().str() == "first:0");
+  BOOST_TEST(x.to_vector<float>()[999] == 999.0f);
+  BOOST_TEST(x.to("cpu").sum().item() == 499500.0);
+  BOOST_CHECK_THROW(StreamGraph::capture(device, [] {}), UnsupportedError);
 }
 
 BOOST_AUTO_TEST_CASE(a_plugin_built_against_a_newer_header_works) {

@@ -40,7 +40,11 @@ class PluginFolder {
 
   // A manifest for the fixture `name`, to be changed by the test.
   static json manifest(const std::string& name, const std::string& library) {
-    return {{"name", name}, {"kind", "device"}, {"library", library}, {"abi", {{"major", 1}, {"minor", 0}}}, {"version", "1.2"}};
+    return {{"name", name},
+            {"kind", "device"},
+            {"library", library},
+            {"abi", {{"major", TN_ABI_MAJOR}, {"minor", TN_ABI_MINOR}}},
+            {"version", "1.2"}};
   }
 
   std::string write(const std::string& name, const std::string& text) const {

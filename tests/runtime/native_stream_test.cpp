@@ -1,14 +1,24 @@
 // A backend with streams, events and memory of its own, as a GPU's is: `sim` (tests/sim).
 #include <boost/test/unit_test.hpp>
 
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <thread>
+
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/autograd/replica.h>
 #include <tenon/core/ops/index.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduce.h>
+#include <tenon/core/runtime/module_path.h>
 #include <tenon/core/tensor.h>
 #include <tenon/plugins/host/registry.h>
+#include <tenon/tenon.h>
+
+#include "sim/faults.h"
 
 using namespace tenon;
 
@@ -16,6 +26,32 @@ namespace {
 struct SimFolder {
   SimFolder() { plugins::registry().add_path(TENON_BUILD_DIR "/tests/sim"); }
 };
+
+std::string error_of(auto&& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "nothing was thrown";
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+void accident(double kind, Device device) { empty({3}, {.device = device}).fill_(kind); }
+
+// One test case of this program in a process of its own: what it prints and how it ends.
+std::pair<std::string, int> alone(const std::string& test_case) {
+  auto& master = boost::unit_test::framework::master_test_suite();
+  const std::string command = std::string(master.argv[0]) + " --run_test=" + test_case + " 2>&1";
+  FILE* pipe = popen(command.c_str(), "r");
+  BOOST_REQUIRE(pipe);
+  std::string text;
+  std::array<char, 4096> buffer;
+  while (size_t n = fread(buffer.data(), 1, buffer.size(), pipe)) text.append(buffer.data(), n);
+  return {text, pclose(pipe)};
+}
+
 }  // namespace
 BOOST_TEST_GLOBAL_FIXTURE(SimFolder);
 
@@ -64,6 +100,152 @@ BOOST_AUTO_TEST_CASE(a_late_error_reaches_the_wait_and_the_stream_works_on) {
   BOOST_CHECK_THROW(rows.wait(), Error);
   BOOST_CHECK_NO_THROW(synchronize());
   BOOST_TEST((ones({2}, {.device = "sim:0"}) + 1.0).sum().item() == 4.0);
+}
+
+BOOST_AUTO_TEST_CASE(a_late_error_names_operator_shapes_and_module) {
+  synchronize();
+  Tensor weight = ones({4, 2}, {.device = "sim:0"}), bad = tensor(std::vector<int64_t>{9}).to("sim:0"), rows;
+  weight.wait();
+  bad.wait();
+  {
+    ModulePath outer("Net"), inner("table");
+    rows = embedding(bad, weight);
+    for (int i = 0; i < 20; ++i) rows * 2.0;
+  }
+  auto text = error_of([&] { synchronize("sim:0"); });
+  BOOST_TEST(has(text, "in embedding: (4, 2), (1,) on sim:0, queued by module Net.table"), text);
+  BOOST_TEST(!has(text, "mul"), text);
+}
+
+BOOST_AUTO_TEST_CASE(a_late_error_without_a_name_lists_what_was_in_flight) {
+  synchronize();
+  Tensor a = ones({5}, {.device = "sim:0"});
+  a.wait();
+  for (int i = 0; i < 3; ++i) a + 1.0;
+  accident(sim::fails_unnamed, "sim:0");
+  auto text = error_of([] { synchronize("sim:0"); });
+  BOOST_TEST(has(text, "sim: an accident"), text);
+  BOOST_TEST(has(text, "in one of the 4 operators in flight:"), text);
+  BOOST_TEST(has(text, "fill: "), text);
+  BOOST_TEST(has(text, "add: (5,)"), text);
+  for (int i = 0; i < 200; ++i) a + 1.0;  // more than are remembered
+  accident(sim::fails_unnamed, "sim:0");
+  text = error_of([] { synchronize("sim:0"); });
+  BOOST_TEST(has(text, "in one of the 64 operators in flight:"), text);
+  BOOST_TEST(has(text, "and 56 before them"), text);
+  BOOST_CHECK_NO_THROW(synchronize());
+}
+
+BOOST_AUTO_TEST_CASE(a_late_error_reaches_who_waits_for_any_of_the_work_in_flight) {
+  synchronize();
+  Tensor first = ones({5}, {.device = "sim:0"});
+  accident(sim::fails_late, "sim:0");
+  Tensor last = first + 1.0;
+  BOOST_CHECK_THROW(last.wait(), IndexError);
+  BOOST_CHECK_NO_THROW(synchronize());
+}
+
+BOOST_AUTO_TEST_CASE(a_warm_training_step_asks_the_system_for_nothing) {
+  nn::Sequential model(nn::Linear(20, 30), nn::ReLU(), nn::Linear(30, 5));
+  model.to("sim:0");
+  optim::SGD optimizer(model.parameters(), {.lr = 0.01, .momentum = 0.9});
+  Tensor x = randn({16, 20}).to("sim:0"), y = randint(0, 5, {16}).to("sim:0");
+  auto step = [&] {
+    optimizer.zero_grad();
+    Tensor loss = cross_entropy(model(x), y);
+    loss.backward();
+    optimizer.step();
+    return loss.item();
+  };
+  for (int i = 0; i < 5; ++i) step();
+  const auto before = memory_stats("sim:0");
+  for (int i = 0; i < 1000; ++i) step();
+  const auto after = memory_stats("sim:0");
+  BOOST_TEST(after.system_allocations == before.system_allocations);
+  BOOST_TEST(after.reserved == before.reserved);
+  BOOST_TEST(after.allocations > before.allocations + 1000);
+}
+
+BOOST_AUTO_TEST_CASE(small_blocks_are_cut_from_large_ones_that_go_back_when_all_are_free) {
+  synchronize();
+  empty_cache("sim:1");
+  const auto before = memory_stats("sim:1");
+  {
+    std::vector<Tensor> many;
+    for (int i = 0; i < 500; ++i) many.push_back(full({250}, i, {.device = "sim:1"}));
+    const auto during = memory_stats("sim:1");
+    BOOST_TEST(during.system_allocations == before.system_allocations + 1);  // 500 of 1000 bytes fit into a megabyte
+    BOOST_TEST(during.reserved == before.reserved + (1 << 20));
+    many.resize(1);
+    empty_cache("sim:1");  // one block holds the slab
+    BOOST_TEST(memory_stats("sim:1").reserved == during.reserved);
+    BOOST_TEST(many[0].sum().item() == 0.0);
+  }
+  empty_cache("sim:1");
+  BOOST_TEST(memory_stats("sim:1").reserved == before.reserved);
+  BOOST_TEST(memory_stats("sim:1").allocated == before.allocated);
+  Tensor large = ones({1 << 19}, {.device = "sim:1"});  // a block of its own
+  BOOST_TEST(memory_stats("sim:1").reserved == before.reserved + (2 << 20));
+}
+
+// In a process of its own: the device stays lost.
+BOOST_AUTO_TEST_CASE(losing_a_device, *boost::unit_test::disabled()) {
+  const Device lost("sim:1");
+  Tensor before = ones({100}, {.device = lost}), a = before + 1.0, elsewhere = ones({10}, {.device = "sim:0"});
+  a.wait();
+  static StreamGraph graph = StreamGraph::capture(lost, [&] { before + 1.0; });
+  graph.replay();
+  {
+    ModulePath path("Net");
+    accident(sim::loses_device, lost);
+  }
+  auto text = error_of([&] { synchronize(lost); });
+  BOOST_TEST(has(text, "sim:1 is lost and cannot be used again in this process: sim: device 1 has fallen off the bus"), text);
+  BOOST_TEST(has(text, "queued by module Net"), text);
+  // Whatever is asked of it now fails with what happened first, and nothing waits.
+  BOOST_TEST(error_of([&] { a + 1.0; }) == text);
+  BOOST_TEST(error_of([&] { a.fill_(1); }) == text);
+  BOOST_TEST(error_of([&] { a.to_vector<float>(); }) == text);
+  BOOST_TEST(error_of([&] { a.to("sim:0"); }) == text);
+  BOOST_TEST(error_of([&] { elsewhere.to(lost); }) == text);
+  BOOST_TEST(error_of([&] { tensor({1, 2}).to(lost); }) == text);
+  BOOST_TEST(error_of([&] { a.wait(); }) == text);
+  BOOST_TEST(error_of([&] { synchronize(lost); }) == text);
+  BOOST_TEST(error_of([&] { graph.replay(); }) == text);
+  BOOST_TEST(error_of([&] { StreamGraph::capture(lost, [] {}); }) == text);
+  BOOST_TEST(error_of([&] { ones({1 << 20}, {.device = lost}); }) == text);
+  BOOST_CHECK_NO_THROW(empty_cache(lost));
+  nn::DataParallel model(nn::Linear(2, 1), {"sim:0", "sim:1"});
+  BOOST_TEST(error_of([&] { model(ones({4, 2})); }) == text);
+  // The others work on.
+  BOOST_TEST((elsewhere * 2.0).sum().item() == 20.0);
+  BOOST_TEST((elsewhere.to("cpu") + 1.0).sum().item() == 20.0);
+  BOOST_CHECK_NO_THROW(synchronize());
+}
+
+BOOST_AUTO_TEST_CASE(a_lost_device_is_an_error_not_an_end) {
+  auto [text, status] = alone("losing_a_device");
+  BOOST_TEST(WIFEXITED(status), text);
+  BOOST_TEST(WEXITSTATUS(status) == 0, text);
+  BOOST_TEST(!has(text, "sim:"), text);
+}
+
+// What lives in static storage dies after the devices are closed.
+BOOST_AUTO_TEST_CASE(leaving_things_behind, *boost::unit_test::disabled()) {
+  static Tensor a, b;
+  static nn::DataParallel model(nn::Linear(2, 1), {"sim:0", "sim:1"});
+  a = ones({100}, {.device = "sim:0"});
+  static StreamGraph graph = StreamGraph::capture("sim:0", [] { b = a + 1.0; });
+  graph.replay();
+  model(ones({4, 2}, {.device = "sim:0"})).sum().backward();
+  for (int i = 0; i < 100; ++i) a = a + 1.0;  // still running at exit
+}
+
+BOOST_AUTO_TEST_CASE(at_exit_everything_of_a_device_goes_before_it) {
+  auto [text, status] = alone("leaving_things_behind");
+  BOOST_TEST(WIFEXITED(status), text);
+  BOOST_TEST(WEXITSTATUS(status) == 0, text);
+  BOOST_TEST(!has(text, "objects are left"), text);
 }
 
 BOOST_AUTO_TEST_CASE(unknown_devices_of_a_known_backend) {

@@ -1,32 +1,34 @@
 // "sim": a backend shaped like a GPU for machines without one. Its devices have native streams and events (real threads) and memory
 // that the host may not touch; the arithmetic is the cpu plugin's, called through the ABI. It shows that the core's path for such
-// backends works, with every operator that the cpu plugin offers.
+// backends works, with every operator that the cpu plugin offers, with collectives and stream capture. faults.h: accidents on
+// order.
+#include "sim.h"
+
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <condition_variable>
-#include <cstdlib>
+#include <cstdio>
 #include <cstring>
-#include <deque>
-#include <functional>
-#include <memory>
-#include <mutex>
-#include <string>
-#include <thread>
+#include <string_view>
 #include <utility>
-#include <vector>
 
-#include <tenon/plugins/sdk/sdk.h>
+#include "faults.h"
 
 using tenon::sdk::Error;
 using tenon::sdk::guard;
 
+namespace tenon::sim {
+
+LiveCounters counters;
+
 namespace {
 
 tn_backend_api cpu;  // the cpu plugin's table
-constexpr uint32_t device_total = 2;
+constexpr uint32_t device_total = 3;
 std::mutex live_mutex;
 std::vector<std::pair<char*, uint64_t>> live;  // device memory, to tell it from the host's
+
+}  // namespace
 
 bool is_device_memory(const void* p, uint64_t bytes) {
   std::lock_guard lock(live_mutex);
@@ -34,69 +36,21 @@ bool is_device_memory(const void* p, uint64_t bytes) {
   return std::any_of(live.begin(), live.end(), [&](auto& b) { return c >= b.first && c + bytes <= b.first + b.second; });
 }
 
-}  // namespace
-
-struct tn_device {
-  uint32_t index;
-  tn_device* cpu;
-};
-
-struct tn_event {
-  std::mutex mutex;
-  std::condition_variable changed;
-  uint64_t recorded = 0, reached = 0;  // how often
-  std::shared_ptr<std::string> error;
-};
-
-struct tn_stream {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::deque<std::function<void(std::string& error)>> queue;
-  bool stopping = false;
-  std::string error;  // of work since the last event; only the worker touches it
-  std::thread worker{[this] { work(); }};
-
-  void push(std::function<void(std::string&)> task) {
-    {
-      std::lock_guard lock(mutex);
-      queue.push_back(std::move(task));
-    }
-    changed.notify_one();
-  }
-  void work() {
-    for (;;) {
-      std::unique_lock lock(mutex);
-      changed.wait(lock, [&] { return stopping || !queue.empty(); });
-      if (queue.empty()) return;
-      auto task = std::move(queue.front());
-      queue.pop_front();
-      lock.unlock();
-      task(error);
-    }
-  }
-  ~tn_stream() {
-    {
-      std::lock_guard lock(mutex);
-      stopping = true;
-    }
-    changed.notify_one();
-    worker.join();
-  }
-};
-
 namespace {
 
-void keep_first(std::string& error, tn_error* e) {
+void keep_first(Late& error, tn_error* e, const std::string& op) {
   if (!e) return;
-  if (error.empty()) error = e->message;
+  if (!error.code) error = {e->code, e->message, op};
   e->destroy(e);
 }
 
 tn_error* device_open(tn_backend*, uint32_t index, tn_device** out) {
   return guard([&] {
     if (index >= device_total)
-      throw Error(TN_CODE_UNAVAILABLE, "sim has 2 devices, index " + std::to_string(index) + " was asked for");
-    auto device = std::make_unique<tn_device>(tn_device{index, nullptr});
+      throw Error(TN_CODE_UNAVAILABLE,
+                  "sim has " + std::to_string(device_total) + " devices, index " + std::to_string(index) + " was asked for");
+    auto device = std::make_unique<tn_device>();
+    device->index = index;
     if (auto* e = cpu.device_open(cpu.backend, 1000 + index, &device->cpu)) {
       std::string message = e->message;
       e->destroy(e);
@@ -112,15 +66,18 @@ tn_error* device_info(tn_device* device, tn_device_info* info) {
   own.struct_size = std::min(room, sizeof own);
   std::string name = "simulated accelerator " + std::to_string(device->index);
   std::memcpy(own.name, name.c_str(), name.size() + 1);
+  std::strcpy(own.architecture, "sim_1");
+  std::strcpy(own.driver, "simulated driver 1.0");
   std::memcpy(info, &own, own.struct_size);
   return nullptr;
 }
 
-const tn_memory_kind device_memory{sizeof(tn_memory_kind), "device", TN_MEMORY_DEVICE_LOCAL, 64};
-const tn_memory_kind pinned_memory{sizeof(tn_memory_kind), "pinned", TN_MEMORY_HOST_VISIBLE | TN_MEMORY_PINNED, 64};
+const tn_memory_kind device_memory{sizeof(tn_memory_kind), "device", TN_MEMORY_DEVICE_LOCAL, 64, 1 << 20};
+const tn_memory_kind pinned_memory{sizeof(tn_memory_kind), "pinned", TN_MEMORY_HOST_VISIBLE | TN_MEMORY_PINNED, 64, 0};
 const tn_memory_kind* const kinds[] = {&device_memory, &pinned_memory};
 
 tn_error* memory_alloc(tn_device* device, uint32_t kind, uint64_t bytes, void** out) {
+  if (device->lost) return guard([&] { require_working(device); });
   if (auto* e = cpu.memory_alloc(device->cpu, 0, bytes, out)) return e;
   std::lock_guard lock(live_mutex);
   if (kind == 0) live.emplace_back(static_cast<char*>(*out), bytes);
@@ -135,58 +92,16 @@ void memory_free(tn_device* device, uint32_t kind, void* memory, uint64_t bytes)
   cpu.memory_free(device->cpu, 0, memory, bytes);
 }
 
-tn_error* event_record(tn_event* event, tn_stream* stream) {
+tn_error* copy(tn_device* device, const tn_copy* c, tn_stream* stream) {
   return guard([&] {
-    uint64_t number;
-    {
-      std::lock_guard lock(event->mutex);
-      number = ++event->recorded;
-      event->error.reset();
-    }
-    stream->push([event, number](std::string& error) {
-      std::lock_guard lock(event->mutex);
-      event->reached = std::max(event->reached, number);
-      if (!error.empty()) event->error = std::make_shared<std::string>(std::exchange(error, {}));
-      event->changed.notify_all();
-    });
-  });
-}
-
-tn_error* error_of(tn_event* event) { return event->error ? tenon::sdk::make_error(TN_CODE_OUT_OF_RANGE, *event->error) : nullptr; }
-
-tn_error* event_wait(tn_event* event) {
-  std::unique_lock lock(event->mutex);
-  event->changed.wait(lock, [&] { return event->reached == event->recorded; });
-  return error_of(event);
-}
-
-tn_error* event_query(tn_event* event, int32_t* done) {
-  std::lock_guard lock(event->mutex);
-  *done = event->reached == event->recorded;
-  return *done ? error_of(event) : nullptr;
-}
-
-tn_error* stream_wait(tn_stream* stream, tn_event* event) {
-  return guard([&] {
-    uint64_t number;
-    {
-      std::lock_guard lock(event->mutex);
-      number = event->recorded;
-    }
-    stream->push([event, number](std::string&) {
-      std::unique_lock lock(event->mutex);
-      event->changed.wait(lock, [&] { return event->reached >= number; });
-    });
-  });
-}
-
-tn_error* copy(tn_device*, const tn_copy* c, tn_stream* stream) {
-  return guard([&] {
+    require_working(device);
+    require_not_capturing(stream, "a copy");
     if (c->src_device && !is_device_memory(c->src, c->bytes))
       throw Error(TN_CODE_INVALID_ARGUMENT, "the source is not device memory");
     if (c->dst_device && !is_device_memory(c->dst, c->bytes))
       throw Error(TN_CODE_INVALID_ARGUMENT, "the destination is not device memory");
-    stream->push([dst = c->dst, src = c->src, bytes = c->bytes](std::string&) { std::memcpy(dst, src, bytes); });
+    ++counters.copies;
+    stream->push([dst = c->dst, src = c->src, bytes = c->bytes](Late&) { std::memcpy(dst, src, bytes); });
   });
 }
 
@@ -194,38 +109,70 @@ struct SimPlan {
   tn_plan head;
   tn_plan* inner;
   size_t inputs, outputs, scalars;
+  std::string op;
 };
+
+// What a fill with one of the values of faults.h does when it runs.
+bool have_accident(const SimPlan& plan, const std::vector<tn_scalar>& scalars, tn_device* device, Late& error) {
+  if (plan.op != "fill" || scalars.empty()) return false;
+  const double value = scalars[0].f;
+  if (value == fails_late || value == fails_unnamed) {
+    if (!error.code) error = {TN_CODE_OUT_OF_RANGE, "sim: an accident", value == fails_late ? plan.op : ""};
+    return true;
+  }
+  if (value == loses_device) device->lost = true;
+  return value == loses_device;
+}
 
 tn_error* run(tn_plan* self, const tn_run* args) {
   auto* plan = reinterpret_cast<SimPlan*>(self);
+  auto* device = args->stream->device;
   return guard([&] {
+    require_working(device);
     for (size_t i = 0; i < plan->inputs; ++i)
       if (args->inputs[i] && !is_device_memory(args->inputs[i], 1)) throw Error(TN_CODE_INTERNAL, "an input is not device memory");
     std::vector<void*> pointers(args->inputs, args->inputs + plan->inputs);
     pointers.insert(pointers.end(), args->outputs, args->outputs + plan->outputs);
     std::vector<tn_scalar> scalars(args->scalars, args->scalars + plan->scalars);
-    args->stream->push([plan, pointers, scalars, workspace = args->workspace](std::string& error) {
+    if (plan->op == "fill" && !scalars.empty() && scalars[0].f == fails_at_once) {
+      if (args->stream->capturing) args->stream->capture_error = "sim: the recording is broken";
+      throw Error(TN_CODE_INTERNAL, "sim: an accident at once");
+    }
+    args->stream->push([plan, device, pointers, scalars, workspace = args->workspace](Late& error) {
+      if (device->lost || have_accident(*plan, scalars, device, error)) return;
       tn_run inner{sizeof(tn_run), pointers.data(), pointers.data() + plan->inputs, scalars.data(), workspace, nullptr};
-      keep_first(error, plan->inner->run(plan->inner, &inner));
+      keep_first(error, plan->inner->run(plan->inner, &inner), plan->op);
     });
   });
 }
 
-tn_error* plan_create(tn_device* device, const tn_op_request* request, tn_plan** out) {
+tn_error* plan_create(tn_device* device, const tn_op_request* request, tn_plan** plan) {
   tn_plan* inner = nullptr;
   if (auto* e = cpu.plan_create(device->cpu, request, &inner)) return e;
   auto destroy = [](tn_plan* self) {
-    auto* plan = reinterpret_cast<SimPlan*>(self);
-    plan->inner->destroy(plan->inner);
-    delete plan;
+    auto* own = reinterpret_cast<SimPlan*>(self);
+    own->inner->destroy(own->inner);
+    delete own;
   };
-  *out = &(new SimPlan{{sizeof(tn_plan), run, destroy, inner->workspace_bytes, inner->cost_ns},
-                       inner,
-                       request->num_inputs,
-                       request->num_outputs,
-                       request->num_scalars})
-              ->head;
+  *plan = &(new SimPlan{{sizeof(tn_plan), run, destroy, inner->workspace_bytes, inner->cost_ns},
+                        inner,
+                        request->num_inputs,
+                        request->num_outputs,
+                        request->num_scalars,
+                        request->op})
+               ->head;
   return nullptr;
+}
+
+const void* extension(tn_backend*, const char* name, uint32_t version) {
+  static Counters seen;
+  const std::string_view wanted = name;
+  if (version != 1) return nullptr;
+  if (wanted == TN_EXT_COLLECTIVES) return &collectives;
+  if (wanted == TN_EXT_STREAM_CAPTURE) return &stream_capture;
+  if (wanted != "sim.counters") return nullptr;
+  seen = {counters.joint_launches, counters.joint_calls, counters.copies, counters.graph_launches, counters.objects};
+  return &seen;
 }
 
 tn_error* init(const tn_host* host, tn_backend_api* api) {
@@ -239,23 +186,25 @@ tn_error* init(const tn_host* host, tn_backend_api* api) {
       throw Error(TN_CODE_UNAVAILABLE, "the cpu plugin does not start");
     }
     tn_backend_api own{};
-    own.struct_size = sizeof own;
     own.device_count = [](tn_backend*, uint32_t* count) -> tn_error* { return *count = device_total, nullptr; };
     own.device_open = device_open;
     own.device_close = [](tn_device* device) {
+      // What belongs to a device goes before it.
+      if (counters.objects)
+        std::fprintf(stderr, "sim: %lu objects are left at device_close\n", static_cast<unsigned long>(counters.objects));
       cpu.device_close(device->cpu);
       delete device;
     };
     own.device_info = device_info;
     own.memory_kinds = [](tn_device*, const tn_memory_kind* const** k, size_t* n) -> tn_error* {
-      return *k = kinds, *n = 2, nullptr;
+      return *k = kinds, *n = std::size(kinds), nullptr;
     };
     own.memory_alloc = memory_alloc;
     own.memory_free = memory_free;
-    own.stream_create = [](tn_device*, tn_stream** s) { return guard([&] { *s = new tn_stream; }); };
-    own.stream_destroy = [](tn_stream* s) { delete s; };
-    own.event_create = [](tn_device*, tn_event** e) { return guard([&] { *e = new tn_event; }); };
-    own.event_destroy = [](tn_event* e) { delete e; };
+    own.stream_create = stream_create;
+    own.stream_destroy = stream_destroy;
+    own.event_create = event_create;
+    own.event_destroy = event_destroy;
     own.event_record = event_record;
     own.stream_wait = stream_wait;
     own.event_query = event_query;
@@ -263,11 +212,17 @@ tn_error* init(const tn_host* host, tn_backend_api* api) {
     own.copy = copy;
     own.supports = [](tn_device* d, const tn_op_request* r) { return cpu.supports(d->cpu, r); };
     own.plan_create = plan_create;
-    *api = own;
+    own.extension = extension;
+    const size_t room = std::min(api->struct_size, sizeof own);  // an older host has less
+    std::memcpy(api, &own, room);
+    api->struct_size = room;
   });
 }
 
 }  // namespace
 
+}  // namespace tenon::sim
+
 extern "C" TN_EXPORT const tn_plugin_info tn_plugin_entry = {
-    sizeof(tn_plugin_info), TN_PLUGIN_MAGIC, TN_ABI_MAJOR, TN_ABI_MINOR, "sim", "1.0", TN_PLUGIN_DEVICE, nullptr, 0, init};
+    sizeof(tn_plugin_info), TN_PLUGIN_MAGIC, TN_ABI_MAJOR, TN_ABI_MINOR, "sim", "1.0", TN_PLUGIN_DEVICE, nullptr, 0,
+    tenon::sim::init};

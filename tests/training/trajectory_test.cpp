@@ -1,92 +1,16 @@
-// Whole training runs against float64 ones by PyTorch (tests/reference/trajectories): every loss and the final weights.
-#include <boost/test/unit_test.hpp>
-
-#include <hdf5.h>
-
-#include <cmath>
-#include <string>
-#include <vector>
+// Training runs recorded from PyTorch, on one device and on several.
+#include "training/trajectory.h"
 
 #include <tenon/plugins/host/registry.h>
-#include <tenon/tenon.h>
 
 using namespace tenon;
+using namespace tenon::test;
 
 namespace {
 
 struct SimFolder {
-  SimFolder() { plugins::registry().add_path(TENON_BUILD_DIR "/tests/sim"); }
+  SimFolder() { plugins::registry().add_path(build_dir() + "/tests/sim"); }
 };
-
-// One file of FORMAT.md.
-class Trajectory {
- public:
-  explicit Trajectory(const std::string& name)
-      : file_(H5Fopen((TENON_REFERENCE_DIR "/trajectories/" + name + ".h5").c_str(), H5F_ACC_RDONLY, H5P_DEFAULT)) {
-    BOOST_REQUIRE(file_ >= 0);
-  }
-  ~Trajectory() { H5Fclose(file_); }
-
-  Tensor read(const std::string& dataset, hid_t memory_type, DType dtype) const {
-    const hid_t d = H5Dopen2(file_, dataset.c_str(), H5P_DEFAULT), space = H5Dget_space(d);
-    BOOST_REQUIRE(d >= 0);
-    std::vector<hsize_t> dims(static_cast<size_t>(H5Sget_simple_extent_ndims(space)));
-    H5Sget_simple_extent_dims(space, dims.data(), nullptr);
-    Shape shape;
-    for (auto n : dims) shape.push_back(static_cast<int64_t>(n));
-    std::vector<char> bytes(static_cast<size_t>(shape.numel()) * size_of(dtype));
-    BOOST_REQUIRE(H5Dread(d, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()) >= 0);
-    H5Sclose(space);
-    H5Dclose(d);
-    return from_host(bytes.data(), dtype, shape, {.dtype = dtype});
-  }
-  Tensor floats(const std::string& dataset) const { return read(dataset, H5T_NATIVE_FLOAT, f32); }
-  std::vector<double> losses() const { return read("losses", H5T_NATIVE_DOUBLE, f64).to_vector<double>(); }
-  Tensor x() const { return read("x", H5T_NATIVE_UINT8, u8); }
-  Tensor y() const { return read("y", H5T_NATIVE_INT64, i64); }
-
- private:
-  hid_t file_;
-};
-
-nn::Sequential lenet() {
-  return nn::Sequential(nn::Conv2d(1, 6, 5, {.padding = 2}), nn::Sigmoid(), nn::AvgPool2d(2), nn::Conv2d(6, 16, 5), nn::Sigmoid(),
-                        nn::AvgPool2d(2), nn::Flatten(), nn::Linear(400, 120), nn::Sigmoid(), nn::Linear(120, 84), nn::Sigmoid(),
-                        nn::Linear(84, 10));
-}
-
-nn::Sequential mlp() { return nn::Sequential(nn::Flatten(), nn::Linear(784, 32), nn::ReLU(), nn::Linear(32, 10)); }
-
-// Runs `model` along the file. `key_prefix` is what a wrapper puts before its keys.
-template <class M>
-void follow(const std::string& name, M& model, optim::Optimizer& optimizer, Device device, const std::string& key_prefix = "") {
-  Trajectory t(name);
-  for (auto& [key, p] : model.named_parameters())
-    no_grad([&] { Tensor(p).copy_(t.floats("init/" + key.substr(key_prefix.size()))); });
-
-  const auto losses = t.losses();
-  const auto xs = t.x().to(f32) / 255.0, ys = t.y();
-  const int64_t steps = static_cast<int64_t>(losses.size());
-  for (int64_t step = 0; step < steps; ++step) {
-    optimizer.zero_grad();
-    Tensor loss = cross_entropy(model(xs[step].to(device)), ys[step].to(device));
-    loss.backward();
-    optimizer.step();
-    const double value = loss.item();
-    BOOST_TEST(std::fabs(value - losses[static_cast<size_t>(step)]) <= 2e-4 * std::fabs(losses[static_cast<size_t>(step)]),
-               "step " << step << ": loss " << value << ", expected " << losses[static_cast<size_t>(step)]);
-  }
-  for (auto& [key, p] : model.named_parameters()) {
-    const auto expected = t.floats("final/" + key.substr(key_prefix.size())).template to_vector<float>(),
-               got = p.template to_vector<float>();
-    float largest = 0, worst = 0;
-    for (size_t i = 0; i < got.size(); ++i) {
-      largest = std::max(largest, std::fabs(expected[i]));
-      worst = std::max(worst, std::fabs(expected[i] - got[i]));
-    }
-    BOOST_TEST(worst <= 2e-3 * largest, key << ": " << worst << " off, largest weight " << largest);
-  }
-}
 
 }  // namespace
 BOOST_TEST_GLOBAL_FIXTURE(SimFolder);
@@ -94,13 +18,13 @@ BOOST_TEST_GLOBAL_FIXTURE(SimFolder);
 BOOST_AUTO_TEST_CASE(lenet_with_sgd) {
   auto model = lenet();
   optim::SGD optimizer(model.parameters(), {.lr = 0.9});
-  follow("lenet", model, optimizer, "cpu:0");
+  follow("lenet", model, optimizer, default_device());
 }
 
 BOOST_AUTO_TEST_CASE(mlp_with_adam) {
   auto model = mlp();
   optim::Adam optimizer(model.parameters(), {.lr = 0.002});
-  follow("mlp", model, optimizer, "cpu:0");
+  follow("mlp", model, optimizer, default_device());
 }
 
 BOOST_AUTO_TEST_CASE(lenet_over_three_devices) {

@@ -1,0 +1,85 @@
+#include <tenon/core/error.h>
+#include <tenon/core/runtime/capture.h>
+#include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/plugin_stream.h>
+#include <tenon/core/tensor_impl.h>
+
+#include <algorithm>
+
+namespace tenon {
+
+void Capture::touch(Storage& storage, bool written) {
+  if (storage.allocator == &memory_ || !storage.data) return;
+  auto [it, fresh] = outside.try_emplace(&storage, Ref<Storage>(), false);
+  if (fresh) it->second.first = Ref<Storage>::share(&storage);
+  it->second.second |= written;
+}
+
+void Capture::note(Inputs inputs, std::span<TensorImpl* const> outputs) {
+  for (auto* t : inputs)
+    if (t) touch(*impl_of(*t).storage, false);
+  for (auto* t : outputs)
+    if (t) touch(*t->storage, true);
+}
+
+Recording::Recording(DeviceContext& c, const tn_stream_capture& api, tn_graph* graph, Allocator& memory, const Capture& capture)
+    : context(c),
+      operators(capture.operators),
+      stream_(static_cast<PluginStream&>(*c.stream)),
+      api_(api),
+      graph_(graph),
+      memory_(memory) {
+  for (auto& [storage, use] : capture.outside) (use.second ? written_ : read_).push_back(use.first);
+  // In-place changes read what they change.
+  for (auto& s : written_) read_.push_back(s);
+  for (auto& s : memory_.live_storages()) written_.push_back(s);
+  poison_results(std::make_shared<const Failure>(Failure{
+      TN_CODE_INVALID_ARGUMENT, "this tensor is made by a stream graph of " + c.device.str() + " that was not replayed yet"}));
+  context.plans->pin();
+  context.add_recording(this);
+}
+
+Recording::~Recording() {
+  context.remove_recording(this);
+  close();
+  context.plans->unpin();
+  read_.clear();
+  written_.clear();
+  memory_.release();
+}
+
+void Recording::close() {
+  std::lock_guard lock(mutex_);
+  if (!graph_) return;
+  stream_.wait(last_replay_);
+  api_.destroy(std::exchange(graph_, nullptr));
+}
+
+void Recording::poison_results(const FailureLog::Pointer& failure) {
+  for (auto& s : written_)
+    if (s->allocator == &memory_) stream_.failures.poison(s->data, s->bytes, failure);
+}
+
+void Recording::replay() {
+  std::lock_guard lock(mutex_);
+  if (!graph_) throw DeviceError("a stream graph of " + context.device.str() + " cannot be replayed: the program is ending");
+  stream_.refuse_while_capturing("a stream graph cannot be replayed");
+  for (auto& s : written_) {
+    s->wait_for_uses();
+    s->version.fetch_add(1, std::memory_order_relaxed);
+  }
+  FailureLog::Pointer failure;
+  if (stream_.failures.any())
+    for (auto& s : read_)
+      if (!failure && !stream_.failures.lost()) failure = stream_.failures.poisoned(s->data, s->bytes);
+  const bool skipped = failure != nullptr;
+  if (!skipped) failure = stream_.replay(api_, graph_, last_replay_);
+  for (auto& s : written_) {
+    if (!skipped) s->ticket.store(last_replay_, std::memory_order_release);
+    if (stream_.failures.any() && s->allocator == &memory_) stream_.failures.heal(s->data, s->bytes);
+    if (failure) stream_.failures.poison(s->data, s->bytes, failure);
+  }
+  if (sync_mode()) stream_.wait_and_throw(last_replay_);
+}
+
+}  // namespace tenon

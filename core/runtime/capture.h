@@ -1,0 +1,72 @@
+// What is known of a recording while it is made, and what of it lasts. Not installed.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <tenon/core/ops/op.h>
+#include <tenon/core/runtime/failure.h>
+#include <tenon/core/storage.h>
+#include <tenon/plugins/abi/abi.h>
+
+namespace tenon {
+
+class Allocator;
+class DeviceContext;
+class PluginStream;
+struct TensorImpl;
+
+// A recording in progress. Only the thread that captures uses it.
+class Capture {
+ public:
+  Capture(Allocator& memory, std::string device, bool creates_plans)
+      : device(std::move(device)), creates_plans(creates_plans), memory_(memory) {}
+
+  // Where everything comes from that is allocated on the device meanwhile.
+  Allocator& memory() { return memory_; }
+  // An operator was recorded.
+  void note(Inputs inputs, std::span<TensorImpl* const> outputs);
+
+  const std::string device;
+  const bool creates_plans;  // the plugin can make plans meanwhile
+  // Memory from before the capture that the recording uses, and whether it is written.
+  std::unordered_map<Storage*, std::pair<Ref<Storage>, bool>> outside;
+  uint64_t operators = 0;
+  FailureLog::Pointer failure;  // of an operator that could not be recorded
+
+ private:
+  void touch(Storage& storage, bool written);
+  Allocator& memory_;
+};
+
+// A finished recording. It keeps alive what it reads and writes: the plans, its own memory, and tensors from before.
+class Recording {
+ public:
+  Recording(DeviceContext& context, const tn_stream_capture& api, tn_graph* graph, Allocator& memory, const Capture& capture);
+  ~Recording();
+  Recording(const Recording&) = delete;
+
+  void replay();
+  // Waits for the last replay and ends the graph. At exit before the device is closed; later replays are refused.
+  void close();
+
+  DeviceContext& context;
+  const uint64_t operators;
+
+ private:
+  void poison_results(const FailureLog::Pointer& failure);
+
+  PluginStream& stream_;
+  const tn_stream_capture& api_;
+  std::mutex mutex_;
+  tn_graph* graph_;
+  Allocator& memory_;
+  std::vector<Ref<Storage>> read_;     // from before the capture
+  std::vector<Ref<Storage>> written_;  // of these, and of the recording's own memory what outlived the capture
+  uint64_t last_replay_ = 0;
+};
+
+}  // namespace tenon

@@ -1,0 +1,167 @@
+#include <tenon/core/runtime/collectives.h>
+#include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/plugin_stream.h>
+#include <tenon/core/tensor_impl.h>
+#include <tenon/plugins/host/services.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+namespace tenon {
+
+class Communicator {
+ public:
+  explicit Communicator(std::span<const Device> devices);
+
+  std::vector<DeviceContext*> contexts;
+  std::vector<PluginStream*> streams;
+  const tn_collectives* api = nullptr;
+  tn_communicator* handle = nullptr;  // null: the devices cannot be joined
+  std::mutex mutex;
+};
+
+namespace {
+
+std::string names_of(std::span<const Device> devices) {
+  std::string text;
+  for (auto& d : devices) text += (text.empty() ? "" : ", ") + d.str();
+  return text;
+}
+
+struct Communicators {
+  std::mutex mutex;
+  std::map<std::vector<uint64_t>, std::unique_ptr<Communicator>> all;  // those that cannot be made, too: nobody asks again
+  bool closed = false;
+};
+Communicators& communicators() {
+  static auto* c = new Communicators;  // never freed: closed at exit, used until then
+  return *c;
+}
+
+std::vector<uint64_t> key_of(std::span<const Device> devices) {
+  std::vector<uint64_t> key;
+  for (auto& d : devices) key.push_back(uint64_t{d.type_id()} << 32 | d.index());
+  return key;
+}
+
+bool may_be_joined(std::span<const Device> devices) {
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].type_id() != devices[0].type_id()) return false;
+    for (size_t j = 0; j < i; ++j)
+      if (devices[i] == devices[j]) return false;
+  }
+  return devices.size() > 1;
+}
+
+uint64_t bytes_of(const Tensor& t) { return static_cast<uint64_t>(t.numel()) * size_of(t.dtype()); }
+
+// The rows that hold what they should; members of the others are poisoned, all of them, so that no device waits for another.
+std::vector<const Members*> sound_rows(Communicator& c, std::span<const Members> rows, size_t read) {
+  std::vector<const Members*> sound;
+  for (auto& row : rows) {
+    FailureLog::Pointer failure;
+    for (size_t i = 0; i < read && !failure; ++i) {
+      auto& t = impl_of(row[i]);
+      if (c.streams[i]->failures.any() && !c.streams[i]->failures.lost())
+        failure = c.streams[i]->failures.poisoned(t.data(), bytes_of(row[i]));
+    }
+    if (!failure) sound.push_back(&row);
+    for (size_t i = 0; i < row.size() && failure; ++i)
+      c.streams[i]->failures.poison(impl_of(row[i]).data(), bytes_of(row[i]), failure);
+  }
+  return sound;
+}
+
+// Queues call(pointers, row, streams) for each row, all of them as one launch. Members from `first_written` on are changed.
+template <class F>
+void queue(Communicator& c, std::span<const Members> rows, size_t first_written, const char* what, F&& call) {
+  const size_t n = c.streams.size();
+  for (auto& row : rows)
+    for (size_t i = first_written; i < n; ++i) {
+      auto& storage = *impl_of(row[i]).storage;
+      storage.wait_for_uses();
+      storage.version.fetch_add(1, std::memory_order_relaxed);
+    }
+  const auto sound = sound_rows(c, rows, first_written ? first_written : n);
+  if (sound.empty()) return;
+
+  std::lock_guard lock(c.mutex);
+  auto failure = PluginStream::queue_together(c.streams, what, [&](tn_stream* const* streams) {
+    tn_error* error = c.api->group_begin(c.handle);
+    if (error) return error;
+    std::vector<void*> pointers(n);
+    for (auto* row : sound) {
+      for (size_t i = 0; i < n; ++i) pointers[i] = impl_of((*row)[i]).data();
+      if ((error = call(pointers.data(), (*row)[0], streams))) break;
+    }
+    tn_error* at_end = c.api->group_end(c.handle);
+    if (error && at_end) at_end->destroy(at_end);
+    return error ? error : at_end;
+  });
+  for (auto* row : sound)
+    for (size_t i = first_written; i < n; ++i) {
+      auto& t = impl_of((*row)[i]);
+      t.storage->ticket.store(c.streams[i]->last(), std::memory_order_release);
+      if (failure)
+        c.streams[i]->failures.poison(t.data(), bytes_of((*row)[i]), failure);
+      else if (c.streams[i]->failures.any())
+        c.streams[i]->failures.heal(t.data(), bytes_of((*row)[i]));
+    }
+  if (sync_mode())
+    for (auto* s : c.streams) s->wait_and_throw(s->last());
+}
+
+}  // namespace
+
+Communicator::Communicator(std::span<const Device> devices) {
+  std::vector<tn_device*> handles;
+  for (auto& d : devices) {
+    contexts.push_back(&context_of(d));
+    handles.push_back(contexts.back()->handle);
+    if (auto* s = dynamic_cast<PluginStream*>(contexts.back()->stream.get())) streams.push_back(s);
+  }
+  auto& backend = contexts[0]->backend;
+  api = backend.extension<tn_collectives>(TN_EXT_COLLECTIVES, 1);
+  if (streams.size() != devices.size()) api = nullptr;
+  std::string reason = "the plugin does not offer " TN_EXT_COLLECTIVES;
+  if (api)
+    if (tn_error* e = api->communicator_create(backend.api().backend, handles.data(), handles.size(), &handle))
+      handle = nullptr, reason = take_failure(e).message;
+  if (!handle)
+    plugins::log(TN_LOG_INFO, "tenon",
+                 names_of(devices) + " are not joined (" + reason + "): sums and broadcasts go through copies");
+}
+
+Communicator* communicator_for(std::span<const Device> devices) {
+  if (!may_be_joined(devices)) return nullptr;
+  auto& c = communicators();
+  std::lock_guard lock(c.mutex);
+  if (c.closed) return nullptr;
+  auto& known = c.all[key_of(devices)];
+  if (!known) known = std::make_unique<Communicator>(devices);
+  return known->handle ? known.get() : nullptr;
+}
+
+void all_reduce(Communicator& c, std::span<const Members> rows) {
+  queue(c, rows, 0, "all_reduce", [&](void* const* members, const Tensor& t, tn_stream* const* streams) {
+    return c.api->all_reduce(c.handle, members, members, static_cast<uint64_t>(t.numel()), static_cast<tn_dtype>(t.dtype()),
+                             TN_REDUCE_SUM, streams);
+  });
+}
+
+void broadcast(Communicator& c, std::span<const Members> rows) {
+  queue(c, rows, 1, "broadcast", [&](void* const* members, const Tensor& t, tn_stream* const* streams) {
+    return c.api->broadcast(c.handle, members, static_cast<uint64_t>(t.numel()), static_cast<tn_dtype>(t.dtype()), 0, streams);
+  });
+}
+
+void close_communicators() {
+  auto& c = communicators();
+  std::lock_guard lock(c.mutex);
+  c.closed = true;
+  for (auto& [key, communicator] : c.all)
+    if (communicator->handle) communicator->api->communicator_destroy(std::exchange(communicator->handle, nullptr));
+}
+
+}  // namespace tenon

@@ -1,0 +1,94 @@
+#include <tenon/core/error.h>
+#include <tenon/core/runtime/capture.h>
+#include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/plugin_stream.h>
+#include <tenon/core/runtime/stream_graph.h>
+
+namespace tenon {
+
+namespace {
+
+const tn_stream_capture& capture_of(const DeviceContext& context) {
+  auto* api = context.backend.extension<tn_stream_capture>(TN_EXT_STREAM_CAPTURE, 1);
+  if (!api || !dynamic_cast<PluginStream*>(context.stream.get()))
+    throw UnsupportedError("StreamGraph: " + context.device.str() + " cannot record its work: the plugin \"" +
+                           context.backend.name() + "\" does not offer " TN_EXT_STREAM_CAPTURE "; run the work itself instead");
+  return *api;
+}
+
+// What the body changes in place may be in use elsewhere, and nothing can be waited for once it captures.
+void wait_for_all_devices() {
+  for (auto* c : open_contexts())
+    if (!c->stream->capturing()) c->stream->wait(c->stream->last());
+}
+
+// Ends the recording in every case; null where there is nothing to replay.
+tn_graph* end(PluginStream& stream, const tn_stream_capture& api, const Capture& capture) {
+  tn_graph* graph = nullptr;
+  tn_error* error = stream.end_capture(api, &graph);
+  if (capture.failure) {
+    // Of the two errors this is the one that names the operator.
+    if (error) error->destroy(error);
+    if (graph) api.destroy(graph);
+    throw_failure(*capture.failure);
+  }
+  check(error, "StreamGraph: " + capture.device + ": ");
+  return graph;
+}
+
+// The tensors of a capture that came to nothing hold nothing.
+void give_up(PluginStream& stream, Allocator& memory, Device device) {
+  auto failure = std::make_shared<const Failure>(Failure{
+      TN_CODE_INVALID_ARGUMENT, "this tensor was made while a stream graph of " + device.str() + " was captured, which failed"});
+  for (auto& s : memory.live_storages()) stream.failures.poison(s->data, s->bytes, failure);
+  memory.release();
+}
+
+}  // namespace
+
+StreamGraph StreamGraph::capture(Device device, const std::function<void()>& body) {
+  auto& context = context_of(device);
+  auto& api = capture_of(context);
+  auto& stream = static_cast<PluginStream&>(*context.stream);
+  stream.refuse_while_capturing("a stream graph cannot be captured");
+  wait_for_all_devices();
+  auto& memory = *Allocator::make_private(*context.memory);
+  Capture capture(memory, device.str(), TN_HAS(tn_stream_capture, &api, flags) && (api.flags & TN_CAPTURE_CREATES_PLANS));
+  try {
+    stream.begin_capture(api, capture);
+  } catch (...) {
+    memory.release();
+    throw;
+  }
+  try {
+    body();
+  } catch (...) {
+    tn_graph* graph = nullptr;
+    if (tn_error* error = stream.end_capture(api, &graph)) error->destroy(error);
+    if (graph) api.destroy(graph);
+    give_up(stream, memory, device);
+    throw;
+  }
+  try {
+    tn_graph* graph = end(stream, api, capture);
+    return StreamGraph(std::make_unique<Recording>(context, api, graph, memory, capture));
+  } catch (...) {
+    give_up(stream, memory, device);
+    throw;
+  }
+}
+
+StreamGraph::StreamGraph(std::unique_ptr<Recording> recording) : recording_(std::move(recording)) {}
+StreamGraph::StreamGraph(StreamGraph&&) noexcept = default;
+StreamGraph& StreamGraph::operator=(StreamGraph&&) noexcept = default;
+StreamGraph::~StreamGraph() = default;
+
+Recording& StreamGraph::recording() const {
+  if (!recording_) throw ValueError("StreamGraph: it was moved from");
+  return *recording_;
+}
+void StreamGraph::replay() { recording().replay(); }
+Device StreamGraph::device() const { return recording().context.device; }
+uint64_t StreamGraph::num_operators() const { return recording().operators; }
+
+}  // namespace tenon

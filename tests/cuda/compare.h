@@ -1,0 +1,145 @@
+// How the tests of the cuda plugin's kernels compare a device with the cpu: the same values in the same strides on both, the same
+// calls, and results side by side.
+#pragma once
+
+#include "ops/check.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <random>
+
+#include <tenon/core/ops/view.h>
+
+#include "cuda/emulated.h"
+
+namespace tenon::test {
+
+inline const Device kGpu("cuda:0"), kCpu("cpu");
+
+// What a result may differ by: libraries' functions are exact to a few units in the last place, and f16 and bf16 round once more.
+inline double tolerance(DType t) {
+  switch (t) {
+    case DType::f32:
+      return 2e-6;
+    case DType::f64:
+      return 1e-14;
+    case DType::f16:
+      return 1e-3;
+    case DType::bf16:
+      return 8e-3;
+    default:
+      return 0;
+  }
+}
+
+inline std::mt19937& generator() {
+  static std::mt19937 engine(20);
+  return engine;
+}
+inline int64_t pick(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(generator()); }
+
+// Random values of a type, a few of them awkward: zeros of both signs, infinities, NaN, the smallest and the largest.
+inline Tensor random_values(const Shape& shape, DType dtype, bool awkward = true) {
+  std::vector<double> values(static_cast<size_t>(shape.numel()));
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  const double odd[] = {0.0, -0.0, 1.0, -1.0, inf, -inf, std::nan(""), 1e-42, -1e-310, 3e38, 0.5, 2.5};
+  for (auto& v : values) {
+    v = std::normal_distribution<double>(0, 2)(generator());
+    if (awkward && pick(0, 9) == 0) v = odd[pick(0, 11)];
+    if (is_integer(dtype)) v = dtype == DType::u8 ? static_cast<double>(pick(0, 255)) : static_cast<double>(pick(-9, 9));
+    if (dtype == DType::boolean) v = static_cast<double>(pick(0, 1));
+  }
+  return doubles(values, shape).to(dtype);
+}
+
+// A tensor of a shape that lies in memory in some way, made from one with all the memory it needs.
+struct Lie {
+  std::string name;
+  std::function<Shape(Shape)> whole;
+  std::function<Tensor(const Tensor&, const Shape&)> view;
+};
+inline Tensor reversed(const Tensor& x) {
+  std::vector<int64_t> dims;
+  for (int64_t d = x.dim(); d-- > 0;) dims.push_back(d);
+  return permute(x, Shape(std::span<const int64_t>(dims)));
+}
+inline Shape with(Shape shape, const std::function<int64_t(size_t, int64_t)>& change) {
+  std::vector<int64_t> sizes(shape.begin(), shape.end());
+  for (size_t d = 0; d < sizes.size(); ++d) sizes[d] = change(d, sizes[d]);
+  return Shape(std::span<const int64_t>(sizes));
+}
+inline Shape turned(Shape shape) {
+  std::vector<int64_t> sizes(shape.begin(), shape.end());
+  std::reverse(sizes.begin(), sizes.end());
+  return Shape(std::span<const int64_t>(sizes));
+}
+// `single`: also the ways in which several elements share one place.
+inline std::vector<Lie> lies(bool single = true) {
+  auto same = [](Shape s) { return s; };
+  std::vector<Lie> all = {
+      {"contiguous", same, [](const Tensor& x, const Shape&) { return x; }},
+      {"misaligned", [](Shape s) { return Shape{s.numel() + 1}; },
+       [](const Tensor& x, const Shape& s) { return x.narrow(0, 1, s.numel()).view(s); }},
+      {"transposed", turned, [](const Tensor& x, const Shape&) { return reversed(x); }},
+      {"every second", [](Shape s) { return with(s, [](size_t, int64_t n) { return 2 * n; }); },
+       [](Tensor x, const Shape& s) {
+         for (size_t d = 0; d < s.size(); ++d) x = x.slice(static_cast<int64_t>(d), 0, 2 * s[d], 2);
+         return x;
+       }},
+      {"a part", [](Shape s) { return with(s, [](size_t, int64_t n) { return n + 4; }); },
+       [](Tensor x, const Shape& s) {
+         for (size_t d = 0; d < s.size(); ++d) x = x.narrow(static_cast<int64_t>(d), 4, s[d]);
+         return x;
+       }},
+      {"rows swapped with planes",
+       [](Shape s) { return s.size() < 3 ? s : with(s, [&](size_t d, int64_t n) { return d < 2 ? s[1 - d] : n; }); },
+       [](const Tensor& x, const Shape& s) { return s.size() < 3 ? x : x.transpose(0, 1); }},
+  };
+  if (!single) return all;
+  all.push_back({"one row", [](Shape s) { return with(s, [](size_t d, int64_t n) { return d == 0 ? 1 : n; }); },
+                 [](const Tensor& x, const Shape& s) { return x.expand(s); }});
+  all.push_back({"one column", [&](Shape s) { return with(s, [&](size_t d, int64_t n) { return d + 1 == s.size() ? 1 : n; }); },
+                 [](const Tensor& x, const Shape& s) { return x.expand(s); }});
+  all.push_back({"one element", [](Shape s) { return with(s, [](size_t, int64_t) { return 1; }); },
+                 [](const Tensor& x, const Shape& s) { return x.expand(s); }});
+  return all;
+}
+
+// The same on both devices.
+struct Both {
+  Tensor cpu, gpu;
+};
+inline Both both(const Tensor& whole, const Lie& lie, const Shape& shape) {
+  return {lie.view(whole, shape), lie.view(whole.to(kGpu), shape)};
+}
+inline Both both(const Tensor& x) { return {x, x.to(kGpu)}; }
+inline Both random_both(const Shape& shape, DType dtype, const Lie& lie, bool awkward = true) {
+  return both(random_values(lie.whole(shape), dtype, awkward), lie, shape);
+}
+
+inline void require_same(const Tensor& gpu, const Tensor& cpu, const std::string& what, double allowed) {
+  BOOST_REQUIRE_MESSAGE(gpu.device() == kGpu, what << ": the result is on " << gpu.device().str());
+  BOOST_REQUIRE_MESSAGE(gpu.dtype() == cpu.dtype(), what << ": dtype " << name_of(gpu.dtype()));
+  BOOST_REQUIRE_MESSAGE(gpu.shape() == cpu.shape(), what << ": shape " << gpu.shape().str());
+  if (cpu.dtype() == DType::i64) {
+    BOOST_REQUIRE_MESSAGE(gpu.to_vector<int64_t>() == cpu.to_vector<int64_t>(), what << ": integers differ");
+    return;
+  }
+  auto found = gpu.to_vector<double>(), expected = cpu.to_vector<double>();
+  auto close = [allowed](double a, double b) {
+    return a == b || (std::isnan(a) && std::isnan(b)) || (std::isfinite(b) && std::abs(a - b) <= allowed + allowed * std::abs(b));
+  };
+  // Boost counts its checks one by one, which would take longer than all else here.
+  for (size_t i = 0; i < found.size(); ++i)
+    if (!close(found[i], expected[i])) BOOST_FAIL(what << ": element " << i << " is " << found[i] << ", expected " << expected[i]);
+}
+inline void require_same(const Tensor& gpu, const Tensor& cpu, const std::string& what) {
+  require_same(gpu, cpu, what, tolerance(cpu.dtype()));
+}
+
+inline std::string describe(const std::string& op, DType dtype, const Shape& shape, const std::string& more = "") {
+  return op + " of " + std::string(name_of(dtype)) + " " + shape.str() + (more.empty() ? "" : ", " + more);
+}
+
+}  // namespace tenon::test

@@ -1,0 +1,162 @@
+// Stands in for NCCL: the functions that the plugin calls, over memory that the host can reach. As with NCCL, the members of one
+// process queue their parts within a group, and nothing runs before all have come: at the end of the outermost group.
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include <nccl.h>
+
+namespace {
+
+struct Join {
+  int members;
+};
+
+struct Part {
+  ncclComm_t member;
+  bool broadcast;
+  const void* in;
+  void* out;
+  size_t count;
+  ncclDataType_t type;
+  ncclRedOp_t op;
+  int root;
+};
+
+thread_local int depth = 0;
+thread_local std::vector<Part> queued;
+
+}  // namespace
+
+struct ncclComm {
+  Join* join;
+  int rank;
+};
+
+namespace {
+
+size_t size_of(ncclDataType_t type) {
+  switch (type) {
+    case ncclFloat64:
+    case ncclInt64:
+      return 8;
+    case ncclFloat32:
+    case ncclInt32:
+      return 4;
+    case ncclUint8:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+template <class T>
+void reduce(const std::vector<Part>& parts) {
+  const size_t n = parts[0].count;
+  std::vector<T> total(static_cast<const T*>(parts[0].in), static_cast<const T*>(parts[0].in) + n);
+  for (size_t m = 1; m < parts.size(); ++m) {
+    auto* x = static_cast<const T*>(parts[m].in);
+    for (size_t i = 0; i < n; ++i)
+      total[i] = parts[0].op == ncclSum   ? static_cast<T>(total[i] + x[i])
+                 : parts[0].op == ncclMax ? std::max(total[i], x[i])
+                                          : std::min(total[i], x[i]);
+  }
+  for (auto& p : parts) std::memcpy(p.out, total.data(), n * sizeof(T));
+}
+
+// One collective: a part of every member, which agree about it.
+ncclResult_t run(const std::vector<Part>& parts) {
+  auto& first = parts[0];
+  for (auto& p : parts)
+    if (p.broadcast != first.broadcast || p.count != first.count || p.type != first.type || p.root != first.root)
+      return ncclInvalidUsage;
+  if (first.broadcast) {
+    const std::vector<char> values(
+        static_cast<const char*>(parts[static_cast<size_t>(first.root)].in),
+        static_cast<const char*>(parts[static_cast<size_t>(first.root)].in) + first.count * size_of(first.type));
+    for (auto& p : parts) std::memcpy(p.out, values.data(), values.size());
+    return ncclSuccess;
+  }
+  switch (first.type) {
+    case ncclFloat64:
+      return reduce<double>(parts), ncclSuccess;
+    case ncclFloat32:
+      return reduce<float>(parts), ncclSuccess;
+    case ncclInt64:
+      return reduce<int64_t>(parts), ncclSuccess;
+    case ncclInt32:
+      return reduce<int32_t>(parts), ncclSuccess;
+    default:
+      return ncclInvalidArgument;
+  }
+}
+
+// The k-th call of each member belongs together.
+ncclResult_t run_all(std::vector<Part> parts) {
+  std::map<Join*, std::map<int, std::vector<Part>>> by_member;
+  for (auto& p : parts) by_member[p.member->join][p.member->rank].push_back(p);
+  for (auto& [join, ranks] : by_member) {
+    if (static_cast<int>(ranks.size()) != join->members) return ncclInvalidUsage;
+    const size_t calls = ranks.begin()->second.size();
+    for (size_t k = 0; k < calls; ++k) {
+      std::vector<Part> together;
+      for (auto& [rank, list] : ranks) {
+        if (list.size() != calls) return ncclInvalidUsage;
+        together.push_back(list[k]);
+      }
+      if (auto result = run(together); result != ncclSuccess) return result;
+    }
+  }
+  return ncclSuccess;
+}
+
+ncclResult_t queue(const Part& part) {
+  if (!depth || !size_of(part.type)) return ncclInvalidUsage;  // alone it would wait for the others for ever
+  queued.push_back(part);
+  return ncclSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+ncclResult_t ncclGetVersion(int* version) { return *version = NCCL_VERSION(2, 28, 0), ncclSuccess; }
+const char* ncclGetErrorString(ncclResult_t result) { return result == ncclInvalidUsage ? "invalid usage" : "error"; }
+const char* ncclGetLastError(ncclComm_t) { return ""; }
+
+ncclResult_t ncclCommInitAll(ncclComm_t* members, int count, const int* devices) {
+  for (int i = 0; i < count; ++i)
+    for (int j = 0; j < i; ++j)
+      if (devices[i] == devices[j]) return ncclInvalidUsage;
+  auto* join = new Join{count};
+  for (int i = 0; i < count; ++i) members[i] = new ncclComm{join, i};
+  return ncclSuccess;
+}
+ncclResult_t ncclCommDestroy(ncclComm_t member) {
+  if (--member->join->members == 0) delete member->join;
+  return delete member, ncclSuccess;
+}
+ncclResult_t ncclCommAbort(ncclComm_t member) { return ncclCommDestroy(member); }
+ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t* state) { return *state = ncclSuccess, ncclSuccess; }
+
+ncclResult_t ncclGroupStart() { return ++depth, ncclSuccess; }
+ncclResult_t ncclGroupEnd() {
+  if (depth == 0) return ncclInvalidUsage;
+  if (--depth > 0) return ncclSuccess;
+  auto parts = std::move(queued);
+  queued.clear();
+  return run_all(std::move(parts));
+}
+ncclResult_t ncclAllReduce(const void* in, void* out, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t member,
+                           cudaStream_t) {
+  return queue({member, false, in, out, count, type, op, 0});
+}
+ncclResult_t ncclBroadcast(const void* in, void* out, size_t count, ncclDataType_t type, int root, ncclComm_t member,
+                           cudaStream_t) {
+  return queue({member, true, in, out, count, type, ncclSum, root});
+}
+
+}  // extern "C"

@@ -1,0 +1,201 @@
+// Sums and broadcasts over devices that a plugin joins, and copies where it does not.
+#include <boost/test/unit_test.hpp>
+
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include <tenon/core/autograd/replica.h>
+#include <tenon/plugins/host/registry.h>
+#include <tenon/tenon.h>
+
+#include "sim/faults.h"
+
+using namespace tenon;
+
+namespace {
+
+struct SimFolder {
+  SimFolder() { plugins::registry().add_path(TENON_BUILD_DIR "/tests/sim"); }
+};
+
+sim::Counters counters() { return *plugins::registry().load("sim").extension<sim::Counters>("sim.counters", 1); }
+
+// What happened since it was made.
+struct Since {
+  sim::Counters before = counters();
+  uint64_t launches() const { return counters().joint_launches - before.joint_launches; }
+  uint64_t calls() const { return counters().joint_calls - before.joint_calls; }
+};
+
+nn::Sequential mlp(uint64_t seed) {
+  manual_seed(seed);
+  return nn::Sequential(nn::Linear(8, 16), nn::ReLU(), nn::BatchNorm1d(16), nn::Linear(16, 3));
+}
+
+// Parameters after some steps, and their gradients.
+template <class M>
+std::vector<std::vector<float>> trained(M model, Device device, int steps) {
+  model.to(device);
+  optim::SGD optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
+  manual_seed(5);
+  for (int i = 0; i < steps; ++i) {
+    Tensor x = randn({12, 8}).to(device), y = randint(0, 3, {12}).to(device);
+    optimizer.zero_grad();
+    cross_entropy(model(x), y).backward();
+    optimizer.step();
+  }
+  std::vector<std::vector<float>> all;
+  for (Tensor& p : model.parameters()) {
+    all.push_back(p.template to_vector<float>());
+    all.push_back(p.grad().template to_vector<float>());
+  }
+  return all;
+}
+
+double difference(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    for (size_t j = 0; j < a[i].size(); ++j) largest = std::max<double>(largest, std::abs(a[i][j] - b[i][j]));
+  return largest;
+}
+
+}  // namespace
+BOOST_TEST_GLOBAL_FIXTURE(SimFolder);
+
+BOOST_AUTO_TEST_CASE(a_step_is_one_sum_and_one_broadcast) {
+  nn::DataParallel model(mlp(1), {"sim:0", "sim:1"});
+  optim::SGD optimizer(model.parameters(), {.lr = 0.1});
+  auto step = [&] {
+    optimizer.zero_grad();
+    model(ones({6, 8}, {.device = "sim:0"})).square().sum().backward();
+    optimizer.step();
+  };
+  step();
+  Since since;
+  for (int i = 0; i < 3; ++i) step();
+  BOOST_TEST(since.launches() == 6u);
+  // Six parameters are summed; with three buffers they are broadcast.
+  BOOST_TEST(since.calls() == 3u * (6 + 9));
+  // A model that has not changed is not sent again: only what its layers changed while running.
+  model.eval();
+  model(ones({6, 8}, {.device = "sim:0"}));
+  Since unchanged;
+  model(ones({6, 8}, {.device = "sim:0"}));
+  BOOST_TEST(unchanged.launches() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(sums_are_those_of_one_device_and_the_same_bits_twice) {
+  auto two = [] { return trained(nn::DataParallel(mlp(2), {"sim:0", "sim:1"}), "sim:0", 10); };
+  auto first = two();
+  for (int i = 0; i < 3; ++i) BOOST_TEST((two() == first));
+  // Batch normalisation sees half a batch on each device, so the reference is two devices of the cpu.
+  BOOST_TEST(difference(first, trained(nn::DataParallel(mlp(2), {"cpu:0", "cpu:1"}), "cpu:0", 10)) < 1e-3);
+  BOOST_TEST(difference(trained(nn::DataParallel(mlp(2), {"sim:1", "sim:2", "sim:0"}), "sim:1", 10),
+                        trained(nn::DataParallel(mlp(2), {"cpu:0", "cpu:1", "cpu:2"}), "cpu:0", 10)) < 1e-3);
+}
+
+BOOST_AUTO_TEST_CASE(the_odd_ones_of_a_mixed_set_go_through_copies) {
+  Since since;
+  auto mixed = trained(nn::DataParallel(mlp(3), {"sim:0", "cpu:1", "sim:1"}), "sim:0", 5);
+  BOOST_TEST(since.launches() == 10u);
+  BOOST_TEST(difference(mixed, trained(nn::DataParallel(mlp(3), {"cpu:0", "cpu:1", "cpu:2"}), "cpu:0", 5)) < 1e-3);
+  Since alone;
+  trained(nn::DataParallel(mlp(3), {"sim:0", "cpu:1"}), "sim:0", 2);
+  BOOST_TEST(alone.launches() == 0u);
+  // The model on the cpu: the others are summed among themselves first.
+  Since around;
+  auto other = trained(nn::DataParallel(mlp(3), {"cpu:0", "sim:1", "sim:0"}), "cpu:0", 5);
+  BOOST_TEST(around.launches() == 5u);
+  BOOST_TEST(difference(other, trained(nn::DataParallel(mlp(3), {"cpu:0", "cpu:1", "cpu:2"}), "cpu:0", 5)) < 1e-3);
+}
+
+BOOST_AUTO_TEST_CASE(devices_that_cannot_be_joined_are_asked_once) {
+  setenv("TENON_SIM_NO_LINK", "1", 1);
+  Since since;
+  auto copied = trained(nn::DataParallel(mlp(4), {"sim:2", "sim:1"}), "sim:2", 5);
+  unsetenv("TENON_SIM_NO_LINK");
+  auto again = trained(nn::DataParallel(mlp(4), {"sim:2", "sim:1"}), "sim:2", 5);
+  BOOST_TEST(since.launches() == 0u);
+  BOOST_TEST((copied == again));
+  BOOST_TEST(difference(copied, trained(nn::DataParallel(mlp(4), {"sim:1", "sim:2"}), "sim:1", 5)) < 1e-3);
+  BOOST_TEST(since.launches() == 10u);
+}
+
+BOOST_AUTO_TEST_CASE(gradients_belong_to_the_leaf_alone) {
+  Tensor w = full({3}, 2, {.device = "sim:0"});
+  w.requires_grad_();
+  allow_replicas(w);
+  auto a = (w * full({3}, 1, {.device = "sim:0"})).sum(), b = (w * full({3}, 10, {.device = "sim:1"})).sum();
+  Tensor loss = a + b.to("sim:0");
+  loss.backward(Tensor(), {.retain_graph = true});
+  Tensor first = w.grad();
+  BOOST_TEST(first.to_vector<float>()[0] == 11.0f);
+  loss.backward();
+  BOOST_TEST(first.to_vector<float>()[0] == 11.0f);
+  BOOST_TEST(w.grad().to_vector<float>()[2] == 22.0f);
+  BOOST_TEST(w.grad().device().str() == "sim:0");
+}
+
+BOOST_AUTO_TEST_CASE(a_gradient_that_is_an_expanded_view_is_summed_too) {
+  Tensor w = full({3}, 2, {.device = "sim:0"});
+  w.requires_grad_();
+  allow_replicas(w);
+  auto on = [&](const char* device) {
+    DeviceGuard guard(device);
+    return (w + zeros({3})).sum();  // its gradient is one number, expanded
+  };
+  (on("sim:0") + on("sim:1").to("sim:0")).backward();
+  BOOST_TEST(w.grad().to_vector<float>() == std::vector<float>({2, 2, 2}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(many_threads_train_over_the_same_devices) {
+  std::vector<std::thread> threads;
+  std::vector<std::vector<std::vector<float>>> results(4);
+  for (size_t t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      // Each in its own order of devices, so that locks taken in that order would lock up.
+      const char* first = t % 2 ? "sim:0" : "sim:1";
+      const char* second = t % 2 ? "sim:1" : "sim:0";
+      nn::DataParallel model(nn::Linear(8, 3), {first, second});
+      nn::init::constant_(model.module.weight, 0.1);
+      nn::init::constant_(model.module.bias, 0);
+      optim::SGD optimizer(model.parameters(), {.lr = 0.01});
+      for (int i = 0; i < 50; ++i) {
+        optimizer.zero_grad();
+        model(ones({6, 8}, {.device = first})).square().sum().backward();
+        optimizer.step();
+      }
+      for (auto& p : model.parameters()) results[t].push_back(p.to_vector<float>());
+    });
+  for (auto& t : threads) t.join();
+  for (size_t t = 1; t < 4; ++t) BOOST_TEST((results[t] == results[0]));
+}
+
+BOOST_AUTO_TEST_CASE(what_was_never_computed_poisons_the_sum_on_all_devices) {
+  synchronize();
+  Tensor w = full({3}, 2, {.device = "sim:0"});
+  w.requires_grad_();
+  allow_replicas(w);
+  Tensor bad = empty({3}, {.device = "sim:1"});
+  bad.fill_(sim::fails_at_once);
+  auto a = (w * full({3}, 1, {.device = "sim:0"})).sum(), b = (w * bad).sum();
+  (a + b.to("sim:0")).backward();
+  BOOST_CHECK_THROW(w.grad().to_vector<float>(), Error);
+  BOOST_CHECK_THROW(synchronize(), Error);
+  BOOST_CHECK_NO_THROW(synchronize());
+  BOOST_TEST((ones({3}, {.device = "sim:1"}) + 1.0).sum().item() == 6.0);
+}
+
+BOOST_AUTO_TEST_CASE(a_device_that_captures_takes_part_in_nothing) {
+  nn::DataParallel model(nn::Linear(8, 3), {"sim:0", "sim:1"});
+  Tensor x = ones({6, 8}, {.device = "sim:0"});
+  try {
+    StreamGraph::capture("sim:0", [&] { model(x).sum().backward(); });
+    BOOST_ERROR("a step over two devices was captured");
+  } catch (const DeviceError& e) {
+    BOOST_TEST(std::string(e.what()).find("while a stream graph of sim:0 is captured") != std::string::npos, e.what());
+  }
+  BOOST_TEST(model(x).size(0) == 6);
+  model(x).sum().item();
+}

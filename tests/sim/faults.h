@@ -1,0 +1,23 @@
+// What tests may ask of `sim` beyond its operators: accidents on order, and counters.
+#pragma once
+
+#include <cstdint>
+
+namespace tenon::sim {
+
+// Filling a tensor with one of these is an accident.
+constexpr double fails_late = 9.001e30;     // the device reports it when the work has run, and names the operator
+constexpr double fails_unnamed = 9.002e30;  // the same, without a name
+constexpr double fails_at_once = 9.003e30;  // when it is queued
+constexpr double loses_device = 9.004e30;   // the device can never be used again
+
+// The extension "sim.counters", version 1.
+struct Counters {
+  uint64_t joint_launches;  // collectives, a group counted once
+  uint64_t joint_calls;     // each of a group
+  uint64_t copies;
+  uint64_t graph_launches;
+  uint64_t live_objects;  // streams, events, graphs and communicators
+};
+
+}  // namespace tenon::sim
