@@ -30,6 +30,13 @@ inline tn_plan* empty_plan() {
   return sdk::make_plan([](const tn_run&) {});
 }
 
+// A plan that fills its (contiguous) output with zeros, for gradients of what no element took part in.
+inline tn_plan* zero_plan(const tn_tensor_desc& out) {
+  const auto bytes = static_cast<size_t>(sdk::numel(out)) * sdk::dtype_size(out.dtype);
+  return make_plan(
+      [bytes](const tn_run& run) { check(cudaMemsetAsync(run.outputs[0], 0, bytes, run.stream->handle), "cudaMemsetAsync"); });
+}
+
 [[noreturn]] inline void refuse_dtype(const Request& request, tn_dtype dtype) {
   sdk::unsupported("cuda: " + std::string(request.op()) + " does not take " + sdk::dtype_name(dtype));
 }

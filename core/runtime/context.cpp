@@ -82,13 +82,12 @@ Contexts& contexts() {
 }
 
 void close_all() {
-  auto& c = contexts();
-  std::lock_guard lock(c.mutex);
-  for (auto& context : c.all)
+  const auto all = open_contexts();  // no lock is held while others are taken
+  for (auto* context : all)
     if (!context->stream->capturing()) context->stream->wait(context->stream->last());
-  for (auto& context : c.all) context->close_recordings();
+  for (auto* context : all) context->close_recordings();
   close_communicators();
-  for (auto& context : c.all)
+  for (auto* context : all)
     if (auto* stream = dynamic_cast<PluginStream*>(context->stream.get())) stream->close();
   plugins::registry().drain_and_close();
 }

@@ -77,15 +77,39 @@ FailureLog::Pointer FailureLog::poisoned(const void* data, uint64_t bytes) const
 
 FailureLog::Pointer FailureLog::take_unseen(uint64_t ticket) {
   std::lock_guard lock(mutex_);
-  for (auto it = unseen_.begin(); it != unseen_.end(); ++it)
-    if (it->ticket <= ticket) {
-      auto f = it->failure;
-      // Followers of the same failure are one event for the user.
-      std::erase_if(unseen_, [&](const Unseen& u) { return u.failure == f; });
-      update_any();
-      return f;
+  // Followers of one failure, and the same one in other logs, are one event for the user.
+  std::erase_if(unseen_, [](const Unseen& u) { return u.failure->seen.load(); });
+  Pointer found;
+  for (auto& u : unseen_)
+    if (u.ticket <= ticket && !u.failure->seen.exchange(true)) {
+      found = u.failure;
+      break;
     }
-  return nullptr;
+  if (found) std::erase_if(unseen_, [&](const Unseen& u) { return u.failure == found; });
+  update_any();
+  return found;
+}
+
+void FailureLog::tell(uint64_t ticket, FailureLog& other, uint64_t reached, const void* data, uint64_t bytes) const {
+  std::vector<Pointer> told;
+  Pointer lost;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& u : unseen_)
+      if (u.ticket <= ticket && !u.failure->seen) told.push_back(u.failure);
+    lost = lost_;
+  }
+  for (auto& failure : told) other.add_told(reached, std::move(failure));
+  if (lost) other.poison(data, bytes, lost);
+}
+
+// The device that is lost is another's.
+void FailureLog::add_told(uint64_t ticket, Pointer failure) {
+  std::lock_guard lock(mutex_);
+  for (auto& u : unseen_)
+    if (u.failure == failure) return;
+  unseen_.push_back({ticket, std::move(failure)});
+  update_any();
 }
 
 }  // namespace tenon

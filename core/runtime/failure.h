@@ -13,8 +13,12 @@
 namespace tenon {
 
 struct Failure {
+  Failure(tn_code code, std::string message) : code(code), message(std::move(message)) {}
+  Failure(Failure&& other) : code(other.code), message(std::move(other.message)) {}
+
   tn_code code;
   std::string message;
+  mutable std::atomic<bool> seen{false};  // somebody was told, whichever log it came from
 };
 // Throws the class of Error that the code stands for.
 [[noreturn]] void throw_failure(const Failure& failure);
@@ -42,12 +46,16 @@ class FailureLog {
   Pointer poisoned(const void* data, uint64_t bytes = 1) const;
   // The first failure at or before `ticket` that nobody has seen, once.
   Pointer take_unseen(uint64_t ticket);
+  // Another stream has waited for `ticket`, and its work up to `reached` relies on that: who waits there is told what nobody has
+  // seen here. Memory that the work here should have written, and the lost device did not, is poisoned there.
+  void tell(uint64_t ticket, FailureLog& other, uint64_t reached, const void* data, uint64_t bytes) const;
 
  private:
   struct Unseen {
     uint64_t ticket;
     Pointer failure;
   };
+  void add_told(uint64_t ticket, Pointer failure);
   struct Range {
     const char* begin;
     const char* end;

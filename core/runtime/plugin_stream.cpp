@@ -79,7 +79,7 @@ uint64_t PluginStream::copy(const CopyTask& task) {
   return ticket;
 }
 
-void PluginStream::wait_for(Stream& other, uint64_t ticket) {
+void PluginStream::wait_for(Stream& other, uint64_t ticket, const void*, uint64_t) {
   if (&other == this || other.reached(ticket)) return;
   refuse_while_capturing("waiting for another device is not possible");
   auto* peer = dynamic_cast<PluginStream*>(&other);

@@ -18,7 +18,7 @@ class PluginStream final : public Stream {
 
   uint64_t run(const Launch& launch) override;
   uint64_t copy(const CopyTask& task) override;
-  void wait_for(Stream& other, uint64_t ticket) override;
+  void wait_for(Stream& other, uint64_t ticket, const void* data, uint64_t bytes) override;
   uint64_t last() const override { return submitted_.load(std::memory_order_acquire); }
   bool reached(uint64_t ticket) override;
   void wait(uint64_t ticket) override;

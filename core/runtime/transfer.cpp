@@ -36,7 +36,7 @@ void queue_copy(TensorImpl& src, TensorImpl& dst, bool fresh) {
     other_side.storage->add_use(*by.stream, ticket);
     if (&by == &from) {
       // The destination's own work must see the values.
-      to.stream->wait_for(*by.stream, ticket);
+      to.stream->wait_for(*by.stream, ticket, dst.data(), copy.bytes);
       dst.storage->ticket.store(to.stream->last(), std::memory_order_release);
     } else {
       dst.storage->ticket.store(ticket, std::memory_order_release);

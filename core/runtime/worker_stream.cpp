@@ -25,8 +25,10 @@ struct Task {
   PlanEntry* entry = nullptr;
   const PathNode* path = nullptr;
   void* workspace = nullptr;
-  Stream* other = nullptr;  // wait_for
+  Stream* other = nullptr;  // wait_for, and what it is told
   uint64_t other_ticket = 0;
+  const void* memory = nullptr;
+  uint64_t bytes = 0;
   static constexpr uint32_t pointers_in_place = 10, scalars_in_place = 6;
   void* pointers[pointers_in_place];
   Scalar scalars[scalars_in_place];
@@ -68,12 +70,14 @@ class WorkerStream final : public Stream {
     });
   }
 
-  void wait_for(Stream& other, uint64_t ticket) override {
-    if (&other == this || other.reached(ticket)) return;
+  void wait_for(Stream& other, uint64_t ticket, const void* data, uint64_t bytes) override {
+    if (&other == this || (other.reached(ticket) && !other.failures.any())) return;
     push([&](Task& t) {
       t.kind = Task::wait_for;
       t.other = &other;
       t.other_ticket = ticket;
+      t.memory = data;
+      t.bytes = bytes;
     });
   }
 
@@ -174,6 +178,7 @@ class WorkerStream final : public Stream {
   void execute(Task& t, uint64_t ticket) {
     if (t.kind == Task::wait_for) {
       t.other->wait(t.other_ticket);
+      if (t.other->failures.any()) t.other->failures.tell(t.other_ticket, failures, ticket, t.memory, t.bytes);
     } else if (t.kind == Task::copy) {
       copy_and_file(failures, *reinterpret_cast<CopyTask*>(t.heap.get()), ticket, nullptr);
     } else {

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <thread>
 
@@ -145,6 +146,25 @@ BOOST_AUTO_TEST_CASE(a_late_error_reaches_who_waits_for_any_of_the_work_in_fligh
   BOOST_CHECK_NO_THROW(synchronize());
 }
 
+// The value comes over the cpu's stream, the failure from another's.
+BOOST_AUTO_TEST_CASE(a_late_error_reaches_who_reads_a_copy) {
+  synchronize();
+  Tensor bad = tensor(std::vector<int64_t>{9}).to("sim:0"), weight = ones({4, 2}, {.device = "sim:0"});
+  auto text = error_of([&] { embedding(bad, weight).sum().item(); });
+  BOOST_TEST(has(text, "in embedding: (4, 2), (1,) on sim:0"), text);
+  BOOST_CHECK_NO_THROW(synchronize());  // once
+  BOOST_CHECK_THROW(embedding(bad, weight).to_vector<float>(), Error);
+  Tensor here = embedding(bad, weight).to("cpu");
+  BOOST_CHECK_THROW((here + 1.0).wait(), Error);
+  BOOST_CHECK_NO_THROW(synchronize());
+  // Already known when the copy is queued.
+  Tensor known = embedding(bad, weight);
+  for (int i = 0; i < 100; ++i) weight + 1.0;
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  BOOST_CHECK_THROW(known.to("cpu").wait(), Error);
+  BOOST_CHECK_NO_THROW(synchronize());
+}
+
 BOOST_AUTO_TEST_CASE(a_warm_training_step_asks_the_system_for_nothing) {
   nn::Sequential model(nn::Linear(20, 30), nn::ReLU(), nn::Linear(30, 5));
   model.to("sim:0");
@@ -193,6 +213,8 @@ BOOST_AUTO_TEST_CASE(losing_a_device, *boost::unit_test::disabled()) {
   const Device lost("sim:1");
   Tensor before = ones({100}, {.device = lost}), a = before + 1.0, elsewhere = ones({10}, {.device = "sim:0"});
   a.wait();
+  Tensor copied = a.to("cpu");
+  copied.wait();
   static StreamGraph graph = StreamGraph::capture(lost, [&] { before + 1.0; });
   graph.replay();
   {
@@ -217,17 +239,29 @@ BOOST_AUTO_TEST_CASE(losing_a_device, *boost::unit_test::disabled()) {
   BOOST_CHECK_NO_THROW(empty_cache(lost));
   nn::DataParallel model(nn::Linear(2, 1), {"sim:0", "sim:1"});
   BOOST_TEST(error_of([&] { model(ones({4, 2})); }) == text);
-  // The others work on.
+  // What left it before stays, and the others work on.
+  BOOST_TEST(copied.sum().item() == 200.0);
   BOOST_TEST((elsewhere * 2.0).sum().item() == 20.0);
   BOOST_TEST((elsewhere.to("cpu") + 1.0).sum().item() == 20.0);
   BOOST_CHECK_NO_THROW(synchronize());
 }
 
+BOOST_AUTO_TEST_CASE(losing_a_device_before_a_copy, *boost::unit_test::disabled()) {
+  const Device lost("sim:1");
+  Tensor a = ones({100}, {.device = lost});
+  accident(sim::loses_device, lost);
+  Tensor copied = a.to("cpu");  // queued, but it never arrives, and is never read as if it had
+  for (int i = 0; i < 2; ++i) BOOST_TEST(has(error_of([&] { copied.sum().item(); }), "sim: device 1 has fallen off the bus"));
+  BOOST_TEST((ones({4}) * 2.0).sum().item() == 8.0);
+}
+
 BOOST_AUTO_TEST_CASE(a_lost_device_is_an_error_not_an_end) {
-  auto [text, status] = alone("losing_a_device");
-  BOOST_TEST(WIFEXITED(status), text);
-  BOOST_TEST(WEXITSTATUS(status) == 0, text);
-  BOOST_TEST(!has(text, "sim:"), text);
+  for (const char* test : {"losing_a_device", "losing_a_device_before_a_copy"}) {
+    auto [text, status] = alone(test);
+    BOOST_TEST(WIFEXITED(status), text);
+    BOOST_TEST(WEXITSTATUS(status) == 0, text);
+    BOOST_TEST(!has(text, "sim:"), text);
+  }
 }
 
 // What lives in static storage dies after the devices are closed.

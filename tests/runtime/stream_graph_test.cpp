@@ -327,8 +327,8 @@ BOOST_AUTO_TEST_CASE(values_that_were_never_made_stop_a_replay) {
   auto graph = StreamGraph::capture(device, [&] { result = a + 1.0; });
   BOOST_CHECK_NO_THROW(a.fill_(sim::fails_at_once));
   graph.replay();
-  BOOST_CHECK_THROW(result.to_vector<float>(), Error);
-  BOOST_CHECK_THROW(synchronize(), Error);
+  for (int i = 0; i < 2; ++i) BOOST_CHECK_THROW(result.to_vector<float>(), Error);
+  BOOST_CHECK_NO_THROW(synchronize());  // told already
   a.fill_(5);
   graph.replay();
   BOOST_TEST(result.sum().item() == 60.0);

@@ -50,10 +50,14 @@ struct tn_device {
 struct tn_event : tenon::sim::Counted {
   explicit tn_event(tn_device* device) : device(device) {}
   tn_device* device;
-  std::mutex mutex;
-  std::condition_variable changed;
-  uint64_t recorded = 0, reached = 0;  // how often
-  tenon::sim::Late error;
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    uint64_t recorded = 0, reached = 0;  // how often
+    tenon::sim::Late error;
+  };
+  // What is queued keeps it: an event may be destroyed before it is reached.
+  const std::shared_ptr<State> state = std::make_shared<State>();
 };
 
 struct tn_stream : tenon::sim::Counted {

@@ -68,17 +68,18 @@ void event_destroy(tn_event* event) { delete event; }
 tn_error* event_record(tn_event* event, tn_stream* stream) {
   return guard([&] {
     require_not_capturing(stream, "an event");
+    auto state = event->state;
     uint64_t number;
     {
-      std::lock_guard lock(event->mutex);
-      number = ++event->recorded;
-      event->error = {};
+      std::lock_guard lock(state->mutex);
+      number = ++state->recorded;
+      state->error = {};
     }
-    stream->push([event, number](Late& error) {
-      std::lock_guard lock(event->mutex);
-      event->reached = std::max(event->reached, number);
-      if (error.code) event->error = std::exchange(error, {});
-      event->changed.notify_all();
+    stream->push([state, number](Late& error) {
+      std::lock_guard lock(state->mutex);
+      state->reached = std::max(state->reached, number);
+      if (error.code) state->error = std::exchange(error, {});
+      state->changed.notify_all();
     });
   });
 }
@@ -86,35 +87,38 @@ tn_error* event_record(tn_event* event, tn_stream* stream) {
 namespace {
 tn_error* error_of(const tn_event* event) {
   if (event->device->lost) return guard([&] { require_working(event->device); });
-  auto& e = event->error;
+  auto& e = event->state->error;
   if (!e.code) return nullptr;
   return sdk::make_error(e.code, e.message, e.op.empty() ? sdk::Details() : sdk::Details{{"op", e.op}});
 }
 }  // namespace
 
 tn_error* event_wait(tn_event* event) {
-  std::unique_lock lock(event->mutex);
-  event->changed.wait(lock, [&] { return event->reached == event->recorded; });
+  auto& state = event->state;
+  std::unique_lock lock(state->mutex);
+  state->changed.wait(lock, [&] { return state->reached == state->recorded; });
   return error_of(event);
 }
 
 tn_error* event_query(tn_event* event, int32_t* done) {
-  std::lock_guard lock(event->mutex);
-  *done = event->reached == event->recorded;
+  auto& state = event->state;
+  std::lock_guard lock(state->mutex);
+  *done = state->reached == state->recorded;
   return *done ? error_of(event) : nullptr;
 }
 
 tn_error* stream_wait(tn_stream* stream, tn_event* event) {
   return guard([&] {
     require_not_capturing(stream, "a wait");
+    auto state = event->state;
     uint64_t number;
     {
-      std::lock_guard lock(event->mutex);
-      number = event->recorded;
+      std::lock_guard lock(state->mutex);
+      number = state->recorded;
     }
-    stream->push([event, number](Late&) {
-      std::unique_lock lock(event->mutex);
-      event->changed.wait(lock, [&] { return event->reached >= number; });
+    stream->push([state, number](Late&) {
+      std::unique_lock lock(state->mutex);
+      state->changed.wait(lock, [&] { return state->reached >= number; });
     });
   });
 }
