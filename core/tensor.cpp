@@ -6,8 +6,6 @@
 #include <tenon/core/runtime/transfer.h>
 #include <tenon/core/tensor_impl.h>
 
-#include <cstring>
-
 namespace tenon {
 
 bool is_contiguous(const Shape& shape, const Strides& strides) {
@@ -69,13 +67,17 @@ bool Tensor::is_ready() const {
 
 namespace {
 
-// A contiguous tensor of `dtype` whose memory the host can read, with its values in it.
-Tensor readable(const Tensor& tensor, DType dtype) {
+// Its values as T, row-major.
+void read_values(const Tensor& tensor, DType dtype, void* destination) {
   NoGrad guard;
-  Tensor t = tensor.to(dtype).contiguous();
-  if (!impl_of(t).storage->context->host_visible) t = t.to(Device());
-  t.wait();
-  return t;
+  read_to_host(tensor.to(dtype).contiguous(), destination);
+}
+
+template <class T>
+T read_single(const Tensor& tensor) {
+  T value;
+  read_values(tensor, DTypeOf<T>::value, &value);
+  return value;
 }
 
 void require_single(const Tensor& t) {
@@ -88,15 +90,15 @@ void require_single(const Tensor& t) {
 
 double Tensor::item_double() const {
   require_single(*this);
-  if (dtype() == f64) return *static_cast<const double*>(readable(*this, f64).host_data(f64));
-  if (is_floating_point(dtype())) return *static_cast<const float*>(readable(*this, f32).host_data(f32));
+  if (dtype() == f64) return read_single<double>(*this);
+  if (is_floating_point(dtype())) return read_single<float>(*this);
   return static_cast<double>(item_int64());
 }
 
 int64_t Tensor::item_int64() const {
   require_single(*this);
   if (is_floating_point(dtype())) return static_cast<int64_t>(item_double());
-  return *static_cast<const int64_t*>(readable(*this, i64).host_data(i64));
+  return read_single<int64_t>(*this);
 }
 
 const void* Tensor::host_data(DType expected) const {
@@ -114,8 +116,7 @@ const void* Tensor::host_data(DType expected) const {
 
 void Tensor::copy_to_host(void* destination, DType as) const {
   checked_impl(*this, "copy_to_host");
-  Tensor t = readable(*this, as);
-  if (t.numel()) std::memcpy(destination, impl_of(t).data(), static_cast<size_t>(t.numel()) * size_of(as));
+  read_values(*this, as, destination);
 }
 
 void set_data(const Tensor& handle, const Tensor& values) {

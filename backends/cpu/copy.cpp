@@ -33,7 +33,7 @@ void zero_bytes(void* to, int64_t bytes) {
 }
 
 StridedCopy::StridedCopy(const tn_tensor_desc& to, const tn_tensor_desc& from)
-    : nest_(Nest::of({&to, &from})), size_(static_cast<int64_t>(sdk::dtype_size(to.dtype))) {
+    : nest_(Nest({&to, &from})), size_(static_cast<int64_t>(sdk::dtype_size(to.dtype))) {
   nest_.sort();
   nest_.put_rows_along(1);
   contiguous_ = nest_.rank == 0 || (nest_.rank == 1 && nest_.col_stride(0) == 1 && nest_.col_stride(1) == 1);
@@ -64,7 +64,7 @@ namespace {
 class Cast {
  public:
   Cast(const tn_tensor_desc& to, const tn_tensor_desc& from)
-      : nest_(Nest::of({&to, &from})),
+      : nest_(Nest({&to, &from})),
         convert_(convert_row(to.dtype, from.dtype)),
         to_size_(static_cast<int64_t>(sdk::dtype_size(to.dtype))),
         from_size_(static_cast<int64_t>(sdk::dtype_size(from.dtype))) {

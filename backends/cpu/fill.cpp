@@ -30,7 +30,7 @@ tn_plan* make_fill(tn_device*, const Request& request) {
   int64_t n = sdk::numel(y), size = static_cast<int64_t>(sdk::dtype_size(y.dtype));
   if (n == 0) return empty_plan();
   sdk::PlanOptions options{0, 20 + static_cast<uint64_t>(n * size / 16)};
-  Nest nest = Nest::of({&y});
+  Nest nest({&y});
   nest.sort();
   if (nest.rank == 0 || (nest.rank == 1 && nest.col_stride(0) == 1)) {
     auto fill = size == 1   ? fill_part<uint8_t>

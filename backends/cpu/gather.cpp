@@ -53,7 +53,7 @@ tn_plan* make_gather(tn_device*, const Request& request) {
   if (sdk::numel(y) == 0) return empty_plan();
   size_t dim = dim_of(request, x);
   auto seen = without_dim(x, index, dim);
-  Nest nest = Nest::of({&y, &index, &seen});
+  Nest nest({&y, &index, &seen});
   auto plan = [&]<class T>(T) {
     return with_index(request, index.dtype, [&]<class I>(I) {
       Gather<T, I> run{std::string(request.op()), nest, x.shape[dim], x.strides[dim]};
@@ -124,7 +124,7 @@ tn_plan* make_gather_backward(tn_device*, const Request& request) {
   auto seen = without_dim(gx, index, dim);
   auto nest = [&](size_t begin, size_t end) {
     auto i = part(index, begin, end), from = part(g, begin, end), to = part(seen, begin, end);
-    return Nest::of({&i, &from, &to});
+    return Nest({&i, &from, &to});
   };
   Nest outer = nest(0, dim), inner = nest(dim, index.rank);
   uint64_t cost = 30 + static_cast<uint64_t>(sdk::numel(gx) / 4 + 2 * sdk::numel(index));

@@ -6,52 +6,11 @@
 
 namespace tenon::cpu {
 
-Nest Nest::of(std::initializer_list<const tn_tensor_desc*> tensors) {
-  Nest nest;
-  nest.operands = static_cast<int>(tensors.size());
-  const tn_tensor_desc& first = **tensors.begin();
-  for (uint32_t d = 0; d < first.rank; ++d) {
-    nest.numel *= first.shape[d];
-    if (first.shape[d] == 1) continue;
-    nest.shape[nest.rank] = first.shape[d];
-    int o = 0;
-    for (auto* t : tensors) nest.strides[o++][nest.rank] = t ? t->strides[d] : 0;
-    ++nest.rank;
-  }
-  nest.merge();
-  return nest;
-}
-
-void Nest::merge() {
-  if (rank == 0) return;
-  int last = 0;
-  for (int d = 1; d < rank; ++d) {
-    bool fits = true;
-    for (int o = 0; o < operands; ++o) fits = fits && strides[o][last] == strides[o][d] * shape[d];
-    if (!fits) ++last;
-    shape[last] = fits ? shape[last] * shape[d] : shape[d];
-    for (int o = 0; o < operands; ++o) strides[o][last] = strides[o][d];
-  }
-  rank = last + 1;
-}
-
-void Nest::sort() {
-  for (int i = 1; i < rank; ++i)
-    for (int j = i; j > 0 && strides[0][j - 1] < strides[0][j]; --j) {
-      std::swap(shape[j - 1], shape[j]);
-      for (int o = 0; o < operands; ++o) std::swap(strides[o][j - 1], strides[o][j]);
-    }
-  merge();
-}
-
 void Nest::put_rows_along(int operand) {
   if (rank < 3 || strides[operand][rank - 1] <= 1) return;
   for (int d = 0; d < rank - 2; ++d) {
     if (strides[operand][d] != 1) continue;
-    for (int k = d; k < rank - 2; ++k) {
-      std::swap(shape[k], shape[k + 1]);
-      for (int o = 0; o < operands; ++o) std::swap(strides[o][k], strides[o][k + 1]);
-    }
+    for (int k = d; k < rank - 2; ++k) swap_dimensions(k, k + 1);
     return;
   }
 }

@@ -2,32 +2,19 @@
 // is walked in two-dimensional tiles, so that kernels see rows and transposed operands stay in cache.
 #pragma once
 
+#include <tenon/plugins/sdk/nest.h>
+
 #include "common.h"
 
 namespace tenon::cpu {
 
-inline constexpr int kMaxOperands = 4;
+inline constexpr int kMaxOperands = sdk::Nest::kMaxOperands;
 
-struct Nest {
-  int rank = 0;
-  int operands = 0;
-  int64_t numel = 1;
-  int64_t shape[TN_MAX_RANK];
-  int64_t strides[kMaxOperands][TN_MAX_RANK];  // in elements
+struct Nest : sdk::Nest {
+  using sdk::Nest::Nest;
 
-  // A NULL operand is a single value: stride 0 everywhere.
-  static Nest of(std::initializer_list<const tn_tensor_desc*> tensors);
-
-  // Reorders by falling stride of operand 0 (any order visits the same elements), then merges.
-  void sort();
-  void merge();
   // Brings to the last place but one the dimension along which `operand` is contiguous, if the last one is not that.
   void put_rows_along(int operand);
-
-  int64_t rows() const { return rank > 1 ? shape[rank - 2] : 1; }
-  int64_t cols() const { return rank > 0 ? shape[rank - 1] : 1; }
-  int64_t row_stride(int operand) const { return rank > 1 ? strides[operand][rank - 2] : 0; }
-  int64_t col_stride(int operand) const { return rank > 0 ? strides[operand][rank - 1] : 0; }
 };
 
 // A Nest cut into tiles of at most tile_rows x tile_cols of its two last dimensions.

@@ -29,16 +29,16 @@ Pointwise::Pointwise(const Request& request, std::initializer_list<const tn_tens
   }
   switch (count) {
     case 1:
-      nest_ = Nest::of({all[0]});
+      nest_ = Nest({all[0]});
       break;
     case 2:
-      nest_ = Nest::of({all[0], all[1]});
+      nest_ = Nest({all[0], all[1]});
       break;
     case 3:
-      nest_ = Nest::of({all[0], all[1], all[2]});
+      nest_ = Nest({all[0], all[1], all[2]});
       break;
     default:
-      nest_ = Nest::of({all[0], all[1], all[2], all[3]});
+      nest_ = Nest({all[0], all[1], all[2], all[3]});
   }
   plan_tiles(may_be_single);
   double an_element = ns + (flat_ ? 0.0 : operands_[0].packed ? 1.0 : 0.3);

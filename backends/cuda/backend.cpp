@@ -31,7 +31,10 @@ const void* extension(tn_backend*, const char* name, uint32_t version) {
 tn_error* drain(tn_backend*) { return nullptr; }
 void shutdown(tn_backend*) {}
 
-tn_error* init(const tn_host*, tn_backend_api* api) {
+const tn_host* host = nullptr;
+
+tn_error* init(const tn_host* given, tn_backend_api* api) {
+  host = given;
   if (api->struct_size < TN_BACKEND_API_SIZE_1_0)
     return sdk::make_error(TN_CODE_UNSUPPORTED, "cuda: the host's table is smaller than that of ABI 1.0");
   tn_backend_api table{};
@@ -62,6 +65,8 @@ tn_error* init(const tn_host*, tn_backend_api* api) {
 }
 
 }  // namespace
+
+void write_log(tn_log_level level, const std::string& message) { host->log(host->context, level, message.c_str()); }
 
 }  // namespace tenon::cuda
 

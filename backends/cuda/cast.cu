@@ -50,7 +50,7 @@ const ByDtype<UnaryStart>& from(tn_dtype dtype) {
 
 tn_plan* make_cast_plan(const Request& request) {
   auto &x = request.input(0), &y = request.output(0);
-  Nest nest = Nest::of({&y, &x});
+  Nest nest({&y, &x});
   nest.sort();
   return make_plan([loop = Loop<2>(nest), start = from(x.dtype).pick(request, y.dtype)](const tn_run& run) { start(loop, run); });
 }

@@ -1,7 +1,8 @@
-// Convolution and its two gradients: by cuDNN where it can, else by the
-// plugin's own kernels.
+// Convolution and its two gradients: by cuDNN where it can, else by the plugin's own kernels.
+#include <algorithm>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -172,6 +173,14 @@ tn_plan* plan_dnn(tn_device* device, const Request& request, ConvKind kind, cons
   return make_plan([conv = std::move(conv)](const tn_run& run) { conv->run(run); }, workspace);
 }
 
+void say_once_that_there_is_no_cudnn(std::string why) {
+  static std::once_flag said;
+  std::call_once(said, [&] {
+    std::replace(why.begin(), why.end(), '\n', ' ');
+    write_log(TN_LOG_WARNING, "convolutions run on plain kernels, which are slower than cuDNN's: " + why);
+  });
+}
+
 tn_plan* make_conv(tn_device* device, const Request& request) {
   const ConvKind kind = kind_of(request);
   const ConvShape shape = shape_of(request, kind);
@@ -186,6 +195,7 @@ tn_plan* make_conv(tn_device* device, const Request& request) {
   } catch (const sdk::Error& e) {
     if (e.code() != TN_CODE_UNSUPPORTED && e.code() != TN_CODE_UNAVAILABLE) throw;
     why = e.what();
+    if (e.code() == TN_CODE_UNAVAILABLE) say_once_that_there_is_no_cudnn(why);
   }
   try {
     return plan_conv_direct(request);

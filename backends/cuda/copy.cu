@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kBlock)
 }
 
 Nest nest_of(const tn_tensor_desc& to, const tn_tensor_desc& from) {
-  Nest nest = Nest::of({&to, &from});
+  Nest nest({&to, &from});
   nest.sort();
   return nest;
 }

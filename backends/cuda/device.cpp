@@ -120,8 +120,11 @@ tn_error* device_info(tn_device* device, tn_device_info* out) {
     check(cudaGetDeviceProperties(&properties, device->ordinal), "cudaGetDeviceProperties");
     tn_device_info info{};
     info.struct_size = std::min(out->struct_size, sizeof(info));
-    std::snprintf(info.name, sizeof(info.name), "%.80s, compute capability %d.%d", properties.name, properties.major,
-                  properties.minor);
+    std::snprintf(info.name, sizeof(info.name), "%.120s", properties.name);
+    std::snprintf(info.architecture, sizeof(info.architecture), "sm_%d%d", properties.major, properties.minor);
+    int driver = 0;
+    check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+    std::snprintf(info.driver, sizeof(info.driver), "driver for CUDA %s", version_text(driver).c_str());
     info.memory_total = properties.totalGlobalMem;
     // Asking how much is free would start the device, which takes time and memory of its own: only where it has started.
     if (device->started) {

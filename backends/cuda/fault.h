@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include <cuda_runtime.h>
 
@@ -31,7 +30,8 @@ __device__ inline void file_fault(Fault* fault, FaultSite site, int64_t position
 }
 #endif
 
-// The record as an error's text; empty where nothing was filed. Clears it for the next one.
-std::string take_fault(Fault& fault);
+// Throws what was filed, with the operator's name as the detail "op", and clears the record for the next one; returns where nothing
+// was.
+void throw_fault(Fault& fault);
 
 }  // namespace tenon::cuda

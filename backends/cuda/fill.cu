@@ -13,7 +13,7 @@ struct One {
 };
 
 Nest nest_of(const tn_tensor_desc& to) {
-  Nest nest = Nest::of({&to});
+  Nest nest({&to});
   nest.sort();
   return nest;
 }

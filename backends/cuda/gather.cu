@@ -51,7 +51,7 @@ tn_plan* make_gather(tn_device*, const Request& request) {
   if (sdk::numel(y) == 0) return empty_plan();
   const size_t dim = dim_of(request, x);
   const auto seen = without_dim(x, index, dim);
-  const auto pieces = Nest::of({&y, &index, &seen}).pieces();
+  const auto pieces = Nest({&y, &index, &seen}).pieces();
   return with_width(y.dtype, [&](auto zero) {
     using T = decltype(zero);
     return with_index(request, index.dtype, [&](auto index_zero) {
@@ -120,7 +120,7 @@ tn_plan* plan_places(const tn_device& device, const tn_tensor_desc& index, const
   const int64_t count = sdk::numel(index);
   const AddRows add(device, 1, sdk::numel(gx), count, 1);
   const auto seen = without_dim(gx, index, dim);
-  const auto pieces = Nest::of({&index, &seen}).pieces();
+  const auto pieces = Nest({&index, &seen}).pieces();
   if (pieces.size() > 1) sdk::unsupported("cuda: gather_backward of 2^31 elements and more in few lines");
   auto body = [=, size = gx.shape[dim], stride = gx.strides[dim]](const tn_run& run) {
     for (auto& piece : pieces)

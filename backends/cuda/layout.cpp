@@ -62,44 +62,6 @@ Divider Divider::of(uint32_t divisor) {
   return {divisor, static_cast<uint32_t>(magic), shift};
 }
 
-Nest Nest::of(std::initializer_list<const tn_tensor_desc*> tensors) {
-  Nest nest;
-  nest.operands = static_cast<int>(tensors.size());
-  const tn_tensor_desc& first = **tensors.begin();
-  for (uint32_t d = 0; d < first.rank; ++d) {
-    nest.numel *= first.shape[d];
-    if (first.shape[d] == 1) continue;
-    nest.shape[nest.rank] = first.shape[d];
-    int k = 0;
-    for (auto* t : tensors) nest.strides[k++][nest.rank] = t ? t->strides[d] : 0;
-    ++nest.rank;
-  }
-  nest.merge();
-  return nest;
-}
-
-void Nest::merge() {
-  if (rank == 0) return;
-  int last = 0;
-  for (int d = 1; d < rank; ++d) {
-    bool behind = true;
-    for (int k = 0; k < operands; ++k) behind = behind && strides[k][last] == strides[k][d] * shape[d];
-    if (!behind) ++last;
-    shape[last] = behind ? shape[last] * shape[d] : shape[d];
-    for (int k = 0; k < operands; ++k) strides[k][last] = strides[k][d];
-  }
-  rank = last + 1;
-}
-
-void Nest::sort() {
-  for (int i = 1; i < rank; ++i)
-    for (int j = i; j > 0 && strides[0][j - 1] < strides[0][j]; --j) {
-      std::swap(shape[j - 1], shape[j]);
-      for (int k = 0; k < operands; ++k) std::swap(strides[k][j - 1], strides[k][j]);
-    }
-  merge();
-}
-
 void Nest::tile() {
   if (rank < 2 || rank + 2 > kMaxDims || col_stride(0) != 1) return;
   int across = -1;

@@ -3,16 +3,15 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <vector>
 
 #include <cuda_runtime.h>
 
-#include <tenon/plugins/abi/abi.h>
+#include <tenon/plugins/sdk/nest.h>
 
 namespace tenon::cuda {
 
-inline constexpr int kMaxOperands = 4;
+inline constexpr int kMaxOperands = sdk::Nest::kMaxOperands;
 inline constexpr int kMaxDims = static_cast<int>(TN_MAX_RANK);
 
 // Division of numbers below 2^31 by a product and a shift (Granlund and Montgomery, "Division by invariant integers using
@@ -69,27 +68,16 @@ struct Layout {
   }
 };
 
-// The same on the host, outermost dimension first, sizes above 1 only.
-struct Nest {
-  int rank = 0;
-  int operands = 0;
-  int64_t numel = 1;
-  int64_t shape[kMaxDims];
-  int64_t strides[kMaxOperands][kMaxDims];
+// The same on the host, outermost dimension first.
+struct Nest : sdk::Nest {
+  using sdk::Nest::Nest;
+
   int64_t base[kMaxOperands] = {};  // offset of the first element: not 0 in pieces only
 
-  // A NULL operand is a single value: stride 0 everywhere. The shape is that of the first, which must not be NULL.
-  static Nest of(std::initializer_list<const tn_tensor_desc*> tensors);
-
-  // Reorders by falling stride of operand 0 (any order visits the same elements), then merges.
-  void sort();
-  void merge();
   // Where operand 0 runs along one dimension and another operand along a second one, makes the walk one of square tiles: each line
   // of memory is then used up while it is in cache.
   void tile();
 
-  int64_t cols() const { return rank > 0 ? shape[rank - 1] : 1; }
-  int64_t col_stride(int operand) const { return rank > 0 ? strides[operand][rank - 1] : 0; }
   // Whether operand k lies row-major without gaps.
   bool contiguous(int operand) const { return rank == 0 || (rank == 1 && strides[operand][0] == 1); }
   // The largest power of two up to 16 that divides the innermost size, or all strides of operand k but the innermost.

@@ -219,7 +219,7 @@ class Loop {
 template <class... Inputs>
 Loop<sizeof...(Inputs) + 1> loop_over(const Request& request, const Inputs*... inputs) {
   require_contiguous(request, request.output(0));
-  return Loop<sizeof...(Inputs) + 1>(Nest::of({&request.output(0), inputs...}));
+  return Loop<sizeof...(Inputs) + 1>(Nest({&request.output(0), inputs...}));
 }
 
 // An operand that arrives as a scalar, in the computing type of the tensors beside it.

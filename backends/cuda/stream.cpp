@@ -26,9 +26,7 @@ void destroy_quietly(tn_stream* s) {
 // What the device says of the work before an event that is reached.
 void throw_late_error(const tn_event* event, cudaError_t code) {
   check(code, "queued work");
-  if (!event->stream) return;
-  auto message = take_fault(*event->stream->fault);
-  if (!message.empty()) throw sdk::Error(TN_CODE_OUT_OF_RANGE, message);
+  if (event->stream) throw_fault(*event->stream->fault);
 }
 
 }  // namespace

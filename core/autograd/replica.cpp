@@ -81,8 +81,7 @@ void refresh_replicas(std::span<const Tensor> tensors, std::span<const Device> d
     rows.push_back(std::move(members));
     primaries.emplace_back(&t, version);
   }
-  if (rows.empty()) return;
-  broadcast(*communicator, rows);
+  if (rows.empty() || !broadcast(*communicator, rows)) return;
   for (size_t i = 0; i < rows.size(); ++i)
     impl_of(*primaries[i].first).autograd->replicas->refreshed(primaries[i].second, std::span(rows[i]).subspan(1));
 }

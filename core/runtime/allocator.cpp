@@ -28,12 +28,13 @@ void Storage::wait_for_uses() {
   for (auto& u : allocator->take_uses(*this)) context->stream->wait_for(*u.stream, u.ticket);
 }
 
-Allocator::Allocator(DeviceContext& context, uint32_t kind, uint64_t granularity)
-    : context_(context), kind_(kind), granularity_(granularity) {}
+Allocator::Allocator(DeviceContext& context, uint32_t kind, uint64_t granularity, Behind behind)
+    : context_(context), kind_(kind), granularity_(granularity), behind_(behind) {}
 Allocator::Allocator(Allocator& parent)
     : context_(parent.context_),
       kind_(parent.kind_),
       granularity_(parent.granularity_),
+      behind_(parent.behind_),
       parent_(&parent),
       lock_(parent.lock_),
       stats_(parent.stats_) {}
@@ -211,7 +212,7 @@ std::vector<Ref<Storage>> Allocator::live_storages() const {
 }
 
 void Allocator::put_back(void* data, uint64_t block_bytes) {
-  free_[class_of(block_bytes)].push_back({data, context_.stream->last()});
+  free_[class_of(block_bytes)].push_back({data, behind_ == Behind::uses ? 0 : context_.stream->last()});
 }
 
 void Allocator::add_use(Storage& s, Stream& stream, uint64_t ticket) {
@@ -230,8 +231,20 @@ std::vector<Storage::Use> Allocator::take_uses(Storage& s) {
 }
 
 void Allocator::collect_pending() {
+  // Asking a device takes time, and where it has not come to one ticket it has not come to a later one either.
+  std::vector<Storage::Use> not_reached;
+  auto reached = [&](const Storage::Use& u) {
+    auto known = std::find_if(not_reached.begin(), not_reached.end(), [&](auto& n) { return n.stream == u.stream; });
+    if (known != not_reached.end() && u.ticket >= known->ticket) return false;
+    if (u.stream->reached(u.ticket)) return true;
+    if (known != not_reached.end())
+      known->ticket = u.ticket;
+    else
+      not_reached.push_back(u);
+    return false;
+  };
   std::erase_if(pending_, [&](Pending& p) {
-    std::erase_if(p.uses, [](const Storage::Use& u) { return u.stream->reached(u.ticket); });
+    std::erase_if(p.uses, reached);
     if (!p.uses.empty()) return false;
     put_back(p.data, p.bytes);
     return true;
@@ -241,6 +254,14 @@ void Allocator::collect_pending() {
 MemoryStats Allocator::stats() const {
   std::lock_guard lock(lock_);
   return stats_;
+}
+
+uint64_t Allocator::in_use() {
+  std::lock_guard lock(lock_);
+  collect_pending();
+  uint64_t bytes = stats_.allocated;
+  for (auto& p : pending_) bytes += p.bytes;
+  return bytes;
 }
 
 void Allocator::empty_cache() {

@@ -18,8 +18,11 @@ namespace tenon {
 // coarse.
 class Allocator {
  public:
+  // Of what queued work is done with memory that was freed: what the device's stream has queued so far and `uses`, or those alone,
+  // because nothing is queued on such memory without being filed there.
+  enum class Behind { stream_and_uses, uses };
   // `granularity` as in tn_memory_kind; 0 where the backend does not say.
-  Allocator(DeviceContext& context, uint32_t kind, uint64_t granularity);
+  Allocator(DeviceContext& context, uint32_t kind, uint64_t granularity, Behind behind = Behind::stream_and_uses);
   // Memory that a stream graph keeps to itself: blocks come from the system and are handed out again here only. Counted with the
   // parent's, which gets it all when `release` was called and the last tensor in it is gone.
   static Allocator* make_private(Allocator& parent);
@@ -36,6 +39,8 @@ class Allocator {
   std::vector<Storage::Use> take_uses(Storage& storage);
 
   MemoryStats stats() const;
+  // Bytes of live tensors, and of those freed that other streams still use.
+  uint64_t in_use();
   // Gives all cached blocks back, and slabs none of whose blocks is in use. The caller has waited for the device.
   void empty_cache();
 
@@ -73,6 +78,7 @@ class Allocator {
   DeviceContext& context_;
   const uint32_t kind_;
   const uint64_t granularity_;
+  const Behind behind_;
   Allocator* const parent_ = nullptr;  // of a private one
   mutable SpinLock own_lock_;
   SpinLock& lock_ = own_lock_;  // a private one shares its parent's lock and statistics

@@ -74,8 +74,9 @@ std::vector<const Members*> sound_rows(Communicator& c, std::span<const Members>
 }
 
 // Queues call(pointers, row, streams) for each row, all of them as one launch. Members from `first_written` on are changed.
+// False where that failed.
 template <class F>
-void queue(Communicator& c, std::span<const Members> rows, size_t first_written, const char* what, F&& call) {
+bool queue(Communicator& c, std::span<const Members> rows, size_t first_written, const char* what, F&& call) {
   const size_t n = c.streams.size();
   for (auto& row : rows)
     for (size_t i = first_written; i < n; ++i) {
@@ -84,7 +85,7 @@ void queue(Communicator& c, std::span<const Members> rows, size_t first_written,
       storage.version.fetch_add(1, std::memory_order_relaxed);
     }
   const auto sound = sound_rows(c, rows, first_written ? first_written : n);
-  if (sound.empty()) return;
+  if (sound.empty()) return true;
 
   std::lock_guard lock(c.mutex);
   auto failure = PluginStream::queue_together(c.streams, what, [&](tn_stream* const* streams) {
@@ -110,6 +111,7 @@ void queue(Communicator& c, std::span<const Members> rows, size_t first_written,
     }
   if (sync_mode())
     for (auto* s : c.streams) s->wait_and_throw(s->last());
+  return !failure;
 }
 
 }  // namespace
@@ -150,8 +152,8 @@ void all_reduce(Communicator& c, std::span<const Members> rows) {
   });
 }
 
-void broadcast(Communicator& c, std::span<const Members> rows) {
-  queue(c, rows, 1, "broadcast", [&](void* const* members, const Tensor& t, tn_stream* const* streams) {
+bool broadcast(Communicator& c, std::span<const Members> rows) {
+  return queue(c, rows, 1, "broadcast", [&](void* const* members, const Tensor& t, tn_stream* const* streams) {
     return c.api->broadcast(c.handle, members, static_cast<uint64_t>(t.numel()), static_cast<tn_dtype>(t.dtype()), 0, streams);
   });
 }

@@ -21,8 +21,8 @@ using Members = std::vector<Tensor>;
 // In place, asynchronously on the devices' streams, all rows as one launch: every member becomes the sum of its row. The same bits
 // on all devices, and in each run. DeviceError where a device cannot be used.
 void all_reduce(Communicator& communicator, std::span<const Members> rows);
-// Every member becomes member 0 of its row.
-void broadcast(Communicator& communicator, std::span<const Members> rows);
+// Every member becomes member 0 of its row. False where it could not be queued, which is filed with each device.
+bool broadcast(Communicator& communicator, std::span<const Members> rows);
 
 // At exit, when all streams have been waited for.
 void close_communicators();

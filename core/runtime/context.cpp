@@ -29,7 +29,8 @@ DeviceContext::DeviceContext(Device d, plugins::Backend& b, const std::vector<pl
   auto granularity = [](const tn_memory_kind& kind) { return TN_HAS(tn_memory_kind, &kind, granularity) ? kind.granularity : 0; };
   memory = std::make_unique<Allocator>(*this, 0, granularity(*table[0]));
   for (uint32_t i = 1; i < count; ++i)
-    if (table[i]->flags & TN_MEMORY_PINNED) pinned = std::make_unique<Allocator>(*this, i, granularity(*table[i]));
+    if (table[i]->flags & TN_MEMORY_PINNED)
+      pinned = std::make_unique<Allocator>(*this, i, granularity(*table[i]), Allocator::Behind::uses);
   plans = std::make_unique<PlanCache>(*this);
 
   for (auto* o : overlays) {

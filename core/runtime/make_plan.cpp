@@ -71,13 +71,20 @@ struct Request {
   }
 };
 
+// From ABI 1.1 on plan_create alone says yes or no, so that nothing is worked out twice. A plugin of 1.0 may count on being asked
+// before.
+tn_error* ask(const Planner& planner, const tn_op_request& request, tn_plan** plan) {
+  auto& api = planner.backend->api();
+  if (planner.backend->info().abi_minor == 0)
+    if (tn_error* no = api.supports(planner.device, &request)) return no;
+  return api.plan_create(planner.device, &request, plan);
+}
+
 // Asks overlays, then the plugin; collects why each said no. Null where none does it.
 tn_plan* ask_planners(DeviceContext& context, const tn_op_request& request, std::string& reasons) {
   for (auto& p : context.planners) {
-    auto& api = p.backend->api();
-    tn_error* no = api.supports(p.device, &request);
     tn_plan* plan = nullptr;
-    if (!no) no = api.plan_create(p.device, &request, &plan);
+    tn_error* no = ask(p, request, &plan);
     if (!no) return plan;
     // A malformed request is the caller's error wherever it is sent; only "unsupported" asks the next one.
     if (no->code != TN_CODE_UNSUPPORTED) check(no, std::string(request.op) + ": ");

@@ -16,10 +16,11 @@ PluginStream::PluginStream(const tn_backend_api& api, tn_device* device, const s
 PluginStream::~PluginStream() { close(); }
 
 void PluginStream::close() {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (closed_) return;
-  if (!capturing()) wait_locked(submitted_);
+  wait_until_idle(lock);
   closed_ = true;
+  retired_.wait(lock, [&] { return !awaited_; });
   for (auto& m : marks_) api_.event_destroy(m.event);
   for (auto* e : spare_) api_.event_destroy(e);
   marks_.clear();
@@ -133,36 +134,62 @@ bool PluginStream::reached(uint64_t ticket) {
 }
 
 void PluginStream::wait(uint64_t ticket) {
-  std::lock_guard lock(mutex_);
-  wait_locked(ticket);
+  std::unique_lock lock(mutex_);
+  wait_locked(lock, ticket);
 }
 
-void PluginStream::wait_locked(uint64_t ticket) {
+void PluginStream::wait_locked(std::unique_lock<std::mutex>& lock, uint64_t ticket) {
   if (completed_ >= ticket) return;
   refuse_while_capturing("waiting for a value is not possible");
   give_up_if_lost();
   if (completed_ >= ticket) return;
   mark_covering(ticket);
-  // Oldest first, so that each mark's error is filed with its own work. The lock is held: an event must not be reused meanwhile.
+  // Oldest first, and by one thread at a time, so that each mark's error is filed once and with its own work.
   while (completed_ < ticket && !marks_.empty()) {
-    file(api_.event_wait(marks_.front().event), marks_.front().ticket);
-    retire_front();
+    if (awaited_)
+      retired_.wait(lock);
+    else
+      await_front(lock);
   }
   give_up_if_lost();
+}
+
+// Without the lock, or nobody could queue while somebody waits. Until this ends, nobody else retires the front mark.
+void PluginStream::await_front(std::unique_lock<std::mutex>& lock) {
+  awaited_ = true;
+  tn_event* event = marks_.front().event;
+  lock.unlock();
+  tn_error* error = api_.event_wait(event);
+  lock.lock();
+  awaited_ = false;
+  file(error, marks_.front().ticket);
+  retire_front();
+}
+
+// Others may queue meanwhile. Ends where waiting leads no further, too: why is filed.
+void PluginStream::wait_until_idle(std::unique_lock<std::mutex>& lock) {
+  for (uint64_t before = ~uint64_t{0}; !capturing() && completed_ < submitted_ && completed_ != before;) {
+    before = completed_;
+    wait_locked(lock, submitted_);
+  }
 }
 
 // Nothing more can be learned of the work on a lost device.
 void PluginStream::give_up_if_lost() {
   if (!failures.any() || !failures.lost()) return;
-  while (!marks_.empty()) retire_front();
+  while (marks_.size() > (awaited_ ? 1 : 0)) {
+    spare_.push_back(marks_.back().event);
+    marks_.pop_back();
+  }
   completed_.store(submitted_);
+  retired_.notify_all();
 }
 
 // An event that is reached after `ticket`: one recorded before, or a new one; null where it is reached already.
 tn_event* PluginStream::mark_covering(uint64_t ticket) {
   if (completed_ >= ticket || closed_) return nullptr;
-  for (auto& m : marks_)
-    if (m.ticket >= ticket) return m.event;
+  auto covering = std::lower_bound(marks_.begin(), marks_.end(), ticket, [](const Mark& m, uint64_t t) { return m.ticket < t; });
+  if (covering != marks_.end()) return covering->event;
   tn_event* event = nullptr;
   if (spare_.empty()) {
     file(api_.event_create(device_, &event), submitted_);
@@ -181,7 +208,7 @@ tn_event* PluginStream::mark_covering(uint64_t ticket) {
 }
 
 void PluginStream::poll() {
-  while (!marks_.empty()) {
+  while (!marks_.empty() && !awaited_) {
     int32_t done = 0;
     tn_error* error = api_.event_query(marks_.front().event, &done);
     if (!error && !done) return;
@@ -191,9 +218,10 @@ void PluginStream::poll() {
 }
 
 void PluginStream::retire_front() {
-  completed_.store(marks_.front().ticket, std::memory_order_release);
+  completed_.store(std::max(completed_.load(), marks_.front().ticket), std::memory_order_release);  // given up: higher already
   spare_.push_back(marks_.front().event);
   marks_.pop_front();
+  retired_.notify_all();
 }
 
 // ---- late errors ----
@@ -241,10 +269,11 @@ std::string PluginStream::in_flight(uint64_t last, const std::string& op) const 
 // ---- capture ----
 
 void PluginStream::begin_capture(const tn_stream_capture& api, Capture& capture) {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   refuse_while_capturing("a stream graph cannot be captured");
   require_usable();
-  wait_locked(submitted_);
+  wait_until_idle(lock);
+  refuse_while_capturing("a stream graph cannot be captured");
   require_usable();
   check(api.begin(stream_), "stream graph of " + name_ + ": ");
   capture_ = &capture;

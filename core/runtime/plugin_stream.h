@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <span>
@@ -57,7 +58,9 @@ class PluginStream final : public Stream {
   uint64_t record(const Launch& launch);
   void require_usable() const;
   tn_event* mark_covering(uint64_t ticket);
-  void wait_locked(uint64_t ticket);
+  void wait_locked(std::unique_lock<std::mutex>& lock, uint64_t ticket);
+  void await_front(std::unique_lock<std::mutex>& lock);
+  void wait_until_idle(std::unique_lock<std::mutex>& lock);
   void poll();
   void retire_front();
   void file(tn_error* error, uint64_t ticket);
@@ -70,7 +73,9 @@ class PluginStream final : public Stream {
   tn_stream* stream_ = nullptr;
   mutable std::mutex mutex_;
   std::atomic<uint64_t> submitted_{0}, completed_{0};  // changed under the lock
-  std::deque<Mark> marks_;
+  std::deque<Mark> marks_;                             // their tickets rise
+  bool awaited_ = false;                               // a thread waits for the front mark, without the lock
+  std::condition_variable retired_;                    // completed_ rose, or nobody waits for the front mark any more
   std::vector<tn_event*> spare_;
   std::array<Queued, 64> ring_;
   bool closed_ = false;

@@ -66,7 +66,7 @@ void run_and_file(FailureLog& failures, const Launch& l, const PathNode* path, u
 void copy_and_file(FailureLog& own, const CopyTask& t, uint64_t ticket, tn_stream* stream) {
   auto& failures = t.target_failures ? *t.target_failures : own;
   if (t.source_failures && t.source_failures->any())
-    if (auto f = t.source_failures->poisoned(t.copy.src)) return failures.poison(t.copy.dst, t.copy.bytes, f);
+    if (auto f = t.source_failures->poisoned(t.copy.src, t.copy.bytes)) return failures.poison(t.copy.dst, t.copy.bytes, f);
   if (tn_error* e = t.api->copy(t.device, &t.copy, stream)) {
     auto f =
         std::make_shared<const Failure>(take_failure(e, "copy of " + std::to_string(t.copy.bytes) + " bytes between devices: "));

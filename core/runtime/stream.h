@@ -49,7 +49,7 @@ class Stream {
   virtual uint64_t run(const Launch& launch) = 0;
   virtual uint64_t copy(const CopyTask& task) = 0;
   // Work queued here from now on waits for `ticket` of `other`. May block the caller where the two cannot wait for each other.
-  // Where `other` writes memory of this stream's device, `data` and `bytes` are that memory, which must not be read if it fails.
+  // Where work here is to read what `other` writes, `data` and `bytes` are that memory, which must not be read if it fails.
   virtual void wait_for(Stream& other, uint64_t ticket, const void* data = nullptr, uint64_t bytes = 0) = 0;
 
   // Ticket of the last work queued so far.

@@ -11,10 +11,75 @@ namespace {
 
 uint64_t bytes_of(const TensorImpl& t) { return static_cast<uint64_t>(t.numel) * size_of(t.dtype); }
 
+// Devices with queues of their own copy asynchronously from and to pinned host memory alone: with any other, the caller waits until
+// the queue has come to the copy. So copies up to the first size go through a pinned block. What is larger, or comes when that much
+// is under way already, is copied without: locked pages are taken from the whole machine and kept, such a copy takes milliseconds
+// itself, and the caller's waiting bounds what a loop can have in flight.
+constexpr uint64_t most_staged = uint64_t{64} << 20;
+constexpr uint64_t most_in_flight = 4 * most_staged;
+
+// A pinned block for one copy of `device`; null where it is to be made without.
+Ref<Storage> block_for(DeviceContext& device, uint64_t bytes) {
+  if (!device.pinned || !bytes || bytes > most_staged || device.pinned->in_use() + bytes > most_in_flight) return {};
+  try {
+    return device.pinned->allocate_for_host(bytes);
+  } catch (const Error&) {
+    return {};  // there is less to lock than to use; a lost device says so when it is asked to copy
+  }
+}
+
+// As above, for a copy between two devices: only between the host's memory and a device with a queue of its own.
+Ref<Storage> block_between(DeviceContext& from, DeviceContext& to, uint64_t bytes) {
+  if (&from.backend == &to.backend || from.caller_thread == to.caller_thread) return {};
+  return (from.caller_thread ? from : to).host_visible ? block_for(from.caller_thread ? to : from, bytes) : Ref<Storage>();
+}
+
+// The two halves of a copy through a block, each on the queue of the tensor's device.
+uint64_t queue_into_block(TensorImpl& src, Storage& block, FailureLog& block_failures) {
+  auto& by = *src.storage->context;
+  const tn_copy copy{sizeof(tn_copy), block.data, src.data(), bytes_of(src), nullptr, by.handle};
+  const uint64_t ticket = by.stream->copy({&by.backend.api(), by.handle, copy, &by.stream->failures, &block_failures});
+  block.add_use(*by.stream, ticket);
+  return ticket;
+}
+void queue_from_block(Storage& block, TensorImpl& dst, const FailureLog* block_failures) {
+  auto& by = *dst.storage->context;
+  const tn_copy copy{sizeof(tn_copy), dst.data(), block.data, bytes_of(dst), by.handle, nullptr};
+  const uint64_t ticket = by.stream->copy({&by.backend.api(), by.handle, copy, block_failures, nullptr});
+  block.add_use(*by.stream, ticket);
+  dst.storage->ticket.store(ticket, std::memory_order_release);
+  if (sync_mode()) by.stream->wait_and_throw(ticket);
+}
+
+// The device's stream fills the block, the host's waits for that and takes the values out; the caller does neither.
+void queue_copy_to_host(TensorImpl& src, TensorImpl& dst, Storage& block) {
+  auto &from = *src.storage->context->stream, &to = *dst.storage->context->stream;
+  // Whatever keeps the values from the block is filed where the second half looks, which hands it on to the destination.
+  const uint64_t there = queue_into_block(src, block, to.failures);
+  to.wait_for(from, there, block.data, bytes_of(src));
+  queue_from_block(block, dst, &to.failures);
+}
+
+// Waits for the values, as a device's queue cannot wait for the host's, and puts them into the block: the source is free at once.
+// False where the values were never made.
+bool queue_copy_to_device(TensorImpl& src, TensorImpl& dst, Storage& block) {
+  auto& from = *src.storage->context;
+  const uint64_t bytes = bytes_of(src);
+  dst.storage->context->stream->wait_for(*from.stream, src.storage->ticket.load(std::memory_order_acquire));
+  if (from.stream->failures.any() && from.stream->failures.poisoned(src.data(), bytes)) return false;
+  // By the plugin, which takes all threads.
+  const tn_copy copy{sizeof(tn_copy), block.data, src.data(), bytes, nullptr, from.handle};
+  check(from.backend.api().copy(from.handle, &copy, nullptr), "copy of " + std::to_string(bytes) + " bytes into pinned memory: ");
+  queue_from_block(block, dst, nullptr);
+  return true;
+}
+
 // Queues a copy between two devices that one plugin can do, and files both memories as in use. `fresh`: nothing queued uses the
 // destination's memory.
-void queue_copy(TensorImpl& src, TensorImpl& dst, bool fresh) {
+void queue_copy(TensorImpl& src, TensorImpl& dst, bool fresh, Ref<Storage> block) {
   auto &from = *src.storage->context, &to = *dst.storage->context;
+  if (block && from.caller_thread && queue_copy_to_device(src, dst, *block)) return;
+  if (block && to.caller_thread) return queue_copy_to_host(src, dst, *block);
   // The device that has streams of its own does the copy; where both or none have, the destination.
   auto& by = to.caller_thread && !from.caller_thread ? from : to;
   auto& other = &by == &to ? from : to;
@@ -76,25 +141,24 @@ Tensor allocate_tensor(const Shape& shape, DType dtype, Device device) {
 }
 
 namespace {
-void copy_values(const Tensor& source, const Tensor& destination, bool fresh) {
+void copy_values(const Tensor& source, const Tensor& destination, bool fresh, Ref<Storage> block) {
   auto &src = impl_of(source), &dst = impl_of(destination);
   auto &from = *src.storage->context, &to = *dst.storage->context;
-  require_both(from, to);
-  if (src.numel) {
-    if (one_plugin_can(from, to)) {
-      queue_copy(src, dst, fresh);
-    } else {
-      Tensor on_host = copy_to_device(source, Device());
-      queue_copy(impl_of(on_host), dst, fresh);
-    }
-  }
+  if (!src.numel) return;
+  if (one_plugin_can(from, to)) return queue_copy(src, dst, fresh, std::move(block));
+  Tensor on_host = copy_to_device(source, Device());
+  auto& host = *impl_of(on_host).storage->context;
+  queue_copy(impl_of(on_host), dst, fresh, block_between(host, to, bytes_of(src)));
 }
 }  // namespace
 
 void copy_between_devices(const Tensor& source, const Tensor& destination) {
+  auto& src = impl_of(source);
   auto& storage = *impl_of(destination).storage;
+  auto &from = *src.storage->context, &to = *storage.context;
+  require_both(from, to);
   storage.wait_for_uses();
-  copy_values(source, destination, false);
+  copy_values(source, destination, false, block_between(from, to, bytes_of(src)));
   storage.version.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -103,12 +167,32 @@ Tensor copy_to_device(const Tensor& source, Device destination) {
   auto& to = context_of(destination);
   auto& from = *src.storage->context;
   require_both(from, to);
+  auto block = block_between(from, to, bytes_of(src));
   // Where the source's stream writes into the destination's memory, that memory must not be in use there.
-  const bool foreign_writer = to.caller_thread && !from.caller_thread;
+  const bool foreign_writer = to.caller_thread && !from.caller_thread && !block;
   auto storage = foreign_writer ? to.memory->allocate_for_host(bytes_of(src)) : to.memory->allocate(bytes_of(src));
   Tensor result = tensor_on(std::move(storage), src.shape, src.dtype, destination);
-  copy_values(source, result, true);
+  copy_values(source, result, true, std::move(block));
   return result;
+}
+
+void read_to_host(const Tensor& source, void* destination) {
+  auto& src = impl_of(source);
+  auto& from = *src.storage->context;
+  const uint64_t bytes = bytes_of(src);
+  if (!from.host_visible) require_both(from, context_of(Device()));
+  // The caller waits itself: handing over to the host's worker and back would cost more than a small copy.
+  if (auto block = from.host_visible ? Ref<Storage>() : block_for(from, bytes)) {
+    auto& stream = *from.stream;
+    stream.wait_and_throw(queue_into_block(src, *block, stream.failures));
+    if (stream.failures.any())
+      if (auto f = stream.failures.poisoned(block->data, bytes)) throw_failure(*f);
+    std::memcpy(destination, block->data, bytes);
+    return;
+  }
+  Tensor here = from.host_visible ? source : copy_to_device(source, Device());
+  here.wait();
+  if (bytes) std::memcpy(destination, impl_of(here).data(), bytes);
 }
 
 Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Device device) {
@@ -124,19 +208,16 @@ Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Dev
   auto& dst = impl_of(result);
   const uint64_t bytes = bytes_of(dst);
   if (!bytes) return result;
-  Ref<Storage> staging;
-  if (to.pinned) {
-    staging = to.pinned->allocate_for_host(bytes);
-    std::memcpy(staging->data, values, bytes);
+  if (auto block = block_for(to, bytes)) {
+    std::memcpy(block->data, values, bytes);
+    queue_from_block(*block, dst, nullptr);
+    return result;
   }
-  tn_copy copy{sizeof(tn_copy), dst.data(), staging ? staging->data : values, bytes, to.handle, nullptr};
+  // The caller's memory lives no longer than the call.
+  const tn_copy copy{sizeof(tn_copy), dst.data(), values, bytes, to.handle, nullptr};
   const uint64_t ticket = to.stream->copy({&to.backend.api(), to.handle, copy, nullptr, nullptr});
   dst.storage->ticket.store(ticket, std::memory_order_release);
-  // Pinned memory outlives the call in its allocator; the caller's does not.
-  if (staging)
-    staging->add_use(*to.stream, ticket);
-  else
-    to.stream->wait(ticket);
+  to.stream->wait(ticket);
   return result;
 }
 

@@ -9,6 +9,8 @@ namespace tenon {
 Tensor copy_to_device(const Tensor& contiguous_source, Device destination);
 // As above, into an existing contiguous tensor of the same dtype and shape. Not recorded; raises its version.
 void copy_between_devices(const Tensor& contiguous_source, const Tensor& destination);
+// Waits for the values of a contiguous tensor and writes them to `destination`; throws what went wrong with them.
+void read_to_host(const Tensor& contiguous_source, void* destination);
 // A tensor with a copy of host values; the host memory may be reused when this returns.
 Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Device device);
 // A contiguous tensor with undefined values.

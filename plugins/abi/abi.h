@@ -293,9 +293,11 @@ typedef struct tn_backend_api {
    * `device` is one of the copy's two. Host memory must stay valid until the stream has passed the copy. */
   tn_error* (*copy)(tn_device* device, const tn_copy* copy, tn_stream* stream);
 
-  /* (R) Pure: NULL where plan_create would succeed but for memory; else TN_CODE_UNSUPPORTED with the reason. */
+  /* (R) Pure: NULL where plan_create would succeed but for memory; else TN_CODE_UNSUPPORTED with the reason. [1.1] For whoever asks
+   * without wanting a plan. A host of 1.0 asks it before each plan_create, a host of 1.1 only if the plugin is of 1.0. */
   tn_error* (*supports)(tn_device* device, const tn_op_request* request);
-  /* (R) Nothing in `request` needs to live longer than the call. */
+  /* (R) Nothing in `request` needs to live longer than the call. [1.1] TN_CODE_UNSUPPORTED with the reason means what it means from
+   * `supports`: the next planner is asked. */
   tn_error* (*plan_create)(tn_device* device, const tn_op_request* request, tn_plan** plan /* [out] */);
 
   /* Optional feature tables by name and version (see below), or NULL where not offered. Tables live as long as the process. */
@@ -329,7 +331,7 @@ typedef struct tn_plugin_info {
   const char* version; /* the plugin's own, for people */
   tn_plugin_kind kind;
   const char* overlays; /* the name of the plugin that an overlay lies over; NULL for a device plugin */
-  int32_t priority;     /* of an overlay: the highest that supports a request makes the plan */
+  int32_t priority;     /* of an overlay: the highest that offers what is requested makes the plan */
   /* Called once in a process, from one thread. `host` and what it points at live as long as the process. `api` arrives zeroed, with
    * struct_size set by the host to what it has room for; the plugin fills no more than that and sets it to what it filled: copy
    * min(api->struct_size, sizeof table) bytes of a table, then set struct_size to that number. */

@@ -199,7 +199,7 @@ inline tn_plan* create_plan(tn_device* device, const tn_op_request& raw) {
   return factory(device, Request(raw));
 }
 
-// `supports` for backends whose plans are cheap to make: makes one and throws it away.
+// A `supports` that cannot disagree with plan_create: makes a plan and throws it away. Hosts of ABI 1.1 plan without asking it.
 inline tn_error* supports_by_creating(tn_device* device, const tn_op_request* raw) noexcept {
   return guard([&] {
     auto* plan = create_plan(device, *raw);

@@ -127,12 +127,10 @@ inline void require_same(const Tensor& gpu, const Tensor& cpu, const std::string
     return;
   }
   auto found = gpu.to_vector<double>(), expected = cpu.to_vector<double>();
-  auto close = [allowed](double a, double b) {
-    return a == b || (std::isnan(a) && std::isnan(b)) || (std::isfinite(b) && std::abs(a - b) <= allowed + allowed * std::abs(b));
-  };
   // Boost counts its checks one by one, which would take longer than all else here.
   for (size_t i = 0; i < found.size(); ++i)
-    if (!close(found[i], expected[i])) BOOST_FAIL(what << ": element " << i << " is " << found[i] << ", expected " << expected[i]);
+    if (!is_close(found[i], expected[i], allowed, allowed))
+      BOOST_FAIL(what << ": element " << i << " is " << found[i] << ", expected " << expected[i]);
 }
 inline void require_same(const Tensor& gpu, const Tensor& cpu, const std::string& what) {
   require_same(gpu, cpu, what, tolerance(cpu.dtype()));

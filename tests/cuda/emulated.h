@@ -14,7 +14,7 @@ struct EmulatedCuda {
   EmulatedCuda() {
     if (std::getenv("TENON_TEST_GPU")) return;
     const std::string folder = build_dir() + "/tests/cuda";
-    setenv("TENON_CUDA_LIBRARY_PATH", folder.c_str(), 1);  // the stand-in for cuBLASLt
+    setenv("TENON_CUDA_LIBRARY_PATH", (folder + ":" + folder + "/nccl").c_str(), 1);  // the stand-ins for cuBLASLt and NCCL
     plugins::registry().add_path(folder);
   }
 };

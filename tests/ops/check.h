@@ -30,16 +30,17 @@ inline Tensor sample(const Shape& shape, double phase = 0.3) {
 }
 inline Tensor positive(const Shape& shape, double phase = 0.3) { return abs(sample(shape, phase)) + 0.2; }
 
-// Every value within atol + rtol |expected|; NaN equals NaN.
+// Within atol + rtol |expected|; NaN is close to NaN only, and an infinity to itself.
+inline bool is_close(double found, double expected, double rtol, double atol) {
+  if (!std::isfinite(expected)) return found == expected || (std::isnan(found) && std::isnan(expected));
+  return std::abs(found - expected) <= atol + rtol * std::abs(expected);
+}
 inline void require_close(const std::vector<double>& found, const std::vector<double>& expected, double rtol, double atol,
                           const std::string& what = "") {
   BOOST_REQUIRE_MESSAGE(found.size() == expected.size(), what << ": " << found.size() << " values, expected " << expected.size());
-  for (size_t i = 0; i < found.size(); ++i) {
-    bool equal = std::isnan(expected[i])
-                     ? std::isnan(found[i])
-                     : found[i] == expected[i] || std::abs(found[i] - expected[i]) <= atol + rtol * std::abs(expected[i]);
-    BOOST_REQUIRE_MESSAGE(equal, what << ": element " << i << " is " << found[i] << ", expected " << expected[i]);
-  }
+  for (size_t i = 0; i < found.size(); ++i)
+    BOOST_REQUIRE_MESSAGE(is_close(found[i], expected[i], rtol, atol),
+                          what << ": element " << i << " is " << found[i] << ", expected " << expected[i]);
 }
 inline void require_values(const Tensor& found, const Shape& shape, const std::vector<double>& expected, double tolerance = 1e-6) {
   BOOST_REQUIRE_EQUAL(found.shape().str(), shape.str());

@@ -13,22 +13,13 @@
 #include <tenon/modules/sequential.h>
 
 #include "ops/check.h"
+#include "parallel/trained.h"
+#include "training/step.h"
 
 using namespace tenon;
 using namespace tenon::test;
 
 namespace {
-
-struct LeNet : nn::Module<LeNet> {
-  nn::Conv2d conv1{1, 6, 5, {.padding = 2}}, conv2{6, 16, 5};
-  nn::MaxPool2d pool{2};
-  nn::Linear fc1{400, 120}, fc2{120, 84}, fc3{84, 10};
-  Tensor forward(const Tensor& x) {
-    Tensor h = pool(relu(conv1(x)));
-    h = pool(relu(conv2(h))).flatten(1);
-    return fc3(relu(fc2(relu(fc1(h)))));
-  }
-};
 
 // Devices to share work among: those of the kind that is tested (cpu where there is no other), and cpus where these are too few.
 std::vector<Device> places(uint32_t n) {
@@ -68,13 +59,6 @@ std::vector<std::vector<double>> trained(Model model, int steps, int64_t batch, 
 LeNet lenet() {
   manual_seed(5);
   return {};
-}
-
-double largest_difference(const std::vector<std::vector<double>>& a, const std::vector<std::vector<double>>& b) {
-  double largest = 0;
-  for (size_t i = 0; i < a.size(); ++i)
-    for (size_t j = 0; j < a[i].size(); ++j) largest = std::max(largest, std::abs(a[i][j] - b[i][j]));
-  return largest;
 }
 
 struct Where : nn::Module<Where> {  // says where each row was computed

@@ -99,6 +99,14 @@ BOOST_AUTO_TEST_CASE(a_plugin_of_1_1_fills_and_reads_what_1_0_has) {
   request.inputs = inputs;
   request.num_outputs = 1;
   request.outputs = outputs;
+  // A host of 1.0 asks before it plans, and must be told the truth.
+  request.op = "something of tomorrow";
+  tn_error* no = api.supports(device, &request);
+  BOOST_REQUIRE(no);
+  BOOST_TEST(no->code == TN_CODE_UNSUPPORTED);
+  no->destroy(no);
+  request.op = "add";
+  require_ok(api.supports(device, &request));
   tn_plan* plan = nullptr;
   require_ok(api.plan_create(device, &request, &plan));
   void* from[] = {x, x};

@@ -9,9 +9,11 @@
 #include <tenon/plugins/host/registry.h>
 #include <tenon/tenon.h>
 
+#include "parallel/trained.h"
 #include "sim/faults.h"
 
 using namespace tenon;
+using namespace tenon::test;
 
 namespace {
 
@@ -27,38 +29,6 @@ struct Since {
   uint64_t launches() const { return counters().joint_launches - before.joint_launches; }
   uint64_t calls() const { return counters().joint_calls - before.joint_calls; }
 };
-
-nn::Sequential mlp(uint64_t seed) {
-  manual_seed(seed);
-  return nn::Sequential(nn::Linear(8, 16), nn::ReLU(), nn::BatchNorm1d(16), nn::Linear(16, 3));
-}
-
-// Parameters after some steps, and their gradients.
-template <class M>
-std::vector<std::vector<float>> trained(M model, Device device, int steps) {
-  model.to(device);
-  optim::SGD optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
-  manual_seed(5);
-  for (int i = 0; i < steps; ++i) {
-    Tensor x = randn({12, 8}).to(device), y = randint(0, 3, {12}).to(device);
-    optimizer.zero_grad();
-    cross_entropy(model(x), y).backward();
-    optimizer.step();
-  }
-  std::vector<std::vector<float>> all;
-  for (Tensor& p : model.parameters()) {
-    all.push_back(p.template to_vector<float>());
-    all.push_back(p.grad().template to_vector<float>());
-  }
-  return all;
-}
-
-double difference(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
-  double largest = 0;
-  for (size_t i = 0; i < a.size(); ++i)
-    for (size_t j = 0; j < a[i].size(); ++j) largest = std::max<double>(largest, std::abs(a[i][j] - b[i][j]));
-  return largest;
-}
 
 }  // namespace
 BOOST_TEST_GLOBAL_FIXTURE(SimFolder);
@@ -90,16 +60,16 @@ BOOST_AUTO_TEST_CASE(sums_are_those_of_one_device_and_the_same_bits_twice) {
   auto first = two();
   for (int i = 0; i < 3; ++i) BOOST_TEST((two() == first));
   // Batch normalisation sees half a batch on each device, so the reference is two devices of the cpu.
-  BOOST_TEST(difference(first, trained(nn::DataParallel(mlp(2), {"cpu:0", "cpu:1"}), "cpu:0", 10)) < 1e-3);
-  BOOST_TEST(difference(trained(nn::DataParallel(mlp(2), {"sim:1", "sim:2", "sim:0"}), "sim:1", 10),
-                        trained(nn::DataParallel(mlp(2), {"cpu:0", "cpu:1", "cpu:2"}), "cpu:0", 10)) < 1e-3);
+  BOOST_TEST(largest_difference(first, trained(nn::DataParallel(mlp(2), {"cpu:0", "cpu:1"}), "cpu:0", 10)) < 1e-3);
+  BOOST_TEST(largest_difference(trained(nn::DataParallel(mlp(2), {"sim:1", "sim:2", "sim:0"}), "sim:1", 10),
+                                trained(nn::DataParallel(mlp(2), {"cpu:0", "cpu:1", "cpu:2"}), "cpu:0", 10)) < 1e-3);
 }
 
 BOOST_AUTO_TEST_CASE(the_odd_ones_of_a_mixed_set_go_through_copies) {
   Since since;
   auto mixed = trained(nn::DataParallel(mlp(3), {"sim:0", "cpu:1", "sim:1"}), "sim:0", 5);
   BOOST_TEST(since.launches() == 10u);
-  BOOST_TEST(difference(mixed, trained(nn::DataParallel(mlp(3), {"cpu:0", "cpu:1", "cpu:2"}), "cpu:0", 5)) < 1e-3);
+  BOOST_TEST(largest_difference(mixed, trained(nn::DataParallel(mlp(3), {"cpu:0", "cpu:1", "cpu:2"}), "cpu:0", 5)) < 1e-3);
   Since alone;
   trained(nn::DataParallel(mlp(3), {"sim:0", "cpu:1"}), "sim:0", 2);
   BOOST_TEST(alone.launches() == 0u);
@@ -107,7 +77,7 @@ BOOST_AUTO_TEST_CASE(the_odd_ones_of_a_mixed_set_go_through_copies) {
   Since around;
   auto other = trained(nn::DataParallel(mlp(3), {"cpu:0", "sim:1", "sim:0"}), "cpu:0", 5);
   BOOST_TEST(around.launches() == 5u);
-  BOOST_TEST(difference(other, trained(nn::DataParallel(mlp(3), {"cpu:0", "cpu:1", "cpu:2"}), "cpu:0", 5)) < 1e-3);
+  BOOST_TEST(largest_difference(other, trained(nn::DataParallel(mlp(3), {"cpu:0", "cpu:1", "cpu:2"}), "cpu:0", 5)) < 1e-3);
 }
 
 BOOST_AUTO_TEST_CASE(devices_that_cannot_be_joined_are_asked_once) {
@@ -118,7 +88,7 @@ BOOST_AUTO_TEST_CASE(devices_that_cannot_be_joined_are_asked_once) {
   auto again = trained(nn::DataParallel(mlp(4), {"sim:2", "sim:1"}), "sim:2", 5);
   BOOST_TEST(since.launches() == 0u);
   BOOST_TEST((copied == again));
-  BOOST_TEST(difference(copied, trained(nn::DataParallel(mlp(4), {"sim:1", "sim:2"}), "sim:1", 5)) < 1e-3);
+  BOOST_TEST(largest_difference(copied, trained(nn::DataParallel(mlp(4), {"sim:1", "sim:2"}), "sim:1", 5)) < 1e-3);
   BOOST_TEST(since.launches() == 10u);
 }
 

@@ -10,6 +10,13 @@ constexpr double fails_late = 9.001e30;     // the device reports it when the wo
 constexpr double fails_unnamed = 9.002e30;  // the same, without a name
 constexpr double fails_at_once = 9.003e30;  // when it is queued
 constexpr double loses_device = 9.004e30;   // the device can never be used again
+constexpr double waits_at_gate = 9.005e30;  // no accident: the stream stays there as long as the gate is shut
+
+// The extension "sim.gate", version 1. It stands open at first.
+struct Gate {
+  void (*shut)();
+  void (*open)();
+};
 
 // The extension "sim.counters", version 1.
 struct Counters {
@@ -17,7 +24,9 @@ struct Counters {
   uint64_t joint_calls;     // each of a group
   uint64_t copies;
   uint64_t graph_launches;
-  uint64_t live_objects;  // streams, events, graphs and communicators
+  uint64_t live_objects;     // streams, events, graphs and communicators
+  uint64_t blocking_copies;  // those that kept the caller, because the host's memory was not pinned
+  uint64_t allocations;      // of device and pinned memory
 };
 
 }  // namespace tenon::sim

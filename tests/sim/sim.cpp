@@ -9,10 +9,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <latch>
 #include <string_view>
 #include <utility>
-
-#include "faults.h"
 
 using tenon::sdk::Error;
 using tenon::sdk::guard;
@@ -26,15 +25,19 @@ namespace {
 tn_backend_api cpu;  // the cpu plugin's table
 constexpr uint32_t device_total = 3;
 std::mutex live_mutex;
-std::vector<std::pair<char*, uint64_t>> live;  // device memory, to tell it from the host's
+// Memory by kind, to tell a device's and pinned memory from other.
+std::vector<std::pair<char*, uint64_t>> live[2];
+
+bool is_memory_of_kind(uint32_t kind, const void* p, uint64_t bytes) {
+  std::lock_guard lock(live_mutex);
+  auto* c = static_cast<const char*>(p);
+  return std::any_of(live[kind].begin(), live[kind].end(),
+                     [&](auto& b) { return c >= b.first && c + bytes <= b.first + b.second; });
+}
 
 }  // namespace
 
-bool is_device_memory(const void* p, uint64_t bytes) {
-  std::lock_guard lock(live_mutex);
-  auto* c = static_cast<const char*>(p);
-  return std::any_of(live.begin(), live.end(), [&](auto& b) { return c >= b.first && c + bytes <= b.first + b.second; });
-}
+bool is_device_memory(const void* p, uint64_t bytes) { return is_memory_of_kind(0, p, bytes); }
 
 namespace {
 
@@ -79,19 +82,21 @@ const tn_memory_kind* const kinds[] = {&device_memory, &pinned_memory};
 tn_error* memory_alloc(tn_device* device, uint32_t kind, uint64_t bytes, void** out) {
   if (device->lost) return guard([&] { require_working(device); });
   if (auto* e = cpu.memory_alloc(device->cpu, 0, bytes, out)) return e;
+  ++counters.allocations;
   std::lock_guard lock(live_mutex);
-  if (kind == 0) live.emplace_back(static_cast<char*>(*out), bytes);
+  live[kind].emplace_back(static_cast<char*>(*out), bytes);
   return nullptr;
 }
 
 void memory_free(tn_device* device, uint32_t kind, void* memory, uint64_t bytes) {
-  if (kind == 0) {
+  {
     std::lock_guard lock(live_mutex);
-    std::erase_if(live, [&](auto& b) { return b.first == memory; });
+    std::erase_if(live[kind], [&](auto& b) { return b.first == memory; });
   }
   cpu.memory_free(device->cpu, 0, memory, bytes);
 }
 
+// As a GPU does it: only pinned memory of the host is copied from and to while the caller goes on.
 tn_error* copy(tn_device* device, const tn_copy* c, tn_stream* stream) {
   return guard([&] {
     require_working(device);
@@ -101,7 +106,15 @@ tn_error* copy(tn_device* device, const tn_copy* c, tn_stream* stream) {
     if (c->dst_device && !is_device_memory(c->dst, c->bytes))
       throw Error(TN_CODE_INVALID_ARGUMENT, "the destination is not device memory");
     ++counters.copies;
-    stream->push([dst = c->dst, src = c->src, bytes = c->bytes](Late&) { std::memcpy(dst, src, bytes); });
+    const void* on_host = !c->src_device ? c->src : !c->dst_device ? c->dst : nullptr;
+    auto done = on_host && !is_memory_of_kind(1, on_host, c->bytes) ? std::make_shared<std::latch>(1) : nullptr;
+    stream->push([dst = c->dst, src = c->src, bytes = c->bytes, done](Late&) {
+      std::memcpy(dst, src, bytes);
+      if (done) done->count_down();
+    });
+    if (!done) return;
+    ++counters.blocking_copies;
+    done->wait();
   });
 }
 
@@ -120,6 +133,7 @@ bool have_accident(const SimPlan& plan, const std::vector<tn_scalar>& scalars, t
     if (!error.code) error = {TN_CODE_OUT_OF_RANGE, "sim: an accident", value == fails_late ? plan.op : ""};
     return true;
   }
+  if (value == waits_at_gate) pass_gate();
   if (value == loses_device) device->lost = true;
   return value == loses_device;
 }
@@ -170,8 +184,10 @@ const void* extension(tn_backend*, const char* name, uint32_t version) {
   if (version != 1) return nullptr;
   if (wanted == TN_EXT_COLLECTIVES) return &collectives;
   if (wanted == TN_EXT_STREAM_CAPTURE) return &stream_capture;
+  if (wanted == "sim.gate") return &gate;
   if (wanted != "sim.counters") return nullptr;
-  seen = {counters.joint_launches, counters.joint_calls, counters.copies, counters.graph_launches, counters.objects};
+  seen = {counters.joint_launches, counters.joint_calls,     counters.copies,     counters.graph_launches,
+          counters.objects,        counters.blocking_copies, counters.allocations};
   return &seen;
 }
 

@@ -13,6 +13,8 @@
 
 #include <tenon/plugins/sdk/sdk.h>
 
+#include "faults.h"
+
 namespace tenon::sim {
 
 // An error that shows when the work runs.
@@ -24,11 +26,15 @@ using Task = std::function<void(Late&)>;
 
 bool is_device_memory(const void* p, uint64_t bytes);
 
+extern const Gate gate;
+void pass_gate();  // waits while it is shut
+
 extern const tn_collectives collectives;
 extern const tn_stream_capture stream_capture;
 
 struct LiveCounters {
-  std::atomic<uint64_t> joint_launches{0}, joint_calls{0}, copies{0}, graph_launches{0}, objects{0};
+  std::atomic<uint64_t> joint_launches{0}, joint_calls{0}, copies{0}, graph_launches{0}, objects{0}, blocking_copies{0},
+      allocations{0};
 };
 extern LiveCounters counters;
 

@@ -48,6 +48,27 @@ struct tn_graph : tenon::sim::Counted {
 
 namespace tenon::sim {
 
+namespace {
+std::mutex gate_mutex;
+std::condition_variable gate_moved;
+bool gate_shut = false;
+
+void move_gate(bool shut) {
+  {
+    std::lock_guard lock(gate_mutex);
+    gate_shut = shut;
+  }
+  gate_moved.notify_all();
+}
+}  // namespace
+
+const Gate gate{[] { move_gate(true); }, [] { move_gate(false); }};
+
+void pass_gate() {
+  std::unique_lock lock(gate_mutex);
+  gate_moved.wait(lock, [] { return !gate_shut; });
+}
+
 void require_working(const tn_device* device) {
   if (device->lost) throw Error(TN_CODE_DEVICE_LOST, "sim: device " + std::to_string(device->index) + " has fallen off the bus");
 }

@@ -22,7 +22,7 @@ namespace tenon::emulated {
 
 namespace {
 
-constexpr size_t stack_bytes = size_t{512} << 10;
+constexpr size_t stack_bytes = size_t{128} << 10;
 
 enum class State { unstarted, running, at_block_barrier, at_warp_barrier, done };
 

@@ -1,6 +1,7 @@
 // The CUDA runtime's functions that the plugin calls, over the host's memory. A stream's work is done when it is queued, or kept
 // while the stream is captured. Settings: TENON_EMULATED_DEVICES (2), TENON_EMULATED_MEMORY (bytes a device has, 1 GiB),
-// TENON_EMULATED_FAIL_AT=n: the n-th kernel of the process meets an illegal address.
+// TENON_EMULATED_FAIL_AT=n: the n-th kernel of the process meets an illegal address. TENON_EMULATED_REFUSE=1: kernels are not
+// taken.
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -58,6 +59,15 @@ bool is_device_memory(const void* p, uint64_t bytes) {
   return c + bytes <= it->first + it->second.bytes;
 }
 
+// The plugin does nothing with a stream that captures but run kernels. Anything else spoils the recording.
+cudaError_t state_of(cudaStream_t stream) {
+  std::lock_guard lock(mutex);
+  if (lost) return cudaErrorIllegalAddress;
+  if (!stream || !stream->capturing) return cudaSuccess;
+  stream->invalid = true;
+  return cudaErrorStreamCaptureUnsupported;
+}
+
 cudaError_t queue(cudaStream_t stream, Task task) {
   std::lock_guard lock(mutex);
   if (lost) return cudaErrorIllegalAddress;
@@ -73,6 +83,10 @@ cudaError_t queue(cudaStream_t stream, Task task) {
 cudaError_t tenon::emulated::launch(dim3 grid, dim3 block, cudaStream_t stream, std::function<void()> thread) {
   static const uint64_t fail_at = setting("TENON_EMULATED_FAIL_AT", 0);
   if (block.x * block.y * block.z > 1024 || grid.y > 65535 || grid.z > 65535) return cudaErrorInvalidConfiguration;
+  if (setting("TENON_EMULATED_REFUSE", 0)) {
+    if (stream && stream->capturing) stream->invalid = true;
+    return cudaErrorLaunchOutOfResources;
+  }
   return queue(stream, [=] {
     if (++launches == fail_at)
       lost = true;
@@ -176,23 +190,28 @@ cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaSuccess; }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return *stream = new CUstream_st, cudaSuccess; }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) { return delete stream, cudaSuccess; }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return lost ? cudaErrorIllegalAddress : cudaSuccess; }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return lost ? cudaErrorIllegalAddress : cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return state_of(stream); }
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t, unsigned) { return state_of(stream); }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return *event = new CUevent_st, cudaSuccess; }
 cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return lost ? cudaErrorIllegalAddress : cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t stream) { return state_of(stream); }
 cudaError_t cudaEventQuery(cudaEvent_t) { return lost ? cudaErrorIllegalAddress : cudaSuccess; }
 cudaError_t cudaEventSynchronize(cudaEvent_t) { return lost ? cudaErrorIllegalAddress : cudaSuccess; }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   std::lock_guard lock(mutex);
+  if (lost) return cudaErrorIllegalAddress;
+  if (stream->capturing) return cudaErrorIllegalState;
   stream->capturing = true;
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   std::lock_guard lock(mutex);
+  if (!stream->capturing) return cudaErrorIllegalState;
   stream->capturing = false;
-  *graph = new CUgraph_st{std::exchange(stream->tasks, {})};
+  auto tasks = std::exchange(stream->tasks, {});
+  if (std::exchange(stream->invalid, false)) return *graph = nullptr, cudaErrorStreamCaptureInvalidated;
+  *graph = new CUgraph_st{std::move(tasks)};
   return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
@@ -201,6 +220,8 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t gra
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return delete graph, cudaSuccess; }
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
+  std::lock_guard lock(mutex);
+  if (cudaError_t code = state_of(stream); code != cudaSuccess) return code;
   for (auto& task : exec->tasks)
     if (cudaError_t code = queue(stream, task); code != cudaSuccess) return code;
   return cudaSuccess;

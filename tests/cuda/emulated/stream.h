@@ -6,5 +6,6 @@
 
 struct CUstream_st {
   bool capturing = false;
+  bool invalid = false;                      // something was asked that no recording can hold
   std::vector<std::function<void()>> tasks;  // kept while it is captured
 };

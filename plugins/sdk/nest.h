@@ -1,0 +1,68 @@
+// The loop nest that walks several tensors of one shape: dimensions of size 1 are gone, and those that lie one behind the other in
+// every tensor are one. What backends add to it is how they walk.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <utility>
+
+#include <tenon/plugins/abi/abi.h>
+
+namespace tenon::sdk {
+
+struct Nest {
+  static constexpr int kMaxOperands = 4;
+
+  int rank = 0;
+  int operands = 0;
+  int64_t numel = 1;
+  int64_t shape[TN_MAX_RANK];                  // outermost dimension first
+  int64_t strides[kMaxOperands][TN_MAX_RANK];  // in elements
+
+  Nest() = default;
+  // The shape is that of the first, which must not be NULL. Any other that is NULL is a single value: stride 0 everywhere.
+  explicit Nest(std::initializer_list<const tn_tensor_desc*> tensors) : operands(static_cast<int>(tensors.size())) {
+    const tn_tensor_desc& first = **tensors.begin();
+    for (uint32_t d = 0; d < first.rank; ++d) {
+      numel *= first.shape[d];
+      if (first.shape[d] == 1) continue;
+      shape[rank] = first.shape[d];
+      int k = 0;
+      for (auto* t : tensors) strides[k++][rank] = t ? t->strides[d] : 0;
+      ++rank;
+    }
+    merge();
+  }
+
+  void merge() {
+    if (rank == 0) return;
+    int last = 0;
+    for (int d = 1; d < rank; ++d) {
+      bool behind = true;
+      for (int k = 0; k < operands; ++k) behind = behind && strides[k][last] == strides[k][d] * shape[d];
+      if (!behind) ++last;
+      shape[last] = behind ? shape[last] * shape[d] : shape[d];
+      for (int k = 0; k < operands; ++k) strides[k][last] = strides[k][d];
+    }
+    rank = last + 1;
+  }
+
+  // Reorders by falling stride of operand 0 (any order visits the same elements), then merges.
+  void sort() {
+    for (int i = 1; i < rank; ++i)
+      for (int j = i; j > 0 && strides[0][j - 1] < strides[0][j]; --j) swap_dimensions(j - 1, j);
+    merge();
+  }
+
+  void swap_dimensions(int a, int b) {
+    std::swap(shape[a], shape[b]);
+    for (int k = 0; k < operands; ++k) std::swap(strides[k][a], strides[k][b]);
+  }
+
+  int64_t rows() const { return rank > 1 ? shape[rank - 2] : 1; }
+  int64_t cols() const { return rank > 0 ? shape[rank - 1] : 1; }
+  int64_t row_stride(int operand) const { return rank > 1 ? strides[operand][rank - 2] : 0; }
+  int64_t col_stride(int operand) const { return rank > 0 ? strides[operand][rank - 1] : 0; }
+};
+
+}  // namespace tenon::sdk

@@ -1,0 +1,112 @@
+// Who is asked for a plan, in which words, and what is said when nobody makes it.
+#include <boost/test/unit_test.hpp>
+
+#include <tenon/core/error.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/plugins/host/registry.h>
+#include <tenon/tenon.h>
+
+#include "plugin_folder.h"
+
+using namespace tenon;
+using namespace tenon::test;
+
+namespace {
+
+// Devices of the fixtures are opened once a process: these plugins lie in the registry that the core asks.
+struct Planners {
+  Planners() {
+    const json of_1_0 = {{"major", 1}, {"minor", 0}}, overlay = {{"kind", "overlay"}, {"overlays", "good"}};
+    auto over = [&](const char* name, int priority, json changes) {
+      changes.update(overlay);
+      changes.update({{"name", name}, {"priority", priority}});
+      folder.add(name, changes);
+    };
+    folder.add("first", {{"name", "first"}, {"abi", of_1_0}});
+    folder.add("newer", {{"name", "newer"}, {"abi", {{"major", 1}, {"minor", 7}}}});
+    folder.add("good");
+    over("overlay_shy", 10, json::object());
+    over("overlay_first", 5, {{"abi", of_1_0}});
+    plugins::registry().add_path(folder.path());
+  }
+  PluginFolder folder;
+};
+Planners& planners() {
+  static Planners all;
+  return all;
+}
+
+// What plugins of the device were asked while `call` ran.
+std::string questions(Device device, auto&& call) {
+  Tensor opened = empty({1}, {.device = device});
+  const std::string trace = planners().folder.file("trace");
+  {
+    Environment marker("TENON_TEST_TRACE", trace);
+    call();
+  }
+  const std::string text = read_text(trace);
+  fs::remove(trace);
+  return text;
+}
+
+std::string error_of(auto&& call) {
+  try {
+    call();
+  } catch (const UnsupportedError& e) {
+    return e.what();
+  }
+  return "nothing was thrown";
+}
+
+std::vector<float> absolute(Device device) { return abs(empty({4}, {.device = device})).to_vector<float>(); }
+
+const std::vector<float> expected{42, 43, 44, 45};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_plugin_of_1_0_is_asked_what_it_supports_before_it_plans) {
+  planners();
+  std::vector<float> values;
+  BOOST_TEST(questions("first:0", [&] { values = absolute("first:0"); }) == "first supports\nfirst plan\n");
+  BOOST_TEST(values == expected, boost::test_tools::per_element());
+  const Tensor x = empty({4}, {.device = "first:0"});
+  std::string text;
+  BOOST_TEST(questions("first:0", [&] { text = error_of([&] { exp(x); }); }) == "first supports\n");
+  BOOST_TEST(contains(text, "exp: (4,) on first:0: no plugin of this device offers it:\n  first: not for first\n"), text);
+}
+
+BOOST_AUTO_TEST_CASE(a_plugin_of_1_1_or_later_is_asked_for_the_plan_alone) {
+  planners();
+  for (const char* name : {"good", "newer"}) {
+    const Device device(name);
+    const Tensor x = empty({4}, {.device = device});
+    std::string text;
+    const std::string asked = questions(device, [&] { text = error_of([&] { exp(x); }); });
+    BOOST_TEST(!contains(asked, std::string(name) + " supports"), asked);
+    BOOST_TEST(contains(asked, std::string(name) + " plan\n"), asked);
+    BOOST_TEST(contains(text, std::string("\n  ") + name + ": not for " + name + "\n"), text);
+  }
+  std::vector<float> values;
+  BOOST_TEST(questions("newer:0", [&] { values = absolute("newer:0"); }) == "newer plan\n");
+  BOOST_TEST(values == expected, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(each_that_refuses_hands_on_to_the_next_whichever_way_it_says_no) {
+  planners();
+  std::vector<float> values;
+  const std::string chain = "overlay_shy plan\noverlay_first supports\ngood plan\n";
+  BOOST_TEST(questions("good:0", [&] { values = absolute("good:0"); }) == chain);
+  BOOST_TEST(values == expected, boost::test_tools::per_element());
+  // Made once: the next call asks nobody.
+  BOOST_TEST(questions("good:0", [&] { absolute("good:0"); }) == "");
+}
+
+BOOST_AUTO_TEST_CASE(where_nobody_makes_it_the_error_has_every_reason_in_order) {
+  planners();
+  const Tensor x = empty({4}, {.device = "good:0"});
+  const auto text = error_of([&] { log(x); });
+  BOOST_TEST(contains(text,
+                      "log: (4,) on good:0: no plugin of this device offers it:\n  overlay_shy: not for overlay_shy\n"
+                      "  overlay_first: not for overlay_first\n  good: not for good\n"),
+             text);
+}

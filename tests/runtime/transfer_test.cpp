@@ -1,0 +1,352 @@
+// Copies between the host and a device with streams of its own: who waits, in which order, and what becomes of failures.
+#include <boost/test/unit_test.hpp>
+
+#include <sys/wait.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <optional>
+#include <thread>
+
+#include <tenon/core/autograd/replica.h>
+#include <tenon/core/ops/index.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/reduce.h>
+#include <tenon/core/ops/view.h>
+#include <tenon/core/tensor.h>
+#include <tenon/plugins/host/registry.h>
+#include <tenon/tenon.h>
+
+#include "sim/faults.h"
+
+using namespace tenon;
+
+namespace {
+
+struct SimFolder {
+  SimFolder() { plugins::registry().add_path(TENON_BUILD_DIR "/tests/sim"); }
+};
+
+const plugins::Backend& sim_backend() { return plugins::registry().load("sim"); }
+uint64_t blocking_copies() { return sim_backend().extension<sim::Counters>("sim.counters", 1)->blocking_copies; }
+
+void fill(double kind, Device device) { empty({3}, {.device = device}).fill_(kind); }
+
+// Holds up the device's stream. Were somebody to wait for it meanwhile, a thread would let it go in the end and tell.
+class Held {
+ public:
+  explicit Held(Device device) {
+    gate_.shut();
+    fill(sim::waits_at_gate, device);
+    rescue_ = std::jthread([this](std::stop_token stop) {
+      for (int i = 0; i < 600 && !stop.stop_requested(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      if (!stop.stop_requested()) rescued_ = true, gate_.open();
+    });
+  }
+  ~Held() { let_go(); }
+  void let_go() {
+    BOOST_TEST(!rescued_, "somebody waited for the stream that was held up");
+    gate_.open();
+    rescue_ = {};
+  }
+
+ private:
+  const sim::Gate& gate_ = *sim_backend().extension<sim::Gate>("sim.gate", 1);
+  std::atomic<bool> rescued_{false};
+  std::jthread rescue_;
+};
+
+std::string error_of(auto&& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "nothing was thrown";
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::vector<uint8_t> pattern(int64_t n) {
+  std::vector<uint8_t> values(static_cast<size_t>(n));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<uint8_t>(i % 251);
+  return values;
+}
+
+}  // namespace
+BOOST_TEST_GLOBAL_FIXTURE(SimFolder);
+
+BOOST_AUTO_TEST_CASE(nobody_waits_for_a_busy_device) {
+  Tensor a = ones({1000}, {.device = "sim:0"}), batch = full({1000}, 4);
+  batch.wait();
+  const uint64_t blocked = blocking_copies();
+  Held held("sim:0");
+  Tensor there = a + 1.0;
+  Tensor here = there.to("cpu"), elsewhere = (there * 2.0).to("cpu:1");
+  Tensor sum = (here + elsewhere.to("cpu")).sum();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // by now the hosts' streams wait for the device
+  Tensor next = batch.to("sim:0") * there;
+  Tensor back = next.to("cpu");
+  for (int i = 0; i < 100; ++i) next = next + a;
+  BOOST_TEST(!here.is_ready());
+  BOOST_TEST(!sum.is_ready());
+  held.let_go();
+  BOOST_TEST(sum.item() == 6000.0);
+  BOOST_TEST(back.sum().item() == 8000.0);
+  BOOST_TEST(next.sum().item() == 108000.0);
+  BOOST_TEST(blocking_copies() == blocked);
+}
+
+BOOST_AUTO_TEST_CASE(one_thread_queues_while_others_wait) {
+  Tensor a = ones({10}, {.device = "sim:0"});
+  std::optional<Held> held("sim:0");
+  std::vector<Tensor> queued;
+  for (int i = 0; i < 4; ++i) queued.push_back(a + static_cast<double>(i));
+  fill(sim::fails_late, "sim:0");
+  for (int i = 0; i < 4; ++i) queued.push_back(a * static_cast<double>(i));
+  std::atomic<int> failures{0};
+  {
+    std::vector<std::jthread> waiting;
+    for (auto& t : queued)
+      waiting.emplace_back([&] {
+        if (has(error_of([&] { t.wait(); }), "sim: an accident")) ++failures;
+      });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    for (int i = 0; i < 100; ++i) a = a + 1.0;
+    held->let_go();
+  }
+  BOOST_TEST(failures == 1);  // who of them hears it is open
+  BOOST_TEST(a.sum().item() == 1010.0);
+  BOOST_TEST(queued[3].sum().item() == 40.0);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_copied_may_change_at_once) {
+  Tensor there = full({5000}, 3, {.device = "sim:0"}), here = full({5000}, 4);
+  {
+    Held held("sim:0");
+    Tensor moved = here.to("sim:0");
+    here.fill_(8);
+    here.wait();
+    here = Tensor();
+    std::vector<Tensor> others;
+    for (int i = 0; i < 10; ++i) others.push_back(full({5000}, 9));
+    for (auto& o : others) o.wait();
+    Tensor copied = there.to("cpu");
+    there.fill_(7);
+    for (int i = 0; i < 10; ++i) there.to("cpu");  // nobody keeps these
+    held.let_go();
+    BOOST_TEST(copied.sum().item() == 15000.0);
+    BOOST_TEST(moved.sum().item() == 20000.0);
+    BOOST_TEST(there.sum().item() == 35000.0);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(copies_under_way_do_not_share_pinned_memory) {
+  constexpr int many = 100;  // more than there are free blocks, which take turns
+  std::vector<Tensor> here, there;
+  for (int i = 0; i < many; ++i) here.push_back(full({5000}, i)), there.push_back(full({5000}, i, {.device = "sim:0"}));
+  std::vector<Tensor> moved, copied;
+  {
+    Held held("sim:0");
+    for (auto& t : here) moved.push_back(t.to("sim:0"));
+    held.let_go();
+  }
+  synchronize();
+  {
+    // The device has done its half, the host's stream is held up by another device.
+    Tensor a = ones({5}, {.device = "sim:1"});
+    Held held("sim:1");
+    Tensor b = a.to("cpu");
+    for (auto& t : there) {
+      copied.push_back(t.to("cpu"));
+      synchronize("sim:0");
+    }
+    held.let_go();
+  }
+  for (int i = 0; i < many; ++i) {
+    BOOST_TEST(moved[i].sum().item() == 5000.0 * i);
+    BOOST_TEST(copied[i].sum().item() == 5000.0 * i);
+  }
+}
+
+// A replica is written over while what was queued before still reads it.
+BOOST_AUTO_TEST_CASE(copies_into_memory_in_use_come_after_its_readers) {
+  for (auto [primary, other] : {std::pair("sim:0", "cpu"), std::pair("cpu", "sim:0")}) {
+    Tensor w = full({3000}, 3, {.device = primary}), unit = ones({3000}, {.device = other});
+    allow_replicas(w);
+    w.wait();
+    Held held("sim:0");
+    Tensor first = w * unit;
+    w.fill_(5);
+    Tensor second = w * unit;
+    held.let_go();
+    BOOST_TEST(first.sum().item() == 9000.0);
+    BOOST_TEST(second.sum().item() == 15000.0);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(sizes_at_the_edge_arrive_whole) {
+  constexpr int64_t most_staged = int64_t{64} << 20;
+  for (int64_t n : {int64_t{0}, int64_t{1}, int64_t{63}, most_staged - 1, most_staged, most_staged + 1}) {
+    const uint64_t blocked = blocking_copies();
+    const auto values = pattern(n);
+    const Tensor source = from_host(values.data(), u8, {n}, {.dtype = u8});
+    const Tensor there = source.to("sim:0"), here = there.to("cpu");
+    BOOST_TEST(here.numel() == n);
+    BOOST_TEST((here.to_vector<uint8_t>() == values));
+    BOOST_TEST(blocking_copies() == blocked + (n > most_staged ? 2u : 0u));
+    BOOST_TEST((there.to_vector<uint8_t>() == values));
+    BOOST_TEST((from_host(values.data(), u8, {n}, {.dtype = u8, .device = "sim:0"}).to_vector<uint8_t>() == values));
+  }
+  empty_cache("sim:0");
+}
+
+// A loop that only queues copies must not lock all memory of the machine.
+BOOST_AUTO_TEST_CASE(what_is_under_way_is_bounded) {
+  const Tensor source = zeros({16 << 20}, {.device = "sim:0"});  // 64 MiB
+  source.wait();
+  const uint64_t blocked = blocking_copies();
+  std::vector<Tensor> copies;
+  {
+    Held held("sim:0");
+    for (int i = 0; i < 4; ++i) copies.push_back(source.to("cpu"));
+    BOOST_TEST(blocking_copies() == blocked);
+    std::jthread opener([&](std::stop_token stop) {
+      while (blocking_copies() == blocked && !stop.stop_requested()) std::this_thread::yield();
+      held.let_go();
+    });
+    copies.push_back(source.to("cpu"));
+    BOOST_TEST(blocking_copies() == blocked + 1);
+  }
+  for (auto& c : copies) BOOST_TEST(c.sum().item() == 0.0);
+  copies = {source.to("cpu")};  // and then there is room again
+  BOOST_TEST(blocking_copies() == blocked + 1);
+  copies[0].wait();
+  empty_cache("sim:0");
+}
+
+BOOST_AUTO_TEST_CASE(views_are_copied_as_they_look) {
+  const Tensor here = arange(0, 24).reshape({4, 6}), there = here.to("sim:0");
+  const auto same = [](const Tensor& a, const Tensor& b) { return a.to_vector<float>() == b.to_vector<float>(); };
+  BOOST_TEST(same(there.t().to("cpu"), here.t()));
+  BOOST_TEST(same(here.t().to("sim:0"), here.t()));
+  BOOST_TEST(same(slice(there, 0, 1, 3).to("cpu"), slice(here, 0, 1, 3)));
+  BOOST_TEST(same(slice(here, 1, 2, 5, 2).to("sim:0"), slice(here, 1, 2, 5, 2)));
+  BOOST_TEST(same(slice(there, 0, 2, 3).expand({3, 6}).to("cpu"), slice(here, 0, 2, 3).expand({3, 6})));
+  BOOST_TEST(slice(there, 1, 5, 6).sum().item() == 56.0);
+  // Into views.
+  Tensor target = zeros({6, 4});
+  target.t().copy_(there);
+  BOOST_TEST(same(target, here.t()));
+  Tensor far = zeros({6, 4}, {.device = "sim:0"});
+  slice(far, 0, 2, 3).copy_(slice(here, 1, 1, 2).reshape({1, 4}));
+  BOOST_TEST(same(slice(far.to("cpu"), 0, 2, 3), slice(here, 1, 1, 2)));
+  BOOST_TEST(far.sum().item() == 40.0);
+}
+
+BOOST_AUTO_TEST_CASE(threads_copy_at_the_same_time) {
+  std::atomic<int> wrong{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([&wrong, t] {
+        const std::string device = "sim:" + std::to_string(t % 2), host = "cpu:" + std::to_string(t / 2);
+        for (int i = 0; i < 100; ++i) {
+          const int64_t n = 1 + (i * 37 + t) % 3000;
+          Tensor there = full({n}, i, {.device = Device(host)}).to(Device(device));
+          Tensor a = (there + 1.0).to(Device(host)), b = (there * 2.0).to("cpu");
+          there.fill_(-1);
+          if ((a.to("cpu") + b).sum().item() != static_cast<double>(n) * (3 * i + 1)) ++wrong;
+          if (there.to_vector<float>().back() != -1.0f) ++wrong;
+        }
+      });
+  }
+  BOOST_TEST(wrong == 0);
+}
+
+BOOST_AUTO_TEST_CASE(values_that_failed_at_once_are_never_read_on_the_host) {
+  synchronize();
+  Tensor bad = full({100}, sim::fails_at_once, {.device = "sim:0"});
+  Tensor copied = bad.to("cpu"), used = copied + 1.0;
+  for (int i = 0; i < 2; ++i) {
+    BOOST_TEST(has(error_of([&] { copied.to_vector<float>(); }), "sim: an accident at once"));
+    BOOST_TEST(has(error_of([&] { used.sum().item(); }), "sim: an accident at once"));
+    BOOST_TEST(has(error_of([&] { bad.to_vector<float>(); }), "sim: an accident at once"));
+    BOOST_TEST(has(error_of([&] { bad.to("sim:1").to_vector<float>(); }), "sim: an accident at once"));
+  }
+  // The pinned memory that it did not reach is as good as new.
+  Tensor good = full({100}, 2, {.device = "sim:0"});
+  for (int i = 0; i < 20; ++i) {
+    BOOST_TEST(good.to("cpu").sum().item() == 200.0);
+    BOOST_TEST(full({100}, 3).to("sim:0").sum().item() == 300.0);
+  }
+  bad.fill_(1);
+  BOOST_TEST(bad.to("cpu").sum().item() == 100.0);
+  BOOST_CHECK_NO_THROW(synchronize());
+}
+
+BOOST_AUTO_TEST_CASE(values_that_failed_late_are_reported_to_who_reads_the_copy) {
+  synchronize();
+  Tensor a = ones({100}, {.device = "sim:0"}), copied;
+  {
+    Held held("sim:0");
+    fill(sim::fails_late, "sim:0");
+    copied = (a + 1.0).to("cpu") * 2.0;
+    held.let_go();
+  }
+  BOOST_TEST(has(error_of([&] { copied.wait(); }), "sim: an accident"));
+  BOOST_CHECK_NO_THROW(synchronize());  // once
+  fill(sim::fails_late, "sim:0");
+  BOOST_TEST(has(error_of([&] { (a + 1.0).sum().item(); }), "sim: an accident"));
+  BOOST_CHECK_NO_THROW(synchronize());
+  BOOST_TEST((a + 1.0).to("cpu").sum().item() == 200.0);
+}
+
+BOOST_AUTO_TEST_CASE(values_that_failed_on_the_host_are_never_read_on_the_device) {
+  synchronize();
+  Tensor bad = embedding(tensor(std::vector<int64_t>{9}), ones({4, 50})), there = bad.to("sim:0"), used = there + 1.0;
+  BOOST_CHECK_THROW(used.to_vector<float>(), IndexError);
+  BOOST_CHECK_THROW(there.sum().item(), IndexError);
+  BOOST_CHECK_THROW(there.to("cpu").to_vector<float>(), IndexError);
+  there.fill_(1);
+  BOOST_TEST(there.to("cpu").sum().item() == 50.0);
+  // A part of it is as bad as the whole.
+  Tensor whole = ones({4, 50});
+  slice(whole, 0, 2, 3).copy_(bad);
+  BOOST_CHECK_THROW(whole.to("sim:0").to_vector<float>(), IndexError);
+  BOOST_CHECK_NO_THROW(synchronize());  // reported above
+}
+
+// In processes of their own: the device stays lost.
+BOOST_AUTO_TEST_CASE(losing_a_device_under_a_copy, *boost::unit_test::disabled()) {
+  const Device lost("sim:1");
+  Tensor a = ones({100}, {.device = lost}), before = a.to("cpu"), arrived = before * 2.0;
+  arrived.wait();
+  a.to("cpu").wait();  // its block of pinned memory will be used again
+  Held held(lost);
+  fill(sim::loses_device, lost);
+  Tensor copied = (a + 1.0).to("cpu"), used = copied + 1.0;
+  held.let_go();
+  for (int i = 0; i < 2; ++i) {
+    BOOST_TEST(has(error_of([&] { used.sum().item(); }), "sim: device 1 has fallen off the bus"));
+    BOOST_TEST(has(error_of([&] { copied.to_vector<float>(); }), "sim: device 1 has fallen off the bus"));
+  }
+  BOOST_TEST(arrived.sum().item() == 200.0);
+  BOOST_TEST((ones({100}) * 2.0).sum().item() == 200.0);
+  BOOST_TEST(full({100}, 2, {.device = "sim:0"}).to("cpu").sum().item() == 200.0);
+}
+
+BOOST_AUTO_TEST_CASE(a_lost_device_takes_the_copies_under_way_with_it) {
+  auto& master = boost::unit_test::framework::master_test_suite();
+  const std::string command = std::string(master.argv[0]) + " --run_test=losing_a_device_under_a_copy 2>&1";
+  FILE* pipe = popen(command.c_str(), "r");
+  BOOST_REQUIRE(pipe);
+  std::string text;
+  std::array<char, 4096> buffer;
+  while (size_t n = fread(buffer.data(), 1, buffer.size(), pipe)) text.append(buffer.data(), n);
+  const int status = pclose(pipe);
+  BOOST_TEST(WIFEXITED(status), text);
+  BOOST_TEST(WEXITSTATUS(status) == 0, text);
+}
