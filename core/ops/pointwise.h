@@ -16,7 +16,7 @@ namespace tenon {
 // ---- one operand ----
 TENON_API Tensor neg(const Tensor& x);
 TENON_API Tensor abs(const Tensor& x);   // gradient 0 at 0
-TENON_API Tensor sign(const Tensor& x);  // -1, 0 or 1; NaN stays
+TENON_API Tensor sign(const Tensor& x);  // -1, 0 or 1; 0 for NaN, as in PyTorch
 TENON_API Tensor square(const Tensor& x);
 TENON_API Tensor reciprocal(const Tensor& x);
 TENON_API Tensor exp(const Tensor& x);

@@ -19,4 +19,19 @@ struct EmulatedCuda {
   }
 };
 
+// Whether the device is emulated and a sanitizer makes that slow: long tests then try less.
+inline bool device_is_slow() {
+#if defined(__SANITIZE_ADDRESS__)
+  return !std::getenv("TENON_TEST_GPU");
+#else
+  return false;
+#endif
+}
+
+// Where the device is slow, true for three of four calls: which of many combinations a test passes over. The same in each run.
+inline bool passed_over() {
+  static unsigned calls = 0;
+  return device_is_slow() && (++calls * 2654435761u) >> 30 != 0;
+}
+
 }  // namespace tenon::test

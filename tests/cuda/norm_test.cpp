@@ -87,6 +87,7 @@ BOOST_AUTO_TEST_CASE(cross_entropy_with_all_options) {
         for (double smoothing : {0.0, 0.1})
           for (bool weighted : {false, true})
             for (int64_t ignore : {int64_t{-100}, int64_t{1}}) {
+              if (passed_over()) continue;
               Tensor x = random_values({n, c}, dtype, false), labels = random_labels(n, c);
               Tensor weight = (positive({c}) + 0.1).to(dtype);
               auto what = describe("cross_entropy", dtype, x.shape(), reduction) + (weighted ? ", weights" : "") + ", smoothing " +

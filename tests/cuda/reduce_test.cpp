@@ -119,6 +119,7 @@ BOOST_AUTO_TEST_CASE(places_of_extremes) {
   for (DType dtype : kNumbers)
     for (auto& shape : shapes)
       for (auto& lie : {lies()[0], lies()[1], lies()[2]}) {
+        if (passed_over()) continue;
         // Few values, so that many are equal; some rows have NaN.
         Both x = both(random_values(lie.whole(shape), dtype, false), lie, shape);
         if (is_floating_point(dtype)) {

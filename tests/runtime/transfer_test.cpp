@@ -99,6 +99,34 @@ BOOST_AUTO_TEST_CASE(nobody_waits_for_a_busy_device) {
   BOOST_TEST(blocking_copies() == blocked);
 }
 
+// A step whose loss nobody reads yet is queued to its end while the device does nothing.
+BOOST_AUTO_TEST_CASE(a_training_step_waits_for_nothing) {
+  auto losses_of = [](bool hold) {
+    manual_seed(3);
+    nn::Sequential model(nn::Linear(20, 30), nn::ReLU(), nn::Linear(30, 5));
+    model.to("sim:0");
+    optim::Adam optimizer(model.parameters(), {.lr = 0.01});
+    Tensor inputs = randn({16, 20}), labels = randint(0, 5, {16}, {.dtype = i64});
+    std::optional<Held> held;
+    std::vector<Tensor> losses;
+    for (int i = 0; i < 5; ++i) {
+      if (hold && i == 2) held.emplace("sim:0");
+      Tensor x = inputs.to("sim:0"), y = labels.to("sim:0");
+      optimizer.zero_grad();
+      Tensor loss = cross_entropy(model(x), y);
+      loss.backward();
+      optimizer.step();
+      losses.push_back(loss.to("cpu"));
+    }
+    if (held) BOOST_TEST(!losses.back().is_ready());
+    held.reset();
+    std::vector<double> values;
+    for (auto& loss : losses) values.push_back(loss.item());
+    return values;
+  };
+  BOOST_TEST(losses_of(true) == losses_of(false), boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(one_thread_queues_while_others_wait) {
   Tensor a = ones({10}, {.device = "sim:0"});
   std::optional<Held> held("sim:0");
