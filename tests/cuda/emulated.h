@@ -19,8 +19,10 @@ struct EmulatedCuda {
   }
 };
 
-// Whether the device is emulated and a sanitizer makes that slow: long tests then try less.
+// Whether a sanitizer slows the device down, the host's an emulated one or compute-sanitizer a GPU (for which TENON_TEST_BRIEFLY=1
+// says so): long tests then try less.
 inline bool device_is_slow() {
+  if (std::getenv("TENON_TEST_BRIEFLY")) return true;
 #if defined(__SANITIZE_ADDRESS__)
   return !std::getenv("TENON_TEST_GPU");
 #else
