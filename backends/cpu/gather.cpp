@@ -1,27 +1,15 @@
 // gather and its gradient: one element an index, any strides.
 #include <cstring>
 
+#include <tenon/plugins/sdk/dims.h>
+
 #include "copy.h"
 #include "indexing.h"
 
 namespace tenon::cpu {
 namespace {
 
-size_t dim_of(const Request& request, const tn_tensor_desc& d) {
-  int64_t dim = request.get_int("dim");
-  if (dim < 0 || dim >= d.rank)
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
-                     std::string(request.op()) + ": dim " + std::to_string(dim) + " of a tensor of rank " + std::to_string(d.rank));
-  return static_cast<size_t>(dim);
-}
-
-// `d` seen from the index: the index's shape, and no step along `dim`, for which the index speaks.
-tn_tensor_desc without_dim(const tn_tensor_desc& d, const tn_tensor_desc& index, size_t dim) {
-  tn_tensor_desc seen = d;
-  std::copy_n(index.shape, index.rank, seen.shape);
-  seen.strides[dim] = 0;
-  return seen;
-}
+using sdk::dim_of, sdk::without_dim;
 
 // y = x at index; T stands for any dtype of its size.
 template <class T, class I>

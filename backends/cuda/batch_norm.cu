@@ -230,10 +230,6 @@ void check_size(const Request& request, const tn_tensor_desc& d, int64_t n, tn_d
   require_contiguous(request, d);
 }
 
-[[noreturn]] void invalid(const Request& request, const std::string& why) {
-  throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cuda: " + std::string(request.op()) + ": " + why);
-}
-
 tn_plan* make_forward(tn_device* device, const Request& request) {
   auto& x = request.input(0);
   auto s = BatchNorm::from(request, x);

@@ -1,32 +1,12 @@
 // What is made of copies: cat, slice_backward.
+#include <tenon/plugins/sdk/dims.h>
+
 #include "copy.h"
 
 namespace tenon::cuda {
 namespace {
 
-// The part of contiguous `whole` that has the shape of `part`, every `step`th along `dim`.
-tn_tensor_desc section(const tn_tensor_desc& whole, const tn_tensor_desc& part, size_t dim, int64_t step) {
-  tn_tensor_desc d = part;
-  int64_t stride = 1;
-  for (uint32_t k = whole.rank; k-- > 0;) {
-    d.strides[k] = stride * (k == dim ? step : 1);
-    stride *= whole.shape[k];
-  }
-  return d;
-}
-int64_t stride_of(const tn_tensor_desc& whole, size_t dim) {
-  int64_t stride = 1;
-  for (uint32_t k = whole.rank; k-- > dim + 1;) stride *= whole.shape[k];
-  return stride;
-}
-
-size_t dim_of(const Request& request, const tn_tensor_desc& d) {
-  int64_t dim = request.get_int("dim");
-  if (dim < 0 || dim >= d.rank)
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
-                     std::string(request.op()) + ": dim " + std::to_string(dim) + " of a tensor of rank " + std::to_string(d.rank));
-  return static_cast<size_t>(dim);
-}
+using sdk::dim_of, sdk::section, sdk::stride_of;
 
 tn_plan* make_cat(tn_device*, const Request& request) {
   struct Part {

@@ -15,16 +15,6 @@
 namespace tenon::cuda {
 namespace {
 
-[[noreturn]] void invalid(const Request& request, const std::string& why) {
-  throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cuda: " + std::string(request.op()) + ": " + why);
-}
-
-std::string shape_text(const tn_tensor_desc& d) {
-  std::string text = "(";
-  for (uint32_t i = 0; i < d.rank; ++i) text += (i ? ", " : "") + std::to_string(d.shape[i]);
-  return text + ")";
-}
-
 ConvKind kind_of(const Request& request) {
   return request.op() == "conv2d"              ? ConvKind::forward
          : request.op() == "conv2d_input_grad" ? ConvKind::input_grad
@@ -96,12 +86,8 @@ void add_bias(const tn_run& run, BiasMode mode, const ConvShape& s) {
 
 // An empty operand: zeros, or the bias alone.
 tn_plan* plan_without_products(const ConvShape& s, bool bias, const tn_tensor_desc& out) {
-  return make_plan([s, bias, bytes = static_cast<size_t>(sdk::numel(out)) * sdk::dtype_size(out.dtype)](const tn_run& run) {
-    if (bias)
-      add_bias(run, BiasMode::set, s);
-    else
-      check(cudaMemsetAsync(run.outputs[0], 0, bytes, run.stream->handle), "cudaMemsetAsync");
-  });
+  if (!bias) return zero_plan(out);
+  return make_plan([s](const tn_run& run) { add_bias(run, BiasMode::set, s); });
 }
 
 class DnnConv {

@@ -124,16 +124,6 @@ tn_plan* plan(const Request& request, const Conv& s) {
   });
 }
 
-[[noreturn]] void invalid(const Request& request, const std::string& why) {
-  throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cuda: " + std::string(request.op()) + ": " + why);
-}
-
-std::string shape_text(const tn_tensor_desc& d) {
-  std::string text = "(";
-  for (uint32_t i = 0; i < d.rank; ++i) text += (i ? ", " : "") + std::to_string(d.shape[i]);
-  return text + ")";
-}
-
 Conv Conv::from(const Request& request, const tn_tensor_desc& x, const tn_tensor_desc& weight, const tn_tensor_desc& y) {
   const auto found = "input " + shape_text(x) + ", weight " + shape_text(weight) + ", output " + shape_text(y);
   if (x.rank != 4 || weight.rank != 4 || y.rank != 4) invalid(request, "all tensors have 4 dimensions; found " + found);

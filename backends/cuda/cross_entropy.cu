@@ -18,10 +18,6 @@ struct CrossEntropy {
   unsigned lanes() const { return c > 2048 || (c > 512 && n < 2048) ? kBlock : std::min(32u, power_of_two_from(ceil_div(c, 4))); }
 };
 
-[[noreturn]] void invalid(const Request& request, const std::string& why) {
-  throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cuda: " + std::string(request.op()) + ": " + why);
-}
-
 CrossEntropy CrossEntropy::from(const Request& request, size_t first) {
   auto &logits = request.input(first), &target = request.input(first + 1);
   if (logits.rank != 2) invalid(request, "logits have 2 dimensions, found " + std::to_string(logits.rank));

@@ -1,5 +1,7 @@
 // gather and its gradient: one element an index. An index out of range is filed as a fault; its element becomes zero, its gradient
 // goes nowhere.
+#include <tenon/plugins/sdk/dims.h>
+
 #include "add_rows.h"
 #include "block_reduce.h"
 #include "common.h"
@@ -7,21 +9,7 @@
 namespace tenon::cuda {
 namespace {
 
-size_t dim_of(const Request& request, const tn_tensor_desc& d) {
-  const int64_t dim = request.get_int("dim");
-  if (dim < 0 || dim >= d.rank)
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cuda: " + std::string(request.op()) + ": dim " + std::to_string(dim) +
-                                                   " of a tensor of rank " + std::to_string(d.rank));
-  return static_cast<size_t>(dim);
-}
-
-// `d` seen from the index: the index's shape, and no step along `dim`, for which the index speaks.
-tn_tensor_desc without_dim(const tn_tensor_desc& d, const tn_tensor_desc& index, size_t dim) {
-  tn_tensor_desc seen = d;
-  std::copy_n(index.shape, index.rank, seen.shape);
-  seen.strides[dim] = 0;
-  return seen;
-}
+using sdk::dim_of, sdk::without_dim;
 
 struct Along {
   int64_t size, stride;  // of the indexed dimension

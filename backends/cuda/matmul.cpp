@@ -10,16 +10,6 @@
 namespace tenon::cuda {
 namespace {
 
-[[noreturn]] void invalid(const Request& request, const std::string& why) {
-  throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cuda: " + std::string(request.op()) + ": " + why);
-}
-
-std::string shape_text(const tn_tensor_desc& d) {
-  std::string text = "(";
-  for (uint32_t i = 0; i < d.rank; ++i) text += (i ? ", " : "") + std::to_string(d.shape[i]);
-  return text + ")";
-}
-
 // The transpose of a row-major matrix of r rows and c columns with strides (sr, sc), of which one must be 1.
 Matrix transpose_of(const Request& request, int64_t r, int64_t c, int64_t sr, int64_t sc) {
   const auto rows = static_cast<uint64_t>(r), cols = static_cast<uint64_t>(c);
@@ -109,20 +99,17 @@ Product linear_product(const Request& request) {
 }
 
 // No products to sum: zeros, or the bias alone.
-tn_plan* plan_without_products(const Product& p) {
+tn_plan* plan_without_products(const Product& p, const tn_tensor_desc& out) {
   if (p.relu) sdk::unsupported("cuda: linear_relu: an inner size of 0");
-  return make_plan([p, bytes = static_cast<size_t>(p.batch * p.m * p.n) * sdk::dtype_size(p.dtype)](const tn_run& run) {
-    if (p.bias)
-      apply_bias(run.stream, BiasMode::set, run.inputs[2], run.outputs[0], p.m, p.n, 1, p.dtype);
-    else
-      check(cudaMemsetAsync(run.outputs[0], 0, bytes, run.stream->handle), "cudaMemsetAsync");
-  });
+  if (!p.bias) return zero_plan(out);
+  return make_plan(
+      [p](const tn_run& run) { apply_bias(run.stream, BiasMode::set, run.inputs[2], run.outputs[0], p.m, p.n, 1, p.dtype); });
 }
 
 tn_plan* make_product(tn_device* device, const Request& request) {
   const Product p = request.op() == "matmul" ? matmul_product(request) : linear_product(request);
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
-  if (p.k == 0) return plan_without_products(p);
+  if (p.k == 0) return plan_without_products(p, request.output(0));
   if (p.batch > std::numeric_limits<int32_t>::max()) sdk::unsupported("cuda: matmul: a batch of more than 2^31 - 1 matrices");
   auto gemm = std::make_unique<const Gemm>(device, p);
   const uint64_t workspace = gemm->workspace_bytes();

@@ -4,10 +4,6 @@
 namespace tenon::cuda {
 namespace {
 
-[[noreturn]] void invalid(const Request& request, const std::string& why) {
-  throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cuda: " + std::string(request.op()) + ": " + why);
-}
-
 // The part of a window along one dimension that lies on the image, and what counts towards the average.
 struct Extent {
   int64_t begin, end, counted;

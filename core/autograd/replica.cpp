@@ -27,7 +27,7 @@ std::vector<Tensor> ReplicaSet::stale_on(const Tensor& primary, std::span<const 
   bool stale = false;
   for (auto& d : devices) {
     auto* r = find(d);
-    stale |= !r || r->version != primary.version() || r->own_version != r->values.version();
+    stale |= !r || !r->is_current(primary);
   }
   std::vector<Tensor> all;
   if (!stale) return all;
@@ -51,7 +51,7 @@ Tensor ReplicaSet::on(const Tensor& primary, Device device) {
   NoGrad guard;
   std::lock_guard lock(mutex_);
   if (auto* r = find(device)) {
-    if (r->version != primary.version() || r->own_version != r->values.version()) {
+    if (!r->is_current(primary)) {
       copy_between_devices(primary.contiguous(), r->values);
       r->version = primary.version();
       r->own_version = r->values.version();

@@ -34,6 +34,7 @@ class ReplicaSet {
     Tensor values;
     uint64_t version;      // of the primary, when the values were copied
     uint64_t own_version;  // of the values, right after
+    bool is_current(const Tensor& primary) const { return version == primary.version() && own_version == values.version(); }
   };
   Replica* find(Device device);
 

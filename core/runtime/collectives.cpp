@@ -14,7 +14,6 @@ class Communicator {
  public:
   explicit Communicator(std::span<const Device> devices);
 
-  std::vector<DeviceContext*> contexts;
   std::vector<PluginStream*> streams;
   const tn_collectives* api = nullptr;
   tn_communicator* handle = nullptr;  // null: the devices cannot be joined
@@ -119,11 +118,11 @@ bool queue(Communicator& c, std::span<const Members> rows, size_t first_written,
 Communicator::Communicator(std::span<const Device> devices) {
   std::vector<tn_device*> handles;
   for (auto& d : devices) {
-    contexts.push_back(&context_of(d));
-    handles.push_back(contexts.back()->handle);
-    if (auto* s = dynamic_cast<PluginStream*>(contexts.back()->stream.get())) streams.push_back(s);
+    auto& context = context_of(d);
+    handles.push_back(context.handle);
+    if (auto* s = dynamic_cast<PluginStream*>(context.stream.get())) streams.push_back(s);
   }
-  auto& backend = contexts[0]->backend;
+  auto& backend = context_of(devices[0]).backend;
   api = backend.extension<tn_collectives>(TN_EXT_COLLECTIVES, 1);
   if (streams.size() != devices.size()) api = nullptr;
   std::string reason = "the plugin does not offer " TN_EXT_COLLECTIVES;
