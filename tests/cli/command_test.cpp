@@ -10,6 +10,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "places.h"
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -35,8 +37,8 @@ std::string slurp(const std::string& path) {
 // Runs bin/`command` with stdin closed; `before` may set variables.
 Outcome run(const Folder& folder, const std::string& command, const std::string& before = "") {
   std::string err = folder / "stderr", out = folder / "stdout";
-  int status =
-      std::system((before + " '" TENON_BUILD_DIR "/bin/'" + command + " >'" + out + "' 2>'" + err + "' </dev/null").c_str());
+  int status = std::system(
+      (before + " '" + tenon::test::build_dir() + "/bin/'" + command + " >'" + out + "' 2>'" + err + "' </dev/null").c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), slurp(out), slurp(err)};
 }
 
@@ -159,7 +161,7 @@ BOOST_AUTO_TEST_CASE(an_example_reports_mistakes_in_one_line) {
 BOOST_AUTO_TEST_CASE(the_example_binary_names_no_backend) {
   Folder folder;
   std::string out = folder / "needed";
-  BOOST_REQUIRE(std::system(("readelf -d '" TENON_BUILD_DIR "/bin/lenet' >'" + out + "'").c_str()) == 0);
+  BOOST_REQUIRE(std::system(("readelf -d '" + tenon::test::build_dir() + "/bin/lenet' >'" + out + "'").c_str()) == 0);
   std::string text = slurp(out);
   REQUIRE_HAS(text, "libtenon.so");
   BOOST_TEST(!has(text, "libtenon_cpu"));
@@ -169,8 +171,8 @@ BOOST_AUTO_TEST_CASE(without_the_cpu_plugin_the_example_stops_with_the_load_repo
   Folder folder;
   fs::create_directories(folder.path / "lib");
   fs::create_directories(folder.path / "bin");
-  fs::copy(TENON_BUILD_DIR "/bin/lenet", folder.path / "bin");
-  for (auto& entry : fs::directory_iterator(TENON_BUILD_DIR "/lib")) {
+  fs::copy(tenon::test::build_dir() + "/bin/lenet", folder.path / "bin");
+  for (auto& entry : fs::directory_iterator(tenon::test::build_dir() + "/lib")) {
     if (!entry.is_directory())
       fs::copy(entry.path(), folder.path / "lib" / entry.path().filename(), fs::copy_options::copy_symlinks);
   }

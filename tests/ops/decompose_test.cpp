@@ -1,6 +1,7 @@
 // A backend that offers simple operators only (tests/ops/primitives) gives the same results: the core makes the others of them.
 #include <tenon/plugins/host/registry.h>
 
+#include "places.h"
 #include "reference_cases.h"
 
 using namespace tenon;
@@ -11,7 +12,7 @@ namespace {
 const char* const device = "primitives:0";
 
 struct PrimitivesFolder {
-  PrimitivesFolder() { plugins::registry().add_path(TENON_BUILD_DIR "/tests/primitives"); }
+  PrimitivesFolder() { plugins::registry().add_path(test::build_dir() + "/tests/primitives"); }
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <tenon/core/error.h>
 
+#include "places.h"
 #include "plugin_folder.h"
 
 using namespace tenon;
@@ -146,7 +147,7 @@ BOOST_AUTO_TEST_CASE(the_installed_folder_lies_beside_the_library) {
   Registry registry({.paths = {}, .environment = false, .install_folder = true});
   auto report = registry.report();
   BOOST_TEST(report.searched.size() == 1u);
-  BOOST_TEST(contains(report.searched[0], std::string(TENON_BUILD_DIR) + "/lib/tenon/plugins"));
+  BOOST_TEST(contains(report.searched[0], test::build_dir() + "/lib/tenon/plugins"));
 }
 
 BOOST_AUTO_TEST_CASE(a_missing_backend_is_an_error_with_the_report_and_the_remedy) {

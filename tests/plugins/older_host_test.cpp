@@ -8,16 +8,18 @@
 #include <boost/test/unit_test.hpp>
 
 #include "fixtures/abi_1_0.h"
+#include "places.h"
 
 static_assert(TN_ABI_MINOR == 0, "today's header has come in");
 
 namespace {
 
+const std::string library = tenon::test::build_dir() + "/tests/sim/libtenon_sim.so";
 const tn_host host{sizeof(tn_host),
                    TN_ABI_MAJOR,
                    TN_ABI_MINOR,
                    nullptr,
-                   TENON_BUILD_DIR "/tests/sim/libtenon_sim.so",
+                   library.c_str(),
                    [](void*, tn_log_level, const char*) {},
                    [](void*) -> uint32_t { return 1; },
                    [](void*, int64_t n, int64_t, tn_loop_body body, void* context) { body(context, 0, n, 0); }};

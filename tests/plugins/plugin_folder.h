@@ -14,6 +14,8 @@
 
 #include <tenon/plugins/host/registry.h>
 
+#include "places.h"
+
 namespace tenon::test {
 
 namespace fs = std::filesystem;
@@ -55,7 +57,7 @@ class PluginFolder {
 
   std::string copy_library(const std::string& fixture, const std::string& as = "") const {
     auto to = file(as.empty() ? fixture + ".so" : as);
-    fs::copy_file(std::string(TENON_FIXTURES) + "/" + fixture + ".so", to);
+    fs::copy_file(tenon::test::build_dir() + "/tests/plugins/fixtures/" + fixture + ".so", to);
     chmod(to.c_str(), 0755);
     return to;
   }

@@ -28,9 +28,9 @@ struct Desc : tn_tensor_desc {
 
 struct Template {
   Template() {
-    fs::copy_file(std::string(TENON_FIXTURES) + "/libtenon_template.so", folder.file("libtenon_template.so"));
+    fs::copy_file(tenon::test::build_dir() + "/tests/plugins/fixtures/libtenon_template.so", folder.file("libtenon_template.so"));
     chmod(folder.file("libtenon_template.so").c_str(), 0755);
-    folder.write("template.tenon.json", read_text(std::string(TENON_FIXTURES) + "/template.tenon.json"));
+    folder.write("template.tenon.json", read_text(tenon::test::build_dir() + "/tests/plugins/fixtures/template.tenon.json"));
     backend = &registry.load("template");
     device = backend->open_device(3);  // any index: the device is logical
   }

@@ -10,6 +10,7 @@
 #include <tenon/tenon.h>
 
 #include "parallel/trained.h"
+#include "places.h"
 #include "sim/faults.h"
 
 using namespace tenon;
@@ -18,7 +19,7 @@ using namespace tenon::test;
 namespace {
 
 struct SimFolder {
-  SimFolder() { plugins::registry().add_path(TENON_BUILD_DIR "/tests/sim"); }
+  SimFolder() { plugins::registry().add_path(test::build_dir() + "/tests/sim"); }
 };
 
 sim::Counters counters() { return *plugins::registry().load("sim").extension<sim::Counters>("sim.counters", 1); }

@@ -19,13 +19,14 @@
 #include <tenon/plugins/host/registry.h>
 #include <tenon/tenon.h>
 
+#include "places.h"
 #include "sim/faults.h"
 
 using namespace tenon;
 
 namespace {
 struct SimFolder {
-  SimFolder() { plugins::registry().add_path(TENON_BUILD_DIR "/tests/sim"); }
+  SimFolder() { plugins::registry().add_path(test::build_dir() + "/tests/sim"); }
 };
 
 std::string error_of(auto&& call) {

@@ -9,6 +9,7 @@
 #include <tenon/tenon.h>
 
 #include "files.h"
+#include "places.h"
 #include "sim/faults.h"
 #include "training/step.h"
 
@@ -18,7 +19,7 @@ using namespace tenon::test;
 namespace {
 
 struct SimFolder {
-  SimFolder() { plugins::registry().add_path(TENON_BUILD_DIR "/tests/sim"); }
+  SimFolder() { plugins::registry().add_path(test::build_dir() + "/tests/sim"); }
 };
 
 const Device device("sim:0");

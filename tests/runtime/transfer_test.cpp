@@ -19,6 +19,7 @@
 #include <tenon/plugins/host/registry.h>
 #include <tenon/tenon.h>
 
+#include "places.h"
 #include "sim/faults.h"
 
 using namespace tenon;
@@ -26,7 +27,7 @@ using namespace tenon;
 namespace {
 
 struct SimFolder {
-  SimFolder() { plugins::registry().add_path(TENON_BUILD_DIR "/tests/sim"); }
+  SimFolder() { plugins::registry().add_path(test::build_dir() + "/tests/sim"); }
 };
 
 const plugins::Backend& sim_backend() { return plugins::registry().load("sim"); }
