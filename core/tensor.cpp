@@ -129,7 +129,8 @@ void set_data(const Tensor& handle, const Tensor& values) {
   t.offset = v.offset;
   t.numel = v.numel;
   t.storage = v.storage;
-  if (t.autograd && t.autograd->grad) t.autograd->grad = no_grad([&] { return t.autograd->grad.to(v.device).to(v.dtype); });
+  if (t.autograd && t.autograd->grad.defined())
+    t.autograd->grad = no_grad([&] { return t.autograd->grad.to(v.device).to(v.dtype); });
   if (t.autograd && t.autograd->replicas) t.autograd->replicas = std::make_shared<ReplicaSet>();
 }
 

@@ -32,9 +32,16 @@ class TENON_API Tensor {
  public:
   Tensor() = default;
   explicit Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) noexcept = default;
+  ~Tensor() = default;
+  // Assigning lets this handle name another tensor; it writes no values. So a temporary cannot be assigned to: `x[0] = y` does not
+  // compile, `x[0].copy_(y)` writes.
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & noexcept = default;
 
   bool defined() const { return static_cast<bool>(impl_); }
-  explicit operator bool() const { return defined(); }
+  explicit operator bool() const = delete;  // `if (loss.item() < best)` reads a value; `if (x.defined())` asks for a handle
 
   DType dtype() const;
   const Shape& shape() const;

@@ -19,7 +19,7 @@ namespace tenon {
 
 namespace {
 
-Tensor add_up(const Tensor& sum, const Tensor& more) { return sum ? add(sum, more) : more; }
+Tensor add_up(const Tensor& sum, const Tensor& more) { return sum.defined() ? add(sum, more) : more; }
 
 // What flows into a leaf, by device: a replica's gradients arrive on its device and are summed at the end, in a fixed order.
 struct LeafGradient {
@@ -64,7 +64,7 @@ struct LeafGradient {
     Tensor sum;
     for (auto& [device, part] : std::exchange(parts, {})) {
       Tensor here = device == leaf->device ? std::move(part) : part.to(leaf->device);
-      sum = sum ? add(sum, here) : std::move(here);
+      sum = sum.defined() ? add(sum, here) : std::move(here);
     }
     return sum;
   }
@@ -188,7 +188,7 @@ class Backward {
     for (size_t i = 0; i < n; ++i) needed[i] = wanted(node.edges[i]);
     auto gradients = node.backward(grads, {needed.get(), n});
     for (size_t i = 0; i < n; ++i)
-      if (needed[i] && gradients[i]) send(node.edges[i], gradients[i]);
+      if (needed[i] && gradients[i].defined()) send(node.edges[i], gradients[i]);
     if (!keep_) node.release_saved();
   }
 
@@ -224,7 +224,7 @@ Tensor start_gradient(const Tensor& output, const Tensor& given, const char* wha
   if (!output.requires_grad())
     throw AutogradError(std::string(what) + ": the tensor of shape " + output.shape().str() +
                         " does not require a gradient: nothing it was made from does, or it was made under no_grad");
-  if (!given) {
+  if (!given.defined()) {
     if (output.numel() != 1)
       throw AutogradError(std::string(what) + ": a gradient is created implicitly for a single element only, but the shape is " +
                           output.shape().str() + "; reduce it with sum() or mean(), or pass the gradient");
@@ -251,7 +251,8 @@ void Tensor::backward(const Tensor& gradient, BackwardOptions options) const {
     Tensor total = l.total();
     // A gradient is the leaf's own: users may change it in place, and it may have come as a view or have gone to several leaves.
     auto& t = impl_of(total);
-    if (!options.create_graph && !meta.grad && (!t.contiguous || t.refs != 1 || t.storage->refs != 1)) total = total.clone();
+    if (!options.create_graph && !meta.grad.defined() && (!t.contiguous || t.refs != 1 || t.storage->refs != 1))
+      total = total.clone();
     meta.grad = add_up(meta.grad, total);
   }
 }
@@ -272,7 +273,7 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
   std::vector<Tensor> result;
   for (size_t i = 0; i < inputs.size(); ++i) {
     result.push_back(pass.gradient_of(inputs[i]));
-    if (!result.back() && !options.allow_unused)
+    if (!result.back().defined() && !options.allow_unused)
       throw AutogradError("grad: input " + std::to_string(i) + " of shape " + inputs[i].shape().str() +
                           " was not used to compute the outputs; pass allow_unused = true to get an undefined tensor for it");
   }

@@ -64,7 +64,7 @@ void record(const Op& op, Inputs inputs, std::span<const Tensor> outputs, const 
     if (t && i < 32 && (op.saves_inputs >> i & 1)) node->inputs.push_back(save(*t, i, false));
   }
   for (uint32_t i = 0; i < outputs.size() && i < 32; ++i) {
-    if (!outputs[i]) continue;
+    if (!outputs[i].defined()) continue;
     if (op.saves_outputs >> i & 1) node->outputs.push_back(save(outputs[i], i, true));
     if ((op.differentiable >> i & 1) && is_floating_point(outputs[i].dtype())) {
       auto& meta = impl_of(outputs[i]).meta();

@@ -134,7 +134,7 @@ void run_on_cpu(const PlanEntry& entry, const Op& op, Inputs inputs, const Attrs
       moved[i] = inputs[i]->to(Device());
       pointers[i] = &moved[i];
     }
-  for (auto& t : run_all(op, pointers, attrs, scalars, wanted)) outputs.push_back(t ? t.to(entry.device) : t);
+  for (auto& t : run_all(op, pointers, attrs, scalars, wanted)) outputs.push_back(t.defined() ? t.to(entry.device) : t);
 }
 
 void run_entry(DeviceContext& context, PlanEntry& entry, const Op& op, Arguments& arguments, const Attrs& attrs,

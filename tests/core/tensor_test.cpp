@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <type_traits>
+#include <utility>
 
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/ops/linalg.h>
@@ -35,6 +37,55 @@ BOOST_AUTO_TEST_CASE(facts) {
   BOOST_TEST(!t.transpose(0, 2).is_contiguous());
   BOOST_TEST(scalar(3).shape().str() == "()");
   BOOST_TEST((Shape{4}).str() == "(4,)");
+}
+
+// What would compile and mean something else than it says does not compile.
+namespace {
+template <class A, class B>
+concept CanAssign = requires(A&& a, B&& b) {
+  std::forward<A>(a) = std::forward<B>(b);
+};
+template <class T>
+concept CanBeACondition = requires(T&& t) {
+  std::forward<T>(t) ? 1 : 0;
+};
+template <class T>
+concept CanBeNegated = requires(T&& t) {
+  !std::forward<T>(t);
+};
+
+static_assert(!std::is_constructible_v<bool, Tensor> && !std::is_constructible_v<bool, const Tensor&>);
+static_assert(!CanBeACondition<Tensor> && !CanBeACondition<const Tensor&> && !CanBeNegated<const Tensor&>);
+static_assert(!CanBeACondition<decltype(scalar(1) < scalar(2))> && !CanBeACondition<decltype(scalar(1) < 2.0)>);
+
+static_assert(CanAssign<Tensor&, Tensor> && CanAssign<Tensor&, const Tensor&> && std::is_nothrow_move_assignable_v<Tensor>);
+static_assert(!CanAssign<Tensor, Tensor> && !CanAssign<Tensor, const Tensor&>);
+static_assert(!CanAssign<decltype(scalar(1)[0]), Tensor> && !CanAssign<decltype(scalar(1).select(0, 0)), const Tensor&>);
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_part_is_written_by_copy_and_never_without_its_gradient) {
+  Tensor x = zeros({2, 2});
+  const uint64_t before = x.version();
+  x[0].copy_(tensor({1, 2}));
+  BOOST_TEST(x.to_vector<float>() == (std::vector<float>{1, 2, 0, 0}), boost::test_tools::per_element());
+  BOOST_TEST(x.version() == before + 1);
+
+  // What cannot be recorded is refused, wherever the gradient would have been lost.
+  Tensor w = ones({2}, {.requires_grad = true});
+  Tensor leaf = ones({2, 2}, {.requires_grad = true});
+  Tensor computed = leaf * 2;
+  BOOST_TEST(has(message_of([&] { x[0].copy_(w); }), "copying into a tensor is not recorded"));
+  BOOST_TEST(has(message_of([&] { leaf[0].copy_(tensor({1, 2})); }), "requires a gradient"));
+  BOOST_TEST(has(message_of([&] { computed[0].copy_(tensor({1, 2})); }), "requires a gradient"));
+  BOOST_TEST(has(message_of([&] { computed[0].fill_(3); }), "requires a gradient"));
+  no_grad([&] { leaf[0].copy_(w); });
+  BOOST_TEST(leaf.to_vector<float>() == (std::vector<float>{1, 1, 1, 1}), boost::test_tools::per_element());
+
+  // A value that a recorded operator saved may be overwritten through a view; the backward pass notices.
+  Tensor saved = ones({2});
+  Tensor y = (w * saved).sum();
+  saved[0].fill_(5);
+  BOOST_TEST(has(message_of([&] { y.backward(); }), "has been changed in place"));
 }
 
 BOOST_AUTO_TEST_CASE(copies_of_a_handle_share_and_views_share) {
