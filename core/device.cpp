@@ -1,6 +1,6 @@
 #include <tenon/core/device.h>
 #include <tenon/core/error.h>
-#include <tenon/core/pool.h>
+#include <tenon/core/per_thread.h>
 
 #include <algorithm>
 #include <charconv>

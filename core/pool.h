@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <new>
 
-// The fast thread-local model: libtenon is loaded with its program, and a call per access would cost as much as the access saves.
-#define TENON_FAST_TLS __attribute__((tls_model("initial-exec")))
+#include <tenon/core/per_thread.h>
 
 namespace tenon {
 
@@ -13,48 +13,57 @@ namespace tenon {
 template <class T>
 struct Pooled {
   static void* operator new(size_t bytes) {
-    auto& list = List::here;
+    auto& list = here_;
     if (!list.head || bytes != sizeof(T)) return ::operator new(bytes);
     auto* item = list.head;
     list.head = item->next;
-    --list.count;
+    ++list.room;
     return item;
   }
   static void operator delete(void* p, size_t bytes) {
-    auto& list = List::here;
-    if (bytes != sizeof(T) || list.count >= most || list.ended) return ::operator delete(p);
+    auto& list = here_;
+    if (bytes != sizeof(T) || (!list.room && !open(list))) return ::operator delete(p);
     auto* item = static_cast<Item*>(p);
     item->next = list.head;
     list.head = item;
-    ++list.count;
+    --list.room;
   }
 
  private:
 #if defined(__SANITIZE_ADDRESS__)
-  static constexpr size_t most = 0;  // the sanitizer has to see every end
+  static constexpr uint32_t most = 0;  // the sanitizer has to see every end
 #else
-  static constexpr size_t most = 256;
+  static constexpr uint32_t most = 256;
 #endif
   struct Item {
     Item* next;
   };
   struct List {
     Item* head = nullptr;
-    size_t count = 0;
-    bool ended = false;
-    static thread_local List here;
-    ~List() {
-      ended = true;  // other thread-local objects may still free into it
-      while (head) {
-        auto* item = head;
-        head = item->next;
-        ::operator delete(item);
-      }
-    }
+    uint32_t room = 0;  // how many more are kept
+    bool open = false;  // it is ended with its thread
   };
-};
 
-template <class T>
-thread_local typename Pooled<T>::List Pooled<T>::List::here TENON_FAST_TLS;
+  // At the first end in a thread. Where nobody would end the list, nothing is kept.
+  [[gnu::noinline]] static bool open(List& list) noexcept {
+    static const auto key = make_thread_end([](void*) { end(); });
+    if (list.open || most == 0 || !key || pthread_setspecific(*key, &list) != 0) return false;
+    list.open = true;
+    list.room = most;
+    return true;
+  }
+  // What ends later in this thread may open the list again.
+  static void end() noexcept {
+    auto* item = here_.head;
+    here_ = {};
+    while (item) {
+      auto* next = item->next;
+      ::operator delete(item);
+      item = next;
+    }
+  }
+
+  static inline constinit thread_local List here_ TENON_FAST_TLS = {};
+};
 
 }  // namespace tenon

@@ -1,14 +1,16 @@
 // Finds out under which name a module is called, so that errors can say "LeNet.fc1".
+#include <iterator>
 #include <mutex>
 #include <unordered_set>
 
+#include <tenon/core/per_thread.h>
 #include <tenon/modules/module.h>
 
 namespace tenon::nn {
 
 namespace {
 
-thread_local const ModuleScope* innermost = nullptr;
+thread_local const ModuleScope* innermost TENON_FAST_TLS = nullptr;
 
 // Names live as long as the process: queued work may mention them.
 const char* intern(std::string name) {
@@ -52,27 +54,31 @@ const char* find_name(ModuleRef parent, ModuleRef child) {
   return intern(find.found ? std::move(find.path) : std::string(child.type->name));
 }
 
-constexpr size_t answers_kept = 256;
+// A thread's answers so far, by address. An object may take the place of another of the same types: then an error could name the
+// former's field, nothing worse.
+struct RecentNames {
+  struct Slot {
+    const void *parent, *parent_type, *self, *type;
+    const char* name;
+  };
+  Slot slots[256];
+};
 
 }  // namespace
 
 const char* ModuleScope::name_in_parent() const {
-  // Answers so far, by address. An object may take the place of another of the same types: then an error could name the former's
-  // field, nothing worse.
-  struct Slot {  // plain, so that the table needs no construction in each thread
-    const void *parent, *parent_type, *self, *type;
-    const char* name;
-  };
-  static thread_local Slot slots[answers_kept] = {};
   const void* parent = parent_ ? parent_->self_ : nullptr;
   const void* parent_type = parent_ ? parent_->type_ : nullptr;
   auto bits = [](const void* p) { return reinterpret_cast<uintptr_t>(p) >> 3; };
-  Slot& slot = slots[(bits(self_) * 31 + bits(parent) + bits(type_) * 7) % answers_kept];
-  if (slot.self != self_ || slot.parent != parent || slot.type != type_ || slot.parent_type != parent_type) {
+  auto find = [&] {
     ModuleRef me(const_cast<void*>(self_), type_);
-    const char* name = parent_ ? find_name({const_cast<void*>(parent), parent_->type_}, me) : intern(std::string(type_->name));
-    slot = {parent, parent_type, self_, type_, name};
-  }
+    return parent_ ? find_name({const_cast<void*>(parent), parent_->type_}, me) : intern(std::string(type_->name));
+  };
+  auto* recent = PerThread<RecentNames>::get();
+  if (!recent) return find();
+  auto& slot = recent->slots[(bits(self_) * 31 + bits(parent) + bits(type_) * 7) % std::size(recent->slots)];
+  if (slot.self != self_ || slot.parent != parent || slot.type != type_ || slot.parent_type != parent_type)
+    slot = {parent, parent_type, self_, type_, find()};
   return slot.name;
 }
 

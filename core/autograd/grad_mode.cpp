@@ -1,5 +1,5 @@
 #include <tenon/core/autograd/autograd.h>
-#include <tenon/core/pool.h>
+#include <tenon/core/per_thread.h>
 
 namespace tenon {
 

@@ -1,5 +1,6 @@
 #include <tenon/core/autograd/node.h>
 #include <tenon/core/error.h>
+#include <tenon/core/per_thread.h>
 
 #include <atomic>
 
@@ -9,7 +10,7 @@ namespace {
 std::atomic<uint64_t> next_sequence{1};
 
 // A chain of a million operators must not end in a million nested destructors: nodes are ended one after the other.
-thread_local std::vector<Node*>* ending = nullptr;
+thread_local std::vector<Node*>* ending TENON_FAST_TLS = nullptr;
 }  // namespace
 
 void retain(Node* n) { n->refs.fetch_add(1, std::memory_order_relaxed); }

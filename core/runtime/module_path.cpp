@@ -1,4 +1,4 @@
-#include <tenon/core/pool.h>
+#include <tenon/core/per_thread.h>
 #include <tenon/core/runtime/module_path.h>
 
 #include <cstring>
@@ -25,28 +25,33 @@ const PathNode& root() {
   return *node;
 }
 
-const PathNode* child_of(const PathNode& parent, const char* name) {
-  // One cache line of recent answers a thread, by the addresses of parent and literal.
-  struct Recent {
-    const PathNode* parent;
-    const char* name;
-    const PathNode* child;
-  };
-  static thread_local Recent recent[64] = {};
-  auto& slot = recent[((reinterpret_cast<uintptr_t>(&parent) >> 4) ^ (reinterpret_cast<uintptr_t>(name) >> 2)) % 64];
-  // The text is compared as well: the address may be a temporary's.
-  if (slot.parent == &parent && slot.name == name && slot.child->name == name) return slot.child;
+const PathNode* find_child(const PathNode& parent, const char* name) {
   std::lock_guard lock(parent.mutex);
   for (auto& c : parent.children)
-    if (c->name == name) {
-      slot = {&parent, name, c.get()};
-      return c.get();
-    }
+    if (c->name == name) return c.get();
   auto node = std::make_unique<PathNode>();
   node->parent = &parent;
   node->name = name;
   parent.children.push_back(std::move(node));
-  slot = {&parent, name, parent.children.back().get()};
+  return parent.children.back().get();
+}
+
+// A thread's recent answers, by the addresses of parent and literal.
+struct RecentChildren {
+  struct Slot {
+    const PathNode* parent;
+    const char* name;
+    const PathNode* child;
+  };
+  Slot slots[64];
+};
+
+const PathNode* child_of(const PathNode& parent, const char* name) {
+  auto* recent = PerThread<RecentChildren>::get();
+  if (!recent) return find_child(parent, name);
+  auto& slot = recent->slots[((reinterpret_cast<uintptr_t>(&parent) >> 4) ^ (reinterpret_cast<uintptr_t>(name) >> 2)) % 64];
+  // The text is compared as well: the address may be a temporary's.
+  if (slot.parent != &parent || slot.name != name || slot.child->name != name) slot = {&parent, name, find_child(parent, name)};
   return slot.child;
 }
 

@@ -1,5 +1,5 @@
 #include <tenon/core/error.h>
-#include <tenon/core/pool.h>
+#include <tenon/core/per_thread.h>
 #include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/plan_cache.h>
@@ -121,7 +121,9 @@ struct Recent {
   PlanEntry* entry;
 };
 constexpr size_t recent_size = 256;
-thread_local Recent recent[recent_size] TENON_FAST_TLS = {};
+struct RecentAnswers {
+  Recent slots[recent_size];
+};
 
 std::atomic<uint64_t> next_cache_id{1};
 
@@ -132,7 +134,10 @@ PlanCache::PlanCache(DeviceContext& context) : context_(context), id_(next_cache
 PlanEntry& PlanCache::find(const Op& op, Inputs inputs, const Attrs& attrs, size_t num_scalars, uint32_t wanted,
                            const Tensor* out) {
   PlanKey key(op, inputs, attrs, wanted, out);
-  auto& slot = recent[key.hash() % recent_size];
+  auto* recent = PerThread<RecentAnswers>::get();
+  if (!recent) [[unlikely]]  // no memory for it: the shared table does
+    return find_shared(key, op, inputs, attrs, num_scalars, wanted, out);
+  auto& slot = recent->slots[key.hash() % recent_size];
   const uint64_t id = id_.load(std::memory_order_acquire);
   if (slot.cache == id && matches(*slot.entry, key)) return *slot.entry;
   auto& entry = find_shared(key, op, inputs, attrs, num_scalars, wanted, out);

@@ -1,3 +1,4 @@
+#include <tenon/core/per_thread.h>
 #include <tenon/core/runtime/environment.h>
 #include <tenon/core/runtime/spin_lock.h>
 #include <tenon/core/runtime/thread_pool.h>
@@ -17,7 +18,7 @@ namespace tenon {
 
 namespace {
 
-thread_local bool inside_loop = false;
+thread_local bool inside_loop TENON_FAST_TLS = false;
 
 uint32_t default_threads() {
   if (auto asked_for = count_from_environment("TENON_NUM_THREADS")) return *asked_for;

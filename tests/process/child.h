@@ -1,0 +1,45 @@
+// Runs a program as a child, with a clock that ends it: what hangs fails, and does not hold up the suite.
+#pragma once
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+struct Outcome {
+  int status;          // exit status, or 1000 and the signal's number; 1014 is the clock
+  std::string output;  // stdout and stderr
+};
+
+// `environment` holds NAME=value. The clock also ends what the child leaves behind, in so far as that holds its output open.
+inline Outcome run_child(std::vector<std::string> command, std::vector<std::string> environment = {}, unsigned seconds = 120) {
+  int ends[2];
+  if (pipe(ends) != 0) throw std::runtime_error("no pipe");
+  const pid_t child = fork();
+  if (child < 0) throw std::runtime_error("no process");
+  if (child == 0) {
+    dup2(ends[1], 1);
+    dup2(ends[1], 2);
+    close(ends[0]);
+    close(ends[1]);
+    for (auto& e : environment) putenv(e.data());
+    std::vector<char*> arguments;
+    for (auto& c : command) arguments.push_back(c.data());
+    arguments.push_back(nullptr);
+    alarm(seconds);
+    execv(arguments[0], arguments.data());
+    _exit(127);
+  }
+  close(ends[1]);
+  Outcome outcome{};
+  char buffer[4096];
+  for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;) outcome.output.append(buffer, static_cast<size_t>(n));
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  return outcome;
+}
