@@ -33,15 +33,12 @@ const Op to_device_op{
 
 Tensor run_copy(const Tensor& x, DType dtype) { return run(copy_op, {&x}, Attrs().set("dtype", static_cast<int64_t>(dtype))); }
 
-// Writing through an expanded view would write one element several times.
 void require_writable(const char* op, const Tensor& target) {
   require_tensor(op, target);
   require_mutable(op, target);
-  auto& t = impl_of(target);
-  for (size_t i = 0; i < t.shape.size(); ++i)
-    if (t.shape[i] > 1 && t.strides[i] == 0)
-      throw ValueError(std::string(op) + ": several elements of this expanded tensor of shape " + t.shape.str() +
-                       " share one place in memory; use .contiguous() or .clone() before changing it");
+  if (shares_places(target))
+    throw ValueError(std::string(op) + ": several elements of this expanded tensor of shape " + target.shape().str() +
+                     " share one place in memory; use .contiguous() or .clone() before changing it");
 }
 
 }  // namespace

@@ -172,6 +172,8 @@ Tensor make_view(const Tensor& base, const Shape& shape, const Strides& strides,
 int64_t wrap_dim(int64_t dim, int64_t rank, const char* op);
 // ValueError where a tensor is undefined: "<op>: argument <i> is an undefined tensor".
 void require_defined(const char* op, std::initializer_list<const Tensor*> tensors);
+// Whether several elements are one place in memory, as in an expanded tensor: it must not be changed in place.
+bool shares_places(const Tensor& tensor);
 // Sums a gradient over what broadcasting expanded, down to `shape`.
 Tensor sum_to(const Tensor& gradient, const Shape& shape);
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 namespace tenon {
 
@@ -61,7 +62,7 @@ class Arguments {
   }
 
   void own(size_t i, Tensor tensor) {
-    if (owned_.capacity() < count_) owned_.reserve(count_);  // pointers into it are handed out
+    if (!owned_.capacity()) owned_.reserve(2 * count_);  // pointers into it are handed out, and a replica may be copied in turn
     owned_.push_back(std::move(tensor));
     used_[i] = &owned_.back();
   }
@@ -114,12 +115,19 @@ Tensor new_output(DeviceContext& context, const PlanOutput& o) {
       new TensorImpl(o.dtype, context.device, o.shape, o.strides, context.memory->allocate(o.bytes), o.numel)));
 }
 
-// Other streams that still read the old values go first.
-void before_change(const Tensor& t) {
-  auto& storage = *impl_of(t).storage;
-  storage.wait_for_uses();
-  storage.version.fetch_add(1, std::memory_order_relaxed);
-}
+// A change in place, while it is being queued. Other streams that still read the old values go first. The version is raised last,
+// and where queueing failed as well: whoever reads the version and then the values never takes old values for new ones.
+class Change {
+ public:
+  explicit Change(const Tensor& t) : storage_(impl_of(t).storage.get()) { storage_->wait_for_uses(); }
+  Change(Change&& o) noexcept : storage_(std::exchange(o.storage_, nullptr)) {}
+  ~Change() {
+    if (storage_) storage_->version.fetch_add(1, std::memory_order_release);
+  }
+
+ private:
+  Storage* storage_;
+};
 
 // Counted so that a user who allowed the CPU sees how often it was needed.
 void run_on_cpu(const PlanEntry& entry, const Op& op, Inputs inputs, const Attrs& attrs, std::span<const Scalar> scalars,
@@ -134,7 +142,14 @@ void run_on_cpu(const PlanEntry& entry, const Op& op, Inputs inputs, const Attrs
       moved[i] = inputs[i]->to(Device());
       pointers[i] = &moved[i];
     }
-  for (auto& t : run_all(op, pointers, attrs, scalars, wanted)) outputs.push_back(t.defined() ? t.to(entry.device) : t);
+  auto there = run_all(op, pointers, attrs, scalars, wanted);
+  for (size_t i = 0; i < there.size(); ++i) {
+    const int32_t alias = entry.outputs[i].alias;
+    if (alias >= 0)
+      outputs.emplace_back(*inputs[static_cast<size_t>(alias)]).copy_(there[i]);
+    else
+      outputs.push_back(there[i].defined() ? there[i].to(entry.device) : Tensor());
+  }
 }
 
 void run_entry(DeviceContext& context, PlanEntry& entry, const Op& op, Arguments& arguments, const Attrs& attrs,
@@ -142,15 +157,25 @@ void run_entry(DeviceContext& context, PlanEntry& entry, const Op& op, Arguments
   NoGrad guard;  // this call is recorded as a whole
   if (entry.decomposed) return op.decompose(arguments.used(), attrs, scalars, outputs);
   if (entry.on_cpu) return run_on_cpu(entry, op, arguments.used(), attrs, scalars, wanted, outputs);
-  if (entry.make_contiguous) arguments.make_contiguous();
-  std::vector<TensorImpl*> raw;
-  raw.reserve(entry.outputs.size());
-  for (auto& o : entry.outputs) {
+  // What is changed in place is the caller's tensor, also where the plugin works on a contiguous copy of it.
+  for (auto& o : entry.outputs)
     outputs.push_back(o.alias == -2 ? Tensor() : o.alias >= 0 ? *arguments.used()[o.alias] : new_output(context, o));
-    raw.push_back(outputs.back().impl().get());
-    if (o.alias >= 0) before_change(outputs.back());
+  if (entry.make_contiguous) arguments.make_contiguous();
+  {
+    std::vector<TensorImpl*> raw;
+    std::vector<Change> changes;
+    raw.reserve(entry.outputs.size());
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const int32_t alias = entry.outputs[i].alias;
+      const Tensor& written = alias >= 0 ? *arguments.used()[alias] : outputs[i];
+      raw.push_back(written.impl().get());
+      if (alias >= 0) changes.emplace_back(written);
+    }
+    if (entry.plan) launch(context, entry, arguments.used(), raw, scalars);
   }
-  if (entry.plan) launch(context, entry, arguments.used(), raw, scalars);
+  if (!entry.make_contiguous) return;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (const int32_t alias = entry.outputs[i].alias; alias >= 0) outputs[i].copy_(*arguments.used()[alias]);
 }
 
 }  // namespace
@@ -179,6 +204,8 @@ Tensor run(const Op& op, std::initializer_list<const Tensor*> list, const Attrs&
 }
 
 namespace {
+bool may_be_elsewhere(const Tensor* t) { return t && impl_of(*t).autograd && impl_of(*t).autograd->replicas; }
+
 // A view of a parameter that is read on the guard's device is a view of its replica there.
 void execute_there(const Op& op, Inputs inputs, const Attrs& attrs, std::vector<Tensor>& outputs) {
   std::vector<Tensor> owned(inputs.size());
@@ -195,7 +222,7 @@ std::vector<Tensor> run_all(const Op& op, Inputs inputs, const Attrs& attrs, std
     for (auto* t : inputs)
       if (t) checked_impl(*t, op.name);
     NoGrad guard;
-    if (device_guard_active())
+    if (device_guard_active() && std::any_of(inputs.begin(), inputs.end(), may_be_elsewhere))
       execute_there(op, inputs, attrs, outputs);
     else
       op.execute(op, inputs, attrs, outputs);
@@ -229,7 +256,7 @@ void run_into(const Op& op, Inputs inputs, const Tensor& out, const Attrs& attrs
         t = &copies.back();
       }
   TensorImpl* raw = &target;
-  before_change(out);
+  Change change(out);
   if (entry.plan) launch(context, entry, safe, {&raw, 1}, scalars);
 }
 

@@ -43,8 +43,12 @@ struct Request {
   Request(const Op& op, Inputs in, const Attrs& a, size_t num_scalars, const PlanEntry& entry, const Tensor* out, bool contiguous) {
     descs.reserve(in.size() + entry.outputs.size());
     for (auto* t : in) inputs.push_back(t ? input(op, impl_of(*t), entry, contiguous) : nullptr);
-    for (auto& o : entry.outputs) outputs.push_back(output(o, in, out));
-    for (auto& o : entry.outputs) aliases.push_back(std::max(o.alias, -1));
+    for (auto& o : entry.outputs) outputs.push_back(output(o, in, out, contiguous));
+    for (auto& o : entry.outputs) {
+      // With a given output, an input that is copied is no longer the output's memory.
+      const bool copied = out && contiguous && o.alias >= 0 && !in[static_cast<size_t>(o.alias)]->is_contiguous();
+      aliases.push_back(copied ? -1 : std::max(o.alias, -1));
+    }
     for (auto& x : a.all()) attrs.push_back({sizeof(tn_attr), x.name, x.kind, x.i, x.f, x.s, x.num_ints, x.ints});
     for (auto& x : attrs) attr_pointers.push_back(&x);
     raw = {sizeof raw,     op.name,        inputs.size(),        inputs.data(),        outputs.size(),
@@ -63,9 +67,9 @@ struct Request {
     return &descs.back();
   }
 
-  const tn_tensor_desc* output(const PlanOutput& o, Inputs in, const Tensor* out) {
+  const tn_tensor_desc* output(const PlanOutput& o, Inputs in, const Tensor* out, bool contiguous) {
     if (o.alias == -2) return nullptr;
-    const TensorImpl* given = out ? &impl_of(*out) : o.alias >= 0 ? &impl_of(*in[o.alias]) : nullptr;
+    const TensorImpl* given = out ? &impl_of(*out) : o.alias >= 0 && !contiguous ? &impl_of(*in[o.alias]) : nullptr;
     descs.push_back(describe(o.dtype, o.shape, given ? given->strides : o.shape.contiguous_strides()));
     return &descs.back();
   }
@@ -98,6 +102,13 @@ bool cpu_fallback_allowed() {
   return v && std::string_view(v) == "1";
 }
 
+void require_places_of_their_own(const Op& op, size_t input, const Tensor& t) {
+  if (shares_places(t))
+    throw ValueError(std::string(op.name) + ": argument " + std::to_string(input) +
+                     " is changed in place, but several elements of this expanded tensor of shape " + t.shape().str() +
+                     " share one place in memory; use .contiguous() or .clone() before changing it" + path_suffix());
+}
+
 void infer_outputs(PlanEntry& entry, const Op& op, Inputs inputs, const Attrs& attrs, uint32_t wanted, const Tensor* out) {
   Infer infer(op, inputs, attrs);
   if (out) {
@@ -105,6 +116,8 @@ void infer_outputs(PlanEntry& entry, const Op& op, Inputs inputs, const Attrs& a
     infer.outputs.push_back({t.dtype, t.shape, alias_of(*out, inputs)});
   } else {
     op.infer(infer);
+    for (auto& o : infer.outputs)
+      if (o.alias >= 0) require_places_of_their_own(op, static_cast<size_t>(o.alias), *inputs[static_cast<size_t>(o.alias)]);
   }
   for (size_t i = 0; i < infer.outputs.size(); ++i) {
     auto& o = infer.outputs[i];

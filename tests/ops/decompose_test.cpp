@@ -1,4 +1,5 @@
 // A backend that offers simple operators only (tests/ops/primitives) gives the same results: the core makes the others of them.
+#include <tenon/core/ops/optim.h>
 #include <tenon/plugins/host/registry.h>
 
 #include "places.h"
@@ -21,6 +22,22 @@ BOOST_TEST_GLOBAL_FIXTURE(PrimitivesFolder);
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_decomposed_is_refused_with_the_reason) {
   require_error<UnsupportedError>([] { randn({2}, {.device = device}); }, "primitives has no normal");
+}
+
+BOOST_AUTO_TEST_CASE(steps_in_place_reach_parameters_that_are_not_contiguous) {
+  auto step = [](const Tensor& p, const Tensor& m, const Tensor& v) {
+    std::vector<Tensor> params = {p}, gradients = {sample({4, 6}, 0.9).to(p.device())}, first = {m}, second = {v};
+    for (int64_t i = 1; i < 4; ++i) adam_step(params, gradients, first, second, {}, {.lr = 0.1, .step = i});
+    sgd_step(params, gradients, first, {.lr = 0.1, .momentum = 0.9});
+  };
+  auto strided = [](double phase) { return sample({6, 8}, phase).to(device).slice(1, 0, 8, 2).t(); };
+  Tensor p = strided(0.1), m = strided(0.2), v = abs(strided(0.3)).t().clone().t();
+  Tensor twins[] = {p.clone(), m.clone(), v.clone()};
+  step(p, m, v);
+  step(twins[0], twins[1], twins[2]);
+  require_equal(p, twins[0]);
+  require_equal(m, twins[1]);
+  require_equal(v, twins[2]);
 }
 
 BOOST_AUTO_TEST_CASE(binary_cases) { run_file("binary.h5", 46, device); }
