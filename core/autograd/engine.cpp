@@ -5,6 +5,7 @@
 #include <tenon/core/ops/op.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/runtime/collectives.h>
+#include <tenon/core/runtime/module_path.h>
 
 #include <algorithm>
 #include <map>
@@ -186,10 +187,19 @@ class Backward {
     const size_t n = node.edges.size();
     auto needed = std::make_unique<bool[]>(n);
     for (size_t i = 0; i < n; ++i) needed[i] = wanted(node.edges[i]);
+    // Where the forward call ran: a rule may compute on a parameter alone, which is then read there, and its errors name the
+    // module.
+    DeviceGuard device(device_of(grads));
+    ModulePath path(node.path);
     auto gradients = node.backward(grads, {needed.get(), n});
     for (size_t i = 0; i < n; ++i)
       if (needed[i] && gradients[i].defined()) send(node.edges[i], gradients[i]);
     if (!keep_) node.release_saved();
+  }
+
+  // Of those that are there, which lie on one device.
+  static Device device_of(std::span<const Tensor> grads) {
+    return std::find_if(grads.begin(), grads.end(), [](auto& g) { return g.defined(); })->device();
   }
 
   void send(const Edge& e, const Tensor& g) {
@@ -236,6 +246,9 @@ Tensor start_gradient(const Tensor& output, const Tensor& given, const char* wha
   if (given.dtype() != output.dtype())
     throw DTypeError(std::string(what) + ": the given gradient is " + std::string(name_of(given.dtype())) + ", the tensor " +
                      std::string(name_of(output.dtype())));
+  if (given.device() != output.device())
+    throw DeviceError(std::string(what) + ": the given gradient is on " + given.device().str() + ", the tensor on " +
+                      output.device().str());
   return given;
 }
 
@@ -247,10 +260,10 @@ void Tensor::backward(const Tensor& gradient, BackwardOptions options) const {
   pass.seed(*this, start_gradient(*this, gradient, "backward"));
   pass.run();
   for (auto& l : pass.leaves()) {
-    auto& meta = l.leaf->meta();
     Tensor total = l.total();
     // A gradient is the leaf's own: users may change it in place, and it may have come as a view or have gone to several leaves.
     auto& t = impl_of(total);
+    auto& meta = l.leaf->meta();
     if (!options.create_graph && !meta.grad.defined() && (!t.contiguous || t.refs != 1 || t.storage->refs != 1))
       total = total.clone();
     meta.grad = add_up(meta.grad, total);

@@ -42,6 +42,8 @@ class ReplicaSet {
   std::vector<Replica> replicas_;
 };
 
+// Where an operator on `tensor` alone runs: on its device or, where it may have replicas, on that of the active guard.
+Device device_read_on(const Tensor& tensor);
 // `tensor` itself or, where it may have replicas and lives elsewhere, the one on `device`.
 Tensor resolve_replica(const Tensor& tensor, Device device);
 

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include <tenon/core/autograd/replica.h>
 #include <tenon/core/ops/binary.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/rules.h>
@@ -58,7 +59,7 @@ const Op where_op{{.name = "where",
 // A number as a tensor without dimensions, of the type that both sides compute in.
 Tensor constant(const Tensor& beside, Number number) {
   DType t = result_type(beside, number);
-  return full({}, number.f, {.dtype = t, .device = beside.device()});
+  return full({}, number.f, {.dtype = t, .device = device_read_on(beside)});
 }
 
 const Op clamp_op{{.name = "clamp",

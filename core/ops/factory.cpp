@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include <tenon/core/autograd/replica.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/random.h>
 #include <tenon/core/runtime/transfer.h>
@@ -36,7 +37,7 @@ Tensor finish(Tensor x, const TensorOptions& options) {
 
 TensorOptions options_like(const Tensor& like, const char* op) {
   require_tensor(op, like);
-  return {.dtype = dtype_of(like), .device = like.device()};
+  return {.dtype = dtype_of(like), .device = device_read_on(like)};
 }
 
 // Random operators write contiguous tensors; other targets get a copy of one.

@@ -68,6 +68,7 @@ const PathNode* current_path() { return current; }
 std::string path_suffix() { return current ? " (in module " + path_string(current) + ")" : ""; }
 
 ModulePath::ModulePath(const char* name) : before_(current) { current = child_of(current ? *current : root(), name); }
+ModulePath::ModulePath(const PathNode* path) : before_(current) { current = path; }
 ModulePath::~ModulePath() { current = before_; }
 
 }  // namespace tenon

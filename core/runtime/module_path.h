@@ -16,10 +16,11 @@ TENON_API const PathNode* current_path();
 // " (in module LeNet.fc1)", or empty.
 TENON_API std::string path_suffix();
 
-// Enters a child for a scope. Costs some nanoseconds: children are interned once.
+// Enters a child, or a path again, for a scope. Costs some nanoseconds: children are interned once.
 class TENON_API ModulePath {
  public:
-  explicit ModulePath(const char* name);  // copied when first seen
+  explicit ModulePath(const char* name);      // copied when first seen
+  explicit ModulePath(const PathNode* path);  // one that was entered before, from wherever this thread is now
   ~ModulePath();
   ModulePath(const ModulePath&) = delete;
   ModulePath& operator=(const ModulePath&) = delete;

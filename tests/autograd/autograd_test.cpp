@@ -174,6 +174,27 @@ BOOST_AUTO_TEST_CASE(replicas_follow_their_primary_and_return_its_gradient) {
   BOOST_CHECK_THROW(tensor({1, 1}) * x1, DeviceError);  // without replicas mixing is an error
 }
 
+BOOST_AUTO_TEST_CASE(gradient_rules_run_where_the_forward_call_ran) {
+  Tensor w = leaf({0.5, 2}), twin = leaf({0.5, 2});
+  allow_replicas(w);
+  const Tensor x = tensor({3, 4});
+  Tensor y;
+  {
+    DeviceGuard there("cpu:1");
+    y = (x.to("cpu:1") * square(w)).sum();
+  }
+  BOOST_TEST(y.device().str() == "cpu:1");
+  y.backward();  // under no guard, or another one
+  (x * square(twin)).sum().backward();
+  BOOST_TEST(w.grad().to_vector<float>() == twin.grad().to_vector<float>());
+  {
+    DeviceGuard elsewhere("cpu:2");
+    (x * square(twin)).sum().backward();
+  }
+  BOOST_TEST(twin.grad().to_vector<float>() == (std::vector<float>{6, 32}));
+  BOOST_CHECK_THROW((x * twin).backward(ones({2}, {.device = "cpu:1"})), DeviceError);
+}
+
 BOOST_AUTO_TEST_CASE(threads_have_graphs_of_their_own) {
   std::vector<std::thread> threads;
   std::vector<float> results(4);

@@ -1,5 +1,6 @@
 // One model on several devices learns what it learns on one.
 #include <tenon/core/autograd/autograd.h>
+#include <tenon/core/autograd/replica.h>
 #include <tenon/core/random.h>
 #include <tenon/modules/conv.h>
 #include <tenon/modules/data_parallel.h>
@@ -113,6 +114,94 @@ BOOST_AUTO_TEST_CASE(gradients_reach_the_input_and_one_set_of_parameters) {
   square(fc(same)).sum().backward();
   require_equal(found, fc.weight.grad(), 1e-5);
   require_equal(x.grad(), same.grad(), 1e-6);
+}
+
+// Parameters that meet no input before something has been computed of them alone, in the forward pass or in a gradient rule.
+struct Lone : nn::Module<Lone> {
+  nn::Linear a{3, 4};
+  nn::BatchNorm1d norm{4};
+  nn::Parameter w = sample({4, 2}, 0.9).to(f32), s = sample({4}, 0.2).to(f32);
+  int kind = 0;
+
+  Tensor forward(const Tensor& x) {
+    const Tensor h = a(x);
+    switch (kind) {
+      case 0:
+        return relu(h).matmul(w);
+      case 1:
+        return h * square(s);
+      case 2:
+        return where(gt(s, 0), s, 0.5) * h + zeros_like(s) * h;
+      case 3:
+        return pow(square(h) + 1, s) * (2.0 - s) / s;
+      case 4:
+        return maximum(h, s) + clamp(s, -0.5, 0.5) * h;
+      default:
+        return norm(h);
+    }
+  }
+};
+
+BOOST_AUTO_TEST_CASE(gradients_of_lone_parameters_are_those_of_the_plain_model) {
+  const Tensor x = sample({6, 3}).to(f32);
+  for (int kind = 0; kind < 5; ++kind) {
+    manual_seed(4);
+    Lone plain;
+    plain.kind = kind;
+    manual_seed(4);
+    nn::DataParallel wrapped(Lone(), places(3));
+    wrapped.module.kind = kind;
+    square(plain(x)).sum().backward();
+    square(wrapped(x)).sum().backward();
+    auto expected = plain.named_parameters();
+    auto found = wrapped.module.named_parameters();
+    for (size_t i = 0; i < expected.size(); ++i) {
+      BOOST_TEST_CONTEXT("kind " << kind << ", " << expected[i].name) {
+        BOOST_TEST_REQUIRE(found[i].tensor.grad().defined() == expected[i].tensor.grad().defined());
+        if (expected[i].tensor.grad().defined()) require_equal(found[i].tensor.grad(), expected[i].tensor.grad(), 1e-4);
+      }
+    }
+  }
+}
+
+// Rules that are composed of operators so that they can be differentiated again, where all of a model runs on a second device.
+BOOST_AUTO_TEST_CASE(second_order_of_a_model_elsewhere) {
+  const auto devices = places(2);
+  auto penalty = [](auto& model, const Tensor& x, int kind) {
+    model.kind = kind;
+    std::vector<Tensor> params;
+    for (auto& p : model.named_parameters()) params.push_back(p.tensor);
+    Tensor y = square(model(x)).sum();
+    auto first = grad(std::span(&y, 1), params, {}, {.create_graph = true, .allow_unused = true});
+    Tensor total = scalar(0).to(x.device());
+    for (auto& g : first)
+      if (g.defined()) total = total + square(g).sum().to(x.device());
+    total.backward();
+    std::vector<Tensor> result;
+    for (auto& p : params) result.push_back(p.grad());
+    return result;
+  };
+  const Tensor x = sample({6, 3}).to(f32);
+  for (int kind = 0; kind < 6; ++kind) {
+    manual_seed(4);
+    Lone plain;
+    manual_seed(4);
+    Lone other;
+    for (auto& p : other.named_parameters()) allow_replicas(p.tensor);
+    for (auto& b : other.named_buffers()) allow_replicas(b.tensor);
+    auto expected = penalty(plain, x, kind);
+    std::vector<Tensor> found;
+    {
+      DeviceGuard there(devices[1]);
+      found = penalty(other, x.to(devices[1]), kind);
+    }
+    for (size_t i = 0; i < expected.size(); ++i) {
+      BOOST_TEST_CONTEXT("kind " << kind << ", parameter " << i) {
+        BOOST_TEST_REQUIRE(found[i].defined() == expected[i].defined());
+        if (expected[i].defined()) require_equal(found[i], expected[i], 1e-3);
+      }
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(changes_of_the_model_reach_all_devices) {

@@ -101,6 +101,24 @@ BOOST_AUTO_TEST_CASE(each_that_refuses_hands_on_to_the_next_whichever_way_it_say
   BOOST_TEST(questions("good:0", [&] { absolute("good:0"); }) == "");
 }
 
+struct Absolute : nn::Module<Absolute> {
+  Tensor forward(const Tensor& x) { return abs(x); }
+};
+struct Outer : nn::Module<Outer> {
+  Absolute inner;
+  Tensor forward(const Tensor& x) { return inner(x); }
+};
+
+BOOST_AUTO_TEST_CASE(what_a_gradient_rule_lacks_is_said_with_the_module_whose_gradient_it_is) {
+  planners();
+  Tensor x = empty({4}, {.device = "good:0"});
+  x.requires_grad_();
+  Outer model;
+  Tensor y = model(x);
+  const auto text = error_of([&] { y.backward(empty({4}, {.device = "good:0"})); });
+  BOOST_TEST(contains(text, "sign: (4,) on good:0: no plugin of this device offers it (in module Outer.inner):"), text);
+}
+
 BOOST_AUTO_TEST_CASE(where_nobody_makes_it_the_error_has_every_reason_in_order) {
   planners();
   const Tensor x = empty({4}, {.device = "good:0"});
