@@ -48,7 +48,7 @@ int64_t Tensor::dim() const { return static_cast<int64_t>(shape().size()); }
 int64_t Tensor::numel() const { return checked_impl(*this, "numel").numel; }
 Device Tensor::device() const { return checked_impl(*this, "device").device; }
 bool Tensor::is_contiguous() const { return checked_impl(*this, "is_contiguous").contiguous; }
-uint64_t Tensor::version() const { return checked_impl(*this, "version").storage->version.load(std::memory_order_relaxed); }
+uint64_t Tensor::version() const { return checked_impl(*this, "version").storage->version.load(std::memory_order_acquire); }
 
 const Tensor& Tensor::wait() const {
   auto& t = checked_impl(*this, "wait");

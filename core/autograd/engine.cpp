@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <tuple>
 #include <unordered_map>
@@ -19,6 +20,9 @@
 namespace tenon {
 
 namespace {
+
+// Leaves belong to no one graph: several threads may end a backward pass at the same leaf.
+constinit std::mutex grads_mutex;
 
 Tensor add_up(const Tensor& sum, const Tensor& more) { return sum.defined() ? add(sum, more) : more; }
 
@@ -263,6 +267,7 @@ void Tensor::backward(const Tensor& gradient, BackwardOptions options) const {
     Tensor total = l.total();
     // A gradient is the leaf's own: users may change it in place, and it may have come as a view or have gone to several leaves.
     auto& t = impl_of(total);
+    std::lock_guard lock(grads_mutex);
     auto& meta = l.leaf->meta();
     if (!options.create_graph && !meta.grad.defined() && (!t.contiguous || t.refs != 1 || t.storage->refs != 1))
       total = total.clone();
@@ -317,7 +322,9 @@ bool Tensor::is_leaf() const {
 
 Tensor Tensor::grad() const {
   auto& t = checked_impl(*this, "grad");
-  return t.autograd ? t.autograd->grad : Tensor();
+  if (!t.autograd) return Tensor();
+  std::lock_guard lock(grads_mutex);
+  return t.autograd->grad;
 }
 
 void Tensor::set_grad(const Tensor& g) {
@@ -331,7 +338,10 @@ void Tensor::set_grad(const Tensor& g) {
     if (v.device != t.device)
       throw DeviceError("set_grad: the gradient is on " + v.device.str() + ", the tensor on " + t.device.str());
   }
-  if (g.defined() || t.autograd) t.meta().grad = g;
+  if (!g.defined() && !t.autograd) return;
+  auto& meta = t.meta();
+  std::lock_guard lock(grads_mutex);
+  meta.grad = g;
 }
 
 Tensor Tensor::detach() const {

@@ -3,6 +3,7 @@
 #include <tenon/core/per_thread.h>
 
 #include <atomic>
+#include <mutex>
 
 namespace tenon {
 
@@ -78,11 +79,11 @@ void record(const Op& op, Inputs inputs, std::span<const Tensor> outputs, const 
 
 void Node::unpack(const Saved& saved, bool is_output, Tensor& value) const {
   if (saved.value.version() != saved.version)
-    throw AutogradError(
-        std::string(op->name) + ": " + (is_output ? "output " : "input ") + std::to_string(saved.index) + " of shape " +
-        saved.value.shape().str() + " is needed to compute the gradient but has been changed in place (version " +
-        std::to_string(saved.value.version()) + ", expected " + std::to_string(saved.version) +
-        "); change a clone() of it, or change it after backward()" + (path ? " (in module " + path_string(path) + ")" : ""));
+    throw AutogradError(std::string(op->name) + ": " + (is_output ? "output " : "input ") + std::to_string(saved.index) +
+                        " of shape " + saved.value.shape().str() +
+                        " is needed to compute the gradient but has been changed in place (version " +
+                        std::to_string(saved.value.version()) + ", expected " + std::to_string(saved.version) +
+                        "); change a clone() of it, or change it after backward()" + path_suffix());
   value = saved.value;
   if (!is_output || !grad_enabled()) return;
   // Its history again, so that the gradient of this gradient can be taken.
@@ -95,14 +96,17 @@ void Node::unpack(const Saved& saved, bool is_output, Tensor& value) const {
 }
 
 std::vector<Tensor> Node::backward(std::span<const Tensor> grads, std::span<const bool> needed) const {
-  if (released)
-    throw AutogradError(std::string("backward through ") + op->name +
-                        " for a second time: the first backward pass freed what it needs; "
-                        "pass retain_graph = true to the first one" +
-                        (path ? " (in module " + path_string(path) + ")" : ""));
   std::vector<Tensor> in(edges.size()), out(num_outputs), gradients(edges.size());
-  for (auto& s : inputs) unpack(s, false, in[s.index]);
-  for (auto& s : outputs) unpack(s, true, out[s.index]);
+  {
+    std::lock_guard guard(lock);
+    if (released)
+      throw AutogradError(std::string("backward through ") + op->name +
+                          " for a second time: the first backward pass freed what it needs; "
+                          "pass retain_graph = true to the first one" +
+                          path_suffix());
+    for (auto& s : inputs) unpack(s, false, in[s.index]);
+    for (auto& s : outputs) unpack(s, true, out[s.index]);
+  }
   static const Attrs no_attrs;
   GradContext context{*op, attrs ? *attrs : no_attrs, scalars, grads, in, out, needed, input_shapes, input_dtypes};
   op->gradient(context, gradients);
@@ -110,9 +114,11 @@ std::vector<Tensor> Node::backward(std::span<const Tensor> grads, std::span<cons
 }
 
 void Node::release_saved() {
-  inputs.clear();
-  outputs.clear();
-  released = true;
+  std::vector<Saved> ended[2];  // goes after the lock
+  std::lock_guard guard(lock);
+  ended[0].swap(inputs);
+  ended[1].swap(outputs);
+  released = released || !ended[0].empty() || !ended[1].empty();
 }
 
 }  // namespace tenon

@@ -7,6 +7,7 @@
 
 #include <tenon/core/ops/op.h>
 #include <tenon/core/runtime/module_path.h>
+#include <tenon/core/runtime/spin_lock.h>
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {
@@ -40,9 +41,11 @@ struct Node : RefCounted, Pooled<Node> {
   std::vector<Device> input_devices;
   uint32_t num_outputs = 0;
   const PathNode* path = nullptr;
-  bool released = false;  // a backward pass has used it up
+  // Guards `inputs`, `outputs` and `released`: two threads may run backward passes through one node.
+  mutable SpinLock lock;
+  bool released = false;  // a backward pass has freed what was saved
 
-  // Gradients of the inputs, given those of the outputs. `needed` says which are wanted.
+  // Gradients of the inputs, given those of the outputs. `needed` says which are wanted. The caller is in the module of `path`.
   std::vector<Tensor> backward(std::span<const Tensor> grads, std::span<const bool> needed) const;
   void release_saved();
 

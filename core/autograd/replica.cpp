@@ -50,16 +50,18 @@ void ReplicaSet::refreshed(uint64_t version, std::span<const Tensor> values) {
 Tensor ReplicaSet::on(const Tensor& primary, Device device) {
   NoGrad guard;
   std::lock_guard lock(mutex_);
+  // Read before the values are: what another thread changes meanwhile makes the replica stale, not current.
+  const uint64_t version = primary.version();
   if (auto* r = find(device)) {
     if (!r->is_current(primary)) {
       copy_between_devices(primary.contiguous(), r->values);
-      r->version = primary.version();
+      r->version = version;
       r->own_version = r->values.version();
     }
     return r->values;
   }
   Tensor values = copy_to_device(primary.contiguous(), device);
-  replicas_.push_back({device, values, primary.version(), values.version()});
+  replicas_.push_back({device, values, version, values.version()});
   return replicas_.back().values;
 }
 
@@ -84,6 +86,11 @@ void refresh_replicas(std::span<const Tensor> tensors, std::span<const Device> d
   if (rows.empty() || !broadcast(*communicator, rows)) return;
   for (size_t i = 0; i < rows.size(); ++i)
     impl_of(*primaries[i].first).autograd->replicas->refreshed(primaries[i].second, std::span(rows[i]).subspan(1));
+}
+
+Device device_read_on(const Tensor& tensor) {
+  auto& t = impl_of(tensor);
+  return t.autograd && t.autograd->replicas && device_guard_active() ? default_device() : t.device;
 }
 
 Tensor resolve_replica(const Tensor& tensor, Device device) {
