@@ -21,9 +21,10 @@ struct Storage : RefCounted, Pooled<Storage> {
   uint64_t bytes = 0;
   DeviceContext* context = nullptr;
   Allocator* allocator = nullptr;
-  uint64_t block_bytes = 0;          // what the allocator handed out
-  std::atomic<uint64_t> version{0};  // raised by every mutator
-  std::atomic<uint64_t> ticket{0};   // of the last queued write, on the device's own stream
+  uint64_t block_bytes = 0;            // what the allocator handed out
+  std::atomic<uint64_t> version{0};    // raised by every mutator
+  std::atomic<uint64_t> ticket{0};     // of the last queued write, on the device's own stream
+  std::atomic<bool> unwritten{false};  // as `empty` made it: nothing has written all of it yet, so parts may hold no values
   struct Use {
     Stream* stream;
     uint64_t ticket;

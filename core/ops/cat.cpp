@@ -3,6 +3,7 @@
 
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/view.h>
+#include <tenon/core/runtime/transfer.h>
 
 namespace tenon {
 
@@ -37,9 +38,9 @@ void decompose_cat(Inputs in, const Attrs& attrs, std::span<const Scalar>, std::
   Shape shape = shape_of(*in[0]);
   shape[static_cast<size_t>(dim)] = 0;
   for (auto* t : in) shape[static_cast<size_t>(dim)] += t->size(dim);
-  Tensor result = empty(shape, {.dtype = dtype_of(*in[0]), .device = in[0]->device()});
+  Tensor result = allocate_tensor(shape, dtype_of(*in[0]), in[0]->device());
   for (auto* t : in) {
-    narrow(result, dim, start, t->size(dim)).copy_(*t);
+    write_part(narrow(result, dim, start, t->size(dim)), *t);
     start += t->size(dim);
   }
   out.push_back(result);

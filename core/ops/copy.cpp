@@ -96,6 +96,11 @@ Tensor& Tensor::copy_(const Tensor& source) {
   return *this;
 }
 
+void write_part(const Tensor& part, const Tensor& values) {
+  const Tensor* input = &values;
+  run_into(copy_op, {&input, 1}, part, Attrs().set("dtype", static_cast<int64_t>(dtype_of(part))), {}, Target::in_the_making);
+}
+
 Tensor& Tensor::fill_(double value) {
   require_writable("fill_", *this);
   Scalar scalar = scalar_for(dtype(), value);

@@ -27,7 +27,9 @@ void check_shape(const char* op, const Shape& shape) {
 
 Tensor allocate(const char* op, const Shape& shape, const TensorOptions& options) {
   check_shape(op, shape);
-  return allocate_tensor(shape, options.dtype, options.device ? *options.device : default_device());
+  Tensor x = allocate_tensor(shape, options.dtype, options.device ? *options.device : default_device());
+  impl_of(x).storage->unwritten.store(true, std::memory_order_relaxed);
+  return x;
 }
 
 Tensor finish(Tensor x, const TensorOptions& options) {

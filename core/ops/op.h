@@ -162,8 +162,11 @@ Tensor run(const Op& op, std::initializer_list<const Tensor*> inputs, const Attr
            std::initializer_list<Scalar> scalars = {});
 std::vector<Tensor> run_all(const Op& op, Inputs inputs, const Attrs& attrs = {}, std::span<const Scalar> scalars = {},
                             uint32_t wanted = ~0u);
-// Writes into `out` instead of a new tensor: for the mutators. Not recorded; raises the version.
-void run_into(const Op& op, Inputs inputs, const Tensor& out, const Attrs& attrs = {}, std::span<const Scalar> scalars = {});
+// Writes into `out` instead of a new tensor: for the mutators. Not recorded; raises the version. Where an input was never made, a
+// target in use keeps its values; a part of a result in the making has none, and is poisoned.
+enum class Target { in_use, in_the_making };
+void run_into(const Op& op, Inputs inputs, const Tensor& out, const Attrs& attrs = {}, std::span<const Scalar> scalars = {},
+              Target kind = Target::in_use);
 // A tensor that shares `base`'s storage. `offset` in elements from the base's first. For ExecuteRules of views.
 Tensor make_view(const Tensor& base, const Shape& shape, const Strides& strides, int64_t offset);
 

@@ -37,6 +37,11 @@ void require_index(const char* op, const Tensor& index, const char* name);
 // Changing values in place is not recorded: AutogradError where a gradient would silently be lost.
 void require_mutable(const char* op, const Tensor& target);
 
+// ---- decompositions ----
+// Copies `values` into a part of a result that is put together piece by piece. Unlike copy_, it leaves a part without values where
+// `values` were never made: what it held before is of no meaning to anybody.
+void write_part(const Tensor& part, const Tensor& values);
+
 // ---- shape rules ----
 void infer_floating(Infer& infer);  // output like input 0, which is floating
 void infer_numeric(Infer& infer);   // …, floating or integer

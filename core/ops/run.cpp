@@ -79,7 +79,7 @@ void* data_of(const Tensor* t) { return t ? impl_of(*t).data() : nullptr; }
 
 // Queues the plan. `outputs[i]` is null where absent.
 void launch(DeviceContext& context, PlanEntry& entry, Inputs inputs, std::span<TensorImpl* const> outputs,
-            std::span<const Scalar> scalars) {
+            std::span<const Scalar> scalars, bool outputs_hold_values = false) {
   constexpr size_t in_place = 24;
   void* buffer[in_place];
   std::vector<void*> heap;
@@ -100,14 +100,15 @@ void launch(DeviceContext& context, PlanEntry& entry, Inputs inputs, std::span<T
            static_cast<uint32_t>(outputs.size()),
            scalars.data(),
            static_cast<uint32_t>(scalars.size()),
-           workspace ? workspace->data : nullptr};
+           workspace ? workspace->data : nullptr,
+           outputs_hold_values};
   const uint64_t ticket = context.stream->run(l);
   for (auto* o : outputs)
     if (o) o->storage->ticket.store(ticket, std::memory_order_release);
   if (auto* capture = context.stream->own_capture())
     capture->note(inputs, outputs);
   else if (sync_mode())
-    context.stream->wait_and_throw(ticket);
+    context.stream->wait_for_call(ticket);
 }
 
 Tensor new_output(DeviceContext& context, const PlanOutput& o) {
@@ -236,7 +237,7 @@ std::vector<Tensor> run_all(const Op& op, Inputs inputs, const Attrs& attrs, std
   return outputs;
 }
 
-void run_into(const Op& op, Inputs inputs, const Tensor& out, const Attrs& attrs, std::span<const Scalar> scalars) {
+void run_into(const Op& op, Inputs inputs, const Tensor& out, const Attrs& attrs, std::span<const Scalar> scalars, Target kind) {
   auto& target = checked_impl(out, op.name);
   Arguments arguments(op, inputs, &out);
   // An input that shares memory with the output, but not element for element, would be read after it was overwritten.
@@ -257,7 +258,11 @@ void run_into(const Op& op, Inputs inputs, const Tensor& out, const Attrs& attrs
       }
   TensorImpl* raw = &target;
   Change change(out);
-  if (entry.plan) launch(context, entry, safe, {&raw, 1}, scalars);
+  auto& storage = *target.storage;
+  const bool holds_values = kind == Target::in_use && !storage.unwritten.load(std::memory_order_relaxed);
+  if (target.contiguous && static_cast<uint64_t>(target.numel) * size_of(target.dtype) == storage.bytes)
+    storage.unwritten.store(false, std::memory_order_relaxed);
+  if (entry.plan) launch(context, entry, safe, {&raw, 1}, scalars, holds_values);
 }
 
 Tensor make_view(const Tensor& base, const Shape& shape, const Strides& strides, int64_t offset) {

@@ -134,7 +134,7 @@ const Op slice_op{{.name = "slice",
 void decompose_slice_backward(Inputs in, const Attrs& attrs, std::span<const Scalar>, Outputs& out) {
   int64_t dim = attrs.get_int("dim"), start = attrs.get_int("start"), step = attrs.get_int("step");
   Tensor result = zeros(attrs.get_list("shape"), {.dtype = dtype_of(*in[0]), .device = in[0]->device()});
-  slice(result, dim, start, start + in[0]->size(dim) * step, step).copy_(*in[0]);
+  write_part(slice(result, dim, start, start + in[0]->size(dim) * step, step), *in[0]);
   out.push_back(result);
 }
 

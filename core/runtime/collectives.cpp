@@ -109,7 +109,7 @@ bool queue(Communicator& c, std::span<const Members> rows, size_t first_written,
         c.streams[i]->failures.heal(t.data(), bytes_of((*row)[i]));
     }
   if (sync_mode())
-    for (auto* s : c.streams) s->wait_and_throw(s->last());
+    for (auto* s : c.streams) s->wait_for_call(s->last());
   return !failure;
 }
 

@@ -82,10 +82,20 @@ Contexts& contexts() {
   return *c;
 }
 
+void report_untold(const std::vector<DeviceContext*>& all) {
+  for (auto* context : all) {
+    auto report = [](const std::string& text) { plugins::log(TN_LOG_ERROR, "tenon", text); };
+    while (auto failure = context->stream->failures.take_untold()) report("nobody waited for what failed: " + failure->message);
+    if (auto more = context->stream->failures.take_dropped())
+      report(std::to_string(more) + " more failures on " + context->device.str() + " were not kept");
+  }
+}
+
 void close_all() {
   const auto all = open_contexts();  // no lock is held while others are taken
   for (auto* context : all)
     if (!context->stream->capturing()) context->stream->wait(context->stream->last());
+  report_untold(all);
   for (auto* context : all) context->close_recordings();
   close_communicators();
   for (auto* context : all)
@@ -151,14 +161,14 @@ std::vector<DeviceDescription> describe_devices(std::string_view type) {
 
 void synchronize(Device device) {
   auto& s = *context_of(device).stream;
-  s.wait_and_throw(s.last());
+  s.wait_for_all();
   s.require_device();
 }
 
 void synchronize() {
   auto all = open_contexts();
   for (auto* c : all) c->stream->wait(c->stream->last());
-  for (auto* c : all) c->stream->wait_and_throw(c->stream->last());
+  for (auto* c : all) c->stream->wait_for_all();
 }
 
 MemoryStats memory_stats(Device device) { return context_of(device).memory->stats(); }

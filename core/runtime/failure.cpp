@@ -2,6 +2,7 @@
 #include <tenon/core/runtime/failure.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace tenon {
 
@@ -34,82 +35,96 @@ void check(tn_error* error, const std::string& prefix) {
   if (error) throw_failure(take_failure(error, prefix));
 }
 
-void FailureLog::update_any() { any_.store(lost_ || !unseen_.empty() || !ranges_.empty(), std::memory_order_release); }
+namespace {
+constexpr size_t most_untold = 100;  // a loop that never waits must not fill the memory with what it could have been told
+}
 
-void FailureLog::add_unseen(uint64_t ticket, Pointer failure) {
+void FailureLog::update_any() { any_.store(lost_ || !untold_.empty() || !poison_.empty(), std::memory_order_release); }
+
+void FailureLog::add(uint64_t ticket, Pointer failure, bool late) {
   std::lock_guard lock(mutex_);
   if (failure->code == TN_CODE_DEVICE_LOST) {
     if (lost_) return;  // all that follows is of the first
     lost_ = failure;
   }
-  unseen_.push_back({ticket, std::move(failure)});
+  // One failure in several logs, or followed by others of the same origin, is one event for the user.
+  std::erase_if(untold_, [](const Untold& u) { return u.failure->seen.load(); });
+  if (untold_.size() < most_untold)
+    untold_.push_back({ticket, std::move(failure), late});
+  else
+    ++dropped_;
   update_any();
 }
 
-void FailureLog::poison(const void* data, uint64_t bytes, Pointer failure) {
-  if (!data || !bytes) return;
-  std::lock_guard lock(mutex_);
-  auto* begin = static_cast<const char*>(data);
-  ranges_.push_back({begin, begin + bytes, std::move(failure)});
-  update_any();
-}
-
-void FailureLog::heal(const void* data, uint64_t bytes) {
-  std::lock_guard lock(mutex_);
-  auto* begin = static_cast<const char*>(data);
-  std::erase_if(ranges_, [&](const Range& r) { return r.begin < begin + bytes && begin < r.end; });
-  update_any();
-}
+void FailureLog::add_unseen(uint64_t ticket, Pointer failure) { add(ticket, std::move(failure), false); }
+void FailureLog::add_late(uint64_t first, Pointer failure) { add(first, std::move(failure), true); }
 
 FailureLog::Pointer FailureLog::lost() const {
   std::lock_guard lock(mutex_);
   return lost_;
 }
 
-FailureLog::Pointer FailureLog::poisoned(const void* data, uint64_t bytes) const {
+void FailureLog::poison(const void* data, const Footprint& footprint, Pointer failure) {
   std::lock_guard lock(mutex_);
-  if (lost_) return lost_;
-  auto* p = static_cast<const char*>(data);
-  for (auto& r : ranges_)
-    if (p < r.end && r.begin < p + bytes) return r.failure;
-  return nullptr;
-}
-
-FailureLog::Pointer FailureLog::take_unseen(uint64_t ticket) {
-  std::lock_guard lock(mutex_);
-  // Followers of one failure, and the same one in other logs, are one event for the user.
-  std::erase_if(unseen_, [](const Unseen& u) { return u.failure->seen.load(); });
-  Pointer found;
-  for (auto& u : unseen_)
-    if (u.ticket <= ticket && !u.failure->seen.exchange(true)) {
-      found = u.failure;
-      break;
-    }
-  if (found) std::erase_if(unseen_, [&](const Unseen& u) { return u.failure == found; });
+  poison_.add(static_cast<const char*>(data), footprint, std::move(failure));
   update_any();
-  return found;
 }
 
-void FailureLog::tell(uint64_t ticket, FailureLog& other, uint64_t reached, const void* data, uint64_t bytes) const {
-  std::vector<Pointer> told;
-  Pointer lost;
+void FailureLog::heal(const void* data, const Footprint& footprint) {
+  std::lock_guard lock(mutex_);
+  poison_.remove(static_cast<const char*>(data), footprint);
+  update_any();
+}
+
+FailureLog::Pointer FailureLog::poisoned(const void* data, const Footprint& footprint) const {
+  std::lock_guard lock(mutex_);
+  return lost_ ? lost_ : poison_.find(static_cast<const char*>(data), footprint);
+}
+
+FailureLog::Pointer FailureLog::tell(Pointer failure) {
+  if (failure) failure->seen = true;
+  std::erase_if(untold_, [](const Untold& u) { return u.failure->seen.load(); });
+  update_any();
+  return failure;
+}
+
+FailureLog::Pointer FailureLog::take_for_value(uint64_t ticket, const void* data, const Footprint& footprint) {
+  std::lock_guard lock(mutex_);
+  if (lost_) return tell(lost_);
+  if (auto f = poison_.find(static_cast<const char*>(data), footprint)) return tell(std::move(f));
+  for (auto& u : untold_)
+    if (u.late && u.ticket <= ticket && !u.failure->seen.exchange(true)) return tell(Pointer(u.failure));
+  return tell(nullptr);
+}
+
+FailureLog::Pointer FailureLog::take_for_call(uint64_t ticket) {
+  std::lock_guard lock(mutex_);
+  for (auto& u : untold_)
+    if ((u.late ? u.ticket <= ticket : u.ticket == ticket) && !u.failure->seen.exchange(true)) return tell(Pointer(u.failure));
+  return tell(nullptr);
+}
+
+FailureLog::Pointer FailureLog::take_untold() {
+  std::lock_guard lock(mutex_);
+  for (auto& u : untold_)
+    if (!u.failure->seen.exchange(true)) return tell(Pointer(u.failure));
+  return tell(nullptr);
+}
+
+uint64_t FailureLog::take_dropped() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(dropped_, 0);
+}
+
+void FailureLog::hand_on(uint64_t ticket, FailureLog& other, const void* data, uint64_t bytes) const {
+  Pointer failure;
   {
     std::lock_guard lock(mutex_);
-    for (auto& u : unseen_)
-      if (u.ticket <= ticket && !u.failure->seen) told.push_back(u.failure);
-    lost = lost_;
+    failure = lost_;
+    for (auto& u : untold_)
+      if (!failure && u.late && u.ticket <= ticket && !u.failure->seen) failure = u.failure;
   }
-  for (auto& failure : told) other.add_told(reached, std::move(failure));
-  if (lost) other.poison(data, bytes, lost);
-}
-
-// The device that is lost is another's.
-void FailureLog::add_told(uint64_t ticket, Pointer failure) {
-  std::lock_guard lock(mutex_);
-  for (auto& u : unseen_)
-    if (u.failure == failure) return;
-  unseen_.push_back({ticket, std::move(failure)});
-  update_any();
+  if (failure) other.poison(data, bytes, failure);
 }
 
 }  // namespace tenon

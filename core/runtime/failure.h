@@ -1,4 +1,4 @@
-// Errors of queued work: kept with the stream until somebody waits, and with the memory that was never written.
+// Errors of queued work: kept with the stream until somebody was told, and with the memory that was never written.
 #pragma once
 
 #include <atomic>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <tenon/core/runtime/poison_map.h>
 #include <tenon/plugins/abi/abi.h>
 
 namespace tenon {
@@ -27,8 +28,10 @@ Failure take_failure(tn_error* error, const std::string& prefix = "", const std:
 // Throws where `error` is not null; takes it over.
 void check(tn_error* error, const std::string& prefix);
 
-// One a stream. `unseen` reaches the next wait that covers it; memory that failed work should have written stays poisoned until it
-// is written, so its values can never be read as if they were there.
+// One a stream. Three questions are kept apart. What was never written: poisoned memory, byte by byte, until it is written; whoever
+// reads it is told why, each time. Who was told: a failure that somebody has read from a value is over; the others reach the next
+// synchronize(), or the end of the program, once. And what a device reports late, which names no memory: it may be in any value
+// written since its work was last known to be sound, so the first reader of such a value is told.
 class FailureLog {
  public:
   using Pointer = std::shared_ptr<const Failure>;
@@ -36,37 +39,47 @@ class FailureLog {
   // Cheap guard for the hot path: false means that there is nothing to look up.
   bool any() const { return any_.load(std::memory_order_acquire); }
 
-  // A lost device is remembered: from then on every value of the stream counts as poisoned.
+  // Work with this ticket failed; what it did not write is poisoned besides. A lost device is remembered: from then on every value
+  // of the stream counts as poisoned.
   void add_unseen(uint64_t ticket, Pointer failure);
+  // Some work from this ticket on failed.
+  void add_late(uint64_t first, Pointer failure);
   // The failure with which the device was lost; null while it works.
   Pointer lost() const;
-  void poison(const void* data, uint64_t bytes, Pointer failure);
-  void heal(const void* data, uint64_t bytes);
-  // Why the value at `data` was never made; null where it is sound.
-  Pointer poisoned(const void* data, uint64_t bytes = 1) const;
-  // The first failure at or before `ticket` that nobody has seen, once.
-  Pointer take_unseen(uint64_t ticket);
-  // Another stream has waited for `ticket`, and its work up to `reached` relies on that: who waits there is told what nobody has
-  // seen here. Memory that the work here should have written, and the lost device did not, is poisoned there.
-  void tell(uint64_t ticket, FailureLog& other, uint64_t reached, const void* data, uint64_t bytes) const;
+
+  void poison(const void* data, const Footprint& footprint, Pointer failure);
+  void heal(const void* data, const Footprint& footprint);
+  // Why some of these bytes were never written; null where all are sound.
+  Pointer poisoned(const void* data, const Footprint& footprint) const;
+
+  // Each marks what it returns as told. For the reader of a value that `ticket` wrote: its poison, or what was reported late.
+  Pointer take_for_value(uint64_t ticket, const void* data, const Footprint& footprint);
+  // For who made the call with this ticket.
+  Pointer take_for_call(uint64_t ticket);
+  // Whatever nobody was told of yet, one at a time.
+  Pointer take_untold();
+  // How many failures were not kept, because nobody asked for a long time. Starts again at 0.
+  uint64_t take_dropped();
+
+  // The values at `data` came from work of this stream up to `ticket` and are read on the stream of `other` from now on: what was
+  // reported late poisons them there.
+  void hand_on(uint64_t ticket, FailureLog& other, const void* data, uint64_t bytes) const;
 
  private:
-  struct Unseen {
-    uint64_t ticket;
+  struct Untold {
+    uint64_t ticket;  // `late`: the first that it may be of
     Pointer failure;
+    bool late;
   };
-  void add_told(uint64_t ticket, Pointer failure);
-  struct Range {
-    const char* begin;
-    const char* end;
-    Pointer failure;
-  };
+  void add(uint64_t ticket, Pointer failure, bool late);
+  Pointer tell(Pointer failure);
   void update_any();
 
   std::atomic<bool> any_{false};
   mutable std::mutex mutex_;
-  std::vector<Unseen> unseen_;
-  std::vector<Range> ranges_;
+  std::vector<Untold> untold_;
+  uint64_t dropped_ = 0;
+  PoisonMap poison_;
   Pointer lost_;
 };
 

@@ -128,6 +128,21 @@ void infer_outputs(PlanEntry& entry, const Op& op, Inputs inputs, const Attrs& a
   }
 }
 
+Footprint footprint_of(const Tensor* t, bool contiguous) {
+  if (!t) return {};
+  auto& impl = impl_of(*t);
+  const uint64_t item = size_of(impl.dtype);
+  return contiguous ? Footprint(static_cast<uint64_t>(impl.numel) * item) : Footprint(impl.shape, impl.strides, item);
+}
+
+void note_footprints(PlanEntry& entry, Inputs inputs, const Tensor* out) {
+  for (auto* t : inputs) entry.read.push_back(footprint_of(t, entry.make_contiguous));
+  for (auto& o : entry.outputs) {
+    const Tensor* given = out ? out : o.alias >= 0 ? inputs[static_cast<size_t>(o.alias)] : nullptr;
+    entry.written.push_back(given ? footprint_of(given, false) : Footprint(o.alias == -2 ? 0 : o.bytes));
+  }
+}
+
 [[noreturn]] void refuse(const PlanEntry& entry, const std::string& reasons) {
   throw UnsupportedError(entry.describe() + ": no plugin of this device offers it" + path_suffix() + ":" + reasons +
                          "\nMove the tensors to another device, or set TENON_CPU_FALLBACK=1 to compute it on the CPU");
@@ -159,6 +174,7 @@ std::unique_ptr<PlanEntry> make_plan_entry(DeviceContext& context, const Op& op,
     entry->make_contiguous = entry->plan != nullptr;
   }
   if (entry->plan) {
+    note_footprints(*entry, inputs, out);
     entry->cost_ns = entry->plan->cost_ns;
     entry->workspace_bytes = entry->plan->workspace_bytes;
   } else if (op.decompose && !out) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tenon/core/ops/op.h>
+#include <tenon/core/runtime/poison_map.h>
 #include <tenon/core/runtime/spin_lock.h>
 #include <tenon/plugins/abi/abi.h>
 
@@ -34,7 +35,8 @@ struct PlanEntry {
   bool decomposed = false;       // no plugin offers it, the core's decomposition does
   bool on_cpu = false;           // no plugin offers it and the user allowed the CPU instead
   std::vector<PlanOutput> outputs;
-  std::vector<Shape> input_shapes;  // for error texts
+  std::vector<Footprint> read, written;  // of inputs and outputs, as the plan addresses them
+  std::vector<Shape> input_shapes;       // for error texts
   Device device;
 
   uint64_t hash = 0;

@@ -58,8 +58,10 @@ uint64_t PluginStream::record(const Launch& l) {
   Capture* capture = own_capture();
   if (!capture) refuse((l.entry->describe() + " cannot be queued").c_str());
   if (failures.any())
-    for (uint32_t i = 0; i < l.num_inputs; ++i)
-      if (auto f = l.inputs[i] ? failures.poisoned(l.inputs[i]) : nullptr) throw_failure(*f);
+    if (auto f = poisoned_input(failures, l)) {
+      f->seen = true;
+      throw_failure(*f);
+    }
   tn_run args{sizeof(tn_run), l.inputs, l.outputs, reinterpret_cast<const tn_scalar*>(l.scalars), l.workspace, stream_};
   if (tn_error* e = l.entry->plan->run(l.entry->plan, &args)) {
     auto failure =
@@ -228,7 +230,7 @@ void PluginStream::retire_front() {
 
 // Filed with the oldest work that it may be of, so that whoever waits for any of it is told.
 void PluginStream::file(tn_error* error, uint64_t ticket) {
-  if (error) failures.add_unseen(std::min(completed_ + 1, ticket), name_late(error, ticket));
+  if (error) failures.add_late(std::min(completed_ + 1, ticket), name_late(error, ticket));
 }
 
 FailureLog::Pointer PluginStream::name_late(tn_error* error, uint64_t last) const {

@@ -15,10 +15,22 @@ bool sync_mode() {
   return on;
 }
 
-void Stream::wait_and_throw(uint64_t ticket) {
+void Stream::wait_for_value(uint64_t ticket, const void* data, const Footprint& footprint) {
   wait(ticket);
   if (failures.any())
-    if (auto f = failures.take_unseen(ticket)) throw_failure(*f);
+    if (auto f = failures.take_for_value(ticket, data, footprint)) throw_failure(*f);
+}
+
+void Stream::wait_for_call(uint64_t ticket) {
+  wait(ticket);
+  if (failures.any())
+    if (auto f = failures.take_for_call(ticket)) throw_failure(*f);
+}
+
+void Stream::wait_for_all() {
+  wait(last());
+  if (failures.any())
+    if (auto f = failures.take_untold()) throw_failure(*f);
 }
 
 void Stream::refuse(const char* what) const {
@@ -31,36 +43,39 @@ void Stream::refuse(const char* what) const {
 
 namespace {
 
-// Off the hot path: outputs of work that failed, or whose inputs were never made, are poisoned.
-void file_failure(FailureLog& failures, const Launch& l, uint64_t ticket, FailureLog::Pointer failure, bool is_new) {
-  for (uint32_t i = 0; i < l.num_outputs; ++i) failures.poison(l.outputs[i], l.entry->outputs[i].bytes, failure);
-  if (is_new) failures.add_unseen(ticket, std::move(failure));
-}
-
-FailureLog::Pointer poisoned_input(FailureLog& failures, const Launch& l) {
-  for (uint32_t i = 0; i < l.num_inputs; ++i)
-    if (l.inputs[i])
-      if (auto f = failures.poisoned(l.inputs[i])) return f;
-  return nullptr;
+// Outputs that were to be made have no values now.
+void skip(FailureLog& failures, const Launch& l, const FailureLog::Pointer& failure) {
+  if (l.outputs_hold_values) return;
+  for (uint32_t i = 0; i < l.num_outputs; ++i)
+    if (l.entry->outputs[i].alias < 0) failures.poison(l.outputs[i], l.entry->written[i], failure);
 }
 
 }  // namespace
 
+FailureLog::Pointer poisoned_input(const FailureLog& failures, const Launch& l) {
+  for (uint32_t i = 0; i < l.num_inputs; ++i)
+    if (l.inputs[i])
+      if (auto f = failures.poisoned(l.inputs[i], l.entry->read[i])) return f;
+  return nullptr;
+}
+
 void run_and_file(FailureLog& failures, const Launch& l, const PathNode* path, uint64_t ticket, tn_stream* stream) {
   const bool look_up = failures.any();
   if (look_up) {
-    if (auto f = poisoned_input(failures, l)) return file_failure(failures, l, ticket, f, false);
+    if (auto f = poisoned_input(failures, l)) return skip(failures, l, f);
   }
   static_assert(sizeof(Scalar) == sizeof(tn_scalar));
   tn_run args{sizeof(tn_run), l.inputs, l.outputs, reinterpret_cast<const tn_scalar*>(l.scalars), l.workspace, stream};
   if (tn_error* e = l.entry->plan->run(l.entry->plan, &args)) {
     auto where = path_string(path);
     auto failure = take_failure(e, "", "\n  in " + l.entry->describe() + (where.empty() ? "" : ", queued by module " + where));
-    return file_failure(failures, l, ticket, std::make_shared<const Failure>(std::move(failure)), true);
+    auto filed = std::make_shared<const Failure>(std::move(failure));
+    for (uint32_t i = 0; i < l.num_outputs; ++i) failures.poison(l.outputs[i], l.entry->written[i], filed);
+    return failures.add_unseen(ticket, std::move(filed));
   }
   if (look_up)
     for (uint32_t i = 0; i < l.num_outputs; ++i)
-      if (l.outputs[i]) failures.heal(l.outputs[i], l.entry->outputs[i].bytes);
+      if (l.outputs[i]) failures.heal(l.outputs[i], l.entry->written[i]);
 }
 
 void copy_and_file(FailureLog& own, const CopyTask& t, uint64_t ticket, tn_stream* stream) {

@@ -27,6 +27,7 @@ struct Launch {
   const Scalar* scalars;
   uint32_t num_scalars;
   void* workspace;
+  bool outputs_hold_values = false;  // from before: they keep them where this is skipped
 };
 
 // A contiguous copy; `device` is the one whose plugin does it.
@@ -49,7 +50,7 @@ class Stream {
   virtual uint64_t run(const Launch& launch) = 0;
   virtual uint64_t copy(const CopyTask& task) = 0;
   // Work queued here from now on waits for `ticket` of `other`. May block the caller where the two cannot wait for each other.
-  // Where work here is to read what `other` writes, `data` and `bytes` are that memory, which must not be read if it fails.
+  // Where work here is to read what `other` writes, `data` and `bytes` are that memory, which is poisoned here if that fails late.
   virtual void wait_for(Stream& other, uint64_t ticket, const void* data = nullptr, uint64_t bytes = 0) = 0;
 
   // Ticket of the last work queued so far.
@@ -80,8 +81,12 @@ class Stream {
     if (capturing()) refuse(what);
   }
 
-  // Waits, then throws the first unseen error of work up to `ticket`.
-  void wait_and_throw(uint64_t ticket);
+  // Waits for the value at `data`, which `ticket` wrote, and throws what went wrong with it; other errors are others'.
+  void wait_for_value(uint64_t ticket, const void* data, const Footprint& footprint);
+  // Waits for the call with this ticket and throws its error.
+  void wait_for_call(uint64_t ticket);
+  // Waits for all work and throws the first error that nobody was told of.
+  void wait_for_all();
 
  protected:
   explicit Stream(std::string name) : name_(std::move(name)) {}
@@ -100,7 +105,10 @@ std::unique_ptr<Stream> make_plugin_stream(const tn_backend_api& api, tn_device*
 // TENON_SYNC=1: every call waits and throws where it stands.
 bool sync_mode();
 
-// Shared by both kinds: runs a plan on this thread unless an input is poisoned, and files what goes wrong.
+// Why an input of the launch was never made, or null.
+FailureLog::Pointer poisoned_input(const FailureLog& failures, const Launch& launch);
+// Shared by both kinds: runs a plan on this thread unless an input is poisoned, and files what goes wrong. Skipped work leaves what
+// it would have changed in place as it was; work that fails leaves nobody knows what.
 void run_and_file(FailureLog& failures, const Launch& launch, const PathNode* path, uint64_t ticket, tn_stream* stream);
 void copy_and_file(FailureLog& failures, const CopyTask& task, uint64_t ticket, tn_stream* stream);
 

@@ -48,7 +48,7 @@ void queue_from_block(Storage& block, TensorImpl& dst, const FailureLog* block_f
   const uint64_t ticket = by.stream->copy({&by.backend.api(), by.handle, copy, block_failures, nullptr});
   block.add_use(*by.stream, ticket);
   dst.storage->ticket.store(ticket, std::memory_order_release);
-  if (sync_mode()) by.stream->wait_and_throw(ticket);
+  if (sync_mode()) by.stream->wait_for_call(ticket);
 }
 
 // The device's stream fills the block, the host's waits for that and takes the values out; the caller does neither.
@@ -107,7 +107,7 @@ void queue_copy(TensorImpl& src, TensorImpl& dst, bool fresh, Ref<Storage> block
       dst.storage->ticket.store(ticket, std::memory_order_release);
     }
   }
-  if (sync_mode()) by.stream->wait_and_throw(ticket);
+  if (sync_mode()) by.stream->wait_for_call(ticket);
 }
 
 // A lost device, or one whose work is recorded, takes part in no copy.
@@ -184,9 +184,7 @@ void read_to_host(const Tensor& source, void* destination) {
   // The caller waits itself: handing over to the host's worker and back would cost more than a small copy.
   if (auto block = from.host_visible ? Ref<Storage>() : block_for(from, bytes)) {
     auto& stream = *from.stream;
-    stream.wait_and_throw(queue_into_block(src, *block, stream.failures));
-    if (stream.failures.any())
-      if (auto f = stream.failures.poisoned(block->data, bytes)) throw_failure(*f);
+    stream.wait_for_value(queue_into_block(src, *block, stream.failures), block->data, bytes);
     std::memcpy(destination, block->data, bytes);
     return;
   }

@@ -21,6 +21,7 @@ constexpr uint64_t in_place_ns = 4000;
 
 struct Task {
   enum Kind : uint8_t { run, copy, wait_for, stop } kind = run;
+  bool outputs_hold_values = false;
   uint32_t num_inputs = 0, num_outputs = 0, num_scalars = 0;
   PlanEntry* entry = nullptr;
   const PathNode* path = nullptr;
@@ -102,6 +103,7 @@ class WorkerStream final : public Stream {
     t.entry = l.entry;
     t.path = current_path();
     t.workspace = l.workspace;
+    t.outputs_hold_values = l.outputs_hold_values;
     t.num_inputs = l.num_inputs;
     t.num_outputs = l.num_outputs;
     t.num_scalars = l.num_scalars;
@@ -178,14 +180,15 @@ class WorkerStream final : public Stream {
   void execute(Task& t, uint64_t ticket) {
     if (t.kind == Task::wait_for) {
       t.other->wait(t.other_ticket);
-      if (t.other->failures.any()) t.other->failures.tell(t.other_ticket, failures, ticket, t.memory, t.bytes);
+      if (t.other->failures.any()) t.other->failures.hand_on(t.other_ticket, failures, t.memory, t.bytes);
     } else if (t.kind == Task::copy) {
       copy_and_file(failures, *reinterpret_cast<CopyTask*>(t.heap.get()), ticket, nullptr);
     } else {
       const size_t pointers = t.num_inputs + t.num_outputs;
       void** from = t.heap ? reinterpret_cast<void**>(t.heap.get()) : t.pointers;
       const Scalar* scalars = t.heap ? reinterpret_cast<Scalar*>(from + pointers) : t.scalars;
-      Launch l{t.entry, from, t.num_inputs, from + t.num_inputs, t.num_outputs, scalars, t.num_scalars, t.workspace};
+      Launch l{t.entry, from,          t.num_inputs, from + t.num_inputs,  t.num_outputs,
+               scalars, t.num_scalars, t.workspace,  t.outputs_hold_values};
       run_and_file(failures, l, t.path, ticket, nullptr);
     }
   }

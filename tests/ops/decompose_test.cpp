@@ -49,3 +49,18 @@ BOOST_AUTO_TEST_CASE(norm_cases) { run_file("norm.h5", 28, device); }
 BOOST_AUTO_TEST_CASE(loss_cases) { run_file("loss.h5", 60, device); }
 BOOST_AUTO_TEST_CASE(shape_cases) { run_file("shape.h5", 34, device); }
 BOOST_AUTO_TEST_CASE(optim_cases) { run_file("optim.h5", 16, device); }
+
+// What is put together piece by piece has no values where a piece was never made.
+BOOST_AUTO_TEST_CASE(a_piece_that_was_never_made_is_never_read) {
+  Tensor bad = embedding(tensor(std::vector<int64_t>{9}), ones({4, 3})).to(device), good = full({1, 3}, 1, {.device = device});
+  Tensor pieces[] = {good, bad};
+  Tensor both = cat(pieces, 0);
+  BOOST_CHECK_THROW(both.to_vector<float>(), IndexError);
+  BOOST_CHECK_THROW(both.to("cpu").to_vector<float>(), IndexError);
+  BOOST_TEST(both.narrow(0, 0, 1).to("cpu").to_vector<float>()[2] == 1.0f);
+  // The gradient of a slice is zero around it, but not where it could not be computed.
+  Tensor x = full({2, 3}, 1, {.device = device});
+  x.requires_grad_();
+  mul(x.narrow(0, 1, 1), bad).backward(good);
+  BOOST_CHECK_THROW(x.grad().to_vector<float>(), IndexError);
+}

@@ -153,8 +153,7 @@ BOOST_AUTO_TEST_CASE(what_was_never_computed_poisons_the_sum_on_all_devices) {
   auto a = (w * full({3}, 1, {.device = "sim:0"})).sum(), b = (w * bad).sum();
   (a + b.to("sim:0")).backward();
   BOOST_CHECK_THROW(w.grad().to_vector<float>(), Error);
-  BOOST_CHECK_THROW(synchronize(), Error);
-  BOOST_CHECK_NO_THROW(synchronize());
+  BOOST_CHECK_NO_THROW(synchronize());  // it was told
   BOOST_TEST((ones({3}, {.device = "sim:1"}) + 1.0).sum().item() == 6.0);
 }
 

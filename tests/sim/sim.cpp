@@ -42,7 +42,6 @@ bool is_device_memory(const void* p, uint64_t bytes) { return is_memory_of_kind(
 namespace {
 
 void keep_first(Late& error, tn_error* e, const std::string& op) {
-  if (!e) return;
   if (!error.code) error = {e->code, e->message, op};
   e->destroy(e);
 }
@@ -123,7 +122,14 @@ struct SimPlan {
   tn_plan* inner;
   size_t inputs, outputs, scalars;
   std::string op;
+  std::vector<uint64_t> bytes;  // of the outputs that it makes; 0 of those with gaps
 };
+
+// As a kernel does that meets a bad index: what it spoils is zero, never a value from elsewhere.
+void spoil(const SimPlan& plan, void* const* outputs) {
+  for (size_t i = 0; i < plan.outputs; ++i)
+    if (plan.bytes[i]) std::memset(outputs[i], 0, plan.bytes[i]);
+}
 
 // What a fill with one of the values of faults.h does when it runs.
 bool have_accident(const SimPlan& plan, const std::vector<tn_scalar>& scalars, tn_device* device, Late& error) {
@@ -155,7 +161,10 @@ tn_error* run(tn_plan* self, const tn_run* args) {
     args->stream->push([plan, device, pointers, scalars, workspace = args->workspace](Late& error) {
       if (device->lost || have_accident(*plan, scalars, device, error)) return;
       tn_run inner{sizeof(tn_run), pointers.data(), pointers.data() + plan->inputs, scalars.data(), workspace, nullptr};
-      keep_first(error, plan->inner->run(plan->inner, &inner), plan->op);
+      if (tn_error* e = plan->inner->run(plan->inner, &inner)) {
+        keep_first(error, e, plan->op);
+        spoil(*plan, inner.outputs);
+      }
     });
   });
 }
@@ -168,12 +177,22 @@ tn_error* plan_create(tn_device* device, const tn_op_request* request, tn_plan**
     own->inner->destroy(own->inner);
     delete own;
   };
+  std::vector<uint64_t> bytes(request->num_outputs, 0);
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    auto* made = request->aliases[i] < 0 ? request->outputs[i] : nullptr;
+    if (!made) continue;
+    int64_t elements = 1;
+    bool gaps = false;
+    for (uint32_t d = made->rank; d-- > 0; elements *= made->shape[d]) gaps |= made->shape[d] > 1 && made->strides[d] != elements;
+    if (!gaps) bytes[i] = static_cast<uint64_t>(elements) * sdk::dtype_size(made->dtype);
+  }
   *plan = &(new SimPlan{{sizeof(tn_plan), run, destroy, inner->workspace_bytes, inner->cost_ns},
                         inner,
                         request->num_inputs,
                         request->num_outputs,
                         request->num_scalars,
-                        request->op})
+                        request->op,
+                        std::move(bytes)})
                ->head;
   return nullptr;
 }

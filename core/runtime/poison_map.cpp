@@ -1,0 +1,178 @@
+#include <tenon/core/runtime/poison_map.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
+namespace tenon {
+
+namespace {
+
+// Calls f(address) for the start of each run, until it returns true; whether one did.
+template <class F>
+bool any_run(const char* data, const Footprint& footprint, F&& f) {
+  if (footprint.run == 0) return false;
+  auto& axes = footprint.axes;
+  std::array<uint64_t, Shape::max_rank> at{};
+  for (;;) {
+    if (f(data)) return true;
+    size_t i = 0;
+    for (; i < axes.size(); ++i) {
+      data += axes[i].stride;
+      if (++at[i] < axes[i].count) break;
+      data -= axes[i].stride * axes[i].count;
+      at[i] = 0;
+    }
+    if (i == axes.size()) return false;
+  }
+}
+
+}  // namespace
+
+Footprint::Footprint(const Shape& shape, const Strides& strides, uint64_t item_bytes) : run(item_bytes) {
+  std::vector<Axis> all;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 0) run = 0;
+    if (shape[i] > 1 && strides[i] != 0)  // along a stride of 0 lies the same memory
+      all.push_back({static_cast<uint64_t>(shape[i]), static_cast<uint64_t>(strides[i]) * item_bytes});
+  }
+  if (run == 0) return;
+  std::sort(all.begin(), all.end(), [](const Axis& a, const Axis& b) { return a.stride < b.stride; });
+  for (auto& axis : all) {
+    if (axes.empty() && axis.stride <= run)
+      run += (axis.count - 1) * axis.stride;
+    else if (!axes.empty() && axis.stride == axes.back().count * axes.back().stride)
+      axes.back().count *= axis.count;
+    else
+      axes.push_back(axis);
+  }
+}
+
+uint64_t Footprint::span() const {
+  uint64_t bytes = run;
+  for (auto& a : axes) bytes += (a.count - 1) * a.stride;
+  return bytes;
+}
+
+bool PoisonMap::Range::is_bad(uint64_t from, uint64_t to) const {
+  if (bad.empty()) return from < to;
+  for (uint64_t i = from / unit; i < (to + unit - 1) / unit; ++i)
+    if (bad[i]) return true;
+  return false;
+}
+
+void PoisonMap::Range::set(uint64_t from, uint64_t to, bool value) {
+  regrain(std::gcd(from, to));
+  for (uint64_t i = from / unit; i < to / unit; ++i) {
+    if (bad[i] != value) left += value ? 1 : ~uint64_t{0};
+    bad[i] = value;
+  }
+}
+
+void PoisonMap::Range::shrink_or_clear(uint64_t from, uint64_t to) {
+  if (!bad.empty()) return set(from, to, false);
+  if (from == 0) {
+    begin += to;
+    bytes -= to;
+  } else if (to == bytes) {
+    bytes = from;
+  } else {
+    set(from, to, false);
+  }
+}
+
+// Bits that tell multiples of `finer` bytes apart, too.
+void PoisonMap::Range::regrain(uint64_t finer) {
+  if (bad.empty()) {
+    unit = std::gcd(bytes, finer);
+    left = bytes / unit;
+    bad.assign(left, true);
+  }
+  const uint64_t fine = std::gcd(unit, finer), times = unit / fine;
+  if (times == 1) return;
+  std::vector<bool> more(bad.size() * times);
+  for (uint64_t i = 0; i < more.size(); ++i) more[i] = bad[i / times];
+  bad = std::move(more);
+  left *= times;
+  unit = fine;
+}
+
+// What it gains is not poisoned.
+void PoisonMap::Range::extend(const char* from, const char* to) {
+  const auto before = static_cast<uint64_t>(std::max<int64_t>(begin - from, 0));
+  const auto after = static_cast<uint64_t>(std::max<int64_t>(to - (begin + bytes), 0));
+  if (before + after == 0) return;
+  regrain(std::gcd(before, after));
+  bad.insert(bad.begin(), before / unit, false);
+  bad.resize(bad.size() + after / unit, false);
+  begin -= before;
+  bytes += before + after;
+}
+
+// Where columns of one matrix fail one by one, they share a range: of what failed first, if it is the same failure.
+PoisonMap::Range& PoisonMap::range_for(const char* data, const Footprint& footprint, const Pointer& failure) {
+  const uint64_t span = footprint.span();
+  for (auto& r : ranges_)
+    if (r.failure == failure && !r.bad.empty() && r.meets(data, span)) {
+      r.extend(data, data + span);
+      return r;
+    }
+  auto& r = ranges_.emplace_back();
+  r.begin = data;
+  r.bytes = r.unit = span;
+  r.failure = failure;
+  r.bad.assign(1, false);
+  return r;
+}
+
+void PoisonMap::add(const char* data, const Footprint& footprint, Pointer failure) {
+  if (!data || footprint.run == 0) return;
+  remove(data, footprint);
+  if (footprint.axes.empty()) {
+    auto& r = ranges_.emplace_back();
+    r.begin = data;
+    r.bytes = footprint.run;
+    r.failure = std::move(failure);
+    return;
+  }
+  auto& r = range_for(data, footprint, failure);
+  any_run(data, footprint, [&](const char* at) {
+    const auto from = static_cast<uint64_t>(at - r.begin);
+    r.set(from, from + footprint.run, true);
+    return false;
+  });
+}
+
+void PoisonMap::remove(const char* data, const Footprint& footprint) {
+  if (!data || footprint.run == 0) return;
+  const uint64_t span = footprint.span();
+  std::erase_if(ranges_, [&](Range& r) {
+    if (!r.meets(data, span)) return false;
+    return any_run(data, footprint, [&](const char* at) {
+      if (!r.meets(at, footprint.run)) return false;
+      const uint64_t from = static_cast<uint64_t>(std::max(at, r.begin) - r.begin);
+      const uint64_t to = static_cast<uint64_t>(std::min(at + footprint.run, r.begin + r.bytes) - r.begin);
+      if (from == 0 && to == r.bytes) return true;
+      r.shrink_or_clear(from, to);
+      return !r.bad.empty() && r.left == 0;
+    });
+  });
+}
+
+PoisonMap::Pointer PoisonMap::find(const char* data, const Footprint& footprint) const {
+  if (!data || footprint.run == 0) return nullptr;
+  const uint64_t span = footprint.span();
+  for (auto& r : ranges_) {
+    if (!r.meets(data, span)) continue;
+    const bool bad = any_run(data, footprint, [&](const char* at) {
+      return r.meets(at, footprint.run) &&
+             r.is_bad(static_cast<uint64_t>(std::max(at, r.begin) - r.begin),
+                      static_cast<uint64_t>(std::min(at + footprint.run, r.begin + r.bytes) - r.begin));
+    });
+    if (bad) return r.failure;
+  }
+  return nullptr;
+}
+
+}  // namespace tenon

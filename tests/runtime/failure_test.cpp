@@ -1,0 +1,303 @@
+// What a failure leaves behind: which bytes have no values, who is told, and what keeps its values.
+#include <boost/test/unit_test.hpp>
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <random>
+#include <thread>
+
+#include <tenon/plugins/host/registry.h>
+#include <tenon/tenon.h>
+
+#include "places.h"
+#include "sim/faults.h"
+
+using namespace tenon;
+
+namespace {
+
+struct SimFolder {
+  SimFolder() { plugins::registry().add_path(test::build_dir() + "/tests/sim"); }
+};
+
+std::string error_of(auto&& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// Values that were never made: an index that does not exist.
+Tensor never_made(const Shape& shape, int64_t index = 9) {
+  return embedding(tensor(std::vector<int64_t>{index}), ones({4, 1})).reshape({1}).expand(shape).clone();
+}
+
+// One test case of this program in a process of its own: what it prints and how it ends.
+std::pair<std::string, int> alone(const std::string& test_case, const std::string& before = "") {
+  auto& master = boost::unit_test::framework::master_test_suite();
+  const std::string command = before + " " + std::string(master.argv[0]) + " --run_test=" + test_case + " 2>&1";
+  FILE* pipe = popen(command.c_str(), "r");
+  BOOST_REQUIRE(pipe);
+  std::string text;
+  std::array<char, 4096> buffer;
+  while (size_t n = fread(buffer.data(), 1, buffer.size(), pipe)) text.append(buffer.data(), n);
+  return {text, pclose(pipe)};
+}
+
+size_t count(const std::string& text, const std::string& part) {
+  size_t n = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
+
+// A view of a matrix, and which of its elements it shows.
+struct Window {
+  int64_t row, rows, row_step, column, columns, column_step;
+  bool transposed;
+
+  static Window random(std::mt19937& engine, int64_t height, int64_t width) {
+    auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(engine); };
+    Window w{};
+    w.row_step = pick(1, 3), w.column_step = pick(1, 3);
+    w.row = pick(0, height - 1), w.rows = pick(1, (height - 1 - w.row) / w.row_step + 1);
+    w.column = pick(0, width - 1), w.columns = pick(1, (width - 1 - w.column) / w.column_step + 1);
+    if (pick(0, 3) == 0) w.column = 0, w.column_step = 1, w.columns = width;  // whole rows
+    w.transposed = pick(0, 1);
+    return w;
+  }
+  Tensor of(const Tensor& x) const {
+    Tensor v = x.slice(0, row, row + (rows - 1) * row_step + 1, row_step)
+                   .slice(1, column, column + (columns - 1) * column_step + 1, column_step);
+    return transposed ? v.t() : v;
+  }
+  bool any(const std::vector<bool>& bad, int64_t width) const {
+    bool found = false;
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < columns; ++c)
+        found |= bad[static_cast<size_t>((row + r * row_step) * width + column + c * column_step)];
+    return found;
+  }
+  void mark(std::vector<bool>& bad, int64_t width, bool value) const {
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < columns; ++c)
+        bad[static_cast<size_t>((row + r * row_step) * width + column + c * column_step)] = value;
+  }
+};
+
+}  // namespace
+BOOST_TEST_GLOBAL_FIXTURE(SimFolder);
+
+// ---- which bytes ----
+
+BOOST_AUTO_TEST_CASE(what_was_not_written_is_known_to_the_element) {
+  synchronize();
+  constexpr int64_t height = 7, width = 10;
+  std::mt19937 engine(11);
+  for (DType dtype : {f32, f64, u8}) {
+    Tensor x = zeros({height, width}, {.dtype = dtype, .device = "sim:0"});
+    std::vector<bool> bad(height * width, false);
+    int refused = 0, readable = 0;
+    for (int i = 0; i < 400; ++i) {
+      const Window w = Window::random(engine, height, width);
+      const bool fails = std::uniform_int_distribution<int>(0, 4)(engine) == 0 && dtype != u8;
+      if (fails)
+        w.of(x).fill_(sim::fails_at_once);  // an operator that fails while it writes there
+      else
+        w.of(x).fill_(1 + i % 100);
+      w.mark(bad, width, fails);
+      for (int reads = 0; reads < 3; ++reads) {
+        const Window r = Window::random(engine, height, width);
+        const bool throws = !error_of([&] { r.of(x).to_vector<double>(); }).empty();
+        BOOST_REQUIRE_EQUAL(throws, r.any(bad, width));
+        throws ? ++refused : ++readable;
+      }
+      BOOST_REQUIRE_EQUAL(!error_of([&] { x.wait(); }).empty(), std::find(bad.begin(), bad.end(), true) != bad.end());
+    }
+    if (dtype != u8) BOOST_TEST((refused > 50 && readable > 50));
+    while (!error_of([] { synchronize(); }).empty()) {
+    }
+    x.fill_(1);
+    BOOST_TEST(x.sum().item() == 70.0);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_part_that_failed_is_not_read_through_the_whole) {
+  synchronize();
+  Tensor x = empty({4, 6});
+  x.slice(1, 0, 3).fill_(1);
+  x.slice(1, 3, 6).copy_(never_made({4, 3}));
+  BOOST_TEST(x.slice(1, 0, 3).sum().item() == 12.0);
+  BOOST_CHECK_THROW(x.wait(), IndexError);
+  BOOST_CHECK_THROW(x.data<float>(), IndexError);
+  BOOST_CHECK_THROW(x.str(), IndexError);
+  BOOST_CHECK_THROW((x + 1.0).to_vector<float>(), IndexError);
+  BOOST_CHECK_THROW(x.to("cpu:1").to_vector<float>(), IndexError);
+  BOOST_CHECK_THROW(x.to("sim:0").to_vector<float>(), IndexError);
+  BOOST_CHECK_THROW(x.t().clone().to_vector<float>(), IndexError);
+  // One element is healed, and no other; then a column, and then the rest.
+  x[1].slice(0, 4, 5).fill_(2);
+  BOOST_TEST(x[1][4].item() == 2.0);
+  BOOST_CHECK_THROW(x[1][3].item(), IndexError);
+  BOOST_CHECK_THROW(x[1][5].item(), IndexError);
+  x.select(1, 3).fill_(3);
+  BOOST_TEST(x.slice(1, 0, 4).sum().item() == 24.0);
+  BOOST_CHECK_THROW(x.slice(1, 3, 5).to_vector<float>(), IndexError);
+  BOOST_CHECK_THROW(x.select(1, 5).to_vector<float>(), IndexError);
+  x.slice(1, 4, 6).t().fill_(0);
+  BOOST_TEST(x.sum().item() == 24.0);
+}
+
+BOOST_AUTO_TEST_CASE(columns_of_a_large_matrix_are_kept_track_of) {
+  synchronize();
+  constexpr int64_t rows = 3000, columns = 500;
+  Tensor x = empty({rows, columns}), bad = never_made({rows});
+  for (int64_t c = 0; c < columns; c += 2) x.select(1, c).copy_(bad);
+  for (int64_t c = 1; c < columns; c += 2) x.select(1, c).fill_(1);
+  BOOST_CHECK_THROW(x.select(1, 250).wait(), IndexError);
+  BOOST_TEST(x.select(1, 251).sum().item() == rows);
+  BOOST_CHECK_THROW(x[1].to_vector<float>(), IndexError);
+  for (int64_t c = 0; c < columns; c += 2) x.select(1, c).fill_(1);
+  BOOST_TEST(x.sum().item() == rows * columns);
+}
+
+BOOST_AUTO_TEST_CASE(memory_that_is_used_again_has_no_past) {
+  synchronize();
+  for (int round = 0; round < 20; ++round) {
+    for (int64_t n : {10, 1000, 100000}) error_of([&] { never_made({n}).wait(); });
+    for (int64_t n : {10, 1000, 100000}) {
+      BOOST_TEST(full({n}, 2).sum().item() == 2.0 * n);
+      Tensor bytes = empty({n}, {.dtype = u8});
+      for (int64_t part = 0; part < 3; ++part) bytes.slice(0, part, n, 3).fill_(1);
+      BOOST_TEST(bytes.to(i64).sum().item<int64_t>() == n);
+      Tensor pieces[] = {ones({n}), zeros({n})};
+      BOOST_TEST(cat(pieces, 0).sum().item() == n);
+    }
+  }
+  BOOST_CHECK_NO_THROW(synchronize());
+}
+
+// ---- what keeps its values ----
+
+BOOST_AUTO_TEST_CASE(what_is_skipped_leaves_values_as_they_were) {
+  synchronize();
+  Tensor w = full({3}, 5), mean = full({2}, 1), var = full({2}, 2);
+  w.copy_(never_made({3}));
+  w.slice(0, 1, 2).copy_(never_made({1}));
+  BOOST_TEST(w.sum().item() == 15.0);
+  Tensor y = batch_norm(never_made({4, 2}), mean, var, Tensor(), Tensor(), true, 0.5, 1e-5);
+  BOOST_CHECK_THROW(y.wait(), IndexError);
+  BOOST_TEST(mean.sum().item() == 2.0);
+  BOOST_TEST(var.sum().item() == 4.0);
+  while (!error_of([] { synchronize(); }).empty()) {
+  }
+  w.fill_(1);
+  BOOST_TEST(w.sum().item() == 3.0);
+}
+
+BOOST_AUTO_TEST_CASE(what_fails_itself_leaves_nobody_knows_what) {
+  synchronize();
+  Tensor w = full({3}, 5, {.device = "sim:0"});
+  w.fill_(sim::fails_at_once);
+  for (int i = 0; i < 2; ++i) BOOST_TEST(has(error_of([&] { w.to_vector<float>(); }), "sim: an accident at once"));
+  Tensor u = full({3}, 1, {.device = "sim:0"});
+  u.copy_(w);
+  BOOST_TEST(u.sum().item() == 3.0);
+  BOOST_CHECK_NO_THROW(synchronize());
+  w.fill_(2);
+  BOOST_TEST(w.sum().item() == 6.0);
+}
+
+// ---- who is told ----
+
+BOOST_AUTO_TEST_CASE(who_reads_a_value_hears_of_that_value_alone) {
+  synchronize();
+  Tensor bad = never_made({2}), other = never_made({2}, 77), good = ones({2}) * 3.0;
+  BOOST_TEST(good.sum().item() == 6.0);
+  BOOST_TEST(has(error_of([&] { other.wait(); }), "77"));
+  BOOST_TEST(has(error_of([&] { bad.wait(); }), "index 9"));
+  BOOST_TEST(has(error_of([&] { (other + 1.0).sum().item(); }), "77"));
+  BOOST_CHECK_NO_THROW(synchronize());
+  never_made({2});
+  BOOST_TEST(good.sum().item() == 6.0);
+  BOOST_CHECK_THROW(synchronize("cpu:0"), IndexError);
+  BOOST_CHECK_NO_THROW(synchronize("cpu:0"));
+}
+
+BOOST_AUTO_TEST_CASE(an_error_of_one_thread_does_not_reach_another) {
+  synchronize();
+  constexpr int rounds = 200;
+  int own = 0, others = 0;
+  {
+    std::jthread careless([&] {
+      for (int i = 0; i < rounds; ++i)
+        if (has(error_of([] { cross_entropy(randn({4, 3}), tensor(std::vector<int64_t>{0, 1, 2, 9})).item(); }), "9")) ++own;
+    });
+    std::jthread careful([&] {
+      for (int i = 0; i < rounds; ++i)
+        if (!error_of([] { (ones({64}) * 2.0).sum().item(); }).empty()) ++others;
+    });
+  }
+  BOOST_TEST(own == rounds);
+  BOOST_TEST(others == 0);
+  BOOST_CHECK_NO_THROW(synchronize());
+}
+
+BOOST_AUTO_TEST_CASE(a_copy_of_what_failed_late_is_never_read) {
+  synchronize();
+  Tensor host = ones({5});
+  empty({3}, {.device = "sim:0"}).fill_(sim::fails_late);
+  Tensor copied = ones({5}, {.device = "sim:0"}).to("cpu"), used = copied + host;
+  BOOST_TEST((host + 1.0).sum().item() == 10.0);  // of the host alone
+  for (int i = 0; i < 2; ++i) BOOST_TEST(has(error_of([&] { used.sum().item(); }), "sim: an accident"));
+  BOOST_CHECK_NO_THROW(synchronize());
+}
+
+// ---- the end of the program ----
+
+BOOST_AUTO_TEST_CASE(leaving_errors_untold, *boost::unit_test::disabled()) {
+  never_made({2}, 41);
+  never_made({2}, 42);
+  empty({3}, {.device = "sim:0"}).fill_(sim::fails_late);
+}
+
+BOOST_AUTO_TEST_CASE(leaving_when_all_was_told, *boost::unit_test::disabled()) {
+  Tensor bad = never_made({2}, 43);
+  BOOST_CHECK_THROW(bad.wait(), IndexError);
+  never_made({2}, 44);
+  BOOST_CHECK_THROW(synchronize(), IndexError);
+}
+
+BOOST_AUTO_TEST_CASE(leaving_very_many_errors_untold, *boost::unit_test::disabled()) {
+  for (int i = 0; i < 5000; ++i) never_made({2}, 45);
+}
+
+BOOST_AUTO_TEST_CASE(throwing_where_the_call_stands, *boost::unit_test::disabled()) {
+  Tensor weight = ones({4, 2}), index = tensor(std::vector<int64_t>{46});
+  BOOST_CHECK_THROW(embedding(index, weight), IndexError);
+  BOOST_CHECK_NO_THROW(embedding(tensor(std::vector<int64_t>{1}), weight));
+  BOOST_CHECK_NO_THROW(synchronize());
+  BOOST_CHECK_THROW(empty({3}, {.device = "sim:0"}).fill_(sim::fails_late), Error);
+}
+
+BOOST_AUTO_TEST_CASE(what_nobody_waited_for_is_printed_at_the_end) {
+  auto [text, status] = alone("leaving_errors_untold");
+  BOOST_TEST((WIFEXITED(status) && WEXITSTATUS(status) == 0), text);
+  for (const char* part : {"index 41 at", "index 42 at", "sim: an accident"}) BOOST_TEST(count(text, part) == 1u, text);
+  std::tie(text, status) = alone("leaving_when_all_was_told");
+  BOOST_TEST((WIFEXITED(status) && WEXITSTATUS(status) == 0), text);
+  BOOST_TEST(!has(text, "index 4"), text);
+  std::tie(text, status) = alone("leaving_very_many_errors_untold");
+  BOOST_TEST((WIFEXITED(status) && WEXITSTATUS(status) == 0), text);
+  BOOST_TEST(count(text, "index 45 at") == 100u);
+  BOOST_TEST(has(text, "4900 more failures on cpu:0"), text);
+  std::tie(text, status) = alone("throwing_where_the_call_stands", "TENON_SYNC=1");
+  BOOST_TEST((WIFEXITED(status) && WEXITSTATUS(status) == 0), text);
+  BOOST_TEST(!has(text, "index 46"), text);
+}
