@@ -1,4 +1,5 @@
 #include <tenon/core/error.h>
+#include <tenon/core/extent.h>
 #include <tenon/core/shape.h>
 
 #include <algorithm>
@@ -64,6 +65,7 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op) {
                        "; sizes must be equal or 1, counted from the last dimension");
     out[rank - 1 - i] = x == 1 ? y : x;
   }
+  if (!is_addressable(out)) refuse_extent(std::string(op) + ": " + a.str() + " with " + b.str(), out);
   return out;
 }
 

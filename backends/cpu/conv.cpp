@@ -69,6 +69,13 @@ ConvShape ConvShape::from(const Request& request, const tn_tensor_desc& x, const
   s.y_phases = std::min(s.sh, (s.kh - 1) * s.dh + 1);
   s.x_phases = std::min(s.sw, (s.kw - 1) * s.dw + 1);
   s.pitch = ((s.ow - 1) * s.sw + (s.kw - 1) * s.dw) / s.sw + 1;
+  // What memory can hold is for the host to say, but the sizes it is asked for must not overflow.
+  double planes = double(s.cg) * double(s.y_phases) * double(s.x_phases) * double(s.plane_rows(s.oh)) * double(s.pitch);
+  if (planes > 0x1p48)
+    throw sdk::Error(TN_CODE_OUT_OF_MEMORY, "cpu: " + std::string(request.op()) + ": with stride " + std::to_string(s.sh) + " x " +
+                                                std::to_string(s.sw) + " and dilation " + std::to_string(s.dh) + " x " +
+                                                std::to_string(s.dw) + " the scratch planes have more than 2^48 elements; found " +
+                                                found);
   return s;
 }
 

@@ -140,7 +140,7 @@ Gemm<T>::Gemm(const GemmShape& shape, uint32_t threads) : s_(shape) {
     way_ = Way::kNothing;
     return;
   }
-  bool thread = threads > 1 && s_.m * s_.n * s_.k > kSerialWork;
+  bool thread = threads > 1 && s_.work() > kSerialWork;
   int64_t few = std::min(s_.m, s_.n);
   if (s_.a_col == 1 && s_.b_row == 1 && few <= kFewDots && s_.k >= kWidth<T> * (few <= 2 ? 1 : kDeepDots)) {
     way_ = Way::kDot;
@@ -186,7 +186,7 @@ template <class T>
 uint64_t Gemm<T>::cost_ns() const {
   // About 75 multiply-adds a nanosecond with AVX-512 floats; operands come at about 100 bytes.
   double rate = 75.0 * kVectorBytes / 64 * 4 / sizeof(T);
-  double work = static_cast<double>(s_.m) * static_cast<double>(s_.n) * static_cast<double>(s_.k) / rate;
+  double work = s_.work() / rate;
   double bytes = static_cast<double>(s_.m * s_.k + s_.k * s_.n + s_.m * s_.n) * sizeof(T) / 100;
   return 50 + static_cast<uint64_t>(work + bytes);
 }

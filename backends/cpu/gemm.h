@@ -12,6 +12,9 @@ struct GemmShape {
   int64_t a_row, a_col;
   int64_t b_row, b_col;
   int64_t c_row;
+
+  // Multiply-adds. Operands may be expanded, so they can be more than 64 bits count.
+  double work() const { return static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
 };
 
 // The way to one product, chosen once. `threads` 1 keeps it on the calling thread, for use inside a parallel loop.

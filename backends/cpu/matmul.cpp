@@ -38,11 +38,10 @@ template <class T>
 tn_plan* plan_batch(const GemmShape& shape, BatchOffsets offsets) {
   auto count = static_cast<int64_t>(offsets.a.size());
   int64_t threads = thread_count();
-  bool side_by_side = count >= threads && shape.m * shape.n * shape.k < (int64_t{1} << 26);
+  bool side_by_side = count >= threads && shape.work() < (1 << 26);
   Gemm<T> gemm(shape, side_by_side ? 1 : static_cast<uint32_t>(threads));
   uint64_t share = (gemm.workspace_bytes() + 63) / 64 * 64;
-  int64_t work = std::max<int64_t>(1, shape.m * shape.n * shape.k);
-  int64_t grain = side_by_side ? std::max<int64_t>(1, (int64_t{1} << 19) / work) : count;
+  int64_t grain = side_by_side ? std::max<int64_t>(1, static_cast<int64_t>((1 << 19) / std::max(1.0, shape.work()))) : count;
   sdk::PlanOptions options{share * static_cast<uint64_t>(side_by_side ? threads : 1),
                            gemm.cost_ns() * static_cast<uint64_t>(count)};
   return sdk::make_plan(

@@ -38,6 +38,7 @@ int64_t first_inside(int64_t at, int64_t dilation) { return at >= 0 ? at : at + 
 
 template <class T>
 void max_plane(const Pool& p, const T* x, T* y, int64_t* indices, RowBuffers<T> row) {
+  const auto [left, right] = p.column_taps();
   auto tap = indices ? take_tap_for<T, true>(p.sw) : take_tap_for<T, false>(p.sw);
   for (int64_t r = 0; r < p.oh; ++r) {
     int64_t top = first_inside(r * p.sh - p.ph, p.dh);
@@ -46,7 +47,7 @@ void max_plane(const Pool& p, const T* x, T* y, int64_t* indices, RowBuffers<T> 
       row.index[k] = static_cast<int32_t>(top * p.w + first_inside(k * p.sw - p.pw, p.dw));
     }
     for (int64_t i = top, last = std::min(p.h, r * p.sh - p.ph + (p.kh - 1) * p.dh + 1); i < last; i += p.dh)
-      for (int64_t j = 0; j < p.kw; ++j) {
+      for (int64_t j = left; j < right; ++j) {
         auto [first, end] = p.columns(j);
         int64_t position = i * p.w + j * p.dw - p.pw;
         tap(first, end, x + position, p.sw, static_cast<int32_t>(position), row.best, row.index);

@@ -9,23 +9,27 @@ namespace {
   throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cpu: " + std::string(request.op()) + ": " + why);
 }
 
-// One over the number of elements that windows of each row height count: [height][output column].
+// One over the number of elements that the windows of each output count. Rows of outputs whose windows have one height share a row
+// of the table, unless kernels are taller than there are rows of outputs.
 template <class T>
 class Divisors {
  public:
-  explicit Divisors(const Pool& p) : ow_(p.ow), ph_(p.ph), sh_(p.sh), kh_(p.kh), h_(p.h), count_pad_(p.count_pad) {
-    for (int64_t rows = 0; rows <= std::min(p.kh, p.h + 2 * p.ph); ++rows)
-      for (int64_t x = 0; x < p.ow; ++x) inverse_.push_back(T(1) / static_cast<T>(rows * extent(x, p.sw, p.kw, p.pw, p.w)));
+  explicit Divisors(const Pool& p)
+      : ow_(p.ow), ph_(p.ph), sh_(p.sh), kh_(p.kh), h_(p.h), count_pad_(p.count_pad), by_height_(p.kh < p.oh) {
+    for (int64_t i = 0, n = by_height_ ? p.kh + 1 : p.oh; i < n; ++i)
+      for (int64_t x = 0, rows = by_height_ ? i : height(i); x < p.ow; ++x)
+        inverse_.push_back(T(1) / static_cast<T>(rows * extent(x, p.sw, p.kw, p.pw, p.w)));
   }
-  const T* row(int64_t y) const { return inverse_.data() + extent(y, sh_, kh_, ph_, h_) * ow_; }
+  const T* row(int64_t y) const { return inverse_.data() + (by_height_ ? height(y) : y) * ow_; }
 
  private:
+  int64_t height(int64_t y) const { return extent(y, sh_, kh_, ph_, h_); }
   int64_t extent(int64_t i, int64_t s, int64_t k, int64_t pad, int64_t n) const {
     int64_t begin = i * s - pad, end = std::min(begin + k, n + pad);
     return count_pad_ ? end - begin : std::max<int64_t>(0, std::min(end, n) - std::max<int64_t>(begin, 0));
   }
   int64_t ow_, ph_, sh_, kh_, h_;
-  bool count_pad_;
+  bool count_pad_, by_height_;
   std::vector<T> inverse_;
 };
 
@@ -43,12 +47,13 @@ void average_halves(const Pool& p, const T* x, T* y) {
 
 template <class T>
 void average_plane(const Pool& p, const Divisors<T>& divisors, const T* x, T* y) {
+  const auto [left, right] = p.column_taps();
   for (int64_t r = 0; r < p.oh; ++r, y += p.ow) {
     std::fill(y, y + p.ow, T(0));
-    for (int64_t i = 0; i < p.kh; ++i) {
+    const auto [top, bottom] = p.row_taps(r);
+    for (int64_t i = top; i < bottom; ++i) {
       int64_t row = r * p.sh - p.ph + i;
-      if (row < 0 || row >= p.h) continue;
-      for (int64_t j = 0; j < p.kw; ++j) {
+      for (int64_t j = left; j < right; ++j) {
         auto [first, last] = p.columns(j);
         const T* from = x + row * p.w + j - p.pw;
         if (p.sw == 1) {
@@ -85,14 +90,15 @@ void average_halves_backward(const Pool& p, const T* g, T* gx) {
 
 template <class T>
 void average_plane_backward(const Pool& p, const Divisors<T>& divisors, const T* g, T* gx, T* scaled) {
+  const auto [left, right] = p.column_taps();
   std::fill(gx, gx + p.in_size(), T(0));
   for (int64_t r = 0; r < p.oh; ++r) {
     const T* inverse = divisors.row(r);
     for (int64_t k = 0; k < p.ow; ++k) scaled[k] = g[r * p.ow + k] * inverse[k];
-    for (int64_t i = 0; i < p.kh; ++i) {
+    const auto [top, bottom] = p.row_taps(r);
+    for (int64_t i = top; i < bottom; ++i) {
       int64_t row = r * p.sh - p.ph + i;
-      if (row < 0 || row >= p.h) continue;
-      for (int64_t j = 0; j < p.kw; ++j) {
+      for (int64_t j = left; j < right; ++j) {
         auto [first, last] = p.columns(j);
         T* to = gx + row * p.w + j - p.pw;
         if (p.sw == 1) {

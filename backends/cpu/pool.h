@@ -29,17 +29,29 @@ struct Pool {
     int64_t first = shift > 0 ? (shift + sw - 1) / sw : 0, last = w + shift > 0 ? (w + shift + sw - 1) / sw : 0;
     return {first, std::clamp(last, first, std::max(first, ow))};
   }
+  // Taps that lie on the image for some output: most of a kernel that is far larger than the image lie on padding for all.
+  std::pair<int64_t, int64_t> row_taps(int64_t r) const { return taps_on(r * sh - ph, r * sh - ph, h, kh, dh); }
+  std::pair<int64_t, int64_t> column_taps() const { return taps_on(-pw, (ow - 1) * sw - pw, w, kw, dw); }
+
   template <class F>
   void for_planes(F&& body) const {
-    int64_t work = in_size() + out_size() * (kh ? kh * kw : 1);
-    parallel_for(planes, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, work)), [&](int64_t begin, int64_t end, uint32_t slot) {
-      for (int64_t i = begin; i < end; ++i) body(i, slot);
-    });
+    double work = double(in_size()) + double(out_size()) * double(kh ? kh * kw : 1);
+    parallel_for(planes, std::max<int64_t>(1, static_cast<int64_t>(kGrain / std::max(1.0, work))),
+                 [&](int64_t begin, int64_t end, uint32_t slot) {
+                   for (int64_t i = begin; i < end; ++i) body(i, slot);
+                 });
   }
   uint64_t cost(tn_dtype dtype) const {
     double work =
         halves() ? double(in_size()) / 2 : double(out_size()) * double(std::max<int64_t>(1, kh * kw)) + double(in_size()) / 4;
-    return 100 + static_cast<uint64_t>(double(planes) * work / 3) * sdk::dtype_size(dtype) / 4;
+    return 100 + static_cast<uint64_t>(std::min(double(planes) * work / 3, 0x1p60)) * sdk::dtype_size(dtype) / 4;
+  }
+
+ private:
+  // Of windows that begin at `first` … `last`: the taps [begin, end) that can meet [0, n).
+  static std::pair<int64_t, int64_t> taps_on(int64_t first, int64_t last, int64_t n, int64_t k, int64_t d) {
+    int64_t begin = last >= 0 ? 0 : (-last + d - 1) / d, end = n > first ? (n - first + d - 1) / d : 0;
+    return {std::min(begin, k), std::clamp(end, std::min(begin, k), k)};
   }
 };
 

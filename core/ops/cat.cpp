@@ -19,7 +19,9 @@ void infer_cat(Infer& infer) {
     if (!fits)
       infer.shape_error("tensor " + std::to_string(i) + " has shape " + other.str() + ", which does not continue " +
                         shape_of(infer.in(0)).str() + " along dim " + std::to_string(dim) + "; all other dimensions must be equal");
-    shape[dim] += other[dim];
+    if (__builtin_add_overflow(shape[dim], other[dim], &shape[dim]))
+      infer.shape_error("the sizes of " + std::to_string(infer.inputs.size()) + " tensors like " + other.str() + " along dim " +
+                        std::to_string(dim) + " add up to more than can be addressed");
   }
   infer.output(dtype_of(infer.in(0)), shape);
 }
@@ -103,10 +105,12 @@ std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t dim) {
 std::vector<Tensor> split(const Tensor& x, const Shape& sizes, int64_t dim) {
   require_tensor("split", x);
   int64_t d = wrap_dim(dim, static_cast<int64_t>(shape_of(x).size()), "split"), total = 0;
-  for (int64_t size : sizes) total += size;
-  if (total != shape_of(x)[static_cast<size_t>(d)])
-    throw ValueError("split: sizes " + sizes.str() + " add up to " + std::to_string(total) + ", but dim " + std::to_string(dim) +
-                     " of shape " + shape_of(x).str() + " does not");
+  bool fits = true;
+  for (int64_t size : sizes) fits = fits && size >= 0 && !__builtin_add_overflow(total, size, &total);
+  if (!fits || total != shape_of(x)[static_cast<size_t>(d)])
+    throw ValueError("split: sizes " + sizes.str() + (fits ? " add up to " + std::to_string(total) : " do not add up") +
+                     ", but must be 0 or more and add up to " + std::to_string(shape_of(x)[static_cast<size_t>(d)]) + ", dim " +
+                     std::to_string(dim) + " of shape " + shape_of(x).str());
   std::vector<Tensor> pieces;
   int64_t start = 0;
   for (int64_t size : sizes) {

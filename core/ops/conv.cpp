@@ -6,6 +6,7 @@
 #include <tenon/core/ops/reduce.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/view.h>
+#include <tenon/core/ops/window.h>
 
 namespace tenon {
 
@@ -34,20 +35,20 @@ void infer_conv2d(Infer& infer) {
   Shape stride = infer.attrs.get_list("stride"), padding = infer.attrs.get_list("padding"),
         dilation = infer.attrs.get_list("dilation");
   int64_t groups = infer.attrs.get_int("groups");
-  if (x[1] != weight[1] * groups || weight[0] % groups != 0)
+  if (x[1] % groups != 0 || weight[0] % groups != 0 || x[1] / groups != weight[1])
     infer.shape_error("an input of shape " + x.str() + " has " + std::to_string(x[1]) + " channels, but a weight of shape " +
-                      weight.str() + " with groups=" + std::to_string(groups) + " takes " + std::to_string(weight[1] * groups) +
+                      weight.str() + " takes " + std::to_string(weight[1]) + " in each of groups=" + std::to_string(groups) +
                       ", and the weight's first dimension must be a multiple of groups");
   if (infer.has(2) && !(shape_of(infer.in(2)) == Shape{weight[0]}))
     infer.shape_error("bias has shape " + shape_of(infer.in(2)).str() + ", but must be (" + std::to_string(weight[0]) +
                       ",) for a weight of shape " + weight.str());
+  require_addressable_padded(infer, x, padding);
   Shape result = {x[0], weight[0], 0, 0};
   for (size_t d = 0; d < 2; ++d) {
-    int64_t padded = x[2 + d] + 2 * padding[d], kernel = dilation[d] * (weight[2 + d] - 1) + 1;
-    if (weight[2 + d] < 1 || padded < kernel)
+    result[2 + d] = window_positions(x[2 + d], weight[2 + d], stride[d], padding[d], dilation[d]);
+    if (weight[2 + d] < 1 || result[2 + d] < 1)
       infer.shape_error("the kernel of a weight of shape " + weight.str() + " (with dilation " + dilation.str() +
                         ") is larger than the padded input: shape " + x.str() + ", padding " + padding.str());
-    result[2 + d] = (padded - kernel) / stride[d] + 1;
   }
   infer.output(t, result);
 }
@@ -90,21 +91,15 @@ Tensor weight_grad(const Tensor& gradient, const Tensor& x, const Attrs& attrs, 
   return run(conv2d_weight_grad_op, {&gradient, &x}, geometry(attrs, &shape));
 }
 
-void check_pair(const char* name, const Shape& pair, int64_t least) {
-  if (pair.size() != 2 || pair[0] < least || pair[1] < least)
-    throw ValueError(std::string("conv2d: ") + name + " must be two numbers of at least " + std::to_string(least) + ", found " +
-                     pair.str());
-}
-
 }  // namespace
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& options) {
   require_tensor("conv2d", x, 0);
   require_tensor("conv2d", weight, 1);
   const Tensor* b = bias.defined() ? &bias : nullptr;
-  check_pair("stride", options.stride, 1);
-  check_pair("padding", options.padding, 0);
-  check_pair("dilation", options.dilation, 1);
+  check_pair("conv2d", "stride", options.stride, 1);
+  check_pair("conv2d", "padding", options.padding, 0);
+  check_pair("conv2d", "dilation", options.dilation, 1);
   if (options.groups < 1) throw ValueError("conv2d: groups must be at least 1, found " + std::to_string(options.groups));
   size_t rank = shape_of(x).size();
   if ((rank != 4 && rank != 3) || shape_of(weight).size() != 4)

@@ -1,4 +1,5 @@
 // cross_entropy (core/ops/loss.h): fused forward and backward, and the same out of simpler operators.
+#include <tenon/core/number_text.h>
 #include <tenon/core/ops/class_targets.h>
 #include <tenon/core/ops/index.h>
 #include <tenon/core/ops/loss.h>
@@ -124,7 +125,7 @@ const char* literal(const std::string& reduction) { return reduction == "mean" ?
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options) {
   require_reduction("cross_entropy", options.reduction);
   if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1))
-    throw ValueError("cross_entropy: label_smoothing must lie in [0, 1], found " + std::to_string(options.label_smoothing));
+    throw ValueError("cross_entropy: label_smoothing must lie in [0, 1], found " + number_text(options.label_smoothing));
   require_defined("cross_entropy", {&logits, &target});
   if (is_floating_point(dtype_of(target)) && shape_of(target) == shape_of(logits) && !shape_of(logits).empty())
     return soft_cross_entropy(logits, target, options);

@@ -1,5 +1,6 @@
 #include <tenon/core/ops/dropout.h>
 
+#include <tenon/core/number_text.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/random.h>
@@ -43,7 +44,7 @@ const Op dropout_op{
 
 Tensor dropout(const Tensor& x, double p, bool training) {
   require_tensor("dropout", x);
-  if (!(p >= 0 && p <= 1)) throw ValueError("dropout: p must lie in [0, 1], found " + std::to_string(p));
+  if (!(p >= 0 && p <= 1)) throw ValueError("dropout: p must lie in [0, 1], found " + number_text(p));
   if (!training || p == 0) return x;
   RandomState state = next_random();
   Scalar scalars[] = {Scalar::integer(static_cast<int64_t>(state.seed)), Scalar::integer(static_cast<int64_t>(state.offset)), p};

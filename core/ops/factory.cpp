@@ -3,6 +3,8 @@
 #include <limits>
 
 #include <tenon/core/autograd/replica.h>
+#include <tenon/core/extent.h>
+#include <tenon/core/number_text.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/random.h>
 #include <tenon/core/runtime/transfer.h>
@@ -16,17 +18,8 @@ const Op uniform_op{{.name = "uniform"}};
 const Op normal_op{{.name = "normal"}};
 const Op randint_op{{.name = "randint"}};
 
-void check_shape(const char* op, const Shape& shape) {
-  int64_t bytes = 8;  // of the widest element
-  for (int64_t dim : shape) {
-    if (dim < 0) throw ShapeError(std::string(op) + ": shape " + shape.str() + " holds a negative dimension");
-    if (dim > 0 && __builtin_mul_overflow(bytes, dim, &bytes))
-      throw ShapeError(std::string(op) + ": shape " + shape.str() + " has more elements than can be addressed");
-  }
-}
-
 Tensor allocate(const char* op, const Shape& shape, const TensorOptions& options) {
-  check_shape(op, shape);
+  require_addressable(op, shape);
   Tensor x = allocate_tensor(shape, options.dtype, options.device ? *options.device : default_device());
   impl_of(x).storage->unwritten.store(true, std::memory_order_relaxed);
   return x;
@@ -73,15 +66,17 @@ Tensor full(const Shape& shape, double value, const TensorOptions& options) {
 }
 
 Tensor arange(double start, double end, double step, const TensorOptions& options) {
-  if (!(step != 0) || std::isinf(step) || !std::isfinite(start) || !std::isfinite(end))
-    throw ValueError("arange: start and end must be finite and step a finite number other than 0; found " + std::to_string(start) +
-                     ", " + std::to_string(end) + ", " + std::to_string(step));
+  if (step == 0 || !std::isfinite(step) || !std::isfinite(start) || !std::isfinite(end))
+    throw ValueError("arange: start and end must be finite and step a finite number other than 0; found " + number_text(start) +
+                     ", " + number_text(end) + ", " + number_text(step));
   if ((end - start) / step < 0)
-    throw ValueError("arange: a step of " + std::to_string(step) + " never leads from " + std::to_string(start) + " to " +
-                     std::to_string(end));
+    throw ValueError("arange: a step of " + number_text(step) + " never leads from " + number_text(start) + " to " +
+                     number_text(end));
   if (options.dtype == DType::boolean) throw DTypeError("arange: makes numbers, not bool");
   double count = std::ceil((end - start) / step);
-  if (count > 1e15) throw ValueError("arange: " + std::to_string(count) + " elements are more than can be addressed");
+  if (count > 1e15)
+    throw ValueError("arange: from " + number_text(start) + " to " + number_text(end) + " in steps of " + number_text(step) +
+                     " there are " + number_text(count) + " elements, more than can be addressed");
   Tensor x = allocate("arange", {static_cast<int64_t>(count)}, options);
   Scalar scalars[] = {scalar_for(options.dtype, start), scalar_for(options.dtype, step)};
   run_into(arange_op, {}, x, {}, scalars);
@@ -123,7 +118,7 @@ Tensor zeros_like(const Tensor& like) { return full(like.shape(), 0, options_lik
 Tensor ones_like(const Tensor& like) { return full(like.shape(), 1, options_like(like, "ones_like")); }
 
 Tensor from_host(const void* values, DType dtype, const Shape& shape, const TensorOptions& options) {
-  check_shape("from_host", shape);
+  require_addressable("from_host", shape);
   if (!values && shape.numel() > 0) throw ValueError("from_host: null pointer given for shape " + shape.str());
   Tensor x = tensor_from_host(values, dtype, shape, options.device ? *options.device : default_device());
   return finish(x.to(options.dtype), options);
@@ -131,15 +126,20 @@ Tensor from_host(const void* values, DType dtype, const Shape& shape, const Tens
 
 Tensor& Tensor::uniform_(double low, double high) {
   require_random_target("uniform_", *this);
-  if (!(low <= high) || !std::isfinite(low) || !std::isfinite(high))
-    throw ValueError("uniform_: needs finite low <= high, found [" + std::to_string(low) + ", " + std::to_string(high) + ")");
+  // The kernels compute high - low in the tensor's type.
+  const double most = dtype() == DType::f64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+  if (!(low <= high && std::abs(low) <= most && std::abs(high) <= most && high - low <= most))
+    throw ValueError("uniform_: needs low <= high, both and their difference finite in " + std::string(name_of(dtype())) +
+                     "; found [" + number_text(low) + ", " + number_text(high) + ")");
   fill_random(uniform_op, *this, low, high);
   return *this;
 }
 
 Tensor& Tensor::normal_(double mean, double std) {
   require_random_target("normal_", *this);
-  if (!(std >= 0)) throw ValueError("normal_: the standard deviation must not be negative, found " + std::to_string(std));
+  if (!(std >= 0) || std::isinf(std) || !std::isfinite(mean))
+    throw ValueError("normal_: needs a finite mean, and a standard deviation that must not be negative or infinite; found " +
+                     number_text(mean) + " and " + number_text(std));
   fill_random(normal_op, *this, mean, std);
   return *this;
 }

@@ -3,6 +3,7 @@
 #include <tenon/core/ops/index.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/view.h>
+#include <tenon/core/ops/window.h>
 
 namespace tenon {
 
@@ -10,23 +11,15 @@ namespace {
 
 using Grads = std::span<Tensor>;
 
-// As PyTorch's pooling_output_shape.
-int64_t pooled_size(int64_t size, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation, bool ceil_mode) {
-  int64_t free = size + 2 * padding - dilation * (kernel - 1) - 1;
-  if (free < 0) return ceil_mode && free + stride - 1 >= 0 ? 1 : 0;
-  int64_t result = (free + (ceil_mode ? stride - 1 : 0)) / stride + 1;
-  if (ceil_mode && (result - 1) * stride >= size + padding) --result;
-  return result;
-}
-
 Shape pooled_shape(Infer& infer, bool dilated) {
   infer.require_dtype(is_floating_point(dtype_of(infer.in(0))), 0, "a floating type");
   const Shape& x = shape_of(infer.in(0));
   const Attrs& a = infer.attrs;
   Shape kernel = a.get_list("kernel_size"), stride = a.get_list("stride"), padding = a.get_list("padding");
   Shape dilation = dilated ? a.get_list("dilation") : Shape{1, 1}, result = x;
+  require_addressable_padded(infer, x, padding);
   for (size_t d = 0; d < 2; ++d) {
-    result[2 + d] = pooled_size(x[2 + d], kernel[d], stride[d], padding[d], dilation[d], a.get_bool("ceil_mode"));
+    result[2 + d] = window_positions(x[2 + d], kernel[d], stride[d], padding[d], dilation[d], a.get_bool("ceil_mode"));
     if (result[2 + d] < 1)
       infer.shape_error("a kernel of size " + kernel.str() + (dilated ? " with dilation " + dilation.str() : "") +
                         " is larger than the padded input: shape " + x.str() + ", padding " + padding.str());
@@ -116,12 +109,6 @@ const Op adaptive_avg_pool2d_op{{.name = "adaptive_avg_pool2d",
                                        g[0] = run(adaptive_avg_pool2d_backward_op, {&c.grad()},
                                                   Attrs().set("shape", c.input_shape(0)));
                                      }}};
-
-void check_pair(const char* op, const char* name, const Shape& pair, int64_t least) {
-  if (pair.size() != 2 || pair[0] < least || pair[1] < least)
-    throw ValueError(std::string(op) + ": " + name + " must be two numbers of at least " + std::to_string(least) + ", found " +
-                     pair.str());
-}
 
 // Checks, and an input with a batch dimension.
 Tensor batched(const char* op, const Tensor& x) {

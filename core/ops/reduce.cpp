@@ -98,7 +98,7 @@ void extremum_gradient(const GradContext& c, Grads g) {
 
 void var_gradient(const GradContext& c, Grads g) {
   const Tensor& x = c.input(0);
-  double n = static_cast<double>(reduced_count(c.input_shape(0), dims_of(c)) - c.attrs.get_int("correction"));
+  double n = static_cast<double>(reduced_count(c.input_shape(0), dims_of(c))) - static_cast<double>(c.attrs.get_int("correction"));
   Tensor centred = x - mean(x, dims_of(c), true);
   g[0] = spread(c, c.grad() * (2.0 / std::max(n, 0.0))) * centred;
 }
@@ -113,7 +113,7 @@ void decompose_var(Inputs in, const Attrs& attrs, std::span<const Scalar>, Outpu
   Shape dims = attrs.get_list("dims");
   const Tensor& x = *in[0];
   Tensor squares = square(dims.empty() ? x - x : x - mean(x, dims, true));
-  double n = static_cast<double>(reduced_count(shape_of(x), dims) - attrs.get_int("correction"));
+  double n = static_cast<double>(reduced_count(shape_of(x), dims)) - static_cast<double>(attrs.get_int("correction"));
   out.push_back((dims.empty() ? squares : sum(squares, dims)) / std::max(n, 0.0));
 }
 

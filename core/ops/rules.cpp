@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <tenon/core/number_text.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduce.h>
 #include <tenon/core/ops/view.h>
@@ -74,6 +75,9 @@ DType result_type(const Tensor& x, Number number) {
 
 Scalar scalar_for(DType dtype, Number number) {
   if (is_floating_point(dtype)) return Scalar(number.f);
+  if (!number.integral && !(number.f >= -0x1p63 && number.f < 0x1p63))  // converting it would be undefined; NaN lies nowhere
+    throw ValueError("the number " + number_text(number.f) + " has no value in " + quoted(name_of(dtype)) +
+                     "; it must lie in [-2^63, 2^63), or the tensor be floating");
   return Scalar::integer(number.integral ? number.i : static_cast<int64_t>(number.f));
 }
 

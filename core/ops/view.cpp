@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include <tenon/core/extent.h>
 #include <tenon/core/ops/rules.h>
 
 namespace tenon {
@@ -59,6 +60,7 @@ Shape complete_shape(const char* op, const Tensor& x, Shape shape) {
     throw ShapeError(std::string(op) + ": cannot give shape " + shape.str() + " to a tensor of shape " + shape_of(x).str() +
                      ", which has " + std::to_string(numel) + " elements");
   if (unknown != Shape::max_rank) shape[unknown] = numel / known;
+  require_addressable(op, shape);  // without elements any product would do
   return shape;
 }
 
@@ -299,6 +301,7 @@ Tensor expand(const Tensor& x, const Shape& shape) {
     if (shape[i] == -1) full[i] = from[i - lead];
     if (full[i] < 0 || (from[i - lead] != 1 && from[i - lead] != full[i])) refuse("only dimensions of size 1 can be expanded");
   }
+  if (!is_addressable(full)) refuse_extent("expand: from " + from.str(), full);
   return run(expand_op, {&x}, Attrs().set("shape", full));
 }
 

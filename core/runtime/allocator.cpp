@@ -12,6 +12,13 @@ namespace tenon {
 
 namespace {
 constexpr uint64_t smallest = 64;
+
+// What can never be there is refused before a size is rounded up, which must not wrap, or a cache is emptied for it. Kinds other
+// than the first are no part of the device's memory.
+void require_possible(const DeviceContext& context, uint32_t kind, uint64_t bytes) {
+  if (bytes > (kind == 0 ? context.most_bytes() : DeviceContext::most_addressable)) [[unlikely]]
+    context.refuse_allocation(bytes);
+}
 }  // namespace
 
 void destroy(Storage* s) {
@@ -66,6 +73,7 @@ uint64_t Allocator::class_bytes(int c) {
 Ref<Storage> Allocator::allocate(uint64_t bytes) {
   if (!parent_)
     if (auto* capture = context_.stream->own_capture()) return capture->memory().allocate(bytes);
+  require_possible(context_, kind_, bytes);
   auto* s = new Storage;
   s->context = &context_;
   if (bytes == 0) return Ref<Storage>::adopt(s);
@@ -83,6 +91,7 @@ Ref<Storage> Allocator::allocate(uint64_t bytes) {
 }
 
 Ref<Storage> Allocator::allocate_for_host(uint64_t bytes) {
+  require_possible(context_, kind_, bytes);
   auto owner = Ref<Storage>::adopt(new Storage);
   owner->context = &context_;
   if (bytes == 0) return owner;

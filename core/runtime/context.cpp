@@ -18,6 +18,7 @@ DeviceContext::DeviceContext(Device d, plugins::Backend& b, const std::vector<pl
     : device(d), backend(b) {
   handle = b.open_device(d.index());
   info = b.device_info(handle);
+  if (info.memory_total) most_bytes_ = std::min(most_bytes_, info.memory_total);
   caller_thread = info.flags & TN_DEVICE_CALLER_THREAD;
 
   const tn_memory_kind* const* table = nullptr;
@@ -44,6 +45,13 @@ DeviceContext::DeviceContext(Device d, plugins::Backend& b, const std::vector<pl
 }
 
 DeviceContext::~DeviceContext() = default;
+
+void DeviceContext::refuse_allocation(uint64_t bytes, const std::string& what) const {
+  const MemoryStats s = memory->stats();
+  throw OutOfMemoryError(what + "cannot allocate " + std::to_string(bytes) + " bytes on " + device.str() + ": the device has " +
+                         std::to_string(most_bytes_) + " in all (" + std::to_string(s.allocated) + " in live tensors, " +
+                         std::to_string(s.reserved) + " reserved)");
+}
 
 void DeviceContext::add_recording(Recording* recording) {
   std::lock_guard lock(mutex_);

@@ -38,12 +38,19 @@ class DeviceContext {
   std::unique_ptr<Allocator> pinned;  // null where the device offers none
   std::unique_ptr<PlanCache> plans;
 
+  // What a single allocation in the device's memory may have; more is never there, and sizes up to it can be rounded up.
+  static constexpr uint64_t most_addressable = uint64_t{1} << 62;
+  uint64_t most_bytes() const { return most_bytes_; }
+  // OutOfMemoryError "<what>cannot allocate <bytes> bytes on cpu:0 (…)".
+  [[noreturn]] void refuse_allocation(uint64_t bytes, const std::string& what = {}) const;
+
   // Recordings that live; they are closed before the stream is.
   void add_recording(Recording* recording);
   void remove_recording(Recording* recording);
   void close_recordings();
 
  private:
+  uint64_t most_bytes_ = most_addressable;
   std::mutex mutex_;
   std::vector<Recording*> recordings_;
 };

@@ -1,5 +1,6 @@
 // From an operator call to a plan: shape rule, descriptors, and the question to each plugin in turn.
 #include <tenon/core/error.h>
+#include <tenon/core/extent.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/module_path.h>
 #include <tenon/core/runtime/plan_cache.h>
@@ -122,6 +123,7 @@ void infer_outputs(PlanEntry& entry, const Op& op, Inputs inputs, const Attrs& a
   for (size_t i = 0; i < infer.outputs.size(); ++i) {
     auto& o = infer.outputs[i];
     const bool absent = o.alias == -2 || (i < 32 && !(wanted >> i & 1));
+    if (!is_addressable(o.shape)) refuse_extent(entry.describe() + ": the result" + path_suffix(), o.shape);
     const int64_t numel = o.shape.numel();
     entry.outputs.push_back({o.dtype, o.shape, o.shape.contiguous_strides(), numel, absent ? -2 : o.alias,
                              static_cast<uint64_t>(numel) * size_of(o.dtype)});
@@ -138,9 +140,27 @@ Footprint footprint_of(const Tensor* t, bool contiguous) {
 void note_footprints(PlanEntry& entry, Inputs inputs, const Tensor* out) {
   for (auto* t : inputs) entry.read.push_back(footprint_of(t, entry.make_contiguous));
   for (auto& o : entry.outputs) {
-    const Tensor* given = out ? out : o.alias >= 0 ? inputs[static_cast<size_t>(o.alias)] : nullptr;
-    entry.written.push_back(given ? footprint_of(given, false) : Footprint(o.alias == -2 ? 0 : o.bytes));
+    const Tensor* changed = o.alias >= 0 ? inputs[static_cast<size_t>(o.alias)] : nullptr;  // or a contiguous copy of it
+    entry.written.push_back(out       ? footprint_of(out, false)
+                            : changed ? footprint_of(changed, entry.make_contiguous)
+                                      : Footprint(o.alias == -2 ? 0 : o.bytes));
   }
+}
+
+// What no memory can hold is refused before plugins are asked: they may count on sizes that exist, and none is asked for plans,
+// tables and workspaces of what never runs.
+void require_room(DeviceContext& context, const PlanEntry& entry, const Shape& shape, uint64_t bytes, const char* what) {
+  if (bytes > context.most_bytes())
+    context.refuse_allocation(bytes, entry.describe() + ": " + what + " of shape " + shape.str() + path_suffix() + ": ");
+}
+void require_room_for_outputs(DeviceContext& context, const PlanEntry& entry) {
+  for (auto& o : entry.outputs)
+    if (o.alias == -1) require_room(context, entry, o.shape, o.bytes, "a result");
+}
+void require_room_for_copies(DeviceContext& context, const PlanEntry& entry, Inputs inputs) {
+  for (auto* t : inputs)
+    if (t && !t->is_contiguous())
+      require_room(context, entry, t->shape(), static_cast<uint64_t>(t->numel()) * size_of(t->dtype()), "a contiguous copy");
 }
 
 [[noreturn]] void refuse(const PlanEntry& entry, const std::string& reasons) {
@@ -158,6 +178,7 @@ std::unique_ptr<PlanEntry> make_plan_entry(DeviceContext& context, const Op& op,
   for (auto* t : inputs)
     if (t) entry->input_shapes.push_back(t->shape());
   infer_outputs(*entry, op, inputs, attrs, wanted, out);
+  if (!out) require_room_for_outputs(context, *entry);
 
   const bool nothing_to_write =
       std::all_of(entry->outputs.begin(), entry->outputs.end(), [](auto& o) { return o.alias == -2 || o.bytes == 0; });
@@ -169,6 +190,7 @@ std::unique_ptr<PlanEntry> make_plan_entry(DeviceContext& context, const Op& op,
   const bool all_contiguous = std::all_of(inputs.begin(), inputs.end(), [](auto* t) { return !t || t->is_contiguous(); });
   if (!entry->plan && !all_contiguous && !op.pointwise) {
     reasons.clear();
+    require_room_for_copies(context, *entry, inputs);
     Request again(op, inputs, attrs, num_scalars, *entry, out, true);
     entry->plan = ask_planners(context, again.raw, reasons);
     entry->make_contiguous = entry->plan != nullptr;
@@ -177,6 +199,8 @@ std::unique_ptr<PlanEntry> make_plan_entry(DeviceContext& context, const Op& op,
     note_footprints(*entry, inputs, out);
     entry->cost_ns = entry->plan->cost_ns;
     entry->workspace_bytes = entry->plan->workspace_bytes;
+    if (entry->workspace_bytes > context.most_bytes())
+      context.refuse_allocation(entry->workspace_bytes, entry->describe() + ": the plugin's workspace" + path_suffix() + ": ");
   } else if (op.decompose && !out) {
     entry->decomposed = true;
   } else if (cpu_fallback_allowed() && context.device.type() != "cpu" && !out) {

@@ -1,4 +1,5 @@
 #include <tenon/core/error.h>
+#include <tenon/core/extent.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/transfer.h>
 #include <tenon/core/tensor_impl.h>
@@ -131,12 +132,8 @@ Tensor tensor_on(Ref<Storage> storage, const Shape& shape, DType dtype, Device d
 }  // namespace
 
 Tensor allocate_tensor(const Shape& shape, DType dtype, Device device) {
-  uint64_t elements = 1;
-  for (auto d : shape) {
-    if (d < 0) throw ShapeError("a tensor of shape " + shape.str() + " cannot be made: dimensions must not be negative");
-    if (__builtin_mul_overflow(elements, static_cast<uint64_t>(d), &elements) || elements > (uint64_t{1} << 56))
-      throw OutOfMemoryError("a tensor of shape " + shape.str() + " cannot be made: it has more elements than memory can hold");
-  }
+  require_addressable("a tensor cannot be made", shape);
+  const auto elements = static_cast<uint64_t>(shape.numel());
   return tensor_on(context_of(device).memory->allocate(elements * size_of(dtype)), shape, dtype, device);
 }
 

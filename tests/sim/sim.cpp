@@ -68,6 +68,7 @@ tn_error* device_info(tn_device* device, tn_device_info* info) {
   own.struct_size = std::min(room, sizeof own);
   std::string name = "simulated accelerator " + std::to_string(device->index);
   std::memcpy(own.name, name.c_str(), name.size() + 1);
+  own.memory_total = own.memory_free = uint64_t{64} << 30;
   std::strcpy(own.architecture, "sim_1");
   std::strcpy(own.driver, "simulated driver 1.0");
   std::memcpy(info, &own, own.struct_size);
