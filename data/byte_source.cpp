@@ -3,11 +3,11 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <system_error>
 
 #include <tenon/core/error.h>
+#include <tenon/core/printable.h>
 
 namespace tenon::data {
 
@@ -23,29 +23,19 @@ struct ByteSource::Inflater {
   ~Inflater() { inflateEnd(&stream); }
 };
 
-ByteSource::ByteSource(const std::filesystem::path& path) : path_(path.string()), file_(std::fopen(path.c_str(), "rbe")) {
-  if (!file_) fail(errno == ENOENT ? "there is no such file" : std::system_category().message(errno));
-  std::error_code error;
-  const bool regular = std::filesystem::is_regular_file(path, error);
-  try {
-    if (!regular) fail("it is not a regular file");
-    file_bytes_ = std::filesystem::file_size(path, error);
-    packed_.resize(chunk_bytes);
-    if (fill() && end_ >= 2 && packed_[0] == 0x1f && packed_[1] == 0x8b) inflater_ = std::make_unique<Inflater>();
-  } catch (...) {
-    std::fclose(file_);
-    throw;
-  }
+ByteSource::ByteSource(const std::filesystem::path& path) : file_(path, "cannot read", InputFile::throw_as<DataError>) {
+  packed_.resize(chunk_bytes);
+  if (fill() && end_ >= 2 && packed_[0] == 0x1f && packed_[1] == 0x8b) inflater_ = std::make_unique<Inflater>();
 }
-ByteSource::~ByteSource() { std::fclose(file_); }
+ByteSource::~ByteSource() = default;
 
-void ByteSource::fail(const std::string& why) const { throw DataError("cannot read '" + path_ + "': " + why); }
+void ByteSource::fail(const std::string& why) const { file_.fail(why); }
 
 // Gets the next piece of the file; false at its end. What was there before is used up.
 bool ByteSource::fill() {
   begin_ = 0;
-  end_ = std::fread(packed_.data(), 1, packed_.size(), file_);
-  if (end_ == 0 && std::ferror(file_)) fail(std::system_category().message(errno));
+  end_ = file_.read(packed_.data(), packed_.size(), position_);
+  position_ += end_;
   return end_ > 0;
 }
 
@@ -108,9 +98,10 @@ void ByteSource::expect_end(const std::string& expected) {
 }
 
 void ByteSource::expect_room_for(uint64_t count, const std::string& what) const {
-  const uint64_t most = inflater_ ? file_bytes_ * most_packed : file_bytes_;
+  uint64_t most = file_.size();
+  if (inflater_ && __builtin_mul_overflow(most, most_packed, &most)) most = UINT64_MAX;
   if (count > most)
-    fail(what + " would take " + std::to_string(count) + " bytes, which a file of " + std::to_string(file_bytes_) +
+    fail(what + " would take " + std::to_string(count) + " bytes, which a file of " + std::to_string(file_.size()) +
          " bytes cannot hold");
 }
 
@@ -125,8 +116,8 @@ std::filesystem::path find_plain_or_gz(const std::filesystem::path& folder, cons
   std::filesystem::path path = look_for_plain_or_gz(folder, name);
   std::error_code error;
   if (!path.empty()) return path;
-  if (!std::filesystem::is_directory(folder, error)) throw DataError("there is no folder '" + folder.string() + "'");
-  throw DataError("there is neither '" + name + "' nor '" + name + ".gz' in folder '" + folder.string() + "'");
+  if (!std::filesystem::is_directory(folder, error)) throw DataError("there is no folder '" + printable(folder.native()) + "'");
+  throw DataError("there is neither '" + name + "' nor '" + name + ".gz' in folder '" + printable(folder.native()) + "'");
 }
 
 }  // namespace tenon::data

@@ -3,11 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <tenon/core/input_file.h>
 
 namespace tenon::data {
 
@@ -35,9 +36,8 @@ class ByteSource {
   bool fill();
   size_t inflate_into(unsigned char* to, size_t count);
 
-  std::string path_;
-  std::FILE* file_;
-  uint64_t file_bytes_ = 0;
+  InputFile file_;
+  uint64_t position_ = 0;  // of the next piece of the file
   uint64_t given_ = 0;
   std::vector<unsigned char> packed_;
   size_t begin_ = 0, end_ = 0;  // of what is not used yet in packed_

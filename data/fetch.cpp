@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <tenon/core/error.h>
+#include <tenon/core/printable.h>
 #include <tenon/data/md5.h>
 
 extern char** environ;
@@ -91,13 +92,13 @@ void fetch(std::span<const RemoteFile> files, const std::filesystem::path& folde
       const auto target = folder / file.name;
       const bool there = std::filesystem::exists(target);
       if (there && md5_of_file(target) != file.md5)
-        throw DataError("'" + target.string() + "' is there, but it is not the file that '" + std::string(file.url) +
+        throw DataError("'" + printable(target.native()) + "' is there, but it is not the file that '" + std::string(file.url) +
                         "' names (its MD5 differs); remove it, or choose another folder");
       if (!there) fetch_one(file, target);
-      if (report) report(target.string() + (there ? ": there already" : ": fetched"));
+      if (report) report(printable(target.native()) + (there ? ": there already" : ": fetched"));
     }
   } catch (const std::filesystem::filesystem_error& error) {
-    throw DataError("cannot fetch data into '" + folder.string() + "': " + error.what());
+    throw DataError("cannot fetch data into '" + printable(folder.native()) + "': " + printable(error.what()));
   }
 }
 

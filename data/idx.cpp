@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <new>
 #include <string>
 
 #include <tenon/core/error.h>
+#include <tenon/core/printable.h>
 #include <tenon/data/byte_source.h>
 #include <tenon/data/host_tensor.h>
 #include <tenon/data/labels.h>
@@ -52,6 +54,19 @@ Shape read_shape(ByteSource& source, const Kind& kind, size_t rank) {
   return shape;
 }
 
+// Memory for the values; a packed file of a few megabytes may well promise more than there is.
+HostTensor make_room(const ByteSource& source, const Shape& shape, DType dtype) {
+  std::string why;
+  try {
+    return make_host_tensor(shape, dtype);
+  } catch (const OutOfMemoryError& error) {
+    why = error.what();
+  } catch (const std::bad_alloc&) {
+    why = "the system gives none";
+  }
+  source.fail("there is no memory for its shape " + shape.str() + " of " + std::string(name_of(dtype)) + ": " + why);
+}
+
 // In place, from big-endian.
 template <class T>
 void to_native(void* values, size_t count) {
@@ -78,7 +93,7 @@ Tensor read_idx(const std::filesystem::path& path) {
   source.read_exactly(magic, 4, "the magic number");
   const Kind& kind = kind_of(source, magic);
   const Shape shape = read_shape(source, kind, magic[3]);
-  HostTensor result = make_host_tensor(shape, kind.dtype);
+  HostTensor result = make_room(source, shape, kind.dtype);
   const auto count = static_cast<size_t>(shape.numel());
   source.read_exactly(result.values, count * kind.bytes, "the values");
   source.expect_end("the values of shape " + shape.str());
@@ -97,7 +112,7 @@ TensorDataset mnist(const std::filesystem::path& folder, bool train, const Mnist
   const auto labels_path = find_plain_or_gz(folder, prefix + "-labels-idx1-ubyte");
   const Tensor images = read_idx(images_path), labels = read_idx(labels_path);
   auto refuse = [](const std::filesystem::path& path, const std::string& why) {
-    throw DataError("cannot read '" + path.string() + "': " + why);
+    throw DataError("cannot read '" + printable(path.native()) + "': " + why);
   };
   auto describe = [](const Tensor& t) { return std::string(name_of(t.dtype())) + " of shape " + t.shape().str(); };
   if (images.dim() != 3 || images.dtype() != DType::u8)
@@ -105,7 +120,7 @@ TensorDataset mnist(const std::filesystem::path& folder, bool train, const Mnist
   if (labels.dim() != 1 || labels.dtype() != DType::u8) refuse(labels_path, "expected u8 labels (N), found " + describe(labels));
   if (images.numel() == 0) refuse(images_path, "it holds no images: its shape is " + images.shape().str());
   if (images.size(0) != labels.size(0))
-    refuse(labels_path, "it has " + std::to_string(labels.size(0)) + " labels, and '" + images_path.string() + "' has " +
+    refuse(labels_path, "it has " + std::to_string(labels.size(0)) + " labels, and '" + printable(images_path.native()) + "' has " +
                             std::to_string(images.size(0)) + " images");
   auto* bytes = static_cast<const uint8_t*>(host_values(labels));
   TensorDataset dataset(images.unsqueeze(1),

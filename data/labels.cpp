@@ -3,6 +3,7 @@
 #include <string>
 
 #include <tenon/core/error.h>
+#include <tenon/core/printable.h>
 #include <tenon/data/host_tensor.h>
 
 namespace tenon::data {
@@ -12,7 +13,7 @@ Tensor labels_from_bytes(std::span<const uint8_t> labels, int64_t classes, const
   auto* to = static_cast<int64_t*>(result.values);
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] >= classes)
-      throw DataError("cannot read '" + path.string() + "': label " + std::to_string(labels[i]) + " of example " +
+      throw DataError("cannot read '" + printable(path.native()) + "': label " + std::to_string(labels[i]) + " of example " +
                       std::to_string(i) + " is out of range; there are " + std::to_string(classes) + " classes, from 0");
     to[i] = labels[i];
   }

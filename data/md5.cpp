@@ -5,10 +5,10 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <vector>
 
 #include <tenon/core/error.h>
+#include <tenon/core/input_file.h>
 
 namespace tenon::data {
 namespace {
@@ -88,13 +88,14 @@ std::string md5(std::span<const unsigned char> bytes) {
 }
 
 std::string md5_of_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw DataError("cannot read '" + path.string() + "': there is no such file, or it may not be read");
+  const InputFile file(path, "cannot read", InputFile::throw_as<DataError>);
   Md5 hash;
-  std::vector<char> chunk(size_t{1} << 18);
-  while (file.read(chunk.data(), static_cast<std::streamsize>(chunk.size())), file.gcount() > 0)
-    hash.add(reinterpret_cast<const unsigned char*>(chunk.data()), static_cast<size_t>(file.gcount()));
-  if (file.bad()) throw DataError("cannot read '" + path.string() + "': reading failed");
+  std::vector<unsigned char> chunk(size_t{1} << 18);
+  uint64_t at = 0;
+  while (const size_t count = file.read(chunk.data(), chunk.size(), at)) {
+    hash.add(chunk.data(), count);
+    at += count;
+  }
   return hash.finish();
 }
 

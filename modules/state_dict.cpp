@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include <tenon/core/printable.h>
+
 namespace tenon::nn {
 
 StateDict::StateDict(std::initializer_list<Entry> entries) {
   for (auto& [name, tensor] : entries) {
-    if (contains(name)) throw StateDictError("StateDict: the key \"" + name + "\" is given twice");
+    if (contains(name)) throw StateDictError("StateDict: the key \"" + printable(name) + "\" is given twice");
     set(name, tensor);
   }
 }
@@ -34,8 +36,8 @@ const Tensor* StateDict::find(std::string_view name) const {
 
 const Tensor& StateDict::at(std::string_view name) const {
   if (const Tensor* found = find(name)) return *found;
-  std::string text = "StateDict: there is no key \"" + std::string(name) + "\" among its " + std::to_string(entries_.size());
-  for (size_t i = 0; i < entries_.size() && i < 8; ++i) text += (i ? ", \"" : ": \"") + entries_[i].first + "\"";
+  std::string text = "StateDict: there is no key \"" + printable(name) + "\" among its " + std::to_string(entries_.size());
+  for (size_t i = 0; i < entries_.size() && i < 8; ++i) text += (i ? ", \"" : ": \"") + printable(entries_[i].first) + "\"";
   throw StateDictError(text + (entries_.size() > 8 ? ", …" : ""));
 }
 

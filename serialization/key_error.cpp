@@ -4,6 +4,8 @@
 #include <numeric>
 #include <string_view>
 
+#include <tenon/core/printable.h>
+
 namespace tenon {
 namespace {
 
@@ -12,7 +14,7 @@ constexpr size_t most_candidates = 2000;  // bounds the time that finding near n
 
 std::string quoted(const KeySide& side, const std::vector<size_t>& positions) {
   std::string text;
-  for (size_t i : positions) text += (text.empty() ? "\"" : ", \"") + side.tensors[i].key + "\"";
+  for (size_t i : positions) text += (text.empty() ? "\"" : ", \"") + printable(side.tensors[i].key) + "\"";
   return text;
 }
 
@@ -45,7 +47,7 @@ std::string nearest_names(const KeySide& checkpoint, const KeySide& model, const
       if (found.find(wanted) != found.npos || wanted.find(found) != wanted.npos) distance = 0;
       if (distance < best_distance) best = &found, best_distance = distance;
     }
-    if (best) text += (text.empty() ? "\"" : ", \"") + *best + "\" for \"" + wanted + "\"";
+    if (best) text += (text.empty() ? "\"" : ", \"") + printable(*best) + "\" for \"" + printable(wanted) + "\"";
   }
   return text.empty() ? text : "\n\tNearest names in state_dict: " + text + ".";
 }
@@ -54,7 +56,8 @@ std::string size_mismatches(const KeySide& checkpoint, const KeySide& model, con
   std::string text;
   for (auto [from, to] : pairing.mis_shaped) {
     const NamedShape &source = checkpoint.tensors[from], &target = model.tensors[to];
-    text += "\n\tsize mismatch for " + target.key + (source.key == target.key ? "" : " (" + source.key + " in the checkpoint)") +
+    text += "\n\tsize mismatch for " + printable(target.key) +
+            (source.key == target.key ? "" : " (" + printable(source.key) + " in the checkpoint)") +
             ": copying a param with shape " + source.shape.str() + " from checkpoint, the shape in current model is " +
             target.shape.str() + ".";
   }
@@ -81,8 +84,8 @@ std::string wrapper_hint(const KeySide& checkpoint, const KeySide& model, const 
   }
   auto ambiguous = std::find_if(all.begin(), all.end(), [](const Pairing& p) { return p.collision.has_value(); });
   if (ambiguous == all.end()) return "";
-  return "\n\tTaking out wrapper segments would be ambiguous: \"" + ambiguous->collision->first + "\" and \"" +
-         ambiguous->collision->second + "\" would both become \"" + ambiguous->collision->name +
+  return "\n\tTaking out wrapper segments would be ambiguous: \"" + printable(ambiguous->collision->first) + "\" and \"" +
+         printable(ambiguous->collision->second) + "\" would both become \"" + printable(ambiguous->collision->name) +
          "\". Rename the keys in the state dict.";
 }
 

@@ -2,6 +2,8 @@
 
 #include <ostream>
 
+#include <tenon/core/printable.h>
+
 namespace tenon {
 namespace {
 
@@ -20,14 +22,15 @@ void list(std::string& text, const char* title, const std::vector<T>& entries, P
 std::string LoadReport::str() const {
   std::string text =
       "loaded " + std::to_string(loaded()) + " of " + std::to_string(loaded() + missing.size() + mis_shaped.size()) + " tensors";
-  auto plain = [](const std::string& key) { return key; };
-  list(text, "renamed", renamed, [](const Renamed& r) { return r.from + " -> " + r.to; });
+  auto plain = [](const std::string& key) { return printable(key); };
+  list(text, "renamed", renamed, [](const Renamed& r) { return printable(r.from) + " -> " + printable(r.to); });
   list(text, "missing from the checkpoint", missing, plain);
   list(text, "unexpected in the checkpoint", unexpected, plain);
   list(text, "of another shape", mis_shaped,
-       [](const MisShaped& m) { return m.key + " " + m.in_checkpoint.str() + " instead of " + m.in_model.str(); });
-  list(text, "cast", cast,
-       [](const Cast& c) { return c.key + " from " + std::string(name_of(c.from)) + " to " + std::string(name_of(c.to)); });
+       [](const MisShaped& m) { return printable(m.key) + " " + m.in_checkpoint.str() + " instead of " + m.in_model.str(); });
+  list(text, "cast", cast, [](const Cast& c) {
+    return printable(c.key) + " from " + std::string(name_of(c.from)) + " to " + std::string(name_of(c.to));
+  });
   return text;
 }
 

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <iostream>
 
+#include <tenon/core/printable.h>
+
 #include "commands.h"
 
 namespace tenon::tools {
@@ -11,6 +13,7 @@ namespace {
 
 int64_t bytes_of(const NamedShape& tensor) { return tensor.shape.numel() * static_cast<int64_t>(size_of(tensor.dtype)); }
 
+// The key's escape sequences and line ends are written out, lest they reach the terminal.
 void print_line(const std::string& key, size_t width, const std::string& dtype, const std::string& rest) {
   std::cout << key << std::string(width + 2 - key.size(), ' ') << dtype << std::string(6 - std::min<size_t>(5, dtype.size()), ' ')
             << rest << "\n";
@@ -23,11 +26,13 @@ void show_checkpoint(const std::string& path) {
   size_t width = 0;
   int64_t elements = 0, bytes = 0;
   for (auto& t : info.tensors) {
+    t.key = printable(t.key);
     width = std::max(width, t.key.size());
     elements += t.shape.numel();
     bytes += bytes_of(t);
   }
-  std::cout << path << ": format " << info.format_version << ", " << human_bytes(info.file_bytes) << ", all checksums right\n"
+  std::cout << printable(path) << ": format " << info.format_version << ", " << human_bytes(info.file_bytes)
+            << ", all checksums right\n"
             << info.tensors.size() << (info.tensors.size() == 1 ? " tensor, " : " tensors, ") << elements << " elements, "
             << human_bytes(static_cast<uint64_t>(bytes)) << "\n";
   if (!info.wrappers) {
@@ -36,7 +41,7 @@ void show_checkpoint(const std::string& path) {
     std::cout << "wrappers: none\n";
   } else {
     std::cout << "wrappers:";
-    for (auto& wrapper : *info.wrappers) std::cout << " " << wrapper;
+    for (auto& wrapper : *info.wrappers) std::cout << " " << printable(wrapper);
     std::cout << "\n";
   }
   for (auto& t : info.tensors) print_line(t.key, width, std::string(name_of(t.dtype)), t.shape.str());
@@ -44,7 +49,7 @@ void show_checkpoint(const std::string& path) {
 
 void verify_checkpoint(const std::string& path) {
   CheckpointInfo info = inspect(path);
-  std::cout << path << ": right; " << info.tensors.size() << " tensors, " << human_bytes(info.file_bytes) << "\n";
+  std::cout << printable(path) << ": right; " << info.tensors.size() << " tensors, " << human_bytes(info.file_bytes) << "\n";
 }
 
 }  // namespace tenon::tools

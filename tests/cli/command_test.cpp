@@ -10,6 +10,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <tenon/core/tensor.h>
+#include <tenon/serialization/checkpoint.h>
+
 #include "places.h"
 
 namespace fs = std::filesystem;
@@ -94,6 +97,21 @@ BOOST_AUTO_TEST_CASE(mistakes_end_in_one_line_and_a_status) {
   auto data = run(folder, "tenon data fetch nonsense " + folder.path.string());
   BOOST_TEST(data.status == 1);
   REQUIRE_HAS(data.err, "no data set 'nonsense'; there is: fashion-mnist");
+}
+
+BOOST_AUTO_TEST_CASE(keys_and_paths_cannot_write_to_the_terminal) {
+  Folder folder;
+  const std::string file = folder / "a\nb.h5";
+  tenon::save(file, tenon::nn::StateDict{{"first\n\x1b[31mred", tenon::ones({2})}, {"second", tenon::ones({2})}});
+  auto show = run(folder, "tenon checkpoint show '" + file + "'");
+  BOOST_TEST(show.status == 0);
+  REQUIRE_HAS(show.out, "a\\nb.h5: format 1");
+  REQUIRE_HAS(show.out, "\nfirst\\n\\x1b[31mred  f32");
+  BOOST_TEST(!has(show.out, "\x1b"));
+  fs::resize_file(file, 100);
+  auto verify = run(folder, "tenon checkpoint verify '" + file + "'");
+  BOOST_TEST(verify.status == 1);
+  REQUIRE_HAS(verify.err, "a\\nb.h5': the file is cut off");
 }
 
 BOOST_AUTO_TEST_CASE(an_example_trains_saves_and_only_evaluates) {

@@ -59,6 +59,18 @@ BOOST_AUTO_TEST_CASE(damaged_folders_are_refused) {
   BOOST_TEST(contains(refusal(folder), "data_batch_2.bin.gz': the gzip data is cut off"));
 }
 
+BOOST_AUTO_TEST_CASE(what_is_no_regular_file_is_refused_at_once) {
+  TempFolder folder;
+  for (const auto& [what, path] : special_files(folder)) {
+    for (const char* name : {"data_batch_1.bin", "batches.meta.txt"}) {
+      std::filesystem::remove(folder / name);
+      std::filesystem::create_symlink(path, folder / name);
+    }
+    BOOST_TEST(contains(refusal(folder), "data_batch_1.bin': it is "), what << ": " << refusal(folder));
+    BOOST_TEST(contains(error_of<DataError>([&] { cifar10_classes(folder.path()); }), "batches.meta.txt': it is "), what);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(names_of_classes) {
   TempFolder folder;
   BOOST_TEST(contains(error_of<DataError>([&] { cifar10_classes(folder.path()); }), "there is no such file"));

@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(empty_and_scalar) {
 
 BOOST_AUTO_TEST_CASE(damaged_files_say_what_was_expected) {
   BOOST_TEST(contains(refusal("/nowhere/x"), "cannot read '/nowhere/x': there is no such file"));
-  BOOST_TEST(contains(refusal("/tmp"), "it is not a regular file"));
+  BOOST_TEST(contains(refusal("/tmp"), "it is a folder"));
   BOOST_TEST(contains(refusal_of(""), "cut off in the magic number: expected 4 bytes from position 0, found 0"));
   BOOST_TEST(contains(refusal_of("PNG!"), "not an IDX file: it begins with 504e4721"));
   BOOST_TEST(contains(refusal_of(idx_header(0x0A, {1}) + "x"), "not an IDX file: it begins with 00000a01"));
@@ -84,6 +84,26 @@ BOOST_AUTO_TEST_CASE(damaged_files_say_what_was_expected) {
                       "cut off in the values: expected 12 bytes from position 16, found 11"));
   BOOST_TEST(contains(refusal_of(images + "x"), "it goes on after 28 bytes, where the values of shape (2, 2, 3) end"));
   BOOST_TEST(contains(refusal_of(idx_header(8, {1, 1, 1, 1, 1, 1, 1, 1, 1}) + "x"), "it has 9 dimensions; a tensor has at most 8"));
+}
+
+// Opening a FIFO to read it waits for somebody who writes.
+BOOST_AUTO_TEST_CASE(what_is_no_regular_file_is_refused_at_once) {
+  TempFolder folder;
+  for (const auto& [what, path] : special_files(folder)) {
+    BOOST_TEST(contains(refusal(path), "cannot read '" + path.string() + "': it is "), what << ": " << refusal(path));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_packed_file_that_promises_more_than_memory_is_refused_by_name) {
+  TempFolder folder;
+  // 8 TiB of i64 are as many bytes as 8 GiB of packed ones may hold; the file has holes and takes no room.
+  const std::string start = gzip(idx_header(0x0E, {1 << 20, 1 << 20}));
+  write_bytes(folder / "file", start);
+  std::filesystem::resize_file(folder / "file", uint64_t{1} << 34);
+  const std::string text = refusal(folder / "file");
+  BOOST_TEST(contains(text, "cannot read '" + (folder / "file").string() + "': "), text);
+  write_bytes(folder / "file", gzip(images + std::string(size_t{1} << 22, '\0')));
+  BOOST_TEST(contains(refusal(folder / "file"), "it goes on after 28 bytes"));
 }
 
 BOOST_AUTO_TEST_CASE(absurd_sizes_are_refused_without_taking_memory) {

@@ -3,13 +3,23 @@
 
 #include <zlib.h>
 
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <initializer_list>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <boost/test/unit_test.hpp>
+
+#include "../files.h"
 
 // `bytes` as a gzip stream.
 inline std::string gzip(const std::string& bytes) {
@@ -52,3 +62,16 @@ struct HasData {
     return result;
   }
 };
+
+// What is no regular file, and hangs or goes on for ever for who reads it as one.
+inline std::vector<std::pair<std::string, std::filesystem::path>> special_files(const TempFolder& folder) {
+  const std::filesystem::path fifo = folder / "fifo", socket_path = folder / "socket";
+  BOOST_REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, socket_path.c_str(), sizeof address.sun_path - 1);
+  const int end = socket(AF_UNIX, SOCK_STREAM, 0);
+  BOOST_REQUIRE(bind(end, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+  close(end);
+  return {{"a FIFO", fifo}, {"a socket", socket_path}, {"a device", "/dev/zero"}, {"a folder", folder.path()}};
+}

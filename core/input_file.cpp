@@ -1,0 +1,64 @@
+#include <tenon/core/input_file.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+#include <utility>
+
+#include <tenon/core/printable.h>
+
+namespace tenon {
+namespace {
+
+std::string reason(int error) { return error == ENOENT ? "there is no such file" : std::system_category().message(error); }
+
+// What is wrong with an open file; empty where it is a regular one.
+std::string fault_of(int file, uint64_t& size) {
+  struct stat status {};
+  if (fstat(file, &status) != 0) return "cannot look at it: " + reason(errno);
+  if (S_ISDIR(status.st_mode)) return "it is a folder";
+  if (!S_ISREG(status.st_mode)) return "it is not a regular file";
+  size = static_cast<uint64_t>(status.st_size);
+  return "";
+}
+
+}  // namespace
+
+InputFile::InputFile(const std::filesystem::path& path, const char* purpose, Throw raise)
+    : path_(path), purpose_(purpose), raise_(raise) {
+  do file_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  while (file_ < 0 && errno == EINTR);
+  if (file_ < 0)
+    fail(errno == ENXIO ? "it is not a regular file" : reason(errno));  // ENXIO: a socket, or a device that is not there
+  if (const std::string fault = fault_of(file_, size_); !fault.empty()) {
+    close(std::exchange(file_, -1));
+    fail(fault);
+  }
+}
+
+InputFile::~InputFile() {
+  if (file_ >= 0) close(file_);
+}
+
+size_t InputFile::read(void* to, size_t count, uint64_t offset) const {
+  size_t done = 0;
+  while (done < count) {
+    const ssize_t n = pread(file_, static_cast<char*>(to) + done, count - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail("reading failed: " + reason(errno));
+    if (n == 0) break;
+    done += static_cast<size_t>(n);
+  }
+  return done;
+}
+
+void InputFile::fail(const std::string& why) const {
+  raise_(std::string(purpose_) + " '" + printable(path_.native()) + "': " + why);
+  std::abort();  // raise_ throws
+}
+
+}  // namespace tenon

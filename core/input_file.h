@@ -1,0 +1,39 @@
+// A file that is read: opened so that nothing hangs, and every failure named.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace tenon {
+
+// A regular file, open for reading. Anything else (a FIFO, a socket, a device, a folder) is refused at once: opening a FIFO would
+// wait for a writer for ever. Errors read "<purpose> '<path>': <reason>" and are thrown by the function that the constructor is
+// given.
+class InputFile {
+ public:
+  using Throw = void (*)(const std::string& message);
+  template <class E>
+  static void throw_as(const std::string& message) {
+    throw E(message);
+  }
+
+  InputFile(const std::filesystem::path& path, const char* purpose, Throw raise);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+
+  uint64_t size() const { return size_; }  // when it was opened
+  // Up to `count` bytes from `offset`; fewer mean that the file ended.
+  size_t read(void* to, size_t count, uint64_t offset) const;
+  [[noreturn]] void fail(const std::string& why) const;
+
+ private:
+  std::filesystem::path path_;
+  const char* purpose_;
+  Throw raise_;
+  int file_ = -1;
+  uint64_t size_ = 0;
+};
+
+}  // namespace tenon
