@@ -9,17 +9,21 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include <tenon/core/error.h>
+#include <tenon/core/printable.h>
 #include <tenon/serialization/header.h>
 
 namespace tenon {
 namespace {
 
 constexpr size_t chunk_bytes = size_t{1} << 18;  // stays in the second-level cache while it is written and read back
+constexpr int most_attempts = 1000;              // at a name for the new file
 constexpr uint64_t send_bytes = uint64_t{16} << 20;
 
 std::string reason(int error) { return std::system_category().message(error); }
@@ -39,11 +43,41 @@ std::string temporary_prefix(const std::filesystem::path& target) {
   return std::string(".").append(target.filename().string()).append(".tmp.");
 }
 
-// True where the file was the writer's own leftover and is gone: the lock of a living writer cannot be had.
-void remove_if_unowned(const std::filesystem::path& path) {
-  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+// Runs a system call again where a signal cut it short.
+template <class Call>
+auto uninterrupted(Call&& call) {
+  for (;;)
+    if (const auto result = call(); result >= 0 || errno != EINTR) return result;
+}
+
+// The process that a temporary file is named after; 0 where the name does not end in "<pid>.<n>".
+pid_t writer_of(std::string_view ending) {
+  pid_t pid = 0;
+  uint64_t number = 0;
+  const char* end = ending.data() + ending.size();
+  const auto [dot, bad_pid] = std::from_chars(ending.data(), end, pid);
+  if (bad_pid != std::errc() || dot == end || *dot != '.') return 0;
+  const auto [rest, bad_number] = std::from_chars(dot + 1, end, number);
+  return bad_number == std::errc() && rest == end && pid > 0 ? pid : 0;
+}
+
+// Whether an open file can be what a killed writer left: a regular file of this user's under one name, empty, or with a header that
+// is complete or still all zeros.
+bool looks_left_over(int file) {
+  struct stat status {};
+  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid() || status.st_nlink != 1) return false;
+  std::byte first[checkpoint_header_bytes];
+  const ssize_t count = uninterrupted([&] { return pread(file, first, sizeof first, 0); });
+  if (count < 0) return false;
+  const std::span<const std::byte> found(first, static_cast<size_t>(count));
+  return begins_as_checkpoint(found) || std::all_of(found.begin(), found.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+// Removes the file unless its writer lives: a lock that can be had shows that it does not, wherever it ran.
+void remove_left_over(const std::filesystem::path& path) {
+  const int file = uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY); });
   if (file < 0) return;
-  if (flock(file, LOCK_EX | LOCK_NB) == 0) unlink(path.c_str());
+  if (looks_left_over(file) && flock(file, LOCK_EX | LOCK_NB) == 0) unlink(path.c_str());
   close(file);
 }
 
@@ -92,28 +126,33 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::fail(const std::string& what, int error) const {
-  throw CheckpointError("cannot save checkpoint '" + path_.string() + "': " + what + (error ? ": " + reason(error) : "") +
-                        (file_ >= 0 ? ". What was there before is unchanged" : ""));
+  throw CheckpointError("cannot save checkpoint '" + printable(path_.native()) + "': " + what +
+                        (error ? ": " + reason(error) : "") + (file_ >= 0 ? ". What was there before is unchanged" : ""));
 }
 
 void AtomicFile::create() {
   static std::atomic<uint64_t> counter{0};
-  for (;;) {
+  for (int attempt = 0; attempt < most_attempts; ++attempt) {
     temporary_ = folder_ / (temporary_prefix(target_) + std::to_string(getpid()) + "." + std::to_string(counter++));
-    int file = open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, old_mode_ ? 0600 : 0666);
+    const int file =
+        uninterrupted([&] { return open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, old_mode_ ? 0600 : 0666); });
     if (file < 0 && errno == EEXIST) continue;
-    if (file < 0 && errno == ENOENT) fail("there is no folder '" + folder_.string() + "'; make it first", 0);
-    if (file < 0) fail("cannot write in folder '" + folder_.string() + "'", errno);
+    if (file < 0 && errno == ENOENT) fail("there is no folder '" + printable(folder_.native()) + "'; make it first", 0);
+    if (file < 0) fail("cannot write in folder '" + printable(folder_.native()) + "'", errno);
     // Another writer may take it for a leftover before it is locked, and hold the lock or have removed it already. A file system
     // without locks is no obstacle: leftovers stay there, as nobody gets the lock that removing them takes.
     const bool contested = flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     struct stat status {};
-    if (!contested && fstat(file, &status) == 0 && status.st_nlink > 0) {
+    const int error = fstat(file, &status) != 0 ? errno : 0;
+    if (!error && !contested && status.st_nlink > 0) {
       file_ = file;
       break;
     }
+    if (!contested) unlink(temporary_.c_str());
     close(file);
+    if (error) fail("cannot look at its new file '" + printable(temporary_.native()) + "'", error);
   }
+  if (file_ < 0) fail("no name for a new file in folder '" + printable(folder_.native()) + "' is free", 0);
   if (old_mode_) fchmod(file_, *old_mode_);  // as far as the file system knows permissions
 }
 
@@ -121,22 +160,26 @@ void AtomicFile::remove_stale() const {
   const std::string prefix = temporary_prefix(target_);
   DIR* folder = opendir(folder_.c_str());
   if (!folder) return;
-  while (const dirent* entry = readdir(folder))
-    if (std::strncmp(entry->d_name, prefix.c_str(), prefix.size()) == 0) remove_if_unowned(folder_ / entry->d_name);
+  while (const dirent* entry = readdir(folder)) {
+    const std::string_view name = entry->d_name;
+    if (!name.starts_with(prefix)) continue;
+    const pid_t writer = writer_of(name.substr(prefix.size()));
+    if (writer > 0 && kill(writer, 0) != 0 && errno == ESRCH) remove_left_over(folder_ / name);
+  }
   closedir(folder);
 }
 
 void AtomicFile::write_chunk(const std::byte* bytes, size_t count, uint64_t offset) {
   for (size_t done = 0; done < count;) {
-    ssize_t n = pwrite(file_, bytes + done, count - done, static_cast<off_t>(offset + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail("writing failed after " + std::to_string(offset + done) + " bytes", errno);
+    const ssize_t n = uninterrupted([&] { return pwrite(file_, bytes + done, count - done, static_cast<off_t>(offset + done)); });
+    if (n <= 0) fail("writing failed after " + std::to_string(offset + done) + " bytes", n < 0 ? errno : ENOSPC);
     done += static_cast<size_t>(n);
   }
   for (size_t done = 0; done < count;) {
-    ssize_t n = pread(file_, read_back_.data() + done, count - done, static_cast<off_t>(offset + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) fail("reading it back failed", n < 0 ? errno : 0);
+    const ssize_t n =
+        uninterrupted([&] { return pread(file_, read_back_.data() + done, count - done, static_cast<off_t>(offset + done)); });
+    if (n < 0) fail("reading it back failed", errno);
+    if (n == 0) fail("reading it back failed: the file ends after " + std::to_string(offset + done) + " bytes", 0);
     done += static_cast<size_t>(n);
   }
   if (std::memcmp(read_back_.data(), bytes, count) != 0)
@@ -183,21 +226,22 @@ void AtomicFile::commit(std::span<const std::byte> header) {
   flush();
   write_chunk(header.data(), header.size(), 0);
   struct stat status {};
-  if (fstat(file_, &status) != 0 || static_cast<uint64_t>(status.st_size) != size_)
-    fail("the file does not have the length that was written", 0);
-  if (fsync(file_) != 0) fail("syncing it to disk failed", errno);
-  if (rename(temporary_.c_str(), target_.c_str()) != 0) fail("renaming '" + temporary_.string() + "' failed", errno);
+  if (fstat(file_, &status) != 0) fail("cannot look at its new file '" + printable(temporary_.native()) + "'", errno);
+  if (static_cast<uint64_t>(status.st_size) != size_) fail("the file does not have the length that was written", 0);
+  if (uninterrupted([&] { return fsync(file_); }) != 0) fail("syncing it to disk failed", errno);
+  if (uninterrupted([&] { return rename(temporary_.c_str(), target_.c_str()); }) != 0)
+    fail("renaming '" + printable(temporary_.native()) + "' failed", errno);
   close(std::exchange(file_, -1));
   sync_folder();
 }
 
 void AtomicFile::sync_folder() const {
-  int folder = open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  int error = folder < 0 ? errno : fsync(folder) != 0 ? errno : 0;
+  const int folder = uninterrupted([&] { return open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+  const int error = folder < 0 || uninterrupted([&] { return fsync(folder); }) != 0 ? errno : 0;
   if (folder >= 0) close(folder);
   // Some file systems cannot sync a folder, and some folders may be written but not read.
   if (error && error != EINVAL && error != EACCES && error != ENOTSUP)
-    throw CheckpointError("checkpoint '" + path_.string() +
+    throw CheckpointError("checkpoint '" + printable(path_.native()) +
                           "' is written, but its folder could not be synced to disk: " + reason(error));
 }
 

@@ -1,7 +1,9 @@
 #include <tenon/serialization/header.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 #include <tenon/core/error.h>
@@ -59,13 +61,13 @@ std::array<std::byte, checkpoint_header_bytes> encode_header(const CheckpointHea
   return bytes;
 }
 
-CheckpointHeader decode_header(std::span<const std::byte> first_bytes, const std::string& path) {
-  auto fail = [&](const std::string& why) { throw CheckpointError("cannot load checkpoint '" + path + "': " + why); };
-  if (!starts_with(first_bytes, magic)) {
-    // The beginning of our own magic is a cut-off file.
-    if (first_bytes.empty() || std::memcmp(first_bytes.data(), magic.data(), std::min(magic.size(), first_bytes.size())) != 0)
-      fail(foreign(first_bytes));
-  }
+bool begins_as_checkpoint(std::span<const std::byte> first_bytes) {
+  return std::memcmp(first_bytes.data(), magic.data(), std::min(magic.size(), first_bytes.size())) == 0;
+}
+
+CheckpointHeader decode_header(std::span<const std::byte> first_bytes) {
+  auto fail = [](const std::string& why) { throw CheckpointError(why); };
+  if (first_bytes.empty() || !begins_as_checkpoint(first_bytes)) fail(foreign(first_bytes));
   if (first_bytes.size() < checkpoint_header_bytes)
     fail("the file is cut off: it has " + std::to_string(first_bytes.size()) + " bytes, and its header alone has " +
          std::to_string(checkpoint_header_bytes));

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 
 #include <tenon/serialization/checksum.h>
 
@@ -21,8 +20,11 @@ struct CheckpointHeader {
 
 std::array<std::byte, checkpoint_header_bytes> encode_header(const CheckpointHeader& header);
 
-// CheckpointError where the bytes are not an intact header of a known version; `path` names the file in its text. `first_bytes` is
-// the file's beginning: shorter than a header where the file is.
-CheckpointHeader decode_header(std::span<const std::byte> first_bytes, const std::string& path);
+// Whether a file that begins with these bytes can be a checkpoint; true where there are too few to tell.
+bool begins_as_checkpoint(std::span<const std::byte> first_bytes);
+
+// CheckpointError where the bytes are not an intact header of a known version. `first_bytes` is the file's beginning: shorter than
+// a header where the file is. Bytes without a meaning, such as the line of text, may be anything: their checksum covers them.
+CheckpointHeader decode_header(std::span<const std::byte> first_bytes);
 
 }  // namespace tenon

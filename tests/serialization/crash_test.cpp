@@ -108,14 +108,41 @@ BOOST_AUTO_TEST_CASE(killed_at_any_moment_a_save_leaves_a_whole_file) {
   BOOST_TEST(folder.count() == 1u);  // what was left over is gone
 }
 
-BOOST_AUTO_TEST_CASE(leftovers_of_living_writers_and_other_files_stay) {
+BOOST_AUTO_TEST_CASE(leftovers_of_dead_writers_alone_are_removed) {
   TempFolder folder;
-  write_bytes(folder / ".model.h5.tmp.1.1", "left by a process that was killed");
-  write_bytes(folder / ".other.h5.tmp.1.1", "of another file");
-  write_bytes(folder / "model.h5.tmp", "somebody's");
+  const pid_t gone = fork();
+  if (gone == 0) _exit(0);
+  BOOST_REQUIRE(waitpid(gone, nullptr, 0) == gone);
+  const std::string dead = ".model.h5.tmp." + std::to_string(gone), own = std::to_string(getpid());
+  save(folder / "whole.h5", generation(1));
+  const std::string whole = read_bytes(folder / "whole.h5");
+
+  const std::vector<std::string> left = {dead + ".1", dead + ".2", dead + ".3"};
+  write_bytes(folder / left[0], "");
+  write_bytes(folder / left[1], std::string(512, '\0') + whole.substr(512, 1000));  // the header comes last
+  write_bytes(folder / left[2], whole);
+  const std::vector<std::string> kept = {".model.h5.tmp.1",    // no number of a file
+                                         ".model.h5.tmp.1.1",  // of a process that lives
+                                         ".model.h5.tmp." + own + ".77",
+                                         dead,
+                                         dead + ".",  // not quite the pattern
+                                         dead + ".x",
+                                         dead + ".1.bak",
+                                         ".other.h5.tmp." + std::to_string(gone) + ".1",
+                                         "model.h5.tmp"};
+  for (const std::string& name : kept) write_bytes(folder / name, "");
+  write_bytes(folder / (dead + ".8"), "somebody's notes, under an unlucky name");
+  write_bytes(folder / "elsewhere", "");
+  std::filesystem::create_symlink("elsewhere", folder / (dead + ".9"));
+  std::filesystem::create_directory(folder / (dead + ".10"));
+  BOOST_REQUIRE(mkfifo((folder / (dead + ".11")).c_str(), 0600) == 0);
+  std::filesystem::create_hard_link(folder / "elsewhere", folder / (dead + ".12"));
+
   save(folder / "model.h5", generation(1));
-  BOOST_TEST(!std::filesystem::exists(folder / ".model.h5.tmp.1.1"));
-  BOOST_TEST(folder.count() == 3u);
+  for (const std::string& name : left) BOOST_TEST(!std::filesystem::exists(folder / name), name);
+  for (const std::string& name : kept) BOOST_TEST(std::filesystem::exists(folder / name), name);
+  for (const char* ending : {".8", ".9", ".10", ".11", ".12"})
+    BOOST_TEST(std::filesystem::exists(std::filesystem::symlink_status(folder / (dead + ending))), ending);
 }
 
 BOOST_AUTO_TEST_CASE(a_full_disk_leaves_the_old_file) {
