@@ -2,15 +2,15 @@
 
 #include <algorithm>
 #include <numeric>
-#include <unordered_set>
 
-#include <tenon/core/autograd/autograd.h>
 #include <tenon/core/error.h>
+#include <tenon/core/printable.h>
 #include <tenon/core/tensor_impl.h>
 #include <tenon/modules/module.h>
 #include <tenon/serialization/atomic_file.h>
 #include <tenon/serialization/header.h>
 #include <tenon/serialization/image.h>
+#include <tenon/serialization/staged_load.h>
 #include <tenon/serialization/verified_file.h>
 
 namespace tenon {
@@ -57,16 +57,28 @@ void append_metadata(AtomicFile& file, const MemoryFile& memory, uint64_t until)
   file.append(bytes.data(), bytes.size());
 }
 
-void save(const std::filesystem::path& path, const StateDict& tensors, std::optional<std::vector<std::string>> wrappers) {
+// The file's layout, its values left out.
+ImageContents lay_out(const std::filesystem::path& path, const StateDict& tensors, std::optional<std::vector<std::string>> wrappers,
+                      MemoryFile& memory) {
+  auto fail = [&](const std::string& why) {
+    throw CheckpointError("cannot save checkpoint '" + printable(path.native()) + "': " + why);
+  };
   ImageContents contents{{}, std::move(wrappers)};
   for (const auto& [key, tensor] : tensors) {
-    if (!tensor.defined())
-      throw CheckpointError("cannot save checkpoint '" + path.string() + "': tensor '" + key + "' is undefined");
+    if (!tensor.defined()) fail("tensor '" + printable(key) + "' is undefined");
     contents.tensors.push_back({key, tensor.dtype(), tensor.shape(), 0, 0});
   }
-  MemoryFile memory;
-  build_image(contents, memory);
+  try {
+    build_image(contents, memory);
+  } catch (const CheckpointError& error) {
+    fail(error.what());
+  }
+  return contents;
+}
 
+void save(const std::filesystem::path& path, const StateDict& tensors, std::optional<std::vector<std::string>> wrappers) {
+  MemoryFile memory;
+  const ImageContents contents = lay_out(path, tensors, std::move(wrappers), memory);
   std::vector<size_t> order(tensors.size());  // by place in the file
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(),
@@ -78,17 +90,8 @@ void save(const std::filesystem::path& path, const StateDict& tensors, std::opti
     append_values(file, tensors[i].second, contents.tensors[i].bytes);
   }
   append_metadata(file, memory, memory.size());
-  file.commit(encode_header({.file_bytes = file.size(), .body = file.body_checksum()}));
-}
-
-// Copies the paired values into the model. All that can fail on account of the input has been looked at before.
-void assign(const KeyMap& map, const std::vector<Tensor>& sources, const std::vector<nn::StateEntry>& targets) {
-  NoGrad guard;
-  for (auto [from, to] : map.pairs) {
-    Tensor target = targets[to].tensor;
-    if (!target.is_same(sources[from])) target.copy_(sources[from]);
-  }
-  for (auto [from, to] : map.pairs) targets[to].tensor.wait();
+  const Checksum body = file.body_checksum();
+  file.commit(encode_header({.file_bytes = file.size(), .body = body}));
 }
 
 KeySide side_of(const std::vector<nn::StateEntry>& entries, ModuleRef model) {
@@ -106,14 +109,23 @@ KeySide side_of(const ImageContents& contents) {
 Tensor read_values(const VerifiedFile& file, const StoredTensor& tensor) {
   const std::byte* values = file.image().data() + tensor.offset;
   if (tensor.dtype == DType::boolean && !std::all_of(values, values + tensor.bytes, [](std::byte b) { return b <= std::byte{1}; }))
-    throw CheckpointError("tensor '" + tensor.key + "' of type bool holds bytes other than 0 and 1");
+    throw CheckpointError("it is of type bool and holds bytes other than 0 and 1");
   return from_host(values, tensor.dtype, tensor.shape, {.dtype = tensor.dtype, .device = Device()});
 }
 
-// A value that is about to be overwritten as another tensor of the model is kept in a copy.
-Tensor keep_source(const Tensor& source, const Tensor& own_target, const std::unordered_set<const Storage*>& written) {
-  const Storage* storage = impl_of(source).storage.get();
-  return storage != impl_of(own_target).storage.get() && written.contains(storage) ? source.clone() : source;
+// Runs body(), which makes tensor `key` of the file; what goes wrong names both.
+template <class F>
+auto naming(const std::filesystem::path& path, const std::string& key, F&& body) {
+  const auto text = [&](const std::exception& error) {
+    return "cannot load checkpoint '" + printable(path.native()) + "': tensor '" + printable(key) + "': " + error.what();
+  };
+  try {
+    return body();
+  } catch (const OutOfMemoryError& error) {
+    throw OutOfMemoryError(text(error));
+  } catch (const Error& error) {
+    throw CheckpointError(text(error));
+  }
 }
 
 }  // namespace
@@ -122,33 +134,33 @@ void save(const std::filesystem::path& path, ModuleRef model) { save(path, nn::s
 void save(const std::filesystem::path& path, const StateDict& tensors) { save(path, tensors, std::nullopt); }
 
 LoadReport load(const std::filesystem::path& path, ModuleRef model, const LoadOptions& options) {
-  VerifiedFile file(path);
-  const std::vector<nn::StateEntry> targets = nn::state_entries(model);
-  KeyMap map = map_keys(side_of(file.contents()), side_of(targets, model), options, std::string(model.type->name));
-  std::vector<Tensor> sources(file.contents().tensors.size());
-  // All of them before the first is assigned, so that running out of memory leaves the model alone.
-  for (auto [from, to] : map.pairs) sources[from] = read_values(file, file.contents().tensors[from]);
-  assign(map, sources, targets);
+  std::optional<VerifiedFile> file(path);
+  StagedLoad staged(model);
+  KeyMap map = map_keys(side_of(file->contents()), side_of(staged.targets(), model), options, std::string(model.type->name));
+  for (auto [from, to] : map.pairs) {
+    const StoredTensor& tensor = file->contents().tensors[from];
+    naming(path, tensor.key, [&, to = to] { return staged.add(to, read_values(*file, tensor)); });
+  }
+  file.reset();  // its memory is not needed any more
+  staged.commit();
   return map.report;
 }
 
 StateDict load(const std::filesystem::path& path) {
-  VerifiedFile file(path);
+  const VerifiedFile file(path);
   StateDict tensors;
-  for (const StoredTensor& tensor : file.contents().tensors) tensors.set(tensor.key, read_values(file, tensor));
+  for (const StoredTensor& tensor : file.contents().tensors)
+    tensors.set(tensor.key, naming(path, tensor.key, [&] { return read_values(file, tensor); }));
   return tensors;
 }
 
 LoadReport load_state_dict(ModuleRef model, const StateDict& tensors, const LoadOptions& options) {
   for (const auto& [key, tensor] : tensors)
-    if (!tensor.defined()) throw StateDictError("load_state_dict: tensor '" + key + "' is undefined");
-  const std::vector<nn::StateEntry> targets = nn::state_entries(model);
-  KeyMap map = map_keys(side_of(tensors, std::nullopt), side_of(targets, model), options, std::string(model.type->name));
-  std::unordered_set<const Storage*> written;
-  for (auto [from, to] : map.pairs) written.insert(impl_of(targets[to].tensor).storage.get());
-  std::vector<Tensor> sources(tensors.size());
-  for (auto [from, to] : map.pairs) sources[from] = keep_source(tensors[from].second.detach(), targets[to].tensor, written).wait();
-  assign(map, sources, targets);
+    if (!tensor.defined()) throw StateDictError("load_state_dict: tensor '" + printable(key) + "' is undefined");
+  StagedLoad staged(model);
+  KeyMap map = map_keys(side_of(tensors, std::nullopt), side_of(staged.targets(), model), options, std::string(model.type->name));
+  for (auto [from, to] : map.pairs) staged.add(to, tensors[from].second);
+  staged.commit();
   return map.report;
 }
 

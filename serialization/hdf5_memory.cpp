@@ -34,7 +34,9 @@ bool MemoryFile::read(uint64_t offset, size_t count, void* to) const {
 bool MemoryFile::write(uint64_t offset, size_t count, const void* from) {
   if (!image_.empty()) return false;
   auto* in = static_cast<const std::byte*>(from);
-  end_ = std::max(end_, offset + count);
+  uint64_t end;
+  if (__builtin_add_overflow(offset, count, &end)) return false;
+  end_ = std::max(end_, end);
   try {
     while (count > 0) {
       size_t within = offset % page_bytes, n = std::min(count, page_bytes - within);
@@ -83,6 +85,16 @@ herr_t set_eoa(H5FD_t* file, H5FD_mem_t, haddr_t eoa) {
   self(file)->eoa = eoa;
   return 0;
 }
+// New space goes to the end. Tensors begin at a multiple of their alignment here, because HDF5's own alignment files every gap that
+// it leaves in a list and walks that list for each later block: the time would grow with the square of the number of tensors.
+haddr_t alloc(H5FD_t* file, H5FD_mem_t type, hid_t, hsize_t size) {
+  haddr_t& end = self(file)->eoa;
+  const haddr_t unit = type == H5FD_MEM_DRAW ? MemoryFile::value_alignment : 1;
+  if (end > HADDR_MAX - unit || size > HADDR_MAX - unit - end) return HADDR_UNDEF;
+  const haddr_t begin = (end + unit - 1) / unit * unit;
+  end = begin + size;
+  return begin;
+}
 haddr_t get_eof(const H5FD_t* file, H5FD_mem_t) { return self(file)->file->size(); }
 herr_t read(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t at, size_t count, void* to) {
   return self(file)->file->read(at, count, to) ? 0 : -1;
@@ -109,6 +121,7 @@ H5FD_class_t describe_driver() {
   driver.close = close_file;
   driver.cmp = compare;
   driver.query = query;
+  driver.alloc = alloc;
   driver.get_eoa = get_eoa;
   driver.set_eoa = set_eoa;
   driver.get_eof = get_eof;

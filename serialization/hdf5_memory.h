@@ -16,6 +16,8 @@ namespace tenon {
 // that, and a failed write leaves the library with a file that it can no longer close.
 class MemoryFile {
  public:
+  static constexpr uint64_t value_alignment = 64;  // bytes, from the beginning of the file, at which tensors' values are put
+
   MemoryFile() = default;                                                                       // to write; empty
   explicit MemoryFile(std::span<const std::byte> image) : image_(image), end_(image.size()) {}  // to read; not copied
   MemoryFile(const MemoryFile&) = delete;

@@ -1,11 +1,12 @@
 #include <tenon/serialization/image.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <limits>
+#include <unordered_set>
 
 #include <tenon/core/error.h>
+#include <tenon/core/printable.h>
 #include <tenon/serialization/hdf5.h>
 #include <tenon/serialization/header.h>
 
@@ -18,33 +19,14 @@ using h5::Handle;
 constexpr const char* wrappers_name = "wrappers";
 constexpr const char* version_name = "format_version";
 constexpr const char* dtype_name = "dtype";
-constexpr hsize_t value_alignment = 64;  // bytes, from the beginning of the file
 
 bool is_utf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    auto lead = static_cast<unsigned char>(text[i]);
-    size_t more = lead < 0x80                   ? 0
-                  : lead >= 0xC2 && lead < 0xE0 ? 1
-                  : (lead & 0xF0) == 0xE0       ? 2
-                  : lead >= 0xF0 && lead < 0xF5 ? 3
-                                                : 9;
-    if (more > text.size() - i - 1) return false;
-    for (size_t j = 1; j <= more; ++j)
-      if ((static_cast<unsigned char>(text[i + j]) & 0xC0) != 0x80) return false;
-    i += more + 1;
+  while (!text.empty()) {
+    const size_t bytes = utf8_length(text);
+    if (bytes == 0) return false;
+    text.remove_prefix(bytes);
   }
   return true;
-}
-
-// For messages: bytes that would end or garble the text are written out.
-std::string readable(std::string_view key) {
-  std::string text;
-  for (char c : key) {
-    char escaped[8];
-    std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned char>(c));
-    static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? text += escaped : text += c;
-  }
-  return text;
 }
 
 // ---- writing ----
@@ -80,8 +62,6 @@ Handle creation_properties() {
 Handle access_properties(MemoryFile& memory) {
   Handle properties(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "make access properties");
   check(H5Pset_libver_bounds(properties, H5F_LIBVER_V18, H5F_LIBVER_V18), "choose the HDF5 1.8 format");
-  check(H5Pset_alignment(properties, 1, value_alignment), "align values");
-  check(H5Pset_small_data_block_size(properties, 0), "align small values");
   memory.use_in(properties);
   return properties;
 }
@@ -96,17 +76,28 @@ Handle dataset_properties() {
   return properties;
 }
 
+// Where a dataset's values begin in the file. H5Dget_offset alone does not tell: it adds the length of the user block to whatever
+// address is stored, and the address that means "nowhere" becomes a place in the middle of the user block by that.
+uint64_t offset_of(hid_t dataset) {
+  H5D_space_status_t status = H5D_SPACE_STATUS_ERROR;
+  check(H5Dget_space_status(dataset, &status), "look for its values");
+  if (status != H5D_SPACE_STATUS_ALLOCATED) throw CheckpointError("no space is set aside for its values");
+  const haddr_t offset = H5Dget_offset(dataset);
+  if (offset == HADDR_UNDEF || offset < checkpoint_header_bytes) throw CheckpointError("its values lie outside the file");
+  return offset;
+}
+
 void add_tensor(hid_t file, hid_t properties, hid_t utf8_name, StoredTensor& tensor) {
-  check_key(tensor.key);
+  if (const char* fault = fault_of_key(tensor.key))
+    throw CheckpointError("cannot store a tensor under the key '" + printable(tensor.key) + "': " + fault + ". Rename it");
   std::vector<hsize_t> dims(tensor.shape.begin(), tensor.shape.end());
   Handle space(dims.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
                H5Sclose, "make a space");
   Handle dataset(H5Dcreate2(file, tensor.key.c_str(), h5::stored_type(tensor.dtype), space, utf8_name, properties, H5P_DEFAULT),
-                 H5Dclose, ("store a tensor named '" + tensor.key + "'").c_str());
+                 H5Dclose, ("store a tensor named '" + printable(tensor.key) + "'").c_str());
   write_text(dataset, dtype_name, name_of(tensor.dtype));
   tensor.bytes = static_cast<uint64_t>(tensor.shape.numel()) * size_of(tensor.dtype);
-  tensor.offset = tensor.bytes ? H5Dget_offset(dataset) : 0;
-  if (tensor.offset == HADDR_UNDEF) h5::fail("reserve space for a tensor");
+  tensor.offset = tensor.bytes ? offset_of(dataset) : 0;
 }
 
 // ---- reading ----
@@ -128,21 +119,26 @@ std::vector<std::pair<std::string, bool>> root_names(hid_t file) {
   return names;
 }
 
-// A list of fixed-length texts; one where the attribute is a scalar.
+// A list of fixed-length texts, ASCII or UTF-8, however they are padded; one where the attribute is a scalar.
 std::vector<std::string> read_texts(hid_t object, const char* name) {
   Handle attribute(H5Aopen(object, name, H5P_DEFAULT), H5Aclose, "open an attribute");
   Handle type(H5Aget_type(attribute), H5Tclose, "read an attribute's type");
   Handle space(H5Aget_space(attribute), H5Sclose, "read an attribute's space");
   if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0)
     throw CheckpointError(std::string("its attribute '") + name + "' is not fixed-length text");
-  size_t width = H5Tget_size(type);
+  const size_t width = H5Tget_size(type);
   auto count = static_cast<size_t>(check(H5Sget_simple_extent_npoints(space), "count an attribute's values"));
   if (width == 0 || count > (size_t{1} << 30) / width)
     throw CheckpointError(std::string("its attribute '") + name + "' is too large");
   std::string padded(std::max<size_t>(count * width, 1), '\0');
-  if (count > 0) check(H5Aread(attribute, h5::text_type(width), padded.data()), "read an attribute");
+  // In the type that it has: HDF5 refuses to convert between character sets.
+  if (count > 0) check(H5Aread(attribute, type, padded.data()), "read an attribute");
+  const bool spaces = H5Tget_strpad(type) == H5T_STR_SPACEPAD;
   std::vector<std::string> texts;
-  for (size_t i = 0; i < count; ++i) texts.emplace_back(padded.c_str() + i * width, strnlen(padded.c_str() + i * width, width));
+  for (size_t i = 0; i < count; ++i) {
+    std::string& text = texts.emplace_back(padded.c_str() + i * width, strnlen(padded.c_str() + i * width, width));
+    while (spaces && text.ends_with(' ')) text.pop_back();
+  }
   return texts;
 }
 
@@ -173,15 +169,20 @@ Shape read_shape(hid_t dataset) {
   return shape;
 }
 
-// Bytes of the values; never overflows.
-uint64_t stored_bytes(const StoredTensor& tensor, uint64_t limit) {
-  uint64_t bytes = size_of(tensor.dtype);
-  for (int64_t dim : tensor.shape)
-    if (dim == 0) return 0;
-  for (int64_t dim : tensor.shape)
-    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(dim), &bytes) || bytes > limit)
-      throw CheckpointError("its shape " + tensor.shape.str() + " needs more bytes than the file has");
-  return bytes;
+// Whether a tensor may have this shape: no stride and no count of bytes overflows, dimensions of 0 counted as 1.
+bool is_addressable(const Shape& shape) {
+  constexpr uint64_t most_elements = (uint64_t{1} << 60) - 1;
+  uint64_t elements = 1;
+  for (int64_t dim : shape)
+    if (__builtin_mul_overflow(elements, static_cast<uint64_t>(std::max<int64_t>(dim, 1)), &elements) || elements > most_elements)
+      return false;
+  return true;
+}
+
+// Bytes of the values. Checked for tensors without any, too: their strides have to be computed all the same.
+uint64_t stored_bytes(const StoredTensor& tensor) {
+  if (!is_addressable(tensor.shape)) throw CheckpointError("its shape " + tensor.shape.str() + " is absurdly large");
+  return static_cast<uint64_t>(tensor.shape.numel()) * size_of(tensor.dtype);
 }
 
 StoredTensor read_tensor(hid_t file, const std::string& key, uint64_t image_bytes) {
@@ -195,26 +196,25 @@ StoredTensor read_tensor(hid_t file, const std::string& key, uint64_t image_byte
   Handle type(H5Dget_type(dataset), H5Tclose, "read its type");
   if (check(H5Tequal(type, h5::stored_type(tensor.dtype)), "compare types") == 0)
     throw CheckpointError("its HDF5 type is not the one that " + dtype[0] + " is stored as");
-  tensor.bytes = stored_bytes(tensor, image_bytes);
+  tensor.bytes = stored_bytes(tensor);
   if (tensor.bytes == 0) return tensor;
-  tensor.offset = H5Dget_offset(dataset);
-  if (tensor.offset == HADDR_UNDEF || tensor.offset > image_bytes || tensor.bytes > image_bytes - tensor.offset)
-    throw CheckpointError("its values lie outside the file");
+  tensor.offset = offset_of(dataset);
+  if (tensor.offset > image_bytes || tensor.bytes > image_bytes - tensor.offset)
+    throw CheckpointError("its values, " + std::to_string(tensor.bytes) + " bytes for its shape " + tensor.shape.str() +
+                          ", lie outside the file");
   return tensor;
 }
 
 }  // namespace
 
-void check_key(std::string_view key) {
-  auto refuse = [&](const char* why) {
-    throw CheckpointError("cannot store a tensor under the key '" + readable(key) + "': " + why + ". Rename it");
-  };
-  if (key.empty()) refuse("it is empty");
-  if (key == ".") refuse("HDF5 takes it for the folder itself");
-  if (key.find('/') != key.npos) refuse("HDF5 takes '/' for a folder");
-  if (key.find('\0') != key.npos) refuse("it contains a zero byte");
-  if (key[0] == '@') refuse("names that start with '@' are kept for what is not a tensor of the model");
-  if (!is_utf8(key)) refuse("it is not valid UTF-8");
+const char* fault_of_key(std::string_view key) {
+  if (key.empty()) return "it is empty";
+  if (key == ".") return "HDF5 takes it for the folder itself";
+  if (key.find('/') != key.npos) return "HDF5 takes '/' for a folder";
+  if (key.find('\0') != key.npos) return "it contains a zero byte";
+  if (key[0] == '@') return "names that start with '@' are kept for what is not a tensor of the model";
+  if (!is_utf8(key)) return "it is not valid UTF-8";
+  return nullptr;
 }
 
 void build_image(ImageContents& contents, MemoryFile& memory) {
@@ -243,13 +243,18 @@ ImageContents read_image(std::span<const std::byte> image) {
   check_version(file);
   ImageContents contents;
   if (check(H5Aexists(file, wrappers_name), "look for wrappers") > 0) contents.wrappers = read_texts(file, wrappers_name);
-  for (const auto& [name, hard] : root_names(file)) {
+  const auto names = root_names(file);
+  std::unordered_set<std::string_view> seen;
+  for (const auto& [name, hard] : names) {
     if (name[0] == '@') continue;  // state that is not the model's
     try {
+      // Names that HDF5 would follow to another place than the link that has them.
+      if (const char* fault = fault_of_key(name)) throw CheckpointError(std::string("its name is not one of a tensor: ") + fault);
+      if (!seen.insert(name).second) throw CheckpointError("there are two of that name");
       if (!hard) throw CheckpointError("it is a link to elsewhere");
       contents.tensors.push_back(read_tensor(file, name, image.size()));
     } catch (const Error& error) {
-      throw CheckpointError("tensor '" + name + "': " + error.what());
+      throw CheckpointError("tensor '" + printable(name) + "': " + printable(error.what()));
     }
   }
   return contents;

@@ -2,7 +2,9 @@
 
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/view.h>
+#include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/transfer.h>
+#include <tenon/core/tensor_impl.h>
 
 namespace tenon {
 
@@ -99,6 +101,13 @@ Tensor& Tensor::copy_(const Tensor& source) {
 void write_part(const Tensor& part, const Tensor& values) {
   const Tensor* input = &values;
   run_into(copy_op, {&input, 1}, part, Attrs().set("dtype", static_cast<int64_t>(dtype_of(part))), {}, Target::in_the_making);
+}
+
+void prepare_copy(const Tensor& target, const Tensor& source) {
+  require_writable("copy_", target);
+  const Tensor* input = &source;
+  const Attrs attrs = Attrs().set("dtype", static_cast<int64_t>(target.dtype()));
+  context_of(target.device()).plans->find(copy_op, {&input, 1}, attrs, 0, ~0u, &target);
 }
 
 Tensor& Tensor::fill_(double value) {

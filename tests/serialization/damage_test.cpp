@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <hdf5.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <random>
@@ -120,6 +121,9 @@ BOOST_AUTO_TEST_CASE(other_files_are_named_for_what_they_are) {
   BOOST_TEST(contains(refusal(folder / "nowhere.h5"), "nowhere.h5': there is no such file"));
   BOOST_TEST(contains(refusal(folder.path()), "it is a folder"));
   BOOST_TEST(contains(refusal("/dev/null"), "it is not a regular file"));
+  BOOST_REQUIRE(mkfifo((folder / "fifo").c_str(), 0600) == 0);
+  BOOST_TEST(contains(refusal(folder / "fifo"), "it is not a regular file"));
+  BOOST_TEST(contains(error_of<CheckpointError>([&] { save(folder / "fifo", nn::StateDict()); }), "it is not a regular file"));
 
   nn::Linear model(2, 2);
   BOOST_TEST(contains(error_of<CheckpointError>([&] { load(folder / "nowhere.h5", model); }), "there is no such file"));
