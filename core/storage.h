@@ -13,6 +13,7 @@ namespace tenon {
 class Allocator;
 class DeviceContext;
 class Stream;
+struct MemoryChunk;
 
 // Views share a storage. Memory goes back to its allocator with the last handle; the next user of the block is ordered behind this
 // one by the device's stream, so only work on other streams (`uses`) has to be waited for.
@@ -21,15 +22,21 @@ struct Storage : RefCounted, Pooled<Storage> {
   uint64_t bytes = 0;
   DeviceContext* context = nullptr;
   Allocator* allocator = nullptr;
-  uint64_t block_bytes = 0;            // what the allocator handed out
+  // What the allocator handed out (core/runtime/block_heap.h).
+  uint64_t block_bytes = 0;
+  MemoryChunk* chunk = nullptr;
+  uint32_t slot = 0;
+  std::atomic<bool> unwritten{false};  // as `empty` made it: nothing has written all of it yet, so parts may hold no values
   std::atomic<uint64_t> version{0};    // raised by every mutator
   std::atomic<uint64_t> ticket{0};     // of the last queued write, on the device's own stream
-  std::atomic<bool> unwritten{false};  // as `empty` made it: nothing has written all of it yet, so parts may hold no values
   struct Use {
     Stream* stream;
     uint64_t ticket;
   };
-  std::vector<Use> uses;  // by other streams; guarded by the allocator's lock
+  // By other streams; guarded by the allocator's lock, like the links of the list that the allocator keeps it in: of those freed
+  // that are still in use or, in memory of its own, of the live ones.
+  std::vector<Use> uses;
+  Storage *previous = nullptr, *next = nullptr;
 
   // Work on `stream` reads or writes this memory until `ticket`.
   void add_use(Stream& stream, uint64_t ticket);

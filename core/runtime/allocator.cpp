@@ -5,14 +5,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <iterator>
 #include <mutex>
 
 namespace tenon {
 
 namespace {
-constexpr uint64_t smallest = 64;
-
 // What can never be there is refused before a size is rounded up, which must not wrap, or a cache is emptied for it. Kinds other
 // than the first are no part of the device's memory.
 void require_possible(const DeviceContext& context, uint32_t kind, uint64_t bytes) {
@@ -22,8 +19,10 @@ void require_possible(const DeviceContext& context, uint32_t kind, uint64_t byte
 }  // namespace
 
 void destroy(Storage* s) {
-  if (s->data && s->allocator) s->allocator->free(*s);
-  delete s;
+  if (s->data && s->allocator)
+    s->allocator->free(s);
+  else
+    delete s;
 }
 
 void Storage::add_use(Stream& stream, uint64_t ticket) {
@@ -33,6 +32,18 @@ void Storage::add_use(Stream& stream, uint64_t ticket) {
 void Storage::wait_for_uses() {
   if (!allocator) return;
   for (auto& u : allocator->take_uses(*this)) context->stream->wait_for(*u.stream, u.ticket);
+}
+
+void Allocator::List::add(Storage& s) {
+  s.previous = nullptr;
+  s.next = first;
+  if (first) first->previous = &s;
+  first = &s;
+}
+
+void Allocator::List::remove(Storage& s) {
+  (s.previous ? s.previous->next : first) = s.next;
+  if (s.next) s.next->previous = s.previous;
 }
 
 Allocator::Allocator(DeviceContext& context, uint32_t kind, uint64_t granularity, Behind behind)
@@ -48,151 +59,214 @@ Allocator::Allocator(Allocator& parent)
 
 Allocator* Allocator::make_private(Allocator& parent) { return new Allocator(parent); }
 
-// Blocks up to this size are cut out of slabs.
-uint64_t Allocator::largest_carved() const { return granularity_ ? granularity_ / 2 : 64 << 10; }
+// ---- taking ----
 
-// What the backend allocates at once anyway; else sixteen blocks, or 64 KiB of tiny ones.
-uint64_t Allocator::slab_bytes(uint64_t block_bytes) const {
-  return granularity_ ? granularity_ : std::max<uint64_t>(64 << 10, block_bytes * 16);
+inline void Allocator::count(const BlockHeap::Block& block) {
+  stats_.allocations++;
+  stats_.allocated += block.bytes;
+  stats_.peak_allocated = std::max(stats_.peak_allocated, stats_.allocated);
 }
 
-// Four classes to a power of two, so at most a quarter of a block is waste; below 256 bytes multiples of 64.
-int Allocator::class_of(uint64_t bytes) {
-  if (bytes <= 256) return static_cast<int>((bytes + smallest - 1) / smallest);  // 1..4
-  const int log = 63 - std::countl_zero(bytes - 1);                              // 2^log <= bytes-1 < 2^(log+1), log >= 8
-  const uint64_t quarter = (bytes - 1 - (uint64_t{1} << log)) >> (log - 2);
-  return 5 + (log - 8) * 4 + static_cast<int>(quarter);
+inline BlockHeap::Block Allocator::take(uint64_t bytes, bool for_host) {
+  BlockHeap::Block block;
+  {
+    std::lock_guard lock(lock_);
+    if (!for_host && !pending_.first && heap_.take_again(bytes, block)) return count(block), block;
+  }
+  return take_slowly(bytes, for_host);
 }
 
-uint64_t Allocator::class_bytes(int c) {
-  if (c <= 4) return static_cast<uint64_t>(c) * smallest;
-  const int log = 8 + (c - 5) / 4;
-  return (uint64_t{1} << log) + static_cast<uint64_t>((c - 5) % 4 + 1) * (uint64_t{1} << (log - 2));
+Ref<Storage> Allocator::make(uint64_t bytes, bool for_host) {
+  auto owner = Ref<Storage>::adopt(new Storage);
+  auto& s = *owner;
+  s.context = &context_;
+  if (bytes == 0) return owner;
+  require_possible(context_, kind_, bytes);
+  const auto block = take(bytes, for_host);
+  s.data = block.data;
+  s.block_bytes = block.bytes;
+  s.chunk = block.chunk;
+  s.slot = block.slot;
+  s.bytes = bytes;
+  s.allocator = this;
+  if (parent_) {
+    std::lock_guard lock(lock_);
+    live_.add(s);
+  }
+  return owner;
 }
 
 Ref<Storage> Allocator::allocate(uint64_t bytes) {
   if (!parent_)
     if (auto* capture = context_.stream->own_capture()) return capture->memory().allocate(bytes);
-  require_possible(context_, kind_, bytes);
-  auto* s = new Storage;
-  s->context = &context_;
-  if (bytes == 0) return Ref<Storage>::adopt(s);
-  auto owner = Ref<Storage>::adopt(s);
-  const int c = class_of(bytes);
-  s->block_bytes = class_bytes(c);
-  s->data = take(s->block_bytes, c, false);
-  s->bytes = bytes;
-  s->allocator = this;
-  if (parent_) {
-    std::lock_guard lock(lock_);
-    live_.insert(s);
-  }
-  return owner;
+  return make(bytes, false);
 }
 
 Ref<Storage> Allocator::allocate_for_host(uint64_t bytes) {
-  require_possible(context_, kind_, bytes);
-  auto owner = Ref<Storage>::adopt(new Storage);
-  owner->context = &context_;
-  if (bytes == 0) return owner;
-  const int c = class_of(bytes);
-  owner->block_bytes = class_bytes(c);
-  owner->data = take(owner->block_bytes, c, true);
-  owner->bytes = bytes;
-  owner->allocator = this;
+  auto owner = make(bytes, true);
   // Whatever poisoned the block before, its new values come from the host.
-  if (context_.stream->failures.any()) context_.stream->failures.heal(owner->data, bytes);
+  if (bytes && context_.stream->failures.any()) context_.stream->failures.heal(owner->data, bytes);
   return owner;
 }
 
-void* Allocator::take(uint64_t block_bytes, int c, bool for_host) {
-  std::unique_lock lock(lock_);
-  stats_.allocations++;
-  stats_.allocated += block_bytes;
-  stats_.peak_allocated = std::max(stats_.peak_allocated, stats_.allocated);
-  if (!pending_.empty()) collect_pending();
-  auto& list = free_[c];
-  if (list.empty() && block_bytes <= largest_carved()) carve(block_bytes, c);
-  if (!for_host && !list.empty()) {
-    void* data = list.back().data;
-    list.pop_back();
-    return data;
-  }
-  // The block that was freed first is the likeliest to be out of use.
-  for (auto it = list.begin(); it != list.end(); ++it)
-    if (context_.stream->reached(it->ticket)) {
-      void* data = it->data;
-      list.erase(it);
-      return data;
+BlockHeap::Block Allocator::take_slowly(uint64_t bytes, bool for_host) {
+  for (;;) {
+    {
+      std::lock_guard lock(lock_);
+      collect_pending();
+      if (const auto block = find(bytes, for_host); block.data) return count(block), block;
     }
-  lock.unlock();
-  try {
-    return ask_system(block_bytes);
-  } catch (...) {
-    std::lock_guard again(lock_);
-    stats_.allocated -= block_bytes;
-    throw;
+    ask_system(bytes, for_host);  // another thread may be quicker to take what it gives
   }
 }
 
-// Fills the free list of a small class from a slab. False where the system gives none.
-bool Allocator::carve(uint64_t block_bytes, int c) {
-  const uint64_t bytes = slab_bytes(block_bytes);
-  void* slab = nullptr;
-  tn_error* e = context_.backend.api().memory_alloc(context_.handle, kind_, bytes, &slab);
-  if (e) return e->destroy(e), false;
-  stats_.system_allocations++;
-  stats_.reserved += bytes;
-  slabs_.push_back({static_cast<char*>(slab), bytes, c});
-  for (uint64_t at = bytes / block_bytes * block_bytes; at >= block_bytes; at -= block_bytes)
-    free_[c].push_back({static_cast<char*>(slab) + at - block_bytes, 0});
-  return true;
+BlockHeap::Block Allocator::find(uint64_t bytes, bool for_host) {
+  if (!for_host)
+    if (const auto block = heap_.take(bytes, nullptr); block.data) return block;
+  Reached reached(*context_.stream);
+  for (int settled = 0; settled < 2; ++settled) {
+    if (for_host)
+      if (const auto block = host_heap_.take(bytes, &reached); block.data) return block;
+    if (const auto block = heap_.take(bytes, for_host ? &reached : nullptr); block.data) return block;
+    if (!for_host)
+      if (const auto block = host_heap_.take(bytes, nullptr); block.data) return block;
+    if (settled) break;
+    heap_.settle();
+    host_heap_.settle();
+  }
+  return {};
 }
 
-void* Allocator::ask_system(uint64_t block_bytes) {
+// ---- the system ----
+
+// What the backend allocates at once anyway, or a quarter of a megabyte.
+uint64_t Allocator::smallest_segment() const { return granularity_ ? BlockHeap::round_up(granularity_) : 256 << 10; }
+
+// Rounded up, so that sizes which grow a little each time find room: to an eighth of the power of two below, at most 64 MiB. And
+// larger the more there is, so that there are not too many.
+uint64_t Allocator::segment_bytes(uint64_t bytes) const {
+  const uint64_t unit = smallest_segment();
+  const uint64_t least = std::min<uint64_t>(8 << 20, stats_.reserved / 16);
+  uint64_t wanted = std::max({bytes, unit, least});
+  const uint64_t eighth = std::min<uint64_t>(std::bit_floor(wanted) / 8, 64 << 20);
+  wanted = (wanted + eighth - 1) / eighth * eighth;
+  return (wanted + unit - 1) / unit * unit;
+}
+
+// A quarter beyond the most that was ever in use, and room to begin with. Where segments go back again and again although no more
+// is in use than before, it is the order of the requests that needs more: another quarter each time, up to twice as much in all.
+uint64_t Allocator::most_reserved(uint64_t bytes) {
+  const uint64_t peak = std::max(stats_.peak_allocated, stats_.allocated + bytes);
+  if (peak > peak_then_ + peak_then_ / 4) peak_then_ = peak, given_back_ = more_quarters_ = 0;
+  if (given_back_ > 4 * peak && more_quarters_ < 3) ++more_quarters_, given_back_ = 0;
+  return peak + (1 + more_quarters_) * (peak / 4) + 4 * smallest_segment();
+}
+
+// Gives back what is free as a whole, the smallest first, until another segment fits under the bound.
+void Allocator::make_room(uint64_t bytes, uint64_t segment) {
+  std::unique_lock lock(lock_);
+  const uint64_t most = most_reserved(bytes);
+  if (stats_.reserved + segment <= most) return;
+  const uint64_t last = std::max(heap_.ticket_of_free_segments(), host_heap_.ticket_of_free_segments());
+  // While it captures there is nothing to wait for; a lock that spins must not be held meanwhile.
+  if (!context_.stream->reached(last)) {
+    if (context_.stream->capturing()) return;
+    lock.unlock();
+    context_.stream->wait(last);
+    lock.lock();
+  }
+  Reached reached(*context_.stream);
+  for (auto* heap : {&heap_, &host_heap_})
+    while (stats_.reserved + segment > most) {
+      auto freed = heap->remove_free_segment(&reached);
+      if (!freed) break;
+      given_back_ += freed->bytes;
+      give_back(*freed);
+    }
+}
+
+void Allocator::ask_system(uint64_t bytes, bool for_host) {
+  if (bytes > BlockHeap::most)
+    throw OutOfMemoryError("cannot allocate " + std::to_string(bytes) + " bytes on " + context_.device.str() +
+                           ": no device has that much");
   auto& api = context_.backend.api();
+  auto node = BlockHeap::make_node();
+  const uint64_t needed = BlockHeap::needed_for(bytes);
+  uint64_t segment;
+  {
+    std::lock_guard lock(lock_);
+    segment = segment_bytes(needed);
+  }
+  if (!parent_) make_room(needed, segment);
   void* data = nullptr;
-  tn_error* e = api.memory_alloc(context_.handle, kind_, block_bytes, &data);
+  tn_error* e = api.memory_alloc(context_.handle, kind_, segment, &data);
   if (e && e->code == TN_CODE_OUT_OF_MEMORY) {
     e->destroy(e);
     // While it captures there is nothing to wait for: a capture begins on an idle stream.
     if (!context_.stream->capturing()) context_.stream->wait(context_.stream->last());
     (parent_ ? *parent_ : *this).empty_cache();
-    e = api.memory_alloc(context_.handle, kind_, block_bytes, &data);
+    const uint64_t unit = granularity_ ? smallest_segment() : 64 << 10;
+    segment = (needed + unit - 1) / unit * unit;  // no more than there has to be
+    e = api.memory_alloc(context_.handle, kind_, segment, &data);
   }
   if (e && context_.stream->failures.lost()) e->destroy(e), context_.stream->require_device();
   if (e) {
     auto s = stats();
-    check(e, "cannot allocate " + std::to_string(block_bytes) + " bytes on " + context_.device.str() + " (" +
-                 std::to_string(s.allocated - block_bytes) + " in live tensors, " + std::to_string(s.reserved) +
+    check(e, "cannot allocate " + std::to_string(bytes) + " bytes on " + context_.device.str() + " (" +
+                 std::to_string(s.allocated) + " in live tensors, " + std::to_string(s.reserved) +
                  " reserved; the cache was emptied first): ");
   }
   std::lock_guard lock(lock_);
   stats_.system_allocations++;
-  stats_.reserved += block_bytes;
-  return data;
+  stats_.reserved += segment;
+  (for_host ? host_heap_ : heap_).add_segment(std::move(node), data, segment);
 }
 
-void Allocator::free(Storage& s) {
+void Allocator::give_back(MemoryChunk& segment) {
+  context_.backend.api().memory_free(context_.handle, kind_, segment.data, segment.bytes);
+  stats_.system_frees++;
+  stats_.reserved -= segment.bytes;
+}
+
+void Allocator::empty_cache() {
+  std::lock_guard lock(lock_);
+  collect_pending();
+  Reached reached(*context_.stream);
+  for (auto* heap : {&heap_, &host_heap_}) {
+    heap->settle();
+    while (auto segment = heap->remove_free_segment(&reached)) give_back(*segment);
+  }
+}
+
+// ---- freeing ----
+
+void Allocator::put_back(Storage& s) {
+  BlockHeap::put_back({s.data, s.block_bytes, s.chunk, s.slot}, behind_ == Behind::uses ? 0 : context_.stream->last());
+}
+
+void Allocator::free(Storage* s) noexcept {
   std::unique_lock lock(lock_);
-  stats_.allocated -= s.block_bytes;
-  std::erase_if(s.uses, [](const Storage::Use& u) { return u.stream->reached(u.ticket); });
-  if (s.uses.empty())
-    put_back(s.data, s.block_bytes);
-  else
-    pending_.push_back({s.data, s.block_bytes, std::move(s.uses)});
-  if (!parent_) return;
-  live_.erase(&s);
-  if (!released_ || !live_.empty()) return;
-  give_to_parent();
+  stats_.allocated -= s->block_bytes;
+  if (parent_) live_.remove(*s);
+  if (!s->uses.empty()) std::erase_if(s->uses, [](const Storage::Use& u) { return u.stream->reached(u.ticket); });
+  const bool pending = !s->uses.empty();
+  if (pending) {
+    pending_.add(*s);
+    pending_bytes_ += s->block_bytes;
+  } else {
+    put_back(*s);
+  }
+  const bool ended = parent_ && released_ && !live_.first;
+  if (ended) give_to_parent();
   lock.unlock();
-  delete this;
+  if (!pending) delete s;
+  if (ended) delete this;
 }
 
 void Allocator::release() {
   std::unique_lock lock(lock_);
   released_ = true;
-  if (!live_.empty()) return;
+  if (live_.first) return;
   give_to_parent();
   lock.unlock();
   delete this;
@@ -200,38 +274,40 @@ void Allocator::release() {
 
 // Later work of the same stream may have the blocks at once, as with any that are freed.
 void Allocator::give_to_parent() {
-  auto move_all = [](auto& from, auto& to) {
-    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
-    from.clear();
-  };
-  const uint64_t last = context_.stream->last();
-  for (int c = 0; c < num_classes; ++c) {
-    for (auto& block : free_[c]) block.ticket = last;
-    move_all(free_[c], parent_->free_[c]);
+  while (auto* s = pending_.first) {
+    pending_.remove(*s);
+    parent_->pending_.add(*s);
+    parent_->pending_bytes_ += s->block_bytes;
+    parent_->heap_.adopt(*s->chunk);
   }
-  move_all(pending_, parent_->pending_);
-  move_all(slabs_, parent_->slabs_);
+  heap_.move_free_to(parent_->heap_, context_.stream->last());
+  host_heap_.move_free_to(parent_->host_heap_, context_.stream->last());
 }
 
 std::vector<Ref<Storage>> Allocator::live_storages() const {
   std::lock_guard lock(lock_);
+  size_t count = 0;
+  for (auto* s = live_.first; s; s = s->next) ++count;
   std::vector<Ref<Storage>> all;
-  for (auto* s : live_) all.push_back(Ref<Storage>::share(s));
+  all.reserve(count);  // or the handles made so far would be dropped with the lock held
+  for (auto* s = live_.first; s; s = s->next) all.push_back(Ref<Storage>::share(s));
   return all;
 }
 
-void Allocator::put_back(void* data, uint64_t block_bytes) {
-  free_[class_of(block_bytes)].push_back({data, behind_ == Behind::uses ? 0 : context_.stream->last()});
-}
+// ---- work on other streams ----
 
 void Allocator::add_use(Storage& s, Stream& stream, uint64_t ticket) {
-  std::lock_guard lock(lock_);
-  for (auto& u : s.uses)
-    if (u.stream == &stream) {
-      u.ticket = std::max(u.ticket, ticket);
-      return;
-    }
-  s.uses.push_back({&stream, ticket});
+  try {
+    std::lock_guard lock(lock_);
+    for (auto& u : s.uses)
+      if (u.stream == &stream) {
+        u.ticket = std::max(u.ticket, ticket);
+        return;
+      }
+    s.uses.push_back({&stream, ticket});
+  } catch (const std::bad_alloc&) {
+    stream.wait(ticket);  // the work is queued already, and nobody must have the memory before it is done
+  }
 }
 
 std::vector<Storage::Use> Allocator::take_uses(Storage& s) {
@@ -241,23 +317,25 @@ std::vector<Storage::Use> Allocator::take_uses(Storage& s) {
 
 void Allocator::collect_pending() {
   // Asking a device takes time, and where it has not come to one ticket it has not come to a later one either.
-  std::vector<Storage::Use> not_reached;
+  struct {
+    Stream* stream = nullptr;
+    uint64_t ticket = 0;
+  } not_reached;
   auto reached = [&](const Storage::Use& u) {
-    auto known = std::find_if(not_reached.begin(), not_reached.end(), [&](auto& n) { return n.stream == u.stream; });
-    if (known != not_reached.end() && u.ticket >= known->ticket) return false;
+    if (u.stream == not_reached.stream && u.ticket >= not_reached.ticket) return false;
     if (u.stream->reached(u.ticket)) return true;
-    if (known != not_reached.end())
-      known->ticket = u.ticket;
-    else
-      not_reached.push_back(u);
+    not_reached = {u.stream, u.ticket};
     return false;
   };
-  std::erase_if(pending_, [&](Pending& p) {
-    std::erase_if(p.uses, reached);
-    if (!p.uses.empty()) return false;
-    put_back(p.data, p.bytes);
-    return true;
-  });
+  for (auto *s = pending_.first, *next = s; s; s = next) {
+    next = s->next;
+    std::erase_if(s->uses, reached);
+    if (!s->uses.empty()) continue;
+    pending_.remove(*s);
+    pending_bytes_ -= s->block_bytes;
+    put_back(*s);
+    delete s;
+  }
 }
 
 MemoryStats Allocator::stats() const {
@@ -268,44 +346,7 @@ MemoryStats Allocator::stats() const {
 uint64_t Allocator::in_use() {
   std::lock_guard lock(lock_);
   collect_pending();
-  uint64_t bytes = stats_.allocated;
-  for (auto& p : pending_) bytes += p.bytes;
-  return bytes;
-}
-
-void Allocator::empty_cache() {
-  std::lock_guard lock(lock_);
-  collect_pending();
-  std::vector<Slab> kept;
-  for (int c = 1; c < num_classes; ++c) free_blocks(c, kept);
-  slabs_ = std::move(kept);
-}
-
-// Of one size class: slabs whose blocks are all free, and blocks of their own. The other slabs go to `kept`.
-void Allocator::free_blocks(int c, std::vector<Slab>& kept) {
-  auto& blocks = free_[c];
-  auto give_back = [&](void* data, uint64_t bytes) {
-    context_.backend.api().memory_free(context_.handle, kind_, data, bytes);
-    stats_.system_frees++;
-    stats_.reserved -= bytes;
-  };
-  for (auto& slab : slabs_) {
-    if (slab.size_class != c) continue;
-    auto inside = [&](const Block& b) { return b.data >= slab.data && b.data < slab.data + slab.bytes; };
-    const auto there = static_cast<uint64_t>(std::count_if(blocks.begin(), blocks.end(), inside));
-    if (there < slab.bytes / class_bytes(c)) {
-      kept.push_back(slab);
-      continue;
-    }
-    std::erase_if(blocks, inside);
-    give_back(slab.data, slab.bytes);
-  }
-  std::erase_if(blocks, [&](const Block& b) {
-    auto holds = [&](const Slab& slab) { return b.data >= slab.data && b.data < slab.data + slab.bytes; };
-    if (std::any_of(kept.begin(), kept.end(), holds)) return false;
-    give_back(b.data, class_bytes(c));
-    return true;
-  });
+  return stats_.allocated + pending_bytes_;
 }
 
 }  // namespace tenon

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <mutex>
-#include <unordered_set>
 #include <vector>
 
 #include <tenon/core/device.h>
+#include <tenon/core/runtime/block_heap.h>
 #include <tenon/core/runtime/spin_lock.h>
 #include <tenon/core/storage.h>
 #include <tenon/plugins/abi/abi.h>
@@ -14,8 +14,10 @@
 namespace tenon {
 
 // A freed block is handed out again at once: work that still reads it is ahead of its new owner in the same stream. Blocks that
-// other streams use wait in `pending_` until those are done. Small blocks are cut out of slabs: asking the backend is slow and
-// coarse.
+// other streams use wait in `pending_` until those are done.
+//
+// The system is asked only where nothing that is free fits. Before it is, segments that are free as a whole go back where more
+// would be reserved than a quarter beyond the most that was ever in use; so sizes that grow, and never come again, do not add up.
 class Allocator {
  public:
   // Of what queued work is done with memory that was freed: what the device's stream has queued so far and `uses`, or those alone,
@@ -30,49 +32,44 @@ class Allocator {
   // Of a private one: the storages that live in it.
   std::vector<Ref<Storage>> live_storages() const;
 
-  // Memory whose next user is the device's stream. OutOfMemoryError after one retry with an emptied cache.
+  // Memory whose next user is the device's stream. OutOfMemoryError after one retry with an emptied cache. Where this throws,
+  // nothing has changed.
   Ref<Storage> allocate(uint64_t bytes);
   // Memory that the host may write right away: no queued work uses it.
   Ref<Storage> allocate_for_host(uint64_t bytes);
-  void free(Storage& storage);
+  // Takes the storage over, whose last handle is gone. Never throws.
+  void free(Storage* storage) noexcept;
   void add_use(Storage& storage, Stream& stream, uint64_t ticket);
   std::vector<Storage::Use> take_uses(Storage& storage);
 
   MemoryStats stats() const;
   // Bytes of live tensors, and of those freed that other streams still use.
   uint64_t in_use();
-  // Gives all cached blocks back, and slabs none of whose blocks is in use. The caller has waited for the device.
+  // Gives all segments back none of whose blocks is in use, by queued work either. The caller has waited for the device.
   void empty_cache();
 
  private:
   explicit Allocator(Allocator& parent);
-  struct Block {
-    void* data;
-    uint64_t ticket;  // of the device's stream when it was freed
-  };
-  struct Pending {
-    void* data;
-    uint64_t bytes;
-    std::vector<Storage::Use> uses;
-  };
-  static constexpr int num_classes = 256;
-  static int class_of(uint64_t bytes);
-  static uint64_t class_bytes(int c);
-
-  struct Slab {
-    char* data;
-    uint64_t bytes;
-    int size_class;  // of the blocks that it was cut into
+  // A list through the storages themselves: adding to it cannot fail.
+  struct List {
+    Storage* first = nullptr;
+    void add(Storage& s);
+    void remove(Storage& s);
   };
 
-  uint64_t largest_carved() const;
-  uint64_t slab_bytes(uint64_t block_bytes) const;
-  void* take(uint64_t block_bytes, int c, bool for_host);
-  void* ask_system(uint64_t block_bytes);
-  bool carve(uint64_t block_bytes, int c);
+  Ref<Storage> make(uint64_t bytes, bool for_host);
+  BlockHeap::Block take(uint64_t bytes, bool for_host);
+  BlockHeap::Block take_slowly(uint64_t bytes, bool for_host);
+  void count(const BlockHeap::Block& block);
+  BlockHeap::Block find(uint64_t bytes, bool for_host);
+  void ask_system(uint64_t bytes, bool for_host);
+  uint64_t segment_bytes(uint64_t bytes) const;
+  uint64_t smallest_segment() const;
+  void make_room(uint64_t bytes, uint64_t segment);
+  uint64_t most_reserved(uint64_t bytes);
+  void give_back(MemoryChunk& segment);
+  void put_back(Storage& s);
   void collect_pending();
-  void put_back(void* data, uint64_t block_bytes);
-  void free_blocks(int c, std::vector<Slab>& kept);
   void give_to_parent();
 
   DeviceContext& context_;
@@ -84,11 +81,15 @@ class Allocator {
   SpinLock& lock_ = own_lock_;  // a private one shares its parent's lock and statistics
   MemoryStats own_stats_;
   MemoryStats& stats_ = own_stats_;
-  std::vector<Block> free_[num_classes];
-  std::vector<Pending> pending_;
-  std::vector<Slab> slabs_;
-  std::unordered_set<Storage*> live_;  // private ones only
+  // What the host writes has memory of its own, as it cannot have what was just freed; where either has nothing that fits, it
+  // borrows from the other.
+  BlockHeap heap_{false}, host_heap_{true};
+  List pending_;
+  uint64_t pending_bytes_ = 0;
+  List live_;  // private ones only
   bool released_ = false;
+  // How often a quarter more is allowed to be reserved, and what is looked at to find out: see most_reserved.
+  uint64_t more_quarters_ = 0, given_back_ = 0, peak_then_ = 0;
 };
 
 }  // namespace tenon

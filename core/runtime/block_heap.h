@@ -1,0 +1,208 @@
+// Which bytes of a device's memory are free: best fit with splitting and merging, and slabs of equal blocks for small tensors.
+// Book-keeping alone: it asks no system and takes no lock. Not installed.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <memory>
+
+#include <tenon/core/runtime/stream.h>
+
+namespace tenon {
+
+class BlockHeap;
+
+// A piece of a segment, which is what the backend gave at once. The pieces of a segment lie side by side and know each other.
+struct MemoryChunk {
+  enum class State : uint8_t { free, kept, used, slab };
+  char* data = nullptr;
+  uint64_t bytes = 0;
+  uint64_t ticket = 0;  // of the device's stream when it was freed last
+  BlockHeap* heap = nullptr;
+  MemoryChunk *before = nullptr, *after = nullptr;   // neighbours in the segment
+  MemoryChunk *previous = nullptr, *next = nullptr;  // in a list of the heap
+  State state = State::free;
+
+  // A slab: blocks of one size, numbered. Those that were never handed out begin at `fresh`; the list of free ones goes through
+  // `slots`, because the host may not be able to write to the memory itself.
+  struct Slot {
+    uint64_t ticket;
+    uint32_t next;
+  };
+  static constexpr uint32_t none = ~0u;
+  std::unique_ptr<Slot[]> slots;
+  uint64_t block_bytes = 0;
+  uint32_t size_class = 0, num_slots = 0, fresh = 0, in_use = 0, first_free = none, last_free = none;
+
+  bool whole_segment() const { return !before && !after; }
+};
+
+// Whether a stream has come to the tickets that it is asked about; one question serves all that follow from its answer.
+class Reached {
+ public:
+  explicit Reached(Stream& stream) : stream_(stream) {}
+  bool operator()(uint64_t ticket) {
+    if (ticket <= reached_) return true;
+    if (ticket >= ahead_) return false;
+    if (stream_.reached(ticket)) return reached_ = ticket, true;
+    return ahead_ = ticket, false;
+  }
+
+ private:
+  Stream& stream_;
+  uint64_t reached_ = 0, ahead_ = ~uint64_t{0};
+};
+
+class BlockHeap {
+ public:
+  struct Block {
+    void* data = nullptr;  // null: nothing fits
+    uint64_t bytes = 0;
+    MemoryChunk* chunk = nullptr;
+    uint32_t slot = 0;
+  };
+
+  // `oldest_first`: of small blocks the one that was freed first is handed out first, else the last one, which is in cache.
+  explicit BlockHeap(bool oldest_first) : oldest_first_(oldest_first) {}
+  ~BlockHeap();
+  BlockHeap(const BlockHeap&) = delete;
+  BlockHeap& operator=(const BlockHeap&) = delete;
+
+  // A block of at least `bytes`; where `reached` is given, one that was freed at a ticket that holds. Throws std::bad_alloc with
+  // nothing changed.
+  Block take(uint64_t bytes, Reached* reached) {
+    return bytes > largest_small ? take_large(bytes, reached) : take_small(class_of(bytes), reached);
+  }
+  // The same, for a block of a size that was freed lately: false where there is none.
+  bool take_again(uint64_t bytes, Block& block) {
+    if (bytes > largest_small) {
+      const uint64_t rounded = round_up(bytes);
+      auto*& kept = kept_[bin_of(rounded) % kept_.size()];
+      if (!kept || kept->bytes != rounded) return false;
+      kept->state = MemoryChunk::State::used;
+      block = {kept->data, rounded, kept, 0};
+      kept = nullptr;
+      return true;
+    }
+    MemoryChunk* slab = slabs_[class_of(bytes)];
+    if (!slab || slab->first_free == MemoryChunk::none) return false;
+    block = pop(*slab);
+    return true;
+  }
+  // Never throws. The block may come from here or from any other heap: its chunk knows.
+  static void put_back(const Block& block, uint64_t ticket) {
+    MemoryChunk& chunk = *block.chunk;
+    if (chunk.state == MemoryChunk::State::slab)
+      chunk.heap->put_back_small(chunk, block.slot, ticket);
+    else
+      chunk.heap->put_back_large(chunk, ticket);
+  }
+
+  // What a segment needs to hold at least, so that `take` finds something in it.
+  static uint64_t needed_for(uint64_t bytes) { return round_up(bytes > largest_small ? bytes : slab_bytes(class_of(bytes))); }
+  static constexpr uint64_t most = uint64_t{1} << 56;  // more is never there
+  static uint64_t round_up(uint64_t bytes) { return (bytes + large_step - 1) & ~(large_step - 1); }
+
+  // Puts together what lies side by side, and takes empty slabs apart: before the system is asked for more.
+  void settle();
+  // Adds what the system gave. The node is made before, so that nothing can fail once there is memory.
+  static std::unique_ptr<MemoryChunk> make_node() { return std::make_unique<MemoryChunk>(); }
+  void add_segment(std::unique_ptr<MemoryChunk> node, void* data, uint64_t bytes);
+  // Takes out the smallest segment that is free as a whole and that `reached` holds for; null where there is none.
+  std::unique_ptr<MemoryChunk> remove_free_segment(Reached* reached);
+  // The latest ticket at which such a segment was freed.
+  uint64_t ticket_of_free_segments() const;
+  // Gives everything that is free to `heir`, as freed at `ticket`. Blocks still out are to be told of it one by one: `adopt`.
+  void move_free_to(BlockHeap& heir, uint64_t ticket);
+  void adopt(MemoryChunk& chunk) { chunk.heap = this; }
+
+ private:
+  // Small: multiples of 64 bytes up to 256, then four sizes to a power of two.
+  static constexpr uint64_t largest_small = 4096, small_step = 64, large_step = 512;
+  static constexpr uint32_t num_classes = 21;
+  static uint32_t class_of(uint64_t bytes) {
+    if (bytes <= 256) return static_cast<uint32_t>((bytes + small_step - 1) / small_step);  // 1..4
+    const auto log = static_cast<uint32_t>(63 - std::countl_zero(bytes - 1));               // 2^log <= bytes-1 < 2^(log+1)
+    return 5 + (log - 8) * 4 + static_cast<uint32_t>((bytes - 1 - (uint64_t{1} << log)) >> (log - 2));
+  }
+  static constexpr uint64_t class_bytes(uint32_t c) {
+    if (c <= 4) return c * small_step;
+    const uint32_t log = 8 + (c - 5) / 4;
+    return (uint64_t{1} << log) + ((c - 5) % 4 + 1) * (uint64_t{1} << (log - 2));
+  }
+
+  // Sixteen blocks, and no less than 16 KiB.
+  static constexpr uint64_t slab_bytes(uint32_t c) {
+    const uint64_t sixteen = class_bytes(c) * 16, least = 16 << 10;
+    return sixteen < least ? least : sixteen;
+  }
+
+  // Bins of free chunks: eight to a power of two, from 2^9 bytes on.
+  static constexpr uint32_t num_bins = 8 * 48;
+  static uint32_t bin_of(uint64_t bytes) {
+    const auto log = static_cast<uint32_t>(63 - std::countl_zero(bytes));
+    const uint32_t bin = (log - 9) * 8 + static_cast<uint32_t>(bytes >> (log - 3) & 7);
+    return bin < num_bins ? bin : num_bins - 1;
+  }
+
+  Block pop(MemoryChunk& slab) {
+    const uint32_t slot = slab.first_free;
+    slab.first_free = slab.slots[slot].next;
+    return handed_out(slab, slot);
+  }
+  Block handed_out(MemoryChunk& slab, uint32_t slot) {
+    if (++slab.in_use == slab.num_slots) [[unlikely]]
+      unlink(slabs_[slab.size_class], slab);
+    return {slab.data + slot * slab.block_bytes, slab.block_bytes, &slab, slot};
+  }
+  Block take_small(uint32_t c, Reached* reached);
+  Block take_large(uint64_t bytes, Reached* reached);
+  MemoryChunk* best_fit(uint64_t bytes, Reached* reached);
+  void put_back_small(MemoryChunk& slab, uint32_t slot, uint64_t ticket) {
+    if (oldest_first_ && slab.first_free != MemoryChunk::none) {
+      slab.slots[slot] = {ticket, MemoryChunk::none};
+      slab.slots[slab.last_free].next = slot;
+    } else {
+      slab.slots[slot] = {ticket, slab.first_free};
+      slab.first_free = slot;
+    }
+    slab.last_free = slot;  // of use where the oldest go first
+    if (slab.in_use-- == slab.num_slots) [[unlikely]]
+      link(slabs_[slab.size_class], slab);
+    // One slab a class stays, so that a single block that comes and goes does not make and end it each time.
+    if (slab.in_use == 0 && (slab.previous || slab.next)) [[unlikely]]
+      take_apart(slab);
+  }
+  void put_back_large(MemoryChunk& chunk, uint64_t ticket) {
+    chunk.ticket = ticket > chunk.ticket ? ticket : chunk.ticket;
+    chunk.state = MemoryChunk::State::kept;
+    auto*& kept = kept_[bin_of(chunk.bytes) % kept_.size()];
+    auto* displaced = kept;
+    kept = &chunk;
+    if (displaced) [[unlikely]]
+      merge_into_bin(displaced);
+  }
+  void take_apart(MemoryChunk& slab);
+  void merge_into_bin(MemoryChunk* chunk);
+  MemoryChunk* absorb_next(MemoryChunk* chunk);
+
+  static void link(MemoryChunk*& head, MemoryChunk& chunk);
+  static void unlink(MemoryChunk*& head, MemoryChunk& chunk);
+  void into_bin(MemoryChunk& chunk);
+  void out_of_bin(MemoryChunk& chunk);
+  MemoryChunk* first_bin_from(uint32_t bin, uint32_t& found) const;
+  template <class F>
+  void each_free_segment(F&& visit) const;
+
+  const bool oldest_first_;
+  std::array<MemoryChunk*, num_classes> slabs_{};  // those with room, by class
+  std::array<MemoryChunk*, num_bins> bins_{};
+  std::array<uint64_t, num_bins / 64> occupied_{};  // a bit a bin
+  // The chunk of each bin's sizes that was freed last waits here, whole, for the next of its size: a loop over the same few sizes
+  // neither splits nor merges.
+  std::array<MemoryChunk*, 64> kept_{};
+  MemoryChunk* spare_ = nullptr;  // nodes for the next splits
+};
+
+}  // namespace tenon
