@@ -42,7 +42,7 @@ Adam::Adam(const char* name, bool decoupled, const std::vector<ParamGroup<AdamOp
 void Adam::step() {
   for (size_t g = 0; g < num_groups(); ++g) {
     const AdamOptions& o = options_[g];
-    for (auto& b : collect(g))
+    step_group(g, [&](const Bucket& b) {
       adam_step(b.params, b.grads, b.slots[0], b.slots[1], b.slots[2],
                 {.lr = o.lr,
                  .beta1 = o.betas[0],
@@ -53,6 +53,7 @@ void Adam::step() {
                  .decoupled = decoupled_,
                  .maximize = o.maximize,
                  .step = b.step + 1});
+    });
   }
 }
 

@@ -67,10 +67,6 @@ void Optimizer::set_lr(double lr, size_t group) {
 
 std::vector<Optimizer::Bucket>& Optimizer::collect(size_t group) {
   NoGrad guard;
-  for (auto& b : buckets_) {
-    b.params.clear(), b.grads.clear();
-    for (auto& s : b.slots) s.clear();
-  }
   auto wanted = slots(group);
   for (size_t i = 0; i < groups_[group].size(); ++i) {
     const Tensor& p = groups_[group][i];
@@ -85,21 +81,38 @@ std::vector<Optimizer::Bucket>& Optimizer::collect(size_t group) {
     while (at < buckets_.size() && !fits(buckets_[at])) ++at;
     if (at == buckets_.size()) buckets_.emplace_back();
     Bucket& b = buckets_[at];
-    b.device = p.device(), b.dtype = p.dtype(), b.step = state.step++, b.fresh = fresh;
+    b.device = p.device(), b.dtype = p.dtype(), b.step = state.step, b.fresh = fresh;
+    b.states.push_back(&state);
     b.params.push_back(p);
     b.grads.push_back(std::move(grad));
     for (size_t s = 0; s < wanted.size(); ++s) {
       if (!wanted[s].used) continue;
-      Tensor& slot = state.slots[s];
+      Tensor slot = state.slots[s];
       if (!slot.defined())
         slot = zeros(p.shape(), {.dtype = p.dtype(), .device = p.device()});
       else if (slot.device() != b.device || slot.dtype() != b.dtype)  // the model has moved since
         slot = slot.to(b.device).to(b.dtype);
-      b.slots[s].push_back(slot);
+      b.slots[s].push_back(std::move(slot));
     }
   }
   while (!buckets_.empty() && buckets_.back().params.empty()) buckets_.pop_back();
   return buckets_;
+}
+
+void Optimizer::keep_slots(Bucket& b) {
+  for (size_t i = 0; i < b.states.size(); ++i) {
+    ++b.states[i]->step;
+    for (size_t s = 0; s < std::size(b.slots); ++s)
+      if (!b.slots[s].empty()) b.states[i]->slots[s] = b.slots[s][i];
+  }
+}
+
+// They are kept for their own memory, but a gradient that waits here for the next step would keep its memory for nothing.
+void Optimizer::forget_buckets() {
+  for (auto& b : buckets_) {
+    b.states.clear(), b.params.clear(), b.grads.clear();
+    for (auto& s : b.slots) s.clear();
+  }
 }
 
 OptimizerState Optimizer::state_dict() {

@@ -68,18 +68,34 @@ class TENON_API Optimizer {
     int64_t step;  // taken before this one
     bool fresh;    // its slots are new
     std::vector<Tensor> params, grads, slots[3];
+    std::vector<State*> states;
   };
 
   Optimizer(const char* name, std::vector<std::vector<Tensor>> groups);
 
-  // Those of a group that have a gradient. Counts the step; used slots are made (zero) where they are missing.
-  std::vector<Bucket>& collect(size_t group);
+  // Calls `step` with those of a group that have a gradient; used slots are made (zero) where they are missing. What was stepped
+  // counts and keeps its slots; where `step` throws, the rest is as if it had never been tried. No gradient is held afterwards.
+  template <class F>
+  void step_group(size_t group, F&& step) {
+    struct Forget {
+      Optimizer& optimizer;
+      ~Forget() { optimizer.forget_buckets(); }
+    } forget{*this};
+    for (auto& bucket : collect(group)) {
+      step(bucket);
+      keep_slots(bucket);
+    }
+  }
   virtual std::vector<Slot> slots(size_t group) = 0;
   virtual std::vector<Option> options_of(size_t group) = 0;
   // ValueError "<name>: <what> is <value>; it has to be <wanted>" unless `ok`.
   void require(bool ok, const char* what, double value, const char* wanted) const;
 
  private:
+  std::vector<Bucket>& collect(size_t group);
+  static void keep_slots(Bucket& bucket);
+  void forget_buckets();
+
   const char* name_;
   std::vector<std::vector<Tensor>> groups_;
   std::vector<std::vector<State>> states_;

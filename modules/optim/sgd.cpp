@@ -26,7 +26,7 @@ SGD::SGD(std::vector<ParamGroup<SGDOptions>> groups) : Optimizer("SGD", params_o
 void SGD::step() {
   for (size_t g = 0; g < num_groups(); ++g) {
     const SGDOptions& o = options_[g];
-    for (auto& b : collect(g))
+    step_group(g, [&](const Bucket& b) {
       sgd_step(b.params, b.grads, b.slots[0],
                {.lr = o.lr,
                 .momentum = o.momentum,
@@ -35,6 +35,7 @@ void SGD::step() {
                 .nesterov = o.nesterov,
                 .maximize = o.maximize,
                 .first = b.fresh});
+    });
   }
 }
 

@@ -225,3 +225,20 @@ BOOST_AUTO_TEST_CASE(bad_input) {
       "Adam: betas[1] is 1; it has to be at least 0 and below 1");
   require_error<ValueError>([&] { optim::AdamW({p}, {.eps = -1}); }, "AdamW: eps is -1");
 }
+
+BOOST_AUTO_TEST_CASE(a_step_holds_no_gradient_until_the_next) {
+  const Device device = default_device();
+  Tensor weight = ones({100, 100}).requires_grad_();
+  optim::SGD sgd({weight}, {.lr = 0.1, .momentum = 0.9});
+  optim::Adam adam({weight});
+  for (optim::Optimizer* optimizer : {static_cast<optim::Optimizer*>(&sgd), static_cast<optim::Optimizer*>(&adam)}) {
+    for (int i = 0; i < 2; ++i) {
+      weight.square().sum().backward();
+      optimizer->step();
+      synchronize();
+      const auto held = memory_stats(device).allocated;
+      optimizer->zero_grad();
+      BOOST_TEST(memory_stats(device).allocated + 100 * 100 * 4 <= held);
+    }
+  }
+}
