@@ -44,6 +44,7 @@ struct Node : RefCounted, Pooled<Node> {
   // Guards `inputs`, `outputs` and `released`: two threads may run backward passes through one node.
   mutable SpinLock lock;
   bool released = false;  // a backward pass has freed what was saved
+  Node* next_to_end = nullptr;
 
   // Gradients of the inputs, given those of the outputs. `needed` says which are wanted. The caller is in the module of `path`.
   std::vector<Tensor> backward(std::span<const Tensor> grads, std::span<const bool> needed) const;

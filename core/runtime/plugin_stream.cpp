@@ -130,8 +130,11 @@ bool PluginStream::reached(uint64_t ticket) {
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock || capturing()) return false;
   if (completed_ >= ticket) return true;
-  mark_covering(ticket);
-  poll();
+  try {
+    mark_covering(ticket);
+    poll();
+  } catch (const std::bad_alloc&) {  // memory that is freed asks this, and must not fail; the next one to ask learns more
+  }
   return completed_ >= ticket;
 }
 
@@ -192,6 +195,19 @@ tn_event* PluginStream::mark_covering(uint64_t ticket) {
   if (completed_ >= ticket || closed_) return nullptr;
   auto covering = std::lower_bound(marks_.begin(), marks_.end(), ticket, [](const Mark& m, uint64_t t) { return m.ticket < t; });
   if (covering != marks_.end()) return covering->event;
+  // Room first: once an event is recorded, nothing on its way to `spare_` may fail.
+  spare_.reserve(marks_.size() + spare_.size() + 1);
+  marks_.push_back({submitted_, nullptr});
+  tn_event* event = new_mark();
+  if (event)
+    marks_.back().event = event;
+  else
+    marks_.pop_back();
+  return event;
+}
+
+// An event behind all that is queued; null, and why is filed, where the device gives none.
+tn_event* PluginStream::new_mark() {
   tn_event* event = nullptr;
   if (spare_.empty()) {
     file(api_.event_create(device_, &event), submitted_);
@@ -205,7 +221,6 @@ tn_event* PluginStream::mark_covering(uint64_t ticket) {
     spare_.push_back(event);
     return nullptr;
   }
-  marks_.push_back({submitted_, event});
   return event;
 }
 

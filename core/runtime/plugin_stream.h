@@ -58,6 +58,7 @@ class PluginStream final : public Stream {
   uint64_t record(const Launch& launch);
   void require_usable() const;
   tn_event* mark_covering(uint64_t ticket);
+  tn_event* new_mark();
   void wait_locked(std::unique_lock<std::mutex>& lock, uint64_t ticket);
   void await_front(std::unique_lock<std::mutex>& lock);
   void wait_until_idle(std::unique_lock<std::mutex>& lock);

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <list>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -38,6 +37,7 @@ struct ThreadPool::Impl {
     uint32_t parts;
     uint32_t taken = 0;
     std::atomic<uint32_t> running_or_waiting;
+    Loop* next = nullptr;  // in the list, which takes no memory: kernels must not fail for want of it
   };
 
   explicit Impl(uint32_t n) : size(n) {
@@ -60,18 +60,29 @@ struct ThreadPool::Impl {
     if (sleepers.load()) epoch.notify_all();
   }
 
+  void list(Loop* loop) {
+    (last ? last->next : first) = loop;
+    last = loop;
+  }
+  void unlist(Loop* loop) {
+    Loop* before = nullptr;
+    for (Loop* l = first; l != loop; l = l->next) before = l;
+    (before ? before->next : first) = loop->next;
+    if (last == loop) last = before;
+  }
+
   // Runs one part of `loop`, or of any where it is null. False where there is none left.
   bool run_part(Loop* loop) {
     uint32_t part;
     {
       std::lock_guard guard(lock);
       if (!loop) {
-        if (loops.empty()) return false;
-        loop = loops.front();
+        if (!first) return false;
+        loop = first;
       }
       if (loop->taken == loop->parts) return false;
       part = loop->taken++;
-      if (loop->taken == loop->parts) loops.remove(loop);
+      if (loop->taken == loop->parts) unlist(loop);
     }
     const int64_t begin = loop->n * part / loop->parts, end = loop->n * (part + 1) / loop->parts;
     loop->body(loop->context, begin, end, part);
@@ -112,7 +123,7 @@ struct ThreadPool::Impl {
 
   const uint32_t size;
   SpinLock lock;
-  std::list<Loop*> loops;
+  Loop *first = nullptr, *last = nullptr;
   std::atomic<uint32_t> epoch{0}, finished{0};
   std::atomic<uint32_t> sleepers{0};
   std::atomic<bool> stopping{false};
@@ -135,11 +146,11 @@ void ThreadPool::parallel_for(int64_t n, int64_t grain, tn_loop_body body, void*
   const auto parts = static_cast<uint32_t>(std::min<int64_t>(impl_->size, (n + grain - 1) / grain));
   if (inside_loop) return body(context, 0, n, 0);
   if (parts == 1) return body(context, 0, n, 0);
-  Impl::Loop loop{body, context, n, parts, 0, {}};
+  Impl::Loop loop{body, context, n, parts, 0, {}, nullptr};
   loop.running_or_waiting = parts;
   {
     std::lock_guard guard(impl_->lock);
-    impl_->loops.push_back(&loop);
+    impl_->list(&loop);
   }
   impl_->wake();
   inside_loop = true;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -49,7 +50,7 @@ class WorkerStream final : public Stream {
   }
 
   uint64_t run(const Launch& l) override {
-    lock_.lock();
+    std::lock_guard lock(lock_);
     const uint64_t before = submitted_.load(std::memory_order_relaxed);
     if (l.entry->cost_ns <= in_place_ns && l.entry->cost_ns && completed_.load(std::memory_order_acquire) == before) {
       // Nothing is queued and the worker sleeps or spins: as nobody else can submit, this thread is the stream.
@@ -57,7 +58,6 @@ class WorkerStream final : public Stream {
       // In this order: the worker must never see a ticket that is submitted, not completed, and not in the ring.
       complete(before + 1);
       submitted_.store(before + 1, std::memory_order_release);
-      lock_.unlock();
       return before + 1;
     }
     return push_locked([&](Task& t) { fill(t, l); });
@@ -122,11 +122,11 @@ class WorkerStream final : public Stream {
 
   template <class F>
   uint64_t push(F&& fill_in) {
-    lock_.lock();
+    std::lock_guard lock(lock_);
     return push_locked(fill_in);
   }
 
-  // Takes the lock over and gives it back.
+  // Where `fill_in` throws, nothing is queued.
   template <class F>
   uint64_t push_locked(F&& fill_in) {
     const uint64_t ticket = submitted_.load(std::memory_order_relaxed) + 1;
@@ -138,7 +138,6 @@ class WorkerStream final : public Stream {
     fill_in(ring_[(ticket - base_.load(std::memory_order_relaxed)) % ring_size]);
     submitted_.store(ticket);
     if (asleep_.load()) submitted_.notify_one();
-    lock_.unlock();
     return ticket;
   }
 

@@ -1,0 +1,241 @@
+// One allocation that fails, at each point of a training step, in whatever thread it comes: the caller gets an error or nothing
+// goes wrong, and afterwards the process works, with right values and all memory back.
+#include <boost/test/unit_test.hpp>
+
+#include <tenon/tenon.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "fuzz.h"
+
+using namespace tenon;
+using namespace tenon::test;
+
+// ---- the allocations of this program and of every library in it ----
+
+namespace {
+
+std::atomic<int64_t> until_failure{0};  // 0: none fails
+std::atomic<int64_t> counted{0};
+std::atomic<bool> failed{false};
+
+void* allocate(size_t bytes, size_t alignment) {
+  counted.fetch_add(1, std::memory_order_relaxed);
+  if (until_failure.load(std::memory_order_relaxed) > 0 && until_failure.fetch_sub(1, std::memory_order_relaxed) == 1) {
+    failed = true;
+    return nullptr;
+  }
+  if (alignment <= alignof(std::max_align_t)) return std::malloc(bytes ? bytes : 1);
+  return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+
+void* allocate_or_throw(size_t bytes, size_t alignment) {
+  if (void* p = allocate(bytes, alignment)) return p;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(size_t n) { return allocate_or_throw(n, 1); }
+void* operator new[](size_t n) { return allocate_or_throw(n, 1); }
+void* operator new(size_t n, std::align_val_t a) { return allocate_or_throw(n, static_cast<size_t>(a)); }
+void* operator new[](size_t n, std::align_val_t a) { return allocate_or_throw(n, static_cast<size_t>(a)); }
+void* operator new(size_t n, const std::nothrow_t&) noexcept { return allocate(n, 1); }
+void* operator new[](size_t n, const std::nothrow_t&) noexcept { return allocate(n, 1); }
+void* operator new(size_t n, std::align_val_t a, const std::nothrow_t&) noexcept { return allocate(n, static_cast<size_t>(a)); }
+void* operator new[](size_t n, std::align_val_t a, const std::nothrow_t&) noexcept { return allocate(n, static_cast<size_t>(a)); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete(void* p, size_t) noexcept { std::free(p); }
+void operator delete[](void* p, size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, size_t, std::align_val_t) noexcept { std::free(p); }
+
+namespace {
+
+// ---- what is trained ----
+
+struct Net : nn::Module<Net> {
+  nn::Conv2d conv{1, 3, 3, {.padding = 1}};
+  nn::BatchNorm2d norm{3};
+  nn::Linear hidden{48, 12}, out{12, 4};
+  Tensor forward(const Tensor& x) {
+    Tensor h = relu(norm(conv(x.reshape({x.size(0), 1, 4, 4}))));
+    return out(relu(hidden(h.flatten(1))));
+  }
+};
+
+// Forty examples, the same each time.
+class Examples : public data::Dataset {
+ public:
+  int64_t size() const override { return 40; }
+  data::Batch get_batch(std::span<const int64_t> indices) const override {
+    std::vector<float> pixels;
+    std::vector<int64_t> classes;
+    for (int64_t index : indices) {
+      for (int64_t i = 0; i < 16; ++i) pixels.push_back(static_cast<float>((index * 7 + i * 3) % 11) / 11);
+      classes.push_back(index % 4);
+    }
+    const auto n = static_cast<int64_t>(indices.size());
+    return {tensor(pixels, {n, 16}), tensor(classes)};
+  }
+};
+
+using Values = std::vector<std::vector<float>>;
+
+// A model and its optimizer, new and always the same, and one step of them.
+class Subject {
+ public:
+  Subject(bool adam, bool parallel, const Device& device) : parallel_(parallel), device_(device) {
+    manual_seed(5);
+    net_ = Net();
+    net_.to(device);
+    if (adam)
+      optimizer_ = std::make_unique<optim::Adam>(net_.parameters(), optim::AdamOptions{.lr = 0.01});
+    else
+      optimizer_ = std::make_unique<optim::SGD>(net_.parameters(), optim::SGDOptions{.lr = 0.05, .momentum = 0.9});
+  }
+
+  // `batch` examples, fetched by worker threads.
+  void step(int64_t batch) {
+    data::DataLoader loader(Examples{}, {.batch_size = batch, .workers = 1});
+    auto it = loader.begin();
+    auto& [input, target] = *it;
+    Tensor x = input.to(device_), y = target.to(device_);
+    optimizer_->zero_grad();
+    Tensor loss;
+    if (parallel_) {
+      nn::DataParallel wrapped(net_, {Device("cpu:0"), Device("cpu:1")});
+      loss = cross_entropy(wrapped(x), y);
+    } else {
+      loss = cross_entropy(net_(x), y);
+    }
+    loss.backward();
+    optimizer_->step();
+    loss_ = loss.item();
+  }
+
+  Values values() {
+    Values all{{static_cast<float>(loss_)}};
+    for (auto& p : net_.parameters()) all.push_back(p.to_vector<float>());
+    return all;
+  }
+
+ private:
+  const bool parallel_;
+  const Device device_;
+  Net net_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  double loss_ = 0;
+};
+
+struct Scenario {
+  const char* name;
+  bool adam, parallel;
+  bool new_shapes;  // a batch size that was not seen before: plans are made, too
+};
+
+constexpr const char* devices[] = {"cpu:0", "cpu:1", "cpu:3"};
+
+std::vector<uint64_t> memory_in_use() {
+  std::vector<uint64_t> all;
+  for (auto* device : devices) all.push_back(memory_stats(device).allocated);
+  return all;
+}
+
+// The work that a failed step left behind may have failed as well; nobody asked for it.
+void drain() {
+  for (int i = 0; i < 100; ++i) try {
+      return synchronize();
+    } catch (const Error&) {
+    }
+}
+
+Values one_step(const Scenario& s, const Device& device, int64_t batch) {
+  Subject subject(s.adam, s.parallel, device);
+  subject.step(batch);
+  return subject.values();
+}
+
+// The step, with its n-th allocation failing. False where it has not so many.
+bool fail_at(const Scenario& s, int64_t n, int64_t batch, int64_t& errors) {
+  failed = false;
+  {
+    Subject subject(s.adam, s.parallel, "cpu:0");
+    until_failure = n;
+    try {
+      subject.step(batch);
+    } catch (const std::bad_alloc&) {
+      ++errors;
+    } catch (const Error&) {  // by a worker: told by the loader, or by whoever waits
+      ++errors;
+    }
+    until_failure = 0;
+    drain();
+  }
+  return failed;
+}
+
+void walk(const Scenario& s) {
+  const int64_t usual = 8;
+  const Values expected = one_step(s, "cpu:0", usual);
+  one_step(s, "cpu:0", usual);
+  drain();
+  const auto before = memory_in_use();
+  counted = 0;
+  one_step(s, "cpu:0", s.new_shapes ? 9 : usual);
+  const int64_t allocations = counted;
+
+  int64_t errors = 0, batch = usual, last = 0;
+  const int64_t points = each_point(allocations, 150, fuzz_seconds() / 4, [&](int64_t n) {
+    if (s.new_shapes) batch = 10 + n % 30;
+    if (s.new_shapes && n % 30 == 0) empty_cache("cpu:0");
+    if (!fail_at(s, n, batch, errors)) return false;
+    last = n;
+    const Values after = one_step(s, "cpu:0", usual);
+    if (after != expected) BOOST_ERROR(s.name << ": other values in the step after allocation " << n << " failed");
+    drain();
+    if (memory_in_use() != before) BOOST_ERROR(s.name << ": memory is lost where allocation " << n << " fails");
+    return true;
+  });
+  BOOST_TEST_MESSAGE(s.name << ": " << points << " points of about " << allocations << ", " << errors << " errors, the last at "
+                            << last);
+  BOOST_TEST(points > 50);
+  BOOST_TEST(errors > points / 2);  // some are made good on the spot
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_step_with_momentum_survives_each_failed_allocation) { walk({"SGD", false, false, false}); }
+BOOST_AUTO_TEST_CASE(a_step_of_adam_survives_each_failed_allocation) { walk({"Adam", true, false, false}); }
+BOOST_AUTO_TEST_CASE(a_step_on_two_devices_survives_each_failed_allocation) { walk({"DataParallel", false, true, false}); }
+BOOST_AUTO_TEST_CASE(making_plans_survives_each_failed_allocation) { walk({"new shapes", false, false, true}); }
+
+// What is freed may need nothing: every allocation fails meanwhile.
+BOOST_AUTO_TEST_CASE(nothing_that_is_freed_asks_for_memory) {
+  {
+    Tensor x = ones({100}).requires_grad_(), y = x;
+    std::vector<Tensor> tensors;
+    for (int i = 0; i < 3000; ++i) tensors.push_back(full({1 + i * 7}, 1));
+    for (int i = 0; i < 3000; ++i) y = y * 1.0;
+    Tensor there = y.to("cpu:1") + 1.0;
+    synchronize();
+    until_failure = 1;
+    const int64_t before = counted;
+    tensors.clear();
+    y = Tensor();
+    there = Tensor();
+    x = Tensor();
+    BOOST_TEST(counted == before);
+    until_failure = 0;
+  }
+  BOOST_TEST(ones({10}).sum().item() == 10.0);
+}
