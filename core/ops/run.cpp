@@ -79,7 +79,7 @@ void* data_of(const Tensor* t) { return t ? impl_of(*t).data() : nullptr; }
 
 // Queues the plan. `outputs[i]` is null where absent.
 void launch(DeviceContext& context, PlanEntry& entry, Inputs inputs, std::span<TensorImpl* const> outputs,
-            std::span<const Scalar> scalars, bool outputs_hold_values = false) {
+            std::span<const Scalar> scalars, const Shape* shape, bool outputs_hold_values = false) {
   constexpr size_t in_place = 24;
   void* buffer[in_place];
   std::vector<void*> heap;
@@ -101,7 +101,8 @@ void launch(DeviceContext& context, PlanEntry& entry, Inputs inputs, std::span<T
            scalars.data(),
            static_cast<uint32_t>(scalars.size()),
            workspace ? workspace->data : nullptr,
-           outputs_hold_values};
+           outputs_hold_values,
+           shape};
   const uint64_t ticket = context.stream->run(l);
   for (auto* o : outputs)
     if (o) o->storage->ticket.store(ticket, std::memory_order_release);
@@ -111,7 +112,11 @@ void launch(DeviceContext& context, PlanEntry& entry, Inputs inputs, std::span<T
     context.stream->wait_for_call(ticket);
 }
 
-Tensor new_output(DeviceContext& context, const PlanOutput& o) {
+// `shape` is the call's where the plan is flattened.
+Tensor new_output(DeviceContext& context, const PlanOutput& o, const Shape* shape) {
+  if (shape)
+    return Tensor(Ref<TensorImpl>::adopt(
+        new TensorImpl(o.dtype, context.device, *shape, shape->contiguous_strides(), context.memory->allocate(o.bytes), o.numel)));
   return Tensor(Ref<TensorImpl>::adopt(
       new TensorImpl(o.dtype, context.device, o.shape, o.strides, context.memory->allocate(o.bytes), o.numel)));
 }
@@ -154,13 +159,14 @@ void run_on_cpu(const PlanEntry& entry, const Op& op, Inputs inputs, const Attrs
 }
 
 void run_entry(DeviceContext& context, PlanEntry& entry, const Op& op, Arguments& arguments, const Attrs& attrs,
-               std::span<const Scalar> scalars, uint32_t wanted, std::vector<Tensor>& outputs) {
-  NoGrad guard;  // this call is recorded as a whole
+               std::span<const Scalar> scalars, uint32_t wanted, std::vector<Tensor>& outputs, const Shape* shape) {
+  NoGrad guard;                                     // this call is recorded as a whole
+  const auto held = Ref<PlanEntry>::share(&entry);  // other operators run before the last use of it
   if (entry.decomposed) return op.decompose(arguments.used(), attrs, scalars, outputs);
   if (entry.on_cpu) return run_on_cpu(entry, op, arguments.used(), attrs, scalars, wanted, outputs);
   // What is changed in place is the caller's tensor, also where the plugin works on a contiguous copy of it.
   for (auto& o : entry.outputs)
-    outputs.push_back(o.alias == -2 ? Tensor() : o.alias >= 0 ? *arguments.used()[o.alias] : new_output(context, o));
+    outputs.push_back(o.alias == -2 ? Tensor() : o.alias >= 0 ? *arguments.used()[o.alias] : new_output(context, o, shape));
   if (entry.make_contiguous) arguments.make_contiguous();
   {
     std::vector<TensorImpl*> raw;
@@ -172,7 +178,7 @@ void run_entry(DeviceContext& context, PlanEntry& entry, const Op& op, Arguments
       raw.push_back(written.impl().get());
       if (alias >= 0) changes.emplace_back(written);
     }
-    if (entry.plan) launch(context, entry, arguments.used(), raw, scalars);
+    if (entry.plan) launch(context, entry, arguments.used(), raw, scalars, shape);
   }
   if (!entry.make_contiguous) return;
   for (size_t i = 0; i < outputs.size(); ++i)
@@ -188,16 +194,17 @@ Tensor run(const Op& op, std::initializer_list<const Tensor*> list, const Attrs&
 
   Arguments arguments(op, inputs, nullptr);
   auto& context = context_of(arguments.device());
-  auto& entry = context.plans->find(op, arguments.used(), attrs, scalars.size(), ~0u, nullptr);
+  const Shape* shape = common_shape(op, arguments.used(), nullptr);
+  auto& entry = context.plans->find(op, arguments.used(), attrs, scalars.size(), ~0u, nullptr, shape);
   Tensor output;
   if (entry.outputs.size() == 1 && entry.plan && entry.outputs[0].alias == -1 && !entry.make_contiguous) {
     // The common case without a vector: one fresh output.
-    output = new_output(context, entry.outputs[0]);
+    output = new_output(context, entry.outputs[0], shape);
     TensorImpl* raw = output.impl().get();
-    launch(context, entry, arguments.used(), {&raw, 1}, scalars);
+    launch(context, entry, arguments.used(), {&raw, 1}, scalars, shape);
   } else {
     std::vector<Tensor> outputs;
-    run_entry(context, entry, op, arguments, attrs, scalars, ~0u, outputs);
+    run_entry(context, entry, op, arguments, attrs, scalars, ~0u, outputs, shape);
     output = std::move(outputs[0]);
   }
   if (needs_recording(op, inputs)) record(op, inputs, {&output, 1}, attrs, scalars);
@@ -230,8 +237,9 @@ std::vector<Tensor> run_all(const Op& op, Inputs inputs, const Attrs& attrs, std
   } else {
     Arguments arguments(op, inputs, nullptr);
     auto& context = context_of(arguments.device());
-    auto& entry = context.plans->find(op, arguments.used(), attrs, scalars.size(), wanted, nullptr);
-    run_entry(context, entry, op, arguments, attrs, scalars, wanted, outputs);
+    const Shape* shape = common_shape(op, arguments.used(), nullptr);
+    auto& entry = context.plans->find(op, arguments.used(), attrs, scalars.size(), wanted, nullptr, shape);
+    run_entry(context, entry, op, arguments, attrs, scalars, wanted, outputs, shape);
   }
   if (needs_recording(op, inputs)) record(op, inputs, outputs, attrs, scalars);
   return outputs;
@@ -249,7 +257,9 @@ void run_into(const Op& op, Inputs inputs, const Tensor& out, const Attrs& attrs
     if (safe[i] && static_cast<int32_t>(i) != alias && impl_of(*safe[i]).storage == target.storage && target.numel)
       safe[i] = &copies.emplace_back(no_grad([&] { return safe[i]->clone(); }));
   auto& context = context_of(target.device);
-  auto& entry = context.plans->find(op, safe, attrs, scalars.size(), ~0u, &out);
+  const Shape* shape = common_shape(op, safe, &out);
+  auto& entry = context.plans->find(op, safe, attrs, scalars.size(), ~0u, &out, shape);
+  const auto held = Ref<PlanEntry>::share(&entry);  // copies may be made before the last use of it
   if (entry.make_contiguous)
     for (auto*& t : safe)
       if (t && !t->is_contiguous()) {
@@ -262,7 +272,7 @@ void run_into(const Op& op, Inputs inputs, const Tensor& out, const Attrs& attrs
   const bool holds_values = kind == Target::in_use && !storage.unwritten.load(std::memory_order_relaxed);
   if (target.contiguous && static_cast<uint64_t>(target.numel) * size_of(target.dtype) == storage.bytes)
     storage.unwritten.store(false, std::memory_order_relaxed);
-  if (entry.plan) launch(context, entry, safe, {&raw, 1}, scalars, holds_values);
+  if (entry.plan) launch(context, entry, safe, {&raw, 1}, scalars, shape, holds_values);
 }
 
 Tensor make_view(const Tensor& base, const Shape& shape, const Strides& strides, int64_t offset) {

@@ -44,7 +44,7 @@ struct Request {
   Request(const Op& op, Inputs in, const Attrs& a, size_t num_scalars, const PlanEntry& entry, const Tensor* out, bool contiguous) {
     descs.reserve(in.size() + entry.outputs.size());
     for (auto* t : in) inputs.push_back(t ? input(op, impl_of(*t), entry, contiguous) : nullptr);
-    for (auto& o : entry.outputs) outputs.push_back(output(o, in, out, contiguous));
+    for (auto& o : entry.outputs) outputs.push_back(output(entry, o, in, out, contiguous));
     for (auto& o : entry.outputs) {
       // With a given output, an input that is copied is no longer the output's memory.
       const bool copied = out && contiguous && o.alias >= 0 && !in[static_cast<size_t>(o.alias)]->is_contiguous();
@@ -59,7 +59,10 @@ struct Request {
  private:
   const tn_tensor_desc* input(const Op& op, const TensorImpl& t, const PlanEntry& entry, bool contiguous) {
     const Strides own = contiguous ? t.shape.contiguous_strides() : t.strides;
-    if (op.pointwise && !entry.outputs.empty()) {
+    if (entry.flattened) {
+      const Shape flat{t.numel};
+      descs.push_back(describe(t.dtype, flat, flat.contiguous_strides()));
+    } else if (op.pointwise && !entry.outputs.empty()) {
       const Shape& shape = entry.outputs[0].shape;
       descs.push_back(describe(t.dtype, shape, expanded_strides(t, shape)));
     } else {
@@ -68,9 +71,10 @@ struct Request {
     return &descs.back();
   }
 
-  const tn_tensor_desc* output(const PlanOutput& o, Inputs in, const Tensor* out, bool contiguous) {
+  const tn_tensor_desc* output(const PlanEntry& entry, const PlanOutput& o, Inputs in, const Tensor* out, bool contiguous) {
     if (o.alias == -2) return nullptr;
-    const TensorImpl* given = out ? &impl_of(*out) : o.alias >= 0 && !contiguous ? &impl_of(*in[o.alias]) : nullptr;
+    const bool as_given = !entry.flattened && (out || (o.alias >= 0 && !contiguous));
+    const TensorImpl* given = !as_given ? nullptr : out ? &impl_of(*out) : &impl_of(*in[o.alias]);
     descs.push_back(describe(o.dtype, o.shape, given ? given->strides : o.shape.contiguous_strides()));
     return &descs.back();
   }
@@ -163,6 +167,17 @@ void require_room_for_copies(DeviceContext& context, const PlanEntry& entry, Inp
       require_room(context, entry, t->shape(), static_cast<uint64_t>(t->numel()) * size_of(t->dtype()), "a contiguous copy");
 }
 
+// One dimension stands for whatever shape a call has.
+void flatten(PlanEntry& entry, const Op& op, const Shape& common) {
+  for (auto& o : entry.outputs) {
+    if (o.shape != common)
+      throw Error(std::string(op.name) + ": a pointwise operator made " + o.shape.str() + " of tensors of shape " + common.str());
+    o.shape = {o.numel};
+    o.strides = o.shape.contiguous_strides();
+  }
+  entry.flattened = true;
+}
+
 [[noreturn]] void refuse(const PlanEntry& entry, const std::string& reasons) {
   throw UnsupportedError(entry.describe() + ": no plugin of this device offers it" + path_suffix() + ":" + reasons +
                          "\nMove the tensors to another device, or set TENON_CPU_FALLBACK=1 to compute it on the CPU");
@@ -170,15 +185,16 @@ void require_room_for_copies(DeviceContext& context, const PlanEntry& entry, Inp
 
 }  // namespace
 
-std::unique_ptr<PlanEntry> make_plan_entry(DeviceContext& context, const Op& op, Inputs inputs, const Attrs& attrs,
-                                           size_t num_scalars, uint32_t wanted, const Tensor* out) {
-  auto entry = std::make_unique<PlanEntry>();
+Ref<PlanEntry> make_plan_entry(DeviceContext& context, const Op& op, Inputs inputs, const Attrs& attrs, size_t num_scalars,
+                               uint32_t wanted, const Tensor* out, const Shape* common) {
+  auto entry = Ref<PlanEntry>::adopt(new PlanEntry);
   entry->op = &op;
   entry->device = context.device;
   for (auto* t : inputs)
     if (t) entry->input_shapes.push_back(t->shape());
   infer_outputs(*entry, op, inputs, attrs, wanted, out);
   if (!out) require_room_for_outputs(context, *entry);
+  if (common) flatten(*entry, op, *common);
 
   const bool nothing_to_write =
       std::all_of(entry->outputs.begin(), entry->outputs.end(), [](auto& o) { return o.alias == -2 || o.bytes == 0; });

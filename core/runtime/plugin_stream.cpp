@@ -37,9 +37,14 @@ void PluginStream::require_usable() const {
   require_device();
 }
 
-uint64_t PluginStream::next_ticket(const PlanEntry* entry, const char* what) {
+uint64_t PluginStream::next_ticket(const Launch* launch, const char* what) {
   const uint64_t ticket = submitted_.load(std::memory_order_relaxed) + 1;
-  ring_[ticket % ring_.size()] = {ticket, entry, what, current_path()};
+  auto& queued = ring_[ticket % ring_.size()];
+  queued.ticket = ticket;
+  queued.entry = launch ? launch->entry : nullptr;
+  if (launch && launch->shape) queued.shape = *launch->shape;
+  queued.what = what;
+  queued.path = current_path();
   submitted_.store(ticket, std::memory_order_release);
   return ticket;
 }
@@ -48,7 +53,7 @@ uint64_t PluginStream::run(const Launch& l) {
   std::lock_guard lock(mutex_);
   if (capturing()) return record(l);
   require_usable();
-  const uint64_t ticket = next_ticket(l.entry, nullptr);
+  const uint64_t ticket = next_ticket(&l, nullptr);
   run_and_file(failures, l, current_path(), ticket, stream_);
   return ticket;
 }
@@ -56,7 +61,7 @@ uint64_t PluginStream::run(const Launch& l) {
 // What goes wrong here goes wrong for the whole capture, so it is thrown at once.
 uint64_t PluginStream::record(const Launch& l) {
   Capture* capture = own_capture();
-  if (!capture) refuse((l.entry->describe() + " cannot be queued").c_str());
+  if (!capture) refuse((l.entry->describe(l.shape) + " cannot be queued").c_str());
   if (failures.any())
     if (auto f = poisoned_input(failures, l)) {
       f->seen = true;
@@ -65,7 +70,7 @@ uint64_t PluginStream::record(const Launch& l) {
   tn_run args{sizeof(tn_run), l.inputs, l.outputs, reinterpret_cast<const tn_scalar*>(l.scalars), l.workspace, stream_};
   if (tn_error* e = l.entry->plan->run(l.entry->plan, &args)) {
     auto failure =
-        take_failure(e, "", "\n  in " + l.entry->describe() + ", while it was captured into a stream graph" + path_suffix());
+        take_failure(e, "", "\n  in " + l.entry->describe(l.shape) + ", while it was captured into a stream graph" + path_suffix());
     capture->failure = std::make_shared<const Failure>(std::move(failure));
     throw_failure(*capture->failure);
   }
@@ -270,7 +275,7 @@ std::string PluginStream::in_flight(uint64_t last, const std::string& op) const 
     if (q.ticket != t) continue;
     std::string path = path_string(q.path);
     std::string text =
-        (q.entry ? q.entry->describe() : q.what + (" on " + name_)) + (path.empty() ? "" : ", queued by module " + path);
+        (q.entry ? q.entry->describe(&q.shape) : q.what + (" on " + name_)) + (path.empty() ? "" : ", queued by module " + path);
     if (q.entry && op == q.entry->op->name) of_op.push_back(text);
     names.push_back(std::move(text));
   }

@@ -48,13 +48,14 @@ class PluginStream final : public Stream {
   // What was queued lately, so that an error that the device reports late can name it.
   struct Queued {
     uint64_t ticket = 0;
-    const PlanEntry* entry = nullptr;  // or
+    const PlanEntry* entry = nullptr;  // with the call's shape, or
+    Shape shape;
     const char* what = nullptr;
     const PathNode* path = nullptr;
   };
   class Together;
 
-  uint64_t next_ticket(const PlanEntry* entry, const char* what);
+  uint64_t next_ticket(const Launch* launch, const char* what);
   uint64_t record(const Launch& launch);
   void require_usable() const;
   tn_event* mark_covering(uint64_t ticket);

@@ -68,7 +68,8 @@ void run_and_file(FailureLog& failures, const Launch& l, const PathNode* path, u
   tn_run args{sizeof(tn_run), l.inputs, l.outputs, reinterpret_cast<const tn_scalar*>(l.scalars), l.workspace, stream};
   if (tn_error* e = l.entry->plan->run(l.entry->plan, &args)) {
     auto where = path_string(path);
-    auto failure = take_failure(e, "", "\n  in " + l.entry->describe() + (where.empty() ? "" : ", queued by module " + where));
+    auto failure =
+        take_failure(e, "", "\n  in " + l.entry->describe(l.shape) + (where.empty() ? "" : ", queued by module " + where));
     auto filed = std::make_shared<const Failure>(std::move(failure));
     for (uint32_t i = 0; i < l.num_outputs; ++i) failures.poison(l.outputs[i], l.entry->written[i], filed);
     return failures.add_unseen(ticket, std::move(filed));

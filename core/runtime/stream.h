@@ -28,6 +28,7 @@ struct Launch {
   uint32_t num_scalars;
   void* workspace;
   bool outputs_hold_values = false;  // from before: they keep them where this is skipped
+  const Shape* shape = nullptr;  // of all tensors, where the plan is flattened
 };
 
 // A contiguous copy; `device` is the one whose plugin does it.

@@ -52,6 +52,12 @@ StreamGraph StreamGraph::capture(Device device, const std::function<void()>& bod
   auto& stream = static_cast<PluginStream&>(*context.stream);
   stream.refuse_while_capturing("a stream graph cannot be captured");
   wait_for_all_devices();
+  // From the first call that is recorded on, no plan may end that the recording runs; it pins them itself once it is made.
+  struct Pin {
+    PlanCache& plans;
+    explicit Pin(PlanCache& plans) : plans(plans) { plans.pin(); }
+    ~Pin() { plans.unpin(); }
+  } pin(*context.plans);
   auto& memory = *Allocator::make_private(*context.memory);
   Capture capture(memory, device.str(), TN_HAS(tn_stream_capture, &api, flags) && (api.flags & TN_CAPTURE_CREATES_PLANS));
   try {

@@ -34,6 +34,7 @@ struct Task {
   static constexpr uint32_t pointers_in_place = 10, scalars_in_place = 6;
   void* pointers[pointers_in_place];
   Scalar scalars[scalars_in_place];
+  Shape shape;  // where the plan is flattened
   // Only optimizers have more; freed by the worker. Also holds a CopyTask.
   std::unique_ptr<std::byte[]> heap;
 };
@@ -104,6 +105,7 @@ class WorkerStream final : public Stream {
     t.path = current_path();
     t.workspace = l.workspace;
     t.outputs_hold_values = l.outputs_hold_values;
+    if (l.shape) t.shape = *l.shape;
     t.num_inputs = l.num_inputs;
     t.num_outputs = l.num_outputs;
     t.num_scalars = l.num_scalars;
@@ -186,8 +188,16 @@ class WorkerStream final : public Stream {
       const size_t pointers = t.num_inputs + t.num_outputs;
       void** from = t.heap ? reinterpret_cast<void**>(t.heap.get()) : t.pointers;
       const Scalar* scalars = t.heap ? reinterpret_cast<Scalar*>(from + pointers) : t.scalars;
-      Launch l{t.entry, from,          t.num_inputs, from + t.num_inputs,  t.num_outputs,
-               scalars, t.num_scalars, t.workspace,  t.outputs_hold_values};
+      Launch l{t.entry,
+               from,
+               t.num_inputs,
+               from + t.num_inputs,
+               t.num_outputs,
+               scalars,
+               t.num_scalars,
+               t.workspace,
+               t.outputs_hold_values,
+               t.entry->flattened ? &t.shape : nullptr};
       run_and_file(failures, l, t.path, ticket, nullptr);
     }
   }

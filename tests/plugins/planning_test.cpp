@@ -75,6 +75,41 @@ BOOST_AUTO_TEST_CASE(a_plugin_of_1_0_is_asked_what_it_supports_before_it_plans) 
   BOOST_TEST(contains(text, "exp: (4,) on first:0: no plugin of this device offers it:\n  first: not for first\n"), text);
 }
 
+BOOST_AUTO_TEST_CASE(contiguous_pointwise_calls_share_a_plan_by_their_number_of_elements) {
+  planners();
+  auto absolute_of = [](const Shape& shape) { return abs(empty(shape, {.device = "newer:0"})); };
+  BOOST_TEST(questions("newer:0", [&] { absolute_of({3, 2}); }) == "newer plan\n");
+  BOOST_TEST(questions("newer:0", [&] {
+               for (const Shape& shape : {Shape{6}, Shape{2, 3}, Shape{1, 6, 1}}) BOOST_TEST(absolute_of(shape).shape() == shape);
+               abs(empty({3, 2}, {.device = "newer:0"}).transpose(0, 1));  // has gaps for a kernel that goes row by row
+             }) == "newer plan\n");
+}
+
+BOOST_AUTO_TEST_CASE(a_plan_in_use_stays_when_others_come_and_go) {
+  planners();
+  Tensor x = empty({20000}, {.device = "newer:0"});
+  auto absolute_of = [&](int64_t n) { return abs(x.narrow(0, 0, n)); };
+  const std::string once = "newer plan\n";
+  auto plans = [&](int64_t first, int64_t last, auto&& between) {
+    return questions("newer:0",
+                     [&] {
+                       for (int64_t n = first; n <= last; ++n) {
+                         absolute_of(n);
+                         between(n);
+                       }
+                     })
+               .size() /
+           once.size();
+  };
+  absolute_of(100);
+  BOOST_TEST(plans(5000, 20000, [&](int64_t n) {
+               if (n % 100 == 0) absolute_of(100);
+             }) == 15001u);
+  // Of the others, the latest are there still, and the first have gone, but for a few.
+  BOOST_TEST(plans(14000, 20000, [](int64_t) {}) < 600u);
+  BOOST_TEST(plans(5000, 5100, [](int64_t) {}) > 50u);
+}
+
 BOOST_AUTO_TEST_CASE(a_plugin_of_1_1_or_later_is_asked_for_the_plan_alone) {
   planners();
   for (const char* name : {"good", "newer"}) {

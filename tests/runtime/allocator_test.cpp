@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(threads_share_an_allocator) {
         std::vector<double> sums(20);
         for (int i = 0; i < 400; ++i) {
           const size_t at = random() % live.size();
-          if (live[at] && live[at].sum().item() != sums[at]) ++wrong;
+          if (live[at].defined() && live[at].sum().item() != sums[at]) ++wrong;
           const auto n = static_cast<int64_t>(1 + random() % (i % 8 ? 2000 : 60000));
           const int value = static_cast<int>(random() % 100);
           live[at] = i % 3 ? full({n}, value, {.device = device})

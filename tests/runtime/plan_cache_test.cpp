@@ -1,0 +1,63 @@
+// Plans of shapes that never come back make room for others, while calls are queued and other threads look them up.
+#include <boost/test/unit_test.hpp>
+
+#include <tenon/core/ops/linalg.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/reduce.h>
+#include <tenon/core/tensor.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+using namespace tenon;
+
+// More than the cache holds, each of another number of elements.
+constexpr int64_t many = 9000;
+
+BOOST_AUTO_TEST_CASE(a_plan_may_leave_the_cache_while_it_waits_in_the_queue) {
+  const Device device("cpu:1");
+  Tensor x = ones({many}, {.device = device}), slow = full({700, 700}, 0.001, {.device = device});
+  for (int round = 0; round < 2; ++round) {
+    slow = matmul(matmul(slow, slow), slow);  // what follows is queued behind it
+    Tensor last;
+    for (int64_t n = 1; n <= many; ++n) last = x.narrow(0, 0, n) * 2.0;
+    BOOST_TEST(last.sum().item() == 2.0 * many);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(threads_may_fill_the_cache_together) {
+  const Device device("cpu:2");
+  std::atomic<int> wrong{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 3; ++t)
+      threads.emplace_back([&, t] {
+        Tensor x = ones({many}, {.device = device});
+        for (int64_t i = 1; i <= many; ++i) {
+          // Neighbours meet at some sizes and make others' plans go.
+          const int64_t n = t == 2 ? many + 1 - i : i;
+          Tensor y = x.narrow(0, 0, n) + static_cast<double>(t);
+          if (i % 500 == 0 && y.sum().item() != static_cast<double>(n * (1 + t))) ++wrong;
+        }
+      });
+  }
+  BOOST_TEST(wrong == 0);
+}
+
+BOOST_AUTO_TEST_CASE(outputs_have_the_shape_of_their_call) {
+  // Calls with as many elements share a plan, not a shape.
+  for (const Shape& shape : {Shape{24}, Shape{2, 12}, Shape{2, 3, 4}, Shape{1, 24, 1}}) {
+    Tensor x = full(shape, 3), y = x + x, z = x;
+    BOOST_TEST(y.shape() == shape);
+    BOOST_TEST(y.strides() == shape.contiguous_strides());
+    BOOST_TEST(y.sum().item() == 144.0);
+    z.copy_(relu(x) * x);
+    BOOST_TEST(z.shape() == shape);
+    BOOST_TEST(z.sum().item() == 216.0);
+  }
+  BOOST_TEST((full({}, 3) + full({}, 4)).shape() == Shape{});
+  BOOST_TEST((full({}, 3) + full({1}, 4)).shape() == Shape{1});
+  BOOST_TEST((zeros({0, 5}) + zeros({0, 5})).shape() == (Shape{0, 5}));
+  BOOST_TEST((zeros({5, 0}) + zeros({5, 0})).shape() == (Shape{5, 0}));
+}
