@@ -5,20 +5,20 @@
 
 namespace tenon::nn {
 
-struct TENON_API ReLU : Module<ReLU> {  // max(x, 0)
+struct TENON_API ReLU final : Module<ReLU> {  // max(x, 0)
   Tensor forward(const Tensor& x) const;
 };
-struct TENON_API Sigmoid : Module<Sigmoid> {  // 1 / (1 + exp(-x))
+struct TENON_API Sigmoid final : Module<Sigmoid> {  // 1 / (1 + exp(-x))
   Tensor forward(const Tensor& x) const;
 };
-struct TENON_API Tanh : Module<Tanh> {
+struct TENON_API Tanh final : Module<Tanh> {
   Tensor forward(const Tensor& x) const;
 };
-struct TENON_API SiLU : Module<SiLU> {  // x sigmoid(x)
+struct TENON_API SiLU final : Module<SiLU> {  // x sigmoid(x)
   Tensor forward(const Tensor& x) const;
 };
 // x Phi(x), Phi the normal distribution (Hendrycks and Gimpel, arXiv:1606.08415).
-struct TENON_API GELU : Module<GELU> {
+struct TENON_API GELU final : Module<GELU> {
   GELU(std::string approximate = "none");  // or "tanh", a formula that is faster to compute; ValueError for others
   Tensor forward(const Tensor& x) const;
   void fields(FieldVisitor&) {}
@@ -26,14 +26,14 @@ struct TENON_API GELU : Module<GELU> {
   std::string approximate;
 };
 // exp(x) / sum(exp(x)) along `dim`.
-struct TENON_API Softmax : Module<Softmax> {
+struct TENON_API Softmax final : Module<Softmax> {
   Softmax(int64_t dim) : dim(dim) {}
   Tensor forward(const Tensor& x) const;
   void fields(FieldVisitor&) {}
   std::string extra_repr() const;
   int64_t dim;
 };
-struct TENON_API LogSoftmax : Module<LogSoftmax> {
+struct TENON_API LogSoftmax final : Module<LogSoftmax> {
   LogSoftmax(int64_t dim) : dim(dim) {}
   Tensor forward(const Tensor& x) const;
   void fields(FieldVisitor&) {}

@@ -14,9 +14,9 @@ constexpr std::tuple<F*...> pointers(F&... fields) {
   return std::tuple<F*...>(std::addressof(fields)...);
 }
 
-// Pointers to the `N` fields of `t`. An error here says that the fields of `t` were miscounted: it holds a C array (use
-// std::array), a reference or a bit-field, or inherits fields. Give it a `void fields(nn::FieldVisitor& v)` that names its children
-// instead.
+// Pointers to the `N` fields of `t`. An error here says that the fields of `t` were miscounted: its num_fields is not the number
+// that the error tells, or it holds a C array (use std::array), a reference or a bit-field, or inherits fields. Give it the right
+// number, or a `void fields(nn::FieldVisitor& v)` that names its children.
 // clang-format off
 template <size_t N, class T>
 constexpr auto bind(T& t) {

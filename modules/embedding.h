@@ -13,7 +13,7 @@ struct EmbeddingOptions {
 };
 
 // Integer indices of any shape to vectors: shape (…, embedding_dim). Weight (num_embeddings, embedding_dim) starts standard normal.
-struct TENON_API Embedding : Module<Embedding> {
+struct TENON_API Embedding final : Module<Embedding> {
   Embedding(int64_t num_embeddings, int64_t embedding_dim, const EmbeddingOptions& options = {});
   Tensor forward(const Tensor& indices) const;
   void fields(FieldVisitor& v);

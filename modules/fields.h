@@ -29,6 +29,7 @@ struct ModuleType {
   size_t size;                                       // bytes of the object
   bool wrapper;                                      // holds the model that it wraps in a field, whose name prefixes every key
   bool list;                                         // prints runs of equal children as one line, as ModuleList does
+  bool by_hand;                                      // its own fields() names what it holds, so something may be left out
 };
 
 // Some module, its type left open: a parameter type that takes any module by reference. Does not own it.
@@ -151,8 +152,10 @@ concept HasForward = requires(T& t, const Tensor& x) {
 
 }  // namespace detail
 
-// Gets a module's fields one by one. A class with constructors or private fields lists them itself:
+// Gets a module's fields one by one. A class with private fields lists them itself:
 //   void fields(nn::FieldVisitor& v) { v("weight", weight)("bias", bias)("training", training); }
+// A parameter, buffer or module inside the object that is not listed is a ValueError when the module is first called or asked for
+// its parameters; a module in a container that is not listed is logged as a warning when it is first called.
 class TENON_API FieldVisitor {
  public:
   FieldVisitor() = default;
@@ -164,6 +167,8 @@ class TENON_API FieldVisitor {
   FieldVisitor& operator()(std::string_view name, F& field);
 
  protected:
+  // Every field, before anything else is said of it.
+  virtual void listed(const void* field, size_t bytes);
   // The names live during the call only.
   virtual void parameter(std::string_view name, Tensor& tensor);
   virtual void buffer(std::string_view name, Tensor& tensor, bool persistent);
@@ -178,6 +183,7 @@ template <class F>
 FieldVisitor& FieldVisitor::operator()(std::string_view name, F& const_field) {
   using T = std::remove_const_t<F>;
   T& field = const_cast<T&>(const_field);
+  if constexpr (detail::Complete<T>) listed(std::addressof(field), sizeof(T));
   if constexpr (!detail::Complete<T>) {
   } else if constexpr (std::is_same_v<T, Parameter>) {
     if (field.defined()) parameter(name, field);
@@ -233,11 +239,15 @@ void visit_fields(void* self, FieldVisitor& visitor) {
     for (auto& [key, item] : module) visitor(key, item);
   } else if constexpr (requires { module.fields(visitor); }) {
     module.fields(visitor);
+  } else if constexpr (requires { M::num_fields; }) {
+    reflect::each_of<static_cast<size_t>(M::num_fields)>(module, visitor);
   } else {
     static_assert(std::is_aggregate_v<M>,
-                  "a module with constructors, private or virtual members has to name its fields: give it "
+                  "a module with a constructor has to say how many data members it has, such as "
+                  "static constexpr int num_fields = 2; a wrong number does not compile. Or it takes no constructor but fields "
+                  "with defaults, set by name: Net{.hidden = 64}. One with private members names them itself: "
                   "void fields(nn::FieldVisitor& v) { v(\"weight\", weight)(\"child\", child); }");
-    if constexpr (std::is_aggregate_v<M>) reflect::each_field<1>(module, visitor);
+    if constexpr (std::is_aggregate_v<M>) reflect::each_of<reflect::field_count<M, 1>>(module, visitor);
   }
 }
 
@@ -256,6 +266,7 @@ constexpr ModuleType describe() {
     type.name = reflect::type_name<M>;
     if constexpr (requires { M::is_wrapper; }) type.wrapper = M::is_wrapper;
     if constexpr (requires { M::is_list; }) type.list = M::is_list;
+    type.by_hand = requires(M & m, FieldVisitor & v) { m.fields(v); };
     if constexpr (requires(const M& m) { std::string(m.extra_repr()); })
       type.extra_repr = [](const void* self) { return std::string(static_cast<const M*>(self)->extra_repr()); };
     if constexpr (std::is_copy_constructible_v<M>)

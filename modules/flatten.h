@@ -6,7 +6,7 @@
 namespace tenon::nn {
 
 // Joins the dimensions from `start_dim` to `end_dim` (inclusive): (N, C, H, W) to (N, C*H*W).
-struct TENON_API Flatten : Module<Flatten> {
+struct TENON_API Flatten final : Module<Flatten> {
   Flatten(int64_t start_dim = 1, int64_t end_dim = -1) : start_dim(start_dim), end_dim(end_dim) {}
   Tensor forward(const Tensor& x) const { return x.flatten(start_dim, end_dim); }
   void fields(FieldVisitor&) {}
@@ -16,7 +16,7 @@ struct TENON_API Flatten : Module<Flatten> {
 };
 
 // Returns its input.
-struct TENON_API Identity : Module<Identity> {
+struct TENON_API Identity final : Module<Identity> {
   Tensor forward(const Tensor& x) const { return x; }
 };
 

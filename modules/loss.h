@@ -13,7 +13,7 @@ struct CrossEntropyLossOptions {
 };
 
 // Logits (N, C) or (N, C, d1, …) against class numbers (N) or (N, d1, …). A class number outside [0, C) is an IndexError.
-struct TENON_API CrossEntropyLoss : Module<CrossEntropyLoss> {
+struct TENON_API CrossEntropyLoss final : Module<CrossEntropyLoss> {
   CrossEntropyLoss(const CrossEntropyLossOptions& options = {});
   Tensor forward(const Tensor& logits, const Tensor& target) const;
   void fields(FieldVisitor& v) { v("weight", weight); }
@@ -25,7 +25,7 @@ struct TENON_API CrossEntropyLoss : Module<CrossEntropyLoss> {
 };
 
 // (input - target)^2; `reduction` is "mean", "sum" or "none".
-struct TENON_API MSELoss : Module<MSELoss> {
+struct TENON_API MSELoss final : Module<MSELoss> {
   MSELoss(std::string reduction = "mean");
   Tensor forward(const Tensor& input, const Tensor& target) const;
   void fields(FieldVisitor&) {}

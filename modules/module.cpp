@@ -6,10 +6,12 @@
 
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/tensor_impl.h>
+#include <tenon/modules/listing.h>
 
 namespace tenon::nn {
 
 FieldVisitor::~FieldVisitor() = default;
+void FieldVisitor::listed(const void*, size_t) {}
 void FieldVisitor::parameter(std::string_view, Tensor&) {}
 void FieldVisitor::buffer(std::string_view, Tensor&, bool) {}
 void FieldVisitor::child(std::string_view, ModuleRef) {}
@@ -55,6 +57,7 @@ struct OwnTensors : FieldVisitor {
   };
   std::vector<Item> items;
   explicit OwnTensors(ModuleRef m) {
+    require_all_listed(m);
     m.type->visit(m.self, *this);
     std::stable_partition(items.begin(), items.end(), [](const Item& i) { return !i.is_buffer; });
   }

@@ -9,8 +9,28 @@
 //   for (auto& [name, p] : net.named_parameters()) …
 //
 // Fields that are modules, nn::Parameter or nn::Buffer, or hold some in a standard container (see fields.h), are found by their
-// names; a field assigned anew is still found. A field `bool training` follows train() and eval(). A copy of a module shares its
-// tensors; nn::clone makes a deep copy.
+// names; a field assigned anew is still found. A field `bool training` follows train() and eval().
+//
+// Arguments are fields with defaults, set by name, which later fields may use:
+//   struct Net : nn::Module<Net> {
+//     int64_t hidden = 256;
+//     nn::Linear fc1{784, hidden}, fc2{hidden, 10};
+//     …
+//   };
+//   Net net{.hidden = 512};  // or Net{{}, 512}, as GCC's -Wextra misses the empty base in the former
+// A class with a constructor says how many data members it has, and the compiler checks the number:
+//   struct Net : nn::Module<Net> {
+//     static constexpr int num_fields = 2;
+//     nn::Linear fc1, fc2;
+//     explicit Net(int64_t hidden) : fc1(784, hidden), fc2(hidden, 10) {}
+//     …
+//   };
+// One with private members lists them in fields() (see fields.h).
+//
+// A copy of a module shares its tensors: that is how layers are tied. It holds for the elements of a std::vector<Block>(n,
+// Block()), too; nn::repeat makes n modules that share nothing, and nn::clone a deep copy. str() says what is shared with what.
+//
+// A module's type derives from nn::Module<itself> and from no other module: a call would run the other's forward.
 #pragma once
 
 #include <iosfwd>
@@ -67,7 +87,8 @@ TENON_API StateDict state_dict(ModuleRef module);
 // The same, as handles of the module.
 TENON_API std::vector<StateEntry> state_entries(ModuleRef module);
 
-// PyTorch's print: "Linear(in_features=10, out_features=1, bias=True)", children indented below.
+// PyTorch's print: "Linear(in_features=10, out_features=1, bias=True)", children indented below. Behind a module whose tensors were
+// listed before stands "  # weight, bias shared with encoder".
 TENON_API std::string str(ModuleRef module);
 TENON_API std::ostream& operator<<(std::ostream& out, ModuleRef module);
 
@@ -78,6 +99,26 @@ TENON_API std::vector<ModuleRef> modules_bottom_up(ModuleRef module);
 template <class F>
 void apply(ModuleRef module, F&& fn) {
   for (ModuleRef each : modules_bottom_up(module)) fn(each);
+}
+
+// `count` modules that share nothing, each made by a call of its own: `nn::repeat(12, [] { return Block(64); })`, or with the
+// number of the module as argument: `nn::repeat(3, [](int64_t i) { return nn::Linear(8 << i, 16 << i); })`. A
+// `std::vector<Block>(12, Block(64))` holds twelve copies, and copies share their parameters: it is one layer used twelve times.
+template <class F>
+auto repeat(int64_t count, F&& make) {
+  if (count < 0) throw ValueError("repeat: " + std::to_string(count) + " modules cannot be made");
+  auto make_one = [&](int64_t i) {
+    if constexpr (std::is_invocable_v<F&, int64_t>)
+      return make(i);
+    else
+      return make();
+  };
+  using Made = decltype(make_one(int64_t{}));
+  static_assert(std::is_base_of_v<ModuleTag, Made>, "repeat needs a callable that returns a module by value");
+  std::vector<Made> modules;
+  modules.reserve(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) modules.push_back(make_one(i));
+  return modules;
 }
 
 namespace detail {
@@ -103,8 +144,12 @@ class TENON_API ModuleScope {
   ModuleScope(const ModuleScope&) = delete;
   ModuleScope& operator=(const ModuleScope&) = delete;
 
+  // Adds " (in module LeNet.fc1)" to an error that does not say where it came from, and the name of the tensor that it is about.
+  void explain(Error& error) const;
+
  private:
   const char* name_in_parent() const;
+  const char* find_name() const;
 
   const void* self_;
   const ModuleType* type_;
@@ -117,13 +162,11 @@ template <class D>
 struct Module : ModuleTag {
   template <class... A>
   decltype(auto) operator()(A&&... args) {
-    ModuleScope scope(&self(), module_type<D>());
-    return self().forward(std::forward<A>(args)...);
+    return call(self(), std::forward<A>(args)...);
   }
   template <class... A>
   decltype(auto) operator()(A&&... args) const {
-    ModuleScope scope(&self(), module_type<D>());
-    return self().forward(std::forward<A>(args)...);
+    return call(self(), std::forward<A>(args)...);
   }
 
   std::vector<Tensor> parameters() const { return nn::parameters(self()); }
@@ -149,6 +192,16 @@ struct Module : ModuleTag {
   }
 
  private:
+  template <class Self, class... A>
+  static decltype(auto) call(Self& self, A&&... args) {
+    ModuleScope scope(&self, module_type<D>());
+    try {
+      return self.forward(std::forward<A>(args)...);
+    } catch (Error& error) {
+      scope.explain(error);
+      throw;
+    }
+  }
   D& self() { return static_cast<D&>(*this); }
   const D& self() const { return static_cast<const D&>(*this); }
 };

@@ -1,5 +1,6 @@
 // Printing as PyTorch's torch.nn.Module.__repr__ does.
 #include <ostream>
+#include <unordered_map>
 
 #include <tenon/modules/module.h>
 
@@ -34,12 +35,46 @@ struct Line {
   }
 };
 
+// Where each tensor was met first: the module's path, by the tensor.
+using Owners = std::unordered_map<const void*, std::string>;
+
+std::string print(ModuleRef module, const std::string& path, Owners& owners);
+
+// The module's own tensors that belong to modules printed before, and to which: "  # weight, bias shared with encoder".
+struct Shared : FieldVisitor {
+  std::vector<std::pair<std::string, std::string>> names_by_owner;
+  const std::string& path;
+  Owners& owners;
+  Shared(ModuleRef m, const std::string& path, Owners& owners) : path(path), owners(owners) { m.type->visit(m.self, *this); }
+  void parameter(std::string_view name, Tensor& t) override { look(name, t); }
+  void buffer(std::string_view name, Tensor& t, bool) override { look(name, t); }
+  void look(std::string_view name, const Tensor& t) {
+    const std::string& owner = owners.emplace(t.impl().get(), path).first->second;
+    if (owner == path) return;
+    for (auto& [names, known] : names_by_owner)
+      if (known == owner) return void(names.append(", ").append(name));
+    names_by_owner.emplace_back(name, owner);
+  }
+  std::string str() const {
+    std::string text;
+    for (auto& [names, owner] : names_by_owner) {
+      text += text.empty() ? "  # " : "; ";
+      text += names + " shared with " + (owner.empty() ? "the model itself" : owner);
+    }
+    return text;
+  }
+};
+
 struct Lines : FieldVisitor {
   std::vector<Line> lines;
   bool merge;  // equal neighbours into one line
-  explicit Lines(ModuleRef m) : merge(m.type->list) { m.type->visit(m.self, *this); }
+  const std::string& path;
+  Owners& owners;
+  Lines(ModuleRef m, const std::string& path, Owners& owners) : merge(m.type->list), path(path), owners(owners) {
+    m.type->visit(m.self, *this);
+  }
   void child(std::string_view name, ModuleRef m) override {
-    std::string text = indented(nn::str(m));
+    std::string text = indented(print(m, path.empty() ? std::string(name) : path + "." + std::string(name), owners));
     if (merge && !lines.empty() && lines.back().text == text) {
       ++lines.back().count;
       lines.back().last_key = name;
@@ -49,16 +84,22 @@ struct Lines : FieldVisitor {
   }
 };
 
+std::string print(ModuleRef module, const std::string& path, Owners& owners) {
+  const std::string shared = Shared(module, path, owners).str();
+  std::vector<std::string> lines = lines_of(module.type->extra_repr ? module.type->extra_repr(module.self) : std::string());
+  std::string head = std::string(module.type->name) + "(";
+  Lines children(module, path, owners);
+  if (children.lines.empty() && lines.size() <= 1) return head + (lines.empty() ? "" : lines[0]) + ")" + shared;
+  for (auto& child : children.lines) lines.push_back(child.str());
+  for (auto& line : lines) head += "\n  " + line;
+  return head + "\n)" + shared;
+}
+
 }  // namespace
 
 std::string str(ModuleRef module) {
-  std::vector<std::string> lines = lines_of(module.type->extra_repr ? module.type->extra_repr(module.self) : std::string());
-  std::string head = std::string(module.type->name) + "(";
-  Lines children(module);
-  if (children.lines.empty() && lines.size() <= 1) return head + (lines.empty() ? "" : lines[0]) + ")";
-  for (auto& child : children.lines) lines.push_back(child.str());
-  for (auto& line : lines) head += "\n  " + line;
-  return head + "\n)";
+  Owners owners;
+  return print(module, "", owners);
 }
 
 std::ostream& operator<<(std::ostream& out, ModuleRef module) { return out << str(module); }

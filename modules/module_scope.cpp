@@ -1,9 +1,14 @@
 // Finds out under which name a module is called, so that errors can say "LeNet.fc1".
+#include <algorithm>
 #include <iterator>
 #include <mutex>
+#include <optional>
 #include <unordered_set>
 
+#include <tenon/core/error.h>
+#include <tenon/core/misplaced.h>
 #include <tenon/core/per_thread.h>
+#include <tenon/modules/listing.h>
 #include <tenon/modules/module.h>
 
 namespace tenon::nn {
@@ -47,11 +52,12 @@ struct FindChild : FieldVisitor {
   }
 };
 
-const char* find_name(ModuleRef parent, ModuleRef child) {
+// The child's path below the module; none where it is not below it.
+std::optional<std::string> find_path(ModuleRef module, ModuleRef child) {
   FindChild find;
   find.wanted = child;
-  find.visit(parent);
-  return intern(find.found ? std::move(find.path) : std::string(child.type->name));
+  find.visit(module);
+  return find.found ? std::optional(std::move(find.path)) : std::nullopt;
 }
 
 // A thread's answers so far, by address. An object may take the place of another of the same types: then an error could name the
@@ -66,19 +72,28 @@ struct RecentNames {
 
 }  // namespace
 
+// Looks through the parent, and whether what is called was listed by those around it.
+const char* ModuleScope::find_name() const {
+  auto ref = [](const ModuleScope* scope) { return ModuleRef(const_cast<void*>(scope->self_), scope->type_); };
+  const ModuleRef me = ref(this);
+  require_all_listed(me);
+  if (!parent_) return intern(std::string(type_->name));
+  if (auto path = find_path(ref(parent_), me)) return intern(std::move(*path));
+  const ModuleScope* around = parent_->parent_;
+  while (around && !find_path(ref(around), me)) around = around->parent_;
+  if (!around) require_listed_child(ref(parent_), me);
+  return intern(std::string(type_->name));
+}
+
 const char* ModuleScope::name_in_parent() const {
   const void* parent = parent_ ? parent_->self_ : nullptr;
   const void* parent_type = parent_ ? parent_->type_ : nullptr;
   auto bits = [](const void* p) { return reinterpret_cast<uintptr_t>(p) >> 3; };
-  auto find = [&] {
-    ModuleRef me(const_cast<void*>(self_), type_);
-    return parent_ ? find_name({const_cast<void*>(parent), parent_->type_}, me) : intern(std::string(type_->name));
-  };
   auto* recent = PerThread<RecentNames>::get();
-  if (!recent) return find();
+  if (!recent) return find_name();
   auto& slot = recent->slots[(bits(self_) * 31 + bits(parent) + bits(type_) * 7) % std::size(recent->slots)];
   if (slot.self != self_ || slot.parent != parent || slot.type != type_ || slot.parent_type != parent_type)
-    slot = {parent, parent_type, self_, type_, find()};
+    slot = {parent, parent_type, self_, type_, find_name()};
   return slot.name;
 }
 
@@ -87,5 +102,24 @@ ModuleScope::ModuleScope(const void* self, const ModuleType* type)
   innermost = this;
 }
 ModuleScope::~ModuleScope() { innermost = parent_; }
+
+namespace {
+// The text with `addition` at the end of its first line: details follow below.
+void add_to_first_line(Error& error, const std::string& addition) {
+  std::string text = error.what();
+  text.insert(std::min(text.find('\n'), text.size()), addition);
+  static_cast<std::runtime_error&>(error) = std::runtime_error(text);
+}
+}  // namespace
+
+void ModuleScope::explain(Error& error) const {
+  auto says = [&](const char* part) { return std::string_view(error.what()).find(part) != std::string_view::npos; };
+  if (!says(" (in module ")) add_to_first_line(error, path_suffix());
+  auto* misplaced = dynamic_cast<MisplacedError*>(&error);
+  if (!misplaced || says("; the argument is ")) return;
+  for (auto& entry : state_entries({const_cast<void*>(self_), type_}))
+    if (entry.tensor.is_same(misplaced->tensor()))
+      return add_to_first_line(error, "; the argument is \"" + entry.name + "\" of " + std::string(type_->name));
+}
 
 }  // namespace tenon::nn

@@ -33,7 +33,7 @@ struct TENON_API BatchNormState {
 };
 
 // x of shape (N, C) or (N, C, L). ShapeError for others.
-struct TENON_API BatchNorm1d : Module<BatchNorm1d>, BatchNormState {
+struct TENON_API BatchNorm1d final : Module<BatchNorm1d>, BatchNormState {
   BatchNorm1d(int64_t num_features, const BatchNormOptions& options = {}) : BatchNormState(num_features, options) {}
   Tensor forward(const Tensor& x);
   void fields(FieldVisitor& v) { visit(v); }
@@ -41,7 +41,7 @@ struct TENON_API BatchNorm1d : Module<BatchNorm1d>, BatchNormState {
 };
 
 // x of shape (N, C, H, W). ShapeError for others.
-struct TENON_API BatchNorm2d : Module<BatchNorm2d>, BatchNormState {
+struct TENON_API BatchNorm2d final : Module<BatchNorm2d>, BatchNormState {
   BatchNorm2d(int64_t num_features, const BatchNormOptions& options = {}) : BatchNormState(num_features, options) {}
   Tensor forward(const Tensor& x);
   void fields(FieldVisitor& v) { visit(v); }
@@ -56,7 +56,7 @@ struct LayerNormOptions {
 };
 
 // Normalises over the last dimensions, which have to be `normalized_shape` (Ba et al., arXiv:1607.06450).
-struct TENON_API LayerNorm : Module<LayerNorm> {
+struct TENON_API LayerNorm final : Module<LayerNorm> {
   LayerNorm(const Shape& normalized_shape, const LayerNormOptions& options = {});
   LayerNorm(int64_t size, const LayerNormOptions& options = {}) : LayerNorm(Shape{size}, options) {}
   Tensor forward(const Tensor& x) const;

@@ -1,5 +1,8 @@
 #include <tenon/modules/parameter.h>
 
+#include <functional>
+#include <mutex>
+
 namespace tenon::nn {
 
 namespace {
@@ -13,6 +16,37 @@ Tensor leaf(const Tensor& values, bool requires_grad) {
 }
 
 }  // namespace
+
+namespace detail {
+
+namespace {
+constinit std::mutex mutex;  // never destroyed: models may be static objects
+constinit Placed* first = nullptr;
+}  // namespace
+
+Placed::Placed() noexcept {
+  std::lock_guard lock(mutex);
+  after_ = first;
+  if (first) first->before_ = this;
+  first = this;
+}
+
+Placed::~Placed() {
+  std::lock_guard lock(mutex);
+  (before_ ? before_->after_ : first) = after_;
+  if (after_) after_->before_ = before_;
+}
+
+std::vector<const Placed*> placed_within(const void* begin, size_t bytes) {
+  std::vector<const Placed*> found;
+  std::lock_guard lock(mutex);
+  for (const Placed* p = first; p; p = p->after_)
+    if (!std::less<const void*>()(p, begin) && std::less<const void*>()(p, static_cast<const char*>(begin) + bytes))
+      found.push_back(p);
+  return found;
+}
+
+}  // namespace detail
 
 Parameter::Parameter(const Tensor& values, bool requires_grad) : Tensor(leaf(values, requires_grad)) {}
 

@@ -1,13 +1,34 @@
 // The two kinds of tensor that a module owns.
 #pragma once
 
+#include <vector>
+
 #include <tenon/core/tensor.h>
 
 namespace tenon::nn {
 
+namespace detail {
+
+// Something whose place in memory is known, so that a module can tell whether its fields() names every parameter that lies in it.
+class TENON_API Placed {
+ public:
+  Placed() noexcept;
+  Placed(const Placed&) noexcept : Placed() {}
+  Placed& operator=(const Placed&) noexcept { return *this; }
+  ~Placed();
+
+ private:
+  friend std::vector<const Placed*> placed_within(const void*, size_t);
+  Placed *before_ = nullptr, *after_ = nullptr;  // all that live, in a list
+};
+// Those that lie in these bytes. Takes time with the number of all that live.
+std::vector<const Placed*> placed_within(const void* begin, size_t bytes);
+
+}  // namespace detail
+
 // A tensor that is learned. A field of this type is found by `parameters()` under its name. Made from a tensor, it shares the
 // values, has no history and requires a gradient. Copies are the same parameter: `decoder.weight = encoder.weight` ties two layers.
-class TENON_API Parameter : public Tensor {
+class TENON_API Parameter : public Tensor, private detail::Placed {
  public:
   Parameter() = default;  // absent
   Parameter(const Tensor& values, bool requires_grad = true);
@@ -18,7 +39,7 @@ struct BufferOptions {
 };
 
 // State that is not learned, such as running statistics: moves and is saved with the module.
-class TENON_API Buffer : public Tensor {
+class TENON_API Buffer : public Tensor, private detail::Placed {
  public:
   Buffer() = default;  // absent
   Buffer(const Tensor& values, BufferOptions options = {});

@@ -15,7 +15,7 @@ struct MaxPool2dOptions {
   bool ceil_mode = false;  // windows that reach over the border count
 };
 
-struct TENON_API MaxPool2d : Module<MaxPool2d> {
+struct TENON_API MaxPool2d final : Module<MaxPool2d> {
   MaxPool2d(Pair kernel_size, const MaxPool2dOptions& options = {});
   Tensor forward(const Tensor& x) const;
   void fields(FieldVisitor&) {}
@@ -32,7 +32,7 @@ struct AvgPool2dOptions {
   bool count_include_pad = true;  // padded zeros count as elements
 };
 
-struct TENON_API AvgPool2d : Module<AvgPool2d> {
+struct TENON_API AvgPool2d final : Module<AvgPool2d> {
   AvgPool2d(Pair kernel_size, const AvgPool2dOptions& options = {});
   Tensor forward(const Tensor& x) const;
   void fields(FieldVisitor&) {}
@@ -43,7 +43,7 @@ struct TENON_API AvgPool2d : Module<AvgPool2d> {
 };
 
 // Averages to an output of this height and width, whatever the input's.
-struct TENON_API AdaptiveAvgPool2d : Module<AdaptiveAvgPool2d> {
+struct TENON_API AdaptiveAvgPool2d final : Module<AdaptiveAvgPool2d> {
   AdaptiveAvgPool2d(Pair output_size);
   Tensor forward(const Tensor& x) const;
   void fields(FieldVisitor&) {}

@@ -94,13 +94,12 @@ template <class T, size_t Count, size_t I>
 inline constexpr std::string_view field_name_of = field_name<T, Count, I>();
 
 // ---- visiting ----
-// Calls visit(name, field) for every field of an aggregate with `Bases` empty base classes, in the order of declaration.
-template <size_t Bases, class T, class Visit>
-void each_field(T& object, Visit&& visit) {
-  constexpr size_t count = field_count<T, Bases>;
-  auto fields = bind<count>(object);
-  [&]<size_t... I>(std::index_sequence<I...>) { (visit(field_name_of<T, count, I>, *std::get<I>(fields)), ...); }
-  (std::make_index_sequence<count>{});
+// Calls visit(name, field) for every one of the `Count` fields of a class, in the order of declaration. All are public.
+template <size_t Count, class T, class Visit>
+void each_of(T& object, Visit&& visit) {
+  auto fields = bind<Count>(object);
+  [&]<size_t... I>(std::index_sequence<I...>) { (visit(field_name_of<T, Count, I>, *std::get<I>(fields)), ...); }
+  (std::make_index_sequence<Count>{});
 }
 
 }  // namespace tenon::nn::reflect

@@ -46,7 +46,7 @@ class TENON_API AnyModule {
 
 // Hands its input through its children: nn::Sequential(nn::Linear(784, 256), nn::ReLU(), nn::Linear(256, 10)).
 // Children are called "0", "1", …, or by names: nn::Sequential({{"hidden", nn::Linear(784, 256)}, {"act", nn::ReLU()}}).
-class TENON_API Sequential : public Module<Sequential> {
+class TENON_API Sequential final : public Module<Sequential> {
  public:
   Sequential() = default;
   template <class... M>
@@ -75,7 +75,7 @@ class TENON_API Sequential : public Module<Sequential> {
 
 // Modules of any types, called by your own forward: `for (auto& layer : layers) x = layer(x);`. Where all have one type, a
 // std::vector of them does the same.
-class TENON_API ModuleList : public Module<ModuleList> {
+class TENON_API ModuleList final : public Module<ModuleList> {
  public:
   static constexpr bool is_list = true;
   ModuleList() = default;

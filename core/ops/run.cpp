@@ -2,6 +2,7 @@
 #include <tenon/core/autograd/node.h>
 #include <tenon/core/autograd/replica.h>
 #include <tenon/core/error.h>
+#include <tenon/core/misplaced.h>
 #include <tenon/core/ops/op.h>
 #include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/context.h>
@@ -56,8 +57,10 @@ class Arguments {
   void bring(const Op& op, size_t i) {
     auto& t = impl_of(*used_[i]);
     if (!t.autograd || !t.autograd->replicas)
-      throw DeviceError(std::string(op.name) + ": argument " + std::to_string(i) + " is on " + t.device.str() +
-                        ", but the operator runs on " + device_.str() + "; move one with .to(device)" + path_suffix());
+      throw MisplacedError(std::string(op.name) + ": argument " + std::to_string(i) + ", " + std::string(name_of(t.dtype)) +
+                               " of shape " + t.shape.str() + ", is on " + t.device.str() + ", but the operator runs on " +
+                               device_.str() + "; move one with .to(device)" + path_suffix(),
+                           *used_[i]);
     own(i, resolve_replica(*used_[i], device_));
   }
 

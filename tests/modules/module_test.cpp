@@ -1,5 +1,6 @@
 // What every module can do with what it is made of.
 #include <tenon/core/autograd/autograd.h>
+#include <tenon/modules/activation.h>
 #include <tenon/modules/dropout.h>
 #include <tenon/modules/init.h>
 #include <tenon/modules/linear.h>
@@ -7,6 +8,7 @@
 #include <tenon/modules/optim/sgd.h>
 #include <tenon/modules/sequential.h>
 
+#include "logged.h"
 #include "ops/check.h"
 
 using namespace tenon;
@@ -182,7 +184,7 @@ BOOST_AUTO_TEST_CASE(forward_takes_and_returns_what_it_likes) {
 
 BOOST_AUTO_TEST_CASE(errors_name_the_module) {
   struct Body : nn::Module<Body> {
-    std::vector<nn::Linear> blocks = std::vector<nn::Linear>(2, nn::Linear(4, 4));
+    std::vector<nn::Linear> blocks = nn::repeat(2, [] { return nn::Linear(4, 4); });
     nn::Sequential tail{nn::Linear(4, 5), nn::Linear(4, 4)};
     int fail_in = 0;
     Tensor forward(const Tensor& x) {
@@ -206,3 +208,175 @@ BOOST_AUTO_TEST_CASE(errors_name_the_module) {
   require_error<ShapeError>([&] { net(x); }, "(in module Outer.body.tail.1)");
   require_error<ShapeError>([&] { net(x); }, "(in module Outer.body.tail.1)");
 }
+
+// Errors that a layer throws itself, not one of its operators, name it as well; so does what a user's forward throws.
+BOOST_AUTO_TEST_CASE(errors_of_layers_name_the_module_too) {
+  struct Net : nn::Module<Net> {
+    nn::BatchNorm1d one{3};
+    nn::BatchNorm2d two{3};
+    nn::LayerNorm layer{3};
+    int call = 0;
+    Tensor forward(const Tensor& x) {
+      if (call == 3) throw ValueError("no such call\nsee the list");
+      return call == 0 ? one(x) : call == 1 ? two(x) : layer(x);
+    }
+  };
+  Net net;
+  const Tensor wrong = ones({5});
+  require_error<ShapeError>([&] { net(wrong); }, "got one of shape (5,) (in module Net.one)");
+  net.call = 1;
+  require_error<ShapeError>([&] { net(wrong); }, "got one of shape (5,) (in module Net.two)");
+  net.call = 2;
+  require_error<ShapeError>([&] { net(wrong); }, "(in module Net.layer)");
+  net.call = 3;
+  require_error<ValueError>([&] { net(wrong); }, "no such call (in module Net)\nsee the list");
+  require_error<ShapeError>([&] { net.one.forward(wrong); }, "BatchNorm1d: expected an input of shape (N, C)");
+}
+
+BOOST_AUTO_TEST_CASE(a_parameter_on_another_device_is_named) {
+  struct Net : nn::Module<Net> {
+    nn::Linear fc{4, 3};
+    Tensor forward(const Tensor& x) { return fc(x); }
+  };
+  Net net;
+  net.to("cpu:1");
+  require_error<DeviceError>([&] { net(ones({2, 4})); }, "linear: argument 1, f32 of shape (3, 4), is on cpu:1, but the operator");
+  require_error<DeviceError>([&] { net(ones({2, 4})); }, "(in module Net.fc); the argument is \"weight\" of Linear");
+}
+
+namespace {
+struct Forgot : nn::Module<Forgot> {
+  nn::Linear fc{2, 2};
+  nn::Parameter gain = ones({2});
+  Tensor forward(const Tensor& x) { return fc(x) * gain; }
+  void fields(nn::FieldVisitor& v) { v("fc", fc); }
+};
+struct ForgotChild : nn::Module<ForgotChild> {
+  nn::Linear fc{2, 2};
+  nn::Dropout drop{0.5};
+  nn::ReLU relu;
+  Tensor forward(const Tensor& x) { return relu(drop(fc(x))); }
+  void fields(nn::FieldVisitor& v) { v("fc", fc); }
+};
+struct ForgotList : nn::Module<ForgotList> {
+  std::vector<nn::Linear> layers = nn::repeat(2, [] { return nn::Linear(2, 2); });
+  Tensor forward(const Tensor& x) { return layers[1](layers[0](x)); }
+  void fields(nn::FieldVisitor&) {}
+};
+// Names everything; what it calls and does not hold belongs to another model.
+struct Complete : nn::Module<Complete> {
+  nn::Linear fc{2, 2};
+  nn::BatchNorm1d norm{2};
+  std::optional<nn::Linear> extra;
+  nn::Linear* elsewhere = nullptr;
+  Tensor forward(const Tensor& x) { return elsewhere ? (*elsewhere)(x) : norm(fc(x)); }
+  void fields(nn::FieldVisitor& v) { v("fc", fc)("norm", norm)("extra", extra); }
+};
+struct Owner : nn::Module<Owner> {
+  nn::Linear own{2, 2};
+  Complete part;
+  Tensor forward(const Tensor& x) {
+    part.elsewhere = &own;
+    return part(x);
+  }
+};
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(what_a_list_of_fields_leaves_out_is_noticed) {
+  const Tensor x = ones({3, 2});
+  Forgot forgot;
+  const std::string text = "Forgot: its fields() does not name a parameter or buffer";
+  require_error<ValueError>([&] { forgot.parameters(); }, text);
+  require_error<ValueError>([&] { forgot(x); }, text);
+  require_error<ValueError>([&] { forgot.state_dict(); }, text);
+  auto on_heap = std::make_unique<Forgot>(forgot);
+  require_error<ValueError>([&] { on_heap->parameters(); }, text);
+  struct Around : nn::Module<Around> {
+    Forgot inner;
+    Tensor forward(const Tensor& x) { return inner(x); }
+  };
+  Around around;
+  require_error<ValueError>([&] { around.parameters(); }, text);
+
+  ForgotChild child;  // a parameter's place is known from the start; a child without any is noticed when it is called
+  require_error<ValueError>([&] { child(x); }, "ForgotChild: its fields() does not name a module of type Dropout");
+
+  ForgotList list;
+  const std::string warning = logged([&] {
+    list(x);
+    list(x);
+  });
+  BOOST_TEST(warning.find("ForgotList calls a module of type Linear that its fields() does not name") != std::string::npos,
+             warning);
+  BOOST_TEST(warning.find("ForgotList", warning.find('\n')) == std::string::npos, warning);  // once
+
+  Complete complete;
+  Owner owner;
+  const std::string nothing = logged([&] {
+    complete(x);
+    complete.extra.emplace(2, 2);
+    complete.parameters();
+    std::vector<Complete> moved(3, complete);
+    moved.push_back(complete);
+    for (auto& m : moved) m(x), m.state_dict();
+    owner(x);
+  });
+  BOOST_TEST(nothing == "", nothing);
+}
+
+namespace {
+struct Named : nn::Module<Named> {
+  int64_t hidden = 5;
+  nn::Linear fc1{4, hidden}, fc2{hidden, 2};
+  Tensor forward(const Tensor& x) { return fc2(fc1(x)); }
+};
+struct Constructed : nn::Module<Constructed> {
+  static constexpr int num_fields = 4;
+  nn::Linear fc1, fc2;
+  bool training = true;
+  int64_t calls = 0;
+  explicit Constructed(int64_t hidden) : fc1(4, hidden), fc2(hidden, 2) {}
+  Tensor forward(const Tensor& x) { return ++calls, fc2(fc1(x)); }
+};
+}  // namespace
+
+// GCC 12 takes the empty base for a field that was forgotten.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+BOOST_AUTO_TEST_CASE(modules_with_arguments_need_no_list) {
+  Named usual, narrow{.hidden = 3};
+  BOOST_TEST((usual.fc1.weight.shape() == Shape{5, 4}));
+  BOOST_TEST((narrow(ones({1, 4})).shape() == Shape{1, 2}));
+  BOOST_TEST(keys(narrow.state_dict()) == "fc1.weight fc1.bias fc2.weight fc2.bias");
+  BOOST_TEST((narrow.fc2.weight.shape() == Shape{2, 3}));
+
+  Constructed net(3);
+  BOOST_TEST(keys(net.state_dict()) == "fc1.weight fc1.bias fc2.weight fc2.bias");
+  net.eval();
+  BOOST_TEST(!net.training);
+  require_error<ShapeError>([&] { net(ones({1, 9})); }, "(in module Constructed.fc1)");
+}
+
+#pragma GCC diagnostic pop
+
+BOOST_AUTO_TEST_CASE(copies_are_tied_and_repeated_modules_are_not) {
+  struct Stack : nn::Module<Stack> {
+    std::vector<nn::Linear> layers;
+  };
+  Stack copies{{}, std::vector<nn::Linear>(3, nn::Linear(2, 2))};
+  Stack apart{{}, nn::repeat(3, [] { return nn::Linear(2, 2); })};
+  BOOST_TEST(copies.parameters().size() == 2u);
+  BOOST_TEST(apart.parameters().size() == 6u);
+  BOOST_TEST(copies.state_dict().size() == 6u);
+  auto growing = nn::repeat(2, [](int64_t i) { return nn::Linear(i + 1, i + 2); });
+  BOOST_TEST((growing[1].weight.shape() == Shape{3, 2}));
+  require_error<ValueError>([] { nn::repeat(-1, [] { return nn::Linear(1, 1); }); }, "repeat: -1 modules");
+
+  const std::string linear = "Linear(in_features=2, out_features=2, bias=True)";
+  BOOST_TEST(nn::str(apart) == "Stack(\n  (layers): ModuleList(\n    (0-2): 3 x " + linear + "\n  )\n)");
+  BOOST_TEST(nn::str(copies) == "Stack(\n  (layers): ModuleList(\n    (0): " + linear + "\n    (1-2): 2 x " + linear +
+                                    "  # weight, bias shared with layers.0\n  )\n)");
+}
+
+// A module that derives from another would run the other's forward.
+static_assert(std::is_final_v<nn::Linear> && std::is_final_v<nn::Sequential> && std::is_final_v<nn::BatchNorm2d>);
