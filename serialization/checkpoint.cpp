@@ -11,6 +11,7 @@
 #include <tenon/serialization/header.h>
 #include <tenon/serialization/image.h>
 #include <tenon/serialization/staged_load.h>
+#include <tenon/serialization/ties.h>
 #include <tenon/serialization/verified_file.h>
 
 namespace tenon {
@@ -132,6 +133,7 @@ auto naming(const std::filesystem::path& path, const std::string& key, F&& body)
 
 void save(const std::filesystem::path& path, ModuleRef model) { save(path, nn::state_dict(model), wrappers_of(model)); }
 void save(const std::filesystem::path& path, const StateDict& tensors) { save(path, tensors, std::nullopt); }
+void require_can_save(const std::filesystem::path& path) { AtomicFile never_committed(path); }
 
 LoadReport load(const std::filesystem::path& path, ModuleRef model, const LoadOptions& options) {
   std::optional<VerifiedFile> file(path);
@@ -142,6 +144,7 @@ LoadReport load(const std::filesystem::path& path, ModuleRef model, const LoadOp
     naming(path, tensor.key, [&, to = to] { return staged.add(to, read_values(*file, tensor)); });
   }
   file.reset();  // its memory is not needed any more
+  check_ties(map, staged, std::string(model.type->name));
   staged.commit();
   return map.report;
 }
@@ -160,6 +163,7 @@ LoadReport load_state_dict(ModuleRef model, const StateDict& tensors, const Load
   StagedLoad staged(model);
   KeyMap map = map_keys(side_of(tensors, std::nullopt), side_of(staged.targets(), model), options, std::string(model.type->name));
   for (auto [from, to] : map.pairs) staged.add(to, tensors[from].second);
+  check_ties(map, staged, std::string(model.type->name));
   staged.commit();
   return map.report;
 }

@@ -31,6 +31,7 @@ std::string LoadReport::str() const {
   list(text, "cast", cast, [](const Cast& c) {
     return printable(c.key) + " from " + std::string(name_of(c.from)) + " to " + std::string(name_of(c.to));
   });
+  list(text, "one tensor under two names", tied, [](const Tied& t) { return printable(t.key) + " is " + printable(t.with); });
   return text;
 }
 

@@ -28,12 +28,18 @@ struct TENON_API LoadReport {
     DType to;         // of the model
   };
 
+  struct Tied {
+    std::string key;   // in the model
+    std::string with;  // the first name of the same tensor
+  };
+
   std::vector<std::string> matched;     // loaded under the very same name
   std::vector<Renamed> renamed;         // loaded, with wrapper segments taken out or put in
   std::vector<std::string> missing;     // in the model alone: left as they were
   std::vector<std::string> unexpected;  // in the checkpoint alone: not used
   std::vector<MisShaped> mis_shaped;    // never loaded; empty in a report that a load returns
   std::vector<Cast> cast;               // loaded, and converted to the model's dtype
+  std::vector<Tied> tied;               // loaded, into a tensor that the model holds under two names
 
   // How many tensors of the model were given values.
   size_t loaded() const { return matched.size() + renamed.size(); }

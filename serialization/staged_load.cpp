@@ -20,7 +20,7 @@ bool are_one(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-StagedLoad::StagedLoad(nn::ModuleRef model) : targets_(nn::state_entries(model)) {
+StagedLoad::StagedLoad(nn::ModuleRef model) : targets_(nn::state_entries(model)), values_(targets_.size()) {
   for (const nn::StateEntry& entry : targets_) owned_.insert(impl_of(entry.tensor).storage.get());
 }
 
@@ -28,21 +28,25 @@ void StagedLoad::add(size_t position, const Tensor& source) {
   NoGrad guard;
   const Tensor& target = targets_[position].tensor;
   Tensor values = source.detach().wait();
-  if (are_one(values, target)) return;
+  if (are_one(values, target)) {
+    values_[position] = std::move(values);
+    return;
+  }
   values = values.to(target.device()).to(target.dtype()).contiguous();
   if (owned_.contains(impl_of(values).storage.get())) values = values.clone();  // it may be overwritten before it is read
-  steps_.push_back({target, values.wait()});
+  values_[position] = values.wait();
+  steps_.push_back(position);
 }
 
 void StagedLoad::commit() {
   NoGrad guard;
-  for (const Step& step : steps_) prepare_copy(step.target, step.values);
+  for (size_t i : steps_) prepare_copy(targets_[i].tensor, values_[i]);
   // Queueing a copy takes a few bytes of the host's memory: where these are missing, they come from here.
   auto reserve = std::make_unique<std::byte[]>(reserve_bytes);
-  for (Step& step : steps_) {
+  for (size_t i : steps_) {
     for (bool done = false; !done;) {
       try {
-        step.target.copy_(step.values);
+        targets_[i].tensor.copy_(values_[i]);
         done = true;
       } catch (const std::bad_alloc&) {
         if (!reserve) throw;
@@ -50,7 +54,7 @@ void StagedLoad::commit() {
       }
     }
   }
-  for (const Step& step : steps_) step.target.wait();
+  for (size_t i : steps_) targets_[i].tensor.wait();
 }
 
 }  // namespace tenon

@@ -22,18 +22,17 @@ class StagedLoad {
   // Makes ready what targets()[target] is to hold: `source`, converted to its dtype, on its device, in memory that no target
   // shares. Throws where that fails, after waiting for it.
   void add(size_t target, const Tensor& source);
+  // What was added for targets()[target].
+  const Tensor& values(size_t target) const { return values_[target]; }
   // Changes the model. Only a device that is lost meanwhile, or a host without a kilobyte of memory, can keep it from being
   // finished.
   void commit();
 
  private:
-  struct Step {
-    Tensor target;
-    Tensor values;
-  };
   std::vector<nn::StateEntry> targets_;
   std::unordered_set<const Storage*> owned_;  // by the model
-  std::vector<Step> steps_;
+  std::vector<Tensor> values_;                // for each target; undefined where nothing was added
+  std::vector<size_t> steps_;                 // positions of the targets to change
 };
 
 }  // namespace tenon

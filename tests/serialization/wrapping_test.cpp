@@ -210,6 +210,39 @@ BOOST_AUTO_TEST_CASE(a_failed_load_leaves_the_model_as_it_was) {
   BOOST_TEST((values(model)[1] == before[1]));
 }
 
+// Which of two values would win depends on the order of names alone.
+BOOST_AUTO_TEST_CASE(contradictory_values_for_one_tensor_are_refused) {
+  struct Stack : nn::Module<Stack> {
+    std::vector<nn::Linear> layers;
+  };
+  Stack apart{{}, nn::repeat(3, [] { return nn::Linear(2, 2); })};
+  Stack tied{{}, std::vector<nn::Linear>(3, nn::Linear(2, 2))};
+  number(apart);
+  number(tied);
+  const auto before = values(tied);
+  const std::string expected =
+      "Error(s) in loading state_dict for Stack:\n\t\"layers.0.weight\" and \"layers.1.weight\" are one tensor in the model, but "
+      "different values were given for them";
+  BOOST_TEST(error_of<StateDictError>([&] { save_and_load(apart, tied); }).starts_with(expected));
+  BOOST_TEST(error_of<StateDictError>([&] { load_state_dict(tied, apart.state_dict()); }).starts_with(expected));
+  BOOST_TEST(error_of<StateDictError>([&] { save_and_load(apart, tied, {.strict = false}); }).starts_with(expected));
+  BOOST_TEST((values(tied) == before));
+
+  Stack other{{}, std::vector<nn::Linear>(3, nn::Linear(2, 2))};
+  const LoadReport report = save_and_load(tied, other);
+  BOOST_TEST((values(other) == before));
+  BOOST_TEST(report.tied.size() == 4u);
+  BOOST_TEST(report.tied[0].key == "layers.1.weight");
+  BOOST_TEST(report.tied[0].with == "layers.0.weight");
+  BOOST_TEST(contains(report.str(), "one tensor under two names: layers.1.weight is layers.0.weight, "));
+  BOOST_TEST(save_and_load(apart, apart).tied.empty());
+
+  // Two handles on the same values are one tensor as well.
+  Stack views = apart;
+  views.layers[1].weight = nn::Parameter(views.layers[0].weight);
+  BOOST_TEST(error_of<StateDictError>([&] { save_and_load(nn::clone(apart), views); }).starts_with(expected));
+}
+
 BOOST_AUTO_TEST_CASE(values_are_cast_to_the_models_type_and_the_report_says_so) {
   nn::Linear model(1, 2);
   const LoadReport report =
