@@ -1,6 +1,7 @@
 #include <tenon/core/device.h>
 #include <tenon/core/error.h>
 #include <tenon/core/per_thread.h>
+#include <tenon/core/text.h>
 
 #include <algorithm>
 #include <charconv>
@@ -35,7 +36,7 @@ bool is_type_name(std::string_view s) {
 }
 
 [[noreturn]] void malformed(std::string_view text) {
-  throw DeviceError("\"" + std::string(text) +
+  throw DeviceError("\"" + printable(text) +
                     "\" names no device; write a backend and an index, such as \"cpu\", \"cpu:1\" or \"cuda:0\"");
 }
 

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <tenon/core/text.h>
 #include <tenon/plugins/abi/abi.h>
 
 #include "commands.h"
@@ -54,7 +55,7 @@ int main(int argc, char** argv) {
     return run(argc, argv);
   } catch (const std::exception& e) {
     std::cout.flush();
-    std::cerr << "tenon: " << e.what() << "\n";
+    std::cerr << "tenon: " << tenon::printable(e.what(), tenon::Lines::keep) << "\n";
     return 1;
   }
 }

@@ -1,12 +1,17 @@
 // Losses that are made of other operators (core/ops/loss.h).
 #include <tenon/core/ops/loss.h>
 
+#include <mutex>
+#include <set>
+
 #include <tenon/core/ops/class_targets.h>
 #include <tenon/core/ops/index.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduce.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/view.h>
+#include <tenon/core/runtime/module_path.h>
+#include <tenon/plugins/host/services.h>
 
 namespace tenon {
 
@@ -15,6 +20,21 @@ namespace {
 Tensor reduce(const Tensor& loss, const std::string& reduction) {
   if (reduction == "mean") return mean(loss);
   return reduction == "sum" ? sum(loss) : loss;
+}
+
+// (4, 1) against (4) broadcasts to (4, 4): rarely meant. Said once for each pair of shapes, as long as the pairs are few.
+void warn_of_broadcasting(const char* op, const Tensor& x, const Tensor& y) {
+  if (shape_of(x) == shape_of(y)) return;
+  static std::mutex mutex;
+  static auto* said = new std::set<std::string>;  // never freed: a loss may be computed while the process ends
+  std::string what = std::string(op) + ": the target has shape " + shape_of(y).str() + ", but the input " + shape_of(x).str();
+  {
+    std::lock_guard lock(mutex);
+    if (said->size() >= 100 || !said->insert(what).second) return;
+  }
+  plugins::log(TN_LOG_WARNING, "tenon",
+               what + "; they are broadcast to " + broadcast_shapes(shape_of(x), shape_of(y), op).str() +
+                   ", which is rarely meant: give both the same shape, for example by .reshape()" + path_suffix());
 }
 
 }  // namespace
@@ -37,12 +57,14 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const Nll
 Tensor mse_loss(const Tensor& x, const Tensor& y, const std::string& reduction) {
   require_defined("mse_loss", {&x, &y});
   require_reduction("mse_loss", reduction);
+  warn_of_broadcasting("mse_loss", x, y);
   return reduce(square(x - y), reduction);
 }
 
 Tensor l1_loss(const Tensor& x, const Tensor& y, const std::string& reduction) {
   require_defined("l1_loss", {&x, &y});
   require_reduction("l1_loss", reduction);
+  warn_of_broadcasting("l1_loss", x, y);
   return reduce(abs(x - y), reduction);
 }
 

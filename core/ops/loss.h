@@ -29,7 +29,7 @@ struct NllLossOptions {
 // -log_probabilities[target]; shapes as cross_entropy's with labels.
 TENON_API Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const NllLossOptions& options = {});
 
-// (x - y)^2 and |x - y|; the shapes broadcast.
+// (x - y)^2 and |x - y|; the shapes broadcast. Different shapes are logged as a warning, once for each pair.
 TENON_API Tensor mse_loss(const Tensor& x, const Tensor& y, const std::string& reduction = "mean");
 TENON_API Tensor l1_loss(const Tensor& x, const Tensor& y, const std::string& reduction = "mean");
 

@@ -179,8 +179,10 @@ void flatten(PlanEntry& entry, const Op& op, const Shape& common) {
 }
 
 [[noreturn]] void refuse(const PlanEntry& entry, const std::string& reasons) {
-  throw UnsupportedError(entry.describe() + ": no plugin of this device offers it" + path_suffix() + ":" + reasons +
-                         "\nMove the tensors to another device, or set TENON_CPU_FALLBACK=1 to compute it on the CPU");
+  const char* advice = entry.device.type() == "cpu"
+                           ? "\nConvert the tensors to a type that it offers, such as .to(f32), or move them to another device"
+                           : "\nMove the tensors to another device, or set TENON_CPU_FALLBACK=1 to compute it on the CPU";
+  throw UnsupportedError(entry.describe() + ": no plugin of this device offers it" + path_suffix() + ":" + reasons + advice);
 }
 
 }  // namespace

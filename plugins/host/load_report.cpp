@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <tenon/core/text.h>
+
 namespace tenon::plugins {
 
 const char* to_string(Status status) {
@@ -33,13 +35,14 @@ std::string LoadReport::to_string() const {
   for (auto& e : entries) width = std::max(width, label(e).size());
   for (auto& e : entries) {
     std::string name = label(e), status = plugins::to_string(e.status);
-    text += "  " + name + std::string(width + 2 - name.size(), ' ') + status + std::string(12 - status.size(), ' ') + e.path + "\n";
-    if (!e.reason.empty()) text += "      " + e.reason + "\n";
+    text += "  " + name + std::string(width + 2 - name.size(), ' ') + status + std::string(12 - status.size(), ' ') +
+            printable(e.path) + "\n";
+    if (!e.reason.empty()) text += "      " + printable(e.reason) + "\n";
   }
   text += "searched:";
   if (searched.empty()) text += " nothing";
   text += "\n";
-  for (auto& place : searched) text += "  " + place + "\n";
+  for (auto& place : searched) text += "  " + printable(place) + "\n";
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include <tenon/core/error.h>
+#include <tenon/core/text.h>
 #include <tenon/plugins/host/discovery.h>
 #include <tenon/plugins/host/loader.h>
 #include <tenon/plugins/host/services.h>
@@ -35,6 +36,7 @@ struct Registry::Impl {
   Backend* load_best(tn_plugin_kind kind, const std::string& name);
   LoadReport report() const;
   std::string explain(const std::string& name) const;
+  std::string suggestion(const std::string& name) const;
 };
 
 void Registry::Impl::scan_once() {
@@ -115,6 +117,16 @@ LoadReport Registry::Impl::report() const {
   return report;
 }
 
+// For "cpu0", which is a proper name: "; did you mean "cpu:0"?" where there is a backend "cpu".
+std::string Registry::Impl::suggestion(const std::string& name) const {
+  const size_t digits = name.find_last_not_of("0123456789") + 1;
+  if (digits == 0 || digits == name.size()) return "";
+  const std::string type = name.substr(0, digits), index = name.substr(digits);
+  for (auto& c : candidates)
+    if (c.manifest.kind == TN_PLUGIN_DEVICE && c.manifest.name == type) return "; did you mean \"" + type + ":" + index + "\"?";
+  return "";
+}
+
 std::string Registry::Impl::explain(const std::string& name) const {
   std::string text = "backend \"" + name + "\" cannot be used: ";
   std::string reasons;
@@ -122,19 +134,19 @@ std::string Registry::Impl::explain(const std::string& name) const {
   for (auto& c : candidates) {
     if (c.manifest.name != name) continue;
     if (c.manifest.kind == TN_PLUGIN_OVERLAY) overlay = true;
-    if (c.status == Status::refused) reasons += (reasons.empty() ? "" : "; ") + c.reason;
+    if (c.status == Status::refused) reasons += (reasons.empty() ? "" : "; ") + printable(c.reason);
   }
   if (!reasons.empty())
     text += reasons;
   else if (overlay)
     text += "it is an overlay, which makes the operators of another backend faster and has no devices of its own";
   else
-    text += "no plugin of that name was found";
+    text += "no plugin of that name was found" + suggestion(name);
   text += "\n" + report().to_string();
   return text +
          "To add a backend, set TENON_PLUGIN_PATH to the absolute path of the folder that holds its *.tenon.json, or install it "
          "into " +
-         install_place() + ".";
+         printable(install_place()) + ".";
 }
 
 Registry::Registry(SearchOptions options) : impl_(std::make_unique<Impl>()) { impl_->options = std::move(options); }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <tenon/core/runtime/thread_pool.h>
+#include <tenon/core/text.h>
 
 namespace tenon::plugins {
 
@@ -61,7 +62,11 @@ void host_parallel_for(void*, int64_t n, int64_t grain, tn_loop_body body, void*
 void log(tn_log_level level, const std::string& source, const std::string& message) noexcept {
   if (level < log_threshold()) return;
   const char* name = level_names[level < 0 ? 0 : level > 3 ? 3 : level];
-  std::fprintf(stderr, "[%s] %s: %s\n", source.c_str(), name, message.c_str());
+  try {
+    std::fprintf(stderr, "[%s] %s: %s\n", printable(source).c_str(), name, printable(message, Lines::keep).c_str());
+  } catch (...) {
+    std::fprintf(stderr, "[tenon] %s: there is no memory to print a message\n", name);
+  }
 }
 
 const tn_host* make_host_services(const std::string& name, const std::string& library) {

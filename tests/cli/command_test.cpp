@@ -82,6 +82,24 @@ BOOST_AUTO_TEST_CASE(devices_says_why_a_plugin_was_refused) {
   REQUIRE_HAS(result.out, "refused");
 }
 
+// A name of a file may hold what a terminal obeys.
+BOOST_AUTO_TEST_CASE(names_from_outside_are_shown_and_not_obeyed) {
+  Folder folder;
+  const std::string strange = folder / "red\x1b[31m";
+  fs::create_directories(strange);
+  std::ofstream(strange + "/a\nb\x9b.tenon.json") << "{";
+  auto devices = run(folder, "tenon devices", "TENON_PLUGIN_PATH='" + strange + "'");
+  REQUIRE_HAS(devices.out, "/red\\x1b[31m/a\\x0ab\\x9b.tenon.json");
+  for (const char* command : {"tenon checkpoint show '", "lenet --synthetic --load '"}) {
+    auto missing = run(folder, command + strange + "/none'");
+    BOOST_TEST(missing.status == 1);
+    REQUIRE_HAS(missing.err, "/red\\x1b[31m/none");
+    BOOST_TEST(!has(missing.err + missing.out, "\x1b"));
+  }
+  BOOST_TEST(!has(devices.out + devices.err, "\x1b"));
+  BOOST_TEST(!has(devices.out + devices.err, "\x9b"));
+}
+
 BOOST_AUTO_TEST_CASE(mistakes_end_in_one_line_and_a_status) {
   Folder folder;
   auto nothing = run(folder, "tenon");
@@ -167,10 +185,23 @@ BOOST_AUTO_TEST_CASE(an_example_reports_mistakes_in_one_line) {
                         {"--synthetic --device cpu:x", "cpu:x"},
                         {"--synthetic --epochs -1", "--epochs"},
                         {"--synthetic --batch-size 0", "--batch-size"},
+                        {"--synthetic --batch-size -1", "\"-1\" is not a whole number from 1 to 1000000000"},
+                        {"--synthetic --batch-size 99999999999999999999", "\"99999999999999999999\" is not a whole number"},
+                        {"--synthetic --epochs x", "\"x\" is not a whole number from 0"},
+                        {"--synthetic --epochs 1e3", "\"1e3\" is not a whole number"},
+                        {"--synthetic --seed -1", "\"-1\" is not a whole number from 0 to 18446744073709551615"},
+                        {"--synthetic --seed 18446744073709551616", "--seed"},
+                        {"--synthetic --lr nan", "\"nan\" is not a number from 0"},
+                        {"--synthetic --lr -0.1", "--lr"},
+                        {"--synthetic --epochs 0 --save ''", "--save"},
+                        {"--synthetic --epochs 0 --load ''", "--load"},
+                        {"--data ''", "--data"},
+                        {"--synthetic --epochs 1000000 --save /no/such/folder/model.h5", "/no/such/folder"},
                         {"--synthetic --epochs 0 --save /no/such/folder/model.h5", "/no/such/folder"}};
   for (auto& c : cases) {
     auto result = run(folder, "lenet " + c.arguments);
     BOOST_TEST(result.status == 1, c.arguments << " ended with " << result.status << ": " << result.err);
+    BOOST_TEST((result.err.size() < 300 || has(c.arguments, "nonsense")), result.err);  // a load report may be longer
     REQUIRE_HAS(result.err, c.message);
   }
 }

@@ -25,6 +25,19 @@ std::string message_of(auto&& call) {
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 }  // namespace
 
+BOOST_AUTO_TEST_CASE(a_device_without_its_colon_is_guessed) {
+  BOOST_TEST(has(message_of([] { zeros({2}, {.device = "cpu0"}); }), "did you mean \"cpu:0\"?"));
+  BOOST_TEST(!has(message_of([] { zeros({2}, {.device = "nonsense0"}); }), "did you mean"));
+}
+
+BOOST_AUTO_TEST_CASE(a_type_that_the_cpu_lacks_is_to_be_converted) {
+  const Tensor half = ones({2, 2}, {.dtype = f16});
+  const std::string text = message_of([&] { matmul(half, half); });
+  BOOST_TEST(has(text, "does not take f16"), text);
+  BOOST_TEST(has(text, "Convert the tensors to a type that it offers, such as .to(f32)"), text);
+  BOOST_TEST(!has(text, "on the CPU"), text);
+}
+
 BOOST_AUTO_TEST_CASE(facts) {
   Tensor t = arange(0, 24).reshape({2, 3, 4});
   BOOST_TEST((t.shape() == Shape{2, 3, 4}));

@@ -1,4 +1,5 @@
 // Each layer against values that PyTorch gives for the same parameters.
+#include <tenon/core/ops/loss.h>
 #include <tenon/core/random.h>
 #include <tenon/modules/activation.h>
 #include <tenon/modules/conv.h>
@@ -12,6 +13,7 @@
 #include <tenon/modules/pool.h>
 #include <tenon/modules/sequential.h>
 
+#include "logged.h"
 #include "ops/check.h"
 
 using namespace tenon;
@@ -143,6 +145,20 @@ BOOST_AUTO_TEST_CASE(losses) {
   require_values(nn::MSELoss("sum")(x, x * 0.5), {}, {0.08135});
   require_error<ValueError>([] { nn::MSELoss("average"); },
                             "MSELoss: reduction is \"average\"; it has to be \"mean\", \"sum\" or \"none\"");
+}
+
+BOOST_AUTO_TEST_CASE(a_loss_that_broadcasts_is_warned_of_once) {
+  const Tensor column = ones({4, 1}), row = ones({4});
+  const std::string text = logged([&] {
+    for (int i = 0; i < 3; ++i) mse_loss(column, row), nn::MSELoss()(column, row);
+    mse_loss(row, row);
+  });
+  BOOST_TEST(
+      text.starts_with("[tenon] warning: mse_loss: the target has shape (4,), but the input (4, 1); they are broadcast to (4, 4)"),
+      text);
+  BOOST_TEST(text.find('\n') == text.size() - 1, text);
+  BOOST_TEST(logged([&] { mse_loss(row, column); }).find("shape (4, 1), but the input (4,)") != std::string::npos);
+  BOOST_TEST(logged([&] { l1_loss(column, row); }).find("l1_loss: ") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(dropout_and_reshaping) {
