@@ -160,6 +160,15 @@ class TENON_API ModuleScope {
 // Base of every module: `struct Net : nn::Module<Net>`. Empty; calls go to Net::forward, with any arguments and result.
 template <class D>
 struct Module : ModuleTag {
+#ifdef __cpp_explicit_this_parameter
+  template <class Self, class... A>
+  decltype(auto) operator()(this Self&& self, A&&... args) {
+    static_assert(std::is_same_v<std::remove_cvref_t<Self>, D>,
+                  "this type derives from another module, whose forward the call would run: derive a module type T from "
+                  "nn::Module<T> itself, and hold the other module as a field");
+    return call(self, std::forward<A>(args)...);
+  }
+#else  // a base does not learn of what derives from it; see docs/design.md
   template <class... A>
   decltype(auto) operator()(A&&... args) {
     return call(self(), std::forward<A>(args)...);
@@ -168,6 +177,7 @@ struct Module : ModuleTag {
   decltype(auto) operator()(A&&... args) const {
     return call(self(), std::forward<A>(args)...);
   }
+#endif
 
   std::vector<Tensor> parameters() const { return nn::parameters(self()); }
   std::vector<NamedTensor> named_parameters() const { return nn::named_parameters(self()); }
