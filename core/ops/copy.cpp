@@ -107,7 +107,8 @@ void prepare_copy(const Tensor& target, const Tensor& source) {
   require_writable("copy_", target);
   const Tensor* input = &source;
   const Attrs attrs = Attrs().set("dtype", static_cast<int64_t>(target.dtype()));
-  context_of(target.device()).plans->find(copy_op, {&input, 1}, attrs, 0, ~0u, &target);
+  const Shape* shape = common_shape(copy_op, {&input, 1}, &target);
+  context_of(target.device()).plans->find(copy_op, {&input, 1}, attrs, 0, ~0u, &target, shape);
 }
 
 Tensor& Tensor::fill_(double value) {
