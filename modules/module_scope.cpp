@@ -114,7 +114,9 @@ void add_to_first_line(Error& error, const std::string& addition) {
 
 void ModuleScope::explain(Error& error) const {
   auto says = [&](const char* part) { return std::string_view(error.what()).find(part) != std::string_view::npos; };
-  if (!says(" (in module ")) add_to_first_line(error, path_suffix());
+  // A failure of queued work names the operator and the module that it is of, which may be others than these.
+  const bool says_where = says(" (in module ") || says("\n  in ");
+  if (!says_where) add_to_first_line(error, path_suffix());
   auto* misplaced = dynamic_cast<MisplacedError*>(&error);
   if (!misplaced || says("; the argument is ")) return;
   for (auto& entry : state_entries({const_cast<void*>(self_), type_}))

@@ -180,7 +180,7 @@ tn_error* plan_create(tn_device* device, const tn_op_request* request, tn_plan**
   };
   std::vector<uint64_t> bytes(request->num_outputs, 0);
   for (size_t i = 0; i < bytes.size(); ++i) {
-    auto* made = request->aliases[i] < 0 ? request->outputs[i] : nullptr;
+    auto* made = request->aliases && request->aliases[i] >= 0 ? nullptr : request->outputs[i];
     if (!made) continue;
     int64_t elements = 1;
     bool gaps = false;
