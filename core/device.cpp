@@ -7,6 +7,7 @@
 #include <charconv>
 #include <deque>
 #include <mutex>
+#include <unordered_map>
 
 namespace tenon {
 
@@ -15,6 +16,7 @@ namespace {
 struct TypeNames {
   std::mutex mutex;
   std::deque<std::string> names{"cpu"};  // a deque: views of the names stay valid
+  std::unordered_map<std::string_view, uint16_t> ids{{names[0], uint16_t{0}}};
 };
 TypeNames& type_names() {
   static auto* t = new TypeNames;
@@ -24,9 +26,13 @@ TypeNames& type_names() {
 uint16_t intern(std::string_view type) {
   auto& t = type_names();
   std::lock_guard lock(t.mutex);
-  auto it = std::find(t.names.begin(), t.names.end(), type);
-  if (it == t.names.end()) it = t.names.insert(t.names.end(), std::string(type));
-  return static_cast<uint16_t>(it - t.names.begin());
+  if (auto known = t.ids.find(type); known != t.ids.end()) return known->second;
+  if (t.names.size() > UINT16_MAX)
+    throw DeviceError("\"" + std::string(type) + "\" would be one backend more than the " + std::to_string(t.names.size()) +
+                      " that a process can name");
+  const auto id = static_cast<uint16_t>(t.names.size());
+  t.ids.emplace(t.names.emplace_back(type), id);
+  return id;
 }
 
 bool is_type_name(std::string_view s) {

@@ -26,6 +26,9 @@ void check(const LoaderOptions& options) {
   if (options.batch_size < 1) refuse("batch_size", options.batch_size, "1");
   if (options.workers < 0) refuse("workers", options.workers, "0");
   if (options.prefetch < 0) refuse("prefetch", options.prefetch, "0");
+  for (auto [name, value] : {std::pair("workers", options.workers), std::pair("prefetch", options.prefetch)})
+    if (value > 1024)
+      throw ValueError(std::string("DataLoader: ") + name + " has to be at most 1024, but is " + std::to_string(value));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 
 #include <tenon/core/error.h>
+#include <tenon/core/number_text.h>
 #include <tenon/data/host_tensor.h>
 #include <tenon/data/shuffle.h>
 
@@ -87,7 +88,8 @@ void draw(uint8_t* pixels, int64_t label, SplitMix& random, float noise_level) {
 
 TensorDataset synthetic(int64_t count, const SyntheticOptions& options) {
   if (count < 0) throw ValueError("synthetic: count has to be at least 0, but is " + std::to_string(count));
-  if (!(options.noise >= 0)) throw ValueError("synthetic: noise has to be at least 0, but is " + std::to_string(options.noise));
+  if (!(options.noise >= 0 && std::isfinite(options.noise)))
+    throw ValueError("synthetic: noise has to be finite and at least 0, but is " + number_text(options.noise));
   HostTensor images = make_host_tensor({count, 1, side, side}, DType::u8), labels = make_host_tensor({count}, DType::i64);
   const std::vector<int64_t> order = permutation(count, options.seed, ~uint64_t{0});
   for (int64_t i = 0; i < count; ++i) {

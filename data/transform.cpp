@@ -1,9 +1,11 @@
 #include <tenon/data/transform.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include <tenon/core/error.h>
+#include <tenon/core/number_text.h>
 #include <tenon/data/host_tensor.h>
 
 namespace tenon::data {
@@ -17,7 +19,9 @@ PixelTable::PixelTable(const ToFloat& how, int64_t channels) : channels_(channel
   values_.resize(tables * 256);
   for (size_t c = 0; c < tables; ++c) {
     const double mean = how.mean[how.mean.size() == 1 ? 0 : c], std = how.std[how.std.size() == 1 ? 0 : c];
-    if (!(std > 0)) throw ValueError("ToFloat: std has to be positive, but is " + std::to_string(std));
+    if (!(std > 0 && std::isfinite(std)))
+      throw ValueError("ToFloat: std has to be finite and positive, but is " + number_text(std));
+    if (!std::isfinite(mean)) throw ValueError("ToFloat: mean has to be finite, but is " + number_text(mean));
     for (int x = 0; x < 256; ++x) values_[c * 256 + static_cast<size_t>(x)] = static_cast<float>((x / 255.0 - mean) / std);
   }
 }

@@ -17,8 +17,8 @@ Conv2d::Conv2d(int64_t in, int64_t out, Pair kernel, const Conv2dOptions& o)
   require_size(o.stride, 1, "Conv2d", "stride");
   require_size(o.padding, 0, "Conv2d", "padding");
   require_size(o.dilation, 1, "Conv2d", "dilation");
-  int64_t fan_in = in / o.groups * kernel.height * kernel.width;
-  double bound = fan_in ? 1 / std::sqrt(static_cast<double>(fan_in)) : 0;
+  double fan_in = static_cast<double>(in / o.groups) * static_cast<double>(kernel.height) * static_cast<double>(kernel.width);
+  double bound = fan_in > 0 ? 1 / std::sqrt(fan_in) : 0;
   weight = Parameter(init::uniform_(empty({out, in / o.groups, kernel.height, kernel.width}, o.tensor), -bound, bound));
   if (o.bias) bias = Parameter(init::uniform_(empty({out}, o.tensor), -bound, bound));
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <tenon/core/autograd/autograd.h>
+#include <tenon/modules/repr.h>
 
 namespace tenon::nn::init {
 
@@ -55,12 +56,14 @@ Fans calculate_fans(const Tensor& weight) {
 namespace {
 
 // 0 for a weight without elements, which has no variance to keep.
-double xavier_std(const Tensor& weight, double gain) {
+double xavier_std(const char* name, const Tensor& weight, double gain) {
+  require_not_negative(gain, name, "gain");
   Fans fans = calculate_fans(weight);
   return fans.in + fans.out ? gain * std::sqrt(2.0 / static_cast<double>(fans.in + fans.out)) : 0;
 }
 
-double kaiming_std(const Tensor& weight, const KaimingOptions& options) {
+double kaiming_std(const char* name, const Tensor& weight, const KaimingOptions& options) {
+  require(std::isfinite(options.a), name, "a", options.a, "finite");
   Fans fans = calculate_fans(weight);
   int64_t fan = options.mode == Fan::in ? fans.in : fans.out;
   return fan ? calculate_gain(options.nonlinearity, options.a) / std::sqrt(static_cast<double>(fan)) : 0;
@@ -74,9 +77,15 @@ Tensor symmetric_(const Tensor& weight, double std) {
 
 }  // namespace
 
-Tensor xavier_uniform_(const Tensor& weight, double gain) { return symmetric_(weight, xavier_std(weight, gain)); }
-Tensor xavier_normal_(const Tensor& weight, double gain) { return normal_(weight, 0, xavier_std(weight, gain)); }
-Tensor kaiming_uniform_(const Tensor& weight, KaimingOptions options) { return symmetric_(weight, kaiming_std(weight, options)); }
-Tensor kaiming_normal_(const Tensor& weight, KaimingOptions options) { return normal_(weight, 0, kaiming_std(weight, options)); }
+Tensor xavier_uniform_(const Tensor& weight, double gain) {
+  return symmetric_(weight, xavier_std("xavier_uniform_", weight, gain));
+}
+Tensor xavier_normal_(const Tensor& weight, double gain) { return normal_(weight, 0, xavier_std("xavier_normal_", weight, gain)); }
+Tensor kaiming_uniform_(const Tensor& weight, KaimingOptions options) {
+  return symmetric_(weight, kaiming_std("kaiming_uniform_", weight, options));
+}
+Tensor kaiming_normal_(const Tensor& weight, KaimingOptions options) {
+  return normal_(weight, 0, kaiming_std("kaiming_normal_", weight, options));
+}
 
 }  // namespace tenon::nn::init

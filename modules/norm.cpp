@@ -9,6 +9,8 @@ namespace tenon::nn {
 
 BatchNormState::BatchNormState(int64_t n, const BatchNormOptions& o) : num_features(n), options(o) {
   require(n >= 0, "BatchNorm", "num_features", static_cast<double>(n), "at least 0");
+  require_not_negative(o.eps, "BatchNorm", "eps");
+  if (o.momentum) require(*o.momentum >= 0 && *o.momentum <= 1, "BatchNorm", "momentum", *o.momentum, "from 0 to 1, or absent");
   if (o.affine) {
     weight = Parameter(ones({n}, o.tensor));
     bias = Parameter(zeros({n}, o.tensor));
@@ -63,6 +65,7 @@ Tensor BatchNorm2d::forward(const Tensor& x) {
 
 LayerNorm::LayerNorm(const Shape& shape, const LayerNormOptions& o) : normalized_shape(shape), options(o) {
   for (int64_t size : shape) require(size >= 0, "LayerNorm", "a size in normalized_shape", static_cast<double>(size), "at least 0");
+  require_not_negative(o.eps, "LayerNorm", "eps");
   if (!o.elementwise_affine) return;
   weight = Parameter(ones(shape, o.tensor));
   if (o.bias) bias = Parameter(zeros(shape, o.tensor));

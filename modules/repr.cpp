@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include <tenon/core/error.h>
 
@@ -29,10 +30,16 @@ void require(bool ok, const char* layer, const char* what, double value, const c
   throw ValueError(std::string(layer) + ": " + what + " is " + text + "; it has to be " + wanted);
 }
 
+void require_not_negative(double value, const char* layer, const char* what) {
+  require(value >= 0 && std::isfinite(value), layer, what, value, "finite and at least 0");
+}
+
 void require_size(const Pair& size, int64_t least, const char* layer, const char* what) {
-  if (size.height >= least && size.width >= least) return;
-  throw ValueError(std::string(layer) + ": " + what + " is " + repr(size) + "; both numbers have to be at least " +
-                   std::to_string(least));
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  const bool small = size.height < least || size.width < least;
+  if (!small && size.height <= most && size.width <= most) return;
+  throw ValueError(std::string(layer) + ": " + what + " is " + repr(size) + "; both numbers have to be at " +
+                   (small ? "least " + std::to_string(least) : "most " + std::to_string(most)));
 }
 
 }  // namespace tenon::nn

@@ -1,3 +1,4 @@
+#include <tenon/core/number_text.h>
 #include <tenon/core/ops/norm.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduce.h>
@@ -136,6 +137,9 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
   require_tensor("batch_norm", x);
   const Shape& shape = shape_of(x);
   if (shape.size() < 2) throw ShapeError("batch_norm: needs an input (n, c) or (n, c, …), found shape " + shape.str());
+  require_not_negative("batch_norm", "eps", eps);
+  if (!(momentum >= 0 && momentum <= 1))
+    throw ValueError("batch_norm: momentum must lie in [0, 1], found " + number_text(momentum));
   if (running_mean.defined() != running_var.defined())
     throw ValueError("batch_norm: running_mean and running_var must both be given, or neither");
   if (!training && !running_mean.defined())

@@ -1,3 +1,4 @@
+#include <tenon/core/number_text.h>
 #include <tenon/core/ops/norm.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduce.h>
@@ -106,6 +107,7 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
   require_tensor("layer_norm", x);
   const Shape& shape = shape_of(x);
   int64_t count = static_cast<int64_t>(normalized_shape.size());
+  require_not_negative("layer_norm", "eps", eps);
   if (count == 0) throw ValueError("layer_norm: normalized_shape must have at least one dimension");
   if (normalized_shape.size() > shape.size() || !(trailing(shape, count) == normalized_shape))
     throw ShapeError("layer_norm: normalized_shape " + normalized_shape.str() +

@@ -121,6 +121,7 @@ DeviceContext& open(Device d) {
   auto& c = contexts();
   std::lock_guard lock(c.mutex);
   if (auto* known = search(c, d)) return *known;
+  check_environment();
   auto& registry = plugins::registry();
   auto& backend = registry.load(d.type());
   auto context = std::make_unique<DeviceContext>(d, backend, registry.overlays(d.type()));

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 namespace tenon {
 
@@ -15,6 +16,19 @@ std::optional<uint32_t> count_from_environment(const char* name) {
   if (error != std::errc() || *end || n < 1 || n > 1024)
     throw ValueError(std::string(name) + " is \"" + text + "\"; it must be a number from 1 to 1024");
   return n;
+}
+
+bool flag_from_environment(const char* name) {
+  const char* text = std::getenv(name);
+  const std::string_view value = text ? text : "";
+  if (value != "" && value != "0" && value != "1")
+    throw ValueError(std::string(name) + " is \"" + text + "\"; it must be 1 for yes, or 0 for no");
+  return value == "1";
+}
+
+void check_environment() {
+  for (auto* name : {"TENON_NUM_THREADS", "TENON_CPU_DEVICES"}) count_from_environment(name);
+  for (auto* name : {"TENON_SYNC", "TENON_CPU_FALLBACK"}) flag_from_environment(name);
 }
 
 }  // namespace tenon

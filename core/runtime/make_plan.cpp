@@ -2,13 +2,12 @@
 #include <tenon/core/error.h>
 #include <tenon/core/extent.h>
 #include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/environment.h>
 #include <tenon/core/runtime/module_path.h>
 #include <tenon/core/runtime/plan_cache.h>
 #include <tenon/core/tensor_impl.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <string_view>
 
 namespace tenon {
 
@@ -100,11 +99,6 @@ tn_plan* ask_planners(DeviceContext& context, const tn_op_request& request, std:
     reasons += "\n  " + p.backend->name() + ": " + take_failure(no).message;
   }
   return nullptr;
-}
-
-bool cpu_fallback_allowed() {
-  const char* v = std::getenv("TENON_CPU_FALLBACK");
-  return v && std::string_view(v) == "1";
 }
 
 void require_places_of_their_own(const Op& op, size_t input, const Tensor& t) {
@@ -221,7 +215,7 @@ Ref<PlanEntry> make_plan_entry(DeviceContext& context, const Op& op, Inputs inpu
       context.refuse_allocation(entry->workspace_bytes, entry->describe() + ": the plugin's workspace" + path_suffix() + ": ");
   } else if (op.decompose && !out) {
     entry->decomposed = true;
-  } else if (cpu_fallback_allowed() && context.device.type() != "cpu" && !out) {
+  } else if (flag_from_environment("TENON_CPU_FALLBACK") && context.device.type() != "cpu" && !out) {
     entry->on_cpu = true;
   } else {
     refuse(*entry, reasons);

@@ -1,17 +1,12 @@
 #include <tenon/core/error.h>
+#include <tenon/core/runtime/environment.h>
 #include <tenon/core/runtime/plan_cache.h>
 #include <tenon/core/runtime/stream.h>
-
-#include <cstdlib>
-#include <string_view>
 
 namespace tenon {
 
 bool sync_mode() {
-  static const bool on = [] {
-    const char* v = std::getenv("TENON_SYNC");
-    return v && std::string_view(v) != "" && std::string_view(v) != "0";
-  }();
+  static const bool on = flag_from_environment("TENON_SYNC");
   return on;
 }
 

@@ -1,8 +1,7 @@
 #include <tenon/modules/optim/adam.h>
 
-#include <cmath>
-
 #include <tenon/core/ops/optim.h>
+#include <tenon/modules/repr.h>
 
 namespace tenon::optim {
 
@@ -30,11 +29,11 @@ Adam::Adam(const char* name, bool decoupled, const std::vector<ParamGroup<AdamOp
     : Optimizer(name, params_of(groups)), decoupled_(decoupled) {
   for (auto& group : groups) {
     const AdamOptions& o = group.options;
-    require(o.lr >= 0 && std::isfinite(o.lr), "lr", o.lr, "at least 0");
+    nn::require_not_negative(o.lr, name, "lr");
     require(o.betas[0] >= 0 && o.betas[0] < 1, "betas[0]", o.betas[0], "at least 0 and below 1");
     require(o.betas[1] >= 0 && o.betas[1] < 1, "betas[1]", o.betas[1], "at least 0 and below 1");
-    require(o.eps >= 0, "eps", o.eps, "at least 0");
-    require(o.weight_decay >= 0, "weight_decay", o.weight_decay, "at least 0");
+    nn::require_not_negative(o.eps, name, "eps");
+    nn::require_not_negative(o.weight_decay, name, "weight_decay");
     options_.push_back(o);
   }
 }

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include <tenon/core/autograd/autograd.h>
+#include <tenon/core/number_text.h>
 #include <tenon/modules/repr.h>
 
 namespace tenon::optim {
@@ -61,7 +62,7 @@ void Optimizer::set_lr(double lr) {
 
 void Optimizer::set_lr(double lr, size_t group) {
   params(group);
-  require(lr >= 0 && std::isfinite(lr), "lr", lr, "at least 0");
+  nn::require_not_negative(lr, name_, "lr");
   *options_of(group)[0].number = lr;
 }
 
@@ -144,6 +145,8 @@ void Optimizer::load_state_dict(const OptimizerState& from) {
                            "\", so it is not of an optimizer of this kind with these parameter groups");
     }
     double value = found->second;
+    if (!std::isfinite(value))
+      throw StateDictError(failed + "\"" + key + "\" is " + number_text(value) + ", which is no finite number");
     numbers.erase(found);
     return value;
   };
@@ -154,12 +157,16 @@ void Optimizer::load_state_dict(const OptimizerState& from) {
     double count = take(group_key(g, "params"), {});
     if (count != static_cast<double>(groups_[g].size()))
       throw StateDictError(failed + "group " + std::to_string(g) + " has " + std::to_string(groups_[g].size()) +
-                           " parameters here and " + std::to_string(static_cast<int64_t>(count)) + " there");
+                           " parameters here and " + number_text(count) + " there");
     for (auto& o : options_of(g)) options.emplace_back(o, take(group_key(g, o.name), {}));
     auto named = slots(g);
     for (size_t i = 0; i < groups_[g].size(); ++i, ++index) {
       const Tensor& p = groups_[g][i];
-      states[g][i] = {.step = static_cast<int64_t>(take(state_key(index, "step"), 0.0)), .slots = {}};
+      const double step = take(state_key(index, "step"), 0.0);
+      if (!(step >= 0 && step <= 0x1p53 && step == std::floor(step)))
+        throw StateDictError(failed + "\"" + state_key(index, "step") + "\" is " + number_text(step) +
+                             ", which is no number of steps");
+      states[g][i] = {.step = static_cast<int64_t>(step), .slots = {}};
       for (size_t s = 0; s < named.size(); ++s) {
         auto key = state_key(index, named[s].name);
         const Tensor* value = from.tensors.find(key);

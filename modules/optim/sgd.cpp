@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <tenon/core/ops/optim.h>
+#include <tenon/modules/repr.h>
 
 namespace tenon::optim {
 
@@ -12,9 +13,10 @@ SGD::SGD(std::vector<Tensor> params, const SGDOptions& options)
 SGD::SGD(std::vector<ParamGroup<SGDOptions>> groups) : Optimizer("SGD", params_of(groups)) {
   for (auto& group : groups) {
     const SGDOptions& o = group.options;
-    require(o.lr >= 0 && std::isfinite(o.lr), "lr", o.lr, "at least 0");
-    require(o.momentum >= 0, "momentum", o.momentum, "at least 0");
-    require(o.weight_decay >= 0, "weight_decay", o.weight_decay, "at least 0");
+    nn::require_not_negative(o.lr, "SGD", "lr");
+    nn::require_not_negative(o.momentum, "SGD", "momentum");
+    nn::require_not_negative(o.weight_decay, "SGD", "weight_decay");
+    require(std::isfinite(o.dampening), "dampening", o.dampening, "finite");
     if (o.nesterov) {
       require(o.momentum > 0, "momentum", o.momentum, "above 0 for nesterov");
       require(o.dampening == 0, "dampening", o.dampening, "0 for nesterov");

@@ -59,7 +59,7 @@ void add_manifest(const std::string& path, size_t rank, std::vector<Candidate>& 
 }
 
 void scan_folder(const std::string& folder, size_t rank, std::vector<Candidate>& found) {
-  require_trusted(folder, "folder");
+  require_trusted_folder(folder);
   std::error_code error;
   std::vector<std::string> manifests;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))

@@ -76,18 +76,47 @@ std::string parent_folder(const std::string& canonical) {
   return slash == 0 ? "/" : canonical.substr(0, slash);
 }
 
-void require_trusted(const std::string& path, const char* what) {
+namespace {
+
+// `sticky`: what is writable by all is trusted where the sticky bit keeps what others own there from being replaced.
+void require_unwritable(const std::string& path, const std::string& what, bool sticky) {
   struct stat s {};
-  if (stat(path.c_str(), &s) != 0) throw Refused(std::string(what) + " cannot be read: " + std::strerror(errno) + ": " + path);
-  if (s.st_mode & S_IWOTH) {
+  if (stat(path.c_str(), &s) != 0) throw Refused(what + " cannot be read: " + std::strerror(errno) + ": " + path);
+  if ((s.st_mode & S_IWOTH) && !(sticky && (s.st_mode & S_ISVTX))) {
     char mode[8];
     std::snprintf(mode, sizeof mode, "%04o", static_cast<unsigned>(s.st_mode & 07777));
-    throw Refused(std::string(what) + " is world-writable (mode " + mode + "), so anybody could have put code there; chmod o-w " +
-                  path);
+    throw Refused(what + " is world-writable (mode " + mode + "), so anybody could have put code there; chmod o-w " + path);
   }
   if (s.st_uid != 0 && s.st_uid != geteuid())
-    throw Refused(std::string(what) + " belongs to user id " + std::to_string(s.st_uid) +
-                  ", which is neither root nor this process's " + std::to_string(geteuid()) + ": " + path);
+    throw Refused(what + " belongs to user id " + std::to_string(s.st_uid) + ", which is neither root nor this process's " +
+                  std::to_string(geteuid()) + ": " + path);
+}
+
+}  // namespace
+
+void require_trusted(const std::string& path, const char* what) { require_unwritable(path, what, false); }
+
+void require_trusted_folder(const std::string& canonical) {
+  require_trusted(canonical, "folder");
+  for (std::string at = canonical; at != "/";) {
+    at = parent_folder(at);
+    require_unwritable(at, "a folder above it", true);
+  }
+}
+
+std::string trusted_library(const std::string& folder, const std::string& name, const char* what) {
+  auto path = folder + "/" + name;
+  std::string resolved;
+  try {
+    resolved = canonical_path(path);
+  } catch (const Refused& e) {
+    throw Refused(std::string(what) + " cannot be found: " + e.what() + ": " + path);
+  }
+  if (parent_folder(resolved) != folder)
+    throw Refused(std::string(what) + " is a link out of its folder, to " + resolved + ": " + path);
+  require_trusted(resolved, what);
+  require_shared_library(resolved);
+  return resolved;
 }
 
 std::string read_trusted_file(const std::string& path, size_t limit, const char* what) {

@@ -12,6 +12,12 @@ std::string parent_folder(const std::string& canonical);
 
 // Refuses a file or folder that somebody else could have written: writable by all, or owned by neither root nor this user.
 void require_trusted(const std::string& path, const char* what);
+// The same for a folder by its canonical path, and for all above it: who may write there could put another in its place. Where the
+// sticky bit is set, as it is on /tmp, only the owner of what lies there could.
+void require_trusted_folder(const std::string& canonical);
+// The canonical path of the library `name` in `folder`, which is trusted: the library lies there, links followed, is trusted itself
+// and a complete shared library. Refused otherwise.
+std::string trusted_library(const std::string& folder, const std::string& name, const char* what);
 
 // The text of a trusted regular file of at most `limit` bytes.
 std::string read_trusted_file(const std::string& path, size_t limit, const char* what);

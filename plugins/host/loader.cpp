@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include <memory>
 #include <mutex>
 
+#include <tenon/plugins/host/files.h>
 #include <tenon/plugins/host/services.h>
 
 namespace tenon::plugins {
@@ -34,8 +36,13 @@ void require_vendor_libraries(const Manifest& m) {
                     "\"; it must be a library's plain name, such as \"libcudart.so.12\"");
     if (dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL)) continue;
     auto reason = dl_error();
-    if (dlopen((m.folder + "/" + name).c_str(), RTLD_LAZY | RTLD_LOCAL)) continue;
-    throw Refused("needs the vendor library " + name + ", which cannot be loaded: " + reason);
+    struct stat s {};
+    if (lstat((m.folder + "/" + name).c_str(), &s) != 0)
+      throw Refused("needs the vendor library " + name + ", which cannot be loaded: " + reason);
+    // Beside the plugin it is as much code of the plugin's as its own library.
+    const auto path = trusted_library(m.folder, name, "vendor library");
+    if (!dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL))
+      throw Refused("needs the vendor library " + name + ", which cannot be loaded: " + dl_error());
   }
 }
 

@@ -131,17 +131,7 @@ void check_library(Manifest& m) {
   if (m.library.empty() || m.library.find('/') != std::string::npos || m.library == "." || m.library == "..")
     refuse("\"library\" is \"" + m.library +
            "\"; it must be the name of a file beside the manifest, not a path that can leave its folder");
-  auto path = m.folder + "/" + m.library;
-  std::string resolved;
-  try {
-    resolved = canonical_path(path);
-  } catch (const Refused& e) {
-    throw Refused("library cannot be found: " + std::string(e.what()) + ": " + path);
-  }
-  if (parent_folder(resolved) != m.folder) throw Refused("library is a link out of its folder, to " + resolved + ": " + path);
-  require_trusted(resolved, "library");
-  require_shared_library(resolved);
-  m.library = resolved;
+  m.library = trusted_library(m.folder, m.library, "library");
 }
 
 }  // namespace
@@ -165,7 +155,7 @@ void check_loadable(Manifest& m) {
                   std::to_string(TN_ABI_MAJOR) + "." + std::to_string(TN_ABI_MINOR) +
                   "; build the plugin anew against its headers");
   check_cpu(m);
-  require_trusted(m.folder, "folder");
+  require_trusted_folder(m.folder);
   check_library(m);
 }
 

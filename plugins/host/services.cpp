@@ -20,6 +20,9 @@ tn_log_level log_threshold() {
     const char* text = std::getenv("TENON_LOG");
     for (tn_log_level i = 0; text && i < 4; ++i)
       if (std::string_view(text) == level_names[i]) return i;
+    if (text && *text)  // a log that cannot be had is no reason to end a program
+      std::fprintf(stderr, "[tenon] warning: TENON_LOG is \"%s\"; it must be debug, info, warning or error, and warning is taken\n",
+                   text);
     return tn_log_level{TN_LOG_WARNING};
   }();
   return threshold;

@@ -208,3 +208,36 @@ BOOST_AUTO_TEST_CASE(how_many_devices_cpu_stands_for) {
   ones({1}, {.device = "cpu:5"}).wait();
   BOOST_TEST(device_count("cpu") == 6u);  // those opened so far
 }
+
+// Told where the next device is opened: later they would be read where no error reaches anybody.
+BOOST_AUTO_TEST_CASE(settings_in_the_environment_that_make_no_sense) {
+  auto refused = [](const char* name, const char* value, const char* allowed) {
+    setenv(name, value, 1);
+    const auto text = message_of([] { ones({1}, {.device = "cpu:9"}); });
+    unsetenv(name);
+    BOOST_TEST(has(text, std::string(name) + " is \"" + value + "\"; it must be " + allowed), text);
+  };
+  for (auto* name : {"TENON_NUM_THREADS", "TENON_CPU_DEVICES"})
+    for (auto* value : {"abc", "0", "99999999", "1025", "-1", "", "4x", " 4", "99999999999999999999"})
+      refused(name, value, "a number from 1 to 1024");
+  for (auto* name : {"TENON_SYNC", "TENON_CPU_FALLBACK"})
+    for (auto* value : {"yes", "2", "-1", " "}) refused(name, value, "1 for yes, or 0 for no");
+  setenv("TENON_NUM_THREADS", "1024", 1);  // of a pool that is there already
+  BOOST_TEST(ones({1}, {.device = "cpu:9"}).item() == 1.0);
+  unsetenv("TENON_NUM_THREADS");
+}
+
+// The last one: no other name can be made afterwards.
+BOOST_AUTO_TEST_CASE(more_names_of_backends_than_can_be_told_apart) {
+  for (int i = 0; i < 65535; ++i) {
+    try {
+      BOOST_REQUIRE_NE(Device("filler" + std::to_string(i)).type_id(), 0u);
+    } catch (const DeviceError&) {  // others stood in the table before
+      BOOST_REQUIRE_GT(i, 65000);
+      break;
+    }
+  }
+  BOOST_TEST(has(message_of([] { Device("one-too-many"); }), "\"one-too-many\" would be one backend more than the 65536"));
+  BOOST_TEST(Device("filler0").type() == "filler0");
+  BOOST_TEST((Device("cpu:2") == Device("cpu", 2)));
+}

@@ -1,5 +1,6 @@
 // What the logger writes, and what it keeps to itself.
 #include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -30,6 +31,26 @@ std::string captured(const std::string& path, Body body) {
 }
 
 }  // namespace
+
+// In a process of its own, because the level is read once.
+BOOST_AUTO_TEST_CASE(a_level_that_there_is_not_is_told) {
+  PluginFolder folder;
+  Environment level("TENON_LOG", "verbose");
+  const pid_t child = fork();
+  if (child == 0) {
+    captured(folder.file("stderr"), [] {
+      plugins::log(TN_LOG_INFO, "npu", "clock 4");
+      plugins::log(TN_LOG_WARNING, "npu", "hot");
+    });
+    _exit(0);
+  }
+  int status = 1;
+  BOOST_REQUIRE_EQUAL(waitpid(child, &status, 0), child);
+  BOOST_TEST(status == 0);
+  BOOST_TEST(read_text(folder.file("stderr")) ==
+             "[tenon] warning: TENON_LOG is \"verbose\"; it must be debug, info, warning or error, and warning is taken\n"
+             "[npu] warning: hot\n");
+}
 
 BOOST_AUTO_TEST_CASE(the_level_comes_from_the_environment) {
   PluginFolder folder;

@@ -180,6 +180,78 @@ BOOST_AUTO_TEST_CASE(an_absent_vendor_library) {
   BOOST_TEST(Registry(folder.only()).load("good").name() == "good");
 }
 
+// The host opens a vendor library for the plugin, so it is judged as the plugin's own is.
+BOOST_AUTO_TEST_CASE(a_vendor_library_beside_the_plugin) {
+  auto with_vendor = [](const PluginFolder& folder) {
+    folder.copy_library("overlay_low", "libtenon_test_vendor.so.1");
+    folder.add("good", {{"vendor_libraries", {"libtenon_test_vendor.so.1"}}});
+  };
+  auto reason = [](const PluginFolder& folder) {
+    Registry registry(folder.only());
+    BOOST_CHECK_THROW(registry.load("good"), PluginError);
+    return entry_of(registry.report(), "good.tenon.json").reason;
+  };
+  PluginFolder writable, outside, linked, broken, sound;
+  with_vendor(writable);
+  chmod(writable.file("libtenon_test_vendor.so.1").c_str(), 0757);
+  check_contains(reason(writable), "vendor library is world-writable (mode 0757)");
+
+  with_vendor(linked);
+  outside.copy_library("overlay_low", "elsewhere.so");
+  fs::remove(linked.file("libtenon_test_vendor.so.1"));
+  fs::create_symlink(outside.file("elsewhere.so"), linked.file("libtenon_test_vendor.so.1"));
+  check_contains(reason(linked), "vendor library is a link out of its folder");
+
+  with_vendor(broken);
+  fs::resize_file(broken.file("libtenon_test_vendor.so.1"), 5000);  // the dynamic linker would end the process
+  check_contains(reason(broken), "truncated");
+
+  if (geteuid() == 0) {
+    PluginFolder foreign;
+    with_vendor(foreign);
+    BOOST_REQUIRE_EQUAL(chown(foreign.file("libtenon_test_vendor.so.1").c_str(), 12345, static_cast<gid_t>(-1)), 0);
+    check_contains(reason(foreign), "vendor library belongs to user id 12345");
+  }
+  with_vendor(sound);
+  BOOST_TEST(Registry(sound.only()).load("good").name() == "good");
+}
+
+// Who may write a folder above can put another plugin's folder in its place.
+BOOST_AUTO_TEST_CASE(folders_above_that_anybody_can_write) {
+  PluginFolder outer;
+  const auto middle = outer.file("middle"), inner = middle + "/plugins";
+  fs::create_directories(inner);
+  fs::copy_file(build_dir() + "/tests/plugins/fixtures/good.so", inner + "/good.so");
+  chmod((inner + "/good.so").c_str(), 0755);
+  std::ofstream(inner + "/good.tenon.json") << PluginFolder::manifest("good", "good.so").dump();
+  chmod((inner + "/good.tenon.json").c_str(), 0644);
+  chmod(inner.c_str(), 0755);
+  auto listed = [](const std::string& path) {
+    return Registry({.paths = {path}, .environment = false, .install_folder = false}).report().entries.at(0);
+  };
+  for (auto& path : {inner, inner + "/good.tenon.json"}) {
+    chmod(middle.c_str(), 0777);
+    check_contains(listed(path).reason,
+                   "a folder above it is world-writable (mode 0777), so anybody could have put code there; "
+                   "chmod o-w " +
+                       middle);
+    chmod(middle.c_str(), 01777);  // as /tmp is: nobody can replace what root and this user have there
+    BOOST_TEST(plugins::to_string(listed(path).status) == "available");
+    chmod(middle.c_str(), 0755);
+    BOOST_TEST(plugins::to_string(listed(path).status) == "available");
+  }
+  // A link to the folder does not hide what lies above it.
+  chmod(middle.c_str(), 0777);
+  PluginFolder elsewhere;
+  fs::create_symlink(inner, elsewhere.file("link"));
+  check_contains(listed(elsewhere.file("link")).reason, "a folder above it is world-writable");
+  chmod(middle.c_str(), 0755);
+  if (geteuid() == 0) {
+    BOOST_REQUIRE_EQUAL(chown(middle.c_str(), 12345, static_cast<gid_t>(-1)), 0);
+    check_contains(listed(inner).reason, "a folder above it belongs to user id 12345");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(files_that_anybody_can_write) {
   PluginFolder library, manifest, whole;
   library.add("good");
