@@ -65,10 +65,12 @@ class Printer {
   }
 
  private:
-  static Tensor edges(Tensor t) {
-    for (int64_t d = 0; d < t.dim(); ++d)
-      if (t.size(d) > 2 * edge) t = cat({t.narrow(d, 0, edge), t.narrow(d, t.size(d) - edge, edge)}, d);
-    return t;
+  // Narrowed along every dimension before anything is copied: the tensor may be a view that no memory would hold.
+  static Tensor edges(const Tensor& t, int64_t d = 0) {
+    if (d == t.dim()) return t;
+    const int64_t n = t.size(d);
+    if (n <= 2 * edge) return edges(t, d + 1);
+    return cat({edges(t.narrow(d, 0, edge), d + 1), edges(t.narrow(d, n - edge, edge), d + 1)}, d);
   }
   static Tensor cat(std::initializer_list<Tensor> parts, int64_t dim);
 
