@@ -2,6 +2,9 @@
 #include <tenon/core/runtime/failure.h>
 
 #include <algorithm>
+#include <memory>
+#include <new>
+#include <thread>
 #include <utility>
 
 namespace tenon {
@@ -22,12 +25,15 @@ void throw_failure(const Failure& f) {
 }
 
 Failure take_failure(tn_error* error, const std::string& prefix, const std::string& suffix) {
+  struct End {
+    void operator()(tn_error* e) const { e->destroy(e); }
+  };
+  const std::unique_ptr<tn_error, End> owned(error);
   Failure f{error->code, prefix + (error->message ? error->message : "the plugin gave no message")};
   for (size_t i = 0; i < error->num_details; ++i)
     f.message += (i ? ", " : " [") + std::string(error->details[i].key) + " " + error->details[i].value;
   if (error->num_details) f.message += "]";
   f.message += suffix;
-  error->destroy(error);
   return f;
 }
 
@@ -37,7 +43,20 @@ void check(tn_error* error, const std::string& prefix) {
 
 namespace {
 constexpr size_t most_untold = 100;  // a loop that never waits must not fill the memory with what it could have been told
+
+// What failed has to be filed, by threads that have nobody to throw to. Where there is no memory for the few bytes that this takes,
+// they wait until somebody has freed some; without a lock, which that may need.
+template <class F>
+void insist(F&& file) {
+  for (;;) {
+    try {
+      return file();
+    } catch (const std::bad_alloc&) {
+      std::this_thread::yield();
+    }
+  }
 }
+}  // namespace
 
 void FailureLog::update_any() { any_.store(lost_ || !untold_.empty() || !poison_.empty(), std::memory_order_release); }
 
@@ -56,8 +75,12 @@ void FailureLog::add(uint64_t ticket, Pointer failure, bool late) {
   update_any();
 }
 
-void FailureLog::add_unseen(uint64_t ticket, Pointer failure) { add(ticket, std::move(failure), false); }
-void FailureLog::add_late(uint64_t first, Pointer failure) { add(first, std::move(failure), true); }
+void FailureLog::add_unseen(uint64_t ticket, Pointer failure) {
+  insist([&] { add(ticket, failure, false); });
+}
+void FailureLog::add_late(uint64_t first, Pointer failure) {
+  insist([&] { add(first, failure, true); });
+}
 
 FailureLog::Pointer FailureLog::lost() const {
   std::lock_guard lock(mutex_);
@@ -65,15 +88,19 @@ FailureLog::Pointer FailureLog::lost() const {
 }
 
 void FailureLog::poison(const void* data, const Footprint& footprint, Pointer failure) {
-  std::lock_guard lock(mutex_);
-  poison_.add(static_cast<const char*>(data), footprint, std::move(failure));
-  update_any();
+  insist([&] {
+    std::lock_guard lock(mutex_);
+    poison_.add(static_cast<const char*>(data), footprint, failure);
+    update_any();
+  });
 }
 
 void FailureLog::heal(const void* data, const Footprint& footprint) {
-  std::lock_guard lock(mutex_);
-  poison_.remove(static_cast<const char*>(data), footprint);
-  update_any();
+  insist([&] {
+    std::lock_guard lock(mutex_);
+    poison_.remove(static_cast<const char*>(data), footprint);
+    update_any();
+  });
 }
 
 FailureLog::Pointer FailureLog::poisoned(const void* data, const Footprint& footprint) const {

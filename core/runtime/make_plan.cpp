@@ -164,6 +164,7 @@ void require_room_for_copies(DeviceContext& context, const PlanEntry& entry, Inp
 // One dimension stands for whatever shape a call has.
 void flatten(PlanEntry& entry, const Op& op, const Shape& common) {
   for (auto& o : entry.outputs) {
+    if (o.alias == -2) continue;
     if (o.shape != common)
       throw Error(std::string(op.name) + ": a pointwise operator made " + o.shape.str() + " of tensors of shape " + common.str());
     o.shape = {o.numel};

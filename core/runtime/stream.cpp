@@ -3,6 +3,11 @@
 #include <tenon/core/runtime/plan_cache.h>
 #include <tenon/core/runtime/stream.h>
 
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+
 namespace tenon {
 
 bool sync_mode() {
@@ -38,6 +43,26 @@ void Stream::refuse(const char* what) const {
 
 namespace {
 
+// What there is no memory to tell of. Made while there is some, and never ended: streams may outlive static objects.
+const FailureLog::Pointer& untold = *new FailureLog::Pointer(
+    std::make_shared<const Failure>(TN_CODE_OUT_OF_MEMORY, "queued work failed, and there was no memory left to say how"));
+
+// The plugin's error with `texts()` before and after it. A thread that does queued work has nobody to throw to.
+template <class F>
+FailureLog::Pointer failure_of(tn_error* error, F&& texts) noexcept {
+  try {
+    std::pair<std::string, std::string> around;
+    try {
+      around = texts();
+    } catch (const std::bad_alloc&) {  // the error itself says more
+    }
+    return std::make_shared<const Failure>(take_failure(error, around.first, around.second));
+  } catch (const std::bad_alloc&) {
+    untold->seen = false;
+    return untold;
+  }
+}
+
 // Outputs that were to be made have no values now.
 void skip(FailureLog& failures, const Launch& l, const FailureLog::Pointer& failure) {
   if (l.outputs_hold_values) return;
@@ -62,10 +87,10 @@ void run_and_file(FailureLog& failures, const Launch& l, const PathNode* path, u
   static_assert(sizeof(Scalar) == sizeof(tn_scalar));
   tn_run args{sizeof(tn_run), l.inputs, l.outputs, reinterpret_cast<const tn_scalar*>(l.scalars), l.workspace, stream};
   if (tn_error* e = l.entry->plan->run(l.entry->plan, &args)) {
-    auto where = path_string(path);
-    auto failure =
-        take_failure(e, "", "\n  in " + l.entry->describe(l.shape) + (where.empty() ? "" : ", queued by module " + where));
-    auto filed = std::make_shared<const Failure>(std::move(failure));
+    auto filed = failure_of(e, [&] {
+      auto where = path_string(path);
+      return std::pair("", "\n  in " + l.entry->describe(l.shape) + (where.empty() ? "" : ", queued by module " + where));
+    });
     for (uint32_t i = 0; i < l.num_outputs; ++i) failures.poison(l.outputs[i], l.entry->written[i], filed);
     return failures.add_unseen(ticket, std::move(filed));
   }
@@ -79,8 +104,7 @@ void copy_and_file(FailureLog& own, const CopyTask& t, uint64_t ticket, tn_strea
   if (t.source_failures && t.source_failures->any())
     if (auto f = t.source_failures->poisoned(t.copy.src, t.copy.bytes)) return failures.poison(t.copy.dst, t.copy.bytes, f);
   if (tn_error* e = t.api->copy(t.device, &t.copy, stream)) {
-    auto f =
-        std::make_shared<const Failure>(take_failure(e, "copy of " + std::to_string(t.copy.bytes) + " bytes between devices: "));
+    auto f = failure_of(e, [&] { return std::pair("copy of " + std::to_string(t.copy.bytes) + " bytes between devices: ", ""); });
     failures.poison(t.copy.dst, t.copy.bytes, f);
     own.add_unseen(ticket, f);
   } else if (failures.any()) {

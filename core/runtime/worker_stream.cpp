@@ -178,9 +178,20 @@ class WorkerStream final : public Stream {
     }
   }
 
+  // A device that has no memory for an event is asked again: there is nobody to throw to, and nothing to go on with before.
+  static void wait_for_certain(Stream& other, uint64_t ticket) {
+    for (;;) {
+      try {
+        return other.wait(ticket);
+      } catch (const std::bad_alloc&) {
+        std::this_thread::yield();
+      }
+    }
+  }
+
   void execute(Task& t, uint64_t ticket) {
     if (t.kind == Task::wait_for) {
-      t.other->wait(t.other_ticket);
+      wait_for_certain(*t.other, t.other_ticket);
       if (t.other->failures.any()) t.other->failures.hand_on(t.other_ticket, failures, t.memory, t.bytes);
     } else if (t.kind == Task::copy) {
       copy_and_file(failures, *reinterpret_cast<CopyTask*>(t.heap.get()), ticket, nullptr);
@@ -188,16 +199,8 @@ class WorkerStream final : public Stream {
       const size_t pointers = t.num_inputs + t.num_outputs;
       void** from = t.heap ? reinterpret_cast<void**>(t.heap.get()) : t.pointers;
       const Scalar* scalars = t.heap ? reinterpret_cast<Scalar*>(from + pointers) : t.scalars;
-      Launch l{t.entry,
-               from,
-               t.num_inputs,
-               from + t.num_inputs,
-               t.num_outputs,
-               scalars,
-               t.num_scalars,
-               t.workspace,
-               t.outputs_hold_values,
-               t.entry->flattened ? &t.shape : nullptr};
+      Launch l{t.entry, from,          t.num_inputs, from + t.num_inputs,   t.num_outputs,
+               scalars, t.num_scalars, t.workspace,  t.outputs_hold_values, t.entry->flattened ? &t.shape : nullptr};
       run_and_file(failures, l, t.path, ticket, nullptr);
     }
   }
