@@ -1,0 +1,158 @@
+// A load changes all of a model or nothing, wherever memory runs out.
+#include <boost/test/unit_test.hpp>
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include <tenon/core/autograd/autograd.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/view.h>
+#include <tenon/core/tensor.h>
+#include <tenon/modules/data_parallel.h>
+#include <tenon/plugins/host/registry.h>
+#include <tenon/serialization/checkpoint.h>
+
+#include "../files.h"
+#include "places.h"
+
+using namespace tenon;
+
+namespace {
+
+// How many more large blocks the system has to give; negative: any number. Both backends, and reading a file, ask for them here.
+std::atomic<int> blocks_left{-1};
+constexpr size_t large = size_t{1} << 20;
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) void* aligned_alloc(size_t alignment, size_t bytes) noexcept {
+  static const auto real = reinterpret_cast<void* (*)(size_t, size_t)>(dlsym(RTLD_NEXT, "aligned_alloc"));
+  if (bytes >= large && blocks_left >= 0 && blocks_left-- == 0) {
+    blocks_left = 0;  // what is used up stays used up
+    return nullptr;
+  }
+  return real(alignment, bytes);
+}
+
+namespace {
+
+// Parameters of several kinds, each of several megabytes: plain, transposed, one that another shares memory with, and a buffer.
+struct Mixed : nn::Module<Mixed> {
+  nn::Parameter plain{zeros({700, 1000})};
+  nn::Parameter transposed{zeros({900, 800}).t()};
+  nn::Parameter whole{zeros({500, 1600})};
+  nn::Parameter part;
+  nn::Buffer counts{zeros({600, 1000})};
+  nn::Parameter last{zeros({1000, 1000})};
+};
+
+Mixed mixed(Device device, DType dtype) {
+  Mixed model;
+  model.to(device);
+  model.to(dtype);
+  NoGrad guard;
+  model.part = nn::Parameter(model.whole.detach().narrow(0, 100, 300));
+  model.transposed = nn::Parameter(model.transposed.detach().t().contiguous().t());
+  return model;
+}
+
+void number(nn::ModuleRef model, double start) {
+  NoGrad guard;
+  for (const nn::StateEntry& entry : nn::state_entries(model)) Tensor(entry.tensor).fill_(start++);
+}
+// The smallest and the largest element of each tensor.
+std::vector<double> values(nn::ModuleRef model) {
+  std::vector<double> all;
+  for (const nn::StateEntry& entry : nn::state_entries(model)) {
+    const std::vector<double> elements = entry.tensor.to_vector<double>();
+    const auto [smallest, largest] = std::minmax_element(elements.begin(), elements.end());
+    all.push_back(*smallest);
+    all.push_back(*largest);
+  }
+  return all;
+}
+
+// Loads with 0, 1, 2 … blocks of memory until that is enough; how often it was not. All attempts before leave the model alone.
+int count_failures(const std::filesystem::path& path, nn::ModuleRef model, const std::vector<Device>& devices) {
+  const std::vector<double> before = values(model);
+  for (int blocks = 0; blocks < 100; ++blocks) {
+    for (Device device : devices) empty_cache(device);
+    blocks_left = blocks;
+    std::string text;
+    try {
+      load(path, model);
+    } catch (const Error& error) {
+      text = error.what();
+    }
+    blocks_left = -1;
+    if (text.empty()) return blocks;
+    BOOST_TEST(contains(text, "cannot load checkpoint '" + path.string() + "': "), text);
+    BOOST_TEST((values(model) == before), "with " << blocks << " blocks of memory");
+  }
+  return -1;
+}
+
+struct SimFolder {
+  SimFolder() { plugins::registry().add_path(test::build_dir() + "/tests/sim"); }
+};
+
+}  // namespace
+
+BOOST_GLOBAL_FIXTURE(SimFolder);
+
+BOOST_AUTO_TEST_CASE(a_device_without_memory_leaves_the_model_as_it_was) {
+  TempFolder folder;
+  Mixed saved = mixed("cpu:0", f32);
+  number(saved, 1);
+  save(folder / "model.h5", saved);
+  for (const char* device : {"cpu:0", "sim:0"})
+    for (DType dtype : {f32, f64}) BOOST_TEST_CONTEXT(device << ", " << name_of(dtype)) {
+        Mixed model = mixed(device, dtype);
+        number(model, 101);
+        const int failures = count_failures(folder / "model.h5", model, {"cpu:0", "sim:0"});
+        BOOST_TEST(failures >= 4);
+        BOOST_TEST((values(model) == values(saved)));
+      }
+}
+
+BOOST_AUTO_TEST_CASE(a_wrapped_model_stays_as_it_was_on_all_its_devices) {
+  struct Sum : nn::Module<Sum> {
+    nn::Parameter a{zeros({700, 1000})}, b{zeros({900, 1000})};
+    Tensor forward(const Tensor& x) { return x + a[0][0] + b[0][0]; }
+  };
+  TempFolder folder;
+  Sum saved;
+  number(saved, 1);
+  save(folder / "model.h5", saved);
+  nn::DataParallel model(Sum(), {"sim:0", "sim:1"});
+  number(model, 10);
+  auto results = [&] { return no_grad([&] { return model(zeros({4}, {.device = "sim:0"})); }).to_vector<int>(); };
+  BOOST_TEST((results() == std::vector<int>(4, 21)));
+  const int failures = count_failures(folder / "model.h5", model, {"cpu:0", "sim:0", "sim:1"});
+  BOOST_TEST(failures >= 2);
+  BOOST_TEST((results() == std::vector<int>(4, 3)));
+}
+
+BOOST_AUTO_TEST_CASE(values_in_memory_are_staged_alike) {
+  Mixed saved = mixed("cpu:0", f32), model = mixed("sim:0", f64);
+  number(saved, 1);
+  number(model, 101);
+  const nn::StateDict tensors = saved.state_dict();
+  const std::vector<double> before = values(model);
+  int failures = 0;
+  for (bool done = false; !done; ++failures) {
+    BOOST_REQUIRE(failures < 100);
+    empty_cache("sim:0");
+    blocks_left = failures;
+    try {
+      load_state_dict(model, tensors);
+      done = true;
+    } catch (const OutOfMemoryError&) {
+    }
+    blocks_left = -1;
+    BOOST_TEST((values(model) == (done ? values(saved) : before)));
+  }
+  BOOST_TEST(failures >= 4);
+}
