@@ -148,7 +148,7 @@ void AtomicFile::create() {
       file_ = file;
       break;
     }
-    if (!contested) unlink(temporary_.c_str());
+    if (error || status.st_nlink > 0) unlink(temporary_.c_str());
     close(file);
     if (error) fail("cannot look at its new file '" + printable(temporary_.native()) + "'", error);
   }

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include <tenon/core/error.h>
+#include <tenon/core/extent.h>
 #include <tenon/core/printable.h>
 #include <tenon/serialization/hdf5.h>
 #include <tenon/serialization/header.h>
@@ -167,16 +168,6 @@ Shape read_shape(hid_t dataset) {
     shape.push_back(static_cast<int64_t>(dims[i]));
   }
   return shape;
-}
-
-// Whether a tensor may have this shape: no stride and no count of bytes overflows, dimensions of 0 counted as 1.
-bool is_addressable(const Shape& shape) {
-  constexpr uint64_t most_elements = (uint64_t{1} << 60) - 1;
-  uint64_t elements = 1;
-  for (int64_t dim : shape)
-    if (__builtin_mul_overflow(elements, static_cast<uint64_t>(std::max<int64_t>(dim, 1)), &elements) || elements > most_elements)
-      return false;
-  return true;
 }
 
 // Bytes of the values. Checked for tensors without any, too: their strides have to be computed all the same.

@@ -1,0 +1,321 @@
+// Every system call of a save, of a load and of reading a data file fails once, in several ways: each time the operation ends well,
+// or in an error that names the file and the reason, and leaves everything as it was. TENON_FUZZ=long walks larger files and more
+// ways.
+#include <boost/test/unit_test.hpp>
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdarg>
+#include <functional>
+#include <set>
+#include <system_error>
+
+#include <tenon/core/autograd/autograd.h>
+#include <tenon/core/tensor.h>
+#include <tenon/data/idx.h>
+#include <tenon/modules/linear.h>
+#include <tenon/serialization/checkpoint.h>
+
+#include "data/packed.h"
+#include "files.h"
+#include "fuzz.h"
+
+using namespace tenon;
+
+// ---- the calls: libtenon reaches them through these ----
+namespace {
+
+// What happens to one call.
+struct Fault {
+  enum Kind { fails, is_short, ends } kind = fails;
+  int error = 0;           // of one that fails
+  bool from_then = false;  // all later calls for the file's contents fail, too
+  std::string str() const {
+    return (kind == fails      ? std::system_category().message(error)
+            : kind == is_short ? "a short transfer"
+                               : "an early end") +
+           (from_then ? ", from then on" : "");
+  }
+};
+
+// Counts the calls of this thread while it is armed, and lets the one numbered `at` go wrong.
+struct Injector {
+  bool armed = false;
+  int at = 0, count = 0;
+  Fault fault;
+  std::string hit = {};  // the call that went wrong; empty where none did
+};
+thread_local Injector injector;
+
+enum class Moves { nothing, bytes };
+
+// Whether this call is to go wrong. `essential`: it moves the contents or makes them last.
+bool goes_wrong(const char* call, Moves moves, bool essential) {
+  Injector& i = injector;
+  if (!i.armed) return false;
+  const bool now = ++i.count == i.at || (i.fault.from_then && i.count > i.at && essential);
+  if (!now || (i.fault.kind != Fault::fails && moves == Moves::nothing)) return false;
+  if (i.hit.empty()) i.hit = call;
+  errno = i.fault.error;
+  return true;
+}
+
+template <class F>
+F* real(const char* name) {
+  return reinterpret_cast<F*>(dlsym(RTLD_NEXT, name));
+}
+
+// A transfer that goes wrong; `less` makes a shorter one.
+template <class Less>
+ssize_t wrong_transfer(size_t count, Less&& less) {
+  switch (injector.fault.kind) {
+    case Fault::is_short:
+      return less((count + 1) / 2);
+    case Fault::ends:
+      return 0;
+    default:
+      errno = injector.fault.error;
+      return -1;
+  }
+}
+
+}  // namespace
+
+#define WRAPPED extern "C" __attribute__((visibility("default")))
+
+WRAPPED int open(const char* path, int flags, ...) {
+  static const auto next = real<int(const char*, int, ...)>("open");
+  va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
+  va_end(rest);
+  return goes_wrong("open", Moves::nothing, true) ? -1 : next(path, flags, mode);
+}
+WRAPPED int close(int file) {
+  static const auto next = real<int(int)>("close");
+  const bool wrong = goes_wrong("close", Moves::nothing, false);
+  const int error = errno, result = next(file);  // it is closed all the same, as Linux does
+  if (wrong) errno = error;
+  return wrong ? -1 : result;
+}
+WRAPPED ssize_t pread(int file, void* to, size_t count, off_t offset) {
+  static const auto next = real<ssize_t(int, void*, size_t, off_t)>("pread");
+  if (!goes_wrong("pread", Moves::bytes, true)) return next(file, to, count, offset);
+  return wrong_transfer(count, [&](size_t less) { return next(file, to, less, offset); });
+}
+WRAPPED ssize_t pwrite(int file, const void* from, size_t count, off_t offset) {
+  static const auto next = real<ssize_t(int, const void*, size_t, off_t)>("pwrite");
+  if (!goes_wrong("pwrite", Moves::bytes, true)) return next(file, from, count, offset);
+  return wrong_transfer(count, [&](size_t less) { return next(file, from, less, offset); });
+}
+WRAPPED int fsync(int file) {
+  static const auto next = real<int(int)>("fsync");
+  return goes_wrong("fsync", Moves::nothing, true) ? -1 : next(file);
+}
+WRAPPED int rename(const char* from, const char* to) noexcept {
+  static const auto next = real<int(const char*, const char*)>("rename");
+  return goes_wrong("rename", Moves::nothing, true) ? -1 : next(from, to);
+}
+WRAPPED int fstat(int file, struct stat* status) noexcept {
+  static const auto next = real<int(int, struct stat*)>("fstat");
+  return goes_wrong("fstat", Moves::nothing, false) ? -1 : next(file, status);
+}
+WRAPPED int stat(const char* path, struct stat* status) noexcept {
+  static const auto next = real<int(const char*, struct stat*)>("stat");
+  return goes_wrong("stat", Moves::nothing, false) ? -1 : next(path, status);
+}
+WRAPPED int flock(int file, int operation) noexcept {
+  static const auto next = real<int(int, int)>("flock");
+  return goes_wrong("flock", Moves::nothing, false) ? -1 : next(file, operation);
+}
+WRAPPED int fchmod(int file, mode_t mode) noexcept {
+  static const auto next = real<int(int, mode_t)>("fchmod");
+  return goes_wrong("fchmod", Moves::nothing, false) ? -1 : next(file, mode);
+}
+WRAPPED int unlink(const char* path) noexcept {
+  static const auto next = real<int(const char*)>("unlink");
+  return goes_wrong("unlink", Moves::nothing, false) ? -1 : next(path);
+}
+WRAPPED DIR* opendir(const char* path) {
+  static const auto next = real<DIR*(const char*)>("opendir");
+  return goes_wrong("opendir", Moves::nothing, false) ? nullptr : next(path);
+}
+WRAPPED dirent* readdir(DIR* folder) {
+  static const auto next = real<dirent*(DIR*)>("readdir");
+  return goes_wrong("readdir", Moves::nothing, false) ? nullptr : next(folder);
+}
+
+namespace {
+
+const bool is_long = test::fuzz_long();
+
+std::vector<Fault> faults() {
+  std::vector<Fault> all{{Fault::is_short}, {Fault::ends}};
+  std::vector<int> errors{EIO, EINTR, ENOSPC, EAGAIN};
+  if (is_long)
+    errors.insert(errors.end(), {EACCES, EBADF, EDQUOT, EFBIG, EINVAL, EMFILE, ENFILE, ENOLCK, ENOMEM, EPERM, EROFS, ESTALE});
+  for (int error : errors) {
+    all.push_back({Fault::fails, error});
+    if (error != EINTR) all.push_back({Fault::fails, error, true});  // a call that is always interrupted never ends
+  }
+  return all;
+}
+
+size_t open_files() {
+  return static_cast<size_t>(
+      std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator()));
+}
+
+// Runs `operation` again and again, each time with the next call going wrong, until none is left. `check` gets the text of the
+// error, empty where there was none.
+void walk(const Fault& fault, const std::string& path, std::set<std::string>& hit, const std::function<void()>& operation,
+          const std::function<void(const std::string&)>& check) {
+  static const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(test::fuzz_seconds());
+  for (int at = 1; at < 10'000; ++at) {
+    if (is_long && std::chrono::steady_clock::now() > end) return;
+    const size_t files = open_files();
+    std::string text;
+    injector = {.armed = true, .at = at, .fault = fault};
+    try {
+      operation();
+    } catch (const Error& error) {
+      text = error.what();
+    } catch (const std::exception& error) {
+      text = std::string("not an error of Tenon's: ") + error.what();
+    }
+    injector.armed = false;
+    const std::string call = injector.hit;
+    BOOST_TEST_CONTEXT(call << ", call " << at << ": " << fault.str()) {
+      BOOST_TEST(open_files() == files);
+      if (!text.empty()) {
+        BOOST_TEST(contains(text, "'" + path + "'"), text);
+        if (fault.kind == Fault::fails) BOOST_TEST(contains(text, std::system_category().message(fault.error)), text);
+        BOOST_TEST(!call.empty(), text);
+        BOOST_TEST(fault.kind != Fault::is_short, text);  // the rest is asked for
+        BOOST_TEST((fault.kind != Fault::fails || fault.error != EINTR ||
+                    (call != "open" && call != "pread" && call != "pwrite" && call != "fsync")),
+                   text);
+      }
+      check(text);
+    }
+    if (injector.count < at) return;
+    if (!call.empty()) hit.insert(call);
+  }
+  BOOST_FAIL("the operation never ends");
+}
+
+bool has_own_leftover(const TempFolder& folder) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    if (contains(entry.path().filename().native(), ".tmp." + std::to_string(getpid()) + ".")) return true;
+  return false;
+}
+
+nn::StateDict generation(int number) {
+  return {{"weight", full({is_long ? 300 : 30, 1000}, number)}, {"bias", full({7}, number)}, {"one", full({}, number)}};
+}
+int generation_of(const std::filesystem::path& path) {
+  const nn::StateDict dict = load(path);
+  const int first = dict.at("one").item<int>();
+  for (const auto& [key, tensor] : dict)
+    for (int value : tensor.to_vector<int>())
+      if (value != first) return -1;
+  return first;
+}
+
+pid_t dead_process() {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  BOOST_REQUIRE(waitpid(child, nullptr, 0) == child);
+  return child;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_save_whose_system_calls_fail_leaves_the_old_file_or_the_new_one) {
+  TempFolder folder;
+  const std::filesystem::path path = folder / "model.h5";
+  const std::string leftover = ".model.h5.tmp." + std::to_string(dead_process()) + ".1";
+  std::set<std::string> hit;
+  int old_number = 1;
+  save(path, generation(1));
+  for (const Fault& fault : faults())
+    walk(
+        fault, path, hit,
+        [&] {
+          write_bytes(folder / leftover, "");
+          save(path, generation(old_number + 1));
+        },
+        [&](const std::string& text) {
+          const int found = generation_of(path);
+          if (text.empty() || contains(text, "is written, but its folder could not be synced"))
+            BOOST_TEST(found == old_number + 1);
+          else
+            BOOST_TEST(found == old_number);
+          old_number = found;
+          BOOST_TEST(!has_own_leftover(folder));
+          save(path, generation(++old_number));  // and life goes on
+          BOOST_TEST(folder.count() == 1u);
+        });
+  for (const char* call :
+       {"open", "close", "pread", "pwrite", "fsync", "rename", "fstat", "stat", "flock", "fchmod", "unlink", "opendir"})
+    BOOST_TEST(hit.contains(call), call << " was never called");
+}
+
+BOOST_AUTO_TEST_CASE(a_load_whose_system_calls_fail_leaves_the_model) {
+  TempFolder folder;
+  const std::filesystem::path path = folder / "model.h5";
+  nn::Linear saved(is_long ? 3000 : 300, 100), model(is_long ? 3000 : 300, 100);
+  auto fill = [](nn::Linear& layer, double value) {
+    NoGrad guard;
+    layer.weight.fill_(value);
+    layer.bias.fill_(value);
+  };
+  auto all_are = [](const nn::Linear& layer, float value) {
+    const std::vector<float> weight = layer.weight.to_vector<float>(), bias = layer.bias.to_vector<float>();
+    auto is = [&](float found) { return found == value; };
+    return std::all_of(weight.begin(), weight.end(), is) && std::all_of(bias.begin(), bias.end(), is);
+  };
+  fill(saved, 1);
+  save(path, saved);
+  std::set<std::string> hit;
+  for (const Fault& fault : faults()) {
+    fill(model, 2);
+    walk(
+        fault, path, hit, [&] { load(path, model); },
+        [&](const std::string& text) {
+          BOOST_TEST(all_are(model, text.empty() ? 1 : 2));
+          fill(model, 2);
+        });
+  }
+  load(path, model);
+  BOOST_TEST(all_are(model, 1));
+  for (const char* call : {"open", "close", "pread", "fstat"}) BOOST_TEST(hit.contains(call), call << " was never called");
+}
+
+BOOST_AUTO_TEST_CASE(a_data_file_whose_system_calls_fail_is_named) {
+  TempFolder folder;
+  const std::string values(is_long ? 1 << 20 : 1000, '\x07');
+  const std::string bytes = idx_header(8, {static_cast<uint32_t>(values.size())}) + values;
+  for (bool packed : {false, true}) {
+    const std::filesystem::path path = folder / (packed ? "file.gz" : "file");
+    write_bytes(path, packed ? gzip(bytes) : bytes);
+    std::set<std::string> hit;
+    for (const Fault& fault : faults()) {
+      Tensor read;
+      walk(
+          fault, path, hit, [&] { read = data::read_idx(path); },
+          [&](const std::string& text) {
+            if (text.empty()) BOOST_TEST((read.to_vector<uint8_t>() == std::vector<uint8_t>(values.size(), 7)));
+          });
+    }
+    for (const char* call : {"open", "close", "pread", "fstat"}) BOOST_TEST(hit.contains(call), call << " was never called");
+  }
+}
