@@ -7,6 +7,7 @@
 #include <string>
 
 #include <tenon/core/error.h>
+#include <tenon/core/extent.h>
 #include <tenon/core/printable.h>
 #include <tenon/data/byte_source.h>
 #include <tenon/data/host_tensor.h>
@@ -39,18 +40,13 @@ Shape read_shape(ByteSource& source, const Kind& kind, size_t rank) {
   if (rank > Shape::max_rank)
     source.fail("it has " + std::to_string(rank) + " dimensions; a tensor has at most " + std::to_string(Shape::max_rank));
   Shape shape;
-  uint64_t bytes = kind.bytes;
-  bool too_large = false, empty = false;
   for (size_t i = 0; i < rank; ++i) {
     uint8_t b[4];
     source.read_exactly(b, 4, "the header");
-    const uint64_t dim = uint64_t{b[0]} << 24 | uint64_t{b[1]} << 16 | uint64_t{b[2]} << 8 | b[3];
-    shape.push_back(static_cast<int64_t>(dim));
-    empty |= dim == 0;
-    too_large |= __builtin_mul_overflow(bytes, std::max<uint64_t>(dim, 1), &bytes);
+    shape.push_back(int64_t{b[0]} << 24 | int64_t{b[1]} << 16 | int64_t{b[2]} << 8 | b[3]);
   }
-  if (too_large) source.fail("its shape " + shape.str() + " is absurdly large");
-  source.expect_room_for(empty ? 0 : bytes, "its shape " + shape.str());
+  if (!is_addressable(shape)) source.fail("its shape " + shape.str() + " is absurdly large");
+  source.expect_room_for(static_cast<uint64_t>(shape.numel()) * kind.bytes, "its shape " + shape.str());
   return shape;
 }
 
