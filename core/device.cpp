@@ -1,7 +1,7 @@
 #include <tenon/core/device.h>
 #include <tenon/core/error.h>
 #include <tenon/core/per_thread.h>
-#include <tenon/core/text.h>
+#include <tenon/core/printable.h>
 
 #include <algorithm>
 #include <charconv>

@@ -55,6 +55,13 @@ void append_escaped(std::string& to, char c) {
 
 size_t utf8_length(std::string_view text) { return decode(text).bytes; }
 
+std::string printable_lines(std::string_view text) {
+  std::string shown;
+  for (size_t end; (end = text.find('\n')) != text.npos; text.remove_prefix(end + 1))
+    shown += printable(text.substr(0, end)) + "\n";
+  return shown + printable(text);
+}
+
 std::string printable(std::string_view text) {
   std::string shown;
   while (!text.empty()) {

@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <tenon/core/text.h>
+#include <tenon/core/printable.h>
 #include <tenon/plugins/abi/abi.h>
 
 #include "commands.h"
@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
     return run(argc, argv);
   } catch (const std::exception& e) {
     std::cout.flush();
-    std::cerr << "tenon: " << tenon::printable(e.what(), tenon::Lines::keep) << "\n";
+    std::cerr << "tenon: " << tenon::printable_lines(e.what()) << "\n";
     return 1;
   }
 }

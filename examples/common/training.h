@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include <tenon/core/text.h>
+#include <tenon/core/printable.h>
 #include <tenon/tenon.h>
 
 #include "common/options.h"
@@ -95,7 +95,7 @@ int run(int argc, char** argv, const std::string& description, const Options& de
     return 0;
   } catch (const std::exception& e) {
     std::fflush(stdout);
-    std::fprintf(stderr, "error: %s\n", tenon::printable(e.what(), tenon::Lines::keep).c_str());
+    std::fprintf(stderr, "error: %s\n", tenon::printable_lines(e.what()).c_str());
     return 1;
   }
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <tenon/core/text.h>
+#include <tenon/core/printable.h>
 
 namespace tenon::plugins {
 

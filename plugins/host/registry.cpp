@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include <tenon/core/error.h>
-#include <tenon/core/text.h>
+#include <tenon/core/printable.h>
 #include <tenon/plugins/host/discovery.h>
 #include <tenon/plugins/host/loader.h>
 #include <tenon/plugins/host/services.h>

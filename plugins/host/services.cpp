@@ -6,8 +6,8 @@
 #include <mutex>
 #include <string_view>
 
+#include <tenon/core/printable.h>
 #include <tenon/core/runtime/thread_pool.h>
-#include <tenon/core/text.h>
 
 namespace tenon::plugins {
 
@@ -66,7 +66,7 @@ void log(tn_log_level level, const std::string& source, const std::string& messa
   if (level < log_threshold()) return;
   const char* name = level_names[level < 0 ? 0 : level > 3 ? 3 : level];
   try {
-    std::fprintf(stderr, "[%s] %s: %s\n", printable(source).c_str(), name, printable(message, Lines::keep).c_str());
+    std::fprintf(stderr, "[%s] %s: %s\n", printable(source).c_str(), name, printable_lines(message).c_str());
   } catch (...) {
     std::fprintf(stderr, "[tenon] %s: there is no memory to print a message\n", name);
   }

@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(names_from_outside_are_shown_and_not_obeyed) {
   fs::create_directories(strange);
   std::ofstream(strange + "/a\nb\x9b.tenon.json") << "{";
   auto devices = run(folder, "tenon devices", "TENON_PLUGIN_PATH='" + strange + "'");
-  REQUIRE_HAS(devices.out, "/red\\x1b[31m/a\\x0ab\\x9b.tenon.json");
+  REQUIRE_HAS(devices.out, "/red\\x1b[31m/a\\nb\\x9b.tenon.json");
   for (const char* command : {"tenon checkpoint show '", "lenet --synthetic --load '"}) {
     auto missing = run(folder, command + strange + "/none'");
     BOOST_TEST(missing.status == 1);

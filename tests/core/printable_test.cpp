@@ -4,6 +4,7 @@
 #include <tenon/core/printable.h>
 
 using tenon::printable;
+using tenon::printable_lines;
 
 BOOST_AUTO_TEST_CASE(letters_of_any_script_stay) {
   for (const char* text : {"", "fc1.weight", "große Schicht ✓", "層.重み", "\xF0\x9F\x98\x80", "back\\slash 'quote'"})
@@ -33,4 +34,10 @@ BOOST_AUTO_TEST_CASE(what_is_not_utf8_is_written_out) {
 BOOST_AUTO_TEST_CASE(printing_twice_changes_nothing_more) {
   const std::string once = printable("a\n\x1b\xff");
   BOOST_TEST(printable(once) == once);
+}
+
+BOOST_AUTO_TEST_CASE(lines_may_be_kept) {
+  BOOST_TEST(printable_lines("one\ntwo\r\n\n\x1b[31m") == "one\ntwo\\r\n\n\\x1b[31m");
+  BOOST_TEST(printable_lines("") == "");
+  BOOST_TEST(printable_lines("no break") == "no break");
 }
