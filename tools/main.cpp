@@ -1,6 +1,7 @@
 // The `tenon` command: what is installed, what a checkpoint holds, where to get data.
 #include <exception>
 #include <iostream>
+#include <stdexcept>
 
 #include <CLI/CLI.hpp>
 
@@ -43,8 +44,10 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
+    const int status = app.exit(e) == 0 ? 0 : 2;
+    return std::cout.flush() ? status : 1;
   }
+  if (!std::cout.flush()) throw std::runtime_error("cannot write to the standard output");
   return devices_found ? 0 : 1;
 }
 

@@ -3,7 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <stdexcept>
 #include <string>
 
 namespace example {
@@ -41,6 +44,14 @@ void Progress::end_epoch(double loss) {
   std::printf("%sepoch %lld/%lld  loss %.4f  %.0f images/s  %.1f s\n", terminal_ ? "\r\033[K" : "", static_cast<long long>(epoch_),
               static_cast<long long>(epochs_), loss, static_cast<double>(images_per_epoch_) / std::max(seconds, 1e-9), seconds);
   std::fflush(stdout);
+}
+
+void require_output() {
+  // What failed before was reported to nobody, and its reason is forgotten.
+  const bool failed_before = std::ferror(stdout);
+  if (std::fflush(stdout) != 0)
+    throw std::runtime_error(std::string("cannot write to the standard output: ") + std::strerror(errno));
+  if (failed_before) throw std::runtime_error("cannot write to the standard output: some of it is lost");
 }
 
 }  // namespace example

@@ -27,4 +27,7 @@ class Progress {
   Clock::time_point start_, epoch_start_, shown_;
 };
 
+// std::runtime_error where something printed to the standard output has not arrived, on a full disk for instance.
+void require_output();
+
 }  // namespace example

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 #include <exception>
+#include <iostream>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -37,6 +39,16 @@ double accuracy(Net& net, const tenon::data::TensorDataset& set, tenon::Device d
   return static_cast<double>(right.item<int64_t>()) / static_cast<double>(set.size());
 }
 
+// The mean loss of `images`. std::runtime_error where it is no finite number: what was learned is lost, and more steps cannot mend
+// it.
+inline double mean_loss(const Tensor& total, int64_t images, int64_t epoch) {
+  const double loss = total.item() / static_cast<double>(images);
+  if (!std::isfinite(loss))
+    throw std::runtime_error("the loss is " + std::to_string(loss) + " in epoch " + std::to_string(epoch + 1) +
+                             ": training has diverged; try a smaller --lr");
+  return loss;
+}
+
 template <class Net>
 void train(Net& net, const tenon::data::TensorDataset& set, const Options& o) {
   tenon::Device device = o.devices.front();
@@ -58,9 +70,9 @@ void train(Net& net, const tenon::data::TensorDataset& set, const Options& o) {
       // Only queued: the loss is read, and so waited for, when it is shown.
       total = total + loss.detach() * static_cast<double>(x.size(0));
       images += x.size(0);
-      if (progress.due()) progress.show(images, total.item() / static_cast<double>(images));
+      if (progress.due()) progress.show(images, mean_loss(total, images, epoch));
     }
-    progress.end_epoch(total.item() / static_cast<double>(images));
+    progress.end_epoch(mean_loss(total, images, epoch));
   }
 }
 
@@ -81,7 +93,7 @@ template <class Net>
 int run(int argc, char** argv, const std::string& description, const Options& defaults) {
   try {
     Parsed parsed = parse(argc, argv, description, defaults);
-    if (parsed.exit_status) return *parsed.exit_status;
+    if (parsed.exit_status) return std::cout.flush() ? *parsed.exit_status : 1;
     const Options& o = parsed.options;
     tenon::manual_seed(o.seed);
     if (o.devices.size() > 1) {
@@ -92,6 +104,8 @@ int run(int argc, char** argv, const std::string& description, const Options& de
       net.to(o.devices.front());
       train_and_evaluate(net, o);
     }
+    tenon::synchronize();  // what failed and was not read
+    require_output();
     return 0;
   } catch (const std::exception& e) {
     std::fflush(stdout);

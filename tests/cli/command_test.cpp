@@ -37,12 +37,14 @@ std::string slurp(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Runs bin/`command` with stdin closed; `before` may set variables.
-Outcome run(const Folder& folder, const std::string& command, const std::string& before = "") {
-  std::string err = folder / "stderr", out = folder / "stdout";
+// Runs bin/`command` with stdin closed; `before` may set variables, and `out` is another place for what it prints.
+Outcome run(const Folder& folder, const std::string& command, const std::string& before = "", std::string out = "") {
+  std::string err = folder / "stderr";
+  if (out.empty()) out = folder / "stdout";
   int status = std::system(
       (before + " '" + tenon::test::build_dir() + "/bin/'" + command + " >'" + out + "' 2>'" + err + "' </dev/null").c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), slurp(out), slurp(err)};
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), fs::is_regular_file(out) ? slurp(out) : "",
+          slurp(err)};
 }
 
 std::string last_line(std::string text) {
@@ -204,6 +206,33 @@ BOOST_AUTO_TEST_CASE(an_example_reports_mistakes_in_one_line) {
     BOOST_TEST((result.err.size() < 300 || has(c.arguments, "nonsense")), result.err);  // a load report may be longer
     REQUIRE_HAS(result.err, c.message);
   }
+}
+
+BOOST_AUTO_TEST_CASE(an_example_that_diverges_says_so_and_fails) {
+  Folder folder;
+  const std::string model = folder / "lost.h5";
+  auto result = run(folder, "mlp --synthetic --epochs 3 --batch-size 500 --lr 1e30 --save '" + model + "'");
+  BOOST_TEST(result.status == 1);
+  REQUIRE_HAS(result.err, "nan in epoch");
+  REQUIRE_HAS(result.err, "--lr");
+  BOOST_TEST(!fs::exists(model));
+}
+
+BOOST_AUTO_TEST_CASE(output_that_cannot_be_written_is_a_failure) {
+  if (!fs::exists("/dev/full")) return;  // not on every machine
+  Folder folder;
+  const std::string model = folder / "kept.h5";
+  const std::string commands[] = {"mlp --synthetic --epochs 1 --batch-size 500 --save '" + model + "'",
+                                  "lenet --help",
+                                  "tenon checkpoint show '" + model + "'",
+                                  "tenon checkpoint verify '" + model + "'",
+                                  "tenon devices",
+                                  "tenon --version"};
+  for (auto& command : commands) {
+    auto result = run(folder, command, "", "/dev/full");
+    BOOST_TEST(result.status == 1, command << " ended with " << result.status << ": " << result.err);
+  }
+  BOOST_TEST(fs::exists(model));  // what was learned is not lost with the text
 }
 
 // What decides which backend runs a program is the machine that it starts on.
