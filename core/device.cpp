@@ -2,6 +2,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/per_thread.h>
 #include <tenon/core/printable.h>
+#include <tenon/core/runtime/fork.h>
 
 #include <algorithm>
 #include <charconv>
@@ -14,7 +15,7 @@ namespace tenon {
 namespace {
 
 struct TypeNames {
-  std::mutex mutex;
+  ForkMutex mutex{ForkOrder::tables};
   std::deque<std::string> names{"cpu"};  // a deque: views of the names stay valid
   std::unordered_map<std::string_view, uint16_t> ids{{names[0], uint16_t{0}}};
 };

@@ -1,28 +1,32 @@
 #include <tenon/core/random.h>
+#include <tenon/core/runtime/fork.h>
 
 #include <mutex>
 
 namespace tenon {
 
 namespace {
-std::mutex mutex;
+ForkMutex& state_mutex() {
+  static auto& mutex = *new ForkMutex(ForkOrder::tables);
+  return mutex;
+}
 RandomState state;
 }  // namespace
 
 void manual_seed(uint64_t seed) { set_random_state({seed, 0}); }
 
 RandomState random_state() {
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(state_mutex());
   return state;
 }
 
 void set_random_state(RandomState s) {
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(state_mutex());
   state = s;
 }
 
 RandomState next_random() {
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(state_mutex());
   RandomState before = state;
   ++state.offset;
   return before;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <tenon/core/error.h>
+#include <tenon/core/runtime/fork.h>
 #include <tenon/data/shuffle.h>
 
 namespace tenon::data {
@@ -45,9 +46,9 @@ class DataLoader::Epoch {
     taken_ = next_to_make_ = next_to_take_ = state_->position;
     const int64_t left = count_ - next_to_take_;
     const auto workers = static_cast<size_t>(std::clamp<int64_t>(options_.workers, 0, left));
-    ready_.resize(std::max<size_t>(workers, static_cast<size_t>(std::max(options_.prefetch, 1))));
+    shared_->ready.resize(std::max<size_t>(workers, static_cast<size_t>(std::max(options_.prefetch, 1))));
     try {
-      for (size_t i = 0; i < workers; ++i) workers_.emplace_back([this] { work(); });
+      for (size_t i = 0; i < workers; ++i) shared_->workers.emplace_back([this] { work(); });
       advance();
     } catch (...) {
       stop();
@@ -63,12 +64,15 @@ class DataLoader::Epoch {
   // Takes the next batch over; at the end there is none.
   void advance() {
     current_.reset();
+    if (workers_are_elsewhere())
+      throw DataError(
+          "DataLoader: this loop began before the process was forked, and its workers are in the parent; begin a new loop");
     if (next_to_take_ >= count_) {
       stop();
       *state_ = {epoch_ + 1, 0};
       return;
     }
-    Made made = workers_.empty() ? make(next_to_take_) : take();
+    Made made = shared_->workers.empty() ? make(next_to_take_) : take();
     if (made.error) {
       stop();
       rethrow(made.error);
@@ -103,40 +107,45 @@ class DataLoader::Epoch {
   }
 
   void work() {
-    std::unique_lock lock(mutex_);
+    auto& shared = *shared_;
+    std::unique_lock lock(shared.mutex);
     for (;;) {
-      may_make_.wait(lock, [&] { return stopped_ || next_to_make_ < taken_ + static_cast<int64_t>(ready_.size()); });
+      shared.may_make.wait(lock, [&] { return stopped_ || next_to_make_ < taken_ + static_cast<int64_t>(shared_->ready.size()); });
       if (stopped_ || next_to_make_ >= count_) return;
       const int64_t number = next_to_make_++;
       lock.unlock();
       Made made = make(number);
       lock.lock();
-      ready_[slot(number)] = std::move(made);
-      is_ready_.notify_one();
+      shared_->ready[slot(number)] = std::move(made);
+      shared.is_ready.notify_one();
     }
   }
 
   Made take() {
-    std::unique_lock lock(mutex_);
-    Made& place = ready_[slot(next_to_take_)];
-    is_ready_.wait(lock, [&] { return place.number == next_to_take_; });
+    std::unique_lock lock(shared_->mutex);
+    Made& place = shared_->ready[slot(next_to_take_)];
+    shared_->is_ready.wait(lock, [&] { return place.number == next_to_take_; });
     Made made = std::exchange(place, {});
     taken_ = next_to_take_ + 1;
-    may_make_.notify_all();
+    shared_->may_make.notify_all();
     return made;
   }
 
-  size_t slot(int64_t number) const { return static_cast<size_t>(number) % ready_.size(); }
+  size_t slot(int64_t number) const { return static_cast<size_t>(number) % shared_->ready.size(); }
 
   void stop() {
+    // Neither threads that are not here nor what they may hold or wait for can be ended.
+    if (workers_are_elsewhere()) return static_cast<void>(shared_.release());
     {
-      std::lock_guard lock(mutex_);
+      std::lock_guard lock(shared_->mutex);
       stopped_ = true;
     }
-    may_make_.notify_all();
-    for (std::thread& worker : workers_)
+    shared_->may_make.notify_all();
+    for (std::thread& worker : shared_->workers)
       if (worker.joinable()) worker.join();
   }
+
+  bool workers_are_elsewhere() const { return generation_ != fork_generation() && !(shared_ && shared_->workers.empty()); }
 
   [[noreturn]] void rethrow(const std::exception_ptr& error) const {
     std::string why = "an exception that is no std::exception";
@@ -166,12 +175,17 @@ class DataLoader::Epoch {
   int64_t next_to_take_;  // the consumer's own
   std::optional<Batch> current_;
 
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable may_make_, is_ready_;
-  std::vector<Made> ready_;  // a ring by batch number
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable may_make, is_ready;
+    std::vector<Made> ready;  // a ring by batch number; under the mutex
+    std::vector<std::thread> workers;
+  };
+  const uint32_t generation_ = fork_generation();
+  std::unique_ptr<Shared> shared_ = std::make_unique<Shared>();
+  // Under its mutex:
   int64_t next_to_make_, taken_;
   bool stopped_ = false;
-  std::vector<std::thread> workers_;
 };
 
 DataLoader::Iterator::Iterator(std::unique_ptr<Epoch> epoch) : epoch_(std::move(epoch)) {}

@@ -8,6 +8,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/misplaced.h>
 #include <tenon/core/per_thread.h>
+#include <tenon/core/runtime/fork.h>
 #include <tenon/modules/listing.h>
 #include <tenon/modules/module.h>
 
@@ -19,7 +20,7 @@ thread_local const ModuleScope* innermost TENON_FAST_TLS = nullptr;
 
 // Names live as long as the process: queued work may mention them.
 const char* intern(std::string name) {
-  static std::mutex mutex;
+  static auto& mutex = *new ForkMutex(ForkOrder::tables);
   static auto* names = new std::unordered_set<std::string>;
   std::lock_guard lock(mutex);
   return names->insert(std::move(name)).first->c_str();

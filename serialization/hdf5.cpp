@@ -7,8 +7,8 @@
 namespace tenon::h5 {
 namespace {
 
-std::mutex& library_mutex() {
-  static std::mutex mutex;
+ForkMutex& library_mutex() {
+  static auto& mutex = *new ForkMutex(ForkOrder::sessions);
   return mutex;
 }
 

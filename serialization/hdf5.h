@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <tenon/core/dtype.h>
+#include <tenon/core/runtime/fork.h>
 
 namespace tenon::h5 {
 
@@ -19,7 +20,7 @@ class Session {
   Session(const Session&) = delete;
 
  private:
-  std::unique_lock<std::mutex> lock_;
+  std::unique_lock<ForkMutex> lock_;
   H5E_auto2_t print_ = nullptr;
   void* print_data_ = nullptr;
 };

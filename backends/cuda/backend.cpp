@@ -1,4 +1,5 @@
 // The cuda backend's table and its entry.
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <string_view>
@@ -27,8 +28,13 @@ const void* extension(tn_backend*, const char* name, uint32_t version) {
   return nullptr;
 }
 
-// The host has waited for every stream and destroyed them; nothing runs without one.
-tn_error* drain(tn_backend*) { return nullptr; }
+std::atomic<bool> process_ends{false};
+
+// The host has waited for every stream, and nothing runs without one.
+tn_error* drain(tn_backend*) {
+  process_ends = true;
+  return nullptr;
+}
 void shutdown(tn_backend*) {}
 
 const tn_host* host = nullptr;
@@ -65,6 +71,8 @@ tn_error* init(const tn_host* given, tn_backend_api* api) {
 }
 
 }  // namespace
+
+bool ending() { return process_ends; }
 
 void write_log(tn_log_level level, const std::string& message) { host->log(host->context, level, message.c_str()); }
 

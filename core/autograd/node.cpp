@@ -112,7 +112,7 @@ std::vector<Tensor> Node::backward(std::span<const Tensor> grads, std::span<cons
     for (auto& s : inputs) unpack(s, false, in[s.index]);
     for (auto& s : outputs) unpack(s, true, out[s.index]);
   }
-  static const Attrs no_attrs;
+  static const auto& no_attrs = *new Attrs;
   GradContext context{*op, attrs ? *attrs : no_attrs, scalars, grads, in, out, needed, input_shapes, input_dtypes};
   op->gradient(context, gradients);
   return gradients;

@@ -189,6 +189,7 @@ void Allocator::ask_system(uint64_t bytes, bool for_host) {
   if (bytes > BlockHeap::most)
     throw OutOfMemoryError("cannot allocate " + std::to_string(bytes) + " bytes on " + context_.device.str() +
                            ": no device has that much");
+  context_.stream->require_open();
   auto& api = context_.backend.api();
   auto node = BlockHeap::make_node();
   const uint64_t needed = BlockHeap::needed_for(bytes);
@@ -229,6 +230,7 @@ void Allocator::give_back(MemoryChunk& segment) {
 }
 
 void Allocator::empty_cache() {
+  if (context_.stream->closed()) return;
   std::lock_guard lock(lock_);
   collect_pending();
   Reached reached(*context_.stream);

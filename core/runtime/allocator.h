@@ -7,7 +7,7 @@
 
 #include <tenon/core/device.h>
 #include <tenon/core/runtime/block_heap.h>
-#include <tenon/core/runtime/spin_lock.h>
+#include <tenon/core/runtime/fork.h>
 #include <tenon/core/storage.h>
 #include <tenon/plugins/abi/abi.h>
 
@@ -77,7 +77,7 @@ class Allocator {
   const uint64_t granularity_;
   const Behind behind_;
   Allocator* const parent_ = nullptr;  // of a private one
-  mutable SpinLock own_lock_;
+  mutable ForkSpinLock own_lock_{ForkOrder::memory};
   SpinLock& lock_ = own_lock_;  // a private one shares its parent's lock and statistics
   MemoryStats own_stats_;
   MemoryStats& stats_ = own_stats_;

@@ -5,6 +5,7 @@
 #include <tenon/core/tensor_impl.h>
 
 #include <algorithm>
+#include <mutex>
 
 namespace tenon {
 
@@ -50,7 +51,7 @@ Recording::~Recording() {
 
 void Recording::close() {
   std::lock_guard lock(mutex_);
-  if (!graph_) return;
+  if (!graph_ || stream_.closed()) return;
   stream_.wait(last_replay_);
   api_.destroy(std::exchange(graph_, nullptr));
 }
@@ -62,7 +63,7 @@ void Recording::poison_results(const FailureLog::Pointer& failure) {
 
 void Recording::replay() {
   std::lock_guard lock(mutex_);
-  if (!graph_) throw DeviceError("a stream graph of " + context.device.str() + " cannot be replayed: the program is ending");
+  stream_.require_open();
   stream_.refuse_while_capturing("a stream graph cannot be replayed");
   for (auto& s : written_) {
     s->wait_for_uses();

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include <tenon/core/ops/op.h>
 #include <tenon/core/runtime/failure.h>
+#include <tenon/core/runtime/fork.h>
 #include <tenon/core/storage.h>
 #include <tenon/plugins/abi/abi.h>
 
@@ -61,7 +61,7 @@ class Recording {
 
   PluginStream& stream_;
   const tn_stream_capture& api_;
-  std::mutex mutex_;
+  ForkMutex mutex_{ForkOrder::backends};
   tn_graph* graph_;
   Allocator& memory_;
   std::vector<Ref<Storage>> read_;     // from before the capture

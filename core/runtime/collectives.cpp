@@ -1,5 +1,6 @@
 #include <tenon/core/runtime/collectives.h>
 #include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/fork.h>
 #include <tenon/core/runtime/plugin_stream.h>
 #include <tenon/core/tensor_impl.h>
 #include <tenon/plugins/host/services.h>
@@ -17,7 +18,7 @@ class Communicator {
   std::vector<PluginStream*> streams;
   const tn_collectives* api = nullptr;
   tn_communicator* handle = nullptr;  // null: the devices cannot be joined
-  std::mutex mutex;
+  ForkMutex mutex{ForkOrder::sessions};
 };
 
 namespace {
@@ -29,7 +30,7 @@ std::string names_of(std::span<const Device> devices) {
 }
 
 struct Communicators {
-  std::mutex mutex;
+  ForkMutex mutex{ForkOrder::sessions};
   std::map<std::vector<uint64_t>, std::unique_ptr<Communicator>> all;  // those that cannot be made, too: nobody asks again
   bool closed = false;
 };
@@ -129,6 +130,7 @@ Communicator::Communicator(std::span<const Device> devices) {
   if (api)
     if (tn_error* e = api->communicator_create(backend.api().backend, handles.data(), handles.size(), &handle))
       handle = nullptr, reason = take_failure(e).message;
+  close_before_new_libraries();
   if (!handle)
     plugins::log(TN_LOG_INFO, "tenon",
                  names_of(devices) + " are not joined (" + reason + "): sums and broadcasts go through copies");
@@ -162,7 +164,8 @@ void close_communicators() {
   std::lock_guard lock(c.mutex);
   c.closed = true;
   for (auto& [key, communicator] : c.all)
-    if (communicator->handle) communicator->api->communicator_destroy(std::exchange(communicator->handle, nullptr));
+    if (communicator->handle && !communicator->streams[0]->closed())
+      communicator->api->communicator_destroy(std::exchange(communicator->handle, nullptr));
 }
 
 }  // namespace tenon

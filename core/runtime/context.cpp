@@ -3,9 +3,12 @@
 #include <tenon/core/runtime/collectives.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/environment.h>
+#include <tenon/core/runtime/fork.h>
 #include <tenon/core/runtime/plugin_stream.h>
 #include <tenon/plugins/host/registry.h>
 #include <tenon/plugins/host/services.h>
+
+#include <link.h>
 
 #include <array>
 #include <atomic>
@@ -71,22 +74,14 @@ namespace {
 constexpr uint32_t fast_types = 8, fast_indices = 64;
 
 struct Contexts {
-  std::mutex mutex;
+  ForkMutex mutex{ForkOrder::devices};
   std::vector<std::unique_ptr<DeviceContext>> all;
   // What the hot path reads without a lock; the rare rest is searched in `all`.
   std::array<std::array<std::atomic<DeviceContext*>, fast_indices>, fast_types> fast{};
 };
 
-// Ends graphs, communicators and streams, then the plugins, while everything they need still exists. Tensors in static storage may
-// die later: allocators and streams stay as objects, with nothing behind them.
-void close_all();
-
 Contexts& contexts() {
-  static auto* c = [] {
-    auto* fresh = new Contexts;  // never destroyed: tensors in static storage may die after this would
-    std::atexit(close_all);
-    return fresh;
-  }();
+  static auto* c = new Contexts;  // never destroyed: tensors in static storage may die after this would
   return *c;
 }
 
@@ -99,17 +94,35 @@ void report_untold(const std::vector<DeviceContext*>& all) {
   }
 }
 
+// Plugins whose devices can still be used, or must not be called any more. Static objects and threads that nobody joined may
+// compute on a caller's-thread device until the process has ended, and what a child of a fork may not use it may not close.
+std::vector<const plugins::Backend*> left_open(const std::vector<DeviceContext*>& all) {
+  std::vector<const plugins::Backend*> left;
+  for (auto* context : all)
+    if (context->caller_thread || context->stream->closed())
+      for (auto& planner : context->planners) left.push_back(planner.backend);
+  return left;
+}
+
+// Ends graphs, communicators and streams, then the plugins, while everything they need still exists. Tensors in static storage may
+// die later: allocators and streams stay as objects, with nothing behind them. May be called again.
 void close_all() {
   const auto all = open_contexts();  // no lock is held while others are taken
+  const auto left = left_open(all);
   for (auto* context : all)
     if (!context->stream->capturing()) context->stream->wait(context->stream->last());
   report_untold(all);
+  plugins::registry().drain(left);
   for (auto* context : all) context->close_recordings();
   close_communicators();
   for (auto* context : all)
     if (auto* stream = dynamic_cast<PluginStream*>(context->stream.get())) stream->close();
-  plugins::registry().drain_and_close();
+  plugins::registry().close(left);
 }
+
+// Exit handlers run in reverse order, and a driver or a vendor's library ends in handlers of its own. So this one is registered
+// once more whenever there may be new ones that it has to come before.
+void close_at_exit() { std::atexit(close_all); }
 
 DeviceContext* search(Contexts& c, Device d) {
   for (auto& context : c.all)
@@ -122,16 +135,36 @@ DeviceContext& open(Device d) {
   std::lock_guard lock(c.mutex);
   if (auto* known = search(c, d)) return *known;
   check_environment();
+  for (auto& context : c.all)  // what keeps one device of a plugin from being used keeps the others from it
+    if (context->device.type_id() == d.type_id()) context->stream->require_open();
   auto& registry = plugins::registry();
   auto& backend = registry.load(d.type());
   auto context = std::make_unique<DeviceContext>(d, backend, registry.overlays(d.type()));
   auto* opened = context.get();
   c.all.push_back(std::move(context));
+  close_at_exit();
   if (d.type_id() < fast_types && d.index() < fast_indices) c.fast[d.type_id()][d.index()].store(opened, std::memory_order_release);
   return *opened;
 }
 
+uint64_t libraries_loaded() {
+  uint64_t count = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* out) {
+        *static_cast<uint64_t*>(out) = info->dlpi_adds;
+        return 1;
+      },
+      &count);
+  return count;
+}
+
 }  // namespace
+
+void close_before_new_libraries() {
+  static std::atomic<uint64_t> known{0};
+  const uint64_t now = libraries_loaded();
+  if (known.exchange(now) != now) close_at_exit();
+}
 
 DeviceContext& context_of(Device d) {
   auto& c = contexts();
@@ -161,6 +194,7 @@ std::vector<DeviceDescription> describe_devices(std::string_view type) {
   std::vector<DeviceDescription> all;
   for (uint32_t i = 0, n = device_count(type); i < n; ++i) {
     auto& c = context_of(Device(type, i));
+    c.stream->require_open();
     auto now = c.backend.device_info(c.handle);
     all.push_back({c.device, now.name, now.memory_total, now.memory_free, now.threads, (now.flags & TN_DEVICE_LOGICAL) != 0,
                    now.architecture, now.driver});

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include <tenon/core/device.h>
@@ -51,7 +50,7 @@ class DeviceContext {
 
  private:
   uint64_t most_bytes_ = most_addressable;
-  std::mutex mutex_;
+  ForkMutex mutex_{ForkOrder::devices};
   std::vector<Recording*> recordings_;
 };
 
@@ -59,6 +58,8 @@ class DeviceContext {
 DeviceContext& context_of(Device device);
 // Those opened so far, in order.
 std::vector<DeviceContext*> open_contexts();
+// To be called after a plugin with streams was asked for what may have loaded libraries of its own: see context.cpp.
+void close_before_new_libraries();
 
 // For people: `tenon devices`.
 struct DeviceDescription {

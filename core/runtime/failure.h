@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <tenon/core/runtime/fork.h>
 #include <tenon/core/runtime/poison_map.h>
 #include <tenon/plugins/abi/abi.h>
 
@@ -76,7 +77,7 @@ class FailureLog {
   void update_any();
 
   std::atomic<bool> any_{false};
-  mutable std::mutex mutex_;
+  mutable ForkMutex mutex_{ForkOrder::tables};
   std::vector<Untold> untold_;
   uint64_t dropped_ = 0;
   PoisonMap poison_;

@@ -93,6 +93,7 @@ tn_plan* ask_planners(DeviceContext& context, const tn_op_request& request, std:
   for (auto& p : context.planners) {
     tn_plan* plan = nullptr;
     tn_error* no = ask(p, request, &plan);
+    if (!context.caller_thread) close_before_new_libraries();
     if (!no) return plan;
     // A malformed request is the caller's error wherever it is sent; only "unsupported" asks the next one.
     if (no->code != TN_CODE_UNSUPPORTED) check(no, std::string(request.op) + ": ");
@@ -197,6 +198,7 @@ Ref<PlanEntry> make_plan_entry(DeviceContext& context, const Op& op, Inputs inpu
       std::all_of(entry->outputs.begin(), entry->outputs.end(), [](auto& o) { return o.alias == -2 || o.bytes == 0; });
   if (nothing_to_write) return entry;
 
+  context.stream->require_open();
   std::string reasons;
   Request request(op, inputs, attrs, num_scalars, *entry, out, false);
   entry->plan = ask_planners(context, request.raw, reasons);

@@ -1,4 +1,5 @@
 #include <tenon/core/per_thread.h>
+#include <tenon/core/runtime/fork.h>
 #include <tenon/core/runtime/module_path.h>
 
 #include <cstring>
@@ -12,7 +13,6 @@ namespace tenon {
 struct PathNode {
   const PathNode* parent = nullptr;
   std::string name;
-  mutable std::mutex mutex;
   mutable std::vector<std::unique_ptr<PathNode>> children;
 };
 
@@ -26,7 +26,8 @@ const PathNode& root() {
 }
 
 const PathNode* find_child(const PathNode& parent, const char* name) {
-  std::lock_guard lock(parent.mutex);
+  static auto& mutex = *new ForkMutex(ForkOrder::tables);  // a first call of this name is rare: one for all nodes
+  std::lock_guard lock(mutex);
   for (auto& c : parent.children)
     if (c->name == name) return c.get();
   auto node = std::make_unique<PathNode>();

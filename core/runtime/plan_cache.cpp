@@ -238,7 +238,7 @@ void PlanCache::end_later(PlanEntry* entry) {
 
 // Those that the stream has come past, as a list.
 PlanEntry* PlanCache::take_ended() {
-  if (pins_ || !first_ended_) return nullptr;
+  if (pins_ || !first_ended_ || context_.stream->closed()) return nullptr;
   Reached reached(*context_.stream);
   PlanEntry *first = first_ended_, *last = nullptr;
   for (auto* e = first; e && reached(e->ticket); e = e->next_to_end) last = e;

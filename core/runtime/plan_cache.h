@@ -9,8 +9,8 @@
 
 #include <tenon/core/ops/op.h>
 #include <tenon/core/ref.h>
+#include <tenon/core/runtime/fork.h>
 #include <tenon/core/runtime/poison_map.h>
-#include <tenon/core/runtime/spin_lock.h>
 #include <tenon/plugins/abi/abi.h>
 
 namespace tenon {
@@ -119,7 +119,7 @@ class PlanCache {
 
   DeviceContext& context_;
   const size_t most_;
-  SpinLock lock_;
+  ForkSpinLock lock_{ForkOrder::memory};
   std::vector<Ref<PlanEntry>> table_;  // open addressing, a power of two
   std::atomic<size_t> count_{0};
   size_t hand_ = 0;

@@ -9,7 +9,7 @@
 namespace tenon {
 
 PluginStream::PluginStream(const tn_backend_api& api, tn_device* device, const std::string& name)
-    : Stream(name), api_(api), device_(device) {
+    : Stream(name), ForkMember(ForkOrder::streams), api_(api), device_(device) {
   check(api_.stream_create(device_, &stream_), "cannot create a stream: ");
 }
 
@@ -17,9 +17,9 @@ PluginStream::~PluginStream() { close(); }
 
 void PluginStream::close() {
   std::unique_lock lock(mutex_);
-  if (closed_) return;
+  if (closed()) return;
   wait_until_idle(lock);
-  closed_ = true;
+  closed_ = "the program is ending";
   retired_.wait(lock, [&] { return !awaited_; });
   for (auto& m : marks_) api_.event_destroy(m.event);
   for (auto* e : spare_) api_.event_destroy(e);
@@ -29,11 +29,24 @@ void PluginStream::close() {
   completed_.store(submitted_);
 }
 
+// A device's driver does not survive a fork, and its plugin must not be called in the child, not even to clean up. Its locks may
+// belong to threads that are not here; what the destructors of the old ones would wait for never comes.
+void PluginStream::after_fork(bool in_child) {
+  if (!in_child) return;
+  new (&mutex_) std::mutex;
+  new (&retired_) std::condition_variable;
+  capturing_thread_ = std::thread::id();
+  capture_ = nullptr;
+  closed_ = "the process that this one was forked from had opened it; open devices after the fork, or start a new program (exec)";
+  completed_.store(submitted_);
+  forget_failures();
+}
+
 // ---- queueing ----
 
 // Once a device is lost, nothing goes there any more: every call fails with what happened first.
 void PluginStream::require_usable() const {
-  if (closed_) throw DeviceError(name_ + " is closed: the program is ending");
+  require_open();
   require_device();
 }
 
@@ -95,7 +108,7 @@ void PluginStream::wait_for(Stream& other, uint64_t ticket, const void*, uint64_
   if (!peer || peer->api_.backend != api_.backend || peer->api_.stream_wait != api_.stream_wait) return other.wait(ticket);
   std::scoped_lock lock(mutex_, peer->mutex_);
   peer->refuse_while_capturing("waiting for the device is not possible");
-  if (closed_ || peer->closed_) return;
+  if (closed() || peer->closed()) return;
   if (tn_event* event = peer->mark_covering(ticket)) file(api_.stream_wait(stream_, event), submitted_);
 }
 
@@ -197,7 +210,7 @@ void PluginStream::give_up_if_lost() {
 
 // An event that is reached after `ticket`: one recorded before, or a new one; null where it is reached already.
 tn_event* PluginStream::mark_covering(uint64_t ticket) {
-  if (completed_ >= ticket || closed_) return nullptr;
+  if (completed_ >= ticket || closed()) return nullptr;
   auto covering = std::lower_bound(marks_.begin(), marks_.end(), ticket, [](const Mark& m, uint64_t t) { return m.ticket < t; });
   if (covering != marks_.end()) return covering->event;
   // Room first: once an event is recorded, nothing on its way to `spare_` may fail.
@@ -304,6 +317,7 @@ void PluginStream::begin_capture(const tn_stream_capture& api, Capture& capture)
 
 tn_error* PluginStream::end_capture(const tn_stream_capture& api, tn_graph** graph) {
   std::lock_guard lock(mutex_);
+  if (closed()) return nullptr;  // a fork inside the capture
   tn_error* error = api.end(stream_, graph);
   capturing_thread_.store(std::thread::id(), std::memory_order_release);
   capture_ = nullptr;

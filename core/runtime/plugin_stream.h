@@ -8,11 +8,12 @@
 #include <span>
 #include <vector>
 
+#include <tenon/core/runtime/fork.h>
 #include <tenon/core/runtime/stream.h>
 
 namespace tenon {
 
-class PluginStream final : public Stream {
+class PluginStream final : public Stream, ForkMember {
  public:
   PluginStream(const tn_backend_api& api, tn_device* device, const std::string& name);
   ~PluginStream() override;
@@ -55,6 +56,8 @@ class PluginStream final : public Stream {
   };
   class Together;
 
+  void before_fork() override {}
+  void after_fork(bool in_child) override;
   uint64_t next_ticket(const Launch* launch, const char* what);
   uint64_t record(const Launch& launch);
   void require_usable() const;
@@ -80,7 +83,6 @@ class PluginStream final : public Stream {
   std::condition_variable retired_;                    // completed_ rose, or nobody waits for the front mark any more
   std::vector<tn_event*> spare_;
   std::array<Queued, 64> ring_;
-  bool closed_ = false;
 };
 
 // Locks streams in the order of their addresses, whatever the order they come in: two threads cannot wait for each other.

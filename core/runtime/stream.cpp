@@ -33,6 +33,14 @@ void Stream::wait_for_all() {
     if (auto f = failures.take_untold()) throw_failure(*f);
 }
 
+void Stream::forget_failures() {
+  while (failures.take_untold()) {
+  }
+  failures.take_dropped();
+}
+
+void Stream::refuse_closed(const char* why) const { throw DeviceError(name_ + " is closed: " + why); }
+
 void Stream::refuse(const char* what) const {
   if (own_capture())
     throw DeviceError(std::string(what) + " while a stream graph of " + name_ +

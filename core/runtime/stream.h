@@ -28,7 +28,7 @@ struct Launch {
   uint32_t num_scalars;
   void* workspace;
   bool outputs_hold_values = false;  // from before: they keep them where this is skipped
-  const Shape* shape = nullptr;  // of all tensors, where the plan is flattened
+  const Shape* shape = nullptr;      // of all tensors, where the plan is flattened
 };
 
 // A contiguous copy; `device` is the one whose plugin does it.
@@ -64,6 +64,13 @@ class Stream {
 
   FailureLog failures;
 
+  // Null, or why the device can do nothing more in this process: "the program is ending". Its memory is then nobody's concern.
+  const char* closed() const { return closed_.load(std::memory_order_acquire); }
+  // DeviceError where it is closed: before the plugin is asked for anything but queued work.
+  void require_open() const {
+    if (auto* why = closed()) refuse_closed(why);
+  }
+
   // DeviceError with what happened first, where the device is lost.
   void require_device() const {
     if (failures.any())
@@ -92,10 +99,14 @@ class Stream {
  protected:
   explicit Stream(std::string name) : name_(std::move(name)) {}
   [[noreturn]] void refuse(const char* what) const;
+  [[noreturn]] void refuse_closed(const char* why) const;
+  // In the child of a fork: what nobody was told of is for the parent to tell. Values that were never made stay unreadable.
+  void forget_failures();
 
   const std::string name_;  // of the device
   std::atomic<std::thread::id> capturing_thread_{};
   Capture* capture_ = nullptr;  // only the capturing thread looks at it
+  std::atomic<const char*> closed_{nullptr};
 };
 
 // For caller's-thread backends: a worker of its own; where the queue is empty and the work is tiny, it runs in place.

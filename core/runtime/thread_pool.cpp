@@ -1,5 +1,6 @@
 #include <tenon/core/per_thread.h>
 #include <tenon/core/runtime/environment.h>
+#include <tenon/core/runtime/fork.h>
 #include <tenon/core/runtime/spin_lock.h>
 #include <tenon/core/runtime/thread_pool.h>
 
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -28,7 +30,7 @@ uint32_t default_threads() {
 
 }  // namespace
 
-struct ThreadPool::Impl {
+struct ThreadPool::Impl final : ForkMember {
   // One parallel_for. It lives on its caller's stack and is listed while it has parts that nobody has taken.
   struct Loop {
     tn_loop_body body;
@@ -40,11 +42,34 @@ struct ThreadPool::Impl {
     Loop* next = nullptr;  // in the list, which takes no memory: kernels must not fail for want of it
   };
 
-  explicit Impl(uint32_t n) : size(n) {
-    for (uint32_t i = 1; i < n; ++i) {
-      threads.emplace_back([this] { work(); });
-      pthread_setname_np(threads.back().native_handle(), ("tenon-" + std::to_string(i)).c_str());
+  explicit Impl(uint32_t n) : ForkMember(ForkOrder::tables), size(n) { start(); }
+
+  // Where no more threads are to be had, those that are there do the work.
+  void start() noexcept {
+    std::lock_guard guard(starting);
+    if (started) return;
+    try {
+      threads.reserve(size);
+      for (uint32_t i = 1; i < size; ++i) {
+        threads.emplace_back([this] { work(); });
+        pthread_setname_np(threads.back().native_handle(), ("tenon-" + std::to_string(i)).c_str());
+      }
+    } catch (const std::exception&) {
     }
+    started = true;
+  }
+
+  void before_fork() override { lock.lock(); }
+  // Loops of other threads went with them, and the pool's own threads are started again by the first loop.
+  void after_fork(bool in_child) override {
+    if (in_child) {
+      for (auto& t : threads) new (&t) std::thread;  // the old ones cannot be joined, and have to be forgotten
+      threads.clear();
+      first = last = nullptr;
+      sleepers = 0;
+      started = false;
+    }
+    lock.unlock();
   }
 
   ~Impl() {
@@ -127,6 +152,8 @@ struct ThreadPool::Impl {
   std::atomic<uint32_t> epoch{0}, finished{0};
   std::atomic<uint32_t> sleepers{0};
   std::atomic<bool> stopping{false};
+  ForkMutex starting{ForkOrder::tables};
+  std::atomic<bool> started{false};
   std::vector<std::thread> threads;
 };
 
@@ -146,6 +173,8 @@ void ThreadPool::parallel_for(int64_t n, int64_t grain, tn_loop_body body, void*
   const auto parts = static_cast<uint32_t>(std::min<int64_t>(impl_->size, (n + grain - 1) / grain));
   if (inside_loop) return body(context, 0, n, 0);
   if (parts == 1) return body(context, 0, n, 0);
+  if (!impl_->started) [[unlikely]]
+    impl_->start();
   Impl::Loop loop{body, context, n, parts, 0, {}, nullptr};
   loop.running_or_waiting = parts;
   {

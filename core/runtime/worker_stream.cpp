@@ -1,4 +1,6 @@
 // The stream of a caller's-thread backend: a ring of tasks and one worker thread.
+#include <tenon/core/error.h>
+#include <tenon/core/runtime/fork.h>
 #include <tenon/core/runtime/plan_cache.h>
 #include <tenon/core/runtime/spin_lock.h>
 #include <tenon/core/runtime/stream.h>
@@ -10,6 +12,7 @@
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -39,13 +42,14 @@ struct Task {
   std::unique_ptr<std::byte[]> heap;
 };
 
-class WorkerStream final : public Stream {
+class WorkerStream final : public Stream, ForkMember {
  public:
-  explicit WorkerStream(const std::string& name) : Stream(name), ring_(new Task[ring_size]), thread_([this] { work(); }) {
-    pthread_setname_np(thread_.native_handle(), name.substr(0, 15).c_str());
+  explicit WorkerStream(const std::string& name) : Stream(name), ForkMember(ForkOrder::streams), ring_(new Task[ring_size]) {
+    start();
   }
 
   ~WorkerStream() override {
+    if (!has_thread_) return;
     push([](Task& t) { t.kind = Task::stop; });
     thread_.join();
   }
@@ -99,6 +103,33 @@ class WorkerStream final : public Stream {
  private:
   static constexpr uint64_t ring_size = 8192;
 
+  void start() {
+    try {
+      thread_ = std::thread([this] { work(); });
+    } catch (const std::system_error& e) {
+      throw DeviceError(name_ + ": the thread that does its work cannot be started: " + e.what());
+    }
+    pthread_setname_np(thread_.native_handle(), name_.substr(0, 15).c_str());
+    has_thread_ = true;
+  }
+
+  // With the lock held nothing is queued any more, and the worker comes to the end of what is.
+  void before_fork() override {
+    lock_.lock();
+    wait(submitted_.load());
+  }
+  // The child's worker is started by the first work that needs one: most children become another program before.
+  void after_fork(bool in_child) override {
+    if (in_child) {
+      new (&thread_) std::thread;  // the old one cannot be joined, and has to be forgotten
+      has_thread_ = false;
+      asleep_ = false;
+      waiters_ = 0;
+      forget_failures();
+    }
+    lock_.unlock();
+  }
+
   void fill(Task& t, const Launch& l) {
     t.kind = Task::run;
     t.entry = l.entry;
@@ -131,6 +162,8 @@ class WorkerStream final : public Stream {
   // Where `fill_in` throws, nothing is queued.
   template <class F>
   uint64_t push_locked(F&& fill_in) {
+    if (!has_thread_) [[unlikely]]
+      start();
     const uint64_t ticket = submitted_.load(std::memory_order_relaxed) + 1;
     const uint64_t done = completed_.load(std::memory_order_acquire);
     // An idle ring starts again at its first slot, so that a short queue stays in cache.
@@ -206,6 +239,7 @@ class WorkerStream final : public Stream {
   }
 
   SpinLock lock_;  // of submitters
+  bool has_thread_ = false;
   std::unique_ptr<Task[]> ring_;
   std::atomic<uint64_t> base_{1};  // ticket of slot 0; changes only while the worker has nothing to do
   alignas(64) std::atomic<uint64_t> submitted_{0};

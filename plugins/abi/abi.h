@@ -261,7 +261,7 @@ typedef struct tn_backend_api {
   tn_error* (*device_count)(tn_backend* backend, uint32_t* count /* [out] */);
   /* (R) Opens device `index`. The host opens each index once and shares it. */
   tn_error* (*device_open)(tn_backend* backend, uint32_t index, tn_device** device /* [out] */);
-  /* (R) Called at exit, after drain. */
+  /* (R) Called at exit, after drain. A caller's-thread device is not closed: the process computes on it until it has ended. */
   void (*device_close)(tn_device* device);
   /* (R) `info->struct_size` is set by the caller to what it has room for. */
   tn_error* (*device_info)(tn_device* device, tn_device_info* info /* [out] */);
@@ -303,8 +303,8 @@ typedef struct tn_backend_api {
   /* Optional feature tables by name and version (see below), or NULL where not offered. Tables live as long as the process. */
   const void* (*extension)(tn_backend* backend, const char* name, uint32_t version);
 
-  /* Waits until no work of the plugin is running. At exit the host drains all plugins, overlays first, then closes devices, then
-   * calls shutdown. The library itself is never unloaded. */
+  /* Waits until no work of the plugin is running. At exit the host drains all plugins (overlays first, not those of caller's-thread
+   * devices), destroys streams and what goes with them, closes devices, and calls shutdown. The library is never unloaded. */
   tn_error* (*drain)(tn_backend* backend);
   void (*shutdown)(tn_backend* backend);
 } tn_backend_api;

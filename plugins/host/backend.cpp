@@ -1,5 +1,6 @@
 #include <tenon/plugins/host/backend.h>
 
+#include <mutex>
 #include <utility>
 
 #include <tenon/core/error.h>

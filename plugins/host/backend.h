@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 
 #include <tenon/core/api.h>
+#include <tenon/core/runtime/fork.h>
 #include <tenon/plugins/abi/abi.h>
 
 namespace tenon::plugins {
@@ -62,7 +62,7 @@ class TENON_API Backend {
 
   const BackendInfo info_;
   const tn_backend_api api_;
-  mutable std::mutex mutex_;
+  mutable ForkMutex mutex_{ForkOrder::backends};
   std::map<uint32_t, tn_device*> devices_;
   bool drained_ = false;
   bool closed_ = false;

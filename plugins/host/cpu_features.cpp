@@ -6,8 +6,9 @@
 namespace tenon::plugins {
 
 const std::set<std::string>& cpu_features() {
-  static const std::set<std::string> features = [] {
-    std::set<std::string> found;
+  // Never freed, as a device may be opened while the process ends.
+  static const auto& features = *[] {
+    auto& found = *new std::set<std::string>;
     std::ifstream file("/proc/cpuinfo");
     for (std::string line; found.empty() && std::getline(file, line);) {
       auto colon = line.find(':');
@@ -15,7 +16,7 @@ const std::set<std::string>& cpu_features() {
       std::istringstream words(line.substr(colon + 1));
       for (std::string word; words >> word;) found.insert(word);
     }
-    return found;
+    return &found;
   }();
   return features;
 }

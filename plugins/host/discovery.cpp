@@ -27,7 +27,7 @@ std::string find_install_place() {
 }
 
 // Found when libtenon is loaded: later the working directory may have changed under a relative path.
-const std::string install_folder = find_install_place();
+const std::string& install_folder = *new std::string(find_install_place());  // never freed: asked for until the process has ended
 
 void add_refused(const std::string& path, size_t rank, std::string reason, std::vector<Candidate>& found) {
   Candidate c;

@@ -193,7 +193,7 @@ Outcome first_load(const Manifest& m) {
 }  // namespace
 
 Backend& load_plugin(const Manifest& m) {
-  static std::mutex mutex;
+  static auto& mutex = *new ForkMutex(ForkOrder::backends);
   static auto* outcomes = new std::map<std::string, Outcome>;  // never freed: plugins outlive every exit handler
   std::lock_guard lock(mutex);
   auto it = outcomes->find(m.library);

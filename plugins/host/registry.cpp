@@ -7,6 +7,7 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/printable.h>
+#include <tenon/core/runtime/fork.h>
 #include <tenon/plugins/host/discovery.h>
 #include <tenon/plugins/host/loader.h>
 #include <tenon/plugins/host/services.h>
@@ -25,7 +26,7 @@ std::string kind_name(const Manifest& m) { return m.name.empty() ? "" : m.kind =
 
 struct Registry::Impl {
   SearchOptions options;
-  std::mutex mutex;
+  ForkMutex mutex{ForkOrder::plugins};
   bool scanned = false;
   bool closed = false;
   std::vector<Candidate> candidates;  // sorted by goes_before
@@ -37,7 +38,15 @@ struct Registry::Impl {
   LoadReport report() const;
   std::string explain(const std::string& name) const;
   std::string suggestion(const std::string& name) const;
+  void each_but(std::span<const Backend* const> used, void (Backend::*step)() noexcept) noexcept;
 };
+
+// Overlays first; of each kind those first that were loaded last.
+void Registry::Impl::each_but(std::span<const Backend* const> used, void (Backend::*step)() noexcept) noexcept {
+  for (auto kind : {TN_PLUGIN_OVERLAY, TN_PLUGIN_DEVICE})
+    for (auto it = loaded.rbegin(); it != loaded.rend(); ++it)
+      if ((*it)->info().kind == kind && std::find(used.begin(), used.end(), *it) == used.end()) ((*it)->*step)();
+}
 
 void Registry::Impl::scan_once() {
   if (scanned) return;
@@ -171,7 +180,11 @@ Backend& Registry::load(std::string_view name) {
   std::lock_guard lock(impl_->mutex);
   impl_->scan_once();
   std::string wanted(name);
-  if (impl_->closed) throw PluginError("backend \"" + wanted + "\" was asked for after the plugins were closed at exit");
+  if (impl_->closed) {
+    for (auto* backend : impl_->loaded)
+      if (backend->name() == wanted && backend->info().kind == TN_PLUGIN_DEVICE && !backend->closed()) return *backend;
+    throw PluginError("backend \"" + wanted + "\" was asked for after the plugins were closed at exit");
+  }
   if (auto* backend = impl_->load_best(TN_PLUGIN_DEVICE, wanted)) return *backend;
   throw PluginError(impl_->explain(wanted));
 }
@@ -198,13 +211,17 @@ std::vector<Backend*> Registry::loaded() {
   return impl_->loaded;
 }
 
-void Registry::drain_and_close() noexcept {
+void Registry::drain(std::span<const Backend* const> used) noexcept {
   std::lock_guard lock(impl_->mutex);
   impl_->closed = true;
-  for (auto step : {&Backend::drain, &Backend::close_devices, &Backend::shutdown})
-    for (auto kind : {TN_PLUGIN_OVERLAY, TN_PLUGIN_DEVICE})
-      for (auto it = impl_->loaded.rbegin(); it != impl_->loaded.rend(); ++it)
-        if ((*it)->info().kind == kind) ((*it)->*step)();
+  impl_->each_but(used, &Backend::drain);
+}
+
+void Registry::close(std::span<const Backend* const> used) noexcept {
+  std::lock_guard lock(impl_->mutex);
+  impl_->closed = true;
+  impl_->each_but(used, &Backend::close_devices);
+  impl_->each_but(used, &Backend::shutdown);
 }
 
 namespace {

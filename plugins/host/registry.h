@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,9 +47,10 @@ class TENON_API Registry {
   // In the order in which they were loaded.
   std::vector<Backend*> loaded();
 
-  // At exit: waits for the work of all plugins, overlays first, then closes their devices, then shuts them down. From then on
-  // `load` throws PluginError. May be called again.
-  void drain_and_close() noexcept;
+  // At exit, in two steps: `drain` waits for the work of all plugins, overlays first; `close` closes their devices, then shuts the
+  // plugins down. Those of `used` are left out of both. From then on `load` knows those alone. Both may be called again.
+  void drain(std::span<const Backend* const> used = {}) noexcept;
+  void close(std::span<const Backend* const> used = {}) noexcept;
 
  private:
   struct Impl;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <tenon/core/printable.h>
+#include <tenon/core/runtime/fork.h>
 #include <tenon/core/runtime/thread_pool.h>
 
 namespace tenon::plugins {
@@ -75,7 +76,7 @@ void log(tn_log_level level, const std::string& source, const std::string& messa
 const tn_host* make_host_services(const std::string& name, const std::string& library) {
   // Never freed: a plugin may log from another library's exit handler.
   static auto* all = new std::deque<Services>;
-  static std::mutex mutex;
+  static auto& mutex = *new ForkMutex(ForkOrder::tables);
   std::lock_guard lock(mutex);
   auto& s = all->emplace_back(Services{name, library, {}});
   s.table = {sizeof(tn_host), TN_ABI_MAJOR, TN_ABI_MINOR, &s, s.library.c_str(), host_log, host_thread_count, host_parallel_for};

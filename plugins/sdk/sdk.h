@@ -188,7 +188,8 @@ class Kernel {
 
  private:
   static std::map<std::string_view, Factory>& table() {
-    static std::map<std::string_view, Factory> t;
+    // Never freed: static objects and threads may compute until the process has ended.
+    static auto& t = *new std::map<std::string_view, Factory>;
     return t;
   }
 };

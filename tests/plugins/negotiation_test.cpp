@@ -51,7 +51,8 @@ BOOST_AUTO_TEST_CASE(a_plugin_built_against_an_older_header_works) {
   BOOST_TEST(!backend.api().extension);
   BOOST_TEST(!backend.api().drain);
   BOOST_TEST(!backend.extension("test.answer", 1));
-  registry.drain_and_close();
+  registry.drain();
+  registry.close();
 }
 
 BOOST_AUTO_TEST_CASE(a_plugin_built_against_the_header_of_1_0_works) {
@@ -162,8 +163,10 @@ BOOST_AUTO_TEST_CASE(at_exit_overlays_go_first_in_every_step) {
   registry.load("good").open_device(0);
   registry.overlays("good").at(0)->open_device(0);
   Environment marker("TENON_TEST_TRACE", trace);
-  registry.drain_and_close();
-  registry.drain_and_close();
+  registry.drain();
+  registry.close();
+  registry.drain();
+  registry.close();
   BOOST_TEST(read_text(trace) ==
              "overlay_high drain\ngood drain\noverlay_high close\ngood close\noverlay_high shutdown\ngood shutdown\n");
   BOOST_CHECK_THROW(registry.load("good"), PluginError);

@@ -1,0 +1,82 @@
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "scenarios.h"
+
+using namespace tenon;
+
+SCENARIO(child_of_a_process_that_computed) {
+  MUST(computes() && computes("cpu:1"));
+  const Tensor queued = matmul(ones({300, 300}), ones({300, 300}));
+  const int status = in_child([&] {
+    MUST(sum(queued).item<float>() == 300.f * 300 * 300);
+    MUST(computes() && computes("cpu:1") && computes("cpu:2"));
+    MUST(in_child([] { MUST(computes()); }) == 0);
+  });
+  MUST(status == 0);
+  MUST(in_child([] {}) == 0);  // to exit is all that it does
+  return computes() && computes("cpu:2") ? 0 : 1;
+}
+
+SCENARIO(children_of_a_process_whose_threads_compute) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i)
+    threads.emplace_back([&stop, i] {
+      for (int64_t n = 1; !stop; ++n) {
+        const Device device("cpu", static_cast<uint32_t>(i));
+        const Tensor x = ones({n % 50 + 1, 64}, {.device = device});
+        MUST(sum(matmul(x, x.t())).item<float>() > 0);
+      }
+    });
+  MUST(computes());
+  int failed = 0;
+  for (int i = 0; i < 20; ++i) failed += in_child([] { MUST(computes() && computes("cpu:1")); }) != 0;
+  stop = true;
+  for (auto& t : threads) t.join();
+  return failed;
+}
+
+SCENARIO(child_in_a_loop_over_a_loader) {
+  const Tensor x = ones({64, 3}), y = zeros({64}, {.dtype = i64});
+  data::DataLoader loader(data::TensorDataset(x, y), {.batch_size = 4, .workers = 2});
+  int64_t seen = 0;
+  for (auto it = loader.begin(); it != loader.end(); ++it) {
+    if (++seen != 3) continue;
+    MUST(in_child([&] {
+           std::string error;
+           try {
+             for (; it != loader.end(); ++it) {
+             }
+           } catch (const DataError& e) {
+             error = e.what();
+           }
+           MUST(error.find("fork") != std::string::npos);
+           int64_t again = 0;
+           for (auto& batch : loader) again += batch.data.size(0);
+           MUST(again == 64);
+         }) == 0);
+  }
+  return seen == 16 ? 0 : 1;
+}
+
+// A device with a queue of its own does not outlive a fork, but its tensors may be dropped, and the cpu works.
+SCENARIO(child_of_a_process_with_a_device_of_its_own) {
+  Tensor x = ones({4, 4}, {.device = "sim:0"});
+  Tensor y = matmul(x, x);
+  MUST(sum(y).item<float>() == 64);
+  MUST(in_child([&] {
+         for (auto& error : {device_error([&] { x + y; }), device_error([&] { y.to_vector<float>(); }),
+                             device_error([&] { y.to("cpu:0"); }), device_error([&] { zeros({1 << 20}, {.device = "sim:0"}); }),
+                             device_error([&] { zeros({3}, {.device = "sim:1"}); }), device_error([&] {
+                               x.copy_(ones({4, 4}));
+                             })})
+           if (error.find("forked") == std::string::npos) std::printf("got \"%s\"\n", error.c_str()), std::fflush(stdout), _exit(8);
+         y = Tensor();
+         MUST(computes());
+       }) == 0);
+  return sum(y + x).item<float>() == 80 ? 0 : 1;
+}
