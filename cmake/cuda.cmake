@@ -1,13 +1,17 @@
 # Looks for CUDA: the compiler, and the headers of the toolkit, cuDNN and NCCL, in the system's folders or in a Python environment
 # (TENON_PYTHON_ENV, VIRTUAL_ENV, CONDA_PREFIX), where NVIDIA's packages put them under site-packages/nvidia/*. Sets
-#   TENON_CUDA_INCLUDE_DIRS   headers, where all are there: enough for the tests that run the kernels on the CPU
+#   TENON_CUDA_INCLUDE_DIRS   headers, where all are there: enough for the tests that need no plugin
+#   TENON_EMULATE_CUDA        whether the tests that run the kernels on the CPU are built; this takes the headers only
 #   TENON_CUDA_LIBRARY_DIRS   where the vendor's libraries were found; the plugin looks there last when it runs
 #   TENON_CUDA_FOUND          with a compiler as well: the plugin is built
 set(TENON_CUDA AUTO CACHE STRING "Build the cuda plugin: AUTO (where CUDA is found), ON (or fail) or OFF")
 set(TENON_CUDA_ARCHITECTURES "80;90;100" CACHE STRING "Compute capabilities that the cuda plugin holds code for; the newest as PTX, too")
+set(TENON_CUDA_EMULATED AUTO CACHE STRING
+    "Build the tests that run the cuda plugin's kernels on the CPU: AUTO (under the address sanitizer, where CUDA's headers are found), ON or OFF")
 set(TENON_PYTHON_ENV "" CACHE PATH "A Python environment to look for NVIDIA's packages in")
 
 set(TENON_CUDA_FOUND FALSE)
+set(TENON_EMULATE_CUDA FALSE)
 set(TENON_CUDA_INCLUDE_DIRS)
 set(TENON_CUDA_LIBRARY_DIRS)
 
@@ -68,9 +72,17 @@ function(tenon_find_cuda)
   endif()
 endfunction()
 
-if(NOT TENON_CUDA STREQUAL OFF)
+if(NOT TENON_CUDA STREQUAL OFF OR TENON_CUDA_EMULATED STREQUAL ON)
   tenon_find_cuda()
-  if(TENON_CUDA_MISSING)
+  if(TENON_CUDA_EMULATED STREQUAL ON AND NOT TENON_CUDA_INCLUDE_DIRS)
+    message(FATAL_ERROR "TENON_CUDA_EMULATED=ON needs the headers of CUDA, cuDNN and NCCL; missing: ${TENON_CUDA_MISSING}")
+  endif()
+  if(TENON_CUDA_INCLUDE_DIRS AND (TENON_CUDA_EMULATED STREQUAL ON OR (TENON_CUDA_EMULATED STREQUAL AUTO AND TENON_SANITIZE MATCHES address)))
+    set(TENON_EMULATE_CUDA TRUE)
+  endif()
+  if(TENON_CUDA STREQUAL OFF)
+    message(STATUS "The cuda plugin is left out; its kernels run on the CPU in tests")
+  elseif(TENON_CUDA_MISSING)
     list(JOIN TENON_CUDA_MISSING ", " TENON_CUDA_MISSING)
     if(TENON_CUDA STREQUAL ON)
       message(FATAL_ERROR "The cuda plugin was asked for (TENON_CUDA=ON), but these are missing: ${TENON_CUDA_MISSING}")

@@ -14,7 +14,14 @@ const Device gpu("cuda", 0);
 // Bodies queue this many runs before they wait, so that the wait is not what is timed.
 constexpr int64_t repeats = 20;
 
-Tensor random(const Shape& shape, DType dtype = f32) { return rand(shape, {.device = gpu}).to(dtype); }
+// In [-0.5, 0.5), the same that torch_cuda.py makes.
+Tensor values(const Shape& shape, DType dtype = f32) {
+  Tensor x = arange(0, static_cast<double>(shape.numel()), 1, {.dtype = f64, .device = gpu}) * 0.6180339887498949;
+  return (x - floor(x) - 0.5).to(dtype).reshape(shape);
+}
+
+// Products and convolutions of f32 in TF32, or in f32.
+void precise(const std::string& precision) { set_float32_matmul_precision(precision == "tf32" ? "high" : "highest"); }
 
 template <class F>
 void repeated(const std::string& name, F prepare) {
@@ -30,20 +37,20 @@ void repeated(const std::string& name, F prepare) {
 // 256 MiB a tensor: several times what any cache holds.
 void memory_bound() {
   const Shape big{64 << 20}, rows{64 << 10, 1024};
-  repeated("pointwise/add", [=] { return [a = random(big), b = random(big)] { a + b; }; });
-  repeated("pointwise/x*2+1", [=] { return [a = random(big)] { a * 2 + 1; }; });
-  repeated("pointwise/gelu", [=] { return [a = random(big)] { gelu(a); }; });
-  repeated("pointwise/add_row", [=] { return [a = random(rows), b = random({1024})] { a + b; }; });
-  repeated("copy/clone", [=] { return [a = random(big)] { a.clone(); }; });
-  repeated("copy/transposed", [] { return [a = random({8192, 8192})] { a.t().contiguous(); }; });
-  repeated("reduce/sum", [=] { return [a = random(big)] { a.sum(); }; });
-  repeated("reduce/sum_rows", [=] { return [a = random(rows)] { a.sum({1}); }; });
-  repeated("reduce/sum_columns", [=] { return [a = random(rows)] { a.sum({0}); }; });
-  repeated("softmax/rows_1024", [=] { return [a = random(rows)] { softmax(a, 1); }; });
-  repeated("softmax/rows_32768", [] { return [a = random({2048, 32768})] { softmax(a, 1); }; });
+  repeated("pointwise/add", [=] { return [a = values(big), b = values(big)] { a + b; }; });
+  repeated("pointwise/x*2+1", [=] { return [a = values(big)] { a * 2 + 1; }; });
+  repeated("pointwise/gelu", [=] { return [a = values(big)] { gelu(a); }; });
+  repeated("pointwise/add_row", [=] { return [a = values(rows), b = values({1024})] { a + b; }; });
+  repeated("copy/clone", [=] { return [a = values(big)] { a.clone(); }; });
+  repeated("copy/transposed", [] { return [a = values({8192, 8192})] { a.t().contiguous(); }; });
+  repeated("reduce/sum", [=] { return [a = values(big)] { a.sum(); }; });
+  repeated("reduce/sum_rows", [=] { return [a = values(rows)] { a.sum({1}); }; });
+  repeated("reduce/sum_columns", [=] { return [a = values(rows)] { a.sum({0}); }; });
+  repeated("softmax/rows_1024", [=] { return [a = values(rows)] { softmax(a, 1); }; });
+  repeated("softmax/rows_32768", [] { return [a = values({2048, 32768})] { softmax(a, 1); }; });
   repeated("norm/layer_norm",
-           [=] { return [a = random(rows), w = random({1024}), b = random({1024})] { layer_norm(a, {1024}, w, b); }; });
-  repeated("random/dropout", [=] { return [a = random(big)] { dropout(a, 0.5, true); }; });
+           [=] { return [a = values(rows), w = values({1024}), b = values({1024})] { layer_norm(a, {1024}, w, b); }; });
+  repeated("random/dropout", [=] { return [a = values(big)] { dropout(a, 0.5, true); }; });
 }
 
 // 64 tensors of 4 MiB.
@@ -52,8 +59,8 @@ void optimizer(const std::string& name, Options options) {
   repeated(name, [options] {
     std::vector<Tensor> parameters;
     for (int i = 0; i < 64; ++i) {
-      parameters.push_back(random({1 << 20}).requires_grad_());
-      parameters.back().set_grad(random({1 << 20}));
+      parameters.push_back(values({1 << 20}).requires_grad_());
+      parameters.back().set_grad(values({1 << 20}));
     }
     return [o = std::make_shared<Optimizer>(parameters, options)] { o->step(); };
   });
@@ -63,23 +70,27 @@ void products() {
   for (int64_t n : {4096, 8192}) {
     auto product = [n](DType dtype, const char* precision) {
       return [=] {
-        set_float32_matmul_precision(precision);
-        return [a = random({n, n}, dtype), b = random({n, n}, dtype)] { matmul(a, b); };
+        precise(precision);
+        return [a = values({n, n}, dtype), b = values({n, n}, dtype)] { matmul(a, b); };
       };
     };
     const std::string size = std::to_string(n);
-    repeated("matmul/" + size + "_bf16", product(bf16, "highest"));
-    repeated("matmul/" + size + "_tf32", product(f32, "high"));
-    repeated("matmul/" + size + "_f32", product(f32, "highest"));
+    repeated("matmul/" + size + "_bf16", product(bf16, "f32"));
+    repeated("matmul/" + size + "_tf32", product(f32, "tf32"));
+    repeated("matmul/" + size + "_f32", product(f32, "f32"));
   }
 }
 
 void convolutions() {
-  auto conv = [](const Shape& x, const Shape& w, DType dtype) {
-    return [=] { return [a = random(x, dtype), b = random(w, dtype)] { conv2d(a, b, {}, {.padding = {1, 1}}); }; };
+  auto conv = [](DType dtype, const char* precision) {
+    return [=] {
+      precise(precision);
+      return [a = values({64, 64, 56, 56}, dtype), b = values({64, 64, 3, 3}, dtype)] { conv2d(a, b, {}, {.padding = {1, 1}}); };
+    };
   };
-  repeated("conv/64x56x56_f32", conv({64, 64, 56, 56}, {64, 64, 3, 3}, f32));
-  repeated("conv/64x56x56_bf16", conv({64, 64, 56, 56}, {64, 64, 3, 3}, bf16));
+  repeated("conv/64x56x56_tf32", conv(f32, "tf32"));
+  repeated("conv/64x56x56_f32", conv(f32, "f32"));
+  repeated("conv/64x56x56_bf16", conv(bf16, "f32"));
 }
 
 nn::Sequential lenet() {
@@ -88,12 +99,19 @@ nn::Sequential lenet() {
                         nn::Linear(120, 84), nn::Sigmoid(), nn::Linear(84, 10));
 }
 
+Tensor labels() {
+  std::vector<int64_t> y(256);
+  for (size_t i = 0; i < y.size(); ++i) y[i] = static_cast<int64_t>(i % 10);
+  return tensor(y).to(gpu);
+}
+
 // A training step of LeNet on a batch of 256 pictures that lies on the device.
-auto lenet_step() {
+auto lenet_step(const std::string& precision) {
+  precise(precision);
   auto net = lenet();
   net.to(gpu);
   auto optimizer = std::make_shared<optim::SGD>(net.parameters(), optim::SGDOptions{.lr = 0.1});
-  Tensor x = random({256, 1, 28, 28}), y = randint(0, 10, {256}, {.dtype = i64, .device = gpu});
+  Tensor x = values({256, 1, 28, 28}), y = labels();
   return [=]() mutable {
     optimizer->zero_grad();
     cross_entropy(net(x), y).backward();
@@ -102,19 +120,21 @@ auto lenet_step() {
 }
 
 void steps() {
-  repeated("training/lenet_256", lenet_step);
-  repeated("training/lenet_256_captured", [] {
-    auto step = lenet_step();
-    for (int i = 0; i < 3; ++i) step();
-    auto graph = std::make_shared<StreamGraph>(StreamGraph::capture(gpu, step));
-    return [graph, step] { graph->replay(); };
-  });
+  for (const std::string precision : {"tf32", "f32"}) {
+    repeated("training/lenet_256_" + precision, [=] { return lenet_step(precision); });
+    repeated("training/lenet_256_captured_" + precision, [=] {
+      auto step = lenet_step(precision);
+      for (int i = 0; i < 3; ++i) step();
+      auto graph = std::make_shared<StreamGraph>(StreamGraph::capture(gpu, step));
+      return [graph, step] { graph->replay(); };
+    });
+  }
 }
 
 // What a queued operator costs the host: bursts that the device's queue can hold, timed until the last is queued.
 void queued(benchmark::State& state) {
   constexpr int burst = 200;
-  Tensor a = random({1}), b = random({1});
+  Tensor a = values({1}), b = values({1});
   for (auto _ : state) {
     auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < burst; ++i) benchmark::DoNotOptimize(a + b);

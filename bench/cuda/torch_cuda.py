@@ -1,4 +1,5 @@
-"""The subjects of cuda_bench in PyTorch, eager and, for the training step, as a CUDA graph. Prints {name: seconds} as JSON."""
+"""The subjects of cuda_bench in PyTorch, eager and, for the training step, as a CUDA graph: the same names, inputs and precisions. Prints
+{name: seconds} as JSON, a line for each subject."""
 import json
 import sys
 import time
@@ -26,8 +27,23 @@ def timed(body, tries=7):
     return sorted(times)[len(times) // 2]
 
 
+def values(shape, dtype=torch.float32):
+    """In [-0.5, 0.5), those of cuda_bench's function of this name."""
+    size = torch.Size((shape,) if isinstance(shape, int) else shape)
+    x = torch.arange(size.numel(), device=gpu, dtype=torch.float64) * 0.6180339887498949
+    return (x - torch.floor(x) - 0.5).to(dtype).reshape(size)
+
+
+def precise(precision):
+    """Products and convolutions of f32 in TF32, or in f32."""
+    tf32 = precision == "tf32"
+    torch.set_float32_matmul_precision("high" if tf32 else "highest")
+    torch.backends.cuda.matmul.allow_tf32 = tf32
+    torch.backends.cudnn.allow_tf32 = tf32
+
+
 def queued():
-    a, b = torch.rand(1, device=gpu), torch.rand(1, device=gpu)
+    a, b = values(1), values(1)
     times = []
     for _ in range(50):
         torch.cuda.synchronize()
@@ -44,10 +60,11 @@ def lenet():
                          nn.Linear(84, 10)).to(gpu)
 
 
-def lenet_step():
+def lenet_step(precision):
+    precise(precision)
     net = lenet()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, fused=True)
-    x, y = torch.rand(256, 1, 28, 28, device=gpu), torch.randint(0, 10, (256,), device=gpu)
+    x, y = values((256, 1, 28, 28)), torch.arange(256, device=gpu) % 10
 
     def step():
         optimizer.zero_grad(set_to_none=True)
@@ -56,8 +73,8 @@ def lenet_step():
     return step
 
 
-def captured_step():
-    step = lenet_step()
+def captured_step(precision):
+    step = lenet_step(precision)
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -71,23 +88,23 @@ def captured_step():
 
 
 def optimizer_step(make):
-    parameters = [torch.rand(1 << 20, device=gpu, requires_grad=True) for _ in range(64)]
+    parameters = [values(1 << 20).requires_grad_() for _ in range(64)]
     for p in parameters:
-        p.grad = torch.rand(1 << 20, device=gpu)
+        p.grad = values(1 << 20)
     return make(parameters).step
 
 
 def subjects():
     big, rows = (64 << 20,), (64 << 10, 1024)
-    rand = lambda shape, dtype=torch.float32: torch.rand(shape, device=gpu, dtype=dtype)
+    rand = values
 
     def product(n, dtype, precision):
-        torch.set_float32_matmul_precision(precision)
+        precise(precision)
         a, b = rand((n, n), dtype), rand((n, n), dtype)
         return lambda: a @ b
 
-    def conv(dtype):
-        torch.backends.cudnn.allow_tf32 = False
+    def conv(dtype, precision):
+        precise(precision)
         x, w = rand((64, 64, 56, 56), dtype), rand((64, 64, 3, 3), dtype)
         return lambda: F.conv2d(x, w, padding=1)
 
@@ -96,8 +113,9 @@ def subjects():
         return lambda: body(*inputs)
     two = lambda: (rand(big), rand(big))
     one = lambda: (rand(big),)
-    yield "training/lenet_256", lenet_step
-    yield "training/lenet_256_captured", captured_step
+    for p in ("tf32", "f32"):
+        yield f"training/lenet_256_{p}", lambda p=p: lenet_step(p)
+        yield f"training/lenet_256_captured_{p}", lambda p=p: captured_step(p)
     yield "pointwise/add", lambda: on(two, lambda a, b: a + b)
     yield "pointwise/x*2+1", lambda: on(one, lambda a: a * 2 + 1)
     yield "pointwise/gelu", lambda: on(one, F.gelu)
@@ -114,24 +132,29 @@ def subjects():
     yield "optimizer/sgd_momentum", lambda: optimizer_step(lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, fused=True))
     yield "optimizer/adam", lambda: optimizer_step(lambda p: torch.optim.Adam(p, lr=1e-3, fused=True))
     for n in (4096, 8192):
-        for name, dtype, precision in (("bf16", torch.bfloat16, "highest"), ("tf32", torch.float32, "high"), ("f32", torch.float32, "highest")):
+        for name, dtype, precision in (("bf16", torch.bfloat16, "f32"), ("tf32", torch.float32, "tf32"), ("f32", torch.float32, "f32")):
             yield f"matmul/{n}_{name}", lambda n=n, d=dtype, p=precision: product(n, d, p)
-    yield "conv/64x56x56_f32", lambda: conv(torch.float32)
-    yield "conv/64x56x56_bf16", lambda: conv(torch.bfloat16)
+    for p in ("tf32", "f32"):
+        yield f"conv/64x56x56_{p}", lambda p=p: conv(torch.float32, p)
+    yield "conv/64x56x56_bf16", lambda: conv(torch.bfloat16, "f32")
 
 
 def main():
     if not torch.cuda.is_available():
         print("torch_cuda: PyTorch finds no CUDA device", file=sys.stderr)
-        return
-    times = {"dispatch/queued_add": queued()}
+        return 1
+    precise("f32")
+    print(json.dumps({"dispatch/queued_add": queued()}), flush=True)
     for name, prepare in subjects():
-        body = prepare()
-        with torch.inference_mode(mode=not name.startswith(("training/", "optimizer/"))):
-            times[name] = timed(body)
-        del body
+        try:
+            with torch.inference_mode(mode=not name.startswith(("training/", "optimizer/"))):
+                body = prepare()
+                print(json.dumps({name: timed(body)}), flush=True)
+        except RuntimeError as e:
+            print(f"torch_cuda: {name}: {e}", file=sys.stderr)
+        body = None
         torch.cuda.empty_cache()
-    print(json.dumps(times))
+    return 0
 
 
-main()
+sys.exit(main())

@@ -264,14 +264,11 @@ API cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t 
   auto number = [&](const void* p) { return f64 ? *static_cast<const double*>(p) : *static_cast<const float*>(p); };
   const Job job{op, of(a), of(b), of(c), of(d), pa, pb, pc, pd, number(alpha), number(beta)};
   auto task = [=] {
-    std::memset(workspace, 0xcb, workspace_bytes);
+    std::memset(workspace, 0xff, workspace_bytes);
     job.run();
   };
-  if (stream && stream->capturing)
-    stream->tasks.push_back(task);
-  else
-    task();
-  return CUBLAS_STATUS_SUCCESS;
+  if (!stream) return CUBLAS_STATUS_INVALID_VALUE;
+  return stream->queue(stream, task) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
 }  // extern "C"

@@ -1,6 +1,7 @@
 // Stands in for the toolkit's header of this name, so that the plugin's kernels can be compiled by an ordinary C++ compiler and run
 // on the CPU: each thread of a grid in turn, switching where threads meet. It is no model of speed. It shows wrong results,
-// out-of-bounds accesses (under the address sanitizer) and, because the order of blocks and threads changes, missing barriers.
+// out-of-bounds accesses (under the address sanitizer), memory that is read before it is written and, because the order of blocks,
+// threads and streams changes, missing barriers and missing waits.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,20 +16,25 @@
 
 #define TENON_CUDA_EMULATED 1
 
-// Blocks run one at a time, so what a block shares may be static.
+// Blocks run one at a time, so what a block shares may be static. The tags are read by symbols.cpp.
 #undef __shared__
-#define __shared__ static
+#define __shared__ static __attribute__((abi_tag("tenon_shared")))
 // As an attribute of the host compiler's own headers it may be dropped, too.
 #define __noinline__
 #undef __launch_bounds__
-#define __launch_bounds__(...)
+#define __launch_bounds__(threads) __attribute__((abi_tag("tenon_bounds_" #threads)))
 #undef __grid_constant__
 #define __grid_constant__
 
 namespace tenon::emulated {
 
-// Runs `thread` for every thread of the grid, now or, on a stream that is being captured, at each launch of its graph.
-cudaError_t launch(dim3 grid, dim3 block, cudaStream_t stream, std::function<void()> thread);
+// Queues `thread` for every thread of the grid; on a stream that is being captured, for each launch of its graph. `kernel` is the
+// function's address, by which its limits and its shared memory are known.
+cudaError_t launch(dim3 grid, dim3 block, size_t dynamic_bytes, cudaStream_t stream, const void* kernel,
+                   std::function<void()> thread);
+
+// What the driver says of the calling thread.
+bool thread_has_context();
 
 void block_barrier();
 void warp_barrier();
@@ -47,7 +53,9 @@ constexpr int warpSize = 32;
 template <class... Params, class... Args>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Params...), Args&&... args) {
   auto copy = std::tuple<std::decay_t<Params>...>(std::forward<Args>(args)...);
-  return tenon::emulated::launch(config->gridDim, config->blockDim, config->stream,
+  if (config->numAttrs != 0) return cudaErrorNotSupported;
+  return tenon::emulated::launch(config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream,
+                                 reinterpret_cast<const void*>(kernel),
                                  [kernel, copy] { std::apply([kernel](const auto&... a) { kernel(a...); }, copy); });
 }
 

@@ -1,5 +1,6 @@
 // Stands in for NCCL: the functions that the plugin calls, over memory that the host can reach. As with NCCL, the members of one
-// process queue their parts within a group, and nothing runs before all have come: at the end of the outermost group.
+// process queue their parts within a group. At the end of the outermost one they are put on their streams; a collective runs when
+// the last of them comes to it, and the streams of the others wait until then.
 //
 // TENON_EMULATED_NCCL_FAIL=call: what is queued fails; =later: members say that something has gone wrong before.
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -54,7 +56,7 @@ thread_local ncclResult_t group_error = ncclSuccess;  // the first; nothing of t
 
 struct ncclComm {
   Join* join;
-  int rank;
+  int rank, device;
 };
 
 namespace {
@@ -92,38 +94,56 @@ void reduce(const std::vector<Part>& parts) {
   for (auto& p : parts) std::memcpy(p.out, total.data(), n * sizeof(T));
 }
 
+using Reduce = void (*)(const std::vector<Part>&);
+
+Reduce reduce_of(ncclDataType_t type) {
+  switch (type) {
+    case ncclFloat64:
+      return reduce<double>;
+    case ncclFloat32:
+      return reduce<float>;
+    case ncclInt64:
+      return reduce<int64_t>;
+    case ncclInt32:
+      return reduce<int32_t>;
+    case ncclFloat16:
+      return reduce<__half, float>;
+    case ncclBfloat16:
+      return reduce<__nv_bfloat16, float>;
+    case ncclUint8:
+      return reduce<uint8_t>;
+    default:
+      return nullptr;
+  }
+}
+
+void broadcast(const std::vector<Part>& parts) {
+  auto& first = parts[0];
+  auto* from = static_cast<const char*>(parts[static_cast<size_t>(first.root)].in);
+  const std::vector<char> values(from, from + first.count * size_of(first.type));
+  for (auto& p : parts) std::memcpy(p.out, values.data(), values.size());
+}
+
 // One collective: a part of every member, which agree about it.
-ncclResult_t run(const std::vector<Part>& parts) {
+ncclResult_t put_on_streams(const std::vector<Part>& parts) {
   auto& first = parts[0];
   for (auto& p : parts)
-    if (p.stream->capturing || p.broadcast != first.broadcast || p.count != first.count || p.type != first.type ||
-        p.root != first.root)
+    if (p.stream->is_capturing(p.stream) || p.stream->device != p.member->device || p.broadcast != first.broadcast ||
+        p.count != first.count || p.type != first.type || p.root != first.root)
       return ncclInvalidUsage;
-  if (first.broadcast) {
-    const std::vector<char> values(
-        static_cast<const char*>(parts[static_cast<size_t>(first.root)].in),
-        static_cast<const char*>(parts[static_cast<size_t>(first.root)].in) + first.count * size_of(first.type));
-    for (auto& p : parts) std::memcpy(p.out, values.data(), values.size());
-    return ncclSuccess;
+  const Reduce work = first.broadcast ? broadcast : reduce_of(first.type);
+  if (!work) return ncclInvalidArgument;
+  auto arrived = std::make_shared<size_t>(0);
+  auto done = std::make_shared<bool>(false);
+  for (auto& p : parts) {
+    const auto code = p.stream->queue(p.stream, [=] {
+      if (++*arrived < parts.size()) return;
+      work(parts);
+      *done = true;
+    });
+    if (code != cudaSuccess || p.stream->wait_for(p.stream, done) != cudaSuccess) return ncclUnhandledCudaError;
   }
-  switch (first.type) {
-    case ncclFloat64:
-      return reduce<double>(parts), ncclSuccess;
-    case ncclFloat32:
-      return reduce<float>(parts), ncclSuccess;
-    case ncclInt64:
-      return reduce<int64_t>(parts), ncclSuccess;
-    case ncclInt32:
-      return reduce<int32_t>(parts), ncclSuccess;
-    case ncclFloat16:
-      return reduce<__half, float>(parts), ncclSuccess;
-    case ncclBfloat16:
-      return reduce<__nv_bfloat16, float>(parts), ncclSuccess;
-    case ncclUint8:
-      return reduce<uint8_t>(parts), ncclSuccess;
-    default:
-      return ncclInvalidArgument;
-  }
+  return ncclSuccess;
 }
 
 // The k-th call of each member belongs together.
@@ -140,7 +160,7 @@ ncclResult_t run_all(std::vector<Part> parts) {
         together.push_back(list[k]);
       }
       ++counters.calls;
-      if (auto result = run(together); result != ncclSuccess) return result;
+      if (auto result = put_on_streams(together); result != ncclSuccess) return result;
     }
   }
   return ncclSuccess;
@@ -174,7 +194,7 @@ ncclResult_t ncclCommInitAll(ncclComm_t* members, int count, const int* devices)
       if (devices[i] == devices[j]) return ncclInvalidUsage;
   ++counters.joins;
   auto* join = new Join{count};
-  for (int i = 0; i < count; ++i) members[i] = new ncclComm{join, i};
+  for (int i = 0; i < count; ++i) members[i] = new ncclComm{join, i, devices[i]};
   return ncclSuccess;
 }
 ncclResult_t ncclCommAbort(ncclComm_t member) {

@@ -1,35 +1,52 @@
-// The CUDA runtime's functions that the plugin calls, over the host's memory. A stream's work is done when it is queued, or kept
-// while the stream is captured. Settings: TENON_EMULATED_DEVICES (2), TENON_EMULATED_MEMORY (bytes a device has, 1 GiB),
-// TENON_EMULATED_FAIL_AT=n: the n-th kernel of the process meets an illegal address. TENON_EMULATED_REFUSE=1: kernels are not
-// taken.
+// The CUDA runtime's functions that the plugin calls, over the host's memory; scheduler.h says when queued work runs. Whatever the
+// real runtime leaves to chance is made to show: fresh and freed memory is all ones (as floating-point numbers: NaN), copies of
+// pageable memory are as late as all others, and cudaFree waits for nothing. Settings: TENON_EMULATED_DEVICES (2),
+// TENON_EMULATED_MEMORY (bytes a device has, 1 GiB), TENON_EMULATED_FAIL_AT=n: the n-th kernel of the process meets an illegal
+// address. TENON_EMULATED_REFUSE=1: kernels are not taken.
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <cuda_runtime.h>
 
-#include "stream.h"
+#include "counters.h"
+#include "scheduler.h"
+#include "symbols.h"
 
-namespace tenon::emulated {
-void run_grid(dim3 grid, dim3 block, const std::function<void()>& thread);
+extern "C" {
+__attribute__((visibility("default"))) tenon::emulated::CudaCounters tenon_emulated_cuda_counters{};
 }
 
-using Task = std::function<void()>;
+using namespace tenon::emulated;
 
-struct CUevent_st {};
+namespace tenon::emulated {
+void run_grid(dim3 grid, dim3 block, const Kernel& kernel, const std::function<void()>& thread);
+}
+
+struct CUevent_st {
+  int device;
+  Readable reached;  // of the last record; null before the first
+  std::weak_ptr<Capture> capture;
+  std::vector<size_t> after;  // in the capture
+};
 struct CUgraph_st {
-  std::vector<Task> tasks;
+  std::shared_ptr<const Nodes> nodes;
 };
 struct CUgraphExec_st {
-  std::vector<Task> tasks;
+  std::shared_ptr<const Nodes> nodes;
+  Readable last_launch;
 };
 
 namespace {
+
+auto& counters = tenon_emulated_cuda_counters;
 
 uint64_t setting(const char* name, uint64_t otherwise) {
   const char* text = std::getenv(name);
@@ -38,60 +55,119 @@ uint64_t setting(const char* name, uint64_t otherwise) {
 
 struct Block {
   uint64_t bytes;
-  int device;
+  int device;  // -1: pinned memory of the host
 };
 
-// One lock over everything: the emulated devices take turns.
-std::recursive_mutex mutex;
-std::map<const char*, Block> memory;  // of all devices
-std::map<int, uint64_t> used;
-bool lost = false;
-uint64_t launches = 0;
+auto& memory = *new std::map<const char*, Block>;  // of all devices, and pinned
+auto& events = *new std::set<CUevent_st*>;
+auto& used = *new std::map<int, uint64_t>;
+uint64_t started_kernels = 0;
 thread_local int current_device = 0;
+thread_local bool has_context = false;
+thread_local cudaError_t last_error = cudaSuccess;
+
+// What a function answers; errors are remembered for cudaGetLastError.
+cudaError_t answer(cudaError_t code) {
+  if (code != cudaSuccess) last_error = code;
+  return code;
+}
 
 int device_total() { return static_cast<int>(setting("TENON_EMULATED_DEVICES", 2)); }
+uint64_t device_bytes() { return setting("TENON_EMULATED_MEMORY", uint64_t{1} << 30); }
+// For a call that needs a context: the thread has one from then on, and the device is started.
+void start(int device) {
+  counters.contexts |= uint64_t{1} << device;
+  has_context = true;
+}
 
-bool is_device_memory(const void* p, uint64_t bytes) {
+const Block* block_of(const void* p, uint64_t bytes) {
   auto* c = static_cast<const char*>(p);
   auto it = memory.upper_bound(c);
-  if (it == memory.begin()) return false;
+  if (it == memory.begin()) return nullptr;
   --it;
-  return c + bytes <= it->first + it->second.bytes;
+  return c + bytes <= it->first + it->second.bytes ? &it->second : nullptr;
+}
+bool is_device_memory(const void* p, uint64_t bytes) {
+  auto* block = block_of(p, bytes);
+  return block && block->device >= 0;
 }
 
-// The plugin does nothing with a stream that captures but run kernels. Anything else spoils the recording.
-cudaError_t state_of(cudaStream_t stream) {
-  std::lock_guard lock(mutex);
-  if (lost) return cudaErrorIllegalAddress;
-  if (!stream || !stream->capturing) return cudaSuccess;
-  stream->invalid = true;
-  return cudaErrorStreamCaptureUnsupported;
+// `f` on the stream, under the lock; the error where there is none, or the device is lost.
+template <class F>
+cudaError_t with_stream(cudaStream_t handle, F&& f) {
+  std::lock_guard guard(lock());
+  start(current_device);
+  if (lost) return answer(cudaErrorIllegalAddress);
+  Stream* stream = find_stream(handle, current_device);
+  return answer(stream ? f(stream) : cudaErrorInvalidResourceHandle);
 }
 
-cudaError_t queue(cudaStream_t stream, Task task) {
-  std::lock_guard lock(mutex);
-  if (lost) return cudaErrorIllegalAddress;
-  if (stream && stream->capturing)
-    stream->tasks.push_back(std::move(task));
-  else
-    task();
+template <class F>
+cudaError_t with_event(cudaEvent_t event, F&& f) {
+  std::lock_guard guard(lock());
+  if (lost) return answer(cudaErrorIllegalAddress);
+  if (!events.contains(event)) return answer(cudaErrorInvalidResourceHandle);
+  if (auto code = refused_by_capture(event->capture.lock(), cudaErrorCapturedEvent); code != cudaSuccess) return answer(code);
+  return answer(f(event));
+}
+
+cudaError_t allocate(void** p, size_t bytes, int device) {
+  std::lock_guard guard(lock());
+  start(current_device);
+  if (lost) return answer(cudaErrorIllegalAddress);
+  if (auto code = refused_as_unsafe(); code != cudaSuccess) return answer(code);
+  if (device >= 0 && bytes > device_bytes() - used[device]) return answer(cudaErrorMemoryAllocation);
+  *p = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  if (!*p) return answer(cudaErrorMemoryAllocation);
+  std::memset(*p, 0xff, bytes);
+  memory[static_cast<char*>(*p)] = {bytes, device};
+  if (device >= 0) used[device] += bytes;
   return cudaSuccess;
+}
+
+cudaError_t give_back(void* p, bool pinned) {
+  std::lock_guard guard(lock());
+  if (!p) return cudaSuccess;
+  if (auto code = refused_as_unsafe(); code != cudaSuccess) return answer(code);
+  auto it = memory.find(static_cast<char*>(p));
+  if (it == memory.end() || (it->second.device < 0) != pinned) return answer(cudaErrorInvalidValue);
+  if (!pinned) used[it->second.device] -= it->second.bytes;
+  std::memset(p, 0xff, it->second.bytes);
+  memory.erase(it);
+  std::free(p);
+  return lost ? answer(cudaErrorIllegalAddress) : cudaSuccess;
+}
+
+bool fits(dim3 grid, dim3 block, const Kernel& kernel) {
+  const uint64_t threads = uint64_t{block.x} * block.y * block.z;
+  return grid.x > 0 && grid.y > 0 && grid.z > 0 && threads > 0 && grid.x <= 0x7fffffffu && grid.y <= 65535 && grid.z <= 65535 &&
+         block.x <= 1024 && block.y <= 1024 && block.z <= 64 && threads <= kernel.most_threads;
 }
 
 }  // namespace
 
-cudaError_t tenon::emulated::launch(dim3 grid, dim3 block, cudaStream_t stream, std::function<void()> thread) {
+bool tenon::emulated::thread_has_context() { return has_context; }
+
+cudaError_t tenon::emulated::launch(dim3 grid, dim3 block, size_t dynamic_bytes, cudaStream_t handle, const void* function,
+                                    std::function<void()> thread) {
   static const uint64_t fail_at = setting("TENON_EMULATED_FAIL_AT", 0);
-  if (block.x * block.y * block.z > 1024 || grid.y > 65535 || grid.z > 65535) return cudaErrorInvalidConfiguration;
-  if (setting("TENON_EMULATED_REFUSE", 0)) {
-    if (stream && stream->capturing) stream->invalid = true;
-    return cudaErrorLaunchOutOfResources;
-  }
-  return queue(stream, [=] {
-    if (++launches == fail_at)
-      lost = true;
-    else
-      run_grid(grid, block, thread);
+  constexpr size_t most_shared = 48 << 10;
+  return with_stream(handle, [&](Stream* stream) {
+    if (stream->device != current_device) return cudaErrorInvalidResourceHandle;
+    const Kernel& kernel = kernel_at(function);
+    if (!fits(grid, block, kernel)) return cudaErrorInvalidConfiguration;
+    if (kernel.shared_bytes + dynamic_bytes > most_shared) return cudaErrorInvalidValue;
+    if (setting("TENON_EMULATED_REFUSE", 0)) {
+      refused_by_capture(stream->capture, cudaSuccess);
+      return cudaErrorLaunchOutOfResources;
+    }
+    ++counters.launches;
+    return queue_task(stream, [=, &kernel, thread = std::move(thread)] {
+      if (++started_kernels == fail_at)
+        lost = true;
+      else
+        run_grid(grid, block, kernel, thread);
+    });
   });
 }
 
@@ -103,11 +179,19 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 cudaError_t cudaDriverGetVersion(int* version) { return *version = 13000, cudaSuccess; }
 cudaError_t cudaRuntimeGetVersion(int* version) { return *version = 13000, cudaSuccess; }
-cudaError_t cudaGetDevice(int* device) { return *device = current_device, cudaSuccess; }
+cudaError_t cudaGetDevice(int* device) {
+  ++counters.device_calls;
+  return *device = current_device, cudaSuccess;
+}
 cudaError_t cudaSetDevice(int device) {
-  if (device < 0 || device >= device_total()) return cudaErrorInvalidDevice;
+  ++counters.device_calls;
+  if (device < 0 || device >= device_total()) return answer(cudaErrorInvalidDevice);
+  start(device);
   return current_device = device, cudaSuccess;
 }
+// For tests, which link no runtime: as the user's own code.
+__attribute__((visibility("default"))) int tenon_emulated_get_device(int* device) { return *device = current_device, 0; }
+__attribute__((visibility("default"))) int tenon_emulated_set_device(int device) { return cudaSetDevice(device); }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
   switch (which) {
     case cudaDevAttrMultiProcessorCount:
@@ -121,7 +205,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
     case cudaDevAttrComputeCapabilityMinor:
       return *value = 0, cudaSuccess;
     default:
-      return cudaErrorInvalidValue;
+      return answer(cudaErrorInvalidValue);
   }
 }
 #undef cudaGetDeviceProperties
@@ -129,107 +213,162 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
   *p = cudaDeviceProp{};
   std::snprintf(p->name, sizeof p->name, "emulated device %d", device);
   p->major = 9;
-  p->totalGlobalMem = setting("TENON_EMULATED_MEMORY", uint64_t{1} << 30);
+  p->totalGlobalMem = device_bytes();
   return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
-  std::lock_guard lock(mutex);
-  *total = setting("TENON_EMULATED_MEMORY", uint64_t{1} << 30);
+  std::lock_guard guard(lock());
+  start(current_device);
+  *total = device_bytes();
   *free = *total - used[current_device];
   return cudaSuccess;
 }
 
-cudaError_t cudaMalloc(void** p, size_t bytes) {
-  std::lock_guard lock(mutex);
-  if (lost) return cudaErrorIllegalAddress;
-  auto& taken = used[current_device];
-  if (bytes > setting("TENON_EMULATED_MEMORY", uint64_t{1} << 30) - taken) return cudaErrorMemoryAllocation;
-  *p = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  if (!*p) return cudaErrorMemoryAllocation;
-  std::memset(*p, 0xcb, bytes);  // what a kernel reads before anything wrote it must show
-  memory[static_cast<char*>(*p)] = {bytes, current_device};
-  taken += bytes;
-  return cudaSuccess;
-}
-cudaError_t cudaFree(void* p) {
-  std::lock_guard lock(mutex);
-  auto it = memory.find(static_cast<char*>(p));
-  if (it == memory.end()) return p ? cudaErrorInvalidValue : cudaSuccess;
-  used[it->second.device] -= it->second.bytes;
-  memory.erase(it);
-  std::free(p);
-  return lost ? cudaErrorIllegalAddress : cudaSuccess;
-}
-cudaError_t cudaHostAlloc(void** p, size_t bytes, unsigned) {
-  *p = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  return *p ? cudaSuccess : cudaErrorMemoryAllocation;
-}
-cudaError_t cudaFreeHost(void* p) { return std::free(p), cudaSuccess; }
+cudaError_t cudaMalloc(void** p, size_t bytes) { return allocate(p, bytes, current_device); }
+cudaError_t cudaFree(void* p) { return give_back(p, false); }
+cudaError_t cudaHostAlloc(void** p, size_t bytes, unsigned) { return allocate(p, bytes, -1); }
+cudaError_t cudaFreeHost(void* p) { return give_back(p, true); }
 
-cudaError_t cudaMemcpyAsync(void* dst, const void* src, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
-  std::lock_guard lock(mutex);
-  const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
-  const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-  if (to_device != is_device_memory(dst, bytes) || from_device != is_device_memory(src, bytes)) return cudaErrorInvalidValue;
-  return queue(stream, [=] { std::memcpy(dst, src, bytes); });
+cudaError_t cudaMemcpyAsync(void* dst, const void* src, size_t bytes, cudaMemcpyKind kind, cudaStream_t handle) {
+  return with_stream(handle, [&](Stream* stream) {
+    const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+    const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+    if (to_device != is_device_memory(dst, bytes) || from_device != is_device_memory(src, bytes)) return cudaErrorInvalidValue;
+    return queue_task(stream, [=] { std::memcpy(dst, src, bytes); });
+  });
 }
-cudaError_t cudaMemcpyPeerAsync(void* dst, int dst_device, const void* src, int src_device, size_t bytes, cudaStream_t stream) {
-  std::lock_guard lock(mutex);
-  if (!is_device_memory(dst, bytes) || !is_device_memory(src, bytes)) return cudaErrorInvalidValue;
-  auto device_of = [](const void* p) { return std::prev(memory.upper_bound(static_cast<const char*>(p)))->second.device; };
-  if (device_of(dst) != dst_device || device_of(src) != src_device) return cudaErrorInvalidValue;
-  return queue(stream, [=] { std::memcpy(dst, src, bytes); });
+cudaError_t cudaMemcpyPeerAsync(void* dst, int dst_device, const void* src, int src_device, size_t bytes, cudaStream_t handle) {
+  return with_stream(handle, [&](Stream* stream) {
+    auto *to = block_of(dst, bytes), *from = block_of(src, bytes);
+    if (!to || !from || to->device != dst_device || from->device != src_device) return cudaErrorInvalidValue;
+    return queue_task(stream, [=] { std::memcpy(dst, src, bytes); });
+  });
 }
-cudaError_t cudaMemsetAsync(void* dst, int value, size_t bytes, cudaStream_t stream) {
-  std::lock_guard lock(mutex);
-  if (bytes && !is_device_memory(dst, bytes)) return cudaErrorInvalidValue;
-  return queue(stream, [=] { std::memset(dst, value, bytes); });
+cudaError_t cudaMemsetAsync(void* dst, int value, size_t bytes, cudaStream_t handle) {
+  return with_stream(handle, [&](Stream* stream) {
+    if (stream->device != current_device) return cudaErrorInvalidResourceHandle;
+    if (bytes && !is_device_memory(dst, bytes)) return cudaErrorInvalidValue;
+    return queue_task(stream, [=] { std::memset(dst, value, bytes); });
+  });
 }
 cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) { return *can = 1, cudaSuccess; }
-cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaSuccess; }
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) { return start(current_device), start(peer), cudaSuccess; }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return *stream = new CUstream_st, cudaSuccess; }
-cudaError_t cudaStreamDestroy(cudaStream_t stream) { return delete stream, cudaSuccess; }
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return state_of(stream); }
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t, unsigned) { return state_of(stream); }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return *event = new CUevent_st, cudaSuccess; }
-cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t stream) { return state_of(stream); }
-cudaError_t cudaEventQuery(cudaEvent_t) { return lost ? cudaErrorIllegalAddress : cudaSuccess; }
-cudaError_t cudaEventSynchronize(cudaEvent_t) { return lost ? cudaErrorIllegalAddress : cudaSuccess; }
+// Only streams that do not join the default one are there to be had: that one has an order of its own here.
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  std::lock_guard guard(lock());
+  if (flags != cudaStreamNonBlocking) return answer(cudaErrorNotSupported);
+  start(current_device);
+  return *stream = make_stream(current_device), cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t handle) {
+  std::lock_guard guard(lock());
+  Stream* stream = handle ? find_stream(handle, 0) : nullptr;
+  if (!stream) return answer(cudaErrorInvalidResourceHandle);
+  return destroy_stream(stream), cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
+  return with_stream(handle, [&](Stream* stream) {
+    if (stream->capture) return refused_by_capture(stream->capture, cudaErrorStreamCaptureUnsupported);
+    auto reached = std::make_shared<bool>(false);
+    queue_flag(stream, reached);
+    run_until([&] { return *reached; });
+    return lost ? cudaErrorIllegalAddress : cudaSuccess;
+  });
+}
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-  std::lock_guard lock(mutex);
-  if (lost) return cudaErrorIllegalAddress;
-  if (stream->capturing) return cudaErrorIllegalState;
-  stream->capturing = true;
+// By waiting for an event of a capture a stream joins it; a captured stream waits for nothing outside.
+cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned) {
+  return with_stream(handle, [&](Stream* stream) {
+    if (!events.contains(event)) return cudaErrorInvalidResourceHandle;
+    const auto capture = event->capture.lock();
+    if (!capture) {
+      if (stream->capture && event->reached) return refused_by_capture(stream->capture, cudaErrorStreamCaptureIsolation);
+      if (event->reached) queue_wait(stream, event->reached);
+      return cudaSuccess;
+    }
+    if (stream->capture && stream->capture != capture) {
+      refused_by_capture(stream->capture, cudaSuccess);
+      return refused_by_capture(capture, cudaErrorStreamCaptureMerge);
+    }
+    if (!stream->capture) stream->last.clear();
+    stream->capture = capture;
+    stream->last.insert(stream->last.end(), event->after.begin(), event->after.end());
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  std::lock_guard guard(lock());
+  start(current_device);
+  *event = new CUevent_st{current_device, nullptr, {}, {}};
+  events.insert(*event);
   return cudaSuccess;
 }
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  std::lock_guard lock(mutex);
-  if (!stream->capturing) return cudaErrorIllegalState;
-  stream->capturing = false;
-  auto tasks = std::exchange(stream->tasks, {});
-  if (std::exchange(stream->invalid, false)) return *graph = nullptr, cudaErrorStreamCaptureInvalidated;
-  *graph = new CUgraph_st{std::move(tasks)};
-  return cudaSuccess;
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  std::lock_guard guard(lock());
+  if (events.erase(event) == 0) return answer(cudaErrorInvalidResourceHandle);
+  return delete event, cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
+  return with_stream(handle, [&](Stream* stream) {
+    if (!events.contains(event) || event->device != stream->device) return cudaErrorInvalidResourceHandle;
+    event->capture = stream->capture;
+    event->after = stream->last;
+    if (stream->capture) return cudaSuccess;
+    auto reached = std::make_shared<bool>(false);
+    queue_flag(stream, reached);
+    event->reached = reached;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaEventQuery(cudaEvent_t handle) {
+  return with_event(handle, [](cudaEvent_t event) {
+    if (event->reached && !*event->reached) run_a_little();
+    if (lost) return cudaErrorIllegalAddress;
+    return !event->reached || *event->reached ? cudaSuccess : cudaErrorNotReady;
+  });
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
+  return with_event(handle, [](cudaEvent_t event) {
+    const Readable reached = event->reached;
+    run_until([&] { return !reached || *reached; });
+    return lost ? cudaErrorIllegalAddress : cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode) {
+  return with_stream(handle, [&](Stream* stream) { return begin_capture(stream, mode); });
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
+  *graph = nullptr;
+  return with_stream(handle, [&](Stream* stream) {
+    Nodes nodes;
+    const cudaError_t code = end_capture(stream, nodes);
+    if (code == cudaSuccess) *graph = new CUgraph_st{std::make_shared<const Nodes>(std::move(nodes))};
+    return code;
+  });
 }
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
-  return *exec = new CUgraphExec_st{graph->tasks}, cudaSuccess;
+  return *exec = new CUgraphExec_st{graph->nodes, nullptr}, cudaSuccess;
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return delete graph, cudaSuccess; }
-cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
-  std::lock_guard lock(mutex);
-  if (cudaError_t code = state_of(stream); code != cudaSuccess) return code;
-  for (auto& task : exec->tasks)
-    if (cudaError_t code = queue(stream, task); code != cudaSuccess) return code;
-  return cudaSuccess;
+cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t handle) {
+  return with_stream(handle,
+                     [&](Stream* stream) { return refused_by_capture(stream->capture, cudaErrorStreamCaptureUnsupported); });
 }
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle) {
+  return with_stream(handle, [&](Stream* stream) {
+    if (stream->capture) return refused_by_capture(stream->capture, cudaErrorStreamCaptureUnsupported);
+    auto done = std::make_shared<bool>(false);
+    queue_graph(stream, exec->nodes, std::exchange(exec->last_launch, done), done);
+    return cudaSuccess;
+  });
+}
+// What of its launches has not run yet still does.
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) { return delete exec, cudaSuccess; }
 
-cudaError_t cudaGetLastError() { return cudaSuccess; }
-cudaError_t cudaPeekAtLastError() { return cudaSuccess; }
+cudaError_t cudaGetLastError() { return std::exchange(last_error, lost ? cudaErrorIllegalAddress : cudaSuccess); }
+cudaError_t cudaPeekAtLastError() { return last_error; }
 const char* cudaGetErrorName(cudaError_t code) {
   return code == cudaErrorIllegalAddress     ? "cudaErrorIllegalAddress"
          : code == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation"

@@ -2,10 +2,15 @@
 #pragma once
 
 #include <functional>
-#include <vector>
+#include <memory>
+
+#include <cuda_runtime_api.h>
 
 struct CUstream_st {
-  bool capturing = false;
-  bool invalid = false;                      // something was asked that no recording can hold
-  std::vector<std::function<void()>> tasks;  // kept while it is captured
+  int device = 0;
+  bool (*is_capturing)(CUstream_st*);
+  // Queues a task; while the stream is captured it becomes part of the graph.
+  cudaError_t (*queue)(CUstream_st*, std::function<void()> task);
+  // What is queued later does not run before the flag is true.
+  cudaError_t (*wait_for)(CUstream_st*, std::shared_ptr<const bool> flag);
 };

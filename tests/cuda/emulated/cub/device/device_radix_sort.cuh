@@ -17,7 +17,7 @@ struct DeviceRadixSort {
     if (!scratch) return bytes = n + 1, cudaSuccess;
     if (bytes < n + 1) return cudaErrorInvalidValue;
     // As a kernel of one thread, so that it comes in order and is captured like others.
-    return tenon::emulated::launch(dim3(1), dim3(1), stream, [=] {
+    return tenon::emulated::launch(dim3(1), dim3(1), 0, stream, nullptr, [=] {
       auto digits = [=](uint32_t i) { return static_cast<uint64_t>(keys[i]) << (64 - end_bit) >> (64 - end_bit + begin_bit); };
       std::vector<uint32_t> order(n);
       std::iota(order.begin(), order.end(), 0u);
