@@ -1,5 +1,6 @@
 // Normalisation of each channel of x (n, c, …) over all other dimensions. Statistics are reductions (reduce.h) into the workspace,
 // a thread a channel turns them into what the elements need, and one more pass over memory applies it.
+#include <algorithm>
 #include <cmath>
 
 #include "moments.h"
@@ -30,32 +31,69 @@ struct BatchNorm {
   }
 };
 
-// ---- The walk over elements
+// ---- The walk over elements. What a channel's elements are computed with is read once and held in registers: a group of threads
+// works on a part of one plane, or, where planes are one element, a thread goes down the rows of one pack of channels.
 
-// The channel of each element: the same for a whole pack where planes are whole packs, or neighbours where planes are one element.
+constexpr int64_t kPacksOfThread = 8;
+
 struct Walk {
-  int64_t units;  // packs or elements
-  Divider inner, channels;
-  bool columns;  // planes of one element
+  int64_t size, part;       // elements of a plane, and of the part of it that a group does at a time
+  int64_t parts, rows = 0;  // parts in all; rows of one-element planes
+  Divider parts_of_plane, channels, across;
+  unsigned lanes = 1, grid = 1;
+  bool columns;
 
-  static Walk of(const BatchNorm& s, int64_t pack) {
-    const bool columns = s.size == 1;
-    return {s.numel() / pack, divider_of(columns ? s.c / pack : s.size / pack), divider_of(s.c), columns};
+  static Walk of(const tn_device& device, const BatchNorm& s, int64_t pack) {
+    Walk w{};
+    w.size = s.size;
+    w.columns = s.size == 1;
+    w.channels = divider_of(s.c);
+    if (w.columns) {
+      const int64_t across = s.c / pack;
+      w.across = divider_of(across);
+      w.rows = s.n;
+      w.grid =
+          std::max(static_cast<unsigned>(ceil_div(across, kBlock)), stride_blocks(device, ceil_div(s.n, kPacksOfThread) * across));
+      return w;
+    }
+    w.lanes = std::min(kBlock, power_of_two_from(ceil_div(s.size, pack)));
+    w.part = w.lanes * pack * kPacksOfThread;
+    const int64_t of_plane = ceil_div(s.size, w.part);
+    w.parts_of_plane = divider_of(of_plane);
+    w.parts = s.n * s.c * of_plane;
+    w.grid = stride_blocks(device, w.parts * w.lanes);
+    return w;
   }
   static bool packs_fit(const BatchNorm& s, int64_t pack) { return (s.size == 1 ? s.c : s.size) % pack == 0; }
-
-  // First channel of the unit.
-  template <int V>
-  __device__ int64_t channel(int64_t unit) const {
-    const int64_t rest = split(unit, inner);
-    return columns ? rest * V : split(unit, channels);
-  }
 };
+
+// Calls prepare(first channel, number of channels: 1 or V), then step(state, at) with what it gave for each pack of them.
+template <int V, class Prepare, class Step>
+__device__ void walk_channels(const Walk& w, Prepare&& prepare, Step&& step) {
+  if (w.columns) {
+    int64_t row = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+    const int64_t at_once = divide(int64_t{gridDim.x} * blockDim.x, w.across.divisor), column = split(row, w.across) * V;
+    if (row >= at_once) return;
+    const auto state = prepare(column, std::integral_constant<int, V>{});
+    const int64_t width = int64_t{w.across.divisor} * V;
+    for (; row < w.rows; row += at_once) step(state, row * width + column);
+    return;
+  }
+  const unsigned in_block = blockDim.x / w.lanes, lane = threadIdx.x % w.lanes;
+  for (int64_t i = int64_t{blockIdx.x} * in_block + threadIdx.x / w.lanes; i < w.parts; i += int64_t{gridDim.x} * in_block) {
+    int64_t plane = i;
+    const int64_t begin = split(plane, w.parts_of_plane) * w.part, end = begin + w.part < w.size ? begin + w.part : w.size;
+    int64_t channel = plane;
+    channel = split(channel, w.channels);
+    const auto state = prepare(channel, std::integral_constant<int, 1>{});
+    for (int64_t at = begin + int64_t{lane} * V; at < end; at += int64_t{w.lanes} * V) step(state, plane * w.size + at);
+  }
+}
 
 // ---- Forward
 
 template <class T>
-struct MomentsOfChannel : MomentsOf<T> {
+struct MomentsOfChannel : MomentsOf<T, T> {
   using Out = Moments;
   __device__ static Moments finish(const Moments& m, double) { return m; }
 };
@@ -88,20 +126,32 @@ __global__ void __launch_bounds__(kBlock) batch_norm_statistics(Statistics<T> s)
         static_cast<T>((1 - s.momentum) * static_cast<double>(s.new_var[c]) + s.momentum * m.m2 / (m.n > 2 ? m.n - 1 : 1.0));
 }
 
+// y = (x - mean) scale + bias, of N channels: not x scale + (bias - mean scale), which would lose what x and a large mean share.
+template <class T, int N>
+struct Applied {
+  T mean[N], scale[N], bias[N];
+};
+
 template <class T, int V>
 __global__ void __launch_bounds__(kBlock)
     batch_norm_apply(Walk walk, const T* x, const T* weight, const T* bias, const T* mean, const T* invstd, T* y) {
-  for (int64_t unit = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; unit < walk.units; unit += int64_t{gridDim.x} * blockDim.x) {
-    const int64_t first = walk.channel<V>(unit);
-    auto p = load_pack<V>(x + unit * V);
+  auto prepare = [&](int64_t first, auto count) {
+    Applied<T, decltype(count)::value> a;
 #pragma unroll
-    for (int i = 0; i < V; ++i) {
-      const int64_t c = walk.columns ? first + i : first;
-      const T scale = weight ? invstd[c] * weight[c] : invstd[c];
-      p.at[i] = (p.at[i] - mean[c]) * scale + (bias ? bias[c] : T(0));
+    for (int i = 0; i < decltype(count)::value; ++i) {
+      const int64_t c = first + i;
+      a.mean[i] = mean[c];
+      a.scale[i] = weight ? invstd[c] * weight[c] : invstd[c];
+      a.bias[i] = bias ? bias[c] : T(0);
     }
-    store_pack<V>(y + unit * V, p);
-  }
+    return a;
+  };
+  walk_channels<V>(walk, prepare, [&]<int N>(const Applied<T, N>& a, int64_t at) {
+    auto p = load_pack<V>(x + at);
+#pragma unroll
+    for (int i = 0; i < V; ++i) p.at[i] = (p.at[i] - a.mean[i % N]) * a.scale[i % N] + a.bias[i % N];
+    store_pack<V>(y + at, p);
+  });
 }
 
 template <class T>
@@ -122,10 +172,9 @@ tn_plan* plan_forward(const tn_device& device, const BatchNorm& s) {
     }
     launch(run.stream, static_cast<unsigned>(ceil_div(s.c, kBlock)), kBlock, batch_norm_statistics<T>, statistics);
     const bool packs = Walk::packs_fit(s, kFullPack<T>) && aligned(in(0), 16) && aligned(out(0), 16);
-    const auto walk = Walk::of(s, packs ? kFullPack<T> : 1);
-    launch(run.stream, stride_blocks(*run.stream->device, walk.units), kBlock,
-           packs ? batch_norm_apply<T, kFullPack<T>> : batch_norm_apply<T, 1>, walk, in(0), in(1), in(2), statistics.mean,
-           statistics.invstd, out(0));
+    const auto walk = Walk::of(*run.stream->device, s, packs ? kFullPack<T> : 1);
+    launch(run.stream, walk.grid, kBlock, packs ? batch_norm_apply<T, kFullPack<T>> : batch_norm_apply<T, 1>, walk, in(0), in(1),
+           in(2), statistics.mean, statistics.invstd, out(0));
   };
   return make_plan(body, moments_bytes + own_bytes + (s.training ? reduction.workspace_bytes() : 0));
 }
@@ -174,24 +223,39 @@ __global__ void __launch_bounds__(kBlock) batch_norm_coefficients(const PairSums
   result[c] = {static_cast<T>(sums[c].sum * share), static_cast<T>(product * share * static_cast<double>(invstd[c]))};
 }
 
+// gx = (g - shift - (x - mean) slope) scale, of N channels; without training shift and slope are nothing.
+template <class T, int N>
+struct AppliedBackward {
+  T mean[N], scale[N], shift[N], slope[N];
+};
+
 template <class T, int V>
 __global__ void __launch_bounds__(kBlock)
     batch_norm_backward_apply(Walk walk, const T* g, const T* x, const T* weight, const T* mean, const T* invstd,
                               const Coefficients<T>* coefficients, T* gx) {
-  for (int64_t unit = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; unit < walk.units; unit += int64_t{gridDim.x} * blockDim.x) {
-    const int64_t first = walk.channel<V>(unit);
-    auto p = load_pack<V>(g + unit * V);
-    const auto q = coefficients ? load_pack<V>(x + unit * V) : Pack<T, V>{};
+  auto prepare = [&](int64_t first, auto count) {
+    AppliedBackward<T, decltype(count)::value> a;
+#pragma unroll
+    for (int i = 0; i < decltype(count)::value; ++i) {
+      const int64_t c = first + i;
+      a.mean[i] = mean[c];
+      a.scale[i] = weight ? invstd[c] * weight[c] : invstd[c];
+      a.shift[i] = coefficients ? coefficients[c].shift : T(0);
+      a.slope[i] = coefficients ? coefficients[c].slope : T(0);
+    }
+    return a;
+  };
+  walk_channels<V>(walk, prepare, [&]<int N>(const AppliedBackward<T, N>& a, int64_t at) {
+    auto p = load_pack<V>(g + at);
+    const auto q = coefficients ? load_pack<V>(x + at) : Pack<T, V>{};
 #pragma unroll
     for (int i = 0; i < V; ++i) {
-      const int64_t c = walk.columns ? first + i : first;
-      const T scale = weight ? invstd[c] * weight[c] : invstd[c];
       T v = p.at[i];
-      if (coefficients) v = v - coefficients[c].shift - (q.at[i] - mean[c]) * coefficients[c].slope;
-      p.at[i] = v * scale;
+      if (coefficients) v = v - a.shift[i % N] - (q.at[i] - a.mean[i % N]) * a.slope[i % N];
+      p.at[i] = v * a.scale[i % N];
     }
-    store_pack<V>(gx + unit * V, p);
-  }
+    store_pack<V>(gx + at, p);
+  });
 }
 
 template <class T>
@@ -212,10 +276,9 @@ tn_plan* plan_backward(const tn_device& device, const BatchNorm& s, bool sums_wa
     }
     if (!out(0) || s.numel() == 0) return;
     const bool packs = Walk::packs_fit(s, kFullPack<T>) && aligned(in(0), 16) && aligned(in(1), 16) && aligned(out(0), 16);
-    const auto walk = Walk::of(s, packs ? kFullPack<T> : 1);
-    launch(run.stream, stride_blocks(*run.stream->device, walk.units), kBlock,
-           packs ? batch_norm_backward_apply<T, kFullPack<T>> : batch_norm_backward_apply<T, 1>, walk, in(0), in(1), in(2), in(3),
-           in(4), s.training ? coefficients : nullptr, out(0));
+    const auto walk = Walk::of(*run.stream->device, s, packs ? kFullPack<T> : 1);
+    launch(run.stream, walk.grid, kBlock, packs ? batch_norm_backward_apply<T, kFullPack<T>> : batch_norm_backward_apply<T, 1>,
+           walk, in(0), in(1), in(2), in(3), in(4), s.training ? coefficients : nullptr, out(0));
   };
   return make_plan(body, sums ? sums_bytes + coefficients_bytes + reduction.workspace_bytes() : 0);
 }

@@ -9,6 +9,7 @@
 struct tn_graph {
   tn_device* device;
   cudaGraphExec_t exec;
+  std::shared_ptr<tenon::cuda::PinnedFault> faults;  // where its kernels file
 };
 
 namespace tenon::cuda {
@@ -24,9 +25,12 @@ tn_error* begin(tn_stream* stream) {
   return sdk::guard([&] {
     CurrentDevice current(stream->device);
     if (stream->capturing) throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cuda: this stream is being captured already");
+    auto faults = std::make_shared<PinnedFault>();
     // Relaxed: the stricter modes would forbid other threads, the user's own among them, to allocate.
     check(cudaStreamBeginCapture(stream->handle, cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture");
     stream->capturing = true;
+    stream->captured_faults = std::move(faults);
+    stream->fault = stream->captured_faults->get();
   });
 }
 
@@ -36,6 +40,8 @@ tn_error* end(tn_stream* stream, tn_graph** out) {
     CurrentDevice current(stream->device);
     if (!stream->capturing) throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cuda: this stream is not being captured");
     stream->capturing = false;
+    stream->fault = stream->faults->own();
+    auto faults = std::move(stream->captured_faults);
     cudaGraph_t graph = nullptr;
     check(cudaStreamEndCapture(stream->handle, &graph), "cudaStreamEndCapture");
     cudaGraphExec_t exec = nullptr;
@@ -44,7 +50,7 @@ tn_error* end(tn_stream* stream, tn_graph** out) {
     check(code, "cudaGraphInstantiate");
     // The first launch should not be the one that moves the graph to the device. Nothing is lost where that fails.
     if (cudaGraphUpload(exec, stream->handle) != cudaSuccess) cudaGetLastError();
-    *out = new tn_graph{stream->device, exec};
+    *out = new tn_graph{stream->device, exec, std::move(faults)};
   });
 }
 
@@ -52,6 +58,7 @@ tn_error* launch_graph(tn_graph* graph, tn_stream* stream) {
   return sdk::guard([&] {
     CurrentDevice current(graph->device);
     refuse_while_capturing(stream, "the launch of a graph");
+    stream->faults->add_graph(graph->faults);
     check(cudaGraphLaunch(graph->exec, stream->handle), "cudaGraphLaunch");
   });
 }

@@ -65,7 +65,7 @@ tn_error* communicator_create(tn_backend*, tn_device* const* devices, size_t cou
     auto joined = std::make_unique<tn_communicator>();
     joined->devices.assign(devices, devices + count);
     refuse_twice(joined->devices);
-    CurrentDevice current(devices[0]);  // what NCCL makes current meanwhile is undone
+    CurrentDevice current(devices[0]);
     std::vector<int> ordinals;
     for (auto* d : joined->devices) ordinals.push_back(d->ordinal);
     joined->members.resize(count);

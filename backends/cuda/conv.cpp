@@ -93,11 +93,11 @@ tn_plan* plan_without_products(const ConvShape& s, bool bias, const tn_tensor_de
 class DnnConv {
  public:
   DnnConv(tn_device* device, ConvKind kind, const ConvShape& shape, bool bias, bool fast)
-      : shape_(shape), places_(places_of(kind)), bias_(bias) {
+      : handles_(handles_of(device)), shape_(shape), places_(places_of(kind)), bias_(bias) {
     CurrentDevice current(device);
-    auto planning = planning_handles(device);
+    const auto dnn = handles_.dnn();
     DnnTarget target;
-    target.handle = planning.handles.dnn();
+    target.handle = dnn.handle;
     auto plan = [&](bool fuse, int64_t alignment) { return plan_conv_dnn(target, kind, shape, fuse, fast, alignment); };
     const auto element = static_cast<int64_t>(sdk::dtype_size(shape.dtype));
     fused_ = bias && try_both(plan, true, element);
@@ -122,7 +122,7 @@ class DnnConv {
           "cuda: cuDNN has no engine for this convolution where "
           "an operand does not start at a multiple of 16 bytes; "
           "copy the view with clone()");
-    plan->execute(handles_of(run.stream).dnn(), used, aligned_workspace(run.workspace));
+    plan->execute(handles_.dnn(run.stream->handle).handle, used, aligned_workspace(run.workspace));
     if (bias_ && !fused_) add_bias(run, BiasMode::add, shape_);
   }
 
@@ -144,6 +144,7 @@ class DnnConv {
     return try_one(wide_, plan, fuse, kWideAlignment) && try_one(narrow_, plan, fuse, element);
   }
 
+  VendorHandles& handles_;
   ConvShape shape_;
   Places places_;
   bool bias_, fused_ = false;

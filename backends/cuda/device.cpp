@@ -17,12 +17,37 @@
 
 namespace tenon::cuda {
 
+namespace {
+
+// The device that this thread was left with because it had none of its own.
+thread_local int left_behind = -1;
+
+// Whether the calling thread has started a device or chosen one. CUDA's runtime counts 0 as current where it has not; only the
+// driver knows the difference.
+bool thread_has_device() {
+#if defined(TENON_CUDA_EMULATED)
+  return emulated::thread_has_context();
+#else
+  using Query = int (*)(void**);
+  static const Query query = [] {
+    void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+    return driver ? reinterpret_cast<Query>(dlsym(driver, "cuCtxGetCurrent")) : nullptr;
+  }();
+  void* context = nullptr;
+  return query && query(&context) == 0 && context;
+#endif
+}
+
+}  // namespace
+
 CurrentDevice::CurrentDevice(const tn_device* device) {
   int now = -1;
   check(cudaGetDevice(&now), "cudaGetDevice");
   if (now == device->ordinal) return;
+  const bool chosen = thread_has_device() && now != left_behind;
   check(cudaSetDevice(device->ordinal), "cudaSetDevice");
-  before_ = now;
+  if (chosen) before_ = now;
+  left_behind = chosen ? -1 : device->ordinal;
 }
 
 CurrentDevice::~CurrentDevice() {

@@ -13,7 +13,7 @@
 #include "fault.h"
 
 namespace tenon::cuda {
-struct VendorHandles;
+class VendorHandles;
 }
 
 struct tn_device {
@@ -29,23 +29,24 @@ struct tn_device {
 struct tn_stream {
   tn_device* device;
   cudaStream_t handle;
-  tenon::cuda::Fault* fault;  // pinned, written by kernels that meet a bad index, read when an event is reached
+  // Where kernels that are queued now file what they meet: the stream's own record, or that of the graph while it captures.
+  tenon::cuda::Fault* fault;
+  std::shared_ptr<tenon::cuda::FaultList> faults;             // all that work on this stream may file
+  std::shared_ptr<tenon::cuda::PinnedFault> captured_faults;  // the graph's; null unless it captures
   bool capturing = false;
-  std::unique_ptr<tenon::cuda::VendorHandles> vendor;  // cuBLASLt and cuDNN, made when first needed
-
-  tn_stream(tn_device* device, cudaStream_t handle, tenon::cuda::Fault* fault);
-  ~tn_stream();
 };
 
 struct tn_event {
   cudaEvent_t handle;
   tn_device* device;
-  tn_stream* stream = nullptr;  // it was last recorded on; null before
+  std::shared_ptr<tenon::cuda::FaultList> faults;  // of the stream it was last recorded on; null before
 };
 
 namespace tenon::cuda {
 
-// Makes a device current for the calls of this scope. What was current before comes back, because the user's own code may use CUDA.
+// Makes a device current for the calls of this scope. A thread whose own code has chosen another device gets that one back. One
+// that has not started any keeps this one, so that the threads that queue work choose once, and no device is started by being
+// restored.
 class CurrentDevice {
  public:
   explicit CurrentDevice(const tn_device* device);
@@ -54,7 +55,7 @@ class CurrentDevice {
   CurrentDevice& operator=(const CurrentDevice&) = delete;
 
  private:
-  int before_ = -1;  // to restore; -1 where nothing was changed
+  int before_ = -1;  // to restore; -1 where nothing is
 };
 
 }  // namespace tenon::cuda

@@ -1,8 +1,12 @@
 #include "fault.h"
 
+#include <algorithm>
+#include <cstring>
 #include <string>
 
 #include <tenon/plugins/sdk/sdk.h>
+
+#include "check.h"
 
 namespace tenon::cuda {
 
@@ -20,6 +24,31 @@ const char* operator_of(FaultSite site) {
   }
 }
 }  // namespace
+
+PinnedFault::PinnedFault() {
+  void* memory = nullptr;
+  check(cudaHostAlloc(&memory, sizeof(Fault), cudaHostAllocPortable | cudaHostAllocMapped), "cudaHostAlloc");
+  std::memset(memory, 0, sizeof(Fault));
+  fault_ = static_cast<Fault*>(memory);
+}
+
+PinnedFault::~PinnedFault() {
+  if (cudaFreeHost(fault_) != cudaSuccess) cudaGetLastError();
+}
+
+void FaultList::add_graph(const std::shared_ptr<PinnedFault>& fault) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(graphs_, [](auto& graph) { return graph.expired(); });
+  const bool known = std::any_of(graphs_.begin(), graphs_.end(), [&](auto& graph) { return graph.lock() == fault; });
+  if (!known) graphs_.push_back(fault);
+}
+
+void FaultList::throw_filed() {
+  std::lock_guard lock(mutex_);
+  throw_fault(*own_->get());
+  for (auto& graph : graphs_)
+    if (auto fault = graph.lock()) throw_fault(*fault->get());
+}
 
 void throw_fault(Fault& fault) {
   const FaultSite site = *const_cast<volatile FaultSite*>(&fault.site);

@@ -1,8 +1,13 @@
-// Errors that only a kernel can see: an index or a label outside of what it indexes. A kernel files the first one in its stream's
-// record, which lies in pinned memory; the host looks at it when it next reaches an event of that stream.
+// Errors that only a kernel can see: an index or a label outside of what it indexes. A kernel files the first one in a record in
+// pinned memory: its stream's, or, where it was captured, its graph's, for a graph may run on any stream and outlive the one it was
+// captured on. The host looks at the records of a stream and of the graphs launched on it when it reaches an event of that stream.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 #include <cuda_runtime.h>
 
@@ -29,6 +34,34 @@ __device__ inline void file_fault(Fault* fault, FaultSite site, int64_t position
   *const_cast<volatile FaultSite*>(&fault->site) = site;
 }
 #endif
+
+// A record, empty at first. It may be made and go with any device current.
+class PinnedFault {
+ public:
+  PinnedFault();
+  ~PinnedFault();
+  PinnedFault(const PinnedFault&) = delete;
+  Fault* get() const { return fault_; }
+
+ private:
+  Fault* fault_ = nullptr;
+};
+
+// What the work on one stream may file. Any thread.
+class FaultList {
+ public:
+  explicit FaultList(std::shared_ptr<PinnedFault> own) : own_(std::move(own)) {}
+  Fault* own() const { return own_->get(); }
+  // A graph runs on the stream from now on; it holds its record for as long as it lives.
+  void add_graph(const std::shared_ptr<PinnedFault>& fault);
+  // Throws the first that was filed; clears it.
+  void throw_filed();
+
+ private:
+  std::shared_ptr<PinnedFault> own_;
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<PinnedFault>> graphs_;
+};
 
 // Throws what was filed, with the operator's name as the detail "op", and clears the record for the next one; returns where nothing
 // was.

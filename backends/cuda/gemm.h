@@ -20,10 +20,11 @@ class Gemm {
 
  private:
   using Choice = cublasLtMatmulHeuristicResult_t;
-  bool choose(cublasLtHandle_t handle, bool fuse_bias);
-  std::optional<Choice> ask(cublasLtHandle_t handle, uint32_t alignment) const;
+  bool choose(bool fuse_bias);
+  std::optional<Choice> ask(uint32_t alignment) const;
 
   Product p_;
+  cublasLtHandle_t handle_ = nullptr;  // the device's
   blas::Operation operation_;
   blas::Layout a_, b_, y_;
   // Views start anywhere, so no alignment of a pointer is certain when the plan is made: the best algorithm for operands that are

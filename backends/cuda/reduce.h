@@ -9,6 +9,7 @@
 //   init()         the accumulator of nothing
 //   take<N>(acc, x, x2, shift, index, step)  folds in x[k] (and x2[k]), k < N, elements index + k * step of the reduced ones;
 //                  `shift` is the output's number of `shifts`, 0 where there are none
+//   Local, settle(local)  where one thread gathers into something else than Acc: what `take` folds into, and the Acc it amounts to
 //   combine(a, b)
 //   finish(acc, parameter)
 #pragma once
@@ -80,6 +81,21 @@ struct ReduceOperands {
   typename R::Acc* partial;
 };
 
+// What one thread gathers into.
+template <class R>
+struct LocalOf {
+  using type = typename R::Acc;
+  __device__ static type init() { return R::init(); }
+  __device__ static typename R::Acc settle(const type& local) { return local; }
+};
+template <class R>
+requires requires { typename R::Local; }
+struct LocalOf<R> {
+  using type = typename R::Local;
+  __device__ static type init() { return {}; }
+  __device__ static typename R::Acc settle(const type& local) { return R::settle(local); }
+};
+
 template <class R>
 struct Combine {
   using Acc = typename R::Acc;
@@ -88,7 +104,7 @@ struct Combine {
 
 // Elements [begin, end) of a row in packs of V, by `lanes` threads.
 template <class R, int V>
-__device__ void fold_row(const ReduceShape& s, typename R::Acc& acc, const typename R::In* x, const typename R::In* x2,
+__device__ void fold_row(const ReduceShape& s, typename LocalOf<R>::type& acc, const typename R::In* x, const typename R::In* x2,
                          typename R::In shift, int64_t begin, int64_t end, unsigned lane, unsigned lanes) {
   using In = typename R::In;
   constexpr int kAhead = 4;
@@ -132,11 +148,11 @@ __global__ void __launch_bounds__(kBlock) reduce_rows(ReduceArgs a, ReduceOperan
     const int64_t task = turn * group.count + group.index;
     const int64_t split = task < tasks ? divide(task, a.outputs) : 0, output = task < tasks ? task - split * a.outputs : 0;
     const auto place = a.locate(output, a.kept_rank);
-    auto acc = R::init();
+    auto local = LocalOf<R>::init();
     const int64_t begin = split * a.chunk, end = begin + a.chunk < a.count ? begin + a.chunk : a.count;
     const typename R::In shift = o.shifts ? o.shifts[place.y] : typename R::In(0);
-    if (task < tasks) fold_row<R, V>(a, acc, o.x + place.x, o.x2 + place.x, shift, begin, end, group.lane, group.lanes);
-    acc = group.reduce(acc, Combine<R>{}, shared);
+    if (task < tasks) fold_row<R, V>(a, local, o.x + place.x, o.x2 + place.x, shift, begin, end, group.lane, group.lanes);
+    const auto acc = group.reduce(LocalOf<R>::settle(local), Combine<R>{}, shared);
     if (group.lane != 0 || task >= tasks) continue;
     if (a.splits == 1)
       o.y[place.y] = R::finish(acc, a.parameter);
@@ -160,11 +176,11 @@ __global__ void __launch_bounds__(kBlock) reduce_columns(ReduceArgs a, ReduceOpe
     const bool inside = column < last.size;
     const auto place = a.locate(outer, a.kept_rank - 1);
     const int64_t begin = split * a.chunk, end = begin + a.chunk < a.count ? begin + a.chunk : a.count;
-    typename R::Acc acc[V];
+    typename LocalOf<R>::type acc[V];
     In shift[V];
 #pragma unroll
     for (int v = 0; v < V; ++v) {
-      acc[v] = R::init();
+      acc[v] = LocalOf<R>::init();
       shift[v] = o.shifts && inside ? o.shifts[place.y + (column + v) * last.y_stride] : In(0);
     }
     const In *x = o.x + place.x + column, *x2 = o.x2 + place.x + column;
@@ -195,7 +211,7 @@ __global__ void __launch_bounds__(kBlock) reduce_columns(ReduceArgs a, ReduceOpe
 #pragma unroll
     for (int v = 0; v < V; ++v) {
       __syncthreads();
-      shared[threadIdx.x] = acc[v];
+      shared[threadIdx.x] = LocalOf<R>::settle(acc[v]);
       __syncthreads();
       for (unsigned half = below / 2; half > 0; half /= 2) {
         if (down < half) shared[threadIdx.x] = R::combine(shared[threadIdx.x], shared[threadIdx.x + half * a.lanes]);

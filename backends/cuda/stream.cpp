@@ -1,5 +1,4 @@
 // Streams and events. An event brings up what its stream's kernels filed: see fault.h.
-#include <cstring>
 #include <memory>
 #include <string>
 
@@ -8,25 +7,20 @@
 #include "runtime.h"
 #include "vendor.h"
 
-tn_stream::tn_stream(tn_device* d, cudaStream_t h, tenon::cuda::Fault* f) : device(d), handle(h), fault(f) {}
-tn_stream::~tn_stream() = default;
-
 namespace tenon::cuda {
 
 namespace {
 
 void destroy_quietly(tn_stream* s) {
   CurrentDevice current(s->device);
-  s->vendor.reset();
-  cudaStreamDestroy(s->handle);
-  cudaFreeHost(s->fault);
-  cudaGetLastError();
+  forget_stream(s);
+  if (cudaStreamDestroy(s->handle) != cudaSuccess) cudaGetLastError();
 }
 
 // What the device says of the work before an event that is reached.
 void throw_late_error(const tn_event* event, cudaError_t code) {
   check(code, "queued work");
-  if (event->stream) throw_fault(*event->stream->fault);
+  if (event->faults) event->faults->throw_filed();
 }
 
 }  // namespace
@@ -35,15 +29,13 @@ tn_error* stream_create(tn_device* device, tn_stream** out) {
   return sdk::guard([&] {
     CurrentDevice current(device);
     device->started = true;
-    cudaStream_t handle = nullptr;
+    auto stream = std::make_unique<tn_stream>();
+    stream->device = device;
+    stream->faults = std::make_shared<FaultList>(std::make_shared<PinnedFault>());
+    stream->fault = stream->faults->own();
     // Not joined with the default stream, which the user's own code may use.
-    check(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking), "cudaStreamCreate");
-    void* fault = nullptr;
-    cudaError_t code = cudaHostAlloc(&fault, sizeof(Fault), cudaHostAllocPortable | cudaHostAllocMapped);
-    if (code != cudaSuccess) cudaStreamDestroy(handle);
-    check(code, "cudaHostAlloc");
-    std::memset(fault, 0, sizeof(Fault));
-    *out = new tn_stream(device, handle, static_cast<Fault*>(fault));
+    check(cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking), "cudaStreamCreate");
+    *out = stream.release();
   });
 }
 
@@ -73,7 +65,7 @@ tn_error* event_record(tn_event* event, tn_stream* stream) {
     refuse_while_capturing(stream, "recording an event");
     CurrentDevice current(stream->device);
     check(cudaEventRecord(event->handle, stream->handle), "cudaEventRecord");
-    event->stream = stream;
+    event->faults = stream->faults;
   });
 }
 

@@ -103,6 +103,94 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_recorded_is_refused_and_nothing_is_spoilt) {
   for (auto* e : {event, recorded}) api.event_destroy(e);
 }
 
+namespace {
+
+tn_tensor_desc vector_of(tn_dtype dtype, int64_t size) {
+  tn_tensor_desc desc{};
+  desc.struct_size = sizeof desc;
+  desc.dtype = dtype;
+  desc.rank = 1;
+  desc.shape[0] = size;
+  desc.strides[0] = 1;
+  return desc;
+}
+
+// Three elements of ten by their positions, of which the second is 17.
+struct Selecting {
+  Bare gpu{"cuda"};
+  const tn_stream_capture& capture = *gpu.backend.extension<tn_stream_capture>(TN_EXT_STREAM_CAPTURE, 1);
+  float *x = gpu.put(std::vector<float>(10, 1)), *y = gpu.put(std::vector<float>(3, 0));
+  int64_t* index = gpu.put(std::vector<int64_t>{2, 17, 0});
+  tn_plan* plan = nullptr;
+
+  Selecting() {
+    const tn_tensor_desc ten = vector_of(TN_F32, 10), at = vector_of(TN_I64, 3), three = vector_of(TN_F32, 3);
+    tn_attr dim{};
+    dim.struct_size = sizeof dim;
+    dim.name = "dim";
+    dim.kind = TN_ATTR_INT;
+    const tn_tensor_desc *inputs[] = {&ten, &at}, *outputs[] = {&three};
+    const tn_attr* attrs[] = {&dim};
+    const tn_op_request request{sizeof request, "index_select", 2, inputs, 1, outputs, nullptr, 1, attrs, 0};
+    ok(gpu.api.plan_create(gpu.device, &request, &plan));
+  }
+  ~Selecting() { plan->destroy(plan); }
+
+  tn_graph* captured_on(tn_stream* stream) {
+    tn_graph* graph = nullptr;
+    ok(capture.begin(stream));
+    void *in[] = {x, index}, *out[] = {y};
+    const tn_run args{sizeof args, in, out, nullptr, nullptr, stream};
+    ok(plan->run(plan, &args));
+    ok(capture.end(stream, &graph));
+    return graph;
+  }
+  tn_error* wait_for(tn_stream* stream) {
+    tn_event* event = nullptr;
+    ok(gpu.api.event_create(gpu.device, &event));
+    ok(gpu.api.event_record(event, stream));
+    tn_error* error = gpu.api.event_wait(event);
+    gpu.api.event_destroy(event);
+    return error;
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(what_a_graph_meets_is_told_to_the_stream_that_it_ran_on) {
+  Selecting s;
+  tn_stream* other = nullptr;
+  ok(s.gpu.api.stream_create(s.gpu.device, &other));
+  tn_graph* graph = s.captured_on(other);
+  for (int i = 0; i < 2; ++i) {
+    ok(s.capture.launch(graph, s.gpu.stream));
+    refused(s.wait_for(s.gpu.stream), TN_CODE_OUT_OF_RANGE, "index 17 at position 1 is outside [0, 10)");
+    ok(s.wait_for(other));         // it ran nothing
+    ok(s.wait_for(s.gpu.stream));  // told once
+  }
+  // The graph outlives the stream that it was captured on.
+  s.gpu.api.stream_destroy(other);
+  ok(s.capture.launch(graph, s.gpu.stream));
+  refused(s.wait_for(s.gpu.stream), TN_CODE_OUT_OF_RANGE, "index 17 at position 1 is outside [0, 10)");
+  s.capture.destroy(graph);
+  ok(s.wait_for(s.gpu.stream));
+}
+
+BOOST_AUTO_TEST_CASE(an_event_outlives_its_stream) {
+  Selecting s;
+  tn_stream* other = nullptr;
+  ok(s.gpu.api.stream_create(s.gpu.device, &other));
+  void *in[] = {s.x, s.index}, *out[] = {s.y};
+  const tn_run args{sizeof args, in, out, nullptr, nullptr, other};
+  ok(s.plan->run(s.plan, &args));
+  tn_event* event = nullptr;
+  ok(s.gpu.api.event_create(s.gpu.device, &event));
+  ok(s.gpu.api.event_record(event, other));
+  s.gpu.api.stream_destroy(other);
+  refused(s.gpu.api.event_wait(event), TN_CODE_OUT_OF_RANGE, "index 17 at position 1 is outside [0, 10)");
+  s.gpu.api.event_destroy(event);
+}
+
 BOOST_AUTO_TEST_CASE(all_else_goes_on_while_a_stream_captures) {
   Adding a;
   auto& api = a.gpu.api;

@@ -189,8 +189,18 @@ void compare_batch_norm(const Shape& shape, DType dtype, bool training, bool aff
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(batch_norm_with_all_options) {
-  const std::vector<Shape> shapes = {{2, 1},       {7, 5},       {64, 32},        {4, 3, 5},
-                                     {2, 6, 8, 8}, {3, 2, 7, 7}, {1, 4, 2, 2, 3}, {2, 2, 70, 80}};
+  const std::vector<Shape> shapes = {{2, 1},
+                                     {7, 5},
+                                     {64, 32},
+                                     {4, 3, 5},
+                                     {2, 6, 8, 8},
+                                     {3, 2, 7, 7},
+                                     {1, 4, 2, 2, 3},
+                                     {2, 2, 70, 80},
+                                     // More than one part of a plane, and more rows than are under way at a time.
+                                     {1, 2, 99, 100},
+                                     {9000, 3},
+                                     {2, 5000}};
   for (DType dtype : kFloats)
     for (auto& shape : shapes)
       for (bool affine : {false, true}) {
@@ -206,6 +216,46 @@ BOOST_AUTO_TEST_CASE(batch_norm_far_from_zero) {
     auto f = [](auto& v) { return batch_norm(v[0], Tensor(), Tensor(), Tensor(), Tensor(), true); };
     require_agreement("batch_norm", f, {x}, 1e-8);
   }
+}
+
+namespace {
+
+// Over all but the second dimension, from x's values in f64: the mean, and one over the deviation.
+std::pair<std::vector<double>, std::vector<double>> statistics_of(const Tensor& x, double eps) {
+  const auto channels = static_cast<size_t>(x.size(1)), n = static_cast<size_t>(x.numel()) / channels;
+  const auto values = x.transpose(0, 1).contiguous().to(f64).to_vector<double>();
+  std::vector<double> mean(channels), invstd(channels);
+  for (size_t c = 0; c < channels; ++c) {
+    long double sum = 0, squares = 0;
+    for (size_t i = 0; i < n; ++i) sum += values[c * n + i];
+    for (size_t i = 0; i < n; ++i) squares += (values[c * n + i] - sum / n) * (values[c * n + i] - sum / n);
+    mean[c] = static_cast<double>(sum / n);
+    invstd[c] = static_cast<double>(1 / std::sqrt(squares / n + static_cast<long double>(eps)));
+  }
+  return {mean, invstd};
+}
+
+}  // namespace
+
+// A deviation of a ten-thousandth of the mean, in f32: sums of squares would leave nothing of it, and a mean kept in f32 only some.
+BOOST_AUTO_TEST_CASE(batch_norm_of_f32_loses_nothing_to_a_large_mean) {
+  for (const Shape& shape : {Shape{16, 3, 40, 40}, Shape{20000, 4}, Shape{1, 2, 300, 300}})
+    for (double center : {1e4, -3e5, 0.25}) {
+      const double deviation = std::abs(center) * 1e-4, eps = deviation * deviation * 1e-3;
+      Tensor x = (randn(shape, {.dtype = f64}) * deviation + center).to(f32);
+      Tensor mean = zeros({shape[1]}).to(kGpu), var = ones({shape[1]}).to(kGpu);
+      // With a momentum of 1 the running statistics are the batch's.
+      Tensor y = batch_norm(x.to(kGpu), mean, var, Tensor(), Tensor(), true, 1.0, eps);
+      const auto [expected_mean, expected_invstd] = statistics_of(x, eps);
+      const auto found_mean = mean.to(kCpu).to_vector<float>(), found_var = var.to(kCpu).to_vector<float>();
+      const double n = static_cast<double>(x.numel() / shape[1]);
+      for (size_t c = 0; c < expected_mean.size(); ++c) {
+        const double variance = (1 / (expected_invstd[c] * expected_invstd[c]) - eps) * n / (n - 1);
+        BOOST_TEST(found_mean[c] == static_cast<float>(expected_mean[c]));
+        BOOST_TEST(std::abs(found_var[c] / variance - 1) < 2e-6);
+      }
+      BOOST_TEST(std::abs(y.to(kCpu).to(f64).square().mean().item() - 1) < 2e-3);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(batch_norm_of_nothing) {

@@ -25,10 +25,12 @@ tn_error* supports(tn_device*, const tn_op_request* request) {
 tn_error* plan_create(tn_device* device, const tn_op_request* request, tn_plan** plan) {
   if (tn_error* no = supports(device, request)) return no;
   return tenon::sdk::guard([&] {
-    // Any stream of the device's context does: what fails there fails everywhere in it.
+    // Any stream of the device's context does: what fails there fails everywhere in it. Nothing orders this one before the stream
+    // that the host waits for, so that the failure is awaited here; it is left to the host to find it.
     *plan = tenon::sdk::make_plan([ordinal = device->ordinal](const tn_run&) {
       cudaSetDevice(ordinal);
       write_nowhere<<<1, 1>>>(reinterpret_cast<volatile int*>(16));
+      cudaDeviceSynchronize();
     });
   });
 }
