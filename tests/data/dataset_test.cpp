@@ -73,8 +73,10 @@ BOOST_AUTO_TEST_CASE(pixels_become_floats_exactly) {
                         to_float(pixels, {.mean = {1, 2}});
                       }),
                       "mean has 2 values, the images have 1 channels"));
-  BOOST_TEST(contains(error_of<ValueError>([&] { to_float(pixels, {.std = {0}}); }), "std has to be positive, but is 0"));
-  BOOST_TEST(contains(error_of<ValueError>([&] { to_float(pixels, {.std = {std::nan("")}}); }), "std has to be positive"));
+  BOOST_TEST(
+      contains(error_of<ValueError>([&] { to_float(pixels, {.std = {0}}); }), "std has to be finite and positive, but is 0"));
+  BOOST_TEST(
+      contains(error_of<ValueError>([&] { to_float(pixels, {.std = {std::nan("")}}); }), "std has to be finite and positive"));
   BOOST_TEST(contains(error_of<DTypeError>([&] { to_float(zeros({1, 1})); }), "images are f32; it takes u8"));
 }
 
@@ -108,7 +110,7 @@ BOOST_AUTO_TEST_CASE(generated_images_are_balanced_and_decided_by_the_seed) {
   BOOST_TEST(synthetic_class(9) == "crescent");
   BOOST_TEST(contains(error_of<IndexError>([] { synthetic_class(10); }), "there is no class 10"));
   BOOST_TEST(contains(error_of<ValueError>([] { synthetic(-1); }), "count has to be at least 0"));
-  BOOST_TEST(contains(error_of<ValueError>([] { synthetic(1, {.noise = -1}); }), "noise has to be at least 0"));
+  BOOST_TEST(contains(error_of<ValueError>([] { synthetic(1, {.noise = -1}); }), "noise has to be finite and at least 0"));
 }
 
 // The nearest of the classes' mean images: what can be had without learning shapes.

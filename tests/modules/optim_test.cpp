@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(groups_have_options_of_their_own) {
   BOOST_TEST(opt.lr(1) == 0.125);
   opt.options(0).lr = 2;
   BOOST_TEST(opt.lr() == 2);
-  require_error<ValueError>([&] { opt.set_lr(-1); }, "SGD: lr is -1; it has to be at least 0");
+  require_error<ValueError>([&] { opt.set_lr(-1); }, "SGD: lr is -1; it has to be finite and at least 0");
 }
 
 BOOST_AUTO_TEST_CASE(parameters_without_gradient_stay) {
@@ -216,7 +216,7 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<ValueError>([&] { optim::AdamW({p * 2}); }, "AdamW: the parameter of shape (2,) is the result of an operator");
   require_error<ValueError>([&] { optim::SGD({p, Tensor()}); }, "a parameter is an undefined tensor");
   require_error<DTypeError>([] { optim::SGD({ones({2}, {.dtype = i64})}); }, "is of type i64; it has to be floating");
-  require_error<ValueError>([&] { optim::SGD({p}, {.lr = -0.5}); }, "SGD: lr is -0.5; it has to be at least 0");
+  require_error<ValueError>([&] { optim::SGD({p}, {.lr = -0.5}); }, "SGD: lr is -0.5; it has to be finite and at least 0");
   require_error<ValueError>([&] { optim::SGD({p}, {.nesterov = true}); }, "SGD: momentum is 0; it has to be above 0 for nesterov");
   require_error<ValueError>(
       [&] {

@@ -250,7 +250,7 @@ BOOST_AUTO_TEST_CASE(views_of_the_largest_extent) {
   BOOST_CHECK_EQUAL(none.strides()[0], giga * (giga - 1));
   BOOST_CHECK_EQUAL((none + 1.0).reshape({giga, 0, giga - 1}).select(2, giga - 2).sum().item(), 0);
   BOOST_CHECK_EQUAL(expanded(long_row).str().substr(0, 10), "tensor([1.");
-  BOOST_CHECK_EQUAL(expanded({1 << 9, 2, int64_t{1} << 50}).str().substr(0, 12), "tensor([[[1.");
+  BOOST_CHECK_EQUAL(expanded({511, 2, int64_t{1} << 50}).str().substr(0, 12), "tensor([[[1.");
 }
 
 // clang-format off
