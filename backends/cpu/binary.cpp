@@ -169,9 +169,32 @@ RowKernel power_kernel(double exponent) {
   return nullptr;
 }
 
+// Whole powers by squaring; what grows too large wraps around.
+struct WholePower {
+  template <class T>
+  static T of(T a, T b) {
+    if constexpr (std::is_signed_v<T>)
+      if (b < 0) return a == 1 ? T(1) : a == -1 ? T(b & 1 ? -1 : 1) : T(0);
+    // At least unsigned: a product of two bytes would be computed in int, and overflow it for wider ones.
+    using Wide = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
+    Wide result = 1, factor = static_cast<Wide>(a);
+    for (auto rest = static_cast<std::make_unsigned_t<T>>(b); rest; rest >>= 1, factor *= factor)
+      if (rest & 1) result *= factor;
+    return static_cast<T>(result);
+  }
+};
+
+RowKernel whole_power(tn_dtype dtype) {
+  return dtype == TN_I64   ? binary_row<WholePower, int64_t>
+         : dtype == TN_I32 ? binary_row<WholePower, int32_t>
+         : dtype == TN_U8  ? binary_row<WholePower, uint8_t>
+                           : nullptr;
+}
+
 tn_plan* make_pow(tn_device*, const Request& request) {
   auto& a = request.input(0);
   auto dtype = compute_dtype(a.dtype);
+  if (auto kernel = whole_power(dtype)) return make_binary_plan(request, kernel, 4);
   if (dtype != TN_F32 && dtype != TN_F64) refuse_dtype(request, a.dtype);
   RowKernel general = dtype == TN_F64 ? pow_row_f64 : pow_row_f32;
   double ns = dtype == TN_F64 ? 20 : 3;

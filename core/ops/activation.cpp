@@ -74,7 +74,7 @@ const Op relu_backward_op{{.name = "relu_backward",
                            .saves_inputs = 2,
                            .pointwise = true,
                            .decompose = [](Inputs in, const Attrs&, std::span<const Scalar>,
-                                           Outputs& out) { out.push_back(where(gt(*in[1], 0.0), *in[0], 0.0)); }}};
+                                           Outputs& out) { out.push_back(where(le(*in[1], 0.0), 0.0, *in[0])); }}};
 
 const Op relu_op{
     {.name = "relu",

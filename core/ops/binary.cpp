@@ -1,6 +1,8 @@
 // Arithmetic on two operands (core/ops/pointwise.h). The second may be a number, which the plugin gets at each run: changing it
 // makes no new plan.
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include <tenon/core/ops/binary.h>
 #include <tenon/core/ops/pointwise.h>
@@ -64,10 +66,11 @@ void div_gradient(const GradContext& c, Grads g) {
   if (c.needs(1)) g[1] = second(c, neg(c.grad()) * (a / b / b));
 }
 
-// Of the operand that wins; equal ones share. `wins` is gt for maximum, lt for minimum.
-template <class Wins>
-void extremum_gradient(const GradContext& c, Grads g, Wins wins) {
-  auto share = [&](const Tensor& a, const auto& b) { return where(eq(a, b), c.grad() * 0.5, where(wins(a, b), c.grad(), 0.0)); };
+// Not of the operand that loses; equal ones share, and where one is NaN both get all of it, as in PyTorch. `loses` is lt for
+// maximum, gt for minimum.
+template <class Loses>
+void extremum_gradient(const GradContext& c, Grads g, Loses loses) {
+  auto share = [&](const Tensor& a, const auto& b) { return where(loses(a, b), 0.0, where(eq(a, b), c.grad() * 0.5, c.grad())); };
   if (has_number(c)) {
     g[0] = share(c.input(0), Number(number(c)));
     return;
@@ -106,21 +109,52 @@ const Op div_op{{.name = "div", .infer = infer_float, .gradient = div_gradient, 
 const Op maximum_op{{.name = "maximum",
                      .infer = infer_number,
                      .gradient = [](const GradContext& c,
-                                    Grads g) { extremum_gradient(c, g, [](const Tensor& a, const auto& b) { return gt(a, b); }); },
+                                    Grads g) { extremum_gradient(c, g, [](const Tensor& a, const auto& b) { return lt(a, b); }); },
                      .saves_inputs = 3,
                      .pointwise = true}};
 const Op minimum_op{{.name = "minimum",
                      .infer = infer_number,
                      .gradient = [](const GradContext& c,
-                                    Grads g) { extremum_gradient(c, g, [](const Tensor& a, const auto& b) { return lt(a, b); }); },
+                                    Grads g) { extremum_gradient(c, g, [](const Tensor& a, const auto& b) { return gt(a, b); }); },
                      .saves_inputs = 3,
                      .pointwise = true}};
 const Op pow_op{
     {.name = "pow", .infer = infer_float, .gradient = pow_gradient, .saves_inputs = 3, .saves_outputs = 1, .pointwise = true}};
 
+// Whole powers of whole numbers, bit by bit of the exponent from the highest: for plugins that offer powers of floating types only.
+void decompose_whole_pow(Inputs in, const Attrs& attrs, std::span<const Scalar> scalars, std::vector<Tensor>& out) {
+  const Tensor& x = *in[0];
+  Tensor a = x, b = in[1] ? *in[1] : Tensor();
+  if (!in[1]) {
+    // In two halves: a double, which `full` takes, does not hold every int64.
+    const int64_t number = scalars[0].value.i;
+    const TensorOptions options{.dtype = dtype_of(x), .device = x.device()};
+    const int64_t high = number / (int64_t{1} << 32), low = number % (int64_t{1} << 32);
+    b = full({}, static_cast<double>(low), options);
+    if (high) b = b + full({}, static_cast<double>(high), options) * (int64_t{1} << 32);
+    if (attrs.get_bool("reverse")) std::swap(a, b);
+  }
+  std::vector<Tensor> powers = {a};  // a^1, a^2, a^4, …
+  const int bits = dtype_of(x) == DType::i64 ? 63 : dtype_of(x) == DType::i32 ? 31 : 8;
+  while (powers.size() < static_cast<size_t>(bits)) powers.push_back(powers.back() * powers.back());
+  Tensor rest = dtype_of(x) == DType::u8 ? b : abs(b), result = ones_like(a * b), odd;
+  for (size_t k = powers.size(); k-- > 0;) {
+    const int64_t bit = int64_t{1} << k;
+    odd = ge(rest, bit);
+    result = where(odd, result * powers[k], result);
+    rest = where(odd, rest - bit, rest);
+  }
+  // To a negative power: 1 / 1 and 1 / -1 are whole, all else is less.
+  const Tensor inverse =
+      where(logical_or(eq(a, 1), logical_and(eq(a, -1), logical_not(odd))), 1, where(eq(a, -1), a, zeros_like(a)));
+  out.push_back(dtype_of(x) == DType::u8 ? result : where(lt(b, 0), inverse, result));
+}
+
+const Op whole_pow_op{{.name = "pow", .infer = infer_number, .pointwise = true, .decompose = decompose_whole_pow}};
+
 DType float_type(DType t) { return is_floating_point(t) ? t : DType::f32; }
 
-// div and pow compute in floating types only.
+// div computes in floating types only, and so does pow unless both of its operands are whole.
 Tensor float_binary(const Op& op, const Tensor& a, const Tensor& b) {
   require_tensor(op.name, a, 0);
   require_tensor(op.name, b, 1);
@@ -179,9 +213,34 @@ Tensor maximum(const Tensor& a, const Tensor& b) { return run_binary(maximum_op,
 Tensor maximum(const Tensor& a, Number b) { return run_binary(maximum_op, a, b); }
 Tensor minimum(const Tensor& a, const Tensor& b) { return run_binary(minimum_op, a, b); }
 Tensor minimum(const Tensor& a, Number b) { return run_binary(minimum_op, a, b); }
-Tensor pow(const Tensor& a, const Tensor& b) { return float_binary(pow_op, a, b); }
-Tensor pow(const Tensor& a, Number b) { return float_binary(pow_op, a, b); }
-Tensor pow(Number a, const Tensor& b) { return float_binary(pow_op, b, a, true); }
+
+Tensor pow(const Tensor& a, const Tensor& b) {
+  require_defined("pow", {&a, &b});
+  const DType t = result_type(a, b);
+  if (is_floating_point(t)) return float_binary(pow_op, a, b);
+  if (t == DType::boolean) throw DTypeError("pow: needs a number on one side at least, both are bool; convert one with .to(dtype)");
+  return run_binary_mixed(whole_pow_op, a, b);
+}
+
+Tensor pow(const Tensor& a, Number b) {
+  require_tensor("pow", a, 0);
+  if (is_floating_point(dtype_of(a)) || !b.integral) return float_binary(pow_op, a, b);
+  if (b.i < 0)
+    throw ValueError("pow: whole numbers to a negative whole power are no whole numbers: exponent " + std::to_string(b.i) +
+                     " of a " + std::string(name_of(dtype_of(a))) +
+                     " tensor; convert it with .to(tenon::f32), or use a floating exponent");
+  // An exponent that the type of `a` cannot hold: powers wrap around alike in a wider one.
+  const bool narrow = dtype_of(a) == DType::i32 || dtype_of(a) == DType::u8;
+  if (narrow && b.i > (dtype_of(a) == DType::u8 ? 255 : std::numeric_limits<int32_t>::max()))
+    return pow(a.to(DType::i64), b).to(dtype_of(a));
+  return run_binary(whole_pow_op, a, b);
+}
+
+Tensor pow(Number a, const Tensor& b) {
+  require_tensor("pow", b, 1);
+  if (is_floating_point(dtype_of(b)) || !a.integral) return float_binary(pow_op, b, a, true);
+  return run_binary(whole_pow_op, b, a, true);
+}
 
 Tensor Tensor::pow(double exponent) const { return tenon::pow(*this, exponent); }
 

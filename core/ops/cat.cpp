@@ -50,6 +50,7 @@ void decompose_cat(Inputs in, const Attrs& attrs, std::span<const Scalar>, std::
 
 const Op cat_op{{.name = "cat", .infer = infer_cat, .gradient = cat_gradient, .decompose = decompose_cat}};
 
+// Of shape (0,): may stand beside tensors of any shape, as in PyTorch.
 bool is_nothing(const Tensor& x) { return shape_of(x) == Shape{0}; }
 
 }  // namespace
@@ -59,18 +60,24 @@ Tensor cat(std::span<const Tensor> tensors, int64_t dim) {
   for (size_t i = 0; i < tensors.size(); ++i) require_tensor("cat", tensors[i], i);
   DType dtype = dtype_of(tensors[0]);
   for (auto& t : tensors) dtype = promote(dtype, dtype_of(t));
-  bool all_nothing = std::all_of(tensors.begin(), tensors.end(), is_nothing);
+  const auto first = std::find_if_not(tensors.begin(), tensors.end(), is_nothing);
+  const Shape& shape = shape_of(first == tensors.end() ? tensors[0] : *first);
+  if (shape.empty()) throw ShapeError("cat: tensors without dimensions cannot be joined; use stack");
+  const int64_t wrapped = wrap_dim(dim, static_cast<int64_t>(shape.size()), "cat");
 
+  Shape none = shape;
+  none[static_cast<size_t>(wrapped)] = 0;
   std::vector<Tensor> kept;
   kept.reserve(tensors.size());
   for (auto& t : tensors) {
-    if (!is_nothing(t) || (all_nothing && kept.empty())) kept.push_back(t.to(dtype));
+    if (!is_nothing(t))
+      kept.push_back(t.to(dtype));
+    else if (first == tensors.end() || wants_gradient(t))
+      kept.push_back(t.to(dtype).reshape(none));  // so that it gets its gradient, which has no elements either
   }
-  if (shape_of(kept[0]).empty()) throw ShapeError("cat: tensors without dimensions cannot be joined; use stack");
   std::vector<const Tensor*> inputs;
   inputs.reserve(kept.size());
   for (auto& t : kept) inputs.push_back(&t);
-  int64_t wrapped = wrap_dim(dim, static_cast<int64_t>(shape_of(kept[0]).size()), "cat");
   return run_all(cat_op, inputs, Attrs().set("dim", wrapped))[0];
 }
 
@@ -124,6 +131,7 @@ std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim) {
   require_tensor("chunk", x);
   if (chunks <= 0) throw ValueError("chunk: the number of chunks must be positive, found " + std::to_string(chunks));
   int64_t total = x.size(dim);
+  if (total == 0) return std::vector<Tensor>(static_cast<size_t>(chunks), x.slice(dim, 0, 0));  // as many as were asked for
   return split(x, std::max<int64_t>(1, (total - 1) / chunks + 1), dim);
 }
 

@@ -126,6 +126,8 @@ Tensor clamp(const Tensor& x, std::optional<double> min, std::optional<double> m
   auto whole = [](double v) { return std::isinf(v) || v == std::floor(v); };
   if (is_floating_point(dtype_of(x)) || !whole(low) || !whole(high)) {
     Tensor converted = is_floating_point(dtype_of(x)) ? x : x.to(DType::f32);
+    // All is NaN then, and the gradient 0: that of floor.
+    if (std::isnan(low) || std::isnan(high)) return add(floor(converted), std::numeric_limits<double>::quiet_NaN());
     return run(clamp_op, {&converted}, {}, {Scalar(low), Scalar(high)});
   }
   return run(clamp_op, {&x}, {}, {Scalar::integer(integer_bound(low)), Scalar::integer(integer_bound(high))});

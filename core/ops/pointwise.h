@@ -1,7 +1,7 @@
 // Operators on each element. Two-operand ones broadcast as NumPy does and promote types as PyTorch does.
 //
 // Shapes: a one-operand function returns its argument's shape, a two-operand one the broadcast shape (ShapeError names both).
-// Types: functions with results that are no integers (exp, sqrt, sigmoid, div, pow, …) turn integer and bool arguments into f32.
+// Types: functions with results that are no integers (exp, sqrt, sigmoid, div, …) turn integer and bool arguments into f32.
 // `int_tensor + 1` stays an integer tensor, `int_tensor + 1.5` becomes f32. An undefined tensor is a ValueError.
 #pragma once
 
@@ -36,7 +36,8 @@ TENON_API Tensor floor(const Tensor& x);  // integers are returned as they are; 
 TENON_API Tensor ceil(const Tensor& x);
 TENON_API Tensor round(const Tensor& x);        // halves to even
 TENON_API Tensor logical_not(const Tensor& x);  // bool
-// min <= result <= max; an absent bound does not bind. NaN stays. ValueError where both are absent.
+// min <= result <= max; an absent bound does not bind. NaN stays, and a bound that is NaN makes all NaN. ValueError where both are
+// absent.
 TENON_API Tensor clamp(const Tensor& x, std::optional<double> min, std::optional<double> max = std::nullopt);
 
 // ---- two operands ----
@@ -50,10 +51,13 @@ TENON_API Tensor mul(const Tensor& a, Number b);
 TENON_API Tensor div(const Tensor& a, const Tensor& b);  // true division: integers give f32
 TENON_API Tensor div(const Tensor& a, Number b);
 TENON_API Tensor div(Number a, const Tensor& b);
-TENON_API Tensor maximum(const Tensor& a, const Tensor& b);  // NaN is passed on; equal elements share the gradient
+// NaN is passed on. Equal elements share the gradient; where one is NaN, both get all of it.
+TENON_API Tensor maximum(const Tensor& a, const Tensor& b);
 TENON_API Tensor maximum(const Tensor& a, Number b);
 TENON_API Tensor minimum(const Tensor& a, const Tensor& b);
 TENON_API Tensor minimum(const Tensor& a, Number b);
+// Whole where both are whole: exact, but for what wraps around; of negative elements as exponents, 0 but for bases 1 and -1.
+// ValueError where a whole exponent that is a number is negative and `a` is whole; DTypeError where both are bool.
 TENON_API Tensor pow(const Tensor& a, const Tensor& b);
 TENON_API Tensor pow(const Tensor& a, Number b);
 TENON_API Tensor pow(Number a, const Tensor& b);

@@ -209,6 +209,20 @@ Tensor logsumexp(const Tensor& x, const Shape& dims, bool keepdim) {
   return keepdim ? result : result.reshape(reduced_shape(shape_of(x), wrapped));
 }
 
+namespace {
+
+// (sum |x|^p)^(1/p) whose gradient is 0 at elements that are 0, and 0 throughout where the norm is: elements and sums there are
+// replaced before the powers are taken, since 0 * inf would be NaN.
+Tensor p_norm_with_zero_gradient(const Tensor& x, double p, const Shape& dims, bool keepdim) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Tensor size = abs(x), zero = eq(size, 0.0);
+  const Tensor total = sum(where(zero, p > 0 ? 0.0 : infinity, pow(where(zero, 1.0, size), p)), dims, keepdim);
+  const Tensor vanishes = eq(total, p > 0 ? 0.0 : infinity);
+  return where(vanishes, 0.0, pow(where(vanishes, 1.0, total), 1.0 / p));
+}
+
+}  // namespace
+
 Tensor norm(const Tensor& x, double p) { return norm(x, p, {}, false); }
 
 Tensor norm(const Tensor& x, double p, const Shape& dims, bool keepdim) {
@@ -217,8 +231,9 @@ Tensor norm(const Tensor& x, double p, const Shape& dims, bool keepdim) {
   Tensor value = is_floating_point(dtype_of(x)) ? x : x.to(DType::f32);
   if (p == 2) return sqrt_with_zero_gradient(sum(square(value), dims, keepdim));
   if (p == 1) return sum(abs(value), dims, keepdim);
-  if (p == 0) return sum(ne(value, 0.0).to(dtype_of(value)), dims, keepdim);
+  if (p == 0) return sum(where(ne(value, 0.0), 1.0, floor(value)), dims, keepdim);  // with floor's gradient, which is 0
   if (std::isinf(p)) return p > 0 ? amax(abs(value), dims, keepdim) : amin(abs(value), dims, keepdim);
+  if (wants_gradient(value)) return p_norm_with_zero_gradient(value, p, dims, keepdim);
   return pow(sum(pow(abs(value), p), dims, keepdim), 1.0 / p);
 }
 

@@ -24,7 +24,8 @@ TENON_API Tensor var(const Tensor& x, const Shape& dims = {}, int64_t correction
 TENON_API Tensor std(const Tensor& x, const Shape& dims = {}, int64_t correction = 1, bool keepdim = false);
 // log(sum(exp(x))) without overflow.
 TENON_API Tensor logsumexp(const Tensor& x, const Shape& dims, bool keepdim = false);
-// (sum |x|^p)^(1/p); p may be infinite, and 0 counts elements that are not 0. The gradient of the 2-norm at 0 is 0.
+// (sum |x|^p)^(1/p); p may be infinite, and 0 counts elements that are not 0. The gradient at a norm of 0, and of an element that
+// is 0, is 0.
 TENON_API Tensor norm(const Tensor& x, double p = 2);
 TENON_API Tensor norm(const Tensor& x, double p, const Shape& dims, bool keepdim = false);
 // Position of the first largest or smallest element, i64: in the flattened tensor, or along `dim`. ValueError of nothing.

@@ -75,6 +75,7 @@ DType result_type(const Tensor& x, Number number) {
 
 Scalar scalar_for(DType dtype, Number number) {
   if (is_floating_point(dtype)) return Scalar(number.f);
+  if (dtype == DType::boolean) return Scalar::integer(number.f != 0);   // NaN is true
   if (!number.integral && !(number.f >= -0x1p63 && number.f < 0x1p63))  // converting it would be undefined; NaN lies nowhere
     throw ValueError("the number " + number_text(number.f) + " has no value in " + quoted(name_of(dtype)) +
                      "; it must lie in [-2^63, 2^63), or the tensor be floating");

@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(two_operands) {
                                              {"maximum", maximum, kNumbers},
                                              {"minimum", minimum, kNumbers},
                                              {"div", div, kFloats},
-                                             {"pow", pow, kFloats},
+                                             {"pow", pow, kNumbers},
                                              {"eq", eq, kAll},
                                              {"ne", ne, kAll},
                                              {"lt", lt, kAll},
@@ -128,6 +128,8 @@ BOOST_AUTO_TEST_CASE(scalars_on_both_sides) {
     compare("mul " + with, Unary([s](auto& x) { return x * s; }), {i64, i32, u8});
     compare("minimum " + with, Unary([s](auto& x) { return minimum(x, s); }), {i64, i32, u8});
     compare("ge " + with, Unary([s](auto& x) { return x >= s; }), kAll);
+    compare("scalar ^ x " + with, Unary([s](auto& x) { return pow(s, x); }), {i64, i32, u8});
+    if (s >= 0) compare("pow " + with, Unary([s](auto& x) { return pow(x, s); }), {i64, i32, u8});
   }
 }
 

@@ -40,6 +40,18 @@ BOOST_AUTO_TEST_CASE(steps_in_place_reach_parameters_that_are_not_contiguous) {
   require_equal(v, twins[2]);
 }
 
+BOOST_AUTO_TEST_CASE(whole_powers_without_a_kernel_for_them) {
+  const int64_t least = std::numeric_limits<int64_t>::min();
+  const std::vector<int64_t> bases = {3, -3, 0, 1, -1, 2, 3037000499, least}, exponents = {39, 3, 0, -7, -7, -1, 2, 1};
+  for (DType dtype : {i64, i32, u8}) {
+    Tensor a = ints(bases, {8}).to(dtype), b = ints(exponents, {8}).to(dtype), there = a.to(device);
+    require_equal(pow(there, b.to(device)).to(Device()), pow(a, b));
+    for (int64_t e : {int64_t{0}, int64_t{1}, int64_t{13}, (int64_t{1} << 40) + 3})
+      require_equal(pow(there, e).to(Device()), pow(a, e));
+    for (int64_t base : {0, 1, -1, 7}) require_equal(pow(base, b.to(device)).to(Device()), pow(base, b));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(binary_cases) { run_file("binary.h5", 46, device); }
 BOOST_AUTO_TEST_CASE(unary_cases) { run_file("unary.h5", 46, device); }
 BOOST_AUTO_TEST_CASE(reduce_cases) { run_file("reduce.h5", 46, device); }

@@ -19,6 +19,18 @@ BOOST_AUTO_TEST_CASE(filled_tensors) {
   BOOST_CHECK(zeros({1}, {.device = "cpu:1"}).device() == Device("cpu:1"));
 }
 
+BOOST_AUTO_TEST_CASE(bools_are_true_where_the_value_is_not_zero) {
+  for (double value : {0.5, -0.5, 1e-300, 2.0, std::nan("")}) {
+    require_values(full({2}, value, {.dtype = boolean}).to(i64), {2}, {1, 1});
+    Tensor x = zeros({2}, {.dtype = boolean});
+    require_values(x.fill_(value).to(i64), {2}, {1, 1});
+    require_values(doubles({value}, {1}).to(boolean).to(i64), {1}, {1});
+  }
+  require_values(full({2}, -0.0, {.dtype = boolean}).to(i64), {2}, {0, 0});
+  for (double value : {std::nan(""), static_cast<double>(INFINITY), 1e30})
+    require_error<ValueError>([&] { full({2}, value, {.dtype = i64}); }, "has no value in i64");
+}
+
 BOOST_AUTO_TEST_CASE(ranges) {
   require_values(arange(0, 5), {5}, {0, 1, 2, 3, 4});
   require_values(arange(1, 2, 0.25, {.dtype = f64}), {4}, {1, 1.25, 1.5, 1.75});

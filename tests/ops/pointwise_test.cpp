@@ -93,6 +93,64 @@ BOOST_AUTO_TEST_CASE(ties_share_the_gradient) {
   require_values(b.grad(), {2}, {0.5, 0});
 }
 
+// Values of these four are PyTorch 2.15's.
+BOOST_AUTO_TEST_CASE(where_one_operand_is_nan_both_get_the_gradient) {
+  for (DType dtype : {f32, f64})
+    for (bool largest : {true, false}) {
+      Tensor a = doubles({nan_value, 1, 2, 3, nan_value, 4}, {6}).to(dtype).requires_grad_();
+      Tensor b = doubles({1, nan_value, 2, 4, nan_value, 3}, {6}).to(dtype).requires_grad_();
+      sum(largest ? maximum(a, b) : minimum(a, b)).backward();
+      const double wins = largest ? 0 : 1;
+      require_values(a.grad(), {6}, {1, 1, 0.5, wins, 1, 1 - wins});
+      require_values(b.grad(), {6}, {1, 1, 0.5, 1 - wins, 1, wins});
+      a.set_grad({});
+      sum(largest ? maximum(a, 2) : minimum(a, 2)).backward();
+      require_values(a.grad(), {6}, {1, wins, 0.5, 1 - wins, 1, 1 - wins});
+    }
+  Tensor x = doubles({nan_value, 1, -1, 0}, {4}).requires_grad_();
+  sum(relu(x)).backward();
+  require_values(x.grad(), {4}, {1, 1, 0, 0});
+}
+
+BOOST_AUTO_TEST_CASE(a_bound_that_is_nan_makes_all_nan) {
+  Tensor x = doubles({0, 2, inf, nan_value}, {4}).requires_grad_();
+  for (auto [low, high] : {std::pair(nan_value, 1.0), std::pair(0.0, nan_value), std::pair(nan_value, nan_value)}) {
+    Tensor y = clamp(x, low, high);
+    require_values(y.detach(), {4}, {nan_value, nan_value, nan_value, nan_value});
+    require_values(grad(sum(y), x), {4}, {0, 0, 0, 0});
+    Tensor whole = clamp(ints({1, 2}, {2}), low, high);
+    BOOST_CHECK(whole.dtype() == f32);
+    require_values(whole, {2}, {nan_value, nan_value});
+  }
+  require_values(clamp(x.detach(), nan_value), {4}, {nan_value, nan_value, nan_value, nan_value});
+  require_values(clamp(x.detach(), std::nullopt, nan_value), {4}, {nan_value, nan_value, nan_value, nan_value});
+}
+
+BOOST_AUTO_TEST_CASE(whole_powers_are_exact) {
+  auto whole = [](const Tensor& found, DType dtype, const std::vector<int64_t>& expected) {
+    BOOST_CHECK(found.dtype() == dtype);
+    BOOST_TEST(found.to(i64).to_vector<int64_t>() == expected, boost::test_tools::per_element());
+  };
+  const int64_t most = std::numeric_limits<int64_t>::min();
+  whole(pow(ints({3, -3, 0, 1, -1}, {5}), 39), i64, {4052555153018976267, -4052555153018976267, 0, 1, -1});
+  whole(pow(ints({7, 0, most}, {3}), 0), i64, {1, 1, 1});
+  whole(pow(ints({3037000499, 10}, {2}), ints({2, 18}, {2})), i64, {9223372030926249001, 1000000000000000000});
+  whole(pow(ints({2, -1, 1, 0, -2, -1, -1}, {7}), ints({-1, -1, -3, -1, -2, -2, most}, {7})), i64, {0, -1, 1, 0, 0, 1, 1});
+  whole(pow(2, ints({62, 63, 64, -1}, {4})), i64, {4611686018427387904, most, 0, 0});
+  whole(pow(ints({2, 3}, {2}).to(i32), 31), i32, {std::numeric_limits<int32_t>::min(), 1264544299});
+  whole(pow(ints({1, -1, 3}, {3}).to(i32), int64_t{1} << 33 | 1), i32, {1, -1, 3});
+  whole(pow(ints({2, 3}, {2}).to(u8), 9), u8, {0, 227});
+  whole(pow(ints({2, 3}, {2, 1}).to(u8), ints({1, 2, 3}, {3}).to(i64)), i64, {2, 4, 8, 3, 9, 27});
+  whole(pow(bools({1, 0}, {2}), 2), i64, {1, 0});
+  whole(pow(bools({1, 0}, {2}), ints({5, 0}, {2})), i64, {1, 1});
+  BOOST_CHECK(pow(ints({2}, {1}), 2.0).dtype() == f32);
+  BOOST_CHECK(pow(2.0, ints({2}, {1})).dtype() == f32);
+  BOOST_CHECK(pow(ints({2}, {1}), floats({-1}, {1})).dtype() == f32);
+  BOOST_TEST(pow(ints({2}, {1}), -1.0).to_vector<float>()[0] == 0.5f);
+  require_error<ValueError>([] { pow(ints({2}, {1}), -1); }, "pow: whole numbers to a negative whole power");
+  require_error<DTypeError>([] { pow(bools({1}, {1}), bools({1}, {1})); }, "pow: needs a number on one side at least");
+}
+
 BOOST_AUTO_TEST_CASE(types_are_promoted_as_by_pytorch) {
   Tensor whole = ints({7, 2}, {2}), single = floats({0.5f, 1.5f}, {2}), twice = doubles({1, 2}, {2});
   BOOST_CHECK(add(whole, 1).dtype() == i64);

@@ -51,6 +51,49 @@ BOOST_AUTO_TEST_CASE(gradients_at_points_without_one) {
   require_values(y.grad(), {3}, {0, 0.5, 0.5});
 }
 
+// Values are PyTorch 2.15's.
+BOOST_AUTO_TEST_CASE(gradients_of_norms_at_zero) {
+  struct Case {
+    double p;
+    std::vector<double> values, expected;
+  };
+  const Case cases[] = {
+      {3, {0, 2, -3}, {0, 0.37383614973583884, -0.8411313369056374}},
+      {0.5, {0, 2, -3}, {0, 2.224744871391589, -1.8164965809277265}},
+      {1.5, {0, 2, -3}, {0, 0.7063840791276677, -0.8651402781442813}},
+      {2.5, {0, 2, -3}, {0, 0.4520506847213884, -0.8304701365823648}},
+      {2, {0, 2, -3}, {0, 0.5547001962252291, -0.8320502943378437}},
+      {1, {0, 2, -3}, {0, 1, -1}},
+      {-1, {0, 2, -3}, {0, 0, 0}},
+      {-2, {0, 2, -3}, {0, 0, 0}},
+      {-1, {1, -2}, {0.4444444444444444, -0.1111111111111111}},
+      {0, {0, 2, -3}, {0, 0, 0}},
+      {inf, {0, 2, -3}, {0, 0, -1}},
+      {-inf, {0, 2, -3}, {0, 0, 0}},
+  };
+  auto gradient = [](const std::vector<double>& values, double p, DType dtype) {
+    Tensor x = doubles(values, {static_cast<int64_t>(values.size())}).to(dtype).requires_grad_();
+    Tensor y = norm(x, p);
+    BOOST_TEST(y.item() == norm(x.detach(), p).item(), boost::test_tools::tolerance(1e-5));
+    return grad(y, x);
+  };
+  for (auto& c : cases) BOOST_TEST_CONTEXT("p = " << c.p) {
+      const auto n = static_cast<int64_t>(c.values.size());
+      require_values(gradient(c.values, c.p, f64), {n}, c.expected, 1e-9);
+      require_values(gradient(c.values, c.p, f32), {n}, c.expected, 1e-5);
+      require_values(gradient({0, 0}, c.p, f64), {2}, {0, 0});
+      Tensor rows = doubles({0, 0, 1, 2}, {2, 2}).requires_grad_();
+      const auto found = grad(sum(norm(rows, c.p, {1})), rows).to_vector<double>();
+      for (double v : found) BOOST_TEST(std::isfinite(v));
+      BOOST_TEST((found[0] == 0 && found[1] == 0));
+    }
+  require_values(norm(doubles({nan_value, 0, 2}, {3}), 0), {}, {2});
+  // The second order at zeros is finite as well.
+  Tensor x = doubles({0, 1, -2}, {3}).requires_grad_();
+  Tensor first = grad(norm(x, 3), x, {.create_graph = true});
+  for (double v : grad(sum(square(first)), x).to_vector<double>()) BOOST_TEST(std::isfinite(v));
+}
+
 BOOST_AUTO_TEST_CASE(values) {
   Tensor x = doubles({1, 5, 3, 4, 2, 6}, {2, 3});
   require_values(sum(x), {}, {21});

@@ -138,6 +138,30 @@ BOOST_AUTO_TEST_CASE(joining_and_splitting) {
   check_gradients([](auto& v) { return split(v[0], 2)[1] * chunk(v[0], 2)[0]; }, {sample({4, 2})}, "split, chunk");
 }
 
+BOOST_AUTO_TEST_CASE(pieces_without_elements) {
+  Tensor a = ones({2, 3}).requires_grad_(), none = zeros({0}).requires_grad_(), no_rows = zeros({0, 3}).requires_grad_();
+  Tensor y = cat({none, a, no_rows, none}, 0);
+  BOOST_TEST(y.shape() == (Shape{2, 3}));
+  y.sum().backward();
+  require_values(a.grad(), {2, 3}, {1, 1, 1, 1, 1, 1});
+  BOOST_TEST_REQUIRE(none.grad().defined());
+  BOOST_TEST(none.grad().shape() == Shape{0});
+  BOOST_TEST_REQUIRE(no_rows.grad().defined());
+  BOOST_TEST(no_rows.grad().shape() == (Shape{0, 3}));
+  none.set_grad({});
+  BOOST_TEST(cat({none, a}, 1).shape() == (Shape{2, 3}));
+  BOOST_TEST(grad(cat({none, none}).sum(), none).shape() == Shape{0});
+  BOOST_TEST((grad(cat({none, doubles({1, 2}, {2})}).sum(), none).dtype() == f32));
+
+  BOOST_TEST(chunk(zeros({0}), 3).size() == 3u);
+  for (auto& piece : chunk(zeros({4, 0}), 5, 1)) BOOST_TEST(piece.shape() == (Shape{4, 0}));
+  BOOST_TEST(chunk(zeros({4, 0}), 5, 1).size() == 5u);
+  BOOST_TEST(chunk(zeros({4, 0}), 2, 0).size() == 2u);
+  BOOST_TEST(split(zeros({0, 2}), 2).size() == 1u);
+  Tensor x = zeros({0, 2}).requires_grad_();
+  BOOST_TEST(grad(chunk(x, 3)[2].sum(), x).shape() == (Shape{0, 2}));
+}
+
 BOOST_AUTO_TEST_CASE(empty_tensors) {
   Tensor x = zeros({0, 3});
   BOOST_CHECK_EQUAL(x.reshape({3, 0}).shape().str(), "(3, 0)");

@@ -49,6 +49,8 @@ const std::set<std::string> absent = {"linear",
                                       "normal"};
 
 tn_error* refusal(const tn_op_request* request) {
+  const bool whole_power = std::string_view(request->op) == "pow" && request->inputs[0]->dtype >= TN_I64;
+  if (whole_power) return tenon::sdk::make_error(TN_CODE_UNSUPPORTED, "primitives has no pow of integers");
   if (!absent.count(request->op)) return nullptr;
   return tenon::sdk::make_error(TN_CODE_UNSUPPORTED, std::string("primitives has no ") + request->op);
 }
