@@ -142,7 +142,11 @@ class Backward {
     Edge e = edge_of(target);
     if (e.leaf) {
       auto it = leaf_index_.find(e.leaf.get());
-      return it == leaf_index_.end() ? Tensor() : leaves_[it->second].total();
+      if (it == leaf_index_.end()) return Tensor();
+      auto& leaf = leaves_[it->second];
+      Tensor sum = leaf.total();
+      leaf.parts.emplace_back(sum.device(), sum);  // it may be asked for again
+      return sum;
     }
     auto it = captured_.find(e.node.get());
     return it == captured_.end() ? Tensor() : it->second[e.output];

@@ -86,6 +86,34 @@ BOOST_AUTO_TEST_CASE(backward_twice_is_refused_unless_the_graph_was_kept) {
   BOOST_TEST(has(text, "retain_graph"), text);
 }
 
+BOOST_AUTO_TEST_CASE(what_saves_nothing_can_be_gone_through_again) {
+  Tensor x = leaf({3});
+  Tensor y = -(x.view({1, 1}) + 1.0).sum();
+  y.backward();
+  y.backward();
+  BOOST_TEST(first(x.grad()) == -2.0f);
+  Tensor partly = (x * x).sum();
+  partly.backward();
+  BOOST_TEST(has(message_of([&] { partly.backward(); }), "backward through mul for a second time"));
+  BOOST_TEST(first(x.grad()) == 4.0f);  // what failed added nothing
+}
+
+BOOST_AUTO_TEST_CASE(an_input_may_be_named_twice) {
+  Tensor x = leaf({2}), h = x * 3.0, y = h * h;
+  const Tensor inputs[] = {x, h, x, h};
+  auto gradients = grad(std::span(&y, 1), inputs);
+  BOOST_TEST(first(gradients[0]) == 36.0f);
+  BOOST_TEST(first(gradients[1]) == 12.0f);
+  BOOST_TEST(first(gradients[2]) == 36.0f);
+  BOOST_TEST(first(gradients[3]) == 12.0f);
+  // Parts from several devices are summed once.
+  Tensor w = leaf({2});
+  allow_replicas(w);
+  Tensor z = (w * tensor({1})).sum() + (w * full({1}, 10, {.device = "cpu:1"})).sum().to(default_device());
+  const Tensor twice[] = {w, w};
+  for (auto& g : grad(std::span(&z, 1), twice)) BOOST_TEST(first(g) == 11.0f);
+}
+
 BOOST_AUTO_TEST_CASE(a_value_that_a_gradient_needs_must_not_change) {
   Tensor x = leaf({3}), factor = tensor({4});
   Tensor y = x * factor;

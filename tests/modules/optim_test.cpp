@@ -1,6 +1,7 @@
 // Optimizers step by step against PyTorch's, and what they refuse.
 #include <hdf5.h>
 
+#include <tenon/core/tensor_impl.h>
 #include <tenon/modules/linear.h>
 #include <tenon/modules/optim/adam.h>
 #include <tenon/modules/optim/sgd.h>
@@ -118,6 +119,35 @@ BOOST_AUTO_TEST_CASE(steps_are_pytorchs) {
   BOOST_TEST(ran >= 16);
 }
 
+// A layer's weight as a view of another tensor: what is trained is that memory.
+BOOST_AUTO_TEST_CASE(parameters_that_are_not_contiguous_train) {
+  for (const char* op : {"SGD", "Adam", "AdamW"})
+    for (int way = 0; way < 3; ++way) {
+      Tensor whole = sample({6, 8}).to(f32);
+      Tensor view = way == 0 ? whole.t() : way == 1 ? whole.slice(1, 0, 8, 2).t() : whole.narrow(1, 1, 4).t();
+      nn::Parameter weight(view), twin(view.clone());
+      Tensor x = sample({5, view.size(0)}, 0.4).to(f32);
+      auto opt = make(op, {{"lr", 0.002}, {"momentum", 0.9}, {"weight_decay", 0.01}}, {weight});
+      auto same = make(op, {{"lr", 0.002}, {"momentum", 0.9}, {"weight_decay", 0.01}}, {twin});
+      double loss = 0, before = 0;
+      for (int i = 0; i < 5; ++i) {
+        weight.set_grad({});
+        Tensor y = square(x.matmul(weight)).sum();
+        y.backward();
+        twin.set_grad(weight.grad().clone());
+        loss = y.item();
+        if (i == 0) before = loss;
+        const uint64_t version = weight.version();
+        opt->step();
+        same->step();
+        BOOST_TEST(weight.version() > version);
+        BOOST_TEST(weight.to_vector<float>() == twin.to_vector<float>(), op << " step " << i << ", way " << way);
+      }
+      BOOST_TEST(loss < before);
+      BOOST_TEST(view.to_vector<float>() == twin.to_vector<float>());
+    }
+}
+
 BOOST_AUTO_TEST_CASE(in_float32_too) {
   for (auto& c : reference_cases()) {
     Tensor param = leaf(c.param.to(f32));
@@ -207,6 +237,29 @@ BOOST_AUTO_TEST_CASE(foreign_state_is_refused) {
   BOOST_TEST(other.state_dict().tensors.size() == 0u);
   state.numbers.emplace_back("state.5.step", 1);
   require_error<StateDictError>([&] { adam.load_state_dict(state); }, "unexpected \"state.5.step\"");
+}
+
+// A step that throws is as if it had not been asked for: no step is counted, and no state is begun.
+BOOST_AUTO_TEST_CASE(a_failed_step_does_not_count) {
+  for (const char* op : {"Adam", "AdamW", "SGD"}) {
+    const json args = {{"lr", 0.1}, {"momentum", 0.9}, {"dampening", 0.5}, {"amsgrad", true}};
+    Tensor bad = ones({2, 1}).expand({2, 3}).detach().requires_grad_(), good = leaf(ones({2, 3}));
+    auto opt = make(op, args, {bad});
+    bad.set_grad(ones({2, 3}));
+    for (int i = 0; i < 3; ++i) require_error<ValueError>([&] { opt->step(); }, "changed in place");
+    auto state = opt->state_dict();
+    BOOST_TEST(state.tensors.size() == 0u);
+    for (auto& [key, value] : state.numbers) BOOST_TEST(key.find(".step") == std::string::npos);
+    // And the first step that succeeds is the first.
+    bad.set_grad({});
+    set_data(bad, good.detach().clone());
+    auto fresh = make(op, args, {good});
+    for (int i = 0; i < 2; ++i) {
+      step_with(*opt, bad, sample({2, 3}).to(f32));
+      step_with(*fresh, good, sample({2, 3}).to(f32));
+    }
+    require_equal(bad.detach(), good.detach());
+  }
 }
 
 BOOST_AUTO_TEST_CASE(bad_input) {
