@@ -56,7 +56,7 @@ Parsed parse(int argc, char** argv, const std::string& description, const Option
   add_number(app, "--epochs", o.epochs, int64_t{0}, most, "a whole number from 0 to 1000000000",
              "Passes over the training images; 0 evaluates only");
   add_number(app, "--batch-size", o.batch_size, int64_t{1}, most, "a whole number from 1 to 1000000000", "Images in a step");
-  add_number(app, "--lr", o.lr, 0.0, 1e9, "a number from 0 to 1e9", "Learning rate at the start");
+  add_number(app, "--lr", o.lr, 0.0, 1e308, "a number from 0 to 1e308", "Learning rate at the start");
   add_number(app, "--seed", o.seed, uint64_t{0}, UINT64_MAX, "a whole number from 0 to 18446744073709551615",
              "Of the weights, the order of images and the generated set");
   add_path(app, "--save", o.save, "Write the trained model here");
