@@ -49,18 +49,20 @@ void ReplicaSet::refreshed(uint64_t version, std::span<const Tensor> values) {
 
 Tensor ReplicaSet::on(const Tensor& primary, Device device) {
   NoGrad guard;
+  // Detached, a tensor has no replicas: laying it out anew is an operator too, and would come back here for its argument.
+  auto source = [&] { return primary.detach().contiguous(); };
   std::lock_guard lock(mutex_);
   // Read before the values are: what another thread changes meanwhile makes the replica stale, not current.
   const uint64_t version = primary.version();
   if (auto* r = find(device)) {
     if (!r->is_current(primary)) {
-      copy_between_devices(primary.contiguous(), r->values);
+      copy_between_devices(source(), r->values);
       r->version = version;
       r->own_version = r->values.version();
     }
     return r->values;
   }
-  Tensor values = copy_to_device(primary.contiguous(), device);
+  Tensor values = copy_to_device(source(), device);
   replicas_.push_back({device, values, version, values.version()});
   return replicas_.back().values;
 }

@@ -58,7 +58,8 @@ void mul_gradient(const GradContext& c, Grads g) {
 void div_gradient(const GradContext& c, Grads g) {
   const Tensor& a = c.input(0);
   if (has_number(c)) {
-    g[0] = reversed(c) ? c.grad() * -number(c) / square(a) : c.grad() / number(c);
+    // Not by a * a, which may leave what its type holds.
+    g[0] = reversed(c) ? c.grad() * (-number(c) / a / a) : c.grad() / number(c);
     return;
   }
   const Tensor& b = c.input(1);
@@ -126,12 +127,7 @@ void decompose_whole_pow(Inputs in, const Attrs& attrs, std::span<const Scalar> 
   const Tensor& x = *in[0];
   Tensor a = x, b = in[1] ? *in[1] : Tensor();
   if (!in[1]) {
-    // In two halves: a double, which `full` takes, does not hold every int64.
-    const int64_t number = scalars[0].value.i;
-    const TensorOptions options{.dtype = dtype_of(x), .device = x.device()};
-    const int64_t high = number / (int64_t{1} << 32), low = number % (int64_t{1} << 32);
-    b = full({}, static_cast<double>(low), options);
-    if (high) b = b + full({}, static_cast<double>(high), options) * (int64_t{1} << 32);
+    b = constant(scalars[0].value.i, dtype_of(x), x.device());
     if (attrs.get_bool("reverse")) std::swap(a, b);
   }
   std::vector<Tensor> powers = {a};  // a^1, a^2, a^4, …

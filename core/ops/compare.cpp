@@ -56,11 +56,8 @@ const Op where_op{{.name = "where",
                    .saves_inputs = 1,
                    .pointwise = true}};
 
-// A number as a tensor without dimensions, of the type that both sides compute in.
-Tensor constant(const Tensor& beside, Number number) {
-  DType t = result_type(beside, number);
-  return full({}, number.f, {.dtype = t, .device = device_read_on(beside)});
-}
+// Of the type that both sides compute in.
+Tensor constant_beside(const Tensor& x, Number number) { return constant(number, result_type(x, number), device_read_on(x)); }
 
 const Op clamp_op{{.name = "clamp",
                    .infer = infer_numeric,
@@ -110,12 +107,12 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
 
 Tensor where(const Tensor& condition, const Tensor& a, Number b) {
   require_tensor("where", a, 1);
-  return where(condition, a, constant(a, b));
+  return where(condition, a, constant_beside(a, b));
 }
 
 Tensor where(const Tensor& condition, Number a, const Tensor& b) {
   require_tensor("where", b, 2);
-  return where(condition, constant(b, a), b);
+  return where(condition, constant_beside(b, a), b);
 }
 
 Tensor clamp(const Tensor& x, std::optional<double> min, std::optional<double> max) {

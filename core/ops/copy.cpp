@@ -111,6 +111,13 @@ void prepare_copy(const Tensor& target, const Tensor& source) {
   context_of(target.device()).plans->find(copy_op, {&input, 1}, attrs, 0, ~0u, &target, shape);
 }
 
+Tensor constant(Number number, DType dtype, Device device) {
+  Tensor x = allocate_tensor({}, dtype, device);
+  Scalar scalar = scalar_for(dtype, number);
+  run_into(fill_op, {}, x, {}, {&scalar, 1}, Target::in_the_making);
+  return x;
+}
+
 Tensor& Tensor::fill_(double value) {
   require_writable("fill_", *this);
   Scalar scalar = scalar_for(dtype(), value);

@@ -30,6 +30,8 @@ DType result_type(const Tensor& a, const Tensor& b);
 DType result_type(const Tensor& x, Number number);
 // The operand as the ABI wants it: an int64 for integers and bool, a double otherwise.
 Scalar scalar_for(DType dtype, Number number);
+// A number as a tensor without dimensions. Whole numbers keep all their bits, which `full` cannot promise: it takes a double.
+Tensor constant(Number number, DType dtype, Device device);
 // ValueError "<op>: reduction …" unless it is "mean", "sum" or "none".
 void require_reduction(const char* op, const std::string& reduction);
 // DTypeError where integer indices are wanted.

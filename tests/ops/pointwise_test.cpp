@@ -126,6 +126,23 @@ BOOST_AUTO_TEST_CASE(a_bound_that_is_nan_makes_all_nan) {
   require_values(clamp(x.detach(), std::nullopt, nan_value), {4}, {nan_value, nan_value, nan_value, nan_value});
 }
 
+// 1e-25 squared is no f32 but 0, and would make the gradient infinite.
+BOOST_AUTO_TEST_CASE(the_gradient_of_a_quotient_squares_no_divisor) {
+  Tensor x = floats({1e-25f, -1e-25f, 2}, {3}).requires_grad_();
+  const Tensor first = grad(sum(1e-20 / x), x, {.create_graph = true});
+  require_values(first.detach() / doubles({-1e30, -1e30, -2.5e-21}, {3}), {3}, {1, 1, 1}, 1e-5);
+  // As PyTorch, an infinite second derivative at 0 rather than NaN.
+  Tensor zero = doubles({0}, {1}).requires_grad_();
+  require_values(grad(sum(grad(sum(2.0 / zero), zero, {.create_graph = true})), zero), {1}, {inf});
+}
+
+BOOST_AUTO_TEST_CASE(where_keeps_all_bits_of_a_whole_number) {
+  const int64_t large = (int64_t{1} << 62) + 1;
+  const Tensor condition = bools({1, 0}, {2}), x = ints({large - 2, -large}, {2});
+  BOOST_TEST(where(condition, x, large).to_vector<int64_t>() == std::vector({large - 2, large}), boost::test_tools::per_element());
+  BOOST_TEST(where(condition, -large, x).to_vector<int64_t>() == std::vector({-large, -large}), boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(whole_powers_are_exact) {
   auto whole = [](const Tensor& found, DType dtype, const std::vector<int64_t>& expected) {
     BOOST_CHECK(found.dtype() == dtype);

@@ -116,11 +116,12 @@ BOOST_AUTO_TEST_CASE(gradients_reach_the_input_and_one_set_of_parameters) {
   require_equal(x.grad(), same.grad(), 1e-6);
 }
 
-// Parameters that meet no input before something has been computed of them alone, in the forward pass or in a gradient rule.
+// Parameters that meet no input before something has been computed of them alone, in the forward pass or in a gradient rule. One
+// is not contiguous, so its replicas are of a copy.
 struct Lone : nn::Module<Lone> {
   nn::Linear a{3, 4};
   nn::BatchNorm1d norm{4};
-  nn::Parameter w = sample({4, 2}, 0.9).to(f32), s = sample({4}, 0.2).to(f32);
+  nn::Parameter w = sample({2, 4}, 0.9).to(f32).t(), s = sample({4}, 0.2).to(f32);
   int kind = 0;
 
   Tensor forward(const Tensor& x) {
