@@ -6,6 +6,7 @@
 #include <set>
 
 #include <tenon/core/autograd/autograd.h>
+#include <tenon/core/runtime/fork.h>
 #include <tenon/modules/module.h>
 #include <tenon/plugins/host/services.h>
 
@@ -25,8 +26,8 @@ struct Listed : FieldVisitor {
 
 // True the first time that it is asked for a pair.
 bool first_time(const void* a, const void* b) {
-  static std::mutex mutex;
-  static auto* seen = new std::set<std::pair<const void*, const void*>>;  // never freed: models may be static objects
+  static auto& mutex = *new ForkMutex(ForkOrder::tables);
+  static auto* seen = new std::set<std::pair<const void*, const void*>>;  // neither is freed: models may be static objects
   std::lock_guard lock(mutex);
   return seen->emplace(a, b).second;
 }
@@ -68,7 +69,7 @@ bool has_state(ModuleRef module) {
 void require_all_listed(ModuleRef module) {
   const ModuleType& type = *module.type;
   if (!type.by_hand) return;
-  static std::mutex mutex;
+  static auto& mutex = *new ForkMutex(ForkOrder::tables);
   static auto* right = new std::set<const ModuleType*>;  // never freed, as above
   {
     std::lock_guard lock(mutex);

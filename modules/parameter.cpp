@@ -3,6 +3,8 @@
 #include <functional>
 #include <mutex>
 
+#include <tenon/core/runtime/fork.h>
+
 namespace tenon::nn {
 
 namespace {
@@ -20,26 +22,26 @@ Tensor leaf(const Tensor& values, bool requires_grad) {
 namespace detail {
 
 namespace {
-constinit std::mutex mutex;  // never destroyed: models may be static objects
+ForkMutex& list_mutex = *new ForkMutex(ForkOrder::tables);  // never destroyed: models may be static objects
 constinit Placed* first = nullptr;
 }  // namespace
 
 Placed::Placed() noexcept {
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(list_mutex);
   after_ = first;
   if (first) first->before_ = this;
   first = this;
 }
 
 Placed::~Placed() {
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(list_mutex);
   (before_ ? before_->after_ : first) = after_;
   if (after_) after_->before_ = before_;
 }
 
 std::vector<const Placed*> placed_within(const void* begin, size_t bytes) {
   std::vector<const Placed*> found;
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(list_mutex);
   for (const Placed* p = first; p; p = p->after_)
     if (!std::less<const void*>()(p, begin) && std::less<const void*>()(p, static_cast<const char*>(begin) + bytes))
       found.push_back(p);

@@ -5,6 +5,7 @@
 #include <tenon/core/ops/op.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/runtime/collectives.h>
+#include <tenon/core/runtime/fork.h>
 #include <tenon/core/runtime/module_path.h>
 
 #include <algorithm>
@@ -22,7 +23,8 @@ namespace tenon {
 namespace {
 
 // Leaves belong to no one graph: several threads may end a backward pass at the same leaf.
-constinit std::mutex grads_mutex;
+// Gradients are added up while it is held, so it stops before all that operators use. Never destroyed.
+ForkMutex& grads_mutex = *new ForkMutex(ForkOrder::sessions);
 
 Tensor add_up(const Tensor& sum, const Tensor& more) { return sum.defined() ? add(sum, more) : more; }
 

@@ -10,6 +10,7 @@
 #include <tenon/core/ops/reduce.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/view.h>
+#include <tenon/core/runtime/fork.h>
 #include <tenon/core/runtime/module_path.h>
 #include <tenon/plugins/host/services.h>
 
@@ -25,7 +26,7 @@ Tensor reduce(const Tensor& loss, const std::string& reduction) {
 // (4, 1) against (4) broadcasts to (4, 4): rarely meant. Said once for each pair of shapes, as long as the pairs are few.
 void warn_of_broadcasting(const char* op, const Tensor& x, const Tensor& y) {
   if (shape_of(x) == shape_of(y)) return;
-  static std::mutex mutex;
+  static auto& mutex = *new ForkMutex(ForkOrder::tables);
   static auto* said = new std::set<std::string>;  // never freed: a loss may be computed while the process ends
   std::string what = std::string(op) + ": the target has shape " + shape_of(y).str() + ", but the input " + shape_of(x).str();
   {

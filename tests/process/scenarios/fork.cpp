@@ -40,6 +40,27 @@ SCENARIO(children_of_a_process_whose_threads_compute) {
   return failed;
 }
 
+// What modules, gradients and losses keep for the whole process is guarded, and free in the child.
+SCENARIO(children_of_a_process_whose_threads_train) {
+  auto step = [] {
+    nn::Linear layer(4, 3);
+    mse_loss(layer(ones({2, 4})), zeros({2, 3})).backward();
+    MUST(layer.weight.grad().defined() && nn::clone(layer).parameters().size() == 2);
+  };
+  step();
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i)
+    threads.emplace_back([&] {
+      while (!stop) step();
+    });
+  int failed = 0;
+  for (int i = 0; i < 50 && !failed; ++i) failed += in_child(step) != 0;
+  stop = true;
+  for (auto& t : threads) t.join();
+  return failed;
+}
+
 SCENARIO(child_in_a_loop_over_a_loader) {
   const Tensor x = ones({64, 3}), y = zeros({64}, {.dtype = i64});
   data::DataLoader loader(data::TensorDataset(x, y), {.batch_size = 4, .workers = 2});
