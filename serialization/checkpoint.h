@@ -26,8 +26,8 @@ TENON_API void require_can_save(const std::filesystem::path& path);
 
 // Reads a checkpoint and gives its values to a model, wrapped or not: see map_keys for how names are brought together. A load is
 // complete or it throws and leaves the model exactly as it was: CheckpointError where the file is missing, damaged or none of ours;
-// StateDictError, in PyTorch's words, where names or shapes do not fit, or where the model holds one tensor under two names and the
-// checkpoint different values for them. Values are converted to the model's dtypes and devices.
+// StateDictError, in PyTorch's words, where names or shapes do not fit, or where the model holds one tensor (or views of one
+// memory) under two names and the checkpoint different values for them. Values are converted to the model's dtypes and devices.
 TENON_API LoadReport load(const std::filesystem::path& path, nn::ModuleRef model, const LoadOptions& options = {});
 // The tensors of a checkpoint, on cpu:0, in the order in which they were saved. CheckpointError as above.
 TENON_API nn::StateDict load(const std::filesystem::path& path);

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include <tenon/core/error.h>
@@ -27,23 +28,81 @@ std::vector<std::byte> bytes_of(const Tensor& tensor) {
 // To the bit; both have been converted to the model's type.
 bool same_values(const Tensor& a, const Tensor& b) { return place_of(a) == place_of(b) || bytes_of(a) == bytes_of(b); }
 
+// Calls visit(element of the storage) for each element of a tensor, in row-major order.
+template <class F>
+void each_element(const TensorImpl& t, F&& visit) {
+  std::vector<int64_t> index(t.shape.size());
+  int64_t at = t.offset;
+  for (int64_t left = t.shape.numel(); left > 0; --left) {
+    visit(static_cast<size_t>(at));
+    for (size_t d = index.size(); d-- > 0;) {
+      at += t.strides[d];
+      if (++index[d] < t.shape[d]) break;
+      at -= t.strides[d] * t.shape[d];
+      index[d] = 0;
+    }
+  }
+}
+
+// What a load puts into one storage that several targets lie in.
+class SharedStorage {
+ public:
+  // The earlier target that was given another value for an element of this one.
+  std::optional<size_t> put(size_t number, const Tensor& target, const Tensor& values) {
+    const TensorImpl& t = impl_of(target);
+    const size_t width = size_of(t.dtype), elements = static_cast<size_t>(t.storage->bytes) / width;
+    bytes_.resize(elements * width);
+    writers_.resize(elements);
+    const std::vector<std::byte> wanted = bytes_of(values);
+    const std::byte* from = wanted.data();
+    std::optional<size_t> other;
+    each_element(t, [&](size_t at) {
+      std::byte* to = bytes_.data() + at * width;
+      if (writers_[at] && std::memcmp(to, from, width) != 0 && !other) other = writers_[at] - 1;
+      std::memcpy(to, from, width);
+      writers_[at] = static_cast<uint32_t>(number + 1);
+      from += width;
+    });
+    return other;
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+  std::vector<uint32_t> writers_;  // of each element: 1 and the target's number, or 0
+};
+
+[[noreturn]] void contradiction(const std::string& model, const std::string& first, const std::string& second, const char* how) {
+  throw StateDictError("Error(s) in loading state_dict for " + model + ":\n\t\"" + first + "\" and \"" + second + "\" " + how +
+                       " in the model, but different values were given for them. Copies of a module share its parameters: make "
+                       "layers that are to differ with nn::repeat or nn::clone.");
+}
+
 }  // namespace
 
 void check_ties(KeyMap& map, const StagedLoad& staged, const std::string& model_name) {
   const std::vector<nn::StateEntry>& targets = staged.targets();
   std::map<Place, size_t> first;  // position in targets
+  std::map<const Storage*, std::vector<size_t>> by_storage;
   for (auto [from, to] : map.pairs) {
     const nn::StateEntry& target = targets[to];
     if (target.tensor.numel() == 0) continue;
     auto [found, fresh] = first.try_emplace(place_of(target.tensor), to);
-    if (fresh) continue;
+    if (fresh) {
+      by_storage[impl_of(target.tensor).storage.get()].push_back(to);
+      continue;
+    }
     const size_t first_to = found->second;
     map.report.tied.push_back({target.name, targets[first_to].name});
-    if (same_values(staged.values(first_to), staged.values(to))) continue;
-    throw StateDictError("Error(s) in loading state_dict for " + model_name + ":\n\t\"" + targets[first_to].name + "\" and \"" +
-                         target.name +
-                         "\" are one tensor in the model, but different values were given for them. Copies of a module share "
-                         "its parameters: make layers that are to differ with nn::repeat or nn::clone.");
+    if (!same_values(staged.values(first_to), staged.values(to)))
+      contradiction(model_name, targets[first_to].name, target.name, "are one tensor");
+  }
+  // Views of one memory, such as a weight and its transpose.
+  for (auto& [storage, positions] : by_storage) {
+    if (positions.size() == 1) continue;
+    SharedStorage shared;
+    for (size_t to : positions)
+      if (auto other = shared.put(to, targets[to].tensor, staged.values(to)))
+        contradiction(model_name, targets[*other].name, targets[to].name, "share memory");
   }
 }
 

@@ -9,7 +9,7 @@
 namespace tenon {
 
 // Lists in the report which of the targets that are about to be loaded are one tensor. StateDictError where different values are
-// staged for it: one of them would be lost without a word.
+// staged for it, or for an element that views of one memory share: one of them would be lost without a word.
 void check_ties(KeyMap& map, const StagedLoad& staged, const std::string& model_name);
 
 }  // namespace tenon

@@ -243,6 +243,29 @@ BOOST_AUTO_TEST_CASE(contradictory_values_for_one_tensor_are_refused) {
   BOOST_TEST(error_of<StateDictError>([&] { save_and_load(nn::clone(apart), views); }).starts_with(expected));
 }
 
+BOOST_AUTO_TEST_CASE(contradictory_values_for_views_of_one_memory_are_refused) {
+  struct Autoencoder : nn::Module<Autoencoder> {
+    nn::Parameter encoder{arange(0, 6).to(f32).reshape({2, 3})};
+    nn::Parameter decoder{encoder.detach().t()};
+    nn::Parameter row{encoder.detach()[1]};
+  };
+  Autoencoder model;
+  const auto before = values(model);
+  const Tensor fresh = arange(10, 16).to(f32).reshape({2, 3});
+  auto with = [&](const Tensor& decoder, const Tensor& row) {
+    return nn::StateDict{{"encoder", fresh}, {"decoder", decoder}, {"row", row}};
+  };
+  for (auto [name, dict] : {std::pair("decoder", with(fresh.t() + 1, fresh[1])), std::pair("row", with(fresh.t(), fresh[0]))}) {
+    const std::string text = error_of<StateDictError>([&, dict = dict] { load_state_dict(model, dict); });
+    BOOST_TEST(contains(text, " in the model, but different values were given for them"), text);
+    BOOST_TEST(contains(text, "\"" + std::string(name) + "\" share memory"), text);
+    BOOST_TEST((values(model) == before));
+  }
+  load_state_dict(model, with(fresh.t(), fresh[1]));
+  BOOST_TEST((model.encoder.to_vector<float>() == fresh.to_vector<float>()));
+  BOOST_TEST((model.row.to_vector<float>() == fresh[1].to_vector<float>()));
+}
+
 BOOST_AUTO_TEST_CASE(values_are_cast_to_the_models_type_and_the_report_says_so) {
   nn::Linear model(1, 2);
   const LoadReport report =
