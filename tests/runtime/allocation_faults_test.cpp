@@ -186,6 +186,7 @@ bool fail_at(const Scenario& s, int64_t n, int64_t batch, int64_t& errors) {
 }
 
 void walk(const Scenario& s) {
+  const Deadline deadline;
   const int64_t usual = 8;
   const Values expected = one_step(s, "cpu:0", usual);
   one_step(s, "cpu:0", usual);
@@ -196,7 +197,7 @@ void walk(const Scenario& s) {
   const int64_t allocations = counted;
 
   int64_t errors = 0, batch = usual, last = 0;
-  const int64_t points = each_point(allocations, 150, fuzz_seconds() / 4, [&](int64_t n) {
+  const int64_t points = each_point(allocations, 150, deadline, [&](int64_t n) {
     if (s.new_shapes) batch = 10 + n;
     if (!fail_at(s, n, batch, errors)) return false;
     last = n;
@@ -208,6 +209,7 @@ void walk(const Scenario& s) {
   });
   BOOST_TEST_MESSAGE(s.name << ": " << points << " points of about " << allocations << ", " << errors << " errors, the last at "
                             << last);
+  if (deadline.over()) return;
   BOOST_TEST(points > 50);
   BOOST_TEST(errors > points / 2);  // some are made good on the spot
 }
