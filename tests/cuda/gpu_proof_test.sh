@@ -69,17 +69,30 @@ for _ in $(seq 600); do
   if grep -q '^pass  devices' "$work/out/table.txt" 2>/dev/null; then break; fi
   sleep 0.1
 done
+sleep 1.1  # the table says when
 kill -TERM "$proof"
 status=0
 wait "$proof" || status=$?
 ((status == 143)) || fail "exit status $status after a signal, not 143"
-says '^FAIL  ended by SIGTERM'
+says '^FAIL  ended by SIGTERM +[1-9][0-9]* *$'
 is_complete
 
-# Benchmarks that cannot be run have no figures; nothing is kept.
+# Benchmarks that cannot be run have no figures, and without a Python there is no yardstick; nothing is kept.
 proof 1 --only bench --budget 30
-says 'NO FIGURE$'
+! command -v python3 >/dev/null || says 'NO FIGURE$'
 says '^FAIL  bench'
 is_complete
+proof 1 --only bench --budget 30 --python /no/such/python
+says '^FAIL  bench .* no Python'
+is_complete
+
+# A pack that cannot be unpacked leaves nothing behind.
+mkdir "$work/damaged" "$work/tmp"
+cp "$source/scripts/gpu-proof" "$work/damaged/"
+printf 'no archive' >"$work/damaged/pack.tar.gz"
+status=0
+TMPDIR="$work/tmp" "$work/damaged/gpu-proof" --out "$work/out" >"$work/log" 2>&1 </dev/null || status=$?
+((status == 2)) || fail "exit status $status for a damaged pack, not 2"
+[[ -z "$(ls "$work/tmp")" ]] || fail "a damaged pack leaves files behind"
 
 printf 'gpu_proof_test: passed\n'
