@@ -6,6 +6,7 @@
 #include <exception>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <new>
 #include <string>
 #include <string_view>
@@ -49,9 +50,10 @@ struct OwnedError {
 inline tn_error out_of_memory_error{sizeof(tn_error), TN_CODE_OUT_OF_MEMORY, "out of host memory", 0, nullptr, [](tn_error*) {}};
 }  // namespace detail
 
-inline tn_error* make_error(tn_code code, std::string_view message, Details details = {}) noexcept {
+// Details are taken by reference: a copy for the call would be made by the caller, where running out of memory ends the process.
+inline tn_error* make_error(tn_code code, std::string_view message, const Details& details = {}) noexcept {
   try {
-    auto* e = new detail::OwnedError{{}, std::string(message), std::move(details), {}};
+    std::unique_ptr<detail::OwnedError> e(new detail::OwnedError{{}, std::string(message), details, {}});
     for (auto& [k, v] : e->details) e->table.push_back({k.c_str(), v.c_str()});
     e->head = {sizeof(tn_error),
                code,
@@ -59,7 +61,7 @@ inline tn_error* make_error(tn_code code, std::string_view message, Details deta
                e->table.size(),
                e->table.empty() ? nullptr : e->table.data(),
                [](tn_error* self) { delete reinterpret_cast<detail::OwnedError*>(self); }};
-    return &e->head;
+    return &e.release()->head;
   } catch (...) {
     return &detail::out_of_memory_error;
   }

@@ -223,6 +223,29 @@ BOOST_AUTO_TEST_CASE(making_plans_survives_each_failed_allocation) { walk({"new 
 
 BOOST_AUTO_TEST_CASE(a_step_that_fails_anyway_survives_each_failed_allocation) { walk({"bad label", false, false, false, true}); }
 
+// Each allocation of an operator that fails, also those that make the error.
+BOOST_AUTO_TEST_CASE(an_operator_that_fails_survives_each_failed_allocation) {
+  const Tensor scores = ones({4, 10}), labels = full({4}, 99, {.dtype = i64});
+  int64_t n = 0;
+  do {
+    bool told = false;
+    failed = false;
+    until_failure = ++n;
+    try {
+      cross_entropy(scores, labels).item();
+    } catch (const std::bad_alloc&) {
+      told = true;
+    } catch (const Error&) {
+      told = true;
+    }
+    until_failure = 0;
+    drain();
+    BOOST_TEST(told, "allocation " << n);
+    BOOST_TEST(ones({10}).sum().item() == 10.0);
+  } while (failed);
+  BOOST_TEST(n > 10);
+}
+
 // What is freed may need nothing: every allocation fails meanwhile.
 BOOST_AUTO_TEST_CASE(nothing_that_is_freed_asks_for_memory) {
   {

@@ -110,7 +110,7 @@ tn_error* error_of(const tn_event* event) {
   if (event->device->lost) return guard([&] { require_working(event->device); });
   auto& e = event->state->error;
   if (!e.code) return nullptr;
-  return sdk::make_error(e.code, e.message, e.op.empty() ? sdk::Details() : sdk::Details{{"op", e.op}});
+  return guard([&] { throw sdk::Error(e.code, e.message, e.op.empty() ? sdk::Details() : sdk::Details{{"op", e.op}}); });
 }
 }  // namespace
 
