@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <tuple>
+#include <type_traits>
 
 namespace tenon::nn::reflect {
 
@@ -21,6 +22,7 @@ constexpr std::tuple<F*...> pointers(F&... fields) {
 template <size_t N, class T>
 constexpr auto bind(T& t) {
   static_assert(N <= max_fields, "a module of more than 64 fields: put some into a child module, or define void fields(nn::FieldVisitor& v)");
+  static_assert(N > 0 || std::is_empty_v<T>, "num_fields is 0, but the module has data members");
   if constexpr (N == 0) { (void)t; return std::tuple<>(); }
   else if constexpr (N == 1) { auto& [aa] = t; return pointers(aa); }
   else if constexpr (N == 2) { auto& [aa,ab] = t; return pointers(aa,ab); }

@@ -181,8 +181,8 @@ typedef struct tn_memory_kind {
   const char* name; /* "host", "device", "pinned" */
   tn_memory_flags flags;
   uint64_t alignment; /* of every allocation, a power of two, at least 64 */
-  /* [1.1] What one allocation really takes, or is worth asking for, because asking is slow: 2 MiB on a GPU. The host then cuts
-   * blocks of up to half of it out of allocations of that size. 0: allocate what is needed. */
+  /* [1.1] What one allocation really takes, or is worth asking for, because asking is slow: 2 MiB on a GPU. The host asks for
+   * multiples of it, and cuts blocks of any size out of them. 0: it chooses the sizes itself. */
   uint64_t granularity;
 } tn_memory_kind;
 
