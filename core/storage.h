@@ -26,9 +26,9 @@ struct Storage : RefCounted, Pooled<Storage> {
   uint64_t block_bytes = 0;
   MemoryChunk* chunk = nullptr;
   uint32_t slot = 0;
-  std::atomic<bool> unwritten{false};  // as `empty` made it: nothing has written all of it yet, so parts may hold no values
-  std::atomic<uint64_t> version{0};    // raised by every mutator
-  std::atomic<uint64_t> ticket{0};     // of the last queued write, on the device's own stream
+  std::atomic<uint64_t> written{~uint64_t{0}};  // of what `empty` made: the bytes written in one piece from the first on
+  std::atomic<uint64_t> version{0};             // raised by every mutator
+  std::atomic<uint64_t> ticket{0};              // of the last queued write, on the device's own stream
   struct Use {
     Stream* stream;
     uint64_t ticket;

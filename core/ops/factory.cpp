@@ -21,7 +21,7 @@ const Op randint_op{{.name = "randint"}};
 Tensor allocate(const char* op, const Shape& shape, const TensorOptions& options) {
   require_addressable(op, shape);
   Tensor x = allocate_tensor(shape, options.dtype, options.device ? *options.device : default_device());
-  impl_of(x).storage->unwritten.store(true, std::memory_order_relaxed);
+  impl_of(x).storage->written.store(0, std::memory_order_relaxed);
   return x;
 }
 

@@ -161,6 +161,30 @@ void run_on_cpu(const PlanEntry& entry, const Op& op, Inputs inputs, const Attrs
   }
 }
 
+uint64_t bytes_before(const TensorImpl& t) { return static_cast<uint64_t>(t.offset) * size_of(t.dtype); }
+// From the storage's first byte to behind the tensor's last one.
+uint64_t bytes_up_to_end(const TensorImpl& t) {
+  int64_t last = t.offset;
+  for (size_t i = 0; i < t.shape.size(); ++i) last += (t.shape[i] - 1) * t.strides[i];
+  return (static_cast<uint64_t>(last) + 1) * size_of(t.dtype);
+}
+
+bool was_written(const TensorImpl& t) {
+  const uint64_t written = t.storage->written.load(std::memory_order_relaxed);
+  return written >= t.storage->bytes || written >= bytes_up_to_end(t);
+}
+
+// What is written in any other order than from the front counts once all of it is written at once. No two elements share a place,
+// so a tensor that is as long as its elements has no gaps, in whatever order they lie.
+void note_written(const TensorImpl& t) {
+  auto& storage = *t.storage;
+  const uint64_t written = storage.written.load(std::memory_order_relaxed);
+  if (written >= storage.bytes) return;
+  const uint64_t begin = bytes_before(t), end = bytes_up_to_end(t);
+  const bool has_gaps = end - begin != static_cast<uint64_t>(t.numel) * size_of(t.dtype);
+  if (!has_gaps && begin <= written && written < end) storage.written.store(end, std::memory_order_relaxed);
+}
+
 void run_entry(DeviceContext& context, PlanEntry& entry, const Op& op, Arguments& arguments, const Attrs& attrs,
                std::span<const Scalar> scalars, uint32_t wanted, std::vector<Tensor>& outputs, const Shape* shape) {
   NoGrad guard;                                     // this call is recorded as a whole
@@ -271,11 +295,9 @@ void run_into(const Op& op, Inputs inputs, const Tensor& out, const Attrs& attrs
       }
   TensorImpl* raw = &target;
   Change change(out);
-  auto& storage = *target.storage;
-  const bool holds_values = kind == Target::in_use && !storage.unwritten.load(std::memory_order_relaxed);
-  if (target.contiguous && static_cast<uint64_t>(target.numel) * size_of(target.dtype) == storage.bytes)
-    storage.unwritten.store(false, std::memory_order_relaxed);
-  if (entry.plan) launch(context, entry, safe, {&raw, 1}, scalars, shape, holds_values);
+  if (!entry.plan) return;
+  launch(context, entry, safe, {&raw, 1}, scalars, shape, kind == Target::in_use && was_written(target));
+  note_written(target);
 }
 
 Tensor make_view(const Tensor& base, const Shape& shape, const Strides& strides, int64_t offset) {

@@ -201,6 +201,33 @@ BOOST_AUTO_TEST_CASE(what_is_skipped_leaves_values_as_they_were) {
   BOOST_TEST(w.sum().item() == 3.0);
 }
 
+BOOST_AUTO_TEST_CASE(what_empty_made_has_values_once_they_are_written) {
+  synchronize();
+  const auto keeps = [](Tensor x, double sum) {
+    x.copy_(never_made(x.shape()));
+    return error_of([&] { BOOST_TEST(x.sum().item() == sum); }).empty();
+  };
+  Tensor turned = empty({3, 4}).t();
+  turned.fill_(1);
+  BOOST_TEST(keeps(turned, 12));
+  // Row by row, of which some are written twice and one by its transpose; then what lies in rows that are there.
+  Tensor rows = empty({4, 2, 3});
+  for (int64_t row : {0, 0, 1}) rows[row].fill_(2);
+  BOOST_TEST(keeps(rows[0], 12));
+  BOOST_TEST(keeps(rows.slice(0, 0, 2).slice(2, 1, 3), 16));
+  rows[2].t().fill_(2);
+  BOOST_TEST(keeps(rows[2], 12));
+  BOOST_TEST(!keeps(rows.slice(0, 2, 4), 0));
+  rows.slice(0, 2, 4).fill_(3);
+  BOOST_TEST(keeps(rows, 60));
+  // What is written elsewhere says nothing of what lies before it.
+  Tensor late = empty({2, 3});
+  late[1].fill_(1);
+  BOOST_TEST(!keeps(late[0], 0));
+  while (!error_of([] { synchronize(); }).empty()) {
+  }
+}
+
 BOOST_AUTO_TEST_CASE(what_fails_itself_leaves_nobody_knows_what) {
   synchronize();
   Tensor w = full({3}, 5, {.device = "sim:0"});
