@@ -25,8 +25,13 @@ class TENON_API ForkMember {
   ForkMember& operator=(const ForkMember&) = delete;
 
  protected:
-  explicit ForkMember(ForkOrder order);
-  ~ForkMember();
+  explicit ForkMember(ForkOrder order) : order_(order) {}
+  ~ForkMember() { leave(); }
+  // In the constructor of whatever overrides the two below, once all that they use is there.
+  void join();
+  // First in the destructor of whatever overrides the two below: a fork under way in another thread must not find it half ended.
+  // Returns when no fork needs it any more, so no lock may be held that stops later.
+  void leave();
 
  private:
   friend struct Fork;
@@ -41,7 +46,8 @@ class TENON_API ForkMember {
 // that starts a program while a device opens, it stays locked and is unlocked as ever, by each of the two.
 class TENON_API ForkMutex final : ForkMember {
  public:
-  explicit ForkMutex(ForkOrder order) : ForkMember(order) {}
+  explicit ForkMutex(ForkOrder order) : ForkMember(order) { join(); }
+  ~ForkMutex() { leave(); }
   void lock() {
     mutex_.lock();
     owner_.store(pthread_self(), std::memory_order_relaxed);
@@ -62,7 +68,8 @@ class TENON_API ForkMutex final : ForkMember {
 // The same for short sections.
 class ForkSpinLock final : public SpinLock, ForkMember {
  public:
-  explicit ForkSpinLock(ForkOrder order) : ForkMember(order) {}
+  explicit ForkSpinLock(ForkOrder order) : ForkMember(order) { join(); }
+  ~ForkSpinLock() { leave(); }
 
  private:
   void before_fork() override { lock(); }

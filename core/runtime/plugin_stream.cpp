@@ -10,10 +10,14 @@ namespace tenon {
 
 PluginStream::PluginStream(const tn_backend_api& api, tn_device* device, const std::string& name)
     : Stream(name), ForkMember(ForkOrder::streams), api_(api), device_(device) {
+  join();
   check(api_.stream_create(device_, &stream_), "cannot create a stream: ");
 }
 
-PluginStream::~PluginStream() { close(); }
+PluginStream::~PluginStream() {
+  leave();
+  close();
+}
 
 void PluginStream::close() {
   std::unique_lock lock(mutex_);

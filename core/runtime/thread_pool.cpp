@@ -42,7 +42,10 @@ struct ThreadPool::Impl final : ForkMember {
     Loop* next = nullptr;  // in the list, which takes no memory: kernels must not fail for want of it
   };
 
-  explicit Impl(uint32_t n) : ForkMember(ForkOrder::tables), size(n) { start(); }
+  explicit Impl(uint32_t n) : ForkMember(ForkOrder::tables), size(n) {
+    join();
+    start();
+  }
 
   // Where no more threads are to be had, those that are there do the work.
   void start() noexcept {
@@ -73,6 +76,7 @@ struct ThreadPool::Impl final : ForkMember {
   }
 
   ~Impl() {
+    leave();
     stopping = true;
     wake();
     for (auto& t : threads) t.join();

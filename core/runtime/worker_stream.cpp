@@ -45,10 +45,12 @@ struct Task {
 class WorkerStream final : public Stream, ForkMember {
  public:
   explicit WorkerStream(const std::string& name) : Stream(name), ForkMember(ForkOrder::streams), ring_(new Task[ring_size]) {
+    join();
     start();
   }
 
   ~WorkerStream() override {
+    leave();
     if (!has_thread_) return;
     push([](Task& t) { t.kind = Task::stop; });
     thread_.join();

@@ -29,6 +29,7 @@ Outcome run(const std::string& scenario) {
 ENDS_WELL(child_of_a_process_that_computed, "")
 ENDS_WELL(children_of_a_process_whose_threads_compute, "")
 ENDS_WELL(children_of_a_process_whose_threads_train, "")
+ENDS_WELL(locks_end_while_their_process_forks, "")
 ENDS_WELL(child_in_a_loop_over_a_loader, "")
 ENDS_WELL(child_of_a_process_with_a_device_of_its_own, "")
 ENDS_WELL(static_object_computes, "computed")

@@ -1,8 +1,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <deque>
+#include <mutex>
 #include <thread>
 #include <vector>
+
+#include <tenon/core/runtime/fork.h>
 
 #include "scenarios.h"
 
@@ -56,6 +60,24 @@ SCENARIO(children_of_a_process_whose_threads_train) {
     });
   int failed = 0;
   for (int i = 0; i < 50 && !failed; ++i) failed += in_child(step) != 0;
+  stop = true;
+  for (auto& t : threads) t.join();
+  return failed;
+}
+
+SCENARIO(locks_end_while_their_process_forks) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i)
+    threads.emplace_back([&] {
+      while (!stop) {
+        std::deque<ForkMutex> many;
+        for (int n = 0; n < 50; ++n) many.emplace_back(ForkOrder::memory);
+        for (auto& mutex : many) std::lock_guard lock(mutex);
+      }
+    });
+  int failed = 0;
+  for (int i = 0; i < 50 && !failed; ++i) failed = in_child([] { _exit(0); });
   stop = true;
   for (auto& t : threads) t.join();
   return failed;
