@@ -114,11 +114,13 @@ Tensor read_values(const VerifiedFile& file, const StoredTensor& tensor) {
   return from_host(values, tensor.dtype, tensor.shape, {.dtype = tensor.dtype, .device = Device()});
 }
 
+std::string cannot_load(const std::filesystem::path& path) { return "cannot load checkpoint '" + printable(path.native()) + "': "; }
+
 // Runs body(), which makes tensor `key` of the file; what goes wrong names both.
 template <class F>
 auto naming(const std::filesystem::path& path, const std::string& key, F&& body) {
   const auto text = [&](const std::exception& error) {
-    return "cannot load checkpoint '" + printable(path.native()) + "': tensor '" + printable(key) + "': " + error.what();
+    return cannot_load(path) + "tensor '" + printable(key) + "': " + error.what();
   };
   try {
     return body();
@@ -144,8 +146,12 @@ LoadReport load(const std::filesystem::path& path, ModuleRef model, const LoadOp
     naming(path, tensor.key, [&, to = to] { return staged.add(to, read_values(*file, tensor)); });
   }
   file.reset();  // its memory is not needed any more
-  check_ties(map, staged, std::string(model.type->name));
-  staged.commit();
+  try {
+    check_ties(map, staged, std::string(model.type->name));
+    staged.commit();
+  } catch (const OutOfMemoryError& error) {
+    throw OutOfMemoryError(cannot_load(path) + error.what());
+  }
   return map.report;
 }
 
