@@ -101,10 +101,12 @@ BOOST_AUTO_TEST_CASE(a_plan_in_use_stays_when_others_come_and_go) {
                .size() /
            once.size();
   };
-  absolute_of(100);
-  BOOST_TEST(plans(5000, 20000, [&](int64_t n) {
-               if (n % 100 == 0) absolute_of(100);
-             }) == 15001u);
+  // A hundred that come back every hundred calls. Where the table's order, which is chance, brings one to its turn before it comes
+  // back, it is planned once more: about one in a hundred on each way round. First in, first out would plan each of them anew.
+  for (int64_t n = 100; n < 200; ++n) absolute_of(n);
+  const size_t made = plans(5000, 20000, [&](int64_t n) { absolute_of(100 + n % 100); });
+  BOOST_TEST(made >= 15001u);
+  BOOST_TEST(made < 15001u + 40u);
   // Of the others, the latest are there still, and the first have gone, but for a few.
   BOOST_TEST(plans(14000, 20000, [](int64_t) {}) < 600u);
   BOOST_TEST(plans(5000, 5100, [](int64_t) {}) > 50u);

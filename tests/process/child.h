@@ -16,6 +16,13 @@ struct Outcome {
 
 // `environment` holds NAME=value. The clock also ends what the child leaves behind, in so far as that holds its output open.
 inline Outcome run_child(std::vector<std::string> command, std::vector<std::string> environment = {}, unsigned seconds = 120) {
+  std::vector<char*> arguments;  // before the fork: the child may not allocate
+  for (auto& c : command) arguments.push_back(c.data());
+  arguments.push_back(nullptr);
+  std::vector<char*> variables;
+  for (auto& e : environment) variables.push_back(e.data());
+  for (char** e = environ; *e; ++e) variables.push_back(*e);  // the first of a name counts
+  variables.push_back(nullptr);
   int ends[2];
   if (pipe(ends) != 0) throw std::runtime_error("no pipe");
   const pid_t child = fork();
@@ -25,12 +32,8 @@ inline Outcome run_child(std::vector<std::string> command, std::vector<std::stri
     dup2(ends[1], 2);
     close(ends[0]);
     close(ends[1]);
-    for (auto& e : environment) putenv(e.data());
-    std::vector<char*> arguments;
-    for (auto& c : command) arguments.push_back(c.data());
-    arguments.push_back(nullptr);
     alarm(seconds);
-    execv(arguments[0], arguments.data());
+    execve(arguments[0], arguments.data(), variables.data());
     _exit(127);
   }
   close(ends[1]);

@@ -19,18 +19,33 @@ Outcome run(const std::string& scenario) {
 
 }  // namespace
 
-#define ENDS_WELL(scenario, expected)       \
-  BOOST_AUTO_TEST_CASE(scenario) {          \
-    const Outcome outcome = run(#scenario); \
-    BOOST_TEST(outcome.status == 0);        \
-    BOOST_TEST(outcome.output == expected); \
+// GCC 12's address sanitizer does not free the locks of its own allocator in a child: where another thread allocated at the
+// moment of the fork, the child hangs at its first `new`. There, such programs show nothing.
+struct AllocatorForks {
+  boost::test_tools::assertion_result operator()(boost::unit_test::test_unit_id) const {
+#if defined(__SANITIZE_ADDRESS__)
+    boost::test_tools::assertion_result result(false);
+    result.message() << "the address sanitizer's allocator does not survive a fork beside threads that allocate";
+    return result;
+#else
+    return true;
+#endif
   }
+};
+
+#define ENDS_WELL(scenario, expected, ...)                    \
+  BOOST_AUTO_TEST_CASE(scenario __VA_OPT__(, ) __VA_ARGS__) { \
+    const Outcome outcome = run(#scenario);                   \
+    BOOST_TEST(outcome.status == 0);                          \
+    BOOST_TEST(outcome.output == expected);                   \
+  }
+#define FORKS_WELL(scenario) ENDS_WELL(scenario, "", *boost::unit_test::precondition(AllocatorForks()))
 
 ENDS_WELL(child_of_a_process_that_computed, "")
-ENDS_WELL(children_of_a_process_whose_threads_compute, "")
-ENDS_WELL(children_of_a_process_whose_threads_train, "")
-ENDS_WELL(locks_end_while_their_process_forks, "")
-ENDS_WELL(child_in_a_loop_over_a_loader, "")
+FORKS_WELL(children_of_a_process_whose_threads_compute)
+FORKS_WELL(children_of_a_process_whose_threads_train)
+FORKS_WELL(locks_end_while_their_process_forks)
+FORKS_WELL(child_in_a_loop_over_a_loader)
 ENDS_WELL(child_of_a_process_with_a_device_of_its_own, "")
 ENDS_WELL(static_object_computes, "computed")
 ENDS_WELL(static_object_uses_a_closed_device, "refused\nrefused\nrefused\nrefused\n")
