@@ -11,6 +11,7 @@ struct Fork {
   std::mutex mutex;    // of the lists
   std::vector<ForkMember*> members;
   std::vector<ForkMember*> to_stop, stopped;  // of the fork under way: the next one to stop last
+  bool late = false;                          // one joined out of its turn
   std::atomic<uint32_t> generation{0};
 
   static Fork& instance() {
@@ -21,33 +22,51 @@ struct Fork {
     return *fork;
   }
 
-  // The lists' own lock is a leaf, so it is not held while others are waited for.
+  // The lists' own lock is a leaf, so it is not held while others are waited for. At the end it is, until the fork has happened:
+  // nobody joins in between.
   void before() {
     forking.lock();
     mutex.lock();
+    while (!stop_all()) go_on(false);
+  }
+  void after(bool in_child) {
+    if (in_child) generation.fetch_add(1, std::memory_order_relaxed);
+    go_on(in_child);
+    mutex.unlock();
+    forking.unlock();
+  }
+
+  // True where all members have stopped in their order; false where one joined meanwhile whose turn was over.
+  bool stop_all() {
+    late = false;
     to_stop.assign(members.rbegin(), members.rend());
-    std::stable_sort(to_stop.begin(), to_stop.end(), [](auto* a, auto* b) { return a->order_ > b->order_; });
-    while (!to_stop.empty()) {
+    std::stable_sort(to_stop.begin(), to_stop.end(), stops_after);
+    while (!to_stop.empty() && !late) {
       auto* member = stopped.emplace_back(to_stop.back());
       to_stop.pop_back();
       mutex.unlock();
       member->before_fork();
       mutex.lock();
     }
+    to_stop.clear();
+    return !late;
   }
-  void after(bool in_child) {
-    if (in_child) generation.fetch_add(1, std::memory_order_relaxed);
+  void go_on(bool in_child) {
     mutex.unlock();
     for (auto it = stopped.rbegin(); it != stopped.rend(); ++it) (*it)->after_fork(in_child);  // nobody else changes it meanwhile
     mutex.lock();
     stopped.clear();
-    mutex.unlock();
-    forking.unlock();
   }
 
+  static bool stops_after(const ForkMember* a, const ForkMember* b) { return a->order_ > b->order_; }
+
+  // What joins while a fork waits for its maker, such as the stream of a device that is being opened, stops with the others.
   void join(ForkMember* member) {
     std::lock_guard lock(mutex);
     members.push_back(member);
+    if (stopped.empty()) return;
+    if (stops_after(stopped.back(), member)) late = true;
+    to_stop.insert(std::lower_bound(to_stop.begin(), to_stop.end(), member, stops_after), member);
   }
   void leave(ForkMember* member) {
     std::unique_lock lock(mutex);

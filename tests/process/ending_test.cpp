@@ -43,6 +43,7 @@ struct AllocatorForks {
 
 ENDS_WELL(child_of_a_process_that_computed, "")
 FORKS_WELL(children_of_a_process_whose_threads_compute)
+FORKS_WELL(children_of_a_process_whose_threads_open_devices)
 FORKS_WELL(children_of_a_process_whose_threads_train)
 FORKS_WELL(locks_end_while_their_process_forks)
 FORKS_WELL(child_in_a_loop_over_a_loader)

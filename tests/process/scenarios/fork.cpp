@@ -44,6 +44,23 @@ SCENARIO(children_of_a_process_whose_threads_compute) {
   return failed;
 }
 
+// A fork that waits for a device which another thread opens finds the stream that came with it.
+SCENARIO(children_of_a_process_whose_threads_open_devices) {
+  constexpr uint32_t devices = 40;
+  MUST(computes());
+  std::atomic<uint32_t> opened{0};
+  std::thread thread([&] {
+    for (uint32_t n = 1; n <= devices; ++n) {
+      opened = n;
+      for (int i = 0; i < 20; ++i) MUST(computes(Device("cpu", n)));
+    }
+  });
+  int failed = 0;
+  while (!failed && opened < devices) failed = in_child([&] { MUST(computes(Device("cpu", opened)) && computes()); });
+  thread.join();
+  return failed;
+}
+
 // What modules, gradients and losses keep for the whole process is guarded, and free in the child.
 SCENARIO(children_of_a_process_whose_threads_train) {
   auto step = [] {
