@@ -2,6 +2,8 @@
 #include <cmath>
 #include <cstring>
 
+#include <tenon/plugins/sdk/power.h>
+
 #include "math.h"
 #include "pointwise.h"
 
@@ -169,18 +171,10 @@ RowKernel power_kernel(double exponent) {
   return nullptr;
 }
 
-// Whole powers by squaring; what grows too large wraps around.
 struct WholePower {
   template <class T>
   static T of(T a, T b) {
-    if constexpr (std::is_signed_v<T>)
-      if (b < 0) return a == 1 ? T(1) : a == -1 ? T(b & 1 ? -1 : 1) : T(0);
-    // At least unsigned: a product of two bytes would be computed in int, and overflow it for wider ones.
-    using Wide = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
-    Wide result = 1, factor = static_cast<Wide>(a);
-    for (auto rest = static_cast<std::make_unsigned_t<T>>(b); rest; rest >>= 1, factor *= factor)
-      if (rest & 1) result *= factor;
-    return static_cast<T>(result);
+    return sdk::whole_power(a, b);
   }
 };
 

@@ -1,6 +1,8 @@
 // Arithmetic of two tensors, or of a tensor and a scalar.
 #include <cmath>
 
+#include <tenon/plugins/sdk/power.h>
+
 #include "pointwise.h"
 
 namespace tenon::cuda {
@@ -134,18 +136,10 @@ void start_pow(const Loop<3>& loop, const tn_run& run, Second second, tn_dtype d
   Pow op{second == Second::scalar ? kind_of(run.scalars[0].f) : Exponent::any};
   start_binary_as<Pow, T, T>(op, loop, run, second, dtype);
 }
-// Whole powers by squaring; what grows too large wraps around.
 struct WholePower {
   template <class T>
   __device__ T operator()(T a, T b) const {
-    if constexpr (std::is_signed_v<T>)
-      if (b < 0) return a == 1 ? T(1) : a == -1 ? T(b & 1 ? -1 : 1) : T(0);
-    // At least unsigned: a product of two bytes would be computed in int.
-    using Wide = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
-    Wide result = 1, factor = static_cast<Wide>(a);
-    for (auto rest = static_cast<std::make_unsigned_t<T>>(b); rest; rest >>= 1, factor *= factor)
-      if (rest & 1) result *= factor;
-    return static_cast<T>(result);
+    return sdk::whole_power(a, b);
   }
 };
 

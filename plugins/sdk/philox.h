@@ -28,13 +28,7 @@ using int64_t = long long;
 #include <cstring>
 #endif
 
-#if defined(__CUDACC__) || defined(__HIPCC__)
-#define TN_HD __host__ __device__ __forceinline__
-#elif defined(__GNUC__)
-#define TN_HD inline __attribute__((always_inline))
-#else
-#define TN_HD inline
-#endif
+#include <tenon/plugins/sdk/host_device.h>
 
 namespace tenon::sdk {
 
