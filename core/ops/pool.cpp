@@ -17,12 +17,17 @@ Shape pooled_shape(Infer& infer, bool dilated) {
   const Attrs& a = infer.attrs;
   Shape kernel = a.get_list("kernel_size"), stride = a.get_list("stride"), padding = a.get_list("padding");
   Shape dilation = dilated ? a.get_list("dilation") : Shape{1, 1}, result = x;
+  if (x[2] == 0 || x[3] == 0) infer.shape_error("the planes of an input of shape " + x.str() + " are empty");
   require_addressable_padded(infer, x, padding);
   for (size_t d = 0; d < 2; ++d) {
     result[2 + d] = window_positions(x[2 + d], kernel[d], stride[d], padding[d], dilation[d], a.get_bool("ceil_mode"));
     if (result[2 + d] < 1)
       infer.shape_error("a kernel of size " + kernel.str() + (dilated ? " with dilation " + dilation.str() : "") +
                         " is larger than the padded input: shape " + x.str() + ", padding " + padding.str());
+    if (a_window_misses(x[2 + d], kernel[d], stride[d], padding[d], dilation[d], result[2 + d]))
+      infer.shape_error("a window lies on padding alone, where there is no value to take: kernel " + kernel.str() + ", dilation " +
+                        dilation.str() + " and padding " + padding.str() + " step over an input of shape " + x.str() +
+                        "; take a dilation of at most its height and width");
   }
   return result;
 }

@@ -14,7 +14,8 @@ struct Pool2dOptions {
   bool count_include_pad = true;  // avg_pool2d only: padding counts in the divisor
 };
 
-// h' = (h + 2 padding - dilation (kernel - 1) - 1) / stride + 1. ShapeError or ValueError where shapes or options do not fit.
+// h' = (h + 2 padding - dilation (kernel - 1) - 1) / stride + 1. ShapeError or ValueError where shapes or options do not fit, also
+// where a window would lie on padding alone, as a dilation larger than the plane can make it.
 TENON_API Tensor max_pool2d(const Tensor& x, const Shape& kernel, const Pool2dOptions& options = {});
 TENON_API Tensor avg_pool2d(const Tensor& x, const Shape& kernel, const Pool2dOptions& options = {});
 // Windows chosen so that the result is (…, output_size[0], output_size[1]).

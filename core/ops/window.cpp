@@ -25,6 +25,19 @@ int64_t window_positions(int64_t size, int64_t kernel, int64_t stride, int64_t p
   return ceil_mode && Wide{positions - 1} * stride >= size + padding ? positions - 1 : positions;
 }
 
+bool a_window_misses(int64_t size, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation, int64_t positions) {
+  if (size == 0) return positions > 0;
+  // The first tap at or behind 0 lies in [0, dilation), and no window begins behind the input. Where a dilation is larger than the
+  // input, padding of at most half the kernel and the input's size leave room for few windows.
+  if (dilation <= size) return false;
+  int64_t begin = -padding;
+  for (int64_t i = 0; i < positions && begin < 0; ++i, begin += stride) {
+    const int64_t tap = (-begin + dilation - 1) / dilation;
+    if (tap >= kernel || begin + tap * dilation >= size) return true;
+  }
+  return false;
+}
+
 void require_addressable_padded(Infer& infer, const Shape& x, const Shape& padding) {
   Shape padded = x;
   for (size_t d = 0; d < 2; ++d) padded[2 + d] += 2 * padding[d];

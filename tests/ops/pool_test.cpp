@@ -36,6 +36,54 @@ BOOST_AUTO_TEST_CASE(values) {
   require_values(max_pool2d(zeros({0, 2, 4, 4}), {2, 2}), {0, 2, 2, 2}, {});
 }
 
+// Of padding alone there is no value to take: PyTorch gives -inf and, going back, writes to an index outside the plane.
+BOOST_AUTO_TEST_CASE(every_window_covers_a_pixel) {
+  const std::string text = "max_pool2d: a window lies on padding alone";
+  auto pool = [](int64_t n, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation, bool ceil_mode) {
+    return max_pool2d(
+        ones({1, 1, n, n}), {kernel, kernel},
+        {.stride = {stride, stride}, .padding = {padding, padding}, .dilation = {dilation, dilation}, .ceil_mode = ceil_mode});
+  };
+  require_error<ShapeError>([&] { pool(2, 2, 1, 1, 3, false); }, text);
+  require_error<ShapeError>([&] { pool(2, 2, 2, 1, 3, true); }, text);
+  require_error<ShapeError>([&] { pool(1, 2, 1, 1, 2, false); }, text);
+  require_error<ShapeError>([&] { pool(1, 2, 2, 1, 2, true); }, text);
+  require_error<ShapeError>(
+      [&] {
+        max_pool2d(ones({2, 5, 2}), {1, 2}, {.stride = {1, 1}, .padding = {0, 1}, .dilation = {1, 3}});
+      },
+      text);
+  require_error<ShapeError>([&] { pool(1, 3, 1, 1, 2, false); }, "larger than the padded input");
+  for (auto& empty : {Shape{1, 1, 0, 3}, Shape{1, 1, 3, 0}}) {
+    require_error<ShapeError>([&] { max_pool2d(zeros(empty), {2, 2}, {.padding = {1, 1}}); }, "are empty");
+    require_error<ShapeError>([&] { avg_pool2d(zeros(empty), {2, 2}, {.padding = {1, 1}}); }, "are empty");
+  }
+  // Whatever is accepted takes a pixel of the plane in every window, and its gradient reaches pixels alone.
+  int64_t accepted = 0, refused = 0;
+  for (int64_t n = 1; n <= 4; ++n)
+    for (int64_t kernel = 1; kernel <= 6; ++kernel)
+      for (int64_t stride = 1; stride <= 5; ++stride)
+        for (int64_t padding = 0; padding <= kernel / 2; ++padding)
+          for (int64_t dilation = 1; dilation <= 6; ++dilation)
+            for (bool ceil_mode : {false, true}) {
+              Tensor x = ones({1, n, 1}, {.requires_grad = true});
+              try {
+                Tensor y =
+                    max_pool2d(x, {kernel, 1},
+                               {.stride = {stride, 1}, .padding = {padding, 0}, .dilation = {dilation, 1}, .ceil_mode = ceil_mode});
+                y.sum().backward();
+                if (y.sum().item() != double(y.numel()) || x.grad().sum().item() != double(y.numel()))
+                  BOOST_ERROR("n " << n << " kernel " << kernel << " stride " << stride << " padding " << padding << " dilation "
+                                   << dilation);
+                ++accepted;
+              } catch (const ShapeError& error) {
+                refused += std::string(error.what()).find(text) != std::string::npos;
+              }
+            }
+  BOOST_TEST(accepted > 500);
+  BOOST_TEST(refused > 0);
+}
+
 BOOST_AUTO_TEST_CASE(bad_input) {
   Tensor x = zeros({1, 1, 4, 4});
   require_error<ShapeError>([&] { max_pool2d(x, {5, 5}); }, "max_pool2d: a kernel of size (5, 5)");
