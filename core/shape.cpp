@@ -3,6 +3,7 @@
 #include <tenon/core/shape.h>
 
 #include <algorithm>
+#include <ostream>
 
 namespace tenon {
 
@@ -42,10 +43,14 @@ Shape Shape::contiguous_strides() const {
   int64_t step = 1;
   for (size_t i = rank_; i-- > 0;) {
     s.dims_[i] = step;
-    step *= std::max<int64_t>(dims_[i], 1);
+    if (i > 0 && __builtin_mul_overflow(step, std::max<int64_t>(dims_[i], 1), &step)) refuse_product("contiguous_strides");
   }
   return s;
 }
+
+void Shape::refuse_product(const char* what) const { refuse_extent(what, *this); }
+
+std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << shape.str(); }
 
 std::string Shape::str() const {
   std::string text = "(";

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <span>
 #include <string>
 
@@ -33,13 +34,15 @@ class TENON_API Shape {
   void insert(size_t at, int64_t dim);
   void erase(size_t at);
 
-  // Product of the dimensions; 1 for a scalar.
+  // Product of the dimensions; 1 for a scalar. ShapeError where it leaves int64, which that of a tensor's shape never does.
   int64_t numel() const {
     int64_t n = 1;
-    for (size_t i = 0; i < rank_; ++i) n *= dims_[i];
+    for (size_t i = 0; i < rank_; ++i)
+      if (__builtin_mul_overflow(n, dims_[i], &n)) [[unlikely]]
+        refuse_product("numel");
     return n;
   }
-  // Row-major strides of a tensor of this shape.
+  // Row-major strides of a tensor of this shape, a dimension of 0 counted as 1. ShapeError as above.
   Shape contiguous_strides() const;
   // "(2, 3)", "(4,)", "()".
   std::string str() const;
@@ -51,7 +54,12 @@ class TENON_API Shape {
     return true;
   }
 
+  // As str().
+  friend TENON_API std::ostream& operator<<(std::ostream& out, const Shape& shape);
+
  private:
+  [[noreturn]] void refuse_product(const char* what) const;
+
   uint32_t rank_ = 0;
   int64_t dims_[max_rank] = {};
 };

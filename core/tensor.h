@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <exception>
 #include <initializer_list>
 #include <iosfwd>
 #include <optional>
@@ -68,17 +69,23 @@ class TENON_API Tensor {
     else
       return static_cast<T>(item_int64());
   }
-  // All elements in row-major order, converted to T.
+  // All elements in row-major order, converted to T. OutOfMemoryError where the host has no room for them.
   template <class T>
   std::vector<T> to_vector() const {
-    std::vector<T> values(static_cast<size_t>(numel()));
     if constexpr (std::is_same_v<T, bool>) {
-      std::vector<uint8_t> bytes = to_vector<uint8_t>();
-      for (size_t i = 0; i < bytes.size(); ++i) values[i] = bytes[i] != 0;
+      const std::vector<uint8_t> truths = to_vector<uint8_t>();
+      return {truths.begin(), truths.end()};
     } else {
+      std::vector<T> values;
+      require_room_on_host(sizeof(T));
+      try {
+        values.resize(static_cast<size_t>(numel()));
+      } catch (const std::exception&) {
+        refuse_copy_to_host(sizeof(T));
+      }
       copy_to_host(values.data(), DTypeOf<T>::value);
+      return values;
     }
-    return values;
   }
   // First element of a contiguous tensor on a host-visible device, after waiting; DTypeError where T is not its type. Valid while
   // the tensor lives and is not changed.
@@ -160,6 +167,8 @@ class TENON_API Tensor {
   double item_double() const;
   int64_t item_int64() const;
   const void* host_data(DType expected) const;
+  void require_room_on_host(size_t bytes_per_element) const;
+  [[noreturn]] void refuse_copy_to_host(size_t bytes_per_element) const;
 
   Ref<TensorImpl> impl_;
 };
@@ -187,12 +196,15 @@ TENON_API Tensor ones_like(const Tensor& like);
 // Copies host values of type `dtype` (options.dtype converts them). ShapeError where the count does not fit.
 TENON_API Tensor from_host(const void* values, DType dtype, const Shape& shape, const TensorOptions& options);
 
+namespace detail {
+// ShapeError unless the shape has as many elements as there are values.
+TENON_API void require_values(size_t count, const Shape& shape);
+}  // namespace detail
+
 template <class T>
 requires std::is_arithmetic_v<T> &&(!std::same_as<T, bool>)Tensor
     tensor(std::span<const T> values, const Shape& shape, TensorOptions options = {.dtype = DTypeOf<T>::value}) {
-  if (static_cast<int64_t>(values.size()) != shape.numel())
-    throw ShapeError("tensor: " + std::to_string(values.size()) + " values given for shape " + shape.str() + ", which has " +
-                     std::to_string(shape.numel()) + " elements");
+  detail::require_values(values.size(), shape);
   return from_host(values.data(), DTypeOf<T>::value, shape, options);
 }
 template <class T>

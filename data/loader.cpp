@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <tenon/core/error.h>
+#include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/fork.h>
 #include <tenon/data/shuffle.h>
 
@@ -32,6 +33,22 @@ void check(const LoaderOptions& options) {
       throw ValueError(std::string("DataLoader: ") + name + " has to be at most 1024, but is " + std::to_string(value));
 }
 
+// What a data set says of itself, which may be of a user's making.
+int64_t size_of(const Dataset& dataset) {
+  const int64_t size = dataset.size();
+  if (size < 0)
+    throw ValueError("DataLoader: the data set says that its size is " + std::to_string(size) + "; it has to be at least 0");
+  return size;
+}
+
+// Their numbers are listed: of all examples where they are shuffled, else of one batch after the other.
+void require_room_for_numbers(int64_t examples, const LoaderOptions& options) {
+  const auto count = static_cast<uint64_t>(options.shuffle ? examples : std::min(examples, options.batch_size));
+  const auto& host = context_of(Device());
+  if (count > host.most_bytes() / sizeof(int64_t))
+    host.refuse_allocation(count * sizeof(int64_t), "DataLoader: the numbers of " + std::to_string(count) + " examples: ");
+}
+
 }  // namespace
 
 // One loop: the order of its examples, and the batches that are ready.
@@ -39,7 +56,8 @@ class DataLoader::Epoch {
  public:
   Epoch(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options, std::shared_ptr<LoaderState> state)
       : dataset_(std::move(dataset)), options_(options), state_(std::move(state)), epoch_(state_->epoch) {
-    const int64_t examples = dataset_->size();
+    const int64_t examples = size_of(*dataset_);
+    require_room_for_numbers(examples, options_);
     order_ = permutation(options_.shuffle ? examples : 0, options_.seed, epoch_);
     count_ = batches_of(examples, options_);
     examples_ = examples;
@@ -89,7 +107,7 @@ class DataLoader::Epoch {
   };
 
   std::vector<int64_t> indices(int64_t number) const {
-    const int64_t begin = number * options_.batch_size, end = std::min(begin + options_.batch_size, examples_);
+    const int64_t begin = number * options_.batch_size, end = begin + std::min(options_.batch_size, examples_ - begin);
     if (options_.shuffle) return {order_.begin() + begin, order_.begin() + end};
     std::vector<int64_t> in_order(static_cast<size_t>(end - begin));
     for (size_t i = 0; i < in_order.size(); ++i) in_order[i] = begin + static_cast<int64_t>(i);
@@ -224,7 +242,7 @@ DataLoader::Iterator DataLoader::begin() {
   return Iterator(std::make_unique<Epoch>(dataset_, options_, state_));
 }
 
-int64_t DataLoader::size() const { return batches_of(dataset_->size(), options_); }
+int64_t DataLoader::size() const { return batches_of(size_of(*dataset_), options_); }
 
 LoaderState DataLoader::state() const { return *state_; }
 

@@ -35,7 +35,8 @@ struct LoaderState {
 // A loader belongs to one thread; copies go on independently.
 class TENON_API DataLoader {
  public:
-  // ValueError where an option makes no sense.
+  // ValueError where an option makes no sense; of a loop or size() where the data set says that its size is negative.
+  // OutOfMemoryError of a loop where the host cannot hold the numbers of a batch, or shuffled ones of all examples.
   DataLoader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options = {});
   template <class D>
   requires std::derived_from<std::remove_cvref_t<D>, Dataset> DataLoader(D&& dataset, const LoaderOptions& options = {})

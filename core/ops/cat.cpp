@@ -50,6 +50,27 @@ void decompose_cat(Inputs in, const Attrs& attrs, std::span<const Scalar>, std::
 
 const Op cat_op{{.name = "cat", .infer = infer_cat, .gradient = cat_gradient, .decompose = decompose_cat}};
 
+// Each piece is a tensor of its own, so a number far beyond what anybody uses is refused while there is memory left to say so.
+void require_few_pieces(const char* op, int64_t pieces, int64_t dim, const Shape& shape) {
+  constexpr int64_t most = int64_t{1} << 24;
+  if (pieces > most)
+    throw ValueError(std::string(op) + ": dim " + std::to_string(dim) + " of shape " + shape.str() + " would be split into " +
+                     std::to_string(pieces) + " pieces, and at most " + std::to_string(most) + " are made; take larger ones");
+}
+
+std::vector<Tensor> split_evenly(const char* op, const Tensor& x, int64_t size, int64_t dim) {
+  const int64_t total = shape_of(x)[static_cast<size_t>(dim)];
+  if (total == 0) return {x};
+  require_few_pieces(op, (total - 1) / size + 1, dim, shape_of(x));
+  std::vector<Tensor> pieces;
+  for (int64_t start = 0; start < total;) {
+    const int64_t length = std::min(size, total - start);
+    pieces.push_back(narrow(x, dim, start, length));
+    start += length;
+  }
+  return pieces;
+}
+
 // Of shape (0,): may stand beside tensors of any shape, as in PyTorch.
 bool is_nothing(const Tensor& x) { return shape_of(x) == Shape{0}; }
 
@@ -103,10 +124,7 @@ std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t dim) {
   require_tensor("split", x);
   int64_t d = wrap_dim(dim, static_cast<int64_t>(shape_of(x).size()), "split"), total = shape_of(x)[static_cast<size_t>(d)];
   if (size < 0 || (size == 0 && total > 0)) throw ValueError("split: size must be positive, found " + std::to_string(size));
-  std::vector<Tensor> pieces;
-  for (int64_t start = 0; start < total; start += size) pieces.push_back(narrow(x, d, start, std::min(size, total - start)));
-  if (pieces.empty()) pieces.push_back(x);
-  return pieces;
+  return split_evenly("split", x, size, d);
 }
 
 std::vector<Tensor> split(const Tensor& x, const Shape& sizes, int64_t dim) {
@@ -130,9 +148,10 @@ std::vector<Tensor> split(const Tensor& x, const Shape& sizes, int64_t dim) {
 std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim) {
   require_tensor("chunk", x);
   if (chunks <= 0) throw ValueError("chunk: the number of chunks must be positive, found " + std::to_string(chunks));
-  int64_t total = x.size(dim);
-  if (total == 0) return std::vector<Tensor>(static_cast<size_t>(chunks), x.slice(dim, 0, 0));  // as many as were asked for
-  return split(x, std::max<int64_t>(1, (total - 1) / chunks + 1), dim);
+  const int64_t d = wrap_dim(dim, static_cast<int64_t>(shape_of(x).size()), "chunk"), total = shape_of(x)[static_cast<size_t>(d)];
+  if (total > 0) return split_evenly("chunk", x, (total - 1) / chunks + 1, d);
+  require_few_pieces("chunk", chunks, d, shape_of(x));
+  return std::vector<Tensor>(static_cast<size_t>(chunks), x.slice(d, 0, 0));  // as many as were asked for
 }
 
 }  // namespace tenon

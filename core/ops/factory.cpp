@@ -117,6 +117,13 @@ Tensor empty_like(const Tensor& like) { return empty(like.shape(), options_like(
 Tensor zeros_like(const Tensor& like) { return full(like.shape(), 0, options_like(like, "zeros_like")); }
 Tensor ones_like(const Tensor& like) { return full(like.shape(), 1, options_like(like, "ones_like")); }
 
+void detail::require_values(size_t count, const Shape& shape) {
+  require_addressable("tensor", shape);
+  if (count != static_cast<size_t>(shape.numel()))
+    throw ShapeError("tensor: " + std::to_string(count) + " values given for shape " + shape.str() + ", which has " +
+                     std::to_string(shape.numel()) + " elements");
+}
+
 Tensor from_host(const void* values, DType dtype, const Shape& shape, const TensorOptions& options) {
   require_addressable("from_host", shape);
   if (!values && shape.numel() > 0) throw ValueError("from_host: null pointer given for shape " + shape.str());

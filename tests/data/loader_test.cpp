@@ -222,3 +222,28 @@ BOOST_AUTO_TEST_CASE(copies_and_nested_loops_go_on_independently) {
   }
   BOOST_TEST(batches == 8);
 }
+
+// A data set may be anybody's, and what it says of its size wrong.
+BOOST_AUTO_TEST_CASE(sizes_that_no_data_set_has) {
+  struct Claims : Dataset {
+    int64_t count;
+    explicit Claims(int64_t count) : count(count) {}
+    int64_t size() const override { return count; }
+    Batch get_batch(std::span<const int64_t> indices) const override {
+      return {zeros({static_cast<int64_t>(indices.size())}), zeros({static_cast<int64_t>(indices.size())})};
+    }
+  };
+  constexpr int64_t huge = int64_t{1} << 60;
+  BOOST_TEST(contains(error_of<ValueError>([] { DataLoader(Claims(-1)).size(); }), "the data set says that its size is -1"));
+  BOOST_TEST(contains(error_of<ValueError>([] { DataLoader(Claims(-1)).begin(); }), "the data set says that its size is -1"));
+  BOOST_TEST(contains(error_of<OutOfMemoryError>([] { DataLoader(Claims(huge)).begin(); }),
+                      "DataLoader: the numbers of 1152921504606846976 examples: cannot allocate"));
+  BOOST_TEST(
+      contains(error_of<OutOfMemoryError>([] { DataLoader(Claims(huge), {.batch_size = huge - 1, .shuffle = false}).begin(); }),
+               "DataLoader: the numbers of 1152921504606846975 examples"));
+  DataLoader in_order(Claims(huge), {.batch_size = 4, .shuffle = false, .workers = 0});
+  BOOST_TEST(in_order.size() == huge / 4);
+  BOOST_TEST((*in_order.begin()).size() == 4);
+  DataLoader whole(Claims(7), {.batch_size = std::numeric_limits<int64_t>::max(), .workers = 0});
+  BOOST_TEST((*whole.begin()).size() == 7);
+}

@@ -132,6 +132,46 @@ BOOST_AUTO_TEST_CASE(results_that_no_memory_holds) {
   }
 }
 
+// Of numbers that a caller gives: how many views, values or elements to make.
+BOOST_AUTO_TEST_CASE(counts_of_what_is_to_be_made) {
+  const int64_t many = int64_t{1} << 40, most_pieces = int64_t{1} << 24;
+  Tensor long_one = expanded({many}), none = zeros({0}), wide = expanded({giga, giga / 8});
+  require_errors<ValueError>({
+      {"split", [&] { split(long_one, 1); }, "split: dim 0 of shape (1099511627776,) would be split into 1099511627776 pieces, and at most 16777216 are made"},
+      {"split", [&] { split(expanded({2, most_pieces + 1}), 1, -1); }, "split: dim 1 of shape (2, 16777217) would be split into 16777217 pieces"},
+      {"split", [&] { split(none, least); }, "split: size must be positive"},
+      {"chunk", [&] { chunk(long_one, many); }, "chunk: dim 0 of shape (1099511627776,) would be split into 1099511627776 pieces"},
+      {"chunk", [&] { chunk(wide, most); }, "chunk: dim 0"},
+      {"chunk", [&] { chunk(none, 1'000'000'000'000'000'000); }, "chunk: dim 0 of shape (0,) would be split into 1000000000000000000 pieces"},
+      {"chunk", [&] { chunk(none, many); }, "chunk: dim 0"},
+  });
+  BOOST_CHECK_EQUAL(split(long_one, many / 4).size(), 4u);
+  BOOST_CHECK_EQUAL(split(long_one, many - 1)[1].numel(), 1);
+  BOOST_CHECK_EQUAL(chunk(long_one, 7).back().numel(), many - 6 * (many / 7 + 1));
+  BOOST_CHECK_EQUAL(chunk(none, 5).size(), 5u);
+
+  Tensor view = expanded({4 * giga, giga / 8}), row = expanded({int64_t{1} << 59}, u8);
+  const std::string text = "elements of a tensor of shape (4294967296, 134217728) and type f32 is too large: cannot allocate ";
+  require_errors<OutOfMemoryError>({
+      {"to_vector", [&] { view.to_vector<float>(); }, text.c_str()},
+      {"to_vector", [&] { view.to_vector<double>(); }, text.c_str()},
+      {"to_vector", [&] { view.to_vector<bool>(); }, text.c_str()},
+      {"to_vector", [&] { row.to_vector<double>(); }, "(576460752303423488,) and type u8"},
+      {"to_vector", [&] { expanded({int64_t{1} << 44}).to_vector<uint8_t>(); }, "to_vector: a copy on the host of all 17592186044416 elements"},
+  });
+  require_errors<ShapeError>({
+      {"tensor", [] { tensor(std::vector<float>{1}, {4 * giga, 4 * giga}); }, "tensor: shape (4294967296, 4294967296) has more elements"},
+      {"tensor", [] { tensor(std::vector<int64_t>(), {4 * giga, 4 * giga}); }, "tensor: shape"},
+      {"tensor", [] { tensor({1.f}, {-1, -1}); }, "tensor: shape (-1, -1) holds a negative dimension"},
+      {"numel", [] { Shape{4 * giga, 4 * giga}.numel(); }, "numel: shape (4294967296, 4294967296) has more elements"},
+      {"numel", [] { Shape{most, most, 0}.numel(); }, "numel"},
+      {"numel", [] { Shape{least, -1}.numel(); }, "numel"},
+      {"strides", [] { Shape{1, most, most}.contiguous_strides(); }, "contiguous_strides: shape"},
+  });
+  BOOST_CHECK_EQUAL((Shape{most, 1}.numel()), most);
+  BOOST_CHECK_EQUAL((Shape{most, most}.contiguous_strides()), (Shape{most, 1}));
+}
+
 BOOST_AUTO_TEST_CASE(factories) {
   const std::vector<Shape> shapes = {{(1LL << 62) + 16},
                                      {most},
