@@ -8,6 +8,7 @@
 #include <charconv>
 #include <deque>
 #include <mutex>
+#include <ostream>
 #include <unordered_map>
 
 namespace tenon {
@@ -47,6 +48,11 @@ bool is_type_name(std::string_view s) {
                     "\" names no device; write a backend and an index, such as \"cpu\", \"cpu:1\" or \"cuda:0\"");
 }
 
+[[noreturn]] void refuse_index(std::string_view type, std::string_view index) {
+  throw DeviceError("\"" + printable(type) + ":" + printable(index) + "\" has too large an index: devices are numbered from 0 to " +
+                    std::to_string(UINT16_MAX));
+}
+
 thread_local Device guard_device TENON_FAST_TLS;
 thread_local bool guard_active TENON_FAST_TLS = false;
 
@@ -60,13 +66,15 @@ Device::Device(std::string_view text) {
   if (colon != std::string_view::npos) {
     auto digits = text.substr(colon + 1);
     auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-    if (digits.empty() || error != std::errc() || end != digits.data() + digits.size() || index > UINT16_MAX) malformed(text);
+    if (end != digits.data() + digits.size() || error == std::errc::invalid_argument) malformed(text);
+    if (error == std::errc::result_out_of_range) refuse_index(type, digits);
   }
   *this = Device(type, index);
 }
 
 Device::Device(std::string_view type, uint32_t index) {
-  if (!is_type_name(type) || index > UINT16_MAX) malformed(std::string(type) + ":" + std::to_string(index));
+  if (!is_type_name(type)) malformed(std::string(type) + ":" + std::to_string(index));
+  if (index > UINT16_MAX) refuse_index(type, std::to_string(index));
   type_ = intern(type);
   index_ = static_cast<uint16_t>(index);
 }
@@ -79,10 +87,22 @@ std::string_view Device::type() const {
 
 std::string Device::str() const { return std::string(type()) + ":" + std::to_string(index_); }
 
+std::ostream& operator<<(std::ostream& out, const Device& device) { return out << device.str(); }
+
 std::vector<Device> parse_devices(std::string_view list) {
+  const std::string form = "; write one or more devices with commas between them, such as \"cpu:0,cpu:1\" or \"cuda:0\"";
+  if (list.empty()) throw DeviceError("the list of devices is empty" + form);
+  const std::string named = "the list of devices \"" + printable(list) + "\"";
+  auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
+  if (std::any_of(list.begin(), list.end(), is_blank)) {
+    std::string without(list);
+    std::erase_if(without, is_blank);
+    throw DeviceError(named + " has blanks in it" + (without.empty() ? form : "; write \"" + printable(without) + "\""));
+  }
   std::vector<Device> devices;
   for (size_t at = 0; at <= list.size();) {
     auto comma = std::min(list.find(',', at), list.size());
+    if (comma == at) throw DeviceError(named + " has an empty entry" + form);
     devices.emplace_back(list.substr(at, comma - at));
     at = comma + 1;
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,13 +28,15 @@ class TENON_API Device {
   std::string str() const;  // "cpu:0"
 
   friend bool operator==(const Device&, const Device&) = default;
+  // As str(). Found for a Device alone, not for whatever could become one.
+  friend TENON_API std::ostream& operator<<(std::ostream& out, const Device& device);
 
  private:
   uint16_t type_ = 0;
   uint16_t index_ = 0;
 };
 
-// "cpu:0,cpu:1" or "cuda:0".
+// "cpu:0,cpu:1" or "cuda:0": one or more, without blanks. DeviceError says which entry is none.
 TENON_API std::vector<Device> parse_devices(std::string_view list);
 // How many devices of a type there are: what the plugin counts; for logical devices (cpu) those opened so far, at least 1, or
 // TENON_CPU_DEVICES. Loads the plugin.

@@ -1,6 +1,7 @@
 #include <tenon/core/dtype.h>
 #include <tenon/core/error.h>
 
+#include <ostream>
 #include <string>
 
 namespace tenon {
@@ -10,6 +11,7 @@ constexpr std::string_view names[] = {"f32", "f64", "f16", "bf16", "i64", "i32",
 }
 
 std::string_view name_of(DType t) { return names[static_cast<int32_t>(t)]; }
+std::ostream& operator<<(std::ostream& out, DType t) { return out << name_of(t); }
 
 DType parse_dtype(std::string_view name) {
   for (int32_t i = 0; i < 8; ++i)

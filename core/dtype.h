@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 #include <string_view>
 
 #include <tenon/core/api.h>
@@ -26,6 +27,7 @@ constexpr bool is_integer(DType t) { return t >= DType::i64 && t <= DType::u8; }
 
 // "f32", …, "bool".
 TENON_API std::string_view name_of(DType t);
+TENON_API std::ostream& operator<<(std::ostream& out, DType t);  // as name_of
 // The inverse of name_of; ValueError lists the names where there is no such type.
 TENON_API DType parse_dtype(std::string_view name);
 // The type that an operator on both computes in: PyTorch's promotion for tensors of equal rank class.

@@ -16,6 +16,7 @@
 #include <tenon/core/device.h>
 #include <tenon/core/dtype.h>
 #include <tenon/core/error.h>
+#include <tenon/core/ops/number.h>
 #include <tenon/core/ref.h>
 #include <tenon/core/shape.h>
 
@@ -36,10 +37,12 @@ class TENON_API Tensor {
   Tensor(const Tensor&) = default;
   Tensor(Tensor&&) noexcept = default;
   ~Tensor() = default;
-  // Assigning lets this handle name another tensor; it writes no values. So a temporary cannot be assigned to: `x[0] = y` does not
-  // compile, `x[0].copy_(y)` writes.
+  // Assigning lets this handle name another tensor; it writes no values. So a temporary cannot be assigned to, and compilers show
+  // the lines that say so.
   Tensor& operator=(const Tensor&) & = default;
   Tensor& operator=(Tensor&&) & noexcept = default;
+  Tensor& operator=(const Tensor&) && = delete;  // x[0] = y would change nothing: to write values, use x[0].copy_(y)
+  Tensor& operator=(Number) && = delete;         // x[0] = 2 would change nothing: to write values, use x[0].fill_(2)
 
   bool defined() const { return static_cast<bool>(impl_); }
   explicit operator bool() const = delete;  // `if (loss.item() < best)` reads a value; `if (x.defined())` asks for a handle
@@ -151,12 +154,12 @@ class TENON_API Tensor {
   Tensor relu() const;
   Tensor sigmoid() const;
   Tensor tanh() const;
-  Tensor pow(double exponent) const;
+  Tensor pow(Number exponent) const;  // of whole numbers to a whole power: whole
   Tensor softmax(int64_t dim) const;
 
   // ---- mutators ----
   Tensor& copy_(const Tensor& source);  // converts dtype and device, broadcasts
-  Tensor& fill_(double value);
+  Tensor& fill_(Number value);
   Tensor& zero_() { return fill_(0); }
   Tensor& uniform_(double low = 0, double high = 1);
   Tensor& normal_(double mean = 0, double std = 1);
@@ -183,7 +186,7 @@ struct TensorOptions {
 
 // ---- factories ----
 TENON_API Tensor empty(const Shape& shape, const TensorOptions& options = {});
-TENON_API Tensor full(const Shape& shape, double value, const TensorOptions& options = {});
+TENON_API Tensor full(const Shape& shape, Number value, const TensorOptions& options = {});
 inline Tensor zeros(const Shape& shape, const TensorOptions& options = {}) { return full(shape, 0, options); }
 inline Tensor ones(const Shape& shape, const TensorOptions& options = {}) { return full(shape, 1, options); }
 TENON_API Tensor arange(double start, double end, double step = 1, const TensorOptions& options = {});
@@ -223,6 +226,6 @@ inline Tensor tensor(std::initializer_list<float> values, const Shape& shape) {
   return tensor(std::span<const float>(values.begin(), values.size()), shape);
 }
 // A scalar (rank 0).
-inline Tensor scalar(double value, const TensorOptions& options = {}) { return full({}, value, options); }
+inline Tensor scalar(Number value, const TensorOptions& options = {}) { return full({}, value, options); }
 
 }  // namespace tenon

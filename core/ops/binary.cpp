@@ -238,6 +238,6 @@ Tensor pow(Number a, const Tensor& b) {
   return run_binary(whole_pow_op, b, a, true);
 }
 
-Tensor Tensor::pow(double exponent) const { return tenon::pow(*this, exponent); }
+Tensor Tensor::pow(Number exponent) const { return tenon::pow(*this, exponent); }
 
 }  // namespace tenon

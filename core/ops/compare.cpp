@@ -63,20 +63,15 @@ const Op clamp_op{{.name = "clamp",
                    .infer = infer_numeric,
                    .gradient =
                        [](const GradContext& c, Grads g) {
+                         // Not at a bound, as in PyTorch; an infinite one is none.
                          const Tensor& x = c.input(0);
-                         Tensor inside = logical_and(ge(x, c.scalars[0].value.f), le(x, c.scalars[1].value.f));
-                         g[0] = where(inside, c.grad(), 0.0);
+                         const double low = c.scalars[0].value.f, high = c.scalars[1].value.f;
+                         const Tensor above = std::isinf(low) ? ge(x, low) : gt(x, low);
+                         const Tensor below = std::isinf(high) ? le(x, high) : lt(x, high);
+                         g[0] = where(logical_and(above, below), c.grad(), 0.0);
                        },
                    .saves_inputs = 1,
                    .pointwise = true}};
-
-// An integer bound that lies beyond what int64 holds does not bind.
-int64_t integer_bound(double bound) {
-  constexpr double limit = 9223372036854775807.0;  // rounds to 2^63
-  if (bound >= limit) return std::numeric_limits<int64_t>::max();
-  if (bound <= -limit) return std::numeric_limits<int64_t>::min();
-  return static_cast<int64_t>(bound);
-}
 
 }  // namespace
 
@@ -115,19 +110,19 @@ Tensor where(const Tensor& condition, Number a, const Tensor& b) {
   return where(condition, constant_beside(b, a), b);
 }
 
-Tensor clamp(const Tensor& x, std::optional<double> min, std::optional<double> max) {
+Tensor clamp(const Tensor& x, std::optional<Number> min, std::optional<Number> max) {
   require_tensor("clamp", x);
   if (!min && !max) throw ValueError("clamp: at least one of min and max must be given");
-  double infinity = std::numeric_limits<double>::infinity();
-  double low = min.value_or(-infinity), high = max.value_or(infinity);
-  auto whole = [](double v) { return std::isinf(v) || v == std::floor(v); };
-  if (is_floating_point(dtype_of(x)) || !whole(low) || !whole(high)) {
+  const bool whole_bounds = (!min || min->integral) && (!max || max->integral);
+  if (is_floating_point(dtype_of(x)) || !whole_bounds) {
+    const double infinity = std::numeric_limits<double>::infinity(), low = min ? min->f : -infinity, high = max ? max->f : infinity;
     Tensor converted = is_floating_point(dtype_of(x)) ? x : x.to(DType::f32);
     // All is NaN then, and the gradient 0: that of floor.
     if (std::isnan(low) || std::isnan(high)) return add(floor(converted), std::numeric_limits<double>::quiet_NaN());
     return run(clamp_op, {&converted}, {}, {Scalar(low), Scalar(high)});
   }
-  return run(clamp_op, {&x}, {}, {Scalar::integer(integer_bound(low)), Scalar::integer(integer_bound(high))});
+  using Whole = std::numeric_limits<int64_t>;
+  return run(clamp_op, {&x}, {}, {Scalar::integer(min ? min->i : Whole::min()), Scalar::integer(max ? max->i : Whole::max())});
 }
 
 }  // namespace tenon

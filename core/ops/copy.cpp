@@ -118,7 +118,7 @@ Tensor constant(Number number, DType dtype, Device device) {
   return x;
 }
 
-Tensor& Tensor::fill_(double value) {
+Tensor& Tensor::fill_(Number value) {
   require_writable("fill_", *this);
   Scalar scalar = scalar_for(dtype(), value);
   run_into(fill_op, {}, *this, {}, {&scalar, 1});

@@ -59,7 +59,7 @@ void require_random_target(const char* op, const Tensor& target) {
 
 Tensor empty(const Shape& shape, const TensorOptions& options) { return finish(allocate("empty", shape, options), options); }
 
-Tensor full(const Shape& shape, double value, const TensorOptions& options) {
+Tensor full(const Shape& shape, Number value, const TensorOptions& options) {
   Tensor x = allocate("full", shape, options);
   x.fill_(value);
   return finish(x, options);

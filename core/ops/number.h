@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 namespace tenon {
@@ -11,14 +12,23 @@ namespace tenon {
 struct Number {
   template <class T>
   requires std::is_arithmetic_v<T>
-  constexpr Number(T value)
-      : f(static_cast<double>(value)),
-        i(std::is_integral_v<T> ? static_cast<int64_t>(value) : 0),
-        integral(std::is_integral_v<T>) {}
+  constexpr Number(T value) : f(static_cast<double>(value)), i(0), integral(is_int64(value)) {
+    if (integral) i = static_cast<int64_t>(value);
+  }
 
   double f;
   int64_t i;  // where integral
   bool integral;
+
+ private:
+  // An unsigned number beyond int64 is not one: it counts as floating, and does not become a negative one.
+  template <class T>
+  static constexpr bool is_int64(T value) {
+    if constexpr (std::is_unsigned_v<T> && sizeof(T) >= sizeof(int64_t))
+      return value <= static_cast<T>(std::numeric_limits<int64_t>::max());
+    else
+      return std::is_integral_v<T>;
+  }
 };
 
 }  // namespace tenon

@@ -36,9 +36,9 @@ TENON_API Tensor floor(const Tensor& x);  // integers are returned as they are; 
 TENON_API Tensor ceil(const Tensor& x);
 TENON_API Tensor round(const Tensor& x);        // halves to even
 TENON_API Tensor logical_not(const Tensor& x);  // bool
-// min <= result <= max; an absent bound does not bind. NaN stays, and a bound that is NaN makes all NaN. ValueError where both are
-// absent.
-TENON_API Tensor clamp(const Tensor& x, std::optional<double> min, std::optional<double> max = std::nullopt);
+// min <= result <= max; an absent bound does not bind. NaN stays, and a bound that is NaN makes all NaN. A floating bound makes
+// whole numbers f32. The gradient is that of x strictly between the bounds, else 0. ValueError where both are absent.
+TENON_API Tensor clamp(const Tensor& x, std::optional<Number> min, std::optional<Number> max = std::nullopt);
 
 // ---- two operands ----
 TENON_API Tensor add(const Tensor& a, const Tensor& b);

@@ -30,7 +30,7 @@ DType result_type(const Tensor& a, const Tensor& b);
 DType result_type(const Tensor& x, Number number);
 // The operand as the ABI wants it: an int64 for integers and bool, a double otherwise.
 Scalar scalar_for(DType dtype, Number number);
-// A number as a tensor without dimensions. Whole numbers keep all their bits, which `full` cannot promise: it takes a double.
+// A number as a tensor without dimensions, for use inside an operator: unlike `full` it asks for no gradient mode.
 Tensor constant(Number number, DType dtype, Device device);
 // ValueError "<op>: reduction …" unless it is "mean", "sum" or "none".
 void require_reduction(const char* op, const std::string& reduction);

@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <sstream>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -73,6 +75,8 @@ static_assert(!CanBeACondition<decltype(scalar(1) < scalar(2))> && !CanBeACondit
 
 static_assert(CanAssign<Tensor&, Tensor> && CanAssign<Tensor&, const Tensor&> && std::is_nothrow_move_assignable_v<Tensor>);
 static_assert(!CanAssign<Tensor, Tensor> && !CanAssign<Tensor, const Tensor&>);
+static_assert(!CanAssign<Tensor, double> && !CanAssign<Tensor, int> && !CanAssign<Tensor&, double>);
+static_assert(std::is_copy_assignable_v<Tensor> && std::is_move_assignable_v<Tensor> && std::is_nothrow_swappable_v<Tensor>);
 static_assert(!CanAssign<decltype(scalar(1)[0]), Tensor> && !CanAssign<decltype(scalar(1).select(0, 0)), const Tensor&>);
 }  // namespace
 
@@ -99,6 +103,50 @@ BOOST_AUTO_TEST_CASE(a_part_is_written_by_copy_and_never_without_its_gradient) {
   Tensor y = (w * saved).sum();
   saved[0].fill_(5);
   BOOST_TEST(has(message_of([&] { y.backward(); }), "has been changed in place"));
+}
+
+// What names tensors anew goes on: only an assignment to a temporary is refused.
+BOOST_AUTO_TEST_CASE(handles_are_assigned_like_any_value) {
+  Tensor a = scalar(1), b = scalar(2);
+  std::swap(a, b);
+  auto& name = a;
+  name = std::move(b);
+  BOOST_TEST(a.item() == 1.0);
+  std::tie(a, b) = std::pair(scalar(3), scalar(4));
+  (a) = a = b;
+  BOOST_TEST(a.is_same(b));
+  std::vector<Tensor> list = {scalar(5), scalar(6), scalar(7)};
+  list[0] = list.back() = a;
+  list.front() = [&]() -> Tensor& { return list[1]; }();
+  list.erase(list.begin());
+  list.insert(list.begin(), scalar(8));
+  list.at(1) = {};
+  BOOST_TEST(!list[1].defined());
+  std::optional<Tensor> maybe;
+  maybe = list[0];
+  *maybe = scalar(9);
+  BOOST_TEST(list[0].item() == 8.0);
+}
+
+BOOST_AUTO_TEST_CASE(what_a_tensor_is_prints) {
+  const Tensor x = zeros({2, 3}, {.dtype = i64, .device = "cpu:1"});
+  std::ostringstream out;
+  out << x.dtype() << " " << x.shape() << " " << x.strides() << " " << x.device() << " " << boolean;
+  BOOST_TEST(out.str() == "i64 (2, 3) (3, 1) cpu:1 bool");
+}
+
+BOOST_AUTO_TEST_CASE(numbers_in_methods_stay_what_they_are) {
+  const Tensor whole = full({2}, 3, {.dtype = i64});
+  BOOST_TEST(whole.pow(2).dtype() == i64);
+  BOOST_TEST(whole.pow(2).to_vector<int64_t>() == (std::vector<int64_t>{9, 9}));
+  BOOST_TEST(whole.pow(39)[0].item<int64_t>() == 4052555153018976267);
+  BOOST_TEST(whole.pow(2.0).dtype() == f32);
+  BOOST_TEST(scalar(3).pow(2).dtype() == f32);
+  const int64_t beyond_double = (int64_t{1} << 53) + 1;
+  BOOST_TEST(full({1}, beyond_double, {.dtype = i64}).item<int64_t>() == beyond_double);
+  BOOST_TEST(scalar(beyond_double, {.dtype = i64}).item<int64_t>() == beyond_double);
+  BOOST_TEST(zeros({1}, {.dtype = i64}).fill_(-beyond_double).item<int64_t>() == -beyond_double);
+  BOOST_TEST(has(message_of([] { full({1}, ~uint64_t{0}, {.dtype = i64}); }), "has no value in i64"));
 }
 
 BOOST_AUTO_TEST_CASE(copies_of_a_handle_share_and_views_share) {
@@ -175,6 +223,16 @@ BOOST_AUTO_TEST_CASE(devices_by_name) {
   BOOST_TEST(parse_devices("cpu:0,cpu:1").size() == 2u);
   for (const char* bad : {"", ":", "cpu:", "cpu:x", "cpu:1x", "cpu:-1", "cpu:99999999999", "CPU", "../cpu", "cpu:0,"})
     BOOST_CHECK_THROW(parse_devices(bad), DeviceError);
+  auto said = [](const char* list) { return message_of([&] { parse_devices(list); }); };
+  BOOST_TEST(has(said("cpu:0, cpu:1"), "\"cpu:0, cpu:1\" has blanks in it; write \"cpu:0,cpu:1\""), said("cpu:0, cpu:1"));
+  BOOST_TEST(has(said(" \t"), "has blanks in it; write one or more devices with commas between them"), said(" \t"));
+  BOOST_TEST(has(said(""), "the list of devices is empty; write one or more devices"), said(""));
+  BOOST_TEST(has(said("cpu:0,,cpu:1"), "the list of devices \"cpu:0,,cpu:1\" has an empty entry"), said("cpu:0,,cpu:1"));
+  const std::string numbered = "has too large an index: devices are numbered from 0 to 65535";
+  for (const char* large : {"cpu:99999", "cpu:65536", "cpu:99999999999999999999999"})
+    BOOST_TEST(has(said(large), "\"" + std::string(large) + "\" " + numbered), said(large));
+  BOOST_TEST(has(message_of([] { Device("cpu", 65536); }), "\"cpu:65536\" " + numbered));
+  BOOST_TEST(has(said("cpu:1,cpu"), "nothing was thrown"));
   auto text = message_of([] { ones({1}, {.device = "tpu:0"}); });
   BOOST_TEST((has(text, "tpu") && has(text, "cpu")), text);  // the load report names what there is
   BOOST_CHECK_THROW(ones({1}) + ones({1}, {.device = "cpu:1"}), DeviceError);

@@ -112,6 +112,26 @@ BOOST_AUTO_TEST_CASE(where_one_operand_is_nan_both_get_the_gradient) {
   require_values(x.grad(), {4}, {1, 1, 0, 0});
 }
 
+BOOST_AUTO_TEST_CASE(clamp_passes_a_gradient_on_between_its_bounds_alone) {
+  const auto gradient = [](std::optional<Number> low, std::optional<Number> high) {
+    Tensor x = doubles({-inf, -1, 0, 0.5, 1, 2, inf, nan_value}, {8}).requires_grad_();
+    return grad(sum(clamp(x, low, high)), x);
+  };
+  require_values(gradient(0, 1), {8}, {0, 0, 0, 1, 0, 0, 0, 0});
+  require_values(gradient(0, std::nullopt), {8}, {0, 0, 0, 1, 1, 1, 1, 0});
+  require_values(gradient(std::nullopt, 1), {8}, {1, 1, 1, 1, 0, 0, 0, 0});
+  require_values(gradient(1, 0), {8}, {0, 0, 0, 0, 0, 0, 0, 0});
+}
+
+BOOST_AUTO_TEST_CASE(bounds_of_clamp_are_numbers) {
+  const int64_t high = (int64_t{1} << 60) + 1;
+  Tensor whole = full({2}, int64_t{1} << 62, {.dtype = i64});
+  BOOST_CHECK_EQUAL(clamp(whole, 0, high)[0].item<int64_t>(), high);
+  BOOST_CHECK(clamp(ints({1, 5}, {2}), 2.0).dtype() == f32);
+  require_values(clamp(ints({1, 5}, {2}), 2.5), {2}, {2.5, 5});
+  require_values(clamp(ints({1, 5}, {2}), std::nullopt, 3), {2}, {1, 3});
+}
+
 BOOST_AUTO_TEST_CASE(a_bound_that_is_nan_makes_all_nan) {
   Tensor x = doubles({0, 2, inf, nan_value}, {4}).requires_grad_();
   for (auto [low, high] : {std::pair(nan_value, 1.0), std::pair(0.0, nan_value), std::pair(nan_value, nan_value)}) {
