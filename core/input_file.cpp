@@ -34,9 +34,11 @@ InputFile::InputFile(const std::filesystem::path& path, const char* purpose, Thr
   while (file_ < 0 && errno == EINTR);
   if (file_ < 0)
     fail(errno == ENXIO ? "it is not a regular file" : reason(errno));  // ENXIO: a socket, or a device that is not there
-  if (const std::string fault = fault_of(file_, size_); !fault.empty()) {
-    close(std::exchange(file_, -1));
-    fail(fault);
+  try {
+    if (const std::string fault = fault_of(file_, size_); !fault.empty()) fail(fault);
+  } catch (...) {
+    close(file_);
+    throw;
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <system_error>
 
 #include <tenon/core/error.h>
@@ -18,7 +19,7 @@ struct ByteSource::Inflater {
   z_stream stream{};
   bool between_members = false;
   Inflater() {
-    if (inflateInit2(&stream, 15 + 16) != Z_OK) throw DataError("zlib cannot be started");
+    if (inflateInit2(&stream, 15 + 16) != Z_OK) throw std::bad_alloc();  // nothing else keeps it from starting
   }
   ~Inflater() { inflateEnd(&stream); }
 };
@@ -62,6 +63,8 @@ size_t ByteSource::inflate_into(unsigned char* to, size_t count) {
     done += asked - z.avail_out;
     if (status == Z_STREAM_END)
       inflater_->between_members = true;
+    else if (status == Z_MEM_ERROR)
+      throw std::bad_alloc();
     else if (status != Z_OK && status != Z_BUF_ERROR)
       fail(std::string("the gzip data is corrupt (") + (z.msg ? z.msg : zError(status)) + ")");
   }

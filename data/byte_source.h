@@ -12,8 +12,8 @@
 
 namespace tenon::data {
 
-// Every error is a DataError that begins with the path. zlib's own gzread takes what follows a gzip stream for nothing at all; this
-// reports it.
+// Every error is a DataError that begins with the path, but for std::bad_alloc (see naming_lack_of_memory). zlib's own gzread takes
+// what follows a gzip stream for nothing at all; this reports it.
 class ByteSource {
  public:
   explicit ByteSource(const std::filesystem::path& path);

@@ -69,7 +69,8 @@ HostTensor make_room(const std::filesystem::path& folder, int64_t count) {
 
 TensorDataset cifar10(const std::filesystem::path& folder, bool train, const Cifar10Options& options) {
   std::vector<uint8_t> labels, pixels;
-  for (const auto& path : files_of(folder, train)) read_records(path, labels, pixels);
+  for (const auto& path : files_of(folder, train))
+    naming_lack_of_memory<DataError>("cannot read", path, [&] { read_records(path, labels, pixels); });
   HostTensor images = make_room(folder, static_cast<int64_t>(labels.size()));
   std::memcpy(images.values, pixels.data(), pixels.size());
   return TensorDataset(images.tensor, labels_from_bytes(labels, classes, folder)).convert(options.pixels);

@@ -81,9 +81,7 @@ void widen(void* values, size_t count, size_t from_bytes) {
   }
 }
 
-}  // namespace
-
-Tensor read_idx(const std::filesystem::path& path) {
+Tensor read(const std::filesystem::path& path) {
   ByteSource source(path);
   uint8_t magic[4];
   source.read_exactly(magic, 4, "the magic number");
@@ -100,6 +98,12 @@ Tensor read_idx(const std::filesystem::path& path) {
   else if (kind.bytes == 8)
     to_native<uint64_t>(result.values, count);
   return result.tensor;
+}
+
+}  // namespace
+
+Tensor read_idx(const std::filesystem::path& path) {
+  return naming_lack_of_memory<DataError>("cannot read", path, [&] { return read(path); });
 }
 
 TensorDataset mnist(const std::filesystem::path& folder, bool train, const MnistOptions& options) {

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <memory>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -158,15 +159,14 @@ void AtomicFile::create() {
 
 void AtomicFile::remove_stale() const {
   const std::string prefix = temporary_prefix(target_);
-  DIR* folder = opendir(folder_.c_str());
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(folder_.c_str()), closedir);
   if (!folder) return;
-  while (const dirent* entry = readdir(folder)) {
+  while (const dirent* entry = readdir(folder.get())) {
     const std::string_view name = entry->d_name;
     if (!name.starts_with(prefix)) continue;
     const pid_t writer = writer_of(name.substr(prefix.size()));
     if (writer > 0 && kill(writer, 0) != 0 && errno == ESRCH) remove_left_over(folder_ / name);
   }
-  closedir(folder);
 }
 
 void AtomicFile::write_chunk(const std::byte* bytes, size_t count, uint64_t offset) {

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include <tenon/core/error.h>
+#include <tenon/core/input_file.h>
 #include <tenon/core/printable.h>
 #include <tenon/core/tensor_impl.h>
 #include <tenon/modules/module.h>
@@ -77,7 +78,7 @@ ImageContents lay_out(const std::filesystem::path& path, const StateDict& tensor
   return contents;
 }
 
-void save(const std::filesystem::path& path, const StateDict& tensors, std::optional<std::vector<std::string>> wrappers) {
+void write(const std::filesystem::path& path, const StateDict& tensors, std::optional<std::vector<std::string>> wrappers) {
   MemoryFile memory;
   const ImageContents contents = lay_out(path, tensors, std::move(wrappers), memory);
   std::vector<size_t> order(tensors.size());  // by place in the file
@@ -131,13 +132,17 @@ auto naming(const std::filesystem::path& path, const std::string& key, F&& body)
   }
 }
 
-}  // namespace
+// What of the host's memory is missing is told with the file's name.
+template <class Body>
+auto to_save(const std::filesystem::path& path, Body&& body) {
+  return naming_lack_of_memory<CheckpointError>("cannot save checkpoint", path, body);
+}
+template <class Body>
+auto to_load(const std::filesystem::path& path, Body&& body) {
+  return naming_lack_of_memory<CheckpointError>("cannot load checkpoint", path, body);
+}
 
-void save(const std::filesystem::path& path, ModuleRef model) { save(path, nn::state_dict(model), wrappers_of(model)); }
-void save(const std::filesystem::path& path, const StateDict& tensors) { save(path, tensors, std::nullopt); }
-void require_can_save(const std::filesystem::path& path) { AtomicFile never_committed(path); }
-
-LoadReport load(const std::filesystem::path& path, ModuleRef model, const LoadOptions& options) {
+LoadReport load_model(const std::filesystem::path& path, ModuleRef model, const LoadOptions& options) {
   std::optional<VerifiedFile> file(path);
   StagedLoad staged(model);
   KeyMap map = map_keys(side_of(file->contents()), side_of(staged.targets(), model), options, std::string(model.type->name));
@@ -152,15 +157,46 @@ LoadReport load(const std::filesystem::path& path, ModuleRef model, const LoadOp
   } catch (const OutOfMemoryError& error) {
     throw OutOfMemoryError(cannot_load(path) + error.what());
   }
-  return map.report;
+  return std::move(map.report);  // a copy could fail, and the model is changed by now
 }
 
-StateDict load(const std::filesystem::path& path) {
+StateDict load_tensors(const std::filesystem::path& path) {
   const VerifiedFile file(path);
   StateDict tensors;
   for (const StoredTensor& tensor : file.contents().tensors)
     tensors.set(tensor.key, naming(path, tensor.key, [&] { return read_values(file, tensor); }));
   return tensors;
+}
+
+CheckpointInfo look_into(const std::filesystem::path& path) {
+  VerifiedFile file(path);
+  KeySide side = side_of(file.contents());
+  return {.file_bytes = file.image().size(),
+          .format_version = checkpoint_format_version,
+          .tensors = std::move(side.tensors),
+          .wrappers = std::move(side.wrappers)};
+}
+
+}  // namespace
+
+void save(const std::filesystem::path& path, ModuleRef model) {
+  to_save(path, [&] { write(path, nn::state_dict(model), wrappers_of(model)); });
+}
+void save(const std::filesystem::path& path, const StateDict& tensors) {
+  to_save(path, [&] { write(path, tensors, std::nullopt); });
+}
+void require_can_save(const std::filesystem::path& path) {
+  to_save(path, [&] { AtomicFile never_committed(path); });
+}
+
+LoadReport load(const std::filesystem::path& path, ModuleRef model, const LoadOptions& options) {
+  return to_load(path, [&] { return load_model(path, model, options); });
+}
+StateDict load(const std::filesystem::path& path) {
+  return to_load(path, [&] { return load_tensors(path); });
+}
+CheckpointInfo inspect(const std::filesystem::path& path) {
+  return to_load(path, [&] { return look_into(path); });
 }
 
 LoadReport load_state_dict(ModuleRef model, const StateDict& tensors, const LoadOptions& options) {
@@ -171,16 +207,7 @@ LoadReport load_state_dict(ModuleRef model, const StateDict& tensors, const Load
   for (auto [from, to] : map.pairs) staged.add(to, tensors[from].second);
   check_ties(map, staged, std::string(model.type->name));
   staged.commit();
-  return map.report;
-}
-
-CheckpointInfo inspect(const std::filesystem::path& path) {
-  VerifiedFile file(path);
-  KeySide side = side_of(file.contents());
-  return {.file_bytes = file.image().size(),
-          .format_version = checkpoint_format_version,
-          .tensors = std::move(side.tensors),
-          .wrappers = std::move(side.wrappers)};
+  return std::move(map.report);  // a copy could fail, and the model is changed by now
 }
 
 }  // namespace tenon

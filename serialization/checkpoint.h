@@ -15,7 +15,7 @@ namespace tenon {
 
 // Writes a model's parameters and persistent buffers, on whatever devices they are. The file is written beside `path`, synced, read
 // back and renamed: whatever happens, `path` holds the old file or the new one. Waits for queued work on the tensors.
-// CheckpointError where the system refuses (no such folder, no permission, disk full, …) or a name cannot be stored.
+// CheckpointError where the system refuses (no such folder, no permission, disk full, no memory, …) or a name cannot be stored.
 TENON_API void save(const std::filesystem::path& path, nn::ModuleRef model);
 // The same for tensors that need no model. Names such as "module.weight" are stored as they are.
 TENON_API void save(const std::filesystem::path& path, const nn::StateDict& tensors);
@@ -25,9 +25,10 @@ TENON_API void save(const std::filesystem::path& path, const nn::StateDict& tens
 TENON_API void require_can_save(const std::filesystem::path& path);
 
 // Reads a checkpoint and gives its values to a model, wrapped or not: see map_keys for how names are brought together. A load is
-// complete or it throws and leaves the model exactly as it was: CheckpointError where the file is missing, damaged or none of ours;
-// StateDictError, in PyTorch's words, where names or shapes do not fit, or where the model holds one tensor (or views of one
-// memory) under two names and the checkpoint different values for them. Values are converted to the model's dtypes and devices.
+// complete or it throws and leaves the model exactly as it was: CheckpointError where the file is missing, damaged or none of ours,
+// or the host has too little memory to read it; OutOfMemoryError where a device has too little for the values; StateDictError, in
+// PyTorch's words, where names or shapes do not fit, or where the model holds one tensor (or views of one memory) under two names
+// and the checkpoint different values for them. Values are converted to the model's dtypes and devices.
 TENON_API LoadReport load(const std::filesystem::path& path, nn::ModuleRef model, const LoadOptions& options = {});
 // The tensors of a checkpoint, on cpu:0, in the order in which they were saved. CheckpointError as above.
 TENON_API nn::StateDict load(const std::filesystem::path& path);

@@ -1,6 +1,7 @@
 #include <tenon/serialization/hdf5.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include <tenon/core/error.h>
 
@@ -56,7 +57,19 @@ hid_t plain_type(DType dtype) {
 
 }  // namespace
 
+void require_memory(uint64_t tensors, uint64_t name_bytes) {
+  // Measured with 1 to 100 000 tensors, and rounded up. The cache of metadata stops growing at 32 MiB.
+  constexpr uint64_t base = 3 << 20, cached = 8 << 10, cache = 48 << 20, listed = 2 << 10;
+  const uint64_t bytes = base + std::min(tensors * cached, cache) + tensors * listed + 4 * name_bytes;
+  void* volatile memory = std::malloc(bytes);  // volatile: otherwise the pair is optimized away
+  if (!memory)
+    throw CheckpointError("the host has not the " + std::to_string(bytes) + " bytes of memory that HDF5 may need for " +
+                          std::to_string(tensors) + " tensors");
+  std::free(memory);
+}
+
 Session::Session() : lock_(library_mutex()) {
+  require_memory(0, 0);
   if (H5open() < 0) throw CheckpointError("the HDF5 library cannot be started");
   H5Eget_auto2(H5E_DEFAULT, &print_, &print_data_);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);

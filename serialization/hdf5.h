@@ -3,6 +3,7 @@
 
 #include <hdf5.h>
 
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -15,7 +16,7 @@ namespace tenon::h5 {
 // Holds the library while it lives: Debian's HDF5 is not thread-safe. Its error stack is kept from being printed meanwhile.
 class Session {
  public:
-  Session();
+  Session();  // CheckpointError where there is not enough memory to begin with
   ~Session();
   Session(const Session&) = delete;
 
@@ -24,6 +25,11 @@ class Session {
   H5E_auto2_t print_ = nullptr;
   void* print_data_ = nullptr;
 };
+
+// CheckpointError where the memory that HDF5 may take for a file of so many tensors, whose names have so many bytes, is not to be
+// had. HDF5 does not survive an allocation that fails: its lists are left half changed, every later call fails and its exit handler
+// frees memory twice (1.10.8). So it is only called when there is enough, which is asked for and given back beforehand.
+void require_memory(uint64_t tensors, uint64_t name_bytes);
 
 // What HDF5 says about its latest failure, from its error stack.
 std::string last_error();

@@ -44,7 +44,7 @@ bool MemoryFile::write(uint64_t offset, size_t count, const void* from) {
       in += n, offset += n, count -= n;
     }
   } catch (const std::bad_alloc&) {
-    return false;
+    whole_ = false;
   }
   return true;
 }

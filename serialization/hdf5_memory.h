@@ -24,8 +24,11 @@ class MemoryFile {
 
   // False where it goes past the end of a file to read.
   bool read(uint64_t offset, size_t count, void* to) const;
-  // False where memory is out or the file is one to read.
+  // False where the file is one to read. Where memory is out, the bytes are dropped, and is_whole() says so: HDF5 cannot close a
+  // file that it failed to write to.
   bool write(uint64_t offset, size_t count, const void* from);
+  // Whether all that was written is there.
+  bool is_whole() const { return whole_; }
   uint64_t size() const { return end_; }
   void resize(uint64_t end) { end_ = end; }
 
@@ -39,6 +42,7 @@ class MemoryFile {
   std::span<const std::byte> image_;
   std::unordered_map<uint64_t, Page> pages_;
   uint64_t end_ = 0;
+  bool whole_ = true;
 };
 
 }  // namespace tenon

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <new>
 #include <unordered_set>
 
 #include <tenon/core/error.h>
@@ -112,6 +113,12 @@ herr_t collect_name(hid_t, const char* name, const H5L_info_t* info, void* names
   }
 }
 
+uint64_t links_in_root(hid_t file) {
+  H5G_info_t info{};
+  check(H5Gget_info(file, &info), "count the tensors");
+  return info.nlinks;
+}
+
 // All links in the root group, with whether they are hard ones; in order of creation.
 std::vector<std::pair<std::string, bool>> root_names(hid_t file) {
   std::vector<std::pair<std::string, bool>> names;
@@ -210,6 +217,9 @@ const char* fault_of_key(std::string_view key) {
 
 void build_image(ImageContents& contents, MemoryFile& memory) {
   h5::Session session;
+  uint64_t name_bytes = 0;
+  for (const StoredTensor& tensor : contents.tensors) name_bytes += tensor.key.size();
+  h5::require_memory(contents.tensors.size(), name_bytes);
   Handle file(H5Fcreate("checkpoint", H5F_ACC_TRUNC, creation_properties(), access_properties(memory)), H5Fclose,
               "lay out a checkpoint");
   {
@@ -223,6 +233,7 @@ void build_image(ImageContents& contents, MemoryFile& memory) {
     for (StoredTensor& tensor : contents.tensors) add_tensor(file, properties, utf8_name, tensor);
   }
   file.close("finish a checkpoint");
+  if (!memory.is_whole()) throw std::bad_alloc();
 }
 
 ImageContents read_image(std::span<const std::byte> image) {
@@ -234,6 +245,8 @@ ImageContents read_image(std::span<const std::byte> image) {
   check_version(file);
   ImageContents contents;
   if (check(H5Aexists(file, wrappers_name), "look for wrappers") > 0) contents.wrappers = read_texts(file, wrappers_name);
+  const uint64_t links = std::min<uint64_t>(links_in_root(file), image.size());  // whatever the file says
+  h5::require_memory(links, std::min<uint64_t>(links * 64, image.size()));
   const auto names = root_names(file);
   std::unordered_set<std::string_view> seen;
   for (const auto& [name, hard] : names) {

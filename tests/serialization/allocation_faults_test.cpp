@@ -1,0 +1,388 @@
+// Memory that is missing, at each point of a save, of a load and of reading a data file: each time the operation ends well, or in
+// an error that names the file; the old file and the model are as they were, nothing stays open, and the same operation succeeds at
+// once. One allocation fails, or all from one on; or the host has so many bytes and no more.
+#include <boost/test/unit_test.hpp>
+
+#include <dlfcn.h>
+#include <hdf5.h>
+#include <malloc.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <new>
+
+#include <tenon/tenon.h>
+
+#include "data/packed.h"
+#include "files.h"
+#include "fuzz.h"
+#include "process/child.h"
+
+using namespace tenon;
+using test::Deadline;
+using test::each_point;
+
+// ---- the allocations of this program and of every library in it ----
+
+extern "C" {
+void* __libc_malloc(size_t);
+void* __libc_realloc(void*, size_t);
+void* __libc_memalign(size_t, size_t);
+void __libc_free(void*);
+// Where the address sanitizer is there, memory is its to give.
+__attribute__((weak)) void* __interceptor_malloc(size_t);
+__attribute__((weak)) void* __interceptor_realloc(void*, size_t);
+__attribute__((weak)) void* __interceptor_aligned_alloc(size_t, size_t);
+__attribute__((weak)) void __interceptor_free(void*);
+}
+
+namespace {
+
+constexpr int64_t unlimited = INT64_MAX;
+
+// What there is too little of, while it is armed: allocations by number, or bytes.
+struct Scarcity {
+  int64_t first = unlimited, last = unlimited;  // that fail, of those that are not HDF5's
+  int64_t bytes = unlimited;                    // that may be taken by all, HDF5 included
+};
+bool armed = false;
+Scarcity scarcity;
+std::atomic<int64_t> counted{0}, taken{0}, most_taken{0};
+
+// HDF5 does not survive an allocation that fails, which is why Tenon sees to it that there is enough beforehand: single faults are
+// not for it.
+bool is_hdf5(const void* caller) {
+  Dl_info here{}, hdf5{};
+  return dladdr(caller, &here) && dladdr(reinterpret_cast<void*>(&H5open), &hdf5) && here.dli_fbase == hdf5.dli_fbase;
+}
+
+// Memory of the system's, or of the address sanitizer's; called also before that is set up.
+#define UNCHECKED __attribute__((no_sanitize("address")))
+UNCHECKED bool is_armed() { return __atomic_load_n(&armed, __ATOMIC_RELAXED); }
+UNCHECKED void* plain(size_t bytes) { return __interceptor_malloc ? __interceptor_malloc(bytes) : __libc_malloc(bytes); }
+UNCHECKED void* plain_again(void* p, size_t bytes) {
+  return __interceptor_realloc ? __interceptor_realloc(p, bytes) : __libc_realloc(p, bytes);
+}
+UNCHECKED void* plain_aligned(size_t bytes, size_t alignment) {
+  bytes = (bytes + alignment - 1) / alignment * alignment;
+  return __interceptor_aligned_alloc ? __interceptor_aligned_alloc(alignment, bytes) : __libc_memalign(alignment, bytes);
+}
+UNCHECKED void plain_free(void* p) { __interceptor_free ? __interceptor_free(p) : __libc_free(p); }
+
+bool is_refused(size_t bytes, const void* caller) {
+  const int64_t n = is_hdf5(caller) ? 0 : ++counted;
+  const bool refused = (n >= scarcity.first && n <= scarcity.last) || static_cast<int64_t>(bytes) > scarcity.bytes - taken;
+  if (refused) errno = ENOMEM;
+  return refused;
+}
+
+void* count(void* p) {
+  if (!p) return p;
+  const int64_t now = taken += static_cast<int64_t>(malloc_usable_size(p));
+  for (int64_t most = most_taken; now > most && !most_taken.compare_exchange_weak(most, now);) {
+  }
+  return p;
+}
+void count_free(void* p) { taken -= p ? static_cast<int64_t>(malloc_usable_size(p)) : 0; }
+
+UNCHECKED void* get(size_t bytes, size_t alignment, const void* caller) {
+  const bool counts = is_armed();
+  if (counts && is_refused(bytes, caller)) return nullptr;
+  void* p = alignment <= alignof(std::max_align_t) ? plain(bytes) : plain_aligned(bytes, alignment);
+  return counts ? count(p) : p;
+}
+
+void* get_or_throw(size_t bytes, size_t alignment, const void* caller) {
+  if (void* p = get(bytes, alignment, caller)) return p;
+  throw std::bad_alloc();
+}
+
+UNCHECKED void give_back(void* p) {
+  if (is_armed()) count_free(p);
+  plain_free(p);
+}
+
+}  // namespace
+
+#define REPLACED extern "C" __attribute__((visibility("default"))) UNCHECKED
+#define CALLER __builtin_return_address(0)
+
+REPLACED void* malloc(size_t bytes) { return get(bytes, 1, CALLER); }
+REPLACED void* calloc(size_t count, size_t size) {
+  size_t bytes = 0;
+  if (__builtin_mul_overflow(count, size, &bytes)) return nullptr;
+  void* p = get(bytes, 1, CALLER);
+  return p ? std::memset(p, 0, bytes) : nullptr;
+}
+REPLACED void* realloc(void* p, size_t bytes) {
+  const bool counts = is_armed();
+  if (counts && is_refused(bytes, CALLER)) return nullptr;
+  if (counts) count_free(p);
+  p = plain_again(p, bytes);
+  return counts ? count(p) : p;
+}
+REPLACED void* aligned_alloc(size_t alignment, size_t bytes) { return get(bytes, alignment, CALLER); }
+REPLACED int posix_memalign(void** p, size_t alignment, size_t bytes) {
+  void* got = get(bytes, alignment, CALLER);
+  if (got) *p = got;
+  return got ? 0 : ENOMEM;
+}
+REPLACED char* strdup(const char* text) noexcept {  // HDF5's is not libc's
+  const size_t bytes = std::strlen(text) + 1;
+  void* p = get(bytes, 1, CALLER);
+  return p ? static_cast<char*>(std::memcpy(p, text, bytes)) : nullptr;
+}
+REPLACED void free(void* p) { give_back(p); }
+
+void* operator new(size_t n) { return get_or_throw(n, 1, CALLER); }
+void* operator new[](size_t n) { return get_or_throw(n, 1, CALLER); }
+void* operator new(size_t n, std::align_val_t a) { return get_or_throw(n, static_cast<size_t>(a), CALLER); }
+void* operator new[](size_t n, std::align_val_t a) { return get_or_throw(n, static_cast<size_t>(a), CALLER); }
+void* operator new(size_t n, const std::nothrow_t&) noexcept { return get(n, 1, CALLER); }
+void* operator new[](size_t n, const std::nothrow_t&) noexcept { return get(n, 1, CALLER); }
+void operator delete(void* p) noexcept { give_back(p); }
+void operator delete[](void* p) noexcept { give_back(p); }
+void operator delete(void* p, size_t) noexcept { give_back(p); }
+void operator delete[](void* p, size_t) noexcept { give_back(p); }
+void operator delete(void* p, std::align_val_t) noexcept { give_back(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { give_back(p); }
+void operator delete(void* p, size_t, std::align_val_t) noexcept { give_back(p); }
+void operator delete[](void* p, size_t, std::align_val_t) noexcept { give_back(p); }
+
+namespace {
+
+// The work that a failed load left behind may have failed as well; nobody asked for it.
+void drain() {
+  for (int i = 0; i < 100; ++i) try {
+      return synchronize();
+    } catch (const Error&) {
+    }
+}
+
+size_t open_files() {
+  return static_cast<size_t>(
+      std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator()));
+}
+
+// How an operation ended: the error's text, empty where there was none.
+struct Ending {
+  bool is_tenons = false;
+  std::string text;
+};
+
+Ending run(const std::function<void()>& operation, const Scarcity& now) {
+  char text[4000] = "";
+  Ending ending;
+  auto note = [&](const std::exception& error) { std::strncpy(text, error.what(), sizeof text - 1); };
+  scarcity = now;
+  counted = taken = most_taken = 0;
+  __atomic_store_n(&armed, true, __ATOMIC_SEQ_CST);
+  try {
+    operation();
+  } catch (const Error& error) {
+    ending.is_tenons = true;
+    note(error);
+  } catch (const std::bad_alloc& error) {
+    note(error);
+  }
+  __atomic_store_n(&armed, false, __ATOMIC_SEQ_CST);
+  drain();
+  ending.text = text;
+  return ending;
+}
+
+// An operation on a file, and what has to hold after it: `check` is told whether there was an error, and whether it came where not
+// one byte was left, and tries the same again.
+struct Subject {
+  const char* name;
+  std::string path;
+  std::function<void()> operation;
+  std::function<void(bool failed, bool starved)> check;
+};
+
+// Runs it with too little of something, and checks; `named`: the error has to name the file.
+void endure(const Subject& subject, const Scarcity& now, int64_t n, bool named, int64_t& errors) {
+  const auto files = open_files();
+  const Ending ending = run(subject.operation, now);
+  const bool failed = !ending.text.empty();
+  errors += failed;
+  BOOST_TEST_CONTEXT(subject.name << ", " << n << ": " << ending.text) {
+    if (failed && named) BOOST_TEST((ending.is_tenons && contains(ending.text, "'" + subject.path + "'")));
+    BOOST_TEST(open_files() == files);
+    BOOST_TEST(H5Fget_obj_count(static_cast<hid_t>(H5F_OBJ_ALL), H5F_OBJ_ALL) == 0);
+    BOOST_CHECK_NO_THROW(subject.check(failed, failed && now.last == unlimited && now.first != unlimited));
+  }
+}
+
+// Each allocation fails in turn: alone, and with all after it; then there is none left for the text of an error.
+void fail_at_each_allocation(const Subject& subject) {
+  for (bool alone : {true, false}) {
+    const Deadline deadline;
+    run(subject.operation, {});
+    const int64_t expected = counted;
+    subject.check(false, false);
+    int64_t errors = 0;
+    const int64_t points = each_point(expected, 60, deadline, [&](int64_t n) {
+      endure(subject, {.first = n, .last = alone ? n : unlimited}, n, alone, errors);
+      return counted >= n;
+    });
+    BOOST_TEST_MESSAGE(subject.name << ": " << points << " of about " << expected << " allocations, " << errors << " errors");
+    if (!deadline.over()) BOOST_TEST(errors > points / 2);
+  }
+}
+
+// The host has no bytes, some, and more, until it has enough.
+void fail_at_each_size(const Subject& subject) {
+  const Deadline deadline;
+  run(subject.operation, {});
+  const int64_t enough = most_taken;
+  subject.check(false, false);
+  int64_t errors = 0;
+  const int64_t most = test::fuzz_long() ? 2000 : 60;
+  for (int64_t n = 0; n <= most && !deadline.over(); ++n) {
+    const int64_t bytes = enough * n / most * 5 / 4;
+    endure(subject, {.bytes = bytes}, n, bytes > 4096, errors);  // the text takes some
+  }
+  BOOST_TEST_MESSAGE(subject.name << ": up to " << enough << " bytes, " << errors << " errors");
+  if (!deadline.over()) BOOST_TEST((errors > 0 && errors < most));
+}
+
+// With tensors of two names each.
+struct Part : nn::Module<Part> {
+  nn::Linear first{7, 5}, second{5, 7};
+};
+struct Net : nn::Module<Net> {
+  Part module, tied = module;
+};
+
+void fill(nn::ModuleRef model, double value) {
+  for (const nn::StateEntry& entry : nn::state_entries(model)) no_grad([&] { Tensor(entry.tensor).fill_(value); });
+}
+bool all_are(const Tensor& tensor, float value) {
+  const std::vector<float> values = tensor.to_vector<float>();
+  return std::all_of(values.begin(), values.end(), [&](float found) { return found == value; });
+}
+bool all_are(nn::ModuleRef model, float value) {
+  const auto entries = nn::state_entries(model);
+  return std::all_of(entries.begin(), entries.end(), [&](const nn::StateEntry& entry) { return all_are(entry.tensor, value); });
+}
+
+nn::StateDict generation(int number) {
+  return {{"weight", full({30, 100}, number)}, {"turned", full({7, 5}, number).t()}, {"half", full({9}, number).to(f16)}};
+}
+int generation_of(const std::filesystem::path& path) {
+  const nn::StateDict dict = load(path);
+  const float first = dict.at("half").to_vector<float>().at(0);
+  for (const auto& [key, tensor] : dict)
+    if (!all_are(tensor, first)) return -1;
+  return static_cast<int>(first);
+}
+
+// Saves the second generation over the first.
+struct Save {
+  TempFolder folder;
+  std::filesystem::path path = folder / "model.h5";
+  nn::StateDict old = generation(1), next = generation(2);
+  Subject subject{"save", path, [this] { save(path, next); },
+                  [this](bool failed, bool) {
+                    BOOST_TEST(folder.count() == 1u);
+                    BOOST_TEST(generation_of(path) == (failed ? 1 : 2));
+                    save(path, next);
+                    BOOST_TEST(generation_of(path) == 2);
+                    save(path, old);
+                  }};
+};
+
+// Loads ones into a model of twos.
+struct Load {
+  TempFolder folder;
+  std::filesystem::path path = folder / "model.h5";
+  Net model;
+  Subject subject{"load", path, [this] { load(path, model); },
+                  [this](bool failed, bool starved) {
+                    // A load that has begun to change the model needs a few bytes to finish.
+                    if (!starved) BOOST_TEST(all_are(model, failed ? 2 : 1));
+                    load(path, model);
+                    BOOST_TEST(all_are(model, 1));
+                    fill(model, 2);
+                  }};
+  Load() {
+    fill(model, 1);
+    struct Outer : nn::Module<Outer> {
+      Net module;
+    } wrapped{{}, model};
+    save(path, wrapped);
+    fill(model, 2);
+  }
+};
+
+// Reads a packed file.
+struct Read {
+  TempFolder folder;
+  std::filesystem::path path = folder / "file.gz";
+  std::string values = std::string(10'000, '\x07');
+  Tensor found;
+  Subject subject{"read", path, [this] { found = data::read_idx(path); },
+                  [this](bool, bool) {
+                    found = data::read_idx(path);
+                    BOOST_TEST((found.to_vector<uint8_t>() == std::vector<uint8_t>(values.size(), 7)));
+                  }};
+  Read() { write_bytes(path, gzip(idx_header(8, {static_cast<uint32_t>(values.size())}) + values)); }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_CASE(a_save_survives_each_failed_allocation, Save) { fail_at_each_allocation(subject); }
+BOOST_FIXTURE_TEST_CASE(a_save_survives_too_little_memory, Save) { fail_at_each_size(subject); }
+BOOST_FIXTURE_TEST_CASE(a_load_survives_each_failed_allocation, Load) { fail_at_each_allocation(subject); }
+BOOST_FIXTURE_TEST_CASE(a_load_survives_too_little_memory, Load) { fail_at_each_size(subject); }
+BOOST_FIXTURE_TEST_CASE(reading_survives_each_failed_allocation, Read) { fail_at_each_allocation(subject); }
+BOOST_FIXTURE_TEST_CASE(reading_survives_too_little_memory, Read) { fail_at_each_size(subject); }
+
+// ---- with the system's own limit ----
+
+namespace {
+
+constexpr const char* limit_variable = "TENON_TEST_ADDRESS_SPACE";
+
+struct IsPlain {
+  boost::test_tools::assertion_result operator()(boost::unit_test::test_unit_id) const {
+    boost::test_tools::assertion_result result(!__interceptor_malloc);
+    result.message() << "the address sanitizer cannot do with little address space";
+    return result;
+  }
+};
+
+}  // namespace
+
+// The child of the test below: its first save, which is the first that HDF5 hears of, has few bytes more than the process has now.
+BOOST_FIXTURE_TEST_CASE(save_with_little_memory, Save, *boost::unit_test::disabled()) {
+  const char* bytes = std::getenv(limit_variable);
+  BOOST_REQUIRE(bytes);
+  rlimit before{};
+  BOOST_REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
+  rlim_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlimit little{pages * 4096 + std::strtoull(bytes, nullptr, 10), before.rlim_max};
+  BOOST_REQUIRE(setrlimit(RLIMIT_AS, &little) == 0);
+  const std::string text = error_of<Error>([&] { save(path, next); });
+  BOOST_REQUIRE(setrlimit(RLIMIT_AS, &before) == 0);
+  BOOST_TEST((text == "no exception" || contains(text, "'" + path.string() + "'")), text);
+  for (int number : {1, 2}) {
+    save(path, generation(number));
+    BOOST_TEST(generation_of(path) == number);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_first_save_of_a_process_survives_too_little_memory, *boost::unit_test::precondition(IsPlain())) {
+  for (int kib = 0; kib <= 6400; kib += test::fuzz_long() ? 16 : 400) {
+    const Outcome outcome = run_child({"/proc/self/exe", "--run_test=save_with_little_memory", "--color_output=no"},
+                                      {std::string(limit_variable) + "=" + std::to_string(kib << 10)});
+    BOOST_TEST(outcome.status == 0, kib << " KiB: " << outcome.output);
+  }
+}
