@@ -5,7 +5,7 @@
 #   TENON_CUDA_LIBRARY_DIRS   where the vendor's libraries were found; the plugin looks there last when it runs
 #   TENON_CUDA_FOUND          with a compiler as well: the plugin is built
 set(TENON_CUDA AUTO CACHE STRING "Build the cuda plugin: AUTO (where CUDA is found), ON (or fail) or OFF")
-set(TENON_CUDA_ARCHITECTURES "80;90;100" CACHE STRING "Compute capabilities that the cuda plugin holds code for; the newest as PTX, too")
+set(TENON_CUDA_ARCHITECTURES "" CACHE STRING "Compute capabilities that the cuda plugin holds code for; the newest as PTX, too; empty: 80;90;100")
 set(TENON_CUDA_EMULATED AUTO CACHE STRING
     "Build the tests that run the cuda plugin's kernels on the CPU: AUTO (under the address sanitizer, where CUDA's headers are found), ON or OFF")
 set(TENON_PYTHON_ENV "" CACHE PATH "A Python environment to look for NVIDIA's packages in")
@@ -93,8 +93,12 @@ if(NOT TENON_CUDA STREQUAL OFF OR TENON_CUDA_EMULATED STREQUAL ON)
   else()
     # nvcc is tried out by CMake, which would otherwise choose an architecture for itself.
     set(CMAKE_CUDA_COMPILER "${TENON_NVCC}")
-    list(TRANSFORM TENON_CUDA_ARCHITECTURES APPEND "-real" OUTPUT_VARIABLE CMAKE_CUDA_ARCHITECTURES)
-    list(GET TENON_CUDA_ARCHITECTURES -1 newest)
+    set(architectures ${TENON_CUDA_ARCHITECTURES})
+    if(NOT architectures)
+      set(architectures 80 90 100)
+    endif()
+    list(TRANSFORM architectures APPEND "-real" OUTPUT_VARIABLE CMAKE_CUDA_ARCHITECTURES)
+    list(GET architectures -1 newest)
     list(APPEND CMAKE_CUDA_ARCHITECTURES "${newest}-virtual")
     enable_language(CUDA)
     set(CMAKE_CUDA_VISIBILITY_PRESET hidden)
