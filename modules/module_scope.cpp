@@ -105,12 +105,42 @@ ModuleScope::ModuleScope(const void* self, const ModuleType* type)
 ModuleScope::~ModuleScope() { innermost = parent_; }
 
 namespace {
+
+void set_text(Error& error, const std::string& text) { static_cast<std::runtime_error&>(error) = std::runtime_error(text); }
+
 // The text with `addition` at the end of its first line: details follow below.
 void add_to_first_line(Error& error, const std::string& addition) {
   std::string text = error.what();
   text.insert(std::min(text.find('\n'), text.size()), addition);
-  static_cast<std::runtime_error&>(error) = std::runtime_error(text);
+  set_text(error, text);
 }
+
+// What the tensor on the wrong device is to the module, where that can be told. Where the module's own are all on one device, they
+// are where they were put, and it is the input that is misplaced, whichever of the two came first in the operator's list.
+void explain_place(MisplacedError& error, ModuleRef module) {
+  auto own = named_parameters(module);
+  for (auto& buffer : named_buffers(module)) own.push_back(std::move(buffer));
+  if (own.empty()) return;
+  const auto named = std::find_if(own.begin(), own.end(), [&](const NamedTensor& n) { return n.tensor.is_same(error.tensor); });
+  const Device home = named != own.end() ? error.tensor.device() : error.wanted;
+  const bool together = std::all_of(own.begin(), own.end(), [&](const NamedTensor& n) { return n.tensor.device() == home; });
+  const std::string name(module.type->name);
+  if (!together) {
+    if (named == own.end()) return;  // an outer module may know it
+    add_to_first_line(error, "; the argument is \"" + named->name + "\" of " + name + ", whose parameters are on several devices");
+  } else {
+    const Device input = named != own.end() ? error.wanted : error.tensor.device();
+    const std::string text = error.what();
+    const std::string which = named != own.end() ? " (" + error.argument + " is \"" + named->name + "\")" : "";
+    set_text(error, error.op + ": the input" +
+                        (named != own.end() ? "" : " (" + error.argument.substr(0, error.argument.size() - 1) + ")") + " is on " +
+                        input.str() + ", but the parameters of " + name + " are on " + home.str() + which +
+                        "; move the input with .to(\"" + home.str() + "\"), or the model with .to(\"" + input.str() + "\")" +
+                        path_suffix() + text.substr(std::min(text.find('\n'), text.size())));
+  }
+  error.explained = true;
+}
+
 }  // namespace
 
 void ModuleScope::explain(Error& error) const {
@@ -118,11 +148,8 @@ void ModuleScope::explain(Error& error) const {
   // A failure of queued work names the operator and the module that it is of, which may be others than these.
   const bool says_where = says(" (in module ") || says("\n  in ");
   if (!says_where) add_to_first_line(error, path_suffix());
-  auto* misplaced = dynamic_cast<MisplacedError*>(&error);
-  if (!misplaced || says("; the argument is ")) return;
-  for (auto& entry : state_entries({const_cast<void*>(self_), type_}))
-    if (entry.tensor.is_same(misplaced->tensor()))
-      return add_to_first_line(error, "; the argument is \"" + entry.name + "\" of " + std::string(type_->name));
+  if (auto* misplaced = dynamic_cast<MisplacedError*>(&error); misplaced && !misplaced->explained)
+    explain_place(*misplaced, {const_cast<void*>(self_), type_});
 }
 
 }  // namespace tenon::nn

@@ -15,6 +15,21 @@
 namespace tenon {
 
 namespace {
+std::string name_argument(size_t argument, const Tensor& tensor) {
+  return "argument " + std::to_string(argument) + ", " + std::string(name_of(tensor.dtype())) + " of shape " +
+         tensor.shape().str() + ",";
+}
+}  // namespace
+
+MisplacedError::MisplacedError(const char* op, size_t argument, const Tensor& tensor, Device wanted, const std::string& where)
+    : DeviceError(std::string(op) + ": " + name_argument(argument, tensor) + " is on " + tensor.device().str() +
+                  ", but the operator runs on " + wanted.str() + "; move one with .to(device)" + where),
+      op(op),
+      argument(name_argument(argument, tensor)),
+      tensor(tensor),
+      wanted(wanted) {}
+
+namespace {
 
 // Inputs of one call. Few live on the stack; replicas and contiguous copies that the call needs are owned here.
 class Arguments {
@@ -56,11 +71,7 @@ class Arguments {
 
   void bring(const Op& op, size_t i) {
     auto& t = impl_of(*used_[i]);
-    if (!t.autograd || !t.autograd->replicas)
-      throw MisplacedError(std::string(op.name) + ": argument " + std::to_string(i) + ", " + std::string(name_of(t.dtype)) +
-                               " of shape " + t.shape.str() + ", is on " + t.device.str() + ", but the operator runs on " +
-                               device_.str() + "; move one with .to(device)" + path_suffix(),
-                           *used_[i]);
+    if (!t.autograd || !t.autograd->replicas) throw MisplacedError(op.name, i, *used_[i], device_, path_suffix());
     own(i, resolve_replica(*used_[i], device_));
   }
 

@@ -2,13 +2,13 @@
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/modules/activation.h>
 #include <tenon/modules/dropout.h>
+#include <tenon/modules/embedding.h>
 #include <tenon/modules/init.h>
 #include <tenon/modules/linear.h>
 #include <tenon/modules/norm.h>
 #include <tenon/modules/optim/sgd.h>
 #include <tenon/modules/sequential.h>
 
-#include "logged.h"
 #include "ops/check.h"
 
 using namespace tenon;
@@ -240,88 +240,46 @@ BOOST_AUTO_TEST_CASE(a_parameter_on_another_device_is_named) {
   };
   Net net;
   net.to("cpu:1");
+  require_error<DeviceError>(
+      [&] {
+        net(ones({2, 4}));
+      },
+      "linear: the input is on cpu:0, but the parameters of Linear are on cpu:1 (argument 1, f32 of shape (3, 4), "
+      "is \"weight\"); move the input with .to(\"cpu:1\"), or the model with .to(\"cpu:0\") (in module Net.fc)");
+  // A module on several devices: it is the parameter that has to move.
+  net.fc.bias = net.fc.bias.detach().to("cpu:0");
   require_error<DeviceError>([&] { net(ones({2, 4})); }, "linear: argument 1, f32 of shape (3, 4), is on cpu:1, but the operator");
-  require_error<DeviceError>([&] { net(ones({2, 4})); }, "(in module Net.fc); the argument is \"weight\" of Linear");
+  require_error<DeviceError>(
+      [&] {
+        net(ones({2, 4}));
+      },
+      "(in module Net.fc); the argument is \"weight\" of Linear, whose parameters are on several devices");
 }
 
-namespace {
-struct Forgot : nn::Module<Forgot> {
-  nn::Linear fc{2, 2};
-  nn::Parameter gain = ones({2});
-  Tensor forward(const Tensor& x) { return fc(x) * gain; }
-  void fields(nn::FieldVisitor& v) { v("fc", fc); }
-};
-struct ForgotChild : nn::Module<ForgotChild> {
-  nn::Linear fc{2, 2};
-  nn::Dropout drop{0.5};
-  nn::ReLU relu;
-  Tensor forward(const Tensor& x) { return relu(drop(fc(x))); }
-  void fields(nn::FieldVisitor& v) { v("fc", fc); }
-};
-struct ForgotList : nn::Module<ForgotList> {
-  std::vector<nn::Linear> layers = nn::repeat(2, [] { return nn::Linear(2, 2); });
-  Tensor forward(const Tensor& x) { return layers[1](layers[0](x)); }
-  void fields(nn::FieldVisitor&) {}
-};
-// Names everything; what it calls and does not hold belongs to another model.
-struct Complete : nn::Module<Complete> {
-  nn::Linear fc{2, 2};
-  nn::BatchNorm1d norm{2};
-  std::optional<nn::Linear> extra;
-  nn::Linear* elsewhere = nullptr;
-  Tensor forward(const Tensor& x) { return elsewhere ? (*elsewhere)(x) : norm(fc(x)); }
-  void fields(nn::FieldVisitor& v) { v("fc", fc)("norm", norm)("extra", extra); }
-};
-struct Owner : nn::Module<Owner> {
-  nn::Linear own{2, 2};
-  Complete part;
-  Tensor forward(const Tensor& x) {
-    part.elsewhere = &own;
-    return part(x);
-  }
-};
-}  // namespace
-
-BOOST_AUTO_TEST_CASE(what_a_list_of_fields_leaves_out_is_noticed) {
-  const Tensor x = ones({3, 2});
-  Forgot forgot;
-  const std::string text = "Forgot: its fields() does not name a parameter or buffer";
-  require_error<ValueError>([&] { forgot.parameters(); }, text);
-  require_error<ValueError>([&] { forgot(x); }, text);
-  require_error<ValueError>([&] { forgot.state_dict(); }, text);
-  auto on_heap = std::make_unique<Forgot>(forgot);
-  require_error<ValueError>([&] { on_heap->parameters(); }, text);
-  struct Around : nn::Module<Around> {
-    Forgot inner;
-    Tensor forward(const Tensor& x) { return inner(x); }
+// Whichever comes first in the operator's list decides where it runs: the weight of an embedding, the input of a sum.
+BOOST_AUTO_TEST_CASE(an_input_on_another_device_is_named) {
+  struct Net : nn::Module<Net> {
+    nn::Embedding table{5, 2};
+    nn::Parameter shift = zeros({2});
+    bool first = true;
+    Tensor forward(const Tensor& x) { return x.dtype() == i64 ? table(x) : first ? shift + x : x + shift; }
   };
-  Around around;
-  require_error<ValueError>([&] { around.parameters(); }, text);
-
-  ForgotChild child;  // a parameter's place is known from the start; a child without any is noticed when it is called
-  require_error<ValueError>([&] { child(x); }, "ForgotChild: its fields() does not name a module of type Dropout");
-
-  ForgotList list;
-  const std::string warning = logged([&] {
-    list(x);
-    list(x);
-  });
-  BOOST_TEST(warning.find("ForgotList calls a module of type Linear that its fields() does not name") != std::string::npos,
-             warning);
-  BOOST_TEST(warning.find("ForgotList", warning.find('\n')) == std::string::npos, warning);  // once
-
-  Complete complete;
-  Owner owner;
-  const std::string nothing = logged([&] {
-    complete(x);
-    complete.extra.emplace(2, 2);
-    complete.parameters();
-    std::vector<Complete> moved(3, complete);
-    moved.push_back(complete);
-    for (auto& m : moved) m(x), m.state_dict();
-    owner(x);
-  });
-  BOOST_TEST(nothing == "", nothing);
+  Net net;
+  net.to("cpu:1");
+  require_error<DeviceError>(
+      [&] { net(zeros({3}, {.dtype = i64})); },
+      "embedding: the input (argument 1, i64 of shape (3,)) is on cpu:0, but the parameters of Embedding are on "
+      "cpu:1; move the input with .to(\"cpu:1\"), or the model with .to(\"cpu:0\") (in module Net.table)");
+  require_error<DeviceError>([&] { net(ones({2})); },
+                             "add: the input (argument 1, f32 of shape (2,)) is on cpu:0, but the parameters of Net are on cpu:1;");
+  net.first = false;
+  require_error<DeviceError>(
+      [&] { net(ones({2})); },
+      "add: the input is on cpu:0, but the parameters of Net are on cpu:1 (argument 1, f32 of shape (2,), is \"shift\");");
+  BOOST_TEST(net(ones({2}, {.device = "cpu:1"})).device() == Device("cpu:1"));
+  // Without a module there is nobody to ask whose input it is.
+  require_error<DeviceError>([&] { ones({2}) + ones({2}, {.device = "cpu:1"}); },
+                             "add: argument 1, f32 of shape (2,), is on cpu:1, but");
 }
 
 namespace {
