@@ -48,6 +48,14 @@ struct ModuleRef {
   friend bool operator==(const ModuleRef&, const ModuleRef&) = default;
 };
 
+template <class D>
+struct Module;
+namespace detail {
+// Derives from nn::Module<M> itself, and not through another module, whose forward a call would run.
+template <class M>
+concept OwnModule = std::is_base_of_v<Module<M>, M>;
+}  // namespace detail
+
 // The description of M. Its address tells types apart.
 template <class M>
 constexpr const ModuleType* module_type();
@@ -55,7 +63,7 @@ constexpr const ModuleType* module_type();
 // ---- which fields count ----
 // A module owns what it holds by value, in std::optional, std::unique_ptr, std::shared_ptr, std::vector, std::array or std::map
 // (with string keys), nested as you like. Raw pointers and references own nothing and are passed over, as is every other kind of
-// field.
+// field: a plain Tensor too, as in PyTorch. One that is to be saved and moved with the module is an nn::Buffer.
 namespace detail {
 
 template <class T>
@@ -154,8 +162,11 @@ concept HasForward = requires(T& t, const Tensor& x) {
 
 // Gets a module's fields one by one. A class with private fields lists them itself:
 //   void fields(nn::FieldVisitor& v) { v("weight", weight)("bias", bias)("training", training); }
-// A parameter, buffer or module inside the object that is not listed is a ValueError when the module is first called or asked for
-// its parameters; a module in a container that is not listed is logged as a warning when it is first called.
+// What the list leaves out would be neither trained nor saved nor moved, so it is looked for, once for each type, when the module
+// is first called, saved or asked for its parameters or state. A parameter, buffer or module inside the object that is not listed
+// is a ValueError (a module without parameters when it is called). What lies elsewhere may belong to another model: a std::vector
+// with parameters to be trained that is not listed is a warning then, and a module in any other container when it is first called.
+// Absent parameters, and those that are tied to listed ones, may be left out.
 class TENON_API FieldVisitor {
  public:
   FieldVisitor() = default;
@@ -224,9 +235,6 @@ FieldVisitor& FieldVisitor::operator()(std::string_view name, F& const_field) {
 }
 
 // ---- the description of a type ----
-template <class D>
-struct Module;
-
 namespace detail {
 
 template <class M>
@@ -253,11 +261,11 @@ void visit_fields(void* self, FieldVisitor& visitor) {
 
 template <class M>
 constexpr ModuleType describe() {
-  static_assert(!IsModule<M> || std::is_base_of_v<Module<M>, M>,
-                "a module type T has to derive from nn::Module<T> itself, with its own name; through another module its fields "
-                "would be missed");
+  static_assert(!IsModule<M> || OwnModule<M>,
+                "a module type T has to derive from nn::Module<T> itself, with its own name: through another module its fields "
+                "would be missed and the other's forward be run; hold the other module as a field");
   ModuleType type{};
-  type.visit = visit_fields<M>;
+  if constexpr (!IsModule<M> || OwnModule<M>) type.visit = visit_fields<M>;  // else one error is enough
   type.size = sizeof(M);
   if constexpr (List<M>::value || Map<M>) {
     type.name = List<M>::value ? "ModuleList" : "ModuleDict";

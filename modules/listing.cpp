@@ -1,6 +1,7 @@
 #include <tenon/modules/listing.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <set>
@@ -22,20 +23,72 @@ bool within(const void* p, const void* begin, size_t bytes) {
 struct Listed : FieldVisitor {
   std::vector<std::pair<const void*, size_t>> ranges;
   void listed(const void* field, size_t bytes) override { ranges.emplace_back(field, bytes); }
+  bool holds(const void* p) const {
+    return std::any_of(ranges.begin(), ranges.end(), [&](auto& r) { return within(p, r.first, r.second); });
+  }
 };
 
-// True the first time that it is asked for a pair.
-bool first_time(const void* a, const void* b) {
-  static auto& mutex = *new ForkMutex(ForkOrder::tables);
-  static auto* seen = new std::set<std::pair<const void*, const void*>>;  // neither is freed: models may be static objects
-  std::lock_guard lock(mutex);
-  return seen->emplace(a, b).second;
+// The tensors that a module and what is below it do name.
+std::set<const void*> named_tensors(ModuleRef module) {
+  struct Collect : FieldVisitor {
+    std::set<const void*> tensors;
+    std::set<std::pair<const void*, const void*>> seen;  // guards against a cycle of shared pointers
+    void parameter(std::string_view, Tensor& t) override { tensors.insert(t.impl().get()); }
+    void buffer(std::string_view, Tensor& t, bool) override { tensors.insert(t.impl().get()); }
+    void child(std::string_view, ModuleRef m) override {
+      if (seen.emplace(m.self, m.type).second) m.type->visit(m.self, *this);
+    }
+  } collect;
+  collect.child("", module);
+  return std::move(collect.tensors);
+}
+
+// Parameters that are to be trained and stand in memory to which three neighbouring words of the object point that no field covers:
+// the begin, the end and the reserve of a std::vector.
+std::vector<detail::PlacedTensor> in_hidden_vectors(ModuleRef module, const Listed& listed) {
+  using Word [[gnu::may_alias]] = uintptr_t;
+  std::vector<detail::PlacedTensor> found;
+  if (reinterpret_cast<uintptr_t>(module.self) % alignof(Word)) return found;  // no vector lies in such an object
+  const auto* words = static_cast<const Word*>(module.self);
+  auto word = [&](size_t i) { return __atomic_load_n(words + i, __ATOMIC_RELAXED); };  // another thread may change its own
+  for (size_t i = 0; i + 3 <= module.type->size / sizeof(uintptr_t); ++i) {
+    const uintptr_t begin = word(i), end = word(i + 1), reserved = word(i + 2);
+    if (!begin || begin >= end || end > reserved || (begin | end | reserved) % alignof(detail::Placed)) continue;
+    if (listed.holds(words + i) || listed.holds(words + i + 1) || listed.holds(words + i + 2)) continue;
+    for (auto& p : detail::placed_within(reinterpret_cast<const void*>(begin), end - begin))
+      if (p.tensor.defined() && p.tensor.requires_grad()) found.push_back(std::move(p));
+  }
+  return found;
+}
+
+// Pairs of types that were warned of: of both a parent and its child, or of a parent twice for what it holds.
+class Warned {
+ public:
+  // True the first time.
+  bool add(const ModuleType* parent, const ModuleType* child) {
+    std::lock_guard lock(mutex_);
+    return pairs_.emplace(parent, child).second;
+  }
+  bool has(const ModuleType* parent, const ModuleType* child) {
+    std::lock_guard lock(mutex_);
+    return pairs_.contains({parent, child});
+  }
+
+ private:
+  ForkMutex mutex_{ForkOrder::tables};
+  std::set<std::pair<const ModuleType*, const ModuleType*>> pairs_;
+};
+Warned& warned() {
+  static auto& w = *new Warned;  // never freed: models may be static objects
+  return w;
 }
 
 [[noreturn]] void left_out(const ModuleType& type, const std::string& what) {
   throw ValueError(std::string(type.name) + ": its fields() does not name " + what +
                    " that it holds, which would be neither trained nor saved nor moved; add it, as v(\"name\", name)");
 }
+
+void warn(const std::string& text) { plugins::log(TN_LOG_WARNING, "tenon", text); }
 
 // The smallest module of `module` and those below it in which the address lies: the one that should have named it.
 ModuleRef holder_of(const void* address, ModuleRef module) {
@@ -77,9 +130,28 @@ void require_all_listed(ModuleRef module) {
   }
   Listed listed;
   type.visit(module.self, listed);
-  for (auto* p : detail::placed_within(module.self, type.size))
-    if (std::none_of(listed.ranges.begin(), listed.ranges.end(), [&](auto& r) { return within(p, r.first, r.second); }))
-      left_out(type, "a parameter or buffer");
+  bool absent = false;
+  std::vector<detail::PlacedTensor> left;
+  for (auto& p : detail::placed_within(module.self, type.size)) {
+    if (listed.holds(p.place)) continue;
+    if (p.tensor.defined())
+      left.push_back(std::move(p));
+    else
+      absent = true;
+  }
+  auto hidden = in_hidden_vectors(module, listed);
+  if (!left.empty() || !hidden.empty()) {
+    const auto named = named_tensors(module);
+    auto is_named = [&](const detail::PlacedTensor& p) { return named.contains(p.tensor.impl().get()); };
+    std::erase_if(left, is_named);
+    std::erase_if(hidden, is_named);
+  }
+  if (!left.empty()) left_out(type, "a parameter or buffer");
+  if (!hidden.empty() && warned().add(&type, &type))
+    warn(std::string(type.name) + " holds a std::vector with " + std::to_string(hidden.size()) +
+         " parameters that its fields() does not name, so parameters(), state_dict() and save() do not have them; add it, as " +
+         "v(\"name\", name), unless they belong to another model");
+  if (absent) return;  // another object of this type may have what this one lacks
   std::lock_guard lock(mutex);
   right->insert(&type);
 }
@@ -89,11 +161,11 @@ void require_listed_child(ModuleRef parent, ModuleRef child) {
     if (has_state(child)) left_out(*holder_of(child.self, parent).type, "a module of type " + std::string(child.type->name));
     return;
   }
-  if (!parent.type->by_hand || !grad_enabled() || !to_be_trained(child) || !first_time(parent.type, child.type)) return;
+  if (!parent.type->by_hand || !grad_enabled() || !to_be_trained(child)) return;
+  if (warned().has(parent.type, parent.type) || !warned().add(parent.type, child.type)) return;
   const std::string name(parent.type->name), called(child.type->name);
-  plugins::log(TN_LOG_WARNING, "tenon",
-               name + " calls a module of type " + called + " that its fields() does not name, so " + name +
-                   "'s parameters() and state_dict() do not have it; add it there unless it belongs to another model");
+  warn(name + " calls a module of type " + called + " that its fields() does not name, so " + name +
+       "'s parameters() and state_dict() do not have it; add it there unless it belongs to another model");
 }
 
 }  // namespace tenon::nn

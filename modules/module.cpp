@@ -190,6 +190,13 @@ StateDict state_dict(ModuleRef module) {
 
 namespace detail {
 
+void require_repeatable(int64_t count) {
+  constexpr int64_t most = int64_t{1} << 24;
+  if (count < 0 || count > most)
+    throw ValueError("repeat: " + std::to_string(count) + " modules cannot be made; it must be a number from 0 to " +
+                     std::to_string(most));
+}
+
 namespace {
 
 // Puts copies where the module holds shared values: tensors, and children behind std::shared_ptr.

@@ -9,7 +9,8 @@
 //   for (auto& [name, p] : net.named_parameters()) …
 //
 // Fields that are modules, nn::Parameter or nn::Buffer, or hold some in a standard container (see fields.h), are found by their
-// names; a field assigned anew is still found. A field `bool training` follows train() and eval().
+// names; a field assigned anew is still found. A plain Tensor field is not: it is neither saved nor moved by to(), as in PyTorch. A
+// field `bool training` follows train() and eval().
 //
 // Arguments are fields with defaults, set by name, which later fields may use:
 //   struct Net : nn::Module<Net> {
@@ -25,7 +26,7 @@
 //     explicit Net(int64_t hidden) : fc1(784, hidden), fc2(hidden, 10) {}
 //     …
 //   };
-// One with private members lists them in fields() (see fields.h).
+// One with private members lists them in fields() instead (see fields.h).
 //
 // A copy of a module shares its tensors: that is how layers are tied. It holds for the elements of a std::vector<Block>(n,
 // Block()), too; nn::repeat makes n modules that share nothing, and nn::clone a deep copy. str() says what is shared with what.
@@ -101,24 +102,44 @@ void apply(ModuleRef module, F&& fn) {
   for (ModuleRef each : modules_bottom_up(module)) fn(each);
 }
 
+namespace detail {
+TENON_API void require_repeatable(int64_t count);
+}  // namespace detail
+
 // `count` modules that share nothing, each made by a call of its own: `nn::repeat(12, [] { return Block(64); })`, or with the
 // number of the module as argument: `nn::repeat(3, [](int64_t i) { return nn::Linear(8 << i, 16 << i); })`. A
 // `std::vector<Block>(12, Block(64))` holds twelve copies, and copies share their parameters: it is one layer used twelve times.
+// ValueError for a count that is negative or above 2^24.
 template <class F>
 auto repeat(int64_t count, F&& make) {
-  if (count < 0) throw ValueError("repeat: " + std::to_string(count) + " modules cannot be made");
-  auto make_one = [&](int64_t i) {
-    if constexpr (std::is_invocable_v<F&, int64_t>)
-      return make(i);
-    else
-      return make();
-  };
-  using Made = decltype(make_one(int64_t{}));
-  static_assert(std::is_base_of_v<ModuleTag, Made>, "repeat needs a callable that returns a module by value");
-  std::vector<Made> modules;
-  modules.reserve(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) modules.push_back(make_one(i));
-  return modules;
+  // A module is callable, with a tensor: whether it takes a number is not even asked.
+  constexpr bool is_module = std::is_base_of_v<ModuleTag, std::remove_cvref_t<F>>;
+  static_assert(!is_module,
+                "nn::repeat wants a callable that makes a module, not a module, whose copies would share its parameters: "
+                "nn::repeat(3, [] { return nn::Linear(2, 2); })");
+  if constexpr (!is_module) {
+    constexpr bool takes_number = std::is_invocable_v<F&, int64_t>;
+    static_assert(takes_number || std::is_invocable_v<F&>,
+                  "nn::repeat wants a callable that makes a module, with no argument or its number: "
+                  "nn::repeat(3, [] { return nn::Linear(2, 2); })");
+    if constexpr (takes_number || std::is_invocable_v<F&>) {
+      auto make_one = [&](int64_t i) {
+        if constexpr (takes_number)
+          return make(i);
+        else
+          return make();
+      };
+      using Made = decltype(make_one(int64_t{}));
+      static_assert(detail::IsModule<Made> && detail::OwnModule<Made>,
+                    "nn::repeat wants a callable that returns a module by value, of a type T that derives from nn::Module<T> "
+                    "itself");
+      detail::require_repeatable(count);
+      std::vector<Made> modules;
+      modules.reserve(static_cast<size_t>(count));
+      for (int64_t i = 0; i < count; ++i) modules.push_back(make_one(i));
+      return modules;
+    }
+  }
 }
 
 namespace detail {

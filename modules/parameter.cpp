@@ -26,7 +26,7 @@ ForkMutex& list_mutex = *new ForkMutex(ForkOrder::tables);  // never destroyed: 
 constinit Placed* first = nullptr;
 }  // namespace
 
-Placed::Placed() noexcept {
+void Placed::enlist() noexcept {
   std::lock_guard lock(list_mutex);
   after_ = first;
   if (first) first->before_ = this;
@@ -39,20 +39,20 @@ Placed::~Placed() {
   if (after_) after_->before_ = before_;
 }
 
-std::vector<const Placed*> placed_within(const void* begin, size_t bytes) {
-  std::vector<const Placed*> found;
+std::vector<PlacedTensor> placed_within(const void* begin, size_t bytes) {
+  std::vector<PlacedTensor> found;
   std::lock_guard lock(list_mutex);
   for (const Placed* p = first; p; p = p->after_)
     if (!std::less<const void*>()(p, begin) && std::less<const void*>()(p, static_cast<const char*>(begin) + bytes))
-      found.push_back(p);
+      found.push_back({p, *p});
   return found;
 }
 
 }  // namespace detail
 
-Parameter::Parameter(const Tensor& values, bool requires_grad) : Tensor(leaf(values, requires_grad)) {}
+Parameter::Parameter(const Tensor& values, bool requires_grad) : Placed(leaf(values, requires_grad)) {}
 
-Buffer::Buffer(const Tensor& values, BufferOptions options) : Tensor(leaf(values, false)), persistent_(options.persistent) {}
+Buffer::Buffer(const Tensor& values, BufferOptions options) : Placed(leaf(values, false)), persistent_(options.persistent) {}
 
 Buffer& Buffer::operator=(const Tensor& values) {
   Tensor::operator=(leaf(values, false));

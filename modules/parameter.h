@@ -1,6 +1,7 @@
 // The two kinds of tensor that a module owns.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include <tenon/core/tensor.h>
@@ -9,26 +10,41 @@ namespace tenon::nn {
 
 namespace detail {
 
-// Something whose place in memory is known, so that a module can tell whether its fields() names every parameter that lies in it.
-class TENON_API Placed {
+struct PlacedTensor {
+  const void* place;
+  Tensor tensor;
+};
+
+// A tensor whose place in memory is known, so that a module can tell whether its fields() names every parameter that lies in it.
+class TENON_API Placed : public Tensor {
  public:
-  Placed() noexcept;
-  Placed(const Placed&) noexcept : Placed() {}
-  Placed& operator=(const Placed&) noexcept { return *this; }
+  Placed() noexcept { enlist(); }
+  explicit Placed(Tensor tensor) noexcept : Tensor(std::move(tensor)) { enlist(); }
+  Placed(const Placed& other) noexcept : Tensor(other) { enlist(); }
+  Placed(Placed&& other) noexcept : Tensor(std::move(other)) { enlist(); }
+  Placed& operator=(const Placed& other) noexcept {
+    Tensor::operator=(other);
+    return *this;
+  }
+  Placed& operator=(Placed&& other) noexcept {
+    Tensor::operator=(static_cast<Tensor&&>(other));
+    return *this;
+  }
   ~Placed();
 
  private:
-  friend std::vector<const Placed*> placed_within(const void*, size_t);
+  void enlist() noexcept;
+  friend std::vector<PlacedTensor> placed_within(const void*, size_t);
   Placed *before_ = nullptr, *after_ = nullptr;  // all that live, in a list
 };
 // Those that lie in these bytes. Takes time with the number of all that live.
-std::vector<const Placed*> placed_within(const void* begin, size_t bytes);
+std::vector<PlacedTensor> placed_within(const void* begin, size_t bytes);
 
 }  // namespace detail
 
 // A tensor that is learned. A field of this type is found by `parameters()` under its name. Made from a tensor, it shares the
 // values, has no history and requires a gradient. Copies are the same parameter: `decoder.weight = encoder.weight` ties two layers.
-class TENON_API Parameter : public Tensor, private detail::Placed {
+class TENON_API Parameter : public detail::Placed {
  public:
   Parameter() = default;  // absent
   Parameter(const Tensor& values, bool requires_grad = true);
@@ -39,7 +55,7 @@ struct BufferOptions {
 };
 
 // State that is not learned, such as running statistics: moves and is saved with the module.
-class TENON_API Buffer : public Tensor, private detail::Placed {
+class TENON_API Buffer : public detail::Placed {
  public:
   Buffer() = default;  // absent
   Buffer(const Tensor& values, BufferOptions options = {});

@@ -329,6 +329,10 @@ BOOST_AUTO_TEST_CASE(copies_are_tied_and_repeated_modules_are_not) {
   auto growing = nn::repeat(2, [](int64_t i) { return nn::Linear(i + 1, i + 2); });
   BOOST_TEST((growing[1].weight.shape() == Shape{3, 2}));
   require_error<ValueError>([] { nn::repeat(-1, [] { return nn::Linear(1, 1); }); }, "repeat: -1 modules");
+  for (int64_t many : {(int64_t{1} << 24) + 1, int64_t{1'000'000'000'000'000'000}})
+    require_error<ValueError>(
+        [&] { nn::repeat(many, [] { return nn::ReLU(); }); },
+        "repeat: " + std::to_string(many) + " modules cannot be made; it must be a number from 0 to 16777216");
 
   const std::string linear = "Linear(in_features=2, out_features=2, bias=True)";
   BOOST_TEST(nn::str(apart) == "Stack(\n  (layers): ModuleList(\n    (0-2): 3 x " + linear + "\n  )\n)");
