@@ -64,6 +64,8 @@ constexpr const ModuleType* module_type();
 // A module owns what it holds by value, in std::optional, std::unique_ptr, std::shared_ptr, std::vector, std::array or std::map
 // (with string keys), nested as you like. Raw pointers and references own nothing and are passed over, as is every other kind of
 // field: a plain Tensor too, as in PyTorch. One that is to be saved and moved with the module is an nn::Buffer.
+// A class that lists its fields by hand and holds a std::vector or std::map of std::unique_ptr deletes its copy constructor: C++
+// would say that it has one.
 namespace detail {
 
 template <class T>
@@ -238,6 +240,44 @@ FieldVisitor& FieldVisitor::operator()(std::string_view name, F& const_field) {
 namespace detail {
 
 template <class M>
+constexpr bool listed_by_hand = requires(M& m, FieldVisitor& v) {
+  m.fields(v);
+};
+template <class M>
+constexpr size_t number_of_fields() {
+  if constexpr (requires { M::num_fields; })
+    return static_cast<size_t>(M::num_fields);
+  else
+    return reflect::field_count<M, 1>;
+}
+
+// Whether a copy constructor would compile. The language says so of every std::vector and std::map, whatever is in it, so what
+// modules hold is looked at; of those that list their fields by hand that cannot be seen. `Seen` ends a type that holds itself.
+template <class T, class... Seen>
+constexpr bool copies() {
+  if constexpr (!Complete<T> || (std::is_same_v<T, Seen> || ...)) {
+    return true;
+  } else if constexpr (!std::is_copy_constructible_v<T>) {
+    return false;
+  } else if constexpr (List<T>::value) {
+    return copies<typename List<T>::Item, Seen...>();
+  } else if constexpr (Map<T>) {
+    return copies<typename T::mapped_type, Seen...>();
+  } else if constexpr (IsModule<T>) {
+    if constexpr (OwnModule<T> && !listed_by_hand<T> && (std::is_aggregate_v<T> || requires { T::num_fields; })) {
+      using Fields = decltype(reflect::bind<number_of_fields<T>()>(std::declval<T&>()));
+      return []<class... F>(std::tuple<F*...>*) {
+        return (copies<std::remove_const_t<F>, T, Seen...>() && ...);
+      }(static_cast<Fields*>(nullptr));
+    } else {
+      return true;
+    }
+  } else {
+    return true;
+  }
+}
+
+template <class M>
 void visit_fields(void* self, FieldVisitor& visitor) {
   M& module = *static_cast<M*>(self);
   if constexpr (List<M>::value) {
@@ -248,14 +288,14 @@ void visit_fields(void* self, FieldVisitor& visitor) {
   } else if constexpr (requires { module.fields(visitor); }) {
     module.fields(visitor);
   } else if constexpr (requires { M::num_fields; }) {
-    reflect::each_of<static_cast<size_t>(M::num_fields)>(module, visitor);
+    reflect::each_of<number_of_fields<M>()>(module, visitor);
   } else {
     static_assert(std::is_aggregate_v<M>,
                   "a module with a constructor has to say how many data members it has, such as "
                   "static constexpr int num_fields = 2; a wrong number does not compile. Or it takes no constructor but fields "
                   "with defaults, set by name: Net{.hidden = 64}. One with private members names them itself: "
                   "void fields(nn::FieldVisitor& v) { v(\"weight\", weight)(\"child\", child); }");
-    if constexpr (std::is_aggregate_v<M>) reflect::each_of<reflect::field_count<M, 1>>(module, visitor);
+    if constexpr (std::is_aggregate_v<M>) reflect::each_of<number_of_fields<M>()>(module, visitor);
   }
 }
 
@@ -274,10 +314,10 @@ constexpr ModuleType describe() {
     type.name = reflect::type_name<M>;
     if constexpr (requires { M::is_wrapper; }) type.wrapper = M::is_wrapper;
     if constexpr (requires { M::is_list; }) type.list = M::is_list;
-    type.by_hand = requires(M & m, FieldVisitor & v) { m.fields(v); };
+    type.by_hand = listed_by_hand<M>;
     if constexpr (requires(const M& m) { std::string(m.extra_repr()); })
       type.extra_repr = [](const void* self) { return std::string(static_cast<const M*>(self)->extra_repr()); };
-    if constexpr (std::is_copy_constructible_v<M>)
+    if constexpr (copies<M>())
       type.copy = [](const void* self) -> std::shared_ptr<void> { return std::make_shared<M>(*static_cast<const M*>(self)); };
   }
   return type;

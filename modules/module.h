@@ -150,11 +150,12 @@ TENON_API void unshare(ModuleRef module);
 // A deep copy: nothing is shared with the original. Gradients are not copied.
 template <class M>
 requires std::is_base_of_v<ModuleTag, M> M clone(const M& module) {
-  static_assert(std::is_copy_constructible_v<M>,
-                "clone needs a module that can be copied; one that holds a std::unique_ptr cannot");
-  M copy(module);
-  detail::unshare(copy);
-  return copy;
+  static_assert(detail::copies<M>(), "clone needs a module that can be copied; one that holds a std::unique_ptr cannot");
+  if constexpr (detail::copies<M>()) {
+    M copy(module);
+    detail::unshare(copy);
+    return copy;
+  }
 }
 
 // While it lives, errors say that they came from inside this module.

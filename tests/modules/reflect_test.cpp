@@ -140,6 +140,47 @@ BOOST_AUTO_TEST_CASE(containers_number_their_modules) {
              "maybe.weight owned.weight shared.weight by_name.left.weight rows.0.weight scales.0");
 }
 
+namespace {
+// C++ says of a vector or a map of anything that it can be copied.
+struct Layers : nn::Module<Layers> {
+  std::vector<std::unique_ptr<nn::Linear>> layers;
+  Tensor forward(const Tensor& x) { return (*layers[0])(x); }
+};
+struct Nested : nn::Module<Nested> {
+  Layers part;
+  std::vector<Layers> parts;
+};
+struct ByName : nn::Module<ByName> {
+  std::map<std::string, std::unique_ptr<nn::Linear>> layers;
+};
+struct Constructed : nn::Module<Constructed> {
+  static constexpr int num_fields = 1;
+  std::vector<std::unique_ptr<nn::Linear>> layers;
+  Constructed() { layers.push_back(std::make_unique<nn::Linear>(2, 2)); }
+  Tensor forward(const Tensor& x) { return (*layers[0])(x); }
+};
+struct Tree : nn::Module<Tree> {
+  nn::Linear fc{1, 1, {.bias = false}};
+  std::vector<Tree> children;
+};
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_copied_may_stand_in_containers) {
+  Layers net;
+  net.layers.push_back(std::make_unique<nn::Linear>(2, 2));
+  BOOST_TEST(names(net) == "layers.0.weight layers.0.bias");
+  Nested nested;
+  nested.parts.push_back(std::move(net));
+  BOOST_TEST(names(nested) == "parts.0.layers.0.weight parts.0.layers.0.bias");
+  BOOST_TEST(names(ByName()) == "");
+  nn::Sequential sequential(Constructed(), nn::Linear(2, 1, {.bias = false}));
+  BOOST_TEST(names(sequential) == "0.layers.0.weight 0.layers.0.bias 1.weight");
+  test::require_error<ValueError>([&] { nn::clone(sequential); }, "clone: Constructed has no copy constructor");
+  Tree tree;  // holds itself
+  tree.children.emplace_back();
+  BOOST_TEST(names(nn::clone(tree)) == "fc.weight children.0.fc.weight");
+}
+
 BOOST_AUTO_TEST_CASE(a_child_assigned_anew_is_found) {
   struct Net : nn::Module<Net> {
     nn::Linear head{2, 1};

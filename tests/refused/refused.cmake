@@ -17,6 +17,7 @@ set(wanted
     "nn::repeat wants a callable that makes a module, not a module"
     "nn::repeat wants a callable that makes a module, with no argument or its number"
     "nn::repeat wants a callable that returns a module by value, of a type T that derives from nn::Module<T>"
+    "clone needs a module that can be copied"
     "a module type T has to derive from nn::Module<T> itself"
     "private or miscounted fields: write fields(), see above")
 foreach(number RANGE 10 22)
@@ -30,7 +31,7 @@ foreach(text IN LISTS wanted)
   endif()
 endforeach()
 # What follows from what was said already would bury it.
-foreach(text "no matching function for call to 'tenon::nn::Linear::forward" "cannot be used as a function" "does not provide a call operator")
+foreach(text "no matching function for call to 'tenon::nn::Linear::forward" "cannot be used as a function" "does not provide a call operator" "use of deleted function 'std::unique_ptr")
   string(FIND "${said}" "${text}" at)
   if(NOT at EQUAL -1)
     message(SEND_ERROR "the compiler goes on to say: ${text}")

@@ -33,6 +33,10 @@ struct Holds : nn::Module<Holds<T>> {
   T field;
 };
 
+struct Pointers : nn::Module<Pointers> {
+  std::vector<std::unique_ptr<nn::Linear>> layers;
+};
+
 class Closed : public nn::Module<Closed> {
  public:
   explicit Closed(int64_t size) : fc_(size, 2) {}
@@ -56,6 +60,7 @@ int main() {
   x[0] = 2;
   nn::repeat(3, nn::Linear(2, 2));
   nn::repeat(3, 7);
+  nn::clone(Pointers());
 #else
   x[0].copy_(y);
   x[0].fill_(2);
