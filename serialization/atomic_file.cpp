@@ -165,7 +165,8 @@ void AtomicFile::remove_stale() const {
     const std::string_view name = entry->d_name;
     if (!name.starts_with(prefix)) continue;
     const pid_t writer = writer_of(name.substr(prefix.size()));
-    if (writer > 0 && kill(writer, 0) != 0 && errno == ESRCH) remove_left_over(folder_ / name);
+    // One that had this process's number is gone, too: in a container each run may have the same. What this one writes is locked.
+    if (writer == getpid() || (writer > 0 && kill(writer, 0) != 0 && errno == ESRCH)) remove_left_over(folder_ / name);
   }
 }
 

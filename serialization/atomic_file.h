@@ -29,9 +29,9 @@ class FileSizeSignalBlocked {
 
 // Written beside `path` as ".<name>.tmp.<pid>.<n>", locked while it is; commit() syncs and renames it over `path`. Until then the
 // old file stands, and a destructor without commit() leaves nothing behind. Every piece is read back as soon as it is written. What
-// killed processes left is removed by the next one that writes the same path: files of that pattern whose process is gone, which
-// are this user's, begin as Tenon's do and are locked by nobody. A symbolic link is followed. Throws CheckpointError with the
-// system's reason.
+// killed processes left is removed by the next one that writes the same path: files of that pattern whose process is gone, or had
+// this one's number, which are this user's, begin as Tenon's do and are locked by nobody. A symbolic link is followed. Throws
+// CheckpointError with the system's reason.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);

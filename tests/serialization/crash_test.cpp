@@ -1,7 +1,9 @@
 // Saving leaves the old file or the new one, whatever happens meanwhile.
 #include <boost/test/unit_test.hpp>
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -117,13 +119,15 @@ BOOST_AUTO_TEST_CASE(leftovers_of_dead_writers_alone_are_removed) {
   save(folder / "whole.h5", generation(1));
   const std::string whole = read_bytes(folder / "whole.h5");
 
-  const std::vector<std::string> left = {dead + ".1", dead + ".2", dead + ".3"};
+  // The last one is of an earlier process of the same number, as there are in containers.
+  const std::vector<std::string> left = {dead + ".1", dead + ".2", dead + ".3", ".model.h5.tmp." + own + ".77"};
   write_bytes(folder / left[0], "");
   write_bytes(folder / left[1], std::string(512, '\0') + whole.substr(512, 1000));  // the header comes last
   write_bytes(folder / left[2], whole);
+  write_bytes(folder / left[3], whole);
   const std::vector<std::string> kept = {".model.h5.tmp.1",    // no number of a file
                                          ".model.h5.tmp.1.1",  // of a process that lives
-                                         ".model.h5.tmp." + own + ".77",
+                                         ".model.h5.tmp." + own + ".78",
                                          dead,
                                          dead + ".",  // not quite the pattern
                                          dead + ".x",
@@ -131,6 +135,8 @@ BOOST_AUTO_TEST_CASE(leftovers_of_dead_writers_alone_are_removed) {
                                          ".other.h5.tmp." + std::to_string(gone) + ".1",
                                          "model.h5.tmp"};
   for (const std::string& name : kept) write_bytes(folder / name, "");
+  const int own_file = open((folder / kept[2]).c_str(), O_RDWR | O_CLOEXEC);  // as one that another thread writes
+  BOOST_REQUIRE(flock(own_file, LOCK_EX) == 0);
   write_bytes(folder / (dead + ".8"), "somebody's notes, under an unlucky name");
   write_bytes(folder / "elsewhere", "");
   std::filesystem::create_symlink("elsewhere", folder / (dead + ".9"));
@@ -139,6 +145,7 @@ BOOST_AUTO_TEST_CASE(leftovers_of_dead_writers_alone_are_removed) {
   std::filesystem::create_hard_link(folder / "elsewhere", folder / (dead + ".12"));
 
   save(folder / "model.h5", generation(1));
+  close(own_file);
   for (const std::string& name : left) BOOST_TEST(!std::filesystem::exists(folder / name), name);
   for (const std::string& name : kept) BOOST_TEST(std::filesystem::exists(folder / name), name);
   for (const char* ending : {".8", ".9", ".10", ".11", ".12"})
