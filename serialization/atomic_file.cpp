@@ -51,6 +51,17 @@ auto uninterrupted(Call&& call) {
     if (const auto result = call(); result >= 0 || errno != EINTR) return result;
 }
 
+// The same open file under a number that no standard stream has. A program may have been started without these, or have closed
+// them: then the next file that is opened gets such a number, and what any thread prints would go into the checkpoint. -1 where
+// there is no number left; the file is closed then.
+int beyond_standard_streams(int file) {
+  if (file < 0 || file > STDERR_FILENO) return file;
+  const int other = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), error = errno;
+  close(file);
+  errno = error;
+  return other;
+}
+
 // The process that a temporary file is named after; 0 where the name does not end in "<pid>.<n>".
 pid_t writer_of(std::string_view ending) {
   pid_t pid = 0;
@@ -135,8 +146,14 @@ void AtomicFile::create() {
   static std::atomic<uint64_t> counter{0};
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
     temporary_ = folder_ / (temporary_prefix(target_) + std::to_string(getpid()) + "." + std::to_string(counter++));
-    const int file =
+    const int opened =
         uninterrupted([&] { return open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, old_mode_ ? 0600 : 0666); });
+    const int file = beyond_standard_streams(opened);
+    if (opened >= 0 && file < 0) {
+      const int error = errno;
+      unlink(temporary_.c_str());
+      fail("its new file gets no number beyond those of the standard streams", error);
+    }
     if (file < 0 && errno == EEXIST) continue;
     if (file < 0 && errno == ENOENT) fail("there is no folder '" + printable(folder_.native()) + "'; make it first", 0);
     if (file < 0) fail("cannot write in folder '" + printable(folder_.native()) + "'", errno);

@@ -1,7 +1,9 @@
 // Files for tests: a folder of one's own, and bytes in and out.
 #pragma once
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <filesystem>
@@ -34,6 +36,25 @@ class TempFolder {
 
  private:
   std::filesystem::path path_;
+};
+
+// Without standard streams, as a program may be started, for a scope.
+class ClosedStandardStreams {
+ public:
+  ClosedStandardStreams() {
+    for (int i = 0; i < 3; ++i) kept_[i] = fcntl(i, F_DUPFD_CLOEXEC, 10);
+    for (int i = 0; i < 3; ++i) close(i);
+  }
+  ~ClosedStandardStreams() {
+    for (int i = 0; i < 3; ++i) {
+      dup2(kept_[i], i);
+      close(kept_[i]);
+    }
+  }
+  ClosedStandardStreams(const ClosedStandardStreams&) = delete;
+
+ private:
+  int kept_[3];
 };
 
 inline std::string read_bytes(const std::filesystem::path& path) {

@@ -80,6 +80,12 @@ BOOST_AUTO_TEST_CASE(files_are_fetched_checked_and_kept, *boost::unit_test::prec
                         fetch({&gone, 1}, target);
                       }),
                       "cannot fetch '" + url_c + "': curl ended with status 37: curl: (37)"));
+  std::string without_streams;
+  {
+    ClosedStandardStreams closed;
+    without_streams = error_of<DataError>([&] { fetch({&gone, 1}, target); });
+  }
+  BOOST_TEST(contains(without_streams, "curl ended with status 37: curl: (37)"), without_streams);
   write_bytes(target / "c", "mine");
   BOOST_TEST(contains(error_of<DataError>([&] { fetch({&gone, 1}, target); }), "is there, but it is not the file"));
   BOOST_TEST(read_bytes(target / "c") == "mine");

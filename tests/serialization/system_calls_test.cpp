@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstdarg>
 #include <functional>
 #include <set>
@@ -51,6 +52,7 @@ struct Injector {
   int at = 0, count = 0;
   Fault fault;
   std::string hit = {};  // the call that went wrong; empty where none did
+  int lowest_written = INT_MAX;
 };
 thread_local Injector injector;
 
@@ -112,6 +114,7 @@ WRAPPED ssize_t pread(int file, void* to, size_t count, off_t offset) {
 }
 WRAPPED ssize_t pwrite(int file, const void* from, size_t count, off_t offset) {
   static const auto next = real<ssize_t(int, const void*, size_t, off_t)>("pwrite");
+  injector.lowest_written = std::min(injector.lowest_written, file);
   if (!goes_wrong("pwrite", Moves::bytes, true)) return next(file, from, count, offset);
   return wrong_transfer(count, [&](size_t less) { return next(file, from, less, offset); });
 }
@@ -321,4 +324,24 @@ BOOST_AUTO_TEST_CASE(a_data_file_whose_system_calls_fail_is_named) {
     for (const char* call : {"open", "close", "pread", "fstat"})
       BOOST_TEST((hit.contains(call) || deadline.over()), call << " was never called");
   }
+}
+
+// What other threads print would go into the checkpoint.
+BOOST_AUTO_TEST_CASE(a_save_takes_no_number_of_a_standard_stream) {
+  TempFolder folder;
+  const std::filesystem::path path = folder / "model.h5";
+  std::string text;
+  bool free_again = true;
+  injector = {};
+  {
+    ClosedStandardStreams closed;
+    text = error_of<Error>([&] { save(path, generation(1)); });
+    for (int i = 0; i < 3; ++i) free_again &= fcntl(i, F_GETFD) == -1;
+  }
+  const int lowest = injector.lowest_written;
+  BOOST_TEST(text == "no exception");
+  BOOST_TEST(lowest > 2);
+  BOOST_TEST(lowest < INT_MAX);
+  BOOST_TEST(free_again);
+  BOOST_TEST(generation_of(path) == 1);
 }
