@@ -1,5 +1,6 @@
 #include <tenon/core/dtype.h>
 #include <tenon/core/error.h>
+#include <tenon/core/printable.h>
 
 #include <ostream>
 #include <string>
@@ -16,7 +17,7 @@ std::ostream& operator<<(std::ostream& out, DType t) { return out << name_of(t);
 DType parse_dtype(std::string_view name) {
   for (int32_t i = 0; i < 8; ++i)
     if (names[i] == name) return static_cast<DType>(i);
-  throw DTypeError("unknown dtype \"" + std::string(name) + "\"; there are f32, f64, f16, bf16, i64, i32, u8 and bool");
+  throw DTypeError("unknown dtype \"" + excerpt(name) + "\"; there are f32, f64, f16, bf16, i64, i32, u8 and bool");
 }
 
 DType promote(DType a, DType b) {

@@ -53,6 +53,11 @@ void append_escaped(std::string& to, char c) {
 
 }  // namespace
 
+std::string excerpt(std::string_view text) {
+  constexpr size_t most = 100;
+  return text.size() <= most ? printable(text) : printable(text.substr(0, most)) + "… (" + std::to_string(text.size()) + " bytes)";
+}
+
 size_t utf8_length(std::string_view text) { return decode(text).bytes; }
 
 std::string printable_lines(std::string_view text) {

@@ -15,6 +15,9 @@ TENON_API std::string printable(std::string_view text);
 // The same, for text that may have several lines, such as an error's: "\n" stays.
 TENON_API std::string printable_lines(std::string_view text);
 
+// The same, and no more than the beginning of what is longer than 100 bytes.
+TENON_API std::string excerpt(std::string_view text);
+
 // How many bytes the first character of `text` takes; 0 where they are not valid UTF-8. `text` is not empty.
 TENON_API size_t utf8_length(std::string_view text);
 

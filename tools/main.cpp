@@ -1,6 +1,7 @@
 // The `tenon` command: what is installed, what a checkpoint holds, where to get data.
 #include <exception>
 #include <iostream>
+#include <sstream>
 #include <stdexcept>
 
 #include <CLI/CLI.hpp>
@@ -44,7 +45,9 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    const int status = app.exit(e) == 0 ? 0 : 2;
+    std::ostringstream errors;  // they quote arguments
+    const int status = app.exit(e, std::cout, errors) == 0 ? 0 : 2;
+    std::cerr << tenon::printable_lines(errors.str());
     return std::cout.flush() ? status : 1;
   }
   if (!std::cout.flush()) throw std::runtime_error("cannot write to the standard output");

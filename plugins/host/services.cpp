@@ -23,7 +23,7 @@ tn_log_level log_threshold() {
       if (std::string_view(text) == level_names[i]) return i;
     if (text && *text)  // a log that cannot be had is no reason to end a program
       std::fprintf(stderr, "[tenon] warning: TENON_LOG is \"%s\"; it must be debug, info, warning or error, and warning is taken\n",
-                   text);
+                   excerpt(text).c_str());
     return tn_log_level{TN_LOG_WARNING};
   }();
   return threshold;
@@ -64,9 +64,9 @@ void host_parallel_for(void*, int64_t n, int64_t grain, tn_loop_body body, void*
 }  // namespace
 
 void log(tn_log_level level, const std::string& source, const std::string& message) noexcept {
-  if (level < log_threshold()) return;
   const char* name = level_names[level < 0 ? 0 : level > 3 ? 3 : level];
   try {
+    if (level < log_threshold()) return;
     std::fprintf(stderr, "[%s] %s: %s\n", printable(source).c_str(), name, printable_lines(message).c_str());
   } catch (...) {
     std::fprintf(stderr, "[tenon] %s: there is no memory to print a message\n", name);

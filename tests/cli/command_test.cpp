@@ -98,6 +98,9 @@ BOOST_AUTO_TEST_CASE(names_from_outside_are_shown_and_not_obeyed) {
     REQUIRE_HAS(missing.err, "/red\\x1b[31m/none");
     BOOST_TEST(!has(missing.err + missing.out, "\x1b"));
   }
+  auto unexpected = run(folder, "tenon devices '\x1b[31m\x9b'");
+  BOOST_TEST(unexpected.status == 2);
+  REQUIRE_HAS(unexpected.err, "\\x1b[31m\\x9b\nRun with --help");
   BOOST_TEST(!has(devices.out + devices.err, "\x1b"));
   BOOST_TEST(!has(devices.out + devices.err, "\x9b"));
 }

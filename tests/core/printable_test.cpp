@@ -3,6 +3,7 @@
 
 #include <tenon/core/printable.h>
 
+using tenon::excerpt;
 using tenon::printable;
 using tenon::printable_lines;
 
@@ -40,4 +41,10 @@ BOOST_AUTO_TEST_CASE(lines_may_be_kept) {
   BOOST_TEST(printable_lines("one\ntwo\r\n\n\x1b[31m") == "one\ntwo\\r\n\n\\x1b[31m");
   BOOST_TEST(printable_lines("") == "");
   BOOST_TEST(printable_lines("no break") == "no break");
+}
+
+BOOST_AUTO_TEST_CASE(an_excerpt_is_short) {
+  BOOST_TEST(excerpt("a\n") == "a\\n");
+  BOOST_TEST(excerpt(std::string(100, 'x')) == std::string(100, 'x'));
+  BOOST_TEST(excerpt(std::string(101, 'x')) == std::string(100, 'x') + "… (101 bytes)");
 }

@@ -262,6 +262,9 @@ BOOST_AUTO_TEST_CASE(how_many_devices_cpu_stands_for) {
   BOOST_TEST(device_count("cpu") == 12u);
   setenv("TENON_CPU_DEVICES", "many", 1);
   BOOST_TEST(has(message_of([] { device_count("cpu"); }), "TENON_CPU_DEVICES is \"many\""));
+  setenv("TENON_CPU_DEVICES", ("\x1b" + std::string(100'000, '1')).c_str(), 1);
+  const std::string huge = message_of([] { device_count("cpu"); });
+  BOOST_TEST((has(huge, "TENON_CPU_DEVICES is \"\\x1b111") && huge.size() < 1000), huge);
   unsetenv("TENON_CPU_DEVICES");
   ones({1}, {.device = "cpu:5"}).wait();
   BOOST_TEST(device_count("cpu") == 6u);  // those opened so far

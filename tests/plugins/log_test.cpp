@@ -35,7 +35,7 @@ std::string captured(const std::string& path, Body body) {
 // In a process of its own, because the level is read once.
 BOOST_AUTO_TEST_CASE(a_level_that_there_is_not_is_told) {
   PluginFolder folder;
-  Environment level("TENON_LOG", "verbose");
+  Environment level("TENON_LOG", "\x1b[31m" + std::string(100'000, 'e'));
   const pid_t child = fork();
   if (child == 0) {
     captured(folder.file("stderr"), [] {
@@ -48,8 +48,9 @@ BOOST_AUTO_TEST_CASE(a_level_that_there_is_not_is_told) {
   BOOST_REQUIRE_EQUAL(waitpid(child, &status, 0), child);
   BOOST_TEST(status == 0);
   BOOST_TEST(read_text(folder.file("stderr")) ==
-             "[tenon] warning: TENON_LOG is \"verbose\"; it must be debug, info, warning or error, and warning is taken\n"
-             "[npu] warning: hot\n");
+             "[tenon] warning: TENON_LOG is \"\\x1b[31m" + std::string(95, 'e') +
+                 "… (100005 bytes)\"; it must be debug, info, warning or error, and warning is taken\n"
+                 "[npu] warning: hot\n");
 }
 
 BOOST_AUTO_TEST_CASE(the_level_comes_from_the_environment) {

@@ -84,12 +84,12 @@ struct TextKind {
 // A checkpoint made with HDF5 itself.
 class CraftedCheckpoint {
  public:
-  explicit CraftedCheckpoint(const std::filesystem::path& path) : path_(path) {
+  explicit CraftedCheckpoint(const std::filesystem::path& path, H5F_libver_t newest = H5F_LIBVER_V18) : path_(path) {
     const hid_t creation = H5Pcreate(H5P_FILE_CREATE), access = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_userblock(creation, 512);
     H5Pset_est_link_info(creation, 8, 16);  // room for the names in the first piece of the root group
     H5Pset_link_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
-    H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18);
+    H5Pset_libver_bounds(access, H5F_LIBVER_V18, newest);
     file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation, access);
     H5Pclose(creation);
     H5Pclose(access);
