@@ -59,6 +59,15 @@ BOOST_AUTO_TEST_CASE(damaged_folders_are_refused) {
   BOOST_TEST(contains(refusal(folder), "data_batch_2.bin.gz': the gzip data is cut off"));
 }
 
+BOOST_AUTO_TEST_CASE(files_with_faults_are_read_or_refused_by_name) {
+  TempFolder folder;
+  const auto path = folder / "test_batch.bin";
+  auto read = [&] { cifar10(folder.path(), false); };
+  const std::string whole = record(3, 1, 2, 3) + record(9, 4, 5, 6);
+  read_with_faults<DataError>(path, whole, 500, read);
+  read_with_faults<DataError>(path, gzip(whole), 1000, read);
+}
+
 BOOST_AUTO_TEST_CASE(what_is_no_regular_file_is_refused_at_once) {
   TempFolder folder;
   for (const auto& [what, path] : special_files(folder)) {

@@ -131,6 +131,15 @@ BOOST_AUTO_TEST_CASE(damaged_packed_files_are_refused) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(files_with_faults_are_read_or_refused_by_name) {
+  TempFolder folder;
+  const auto path = folder / "file";
+  auto read = [&] { read_idx(path); };
+  read_with_faults<DataError>(path, images, 2000, read);
+  read_with_faults<DataError>(path, gzip(images), 2000, read);
+  read_with_faults<DataError>(path, gzip(images.substr(0, 9)) + gzip(images.substr(9)), 2000, read);
+}
+
 BOOST_AUTO_TEST_CASE(a_folder_as_mnists) {
   TempFolder folder;
   write_bytes(folder / images_name, images);

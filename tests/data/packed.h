@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <initializer_list>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +45,60 @@ inline std::string idx_header(uint8_t type, std::initializer_list<uint32_t> dims
   std::string header{0, 0, static_cast<char>(type), static_cast<char>(dims.size())};
   for (uint32_t dim : dims) header += big_endian(dim);
   return header;
+}
+
+// `bytes` with one to three faults: a bit, a byte or a word changed, a piece left out, put in twice or moved, the end cut off.
+inline std::string with_faults(std::string bytes, std::mt19937& random) {
+  for (uint32_t left = 1 + random() % 3; left > 0 && !bytes.empty(); --left) {
+    const size_t at = random() % bytes.size(), from = random() % bytes.size(), length = 1 + random() % 16;
+    switch (random() % 8) {
+      case 0:
+        bytes[at] = static_cast<char>(bytes[at] ^ 1 << random() % 8);
+        break;
+      case 1:
+        bytes[at] = static_cast<char>(random());
+        break;
+      case 2:
+        bytes.replace(at, 4, big_endian(uint32_t{0xFFFFFFFF} >> random() % 32));
+        break;
+      case 3:
+        bytes.erase(at, length);
+        break;
+      case 4:
+        bytes.insert(at, bytes.substr(from, length));
+        break;
+      case 5:
+        bytes.replace(at, length, bytes.substr(from, length));
+        break;
+      case 6:
+        bytes.resize(at);
+        break;
+      case 7:
+        bytes.insert(at, length, '\0');
+    }
+  }
+  return bytes;
+}
+
+// Reads the file `path` with faults in `whole`, again and again, always the same ones: each time it is read, or refused by its
+// name.
+template <class E, class Read>
+void read_with_faults(const std::filesystem::path& path, const std::string& whole, int times, const Read& read) {
+  std::mt19937 random(7);
+  int refused = 0;
+  for (int i = 0; i < times; ++i) {
+    std::filesystem::remove(path);  // or some file systems flush what is written over a file
+    write_bytes(path, with_faults(whole, random));
+    try {
+      read();
+    } catch (const E& error) {
+      ++refused;
+      if (!contains(error.what(), "'" + path.string() + "'")) BOOST_ERROR("fault " << i << ": " << error.what());
+    } catch (const std::exception& error) {
+      BOOST_ERROR("fault " << i << ", an error of another kind: " << error.what());
+    }
+  }
+  BOOST_TEST(refused > times / 2);
 }
 
 // The folder of a real data set, in the folder that TENON_DATA names.
