@@ -124,6 +124,7 @@ class WorkerStream final : public Stream, ForkMember {
   void after_fork(bool in_child) override {
     if (in_child) {
       new (&thread_) std::thread;  // the old one cannot be joined, and has to be forgotten
+      line_front_ = line_end_;     // nor will those who waited for room come back
       has_thread_ = false;
       asleep_ = false;
       waiters_ = 0;
@@ -166,16 +167,34 @@ class WorkerStream final : public Stream, ForkMember {
   uint64_t push_locked(F&& fill_in) {
     if (!has_thread_) [[unlikely]]
       start();
+    if (is_full() || line_front_.load(std::memory_order_relaxed) != line_end_) [[unlikely]]
+      await_room();
     const uint64_t ticket = submitted_.load(std::memory_order_relaxed) + 1;
-    const uint64_t done = completed_.load(std::memory_order_acquire);
     // An idle ring starts again at its first slot, so that a short queue stays in cache.
-    if (done + 1 == ticket) base_.store(ticket, std::memory_order_relaxed);
-    // A full ring holds the caller back: memory is bounded.
-    if (ticket - done >= ring_size) wait(ticket - ring_size + 1);
+    if (completed_.load(std::memory_order_acquire) + 1 == ticket) base_.store(ticket, std::memory_order_relaxed);
     fill_in(ring_[(ticket - base_.load(std::memory_order_relaxed)) % ring_size]);
     submitted_.store(ticket);
     if (asleep_.load()) submitted_.notify_one();
     return ticket;
+  }
+
+  bool is_full() const {
+    return submitted_.load(std::memory_order_relaxed) + 1 - completed_.load(std::memory_order_acquire) >= ring_size;
+  }
+
+  // A full ring holds callers back, because memory is bounded: each gets in when those that came before have. The lock is free
+  // while they wait, or a thread that queues on and on would leave no other a moment to take it in.
+  [[gnu::noinline]] void await_room() {
+    const uint32_t place = line_end_++;
+    do {
+      lock_.unlock();
+      for (uint32_t front; (front = line_front_.load()) != place;) line_front_.wait(front);
+      const uint64_t wanted = submitted_.load() + 2;  // nobody else queues anything now
+      if (wanted > ring_size) wait(wanted - ring_size);
+      lock_.lock();
+    } while (is_full());
+    line_front_.store(place + 1);
+    if (line_end_ != place + 1) line_front_.notify_all();
   }
 
   void work() {
@@ -241,6 +260,9 @@ class WorkerStream final : public Stream, ForkMember {
   }
 
   SpinLock lock_;  // of submitters
+  // Those who wait for room have a place in a line; both are changed under the lock.
+  uint32_t line_end_ = 0;
+  std::atomic<uint32_t> line_front_{0};
   bool has_thread_ = false;
   std::unique_ptr<Task[]> ring_;
   std::atomic<uint64_t> base_{1};  // ticket of slot 0; changes only while the worker has nothing to do

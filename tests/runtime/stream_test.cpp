@@ -1,6 +1,7 @@
 // Work is queued, looks sequential, and its errors reach whoever waits.
 #include <boost/test/unit_test.hpp>
 
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -159,6 +160,27 @@ BOOST_AUTO_TEST_CASE(poison_ends_when_the_memory_is_written_again) {
   rows.fill_(3);
   BOOST_TEST(rows.to_vector<float>()[0] == 3.0f);
   for (int i = 0; i < 100; ++i) BOOST_TEST(full({1, 2}, i).to_vector<float>()[1] == static_cast<float>(i));
+}
+
+// The queue is full the whole time, so each call waits for room: the two take turns, unless the system lets one of them sleep.
+BOOST_AUTO_TEST_CASE(a_thread_that_never_waits_keeps_no_other_from_its_turn) {
+  const Tensor x = ones({30000});
+  constexpr int turns = 200, tries = 10;
+  int fair = 0;
+  for (int i = 0; i < tries; ++i) {
+    std::atomic<int64_t> calls{0};
+    std::atomic<bool> stop{false};
+    std::thread greedy([&] {
+      for (; !stop && calls < 100000; ++calls) x + 1.0;
+    });
+    while (calls < 15000) std::this_thread::yield();
+    const int64_t before = calls;
+    for (int turn = 0; turn < turns; ++turn) x * 2.0;
+    fair += calls - before < 2 * turns;
+    stop = true;
+    greedy.join();
+  }
+  BOOST_TEST(fair >= 3);
 }
 
 BOOST_AUTO_TEST_CASE(many_threads_share_a_device) {
