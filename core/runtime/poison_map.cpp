@@ -104,6 +104,7 @@ void PoisonMap::Range::extend(const char* from, const char* to) {
   const auto after = static_cast<uint64_t>(std::max<int64_t>(to - (begin + bytes), 0));
   if (before + after == 0) return;
   regrain(std::gcd(before, after));
+  bad.reserve(bad.size() + (before + after) / unit);  // from here on nothing fails
   bad.insert(bad.begin(), before / unit, false);
   bad.resize(bad.size() + after / unit, false);
   begin -= before;
@@ -111,45 +112,54 @@ void PoisonMap::Range::extend(const char* from, const char* to) {
 }
 
 // Where columns of one matrix fail one by one, they share a range: of what failed first, if it is the same failure.
-PoisonMap::Range& PoisonMap::range_for(const char* data, const Footprint& footprint, const Pointer& failure) {
+size_t PoisonMap::range_for(const char* data, const Footprint& footprint, const Pointer& failure) {
   const uint64_t span = footprint.span();
-  for (auto& r : ranges_)
-    if (r.failure == failure && !r.bad.empty() && r.meets(data, span)) {
-      r.extend(data, data + span);
-      return r;
-    }
-  auto& r = ranges_.emplace_back();
+  for (size_t i = 0; i < ranges_.size(); ++i) {
+    auto& r = ranges_[i];
+    if (r.failure != failure || r.bad.empty() || !r.meets(data, span)) continue;
+    r.extend(data, data + span);
+    return i;
+  }
+  Range r;
   r.begin = data;
   r.bytes = r.unit = span;
   r.failure = failure;
   r.bad.assign(1, false);
-  return r;
+  ranges_.push_back(std::move(r));
+  return ranges_.size() - 1;
 }
 
-void PoisonMap::add(const char* data, const Footprint& footprint, Pointer failure) {
+// The new failure comes first, and only then do the old ones go.
+void PoisonMap::add(const char* data, const Footprint& footprint, const Pointer& failure) {
   if (!data || footprint.run == 0) return;
-  remove(data, footprint);
   if (footprint.axes.empty()) {
-    auto& r = ranges_.emplace_back();
+    Range r;
     r.begin = data;
     r.bytes = footprint.run;
-    r.failure = std::move(failure);
-    return;
+    r.failure = failure;
+    ranges_.push_back(std::move(r));
+    return remove_from_all_but(ranges_.size() - 1, data, footprint);
   }
-  auto& r = range_for(data, footprint, failure);
-  any_run(data, footprint, [&](const char* at) {
-    const auto from = static_cast<uint64_t>(at - r.begin);
+  const size_t at = range_for(data, footprint, failure);
+  auto& r = ranges_[at];
+  any_run(data, footprint, [&](const char* run) {
+    const auto from = static_cast<uint64_t>(run - r.begin);
     r.set(from, from + footprint.run, true);
     return false;
   });
+  remove_from_all_but(at, data, footprint);
 }
 
 void PoisonMap::remove(const char* data, const Footprint& footprint) {
-  if (!data || footprint.run == 0) return;
+  if (data && footprint.run > 0) remove_from_all_but(ranges_.size(), data, footprint);
+}
+
+void PoisonMap::remove_from_all_but(size_t kept, const char* data, const Footprint& footprint) {
   const uint64_t span = footprint.span();
-  std::erase_if(ranges_, [&](Range& r) {
-    if (!r.meets(data, span)) return false;
-    return any_run(data, footprint, [&](const char* at) {
+  for (size_t i = 0; i < ranges_.size(); ++i) {
+    auto& r = ranges_[i];
+    if (i == kept || !r.meets(data, span)) continue;
+    const bool over = any_run(data, footprint, [&](const char* at) {
       if (!r.meets(at, footprint.run)) return false;
       const uint64_t from = static_cast<uint64_t>(std::max(at, r.begin) - r.begin);
       const uint64_t to = static_cast<uint64_t>(std::min(at + footprint.run, r.begin + r.bytes) - r.begin);
@@ -157,7 +167,9 @@ void PoisonMap::remove(const char* data, const Footprint& footprint) {
       r.shrink_or_clear(from, to);
       return !r.bad.empty() && r.left == 0;
     });
-  });
+    if (over) r.failure = nullptr;
+  }
+  std::erase_if(ranges_, [](const Range& r) { return !r.failure; });
 }
 
 PoisonMap::Pointer PoisonMap::find(const char* data, const Footprint& footprint) const {

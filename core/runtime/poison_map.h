@@ -32,16 +32,18 @@ class PoisonMap {
   using Pointer = std::shared_ptr<const Failure>;
 
   bool empty() const { return ranges_.empty(); }
-  void add(const char* data, const Footprint& footprint, Pointer failure);
+  // Where there is no memory for these two (std::bad_alloc), no byte has lost its failure that was not to lose it, and no sound one
+  // was given one that was not to have it: they may be called again.
+  void add(const char* data, const Footprint& footprint, const Pointer& failure);
   void remove(const char* data, const Footprint& footprint);
   // The failure of a byte of the footprint that was not written, or null.
   Pointer find(const char* data, const Footprint& footprint) const;
 
  private:
   struct Range {
-    const char* begin;
-    uint64_t bytes;
-    Pointer failure;
+    const char* begin = nullptr;
+    uint64_t bytes = 0;
+    Pointer failure;        // null: it is over
     uint64_t unit = 0;      // bytes to a bit; only where there are bits
     std::vector<bool> bad;  // empty: all of it
     uint64_t left = 0;      // bits that are set
@@ -53,7 +55,8 @@ class PoisonMap {
     void regrain(uint64_t finer);
     void extend(const char* from, const char* to);
   };
-  Range& range_for(const char* data, const Footprint& footprint, const Pointer& failure);
+  size_t range_for(const char* data, const Footprint& footprint, const Pointer& failure);
+  void remove_from_all_but(size_t kept, const char* data, const Footprint& footprint);
 
   std::vector<Range> ranges_;
 };
