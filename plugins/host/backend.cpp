@@ -55,7 +55,7 @@ std::string take_message(tn_error* error) noexcept {
   return text;
 }
 
-Backend::Backend(BackendInfo info, const tn_backend_api& api) : info_(std::move(info)), api_(api) {}
+Backend::Backend(BackendInfo info) : info_(std::move(info)) {}
 
 const void* Backend::extension(const char* name, uint32_t version) const {
   try {

@@ -25,7 +25,8 @@ struct BackendInfo {
 // Lives as long as the process; safe from any thread.
 class TENON_API Backend {
  public:
-  Backend(BackendInfo info, const tn_backend_api& api);
+  explicit Backend(BackendInfo info);
+  void start(const tn_backend_api& api) { api_ = api; }  // once, before anything else is asked
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
 
@@ -61,7 +62,7 @@ class TENON_API Backend {
   void require_streams(uint32_t index, tn_device* device) const;
 
   const BackendInfo info_;
-  const tn_backend_api api_;
+  tn_backend_api api_{};
   mutable ForkMutex mutex_{ForkOrder::backends};
   std::map<uint32_t, tn_device*> devices_;
   bool drained_ = false;

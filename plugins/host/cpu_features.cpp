@@ -1,22 +1,58 @@
 #include <tenon/plugins/host/cpu_features.h>
 
-#include <fstream>
-#include <sstream>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <string_view>
 
 namespace tenon::plugins {
+
+namespace {
+
+// Up to the first processor's features. Not by a stream of the standard library: where memory is short, that ends early and says
+// nothing.
+std::string beginning_of_cpuinfo() {
+  struct File {
+    const int fd = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);
+    ~File() {
+      if (fd >= 0) close(fd);
+    }
+  } file;
+  std::string text;
+  char part[4096];
+  for (ssize_t n; file.fd >= 0 && (n = read(file.fd, part, sizeof part)) > 0;) {
+    text.append(part, static_cast<size_t>(n));
+    if (text.find("\n\n") != text.npos) break;
+  }
+  return text;
+}
+
+void add_words(std::string_view line, std::set<std::string>& found) {
+  for (size_t begin; (begin = line.find_first_not_of(" \t")) != line.npos;) {
+    line.remove_prefix(begin);
+    const auto word = line.substr(0, line.find_first_of(" \t"));
+    found.emplace(word);
+    line.remove_prefix(word.size());
+  }
+}
+
+}  // namespace
 
 const std::set<std::string>& cpu_features() {
   // Never freed, as a device may be opened while the process ends.
   static const auto& features = *[] {
-    auto& found = *new std::set<std::string>;
-    std::ifstream file("/proc/cpuinfo");
-    for (std::string line; found.empty() && std::getline(file, line);) {
-      auto colon = line.find(':');
-      if (colon == std::string::npos || (!line.starts_with("flags") && !line.starts_with("Features"))) continue;
-      std::istringstream words(line.substr(colon + 1));
-      for (std::string word; words >> word;) found.insert(word);
+    auto found = std::make_unique<std::set<std::string>>();
+    const std::string text = beginning_of_cpuinfo();
+    for (std::string_view rest = text; !rest.empty() && found->empty();) {
+      const auto line = rest.substr(0, rest.find('\n'));
+      rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+      const auto colon = line.find(':');
+      if (colon != line.npos && (line.starts_with("flags") || line.starts_with("Features")))
+        add_words(line.substr(colon + 1), *found);
     }
-    return &found;
+    return found.release();
   }();
   return features;
 }

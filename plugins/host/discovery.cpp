@@ -1,11 +1,16 @@
 #include <tenon/plugins/host/discovery.h>
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <memory>
+#include <new>
 #include <tuple>
 
 #include <tenon/plugins/host/files.h>
@@ -58,15 +63,22 @@ void add_manifest(const std::string& path, size_t rank, std::vector<Candidate>& 
   found.push_back(std::move(c));
 }
 
+// Not by std::filesystem: its iterators end the process where memory is short.
+std::vector<std::string> manifests_in(const std::string& folder) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(opendir(folder.c_str()), closedir);
+  std::vector<std::string> manifests;
+  if (stream) errno = 0;
+  for (dirent* entry; stream && (entry = readdir(stream.get())); errno = 0)
+    if (std::string_view(entry->d_name).ends_with(manifest_suffix)) manifests.push_back(folder + "/" + entry->d_name);
+  if (errno == ENOMEM) throw std::bad_alloc();
+  if (errno) throw Refused(std::string("folder cannot be read: ") + std::strerror(errno));
+  std::sort(manifests.begin(), manifests.end());
+  return manifests;
+}
+
 void scan_folder(const std::string& folder, size_t rank, std::vector<Candidate>& found) {
   require_trusted_folder(folder);
-  std::error_code error;
-  std::vector<std::string> manifests;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
-    if (it->path().filename().string().ends_with(manifest_suffix)) manifests.push_back(it->path().string());
-  if (error) throw Refused("folder cannot be read: " + error.message());
-  std::sort(manifests.begin(), manifests.end());
-  for (auto& path : manifests) add_manifest(path, rank, found);
+  for (auto& path : manifests_in(folder)) add_manifest(path, rank, found);
 }
 
 }  // namespace

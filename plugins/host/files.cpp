@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <new>
 
 #include <tenon/plugins/host/manifest.h>
 
@@ -67,6 +68,7 @@ std::string canonical_path(const std::string& path) {
     throw Refused("a relative path depends on the working directory, which is never searched; write an absolute one");
   std::error_code error;
   auto canonical = std::filesystem::canonical(path, error);
+  if (error == std::errc::not_enough_memory) throw std::bad_alloc();
   if (error) throw Refused(error.message());
   return canonical.string();
 }

@@ -5,10 +5,13 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
+#include <string_view>
 
 #include <tenon/plugins/host/files.h>
 #include <tenon/plugins/host/services.h>
@@ -23,9 +26,15 @@ constexpr size_t absurd_size = 4096;
 constexpr size_t fence_size = 1024;
 constexpr unsigned char fence_byte = 0xa5;
 
+// Why the dynamic linker failed. A shortage of memory passes: it is no reason to refuse a plugin for good.
 std::string dl_error() {
   const char* text = dlerror();
-  return text ? text : "the dynamic linker gives no reason";
+  if (!text) return "the dynamic linker gives no reason";
+  const std::string_view reason = text;
+  const bool short_of_memory = reason == "out of memory" || reason.ends_with(std::strerror(ENOMEM)) ||
+                               reason.find(": cannot create ") != reason.npos || reason.find(": cannot allocate ") != reason.npos;
+  if (short_of_memory && reason.find("static TLS") == reason.npos) throw std::bad_alloc();
+  return text;
 }
 
 // Opened for good where found: the plugin is about to need it.
@@ -136,6 +145,7 @@ void check_functions(const tn_backend_api& api, tn_plugin_kind kind) {
   if (!missing.empty()) throw Refused("init left required functions NULL: " + missing);
 }
 
+// A shortage of memory is std::bad_alloc: init may be called again.
 tn_backend_api initialise(const tn_plugin_info& entry, const tn_host* host, tn_plugin_kind kind) {
   struct {
     tn_backend_api api;
@@ -150,6 +160,10 @@ tn_backend_api initialise(const tn_plugin_info& entry, const tn_host* host, tn_p
     throw Refused(std::string("init threw an exception across the boundary: ") + e.what());
   } catch (...) {
     throw Refused("init threw an exception of unknown type across the boundary");
+  }
+  if (error && error->code == TN_CODE_OUT_OF_MEMORY) {
+    take_message(error);
+    throw std::bad_alloc();
   }
   if (error) throw Refused("init failed: " + take_message(error));
 
@@ -180,10 +194,13 @@ Outcome first_load(const Manifest& m) {
   auto* entry = find_entry(open_library(m.library));
   check_entry(*entry, m);
   outcome.entry = entry;
+  // Once the plugin runs, nothing may fail that would lose it.
+  BackendInfo info{m.name, m.version, m.library, m.kind, m.abi_minor, m.overlays, m.priority};
+  auto* host = make_host_services(m.name, m.library);
+  auto backend = std::make_unique<Backend>(std::move(info));
   try {
-    auto api = initialise(*entry, make_host_services(m.name, m.library), m.kind);
-    BackendInfo info{m.name, m.version, m.library, m.kind, m.abi_minor, m.overlays, m.priority};
-    outcome.backend = std::make_unique<Backend>(std::move(info), api);
+    backend->start(initialise(*entry, host, m.kind));
+    outcome.backend = std::move(backend);
   } catch (const Refused& e) {
     outcome.reason = e.what();
   }
@@ -196,12 +213,11 @@ Backend& load_plugin(const Manifest& m) {
   static auto& mutex = *new ForkMutex(ForkOrder::backends);
   static auto* outcomes = new std::map<std::string, Outcome>;  // never freed: plugins outlive every exit handler
   std::lock_guard lock(mutex);
-  auto it = outcomes->find(m.library);
-  if (it == outcomes->end())
-    it = outcomes->emplace(m.library, first_load(m)).first;
+  auto& outcome = (*outcomes)[m.library];
+  if (outcome.entry)
+    check_entry(*outcome.entry, m);
   else
-    check_entry(*it->second.entry, m);
-  auto& outcome = it->second;
+    outcome = first_load(m);
   if (!outcome.backend) throw Refused(outcome.reason);
   if (outcome.backend->closed()) throw Refused("library was loaded and closed before in this process, and cannot be started twice");
   return *outcome.backend;

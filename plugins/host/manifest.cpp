@@ -3,16 +3,13 @@
 #include <algorithm>
 #include <limits>
 
-#include <nlohmann/json.hpp>
-
 #include <tenon/plugins/host/cpu_features.h>
 #include <tenon/plugins/host/files.h>
+#include <tenon/plugins/host/json_value.h>
 
 namespace tenon::plugins {
 
 namespace {
-
-using nlohmann::json;
 
 constexpr size_t max_manifest_bytes = 64 * 1024;
 constexpr size_t max_string = 128;
@@ -28,55 +25,41 @@ std::string checked(const std::string& text, const std::string& field) {
   return text;
 }
 
-// A parser's message quotes the text it failed on, which may be long and of any bytes.
-std::string printable(std::string text) {
-  if (text.size() > 200) text = text.substr(0, 200) + "...";
-  for (char& c : text)
-    if (c < 0x20 || c > 0x7e) c = '?';
-  return text;
-}
-
-const json* find(const json& object, const char* field) {
-  auto it = object.find(field);
-  return it == object.end() ? nullptr : &*it;
-}
-
-const json& require(const json& object, const char* field) {
-  auto* value = find(object, field);
+const JsonValue& require(const JsonValue& object, const char* field) {
+  auto* value = object.find(field);
   if (!value) refuse(std::string("\"") + field + "\" is missing");
   return *value;
 }
 
-std::string string_of(const json& value, const std::string& field) {
-  if (!value.is_string()) refuse("\"" + field + "\" must be a string, not " + value.type_name());
-  return checked(value.get_ref<const std::string&>(), field);
+std::string string_of(const JsonValue& value, const std::string& field) {
+  if (value.kind != JsonValue::string) refuse("\"" + field + "\" must be a string, not " + value.type_name());
+  return checked(value.text, field);
 }
 
-int64_t integer_of(const json& value, const std::string& field, int64_t low, int64_t high) {
-  bool fits = value.is_number_integer() && !(value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(high)) &&
-              value.get<int64_t>() >= low && value.get<int64_t>() <= high;
+int64_t integer_of(const JsonValue& value, const std::string& field, int64_t low, int64_t high) {
+  const bool fits = value.kind == JsonValue::integer && value.whole >= low && value.whole <= high;
   if (!fits) refuse("\"" + field + "\" must be an integer from " + std::to_string(low) + " to " + std::to_string(high));
-  return value.get<int64_t>();
+  return value.whole;
 }
 
-std::string optional_string(const json& object, const char* field) {
-  auto* value = find(object, field);
+std::string optional_string(const JsonValue& object, const char* field) {
+  auto* value = object.find(field);
   return value ? string_of(*value, field) : std::string();
 }
 
-int32_t optional_int(const json& object, const char* field) {
+int32_t optional_int(const JsonValue& object, const char* field) {
   constexpr auto limits = std::numeric_limits<int32_t>();
-  auto* value = find(object, field);
+  auto* value = object.find(field);
   return value ? static_cast<int32_t>(integer_of(*value, field, limits.min(), limits.max())) : 0;
 }
 
-std::vector<std::string> optional_strings(const json& object, const char* field) {
+std::vector<std::string> optional_strings(const JsonValue& object, const char* field) {
   std::vector<std::string> list;
-  auto* value = find(object, field);
+  auto* value = object.find(field);
   if (!value) return list;
-  if (!value->is_array() || value->size() > max_list)
+  if (value->kind != JsonValue::array || value->items.size() > max_list)
     refuse(std::string("\"") + field + "\" must be an array of at most " + std::to_string(max_list) + " strings");
-  for (auto& item : *value) list.push_back(string_of(item, field));
+  for (auto& item : value->items) list.push_back(string_of(item, field));
   return list;
 }
 
@@ -89,7 +72,7 @@ std::string identifier(const std::string& text, const std::string& field) {
   return text;
 }
 
-void parse_fields(const json& object, Manifest& m) {
+void parse_fields(const JsonValue& object, Manifest& m) {
   m.name = identifier(string_of(require(object, "name"), "name"), "name");
   m.variant = optional_string(object, "variant");
   m.version = string_of(require(object, "version"), "version");
@@ -102,7 +85,7 @@ void parse_fields(const json& object, Manifest& m) {
     m.priority = optional_int(object, "priority");
   }
   auto& abi = require(object, "abi");
-  if (!abi.is_object()) refuse("\"abi\" must be an object with \"major\" and \"minor\"");
+  if (abi.kind != JsonValue::object) refuse("\"abi\" must be an object with \"major\" and \"minor\"");
   m.abi_major = static_cast<uint32_t>(integer_of(require(abi, "major"), "abi.major", 0, 0xffff));
   m.abi_minor = static_cast<uint32_t>(integer_of(require(abi, "minor"), "abi.minor", 0, 0xffff));
   m.library = string_of(require(object, "library"), "library");
@@ -138,14 +121,9 @@ void check_library(Manifest& m) {
 
 void read_manifest(Manifest& m) {
   m.folder = parent_folder(m.path);
-  auto text = read_trusted_file(m.path, max_manifest_bytes, "manifest");
-  json object;
-  try {
-    object = json::parse(text);
-  } catch (const json::exception& e) {
-    refuse("not JSON: " + printable(e.what()));
-  }
-  if (!object.is_object()) refuse(std::string("not a JSON object but ") + object.type_name());
+  constexpr size_t depth = 3;  // a list's strings lie in a list in an object
+  const JsonValue object = parse_json(read_trusted_file(m.path, max_manifest_bytes, "manifest"), depth);
+  if (object.kind != JsonValue::object) refuse(std::string("not a JSON object but ") + object.type_name());
   parse_fields(object, m);
 }
 

@@ -50,16 +50,18 @@ void Registry::Impl::each_but(std::span<const Backend* const> used, void (Backen
 
 void Registry::Impl::scan_once() {
   if (scanned) return;
-  for (size_t i = 0; i < options.paths.size(); ++i) scan(options.paths[i], i, candidates);
+  std::vector<Candidate> found;  // all or nothing: what is not scanned to its end is scanned again
+  for (size_t i = 0; i < options.paths.size(); ++i) scan(options.paths[i], i, found);
   if (options.environment) {
     auto places = environment_places();
-    for (size_t i = 0; i < places.size(); ++i) scan(places[i], environment_rank + i, candidates);
+    for (size_t i = 0; i < places.size(); ++i) scan(places[i], environment_rank + i, found);
   }
   // That there is no such folder is no mistake: plugins may come from elsewhere alone.
   std::error_code error;
-  if (options.install_folder && std::filesystem::exists(install_place(), error)) scan(install_place(), install_rank, candidates);
-  scanned = true;
+  if (options.install_folder && std::filesystem::exists(install_place(), error)) scan(install_place(), install_rank, found);
+  candidates = std::move(found);
   rank();
+  scanned = true;
 }
 
 // Decides which candidate of each name goes first. One that is loaded stays.
@@ -96,6 +98,7 @@ Backend* Registry::Impl::load_best(tn_plugin_kind kind, const std::string& name)
       return nullptr;
     }
     if (it->status == Status::loaded) return it->backend;
+    loaded.reserve(loaded.size() + 1);
     try {
       auto* backend = it->backend = &load_plugin(it->manifest);
       it->status = Status::loaded;
@@ -164,10 +167,15 @@ Registry::~Registry() = default;
 void Registry::add_path(const std::string& path) {
   std::lock_guard lock(impl_->mutex);
   auto& paths = impl_->options.paths;
-  paths.push_back(path);
-  if (!impl_->scanned) return;
-  scan(path, paths.size() - 1, impl_->candidates);
-  impl_->rank();
+  if (impl_->scanned) {
+    auto found = impl_->candidates;
+    scan(path, paths.size(), found);
+    paths.push_back(path);
+    impl_->candidates = std::move(found);
+    impl_->rank();
+  } else {
+    paths.push_back(path);
+  }
 }
 
 LoadReport Registry::report() {

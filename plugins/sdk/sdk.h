@@ -4,8 +4,6 @@
 
 #include <cstring>
 #include <exception>
-#include <initializer_list>
-#include <map>
 #include <memory>
 #include <new>
 #include <string>
@@ -177,23 +175,32 @@ tn_plan* make_plan(F body, PlanOptions options = {}) {
 // Makes a plan or throws; throws TN_CODE_UNSUPPORTED with the reason where it cannot.
 using Factory = tn_plan* (*)(tn_device* device, const Request& request);
 
-// Kernel files register themselves: `static const Kernel registration({"exp", "log"}, make_unary);`. No central list.
+// Kernel files register themselves: `static const Kernel registration({"exp", "log"}, make_unary);`. No central list, and no
+// memory: what a library throws while it is loaded leaves the dynamic linker half done.
 class Kernel {
  public:
-  Kernel(std::initializer_list<const char*> ops, Factory factory) {
-    for (auto* op : ops) table()[op] = factory;
+  template <size_t N>
+  Kernel(const char* const (&ops)[N], Factory factory) : count_(N), factory_(factory), next_(first_) {
+    static_assert(N <= most, "so many operators need two registrations");
+    for (size_t i = 0; i < N; ++i) ops_[i] = ops[i];
+    first_ = this;
   }
+  Kernel(const Kernel&) = delete;
+
   static Factory find(std::string_view op) {
-    auto it = table().find(op);
-    return it == table().end() ? nullptr : it->second;
+    for (auto* k = first_; k; k = k->next_)
+      for (size_t i = 0; i < k->count_; ++i)
+        if (op == k->ops_[i]) return k->factory_;
+    return nullptr;
   }
 
  private:
-  static std::map<std::string_view, Factory>& table() {
-    // Never freed: static objects and threads may compute until the process has ended.
-    static auto& t = *new std::map<std::string_view, Factory>;
-    return t;
-  }
+  static constexpr size_t most = 40;
+  const char* ops_[most] = {};
+  const size_t count_;
+  const Factory factory_;
+  const Kernel* const next_;
+  static inline constinit const Kernel* first_ = nullptr;
 };
 
 inline tn_plan* create_plan(tn_device* device, const tn_op_request& raw) {

@@ -214,12 +214,18 @@ const void* extension(tn_backend*, const char* name, uint32_t version) {
 tn_error* init(const tn_host* host, tn_backend_api* api) {
   return guard([&] {
     void* library = dlopen(TENON_SIM_CPU_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!library) throw Error(TN_CODE_UNAVAILABLE, dlerror());
+    if (!library) {
+      const char* reason = dlerror();
+      throw Error(
+          std::strstr(reason, "memory") || std::strstr(reason, "cannot create") ? TN_CODE_OUT_OF_MEMORY : TN_CODE_UNAVAILABLE,
+          reason);
+    }
     auto* entry = static_cast<const tn_plugin_info*>(dlsym(library, TN_PLUGIN_ENTRY_NAME));
     cpu.struct_size = sizeof cpu;
     if (auto* e = entry->init(host, &cpu)) {
+      const tn_code code = e->code;
       e->destroy(e);
-      throw Error(TN_CODE_UNAVAILABLE, "the cpu plugin does not start");
+      throw Error(code, "the cpu plugin does not start");
     }
     tn_backend_api own{};
     own.device_count = [](tn_backend*, uint32_t* count) -> tn_error* { return *count = device_total, nullptr; };

@@ -1,0 +1,93 @@
+// Allocations that fail on order, of the program and of every library in it: operator new's and those of C. Included by one file of
+// a program, whose malloc this replaces.
+#pragma once
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+extern "C" {
+void* __libc_malloc(size_t);
+void* __libc_calloc(size_t, size_t);
+void* __libc_realloc(void*, size_t);
+void* __libc_memalign(size_t, size_t);
+// Where a sanitizer is there, memory is its to give.
+__attribute__((weak)) void* __interceptor_malloc(size_t);
+__attribute__((weak)) void* __interceptor_calloc(size_t, size_t);
+__attribute__((weak)) void* __interceptor_realloc(void*, size_t);
+__attribute__((weak)) void* __interceptor_aligned_alloc(size_t, size_t);
+}
+
+namespace tenon::test {
+
+inline constinit std::atomic<int64_t> counted{0};
+inline constinit std::atomic<int64_t> until_failure{0};  // 0: none fails. Otherwise the n-th from now on does, in whatever thread
+inline constinit std::atomic<bool> failed{false};        // it has
+
+inline bool fails() {
+  counted.fetch_add(1, std::memory_order_relaxed);
+  if (until_failure.load(std::memory_order_relaxed) <= 0 || until_failure.fetch_sub(1, std::memory_order_relaxed) != 1)
+    return false;
+  failed = true;
+  errno = ENOMEM;
+  return true;
+}
+
+inline void* allocate(size_t bytes, size_t alignment) {
+  if (fails()) return nullptr;
+  if (alignment <= alignof(std::max_align_t)) return __interceptor_malloc ? __interceptor_malloc(bytes) : __libc_malloc(bytes);
+  bytes = (bytes + alignment - 1) / alignment * alignment;
+  return __interceptor_aligned_alloc ? __interceptor_aligned_alloc(alignment, bytes) : __libc_memalign(alignment, bytes);
+}
+
+inline void* allocate_or_throw(size_t bytes, size_t alignment) {
+  if (void* p = allocate(bytes ? bytes : 1, alignment)) return p;
+  throw std::bad_alloc();
+}
+
+}  // namespace tenon::test
+
+#define TENON_TEST_REPLACES extern "C" __attribute__((visibility("default")))
+
+TENON_TEST_REPLACES void* malloc(size_t bytes) { return tenon::test::allocate(bytes, 1); }
+TENON_TEST_REPLACES void* calloc(size_t count, size_t bytes) {
+  if (tenon::test::fails()) return nullptr;
+  return __interceptor_calloc ? __interceptor_calloc(count, bytes) : __libc_calloc(count, bytes);
+}
+TENON_TEST_REPLACES void* realloc(void* p, size_t bytes) {
+  if (tenon::test::fails()) return nullptr;
+  return __interceptor_realloc ? __interceptor_realloc(p, bytes) : __libc_realloc(p, bytes);
+}
+TENON_TEST_REPLACES void* aligned_alloc(size_t alignment, size_t bytes) { return tenon::test::allocate(bytes, alignment); }
+TENON_TEST_REPLACES int posix_memalign(void** p, size_t alignment, size_t bytes) {
+  void* got = tenon::test::allocate(bytes, alignment);
+  if (!got) return ENOMEM;
+  *p = got;
+  return 0;
+}
+
+#undef TENON_TEST_REPLACES
+
+void* operator new(size_t n) { return tenon::test::allocate_or_throw(n, 1); }
+void* operator new[](size_t n) { return tenon::test::allocate_or_throw(n, 1); }
+void* operator new(size_t n, std::align_val_t a) { return tenon::test::allocate_or_throw(n, static_cast<size_t>(a)); }
+void* operator new[](size_t n, std::align_val_t a) { return tenon::test::allocate_or_throw(n, static_cast<size_t>(a)); }
+void* operator new(size_t n, const std::nothrow_t&) noexcept { return tenon::test::allocate(n, 1); }
+void* operator new[](size_t n, const std::nothrow_t&) noexcept { return tenon::test::allocate(n, 1); }
+void* operator new(size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
+  return tenon::test::allocate(n, static_cast<size_t>(a));
+}
+void* operator new[](size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
+  return tenon::test::allocate(n, static_cast<size_t>(a));
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete(void* p, size_t) noexcept { std::free(p); }
+void operator delete[](void* p, size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, size_t, std::align_val_t) noexcept { std::free(p); }
