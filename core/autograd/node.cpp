@@ -1,7 +1,9 @@
 #include <tenon/core/autograd/node.h>
 #include <tenon/core/error.h>
 #include <tenon/core/per_thread.h>
+#include <tenon/core/runtime/fork.h>
 
+#include <array>
 #include <atomic>
 #include <mutex>
 #include <utility>
@@ -14,6 +16,16 @@ std::atomic<uint64_t> next_sequence{1};
 // A chain of a million operators must not end in a million nested destructors: nodes are ended one after the other. They are listed
 // through themselves, because what ends must not need memory.
 thread_local Node** ending TENON_FAST_TLS = nullptr;
+
+// Nodes share a few locks: one each would be much to keep for forks, and two threads are seldom in any.
+ForkSpinLock& lock_of(const Node& node) {
+  struct alignas(64) Lock {
+    ForkSpinLock lock{ForkOrder::tables};
+  };
+  constexpr size_t count = 16;
+  static auto& locks = *new std::array<Lock, count>;
+  return locks[node.sequence % count].lock;
+}
 }  // namespace
 
 void retain(Node* n) { n->refs.fetch_add(1, std::memory_order_relaxed); }
@@ -103,7 +115,7 @@ void Node::unpack(const Saved& saved, bool is_output, Tensor& value) const {
 std::vector<Tensor> Node::backward(std::span<const Tensor> grads, std::span<const bool> needed) const {
   std::vector<Tensor> in(edges.size()), out(num_outputs), gradients(edges.size());
   {
-    std::lock_guard guard(lock);
+    std::lock_guard guard(lock_of(*this));
     if (released)
       throw AutogradError(std::string("backward through ") + op->name +
                           " for a second time: the first backward pass freed what it needs; "
@@ -120,7 +132,7 @@ std::vector<Tensor> Node::backward(std::span<const Tensor> grads, std::span<cons
 
 void Node::release_saved() {
   std::vector<Saved> ended[2];  // goes after the lock
-  std::lock_guard guard(lock);
+  std::lock_guard guard(lock_of(*this));
   ended[0].swap(inputs);
   ended[1].swap(outputs);
   released = released || !ended[0].empty() || !ended[1].empty();

@@ -7,7 +7,6 @@
 
 #include <tenon/core/ops/op.h>
 #include <tenon/core/runtime/module_path.h>
-#include <tenon/core/runtime/spin_lock.h>
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {
@@ -41,8 +40,7 @@ struct Node : RefCounted, Pooled<Node> {
   std::vector<Device> input_devices;
   uint32_t num_outputs = 0;
   const PathNode* path = nullptr;
-  // Guards `inputs`, `outputs` and `released`: two threads may run backward passes through one node.
-  mutable SpinLock lock;
+  // `inputs`, `outputs` and `released` are guarded by a lock: two threads may run backward passes through one node.
   bool released = false;  // a backward pass has freed what was saved
   Node* next_to_end = nullptr;
 

@@ -4,6 +4,8 @@
 #include <tenon/core/runtime/transfer.h>
 #include <tenon/core/tensor_impl.h>
 
+#include <mutex>
+
 namespace tenon {
 
 void allow_replicas(const Tensor& tensor) {

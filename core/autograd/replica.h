@@ -1,10 +1,10 @@
 // Parameters and buffers that may be read on several devices.
 #pragma once
 
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include <tenon/core/runtime/fork.h>
 #include <tenon/core/tensor.h>
 
 namespace tenon {
@@ -38,7 +38,7 @@ class ReplicaSet {
   };
   Replica* find(Device device);
 
-  std::mutex mutex_;
+  ForkMutex mutex_{ForkOrder::sessions};
   std::vector<Replica> replicas_;
 };
 

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include <tenon/core/autograd/replica.h>
 #include <tenon/core/runtime/fork.h>
 
 #include "scenarios.h"
@@ -77,6 +78,39 @@ SCENARIO(children_of_a_process_whose_threads_train) {
     });
   int failed = 0;
   for (int i = 0; i < 50 && !failed; ++i) failed += in_child(step) != 0;
+  stop = true;
+  for (auto& t : threads) t.join();
+  return failed;
+}
+
+// One graph that several threads go back through, and replicas that they read while the parameter changes.
+SCENARIO(children_of_a_process_whose_threads_share_tensors) {
+  const Tensor x = ones({8}).requires_grad_(), y = (x * x).sum();
+  Tensor parameter = ones({8});
+  allow_replicas(parameter);
+  auto go_back = [&] { y.backward({}, {.retain_graph = true}); };
+  auto read_replica = [&] {
+    DeviceGuard guard("cpu:1");
+    parameter.fill_(2);
+    MUST((parameter * 1.0).sum().item<float>() > 0);
+  };
+  go_back();
+  read_replica();
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] {
+    while (!stop) go_back();
+  });
+  threads.emplace_back([&] {
+    while (!stop) read_replica();
+  });
+  int failed = 0;
+  for (int i = 0; i < 200 && !failed; ++i)
+    failed = in_child([&] {
+      go_back();
+      read_replica();
+      _exit(0);
+    });
   stop = true;
   for (auto& t : threads) t.join();
   return failed;
