@@ -40,8 +40,11 @@ struct Storage : RefCounted, Pooled<Storage> {
 
   // Work on `stream` reads or writes this memory until `ticket`.
   void add_use(Stream& stream, uint64_t ticket);
-  // Makes later work on the device's own stream wait for `uses`: before the memory is changed in place.
+  // Makes later work on the device's own stream wait for `uses`: before the memory is changed in place. Where this throws, what is
+  // not waited for yet is kept.
   void wait_for_uses();
+  // Of memory that is handed out unwritten: its last owner's failures are not the new one's.
+  void forget_failed();
 };
 void destroy(Storage*);
 

@@ -57,7 +57,11 @@ void require_random_target(const char* op, const Tensor& target) {
 
 }  // namespace
 
-Tensor empty(const Shape& shape, const TensorOptions& options) { return finish(allocate("empty", shape, options), options); }
+Tensor empty(const Shape& shape, const TensorOptions& options) {
+  Tensor x = allocate("empty", shape, options);
+  impl_of(x).storage->forget_failed();
+  return finish(x, options);
+}
 
 Tensor full(const Shape& shape, Number value, const TensorOptions& options) {
   Tensor x = allocate("full", shape, options);

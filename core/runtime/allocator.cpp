@@ -31,7 +31,11 @@ void Storage::add_use(Stream& stream, uint64_t ticket) {
 
 void Storage::wait_for_uses() {
   if (!allocator) return;
-  for (auto& u : allocator->take_uses(*this)) context->stream->wait_for(*u.stream, u.ticket);
+  for (Use use; allocator->next_use(*this, use); allocator->end_use(*this, use)) context->stream->wait_for(*use.stream, use.ticket);
+}
+
+void Storage::forget_failed() {
+  if (data) ticket.store(context->stream->forget_failed(data, block_bytes), std::memory_order_release);
 }
 
 void Allocator::List::add(Storage& s) {
@@ -224,6 +228,7 @@ void Allocator::ask_system(uint64_t bytes, bool for_host) {
 }
 
 void Allocator::give_back(MemoryChunk& segment) {
+  if (context_.stream->failures.any()) context_.stream->failures.heal(segment.data, segment.bytes);  // nobody will write it
   context_.backend.api().memory_free(context_.handle, kind_, segment.data, segment.bytes);
   stats_.system_frees++;
   stats_.reserved -= segment.bytes;
@@ -312,9 +317,16 @@ void Allocator::add_use(Storage& s, Stream& stream, uint64_t ticket) {
   }
 }
 
-std::vector<Storage::Use> Allocator::take_uses(Storage& s) {
+bool Allocator::next_use(Storage& s, Storage::Use& use) {
   std::lock_guard lock(lock_);
-  return std::move(s.uses);
+  if (s.uses.empty()) return false;
+  use = s.uses.back();
+  return true;
+}
+
+void Allocator::end_use(Storage& s, const Storage::Use& use) {
+  std::lock_guard lock(lock_);
+  std::erase_if(s.uses, [&](const Storage::Use& u) { return u.stream == use.stream && u.ticket <= use.ticket; });
 }
 
 void Allocator::collect_pending() {

@@ -40,7 +40,9 @@ class Allocator {
   // Takes the storage over, whose last handle is gone. Never throws.
   void free(Storage* storage) noexcept;
   void add_use(Storage& storage, Stream& stream, uint64_t ticket);
-  std::vector<Storage::Use> take_uses(Storage& storage);
+  // False where there is none; `end_use` strikes out what has been waited for.
+  bool next_use(Storage& storage, Storage::Use& use);
+  void end_use(Storage& storage, const Storage::Use& use);
 
   MemoryStats stats() const;
   // Bytes of live tensors, and of those freed that other streams still use.

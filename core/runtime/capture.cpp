@@ -76,11 +76,11 @@ void Recording::replay() {
   const bool skipped = failure != nullptr;
   if (!skipped) failure = stream_.replay(api_, graph_, last_replay_);
   for (auto& s : written_) {
-    const bool made_here = s->allocator == &memory_;
     if (!skipped) s->ticket.store(last_replay_, std::memory_order_release);
-    if (stream_.failures.any() && made_here) stream_.failures.heal(s->data, s->bytes);
-    // What is from before keeps its values where nothing ran.
-    if (failure && (made_here || !skipped)) stream_.failures.poison(s->data, s->bytes, failure);
+    // Where nothing was queued, what is from before keeps its values.
+    if (s->allocator != &memory_) continue;
+    if (stream_.failures.any()) stream_.failures.heal(s->data, s->bytes);
+    if (failure) stream_.failures.poison(s->data, s->bytes, failure);
   }
   if (sync_mode()) stream_.wait_for_call(last_replay_);
 }

@@ -9,6 +9,17 @@
 
 namespace tenon {
 
+namespace {
+// Made while there is memory, and never ended: streams may outlive static objects.
+const FailureLog::Pointer& untold = *new FailureLog::Pointer(
+    std::make_shared<const Failure>(TN_CODE_OUT_OF_MEMORY, "queued work failed, and there was no memory left to say how"));
+}  // namespace
+
+FailureLog::Pointer untold_failure() noexcept {
+  untold->seen = false;
+  return untold;
+}
+
 void throw_failure(const Failure& f) {
   switch (f.code) {
     case TN_CODE_INVALID_ARGUMENT:
@@ -60,9 +71,9 @@ void insist(F&& file) {
 
 void FailureLog::update_any() { any_.store(lost_ || !untold_.empty() || !poison_.empty(), std::memory_order_release); }
 
-void FailureLog::add(uint64_t ticket, Pointer failure, bool late) {
+void FailureLog::add(uint64_t ticket, Pointer failure, bool late, bool own) {
   std::lock_guard lock(mutex_);
-  if (failure->code == TN_CODE_DEVICE_LOST) {
+  if (own && failure->code == TN_CODE_DEVICE_LOST) {
     if (lost_) return;  // all that follows is of the first
     lost_ = failure;
   }
@@ -76,10 +87,10 @@ void FailureLog::add(uint64_t ticket, Pointer failure, bool late) {
 }
 
 void FailureLog::add_unseen(uint64_t ticket, Pointer failure) {
-  insist([&] { add(ticket, failure, false); });
+  insist([&] { add(ticket, failure, false, true); });
 }
 void FailureLog::add_late(uint64_t first, Pointer failure) {
-  insist([&] { add(first, failure, true); });
+  insist([&] { add(first, failure, true, true); });
 }
 
 FailureLog::Pointer FailureLog::lost() const {
@@ -143,15 +154,21 @@ uint64_t FailureLog::take_dropped() {
   return std::exchange(dropped_, 0);
 }
 
+FailureLog::Pointer FailureLog::late_up_to(uint64_t ticket) const {
+  std::lock_guard lock(mutex_);
+  if (lost_) return lost_;
+  for (auto& u : untold_)
+    if (u.late && u.ticket <= ticket && !u.failure->seen) return u.failure;
+  return nullptr;
+}
+
 void FailureLog::hand_on(uint64_t ticket, FailureLog& other, const void* data, uint64_t bytes) const {
-  Pointer failure;
-  {
-    std::lock_guard lock(mutex_);
-    failure = lost_;
-    for (auto& u : untold_)
-      if (!failure && u.late && u.ticket <= ticket && !u.failure->seen) failure = u.failure;
-  }
-  if (failure) other.poison(data, bytes, failure);
+  if (auto failure = late_up_to(ticket)) other.poison(data, bytes, failure);
+}
+
+void FailureLog::hand_on_late(uint64_t ticket, FailureLog& other, uint64_t first) const {
+  // That this stream's device is lost is no reason to give the other's up.
+  if (auto failure = late_up_to(ticket)) insist([&] { other.add(first, failure, true, false); });
 }
 
 }  // namespace tenon

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tenon/core/runtime/fork.h>
@@ -65,6 +67,8 @@ class FailureLog {
   // The values at `data` came from work of this stream up to `ticket` and are read on the stream of `other` from now on: what was
   // reported late poisons them there.
   void hand_on(uint64_t ticket, FailureLog& other, const void* data, uint64_t bytes) const;
+  // The same where work of `other` from ticket `first` on may have read what this stream made up to `ticket`.
+  void hand_on_late(uint64_t ticket, FailureLog& other, uint64_t first) const;
 
  private:
   struct Untold {
@@ -72,8 +76,9 @@ class FailureLog {
     Pointer failure;
     bool late;
   };
-  void add(uint64_t ticket, Pointer failure, bool late);
+  void add(uint64_t ticket, Pointer failure, bool late, bool own);
   Pointer tell(Pointer failure);
+  Pointer late_up_to(uint64_t ticket) const;
   void update_any();
 
   std::atomic<bool> any_{false};
@@ -83,5 +88,23 @@ class FailureLog {
   PoisonMap poison_;
   Pointer lost_;
 };
+
+// What there is no memory to tell of; not seen yet.
+FailureLog::Pointer untold_failure() noexcept;
+
+// The plugin's error, which is taken over, with `texts()` before and after it: for whoever has nobody to throw to.
+template <class F>
+FailureLog::Pointer failure_of(tn_error* error, F&& texts) noexcept {
+  try {
+    std::pair<std::string, std::string> around;
+    try {
+      around = texts();
+    } catch (const std::bad_alloc&) {  // the error itself says more
+    }
+    return std::make_shared<const Failure>(take_failure(error, around.first, around.second));
+  } catch (const std::bad_alloc&) {
+    return untold_failure();
+  }
+}
 
 }  // namespace tenon

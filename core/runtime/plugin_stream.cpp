@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace tenon {
 
@@ -105,15 +106,41 @@ uint64_t PluginStream::copy(const CopyTask& task) {
 }
 
 void PluginStream::wait_for(Stream& other, uint64_t ticket, const void*, uint64_t) {
-  if (&other == this || other.reached(ticket)) return;
+  if (&other == this) return;
+  // What its device has reported so far is of work that is read here from now on.
+  auto hear = [&] {
+    if (other.failures.any()) other.failures.hand_on_late(ticket, failures, last() + 1);
+  };
+  if (other.reached(ticket)) return hear();
   refuse_while_capturing("waiting for another device is not possible");
   auto* peer = dynamic_cast<PluginStream*>(&other);
   // Only streams of one plugin can wait for each other on the device; for any other the host has to.
-  if (!peer || peer->api_.backend != api_.backend || peer->api_.stream_wait != api_.stream_wait) return other.wait(ticket);
-  std::scoped_lock lock(mutex_, peer->mutex_);
-  peer->refuse_while_capturing("waiting for the device is not possible");
-  if (closed() || peer->closed()) return;
-  if (tn_event* event = peer->mark_covering(ticket)) file(api_.stream_wait(stream_, event), submitted_);
+  if (!peer || peer->api_.backend != api_.backend || peer->api_.stream_wait != api_.stream_wait) {
+    other.wait(ticket);
+    return hear();
+  }
+  // Where the device has no memory for an event, the host waits.
+  if (!queue_wait(*peer, ticket)) {
+    other.wait(ticket);
+    hear();
+  }
+}
+
+// False where nothing was queued although there is something to wait for.
+bool PluginStream::queue_wait(PluginStream& peer, uint64_t ticket) {
+  std::scoped_lock lock(mutex_, peer.mutex_);
+  peer.refuse_while_capturing("waiting for the device is not possible");
+  if (closed() || peer.closed()) return true;
+  std::erase_if(sources_, [&](const Source& s) {
+    return s.first <= completed_ && s.stream->completed_ >= s.ticket && !s.stream->failures.any();
+  });
+  sources_.push_back({&peer, ticket, submitted_ + 1});
+  tn_event* event = peer.mark_covering(ticket);
+  if (!event) return peer.completed_ >= ticket;
+  tn_error* error = api_.stream_wait(stream_, event);
+  if (error && error->code == TN_CODE_OUT_OF_MEMORY) return error->destroy(error), false;
+  file(error, submitted_);
+  return true;
 }
 
 PluginStream::Together::Together(std::span<PluginStream* const> streams)
@@ -137,9 +164,11 @@ void PluginStream::Together::prepare(const char* what) {
 
 FailureLog::Pointer PluginStream::Together::finish(tn_error* error, const char* what) {
   if (!error) return nullptr;
-  std::string devices;
-  for (auto* s : streams_) devices += (devices.empty() ? "" : ", ") + s->name_;
-  auto failure = std::make_shared<const Failure>(take_failure(error, std::string(what) + " over " + devices + ": "));
+  auto failure = failure_of(error, [&] {
+    std::string devices;
+    for (auto* s : streams_) devices += (devices.empty() ? "" : ", ") + s->name_;
+    return std::pair(std::string(what) + " over " + devices + ": ", "");
+  });
   for (auto* s : streams_) s->failures.add_unseen(s->submitted_, failure);
   return failure;
 }
@@ -161,8 +190,29 @@ bool PluginStream::reached(uint64_t ticket) {
 }
 
 void PluginStream::wait(uint64_t ticket) {
-  std::unique_lock lock(mutex_);
-  wait_locked(lock, ticket);
+  {
+    std::unique_lock lock(mutex_);
+    wait_locked(lock, ticket);
+    if (sources_.empty()) return;
+  }
+  hear_of_sources(ticket);
+}
+
+// What another device's work did that was read here is known by now, or will be at once. Without the lock: each stream takes its
+// own. What was heard is struck out afterwards, so that no other waiter goes on without it.
+void PluginStream::hear_of_sources(uint64_t ticket) {
+  std::vector<Source> heard;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& s : sources_)
+      if (s.first <= ticket) heard.push_back(s);
+  }
+  for (auto& s : heard) {
+    s.stream->wait(s.ticket);
+    if (s.stream->failures.any()) s.stream->failures.hand_on_late(s.ticket, failures, s.first);
+  }
+  std::lock_guard lock(mutex_);
+  std::erase_if(sources_, [&](const Source& s) { return std::find(heard.begin(), heard.end(), s) != heard.end(); });
 }
 
 void PluginStream::wait_locked(std::unique_lock<std::mutex>& lock, uint64_t ticket) {
@@ -271,14 +321,15 @@ void PluginStream::file(tn_error* error, uint64_t ticket) {
 }
 
 FailureLog::Pointer PluginStream::name_late(tn_error* error, uint64_t last) const {
-  std::string op;
-  for (size_t i = 0; i < error->num_details; ++i)
-    if (error->details[i].key && std::strcmp(error->details[i].key, "op") == 0 && error->details[i].value)
-      op = error->details[i].value;
-  const std::string where = in_flight(last, op);
-  const bool lost = error->code == TN_CODE_DEVICE_LOST;
-  return std::make_shared<const Failure>(
-      take_failure(error, lost ? name_ + " is lost and cannot be used again in this process: " : "queued work failed: ", where));
+  return failure_of(error, [&] {
+    std::string op;
+    for (size_t i = 0; i < error->num_details; ++i)
+      if (error->details[i].key && std::strcmp(error->details[i].key, "op") == 0 && error->details[i].value)
+        op = error->details[i].value;
+    const bool lost = error->code == TN_CODE_DEVICE_LOST;
+    return std::pair(lost ? name_ + " is lost and cannot be used again in this process: " : "queued work failed: ",
+                     in_flight(last, op));
+  });
 }
 
 // What of the work up to ticket `last` is not known to be done, the newest last. Only of operator `op`, where that is given and
@@ -336,7 +387,7 @@ FailureLog::Pointer PluginStream::replay(const tn_stream_capture& api, tn_graph*
   ticket = next_ticket(nullptr, "replay of a stream graph");
   tn_error* error = api.launch(graph, stream_);
   if (!error) return nullptr;
-  auto failure = std::make_shared<const Failure>(take_failure(error, "replay of a stream graph on " + name_ + ": "));
+  auto failure = failure_of(error, [&] { return std::pair("replay of a stream graph on " + name_ + ": ", ""); });
   failures.add_unseen(ticket, failure);
   return failure;
 }

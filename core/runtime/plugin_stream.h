@@ -21,6 +21,11 @@ class PluginStream final : public Stream, ForkMember {
   uint64_t run(const Launch& launch) override;
   uint64_t copy(const CopyTask& task) override;
   void wait_for(Stream& other, uint64_t ticket, const void* data, uint64_t bytes) override;
+  // What fails is filed when it is queued; what the device reports late names no memory.
+  uint64_t forget_failed(const void* data, uint64_t bytes) override {
+    if (failures.any()) failures.heal(data, bytes);
+    return 0;
+  }
   uint64_t last() const override { return submitted_.load(std::memory_order_acquire); }
   bool reached(uint64_t ticket) override;
   void wait(uint64_t ticket) override;
@@ -54,6 +59,12 @@ class PluginStream final : public Stream, ForkMember {
     const char* what = nullptr;
     const PathNode* path = nullptr;
   };
+  // Work from ticket `first` on reads what another device's did up to `ticket`, which may turn out to have failed.
+  struct Source {
+    PluginStream* stream;
+    uint64_t ticket, first;
+    bool operator==(const Source&) const = default;
+  };
   class Together;
 
   void before_fork() override {}
@@ -72,6 +83,8 @@ class PluginStream final : public Stream, ForkMember {
   FailureLog::Pointer name_late(tn_error* error, uint64_t last) const;
   std::string in_flight(uint64_t last, const std::string& op) const;
   void give_up_if_lost();
+  bool queue_wait(PluginStream& peer, uint64_t ticket);
+  void hear_of_sources(uint64_t ticket);
 
   const tn_backend_api& api_;
   tn_device* device_;
@@ -82,6 +95,7 @@ class PluginStream final : public Stream, ForkMember {
   bool awaited_ = false;                               // a thread waits for the front mark, without the lock
   std::condition_variable retired_;                    // completed_ rose, or nobody waits for the front mark any more
   std::vector<tn_event*> spare_;
+  std::vector<Source> sources_;  // of work that nobody has waited for
   std::array<Queued, 64> ring_;
 };
 

@@ -51,26 +51,6 @@ void Stream::refuse(const char* what) const {
 
 namespace {
 
-// What there is no memory to tell of. Made while there is some, and never ended: streams may outlive static objects.
-const FailureLog::Pointer& untold = *new FailureLog::Pointer(
-    std::make_shared<const Failure>(TN_CODE_OUT_OF_MEMORY, "queued work failed, and there was no memory left to say how"));
-
-// The plugin's error with `texts()` before and after it. A thread that does queued work has nobody to throw to.
-template <class F>
-FailureLog::Pointer failure_of(tn_error* error, F&& texts) noexcept {
-  try {
-    std::pair<std::string, std::string> around;
-    try {
-      around = texts();
-    } catch (const std::bad_alloc&) {  // the error itself says more
-    }
-    return std::make_shared<const Failure>(take_failure(error, around.first, around.second));
-  } catch (const std::bad_alloc&) {
-    untold->seen = false;
-    return untold;
-  }
-}
-
 // Outputs that were to be made have no values now.
 void skip(FailureLog& failures, const Launch& l, const FailureLog::Pointer& failure) {
   if (l.outputs_hold_values) return;

@@ -54,6 +54,10 @@ class Stream {
   // Where work here is to read what `other` writes, `data` and `bytes` are that memory, which is poisoned here if that fails late.
   virtual void wait_for(Stream& other, uint64_t ticket, const void* data = nullptr, uint64_t bytes = 0) = 0;
 
+  // Memory has a new owner, who may read it before it is written: what failed there before is forgotten, once the work is done that
+  // is queued so far. The ticket of that, or 0 where it is done.
+  virtual uint64_t forget_failed(const void* data, uint64_t bytes) = 0;
+
   // Ticket of the last work queued so far.
   virtual uint64_t last() const = 0;
   virtual bool reached(uint64_t ticket) = 0;

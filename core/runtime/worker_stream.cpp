@@ -24,7 +24,7 @@ namespace {
 constexpr uint64_t in_place_ns = 4000;
 
 struct Task {
-  enum Kind : uint8_t { run, copy, wait_for, stop } kind = run;
+  enum Kind : uint8_t { run, copy, wait_for, forget, stop } kind = run;
   bool outputs_hold_values = false;
   uint32_t num_inputs = 0, num_outputs = 0, num_scalars = 0;
   PlanEntry* entry = nullptr;
@@ -84,6 +84,19 @@ class WorkerStream final : public Stream, ForkMember {
       t.kind = Task::wait_for;
       t.other = &other;
       t.other_ticket = ticket;
+      t.memory = data;
+      t.bytes = bytes;
+    });
+  }
+
+  uint64_t forget_failed(const void* data, uint64_t bytes) override {
+    std::lock_guard lock(lock_);
+    if (completed_.load(std::memory_order_acquire) == submitted_.load(std::memory_order_relaxed)) {
+      if (failures.any()) failures.heal(data, bytes);
+      return 0;
+    }
+    return push_locked([&](Task& t) {
+      t.kind = Task::forget;
       t.memory = data;
       t.bytes = bytes;
     });
@@ -247,6 +260,8 @@ class WorkerStream final : public Stream, ForkMember {
     if (t.kind == Task::wait_for) {
       wait_for_certain(*t.other, t.other_ticket);
       if (t.other->failures.any()) t.other->failures.hand_on(t.other_ticket, failures, t.memory, t.bytes);
+    } else if (t.kind == Task::forget) {
+      if (failures.any()) failures.heal(t.memory, t.bytes);
     } else if (t.kind == Task::copy) {
       copy_and_file(failures, *reinterpret_cast<CopyTask*>(t.heap.get()), ticket, nullptr);
     } else {

@@ -332,9 +332,9 @@ typedef struct tn_plugin_info {
   tn_plugin_kind kind;
   const char* overlays; /* the name of the plugin that an overlay lies over; NULL for a device plugin */
   int32_t priority;     /* of an overlay: the highest that offers what is requested makes the plan */
-  /* Called once in a process, from one thread. `host` and what it points at live as long as the process. `api` arrives zeroed, with
-   * struct_size set by the host to what it has room for; the plugin fills no more than that and sets it to what it filled: copy
-   * min(api->struct_size, sizeof table) bytes of a table, then set struct_size to that number. */
+  /* Called once in a process, from one thread; again where it was out of memory (TN_CODE_OUT_OF_MEMORY). `host` and what it points
+   * at live as long as the process. `api` arrives zeroed but for struct_size, what the host has room for; the plugin fills no more,
+   * and sets it to what it filled: copy min(api->struct_size, sizeof table) bytes of a table, then set struct_size to that. */
   tn_error* (*init)(const tn_host* host, tn_backend_api* api /* [out] */);
 } tn_plugin_info;
 
@@ -419,7 +419,7 @@ typedef struct tn_stream_capture {
    * nothing of the recording has run, and the stream works on as before begin. */
   tn_error* (*end)(tn_stream* stream, tn_graph** graph /* [out] */);
   /* Queues the recorded work on a stream of the device it was recorded on. Launches of one graph are on one stream, one after the
-   * other. Errors of the work come out of events, as those of runs do. */
+   * other. Errors of the work come out of events, as those of runs do; where this returns one, nothing was queued. */
   tn_error* (*launch)(tn_graph* graph, tn_stream* stream);
   /* The host has waited for its launches. */
   void (*destroy)(tn_graph* graph);

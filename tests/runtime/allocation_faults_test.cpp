@@ -4,62 +4,27 @@
 
 #include <tenon/tenon.h>
 
-#include <atomic>
-#include <cstdlib>
+#include <chrono>
 #include <memory>
-#include <new>
 #include <span>
 #include <thread>
 #include <vector>
 
+#include <tenon/plugins/host/registry.h>
+
 #include "fuzz.h"
+#include "places.h"
+#include "sim/faults.h"
+#include "support/failing_allocations.h"
 
 using namespace tenon;
 using namespace tenon::test;
 
-// ---- the allocations of this program and of every library in it ----
-
 namespace {
 
-std::atomic<int64_t> until_failure{0};  // 0: none fails
-std::atomic<int64_t> counted{0};
-std::atomic<bool> failed{false};
-
-void* allocate(size_t bytes, size_t alignment) {
-  counted.fetch_add(1, std::memory_order_relaxed);
-  if (until_failure.load(std::memory_order_relaxed) > 0 && until_failure.fetch_sub(1, std::memory_order_relaxed) == 1) {
-    failed = true;
-    return nullptr;
-  }
-  if (alignment <= alignof(std::max_align_t)) return std::malloc(bytes ? bytes : 1);
-  return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-}
-
-void* allocate_or_throw(size_t bytes, size_t alignment) {
-  if (void* p = allocate(bytes, alignment)) return p;
-  throw std::bad_alloc();
-}
-
-}  // namespace
-
-void* operator new(size_t n) { return allocate_or_throw(n, 1); }
-void* operator new[](size_t n) { return allocate_or_throw(n, 1); }
-void* operator new(size_t n, std::align_val_t a) { return allocate_or_throw(n, static_cast<size_t>(a)); }
-void* operator new[](size_t n, std::align_val_t a) { return allocate_or_throw(n, static_cast<size_t>(a)); }
-void* operator new(size_t n, const std::nothrow_t&) noexcept { return allocate(n, 1); }
-void* operator new[](size_t n, const std::nothrow_t&) noexcept { return allocate(n, 1); }
-void* operator new(size_t n, std::align_val_t a, const std::nothrow_t&) noexcept { return allocate(n, static_cast<size_t>(a)); }
-void* operator new[](size_t n, std::align_val_t a, const std::nothrow_t&) noexcept { return allocate(n, static_cast<size_t>(a)); }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete[](void* p) noexcept { std::free(p); }
-void operator delete(void* p, size_t) noexcept { std::free(p); }
-void operator delete[](void* p, size_t) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, size_t, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, size_t, std::align_val_t) noexcept { std::free(p); }
-
-namespace {
+struct SimFolder {
+  SimFolder() { plugins::registry().add_path(build_dir() + "/tests/sim"); }
+};
 
 // ---- what is trained ----
 
@@ -140,11 +105,12 @@ class Subject {
 struct Scenario {
   const char* name;
   bool adam, parallel;
+  const char* device = "cpu:0";
   bool new_shapes = false;  // a batch size that was not seen before: plans are made, too
   bool bad_label = false;   // a kernel fails as well, and that has to be filed
 };
 
-constexpr const char* devices[] = {"cpu:0", "cpu:1", "cpu:3"};
+constexpr const char* devices[] = {"cpu:0", "cpu:1", "cpu:3", "sim:0"};
 
 std::vector<uint64_t> memory_in_use() {
   std::vector<uint64_t> all;
@@ -160,8 +126,8 @@ void drain() {
     }
 }
 
-Values one_step(const Scenario& s, const Device& device, int64_t batch) {
-  Subject subject(s.adam, s.parallel, device);
+Values one_step(const Scenario& s, int64_t batch) {
+  Subject subject(s.adam, s.parallel, s.device);
   subject.step(batch);
   return subject.values();
 }
@@ -170,7 +136,7 @@ Values one_step(const Scenario& s, const Device& device, int64_t batch) {
 bool fail_at(const Scenario& s, int64_t n, int64_t batch, int64_t& errors) {
   failed = false;
   {
-    Subject subject(s.adam, s.parallel, "cpu:0");
+    Subject subject(s.adam, s.parallel, s.device);
     until_failure = n;
     try {
       subject.step(batch, s.bad_label);
@@ -188,12 +154,12 @@ bool fail_at(const Scenario& s, int64_t n, int64_t batch, int64_t& errors) {
 void walk(const Scenario& s) {
   const Deadline deadline;
   const int64_t usual = 8;
-  const Values expected = one_step(s, "cpu:0", usual);
-  one_step(s, "cpu:0", usual);
+  const Values expected = one_step(s, usual);
+  one_step(s, usual);
   drain();
   const auto before = memory_in_use();
   counted = 0;
-  one_step(s, "cpu:0", s.new_shapes ? 9 : usual);
+  one_step(s, s.new_shapes ? 9 : usual);
   const int64_t allocations = counted;
 
   int64_t errors = 0, batch = usual, last = 0;
@@ -201,7 +167,7 @@ void walk(const Scenario& s) {
     if (s.new_shapes) batch = 10 + n;
     if (!fail_at(s, n, batch, errors)) return false;
     last = n;
-    const Values after = one_step(s, "cpu:0", usual);
+    const Values after = one_step(s, usual);
     if (after != expected) BOOST_ERROR(s.name << ": other values in the step after allocation " << n << " failed");
     drain();
     if (memory_in_use() != before) BOOST_ERROR(s.name << ": memory is lost where allocation " << n << " fails");
@@ -211,17 +177,21 @@ void walk(const Scenario& s) {
                             << last);
   if (deadline.over()) return;
   BOOST_TEST(points > 50);
-  BOOST_TEST(errors > points / 2);  // some are made good on the spot
+  BOOST_TEST(errors > points / 3);  // some are made good on the spot
 }
 
 }  // namespace
+BOOST_TEST_GLOBAL_FIXTURE(SimFolder);
 
 BOOST_AUTO_TEST_CASE(a_step_with_momentum_survives_each_failed_allocation) { walk({"SGD", false, false}); }
 BOOST_AUTO_TEST_CASE(a_step_of_adam_survives_each_failed_allocation) { walk({"Adam", true, false}); }
+BOOST_AUTO_TEST_CASE(a_step_on_a_device_with_a_queue_survives_each_failed_allocation) { walk({"sim", true, false, "sim:0"}); }
 BOOST_AUTO_TEST_CASE(a_step_on_two_devices_survives_each_failed_allocation) { walk({"DataParallel", false, true}); }
-BOOST_AUTO_TEST_CASE(making_plans_survives_each_failed_allocation) { walk({"new shapes", false, false, true}); }
+BOOST_AUTO_TEST_CASE(making_plans_survives_each_failed_allocation) { walk({"new shapes", false, false, "cpu:0", true}); }
 
-BOOST_AUTO_TEST_CASE(a_step_that_fails_anyway_survives_each_failed_allocation) { walk({"bad label", false, false, false, true}); }
+BOOST_AUTO_TEST_CASE(a_step_that_fails_anyway_survives_each_failed_allocation) {
+  walk({"bad label", false, false, "cpu:0", false, true});
+}
 
 // Each allocation of an operator that fails, also those that make the error.
 BOOST_AUTO_TEST_CASE(an_operator_that_fails_survives_each_failed_allocation) {
@@ -244,6 +214,113 @@ BOOST_AUTO_TEST_CASE(an_operator_that_fails_survives_each_failed_allocation) {
     BOOST_TEST(ones({10}).sum().item() == 10.0);
   } while (failed);
   BOOST_TEST(n > 10);
+}
+
+// A device that cannot be told to wait for another's readers is told again with the next try.
+BOOST_AUTO_TEST_CASE(a_change_in_place_waits_for_all_readers_where_an_allocation_failed_before) {
+  auto* gate = plugins::registry().load("sim").extension<sim::Gate>("sim.gate", 1);
+  int64_t n = 0;
+  do {
+    Tensor a = full({1000}, 1, {.device = "sim:0"}), stop = empty({1}, {.device = "sim:1"});
+    a.wait();
+    gate->shut();
+    stop.fill_(sim::waits_at_gate);
+    Tensor copied = a.to("sim:1");
+    // A device that does not wait has long written by then; the caller may wait, too.
+    std::jthread opener([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      gate->open();
+    });
+    failed = false;
+    until_failure = ++n;
+    try {
+      a.fill_(2);
+    } catch (const std::bad_alloc&) {
+    } catch (const Error&) {
+    }
+    until_failure = 0;
+    a.fill_(3);
+    try {
+      BOOST_TEST(copied.sum().item() == 1000.0, "allocation " << n);
+    } catch (const Error&) {  // the device itself may have been short of memory
+    }
+    drain();
+    BOOST_TEST(a.sum().item() == 3000.0);
+  } while (failed);
+  BOOST_TEST(n > 5);
+}
+
+BOOST_AUTO_TEST_CASE(a_replay_that_could_not_be_queued_is_followed_by_one_that_is) {
+  Tensor a = zeros({10}, {.device = "sim:0"}), twice;
+  auto graph = StreamGraph::capture("sim:0", [&] {
+    NoGrad guard;
+    a.copy_(a + 1.0);
+    twice = a * 2.0;
+  });
+  int64_t n = 0, lost = 0;
+  do {
+    const double before = a[0].item();
+    failed = false;
+    until_failure = ++n;
+    try {
+      graph.replay();
+    } catch (const std::bad_alloc&) {
+    } catch (const Error&) {
+    }
+    until_failure = 0;
+    drain();
+    const double after = a[0].item();
+    BOOST_TEST((after == before || after == before + 1), "allocation " << n);
+    lost += after == before;
+    graph.replay();
+    BOOST_TEST(twice[9].item() == 2 * (after + 1));
+  } while (failed);
+  BOOST_TEST(lost > 0);
+}
+
+// Columns that fail and rows that are written, with an allocation that fails on the way: what is known to be bad then is bad.
+BOOST_AUTO_TEST_CASE(which_bytes_failed_is_known_whatever_allocation_fails) {
+  constexpr int64_t size = 6;
+  int64_t n = 0;
+  bool reached;
+  do {
+    enum State { good, bad, open };
+    std::vector<State> states(size * size, good);
+    Tensor x = zeros({size, size}, {.device = "sim:0"});
+    failed = false;
+    until_failure = ++n;
+    for (int64_t i = 0; i < 2 * size; ++i) {
+      const bool column = i % 2 == 0, failed_before = failed;
+      const int64_t at = i / 2;
+      bool queued = true;
+      try {
+        x.select(column ? 1 : 0, at).fill_(column ? sim::fails_at_once : 1);
+      } catch (const std::bad_alloc&) {
+        queued = false;
+      } catch (const Error&) {
+        queued = false;
+      }
+      const bool unclear = queued && failed != failed_before;  // in the plugin, perhaps: then this failed as well
+      for (int64_t k = 0; queued && k < size; ++k)
+        states[static_cast<size_t>(column ? k * size + at : at * size + k)] = unclear ? open : column ? bad : good;
+    }
+    until_failure = 0;
+    reached = failed;
+    for (int64_t i = 0; i < size * size; ++i) {
+      bool throws = false;
+      try {
+        x[i / size][i % size].item();
+      } catch (const Error&) {
+        throws = true;
+      }
+      const auto state = states[static_cast<size_t>(i)];
+      BOOST_TEST((state == open || throws == (state == bad)), "allocation " << n << ", element " << i);
+    }
+    x.fill_(0);
+    BOOST_TEST(x.sum().item() == 0.0);
+    drain();
+  } while (reached);
+  BOOST_TEST(n > 50);
 }
 
 // What is freed may need nothing: every allocation fails meanwhile.

@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include <tenon/core/tensor_impl.h>
 #include <tenon/plugins/host/registry.h>
 #include <tenon/tenon.h>
 
@@ -183,6 +184,35 @@ BOOST_AUTO_TEST_CASE(memory_that_is_used_again_has_no_past) {
   BOOST_CHECK_NO_THROW(synchronize());
 }
 
+// The first owner's failure may not even have happened when the memory has a new one.
+BOOST_AUTO_TEST_CASE(an_empty_tensor_does_not_know_what_failed_in_its_memory_before) {
+  synchronize();
+  for (int64_t n : {10, 1000, 100000})
+    for (const char* device : {"cpu:0", "sim:0"})
+      for (bool busy : {false, true}) {
+        Tensor before = ones({300, 300}, {.device = device});
+        for (int i = 0; busy && i < 20; ++i) before = matmul(before, before) * 1e-3;
+        const void* memory = nullptr;
+        {
+          Tensor bad = empty({n}, {.device = device});
+          if (before.device().type() == "sim")
+            bad.fill_(sim::fails_at_once);
+          else
+            bad = never_made({n});
+          memory = bad.impl()->storage->data;
+        }
+        Tensor unwritten = empty({n}, {.device = device});
+        BOOST_REQUIRE(unwritten.impl()->storage->data == memory);
+        unwritten.slice(0, 0, n / 2).fill_(1);
+        BOOST_CHECK_NO_THROW((unwritten * 2.0).wait());
+        BOOST_CHECK_NO_THROW(unwritten.wait());
+        BOOST_CHECK_NO_THROW(unwritten.to("cpu:1").wait());
+        BOOST_TEST(unwritten.slice(0, 0, n / 2).sum().item() == n / 2);
+        while (!error_of([] { synchronize(); }).empty()) {
+        }
+      }
+}
+
 // ---- what keeps its values ----
 
 BOOST_AUTO_TEST_CASE(what_is_skipped_leaves_values_as_they_were) {
@@ -284,6 +314,21 @@ BOOST_AUTO_TEST_CASE(a_copy_of_what_failed_late_is_never_read) {
   BOOST_TEST((host + 1.0).sum().item() == 10.0);  // of the host alone
   for (int i = 0; i < 2; ++i) BOOST_TEST(has(error_of([&] { used.sum().item(); }), "sim: an accident"));
   BOOST_CHECK_NO_THROW(synchronize());
+}
+
+BOOST_AUTO_TEST_CASE(what_failed_late_is_heard_of_on_another_device_of_the_plugin) {
+  synchronize();
+  for (bool known : {false, true}) {
+    Tensor source = ones({5}, {.device = "sim:0"}), bad = empty({3}, {.device = "sim:0"});
+    bad.fill_(sim::fails_late);
+    source = source * 2.0;
+    while (known && !source.is_ready()) {  // until the device has reported it
+    }
+    Tensor sound = ones({5}, {.device = "sim:1"}), copied = source.to("sim:1"), used = copied + 1.0;
+    BOOST_TEST(has(error_of([&] { used.sum().item(); }), "sim: an accident"));
+    BOOST_TEST(sound.sum().item() == 5.0);
+    BOOST_CHECK_NO_THROW(synchronize());
+  }
 }
 
 // ---- the end of the program ----

@@ -90,18 +90,16 @@ tn_error* event_record(tn_event* event, tn_stream* stream) {
   return guard([&] {
     require_not_capturing(stream, "an event");
     auto state = event->state;
-    uint64_t number;
-    {
-      std::lock_guard lock(state->mutex);
-      number = ++state->recorded;
-      state->error = {};
-    }
+    std::lock_guard lock(state->mutex);
+    const uint64_t number = state->recorded + 1;
     stream->push([state, number](Late& error) {
       std::lock_guard lock(state->mutex);
       state->reached = std::max(state->reached, number);
       if (error.code) state->error = std::exchange(error, {});
       state->changed.notify_all();
     });
+    state->recorded = number;  // once it is sure to be reached
+    state->error = {};
   });
 }
 
@@ -175,10 +173,11 @@ tn_error* launch(tn_graph* graph, tn_stream* stream) {
     require_working(stream->device);
     require_not_capturing(stream, "a graph");
     if (graph->device != stream->device) throw Error(TN_CODE_INVALID_ARGUMENT, "sim: the graph is of another device");
-    ++counters.graph_launches;
-    stream->push([graph](Late& error) {
-      for (auto& task : graph->tasks) task(error);
+    // A list of its own, as a driver makes one: this is what there may be no memory for.
+    stream->push([tasks = graph->tasks](Late& error) {
+      for (auto& task : tasks) task(error);
     });
+    ++counters.graph_launches;
   });
 }
 
