@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <atomic>
 #include <thread>
 
 #include "scenarios.h"
@@ -65,4 +66,63 @@ SCENARIO(vendor_devices_at_exit) {
   static Tensor second = ones({4, 4}, {.device = "vendor:1"});
   static Tensor product = matmul(kept, kept);
   return sum(product).item<float>() == 64 && sum(second + second).item<float>() == 32 ? 0 : 1;
+}
+
+namespace {
+
+// Ends the program from the thread that makes a batch, or is slow.
+class Ending : public data::Dataset {
+ public:
+  explicit Ending(bool ends) : ends_(ends) {}
+  int64_t size() const override { return 1000; }
+  data::Batch get_batch(std::span<const int64_t> indices) const override {
+    static std::atomic<bool> is_ending{false};
+    if (ends_ && indices[0] >= 40 && !is_ending.exchange(true)) std::exit(0);  // two threads may not
+    usleep(1000);
+    const auto n = static_cast<int64_t>(indices.size());
+    return {ones({n, 4}), zeros({n}, {.dtype = i64})};
+  }
+
+ private:
+  bool ends_;
+};
+
+int train_for_ever(bool ends, int workers) {
+  data::DataLoader loader(Ending(ends), {.batch_size = 8, .workers = workers});
+  nn::Linear layer(4, 3);
+  optim::SGD optimizer(layer.parameters(), {.lr = 0.1});
+  for (;;)
+    for (auto& [x, y] : loader) {
+      optimizer.zero_grad();
+      cross_entropy(layer(x), y).backward();
+      optimizer.step();
+    }
+}
+
+}  // namespace
+
+SCENARIO(a_worker_ends_the_program) { return train_for_ever(true, 2); }
+SCENARIO(a_data_set_ends_the_program) { return train_for_ever(true, 0); }
+
+SCENARIO(another_thread_ends_the_program) {
+  std::thread([] {
+    usleep(100'000);
+    std::exit(0);
+  }).detach();
+  return train_for_ever(false, 3);
+}
+
+// Before HDF5 has closed itself, and after it.
+SCENARIO(saved_at_exit) {
+  static const auto& path =
+      *new std::filesystem::path(std::filesystem::temp_directory_path() / ("tenon-at-exit-" + std::to_string(getpid()) + ".h5"));
+  at_end.body = [] {
+    save(path, nn::StateDict{{"w", ones({3})}});
+    MUST(sum(load(path).at("w")).item<float>() == 3);
+    unlink(path.c_str());
+    std::printf("saved ");
+  };
+  MUST(std::atexit([] { at_end.body(); }) == 0);
+  save(path, nn::StateDict{{"w", ones({2})}});
+  return std::atexit([] { at_end.body(); });
 }
