@@ -7,6 +7,7 @@
 #include <tenon/core/number_text.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/random.h>
+#include <tenon/core/runtime/module_path.h>
 #include <tenon/core/runtime/transfer.h>
 
 namespace tenon {
@@ -20,9 +21,13 @@ const Op randint_op{{.name = "randint"}};
 
 Tensor allocate(const char* op, const Shape& shape, const TensorOptions& options) {
   require_addressable(op, shape);
-  Tensor x = allocate_tensor(shape, options.dtype, options.device ? *options.device : default_device());
-  impl_of(x).storage->written.store(0, std::memory_order_relaxed);
-  return x;
+  try {
+    Tensor x = allocate_tensor(shape, options.dtype, options.device ? *options.device : default_device());
+    impl_of(x).storage->written.store(0, std::memory_order_relaxed);
+    return x;
+  } catch (const OutOfMemoryError& e) {
+    throw OutOfMemoryError(std::string(op) + " of shape " + shape.str() + path_suffix() + ": " + e.what());
+  }
 }
 
 Tensor finish(Tensor x, const TensorOptions& options) {

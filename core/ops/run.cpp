@@ -91,6 +91,17 @@ class Arguments {
 
 void* data_of(const Tensor* t) { return t ? impl_of(*t).data() : nullptr; }
 
+// The device's error alone would not say who asked.
+[[noreturn, gnu::cold, gnu::noinline]] void refuse(const OutOfMemoryError& e, const PlanEntry& entry, const Shape* shape) {
+  throw OutOfMemoryError(entry.describe(shape) + path_suffix() + ": " + e.what());
+}
+
+Ref<Storage> new_workspace(DeviceContext& context, const PlanEntry& entry, const Shape* shape) try {
+  return context.memory->allocate(entry.workspace_bytes);
+} catch (const OutOfMemoryError& e) {
+  refuse(e, entry, shape);
+}
+
 // Queues the plan. `outputs[i]` is null where absent.
 void launch(DeviceContext& context, PlanEntry& entry, Inputs inputs, std::span<TensorImpl* const> outputs,
             std::span<const Scalar> scalars, const Shape* shape, bool outputs_hold_values = false) {
@@ -106,7 +117,7 @@ void launch(DeviceContext& context, PlanEntry& entry, Inputs inputs, std::span<T
   for (size_t i = 0; i < outputs.size(); ++i) pointers[inputs.size() + i] = outputs[i] ? outputs[i]->data() : nullptr;
 
   Ref<Storage> workspace;
-  if (entry.workspace_bytes) workspace = context.memory->allocate(entry.workspace_bytes);
+  if (entry.workspace_bytes) workspace = new_workspace(context, entry, shape);
   Launch l{&entry,
            pointers,
            static_cast<uint32_t>(inputs.size()),
@@ -127,12 +138,14 @@ void launch(DeviceContext& context, PlanEntry& entry, Inputs inputs, std::span<T
 }
 
 // `shape` is the call's where the plan is flattened.
-Tensor new_output(DeviceContext& context, const PlanOutput& o, const Shape* shape) {
+Tensor new_output(DeviceContext& context, const PlanEntry& entry, const PlanOutput& o, const Shape* shape) try {
   if (shape)
     return Tensor(Ref<TensorImpl>::adopt(
         new TensorImpl(o.dtype, context.device, *shape, shape->contiguous_strides(), context.memory->allocate(o.bytes), o.numel)));
   return Tensor(Ref<TensorImpl>::adopt(
       new TensorImpl(o.dtype, context.device, o.shape, o.strides, context.memory->allocate(o.bytes), o.numel)));
+} catch (const OutOfMemoryError& e) {
+  refuse(e, entry, shape);
 }
 
 // A change in place, while it is being queued. Other streams that still read the old values go first. The version is raised last,
@@ -204,7 +217,7 @@ void run_entry(DeviceContext& context, PlanEntry& entry, const Op& op, Arguments
   if (entry.on_cpu) return run_on_cpu(entry, op, arguments.used(), attrs, scalars, wanted, outputs);
   // What is changed in place is the caller's tensor, also where the plugin works on a contiguous copy of it.
   for (auto& o : entry.outputs)
-    outputs.push_back(o.alias == -2 ? Tensor() : o.alias >= 0 ? *arguments.used()[o.alias] : new_output(context, o, shape));
+    outputs.push_back(o.alias == -2 ? Tensor() : o.alias >= 0 ? *arguments.used()[o.alias] : new_output(context, entry, o, shape));
   if (entry.make_contiguous) arguments.make_contiguous();
   {
     std::vector<TensorImpl*> raw;
@@ -237,7 +250,7 @@ Tensor run(const Op& op, std::initializer_list<const Tensor*> list, const Attrs&
   Tensor output;
   if (entry.outputs.size() == 1 && entry.plan && entry.outputs[0].alias == -1 && !entry.make_contiguous) {
     // The common case without a vector: one fresh output.
-    output = new_output(context, entry.outputs[0], shape);
+    output = new_output(context, entry, entry.outputs[0], shape);
     TensorImpl* raw = output.impl().get();
     launch(context, entry, arguments.used(), {&raw, 1}, scalars, shape);
   } else {

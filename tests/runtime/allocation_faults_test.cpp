@@ -10,21 +10,15 @@
 #include <thread>
 #include <vector>
 
-#include <tenon/plugins/host/registry.h>
-
 #include "fuzz.h"
-#include "places.h"
 #include "sim/faults.h"
+#include "support/expect.h"
 #include "support/failing_allocations.h"
 
 using namespace tenon;
 using namespace tenon::test;
 
 namespace {
-
-struct SimFolder {
-  SimFolder() { plugins::registry().add_path(build_dir() + "/tests/sim"); }
-};
 
 // ---- what is trained ----
 
@@ -321,6 +315,18 @@ BOOST_AUTO_TEST_CASE(which_bytes_failed_is_known_whatever_allocation_fails) {
     drain();
   } while (reached);
   BOOST_TEST(n > 50);
+}
+
+// Less than the device says that it has, as others use it too.
+BOOST_AUTO_TEST_CASE(where_memory_ends_it_is_said_who_asked_for_it) {
+  const Tensor column = ones({1 << 20, 1}), row = ones({1, 16});
+  synchronize();
+  empty_cache("cpu:0");
+  most_bytes = 16 << 20;
+  require_error<OutOfMemoryError>([&] { column + row; }, "add: (1048576, 1), (1, 16) on cpu:0", "cannot allocate 67108864 bytes");
+  require_error<OutOfMemoryError>([&] { empty({1 << 24}); }, "empty of shape (16777216,)", "cannot allocate 67108864 bytes");
+  most_bytes = SIZE_MAX;
+  BOOST_TEST((column + row).sum().item() == 2.0 * (1 << 24));
 }
 
 // What is freed may need nothing: every allocation fails meanwhile.

@@ -10,30 +10,15 @@
 #include <thread>
 
 #include <tenon/core/tensor_impl.h>
-#include <tenon/plugins/host/registry.h>
 #include <tenon/tenon.h>
 
-#include "places.h"
 #include "sim/faults.h"
+#include "support/expect.h"
 
 using namespace tenon;
+using namespace tenon::test;
 
 namespace {
-
-struct SimFolder {
-  SimFolder() { plugins::registry().add_path(test::build_dir() + "/tests/sim"); }
-};
-
-std::string error_of(auto&& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
-}
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // Values that were never made: an index that does not exist.
 Tensor never_made(const Shape& shape, int64_t index = 9) {
@@ -262,7 +247,7 @@ BOOST_AUTO_TEST_CASE(what_fails_itself_leaves_nobody_knows_what) {
   synchronize();
   Tensor w = full({3}, 5, {.device = "sim:0"});
   w.fill_(sim::fails_at_once);
-  for (int i = 0; i < 2; ++i) BOOST_TEST(has(error_of([&] { w.to_vector<float>(); }), "sim: an accident at once"));
+  for (int i = 0; i < 2; ++i) require_error<Error>([&] { w.to_vector<float>(); }, "sim: an accident at once");
   Tensor u = full({3}, 1, {.device = "sim:0"});
   u.copy_(w);
   BOOST_TEST(u.sum().item() == 3.0);
@@ -277,9 +262,9 @@ BOOST_AUTO_TEST_CASE(who_reads_a_value_hears_of_that_value_alone) {
   synchronize();
   Tensor bad = never_made({2}), other = never_made({2}, 77), good = ones({2}) * 3.0;
   BOOST_TEST(good.sum().item() == 6.0);
-  BOOST_TEST(has(error_of([&] { other.wait(); }), "77"));
-  BOOST_TEST(has(error_of([&] { bad.wait(); }), "index 9"));
-  BOOST_TEST(has(error_of([&] { (other + 1.0).sum().item(); }), "77"));
+  require_error<Error>([&] { other.wait(); }, "77");
+  require_error<Error>([&] { bad.wait(); }, "index 9");
+  require_error<Error>([&] { (other + 1.0).sum().item(); }, "77");
   BOOST_CHECK_NO_THROW(synchronize());
   never_made({2});
   BOOST_TEST(good.sum().item() == 6.0);
@@ -312,7 +297,7 @@ BOOST_AUTO_TEST_CASE(a_copy_of_what_failed_late_is_never_read) {
   empty({3}, {.device = "sim:0"}).fill_(sim::fails_late);
   Tensor copied = ones({5}, {.device = "sim:0"}).to("cpu"), used = copied + host;
   BOOST_TEST((host + 1.0).sum().item() == 10.0);  // of the host alone
-  for (int i = 0; i < 2; ++i) BOOST_TEST(has(error_of([&] { used.sum().item(); }), "sim: an accident"));
+  for (int i = 0; i < 2; ++i) require_error<Error>([&] { used.sum().item(); }, "sim: an accident");
   BOOST_CHECK_NO_THROW(synchronize());
 }
 
@@ -325,7 +310,7 @@ BOOST_AUTO_TEST_CASE(what_failed_late_is_heard_of_on_another_device_of_the_plugi
     while (known && !source.is_ready()) {  // until the device has reported it
     }
     Tensor sound = ones({5}, {.device = "sim:1"}), copied = source.to("sim:1"), used = copied + 1.0;
-    BOOST_TEST(has(error_of([&] { used.sum().item(); }), "sim: an accident"));
+    require_error<Error>([&] { used.sum().item(); }, "sim: an accident");
     BOOST_TEST(sound.sum().item() == 5.0);
     BOOST_CHECK_NO_THROW(synchronize());
   }

@@ -8,21 +8,16 @@
 
 #include <cstdio>
 
-#include <tenon/plugins/host/registry.h>
 #include <tenon/tenon.h>
 
 #include "fuzz.h"
-#include "places.h"
+#include "support/expect.h"
 #include "support/failing_allocations.h"
 
 using namespace tenon;
 using namespace tenon::test;
 
 namespace {
-
-struct SimFolder {
-  SimFolder() { plugins::registry().add_path(build_dir() + "/tests/sim"); }
-};
 
 enum Ending { worked = 0, told = 1, no_such_point = 2, stuck = 3 };
 

@@ -16,30 +16,15 @@
 #include <tenon/core/ops/reduce.h>
 #include <tenon/core/runtime/module_path.h>
 #include <tenon/core/tensor.h>
-#include <tenon/plugins/host/registry.h>
 #include <tenon/tenon.h>
 
-#include "places.h"
 #include "sim/faults.h"
+#include "support/expect.h"
 
 using namespace tenon;
+using namespace tenon::test;
 
 namespace {
-struct SimFolder {
-  SimFolder() { plugins::registry().add_path(test::build_dir() + "/tests/sim"); }
-};
-
-std::string error_of(auto&& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 void accident(double kind, Device device) { empty({3}, {.device = device}).fill_(kind); }
 
 // One test case of this program in a process of its own: what it prints and how it ends.
@@ -259,7 +244,7 @@ BOOST_AUTO_TEST_CASE(losing_a_device_before_a_copy, *boost::unit_test::disabled(
   Tensor a = ones({100}, {.device = lost});
   accident(sim::loses_device, lost);
   Tensor copied = a.to("cpu");  // queued, but it never arrives, and is never read as if it had
-  for (int i = 0; i < 2; ++i) BOOST_TEST(has(error_of([&] { copied.sum().item(); }), "sim: device 1 has fallen off the bus"));
+  for (int i = 0; i < 2; ++i) require_error<Error>([&] { copied.sum().item(); }, "sim: device 1 has fallen off the bus");
   BOOST_TEST((ones({4}) * 2.0).sum().item() == 8.0);
 }
 

@@ -19,16 +19,13 @@
 #include <tenon/plugins/host/registry.h>
 #include <tenon/tenon.h>
 
-#include "places.h"
 #include "sim/faults.h"
+#include "support/expect.h"
 
 using namespace tenon;
+using namespace tenon::test;
 
 namespace {
-
-struct SimFolder {
-  SimFolder() { plugins::registry().add_path(test::build_dir() + "/tests/sim"); }
-};
 
 const plugins::Backend& sim_backend() { return plugins::registry().load("sim"); }
 uint64_t blocking_copies() { return sim_backend().extension<sim::Counters>("sim.counters", 1)->blocking_copies; }
@@ -58,17 +55,6 @@ class Held {
   std::atomic<bool> rescued_{false};
   std::jthread rescue_;
 };
-
-std::string error_of(auto&& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 std::vector<uint8_t> pattern(int64_t n) {
   std::vector<uint8_t> values(static_cast<size_t>(n));
@@ -300,10 +286,10 @@ BOOST_AUTO_TEST_CASE(values_that_failed_at_once_are_never_read_on_the_host) {
   Tensor bad = full({100}, sim::fails_at_once, {.device = "sim:0"});
   Tensor copied = bad.to("cpu"), used = copied + 1.0;
   for (int i = 0; i < 2; ++i) {
-    BOOST_TEST(has(error_of([&] { copied.to_vector<float>(); }), "sim: an accident at once"));
-    BOOST_TEST(has(error_of([&] { used.sum().item(); }), "sim: an accident at once"));
-    BOOST_TEST(has(error_of([&] { bad.to_vector<float>(); }), "sim: an accident at once"));
-    BOOST_TEST(has(error_of([&] { bad.to("sim:1").to_vector<float>(); }), "sim: an accident at once"));
+    require_error<Error>([&] { copied.to_vector<float>(); }, "sim: an accident at once");
+    require_error<Error>([&] { used.sum().item(); }, "sim: an accident at once");
+    require_error<Error>([&] { bad.to_vector<float>(); }, "sim: an accident at once");
+    require_error<Error>([&] { bad.to("sim:1").to_vector<float>(); }, "sim: an accident at once");
   }
   // The pinned memory that it did not reach is as good as new.
   Tensor good = full({100}, 2, {.device = "sim:0"});
@@ -325,10 +311,10 @@ BOOST_AUTO_TEST_CASE(values_that_failed_late_are_reported_to_who_reads_the_copy)
     copied = (a + 1.0).to("cpu") * 2.0;
     held.let_go();
   }
-  BOOST_TEST(has(error_of([&] { copied.wait(); }), "sim: an accident"));
+  require_error<Error>([&] { copied.wait(); }, "sim: an accident");
   BOOST_CHECK_NO_THROW(synchronize());  // once
   fill(sim::fails_late, "sim:0");
-  BOOST_TEST(has(error_of([&] { (a + 1.0).sum().item(); }), "sim: an accident"));
+  require_error<Error>([&] { (a + 1.0).sum().item(); }, "sim: an accident");
   BOOST_CHECK_NO_THROW(synchronize());
   BOOST_TEST((a + 1.0).to("cpu").sum().item() == 200.0);
 }
@@ -361,8 +347,8 @@ BOOST_AUTO_TEST_CASE(losing_a_device_under_a_copy, *boost::unit_test::disabled()
   Tensor copied = (a + 1.0).to("cpu"), used = copied + 1.0;
   held.let_go();
   for (int i = 0; i < 2; ++i) {
-    BOOST_TEST(has(error_of([&] { used.sum().item(); }), "sim: device 1 has fallen off the bus"));
-    BOOST_TEST(has(error_of([&] { copied.to_vector<float>(); }), "sim: device 1 has fallen off the bus"));
+    require_error<Error>([&] { used.sum().item(); }, "sim: device 1 has fallen off the bus");
+    require_error<Error>([&] { copied.to_vector<float>(); }, "sim: device 1 has fallen off the bus");
   }
   BOOST_TEST(arrived.sum().item() == 200.0);
   BOOST_TEST((ones({100}) * 2.0).sum().item() == 200.0);

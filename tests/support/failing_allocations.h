@@ -27,8 +27,14 @@ inline constinit std::atomic<int64_t> counted{0};
 inline constinit std::atomic<int64_t> until_failure{0};  // 0: none fails. Otherwise the n-th from now on does, in whatever thread
 inline constinit std::atomic<bool> failed{false};        // it has
 
-inline bool fails() {
+inline constinit std::atomic<size_t> most_bytes{SIZE_MAX};  // more are never there
+
+inline bool fails(size_t bytes) {
   counted.fetch_add(1, std::memory_order_relaxed);
+  if (bytes > most_bytes.load(std::memory_order_relaxed)) {
+    errno = ENOMEM;
+    return true;
+  }
   if (until_failure.load(std::memory_order_relaxed) <= 0 || until_failure.fetch_sub(1, std::memory_order_relaxed) != 1)
     return false;
   failed = true;
@@ -37,7 +43,7 @@ inline bool fails() {
 }
 
 inline void* allocate(size_t bytes, size_t alignment) {
-  if (fails()) return nullptr;
+  if (fails(bytes)) return nullptr;
   if (alignment <= alignof(std::max_align_t)) return __interceptor_malloc ? __interceptor_malloc(bytes) : __libc_malloc(bytes);
   bytes = (bytes + alignment - 1) / alignment * alignment;
   return __interceptor_aligned_alloc ? __interceptor_aligned_alloc(alignment, bytes) : __libc_memalign(alignment, bytes);
@@ -54,11 +60,11 @@ inline void* allocate_or_throw(size_t bytes, size_t alignment) {
 
 TENON_TEST_REPLACES void* malloc(size_t bytes) { return tenon::test::allocate(bytes, 1); }
 TENON_TEST_REPLACES void* calloc(size_t count, size_t bytes) {
-  if (tenon::test::fails()) return nullptr;
+  if (tenon::test::fails(count * bytes)) return nullptr;
   return __interceptor_calloc ? __interceptor_calloc(count, bytes) : __libc_calloc(count, bytes);
 }
 TENON_TEST_REPLACES void* realloc(void* p, size_t bytes) {
-  if (tenon::test::fails()) return nullptr;
+  if (tenon::test::fails(bytes)) return nullptr;
   return __interceptor_realloc ? __interceptor_realloc(p, bytes) : __libc_realloc(p, bytes);
 }
 TENON_TEST_REPLACES void* aligned_alloc(size_t alignment, size_t bytes) { return tenon::test::allocate(bytes, alignment); }
