@@ -317,6 +317,7 @@ BOOST_AUTO_TEST_CASE(which_bytes_failed_is_known_whatever_allocation_fails) {
   BOOST_TEST(n > 50);
 }
 
+#if TENON_TEST_C_ALLOCATIONS_FAIL  // as the plugin asks for its memory
 // Less than the device says that it has, as others use it too.
 BOOST_AUTO_TEST_CASE(where_memory_ends_it_is_said_who_asked_for_it) {
   const Tensor column = ones({1 << 20, 1}), row = ones({1, 16});
@@ -328,6 +329,7 @@ BOOST_AUTO_TEST_CASE(where_memory_ends_it_is_said_who_asked_for_it) {
   most_bytes = SIZE_MAX;
   BOOST_TEST((column + row).sum().item() == 2.0 * (1 << 24));
 }
+#endif
 
 // What is freed may need nothing: every allocation fails meanwhile.
 BOOST_AUTO_TEST_CASE(nothing_that_is_freed_asks_for_memory) {

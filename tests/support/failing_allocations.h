@@ -9,17 +9,18 @@
 #include <cstdlib>
 #include <new>
 
+// The sanitizers' own malloc is not replaced: it is called before instrumented code may run. There, only operator new fails.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TENON_TEST_C_ALLOCATIONS_FAIL 0
+#else
+#define TENON_TEST_C_ALLOCATIONS_FAIL 1
 extern "C" {
 void* __libc_malloc(size_t);
 void* __libc_calloc(size_t, size_t);
 void* __libc_realloc(void*, size_t);
 void* __libc_memalign(size_t, size_t);
-// Where a sanitizer is there, memory is its to give.
-__attribute__((weak)) void* __interceptor_malloc(size_t);
-__attribute__((weak)) void* __interceptor_calloc(size_t, size_t);
-__attribute__((weak)) void* __interceptor_realloc(void*, size_t);
-__attribute__((weak)) void* __interceptor_aligned_alloc(size_t, size_t);
 }
+#endif
 
 namespace tenon::test {
 
@@ -44,9 +45,12 @@ inline bool fails(size_t bytes) {
 
 inline void* allocate(size_t bytes, size_t alignment) {
   if (fails(bytes)) return nullptr;
-  if (alignment <= alignof(std::max_align_t)) return __interceptor_malloc ? __interceptor_malloc(bytes) : __libc_malloc(bytes);
-  bytes = (bytes + alignment - 1) / alignment * alignment;
-  return __interceptor_aligned_alloc ? __interceptor_aligned_alloc(alignment, bytes) : __libc_memalign(alignment, bytes);
+  const size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+#if TENON_TEST_C_ALLOCATIONS_FAIL
+  return alignment <= alignof(std::max_align_t) ? __libc_malloc(bytes) : __libc_memalign(alignment, rounded);
+#else
+  return alignment <= alignof(std::max_align_t) ? std::malloc(bytes) : std::aligned_alloc(alignment, rounded);
+#endif
 }
 
 inline void* allocate_or_throw(size_t bytes, size_t alignment) {
@@ -56,16 +60,17 @@ inline void* allocate_or_throw(size_t bytes, size_t alignment) {
 
 }  // namespace tenon::test
 
+#if TENON_TEST_C_ALLOCATIONS_FAIL
 #define TENON_TEST_REPLACES extern "C" __attribute__((visibility("default")))
 
 TENON_TEST_REPLACES void* malloc(size_t bytes) { return tenon::test::allocate(bytes, 1); }
 TENON_TEST_REPLACES void* calloc(size_t count, size_t bytes) {
   if (tenon::test::fails(count * bytes)) return nullptr;
-  return __interceptor_calloc ? __interceptor_calloc(count, bytes) : __libc_calloc(count, bytes);
+  return __libc_calloc(count, bytes);
 }
 TENON_TEST_REPLACES void* realloc(void* p, size_t bytes) {
   if (tenon::test::fails(bytes)) return nullptr;
-  return __interceptor_realloc ? __interceptor_realloc(p, bytes) : __libc_realloc(p, bytes);
+  return __libc_realloc(p, bytes);
 }
 TENON_TEST_REPLACES void* aligned_alloc(size_t alignment, size_t bytes) { return tenon::test::allocate(bytes, alignment); }
 TENON_TEST_REPLACES int posix_memalign(void** p, size_t alignment, size_t bytes) {
@@ -76,6 +81,7 @@ TENON_TEST_REPLACES int posix_memalign(void** p, size_t alignment, size_t bytes)
 }
 
 #undef TENON_TEST_REPLACES
+#endif
 
 void* operator new(size_t n) { return tenon::test::allocate_or_throw(n, 1); }
 void* operator new[](size_t n) { return tenon::test::allocate_or_throw(n, 1); }
