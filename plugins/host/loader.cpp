@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -62,8 +63,12 @@ void* open_library(const std::string& path) {
   } catch (...) {
     throw Refused("library threw an exception while it was loaded");
   }
-  if (!handle) throw Refused("library cannot be loaded: " + dl_error());
-  return handle;
+  if (handle) return handle;
+  const std::string reason = dl_error();
+  // What the linker says as well where it has no memory for the name of a file that is there.
+  if (reason == path + ": cannot open shared object file: " + std::strerror(ENOENT) && access(path.c_str(), R_OK) == 0)
+    throw std::bad_alloc();
+  throw Refused("library cannot be loaded: " + reason);
 }
 
 std::string bytes(size_t n) { return std::to_string(n) + " bytes"; }

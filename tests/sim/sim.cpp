@@ -216,9 +216,8 @@ tn_error* init(const tn_host* host, tn_backend_api* api) {
     void* library = dlopen(TENON_SIM_CPU_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
       const char* reason = dlerror();
-      throw Error(
-          std::strstr(reason, "memory") || std::strstr(reason, "cannot create") ? TN_CODE_OUT_OF_MEMORY : TN_CODE_UNAVAILABLE,
-          reason);
+      throw Error(std::strstr(reason, "memory") || std::strstr(reason, ": cannot ") ? TN_CODE_OUT_OF_MEMORY : TN_CODE_UNAVAILABLE,
+                  reason);
     }
     auto* entry = static_cast<const tn_plugin_info*>(dlsym(library, TN_PLUGIN_ENTRY_NAME));
     cpu.struct_size = sizeof cpu;
