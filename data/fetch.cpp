@@ -31,8 +31,8 @@ Outcome run(const std::vector<std::string>& words) {
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1],
-                                   2);  // first: where standard streams are closed, the pipe may have their numbers
+  // First: where standard streams are closed, the pipe may have their numbers.
+  posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
   pid_t child = 0;

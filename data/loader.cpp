@@ -34,7 +34,7 @@ void check(const LoaderOptions& options) {
 }
 
 // What a data set says of itself, which may be of a user's making.
-int64_t size_of(const Dataset& dataset) {
+int64_t checked_size(const Dataset& dataset) {
   const int64_t size = dataset.size();
   if (size < 0)
     throw ValueError("DataLoader: the data set says that its size is " + std::to_string(size) + "; it has to be at least 0");
@@ -56,7 +56,7 @@ class DataLoader::Epoch {
  public:
   Epoch(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options, std::shared_ptr<LoaderState> state)
       : dataset_(std::move(dataset)), options_(options), state_(std::move(state)), epoch_(state_->epoch) {
-    const int64_t examples = size_of(*dataset_);
+    const int64_t examples = checked_size(*dataset_);
     require_room_for_numbers(examples, options_);
     order_ = permutation(options_.shuffle ? examples : 0, options_.seed, epoch_);
     count_ = batches_of(examples, options_);
@@ -242,7 +242,7 @@ DataLoader::Iterator DataLoader::begin() {
   return Iterator(std::make_unique<Epoch>(dataset_, options_, state_));
 }
 
-int64_t DataLoader::size() const { return batches_of(size_of(*dataset_), options_); }
+int64_t DataLoader::size() const { return batches_of(checked_size(*dataset_), options_); }
 
 LoaderState DataLoader::state() const { return *state_; }
 

@@ -164,10 +164,11 @@ concept HasForward = requires(T& t, const Tensor& x) {
 
 // Gets a module's fields one by one. A class with private fields lists them itself:
 //   void fields(nn::FieldVisitor& v) { v("weight", weight)("bias", bias)("training", training); }
-// What the list leaves out would be neither trained nor saved nor moved, so it is looked for, once for each type, when the module
+// What the list leaves out would be neither trained nor saved nor moved, so it is looked for when a module of the type
 // is first called, saved or asked for its parameters or state. A parameter, buffer or module inside the object that is not listed
 // is a ValueError (a module without parameters when it is called). What lies elsewhere may belong to another model: a std::vector
 // with parameters to be trained that is not listed is a warning then, and a module in any other container when it is first called.
+// Three neighbouring raw pointers may pass for a vector's: the warning names what to do, and can be ignored.
 // Absent parameters, and those that are tied to listed ones, may be left out.
 class TENON_API FieldVisitor {
  public:

@@ -6,7 +6,8 @@
 namespace tenon::nn {
 
 // ValueError where a parameter or buffer lies in the module and fields() does not name it; a warning where a std::vector does whose
-// elements hold parameters. Absent parameters, and those that are tied to what is named, need no name. Looks once at each type.
+// elements hold parameters. Absent parameters, and those that are tied to what is named, need no name. Looks once at each type, or
+// again and again while what it looks at lacks a parameter, which another object of the type may have.
 void require_all_listed(ModuleRef module);
 
 // `child`, which is not below `parent`, is called by it. ValueError where it lies inside `parent` or a module of it, which then

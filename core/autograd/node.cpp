@@ -18,14 +18,12 @@ std::atomic<uint64_t> next_sequence{1};
 thread_local Node** ending TENON_FAST_TLS = nullptr;
 
 // Nodes share a few locks: one each would be much to keep for forks, and two threads are seldom in any.
-ForkSpinLock& lock_of(const Node& node) {
-  struct alignas(64) Lock {
-    ForkSpinLock lock{ForkOrder::tables};
-  };
-  constexpr size_t count = 16;
-  static auto& locks = *new std::array<Lock, count>;
-  return locks[node.sequence % count].lock;
-}
+struct alignas(64) NodeLock {
+  ForkSpinLock lock{ForkOrder::tables};
+};
+auto& node_locks = *new std::array<NodeLock, 16>;  // never destroyed: graphs may end with static objects
+
+ForkSpinLock& lock_of(const Node& node) { return node_locks[node.sequence % node_locks.size()].lock; }
 }  // namespace
 
 void retain(Node* n) { n->refs.fetch_add(1, std::memory_order_relaxed); }

@@ -63,7 +63,7 @@ const Op clamp_op{{.name = "clamp",
                    .infer = infer_numeric,
                    .gradient =
                        [](const GradContext& c, Grads g) {
-                         // Not at a bound, as in PyTorch; an infinite one is none.
+                         // Not at a bound, as in PyTorch 2.15 (1 there before); an infinite one is none.
                          const Tensor& x = c.input(0);
                          const double low = c.scalars[0].value.f, high = c.scalars[1].value.f;
                          const Tensor above = std::isinf(low) ? ge(x, low) : gt(x, low);

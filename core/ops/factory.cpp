@@ -1,6 +1,7 @@
 // New tensors (declared in core/tensor.h), and random values into existing ones.
 #include <cmath>
 #include <limits>
+#include <string_view>
 
 #include <tenon/core/autograd/replica.h>
 #include <tenon/core/extent.h>
@@ -19,7 +20,7 @@ const Op uniform_op{{.name = "uniform"}};
 const Op normal_op{{.name = "normal"}};
 const Op randint_op{{.name = "randint"}};
 
-Tensor allocate(const char* op, const Shape& shape, const TensorOptions& options) {
+Tensor allocate(std::string_view op, const Shape& shape, const TensorOptions& options) {
   require_addressable(op, shape);
   try {
     Tensor x = allocate_tensor(shape, options.dtype, options.device ? *options.device : default_device());

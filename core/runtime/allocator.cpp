@@ -35,7 +35,8 @@ void Storage::wait_for_uses() {
 }
 
 void Storage::forget_failed() {
-  if (data) ticket.store(context->stream->forget_failed(data, block_bytes), std::memory_order_release);
+  if (!data) return;
+  if (const uint64_t then = context->stream->forget_failed(data, block_bytes)) ticket.store(then, std::memory_order_release);
 }
 
 void Allocator::List::add(Storage& s) {

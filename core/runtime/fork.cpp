@@ -52,9 +52,12 @@ struct Fork {
     return !late;
   }
   void go_on(bool in_child) {
-    mutex.unlock();
-    for (auto it = stopped.rbegin(); it != stopped.rend(); ++it) (*it)->after_fork(in_child);  // nobody else changes it meanwhile
-    mutex.lock();
+    for (size_t i = stopped.size(); i-- > 0;) {
+      auto* member = stopped[i];
+      mutex.unlock();
+      member->after_fork(in_child);
+      mutex.lock();
+    }
     stopped.clear();
   }
 
@@ -63,6 +66,9 @@ struct Fork {
   // What joins while a fork waits for its maker, such as the stream of a device that is being opened, stops with the others.
   void join(ForkMember* member) {
     std::lock_guard lock(mutex);
+    // All the memory that a fork needs, which has nobody to throw to.
+    for (auto* list : {&to_stop, &stopped, &members})
+      if (list->capacity() <= members.size()) list->reserve(2 * members.size() + 16);
     members.push_back(member);
     if (stopped.empty()) return;
     if (stops_after(stopped.back(), member)) late = true;

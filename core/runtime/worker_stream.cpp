@@ -90,6 +90,7 @@ class WorkerStream final : public Stream, ForkMember {
   }
 
   uint64_t forget_failed(const void* data, uint64_t bytes) override {
+    if (reached(last()) && !failures.any()) return 0;
     std::lock_guard lock(lock_);
     if (completed_.load(std::memory_order_acquire) == submitted_.load(std::memory_order_relaxed)) {
       if (failures.any()) failures.heal(data, bytes);

@@ -19,8 +19,8 @@ Outcome run(const std::string& scenario) {
 
 }  // namespace
 
-// GCC 12's address sanitizer does not free the locks of its own allocator in a child: where another thread allocated at the
-// moment of the fork, the child hangs at its first `new`. There, such programs show nothing.
+// The address sanitizer (seen with GCC 12's) does not free the locks of its own allocator in a child: where another thread
+// allocated at the moment of the fork, the child hangs at its first `new`. Under it, such programs show nothing.
 struct AllocatorForks {
   boost::test_tools::assertion_result operator()(boost::unit_test::test_unit_id) const {
 #if defined(__SANITIZE_ADDRESS__)

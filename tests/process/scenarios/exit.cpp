@@ -87,6 +87,8 @@ class Ending : public data::Dataset {
   bool ends_;
 };
 
+std::atomic<int> steps{0};
+
 int train_for_ever(bool ends, int workers) {
   data::DataLoader loader(Ending(ends), {.batch_size = 8, .workers = workers});
   nn::Linear layer(4, 3);
@@ -96,6 +98,7 @@ int train_for_ever(bool ends, int workers) {
       optimizer.zero_grad();
       cross_entropy(layer(x), y).backward();
       optimizer.step();
+      ++steps;
     }
 }
 
@@ -106,7 +109,7 @@ SCENARIO(a_data_set_ends_the_program) { return train_for_ever(true, 0); }
 
 SCENARIO(another_thread_ends_the_program) {
   std::thread([] {
-    usleep(100'000);
+    while (steps < 10) usleep(1000);
     std::exit(0);
   }).detach();
   return train_for_ever(false, 3);

@@ -49,7 +49,7 @@ SCENARIO(children_of_a_process_whose_threads_compute) {
 SCENARIO(children_of_a_process_whose_threads_open_devices) {
   constexpr uint32_t devices = 40;
   MUST(computes());
-  std::atomic<uint32_t> opened{0};
+  std::atomic<uint32_t> opened{1};
   std::thread thread([&] {
     for (uint32_t n = 1; n <= devices; ++n) {
       opened = n;
@@ -57,7 +57,8 @@ SCENARIO(children_of_a_process_whose_threads_open_devices) {
     }
   });
   int failed = 0;
-  while (!failed && opened < devices) failed = in_child([&] { MUST(computes(Device("cpu", opened)) && computes()); });
+  do failed = in_child([&] { MUST(computes(Device("cpu", opened)) && computes()); });
+  while (!failed && opened < devices);
   thread.join();
   return failed;
 }
