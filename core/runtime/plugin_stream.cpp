@@ -105,36 +105,34 @@ uint64_t PluginStream::copy(const CopyTask& task) {
   return ticket;
 }
 
-void PluginStream::wait_for(Stream& other, uint64_t ticket, const void*, uint64_t) {
+void PluginStream::wait_for(Stream& other, uint64_t ticket, const void* data, uint64_t) {
   if (&other == this) return;
-  // What its device has reported so far is of work that is read here from now on.
+  // What its device has reported so far is of work that is read here from now on. Who only waits to overwrite reads nothing.
   auto hear = [&] {
-    if (other.failures.any()) other.failures.hand_on_late(ticket, failures, last() + 1);
+    if (data && other.failures.any()) other.failures.hand_on_late(ticket, failures, last() + 1);
   };
   if (other.reached(ticket)) return hear();
   refuse_while_capturing("waiting for another device is not possible");
   auto* peer = dynamic_cast<PluginStream*>(&other);
-  // Only streams of one plugin can wait for each other on the device; for any other the host has to.
-  if (!peer || peer->api_.backend != api_.backend || peer->api_.stream_wait != api_.stream_wait) {
-    other.wait(ticket);
-    return hear();
-  }
-  // Where the device has no memory for an event, the host waits.
-  if (!queue_wait(*peer, ticket)) {
-    other.wait(ticket);
-    hear();
-  }
+  // Only streams of one plugin can wait for each other on the device. For any other the host has to, and where the device has no
+  // memory for an event.
+  const bool on_device = peer && peer->api_.backend == api_.backend && peer->api_.stream_wait == api_.stream_wait;
+  if (on_device && queue_wait(*peer, ticket, data != nullptr)) return;
+  other.wait(ticket);
+  hear();
 }
 
 // False where nothing was queued although there is something to wait for.
-bool PluginStream::queue_wait(PluginStream& peer, uint64_t ticket) {
+bool PluginStream::queue_wait(PluginStream& peer, uint64_t ticket, bool reads) {
   std::scoped_lock lock(mutex_, peer.mutex_);
   peer.refuse_while_capturing("waiting for the device is not possible");
   if (closed() || peer.closed()) return true;
-  std::erase_if(sources_, [&](const Source& s) {
-    return s.first <= completed_ && s.stream->completed_ >= s.ticket && !s.stream->failures.any();
-  });
-  sources_.push_back({&peer, ticket, submitted_ + 1});
+  if (reads) {
+    std::erase_if(sources_, [&](const Source& s) {
+      return s.first <= completed_ && s.stream->completed_ >= s.ticket && !s.stream->failures.any();
+    });
+    sources_.push_back({&peer, ticket, submitted_ + 1});
+  }
   tn_event* event = peer.mark_covering(ticket);
   if (!event) return peer.completed_ >= ticket;
   tn_error* error = api_.stream_wait(stream_, event);

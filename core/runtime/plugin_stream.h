@@ -83,7 +83,7 @@ class PluginStream final : public Stream, ForkMember {
   FailureLog::Pointer name_late(tn_error* error, uint64_t last) const;
   std::string in_flight(uint64_t last, const std::string& op) const;
   void give_up_if_lost();
-  bool queue_wait(PluginStream& peer, uint64_t ticket);
+  bool queue_wait(PluginStream& peer, uint64_t ticket, bool reads);
   void hear_of_sources(uint64_t ticket);
 
   const tn_backend_api& api_;

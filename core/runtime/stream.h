@@ -51,7 +51,8 @@ class Stream {
   virtual uint64_t run(const Launch& launch) = 0;
   virtual uint64_t copy(const CopyTask& task) = 0;
   // Work queued here from now on waits for `ticket` of `other`. May block the caller where the two cannot wait for each other.
-  // Where work here is to read what `other` writes, `data` and `bytes` are that memory, which is poisoned here if that fails late.
+  // Where work here is to read what `other` writes, `data` and `bytes` are the memory that it goes to, which is not read as sound
+  // here if that fails late. Without them nothing is read, as before memory is written again: no failure of `other` is heard of.
   virtual void wait_for(Stream& other, uint64_t ticket, const void* data = nullptr, uint64_t bytes = 0) = 0;
 
   // Memory has a new owner, who may read it before it is written: what failed there before is forgotten, once the work is done that

@@ -66,7 +66,7 @@ void queue_copy_to_host(TensorImpl& src, TensorImpl& dst, Storage& block) {
 bool queue_copy_to_device(TensorImpl& src, TensorImpl& dst, Storage& block) {
   auto& from = *src.storage->context;
   const uint64_t bytes = bytes_of(src);
-  dst.storage->context->stream->wait_for(*from.stream, src.storage->ticket.load(std::memory_order_acquire));
+  dst.storage->context->stream->wait_for(*from.stream, src.storage->ticket.load(std::memory_order_acquire), dst.data(), bytes);
   if (from.stream->failures.any() && from.stream->failures.poisoned(src.data(), bytes)) return false;
   // By the plugin, which takes all threads.
   const tn_copy copy{sizeof(tn_copy), block.data, src.data(), bytes, nullptr, from.handle};
@@ -86,7 +86,7 @@ void queue_copy(TensorImpl& src, TensorImpl& dst, bool fresh, Ref<Storage> block
   auto& other = &by == &to ? from : to;
   auto& other_side = &by == &to ? src : dst;
   if (&by == &to)
-    by.stream->wait_for(*from.stream, src.storage->ticket.load(std::memory_order_acquire));
+    by.stream->wait_for(*from.stream, src.storage->ticket.load(std::memory_order_acquire), dst.data(), bytes_of(src));
   else if (!fresh)
     by.stream->wait_for(*to.stream, to.stream->last());
   // A plugin knows its own devices only; any other memory is host memory to it.

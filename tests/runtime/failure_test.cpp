@@ -316,6 +316,23 @@ BOOST_AUTO_TEST_CASE(what_failed_late_is_heard_of_on_another_device_of_the_plugi
   }
 }
 
+// Neither the memory that is written again nor what writes it has to do with what the reader's device did.
+BOOST_AUTO_TEST_CASE(what_failed_late_is_not_told_to_who_waits_for_a_reader) {
+  synchronize();
+  for (bool known : {false, true}) {
+    Tensor a = ones({5}, {.device = "sim:0"});
+    a.wait();
+    empty({3}, {.device = "sim:1"}).fill_(sim::fails_late);
+    Tensor copied = a.to("sim:1");
+    while (known && !copied.is_ready()) {
+    }
+    a.fill_(2);
+    BOOST_TEST(a.sum().item() == 10.0);
+    require_error<Error>([&] { copied.sum().item(); }, "sim: an accident");
+    BOOST_CHECK_NO_THROW(synchronize());
+  }
+}
+
 // ---- the end of the program ----
 
 BOOST_AUTO_TEST_CASE(leaving_errors_untold, *boost::unit_test::disabled()) {
