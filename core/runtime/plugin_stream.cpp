@@ -40,6 +40,7 @@ void PluginStream::after_fork(bool in_child) {
   if (!in_child) return;
   new (&mutex_) std::mutex;
   new (&retired_) std::condition_variable;
+  new (&sources_) std::vector<Source>;  // a thread that is not here may have been changing it
   capturing_thread_ = std::thread::id();
   capture_ = nullptr;
   closed_ = "the process that this one was forked from had opened it; open devices after the fork, or start a new program (exec)";
