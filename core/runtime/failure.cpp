@@ -13,11 +13,14 @@ namespace {
 // Made while there is memory, and never ended: streams may outlive static objects.
 const FailureLog::Pointer& untold = *new FailureLog::Pointer(
     std::make_shared<const Failure>(TN_CODE_OUT_OF_MEMORY, "queued work failed, and there was no memory left to say how"));
+const FailureLog::Pointer& untold_loss = *new FailureLog::Pointer(
+    std::make_shared<const Failure>(TN_CODE_DEVICE_LOST, "the device is lost, and there was no memory left to say how"));
 }  // namespace
 
-FailureLog::Pointer untold_failure() noexcept {
-  untold->seen = false;
-  return untold;
+FailureLog::Pointer untold_failure(tn_code code) noexcept {
+  auto& ready = code == TN_CODE_DEVICE_LOST ? untold_loss : untold;
+  ready->seen = false;
+  return ready;
 }
 
 void throw_failure(const Failure& f) {
@@ -73,16 +76,21 @@ void FailureLog::update_any() { any_.store(lost_ || !untold_.empty() || !poison_
 
 void FailureLog::add(uint64_t ticket, Pointer failure, bool late, bool own) {
   std::lock_guard lock(mutex_);
-  if (own && failure->code == TN_CODE_DEVICE_LOST) {
-    if (lost_) return;  // all that follows is of the first
-    lost_ = failure;
-  }
+  const bool loses = own && failure->code == TN_CODE_DEVICE_LOST;
+  if (loses && lost_) return;  // all that follows is of the first
   // One failure in several logs, or followed by others of the same origin, is one event for the user.
   std::erase_if(untold_, [](const Untold& u) { return u.failure->seen.load(); });
+  // Each wait for a device that has reported it brings the same once more.
+  const auto covers = [&](const Untold& u) { return u.late && u.failure == failure && u.ticket <= ticket; };
+  if (late && std::any_of(untold_.begin(), untold_.end(), covers)) return;
   if (untold_.size() < most_untold)
-    untold_.push_back({ticket, std::move(failure), late});
+    untold_.push_back({ticket, failure, late});
   else
     ++dropped_;
+  if (loses) {  // when it is filed: where there was no memory for that, this is called again
+    lost_ = failure;
+    lost_from_ = late ? ticket : 0;
+  }
   update_any();
 }
 
@@ -156,7 +164,7 @@ uint64_t FailureLog::take_dropped() {
 
 FailureLog::Pointer FailureLog::late_up_to(uint64_t ticket) const {
   std::lock_guard lock(mutex_);
-  if (lost_) return lost_;
+  if (lost_ && lost_from_ <= ticket) return lost_;
   for (auto& u : untold_)
     if (u.late && u.ticket <= ticket && !u.failure->seen) return u.failure;
   return nullptr;
@@ -167,8 +175,12 @@ void FailureLog::hand_on(uint64_t ticket, FailureLog& other, const void* data, u
 }
 
 void FailureLog::hand_on_late(uint64_t ticket, FailureLog& other, uint64_t first) const {
+  auto failure = late_up_to(ticket);
+  if (!failure) return;
   // That this stream's device is lost is no reason to give the other's up.
-  if (auto failure = late_up_to(ticket)) insist([&] { other.add(first, failure, true, false); });
+  const bool is_loss = failure == lost();
+  insist(
+      [&] { other.add(first, is_loss ? std::make_shared<const Failure>(failure->code, failure->message) : failure, true, false); });
 }
 
 }  // namespace tenon

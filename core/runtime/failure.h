@@ -67,7 +67,8 @@ class FailureLog {
   // The values at `data` came from work of this stream up to `ticket` and are read on the stream of `other` from now on: what was
   // reported late poisons them there.
   void hand_on(uint64_t ticket, FailureLog& other, const void* data, uint64_t bytes) const;
-  // The same where work of `other` from ticket `first` on may have read what this stream made up to `ticket`.
+  // The same where work of `other` from ticket `first` on may have read what this stream made up to `ticket`. A loss is a failure
+  // of its own there: it is not over because somebody was told who read from the lost device.
   void hand_on_late(uint64_t ticket, FailureLog& other, uint64_t first) const;
 
  private:
@@ -87,14 +88,16 @@ class FailureLog {
   uint64_t dropped_ = 0;
   PoisonMap poison_;
   Pointer lost_;
+  uint64_t lost_from_ = 0;  // work before this ticket is known to be sound
 };
 
-// What there is no memory to tell of; not seen yet.
-FailureLog::Pointer untold_failure() noexcept;
+// What there is no memory to tell of; not seen yet. That a device is lost is known all the same.
+FailureLog::Pointer untold_failure(tn_code code) noexcept;
 
 // The plugin's error, which is taken over, with `texts()` before and after it: for whoever has nobody to throw to.
 template <class F>
 FailureLog::Pointer failure_of(tn_error* error, F&& texts) noexcept {
+  const tn_code code = error->code;
   try {
     std::pair<std::string, std::string> around;
     try {
@@ -103,7 +106,7 @@ FailureLog::Pointer failure_of(tn_error* error, F&& texts) noexcept {
     }
     return std::make_shared<const Failure>(take_failure(error, around.first, around.second));
   } catch (const std::bad_alloc&) {
-    return untold_failure();
+    return untold_failure(code);
   }
 }
 

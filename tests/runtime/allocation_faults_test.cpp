@@ -2,12 +2,14 @@
 // goes wrong, and afterwards the process works, with right values and all memory back.
 #include <boost/test/unit_test.hpp>
 
+#include <tenon/core/runtime/failure.h>
 #include <tenon/tenon.h>
 
 #include <chrono>
 #include <memory>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "fuzz.h"
@@ -174,6 +176,22 @@ void walk(const Scenario& s) {
   BOOST_TEST(errors > points / 3);  // some are made good on the spot
 }
 
+// Whether `call` throws where its n-th allocation fails; `failed` says whether it has so many.
+bool throws_at(int64_t n, auto&& call) {
+  bool thrown = false;
+  failed = false;
+  until_failure = n;
+  try {
+    call();
+  } catch (const std::bad_alloc&) {
+    thrown = true;
+  } catch (const Error&) {
+    thrown = true;
+  }
+  until_failure = 0;
+  return thrown;
+}
+
 }  // namespace
 BOOST_TEST_GLOBAL_FIXTURE(SimFolder);
 
@@ -192,17 +210,7 @@ BOOST_AUTO_TEST_CASE(an_operator_that_fails_survives_each_failed_allocation) {
   const Tensor scores = ones({4, 10}), labels = full({4}, 99, {.dtype = i64});
   int64_t n = 0;
   do {
-    bool told = false;
-    failed = false;
-    until_failure = ++n;
-    try {
-      cross_entropy(scores, labels).item();
-    } catch (const std::bad_alloc&) {
-      told = true;
-    } catch (const Error&) {
-      told = true;
-    }
-    until_failure = 0;
+    const bool told = throws_at(++n, [&] { cross_entropy(scores, labels).item(); });
     drain();
     BOOST_TEST(told, "allocation " << n);
     BOOST_TEST(ones({10}).sum().item() == 10.0);
@@ -225,14 +233,7 @@ BOOST_AUTO_TEST_CASE(a_change_in_place_waits_for_all_readers_where_an_allocation
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
       gate->open();
     });
-    failed = false;
-    until_failure = ++n;
-    try {
-      a.fill_(2);
-    } catch (const std::bad_alloc&) {
-    } catch (const Error&) {
-    }
-    until_failure = 0;
+    throws_at(++n, [&] { a.fill_(2); });
     a.fill_(3);
     try {
       BOOST_TEST(copied.sum().item() == 1000.0, "allocation " << n);
@@ -254,14 +255,7 @@ BOOST_AUTO_TEST_CASE(a_replay_that_could_not_be_queued_is_followed_by_one_that_i
   int64_t n = 0, lost = 0;
   do {
     const double before = a[0].item();
-    failed = false;
-    until_failure = ++n;
-    try {
-      graph.replay();
-    } catch (const std::bad_alloc&) {
-    } catch (const Error&) {
-    }
-    until_failure = 0;
+    throws_at(++n, [&] { graph.replay(); });
     drain();
     const double after = a[0].item();
     BOOST_TEST((after == before || after == before + 1), "allocation " << n);
@@ -315,6 +309,26 @@ BOOST_AUTO_TEST_CASE(which_bytes_failed_is_known_whatever_allocation_fails) {
     drain();
   } while (reached);
   BOOST_TEST(n > 50);
+}
+
+BOOST_AUTO_TEST_CASE(a_loss_that_there_is_no_memory_to_file_or_to_describe_is_told) {
+  synchronize();
+  FailureLog log;
+  const auto loss = std::make_shared<const Failure>(TN_CODE_DEVICE_LOST, "the device has fallen off the bus");
+  throws_at(1, [&] { log.add_late(3, loss); });
+  BOOST_TEST(failed);
+  BOOST_TEST(log.lost() == loss);
+  BOOST_TEST(log.take_untold() == loss);
+
+  tn_error error{sizeof(tn_error), TN_CODE_DEVICE_LOST, "the device has fallen off the bus", 0, nullptr, [](tn_error*) {}};
+  FailureLog::Pointer described;
+  auto describe = [&] { described = failure_of(&error, [] { return std::pair("sim:1 is lost and cannot be used again: ", ""); }); };
+  int64_t n = 0;
+  do {
+    BOOST_TEST(!throws_at(++n, describe));
+    BOOST_TEST((described->code == TN_CODE_DEVICE_LOST && !described->seen));
+  } while (failed);
+  BOOST_TEST(n > 2);
 }
 
 #if TENON_TEST_C_ALLOCATIONS_FAIL  // as the plugin asks for its memory

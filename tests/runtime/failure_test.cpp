@@ -333,6 +333,20 @@ BOOST_AUTO_TEST_CASE(what_failed_late_is_not_told_to_who_waits_for_a_reader) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(what_failed_late_leaves_room_for_others_however_often_it_is_heard_of) {
+  synchronize();
+  Tensor source = ones({5}, {.device = "sim:0"});
+  empty({3}, {.device = "sim:0"}).fill_(sim::fails_late);
+  source = source * 2.0;
+  while (!source.is_ready()) {
+  }
+  for (int i = 0; i < 150; ++i) source.to("sim:1");
+  empty({3}, {.device = "sim:1"}).fill_(sim::fails_at_once);
+  require_error<Error>([] { synchronize("sim:1"); }, "sim: an accident");
+  require_error<Error>([] { synchronize("sim:1"); }, "sim: an accident at once");
+  BOOST_CHECK_NO_THROW(synchronize());
+}
+
 // ---- the end of the program ----
 
 BOOST_AUTO_TEST_CASE(leaving_errors_untold, *boost::unit_test::disabled()) {

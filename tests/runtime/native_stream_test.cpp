@@ -248,8 +248,33 @@ BOOST_AUTO_TEST_CASE(losing_a_device_before_a_copy, *boost::unit_test::disabled(
   BOOST_TEST((ones({4}) * 2.0).sum().item() == 8.0);
 }
 
+BOOST_AUTO_TEST_CASE(losing_a_device_that_another_copies_from, *boost::unit_test::disabled()) {
+  auto* gate = plugins::registry().load("sim").extension<sim::Gate>("sim.gate", 1);
+  const Device lost("sim:1");
+  Tensor stop = empty({1}, {.device = lost}), a = ones({100}, {.device = lost});
+  // Queues work behind the gate, and a copy that has to wait for it.
+  auto copy_behind_gate = [&] {
+    gate->shut();
+    stop.fill_(sim::waits_at_gate);
+    Tensor made = a + 1.0;
+    return std::pair(made, made.to("sim:0"));
+  };
+  const auto [made, copied] = copy_behind_gate();
+  gate->open();
+  made.wait();
+  Tensor sum = copied.sum();
+  const auto [never_made, never_copied] = copy_behind_gate();
+  accident(sim::loses_device, lost);
+  gate->open();
+  for (int i = 0; i < 2; ++i) require_error<Error>([&x = never_made] { x.wait(); }, "sim: device 1 has fallen off the bus");
+  // Who reads on the other device is told as well, but not of what was made before.
+  BOOST_CHECK_NO_THROW(sum.wait());
+  require_error<Error>([&x = never_copied] { x.sum().item(); }, "sim: device 1 has fallen off the bus");
+  BOOST_TEST((ones({4}, {.device = "sim:0"}) * 2.0).sum().item() == 8.0);
+}
+
 BOOST_AUTO_TEST_CASE(a_lost_device_is_an_error_not_an_end) {
-  for (const char* test : {"losing_a_device", "losing_a_device_before_a_copy"}) {
+  for (const char* test : {"losing_a_device", "losing_a_device_before_a_copy", "losing_a_device_that_another_copies_from"}) {
     auto [text, status] = alone(test);
     BOOST_TEST(WIFEXITED(status), text);
     BOOST_TEST(WEXITSTATUS(status) == 0, text);
