@@ -176,7 +176,7 @@ PoisonMap::Pointer PoisonMap::find(const char* data, const Footprint& footprint)
   if (!data || footprint.run == 0) return nullptr;
   const uint64_t span = footprint.span();
   for (auto& r : ranges_) {
-    if (!r.meets(data, span)) continue;
+    if (!r.failure || !r.meets(data, span)) continue;  // over, where `remove` came to no end
     const bool bad = any_run(data, footprint, [&](const char* at) {
       return r.meets(at, footprint.run) &&
              r.is_bad(static_cast<uint64_t>(std::max(at, r.begin) - r.begin),

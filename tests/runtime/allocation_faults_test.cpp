@@ -331,6 +331,23 @@ BOOST_AUTO_TEST_CASE(a_loss_that_there_is_no_memory_to_file_or_to_describe_is_to
   BOOST_TEST(n > 2);
 }
 
+BOOST_AUTO_TEST_CASE(what_failed_is_found_where_another_failure_in_front_of_it_is_over) {
+  synchronize();
+  const std::vector<char> memory(192);
+  const auto first = std::make_shared<const Failure>(TN_CODE_INTERNAL, "first"),
+             second = std::make_shared<const Failure>(TN_CODE_INTERNAL, "second");
+  PoisonMap map;
+  map.add(memory.data(), 64, first);
+  map.add(memory.data() + 64, 128, second);
+  Footprint written(64);  // all of the first, and the middle of the second
+  written.axes.push_back({2, 80});
+  BOOST_TEST(throws_at(1, [&] { map.remove(memory.data(), written); }));
+  BOOST_TEST(map.find(memory.data(), 192) == second);
+  map.remove(memory.data(), written);
+  BOOST_TEST(map.find(memory.data(), 192) == second);
+  BOOST_TEST(!map.find(memory.data() + 80, 64));
+}
+
 #if TENON_TEST_C_ALLOCATIONS_FAIL  // as the plugin asks for its memory
 // Less than the device says that it has, as others use it too.
 BOOST_AUTO_TEST_CASE(where_memory_ends_it_is_said_who_asked_for_it) {
