@@ -5,8 +5,10 @@
 #include "sim.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <latch>
@@ -211,14 +213,22 @@ const void* extension(tn_backend*, const char* name, uint32_t version) {
   return &seen;
 }
 
+// Why the cpu plugin's library does not open. Where the linker has no memory for the name of a file that is there, it says that
+// there is none, so that is looked up.
+Error no_library() {
+  const char* text = dlerror();
+  const std::string reason = text ? text : "the dynamic linker gives no reason", path = TENON_SIM_CPU_LIBRARY;
+  const bool in_truth_there =
+      reason == path + ": cannot open shared object file: " + std::strerror(ENOENT) && access(path.c_str(), R_OK) == 0;
+  const bool short_of_memory = in_truth_there || reason == "out of memory" || reason.ends_with(std::strerror(ENOMEM)) ||
+                               reason.find(": cannot create ") != reason.npos || reason.find(": cannot allocate ") != reason.npos;
+  return Error(short_of_memory ? TN_CODE_OUT_OF_MEMORY : TN_CODE_UNAVAILABLE, reason);
+}
+
 tn_error* init(const tn_host* host, tn_backend_api* api) {
   return guard([&] {
     void* library = dlopen(TENON_SIM_CPU_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-      const char* reason = dlerror();
-      throw Error(std::strstr(reason, "memory") || std::strstr(reason, ": cannot ") ? TN_CODE_OUT_OF_MEMORY : TN_CODE_UNAVAILABLE,
-                  reason);
-    }
+    if (!library) throw no_library();
     auto* entry = static_cast<const tn_plugin_info*>(dlsym(library, TN_PLUGIN_ENTRY_NAME));
     cpu.struct_size = sizeof cpu;
     if (auto* e = entry->init(host, &cpu)) {
