@@ -65,9 +65,9 @@ void* open_library(const std::string& path) {
   }
   if (handle) return handle;
   const std::string reason = dl_error();
-  // What the linker says as well where it has no memory for the name of a file that is there.
-  if (reason == path + ": cannot open shared object file: " + std::strerror(ENOENT) && access(path.c_str(), R_OK) == 0)
-    throw std::bad_alloc();
+  // What the linker says as well, with or without a reason of the system's, where it has no memory for the name of a file that is
+  // there.
+  if (reason.starts_with(path + ": cannot open shared object file") && access(path.c_str(), R_OK) == 0) throw std::bad_alloc();
   throw Refused("library cannot be loaded: " + reason);
 }
 

@@ -218,8 +218,7 @@ const void* extension(tn_backend*, const char* name, uint32_t version) {
 Error no_library() {
   const char* text = dlerror();
   const std::string reason = text ? text : "the dynamic linker gives no reason", path = TENON_SIM_CPU_LIBRARY;
-  const bool in_truth_there =
-      reason == path + ": cannot open shared object file: " + std::strerror(ENOENT) && access(path.c_str(), R_OK) == 0;
+  const bool in_truth_there = reason.starts_with(path + ": cannot open shared object file") && access(path.c_str(), R_OK) == 0;
   const bool short_of_memory = in_truth_there || reason == "out of memory" || reason.ends_with(std::strerror(ENOMEM)) ||
                                reason.find(": cannot create ") != reason.npos || reason.find(": cannot allocate ") != reason.npos;
   return Error(short_of_memory ? TN_CODE_OUT_OF_MEMORY : TN_CODE_UNAVAILABLE, reason);
