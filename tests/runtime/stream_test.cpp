@@ -12,7 +12,11 @@
 #include <tenon/core/runtime/module_path.h>
 #include <tenon/core/tensor.h>
 
+#include "support/expect.h"
+
 using namespace tenon;
+using test::error_of;
+using test::has;
 
 namespace {
 
@@ -42,17 +46,6 @@ bool within_some_tries(auto&& overlapped) {
     if (overlapped()) return true;
   return false;
 }
-
-std::string message_of(auto&& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -133,7 +126,7 @@ BOOST_AUTO_TEST_CASE(an_error_in_queued_work_names_operator_shapes_and_module) {
     ModulePath outer("Net"), inner("embedding");
     rows = embedding(indices, weight);
   }
-  auto text = message_of([&] { rows.wait(); });
+  auto text = error_of([&] { rows.wait(); });
   BOOST_TEST(has(text, "77"), text);
   BOOST_TEST(has(text, "embedding: (10, 4), (3,) on cpu:0"), text);
   BOOST_TEST(has(text, "Net.embedding"), text);

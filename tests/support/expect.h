@@ -1,4 +1,4 @@
-// What tests of the runtime ask again and again: errors by their texts, and the plugin "sim".
+// What tests ask again and again: errors by their texts, and the plugin "sim".
 #pragma once
 
 #include <boost/test/unit_test.hpp>
@@ -13,11 +13,12 @@
 
 namespace tenon::test {
 
-// The text of the Error that `call` throws; "" where it throws nothing.
+// The text of the E that `call` throws; "" where it throws nothing. Any other exception goes on.
+template <class E = Error>
 std::string error_of(auto&& call) {
   try {
     call();
-  } catch (const Error& e) {
+  } catch (const E& e) {
     return e.what();
   }
   return "";
