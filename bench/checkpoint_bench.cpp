@@ -22,7 +22,9 @@ Weights weights() {
 // A file of this process, gone at exit.
 std::string path() {
   static struct File {
-    std::string name = (std::filesystem::temp_directory_path() / ("tenon-bench-" + std::to_string(getpid()) + ".h5")).string();
+    std::string name = (std::filesystem::temp_directory_path() /
+                        ("tenon-bench-" + std::to_string(getpid()) + ".h5"))
+                           .string();
     ~File() { std::remove(name.c_str()); }
   } file;
   return file.name;

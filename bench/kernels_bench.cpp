@@ -46,11 +46,15 @@ void pointwise() {
   binary("pointwise/add", big, big, [](const Tensor& a, const Tensor& b) { return a + b; });
   binary("pointwise/mul", big, big, [](const Tensor& a, const Tensor& b) { return a * b; });
   binary("pointwise/div", big, big, [](const Tensor& a, const Tensor& b) { return a / b; });
-  binary("pointwise/add_row", {4096, 1024}, {1024}, [](const Tensor& a, const Tensor& b) { return a + b; });
-  binary("pointwise/add_column", {4096, 1024}, {4096, 1}, [](const Tensor& a, const Tensor& b) { return a + b; });
-  binary("pointwise/add_transposed", {2048, 2048}, {2048, 2048}, [](const Tensor& a, const Tensor& b) { return a + b.t(); });
+  binary("pointwise/add_row", {4096, 1024}, {1024},
+         [](const Tensor& a, const Tensor& b) { return a + b; });
+  binary("pointwise/add_column", {4096, 1024}, {4096, 1},
+         [](const Tensor& a, const Tensor& b) { return a + b; });
+  binary("pointwise/add_transposed", {2048, 2048}, {2048, 2048},
+         [](const Tensor& a, const Tensor& b) { return a + b.t(); });
   unary("pointwise/add_1000", {1000}, [](const Tensor& x) { return x + x; });
-  unary("copy/contiguous_transposed", {2048, 2048}, [](const Tensor& x) { return x.t().contiguous(); });
+  unary("copy/contiguous_transposed", {2048, 2048},
+        [](const Tensor& x) { return x.t().contiguous(); });
   unary("copy/clone", big, [](const Tensor& x) { return x.clone(); });
   unary("copy/to_f64", big, [](const Tensor& x) { return x.to(DType::f64); });
   unary("random/dropout", big, [](const Tensor& x) { return dropout(x, 0.5, true); });
@@ -71,12 +75,17 @@ void reduce() {
 
 void linear_algebra() {
   for (int64_t n : {64, 128, 256, 512, 1024}) {
-    binary("matmul/" + std::to_string(n), {n, n}, {n, n}, [](const Tensor& a, const Tensor& b) { return matmul(a, b); });
+    binary("matmul/" + std::to_string(n), {n, n}, {n, n},
+           [](const Tensor& a, const Tensor& b) { return matmul(a, b); });
   }
-  binary("matmul/512_transposed", {512, 512}, {512, 512}, [](const Tensor& a, const Tensor& b) { return matmul(a, b.t()); });
-  binary("matmul/batched_32x128", {32, 128, 128}, {32, 128, 128}, [](const Tensor& a, const Tensor& b) { return matmul(a, b); });
-  binary("matmul/vector_1024", {1024, 1024}, {1024}, [](const Tensor& a, const Tensor& b) { return matmul(a, b); });
-  binary("matmul/linear_256x784x256", {256, 784}, {256, 784}, [](const Tensor& x, const Tensor& w) { return linear(x, w); });
+  binary("matmul/512_transposed", {512, 512}, {512, 512},
+         [](const Tensor& a, const Tensor& b) { return matmul(a, b.t()); });
+  binary("matmul/batched_32x128", {32, 128, 128}, {32, 128, 128},
+         [](const Tensor& a, const Tensor& b) { return matmul(a, b); });
+  binary("matmul/vector_1024", {1024, 1024}, {1024},
+         [](const Tensor& a, const Tensor& b) { return matmul(a, b); });
+  binary("matmul/linear_256x784x256", {256, 784}, {256, 784},
+         [](const Tensor& x, const Tensor& w) { return linear(x, w); });
 }
 
 struct ConvCase {
@@ -117,21 +126,23 @@ void normalisation() {
   unary("softmax/columns", rows, [](const Tensor& x) { return softmax(x, 0); });
   backward("softmax/backward", rows, [](const Tensor& x) { return softmax(x, 1).square(); });
   for (Shape shape : {Shape{256, 10}, Shape{4096, 1024}}) {
-    bench::subject("loss/cross_entropy_" + std::to_string(shape[0]) + "x" + std::to_string(shape[1]), [=] {
-      Tensor x = rand(shape).requires_grad_(), y = randint(0, shape[1], {shape[0]});
-      return [=]() mutable {
-        cross_entropy(x, y).backward();
-        x.grad().wait();
-        x.set_grad(Tensor());
-      };
-    });
+    bench::subject(
+        "loss/cross_entropy_" + std::to_string(shape[0]) + "x" + std::to_string(shape[1]), [=] {
+          Tensor x = rand(shape).requires_grad_(), y = randint(0, shape[1], {shape[0]});
+          return [=]() mutable {
+            cross_entropy(x, y).backward();
+            x.grad().wait();
+            x.set_grad(Tensor());
+          };
+        });
   }
   bench::subject("norm/layer_norm", [] {
     Tensor x = rand({4096, 768}), w = ones({768}), b = zeros({768});
     return [=] { layer_norm(x, {768}, w, b).wait(); };
   });
   bench::subject("norm/batch_norm", [] {
-    Tensor x = rand({32, 64, 28, 28}), w = ones({64}), b = zeros({64}), mean = zeros({64}), var = ones({64});
+    Tensor x = rand({32, 64, 28, 28}), w = ones({64}), b = zeros({64}), mean = zeros({64}),
+           var = ones({64});
     return [=]() mutable { batch_norm(x, mean, var, w, b, true).wait(); };
   });
   backward("norm/layer_norm_backward", {4096, 768},

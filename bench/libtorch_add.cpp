@@ -1,9 +1,10 @@
-// One-element additions in LibTorch from C++: the yardstick for dispatch, without Python's own cost. Built by compare.py against
-// the PyTorch of its virtual environment. Prints {name: seconds} as JSON.
-#include <torch/torch.h>
-
+// One-element additions in LibTorch from C++: the yardstick for dispatch, without Python's own
+// cost. Built by compare.py against the PyTorch of its virtual environment. Prints {name: seconds}
+// as JSON.
 #include <chrono>
 #include <cstdio>
+
+#include <torch/torch.h>
 
 namespace {
 
@@ -19,7 +20,8 @@ double seconds_per_add(const torch::Tensor& a, const torch::Tensor& b) {
 
 int main() {
   torch::set_num_threads(2);
-  torch::Tensor a = torch::ones({1}), b = torch::ones({1}), c = torch::ones({1}, torch::requires_grad());
+  torch::Tensor a = torch::ones({1}), b = torch::ones({1}),
+                c = torch::ones({1}, torch::requires_grad());
   double plain = seconds_per_add(a, b), grad = seconds_per_add(c, b);
   std::printf("{\"dispatch/add_1\": %.9f, \"dispatch/add_1_grad\": %.9f}\n", plain, grad);
 }

@@ -9,8 +9,8 @@
 
 namespace bench {
 
-// `prepare()` makes the inputs and returns the body; a body does `items` units of work and leaves nothing queued. Names are
-// group/subject; compare.py compares wall time a unit.
+// `prepare()` makes the inputs and returns the body; a body does `items` units of work and leaves
+// nothing queued. Names are group/subject; compare.py compares wall time a unit.
 template <class Prepare>
 void subject(const std::string& name, int64_t items, Prepare prepare) {
   auto run = [prepare, items](benchmark::State& state) {

@@ -11,11 +11,14 @@ using namespace tenon;
 namespace {
 
 nn::Sequential lenet() {
-  return nn::Sequential(nn::Conv2d(1, 6, 5, {.padding = 2}), nn::Sigmoid(), nn::AvgPool2d(2, {.stride = 2}), nn::Conv2d(6, 16, 5),
-                        nn::Sigmoid(), nn::AvgPool2d(2, {.stride = 2}), nn::Flatten(), nn::Linear(400, 120), nn::Sigmoid(),
-                        nn::Linear(120, 84), nn::Sigmoid(), nn::Linear(84, 10));
+  return nn::Sequential(nn::Conv2d(1, 6, 5, {.padding = 2}), nn::Sigmoid(),
+                        nn::AvgPool2d(2, {.stride = 2}), nn::Conv2d(6, 16, 5), nn::Sigmoid(),
+                        nn::AvgPool2d(2, {.stride = 2}), nn::Flatten(), nn::Linear(400, 120),
+                        nn::Sigmoid(), nn::Linear(120, 84), nn::Sigmoid(), nn::Linear(84, 10));
 }
-nn::Sequential mlp() { return nn::Sequential(nn::Flatten(), nn::Linear(784, 256), nn::ReLU(), nn::Linear(256, 10)); }
+nn::Sequential mlp() {
+  return nn::Sequential(nn::Flatten(), nn::Linear(784, 256), nn::ReLU(), nn::Linear(256, 10));
+}
 
 // One step on a batch of pictures. The body owns net and optimizer.
 template <class Optimizer, class Net, class Options>
@@ -33,14 +36,16 @@ auto step(Net net, const Options& options) {
 void steps() {
   const optim::SGDOptions sgd{.lr = 0.1};
   bench::subject("training/lenet_256", [=] { return step<optim::SGD>(lenet(), sgd); });
-  bench::subject("training/lenet_256_adam", [] { return step<optim::Adam>(lenet(), optim::AdamOptions{.lr = 1e-3}); });
+  bench::subject("training/lenet_256_adam",
+                 [] { return step<optim::Adam>(lenet(), optim::AdamOptions{.lr = 1e-3}); });
   bench::subject("training/mlp_256", [=] { return step<optim::SGD>(mlp(), sgd); });
-  bench::subject("training/lenet_256_two_devices",
-                 [=] { return step<optim::SGD>(nn::DataParallel(lenet(), parse_devices("cpu:0,cpu:1")), sgd); });
+  bench::subject("training/lenet_256_two_devices", [=] {
+    return step<optim::SGD>(nn::DataParallel(lenet(), parse_devices("cpu:0,cpu:1")), sgd);
+  });
 }
 
-// What DataParallel costs on one device, as a ratio of medians. Plain and wrapped steps take turns, so that both see the same
-// machine.
+// What DataParallel costs on one device, as a ratio of medians. Plain and wrapped steps take turns,
+// so that both see the same machine.
 void wrapper_overhead(benchmark::State& state) {
   const optim::SGDOptions sgd{.lr = 0.1};
   auto plain = step<optim::SGD>(lenet(), sgd);
@@ -55,14 +60,16 @@ void wrapper_overhead(benchmark::State& state) {
     times[0].push_back(timed(plain));
     times[1].push_back(timed(wrapped));
   }
-  for (auto& t : times) std::nth_element(t.begin(), t.begin() + static_cast<std::ptrdiff_t>(t.size() / 2), t.end());
+  for (auto& t : times)
+    std::nth_element(t.begin(), t.begin() + static_cast<std::ptrdiff_t>(t.size() / 2), t.end());
   state.counters["ratio"] = times[1][times[1].size() / 2] / times[0][times[0].size() / 2];
   state.SetItemsProcessed(state.iterations());
 }
 
 void forward() {
   bench::subject("training/mlp_forward_1", 100, [] {
-    nn::Sequential net(nn::Linear(512, 256), nn::ReLU(), nn::Linear(256, 128), nn::ReLU(), nn::Linear(128, 2));
+    nn::Sequential net(nn::Linear(512, 256), nn::ReLU(), nn::Linear(256, 128), nn::ReLU(),
+                       nn::Linear(128, 2));
     Tensor x = rand({1, 512});
     return [=]() mutable {
       NoGrad guard;
@@ -88,9 +95,15 @@ void optimizer(const std::string& name, Make make) {
 
 int main(int argc, char** argv) {
   steps();
-  benchmark::RegisterBenchmark("training/wrapper_overhead", wrapper_overhead)->UseRealTime()->Iterations(200);
+  benchmark::RegisterBenchmark("training/wrapper_overhead", wrapper_overhead)
+      ->UseRealTime()
+      ->Iterations(200);
   forward();
-  optimizer("sgd_10M", [](auto& p) { return std::make_shared<optim::SGD>(p, optim::SGDOptions{.lr = 0.1, .momentum = 0.9}); });
-  optimizer("adam_10M", [](auto& p) { return std::make_shared<optim::Adam>(p, optim::AdamOptions{.lr = 1e-3}); });
+  optimizer("sgd_10M", [](auto& p) {
+    return std::make_shared<optim::SGD>(p, optim::SGDOptions{.lr = 0.1, .momentum = 0.9});
+  });
+  optimizer("adam_10M", [](auto& p) {
+    return std::make_shared<optim::Adam>(p, optim::AdamOptions{.lr = 1e-3});
+  });
   return bench::run(argc, argv);
 }

@@ -1,15 +1,15 @@
-#include <tenon/core/device.h>
-#include <tenon/core/error.h>
-#include <tenon/core/per_thread.h>
-#include <tenon/core/printable.h>
-#include <tenon/core/runtime/fork.h>
-
 #include <algorithm>
 #include <charconv>
 #include <deque>
 #include <mutex>
 #include <ostream>
 #include <unordered_map>
+
+#include <tenon/core/device.h>
+#include <tenon/core/error.h>
+#include <tenon/core/per_thread.h>
+#include <tenon/core/printable.h>
+#include <tenon/core/runtime/fork.h>
 
 namespace tenon {
 
@@ -30,8 +30,8 @@ uint16_t intern(std::string_view type) {
   std::lock_guard lock(t.mutex);
   if (auto known = t.ids.find(type); known != t.ids.end()) return known->second;
   if (t.names.size() > UINT16_MAX)
-    throw DeviceError("\"" + std::string(type) + "\" would be one backend more than the " + std::to_string(t.names.size()) +
-                      " that a process can name");
+    throw DeviceError("\"" + std::string(type) + "\" would be one backend more than the " +
+                      std::to_string(t.names.size()) + " that a process can name");
   const auto id = static_cast<uint16_t>(t.names.size());
   t.ids.emplace(t.names.emplace_back(type), id);
   return id;
@@ -44,12 +44,14 @@ bool is_type_name(std::string_view s) {
 }
 
 [[noreturn]] void malformed(std::string_view text) {
-  throw DeviceError("\"" + printable(text) +
-                    "\" names no device; write a backend and an index, such as \"cpu\", \"cpu:1\" or \"cuda:0\"");
+  throw DeviceError(
+      "\"" + printable(text) +
+      "\" names no device; write a backend and an index, such as \"cpu\", \"cpu:1\" or \"cuda:0\"");
 }
 
 [[noreturn]] void refuse_index(std::string_view type, std::string_view index) {
-  throw DeviceError("\"" + printable(type) + ":" + printable(index) + "\" has too large an index: devices are numbered from 0 to " +
+  throw DeviceError("\"" + printable(type) + ":" + printable(index) +
+                    "\" has too large an index: devices are numbered from 0 to " +
                     std::to_string(UINT16_MAX));
 }
 
@@ -66,7 +68,8 @@ Device::Device(std::string_view text) {
   if (colon != std::string_view::npos) {
     auto digits = text.substr(colon + 1);
     auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-    if (end != digits.data() + digits.size() || error == std::errc::invalid_argument) malformed(text);
+    if (end != digits.data() + digits.size() || error == std::errc::invalid_argument)
+      malformed(text);
     if (error == std::errc::result_out_of_range) refuse_index(type, digits);
   }
   *this = Device(type, index);
@@ -90,14 +93,16 @@ std::string Device::str() const { return std::string(type()) + ":" + std::to_str
 std::ostream& operator<<(std::ostream& out, const Device& device) { return out << device.str(); }
 
 std::vector<Device> parse_devices(std::string_view list) {
-  const std::string form = "; write one or more devices with commas between them, such as \"cpu:0,cpu:1\" or \"cuda:0\"";
+  const std::string form =
+      "; write one or more devices with commas between them, such as \"cpu:0,cpu:1\" or \"cuda:0\"";
   if (list.empty()) throw DeviceError("the list of devices is empty" + form);
   const std::string named = "the list of devices \"" + printable(list) + "\"";
   auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
   if (std::any_of(list.begin(), list.end(), is_blank)) {
     std::string without(list);
     std::erase_if(without, is_blank);
-    throw DeviceError(named + " has blanks in it" + (without.empty() ? form : "; write \"" + printable(without) + "\""));
+    throw DeviceError(named + " has blanks in it" +
+                      (without.empty() ? form : "; write \"" + printable(without) + "\""));
   }
   std::vector<Device> devices;
   for (size_t at = 0; at <= list.size();) {

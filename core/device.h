@@ -11,8 +11,8 @@
 
 namespace tenon {
 
-// Backend name and index. Making one parses the text only (DeviceError where it is malformed); the plugin is loaded when the device
-// is first used.
+// Backend name and index. Making one parses the text only (DeviceError where it is malformed); the
+// plugin is loaded when the device is first used.
 class TENON_API Device {
  public:
   constexpr Device() = default;  // cpu:0
@@ -38,11 +38,12 @@ class TENON_API Device {
 
 // "cpu:0,cpu:1" or "cuda:0": one or more, without blanks. DeviceError says which entry is none.
 TENON_API std::vector<Device> parse_devices(std::string_view list);
-// How many devices of a type there are: what the plugin counts; for logical devices (cpu) those opened so far, at least 1, or
-// TENON_CPU_DEVICES. Loads the plugin.
+// How many devices of a type there are: what the plugin counts; for logical devices (cpu) those
+// opened so far, at least 1, or TENON_CPU_DEVICES. Loads the plugin.
 TENON_API uint32_t device_count(std::string_view type);
 
-// Where factories (`zeros`, `randn`, …) put tensors when no device is given; cpu:0 unless a guard is active on this thread.
+// Where factories (`zeros`, `randn`, …) put tensors when no device is given; cpu:0 unless a guard
+// is active on this thread.
 TENON_API Device default_device();
 class TENON_API DeviceGuard {
  public:
@@ -55,10 +56,12 @@ class TENON_API DeviceGuard {
   Device before_;
   bool active_before_;
 };
-// True while a DeviceGuard is active on this thread: parameters with replicas are then read on that device.
+// True while a DeviceGuard is active on this thread: parameters with replicas are then read on that
+// device.
 TENON_API bool device_guard_active();
 
-// Waits for all queued work of a device, or of all. Throws the first error of that work that nobody has seen yet.
+// Waits for all queued work of a device, or of all. Throws the first error of that work that nobody
+// has seen yet.
 TENON_API void synchronize(Device device);
 TENON_API void synchronize();
 

@@ -1,9 +1,9 @@
+#include <ostream>
+#include <string>
+
 #include <tenon/core/dtype.h>
 #include <tenon/core/error.h>
 #include <tenon/core/printable.h>
-
-#include <ostream>
-#include <string>
 
 namespace tenon {
 
@@ -17,7 +17,8 @@ std::ostream& operator<<(std::ostream& out, DType t) { return out << name_of(t);
 DType parse_dtype(std::string_view name) {
   for (int32_t i = 0; i < 8; ++i)
     if (names[i] == name) return static_cast<DType>(i);
-  throw DTypeError("unknown dtype \"" + excerpt(name) + "\"; there are f32, f64, f16, bf16, i64, i32, u8 and bool");
+  throw DTypeError("unknown dtype \"" + excerpt(name) +
+                   "\"; there are f32, f64, f16, bf16, i64, i32, u8 and bool");
 }
 
 DType promote(DType a, DType b) {

@@ -13,8 +13,8 @@ namespace tenon {
 // Values equal the ABI's tn_dtype. `boolean` is one byte, 0 or 1; it prints as "bool".
 enum class DType : int32_t { f32, f64, f16, bf16, i64, i32, u8, boolean };
 
-inline constexpr DType f32 = DType::f32, f64 = DType::f64, f16 = DType::f16, bf16 = DType::bf16, i64 = DType::i64, i32 = DType::i32,
-                       u8 = DType::u8, boolean = DType::boolean;
+inline constexpr DType f32 = DType::f32, f64 = DType::f64, f16 = DType::f16, bf16 = DType::bf16,
+                       i64 = DType::i64, i32 = DType::i32, u8 = DType::u8, boolean = DType::boolean;
 
 // Bytes of one element.
 constexpr size_t size_of(DType t) {
@@ -30,7 +30,8 @@ TENON_API std::string_view name_of(DType t);
 TENON_API std::ostream& operator<<(std::ostream& out, DType t);  // as name_of
 // The inverse of name_of; ValueError lists the names where there is no such type.
 TENON_API DType parse_dtype(std::string_view name);
-// The type that an operator on both computes in: PyTorch's promotion for tensors of equal rank class.
+// The type that an operator on both computes in: PyTorch's promotion for tensors of equal rank
+// class.
 TENON_API DType promote(DType a, DType b);
 
 template <class T>

@@ -1,4 +1,5 @@
-// The one hierarchy of errors. A message says what was asked, what was found, where (operator, module path) and what to do.
+// The one hierarchy of errors. A message says what was asked, what was found, where (operator,
+// module path) and what to do.
 #pragma once
 
 #include <stdexcept>
@@ -23,14 +24,16 @@ TENON_ERROR(ValueError, Error)       // an argument that makes no sense
 TENON_ERROR(ShapeError, ValueError)  // shapes that do not fit each other
 TENON_ERROR(DTypeError, ValueError)  // an element type that the operator does not take
 TENON_ERROR(IndexError, ValueError)  // an index or a label outside what it indexes
-TENON_ERROR(DeviceError, Error)      // an unknown device, tensors on different devices, a failed device
+TENON_ERROR(DeviceError, Error)  // an unknown device, tensors on different devices, a failed device
 TENON_ERROR(OutOfMemoryError, DeviceError)
-TENON_ERROR(PluginError, DeviceError)       // a backend that cannot be had; the text holds the load report
+TENON_ERROR(PluginError,
+            DeviceError)  // a backend that cannot be had; the text holds the load report
 TENON_ERROR(UnsupportedError, DeviceError)  // an operator that no plugin of the device offers
 TENON_ERROR(AutogradError, Error)           // backward twice, a changed value, no graph
 TENON_ERROR(DataError, Error)               // a data set: a missing, truncated or corrupt file
-TENON_ERROR(CheckpointError, Error)         // a checkpoint file: missing, truncated, corrupt, of another version
-TENON_ERROR(StateDictError, Error)          // keys or shapes that do not fit the model
+TENON_ERROR(CheckpointError,
+            Error)  // a checkpoint file: missing, truncated, corrupt, of another version
+TENON_ERROR(StateDictError, Error)  // keys or shapes that do not fit the model
 
 #undef TENON_ERROR
 

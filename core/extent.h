@@ -1,4 +1,5 @@
-// How large a tensor may be. Every shape of a tensor is checked against it where it is made. Not installed.
+// How large a tensor may be. Every shape of a tensor is checked against it where it is made. Not
+// installed.
 #pragma once
 
 #include <string>
@@ -8,8 +9,8 @@
 
 namespace tenon {
 
-// Elements of a tensor at most, a dimension of 0 counted as 1: of every type they have fewer than 2^63 bytes, and no stride or
-// offset of such a tensor, or of a view of it, overflows.
+// Elements of a tensor at most, a dimension of 0 counted as 1: of every type they have fewer than
+// 2^63 bytes, and no stride or offset of such a tensor, or of a view of it, overflows.
 inline constexpr int64_t max_numel = (int64_t{1} << 60) - 1;
 
 // Whether a tensor may have this shape.

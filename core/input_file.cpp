@@ -1,20 +1,21 @@
-#include <tenon/core/input_file.h>
-
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdlib>
 #include <system_error>
 #include <utility>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <tenon/core/input_file.h>
 #include <tenon/core/printable.h>
 
 namespace tenon {
 namespace {
 
-std::string reason(int error) { return error == ENOENT ? "there is no such file" : std::system_category().message(error); }
+std::string reason(int error) {
+  return error == ENOENT ? "there is no such file" : std::system_category().message(error);
+}
 
 // What is wrong with an open file; empty where it is a regular one.
 std::string fault_of(int file, uint64_t& size) {
@@ -33,7 +34,8 @@ InputFile::InputFile(const std::filesystem::path& path, const char* purpose, Thr
   do file_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   while (file_ < 0 && errno == EINTR);
   if (file_ < 0)
-    fail(errno == ENXIO ? "it is not a regular file" : reason(errno));  // ENXIO: a socket, or a device that is not there
+    fail(errno == ENXIO ? "it is not a regular file"
+                        : reason(errno));  // ENXIO: a socket, or a device that is not there
   try {
     if (const std::string fault = fault_of(file_, size_); !fault.empty()) fail(fault);
   } catch (...) {
@@ -49,7 +51,8 @@ InputFile::~InputFile() {
 size_t InputFile::read(void* to, size_t count, uint64_t offset) const {
   size_t done = 0;
   while (done < count) {
-    const ssize_t n = pread(file_, static_cast<char*>(to) + done, count - done, static_cast<off_t>(offset + done));
+    const ssize_t n = pread(file_, static_cast<char*>(to) + done, count - done,
+                            static_cast<off_t>(offset + done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail("reading failed: " + reason(errno));
     if (n == 0) break;

@@ -11,19 +11,21 @@
 
 namespace tenon {
 
-// What body() returns. Where the host's memory is out, an E says so with the file's name: "<purpose> '<path>': the host …".
+// What body() returns. Where the host's memory is out, an E says so with the file's name:
+// "<purpose> '<path>': the host …".
 template <class E, class Body>
 auto naming_lack_of_memory(const char* purpose, const std::filesystem::path& path, Body&& body) {
   try {
     return body();
   } catch (const std::bad_alloc&) {
-    throw E(std::string(purpose) + " '" + printable(path.native()) + "': the host has no memory left for it");
+    throw E(std::string(purpose) + " '" + printable(path.native()) +
+            "': the host has no memory left for it");
   }
 }
 
-// A regular file, open for reading. Anything else (a FIFO, a socket, a device, a folder) is refused at once: opening a FIFO would
-// wait for a writer for ever. Errors read "<purpose> '<path>': <reason>" and are thrown by the function that the constructor is
-// given.
+// A regular file, open for reading. Anything else (a FIFO, a socket, a device, a folder) is refused
+// at once: opening a FIFO would wait for a writer for ever. Errors read "<purpose> '<path>':
+// <reason>" and are thrown by the function that the constructor is given.
 class InputFile {
  public:
   using Throw = void (*)(const std::string& message);

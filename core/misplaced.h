@@ -9,10 +9,12 @@
 
 namespace tenon {
 
-// Carries what it is about, so that who knows what the tensor is to a module can say it better. `where` ends the text.
+// Carries what it is about, so that who knows what the tensor is to a module can say it better.
+// `where` ends the text.
 class TENON_API MisplacedError : public DeviceError {
  public:
-  MisplacedError(const char* op, size_t argument, const Tensor& tensor, Device wanted, const std::string& where);
+  MisplacedError(const char* op, size_t argument, const Tensor& tensor, Device wanted,
+                 const std::string& where);
 
   const std::string op;
   const std::string argument;  // "argument 1, f32 of shape (3, 4),"

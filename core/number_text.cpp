@@ -1,9 +1,8 @@
-#include <tenon/core/number_text.h>
-
 #include <cmath>
 #include <cstdio>
 
 #include <tenon/core/error.h>
+#include <tenon/core/number_text.h>
 
 namespace tenon {
 
@@ -15,7 +14,8 @@ std::string number_text(double value) {
 
 void require_not_negative(const char* op, const char* what, double value) {
   if (value >= 0 && std::isfinite(value)) return;
-  throw ValueError(std::string(op) + ": " + what + " must be finite and at least 0, found " + number_text(value));
+  throw ValueError(std::string(op) + ": " + what + " must be finite and at least 0, found " +
+                   number_text(value));
 }
 
 }  // namespace tenon

@@ -1,20 +1,23 @@
-// What a thread keeps for itself. Static thread-local storage is scarce in a process that opens libtenon when it already runs (a
-// few hundred bytes for all libraries together), so only pointers and flags stand there. Not installed.
+// What a thread keeps for itself. Static thread-local storage is scarce in a process that opens
+// libtenon when it already runs (a few hundred bytes for all libraries together), so only pointers
+// and flags stand there. Not installed.
 #pragma once
-
-#include <pthread.h>
 
 #include <new>
 #include <optional>
 
-// The fast model: a call per access would cost as much as the access saves. tests/process checks what it takes in all.
+#include <pthread.h>
+
+// The fast model: a call per access would cost as much as the access saves. tests/process checks
+// what it takes in all.
 #define TENON_FAST_TLS __attribute__((tls_model("initial-exec")))
 
 namespace tenon {
 
-// A key whose `end` runs when a thread ends that has set it to anything but null. Unlike the destructor of a thread_local it can be
-// asked for without ending the process where memory is short, and what ends later in that thread may set it anew. Nothing where the
-// process has no keys left. At exit the main thread's are not ended: static objects may still need them.
+// A key whose `end` runs when a thread ends that has set it to anything but null. Unlike the
+// destructor of a thread_local it can be asked for without ending the process where memory is
+// short, and what ends later in that thread may set it anew. Nothing where the process has no keys
+// left. At exit the main thread's are not ended: static objects may still need them.
 inline std::optional<pthread_key_t> make_thread_end(void (*end)(void*)) noexcept {
   pthread_key_t key;
   return pthread_key_create(&key, end) == 0 ? std::optional(key) : std::nullopt;

@@ -1,4 +1,5 @@
-// Small objects that come and go with every operator: a thread keeps what it freed for its next one. Not installed.
+// Small objects that come and go with every operator: a thread keeps what it freed for its next
+// one. Not installed.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,8 @@
 
 namespace tenon {
 
-// operator new and delete for T through a list a thread. Objects may be freed by another thread than made them.
+// operator new and delete for T through a list a thread. Objects may be freed by another thread
+// than made them.
 template <class T>
 struct Pooled {
   static void* operator new(size_t bytes) {

@@ -1,11 +1,11 @@
 // Tensors as text, in PyTorch's manner.
-#include <tenon/core/autograd/node.h>
-#include <tenon/core/tensor_impl.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <ostream>
+
+#include <tenon/core/autograd/node.h>
+#include <tenon/core/tensor_impl.h>
 
 namespace tenon {
 
@@ -43,19 +43,22 @@ Format choose_format(const std::vector<double>& values) {
   if (high > 0) f.scientific = high / low > 1000 || high > 1e8 || (!f.integral && low < 1e-4);
   if (f.integral && high / low > 1000 && high <= 1e8) f.scientific = false;
   for (double v : values)
-    if (std::isfinite(v) && v != 0) f.width = std::max(f.width, static_cast<int>(print_number(v, f).size()));
+    if (std::isfinite(v) && v != 0)
+      f.width = std::max(f.width, static_cast<int>(print_number(v, f).size()));
   return f;
 }
 
 class Printer {
  public:
-  explicit Printer(const Tensor& t) : t_(t), shape_(t.shape()), summarise_(t.numel() > summarise_above) {
+  explicit Printer(const Tensor& t)
+      : t_(t), shape_(t.shape()), summarise_(t.numel() > summarise_above) {
     const Tensor shown = summarise_ ? edges(t) : t;
     if (is_floating_point(t.dtype())) {
       format_ = choose_format(shown.to_vector<double>());
     } else {
       for (auto v : shown.to_vector<int64_t>())
-        format_.width = std::max(format_.width, static_cast<int>(element(static_cast<double>(v), v).size()));
+        format_.width =
+            std::max(format_.width, static_cast<int>(element(static_cast<double>(v), v).size()));
     }
   }
 
@@ -65,7 +68,8 @@ class Printer {
   }
 
  private:
-  // Narrowed along every dimension before anything is copied: the tensor may be a view that no memory would hold.
+  // Narrowed along every dimension before anything is copied: the tensor may be a view that no
+  // memory would hold.
   static Tensor edges(const Tensor& t, int64_t d = 0) {
     if (d == t.dim()) return t;
     const int64_t n = t.size(d);
@@ -89,7 +93,10 @@ class Printer {
       auto ints = floating ? std::vector<int64_t>() : piece.to_vector<int64_t>();
       for (int64_t i = 0; i < piece.numel(); ++i) {
         auto text = floating ? element(doubles[i], 0) : element(0, ints[i]);
-        items.push_back(std::string(std::max<int64_t>(0, format_.width - static_cast<int64_t>(text.size())), ' ') + text);
+        items.push_back(
+            std::string(std::max<int64_t>(0, format_.width - static_cast<int64_t>(text.size())),
+                        ' ') +
+            text);
       }
     };
     if (cut) {
@@ -99,7 +106,8 @@ class Printer {
     } else {
       take(t);
     }
-    const int64_t per_line = std::max<int64_t>(1, (line_width - static_cast<int64_t>(indent)) / (format_.width + 2));
+    const int64_t per_line =
+        std::max<int64_t>(1, (line_width - static_cast<int64_t>(indent)) / (format_.width + 2));
     std::string text = "[";
     for (size_t i = 0; i < items.size(); ++i) {
       if (i) text += i % per_line ? ", " : ",\n" + std::string(indent + 1, ' ');
@@ -109,11 +117,14 @@ class Printer {
   }
 
   std::string part(const Tensor& t, size_t depth, size_t indent) const {
-    if (t.dim() == 0) return is_floating_point(t.dtype()) ? element(t.item<double>(), 0) : element(0, t.item<int64_t>());
+    if (t.dim() == 0)
+      return is_floating_point(t.dtype()) ? element(t.item<double>(), 0)
+                                          : element(0, t.item<int64_t>());
     if (t.dim() == 1) return row(t, indent);
     const int64_t n = t.size(0);
     const bool cut = summarise_ && n > 2 * edge;
-    const std::string between = "," + std::string(static_cast<size_t>(t.dim() - 1), '\n') + std::string(indent + 1, ' ');
+    const std::string between =
+        "," + std::string(static_cast<size_t>(t.dim() - 1), '\n') + std::string(indent + 1, ' ');
     std::string text = "[";
     for (int64_t i = 0; i < n; ++i) {
       if (i) text += between;
@@ -153,7 +164,8 @@ std::string Tensor::str() const {
   NoGrad guard;
   std::string text = "tensor(" + Printer(detach()).body();
   if (numel() == 0 && dim() != 1) text += ", size=" + shape().str();
-  if (dtype() != f32 && dtype() != i64 && dtype() != boolean) text += ", dtype=" + std::string(name_of(dtype()));
+  if (dtype() != f32 && dtype() != i64 && dtype() != boolean)
+    text += ", dtype=" + std::string(name_of(dtype()));
   if (device() != Device()) text += ", device='" + device().str() + "'";
   auto& t = impl_of(*this);
   if (t.autograd && t.autograd->node)

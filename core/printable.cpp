@@ -1,6 +1,6 @@
-#include <tenon/core/printable.h>
-
 #include <cstdio>
+
+#include <tenon/core/printable.h>
 
 namespace tenon {
 namespace {
@@ -10,7 +10,8 @@ struct Character {
   char32_t code;
 };
 
-// The first character of `text`. Overlong forms, surrogates and what lies beyond U+10FFFF are not valid.
+// The first character of `text`. Overlong forms, surrogates and what lies beyond U+10FFFF are not
+// valid.
 Character decode(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
   if (lead < 0x80) return {1, lead};
@@ -23,14 +24,15 @@ Character decode(std::string_view text) {
     code = code << 6 | (next & 0x3F);
   }
   constexpr char32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (code < smallest[bytes] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) return {0, 0};
+  if (code < smallest[bytes] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF))
+    return {0, 0};
   return {bytes, code};
 }
 
 // Control characters, line and paragraph separators, and marks that turn the reading direction.
 bool is_harmless(char32_t c) {
-  return c >= 0x20 && !(c >= 0x7F && c <= 0x9F) && c != 0x200E && c != 0x200F && !(c >= 0x2028 && c <= 0x202E) &&
-         !(c >= 0x2066 && c <= 0x2069) && c != 0xFEFF;
+  return c >= 0x20 && !(c >= 0x7F && c <= 0x9F) && c != 0x200E && c != 0x200F &&
+         !(c >= 0x2028 && c <= 0x202E) && !(c >= 0x2066 && c <= 0x2069) && c != 0xFEFF;
 }
 
 void append_escaped(std::string& to, char c) {
@@ -55,7 +57,9 @@ void append_escaped(std::string& to, char c) {
 
 std::string excerpt(std::string_view text) {
   constexpr size_t most = 100;
-  return text.size() <= most ? printable(text) : printable(text.substr(0, most)) + "… (" + std::to_string(text.size()) + " bytes)";
+  return text.size() <= most
+             ? printable(text)
+             : printable(text.substr(0, most)) + "… (" + std::to_string(text.size()) + " bytes)";
 }
 
 size_t utf8_length(std::string_view text) { return decode(text).bytes; }

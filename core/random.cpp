@@ -1,7 +1,7 @@
+#include <mutex>
+
 #include <tenon/core/random.h>
 #include <tenon/core/runtime/fork.h>
-
-#include <mutex>
 
 namespace tenon {
 

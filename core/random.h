@@ -1,4 +1,5 @@
-// Random numbers: counter-based Philox, so that the same seed gives the same numbers on every backend and at any thread count.
+// Random numbers: counter-based Philox, so that the same seed gives the same numbers on every
+// backend and at any thread count.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@ TENON_API void manual_seed(uint64_t seed);
 
 struct RandomState {
   uint64_t seed = 0;
-  uint64_t offset = 0;  // random operators called since the seed was set; each has 2^64 counters of its own
+  uint64_t offset =
+      0;  // random operators called since the seed was set; each has 2^64 counters of its own
   friend bool operator==(const RandomState&, const RandomState&) = default;
 };
 TENON_API RandomState random_state();

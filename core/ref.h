@@ -1,4 +1,5 @@
-// Intrusive reference counting for the few objects on the hot path, where shared_ptr's second block would cost.
+// Intrusive reference counting for the few objects on the hot path, where shared_ptr's second block
+// would cost.
 #pragma once
 
 #include <atomic>
@@ -17,12 +18,13 @@ inline void retain(RefCounted* p) { p->refs.fetch_add(1, std::memory_order_relax
 
 // The last owner calls `destroy(T*)`, found by argument-dependent look-up.
 template <class T>
-requires std::derived_from<T, RefCounted>
+  requires std::derived_from<T, RefCounted>
 void release(T* p) {
   if (p->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy(p);
 }
 
-// Owns one count of a T, through `retain` and `release`: those above, or a T's own where it is incomplete for its users.
+// Owns one count of a T, through `retain` and `release`: those above, or a T's own where it is
+// incomplete for its users.
 template <class T>
 class Ref {
  public:

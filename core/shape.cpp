@@ -1,16 +1,16 @@
+#include <algorithm>
+#include <ostream>
+
 #include <tenon/core/error.h>
 #include <tenon/core/extent.h>
 #include <tenon/core/shape.h>
-
-#include <algorithm>
-#include <ostream>
 
 namespace tenon {
 
 Shape::Shape(std::span<const int64_t> dims) {
   if (dims.size() > max_rank)
-    throw ShapeError("a tensor may have at most " + std::to_string(max_rank) + " dimensions, got " + std::to_string(dims.size()) +
-                     "; merge some with reshape");
+    throw ShapeError("a tensor may have at most " + std::to_string(max_rank) + " dimensions, got " +
+                     std::to_string(dims.size()) + "; merge some with reshape");
   rank_ = static_cast<uint32_t>(dims.size());
   std::copy(dims.begin(), dims.end(), dims_);
 }
@@ -25,7 +25,8 @@ void Shape::push_back(int64_t dim) { insert(rank_, dim); }
 
 void Shape::insert(size_t at, int64_t dim) {
   if (rank_ == max_rank)
-    throw ShapeError("a tensor may have at most " + std::to_string(max_rank) + " dimensions; merge some with reshape");
+    throw ShapeError("a tensor may have at most " + std::to_string(max_rank) +
+                     " dimensions; merge some with reshape");
   std::copy_backward(dims_ + at, dims_ + rank_, dims_ + rank_ + 1);
   dims_[at] = dim;
   ++rank_;
@@ -43,7 +44,8 @@ Shape Shape::contiguous_strides() const {
   int64_t step = 1;
   for (size_t i = rank_; i-- > 0;) {
     s.dims_[i] = step;
-    if (i > 0 && __builtin_mul_overflow(step, std::max<int64_t>(dims_[i], 1), &step)) refuse_product("contiguous_strides");
+    if (i > 0 && __builtin_mul_overflow(step, std::max<int64_t>(dims_[i], 1), &step))
+      refuse_product("contiguous_strides");
   }
   return s;
 }
@@ -65,12 +67,14 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op) {
   for (size_t i = 0; i < rank; ++i) {
     int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1, y = i < b.size() ? b[b.size() - 1 - i] : 1;
     if (x != y && x != 1 && y != 1)
-      throw ShapeError(std::string(op) + ": shapes " + a.str() + " and " + b.str() + " cannot be broadcast together: " +
-                       std::to_string(x) + " and " + std::to_string(y) + " differ at dimension " + std::to_string(rank - 1 - i) +
+      throw ShapeError(std::string(op) + ": shapes " + a.str() + " and " + b.str() +
+                       " cannot be broadcast together: " + std::to_string(x) + " and " +
+                       std::to_string(y) + " differ at dimension " + std::to_string(rank - 1 - i) +
                        "; sizes must be equal or 1, counted from the last dimension");
     out[rank - 1 - i] = x == 1 ? y : x;
   }
-  if (!is_addressable(out)) refuse_extent(std::string(op) + ": " + a.str() + " with " + b.str(), out);
+  if (!is_addressable(out))
+    refuse_extent(std::string(op) + ": " + a.str() + " with " + b.str(), out);
   return out;
 }
 

@@ -11,13 +11,15 @@
 
 namespace tenon {
 
-// A short list of int64: a shape, or strides in elements. Cheap to copy. More than eight dimensions is a ShapeError.
+// A short list of int64: a shape, or strides in elements. Cheap to copy. More than eight dimensions
+// is a ShapeError.
 class TENON_API Shape {
  public:
   static constexpr size_t max_rank = 8;
 
   constexpr Shape() = default;
-  Shape(std::initializer_list<int64_t> dims) : Shape(std::span<const int64_t>(dims.begin(), dims.size())) {}
+  Shape(std::initializer_list<int64_t> dims)
+      : Shape(std::span<const int64_t>(dims.begin(), dims.size())) {}
   explicit Shape(std::span<const int64_t> dims);
   static Shape filled(size_t rank, int64_t value);
 
@@ -34,7 +36,8 @@ class TENON_API Shape {
   void insert(size_t at, int64_t dim);
   void erase(size_t at);
 
-  // Product of the dimensions; 1 for a scalar. ShapeError where it leaves int64, which that of a tensor's shape never does.
+  // Product of the dimensions; 1 for a scalar. ShapeError where it leaves int64, which that of a
+  // tensor's shape never does.
   int64_t numel() const {
     int64_t n = 1;
     for (size_t i = 0; i < rank_; ++i)
@@ -42,7 +45,8 @@ class TENON_API Shape {
         refuse_product("numel");
     return n;
   }
-  // Row-major strides of a tensor of this shape, a dimension of 0 counted as 1. ShapeError as above.
+  // Row-major strides of a tensor of this shape, a dimension of 0 counted as 1. ShapeError as
+  // above.
   Shape contiguous_strides() const;
   // "(2, 3)", "(4,)", "()".
   std::string str() const;

@@ -1,12 +1,12 @@
 // The handle: facts about a tensor, and reading its values.
+#include <limits>
+
 #include <tenon/core/autograd/node.h>
 #include <tenon/core/autograd/replica.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/module_path.h>
 #include <tenon/core/runtime/transfer.h>
 #include <tenon/core/tensor_impl.h>
-
-#include <limits>
 
 namespace tenon {
 
@@ -20,7 +20,8 @@ bool is_contiguous(const Shape& shape, const Strides& strides) {
   return true;
 }
 
-TensorImpl::TensorImpl(DType dtype, Device device, const Shape& shape, const Strides& strides, int64_t offset, Ref<Storage> storage)
+TensorImpl::TensorImpl(DType dtype, Device device, const Shape& shape, const Strides& strides,
+                       int64_t offset, Ref<Storage> storage)
     : dtype(dtype),
       device(device),
       contiguous(tenon::is_contiguous(shape, strides)),
@@ -38,26 +39,33 @@ void release(TensorImpl* t) {
 
 TensorImpl& checked_impl(const Tensor& tensor, const char* what) {
   if (!tensor.defined())
-    throw ValueError(std::string(what) + ": the tensor is undefined (default-constructed or moved from)" + path_suffix());
+    throw ValueError(std::string(what) +
+                     ": the tensor is undefined (default-constructed or moved from)" +
+                     path_suffix());
   return *tensor.impl().get();
 }
 
 DType Tensor::dtype() const { return checked_impl(*this, "dtype").dtype; }
 const Shape& Tensor::shape() const { return checked_impl(*this, "shape").shape; }
 const Strides& Tensor::strides() const { return checked_impl(*this, "strides").strides; }
-int64_t Tensor::size(int64_t d) const { return shape()[static_cast<size_t>(wrap_dim(d, dim(), "size"))]; }
+int64_t Tensor::size(int64_t d) const {
+  return shape()[static_cast<size_t>(wrap_dim(d, dim(), "size"))];
+}
 int64_t Tensor::dim() const { return static_cast<int64_t>(shape().size()); }
 int64_t Tensor::numel() const { return checked_impl(*this, "numel").numel; }
 Device Tensor::device() const { return checked_impl(*this, "device").device; }
 bool Tensor::is_contiguous() const { return checked_impl(*this, "is_contiguous").contiguous; }
-uint64_t Tensor::version() const { return checked_impl(*this, "version").storage->version.load(std::memory_order_acquire); }
+uint64_t Tensor::version() const {
+  return checked_impl(*this, "version").storage->version.load(std::memory_order_acquire);
+}
 
 const Tensor& Tensor::wait() const {
   auto& t = checked_impl(*this, "wait");
   auto& stream = *t.storage->context->stream;
   const uint64_t ticket = t.storage->ticket.load(std::memory_order_acquire);
   stream.wait(ticket);
-  if (stream.failures.any()) stream.wait_for_value(ticket, t.data(), Footprint(t.shape, t.strides, size_of(t.dtype)));
+  if (stream.failures.any())
+    stream.wait_for_value(ticket, t.data(), Footprint(t.shape, t.strides, size_of(t.dtype)));
   return *this;
 }
 
@@ -83,7 +91,8 @@ T read_single(const Tensor& tensor) {
 
 void require_single(const Tensor& t) {
   if (t.numel() != 1)
-    throw ValueError("item: the tensor has " + std::to_string(t.numel()) + " elements (shape " + t.shape().str() +
+    throw ValueError("item: the tensor has " + std::to_string(t.numel()) + " elements (shape " +
+                     t.shape().str() +
                      "), but item() reads exactly one; use to_vector() or select an element");
 }
 
@@ -105,12 +114,14 @@ int64_t Tensor::item_int64() const {
 const void* Tensor::host_data(DType expected) const {
   auto& t = checked_impl(*this, "data");
   if (t.dtype != expected)
-    throw DTypeError("data: the tensor holds " + std::string(name_of(t.dtype)) + ", but was read as " +
-                     std::string(name_of(expected)));
+    throw DTypeError("data: the tensor holds " + std::string(name_of(t.dtype)) +
+                     ", but was read as " + std::string(name_of(expected)));
   if (!t.storage->context->host_visible)
-    throw DeviceError("data: the tensor is on " + t.device.str() + ", which the host cannot read; move it with .to(\"cpu\")");
+    throw DeviceError("data: the tensor is on " + t.device.str() +
+                      ", which the host cannot read; move it with .to(\"cpu\")");
   if (!t.contiguous)
-    throw ValueError("data: the tensor of shape " + t.shape.str() + " is not contiguous; call .contiguous() first");
+    throw ValueError("data: the tensor of shape " + t.shape.str() +
+                     " is not contiguous; call .contiguous() first");
   wait();
   return t.data();
 }
@@ -123,17 +134,19 @@ void Tensor::copy_to_host(void* destination, DType as) const {
 void Tensor::require_room_on_host(size_t bytes_per_element) const {
   // Linux promises more than it has and kills the process later.
   const auto elements = static_cast<uint64_t>(checked_impl(*this, "to_vector").numel);
-  if (elements > context_of(Device()).most_bytes() / bytes_per_element) refuse_copy_to_host(bytes_per_element);
+  if (elements > context_of(Device()).most_bytes() / bytes_per_element)
+    refuse_copy_to_host(bytes_per_element);
 }
 
 void Tensor::refuse_copy_to_host(size_t bytes_per_element) const {
   __extension__ using Wide = unsigned __int128;
   const auto most = std::numeric_limits<uint64_t>::max();
   const Wide bytes = Wide{static_cast<uint64_t>(numel())} * bytes_per_element;
-  context_of(Device()).refuse_allocation(bytes < most ? static_cast<uint64_t>(bytes) : most,
-                                         "to_vector: a copy on the host of all " + std::to_string(numel()) +
-                                             " elements of a tensor of shape " + shape().str() + " and type " +
-                                             std::string(name_of(dtype())) + " is too large: ");
+  context_of(Device()).refuse_allocation(
+      bytes < most ? static_cast<uint64_t>(bytes) : most,
+      "to_vector: a copy on the host of all " + std::to_string(numel()) +
+          " elements of a tensor of shape " + shape().str() + " and type " +
+          std::string(name_of(dtype())) + " is too large: ");
 }
 
 void set_data(const Tensor& handle, const Tensor& values) {

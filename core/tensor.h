@@ -16,7 +16,7 @@
 #include <tenon/core/device.h>
 #include <tenon/core/dtype.h>
 #include <tenon/core/error.h>
-#include <tenon/core/ops/number.h>
+#include <tenon/core/number.h>
 #include <tenon/core/ref.h>
 #include <tenon/core/shape.h>
 
@@ -27,9 +27,10 @@ struct Node;
 TENON_API void retain(TensorImpl*);
 TENON_API void release(TensorImpl*);
 
-// Copies share the values. Values are immutable but for the mutators, whose names end in `_`; each raises a version that autograd
-// checks. Work is queued: a call returns at once, and reading a value waits for it. Names and argument order are PyTorch's.
-// Dimensions may be negative and then count from the end. A default-constructed tensor is undefined; using one is a ValueError.
+// Copies share the values. Values are immutable but for the mutators, whose names end in `_`; each
+// raises a version that autograd checks. Work is queued: a call returns at once, and reading a
+// value waits for it. Names and argument order are PyTorch's. Dimensions may be negative and then
+// count from the end. A default-constructed tensor is undefined; using one is a ValueError.
 class TENON_API Tensor {
  public:
   Tensor() = default;
@@ -37,15 +38,18 @@ class TENON_API Tensor {
   Tensor(const Tensor&) = default;
   Tensor(Tensor&&) noexcept = default;
   ~Tensor() = default;
-  // Assigning lets this handle name another tensor; it writes no values. So a temporary cannot be assigned to, and compilers show
-  // the lines that say so.
+  // Assigning lets this handle name another tensor; it writes no values. So a temporary cannot be
+  // assigned to, and compilers show the lines that say so.
   Tensor& operator=(const Tensor&) & = default;
   Tensor& operator=(Tensor&&) & noexcept = default;
-  Tensor& operator=(const Tensor&) && = delete;  // x[0] = y would change nothing: to write values, use x[0].copy_(y)
-  Tensor& operator=(Number) && = delete;         // x[0] = 2 would change nothing: to write values, use x[0].fill_(2)
+  Tensor& operator=(const Tensor&) && =
+      delete;  // x[0] = y would change nothing: to write values, use x[0].copy_(y)
+  Tensor& operator=(Number) && =
+      delete;  // x[0] = 2 would change nothing: to write values, use x[0].fill_(2)
 
   bool defined() const { return static_cast<bool>(impl_); }
-  explicit operator bool() const = delete;  // `if (loss.item() < best)` reads a value; `if (x.defined())` asks for a handle
+  explicit operator bool() const =
+      delete;  // `if (loss.item() < best)` reads a value; `if (x.defined())` asks for a handle
 
   DType dtype() const;
   const Shape& shape() const;
@@ -60,7 +64,8 @@ class TENON_API Tensor {
   uint64_t version() const;
 
   // ---- reading values: each waits for the work that makes them ----
-  // Blocks until the values are there. Throws the error of the queued operator that should have made them.
+  // Blocks until the values are there. Throws the error of the queued operator that should have
+  // made them.
   const Tensor& wait() const;
   // Whether wait() would return at once.
   bool is_ready() const;
@@ -72,7 +77,8 @@ class TENON_API Tensor {
     else
       return static_cast<T>(item_int64());
   }
-  // All elements in row-major order, converted to T. OutOfMemoryError where the host has no room for them.
+  // All elements in row-major order, converted to T. OutOfMemoryError where the host has no room
+  // for them.
   template <class T>
   std::vector<T> to_vector() const {
     if constexpr (std::is_same_v<T, bool>) {
@@ -90,8 +96,8 @@ class TENON_API Tensor {
       return values;
     }
   }
-  // First element of a contiguous tensor on a host-visible device, after waiting; DTypeError where T is not its type. Valid while
-  // the tensor lives and is not changed.
+  // First element of a contiguous tensor on a host-visible device, after waiting; DTypeError where
+  // T is not its type. Valid while the tensor lives and is not changed.
   template <class T>
   const T* data() const {
     return static_cast<const T*>(host_data(DTypeOf<T>::value));
@@ -107,8 +113,9 @@ class TENON_API Tensor {
   bool is_leaf() const;
   Tensor grad() const;                // undefined where there is none
   void set_grad(const Tensor& grad);  // ShapeError, DTypeError or DeviceError where it does not fit
-  // Adds d(this)/d(leaf) to every leaf's grad. `gradient` defaults to 1 for a single element. The graph is freed unless
-  // retain_graph (default: create_graph); create_graph records the backward pass itself, for higher orders.
+  // Adds d(this)/d(leaf) to every leaf's grad. `gradient` defaults to 1 for a single element. The
+  // graph is freed unless retain_graph (default: create_graph); create_graph records the backward
+  // pass itself, for higher orders.
   struct BackwardOptions {
     std::optional<bool> retain_graph = std::nullopt;
     bool create_graph = false;
@@ -124,7 +131,7 @@ class TENON_API Tensor {
   Tensor contiguous() const;
   Tensor clone() const;
 
-  // ---- views and shapes (core/ops/view.h) ----
+  // ---- views and shapes (core/ops/shape.h) ----
   Tensor reshape(Shape shape) const;  // one dimension may be -1; a view where possible
   Tensor view(Shape shape) const;     // ShapeError where only a copy could do it
   Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1) const;
@@ -187,17 +194,25 @@ struct TensorOptions {
 // ---- factories ----
 TENON_API Tensor empty(const Shape& shape, const TensorOptions& options = {});
 TENON_API Tensor full(const Shape& shape, Number value, const TensorOptions& options = {});
-inline Tensor zeros(const Shape& shape, const TensorOptions& options = {}) { return full(shape, 0, options); }
-inline Tensor ones(const Shape& shape, const TensorOptions& options = {}) { return full(shape, 1, options); }
-TENON_API Tensor arange(double start, double end, double step = 1, const TensorOptions& options = {});
+inline Tensor zeros(const Shape& shape, const TensorOptions& options = {}) {
+  return full(shape, 0, options);
+}
+inline Tensor ones(const Shape& shape, const TensorOptions& options = {}) {
+  return full(shape, 1, options);
+}
+TENON_API Tensor arange(double start, double end, double step = 1,
+                        const TensorOptions& options = {});
 TENON_API Tensor rand(const Shape& shape, const TensorOptions& options = {});   // uniform in [0, 1)
 TENON_API Tensor randn(const Shape& shape, const TensorOptions& options = {});  // standard normal
-TENON_API Tensor randint(int64_t low, int64_t high, const Shape& shape, TensorOptions options = {.dtype = DType::i64});
+TENON_API Tensor randint(int64_t low, int64_t high, const Shape& shape,
+                         TensorOptions options = {.dtype = DType::i64});
 TENON_API Tensor empty_like(const Tensor& like);
 TENON_API Tensor zeros_like(const Tensor& like);
 TENON_API Tensor ones_like(const Tensor& like);
-// Copies host values of type `dtype` (options.dtype converts them). ShapeError where the count does not fit.
-TENON_API Tensor from_host(const void* values, DType dtype, const Shape& shape, const TensorOptions& options);
+// Copies host values of type `dtype` (options.dtype converts them). ShapeError where the count does
+// not fit.
+TENON_API Tensor from_host(const void* values, DType dtype, const Shape& shape,
+                           const TensorOptions& options);
 
 namespace detail {
 // ShapeError unless the shape has as many elements as there are values.
@@ -205,27 +220,33 @@ TENON_API void require_values(size_t count, const Shape& shape);
 }  // namespace detail
 
 template <class T>
-requires std::is_arithmetic_v<T> &&(!std::same_as<T, bool>)Tensor
-    tensor(std::span<const T> values, const Shape& shape, TensorOptions options = {.dtype = DTypeOf<T>::value}) {
+  requires std::is_arithmetic_v<T> && (!std::same_as<T, bool>)
+Tensor tensor(std::span<const T> values, const Shape& shape,
+              TensorOptions options = {.dtype = DTypeOf<T>::value}) {
   detail::require_values(values.size(), shape);
   return from_host(values.data(), DTypeOf<T>::value, shape, options);
 }
 template <class T>
-requires std::is_arithmetic_v<T> &&(!std::same_as<T, bool>)Tensor
-    tensor(const std::vector<T>& values, const Shape& shape, TensorOptions options = {.dtype = DTypeOf<T>::value}) {
+  requires std::is_arithmetic_v<T> && (!std::same_as<T, bool>)
+Tensor tensor(const std::vector<T>& values, const Shape& shape,
+              TensorOptions options = {.dtype = DTypeOf<T>::value}) {
   return tensor(std::span<const T>(values), shape, options);
 }
 template <class T>
-requires std::is_arithmetic_v<T> &&(!std::same_as<T, bool>)Tensor tensor(const std::vector<T>& values) {
+  requires std::is_arithmetic_v<T> && (!std::same_as<T, bool>)
+Tensor tensor(const std::vector<T>& values) {
   return tensor(std::span<const T>(values), Shape{static_cast<int64_t>(values.size())});
 }
 inline Tensor tensor(std::initializer_list<float> values) {
-  return tensor(std::span<const float>(values.begin(), values.size()), Shape{static_cast<int64_t>(values.size())});
+  return tensor(std::span<const float>(values.begin(), values.size()),
+                Shape{static_cast<int64_t>(values.size())});
 }
 inline Tensor tensor(std::initializer_list<float> values, const Shape& shape) {
   return tensor(std::span<const float>(values.begin(), values.size()), shape);
 }
 // A scalar (rank 0).
-inline Tensor scalar(Number value, const TensorOptions& options = {}) { return full({}, value, options); }
+inline Tensor scalar(Number value, const TensorOptions& options = {}) {
+  return full({}, value, options);
+}
 
 }  // namespace tenon

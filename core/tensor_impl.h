@@ -26,7 +26,8 @@ struct AutogradMeta {
 
 struct TensorImpl : RefCounted, Pooled<TensorImpl> {
   // A contiguous tensor at the start of its storage; `strides` and `numel` follow from `shape`.
-  TensorImpl(DType dtype, Device device, const Shape& shape, const Strides& strides, Ref<Storage> storage, int64_t numel)
+  TensorImpl(DType dtype, Device device, const Shape& shape, const Strides& strides,
+             Ref<Storage> storage, int64_t numel)
       : dtype(dtype),
         device(device),
         contiguous(true),
@@ -35,7 +36,8 @@ struct TensorImpl : RefCounted, Pooled<TensorImpl> {
         offset(0),
         numel(numel),
         storage(std::move(storage)) {}
-  TensorImpl(DType dtype, Device device, const Shape& shape, const Strides& strides, int64_t offset, Ref<Storage> storage);
+  TensorImpl(DType dtype, Device device, const Shape& shape, const Strides& strides, int64_t offset,
+             Ref<Storage> storage);
   ~TensorImpl();
 
   DType dtype;
@@ -50,7 +52,9 @@ struct TensorImpl : RefCounted, Pooled<TensorImpl> {
 
   // First element; null where there are none.
   void* data() const {
-    return storage->data ? static_cast<char*>(storage->data) + offset * static_cast<int64_t>(size_of(dtype)) : nullptr;
+    return storage->data
+               ? static_cast<char*>(storage->data) + offset * static_cast<int64_t>(size_of(dtype))
+               : nullptr;
   }
   AutogradMeta& meta() {
     if (!autograd) autograd = std::make_unique<AutogradMeta>();
@@ -64,8 +68,9 @@ bool is_contiguous(const Shape& shape, const Strides& strides);
 inline TensorImpl& impl_of(const Tensor& tensor) { return *tensor.impl().get(); }
 TENON_API TensorImpl& checked_impl(const Tensor& tensor, const char* what);
 
-// Replaces what `handle` points at by `values` (storage, shape, dtype, device) and keeps its identity, requires_grad and replicas;
-// an existing grad is moved along to the new dtype and device. For Module::to and loading.
+// Replaces what `handle` points at by `values` (storage, shape, dtype, device) and keeps its
+// identity, requires_grad and replicas; an existing grad is moved along to the new dtype and
+// device. For Module::to and loading.
 TENON_API void set_data(const Tensor& handle, const Tensor& values);
 
 }  // namespace tenon

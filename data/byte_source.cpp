@@ -1,14 +1,13 @@
-#include <tenon/data/byte_source.h>
-
-#include <zlib.h>
-
 #include <algorithm>
 #include <cstring>
 #include <new>
 #include <system_error>
 
+#include <zlib.h>
+
 #include <tenon/core/error.h>
 #include <tenon/core/printable.h>
+#include <tenon/data/byte_source.h>
 
 namespace tenon::data {
 
@@ -19,14 +18,17 @@ struct ByteSource::Inflater {
   z_stream stream{};
   bool between_members = false;
   Inflater() {
-    if (inflateInit2(&stream, 15 + 16) != Z_OK) throw std::bad_alloc();  // nothing else keeps it from starting
+    if (inflateInit2(&stream, 15 + 16) != Z_OK)
+      throw std::bad_alloc();  // nothing else keeps it from starting
   }
   ~Inflater() { inflateEnd(&stream); }
 };
 
-ByteSource::ByteSource(const std::filesystem::path& path) : file_(path, "cannot read", InputFile::throw_as<DataError>) {
+ByteSource::ByteSource(const std::filesystem::path& path)
+    : file_(path, "cannot read", InputFile::throw_as<DataError>) {
   packed_.resize(chunk_bytes);
-  if (fill() && end_ >= 2 && packed_[0] == 0x1f && packed_[1] == 0x8b) inflater_ = std::make_unique<Inflater>();
+  if (fill() && end_ >= 2 && packed_[0] == 0x1f && packed_[1] == 0x8b)
+    inflater_ = std::make_unique<Inflater>();
 }
 ByteSource::~ByteSource() = default;
 
@@ -90,37 +92,43 @@ size_t ByteSource::read(void* to, size_t count) {
 void ByteSource::read_exactly(void* to, size_t count, const char* what) {
   const uint64_t before = given_;
   if (size_t found = read(to, count); found != count)
-    fail(std::string("cut off in ") + what + ": expected " + std::to_string(count) + " bytes from position " +
-         std::to_string(before) + ", found " + std::to_string(found));
+    fail(std::string("cut off in ") + what + ": expected " + std::to_string(count) +
+         " bytes from position " + std::to_string(before) + ", found " + std::to_string(found));
 }
 
 void ByteSource::expect_end(const std::string& expected) {
   char more;
   const uint64_t before = given_;
-  if (read(&more, 1) != 0) fail("it goes on after " + std::to_string(before) + " bytes, where " + expected + " end");
+  if (read(&more, 1) != 0)
+    fail("it goes on after " + std::to_string(before) + " bytes, where " + expected + " end");
 }
 
 void ByteSource::expect_room_for(uint64_t count, const std::string& what) const {
   uint64_t most = file_.size();
   if (inflater_ && __builtin_mul_overflow(most, most_packed, &most)) most = UINT64_MAX;
   if (count > most)
-    fail(what + " would take " + std::to_string(count) + " bytes, which a file of " + std::to_string(file_.size()) +
-         " bytes cannot hold");
+    fail(what + " would take " + std::to_string(count) + " bytes, which a file of " +
+         std::to_string(file_.size()) + " bytes cannot hold");
 }
 
-std::filesystem::path look_for_plain_or_gz(const std::filesystem::path& folder, const std::string& name) {
+std::filesystem::path look_for_plain_or_gz(const std::filesystem::path& folder,
+                                           const std::string& name) {
   std::error_code error;
   for (const char* ending : {"", ".gz"})
-    if (std::filesystem::path path = folder / (name + ending); std::filesystem::exists(path, error)) return path;
+    if (std::filesystem::path path = folder / (name + ending); std::filesystem::exists(path, error))
+      return path;
   return {};
 }
 
-std::filesystem::path find_plain_or_gz(const std::filesystem::path& folder, const std::string& name) {
+std::filesystem::path find_plain_or_gz(const std::filesystem::path& folder,
+                                       const std::string& name) {
   std::filesystem::path path = look_for_plain_or_gz(folder, name);
   std::error_code error;
   if (!path.empty()) return path;
-  if (!std::filesystem::is_directory(folder, error)) throw DataError("there is no folder '" + printable(folder.native()) + "'");
-  throw DataError("there is neither '" + name + "' nor '" + name + ".gz' in folder '" + printable(folder.native()) + "'");
+  if (!std::filesystem::is_directory(folder, error))
+    throw DataError("there is no folder '" + printable(folder.native()) + "'");
+  throw DataError("there is neither '" + name + "' nor '" + name + ".gz' in folder '" +
+                  printable(folder.native()) + "'");
 }
 
 }  // namespace tenon::data

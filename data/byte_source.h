@@ -12,8 +12,9 @@
 
 namespace tenon::data {
 
-// Every error is a DataError that begins with the path, but for std::bad_alloc (see naming_lack_of_memory). zlib's own gzread takes
-// what follows a gzip stream for nothing at all; this reports it.
+// Every error is a DataError that begins with the path, but for std::bad_alloc (see
+// naming_lack_of_memory). zlib's own gzread takes what follows a gzip stream for nothing at all;
+// this reports it.
 class ByteSource {
  public:
   explicit ByteSource(const std::filesystem::path& path);
@@ -26,7 +27,8 @@ class ByteSource {
   void read_exactly(void* to, size_t count, const char* what);
   // DataError where anything is left.
   void expect_end(const std::string& expected);
-  // DataError where the file cannot hold `count` bytes, however well it is packed. To be asked before memory is taken for them.
+  // DataError where the file cannot hold `count` bytes, however well it is packed. To be asked
+  // before memory is taken for them.
   void expect_room_for(uint64_t count, const std::string& what) const;
 
   [[noreturn]] void fail(const std::string& why) const;
@@ -45,8 +47,10 @@ class ByteSource {
 };
 
 // `folder`/`name`, or with ".gz" behind it; DataError where neither is there.
-std::filesystem::path find_plain_or_gz(const std::filesystem::path& folder, const std::string& name);
+std::filesystem::path find_plain_or_gz(const std::filesystem::path& folder,
+                                       const std::string& name);
 // Empty where neither is there.
-std::filesystem::path look_for_plain_or_gz(const std::filesystem::path& folder, const std::string& name);
+std::filesystem::path look_for_plain_or_gz(const std::filesystem::path& folder,
+                                           const std::string& name);
 
 }  // namespace tenon::data

@@ -1,5 +1,3 @@
-#include <tenon/data/cifar.h>
-
 #include <cstring>
 #include <new>
 #include <sstream>
@@ -7,6 +5,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/printable.h>
 #include <tenon/data/byte_source.h>
+#include <tenon/data/cifar.h>
 #include <tenon/data/host_tensor.h>
 #include <tenon/data/labels.h>
 
@@ -26,31 +25,35 @@ std::vector<std::filesystem::path> files_of(const std::filesystem::path& folder,
     const std::string name = "data_batch_" + std::to_string(i) + ".bin";
     const auto path = look_for_plain_or_gz(folder, name);
     if (!path.empty() && gap)
-      throw DataError("'" + printable(path.native()) + "' is there, but not data_batch_" + std::to_string(files.size() + 1) +
-                      ".bin in front of it");
+      throw DataError("'" + printable(path.native()) + "' is there, but not data_batch_" +
+                      std::to_string(files.size() + 1) + ".bin in front of it");
     path.empty() ? void(gap = true) : files.push_back(path);
   }
   return files;
 }
 
-// Adds the records of a file. Nothing in it says how many there are, and packed well it may hold more than memory does.
-void read_records(const std::filesystem::path& path, std::vector<uint8_t>& labels, std::vector<uint8_t>& pixels) {
+// Adds the records of a file. Nothing in it says how many there are, and packed well it may hold
+// more than memory does.
+void read_records(const std::filesystem::path& path, std::vector<uint8_t>& labels,
+                  std::vector<uint8_t>& pixels) {
   ByteSource source(path);
   const size_t before = labels.size();
   uint8_t record[record_bytes];
   while (const size_t count = source.read(record, record_bytes)) {
     if (count != record_bytes)
-      source.fail("cut off in record " + std::to_string(labels.size() - before) + ": expected " + std::to_string(record_bytes) +
-                  " bytes, found " + std::to_string(count));
+      source.fail("cut off in record " + std::to_string(labels.size() - before) + ": expected " +
+                  std::to_string(record_bytes) + " bytes, found " + std::to_string(count));
     if (record[0] >= classes)
-      source.fail("label " + std::to_string(record[0]) + " of record " + std::to_string(labels.size() - before) +
+      source.fail("label " + std::to_string(record[0]) + " of record " +
+                  std::to_string(labels.size() - before) +
                   " is out of range; there are 10 classes, from 0");
     try {
       pixels.insert(pixels.end(), record + 1, record + record_bytes);
       labels.push_back(record[0]);
     } catch (const std::bad_alloc&) {
       pixels = {};  // the message takes memory, too
-      source.fail("there is no memory for more than its first " + std::to_string(labels.size() - before) + " images");
+      source.fail("there is no memory for more than its first " +
+                  std::to_string(labels.size() - before) + " images");
     }
   }
   if (labels.size() == before) source.fail("it holds no images");
@@ -60,20 +63,24 @@ HostTensor make_room(const std::filesystem::path& folder, int64_t count) {
   try {
     return make_host_tensor({count, 3, 32, 32}, DType::u8);
   } catch (const OutOfMemoryError& error) {
-    throw DataError("cannot read '" + printable(folder.native()) + "': there is no memory for its " + std::to_string(count) +
+    throw DataError("cannot read '" + printable(folder.native()) +
+                    "': there is no memory for its " + std::to_string(count) +
                     " images: " + error.what());
   }
 }
 
 }  // namespace
 
-TensorDataset cifar10(const std::filesystem::path& folder, bool train, const Cifar10Options& options) {
+TensorDataset cifar10(const std::filesystem::path& folder, bool train,
+                      const Cifar10Options& options) {
   std::vector<uint8_t> labels, pixels;
   for (const auto& path : files_of(folder, train))
-    naming_lack_of_memory<DataError>("cannot read", path, [&] { read_records(path, labels, pixels); });
+    naming_lack_of_memory<DataError>("cannot read", path,
+                                     [&] { read_records(path, labels, pixels); });
   HostTensor images = make_room(folder, static_cast<int64_t>(labels.size()));
   std::memcpy(images.values, pixels.data(), pixels.size());
-  return TensorDataset(images.tensor, labels_from_bytes(labels, classes, folder)).convert(options.pixels);
+  return TensorDataset(images.tensor, labels_from_bytes(labels, classes, folder))
+      .convert(options.pixels);
 }
 
 std::vector<std::string> cifar10_classes(const std::filesystem::path& folder) {

@@ -1,10 +1,9 @@
-#include <tenon/data/dataset.h>
-
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include <tenon/core/error.h>
+#include <tenon/data/dataset.h>
 #include <tenon/data/host_tensor.h>
 
 namespace tenon::data {
@@ -19,13 +18,16 @@ Tensor stack(std::span<const Example> examples, Tensor Example::*part, const cha
   const size_t bytes = static_cast<size_t>(first.numel()) * size_of(first.dtype());
   for (size_t i = 0; i < examples.size(); ++i) {
     const Tensor each = on_host(examples[i].*part);
-    const std::string where = std::string("collate: the ") + what + " of example " + std::to_string(i) + " has ";
+    const std::string where =
+        std::string("collate: the ") + what + " of example " + std::to_string(i) + " has ";
     if (each.shape() != first.shape())
-      throw ShapeError(where + "shape " + each.shape().str() + ", that of example 0 " + first.shape().str());
+      throw ShapeError(where + "shape " + each.shape().str() + ", that of example 0 " +
+                       first.shape().str());
     if (each.dtype() != first.dtype())
-      throw DTypeError(where + "type " + std::string(name_of(each.dtype())) + ", that of example 0 " +
-                       std::string(name_of(first.dtype())));
-    if (bytes) std::memcpy(static_cast<char*>(stacked.values) + i * bytes, host_values(each), bytes);
+      throw DTypeError(where + "type " + std::string(name_of(each.dtype())) +
+                       ", that of example 0 " + std::string(name_of(first.dtype())));
+    if (bytes)
+      std::memcpy(static_cast<char*>(stacked.values) + i * bytes, host_values(each), bytes);
   }
   return stacked.tensor;
 }

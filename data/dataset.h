@@ -19,7 +19,8 @@ struct Batch {
   int64_t size() const { return data.size(0); }
 };
 
-// Derive from this for examples of your own; `get_batch` is called by several threads at once. Tensors are on cpu:0.
+// Derive from this for examples of your own; `get_batch` is called by several threads at once.
+// Tensors are on cpu:0.
 class TENON_API Dataset {
  public:
   virtual ~Dataset();
@@ -31,8 +32,8 @@ class TENON_API Dataset {
   Example get(int64_t index) const;
 };
 
-// Puts single examples one after the other, for data sets that make them one by one. ShapeError or DTypeError names the first that
-// differs from the one in front; ValueError where there are none.
+// Puts single examples one after the other, for data sets that make them one by one. ShapeError or
+// DTypeError names the first that differs from the one in front; ValueError where there are none.
 TENON_API Batch collate(std::span<const Example> examples);
 
 }  // namespace tenon::data

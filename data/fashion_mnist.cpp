@@ -1,9 +1,8 @@
-#include <tenon/data/fashion_mnist.h>
-
 #include <array>
 #include <string>
 
 #include <tenon/core/error.h>
+#include <tenon/data/fashion_mnist.h>
 
 namespace tenon::data {
 namespace {
@@ -20,8 +19,9 @@ constexpr std::array files = {
     file(TENON_FASHION_URL "t10k-labels-idx1-ubyte.gz", "bb300cfdad3c16e7a12a480ee83cd310"),
 };
 
-constexpr std::array<std::string_view, 10> classes = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
-                                                      "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
+constexpr std::array<std::string_view, 10> classes = {
+    "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+    "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
 
 }  // namespace
 
@@ -29,7 +29,8 @@ std::span<const RemoteFile> fashion_mnist_files() { return files; }
 
 std::string_view fashion_mnist_class(int64_t label) {
   if (label < 0 || label >= static_cast<int64_t>(classes.size()))
-    throw IndexError("fashion_mnist_class: there is no class " + std::to_string(label) + "; classes are 0 to 9");
+    throw IndexError("fashion_mnist_class: there is no class " + std::to_string(label) +
+                     "; classes are 0 to 9");
   return classes[static_cast<size_t>(label)];
 }
 

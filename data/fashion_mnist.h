@@ -1,4 +1,5 @@
-// Fashion-MNIST (H. Xiao, K. Rasul, R. Vollgraf, 2017; MIT licence): 60 000 + 10 000 grey images of clothes, in MNIST's format.
+// Fashion-MNIST (H. Xiao, K. Rasul, R. Vollgraf, 2017; MIT licence): 60 000 + 10 000 grey images of
+// clothes, in MNIST's format.
 #pragma once
 
 #include <cstdint>

@@ -1,16 +1,15 @@
-#include <tenon/data/fetch.h>
+#include <cerrno>
+#include <system_error>
+#include <vector>
 
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <system_error>
-#include <vector>
-
 #include <tenon/core/error.h>
 #include <tenon/core/printable.h>
+#include <tenon/data/fetch.h>
 #include <tenon/data/md5.h>
 
 extern char** environ;
@@ -25,7 +24,8 @@ struct Outcome {
 };
 Outcome run(const std::vector<std::string>& words) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw DataError("cannot make a pipe: " + std::system_category().message(errno));
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    throw DataError("cannot make a pipe: " + std::system_category().message(errno));
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
@@ -36,7 +36,8 @@ Outcome run(const std::vector<std::string>& words) {
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
   pid_t child = 0;
-  const int error = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  const int error =
+      posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   Outcome outcome{error ? 127 : 0, error ? std::system_category().message(error) : ""};
@@ -58,7 +59,8 @@ Outcome run(const std::vector<std::string>& words) {
 // The file under a name of its own, removed unless it is kept.
 class Partial {
  public:
-  explicit Partial(const std::filesystem::path& target) : path_(target.string() + ".part." + std::to_string(getpid())) {}
+  explicit Partial(const std::filesystem::path& target)
+      : path_(target.string() + ".part." + std::to_string(getpid())) {}
   ~Partial() {
     std::error_code ignored;
     std::filesystem::remove(path_, ignored);
@@ -72,14 +74,18 @@ class Partial {
 void fetch_one(const RemoteFile& file, const std::filesystem::path& target) {
   const std::string url(file.url);
   Partial partial(target);
-  const Outcome curl = run({"curl", "--fail", "--location", "--silent", "--show-error", "--connect-timeout", "5", "--retry", "1",
-                            "--speed-limit", "1000", "--speed-time", "20", "--output", partial.path().string(), url});
+  const Outcome curl = run({"curl", "--fail", "--location", "--silent", "--show-error",
+                            "--connect-timeout", "5", "--retry", "1", "--speed-limit", "1000",
+                            "--speed-time", "20", "--output", partial.path().string(), url});
   if (curl.status == 127)
-    throw DataError("cannot fetch '" + url + "': the program curl cannot be run (" + curl.errors + "); install it");
+    throw DataError("cannot fetch '" + url + "': the program curl cannot be run (" + curl.errors +
+                    "); install it");
   if (curl.status != 0)
-    throw DataError("cannot fetch '" + url + "': curl ended with status " + std::to_string(curl.status) + ": " + curl.errors);
+    throw DataError("cannot fetch '" + url + "': curl ended with status " +
+                    std::to_string(curl.status) + ": " + curl.errors);
   if (const std::string found = md5_of_file(partial.path()); found != file.md5)
-    throw DataError("'" + url + "' is not what it should be: its MD5 is " + found + ", expected " + std::string(file.md5));
+    throw DataError("'" + url + "' is not what it should be: its MD5 is " + found + ", expected " +
+                    std::string(file.md5));
   std::filesystem::rename(partial.path(), target);
 }
 
@@ -93,13 +99,15 @@ void fetch(std::span<const RemoteFile> files, const std::filesystem::path& folde
       const auto target = folder / file.name;
       const bool there = std::filesystem::exists(target);
       if (there && md5_of_file(target) != file.md5)
-        throw DataError("'" + printable(target.native()) + "' is there, but it is not the file that '" + std::string(file.url) +
+        throw DataError("'" + printable(target.native()) +
+                        "' is there, but it is not the file that '" + std::string(file.url) +
                         "' names (its MD5 differs); remove it, or choose another folder");
       if (!there) fetch_one(file, target);
       if (report) report(printable(target.native()) + (there ? ": there already" : ": fetched"));
     }
   } catch (const std::filesystem::filesystem_error& error) {
-    throw DataError("cannot fetch data into '" + printable(folder.native()) + "': " + printable(error.what()));
+    throw DataError("cannot fetch data into '" + printable(folder.native()) +
+                    "': " + printable(error.what()));
   }
 }
 

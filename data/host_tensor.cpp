@@ -1,9 +1,8 @@
-#include <tenon/data/host_tensor.h>
-
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/extent.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/tensor_impl.h>
+#include <tenon/data/host_tensor.h>
 
 namespace tenon::data {
 

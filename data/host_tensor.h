@@ -5,8 +5,8 @@
 
 namespace tenon::data {
 
-// A contiguous tensor on cpu:0 with undefined values, and where to write them at once: no queued work uses this memory. Null where
-// there are no elements.
+// A contiguous tensor on cpu:0 with undefined values, and where to write them at once: no queued
+// work uses this memory. Null where there are no elements.
 struct HostTensor {
   Tensor tensor;
   void* values;

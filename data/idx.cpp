@@ -1,5 +1,3 @@
-#include <tenon/data/idx.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -11,6 +9,7 @@
 #include <tenon/core/printable.h>
 #include <tenon/data/byte_source.h>
 #include <tenon/data/host_tensor.h>
+#include <tenon/data/idx.h>
 #include <tenon/data/labels.h>
 
 namespace tenon::data {
@@ -26,7 +25,8 @@ constexpr Kind kinds[] = {{0x08, 1, DType::u8},  {0x09, 1, DType::i32}, {0x0B, 2
                           {0x0C, 4, DType::i32}, {0x0D, 4, DType::f32}, {0x0E, 8, DType::f64}};
 
 const Kind& kind_of(const ByteSource& source, const uint8_t* magic) {
-  auto found = std::find_if(std::begin(kinds), std::end(kinds), [&](const Kind& kind) { return kind.code == magic[2]; });
+  auto found = std::find_if(std::begin(kinds), std::end(kinds),
+                            [&](const Kind& kind) { return kind.code == magic[2]; });
   if (magic[0] != 0 || magic[1] != 0 || found == std::end(kinds)) {
     char text[16];
     std::snprintf(text, sizeof text, "%02x%02x%02x%02x", magic[0], magic[1], magic[2], magic[3]);
@@ -38,7 +38,8 @@ const Kind& kind_of(const ByteSource& source, const uint8_t* magic) {
 
 Shape read_shape(ByteSource& source, const Kind& kind, size_t rank) {
   if (rank > Shape::max_rank)
-    source.fail("it has " + std::to_string(rank) + " dimensions; a tensor has at most " + std::to_string(Shape::max_rank));
+    source.fail("it has " + std::to_string(rank) + " dimensions; a tensor has at most " +
+                std::to_string(Shape::max_rank));
   Shape shape;
   for (size_t i = 0; i < rank; ++i) {
     uint8_t b[4];
@@ -46,7 +47,8 @@ Shape read_shape(ByteSource& source, const Kind& kind, size_t rank) {
     shape.push_back(int64_t{b[0]} << 24 | int64_t{b[1]} << 16 | int64_t{b[2]} << 8 | b[3]);
   }
   if (!is_addressable(shape)) source.fail("its shape " + shape.str() + " is absurdly large");
-  source.expect_room_for(static_cast<uint64_t>(shape.numel()) * kind.bytes, "its shape " + shape.str());
+  source.expect_room_for(static_cast<uint64_t>(shape.numel()) * kind.bytes,
+                         "its shape " + shape.str());
   return shape;
 }
 
@@ -60,7 +62,8 @@ HostTensor make_room(const ByteSource& source, const Shape& shape, DType dtype) 
   } catch (const std::bad_alloc&) {
     why = "the system gives none";
   }
-  source.fail("there is no memory for its shape " + shape.str() + " of " + std::string(name_of(dtype)) + ": " + why);
+  source.fail("there is no memory for its shape " + shape.str() + " of " +
+              std::string(name_of(dtype)) + ": " + why);
 }
 
 // In place, from big-endian.
@@ -68,15 +71,18 @@ template <class T>
 void to_native(void* values, size_t count) {
   static_assert(std::endian::native == std::endian::little);
   auto* bytes = static_cast<unsigned char*>(values);
-  for (size_t i = 0; i < count; ++i) std::reverse(bytes + i * sizeof(T), bytes + (i + 1) * sizeof(T));
+  for (size_t i = 0; i < count; ++i)
+    std::reverse(bytes + i * sizeof(T), bytes + (i + 1) * sizeof(T));
 }
 
-// i8 and i16 are stored narrower than what they become: widened from the end, so that nothing is overwritten unread.
+// i8 and i16 are stored narrower than what they become: widened from the end, so that nothing is
+// overwritten unread.
 void widen(void* values, size_t count, size_t from_bytes) {
   auto* bytes = static_cast<unsigned char*>(values);
   for (size_t i = count; i-- > 0;) {
     const unsigned char* b = bytes + i * from_bytes;
-    const int32_t value = from_bytes == 1 ? static_cast<int8_t>(b[0]) : static_cast<int16_t>(b[0] << 8 | b[1]);
+    const int32_t value =
+        from_bytes == 1 ? static_cast<int8_t>(b[0]) : static_cast<int16_t>(b[0] << 8 | b[1]);
     std::memcpy(bytes + i * 4, &value, 4);
   }
 }
@@ -114,17 +120,23 @@ TensorDataset mnist(const std::filesystem::path& folder, bool train, const Mnist
   auto refuse = [](const std::filesystem::path& path, const std::string& why) {
     throw DataError("cannot read '" + printable(path.native()) + "': " + why);
   };
-  auto describe = [](const Tensor& t) { return std::string(name_of(t.dtype())) + " of shape " + t.shape().str(); };
+  auto describe = [](const Tensor& t) {
+    return std::string(name_of(t.dtype())) + " of shape " + t.shape().str();
+  };
   if (images.dim() != 3 || images.dtype() != DType::u8)
     refuse(images_path, "expected u8 images (N, H, W), found " + describe(images));
-  if (labels.dim() != 1 || labels.dtype() != DType::u8) refuse(labels_path, "expected u8 labels (N), found " + describe(labels));
-  if (images.numel() == 0) refuse(images_path, "it holds no images: its shape is " + images.shape().str());
+  if (labels.dim() != 1 || labels.dtype() != DType::u8)
+    refuse(labels_path, "expected u8 labels (N), found " + describe(labels));
+  if (images.numel() == 0)
+    refuse(images_path, "it holds no images: its shape is " + images.shape().str());
   if (images.size(0) != labels.size(0))
-    refuse(labels_path, "it has " + std::to_string(labels.size(0)) + " labels, and '" + printable(images_path.native()) + "' has " +
+    refuse(labels_path, "it has " + std::to_string(labels.size(0)) + " labels, and '" +
+                            printable(images_path.native()) + "' has " +
                             std::to_string(images.size(0)) + " images");
   auto* bytes = static_cast<const uint8_t*>(host_values(labels));
   TensorDataset dataset(images.unsqueeze(1),
-                        labels_from_bytes({bytes, static_cast<size_t>(labels.size(0))}, options.classes, labels_path));
+                        labels_from_bytes({bytes, static_cast<size_t>(labels.size(0))},
+                                          options.classes, labels_path));
   return dataset.convert(options.pixels);
 }
 

@@ -1,20 +1,22 @@
-#include <tenon/data/labels.h>
-
 #include <string>
 
 #include <tenon/core/error.h>
 #include <tenon/core/printable.h>
 #include <tenon/data/host_tensor.h>
+#include <tenon/data/labels.h>
 
 namespace tenon::data {
 
-Tensor labels_from_bytes(std::span<const uint8_t> labels, int64_t classes, const std::filesystem::path& path) {
+Tensor labels_from_bytes(std::span<const uint8_t> labels, int64_t classes,
+                         const std::filesystem::path& path) {
   HostTensor result = make_host_tensor({static_cast<int64_t>(labels.size())}, DType::i64);
   auto* to = static_cast<int64_t*>(result.values);
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] >= classes)
-      throw DataError("cannot read '" + printable(path.native()) + "': label " + std::to_string(labels[i]) + " of example " +
-                      std::to_string(i) + " is out of range; there are " + std::to_string(classes) + " classes, from 0");
+      throw DataError("cannot read '" + printable(path.native()) + "': label " +
+                      std::to_string(labels[i]) + " of example " + std::to_string(i) +
+                      " is out of range; there are " + std::to_string(classes) +
+                      " classes, from 0");
     to[i] = labels[i];
   }
   return result.tensor;

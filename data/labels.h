@@ -10,6 +10,7 @@
 namespace tenon::data {
 
 // As i64 (N). DataError names the first that is not below `classes`.
-Tensor labels_from_bytes(std::span<const uint8_t> labels, int64_t classes, const std::filesystem::path& path);
+Tensor labels_from_bytes(std::span<const uint8_t> labels, int64_t classes,
+                         const std::filesystem::path& path);
 
 }  // namespace tenon::data

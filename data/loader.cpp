@@ -1,5 +1,3 @@
-#include <tenon/data/loader.h>
-
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
@@ -12,6 +10,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/fork.h>
+#include <tenon/data/loader.h>
 #include <tenon/data/shuffle.h>
 
 namespace tenon::data {
@@ -23,30 +22,37 @@ int64_t batches_of(int64_t examples, const LoaderOptions& options) {
 
 void check(const LoaderOptions& options) {
   auto refuse = [](const char* name, int64_t value, const char* least) {
-    throw ValueError(std::string("DataLoader: ") + name + " has to be at least " + least + ", but is " + std::to_string(value));
+    throw ValueError(std::string("DataLoader: ") + name + " has to be at least " + least +
+                     ", but is " + std::to_string(value));
   };
   if (options.batch_size < 1) refuse("batch_size", options.batch_size, "1");
   if (options.workers < 0) refuse("workers", options.workers, "0");
   if (options.prefetch < 0) refuse("prefetch", options.prefetch, "0");
-  for (auto [name, value] : {std::pair("workers", options.workers), std::pair("prefetch", options.prefetch)})
+  for (auto [name, value] :
+       {std::pair("workers", options.workers), std::pair("prefetch", options.prefetch)})
     if (value > 1024)
-      throw ValueError(std::string("DataLoader: ") + name + " has to be at most 1024, but is " + std::to_string(value));
+      throw ValueError(std::string("DataLoader: ") + name + " has to be at most 1024, but is " +
+                       std::to_string(value));
 }
 
 // What a data set says of itself, which may be of a user's making.
 int64_t checked_size(const Dataset& dataset) {
   const int64_t size = dataset.size();
   if (size < 0)
-    throw ValueError("DataLoader: the data set says that its size is " + std::to_string(size) + "; it has to be at least 0");
+    throw ValueError("DataLoader: the data set says that its size is " + std::to_string(size) +
+                     "; it has to be at least 0");
   return size;
 }
 
-// Their numbers are listed: of all examples where they are shuffled, else of one batch after the other.
+// Their numbers are listed: of all examples where they are shuffled, else of one batch after the
+// other.
 void require_room_for_numbers(int64_t examples, const LoaderOptions& options) {
-  const auto count = static_cast<uint64_t>(options.shuffle ? examples : std::min(examples, options.batch_size));
+  const auto count =
+      static_cast<uint64_t>(options.shuffle ? examples : std::min(examples, options.batch_size));
   const auto& host = context_of(Device());
   if (count > host.most_bytes() / sizeof(int64_t))
-    host.refuse_allocation(count * sizeof(int64_t), "DataLoader: the numbers of " + std::to_string(count) + " examples: ");
+    host.refuse_allocation(count * sizeof(int64_t),
+                           "DataLoader: the numbers of " + std::to_string(count) + " examples: ");
 }
 
 }  // namespace
@@ -54,8 +60,12 @@ void require_room_for_numbers(int64_t examples, const LoaderOptions& options) {
 // One loop: the order of its examples, and the batches that are ready.
 class DataLoader::Epoch {
  public:
-  Epoch(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options, std::shared_ptr<LoaderState> state)
-      : dataset_(std::move(dataset)), options_(options), state_(std::move(state)), epoch_(state_->epoch) {
+  Epoch(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options,
+        std::shared_ptr<LoaderState> state)
+      : dataset_(std::move(dataset)),
+        options_(options),
+        state_(std::move(state)),
+        epoch_(state_->epoch) {
     const int64_t examples = checked_size(*dataset_);
     require_room_for_numbers(examples, options_);
     order_ = permutation(options_.shuffle ? examples : 0, options_.seed, epoch_);
@@ -64,7 +74,8 @@ class DataLoader::Epoch {
     taken_ = next_to_make_ = next_to_take_ = state_->position;
     const int64_t left = count_ - next_to_take_;
     const auto workers = static_cast<size_t>(std::clamp<int64_t>(options_.workers, 0, left));
-    shared_->ready.resize(std::max<size_t>(workers, static_cast<size_t>(std::max(options_.prefetch, 1))));
+    shared_->ready.resize(
+        std::max<size_t>(workers, static_cast<size_t>(std::max(options_.prefetch, 1))));
     try {
       for (size_t i = 0; i < workers; ++i) shared_->workers.emplace_back([this] { work(); });
       advance();
@@ -84,7 +95,8 @@ class DataLoader::Epoch {
     current_.reset();
     if (workers_are_elsewhere())
       throw DataError(
-          "DataLoader: this loop began before the process was forked, and its workers are in the parent; begin a new loop");
+          "DataLoader: this loop began before the process was forked, and its workers are in the "
+          "parent; begin a new loop");
     if (next_to_take_ >= count_) {
       stop();
       *state_ = {epoch_ + 1, 0};
@@ -107,7 +119,8 @@ class DataLoader::Epoch {
   };
 
   std::vector<int64_t> indices(int64_t number) const {
-    const int64_t begin = number * options_.batch_size, end = begin + std::min(options_.batch_size, examples_ - begin);
+    const int64_t begin = number * options_.batch_size,
+                  end = begin + std::min(options_.batch_size, examples_ - begin);
     if (options_.shuffle) return {order_.begin() + begin, order_.begin() + end};
     std::vector<int64_t> in_order(static_cast<size_t>(end - begin));
     for (size_t i = 0; i < in_order.size(); ++i) in_order[i] = begin + static_cast<int64_t>(i);
@@ -128,7 +141,9 @@ class DataLoader::Epoch {
     auto& shared = *shared_;
     std::unique_lock lock(shared.mutex);
     for (;;) {
-      shared.may_make.wait(lock, [&] { return stopped_ || next_to_make_ < taken_ + static_cast<int64_t>(shared_->ready.size()); });
+      shared.may_make.wait(lock, [&] {
+        return stopped_ || next_to_make_ < taken_ + static_cast<int64_t>(shared_->ready.size());
+      });
       if (stopped_ || next_to_make_ >= count_) return;
       const int64_t number = next_to_make_++;
       lock.unlock();
@@ -163,7 +178,9 @@ class DataLoader::Epoch {
       if (worker.joinable()) worker.join();
   }
 
-  bool workers_are_elsewhere() const { return generation_ != fork_generation() && !(shared_ && shared_->workers.empty()); }
+  bool workers_are_elsewhere() const {
+    return generation_ != fork_generation() && !(shared_ && shared_->workers.empty());
+  }
 
   [[noreturn]] void rethrow(const std::exception_ptr& error) const {
     std::string why = "an exception that is no std::exception";
@@ -174,8 +191,10 @@ class DataLoader::Epoch {
     } catch (...) {
     }
     const std::vector<int64_t> asked = indices(next_to_take_);
-    std::string text = "DataLoader: batch " + std::to_string(next_to_take_) + " of epoch " + std::to_string(epoch_) + " (examples ";
-    for (size_t i = 0; i < asked.size() && i < 4; ++i) text += (i ? ", " : "") + std::to_string(asked[i]);
+    std::string text = "DataLoader: batch " + std::to_string(next_to_take_) + " of epoch " +
+                       std::to_string(epoch_) + " (examples ";
+    for (size_t i = 0; i < asked.size() && i < 4; ++i)
+      text += (i ? ", " : "") + std::to_string(asked[i]);
     text += std::string(asked.size() > 4 ? ", …" : "") + ") cannot be made: " + why;
     try {
       std::rethrow_exception(error);
@@ -248,8 +267,8 @@ LoaderState DataLoader::state() const { return *state_; }
 
 void DataLoader::set_state(LoaderState state) {
   if (state.position < 0 || state.position > size())
-    throw ValueError("DataLoader: there is no position " + std::to_string(state.position) + " in an epoch of " +
-                     std::to_string(size()) + " batches");
+    throw ValueError("DataLoader: there is no position " + std::to_string(state.position) +
+                     " in an epoch of " + std::to_string(size()) + " batches");
   if (state.position == size() && state.position > 0) state = {state.epoch + 1, 0};
   state_ = std::make_shared<LoaderState>(state);  // a loop that still runs keeps its own
   resume_ = true;

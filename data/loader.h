@@ -30,17 +30,21 @@ struct LoaderState {
 
 // Each loop over a loader is one epoch:
 //   for (auto& [images, labels] : loader) …
-// Batches come in the same order whatever the number of workers. Leaving a loop early stops and joins its workers; the next loop is
-// the next epoch. What a worker throws arrives in the loop as a DataError that names the batch, with the cause nested.
-// A loader belongs to one thread; copies go on independently.
+// Batches come in the same order whatever the number of workers. Leaving a loop early stops and
+// joins its workers; the next loop is the next epoch. What a worker throws arrives in the loop as a
+// DataError that names the batch, with the cause nested. A loader belongs to one thread; copies go
+// on independently.
 class TENON_API DataLoader {
  public:
-  // ValueError where an option makes no sense; of a loop or size() where the data set says that its size is negative.
-  // OutOfMemoryError of a loop where the host cannot hold the numbers of a batch, or shuffled ones of all examples.
+  // ValueError where an option makes no sense; of a loop or size() where the data set says that its
+  // size is negative. OutOfMemoryError of a loop where the host cannot hold the numbers of a batch,
+  // or shuffled ones of all examples.
   DataLoader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options = {});
   template <class D>
-  requires std::derived_from<std::remove_cvref_t<D>, Dataset> DataLoader(D&& dataset, const LoaderOptions& options = {})
-      : DataLoader(std::make_shared<const std::remove_cvref_t<D>>(std::forward<D>(dataset)), options) {}
+    requires std::derived_from<std::remove_cvref_t<D>, Dataset>
+  DataLoader(D&& dataset, const LoaderOptions& options = {})
+      : DataLoader(std::make_shared<const std::remove_cvref_t<D>>(std::forward<D>(dataset)),
+                   options) {}
   DataLoader(const DataLoader& other);
   DataLoader& operator=(const DataLoader& other);
   ~DataLoader();
@@ -77,7 +81,8 @@ class TENON_API DataLoader {
   const Dataset& dataset() const { return *dataset_; }
   const LoaderOptions& options() const { return options_; }
 
-  // Inside a loop: behind the batch that the loop has in hand. The state of a finished epoch is the beginning of the next one.
+  // Inside a loop: behind the batch that the loop has in hand. The state of a finished epoch is the
+  // beginning of the next one.
   LoaderState state() const;
   // The next loop starts there. ValueError where the position is outside the epoch.
   void set_state(LoaderState state);
@@ -86,7 +91,7 @@ class TENON_API DataLoader {
   std::shared_ptr<const Dataset> dataset_;
   LoaderOptions options_;
   std::shared_ptr<LoaderState> state_;  // shared with the running epoch
-  bool resume_ = true;                  // the next loop starts at state_, not at the epoch behind it
+  bool resume_ = true;  // the next loop starts at state_, not at the epoch behind it
 };
 
 }  // namespace tenon::data

@@ -1,5 +1,3 @@
-#include <tenon/data/md5.h>
-
 #include <array>
 #include <bit>
 #include <cmath>
@@ -9,6 +7,7 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/input_file.h>
+#include <tenon/data/md5.h>
 
 namespace tenon::data {
 namespace {
@@ -20,7 +19,8 @@ constexpr int shifts[4][4] = {{7, 12, 17, 22}, {5, 9, 14, 20}, {4, 11, 16, 23}, 
 std::array<uint32_t, 64> sine_table() {
   std::array<uint32_t, 64> table;
   for (size_t i = 0; i < table.size(); ++i)
-    table[i] = static_cast<uint32_t>(std::floor(std::abs(std::sin(static_cast<double>(i + 1))) * 0x1p32));
+    table[i] =
+        static_cast<uint32_t>(std::floor(std::abs(std::sin(static_cast<double>(i + 1))) * 0x1p32));
   return table;
 }
 
@@ -59,13 +59,20 @@ class Md5 {
     static const std::array<uint32_t, 64> sines = sine_table();
     uint32_t words[16];
     for (int i = 0; i < 16; ++i)
-      words[i] = uint32_t{block_[4 * i]} | uint32_t{block_[4 * i + 1]} << 8 | uint32_t{block_[4 * i + 2]} << 16 |
-                 uint32_t{block_[4 * i + 3]} << 24;
+      words[i] = uint32_t{block_[4 * i]} | uint32_t{block_[4 * i + 1]} << 8 |
+                 uint32_t{block_[4 * i + 2]} << 16 | uint32_t{block_[4 * i + 3]} << 24;
     auto [a, b, c, d] = state_;
     for (uint32_t i = 0; i < 64; ++i) {
       const uint32_t round = i / 16;
-      const uint32_t f = round == 0 ? (b & c) | (~b & d) : round == 1 ? (d & b) | (~d & c) : round == 2 ? b ^ c ^ d : c ^ (b | ~d);
-      const uint32_t g = (round == 0 ? i : round == 1 ? 5 * i + 1 : round == 2 ? 3 * i + 5 : 7 * i) % 16;
+      const uint32_t f = round == 0   ? (b & c) | (~b & d)
+                         : round == 1 ? (d & b) | (~d & c)
+                         : round == 2 ? b ^ c ^ d
+                                      : c ^ (b | ~d);
+      const uint32_t g = (round == 0   ? i
+                          : round == 1 ? 5 * i + 1
+                          : round == 2 ? 3 * i + 5
+                                       : 7 * i) %
+                         16;
       const uint32_t turned = std::rotl(a + f + sines[i] + words[g], shifts[round][i % 4]);
       a = d, d = c, c = b, b += turned;
     }

@@ -22,7 +22,9 @@ class SplitMix {
     return static_cast<uint64_t>(product >> 64);
   }
   // Uniform in [low, high).
-  float uniform(float low, float high) { return low + (high - low) * static_cast<float>(next() >> 40) * 0x1p-24f; }
+  float uniform(float low, float high) {
+    return low + (high - low) * static_cast<float>(next() >> 40) * 0x1p-24f;
+  }
 
  private:
   static uint64_t mix(uint64_t z) {

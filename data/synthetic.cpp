@@ -1,5 +1,3 @@
-#include <tenon/data/synthetic.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,14 +8,15 @@
 #include <tenon/core/number_text.h>
 #include <tenon/data/host_tensor.h>
 #include <tenon/data/shuffle.h>
+#include <tenon/data/synthetic.h>
 
 namespace tenon::data {
 namespace {
 
 constexpr int side = 28;
 constexpr int64_t classes = 10;
-constexpr std::array<std::string_view, classes> names = {"disc", "ring",  "square", "frame",   "triangle",
-                                                         "plus", "cross", "bars",   "diamond", "crescent"};
+constexpr std::array<std::string_view, classes> names = {
+    "disc", "ring", "square", "frame", "triangle", "plus", "cross", "bars", "diamond", "crescent"};
 
 struct Point {
   float x, y;
@@ -30,7 +29,8 @@ float box(Point p, float a, float b) {
   return length({std::max(q.x, 0.f), std::max(q.y, 0.f)}) + std::min(std::max(q.x, q.y), 0.f);
 }
 
-// Distance of p to the outline of shape `label` of radius r, negative inside. `stroke` is half the width of lines.
+// Distance of p to the outline of shape `label` of radius r, negative inside. `stroke` is half the
+// width of lines.
 float distance(int64_t label, Point p, float r, float stroke) {
   constexpr float half = std::numbers::sqrt2_v<float> / 2;
   const Point turned{(p.x + p.y) * half, (p.x - p.y) * half};
@@ -50,7 +50,8 @@ float distance(int64_t label, Point p, float r, float stroke) {
     case 6:
       return std::min(box(turned, r * 1.1f, stroke), box(turned, stroke, r * 1.1f));
     case 7:
-      return std::min({box({p.x, p.y - r * 0.8f}, r, stroke), box(p, r, stroke), box({p.x, p.y + r * 0.8f}, r, stroke)});
+      return std::min({box({p.x, p.y - r * 0.8f}, r, stroke), box(p, r, stroke),
+                       box({p.x, p.y + r * 0.8f}, r, stroke)});
     case 8:
       return box(turned, r * 0.75f, r * 0.75f);
     default:
@@ -61,24 +62,30 @@ float distance(int64_t label, Point p, float r, float stroke) {
 // Approximately normal: the sum of four uniform numbers, with variance 1.
 float noise(SplitMix& random) {
   const uint64_t bits = random.next();
-  const float sum = static_cast<float>((bits & 0xFFFF) + (bits >> 16 & 0xFFFF) + (bits >> 32 & 0xFFFF) + (bits >> 48));
+  const float sum = static_cast<float>((bits & 0xFFFF) + (bits >> 16 & 0xFFFF) +
+                                       (bits >> 32 & 0xFFFF) + (bits >> 48));
   return (sum / 65535.f - 2.f) * 1.7320508f;
 }
 
 void draw(uint8_t* pixels, int64_t label, SplitMix& random, float noise_level) {
   const float r = random.uniform(6.f, 9.5f), stroke = random.uniform(0.8f, 1.5f);
-  const float margin = r + 0.5f, cx = random.uniform(margin, side - margin), cy = random.uniform(margin, side - margin);
+  const float margin = r + 0.5f, cx = random.uniform(margin, side - margin),
+              cy = random.uniform(margin, side - margin);
   const float angle = random.uniform(-0.2f, 0.2f), cosine = std::cos(angle), sine = std::sin(angle);
   const float ink = random.uniform(0.6f, 1.f), ground = random.uniform(0.f, 0.2f);
   // A line through the image that means nothing.
-  const float tilt = random.uniform(0.f, std::numbers::pi_v<float>), across = std::cos(tilt), down = std::sin(tilt);
+  const float tilt = random.uniform(0.f, std::numbers::pi_v<float>), across = std::cos(tilt),
+              down = std::sin(tilt);
   const float reach = random.uniform(4.f, 24.f), stray = random.uniform(0.f, 0.4f);
   for (int y = 0; y < side; ++y)
     for (int x = 0; x < side; ++x) {
       const Point p{static_cast<float>(x) + 0.5f - cx, static_cast<float>(y) + 0.5f - cy};
-      const float d = distance(label, {p.x * cosine + p.y * sine, p.y * cosine - p.x * sine}, r, stroke);
-      const float line = std::abs(static_cast<float>(x) * across + static_cast<float>(y) * down - reach) - 0.5f;
-      const float shape = std::clamp(0.5f - d, 0.f, 1.f) * (ink - ground), mark = std::clamp(0.5f - line, 0.f, 1.f) * stray;
+      const float d =
+          distance(label, {p.x * cosine + p.y * sine, p.y * cosine - p.x * sine}, r, stroke);
+      const float line =
+          std::abs(static_cast<float>(x) * across + static_cast<float>(y) * down - reach) - 0.5f;
+      const float shape = std::clamp(0.5f - d, 0.f, 1.f) * (ink - ground),
+                  mark = std::clamp(0.5f - line, 0.f, 1.f) * stray;
       const float value = ground + std::max(shape, mark) + noise_level * noise(random);
       pixels[y * side + x] = static_cast<uint8_t>(std::lround(std::clamp(value, 0.f, 1.f) * 255.f));
     }
@@ -87,23 +94,28 @@ void draw(uint8_t* pixels, int64_t label, SplitMix& random, float noise_level) {
 }  // namespace
 
 TensorDataset synthetic(int64_t count, const SyntheticOptions& options) {
-  if (count < 0) throw ValueError("synthetic: count has to be at least 0, but is " + std::to_string(count));
+  if (count < 0)
+    throw ValueError("synthetic: count has to be at least 0, but is " + std::to_string(count));
   if (!(options.noise >= 0 && std::isfinite(options.noise)))
-    throw ValueError("synthetic: noise has to be finite and at least 0, but is " + number_text(options.noise));
-  HostTensor images = make_host_tensor({count, 1, side, side}, DType::u8), labels = make_host_tensor({count}, DType::i64);
+    throw ValueError("synthetic: noise has to be finite and at least 0, but is " +
+                     number_text(options.noise));
+  HostTensor images = make_host_tensor({count, 1, side, side}, DType::u8),
+             labels = make_host_tensor({count}, DType::i64);
   const std::vector<int64_t> order = permutation(count, options.seed, ~uint64_t{0});
   for (int64_t i = 0; i < count; ++i) {
     const int64_t label = order[static_cast<size_t>(i)] % classes;
     SplitMix random(options.seed, static_cast<uint64_t>(i));
     static_cast<int64_t*>(labels.values)[i] = label;
-    draw(static_cast<uint8_t*>(images.values) + i * side * side, label, random, static_cast<float>(options.noise));
+    draw(static_cast<uint8_t*>(images.values) + i * side * side, label, random,
+         static_cast<float>(options.noise));
   }
   return TensorDataset(images.tensor, labels.tensor).convert(options.pixels);
 }
 
 std::string_view synthetic_class(int64_t label) {
   if (label < 0 || label >= classes)
-    throw IndexError("synthetic_class: there is no class " + std::to_string(label) + "; classes are 0 to 9");
+    throw IndexError("synthetic_class: there is no class " + std::to_string(label) +
+                     "; classes are 0 to 9");
   return names[static_cast<size_t>(label)];
 }
 

@@ -17,7 +17,8 @@ class TENON_API TensorDataset : public Dataset {
   int64_t size() const override;
   Batch get_batch(std::span<const int64_t> indices) const override;
 
-  // From now on batches hold f32 pixels, converted while they are put together. The data has to be u8 (N, C, …).
+  // From now on batches hold f32 pixels, converted while they are put together. The data has to be
+  // u8 (N, C, …).
   TensorDataset& convert(const ToFloat& how);
   // Examples [begin, end), sharing the values; negative counts from the end. IndexError outside.
   TensorDataset slice(int64_t begin, int64_t end) const;

@@ -8,15 +8,15 @@
 
 namespace tenon::data {
 
-// u8 pixels x of channel c become f32 (x / 255 - mean[c]) / std[c]. One mean and std serve all channels, or there is one a channel.
-// The defaults give [0, 1].
+// u8 pixels x of channel c become f32 (x / 255 - mean[c]) / std[c]. One mean and std serve all
+// channels, or there is one a channel. The defaults give [0, 1].
 struct ToFloat {
   std::vector<double> mean = {0};
   std::vector<double> std = {1};
 };
 
-// Applied to u8 images (N, C, …); ValueError where mean or std do not fit C, or a std is not positive; DTypeError for any other
-// type.
+// Applied to u8 images (N, C, …); ValueError where mean or std do not fit C, or a std is not
+// positive; DTypeError for any other type.
 TENON_API Tensor to_float(const Tensor& images, const ToFloat& how = {});
 
 // The 256 values of each channel: exact, and faster than arithmetic on narrow vectors.

@@ -1,7 +1,6 @@
-#include <tenon/modules/activation.h>
-
+#include <tenon/core/ops/normalization.h>
 #include <tenon/core/ops/pointwise.h>
-#include <tenon/core/ops/softmax.h>
+#include <tenon/modules/activation.h>
 
 namespace tenon::nn {
 
@@ -15,7 +14,8 @@ Tensor LogSoftmax::forward(const Tensor& x) const { return log_softmax(x, dim); 
 
 GELU::GELU(std::string a) : approximate(std::move(a)) {
   if (approximate != "none" && approximate != "tanh")
-    throw ValueError("GELU: approximate is \"" + approximate + "\"; it has to be \"none\" or \"tanh\"");
+    throw ValueError("GELU: approximate is \"" + approximate +
+                     "\"; it has to be \"none\" or \"tanh\"");
 }
 
 std::string GELU::extra_repr() const { return "approximate='" + approximate + "'"; }

@@ -19,7 +19,8 @@ struct TENON_API SiLU final : Module<SiLU> {  // x sigmoid(x)
 };
 // x Phi(x), Phi the normal distribution (Hendrycks and Gimpel, arXiv:1606.08415).
 struct TENON_API GELU final : Module<GELU> {
-  GELU(std::string approximate = "none");  // or "tanh", a formula that is faster to compute; ValueError for others
+  GELU(std::string approximate =
+           "none");  // or "tanh", a formula that is faster to compute; ValueError for others
   Tensor forward(const Tensor& x) const;
   void fields(FieldVisitor&) {}
   std::string extra_repr() const;

@@ -1,4 +1,5 @@
-// Binds every field of an aggregate: one line a field count, the most that the language allows without naming the fields.
+// Binds every field of an aggregate: one line a field count, the most that the language allows
+// without naming the fields.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +16,12 @@ constexpr std::tuple<F*...> pointers(F&... fields) {
   return std::tuple<F*...>(std::addressof(fields)...);
 }
 
-// Pointers to the `N` fields of `t`. An error here says that the fields of `t` were miscounted: its num_fields is not the number
-// that the error tells, or it holds a C array (use std::array), a reference or a bit-field, or inherits fields; or that some are
-// private, which num_fields cannot reach. Give it the right number, or instead of it a `void fields(nn::FieldVisitor& v) {
-// v("weight", weight)("child", child); }` that names its parameters, buffers and children. Compilers show the line of the error.
+// Pointers to the `N` fields of `t`. An error here says that the fields of `t` were miscounted: its
+// num_fields is not the number that the error tells, or it holds a C array (use std::array), a
+// reference or a bit-field, or inherits fields; or that some are private, which num_fields cannot
+// reach. Give it the right number, or instead of it a `void fields(nn::FieldVisitor& v) {
+// v("weight", weight)("child", child); }` that names its parameters, buffers and children.
+// Compilers show the line of the error.
 // clang-format off
 template <size_t N, class T>
 constexpr auto bind(T& t) {

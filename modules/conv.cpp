@@ -1,8 +1,7 @@
-#include <tenon/modules/conv.h>
-
 #include <cmath>
 
-#include <tenon/core/ops/conv.h>
+#include <tenon/core/ops/convolution.h>
+#include <tenon/modules/conv.h>
 #include <tenon/modules/init.h>
 #include <tenon/modules/repr.h>
 
@@ -11,15 +10,19 @@ namespace tenon::nn {
 Conv2d::Conv2d(int64_t in, int64_t out, Pair kernel, const Conv2dOptions& o)
     : in_channels(in), out_channels(out), kernel_size(kernel), options(o) {
   require(o.groups > 0, "Conv2d", "groups", static_cast<double>(o.groups), "at least 1");
-  require(in >= 0 && in % o.groups == 0, "Conv2d", "in_channels", static_cast<double>(in), "a multiple of groups");
-  require(out >= 0 && out % o.groups == 0, "Conv2d", "out_channels", static_cast<double>(out), "a multiple of groups");
+  require(in >= 0 && in % o.groups == 0, "Conv2d", "in_channels", static_cast<double>(in),
+          "a multiple of groups");
+  require(out >= 0 && out % o.groups == 0, "Conv2d", "out_channels", static_cast<double>(out),
+          "a multiple of groups");
   require_size(kernel, 1, "Conv2d", "kernel_size");
   require_size(o.stride, 1, "Conv2d", "stride");
   require_size(o.padding, 0, "Conv2d", "padding");
   require_size(o.dilation, 1, "Conv2d", "dilation");
-  double fan_in = static_cast<double>(in / o.groups) * static_cast<double>(kernel.height) * static_cast<double>(kernel.width);
+  double fan_in = static_cast<double>(in / o.groups) * static_cast<double>(kernel.height) *
+                  static_cast<double>(kernel.width);
   double bound = fan_in > 0 ? 1 / std::sqrt(fan_in) : 0;
-  weight = Parameter(init::uniform_(empty({out, in / o.groups, kernel.height, kernel.width}, o.tensor), -bound, bound));
+  weight = Parameter(init::uniform_(
+      empty({out, in / o.groups, kernel.height, kernel.width}, o.tensor), -bound, bound));
   if (o.bias) bias = Parameter(init::uniform_(empty({out}, o.tensor), -bound, bound));
 }
 
@@ -35,7 +38,8 @@ void Conv2d::fields(FieldVisitor& v) { v("weight", weight)("bias", bias); }
 
 std::string Conv2d::extra_repr() const {
   std::string text = std::to_string(in_channels) + ", " + std::to_string(out_channels) +
-                     ", kernel_size=" + repr(kernel_size.shape()) + ", stride=" + repr(options.stride.shape());
+                     ", kernel_size=" + repr(kernel_size.shape()) +
+                     ", stride=" + repr(options.stride.shape());
   if (!options.padding.is(0)) text += ", padding=" + repr(options.padding.shape());
   if (!options.dilation.is(1)) text += ", dilation=" + repr(options.dilation.shape());
   if (options.groups != 1) text += ", groups=" + std::to_string(options.groups);

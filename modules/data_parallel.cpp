@@ -1,10 +1,9 @@
-#include <tenon/modules/data_parallel.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include <tenon/core/autograd/replica.h>
-#include <tenon/core/ops/view.h>
+#include <tenon/core/ops/shape.h>
+#include <tenon/modules/data_parallel.h>
 #include <tenon/modules/repr.h>
 
 namespace tenon::nn::detail {
@@ -16,24 +15,27 @@ std::vector<Device> all_devices_like(ModuleRef module) {
   if (tensors.empty()) tensors = buffers(module);
   Device first = tensors.empty() ? default_device() : tensors[0].device();
   std::vector<Device> devices;
-  for (uint32_t i = 0, n = device_count(first.type()); i < n; ++i) devices.emplace_back(first.type(), i);
+  for (uint32_t i = 0, n = device_count(first.type()); i < n; ++i)
+    devices.emplace_back(first.type(), i);
   return devices;
 }
 
 }  // namespace
 
-std::vector<Device> choose_devices(ModuleRef module, std::vector<Device> devices, const std::vector<double>& weights) {
+std::vector<Device> choose_devices(ModuleRef module, std::vector<Device> devices,
+                                   const std::vector<double>& weights) {
   if (devices.empty()) devices = all_devices_like(module);
   for (size_t i = 0; i < devices.size(); ++i)
     if (std::count(devices.begin(), devices.end(), devices[i]) > 1)
       throw DeviceError("DataParallel: device " + devices[i].str() + " is given twice");
   if (weights.empty()) return devices;
   if (weights.size() != devices.size())
-    throw ValueError("DataParallel: " + std::to_string(weights.size()) + " weights given for " + std::to_string(devices.size()) +
-                     " devices");
+    throw ValueError("DataParallel: " + std::to_string(weights.size()) + " weights given for " +
+                     std::to_string(devices.size()) + " devices");
   double sum = 0;
   for (double w : weights) {
-    require(w >= 0 && std::isfinite(w), "DataParallel", "a weight", w, "a finite number of at least 0");
+    require(w >= 0 && std::isfinite(w), "DataParallel", "a weight", w,
+            "a finite number of at least 0");
     sum += w;
   }
   require(sum > 0, "DataParallel", "the sum of weights", sum, "above 0");
@@ -46,9 +48,10 @@ void prepare_replicas(ModuleRef module, const std::vector<Device>& devices) {
   auto prepare = [&](const std::vector<NamedTensor>& tensors) {
     for (auto& [name, t] : tensors) {
       if (t.device() != devices[0])
-        throw DeviceError("DataParallel: \"" + name + "\" of the wrapped " + std::string(module.type->name) + " is on " +
-                          t.device().str() + ", but the model has to be on the first of its devices, " + devices[0].str() +
-                          "; move it there with to()");
+        throw DeviceError("DataParallel: \"" + name + "\" of the wrapped " +
+                          std::string(module.type->name) + " is on " + t.device().str() +
+                          ", but the model has to be on the first of its devices, " +
+                          devices[0].str() + "; move it there with to()");
       allow_replicas(t);
       all.push_back(t);
     }
@@ -63,12 +66,14 @@ void find_batch(const Tensor& argument, Split& split) {
   int64_t size = argument.size(0);
   if (split.batch < 0) split.batch = size;
   if (size != split.batch)
-    throw ShapeError("DataParallel: the arguments have different batch sizes: " + std::to_string(split.batch) + " and " +
-                     std::to_string(size) + " (shape " + argument.shape().str() +
-                     "); dimension 0 of every tensor is split among the devices");
+    throw ShapeError(
+        "DataParallel: the arguments have different batch sizes: " + std::to_string(split.batch) +
+        " and " + std::to_string(size) + " (shape " + argument.shape().str() +
+        "); dimension 0 of every tensor is split among the devices");
 }
 
-void share_out(Split& split, const std::vector<Device>& devices, const std::vector<double>& weights) {
+void share_out(Split& split, const std::vector<Device>& devices,
+               const std::vector<double>& weights) {
   int64_t batch = std::max<int64_t>(split.batch, 0);
   auto n = static_cast<int64_t>(devices.size());
   double total = 0, before = 0;
@@ -85,7 +90,8 @@ void share_out(Split& split, const std::vector<Device>& devices, const std::vect
     if (size > 0) split.parts.push_back({devices[static_cast<size_t>(i)], begin, size});
     begin += size;
   }
-  if (split.parts.empty()) split.parts.push_back({devices[0], 0, 0});  // an empty batch, or none at all: one call
+  if (split.parts.empty())
+    split.parts.push_back({devices[0], 0, 0});  // an empty batch, or none at all: one call
 }
 
 Tensor scatter_tensor(const Tensor& x, const Split& split, const Split::Part& part) {

@@ -1,6 +1,5 @@
+#include <tenon/core/ops/indexing.h>
 #include <tenon/modules/embedding.h>
-
-#include <tenon/core/ops/index.h>
 #include <tenon/modules/init.h>
 #include <tenon/modules/repr.h>
 
@@ -12,7 +11,8 @@ Embedding::Embedding(int64_t count, int64_t dim, const EmbeddingOptions& options
   require(dim >= 0, "Embedding", "embedding_dim", static_cast<double>(dim), "at least 0");
   Tensor values = init::normal_(empty({count, dim}, options.tensor));
   if (padding_idx) {
-    require(*padding_idx >= -count && *padding_idx < count, "Embedding", "padding_idx", static_cast<double>(*padding_idx),
+    require(*padding_idx >= -count && *padding_idx < count, "Embedding", "padding_idx",
+            static_cast<double>(*padding_idx),
             "a row: at least -num_embeddings and less than num_embeddings");
     if (*padding_idx < 0) *padding_idx += count;
     init::zeros_(values.select(0, *padding_idx));
@@ -20,7 +20,9 @@ Embedding::Embedding(int64_t count, int64_t dim, const EmbeddingOptions& options
   weight = Parameter(values);
 }
 
-Tensor Embedding::forward(const Tensor& indices) const { return embedding(indices, weight, padding_idx.value_or(-1)); }
+Tensor Embedding::forward(const Tensor& indices) const {
+  return embedding(indices, weight, padding_idx.value_or(-1));
+}
 
 void Embedding::fields(FieldVisitor& v) { v("weight", weight); }
 

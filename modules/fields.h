@@ -25,14 +25,16 @@ struct ModuleType {
   std::string_view name;                             // "Linear", as it prints
   void (*visit)(void* self, FieldVisitor& visitor);  // hands over every field, in order
   std::string (*extra_repr)(const void* self);       // null: prints nothing between the parentheses
-  std::shared_ptr<void> (*copy)(const void* self);   // by its copy constructor; null where it has none
-  size_t size;                                       // bytes of the object
-  bool wrapper;                                      // holds the model that it wraps in a field, whose name prefixes every key
-  bool list;                                         // prints runs of equal children as one line, as ModuleList does
-  bool by_hand;                                      // its own fields() names what it holds, so something may be left out
+  std::shared_ptr<void> (*copy)(
+      const void* self);  // by its copy constructor; null where it has none
+  size_t size;            // bytes of the object
+  bool wrapper;           // holds the model that it wraps in a field, whose name prefixes every key
+  bool list;              // prints runs of equal children as one line, as ModuleList does
+  bool by_hand;           // its own fields() names what it holds, so something may be left out
 };
 
-// Some module, its type left open: a parameter type that takes any module by reference. Does not own it.
+// Some module, its type left open: a parameter type that takes any module by reference. Does not
+// own it.
 struct ModuleRef {
   void* self = nullptr;
   const ModuleType* type = nullptr;
@@ -40,7 +42,8 @@ struct ModuleRef {
   ModuleRef() = default;
   ModuleRef(void* self, const ModuleType* type) : self(self), type(type) {}
   template <class M>
-  requires std::is_base_of_v<ModuleTag, M> ModuleRef(const M& module);
+    requires std::is_base_of_v<ModuleTag, M>
+  ModuleRef(const M& module);
 
   // The module, if it is exactly an M; else null. `if (auto* linear = m.as<nn::Linear>()) …`
   template <class M>
@@ -51,7 +54,8 @@ struct ModuleRef {
 template <class D>
 struct Module;
 namespace detail {
-// Derives from nn::Module<M> itself, and not through another module, whose forward a call would run.
+// Derives from nn::Module<M> itself, and not through another module, whose forward a call would
+// run.
 template <class M>
 concept OwnModule = std::is_base_of_v<Module<M>, M>;
 }  // namespace detail
@@ -61,17 +65,16 @@ template <class M>
 constexpr const ModuleType* module_type();
 
 // ---- which fields count ----
-// A module owns what it holds by value, in std::optional, std::unique_ptr, std::shared_ptr, std::vector, std::array or std::map
-// (with string keys), nested as you like. Raw pointers and references own nothing and are passed over, as is every other kind of
-// field: a plain Tensor too, as in PyTorch. One that is to be saved and moved with the module is an nn::Buffer.
-// A class that lists its fields by hand and holds a std::vector or std::map of std::unique_ptr deletes its copy constructor: C++
-// would say that it has one.
+// A module owns what it holds by value, in std::optional, std::unique_ptr, std::shared_ptr,
+// std::vector, std::array or std::map (with string keys), nested as you like. Raw pointers and
+// references own nothing and are passed over, as is every other kind of field: a plain Tensor too,
+// as in PyTorch. One that is to be saved and moved with the module is an nn::Buffer. A class that
+// lists its fields by hand and holds a std::vector or std::map of std::unique_ptr deletes its copy
+// constructor: C++ would say that it has one.
 namespace detail {
 
 template <class T>
-concept Complete = !std::is_class_v<T> || requires {
-  sizeof(T);
-};
+concept Complete = !std::is_class_v<T> || requires { sizeof(T); };
 template <class T>
 concept IsModule = std::is_class_v<T> && Complete<T> && std::is_base_of_v<ModuleTag, T>;
 // Holds a module whose type is known only at run time (AnyModule).
@@ -107,14 +110,14 @@ template <class T>
 concept Map = requires {
   typename T::key_type;
   typename T::mapped_type;
-}
-&&std::is_convertible_v<typename T::key_type, std::string_view>;
+} && std::is_convertible_v<typename T::key_type, std::string_view>;
 
 template <class T>
 constexpr bool counts() {
   if constexpr (!Complete<T>)
     return false;
-  else if constexpr (std::is_same_v<T, Parameter> || std::is_same_v<T, Buffer> || IsModule<T> || Erased<T>)
+  else if constexpr (std::is_same_v<T, Parameter> || std::is_same_v<T, Buffer> || IsModule<T> ||
+                     Erased<T>)
     return true;
   else if constexpr (Holder<T>::value)
     return counts<std::remove_const_t<typename Holder<T>::Item>>();
@@ -130,46 +133,50 @@ struct HidesModules : std::false_type {};  // some other container of modules
 template <template <class...> class C, class... A>
 struct HidesModules<C<A...>> : std::bool_constant<(counts<A>() || ...)> {};
 
-// A plain struct with modules in it: some field takes what turns into a module, and not just anything.
+// A plain struct with modules in it: some field takes what turns into a module, and not just
+// anything.
 struct CountedArgument {
   template <class T>
-  requires(counts<T>()) constexpr operator T() const noexcept;
+    requires(counts<T>())
+  constexpr operator T() const noexcept;
 };
 struct OddArgument {};
 template <class T, class Argument, size_t... Before, size_t... After>
 constexpr bool takes_at(std::index_sequence<Before...>, std::index_sequence<After...>) {
-  return requires { T{(void(Before), reflect::Anything{})..., Argument{}, (void(After), reflect::Anything{})...}; };
+  return requires {
+    T{(void(Before), reflect::Anything{})..., Argument{}, (void(After), reflect::Anything{})...};
+  };
 }
 template <class T>
 constexpr bool struct_hides_modules() {
   if constexpr (std::is_class_v<T> && std::is_aggregate_v<T> && !List<T>::value) {
     constexpr size_t count = reflect::field_count<T, 0>;
     return []<size_t... I>(std::index_sequence<I...>) {
-      return ((takes_at<T, CountedArgument>(std::make_index_sequence<I>(), std::make_index_sequence<count - I - 1>()) &&
-               !takes_at<T, OddArgument>(std::make_index_sequence<I>(), std::make_index_sequence<count - I - 1>())) ||
+      return ((takes_at<T, CountedArgument>(std::make_index_sequence<I>(),
+                                            std::make_index_sequence<count - I - 1>()) &&
+               !takes_at<T, OddArgument>(std::make_index_sequence<I>(),
+                                         std::make_index_sequence<count - I - 1>())) ||
               ...);
-    }
-    (std::make_index_sequence<count>());
+    }(std::make_index_sequence<count>());
   } else {
     return false;
   }
 }
 template <class T>
-concept HasForward = requires(T& t, const Tensor& x) {
-  t.forward(x);
-}
-|| requires { &T::forward; };
+concept HasForward = requires(T& t, const Tensor& x) { t.forward(x); } || requires { &T::forward; };
 
 }  // namespace detail
 
 // Gets a module's fields one by one. A class with private fields lists them itself:
 //   void fields(nn::FieldVisitor& v) { v("weight", weight)("bias", bias)("training", training); }
-// What the list leaves out would be neither trained nor saved nor moved, so it is looked for when a module of the type
-// is first called, saved or asked for its parameters or state. A parameter, buffer or module inside the object that is not listed
-// is a ValueError (a module without parameters when it is called). What lies elsewhere may belong to another model: a std::vector
-// with parameters to be trained that is not listed is a warning then, and a module in any other container when it is first called.
-// Three neighbouring raw pointers may pass for a vector's: the warning names what to do, and can be ignored.
-// Absent parameters, and those that are tied to listed ones, may be left out.
+// What the list leaves out would be neither trained nor saved nor moved, so it is looked for when a
+// module of the type is first called, saved or asked for its parameters or state. A parameter,
+// buffer or module inside the object that is not listed is a ValueError (a module without
+// parameters when it is called). What lies elsewhere may belong to another model: a std::vector
+// with parameters to be trained that is not listed is a warning then, and a module in any other
+// container when it is first called. Three neighbouring raw pointers may pass for a vector's: the
+// warning names what to do, and can be ignored. Absent parameters, and those that are tied to
+// listed ones, may be left out.
 class TENON_API FieldVisitor {
  public:
   FieldVisitor() = default;
@@ -188,7 +195,8 @@ class TENON_API FieldVisitor {
   virtual void buffer(std::string_view name, Tensor& tensor, bool persistent);
   virtual void child(std::string_view name, ModuleRef module);
   virtual void training(bool& flag);
-  // Comes before `child` for what is held by a std::shared_ptr, if `wants_owners`; may put another object of that type there.
+  // Comes before `child` for what is held by a std::shared_ptr, if `wants_owners`; may put another
+  // object of that type there.
   virtual void owner(std::shared_ptr<void>& owner, const ModuleType& type);
   bool wants_owners = false;
 };
@@ -212,9 +220,11 @@ FieldVisitor& FieldVisitor::operator()(std::string_view name, F& const_field) {
     if (name == "training") training(field);
   } else if constexpr (detail::counts<T>()) {
     if constexpr (detail::Holder<T>::value) {
-      if constexpr (requires { field.use_count(); } && detail::IsModule<std::remove_const_t<typename detail::Holder<T>::Item>>) {
+      if constexpr (requires { field.use_count(); } &&
+                    detail::IsModule<std::remove_const_t<typename detail::Holder<T>::Item>>) {
         if (wants_owners && field) {
-          std::shared_ptr<void> held = std::const_pointer_cast<std::remove_const_t<typename detail::Holder<T>::Item>>(field);
+          std::shared_ptr<void> held =
+              std::const_pointer_cast<std::remove_const_t<typename detail::Holder<T>::Item>>(field);
           owner(held, *ModuleRef(*field).type);
           field = std::static_pointer_cast<typename detail::Holder<T>::Item>(held);
         }
@@ -225,13 +235,16 @@ FieldVisitor& FieldVisitor::operator()(std::string_view name, F& const_field) {
     }
   } else {
     static_assert(!detail::HasForward<T>,
-                  "this field has a forward() but is no module, so its parameters would be missed: derive its type T "
+                  "this field has a forward() but is no module, so its parameters would be missed: "
+                  "derive its type T "
                   "from nn::Module<T>");
-    static_assert(!detail::struct_hides_modules<T>(),
-                  "this field is a struct with modules in it, which would be missed: derive its type T from "
-                  "nn::Module<T>");
+    static_assert(
+        !detail::struct_hides_modules<T>(),
+        "this field is a struct with modules in it, which would be missed: derive its type T from "
+        "nn::Module<T>");
     static_assert(!detail::HidesModules<T>::value,
-                  "modules in a container that is not known here would be missed: use std::vector, std::array, "
+                  "modules in a container that is not known here would be missed: use std::vector, "
+                  "std::array, "
                   "std::optional, std::map or a smart pointer");
   }
   return *this;
@@ -241,9 +254,7 @@ FieldVisitor& FieldVisitor::operator()(std::string_view name, F& const_field) {
 namespace detail {
 
 template <class M>
-constexpr bool listed_by_hand = requires(M& m, FieldVisitor& v) {
-  m.fields(v);
-};
+constexpr bool listed_by_hand = requires(M& m, FieldVisitor& v) { m.fields(v); };
 template <class M>
 constexpr size_t number_of_fields() {
   if constexpr (requires { M::num_fields; })
@@ -252,8 +263,9 @@ constexpr size_t number_of_fields() {
     return reflect::field_count<M, 1>;
 }
 
-// Whether a copy constructor would compile. The language says so of every std::vector and std::map, whatever is in it, so what
-// modules hold is looked at; of those that list their fields by hand that cannot be seen. `Seen` ends a type that holds itself.
+// Whether a copy constructor would compile. The language says so of every std::vector and std::map,
+// whatever is in it, so what modules hold is looked at; of those that list their fields by hand
+// that cannot be seen. `Seen` ends a type that holds itself.
 template <class T, class... Seen>
 constexpr bool copies() {
   if constexpr (!Complete<T> || (std::is_same_v<T, Seen> || ...)) {
@@ -265,7 +277,8 @@ constexpr bool copies() {
   } else if constexpr (Map<T>) {
     return copies<typename T::mapped_type, Seen...>();
   } else if constexpr (IsModule<T>) {
-    if constexpr (OwnModule<T> && !listed_by_hand<T> && (std::is_aggregate_v<T> || requires { T::num_fields; })) {
+    if constexpr (OwnModule<T> && !listed_by_hand<T> &&
+                  (std::is_aggregate_v<T> || requires { T::num_fields; })) {
       using Fields = decltype(reflect::bind<number_of_fields<T>()>(std::declval<T&>()));
       return []<class... F>(std::tuple<F*...>*) {
         return (copies<std::remove_const_t<F>, T, Seen...>() && ...);
@@ -293,8 +306,10 @@ void visit_fields(void* self, FieldVisitor& visitor) {
   } else {
     static_assert(std::is_aggregate_v<M>,
                   "a module with a constructor has to say how many data members it has, such as "
-                  "static constexpr int num_fields = 2; a wrong number does not compile. Or it takes no constructor but fields "
-                  "with defaults, set by name: Net{.hidden = 64}. One with private members names them itself: "
+                  "static constexpr int num_fields = 2; a wrong number does not compile. Or it "
+                  "takes no constructor but fields "
+                  "with defaults, set by name: Net{.hidden = 64}. One with private members names "
+                  "them itself: "
                   "void fields(nn::FieldVisitor& v) { v(\"weight\", weight)(\"child\", child); }");
     if constexpr (std::is_aggregate_v<M>) reflect::each_of<number_of_fields<M>()>(module, visitor);
   }
@@ -303,10 +318,12 @@ void visit_fields(void* self, FieldVisitor& visitor) {
 template <class M>
 constexpr ModuleType describe() {
   static_assert(!IsModule<M> || OwnModule<M>,
-                "a module type T has to derive from nn::Module<T> itself, with its own name: through another module its fields "
+                "a module type T has to derive from nn::Module<T> itself, with its own name: "
+                "through another module its fields "
                 "would be missed and the other's forward be run; hold the other module as a field");
   ModuleType type{};
-  if constexpr (!IsModule<M> || OwnModule<M>) type.visit = visit_fields<M>;  // else one error is enough
+  if constexpr (!IsModule<M> || OwnModule<M>)
+    type.visit = visit_fields<M>;  // else one error is enough
   type.size = sizeof(M);
   if constexpr (List<M>::value || Map<M>) {
     type.name = List<M>::value ? "ModuleList" : "ModuleDict";
@@ -317,9 +334,13 @@ constexpr ModuleType describe() {
     if constexpr (requires { M::is_list; }) type.list = M::is_list;
     type.by_hand = listed_by_hand<M>;
     if constexpr (requires(const M& m) { std::string(m.extra_repr()); })
-      type.extra_repr = [](const void* self) { return std::string(static_cast<const M*>(self)->extra_repr()); };
+      type.extra_repr = [](const void* self) {
+        return std::string(static_cast<const M*>(self)->extra_repr());
+      };
     if constexpr (copies<M>())
-      type.copy = [](const void* self) -> std::shared_ptr<void> { return std::make_shared<M>(*static_cast<const M*>(self)); };
+      type.copy = [](const void* self) -> std::shared_ptr<void> {
+        return std::make_shared<M>(*static_cast<const M*>(self));
+      };
   }
   return type;
 }
@@ -336,8 +357,8 @@ constexpr const ModuleType* module_type() {
 }
 
 template <class M>
-requires std::is_base_of_v<ModuleTag, M> ModuleRef::ModuleRef(const M& module)
-    : self(const_cast<M*>(&module)), type(module_type<M>()) {}
+  requires std::is_base_of_v<ModuleTag, M>
+ModuleRef::ModuleRef(const M& module) : self(const_cast<M*>(&module)), type(module_type<M>()) {}
 
 template <class M>
 M* ModuleRef::as() const {

@@ -1,8 +1,7 @@
-#include <tenon/modules/init.h>
-
 #include <cmath>
 
 #include <tenon/core/autograd/autograd.h>
+#include <tenon/modules/init.h>
 #include <tenon/modules/repr.h>
 
 namespace tenon::nn::init {
@@ -46,8 +45,9 @@ double calculate_gain(Nonlinearity nonlinearity, double slope) {
 Fans calculate_fans(const Tensor& weight) {
   const Shape& s = weight.shape();
   if (s.size() < 2)
-    throw ShapeError("init: a weight of shape " + s.str() +
-                     " has no fan-in and fan-out; it takes at least two dimensions (out, in, kernel…)");
+    throw ShapeError(
+        "init: a weight of shape " + s.str() +
+        " has no fan-in and fan-out; it takes at least two dimensions (out, in, kernel…)");
   int64_t kernel = 1;
   for (size_t i = 2; i < s.size(); ++i) kernel *= s[i];
   return {s[1] * kernel, s[0] * kernel};
@@ -66,7 +66,8 @@ double kaiming_std(const char* name, const Tensor& weight, const KaimingOptions&
   require(std::isfinite(options.a), name, "a", options.a, "finite");
   Fans fans = calculate_fans(weight);
   int64_t fan = options.mode == Fan::in ? fans.in : fans.out;
-  return fan ? calculate_gain(options.nonlinearity, options.a) / std::sqrt(static_cast<double>(fan)) : 0;
+  return fan ? calculate_gain(options.nonlinearity, options.a) / std::sqrt(static_cast<double>(fan))
+             : 0;
 }
 
 // U(-b, b) has the standard deviation b / sqrt(3).
@@ -80,7 +81,9 @@ Tensor symmetric_(const Tensor& weight, double std) {
 Tensor xavier_uniform_(const Tensor& weight, double gain) {
   return symmetric_(weight, xavier_std("xavier_uniform_", weight, gain));
 }
-Tensor xavier_normal_(const Tensor& weight, double gain) { return normal_(weight, 0, xavier_std("xavier_normal_", weight, gain)); }
+Tensor xavier_normal_(const Tensor& weight, double gain) {
+  return normal_(weight, 0, xavier_std("xavier_normal_", weight, gain));
+}
 Tensor kaiming_uniform_(const Tensor& weight, KaimingOptions options) {
   return symmetric_(weight, kaiming_std("kaiming_uniform_", weight, options));
 }

@@ -1,4 +1,5 @@
-// Initialisers: fill a tensor in place, outside autograd, and return it. Names, defaults and formulas are PyTorch's.
+// Initialisers: fill a tensor in place, outside autograd, and return it. Names, defaults and
+// formulas are PyTorch's.
 #pragma once
 
 #include <tenon/core/tensor.h>
@@ -15,7 +16,8 @@ enum class Nonlinearity { linear, conv, sigmoid, tanh, relu, leaky_relu, selu };
 // The factor by which a nonlinearity wants its weights larger; `slope` is leaky_relu's.
 TENON_API double calculate_gain(Nonlinearity nonlinearity, double slope = 0.01);
 
-// How many inputs and outputs a weight of shape (out, in, kernel…) connects. ShapeError for fewer than two dimensions.
+// How many inputs and outputs a weight of shape (out, in, kernel…) connects. ShapeError for fewer
+// than two dimensions.
 struct Fans {
   int64_t in, out;
 };

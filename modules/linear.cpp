@@ -1,14 +1,14 @@
-#include <tenon/modules/linear.h>
-
 #include <cmath>
 
 #include <tenon/core/ops/linalg.h>
 #include <tenon/modules/init.h>
+#include <tenon/modules/linear.h>
 #include <tenon/modules/repr.h>
 
 namespace tenon::nn {
 
-Linear::Linear(int64_t in, int64_t out, const LinearOptions& options) : in_features(in), out_features(out) {
+Linear::Linear(int64_t in, int64_t out, const LinearOptions& options)
+    : in_features(in), out_features(out) {
   require(in >= 0, "Linear", "in_features", static_cast<double>(in), "at least 0");
   require(out >= 0, "Linear", "out_features", static_cast<double>(out), "at least 0");
   // kaiming_uniform_ with a = sqrt(5) is U(-k, k) too; PyTorch writes it that way.
@@ -22,8 +22,8 @@ Tensor Linear::forward(const Tensor& x) const { return linear(x, weight, bias); 
 void Linear::fields(FieldVisitor& v) { v("weight", weight)("bias", bias); }
 
 std::string Linear::extra_repr() const {
-  return "in_features=" + std::to_string(in_features) + ", out_features=" + std::to_string(out_features) +
-         ", bias=" + repr(bias.defined());
+  return "in_features=" + std::to_string(in_features) +
+         ", out_features=" + std::to_string(out_features) + ", bias=" + repr(bias.defined());
 }
 
 }  // namespace tenon::nn

@@ -1,5 +1,3 @@
-#include <tenon/modules/listing.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -8,6 +6,7 @@
 
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/runtime/fork.h>
+#include <tenon/modules/listing.h>
 #include <tenon/modules/module.h>
 #include <tenon/plugins/host/services.h>
 
@@ -24,7 +23,8 @@ struct Listed : FieldVisitor {
   std::vector<std::pair<const void*, size_t>> ranges;
   void listed(const void* field, size_t bytes) override { ranges.emplace_back(field, bytes); }
   bool holds(const void* p) const {
-    return std::any_of(ranges.begin(), ranges.end(), [&](auto& r) { return within(p, r.first, r.second); });
+    return std::any_of(ranges.begin(), ranges.end(),
+                       [&](auto& r) { return within(p, r.first, r.second); });
   }
 };
 
@@ -32,7 +32,8 @@ struct Listed : FieldVisitor {
 std::set<const void*> named_tensors(ModuleRef module) {
   struct Collect : FieldVisitor {
     std::set<const void*> tensors;
-    std::set<std::pair<const void*, const void*>> seen;  // guards against a cycle of shared pointers
+    std::set<std::pair<const void*, const void*>>
+        seen;  // guards against a cycle of shared pointers
     void parameter(std::string_view, Tensor& t) override { tensors.insert(t.impl().get()); }
     void buffer(std::string_view, Tensor& t, bool) override { tensors.insert(t.impl().get()); }
     void child(std::string_view, ModuleRef m) override {
@@ -43,25 +44,32 @@ std::set<const void*> named_tensors(ModuleRef module) {
   return std::move(collect.tensors);
 }
 
-// Parameters that are to be trained and stand in memory to which three neighbouring words of the object point that no field covers:
-// the begin, the end and the reserve of a std::vector.
+// Parameters that are to be trained and stand in memory to which three neighbouring words of the
+// object point that no field covers: the begin, the end and the reserve of a std::vector.
 std::vector<detail::PlacedTensor> in_hidden_vectors(ModuleRef module, const Listed& listed) {
   using Word [[gnu::may_alias]] = uintptr_t;
   std::vector<detail::PlacedTensor> found;
-  if (reinterpret_cast<uintptr_t>(module.self) % alignof(Word)) return found;  // no vector lies in such an object
+  if (reinterpret_cast<uintptr_t>(module.self) % alignof(Word))
+    return found;  // no vector lies in such an object
   const auto* words = static_cast<const Word*>(module.self);
-  auto word = [&](size_t i) { return __atomic_load_n(words + i, __ATOMIC_RELAXED); };  // another thread may change its own
+  auto word = [&](size_t i) {
+    return __atomic_load_n(words + i, __ATOMIC_RELAXED);
+  };  // another thread may change its own
   for (size_t i = 0; i + 3 <= module.type->size / sizeof(uintptr_t); ++i) {
     const uintptr_t begin = word(i), end = word(i + 1), reserved = word(i + 2);
-    if (!begin || begin >= end || end > reserved || (begin | end | reserved) % alignof(detail::Placed)) continue;
-    if (listed.holds(words + i) || listed.holds(words + i + 1) || listed.holds(words + i + 2)) continue;
+    if (!begin || begin >= end || end > reserved ||
+        (begin | end | reserved) % alignof(detail::Placed))
+      continue;
+    if (listed.holds(words + i) || listed.holds(words + i + 1) || listed.holds(words + i + 2))
+      continue;
     for (auto& p : detail::placed_within(reinterpret_cast<const void*>(begin), end - begin))
       if (p.tensor.defined() && p.tensor.requires_grad()) found.push_back(std::move(p));
   }
   return found;
 }
 
-// Pairs of types that were warned of: of both a parent and its child, or of a parent twice for what it holds.
+// Pairs of types that were warned of: of both a parent and its child, or of a parent twice for what
+// it holds.
 class Warned {
  public:
   // True the first time.
@@ -85,16 +93,19 @@ Warned& warned() {
 
 [[noreturn]] void left_out(const ModuleType& type, const std::string& what) {
   throw ValueError(std::string(type.name) + ": its fields() does not name " + what +
-                   " that it holds, which would be neither trained nor saved nor moved; add it, as v(\"name\", name)");
+                   " that it holds, which would be neither trained nor saved nor moved; add it, as "
+                   "v(\"name\", name)");
 }
 
 void warn(const std::string& text) { plugins::log(TN_LOG_WARNING, "tenon", text); }
 
-// The smallest module of `module` and those below it in which the address lies: the one that should have named it.
+// The smallest module of `module` and those below it in which the address lies: the one that should
+// have named it.
 ModuleRef holder_of(const void* address, ModuleRef module) {
   ModuleRef holder = module;
   for (auto& below : named_modules(module))
-    if (within(address, below.module.self, below.module.type->size) && below.module.type->size <= holder.type->size)
+    if (within(address, below.module.self, below.module.type->size) &&
+        below.module.type->size <= holder.type->size)
       holder = below.module;
   return holder;
 }
@@ -142,14 +153,17 @@ void require_all_listed(ModuleRef module) {
   auto hidden = in_hidden_vectors(module, listed);
   if (!left.empty() || !hidden.empty()) {
     const auto named = named_tensors(module);
-    auto is_named = [&](const detail::PlacedTensor& p) { return named.contains(p.tensor.impl().get()); };
+    auto is_named = [&](const detail::PlacedTensor& p) {
+      return named.contains(p.tensor.impl().get());
+    };
     std::erase_if(left, is_named);
     std::erase_if(hidden, is_named);
   }
   if (!left.empty()) left_out(type, "a parameter or buffer");
   if (!hidden.empty() && warned().add(&type, &type))
     warn(std::string(type.name) + " holds a std::vector with " + std::to_string(hidden.size()) +
-         " parameters that its fields() does not name, so parameters(), state_dict() and save() do not have them; add it, as " +
+         " parameters that its fields() does not name, so parameters(), state_dict() and save() do "
+         "not have them; add it, as " +
          "v(\"name\", name), unless they belong to another model");
   if (absent) return;  // another object of this type may have what this one lacks
   std::lock_guard lock(mutex);
@@ -158,14 +172,17 @@ void require_all_listed(ModuleRef module) {
 
 void require_listed_child(ModuleRef parent, ModuleRef child) {
   if (within(child.self, parent.self, parent.type->size)) {
-    if (has_state(child)) left_out(*holder_of(child.self, parent).type, "a module of type " + std::string(child.type->name));
+    if (has_state(child))
+      left_out(*holder_of(child.self, parent).type,
+               "a module of type " + std::string(child.type->name));
     return;
   }
   if (!parent.type->by_hand || !grad_enabled() || !to_be_trained(child)) return;
   if (warned().has(parent.type, parent.type) || !warned().add(parent.type, child.type)) return;
   const std::string name(parent.type->name), called(child.type->name);
   warn(name + " calls a module of type " + called + " that its fields() does not name, so " + name +
-       "'s parameters() and state_dict() do not have it; add it there unless it belongs to another model");
+       "'s parameters() and state_dict() do not have it; add it there unless it belongs to another "
+       "model");
 }
 
 }  // namespace tenon::nn

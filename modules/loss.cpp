@@ -1,6 +1,5 @@
-#include <tenon/modules/loss.h>
-
 #include <tenon/core/ops/loss.h>
+#include <tenon/modules/loss.h>
 #include <tenon/modules/repr.h>
 
 namespace tenon::nn {
@@ -9,14 +8,19 @@ namespace {
 
 void require_reduction(const std::string& reduction, const char* layer) {
   if (reduction != "mean" && reduction != "sum" && reduction != "none")
-    throw ValueError(std::string(layer) + ": reduction is \"" + reduction + "\"; it has to be \"mean\", \"sum\" or \"none\"");
+    throw ValueError(std::string(layer) + ": reduction is \"" + reduction +
+                     "\"; it has to be \"mean\", \"sum\" or \"none\"");
 }
 
 }  // namespace
 
 CrossEntropyLoss::CrossEntropyLoss(const CrossEntropyLossOptions& o)
-    : weight(o.weight), reduction(o.reduction), ignore_index(o.ignore_index), label_smoothing(o.label_smoothing) {
-  require(label_smoothing >= 0 && label_smoothing <= 1, "CrossEntropyLoss", "label_smoothing", label_smoothing, "from 0 to 1");
+    : weight(o.weight),
+      reduction(o.reduction),
+      ignore_index(o.ignore_index),
+      label_smoothing(o.label_smoothing) {
+  require(label_smoothing >= 0 && label_smoothing <= 1, "CrossEntropyLoss", "label_smoothing",
+          label_smoothing, "from 0 to 1");
   require_reduction(reduction, "CrossEntropyLoss");
 }
 
@@ -29,8 +33,12 @@ Tensor CrossEntropyLoss::forward(const Tensor& logits, const Tensor& target) con
   return cross_entropy(logits, target, o);
 }
 
-MSELoss::MSELoss(std::string r) : reduction(std::move(r)) { require_reduction(reduction, "MSELoss"); }
+MSELoss::MSELoss(std::string r) : reduction(std::move(r)) {
+  require_reduction(reduction, "MSELoss");
+}
 
-Tensor MSELoss::forward(const Tensor& input, const Tensor& target) const { return mse_loss(input, target, reduction); }
+Tensor MSELoss::forward(const Tensor& input, const Tensor& target) const {
+  return mse_loss(input, target, reduction);
+}
 
 }  // namespace tenon::nn

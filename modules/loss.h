@@ -12,7 +12,8 @@ struct CrossEntropyLossOptions {
   double label_smoothing = 0;      // in [0, 1]
 };
 
-// Logits (N, C) or (N, C, d1, …) against class numbers (N) or (N, d1, …). A class number outside [0, C) is an IndexError.
+// Logits (N, C) or (N, C, d1, …) against class numbers (N) or (N, d1, …). A class number outside
+// [0, C) is an IndexError.
 struct TENON_API CrossEntropyLoss final : Module<CrossEntropyLoss> {
   CrossEntropyLoss(const CrossEntropyLossOptions& options = {});
   Tensor forward(const Tensor& logits, const Tensor& target) const;

@@ -1,5 +1,3 @@
-#include <tenon/modules/module.h>
-
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -7,6 +5,7 @@
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/tensor_impl.h>
 #include <tenon/modules/listing.h>
+#include <tenon/modules/module.h>
 
 namespace tenon::nn {
 
@@ -21,21 +20,26 @@ void FieldVisitor::owner(std::shared_ptr<void>&, const ModuleType&) {}
 namespace {
 
 struct ModuleHash {
-  size_t operator()(const ModuleRef& m) const { return std::hash<const void*>()(m.self) ^ (std::hash<const void*>()(m.type) << 1); }
+  size_t operator()(const ModuleRef& m) const {
+    return std::hash<const void*>()(m.self) ^ (std::hash<const void*>()(m.type) << 1);
+  }
 };
 using ModuleSet = std::unordered_set<ModuleRef, ModuleHash>;
 
 struct ChildList : FieldVisitor {
   std::vector<NamedModule> list;
   explicit ChildList(ModuleRef m) { m.type->visit(m.self, *this); }
-  void child(std::string_view name, ModuleRef m) override { list.push_back({std::string(name), m}); }
+  void child(std::string_view name, ModuleRef m) override {
+    list.push_back({std::string(name), m});
+  }
 };
 
 std::string join(const std::string& path, std::string_view name) {
   return path.empty() ? std::string(name) : path + "." + std::string(name);
 }
 
-// Calls fn(path, module) for the module and what is below; each module once if there is a set of those `seen`.
+// Calls fn(path, module) for the module and what is below; each module once if there is a set of
+// those `seen`.
 template <class F>
 void walk(const std::string& path, ModuleRef m, ModuleSet* seen, F& fn) {
   if (seen && !seen->insert(m).second) return;
@@ -61,7 +65,9 @@ struct OwnTensors : FieldVisitor {
     m.type->visit(m.self, *this);
     std::stable_partition(items.begin(), items.end(), [](const Item& i) { return !i.is_buffer; });
   }
-  void parameter(std::string_view name, Tensor& t) override { items.push_back({std::string(name), &t, false, true}); }
+  void parameter(std::string_view name, Tensor& t) override {
+    items.push_back({std::string(name), &t, false, true});
+  }
   void buffer(std::string_view name, Tensor& t, bool persistent) override {
     items.push_back({std::string(name), &t, true, persistent});
   }
@@ -101,7 +107,9 @@ std::vector<Tensor> buffers(ModuleRef module) { return without_names(named_buffe
 
 std::vector<NamedModule> named_modules(ModuleRef module) {
   std::vector<NamedModule> found;
-  for_each_module(module, [&](const std::string& path, ModuleRef m) { found.push_back({path, m}); });
+  for_each_module(module, [&](const std::string& path, ModuleRef m) {
+    found.push_back({path, m});
+  });
   return found;
 }
 
@@ -193,7 +201,8 @@ namespace detail {
 void require_repeatable(int64_t count) {
   constexpr int64_t most = int64_t{1} << 24;
   if (count < 0 || count > most)
-    throw ValueError("repeat: " + std::to_string(count) + " modules cannot be made; it must be a number from 0 to " +
+    throw ValueError("repeat: " + std::to_string(count) +
+                     " modules cannot be made; it must be a number from 0 to " +
                      std::to_string(most));
 }
 
@@ -214,7 +223,8 @@ class Unshare : public FieldVisitor {
   void owner(std::shared_ptr<void>& held, const ModuleType& type) override {
     auto& copy = objects_[held.get()];
     if (!copy) {
-      if (!type.copy) throw ValueError("clone: " + std::string(type.name) + " has no copy constructor");
+      if (!type.copy)
+        throw ValueError("clone: " + std::string(type.name) + " has no copy constructor");
       copy = type.copy(held.get());
     }
     held = copy;

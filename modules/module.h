@@ -8,9 +8,10 @@
 //   Tensor y = net(x);
 //   for (auto& [name, p] : net.named_parameters()) …
 //
-// Fields that are modules, nn::Parameter or nn::Buffer, or hold some in a standard container (see fields.h), are found by their
-// names; a field assigned anew is still found. A plain Tensor field is not: it is neither saved nor moved by to(), as in PyTorch. A
-// field `bool training` follows train() and eval().
+// Fields that are modules, nn::Parameter or nn::Buffer, or hold some in a standard container (see
+// fields.h), are found by their names; a field assigned anew is still found. A plain Tensor field
+// is not: it is neither saved nor moved by to(), as in PyTorch. A field `bool training` follows
+// train() and eval().
 //
 // Arguments are fields with defaults, set by name, which later fields may use:
 //   struct Net : nn::Module<Net> {
@@ -18,7 +19,8 @@
 //     nn::Linear fc1{784, hidden}, fc2{hidden, 10};
 //     …
 //   };
-//   Net net{.hidden = 512};  // or Net{{}, 512}, as GCC's -Wextra misses the empty base in the former
+//   Net net{.hidden = 512};  // or Net{{}, 512}, as GCC's -Wextra misses the empty base in the
+//   former
 // A class with a constructor says how many data members it has, and the compiler checks the number:
 //   struct Net : nn::Module<Net> {
 //     static constexpr int num_fields = 2;
@@ -28,10 +30,12 @@
 //   };
 // One with private members lists them in fields() instead (see fields.h).
 //
-// A copy of a module shares its tensors: that is how layers are tied. It holds for the elements of a std::vector<Block>(n,
-// Block()), too; nn::repeat makes n modules that share nothing, and nn::clone a deep copy. str() says what is shared with what.
+// A copy of a module shares its tensors: that is how layers are tied. It holds for the elements of
+// a std::vector<Block>(n, Block()), too; nn::repeat makes n modules that share nothing, and
+// nn::clone a deep copy. str() says what is shared with what.
 //
-// A module's type derives from nn::Module<itself> and from no other module: a call would run the other's forward.
+// A module's type derives from nn::Module<itself> and from no other module: a call would run the
+// other's forward.
 #pragma once
 
 #include <iosfwd>
@@ -61,7 +65,8 @@ struct StateEntry {
 };
 
 // ---- any module; each of these is a method of nn::Module too ----
-// A tensor or module that is held twice is listed once, under its first name. Order: own tensors before those of children.
+// A tensor or module that is held twice is listed once, under its first name. Order: own tensors
+// before those of children.
 TENON_API std::vector<Tensor> parameters(ModuleRef module);
 TENON_API std::vector<NamedTensor> named_parameters(ModuleRef module);
 TENON_API std::vector<Tensor> buffers(ModuleRef module);
@@ -74,7 +79,8 @@ TENON_API int64_t num_parameters(ModuleRef module);
 
 TENON_API void train(ModuleRef module, bool mode = true);
 TENON_API void eval(ModuleRef module);
-// Moves every parameter and buffer. Handles stay valid: an optimizer made before still steps this model.
+// Moves every parameter and buffer. Handles stay valid: an optimizer made before still steps this
+// model.
 TENON_API void to(ModuleRef module, Device device);
 // Converts floating parameters and buffers; `dtype` has to be floating (DTypeError).
 TENON_API void to(ModuleRef module, DType dtype);
@@ -82,21 +88,22 @@ TENON_API void to(ModuleRef module, DType dtype);
 TENON_API void zero_grad(ModuleRef module, bool set_to_none = true);
 TENON_API void requires_grad_(ModuleRef module, bool value = true);
 
-// Parameters and persistent buffers; a shared tensor stands under each of its names. The tensors share the module's values, without
-// gradient.
+// Parameters and persistent buffers; a shared tensor stands under each of its names. The tensors
+// share the module's values, without gradient.
 TENON_API StateDict state_dict(ModuleRef module);
 // The same, as handles of the module.
 TENON_API std::vector<StateEntry> state_entries(ModuleRef module);
 
-// PyTorch's print: "Linear(in_features=10, out_features=1, bias=True)", children indented below. Behind a module whose tensors were
-// listed before stands "  # weight, bias shared with encoder".
+// PyTorch's print: "Linear(in_features=10, out_features=1, bias=True)", children indented below.
+// Behind a module whose tensors were listed before stands "  # weight, bias shared with encoder".
 TENON_API std::string str(ModuleRef module);
 TENON_API std::ostream& operator<<(std::ostream& out, ModuleRef module);
 
 // Children before parents, as PyTorch's apply goes.
 TENON_API std::vector<ModuleRef> modules_bottom_up(ModuleRef module);
 // Calls fn(ModuleRef) for every module below and then for this one:
-//   net.apply([](nn::ModuleRef m) { if (auto* l = m.as<nn::Linear>()) nn::init::zeros_(l->bias); });
+//   net.apply([](nn::ModuleRef m) { if (auto* l = m.as<nn::Linear>()) nn::init::zeros_(l->bias);
+//   });
 template <class F>
 void apply(ModuleRef module, F&& fn) {
   for (ModuleRef each : modules_bottom_up(module)) fn(each);
@@ -106,22 +113,25 @@ namespace detail {
 TENON_API void require_repeatable(int64_t count);
 }  // namespace detail
 
-// `count` modules that share nothing, each made by a call of its own: `nn::repeat(12, [] { return Block(64); })`, or with the
-// number of the module as argument: `nn::repeat(3, [](int64_t i) { return nn::Linear(8 << i, 16 << i); })`. A
-// `std::vector<Block>(12, Block(64))` holds twelve copies, and copies share their parameters: it is one layer used twelve times.
-// ValueError for a count that is negative or above 2^24.
+// `count` modules that share nothing, each made by a call of its own: `nn::repeat(12, [] { return
+// Block(64); })`, or with the number of the module as argument: `nn::repeat(3, [](int64_t i) {
+// return nn::Linear(8 << i, 16 << i); })`. A `std::vector<Block>(12, Block(64))` holds twelve
+// copies, and copies share their parameters: it is one layer used twelve times. ValueError for a
+// count that is negative or above 2^24.
 template <class F>
 auto repeat(int64_t count, F&& make) {
   // A module is callable, with a tensor: whether it takes a number is not even asked.
   constexpr bool is_module = std::is_base_of_v<ModuleTag, std::remove_cvref_t<F>>;
   static_assert(!is_module,
-                "nn::repeat wants a callable that makes a module, not a module, whose copies would share its parameters: "
+                "nn::repeat wants a callable that makes a module, not a module, whose copies would "
+                "share its parameters: "
                 "nn::repeat(3, [] { return nn::Linear(2, 2); })");
   if constexpr (!is_module) {
     constexpr bool takes_number = std::is_invocable_v<F&, int64_t>;
-    static_assert(takes_number || std::is_invocable_v<F&>,
-                  "nn::repeat wants a callable that makes a module, with no argument or its number: "
-                  "nn::repeat(3, [] { return nn::Linear(2, 2); })");
+    static_assert(
+        takes_number || std::is_invocable_v<F&>,
+        "nn::repeat wants a callable that makes a module, with no argument or its number: "
+        "nn::repeat(3, [] { return nn::Linear(2, 2); })");
     if constexpr (takes_number || std::is_invocable_v<F&>) {
       auto make_one = [&](int64_t i) {
         if constexpr (takes_number)
@@ -131,7 +141,8 @@ auto repeat(int64_t count, F&& make) {
       };
       using Made = decltype(make_one(int64_t{}));
       static_assert(detail::IsModule<Made> && detail::OwnModule<Made>,
-                    "nn::repeat wants a callable that returns a module by value, of a type T that derives from nn::Module<T> "
+                    "nn::repeat wants a callable that returns a module by value, of a type T that "
+                    "derives from nn::Module<T> "
                     "itself");
       detail::require_repeatable(count);
       std::vector<Made> modules;
@@ -143,14 +154,17 @@ auto repeat(int64_t count, F&& make) {
 }
 
 namespace detail {
-// Gives all tensors below `module` values of their own; tensors that were shared within it stay shared.
+// Gives all tensors below `module` values of their own; tensors that were shared within it stay
+// shared.
 TENON_API void unshare(ModuleRef module);
 }  // namespace detail
 
 // A deep copy: nothing is shared with the original. Gradients are not copied.
 template <class M>
-requires std::is_base_of_v<ModuleTag, M> M clone(const M& module) {
-  static_assert(detail::copies<M>(), "clone needs a module that can be copied; one that holds a std::unique_ptr cannot");
+  requires std::is_base_of_v<ModuleTag, M>
+M clone(const M& module) {
+  static_assert(detail::copies<M>(),
+                "clone needs a module that can be copied; one that holds a std::unique_ptr cannot");
   if constexpr (detail::copies<M>()) {
     M copy(module);
     detail::unshare(copy);
@@ -166,7 +180,8 @@ class TENON_API ModuleScope {
   ModuleScope(const ModuleScope&) = delete;
   ModuleScope& operator=(const ModuleScope&) = delete;
 
-  // Adds " (in module LeNet.fc1)" to an error that does not say where it came from, and the name of the tensor that it is about.
+  // Adds " (in module LeNet.fc1)" to an error that does not say where it came from, and the name of
+  // the tensor that it is about.
   void explain(Error& error) const;
 
  private:
@@ -179,14 +194,16 @@ class TENON_API ModuleScope {
   ModulePath path_;
 };
 
-// Base of every module: `struct Net : nn::Module<Net>`. Empty; calls go to Net::forward, with any arguments and result.
+// Base of every module: `struct Net : nn::Module<Net>`. Empty; calls go to Net::forward, with any
+// arguments and result.
 template <class D>
 struct Module : ModuleTag {
 #ifdef __cpp_explicit_this_parameter
   template <class Self, class... A>
   decltype(auto) operator()(this Self&& self, A&&... args) {
     static_assert(std::is_same_v<std::remove_cvref_t<Self>, D>,
-                  "this type derives from another module, whose forward the call would run: derive a module type T from "
+                  "this type derives from another module, whose forward the call would run: derive "
+                  "a module type T from "
                   "nn::Module<T> itself, and hold the other module as a field");
     return call(self, std::forward<A>(args)...);
   }

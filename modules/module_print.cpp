@@ -20,7 +20,8 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 std::string indented(std::string text) {
-  for (size_t at = text.find('\n'); at != text.npos; at = text.find('\n', at + 1)) text.insert(at + 1, "  ");
+  for (size_t at = text.find('\n'); at != text.npos; at = text.find('\n', at + 1))
+    text.insert(at + 1, "  ");
   return text;
 }
 
@@ -40,12 +41,15 @@ using Owners = std::unordered_map<const void*, std::string>;
 
 std::string print(ModuleRef module, const std::string& path, Owners& owners);
 
-// The module's own tensors that belong to modules printed before, and to which: "  # weight, bias shared with encoder".
+// The module's own tensors that belong to modules printed before, and to which: "  # weight, bias
+// shared with encoder".
 struct Shared : FieldVisitor {
   std::vector<std::pair<std::string, std::string>> names_by_owner;
   const std::string& path;
   Owners& owners;
-  Shared(ModuleRef m, const std::string& path, Owners& owners) : path(path), owners(owners) { m.type->visit(m.self, *this); }
+  Shared(ModuleRef m, const std::string& path, Owners& owners) : path(path), owners(owners) {
+    m.type->visit(m.self, *this);
+  }
   void parameter(std::string_view name, Tensor& t) override { look(name, t); }
   void buffer(std::string_view name, Tensor& t, bool) override { look(name, t); }
   void look(std::string_view name, const Tensor& t) {
@@ -70,11 +74,13 @@ struct Lines : FieldVisitor {
   bool merge;  // equal neighbours into one line
   const std::string& path;
   Owners& owners;
-  Lines(ModuleRef m, const std::string& path, Owners& owners) : merge(m.type->list), path(path), owners(owners) {
+  Lines(ModuleRef m, const std::string& path, Owners& owners)
+      : merge(m.type->list), path(path), owners(owners) {
     m.type->visit(m.self, *this);
   }
   void child(std::string_view name, ModuleRef m) override {
-    std::string text = indented(print(m, path.empty() ? std::string(name) : path + "." + std::string(name), owners));
+    std::string text = indented(
+        print(m, path.empty() ? std::string(name) : path + "." + std::string(name), owners));
     if (merge && !lines.empty() && lines.back().text == text) {
       ++lines.back().count;
       lines.back().last_key = name;
@@ -86,10 +92,12 @@ struct Lines : FieldVisitor {
 
 std::string print(ModuleRef module, const std::string& path, Owners& owners) {
   const std::string shared = Shared(module, path, owners).str();
-  std::vector<std::string> lines = lines_of(module.type->extra_repr ? module.type->extra_repr(module.self) : std::string());
+  std::vector<std::string> lines =
+      lines_of(module.type->extra_repr ? module.type->extra_repr(module.self) : std::string());
   std::string head = std::string(module.type->name) + "(";
   Lines children(module, path, owners);
-  if (children.lines.empty() && lines.size() <= 1) return head + (lines.empty() ? "" : lines[0]) + ")" + shared;
+  if (children.lines.empty() && lines.size() <= 1)
+    return head + (lines.empty() ? "" : lines[0]) + ")" + shared;
   for (auto& child : children.lines) lines.push_back(child.str());
   for (auto& line : lines) head += "\n  " + line;
   return head + "\n)" + shared;

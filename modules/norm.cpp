@@ -1,8 +1,7 @@
-#include <tenon/modules/norm.h>
-
 #include <tenon/core/autograd/autograd.h>
-#include <tenon/core/ops/norm.h>
+#include <tenon/core/ops/normalization.h>
 #include <tenon/core/ops/pointwise.h>
+#include <tenon/modules/norm.h>
 #include <tenon/modules/repr.h>
 
 namespace tenon::nn {
@@ -10,7 +9,9 @@ namespace tenon::nn {
 BatchNormState::BatchNormState(int64_t n, const BatchNormOptions& o) : num_features(n), options(o) {
   require(n >= 0, "BatchNorm", "num_features", static_cast<double>(n), "at least 0");
   require_not_negative(o.eps, "BatchNorm", "eps");
-  if (o.momentum) require(*o.momentum >= 0 && *o.momentum <= 1, "BatchNorm", "momentum", *o.momentum, "from 0 to 1, or absent");
+  if (o.momentum)
+    require(*o.momentum >= 0 && *o.momentum <= 1, "BatchNorm", "momentum", *o.momentum,
+            "from 0 to 1, or absent");
   if (o.affine) {
     weight = Parameter(ones({n}, o.tensor));
     bias = Parameter(zeros({n}, o.tensor));
@@ -27,10 +28,13 @@ Tensor BatchNormState::normalise(const Tensor& x) {
   // Under DataParallel the batch counts once: on the device that owns the counter.
   if (training && num_batches_tracked.defined()) {
     NoGrad guard;
-    if (x.device() == num_batches_tracked.device()) num_batches_tracked.copy_(num_batches_tracked + 1);
-    if (!options.momentum) momentum = 1.0 / static_cast<double>(num_batches_tracked.item<int64_t>());
+    if (x.device() == num_batches_tracked.device())
+      num_batches_tracked.copy_(num_batches_tracked + 1);
+    if (!options.momentum)
+      momentum = 1.0 / static_cast<double>(num_batches_tracked.item<int64_t>());
   }
-  return batch_norm(x, running_mean, running_var, weight, bias, training || !running_mean.defined(), momentum, options.eps);
+  return batch_norm(x, running_mean, running_var, weight, bias, training || !running_mean.defined(),
+                    momentum, options.eps);
 }
 
 void BatchNormState::visit(FieldVisitor& v) {
@@ -40,15 +44,18 @@ void BatchNormState::visit(FieldVisitor& v) {
 
 std::string BatchNormState::repr_text() const {
   return std::to_string(num_features) + ", eps=" + repr(options.eps) +
-         ", momentum=" + (options.momentum ? repr(*options.momentum) : "None") + ", affine=" + repr(options.affine) +
+         ", momentum=" + (options.momentum ? repr(*options.momentum) : "None") +
+         ", affine=" + repr(options.affine) +
          ", track_running_stats=" + repr(options.track_running_stats);
 }
 
 namespace {
 
-void require_rank(const Tensor& x, int64_t low, int64_t high, const char* layer, const char* wanted) {
+void require_rank(const Tensor& x, int64_t low, int64_t high, const char* layer,
+                  const char* wanted) {
   if (x.dim() >= low && x.dim() <= high) return;
-  throw ShapeError(std::string(layer) + ": expected an input of shape " + wanted + ", got one of shape " + x.shape().str());
+  throw ShapeError(std::string(layer) + ": expected an input of shape " + wanted +
+                   ", got one of shape " + x.shape().str());
 }
 
 }  // namespace
@@ -63,20 +70,26 @@ Tensor BatchNorm2d::forward(const Tensor& x) {
   return normalise(x);
 }
 
-LayerNorm::LayerNorm(const Shape& shape, const LayerNormOptions& o) : normalized_shape(shape), options(o) {
-  for (int64_t size : shape) require(size >= 0, "LayerNorm", "a size in normalized_shape", static_cast<double>(size), "at least 0");
+LayerNorm::LayerNorm(const Shape& shape, const LayerNormOptions& o)
+    : normalized_shape(shape), options(o) {
+  for (int64_t size : shape)
+    require(size >= 0, "LayerNorm", "a size in normalized_shape", static_cast<double>(size),
+            "at least 0");
   require_not_negative(o.eps, "LayerNorm", "eps");
   if (!o.elementwise_affine) return;
   weight = Parameter(ones(shape, o.tensor));
   if (o.bias) bias = Parameter(zeros(shape, o.tensor));
 }
 
-Tensor LayerNorm::forward(const Tensor& x) const { return layer_norm(x, normalized_shape, weight, bias, options.eps); }
+Tensor LayerNorm::forward(const Tensor& x) const {
+  return layer_norm(x, normalized_shape, weight, bias, options.eps);
+}
 
 void LayerNorm::fields(FieldVisitor& v) { v("weight", weight)("bias", bias); }
 
 std::string LayerNorm::extra_repr() const {
-  return repr(normalized_shape) + ", eps=" + repr(options.eps) + ", elementwise_affine=" + repr(options.elementwise_affine);
+  return repr(normalized_shape) + ", eps=" + repr(options.eps) +
+         ", elementwise_affine=" + repr(options.elementwise_affine);
 }
 
 }  // namespace tenon::nn

@@ -8,10 +8,11 @@
 namespace tenon::nn {
 
 struct BatchNormOptions {
-  double eps = 1e-5;                     // added to the variance
-  std::optional<double> momentum = 0.1;  // weight of a new batch in the running statistics; nullopt: their plain average
-  bool affine = true;                    // learn a weight (starts at 1) and a bias (0) for each channel
-  bool track_running_stats = true;       // and use them in eval mode
+  double eps = 1e-5;  // added to the variance
+  std::optional<double> momentum =
+      0.1;  // weight of a new batch in the running statistics; nullopt: their plain average
+  bool affine = true;               // learn a weight (starts at 1) and a bias (0) for each channel
+  bool track_running_stats = true;  // and use them in eval mode
   TensorOptions tensor = {};
 };
 
@@ -34,7 +35,8 @@ struct TENON_API BatchNormState {
 
 // x of shape (N, C) or (N, C, L). ShapeError for others.
 struct TENON_API BatchNorm1d final : Module<BatchNorm1d>, BatchNormState {
-  BatchNorm1d(int64_t num_features, const BatchNormOptions& options = {}) : BatchNormState(num_features, options) {}
+  BatchNorm1d(int64_t num_features, const BatchNormOptions& options = {})
+      : BatchNormState(num_features, options) {}
   Tensor forward(const Tensor& x);
   void fields(FieldVisitor& v) { visit(v); }
   std::string extra_repr() const { return repr_text(); }
@@ -42,7 +44,8 @@ struct TENON_API BatchNorm1d final : Module<BatchNorm1d>, BatchNormState {
 
 // x of shape (N, C, H, W). ShapeError for others.
 struct TENON_API BatchNorm2d final : Module<BatchNorm2d>, BatchNormState {
-  BatchNorm2d(int64_t num_features, const BatchNormOptions& options = {}) : BatchNormState(num_features, options) {}
+  BatchNorm2d(int64_t num_features, const BatchNormOptions& options = {})
+      : BatchNormState(num_features, options) {}
   Tensor forward(const Tensor& x);
   void fields(FieldVisitor& v) { visit(v); }
   std::string extra_repr() const { return repr_text(); }
@@ -55,7 +58,8 @@ struct LayerNormOptions {
   TensorOptions tensor = {};
 };
 
-// Normalises over the last dimensions, which have to be `normalized_shape` (Ba et al., arXiv:1607.06450).
+// Normalises over the last dimensions, which have to be `normalized_shape` (Ba et al.,
+// arXiv:1607.06450).
 struct TENON_API LayerNorm final : Module<LayerNorm> {
   LayerNorm(const Shape& normalized_shape, const LayerNormOptions& options = {});
   LayerNorm(int64_t size, const LayerNormOptions& options = {}) : LayerNorm(Shape{size}, options) {}

@@ -1,9 +1,8 @@
-#include <tenon/modules/parameter.h>
-
 #include <functional>
 #include <mutex>
 
 #include <tenon/core/runtime/fork.h>
+#include <tenon/modules/parameter.h>
 
 namespace tenon::nn {
 
@@ -22,7 +21,8 @@ Tensor leaf(const Tensor& values, bool requires_grad) {
 namespace detail {
 
 namespace {
-ForkMutex& list_mutex = *new ForkMutex(ForkOrder::tables);  // never destroyed: models may be static objects
+ForkMutex& list_mutex =
+    *new ForkMutex(ForkOrder::tables);  // never destroyed: models may be static objects
 constinit Placed* first = nullptr;
 }  // namespace
 
@@ -43,16 +43,19 @@ std::vector<PlacedTensor> placed_within(const void* begin, size_t bytes) {
   std::vector<PlacedTensor> found;
   std::lock_guard lock(list_mutex);
   for (const Placed* p = first; p; p = p->after_)
-    if (!std::less<const void*>()(p, begin) && std::less<const void*>()(p, static_cast<const char*>(begin) + bytes))
+    if (!std::less<const void*>()(p, begin) &&
+        std::less<const void*>()(p, static_cast<const char*>(begin) + bytes))
       found.push_back({p, *p});
   return found;
 }
 
 }  // namespace detail
 
-Parameter::Parameter(const Tensor& values, bool requires_grad) : Placed(leaf(values, requires_grad)) {}
+Parameter::Parameter(const Tensor& values, bool requires_grad)
+    : Placed(leaf(values, requires_grad)) {}
 
-Buffer::Buffer(const Tensor& values, BufferOptions options) : Placed(leaf(values, false)), persistent_(options.persistent) {}
+Buffer::Buffer(const Tensor& values, BufferOptions options)
+    : Placed(leaf(values, false)), persistent_(options.persistent) {}
 
 Buffer& Buffer::operator=(const Tensor& values) {
   Tensor::operator=(leaf(values, false));

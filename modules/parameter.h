@@ -15,7 +15,8 @@ struct PlacedTensor {
   Tensor tensor;
 };
 
-// A tensor whose place in memory is known, so that a module can tell whether its fields() names every parameter that lies in it.
+// A tensor whose place in memory is known, so that a module can tell whether its fields() names
+// every parameter that lies in it.
 class TENON_API Placed : public Tensor {
  public:
   Placed() noexcept { enlist(); }
@@ -42,8 +43,9 @@ std::vector<PlacedTensor> placed_within(const void* begin, size_t bytes);
 
 }  // namespace detail
 
-// A tensor that is learned. A field of this type is found by `parameters()` under its name. Made from a tensor, it shares the
-// values, has no history and requires a gradient. Copies are the same parameter: `decoder.weight = encoder.weight` ties two layers.
+// A tensor that is learned. A field of this type is found by `parameters()` under its name. Made
+// from a tensor, it shares the values, has no history and requires a gradient. Copies are the same
+// parameter: `decoder.weight = encoder.weight` ties two layers.
 class TENON_API Parameter : public detail::Placed {
  public:
   Parameter() = default;  // absent

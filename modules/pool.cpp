@@ -1,6 +1,5 @@
+#include <tenon/core/ops/pooling.h>
 #include <tenon/modules/pool.h>
-
-#include <tenon/core/ops/pool.h>
 #include <tenon/modules/repr.h>
 
 namespace tenon::nn {
@@ -23,8 +22,9 @@ Tensor MaxPool2d::forward(const Tensor& x) const {
 }
 
 std::string MaxPool2d::extra_repr() const {
-  return "kernel_size=" + repr(kernel_size) + ", stride=" + repr(*options.stride) + ", padding=" + repr(options.padding) +
-         ", dilation=" + repr(options.dilation) + ", ceil_mode=" + repr(options.ceil_mode);
+  return "kernel_size=" + repr(kernel_size) + ", stride=" + repr(*options.stride) +
+         ", padding=" + repr(options.padding) + ", dilation=" + repr(options.dilation) +
+         ", ceil_mode=" + repr(options.ceil_mode);
 }
 
 AvgPool2d::AvgPool2d(Pair kernel, const AvgPool2dOptions& o) : kernel_size(kernel), options(o) {
@@ -44,12 +44,17 @@ Tensor AvgPool2d::forward(const Tensor& x) const {
 }
 
 std::string AvgPool2d::extra_repr() const {
-  return "kernel_size=" + repr(kernel_size) + ", stride=" + repr(*options.stride) + ", padding=" + repr(options.padding);
+  return "kernel_size=" + repr(kernel_size) + ", stride=" + repr(*options.stride) +
+         ", padding=" + repr(options.padding);
 }
 
-AdaptiveAvgPool2d::AdaptiveAvgPool2d(Pair size) : output_size(size) { require_size(size, 1, "AdaptiveAvgPool2d", "output_size"); }
+AdaptiveAvgPool2d::AdaptiveAvgPool2d(Pair size) : output_size(size) {
+  require_size(size, 1, "AdaptiveAvgPool2d", "output_size");
+}
 
-Tensor AdaptiveAvgPool2d::forward(const Tensor& x) const { return adaptive_avg_pool2d(x, output_size.shape()); }
+Tensor AdaptiveAvgPool2d::forward(const Tensor& x) const {
+  return adaptive_avg_pool2d(x, output_size.shape());
+}
 
 std::string AdaptiveAvgPool2d::extra_repr() const { return "output_size=" + repr(output_size); }
 

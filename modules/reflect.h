@@ -1,4 +1,5 @@
-// The fields of a plain struct and their names, found by the compiler: nothing to register, so nothing to forget.
+// The fields of a plain struct and their names, found by the compiler: nothing to register, so
+// nothing to forget.
 #pragma once
 
 #include <string_view>
@@ -10,7 +11,8 @@
 namespace tenon::nn::reflect {
 
 // ---- counting ----
-// The largest number of initialisers that an aggregate takes. A wrong count never passes silently: `bind` does not compile then.
+// The largest number of initialisers that an aggregate takes. A wrong count never passes silently:
+// `bind` does not compile then.
 struct Anything {
   template <class T>
   constexpr operator T() const noexcept {
@@ -31,8 +33,8 @@ constexpr size_t count_initialisers() {
   else
     return count_initialisers<T, N - 1>();
 }
-// `Bases` empty base classes come first in the list of initialisers. One more than `max_fields` is tried, so that too many are
-// noticed.
+// `Bases` empty base classes come first in the list of initialisers. One more than `max_fields` is
+// tried, so that too many are noticed.
 template <class T, size_t Bases>
 inline constexpr size_t field_count =
     count_initialisers<T, (sizeof(T) < max_fields ? sizeof(T) : max_fields) + 1 + Bases>() - Bases;
@@ -54,7 +56,8 @@ struct FieldPointer {
   T* pointer;
 };
 
-// The compiler's own name of the template argument. No alias in the signature: GCC would explain it behind the argument.
+// The compiler's own name of the template argument. No alias in the signature: GCC would explain it
+// behind the argument.
 template <auto P>
 constexpr const char* signature_of_value() {
   return __PRETTY_FUNCTION__;
@@ -64,7 +67,8 @@ constexpr const char* signature_of_type() {
   return __PRETTY_FUNCTION__;
 }
 
-// The last identifier in `text`, template arguments left out: "Net" of "[with T = a::(anonymous)::Net<b::C>]".
+// The last identifier in `text`, template arguments left out: "Net" of "[with T =
+// a::(anonymous)::Net<b::C>]".
 constexpr std::string_view last_identifier(std::string_view text) {
   auto in_name = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -88,18 +92,21 @@ inline constexpr std::string_view type_name = last_identifier(signature_of_type<
 template <class T, size_t Count, size_t I>
 constexpr std::string_view field_name() {
   constexpr auto field = std::get<I>(bind<Count>(unmade<T>.value));
-  return last_identifier(signature_of_value<FieldPointer<std::remove_pointer_t<decltype(field)>>{field}>());
+  return last_identifier(
+      signature_of_value<FieldPointer<std::remove_pointer_t<decltype(field)>>{field}>());
 }
 template <class T, size_t Count, size_t I>
 inline constexpr std::string_view field_name_of = field_name<T, Count, I>();
 
 // ---- visiting ----
-// Calls visit(name, field) for every one of the `Count` fields of a class, in the order of declaration. All are public.
+// Calls visit(name, field) for every one of the `Count` fields of a class, in the order of
+// declaration. All are public.
 template <size_t Count, class T, class Visit>
 void each_of(T& object, Visit&& visit) {
   auto fields = bind<Count>(object);
-  [&]<size_t... I>(std::index_sequence<I...>) { (visit(field_name_of<T, Count, I>, *std::get<I>(fields)), ...); }
-  (std::make_index_sequence<Count>{});
+  [&]<size_t... I>(std::index_sequence<I...>) {
+    (visit(field_name_of<T, Count, I>, *std::get<I>(fields)), ...);
+  }(std::make_index_sequence<Count>{});
 }
 
 }  // namespace tenon::nn::reflect

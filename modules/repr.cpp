@@ -1,10 +1,9 @@
-#include <tenon/modules/repr.h>
-
 #include <charconv>
 #include <cmath>
 #include <limits>
 
 #include <tenon/core/error.h>
+#include <tenon/modules/repr.h>
 
 namespace tenon::nn {
 
@@ -12,7 +11,8 @@ std::string repr(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   double size = std::abs(value);
-  auto format = size != 0 && (size < 1e-4 || size >= 1e16) ? std::chars_format::scientific : std::chars_format::fixed;
+  auto format = size != 0 && (size < 1e-4 || size >= 1e16) ? std::chars_format::scientific
+                                                           : std::chars_format::fixed;
   char text[64];
   auto end = std::to_chars(text, text + sizeof text, value, format).ptr;
   std::string result(text, end);
@@ -21,7 +21,9 @@ std::string repr(double value) {
 }
 
 std::string repr(const Shape& shape) { return shape.str(); }
-std::string repr(const Pair& pair) { return pair.given_as_one ? std::to_string(pair.height) : pair.shape().str(); }
+std::string repr(const Pair& pair) {
+  return pair.given_as_one ? std::to_string(pair.height) : pair.shape().str();
+}
 
 void require(bool ok, const char* layer, const char* what, double value, const char* wanted) {
   if (ok) return;
@@ -38,7 +40,8 @@ void require_size(const Pair& size, int64_t least, const char* layer, const char
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
   const bool small = size.height < least || size.width < least;
   if (!small && size.height <= most && size.width <= most) return;
-  throw ValueError(std::string(layer) + ": " + what + " is " + repr(size) + "; both numbers have to be at " +
+  throw ValueError(std::string(layer) + ": " + what + " is " + repr(size) +
+                   "; both numbers have to be at " +
                    (small ? "least " + std::to_string(least) : "most " + std::to_string(most)));
 }
 

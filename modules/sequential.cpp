@@ -7,7 +7,8 @@ namespace {
 size_t wrap_index(int64_t i, size_t size, const char* what) {
   auto n = static_cast<int64_t>(size);
   if (i < -n || i >= n)
-    throw IndexError(std::string(what) + ": index " + std::to_string(i) + " is out of range for " + std::to_string(n) + " modules");
+    throw IndexError(std::string(what) + ": index " + std::to_string(i) + " is out of range for " +
+                     std::to_string(n) + " modules");
   return static_cast<size_t>(i < 0 ? i + n : i);
 }
 
@@ -20,27 +21,34 @@ void require_module(const AnyModule& module, const char* what) {
 void AnyModule::refuse_call() const {
   if (!owner_) throw ValueError("AnyModule: called, but it holds no module");
   throw ValueError("AnyModule: the forward of " + std::string(type_->name) +
-                   " does not take one tensor and return one; call it through as<" + std::string(type_->name) + ">()");
+                   " does not take one tensor and return one; call it through as<" +
+                   std::string(type_->name) + ">()");
 }
 
 Sequential::Sequential(std::initializer_list<std::pair<std::string, AnyModule>> named) {
   for (auto& [name, module] : named) add(name, module);
 }
 
-Sequential& Sequential::add(AnyModule module) { return add(std::to_string(children_.size()), std::move(module)); }
+Sequential& Sequential::add(AnyModule module) {
+  return add(std::to_string(children_.size()), std::move(module));
+}
 
 Sequential& Sequential::add(std::string name, AnyModule module) {
   require_module(module, "Sequential");
   if (name.empty() || name.find('.') != name.npos)
     throw ValueError("Sequential: \"" + name +
-                     "\" cannot name a module: keys of parameters are joined by dots, so a name is not empty and has none");
+                     "\" cannot name a module: keys of parameters are joined by dots, so a name is "
+                     "not empty and has none");
   for (auto& child : children_)
-    if (child.first == name) throw ValueError("Sequential: there is a module \"" + name + "\" already");
+    if (child.first == name)
+      throw ValueError("Sequential: there is a module \"" + name + "\" already");
   children_.emplace_back(std::move(name), std::move(module));
   return *this;
 }
 
-AnyModule& Sequential::operator[](int64_t i) { return children_[wrap_index(i, children_.size(), "Sequential")].second; }
+AnyModule& Sequential::operator[](int64_t i) {
+  return children_[wrap_index(i, children_.size(), "Sequential")].second;
+}
 
 Tensor Sequential::forward(const Tensor& x) const {
   if (children_.empty()) return x;
@@ -59,7 +67,9 @@ ModuleList& ModuleList::append(AnyModule module) {
   return *this;
 }
 
-AnyModule& ModuleList::operator[](int64_t i) { return children_[wrap_index(i, children_.size(), "ModuleList")]; }
+AnyModule& ModuleList::operator[](int64_t i) {
+  return children_[wrap_index(i, children_.size(), "ModuleList")];
+}
 
 void ModuleList::fields(FieldVisitor& v) {
   for (size_t i = 0; i < children_.size(); ++i) v(std::to_string(i), children_[i]);

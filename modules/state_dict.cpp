@@ -1,21 +1,22 @@
-#include <tenon/modules/state_dict.h>
-
 #include <algorithm>
 
 #include <tenon/core/printable.h>
+#include <tenon/modules/state_dict.h>
 
 namespace tenon::nn {
 
 StateDict::StateDict(std::initializer_list<Entry> entries) {
   for (auto& [name, tensor] : entries) {
-    if (contains(name)) throw StateDictError("StateDict: the key \"" + printable(name) + "\" is given twice");
+    if (contains(name))
+      throw StateDictError("StateDict: the key \"" + printable(name) + "\" is given twice");
     set(name, tensor);
   }
 }
 
 size_t StateDict::position(std::string_view name) const {
   auto less = [this](uint32_t i, std::string_view n) { return entries_[i].first < n; };
-  return static_cast<size_t>(std::lower_bound(by_name_.begin(), by_name_.end(), name, less) - by_name_.begin());
+  return static_cast<size_t>(std::lower_bound(by_name_.begin(), by_name_.end(), name, less) -
+                             by_name_.begin());
 }
 
 void StateDict::set(std::string name, Tensor tensor) {
@@ -24,7 +25,8 @@ void StateDict::set(std::string name, Tensor tensor) {
     entries_[by_name_[at]].second = std::move(tensor);
     return;
   }
-  by_name_.insert(by_name_.begin() + static_cast<std::ptrdiff_t>(at), static_cast<uint32_t>(entries_.size()));
+  by_name_.insert(by_name_.begin() + static_cast<std::ptrdiff_t>(at),
+                  static_cast<uint32_t>(entries_.size()));
   entries_.emplace_back(std::move(name), std::move(tensor));
 }
 
@@ -36,8 +38,10 @@ const Tensor* StateDict::find(std::string_view name) const {
 
 const Tensor& StateDict::at(std::string_view name) const {
   if (const Tensor* found = find(name)) return *found;
-  std::string text = "StateDict: there is no key \"" + printable(name) + "\" among its " + std::to_string(entries_.size());
-  for (size_t i = 0; i < entries_.size() && i < 8; ++i) text += (i ? ", \"" : ": \"") + printable(entries_[i].first) + "\"";
+  std::string text = "StateDict: there is no key \"" + printable(name) + "\" among its " +
+                     std::to_string(entries_.size());
+  for (size_t i = 0; i < entries_.size() && i < 8; ++i)
+    text += (i ? ", \"" : ": \"") + printable(entries_[i].first) + "\"";
   throw StateDictError(text + (entries_.size() > 8 ? ", …" : ""));
 }
 

@@ -11,7 +11,8 @@
 
 namespace tenon::nn {
 
-// Keys are unique and keep the order in which they were first set. `for (auto& [name, tensor] : dict)`.
+// Keys are unique and keep the order in which they were first set. `for (auto& [name, tensor] :
+// dict)`.
 class TENON_API StateDict {
  public:
   using Entry = std::pair<std::string, Tensor>;

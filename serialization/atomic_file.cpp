@@ -1,11 +1,3 @@
-#include <tenon/serialization/atomic_file.h>
-
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -16,15 +8,23 @@
 #include <system_error>
 #include <utility>
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <tenon/core/error.h>
 #include <tenon/core/printable.h>
+#include <tenon/serialization/atomic_file.h>
 #include <tenon/serialization/header.h>
 
 namespace tenon {
 namespace {
 
-constexpr size_t chunk_bytes = size_t{1} << 18;  // stays in the second-level cache while it is written and read back
-constexpr int most_attempts = 1000;              // at a name for the new file
+constexpr size_t chunk_bytes =
+    size_t{1} << 18;  // stays in the second-level cache while it is written and read back
+constexpr int most_attempts = 1000;  // at a name for the new file
 constexpr uint64_t send_bytes = uint64_t{16} << 20;
 
 std::string reason(int error) { return std::system_category().message(error); }
@@ -51,9 +51,10 @@ auto uninterrupted(Call&& call) {
     if (const auto result = call(); result >= 0 || errno != EINTR) return result;
 }
 
-// The same open file under a number that no standard stream has. A program may have been started without these, or have closed
-// them: then the next file that is opened gets such a number, and what any thread prints would go into the checkpoint. -1 where
-// there is no number left; the file is closed then.
+// The same open file under a number that no standard stream has. A program may have been started
+// without these, or have closed them: then the next file that is opened gets such a number, and
+// what any thread prints would go into the checkpoint. -1 where there is no number left; the file
+// is closed then.
 int beyond_standard_streams(int file) {
   if (file < 0 || file > STDERR_FILENO) return file;
   const int other = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), error = errno;
@@ -73,21 +74,27 @@ pid_t writer_of(std::string_view ending) {
   return bad_number == std::errc() && rest == end && pid > 0 ? pid : 0;
 }
 
-// Whether an open file can be what a killed writer left: a regular file of this user's under one name, empty, or with a header that
-// is complete or still all zeros.
+// Whether an open file can be what a killed writer left: a regular file of this user's under one
+// name, empty, or with a header that is complete or still all zeros.
 bool looks_left_over(int file) {
   struct stat status {};
-  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid() || status.st_nlink != 1) return false;
+  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid() ||
+      status.st_nlink != 1)
+    return false;
   std::byte first[checkpoint_header_bytes];
   const ssize_t count = uninterrupted([&] { return pread(file, first, sizeof first, 0); });
   if (count < 0) return false;
   const std::span<const std::byte> found(first, static_cast<size_t>(count));
-  return begins_as_checkpoint(found) || std::all_of(found.begin(), found.end(), [](std::byte b) { return b == std::byte{0}; });
+  return begins_as_checkpoint(found) ||
+         std::all_of(found.begin(), found.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
-// Removes the file unless its writer lives: a lock that can be had shows that it does not, wherever it ran.
+// Removes the file unless its writer lives: a lock that can be had shows that it does not, wherever
+// it ran.
 void remove_left_over(const std::filesystem::path& path) {
-  const int file = uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY); });
+  const int file = uninterrupted([&] {
+    return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  });
   if (file < 0) return;
   if (looks_left_over(file) && flock(file, LOCK_EX | LOCK_NB) == 0) unlink(path.c_str());
   close(file);
@@ -111,7 +118,8 @@ FileSizeSignalBlocked::~FileSizeSignalBlocked() {
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
-AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path), target_(follow_links(path)) {
+AtomicFile::AtomicFile(const std::filesystem::path& path)
+    : path_(path), target_(follow_links(path)) {
   folder_ = target_.has_parent_path() ? target_.parent_path() : std::filesystem::path(".");
   struct stat status {};
   if (target_.filename().empty()) fail("it names a folder, not a file", 0);
@@ -139,15 +147,19 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::fail(const std::string& what, int error) const {
   throw CheckpointError("cannot save checkpoint '" + printable(path_.native()) + "': " + what +
-                        (error ? ": " + reason(error) : "") + (file_ >= 0 ? ". What was there before is unchanged" : ""));
+                        (error ? ": " + reason(error) : "") +
+                        (file_ >= 0 ? ". What was there before is unchanged" : ""));
 }
 
 void AtomicFile::create() {
   static std::atomic<uint64_t> counter{0};
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
-    temporary_ = folder_ / (temporary_prefix(target_) + std::to_string(getpid()) + "." + std::to_string(counter++));
-    const int opened =
-        uninterrupted([&] { return open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, old_mode_ ? 0600 : 0666); });
+    temporary_ = folder_ / (temporary_prefix(target_) + std::to_string(getpid()) + "." +
+                            std::to_string(counter++));
+    const int opened = uninterrupted([&] {
+      return open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
+                  old_mode_ ? 0600 : 0666);
+    });
     const int file = beyond_standard_streams(opened);
     if (opened >= 0 && file < 0) {
       const int error = errno;
@@ -155,10 +167,12 @@ void AtomicFile::create() {
       fail("its new file gets no number beyond those of the standard streams", error);
     }
     if (file < 0 && errno == EEXIST) continue;
-    if (file < 0 && errno == ENOENT) fail("there is no folder '" + printable(folder_.native()) + "'; make it first", 0);
+    if (file < 0 && errno == ENOENT)
+      fail("there is no folder '" + printable(folder_.native()) + "'; make it first", 0);
     if (file < 0) fail("cannot write in folder '" + printable(folder_.native()) + "'", errno);
-    // Another writer may take it for a leftover before it is locked, and hold the lock or have removed it already. A file system
-    // without locks is no obstacle: leftovers stay there, as nobody gets the lock that removing them takes.
+    // Another writer may take it for a leftover before it is locked, and hold the lock or have
+    // removed it already. A file system without locks is no obstacle: leftovers stay there, as
+    // nobody gets the lock that removing them takes.
     const bool contested = flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     struct stat status {};
     const int error = fstat(file, &status) != 0 ? errno : 0;
@@ -170,7 +184,8 @@ void AtomicFile::create() {
     close(file);
     if (error) fail("cannot look at its new file '" + printable(temporary_.native()) + "'", error);
   }
-  if (file_ < 0) fail("no name for a new file in folder '" + printable(folder_.native()) + "' is free", 0);
+  if (file_ < 0)
+    fail("no name for a new file in folder '" + printable(folder_.native()) + "' is free", 0);
   if (old_mode_) fchmod(file_, *old_mode_);  // as far as the file system knows permissions
 }
 
@@ -182,26 +197,40 @@ void AtomicFile::remove_stale() const {
     const std::string_view name = entry->d_name;
     if (!name.starts_with(prefix)) continue;
     const pid_t writer = writer_of(name.substr(prefix.size()));
-    // One that had this process's number is gone, too: in a container each run may have the same. What this one writes is locked.
-    if (writer == getpid() || (writer > 0 && kill(writer, 0) != 0 && errno == ESRCH)) remove_left_over(folder_ / name);
+    // One that had this process's number is gone, too: in a container each run may have the same.
+    // What this one writes is locked.
+    if (writer == getpid() || (writer > 0 && kill(writer, 0) != 0 && errno == ESRCH))
+      remove_left_over(folder_ / name);
   }
 }
 
 void AtomicFile::write_chunk(const std::byte* bytes, size_t count, uint64_t offset) {
   for (size_t done = 0; done < count;) {
-    const ssize_t n = uninterrupted([&] { return pwrite(file_, bytes + done, count - done, static_cast<off_t>(offset + done)); });
-    if (n <= 0) fail("writing failed after " + std::to_string(offset + done) + " bytes", n < 0 ? errno : ENOSPC);
+    const ssize_t n = uninterrupted([&] {
+      return pwrite(file_, bytes + done, count - done, static_cast<off_t>(offset + done));
+    });
+    if (n <= 0)
+      fail("writing failed after " + std::to_string(offset + done) + " bytes",
+           n < 0 ? errno : ENOSPC);
     done += static_cast<size_t>(n);
   }
   for (size_t done = 0; done < count;) {
-    const ssize_t n =
-        uninterrupted([&] { return pread(file_, read_back_.data() + done, count - done, static_cast<off_t>(offset + done)); });
+    const ssize_t n = uninterrupted([&] {
+      return pread(file_, read_back_.data() + done, count - done,
+                   static_cast<off_t>(offset + done));
+    });
     if (n < 0) fail("reading it back failed", errno);
-    if (n == 0) fail("reading it back failed: the file ends after " + std::to_string(offset + done) + " bytes", 0);
+    if (n == 0)
+      fail(
+          "reading it back failed: the file ends after " + std::to_string(offset + done) + " bytes",
+          0);
     done += static_cast<size_t>(n);
   }
   if (std::memcmp(read_back_.data(), bytes, count) != 0)
-    fail("what was read back differs from what was written: a faulty disk, or the tensors were changed while they were saved", 0);
+    fail(
+        "what was read back differs from what was written: a faulty disk, or the tensors were "
+        "changed while they were saved",
+        0);
 }
 
 void AtomicFile::flush() {
@@ -228,7 +257,8 @@ void AtomicFile::append(const void* bytes, size_t count) {
     }
     // The disk works while the rest is written.
     if (written_ - sent_ >= send_bytes) {
-      sync_file_range(file_, static_cast<off_t>(sent_), static_cast<off_t>(written_ - sent_), SYNC_FILE_RANGE_WRITE);
+      sync_file_range(file_, static_cast<off_t>(sent_), static_cast<off_t>(written_ - sent_),
+                      SYNC_FILE_RANGE_WRITE);
       sent_ = written_;
     }
     from += n, count -= n;
@@ -244,8 +274,10 @@ void AtomicFile::commit(std::span<const std::byte> header) {
   flush();
   write_chunk(header.data(), header.size(), 0);
   struct stat status {};
-  if (fstat(file_, &status) != 0) fail("cannot look at its new file '" + printable(temporary_.native()) + "'", errno);
-  if (static_cast<uint64_t>(status.st_size) != size_) fail("the file does not have the length that was written", 0);
+  if (fstat(file_, &status) != 0)
+    fail("cannot look at its new file '" + printable(temporary_.native()) + "'", errno);
+  if (static_cast<uint64_t>(status.st_size) != size_)
+    fail("the file does not have the length that was written", 0);
   if (uninterrupted([&] { return fsync(file_); }) != 0) fail("syncing it to disk failed", errno);
   if (uninterrupted([&] { return rename(temporary_.c_str(), target_.c_str()); }) != 0)
     fail("renaming '" + printable(temporary_.native()) + "' failed", errno);
@@ -254,13 +286,15 @@ void AtomicFile::commit(std::span<const std::byte> header) {
 }
 
 void AtomicFile::sync_folder() const {
-  const int folder = uninterrupted([&] { return open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+  const int folder =
+      uninterrupted([&] { return open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
   const int error = folder < 0 || uninterrupted([&] { return fsync(folder); }) != 0 ? errno : 0;
   if (folder >= 0) close(folder);
   // Some file systems cannot sync a folder, and some folders may be written but not read.
   if (error && error != EINVAL && error != EACCES && error != ENOTSUP)
-    throw CheckpointError("checkpoint '" + printable(path_.native()) +
-                          "' is written, but its folder could not be synced to disk: " + reason(error));
+    throw CheckpointError(
+        "checkpoint '" + printable(path_.native()) +
+        "' is written, but its folder could not be synced to disk: " + reason(error));
 }
 
 }  // namespace tenon

@@ -1,5 +1,3 @@
-#include <tenon/serialization/checkpoint.h>
-
 #include <algorithm>
 #include <numeric>
 
@@ -9,6 +7,7 @@
 #include <tenon/core/tensor_impl.h>
 #include <tenon/modules/module.h>
 #include <tenon/serialization/atomic_file.h>
+#include <tenon/serialization/checkpoint.h>
 #include <tenon/serialization/header.h>
 #include <tenon/serialization/image.h>
 #include <tenon/serialization/staged_load.h>
@@ -21,7 +20,8 @@ namespace {
 using nn::ModuleRef;
 using nn::StateDict;
 
-void collect_wrappers(ModuleRef module, const std::string& prefix, std::vector<std::string>& wrappers) {
+void collect_wrappers(ModuleRef module, const std::string& prefix,
+                      std::vector<std::string>& wrappers) {
   for (const nn::NamedModule& child : nn::named_children(module)) {
     if (module.type->wrapper) wrappers.push_back(prefix + child.name);
     collect_wrappers(child.module, prefix + child.name + ".", wrappers);
@@ -36,11 +36,13 @@ std::vector<std::string> wrappers_of(ModuleRef model) {
 
 KeySide side_of(const StateDict& tensors, std::optional<std::vector<std::string>> wrappers) {
   KeySide side{{}, std::move(wrappers)};
-  for (const auto& [key, tensor] : tensors) side.tensors.push_back({key, tensor.shape(), tensor.dtype()});
+  for (const auto& [key, tensor] : tensors)
+    side.tensors.push_back({key, tensor.shape(), tensor.dtype()});
   return side;
 }
 
-// Writes a tensor's elements, from where they lie if that is a contiguous piece of the host's memory.
+// Writes a tensor's elements, from where they lie if that is a contiguous piece of the host's
+// memory.
 void append_values(AtomicFile& file, const Tensor& tensor, uint64_t bytes) {
   if (tensor.is_contiguous() && tensor.device().type() == "cpu") {
     tensor.wait();
@@ -60,8 +62,8 @@ void append_metadata(AtomicFile& file, const MemoryFile& memory, uint64_t until)
 }
 
 // The file's layout, its values left out.
-ImageContents lay_out(const std::filesystem::path& path, const StateDict& tensors, std::optional<std::vector<std::string>> wrappers,
-                      MemoryFile& memory) {
+ImageContents lay_out(const std::filesystem::path& path, const StateDict& tensors,
+                      std::optional<std::vector<std::string>> wrappers, MemoryFile& memory) {
   auto fail = [&](const std::string& why) {
     throw CheckpointError("cannot save checkpoint '" + printable(path.native()) + "': " + why);
   };
@@ -78,13 +80,15 @@ ImageContents lay_out(const std::filesystem::path& path, const StateDict& tensor
   return contents;
 }
 
-void write(const std::filesystem::path& path, const StateDict& tensors, std::optional<std::vector<std::string>> wrappers) {
+void write(const std::filesystem::path& path, const StateDict& tensors,
+           std::optional<std::vector<std::string>> wrappers) {
   MemoryFile memory;
   const ImageContents contents = lay_out(path, tensors, std::move(wrappers), memory);
   std::vector<size_t> order(tensors.size());  // by place in the file
   std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(),
-            [&](size_t a, size_t b) { return contents.tensors[a].offset < contents.tensors[b].offset; });
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return contents.tensors[a].offset < contents.tensors[b].offset;
+  });
   AtomicFile file(path);
   for (size_t i : order) {
     if (contents.tensors[i].bytes == 0) continue;
@@ -98,24 +102,29 @@ void write(const std::filesystem::path& path, const StateDict& tensors, std::opt
 
 KeySide side_of(const std::vector<nn::StateEntry>& entries, ModuleRef model) {
   KeySide side{{}, wrappers_of(model)};
-  for (const nn::StateEntry& entry : entries) side.tensors.push_back({entry.name, entry.tensor.shape(), entry.tensor.dtype()});
+  for (const nn::StateEntry& entry : entries)
+    side.tensors.push_back({entry.name, entry.tensor.shape(), entry.tensor.dtype()});
   return side;
 }
 
 KeySide side_of(const ImageContents& contents) {
   KeySide side{{}, contents.wrappers};
-  for (const StoredTensor& tensor : contents.tensors) side.tensors.push_back({tensor.key, tensor.shape, tensor.dtype});
+  for (const StoredTensor& tensor : contents.tensors)
+    side.tensors.push_back({tensor.key, tensor.shape, tensor.dtype});
   return side;
 }
 
 Tensor read_values(const VerifiedFile& file, const StoredTensor& tensor) {
   const std::byte* values = file.image().data() + tensor.offset;
-  if (tensor.dtype == DType::boolean && !std::all_of(values, values + tensor.bytes, [](std::byte b) { return b <= std::byte{1}; }))
+  if (tensor.dtype == DType::boolean &&
+      !std::all_of(values, values + tensor.bytes, [](std::byte b) { return b <= std::byte{1}; }))
     throw CheckpointError("it is of type bool and holds bytes other than 0 and 1");
   return from_host(values, tensor.dtype, tensor.shape, {.dtype = tensor.dtype, .device = Device()});
 }
 
-std::string cannot_load(const std::filesystem::path& path) { return "cannot load checkpoint '" + printable(path.native()) + "': "; }
+std::string cannot_load(const std::filesystem::path& path) {
+  return "cannot load checkpoint '" + printable(path.native()) + "': ";
+}
 
 // Runs body(), which makes tensor `key` of the file; what goes wrong names both.
 template <class F>
@@ -142,10 +151,12 @@ auto to_load(const std::filesystem::path& path, Body&& body) {
   return naming_lack_of_memory<CheckpointError>("cannot load checkpoint", path, body);
 }
 
-LoadReport load_model(const std::filesystem::path& path, ModuleRef model, const LoadOptions& options) {
+LoadReport load_model(const std::filesystem::path& path, ModuleRef model,
+                      const LoadOptions& options) {
   std::optional<VerifiedFile> file(path);
   StagedLoad staged(model);
-  KeyMap map = map_keys(side_of(file->contents()), side_of(staged.targets(), model), options, std::string(model.type->name));
+  KeyMap map = map_keys(side_of(file->contents()), side_of(staged.targets(), model), options,
+                        std::string(model.type->name));
   for (auto [from, to] : map.pairs) {
     const StoredTensor& tensor = file->contents().tensors[from];
     naming(path, tensor.key, [&, to = to] { return staged.add(to, read_values(*file, tensor)); });
@@ -201,9 +212,11 @@ CheckpointInfo inspect(const std::filesystem::path& path) {
 
 LoadReport load_state_dict(ModuleRef model, const StateDict& tensors, const LoadOptions& options) {
   for (const auto& [key, tensor] : tensors)
-    if (!tensor.defined()) throw StateDictError("load_state_dict: tensor '" + printable(key) + "' is undefined");
+    if (!tensor.defined())
+      throw StateDictError("load_state_dict: tensor '" + printable(key) + "' is undefined");
   StagedLoad staged(model);
-  KeyMap map = map_keys(side_of(tensors, std::nullopt), side_of(staged.targets(), model), options, std::string(model.type->name));
+  KeyMap map = map_keys(side_of(tensors, std::nullopt), side_of(staged.targets(), model), options,
+                        std::string(model.type->name));
   for (auto [from, to] : map.pairs) staged.add(to, tensors[from].second);
   check_ties(map, staged, std::string(model.type->name));
   staged.commit();

@@ -17,7 +17,9 @@ Checksum checksum_of(const void* bytes, size_t count) { return from(XXH3_128bits
 
 Checksummer::Checksummer() : state_(std::make_unique<State>()) { XXH3_128bits_reset(&state_->xxh); }
 Checksummer::~Checksummer() = default;
-void Checksummer::add(const void* bytes, size_t count) { XXH3_128bits_update(&state_->xxh, bytes, count); }
+void Checksummer::add(const void* bytes, size_t count) {
+  XXH3_128bits_update(&state_->xxh, bytes, count);
+}
 Checksum Checksummer::result() const { return from(XXH3_128bits_digest(&state_->xxh)); }
 
 }  // namespace tenon

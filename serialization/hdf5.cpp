@@ -1,9 +1,8 @@
-#include <tenon/serialization/hdf5.h>
-
 #include <algorithm>
 #include <cstdlib>
 
 #include <tenon/core/error.h>
+#include <tenon/serialization/hdf5.h>
 
 namespace tenon::h5 {
 namespace {
@@ -32,7 +31,8 @@ Handle half() {
 
 Handle boolean_enumeration() {
   Handle type(H5Tenum_create(H5T_STD_I8LE), H5Tclose, "make the bool type");
-  for (int8_t value : {0, 1}) check(H5Tenum_insert(type, value ? "TRUE" : "FALSE", &value), "make the bool type");
+  for (int8_t value : {0, 1})
+    check(H5Tenum_insert(type, value ? "TRUE" : "FALSE", &value), "make the bool type");
   return type;
 }
 
@@ -58,13 +58,16 @@ hid_t plain_type(DType dtype) {
 }  // namespace
 
 void require_memory(uint64_t tensors, uint64_t name_bytes) {
-  // Measured with 1 to 100 000 tensors, and rounded up. The cache of metadata stops growing at 32 MiB.
+  // Measured with 1 to 100 000 tensors, and rounded up. The cache of metadata stops growing at 32
+  // MiB.
   constexpr uint64_t base = 3 << 20, cached = 8 << 10, cache = 48 << 20, listed = 2 << 10;
-  const uint64_t bytes = base + std::min(tensors * cached, cache) + tensors * listed + 4 * name_bytes;
+  const uint64_t bytes =
+      base + std::min(tensors * cached, cache) + tensors * listed + 4 * name_bytes;
   void* volatile memory = std::malloc(bytes);  // volatile: otherwise the pair is optimized away
   if (!memory)
-    throw CheckpointError("the host has not the " + std::to_string(bytes) + " bytes of memory that HDF5 may need for " +
-                          std::to_string(tensors) + " tensors");
+    throw CheckpointError("the host has not the " + std::to_string(bytes) +
+                          " bytes of memory that HDF5 may need for " + std::to_string(tensors) +
+                          " tensors");
   std::free(memory);
 }
 
@@ -85,7 +88,9 @@ std::string last_error() {
   return text.empty() ? "no reason given" : text;
 }
 
-void fail(const char* what) { throw CheckpointError(std::string("HDF5 cannot ") + what + ": " + last_error()); }
+void fail(const char* what) {
+  throw CheckpointError(std::string("HDF5 cannot ") + what + ": " + last_error());
+}
 
 Handle::Handle(hid_t id, Close close, const char* what) : id_(check(id, what)), close_(close) {}
 

@@ -1,19 +1,21 @@
-// Manners for the HDF5 C library: one thread at a time, no error prints, nothing left open. Include only from serialization/*.cpp.
+// Manners for the HDF5 C library: one thread at a time, no error prints, nothing left open. Include
+// only from serialization/*.cpp.
 #pragma once
-
-#include <hdf5.h>
 
 #include <cstdint>
 #include <mutex>
 #include <string>
 #include <utility>
 
+#include <hdf5.h>
+
 #include <tenon/core/dtype.h>
 #include <tenon/core/runtime/fork.h>
 
 namespace tenon::h5 {
 
-// Holds the library while it lives: Debian's HDF5 is not thread-safe. Its error stack is kept from being printed meanwhile.
+// Holds the library while it lives: Debian's HDF5 is not thread-safe. Its error stack is kept from
+// being printed meanwhile.
 class Session {
  public:
   Session();  // CheckpointError where there is not enough memory to begin with
@@ -26,15 +28,17 @@ class Session {
   void* print_data_ = nullptr;
 };
 
-// CheckpointError where the memory that HDF5 may take for a file of so many tensors, whose names have so many bytes, is not to be
-// had. HDF5 does not survive an allocation that fails: its lists are left half changed, every later call fails and its exit handler
-// frees memory twice (1.10.8). So it is only called when there is enough, which is asked for and given back beforehand.
+// CheckpointError where the memory that HDF5 may take for a file of so many tensors, whose names
+// have so many bytes, is not to be had. HDF5 does not survive an allocation that fails: its lists
+// are left half changed, every later call fails and its exit handler frees memory twice (1.10.8).
+// So it is only called when there is enough, which is asked for and given back beforehand.
 void require_memory(uint64_t tensors, uint64_t name_bytes);
 
 // What HDF5 says about its latest failure, from its error stack.
 std::string last_error();
 
-// An identifier and the function that closes it. Making one from a failed call throws CheckpointError "HDF5 cannot <what>: <why>".
+// An identifier and the function that closes it. Making one from a failed call throws
+// CheckpointError "HDF5 cannot <what>: <why>".
 class Handle {
  public:
   using Close = herr_t (*)(hid_t);
@@ -56,7 +60,8 @@ class Handle {
 template <class T>
 T check(T status, const char* what);
 
-// The type that a dtype has in a checkpoint: little-endian; bool as h5py's enumeration, bf16 as unsigned 16-bit words.
+// The type that a dtype has in a checkpoint: little-endian; bool as h5py's enumeration, bf16 as
+// unsigned 16-bit words.
 Handle stored_type(DType dtype);
 
 Handle text_type(size_t bytes);  // fixed length, UTF-8, padded with zeros

@@ -85,8 +85,9 @@ herr_t set_eoa(H5FD_t* file, H5FD_mem_t, haddr_t eoa) {
   self(file)->eoa = eoa;
   return 0;
 }
-// New space goes to the end. Tensors begin at a multiple of their alignment here, because HDF5's own alignment files every gap that
-// it leaves in a list and walks that list for each later block: the time would grow with the square of the number of tensors.
+// New space goes to the end. Tensors begin at a multiple of their alignment here, because HDF5's
+// own alignment files every gap that it leaves in a list and walks that list for each later block:
+// the time would grow with the square of the number of tensors.
 haddr_t alloc(H5FD_t* file, H5FD_mem_t type, hid_t, hsize_t size) {
   haddr_t& end = self(file)->eoa;
   const haddr_t unit = type == H5FD_MEM_DRAW ? MemoryFile::value_alignment : 1;
@@ -137,7 +138,8 @@ H5FD_class_t describe_driver() {
 
 void MemoryFile::use_in(hid_t access) {
   static const H5FD_class_t driver = describe_driver();
-  // Registered anew each time, as an application may shut HDF5 down in between; the property list keeps its own count.
+  // Registered anew each time, as an application may shut HDF5 down in between; the property list
+  // keeps its own count.
   hid_t id = H5FDregister(&driver);
   DriverInfo info{this};
   bool set = id >= 0 && H5Pset_driver(access, id, &info) >= 0;

@@ -1,5 +1,3 @@
-#include <tenon/serialization/header.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -7,16 +5,20 @@
 #include <string_view>
 
 #include <tenon/core/error.h>
+#include <tenon/serialization/header.h>
 
-static_assert(std::endian::native == std::endian::little, "checkpoints are little-endian and written as they lie in memory");
+static_assert(std::endian::native == std::endian::little,
+              "checkpoints are little-endian and written as they lie in memory");
 
 namespace tenon {
 namespace {
 
 // As PNG's: the first byte is not text, and the line ends show a transfer in text mode.
 constexpr std::string_view magic = "\x89TENON\r\n";
-constexpr std::string_view note = "Tenon checkpoint: HDF5 behind a user block of 512 bytes; see docs/checkpoints.md\n";
-constexpr size_t version_at = 8, header_bytes_at = 12, file_bytes_at = 16, body_at = 24, note_at = 64, own_at = 496;
+constexpr std::string_view note =
+    "Tenon checkpoint: HDF5 behind a user block of 512 bytes; see docs/checkpoints.md\n";
+constexpr size_t version_at = 8, header_bytes_at = 12, file_bytes_at = 16, body_at = 24,
+                 note_at = 64, own_at = 496;
 
 template <class T>
 void put(std::byte* header, size_t at, const T& value) {
@@ -37,14 +39,19 @@ bool starts_with(std::span<const std::byte> bytes, std::string_view text) {
 std::string foreign(std::span<const std::byte> bytes) {
   if (bytes.empty()) return "the file is empty";
   if (starts_with(bytes, "\x89HDF\r\n\x1a\n"))
-    return "it is an HDF5 file, but not one that Tenon wrote: it has no checksums. Read it with its own tool, put the tensors into "
+    return "it is an HDF5 file, but not one that Tenon wrote: it has no checksums. Read it with "
+           "its own tool, put the tensors into "
            "a "
            "tenon::StateDict and tenon::save() that";
   if (starts_with(bytes, "PK\x03\x04"))
-    return "it is a zip archive, as PyTorch's .pt files are. Tenon loads the checkpoints that tenon::save() writes";
-  if (bytes.size() > 8 && static_cast<char>(bytes[8]) == '{' && get<uint64_t>(bytes.data(), 0) < (uint64_t{1} << 32))
-    return "it looks like a safetensors file. Tenon loads the checkpoints that tenon::save() writes";
-  return "it does not start as a checkpoint does: it is another kind of file, or its first bytes are damaged";
+    return "it is a zip archive, as PyTorch's .pt files are. Tenon loads the checkpoints that "
+           "tenon::save() writes";
+  if (bytes.size() > 8 && static_cast<char>(bytes[8]) == '{' &&
+      get<uint64_t>(bytes.data(), 0) < (uint64_t{1} << 32))
+    return "it looks like a safetensors file. Tenon loads the checkpoints that tenon::save() "
+           "writes";
+  return "it does not start as a checkpoint does: it is another kind of file, or its first bytes "
+         "are damaged";
 }
 
 }  // namespace
@@ -62,22 +69,26 @@ std::array<std::byte, checkpoint_header_bytes> encode_header(const CheckpointHea
 }
 
 bool begins_as_checkpoint(std::span<const std::byte> first_bytes) {
-  return std::memcmp(first_bytes.data(), magic.data(), std::min(magic.size(), first_bytes.size())) == 0;
+  return std::memcmp(first_bytes.data(), magic.data(),
+                     std::min(magic.size(), first_bytes.size())) == 0;
 }
 
 CheckpointHeader decode_header(std::span<const std::byte> first_bytes) {
   auto fail = [](const std::string& why) { throw CheckpointError(why); };
   if (first_bytes.empty() || !begins_as_checkpoint(first_bytes)) fail(foreign(first_bytes));
   if (first_bytes.size() < checkpoint_header_bytes)
-    fail("the file is cut off: it has " + std::to_string(first_bytes.size()) + " bytes, and its header alone has " +
-         std::to_string(checkpoint_header_bytes));
+    fail("the file is cut off: it has " + std::to_string(first_bytes.size()) +
+         " bytes, and its header alone has " + std::to_string(checkpoint_header_bytes));
   const std::byte* header = first_bytes.data();
-  if (get<Checksum>(header, own_at) != checksum_of(header, own_at)) fail("its header is damaged (checksum does not match)");
+  if (get<Checksum>(header, own_at) != checksum_of(header, own_at))
+    fail("its header is damaged (checksum does not match)");
   uint32_t version = get<uint32_t>(header, version_at);
-  if (version != checkpoint_format_version || get<uint32_t>(header, header_bytes_at) != checkpoint_header_bytes)
+  if (version != checkpoint_format_version ||
+      get<uint32_t>(header, header_bytes_at) != checkpoint_header_bytes)
     fail("it has format version " + std::to_string(version) + ", and this build reads version " +
          std::to_string(checkpoint_format_version) + ". Load it with a newer Tenon");
-  return {.file_bytes = get<uint64_t>(header, file_bytes_at), .body = get<Checksum>(header, body_at)};
+  return {.file_bytes = get<uint64_t>(header, file_bytes_at),
+          .body = get<Checksum>(header, body_at)};
 }
 
 }  // namespace tenon

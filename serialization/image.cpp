@@ -1,5 +1,3 @@
-#include <tenon/serialization/image.h>
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -11,6 +9,7 @@
 #include <tenon/core/printable.h>
 #include <tenon/serialization/hdf5.h>
 #include <tenon/serialization/header.h>
+#include <tenon/serialization/image.h>
 
 namespace tenon {
 namespace {
@@ -34,7 +33,8 @@ bool is_utf8(std::string_view text) {
 // ---- writing ----
 
 void write_attribute(hid_t object, const char* name, hid_t type, hid_t space, const void* value) {
-  Handle attribute(H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose, "make an attribute");
+  Handle attribute(H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose,
+                   "make an attribute");
   check(H5Awrite(attribute, type, value), "write an attribute");
 }
 
@@ -47,7 +47,8 @@ void write_texts(hid_t object, const char* name, const std::vector<std::string>&
   size_t width = 1;
   for (const std::string& text : texts) width = std::max(width, text.size());
   std::string padded(std::max<size_t>(texts.size() * width, 1), '\0');
-  for (size_t i = 0; i < texts.size(); ++i) std::copy(texts[i].begin(), texts[i].end(), padded.begin() + i * width);
+  for (size_t i = 0; i < texts.size(); ++i)
+    std::copy(texts[i].begin(), texts[i].end(), padded.begin() + i * width);
   hsize_t count = texts.size();
   Handle space(H5Screate_simple(1, &count, nullptr), H5Sclose, "make a list space");
   write_attribute(object, name, h5::text_type(width), space, padded.data());
@@ -56,14 +57,17 @@ void write_texts(hid_t object, const char* name, const std::vector<std::string>&
 Handle creation_properties() {
   Handle properties(H5Pcreate(H5P_FILE_CREATE), H5Pclose, "make file properties");
   check(H5Pset_userblock(properties, checkpoint_header_bytes), "set the user block");
-  check(H5Pset_link_creation_order(properties, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED), "keep the order of names");
-  check(H5Pset_obj_track_times(properties, false), "leave out times");  // the same tensors give the same bytes
+  check(H5Pset_link_creation_order(properties, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED),
+        "keep the order of names");
+  check(H5Pset_obj_track_times(properties, false),
+        "leave out times");  // the same tensors give the same bytes
   return properties;
 }
 
 Handle access_properties(MemoryFile& memory) {
   Handle properties(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "make access properties");
-  check(H5Pset_libver_bounds(properties, H5F_LIBVER_V18, H5F_LIBVER_V18), "choose the HDF5 1.8 format");
+  check(H5Pset_libver_bounds(properties, H5F_LIBVER_V18, H5F_LIBVER_V18),
+        "choose the HDF5 1.8 format");
   memory.use_in(properties);
   return properties;
 }
@@ -78,24 +82,30 @@ Handle dataset_properties() {
   return properties;
 }
 
-// Where a dataset's values begin in the file. H5Dget_offset alone does not tell: it adds the length of the user block to whatever
-// address is stored, and the address that means "nowhere" becomes a place in the middle of the user block by that.
+// Where a dataset's values begin in the file. H5Dget_offset alone does not tell: it adds the length
+// of the user block to whatever address is stored, and the address that means "nowhere" becomes a
+// place in the middle of the user block by that.
 uint64_t offset_of(hid_t dataset) {
   H5D_space_status_t status = H5D_SPACE_STATUS_ERROR;
   check(H5Dget_space_status(dataset, &status), "look for its values");
-  if (status != H5D_SPACE_STATUS_ALLOCATED) throw CheckpointError("no space is set aside for its values");
+  if (status != H5D_SPACE_STATUS_ALLOCATED)
+    throw CheckpointError("no space is set aside for its values");
   const haddr_t offset = H5Dget_offset(dataset);
-  if (offset == HADDR_UNDEF || offset < checkpoint_header_bytes) throw CheckpointError("its values lie outside the file");
+  if (offset == HADDR_UNDEF || offset < checkpoint_header_bytes)
+    throw CheckpointError("its values lie outside the file");
   return offset;
 }
 
 void add_tensor(hid_t file, hid_t properties, hid_t utf8_name, StoredTensor& tensor) {
   if (const char* fault = fault_of_key(tensor.key))
-    throw CheckpointError("cannot store a tensor under the key '" + printable(tensor.key) + "': " + fault + ". Rename it");
+    throw CheckpointError("cannot store a tensor under the key '" + printable(tensor.key) +
+                          "': " + fault + ". Rename it");
   std::vector<hsize_t> dims(tensor.shape.begin(), tensor.shape.end());
-  Handle space(dims.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
+  Handle space(dims.empty() ? H5Screate(H5S_SCALAR)
+                            : H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
                H5Sclose, "make a space");
-  Handle dataset(H5Dcreate2(file, tensor.key.c_str(), h5::stored_type(tensor.dtype), space, utf8_name, properties, H5P_DEFAULT),
+  Handle dataset(H5Dcreate2(file, tensor.key.c_str(), h5::stored_type(tensor.dtype), space,
+                            utf8_name, properties, H5P_DEFAULT),
                  H5Dclose, ("store a tensor named '" + printable(tensor.key) + "'").c_str());
   write_text(dataset, dtype_name, name_of(tensor.dtype));
   tensor.bytes = static_cast<uint64_t>(tensor.shape.numel()) * size_of(tensor.dtype);
@@ -106,7 +116,8 @@ void add_tensor(hid_t file, hid_t properties, hid_t utf8_name, StoredTensor& ten
 
 herr_t collect_name(hid_t, const char* name, const H5L_info_t* info, void* names) noexcept {
   try {
-    static_cast<std::vector<std::pair<std::string, bool>>*>(names)->emplace_back(name, info->type == H5L_TYPE_HARD);
+    static_cast<std::vector<std::pair<std::string, bool>>*>(names)->emplace_back(
+        name, info->type == H5L_TYPE_HARD);
     return 0;
   } catch (...) {
     return -1;
@@ -123,11 +134,13 @@ uint64_t links_in_root(hid_t file) {
 std::vector<std::pair<std::string, bool>> root_names(hid_t file) {
   std::vector<std::pair<std::string, bool>> names;
   hsize_t position = 0;
-  check(H5Literate(file, H5_INDEX_CRT_ORDER, H5_ITER_INC, &position, collect_name, &names), "list the tensors");
+  check(H5Literate(file, H5_INDEX_CRT_ORDER, H5_ITER_INC, &position, collect_name, &names),
+        "list the tensors");
   return names;
 }
 
-// A list of fixed-length texts, ASCII or UTF-8, however they are padded; one where the attribute is a scalar.
+// A list of fixed-length texts, ASCII or UTF-8, however they are padded; one where the attribute is
+// a scalar.
 std::vector<std::string> read_texts(hid_t object, const char* name) {
   Handle attribute(H5Aopen(object, name, H5P_DEFAULT), H5Aclose, "open an attribute");
   Handle type(H5Aget_type(attribute), H5Tclose, "read an attribute's type");
@@ -135,7 +148,8 @@ std::vector<std::string> read_texts(hid_t object, const char* name) {
   if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0)
     throw CheckpointError(std::string("its attribute '") + name + "' is not fixed-length text");
   const size_t width = H5Tget_size(type);
-  auto count = static_cast<size_t>(check(H5Sget_simple_extent_npoints(space), "count an attribute's values"));
+  auto count = static_cast<size_t>(
+      check(H5Sget_simple_extent_npoints(space), "count an attribute's values"));
   if (width == 0 || count > (size_t{1} << 30) / width)
     throw CheckpointError(std::string("its attribute '") + name + "' is too large");
   std::string padded(std::max<size_t>(count * width, 1), '\0');
@@ -144,7 +158,8 @@ std::vector<std::string> read_texts(hid_t object, const char* name) {
   const bool spaces = H5Tget_strpad(type) == H5T_STR_SPACEPAD;
   std::vector<std::string> texts;
   for (size_t i = 0; i < count; ++i) {
-    std::string& text = texts.emplace_back(padded.c_str() + i * width, strnlen(padded.c_str() + i * width, width));
+    std::string& text =
+        texts.emplace_back(padded.c_str() + i * width, strnlen(padded.c_str() + i * width, width));
     while (spaces && text.ends_with(' ')) text.pop_back();
   }
   return texts;
@@ -154,9 +169,11 @@ void check_version(hid_t file) {
   uint32_t version = 0;
   Handle attribute(H5Aopen(file, version_name, H5P_DEFAULT), H5Aclose, "find the format version");
   Handle space(H5Aget_space(attribute), H5Sclose, "read the format version");
-  if (H5Sget_simple_extent_npoints(space) != 1) throw CheckpointError("its format version is not one number");
+  if (H5Sget_simple_extent_npoints(space) != 1)
+    throw CheckpointError("its format version is not one number");
   check(H5Aread(attribute, H5T_NATIVE_UINT32, &version), "read the format version");
-  if (version != checkpoint_format_version) throw CheckpointError("its format version is " + std::to_string(version));
+  if (version != checkpoint_format_version)
+    throw CheckpointError("its format version is " + std::to_string(version));
 }
 
 Shape read_shape(hid_t dataset) {
@@ -165,21 +182,25 @@ Shape read_shape(hid_t dataset) {
   if (kind != H5S_SCALAR && kind != H5S_SIMPLE) throw CheckpointError("it has no shape");
   int rank = check(H5Sget_simple_extent_ndims(space), "read a shape");
   if (rank > static_cast<int>(Shape::max_rank))
-    throw CheckpointError("it has " + std::to_string(rank) + " dimensions, and a tensor has at most " +
+    throw CheckpointError("it has " + std::to_string(rank) +
+                          " dimensions, and a tensor has at most " +
                           std::to_string(Shape::max_rank));
   hsize_t dims[Shape::max_rank] = {};
   if (rank > 0) check(H5Sget_simple_extent_dims(space, dims, nullptr), "read a shape");
   Shape shape;
   for (int i = 0; i < rank; ++i) {
-    if (dims[i] > static_cast<hsize_t>(std::numeric_limits<int64_t>::max())) throw CheckpointError("a dimension is absurdly large");
+    if (dims[i] > static_cast<hsize_t>(std::numeric_limits<int64_t>::max()))
+      throw CheckpointError("a dimension is absurdly large");
     shape.push_back(static_cast<int64_t>(dims[i]));
   }
   return shape;
 }
 
-// Bytes of the values. Checked for tensors without any, too: their strides have to be computed all the same.
+// Bytes of the values. Checked for tensors without any, too: their strides have to be computed all
+// the same.
 uint64_t stored_bytes(const StoredTensor& tensor) {
-  if (!is_addressable(tensor.shape)) throw CheckpointError("its shape " + tensor.shape.str() + " is absurdly large");
+  if (!is_addressable(tensor.shape))
+    throw CheckpointError("its shape " + tensor.shape.str() + " is absurdly large");
   return static_cast<uint64_t>(tensor.shape.numel()) * size_of(tensor.dtype);
 }
 
@@ -198,8 +219,8 @@ StoredTensor read_tensor(hid_t file, const std::string& key, uint64_t image_byte
   if (tensor.bytes == 0) return tensor;
   tensor.offset = offset_of(dataset);
   if (tensor.offset > image_bytes || tensor.bytes > image_bytes - tensor.offset)
-    throw CheckpointError("its values, " + std::to_string(tensor.bytes) + " bytes for its shape " + tensor.shape.str() +
-                          ", lie outside the file");
+    throw CheckpointError("its values, " + std::to_string(tensor.bytes) + " bytes for its shape " +
+                          tensor.shape.str() + ", lie outside the file");
   return tensor;
 }
 
@@ -210,7 +231,8 @@ const char* fault_of_key(std::string_view key) {
   if (key == ".") return "HDF5 takes it for the folder itself";
   if (key.find('/') != key.npos) return "HDF5 takes '/' for a folder";
   if (key.find('\0') != key.npos) return "it contains a zero byte";
-  if (key[0] == '@') return "names that start with '@' are kept for what is not a tensor of the model";
+  if (key[0] == '@')
+    return "names that start with '@' are kept for what is not a tensor of the model";
   if (!is_utf8(key)) return "it is not valid UTF-8";
   return nullptr;
 }
@@ -220,8 +242,9 @@ void build_image(ImageContents& contents, MemoryFile& memory) {
   uint64_t name_bytes = 0;
   for (const StoredTensor& tensor : contents.tensors) name_bytes += tensor.key.size();
   h5::require_memory(contents.tensors.size(), name_bytes);
-  Handle file(H5Fcreate("checkpoint", H5F_ACC_TRUNC, creation_properties(), access_properties(memory)), H5Fclose,
-              "lay out a checkpoint");
+  Handle file(
+      H5Fcreate("checkpoint", H5F_ACC_TRUNC, creation_properties(), access_properties(memory)),
+      H5Fclose, "lay out a checkpoint");
   {
     Handle scalar(H5Screate(H5S_SCALAR), H5Sclose, "make a scalar space");
     write_attribute(file, version_name, H5T_STD_U32LE, scalar, &checkpoint_format_version);
@@ -244,8 +267,10 @@ ImageContents read_image(std::span<const std::byte> image) {
   Handle file(H5Fopen("checkpoint", H5F_ACC_RDONLY, access), H5Fclose, "read the checkpoint");
   check_version(file);
   ImageContents contents;
-  if (check(H5Aexists(file, wrappers_name), "look for wrappers") > 0) contents.wrappers = read_texts(file, wrappers_name);
-  const uint64_t links = std::min<uint64_t>(links_in_root(file), image.size());  // whatever the file says
+  if (check(H5Aexists(file, wrappers_name), "look for wrappers") > 0)
+    contents.wrappers = read_texts(file, wrappers_name);
+  const uint64_t links =
+      std::min<uint64_t>(links_in_root(file), image.size());  // whatever the file says
   h5::require_memory(links, std::min<uint64_t>(links * 64, image.size()));
   const auto names = root_names(file);
   std::unordered_set<std::string_view> seen;
@@ -253,7 +278,8 @@ ImageContents read_image(std::span<const std::byte> image) {
     if (name[0] == '@') continue;  // state that is not the model's
     try {
       // Names that HDF5 would follow to another place than the link that has them.
-      if (const char* fault = fault_of_key(name)) throw CheckpointError(std::string("its name is not one of a tensor: ") + fault);
+      if (const char* fault = fault_of_key(name))
+        throw CheckpointError(std::string("its name is not one of a tensor: ") + fault);
       if (!seen.insert(name).second) throw CheckpointError("there are two of that name");
       if (!hard) throw CheckpointError("it is a link to elsewhere");
       contents.tensors.push_back(read_tensor(file, name, image.size()));

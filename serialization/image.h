@@ -1,4 +1,5 @@
-// The HDF5 part of a checkpoint as an image in memory: laid out for writing, and read back. docs/checkpoints.md describes it.
+// The HDF5 part of a checkpoint as an image in memory: laid out for writing, and read back.
+// docs/checkpoints.md describes it.
 #pragma once
 
 #include <cstddef>
@@ -29,16 +30,17 @@ struct ImageContents {
   std::optional<std::vector<std::string>> wrappers;  // absent where the writer did not know
 };
 
-// Why `key` cannot name a tensor in a file (empty, ".", with a '/' or a zero byte, starting with '@', or not UTF-8); null where it
-// can.
+// Why `key` cannot name a tensor in a file (empty, ".", with a '/' or a zero byte, starting with
+// '@', or not UTF-8); null where it can.
 const char* fault_of_key(std::string_view key);
 
-// Lays out a file in `memory` and fills in the offsets; the values themselves are left for the caller to write. Takes time in
-// proportion to the number of tensors. CheckpointError where a key cannot name a tensor.
+// Lays out a file in `memory` and fills in the offsets; the values themselves are left for the
+// caller to write. Takes time in proportion to the number of tensors. CheckpointError where a key
+// cannot name a tensor.
 void build_image(ImageContents& contents, MemoryFile& memory);
 
-// Reads what build_image wrote. CheckpointError where it is anything else; all values lie within the image, behind the header, and
-// every shape is one that a tensor may have.
+// Reads what build_image wrote. CheckpointError where it is anything else; all values lie within
+// the image, behind the header, and every shape is one that a tensor may have.
 ImageContents read_image(std::span<const std::byte> image);
 
 }  // namespace tenon

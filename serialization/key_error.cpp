@@ -1,10 +1,9 @@
-#include <tenon/serialization/key_error.h>
-
 #include <algorithm>
 #include <numeric>
 #include <string_view>
 
 #include <tenon/core/printable.h>
+#include <tenon/serialization/key_error.h>
 
 namespace tenon {
 namespace {
@@ -14,7 +13,8 @@ constexpr size_t most_candidates = 2000;  // bounds the time that finding near n
 
 std::string quoted(const KeySide& side, const std::vector<size_t>& positions) {
   std::string text;
-  for (size_t i : positions) text += (text.empty() ? "\"" : ", \"") + printable(side.tensors[i].key) + "\"";
+  for (size_t i : positions)
+    text += (text.empty() ? "\"" : ", \"") + printable(side.tensors[i].key) + "\"";
   return text;
 }
 
@@ -47,59 +47,75 @@ std::string nearest_names(const KeySide& checkpoint, const KeySide& model, const
       if (found.find(wanted) != found.npos || wanted.find(found) != wanted.npos) distance = 0;
       if (distance < best_distance) best = &found, best_distance = distance;
     }
-    if (best) text += (text.empty() ? "\"" : ", \"") + printable(*best) + "\" for \"" + printable(wanted) + "\"";
+    if (best)
+      text += (text.empty() ? "\"" : ", \"") + printable(*best) + "\" for \"" + printable(wanted) +
+              "\"";
   }
   return text.empty() ? text : "\n\tNearest names in state_dict: " + text + ".";
 }
 
-std::string size_mismatches(const KeySide& checkpoint, const KeySide& model, const Pairing& pairing) {
+std::string size_mismatches(const KeySide& checkpoint, const KeySide& model,
+                            const Pairing& pairing) {
   std::string text;
   for (auto [from, to] : pairing.mis_shaped) {
     const NamedShape &source = checkpoint.tensors[from], &target = model.tensors[to];
     text += "\n\tsize mismatch for " + printable(target.key) +
             (source.key == target.key ? "" : " (" + printable(source.key) + " in the checkpoint)") +
-            ": copying a param with shape " + source.shape.str() + " from checkpoint, the shape in current model is " +
-            target.shape.str() + ".";
+            ": copying a param with shape " + source.shape.str() +
+            " from checkpoint, the shape in current model is " + target.shape.str() + ".";
   }
   return text;
 }
 
 // What taking out wrapper segments comes to, where it was not done.
-std::string wrapper_hint(const KeySide& checkpoint, const KeySide& model, const std::vector<Pairing>& all,
-                         const LoadOptions& options) {
-  auto fits = std::find_if(all.begin() + 1, all.end(), [](const Pairing& p) { return p.complete(); });
+std::string wrapper_hint(const KeySide& checkpoint, const KeySide& model,
+                         const std::vector<Pairing>& all, const LoadOptions& options) {
+  auto fits =
+      std::find_if(all.begin() + 1, all.end(), [](const Pairing& p) { return p.complete(); });
   if (fits != all.end() && fits->mis_shaped.empty() && options.prefix == Prefix::exact)
-    return "\n\tThe names differ by wrapper segments alone (such as \"module.\"): load with .prefix = Prefix::automatic.";
+    return "\n\tThe names differ by wrapper segments alone (such as \"module.\"): load with "
+           ".prefix = Prefix::automatic.";
   if (fits != all.end())
-    return "\n\tWithout wrapper segments (such as \"module.\") the names agree, but not the shapes:" +
+    return "\n\tWithout wrapper segments (such as \"module.\") the names agree, but not the "
+           "shapes:" +
            size_mismatches(checkpoint, model, *fits);
-  auto best =
-      std::max_element(all.begin(), all.end(), [](const Pairing& a, const Pairing& b) { return a.pairs.size() < b.pairs.size(); });
+  auto best = std::max_element(all.begin(), all.end(), [](const Pairing& a, const Pairing& b) {
+    return a.pairs.size() < b.pairs.size();
+  });
   if (best->pairs.size() > all[0].pairs.size()) {
-    std::string text = "\n\tWithout wrapper segments (such as \"module.\") " + std::to_string(best->pairs.size()) + " of " +
+    std::string text = "\n\tWithout wrapper segments (such as \"module.\") " +
+                       std::to_string(best->pairs.size()) + " of " +
                        std::to_string(model.tensors.size()) + " tensors find their place";
     if (!best->missing.empty()) text += "; still missing: " + quoted(model, best->missing);
-    if (!best->unexpected.empty()) text += "; still unexpected: " + quoted(checkpoint, best->unexpected);
+    if (!best->unexpected.empty())
+      text += "; still unexpected: " + quoted(checkpoint, best->unexpected);
     return text + ".";
   }
-  auto ambiguous = std::find_if(all.begin(), all.end(), [](const Pairing& p) { return p.collision.has_value(); });
+  auto ambiguous = std::find_if(all.begin(), all.end(),
+                                [](const Pairing& p) { return p.collision.has_value(); });
   if (ambiguous == all.end()) return "";
-  return "\n\tTaking out wrapper segments would be ambiguous: \"" + printable(ambiguous->collision->first) + "\" and \"" +
-         printable(ambiguous->collision->second) + "\" would both become \"" + printable(ambiguous->collision->name) +
-         "\". Rename the keys in the state dict.";
+  return "\n\tTaking out wrapper segments would be ambiguous: \"" +
+         printable(ambiguous->collision->first) + "\" and \"" +
+         printable(ambiguous->collision->second) + "\" would both become \"" +
+         printable(ambiguous->collision->name) + "\". Rename the keys in the state dict.";
 }
 
 std::string remedy(const Pairing& chosen, const LoadOptions& options) {
-  if (!chosen.mis_shaped.empty()) return "\n\tBuild the model with the sizes that the checkpoint was saved with.";
+  if (!chosen.mis_shaped.empty())
+    return "\n\tBuild the model with the sizes that the checkpoint was saved with.";
   if (chosen.pairs.empty())
-    return "\n\tNo name is the same: is this a checkpoint of another model? `tenon checkpoint show FILE` lists what it holds.";
-  return options.strict ? "\n\tLoad with .strict = false to take what fits and leave the rest as it is." : "";
+    return "\n\tNo name is the same: is this a checkpoint of another model? `tenon checkpoint show "
+           "FILE` lists what it holds.";
+  return options.strict
+             ? "\n\tLoad with .strict = false to take what fits and leave the rest as it is."
+             : "";
 }
 
 }  // namespace
 
-std::string explain(const KeySide& checkpoint, const KeySide& model, const Pairing& chosen, const std::vector<Pairing>& all,
-                    const LoadOptions& options, const std::string& model_name) {
+std::string explain(const KeySide& checkpoint, const KeySide& model, const Pairing& chosen,
+                    const std::vector<Pairing>& all, const LoadOptions& options,
+                    const std::string& model_name) {
   std::string text = "Error(s) in loading state_dict for " + model_name + ":";
   if (options.strict && !chosen.missing.empty())
     text += "\n\tMissing key(s) in state_dict: " + quoted(model, chosen.missing) + ". ";
@@ -107,7 +123,8 @@ std::string explain(const KeySide& checkpoint, const KeySide& model, const Pairi
     text += "\n\tUnexpected key(s) in state_dict: " + quoted(checkpoint, chosen.unexpected) + ". ";
   text += size_mismatches(checkpoint, model, chosen);
   if (options.strict) text += nearest_names(checkpoint, model, chosen);
-  std::string hint = options.strict && !chosen.complete() ? wrapper_hint(checkpoint, model, all, options) : "";
+  std::string hint =
+      options.strict && !chosen.complete() ? wrapper_hint(checkpoint, model, all, options) : "";
   return text + (hint.empty() ? remedy(chosen, options) : hint);
 }
 

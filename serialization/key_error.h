@@ -1,4 +1,5 @@
-// The text of a load that does not fit, in PyTorch's words with what helps added. Internal to serialization.
+// The text of a load that does not fit, in PyTorch's words with what helps added. Internal to
+// serialization.
 #pragma once
 
 #include <optional>
@@ -17,7 +18,7 @@ struct Collision {
 
 // One way to bring the names together. Positions are those in KeySide::tensors.
 struct Pairing {
-  std::vector<std::pair<size_t, size_t>> pairs;       // (checkpoint, model), mis-shaped ones included
+  std::vector<std::pair<size_t, size_t>> pairs;  // (checkpoint, model), mis-shaped ones included
   std::vector<std::pair<size_t, size_t>> mis_shaped;  // (checkpoint, model)
   std::vector<size_t> missing;                        // in the model
   std::vector<size_t> unexpected;                     // in the checkpoint
@@ -26,8 +27,10 @@ struct Pairing {
   bool complete() const { return !collision && missing.empty() && unexpected.empty(); }
 };
 
-// `all` are the ways that were looked at, of which [0] takes the names as they are and `chosen` is one.
-std::string explain(const KeySide& checkpoint, const KeySide& model, const Pairing& chosen, const std::vector<Pairing>& all,
-                    const LoadOptions& options, const std::string& model_name);
+// `all` are the ways that were looked at, of which [0] takes the names as they are and `chosen` is
+// one.
+std::string explain(const KeySide& checkpoint, const KeySide& model, const Pairing& chosen,
+                    const std::vector<Pairing>& all, const LoadOptions& options,
+                    const std::string& model_name);
 
 }  // namespace tenon

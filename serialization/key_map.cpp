@@ -1,5 +1,3 @@
-#include <tenon/serialization/key_map.h>
-
 #include <algorithm>
 #include <array>
 #include <set>
@@ -9,27 +7,31 @@
 
 #include <tenon/core/error.h>
 #include <tenon/serialization/key_error.h>
+#include <tenon/serialization/key_map.h>
 
 namespace tenon {
 namespace {
 
 using Names = std::vector<std::string>;
 
-// Segments that wrappers of PyTorch put into names: DataParallel and DistributedDataParallel, torch.compile, FSDP, activation
-// checkpoints.
-constexpr std::array<std::string_view, 4> foreign_segments = {"module", "_orig_mod", "_fsdp_wrapped_module",
-                                                              "_checkpoint_wrapped_module"};
+// Segments that wrappers of PyTorch put into names: DataParallel and DistributedDataParallel,
+// torch.compile, FSDP, activation checkpoints.
+constexpr std::array<std::string_view, 4> foreign_segments = {
+    "module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"};
 
 bool is_foreign(std::string_view segment) {
-  return std::find(foreign_segments.begin(), foreign_segments.end(), segment) != foreign_segments.end();
+  return std::find(foreign_segments.begin(), foreign_segments.end(), segment) !=
+         foreign_segments.end();
 }
 
 // The last segment is the tensor's own name and always stays.
-std::string without_segments(const std::string& key, const std::unordered_set<std::string>& wrappers, bool foreign_too) {
+std::string without_segments(const std::string& key,
+                             const std::unordered_set<std::string>& wrappers, bool foreign_too) {
   std::string kept;
   size_t begin = 0;
   for (size_t dot; (dot = key.find('.', begin)) != key.npos; begin = dot + 1)
-    if (!wrappers.contains(key.substr(0, dot)) && !(foreign_too && is_foreign(std::string_view(key).substr(begin, dot - begin))))
+    if (!wrappers.contains(key.substr(0, dot)) &&
+        !(foreign_too && is_foreign(std::string_view(key).substr(begin, dot - begin))))
       kept.append(key, begin, dot + 1 - begin);
   return kept.append(key, begin, key.npos);
 }
@@ -44,7 +46,8 @@ Names without_wrappers(const KeySide& side, bool foreign_too) {
   std::unordered_set<std::string> wrappers;
   if (side.wrappers) wrappers.insert(side.wrappers->begin(), side.wrappers->end());
   Names names;
-  for (const NamedShape& tensor : side.tensors) names.push_back(without_segments(tensor.key, wrappers, foreign_too));
+  for (const NamedShape& tensor : side.tensors)
+    names.push_back(without_segments(tensor.key, wrappers, foreign_too));
   return names;
 }
 
@@ -68,7 +71,8 @@ std::optional<Collision> find_collision(const KeySide& side, const Names& names)
   return std::nullopt;
 }
 
-Pairing pair_up(const KeySide& checkpoint, const Names& checkpoint_names, const KeySide& model, const Names& model_names) {
+Pairing pair_up(const KeySide& checkpoint, const Names& checkpoint_names, const KeySide& model,
+                const Names& model_names) {
   Pairing pairing;
   pairing.collision = find_collision(checkpoint, checkpoint_names);
   if (!pairing.collision) pairing.collision = find_collision(model, model_names);
@@ -84,7 +88,8 @@ Pairing pair_up(const KeySide& checkpoint, const Names& checkpoint_names, const 
     }
     used[at->second] = true;
     pairing.pairs.emplace_back(at->second, i);
-    if (checkpoint.tensors[at->second].shape != model.tensors[i].shape) pairing.mis_shaped.emplace_back(at->second, i);
+    if (checkpoint.tensors[at->second].shape != model.tensors[i].shape)
+      pairing.mis_shaped.emplace_back(at->second, i);
   }
   for (size_t i = 0; i < used.size(); ++i)
     if (!used[i]) pairing.unexpected.push_back(i);
@@ -94,13 +99,17 @@ Pairing pair_up(const KeySide& checkpoint, const Names& checkpoint_names, const 
 // Every way to read the names, the most careful first.
 std::vector<Pairing> pairings(const KeySide& checkpoint, const KeySide& model) {
   std::vector<Pairing> all;
-  auto add = [&](const Names& a, const Names& b) { all.push_back(pair_up(checkpoint, a, model, b)); };
+  auto add = [&](const Names& a, const Names& b) {
+    all.push_back(pair_up(checkpoint, a, model, b));
+  };
   add(names_of(checkpoint), names_of(model));
   const Names ours = without_wrappers(checkpoint, false), theirs = without_wrappers(model, false);
   add(ours, theirs);
-  for (Names shorter = without_first_segment(ours); !shorter.empty(); shorter = without_first_segment(shorter))
+  for (Names shorter = without_first_segment(ours); !shorter.empty();
+       shorter = without_first_segment(shorter))
     add(shorter, theirs);
-  for (Names shorter = without_first_segment(theirs); !shorter.empty(); shorter = without_first_segment(shorter))
+  for (Names shorter = without_first_segment(theirs); !shorter.empty();
+       shorter = without_first_segment(shorter))
     add(ours, shorter);
   add(without_wrappers(checkpoint, true), without_wrappers(model, true));
   return all;
@@ -114,7 +123,8 @@ KeyMap describe(const KeySide& checkpoint, const KeySide& model, const Pairing& 
       map.report.matched.push_back(target.key);
     else
       map.report.renamed.push_back({source.key, target.key});
-    if (source.dtype != target.dtype) map.report.cast.push_back({target.key, source.dtype, target.dtype});
+    if (source.dtype != target.dtype)
+      map.report.cast.push_back({target.key, source.dtype, target.dtype});
   }
   for (size_t i : pairing.missing) map.report.missing.push_back(model.tensors[i].key);
   for (size_t i : pairing.unexpected) map.report.unexpected.push_back(checkpoint.tensors[i].key);
@@ -123,15 +133,19 @@ KeyMap describe(const KeySide& checkpoint, const KeySide& model, const Pairing& 
 
 }  // namespace
 
-KeyMap map_keys(const KeySide& checkpoint, const KeySide& model, const LoadOptions& options, const std::string& model_name) {
+KeyMap map_keys(const KeySide& checkpoint, const KeySide& model, const LoadOptions& options,
+                const std::string& model_name) {
   std::vector<Pairing> all = pairings(checkpoint, model);
   const Pairing* chosen = &all[0];
   if (options.prefix == Prefix::automatic) {
-    auto fits = std::find_if(all.begin(), all.end(), [](const Pairing& p) { return p.complete() && p.mis_shaped.empty(); });
-    // Without strictness the one that places most tensors; max_element takes the first, thus the most careful, of equals.
+    auto fits = std::find_if(all.begin(), all.end(),
+                             [](const Pairing& p) { return p.complete() && p.mis_shaped.empty(); });
+    // Without strictness the one that places most tensors; max_element takes the first, thus the
+    // most careful, of equals.
     if (fits == all.end() && !options.strict)
-      fits = std::max_element(all.begin(), all.end(),
-                              [](const Pairing& a, const Pairing& b) { return a.pairs.size() < b.pairs.size(); });
+      fits = std::max_element(all.begin(), all.end(), [](const Pairing& a, const Pairing& b) {
+        return a.pairs.size() < b.pairs.size();
+      });
     if (fits != all.end()) chosen = &*fits;
   }
   if (!chosen->mis_shaped.empty() || (options.strict && !chosen->complete()))

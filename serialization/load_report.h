@@ -39,7 +39,7 @@ struct TENON_API LoadReport {
   std::vector<std::string> unexpected;  // in the checkpoint alone: not used
   std::vector<MisShaped> mis_shaped;    // never loaded; empty in a report that a load returns
   std::vector<Cast> cast;               // loaded, and converted to the model's dtype
-  std::vector<Tied> tied;               // loaded, into a tensor that the model holds under two names
+  std::vector<Tied> tied;  // loaded, into a tensor that the model holds under two names
 
   // How many tensors of the model were given values.
   size_t loaded() const { return matched.size() + renamed.size(); }

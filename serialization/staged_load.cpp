@@ -1,11 +1,10 @@
-#include <tenon/serialization/staged_load.h>
-
 #include <memory>
 #include <new>
 
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/runtime/transfer.h>
 #include <tenon/core/tensor_impl.h>
+#include <tenon/serialization/staged_load.h>
 
 namespace tenon {
 namespace {
@@ -15,12 +14,14 @@ constexpr size_t reserve_bytes = size_t{1} << 18;
 // Whether both name the same places in memory in the same order.
 bool are_one(const Tensor& a, const Tensor& b) {
   const TensorImpl &x = impl_of(a), &y = impl_of(b);
-  return x.storage == y.storage && x.offset == y.offset && x.dtype == y.dtype && x.shape == y.shape && x.strides == y.strides;
+  return x.storage == y.storage && x.offset == y.offset && x.dtype == y.dtype &&
+         x.shape == y.shape && x.strides == y.strides;
 }
 
 }  // namespace
 
-StagedLoad::StagedLoad(nn::ModuleRef model) : targets_(nn::state_entries(model)), values_(targets_.size()) {
+StagedLoad::StagedLoad(nn::ModuleRef model)
+    : targets_(nn::state_entries(model)), values_(targets_.size()) {
   for (const nn::StateEntry& entry : targets_) owned_.insert(impl_of(entry.tensor).storage.get());
 }
 
@@ -33,7 +34,8 @@ void StagedLoad::add(size_t position, const Tensor& source) {
     return;
   }
   values = values.to(target.device()).to(target.dtype()).contiguous();
-  if (owned_.contains(impl_of(values).storage.get())) values = values.clone();  // it may be overwritten before it is read
+  if (owned_.contains(impl_of(values).storage.get()))
+    values = values.clone();  // it may be overwritten before it is read
   values_[position] = values.wait();
   steps_.push_back(position);
 }
@@ -41,7 +43,8 @@ void StagedLoad::add(size_t position, const Tensor& source) {
 void StagedLoad::commit() {
   NoGrad guard;
   for (size_t i : steps_) prepare_copy(targets_[i].tensor, values_[i]);
-  // Queueing a copy takes a few bytes of the host's memory: where these are missing, they come from here.
+  // Queueing a copy takes a few bytes of the host's memory: where these are missing, they come from
+  // here.
   auto reserve = std::make_unique<std::byte[]>(reserve_bytes);
   for (size_t i : steps_) {
     for (bool done = false; !done;) {

@@ -1,5 +1,3 @@
-#include <tenon/serialization/ties.h>
-
 #include <cstring>
 #include <map>
 #include <optional>
@@ -7,6 +5,7 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/tensor_impl.h>
+#include <tenon/serialization/ties.h>
 
 namespace tenon {
 namespace {
@@ -16,7 +15,10 @@ using Place = std::tuple<const Storage*, int64_t, std::vector<int64_t>, std::vec
 
 Place place_of(const Tensor& tensor) {
   auto& t = impl_of(tensor);
-  return {t.storage.get(), t.offset, {t.shape.begin(), t.shape.end()}, {t.strides.begin(), t.strides.end()}};
+  return {t.storage.get(),
+          t.offset,
+          {t.shape.begin(), t.shape.end()},
+          {t.strides.begin(), t.strides.end()}};
 }
 
 std::vector<std::byte> bytes_of(const Tensor& tensor) {
@@ -26,7 +28,9 @@ std::vector<std::byte> bytes_of(const Tensor& tensor) {
 }
 
 // To the bit; both have been converted to the model's type.
-bool same_values(const Tensor& a, const Tensor& b) { return place_of(a) == place_of(b) || bytes_of(a) == bytes_of(b); }
+bool same_values(const Tensor& a, const Tensor& b) {
+  return place_of(a) == place_of(b) || bytes_of(a) == bytes_of(b);
+}
 
 // Calls visit(element of the storage) for each element of a tensor, in row-major order.
 template <class F>
@@ -71,9 +75,12 @@ class SharedStorage {
   std::vector<uint32_t> writers_;  // of each element: 1 and the target's number, or 0
 };
 
-[[noreturn]] void contradiction(const std::string& model, const std::string& first, const std::string& second, const char* how) {
-  throw StateDictError("Error(s) in loading state_dict for " + model + ":\n\t\"" + first + "\" and \"" + second + "\" " + how +
-                       " in the model, but different values were given for them. Copies of a module share its parameters: make "
+[[noreturn]] void contradiction(const std::string& model, const std::string& first,
+                                const std::string& second, const char* how) {
+  throw StateDictError("Error(s) in loading state_dict for " + model + ":\n\t\"" + first +
+                       "\" and \"" + second + "\" " + how +
+                       " in the model, but different values were given for them. Copies of a "
+                       "module share its parameters: make "
                        "layers that are to differ with nn::repeat or nn::clone.");
 }
 

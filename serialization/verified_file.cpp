@@ -1,14 +1,13 @@
-#include <tenon/serialization/verified_file.h>
-
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 
+#include <sys/mman.h>
+
 #include <tenon/core/error.h>
 #include <tenon/core/input_file.h>
 #include <tenon/serialization/header.h>
+#include <tenon/serialization/verified_file.h>
 
 namespace tenon {
 namespace {
@@ -26,10 +25,13 @@ CheckpointHeader read_header(const InputFile& file, FirstBytes& first) {
   } catch (const CheckpointError& error) {
     file.fail(error.what());
   }
-  const std::string sizes = std::to_string(file.size()) + " bytes instead of " + std::to_string(header.file_bytes);
+  const std::string sizes =
+      std::to_string(file.size()) + " bytes instead of " + std::to_string(header.file_bytes);
   if (file.size() < header.file_bytes) file.fail("the file is cut off: it has " + sizes);
-  if (file.size() > header.file_bytes) file.fail("the file is too long: it has " + sizes + "; something was added to it");
-  if (header.file_bytes <= checkpoint_header_bytes) file.fail("the file holds nothing behind its header");
+  if (file.size() > header.file_bytes)
+    file.fail("the file is too long: it has " + sizes + "; something was added to it");
+  if (header.file_bytes <= checkpoint_header_bytes)
+    file.fail("the file holds nothing behind its header");
   return header;
 }
 
@@ -44,20 +46,26 @@ VerifiedFile::VerifiedFile(const std::filesystem::path& path) {
   size_ = header.file_bytes;
   const bool large = size_ >= 2 * huge_page_bytes;
   const size_t alignment = large ? huge_page_bytes : page_bytes;
-  bytes_.reset(static_cast<std::byte*>(std::aligned_alloc(alignment, (size_ + alignment - 1) / alignment * alignment)));
+  bytes_.reset(static_cast<std::byte*>(
+      std::aligned_alloc(alignment, (size_ + alignment - 1) / alignment * alignment)));
   if (!bytes_) file.fail("there is no memory for its " + std::to_string(size_) + " bytes");
-  if (large) madvise(bytes_.get(), size_, MADV_HUGEPAGE);  // fewer page faults: a quarter of the time
+  if (large)
+    madvise(bytes_.get(), size_, MADV_HUGEPAGE);  // fewer page faults: a quarter of the time
   Checksummer found;
   for (uint64_t offset = 0; offset < size_; offset += chunk_bytes) {
     size_t count = std::min<uint64_t>(chunk_bytes, size_ - offset);
-    if (file.read(bytes_.get() + offset, count, offset) != count) file.fail("the file became shorter while it was read");
+    if (file.read(bytes_.get() + offset, count, offset) != count)
+      file.fail("the file became shorter while it was read");
     size_t skip = offset == 0 ? checkpoint_header_bytes : 0;
     found.add(bytes_.get() + offset + skip, count - skip);
   }
   // The header in front was read once more; it has to be the one that was checked.
-  if (!std::equal(first.begin(), first.end(), bytes_.get())) file.fail("the file was changed while it was read");
+  if (!std::equal(first.begin(), first.end(), bytes_.get()))
+    file.fail("the file was changed while it was read");
   if (found.result() != header.body)
-    file.fail("its checksum does not match: the file was damaged, or changed by another program, since it was written");
+    file.fail(
+        "its checksum does not match: the file was damaged, or changed by another program, since "
+        "it was written");
   try {
     contents_ = read_image(image());
   } catch (const CheckpointError& error) {

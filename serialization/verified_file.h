@@ -10,7 +10,8 @@
 
 namespace tenon {
 
-// Reads the file at once; what is parsed and handed out is what was checked, whatever happens to the file meanwhile.
+// Reads the file at once; what is parsed and handed out is what was checked, whatever happens to
+// the file meanwhile.
 class VerifiedFile {
  public:
   // CheckpointError where it is missing, cut off, damaged, too long or another kind of file.

@@ -1,10 +1,6 @@
 // Files for tests: a folder of one's own, and bytes in and out.
 #pragma once
 
-#include <fcntl.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +8,10 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 // A new folder that is gone with this object.
 class TempFolder {
@@ -31,7 +31,8 @@ class TempFolder {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
   size_t count() const {
-    return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator()));
+    return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(path_),
+                                             std::filesystem::directory_iterator()));
   }
 
  private:
@@ -81,4 +82,6 @@ std::string error_of(F&& body) {
   return "no exception";
 }
 
-inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+inline bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != text.npos;
+}

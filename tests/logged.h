@@ -1,10 +1,10 @@
 // What a piece of a test writes to stderr, such as a warning of the logger.
 #pragma once
 
-#include <unistd.h>
-
 #include <cstdio>
 #include <string>
+
+#include <unistd.h>
 
 namespace tenon::test {
 

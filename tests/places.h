@@ -1,6 +1,7 @@
-// Where tests find what they read: where it was when they were built or, for programs that were carried to another machine, where
-// the environment variable of the same name says. Only places.cpp is compiled with the paths, so that a compiler cache serves
-// every other file of several checkouts.
+// Where tests find what they read: where it was when they were built or, for programs that were
+// carried to another machine, where the environment variable of the same name says. Only places.cpp
+// is compiled with the paths, so that a compiler cache serves every other file of several
+// checkouts.
 #pragma once
 
 #include <string>

@@ -1,22 +1,24 @@
-#include <tenon/serialization/checkpoint.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
 
 #include <tenon/core/printable.h>
+#include <tenon/serialization/checkpoint.h>
 
 #include "commands.h"
 
 namespace tenon::tools {
 namespace {
 
-int64_t bytes_of(const NamedShape& tensor) { return tensor.shape.numel() * static_cast<int64_t>(size_of(tensor.dtype)); }
+int64_t bytes_of(const NamedShape& tensor) {
+  return tensor.shape.numel() * static_cast<int64_t>(size_of(tensor.dtype));
+}
 
 // The key's escape sequences and line ends are written out, lest they reach the terminal.
-void print_line(const std::string& key, size_t width, const std::string& dtype, const std::string& rest) {
-  std::cout << key << std::string(width + 2 - key.size(), ' ') << dtype << std::string(6 - std::min<size_t>(5, dtype.size()), ' ')
-            << rest << "\n";
+void print_line(const std::string& key, size_t width, const std::string& dtype,
+                const std::string& rest) {
+  std::cout << key << std::string(width + 2 - key.size(), ' ') << dtype
+            << std::string(6 - std::min<size_t>(5, dtype.size()), ' ') << rest << "\n";
 }
 
 }  // namespace
@@ -31,10 +33,10 @@ void show_checkpoint(const std::string& path) {
     elements += t.shape.numel();
     bytes += bytes_of(t);
   }
-  std::cout << printable(path) << ": format " << info.format_version << ", " << human_bytes(info.file_bytes)
-            << ", all checksums right\n"
-            << info.tensors.size() << (info.tensors.size() == 1 ? " tensor, " : " tensors, ") << elements << " elements, "
-            << human_bytes(static_cast<uint64_t>(bytes)) << "\n";
+  std::cout << printable(path) << ": format " << info.format_version << ", "
+            << human_bytes(info.file_bytes) << ", all checksums right\n"
+            << info.tensors.size() << (info.tensors.size() == 1 ? " tensor, " : " tensors, ")
+            << elements << " elements, " << human_bytes(static_cast<uint64_t>(bytes)) << "\n";
   if (!info.wrappers) {
     std::cout << "wrappers: not recorded\n";
   } else if (info.wrappers->empty()) {
@@ -44,12 +46,14 @@ void show_checkpoint(const std::string& path) {
     for (auto& wrapper : *info.wrappers) std::cout << " " << printable(wrapper);
     std::cout << "\n";
   }
-  for (auto& t : info.tensors) print_line(t.key, width, std::string(name_of(t.dtype)), t.shape.str());
+  for (auto& t : info.tensors)
+    print_line(t.key, width, std::string(name_of(t.dtype)), t.shape.str());
 }
 
 void verify_checkpoint(const std::string& path) {
   CheckpointInfo info = inspect(path);
-  std::cout << printable(path) << ": right; " << info.tensors.size() << " tensors, " << human_bytes(info.file_bytes) << "\n";
+  std::cout << printable(path) << ": right; " << info.tensors.size() << " tensors, "
+            << human_bytes(info.file_bytes) << "\n";
 }
 
 }  // namespace tenon::tools

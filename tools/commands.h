@@ -5,7 +5,8 @@
 
 namespace tenon::tools {
 
-// Every plugin that was found, loaded or refused and why; then the devices, with memory and threads. False where there is none.
+// Every plugin that was found, loaded or refused and why; then the devices, with memory and
+// threads. False where there is none.
 bool list_devices();
 
 // Keys, shapes, dtypes and wrappers of a checkpoint.
@@ -13,7 +14,8 @@ void show_checkpoint(const std::string& path);
 // Reads every byte and compares the checksums.
 void verify_checkpoint(const std::string& path);
 
-// Fetches a data set by name into `folder`, made where it is not there; files that are there already are kept.
+// Fetches a data set by name into `folder`, made where it is not there; files that are there
+// already are kept.
 void fetch_data(const std::string& name, const std::string& folder);
 
 // 1536 -> "1.5 KiB".

@@ -30,7 +30,8 @@ void print_device(plugins::Backend& backend, uint32_t index) {
   }
   if (info.architecture[0]) std::cout << ", " << info.architecture;
   if (info.driver[0]) std::cout << ", " << info.driver;
-  if (info.threads) std::cout << ", " << info.threads << (info.threads == 1 ? " thread" : " threads");
+  if (info.threads)
+    std::cout << ", " << info.threads << (info.threads == 1 ? " thread" : " threads");
   if (info.flags & TN_DEVICE_LOGICAL) std::cout << ", more on request";
   std::cout << "\n";
 }
@@ -56,7 +57,8 @@ bool list_devices() {
   // Loading first, so that the report tells loaded plugins from those that are only fit to load.
   std::set<std::string> names;
   for (auto& entry : plugins::registry().report().entries) {
-    if (entry.kind == "device" && !entry.name.empty() && entry.status != plugins::Status::refused) names.insert(entry.name);
+    if (entry.kind == "device" && !entry.name.empty() && entry.status != plugins::Status::refused)
+      names.insert(entry.name);
   }
   for (auto& name : names) {
     try {

@@ -8,8 +8,10 @@
 namespace tenon::tools {
 
 void fetch_data(const std::string& name, const std::string& folder) {
-  if (name != "fashion-mnist") throw DataError("no data set '" + name + "'; there is: fashion-mnist");
-  data::fetch(data::fashion_mnist_files(), folder, [](const std::string& line) { std::cout << line << std::endl; });
+  if (name != "fashion-mnist")
+    throw DataError("no data set '" + name + "'; there is: fashion-mnist");
+  data::fetch(data::fashion_mnist_files(), folder,
+              [](const std::string& line) { std::cout << line << std::endl; });
 }
 
 }  // namespace tenon::tools

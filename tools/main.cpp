@@ -14,7 +14,8 @@
 namespace {
 
 std::string version() {
-  return "tenon " TENON_VERSION " (plugin ABI " + std::to_string(TN_ABI_MAJOR) + "." + std::to_string(TN_ABI_MINOR) + ")";
+  return "tenon " TENON_VERSION " (plugin ABI " + std::to_string(TN_ABI_MAJOR) + "." +
+         std::to_string(TN_ABI_MINOR) + ")";
 }
 
 int run(int argc, char** argv) {
@@ -23,10 +24,12 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
 
   bool devices_found = true;
-  auto* devices = app.add_subcommand("devices", "List plugins, loaded or refused and why, and their devices");
+  auto* devices =
+      app.add_subcommand("devices", "List plugins, loaded or refused and why, and their devices");
   devices->callback([&] { devices_found = tenon::tools::list_devices(); });
 
-  auto* checkpoint = app.add_subcommand("checkpoint", "Look into a checkpoint file")->require_subcommand(1);
+  auto* checkpoint =
+      app.add_subcommand("checkpoint", "Look into a checkpoint file")->require_subcommand(1);
   std::string file;
   auto* show = checkpoint->add_subcommand("show", "List keys, shapes, dtypes and wrappers");
   show->add_option("FILE", file, "The checkpoint")->required();

@@ -1,5 +1,6 @@
-// What the device gives at best, for the figures of cuda_bench to be measured against: the cost of a bare kernel launch, the
-// bandwidth of a device-to-device copy, and for each matrix product the fastest of cuBLASLt's algorithms. Prints JSON.
+// What the device gives at best, for the figures of cuda_bench to be measured against: the cost of
+// a bare kernel launch, the bandwidth of a device-to-device copy, and for each matrix product the
+// fastest of cuBLASLt's algorithms. Prints JSON.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -10,7 +11,7 @@
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
-#include "../../backends/cuda/library.h"
+#include "../../backends/cuda/vendor/library.h"
 
 namespace {
 
@@ -25,11 +26,13 @@ void must(cublasStatus_t status, const char* what) { tenon::cuda::check(status, 
 
 __global__ void nothing(float*) {}
 __global__ void fill(float* x, size_t n) {
-  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < n; i += size_t{gridDim.x} * blockDim.x)
+  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < n;
+       i += size_t{gridDim.x} * blockDim.x)
     x[i] = static_cast<float>(i * 2654435761u % 1000) * 1e-3f - 0.5f;
 }
 __global__ void fill(__nv_bfloat16* x, size_t n) {
-  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < n; i += size_t{gridDim.x} * blockDim.x)
+  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < n;
+       i += size_t{gridDim.x} * blockDim.x)
     x[i] = __float2bfloat16(static_cast<float>(i * 2654435761u % 1000) * 1e-3f - 0.5f);
 }
 
@@ -60,7 +63,8 @@ double launch_seconds(cudaStream_t stream) {
     must(cudaStreamSynchronize(stream), "wait");
     auto start = std::chrono::steady_clock::now();
     for (int k = 0; k < burst; ++k) nothing<<<1, 32, 0, stream>>>(nullptr);
-    times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / burst);
+    times.push_back(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / burst);
   }
   std::sort(times.begin(), times.end());
   return times[times.size() / 2];
@@ -73,8 +77,8 @@ struct Product {
   cublasComputeType_t compute;
 };
 
-double best_product(cublasLtHandle_t handle, cudaStream_t stream, const Product& p, void* a, void* b, void* c, void* workspace,
-                    size_t workspace_bytes) {
+double best_product(cublasLtHandle_t handle, cudaStream_t stream, const Product& p, void* a,
+                    void* b, void* c, void* workspace, size_t workspace_bytes) {
   auto& lt = cublaslt();
   cublasLtMatmulDesc_t desc;
   must(lt.cublasLtMatmulDescCreate(&desc, p.compute, CUDA_R_32F), "descriptor");
@@ -82,18 +86,20 @@ double best_product(cublasLtHandle_t handle, cudaStream_t stream, const Product&
   must(lt.cublasLtMatrixLayoutCreate(&layout, p.type, p.n, p.n, p.n), "layout");
   cublasLtMatmulPreference_t preference;
   must(lt.cublasLtMatmulPreferenceCreate(&preference), "preference");
-  must(lt.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_bytes,
-                                               sizeof workspace_bytes),
+  must(lt.cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                               &workspace_bytes, sizeof workspace_bytes),
        "preference");
   cublasLtMatmulHeuristicResult_t found[32];
   int count = 0;
-  must(lt.cublasLtMatmulAlgoGetHeuristic(handle, desc, layout, layout, layout, layout, preference, 32, found, &count), "heuristic");
+  must(lt.cublasLtMatmulAlgoGetHeuristic(handle, desc, layout, layout, layout, layout, preference,
+                                         32, found, &count),
+       "heuristic");
   double best = 1e30;
   const float one = 1, zero = 0;
   for (int i = 0; i < count; ++i) {
     auto run = [&] {
-      return lt.cublasLtMatmul(handle, desc, &one, a, layout, b, layout, &zero, c, layout, c, layout, &found[i].algo, workspace,
-                               workspace_bytes, stream);
+      return lt.cublasLtMatmul(handle, desc, &one, a, layout, b, layout, &zero, c, layout, c,
+                               layout, &found[i].algo, workspace, workspace_bytes, stream);
     };
     if (found[i].state != CUBLAS_STATUS_SUCCESS || run() != CUBLAS_STATUS_SUCCESS) continue;
     best = std::min(best, seconds(stream, 10, run));
@@ -119,7 +125,8 @@ int main() try {
   for (void** p : {&a, &b, &c}) must(cudaMalloc(p, bytes), "memory");
   must(cudaMalloc(&workspace, workspace_bytes), "memory");
   std::printf("{\n  \"launch\": %.9g", launch_seconds(stream));
-  const double copy = seconds(stream, 10, [&] { return cudaMemcpyAsync(b, a, bytes, cudaMemcpyDeviceToDevice, stream); });
+  const double copy = seconds(
+      stream, 10, [&] { return cudaMemcpyAsync(b, a, bytes, cudaMemcpyDeviceToDevice, stream); });
   std::printf(",\n  \"bytes_per_second\": %.9g", 2.0 * bytes / copy);
 
   cublasLtHandle_t handle;
@@ -138,7 +145,8 @@ int main() try {
       else
         fill<<<1024, 256, 0, stream>>>(static_cast<float*>(x), elements);
     }
-    std::printf(",\n  \"matmul/%d_%s\": %.9g", p.n, p.name, best_product(handle, stream, p, a, b, c, workspace, workspace_bytes));
+    std::printf(",\n  \"matmul/%d_%s\": %.9g", p.n, p.name,
+                best_product(handle, stream, p, a, b, c, workspace, workspace_bytes));
   }
   std::printf("\n}\n");
   must(cudaDeviceSynchronize(), "end");

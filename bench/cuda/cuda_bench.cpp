@@ -1,5 +1,5 @@
-// What the cuda plugin is held to, on cuda:0. Names are those of torch_cuda.py and ceilings.cu; compare_cuda.py sets them side by
-// side.
+// What the cuda plugin is held to, on cuda:0. Names are those of torch_cuda.py and ceilings.cu;
+// compare_cuda.py sets them side by side.
 #include <chrono>
 #include <cstdlib>
 #include <memory>
@@ -16,12 +16,15 @@ constexpr int64_t repeats = 20;
 
 // In [-0.5, 0.5), the same that torch_cuda.py makes.
 Tensor values(const Shape& shape, DType dtype = f32) {
-  Tensor x = arange(0, static_cast<double>(shape.numel()), 1, {.dtype = f64, .device = gpu}) * 0.6180339887498949;
+  Tensor x = arange(0, static_cast<double>(shape.numel()), 1, {.dtype = f64, .device = gpu}) *
+             0.6180339887498949;
   return (x - floor(x) - 0.5).to(dtype).reshape(shape);
 }
 
 // Products and convolutions of f32 in TF32, or in f32.
-void precise(const std::string& precision) { set_float32_matmul_precision(precision == "tf32" ? "high" : "highest"); }
+void precise(const std::string& precision) {
+  set_float32_matmul_precision(precision == "tf32" ? "high" : "highest");
+}
 
 template <class F>
 void repeated(const std::string& name, F prepare) {
@@ -48,8 +51,10 @@ void memory_bound() {
   repeated("reduce/sum_columns", [=] { return [a = values(rows)] { a.sum({0}); }; });
   repeated("softmax/rows_1024", [=] { return [a = values(rows)] { softmax(a, 1); }; });
   repeated("softmax/rows_32768", [] { return [a = values({2048, 32768})] { softmax(a, 1); }; });
-  repeated("norm/layer_norm",
-           [=] { return [a = values(rows), w = values({1024}), b = values({1024})] { layer_norm(a, {1024}, w, b); }; });
+  repeated("norm/layer_norm", [=] {
+    return
+        [a = values(rows), w = values({1024}), b = values({1024})] { layer_norm(a, {1024}, w, b); };
+  });
   repeated("random/dropout", [=] { return [a = values(big)] { dropout(a, 0.5, true); }; });
 }
 
@@ -85,7 +90,9 @@ void convolutions() {
   auto conv = [](DType dtype, const char* precision) {
     return [=] {
       precise(precision);
-      return [a = values({64, 64, 56, 56}, dtype), b = values({64, 64, 3, 3}, dtype)] { conv2d(a, b, {}, {.padding = {1, 1}}); };
+      return [a = values({64, 64, 56, 56}, dtype), b = values({64, 64, 3, 3}, dtype)] {
+        conv2d(a, b, {}, {.padding = {1, 1}});
+      };
     };
   };
   repeated("conv/64x56x56_tf32", conv(f32, "tf32"));
@@ -94,9 +101,10 @@ void convolutions() {
 }
 
 nn::Sequential lenet() {
-  return nn::Sequential(nn::Conv2d(1, 6, 5, {.padding = 2}), nn::Sigmoid(), nn::AvgPool2d(2, {.stride = 2}), nn::Conv2d(6, 16, 5),
-                        nn::Sigmoid(), nn::AvgPool2d(2, {.stride = 2}), nn::Flatten(), nn::Linear(400, 120), nn::Sigmoid(),
-                        nn::Linear(120, 84), nn::Sigmoid(), nn::Linear(84, 10));
+  return nn::Sequential(nn::Conv2d(1, 6, 5, {.padding = 2}), nn::Sigmoid(),
+                        nn::AvgPool2d(2, {.stride = 2}), nn::Conv2d(6, 16, 5), nn::Sigmoid(),
+                        nn::AvgPool2d(2, {.stride = 2}), nn::Flatten(), nn::Linear(400, 120),
+                        nn::Sigmoid(), nn::Linear(120, 84), nn::Sigmoid(), nn::Linear(84, 10));
 }
 
 Tensor labels() {
@@ -131,14 +139,16 @@ void steps() {
   }
 }
 
-// What a queued operator costs the host: bursts that the device's queue can hold, timed until the last is queued.
+// What a queued operator costs the host: bursts that the device's queue can hold, timed until the
+// last is queued.
 void queued(benchmark::State& state) {
   constexpr int burst = 200;
   Tensor a = values({1}), b = values({1});
   for (auto _ : state) {
     auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < burst; ++i) benchmark::DoNotOptimize(a + b);
-    state.SetIterationTime(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    state.SetIterationTime(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     synchronize(gpu);
   }
   state.SetItemsProcessed(state.iterations() * burst);

@@ -1,13 +1,4 @@
 // The backward pass: nodes from the newest to the oldest, gradients summed on the way.
-#include <tenon/core/autograd/node.h>
-#include <tenon/core/autograd/replica.h>
-#include <tenon/core/error.h>
-#include <tenon/core/ops/op.h>
-#include <tenon/core/ops/pointwise.h>
-#include <tenon/core/runtime/collectives.h>
-#include <tenon/core/runtime/fork.h>
-#include <tenon/core/runtime/module_path.h>
-
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -18,23 +9,36 @@
 #include <unordered_set>
 #include <utility>
 
+#include <tenon/core/autograd/node.h>
+#include <tenon/core/autograd/replica.h>
+#include <tenon/core/dispatch/op.h>
+#include <tenon/core/error.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/runtime/collectives.h>
+#include <tenon/core/runtime/fork.h>
+#include <tenon/core/runtime/module_path.h>
+
 namespace tenon {
 
 namespace {
 
 // Leaves belong to no one graph: several threads may end a backward pass at the same leaf.
-// Gradients are added up while it is held, so it stops before all that operators use. Never destroyed.
+// Gradients are added up while it is held, so it stops before all that operators use. Never
+// destroyed.
 ForkMutex& grads_mutex = *new ForkMutex(ForkOrder::sessions);
 
-Tensor add_up(const Tensor& sum, const Tensor& more) { return sum.defined() ? add(sum, more) : more; }
+Tensor add_up(const Tensor& sum, const Tensor& more) {
+  return sum.defined() ? add(sum, more) : more;
+}
 
-// What flows into a leaf, by device: a replica's gradients arrive on its device and are summed at the end, in a fixed order.
+// What flows into a leaf, by device: a replica's gradients arrive on its device and are summed at
+// the end, in a fixed order.
 struct LeafGradient {
   Ref<TensorImpl> leaf;
   std::vector<std::pair<Device, Tensor>> parts;
 
-  // The devices of one kind that parts have come to, in the order of their indices; those of the leaf's own kind begin with its
-  // own.
+  // The devices of one kind that parts have come to, in the order of their indices; those of the
+  // leaf's own kind begin with its own.
   std::map<uint32_t, std::vector<Device>> devices_by_kind() const {
     std::map<uint32_t, std::vector<Device>> kinds;
     for (auto& [device, part] : parts) kinds[device.type_id()].push_back(device);
@@ -56,8 +60,9 @@ struct LeafGradient {
 
   // The part on the device of this kind and index, which is there.
   Tensor take_part(uint64_t device) {
-    auto it = std::find_if(parts.begin(), parts.end(),
-                           [&](auto& p) { return (uint64_t{p.first.type_id()} << 32 | p.first.index()) == device; });
+    auto it = std::find_if(parts.begin(), parts.end(), [&](auto& p) {
+      return (uint64_t{p.first.type_id()} << 32 | p.first.index()) == device;
+    });
     Tensor part = std::move(it->second);
     parts.erase(it);
     return part;
@@ -83,8 +88,8 @@ Tensor own_part(Tensor part) {
   return t.contiguous && t.refs == 1 && t.storage->refs == 1 ? part : part.clone();
 }
 
-// Sums parts that lie on devices which a plugin joins, all leaves of the same devices as one launch; the first device keeps the
-// sum. Other parts stay for `total`.
+// Sums parts that lie on devices which a plugin joins, all leaves of the same devices as one
+// launch; the first device keeps the sum. Other parts stay for `total`.
 void reduce_parts(std::span<LeafGradient> leaves) {
   std::map<std::vector<uint64_t>, std::pair<Communicator*, std::vector<size_t>>> groups;
   for (size_t i = 0; i < leaves.size(); ++i) {
@@ -107,7 +112,8 @@ void reduce_parts(std::span<LeafGradient> leaves) {
     }
     if (rows.empty()) continue;
     all_reduce(*communicator, rows);
-    for (size_t i = 0; i < members.size(); ++i) leaves[members[i]].parts.emplace_back(rows[i][0].device(), std::move(rows[i][0]));
+    for (size_t i = 0; i < members.size(); ++i)
+      leaves[members[i]].parts.emplace_back(rows[i][0].device(), std::move(rows[i][0]));
   }
 }
 
@@ -116,7 +122,8 @@ class Backward {
  public:
   explicit Backward(bool keep) : keep_(keep) {}
 
-  // Only nodes from which `targets` can be reached are visited, and only their gradients are kept. Without this, all leaves are.
+  // Only nodes from which `targets` can be reached are visited, and only their gradients are kept.
+  // Without this, all leaves are.
   void restrict_to(std::span<const Tensor> outputs, std::span<const Tensor> targets) {
     restricted_ = true;
     for (auto& t : targets) {
@@ -137,7 +144,8 @@ class Backward {
       visit(*p.node, p.grads);
       if (target_nodes_.contains(p.node.get())) captured_[p.node.get()] = std::move(p.grads);
     }
-    if (!grad_enabled()) reduce_parts(leaves_);  // sums that are recorded themselves are made by operators
+    if (!grad_enabled())
+      reduce_parts(leaves_);  // sums that are recorded themselves are made by operators
   }
 
   Tensor gradient_of(const Tensor& target) {
@@ -175,7 +183,8 @@ class Backward {
         if (e.leaf && target_leaves_.contains(e.leaf.get())) useful_.insert(node);
         if (e.node && seen_.insert(e.node.get()).second) {
           stack.emplace_back(e.node.get(), 0);
-        } else if (e.node && (useful_.contains(e.node.get()) || target_nodes_.contains(e.node.get()))) {
+        } else if (e.node &&
+                   (useful_.contains(e.node.get()) || target_nodes_.contains(e.node.get()))) {
           useful_.insert(node);
         }
         continue;
@@ -189,7 +198,8 @@ class Backward {
   bool wanted(const Edge& e) const {
     if (!e) return false;
     if (!restricted_) return true;
-    return e.leaf ? target_leaves_.contains(e.leaf.get()) : useful_.contains(e.node.get()) || target_nodes_.contains(e.node.get());
+    return e.leaf ? target_leaves_.contains(e.leaf.get())
+                  : useful_.contains(e.node.get()) || target_nodes_.contains(e.node.get());
   }
 
   void visit(Node& node, std::span<const Tensor> grads) {
@@ -197,8 +207,8 @@ class Backward {
     const size_t n = node.edges.size();
     auto needed = std::make_unique<bool[]>(n);
     for (size_t i = 0; i < n; ++i) needed[i] = wanted(node.edges[i]);
-    // Where the forward call ran: a rule may compute on a parameter alone, which is then read there, and its errors name the
-    // module.
+    // Where the forward call ran: a rule may compute on a parameter alone, which is then read
+    // there, and its errors name the module.
     DeviceGuard device(device_of(grads));
     ModulePath path(node.path);
     auto gradients = node.backward(grads, {needed.get(), n});
@@ -243,22 +253,26 @@ Tensor start_gradient(const Tensor& output, const Tensor& given, const char* wha
   checked_impl(output, what);
   if (!output.requires_grad())
     throw AutogradError(std::string(what) + ": the tensor of shape " + output.shape().str() +
-                        " does not require a gradient: nothing it was made from does, or it was made under no_grad");
+                        " does not require a gradient: nothing it was made from does, or it was "
+                        "made under no_grad");
   if (!given.defined()) {
     if (output.numel() != 1)
-      throw AutogradError(std::string(what) + ": a gradient is created implicitly for a single element only, but the shape is " +
-                          output.shape().str() + "; reduce it with sum() or mean(), or pass the gradient");
+      throw AutogradError(
+          std::string(what) +
+          ": a gradient is created implicitly for a single element only, but the shape is " +
+          output.shape().str() + "; reduce it with sum() or mean(), or pass the gradient");
     return full(output.shape(), 1, {.dtype = output.dtype(), .device = output.device()});
   }
   if (given.shape() != output.shape())
-    throw ShapeError(std::string(what) + ": the given gradient has shape " + given.shape().str() + ", the tensor " +
-                     output.shape().str());
+    throw ShapeError(std::string(what) + ": the given gradient has shape " + given.shape().str() +
+                     ", the tensor " + output.shape().str());
   if (given.dtype() != output.dtype())
-    throw DTypeError(std::string(what) + ": the given gradient is " + std::string(name_of(given.dtype())) + ", the tensor " +
+    throw DTypeError(std::string(what) + ": the given gradient is " +
+                     std::string(name_of(given.dtype())) + ", the tensor " +
                      std::string(name_of(output.dtype())));
   if (given.device() != output.device())
-    throw DeviceError(std::string(what) + ": the given gradient is on " + given.device().str() + ", the tensor on " +
-                      output.device().str());
+    throw DeviceError(std::string(what) + ": the given gradient is on " + given.device().str() +
+                      ", the tensor on " + output.device().str());
   return given;
 }
 
@@ -271,35 +285,43 @@ void Tensor::backward(const Tensor& gradient, BackwardOptions options) const {
   pass.run();
   for (auto& l : pass.leaves()) {
     Tensor total = l.total();
-    // A gradient is the leaf's own: users may change it in place, and it may have come as a view or have gone to several leaves.
+    // A gradient is the leaf's own: users may change it in place, and it may have come as a view or
+    // have gone to several leaves.
     auto& t = impl_of(total);
     std::lock_guard lock(grads_mutex);
     auto& meta = l.leaf->meta();
-    if (!options.create_graph && !meta.grad.defined() && (!t.contiguous || t.refs != 1 || t.storage->refs != 1))
+    if (!options.create_graph && !meta.grad.defined() &&
+        (!t.contiguous || t.refs != 1 || t.storage->refs != 1))
       total = total.clone();
     meta.grad = add_up(meta.grad, total);
   }
 }
 
-std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs, std::span<const Tensor> grad_outputs,
-                         GradOptions options) {
+std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+                         std::span<const Tensor> grad_outputs, GradOptions options) {
   if (!grad_outputs.empty() && grad_outputs.size() != outputs.size())
-    throw ValueError("grad: " + std::to_string(outputs.size()) + " outputs, but " + std::to_string(grad_outputs.size()) +
-                     " grad_outputs");
+    throw ValueError("grad: " + std::to_string(outputs.size()) + " outputs, but " +
+                     std::to_string(grad_outputs.size()) + " grad_outputs");
   for (auto& t : inputs)
-    if (!t.requires_grad()) throw AutogradError("grad: an input of shape " + t.shape().str() + " does not require a gradient");
+    if (!t.requires_grad())
+      throw AutogradError("grad: an input of shape " + t.shape().str() +
+                          " does not require a gradient");
   GradMode mode(options.create_graph);
   Backward pass(options.retain_graph.value_or(options.create_graph));
   pass.restrict_to(outputs, inputs);
   for (size_t i = 0; i < outputs.size(); ++i)
-    pass.seed(outputs[i], start_gradient(outputs[i], grad_outputs.empty() ? Tensor() : grad_outputs[i], "grad"));
+    pass.seed(
+        outputs[i],
+        start_gradient(outputs[i], grad_outputs.empty() ? Tensor() : grad_outputs[i], "grad"));
   pass.run();
   std::vector<Tensor> result;
   for (size_t i = 0; i < inputs.size(); ++i) {
     result.push_back(pass.gradient_of(inputs[i]));
     if (!result.back().defined() && !options.allow_unused)
-      throw AutogradError("grad: input " + std::to_string(i) + " of shape " + inputs[i].shape().str() +
-                          " was not used to compute the outputs; pass allow_unused = true to get an undefined tensor for it");
+      throw AutogradError("grad: input " + std::to_string(i) + " of shape " +
+                          inputs[i].shape().str() +
+                          " was not used to compute the outputs; pass allow_unused = true to get "
+                          "an undefined tensor for it");
   }
   return result;
 }
@@ -314,9 +336,12 @@ bool Tensor::requires_grad() const {
 Tensor& Tensor::requires_grad_(bool value) {
   auto& t = checked_impl(*this, "requires_grad_");
   if (!is_leaf())
-    throw AutogradError("requires_grad_: only leaves can be changed; this tensor was computed by an operator, use detach() first");
+    throw AutogradError(
+        "requires_grad_: only leaves can be changed; this tensor was computed by an operator, use "
+        "detach() first");
   if (value && !is_floating_point(t.dtype))
-    throw DTypeError("requires_grad_: only floating-point tensors have gradients, this one is " + std::string(name_of(t.dtype)));
+    throw DTypeError("requires_grad_: only floating-point tensors have gradients, this one is " +
+                     std::string(name_of(t.dtype)));
   if (value || t.autograd) t.meta().requires_grad = value;
   return *this;
 }
@@ -337,12 +362,15 @@ void Tensor::set_grad(const Tensor& g) {
   auto& t = checked_impl(*this, "set_grad");
   if (g.defined()) {
     auto& v = impl_of(g);
-    if (v.shape != t.shape) throw ShapeError("set_grad: the gradient has shape " + v.shape.str() + ", the tensor " + t.shape.str());
+    if (v.shape != t.shape)
+      throw ShapeError("set_grad: the gradient has shape " + v.shape.str() + ", the tensor " +
+                       t.shape.str());
     if (v.dtype != t.dtype)
-      throw DTypeError("set_grad: the gradient is " + std::string(name_of(v.dtype)) + ", the tensor " +
-                       std::string(name_of(t.dtype)));
+      throw DTypeError("set_grad: the gradient is " + std::string(name_of(v.dtype)) +
+                       ", the tensor " + std::string(name_of(t.dtype)));
     if (v.device != t.device)
-      throw DeviceError("set_grad: the gradient is on " + v.device.str() + ", the tensor on " + t.device.str());
+      throw DeviceError("set_grad: the gradient is on " + v.device.str() + ", the tensor on " +
+                        t.device.str());
   }
   if (!g.defined() && !t.autograd) return;
   auto& meta = t.meta();
@@ -352,7 +380,8 @@ void Tensor::set_grad(const Tensor& g) {
 
 Tensor Tensor::detach() const {
   auto& t = checked_impl(*this, "detach");
-  return Tensor(Ref<TensorImpl>::adopt(new TensorImpl(t.dtype, t.device, t.shape, t.strides, t.offset, t.storage)));
+  return Tensor(Ref<TensorImpl>::adopt(
+      new TensorImpl(t.dtype, t.device, t.shape, t.strides, t.offset, t.storage)));
 }
 
 }  // namespace tenon

@@ -1,29 +1,33 @@
-#include <tenon/core/autograd/node.h>
-#include <tenon/core/error.h>
-#include <tenon/core/per_thread.h>
-#include <tenon/core/runtime/fork.h>
-
 #include <array>
 #include <atomic>
 #include <mutex>
 #include <utility>
+
+#include <tenon/core/autograd/node.h>
+#include <tenon/core/error.h>
+#include <tenon/core/per_thread.h>
+#include <tenon/core/runtime/fork.h>
 
 namespace tenon {
 
 namespace {
 std::atomic<uint64_t> next_sequence{1};
 
-// A chain of a million operators must not end in a million nested destructors: nodes are ended one after the other. They are listed
-// through themselves, because what ends must not need memory.
+// A chain of a million operators must not end in a million nested destructors: nodes are ended one
+// after the other. They are listed through themselves, because what ends must not need memory.
 thread_local Node** ending TENON_FAST_TLS = nullptr;
 
-// Nodes share a few locks: one each would be much to keep for forks, and two threads are seldom in any.
+// Nodes share a few locks: one each would be much to keep for forks, and two threads are seldom in
+// any.
 struct alignas(64) NodeLock {
   ForkSpinLock lock{ForkOrder::tables};
 };
-auto& node_locks = *new std::array<NodeLock, 16>;  // never destroyed: graphs may end with static objects
+auto& node_locks =
+    *new std::array<NodeLock, 16>;  // never destroyed: graphs may end with static objects
 
-ForkSpinLock& lock_of(const Node& node) { return node_locks[node.sequence % node_locks.size()].lock; }
+ForkSpinLock& lock_of(const Node& node) {
+  return node_locks[node.sequence % node_locks.size()].lock;
+}
 }  // namespace
 
 void retain(Node* n) { n->refs.fetch_add(1, std::memory_order_relaxed); }
@@ -56,13 +60,15 @@ namespace {
 Saved save(const Tensor& t, uint32_t index, bool is_output) {
   if (!is_output) return {t, t.version(), index};
   auto& o = impl_of(t);
-  Tensor bare(Ref<TensorImpl>::adopt(new TensorImpl(o.dtype, o.device, o.shape, o.strides, o.offset, o.storage)));
+  Tensor bare(Ref<TensorImpl>::adopt(
+      new TensorImpl(o.dtype, o.device, o.shape, o.strides, o.offset, o.storage)));
   return {bare, t.version(), index};
 }
 
 }  // namespace
 
-void record(const Op& op, Inputs inputs, std::span<const Tensor> outputs, const Attrs& attrs, std::span<const Scalar> scalars) {
+void record(const Op& op, Inputs inputs, std::span<const Tensor> outputs, const Attrs& attrs,
+            std::span<const Scalar> scalars) {
   auto node = Ref<Node>::adopt(new Node);
   node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
   node->op = &op;
@@ -94,23 +100,26 @@ void record(const Op& op, Inputs inputs, std::span<const Tensor> outputs, const 
 
 void Node::unpack(const Saved& saved, bool is_output, Tensor& value) const {
   if (saved.value.version() != saved.version)
-    throw AutogradError(std::string(op->name) + ": " + (is_output ? "output " : "input ") + std::to_string(saved.index) +
-                        " of shape " + saved.value.shape().str() +
-                        " is needed to compute the gradient but has been changed in place (version " +
-                        std::to_string(saved.value.version()) + ", expected " + std::to_string(saved.version) +
-                        "); change a clone() of it, or change it after backward()" + path_suffix());
+    throw AutogradError(
+        std::string(op->name) + ": " + (is_output ? "output " : "input ") +
+        std::to_string(saved.index) + " of shape " + saved.value.shape().str() +
+        " is needed to compute the gradient but has been changed in place (version " +
+        std::to_string(saved.value.version()) + ", expected " + std::to_string(saved.version) +
+        "); change a clone() of it, or change it after backward()" + path_suffix());
   value = saved.value;
   if (!is_output || !grad_enabled()) return;
   // Its history again, so that the gradient of this gradient can be taken.
   auto& o = impl_of(saved.value);
-  value = Tensor(Ref<TensorImpl>::adopt(new TensorImpl(o.dtype, o.device, o.shape, o.strides, o.offset, o.storage)));
+  value = Tensor(Ref<TensorImpl>::adopt(
+      new TensorImpl(o.dtype, o.device, o.shape, o.strides, o.offset, o.storage)));
   auto& meta = impl_of(value).meta();
   meta.requires_grad = true;
   meta.node = Ref<Node>::share(const_cast<Node*>(this));
   meta.output = saved.index;
 }
 
-std::vector<Tensor> Node::backward(std::span<const Tensor> grads, std::span<const bool> needed) const {
+std::vector<Tensor> Node::backward(std::span<const Tensor> grads,
+                                   std::span<const bool> needed) const {
   std::vector<Tensor> in(edges.size()), out(num_outputs), gradients(edges.size());
   {
     std::lock_guard guard(lock_of(*this));
@@ -123,7 +132,8 @@ std::vector<Tensor> Node::backward(std::span<const Tensor> grads, std::span<cons
     for (auto& s : outputs) unpack(s, true, out[s.index]);
   }
   static const auto& no_attrs = *new Attrs;
-  GradContext context{*op, attrs ? *attrs : no_attrs, scalars, grads, in, out, needed, input_shapes, input_dtypes};
+  GradContext context{
+      *op, attrs ? *attrs : no_attrs, scalars, grads, in, out, needed, input_shapes, input_dtypes};
   op->gradient(context, gradients);
   return gradients;
 }

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include <tenon/core/ops/op.h>
+#include <tenon/core/dispatch/op.h>
 #include <tenon/core/runtime/module_path.h>
 #include <tenon/core/tensor_impl.h>
 
@@ -21,7 +21,8 @@ struct Edge {
 // Of a tensor; empty where it requires no gradient.
 Edge edge_of(const Tensor& tensor);
 
-// A value that the gradient rule will read. An output of its own node is kept without its history, which would be a cycle.
+// A value that the gradient rule will read. An output of its own node is kept without its history,
+// which would be a cycle.
 struct Saved {
   Tensor value;
   uint64_t version = 0;
@@ -40,11 +41,13 @@ struct Node : RefCounted, Pooled<Node> {
   std::vector<Device> input_devices;
   uint32_t num_outputs = 0;
   const PathNode* path = nullptr;
-  // `inputs`, `outputs` and `released` are guarded by a lock: two threads may run backward passes through one node.
+  // `inputs`, `outputs` and `released` are guarded by a lock: two threads may run backward passes
+  // through one node.
   bool released = false;  // a backward pass has freed what was saved
   Node* next_to_end = nullptr;
 
-  // Gradients of the inputs, given those of the outputs. `needed` says which are wanted. The caller is in the module of `path`.
+  // Gradients of the inputs, given those of the outputs. `needed` says which are wanted. The caller
+  // is in the module of `path`.
   std::vector<Tensor> backward(std::span<const Tensor> grads, std::span<const bool> needed) const;
   void release_saved();
 
@@ -53,7 +56,8 @@ struct Node : RefCounted, Pooled<Node> {
 };
 
 // Records a call. `inputs` as the user gave them (replicas not resolved).
-void record(const Op& op, Inputs inputs, std::span<const Tensor> outputs, const Attrs& attrs, std::span<const Scalar> scalars);
+void record(const Op& op, Inputs inputs, std::span<const Tensor> outputs, const Attrs& attrs,
+            std::span<const Scalar> scalars);
 inline bool needs_recording(const Op& op, Inputs inputs) {
   if (!op.gradient || !grad_enabled()) return false;
   for (auto* t : inputs)

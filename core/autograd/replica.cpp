@@ -1,10 +1,10 @@
+#include <mutex>
+
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/autograd/replica.h>
 #include <tenon/core/runtime/collectives.h>
 #include <tenon/core/runtime/transfer.h>
 #include <tenon/core/tensor_impl.h>
-
-#include <mutex>
 
 namespace tenon {
 
@@ -34,7 +34,9 @@ std::vector<Tensor> ReplicaSet::stale_on(const Tensor& primary, std::span<const 
   std::vector<Tensor> all;
   if (!stale) return all;
   for (auto& d : devices) {
-    if (!find(d)) replicas_.push_back({d, allocate_tensor(primary.shape(), primary.dtype(), d), ~uint64_t{0}, 0});
+    if (!find(d))
+      replicas_.push_back(
+          {d, allocate_tensor(primary.shape(), primary.dtype(), d), ~uint64_t{0}, 0});
     all.push_back(find(d)->values);
   }
   return all;
@@ -51,10 +53,12 @@ void ReplicaSet::refreshed(uint64_t version, std::span<const Tensor> values) {
 
 Tensor ReplicaSet::on(const Tensor& primary, Device device) {
   NoGrad guard;
-  // Detached, a tensor has no replicas: laying it out anew is an operator too, and would come back here for its argument.
+  // Detached, a tensor has no replicas: laying it out anew is an operator too, and would come back
+  // here for its argument.
   auto source = [&] { return primary.detach().contiguous(); };
   std::lock_guard lock(mutex_);
-  // Read before the values are: what another thread changes meanwhile makes the replica stale, not current.
+  // Read before the values are: what another thread changes meanwhile makes the replica stale, not
+  // current.
   const uint64_t version = primary.version();
   if (auto* r = find(device)) {
     if (!r->is_current(primary)) {
@@ -79,7 +83,8 @@ void refresh_replicas(std::span<const Tensor> tensors, std::span<const Device> d
   std::vector<Members> rows;
   std::vector<std::pair<const Tensor*, uint64_t>> primaries;
   for (auto& t : tensors) {
-    if (!has_replicas(t) || t.device() != joined[0] || !t.is_contiguous() || t.numel() == 0) continue;
+    if (!has_replicas(t) || t.device() != joined[0] || !t.is_contiguous() || t.numel() == 0)
+      continue;
     const uint64_t version = t.version();
     auto members = impl_of(t).autograd->replicas->stale_on(t, std::span(joined).subspan(1));
     if (members.empty()) continue;
@@ -89,7 +94,8 @@ void refresh_replicas(std::span<const Tensor> tensors, std::span<const Device> d
   }
   if (rows.empty() || !broadcast(*communicator, rows)) return;
   for (size_t i = 0; i < rows.size(); ++i)
-    impl_of(*primaries[i].first).autograd->replicas->refreshed(primaries[i].second, std::span(rows[i]).subspan(1));
+    impl_of(*primaries[i].first)
+        .autograd->replicas->refreshed(primaries[i].second, std::span(rows[i]).subspan(1));
 }
 
 Device device_read_on(const Tensor& tensor) {

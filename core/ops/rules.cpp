@@ -1,11 +1,10 @@
-#include <tenon/core/ops/rules.h>
-
 #include <algorithm>
 
 #include <tenon/core/number_text.h>
 #include <tenon/core/ops/pointwise.h>
-#include <tenon/core/ops/reduce.h>
-#include <tenon/core/ops/view.h>
+#include <tenon/core/ops/reduction.h>
+#include <tenon/core/ops/rules.h>
+#include <tenon/core/ops/shape.h>
 
 namespace tenon {
 
@@ -36,9 +35,11 @@ void require_defined(const char* op, std::initializer_list<const Tensor*> tensor
 int64_t wrap_dim(int64_t dim, int64_t rank, const char* op) {
   int64_t wrapped = dim < 0 ? dim + rank : dim;
   if (wrapped < 0 || wrapped >= rank)
-    throw IndexError(std::string(op) + ": dim " + std::to_string(dim) + " is out of range for a tensor of " + std::to_string(rank) +
-                     " dimensions" +
-                     (rank > 0 ? "; it must lie in [" + std::to_string(-rank) + ", " + std::to_string(rank - 1) + "]" : ""));
+    throw IndexError(std::string(op) + ": dim " + std::to_string(dim) +
+                     " is out of range for a tensor of " + std::to_string(rank) + " dimensions" +
+                     (rank > 0 ? "; it must lie in [" + std::to_string(-rank) + ", " +
+                                     std::to_string(rank - 1) + "]"
+                               : ""));
   return wrapped;
 }
 
@@ -48,7 +49,9 @@ Shape wrap_dims(const Shape& dims, int64_t rank, const char* op) {
     // A tensor without dimensions takes dim 0 and -1, as in PyTorch.
     if (rank == 0 && (dim == 0 || dim == -1)) continue;
     int64_t d = wrap_dim(dim, rank, op);
-    if (chosen[d]) throw ValueError(std::string(op) + ": dim " + std::to_string(d) + " appears twice in " + dims.str());
+    if (chosen[d])
+      throw ValueError(std::string(op) + ": dim " + std::to_string(d) + " appears twice in " +
+                       dims.str());
     chosen[d] = true;
   }
   Shape result;
@@ -75,29 +78,35 @@ DType result_type(const Tensor& x, Number number) {
 
 Scalar scalar_for(DType dtype, Number number) {
   if (is_floating_point(dtype)) return Scalar(number.f);
-  if (dtype == DType::boolean) return Scalar::integer(number.f != 0);   // NaN is true
-  if (!number.integral && !(number.f >= -0x1p63 && number.f < 0x1p63))  // converting it would be undefined; NaN lies nowhere
-    throw ValueError("the number " + number_text(number.f) + " has no value in " + quoted(name_of(dtype)) +
+  if (dtype == DType::boolean) return Scalar::integer(number.f != 0);  // NaN is true
+  if (!number.integral &&
+      !(number.f >= -0x1p63 &&
+        number.f < 0x1p63))  // converting it would be undefined; NaN lies nowhere
+    throw ValueError("the number " + number_text(number.f) + " has no value in " +
+                     quoted(name_of(dtype)) +
                      "; it must lie in [-2^63, 2^63), or the tensor be floating");
   return Scalar::integer(number.integral ? number.i : static_cast<int64_t>(number.f));
 }
 
 void require_reduction(const char* op, const std::string& reduction) {
   if (reduction != "mean" && reduction != "sum" && reduction != "none")
-    throw ValueError(std::string(op) + ": reduction \"" + reduction + "\" is not known; use \"mean\", \"sum\" or \"none\"");
+    throw ValueError(std::string(op) + ": reduction \"" + reduction +
+                     "\" is not known; use \"mean\", \"sum\" or \"none\"");
 }
 
 void require_index(const char* op, const Tensor& index, const char* name) {
   DType t = dtype_of(index);
   if (t != DType::i64 && t != DType::i32)
-    throw DTypeError(std::string(op) + ": " + name + " must be i64 or i32, found " + quoted(name_of(t)) +
-                     "; convert it with .to(tenon::i64)");
+    throw DTypeError(std::string(op) + ": " + name + " must be i64 or i32, found " +
+                     quoted(name_of(t)) + "; convert it with .to(tenon::i64)");
 }
 
 void require_mutable(const char* op, const Tensor& target) {
   if (grad_enabled() && target.requires_grad())
-    throw AutogradError(std::string(op) + ": changes a tensor in place that requires a gradient, which is not recorded; " +
-                        "do it inside tenon::NoGrad, or on .detach()");
+    throw AutogradError(
+        std::string(op) +
+        ": changes a tensor in place that requires a gradient, which is not recorded; " +
+        "do it inside tenon::NoGrad, or on .detach()");
 }
 
 bool shares_places(const Tensor& tensor) {
@@ -123,7 +132,9 @@ void infer_numeric(Infer& infer) {
 
 void infer_like(Infer& infer) { infer.output(dtype_of(infer.in(0)), shape_of(infer.in(0))); }
 
-void infer_shape_attribute(Infer& infer) { infer.output(dtype_of(infer.in(0)), infer.attrs.get_list("shape")); }
+void infer_shape_attribute(Infer& infer) {
+  infer.output(dtype_of(infer.in(0)), infer.attrs.get_list("shape"));
+}
 
 // ---- pieces of gradient rules ----
 

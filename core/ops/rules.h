@@ -1,11 +1,12 @@
-// What several operator families share: checks on the way in, shape rules, pieces of gradient rules. Not installed.
+// What several operator families share: checks on the way in, shape rules, pieces of gradient
+// rules. Not installed.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-#include <tenon/core/ops/number.h>
-#include <tenon/core/ops/op.h>
+#include <tenon/core/dispatch/op.h>
+#include <tenon/core/number.h>
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {
@@ -19,18 +20,24 @@ inline void require_tensor(const char* op, const Tensor& x, size_t argument = 0)
 }
 inline DType dtype_of(const Tensor& x) { return impl_of(x).dtype; }
 inline const Shape& shape_of(const Tensor& x) { return impl_of(x).shape; }
-// Where a gradient will be asked for: operators then make the outputs that only their gradient rule needs.
-inline bool wants_gradient(const Tensor& x) { return x.defined() && grad_enabled() && x.requires_grad(); }
+// Where a gradient will be asked for: operators then make the outputs that only their gradient rule
+// needs.
+inline bool wants_gradient(const Tensor& x) {
+  return x.defined() && grad_enabled() && x.requires_grad();
+}
 
-// `dims` as the ABI wants them: in range, sorted, each once; all of them where `dims` is empty. IndexError, ValueError.
+// `dims` as the ABI wants them: in range, sorted, each once; all of them where `dims` is empty.
+// IndexError, ValueError.
 Shape wrap_dims(const Shape& dims, int64_t rank, const char* op);
-// PyTorch's promotion: a tensor without dimensions widens another one only by its category (bool, integer, floating).
+// PyTorch's promotion: a tensor without dimensions widens another one only by its category (bool,
+// integer, floating).
 DType result_type(const Tensor& a, const Tensor& b);
 // The type that `x op number` computes in.
 DType result_type(const Tensor& x, Number number);
 // The operand as the ABI wants it: an int64 for integers and bool, a double otherwise.
 Scalar scalar_for(DType dtype, Number number);
-// A number as a tensor without dimensions, for use inside an operator: unlike `full` it asks for no gradient mode.
+// A number as a tensor without dimensions, for use inside an operator: unlike `full` it asks for no
+// gradient mode.
 Tensor constant(Number number, DType dtype, Device device);
 // ValueError "<op>: reduction …" unless it is "mean", "sum" or "none".
 void require_reduction(const char* op, const std::string& reduction);
@@ -40,8 +47,9 @@ void require_index(const char* op, const Tensor& index, const char* name);
 void require_mutable(const char* op, const Tensor& target);
 
 // ---- decompositions ----
-// Copies `values` into a part of a result that is put together piece by piece. Unlike copy_, it leaves a part without values where
-// `values` were never made: what it held before is of no meaning to anybody.
+// Copies `values` into a part of a result that is put together piece by piece. Unlike copy_, it
+// leaves a part without values where `values` were never made: what it held before is of no meaning
+// to anybody.
 void write_part(const Tensor& part, const Tensor& values);
 
 // ---- shape rules ----
@@ -52,7 +60,8 @@ void infer_like(Infer& infer);      // …, of any type
 void infer_shape_attribute(Infer& infer);
 
 // ---- pieces of gradient rules ----
-// A reduced tensor again at the rank of what was reduced (each dim of `dims` 1), expanded to `shape`.
+// A reduced tensor again at the rank of what was reduced (each dim of `dims` 1), expanded to
+// `shape`.
 Tensor unreduce(const Tensor& reduced, const Shape& dims, const Shape& shape);
 Shape keepdim_shape(const Shape& shape, const Shape& dims);
 // sqrt whose gradient at 0 is 0 rather than NaN (0 * inf), as PyTorch's std and norm have it.

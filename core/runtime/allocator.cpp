@@ -1,17 +1,17 @@
+#include <algorithm>
+#include <bit>
+#include <mutex>
+
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/allocator.h>
 #include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/context.h>
 
-#include <algorithm>
-#include <bit>
-#include <mutex>
-
 namespace tenon {
 
 namespace {
-// What can never be there is refused before a size is rounded up, which must not wrap, or a cache is emptied for it. Kinds other
-// than the first are no part of the device's memory.
+// What can never be there is refused before a size is rounded up, which must not wrap, or a cache
+// is emptied for it. Kinds other than the first are no part of the device's memory.
 void require_possible(const DeviceContext& context, uint32_t kind, uint64_t bytes) {
   if (bytes > (kind == 0 ? context.most_bytes() : DeviceContext::most_addressable)) [[unlikely]]
     context.refuse_allocation(bytes);
@@ -31,12 +31,14 @@ void Storage::add_use(Stream& stream, uint64_t ticket) {
 
 void Storage::wait_for_uses() {
   if (!allocator) return;
-  for (Use use; allocator->next_use(*this, use); allocator->end_use(*this, use)) context->stream->wait_for(*use.stream, use.ticket);
+  for (Use use; allocator->next_use(*this, use); allocator->end_use(*this, use))
+    context->stream->wait_for(*use.stream, use.ticket);
 }
 
 void Storage::forget_failed() {
   if (!data) return;
-  if (const uint64_t then = context->stream->forget_failed(data, block_bytes)) ticket.store(then, std::memory_order_release);
+  if (const uint64_t then = context->stream->forget_failed(data, block_bytes))
+    ticket.store(then, std::memory_order_release);
 }
 
 void Allocator::List::add(Storage& s) {
@@ -132,7 +134,8 @@ BlockHeap::Block Allocator::find(uint64_t bytes, bool for_host) {
   for (int settled = 0; settled < 2; ++settled) {
     if (for_host)
       if (const auto block = host_heap_.take(bytes, &reached); block.data) return block;
-    if (const auto block = heap_.take(bytes, for_host ? &reached : nullptr); block.data) return block;
+    if (const auto block = heap_.take(bytes, for_host ? &reached : nullptr); block.data)
+      return block;
     if (!for_host)
       if (const auto block = host_heap_.take(bytes, nullptr); block.data) return block;
     if (settled) break;
@@ -145,10 +148,12 @@ BlockHeap::Block Allocator::find(uint64_t bytes, bool for_host) {
 // ---- the system ----
 
 // What the backend allocates at once anyway, or a quarter of a megabyte.
-uint64_t Allocator::smallest_segment() const { return granularity_ ? BlockHeap::round_up(granularity_) : 256 << 10; }
+uint64_t Allocator::smallest_segment() const {
+  return granularity_ ? BlockHeap::round_up(granularity_) : 256 << 10;
+}
 
-// Rounded up, so that sizes which grow a little each time find room: to an eighth of the power of two below, at most 64 MiB. And
-// larger the more there is, so that there are not too many.
+// Rounded up, so that sizes which grow a little each time find room: to an eighth of the power of
+// two below, at most 64 MiB. And larger the more there is, so that there are not too many.
 uint64_t Allocator::segment_bytes(uint64_t bytes) const {
   const uint64_t unit = smallest_segment();
   const uint64_t least = std::min<uint64_t>(8 << 20, stats_.reserved / 16);
@@ -158,8 +163,9 @@ uint64_t Allocator::segment_bytes(uint64_t bytes) const {
   return (wanted + unit - 1) / unit * unit;
 }
 
-// A quarter beyond the most that was ever in use, and room to begin with. Where segments go back again and again although no more
-// is in use than before, it is the order of the requests that needs more: another quarter each time, up to twice as much in all.
+// A quarter beyond the most that was ever in use, and room to begin with. Where segments go back
+// again and again although no more is in use than before, it is the order of the requests that
+// needs more: another quarter each time, up to twice as much in all.
 uint64_t Allocator::most_reserved(uint64_t bytes) {
   const uint64_t peak = std::max(stats_.peak_allocated, stats_.allocated + bytes);
   if (peak > peak_then_ + peak_then_ / 4) peak_then_ = peak, given_back_ = more_quarters_ = 0;
@@ -167,12 +173,14 @@ uint64_t Allocator::most_reserved(uint64_t bytes) {
   return peak + (1 + more_quarters_) * (peak / 4) + 4 * smallest_segment();
 }
 
-// Gives back what is free as a whole, the smallest first, until another segment fits under the bound.
+// Gives back what is free as a whole, the smallest first, until another segment fits under the
+// bound.
 void Allocator::make_room(uint64_t bytes, uint64_t segment) {
   std::unique_lock lock(lock_);
   const uint64_t most = most_reserved(bytes);
   if (stats_.reserved + segment <= most) return;
-  const uint64_t last = std::max(heap_.ticket_of_free_segments(), host_heap_.ticket_of_free_segments());
+  const uint64_t last =
+      std::max(heap_.ticket_of_free_segments(), host_heap_.ticket_of_free_segments());
   // While it captures there is nothing to wait for; a lock that spins must not be held meanwhile.
   if (!context_.stream->reached(last)) {
     if (context_.stream->capturing()) return;
@@ -192,8 +200,8 @@ void Allocator::make_room(uint64_t bytes, uint64_t segment) {
 
 void Allocator::ask_system(uint64_t bytes, bool for_host) {
   if (bytes > BlockHeap::most)
-    throw OutOfMemoryError("cannot allocate " + std::to_string(bytes) + " bytes on " + context_.device.str() +
-                           ": no device has that much");
+    throw OutOfMemoryError("cannot allocate " + std::to_string(bytes) + " bytes on " +
+                           context_.device.str() + ": no device has that much");
   context_.stream->require_open();
   auto& api = context_.backend.api();
   auto node = BlockHeap::make_node();
@@ -218,9 +226,9 @@ void Allocator::ask_system(uint64_t bytes, bool for_host) {
   if (e && context_.stream->failures.lost()) e->destroy(e), context_.stream->require_device();
   if (e) {
     auto s = stats();
-    check(e, "cannot allocate " + std::to_string(bytes) + " bytes on " + context_.device.str() + " (" +
-                 std::to_string(s.allocated) + " in live tensors, " + std::to_string(s.reserved) +
-                 " reserved; the cache was emptied first): ");
+    check(e, "cannot allocate " + std::to_string(bytes) + " bytes on " + context_.device.str() +
+                 " (" + std::to_string(s.allocated) + " in live tensors, " +
+                 std::to_string(s.reserved) + " reserved; the cache was emptied first): ");
   }
   std::lock_guard lock(lock_);
   stats_.system_allocations++;
@@ -229,7 +237,8 @@ void Allocator::ask_system(uint64_t bytes, bool for_host) {
 }
 
 void Allocator::give_back(MemoryChunk& segment) {
-  if (context_.stream->failures.any()) context_.stream->failures.heal(segment.data, segment.bytes);  // nobody will write it
+  if (context_.stream->failures.any())
+    context_.stream->failures.heal(segment.data, segment.bytes);  // nobody will write it
   context_.backend.api().memory_free(context_.handle, kind_, segment.data, segment.bytes);
   stats_.system_frees++;
   stats_.reserved -= segment.bytes;
@@ -249,14 +258,16 @@ void Allocator::empty_cache() {
 // ---- freeing ----
 
 void Allocator::put_back(Storage& s) {
-  BlockHeap::put_back({s.data, s.block_bytes, s.chunk, s.slot}, behind_ == Behind::uses ? 0 : context_.stream->last());
+  BlockHeap::put_back({s.data, s.block_bytes, s.chunk, s.slot},
+                      behind_ == Behind::uses ? 0 : context_.stream->last());
 }
 
 void Allocator::free(Storage* s) noexcept {
   std::unique_lock lock(lock_);
   stats_.allocated -= s->block_bytes;
   if (parent_) live_.remove(*s);
-  if (!s->uses.empty()) std::erase_if(s->uses, [](const Storage::Use& u) { return u.stream->reached(u.ticket); });
+  if (!s->uses.empty())
+    std::erase_if(s->uses, [](const Storage::Use& u) { return u.stream->reached(u.ticket); });
   const bool pending = !s->uses.empty();
   if (pending) {
     pending_.add(*s);
@@ -314,7 +325,8 @@ void Allocator::add_use(Storage& s, Stream& stream, uint64_t ticket) {
       }
     s.uses.push_back({&stream, ticket});
   } catch (const std::bad_alloc&) {
-    stream.wait(ticket);  // the work is queued already, and nobody must have the memory before it is done
+    stream.wait(
+        ticket);  // the work is queued already, and nobody must have the memory before it is done
   }
 }
 
@@ -327,11 +339,14 @@ bool Allocator::next_use(Storage& s, Storage::Use& use) {
 
 void Allocator::end_use(Storage& s, const Storage::Use& use) {
   std::lock_guard lock(lock_);
-  std::erase_if(s.uses, [&](const Storage::Use& u) { return u.stream == use.stream && u.ticket <= use.ticket; });
+  std::erase_if(s.uses, [&](const Storage::Use& u) {
+    return u.stream == use.stream && u.ticket <= use.ticket;
+  });
 }
 
 void Allocator::collect_pending() {
-  // Asking a device takes time, and where it has not come to one ticket it has not come to a later one either.
+  // Asking a device takes time, and where it has not come to one ticket it has not come to a later
+  // one either.
   struct {
     Stream* stream = nullptr;
     uint64_t ticket = 0;

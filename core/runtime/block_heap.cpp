@@ -1,6 +1,6 @@
-#include <tenon/core/runtime/block_heap.h>
-
 #include <algorithm>
+
+#include <tenon/core/runtime/block_heap.h>
 
 namespace tenon {
 
@@ -45,7 +45,8 @@ void BlockHeap::out_of_bin(MemoryChunk& chunk) {
 // The list of the first bin from `bin` on that holds anything.
 MemoryChunk* BlockHeap::first_bin_from(uint32_t bin, uint32_t& found) const {
   for (uint32_t word = bin / 64; word < occupied_.size(); ++word) {
-    const uint64_t bits = word == bin / 64 ? occupied_[word] & ~uint64_t{0} << (bin % 64) : occupied_[word];
+    const uint64_t bits =
+        word == bin / 64 ? occupied_[word] & ~uint64_t{0} << (bin % 64) : occupied_[word];
     if (!bits) continue;
     found = word * 64 + static_cast<uint32_t>(std::countr_zero(bits));
     return bins_[found];
@@ -57,7 +58,8 @@ MemoryChunk* BlockHeap::first_bin_from(uint32_t bin, uint32_t& found) const {
 
 MemoryChunk* BlockHeap::best_fit(uint64_t bytes, Reached* reached) {
   uint32_t bin = bin_of(bytes);
-  for (auto* list = first_bin_from(bin, bin); list; list = ++bin < num_bins ? first_bin_from(bin, bin) : nullptr) {
+  for (auto* list = first_bin_from(bin, bin); list;
+       list = ++bin < num_bins ? first_bin_from(bin, bin) : nullptr) {
     MemoryChunk* best = nullptr;
     for (auto* chunk = list; chunk; chunk = chunk->next) {
       if (chunk->bytes < bytes || (best && chunk->bytes >= best->bytes)) continue;
@@ -132,8 +134,10 @@ void BlockHeap::merge_into_bin(MemoryChunk* chunk) {
 BlockHeap::Block BlockHeap::take_small(uint32_t c, Reached* reached) {
   for (auto* slab = slabs_[c]; slab; slab = slab->next) {
     const uint32_t slot = slab->first_free;
-    if (slot != MemoryChunk::none && (!reached || (*reached)(slab->slots[slot].ticket))) return pop(*slab);
-    if (slab->fresh < slab->num_slots && (!reached || (*reached)(slab->ticket))) return handed_out(*slab, slab->fresh++);
+    if (slot != MemoryChunk::none && (!reached || (*reached)(slab->slots[slot].ticket)))
+      return pop(*slab);
+    if (slab->fresh < slab->num_slots && (!reached || (*reached)(slab->ticket)))
+      return handed_out(*slab, slab->fresh++);
   }
   const auto count = static_cast<uint32_t>(slab_bytes(c) / class_bytes(c));
   auto slots = std::make_unique_for_overwrite<MemoryChunk::Slot[]>(count);
@@ -151,7 +155,8 @@ BlockHeap::Block BlockHeap::take_small(uint32_t c, Reached* reached) {
 }
 
 void BlockHeap::take_apart(MemoryChunk& slab) {
-  for (uint32_t i = 0; i < slab.fresh; ++i) slab.ticket = std::max(slab.ticket, slab.slots[i].ticket);
+  for (uint32_t i = 0; i < slab.fresh; ++i)
+    slab.ticket = std::max(slab.ticket, slab.slots[i].ticket);
   unlink(slabs_[slab.size_class], slab);
   slab.slots.reset();
   merge_into_bin(&slab);
@@ -180,7 +185,8 @@ void BlockHeap::add_segment(std::unique_ptr<MemoryChunk> node, void* data, uint6
 template <class F>
 void BlockHeap::each_free_segment(F&& visit) const {
   uint32_t bin = 0;
-  for (auto* list = first_bin_from(0, bin); list; list = ++bin < num_bins ? first_bin_from(bin, bin) : nullptr)
+  for (auto* list = first_bin_from(0, bin); list;
+       list = ++bin < num_bins ? first_bin_from(bin, bin) : nullptr)
     for (auto* chunk = list; chunk; chunk = chunk->next)
       if (chunk->whole_segment() && visit(*chunk)) return;
 }
@@ -209,7 +215,8 @@ void BlockHeap::move_free_to(BlockHeap& heir, uint64_t ticket) {
   for (auto*& list : slabs_)
     while (auto* slab = list) {
       unlink(list, *slab);
-      for (uint32_t i = slab->first_free; i != MemoryChunk::none; i = slab->slots[i].next) slab->slots[i].ticket = ticket;
+      for (uint32_t i = slab->first_free; i != MemoryChunk::none; i = slab->slots[i].next)
+        slab->slots[i].ticket = ticket;
       slab->ticket = ticket;
       slab->heap = &heir;
       link(heir.slabs_[slab->size_class], *slab);

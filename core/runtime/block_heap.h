@@ -1,5 +1,6 @@
-// Which bytes of a device's memory are free: best fit with splitting and merging, and slabs of equal blocks for small tensors.
-// Book-keeping alone: it asks no system and takes no lock. Not installed.
+// Which bytes of a device's memory are free: best fit with splitting and merging, and slabs of
+// equal blocks for small tensors. Book-keeping alone: it asks no system and takes no lock. Not
+// installed.
 #pragma once
 
 #include <array>
@@ -13,7 +14,8 @@ namespace tenon {
 
 class BlockHeap;
 
-// A piece of a segment, which is what the backend gave at once. The pieces of a segment lie side by side and know each other.
+// A piece of a segment, which is what the backend gave at once. The pieces of a segment lie side by
+// side and know each other.
 struct MemoryChunk {
   enum class State : uint8_t { free, kept, used, slab };
   char* data = nullptr;
@@ -24,8 +26,9 @@ struct MemoryChunk {
   MemoryChunk *previous = nullptr, *next = nullptr;  // in a list of the heap
   State state = State::free;
 
-  // A slab: blocks of one size, numbered. Those that were never handed out begin at `fresh`; the list of free ones goes through
-  // `slots`, because the host may not be able to write to the memory itself.
+  // A slab: blocks of one size, numbered. Those that were never handed out begin at `fresh`; the
+  // list of free ones goes through `slots`, because the host may not be able to write to the memory
+  // itself.
   struct Slot {
     uint64_t ticket;
     uint32_t next;
@@ -33,12 +36,14 @@ struct MemoryChunk {
   static constexpr uint32_t none = ~0u;
   std::unique_ptr<Slot[]> slots;
   uint64_t block_bytes = 0;
-  uint32_t size_class = 0, num_slots = 0, fresh = 0, in_use = 0, first_free = none, last_free = none;
+  uint32_t size_class = 0, num_slots = 0, fresh = 0, in_use = 0, first_free = none,
+           last_free = none;
 
   bool whole_segment() const { return !before && !after; }
 };
 
-// Whether a stream has come to the tickets that it is asked about; one question serves all that follow from its answer.
+// Whether a stream has come to the tickets that it is asked about; one question serves all that
+// follow from its answer.
 class Reached {
  public:
   explicit Reached(Stream& stream) : stream_(stream) {}
@@ -63,16 +68,18 @@ class BlockHeap {
     uint32_t slot = 0;
   };
 
-  // `oldest_first`: of small blocks the one that was freed first is handed out first, else the last one, which is in cache.
+  // `oldest_first`: of small blocks the one that was freed first is handed out first, else the last
+  // one, which is in cache.
   explicit BlockHeap(bool oldest_first) : oldest_first_(oldest_first) {}
   ~BlockHeap();
   BlockHeap(const BlockHeap&) = delete;
   BlockHeap& operator=(const BlockHeap&) = delete;
 
-  // A block of at least `bytes`; where `reached` is given, one that was freed at a ticket that holds. Throws std::bad_alloc with
-  // nothing changed.
+  // A block of at least `bytes`; where `reached` is given, one that was freed at a ticket that
+  // holds. Throws std::bad_alloc with nothing changed.
   Block take(uint64_t bytes, Reached* reached) {
-    return bytes > largest_small ? take_large(bytes, reached) : take_small(class_of(bytes), reached);
+    return bytes > largest_small ? take_large(bytes, reached)
+                                 : take_small(class_of(bytes), reached);
   }
   // The same, for a block of a size that was freed lately: false where there is none.
   bool take_again(uint64_t bytes, Block& block) {
@@ -100,20 +107,26 @@ class BlockHeap {
   }
 
   // What a segment needs to hold at least, so that `take` finds something in it.
-  static uint64_t needed_for(uint64_t bytes) { return round_up(bytes > largest_small ? bytes : slab_bytes(class_of(bytes))); }
+  static uint64_t needed_for(uint64_t bytes) {
+    return round_up(bytes > largest_small ? bytes : slab_bytes(class_of(bytes)));
+  }
   static constexpr uint64_t most = uint64_t{1} << 56;  // more is never there
   static uint64_t round_up(uint64_t bytes) { return (bytes + large_step - 1) & ~(large_step - 1); }
 
-  // Puts together what lies side by side, and takes empty slabs apart: before the system is asked for more.
+  // Puts together what lies side by side, and takes empty slabs apart: before the system is asked
+  // for more.
   void settle();
-  // Adds what the system gave. The node is made before, so that nothing can fail once there is memory.
+  // Adds what the system gave. The node is made before, so that nothing can fail once there is
+  // memory.
   static std::unique_ptr<MemoryChunk> make_node() { return std::make_unique<MemoryChunk>(); }
   void add_segment(std::unique_ptr<MemoryChunk> node, void* data, uint64_t bytes);
-  // Takes out the smallest segment that is free as a whole and that `reached` holds for; null where there is none.
+  // Takes out the smallest segment that is free as a whole and that `reached` holds for; null where
+  // there is none.
   std::unique_ptr<MemoryChunk> remove_free_segment(Reached* reached);
   // The latest ticket at which such a segment was freed.
   uint64_t ticket_of_free_segments() const;
-  // Gives everything that is free to `heir`, as freed at `ticket`. Blocks still out are to be told of it one by one: `adopt`.
+  // Gives everything that is free to `heir`, as freed at `ticket`. Blocks still out are to be told
+  // of it one by one: `adopt`.
   void move_free_to(BlockHeap& heir, uint64_t ticket);
   void adopt(MemoryChunk& chunk) { chunk.heap = this; }
 
@@ -123,8 +136,10 @@ class BlockHeap {
   static constexpr uint32_t num_classes = 21;
   static uint32_t class_of(uint64_t bytes) {
     if (bytes <= 256) return static_cast<uint32_t>((bytes + small_step - 1) / small_step);  // 1..4
-    const auto log = static_cast<uint32_t>(63 - std::countl_zero(bytes - 1));               // 2^log <= bytes-1 < 2^(log+1)
-    return 5 + (log - 8) * 4 + static_cast<uint32_t>((bytes - 1 - (uint64_t{1} << log)) >> (log - 2));
+    const auto log =
+        static_cast<uint32_t>(63 - std::countl_zero(bytes - 1));  // 2^log <= bytes-1 < 2^(log+1)
+    return 5 + (log - 8) * 4 +
+           static_cast<uint32_t>((bytes - 1 - (uint64_t{1} << log)) >> (log - 2));
   }
   static constexpr uint64_t class_bytes(uint32_t c) {
     if (c <= 4) return c * small_step;
@@ -170,7 +185,8 @@ class BlockHeap {
     slab.last_free = slot;  // of use where the oldest go first
     if (slab.in_use-- == slab.num_slots) [[unlikely]]
       link(slabs_[slab.size_class], slab);
-    // One slab a class stays, so that a single block that comes and goes does not make and end it each time.
+    // One slab a class stays, so that a single block that comes and goes does not make and end it
+    // each time.
     if (slab.in_use == 0 && (slab.previous || slab.next)) [[unlikely]]
       take_apart(slab);
   }
@@ -199,8 +215,8 @@ class BlockHeap {
   std::array<MemoryChunk*, num_classes> slabs_{};  // those with room, by class
   std::array<MemoryChunk*, num_bins> bins_{};
   std::array<uint64_t, num_bins / 64> occupied_{};  // a bit a bin
-  // The chunk of each bin's sizes that was freed last waits here, whole, for the next of its size: a loop over the same few sizes
-  // neither splits nor merges.
+  // The chunk of each bin's sizes that was freed last waits here, whole, for the next of its size:
+  // a loop over the same few sizes neither splits nor merges.
   std::array<MemoryChunk*, 64> kept_{};
   MemoryChunk* spare_ = nullptr;  // nodes for the next splits
 };

@@ -1,11 +1,11 @@
+#include <algorithm>
+#include <mutex>
+
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/plugin_stream.h>
 #include <tenon/core/tensor_impl.h>
-
-#include <algorithm>
-#include <mutex>
 
 namespace tenon {
 
@@ -23,7 +23,8 @@ void Capture::note(Inputs inputs, std::span<TensorImpl* const> outputs) {
     if (t) touch(*t->storage, true);
 }
 
-Recording::Recording(DeviceContext& c, const tn_stream_capture& api, tn_graph* graph, Allocator& memory, const Capture& capture)
+Recording::Recording(DeviceContext& c, const tn_stream_capture& api, tn_graph* graph,
+                     Allocator& memory, const Capture& capture)
     : context(c),
       operators(capture.operators),
       stream_(static_cast<PluginStream&>(*c.stream)),
@@ -34,8 +35,9 @@ Recording::Recording(DeviceContext& c, const tn_stream_capture& api, tn_graph* g
   // In-place changes read what they change.
   for (auto& s : written_) read_.push_back(s);
   for (auto& s : memory_.live_storages()) written_.push_back(s);
-  poison_results(std::make_shared<const Failure>(Failure{
-      TN_CODE_INVALID_ARGUMENT, "this tensor is made by a stream graph of " + c.device.str() + " that was not replayed yet"}));
+  poison_results(std::make_shared<const Failure>(
+      Failure{TN_CODE_INVALID_ARGUMENT, "this tensor is made by a stream graph of " +
+                                            c.device.str() + " that was not replayed yet"}));
   context.plans->pin();
   context.add_recording(this);
 }
@@ -72,7 +74,8 @@ void Recording::replay() {
   FailureLog::Pointer failure;
   if (stream_.failures.any())
     for (auto& s : read_)
-      if (!failure && !stream_.failures.lost()) failure = stream_.failures.poisoned(s->data, s->bytes);
+      if (!failure && !stream_.failures.lost())
+        failure = stream_.failures.poisoned(s->data, s->bytes);
   const bool skipped = failure != nullptr;
   if (!skipped) failure = stream_.replay(api_, graph_, last_replay_);
   for (auto& s : written_) {

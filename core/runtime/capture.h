@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <tenon/core/ops/op.h>
+#include <tenon/core/dispatch/op.h>
 #include <tenon/core/runtime/failure.h>
 #include <tenon/core/runtime/fork.h>
 #include <tenon/core/storage.h>
@@ -42,15 +42,18 @@ class Capture {
   Allocator& memory_;
 };
 
-// A finished recording. It keeps alive what it reads and writes: the plans, its own memory, and tensors from before.
+// A finished recording. It keeps alive what it reads and writes: the plans, its own memory, and
+// tensors from before.
 class Recording {
  public:
-  Recording(DeviceContext& context, const tn_stream_capture& api, tn_graph* graph, Allocator& memory, const Capture& capture);
+  Recording(DeviceContext& context, const tn_stream_capture& api, tn_graph* graph,
+            Allocator& memory, const Capture& capture);
   ~Recording();
   Recording(const Recording&) = delete;
 
   void replay();
-  // Waits for the last replay and ends the graph. At exit before the device is closed; later replays are refused.
+  // Waits for the last replay and ends the graph. At exit before the device is closed; later
+  // replays are refused.
   void close();
 
   DeviceContext& context;
@@ -64,8 +67,9 @@ class Recording {
   ForkMutex mutex_{ForkOrder::backends};
   tn_graph* graph_;
   Allocator& memory_;
-  std::vector<Ref<Storage>> read_;     // from before the capture
-  std::vector<Ref<Storage>> written_;  // of these, and of the recording's own memory what outlived the capture
+  std::vector<Ref<Storage>> read_;  // from before the capture
+  std::vector<Ref<Storage>>
+      written_;  // of these, and of the recording's own memory what outlived the capture
   uint64_t last_replay_ = 0;
 };
 

@@ -1,13 +1,13 @@
+#include <algorithm>
+#include <map>
+#include <mutex>
+
 #include <tenon/core/runtime/collectives.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/fork.h>
 #include <tenon/core/runtime/plugin_stream.h>
 #include <tenon/core/tensor_impl.h>
 #include <tenon/plugins/host/services.h>
-
-#include <algorithm>
-#include <map>
-#include <mutex>
 
 namespace tenon {
 
@@ -31,7 +31,8 @@ std::string names_of(std::span<const Device> devices) {
 
 struct Communicators {
   ForkMutex mutex{ForkOrder::sessions};
-  std::map<std::vector<uint64_t>, std::unique_ptr<Communicator>> all;  // those that cannot be made, too: nobody asks again
+  std::map<std::vector<uint64_t>, std::unique_ptr<Communicator>>
+      all;  // those that cannot be made, too: nobody asks again
   bool closed = false;
 };
 Communicators& communicators() {
@@ -56,8 +57,10 @@ bool may_be_joined(std::span<const Device> devices) {
 
 uint64_t bytes_of(const Tensor& t) { return static_cast<uint64_t>(t.numel()) * size_of(t.dtype()); }
 
-// The rows that hold what they should; members of the others are poisoned, all of them, so that no device waits for another.
-std::vector<const Members*> sound_rows(Communicator& c, std::span<const Members> rows, size_t read) {
+// The rows that hold what they should; members of the others are poisoned, all of them, so that no
+// device waits for another.
+std::vector<const Members*> sound_rows(Communicator& c, std::span<const Members> rows,
+                                       size_t read) {
   std::vector<const Members*> sound;
   for (auto& row : rows) {
     FailureLog::Pointer failure;
@@ -73,10 +76,11 @@ std::vector<const Members*> sound_rows(Communicator& c, std::span<const Members>
   return sound;
 }
 
-// Queues call(pointers, row, streams) for each row, all of them as one launch. Members from `first_written` on are changed.
-// False where that failed.
+// Queues call(pointers, row, streams) for each row, all of them as one launch. Members from
+// `first_written` on are changed. False where that failed.
 template <class F>
-bool queue(Communicator& c, std::span<const Members> rows, size_t first_written, const char* what, F&& call) {
+bool queue(Communicator& c, std::span<const Members> rows, size_t first_written, const char* what,
+           F&& call) {
   const size_t n = c.streams.size();
   for (auto& row : rows)
     for (size_t i = first_written; i < n; ++i) {
@@ -128,12 +132,14 @@ Communicator::Communicator(std::span<const Device> devices) {
   if (streams.size() != devices.size()) api = nullptr;
   std::string reason = "the plugin does not offer " TN_EXT_COLLECTIVES;
   if (api)
-    if (tn_error* e = api->communicator_create(backend.api().backend, handles.data(), handles.size(), &handle))
+    if (tn_error* e = api->communicator_create(backend.api().backend, handles.data(),
+                                               handles.size(), &handle))
       handle = nullptr, reason = take_failure(e).message;
   close_before_new_libraries();
   if (!handle)
     plugins::log(TN_LOG_INFO, "tenon",
-                 names_of(devices) + " are not joined (" + reason + "): sums and broadcasts go through copies");
+                 names_of(devices) + " are not joined (" + reason +
+                     "): sums and broadcasts go through copies");
 }
 
 Communicator* communicator_for(std::span<const Device> devices) {
@@ -147,16 +153,19 @@ Communicator* communicator_for(std::span<const Device> devices) {
 }
 
 void all_reduce(Communicator& c, std::span<const Members> rows) {
-  queue(c, rows, 0, "all_reduce", [&](void* const* members, const Tensor& t, tn_stream* const* streams) {
-    return c.api->all_reduce(c.handle, members, members, static_cast<uint64_t>(t.numel()), static_cast<tn_dtype>(t.dtype()),
-                             TN_REDUCE_SUM, streams);
-  });
+  queue(c, rows, 0, "all_reduce",
+        [&](void* const* members, const Tensor& t, tn_stream* const* streams) {
+          return c.api->all_reduce(c.handle, members, members, static_cast<uint64_t>(t.numel()),
+                                   static_cast<tn_dtype>(t.dtype()), TN_REDUCE_SUM, streams);
+        });
 }
 
 bool broadcast(Communicator& c, std::span<const Members> rows) {
-  return queue(c, rows, 1, "broadcast", [&](void* const* members, const Tensor& t, tn_stream* const* streams) {
-    return c.api->broadcast(c.handle, members, static_cast<uint64_t>(t.numel()), static_cast<tn_dtype>(t.dtype()), 0, streams);
-  });
+  return queue(c, rows, 1, "broadcast",
+               [&](void* const* members, const Tensor& t, tn_stream* const* streams) {
+                 return c.api->broadcast(c.handle, members, static_cast<uint64_t>(t.numel()),
+                                         static_cast<tn_dtype>(t.dtype()), 0, streams);
+               });
 }
 
 void close_communicators() {

@@ -1,3 +1,10 @@
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+
+#include <link.h>
+
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/collectives.h>
@@ -8,16 +15,10 @@
 #include <tenon/plugins/host/registry.h>
 #include <tenon/plugins/host/services.h>
 
-#include <link.h>
-
-#include <array>
-#include <atomic>
-#include <cstdlib>
-#include <mutex>
-
 namespace tenon {
 
-DeviceContext::DeviceContext(Device d, plugins::Backend& b, const std::vector<plugins::Backend*>& overlays)
+DeviceContext::DeviceContext(Device d, plugins::Backend& b,
+                             const std::vector<plugins::Backend*>& overlays)
     : device(d), backend(b) {
   handle = b.open_device(d.index());
   info = b.device_info(handle);
@@ -27,20 +28,26 @@ DeviceContext::DeviceContext(Device d, plugins::Backend& b, const std::vector<pl
   const tn_memory_kind* const* table = nullptr;
   size_t count = 0;
   check(b.api().memory_kinds(handle, &table, &count), d.str() + ": ");
-  if (count == 0) throw DeviceError(d.str() + ": the plugin " + b.info().library + " offers no memory");
+  if (count == 0)
+    throw DeviceError(d.str() + ": the plugin " + b.info().library + " offers no memory");
   host_visible = table[0]->flags & TN_MEMORY_HOST_VISIBLE;
-  stream = caller_thread ? make_worker_stream(d.str()) : make_plugin_stream(b.api(), handle, d.str());
-  auto granularity = [](const tn_memory_kind& kind) { return TN_HAS(tn_memory_kind, &kind, granularity) ? kind.granularity : 0; };
+  stream =
+      caller_thread ? make_worker_stream(d.str()) : make_plugin_stream(b.api(), handle, d.str());
+  auto granularity = [](const tn_memory_kind& kind) {
+    return TN_HAS(tn_memory_kind, &kind, granularity) ? kind.granularity : 0;
+  };
   memory = std::make_unique<Allocator>(*this, 0, granularity(*table[0]));
   for (uint32_t i = 1; i < count; ++i)
     if (table[i]->flags & TN_MEMORY_PINNED)
-      pinned = std::make_unique<Allocator>(*this, i, granularity(*table[i]), Allocator::Behind::uses);
+      pinned =
+          std::make_unique<Allocator>(*this, i, granularity(*table[i]), Allocator::Behind::uses);
   plans = std::make_unique<PlanCache>(*this);
 
   for (auto* o : overlays) {
     try {
       planners.push_back({o, o->open_device(d.index())});
-    } catch (const Error& e) {  // a faster way that is not to be had is no reason to go without the device
+    } catch (const Error&
+                 e) {  // a faster way that is not to be had is no reason to go without the device
       plugins::log(TN_LOG_WARNING, o->name(), "left out for " + d.str() + ": " + e.what());
     }
   }
@@ -51,8 +58,9 @@ DeviceContext::~DeviceContext() = default;
 
 void DeviceContext::refuse_allocation(uint64_t bytes, const std::string& what) const {
   const MemoryStats s = memory->stats();
-  throw OutOfMemoryError(what + "cannot allocate " + std::to_string(bytes) + " bytes on " + device.str() + ": the device has " +
-                         std::to_string(most_bytes_) + " in all (" + std::to_string(s.allocated) + " in live tensors, " +
+  throw OutOfMemoryError(what + "cannot allocate " + std::to_string(bytes) + " bytes on " +
+                         device.str() + ": the device has " + std::to_string(most_bytes_) +
+                         " in all (" + std::to_string(s.allocated) + " in live tensors, " +
                          std::to_string(s.reserved) + " reserved)");
 }
 
@@ -81,21 +89,25 @@ struct Contexts {
 };
 
 Contexts& contexts() {
-  static auto* c = new Contexts;  // never destroyed: tensors in static storage may die after this would
+  static auto* c =
+      new Contexts;  // never destroyed: tensors in static storage may die after this would
   return *c;
 }
 
 void report_untold(const std::vector<DeviceContext*>& all) {
   for (auto* context : all) {
     auto report = [](const std::string& text) { plugins::log(TN_LOG_ERROR, "tenon", text); };
-    while (auto failure = context->stream->failures.take_untold()) report("nobody waited for what failed: " + failure->message);
+    while (auto failure = context->stream->failures.take_untold())
+      report("nobody waited for what failed: " + failure->message);
     if (auto more = context->stream->failures.take_dropped())
-      report(std::to_string(more) + " more failures on " + context->device.str() + " were not kept");
+      report(std::to_string(more) + " more failures on " + context->device.str() +
+             " were not kept");
   }
 }
 
-// Plugins whose devices can still be used, or must not be called any more. Static objects and threads that nobody joined may
-// compute on a caller's-thread device until the process has ended, and what a child of a fork may not use it may not close.
+// Plugins whose devices can still be used, or must not be called any more. Static objects and
+// threads that nobody joined may compute on a caller's-thread device until the process has ended,
+// and what a child of a fork may not use it may not close.
 std::vector<const plugins::Backend*> left_open(const std::vector<DeviceContext*>& all) {
   std::vector<const plugins::Backend*> left;
   for (auto* context : all)
@@ -104,8 +116,9 @@ std::vector<const plugins::Backend*> left_open(const std::vector<DeviceContext*>
   return left;
 }
 
-// Ends graphs, communicators and streams, then the plugins, while everything they need still exists. Tensors in static storage may
-// die later: allocators and streams stay as objects, with nothing behind them. May be called again.
+// Ends graphs, communicators and streams, then the plugins, while everything they need still
+// exists. Tensors in static storage may die later: allocators and streams stay as objects, with
+// nothing behind them. May be called again.
 void close_all() {
   const auto all = open_contexts();  // no lock is held while others are taken
   const auto left = left_open(all);
@@ -120,8 +133,9 @@ void close_all() {
   plugins::registry().close(left);
 }
 
-// Exit handlers run in reverse order, and a driver or a vendor's library ends in handlers of its own. So this one is registered
-// once more whenever there may be new ones that it has to come before.
+// Exit handlers run in reverse order, and a driver or a vendor's library ends in handlers of its
+// own. So this one is registered once more whenever there may be new ones that it has to come
+// before.
 void close_at_exit() { std::atexit(close_all); }
 
 DeviceContext* search(Contexts& c, Device d) {
@@ -135,7 +149,8 @@ DeviceContext& open(Device d) {
   std::lock_guard lock(c.mutex);
   if (auto* known = search(c, d)) return *known;
   check_environment();
-  for (auto& context : c.all)  // what keeps one device of a plugin from being used keeps the others from it
+  for (auto& context :
+       c.all)  // what keeps one device of a plugin from being used keeps the others from it
     if (context->device.type_id() == d.type_id()) context->stream->require_open();
   auto& registry = plugins::registry();
   auto& backend = registry.load(d.type());
@@ -143,7 +158,8 @@ DeviceContext& open(Device d) {
   auto* opened = context.get();
   c.all.push_back(std::move(context));
   close_at_exit();
-  if (d.type_id() < fast_types && d.index() < fast_indices) c.fast[d.type_id()][d.index()].store(opened, std::memory_order_release);
+  if (d.type_id() < fast_types && d.index() < fast_indices)
+    c.fast[d.type_id()][d.index()].store(opened, std::memory_order_release);
   return *opened;
 }
 
@@ -169,7 +185,8 @@ void close_before_new_libraries() {
 DeviceContext& context_of(Device d) {
   auto& c = contexts();
   if (d.type_id() < fast_types && d.index() < fast_indices)
-    if (auto* context = c.fast[d.type_id()][d.index()].load(std::memory_order_acquire)) return *context;
+    if (auto* context = c.fast[d.type_id()][d.index()].load(std::memory_order_acquire))
+      return *context;
   return open(d);
 }
 
@@ -183,10 +200,12 @@ std::vector<DeviceContext*> open_contexts() {
 
 uint32_t device_count(std::string_view type) {
   uint32_t counted = plugins::registry().load(type).device_count();
-  if (type == "cpu") counted = std::max(counted, count_from_environment("TENON_CPU_DEVICES").value_or(0));
+  if (type == "cpu")
+    counted = std::max(counted, count_from_environment("TENON_CPU_DEVICES").value_or(0));
   uint32_t opened = 0;
   for (auto* c : open_contexts())
-    if (c->device.type() == type && (c->info.flags & TN_DEVICE_LOGICAL)) opened = std::max(opened, c->device.index() + 1);
+    if (c->device.type() == type && (c->info.flags & TN_DEVICE_LOGICAL))
+      opened = std::max(opened, c->device.index() + 1);
   return std::max(counted, opened);
 }
 
@@ -196,8 +215,8 @@ std::vector<DeviceDescription> describe_devices(std::string_view type) {
     auto& c = context_of(Device(type, i));
     c.stream->require_open();
     auto now = c.backend.device_info(c.handle);
-    all.push_back({c.device, now.name, now.memory_total, now.memory_free, now.threads, (now.flags & TN_DEVICE_LOGICAL) != 0,
-                   now.architecture, now.driver});
+    all.push_back({c.device, now.name, now.memory_total, now.memory_free, now.threads,
+                   (now.flags & TN_DEVICE_LOGICAL) != 0, now.architecture, now.driver});
   }
   return all;
 }

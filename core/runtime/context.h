@@ -5,8 +5,8 @@
 #include <vector>
 
 #include <tenon/core/device.h>
+#include <tenon/core/dispatch/plan_cache.h>
 #include <tenon/core/runtime/allocator.h>
-#include <tenon/core/runtime/plan_cache.h>
 #include <tenon/core/runtime/stream.h>
 #include <tenon/plugins/host/backend.h>
 
@@ -22,7 +22,8 @@ class Recording;
 
 class DeviceContext {
  public:
-  DeviceContext(Device device, plugins::Backend& backend, const std::vector<plugins::Backend*>& overlays);
+  DeviceContext(Device device, plugins::Backend& backend,
+                const std::vector<plugins::Backend*>& overlays);
   ~DeviceContext();
 
   const Device device;
@@ -37,7 +38,8 @@ class DeviceContext {
   std::unique_ptr<Allocator> pinned;  // null where the device offers none
   std::unique_ptr<PlanCache> plans;
 
-  // What a single allocation in the device's memory may have; more is never there, and sizes up to it can be rounded up.
+  // What a single allocation in the device's memory may have; more is never there, and sizes up to
+  // it can be rounded up.
   static constexpr uint64_t most_addressable = uint64_t{1} << 62;
   uint64_t most_bytes() const { return most_bytes_; }
   // OutOfMemoryError "<what>cannot allocate <bytes> bytes on cpu:0 (…)".
@@ -58,7 +60,8 @@ class DeviceContext {
 DeviceContext& context_of(Device device);
 // Those opened so far, in order.
 std::vector<DeviceContext*> open_contexts();
-// To be called after a plugin with streams was asked for what may have loaded libraries of its own: see context.cpp.
+// To be called after a plugin with streams was asked for what may have loaded libraries of its own:
+// see context.cpp.
 void close_before_new_libraries();
 
 // For people: `tenon devices`.

@@ -1,11 +1,11 @@
-#include <tenon/core/error.h>
-#include <tenon/core/printable.h>
-#include <tenon/core/runtime/environment.h>
-
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+
+#include <tenon/core/error.h>
+#include <tenon/core/printable.h>
+#include <tenon/core/runtime/environment.h>
 
 namespace tenon {
 
@@ -15,7 +15,8 @@ std::optional<uint32_t> count_from_environment(const char* name) {
   uint32_t n = 0;
   auto [end, error] = std::from_chars(text, text + std::strlen(text), n);
   if (error != std::errc() || *end || n < 1 || n > 1024)
-    throw ValueError(std::string(name) + " is \"" + excerpt(text) + "\"; it must be a number from 1 to 1024");
+    throw ValueError(std::string(name) + " is \"" + excerpt(text) +
+                     "\"; it must be a number from 1 to 1024");
   return n;
 }
 
@@ -23,7 +24,8 @@ bool flag_from_environment(const char* name) {
   const char* text = std::getenv(name);
   const std::string_view value = text ? text : "";
   if (value != "" && value != "0" && value != "1")
-    throw ValueError(std::string(name) + " is \"" + excerpt(value) + "\"; it must be 1 for yes, or 0 for no");
+    throw ValueError(std::string(name) + " is \"" + excerpt(value) +
+                     "\"; it must be 1 for yes, or 0 for no");
   return value == "1";
 }
 

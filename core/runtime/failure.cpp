@@ -1,20 +1,20 @@
-#include <tenon/core/error.h>
-#include <tenon/core/runtime/failure.h>
-
 #include <algorithm>
 #include <memory>
 #include <new>
 #include <thread>
 #include <utility>
 
+#include <tenon/core/error.h>
+#include <tenon/core/runtime/failure.h>
+
 namespace tenon {
 
 namespace {
 // Made while there is memory, and never ended: streams may outlive static objects.
-const FailureLog::Pointer& untold = *new FailureLog::Pointer(
-    std::make_shared<const Failure>(TN_CODE_OUT_OF_MEMORY, "queued work failed, and there was no memory left to say how"));
-const FailureLog::Pointer& untold_loss = *new FailureLog::Pointer(
-    std::make_shared<const Failure>(TN_CODE_DEVICE_LOST, "the device is lost, and there was no memory left to say how"));
+const FailureLog::Pointer& untold = *new FailureLog::Pointer(std::make_shared<const Failure>(
+    TN_CODE_OUT_OF_MEMORY, "queued work failed, and there was no memory left to say how"));
+const FailureLog::Pointer& untold_loss = *new FailureLog::Pointer(std::make_shared<const Failure>(
+    TN_CODE_DEVICE_LOST, "the device is lost, and there was no memory left to say how"));
 }  // namespace
 
 FailureLog::Pointer untold_failure(tn_code code) noexcept {
@@ -45,7 +45,8 @@ Failure take_failure(tn_error* error, const std::string& prefix, const std::stri
   const std::unique_ptr<tn_error, End> owned(error);
   Failure f{error->code, prefix + (error->message ? error->message : "the plugin gave no message")};
   for (size_t i = 0; i < error->num_details; ++i)
-    f.message += (i ? ", " : " [") + std::string(error->details[i].key) + " " + error->details[i].value;
+    f.message +=
+        (i ? ", " : " [") + std::string(error->details[i].key) + " " + error->details[i].value;
   if (error->num_details) f.message += "]";
   f.message += suffix;
   return f;
@@ -56,10 +57,12 @@ void check(tn_error* error, const std::string& prefix) {
 }
 
 namespace {
-constexpr size_t most_untold = 100;  // a loop that never waits must not fill the memory with what it could have been told
+constexpr size_t most_untold =
+    100;  // a loop that never waits must not fill the memory with what it could have been told
 
-// What failed has to be filed, by threads that have nobody to throw to. Where there is no memory for the few bytes that this takes,
-// they wait until somebody has freed some; without a lock, which that may need.
+// What failed has to be filed, by threads that have nobody to throw to. Where there is no memory
+// for the few bytes that this takes, they wait until somebody has freed some; without a lock, which
+// that may need.
 template <class F>
 void insist(F&& file) {
   for (;;) {
@@ -72,16 +75,21 @@ void insist(F&& file) {
 }
 }  // namespace
 
-void FailureLog::update_any() { any_.store(lost_ || !untold_.empty() || !poison_.empty(), std::memory_order_release); }
+void FailureLog::update_any() {
+  any_.store(lost_ || !untold_.empty() || !poison_.empty(), std::memory_order_release);
+}
 
 void FailureLog::add(uint64_t ticket, Pointer failure, bool late, bool own) {
   std::lock_guard lock(mutex_);
   const bool loses = own && failure->code == TN_CODE_DEVICE_LOST;
   if (loses && lost_) return;  // all that follows is of the first
-  // One failure in several logs, or followed by others of the same origin, is one event for the user.
+  // One failure in several logs, or followed by others of the same origin, is one event for the
+  // user.
   std::erase_if(untold_, [](const Untold& u) { return u.failure->seen.load(); });
   // Each wait for a device that has reported it brings the same once more.
-  const auto covers = [&](const Untold& u) { return u.late && u.failure == failure && u.ticket <= ticket; };
+  const auto covers = [&](const Untold& u) {
+    return u.late && u.failure == failure && u.ticket <= ticket;
+  };
   if (late && std::any_of(untold_.begin(), untold_.end(), covers)) return;
   if (untold_.size() < most_untold)
     untold_.push_back({ticket, failure, late});
@@ -134,19 +142,22 @@ FailureLog::Pointer FailureLog::tell(Pointer failure) {
   return failure;
 }
 
-FailureLog::Pointer FailureLog::take_for_value(uint64_t ticket, const void* data, const Footprint& footprint) {
+FailureLog::Pointer FailureLog::take_for_value(uint64_t ticket, const void* data,
+                                               const Footprint& footprint) {
   std::lock_guard lock(mutex_);
   if (lost_) return tell(lost_);
   if (auto f = poison_.find(static_cast<const char*>(data), footprint)) return tell(std::move(f));
   for (auto& u : untold_)
-    if (u.late && u.ticket <= ticket && !u.failure->seen.exchange(true)) return tell(Pointer(u.failure));
+    if (u.late && u.ticket <= ticket && !u.failure->seen.exchange(true))
+      return tell(Pointer(u.failure));
   return tell(nullptr);
 }
 
 FailureLog::Pointer FailureLog::take_for_call(uint64_t ticket) {
   std::lock_guard lock(mutex_);
   for (auto& u : untold_)
-    if ((u.late ? u.ticket <= ticket : u.ticket == ticket) && !u.failure->seen.exchange(true)) return tell(Pointer(u.failure));
+    if ((u.late ? u.ticket <= ticket : u.ticket == ticket) && !u.failure->seen.exchange(true))
+      return tell(Pointer(u.failure));
   return tell(nullptr);
 }
 
@@ -170,7 +181,8 @@ FailureLog::Pointer FailureLog::late_up_to(uint64_t ticket) const {
   return nullptr;
 }
 
-void FailureLog::hand_on(uint64_t ticket, FailureLog& other, const void* data, uint64_t bytes) const {
+void FailureLog::hand_on(uint64_t ticket, FailureLog& other, const void* data,
+                         uint64_t bytes) const {
   if (auto failure = late_up_to(ticket)) other.poison(data, bytes, failure);
 }
 
@@ -179,8 +191,11 @@ void FailureLog::hand_on_late(uint64_t ticket, FailureLog& other, uint64_t first
   if (!failure) return;
   // That this stream's device is lost is no reason to give the other's up.
   const bool is_loss = failure == lost();
-  insist(
-      [&] { other.add(first, is_loss ? std::make_shared<const Failure>(failure->code, failure->message) : failure, true, false); });
+  insist([&] {
+    other.add(first,
+              is_loss ? std::make_shared<const Failure>(failure->code, failure->message) : failure,
+              true, false);
+  });
 }
 
 }  // namespace tenon

@@ -1,7 +1,7 @@
-#include <tenon/core/runtime/fork.h>
-
 #include <algorithm>
 #include <vector>
+
+#include <tenon/core/runtime/fork.h>
 
 namespace tenon {
 
@@ -16,14 +16,15 @@ struct Fork {
 
   static Fork& instance() {
     static auto* fork = [] {
-      pthread_atfork([] { instance().before(); }, [] { instance().after(false); }, [] { instance().after(true); });
+      pthread_atfork([] { instance().before(); }, [] { instance().after(false); },
+                     [] { instance().after(true); });
       return new Fork;  // never freed: processes fork while they end, too
     }();
     return *fork;
   }
 
-  // The lists' own lock is a leaf, so it is not held while others are waited for. At the end it is, until the fork has happened:
-  // nobody joins in between.
+  // The lists' own lock is a leaf, so it is not held while others are waited for. At the end it is,
+  // until the fork has happened: nobody joins in between.
   void before() {
     forking.lock();
     mutex.lock();
@@ -36,7 +37,8 @@ struct Fork {
     forking.unlock();
   }
 
-  // True where all members have stopped in their order; false where one joined meanwhile whose turn was over.
+  // True where all members have stopped in their order; false where one joined meanwhile whose turn
+  // was over.
   bool stop_all() {
     late = false;
     to_stop.assign(members.rbegin(), members.rend());
@@ -61,9 +63,12 @@ struct Fork {
     stopped.clear();
   }
 
-  static bool stops_after(const ForkMember* a, const ForkMember* b) { return a->order_ > b->order_; }
+  static bool stops_after(const ForkMember* a, const ForkMember* b) {
+    return a->order_ > b->order_;
+  }
 
-  // What joins while a fork waits for its maker, such as the stream of a device that is being opened, stops with the others.
+  // What joins while a fork waits for its maker, such as the stream of a device that is being
+  // opened, stops with the others.
   void join(ForkMember* member) {
     std::lock_guard lock(mutex);
     // All the memory that a fork needs, which has nobody to throw to.

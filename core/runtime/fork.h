@@ -1,22 +1,24 @@
 // What fork() finds in order: locks that nobody holds, queues that are empty. Not installed.
 //
-// A fork takes the calling thread along and no other. A lock that another thread holds would stay locked in the child for ever, and
-// work that another thread was doing would never end. So what owns a lock or a thread for longer than a call is a ForkMember:
-// before a fork each is asked to stop, and afterwards, in both processes, to go on.
+// A fork takes the calling thread along and no other. A lock that another thread holds would stay
+// locked in the child for ever, and work that another thread was doing would never end. So what
+// owns a lock or a thread for longer than a call is a ForkMember: before a fork each is asked to
+// stop, and afterwards, in both processes, to go on.
 #pragma once
-
-#include <pthread.h>
 
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+
+#include <pthread.h>
 
 #include <tenon/core/api.h>
 #include <tenon/core/runtime/spin_lock.h>
 
 namespace tenon {
 
-// The order in which they stop: whoever may wait for another, or takes another's lock while it holds its own, comes before it.
+// The order in which they stop: whoever may wait for another, or takes another's lock while it
+// holds its own, comes before it.
 enum class ForkOrder { sessions, devices, plugins, backends, streams, memory, tables };
 
 class TENON_API ForkMember {
@@ -29,8 +31,9 @@ class TENON_API ForkMember {
   ~ForkMember() { leave(); }
   // In the constructor of whatever overrides the two below, once all that they use is there.
   void join();
-  // First in the destructor of whatever overrides the two below: a fork under way in another thread must not find it half ended.
-  // Returns when no fork needs it any more, so no lock may be held that stops later.
+  // First in the destructor of whatever overrides the two below: a fork under way in another thread
+  // must not find it half ended. Returns when no fork needs it any more, so no lock may be held
+  // that stops later.
   void leave();
 
  private:
@@ -42,8 +45,9 @@ class TENON_API ForkMember {
   const ForkOrder order_;
 };
 
-// A mutex that is free in the child. The fork waits for whoever holds it; where that is the forking thread itself, as in a plugin
-// that starts a program while a device opens, it stays locked and is unlocked as ever, by each of the two.
+// A mutex that is free in the child. The fork waits for whoever holds it; where that is the forking
+// thread itself, as in a plugin that starts a program while a device opens, it stays locked and is
+// unlocked as ever, by each of the two.
 class TENON_API ForkMutex final : ForkMember {
  public:
   explicit ForkMutex(ForkOrder order) : ForkMember(order) { join(); }
@@ -76,7 +80,8 @@ class ForkSpinLock final : public SpinLock, ForkMember {
   void after_fork(bool) override { unlock(); }
 };
 
-// How many forks lie between the process that first asked and this one: threads made under another number are not here.
+// How many forks lie between the process that first asked and this one: threads made under another
+// number are not here.
 TENON_API uint32_t fork_generation();
 
 }  // namespace tenon

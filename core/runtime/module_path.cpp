@@ -1,15 +1,16 @@
-#include <tenon/core/per_thread.h>
-#include <tenon/core/runtime/fork.h>
-#include <tenon/core/runtime/module_path.h>
-
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include <tenon/core/per_thread.h>
+#include <tenon/core/runtime/fork.h>
+#include <tenon/core/runtime/module_path.h>
+
 namespace tenon {
 
-// Children are found by scanning a list that only grows: models have few, and the last one hit is tried first.
+// Children are found by scanning a list that only grows: models have few, and the last one hit is
+// tried first.
 struct PathNode {
   const PathNode* parent = nullptr;
   std::string name;
@@ -21,12 +22,14 @@ namespace {
 thread_local const PathNode* current TENON_FAST_TLS = nullptr;
 
 const PathNode& root() {
-  static const auto* node = new PathNode;  // never freed: queued work may name it while the process ends
+  static const auto* node =
+      new PathNode;  // never freed: queued work may name it while the process ends
   return *node;
 }
 
 const PathNode* find_child(const PathNode& parent, const char* name) {
-  static auto& mutex = *new ForkMutex(ForkOrder::tables);  // a first call of this name is rare: one for all nodes
+  static auto& mutex =
+      *new ForkMutex(ForkOrder::tables);  // a first call of this name is rare: one for all nodes
   std::lock_guard lock(mutex);
   for (auto& c : parent.children)
     if (c->name == name) return c.get();
@@ -50,9 +53,12 @@ struct RecentChildren {
 const PathNode* child_of(const PathNode& parent, const char* name) {
   auto* recent = PerThread<RecentChildren>::get();
   if (!recent) return find_child(parent, name);
-  auto& slot = recent->slots[((reinterpret_cast<uintptr_t>(&parent) >> 4) ^ (reinterpret_cast<uintptr_t>(name) >> 2)) % 64];
+  auto& slot = recent->slots[((reinterpret_cast<uintptr_t>(&parent) >> 4) ^
+                              (reinterpret_cast<uintptr_t>(name) >> 2)) %
+                             64];
   // The text is compared as well: the address may be a temporary's.
-  if (slot.parent != &parent || slot.name != name || slot.child->name != name) slot = {&parent, name, find_child(parent, name)};
+  if (slot.parent != &parent || slot.name != name || slot.child->name != name)
+    slot = {&parent, name, find_child(parent, name)};
   return slot.child;
 }
 
@@ -68,7 +74,9 @@ const PathNode* current_path() { return current; }
 
 std::string path_suffix() { return current ? " (in module " + path_string(current) + ")" : ""; }
 
-ModulePath::ModulePath(const char* name) : before_(current) { current = child_of(current ? *current : root(), name); }
+ModulePath::ModulePath(const char* name) : before_(current) {
+  current = child_of(current ? *current : root(), name);
+}
 ModulePath::ModulePath(const PathNode* path) : before_(current) { current = path; }
 ModulePath::~ModulePath() { current = before_; }
 

@@ -19,8 +19,9 @@ TENON_API std::string path_suffix();
 // Enters a child, or a path again, for a scope. Costs some nanoseconds: children are interned once.
 class TENON_API ModulePath {
  public:
-  explicit ModulePath(const char* name);      // copied when first seen
-  explicit ModulePath(const PathNode* path);  // one that was entered before, from wherever this thread is now
+  explicit ModulePath(const char* name);  // copied when first seen
+  explicit ModulePath(
+      const PathNode* path);  // one that was entered before, from wherever this thread is now
   ~ModulePath();
   ModulePath(const ModulePath&) = delete;
   ModulePath& operator=(const ModulePath&) = delete;

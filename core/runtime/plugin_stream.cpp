@@ -1,11 +1,11 @@
-#include <tenon/core/error.h>
-#include <tenon/core/runtime/capture.h>
-#include <tenon/core/runtime/plan_cache.h>
-#include <tenon/core/runtime/plugin_stream.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
+
+#include <tenon/core/dispatch/plan_cache.h>
+#include <tenon/core/error.h>
+#include <tenon/core/runtime/capture.h>
+#include <tenon/core/runtime/plugin_stream.h>
 
 namespace tenon {
 
@@ -34,8 +34,9 @@ void PluginStream::close() {
   completed_.store(submitted_);
 }
 
-// A device's driver does not survive a fork, and its plugin must not be called in the child, not even to clean up. Its locks may
-// belong to threads that are not here; what the destructors of the old ones would wait for never comes.
+// A device's driver does not survive a fork, and its plugin must not be called in the child, not
+// even to clean up. Its locks may belong to threads that are not here; what the destructors of the
+// old ones would wait for never comes.
 void PluginStream::after_fork(bool in_child) {
   if (!in_child) return;
   new (&mutex_) std::mutex;
@@ -43,7 +44,9 @@ void PluginStream::after_fork(bool in_child) {
   new (&sources_) std::vector<Source>;  // a thread that is not here may have been changing it
   capturing_thread_ = std::thread::id();
   capture_ = nullptr;
-  closed_ = "the process that this one was forked from had opened it; open devices after the fork, or start a new program (exec)";
+  closed_ =
+      "the process that this one was forked from had opened it; open devices after the fork, or "
+      "start a new program (exec)";
   completed_.store(submitted_);
   forget_failures();
 }
@@ -86,10 +89,12 @@ uint64_t PluginStream::record(const Launch& l) {
       f->seen = true;
       throw_failure(*f);
     }
-  tn_run args{sizeof(tn_run), l.inputs, l.outputs, reinterpret_cast<const tn_scalar*>(l.scalars), l.workspace, stream_};
+  tn_run args{sizeof(tn_run), l.inputs, l.outputs, reinterpret_cast<const tn_scalar*>(l.scalars),
+              l.workspace,    stream_};
   if (tn_error* e = l.entry->plan->run(l.entry->plan, &args)) {
-    auto failure =
-        take_failure(e, "", "\n  in " + l.entry->describe(l.shape) + ", while it was captured into a stream graph" + path_suffix());
+    auto failure = take_failure(e, "",
+                                "\n  in " + l.entry->describe(l.shape) +
+                                    ", while it was captured into a stream graph" + path_suffix());
     capture->failure = std::make_shared<const Failure>(std::move(failure));
     throw_failure(*capture->failure);
   }
@@ -108,16 +113,18 @@ uint64_t PluginStream::copy(const CopyTask& task) {
 
 void PluginStream::wait_for(Stream& other, uint64_t ticket, const void* data, uint64_t) {
   if (&other == this) return;
-  // What its device has reported so far is of work that is read here from now on. Who only waits to overwrite reads nothing.
+  // What its device has reported so far is of work that is read here from now on. Who only waits to
+  // overwrite reads nothing.
   auto hear = [&] {
     if (data && other.failures.any()) other.failures.hand_on_late(ticket, failures, last() + 1);
   };
   if (other.reached(ticket)) return hear();
   refuse_while_capturing("waiting for another device is not possible");
   auto* peer = dynamic_cast<PluginStream*>(&other);
-  // Only streams of one plugin can wait for each other on the device. For any other the host has to, and where the device has no
-  // memory for an event.
-  const bool on_device = peer && peer->api_.backend == api_.backend && peer->api_.stream_wait == api_.stream_wait;
+  // Only streams of one plugin can wait for each other on the device. For any other the host has
+  // to, and where the device has no memory for an event.
+  const bool on_device =
+      peer && peer->api_.backend == api_.backend && peer->api_.stream_wait == api_.stream_wait;
   if (on_device && queue_wait(*peer, ticket, data != nullptr)) return;
   other.wait(ticket);
   hear();
@@ -176,14 +183,16 @@ FailureLog::Pointer PluginStream::Together::finish(tn_error* error, const char* 
 
 bool PluginStream::reached(uint64_t ticket) {
   if (completed_.load(std::memory_order_acquire) >= ticket) return true;
-  // Whoever holds the lock may be waiting for the device. What it has not seen done counts as not done.
+  // Whoever holds the lock may be waiting for the device. What it has not seen done counts as not
+  // done.
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock || capturing()) return false;
   if (completed_ >= ticket) return true;
   try {
     mark_covering(ticket);
     poll();
-  } catch (const std::bad_alloc&) {  // memory that is freed asks this, and must not fail; the next one to ask learns more
+  } catch (const std::bad_alloc&) {  // memory that is freed asks this, and must not fail; the next
+                                     // one to ask learns more
   }
   return completed_ >= ticket;
 }
@@ -197,8 +206,9 @@ void PluginStream::wait(uint64_t ticket) {
   hear_of_sources(ticket);
 }
 
-// What another device's work did that was read here is known by now, or will be at once. Without the lock: each stream takes its
-// own. What was heard is struck out afterwards, so that no other waiter goes on without it.
+// What another device's work did that was read here is known by now, or will be at once. Without
+// the lock: each stream takes its own. What was heard is struck out afterwards, so that no other
+// waiter goes on without it.
 void PluginStream::hear_of_sources(uint64_t ticket) {
   std::vector<Source> heard;
   {
@@ -211,7 +221,9 @@ void PluginStream::hear_of_sources(uint64_t ticket) {
     if (s.stream->failures.any()) s.stream->failures.hand_on_late(s.ticket, failures, s.first);
   }
   std::lock_guard lock(mutex_);
-  std::erase_if(sources_, [&](const Source& s) { return std::find(heard.begin(), heard.end(), s) != heard.end(); });
+  std::erase_if(sources_, [&](const Source& s) {
+    return std::find(heard.begin(), heard.end(), s) != heard.end();
+  });
 }
 
 void PluginStream::wait_locked(std::unique_lock<std::mutex>& lock, uint64_t ticket) {
@@ -220,7 +232,8 @@ void PluginStream::wait_locked(std::unique_lock<std::mutex>& lock, uint64_t tick
   give_up_if_lost();
   if (completed_ >= ticket) return;
   mark_covering(ticket);
-  // Oldest first, and by one thread at a time, so that each mark's error is filed once and with its own work.
+  // Oldest first, and by one thread at a time, so that each mark's error is filed once and with its
+  // own work.
   while (completed_ < ticket && !marks_.empty()) {
     if (awaited_)
       retired_.wait(lock);
@@ -230,7 +243,8 @@ void PluginStream::wait_locked(std::unique_lock<std::mutex>& lock, uint64_t tick
   give_up_if_lost();
 }
 
-// Without the lock, or nobody could queue while somebody waits. Until this ends, nobody else retires the front mark.
+// Without the lock, or nobody could queue while somebody waits. Until this ends, nobody else
+// retires the front mark.
 void PluginStream::await_front(std::unique_lock<std::mutex>& lock) {
   awaited_ = true;
   tn_event* event = marks_.front().event;
@@ -244,7 +258,8 @@ void PluginStream::await_front(std::unique_lock<std::mutex>& lock) {
 
 // Others may queue meanwhile. Ends where waiting leads no further, too: why is filed.
 void PluginStream::wait_until_idle(std::unique_lock<std::mutex>& lock) {
-  for (uint64_t before = ~uint64_t{0}; !capturing() && completed_ < submitted_ && completed_ != before;) {
+  for (uint64_t before = ~uint64_t{0};
+       !capturing() && completed_ < submitted_ && completed_ != before;) {
     before = completed_;
     wait_locked(lock, submitted_);
   }
@@ -261,10 +276,12 @@ void PluginStream::give_up_if_lost() {
   retired_.notify_all();
 }
 
-// An event that is reached after `ticket`: one recorded before, or a new one; null where it is reached already.
+// An event that is reached after `ticket`: one recorded before, or a new one; null where it is
+// reached already.
 tn_event* PluginStream::mark_covering(uint64_t ticket) {
   if (completed_ >= ticket || closed()) return nullptr;
-  auto covering = std::lower_bound(marks_.begin(), marks_.end(), ticket, [](const Mark& m, uint64_t t) { return m.ticket < t; });
+  auto covering = std::lower_bound(marks_.begin(), marks_.end(), ticket,
+                                   [](const Mark& m, uint64_t t) { return m.ticket < t; });
   if (covering != marks_.end()) return covering->event;
   // Room first: once an event is recorded, nothing on its way to `spare_` may fail.
   spare_.reserve(marks_.size() + spare_.size() + 1);
@@ -306,7 +323,8 @@ void PluginStream::poll() {
 }
 
 void PluginStream::retire_front() {
-  completed_.store(std::max(completed_.load(), marks_.front().ticket), std::memory_order_release);  // given up: higher already
+  completed_.store(std::max(completed_.load(), marks_.front().ticket),
+                   std::memory_order_release);  // given up: higher already
   spare_.push_back(marks_.front().event);
   marks_.pop_front();
   retired_.notify_all();
@@ -323,26 +341,29 @@ FailureLog::Pointer PluginStream::name_late(tn_error* error, uint64_t last) cons
   return failure_of(error, [&] {
     std::string op;
     for (size_t i = 0; i < error->num_details; ++i)
-      if (error->details[i].key && std::strcmp(error->details[i].key, "op") == 0 && error->details[i].value)
+      if (error->details[i].key && std::strcmp(error->details[i].key, "op") == 0 &&
+          error->details[i].value)
         op = error->details[i].value;
     const bool lost = error->code == TN_CODE_DEVICE_LOST;
-    return std::pair(lost ? name_ + " is lost and cannot be used again in this process: " : "queued work failed: ",
+    return std::pair(lost ? name_ + " is lost and cannot be used again in this process: "
+                          : "queued work failed: ",
                      in_flight(last, op));
   });
 }
 
-// What of the work up to ticket `last` is not known to be done, the newest last. Only of operator `op`, where that is given and
-// there.
+// What of the work up to ticket `last` is not known to be done, the newest last. Only of operator
+// `op`, where that is given and there.
 std::string PluginStream::in_flight(uint64_t last, const std::string& op) const {
   constexpr size_t most = 8;
   std::vector<std::string> names, of_op;
-  const uint64_t oldest = std::max<uint64_t>(completed_ + 1, last >= ring_.size() ? last - ring_.size() + 1 : 1);
+  const uint64_t oldest =
+      std::max<uint64_t>(completed_ + 1, last >= ring_.size() ? last - ring_.size() + 1 : 1);
   for (uint64_t t = oldest; t <= last; ++t) {
     auto& q = ring_[t % ring_.size()];
     if (q.ticket != t) continue;
     std::string path = path_string(q.path);
-    std::string text =
-        (q.entry ? q.entry->describe(&q.shape) : q.what + (" on " + name_)) + (path.empty() ? "" : ", queued by module " + path);
+    std::string text = (q.entry ? q.entry->describe(&q.shape) : q.what + (" on " + name_)) +
+                       (path.empty() ? "" : ", queued by module " + path);
     if (q.entry && op == q.entry->op->name) of_op.push_back(text);
     names.push_back(std::move(text));
   }
@@ -350,8 +371,11 @@ std::string PluginStream::in_flight(uint64_t last, const std::string& op) const 
   if (found.empty()) return "";
   if (found.size() == 1) return "\n  in " + found[0];
   std::string text = "\n  in one of the " + std::to_string(found.size()) + " operators in flight:";
-  for (size_t i = found.size() - std::min(found.size(), most); i < found.size(); ++i) text += "\n    " + found[i];
-  return text + (found.size() > most ? "\n    and " + std::to_string(found.size() - most) + " before them" : "") +
+  for (size_t i = found.size() - std::min(found.size(), most); i < found.size(); ++i)
+    text += "\n    " + found[i];
+  return text +
+         (found.size() > most ? "\n    and " + std::to_string(found.size() - most) + " before them"
+                              : "") +
          "\n  (TENON_SYNC=1 waits after each and tells which)";
 }
 
@@ -379,19 +403,22 @@ tn_error* PluginStream::end_capture(const tn_stream_capture& api, tn_graph** gra
   return error;
 }
 
-FailureLog::Pointer PluginStream::replay(const tn_stream_capture& api, tn_graph* graph, uint64_t& ticket) {
+FailureLog::Pointer PluginStream::replay(const tn_stream_capture& api, tn_graph* graph,
+                                         uint64_t& ticket) {
   std::lock_guard lock(mutex_);
   refuse_while_capturing("a stream graph cannot be replayed");
   require_usable();
   ticket = next_ticket(nullptr, "replay of a stream graph");
   tn_error* error = api.launch(graph, stream_);
   if (!error) return nullptr;
-  auto failure = failure_of(error, [&] { return std::pair("replay of a stream graph on " + name_ + ": ", ""); });
+  auto failure = failure_of(
+      error, [&] { return std::pair("replay of a stream graph on " + name_ + ": ", ""); });
   failures.add_unseen(ticket, failure);
   return failure;
 }
 
-std::unique_ptr<Stream> make_plugin_stream(const tn_backend_api& api, tn_device* device, const std::string& name) {
+std::unique_ptr<Stream> make_plugin_stream(const tn_backend_api& api, tn_device* device,
+                                           const std::string& name) {
   return std::make_unique<PluginStream>(api, device, name);
 }
 

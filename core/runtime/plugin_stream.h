@@ -1,4 +1,5 @@
-// The stream of a backend that has streams: calls go straight to the plugin, tickets map to its events.
+// The stream of a backend that has streams: calls go straight to the plugin, tickets map to its
+// events.
 #pragma once
 
 #include <array>
@@ -31,19 +32,23 @@ class PluginStream final : public Stream, ForkMember {
   void wait(uint64_t ticket) override;
   tn_stream* native() const override { return stream_; }
 
-  // Waits for an idle stream and starts recording for the calling thread. Until `end_capture`, run() records.
+  // Waits for an idle stream and starts recording for the calling thread. Until `end_capture`,
+  // run() records.
   void begin_capture(const tn_stream_capture& api, Capture& capture);
   // The graph, or the plugin's error and no graph.
   tn_error* end_capture(const tn_stream_capture& api, tn_graph** graph);
   // Queues a graph; null, or why it could not be queued, filed already.
   FailureLog::Pointer replay(const tn_stream_capture& api, tn_graph* graph, uint64_t& ticket);
 
-  // One call over several streams: `call` is given their handles while nobody else can queue on any of them. Null, or the failure,
-  // filed with each. Each stream's ticket is its last() afterwards, at least.
+  // One call over several streams: `call` is given their handles while nobody else can queue on any
+  // of them. Null, or the failure, filed with each. Each stream's ticket is its last() afterwards,
+  // at least.
   template <class F>
-  static FailureLog::Pointer queue_together(std::span<PluginStream* const> streams, const char* what, F&& call);
+  static FailureLog::Pointer queue_together(std::span<PluginStream* const> streams,
+                                            const char* what, F&& call);
 
-  // At exit: ends events and stream. Later work is refused; waiting returns at once, as nothing is left to wait for.
+  // At exit: ends events and stream. Later work is refused; waiting returns at once, as nothing is
+  // left to wait for.
   void close();
 
  private:
@@ -59,7 +64,8 @@ class PluginStream final : public Stream, ForkMember {
     const char* what = nullptr;
     const PathNode* path = nullptr;
   };
-  // Work from ticket `first` on reads what another device's did up to `ticket`, which may turn out to have failed.
+  // Work from ticket `first` on reads what another device's did up to `ticket`, which may turn out
+  // to have failed.
   struct Source {
     PluginStream* stream;
     uint64_t ticket, first;
@@ -92,14 +98,15 @@ class PluginStream final : public Stream, ForkMember {
   mutable std::mutex mutex_;
   std::atomic<uint64_t> submitted_{0}, completed_{0};  // changed under the lock
   std::deque<Mark> marks_;                             // their tickets rise
-  bool awaited_ = false;                               // a thread waits for the front mark, without the lock
-  std::condition_variable retired_;                    // completed_ rose, or nobody waits for the front mark any more
+  bool awaited_ = false;             // a thread waits for the front mark, without the lock
+  std::condition_variable retired_;  // completed_ rose, or nobody waits for the front mark any more
   std::vector<tn_event*> spare_;
   std::vector<Source> sources_;  // of work that nobody has waited for
   std::array<Queued, 64> ring_;
 };
 
-// Locks streams in the order of their addresses, whatever the order they come in: two threads cannot wait for each other.
+// Locks streams in the order of their addresses, whatever the order they come in: two threads
+// cannot wait for each other.
 class PluginStream::Together {
  public:
   explicit Together(std::span<PluginStream* const> streams);
@@ -114,7 +121,8 @@ class PluginStream::Together {
 };
 
 template <class F>
-FailureLog::Pointer PluginStream::queue_together(std::span<PluginStream* const> streams, const char* what, F&& call) {
+FailureLog::Pointer PluginStream::queue_together(std::span<PluginStream* const> streams,
+                                                 const char* what, F&& call) {
   Together together(streams);
   together.prepare(what);
   return together.finish(call(together.handles.data()), what);

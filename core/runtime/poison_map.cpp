@@ -1,9 +1,9 @@
-#include <tenon/core/runtime/poison_map.h>
-
 #include <algorithm>
 #include <array>
 #include <numeric>
 #include <utility>
+
+#include <tenon/core/runtime/poison_map.h>
 
 namespace tenon {
 
@@ -30,15 +30,18 @@ bool any_run(const char* data, const Footprint& footprint, F&& f) {
 
 }  // namespace
 
-Footprint::Footprint(const Shape& shape, const Strides& strides, uint64_t item_bytes) : run(item_bytes) {
+Footprint::Footprint(const Shape& shape, const Strides& strides, uint64_t item_bytes)
+    : run(item_bytes) {
   std::vector<Axis> all;
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == 0) run = 0;
     if (shape[i] > 1 && strides[i] != 0)  // along a stride of 0 lies the same memory
-      all.push_back({static_cast<uint64_t>(shape[i]), static_cast<uint64_t>(strides[i]) * item_bytes});
+      all.push_back(
+          {static_cast<uint64_t>(shape[i]), static_cast<uint64_t>(strides[i]) * item_bytes});
   }
   if (run == 0) return;
-  std::sort(all.begin(), all.end(), [](const Axis& a, const Axis& b) { return a.stride < b.stride; });
+  std::sort(all.begin(), all.end(),
+            [](const Axis& a, const Axis& b) { return a.stride < b.stride; });
   for (auto& axis : all) {
     if (axes.empty() && axis.stride <= run)
       run += (axis.count - 1) * axis.stride;
@@ -111,7 +114,8 @@ void PoisonMap::Range::extend(const char* from, const char* to) {
   bytes += before + after;
 }
 
-// Where columns of one matrix fail one by one, they share a range: of what failed first, if it is the same failure.
+// Where columns of one matrix fail one by one, they share a range: of what failed first, if it is
+// the same failure.
 size_t PoisonMap::range_for(const char* data, const Footprint& footprint, const Pointer& failure) {
   const uint64_t span = footprint.span();
   for (size_t i = 0; i < ranges_.size(); ++i) {
@@ -162,7 +166,8 @@ void PoisonMap::remove_from_all_but(size_t kept, const char* data, const Footpri
     const bool over = any_run(data, footprint, [&](const char* at) {
       if (!r.meets(at, footprint.run)) return false;
       const uint64_t from = static_cast<uint64_t>(std::max(at, r.begin) - r.begin);
-      const uint64_t to = static_cast<uint64_t>(std::min(at + footprint.run, r.begin + r.bytes) - r.begin);
+      const uint64_t to =
+          static_cast<uint64_t>(std::min(at + footprint.run, r.begin + r.bytes) - r.begin);
       if (from == 0 && to == r.bytes) return true;
       r.shrink_or_clear(from, to);
       return !r.bad.empty() && r.left == 0;
@@ -179,8 +184,9 @@ PoisonMap::Pointer PoisonMap::find(const char* data, const Footprint& footprint)
     if (!r.failure || !r.meets(data, span)) continue;  // over, where `remove` came to no end
     const bool bad = any_run(data, footprint, [&](const char* at) {
       return r.meets(at, footprint.run) &&
-             r.is_bad(static_cast<uint64_t>(std::max(at, r.begin) - r.begin),
-                      static_cast<uint64_t>(std::min(at + footprint.run, r.begin + r.bytes) - r.begin));
+             r.is_bad(
+                 static_cast<uint64_t>(std::max(at, r.begin) - r.begin),
+                 static_cast<uint64_t>(std::min(at + footprint.run, r.begin + r.bytes) - r.begin));
     });
     if (bad) return r.failure;
   }

@@ -1,4 +1,5 @@
-// A lock for sections of some tens of nanoseconds, where std::mutex's two calls would cost as much as the work.
+// A lock for sections of some tens of nanoseconds, where std::mutex's two calls would cost as much
+// as the work.
 #pragma once
 
 #include <atomic>

@@ -1,12 +1,12 @@
-#include <tenon/core/error.h>
-#include <tenon/core/runtime/environment.h>
-#include <tenon/core/runtime/plan_cache.h>
-#include <tenon/core/runtime/stream.h>
-
 #include <memory>
 #include <new>
 #include <string>
 #include <utility>
+
+#include <tenon/core/dispatch/plan_cache.h>
+#include <tenon/core/error.h>
+#include <tenon/core/runtime/environment.h>
+#include <tenon/core/runtime/stream.h>
 
 namespace tenon {
 
@@ -39,14 +39,17 @@ void Stream::forget_failures() {
   failures.take_dropped();
 }
 
-void Stream::refuse_closed(const char* why) const { throw DeviceError(name_ + " is closed: " + why); }
+void Stream::refuse_closed(const char* why) const {
+  throw DeviceError(name_ + " is closed: " + why);
+}
 
 void Stream::refuse(const char* what) const {
   if (own_capture())
     throw DeviceError(std::string(what) + " while a stream graph of " + name_ +
-                      " is captured: only operators on tensors of that device can be recorded; do it before or after the capture");
-  throw DeviceError(std::string(what) + " while another thread captures a stream graph of " + name_ +
-                    ": until that ends, nothing else can use the device");
+                      " is captured: only operators on tensors of that device can be recorded; do "
+                      "it before or after the capture");
+  throw DeviceError(std::string(what) + " while another thread captures a stream graph of " +
+                    name_ + ": until that ends, nothing else can use the device");
 }
 
 namespace {
@@ -67,19 +70,23 @@ FailureLog::Pointer poisoned_input(const FailureLog& failures, const Launch& l) 
   return nullptr;
 }
 
-void run_and_file(FailureLog& failures, const Launch& l, const PathNode* path, uint64_t ticket, tn_stream* stream) {
+void run_and_file(FailureLog& failures, const Launch& l, const PathNode* path, uint64_t ticket,
+                  tn_stream* stream) {
   const bool look_up = failures.any();
   if (look_up) {
     if (auto f = poisoned_input(failures, l)) return skip(failures, l, f);
   }
   static_assert(sizeof(Scalar) == sizeof(tn_scalar));
-  tn_run args{sizeof(tn_run), l.inputs, l.outputs, reinterpret_cast<const tn_scalar*>(l.scalars), l.workspace, stream};
+  tn_run args{sizeof(tn_run), l.inputs, l.outputs, reinterpret_cast<const tn_scalar*>(l.scalars),
+              l.workspace,    stream};
   if (tn_error* e = l.entry->plan->run(l.entry->plan, &args)) {
     auto filed = failure_of(e, [&] {
       auto where = path_string(path);
-      return std::pair("", "\n  in " + l.entry->describe(l.shape) + (where.empty() ? "" : ", queued by module " + where));
+      return std::pair("", "\n  in " + l.entry->describe(l.shape) +
+                               (where.empty() ? "" : ", queued by module " + where));
     });
-    for (uint32_t i = 0; i < l.num_outputs; ++i) failures.poison(l.outputs[i], l.entry->written[i], filed);
+    for (uint32_t i = 0; i < l.num_outputs; ++i)
+      failures.poison(l.outputs[i], l.entry->written[i], filed);
     return failures.add_unseen(ticket, std::move(filed));
   }
   if (look_up)
@@ -90,9 +97,12 @@ void run_and_file(FailureLog& failures, const Launch& l, const PathNode* path, u
 void copy_and_file(FailureLog& own, const CopyTask& t, uint64_t ticket, tn_stream* stream) {
   auto& failures = t.target_failures ? *t.target_failures : own;
   if (t.source_failures && t.source_failures->any())
-    if (auto f = t.source_failures->poisoned(t.copy.src, t.copy.bytes)) return failures.poison(t.copy.dst, t.copy.bytes, f);
+    if (auto f = t.source_failures->poisoned(t.copy.src, t.copy.bytes))
+      return failures.poison(t.copy.dst, t.copy.bytes, f);
   if (tn_error* e = t.api->copy(t.device, &t.copy, stream)) {
-    auto f = failure_of(e, [&] { return std::pair("copy of " + std::to_string(t.copy.bytes) + " bytes between devices: ", ""); });
+    auto f = failure_of(e, [&] {
+      return std::pair("copy of " + std::to_string(t.copy.bytes) + " bytes between devices: ", "");
+    });
     failures.poison(t.copy.dst, t.copy.bytes, f);
     own.add_unseen(ticket, f);
   } else if (failures.any()) {

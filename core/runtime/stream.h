@@ -6,7 +6,7 @@
 #include <memory>
 #include <thread>
 
-#include <tenon/core/ops/op.h>
+#include <tenon/core/dispatch/op.h>
 #include <tenon/core/runtime/failure.h>
 #include <tenon/core/runtime/module_path.h>
 #include <tenon/plugins/abi/abi.h>
@@ -16,8 +16,8 @@ namespace tenon {
 class Capture;
 struct PlanEntry;
 
-// One run of a plan: pointers resolved, scalars known. Everything pointed to needs to live for the call only, but for plan and
-// entry.
+// One run of a plan: pointers resolved, scalars known. Everything pointed to needs to live for the
+// call only, but for plan and entry.
 struct Launch {
   PlanEntry* entry;
   void* const* inputs;
@@ -37,7 +37,8 @@ struct CopyTask {
   tn_device* device;
   tn_copy copy;
   const FailureLog* source_failures = nullptr;  // of the stream that made the source
-  FailureLog* target_failures = nullptr;        // of the device that owns the destination; null: the stream's own
+  FailureLog* target_failures =
+      nullptr;  // of the device that owns the destination; null: the stream's own
 };
 
 class Stream {
@@ -46,17 +47,20 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // Each queues work and returns its ticket. Errors of the work are kept in `failures`. DeviceError where nothing can be queued:
-  // the device is lost, or another thread captures its work.
+  // Each queues work and returns its ticket. Errors of the work are kept in `failures`. DeviceError
+  // where nothing can be queued: the device is lost, or another thread captures its work.
   virtual uint64_t run(const Launch& launch) = 0;
   virtual uint64_t copy(const CopyTask& task) = 0;
-  // Work queued here from now on waits for `ticket` of `other`. May block the caller where the two cannot wait for each other.
-  // Where work here is to read what `other` writes, `data` and `bytes` are the memory that it goes to, which is not read as sound
-  // here if that fails late. Without them nothing is read, as before memory is written again: no failure of `other` is heard of.
-  virtual void wait_for(Stream& other, uint64_t ticket, const void* data = nullptr, uint64_t bytes = 0) = 0;
+  // Work queued here from now on waits for `ticket` of `other`. May block the caller where the two
+  // cannot wait for each other. Where work here is to read what `other` writes, `data` and `bytes`
+  // are the memory that it goes to, which is not read as sound here if that fails late. Without
+  // them nothing is read, as before memory is written again: no failure of `other` is heard of.
+  virtual void wait_for(Stream& other, uint64_t ticket, const void* data = nullptr,
+                        uint64_t bytes = 0) = 0;
 
-  // Memory has a new owner, who may read it before it is written: what failed there before is forgotten, once the work is done that
-  // is queued so far. The ticket of that, or 0 where it is done.
+  // Memory has a new owner, who may read it before it is written: what failed there before is
+  // forgotten, once the work is done that is queued so far. The ticket of that, or 0 where it is
+  // done.
   virtual uint64_t forget_failed(const void* data, uint64_t bytes) = 0;
 
   // Ticket of the last work queued so far.
@@ -69,7 +73,8 @@ class Stream {
 
   FailureLog failures;
 
-  // Null, or why the device can do nothing more in this process: "the program is ending". Its memory is then nobody's concern.
+  // Null, or why the device can do nothing more in this process: "the program is ending". Its
+  // memory is then nobody's concern.
   const char* closed() const { return closed_.load(std::memory_order_acquire); }
   // DeviceError where it is closed: before the plugin is asked for anything but queued work.
   void require_open() const {
@@ -82,8 +87,11 @@ class Stream {
       if (auto f = failures.lost()) throw_failure(*f);
   }
 
-  // While a thread captures what it queues here (core/runtime/stream_graph.h), nothing runs and nothing can be waited for.
-  bool capturing() const { return capturing_thread_.load(std::memory_order_acquire) != std::thread::id(); }
+  // While a thread captures what it queues here (core/runtime/stream_graph.h), nothing runs and
+  // nothing can be waited for.
+  bool capturing() const {
+    return capturing_thread_.load(std::memory_order_acquire) != std::thread::id();
+  }
   // The capture of the calling thread, or null.
   Capture* own_capture() const {
     const auto thread = capturing_thread_.load(std::memory_order_acquire);
@@ -94,7 +102,8 @@ class Stream {
     if (capturing()) refuse(what);
   }
 
-  // Waits for the value at `data`, which `ticket` wrote, and throws what went wrong with it; other errors are others'.
+  // Waits for the value at `data`, which `ticket` wrote, and throws what went wrong with it; other
+  // errors are others'.
   void wait_for_value(uint64_t ticket, const void* data, const Footprint& footprint);
   // Waits for the call with this ticket and throws its error.
   void wait_for_call(uint64_t ticket);
@@ -105,7 +114,8 @@ class Stream {
   explicit Stream(std::string name) : name_(std::move(name)) {}
   [[noreturn]] void refuse(const char* what) const;
   [[noreturn]] void refuse_closed(const char* why) const;
-  // In the child of a fork: what nobody was told of is for the parent to tell. Values that were never made stay unreadable.
+  // In the child of a fork: what nobody was told of is for the parent to tell. Values that were
+  // never made stay unreadable.
   void forget_failures();
 
   const std::string name_;  // of the device
@@ -114,19 +124,23 @@ class Stream {
   std::atomic<const char*> closed_{nullptr};
 };
 
-// For caller's-thread backends: a worker of its own; where the queue is empty and the work is tiny, it runs in place.
+// For caller's-thread backends: a worker of its own; where the queue is empty and the work is tiny,
+// it runs in place.
 std::unique_ptr<Stream> make_worker_stream(const std::string& name);
 // For backends with streams.
-std::unique_ptr<Stream> make_plugin_stream(const tn_backend_api& api, tn_device* device, const std::string& name);
+std::unique_ptr<Stream> make_plugin_stream(const tn_backend_api& api, tn_device* device,
+                                           const std::string& name);
 
 // TENON_SYNC=1: every call waits and throws where it stands.
 bool sync_mode();
 
 // Why an input of the launch was never made, or null.
 FailureLog::Pointer poisoned_input(const FailureLog& failures, const Launch& launch);
-// Shared by both kinds: runs a plan on this thread unless an input is poisoned, and files what goes wrong. Skipped work leaves what
-// it would have changed in place as it was; work that fails leaves nobody knows what.
-void run_and_file(FailureLog& failures, const Launch& launch, const PathNode* path, uint64_t ticket, tn_stream* stream);
+// Shared by both kinds: runs a plan on this thread unless an input is poisoned, and files what goes
+// wrong. Skipped work leaves what it would have changed in place as it was; work that fails leaves
+// nobody knows what.
+void run_and_file(FailureLog& failures, const Launch& launch, const PathNode* path, uint64_t ticket,
+                  tn_stream* stream);
 void copy_and_file(FailureLog& failures, const CopyTask& task, uint64_t ticket, tn_stream* stream);
 
 }  // namespace tenon

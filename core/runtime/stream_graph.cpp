@@ -11,12 +11,15 @@ namespace {
 const tn_stream_capture& capture_of(const DeviceContext& context) {
   auto* api = context.backend.extension<tn_stream_capture>(TN_EXT_STREAM_CAPTURE, 1);
   if (!api || !dynamic_cast<PluginStream*>(context.stream.get()))
-    throw UnsupportedError("StreamGraph: " + context.device.str() + " cannot record its work: the plugin \"" +
-                           context.backend.name() + "\" does not offer " TN_EXT_STREAM_CAPTURE "; run the work itself instead");
+    throw UnsupportedError("StreamGraph: " + context.device.str() +
+                           " cannot record its work: the plugin \"" + context.backend.name() +
+                           "\" does not offer " TN_EXT_STREAM_CAPTURE
+                           "; run the work itself instead");
   return *api;
 }
 
-// What the body changes in place may be in use elsewhere, and nothing can be waited for once it captures.
+// What the body changes in place may be in use elsewhere, and nothing can be waited for once it
+// captures.
 void wait_for_all_devices() {
   for (auto* c : open_contexts())
     if (!c->stream->capturing()) c->stream->wait(c->stream->last());
@@ -38,8 +41,9 @@ tn_graph* end(PluginStream& stream, const tn_stream_capture& api, const Capture&
 
 // The tensors of a capture that came to nothing hold nothing.
 void give_up(PluginStream& stream, Allocator& memory, Device device) {
-  auto failure = std::make_shared<const Failure>(Failure{
-      TN_CODE_INVALID_ARGUMENT, "this tensor was made while a stream graph of " + device.str() + " was captured, which failed"});
+  auto failure = std::make_shared<const Failure>(
+      Failure{TN_CODE_INVALID_ARGUMENT, "this tensor was made while a stream graph of " +
+                                            device.str() + " was captured, which failed"});
   for (auto& s : memory.live_storages()) stream.failures.poison(s->data, s->bytes, failure);
   memory.release();
 }
@@ -52,14 +56,16 @@ StreamGraph StreamGraph::capture(Device device, const std::function<void()>& bod
   auto& stream = static_cast<PluginStream&>(*context.stream);
   stream.refuse_while_capturing("a stream graph cannot be captured");
   wait_for_all_devices();
-  // From the first call that is recorded on, no plan may end that the recording runs; it pins them itself once it is made.
+  // From the first call that is recorded on, no plan may end that the recording runs; it pins them
+  // itself once it is made.
   struct Pin {
     PlanCache& plans;
     explicit Pin(PlanCache& plans) : plans(plans) { plans.pin(); }
     ~Pin() { plans.unpin(); }
   } pin(*context.plans);
   auto& memory = *Allocator::make_private(*context.memory);
-  Capture capture(memory, device.str(), TN_HAS(tn_stream_capture, &api, flags) && (api.flags & TN_CAPTURE_CREATES_PLANS));
+  Capture capture(memory, device.str(),
+                  TN_HAS(tn_stream_capture, &api, flags) && (api.flags & TN_CAPTURE_CREATES_PLANS));
   try {
     stream.begin_capture(api, capture);
   } catch (...) {

@@ -1,12 +1,3 @@
-#include <tenon/core/per_thread.h>
-#include <tenon/core/runtime/environment.h>
-#include <tenon/core/runtime/fork.h>
-#include <tenon/core/runtime/spin_lock.h>
-#include <tenon/core/runtime/thread_pool.h>
-
-#include <pthread.h>
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -14,6 +5,15 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <tenon/core/per_thread.h>
+#include <tenon/core/runtime/environment.h>
+#include <tenon/core/runtime/fork.h>
+#include <tenon/core/runtime/spin_lock.h>
+#include <tenon/core/runtime/thread_pool.h>
 
 namespace tenon {
 
@@ -24,14 +24,16 @@ thread_local bool inside_loop TENON_FAST_TLS = false;
 uint32_t default_threads() {
   if (auto asked_for = count_from_environment("TENON_NUM_THREADS")) return *asked_for;
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<uint32_t>(std::max(1, CPU_COUNT(&set)));
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    return static_cast<uint32_t>(std::max(1, CPU_COUNT(&set)));
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
 }  // namespace
 
 struct ThreadPool::Impl final : ForkMember {
-  // One parallel_for. It lives on its caller's stack and is listed while it has parts that nobody has taken.
+  // One parallel_for. It lives on its caller's stack and is listed while it has parts that nobody
+  // has taken.
   struct Loop {
     tn_loop_body body;
     void* context;
@@ -39,7 +41,8 @@ struct ThreadPool::Impl final : ForkMember {
     uint32_t parts;
     uint32_t taken = 0;
     std::atomic<uint32_t> running_or_waiting;
-    Loop* next = nullptr;  // in the list, which takes no memory: kernels must not fail for want of it
+    Loop* next =
+        nullptr;  // in the list, which takes no memory: kernels must not fail for want of it
   };
 
   explicit Impl(uint32_t n) : ForkMember(ForkOrder::tables), size(n) {
@@ -63,10 +66,12 @@ struct ThreadPool::Impl final : ForkMember {
   }
 
   void before_fork() override { lock.lock(); }
-  // Loops of other threads went with them, and the pool's own threads are started again by the first loop.
+  // Loops of other threads went with them, and the pool's own threads are started again by the
+  // first loop.
   void after_fork(bool in_child) override {
     if (in_child) {
-      for (auto& t : threads) new (&t) std::thread;  // the old ones cannot be joined, and have to be forgotten
+      for (auto& t : threads)
+        new (&t) std::thread;  // the old ones cannot be joined, and have to be forgotten
       threads.clear();
       first = last = nullptr;
       sleepers = 0;
@@ -82,8 +87,8 @@ struct ThreadPool::Impl final : ForkMember {
     for (auto& t : threads) t.join();
   }
 
-  // Sleepers are counted, because waking nobody costs a system call. The default order on both sides: either a sleeper sees the new
-  // epoch, or this side sees the sleeper.
+  // Sleepers are counted, because waking nobody costs a system call. The default order on both
+  // sides: either a sleeper sees the new epoch, or this side sees the sleeper.
   void wake() {
     epoch.fetch_add(1);
     if (sleepers.load()) epoch.notify_all();
@@ -115,7 +120,8 @@ struct ThreadPool::Impl final : ForkMember {
     }
     const int64_t begin = loop->n * part / loop->parts, end = loop->n * (part + 1) / loop->parts;
     loop->body(loop->context, begin, end, part);
-    // The caller may end the loop as soon as the last part says so; nothing of it is touched after this.
+    // The caller may end the loop as soon as the last part says so; nothing of it is touched after
+    // this.
     if (loop->running_or_waiting.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       finished.fetch_add(1, std::memory_order_release);
       finished.notify_all();
@@ -129,8 +135,10 @@ struct ThreadPool::Impl final : ForkMember {
     while (!stopping) {
       while (run_part(nullptr)) {
       }
-      // A kernel often follows a kernel: a short spin saves the futex, a long one would steal a core.
-      for (int spins = 0; spins < 1000 && epoch.load(std::memory_order_acquire) == seen; ++spins) cpu_pause();
+      // A kernel often follows a kernel: a short spin saves the futex, a long one would steal a
+      // core.
+      for (int spins = 0; spins < 1000 && epoch.load(std::memory_order_acquire) == seen; ++spins)
+        cpu_pause();
       sleepers.fetch_add(1);
       if (epoch.load() == seen) epoch.wait(seen);
       sleepers.fetch_sub(1);
@@ -165,7 +173,8 @@ ThreadPool::ThreadPool(uint32_t threads) : impl_(std::make_unique<Impl>(std::max
 ThreadPool::~ThreadPool() = default;
 
 ThreadPool& ThreadPool::shared() {
-  static auto* pool = new ThreadPool(default_threads());  // not ended at exit: streams may still need it
+  static auto* pool =
+      new ThreadPool(default_threads());  // not ended at exit: streams may still need it
   return *pool;
 }
 

@@ -11,7 +11,8 @@ namespace tenon {
 
 class TENON_API ThreadPool {
  public:
-  // As many threads as TENON_NUM_THREADS says, else as the process may run on; lives until the process ends.
+  // As many threads as TENON_NUM_THREADS says, else as the process may run on; lives until the
+  // process ends.
   static ThreadPool& shared();
 
   explicit ThreadPool(uint32_t threads);

@@ -1,10 +1,10 @@
+#include <cstring>
+
 #include <tenon/core/error.h>
 #include <tenon/core/extent.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/transfer.h>
 #include <tenon/core/tensor_impl.h>
-
-#include <cstring>
 
 namespace tenon {
 
@@ -12,16 +12,19 @@ namespace {
 
 uint64_t bytes_of(const TensorImpl& t) { return static_cast<uint64_t>(t.numel) * size_of(t.dtype); }
 
-// Devices with queues of their own copy asynchronously from and to pinned host memory alone: with any other, the caller waits until
-// the queue has come to the copy. So copies up to the first size go through a pinned block. What is larger, or comes when that much
-// is under way already, is copied without: locked pages are taken from the whole machine and kept, such a copy takes milliseconds
-// itself, and the caller's waiting bounds what a loop can have in flight.
+// Devices with queues of their own copy asynchronously from and to pinned host memory alone: with
+// any other, the caller waits until the queue has come to the copy. So copies up to the first size
+// go through a pinned block. What is larger, or comes when that much is under way already, is
+// copied without: locked pages are taken from the whole machine and kept, such a copy takes
+// milliseconds itself, and the caller's waiting bounds what a loop can have in flight.
 constexpr uint64_t most_staged = uint64_t{64} << 20;
 constexpr uint64_t most_in_flight = 4 * most_staged;
 
 // A pinned block for one copy of `device`; null where it is to be made without.
 Ref<Storage> block_for(DeviceContext& device, uint64_t bytes) {
-  if (!device.pinned || !bytes || bytes > most_staged || device.pinned->in_use() + bytes > most_in_flight) return {};
+  if (!device.pinned || !bytes || bytes > most_staged ||
+      device.pinned->in_use() + bytes > most_in_flight)
+    return {};
   try {
     return device.pinned->allocate_for_host(bytes);
   } catch (const Error&) {
@@ -29,54 +32,64 @@ Ref<Storage> block_for(DeviceContext& device, uint64_t bytes) {
   }
 }
 
-// As above, for a copy between two devices: only between the host's memory and a device with a queue of its own.
+// As above, for a copy between two devices: only between the host's memory and a device with a
+// queue of its own.
 Ref<Storage> block_between(DeviceContext& from, DeviceContext& to, uint64_t bytes) {
   if (&from.backend == &to.backend || from.caller_thread == to.caller_thread) return {};
-  return (from.caller_thread ? from : to).host_visible ? block_for(from.caller_thread ? to : from, bytes) : Ref<Storage>();
+  return (from.caller_thread ? from : to).host_visible
+             ? block_for(from.caller_thread ? to : from, bytes)
+             : Ref<Storage>();
 }
 
 // The two halves of a copy through a block, each on the queue of the tensor's device.
 uint64_t queue_into_block(TensorImpl& src, Storage& block, FailureLog& block_failures) {
   auto& by = *src.storage->context;
   const tn_copy copy{sizeof(tn_copy), block.data, src.data(), bytes_of(src), nullptr, by.handle};
-  const uint64_t ticket = by.stream->copy({&by.backend.api(), by.handle, copy, &by.stream->failures, &block_failures});
+  const uint64_t ticket =
+      by.stream->copy({&by.backend.api(), by.handle, copy, &by.stream->failures, &block_failures});
   block.add_use(*by.stream, ticket);
   return ticket;
 }
 void queue_from_block(Storage& block, TensorImpl& dst, const FailureLog* block_failures) {
   auto& by = *dst.storage->context;
   const tn_copy copy{sizeof(tn_copy), dst.data(), block.data, bytes_of(dst), by.handle, nullptr};
-  const uint64_t ticket = by.stream->copy({&by.backend.api(), by.handle, copy, block_failures, nullptr});
+  const uint64_t ticket =
+      by.stream->copy({&by.backend.api(), by.handle, copy, block_failures, nullptr});
   block.add_use(*by.stream, ticket);
   dst.storage->ticket.store(ticket, std::memory_order_release);
   if (sync_mode()) by.stream->wait_for_call(ticket);
 }
 
-// The device's stream fills the block, the host's waits for that and takes the values out; the caller does neither.
+// The device's stream fills the block, the host's waits for that and takes the values out; the
+// caller does neither.
 void queue_copy_to_host(TensorImpl& src, TensorImpl& dst, Storage& block) {
   auto &from = *src.storage->context->stream, &to = *dst.storage->context->stream;
-  // Whatever keeps the values from the block is filed where the second half looks, which hands it on to the destination.
+  // Whatever keeps the values from the block is filed where the second half looks, which hands it
+  // on to the destination.
   const uint64_t there = queue_into_block(src, block, to.failures);
   to.wait_for(from, there, block.data, bytes_of(src));
   queue_from_block(block, dst, &to.failures);
 }
 
-// Waits for the values, as a device's queue cannot wait for the host's, and puts them into the block: the source is free at once.
-// False where the values were never made.
+// Waits for the values, as a device's queue cannot wait for the host's, and puts them into the
+// block: the source is free at once. False where the values were never made.
 bool queue_copy_to_device(TensorImpl& src, TensorImpl& dst, Storage& block) {
   auto& from = *src.storage->context;
   const uint64_t bytes = bytes_of(src);
-  dst.storage->context->stream->wait_for(*from.stream, src.storage->ticket.load(std::memory_order_acquire), dst.data(), bytes);
-  if (from.stream->failures.any() && from.stream->failures.poisoned(src.data(), bytes)) return false;
+  dst.storage->context->stream->wait_for(
+      *from.stream, src.storage->ticket.load(std::memory_order_acquire), dst.data(), bytes);
+  if (from.stream->failures.any() && from.stream->failures.poisoned(src.data(), bytes))
+    return false;
   // By the plugin, which takes all threads.
   const tn_copy copy{sizeof(tn_copy), block.data, src.data(), bytes, nullptr, from.handle};
-  check(from.backend.api().copy(from.handle, &copy, nullptr), "copy of " + std::to_string(bytes) + " bytes into pinned memory: ");
+  check(from.backend.api().copy(from.handle, &copy, nullptr),
+        "copy of " + std::to_string(bytes) + " bytes into pinned memory: ");
   queue_from_block(block, dst, nullptr);
   return true;
 }
 
-// Queues a copy between two devices that one plugin can do, and files both memories as in use. `fresh`: nothing queued uses the
-// destination's memory.
+// Queues a copy between two devices that one plugin can do, and files both memories as in use.
+// `fresh`: nothing queued uses the destination's memory.
 void queue_copy(TensorImpl& src, TensorImpl& dst, bool fresh, Ref<Storage> block) {
   auto &from = *src.storage->context, &to = *dst.storage->context;
   if (block && from.caller_thread && queue_copy_to_device(src, dst, *block)) return;
@@ -86,7 +99,8 @@ void queue_copy(TensorImpl& src, TensorImpl& dst, bool fresh, Ref<Storage> block
   auto& other = &by == &to ? from : to;
   auto& other_side = &by == &to ? src : dst;
   if (&by == &to)
-    by.stream->wait_for(*from.stream, src.storage->ticket.load(std::memory_order_acquire), dst.data(), bytes_of(src));
+    by.stream->wait_for(*from.stream, src.storage->ticket.load(std::memory_order_acquire),
+                        dst.data(), bytes_of(src));
   else if (!fresh)
     by.stream->wait_for(*to.stream, to.stream->last());
   // A plugin knows its own devices only; any other memory is host memory to it.
@@ -97,7 +111,8 @@ void queue_copy(TensorImpl& src, TensorImpl& dst, bool fresh, Ref<Storage> block
                bytes_of(src),
                &by == &to || same_plugin ? to.handle : nullptr,
                &by == &from || same_plugin ? from.handle : nullptr};
-  const uint64_t ticket = by.stream->copy({&by.backend.api(), by.handle, copy, &from.stream->failures, &to.stream->failures});
+  const uint64_t ticket = by.stream->copy(
+      {&by.backend.api(), by.handle, copy, &from.stream->failures, &to.stream->failures});
   if (&by != &other) {
     other_side.storage->add_use(*by.stream, ticket);
     if (&by == &from) {
@@ -116,7 +131,8 @@ void require_both(const DeviceContext& from, const DeviceContext& to) {
   from.stream->require_device();
   to.stream->require_device();
   if (!from.stream->capturing() && !to.stream->capturing()) return;
-  const std::string what = "a copy from " + from.device.str() + " to " + to.device.str() + " is not possible";
+  const std::string what =
+      "a copy from " + from.device.str() + " to " + to.device.str() + " is not possible";
   from.stream->refuse_while_capturing(what.c_str());
   to.stream->refuse_while_capturing(what.c_str());
 }
@@ -126,7 +142,8 @@ bool one_plugin_can(const DeviceContext& from, const DeviceContext& to) {
 }
 
 Tensor tensor_on(Ref<Storage> storage, const Shape& shape, DType dtype, Device device) {
-  return Tensor(Ref<TensorImpl>::adopt(new TensorImpl(dtype, device, shape, shape.contiguous_strides(), 0, std::move(storage))));
+  return Tensor(Ref<TensorImpl>::adopt(
+      new TensorImpl(dtype, device, shape, shape.contiguous_strides(), 0, std::move(storage))));
 }
 
 }  // namespace
@@ -134,7 +151,8 @@ Tensor tensor_on(Ref<Storage> storage, const Shape& shape, DType dtype, Device d
 Tensor allocate_tensor(const Shape& shape, DType dtype, Device device) {
   require_addressable("a tensor cannot be made", shape);
   const auto elements = static_cast<uint64_t>(shape.numel());
-  return tensor_on(context_of(device).memory->allocate(elements * size_of(dtype)), shape, dtype, device);
+  return tensor_on(context_of(device).memory->allocate(elements * size_of(dtype)), shape, dtype,
+                   device);
 }
 
 namespace {
@@ -165,9 +183,11 @@ Tensor copy_to_device(const Tensor& source, Device destination) {
   auto& from = *src.storage->context;
   require_both(from, to);
   auto block = block_between(from, to, bytes_of(src));
-  // Where the source's stream writes into the destination's memory, that memory must not be in use there.
+  // Where the source's stream writes into the destination's memory, that memory must not be in use
+  // there.
   const bool foreign_writer = to.caller_thread && !from.caller_thread && !block;
-  auto storage = foreign_writer ? to.memory->allocate_for_host(bytes_of(src)) : to.memory->allocate(bytes_of(src));
+  auto storage = foreign_writer ? to.memory->allocate_for_host(bytes_of(src))
+                                : to.memory->allocate(bytes_of(src));
   Tensor result = tensor_on(std::move(storage), src.shape, src.dtype, destination);
   copy_values(source, result, true, std::move(block));
   return result;
@@ -178,7 +198,8 @@ void read_to_host(const Tensor& source, void* destination) {
   auto& from = *src.storage->context;
   const uint64_t bytes = bytes_of(src);
   if (!from.host_visible) require_both(from, context_of(Device()));
-  // The caller waits itself: handing over to the host's worker and back would cost more than a small copy.
+  // The caller waits itself: handing over to the host's worker and back would cost more than a
+  // small copy.
   if (auto block = from.host_visible ? Ref<Storage>() : block_for(from, bytes)) {
     auto& stream = *from.stream;
     stream.wait_for_value(queue_into_block(src, *block, stream.failures), block->data, bytes);
@@ -195,7 +216,8 @@ Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Dev
   to.stream->require_device();
   to.stream->refuse_while_capturing("a copy from the host is not possible");
   if (to.host_visible) {
-    auto storage = to.memory->allocate_for_host(static_cast<uint64_t>(shape.numel()) * size_of(dtype));
+    auto storage =
+        to.memory->allocate_for_host(static_cast<uint64_t>(shape.numel()) * size_of(dtype));
     if (storage->bytes) std::memcpy(storage->data, values, storage->bytes);
     return tensor_on(std::move(storage), shape, dtype, device);
   }

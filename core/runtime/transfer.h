@@ -5,14 +5,17 @@
 
 namespace tenon {
 
-// Queues a copy of a contiguous tensor to another device and returns its result at once. Overlaps with work of both devices.
+// Queues a copy of a contiguous tensor to another device and returns its result at once. Overlaps
+// with work of both devices.
 Tensor copy_to_device(const Tensor& contiguous_source, Device destination);
-// As above, into an existing contiguous tensor of the same dtype and shape. Not recorded; raises its version.
+// As above, into an existing contiguous tensor of the same dtype and shape. Not recorded; raises
+// its version.
 void copy_between_devices(const Tensor& contiguous_source, const Tensor& destination);
-// Makes everything ready for target.copy_(source), of the same dtype, shape and device, and throws whatever would keep it from
-// being done: the copy itself then takes no memory of the device.
+// Makes everything ready for target.copy_(source), of the same dtype, shape and device, and throws
+// whatever would keep it from being done: the copy itself then takes no memory of the device.
 void prepare_copy(const Tensor& target, const Tensor& source);
-// Waits for the values of a contiguous tensor and writes them to `destination`; throws what went wrong with them.
+// Waits for the values of a contiguous tensor and writes them to `destination`; throws what went
+// wrong with them.
 void read_to_host(const Tensor& contiguous_source, void* destination);
 // A tensor with a copy of host values; the host memory may be reused when this returns.
 Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Device device);

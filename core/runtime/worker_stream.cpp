@@ -1,12 +1,4 @@
 // The stream of a caller's-thread backend: a ring of tasks and one worker thread.
-#include <tenon/core/error.h>
-#include <tenon/core/runtime/fork.h>
-#include <tenon/core/runtime/plan_cache.h>
-#include <tenon/core/runtime/spin_lock.h>
-#include <tenon/core/runtime/stream.h>
-
-#include <pthread.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -16,11 +8,20 @@
 #include <thread>
 #include <vector>
 
+#include <pthread.h>
+
+#include <tenon/core/dispatch/plan_cache.h>
+#include <tenon/core/error.h>
+#include <tenon/core/runtime/fork.h>
+#include <tenon/core/runtime/spin_lock.h>
+#include <tenon/core/runtime/stream.h>
+
 namespace tenon {
 
 namespace {
 
-// Longer work than this is worth a worker's wake-up; shorter work is done where it is asked for when nothing is queued before it.
+// Longer work than this is worth a worker's wake-up; shorter work is done where it is asked for
+// when nothing is queued before it.
 constexpr uint64_t in_place_ns = 4000;
 
 struct Task {
@@ -44,7 +45,8 @@ struct Task {
 
 class WorkerStream final : public Stream, ForkMember {
  public:
-  explicit WorkerStream(const std::string& name) : Stream(name), ForkMember(ForkOrder::streams), ring_(new Task[ring_size]) {
+  explicit WorkerStream(const std::string& name)
+      : Stream(name), ForkMember(ForkOrder::streams), ring_(new Task[ring_size]) {
     join();
     start();
   }
@@ -59,10 +61,13 @@ class WorkerStream final : public Stream, ForkMember {
   uint64_t run(const Launch& l) override {
     std::lock_guard lock(lock_);
     const uint64_t before = submitted_.load(std::memory_order_relaxed);
-    if (l.entry->cost_ns <= in_place_ns && l.entry->cost_ns && completed_.load(std::memory_order_acquire) == before) {
-      // Nothing is queued and the worker sleeps or spins: as nobody else can submit, this thread is the stream.
+    if (l.entry->cost_ns <= in_place_ns && l.entry->cost_ns &&
+        completed_.load(std::memory_order_acquire) == before) {
+      // Nothing is queued and the worker sleeps or spins: as nobody else can submit, this thread is
+      // the stream.
       run_and_file(failures, l, current_path(), before + 1, nullptr);
-      // In this order: the worker must never see a ticket that is submitted, not completed, and not in the ring.
+      // In this order: the worker must never see a ticket that is submitted, not completed, and not
+      // in the ring.
       complete(before + 1);
       submitted_.store(before + 1, std::memory_order_release);
       return before + 1;
@@ -104,7 +109,9 @@ class WorkerStream final : public Stream, ForkMember {
   }
 
   uint64_t last() const override { return submitted_.load(std::memory_order_acquire); }
-  bool reached(uint64_t ticket) override { return completed_.load(std::memory_order_acquire) >= ticket; }
+  bool reached(uint64_t ticket) override {
+    return completed_.load(std::memory_order_acquire) >= ticket;
+  }
 
   void wait(uint64_t ticket) override {
     for (int spins = 0; spins < 200; ++spins) {
@@ -134,7 +141,8 @@ class WorkerStream final : public Stream, ForkMember {
     lock_.lock();
     wait(submitted_.load());
   }
-  // The child's worker is started by the first work that needs one: most children become another program before.
+  // The child's worker is started by the first work that needs one: most children become another
+  // program before.
   void after_fork(bool in_child) override {
     if (in_child) {
       new (&thread_) std::thread;  // the old one cannot be joined, and has to be forgotten
@@ -185,7 +193,8 @@ class WorkerStream final : public Stream, ForkMember {
       await_room();
     const uint64_t ticket = submitted_.load(std::memory_order_relaxed) + 1;
     // An idle ring starts again at its first slot, so that a short queue stays in cache.
-    if (completed_.load(std::memory_order_acquire) + 1 == ticket) base_.store(ticket, std::memory_order_relaxed);
+    if (completed_.load(std::memory_order_acquire) + 1 == ticket)
+      base_.store(ticket, std::memory_order_relaxed);
     fill_in(ring_[(ticket - base_.load(std::memory_order_relaxed)) % ring_size]);
     submitted_.store(ticket);
     if (asleep_.load()) submitted_.notify_one();
@@ -193,11 +202,14 @@ class WorkerStream final : public Stream, ForkMember {
   }
 
   bool is_full() const {
-    return submitted_.load(std::memory_order_relaxed) + 1 - completed_.load(std::memory_order_acquire) >= ring_size;
+    return submitted_.load(std::memory_order_relaxed) + 1 -
+               completed_.load(std::memory_order_acquire) >=
+           ring_size;
   }
 
-  // A full ring holds callers back, because memory is bounded: each gets in when those that came before have. The lock is free
-  // while they wait, or a thread that queues on and on would leave no other a moment to take it in.
+  // A full ring holds callers back, because memory is bounded: each gets in when those that came
+  // before have. The lock is free while they wait, or a thread that queues on and on would leave no
+  // other a moment to take it in.
   [[gnu::noinline]] void await_room() {
     const uint32_t place = line_end_++;
     do {
@@ -222,14 +234,16 @@ class WorkerStream final : public Stream, ForkMember {
     }
   }
 
-  // Sleepers are counted, because waking nobody costs a system call where another address shares the library's waiting room. The
-  // default order on both sides: either the waiter sees the new value, or this side sees the waiter.
+  // Sleepers are counted, because waking nobody costs a system call where another address shares
+  // the library's waiting room. The default order on both sides: either the waiter sees the new
+  // value, or this side sees the waiter.
   void complete(uint64_t ticket) {
     completed_.store(ticket);
     if (waiters_.load()) completed_.notify_all();
   }
 
-  // The ticket of the next queued task, at least `next`: work done in place by callers has taken some tickets.
+  // The ticket of the next queued task, at least `next`: work done in place by callers has taken
+  // some tickets.
   uint64_t await_task(uint64_t next) {
     for (int spins = 0;; ++spins) {
       // In this order: what is submitted beyond the completed can only have been queued.
@@ -246,7 +260,8 @@ class WorkerStream final : public Stream, ForkMember {
     }
   }
 
-  // A device that has no memory for an event is asked again: there is nobody to throw to, and nothing to go on with before.
+  // A device that has no memory for an event is asked again: there is nobody to throw to, and
+  // nothing to go on with before.
   static void wait_for_certain(Stream& other, uint64_t ticket) {
     for (;;) {
       try {
@@ -260,7 +275,8 @@ class WorkerStream final : public Stream, ForkMember {
   void execute(Task& t, uint64_t ticket) {
     if (t.kind == Task::wait_for) {
       wait_for_certain(*t.other, t.other_ticket);
-      if (t.other->failures.any()) t.other->failures.hand_on(t.other_ticket, failures, t.memory, t.bytes);
+      if (t.other->failures.any())
+        t.other->failures.hand_on(t.other_ticket, failures, t.memory, t.bytes);
     } else if (t.kind == Task::forget) {
       if (failures.any()) failures.heal(t.memory, t.bytes);
     } else if (t.kind == Task::copy) {
@@ -269,8 +285,16 @@ class WorkerStream final : public Stream, ForkMember {
       const size_t pointers = t.num_inputs + t.num_outputs;
       void** from = t.heap ? reinterpret_cast<void**>(t.heap.get()) : t.pointers;
       const Scalar* scalars = t.heap ? reinterpret_cast<Scalar*>(from + pointers) : t.scalars;
-      Launch l{t.entry, from,          t.num_inputs, from + t.num_inputs,   t.num_outputs,
-               scalars, t.num_scalars, t.workspace,  t.outputs_hold_values, t.entry->flattened ? &t.shape : nullptr};
+      Launch l{t.entry,
+               from,
+               t.num_inputs,
+               from + t.num_inputs,
+               t.num_outputs,
+               scalars,
+               t.num_scalars,
+               t.workspace,
+               t.outputs_hold_values,
+               t.entry->flattened ? &t.shape : nullptr};
       run_and_file(failures, l, t.path, ticket, nullptr);
     }
   }
@@ -281,7 +305,8 @@ class WorkerStream final : public Stream, ForkMember {
   std::atomic<uint32_t> line_front_{0};
   bool has_thread_ = false;
   std::unique_ptr<Task[]> ring_;
-  std::atomic<uint64_t> base_{1};  // ticket of slot 0; changes only while the worker has nothing to do
+  std::atomic<uint64_t> base_{
+      1};  // ticket of slot 0; changes only while the worker has nothing to do
   alignas(64) std::atomic<uint64_t> submitted_{0};
   alignas(64) std::atomic<uint64_t> completed_{0};
   alignas(64) std::atomic<uint32_t> waiters_{0};  // threads in wait()
@@ -291,6 +316,8 @@ class WorkerStream final : public Stream, ForkMember {
 
 }  // namespace
 
-std::unique_ptr<Stream> make_worker_stream(const std::string& name) { return std::make_unique<WorkerStream>(name); }
+std::unique_ptr<Stream> make_worker_stream(const std::string& name) {
+  return std::make_unique<WorkerStream>(name);
+}
 
 }  // namespace tenon

@@ -20,8 +20,8 @@ struct Options {
   std::string save = {}, load = {};  // empty: neither
 };
 
-// Reads the command line over `defaults`; an exit status instead where the program is done (--help, or a mistake that was
-// reported).
+// Reads the command line over `defaults`; an exit status instead where the program is done (--help,
+// or a mistake that was reported).
 struct Parsed {
   Options options;
   std::optional<int> exit_status;

@@ -1,13 +1,13 @@
 #include "common/progress.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
 #include <string>
+
+#include <unistd.h>
 
 namespace example {
 
@@ -28,21 +28,25 @@ bool Progress::due() const { return terminal_ && seconds_since(shown_) > 0.1; }
 
 void Progress::show(int64_t images, double loss) {
   shown_ = Clock::now();
-  double elapsed = seconds_since(start_), done = static_cast<double>((epoch_ - 1) * images_per_epoch_ + images);
+  double elapsed = seconds_since(start_),
+         done = static_cast<double>((epoch_ - 1) * images_per_epoch_ + images);
   double rate = done / std::max(elapsed, 1e-9),
          left = (static_cast<double>(epochs_ * images_per_epoch_) - done) / std::max(rate, 1e-9);
   constexpr int64_t width = 24;
   int64_t full = images_per_epoch_ ? width * images / images_per_epoch_ : width;
-  std::string bar = std::string(static_cast<size_t>(full), '=') + std::string(static_cast<size_t>(width - full), ' ');
-  std::printf("\repoch %lld/%lld [%s] loss %.4f  %.0f images/s  %.0f s left \033[K", static_cast<long long>(epoch_),
-              static_cast<long long>(epochs_), bar.c_str(), loss, rate, left);
+  std::string bar = std::string(static_cast<size_t>(full), '=') +
+                    std::string(static_cast<size_t>(width - full), ' ');
+  std::printf("\repoch %lld/%lld [%s] loss %.4f  %.0f images/s  %.0f s left \033[K",
+              static_cast<long long>(epoch_), static_cast<long long>(epochs_), bar.c_str(), loss,
+              rate, left);
   std::fflush(stdout);
 }
 
 void Progress::end_epoch(double loss) {
   double seconds = seconds_since(epoch_start_);
-  std::printf("%sepoch %lld/%lld  loss %.4f  %.0f images/s  %.1f s\n", terminal_ ? "\r\033[K" : "", static_cast<long long>(epoch_),
-              static_cast<long long>(epochs_), loss, static_cast<double>(images_per_epoch_) / std::max(seconds, 1e-9), seconds);
+  std::printf("%sepoch %lld/%lld  loss %.4f  %.0f images/s  %.1f s\n", terminal_ ? "\r\033[K" : "",
+              static_cast<long long>(epoch_), static_cast<long long>(epochs_), loss,
+              static_cast<double>(images_per_epoch_) / std::max(seconds, 1e-9), seconds);
   std::fflush(stdout);
 }
 
@@ -50,8 +54,10 @@ void require_output() {
   // What failed before was reported to nobody, and its reason is forgotten.
   const bool failed_before = std::ferror(stdout);
   if (std::fflush(stdout) != 0)
-    throw std::runtime_error(std::string("cannot write to the standard output: ") + std::strerror(errno));
-  if (failed_before) throw std::runtime_error("cannot write to the standard output: some of it is lost");
+    throw std::runtime_error(std::string("cannot write to the standard output: ") +
+                             std::strerror(errno));
+  if (failed_before)
+    throw std::runtime_error("cannot write to the standard output: some of it is lost");
 }
 
 }  // namespace example

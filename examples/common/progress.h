@@ -11,7 +11,8 @@ class Progress {
   Progress(int64_t epochs, int64_t images_per_epoch);
 
   void start_epoch();
-  // True where a fresh loss would be shown now: reading it waits for the device, so it is asked for a few times a second only.
+  // True where a fresh loss would be shown now: reading it waits for the device, so it is asked for
+  // a few times a second only.
   bool due() const;
   // `images` are those done in this epoch so far; `loss` is their mean.
   void show(int64_t images, double loss);
@@ -19,7 +20,9 @@ class Progress {
 
  private:
   using Clock = std::chrono::steady_clock;
-  double seconds_since(Clock::time_point start) const { return std::chrono::duration<double>(Clock::now() - start).count(); }
+  double seconds_since(Clock::time_point start) const {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
 
   int64_t epochs_, images_per_epoch_;
   int64_t epoch_ = 0;
@@ -27,7 +30,8 @@ class Progress {
   Clock::time_point start_, epoch_start_, shown_;
 };
 
-// std::runtime_error where something printed to the standard output has not arrived, on a full disk for instance.
+// std::runtime_error where something printed to the standard output has not arrived, on a full disk
+// for instance.
 void require_output();
 
 }  // namespace example

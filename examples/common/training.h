@@ -25,7 +25,8 @@ struct DataSets {
 
 inline DataSets load_data(const Options& o) {
   if (!o.data.empty()) return {tenon::data::mnist(o.data, true), tenon::data::mnist(o.data, false)};
-  return {tenon::data::synthetic(10000, {.seed = 2 * o.seed}), tenon::data::synthetic(2000, {.seed = 2 * o.seed + 1})};
+  return {tenon::data::synthetic(10000, {.seed = 2 * o.seed}),
+          tenon::data::synthetic(2000, {.seed = 2 * o.seed + 1})};
 }
 
 // The share of right answers.
@@ -35,16 +36,19 @@ double accuracy(Net& net, const tenon::data::TensorDataset& set, tenon::Device d
   net.eval();
   Tensor right = tenon::zeros({}, {.dtype = tenon::DType::i64, .device = device});
   tenon::data::DataLoader loader(set, {.batch_size = 500, .shuffle = false});
-  for (auto [x, y] : loader) right = right + tenon::eq(net(x.to(device)).argmax(1), y.to(device)).to(tenon::DType::i64).sum();
+  for (auto [x, y] : loader)
+    right =
+        right + tenon::eq(net(x.to(device)).argmax(1), y.to(device)).to(tenon::DType::i64).sum();
   return static_cast<double>(right.item<int64_t>()) / static_cast<double>(set.size());
 }
 
-// The mean loss of `images`. std::runtime_error where it is no finite number: what was learned is lost, and more steps cannot mend
-// it.
+// The mean loss of `images`. std::runtime_error where it is no finite number: what was learned is
+// lost, and more steps cannot mend it.
 inline double mean_loss(const Tensor& total, int64_t images, int64_t epoch) {
   const double loss = total.item() / static_cast<double>(images);
   if (!std::isfinite(loss))
-    throw std::runtime_error("the loss is " + std::to_string(loss) + " in epoch " + std::to_string(epoch + 1) +
+    throw std::runtime_error("the loss is " + std::to_string(loss) + " in epoch " +
+                             std::to_string(epoch + 1) +
                              ": training has diverged; try a smaller --lr");
   return loss;
 }
@@ -52,13 +56,17 @@ inline double mean_loss(const Tensor& total, int64_t images, int64_t epoch) {
 template <class Net>
 void train(Net& net, const tenon::data::TensorDataset& set, const Options& o) {
   tenon::Device device = o.devices.front();
-  tenon::data::DataLoader loader(set, {.batch_size = o.batch_size, .shuffle = true, .seed = o.seed, .workers = 1});
-  tenon::optim::SGD optimizer(net.parameters(), {.lr = o.lr, .momentum = 0.9, .weight_decay = 5e-4});
+  tenon::data::DataLoader loader(
+      set, {.batch_size = o.batch_size, .shuffle = true, .seed = o.seed, .workers = 1});
+  tenon::optim::SGD optimizer(net.parameters(),
+                              {.lr = o.lr, .momentum = 0.9, .weight_decay = 5e-4});
   Progress progress(o.epochs, set.size());
   for (int64_t epoch = 0; epoch < o.epochs; ++epoch) {
     net.train();
     // A cosine from the given rate to nearly nothing: the last epochs settle.
-    optimizer.set_lr(o.lr * 0.5 * (1 + std::cos(3.14159265358979 * static_cast<double>(epoch) / static_cast<double>(o.epochs))));
+    optimizer.set_lr(o.lr * 0.5 *
+                     (1 + std::cos(3.14159265358979 * static_cast<double>(epoch) /
+                                   static_cast<double>(o.epochs))));
     progress.start_epoch();
     Tensor total = tenon::zeros({}, {.device = device});
     int64_t images = 0;
@@ -88,7 +96,8 @@ void train_and_evaluate(Net& net, const Options& o) {
   std::printf("test accuracy %.4f\n", accuracy(net, data.test, o.devices.front()));
 }
 
-// The main function of an example. Net is made after the seed is set; on several devices it is wrapped as it is.
+// The main function of an example. Net is made after the seed is set; on several devices it is
+// wrapped as it is.
 template <class Net>
 int run(int argc, char** argv, const std::string& description, const Options& defaults) {
   try {

@@ -1,4 +1,5 @@
-// LeNet-5 (LeCun et al., "Gradient-based learning applied to document recognition", 1998) with ReLU and max pooling.
+// LeNet-5 (LeCun et al., "Gradient-based learning applied to document recognition", 1998) with ReLU
+// and max pooling.
 #include "common/training.h"
 
 namespace nn = tenon::nn;

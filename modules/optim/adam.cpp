@@ -1,6 +1,5 @@
+#include <tenon/core/ops/optimizer.h>
 #include <tenon/modules/optim/adam.h>
-
-#include <tenon/core/ops/optim.h>
 #include <tenon/modules/repr.h>
 
 namespace tenon::optim {
@@ -10,8 +9,12 @@ namespace {
 std::vector<ParamGroup<AdamOptions>> as_adam(const std::vector<ParamGroup<AdamWOptions>>& groups) {
   std::vector<ParamGroup<AdamOptions>> result;
   for (auto& [params, o] : groups) {
-    AdamOptions options{
-        .lr = o.lr, .betas = o.betas, .eps = o.eps, .weight_decay = o.weight_decay, .amsgrad = o.amsgrad, .maximize = o.maximize};
+    AdamOptions options{.lr = o.lr,
+                        .betas = o.betas,
+                        .eps = o.eps,
+                        .weight_decay = o.weight_decay,
+                        .amsgrad = o.amsgrad,
+                        .maximize = o.maximize};
     result.push_back({params, options});
   }
   return result;
@@ -19,11 +22,13 @@ std::vector<ParamGroup<AdamOptions>> as_adam(const std::vector<ParamGroup<AdamWO
 
 }  // namespace
 
-Adam::Adam(std::vector<Tensor> params, const AdamOptions& options) : Adam("Adam", false, {{std::move(params), options}}) {}
+Adam::Adam(std::vector<Tensor> params, const AdamOptions& options)
+    : Adam("Adam", false, {{std::move(params), options}}) {}
 Adam::Adam(std::vector<ParamGroup<AdamOptions>> groups) : Adam("Adam", false, groups) {}
 AdamW::AdamW(std::vector<Tensor> params, const AdamWOptions& options)
     : Adam("AdamW", true, as_adam({{std::move(params), options}})) {}
-AdamW::AdamW(const std::vector<ParamGroup<AdamWOptions>>& groups) : Adam("AdamW", true, as_adam(groups)) {}
+AdamW::AdamW(const std::vector<ParamGroup<AdamWOptions>>& groups)
+    : Adam("AdamW", true, as_adam(groups)) {}
 
 Adam::Adam(const char* name, bool decoupled, const std::vector<ParamGroup<AdamOptions>>& groups)
     : Optimizer(name, params_of(groups)), decoupled_(decoupled) {

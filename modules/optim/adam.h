@@ -9,7 +9,8 @@ namespace tenon::optim {
 
 struct AdamOptions {
   double lr = 1e-3;
-  std::array<double, 2> betas = {0.9, 0.999};  // how long the averages of the gradient and its square remember
+  std::array<double, 2> betas = {
+      0.9, 0.999};  // how long the averages of the gradient and its square remember
   double eps = 1e-8;
   double weight_decay = 0;  // times the parameter, added to its gradient
   bool amsgrad = false;     // divide by the largest average so far (Reddi et al. 2018)
@@ -44,7 +45,8 @@ struct AdamWOptions {
   bool maximize = false;
 };
 
-// Adam with weight decay that does not go through the averages (Loshchilov and Hutter, arXiv:1711.05101).
+// Adam with weight decay that does not go through the averages (Loshchilov and Hutter,
+// arXiv:1711.05101).
 class TENON_API AdamW : public Adam {
  public:
   explicit AdamW(std::vector<Tensor> params, const AdamWOptions& options = {});

@@ -1,34 +1,44 @@
-#include <tenon/modules/optim/optimizer.h>
-
 #include <cmath>
 #include <map>
 #include <unordered_set>
 
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/number_text.h>
+#include <tenon/modules/optim/optimizer.h>
 #include <tenon/modules/repr.h>
 
 namespace tenon::optim {
 
 namespace {
 
-std::string state_key(size_t index, const char* what) { return "state." + std::to_string(index) + "." + what; }
-std::string group_key(size_t group, const char* what) { return "param_groups." + std::to_string(group) + "." + what; }
+std::string state_key(size_t index, const char* what) {
+  return "state." + std::to_string(index) + "." + what;
+}
+std::string group_key(size_t group, const char* what) {
+  return "param_groups." + std::to_string(group) + "." + what;
+}
 
 }  // namespace
 
-Optimizer::Optimizer(const char* name, std::vector<std::vector<Tensor>> groups) : name_(name), groups_(std::move(groups)) {
+Optimizer::Optimizer(const char* name, std::vector<std::vector<Tensor>> groups)
+    : name_(name), groups_(std::move(groups)) {
   std::unordered_set<const void*> seen;
   for (auto& group : groups_) {
-    if (group.empty()) throw ValueError(std::string(name_) + ": got an empty list of parameters; does the model have any?");
+    if (group.empty())
+      throw ValueError(std::string(name_) +
+                       ": got an empty list of parameters; does the model have any?");
     states_.emplace_back(group.size());
     for (auto& p : group) {
-      if (!p.defined()) throw ValueError(std::string(name_) + ": a parameter is an undefined tensor");
+      if (!p.defined())
+        throw ValueError(std::string(name_) + ": a parameter is an undefined tensor");
       std::string what = std::string(name_) + ": the parameter of shape " + p.shape().str();
-      if (!p.is_leaf()) throw ValueError(what + " is the result of an operator; only leaves can be optimised");
+      if (!p.is_leaf())
+        throw ValueError(what + " is the result of an operator; only leaves can be optimised");
       if (!is_floating_point(p.dtype()))
-        throw DTypeError(what + " is of type " + std::string(name_of(p.dtype())) + "; it has to be floating");
-      if (!seen.insert(p.impl().get()).second) throw ValueError(what + " is given twice; it would be stepped twice");
+        throw DTypeError(what + " is of type " + std::string(name_of(p.dtype())) +
+                         "; it has to be floating");
+      if (!seen.insert(p.impl().get()).second)
+        throw ValueError(what + " is given twice; it would be stepped twice");
     }
   }
   if (groups_.empty()) throw ValueError(std::string(name_) + ": got no group of parameters");
@@ -77,7 +87,8 @@ std::vector<Optimizer::Bucket>& Optimizer::collect(size_t group) {
     size_t at = 0;
     bool fresh = !wanted.empty() && wanted[0].used && !state.slots[0].defined();
     auto fits = [&](const Bucket& b) {
-      return b.params.empty() || (b.device == p.device() && b.dtype == p.dtype() && b.step == state.step && b.fresh == fresh);
+      return b.params.empty() || (b.device == p.device() && b.dtype == p.dtype() &&
+                                  b.step == state.step && b.fresh == fresh);
     };
     while (at < buckets_.size() && !fits(buckets_[at])) ++at;
     if (at == buckets_.size()) buckets_.emplace_back();
@@ -108,7 +119,8 @@ void Optimizer::keep_slots(Bucket& b) {
   }
 }
 
-// They are kept for their own memory, but a gradient that waits here for the next step would keep its memory for nothing.
+// They are kept for their own memory, but a gradient that waits here for the next step would keep
+// its memory for nothing.
 void Optimizer::forget_buckets() {
   for (auto& b : buckets_) {
     b.states.clear(), b.params.clear(), b.grads.clear();
@@ -121,12 +133,15 @@ OptimizerState Optimizer::state_dict() {
   size_t index = 0;
   for (size_t g = 0; g < groups_.size(); ++g) {
     result.numbers.emplace_back(group_key(g, "params"), static_cast<double>(groups_[g].size()));
-    for (auto& o : options_of(g)) result.numbers.emplace_back(group_key(g, o.name), o.number ? *o.number : double(*o.flag));
+    for (auto& o : options_of(g))
+      result.numbers.emplace_back(group_key(g, o.name), o.number ? *o.number : double(*o.flag));
     auto named = slots(g);
     for (State& state : states_[g]) {
-      if (state.step) result.numbers.emplace_back(state_key(index, "step"), static_cast<double>(state.step));
+      if (state.step)
+        result.numbers.emplace_back(state_key(index, "step"), static_cast<double>(state.step));
       for (size_t s = 0; s < named.size(); ++s)
-        if (state.slots[s].defined()) result.tensors.set(state_key(index, named[s].name), state.slots[s]);
+        if (state.slots[s].defined())
+          result.tensors.set(state_key(index, named[s].name), state.slots[s]);
       ++index;
     }
   }
@@ -141,12 +156,14 @@ void Optimizer::load_state_dict(const OptimizerState& from) {
     auto found = numbers.find(key);
     if (found == numbers.end()) {
       if (absent) return *absent;
-      throw StateDictError(failed + "it has no \"" + key +
-                           "\", so it is not of an optimizer of this kind with these parameter groups");
+      throw StateDictError(
+          failed + "it has no \"" + key +
+          "\", so it is not of an optimizer of this kind with these parameter groups");
     }
     double value = found->second;
     if (!std::isfinite(value))
-      throw StateDictError(failed + "\"" + key + "\" is " + number_text(value) + ", which is no finite number");
+      throw StateDictError(failed + "\"" + key + "\" is " + number_text(value) +
+                           ", which is no finite number");
     numbers.erase(found);
     return value;
   };
@@ -156,16 +173,17 @@ void Optimizer::load_state_dict(const OptimizerState& from) {
   for (size_t g = 0; g < groups_.size(); ++g) {
     double count = take(group_key(g, "params"), {});
     if (count != static_cast<double>(groups_[g].size()))
-      throw StateDictError(failed + "group " + std::to_string(g) + " has " + std::to_string(groups_[g].size()) +
-                           " parameters here and " + number_text(count) + " there");
+      throw StateDictError(failed + "group " + std::to_string(g) + " has " +
+                           std::to_string(groups_[g].size()) + " parameters here and " +
+                           number_text(count) + " there");
     for (auto& o : options_of(g)) options.emplace_back(o, take(group_key(g, o.name), {}));
     auto named = slots(g);
     for (size_t i = 0; i < groups_[g].size(); ++i, ++index) {
       const Tensor& p = groups_[g][i];
       const double step = take(state_key(index, "step"), 0.0);
       if (!(step >= 0 && step <= 0x1p53 && step == std::floor(step)))
-        throw StateDictError(failed + "\"" + state_key(index, "step") + "\" is " + number_text(step) +
-                             ", which is no number of steps");
+        throw StateDictError(failed + "\"" + state_key(index, "step") + "\" is " +
+                             number_text(step) + ", which is no number of steps");
       states[g][i] = {.step = static_cast<int64_t>(step), .slots = {}};
       for (size_t s = 0; s < named.size(); ++s) {
         auto key = state_key(index, named[s].name);
@@ -173,13 +191,16 @@ void Optimizer::load_state_dict(const OptimizerState& from) {
         if (!value) continue;
         ++tensors_used;
         if (value->shape() != p.shape())
-          throw StateDictError(failed + "\"" + key + "\" has shape " + value->shape().str() + ", the parameter " + p.shape().str());
+          throw StateDictError(failed + "\"" + key + "\" has shape " + value->shape().str() +
+                               ", the parameter " + p.shape().str());
         states[g][i].slots[s] = value->detach().clone().to(p.device()).to(p.dtype());
       }
     }
   }
-  if (!numbers.empty()) throw StateDictError(failed + "unexpected \"" + numbers.begin()->first + "\"");
-  if (tensors_used != from.tensors.size()) throw StateDictError(failed + "it holds tensors that are no state of these parameters");
+  if (!numbers.empty())
+    throw StateDictError(failed + "unexpected \"" + numbers.begin()->first + "\"");
+  if (tensors_used != from.tensors.size())
+    throw StateDictError(failed + "it holds tensors that are no state of these parameters");
   states_ = std::move(states);
   for (auto& [option, value] : options) {
     if (option.number) *option.number = value;

@@ -17,14 +17,17 @@ struct ParamGroup {
   Options options = {};
 };
 
-// All that an optimizer needs to go on as if it had never stopped. Parameters are numbered in the order in which they were given.
+// All that an optimizer needs to go on as if it had never stopped. Parameters are numbered in the
+// order in which they were given.
 struct OptimizerState {
-  nn::StateDict tensors;                                // "state.0.momentum_buffer"
-  std::vector<std::pair<std::string, double>> numbers;  // "state.0.step", "param_groups.0.lr"; flags are 0 or 1
+  nn::StateDict tensors;  // "state.0.momentum_buffer"
+  std::vector<std::pair<std::string, double>>
+      numbers;  // "state.0.step", "param_groups.0.lr"; flags are 0 or 1
 };
 
-// Holds handles: parameters may move to another device or be loaded anew, and are still the ones that are stepped.
-// Made with ValueError where there is no parameter, one is given twice or is no leaf, or an option makes no sense.
+// Holds handles: parameters may move to another device or be loaded anew, and are still the ones
+// that are stepped. Made with ValueError where there is no parameter, one is given twice or is no
+// leaf, or an option makes no sense.
 class TENON_API Optimizer {
  public:
   virtual ~Optimizer();
@@ -61,7 +64,8 @@ class TENON_API Optimizer {
     int64_t step = 0;
     Tensor slots[3];
   };
-  // Parameters that one call of a fused operator can step: of one device and dtype, and as far along as each other.
+  // Parameters that one call of a fused operator can step: of one device and dtype, and as far
+  // along as each other.
   struct Bucket {
     Device device;
     DType dtype;
@@ -73,8 +77,9 @@ class TENON_API Optimizer {
 
   Optimizer(const char* name, std::vector<std::vector<Tensor>> groups);
 
-  // Calls `step` with those of a group that have a gradient; used slots are made (zero) where they are missing. What was stepped
-  // counts and keeps its slots; where `step` throws, the rest is as if it had never been tried. No gradient is held afterwards.
+  // Calls `step` with those of a group that have a gradient; used slots are made (zero) where they
+  // are missing. What was stepped counts and keeps its slots; where `step` throws, the rest is as
+  // if it had never been tried. No gradient is held afterwards.
   template <class F>
   void step_group(size_t group, F&& step) {
     struct Forget {

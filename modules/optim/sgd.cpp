@@ -1,8 +1,7 @@
-#include <tenon/modules/optim/sgd.h>
-
 #include <cmath>
 
-#include <tenon/core/ops/optim.h>
+#include <tenon/core/ops/optimizer.h>
+#include <tenon/modules/optim/sgd.h>
 #include <tenon/modules/repr.h>
 
 namespace tenon::optim {
@@ -41,7 +40,9 @@ void SGD::step() {
   }
 }
 
-std::vector<Optimizer::Slot> SGD::slots(size_t group) { return {{"momentum_buffer", options_[group].momentum != 0}}; }
+std::vector<Optimizer::Slot> SGD::slots(size_t group) {
+  return {{"momentum_buffer", options_[group].momentum != 0}};
+}
 
 std::vector<Optimizer::Option> SGD::options_of(size_t group) {
   auto& o = options_[group];

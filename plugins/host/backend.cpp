@@ -1,9 +1,8 @@
-#include <tenon/plugins/host/backend.h>
-
 #include <mutex>
 #include <utility>
 
 #include <tenon/core/error.h>
+#include <tenon/plugins/host/backend.h>
 #include <tenon/plugins/host/services.h>
 
 namespace tenon::plugins {
@@ -46,7 +45,8 @@ std::string take_message(tn_error* error) noexcept {
     text = error->message ? error->message : "an error without a message";
     for (size_t i = 0; error->details && i < error->num_details; ++i) {
       auto& d = error->details[i];
-      text += std::string(i == 0 ? " [" : ", ") + (d.key ? d.key : "?") + "=" + (d.value ? d.value : "?");
+      text += std::string(i == 0 ? " [" : ", ") + (d.key ? d.key : "?") + "=" +
+              (d.value ? d.value : "?");
     }
     if (error->details && error->num_details > 0) text += "]";
     if (error->destroy) error->destroy(error);
@@ -67,7 +67,8 @@ const void* Backend::extension(const char* name, uint32_t version) const {
 
 uint32_t Backend::device_count() const {
   uint32_t count = 0;
-  if (api_.device_count) call(info_, "no device of " + name(), [&] { return api_.device_count(api_.backend, &count); });
+  if (api_.device_count)
+    call(info_, "no device of " + name(), [&] { return api_.device_count(api_.backend, &count); });
   return count;
 }
 
@@ -77,9 +78,12 @@ tn_device* Backend::open_device(uint32_t index) {
   if (closed_) throw DeviceError("device " + label + " cannot be opened: its plugin was closed");
   if (auto it = devices_.find(index); it != devices_.end()) return it->second;
   tn_device* device = nullptr;
-  call(info_, "device " + label + " cannot be opened", [&] { return api_.device_open(api_.backend, index, &device); });
+  call(info_, "device " + label + " cannot be opened",
+       [&] { return api_.device_open(api_.backend, index, &device); });
   if (!device)
-    throw DeviceError("device " + label + " cannot be opened: the plugin answered with no device (plugin " + info_.library + ")");
+    throw DeviceError("device " + label +
+                      " cannot be opened: the plugin answered with no device (plugin " +
+                      info_.library + ")");
   try {
     require_streams(index, device);
     devices_.emplace(index, device);
@@ -93,24 +97,29 @@ tn_device* Backend::open_device(uint32_t index) {
 tn_device_info Backend::device_info(tn_device* device) const {
   tn_device_info info{};
   info.struct_size = sizeof info;
-  if (api_.device_info) call(info_, "no description of a device of " + name(), [&] { return api_.device_info(device, &info); });
-  for (char* end : {info.name + sizeof info.name, info.architecture + sizeof info.architecture, info.driver + sizeof info.driver})
+  if (api_.device_info)
+    call(info_, "no description of a device of " + name(),
+         [&] { return api_.device_info(device, &info); });
+  for (char* end : {info.name + sizeof info.name, info.architecture + sizeof info.architecture,
+                    info.driver + sizeof info.driver})
     end[-1] = '\0';
   return info;
 }
 
 // Whether streams may be left out is known only once a device is there to ask.
 void Backend::require_streams(uint32_t index, tn_device* device) const {
-  if (info_.kind != TN_PLUGIN_DEVICE || (device_info(device).flags & TN_DEVICE_CALLER_THREAD)) return;
-  const std::pair<bool, const char*> needed[] = {{!api_.stream_create, "stream_create"}, {!api_.stream_destroy, "stream_destroy"},
-                                                 {!api_.event_create, "event_create"},   {!api_.event_destroy, "event_destroy"},
-                                                 {!api_.event_record, "event_record"},   {!api_.stream_wait, "stream_wait"},
-                                                 {!api_.event_query, "event_query"},     {!api_.event_wait, "event_wait"}};
+  if (info_.kind != TN_PLUGIN_DEVICE || (device_info(device).flags & TN_DEVICE_CALLER_THREAD))
+    return;
+  const std::pair<bool, const char*> needed[] = {
+      {!api_.stream_create, "stream_create"}, {!api_.stream_destroy, "stream_destroy"},
+      {!api_.event_create, "event_create"},   {!api_.event_destroy, "event_destroy"},
+      {!api_.event_record, "event_record"},   {!api_.stream_wait, "stream_wait"},
+      {!api_.event_query, "event_query"},     {!api_.event_wait, "event_wait"}};
   for (auto& [missing, function] : needed)
     if (missing)
       throw DeviceError("device " + name() + ":" + std::to_string(index) +
-                        " cannot be used: it is not a TN_DEVICE_CALLER_THREAD device, and " + function + " is NULL (plugin " +
-                        info_.library + ")");
+                        " cannot be used: it is not a TN_DEVICE_CALLER_THREAD device, and " +
+                        function + " is NULL (plugin " + info_.library + ")");
 }
 
 void Backend::drain() noexcept {
@@ -123,13 +132,15 @@ void Backend::close_devices() noexcept {
   std::lock_guard lock(mutex_);
   closed_ = true;
   for (auto& [index, device] : std::exchange(devices_, {}))
-    call_quietly(info_, "device_close", [&, d = device]() -> tn_error* { return api_.device_close(d), nullptr; });
+    call_quietly(info_, "device_close",
+                 [&, d = device]() -> tn_error* { return api_.device_close(d), nullptr; });
 }
 
 void Backend::shutdown() noexcept {
   std::lock_guard lock(mutex_);
   if (std::exchange(shut_down_, true) || !api_.shutdown) return;
-  call_quietly(info_, "shutdown", [&]() -> tn_error* { return api_.shutdown(api_.backend), nullptr; });
+  call_quietly(info_, "shutdown",
+               [&]() -> tn_error* { return api_.shutdown(api_.backend), nullptr; });
 }
 
 bool Backend::closed() const {

@@ -33,26 +33,29 @@ class TENON_API Backend {
   const BackendInfo& info() const { return info_; }
   const std::string& name() const { return info_.name; }
 
-  // The table at its full size of today. Functions that the plugin does not know are NULL, like those that it does not offer, so no
-  // reader needs to look at sizes.
+  // The table at its full size of today. Functions that the plugin does not know are NULL, like
+  // those that it does not offer, so no reader needs to look at sizes.
   const tn_backend_api& api() const { return api_; }
 
-  // A table of TN_EXT_*, or NULL where the plugin does not offer it. Test fields added after version 1 of it with TN_HAS.
+  // A table of TN_EXT_*, or NULL where the plugin does not offer it. Test fields added after
+  // version 1 of it with TN_HAS.
   const void* extension(const char* name, uint32_t version) const;
   template <class Table>
   const Table* extension(const char* name, uint32_t version) const {
     return static_cast<const Table*>(extension(name, version));
   }
 
-  // How many devices there are now. Throws DeviceError with the plugin's reason where it can offer none.
+  // How many devices there are now. Throws DeviceError with the plugin's reason where it can offer
+  // none.
   uint32_t device_count() const;
-  // Opens device `index` on the first call; the backend closes it at exit. Throws DeviceError where it cannot be opened, or lacks
-  // functions that a device of its kind must have.
+  // Opens device `index` on the first call; the backend closes it at exit. Throws DeviceError where
+  // it cannot be opened, or lacks functions that a device of its kind must have.
   tn_device* open_device(uint32_t index);
   // Fields that the plugin does not know are 0. Throws DeviceError.
   tn_device_info device_info(tn_device* device) const;
 
-  // The three steps at exit, each done once however often it is called. The registry calls them, for all plugins in turn.
+  // The three steps at exit, each done once however often it is called. The registry calls them,
+  // for all plugins in turn.
   void drain() noexcept;
   void close_devices() noexcept;
   void shutdown() noexcept;
@@ -70,7 +73,8 @@ class TENON_API Backend {
   bool shut_down_ = false;
 };
 
-// Text of an error object with its details, and the end of the object. Survives objects that are badly filled.
+// Text of an error object with its details, and the end of the object. Survives objects that are
+// badly filled.
 TENON_API std::string take_message(tn_error* error) noexcept;
 
 }  // namespace tenon::plugins

@@ -1,18 +1,18 @@
-#include <tenon/plugins/host/cpu_features.h>
+#include <algorithm>
+#include <memory>
+#include <string_view>
 
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <memory>
-#include <string_view>
+#include <tenon/plugins/host/cpu_features.h>
 
 namespace tenon::plugins {
 
 namespace {
 
-// Up to the first processor's features. Not by a stream of the standard library: where memory is short, that ends early and says
-// nothing.
+// Up to the first processor's features. Not by a stream of the standard library: where memory is
+// short, that ends early and says nothing.
 std::string beginning_of_cpuinfo() {
   struct File {
     const int fd = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);

@@ -6,8 +6,8 @@
 
 namespace tenon::plugins {
 
-// Names as /proc/cpuinfo lists them ("flags" on x86, "Features" on ARM): what both the processor and the kernel support. Empty
-// where that file cannot be read.
+// Names as /proc/cpuinfo lists them ("flags" on x86, "Features" on ARM): what both the processor
+// and the kernel support. Empty where that file cannot be read.
 const std::set<std::string>& cpu_features();
 
 }  // namespace tenon::plugins

@@ -1,9 +1,3 @@
-#include <tenon/plugins/host/discovery.h>
-
-#include <dirent.h>
-#include <dlfcn.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -13,6 +7,11 @@
 #include <new>
 #include <tuple>
 
+#include <dirent.h>
+#include <dlfcn.h>
+#include <sys/stat.h>
+
+#include <tenon/plugins/host/discovery.h>
 #include <tenon/plugins/host/files.h>
 
 namespace tenon::plugins {
@@ -31,10 +30,13 @@ std::string find_install_place() {
   return error ? std::string() : (library.parent_path() / "tenon" / "plugins").string();
 }
 
-// Found when libtenon is loaded: later the working directory may have changed under a relative path.
-const std::string& install_folder = *new std::string(find_install_place());  // never freed: asked for until the process has ended
+// Found when libtenon is loaded: later the working directory may have changed under a relative
+// path.
+const std::string& install_folder =
+    *new std::string(find_install_place());  // never freed: asked for until the process has ended
 
-void add_refused(const std::string& path, size_t rank, std::string reason, std::vector<Candidate>& found) {
+void add_refused(const std::string& path, size_t rank, std::string reason,
+                 std::vector<Candidate>& found) {
   Candidate c;
   c.manifest.path = path.empty() ? "(empty)" : path;
   c.status = Status::refused;
@@ -69,7 +71,8 @@ std::vector<std::string> manifests_in(const std::string& folder) {
   std::vector<std::string> manifests;
   if (stream) errno = 0;
   for (dirent* entry; stream && (entry = readdir(stream.get())); errno = 0)
-    if (std::string_view(entry->d_name).ends_with(manifest_suffix)) manifests.push_back(folder + "/" + entry->d_name);
+    if (std::string_view(entry->d_name).ends_with(manifest_suffix))
+      manifests.push_back(folder + "/" + entry->d_name);
   if (errno == ENOMEM) throw std::bad_alloc();
   if (errno) throw Refused(std::string("folder cannot be read: ") + std::strerror(errno));
   std::sort(manifests.begin(), manifests.end());

@@ -20,14 +20,15 @@ struct Candidate {
   Backend* backend = nullptr;
 };
 
-// Folders of TENON_PLUGIN_PATH as they are written there, in order. Ignored in programs that run with raised privileges.
+// Folders of TENON_PLUGIN_PATH as they are written there, in order. Ignored in programs that run
+// with raised privileges.
 std::vector<std::string> environment_places();
 
 // `tenon/plugins` beside libtenon itself, wherever that was loaded from.
 const std::string& install_place();
 
-// What is at `place`, a folder or a manifest: appends to `found`; a manifest that is in it already keeps the better rank. A place
-// that cannot be searched becomes a refused candidate.
+// What is at `place`, a folder or a manifest: appends to `found`; a manifest that is in it already
+// keeps the better rank. A place that cannot be searched becomes a refused candidate.
 void scan(const std::string& place, size_t rank, std::vector<Candidate>& found);
 
 // The order in which plugins of one name are considered: place, then preference, then path.

@@ -1,16 +1,15 @@
-#include <tenon/plugins/host/files.h>
-
-#include <fcntl.h>
-#include <link.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <new>
 
+#include <fcntl.h>
+#include <link.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <tenon/plugins/host/files.h>
 #include <tenon/plugins/host/manifest.h>
 
 namespace tenon::plugins {
@@ -29,8 +28,10 @@ constexpr int native_machine = EM_NONE;  // not known here; left to the dynamic 
 // A regular file, opened without blocking: a manifest could be a pipe.
 class File {
  public:
-  File(const std::string& path, const char* what) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    if (fd_ < 0) throw Refused(std::string(what) + " cannot be read: " + std::strerror(errno) + ": " + path);
+  File(const std::string& path, const char* what)
+      : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    if (fd_ < 0)
+      throw Refused(std::string(what) + " cannot be read: " + std::strerror(errno) + ": " + path);
     struct stat s {};
     if (fstat(fd_, &s) != 0 || !S_ISREG(s.st_mode)) {
       close(fd_);
@@ -43,7 +44,9 @@ class File {
   File& operator=(const File&) = delete;
 
   uint64_t size() const { return size_; }
-  bool holds(uint64_t offset, uint64_t bytes) const { return offset <= size_ && bytes <= size_ - offset; }
+  bool holds(uint64_t offset, uint64_t bytes) const {
+    return offset <= size_ && bytes <= size_ - offset;
+  }
   bool read(void* to, uint64_t bytes, uint64_t offset) const {
     auto* out = static_cast<char*>(to);
     while (bytes > 0) {
@@ -63,9 +66,12 @@ class File {
 }  // namespace
 
 std::string canonical_path(const std::string& path) {
-  if (path.empty()) throw Refused("an empty entry would mean the working directory, which is never searched");
+  if (path.empty())
+    throw Refused("an empty entry would mean the working directory, which is never searched");
   if (path[0] != '/')
-    throw Refused("a relative path depends on the working directory, which is never searched; write an absolute one");
+    throw Refused(
+        "a relative path depends on the working directory, which is never searched; write an "
+        "absolute one");
   std::error_code error;
   auto canonical = std::filesystem::canonical(path, error);
   if (error == std::errc::not_enough_memory) throw std::bad_alloc();
@@ -80,23 +86,29 @@ std::string parent_folder(const std::string& canonical) {
 
 namespace {
 
-// `sticky`: what is writable by all is trusted where the sticky bit keeps what others own there from being replaced.
+// `sticky`: what is writable by all is trusted where the sticky bit keeps what others own there
+// from being replaced.
 void require_unwritable(const std::string& path, const std::string& what, bool sticky) {
   struct stat s {};
-  if (stat(path.c_str(), &s) != 0) throw Refused(what + " cannot be read: " + std::strerror(errno) + ": " + path);
+  if (stat(path.c_str(), &s) != 0)
+    throw Refused(what + " cannot be read: " + std::strerror(errno) + ": " + path);
   if ((s.st_mode & S_IWOTH) && !(sticky && (s.st_mode & S_ISVTX))) {
     char mode[8];
     std::snprintf(mode, sizeof mode, "%04o", static_cast<unsigned>(s.st_mode & 07777));
-    throw Refused(what + " is world-writable (mode " + mode + "), so anybody could have put code there; chmod o-w " + path);
+    throw Refused(what + " is world-writable (mode " + mode +
+                  "), so anybody could have put code there; chmod o-w " + path);
   }
   if (s.st_uid != 0 && s.st_uid != geteuid())
-    throw Refused(what + " belongs to user id " + std::to_string(s.st_uid) + ", which is neither root nor this process's " +
-                  std::to_string(geteuid()) + ": " + path);
+    throw Refused(what + " belongs to user id " + std::to_string(s.st_uid) +
+                  ", which is neither root nor this process's " + std::to_string(geteuid()) + ": " +
+                  path);
 }
 
 }  // namespace
 
-void require_trusted(const std::string& path, const char* what) { require_unwritable(path, what, false); }
+void require_trusted(const std::string& path, const char* what) {
+  require_unwritable(path, what, false);
+}
 
 void require_trusted_folder(const std::string& canonical) {
   require_trusted(canonical, "folder");
@@ -125,10 +137,11 @@ std::string read_trusted_file(const std::string& path, size_t limit, const char*
   require_trusted(path, what);
   File file(path, what);
   if (file.size() > limit)
-    throw Refused(std::string(what) + " has " + std::to_string(file.size()) + " bytes, more than the " + std::to_string(limit) +
-                  " allowed");
+    throw Refused(std::string(what) + " has " + std::to_string(file.size()) +
+                  " bytes, more than the " + std::to_string(limit) + " allowed");
   std::string text(file.size(), '\0');
-  if (!file.read(text.data(), text.size(), 0)) throw Refused(std::string(what) + " cannot be read to its end");
+  if (!file.read(text.data(), text.size(), 0))
+    throw Refused(std::string(what) + " cannot be read to its end");
   return text;
 }
 
@@ -136,24 +149,30 @@ void require_shared_library(const std::string& path) {
   File file(path, "library");
   auto refuse = [&](const std::string& why) { throw Refused("library " + why + ": " + path); };
   ElfW(Ehdr) head{};
-  if (file.size() < SELFMAG || !file.read(&head, std::min<uint64_t>(sizeof head, file.size()), 0)) refuse("is not an ELF file");
+  if (file.size() < SELFMAG || !file.read(&head, std::min<uint64_t>(sizeof head, file.size()), 0))
+    refuse("is not an ELF file");
   if (std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0) refuse("is not an ELF file");
   if (file.size() < sizeof head) refuse("is truncated: it ends within its ELF header");
-  if (head.e_ident[EI_CLASS] != native_class || (native_machine != EM_NONE && head.e_machine != native_machine))
+  if (head.e_ident[EI_CLASS] != native_class ||
+      (native_machine != EM_NONE && head.e_machine != native_machine))
     refuse("is built for another machine (ELF machine " + std::to_string(head.e_machine) + ")");
   if (head.e_type != ET_DYN) refuse("is an ELF file but not a shared library");
 
-  if (head.e_phentsize != sizeof(ElfW(Phdr)) || head.e_phnum == 0) refuse("has no ELF program headers");
+  if (head.e_phentsize != sizeof(ElfW(Phdr)) || head.e_phnum == 0)
+    refuse("has no ELF program headers");
   if (!file.holds(head.e_phoff, uint64_t{head.e_phnum} * head.e_phentsize))
     refuse("is truncated: it ends before its program headers");
   for (unsigned i = 0; i < head.e_phnum; ++i) {
     ElfW(Phdr) segment{};
-    if (!file.read(&segment, sizeof segment, head.e_phoff + uint64_t{i} * sizeof segment)) refuse("cannot be read");
+    if (!file.read(&segment, sizeof segment, head.e_phoff + uint64_t{i} * sizeof segment))
+      refuse("cannot be read");
     if (segment.p_type == PT_LOAD && !file.holds(segment.p_offset, segment.p_filesz))
-      refuse("is truncated: it has " + std::to_string(file.size()) + " bytes and a segment that ends after them");
+      refuse("is truncated: it has " + std::to_string(file.size()) +
+             " bytes and a segment that ends after them");
   }
   if (head.e_shoff != 0 && !file.holds(head.e_shoff, uint64_t{head.e_shnum} * head.e_shentsize))
-    refuse("is truncated: it has " + std::to_string(file.size()) + " bytes and its section table ends after them");
+    refuse("is truncated: it has " + std::to_string(file.size()) +
+           " bytes and its section table ends after them");
 }
 
 }  // namespace tenon::plugins

@@ -1,10 +1,9 @@
-#include <tenon/plugins/host/json_value.h>
-
 #include <limits>
 
 #include <nlohmann/json.hpp>
 
 #include <tenon/core/printable.h>
+#include <tenon/plugins/host/json_value.h>
 #include <tenon/plugins/host/manifest.h>
 
 namespace tenon::plugins {
@@ -33,7 +32,8 @@ class Reader final : public nlohmann::json_sax<json> {
   bool boolean(bool) override { return add({JsonValue::boolean}); }
   bool number_integer(int64_t n) override { return add({JsonValue::integer, n}); }
   bool number_unsigned(uint64_t n) override {
-    if (n > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return add({JsonValue::number});
+    if (n > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+      return add({JsonValue::number});
     return add({JsonValue::integer, static_cast<int64_t>(n)});
   }
   bool number_float(double, const std::string&) override { return add({JsonValue::number}); }
@@ -66,7 +66,9 @@ class Reader final : public nlohmann::json_sax<json> {
     if (left_out_ > 0 || open_.size() == depth_) return ++left_out_, true;
     add({kind});
     auto* parent = open_.empty() ? nullptr : open_.back();
-    open_.push_back(!parent ? &root : parent->kind == JsonValue::array ? &parent->items.back() : &parent->fields.back().second);
+    open_.push_back(!parent                            ? &root
+                    : parent->kind == JsonValue::array ? &parent->items.back()
+                                                       : &parent->fields.back().second);
     return true;
   }
   bool close() {
@@ -86,7 +88,8 @@ class Reader final : public nlohmann::json_sax<json> {
 }  // namespace
 
 const char* JsonValue::type_name() const {
-  constexpr const char* names[] = {"null", "boolean", "number", "number", "string", "array", "object"};
+  constexpr const char* names[] = {"null",   "boolean", "number", "number",
+                                   "string", "array",   "object"};
   return names[kind];
 }
 

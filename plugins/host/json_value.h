@@ -1,5 +1,5 @@
-// JSON as a manifest holds it. Not the parser's own values: those end the process where there is no memory to destroy them.
-// Private to the host.
+// JSON as a manifest holds it. Not the parser's own values: those end the process where there is no
+// memory to destroy them. Private to the host.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,15 @@
 namespace tenon::plugins {
 
 struct JsonValue {
-  enum Kind { null, boolean, integer, number, string, array, object };  // integer: one that an int64_t holds
+  enum Kind {
+    null,
+    boolean,
+    integer,
+    number,
+    string,
+    array,
+    object
+  };  // integer: one that an int64_t holds
 
   Kind kind = null;
   int64_t whole = 0;
@@ -24,7 +32,8 @@ struct JsonValue {
   const JsonValue* find(std::string_view name) const;
 };
 
-// What lies deeper than `depth` values inside each other is checked for its form, and left out. Refused "not JSON: …".
+// What lies deeper than `depth` values inside each other is checked for its form, and left out.
+// Refused "not JSON: …".
 JsonValue parse_json(const std::string& text, size_t depth);
 
 }  // namespace tenon::plugins

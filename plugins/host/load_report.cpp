@@ -1,8 +1,7 @@
-#include <tenon/plugins/host/load_report.h>
-
 #include <algorithm>
 
 #include <tenon/core/printable.h>
+#include <tenon/plugins/host/load_report.h>
 
 namespace tenon::plugins {
 
@@ -35,8 +34,8 @@ std::string LoadReport::to_string() const {
   for (auto& e : entries) width = std::max(width, label(e).size());
   for (auto& e : entries) {
     std::string name = label(e), status = plugins::to_string(e.status);
-    text += "  " + name + std::string(width + 2 - name.size(), ' ') + status + std::string(12 - status.size(), ' ') +
-            printable(e.path) + "\n";
+    text += "  " + name + std::string(width + 2 - name.size(), ' ') + status +
+            std::string(12 - status.size(), ' ') + printable(e.path) + "\n";
     if (!e.reason.empty()) text += "      " + printable(e.reason) + "\n";
   }
   text += "searched:";

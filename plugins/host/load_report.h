@@ -19,11 +19,11 @@ TENON_API const char* to_string(Status status);
 
 struct LoadReport {
   struct Entry {
-    std::string path;      // canonical path of the manifest, or the place that could not be searched
-    std::string name;      // "cpu"; empty where the manifest did not get as far
-    std::string kind;      // "device" or "overlay"
-    std::string variant;   // "x86-64-v3"; may be empty
-    std::string version;   // the plugin's own
+    std::string path;     // canonical path of the manifest, or the place that could not be searched
+    std::string name;     // "cpu"; empty where the manifest did not get as far
+    std::string kind;     // "device" or "overlay"
+    std::string variant;  // "x86-64-v3"; may be empty
+    std::string version;  // the plugin's own
     std::string overlays;  // of an overlay: what it lies over
     Status status = Status::refused;
     std::string reason;  // of refused and superseded

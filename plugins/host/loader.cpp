@@ -1,10 +1,3 @@
-#include <tenon/plugins/host/loader.h>
-
-#include <dlfcn.h>
-#include <link.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -14,7 +7,13 @@
 #include <new>
 #include <string_view>
 
+#include <dlfcn.h>
+#include <link.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <tenon/plugins/host/files.h>
+#include <tenon/plugins/host/loader.h>
 #include <tenon/plugins/host/services.h>
 
 namespace tenon::plugins {
@@ -23,17 +22,21 @@ namespace {
 
 // No future minor version comes near this: more is not a longer struct but garbage.
 constexpr size_t absurd_size = 4096;
-// Bytes kept behind the table that a plugin fills, to catch one that fills more than it was told it may.
+// Bytes kept behind the table that a plugin fills, to catch one that fills more than it was told it
+// may.
 constexpr size_t fence_size = 1024;
 constexpr unsigned char fence_byte = 0xa5;
 
-// Why the dynamic linker failed. A shortage of memory passes: it is no reason to refuse a plugin for good.
+// Why the dynamic linker failed. A shortage of memory passes: it is no reason to refuse a plugin
+// for good.
 std::string dl_error() {
   const char* text = dlerror();
   if (!text) return "the dynamic linker gives no reason";
   const std::string_view reason = text;
-  const bool short_of_memory = reason == "out of memory" || reason.ends_with(std::strerror(ENOMEM)) ||
-                               reason.find(": cannot create ") != reason.npos || reason.find(": cannot allocate ") != reason.npos;
+  const bool short_of_memory = reason == "out of memory" ||
+                               reason.ends_with(std::strerror(ENOMEM)) ||
+                               reason.find(": cannot create ") != reason.npos ||
+                               reason.find(": cannot allocate ") != reason.npos;
   if (short_of_memory && reason.find("static TLS") == reason.npos) throw std::bad_alloc();
   return text;
 }
@@ -65,9 +68,11 @@ void* open_library(const std::string& path) {
   }
   if (handle) return handle;
   const std::string reason = dl_error();
-  // What the linker says as well, with or without a reason of the system's, where it has no memory for the name of a file that is
-  // there.
-  if (reason.starts_with(path + ": cannot open shared object file") && access(path.c_str(), R_OK) == 0) throw std::bad_alloc();
+  // What the linker says as well, with or without a reason of the system's, where it has no memory
+  // for the name of a file that is there.
+  if (reason.starts_with(path + ": cannot open shared object file") &&
+      access(path.c_str(), R_OK) == 0)
+    throw std::bad_alloc();
   throw Refused("library cannot be loaded: " + reason);
 }
 
@@ -78,28 +83,31 @@ const tn_plugin_info* find_entry(void* handle) {
   dlerror();
   auto* entry = static_cast<const tn_plugin_info*>(dlsym(handle, TN_PLUGIN_ENTRY_NAME));
   if (!entry)
-    throw Refused("library has no symbol " TN_PLUGIN_ENTRY_NAME ": it is not a Tenon plugin, or does not export it (TN_EXPORT)");
+    throw Refused("library has no symbol " TN_PLUGIN_ENTRY_NAME
+                  ": it is not a Tenon plugin, or does not export it (TN_EXPORT)");
 
   Dl_info where{};
   ElfW(Sym)* symbol = nullptr;
   link_map* map = nullptr;
-  bool known =
-      dladdr1(entry, &where, reinterpret_cast<void**>(&symbol), RTLD_DL_SYMENT) != 0 && dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0;
+  bool known = dladdr1(entry, &where, reinterpret_cast<void**>(&symbol), RTLD_DL_SYMENT) != 0 &&
+               dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0;
   // dlsym looks into the libraries that this one links, too.
   if (known && std::strcmp(where.dli_fname, map->l_name) != 0)
-    throw Refused("library has no symbol " TN_PLUGIN_ENTRY_NAME " of its own; the one found belongs to " +
+    throw Refused("library has no symbol " TN_PLUGIN_ENTRY_NAME
+                  " of its own; the one found belongs to " +
                   std::string(where.dli_fname));
   size_t room = known && symbol && symbol->st_size > 0 ? symbol->st_size : absurd_size;
   if (room < TN_PLUGIN_INFO_SIZE_1_0)
-    throw Refused(TN_PLUGIN_ENTRY_NAME " has " + bytes(room) + ", less than the " + bytes(TN_PLUGIN_INFO_SIZE_1_0) + " of ABI 1.0");
+    throw Refused(TN_PLUGIN_ENTRY_NAME " has " + bytes(room) + ", less than the " +
+                  bytes(TN_PLUGIN_INFO_SIZE_1_0) + " of ABI 1.0");
   if (entry->magic != TN_PLUGIN_MAGIC)
     throw Refused(TN_PLUGIN_ENTRY_NAME " does not begin as a tn_plugin_info: wrong magic number");
   if (entry->struct_size < TN_PLUGIN_INFO_SIZE_1_0)
-    throw Refused(TN_PLUGIN_ENTRY_NAME " says it has " + bytes(entry->struct_size) + ", less than the " +
-                  bytes(TN_PLUGIN_INFO_SIZE_1_0) + " of ABI 1.0");
+    throw Refused(TN_PLUGIN_ENTRY_NAME " says it has " + bytes(entry->struct_size) +
+                  ", less than the " + bytes(TN_PLUGIN_INFO_SIZE_1_0) + " of ABI 1.0");
   if (entry->struct_size > std::min(room, absurd_size))
-    throw Refused(TN_PLUGIN_ENTRY_NAME " says it has " + bytes(entry->struct_size) + ", more than the " +
-                  bytes(std::min(room, absurd_size)) + " that are there");
+    throw Refused(TN_PLUGIN_ENTRY_NAME " says it has " + bytes(entry->struct_size) +
+                  ", more than the " + bytes(std::min(room, absurd_size)) + " that are there");
   return entry;
 }
 
@@ -107,21 +115,28 @@ std::string quoted(const std::string& text) { return "\"" + text + "\""; }
 
 void require_same(const char* field, const std::string& manifest, const std::string& library) {
   if (manifest != library)
-    throw Refused(std::string("manifest and library disagree about ") + field + ": the manifest says " + manifest +
-                  ", the library " + library);
+    throw Refused(std::string("manifest and library disagree about ") + field +
+                  ": the manifest says " + manifest + ", the library " + library);
 }
 
 void check_entry(const tn_plugin_info& entry, const Manifest& m) {
-  auto version = [](uint32_t major, uint32_t minor) { return std::to_string(major) + "." + std::to_string(minor); };
+  auto version = [](uint32_t major, uint32_t minor) {
+    return std::to_string(major) + "." + std::to_string(minor);
+  };
   auto text = [](const char* s) { return s ? quoted(s) : std::string("nothing"); };
   auto kind = [](tn_plugin_kind k) -> std::string {
-    return k == TN_PLUGIN_DEVICE ? "device" : k == TN_PLUGIN_OVERLAY ? "overlay" : std::to_string(k);
+    return k == TN_PLUGIN_DEVICE    ? "device"
+           : k == TN_PLUGIN_OVERLAY ? "overlay"
+                                    : std::to_string(k);
   };
-  require_same("the ABI", version(m.abi_major, m.abi_minor), version(entry.abi_major, entry.abi_minor));
-  // Longer structs are what newer minor versions have; within a version that this host knows they are a mistake.
+  require_same("the ABI", version(m.abi_major, m.abi_minor),
+               version(entry.abi_major, entry.abi_minor));
+  // Longer structs are what newer minor versions have; within a version that this host knows they
+  // are a mistake.
   if (entry.abi_minor <= TN_ABI_MINOR && entry.struct_size > sizeof(tn_plugin_info))
-    throw Refused(TN_PLUGIN_ENTRY_NAME " is over-long: " + bytes(entry.struct_size) + ", where ABI " +
-                  version(entry.abi_major, entry.abi_minor) + " has " + bytes(sizeof(tn_plugin_info)));
+    throw Refused(TN_PLUGIN_ENTRY_NAME " is over-long: " + bytes(entry.struct_size) +
+                  ", where ABI " + version(entry.abi_major, entry.abi_minor) + " has " +
+                  bytes(sizeof(tn_plugin_info)));
   require_same("the name", quoted(m.name), text(entry.name));
   require_same("the kind", kind(m.kind), kind(entry.kind));
   require_same("the version", quoted(m.version), text(entry.version));
@@ -138,11 +153,12 @@ void check_functions(const tn_backend_api& api, tn_plugin_kind kind) {
     bool missing;
     bool overlay_needs_it;
   };
-  const Function required[] = {{"device_count", !api.device_count, false}, {"device_open", !api.device_open, true},
-                               {"device_close", !api.device_close, true},  {"device_info", !api.device_info, false},
-                               {"memory_kinds", !api.memory_kinds, false}, {"memory_alloc", !api.memory_alloc, false},
-                               {"memory_free", !api.memory_free, false},   {"copy", !api.copy, false},
-                               {"supports", !api.supports, true},          {"plan_create", !api.plan_create, true}};
+  const Function required[] = {
+      {"device_count", !api.device_count, false}, {"device_open", !api.device_open, true},
+      {"device_close", !api.device_close, true},  {"device_info", !api.device_info, false},
+      {"memory_kinds", !api.memory_kinds, false}, {"memory_alloc", !api.memory_alloc, false},
+      {"memory_free", !api.memory_free, false},   {"copy", !api.copy, false},
+      {"supports", !api.supports, true},          {"plan_create", !api.plan_create, true}};
   std::string missing;
   for (auto& f : required)
     if (f.missing && (kind == TN_PLUGIN_DEVICE || f.overlay_needs_it))
@@ -172,21 +188,23 @@ tn_backend_api initialise(const tn_plugin_info& entry, const tn_host* host, tn_p
   }
   if (error) throw Refused("init failed: " + take_message(error));
 
-  bool overrun = std::any_of(std::begin(room.fence), std::end(room.fence), [](unsigned char b) { return b != fence_byte; });
+  bool overrun = std::any_of(std::begin(room.fence), std::end(room.fence),
+                             [](unsigned char b) { return b != fence_byte; });
   size_t filled = room.api.struct_size;
   if (overrun || filled > sizeof room.api)
-    throw Refused("init filled more of the function table than the " + bytes(sizeof room.api) + " it was given (it says " +
-                  bytes(filled) + ")");
+    throw Refused("init filled more of the function table than the " + bytes(sizeof room.api) +
+                  " it was given (it says " + bytes(filled) + ")");
   if (filled < TN_BACKEND_API_SIZE_1_0)
-    throw Refused("init filled " + bytes(filled) + " of the function table, less than the " + bytes(TN_BACKEND_API_SIZE_1_0) +
-                  " of ABI 1.0");
+    throw Refused("init filled " + bytes(filled) + " of the function table, less than the " +
+                  bytes(TN_BACKEND_API_SIZE_1_0) + " of ABI 1.0");
   tn_backend_api api{};
   std::memcpy(&api, &room.api, filled);
   check_functions(api, kind);
   return api;
 }
 
-// A library can be initialised once in a process: what came of it, good or bad, holds for all registries.
+// A library can be initialised once in a process: what came of it, good or bad, holds for all
+// registries.
 struct Outcome {
   const tn_plugin_info* entry = nullptr;
   std::unique_ptr<Backend> backend;
@@ -216,7 +234,8 @@ Outcome first_load(const Manifest& m) {
 
 Backend& load_plugin(const Manifest& m) {
   static auto& mutex = *new ForkMutex(ForkOrder::backends);
-  static auto* outcomes = new std::map<std::string, Outcome>;  // never freed: plugins outlive every exit handler
+  static auto* outcomes =
+      new std::map<std::string, Outcome>;  // never freed: plugins outlive every exit handler
   std::lock_guard lock(mutex);
   auto& outcome = (*outcomes)[m.library];
   if (outcome.entry)
@@ -224,7 +243,9 @@ Backend& load_plugin(const Manifest& m) {
   else
     outcome = first_load(m);
   if (!outcome.backend) throw Refused(outcome.reason);
-  if (outcome.backend->closed()) throw Refused("library was loaded and closed before in this process, and cannot be started twice");
+  if (outcome.backend->closed())
+    throw Refused(
+        "library was loaded and closed before in this process, and cannot be started twice");
   return *outcome.backend;
 }
 

@@ -1,11 +1,10 @@
-#include <tenon/plugins/host/manifest.h>
-
 #include <algorithm>
 #include <limits>
 
 #include <tenon/plugins/host/cpu_features.h>
 #include <tenon/plugins/host/files.h>
 #include <tenon/plugins/host/json_value.h>
+#include <tenon/plugins/host/manifest.h>
 
 namespace tenon::plugins {
 
@@ -19,9 +18,11 @@ constexpr size_t max_list = 64;
 
 // The report is printed on terminals: nothing but plain characters gets into it.
 std::string checked(const std::string& text, const std::string& field) {
-  if (text.size() > max_string) refuse("\"" + field + "\" is longer than " + std::to_string(max_string) + " characters");
+  if (text.size() > max_string)
+    refuse("\"" + field + "\" is longer than " + std::to_string(max_string) + " characters");
   for (unsigned char c : text)
-    if (c < 0x20 || c > 0x7e) refuse("\"" + field + "\" holds a character that is not printable ASCII");
+    if (c < 0x20 || c > 0x7e)
+      refuse("\"" + field + "\" holds a character that is not printable ASCII");
   return text;
 }
 
@@ -32,13 +33,16 @@ const JsonValue& require(const JsonValue& object, const char* field) {
 }
 
 std::string string_of(const JsonValue& value, const std::string& field) {
-  if (value.kind != JsonValue::string) refuse("\"" + field + "\" must be a string, not " + value.type_name());
+  if (value.kind != JsonValue::string)
+    refuse("\"" + field + "\" must be a string, not " + value.type_name());
   return checked(value.text, field);
 }
 
 int64_t integer_of(const JsonValue& value, const std::string& field, int64_t low, int64_t high) {
   const bool fits = value.kind == JsonValue::integer && value.whole >= low && value.whole <= high;
-  if (!fits) refuse("\"" + field + "\" must be an integer from " + std::to_string(low) + " to " + std::to_string(high));
+  if (!fits)
+    refuse("\"" + field + "\" must be an integer from " + std::to_string(low) + " to " +
+           std::to_string(high));
   return value.whole;
 }
 
@@ -58,7 +62,8 @@ std::vector<std::string> optional_strings(const JsonValue& object, const char* f
   auto* value = object.find(field);
   if (!value) return list;
   if (value->kind != JsonValue::array || value->items.size() > max_list)
-    refuse(std::string("\"") + field + "\" must be an array of at most " + std::to_string(max_list) + " strings");
+    refuse(std::string("\"") + field + "\" must be an array of at most " +
+           std::to_string(max_list) + " strings");
   for (auto& item : value->items) list.push_back(string_of(item, field));
   return list;
 }
@@ -66,9 +71,11 @@ std::vector<std::string> optional_strings(const JsonValue& object, const char* f
 // Device names stand before a colon ("cuda:0") and in environment variables.
 std::string identifier(const std::string& text, const std::string& field) {
   auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
-  bool good =
-      !text.empty() && text.size() <= 32 && text[0] >= 'a' && text[0] <= 'z' && std::all_of(text.begin(), text.end(), plain);
-  if (!good) refuse("\"" + field + "\" is \"" + text + "\"; it must be 1 to 32 of a-z, 0-9 and _, a letter first");
+  bool good = !text.empty() && text.size() <= 32 && text[0] >= 'a' && text[0] <= 'z' &&
+              std::all_of(text.begin(), text.end(), plain);
+  if (!good)
+    refuse("\"" + field + "\" is \"" + text +
+           "\"; it must be 1 to 32 of a-z, 0-9 and _, a letter first");
   return text;
 }
 
@@ -77,7 +84,8 @@ void parse_fields(const JsonValue& object, Manifest& m) {
   m.variant = optional_string(object, "variant");
   m.version = string_of(require(object, "version"), "version");
   auto kind = string_of(require(object, "kind"), "kind");
-  if (kind != "device" && kind != "overlay") refuse("\"kind\" is \"" + kind + "\"; it must be \"device\" or \"overlay\"");
+  if (kind != "device" && kind != "overlay")
+    refuse("\"kind\" is \"" + kind + "\"; it must be \"device\" or \"overlay\"");
   m.kind = kind == "device" ? TN_PLUGIN_DEVICE : TN_PLUGIN_OVERLAY;
   m.preference = optional_int(object, "preference");
   if (m.kind == TN_PLUGIN_OVERLAY) {
@@ -85,7 +93,8 @@ void parse_fields(const JsonValue& object, Manifest& m) {
     m.priority = optional_int(object, "priority");
   }
   auto& abi = require(object, "abi");
-  if (abi.kind != JsonValue::object) refuse("\"abi\" must be an object with \"major\" and \"minor\"");
+  if (abi.kind != JsonValue::object)
+    refuse("\"abi\" must be an object with \"major\" and \"minor\"");
   m.abi_major = static_cast<uint32_t>(integer_of(require(abi, "major"), "abi.major", 0, 0xffff));
   m.abi_minor = static_cast<uint32_t>(integer_of(require(abi, "minor"), "abi.minor", 0, 0xffff));
   m.library = string_of(require(object, "library"), "library");
@@ -103,17 +112,21 @@ void check_cpu(const Manifest& m) {
   if (m.cpu_features.empty()) return;
   auto& have = cpu_features();
   if (have.empty())
-    throw Refused("needs CPU features (" + join(m.cpu_features) + "), and /proc/cpuinfo lists none to compare with");
+    throw Refused("needs CPU features (" + join(m.cpu_features) +
+                  "), and /proc/cpuinfo lists none to compare with");
   std::vector<std::string> missing;
   for (auto& f : m.cpu_features)
     if (!have.contains(f)) missing.push_back(f);
-  if (!missing.empty()) throw Refused("needs CPU features that this machine does not have: " + join(missing));
+  if (!missing.empty())
+    throw Refused("needs CPU features that this machine does not have: " + join(missing));
 }
 
 void check_library(Manifest& m) {
-  if (m.library.empty() || m.library.find('/') != std::string::npos || m.library == "." || m.library == "..")
+  if (m.library.empty() || m.library.find('/') != std::string::npos || m.library == "." ||
+      m.library == "..")
     refuse("\"library\" is \"" + m.library +
-           "\"; it must be the name of a file beside the manifest, not a path that can leave its folder");
+           "\"; it must be the name of a file beside the manifest, not a path that can leave its "
+           "folder");
   m.library = trusted_library(m.folder, m.library, "library");
 }
 
@@ -122,15 +135,18 @@ void check_library(Manifest& m) {
 void read_manifest(Manifest& m) {
   m.folder = parent_folder(m.path);
   constexpr size_t depth = 3;  // a list's strings lie in a list in an object
-  const JsonValue object = parse_json(read_trusted_file(m.path, max_manifest_bytes, "manifest"), depth);
-  if (object.kind != JsonValue::object) refuse(std::string("not a JSON object but ") + object.type_name());
+  const JsonValue object =
+      parse_json(read_trusted_file(m.path, max_manifest_bytes, "manifest"), depth);
+  if (object.kind != JsonValue::object)
+    refuse(std::string("not a JSON object but ") + object.type_name());
   parse_fields(object, m);
 }
 
 void check_loadable(Manifest& m) {
   if (m.abi_major != TN_ABI_MAJOR)
-    throw Refused("built for plugin ABI " + std::to_string(m.abi_major) + "." + std::to_string(m.abi_minor) + ", this Tenon has " +
-                  std::to_string(TN_ABI_MAJOR) + "." + std::to_string(TN_ABI_MINOR) +
+    throw Refused("built for plugin ABI " + std::to_string(m.abi_major) + "." +
+                  std::to_string(m.abi_minor) + ", this Tenon has " + std::to_string(TN_ABI_MAJOR) +
+                  "." + std::to_string(TN_ABI_MINOR) +
                   "; build the plugin anew against its headers");
   check_cpu(m);
   require_trusted_folder(m.folder);

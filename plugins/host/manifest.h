@@ -1,4 +1,5 @@
-// A plugin's manifest, and everything about a plugin that can be decided without loading it. Private to the host.
+// A plugin's manifest, and everything about a plugin that can be decided without loading it.
+// Private to the host.
 #pragma once
 
 #include <cstdint>
@@ -33,12 +34,12 @@ struct Manifest {
   int32_t priority = 0;
 };
 
-// Reads and checks the file at `manifest.path` (canonical). Fills what it can before it throws Refused, so that a report can name
-// the plugin.
+// Reads and checks the file at `manifest.path` (canonical). Fills what it can before it throws
+// Refused, so that a report can name the plugin.
 void read_manifest(Manifest& manifest);
 
-// Refuses what this process cannot load: another ABI major, absent CPU features, a missing, foreign, truncated or untrusted
-// library. Makes `library` canonical.
+// Refuses what this process cannot load: another ABI major, absent CPU features, a missing,
+// foreign, truncated or untrusted library. Makes `library` canonical.
 void check_loadable(Manifest& manifest);
 
 }  // namespace tenon::plugins

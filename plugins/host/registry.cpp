@@ -1,5 +1,3 @@
-#include <tenon/plugins/host/registry.h>
-
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
@@ -10,6 +8,7 @@
 #include <tenon/core/runtime/fork.h>
 #include <tenon/plugins/host/discovery.h>
 #include <tenon/plugins/host/loader.h>
+#include <tenon/plugins/host/registry.h>
 #include <tenon/plugins/host/services.h>
 
 namespace tenon::plugins {
@@ -20,7 +19,9 @@ namespace {
 constexpr size_t environment_rank = size_t{1} << 30;
 constexpr size_t install_rank = size_t{1} << 31;
 
-std::string kind_name(const Manifest& m) { return m.name.empty() ? "" : m.kind == TN_PLUGIN_DEVICE ? "device" : "overlay"; }
+std::string kind_name(const Manifest& m) {
+  return m.name.empty() ? "" : m.kind == TN_PLUGIN_DEVICE ? "device" : "overlay";
+}
 
 }  // namespace
 
@@ -42,10 +43,12 @@ struct Registry::Impl {
 };
 
 // Overlays first; of each kind those first that were loaded last.
-void Registry::Impl::each_but(std::span<const Backend* const> used, void (Backend::*step)() noexcept) noexcept {
+void Registry::Impl::each_but(std::span<const Backend* const> used,
+                              void (Backend::*step)() noexcept) noexcept {
   for (auto kind : {TN_PLUGIN_OVERLAY, TN_PLUGIN_DEVICE})
     for (auto it = loaded.rbegin(); it != loaded.rend(); ++it)
-      if ((*it)->info().kind == kind && std::find(used.begin(), used.end(), *it) == used.end()) ((*it)->*step)();
+      if ((*it)->info().kind == kind && std::find(used.begin(), used.end(), *it) == used.end())
+        ((*it)->*step)();
 }
 
 void Registry::Impl::scan_once() {
@@ -58,7 +61,8 @@ void Registry::Impl::scan_once() {
   }
   // That there is no such folder is no mistake: plugins may come from elsewhere alone.
   std::error_code error;
-  if (options.install_folder && std::filesystem::exists(install_place(), error)) scan(install_place(), install_rank, found);
+  if (options.install_folder && std::filesystem::exists(install_place(), error))
+    scan(install_place(), install_rank, found);
   candidates = std::move(found);
   rank();
   scanned = true;
@@ -83,7 +87,8 @@ void Registry::Impl::rank() {
   }
 }
 
-// NULL where no candidate is left. What was refused on the way is logged, unless the caller throws it.
+// NULL where no candidate is left. What was refused on the way is logged, unless the caller throws
+// it.
 Backend* Registry::Impl::load_best(tn_plugin_kind kind, const std::string& name) {
   std::vector<std::string> refused;
   auto warn = [&] {
@@ -91,7 +96,8 @@ Backend* Registry::Impl::load_best(tn_plugin_kind kind, const std::string& name)
   };
   for (;;) {
     auto it = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& c) {
-      return c.manifest.kind == kind && c.manifest.name == name && (c.status == Status::available || c.status == Status::loaded);
+      return c.manifest.kind == kind && c.manifest.name == name &&
+             (c.status == Status::available || c.status == Status::loaded);
     });
     if (it == candidates.end()) {
       if (kind == TN_PLUGIN_OVERLAY) warn();
@@ -102,9 +108,11 @@ Backend* Registry::Impl::load_best(tn_plugin_kind kind, const std::string& name)
     try {
       auto* backend = it->backend = &load_plugin(it->manifest);
       it->status = Status::loaded;
-      if (std::find(loaded.begin(), loaded.end(), backend) == loaded.end()) loaded.push_back(backend);
+      if (std::find(loaded.begin(), loaded.end(), backend) == loaded.end())
+        loaded.push_back(backend);
       warn();
-      log(TN_LOG_INFO, "tenon", "loaded plugin " + name + " " + it->manifest.variant + " from " + it->manifest.library);
+      log(TN_LOG_INFO, "tenon",
+          "loaded plugin " + name + " " + it->manifest.variant + " from " + it->manifest.library);
       rank();
       return backend;
     } catch (const Refused& e) {
@@ -120,11 +128,13 @@ LoadReport Registry::Impl::report() const {
   LoadReport report;
   report.searched = options.paths;
   if (options.environment)
-    for (auto& place : environment_places()) report.searched.push_back(place + "  (TENON_PLUGIN_PATH)");
+    for (auto& place : environment_places())
+      report.searched.push_back(place + "  (TENON_PLUGIN_PATH)");
   if (options.install_folder) report.searched.push_back(install_place() + "  (beside libtenon)");
   for (auto& c : candidates) {
     auto& m = c.manifest;
-    report.entries.push_back({m.path, m.name, kind_name(m), m.variant, m.version, m.overlays, c.status, c.reason});
+    report.entries.push_back(
+        {m.path, m.name, kind_name(m), m.variant, m.version, m.overlays, c.status, c.reason});
   }
   return report;
 }
@@ -135,7 +145,8 @@ std::string Registry::Impl::suggestion(const std::string& name) const {
   if (digits == 0 || digits == name.size()) return "";
   const std::string type = name.substr(0, digits), index = name.substr(digits);
   for (auto& c : candidates)
-    if (c.manifest.kind == TN_PLUGIN_DEVICE && c.manifest.name == type) return "; did you mean \"" + type + ":" + index + "\"?";
+    if (c.manifest.kind == TN_PLUGIN_DEVICE && c.manifest.name == type)
+      return "; did you mean \"" + type + ":" + index + "\"?";
   return "";
 }
 
@@ -151,17 +162,22 @@ std::string Registry::Impl::explain(const std::string& name) const {
   if (!reasons.empty())
     text += reasons;
   else if (overlay)
-    text += "it is an overlay, which makes the operators of another backend faster and has no devices of its own";
+    text +=
+        "it is an overlay, which makes the operators of another backend faster and has no devices "
+        "of its own";
   else
     text += "no plugin of that name was found" + suggestion(name);
   text += "\n" + report().to_string();
   return text +
-         "To add a backend, set TENON_PLUGIN_PATH to the absolute path of the folder that holds its *.tenon.json, or install it "
+         "To add a backend, set TENON_PLUGIN_PATH to the absolute path of the folder that holds "
+         "its *.tenon.json, or install it "
          "into " +
          printable(install_place()) + ".";
 }
 
-Registry::Registry(SearchOptions options) : impl_(std::make_unique<Impl>()) { impl_->options = std::move(options); }
+Registry::Registry(SearchOptions options) : impl_(std::make_unique<Impl>()) {
+  impl_->options = std::move(options);
+}
 Registry::~Registry() = default;
 
 void Registry::add_path(const std::string& path) {
@@ -190,8 +206,11 @@ Backend& Registry::load(std::string_view name) {
   std::string wanted(name);
   if (impl_->closed) {
     for (auto* backend : impl_->loaded)
-      if (backend->name() == wanted && backend->info().kind == TN_PLUGIN_DEVICE && !backend->closed()) return *backend;
-    throw PluginError("backend \"" + wanted + "\" was asked for after the plugins were closed at exit");
+      if (backend->name() == wanted && backend->info().kind == TN_PLUGIN_DEVICE &&
+          !backend->closed())
+        return *backend;
+    throw PluginError("backend \"" + wanted +
+                      "\" was asked for after the plugins were closed at exit");
   }
   if (auto* backend = impl_->load_best(TN_PLUGIN_DEVICE, wanted)) return *backend;
   throw PluginError(impl_->explain(wanted));
@@ -204,13 +223,16 @@ std::vector<Backend*> Registry::overlays(std::string_view name) {
   if (impl_->closed) return found;
   std::vector<std::string> names;
   for (auto& c : impl_->candidates)
-    if (c.manifest.kind == TN_PLUGIN_OVERLAY && c.manifest.overlays == name) names.push_back(c.manifest.name);
+    if (c.manifest.kind == TN_PLUGIN_OVERLAY && c.manifest.overlays == name)
+      names.push_back(c.manifest.name);
   for (auto& overlay : names) {
     auto* backend = impl_->load_best(TN_PLUGIN_OVERLAY, overlay);
-    if (backend && backend->info().overlays == name && std::find(found.begin(), found.end(), backend) == found.end())
+    if (backend && backend->info().overlays == name &&
+        std::find(found.begin(), found.end(), backend) == found.end())
       found.push_back(backend);
   }
-  std::stable_sort(found.begin(), found.end(), [](Backend* a, Backend* b) { return a->info().priority > b->info().priority; });
+  std::stable_sort(found.begin(), found.end(),
+                   [](Backend* a, Backend* b) { return a->info().priority > b->info().priority; });
   return found;
 }
 

@@ -13,8 +13,9 @@
 
 namespace tenon::plugins {
 
-// Where a registry looks, in this order. Places are folders or manifests (`*.tenon.json`), absolute; the working directory is never
-// searched. Of several plugins of one name the first place that has one fit to load wins, and there the highest preference.
+// Where a registry looks, in this order. Places are folders or manifests (`*.tenon.json`),
+// absolute; the working directory is never searched. Of several plugins of one name the first place
+// that has one fit to load wins, and there the highest preference.
 struct SearchOptions {
   std::vector<std::string> paths;  // before all others
   bool environment = true;         // TENON_PLUGIN_PATH, folders separated by colons
@@ -30,25 +31,28 @@ class TENON_API Registry {
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
 
-  // One more place, searched after the explicit paths given before. A backend that is loaded already stays.
+  // One more place, searched after the explicit paths given before. A backend that is loaded
+  // already stays.
   void add_path(const std::string& path);
 
   // Everything found, and what became of it. Loads nothing.
   LoadReport report();
 
-  // The device plugin of that name ("cpu"), loaded on the first call. Where the best variant fails to load the next is tried, with
-  // a warning. Throws PluginError, with the load report in its text, where none is left.
+  // The device plugin of that name ("cpu"), loaded on the first call. Where the best variant fails
+  // to load the next is tried, with a warning. Throws PluginError, with the load report in its
+  // text, where none is left.
   Backend& load(std::string_view name);
 
-  // The overlays for the devices of `name`, loaded on the first call, highest priority first. Those that fail to load stand in the
-  // report and are left out.
+  // The overlays for the devices of `name`, loaded on the first call, highest priority first. Those
+  // that fail to load stand in the report and are left out.
   std::vector<Backend*> overlays(std::string_view name);
 
   // In the order in which they were loaded.
   std::vector<Backend*> loaded();
 
-  // At exit, in two steps: `drain` waits for the work of all plugins, overlays first; `close` closes their devices, then shuts the
-  // plugins down. Those of `used` are left out of both. From then on `load` knows those alone. Both may be called again.
+  // At exit, in two steps: `drain` waits for the work of all plugins, overlays first; `close`
+  // closes their devices, then shuts the plugins down. Those of `used` are left out of both. From
+  // then on `load` knows those alone. Both may be called again.
   void drain(std::span<const Backend* const> used = {}) noexcept;
   void close(std::span<const Backend* const> used = {}) noexcept;
 
@@ -59,7 +63,8 @@ class TENON_API Registry {
 
 // The one that the runtime uses. The default one lives as long as the process.
 TENON_API Registry& registry();
-// Puts another in its place and returns the one before; for tests, before any device is used. NULL brings the default back.
+// Puts another in its place and returns the one before; for tests, before any device is used. NULL
+// brings the default back.
 TENON_API Registry* replace_registry(Registry* other);
 
 }  // namespace tenon::plugins

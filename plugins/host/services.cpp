@@ -1,5 +1,3 @@
-#include <tenon/plugins/host/services.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
@@ -9,6 +7,7 @@
 #include <tenon/core/printable.h>
 #include <tenon/core/runtime/fork.h>
 #include <tenon/core/runtime/thread_pool.h>
+#include <tenon/plugins/host/services.h>
 
 namespace tenon::plugins {
 
@@ -22,7 +21,9 @@ tn_log_level log_threshold() {
     for (tn_log_level i = 0; text && i < 4; ++i)
       if (std::string_view(text) == level_names[i]) return i;
     if (text && *text)  // a log that cannot be had is no reason to end a program
-      std::fprintf(stderr, "[tenon] warning: TENON_LOG is \"%s\"; it must be debug, info, warning or error, and warning is taken\n",
+      std::fprintf(stderr,
+                   "[tenon] warning: TENON_LOG is \"%s\"; it must be debug, info, warning or "
+                   "error, and warning is taken\n",
                    excerpt(text).c_str());
     return tn_log_level{TN_LOG_WARNING};
   }();
@@ -67,7 +68,8 @@ void log(tn_log_level level, const std::string& source, const std::string& messa
   const char* name = level_names[level < 0 ? 0 : level > 3 ? 3 : level];
   try {
     if (level < log_threshold()) return;
-    std::fprintf(stderr, "[%s] %s: %s\n", printable(source).c_str(), name, printable_lines(message).c_str());
+    std::fprintf(stderr, "[%s] %s: %s\n", printable(source).c_str(), name,
+                 printable_lines(message).c_str());
   } catch (...) {
     std::fprintf(stderr, "[tenon] %s: there is no memory to print a message\n", name);
   }
@@ -79,7 +81,8 @@ const tn_host* make_host_services(const std::string& name, const std::string& li
   static auto& mutex = *new ForkMutex(ForkOrder::tables);
   std::lock_guard lock(mutex);
   auto& s = all->emplace_back(Services{name, library, {}});
-  s.table = {sizeof(tn_host), TN_ABI_MAJOR, TN_ABI_MINOR, &s, s.library.c_str(), host_log, host_thread_count, host_parallel_for};
+  s.table = {sizeof(tn_host),   TN_ABI_MAJOR, TN_ABI_MINOR,      &s,
+             s.library.c_str(), host_log,     host_thread_count, host_parallel_for};
   return &s.table;
 }
 

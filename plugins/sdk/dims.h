@@ -13,8 +13,9 @@ namespace tenon::sdk {
 inline size_t dim_of(const Request& request, const tn_tensor_desc& d) {
   const int64_t dim = request.get_int("dim");
   if (dim < 0 || dim >= d.rank)
-    throw Error(TN_CODE_INVALID_ARGUMENT,
-                std::string(request.op()) + ": dim " + std::to_string(dim) + " of a tensor of rank " + std::to_string(d.rank));
+    throw Error(TN_CODE_INVALID_ARGUMENT, std::string(request.op()) + ": dim " +
+                                              std::to_string(dim) + " of a tensor of rank " +
+                                              std::to_string(d.rank));
   return static_cast<size_t>(dim);
 }
 
@@ -26,7 +27,8 @@ inline int64_t stride_of(const tn_tensor_desc& whole, size_t dim) {
 }
 
 // The part of contiguous `whole` that has the shape of `part`, every `step`th along `dim`.
-inline tn_tensor_desc section(const tn_tensor_desc& whole, const tn_tensor_desc& part, size_t dim, int64_t step) {
+inline tn_tensor_desc section(const tn_tensor_desc& whole, const tn_tensor_desc& part, size_t dim,
+                              int64_t step) {
   tn_tensor_desc d = part;
   int64_t stride = 1;
   for (uint32_t k = whole.rank; k-- > 0;) {
@@ -37,7 +39,8 @@ inline tn_tensor_desc section(const tn_tensor_desc& whole, const tn_tensor_desc&
 }
 
 // `d` seen from an index: the index's shape, and no step along `dim`, for which the index speaks.
-inline tn_tensor_desc without_dim(const tn_tensor_desc& d, const tn_tensor_desc& index, size_t dim) {
+inline tn_tensor_desc without_dim(const tn_tensor_desc& d, const tn_tensor_desc& index,
+                                  size_t dim) {
   tn_tensor_desc seen = d;
   std::copy_n(index.shape, index.rank, seen.shape);
   seen.strides[dim] = 0;

@@ -1,5 +1,5 @@
-// From a request's dtypes to types of C++, and what most kernels ask of their operands. Refusals need no name of the plugin: the
-// host puts it before them.
+// From a request's dtypes to types of C++, and what most kernels ask of their operands. Refusals
+// need no name of the plugin: the host puts it before them.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The loop nest that walks several tensors of one shape: dimensions of size 1 are gone, and those that lie one behind the other in
-// every tensor are one. What backends add to it is how they walk.
+// The loop nest that walks several tensors of one shape: dimensions of size 1 are gone, and those
+// that lie one behind the other in every tensor are one. What backends add to it is how they walk.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,10 @@ struct Nest {
   int64_t strides[kMaxOperands][TN_MAX_RANK];  // in elements
 
   Nest() = default;
-  // The shape is that of the first, which must not be NULL. Any other that is NULL is a single value: stride 0 everywhere.
-  explicit Nest(std::initializer_list<const tn_tensor_desc*> tensors) : operands(static_cast<int>(tensors.size())) {
+  // The shape is that of the first, which must not be NULL. Any other that is NULL is a single
+  // value: stride 0 everywhere.
+  explicit Nest(std::initializer_list<const tn_tensor_desc*> tensors)
+      : operands(static_cast<int>(tensors.size())) {
     const tn_tensor_desc& first = **tensors.begin();
     for (uint32_t d = 0; d < first.rank; ++d) {
       numel *= first.shape[d];
@@ -39,7 +41,8 @@ struct Nest {
     int last = 0;
     for (int d = 1; d < rank; ++d) {
       bool behind = true;
-      for (int k = 0; k < operands; ++k) behind = behind && strides[k][last] == strides[k][d] * shape[d];
+      for (int k = 0; k < operands; ++k)
+        behind = behind && strides[k][last] == strides[k][d] * shape[d];
       if (!behind) ++last;
       shape[last] = behind ? shape[last] * shape[d] : shape[d];
       for (int k = 0; k < operands; ++k) strides[k][last] = strides[k][d];

@@ -1,20 +1,22 @@
-// Random numbers that are the same bits on every backend: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
-// 1, 2, 3", 2011) and exactly how element i of a random tensor is made from (seed, offset, i).
+// Random numbers that are the same bits on every backend: Philox4x32-10 (Salmon et al., "Parallel
+// random numbers: as easy as 1, 2, 3", 2011) and exactly how element i of a random tensor is made
+// from (seed, offset, i).
 //
 //   key      the seed's low and high 32 bits
-//   counter  {block low, block high, offset low, offset high}: `offset` names the call, so each call has 2^64 blocks of its own
+//   counter  {block low, block high, offset low, offset high}: `offset` names the call, so each
+//   call has 2^64 blocks of its own
 //
 //   operator            block   element i takes
 //   uniform f32         i / 4   word i % 4: its top 24 bits / 2^24
 //   dropout             i / 4   word i % 4: kept where word >= floor(p * 2^32)
-//   normal f32          i / 4   Box-Muller on words {0,1} gives elements 0 and 1 of the block, on words {2,3} elements 2 and 3
-//   uniform f64         i / 2   words {2k, 2k+1}, k = i % 2, low word first: its top 53 bits / 2^53
-//   randint             i / 2   the same 64 bits x: low + floor(x * (high - low) / 2^64)
-//   normal f64          i / 2   Box-Muller on the block's two 64-bit numbers
+//   normal f32          i / 4   Box-Muller on words {0,1} gives elements 0 and 1 of the block, on
+//   words {2,3} elements 2 and 3 uniform f64         i / 2   words {2k, 2k+1}, k = i % 2, low word
+//   first: its top 53 bits / 2^53 randint             i / 2   the same 64 bits x: low + floor(x *
+//   (high - low) / 2^64) normal f64          i / 2   Box-Muller on the block's two 64-bit numbers
 //
-// i counts elements in row-major order. All rounding steps are named: products that feed sums go through mul_add (one rounding), or
-// are exact, so that contracting them changes nothing. Do not compile users of this header with -ffast-math. Works in CUDA device
-// code, NVRTC included.
+// i counts elements in row-major order. All rounding steps are named: products that feed sums go
+// through mul_add (one rounding), or are exact, so that contracting them changes nothing. Do not
+// compile users of this header with -ffast-math. Works in CUDA device code, NVRTC included.
 #pragma once
 
 #if defined(__CUDACC_RTC__)
@@ -41,8 +43,9 @@ TN_HD To bits_as(From from) {
   return to;
 }
 
-// a * b + c rounded once. Without FMA instructions: the product is exact in double, the sum is rounded to odd there, so that
-// rounding it to float gives what one rounding would have given (Boldo, Melquiond 2008). Vectorises; the C library's call does not.
+// a * b + c rounded once. Without FMA instructions: the product is exact in double, the sum is
+// rounded to odd there, so that rounding it to float gives what one rounding would have given
+// (Boldo, Melquiond 2008). Vectorises; the C library's call does not.
 TN_HD float mul_add(float a, float b, float c) {
 #if defined(__CUDA_ARCH__) || defined(__FMA__) || defined(__ARM_FEATURE_FMA)
   return fmaf(a, b, c);
@@ -52,7 +55,8 @@ TN_HD float mul_add(float a, float b, float c) {
   double part = sum - product;
   double error = (product - (sum - part)) + (addend - part);
   int64_t bits = bits_as<int64_t>(sum);
-  int64_t away = (error > 0) == (sum > 0) ? 1 : -1;  // the neighbour that the exact sum lies towards
+  int64_t away =
+      (error > 0) == (sum > 0) ? 1 : -1;  // the neighbour that the exact sum lies towards
   bits += (error == 0 || (bits & 1)) ? 0 : away;
   return static_cast<float>(bits_as<double>(bits));
 #endif
@@ -176,27 +180,37 @@ TN_HD PhiloxBlock philox(uint64_t seed, uint64_t offset, uint64_t block) {
 }
 
 // Number k (0 or 1) of a block's two 64-bit numbers.
-TN_HD uint64_t philox_u64(const PhiloxBlock& b, int k) { return b.word[2 * k] | static_cast<uint64_t>(b.word[2 * k + 1]) << 32; }
+TN_HD uint64_t philox_u64(const PhiloxBlock& b, int k) {
+  return b.word[2 * k] | static_cast<uint64_t>(b.word[2 * k + 1]) << 32;
+}
 
 // [0, 1)
-TN_HD float unit_float(uint32_t word) { return static_cast<float>(static_cast<int32_t>(word >> 8)) * 0x1p-24f; }
-TN_HD double unit_double(uint64_t x) { return static_cast<double>(static_cast<int64_t>(x >> 11)) * 0x1p-53; }
+TN_HD float unit_float(uint32_t word) {
+  return static_cast<float>(static_cast<int32_t>(word >> 8)) * 0x1p-24f;
+}
+TN_HD double unit_double(uint64_t x) {
+  return static_cast<double>(static_cast<int64_t>(x >> 11)) * 0x1p-53;
+}
 
-// [low, high) for u in [0, 1); `range` is high - low, taken in double and rounded to T. Where rounding reaches high it gives low.
+// [low, high) for u in [0, 1); `range` is high - low, taken in double and rounded to T. Where
+// rounding reaches high it gives low.
 template <class T>
 TN_HD T uniform_from(T u, T low, T high, T range) {
   T y = detail::mul_add(u, range, low);
   return y < high ? y : low;
 }
 
-// Two standard normals by Box and Muller, exact to a few units in the last place. The radius comes from all bits of `a`, so the
-// tails reach 6.7 (f32) and 9.4 (f64); the angle's two top bits are the quadrant, the rest an exact fraction of it.
+// Two standard normals by Box and Muller, exact to a few units in the last place. The radius comes
+// from all bits of `a`, so the tails reach 6.7 (f32) and 9.4 (f64); the angle's two top bits are
+// the quadrant, the rest an exact fraction of it.
 TN_HD void normal_pair(uint32_t a, uint32_t b, float* z0, float* z1) {
-  // int32 conversions only: they exist as vector instructions everywhere. 1 - u keeps log away from 0.
+  // int32 conversions only: they exist as vector instructions everywhere. 1 - u keeps log away from
+  // 0.
   float high = static_cast<float>(static_cast<int32_t>(a >> 16)) * 65536.0f;
   float u = (high + (static_cast<float>(static_cast<int32_t>(a & 0xffffu)) + 0.5f)) * 0x1p-32f;
   float radius = detail::root(-2.0f * detail::log_unit(u));
-  int32_t fraction = static_cast<int32_t>(b << 2) >> 2;  // 30 bits, signed: [-1/2, 1/2) of a quadrant
+  int32_t fraction =
+      static_cast<int32_t>(b << 2) >> 2;  // 30 bits, signed: [-1/2, 1/2) of a quadrant
   float t = static_cast<float>(fraction) * (1.57079632679489662f * 0x1p-30f), z = t * t;
   float s = detail::sin_octant(t, z), c = detail::cos_octant(z);
   uint32_t quadrant = b >> 30;
@@ -207,11 +221,14 @@ TN_HD void normal_pair(uint32_t a, uint32_t b, float* z0, float* z1) {
   *z1 = radius * y;
 }
 TN_HD void normal_pair(uint64_t a, uint64_t b, double* z0, double* z1) {
-  double high = static_cast<double>(static_cast<int32_t>(static_cast<uint32_t>(a >> 43))) * 8796093022208.0;
+  double high =
+      static_cast<double>(static_cast<int32_t>(static_cast<uint32_t>(a >> 43))) * 8796093022208.0;
   double low = static_cast<double>(static_cast<int64_t>(a & 0x7ffffffffffull));
   double u = (high + (low + 0.5)) * 0x1p-64;
   double radius = detail::root(-2.0 * detail::log_unit(u));
-  double t = static_cast<double>(static_cast<int64_t>(b << 2) >> 2) * (1.57079632679489662 * 0x1p-62), z = t * t;
+  double t = static_cast<double>(static_cast<int64_t>(b << 2) >> 2) *
+             (1.57079632679489662 * 0x1p-62),
+         z = t * t;
   double s = detail::sin_octant(t, z), c = detail::cos_octant(z);
   uint32_t quadrant = static_cast<uint32_t>(b >> 62);
   double x = (quadrant & 1) ? s : c, y = (quadrant & 1) ? c : s;

@@ -1,5 +1,6 @@
-// Header-only help for plugin authors: errors, requests, plans and a kernel registry over the C ABI. Nothing here is required; a
-// plugin in plain C includes abi.h alone. No function lets an exception cross the boundary: wrap each entry point in `guard`.
+// Header-only help for plugin authors: errors, requests, plans and a kernel registry over the C
+// ABI. Nothing here is required; a plugin in plain C includes abi.h alone. No function lets an
+// exception cross the boundary: wrap each entry point in `guard`.
 #pragma once
 
 #include <cstring>
@@ -35,7 +36,9 @@ class Error : public std::exception {
   Details details_;
 };
 
-[[noreturn]] inline void unsupported(std::string why) { throw Error(TN_CODE_UNSUPPORTED, std::move(why)); }
+[[noreturn]] inline void unsupported(std::string why) {
+  throw Error(TN_CODE_UNSUPPORTED, std::move(why));
+}
 
 namespace detail {
 struct OwnedError {
@@ -45,13 +48,17 @@ struct OwnedError {
   std::vector<tn_key_value> table;
 };
 // Where even the error object cannot be allocated.
-inline tn_error out_of_memory_error{sizeof(tn_error), TN_CODE_OUT_OF_MEMORY, "out of host memory", 0, nullptr, [](tn_error*) {}};
+inline tn_error out_of_memory_error{
+    sizeof(tn_error), TN_CODE_OUT_OF_MEMORY, "out of host memory", 0, nullptr, [](tn_error*) {}};
 }  // namespace detail
 
-// Details are taken by reference: a copy for the call would be made by the caller, where running out of memory ends the process.
-inline tn_error* make_error(tn_code code, std::string_view message, const Details& details = {}) noexcept {
+// Details are taken by reference: a copy for the call would be made by the caller, where running
+// out of memory ends the process.
+inline tn_error* make_error(tn_code code, std::string_view message,
+                            const Details& details = {}) noexcept {
   try {
-    std::unique_ptr<detail::OwnedError> e(new detail::OwnedError{{}, std::string(message), details, {}});
+    std::unique_ptr<detail::OwnedError> e(
+        new detail::OwnedError{{}, std::string(message), details, {}});
     for (auto& [k, v] : e->details) e->table.push_back({k.c_str(), v.c_str()});
     e->head = {sizeof(tn_error),
                code,
@@ -88,7 +95,8 @@ inline int64_t numel(const tn_tensor_desc& d) {
   return n;
 }
 
-// Row-major without gaps. Dimensions of size 1 may have any stride; so may everything in an empty tensor.
+// Row-major without gaps. Dimensions of size 1 may have any stride; so may everything in an empty
+// tensor.
 inline bool is_contiguous(const tn_tensor_desc& d) {
   int64_t expected = 1;
   for (uint32_t i = d.rank; i-- > 0;) {
@@ -109,7 +117,8 @@ inline const char* dtype_name(tn_dtype t) {
   return t >= 0 && t <= TN_BOOL ? names[t] : "?";
 }
 
-// A tn_op_request with checked access. A missing required attribute is an invalid-argument error, never a crash.
+// A tn_op_request with checked access. A missing required attribute is an invalid-argument error,
+// never a crash.
 class Request {
  public:
   explicit Request(const tn_op_request& raw) : raw_(raw) {}
@@ -118,9 +127,15 @@ class Request {
   size_t num_outputs() const { return raw_.num_outputs; }
   bool has_input(size_t i) const { return i < raw_.num_inputs && raw_.inputs[i]; }
   bool has_output(size_t i) const { return i < raw_.num_outputs && raw_.outputs[i]; }
-  const tn_tensor_desc& input(size_t i) const { return required(has_input(i) ? raw_.inputs[i] : nullptr, "input", i); }
-  const tn_tensor_desc& output(size_t i) const { return required(has_output(i) ? raw_.outputs[i] : nullptr, "output", i); }
-  int32_t alias(size_t output) const { return raw_.aliases && output < raw_.num_outputs ? raw_.aliases[output] : -1; }
+  const tn_tensor_desc& input(size_t i) const {
+    return required(has_input(i) ? raw_.inputs[i] : nullptr, "input", i);
+  }
+  const tn_tensor_desc& output(size_t i) const {
+    return required(has_output(i) ? raw_.outputs[i] : nullptr, "output", i);
+  }
+  int32_t alias(size_t output) const {
+    return raw_.aliases && output < raw_.num_outputs ? raw_.aliases[output] : -1;
+  }
 
   const tn_attr* find(std::string_view name) const {
     for (size_t i = 0; i < raw_.num_attrs; ++i)
@@ -135,18 +150,23 @@ class Request {
     auto& a = attr(name, TN_ATTR_INTS);
     return {a.ints, a.ints + a.num_ints};
   }
-  bool get_bool(std::string_view name, bool otherwise) const { return find(name) ? get_bool(name) : otherwise; }
+  bool get_bool(std::string_view name, bool otherwise) const {
+    return find(name) ? get_bool(name) : otherwise;
+  }
 
  private:
   const tn_tensor_desc& required(const tn_tensor_desc* d, const char* what, size_t i) const {
-    if (!d) throw Error(TN_CODE_INVALID_ARGUMENT, std::string(op()) + ": " + what + " " + std::to_string(i) + " is missing");
+    if (!d)
+      throw Error(TN_CODE_INVALID_ARGUMENT,
+                  std::string(op()) + ": " + what + " " + std::to_string(i) + " is missing");
     return *d;
   }
   const tn_attr& attr(std::string_view name, tn_attr_kind kind) const {
     auto* a = find(name);
     if (!a || a->kind != kind)
-      throw Error(TN_CODE_INVALID_ARGUMENT,
-                  std::string(op()) + ": attribute \"" + std::string(name) + "\" is missing or of another kind");
+      throw Error(TN_CODE_INVALID_ARGUMENT, std::string(op()) + ": attribute \"" +
+                                                std::string(name) +
+                                                "\" is missing or of another kind");
     return *a;
   }
   const tn_op_request& raw_;
@@ -157,7 +177,8 @@ struct PlanOptions {
   uint64_t cost_ns = 0;
 };
 
-// A plan whose run is a C++ callable `void(const tn_run&)`, which may throw and owns whatever was prepared.
+// A plan whose run is a C++ callable `void(const tn_run&)`, which may throw and owns whatever was
+// prepared.
 template <class F>
 tn_plan* make_plan(F body, PlanOptions options = {}) {
   struct Plan {
@@ -168,19 +189,22 @@ tn_plan* make_plan(F body, PlanOptions options = {}) {
     return guard([&] { reinterpret_cast<Plan*>(self)->body(*args); });
   };
   auto destroy = [](tn_plan* self) { delete reinterpret_cast<Plan*>(self); };
-  auto* plan = new Plan{{sizeof(tn_plan), run, destroy, options.workspace_bytes, options.cost_ns}, std::move(body)};
+  auto* plan = new Plan{{sizeof(tn_plan), run, destroy, options.workspace_bytes, options.cost_ns},
+                        std::move(body)};
   return &plan->head;
 }
 
 // Makes a plan or throws; throws TN_CODE_UNSUPPORTED with the reason where it cannot.
 using Factory = tn_plan* (*)(tn_device* device, const Request& request);
 
-// Kernel files register themselves: `static const Kernel registration({"exp", "log"}, make_unary);`. No central list, and no
-// memory: what a library throws while it is loaded leaves the dynamic linker half done.
+// Kernel files register themselves: `static const Kernel registration({"exp", "log"},
+// make_unary);`. No central list, and no memory: what a library throws while it is loaded leaves
+// the dynamic linker half done.
 class Kernel {
  public:
   template <size_t N>
-  Kernel(const char* const (&ops)[N], Factory factory) : count_(N), factory_(factory), next_(first_) {
+  Kernel(const char* const (&ops)[N], Factory factory)
+      : count_(N), factory_(factory), next_(first_) {
     static_assert(N <= most, "so many operators need two registrations");
     for (size_t i = 0; i < N; ++i) ops_[i] = ops[i];
     first_ = this;
@@ -209,7 +233,8 @@ inline tn_plan* create_plan(tn_device* device, const tn_op_request& raw) {
   return factory(device, Request(raw));
 }
 
-// A `supports` that cannot disagree with plan_create: makes a plan and throws it away. Hosts of ABI 1.1 plan without asking it.
+// A `supports` that cannot disagree with plan_create: makes a plan and throws it away. Hosts of
+// ABI 1.1 plan without asking it.
 inline tn_error* supports_by_creating(tn_device* device, const tn_op_request* raw) noexcept {
   return guard([&] {
     auto* plan = create_plan(device, *raw);
@@ -217,7 +242,8 @@ inline tn_error* supports_by_creating(tn_device* device, const tn_op_request* ra
   });
 }
 
-// Splits [0, n) over the shared threads; `body(begin, end, slot)` may throw, and the first exception comes out here.
+// Splits [0, n) over the shared threads; `body(begin, end, slot)` may throw, and the first
+// exception comes out here.
 template <class F>
 void parallel_for(const tn_host& host, int64_t n, int64_t grain, F&& body) {
   struct Context {
@@ -234,12 +260,15 @@ void parallel_for(const tn_host& host, int64_t n, int64_t grain, F&& body) {
         tn_error* e = guard([&] { ctx.body(begin, end, slot); });
         if (!e) return;
         tn_error* none = nullptr;
-        if (!__atomic_compare_exchange_n(&ctx.first_error, &none, e, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) e->destroy(e);
+        if (!__atomic_compare_exchange_n(&ctx.first_error, &none, e, false, __ATOMIC_ACQ_REL,
+                                         __ATOMIC_ACQUIRE))
+          e->destroy(e);
       },
       &context);
   if (auto* e = context.first_error) {
     Details details;
-    for (size_t i = 0; i < e->num_details; ++i) details.emplace_back(e->details[i].key, e->details[i].value);
+    for (size_t i = 0; i < e->num_details; ++i)
+      details.emplace_back(e->details[i].key, e->details[i].value);
     Error error(e->code, e->message, std::move(details));
     e->destroy(e);
     throw error;

@@ -1,5 +1,6 @@
-/* The smallest complete Tenon backend: one logical device in host memory with five f32 operators. Copy the folder, rename, and
- * replace the kernels. docs/plugins.md explains every step; abi.h is the contract. */
+/* The smallest complete Tenon backend: one logical device in host memory with five f32 operators.
+ * Copy the folder, rename, and replace the kernels. docs/plugins.md explains every step; abi.h is
+ * the contract. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,8 @@
 
 static const tn_host* host; /* set once by init, before any other call */
 
-/* ---- Errors: an object with its text behind it ----------------------------------------------------------------------------- */
+/* ---- Errors: an object with its text behind it
+ * ----------------------------------------------------------------------------- */
 
 typedef struct error_object {
   tn_error head;
@@ -18,7 +20,8 @@ typedef struct error_object {
 
 static void destroy_error(tn_error* self) { free(self); }
 static void keep_error(tn_error* self) { (void)self; }
-static tn_error no_memory = {sizeof(tn_error), TN_CODE_OUT_OF_MEMORY, "out of host memory", 0, NULL, keep_error};
+static tn_error no_memory = {sizeof(tn_error), TN_CODE_OUT_OF_MEMORY, "out of host memory", 0, NULL,
+                             keep_error};
 
 static tn_error* fail(tn_code code, const char* format, ...) {
   error_object* e = malloc(sizeof *e);
@@ -31,7 +34,9 @@ static tn_error* fail(tn_code code, const char* format, ...) {
   return &e->head;
 }
 
-/* ---- Tensors --------------------------------------------------------------------------------------------------------------- */
+/* ---- Tensors
+ * ---------------------------------------------------------------------------------------------------------------
+ */
 
 static int64_t elements(const tn_tensor_desc* d) {
   int64_t n = 1;
@@ -39,7 +44,8 @@ static int64_t elements(const tn_tensor_desc* d) {
   return n;
 }
 
-/* Where the i-th element in row-major order lies. Simple and slow: a real backend walks contiguous runs. */
+/* Where the i-th element in row-major order lies. Simple and slow: a real backend walks contiguous
+ * runs. */
 static int64_t offset_of(const tn_tensor_desc* d, int64_t i) {
   int64_t offset = 0;
   for (uint32_t k = d->rank; k-- > 0; i /= d->shape[k]) offset += i % d->shape[k] * d->strides[k];
@@ -53,7 +59,8 @@ static int same_shape(const tn_tensor_desc* a, const tn_tensor_desc* b) {
   return 1;
 }
 
-/* ---- Plans: what is known when the plan is made stays on it ------------------------------------------------------------------ */
+/* ---- Plans: what is known when the plan is made stays on it
+ * ------------------------------------------------------------------ */
 
 typedef struct plan plan;
 typedef void (*kernel)(const plan* p, const tn_run* run, int64_t begin, int64_t end);
@@ -78,7 +85,8 @@ static void copy(const plan* p, const tn_run* run, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) y[offset_of(&p->y, i)] = x[offset_of(&p->a, i)];
 }
 
-/* The second operand is a tensor, or a scalar where that is absent. The attribute `reverse` changes nothing in a sum or product. */
+/* The second operand is a tensor, or a scalar where that is absent. The attribute `reverse` changes
+ * nothing in a sum or product. */
 static float operand_b(const plan* p, const tn_run* run, int64_t i) {
   return p->has_b ? ((const float*)run->inputs[1])[offset_of(&p->b, i)] : (float)run->scalars[0].f;
 }
@@ -86,13 +94,15 @@ static float operand_b(const plan* p, const tn_run* run, int64_t i) {
 static void add(const plan* p, const tn_run* run, int64_t begin, int64_t end) {
   const float* a = run->inputs[0];
   float* y = run->outputs[0];
-  for (int64_t i = begin; i < end; ++i) y[offset_of(&p->y, i)] = a[offset_of(&p->a, i)] + operand_b(p, run, i);
+  for (int64_t i = begin; i < end; ++i)
+    y[offset_of(&p->y, i)] = a[offset_of(&p->a, i)] + operand_b(p, run, i);
 }
 
 static void mul(const plan* p, const tn_run* run, int64_t begin, int64_t end) {
   const float* a = run->inputs[0];
   float* y = run->outputs[0];
-  for (int64_t i = begin; i < end; ++i) y[offset_of(&p->y, i)] = a[offset_of(&p->a, i)] * operand_b(p, run, i);
+  for (int64_t i = begin; i < end; ++i)
+    y[offset_of(&p->y, i)] = a[offset_of(&p->a, i)] * operand_b(p, run, i);
 }
 
 /* Rows [begin, end) of all batches together. */
@@ -100,7 +110,8 @@ static void matmul(const plan* p, const tn_run* run, int64_t begin, int64_t end)
   uint32_t r = p->y.rank;
   int64_t m = p->y.shape[r - 2], n = p->y.shape[r - 1], k = p->a.shape[r - 1];
   for (int64_t row = begin; row < end; ++row) {
-    int64_t batch = row / m, oa = row % m * p->a.strides[r - 2], ob = 0, oy = row % m * p->y.strides[r - 2];
+    int64_t batch = row / m, oa = row % m * p->a.strides[r - 2], ob = 0,
+            oy = row % m * p->y.strides[r - 2];
     for (uint32_t d = r - 2; d-- > 0; batch /= p->y.shape[d]) {
       int64_t i = batch % p->y.shape[d];
       oa += i * p->a.strides[d], ob += i * p->b.strides[d], oy += i * p->y.strides[d];
@@ -108,8 +119,9 @@ static void matmul(const plan* p, const tn_run* run, int64_t begin, int64_t end)
     for (int64_t j = 0; j < n; ++j) {
       float sum = 0;
       for (int64_t i = 0; i < k; ++i)
-        sum += ((const float*)run->inputs[0])[oa + i * p->a.strides[r - 1]] *
-               ((const float*)run->inputs[1])[ob + i * p->b.strides[r - 2] + j * p->b.strides[r - 1]];
+        sum +=
+            ((const float*)run->inputs[0])[oa + i * p->a.strides[r - 1]] *
+            ((const float*)run->inputs[1])[ob + i * p->b.strides[r - 2] + j * p->b.strides[r - 1]];
       ((float*)run->outputs[0])[oy + j * p->y.strides[r - 1]] = sum;
     }
   }
@@ -135,7 +147,8 @@ static tn_error* plan_run(tn_plan* self, const tn_run* run) {
 
 static void plan_destroy(tn_plan* self) { free(self); }
 
-/* ---- What is supported: one function answers `supports` and prepares plans ----------------------------------------------------
+/* ---- What is supported: one function answers `supports` and prepares plans
+ * ----------------------------------------------------
  */
 
 typedef enum op_form { FORM_FILL, FORM_COPY, FORM_BINARY, FORM_MATMUL } op_form;
@@ -155,13 +168,16 @@ static int matrices_fit(const tn_tensor_desc* a, const tn_tensor_desc* b, const 
   if (r < 2 || a->rank != r || b->rank != r) return 0;
   for (uint32_t d = 0; d + 2 < r; ++d)
     if (a->shape[d] != y->shape[d] || b->shape[d] != y->shape[d]) return 0;
-  return a->shape[r - 2] == y->shape[r - 2] && b->shape[r - 1] == y->shape[r - 1] && a->shape[r - 1] == b->shape[r - 2];
+  return a->shape[r - 2] == y->shape[r - 2] && b->shape[r - 1] == y->shape[r - 1] &&
+         a->shape[r - 1] == b->shape[r - 2];
 }
 
 static tn_error* require_f32(const tn_op_request* request) {
   for (size_t i = 0; i < request->num_inputs + request->num_outputs; ++i) {
-    const tn_tensor_desc* d = i < request->num_inputs ? request->inputs[i] : request->outputs[i - request->num_inputs];
-    if (d && d->dtype != TN_F32) return fail(TN_CODE_UNSUPPORTED, "%s: the template computes in f32 only", request->op);
+    const tn_tensor_desc* d =
+        i < request->num_inputs ? request->inputs[i] : request->outputs[i - request->num_inputs];
+    if (d && d->dtype != TN_F32)
+      return fail(TN_CODE_UNSUPPORTED, "%s: the template computes in f32 only", request->op);
   }
   return NULL;
 }
@@ -169,7 +185,8 @@ static tn_error* require_f32(const tn_op_request* request) {
 static tn_error* prepare(const tn_op_request* request, plan* p) {
   size_t o = 0;
   while (o < sizeof ops / sizeof *ops && strcmp(ops[o].name, request->op) != 0) ++o;
-  if (o == sizeof ops / sizeof *ops) return fail(TN_CODE_UNSUPPORTED, "the template has no operator \"%s\"", request->op);
+  if (o == sizeof ops / sizeof *ops)
+    return fail(TN_CODE_UNSUPPORTED, "the template has no operator \"%s\"", request->op);
   tn_error* error = require_f32(request);
   if (error) return error;
 
@@ -178,13 +195,21 @@ static tn_error* prepare(const tn_op_request* request, plan* p) {
   const tn_tensor_desc* b = request->num_inputs > 1 ? request->inputs[1] : NULL;
   const tn_tensor_desc* y = request->num_outputs > 0 ? request->outputs[0] : NULL;
   size_t scalars = form == FORM_FILL || (form == FORM_BINARY && !b) ? 1 : 0;
-  if (!y || (form != FORM_FILL && !a) || (form == FORM_MATMUL && !b) || request->num_scalars < scalars)
+  if (!y || (form != FORM_FILL && !a) || (form == FORM_MATMUL && !b) ||
+      request->num_scalars < scalars)
     return fail(TN_CODE_INVALID_ARGUMENT, "%s: an operand is missing", request->op);
-  int fits = form == FORM_MATMUL ? matrices_fit(a, b, y)
-                                 : form == FORM_FILL || (same_shape(a, y) && (form != FORM_BINARY || !b || same_shape(b, y)));
-  if (!fits) return fail(TN_CODE_INVALID_ARGUMENT, "%s: the shapes of operands and result do not fit", request->op);
+  int fits = form == FORM_MATMUL
+                 ? matrices_fit(a, b, y)
+                 : form == FORM_FILL ||
+                       (same_shape(a, y) && (form != FORM_BINARY || !b || same_shape(b, y)));
+  if (!fits)
+    return fail(TN_CODE_INVALID_ARGUMENT, "%s: the shapes of operands and result do not fit",
+                request->op);
 
-  *p = (plan){.head = {sizeof(tn_plan), plan_run, plan_destroy, 0, 0}, .work = ops[o].work, .has_b = b != NULL, .y = *y};
+  *p = (plan){.head = {sizeof(tn_plan), plan_run, plan_destroy, 0, 0},
+              .work = ops[o].work,
+              .has_b = b != NULL,
+              .y = *y};
   if (a) p->a = *a;
   if (b) p->b = *b;
   int64_t n = elements(y);
@@ -213,7 +238,9 @@ static tn_error* plan_create(tn_device* device, const tn_op_request* request, tn
   return NULL;
 }
 
-/* ---- Devices and memory ------------------------------------------------------------------------------------------------------ */
+/* ---- Devices and memory
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 struct tn_device {
   uint32_t index;
@@ -237,7 +264,8 @@ static tn_error* device_open(tn_backend* backend, uint32_t index, tn_device** de
 static void device_close(tn_device* device) { free(device); }
 
 static tn_error* device_info(tn_device* device, tn_device_info* info) {
-  tn_device_info mine = {.struct_size = info->struct_size, .flags = TN_DEVICE_CALLER_THREAD | TN_DEVICE_LOGICAL};
+  tn_device_info mine = {.struct_size = info->struct_size,
+                         .flags = TN_DEVICE_CALLER_THREAD | TN_DEVICE_LOGICAL};
   snprintf(mine.name, sizeof mine.name, "template device %u", (unsigned)device->index);
   mine.threads = host->thread_count(host->context);
   memcpy(info, &mine, info->struct_size < sizeof mine ? info->struct_size : sizeof mine);
@@ -250,7 +278,8 @@ static const tn_memory_kind host_memory = {.struct_size = sizeof(tn_memory_kind)
                                            .alignment = 64};
 static const tn_memory_kind* const kinds_table[] = {&host_memory};
 
-static tn_error* memory_kinds(tn_device* device, const tn_memory_kind* const** kinds, size_t* count) {
+static tn_error* memory_kinds(tn_device* device, const tn_memory_kind* const** kinds,
+                              size_t* count) {
   (void)device;
   *kinds = kinds_table;
   *count = 1;
@@ -260,7 +289,9 @@ static tn_error* memory_kinds(tn_device* device, const tn_memory_kind* const** k
 static tn_error* memory_alloc(tn_device* device, uint32_t kind, uint64_t bytes, void** memory) {
   (void)device, (void)kind;
   void* p = bytes <= SIZE_MAX - 63 ? aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64) : NULL;
-  if (!p) return fail(TN_CODE_OUT_OF_MEMORY, "%llu bytes of host memory are not to be had", (unsigned long long)bytes);
+  if (!p)
+    return fail(TN_CODE_OUT_OF_MEMORY, "%llu bytes of host memory are not to be had",
+                (unsigned long long)bytes);
   *memory = p;
   return NULL;
 }
@@ -276,7 +307,8 @@ static tn_error* copy_bytes(tn_device* device, const tn_copy* c, tn_stream* stre
   return NULL;
 }
 
-/* ---- The way in ----------------------------------------------------------------------------------------------------------------
+/* ---- The way in
+ * ----------------------------------------------------------------------------------------------------------------
  */
 
 static tn_error* init(const tn_host* services, tn_backend_api* api) {

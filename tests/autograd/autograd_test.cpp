@@ -1,15 +1,16 @@
-// The engine: orders, sharing, and what it refuses. Gradient rules of operators are tested with the operators.
-#include <boost/test/unit_test.hpp>
-
+// The engine: orders, sharing, and what it refuses. Gradient rules of operators are tested with the
+// operators.
 #include <cmath>
 #include <thread>
 #include <vector>
+
+#include <boost/test/unit_test.hpp>
 
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/autograd/replica.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/pointwise.h>
-#include <tenon/core/ops/reduce.h>
+#include <tenon/core/ops/reduction.h>
 #include <tenon/core/tensor.h>
 
 #include "support/expect.h"
@@ -89,7 +90,8 @@ BOOST_AUTO_TEST_CASE(what_saves_nothing_can_be_gone_through_again) {
   BOOST_TEST(first(x.grad()) == -2.0f);
   Tensor partly = (x * x).sum();
   partly.backward();
-  BOOST_TEST(has(error_of<AutogradError>([&] { partly.backward(); }), "backward through mul for a second time"));
+  BOOST_TEST(has(error_of<AutogradError>([&] { partly.backward(); }),
+                 "backward through mul for a second time"));
   BOOST_TEST(first(x.grad()) == 4.0f);  // what failed added nothing
 }
 
@@ -104,7 +106,8 @@ BOOST_AUTO_TEST_CASE(an_input_may_be_named_twice) {
   // Parts from several devices are summed once.
   Tensor w = leaf({2});
   allow_replicas(w);
-  Tensor z = (w * tensor({1})).sum() + (w * full({1}, 10, {.device = "cpu:1"})).sum().to(default_device());
+  Tensor z =
+      (w * tensor({1})).sum() + (w * full({1}, 10, {.device = "cpu:1"})).sum().to(default_device());
   const Tensor twice[] = {w, w};
   for (auto& g : grad(std::span(&z, 1), twice)) BOOST_TEST(first(g) == 11.0f);
 }
@@ -145,7 +148,8 @@ BOOST_AUTO_TEST_CASE(no_grad_records_nothing) {
 BOOST_AUTO_TEST_CASE(what_cannot_be_differentiated_says_so) {
   Tensor x = leaf({1, 2});
   BOOST_TEST(has(error_of<AutogradError>([&] { (x * 1.0).backward(); }), "single element"));
-  BOOST_TEST(has(error_of<AutogradError>([&] { tensor({1}).backward(); }), "does not require a gradient"));
+  BOOST_TEST(
+      has(error_of<AutogradError>([&] { tensor({1}).backward(); }), "does not require a gradient"));
   BOOST_CHECK_THROW((x * 1.0).backward(ones({3})), ShapeError);
   BOOST_CHECK_THROW((x * 1.0).backward(ones({2}, {.dtype = f64})), DTypeError);
   BOOST_CHECK_THROW(zeros({2}, {.dtype = i64}).requires_grad_(), DTypeError);
@@ -182,7 +186,8 @@ BOOST_AUTO_TEST_CASE(replicas_follow_their_primary_and_return_its_gradient) {
   const Device home = default_device();
   Tensor w = leaf({2, 4});
   allow_replicas(w);
-  Tensor x0 = tensor({1, 1}), x1 = full({2}, 10, {.device = "cpu:1"}), x2 = full({2}, 100, {.device = "cpu:2"});
+  Tensor x0 = tensor({1, 1}), x1 = full({2}, 10, {.device = "cpu:1"}),
+         x2 = full({2}, 100, {.device = "cpu:2"});
   Tensor loss = (w * x0).sum() + (w * x1).sum().to(home) + (w * x2).sum().to(home);
   loss.backward();
   BOOST_TEST((w.grad().device() == home));

@@ -1,10 +1,11 @@
-// What threads may share, as docs/threads.md says: leaves, graphs, models, replicas. Under the thread sanitizer as well.
-#include <boost/test/unit_test.hpp>
-
+// What threads may share, as docs/threads.md says: leaves, graphs, models, replicas. Under the
+// thread sanitizer as well.
 #include <atomic>
 #include <functional>
 #include <thread>
 #include <vector>
+
+#include <boost/test/unit_test.hpp>
 
 #include <tenon/core/autograd/replica.h>
 #include <tenon/modules/conv.h>
@@ -54,8 +55,10 @@ BOOST_AUTO_TEST_CASE(gradients_of_several_threads_add_up_in_shared_leaves) {
     const Tensor x = full({3}, t + 1.0);
     for (int i = 0; i < steps; ++i) (w * x + b).sum().backward();
   });
-  BOOST_TEST(values(w.grad()) == std::vector<float>(3, steps * (1 + 2 + 3)), boost::test_tools::per_element());
-  BOOST_TEST(values(b.grad()) == std::vector<float>(3, steps * threads), boost::test_tools::per_element());
+  BOOST_TEST(values(w.grad()) == std::vector<float>(3, steps * (1 + 2 + 3)),
+             boost::test_tools::per_element());
+  BOOST_TEST(values(b.grad()) == std::vector<float>(3, steps * threads),
+             boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(two_threads_train_one_model) {
@@ -100,10 +103,12 @@ BOOST_AUTO_TEST_CASE(a_graph_that_is_kept_may_be_gone_through_by_several_threads
   for (int t = 0; t < threads; ++t) heads.push_back((trunk * (t + 1.0)).sum());
   const auto once = values(grad(trunk.sum(), x, {.retain_graph = true}));
   on_threads(threads, [&](int t) {
-    for (int i = 0; i < steps; ++i) heads[static_cast<size_t>(t)].backward({}, {.retain_graph = true});
+    for (int i = 0; i < steps; ++i)
+      heads[static_cast<size_t>(t)].backward({}, {.retain_graph = true});
   });
   const auto found = values(x.grad());
-  for (size_t i = 0; i < 2; ++i) BOOST_TEST(found[i] == once[i] * steps * 6, boost::test_tools::tolerance(1e-4f));
+  for (size_t i = 0; i < 2; ++i)
+    BOOST_TEST(found[i] == once[i] * steps * 6, boost::test_tools::tolerance(1e-4f));
 }
 
 // Whoever comes second to what the first has freed gets an error, and has added nothing.
@@ -143,13 +148,15 @@ BOOST_AUTO_TEST_CASE(inference_is_shared) {
   std::atomic<int> wrong{0};
   on_threads(threads, [&](int t) {
     NoGrad none;
-    for (int i = 0; i < 20; ++i) wrong += values(net(inputs[static_cast<size_t>(t)])) != expected[static_cast<size_t>(t)];
+    for (int i = 0; i < 20; ++i)
+      wrong += values(net(inputs[static_cast<size_t>(t)])) != expected[static_cast<size_t>(t)];
   });
   BOOST_TEST(wrong == 0);
 }
 
-// A replica that was copied while another thread changed its primary is made anew when it is next read. Which values the copy sees
-// is open by contract (docs/threads.md), and the thread sanitizer reports just that.
+// A replica that was copied while another thread changed its primary is made anew when it is next
+// read. Which values the copy sees is open by contract (docs/threads.md), and the thread sanitizer
+// reports just that.
 #if !defined(__SANITIZE_THREAD__)
 BOOST_AUTO_TEST_CASE(a_replica_never_outlives_the_values_it_shows) {
   const Device home = default_device(), there(home.type(), home.index() + 1);
@@ -166,7 +173,8 @@ BOOST_AUTO_TEST_CASE(a_replica_never_outlives_the_values_it_shows) {
           values(w * ones_there);
       }
     });
-    BOOST_REQUIRE(no_grad([&] { return values(w * ones_there); }) == std::vector<float>(64, static_cast<float>(round)));
+    BOOST_REQUIRE(no_grad([&] { return values(w * ones_there); }) ==
+                  std::vector<float>(64, static_cast<float>(round)));
   }
 }
 #endif

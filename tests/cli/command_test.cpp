@@ -1,7 +1,4 @@
 // The `tenon` command and the examples, run as a user runs them.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +6,8 @@
 #include <string>
 
 #include <boost/test/unit_test.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <tenon/core/tensor.h>
 #include <tenon/serialization/checkpoint.h>
@@ -37,14 +36,17 @@ std::string slurp(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Runs bin/`command` with stdin closed; `before` may set variables, and `out` is another place for what it prints.
-Outcome run(const Folder& folder, const std::string& command, const std::string& before = "", std::string out = "") {
+// Runs bin/`command` with stdin closed; `before` may set variables, and `out` is another place for
+// what it prints.
+Outcome run(const Folder& folder, const std::string& command, const std::string& before = "",
+            std::string out = "") {
   std::string err = folder / "stderr";
   if (out.empty()) out = folder / "stdout";
-  int status = std::system(
-      (before + " '" + tenon::test::build_dir() + "/bin/'" + command + " >'" + out + "' 2>'" + err + "' </dev/null").c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), fs::is_regular_file(out) ? slurp(out) : "",
-          slurp(err)};
+  int status = std::system((before + " '" + tenon::test::build_dir() + "/bin/'" + command + " >'" +
+                            out + "' 2>'" + err + "' </dev/null")
+                               .c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status),
+          fs::is_regular_file(out) ? slurp(out) : "", slurp(err)};
 }
 
 std::string last_line(std::string text) {
@@ -52,8 +54,11 @@ std::string last_line(std::string text) {
   return text.substr(text.rfind('\n') + 1);
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-#define REQUIRE_HAS(text, part) BOOST_REQUIRE_MESSAGE(has(text, part), "\"" << (part) << "\" expected in:\n" << (text))
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+#define REQUIRE_HAS(text, part) \
+  BOOST_REQUIRE_MESSAGE(has(text, part), "\"" << (part) << "\" expected in:\n" << (text))
 
 }  // namespace
 
@@ -125,7 +130,8 @@ BOOST_AUTO_TEST_CASE(mistakes_end_in_one_line_and_a_status) {
 BOOST_AUTO_TEST_CASE(keys_and_paths_cannot_write_to_the_terminal) {
   Folder folder;
   const std::string file = folder / "a\nb.h5";
-  tenon::save(file, tenon::nn::StateDict{{"first\n\x1b[31mred", tenon::ones({2})}, {"second", tenon::ones({2})}});
+  tenon::save(file, tenon::nn::StateDict{{"first\n\x1b[31mred", tenon::ones({2})},
+                                         {"second", tenon::ones({2})}});
   auto show = run(folder, "tenon checkpoint show '" + file + "'");
   BOOST_TEST(show.status == 0);
   REQUIRE_HAS(show.out, "a\\nb.h5: format 1");
@@ -184,29 +190,33 @@ BOOST_AUTO_TEST_CASE(an_example_reports_mistakes_in_one_line) {
   struct Case {
     std::string arguments, message;
   };
-  const Case cases[] = {{"--data /no/such/folder", "/no/such/folder"},
-                        {"--synthetic --epochs 0 --load /no/such/model.h5", "/no/such/model.h5"},
-                        {"--synthetic --device nonsense --epochs 0", "nonsense"},
-                        {"--synthetic --device cpu:x", "cpu:x"},
-                        {"--synthetic --epochs -1", "--epochs"},
-                        {"--synthetic --batch-size 0", "--batch-size"},
-                        {"--synthetic --batch-size -1", "\"-1\" is not a whole number from 1 to 1000000000"},
-                        {"--synthetic --batch-size 99999999999999999999", "\"99999999999999999999\" is not a whole number"},
-                        {"--synthetic --epochs x", "\"x\" is not a whole number from 0"},
-                        {"--synthetic --epochs 1e3", "\"1e3\" is not a whole number"},
-                        {"--synthetic --seed -1", "\"-1\" is not a whole number from 0 to 18446744073709551615"},
-                        {"--synthetic --seed 18446744073709551616", "--seed"},
-                        {"--synthetic --lr nan", "\"nan\" is not a number from 0"},
-                        {"--synthetic --lr -0.1", "--lr"},
-                        {"--synthetic --epochs 0 --save ''", "--save"},
-                        {"--synthetic --epochs 0 --load ''", "--load"},
-                        {"--data ''", "--data"},
-                        {"--synthetic --epochs 1000000 --save /no/such/folder/model.h5", "/no/such/folder"},
-                        {"--synthetic --epochs 0 --save /no/such/folder/model.h5", "/no/such/folder"}};
+  const Case cases[] = {
+      {"--data /no/such/folder", "/no/such/folder"},
+      {"--synthetic --epochs 0 --load /no/such/model.h5", "/no/such/model.h5"},
+      {"--synthetic --device nonsense --epochs 0", "nonsense"},
+      {"--synthetic --device cpu:x", "cpu:x"},
+      {"--synthetic --epochs -1", "--epochs"},
+      {"--synthetic --batch-size 0", "--batch-size"},
+      {"--synthetic --batch-size -1", "\"-1\" is not a whole number from 1 to 1000000000"},
+      {"--synthetic --batch-size 99999999999999999999",
+       "\"99999999999999999999\" is not a whole number"},
+      {"--synthetic --epochs x", "\"x\" is not a whole number from 0"},
+      {"--synthetic --epochs 1e3", "\"1e3\" is not a whole number"},
+      {"--synthetic --seed -1", "\"-1\" is not a whole number from 0 to 18446744073709551615"},
+      {"--synthetic --seed 18446744073709551616", "--seed"},
+      {"--synthetic --lr nan", "\"nan\" is not a number from 0"},
+      {"--synthetic --lr -0.1", "--lr"},
+      {"--synthetic --epochs 0 --save ''", "--save"},
+      {"--synthetic --epochs 0 --load ''", "--load"},
+      {"--data ''", "--data"},
+      {"--synthetic --epochs 1000000 --save /no/such/folder/model.h5", "/no/such/folder"},
+      {"--synthetic --epochs 0 --save /no/such/folder/model.h5", "/no/such/folder"}};
   for (auto& c : cases) {
     auto result = run(folder, "lenet " + c.arguments);
-    BOOST_TEST(result.status == 1, c.arguments << " ended with " << result.status << ": " << result.err);
-    BOOST_TEST((result.err.size() < 300 || has(c.arguments, "nonsense")), result.err);  // a load report may be longer
+    BOOST_TEST(result.status == 1,
+               c.arguments << " ended with " << result.status << ": " << result.err);
+    BOOST_TEST((result.err.size() < 300 || has(c.arguments, "nonsense")),
+               result.err);  // a load report may be longer
     REQUIRE_HAS(result.err, c.message);
   }
 }
@@ -214,7 +224,8 @@ BOOST_AUTO_TEST_CASE(an_example_reports_mistakes_in_one_line) {
 BOOST_AUTO_TEST_CASE(an_example_that_diverges_says_so_and_fails) {
   Folder folder;
   const std::string model = folder / "lost.h5";
-  auto result = run(folder, "mlp --synthetic --epochs 3 --batch-size 500 --lr 1e9 --save '" + model + "'");
+  auto result =
+      run(folder, "mlp --synthetic --epochs 3 --batch-size 500 --lr 1e9 --save '" + model + "'");
   BOOST_TEST(result.status == 1);
   REQUIRE_HAS(result.err, "nan in epoch");
   REQUIRE_HAS(result.err, "--lr");
@@ -225,15 +236,17 @@ BOOST_AUTO_TEST_CASE(output_that_cannot_be_written_is_a_failure) {
   if (!fs::exists("/dev/full")) return;  // not on every machine
   Folder folder;
   const std::string model = folder / "kept.h5";
-  const std::string commands[] = {"mlp --synthetic --epochs 1 --batch-size 500 --save '" + model + "'",
-                                  "lenet --help",
-                                  "tenon checkpoint show '" + model + "'",
-                                  "tenon checkpoint verify '" + model + "'",
-                                  "tenon devices",
-                                  "tenon --version"};
+  const std::string commands[] = {
+      "mlp --synthetic --epochs 1 --batch-size 500 --save '" + model + "'",
+      "lenet --help",
+      "tenon checkpoint show '" + model + "'",
+      "tenon checkpoint verify '" + model + "'",
+      "tenon devices",
+      "tenon --version"};
   for (auto& command : commands) {
     auto result = run(folder, command, "", "/dev/full");
-    BOOST_TEST(result.status == 1, command << " ended with " << result.status << ": " << result.err);
+    BOOST_TEST(result.status == 1,
+               command << " ended with " << result.status << ": " << result.err);
   }
   BOOST_TEST(fs::exists(model));  // what was learned is not lost with the text
 }
@@ -242,7 +255,9 @@ BOOST_AUTO_TEST_CASE(output_that_cannot_be_written_is_a_failure) {
 BOOST_AUTO_TEST_CASE(the_example_binary_names_no_backend) {
   Folder folder;
   std::string out = folder / "needed";
-  BOOST_REQUIRE(std::system(("readelf -d '" + tenon::test::build_dir() + "/bin/lenet' >'" + out + "'").c_str()) == 0);
+  BOOST_REQUIRE(
+      std::system(
+          ("readelf -d '" + tenon::test::build_dir() + "/bin/lenet' >'" + out + "'").c_str()) == 0);
   std::string text = slurp(out);
   REQUIRE_HAS(text, "libtenon.so");
   BOOST_TEST(!has(text, "libtenon_cpu"));
@@ -255,12 +270,13 @@ BOOST_AUTO_TEST_CASE(without_the_cpu_plugin_the_example_stops_with_the_load_repo
   fs::copy(tenon::test::build_dir() + "/bin/lenet", folder.path / "bin");
   for (auto& entry : fs::directory_iterator(tenon::test::build_dir() + "/lib")) {
     if (!entry.is_directory())
-      fs::copy(entry.path(), folder.path / "lib" / entry.path().filename(), fs::copy_options::copy_symlinks);
+      fs::copy(entry.path(), folder.path / "lib" / entry.path().filename(),
+               fs::copy_options::copy_symlinks);
   }
   std::string err = folder / "stderr";
-  int status = std::system(
-      ("LD_LIBRARY_PATH='" + (folder / "lib") + "' '" + (folder / "bin/lenet") + "' --synthetic >/dev/null 2>'" + err + "'")
-          .c_str());
+  int status = std::system(("LD_LIBRARY_PATH='" + (folder / "lib") + "' '" +
+                            (folder / "bin/lenet") + "' --synthetic >/dev/null 2>'" + err + "'")
+                               .c_str());
   std::string text = slurp(err);
   BOOST_TEST(WIFEXITED(status));
   BOOST_TEST(WEXITSTATUS(status) == 1, text);

@@ -8,7 +8,8 @@ using tenon::printable;
 using tenon::printable_lines;
 
 BOOST_AUTO_TEST_CASE(letters_of_any_script_stay) {
-  for (const char* text : {"", "fc1.weight", "große Schicht ✓", "層.重み", "\xF0\x9F\x98\x80", "back\\slash 'quote'"})
+  for (const char* text :
+       {"", "fc1.weight", "große Schicht ✓", "層.重み", "\xF0\x9F\x98\x80", "back\\slash 'quote'"})
     BOOST_TEST(printable(text) == text);
 }
 

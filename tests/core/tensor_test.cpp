@@ -1,12 +1,12 @@
 // Tensors as values: making, reading, printing, and what is said when something does not fit.
-#include <boost/test/unit_test.hpp>
-
 #include <cmath>
 #include <cstdlib>
 #include <sstream>
 #include <tuple>
 #include <type_traits>
 #include <utility>
+
+#include <boost/test/unit_test.hpp>
 
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/ops/linalg.h>
@@ -24,7 +24,9 @@ std::string message_of(auto&& call) {
   }
   return "nothing was thrown";
 }
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(a_device_without_its_colon_is_guessed) {
@@ -57,34 +59,35 @@ BOOST_AUTO_TEST_CASE(facts) {
 // What would compile and mean something else than it says does not compile.
 namespace {
 template <class A, class B>
-concept CanAssign = requires(A&& a, B&& b) {
-  std::forward<A>(a) = std::forward<B>(b);
-};
+concept CanAssign = requires(A&& a, B&& b) { std::forward<A>(a) = std::forward<B>(b); };
 template <class T>
-concept CanBeACondition = requires(T&& t) {
-  std::forward<T>(t) ? 1 : 0;
-};
+concept CanBeACondition = requires(T&& t) { std::forward<T>(t) ? 1 : 0; };
 template <class T>
-concept CanBeNegated = requires(T&& t) {
-  !std::forward<T>(t);
-};
+concept CanBeNegated = requires(T&& t) { !std::forward<T>(t); };
 
-static_assert(!std::is_constructible_v<bool, Tensor> && !std::is_constructible_v<bool, const Tensor&>);
-static_assert(!CanBeACondition<Tensor> && !CanBeACondition<const Tensor&> && !CanBeNegated<const Tensor&>);
-static_assert(!CanBeACondition<decltype(scalar(1) < scalar(2))> && !CanBeACondition<decltype(scalar(1) < 2.0)>);
+static_assert(!std::is_constructible_v<bool, Tensor> &&
+              !std::is_constructible_v<bool, const Tensor&>);
+static_assert(!CanBeACondition<Tensor> && !CanBeACondition<const Tensor&> &&
+              !CanBeNegated<const Tensor&>);
+static_assert(!CanBeACondition<decltype(scalar(1) < scalar(2))> &&
+              !CanBeACondition<decltype(scalar(1) < 2.0)>);
 
-static_assert(CanAssign<Tensor&, Tensor> && CanAssign<Tensor&, const Tensor&> && std::is_nothrow_move_assignable_v<Tensor>);
+static_assert(CanAssign<Tensor&, Tensor> && CanAssign<Tensor&, const Tensor&> &&
+              std::is_nothrow_move_assignable_v<Tensor>);
 static_assert(!CanAssign<Tensor, Tensor> && !CanAssign<Tensor, const Tensor&>);
 static_assert(!CanAssign<Tensor, double> && !CanAssign<Tensor, int> && !CanAssign<Tensor&, double>);
-static_assert(std::is_copy_assignable_v<Tensor> && std::is_move_assignable_v<Tensor> && std::is_nothrow_swappable_v<Tensor>);
-static_assert(!CanAssign<decltype(scalar(1)[0]), Tensor> && !CanAssign<decltype(scalar(1).select(0, 0)), const Tensor&>);
+static_assert(std::is_copy_assignable_v<Tensor> && std::is_move_assignable_v<Tensor> &&
+              std::is_nothrow_swappable_v<Tensor>);
+static_assert(!CanAssign<decltype(scalar(1)[0]), Tensor> &&
+              !CanAssign<decltype(scalar(1).select(0, 0)), const Tensor&>);
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(a_part_is_written_by_copy_and_never_without_its_gradient) {
   Tensor x = zeros({2, 2});
   const uint64_t before = x.version();
   x[0].copy_(tensor({1, 2}));
-  BOOST_TEST(x.to_vector<float>() == (std::vector<float>{1, 2, 0, 0}), boost::test_tools::per_element());
+  BOOST_TEST(x.to_vector<float>() == (std::vector<float>{1, 2, 0, 0}),
+             boost::test_tools::per_element());
   BOOST_TEST(x.version() == before + 1);
 
   // What cannot be recorded is refused, wherever the gradient would have been lost.
@@ -96,9 +99,11 @@ BOOST_AUTO_TEST_CASE(a_part_is_written_by_copy_and_never_without_its_gradient) {
   BOOST_TEST(has(message_of([&] { computed[0].copy_(tensor({1, 2})); }), "requires a gradient"));
   BOOST_TEST(has(message_of([&] { computed[0].fill_(3); }), "requires a gradient"));
   no_grad([&] { leaf[0].copy_(w); });
-  BOOST_TEST(leaf.to_vector<float>() == (std::vector<float>{1, 1, 1, 1}), boost::test_tools::per_element());
+  BOOST_TEST(leaf.to_vector<float>() == (std::vector<float>{1, 1, 1, 1}),
+             boost::test_tools::per_element());
 
-  // A value that a recorded operator saved may be overwritten through a view; the backward pass notices.
+  // A value that a recorded operator saved may be overwritten through a view; the backward pass
+  // notices.
   Tensor saved = ones({2});
   Tensor y = (w * saved).sum();
   saved[0].fill_(5);
@@ -146,7 +151,8 @@ BOOST_AUTO_TEST_CASE(numbers_in_methods_stay_what_they_are) {
   BOOST_TEST(full({1}, beyond_double, {.dtype = i64}).item<int64_t>() == beyond_double);
   BOOST_TEST(scalar(beyond_double, {.dtype = i64}).item<int64_t>() == beyond_double);
   BOOST_TEST(zeros({1}, {.dtype = i64}).fill_(-beyond_double).item<int64_t>() == -beyond_double);
-  BOOST_TEST(has(message_of([] { full({1}, ~uint64_t{0}, {.dtype = i64}); }), "has no value in i64"));
+  BOOST_TEST(
+      has(message_of([] { full({1}, ~uint64_t{0}, {.dtype = i64}); }), "has no value in i64"));
 }
 
 BOOST_AUTO_TEST_CASE(copies_of_a_handle_share_and_views_share) {
@@ -163,13 +169,16 @@ BOOST_AUTO_TEST_CASE(every_dtype_goes_in_and_out) {
   for (auto dtype : {f32, f64, f16, bf16, i64, i32, u8, boolean}) {
     auto back = tensor(values, {4}, {.dtype = dtype}).to_vector<double>();
     for (size_t i = 0; i < values.size(); ++i) {
-      const double expected = dtype == boolean ? values[i] != 0 : is_floating_point(dtype) ? values[i] : std::trunc(values[i]);
+      const double expected = dtype == boolean           ? values[i] != 0
+                              : is_floating_point(dtype) ? values[i]
+                                                         : std::trunc(values[i]);
       BOOST_TEST(back[i] == expected, name_of(dtype) << " " << i);
     }
     BOOST_TEST((parse_dtype(name_of(dtype)) == dtype));
   }
   BOOST_TEST(tensor({2.75f}).item<int>() == 2);
-  BOOST_TEST(tensor(std::vector<int64_t>{(int64_t{1} << 60) + 1}).item<int64_t>() == (int64_t{1} << 60) + 1);
+  BOOST_TEST(tensor(std::vector<int64_t>{(int64_t{1} << 60) + 1}).item<int64_t>() ==
+             (int64_t{1} << 60) + 1);
 }
 
 BOOST_AUTO_TEST_CASE(printing_is_pytorchs) {
@@ -221,13 +230,18 @@ BOOST_AUTO_TEST_CASE(devices_by_name) {
   BOOST_TEST(Device("cpu").str() == "cpu:0");
   BOOST_TEST((Device("cpu:3") == Device("cpu", 3)));
   BOOST_TEST(parse_devices("cpu:0,cpu:1").size() == 2u);
-  for (const char* bad : {"", ":", "cpu:", "cpu:x", "cpu:1x", "cpu:-1", "cpu:99999999999", "CPU", "../cpu", "cpu:0,"})
+  for (const char* bad :
+       {"", ":", "cpu:", "cpu:x", "cpu:1x", "cpu:-1", "cpu:99999999999", "CPU", "../cpu", "cpu:0,"})
     BOOST_CHECK_THROW(parse_devices(bad), DeviceError);
   auto said = [](const char* list) { return message_of([&] { parse_devices(list); }); };
-  BOOST_TEST(has(said("cpu:0, cpu:1"), "\"cpu:0, cpu:1\" has blanks in it; write \"cpu:0,cpu:1\""), said("cpu:0, cpu:1"));
-  BOOST_TEST(has(said(" \t"), "has blanks in it; write one or more devices with commas between them"), said(" \t"));
+  BOOST_TEST(has(said("cpu:0, cpu:1"), "\"cpu:0, cpu:1\" has blanks in it; write \"cpu:0,cpu:1\""),
+             said("cpu:0, cpu:1"));
+  BOOST_TEST(
+      has(said(" \t"), "has blanks in it; write one or more devices with commas between them"),
+      said(" \t"));
   BOOST_TEST(has(said(""), "the list of devices is empty; write one or more devices"), said(""));
-  BOOST_TEST(has(said("cpu:0,,cpu:1"), "the list of devices \"cpu:0,,cpu:1\" has an empty entry"), said("cpu:0,,cpu:1"));
+  BOOST_TEST(has(said("cpu:0,,cpu:1"), "the list of devices \"cpu:0,,cpu:1\" has an empty entry"),
+             said("cpu:0,,cpu:1"));
   const std::string numbered = "has too large an index: devices are numbered from 0 to 65535";
   for (const char* large : {"cpu:99999", "cpu:65536", "cpu:99999999999999999999999"})
     BOOST_TEST(has(said(large), "\"" + std::string(large) + "\" " + numbered), said(large));
@@ -279,7 +293,8 @@ BOOST_AUTO_TEST_CASE(settings_in_the_environment_that_make_no_sense) {
     BOOST_TEST(has(text, std::string(name) + " is \"" + value + "\"; it must be " + allowed), text);
   };
   for (auto* name : {"TENON_NUM_THREADS", "TENON_CPU_DEVICES"})
-    for (auto* value : {"abc", "0", "99999999", "1025", "-1", "", "4x", " 4", "99999999999999999999"})
+    for (auto* value :
+         {"abc", "0", "99999999", "1025", "-1", "", "4x", " 4", "99999999999999999999"})
       refused(name, value, "a number from 1 to 1024");
   for (auto* name : {"TENON_SYNC", "TENON_CPU_FALLBACK"})
     for (auto* value : {"yes", "2", "-1", " "}) refused(name, value, "1 for yes, or 0 for no");
@@ -298,7 +313,8 @@ BOOST_AUTO_TEST_CASE(more_names_of_backends_than_can_be_told_apart) {
       break;
     }
   }
-  BOOST_TEST(has(message_of([] { Device("one-too-many"); }), "\"one-too-many\" would be one backend more than the 65536"));
+  BOOST_TEST(has(message_of([] { Device("one-too-many"); }),
+                 "\"one-too-many\" would be one backend more than the 65536"));
   BOOST_TEST(Device("filler0").type() == "filler0");
   BOOST_TEST((Device("cpu:2") == Device("cpu", 2)));
 }

@@ -5,8 +5,10 @@
 
 namespace tenon::test {
 
-// Runs f on both devices with the same inputs. Results agree, and so do the gradients of all floating inputs.
-inline void require_agreement(const std::string& what, const Function& f, const std::vector<Tensor>& inputs, double allowed) {
+// Runs f on both devices with the same inputs. Results agree, and so do the gradients of all
+// floating inputs.
+inline void require_agreement(const std::string& what, const Function& f,
+                              const std::vector<Tensor>& inputs, double allowed) {
   std::vector<Tensor> here, there, leaves_here, leaves_there;
   for (auto& x : inputs) {
     here.push_back(x.detach());
@@ -24,7 +26,8 @@ inline void require_agreement(const std::string& what, const Function& f, const 
   for (size_t i = 0; i < expected.size(); ++i) {
     BOOST_REQUIRE_MESSAGE(found[i].defined() == expected[i].defined(),
                           what << ": gradient " << i << " is there on one device only");
-    if (expected[i].defined()) require_same(found[i], expected[i], what + ", gradient " + std::to_string(i), allowed);
+    if (expected[i].defined())
+      require_same(found[i], expected[i], what + ", gradient " + std::to_string(i), allowed);
   }
 }
 

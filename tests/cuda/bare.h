@@ -1,11 +1,12 @@
-// A plugin's device by its C table alone, without the core in between: for rules that the core keeps to and tests want to break.
+// A plugin's device by its C table alone, without the core in between: for rules that the core
+// keeps to and tests want to break.
 #pragma once
-
-#include <boost/test/unit_test.hpp>
 
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <boost/test/unit_test.hpp>
 
 #include <tenon/plugins/host/registry.h>
 
@@ -26,7 +27,8 @@ class Bare {
  public:
   explicit Bare(const char* plugin, uint32_t index = 0)
       : backend(plugins::registry().load(plugin)), device(backend.open_device(index)) {
-    if (!(backend.device_info(device).flags & TN_DEVICE_CALLER_THREAD)) ok(api.stream_create(device, &stream));
+    if (!(backend.device_info(device).flags & TN_DEVICE_CALLER_THREAD))
+      ok(api.stream_create(device, &stream));
   }
   ~Bare() {
     for (auto [p, bytes] : memory_) api.memory_free(device, 0, p, bytes);

@@ -1,8 +1,8 @@
-// The extension tn.stream_capture by its own rules, without the core, which never breaks them: what cannot be recorded is refused,
-// and the recording is as it was.
-#include <boost/test/unit_test.hpp>
-
+// The extension tn.stream_capture by its own rules, without the core, which never breaks them: what
+// cannot be recorded is refused, and the recording is as it was.
 #include <vector>
+
+#include <boost/test/unit_test.hpp>
 
 #include "cuda/bare.h"
 #include "cuda/emulated.h"
@@ -18,7 +18,8 @@ constexpr int64_t n = 1000;
 // y = x + number, by a plan of the plugin's, on a stream of its own.
 struct Adding {
   Bare gpu{"cuda"};
-  const tn_stream_capture& capture = *gpu.backend.extension<tn_stream_capture>(TN_EXT_STREAM_CAPTURE, 1);
+  const tn_stream_capture& capture =
+      *gpu.backend.extension<tn_stream_capture>(TN_EXT_STREAM_CAPTURE, 1);
   float *x = gpu.put(std::vector<float>(n, 1)), *y = gpu.put(std::vector<float>(n, 0));
   tn_plan* plan = nullptr;
 
@@ -88,10 +89,14 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_recorded_is_refused_and_nothing_is_spoilt) {
   ok(a.capture.begin(a.gpu.stream));
   refused(a.capture.begin(a.gpu.stream), TN_CODE_INVALID_ARGUMENT, "being captured already");
   for (auto* c : {&in, &out})
-    refused(api.copy(a.gpu.device, c, a.gpu.stream), TN_CODE_INVALID_ARGUMENT, "a copy between memories cannot be part of");
-  refused(api.event_record(event, a.gpu.stream), TN_CODE_INVALID_ARGUMENT, "recording an event cannot be part of");
-  refused(api.stream_wait(a.gpu.stream, recorded), TN_CODE_INVALID_ARGUMENT, "waiting for an event cannot be part of");
-  refused(a.capture.launch(first, a.gpu.stream), TN_CODE_INVALID_ARGUMENT, "the launch of a graph cannot be part of");
+    refused(api.copy(a.gpu.device, c, a.gpu.stream), TN_CODE_INVALID_ARGUMENT,
+            "a copy between memories cannot be part of");
+  refused(api.event_record(event, a.gpu.stream), TN_CODE_INVALID_ARGUMENT,
+          "recording an event cannot be part of");
+  refused(api.stream_wait(a.gpu.stream, recorded), TN_CODE_INVALID_ARGUMENT,
+          "waiting for an event cannot be part of");
+  refused(a.capture.launch(first, a.gpu.stream), TN_CODE_INVALID_ARGUMENT,
+          "the launch of a graph cannot be part of");
   ok(a.run(2, a.gpu.stream));
   ok(a.capture.end(a.gpu.stream, &graph));
   ok(a.capture.launch(graph, a.gpu.stream));
@@ -118,20 +123,23 @@ tn_tensor_desc vector_of(tn_dtype dtype, int64_t size) {
 // Three elements of ten by their positions, of which the second is 17.
 struct Selecting {
   Bare gpu{"cuda"};
-  const tn_stream_capture& capture = *gpu.backend.extension<tn_stream_capture>(TN_EXT_STREAM_CAPTURE, 1);
+  const tn_stream_capture& capture =
+      *gpu.backend.extension<tn_stream_capture>(TN_EXT_STREAM_CAPTURE, 1);
   float *x = gpu.put(std::vector<float>(10, 1)), *y = gpu.put(std::vector<float>(3, 0));
   int64_t* index = gpu.put(std::vector<int64_t>{2, 17, 0});
   tn_plan* plan = nullptr;
 
   Selecting() {
-    const tn_tensor_desc ten = vector_of(TN_F32, 10), at = vector_of(TN_I64, 3), three = vector_of(TN_F32, 3);
+    const tn_tensor_desc ten = vector_of(TN_F32, 10), at = vector_of(TN_I64, 3),
+                         three = vector_of(TN_F32, 3);
     tn_attr dim{};
     dim.struct_size = sizeof dim;
     dim.name = "dim";
     dim.kind = TN_ATTR_INT;
     const tn_tensor_desc *inputs[] = {&ten, &at}, *outputs[] = {&three};
     const tn_attr* attrs[] = {&dim};
-    const tn_op_request request{sizeof request, "index_select", 2, inputs, 1, outputs, nullptr, 1, attrs, 0};
+    const tn_op_request request{sizeof request, "index_select", 2, inputs, 1,
+                                outputs,        nullptr,        1, attrs,  0};
     ok(gpu.api.plan_create(gpu.device, &request, &plan));
   }
   ~Selecting() { plan->destroy(plan); }
@@ -164,14 +172,16 @@ BOOST_AUTO_TEST_CASE(what_a_graph_meets_is_told_to_the_stream_that_it_ran_on) {
   tn_graph* graph = s.captured_on(other);
   for (int i = 0; i < 2; ++i) {
     ok(s.capture.launch(graph, s.gpu.stream));
-    refused(s.wait_for(s.gpu.stream), TN_CODE_OUT_OF_RANGE, "index 17 at position 1 is outside [0, 10)");
+    refused(s.wait_for(s.gpu.stream), TN_CODE_OUT_OF_RANGE,
+            "index 17 at position 1 is outside [0, 10)");
     ok(s.wait_for(other));         // it ran nothing
     ok(s.wait_for(s.gpu.stream));  // told once
   }
   // The graph outlives the stream that it was captured on.
   s.gpu.api.stream_destroy(other);
   ok(s.capture.launch(graph, s.gpu.stream));
-  refused(s.wait_for(s.gpu.stream), TN_CODE_OUT_OF_RANGE, "index 17 at position 1 is outside [0, 10)");
+  refused(s.wait_for(s.gpu.stream), TN_CODE_OUT_OF_RANGE,
+          "index 17 at position 1 is outside [0, 10)");
   s.capture.destroy(graph);
   ok(s.wait_for(s.gpu.stream));
 }
@@ -187,7 +197,8 @@ BOOST_AUTO_TEST_CASE(an_event_outlives_its_stream) {
   ok(s.gpu.api.event_create(s.gpu.device, &event));
   ok(s.gpu.api.event_record(event, other));
   s.gpu.api.stream_destroy(other);
-  refused(s.gpu.api.event_wait(event), TN_CODE_OUT_OF_RANGE, "index 17 at position 1 is outside [0, 10)");
+  refused(s.gpu.api.event_wait(event), TN_CODE_OUT_OF_RANGE,
+          "index 17 at position 1 is outside [0, 10)");
   s.gpu.api.event_destroy(event);
 }
 

@@ -1,12 +1,13 @@
-// CUDA graphs behind StreamGraph: a whole training step recorded once, replayed with new batches, beside the steps themselves.
-#include <boost/test/unit_test.hpp>
-
+// CUDA graphs behind StreamGraph: a whole training step recorded once, replayed with new batches,
+// beside the steps themselves.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <boost/test/unit_test.hpp>
 
 #include <tenon/core/runtime/context.h>
 
@@ -25,12 +26,14 @@ const Device gpu("cuda:0");
 
 bool on_a_real_gpu() { return std::getenv("TENON_TEST_GPU") != nullptr; }
 
-// The same bits where the device is emulated. On a real one other memory may mean other kernels of the vendor's libraries.
+// The same bits where the device is emulated. On a real one other memory may mean other kernels of
+// the vendor's libraries.
 bool same(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
   return on_a_real_gpu() ? largest_difference(a, b) < 1e-4 : a == b;
 }
 bool same(const Tensor& a, const Tensor& b) {
-  const std::vector<std::vector<float>> left = {a.to_vector<float>()}, right = {b.to_vector<float>()};
+  const std::vector<std::vector<float>> left = {a.to_vector<float>()},
+                                        right = {b.to_vector<float>()};
   return same(left, right);
 }
 
@@ -54,7 +57,8 @@ BOOST_AUTO_TEST_CASE(replays_are_steps) {
   for (auto* t : {&replayed, &run}) t->next_batch(0), t->step();
   auto graph = StreamGraph::capture(gpu, [&] { replayed.step(); });
   BOOST_TEST(graph.num_operators() > 30u);
-  BOOST_TEST(same(replayed.model.parameters()[0], run.model.parameters()[0]));  // to capture is not to run
+  BOOST_TEST(
+      same(replayed.model.parameters()[0], run.model.parameters()[0]));  // to capture is not to run
   for (int64_t i = 1; i <= 5; ++i) {
     replayed.next_batch(i);
     graph.replay();
@@ -65,7 +69,8 @@ BOOST_AUTO_TEST_CASE(replays_are_steps) {
   BOOST_TEST(same(replayed.values(), run.values()));
 }
 
-// Scalars are part of a recording, Adam's count of steps among them: replays are steps that all think they are the second.
+// Scalars are part of a recording, Adam's count of steps among them: replays are steps that all
+// think they are the second.
 BOOST_AUTO_TEST_CASE(replays_of_adam_stand_still_in_its_count) {
   Training replayed(gpu, true), run(gpu, true);
   for (auto* t : {&replayed, &run}) t->next_batch(0), t->step();
@@ -121,13 +126,15 @@ BOOST_AUTO_TEST_CASE(the_memory_of_a_graph_is_nobody_elses) {
   Tensor a = full({1000}, 1, {.device = gpu}), result;
   auto graph = warm_and_capture([&] { result = ((a + 1.0) * 2.0 + 3.0) * 1.0; });
   graph.replay();
-  // Blocks that the body freed are as large as these, and must not come out here; nor may these change what the replay has left.
+  // Blocks that the body freed are as large as these, and must not come out here; nor may these
+  // change what the replay has left.
   std::vector<Tensor> others;
   for (int i = 0; i < 50; ++i) others.push_back(full({1000}, i, {.device = gpu}) + 0.5);
   BOOST_TEST(result.to_vector<float>() == std::vector<float>(1000, 7));
   a.fill_(2);
   graph.replay();
-  for (int i = 0; i < 50; ++i) BOOST_TEST(others[static_cast<size_t>(i)].sum().item() == 1000 * (i + 0.5));
+  for (int i = 0; i < 50; ++i)
+    BOOST_TEST(others[static_cast<size_t>(i)].sum().item() == 1000 * (i + 0.5));
   BOOST_TEST(result.sum().item() == 9000.0);
 }
 
@@ -187,13 +194,14 @@ BOOST_AUTO_TEST_CASE(a_graph_outlives_its_tensors) {
 BOOST_AUTO_TEST_CASE(results_are_not_there_before_the_first_replay) {
   Tensor a = ones({10}, {.device = gpu}), result;
   auto graph = warm_and_capture([&] { result = a + 1.0; });
-  BOOST_TEST(contains(error_of<ValueError>([&] { result.to_vector<float>(); }), "that was not replayed yet"));
+  BOOST_TEST(contains(error_of<ValueError>([&] { result.to_vector<float>(); }),
+                      "that was not replayed yet"));
   graph.replay();
   BOOST_TEST(result.sum().item() == 20.0);
 }
 
-// The seed is that of the capture: every replay draws what a step with that seed draws. Afterwards the generator goes on as if the
-// body had run once.
+// The seed is that of the capture: every replay draws what a step with that seed draws. Afterwards
+// the generator goes on as if the body had run once.
 BOOST_AUTO_TEST_CASE(random_numbers_are_those_of_the_capture) {
   Tensor x = full({3000}, 2, {.device = gpu}), dropped, noise;
   auto draw = [&] {
@@ -224,14 +232,16 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_recorded_leaves_the_capture_as_it_was) {
   a.sum();
   auto graph = StreamGraph::capture(gpu, [&] {
     Tensor b = a + 1.0;
-    check_refused([&] { b.sum().item(); }, "is not possible while a stream graph of cuda:0 is captured");
+    check_refused([&] { b.sum().item(); },
+                  "is not possible while a stream graph of cuda:0 is captured");
     check_refused([&] { b.to_vector<float>(); }, "a copy from cuda:0 to cpu:0 is not possible");
     check_refused([&] { a.to("cpu"); }, "a copy from cuda:0 to cpu:0");
     check_refused([&] { a.copy_(ones({10})); }, "a copy from cpu:0 to cuda:0");
     check_refused([&] { tensor({1.0f}).to(gpu); }, "a copy from cpu:0 to cuda:0");
     check_refused([&] { b.wait(); }, "waiting for a value is not possible");
     check_refused([&] { synchronize(gpu); }, "waiting for a value is not possible");
-    check_refused([&] { StreamGraph::capture(gpu, [] {}); }, "a stream graph cannot be captured while");
+    check_refused([&] { StreamGraph::capture(gpu, [] {}); },
+                  "a stream graph cannot be captured while");
     check_refused([&] { a[0].item(); }, "is captured");
     // Refused before it has a plan, and one that was never run.
     check_refused([&] { add(a, ones({3}, {.device = "cpu:0"})); }, "cuda:0");
@@ -267,7 +277,8 @@ BOOST_AUTO_TEST_CASE(an_exception_ends_the_capture) {
                                              throw std::runtime_error("enough");
                                            }),
                       std::runtime_error);
-    BOOST_TEST(contains(error_of<ValueError>([&] { kept.sum().item(); }), "was captured, which failed"));
+    BOOST_TEST(
+        contains(error_of<ValueError>([&] { kept.sum().item(); }), "was captured, which failed"));
     check_works();
     BOOST_TEST(a.sum().item() == 30.0);
   }

@@ -1,16 +1,16 @@
-// DataParallel over devices of the cuda plugin: joined by NCCL where it can, through copies where it cannot. On the emulated
-// devices NCCL is a stand-in that counts; on real ones the same sums have to come out.
-#include <boost/test/unit_test.hpp>
-
-#include <dlfcn.h>
-#include <sys/wait.h>
-
+// DataParallel over devices of the cuda plugin: joined by NCCL where it can, through copies where
+// it cannot. On the emulated devices NCCL is a stand-in that counts; on real ones the same sums
+// have to come out.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
+
+#include <boost/test/unit_test.hpp>
+#include <dlfcn.h>
+#include <sys/wait.h>
 
 #include <tenon/core/autograd/replica.h>
 
@@ -31,7 +31,8 @@ struct ThreeDevices : EmulatedCuda {
   ThreeDevices() {
     setenv("TENON_EMULATED_DEVICES", "3", 1);
     if (std::getenv("TENON_TEST_WITHOUT_NCCL"))
-      setenv("TENON_CUDA_LIBRARY_PATH", (build_dir() + "/tests/cuda").c_str(), 1);  // cuBLASLt's stand-in is there
+      setenv("TENON_CUDA_LIBRARY_PATH", (build_dir() + "/tests/cuda").c_str(),
+             1);  // cuBLASLt's stand-in is there
   }
 };
 
@@ -59,9 +60,11 @@ class Since {
 
  private:
   static emulated::NcclCounters now() {
-    void* library = dlopen((build_dir() + "/tests/cuda/nccl/libnccl.so.2").c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    void* library =
+        dlopen((build_dir() + "/tests/cuda/nccl/libnccl.so.2").c_str(), RTLD_LAZY | RTLD_NOLOAD);
     if (!library) return {};  // nobody has asked for it yet
-    auto* counters = static_cast<emulated::NcclCounters*>(dlsym(library, "tenon_emulated_nccl_counters"));
+    auto* counters =
+        static_cast<emulated::NcclCounters*>(dlsym(library, "tenon_emulated_nccl_counters"));
     BOOST_REQUIRE(counters);
     const auto values = *counters;
     dlclose(library);
@@ -78,8 +81,10 @@ nn::Sequential plain_mlp() {
 // This program again, one case of it, with `settings` before; what it wrote.
 std::string output_of(const std::string& settings, const std::string& test) {
   TempFolder folder;
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string(), out = (folder / "out").string();
-  const int status = std::system((settings + " '" + self + "' --run_test=" + test + " >'" + out + "' 2>&1").c_str());
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string(),
+                    out = (folder / "out").string();
+  const int status = std::system(
+      (settings + " '" + self + "' --run_test=" + test + " >'" + out + "' 2>&1").c_str());
   const std::string text = read_bytes(out);
   BOOST_TEST((WIFEXITED(status) && WEXITSTATUS(status) == 0), text);
   return text;
@@ -109,21 +114,29 @@ BOOST_AUTO_TEST_CASE(a_step_over_two_devices_is_one_sum_and_one_broadcast, *devi
   if (on_real_gpus()) return;
   BOOST_TEST(since.joins() == 0u);
   BOOST_TEST(since.launches() == 6u);
-  BOOST_TEST(since.calls() == 3u * (6 + 9));  // six parameters are summed; with three buffers they are broadcast
+  BOOST_TEST(since.calls() ==
+             3u * (6 + 9));  // six parameters are summed; with three buffers they are broadcast
 }
 
 BOOST_AUTO_TEST_CASE(steps_are_those_of_one_device, *devices(2)) {
   const auto one = trained(plain_mlp(), "cuda:0", 8);
   Since since;
-  BOOST_TEST(largest_difference(trained(nn::DataParallel(plain_mlp(), {"cuda:0", "cuda:1"}), "cuda:0", 8), one) < 1e-5);
-  BOOST_TEST(largest_difference(trained(nn::DataParallel(plain_mlp(), {"cuda:1", "cuda:0"}), "cuda:1", 8), one) < 1e-5);
+  BOOST_TEST(largest_difference(
+                 trained(nn::DataParallel(plain_mlp(), {"cuda:0", "cuda:1"}), "cuda:0", 8), one) <
+             1e-5);
+  BOOST_TEST(largest_difference(
+                 trained(nn::DataParallel(plain_mlp(), {"cuda:1", "cuda:0"}), "cuda:1", 8), one) <
+             1e-5);
   if (!on_real_gpus()) BOOST_TEST(since.launches() == 2u * 16);
 }
 
 BOOST_AUTO_TEST_CASE(steps_over_three_devices, *devices(3)) {
   const auto one = trained(plain_mlp(), "cuda:0", 8);
   Since since;
-  BOOST_TEST(largest_difference(trained(nn::DataParallel(plain_mlp(), {"cuda:0", "cuda:1", "cuda:2"}), "cuda:0", 8), one) < 1e-5);
+  BOOST_TEST(
+      largest_difference(
+          trained(nn::DataParallel(plain_mlp(), {"cuda:0", "cuda:1", "cuda:2"}), "cuda:0", 8),
+          one) < 1e-5);
   if (!on_real_gpus()) BOOST_TEST(since.launches() == 16u);
 }
 
@@ -147,27 +160,37 @@ BOOST_AUTO_TEST_CASE(the_same_bits_twice, *devices(2)) {
   auto run = [] { return trained(nn::DataParallel(mlp(2), {"cuda:0", "cuda:1"}), "cuda:0", 5); };
   const auto first = run();
   for (int i = 0; i < 2; ++i) BOOST_TEST((run() == first));
-  // Batch normalisation sees half a batch on each device, so the reference is two devices of the cpu.
-  BOOST_TEST(largest_difference(first, trained(nn::DataParallel(mlp(2), {"cpu:0", "cpu:1"}), "cpu:0", 5)) < 1e-3);
+  // Batch normalisation sees half a batch on each device, so the reference is two devices of the
+  // cpu.
+  BOOST_TEST(largest_difference(
+                 first, trained(nn::DataParallel(mlp(2), {"cpu:0", "cpu:1"}), "cpu:0", 5)) < 1e-3);
 }
 
 BOOST_AUTO_TEST_CASE(a_device_given_twice_is_refused_by_name) {
-  const auto text = error_of<DeviceError>([] { nn::DataParallel(plain_mlp(), {"cuda:0", "cuda:0"}); });
+  const auto text = error_of<DeviceError>([] {
+    nn::DataParallel(plain_mlp(), {"cuda:0", "cuda:0"});
+  });
   BOOST_TEST(contains(text, "cuda:0 is given twice"), text);
 }
 
 BOOST_AUTO_TEST_CASE(a_device_with_the_cpu_goes_through_copies) {
   const auto one = trained(plain_mlp(), "cuda:0", 5);
   Since since;
-  BOOST_TEST(largest_difference(trained(nn::DataParallel(plain_mlp(), {"cuda:0", "cpu:0"}), "cuda:0", 5), one) < 1e-5);
-  BOOST_TEST(largest_difference(trained(nn::DataParallel(plain_mlp(), {"cpu:0", "cuda:0"}), "cpu:0", 5), one) < 1e-5);
+  BOOST_TEST(largest_difference(
+                 trained(nn::DataParallel(plain_mlp(), {"cuda:0", "cpu:0"}), "cuda:0", 5), one) <
+             1e-5);
+  BOOST_TEST(largest_difference(
+                 trained(nn::DataParallel(plain_mlp(), {"cpu:0", "cuda:0"}), "cpu:0", 5), one) <
+             1e-5);
   BOOST_TEST(since.launches() == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(the_odd_one_of_a_mixed_set_goes_through_copies, *devices(2)) {
   const auto one = trained(plain_mlp(), "cuda:0", 5);
   Since since;
-  BOOST_TEST(largest_difference(trained(nn::DataParallel(plain_mlp(), {"cuda:0", "cpu:0", "cuda:1"}), "cuda:0", 5), one) < 1e-5);
+  BOOST_TEST(largest_difference(
+                 trained(nn::DataParallel(plain_mlp(), {"cuda:0", "cpu:0", "cuda:1"}), "cuda:0", 5),
+                 one) < 1e-5);
   if (!on_real_gpus()) BOOST_TEST(since.launches() == 10u);
 }
 
@@ -179,7 +202,8 @@ BOOST_AUTO_TEST_CASE(sums_in_every_floating_type, *devices(2)) {
       Tensor w = full({n}, 2, {.dtype = dtype, .device = "cuda:0"});
       w.requires_grad_();
       allow_replicas(w);
-      Tensor one = full({n}, 1, {.dtype = dtype, .device = "cuda:0"}), ten = full({n}, 10, {.dtype = dtype, .device = "cuda:1"});
+      Tensor one = full({n}, 1, {.dtype = dtype, .device = "cuda:0"}),
+             ten = full({n}, 10, {.dtype = dtype, .device = "cuda:1"});
       Tensor y = w * one + (w * ten).to("cuda:0");
       y.backward(one);
       BOOST_TEST(w.grad().to_vector<double>() == std::vector<double>(static_cast<size_t>(n), 11.0),
@@ -193,7 +217,8 @@ BOOST_AUTO_TEST_CASE(a_device_that_captures_takes_part_in_nothing, *devices(2)) 
   nn::DataParallel model(nn::Linear(8, 3), {"cuda:0", "cuda:1"});
   Tensor x = ones({6, 8}, {.device = "cuda:0"});
   model(x).sum().backward();
-  const auto text = error_of<DeviceError>([&] { StreamGraph::capture("cuda:0", [&] { model(x).sum().backward(); }); });
+  const auto text = error_of<DeviceError>(
+      [&] { StreamGraph::capture("cuda:0", [&] { model(x).sum().backward(); }); });
   BOOST_TEST(contains(text, "while a stream graph of cuda:0 is captured"), text);
   BOOST_TEST(model(x).size(0) == 6);
   model(x).sum().item();
@@ -201,7 +226,8 @@ BOOST_AUTO_TEST_CASE(a_device_that_captures_takes_part_in_nothing, *devices(2)) 
 
 // ---- failures ----
 
-BOOST_AUTO_TEST_CASE(a_collective_that_fails_names_its_devices, *boost::unit_test::precondition(with_stand_in)) {
+BOOST_AUTO_TEST_CASE(a_collective_that_fails_names_its_devices,
+                     *boost::unit_test::precondition(with_stand_in)) {
   synchronize();
   nn::DataParallel model(plain_mlp(), {"cuda:0", "cuda:1"});
   Tensor x = ones({6, 8}, {.device = "cuda:0"});
@@ -224,8 +250,10 @@ BOOST_AUTO_TEST_CASE(a_collective_that_fails_names_its_devices, *boost::unit_tes
   BOOST_TEST((backward().to_vector<float>() == sound));
 }
 
-// What every later call would say, too: in a process of its own, as the communicator is lost for good.
-BOOST_AUTO_TEST_CASE(a_peer_that_fails_in_a_process_of_its_own, *boost::unit_test::precondition(with_stand_in)) {
+// What every later call would say, too: in a process of its own, as the communicator is lost for
+// good.
+BOOST_AUTO_TEST_CASE(a_peer_that_fails_in_a_process_of_its_own,
+                     *boost::unit_test::precondition(with_stand_in)) {
   const auto text = output_of("", "a_peer_has_failed");
   BOOST_TEST(contains(text, "No errors detected"), text);
 }
@@ -244,19 +272,24 @@ BOOST_AUTO_TEST_CASE(a_peer_has_failed, *boost::unit_test::disabled()) {
   // At exit the communicator is given up: waiting for its end would be for ever.
 }
 
-BOOST_AUTO_TEST_CASE(without_nccl_in_a_process_of_its_own, *boost::unit_test::precondition(with_stand_in)) {
+BOOST_AUTO_TEST_CASE(without_nccl_in_a_process_of_its_own,
+                     *boost::unit_test::precondition(with_stand_in)) {
   const auto text = output_of("TENON_LOG=info TENON_TEST_WITHOUT_NCCL=1", "there_is_no_nccl");
   BOOST_TEST(count_of(text, "are not joined") == 1u, text);
   BOOST_TEST(contains(text, "cuda:0, cuda:1 are not joined (cuda: NCCL cannot be used"), text);
   BOOST_TEST(contains(text, "name its folder in TENON_CUDA_LIBRARY_PATH"), text);
   BOOST_TEST(contains(text, "sums and broadcasts go through copies"), text);
   // With it nothing of the kind is said.
-  BOOST_TEST(!contains(output_of("TENON_LOG=info", "a_step_over_two_devices_is_one_sum_and_one_broadcast"), "are not joined"));
+  BOOST_TEST(
+      !contains(output_of("TENON_LOG=info", "a_step_over_two_devices_is_one_sum_and_one_broadcast"),
+                "are not joined"));
 }
 BOOST_AUTO_TEST_CASE(there_is_no_nccl, *boost::unit_test::disabled()) {
   const auto one = trained(plain_mlp(), "cuda:0", 5);
   for (int i = 0; i < 2; ++i)
-    BOOST_TEST(largest_difference(trained(nn::DataParallel(plain_mlp(), {"cuda:0", "cuda:1"}), "cuda:0", 5), one) < 1e-5);
+    BOOST_TEST(largest_difference(
+                   trained(nn::DataParallel(plain_mlp(), {"cuda:0", "cuda:1"}), "cuda:0", 5), one) <
+               1e-5);
 }
 
 // ---- the extension's own rules, which the core keeps to ----
@@ -300,8 +333,9 @@ struct Joined {
 BOOST_AUTO_TEST_CASE(every_reduction_and_a_broadcast_from_any_member, *devices(2)) {
   Joined j;
   using Values = std::vector<int32_t>;
-  for (auto& [op, expected] :
-       std::map<tn_reduce_op, Values>{{TN_REDUCE_SUM, {11, -1, 5}}, {TN_REDUCE_MAX, {10, 4, 3}}, {TN_REDUCE_MIN, {1, -5, 2}}}) {
+  for (auto& [op, expected] : std::map<tn_reduce_op, Values>{{TN_REDUCE_SUM, {11, -1, 5}},
+                                                             {TN_REDUCE_MAX, {10, 4, 3}},
+                                                             {TN_REDUCE_MIN, {1, -5, 2}}}) {
     j.put({1, -5, 3}, {10, 4, 2});
     ok(j.reduce(TN_I32, op));
     j.check(expected, expected);
@@ -335,7 +369,8 @@ BOOST_AUTO_TEST_CASE(what_the_extension_refuses, *devices(2)) {
   refused(j.reduce(TN_BOOL, TN_REDUCE_SUM), TN_CODE_UNSUPPORTED, "NCCL does not reduce bool");
   refused(j.reduce(TN_F32, 9), TN_CODE_INVALID_ARGUMENT, "there is no reduction 9");
   refused(j.broadcast(2), TN_CODE_INVALID_ARGUMENT, "broadcast from member 2 of 2");
-  refused(j.api.group_end(j.communicator), TN_CODE_INVALID_ARGUMENT, "no group of collectives was begun");
+  refused(j.api.group_end(j.communicator), TN_CODE_INVALID_ARGUMENT,
+          "no group of collectives was begun");
   ok(j.api.group_begin(j.communicator));
   refused(j.api.group_begin(j.communicator), TN_CODE_INVALID_ARGUMENT, "do not nest");
   ok(j.api.group_end(j.communicator));

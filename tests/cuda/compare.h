@@ -1,23 +1,23 @@
-// How the tests of the cuda plugin's kernels compare a device with the cpu: the same values in the same strides on both, the same
-// calls, and results side by side.
+// How the tests of the cuda plugin's kernels compare a device with the cpu: the same values in the
+// same strides on both, the same calls, and results side by side.
 #pragma once
-
-#include "ops/check.h"
 
 #include <algorithm>
 #include <functional>
 #include <limits>
 #include <random>
 
-#include <tenon/core/ops/view.h>
+#include <tenon/core/ops/shape.h>
 
 #include "cuda/emulated.h"
+#include "ops/check.h"
 
 namespace tenon::test {
 
 inline const Device kGpu("cuda:0"), kCpu("cpu");
 
-// What a result may differ by: libraries' functions are exact to a few units in the last place, and f16 and bf16 round once more.
+// What a result may differ by: libraries' functions are exact to a few units in the last place, and
+// f16 and bf16 round once more.
 inline double tolerance(DType t) {
   switch (t) {
     case DType::f32:
@@ -37,17 +37,22 @@ inline std::mt19937& generator() {
   static std::mt19937 engine(20);
   return engine;
 }
-inline int64_t pick(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(generator()); }
+inline int64_t pick(int64_t low, int64_t high) {
+  return std::uniform_int_distribution<int64_t>(low, high)(generator());
+}
 
-// Random values of a type, a few of them awkward: zeros of both signs, infinities, NaN, the smallest and the largest.
+// Random values of a type, a few of them awkward: zeros of both signs, infinities, NaN, the
+// smallest and the largest.
 inline Tensor random_values(const Shape& shape, DType dtype, bool awkward = true) {
   std::vector<double> values(static_cast<size_t>(shape.numel()));
   constexpr double inf = std::numeric_limits<double>::infinity();
-  const double odd[] = {0.0, -0.0, 1.0, -1.0, inf, -inf, std::nan(""), 1e-42, -1e-310, 3e38, 0.5, 2.5};
+  const double odd[] = {0.0,          -0.0,  1.0,     -1.0, inf, -inf,
+                        std::nan(""), 1e-42, -1e-310, 3e38, 0.5, 2.5};
   for (auto& v : values) {
     v = std::normal_distribution<double>(0, 2)(generator());
     if (awkward && pick(0, 9) == 0) v = odd[pick(0, 11)];
-    if (is_integer(dtype)) v = dtype == DType::u8 ? static_cast<double>(pick(0, 255)) : static_cast<double>(pick(-9, 9));
+    if (is_integer(dtype))
+      v = dtype == DType::u8 ? static_cast<double>(pick(0, 255)) : static_cast<double>(pick(-9, 9));
     if (dtype == DType::boolean) v = static_cast<double>(pick(0, 1));
   }
   return doubles(values, shape).to(dtype);
@@ -93,13 +98,21 @@ inline std::vector<Lie> lies(bool single = true) {
          return x;
        }},
       {"rows swapped with planes",
-       [](Shape s) { return s.size() < 3 ? s : with(s, [&](size_t d, int64_t n) { return d < 2 ? s[1 - d] : n; }); },
+       [](Shape s) {
+         return s.size() < 3 ? s
+                             : with(s, [&](size_t d, int64_t n) { return d < 2 ? s[1 - d] : n; });
+       },
        [](const Tensor& x, const Shape& s) { return s.size() < 3 ? x : x.transpose(0, 1); }},
   };
   if (!single) return all;
-  all.push_back({"one row", [](Shape s) { return with(s, [](size_t d, int64_t n) { return d == 0 ? 1 : n; }); },
-                 [](const Tensor& x, const Shape& s) { return x.expand(s); }});
-  all.push_back({"one column", [&](Shape s) { return with(s, [&](size_t d, int64_t n) { return d + 1 == s.size() ? 1 : n; }); },
+  all.push_back(
+      {"one row",
+       [](Shape s) { return with(s, [](size_t d, int64_t n) { return d == 0 ? 1 : n; }); },
+       [](const Tensor& x, const Shape& s) { return x.expand(s); }});
+  all.push_back({"one column",
+                 [&](Shape s) {
+                   return with(s, [&](size_t d, int64_t n) { return d + 1 == s.size() ? 1 : n; });
+                 },
                  [](const Tensor& x, const Shape& s) { return x.expand(s); }});
   all.push_back({"one element", [](Shape s) { return with(s, [](size_t, int64_t) { return 1; }); },
                  [](const Tensor& x, const Shape& s) { return x.expand(s); }});
@@ -118,12 +131,14 @@ inline Both random_both(const Shape& shape, DType dtype, const Lie& lie, bool aw
   return both(random_values(lie.whole(shape), dtype, awkward), lie, shape);
 }
 
-inline void require_same(const Tensor& gpu, const Tensor& cpu, const std::string& what, double allowed) {
+inline void require_same(const Tensor& gpu, const Tensor& cpu, const std::string& what,
+                         double allowed) {
   BOOST_REQUIRE_MESSAGE(gpu.device() == kGpu, what << ": the result is on " << gpu.device().str());
   BOOST_REQUIRE_MESSAGE(gpu.dtype() == cpu.dtype(), what << ": dtype " << name_of(gpu.dtype()));
   BOOST_REQUIRE_MESSAGE(gpu.shape() == cpu.shape(), what << ": shape " << gpu.shape().str());
   if (cpu.dtype() == DType::i64) {
-    BOOST_REQUIRE_MESSAGE(gpu.to_vector<int64_t>() == cpu.to_vector<int64_t>(), what << ": integers differ");
+    BOOST_REQUIRE_MESSAGE(gpu.to_vector<int64_t>() == cpu.to_vector<int64_t>(),
+                          what << ": integers differ");
     return;
   }
   auto found = gpu.to_vector<double>(), expected = cpu.to_vector<double>();
@@ -136,8 +151,10 @@ inline void require_same(const Tensor& gpu, const Tensor& cpu, const std::string
   require_same(gpu, cpu, what, tolerance(cpu.dtype()));
 }
 
-inline std::string describe(const std::string& op, DType dtype, const Shape& shape, const std::string& more = "") {
-  return op + " of " + std::string(name_of(dtype)) + " " + shape.str() + (more.empty() ? "" : ", " + more);
+inline std::string describe(const std::string& op, DType dtype, const Shape& shape,
+                            const std::string& more = "") {
+  return op + " of " + std::string(name_of(dtype)) + " " + shape.str() +
+         (more.empty() ? "" : ", " + more);
 }
 
 }  // namespace tenon::test

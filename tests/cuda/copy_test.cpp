@@ -1,9 +1,9 @@
 // The cuda plugin's copies, fills, random numbers and optimizer steps beside the cpu's.
-#include "cuda/compare.h"
-
-#include <tenon/core/ops/dropout.h>
-#include <tenon/core/ops/optim.h>
+#include <tenon/core/ops/optimizer.h>
+#include <tenon/core/ops/random.h>
 #include <tenon/core/random.h>
+
+#include "cuda/compare.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -12,8 +12,17 @@ BOOST_TEST_GLOBAL_FIXTURE(EmulatedCuda);
 namespace {
 
 const std::vector<DType> kAll = {f32, f64, f16, bf16, i64, i32, u8, boolean};
-const std::vector<Shape> kShapes = {
-    {}, {1}, {9}, {0, 3}, {3, 700}, {2, 33, 65}, {64, 96}, {70, 131}, {2, 3, 40, 48}, {2, 17, 3, 19}, {2, 2, 2, 2, 2, 2, 2, 3}};
+const std::vector<Shape> kShapes = {{},
+                                    {1},
+                                    {9},
+                                    {0, 3},
+                                    {3, 700},
+                                    {2, 33, 65},
+                                    {64, 96},
+                                    {70, 131},
+                                    {2, 3, 40, 48},
+                                    {2, 17, 3, 19},
+                                    {2, 2, 2, 2, 2, 2, 2, 3}};
 
 }  // namespace
 
@@ -30,12 +39,14 @@ BOOST_AUTO_TEST_CASE(every_type_to_every_type) {
 }
 
 BOOST_AUTO_TEST_CASE(numbers_that_do_not_fit) {
-  Tensor x = doubles(
-      {1e300, -1e300, 9.3e18, -9.3e18, 2147483648.0, -2147483649.0, 300.7, -1.5, 4294967297.0, 65520, 1e-8, 6.1e-5, 0.99}, {13});
+  Tensor x = doubles({1e300, -1e300, 9.3e18, -9.3e18, 2147483648.0, -2147483649.0, 300.7, -1.5,
+                      4294967297.0, 65520, 1e-8, 6.1e-5, 0.99},
+                     {13});
   for (DType from : {f64, f32})
     for (DType to : kAll) {
       Both values = both(x.to(from));
-      require_same(values.gpu.to(to), values.cpu.to(to), describe("copy", from, x.shape(), "to " + std::string(name_of(to))), 0);
+      require_same(values.gpu.to(to), values.cpu.to(to),
+                   describe("copy", from, x.shape(), "to " + std::string(name_of(to))), 0);
     }
 }
 
@@ -45,7 +56,8 @@ BOOST_AUTO_TEST_CASE(every_way_of_lying_in_memory) {
       for (auto& from : lies())
         for (auto& to : lies(false)) {
           if (passed_over()) continue;
-          Both x = random_both(shape, dtype, from), y = random_both(to.whole(shape), dtype, lies()[0]);
+          Both x = random_both(shape, dtype, from),
+               y = random_both(to.whole(shape), dtype, lies()[0]);
           std::string what = describe("copy", dtype, shape, from.name + " to " + to.name);
           to.view(y.gpu, shape).copy_(x.gpu);
           to.view(y.cpu, shape).copy_(x.cpu);
@@ -68,8 +80,10 @@ BOOST_AUTO_TEST_CASE(casts_between_any_strides) {
 BOOST_AUTO_TEST_CASE(permutations) {
   for (DType dtype : {f32, f64, bf16, u8}) {
     Both x = random_both({3, 20, 5, 33}, dtype, lies()[0]);
-    for (auto& order : std::vector<Shape>{{0, 2, 3, 1}, {0, 3, 1, 2}, {3, 2, 1, 0}, {2, 0, 3, 1}, {1, 0, 2, 3}, {1, 3, 0, 2}})
-      require_same(permute(x.gpu, order).contiguous(), permute(x.cpu, order).contiguous(), describe("permute", dtype, order), 0);
+    for (auto& order : std::vector<Shape>{
+             {0, 2, 3, 1}, {0, 3, 1, 2}, {3, 2, 1, 0}, {2, 0, 3, 1}, {1, 0, 2, 3}, {1, 3, 0, 2}})
+      require_same(permute(x.gpu, order).contiguous(), permute(x.cpu, order).contiguous(),
+                   describe("permute", dtype, order), 0);
   }
 }
 
@@ -93,8 +107,11 @@ BOOST_AUTO_TEST_CASE(sequences) {
     };
     require_same(of(0, 3000, 1, kGpu), of(0, 3000, 1, kCpu), describe("arange", dtype, {3000}));
     require_same(of(5, 5, 1, kGpu), of(5, 5, 1, kCpu), describe("arange", dtype, {0}));
-    if (dtype != u8) require_same(of(9, -90, -3, kGpu), of(9, -90, -3, kCpu), describe("arange downwards", dtype, {33}));
-    if (is_floating_point(dtype)) require_same(of(-1, 2, 0.1, kGpu), of(-1, 2, 0.1, kCpu), describe("arange", dtype, {30}));
+    if (dtype != u8)
+      require_same(of(9, -90, -3, kGpu), of(9, -90, -3, kCpu),
+                   describe("arange downwards", dtype, {33}));
+    if (is_floating_point(dtype))
+      require_same(of(-1, 2, 0.1, kGpu), of(-1, 2, 0.1, kCpu), describe("arange", dtype, {30}));
   }
 }
 
@@ -103,12 +120,15 @@ BOOST_AUTO_TEST_CASE(pieces_put_together) {
     for (int64_t dim : {0, 1, 2}) {
       std::vector<Tensor> cpu, gpu;
       for (auto& lie : lies()) {
-        Shape shape = with({3, 4, 21}, [&](size_t d, int64_t n) { return static_cast<int64_t>(d) == dim ? pick(0, 20) : n; });
+        Shape shape = with({3, 4, 21}, [&](size_t d, int64_t n) {
+          return static_cast<int64_t>(d) == dim ? pick(0, 20) : n;
+        });
         Both x = random_both(shape, dtype, lie);
         cpu.push_back(x.cpu);
         gpu.push_back(x.gpu);
       }
-      require_same(cat(gpu, dim), cat(cpu, dim), describe("cat", dtype, {3, 4, 21}, "along " + std::to_string(dim)), 0);
+      require_same(cat(gpu, dim), cat(cpu, dim),
+                   describe("cat", dtype, {3, 4, 21}, "along " + std::to_string(dim)), 0);
     }
 }
 
@@ -124,7 +144,8 @@ BOOST_AUTO_TEST_CASE(gradients_of_slices) {
           return leaf.grad();
         };
         Both x = random_both({7, 10, 12}, dtype, lies()[0]);
-        require_same(gradient(x.gpu), gradient(x.cpu), describe("slice_backward", dtype, {7, 10, 12}, std::to_string(step)), 0);
+        require_same(gradient(x.gpu), gradient(x.cpu),
+                     describe("slice_backward", dtype, {7, 10, 12}, std::to_string(step)), 0);
       }
 }
 
@@ -147,8 +168,10 @@ BOOST_AUTO_TEST_CASE(random_numbers_are_the_cpus) {
       auto on = [dtype](Device d) { return TensorOptions{.dtype = dtype, .device = d}; };
       require_same_numbers("rand", [&](Device d) { return rand({n}, on(d)); });
       require_same_numbers("randn", [&](Device d) { return randn({n}, on(d)); });
-      require_same_numbers("uniform_", [&](Device d) { return empty({n}, on(d)).uniform_(-3.3, 7.7); });
-      require_same_numbers("normal_", [&](Device d) { return empty({n}, on(d)).normal_(1.5, 0.3); });
+      require_same_numbers("uniform_",
+                           [&](Device d) { return empty({n}, on(d)).uniform_(-3.3, 7.7); });
+      require_same_numbers("normal_",
+                           [&](Device d) { return empty({n}, on(d)).normal_(1.5, 0.3); });
       require_same_numbers("into a part", [&](Device d) {
         Tensor x = zeros({n + 1}, on(d));
         x.narrow(0, 1, n).normal_();
@@ -156,9 +179,14 @@ BOOST_AUTO_TEST_CASE(random_numbers_are_the_cpus) {
       });
     }
   for (DType dtype : {i64, i32})
-    for (auto [low, high] : {std::pair<int64_t, int64_t>{0, 10}, {-5, 6}, {-2147483647 - 1, 2147483647}})
-      require_same_numbers("randint", [&](Device d) { return randint(low, high, {4099}, {.dtype = dtype, .device = d}); });
-  require_same_numbers("randint", [&](Device d) { return randint(INT64_MIN, INT64_MAX, {4099}, {.dtype = i64, .device = d}); });
+    for (auto [low, high] :
+         {std::pair<int64_t, int64_t>{0, 10}, {-5, 6}, {-2147483647 - 1, 2147483647}})
+      require_same_numbers("randint", [&](Device d) {
+        return randint(low, high, {4099}, {.dtype = dtype, .device = d});
+      });
+  require_same_numbers("randint", [&](Device d) {
+    return randint(INT64_MIN, INT64_MAX, {4099}, {.dtype = i64, .device = d});
+  });
 }
 
 BOOST_AUTO_TEST_CASE(dropped_elements_are_the_cpus) {
@@ -206,7 +234,8 @@ Lists random_lists(const std::vector<int64_t>& sizes, DType dtype, bool positive
 }
 void require_same(const Lists& lists, const std::string& what, double allowed) {
   for (size_t i = 0; i < lists.cpu.size(); ++i)
-    tenon::test::require_same(lists.gpu[i], lists.cpu[i], what + ", tensor " + std::to_string(i), allowed);
+    tenon::test::require_same(lists.gpu[i], lists.cpu[i], what + ", tensor " + std::to_string(i),
+                              allowed);
 }
 std::vector<int64_t> sizes_of(size_t count) {
   std::vector<int64_t> sizes;
@@ -229,14 +258,19 @@ BOOST_AUTO_TEST_CASE(optimizer_steps_over_many_tensors) {
       sgd_step(p.cpu, g.cpu, {}, plain);
       require_same(p, "sgd_step", allowed);
       for (bool nesterov : {false, true}) {
-        SgdArgs args{.lr = 0.1, .momentum = 0.9, .dampening = nesterov ? 0 : 0.2, .nesterov = nesterov, .first = !nesterov};
+        SgdArgs args{.lr = 0.1,
+                     .momentum = 0.9,
+                     .dampening = nesterov ? 0 : 0.2,
+                     .nesterov = nesterov,
+                     .first = !nesterov};
         sgd_step(p.gpu, g.gpu, buffers.gpu, args);
         sgd_step(p.cpu, g.cpu, buffers.cpu, args);
         require_same(p, "sgd_step with momentum", allowed);
         require_same(buffers, "momentum of sgd_step", allowed);
       }
       for (bool amsgrad : {false, true}) {
-        AdamArgs args{.lr = 0.01, .weight_decay = 0.1, .amsgrad = amsgrad, .decoupled = amsgrad, .step = 3};
+        AdamArgs args{
+            .lr = 0.01, .weight_decay = 0.1, .amsgrad = amsgrad, .decoupled = amsgrad, .step = 3};
         std::vector<Tensor> none;
         adam_step(p.gpu, g.gpu, m.gpu, v.gpu, amsgrad ? vmax.gpu : none, args);
         adam_step(p.cpu, g.cpu, m.cpu, v.cpu, amsgrad ? vmax.cpu : none, args);

@@ -1,11 +1,10 @@
-// Which device the plugin leaves current on a thread, and what that costs: looked at in the emulated runtime, in a process that has
-// used nothing but cuda:1.
-#include <boost/test/unit_test.hpp>
-
-#include <dlfcn.h>
-
+// Which device the plugin leaves current on a thread, and what that costs: looked at in the
+// emulated runtime, in a process that has used nothing but cuda:1.
 #include <cstdlib>
 #include <thread>
+
+#include <boost/test/unit_test.hpp>
+#include <dlfcn.h>
 
 #include <tenon/tenon.h>
 
@@ -18,11 +17,14 @@ BOOST_TEST_GLOBAL_FIXTURE(EmulatedCuda);
 
 namespace {
 
-boost::test_tools::assertion_result emulated_device(boost::unit_test::test_unit_id) { return !std::getenv("TENON_TEST_GPU"); }
+boost::test_tools::assertion_result emulated_device(boost::unit_test::test_unit_id) {
+  return !std::getenv("TENON_TEST_GPU");
+}
 
 template <class T>
 T* in_runtime(const char* name) {
-  void* library = dlopen((build_dir() + "/tests/cuda/libtenon_cuda_emulated.so").c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  void* library = dlopen((build_dir() + "/tests/cuda/libtenon_cuda_emulated.so").c_str(),
+                         RTLD_LAZY | RTLD_NOLOAD);
   BOOST_REQUIRE(library);
   auto* found = reinterpret_cast<T*>(dlsym(library, name));
   BOOST_REQUIRE(found);
@@ -34,12 +36,15 @@ int current_device() {
   BOOST_REQUIRE(in_runtime<int(int*)>("tenon_emulated_get_device")(&device) == 0);
   return device;
 }
-void choose_device(int device) { BOOST_REQUIRE(in_runtime<int(int)>("tenon_emulated_set_device")(device) == 0); }
+void choose_device(int device) {
+  BOOST_REQUIRE(in_runtime<int(int)>("tenon_emulated_set_device")(device) == 0);
+}
 
 }  // namespace
 
 // First, while nothing has chosen a device.
-BOOST_AUTO_TEST_CASE(work_on_one_device_starts_no_other, *boost::unit_test::precondition(emulated_device)) {
+BOOST_AUTO_TEST_CASE(work_on_one_device_starts_no_other,
+                     *boost::unit_test::precondition(emulated_device)) {
   Tensor x = ones({100}, {.device = "cuda:1"});
   synchronize("cuda:1");
   const auto& counters = *in_runtime<emulated::CudaCounters>("tenon_emulated_cuda_counters");
@@ -52,7 +57,8 @@ BOOST_AUTO_TEST_CASE(work_on_one_device_starts_no_other, *boost::unit_test::prec
   BOOST_TEST(counters.contexts == uint64_t{1} << 1);
 }
 
-BOOST_AUTO_TEST_CASE(the_device_that_a_thread_has_chosen_stays, *boost::unit_test::precondition(emulated_device)) {
+BOOST_AUTO_TEST_CASE(the_device_that_a_thread_has_chosen_stays,
+                     *boost::unit_test::precondition(emulated_device)) {
   auto memory_on = [](const char* device) { return empty({1 << 20}, {.device = device}).wait(); };
   std::thread([&] {
     choose_device(0);

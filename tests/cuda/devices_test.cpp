@@ -1,11 +1,11 @@
-// What the real plugin says on a machine that cannot use it. It is the one that was built with nvcc, not the emulated one.
-#include <boost/test/unit_test.hpp>
-
-#include <dlfcn.h>
-
+// What the real plugin says on a machine that cannot use it. It is the one that was built with
+// nvcc, not the emulated one.
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+
+#include <boost/test/unit_test.hpp>
+#include <dlfcn.h>
 
 #include "files.h"
 #include "places.h"
@@ -24,8 +24,9 @@ struct Output {
 Output tenon_command(const std::string& before, const std::string& arguments) {
   TempFolder folder;
   const std::string out = (folder / "out").string();
-  const int status =
-      std::system((before + " '" + build_dir() + "/bin/tenon' " + arguments + " >'" + out + "' 2>&1 </dev/null").c_str());
+  const int status = std::system(
+      (before + " '" + build_dir() + "/bin/tenon' " + arguments + " >'" + out + "' 2>&1 </dev/null")
+          .c_str());
   return {status, read_bytes(out)};
 }
 
@@ -55,8 +56,11 @@ BOOST_AUTO_TEST_CASE(a_driver_that_is_too_old_is_told_from_none) {
   }
   auto devices = tenon_command("LD_LIBRARY_PATH='" + build_dir() + "/tests/old_driver'", "devices");
   BOOST_TEST(devices.status == 0);
-  BOOST_TEST(contains(devices.text, "the NVIDIA driver is too old: it knows CUDA 11.4, this plugin was built with CUDA "),
-             devices.text);
+  BOOST_TEST(
+      contains(
+          devices.text,
+          "the NVIDIA driver is too old: it knows CUDA 11.4, this plugin was built with CUDA "),
+      devices.text);
   BOOST_TEST(contains(devices.text, "cpu:0"), devices.text);
 }
 
@@ -71,7 +75,8 @@ BOOST_AUTO_TEST_CASE(a_device_that_is_asked_for_all_the_same_is_an_error_with_th
   }
   TempFolder folder;
   const std::string out = (folder / "out").string();
-  const int status = std::system(("'" + build_dir() + "/bin/mlp' --synthetic --device cuda:0 >'" + out + "' 2>&1").c_str());
+  const int status = std::system(
+      ("'" + build_dir() + "/bin/mlp' --synthetic --device cuda:0 >'" + out + "' 2>&1").c_str());
   BOOST_TEST(status != 0);
   BOOST_TEST(contains(read_bytes(out), "no NVIDIA driver is installed"), read_bytes(out));
 }

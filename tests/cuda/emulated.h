@@ -1,5 +1,6 @@
-// For tests of the cuda plugin's kernels: makes "cuda" the plugin that runs on the CPU (see CMakeLists.txt), before any real one.
-// TENON_TEST_GPU=1 leaves it out: the same tests then show that a real device gives the same results.
+// For tests of the cuda plugin's kernels: makes "cuda" the plugin that runs on the CPU (see
+// CMakeLists.txt), before any real one. TENON_TEST_GPU=1 leaves it out: the same tests then show
+// that a real device gives the same results.
 #pragma once
 
 #include <cstdlib>
@@ -14,13 +15,14 @@ struct EmulatedCuda {
   EmulatedCuda() {
     if (std::getenv("TENON_TEST_GPU")) return;
     const std::string folder = build_dir() + "/tests/cuda";
-    setenv("TENON_CUDA_LIBRARY_PATH", (folder + ":" + folder + "/nccl").c_str(), 1);  // the stand-ins for cuBLASLt and NCCL
+    setenv("TENON_CUDA_LIBRARY_PATH", (folder + ":" + folder + "/nccl").c_str(),
+           1);  // the stand-ins for cuBLASLt and NCCL
     plugins::registry().add_path(folder);
   }
 };
 
-// Whether a sanitizer slows the device down, the host's an emulated one or compute-sanitizer a GPU (for which TENON_TEST_BRIEFLY=1
-// says so): long tests then try less.
+// Whether a sanitizer slows the device down, the host's an emulated one or compute-sanitizer a GPU
+// (for which TENON_TEST_BRIEFLY=1 says so): long tests then try less.
 inline bool device_is_slow() {
   if (std::getenv("TENON_TEST_BRIEFLY")) return true;
 #if defined(__SANITIZE_ADDRESS__)
@@ -30,7 +32,8 @@ inline bool device_is_slow() {
 #endif
 }
 
-// Where the device is slow, true for three of four calls: which of many combinations a test passes over. The same in each run.
+// Where the device is slow, true for three of four calls: which of many combinations a test passes
+// over. The same in each run.
 inline bool passed_over() {
   static unsigned calls = 0;
   return device_is_slow() && (++calls * 2654435761u) >> 30 != 0;

@@ -1,15 +1,15 @@
-// The emulated device shows the mistakes that a real one shows now and then: waits that are missing, memory that nothing wrote, a
-// device that is not current, launches and captures that CUDA refuses. Each is made here on purpose.
-#include <boost/test/unit_test.hpp>
-
+// The emulated device shows the mistakes that a real one shows now and then: waits that are
+// missing, memory that nothing wrote, a device that is not current, launches and captures that CUDA
+// refuses. Each is made here on purpose.
 #include <cmath>
 #include <cstring>
 #include <memory>
 #include <vector>
 
-#include "scheduler.h"
-
+#include <boost/test/unit_test.hpp>
 #include <cuda_runtime.h>
+
+#include "scheduler.h"
 
 using tenon::emulated::reseed;
 
@@ -23,7 +23,8 @@ __global__ void add_one(float* to, const float* from, int n) {
   if (i < n) to[i] = from[i] + 1;
 }
 __global__ void __launch_bounds__(64) narrow(float* to) { *to = 1; }
-// Sums what the neighbours put into shared memory. With `barrier` false each may come before the others.
+// Sums what the neighbours put into shared memory. With `barrier` false each may come before the
+// others.
 __global__ void sum_of_block(float* to, bool barrier, bool write) {
   __shared__ float shared[kBlock];
   if (write) shared[threadIdx.x] = 1;
@@ -41,7 +42,8 @@ struct OnDevice {
 };
 
 template <class... Params, class... Args>
-cudaError_t launch(cudaStream_t stream, dim3 grid, dim3 block, size_t dynamic_bytes, void (*kernel)(Params...), Args... args) {
+cudaError_t launch(cudaStream_t stream, dim3 grid, dim3 block, size_t dynamic_bytes,
+                   void (*kernel)(Params...), Args... args) {
   cudaLaunchConfig_t config{};
   config.gridDim = grid;
   config.blockDim = block;
@@ -51,7 +53,9 @@ cudaError_t launch(cudaStream_t stream, dim3 grid, dim3 block, size_t dynamic_by
 }
 
 struct Memory {
-  explicit Memory(int n) { ok(cudaMalloc(reinterpret_cast<void**>(&at), static_cast<size_t>(n) * sizeof(float))); }
+  explicit Memory(int n) {
+    ok(cudaMalloc(reinterpret_cast<void**>(&at), static_cast<size_t>(n) * sizeof(float)));
+  }
   ~Memory() { cudaFree(at); }
   Memory(const Memory&) = delete;
   float* at = nullptr;
@@ -69,7 +73,8 @@ struct Event {
   cudaEvent_t at = nullptr;
 };
 
-// One stream makes 1, another adds 1 to it and a third copies it to the host: 2, where each waits for the one before.
+// One stream makes 1, another adds 1 to it and a third copies it to the host: 2, where each waits
+// for the one before.
 float through_streams(uint64_t seed, bool second_waits, bool third_waits) {
   reseed(seed);
   Memory a(1), b(1);
@@ -90,7 +95,8 @@ float through_streams(uint64_t seed, bool second_waits, bool third_waits) {
 
 int wrong_results(bool second_waits, bool third_waits) {
   int wrong = 0;
-  for (uint64_t seed = 1; seed <= kSeeds; ++seed) wrong += through_streams(seed, second_waits, third_waits) != 2;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed)
+    wrong += through_streams(seed, second_waits, third_waits) != 2;
   return wrong;
 }
 
@@ -115,7 +121,8 @@ BOOST_AUTO_TEST_CASE(a_wait_left_out_between_streams_shows) {
 
 BOOST_AUTO_TEST_CASE(the_same_seed_gives_the_same_order) {
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    const float once = through_streams(seed, false, false), again = through_streams(seed, false, false);
+    const float once = through_streams(seed, false, false),
+                again = through_streams(seed, false, false);
     BOOST_TEST((once == again || (std::isnan(once) && std::isnan(again))));
   }
 }
@@ -191,15 +198,19 @@ BOOST_AUTO_TEST_CASE(the_current_device_is_that_of_the_stream) {
 BOOST_AUTO_TEST_CASE(launches_that_no_device_takes) {
   Memory a(1);
   Stream s;
-  auto add = [&](dim3 grid, dim3 block, size_t bytes) { return launch(s.at, grid, block, bytes, add_one, a.at, a.at, 1); };
+  auto add = [&](dim3 grid, dim3 block, size_t bytes) {
+    return launch(s.at, grid, block, bytes, add_one, a.at, a.at, 1);
+  };
   for (dim3 grid : {dim3(0), dim3(1, 65536), dim3(1, 1, 65536), dim3(0x80000000u)})
     BOOST_TEST(add(grid, 1, 0) == cudaErrorInvalidConfiguration);
   for (dim3 block : {dim3(0), dim3(1025), dim3(1, 1, 65), dim3(32, 33)})
     BOOST_TEST(add(1, block, 0) == cudaErrorInvalidConfiguration);
   BOOST_TEST(add(1, 1, (48 << 10) + 1) == cudaErrorInvalidValue);
   ok(add(1, 1024, 48 << 10));
-  BOOST_TEST(launch(s.at, 1, kBlock, 48 << 10, sum_of_block, a.at, true, true) == cudaErrorInvalidValue);  // it has some of its own
-  BOOST_TEST(launch(s.at, 1, 65, 0, narrow, a.at) == cudaErrorInvalidConfiguration);                       // __launch_bounds__
+  BOOST_TEST(launch(s.at, 1, kBlock, 48 << 10, sum_of_block, a.at, true, true) ==
+             cudaErrorInvalidValue);  // it has some of its own
+  BOOST_TEST(launch(s.at, 1, 65, 0, narrow, a.at) ==
+             cudaErrorInvalidConfiguration);  // __launch_bounds__
   ok(launch(s.at, 1, 64, 0, narrow, a.at));
   ok(cudaStreamSynchronize(s.at));
 }
@@ -211,7 +222,8 @@ BOOST_AUTO_TEST_CASE(what_spoils_a_capture) {
   Stream s, other;
   Event outside, inside;
   ok(cudaEventRecord(outside.at, other.at));
-  auto spoilt = [&](auto&& call, cudaError_t expected, cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed) {
+  auto spoilt = [&](auto&& call, cudaError_t expected,
+                    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed) {
     cudaGraph_t graph = nullptr;
     ok(cudaStreamBeginCapture(s.at, mode));
     BOOST_TEST(cudaStreamBeginCapture(s.at, mode) == cudaErrorIllegalState);
@@ -224,11 +236,15 @@ BOOST_AUTO_TEST_CASE(what_spoils_a_capture) {
   };
   spoilt([&] { return cudaStreamSynchronize(s.at); }, cudaErrorStreamCaptureUnsupported);
   spoilt([&] { return cudaStreamWaitEvent(s.at, outside.at, 0); }, cudaErrorStreamCaptureIsolation);
-  spoilt([&] { return ok(cudaEventRecord(inside.at, s.at)), cudaEventSynchronize(inside.at); }, cudaErrorCapturedEvent);
-  spoilt([&] { return ok(cudaEventRecord(inside.at, s.at)), cudaEventQuery(inside.at); }, cudaErrorCapturedEvent);
+  spoilt([&] { return ok(cudaEventRecord(inside.at, s.at)), cudaEventSynchronize(inside.at); },
+         cudaErrorCapturedEvent);
+  spoilt([&] { return ok(cudaEventRecord(inside.at, s.at)), cudaEventQuery(inside.at); },
+         cudaErrorCapturedEvent);
   void* memory = nullptr;
-  spoilt([&] { return cudaMalloc(&memory, 16); }, cudaErrorStreamCaptureUnsupported, cudaStreamCaptureModeGlobal);
-  spoilt([&] { return cudaFree(a.at); }, cudaErrorStreamCaptureUnsupported, cudaStreamCaptureModeThreadLocal);
+  spoilt([&] { return cudaMalloc(&memory, 16); }, cudaErrorStreamCaptureUnsupported,
+         cudaStreamCaptureModeGlobal);
+  spoilt([&] { return cudaFree(a.at); }, cudaErrorStreamCaptureUnsupported,
+         cudaStreamCaptureModeThreadLocal);
   cudaGraph_t graph = nullptr;
   BOOST_TEST(cudaStreamEndCapture(s.at, &graph) == cudaErrorIllegalState);
 }
@@ -260,7 +276,8 @@ BOOST_AUTO_TEST_CASE(a_capture_of_two_streams_keeps_their_order) {
     ok(launch(second.at, 1, 1, 0, add_one, b.at, a.at, 1));
     ok(cudaEventRecord(join.at, second.at));
     if (joined) ok(cudaStreamWaitEvent(begin.at, join.at, 0));
-    BOOST_TEST(cudaStreamEndCapture(begin.at, &graph) == (joined ? cudaSuccess : cudaErrorStreamCaptureUnjoined));
+    BOOST_TEST(cudaStreamEndCapture(begin.at, &graph) ==
+               (joined ? cudaSuccess : cudaErrorStreamCaptureUnjoined));
     if (!joined) continue;
     cudaGraphExec_t exec = nullptr;
     ok(cudaGraphInstantiateWithFlags(&exec, graph, 0));

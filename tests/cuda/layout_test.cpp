@@ -1,13 +1,14 @@
-// How the cuda plugin walks operands in memory: dimensions merged, sorted and tiled, and what 32-bit arithmetic cannot address cut
-// into pieces. Only descriptions of tensors are used, so they may be larger than any memory.
-#include <boost/test/unit_test.hpp>
+// How the cuda plugin walks operands in memory: dimensions merged, sorted and tiled, and what
+// 32-bit arithmetic cannot address cut into pieces. Only descriptions of tensors are used, so they
+// may be larger than any memory.
+#include "device/layout.h"
 
 #include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "layout.h"
+#include <boost/test/unit_test.hpp>
 
 using namespace tenon::cuda;
 
@@ -32,7 +33,8 @@ using Sizes = std::vector<int64_t>;
 
 Described contiguous(const Sizes& shape) {
   Described d{shape, Sizes(shape.size())};
-  for (int64_t step = 1, i = static_cast<int64_t>(shape.size()); i-- > 0; step *= shape[static_cast<size_t>(i)])
+  for (int64_t step = 1, i = static_cast<int64_t>(shape.size()); i-- > 0;
+       step *= shape[static_cast<size_t>(i)])
     d.strides[static_cast<size_t>(i)] = step;
   return d;
 }
@@ -80,7 +82,8 @@ struct Box {
   Sizes first, size;
   bool meets(const Box& other) const {
     for (size_t d = 0; d < first.size(); ++d)
-      if (first[d] + size[d] <= other.first[d] || other.first[d] + other.size[d] <= first[d]) return false;
+      if (first[d] + size[d] <= other.first[d] || other.first[d] + other.size[d] <= first[d])
+        return false;
     return true;
   }
 };
@@ -90,7 +93,8 @@ Box box_of(const Nest& whole, const Nest& piece, int unique) {
   Box box{Sizes(static_cast<size_t>(whole.rank)), Sizes(piece.shape, piece.shape + piece.rank)};
   std::vector<int> order(static_cast<size_t>(whole.rank));
   for (int d = 0; d < whole.rank; ++d) order[static_cast<size_t>(d)] = d;
-  std::sort(order.begin(), order.end(), [&](int a, int b) { return whole.strides[unique][a] > whole.strides[unique][b]; });
+  std::sort(order.begin(), order.end(),
+            [&](int a, int b) { return whole.strides[unique][a] > whole.strides[unique][b]; });
   int64_t left = piece.base[unique];
   for (int d : order) {
     box.first[static_cast<size_t>(d)] = left / whole.strides[unique][d];
@@ -99,8 +103,10 @@ Box box_of(const Nest& whole, const Nest& piece, int unique) {
   return box;
 }
 
-// Pieces lie within the whole, meet nowhere and are as many elements as it has: each is in exactly one.
-void check_cover(const Nest& whole, const std::vector<Nest>& pieces, int unique, const std::string& what) {
+// Pieces lie within the whole, meet nowhere and are as many elements as it has: each is in exactly
+// one.
+void check_cover(const Nest& whole, const std::vector<Nest>& pieces, int unique,
+                 const std::string& what) {
   std::vector<Box> boxes;
   int64_t total = 0;
   for (auto& p : pieces) {
@@ -111,29 +117,36 @@ void check_cover(const Nest& whole, const std::vector<Nest>& pieces, int unique,
     for (int d = 0; d < p.rank; ++d) {
       const auto i = static_cast<size_t>(d);
       volume *= p.shape[d];
-      BOOST_REQUIRE_MESSAGE(boxes.back().first[i] + p.shape[d] <= whole.shape[d], what << ": dimension " << d);
+      BOOST_REQUIRE_MESSAGE(boxes.back().first[i] + p.shape[d] <= whole.shape[d],
+                            what << ": dimension " << d);
     }
     BOOST_REQUIRE_MESSAGE(volume == p.numel, what);
     total += volume;
     for (int k = 0; k < p.operands; ++k) {
       int64_t base = 0, last = 0;
       for (int d = 0; d < p.rank; ++d) {
-        BOOST_REQUIRE_MESSAGE(p.strides[k][d] == whole.strides[k][d], what << ": a stride has changed");
+        BOOST_REQUIRE_MESSAGE(p.strides[k][d] == whole.strides[k][d],
+                              what << ": a stride has changed");
         base += boxes.back().first[static_cast<size_t>(d)] * p.strides[k][d];
         last += (p.shape[d] - 1) * p.strides[k][d];
       }
-      BOOST_REQUIRE_MESSAGE(p.base[k] == base, what << ": operand " << k << " begins at " << p.base[k] << ", not " << base);
+      BOOST_REQUIRE_MESSAGE(p.base[k] == base, what << ": operand " << k << " begins at "
+                                                    << p.base[k] << ", not " << base);
       BOOST_REQUIRE_MESSAGE(last < kLimit, what << ": operand " << k << " reaches " << last);
     }
   }
-  BOOST_REQUIRE_MESSAGE(total == whole.numel, what << ": " << total << " elements of " << whole.numel);
+  BOOST_REQUIRE_MESSAGE(total == whole.numel,
+                        what << ": " << total << " elements of " << whole.numel);
   for (size_t i = 0; i < boxes.size(); ++i)
-    for (size_t j = 0; j < i; ++j) BOOST_REQUIRE_MESSAGE(!boxes[i].meets(boxes[j]), what << ": pieces " << i << " and " << j);
+    for (size_t j = 0; j < i; ++j)
+      BOOST_REQUIRE_MESSAGE(!boxes[i].meets(boxes[j]), what << ": pieces " << i << " and " << j);
 }
 
-// What kernels compute: elements of a piece by their number. Operand 2 is the element's number in row-major order, so it says
-// which element this is; the others have to lie where their strides say.
-void check_offsets(const std::vector<Nest>& pieces, const std::vector<Described>& operands, const std::string& what) {
+// What kernels compute: elements of a piece by their number. Operand 2 is the element's number in
+// row-major order, so it says which element this is; the others have to lie where their strides
+// say.
+void check_offsets(const std::vector<Nest>& pieces, const std::vector<Described>& operands,
+                   const std::string& what) {
   auto& shape = operands[0].shape;
   for (auto& p : pieces) {
     const auto layout = p.layout<3>();
@@ -148,7 +161,8 @@ void check_offsets(const std::vector<Nest>& pieces, const std::vector<Described>
       for (size_t d = shape.size(); d-- > 0; left /= shape[d]) index[d] = left % shape[d];
       BOOST_REQUIRE_MESSAGE(left == 0, what << ": outside of the tensor");
       for (size_t k = 0; k < 2; ++k)
-        BOOST_REQUIRE_MESSAGE(p.base[k] + at[0][k] == offset_of(operands[k], index), what << ": operand " << k);
+        BOOST_REQUIRE_MESSAGE(p.base[k] + at[0][k] == offset_of(operands[k], index),
+                              what << ": operand " << k);
     }
   }
 }
@@ -172,7 +186,8 @@ void check_nest(const Described& a, const Described& b, const std::string& what)
 
 // In every way that tensors of this shape may lie.
 void check_shape(const Sizes& shape, const std::string& name) {
-  std::vector<std::pair<std::string, Described>> ways = {{"contiguous", contiguous(shape)}, {"every second", every_second(shape)}};
+  std::vector<std::pair<std::string, Described>> ways = {{"contiguous", contiguous(shape)},
+                                                         {"every second", every_second(shape)}};
   std::vector<size_t> turned, all;
   for (size_t d = shape.size(); d-- > 0;) turned.push_back(d);
   for (size_t d = 0; d < shape.size(); ++d) all.push_back(d);
@@ -188,23 +203,28 @@ void check_shape(const Sizes& shape, const std::string& name) {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(division_by_multiplication_is_exact) {
-  std::vector<uint32_t> numbers = {0, 1, 2, 3, 5, 7, 31, 32, 33, 255, 641, 65535, 65536, 65537, 0x7ffffffe, 0x7fffffff, 0x40000000};
-  for (int i = 0; i < 500; ++i) numbers.push_back(static_cast<uint32_t>(below(kLimit >> below(31))));
+  std::vector<uint32_t> numbers = {0,     1,     2,          3,          5,         7,
+                                   31,    32,    33,         255,        641,       65535,
+                                   65536, 65537, 0x7ffffffe, 0x7fffffff, 0x40000000};
+  for (int i = 0; i < 500; ++i)
+    numbers.push_back(static_cast<uint32_t>(below(kLimit >> below(31))));
   for (uint32_t divisor : numbers) {
     if (divisor == 0) continue;
     const auto by = Divider::of(divisor);
     for (uint32_t n : numbers)
-      BOOST_REQUIRE_MESSAGE(by.quotient(n) == n / divisor, n << " / " << divisor << " came out as " << by.quotient(n));
+      BOOST_REQUIRE_MESSAGE(by.quotient(n) == n / divisor,
+                            n << " / " << divisor << " came out as " << by.quotient(n));
     // Where the quotient steps up.
     for (uint64_t q = 1; q * divisor < uint64_t{kLimit}; q = q * 2 + 1)
-      BOOST_REQUIRE_MESSAGE(
-          by.quotient(static_cast<uint32_t>(q * divisor)) == q && by.quotient(static_cast<uint32_t>(q * divisor - 1)) == q - 1,
-          q << " * " << divisor);
+      BOOST_REQUIRE_MESSAGE(by.quotient(static_cast<uint32_t>(q * divisor)) == q &&
+                                by.quotient(static_cast<uint32_t>(q * divisor - 1)) == q - 1,
+                            q << " * " << divisor);
   }
 }
 
 BOOST_AUTO_TEST_CASE(small_tensors_are_one_piece) {
-  for (auto& shape : std::vector<Sizes>{{1}, {7}, {5, 1, 6}, {64, 96}, {3, 4, 5}, {1, 1, 1}, {2, 2, 2, 2, 2, 2, 2, 2}}) {
+  for (auto& shape : std::vector<Sizes>{
+           {1}, {7}, {5, 1, 6}, {64, 96}, {3, 4, 5}, {1, 1, 1}, {2, 2, 2, 2, 2, 2, 2, 2}}) {
     check_shape(shape, "a small tensor");
     auto d = contiguous(shape).desc();
     BOOST_TEST(Nest({&d}).pieces().size() == 1u);
@@ -219,8 +239,8 @@ BOOST_AUTO_TEST_CASE(a_scalar_is_one_piece_and_nothing_is_none) {
 }
 
 BOOST_AUTO_TEST_CASE(the_limit_itself) {
-  for (auto [numel, pieces] :
-       std::vector<std::pair<int64_t, size_t>>{{kLimit - 1, 1}, {kLimit, 2}, {kLimit + 1, 2}, {5 * kLimit, 8}}) {
+  for (auto [numel, pieces] : std::vector<std::pair<int64_t, size_t>>{
+           {kLimit - 1, 1}, {kLimit, 2}, {kLimit + 1, 2}, {5 * kLimit, 8}}) {
     auto d = contiguous({numel}).desc();
     BOOST_TEST(Nest({&d}).pieces().size() == pieces, "of " << numel);
   }

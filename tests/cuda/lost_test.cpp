@@ -1,12 +1,12 @@
-// What goes wrong on a device stays an error: no memory, a bad label, and a device that is lost for good.
-#include <boost/test/unit_test.hpp>
-
-#include <sys/wait.h>
-
+// What goes wrong on a device stays an error: no memory, a bad label, and a device that is lost for
+// good.
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
+
+#include <boost/test/unit_test.hpp>
+#include <sys/wait.h>
 
 #include <tenon/core/runtime/context.h>
 #include <tenon/tenon.h>
@@ -36,7 +36,8 @@ BOOST_AUTO_TEST_CASE(memory_that_is_not_there_is_an_error_and_the_rest_works) {
   held.pop_back();
   BOOST_TEST((on_gpu({1000}) + 1.0).sum().item() == 2000.0);
   held.clear();
-  // What was given back to the cache serves again, and so does another size, for which the cache has to be emptied.
+  // What was given back to the cache serves again, and so does another size, for which the cache
+  // has to be emptied.
   held.push_back(empty({total / 16}, {.device = gpu}));
   held.push_back(empty({total / 8}, {.device = gpu}));
   BOOST_TEST((on_gpu({1000}) + 1.0).sum().item() == 2000.0);
@@ -53,7 +54,8 @@ BOOST_AUTO_TEST_CASE(a_bad_label_is_named_to_who_reads_the_loss) {
 BOOST_AUTO_TEST_CASE(a_lost_device_in_a_process_of_its_own) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   for (const char* test : {"the_device_is_lost", "the_device_is_lost_while_a_graph_lives"}) {
-    const int status = std::system(("TENON_EMULATED_FAIL_AT=5 '" + self + "' --run_test=" + test + " >&2").c_str());
+    const int status = std::system(
+        ("TENON_EMULATED_FAIL_AT=5 '" + self + "' --run_test=" + test + " >&2").c_str());
     BOOST_TEST(WIFEXITED(status), test);
     BOOST_TEST(WEXITSTATUS(status) == 0, test);
   }
@@ -62,24 +64,29 @@ BOOST_AUTO_TEST_CASE(a_lost_device_in_a_process_of_its_own) {
 // Run by the test above only: nothing on the device works after it.
 BOOST_AUTO_TEST_CASE(the_device_is_lost, *boost::unit_test::disabled()) {
   const bool real = std::getenv("TENON_TEST_GPU");
-  if (real) plugins::registry().add_path(test::build_dir() + "/tests/faulty");  // before the device is opened
+  if (real)
+    plugins::registry().add_path(test::build_dir() +
+                                 "/tests/faulty");  // before the device is opened
   Tensor kept = on_gpu({10});
   const std::string error = error_of<DeviceError>([&] {
     if (real) {
       erf(on_gpu({13, 37}));
     } else {
-      for (int i = 0; i < 10; ++i) kept = kept + 1.0;  // the fifth kernel of this process meets an illegal address
+      for (int i = 0; i < 10; ++i)
+        kept = kept + 1.0;  // the fifth kernel of this process meets an illegal address
     }
     kept.sum().item();
   });
   BOOST_TEST(contains(error, "illegal"), error);
-  // Later calls fail as well, at the latest when they are waited for; none hangs, none ends the process.
+  // Later calls fail as well, at the latest when they are waited for; none hangs, none ends the
+  // process.
   BOOST_CHECK_THROW((on_gpu({3}) + 1.0).sum().item(), DeviceError);
   BOOST_CHECK_THROW(synchronize(gpu), DeviceError);
   BOOST_TEST((ones({4}) * 2.0).sum().item() == 8.0);  // other devices work on
 }
 
-// The same, but what is lost goes through a graph: on an emulated device it is the replay that meets the illegal address.
+// The same, but what is lost goes through a graph: on an emulated device it is the replay that
+// meets the illegal address.
 BOOST_AUTO_TEST_CASE(the_device_is_lost_while_a_graph_lives, *boost::unit_test::disabled()) {
   const bool real = std::getenv("TENON_TEST_GPU");
   if (real) plugins::registry().add_path(test::build_dir() + "/tests/faulty");

@@ -1,7 +1,6 @@
 // Softmax, cross entropy, layer and batch normalisation of the cuda plugin against the cpu plugin.
 #include <tenon/core/ops/loss.h>
-#include <tenon/core/ops/norm.h>
-#include <tenon/core/ops/softmax.h>
+#include <tenon/core/ops/normalization.h>
 
 #include "cuda/agree.h"
 
@@ -35,23 +34,28 @@ void compare_softmax(const Tensor& x, int64_t dim) {
 
 BOOST_AUTO_TEST_CASE(softmax_of_rows) {
   // Parts of a warp, a warp, blocks of growing size, and rows that registers do not hold.
-  for (int64_t n : {1, 2, 5, 10, 32, 100, 128, 129, 500, 512, 513, 1000, 1024, 2047, 4096, 9000, 17000, 20001})
-    for (DType dtype : kFloats) compare_softmax(random_values({n > 2000 ? 2 : 7, n}, dtype, false), 1);
+  for (int64_t n :
+       {1, 2, 5, 10, 32, 100, 128, 129, 500, 512, 513, 1000, 1024, 2047, 4096, 9000, 17000, 20001})
+    for (DType dtype : kFloats)
+      compare_softmax(random_values({n > 2000 ? 2 : 7, n}, dtype, false), 1);
   for (const Shape& shape : {Shape{0, 5}, Shape{5, 0}, Shape{3000, 10}, Shape{1, 1}})
     compare_softmax(random_values(shape, f32, false), 1);
   compare_softmax(scalar(2.0), 0);
 }
 
 BOOST_AUTO_TEST_CASE(softmax_of_other_dimensions) {
-  for (const Shape& shape : {Shape{4, 5, 6}, Shape{1, 3, 1}, Shape{2, 300, 3}, Shape{3, 2, 70}, Shape{2, 40, 33}, Shape{1000, 2}})
+  for (const Shape& shape : {Shape{4, 5, 6}, Shape{1, 3, 1}, Shape{2, 300, 3}, Shape{3, 2, 70},
+                             Shape{2, 40, 33}, Shape{1000, 2}})
     for (DType dtype : kFloats)
-      for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d) compare_softmax(random_values(shape, dtype, false), d);
+      for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d)
+        compare_softmax(random_values(shape, dtype, false), d);
 }
 
 BOOST_AUTO_TEST_CASE(softmax_of_awkward_values) {
   for (int64_t n : {5, 200, 3000, 20000})
     for (DType dtype : kFloats) {
-      Tensor ordinary = random_values({1, n}, dtype, false), x = cat({ordinary, ordinary, ordinary, ordinary, ordinary}, 0);
+      Tensor ordinary = random_values({1, n}, dtype, false),
+             x = cat({ordinary, ordinary, ordinary, ordinary, ordinary}, 0);
       x.narrow(0, 0, 1).narrow(1, n - 1, 1).fill_(kInfinity);
       x.narrow(0, 1, 1).fill_(-kInfinity);
       x.narrow(0, 2, 1).narrow(1, 0, 3).fill_(-kInfinity);
@@ -61,7 +65,8 @@ BOOST_AUTO_TEST_CASE(softmax_of_awkward_values) {
         const int64_t dim = input.size(1) == n ? 1 : 0;
         auto what = describe("softmax", dtype, input.shape(), "awkward");
         require_same(softmax(input.to(kGpu), dim), softmax(input, dim), what, loose(dtype));
-        require_same(log_softmax(input.to(kGpu), dim), log_softmax(input, dim), what, 10 * loose(dtype));
+        require_same(log_softmax(input.to(kGpu), dim), log_softmax(input, dim), what,
+                     10 * loose(dtype));
       }
     }
 }
@@ -70,17 +75,21 @@ BOOST_AUTO_TEST_CASE(views_need_not_be_aligned) {
   for (int64_t n : {8, 600, 1024, 20000}) {
     Tensor x = random_values({3, n}, f32, false), w = random_values({n}, f32, false);
     require_same(softmax(misaligned(x.to(kGpu)), 1), softmax(x, 1), "softmax", loose(f32));
-    require_same(layer_norm(misaligned(x.to(kGpu)), {n}, w.to(kGpu)), layer_norm(x, {n}, w), "layer_norm", loose(f32));
-    require_same(layer_norm(x.to(kGpu), {n}, misaligned(w.to(kGpu))), layer_norm(x, {n}, w), "layer_norm", loose(f32));
+    require_same(layer_norm(misaligned(x.to(kGpu)), {n}, w.to(kGpu)), layer_norm(x, {n}, w),
+                 "layer_norm", loose(f32));
+    require_same(layer_norm(x.to(kGpu), {n}, misaligned(w.to(kGpu))), layer_norm(x, {n}, w),
+                 "layer_norm", loose(f32));
     Tensor labels = random_labels(3, n);
-    require_same(cross_entropy(misaligned(x.to(kGpu)), labels.to(kGpu)), cross_entropy(x, labels), "cross_entropy", loose(f32));
+    require_same(cross_entropy(misaligned(x.to(kGpu)), labels.to(kGpu)), cross_entropy(x, labels),
+                 "cross_entropy", loose(f32));
   }
 }
 
 // ---- cross entropy
 
 BOOST_AUTO_TEST_CASE(cross_entropy_with_all_options) {
-  const std::vector<std::pair<int64_t, int64_t>> sizes = {{1, 1}, {5, 2}, {7, 10}, {64, 12}, {3, 600}, {2, 3000}, {300, 5}};
+  const std::vector<std::pair<int64_t, int64_t>> sizes = {{1, 1},   {5, 2},    {7, 10}, {64, 12},
+                                                          {3, 600}, {2, 3000}, {300, 5}};
   for (DType dtype : kFloats)
     for (auto [n, c] : sizes)
       for (const char* reduction : {"mean", "sum", "none"})
@@ -90,7 +99,8 @@ BOOST_AUTO_TEST_CASE(cross_entropy_with_all_options) {
               if (passed_over()) continue;
               Tensor x = random_values({n, c}, dtype, false), labels = random_labels(n, c);
               Tensor weight = (positive({c}) + 0.1).to(dtype);
-              auto what = describe("cross_entropy", dtype, x.shape(), reduction) + (weighted ? ", weights" : "") + ", smoothing " +
+              auto what = describe("cross_entropy", dtype, x.shape(), reduction) +
+                          (weighted ? ", weights" : "") + ", smoothing " +
                           std::to_string(smoothing) + ", ignore " + std::to_string(ignore);
               auto loss = [&](const std::vector<Tensor>& v) {
                 Tensor w = weighted ? weight.to(v[0].device()) : Tensor();
@@ -104,7 +114,8 @@ BOOST_AUTO_TEST_CASE(cross_entropy_of_many_rows_and_of_none) {
   Tensor x = random_values({20000, 3}, f32, false), labels = random_labels(20000, 3);
   for (const char* reduction : {"mean", "sum", "none"})
     require_agreement(
-        "many rows", [&](auto& v) { return cross_entropy(v[0], v[1], {.reduction = reduction}); }, {x, labels}, 2e-5);
+        "many rows", [&](auto& v) { return cross_entropy(v[0], v[1], {.reduction = reduction}); },
+        {x, labels}, 2e-5);
   for (const char* reduction : {"mean", "sum", "none"})
     require_agreement(
         "no rows", [&](auto& v) { return cross_entropy(v[0], v[1], {.reduction = reduction}); },
@@ -114,11 +125,13 @@ BOOST_AUTO_TEST_CASE(cross_entropy_of_many_rows_and_of_none) {
 BOOST_AUTO_TEST_CASE(labels_out_of_range) {
   for (int64_t bad : {int64_t{-1}, int64_t{4}, INT64_MAX, INT64_MIN}) {
     Tensor x = random_values({3, 4}, f32, false).to(kGpu), labels = ints({0, bad, 3}, {3}).to(kGpu);
-    require_error<IndexError>([&] { cross_entropy(x, labels).wait(); }, "label " + std::to_string(bad) + " in row 1");
+    require_error<IndexError>([&] { cross_entropy(x, labels).wait(); },
+                              "label " + std::to_string(bad) + " in row 1");
   }
   // The device goes on.
   Tensor x = random_values({3, 4}, f32, false), labels = ints({0, 2, 3}, {3});
-  require_same(cross_entropy(x.to(kGpu), labels.to(kGpu)), cross_entropy(x, labels), "after a fault", 1e-6);
+  require_same(cross_entropy(x.to(kGpu), labels.to(kGpu)), cross_entropy(x, labels),
+               "after a fault", 1e-6);
 }
 
 // ---- layer norm
@@ -126,13 +139,15 @@ BOOST_AUTO_TEST_CASE(labels_out_of_range) {
 BOOST_AUTO_TEST_CASE(layer_norm_of_rows) {
   for (DType dtype : kFloats)
     for (int64_t n : {1, 3, 32, 100, 129, 512, 768, 1000, 4096, 20000, 17001}) {
-      Tensor x = random_values({n > 2000 ? 3 : 9, n}, dtype, false), w = random_values({n}, dtype, false),
-             b = random_values({n}, dtype, false);
+      Tensor x = random_values({n > 2000 ? 3 : 9, n}, dtype, false),
+             w = random_values({n}, dtype, false), b = random_values({n}, dtype, false);
       auto what = describe("layer_norm", dtype, x.shape());
       require_agreement(
-          what, [&](auto& v) { return layer_norm(v[0], {n}, v[1], v[2]); }, {x, w, b}, 10 * loose(dtype));
+          what, [&](auto& v) { return layer_norm(v[0], {n}, v[1], v[2]); }, {x, w, b},
+          10 * loose(dtype));
       require_agreement(
-          what + " without weight", [&](auto& v) { return layer_norm(v[0], {n}); }, {x}, 10 * loose(dtype));
+          what + " without weight", [&](auto& v) { return layer_norm(v[0], {n}); }, {x},
+          10 * loose(dtype));
     }
 }
 
@@ -152,7 +167,9 @@ BOOST_AUTO_TEST_CASE(layer_norm_of_several_dimensions) {
       {x}, 1e-11);
   require_agreement(
       "many rows", [&](auto& v) { return layer_norm(v[0], {6}, v[1], v[2]); },
-      {random_values({5000, 6}, f32, false), random_values({6}, f32, false), random_values({6}, f32, false)}, 1e-3);
+      {random_values({5000, 6}, f32, false), random_values({6}, f32, false),
+       random_values({6}, f32, false)},
+      1e-3);
   for (const Shape& shape : {Shape{0, 4}, Shape{3, 4}})
     require_agreement(
         "few rows", [&](auto& v) { return layer_norm(v[0], {4}, v[1]); },
@@ -170,16 +187,18 @@ namespace {
 
 void compare_batch_norm(const Shape& shape, DType dtype, bool training, bool affine, bool running) {
   const Shape channels{shape[1]};
-  Tensor x = random_values(shape, dtype, false) * 2.0 + 3.0, w = random_values(channels, dtype, false),
-         b = random_values(channels, dtype, false);
-  Tensor mean = random_values(channels, dtype, false), var = abs(random_values(channels, dtype, false)) + 0.5;
+  Tensor x = random_values(shape, dtype, false) * 2.0 + 3.0,
+         w = random_values(channels, dtype, false), b = random_values(channels, dtype, false);
+  Tensor mean = random_values(channels, dtype, false),
+         var = abs(random_values(channels, dtype, false)) + 0.5;
   Both m = both(mean.clone()), v = both(var.clone());
-  auto what = describe("batch_norm", dtype, shape, training ? "training" : "inference") + (affine ? ", weight and bias" : "") +
-              (running ? ", running statistics" : "");
+  auto what = describe("batch_norm", dtype, shape, training ? "training" : "inference") +
+              (affine ? ", weight and bias" : "") + (running ? ", running statistics" : "");
   auto f = [&](const std::vector<Tensor>& in) {
     const bool here = in[0].device() == kCpu;
-    return batch_norm(in[0], running ? (here ? m.cpu : m.gpu) : Tensor(), running ? (here ? v.cpu : v.gpu) : Tensor(),
-                      affine ? in[1] : Tensor(), affine ? in[2] : Tensor(), training, 0.3, 1e-4);
+    return batch_norm(in[0], running ? (here ? m.cpu : m.gpu) : Tensor(),
+                      running ? (here ? v.cpu : v.gpu) : Tensor(), affine ? in[1] : Tensor(),
+                      affine ? in[2] : Tensor(), training, 0.3, 1e-4);
   };
   require_agreement(what, f, {x, w, b}, 5 * loose(dtype));
   require_same(m.gpu, m.cpu, what + ": running mean", loose(dtype));
@@ -189,18 +208,19 @@ void compare_batch_norm(const Shape& shape, DType dtype, bool training, bool aff
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(batch_norm_with_all_options) {
-  const std::vector<Shape> shapes = {{2, 1},
-                                     {7, 5},
-                                     {64, 32},
-                                     {4, 3, 5},
-                                     {2, 6, 8, 8},
-                                     {3, 2, 7, 7},
-                                     {1, 4, 2, 2, 3},
-                                     {2, 2, 70, 80},
-                                     // More than one part of a plane, and more rows than are under way at a time.
-                                     {1, 2, 99, 100},
-                                     {9000, 3},
-                                     {2, 5000}};
+  const std::vector<Shape> shapes = {
+      {2, 1},
+      {7, 5},
+      {64, 32},
+      {4, 3, 5},
+      {2, 6, 8, 8},
+      {3, 2, 7, 7},
+      {1, 4, 2, 2, 3},
+      {2, 2, 70, 80},
+      // More than one part of a plane, and more rows than are under way at a time.
+      {1, 2, 99, 100},
+      {9000, 3},
+      {2, 5000}};
   for (DType dtype : kFloats)
     for (auto& shape : shapes)
       for (bool affine : {false, true}) {
@@ -222,13 +242,15 @@ namespace {
 
 // Over all but the second dimension, from x's values in f64: the mean, and one over the deviation.
 std::pair<std::vector<double>, std::vector<double>> statistics_of(const Tensor& x, double eps) {
-  const auto channels = static_cast<size_t>(x.size(1)), n = static_cast<size_t>(x.numel()) / channels;
+  const auto channels = static_cast<size_t>(x.size(1)),
+             n = static_cast<size_t>(x.numel()) / channels;
   const auto values = x.transpose(0, 1).contiguous().to(f64).to_vector<double>();
   std::vector<double> mean(channels), invstd(channels);
   for (size_t c = 0; c < channels; ++c) {
     long double sum = 0, squares = 0;
     for (size_t i = 0; i < n; ++i) sum += values[c * n + i];
-    for (size_t i = 0; i < n; ++i) squares += (values[c * n + i] - sum / n) * (values[c * n + i] - sum / n);
+    for (size_t i = 0; i < n; ++i)
+      squares += (values[c * n + i] - sum / n) * (values[c * n + i] - sum / n);
     mean[c] = static_cast<double>(sum / n);
     invstd[c] = static_cast<double>(1 / std::sqrt(squares / n + static_cast<long double>(eps)));
   }
@@ -237,7 +259,8 @@ std::pair<std::vector<double>, std::vector<double>> statistics_of(const Tensor& 
 
 }  // namespace
 
-// A deviation of a ten-thousandth of the mean, in f32: sums of squares would leave nothing of it, and a mean kept in f32 only some.
+// A deviation of a ten-thousandth of the mean, in f32: sums of squares would leave nothing of it,
+// and a mean kept in f32 only some.
 BOOST_AUTO_TEST_CASE(batch_norm_of_f32_loses_nothing_to_a_large_mean) {
   for (const Shape& shape : {Shape{16, 3, 40, 40}, Shape{20000, 4}, Shape{1, 2, 300, 300}})
     for (double center : {1e4, -3e5, 0.25}) {
@@ -247,7 +270,8 @@ BOOST_AUTO_TEST_CASE(batch_norm_of_f32_loses_nothing_to_a_large_mean) {
       // With a momentum of 1 the running statistics are the batch's.
       Tensor y = batch_norm(x.to(kGpu), mean, var, Tensor(), Tensor(), true, 1.0, eps);
       const auto [expected_mean, expected_invstd] = statistics_of(x, eps);
-      const auto found_mean = mean.to(kCpu).to_vector<float>(), found_var = var.to(kCpu).to_vector<float>();
+      const auto found_mean = mean.to(kCpu).to_vector<float>(),
+                 found_var = var.to(kCpu).to_vector<float>();
       const double n = static_cast<double>(x.numel() / shape[1]);
       for (size_t c = 0; c < expected_mean.size(); ++c) {
         const double variance = (1 / (expected_invstd[c] * expected_invstd[c]) - eps) * n / (n - 1);

@@ -1,4 +1,5 @@
-// The cuda plugin's pointwise operators beside the cpu's: types, strides, broadcasting, scalars, awkward values.
+// The cuda plugin's pointwise operators beside the cpu's: types, strides, broadcasting, scalars,
+// awkward values.
 #include "cuda/compare.h"
 
 using namespace tenon;
@@ -7,12 +8,14 @@ BOOST_TEST_GLOBAL_FIXTURE(EmulatedCuda);
 
 namespace {
 
-const std::vector<DType> kFloats = {f32, f64, f16, bf16}, kNumbers = {f32, f64, f16, bf16, i64, i32, u8},
+const std::vector<DType> kFloats = {f32, f64, f16, bf16},
+                         kNumbers = {f32, f64, f16, bf16, i64, i32, u8},
                          kAll = {f32, f64, f16, bf16, i64, i32, u8, boolean};
 
 // Around the sizes of blocks, packs and tiles.
-const std::vector<Shape> kShapes = {{},          {1},      {7},      {2048},       {0, 3},        {5, 1000},
-                                    {3, 33, 65}, {64, 96}, {40, 48}, {2, 3, 4, 5}, {2, 5, 28, 4}, {2, 2, 2, 2, 2, 2, 2, 3}};
+const std::vector<Shape> kShapes = {
+    {},          {1},      {7},      {2048},       {0, 3},        {5, 1000},
+    {3, 33, 65}, {64, 96}, {40, 48}, {2, 3, 4, 5}, {2, 5, 28, 4}, {2, 2, 2, 2, 2, 2, 2, 3}};
 
 using Unary = std::function<Tensor(const Tensor&)>;
 using Binary = std::function<Tensor(const Tensor&, const Tensor&)>;
@@ -30,13 +33,16 @@ void compare(const std::string& op, const Unary& f, const std::vector<DType>& dt
 
 void compare(const std::string& op, const Binary& f, const std::vector<DType>& dtypes) {
   auto ways = lies();
-  auto any = [&]() -> Lie& { return ways[static_cast<size_t>(pick(0, static_cast<int64_t>(ways.size()) - 1))]; };
+  auto any = [&]() -> Lie& {
+    return ways[static_cast<size_t>(pick(0, static_cast<int64_t>(ways.size()) - 1))];
+  };
   for (DType dtype : dtypes)
     for (auto& shape : kShapes) {
       if (passed_over()) continue;
       Lie &first = any(), &second = any();
       Both a = random_both(shape, dtype, first), b = random_both(shape, dtype, second);
-      require_same(f(a.gpu, b.gpu), f(a.cpu, b.cpu), describe(op, dtype, shape, first.name + " and " + second.name));
+      require_same(f(a.gpu, b.gpu), f(a.cpu, b.cpu),
+                   describe(op, dtype, shape, first.name + " and " + second.name));
     }
 }
 
@@ -77,7 +83,8 @@ BOOST_AUTO_TEST_CASE(every_way_of_lying_in_memory) {
     for (auto& second : lies())
       for (auto& shape : kShapes) {
         Both a = random_both(shape, f32, first), b = random_both(shape, f32, second);
-        require_same(a.gpu - b.gpu, a.cpu - b.cpu, describe("sub", f32, shape, first.name + " and " + second.name), 0);
+        require_same(a.gpu - b.gpu, a.cpu - b.cpu,
+                     describe("sub", f32, shape, first.name + " and " + second.name), 0);
       }
 }
 
@@ -137,21 +144,26 @@ BOOST_AUTO_TEST_CASE(limits) {
   compare("clamp", Unary([](auto& x) { return clamp(x, -0.75, 1.5); }), kFloats);
   compare("clamp from below", Unary([](auto& x) { return clamp(x, 2); }), kNumbers);
   compare("clamp from above", Unary([](auto& x) { return clamp(x, std::nullopt, 3); }), kNumbers);
-  compare("clamp, limits outside the type", Unary([](auto& x) { return clamp(x, -1'000'000'000, 1'000'000'000'000); }),
+  compare("clamp, limits outside the type",
+          Unary([](auto& x) { return clamp(x, -1'000'000'000, 1'000'000'000'000); }),
           {i64, i32, u8});
   compare("clamp, crossed limits", Unary([](auto& x) { return clamp(x, 2, -2); }), {f32, i32});
 }
 
 BOOST_AUTO_TEST_CASE(selection) {
   auto ways = lies();
-  auto any = [&]() -> Lie& { return ways[static_cast<size_t>(pick(0, static_cast<int64_t>(ways.size()) - 1))]; };
+  auto any = [&]() -> Lie& {
+    return ways[static_cast<size_t>(pick(0, static_cast<int64_t>(ways.size()) - 1))];
+  };
   for (DType dtype : kAll)
     for (auto& shape : kShapes)
       for (int round = 0; round < 3; ++round) {
         Lie &l0 = any(), &l1 = any(), &l2 = any();
-        Both c = random_both(shape, boolean, l0), a = random_both(shape, dtype, l1), b = random_both(shape, dtype, l2);
+        Both c = random_both(shape, boolean, l0), a = random_both(shape, dtype, l1),
+             b = random_both(shape, dtype, l2);
         require_same(where(c.gpu, a.gpu, b.gpu), where(c.cpu, a.cpu, b.cpu),
-                     describe("where", dtype, shape, l0.name + ", " + l1.name + " and " + l2.name), 0);
+                     describe("where", dtype, shape, l0.name + ", " + l1.name + " and " + l2.name),
+                     0);
       }
 }
 
@@ -160,11 +172,12 @@ BOOST_AUTO_TEST_CASE(gradients_of_activations) {
     const char* op;
     Unary f;
   };
-  for (auto& c : std::initializer_list<Case>{{"sigmoid", tenon::sigmoid},
-                                             {"tanh", static_cast<Tensor (*)(const Tensor&)>(tenon::tanh)},
-                                             {"relu", tenon::relu},
-                                             {"silu", tenon::silu},
-                                             {"gelu", [](const Tensor& x) { return gelu(x); }}})
+  for (auto& c :
+       std::initializer_list<Case>{{"sigmoid", tenon::sigmoid},
+                                   {"tanh", static_cast<Tensor (*)(const Tensor&)>(tenon::tanh)},
+                                   {"relu", tenon::relu},
+                                   {"silu", tenon::silu},
+                                   {"gelu", [](const Tensor& x) { return gelu(x); }}})
     for (DType dtype : kFloats)
       for (auto& shape : kShapes)
         for (auto& lie : lies(false)) {
@@ -175,7 +188,8 @@ BOOST_AUTO_TEST_CASE(gradients_of_activations) {
             c.f(leaf).backward(g);
             return leaf.grad();
           };
-          require_same(gradient(x.gpu, g.gpu), gradient(x.cpu, g.cpu), describe(c.op, dtype, shape, "backward, " + lie.name));
+          require_same(gradient(x.gpu, g.gpu), gradient(x.cpu, g.cpu),
+                       describe(c.op, dtype, shape, "backward, " + lie.name));
         }
 }
 

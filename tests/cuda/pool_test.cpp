@@ -1,6 +1,6 @@
 // Pooling and the direct convolution of the cuda plugin against the cpu plugin.
-#include <tenon/core/ops/conv.h>
-#include <tenon/core/ops/pool.h>
+#include <tenon/core/ops/convolution.h>
+#include <tenon/core/ops/pooling.h>
 
 #include "cuda/agree.h"
 
@@ -17,13 +17,14 @@ struct Window {
 };
 
 // Windows that overlap, leave gaps, reach into the padding and beyond the end.
-const std::vector<Window> kWindows = {{{2, 2}, {}},
-                                      {{3, 3}, {.stride = {2, 2}, .padding = {1, 1}}},
-                                      {{3, 2}, {.stride = {1, 1}}},
-                                      {{1, 1}, {.stride = {2, 3}}},
-                                      {{3, 3}, {.stride = {2, 2}, .ceil_mode = true}},
-                                      {{2, 3}, {.stride = {3, 2}, .padding = {1, 1}, .ceil_mode = true}},
-                                      {{4, 5}, {.stride = {1, 2}, .padding = {2, 2}}}};
+const std::vector<Window> kWindows = {
+    {{2, 2}, {}},
+    {{3, 3}, {.stride = {2, 2}, .padding = {1, 1}}},
+    {{3, 2}, {.stride = {1, 1}}},
+    {{1, 1}, {.stride = {2, 3}}},
+    {{3, 3}, {.stride = {2, 2}, .ceil_mode = true}},
+    {{2, 3}, {.stride = {3, 2}, .padding = {1, 1}, .ceil_mode = true}},
+    {{4, 5}, {.stride = {1, 2}, .padding = {2, 2}}}};
 const std::vector<Shape> kImages = {{1, 1, 5, 5}, {2, 3, 9, 8}, {1, 2, 6, 13}, {3, 1, 17, 4}};
 
 }  // namespace
@@ -34,13 +35,15 @@ BOOST_AUTO_TEST_CASE(max_pooling) {
       for (auto window : kWindows)
         for (int64_t dilation : {1, 2}) {
           window.options.dilation = {dilation, 1};
-          if (image[2] + 2 * window.options.padding[0] < dilation * (window.kernel[0] - 1) + 1) continue;
+          if (image[2] + 2 * window.options.padding[0] < dilation * (window.kernel[0] - 1) + 1)
+            continue;
           if (image[3] + 2 * window.options.padding[1] < window.kernel[1]) continue;
           // Few values: many are equal, and the first of them counts.
           Tensor x = floor(random_values(image, dtype, false));
           require_agreement(
               describe("max_pool2d", dtype, image, window.kernel.str()),
-              [&](auto& v) { return max_pool2d(v[0], window.kernel, window.options); }, {x}, loose(dtype));
+              [&](auto& v) { return max_pool2d(v[0], window.kernel, window.options); }, {x},
+              loose(dtype));
         }
 }
 
@@ -80,8 +83,8 @@ BOOST_AUTO_TEST_CASE(average_pooling) {
             continue;
           require_agreement(
               describe("avg_pool2d", dtype, image, window.kernel.str()),
-              [&](auto& v) { return avg_pool2d(v[0], window.kernel, window.options); }, {random_values(image, dtype, false)},
-              loose(dtype));
+              [&](auto& v) { return avg_pool2d(v[0], window.kernel, window.options); },
+              {random_values(image, dtype, false)}, loose(dtype));
         }
 }
 
@@ -90,7 +93,8 @@ BOOST_AUTO_TEST_CASE(adaptive_pooling) {
     for (auto& image : kImages)
       for (const Shape& size : {Shape{1, 1}, Shape{2, 3}, Shape{5, 4}, Shape{7, 9}, Shape{0, 2}})
         require_agreement(
-            describe("adaptive_avg_pool2d", dtype, image, size.str()), [&](auto& v) { return adaptive_avg_pool2d(v[0], size); },
+            describe("adaptive_avg_pool2d", dtype, image, size.str()),
+            [&](auto& v) { return adaptive_avg_pool2d(v[0], size); },
             {random_values(image, dtype, false)}, loose(dtype));
   require_agreement(
       "a large window",
@@ -105,24 +109,28 @@ BOOST_AUTO_TEST_CASE(convolution_without_a_library) {
     Shape x, weight;
     Conv2dOptions options;
   };
-  const std::vector<Case> cases = {{{2, 3, 7, 8}, {4, 3, 3, 3}, {}},
-                                   {{1, 1, 5, 5}, {1, 1, 5, 5}, {}},
-                                   {{2, 4, 9, 6}, {6, 2, 3, 2}, {.stride = {2, 1}, .padding = {1, 1}, .groups = 2}},
-                                   {{2, 4, 8, 8}, {4, 1, 3, 3}, {.padding = {2, 2}, .dilation = {2, 2}, .groups = 4}},
-                                   {{3, 2, 6, 7}, {5, 2, 1, 1}, {.stride = {3, 2}}},
-                                   {{0, 2, 6, 7}, {5, 2, 3, 3}, {}},
-                                   {{20, 1, 32, 32}, {2, 1, 3, 3}, {}}};
+  const std::vector<Case> cases = {
+      {{2, 3, 7, 8}, {4, 3, 3, 3}, {}},
+      {{1, 1, 5, 5}, {1, 1, 5, 5}, {}},
+      {{2, 4, 9, 6}, {6, 2, 3, 2}, {.stride = {2, 1}, .padding = {1, 1}, .groups = 2}},
+      {{2, 4, 8, 8}, {4, 1, 3, 3}, {.padding = {2, 2}, .dilation = {2, 2}, .groups = 4}},
+      {{3, 2, 6, 7}, {5, 2, 1, 1}, {.stride = {3, 2}}},
+      {{0, 2, 6, 7}, {5, 2, 3, 3}, {}},
+      {{20, 1, 32, 32}, {2, 1, 3, 3}, {}}};
   for (DType dtype : {f32, f64})
     for (auto& c : cases) {
       Tensor x = random_values(c.x, dtype, false), w = random_values(c.weight, dtype, false),
              b = random_values({c.weight[0]}, dtype, false);
       require_agreement(
-          describe("conv2d", dtype, c.x, c.weight.str()), [&](auto& v) { return conv2d(v[0], v[1], v[2], c.options); }, {x, w, b},
+          describe("conv2d", dtype, c.x, c.weight.str()),
+          [&](auto& v) { return conv2d(v[0], v[1], v[2], c.options); }, {x, w, b},
           10 * loose(dtype));
       require_agreement(
           describe("conv2d without bias", dtype, c.x, c.weight.str()),
-          [&](auto& v) { return conv2d(v[0], v[1], Tensor(), c.options); }, {x, w}, 10 * loose(dtype));
+          [&](auto& v) { return conv2d(v[0], v[1], Tensor(), c.options); }, {x, w},
+          10 * loose(dtype));
     }
   Tensor x = random_values({2, 3, 7, 8}, bf16, false), w = random_values({4, 3, 3, 3}, bf16, false);
-  require_same(conv2d(x.to(kGpu), w.to(kGpu)).to(f32), conv2d(x.to(f32), w.to(f32)), "conv2d of bf16", 1e-2);
+  require_same(conv2d(x.to(kGpu), w.to(kGpu)).to(f32), conv2d(x.to(f32), w.to(f32)),
+               "conv2d of bf16", 1e-2);
 }

@@ -1,6 +1,6 @@
-// Reductions of the cuda plugin against those of the cpu plugin: every set of dimensions, rows and columns, short and cut into
-// parts, and whatever way the input lies in memory.
-#include <tenon/core/ops/reduce.h>
+// Reductions of the cuda plugin against those of the cpu plugin: every set of dimensions, rows and
+// columns, short and cut into parts, and whatever way the input lies in memory.
+#include <tenon/core/ops/reduction.h>
 
 #include "cuda/agree.h"
 
@@ -63,7 +63,8 @@ void compare(const Reducer& r, DType dtype, const Shape& shape, const Lie& lie) 
     int64_t count = 1;
     for (int64_t d : dims) count *= shape[static_cast<size_t>(d)];
     if (count == 0 && !r.of_nothing) continue;
-    require_same(r.reduce(x.gpu, dims), r.reduce(x.cpu, dims), describe(r.name, dtype, shape, lie.name + ", dims " + dims.str()),
+    require_same(r.reduce(x.gpu, dims), r.reduce(x.cpu, dims),
+                 describe(r.name, dtype, shape, lie.name + ", dims " + dims.str()),
                  tolerance(dtype));
   }
 }
@@ -71,8 +72,9 @@ void compare(const Reducer& r, DType dtype, const Shape& shape, const Lie& lie) 
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(every_set_of_dimensions) {
-  const std::vector<Shape> shapes = {{},     {1},       {7},          {0},           {3, 0, 2},      {5, 3},
-                                     {1, 8}, {2, 3, 4}, {4, 1, 6, 5}, {3, 2, 8, 12}, {2, 3, 2, 2, 3}};
+  const std::vector<Shape> shapes = {
+      {},     {1},       {7},          {0},           {3, 0, 2},      {5, 3},
+      {1, 8}, {2, 3, 4}, {4, 1, 6, 5}, {3, 2, 8, 12}, {2, 3, 2, 2, 3}};
   for (auto& r : reducers())
     for (DType dtype : r.dtypes)
       for (auto& shape : shapes) compare(r, dtype, shape, lies()[0]);
@@ -86,8 +88,10 @@ BOOST_AUTO_TEST_CASE(any_strides) {
 }
 
 BOOST_AUTO_TEST_CASE(long_rows_and_columns) {
-  // Groups of lanes, blocks, and outputs that several blocks share; with and without a rest behind whole packs.
-  const std::vector<Shape> shapes = {{3, 31}, {20, 129}, {2, 4097}, {20000}, {20001}, {5000, 3}, {5000, 4}, {300, 40}, {2, 900, 8}};
+  // Groups of lanes, blocks, and outputs that several blocks share; with and without a rest behind
+  // whole packs.
+  const std::vector<Shape> shapes = {{3, 31},   {20, 129}, {2, 4097}, {20000},    {20001},
+                                     {5000, 3}, {5000, 4}, {300, 40}, {2, 900, 8}};
   for (auto& r : reducers())
     for (auto& shape : shapes) compare(r, r.dtypes.front(), shape, lies()[pick(0, 1)]);
 }
@@ -115,7 +119,8 @@ BOOST_AUTO_TEST_CASE(same_bits_every_time) {
 }
 
 BOOST_AUTO_TEST_CASE(places_of_extremes) {
-  const std::vector<Shape> shapes = {{1}, {9}, {5, 7}, {1000, 3}, {3, 1000}, {4, 5, 6}, {20001}, {2, 900, 5}};
+  const std::vector<Shape> shapes = {{1},       {9},       {5, 7},  {1000, 3},
+                                     {3, 1000}, {4, 5, 6}, {20001}, {2, 900, 5}};
   for (DType dtype : kNumbers)
     for (auto& shape : shapes)
       for (auto& lie : {lies()[0], lies()[1], lies()[2]}) {
@@ -127,7 +132,8 @@ BOOST_AUTO_TEST_CASE(places_of_extremes) {
           x = pick(0, 1) ? odd : Both{floor(x.cpu), floor(x.gpu)};
         }
         for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d) {
-          auto what = describe("argmax and argmin", dtype, shape, lie.name + ", dim " + std::to_string(d));
+          auto what =
+              describe("argmax and argmin", dtype, shape, lie.name + ", dim " + std::to_string(d));
           require_same(argmax(x.gpu, d), argmax(x.cpu, d), what);
           require_same(argmin(x.gpu, d), argmin(x.cpu, d), what);
         }

@@ -1,7 +1,6 @@
 // Every operator on the cuda plugin, against PyTorch's results and gradients.
-#include "ops/reference_cases.h"
-
 #include "cuda/emulated.h"
+#include "ops/reference_cases.h"
 
 using tenon::test::EmulatedCuda;
 BOOST_TEST_GLOBAL_FIXTURE(EmulatedCuda);

@@ -1,7 +1,6 @@
 // The recorded training runs on the cuda plugin, alone and together with other devices.
-#include "training/trajectory.h"
-
 #include "cuda/emulated.h"
+#include "training/trajectory.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -9,7 +8,9 @@ BOOST_TEST_GLOBAL_FIXTURE(EmulatedCuda);
 
 namespace {
 // An emulated device takes long for a step of LeNet: there the first ones do.
-const int64_t few = device_is_slow() ? 3 : std::getenv("TENON_TEST_GPU") ? std::numeric_limits<int64_t>::max() : 8;
+const int64_t few = device_is_slow()                ? 3
+                    : std::getenv("TENON_TEST_GPU") ? std::numeric_limits<int64_t>::max()
+                                                    : 8;
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(lenet_with_sgd) {
@@ -45,7 +46,8 @@ BOOST_AUTO_TEST_CASE(memory_is_steady) {
   auto model = mlp();
   model.to("cuda:0");
   optim::Adam optimizer(model.parameters(), {.lr = 0.002});
-  Tensor x = rand({16, 784}, {.device = "cuda:0"}), y = randint(0, 10, {16}, {.dtype = i64, .device = "cuda:0"});
+  Tensor x = rand({16, 784}, {.device = "cuda:0"}),
+         y = randint(0, 10, {16}, {.dtype = i64, .device = "cuda:0"});
   auto step = [&] {
     optimizer.zero_grad();
     cross_entropy(model(x), y).backward();
@@ -54,7 +56,8 @@ BOOST_AUTO_TEST_CASE(memory_is_steady) {
   for (int i = 0; i < 5; ++i) step();
   synchronize("cuda:0");
   const auto before = memory_stats("cuda:0");
-  for (int i = 0, n = std::getenv("TENON_TEST_GPU") && !device_is_slow() ? 1000 : 50; i < n; ++i) step();
+  for (int i = 0, n = std::getenv("TENON_TEST_GPU") && !device_is_slow() ? 1000 : 50; i < n; ++i)
+    step();
   synchronize("cuda:0");
   const auto after = memory_stats("cuda:0");
   BOOST_TEST(after.system_allocations == before.system_allocations);

@@ -1,9 +1,9 @@
 // Reading IDX files, and refusing what is none.
-#include <boost/test/unit_test.hpp>
-
 #include <random>
 
-#include <tenon/core/ops/reduce.h>
+#include <boost/test/unit_test.hpp>
+
+#include <tenon/core/ops/reduction.h>
 #include <tenon/core/tensor.h>
 #include <tenon/data/idx.h>
 
@@ -15,10 +15,12 @@ using namespace tenon::data;
 
 namespace {
 
-constexpr const char *images_name = "train-images-idx3-ubyte", *labels_name = "train-labels-idx1-ubyte";
+constexpr const char *images_name = "train-images-idx3-ubyte",
+                     *labels_name = "train-labels-idx1-ubyte";
 
 // Two images of 2×3, and their labels.
-const std::string images = idx_header(8, {2, 2, 3}) + std::string("\0\x01\x02\x03\x04\x05\xfa\xfb\xfc\xfd\xfe\xff", 12);
+const std::string images =
+    idx_header(8, {2, 2, 3}) + std::string("\0\x01\x02\x03\x04\x05\xfa\xfb\xfc\xfd\xfe\xff", 12);
 const std::string labels = idx_header(8, {2}) + "\x07\x09";
 
 std::string refusal(const std::filesystem::path& path) {
@@ -27,7 +29,8 @@ std::string refusal(const std::filesystem::path& path) {
 std::string refusal_of(const std::string& bytes) {
   TempFolder folder;
   write_bytes(folder / "file", bytes);
-  const std::string text = refusal(folder / "file"), start = "cannot read '" + (folder / "file").string() + "': ";
+  const std::string text = refusal(folder / "file"),
+                    start = "cannot read '" + (folder / "file").string() + "': ";
   return text.starts_with(start) ? text.substr(start.size()) : "does not name the file: " + text;
 }
 
@@ -40,7 +43,8 @@ BOOST_AUTO_TEST_CASE(plain_and_packed_files_read_alike) {
     const Tensor x = read_idx(folder / "file");
     BOOST_TEST((x.shape() == Shape{2, 2, 3}));
     BOOST_TEST((x.dtype() == u8));
-    BOOST_TEST((x.to_vector<int>() == std::vector<int>{0, 1, 2, 3, 4, 5, 250, 251, 252, 253, 254, 255}));
+    BOOST_TEST(
+        (x.to_vector<int>() == std::vector<int>{0, 1, 2, 3, 4, 5, 250, 251, 252, 253, 254, 255}));
   }
 }
 
@@ -58,8 +62,10 @@ BOOST_AUTO_TEST_CASE(every_element_type) {
   };
   BOOST_TEST((read(0x09, "\x7f\x80").to_vector<int>() == std::vector<int>{127, -128}));
   BOOST_TEST((read(0x0B, "\x01\x02\xff\xfe").to_vector<int>() == std::vector<int>{258, -2}));
-  BOOST_TEST((read(0x0C, std::string("\x01\0\0\0\xff\xff\xff\xff", 8)).to_vector<int>() == std::vector<int>{1 << 24, -1}));
-  BOOST_TEST((read(0x0D, std::string("\x3f\x80\0\0\xc0\x40\0\0", 8)).to_vector<double>() == std::vector<double>{1, -3}));
+  BOOST_TEST((read(0x0C, std::string("\x01\0\0\0\xff\xff\xff\xff", 8)).to_vector<int>() ==
+              std::vector<int>{1 << 24, -1}));
+  BOOST_TEST((read(0x0D, std::string("\x3f\x80\0\0\xc0\x40\0\0", 8)).to_vector<double>() ==
+              std::vector<double>{1, -3}));
   const Tensor f = read(0x0E, std::string("\x3f\xf0\0\0\0\0\0\0\xc0\x08\0\0\0\0\0\0", 16));
   BOOST_TEST((f.dtype() == f64));
   BOOST_TEST((f.to_vector<double>() == std::vector<double>{1, -3}));
@@ -76,27 +82,33 @@ BOOST_AUTO_TEST_CASE(empty_and_scalar) {
 BOOST_AUTO_TEST_CASE(damaged_files_say_what_was_expected) {
   BOOST_TEST(contains(refusal("/nowhere/x"), "cannot read '/nowhere/x': there is no such file"));
   BOOST_TEST(contains(refusal("/tmp"), "it is a folder"));
-  BOOST_TEST(contains(refusal_of(""), "cut off in the magic number: expected 4 bytes from position 0, found 0"));
+  BOOST_TEST(contains(refusal_of(""),
+                      "cut off in the magic number: expected 4 bytes from position 0, found 0"));
   BOOST_TEST(contains(refusal_of("PNG!"), "not an IDX file: it begins with 504e4721"));
-  BOOST_TEST(contains(refusal_of(idx_header(0x0A, {1}) + "x"), "not an IDX file: it begins with 00000a01"));
+  BOOST_TEST(contains(refusal_of(idx_header(0x0A, {1}) + "x"),
+                      "not an IDX file: it begins with 00000a01"));
   BOOST_TEST(contains(refusal_of(images.substr(0, 6)), "cut off in the header"));
   BOOST_TEST(contains(refusal_of(images.substr(0, images.size() - 1)),
                       "cut off in the values: expected 12 bytes from position 16, found 11"));
-  BOOST_TEST(contains(refusal_of(images + "x"), "it goes on after 28 bytes, where the values of shape (2, 2, 3) end"));
-  BOOST_TEST(contains(refusal_of(idx_header(8, {1, 1, 1, 1, 1, 1, 1, 1, 1}) + "x"), "it has 9 dimensions; a tensor has at most 8"));
+  BOOST_TEST(contains(refusal_of(images + "x"),
+                      "it goes on after 28 bytes, where the values of shape (2, 2, 3) end"));
+  BOOST_TEST(contains(refusal_of(idx_header(8, {1, 1, 1, 1, 1, 1, 1, 1, 1}) + "x"),
+                      "it has 9 dimensions; a tensor has at most 8"));
 }
 
 // Opening a FIFO to read it waits for somebody who writes.
 BOOST_AUTO_TEST_CASE(what_is_no_regular_file_is_refused_at_once) {
   TempFolder folder;
   for (const auto& [what, path] : special_files(folder)) {
-    BOOST_TEST(contains(refusal(path), "cannot read '" + path.string() + "': it is "), what << ": " << refusal(path));
+    BOOST_TEST(contains(refusal(path), "cannot read '" + path.string() + "': it is "),
+               what << ": " << refusal(path));
   }
 }
 
 BOOST_AUTO_TEST_CASE(a_packed_file_that_promises_more_than_memory_is_refused_by_name) {
   TempFolder folder;
-  // 8 TiB of i64 are as many bytes as 8 GiB of packed ones may hold; the file has holes and takes no room.
+  // 8 TiB of i64 are as many bytes as 8 GiB of packed ones may hold; the file has holes and takes
+  // no room.
   const std::string start = gzip(idx_header(0x0E, {1 << 20, 1 << 20}));
   write_bytes(folder / "file", start);
   std::filesystem::resize_file(folder / "file", uint64_t{1} << 34);
@@ -108,7 +120,8 @@ BOOST_AUTO_TEST_CASE(a_packed_file_that_promises_more_than_memory_is_refused_by_
 
 BOOST_AUTO_TEST_CASE(absurd_sizes_are_refused_without_taking_memory) {
   BOOST_TEST(contains(refusal_of(idx_header(8, {4'000'000'000, 28, 28}) + "x"),
-                      "its shape (4000000000, 28, 28) would take 3136000000000 bytes, which a file of 17 bytes cannot hold"));
+                      "its shape (4000000000, 28, 28) would take 3136000000000 bytes, which a file "
+                      "of 17 bytes cannot hold"));
   const uint32_t most = 0xFFFFFFFF;
   BOOST_TEST(contains(refusal_of(idx_header(8, {most, most, most})), "absurdly large"));
   BOOST_TEST(contains(refusal_of(idx_header(8, {0, most, most, most})), "absurdly large"));
@@ -120,8 +133,10 @@ BOOST_AUTO_TEST_CASE(damaged_packed_files_are_refused) {
   BOOST_TEST(contains(refusal_of(packed + "more"), "something else follows the gzip data"));
   BOOST_TEST(contains(refusal_of(packed + packed), "it goes on after 28 bytes"));
   for (size_t length = 2; length < packed.size(); ++length)
-    BOOST_TEST(contains(refusal_of(packed.substr(0, length)), "cut off"), "of " << packed.size() << " bytes, " << length);
-  // The header's flags and time, and spare bits of the last byte, are not covered by gzip's checksum.
+    BOOST_TEST(contains(refusal_of(packed.substr(0, length)), "cut off"),
+               "of " << packed.size() << " bytes, " << length);
+  // The header's flags and time, and spare bits of the last byte, are not covered by gzip's
+  // checksum.
   for (size_t at = 10; at < packed.size(); ++at) {
     std::string damaged = packed;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x41);
@@ -152,11 +167,12 @@ BOOST_AUTO_TEST_CASE(a_folder_as_mnists) {
   const Example second = set.get(1);
   BOOST_TEST((second.data.shape() == Shape{1, 2, 3}));
   BOOST_TEST(
-      (second.data.to_vector<float>() == std::vector<float>{250 / 255.f, 251 / 255.f, 252 / 255.f, 253 / 255.f, 254 / 255.f, 1}));
+      (second.data.to_vector<float>() ==
+       std::vector<float>{250 / 255.f, 251 / 255.f, 252 / 255.f, 253 / 255.f, 254 / 255.f, 1}));
   BOOST_TEST(second.target.item<int>() == 9);
 
-  const Batch normalised =
-      mnist(folder.path(), true, {.pixels = {.mean = {0.5}, .std = {0.25}}}).get_batch(std::vector<int64_t>{0});
+  const Batch normalised = mnist(folder.path(), true, {.pixels = {.mean = {0.5}, .std = {0.25}}})
+                               .get_batch(std::vector<int64_t>{0});
   BOOST_TEST(normalised.data.to_vector<float>()[0] == -2);
 }
 
@@ -165,16 +181,21 @@ BOOST_AUTO_TEST_CASE(folders_that_do_not_fit_together_are_refused) {
   auto refusal_of_folder = [&](const MnistOptions& options = {}) {
     return error_of<DataError>([&] { mnist(folder.path(), true, options); });
   };
-  BOOST_TEST(contains(error_of<DataError>([] { mnist("/nowhere", true); }), "there is no folder '/nowhere'"));
-  BOOST_TEST(
-      contains(refusal_of_folder(), "there is neither 'train-images-idx3-ubyte' nor 'train-images-idx3-ubyte.gz' in folder"));
+  BOOST_TEST(contains(error_of<DataError>([] { mnist("/nowhere", true); }),
+                      "there is no folder '/nowhere'"));
+  BOOST_TEST(contains(
+      refusal_of_folder(),
+      "there is neither 'train-images-idx3-ubyte' nor 'train-images-idx3-ubyte.gz' in folder"));
   write_bytes(folder / images_name, images);
   BOOST_TEST(contains(refusal_of_folder(), "there is neither 'train-labels-idx1-ubyte' nor"));
   write_bytes(folder / labels_name, idx_header(8, {3}) + "abc");
-  BOOST_TEST(contains(refusal_of_folder(), "it has 3 labels, and '" + (folder / images_name).string() + "' has 2 images"));
+  BOOST_TEST(contains(refusal_of_folder(), "it has 3 labels, and '" +
+                                               (folder / images_name).string() + "' has 2 images"));
   write_bytes(folder / labels_name, idx_header(8, {2}) + "\x01\x0a");
-  BOOST_TEST(contains(refusal_of_folder(),
-                      (folder / labels_name).string() + "': label 10 of example 1 is out of range; there are 10 classes, from 0"));
+  BOOST_TEST(
+      contains(refusal_of_folder(),
+               (folder / labels_name).string() +
+                   "': label 10 of example 1 is out of range; there are 10 classes, from 0"));
   BOOST_TEST(refusal_of_folder({.classes = 47}) == "no exception");
   write_bytes(folder / labels_name, images);
   BOOST_TEST(contains(refusal_of_folder(), "expected u8 labels (N), found u8 of shape (2, 2, 3)"));
@@ -199,7 +220,8 @@ BOOST_AUTO_TEST_CASE(mnist_itself, *boost::unit_test::precondition(HasData{"mnis
   }
 }
 
-BOOST_AUTO_TEST_CASE(fashion_mnist_sample, *boost::unit_test::precondition(HasData{"fashion-mnist-sample"})) {
+BOOST_AUTO_TEST_CASE(fashion_mnist_sample,
+                     *boost::unit_test::precondition(HasData{"fashion-mnist-sample"})) {
   BOOST_TEST(mnist(real_data("fashion-mnist-sample"), true).size() == 3115);
   BOOST_TEST(mnist(real_data("fashion-mnist-sample"), false).size() == 500);
 }

@@ -1,12 +1,12 @@
 // The loader: order, threads, errors, and going on where it stood.
-#include <boost/test/unit_test.hpp>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <numeric>
 #include <set>
 #include <thread>
+
+#include <boost/test/unit_test.hpp>
 
 #include <tenon/core/tensor.h>
 #include <tenon/data/loader.h>
@@ -49,12 +49,14 @@ struct Probe : Dataset {
   int64_t size() const override { return count; }
   Batch get_batch(std::span<const int64_t> indices) const override {
     const int inside = ++seen->inside;
-    for (int most = seen->most_inside; most < inside && !seen->most_inside.compare_exchange_weak(most, inside);) {
+    for (int most = seen->most_inside;
+         most < inside && !seen->most_inside.compare_exchange_weak(most, inside);) {
     }
     if (milliseconds) std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
     ++seen->made;
     --seen->inside;
-    if (std::find(indices.begin(), indices.end(), fails_at) != indices.end()) throw IndexError("this one is broken");
+    if (std::find(indices.begin(), indices.end(), fails_at) != indices.end())
+      throw IndexError("this one is broken");
     return numbers(count).get_batch(indices);
   }
 };
@@ -94,7 +96,8 @@ BOOST_AUTO_TEST_CASE(the_order_does_not_depend_on_workers_or_prefetch) {
   const Order first = epoch_of(reference), second = epoch_of(reference);
   for (int workers : {1, 2, 4, 9})
     for (int prefetch : {0, 1, 3, 100}) {
-      DataLoader loader(numbers(500), {.batch_size = 7, .seed = 5, .workers = workers, .prefetch = prefetch});
+      DataLoader loader(numbers(500),
+                        {.batch_size = 7, .seed = 5, .workers = workers, .prefetch = prefetch});
       BOOST_TEST((epoch_of(loader) == first));
       BOOST_TEST((epoch_of(loader) == second));
     }
@@ -110,11 +113,15 @@ BOOST_AUTO_TEST_CASE(awkward_sizes) {
   BOOST_TEST(flat(epoch_of(large)).size() == 3u);
   DataLoader nothing_left(numbers(3), {.batch_size = 4, .drop_last = true});
   BOOST_TEST(epoch_of(nothing_left).empty());
-  auto refusal = [](const LoaderOptions& options) { return error_of<ValueError>([&] { DataLoader(numbers(3), options); }); };
-  BOOST_TEST(contains(refusal({.batch_size = 0}), "DataLoader: batch_size has to be at least 1, but is 0"));
+  auto refusal = [](const LoaderOptions& options) {
+    return error_of<ValueError>([&] { DataLoader(numbers(3), options); });
+  };
+  BOOST_TEST(contains(refusal({.batch_size = 0}),
+                      "DataLoader: batch_size has to be at least 1, but is 0"));
   BOOST_TEST(contains(refusal({.workers = -1}), "workers has to be at least 0, but is -1"));
   BOOST_TEST(contains(refusal({.prefetch = -2}), "prefetch has to be at least 0, but is -2"));
-  BOOST_TEST(contains(error_of<ValueError>([] { DataLoader(std::shared_ptr<const Dataset>()); }), "the data set is null"));
+  BOOST_TEST(contains(error_of<ValueError>([] { DataLoader(std::shared_ptr<const Dataset>()); }),
+                      "the data set is null"));
 }
 
 BOOST_AUTO_TEST_CASE(batches_belong_to_the_reader) {
@@ -173,8 +180,8 @@ BOOST_AUTO_TEST_CASE(a_workers_error_arrives_in_the_loop) {
       for (auto& batch : loader) taken += static_cast<int>(batch.size());
       BOOST_ERROR("no exception");
     } catch (const DataError& error) {
-      BOOST_TEST(error.what() ==
-                 std::string("DataLoader: batch 3 of epoch 0 (examples 15, 16, 17, 18, …) cannot be made: this one is broken"));
+      BOOST_TEST(error.what() == std::string("DataLoader: batch 3 of epoch 0 (examples 15, 16, 17, "
+                                             "18, …) cannot be made: this one is broken"));
       BOOST_CHECK_THROW(std::rethrow_if_nested(error), IndexError);
     }
     BOOST_TEST(taken == 15);  // what came in front was delivered
@@ -184,7 +191,8 @@ BOOST_AUTO_TEST_CASE(a_workers_error_arrives_in_the_loop) {
 
 BOOST_AUTO_TEST_CASE(a_state_resumes_the_very_same_batches) {
   DataLoader uninterrupted(numbers(100), {.batch_size = 8, .seed = 3});
-  const Order first = epoch_of(uninterrupted), second = epoch_of(uninterrupted), third = epoch_of(uninterrupted);
+  const Order first = epoch_of(uninterrupted), second = epoch_of(uninterrupted),
+              third = epoch_of(uninterrupted);
 
   DataLoader before(numbers(100), {.batch_size = 8, .seed = 3});
   epoch_of(before);
@@ -230,16 +238,21 @@ BOOST_AUTO_TEST_CASE(sizes_that_no_data_set_has) {
     explicit Claims(int64_t count) : count(count) {}
     int64_t size() const override { return count; }
     Batch get_batch(std::span<const int64_t> indices) const override {
-      return {zeros({static_cast<int64_t>(indices.size())}), zeros({static_cast<int64_t>(indices.size())})};
+      return {zeros({static_cast<int64_t>(indices.size())}),
+              zeros({static_cast<int64_t>(indices.size())})};
     }
   };
   constexpr int64_t huge = int64_t{1} << 60;
-  BOOST_TEST(contains(error_of<ValueError>([] { DataLoader(Claims(-1)).size(); }), "the data set says that its size is -1"));
-  BOOST_TEST(contains(error_of<ValueError>([] { DataLoader(Claims(-1)).begin(); }), "the data set says that its size is -1"));
+  BOOST_TEST(contains(error_of<ValueError>([] { DataLoader(Claims(-1)).size(); }),
+                      "the data set says that its size is -1"));
+  BOOST_TEST(contains(error_of<ValueError>([] { DataLoader(Claims(-1)).begin(); }),
+                      "the data set says that its size is -1"));
   BOOST_TEST(contains(error_of<OutOfMemoryError>([] { DataLoader(Claims(huge)).begin(); }),
                       "DataLoader: the numbers of 1152921504606846976 examples: cannot allocate"));
   BOOST_TEST(
-      contains(error_of<OutOfMemoryError>([] { DataLoader(Claims(huge), {.batch_size = huge - 1, .shuffle = false}).begin(); }),
+      contains(error_of<OutOfMemoryError>([] {
+                 DataLoader(Claims(huge), {.batch_size = huge - 1, .shuffle = false}).begin();
+               }),
                "DataLoader: the numbers of 1152921504606846975 examples"));
   DataLoader in_order(Claims(huge), {.batch_size = 4, .shuffle = false, .workers = 0});
   BOOST_TEST(in_order.size() == huge / 4);

@@ -1,13 +1,6 @@
 // Data files for tests, plain and packed.
 #pragma once
 
-#include <zlib.h>
-
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
-
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -19,6 +12,11 @@
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <zlib.h>
 
 #include "../files.h"
 
@@ -38,7 +36,8 @@ inline std::string gzip(const std::string& bytes) {
 }
 
 inline std::string big_endian(uint32_t value) {
-  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8), static_cast<char>(value)};
+  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16),
+          static_cast<char>(value >> 8), static_cast<char>(value)};
 }
 // The header of an IDX file.
 inline std::string idx_header(uint8_t type, std::initializer_list<uint32_t> dims) {
@@ -47,10 +46,12 @@ inline std::string idx_header(uint8_t type, std::initializer_list<uint32_t> dims
   return header;
 }
 
-// `bytes` with one to three faults: a bit, a byte or a word changed, a piece left out, put in twice or moved, the end cut off.
+// `bytes` with one to three faults: a bit, a byte or a word changed, a piece left out, put in twice
+// or moved, the end cut off.
 inline std::string with_faults(std::string bytes, std::mt19937& random) {
   for (uint32_t left = 1 + random() % 3; left > 0 && !bytes.empty(); --left) {
-    const size_t at = random() % bytes.size(), from = random() % bytes.size(), length = 1 + random() % 16;
+    const size_t at = random() % bytes.size(), from = random() % bytes.size(),
+                 length = 1 + random() % 16;
     switch (random() % 8) {
       case 0:
         bytes[at] = static_cast<char>(bytes[at] ^ 1 << random() % 8);
@@ -80,10 +81,11 @@ inline std::string with_faults(std::string bytes, std::mt19937& random) {
   return bytes;
 }
 
-// Reads the file `path` with faults in `whole`, again and again, always the same ones: each time it is read, or refused by its
-// name.
+// Reads the file `path` with faults in `whole`, again and again, always the same ones: each time it
+// is read, or refused by its name.
 template <class E, class Read>
-void read_with_faults(const std::filesystem::path& path, const std::string& whole, int times, const Read& read) {
+void read_with_faults(const std::filesystem::path& path, const std::string& whole, int times,
+                      const Read& read) {
   std::mt19937 random(7);
   int refused = 0;
   for (int i = 0; i < times; ++i) {
@@ -93,7 +95,8 @@ void read_with_faults(const std::filesystem::path& path, const std::string& whol
       read();
     } catch (const E& error) {
       ++refused;
-      if (!contains(error.what(), "'" + path.string() + "'")) BOOST_ERROR("fault " << i << ": " << error.what());
+      if (!contains(error.what(), "'" + path.string() + "'"))
+        BOOST_ERROR("fault " << i << ": " << error.what());
     } catch (const std::exception& error) {
       BOOST_ERROR("fault " << i << ", an error of another kind: " << error.what());
     }
@@ -119,7 +122,8 @@ struct HasData {
 };
 
 // What is no regular file, and hangs or goes on for ever for who reads it as one.
-inline std::vector<std::pair<std::string, std::filesystem::path>> special_files(const TempFolder& folder) {
+inline std::vector<std::pair<std::string, std::filesystem::path>> special_files(
+    const TempFolder& folder) {
   const std::filesystem::path fifo = folder / "fifo", socket_path = folder / "socket";
   BOOST_REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
   sockaddr_un address{};
@@ -128,5 +132,8 @@ inline std::vector<std::pair<std::string, std::filesystem::path>> special_files(
   const int end = socket(AF_UNIX, SOCK_STREAM, 0);
   BOOST_REQUIRE(bind(end, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
   close(end);
-  return {{"a FIFO", fifo}, {"a socket", socket_path}, {"a device", "/dev/zero"}, {"a folder", folder.path()}};
+  return {{"a FIFO", fifo},
+          {"a socket", socket_path},
+          {"a device", "/dev/zero"},
+          {"a folder", folder.path()}};
 }

@@ -24,7 +24,9 @@ namespace {
 const TensorOptions in_f64{.dtype = f64};
 
 // -0.5, -0.4, …
-Tensor ramp(const Shape& shape) { return (arange(0, static_cast<double>(shape.numel()), 1, in_f64) * 0.1 - 0.5).reshape(shape); }
+Tensor ramp(const Shape& shape) {
+  return (arange(0, static_cast<double>(shape.numel()), 1, in_f64) * 0.1 - 0.5).reshape(shape);
+}
 
 template <class M>
 M filled(M module) {
@@ -40,37 +42,46 @@ BOOST_AUTO_TEST_CASE(linear) {
   auto plain = filled(nn::Linear(3, 2, {.bias = false, .tensor = in_f64}));
   require_values(plain(ramp({1, 2, 3})), {1, 2, 2}, {0.5, 0.14, 0.14, 0.05});
   require_error<ShapeError>([&] { layer(ramp({2, 4})); }, "(2, 3)");
-  require_error<ValueError>([] { nn::Linear(-1, 2); }, "Linear: in_features is -1; it has to be at least 0");
+  require_error<ValueError>([] { nn::Linear(-1, 2); },
+                            "Linear: in_features is -1; it has to be at least 0");
 }
 
 BOOST_AUTO_TEST_CASE(convolution) {
   Tensor x = ramp({1, 2, 4, 4});
-  auto grouped = filled(nn::Conv2d(2, 2, 3, {.stride = 2, .padding = 1, .groups = 2, .tensor = in_f64}));
+  auto grouped =
+      filled(nn::Conv2d(2, 2, 3, {.stride = 2, .padding = 1, .groups = 2, .tensor = in_f64}));
   require_values(grouped(x), {1, 2, 2, 2}, {-0.47, -0.31, -0.11, -0.17, 5.13, 8.37, 10.04, 15.5});
   auto dilated = filled(nn::Conv2d(2, 1, {2, 1}, {.dilation = 2, .bias = false, .tensor = in_f64}));
   require_values(dilated(x), {1, 1, 2, 4}, {-0.58, -0.72, -0.86, -1.0, -1.14, -1.28, -1.42, -1.56});
   require_error<ValueError>([] { nn::Conv2d(3, 4, 3, {.groups = 2}); },
                             "Conv2d: in_channels is 3; it has to be a multiple of groups");
-  require_error<ValueError>([] { nn::Conv2d(3, 4, 3, {.stride = {1, 0}}); }, "Conv2d: stride is (1, 0)");
+  require_error<ValueError>(
+      [] {
+        nn::Conv2d(3, 4, 3, {.stride = {1, 0}});
+      },
+      "Conv2d: stride is (1, 0)");
 }
 
 BOOST_AUTO_TEST_CASE(pooling) {
   Tensor x = ramp({1, 2, 4, 4});
-  require_values(nn::MaxPool2d(3, {.stride = 2, .padding = 1})(x), {1, 2, 2, 2}, {0, 0.2, 0.8, 1, 1.6, 1.8, 2.4, 2.6});
-  require_values(nn::MaxPool2d(3, {.ceil_mode = true})(x), {1, 2, 2, 2}, {0.5, 0.6, 0.9, 1, 2.1, 2.2, 2.5, 2.6});
+  require_values(nn::MaxPool2d(3, {.stride = 2, .padding = 1})(x), {1, 2, 2, 2},
+                 {0, 0.2, 0.8, 1, 1.6, 1.8, 2.4, 2.6});
+  require_values(nn::MaxPool2d(3, {.ceil_mode = true})(x), {1, 2, 2, 2},
+                 {0.5, 0.6, 0.9, 1, 2.1, 2.2, 2.5, 2.6});
   require_values(nn::AvgPool2d(3, {.stride = 2, .padding = 1})(x), {1, 2, 2, 2},
                  {-0.1111111, -0.0666667, 0.2333333, 0.5, 0.6, 1.0, 1.3, 2.1}, 1e-6);
-  require_values(nn::AvgPool2d(3, {.stride = 2, .padding = 1, .count_include_pad = false})(x), {1, 2, 2, 2},
-                 {-0.25, -0.1, 0.35, 0.5, 1.35, 1.5, 1.95, 2.1});
-  require_values(nn::AdaptiveAvgPool2d({1, 3})(x), {1, 2, 1, 3}, {0.15, 0.25, 0.35, 1.75, 1.85, 1.95});
+  require_values(nn::AvgPool2d(3, {.stride = 2, .padding = 1, .count_include_pad = false})(x),
+                 {1, 2, 2, 2}, {-0.25, -0.1, 0.35, 0.5, 1.35, 1.5, 1.95, 2.1});
+  require_values(nn::AdaptiveAvgPool2d({1, 3})(x), {1, 2, 1, 3},
+                 {0.15, 0.25, 0.35, 1.75, 1.85, 1.95});
 }
 
 BOOST_AUTO_TEST_CASE(batch_normalisation) {
   nn::BatchNorm1d norm(3, {.tensor = in_f64});
   Tensor x = square(ramp({4, 3}));
   require_values(norm(x), {4, 3},
-                 {1.4048027, 0.4682676, -0.3332419, -0.7804459, -1.0926243, -0.9997258, -1.0926243, -0.7804459, -0.3332419,
-                  0.4682676, 1.4048027, 1.6662096});
+                 {1.4048027, 0.4682676, -0.3332419, -0.7804459, -1.0926243, -0.9997258, -1.0926243,
+                  -0.7804459, -0.3332419, 0.4682676, 1.4048027, 1.6662096});
   require_values(norm.running_mean, {3}, {0.0115, 0.0115, 0.0135});
   require_values(norm.running_var, {3}, {0.90123, 0.90123, 0.90243});
   norm(x * 2);
@@ -78,11 +89,12 @@ BOOST_AUTO_TEST_CASE(batch_normalisation) {
   BOOST_TEST(norm.num_batches_tracked.item<int64_t>() == 2);
   norm.eval();
   require_values(norm(x), {4, 3},
-                 {0.2398301, 0.1402007, 0.0560889, 0.0073615, -0.0258483, -0.0431835, -0.0258483, 0.0073615, 0.0560889, 0.1402007,
-                  0.2398301, 0.3539061});
+                 {0.2398301, 0.1402007, 0.0560889, 0.0073615, -0.0258483, -0.0431835, -0.0258483,
+                  0.0073615, 0.0560889, 0.1402007, 0.2398301, 0.3539061});
   BOOST_TEST(norm.num_batches_tracked.item<int64_t>() == 2);
-  require_error<ShapeError>([&] { norm(ramp({3})); },
-                            "BatchNorm1d: expected an input of shape (N, C) or (N, C, L), got one of shape (3,)");
+  require_error<ShapeError>(
+      [&] { norm(ramp({3})); },
+      "BatchNorm1d: expected an input of shape (N, C) or (N, C, L), got one of shape (3,)");
 }
 
 BOOST_AUTO_TEST_CASE(batch_normalisation_with_plain_averages_or_none) {
@@ -95,27 +107,31 @@ BOOST_AUTO_TEST_CASE(batch_normalisation_with_plain_averages_or_none) {
   nn::BatchNorm2d none(2, {.affine = false, .track_running_stats = false, .tensor = in_f64});
   none.eval();
   require_values(none(x).select(0, 0).select(1, 0), {2, 4},
-                 {-1.6269402, -1.4100148, -1.1930894, -0.9761641, -1.6269402, -1.4100148, -1.1930894, -0.9761641});
+                 {-1.6269402, -1.4100148, -1.1930894, -0.9761641, -1.6269402, -1.4100148,
+                  -1.1930894, -0.9761641});
   BOOST_TEST(none.state_dict().size() == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(layer_normalisation) {
   Tensor x = square(ramp({4, 3}));
   require_values(filled(nn::LayerNorm(3, {.tensor = in_f64}))(x), {4, 3},
-                 {-1.1354928, -0.3593285, 0.050792, -1.1748262, -0.245754, -0.0107888, 0.0530502, -0.3195563, -0.6921629, 0.0905346,
-                  -0.3674188, -0.6787567});
-  require_values(nn::LayerNorm({2, 3}, {.elementwise_affine = false})(x.reshape({2, 2, 3})).select(0, 0), {2, 3},
-                 {1.7787019, 0.7676503, -0.0187232, -0.5804185, -0.9174357, -1.0297748});
+                 {-1.1354928, -0.3593285, 0.050792, -1.1748262, -0.245754, -0.0107888, 0.0530502,
+                  -0.3195563, -0.6921629, 0.0905346, -0.3674188, -0.6787567});
+  require_values(
+      nn::LayerNorm({2, 3}, {.elementwise_affine = false})(x.reshape({2, 2, 3})).select(0, 0),
+      {2, 3}, {1.7787019, 0.7676503, -0.0187232, -0.5804185, -0.9174357, -1.0297748});
 }
 
 BOOST_AUTO_TEST_CASE(embedding) {
   auto table = filled(nn::Embedding(4, 2, {.tensor = in_f64}));
-  require_values(table(ints({0, 3, 1, 1}, {2, 2})), {2, 2, 2}, {-0.5, -0.4, 0.1, 0.2, -0.3, -0.2, -0.3, -0.2});
+  require_values(table(ints({0, 3, 1, 1}, {2, 2})), {2, 2, 2},
+                 {-0.5, -0.4, 0.1, 0.2, -0.3, -0.2, -0.3, -0.2});
   nn::Embedding padded(3, 2, {.padding_idx = -1});
   require_values(padded.weight.detach().select(0, 2), {2}, {0, 0});
   padded(ints({2, 0}, {2})).sum().backward();
   require_values(padded.weight.grad(), {3, 2}, {1, 1, 0, 0, 0, 0});
-  require_error<ValueError>([] { nn::Embedding(3, 2, {.padding_idx = 3}); }, "Embedding: padding_idx is 3");
+  require_error<ValueError>([] { nn::Embedding(3, 2, {.padding_idx = 3}); },
+                            "Embedding: padding_idx is 3");
 }
 
 BOOST_AUTO_TEST_CASE(activations) {
@@ -127,7 +143,8 @@ BOOST_AUTO_TEST_CASE(activations) {
   require_values(nn::GELU("tanh")(x), {5}, {-0.0454023, -0.154286, 0, 0.841192, 2.9963626});
   require_values(nn::SiLU()(x), {5}, {-0.2384058, -0.1887703, 0, 0.7310586, 2.8577224});
   require_values(nn::Softmax(0)(x), {5}, {0.0055136, 0.0247103, 0.0407404, 0.1107438, 0.818292});
-  require_values(nn::LogSoftmax(-1)(x), {5}, {-5.2005361, -3.7005361, -3.2005361, -2.2005361, -0.2005361});
+  require_values(nn::LogSoftmax(-1)(x), {5},
+                 {-5.2005361, -3.7005361, -3.2005361, -2.2005361, -0.2005361});
   require_error<ValueError>([] { nn::GELU("exact"); }, "GELU: approximate is \"exact\"");
 }
 
@@ -135,7 +152,8 @@ BOOST_AUTO_TEST_CASE(losses) {
   Tensor logits = square(ramp({3, 4}));
   Tensor target = ints({0, 3, -100}, {3});
   require_values(nn::CrossEntropyLoss()(logits, target), {}, {1.3179183});
-  nn::CrossEntropyLoss weighted({.weight = doubles({1, 2, 3, 4}, {4}), .reduction = "sum", .label_smoothing = 0.1});
+  nn::CrossEntropyLoss weighted(
+      {.weight = doubles({1, 2, 3, 4}, {4}), .reduction = "sum", .label_smoothing = 0.1});
   require_values(weighted(logits, target), {}, {6.7495119});
   BOOST_TEST(weighted.state_dict().contains("weight"));
   nn::CrossEntropyLoss each({.reduction = "none", .ignore_index = 0});
@@ -143,8 +161,9 @@ BOOST_AUTO_TEST_CASE(losses) {
   Tensor x = square(ramp({4, 3}));
   require_values(nn::MSELoss()(x, x * 0.5), {}, {0.0067792});
   require_values(nn::MSELoss("sum")(x, x * 0.5), {}, {0.08135});
-  require_error<ValueError>([] { nn::MSELoss("average"); },
-                            "MSELoss: reduction is \"average\"; it has to be \"mean\", \"sum\" or \"none\"");
+  require_error<ValueError>(
+      [] { nn::MSELoss("average"); },
+      "MSELoss: reduction is \"average\"; it has to be \"mean\", \"sum\" or \"none\"");
 }
 
 BOOST_AUTO_TEST_CASE(a_loss_that_broadcasts_is_warned_of_once) {
@@ -153,11 +172,12 @@ BOOST_AUTO_TEST_CASE(a_loss_that_broadcasts_is_warned_of_once) {
     for (int i = 0; i < 3; ++i) mse_loss(column, row), nn::MSELoss()(column, row);
     mse_loss(row, row);
   });
-  BOOST_TEST(
-      text.starts_with("[tenon] warning: mse_loss: the target has shape (4,), but the input (4, 1); they are broadcast to (4, 4)"),
-      text);
+  BOOST_TEST(text.starts_with("[tenon] warning: mse_loss: the target has shape (4,), but the input "
+                              "(4, 1); they are broadcast to (4, 4)"),
+             text);
   BOOST_TEST(text.find('\n') == text.size() - 1, text);
-  BOOST_TEST(logged([&] { mse_loss(row, column); }).find("shape (4, 1), but the input (4,)") != std::string::npos);
+  BOOST_TEST(logged([&] { mse_loss(row, column); }).find("shape (4, 1), but the input (4,)") !=
+             std::string::npos);
   BOOST_TEST(logged([&] { l1_loss(column, row); }).find("l1_loss: ") != std::string::npos);
 }
 
@@ -172,7 +192,8 @@ BOOST_AUTO_TEST_CASE(dropout_and_reshaping) {
   BOOST_TEST((kept > 400 && kept < 600));
   drop.eval();
   require_equal(drop(x), x);
-  require_error<ValueError>([] { nn::Dropout(1.5); }, "Dropout: p is 1.5; it has to be a probability, from 0 to 1");
+  require_error<ValueError>([] { nn::Dropout(1.5); },
+                            "Dropout: p is 1.5; it has to be a probability, from 0 to 1");
   BOOST_TEST(nn::Flatten()(ones({2, 3, 4})).shape() == (Shape{2, 12}));
   BOOST_TEST(nn::Flatten(0, 1)(ones({2, 3, 4})).shape() == (Shape{6, 4}));
   BOOST_TEST(nn::Identity()(x).is_same(x));
@@ -191,7 +212,8 @@ BOOST_AUTO_TEST_CASE(sequential) {
   nn::Sequential named({{"hidden", nn::Linear(3, 2)}, {"act", nn::ReLU()}});
   BOOST_TEST(named.named_parameters()[0].name == "hidden.weight");
   require_error<IndexError>([&] { net[3]; }, "Sequential: index 3 is out of range for 3 modules");
-  require_error<ValueError>([&] { net.add("last", nn::Tanh()); }, "there is a module \"last\" already");
+  require_error<ValueError>([&] { net.add("last", nn::Tanh()); },
+                            "there is a module \"last\" already");
   require_error<ValueError>([&] { net.add("a.b", nn::Tanh()); }, "\"a.b\" cannot name a module");
   nn::Sequential loss{nn::MSELoss()};
   require_error<ValueError>([&] { loss(x); }, "the forward of MSELoss does not take one tensor");
@@ -216,7 +238,8 @@ BOOST_AUTO_TEST_CASE(parameters_start_as_pytorch_starts_them) {
     for (double v : values) largest = std::max(largest, std::abs(v)), square += v * v;
     BOOST_TEST(largest <= bound);
     BOOST_TEST(largest > 0.95 * bound);
-    BOOST_TEST(std::abs(std::sqrt(square / static_cast<double>(values.size())) - bound / std::sqrt(3.0)) < 0.05 * bound);
+    BOOST_TEST(std::abs(std::sqrt(square / static_cast<double>(values.size())) -
+                        bound / std::sqrt(3.0)) < 0.05 * bound);
   };
   nn::Linear fc(100, 200);
   range(fc.weight, 0.1);
@@ -252,7 +275,8 @@ BOOST_AUTO_TEST_CASE(initialisers) {
   BOOST_TEST(near(std_of(), 2 * std::sqrt(2.0 / 1000)));
   nn::init::kaiming_uniform_(w, {.a = std::sqrt(5.0)});
   BOOST_TEST(near(largest(), 1 / std::sqrt(400.0)));
-  nn::init::kaiming_normal_(w, {.mode = nn::init::Fan::out, .nonlinearity = nn::init::Nonlinearity::relu});
+  nn::init::kaiming_normal_(
+      w, {.mode = nn::init::Fan::out, .nonlinearity = nn::init::Nonlinearity::relu});
   BOOST_TEST(near(std_of(), std::sqrt(2.0 / 600)));
   nn::init::constant_(w, 3);
   BOOST_TEST(largest() == 3);
@@ -263,5 +287,6 @@ BOOST_AUTO_TEST_CASE(initialisers) {
   BOOST_TEST(w.is_leaf());
   BOOST_TEST(nn::init::calculate_gain(nn::init::Nonlinearity::leaky_relu, 0) == std::sqrt(2.0));
   BOOST_TEST(nn::init::calculate_gain(nn::init::Nonlinearity::tanh) == 5.0 / 3);
-  require_error<ShapeError>([] { nn::init::xavier_normal_(ones({3})); }, "a weight of shape (3,) has no fan-in and fan-out");
+  require_error<ShapeError>([] { nn::init::xavier_normal_(ones({3})); },
+                            "a weight of shape (3,) has no fan-in and fan-out");
 }

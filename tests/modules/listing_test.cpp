@@ -55,7 +55,8 @@ class ForgotVector : public nn::Module<ForgotVector> {
   nn::Linear head_{2, 2};
   std::vector<nn::Linear> layers_;
 };
-// Its vectors need no name: one holds nothing of its own, the others what is named one by one or belongs to nobody's training.
+// Its vectors need no name: one holds nothing of its own, the others what is named one by one or
+// belongs to nobody's training.
 class NamesElements : public nn::Module<NamesElements> {
  public:
   NamesElements() : handles_{fc_.weight, fc_.bias} {
@@ -109,7 +110,8 @@ const Tensor& batch() {
 
 // Warned of in one line.
 void once(const std::string& logged, const std::string& text) {
-  BOOST_TEST((logged.find(text) != std::string::npos && logged.find('\n') == logged.size() - 1), logged);
+  BOOST_TEST((logged.find(text) != std::string::npos && logged.find('\n') == logged.size() - 1),
+             logged);
 }
 
 }  // namespace
@@ -130,16 +132,20 @@ BOOST_AUTO_TEST_CASE(what_lies_in_the_module_has_to_be_named) {
   Around around;
   require_error<ValueError>([&] { around.parameters(); }, text);
 
-  ForgotChild child;  // a parameter's place is known from the start; a child without any is noticed when it is called
-  require_error<ValueError>([&] { child(x); }, "ForgotChild: its fields() does not name a module of type Dropout");
+  ForgotChild child;  // a parameter's place is known from the start; a child without any is noticed
+                      // when it is called
+  require_error<ValueError>([&] { child(x); },
+                            "ForgotChild: its fields() does not name a module of type Dropout");
 }
 
 BOOST_AUTO_TEST_CASE(a_container_that_is_not_named_is_warned_of_once) {
   const Tensor& x = batch();
   ForgotList list;
-  once(logged([&] { list(x), list(x); }), "ForgotList holds a std::vector with 4 parameters that its fields() does not name");
+  once(logged([&] { list(x), list(x); }),
+       "ForgotList holds a std::vector with 4 parameters that its fields() does not name");
   ForgotMap map;
-  once(logged([&] { map(x), map(x); }), "ForgotMap calls a module of type Linear that its fields() does not name");
+  once(logged([&] { map(x), map(x); }),
+       "ForgotMap calls a module of type Linear that its fields() does not name");
 
   ForgotVector vector;
   once(logged([&] {
@@ -148,7 +154,8 @@ BOOST_AUTO_TEST_CASE(a_container_that_is_not_named_is_warned_of_once) {
          vector(x);
          ForgotVector().parameters();
        }),
-       "ForgotVector holds a std::vector with 6 parameters that its fields() does not name, so parameters(), state_dict() and "
+       "ForgotVector holds a std::vector with 6 parameters that its fields() does not name, so "
+       "parameters(), state_dict() and "
        "save() do not have them");
 }
 
@@ -160,7 +167,8 @@ BOOST_AUTO_TEST_CASE(absent_parameters_need_no_name) {
   optional(x);
   Optional forgetful;  // that one object lacks the parameter says nothing of another
   forgetful.bias = zeros({2}), forgetful.forgets = true;
-  require_error<ValueError>([&] { forgetful.parameters(); }, "Optional: its fields() does not name a parameter or buffer");
+  require_error<ValueError>([&] { forgetful.parameters(); },
+                            "Optional: its fields() does not name a parameter or buffer");
   optional.bias = zeros({2});
   BOOST_TEST(optional.parameters().size() == 2u);
 }

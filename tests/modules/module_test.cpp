@@ -38,15 +38,18 @@ std::string keys(const nn::StateDict& dict) {
 BOOST_AUTO_TEST_CASE(state_dict_has_pytorchs_keys_in_order) {
   Net net;
   BOOST_TEST(keys(net.state_dict()) ==
-             "offset fc1.weight fc1.bias norm.weight norm.bias norm.running_mean norm.running_var norm.num_batches_tracked "
+             "offset fc1.weight fc1.bias norm.weight norm.bias norm.running_mean norm.running_var "
+             "norm.num_batches_tracked "
              "fc2.weight fc2.bias");
   BOOST_TEST(net.num_parameters() == 4 * 3 + 3 + 3 + 3 + 3 * 2 + 2);
   BOOST_TEST(net.buffers().size() == 5u);
   auto dict = net.state_dict();
   BOOST_TEST(!dict.at("fc1.weight").requires_grad());
   no_grad([&] { net.fc1.weight.fill_(7); });
-  require_values(dict.at("fc1.weight").select(0, 0), {4}, {7, 7, 7, 7});  // it shares the model's values
-  require_error<StateDictError>([&] { dict.at("fc3.weight"); }, "there is no key \"fc3.weight\" among its 10: \"offset\"");
+  require_values(dict.at("fc1.weight").select(0, 0), {4},
+                 {7, 7, 7, 7});  // it shares the model's values
+  require_error<StateDictError>([&] { dict.at("fc3.weight"); },
+                                "there is no key \"fc3.weight\" among its 10: \"offset\"");
 }
 
 BOOST_AUTO_TEST_CASE(state_dicts_keep_their_order) {
@@ -59,7 +62,11 @@ BOOST_AUTO_TEST_CASE(state_dicts_keep_their_order) {
   BOOST_TEST(!dict.erase("a"));
   BOOST_TEST(keys(dict) == "b c");
   BOOST_TEST(dict.at("c").numel() == 3);
-  require_error<StateDictError>([] { nn::StateDict({{"x", Tensor()}, {"x", Tensor()}}); }, "the key \"x\" is given twice");
+  require_error<StateDictError>(
+      [] {
+        nn::StateDict({{"x", Tensor()}, {"x", Tensor()}});
+      },
+      "the key \"x\" is given twice");
 }
 
 BOOST_AUTO_TEST_CASE(train_and_eval_reach_every_level) {
@@ -120,7 +127,8 @@ BOOST_AUTO_TEST_CASE(shared_parameters_are_one) {
 
 BOOST_AUTO_TEST_CASE(clones_share_nothing) {
   auto fc = std::make_shared<nn::Linear>(2, 2);
-  nn::Sequential net{nn::AnyModule(fc).as<nn::Linear>() ? nn::Sequential({{"a", fc}, {"b", fc}}) : nn::Sequential()};
+  nn::Sequential net{nn::AnyModule(fc).as<nn::Linear>() ? nn::Sequential({{"a", fc}, {"b", fc}})
+                                                        : nn::Sequential()};
   nn::Sequential copy = nn::clone(net);
   BOOST_TEST(copy[0].as<nn::Linear>() != fc.get());
   BOOST_TEST(copy[0].as<nn::Linear>() == copy[1].as<nn::Linear>());
@@ -172,7 +180,9 @@ BOOST_AUTO_TEST_CASE(parameters_and_buffers_are_leaves) {
 BOOST_AUTO_TEST_CASE(forward_takes_and_returns_what_it_likes) {
   struct Two : nn::Module<Two> {
     nn::Linear fc{2, 1};
-    std::pair<Tensor, int> forward(const Tensor& a, const Tensor& b, int times = 2) { return {fc(a + b), times}; }
+    std::pair<Tensor, int> forward(const Tensor& a, const Tensor& b, int times = 2) {
+      return {fc(a + b), times};
+    }
   };
   Two net;
   auto [y, times] = net(ones({1, 2}), ones({1, 2}));
@@ -209,7 +219,8 @@ BOOST_AUTO_TEST_CASE(errors_name_the_module) {
   require_error<ShapeError>([&] { net(x); }, "(in module Outer.body.tail.1)");
 }
 
-// Errors that a layer throws itself, not one of its operators, name it as well; so does what a user's forward throws.
+// Errors that a layer throws itself, not one of its operators, name it as well; so does what a
+// user's forward throws.
 BOOST_AUTO_TEST_CASE(errors_of_layers_name_the_module_too) {
   struct Net : nn::Module<Net> {
     nn::BatchNorm1d one{3};
@@ -230,7 +241,8 @@ BOOST_AUTO_TEST_CASE(errors_of_layers_name_the_module_too) {
   require_error<ShapeError>([&] { net(wrong); }, "(in module Net.layer)");
   net.call = 3;
   require_error<ValueError>([&] { net(wrong); }, "no such call (in module Net)\nsee the list");
-  require_error<ShapeError>([&] { net.one.forward(wrong); }, "BatchNorm1d: expected an input of shape (N, C)");
+  require_error<ShapeError>([&] { net.one.forward(wrong); },
+                            "BatchNorm1d: expected an input of shape (N, C)");
 }
 
 BOOST_AUTO_TEST_CASE(a_parameter_on_another_device_is_named) {
@@ -244,38 +256,50 @@ BOOST_AUTO_TEST_CASE(a_parameter_on_another_device_is_named) {
       [&] {
         net(ones({2, 4}));
       },
-      "linear: the input is on cpu:0, but the parameters of Linear are on cpu:1 (argument 1, f32 of shape (3, 4), "
-      "is \"weight\"); move the input with .to(\"cpu:1\"), or the model with .to(\"cpu:0\") (in module Net.fc)");
+      "linear: the input is on cpu:0, but the parameters of Linear are on cpu:1 (argument 1, f32 "
+      "of shape (3, 4), "
+      "is \"weight\"); move the input with .to(\"cpu:1\"), or the model with .to(\"cpu:0\") (in "
+      "module Net.fc)");
   // A module on several devices: it is the parameter that has to move.
   net.fc.bias = net.fc.bias.detach().to("cpu:0");
-  require_error<DeviceError>([&] { net(ones({2, 4})); }, "linear: argument 1, f32 of shape (3, 4), is on cpu:1, but the operator");
   require_error<DeviceError>(
       [&] {
         net(ones({2, 4}));
       },
-      "(in module Net.fc); the argument is \"weight\" of Linear, whose parameters are on several devices");
+      "linear: argument 1, f32 of shape (3, 4), is on cpu:1, but the operator");
+  require_error<DeviceError>(
+      [&] {
+        net(ones({2, 4}));
+      },
+      "(in module Net.fc); the argument is \"weight\" of Linear, whose parameters are on several "
+      "devices");
 }
 
-// Whichever comes first in the operator's list decides where it runs: the weight of an embedding, the input of a sum.
+// Whichever comes first in the operator's list decides where it runs: the weight of an embedding,
+// the input of a sum.
 BOOST_AUTO_TEST_CASE(an_input_on_another_device_is_named) {
   struct Net : nn::Module<Net> {
     nn::Embedding table{5, 2};
     nn::Parameter shift = zeros({2});
     bool first = true;
-    Tensor forward(const Tensor& x) { return x.dtype() == i64 ? table(x) : first ? shift + x : x + shift; }
+    Tensor forward(const Tensor& x) {
+      return x.dtype() == i64 ? table(x) : first ? shift + x : x + shift;
+    }
   };
   Net net;
   net.to("cpu:1");
-  require_error<DeviceError>(
-      [&] { net(zeros({3}, {.dtype = i64})); },
-      "embedding: the input (argument 1, i64 of shape (3,)) is on cpu:0, but the parameters of Embedding are on "
-      "cpu:1; move the input with .to(\"cpu:1\"), or the model with .to(\"cpu:0\") (in module Net.table)");
+  require_error<DeviceError>([&] { net(zeros({3}, {.dtype = i64})); },
+                             "embedding: the input (argument 1, i64 of shape (3,)) is on cpu:0, "
+                             "but the parameters of Embedding are on "
+                             "cpu:1; move the input with .to(\"cpu:1\"), or the model with "
+                             ".to(\"cpu:0\") (in module Net.table)");
   require_error<DeviceError>([&] { net(ones({2})); },
-                             "add: the input (argument 1, f32 of shape (2,)) is on cpu:0, but the parameters of Net are on cpu:1;");
+                             "add: the input (argument 1, f32 of shape (2,)) is on cpu:0, but the "
+                             "parameters of Net are on cpu:1;");
   net.first = false;
-  require_error<DeviceError>(
-      [&] { net(ones({2})); },
-      "add: the input is on cpu:0, but the parameters of Net are on cpu:1 (argument 1, f32 of shape (2,), is \"shift\");");
+  require_error<DeviceError>([&] { net(ones({2})); },
+                             "add: the input is on cpu:0, but the parameters of Net are on cpu:1 "
+                             "(argument 1, f32 of shape (2,), is \"shift\");");
   BOOST_TEST(net(ones({2}, {.device = "cpu:1"})).device() == Device("cpu:1"));
   // Without a module there is nobody to ask whose input it is.
   require_error<DeviceError>([&] { ones({2}) + ones({2}, {.device = "cpu:1"}); },
@@ -328,17 +352,22 @@ BOOST_AUTO_TEST_CASE(copies_are_tied_and_repeated_modules_are_not) {
   BOOST_TEST(copies.state_dict().size() == 6u);
   auto growing = nn::repeat(2, [](int64_t i) { return nn::Linear(i + 1, i + 2); });
   BOOST_TEST((growing[1].weight.shape() == Shape{3, 2}));
-  require_error<ValueError>([] { nn::repeat(-1, [] { return nn::Linear(1, 1); }); }, "repeat: -1 modules");
+  require_error<ValueError>([] { nn::repeat(-1, [] { return nn::Linear(1, 1); }); },
+                            "repeat: -1 modules");
   for (int64_t many : {(int64_t{1} << 24) + 1, int64_t{1'000'000'000'000'000'000}})
     require_error<ValueError>(
         [&] { nn::repeat(many, [] { return nn::ReLU(); }); },
-        "repeat: " + std::to_string(many) + " modules cannot be made; it must be a number from 0 to 16777216");
+        "repeat: " + std::to_string(many) +
+            " modules cannot be made; it must be a number from 0 to 16777216");
 
   const std::string linear = "Linear(in_features=2, out_features=2, bias=True)";
-  BOOST_TEST(nn::str(apart) == "Stack(\n  (layers): ModuleList(\n    (0-2): 3 x " + linear + "\n  )\n)");
-  BOOST_TEST(nn::str(copies) == "Stack(\n  (layers): ModuleList(\n    (0): " + linear + "\n    (1-2): 2 x " + linear +
+  BOOST_TEST(nn::str(apart) ==
+             "Stack(\n  (layers): ModuleList(\n    (0-2): 3 x " + linear + "\n  )\n)");
+  BOOST_TEST(nn::str(copies) == "Stack(\n  (layers): ModuleList(\n    (0): " + linear +
+                                    "\n    (1-2): 2 x " + linear +
                                     "  # weight, bias shared with layers.0\n  )\n)");
 }
 
 // A module that derives from another would run the other's forward.
-static_assert(std::is_final_v<nn::Linear> && std::is_final_v<nn::Sequential> && std::is_final_v<nn::BatchNorm2d>);
+static_assert(std::is_final_v<nn::Linear> && std::is_final_v<nn::Sequential> &&
+              std::is_final_v<nn::BatchNorm2d>);

@@ -1,11 +1,11 @@
 // Optimizers step by step against PyTorch's, and what they refuse.
 #include <hdf5.h>
+#include <nlohmann/json.hpp>
 
 #include <tenon/core/tensor_impl.h>
 #include <tenon/modules/linear.h>
 #include <tenon/modules/optim/adam.h>
 #include <tenon/modules/optim/sgd.h>
-#include <nlohmann/json.hpp>
 
 #include "ops/check.h"
 #include "places.h"
@@ -56,8 +56,9 @@ std::vector<Case> reference_cases() {
     char name[64];
     H5Lget_name_by_idx(file, ".", H5_INDEX_NAME, H5_ITER_INC, i, name, sizeof name, H5P_DEFAULT);
     hid_t group = H5Gopen2(file, name, H5P_DEFAULT);
-    cases.push_back({read_text(group, "op"), json::parse(read_text(group, "args")), read_tensor(group, "param"),
-                     read_tensor(group, "grads"), read_tensor(group, "steps")});
+    cases.push_back({read_text(group, "op"), json::parse(read_text(group, "args")),
+                     read_tensor(group, "param"), read_tensor(group, "grads"),
+                     read_tensor(group, "steps")});
     H5Gclose(group);
   }
   H5Fclose(file);
@@ -76,9 +77,13 @@ Options adam_options(const json& args) {
   return o;
 }
 
-std::unique_ptr<optim::Optimizer> make(const std::string& op, const json& args, std::vector<Tensor> params) {
-  if (op == "Adam") return std::make_unique<optim::Adam>(std::move(params), adam_options<optim::AdamOptions>(args));
-  if (op == "AdamW") return std::make_unique<optim::AdamW>(std::move(params), adam_options<optim::AdamWOptions>(args));
+std::unique_ptr<optim::Optimizer> make(const std::string& op, const json& args,
+                                       std::vector<Tensor> params) {
+  if (op == "Adam")
+    return std::make_unique<optim::Adam>(std::move(params), adam_options<optim::AdamOptions>(args));
+  if (op == "AdamW")
+    return std::make_unique<optim::AdamW>(std::move(params),
+                                          adam_options<optim::AdamWOptions>(args));
   if (op != "SGD") return nullptr;
   optim::SGDOptions o;
   o.lr = args.value("lr", o.lr);
@@ -124,7 +129,9 @@ BOOST_AUTO_TEST_CASE(parameters_that_are_not_contiguous_train) {
   for (const char* op : {"SGD", "Adam", "AdamW"})
     for (int way = 0; way < 3; ++way) {
       Tensor whole = sample({6, 8}).to(f32);
-      Tensor view = way == 0 ? whole.t() : way == 1 ? whole.slice(1, 0, 8, 2).t() : whole.narrow(1, 1, 4).t();
+      Tensor view = way == 0   ? whole.t()
+                    : way == 1 ? whole.slice(1, 0, 8, 2).t()
+                               : whole.narrow(1, 1, 4).t();
       nn::Parameter weight(view), twin(view.clone());
       Tensor x = sample({5, view.size(0)}, 0.4).to(f32);
       auto opt = make(op, {{"lr", 0.002}, {"momentum", 0.9}, {"weight_decay", 0.01}}, {weight});
@@ -141,7 +148,8 @@ BOOST_AUTO_TEST_CASE(parameters_that_are_not_contiguous_train) {
         opt->step();
         same->step();
         BOOST_TEST(weight.version() > version);
-        BOOST_TEST(weight.to_vector<float>() == twin.to_vector<float>(), op << " step " << i << ", way " << way);
+        BOOST_TEST(weight.to_vector<float>() == twin.to_vector<float>(),
+                   op << " step " << i << ", way " << way);
       }
       BOOST_TEST(loss < before);
       BOOST_TEST(view.to_vector<float>() == twin.to_vector<float>());
@@ -154,7 +162,8 @@ BOOST_AUTO_TEST_CASE(in_float32_too) {
     auto opt = make(c.op, c.args, {param});
     if (!opt) continue;
     for (int64_t i = 0; i < c.grads.size(0); ++i) step_with(*opt, param, c.grads[i].to(f32));
-    require_close(param.to_vector<double>(), c.steps[c.steps.size(0) - 1].to_vector<double>(), 1e-4, 1e-5, c.op + c.args.dump());
+    require_close(param.to_vector<double>(), c.steps[c.steps.size(0) - 1].to_vector<double>(), 1e-4,
+                  1e-5, c.op + c.args.dump());
   }
 }
 
@@ -172,7 +181,8 @@ BOOST_AUTO_TEST_CASE(groups_have_options_of_their_own) {
   BOOST_TEST(opt.lr(1) == 0.125);
   opt.options(0).lr = 2;
   BOOST_TEST(opt.lr() == 2);
-  require_error<ValueError>([&] { opt.set_lr(-1); }, "SGD: lr is -1; it has to be finite and at least 0");
+  require_error<ValueError>([&] { opt.set_lr(-1); },
+                            "SGD: lr is -1; it has to be finite and at least 0");
 }
 
 BOOST_AUTO_TEST_CASE(parameters_without_gradient_stay) {
@@ -193,8 +203,8 @@ BOOST_AUTO_TEST_CASE(parameters_without_gradient_stay) {
 }
 
 BOOST_AUTO_TEST_CASE(mixed_types_and_devices) {
-  std::vector<Tensor> params = {leaf(ones({2})), leaf(ones({2}, {.dtype = f64})), leaf(ones({2}, {.device = "cpu:1"})),
-                                leaf(ones({0}))};
+  std::vector<Tensor> params = {leaf(ones({2})), leaf(ones({2}, {.dtype = f64})),
+                                leaf(ones({2}, {.device = "cpu:1"})), leaf(ones({0}))};
   optim::AdamW opt(params, {.lr = 0.1});
   for (int i = 0; i < 2; ++i) {
     for (auto& p : params) p.set_grad(ones_like(p));
@@ -214,7 +224,9 @@ BOOST_AUTO_TEST_CASE(state_can_be_saved_and_taken_up_again) {
     for (int64_t i = 0; i < 3; ++i) step_with(*before, first, c.grads[i]);
     auto state = before->state_dict();
     Tensor second = leaf(first.detach());
-    auto after = make(c.op, {{"lr", 123.0}, {"momentum", 0.9}, {"amsgrad", c.args.value("amsgrad", false)}}, {second});
+    auto after =
+        make(c.op, {{"lr", 123.0}, {"momentum", 0.9}, {"amsgrad", c.args.value("amsgrad", false)}},
+             {second});
     after->load_state_dict(state);
     BOOST_TEST(after->lr() == before->lr());
     for (int64_t i = 3; i < 6; ++i) {
@@ -231,12 +243,15 @@ BOOST_AUTO_TEST_CASE(foreign_state_is_refused) {
   optim::SGD sgd({p});
   step_with(adam, p, ones({2}));
   auto state = adam.state_dict();
-  require_error<StateDictError>([&] { sgd.load_state_dict(state); },
-                                "Error in loading state_dict for SGD: it has no \"param_groups.0.momentum\"");
-  require_error<StateDictError>([&] { other.load_state_dict(state); }, "\"state.0.exp_avg\" has shape (2,), the parameter (3,)");
+  require_error<StateDictError>(
+      [&] { sgd.load_state_dict(state); },
+      "Error in loading state_dict for SGD: it has no \"param_groups.0.momentum\"");
+  require_error<StateDictError>([&] { other.load_state_dict(state); },
+                                "\"state.0.exp_avg\" has shape (2,), the parameter (3,)");
   BOOST_TEST(other.state_dict().tensors.size() == 0u);
   state.numbers.emplace_back("state.5.step", 1);
-  require_error<StateDictError>([&] { adam.load_state_dict(state); }, "unexpected \"state.5.step\"");
+  require_error<StateDictError>([&] { adam.load_state_dict(state); },
+                                "unexpected \"state.5.step\"");
 }
 
 // A step that throws is as if it had not been asked for: no step is counted, and no state is begun.
@@ -264,13 +279,26 @@ BOOST_AUTO_TEST_CASE(a_failed_step_does_not_count) {
 
 BOOST_AUTO_TEST_CASE(bad_input) {
   Tensor p = leaf(ones({2}));
-  require_error<ValueError>([] { optim::SGD(std::vector<Tensor>{}); }, "SGD: got an empty list of parameters");
-  require_error<ValueError>([&] { optim::Adam({p, p}); }, "Adam: the parameter of shape (2,) is given twice");
-  require_error<ValueError>([&] { optim::AdamW({p * 2}); }, "AdamW: the parameter of shape (2,) is the result of an operator");
-  require_error<ValueError>([&] { optim::SGD({p, Tensor()}); }, "a parameter is an undefined tensor");
-  require_error<DTypeError>([] { optim::SGD({ones({2}, {.dtype = i64})}); }, "is of type i64; it has to be floating");
-  require_error<ValueError>([&] { optim::SGD({p}, {.lr = -0.5}); }, "SGD: lr is -0.5; it has to be finite and at least 0");
-  require_error<ValueError>([&] { optim::SGD({p}, {.nesterov = true}); }, "SGD: momentum is 0; it has to be above 0 for nesterov");
+  require_error<ValueError>([] { optim::SGD(std::vector<Tensor>{}); },
+                            "SGD: got an empty list of parameters");
+  require_error<ValueError>(
+      [&] {
+        optim::Adam({p, p});
+      },
+      "Adam: the parameter of shape (2,) is given twice");
+  require_error<ValueError>([&] { optim::AdamW({p * 2}); },
+                            "AdamW: the parameter of shape (2,) is the result of an operator");
+  require_error<ValueError>(
+      [&] {
+        optim::SGD({p, Tensor()});
+      },
+      "a parameter is an undefined tensor");
+  require_error<DTypeError>([] { optim::SGD({ones({2}, {.dtype = i64})}); },
+                            "is of type i64; it has to be floating");
+  require_error<ValueError>([&] { optim::SGD({p}, {.lr = -0.5}); },
+                            "SGD: lr is -0.5; it has to be finite and at least 0");
+  require_error<ValueError>([&] { optim::SGD({p}, {.nesterov = true}); },
+                            "SGD: momentum is 0; it has to be above 0 for nesterov");
   require_error<ValueError>(
       [&] {
         optim::Adam({p}, {.betas = {0.9, 1}});
@@ -284,7 +312,8 @@ BOOST_AUTO_TEST_CASE(a_step_holds_no_gradient_until_the_next) {
   Tensor weight = ones({100, 100}).requires_grad_();
   optim::SGD sgd({weight}, {.lr = 0.1, .momentum = 0.9});
   optim::Adam adam({weight});
-  for (optim::Optimizer* optimizer : {static_cast<optim::Optimizer*>(&sgd), static_cast<optim::Optimizer*>(&adam)}) {
+  for (optim::Optimizer* optimizer :
+       {static_cast<optim::Optimizer*>(&sgd), static_cast<optim::Optimizer*>(&adam)}) {
     for (int i = 0; i < 2; ++i) {
       weight.square().sum().backward();
       optimizer->step();

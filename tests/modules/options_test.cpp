@@ -1,11 +1,12 @@
-// Options of layers, losses, optimizers, initialisers and data that make no sense: NaN, infinite, negative or huge. Each is refused
-// where it is given, with a text that names the option, its value and what is allowed.
-#include <boost/test/unit_test.hpp>
-
+// Options of layers, losses, optimizers, initialisers and data that make no sense: NaN, infinite,
+// negative or huge. Each is refused where it is given, with a text that names the option, its value
+// and what is allowed.
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <string>
+
+#include <boost/test/unit_test.hpp>
 
 #include <tenon/tenon.h>
 
@@ -13,8 +14,10 @@ using namespace tenon;
 
 namespace {
 
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
-constexpr int64_t most = std::numeric_limits<int64_t>::max(), least = std::numeric_limits<int64_t>::min();
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN(),
+                 infinity = std::numeric_limits<double>::infinity();
+constexpr int64_t most = std::numeric_limits<int64_t>::max(),
+                  least = std::numeric_limits<int64_t>::min();
 
 struct Case {
   std::function<void()> make;
@@ -29,7 +32,8 @@ void require_refused(const std::vector<Case>& cases) {
     } catch (const Error& e) {
       text = e.what();
     }
-    BOOST_TEST(text.find(part) != std::string::npos, "text: " << text << "\nexpected part: " << part);
+    BOOST_TEST(text.find(part) != std::string::npos,
+               "text: " << text << "\nexpected part: " << part);
   }
 }
 
@@ -147,12 +151,15 @@ BOOST_AUTO_TEST_CASE(numbers_of_optimizers) {
 // clang-format on
 BOOST_AUTO_TEST_CASE(options_of_data) {
   data::TensorDataset rows(ones({5, 2}), zeros({5}, {.dtype = i64}));
-  auto loader = [&](const data::LoaderOptions& options) { return [&rows, options] { data::DataLoader(rows, options); }; };
+  auto loader = [&](const data::LoaderOptions& options) {
+    return [&rows, options] { data::DataLoader(rows, options); };
+  };
   require_refused({
       {loader({.batch_size = 0}), "batch_size has to be at least 1, but is 0"},
       {loader({.batch_size = least}), "batch_size has to be at least 1"},
       {loader({.workers = -1}), "workers has to be at least 0, but is -1"},
-      {loader({.workers = std::numeric_limits<int>::max()}), "workers has to be at most 1024, but is 2147483647"},
+      {loader({.workers = std::numeric_limits<int>::max()}),
+       "workers has to be at most 1024, but is 2147483647"},
       {loader({.prefetch = -1}), "prefetch has to be at least 0"},
       {loader({.prefetch = std::numeric_limits<int>::max()}), "prefetch has to be at most 1024"},
       {[] { data::synthetic(-1); }, "synthetic: count has to be at least 0, but is -1"},

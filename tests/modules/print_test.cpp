@@ -18,21 +18,32 @@ using namespace tenon;
 
 BOOST_AUTO_TEST_CASE(layers) {
   BOOST_TEST(nn::str(nn::Linear(10, 1)) == "Linear(in_features=10, out_features=1, bias=True)");
-  BOOST_TEST(nn::str(nn::Linear(10, 1, {.bias = false})) == "Linear(in_features=10, out_features=1, bias=False)");
+  BOOST_TEST(nn::str(nn::Linear(10, 1, {.bias = false})) ==
+             "Linear(in_features=10, out_features=1, bias=False)");
   BOOST_TEST(nn::str(nn::Conv2d(1, 6, 5)) == "Conv2d(1, 6, kernel_size=(5, 5), stride=(1, 1))");
-  BOOST_TEST(nn::str(nn::Conv2d(4, 4, {3, 1}, {.stride = 2, .padding = {1, 0}, .dilation = 2, .groups = 2, .bias = false})) ==
-             "Conv2d(4, 4, kernel_size=(3, 1), stride=(2, 2), padding=(1, 0), dilation=(2, 2), groups=2, bias=False)");
-  BOOST_TEST(nn::str(nn::MaxPool2d(2)) == "MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)");
+  BOOST_TEST(nn::str(nn::Conv2d(
+                 4, 4, {3, 1},
+                 {.stride = 2, .padding = {1, 0}, .dilation = 2, .groups = 2, .bias = false})) ==
+             "Conv2d(4, 4, kernel_size=(3, 1), stride=(2, 2), padding=(1, 0), dilation=(2, 2), "
+             "groups=2, bias=False)");
+  BOOST_TEST(nn::str(nn::MaxPool2d(2)) ==
+             "MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)");
   BOOST_TEST(nn::str(nn::MaxPool2d({2, 3}, {.stride = 1})) ==
              "MaxPool2d(kernel_size=(2, 3), stride=1, padding=0, dilation=1, ceil_mode=False)");
-  BOOST_TEST(nn::str(nn::AvgPool2d(2, {.ceil_mode = true})) == "AvgPool2d(kernel_size=2, stride=2, padding=0)");
+  BOOST_TEST(nn::str(nn::AvgPool2d(2, {.ceil_mode = true})) ==
+             "AvgPool2d(kernel_size=2, stride=2, padding=0)");
   BOOST_TEST(nn::str(nn::AdaptiveAvgPool2d(1)) == "AdaptiveAvgPool2d(output_size=1)");
   BOOST_TEST(nn::str(nn::AdaptiveAvgPool2d({1, 2})) == "AdaptiveAvgPool2d(output_size=(1, 2))");
-  BOOST_TEST(nn::str(nn::BatchNorm1d(3)) == "BatchNorm1d(3, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)");
-  BOOST_TEST(nn::str(nn::BatchNorm2d(3, {.eps = 1, .momentum = std::nullopt, .affine = false, .track_running_stats = false})) ==
-             "BatchNorm2d(3, eps=1.0, momentum=None, affine=False, track_running_stats=False)");
+  BOOST_TEST(nn::str(nn::BatchNorm1d(3)) ==
+             "BatchNorm1d(3, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)");
+  BOOST_TEST(
+      nn::str(nn::BatchNorm2d(
+          3,
+          {.eps = 1, .momentum = std::nullopt, .affine = false, .track_running_stats = false})) ==
+      "BatchNorm2d(3, eps=1.0, momentum=None, affine=False, track_running_stats=False)");
   BOOST_TEST(nn::str(nn::LayerNorm(10)) == "LayerNorm((10,), eps=1e-05, elementwise_affine=True)");
-  BOOST_TEST(nn::str(nn::LayerNorm({2, 3}, {.eps = 1e-12})) == "LayerNorm((2, 3), eps=1e-12, elementwise_affine=True)");
+  BOOST_TEST(nn::str(nn::LayerNorm({2, 3}, {.eps = 1e-12})) ==
+             "LayerNorm((2, 3), eps=1e-12, elementwise_affine=True)");
   BOOST_TEST(nn::str(nn::Embedding(3, 4)) == "Embedding(3, 4)");
   BOOST_TEST(nn::str(nn::Embedding(3, 4, {.padding_idx = -1})) == "Embedding(3, 4, padding_idx=2)");
   BOOST_TEST(nn::str(nn::Dropout()) == "Dropout(p=0.5, inplace=False)");
@@ -80,7 +91,9 @@ BOOST_AUTO_TEST_CASE(nested_models_are_indented) {
 
 BOOST_AUTO_TEST_CASE(lists_join_equal_neighbours) {
   nn::ModuleList list(nn::Linear(1, 2), nn::Linear(1, 2), nn::ReLU());
-  BOOST_TEST(nn::str(list) == "ModuleList(\n  (0-1): 2 x Linear(in_features=1, out_features=2, bias=True)\n  (2): ReLU()\n)");
+  BOOST_TEST(nn::str(list) ==
+             "ModuleList(\n  (0-1): 2 x Linear(in_features=1, out_features=2, bias=True)\n  (2): "
+             "ReLU()\n)");
   BOOST_TEST(nn::str(nn::ModuleList()) == "ModuleList()");
   BOOST_TEST(nn::str(nn::Sequential()) == "Sequential()");
   struct Net : nn::Module<Net> {
@@ -94,5 +107,7 @@ BOOST_AUTO_TEST_CASE(a_module_may_say_more_of_itself) {
     nn::Linear inner{1, 1};
     std::string extra_repr() const { return "first=1\nsecond=2"; }
   };
-  BOOST_TEST(nn::str(Scale()) == "Scale(\n  first=1\n  second=2\n  (inner): Linear(in_features=1, out_features=1, bias=True)\n)");
+  BOOST_TEST(nn::str(Scale()) ==
+             "Scale(\n  first=1\n  second=2\n  (inner): Linear(in_features=1, out_features=1, "
+             "bias=True)\n)");
 }

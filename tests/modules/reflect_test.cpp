@@ -16,7 +16,8 @@ namespace {
 
 std::string names(nn::ModuleRef module) {
   std::string text;
-  for (auto& [name, tensor] : nn::named_parameters(module)) text += (text.empty() ? "" : " ") + name;
+  for (auto& [name, tensor] : nn::named_parameters(module))
+    text += (text.empty() ? "" : " ") + name;
   return text;
 }
 
@@ -26,7 +27,8 @@ struct Block : nn::Module<Block> {
   Tensor forward(const Tensor& x) { return fc(x) * gain; }
 };
 
-// Every other kind of field, to be passed over; several convert from nearly anything, which makes them hard to count.
+// Every other kind of field, to be passed over; several convert from nearly anything, which makes
+// them hard to count.
 struct Crowded : nn::Module<Crowded> {
   int number = 3;
   std::string text = "text";
@@ -48,9 +50,9 @@ struct Crowded : nn::Module<Crowded> {
 
 // As many fields as are allowed.
 struct Wide : nn::Module<Wide> {
-  int a0, a1, a2, a3, a4, a5, a6, a7, b0, b1, b2, b3, b4, b5, b6, b7, c0, c1, c2, c3, c4, c5, c6, c7, d0, d1, d2, d3, d4, d5, d6,
-      d7, e0, e1, e2, e3, e4, e5, e6, e7, f0, f1, f2, f3, f4, f5, f6, f7, g0, g1, g2, g3, g4, g5, g6, g7, h0, h1, h2, h3, h4, h5,
-      h6;
+  int a0, a1, a2, a3, a4, a5, a6, a7, b0, b1, b2, b3, b4, b5, b6, b7, c0, c1, c2, c3, c4, c5, c6,
+      c7, d0, d1, d2, d3, d4, d5, d6, d7, e0, e1, e2, e3, e4, e5, e6, e7, f0, f1, f2, f3, f4, f5,
+      f6, f7, g0, g1, g2, g3, g4, g5, g6, g7, h0, h1, h2, h3, h4, h5, h6;
   nn::Parameter last = ones({1});
 };
 
@@ -113,7 +115,8 @@ BOOST_AUTO_TEST_CASE(a_field_without_a_default) {
 BOOST_AUTO_TEST_CASE(containers_number_their_modules) {
   struct Net : nn::Module<Net> {
     std::vector<Block> blocks;
-    std::array<nn::Linear, 2> pair{nn::Linear(1, 1, {.bias = false}), nn::Linear(1, 1, {.bias = false})};
+    std::array<nn::Linear, 2> pair{nn::Linear(1, 1, {.bias = false}),
+                                   nn::Linear(1, 1, {.bias = false})};
     std::optional<nn::Linear> maybe;
     std::unique_ptr<nn::Linear> owned;
     std::shared_ptr<nn::Linear> shared;
@@ -135,7 +138,8 @@ BOOST_AUTO_TEST_CASE(containers_number_their_modules) {
   net.scales.push_back(ones({1}));
   net.shift = ones({1});
   BOOST_TEST(names(net) ==
-             "shift blocks.0.gain blocks.0.fc.weight blocks.0.fc.bias blocks.1.gain blocks.1.fc.weight blocks.1.fc.bias "
+             "shift blocks.0.gain blocks.0.fc.weight blocks.0.fc.bias blocks.1.gain "
+             "blocks.1.fc.weight blocks.1.fc.bias "
              "pair.0.weight pair.1.weight "
              "maybe.weight owned.weight shared.weight by_name.left.weight rows.0.weight scales.0");
 }
@@ -175,7 +179,8 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_copied_may_stand_in_containers) {
   BOOST_TEST(names(ByName()) == "");
   nn::Sequential sequential(Constructed(), nn::Linear(2, 1, {.bias = false}));
   BOOST_TEST(names(sequential) == "0.layers.0.weight 0.layers.0.bias 1.weight");
-  test::require_error<ValueError>([&] { nn::clone(sequential); }, "clone: Constructed has no copy constructor");
+  test::require_error<ValueError>([&] { nn::clone(sequential); },
+                                  "clone: Constructed has no copy constructor");
   Tree tree;  // holds itself
   tree.children.emplace_back();
   BOOST_TEST(names(nn::clone(tree)) == "fc.weight children.0.fc.weight");

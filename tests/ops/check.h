@@ -1,25 +1,35 @@
 // How the tests of operators compare values and check gradients.
 #pragma once
 
-#include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include <boost/test/unit_test.hpp>
+
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/ops/pointwise.h>
-#include <tenon/core/ops/reduce.h>
+#include <tenon/core/ops/reduction.h>
 #include <tenon/core/tensor.h>
 
 namespace tenon::test {
 
-inline Tensor doubles(const std::vector<double>& values, const Shape& shape) { return tensor(values, shape); }
-inline Tensor floats(const std::vector<float>& values, const Shape& shape) { return tensor(values, shape); }
-inline Tensor ints(const std::vector<int64_t>& values, const Shape& shape) { return tensor(values, shape); }
-inline Tensor bools(const std::vector<int64_t>& values, const Shape& shape) { return ints(values, shape).to(boolean); }
+inline Tensor doubles(const std::vector<double>& values, const Shape& shape) {
+  return tensor(values, shape);
+}
+inline Tensor floats(const std::vector<float>& values, const Shape& shape) {
+  return tensor(values, shape);
+}
+inline Tensor ints(const std::vector<int64_t>& values, const Shape& shape) {
+  return tensor(values, shape);
+}
+inline Tensor bools(const std::vector<int64_t>& values, const Shape& shape) {
+  return ints(values, shape).to(boolean);
+}
 
-// Values that repeat nowhere, change sign and stay away from 0 and from whole numbers: kinks are not between two samples.
+// Values that repeat nowhere, change sign and stay away from 0 and from whole numbers: kinks are
+// not between two samples.
 inline Tensor sample(const Shape& shape, double phase = 0.3) {
   std::vector<double> values(static_cast<size_t>(shape.numel()));
   for (size_t i = 0; i < values.size(); ++i) {
@@ -28,21 +38,27 @@ inline Tensor sample(const Shape& shape, double phase = 0.3) {
   }
   return doubles(values, shape);
 }
-inline Tensor positive(const Shape& shape, double phase = 0.3) { return abs(sample(shape, phase)) + 0.2; }
+inline Tensor positive(const Shape& shape, double phase = 0.3) {
+  return abs(sample(shape, phase)) + 0.2;
+}
 
 // Within atol + rtol |expected|; NaN is close to NaN only, and an infinity to itself.
 inline bool is_close(double found, double expected, double rtol, double atol) {
-  if (!std::isfinite(expected)) return found == expected || (std::isnan(found) && std::isnan(expected));
+  if (!std::isfinite(expected))
+    return found == expected || (std::isnan(found) && std::isnan(expected));
   return std::abs(found - expected) <= atol + rtol * std::abs(expected);
 }
-inline void require_close(const std::vector<double>& found, const std::vector<double>& expected, double rtol, double atol,
-                          const std::string& what = "") {
-  BOOST_REQUIRE_MESSAGE(found.size() == expected.size(), what << ": " << found.size() << " values, expected " << expected.size());
+inline void require_close(const std::vector<double>& found, const std::vector<double>& expected,
+                          double rtol, double atol, const std::string& what = "") {
+  BOOST_REQUIRE_MESSAGE(found.size() == expected.size(),
+                        what << ": " << found.size() << " values, expected " << expected.size());
   for (size_t i = 0; i < found.size(); ++i)
-    BOOST_REQUIRE_MESSAGE(is_close(found[i], expected[i], rtol, atol),
-                          what << ": element " << i << " is " << found[i] << ", expected " << expected[i]);
+    BOOST_REQUIRE_MESSAGE(
+        is_close(found[i], expected[i], rtol, atol),
+        what << ": element " << i << " is " << found[i] << ", expected " << expected[i]);
 }
-inline void require_values(const Tensor& found, const Shape& shape, const std::vector<double>& expected, double tolerance = 1e-6) {
+inline void require_values(const Tensor& found, const Shape& shape,
+                           const std::vector<double>& expected, double tolerance = 1e-6) {
   BOOST_REQUIRE_EQUAL(found.shape().str(), shape.str());
   require_close(found.to_vector<double>(), expected, tolerance, tolerance);
 }
@@ -57,7 +73,8 @@ void require_error(F&& call, const std::string& part) {
   try {
     call();
   } catch (const E& e) {
-    BOOST_TEST_REQUIRE(std::string(e.what()).find(part) != std::string::npos, "text: " << e.what() << "\nexpected part: " << part);
+    BOOST_TEST_REQUIRE(std::string(e.what()).find(part) != std::string::npos,
+                       "text: " << e.what() << "\nexpected part: " << part);
     return;
   }
   BOOST_FAIL("nothing was thrown; expected: " + part);
@@ -68,7 +85,9 @@ void require_error(F&& call, const std::string& part) {
 using Function = std::function<Tensor(const std::vector<Tensor>&)>;
 
 // A number that depends on every element of `y` in its own way.
-inline Tensor weighted_sum(const Tensor& y, double phase) { return sum(y * sample(y.shape(), phase)); }
+inline Tensor weighted_sum(const Tensor& y, double phase) {
+  return sum(y * sample(y.shape(), phase));
+}
 
 inline std::vector<Tensor> leaves(const std::vector<Tensor>& inputs) {
   std::vector<Tensor> result;
@@ -79,11 +98,13 @@ inline std::vector<Tensor> leaves(const std::vector<Tensor>& inputs) {
   return result;
 }
 
-inline Tensor or_zeros(const Tensor& gradient, const Tensor& like) { return gradient.defined() ? gradient : zeros_like(like); }
+inline Tensor or_zeros(const Tensor& gradient, const Tensor& like) {
+  return gradient.defined() ? gradient : zeros_like(like);
+}
 
 // d f / d inputs, f with one result, against (f(x + h) - f(x - h)) / 2h.
-inline void compare_with_differences(const Function& f, const std::vector<Tensor>& inputs, const std::string& what,
-                                     double tolerance) {
+inline void compare_with_differences(const Function& f, const std::vector<Tensor>& inputs,
+                                     const std::string& what, double tolerance) {
   auto xs = leaves(inputs);
   Tensor y = f(xs);
   std::vector<Tensor> analytic(xs.size());
@@ -106,13 +127,14 @@ inline void compare_with_differences(const Function& f, const std::vector<Tensor
     }
     Tensor found = or_zeros(analytic[k], xs[k]);
     BOOST_REQUIRE_EQUAL(found.shape().str(), xs[k].shape().str());
-    require_close(found.to_vector<double>(), numeric, tolerance, tolerance, what + ", input " + std::to_string(k));
+    require_close(found.to_vector<double>(), numeric, tolerance, tolerance,
+                  what + ", input " + std::to_string(k));
   }
 }
 
 // First and second order. `f` maps f64 tensors to one tensor of any shape.
-inline void check_gradients(const Function& f, const std::vector<Tensor>& inputs, const std::string& what = "",
-                            double tolerance = 2e-6) {
+inline void check_gradients(const Function& f, const std::vector<Tensor>& inputs,
+                            const std::string& what = "", double tolerance = 2e-6) {
   Function objective = [&](const std::vector<Tensor>& xs) { return weighted_sum(f(xs), 0.7); };
   compare_with_differences(objective, inputs, what + ": first order", tolerance);
   Function slope = [&](const std::vector<Tensor>& xs) {
@@ -120,7 +142,8 @@ inline void check_gradients(const Function& f, const std::vector<Tensor>& inputs
     auto gradients = grad(std::span(&y, 1), xs, {}, {.create_graph = true, .allow_unused = true});
     Tensor total = scalar(0, {.dtype = f64});
     for (size_t i = 0; i < gradients.size(); ++i)
-      if (gradients[i].defined()) total = total + weighted_sum(gradients[i], 1.1 + static_cast<double>(i));
+      if (gradients[i].defined())
+        total = total + weighted_sum(gradients[i], 1.1 + static_cast<double>(i));
     return total;
   };
   compare_with_differences(slope, inputs, what + ": second order", tolerance * 10);

@@ -1,7 +1,7 @@
-#include "check.h"
+#include <tenon/core/ops/convolution.h>
+#include <tenon/core/ops/shape.h>
 
-#include <tenon/core/ops/conv.h>
-#include <tenon/core/ops/view.h>
+#include "check.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -9,7 +9,8 @@ using namespace tenon::test;
 namespace {
 
 // Written from the definition, one output at a time.
-std::vector<double> by_definition(const Tensor& x, const Tensor& w, const Conv2dOptions& o, const Shape& out) {
+std::vector<double> by_definition(const Tensor& x, const Tensor& w, const Conv2dOptions& o,
+                                  const Shape& out) {
   auto xs = x.to_vector<double>(), ws = w.to_vector<double>();
   const Shape &sx = x.shape(), &sw = w.shape();
   std::vector<double> result;
@@ -25,7 +26,8 @@ std::vector<double> by_definition(const Tensor& x, const Tensor& w, const Conv2d
                 int64_t h = i * o.stride[0] - o.padding[0] + p * o.dilation[0],
                         v = j * o.stride[1] - o.padding[1] + q * o.dilation[1];
                 if (h < 0 || v < 0 || h >= sx[2] || v >= sx[3]) continue;
-                total += xs[static_cast<size_t>(((n * sx[1] + group * sw[1] + k) * sx[2] + h) * sx[3] + v)] *
+                total += xs[static_cast<size_t>(
+                             ((n * sx[1] + group * sw[1] + k) * sx[2] + h) * sx[3] + v)] *
                          ws[static_cast<size_t>(((c * sw[1] + k) * sw[2] + p) * sw[3] + q)];
               }
           result.push_back(total);
@@ -40,18 +42,22 @@ BOOST_AUTO_TEST_CASE(values_and_gradients) {
     Shape x, w;
     Conv2dOptions options;
   };
-  for (auto& c : std::initializer_list<Case>{{{2, 1, 4, 4}, {2, 1, 3, 3}, {}},
-                                             {{1, 2, 5, 4}, {3, 2, 2, 3}, {.stride = {2, 1}, .padding = {1, 2}}},
-                                             {{1, 4, 4, 5}, {4, 2, 2, 2}, {.padding = {1, 0}, .dilation = {2, 1}, .groups = 2}},
-                                             {{2, 2, 4, 4}, {4, 1, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 2}},
-                                             {{1, 3, 3, 3}, {2, 3, 1, 1}, {}},
-                                             {{1, 1, 6, 6}, {1, 1, 2, 2}, {.stride = {3, 3}}}}) {
+  for (auto& c : std::initializer_list<Case>{
+           {{2, 1, 4, 4}, {2, 1, 3, 3}, {}},
+           {{1, 2, 5, 4}, {3, 2, 2, 3}, {.stride = {2, 1}, .padding = {1, 2}}},
+           {{1, 4, 4, 5}, {4, 2, 2, 2}, {.padding = {1, 0}, .dilation = {2, 1}, .groups = 2}},
+           {{2, 2, 4, 4}, {4, 1, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 2}},
+           {{1, 3, 3, 3}, {2, 3, 1, 1}, {}},
+           {{1, 1, 6, 6}, {1, 1, 2, 2}, {.stride = {3, 3}}}}) {
     Tensor x = sample(c.x), w = sample(c.w, 1.1), b = sample({c.w[0]}, 2);
     Tensor y = conv2d(x, w, Tensor(), c.options);
-    require_close(y.to_vector<double>(), by_definition(x, w, c.options, y.shape()), 1e-12, 1e-12, "conv2d");
+    require_close(y.to_vector<double>(), by_definition(x, w, c.options, y.shape()), 1e-12, 1e-12,
+                  "conv2d");
     require_equal(conv2d(x, w, b, c.options), y + b.reshape({-1, 1, 1}), 1e-12);
-    require_equal(conv2d(x.to(f32), w.to(f32), b.to(f32), c.options).to(f64), y + b.reshape({-1, 1, 1}), 1e-4);
-    check_gradients([&](auto& v) { return conv2d(v[0], v[1], v[2], c.options); }, {x, w, b}, "conv2d " + c.w.str());
+    require_equal(conv2d(x.to(f32), w.to(f32), b.to(f32), c.options).to(f64),
+                  y + b.reshape({-1, 1, 1}), 1e-4);
+    check_gradients([&](auto& v) { return conv2d(v[0], v[1], v[2], c.options); }, {x, w, b},
+                    "conv2d " + c.w.str());
   }
 }
 
@@ -66,19 +72,48 @@ BOOST_AUTO_TEST_CASE(inputs_of_other_forms) {
 
 BOOST_AUTO_TEST_CASE(bad_input) {
   Tensor x = zeros({1, 3, 8, 8}), w = zeros({4, 3, 3, 3});
-  require_error<ShapeError>([&] { conv2d(zeros({1, 2, 8, 8}), w); }, "conv2d: an input of shape (1, 2, 8, 8) has 2 channels");
-  require_error<ShapeError>([&] { conv2d(x, zeros({4, 1, 3, 3}), {}, {.groups = 3}); }, "multiple of groups");
-  require_error<ShapeError>([&] { conv2d(x, zeros({4, 3, 9, 3})); }, "larger than the padded input");
-  require_error<ShapeError>([&] { conv2d(x, zeros({4, 3, 3, 3}), {}, {.dilation = {4, 1}}); }, "larger than the padded input");
-  require_error<ShapeError>([&] { conv2d(x, w, zeros({3})); }, "bias has shape (3,), but must be (4,)");
-  require_error<ShapeError>([&] { conv2d(zeros({8, 8}), w); }, "needs an input (n, c, h, w) or (c, h, w)");
+  require_error<ShapeError>(
+      [&] {
+        conv2d(zeros({1, 2, 8, 8}), w);
+      },
+      "conv2d: an input of shape (1, 2, 8, 8) has 2 channels");
+  require_error<ShapeError>(
+      [&] {
+        conv2d(x, zeros({4, 1, 3, 3}), {}, {.groups = 3});
+      },
+      "multiple of groups");
+  require_error<ShapeError>(
+      [&] {
+        conv2d(x, zeros({4, 3, 9, 3}));
+      },
+      "larger than the padded input");
+  require_error<ShapeError>(
+      [&] {
+        conv2d(x, zeros({4, 3, 3, 3}), {}, {.dilation = {4, 1}});
+      },
+      "larger than the padded input");
+  require_error<ShapeError>([&] { conv2d(x, w, zeros({3})); },
+                            "bias has shape (3,), but must be (4,)");
+  require_error<ShapeError>(
+      [&] {
+        conv2d(zeros({8, 8}), w);
+      },
+      "needs an input (n, c, h, w) or (c, h, w)");
   require_error<ValueError>(
       [&] {
         conv2d(x, w, {}, {.stride = {0, 1}});
       },
       "stride must be two numbers of at least 1, found (0, 1)");
-  require_error<ValueError>([&] { conv2d(x, w, {}, {.padding = {-1, 0}}); }, "padding must be two numbers of at least 0");
+  require_error<ValueError>(
+      [&] {
+        conv2d(x, w, {}, {.padding = {-1, 0}});
+      },
+      "padding must be two numbers of at least 0");
   require_error<ValueError>([&] { conv2d(x, w, {}, {.dilation = {1}}); }, "dilation");
   require_error<ValueError>([&] { conv2d(x, w, {}, {.groups = 0}); }, "groups must be at least 1");
-  require_error<DTypeError>([&] { conv2d(x, zeros({4, 3, 3, 3}, {.dtype = f64})); }, "x is f32, weight f64");
+  require_error<DTypeError>(
+      [&] {
+        conv2d(x, zeros({4, 3, 3, 3}, {.dtype = f64}));
+      },
+      "x is f32, weight f64");
 }

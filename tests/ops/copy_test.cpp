@@ -1,9 +1,8 @@
-#include "check.h"
-
 #include <limits>
 
-#include <tenon/core/ops/copy.h>
-#include <tenon/core/ops/view.h>
+#include <tenon/core/ops/shape.h>
+
+#include "check.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -66,10 +65,16 @@ BOOST_AUTO_TEST_CASE(overlapping_copies_read_before_they_write) {
 BOOST_AUTO_TEST_CASE(refused_changes) {
   Tensor x = zeros({2, 3}), leaf = zeros({2}).requires_grad_();
   require_error<ShapeError>([&] { x.copy_(zeros({2, 2})); }, "copy_");
-  require_error<ShapeError>([&] { zeros({3}).copy_(x); },
-                            "copy_: a source of shape (2, 3) does not fit into a tensor of shape (3,)");
-  require_error<ValueError>([&] { zeros({1, 3}).expand({2, 3}).fill_(1); }, "share one place in memory");
-  require_error<AutogradError>([&] { leaf.fill_(1); }, "fill_: changes a tensor in place that requires a gradient");
+  require_error<ShapeError>(
+      [&] { zeros({3}).copy_(x); },
+      "copy_: a source of shape (2, 3) does not fit into a tensor of shape (3,)");
+  require_error<ValueError>(
+      [&] {
+        zeros({1, 3}).expand({2, 3}).fill_(1);
+      },
+      "share one place in memory");
+  require_error<AutogradError>([&] { leaf.fill_(1); },
+                               "fill_: changes a tensor in place that requires a gradient");
   require_error<AutogradError>([&] { zeros({2}).copy_(leaf); }, "use source.detach()");
   no_grad([&] { leaf.fill_(1); });
   require_values(leaf.detach(), {2}, {1, 1});

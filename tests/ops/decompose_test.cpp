@@ -1,5 +1,6 @@
-// A backend that offers simple operators only (tests/ops/primitives) gives the same results: the core makes the others of them.
-#include <tenon/core/ops/optim.h>
+// A backend that offers simple operators only (tests/ops/primitives) gives the same results: the
+// core makes the others of them.
+#include <tenon/core/ops/optimizer.h>
 #include <tenon/plugins/host/registry.h>
 
 #include "places.h"
@@ -21,16 +22,21 @@ struct PrimitivesFolder {
 BOOST_TEST_GLOBAL_FIXTURE(PrimitivesFolder);
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_decomposed_is_refused_with_the_reason) {
-  require_error<UnsupportedError>([] { randn({2}, {.device = device}); }, "primitives has no normal");
+  require_error<UnsupportedError>([] { randn({2}, {.device = device}); },
+                                  "primitives has no normal");
 }
 
 BOOST_AUTO_TEST_CASE(steps_in_place_reach_parameters_that_are_not_contiguous) {
   auto step = [](const Tensor& p, const Tensor& m, const Tensor& v) {
-    std::vector<Tensor> params = {p}, gradients = {sample({4, 6}, 0.9).to(p.device())}, first = {m}, second = {v};
-    for (int64_t i = 1; i < 4; ++i) adam_step(params, gradients, first, second, {}, {.lr = 0.1, .step = i});
+    std::vector<Tensor> params = {p}, gradients = {sample({4, 6}, 0.9).to(p.device())}, first = {m},
+                        second = {v};
+    for (int64_t i = 1; i < 4; ++i)
+      adam_step(params, gradients, first, second, {}, {.lr = 0.1, .step = i});
     sgd_step(params, gradients, first, {.lr = 0.1, .momentum = 0.9});
   };
-  auto strided = [](double phase) { return sample({6, 8}, phase).to(device).slice(1, 0, 8, 2).t(); };
+  auto strided = [](double phase) {
+    return sample({6, 8}, phase).to(device).slice(1, 0, 8, 2).t();
+  };
   Tensor p = strided(0.1), m = strided(0.2), v = abs(strided(0.3)).t().clone().t();
   Tensor twins[] = {p.clone(), m.clone(), v.clone()};
   step(p, m, v);
@@ -42,13 +48,15 @@ BOOST_AUTO_TEST_CASE(steps_in_place_reach_parameters_that_are_not_contiguous) {
 
 BOOST_AUTO_TEST_CASE(whole_powers_without_a_kernel_for_them) {
   const int64_t least = std::numeric_limits<int64_t>::min();
-  const std::vector<int64_t> bases = {3, -3, 0, 1, -1, 2, 3037000499, least}, exponents = {39, 3, 0, -7, -7, -1, 2, 1};
+  const std::vector<int64_t> bases = {3, -3, 0, 1, -1, 2, 3037000499, least},
+                             exponents = {39, 3, 0, -7, -7, -1, 2, 1};
   for (DType dtype : {i64, i32, u8}) {
     Tensor a = ints(bases, {8}).to(dtype), b = ints(exponents, {8}).to(dtype), there = a.to(device);
     require_equal(pow(there, b.to(device)).to(Device()), pow(a, b));
     for (int64_t e : {int64_t{0}, int64_t{1}, int64_t{13}, (int64_t{1} << 40) + 3})
       require_equal(pow(there, e).to(Device()), pow(a, e));
-    for (int64_t base : {0, 1, -1, 7}) require_equal(pow(base, b.to(device)).to(Device()), pow(base, b));
+    for (int64_t base : {0, 1, -1, 7})
+      require_equal(pow(base, b.to(device)).to(Device()), pow(base, b));
   }
 }
 
@@ -64,7 +72,8 @@ BOOST_AUTO_TEST_CASE(optim_cases) { run_file("optim.h5", 16, device); }
 
 // What is put together piece by piece has no values where a piece was never made.
 BOOST_AUTO_TEST_CASE(a_piece_that_was_never_made_is_never_read) {
-  Tensor bad = embedding(tensor(std::vector<int64_t>{9}), ones({4, 3})).to(device), good = full({1, 3}, 1, {.device = device});
+  Tensor bad = embedding(tensor(std::vector<int64_t>{9}), ones({4, 3})).to(device),
+         good = full({1, 3}, 1, {.device = device});
   Tensor pieces[] = {good, bad};
   Tensor both = cat(pieces, 0);
   BOOST_CHECK_THROW(both.to_vector<float>(), IndexError);

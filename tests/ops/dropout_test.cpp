@@ -1,7 +1,7 @@
-#include "check.h"
-
-#include <tenon/core/ops/dropout.h>
+#include <tenon/core/ops/random.h>
 #include <tenon/core/random.h>
+
+#include "check.h"
 
 using namespace tenon;
 using namespace tenon::test;

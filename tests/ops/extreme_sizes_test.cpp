@@ -1,28 +1,28 @@
-// Sizes, bounds and numbers at the ends of their types: every public function either works or throws an error that says what was
-// wrong. Nothing wraps, and nothing of such a size is allocated.
-#include "check.h"
-
+// Sizes, bounds and numbers at the ends of their types: every public function either works or
+// throws an error that says what was wrong. Nothing wraps, and nothing of such a size is allocated.
 #include <limits>
 
-#include <tenon/core/ops/conv.h>
-#include <tenon/core/ops/copy.h>
-#include <tenon/core/ops/dropout.h>
-#include <tenon/core/ops/index.h>
+#include <tenon/core/ops/convolution.h>
+#include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/loss.h>
-#include <tenon/core/ops/norm.h>
-#include <tenon/core/ops/pool.h>
-#include <tenon/core/ops/softmax.h>
-#include <tenon/core/ops/view.h>
+#include <tenon/core/ops/normalization.h>
+#include <tenon/core/ops/pooling.h>
+#include <tenon/core/ops/random.h>
+#include <tenon/core/ops/shape.h>
+
+#include "check.h"
 
 using namespace tenon;
 using namespace tenon::test;
 
 namespace {
 
-constexpr int64_t most = std::numeric_limits<int64_t>::max(), least = std::numeric_limits<int64_t>::min();
+constexpr int64_t most = std::numeric_limits<int64_t>::max(),
+                  least = std::numeric_limits<int64_t>::min();
 constexpr int64_t giga = int64_t{1} << 30;
-constexpr double infinity = std::numeric_limits<double>::infinity(), not_a_number = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity(),
+                 not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 struct Case {
   const char* what;
@@ -45,7 +45,9 @@ void require_errors(const std::vector<Case>& cases) {
 }
 
 // One element read at many places.
-Tensor expanded(const Shape& shape, DType dtype = f32) { return full({}, 1, {.dtype = dtype}).expand(shape); }
+Tensor expanded(const Shape& shape, DType dtype = f32) {
+  return full({}, 1, {.dtype = dtype}).expand(shape);
+}
 const Shape long_row = {int64_t{1} << 59};  // allowed, as a view; no memory holds a copy
 
 }  // namespace
@@ -327,10 +329,15 @@ BOOST_AUTO_TEST_CASE(geometry_of_windows) {
   BOOST_CHECK_EQUAL(conv2d(x, w, {}, {.stride = {int_max, int_max}}).item(), 4);
   const Shape whole = {int_max, 5}, half = {int_max / 2, 2};
   BOOST_CHECK_EQUAL(max_pool2d(x, whole, {.stride = whole, .padding = half}).item(), 1);
-  BOOST_TEST(avg_pool2d(x, whole, {.stride = whole, .padding = half, .count_include_pad = false}).item() == 1);
-  BOOST_TEST(avg_pool2d(x, whole, {.stride = whole, .padding = half}).item() == 12.0 / 5.0 / double(int_max),
+  BOOST_TEST(
+      avg_pool2d(x, whole, {.stride = whole, .padding = half, .count_include_pad = false}).item() ==
+      1);
+  BOOST_TEST(avg_pool2d(x, whole, {.stride = whole, .padding = half}).item() ==
+                 12.0 / 5.0 / double(int_max),
              boost::test_tools::tolerance(1e-4));
   Tensor y = ones({1, 1, 4, 4}, {.requires_grad = true});
-  avg_pool2d(y, whole, {.stride = whole, .padding = half, .count_include_pad = false}).sum().backward();
+  avg_pool2d(y, whole, {.stride = whole, .padding = half, .count_include_pad = false})
+      .sum()
+      .backward();
   BOOST_TEST(y.grad().sum().item() == 1);
 }

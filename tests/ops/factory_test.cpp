@@ -1,9 +1,9 @@
-#include "check.h"
-
 #include <limits>
 
-#include <tenon/core/ops/view.h>
+#include <tenon/core/ops/shape.h>
 #include <tenon/core/random.h>
+
+#include "check.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -67,7 +67,8 @@ BOOST_AUTO_TEST_CASE(random_values_follow_the_seed) {
   BOOST_CHECK_EQUAL(amin(c).item<int64_t>(), -3);
   BOOST_CHECK_EQUAL(amax(c).item<int64_t>(), 3);
   require_error<ValueError>([] { randint(3, 3, {1}); }, "low < high");
-  require_error<ValueError>([] { randint(0, 1LL << 40, {1}, {.dtype = i32}); }, "does not fit into i32");
+  require_error<ValueError>([] { randint(0, 1LL << 40, {1}, {.dtype = i32}); },
+                            "does not fit into i32");
 }
 
 BOOST_AUTO_TEST_CASE(random_mutators) {
@@ -81,7 +82,8 @@ BOOST_AUTO_TEST_CASE(random_mutators) {
   y.t().narrow(0, 0, 50).normal_(10, 0.5);
   BOOST_CHECK_CLOSE(mean(y.narrow(1, 0, 50)).item(), 10.0, 5);
   BOOST_CHECK_EQUAL(amax(y.narrow(1, 50, 50)).item(), 0);
-  require_error<DTypeError>([] { zeros({1}, {.dtype = i64}).uniform_(); }, "uniform_: needs a floating type");
+  require_error<DTypeError>([] { zeros({1}, {.dtype = i64}).uniform_(); },
+                            "uniform_: needs a floating type");
   require_error<ValueError>([&] { x.normal_(0, -1); }, "must not be negative");
   require_error<ValueError>([&] { x.uniform_(1, 0); }, "low <= high");
 }

@@ -1,8 +1,9 @@
-// What changes a tensor in place changes the tensor that was named, however it lies in memory, and nothing beside it.
+// What changes a tensor in place changes the tensor that was named, however it lies in memory, and
+// nothing beside it.
 #include <algorithm>
 
-#include <tenon/core/ops/norm.h>
-#include <tenon/core/ops/optim.h>
+#include <tenon/core/ops/normalization.h>
+#include <tenon/core/ops/optimizer.h>
 #include <tenon/core/random.h>
 
 #include "check.h"
@@ -26,7 +27,9 @@ const Lie lies[] = {
      }},
     {"transposed", {6, 4}, [](const Tensor& w) { return w.t(); }},
     {"every second column", {4, 12}, [](const Tensor& w) { return w.slice(1, 1, 12, 2); }},
-    {"every second row, transposed", {12, 4}, [](const Tensor& w) { return w.slice(0, 0, 12, 2).t(); }},
+    {"every second row, transposed",
+     {12, 4},
+     [](const Tensor& w) { return w.slice(0, 0, 12, 2).t(); }},
     {"rows of a larger one", {6, 6}, [](const Tensor& w) { return w.narrow(0, 1, 4); }},
     {"columns of a larger one", {4, 9}, [](const Tensor& w) { return w.narrow(1, 2, 6); }},
     {"one plane of three", {4, 6, 3}, [](const Tensor& w) { return w.select(2, 1); }},
@@ -34,7 +37,8 @@ const Lie lies[] = {
 
 // The values that `x` holds, laid out in this way; what lies between them is -77.
 struct Laid {
-  Laid(const Lie& lie, const Tensor& x) : whole(full(lie.whole, -77, {.dtype = x.dtype()})), view(lie.view(whole)) {
+  Laid(const Lie& lie, const Tensor& x)
+      : whole(full(lie.whole, -77, {.dtype = x.dtype()})), view(lie.view(whole)) {
     view.copy_(x);
   }
   Tensor whole, view;
@@ -44,26 +48,33 @@ struct Laid {
     Tensor rest = whole.clone();
     lie.view(rest).fill_(-77);
     const auto found = rest.to_vector<double>();
-    BOOST_TEST(std::all_of(found.begin(), found.end(), [](double v) { return v == -77; }), lie.name);
+    BOOST_TEST(std::all_of(found.begin(), found.end(), [](double v) { return v == -77; }),
+               lie.name);
   }
 };
 
 Tensor values(double phase, DType dtype) { return sample({4, 6}, phase).to(dtype); }
 
-bool same_bits(const Tensor& a, const Tensor& b) { return a.to_vector<double>() == b.to_vector<double>(); }
+bool same_bits(const Tensor& a, const Tensor& b) {
+  return a.to_vector<double>() == b.to_vector<double>();
+}
 
-// `step(lists)` on tensors in every way to lie, each list in another one, against the same on contiguous tensors.
+// `step(lists)` on tensors in every way to lie, each list in another one, against the same on
+// contiguous tensors.
 using Lists = std::vector<std::vector<Tensor>>;
-void compare_steps(size_t lists, DType dtype, const std::function<void(Lists&)>& step, const std::string& what) {
+void compare_steps(size_t lists, DType dtype, const std::function<void(Lists&)>& step,
+                   const std::string& what) {
   const size_t ways = std::size(lies);
   for (size_t first = 0; first < ways; ++first)
     for (size_t shift : {0, 1, 3}) {
       Lists twins(lists), strided(lists);
       std::vector<std::vector<std::pair<Laid, const Lie*>>> laid(lists);
       for (size_t list = 0; list < lists; ++list)
-        for (size_t p = 0; p < 2; ++p) {  // two parameters, of which the second is always contiguous
+        for (size_t p = 0; p < 2;
+             ++p) {  // two parameters, of which the second is always contiguous
           const Lie& lie = p ? lies[0] : lies[(first + list * shift) % ways];
-          const Tensor x = abs(values(static_cast<double>(list) + 0.37 * static_cast<double>(p), dtype));
+          const Tensor x =
+              abs(values(static_cast<double>(list) + 0.37 * static_cast<double>(p), dtype));
           twins[list].push_back(x.clone());
           laid[list].emplace_back(Laid(lie, x), &lie);
           strided[list].push_back(laid[list].back().first.view);
@@ -76,7 +87,8 @@ void compare_steps(size_t lists, DType dtype, const std::function<void(Lists&)>&
         for (size_t p = 0; p < 2; ++p) {
           auto& [tensors, lie] = laid[list][p];
           BOOST_TEST(same_bits(strided[list][p], twins[list][p]),
-                     what << ", list " << list << ", parameter " << p << " " << lie->name << ", shift " << shift);
+                     what << ", list " << list << ", parameter " << p << " " << lie->name
+                          << ", shift " << shift);
           tensors.require_rest_untouched(*lie);
         }
     }
@@ -88,20 +100,27 @@ BOOST_AUTO_TEST_CASE(optimizer_steps) {
   for (DType dtype : {f32, f64}) {
     const std::string type(name_of(dtype));
     compare_steps(
-        2, dtype, [](Lists& l) { sgd_step(l[0], l[1], {}, {.lr = 0.1, .weight_decay = 0.2}); }, "sgd " + type);
+        2, dtype, [](Lists& l) { sgd_step(l[0], l[1], {}, {.lr = 0.1, .weight_decay = 0.2}); },
+        "sgd " + type);
     for (bool nesterov : {false, true})
       compare_steps(
-          3, dtype, [&](Lists& l) { sgd_step(l[0], l[1], l[2], {.lr = 0.1, .momentum = 0.9, .nesterov = nesterov}); },
+          3, dtype,
+          [&](Lists& l) {
+            sgd_step(l[0], l[1], l[2], {.lr = 0.1, .momentum = 0.9, .nesterov = nesterov});
+          },
           "sgd with momentum " + type);
     for (bool decoupled : {false, true})
       compare_steps(
           4, dtype,
           [&](Lists& l) {
-            adam_step(l[0], l[1], l[2], l[3], {}, {.lr = 0.1, .weight_decay = 0.1, .decoupled = decoupled, .step = 3});
+            adam_step(l[0], l[1], l[2], l[3], {},
+                      {.lr = 0.1, .weight_decay = 0.1, .decoupled = decoupled, .step = 3});
           },
           "adam " + type);
     compare_steps(
-        5, dtype, [](Lists& l) { adam_step(l[0], l[1], l[2], l[3], l[4], {.lr = 0.1, .amsgrad = true}); }, "amsgrad " + type);
+        5, dtype,
+        [](Lists& l) { adam_step(l[0], l[1], l[2], l[3], l[4], {.lr = 0.1, .amsgrad = true}); },
+        "amsgrad " + type);
   }
 }
 
@@ -131,7 +150,8 @@ BOOST_AUTO_TEST_CASE(running_statistics) {
     const uint64_t before = strided_mean.version();
     for (int i = 0; i < 3; ++i) {
       Tensor expected = batch_norm(x, mean_twin, var_twin, {}, {}, true, 0.1, 1e-5);
-      BOOST_TEST(same_bits(batch_norm(x, strided_mean, strided_var, {}, {}, true, 0.1, 1e-5), expected));
+      BOOST_TEST(
+          same_bits(batch_norm(x, strided_mean, strided_var, {}, {}, true, 0.1, 1e-5), expected));
     }
     BOOST_TEST(same_bits(strided_mean, mean_twin));
     BOOST_TEST(same_bits(strided_var, var_twin));
@@ -168,11 +188,16 @@ BOOST_AUTO_TEST_CASE(copies_fills_and_random_numbers) {
 }
 
 BOOST_AUTO_TEST_CASE(an_expanded_tensor_is_refused) {
-  std::vector<Tensor> p = {ones({3, 1}).expand({3, 2})}, g = {ones({3, 2})}, m = {zeros({3, 2})}, v = {zeros({3, 2})};
-  const std::string why = "several elements of this expanded tensor of shape (3, 2) share one place in memory";
-  require_error<ValueError>([&] { sgd_step(p, g, {}, {}); }, "sgd_step: argument 0 is changed in place, but " + why);
-  require_error<ValueError>([&] { adam_step(p, g, m, v, {}, {}); }, "adam_step: argument 0 is changed in place, but " + why);
-  require_error<ValueError>([&] { sgd_step(g, g, p, {.momentum = 0.9}); }, "sgd_step: argument 2 is changed in place, but " + why);
+  std::vector<Tensor> p = {ones({3, 1}).expand({3, 2})}, g = {ones({3, 2})}, m = {zeros({3, 2})},
+                      v = {zeros({3, 2})};
+  const std::string why =
+      "several elements of this expanded tensor of shape (3, 2) share one place in memory";
+  require_error<ValueError>([&] { sgd_step(p, g, {}, {}); },
+                            "sgd_step: argument 0 is changed in place, but " + why);
+  require_error<ValueError>([&] { adam_step(p, g, m, v, {}, {}); },
+                            "adam_step: argument 0 is changed in place, but " + why);
+  require_error<ValueError>([&] { sgd_step(g, g, p, {.momentum = 0.9}); },
+                            "sgd_step: argument 2 is changed in place, but " + why);
   require_values(p[0], {3, 2}, {1, 1, 1, 1, 1, 1});
   sgd_step(m, p, {}, {.lr = 1});  // a gradient is only read
   require_values(m[0], {3, 2}, {-1, -1, -1, -1, -1, -1});

@@ -1,14 +1,15 @@
-#include "check.h"
+#include <tenon/core/ops/indexing.h>
+#include <tenon/core/ops/shape.h>
 
-#include <tenon/core/ops/index.h>
-#include <tenon/core/ops/view.h>
+#include "check.h"
 
 using namespace tenon;
 using namespace tenon::test;
 
 BOOST_AUTO_TEST_CASE(gradients_add_up_where_an_index_repeats) {
   Tensor indices = ints({1, 3, 1, 0, 1, 3}, {2, 3});
-  check_gradients([&](auto& v) { return square(embedding(indices, v[0])); }, {sample({4, 3})}, "embedding");
+  check_gradients([&](auto& v) { return square(embedding(indices, v[0])); }, {sample({4, 3})},
+                  "embedding");
 }
 
 // As if that row were a constant, in the second order too.
@@ -31,10 +32,16 @@ BOOST_AUTO_TEST_CASE(the_padding_row_gets_no_gradient) {
 BOOST_AUTO_TEST_CASE(index_select_and_gather_gradients) {
   Tensor x = sample({3, 4, 2});
   Tensor list = ints({2, 0, 2}, {3});
-  for (int64_t dim : {0, 1}) check_gradients([&](auto& v) { return square(index_select(v[0], dim, list)); }, {x}, "index_select");
+  for (int64_t dim : {0, 1})
+    check_gradients([&](auto& v) { return square(index_select(v[0], dim, list)); }, {x},
+                    "index_select");
   Tensor at = ints({0, 2, 1, 1, 3, 3, 0, 0, 2, 1, 2, 2}, {3, 2, 2});
   check_gradients([&](auto& v) { return square(gather(v[0], 1, at)); }, {x}, "gather");
-  check_gradients([&](auto& v) { return square(gather(v[0], -1, ints({1, 1, 0, 1}, {2, 2, 1}))); }, {x}, "gather");
+  check_gradients(
+      [&](auto& v) {
+        return square(gather(v[0], -1, ints({1, 1, 0, 1}, {2, 2, 1})));
+      },
+      {x}, "gather");
 }
 
 BOOST_AUTO_TEST_CASE(values) {
@@ -56,11 +63,21 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<IndexError>([&] { embedding(ints({0, 2}, {2}), x).wait(); }, "2");
   require_error<IndexError>([&] { index_select(x, 0, ints({-1}, {1})).wait(); }, "-1");
   require_error<IndexError>([&] { gather(x, 1, ints({3}, {1, 1})).wait(); }, "3");
-  require_error<DTypeError>([&] { embedding(zeros({2}), x); }, "embedding: indices must be i64 or i32, found f32");
-  require_error<ShapeError>([&] { embedding(ints({0}, {1}), zeros({3})); }, "weight must have shape (v, d)");
+  require_error<DTypeError>([&] { embedding(zeros({2}), x); },
+                            "embedding: indices must be i64 or i32, found f32");
+  require_error<ShapeError>([&] { embedding(ints({0}, {1}), zeros({3})); },
+                            "weight must have shape (v, d)");
   require_error<IndexError>([&] { embedding(ints({0}, {1}), x, 2); }, "padding_idx 2");
-  require_error<ShapeError>([&] { index_select(x, 0, ints({0, 0}, {1, 2})); }, "index must have one dimension");
-  require_error<ShapeError>([&] { gather(x, 1, ints({0, 0, 0}, {3, 1})); }, "gather: index has shape (3, 1)");
+  require_error<ShapeError>(
+      [&] {
+        index_select(x, 0, ints({0, 0}, {1, 2}));
+      },
+      "index must have one dimension");
+  require_error<ShapeError>(
+      [&] {
+        gather(x, 1, ints({0, 0, 0}, {3, 1}));
+      },
+      "gather: index has shape (3, 1)");
   require_error<ShapeError>([&] { gather(x, 1, ints({0}, {1})); }, "as many dimensions");
   require_error<IndexError>([&] { gather(x, 2, ints({0}, {1, 1})); }, "gather: dim 2");
 }

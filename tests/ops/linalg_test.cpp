@@ -1,8 +1,8 @@
-#include "check.h"
-
-#include <tenon/core/ops/conv.h>
+#include <tenon/core/ops/convolution.h>
 #include <tenon/core/ops/linalg.h>
-#include <tenon/core/ops/view.h>
+#include <tenon/core/ops/shape.h>
+
+#include "check.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -10,7 +10,9 @@ using namespace tenon::test;
 namespace {
 
 // The definition: sum over k of a[…, i, k] b[…, k, j], by broadcasting.
-Tensor by_definition(const Tensor& a, const Tensor& b) { return sum(a.unsqueeze(-1) * b.unsqueeze(-3), {-2}); }
+Tensor by_definition(const Tensor& a, const Tensor& b) {
+  return sum(a.unsqueeze(-1) * b.unsqueeze(-3), {-2});
+}
 
 }  // namespace
 
@@ -38,16 +40,20 @@ BOOST_AUTO_TEST_CASE(vectors) {
   require_equal(matmul(u, m), by_definition(u.unsqueeze(0), m).select(0, 0), 1e-12);
   require_equal(matmul(m.t(), v), by_definition(m.t(), v.unsqueeze(1)).select(1, 0), 1e-12);
   require_equal(matmul(batch, v), by_definition(batch, v.unsqueeze(1)).select(2, 0), 1e-12);
-  require_equal(matmul(u, batch.transpose(1, 2)), by_definition(u.unsqueeze(0), batch.transpose(1, 2)).select(1, 0), 1e-12);
-  check_gradients([](auto& w) { return matmul(w[0], w[1]) * matmul(w[2], w[1]); }, {u, v, batch}, "vectors");
+  require_equal(matmul(u, batch.transpose(1, 2)),
+                by_definition(u.unsqueeze(0), batch.transpose(1, 2)).select(1, 0), 1e-12);
+  check_gradients([](auto& w) { return matmul(w[0], w[1]) * matmul(w[2], w[1]); }, {u, v, batch},
+                  "vectors");
 }
 
 BOOST_AUTO_TEST_CASE(transposed_and_strided_operands) {
   Tensor a = sample({6, 4}), b = sample({6, 8}, 2);
   require_equal(matmul(a.t(), b), by_definition(a.t().contiguous(), b), 1e-12);
   require_equal(matmul(b.t(), a), by_definition(b.t().contiguous(), a), 1e-12);
-  require_equal(matmul(b.slice(1, 0, 8, 2), a.t()), by_definition(b.slice(1, 0, 8, 2), a.t()), 1e-12);
-  require_equal(matmul(a.narrow(0, 1, 3), b.t().narrow(0, 2, 4)), by_definition(a.narrow(0, 1, 3), b.t().narrow(0, 2, 4)), 1e-12);
+  require_equal(matmul(b.slice(1, 0, 8, 2), a.t()), by_definition(b.slice(1, 0, 8, 2), a.t()),
+                1e-12);
+  require_equal(matmul(a.narrow(0, 1, 3), b.t().narrow(0, 2, 4)),
+                by_definition(a.narrow(0, 1, 3), b.t().narrow(0, 2, 4)), 1e-12);
   Tensor e = sample({1, 4}).expand({5, 4});
   require_equal(matmul(e, a.t()), by_definition(e, a.t()), 1e-12);
   require_equal(matmul(a, e.t()), by_definition(a, e.t()), 1e-12);
@@ -66,8 +72,10 @@ BOOST_AUTO_TEST_CASE(linear_for_any_rank) {
   for (Shape shape : {Shape{3}, Shape{2, 3}, Shape{2, 1, 3}, Shape{2, 2, 2, 3}}) {
     Tensor x = sample(shape, 0.9);
     require_equal(linear(x, w, b), matmul(x, w.t()) + b, 1e-12);
-    check_gradients([](auto& v) { return linear(v[0], v[1], v[2]); }, {x, w, b}, "linear " + shape.str());
-    check_gradients([](auto& v) { return linear(v[0], v[1]); }, {x, w}, "linear without bias " + shape.str());
+    check_gradients([](auto& v) { return linear(v[0], v[1], v[2]); }, {x, w, b},
+                    "linear " + shape.str());
+    check_gradients([](auto& v) { return linear(v[0], v[1]); }, {x, w},
+                    "linear without bias " + shape.str());
   }
 }
 
@@ -77,12 +85,14 @@ BOOST_AUTO_TEST_CASE(linear_and_relu_in_one_call) {
   require_equal(linear_relu(x, w), relu(linear(x, w)));
   require_equal(linear_relu(x.reshape({5, 1, 3}), w, b), relu(linear(x.reshape({5, 1, 3}), w, b)));
   check_gradients([](auto& v) { return linear_relu(v[0], v[1], v[2]); }, {x, w, b}, "linear_relu");
-  require_error<DTypeError>([&] { linear_relu(x, w.to(f32)); }, "linear_relu: x is f64, weight f32");
+  require_error<DTypeError>([&] { linear_relu(x, w.to(f32)); },
+                            "linear_relu: x is f64, weight f32");
 }
 
 BOOST_AUTO_TEST_CASE(precision_is_two_words) {
   BOOST_TEST(float32_matmul_precision() == "highest");
-  require_error<ValueError>([] { set_float32_matmul_precision("medium"); }, "\"highest\" or \"high\", found \"medium\"");
+  require_error<ValueError>([] { set_float32_matmul_precision("medium"); },
+                            "\"highest\" or \"high\", found \"medium\"");
   Tensor a = sample({3, 4}).to(f32), b = sample({4, 2}, 1).to(f32);
   Tensor exact = matmul(a, b);
   set_float32_matmul_precision("high");
@@ -104,24 +114,42 @@ BOOST_AUTO_TEST_CASE(half_precision_is_the_plugins_affair) {
     const std::string name(name_of(t));
     require_error<UnsupportedError>([&] { matmul(a, w.t()); }, "cpu: matmul does not take " + name);
     require_error<UnsupportedError>([&] { linear(a, w); }, "cpu: matmul does not take " + name);
-    require_error<UnsupportedError>([&] { conv2d(image, image); }, "cpu: conv2d does not take " + name);
+    require_error<UnsupportedError>([&] { conv2d(image, image); },
+                                    "cpu: conv2d does not take " + name);
   }
 }
 
 BOOST_AUTO_TEST_CASE(bad_input) {
   Tensor a = zeros({2, 3}), b = zeros({4, 5});
-  require_error<ShapeError>(
-      [&] { matmul(a, b); },
-      "matmul: cannot multiply (2, 3) by (4, 5): the last dimension of the first (3) must equal the second-to-last of the "
-      "second (4)");
-  require_error<ShapeError>([&] { matmul(a, zeros({2})); }, "must equal the only one of the second (2)");
+  require_error<ShapeError>([&] { matmul(a, b); },
+                            "matmul: cannot multiply (2, 3) by (4, 5): the last dimension of the "
+                            "first (3) must equal the second-to-last of the "
+                            "second (4)");
+  require_error<ShapeError>([&] { matmul(a, zeros({2})); },
+                            "must equal the only one of the second (2)");
   require_error<ShapeError>([&] { matmul(scalar(1), a); }, "without dimensions");
   require_error<ShapeError>([&] { matmul(zeros({2, 2, 3}), zeros({3, 3, 2})); }, "matmul");
   require_error<ShapeError>([&] { mm(zeros({2, 2, 3}), zeros({3, 3})); }, "mm: cannot multiply");
   require_error<ShapeError>([&] { bmm(zeros({2, 2, 3}), zeros({1, 3, 3})); }, "matmul broadcasts");
-  require_error<DTypeError>([&] { matmul(ints({1}, {1, 1}), ints({1}, {1, 1})); }, "matmul: argument 0 has dtype i64");
+  require_error<DTypeError>(
+      [&] {
+        matmul(ints({1}, {1, 1}), ints({1}, {1, 1}));
+      },
+      "matmul: argument 0 has dtype i64");
   require_error<ShapeError>([&] { linear(a, zeros({4, 5})); }, "a weight of shape (4, 5)");
-  require_error<ShapeError>([&] { linear(zeros({1, 2, 3}), zeros({4, 5})); }, "an input of shape (1, 2, 3)");
-  require_error<ShapeError>([&] { linear(a, zeros({4, 3}), zeros({3})); }, "bias has shape (3,), but must be (4,)");
-  require_error<DTypeError>([&] { linear(a, zeros({4, 3}, {.dtype = f64})); }, "x is f32, weight f64");
+  require_error<ShapeError>(
+      [&] {
+        linear(zeros({1, 2, 3}), zeros({4, 5}));
+      },
+      "an input of shape (1, 2, 3)");
+  require_error<ShapeError>(
+      [&] {
+        linear(a, zeros({4, 3}), zeros({3}));
+      },
+      "bias has shape (3,), but must be (4,)");
+  require_error<DTypeError>(
+      [&] {
+        linear(a, zeros({4, 3}, {.dtype = f64}));
+      },
+      "x is f32, weight f64");
 }

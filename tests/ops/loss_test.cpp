@@ -1,9 +1,9 @@
-#include "check.h"
-
-#include <tenon/core/ops/index.h>
+#include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/loss.h>
-#include <tenon/core/ops/softmax.h>
-#include <tenon/core/ops/view.h>
+#include <tenon/core/ops/normalization.h>
+#include <tenon/core/ops/shape.h>
+
+#include "check.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -15,12 +15,14 @@ std::vector<CrossEntropyOptions> all_options() {
   for (auto* reduction : {"mean", "sum", "none"})
     for (double smoothing : {0.0, 0.2})
       for (bool weighted : {false, true})
-        for (int64_t ignored : {-100, 1}) result.push_back({weighted ? positive({3}, 2) : Tensor(), reduction, ignored, smoothing});
+        for (int64_t ignored : {-100, 1})
+          result.push_back({weighted ? positive({3}, 2) : Tensor(), reduction, ignored, smoothing});
   return result;
 }
 
 // From log_softmax, row by row, as PyTorch documents it.
-std::vector<double> by_definition(const Tensor& logits, const std::vector<int64_t>& labels, const CrossEntropyOptions& o) {
+std::vector<double> by_definition(const Tensor& logits, const std::vector<int64_t>& labels,
+                                  const CrossEntropyOptions& o) {
   auto logp = log_softmax(logits, 1).to_vector<double>();
   size_t classes = static_cast<size_t>(logits.size(1));
   auto weight = o.weight.defined() ? o.weight.to_vector<double>() : std::vector<double>(classes, 1);
@@ -32,7 +34,8 @@ std::vector<double> by_definition(const Tensor& logits, const std::vector<int64_
       size_t label = static_cast<size_t>(labels[i]);
       loss = -(1 - o.label_smoothing) * weight[label] * logp[i * classes + label];
       for (size_t c = 0; c < classes; ++c)
-        loss -= o.label_smoothing / static_cast<double>(classes) * weight[c] * logp[i * classes + c];
+        loss -=
+            o.label_smoothing / static_cast<double>(classes) * weight[c] * logp[i * classes + c];
       weights += weight[label];
     }
     rows.push_back(loss);
@@ -48,12 +51,14 @@ BOOST_AUTO_TEST_CASE(cross_entropy_values_and_gradients) {
   Tensor logits = sample({5, 3});
   std::vector<int64_t> labels = {0, 2, 1, 1, 0};
   for (auto& o : all_options()) {
-    require_close(cross_entropy(logits, ints(labels, {5}), o).to_vector<double>(), by_definition(logits, labels, o), 1e-12, 1e-12,
-                  o.reduction);
-    check_gradients([&](auto& v) { return cross_entropy(v[0], ints(labels, {5}), o); }, {logits}, "cross_entropy " + o.reduction);
+    require_close(cross_entropy(logits, ints(labels, {5}), o).to_vector<double>(),
+                  by_definition(logits, labels, o), 1e-12, 1e-12, o.reduction);
+    check_gradients([&](auto& v) { return cross_entropy(v[0], ints(labels, {5}), o); }, {logits},
+                    "cross_entropy " + o.reduction);
     Tensor x = logits.clone().requires_grad_();
     Tensor loss = weighted_sum(cross_entropy(x, ints(labels, {5}), o), 0.4);
-    require_equal(grad(loss, x, {.retain_graph = true}), grad(loss, x, {.create_graph = true}), 1e-12);
+    require_equal(grad(loss, x, {.retain_graph = true}), grad(loss, x, {.create_graph = true}),
+                  1e-12);
   }
 }
 
@@ -65,9 +70,12 @@ BOOST_AUTO_TEST_CASE(other_forms_of_cross_entropy) {
     require_equal(cross_entropy(pixels, labels, {.reduction = reduction}),
                   cross_entropy(rows, labels.flatten(), {.reduction = reduction}), 1e-12);
   require_equal(cross_entropy(pixels, labels, {.reduction = "none"}),
-                cross_entropy(rows, labels.flatten(), {.reduction = "none"}).reshape({2, 2, 2}), 1e-12);
-  require_equal(cross_entropy(rows[0], ints({2}, {})), cross_entropy(rows.narrow(0, 0, 1), ints({2}, {1})), 1e-12);
-  require_equal(cross_entropy(rows, labels.flatten().to(i32)), cross_entropy(rows, labels.flatten()));
+                cross_entropy(rows, labels.flatten(), {.reduction = "none"}).reshape({2, 2, 2}),
+                1e-12);
+  require_equal(cross_entropy(rows[0], ints({2}, {})),
+                cross_entropy(rows.narrow(0, 0, 1), ints({2}, {1})), 1e-12);
+  require_equal(cross_entropy(rows, labels.flatten().to(i32)),
+                cross_entropy(rows, labels.flatten()));
   check_gradients([&](auto& v) { return cross_entropy(v[0], labels); }, {pixels}, "pixels");
 
   // Probabilities that are all on one class are a label.
@@ -75,8 +83,9 @@ BOOST_AUTO_TEST_CASE(other_forms_of_cross_entropy) {
   for (double smoothing : {0.0, 0.3})
     require_equal(cross_entropy(rows, sure, {.label_smoothing = smoothing}),
                   cross_entropy(rows, labels.flatten(), {.label_smoothing = smoothing}), 1e-12);
-  check_gradients([&](auto& v) { return cross_entropy(v[0], softmax(v[1], 1), {.weight = positive({3})}); },
-                  {rows, sample({8, 3}, 5)}, "probabilities");
+  check_gradients(
+      [&](auto& v) { return cross_entropy(v[0], softmax(v[1], 1), {.weight = positive({3})}); },
+      {rows, sample({8, 3}, 5)}, "probabilities");
 }
 
 BOOST_AUTO_TEST_CASE(no_rows_or_none_that_count) {
@@ -92,7 +101,8 @@ BOOST_AUTO_TEST_CASE(nll_loss_equals_cross_entropy_of_log_softmax) {
   for (auto& o : all_options()) {
     if (o.label_smoothing != 0) continue;
     NllLossOptions n{o.weight, o.reduction, o.ignore_index};
-    require_equal(nll_loss(log_softmax(logits, 1), labels, n), cross_entropy(logits, labels, o), 1e-12);
+    require_equal(nll_loss(log_softmax(logits, 1), labels, n), cross_entropy(logits, labels, o),
+                  1e-12);
     check_gradients([&](auto& v) { return nll_loss(v[0], labels, n); }, {logits}, "nll_loss");
   }
 }
@@ -110,16 +120,24 @@ BOOST_AUTO_TEST_CASE(distances) {
 
 BOOST_AUTO_TEST_CASE(bad_input) {
   Tensor logits = zeros({2, 3}), labels = ints({0, 1}, {2});
-  require_error<ShapeError>([&] { cross_entropy(logits, ints({0}, {1})); },
-                            "cross_entropy: an input of shape (2, 3) needs a target of shape (2,), found (1,)");
-  require_error<DTypeError>([&] { cross_entropy(logits, zeros({2})); }, "target must be i64 or i32, found f32");
-  require_error<DTypeError>([&] { cross_entropy(logits.to(i64), labels); }, "the input must be floating, found i64");
-  require_error<ShapeError>([&] { cross_entropy(logits, labels, {.weight = zeros({2})}); }, "weight must have shape (3,)");
-  require_error<DTypeError>([&] { cross_entropy(logits, labels, {.weight = zeros({3}, {.dtype = f64})}); },
-                            "weight is f64, the input f32");
-  require_error<ValueError>([&] { cross_entropy(logits, labels, {.reduction = "avg"}); }, "reduction \"avg\" is not known");
-  require_error<ValueError>([&] { cross_entropy(logits, labels, {.label_smoothing = 1.5}); }, "label_smoothing must lie in [0, 1]");
-  require_error<ShapeError>([&] { cross_entropy(scalar(1), ints({1}, {})); }, "dimension of classes");
+  require_error<ShapeError>(
+      [&] { cross_entropy(logits, ints({0}, {1})); },
+      "cross_entropy: an input of shape (2, 3) needs a target of shape (2,), found (1,)");
+  require_error<DTypeError>([&] { cross_entropy(logits, zeros({2})); },
+                            "target must be i64 or i32, found f32");
+  require_error<DTypeError>([&] { cross_entropy(logits.to(i64), labels); },
+                            "the input must be floating, found i64");
+  require_error<ShapeError>([&] { cross_entropy(logits, labels, {.weight = zeros({2})}); },
+                            "weight must have shape (3,)");
+  require_error<DTypeError>(
+      [&] { cross_entropy(logits, labels, {.weight = zeros({3}, {.dtype = f64})}); },
+      "weight is f64, the input f32");
+  require_error<ValueError>([&] { cross_entropy(logits, labels, {.reduction = "avg"}); },
+                            "reduction \"avg\" is not known");
+  require_error<ValueError>([&] { cross_entropy(logits, labels, {.label_smoothing = 1.5}); },
+                            "label_smoothing must lie in [0, 1]");
+  require_error<ShapeError>([&] { cross_entropy(scalar(1), ints({1}, {})); },
+                            "dimension of classes");
   require_error<IndexError>([&] { cross_entropy(logits, ints({0, 3}, {2})).wait(); }, "3");
   require_error<IndexError>([&] { nll_loss(logits, ints({0, -1}, {2})).wait(); }, "-1");
   require_error<ShapeError>([&] { mse_loss(logits, zeros({2, 2})); }, "(2, 2)");

@@ -1,7 +1,7 @@
-#include "check.h"
+#include <tenon/core/ops/normalization.h>
+#include <tenon/core/ops/shape.h>
 
-#include <tenon/core/ops/norm.h>
-#include <tenon/core/ops/view.h>
+#include "check.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -10,20 +10,25 @@ BOOST_AUTO_TEST_CASE(batch_norm_gradients) {
   for (Shape shape : {Shape{4, 2}, Shape{3, 2, 3}, Shape{2, 2, 2, 2}})
     for (bool training : {true, false}) {
       std::string name = "batch_norm " + shape.str();
-      Tensor x = sample(shape), w = sample({2}, 1), b = sample({2}, 2), mean = sample({2}, 3), var = positive({2}, 4);
+      Tensor x = sample(shape), w = sample({2}, 1), b = sample({2}, 2), mean = sample({2}, 3),
+             var = positive({2}, 4);
       auto normalise = [&](const Tensor& input, const Tensor& weight, const Tensor& bias) {
         return batch_norm(input, mean.clone(), var.clone(), weight, bias, training);
       };
       check_gradients([&](auto& v) { return normalise(v[0], v[1], v[2]); }, {x, w, b}, name, 1e-5);
-      check_gradients([&](auto& v) { return normalise(v[0], Tensor(), Tensor()); }, {x}, name + " without weight", 1e-5);
-      check_gradients([&](auto& v) { return normalise(x, v[0], v[1]); }, {w, b}, name + " without input", 1e-5);
+      check_gradients([&](auto& v) { return normalise(v[0], Tensor(), Tensor()); }, {x},
+                      name + " without weight", 1e-5);
+      check_gradients([&](auto& v) { return normalise(x, v[0], v[1]); }, {w, b},
+                      name + " without input", 1e-5);
     }
 }
 
 BOOST_AUTO_TEST_CASE(fused_and_composed_gradients_agree) {
-  Tensor x = sample({4, 3, 2, 2}).requires_grad_(), w = sample({3}, 1).requires_grad_(), b = sample({3}, 2).requires_grad_();
+  Tensor x = sample({4, 3, 2, 2}).requires_grad_(), w = sample({3}, 1).requires_grad_(),
+         b = sample({3}, 2).requires_grad_();
   for (bool training : {true, false}) {
-    Tensor loss = weighted_sum(batch_norm(x, zeros({3}, {.dtype = f64}), ones({3}, {.dtype = f64}), w, b, training), 0.3);
+    Tensor loss = weighted_sum(
+        batch_norm(x, zeros({3}, {.dtype = f64}), ones({3}, {.dtype = f64}), w, b, training), 0.3);
     std::vector<Tensor> inputs = {x, w, b};
     auto fused = grad(std::span(&loss, 1), inputs, {}, {.retain_graph = true});
     auto composed = grad(std::span(&loss, 1), inputs, {}, {.create_graph = true});
@@ -61,8 +66,10 @@ BOOST_AUTO_TEST_CASE(layer_norm_values_and_gradients) {
     Tensor expected = (x - mean(x, dims, true)) / sqrt(var(x, dims, 0, true) + 1e-5);
     require_equal(layer_norm(x, normalized), expected, 1e-12);
     require_equal(layer_norm(x, normalized, w, b), expected * w + b, 1e-12);
-    check_gradients([&](auto& v) { return layer_norm(v[0], normalized, v[1], v[2]); }, {x, w, b}, "layer_norm", 1e-5);
-    check_gradients([&](auto& v) { return layer_norm(v[0], normalized); }, {x}, "layer_norm without weight", 1e-5);
+    check_gradients([&](auto& v) { return layer_norm(v[0], normalized, v[1], v[2]); }, {x, w, b},
+                    "layer_norm", 1e-5);
+    check_gradients([&](auto& v) { return layer_norm(v[0], normalized); }, {x},
+                    "layer_norm without weight", 1e-5);
   }
 }
 
@@ -76,12 +83,16 @@ BOOST_AUTO_TEST_CASE(large_means_do_not_cancel) {
 
 BOOST_AUTO_TEST_CASE(empty_and_strided) {
   Tensor stats = zeros({2});
-  require_values(batch_norm(zeros({0, 2}), stats, ones({2}), Tensor(), Tensor(), false), {0, 2}, {});
+  require_values(batch_norm(zeros({0, 2}), stats, ones({2}), Tensor(), Tensor(), false), {0, 2},
+                 {});
   require_values(layer_norm(zeros({0, 3}), {3}), {0, 3}, {});
   Tensor x = sample({3, 4, 2});
-  require_equal(batch_norm(x.transpose(1, 2), Tensor(), Tensor(), Tensor(), Tensor(), true),
-                batch_norm(x.transpose(1, 2).contiguous(), Tensor(), Tensor(), Tensor(), Tensor(), true), 1e-12);
-  require_equal(layer_norm(x.transpose(1, 2), {4}), layer_norm(x.transpose(1, 2).contiguous(), {4}), 1e-12);
+  require_equal(
+      batch_norm(x.transpose(1, 2), Tensor(), Tensor(), Tensor(), Tensor(), true),
+      batch_norm(x.transpose(1, 2).contiguous(), Tensor(), Tensor(), Tensor(), Tensor(), true),
+      1e-12);
+  require_equal(layer_norm(x.transpose(1, 2), {4}), layer_norm(x.transpose(1, 2).contiguous(), {4}),
+                1e-12);
 }
 
 BOOST_AUTO_TEST_CASE(bad_input) {
@@ -91,13 +102,21 @@ BOOST_AUTO_TEST_CASE(bad_input) {
         batch_norm(zeros({1, 2}), none, none, none, none, true);
       },
       "expected more than 1 value per channel when training");
-  require_error<ValueError>([&] { batch_norm(x, none, none, none, none, false); }, "needs running_mean and running_var");
-  require_error<ValueError>([&] { batch_norm(x, zeros({2}), none, none, none, true); }, "both be given");
-  require_error<ShapeError>([&] { batch_norm(x, none, none, zeros({3}), none, true); }, "weight has shape (3,), but must be (2,)");
-  require_error<ShapeError>([&] { batch_norm(zeros({4}), none, none, none, none, true); }, "needs an input (n, c)");
-  require_error<DTypeError>([&] { batch_norm(x, none, none, zeros({2}, {.dtype = f64}), none, true); }, "argument 1 has dtype f64");
-  require_error<ShapeError>([&] { layer_norm(x, {3}); },
-                            "normalized_shape (3,) must be the last dimensions of the input, which has shape (4, 2)");
-  require_error<ShapeError>([&] { layer_norm(x, {2}, zeros({3})); }, "weight has shape (3,), but normalized_shape is (2,)");
+  require_error<ValueError>([&] { batch_norm(x, none, none, none, none, false); },
+                            "needs running_mean and running_var");
+  require_error<ValueError>([&] { batch_norm(x, zeros({2}), none, none, none, true); },
+                            "both be given");
+  require_error<ShapeError>([&] { batch_norm(x, none, none, zeros({3}), none, true); },
+                            "weight has shape (3,), but must be (2,)");
+  require_error<ShapeError>([&] { batch_norm(zeros({4}), none, none, none, none, true); },
+                            "needs an input (n, c)");
+  require_error<DTypeError>(
+      [&] { batch_norm(x, none, none, zeros({2}, {.dtype = f64}), none, true); },
+      "argument 1 has dtype f64");
+  require_error<ShapeError>(
+      [&] { layer_norm(x, {3}); },
+      "normalized_shape (3,) must be the last dimensions of the input, which has shape (4, 2)");
+  require_error<ShapeError>([&] { layer_norm(x, {2}, zeros({3})); },
+                            "weight has shape (3,), but normalized_shape is (2,)");
   require_error<ValueError>([&] { layer_norm(x, {}); }, "at least one dimension");
 }

@@ -1,6 +1,6 @@
-#include "check.h"
+#include <tenon/core/ops/optimizer.h>
 
-#include <tenon/core/ops/optim.h>
+#include "check.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -9,7 +9,8 @@ using namespace tenon::test;
 
 BOOST_AUTO_TEST_CASE(many_parameters_step_in_place) {
   std::vector<Tensor> params = {doubles({1, 2}, {2}), doubles({3}, {}), zeros({0}, {.dtype = f64})};
-  std::vector<Tensor> gradients = {doubles({10, 20}, {2}), doubles({30}, {}), zeros({0}, {.dtype = f64})};
+  std::vector<Tensor> gradients = {doubles({10, 20}, {2}), doubles({30}, {}),
+                                   zeros({0}, {.dtype = f64})};
   params[0].requires_grad_();
   uint64_t version = params[0].version();
   sgd_step(params, gradients, {}, {.lr = 0.1});
@@ -39,14 +40,20 @@ BOOST_AUTO_TEST_CASE(maximize_turns_the_step_around) {
 }
 
 BOOST_AUTO_TEST_CASE(bad_input) {
-  std::vector<Tensor> p = {zeros({2}), zeros({3})}, one = {zeros({2})}, twisted = {zeros({3}), zeros({2})};
-  std::vector<Tensor> mixed = {zeros({2}), zeros({3}, {.dtype = f64})}, undefined = {zeros({2}), Tensor()};
-  require_error<ValueError>([&] { sgd_step(p, one, {}, {}); }, "sgd_step: 2 parameters, but 1 gradients or states");
+  std::vector<Tensor> p = {zeros({2}), zeros({3})}, one = {zeros({2})},
+                      twisted = {zeros({3}), zeros({2})};
+  std::vector<Tensor> mixed = {zeros({2}), zeros({3}, {.dtype = f64})},
+                      undefined = {zeros({2}), Tensor()};
+  require_error<ValueError>([&] { sgd_step(p, one, {}, {}); },
+                            "sgd_step: 2 parameters, but 1 gradients or states");
   require_error<ValueError>([&] { sgd_step(p, {}, {}, {}); }, "gradients are needed");
   require_error<ValueError>([&] { sgd_step(p, p, p, {}); }, "momentum buffers were given");
-  require_error<ValueError>([&] { adam_step(p, p, p, p, {}, {.amsgrad = true}); }, "largest second moments are needed");
+  require_error<ValueError>([&] { adam_step(p, p, p, p, {}, {.amsgrad = true}); },
+                            "largest second moments are needed");
   require_error<ValueError>([&] { adam_step(p, p, p, p, {}, {.step = 0}); }, "step counts from 1");
-  require_error<ShapeError>([&] { sgd_step(p, twisted, {}, {}); }, "of shape (3,) does not fit parameter 0 of shape (2,)");
+  require_error<ShapeError>([&] { sgd_step(p, twisted, {}, {}); },
+                            "of shape (3,) does not fit parameter 0 of shape (2,)");
   require_error<DTypeError>([&] { sgd_step(p, mixed, {}, {}); }, "argument 3 has dtype f64");
-  require_error<ValueError>([&] { sgd_step(p, undefined, {}, {}); }, "argument 3 is an undefined tensor");
+  require_error<ValueError>([&] { sgd_step(p, undefined, {}, {}); },
+                            "argument 3 is an undefined tensor");
 }

@@ -1,8 +1,8 @@
-#include "check.h"
-
 #include <limits>
 
-#include <tenon/core/ops/view.h>
+#include <tenon/core/ops/shape.h>
+
+#include "check.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -64,10 +64,14 @@ BOOST_AUTO_TEST_CASE(gradients_with_a_number_as_operand) {
   check_gradients([](auto& v) { return v[0] * 2.5 + 1; }, {x}, "mul, add");
   check_gradients([](auto& v) { return v[0] / 2.5; }, {x}, "div");
   check_gradients([](auto& v) { return 2.5 / v[0]; }, {p}, "rdiv");
-  for (double e : {0.0, 1.0, 2.0, 3.0, -1.5}) check_gradients([&](auto& v) { return pow(v[0], e); }, {p}, "pow");
+  for (double e : {0.0, 1.0, 2.0, 3.0, -1.5})
+    check_gradients([&](auto& v) { return pow(v[0], e); }, {p}, "pow");
   check_gradients([](auto& v) { return pow(1.7, v[0]); }, {x}, "rpow");
-  check_gradients([](auto& v) { return maximum(v[0], 0.25) + minimum(v[0], -0.25); }, {x}, "maximum, minimum");
-  check_gradients([](auto& v) { return where(gt(v[0], 0), v[0], 3.0) + where(gt(v[0], 0), 3.0, v[0]); }, {x}, "where");
+  check_gradients([](auto& v) { return maximum(v[0], 0.25) + minimum(v[0], -0.25); }, {x},
+                  "maximum, minimum");
+  check_gradients(
+      [](auto& v) { return where(gt(v[0], 0), v[0], 3.0) + where(gt(v[0], 0), 3.0, v[0]); }, {x},
+      "where");
 }
 
 BOOST_AUTO_TEST_CASE(values_at_the_edges) {
@@ -134,7 +138,8 @@ BOOST_AUTO_TEST_CASE(bounds_of_clamp_are_numbers) {
 
 BOOST_AUTO_TEST_CASE(a_bound_that_is_nan_makes_all_nan) {
   Tensor x = doubles({0, 2, inf, nan_value}, {4}).requires_grad_();
-  for (auto [low, high] : {std::pair(nan_value, 1.0), std::pair(0.0, nan_value), std::pair(nan_value, nan_value)}) {
+  for (auto [low, high] :
+       {std::pair(nan_value, 1.0), std::pair(0.0, nan_value), std::pair(nan_value, nan_value)}) {
     Tensor y = clamp(x, low, high);
     require_values(y.detach(), {4}, {nan_value, nan_value, nan_value, nan_value});
     require_values(grad(sum(y), x), {4}, {0, 0, 0, 0});
@@ -143,7 +148,8 @@ BOOST_AUTO_TEST_CASE(a_bound_that_is_nan_makes_all_nan) {
     require_values(whole, {2}, {nan_value, nan_value});
   }
   require_values(clamp(x.detach(), nan_value), {4}, {nan_value, nan_value, nan_value, nan_value});
-  require_values(clamp(x.detach(), std::nullopt, nan_value), {4}, {nan_value, nan_value, nan_value, nan_value});
+  require_values(clamp(x.detach(), std::nullopt, nan_value), {4},
+                 {nan_value, nan_value, nan_value, nan_value});
 }
 
 // 1e-25 squared is no f32 but 0, and would make the gradient infinite.
@@ -159,8 +165,10 @@ BOOST_AUTO_TEST_CASE(the_gradient_of_a_quotient_squares_no_divisor) {
 BOOST_AUTO_TEST_CASE(where_keeps_all_bits_of_a_whole_number) {
   const int64_t large = (int64_t{1} << 62) + 1;
   const Tensor condition = bools({1, 0}, {2}), x = ints({large - 2, -large}, {2});
-  BOOST_TEST(where(condition, x, large).to_vector<int64_t>() == std::vector({large - 2, large}), boost::test_tools::per_element());
-  BOOST_TEST(where(condition, -large, x).to_vector<int64_t>() == std::vector({-large, -large}), boost::test_tools::per_element());
+  BOOST_TEST(where(condition, x, large).to_vector<int64_t>() == std::vector({large - 2, large}),
+             boost::test_tools::per_element());
+  BOOST_TEST(where(condition, -large, x).to_vector<int64_t>() == std::vector({-large, -large}),
+             boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(whole_powers_are_exact) {
@@ -169,10 +177,13 @@ BOOST_AUTO_TEST_CASE(whole_powers_are_exact) {
     BOOST_TEST(found.to(i64).to_vector<int64_t>() == expected, boost::test_tools::per_element());
   };
   const int64_t most = std::numeric_limits<int64_t>::min();
-  whole(pow(ints({3, -3, 0, 1, -1}, {5}), 39), i64, {4052555153018976267, -4052555153018976267, 0, 1, -1});
+  whole(pow(ints({3, -3, 0, 1, -1}, {5}), 39), i64,
+        {4052555153018976267, -4052555153018976267, 0, 1, -1});
   whole(pow(ints({7, 0, most}, {3}), 0), i64, {1, 1, 1});
-  whole(pow(ints({3037000499, 10}, {2}), ints({2, 18}, {2})), i64, {9223372030926249001, 1000000000000000000});
-  whole(pow(ints({2, -1, 1, 0, -2, -1, -1}, {7}), ints({-1, -1, -3, -1, -2, -2, most}, {7})), i64, {0, -1, 1, 0, 0, 1, 1});
+  whole(pow(ints({3037000499, 10}, {2}), ints({2, 18}, {2})), i64,
+        {9223372030926249001, 1000000000000000000});
+  whole(pow(ints({2, -1, 1, 0, -2, -1, -1}, {7}), ints({-1, -1, -3, -1, -2, -2, most}, {7})), i64,
+        {0, -1, 1, 0, 0, 1, 1});
   whole(pow(2, ints({62, 63, 64, -1}, {4})), i64, {4611686018427387904, most, 0, 0});
   whole(pow(ints({2, 3}, {2}).to(i32), 31), i32, {std::numeric_limits<int32_t>::min(), 1264544299});
   whole(pow(ints({1, -1, 3}, {3}).to(i32), int64_t{1} << 33 | 1), i32, {1, -1, 3});
@@ -184,12 +195,15 @@ BOOST_AUTO_TEST_CASE(whole_powers_are_exact) {
   BOOST_CHECK(pow(2.0, ints({2}, {1})).dtype() == f32);
   BOOST_CHECK(pow(ints({2}, {1}), floats({-1}, {1})).dtype() == f32);
   BOOST_TEST(pow(ints({2}, {1}), -1.0).to_vector<float>()[0] == 0.5f);
-  require_error<ValueError>([] { pow(ints({2}, {1}), -1); }, "pow: whole numbers to a negative whole power");
-  require_error<DTypeError>([] { pow(bools({1}, {1}), bools({1}, {1})); }, "pow: needs a number on one side at least");
+  require_error<ValueError>([] { pow(ints({2}, {1}), -1); },
+                            "pow: whole numbers to a negative whole power");
+  require_error<DTypeError>([] { pow(bools({1}, {1}), bools({1}, {1})); },
+                            "pow: needs a number on one side at least");
 }
 
 BOOST_AUTO_TEST_CASE(types_are_promoted_as_by_pytorch) {
-  Tensor whole = ints({7, 2}, {2}), single = floats({0.5f, 1.5f}, {2}), twice = doubles({1, 2}, {2});
+  Tensor whole = ints({7, 2}, {2}), single = floats({0.5f, 1.5f}, {2}),
+         twice = doubles({1, 2}, {2});
   BOOST_CHECK(add(whole, 1).dtype() == i64);
   BOOST_CHECK(add(whole, 1.5).dtype() == f32);
   BOOST_CHECK(div(whole, whole).dtype() == f32);
@@ -236,7 +250,8 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<ValueError>([&] { a + Tensor(); }, "add: argument 1 is an undefined tensor");
   require_error<ValueError>([&] { exp(Tensor()); }, "exp: argument 0 is an undefined tensor");
   require_error<DTypeError>([&] { neg(eq(a, a)); }, "neg: argument 0 has dtype bool");
-  require_error<DTypeError>([&] { where(a, a, a); }, "where: argument 0 has dtype f32, but must be bool");
+  require_error<DTypeError>([&] { where(a, a, a); },
+                            "where: argument 0 has dtype f32, but must be bool");
   require_error<ValueError>([&] { gelu(a, "fast"); }, "gelu: approximate \"fast\" is not known");
   require_error<ValueError>([&] { clamp(a, std::nullopt); }, "clamp: at least one of min and max");
 }

@@ -1,7 +1,7 @@
-#include "check.h"
+#include <tenon/core/ops/pooling.h>
+#include <tenon/core/ops/shape.h>
 
-#include <tenon/core/ops/pool.h>
-#include <tenon/core/ops/view.h>
+#include "check.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -9,40 +9,69 @@ using namespace tenon::test;
 BOOST_AUTO_TEST_CASE(gradients) {
   Tensor x = sample({1, 2, 5, 6});
   for (auto& o : std::initializer_list<Pool2dOptions>{
-           {}, {.stride = {1, 2}}, {.padding = {1, 1}}, {.stride = {2, 2}, .padding = {1, 0}, .ceil_mode = true}}) {
-    check_gradients([&](auto& v) { return square(max_pool2d(v[0], {2, 3}, o)); }, {x}, "max_pool2d");
-    check_gradients([&](auto& v) { return square(avg_pool2d(v[0], {2, 3}, o)); }, {x}, "avg_pool2d");
+           {},
+           {.stride = {1, 2}},
+           {.padding = {1, 1}},
+           {.stride = {2, 2}, .padding = {1, 0}, .ceil_mode = true}}) {
+    check_gradients(
+        [&](auto& v) {
+          return square(max_pool2d(v[0], {2, 3}, o));
+        },
+        {x}, "max_pool2d");
+    check_gradients(
+        [&](auto& v) {
+          return square(avg_pool2d(v[0], {2, 3}, o));
+        },
+        {x}, "avg_pool2d");
     Pool2dOptions without = o;
     without.count_include_pad = false;
-    check_gradients([&](auto& v) { return square(avg_pool2d(v[0], {2, 3}, without)); }, {x}, "avg_pool2d without padding");
+    check_gradients(
+        [&](auto& v) {
+          return square(avg_pool2d(v[0], {2, 3}, without));
+        },
+        {x}, "avg_pool2d without padding");
   }
-  check_gradients([](auto& v) { return square(max_pool2d(v[0], {2, 2}, {.stride = {1, 1}, .dilation = {2, 3}})); }, {x}, "dilated");
+  check_gradients(
+      [](auto& v) {
+        return square(max_pool2d(v[0], {2, 2}, {.stride = {1, 1}, .dilation = {2, 3}}));
+      },
+      {x}, "dilated");
   for (Shape size : {Shape{1, 1}, Shape{2, 4}, Shape{5, 6}, Shape{7, 3}})
-    check_gradients([&](auto& v) { return square(adaptive_avg_pool2d(v[0], size)); }, {x}, "adaptive_avg_pool2d");
+    check_gradients([&](auto& v) { return square(adaptive_avg_pool2d(v[0], size)); }, {x},
+                    "adaptive_avg_pool2d");
 }
 
 BOOST_AUTO_TEST_CASE(values) {
   Tensor x = arange(0, 16, 1, {.dtype = f64}).reshape({1, 4, 4});
   require_values(max_pool2d(x, {2, 2}), {1, 2, 2}, {5, 7, 13, 15});
   require_values(avg_pool2d(x, {2, 2}), {1, 2, 2}, {2.5, 4.5, 10.5, 12.5});
-  require_values(max_pool2d(x, {3, 3}, {.stride = {2, 2}, .ceil_mode = true}), {1, 2, 2}, {10, 11, 14, 15});
-  require_values(avg_pool2d(x, {3, 3}, {.stride = {2, 2}, .padding = {1, 1}}), {1, 2, 2}, {10.0 / 9, 24.0 / 9, 51.0 / 9, 90.0 / 9});
-  require_values(avg_pool2d(x, {3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .count_include_pad = false}), {1, 2, 2},
-                 {2.5, 4, 8.5, 10});
+  require_values(max_pool2d(x, {3, 3}, {.stride = {2, 2}, .ceil_mode = true}), {1, 2, 2},
+                 {10, 11, 14, 15});
+  require_values(avg_pool2d(x, {3, 3}, {.stride = {2, 2}, .padding = {1, 1}}), {1, 2, 2},
+                 {10.0 / 9, 24.0 / 9, 51.0 / 9, 90.0 / 9});
+  require_values(
+      avg_pool2d(x, {3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .count_include_pad = false}),
+      {1, 2, 2}, {2.5, 4, 8.5, 10});
   require_values(adaptive_avg_pool2d(x, {1, 1}), {1, 1, 1}, {7.5});
-  require_values(max_pool2d(neg(x) - 1, {2, 2}, {.padding = {1, 1}}), {1, 3, 3}, {-1, -2, -4, -5, -6, -8, -13, -14, -16});
+  require_values(max_pool2d(neg(x) - 1, {2, 2}, {.padding = {1, 1}}), {1, 3, 3},
+                 {-1, -2, -4, -5, -6, -8, -13, -14, -16});
   double nan_value = std::nan("");
-  require_values(max_pool2d(doubles({1, nan_value, 3, 4}, {1, 2, 2}), {2, 2}), {1, 1, 1}, {nan_value});
+  require_values(max_pool2d(doubles({1, nan_value, 3, 4}, {1, 2, 2}), {2, 2}), {1, 1, 1},
+                 {nan_value});
   require_values(max_pool2d(zeros({0, 2, 4, 4}), {2, 2}), {0, 2, 2, 2}, {});
 }
 
-// Of padding alone there is no value to take: PyTorch gives -inf and, going back, writes to an index outside the plane.
+// Of padding alone there is no value to take: PyTorch gives -inf and, going back, writes to an
+// index outside the plane.
 BOOST_AUTO_TEST_CASE(every_window_covers_a_pixel) {
   const std::string text = "max_pool2d: a window lies on padding alone";
-  auto pool = [](int64_t n, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation, bool ceil_mode) {
-    return max_pool2d(
-        ones({1, 1, n, n}), {kernel, kernel},
-        {.stride = {stride, stride}, .padding = {padding, padding}, .dilation = {dilation, dilation}, .ceil_mode = ceil_mode});
+  auto pool = [](int64_t n, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
+                 bool ceil_mode) {
+    return max_pool2d(ones({1, 1, n, n}), {kernel, kernel},
+                      {.stride = {stride, stride},
+                       .padding = {padding, padding},
+                       .dilation = {dilation, dilation},
+                       .ceil_mode = ceil_mode});
   };
   require_error<ShapeError>([&] { pool(2, 2, 1, 1, 3, false); }, text);
   require_error<ShapeError>([&] { pool(2, 2, 2, 1, 3, true); }, text);
@@ -50,15 +79,25 @@ BOOST_AUTO_TEST_CASE(every_window_covers_a_pixel) {
   require_error<ShapeError>([&] { pool(1, 2, 2, 1, 2, true); }, text);
   require_error<ShapeError>(
       [&] {
-        max_pool2d(ones({2, 5, 2}), {1, 2}, {.stride = {1, 1}, .padding = {0, 1}, .dilation = {1, 3}});
+        max_pool2d(ones({2, 5, 2}), {1, 2},
+                   {.stride = {1, 1}, .padding = {0, 1}, .dilation = {1, 3}});
       },
       text);
   require_error<ShapeError>([&] { pool(1, 3, 1, 1, 2, false); }, "larger than the padded input");
   for (auto& empty : {Shape{1, 1, 0, 3}, Shape{1, 1, 3, 0}}) {
-    require_error<ShapeError>([&] { max_pool2d(zeros(empty), {2, 2}, {.padding = {1, 1}}); }, "are empty");
-    require_error<ShapeError>([&] { avg_pool2d(zeros(empty), {2, 2}, {.padding = {1, 1}}); }, "are empty");
+    require_error<ShapeError>(
+        [&] {
+          max_pool2d(zeros(empty), {2, 2}, {.padding = {1, 1}});
+        },
+        "are empty");
+    require_error<ShapeError>(
+        [&] {
+          avg_pool2d(zeros(empty), {2, 2}, {.padding = {1, 1}});
+        },
+        "are empty");
   }
-  // Whatever is accepted takes a pixel of the plane in every window, and its gradient reaches pixels alone.
+  // Whatever is accepted takes a pixel of the plane in every window, and its gradient reaches
+  // pixels alone.
   int64_t accepted = 0, refused = 0;
   for (int64_t n = 1; n <= 4; ++n)
     for (int64_t kernel = 1; kernel <= 6; ++kernel)
@@ -68,13 +107,16 @@ BOOST_AUTO_TEST_CASE(every_window_covers_a_pixel) {
             for (bool ceil_mode : {false, true}) {
               Tensor x = ones({1, n, 1}, {.requires_grad = true});
               try {
-                Tensor y =
-                    max_pool2d(x, {kernel, 1},
-                               {.stride = {stride, 1}, .padding = {padding, 0}, .dilation = {dilation, 1}, .ceil_mode = ceil_mode});
+                Tensor y = max_pool2d(x, {kernel, 1},
+                                      {.stride = {stride, 1},
+                                       .padding = {padding, 0},
+                                       .dilation = {dilation, 1},
+                                       .ceil_mode = ceil_mode});
                 y.sum().backward();
-                if (y.sum().item() != double(y.numel()) || x.grad().sum().item() != double(y.numel()))
-                  BOOST_ERROR("n " << n << " kernel " << kernel << " stride " << stride << " padding " << padding << " dilation "
-                                   << dilation);
+                if (y.sum().item() != double(y.numel()) ||
+                    x.grad().sum().item() != double(y.numel()))
+                  BOOST_ERROR("n " << n << " kernel " << kernel << " stride " << stride
+                                   << " padding " << padding << " dilation " << dilation);
                 ++accepted;
               } catch (const ShapeError& error) {
                 refused += std::string(error.what()).find(text) != std::string::npos;
@@ -92,10 +134,26 @@ BOOST_AUTO_TEST_CASE(bad_input) {
         avg_pool2d(x, {5, 2});
       },
       "avg_pool2d: a kernel of size (5, 2) is larger than the padded input: shape (1, 1, 4, 4)");
-  require_error<ValueError>([&] { max_pool2d(x, {2, 2}, {.padding = {2, 0}}); }, "at most half the kernel");
-  require_error<ValueError>([&] { max_pool2d(x, {2, 2}, {.stride = {0, 2}}); }, "stride must be two numbers of at least 1");
-  require_error<ValueError>([&] { avg_pool2d(x, {0, 2}); }, "kernel must be two numbers of at least 1");
-  require_error<ValueError>([&] { avg_pool2d(x, {2, 2}, {.dilation = {2, 2}}); }, "avg_pool2d: has no dilation");
+  require_error<ValueError>(
+      [&] {
+        max_pool2d(x, {2, 2}, {.padding = {2, 0}});
+      },
+      "at most half the kernel");
+  require_error<ValueError>(
+      [&] {
+        max_pool2d(x, {2, 2}, {.stride = {0, 2}});
+      },
+      "stride must be two numbers of at least 1");
+  require_error<ValueError>(
+      [&] {
+        avg_pool2d(x, {0, 2});
+      },
+      "kernel must be two numbers of at least 1");
+  require_error<ValueError>(
+      [&] {
+        avg_pool2d(x, {2, 2}, {.dilation = {2, 2}});
+      },
+      "avg_pool2d: has no dilation");
   require_error<ShapeError>([&] { max_pool2d(zeros({4, 4}), {2, 2}); }, "found shape (4, 4)");
   require_error<ValueError>([&] { adaptive_avg_pool2d(x, {2}); }, "output_size");
   require_error<DTypeError>([&] { max_pool2d(x.to(i64), {2, 2}); }, "floating");

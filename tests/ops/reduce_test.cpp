@@ -1,8 +1,8 @@
-#include "check.h"
-
 #include <limits>
 
-#include <tenon/core/ops/view.h>
+#include <tenon/core/ops/shape.h>
+
+#include "check.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -21,8 +21,10 @@ BOOST_AUTO_TEST_CASE(gradients) {
       check_gradients([&](auto& v) { return square(mean(v[0], dims, keep)); }, {x}, "mean" + at);
       check_gradients([&](auto& v) { return square(amax(v[0], dims, keep)); }, {x}, "amax" + at);
       check_gradients([&](auto& v) { return square(amin(v[0], dims, keep)); }, {x}, "amin" + at);
-      check_gradients([&](auto& v) { return square(var(v[0], dims, 1, keep)); }, {x}, "var" + at, 1e-5);
-      check_gradients([&](auto& v) { return tenon::std(v[0], dims, 0, keep); }, {x}, "std" + at, 1e-5);
+      check_gradients([&](auto& v) { return square(var(v[0], dims, 1, keep)); }, {x}, "var" + at,
+                      1e-5);
+      check_gradients([&](auto& v) { return tenon::std(v[0], dims, 0, keep); }, {x}, "std" + at,
+                      1e-5);
       check_gradients([&](auto& v) { return logsumexp(v[0], dims, keep); }, {x}, "logsumexp" + at);
       for (double p : {1.0, 2.0, 3.0, inf, -inf})
         check_gradients([&](auto& v) { return norm(v[0], p, dims, keep); }, {x}, "norm" + at, 1e-5);
@@ -30,14 +32,18 @@ BOOST_AUTO_TEST_CASE(gradients) {
 }
 
 BOOST_AUTO_TEST_CASE(product_gradient_is_exact_at_zeros) {
-  for (auto& values :
-       std::initializer_list<std::vector<double>>{{1, 2, 3, 4}, {1, 0, 3, 4}, {0, 0, 3, 4}, {0, 0, 0, 4}, {0, 0, 0, 0}}) {
+  for (auto& values : std::initializer_list<std::vector<double>>{
+           {1, 2, 3, 4}, {1, 0, 3, 4}, {0, 0, 3, 4}, {0, 0, 0, 4}, {0, 0, 0, 0}}) {
     Tensor x = doubles(values, {2, 2});
     check_gradients([](auto& v) { return prod(v[0]); }, {x}, "prod", 1e-5);
     check_gradients([](auto& v) { return prod(v[0], {0}); }, {x}, "prod over 0", 1e-5);
     check_gradients([](auto& v) { return prod(v[0], {-1}, true); }, {x}, "prod over 1", 1e-5);
   }
-  check_gradients([](auto& v) { return prod(v[0], {0, 2}); }, {sample({2, 2, 3})}, "prod over 0 and 2");
+  check_gradients(
+      [](auto& v) {
+        return prod(v[0], {0, 2});
+      },
+      {sample({2, 2, 3})}, "prod over 0 and 2");
 }
 
 BOOST_AUTO_TEST_CASE(gradients_at_points_without_one) {
@@ -117,7 +123,8 @@ BOOST_AUTO_TEST_CASE(values) {
 
 BOOST_AUTO_TEST_CASE(nan_is_passed_on) {
   Tensor x = doubles({1, nan_value, 3}, {3});
-  for (auto& y : {sum(x), mean(x), prod(x), amax(x), amin(x), logsumexp(x, {}), norm(x)}) require_values(y, {}, {nan_value});
+  for (auto& y : {sum(x), mean(x), prod(x), amax(x), amin(x), logsumexp(x, {}), norm(x)})
+    require_values(y, {}, {nan_value});
   require_values(argmax(x), {}, {1});
   require_values(argmin(x), {}, {1});
 }
@@ -142,7 +149,8 @@ BOOST_AUTO_TEST_CASE(of_nothing) {
   require_values(any(x).to(i64), {}, {0});
   require_values(all(x).to(i64), {}, {1});
   require_values(amax(x, {1}), {0}, {});
-  require_error<ValueError>([&] { amax(x); }, "amax: a tensor of shape (0, 3) has no elements to choose from");
+  require_error<ValueError>([&] { amax(x); },
+                            "amax: a tensor of shape (0, 3) has no elements to choose from");
   require_error<ValueError>([&] { amin(x, {0}); }, "amin");
   require_error<ValueError>([&] { argmax(x); }, "argmax");
   require_error<ValueError>([&] { argmin(x, 0); }, "argmin");
@@ -150,8 +158,9 @@ BOOST_AUTO_TEST_CASE(of_nothing) {
 
 BOOST_AUTO_TEST_CASE(bad_input) {
   Tensor x = zeros({2, 3});
-  require_error<IndexError>([&] { sum(x, {2}); },
-                            "sum: dim 2 is out of range for a tensor of 2 dimensions; it must lie in [-2, 1]");
+  require_error<IndexError>(
+      [&] { sum(x, {2}); },
+      "sum: dim 2 is out of range for a tensor of 2 dimensions; it must lie in [-2, 1]");
   require_error<ValueError>([&] { mean(x, {0, -2}); }, "mean: dim 0 appears twice in (0, -2)");
   require_error<DTypeError>([&] { mean(ints({1}, {1})); }, "mean: argument 0 has dtype i64");
   require_error<ValueError>([&] { sum(Tensor()); }, "undefined");

@@ -1,9 +1,9 @@
-#include "check.h"
-
 #include <limits>
 
-#include <tenon/core/ops/softmax.h>
-#include <tenon/core/ops/view.h>
+#include <tenon/core/ops/normalization.h>
+#include <tenon/core/ops/shape.h>
+
+#include "check.h"
 
 using namespace tenon;
 using namespace tenon::test;

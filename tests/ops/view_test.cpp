@@ -1,14 +1,15 @@
-#include "check.h"
+#include <tenon/core/ops/shape.h>
 
-#include <tenon/core/ops/copy.h>
-#include <tenon/core/ops/view.h>
+#include "check.h"
 
 using namespace tenon;
 using namespace tenon::test;
 
 namespace {
 // 0, 1, 2, … in the given shape.
-Tensor counting(const Shape& shape) { return arange(0, static_cast<double>(shape.numel()), 1, {.dtype = f64}).reshape(shape); }
+Tensor counting(const Shape& shape) {
+  return arange(0, static_cast<double>(shape.numel()), 1, {.dtype = f64}).reshape(shape);
+}
 bool shares(const Tensor& view, const Tensor& base) {
   uint64_t before = base.version();
   no_grad([&] { Tensor(view).fill_(1); });
@@ -35,21 +36,22 @@ BOOST_AUTO_TEST_CASE(views_show_the_same_values) {
 }
 
 BOOST_AUTO_TEST_CASE(views_share_storage_and_copies_do_not) {
-  for (auto f :
-       std::initializer_list<Function>{[](auto& v) {
-                                         return v[0].view({6, 2});
-                                       },
-                                       [](auto& v) {
-                                         return v[0].permute({1, 0});
-                                       },
-                                       [](auto& v) { return v[0].narrow(0, 1, 2); }, [](auto& v) { return v[0].slice(1, 0, 4, 2); },
-                                       [](auto& v) { return v[0].unsqueeze(0); }, [](auto& v) { return v[0].select(0, 2); },
-                                       [](auto& v) {
-                                         return v[0].t().reshape({4, 3, 1});
-                                       },
-                                       [](auto& v) {
-                                         return v[0].narrow(1, 1, 2).reshape({3, 1, 2});
-                                       }}) {
+  for (auto f : std::initializer_list<Function>{[](auto& v) {
+                                                  return v[0].view({6, 2});
+                                                },
+                                                [](auto& v) {
+                                                  return v[0].permute({1, 0});
+                                                },
+                                                [](auto& v) { return v[0].narrow(0, 1, 2); },
+                                                [](auto& v) { return v[0].slice(1, 0, 4, 2); },
+                                                [](auto& v) { return v[0].unsqueeze(0); },
+                                                [](auto& v) { return v[0].select(0, 2); },
+                                                [](auto& v) {
+                                                  return v[0].t().reshape({4, 3, 1});
+                                                },
+                                                [](auto& v) {
+                                                  return v[0].narrow(1, 1, 2).reshape({3, 1, 2});
+                                                }}) {
     Tensor x = counting({3, 4});
     BOOST_CHECK(shares(f({x}), x));
   }
@@ -89,29 +91,30 @@ BOOST_AUTO_TEST_CASE(gradients_of_views) {
     const char* name;
     Function f;
   };
-  for (auto& c : std::initializer_list<Case>{{"reshape",
-                                              [](auto& v) {
-                                                return square(v[0].reshape({4, -1}));
-                                              }},
-                                             {"reshape with a copy",
-                                              [](auto& v) {
-                                                return square(v[0].permute({2, 1, 0}).reshape({8, 3}));
-                                              }},
-                                             {"permute",
-                                              [](auto& v) {
-                                                return square(v[0].permute({1, 2, 0}));
-                                              }},
-                                             {"transpose", [](auto& v) { return square(v[0].transpose(0, 2)); }},
-                                             {"unsqueeze, squeeze", [](auto& v) { return square(v[0].unsqueeze(1).squeeze(1)); }},
-                                             {"expand",
-                                              [](auto& v) {
-                                                return square(v[0].unsqueeze(1).expand({3, 2, 5, 3, 4}));
-                                              }},
-                                             {"narrow", [](auto& v) { return square(v[0].narrow(1, 1, 2)); }},
-                                             {"slice", [](auto& v) { return square(v[0].slice(2, 0, 4, 3)); }},
-                                             {"select", [](auto& v) { return square(v[0].select(1, 2)); }},
-                                             {"contiguous", [](auto& v) { return square(v[0].t().contiguous()); }},
-                                             {"clone", [](auto& v) { return square(v[0].clone()); }}})
+  for (auto& c : std::initializer_list<Case>{
+           {"reshape",
+            [](auto& v) {
+              return square(v[0].reshape({4, -1}));
+            }},
+           {"reshape with a copy",
+            [](auto& v) {
+              return square(v[0].permute({2, 1, 0}).reshape({8, 3}));
+            }},
+           {"permute",
+            [](auto& v) {
+              return square(v[0].permute({1, 2, 0}));
+            }},
+           {"transpose", [](auto& v) { return square(v[0].transpose(0, 2)); }},
+           {"unsqueeze, squeeze", [](auto& v) { return square(v[0].unsqueeze(1).squeeze(1)); }},
+           {"expand",
+            [](auto& v) {
+              return square(v[0].unsqueeze(1).expand({3, 2, 5, 3, 4}));
+            }},
+           {"narrow", [](auto& v) { return square(v[0].narrow(1, 1, 2)); }},
+           {"slice", [](auto& v) { return square(v[0].slice(2, 0, 4, 3)); }},
+           {"select", [](auto& v) { return square(v[0].select(1, 2)); }},
+           {"contiguous", [](auto& v) { return square(v[0].t().contiguous()); }},
+           {"clone", [](auto& v) { return square(v[0].clone()); }}})
     check_gradients(c.f, {std::string(c.name) == "contiguous" ? sample({3, 4}) : x}, c.name);
 }
 
@@ -133,13 +136,23 @@ BOOST_AUTO_TEST_CASE(joining_and_splitting) {
   BOOST_CHECK_EQUAL(chunk(counting({8, 2}), 3, 0)[2].shape().str(), "(2, 2)");
   BOOST_CHECK_EQUAL(chunk(counting({2}), 4).size(), 2u);
 
-  check_gradients([](auto& v) { return square(cat({v[0], v[1], v[0]}, 1)); }, {sample({2, 1, 2}), sample({2, 3, 2}, 2)}, "cat");
-  check_gradients([](auto& v) { return square(stack({v[0], v[1]}, -1)); }, {sample({2, 2}), sample({2, 2}, 2)}, "stack");
-  check_gradients([](auto& v) { return split(v[0], 2)[1] * chunk(v[0], 2)[0]; }, {sample({4, 2})}, "split, chunk");
+  check_gradients(
+      [](auto& v) {
+        return square(cat({v[0], v[1], v[0]}, 1));
+      },
+      {sample({2, 1, 2}), sample({2, 3, 2}, 2)}, "cat");
+  check_gradients(
+      [](auto& v) {
+        return square(stack({v[0], v[1]}, -1));
+      },
+      {sample({2, 2}), sample({2, 2}, 2)}, "stack");
+  check_gradients([](auto& v) { return split(v[0], 2)[1] * chunk(v[0], 2)[0]; }, {sample({4, 2})},
+                  "split, chunk");
 }
 
 BOOST_AUTO_TEST_CASE(pieces_without_elements) {
-  Tensor a = ones({2, 3}).requires_grad_(), none = zeros({0}).requires_grad_(), no_rows = zeros({0, 3}).requires_grad_();
+  Tensor a = ones({2, 3}).requires_grad_(), none = zeros({0}).requires_grad_(),
+         no_rows = zeros({0, 3}).requires_grad_();
   Tensor y = cat({none, a, no_rows, none}, 0);
   BOOST_TEST(y.shape() == (Shape{2, 3}));
   y.sum().backward();
@@ -185,14 +198,20 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<ShapeError>([&] { x.t().view({6}); }, "use reshape");
   require_error<ShapeError>([&] { x.reshape({1LL << 40, 1LL << 40}); }, "reshape");
   require_error<IndexError>([&] { x.unsqueeze(3); }, "unsqueeze: dim 3 is out of range");
-  require_error<IndexError>([&] { x.transpose(0, 2); },
-                            "transpose: dim 2 is out of range for a tensor of 2 dimensions; it must lie in [-2, 1]");
+  require_error<IndexError>(
+      [&] { x.transpose(0, 2); },
+      "transpose: dim 2 is out of range for a tensor of 2 dimensions; it must lie in [-2, 1]");
   require_error<ValueError>([&] { x.permute({0, 0}); }, "must hold each dimension");
-  require_error<ShapeError>([&] { x.expand({2, 4}); }, "expand: cannot expand shape (2, 3) to (2, 4)");
+  require_error<ShapeError>(
+      [&] {
+        x.expand({2, 4});
+      },
+      "expand: cannot expand shape (2, 3) to (2, 4)");
   require_error<ShapeError>([&] { x.expand({3}); }, "fewer dimensions");
   require_error<IndexError>([&] { x.narrow(1, 2, 2); }, "narrow: start 2 and length 2");
   require_error<ValueError>([&] { x.slice(0, 0, 2, 0); }, "step must be positive");
-  require_error<IndexError>([&] { x[2]; }, "select: index 2 is out of range for dim 0 of shape (2, 3)");
+  require_error<IndexError>([&] { x[2]; },
+                            "select: index 2 is out of range for dim 0 of shape (2, 3)");
   require_error<ShapeError>([&] { cat({x, zeros({3, 3})}, 1); }, "cat: tensor 1 has shape (3, 3)");
   require_error<ValueError>([&] { cat(std::vector<Tensor>{}); }, "at least one");
   require_error<ShapeError>([&] { cat({scalar(1), scalar(2)}); }, "use stack");

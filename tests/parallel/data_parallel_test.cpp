@@ -22,7 +22,8 @@ using namespace tenon::test;
 
 namespace {
 
-// Devices to share work among: those of the kind that is tested (cpu where there is no other), and cpus where these are too few.
+// Devices to share work among: those of the kind that is tested (cpu where there is no other), and
+// cpus where these are too few.
 std::vector<Device> places(uint32_t n) {
   std::vector<Device> devices;
   const auto kind = default_device().type();
@@ -64,7 +65,9 @@ LeNet lenet() {
 
 struct Where : nn::Module<Where> {  // says where each row was computed
   nn::Parameter weight = ones({1});
-  Tensor forward(const Tensor& x) { return x * weight * 0 + static_cast<double>(x.device().index()); }
+  Tensor forward(const Tensor& x) {
+    return x * weight * 0 + static_cast<double>(x.device().index());
+  }
 };
 
 }  // namespace
@@ -72,26 +75,31 @@ struct Where : nn::Module<Where> {  // says where each row was computed
 BOOST_AUTO_TEST_CASE(fifty_steps_equal_one_device) {
   auto expected = trained(lenet(), 50, 12, f64);
   for (uint32_t n : {1u, 2u, 3u, 4u})
-    BOOST_TEST(largest_difference(trained(nn::DataParallel(lenet(), places(n)), 50, 12, f64), expected) < 1e-9);
+    BOOST_TEST(largest_difference(trained(nn::DataParallel(lenet(), places(n)), 50, 12, f64),
+                                  expected) < 1e-9);
 }
 
 BOOST_AUTO_TEST_CASE(in_single_precision_within_rounding) {
   auto expected = trained(lenet(), 5, 10);
   for (uint32_t n : {2u, 3u, 4u})
-    BOOST_TEST(largest_difference(trained(nn::DataParallel(lenet(), places(n)), 5, 10), expected) < 1e-5);
+    BOOST_TEST(largest_difference(trained(nn::DataParallel(lenet(), places(n)), 5, 10), expected) <
+               1e-5);
 }
 
 BOOST_AUTO_TEST_CASE(the_same_bits_twice) {
   for (uint32_t n : {2u, 3u, 4u}) {
     auto first = trained(nn::DataParallel(lenet(), places(n)), 10, 9);
-    for (int again = 0; again < 3; ++again) BOOST_TEST((trained(nn::DataParallel(lenet(), places(n)), 10, 9) == first));
+    for (int again = 0; again < 3; ++again)
+      BOOST_TEST((trained(nn::DataParallel(lenet(), places(n)), 10, 9) == first));
   }
 }
 
-BOOST_AUTO_TEST_CASE(batches_are_split_evenly_or_by_weight, *boost::unit_test::precondition(on_cpu)) {
+BOOST_AUTO_TEST_CASE(batches_are_split_evenly_or_by_weight,
+                     *boost::unit_test::precondition(on_cpu)) {
   nn::DataParallel even(Where(), places(4));
   require_values(even(ones({10, 1})).reshape({10}).detach(), {10}, {0, 0, 0, 1, 1, 1, 2, 2, 3, 3});
-  require_values(even(ones({2, 1})).reshape({2}).detach(), {2}, {0, 1});  // smaller than the number of devices
+  require_values(even(ones({2, 1})).reshape({2}).detach(), {2},
+                 {0, 1});  // smaller than the number of devices
   require_values(even(ones({1, 1})).reshape({1}).detach(), {1}, {0});
   BOOST_TEST(even(ones({0, 1})).shape() == (Shape{0, 1}));
   nn::DataParallel uneven(Where(), places(3), {.weights = {1, 0, 3}});
@@ -116,8 +124,8 @@ BOOST_AUTO_TEST_CASE(gradients_reach_the_input_and_one_set_of_parameters) {
   require_equal(x.grad(), same.grad(), 1e-6);
 }
 
-// Parameters that meet no input before something has been computed of them alone, in the forward pass or in a gradient rule. One
-// is not contiguous, so its replicas are of a copy.
+// Parameters that meet no input before something has been computed of them alone, in the forward
+// pass or in a gradient rule. One is not contiguous, so its replicas are of a copy.
 struct Lone : nn::Module<Lone> {
   nn::Linear a{3, 4};
   nn::BatchNorm1d norm{4};
@@ -159,13 +167,15 @@ BOOST_AUTO_TEST_CASE(gradients_of_lone_parameters_are_those_of_the_plain_model) 
     for (size_t i = 0; i < expected.size(); ++i) {
       BOOST_TEST_CONTEXT("kind " << kind << ", " << expected[i].name) {
         BOOST_TEST_REQUIRE(found[i].tensor.grad().defined() == expected[i].tensor.grad().defined());
-        if (expected[i].tensor.grad().defined()) require_equal(found[i].tensor.grad(), expected[i].tensor.grad(), 1e-4);
+        if (expected[i].tensor.grad().defined())
+          require_equal(found[i].tensor.grad(), expected[i].tensor.grad(), 1e-4);
       }
     }
   }
 }
 
-// Rules that are composed of operators so that they can be differentiated again, where all of a model runs on a second device.
+// Rules that are composed of operators so that they can be differentiated again, where all of a
+// model runs on a second device.
 BOOST_AUTO_TEST_CASE(second_order_of_a_model_elsewhere) {
   const auto devices = places(2);
   auto penalty = [](auto& model, const Tensor& x, int kind) {
@@ -222,9 +232,9 @@ BOOST_AUTO_TEST_CASE(changes_of_the_model_reach_all_devices) {
 BOOST_AUTO_TEST_CASE(arguments_and_results_of_many_kinds) {
   struct Kinds : nn::Module<Kinds> {
     nn::Parameter weight = ones({1});
-    std::tuple<Tensor, std::vector<Tensor>, std::pair<Tensor, Tensor>> forward(const Tensor& x, const std::vector<Tensor>& more,
-                                                                               double factor, const std::optional<Tensor>& maybe,
-                                                                               const Tensor& scalar, const std::string& text) {
+    std::tuple<Tensor, std::vector<Tensor>, std::pair<Tensor, Tensor>> forward(
+        const Tensor& x, const std::vector<Tensor>& more, double factor,
+        const std::optional<Tensor>& maybe, const Tensor& scalar, const std::string& text) {
       Tensor y = x * weight * factor + more[0] + scalar;
       if (maybe) y = y + *maybe;
       return {y, {x, more[1]}, {y.sum(), x + static_cast<double>(text.size())}};
@@ -232,8 +242,8 @@ BOOST_AUTO_TEST_CASE(arguments_and_results_of_many_kinds) {
   };
   auto call = [](auto& model) {
     Tensor x = arange(0, 5).reshape({5, 1});
-    auto [y, list, pair] =
-        model(x, std::vector<Tensor>{x * 10, x * 100}, 2.0, std::optional<Tensor>(x), scalar(0.5), std::string("four"));
+    auto [y, list, pair] = model(x, std::vector<Tensor>{x * 10, x * 100}, 2.0,
+                                 std::optional<Tensor>(x), scalar(0.5), std::string("four"));
     return std::vector<Tensor>{y, list[0], list[1], pair.second, pair.first};
   };
   Kinds plain;
@@ -268,7 +278,8 @@ BOOST_AUTO_TEST_CASE(wrapped_twice_or_inside_a_model) {
   BOOST_TEST(largest_difference(trained(twice, 3, 8, f64), expected) < 1e-9);
 
   struct Partly : nn::Module<Partly> {
-    nn::DataParallel<nn::Sequential> body{nn::Sequential(nn::Linear(3, 4), nn::Linear(4, 3)), places(3)};
+    nn::DataParallel<nn::Sequential> body{nn::Sequential(nn::Linear(3, 4), nn::Linear(4, 3)),
+                                          places(3)};
     nn::Linear head{3, 1};
     Tensor forward(const Tensor& x) { return head(body(x)); }
   };
@@ -283,7 +294,8 @@ BOOST_AUTO_TEST_CASE(wrapped_twice_or_inside_a_model) {
 
 BOOST_AUTO_TEST_CASE(it_prints_and_names_as_pytorch_does) {
   nn::DataParallel model(nn::Linear(10, 1), places(2));
-  BOOST_TEST(nn::str(model) == "DataParallel(\n  (module): Linear(in_features=10, out_features=1, bias=True)\n)");
+  BOOST_TEST(nn::str(model) ==
+             "DataParallel(\n  (module): Linear(in_features=10, out_features=1, bias=True)\n)");
   BOOST_TEST(model.state_dict()[0].first == "module.weight");
   BOOST_TEST(model.named_modules()[1].name == "module");
   BOOST_TEST(nn::ModuleRef(model).type->wrapper);
@@ -293,7 +305,8 @@ BOOST_AUTO_TEST_CASE(it_prints_and_names_as_pytorch_does) {
   BOOST_TEST(linears == 3);
 }
 
-BOOST_AUTO_TEST_CASE(all_devices_of_the_models_kind_by_default, *boost::unit_test::precondition(on_cpu)) {
+BOOST_AUTO_TEST_CASE(all_devices_of_the_models_kind_by_default,
+                     *boost::unit_test::precondition(on_cpu)) {
   synchronize(Device("cpu:1"));
   nn::DataParallel model{nn::Linear(2, 1)};
   BOOST_TEST(model.devices().size() == device_count("cpu"));
@@ -319,19 +332,28 @@ BOOST_AUTO_TEST_CASE(bad_input, *boost::unit_test::precondition(on_cpu)) {
       "DataParallel: device cpu:0 is given twice");
   require_error<ValueError>([] { nn::DataParallel(Where(), places(2), {.weights = {1}}); },
                             "DataParallel: 1 weights given for 2 devices");
-  require_error<ValueError>([] { nn::DataParallel(Where(), places(2), {.weights = {1, -1}}); }, "DataParallel: a weight is -1");
+  require_error<ValueError>(
+      [] {
+        nn::DataParallel(Where(), places(2), {.weights = {1, -1}});
+      },
+      "DataParallel: a weight is -1");
   nn::DataParallel model(Where(), places(2));
   model.to("cpu:1");
   require_error<DeviceError>(
       [&] {
         model(ones({2, 1}));
       },
-      "\"weight\" of the wrapped Where is on cpu:1, but the model has to be on the first of its devices, cpu:0");
+      "\"weight\" of the wrapped Where is on cpu:1, but the model has to be on the first of its "
+      "devices, cpu:0");
   struct Add : nn::Module<Add> {
     Tensor forward(const Tensor& a, const Tensor& b) { return a + b; }
   };
   nn::DataParallel add(Add(), places(2));
-  require_error<ShapeError>([&] { add(ones({4, 1}), ones({1, 4})); }, "different batch sizes: 4 and 1");
+  require_error<ShapeError>(
+      [&] {
+        add(ones({4, 1}), ones({1, 4}));
+      },
+      "different batch sizes: 4 and 1");
   nn::DataParallel fc(nn::Linear(2, 1), places(2));
   require_error<ShapeError>([&] { fc(ones({4, 3})); }, "(in module DataParallel.module)");
 }

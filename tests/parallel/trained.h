@@ -37,13 +37,15 @@ std::vector<std::vector<float>> trained(Model model, Device device, int steps) {
 
 // Infinite where there is a NaN or where sizes differ.
 template <class T>
-double largest_difference(const std::vector<std::vector<T>>& a, const std::vector<std::vector<T>>& b) {
+double largest_difference(const std::vector<std::vector<T>>& a,
+                          const std::vector<std::vector<T>>& b) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   double largest = a.size() == b.size() ? 0 : infinity;
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
     if (a[i].size() != b[i].size()) return infinity;
     for (size_t j = 0; j < a[i].size(); ++j) {
-      const double difference = std::abs(static_cast<double>(a[i][j]) - static_cast<double>(b[i][j]));
+      const double difference =
+          std::abs(static_cast<double>(a[i][j]) - static_cast<double>(b[i][j]));
       largest = difference <= largest ? largest : std::isnan(difference) ? infinity : difference;
     }
   }

@@ -1,5 +1,6 @@
-// The layout of ABI 1.0, and of what 1.1 added, is fixed: a plugin compiled long ago must find every field where it was. New fields
-// go to the end of a struct; then its size here may grow, and no offset may change.
+// The layout of ABI 1.0, and of what 1.1 added, is fixed: a plugin compiled long ago must find
+// every field where it was. New fields go to the end of a struct; then its size here may grow, and
+// no offset may change.
 #include <boost/test/unit_test.hpp>
 
 #include <tenon/plugins/abi/abi.h>

@@ -1,7 +1,6 @@
 // Where plugins are looked for, which one wins, and that looking loads nothing.
-#include <unistd.h>
-
 #include <boost/test/unit_test.hpp>
+#include <unistd.h>
 
 #include <tenon/core/error.h>
 
@@ -45,7 +44,8 @@ BOOST_AUTO_TEST_CASE(the_highest_preference_that_the_machine_can_run_wins) {
   PluginFolder folder;
   folder.add("good", {{"variant", "plain"}, {"preference", 1}}, "plain");
   folder.add("good", {{"variant", "fast"}, {"preference", 2}}, "fast");
-  folder.add("good", {{"variant", "dream"}, {"preference", 9}, {"cpu_features", {"avx1024"}}}, "dream");
+  folder.add("good", {{"variant", "dream"}, {"preference", 9}, {"cpu_features", {"avx1024"}}},
+             "dream");
   Registry registry(folder.only());
   auto report = registry.report();
   BOOST_TEST(plugins::to_string(entry_of(report, "fast.tenon.json").status) == "available");
@@ -88,7 +88,9 @@ BOOST_AUTO_TEST_CASE(a_loaded_backend_stays_when_a_better_one_turns_up) {
   auto& backend = registry.load("good");
   registry.add_path(second.path());
   BOOST_TEST(&registry.load("good") == &backend);
-  BOOST_TEST(plugins::to_string(entry_of(registry.report(), second.file("good.tenon.json")).status) == "superseded");
+  BOOST_TEST(
+      plugins::to_string(entry_of(registry.report(), second.file("good.tenon.json")).status) ==
+      "superseded");
 }
 
 BOOST_AUTO_TEST_CASE(the_environment_lists_folders_in_order) {
@@ -105,7 +107,9 @@ BOOST_AUTO_TEST_CASE(one_manifest_is_listed_once_however_often_it_is_found) {
   PluginFolder folder;
   auto manifest = folder.add("good");
   fs::create_symlink(folder.path(), folder.file("again"));
-  Registry registry({.paths = {folder.path(), folder.file("again"), manifest}, .environment = false, .install_folder = false});
+  Registry registry({.paths = {folder.path(), folder.file("again"), manifest},
+                     .environment = false,
+                     .install_folder = false});
   BOOST_TEST(registry.report().entries.size() == 1u);
 }
 
@@ -115,7 +119,8 @@ BOOST_AUTO_TEST_CASE(the_working_directory_is_never_searched) {
   auto before = fs::current_path();
   fs::current_path(folder.path());
   Environment path("TENON_PLUGIN_PATH", ":.:../" + fs::path(folder.path()).filename().string());
-  Registry registry({.paths = {"good.tenon.json", ""}, .environment = true, .install_folder = false});
+  Registry registry(
+      {.paths = {"good.tenon.json", ""}, .environment = true, .install_folder = false});
   auto report = registry.report();
   fs::current_path(before);
   BOOST_TEST(report.entries.size() == 5u);
@@ -129,7 +134,8 @@ BOOST_AUTO_TEST_CASE(the_working_directory_is_never_searched) {
 BOOST_AUTO_TEST_CASE(places_that_cannot_be_searched_stand_in_the_report) {
   PluginFolder folder;
   auto text = folder.write("notes.txt", "hello");
-  Registry registry({.paths = {"/nowhere/at/all", text}, .environment = false, .install_folder = false});
+  Registry registry(
+      {.paths = {"/nowhere/at/all", text}, .environment = false, .install_folder = false});
   auto report = registry.report();
   BOOST_TEST(report.entries.size() == 2u);
   BOOST_TEST(contains(entry_of(report, "/nowhere/at/all").reason, "No such file"));
@@ -167,7 +173,8 @@ BOOST_AUTO_TEST_CASE(a_missing_backend_is_an_error_with_the_report_and_the_remed
     BOOST_TEST(contains(text, "not JSON"));
     BOOST_TEST(contains(text, "set TENON_PLUGIN_PATH to the absolute path"));
   }
-  BOOST_TEST(contains(registry.report().to_string(), "init failed: the fixture has no driver [driver=none]"));
+  BOOST_TEST(contains(registry.report().to_string(),
+                      "init failed: the fixture has no driver [driver=none]"));
 }
 
 BOOST_AUTO_TEST_CASE(the_registry_can_be_replaced) {

@@ -1,11 +1,10 @@
 // What the logger writes, and what it keeps to itself.
-#include <fcntl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cstdio>
 
 #include <boost/test/unit_test.hpp>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <tenon/plugins/host/services.h>
 
@@ -47,10 +46,11 @@ BOOST_AUTO_TEST_CASE(a_level_that_there_is_not_is_told) {
   int status = 1;
   BOOST_REQUIRE_EQUAL(waitpid(child, &status, 0), child);
   BOOST_TEST(status == 0);
-  BOOST_TEST(read_text(folder.file("stderr")) ==
-             "[tenon] warning: TENON_LOG is \"\\x1b[31m" + std::string(95, 'e') +
-                 "… (100005 bytes)\"; it must be debug, info, warning or error, and warning is taken\n"
-                 "[npu] warning: hot\n");
+  BOOST_TEST(
+      read_text(folder.file("stderr")) ==
+      "[tenon] warning: TENON_LOG is \"\\x1b[31m" + std::string(95, 'e') +
+          "… (100005 bytes)\"; it must be debug, info, warning or error, and warning is taken\n"
+          "[npu] warning: hot\n");
 }
 
 BOOST_AUTO_TEST_CASE(the_level_comes_from_the_environment) {
@@ -66,6 +66,7 @@ BOOST_AUTO_TEST_CASE(the_level_comes_from_the_environment) {
   folder.add("good");
   folder.add("init_fails", {{"preference", 1}});
   text = captured(folder.file("stderr"), [&] { Registry(folder.only()).load("good"); });
-  BOOST_TEST(contains(text, "init_fails.tenon.json is refused: init failed: the fixture has no driver"));
+  BOOST_TEST(
+      contains(text, "init_fails.tenon.json is refused: init failed: the fixture has no driver"));
   BOOST_TEST(contains(text, "[tenon] info: loaded plugin good"));
 }

@@ -1,7 +1,7 @@
-// Manifests that no honest author wrote, or an honest one in a hurry: refused, each with what is wrong.
-#include <sys/stat.h>
-
+// Manifests that no honest author wrote, or an honest one in a hurry: refused, each with what is
+// wrong.
 #include <boost/test/unit_test.hpp>
+#include <sys/stat.h>
 
 #include "plugin_folder.h"
 
@@ -37,17 +37,21 @@ void check_contains(const std::string& reason, const std::string& part) {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(text_that_is_not_json) {
-  for (const char* text :
-       {"", "{", "hello", "{\"name\": \"good\",}", "{'name': 'good'}", "\xff\xfe{}", "{} {}", "{\"a\": \"\x1b[31m\"}"})
+  for (const char* text : {"", "{", "hello", "{\"name\": \"good\",}", "{'name': 'good'}",
+                           "\xff\xfe{}", "{} {}", "{\"a\": \"\x1b[31m\"}"})
     check_contains(reason_for_text(text), "not JSON");
   check_contains(reason_for_text(std::string(3, '\0')), "not JSON");
   check_contains(reason_for_text(std::string("\"").append(5000, 'x')), "not JSON");
   check_contains(reason_for_text(std::string(60000, '[')), "not JSON");
-  check_contains(reason_for_text(std::string(30000, '[') + std::string(30000, ']')), "not a JSON object");
-  for (const char* text : {"[]", "null", "3", "\"good\""}) check_contains(reason_for_text(text), "not a JSON object");
+  check_contains(reason_for_text(std::string(30000, '[') + std::string(30000, ']')),
+                 "not a JSON object");
+  for (const char* text : {"[]", "null", "3", "\"good\""})
+    check_contains(reason_for_text(text), "not a JSON object");
 }
 
-BOOST_AUTO_TEST_CASE(a_huge_manifest) { check_contains(reason_for_text(std::string(1 << 20, ' ')), "more than the 65536 allowed"); }
+BOOST_AUTO_TEST_CASE(a_huge_manifest) {
+  check_contains(reason_for_text(std::string(1 << 20, ' ')), "more than the 65536 allowed");
+}
 
 BOOST_AUTO_TEST_CASE(a_pipe_does_not_block) {
   PluginFolder folder;
@@ -69,25 +73,31 @@ BOOST_AUTO_TEST_CASE(missing_fields_are_named) {
 BOOST_AUTO_TEST_CASE(fields_of_the_wrong_type) {
   for (const char* field : {"name", "kind", "library", "version", "variant"})
     for (auto& value : {json(3), json(nullptr), json::array(), json::object(), json(true)})
-      check_contains(reason_for({{field, value}}), std::string("\"") + field + "\" must be a string");
+      check_contains(reason_for({{field, value}}),
+                     std::string("\"") + field + "\" must be a string");
   for (auto& value : {json("1.0"), json(1), json::array({1, 0})})
     check_contains(reason_for({{"abi", value}}), "\"abi\" must be an object");
-  for (auto& value : {json("1"), json(1.0), json(-1), json(1e300), json(UINT64_MAX), json(70000), json(nullptr)})
-    check_contains(reason_for({{"abi", {{"major", value}, {"minor", 0}}}}), "\"abi.major\" must be an integer");
+  for (auto& value :
+       {json("1"), json(1.0), json(-1), json(1e300), json(UINT64_MAX), json(70000), json(nullptr)})
+    check_contains(reason_for({{"abi", {{"major", value}, {"minor", 0}}}}),
+                   "\"abi.major\" must be an integer");
   for (auto& value : {json("high"), json(0.5), json(INT64_MAX), json(INT64_MIN), json(UINT64_MAX)})
     check_contains(reason_for({{"preference", value}}), "\"preference\" must be an integer");
   for (auto& value : {json("avx2"), json::object(), json(1)})
     check_contains(reason_for({{"cpu_features", value}}), "\"cpu_features\" must be an array");
   check_contains(reason_for({{"cpu_features", {"avx2", 2}}}), "\"cpu_features\" must be a string");
-  check_contains(reason_for({{"vendor_libraries", std::vector<std::string>(65, "libm.so.6")}}), "at most 64");
+  check_contains(reason_for({{"vendor_libraries", std::vector<std::string>(65, "libm.so.6")}}),
+                 "at most 64");
 }
 
 BOOST_AUTO_TEST_CASE(values_that_make_no_sense) {
-  for (const char* name : {"", "CPU", "cpu:0", "0cpu", "a b", "../cpu", "a-b", "abcdefghijklmnopqrstuvwxyzabcdefghijkl"})
+  for (const char* name : {"", "CPU", "cpu:0", "0cpu", "a b", "../cpu", "a-b",
+                           "abcdefghijklmnopqrstuvwxyzabcdefghijkl"})
     check_contains(reason_for({{"name", name}}), "1 to 32 of a-z, 0-9 and _");
   check_contains(reason_for({{"kind", "Device"}}), "\"kind\" is \"Device\"");
   check_contains(reason_for({{"version", std::string(500, '1')}}), "longer than 128");
-  for (auto text : {std::string("\x1b[31mred"), std::string("a\nb"), std::string("good.so\0.txt", 12), std::string("\xc3\xa9")})
+  for (auto text : {std::string("\x1b[31mred"), std::string("a\nb"),
+                    std::string("good.so\0.txt", 12), std::string("\xc3\xa9")})
     for (const char* field : {"name", "version", "variant", "library"})
       check_contains(reason_for({{field, text}}), "not printable ASCII");
 }

@@ -118,7 +118,8 @@ BOOST_AUTO_TEST_CASE(devices_are_opened_once_and_failures_have_the_reason) {
     backend.open_device(7);
     BOOST_ERROR("device 7 was opened");
   } catch (const DeviceError& e) {
-    BOOST_TEST(contains(e.what(), "device good:7 cannot be opened: the fixture has no driver [driver=none]"));
+    BOOST_TEST(contains(e.what(),
+                        "device good:7 cannot be opened: the fixture has no driver [driver=none]"));
   }
 }
 
@@ -151,7 +152,8 @@ BOOST_AUTO_TEST_CASE(overlays_come_by_priority_and_are_loaded_when_asked_for) {
   BOOST_TEST(answer(*overlays[1]) == expected, boost::test_tools::per_element());
   BOOST_TEST(registry.overlays("good") == overlays);
   BOOST_TEST(registry.overlays("other").empty());
-  BOOST_TEST(plugins::to_string(entry_of(registry.report(), "init_fails.tenon.json").status) == "refused");
+  BOOST_TEST(plugins::to_string(entry_of(registry.report(), "init_fails.tenon.json").status) ==
+             "refused");
 }
 
 BOOST_AUTO_TEST_CASE(at_exit_overlays_go_first_in_every_step) {
@@ -168,7 +170,8 @@ BOOST_AUTO_TEST_CASE(at_exit_overlays_go_first_in_every_step) {
   registry.drain();
   registry.close();
   BOOST_TEST(read_text(trace) ==
-             "overlay_high drain\ngood drain\noverlay_high close\ngood close\noverlay_high shutdown\ngood shutdown\n");
+             "overlay_high drain\ngood drain\noverlay_high close\ngood close\noverlay_high "
+             "shutdown\ngood shutdown\n");
   BOOST_CHECK_THROW(registry.load("good"), PluginError);
   BOOST_TEST(registry.overlays("good").empty());
   BOOST_CHECK_THROW(registry.loaded().at(0)->open_device(0), DeviceError);

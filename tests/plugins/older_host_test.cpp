@@ -1,11 +1,11 @@
-// A plugin of today under a host of ABI 1.0: this file knows the frozen header and nothing of Tenon.
-#include <dlfcn.h>
-
+// A plugin of today under a host of ABI 1.0: this file knows the frozen header and nothing of
+// Tenon.
 #include <array>
 #include <cstring>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
+#include <dlfcn.h>
 
 #include "fixtures/abi_1_0.h"
 #include "places.h"
@@ -15,14 +15,15 @@ static_assert(TN_ABI_MINOR == 0, "today's header has come in");
 namespace {
 
 const std::string library = tenon::test::build_dir() + "/tests/sim/libtenon_sim.so";
-const tn_host host{sizeof(tn_host),
-                   TN_ABI_MAJOR,
-                   TN_ABI_MINOR,
-                   nullptr,
-                   library.c_str(),
-                   [](void*, tn_log_level, const char*) {},
-                   [](void*) -> uint32_t { return 1; },
-                   [](void*, int64_t n, int64_t, tn_loop_body body, void* context) { body(context, 0, n, 0); }};
+const tn_host host{
+    sizeof(tn_host),
+    TN_ABI_MAJOR,
+    TN_ABI_MINOR,
+    nullptr,
+    library.c_str(),
+    [](void*, tn_log_level, const char*) {},
+    [](void*) -> uint32_t { return 1; },
+    [](void*, int64_t n, int64_t, tn_loop_body body, void* context) { body(context, 0, n, 0); }};
 
 void require_ok(tn_error* error) { BOOST_REQUIRE_MESSAGE(!error, (error ? error->message : "")); }
 
@@ -88,7 +89,8 @@ BOOST_AUTO_TEST_CASE(a_plugin_of_1_1_fills_and_reads_what_1_0_has) {
   require_ok(api.stream_create(device, &stream));
   require_ok(api.event_create(device, &event));
   std::vector<float> values{1, 2, 3, 4}, result(4);
-  tn_copy in{sizeof(tn_copy), x, values.data(), 16, device, nullptr}, out{sizeof(tn_copy), result.data(), y, 16, nullptr, device};
+  tn_copy in{sizeof(tn_copy), x, values.data(), 16, device, nullptr},
+      out{sizeof(tn_copy), result.data(), y, 16, nullptr, device};
   require_ok(api.copy(device, &in, stream));
 
   auto desc = vector_of(4);

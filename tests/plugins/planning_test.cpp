@@ -14,10 +14,12 @@ using namespace tenon::test;
 
 namespace {
 
-// Devices of the fixtures are opened once a process: these plugins lie in the registry that the core asks.
+// Devices of the fixtures are opened once a process: these plugins lie in the registry that the
+// core asks.
 struct Planners {
   Planners() {
-    const json of_1_0 = {{"major", 1}, {"minor", 0}}, overlay = {{"kind", "overlay"}, {"overlays", "good"}};
+    const json of_1_0 = {{"major", 1}, {"minor", 0}},
+               overlay = {{"kind", "overlay"}, {"overlays", "good"}};
     auto over = [&](const char* name, int priority, json changes) {
       changes.update(overlay);
       changes.update({{"name", name}, {"priority", priority}});
@@ -50,7 +52,9 @@ std::string questions(Device device, auto&& call) {
   return text;
 }
 
-std::vector<float> absolute(Device device) { return abs(empty({4}, {.device = device})).to_vector<float>(); }
+std::vector<float> absolute(Device device) {
+  return abs(empty({4}, {.device = device})).to_vector<float>();
+}
 
 const std::vector<float> expected{42, 43, 44, 45};
 
@@ -59,12 +63,18 @@ const std::vector<float> expected{42, 43, 44, 45};
 BOOST_AUTO_TEST_CASE(a_plugin_of_1_0_is_asked_what_it_supports_before_it_plans) {
   planners();
   std::vector<float> values;
-  BOOST_TEST(questions("first:0", [&] { values = absolute("first:0"); }) == "first supports\nfirst plan\n");
+  BOOST_TEST(questions("first:0", [&] { values = absolute("first:0"); }) ==
+             "first supports\nfirst plan\n");
   BOOST_TEST(values == expected, boost::test_tools::per_element());
   const Tensor x = empty({4}, {.device = "first:0"});
   std::string text;
-  BOOST_TEST(questions("first:0", [&] { text = error_of<UnsupportedError>([&] { exp(x); }); }) == "first supports\n");
-  BOOST_TEST(contains(text, "exp: (4,) on first:0: no plugin of this device offers it:\n  first: not for first\n"), text);
+  BOOST_TEST(questions("first:0", [&] { text = error_of<UnsupportedError>([&] { exp(x); }); }) ==
+             "first supports\n");
+  BOOST_TEST(
+      contains(
+          text,
+          "exp: (4,) on first:0: no plugin of this device offers it:\n  first: not for first\n"),
+      text);
 }
 
 BOOST_AUTO_TEST_CASE(contiguous_pointwise_calls_share_a_plan_by_their_number_of_elements) {
@@ -72,8 +82,10 @@ BOOST_AUTO_TEST_CASE(contiguous_pointwise_calls_share_a_plan_by_their_number_of_
   auto absolute_of = [](const Shape& shape) { return abs(empty(shape, {.device = "newer:0"})); };
   BOOST_TEST(questions("newer:0", [&] { absolute_of({3, 2}); }) == "newer plan\n");
   BOOST_TEST(questions("newer:0", [&] {
-               for (const Shape& shape : {Shape{6}, Shape{2, 3}, Shape{1, 6, 1}}) BOOST_TEST(absolute_of(shape).shape() == shape);
-               abs(empty({3, 2}, {.device = "newer:0"}).transpose(0, 1));  // has gaps for a kernel that goes row by row
+               for (const Shape& shape : {Shape{6}, Shape{2, 3}, Shape{1, 6, 1}})
+                 BOOST_TEST(absolute_of(shape).shape() == shape);
+               abs(empty({3, 2}, {.device = "newer:0"})
+                       .transpose(0, 1));  // has gaps for a kernel that goes row by row
              }) == "newer plan\n");
 }
 
@@ -93,8 +105,9 @@ BOOST_AUTO_TEST_CASE(a_plan_in_use_stays_when_others_come_and_go) {
                .size() /
            once.size();
   };
-  // A hundred that come back every hundred calls. Where the table's order, which is chance, brings one to its turn before it comes
-  // back, it is planned once more: about one in a hundred on each way round. First in, first out would plan each of them anew.
+  // A hundred that come back every hundred calls. Where the table's order, which is chance, brings
+  // one to its turn before it comes back, it is planned once more: about one in a hundred on each
+  // way round. First in, first out would plan each of them anew.
   for (int64_t n = 100; n < 200; ++n) absolute_of(n);
   const size_t made = plans(5000, 20000, [&](int64_t n) { absolute_of(100 + n % 100); });
   BOOST_TEST(made >= 15001u);
@@ -110,7 +123,8 @@ BOOST_AUTO_TEST_CASE(a_plugin_of_1_1_or_later_is_asked_for_the_plan_alone) {
     const Device device(name);
     const Tensor x = empty({4}, {.device = device});
     std::string text;
-    const std::string asked = questions(device, [&] { text = error_of<UnsupportedError>([&] { exp(x); }); });
+    const std::string asked =
+        questions(device, [&] { text = error_of<UnsupportedError>([&] { exp(x); }); });
     BOOST_TEST(!contains(asked, std::string(name) + " supports"), asked);
     BOOST_TEST(contains(asked, std::string(name) + " plan\n"), asked);
     BOOST_TEST(contains(text, std::string("\n  ") + name + ": not for " + name + "\n"), text);
@@ -144,8 +158,12 @@ BOOST_AUTO_TEST_CASE(what_a_gradient_rule_lacks_is_said_with_the_module_whose_gr
   x.requires_grad_();
   Outer model;
   Tensor y = model(x);
-  const auto text = error_of<UnsupportedError>([&] { y.backward(empty({4}, {.device = "good:0"})); });
-  BOOST_TEST(contains(text, "sign: (4,) on good:0: no plugin of this device offers it (in module Outer.inner):"), text);
+  const auto text =
+      error_of<UnsupportedError>([&] { y.backward(empty({4}, {.device = "good:0"})); });
+  BOOST_TEST(
+      contains(text,
+               "sign: (4,) on good:0: no plugin of this device offers it (in module Outer.inner):"),
+      text);
 }
 
 BOOST_AUTO_TEST_CASE(where_nobody_makes_it_the_error_has_every_reason_in_order) {
@@ -153,7 +171,8 @@ BOOST_AUTO_TEST_CASE(where_nobody_makes_it_the_error_has_every_reason_in_order) 
   const Tensor x = empty({4}, {.device = "good:0"});
   const auto text = error_of<UnsupportedError>([&] { log(x); });
   BOOST_TEST(contains(text,
-                      "log: (4,) on good:0: no plugin of this device offers it:\n  overlay_shy: not for overlay_shy\n"
+                      "log: (4,) on good:0: no plugin of this device offers it:\n  overlay_shy: "
+                      "not for overlay_shy\n"
                       "  overlay_first: not for overlay_first\n  good: not for good\n"),
              text);
 }

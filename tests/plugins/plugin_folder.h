@@ -1,9 +1,6 @@
 // A temporary folder of plugins: fixtures copied into it, with manifests as a test wants them.
 #pragma once
 
-#include <stdlib.h>
-#include <sys/stat.h>
-
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -11,6 +8,8 @@
 #include <string>
 
 #include <nlohmann/json.hpp>
+#include <stdlib.h>
+#include <sys/stat.h>
 
 #include <tenon/plugins/host/registry.h>
 
@@ -63,7 +62,8 @@ class PluginFolder {
   }
 
   // The library of a fixture and a manifest with `changes` in it; answers the manifest's path.
-  std::string add(const std::string& fixture, const json& changes = json::object(), const std::string& stem = "") const {
+  std::string add(const std::string& fixture, const json& changes = json::object(),
+                  const std::string& stem = "") const {
     auto name = stem.empty() ? fixture : stem;
     copy_library(fixture, name + ".so");
     auto m = manifest("good", name + ".so");
@@ -72,7 +72,9 @@ class PluginFolder {
   }
 
   // Looks into this folder alone.
-  plugins::SearchOptions only() const { return {.paths = {path_}, .environment = false, .install_folder = false}; }
+  plugins::SearchOptions only() const {
+    return {.paths = {path_}, .environment = false, .install_folder = false};
+  }
 
  private:
   std::string path_;
@@ -88,7 +90,9 @@ inline std::string read_text(const std::string& path) {
 // Sets an environment variable for the life of the object.
 class Environment {
  public:
-  Environment(const char* name, const std::string& value) : name_(name) { setenv(name, value.c_str(), 1); }
+  Environment(const char* name, const std::string& value) : name_(name) {
+    setenv(name, value.c_str(), 1);
+  }
   ~Environment() { unsetenv(name_); }
   Environment(const Environment&) = delete;
 
@@ -96,7 +100,9 @@ class Environment {
   const char* name_;
 };
 
-inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 // The only entry of the report whose path ends in `name`.
 inline LoadReport::Entry entry_of(const LoadReport& report, const std::string& name) {

@@ -1,7 +1,6 @@
 // Every kind of plugin that must not be used is refused with its reason, and the process lives on.
-#include <unistd.h>
-
 #include <boost/test/unit_test.hpp>
+#include <unistd.h>
 
 #include <tenon/core/error.h>
 
@@ -56,7 +55,9 @@ void check_contains(const std::string& reason, const std::string& part) {
 
 BOOST_AUTO_TEST_CASE(a_text_file_named_so) {
   PluginFolder folder;
-  folder.write("good.so", "I am not a library, whatever my name says, and long enough to hold an ELF header if I were one.");
+  folder.write("good.so",
+               "I am not a library, whatever my name says, and long enough to hold an ELF header "
+               "if I were one.");
   folder.write("good.tenon.json", PluginFolder::manifest("good", "good.so").dump());
   check_contains(reason_before_loading(folder), "not an ELF file");
 }
@@ -82,7 +83,8 @@ BOOST_AUTO_TEST_CASE(a_library_truncated_anywhere) {
     Registry registry(cut.only());
     auto entry = registry.report().entries.at(0);
     BOOST_TEST(plugins::to_string(entry.status) == "refused");
-    BOOST_TEST((contains(entry.reason, "truncated") || contains(entry.reason, "not an ELF file")), entry.reason);
+    BOOST_TEST((contains(entry.reason, "truncated") || contains(entry.reason, "not an ELF file")),
+               entry.reason);
   }
   // One byte short is enough.
   fs::resize_file(folder.file("good.so"), size - 1);
@@ -109,7 +111,9 @@ BOOST_AUTO_TEST_CASE(no_library_at_all) {
   check_contains(reason_before_loading(folder), "cannot be found");
 }
 
-BOOST_AUTO_TEST_CASE(no_query_symbol) { check_contains(reason_for("no_symbol"), "no symbol tn_plugin_entry"); }
+BOOST_AUTO_TEST_CASE(no_query_symbol) {
+  check_contains(reason_for("no_symbol"), "no symbol tn_plugin_entry");
+}
 
 BOOST_AUTO_TEST_CASE(a_major_version_that_the_manifest_admits) {
   PluginFolder folder;
@@ -120,18 +124,21 @@ BOOST_AUTO_TEST_CASE(a_major_version_that_the_manifest_admits) {
 }
 
 BOOST_AUTO_TEST_CASE(a_manifest_that_lies_about_its_abi) {
-  check_contains(reason_for("wrong_major"), "disagree about the ABI: the manifest says 1.1, the library 2.1");
-  check_contains(reason_for("good", {{"abi", {{"major", 1}, {"minor", 3}}}}), "the manifest says 1.3, the library 1.1");
+  check_contains(reason_for("wrong_major"),
+                 "disagree about the ABI: the manifest says 1.1, the library 2.1");
+  check_contains(reason_for("good", {{"abi", {{"major", 1}, {"minor", 3}}}}),
+                 "the manifest says 1.3, the library 1.1");
 }
 
 BOOST_AUTO_TEST_CASE(a_manifest_that_lies_about_anything_else) {
-  check_contains(reason_for("good", {{"name", "cpu"}}), "disagree about the name: the manifest says \"cpu\", the library \"good\"");
+  check_contains(reason_for("good", {{"name", "cpu"}}),
+                 "disagree about the name: the manifest says \"cpu\", the library \"good\"");
   check_contains(reason_for("good", {{"version", "3"}}), "disagree about the version");
   check_contains(reason_for("overlay_low", {{"name", "overlay_low"}}),
                  "disagree about the kind: the manifest says device, the library overlay");
-  for (auto& [changes, part] :
-       std::initializer_list<std::pair<json, const char*>>{{{{"overlays", "other"}, {"priority", 1}}, "what is overlaid"},
-                                                           {{{"overlays", "good"}, {"priority", 2}}, "the priority"}}) {
+  for (auto& [changes, part] : std::initializer_list<std::pair<json, const char*>>{
+           {{{"overlays", "other"}, {"priority", 1}}, "what is overlaid"},
+           {{{"overlays", "good"}, {"priority", 2}}, "the priority"}}) {
     PluginFolder folder;
     json manifest = {{"name", "overlay_low"}, {"kind", "overlay"}};
     manifest.update(changes);
@@ -161,7 +168,8 @@ BOOST_AUTO_TEST_CASE(required_functions_missing) {
 
 BOOST_AUTO_TEST_CASE(init_that_fails_or_throws) {
   check_contains(reason_for("init_fails"), "init failed: the fixture has no driver [driver=none]");
-  check_contains(reason_for("throws", {{"name", "throws"}}), "init threw an exception across the boundary: no such driver");
+  check_contains(reason_for("throws", {{"name", "throws"}}),
+                 "init threw an exception across the boundary: no such driver");
   check_contains(reason_for("throws_int", {{"name", "throws"}}), "exception of unknown type");
 }
 
@@ -203,13 +211,15 @@ BOOST_AUTO_TEST_CASE(a_vendor_library_beside_the_plugin) {
   check_contains(reason(linked), "vendor library is a link out of its folder");
 
   with_vendor(broken);
-  fs::resize_file(broken.file("libtenon_test_vendor.so.1"), 5000);  // the dynamic linker would end the process
+  fs::resize_file(broken.file("libtenon_test_vendor.so.1"),
+                  5000);  // the dynamic linker would end the process
   check_contains(reason(broken), "truncated");
 
   if (geteuid() == 0) {
     PluginFolder foreign;
     with_vendor(foreign);
-    BOOST_REQUIRE_EQUAL(chown(foreign.file("libtenon_test_vendor.so.1").c_str(), 12345, static_cast<gid_t>(-1)), 0);
+    BOOST_REQUIRE_EQUAL(
+        chown(foreign.file("libtenon_test_vendor.so.1").c_str(), 12345, static_cast<gid_t>(-1)), 0);
     check_contains(reason(foreign), "vendor library belongs to user id 12345");
   }
   with_vendor(sound);
@@ -227,15 +237,19 @@ BOOST_AUTO_TEST_CASE(folders_above_that_anybody_can_write) {
   chmod((inner + "/good.tenon.json").c_str(), 0644);
   chmod(inner.c_str(), 0755);
   auto listed = [](const std::string& path) {
-    return Registry({.paths = {path}, .environment = false, .install_folder = false}).report().entries.at(0);
+    return Registry({.paths = {path}, .environment = false, .install_folder = false})
+        .report()
+        .entries.at(0);
   };
   for (auto& path : {inner, inner + "/good.tenon.json"}) {
     chmod(middle.c_str(), 0777);
-    check_contains(listed(path).reason,
-                   "a folder above it is world-writable (mode 0777), so anybody could have put code there; "
-                   "chmod o-w " +
-                       middle);
-    chmod(middle.c_str(), 01777);  // as /tmp is: nobody can replace what root and this user have there
+    check_contains(
+        listed(path).reason,
+        "a folder above it is world-writable (mode 0777), so anybody could have put code there; "
+        "chmod o-w " +
+            middle);
+    chmod(middle.c_str(),
+          01777);  // as /tmp is: nobody can replace what root and this user have there
     BOOST_TEST(plugins::to_string(listed(path).status) == "available");
     chmod(middle.c_str(), 0755);
     BOOST_TEST(plugins::to_string(listed(path).status) == "available");
@@ -264,11 +278,13 @@ BOOST_AUTO_TEST_CASE(files_that_anybody_can_write) {
   chmod(whole.path().c_str(), 01777);
   check_contains(reason_before_loading(whole), "folder is world-writable (mode 1777)");
   // Reached by the manifest's own path, the folder is judged all the same.
-  Registry registry({.paths = {whole.file("good.tenon.json")}, .environment = false, .install_folder = false});
+  Registry registry(
+      {.paths = {whole.file("good.tenon.json")}, .environment = false, .install_folder = false});
   check_contains(registry.report().entries.at(0).reason, "folder is world-writable");
 }
 
-BOOST_AUTO_TEST_CASE(files_of_somebody_else, *boost::unit_test::precondition([](auto) { return geteuid() == 0; })) {
+BOOST_AUTO_TEST_CASE(files_of_somebody_else,
+                     *boost::unit_test::precondition([](auto) { return geteuid() == 0; })) {
   for (const char* name : {"good.so", "good.tenon.json"}) {
     PluginFolder folder;
     folder.add("good");
@@ -281,8 +297,8 @@ BOOST_AUTO_TEST_CASE(a_library_that_escapes_its_folder) {
   PluginFolder outside;
   outside.copy_library("good");
   auto name = fs::path(outside.path()).filename().string();
-  for (auto& path :
-       {"../" + name + "/good.so", outside.file("good.so"), std::string("./good.so"), std::string(".."), std::string("")}) {
+  for (auto& path : {"../" + name + "/good.so", outside.file("good.so"), std::string("./good.so"),
+                     std::string(".."), std::string("")}) {
     PluginFolder folder;
     folder.add("good", {{"library", path}});
     check_contains(reason_before_loading(folder), "must be the name of a file beside the manifest");
@@ -303,7 +319,8 @@ BOOST_AUTO_TEST_CASE(a_link_within_the_folder_is_followed) {
 
 BOOST_AUTO_TEST_CASE(an_overlay_asked_for_as_a_device) {
   PluginFolder folder;
-  folder.add("overlay_low", {{"name", "overlay_low"}, {"kind", "overlay"}, {"overlays", "good"}, {"priority", 1}});
+  folder.add("overlay_low",
+             {{"name", "overlay_low"}, {"kind", "overlay"}, {"overlays", "good"}, {"priority", 1}});
   Registry registry(folder.only());
   try {
     registry.load("overlay_low");

@@ -14,7 +14,8 @@ using namespace tenon::test;
 namespace {
 
 struct Desc : tn_tensor_desc {
-  Desc(std::vector<int64_t> sizes, std::vector<int64_t> steps = {}, tn_dtype type = TN_F32) : tn_tensor_desc{} {
+  Desc(std::vector<int64_t> sizes, std::vector<int64_t> steps = {}, tn_dtype type = TN_F32)
+      : tn_tensor_desc{} {
     struct_size = sizeof(tn_tensor_desc);
     dtype = type;
     rank = static_cast<uint32_t>(sizes.size());
@@ -28,17 +29,21 @@ struct Desc : tn_tensor_desc {
 
 struct Template {
   Template() {
-    fs::copy_file(tenon::test::build_dir() + "/tests/plugins/fixtures/libtenon_template.so", folder.file("libtenon_template.so"));
+    fs::copy_file(tenon::test::build_dir() + "/tests/plugins/fixtures/libtenon_template.so",
+                  folder.file("libtenon_template.so"));
     chmod(folder.file("libtenon_template.so").c_str(), 0755);
-    folder.write("template.tenon.json", read_text(tenon::test::build_dir() + "/tests/plugins/fixtures/template.tenon.json"));
+    folder.write("template.tenon.json", read_text(tenon::test::build_dir() +
+                                                  "/tests/plugins/fixtures/template.tenon.json"));
     backend = &registry.load("template");
     device = backend->open_device(3);  // any index: the device is logical
   }
 
-  std::string run(const char* op, std::vector<const tn_tensor_desc*> inputs, const tn_tensor_desc& output, std::vector<void*> data,
-                  void* result, std::vector<tn_scalar> scalars = {}) {
+  std::string run(const char* op, std::vector<const tn_tensor_desc*> inputs,
+                  const tn_tensor_desc& output, std::vector<void*> data, void* result,
+                  std::vector<tn_scalar> scalars = {}) {
     const tn_tensor_desc* outputs[] = {&output};
-    tn_op_request request{sizeof request, op, inputs.size(), inputs.data(), 1, outputs, nullptr, 0, nullptr, scalars.size()};
+    tn_op_request request{sizeof request, op, inputs.size(), inputs.data(), 1, outputs,
+                          nullptr,        0,  nullptr,       scalars.size()};
     auto* refusal = backend->api().supports(device, &request);
     tn_plan* plan = nullptr;
     auto* error = backend->api().plan_create(device, &request, &plan);

@@ -1,21 +1,24 @@
-// Runs a program as a child, with a clock that ends it: what hangs fails, and does not hold up the suite.
+// Runs a program as a child, with a clock that ends it: what hangs fails, and does not hold up the
+// suite.
 #pragma once
-
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 struct Outcome {
   int status;          // exit status, or 1000 and the signal's number; 1014 is the clock
   std::string output;  // stdout and stderr
 };
 
-// `environment` holds NAME=value. The clock also ends what the child leaves behind, in so far as that holds its output open.
-inline Outcome run_child(std::vector<std::string> command, std::vector<std::string> environment = {}, unsigned seconds = 120) {
+// `environment` holds NAME=value. The clock also ends what the child leaves behind, in so far as
+// that holds its output open.
+inline Outcome run_child(std::vector<std::string> command,
+                         std::vector<std::string> environment = {}, unsigned seconds = 120) {
   std::vector<char*> arguments;  // before the fork: the child may not allocate
   for (auto& c : command) arguments.push_back(c.data());
   arguments.push_back(nullptr);
@@ -39,7 +42,8 @@ inline Outcome run_child(std::vector<std::string> command, std::vector<std::stri
   close(ends[1]);
   Outcome outcome{};
   char buffer[4096];
-  for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;) outcome.output.append(buffer, static_cast<size_t>(n));
+  for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;)
+    outcome.output.append(buffer, static_cast<size_t>(n));
   close(ends[0]);
   int status = 0;
   waitpid(child, &status, 0);

@@ -1,7 +1,7 @@
 // What becomes of processes that fork or end: scenarios/ holds the programs.
-#include <boost/test/unit_test.hpp>
-
 #include <cstdlib>
+
+#include <boost/test/unit_test.hpp>
 
 #include "child.h"
 #include "places.h"
@@ -19,13 +19,15 @@ Outcome run(const std::string& scenario) {
 
 }  // namespace
 
-// The address sanitizer (seen with GCC 12's) does not free the locks of its own allocator in a child: where another thread
-// allocated at the moment of the fork, the child hangs at its first `new`. Under it, such programs show nothing.
+// The address sanitizer (seen with GCC 12's) does not free the locks of its own allocator in a
+// child: where another thread allocated at the moment of the fork, the child hangs at its first
+// `new`. Under it, such programs show nothing.
 struct AllocatorForks {
   boost::test_tools::assertion_result operator()(boost::unit_test::test_unit_id) const {
 #if defined(__SANITIZE_ADDRESS__)
     boost::test_tools::assertion_result result(false);
-    result.message() << "the address sanitizer's allocator does not survive a fork beside threads that allocate";
+    result.message()
+        << "the address sanitizer's allocator does not survive a fork beside threads that allocate";
     return result;
 #else
     return true;
@@ -39,7 +41,8 @@ struct AllocatorForks {
     BOOST_TEST(outcome.status == 0);                          \
     BOOST_TEST(outcome.output == expected);                   \
   }
-#define FORKS_WELL(scenario) ENDS_WELL(scenario, "", *boost::unit_test::precondition(AllocatorForks()))
+#define FORKS_WELL(scenario) \
+  ENDS_WELL(scenario, "", *boost::unit_test::precondition(AllocatorForks()))
 
 ENDS_WELL(child_of_a_process_that_computed, "")
 FORKS_WELL(children_of_a_process_whose_threads_compute)

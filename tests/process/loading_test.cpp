@@ -1,11 +1,10 @@
 // libtenon opened by a process that already runs, and what it asks of every thread.
-#include <boost/test/unit_test.hpp>
-
-#include <elf.h>
-
 #include <cstring>
 #include <filesystem>
 #include <thread>
+
+#include <boost/test/unit_test.hpp>
+#include <elf.h>
 
 #include <tenon/core/per_thread.h>
 #include <tenon/core/pool.h>
@@ -57,8 +56,8 @@ void ask_late(void*) { tenon::PerThread<Counted>::get()->value = 1; }
 
 BOOST_AUTO_TEST_CASE(opens_where_little_static_thread_local_storage_is_left) {
   const std::string build = tenon::test::build_dir(), folder = build + "/tests/process/";
-  const auto outcome = run_child(
-      {folder + "process_open_late", folder + "process_greedy.so", build + "/lib/libtenon.so", folder + "process_user.so"});
+  const auto outcome = run_child({folder + "process_open_late", folder + "process_greedy.so",
+                                  build + "/lib/libtenon.so", folder + "process_user.so"});
   BOOST_TEST(outcome.status == 0, outcome.output);
 }
 

@@ -1,12 +1,12 @@
 // Reads the reference cases of tests/reference/cases (FORMAT.md there) through HDF5's C API.
 #pragma once
 
-#include <hdf5.h>
-
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include <hdf5.h>
+#include <nlohmann/json.hpp>
 
 #include <tenon/core/tensor.h>
 
@@ -27,7 +27,9 @@ class Handle {
   herr_t (*close_)(hid_t);
 };
 
-inline bool exists(hid_t parent, const std::string& name) { return H5Lexists(parent, name.c_str(), H5P_DEFAULT) > 0; }
+inline bool exists(hid_t parent, const std::string& name) {
+  return H5Lexists(parent, name.c_str(), H5P_DEFAULT) > 0;
+}
 
 // Names of a group's members, sorted.
 inline std::vector<std::string> members(hid_t group) {
@@ -47,13 +49,15 @@ inline std::string text_attribute(hid_t object, const char* name) {
   Handle type(H5Aget_type(attribute), H5Tclose, name);
   if (H5Tis_variable_str(type) > 0) {
     char* text = nullptr;
-    if (H5Aread(attribute, type, &text) < 0) throw std::runtime_error(std::string("HDF5: cannot read attribute ") + name);
+    if (H5Aread(attribute, type, &text) < 0)
+      throw std::runtime_error(std::string("HDF5: cannot read attribute ") + name);
     std::string result = text;
     H5free_memory(text);
     return result;
   }
   std::string result(H5Tget_size(type), '\0');
-  if (H5Aread(attribute, type, result.data()) < 0) throw std::runtime_error(std::string("HDF5: cannot read attribute ") + name);
+  if (H5Aread(attribute, type, result.data()) < 0)
+    throw std::runtime_error(std::string("HDF5: cannot read attribute ") + name);
   return result.c_str();
 }
 
@@ -116,7 +120,8 @@ struct Case {
 };
 
 inline std::vector<Case> read_cases(const std::string& folder, const std::string& file) {
-  Handle h5(H5Fopen((folder + "/" + file).c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose, folder + "/" + file);
+  Handle h5(H5Fopen((folder + "/" + file).c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose,
+            folder + "/" + file);
   std::vector<Case> cases;
   for (auto& name : members(h5)) {
     Handle group(H5Gopen2(h5, name.c_str(), H5P_DEFAULT), H5Gclose, name);

@@ -1,4 +1,5 @@
-// What has to be refused by the compiler, in words that help: see CMakeLists.txt. Without REFUSED it all compiles.
+// What has to be refused by the compiler, in words that help: see CMakeLists.txt. Without REFUSED
+// it all compiles.
 #include <memory>
 #include <utility>
 #include <vector>

@@ -1,16 +1,17 @@
-// One allocation that fails, at each point of a training step, in whatever thread it comes: the caller gets an error or nothing
-// goes wrong, and afterwards the process works, with right values and all memory back.
-#include <boost/test/unit_test.hpp>
-
-#include <tenon/core/runtime/failure.h>
-#include <tenon/tenon.h>
-
+// One allocation that fails, at each point of a training step, in whatever thread it comes: the
+// caller gets an error or nothing goes wrong, and afterwards the process works, with right values
+// and all memory back.
 #include <chrono>
 #include <memory>
 #include <span>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+#include <tenon/core/runtime/failure.h>
+#include <tenon/tenon.h>
 
 #include "fuzz.h"
 #include "sim/faults.h"
@@ -42,7 +43,8 @@ class Examples : public data::Dataset {
     std::vector<float> pixels;
     std::vector<int64_t> classes;
     for (int64_t index : indices) {
-      for (int64_t i = 0; i < 16; ++i) pixels.push_back(static_cast<float>((index * 7 + i * 3) % 11) / 11);
+      for (int64_t i = 0; i < 16; ++i)
+        pixels.push_back(static_cast<float>((index * 7 + i * 3) % 11) / 11);
       classes.push_back(index % 4);
     }
     const auto n = static_cast<int64_t>(indices.size());
@@ -62,7 +64,8 @@ class Subject {
     if (adam)
       optimizer_ = std::make_unique<optim::Adam>(net_.parameters(), optim::AdamOptions{.lr = 0.01});
     else
-      optimizer_ = std::make_unique<optim::SGD>(net_.parameters(), optim::SGDOptions{.lr = 0.05, .momentum = 0.9});
+      optimizer_ = std::make_unique<optim::SGD>(net_.parameters(),
+                                                optim::SGDOptions{.lr = 0.05, .momentum = 0.9});
   }
 
   // `batch` examples, fetched by worker threads.
@@ -164,13 +167,15 @@ void walk(const Scenario& s) {
     if (!fail_at(s, n, batch, errors)) return false;
     last = n;
     const Values after = one_step(s, usual);
-    if (after != expected) BOOST_ERROR(s.name << ": other values in the step after allocation " << n << " failed");
+    if (after != expected)
+      BOOST_ERROR(s.name << ": other values in the step after allocation " << n << " failed");
     drain();
-    if (memory_in_use() != before) BOOST_ERROR(s.name << ": memory is lost where allocation " << n << " fails");
+    if (memory_in_use() != before)
+      BOOST_ERROR(s.name << ": memory is lost where allocation " << n << " fails");
     return true;
   });
-  BOOST_TEST_MESSAGE(s.name << ": " << points << " points of about " << allocations << ", " << errors << " errors, the last at "
-                            << last);
+  BOOST_TEST_MESSAGE(s.name << ": " << points << " points of about " << allocations << ", "
+                            << errors << " errors, the last at " << last);
   if (deadline.over()) return;
   BOOST_TEST(points > 50);
   BOOST_TEST(errors > points / 3);  // some are made good on the spot
@@ -195,11 +200,21 @@ bool throws_at(int64_t n, auto&& call) {
 }  // namespace
 BOOST_TEST_GLOBAL_FIXTURE(SimFolder);
 
-BOOST_AUTO_TEST_CASE(a_step_with_momentum_survives_each_failed_allocation) { walk({"SGD", false, false}); }
-BOOST_AUTO_TEST_CASE(a_step_of_adam_survives_each_failed_allocation) { walk({"Adam", true, false}); }
-BOOST_AUTO_TEST_CASE(a_step_on_a_device_with_a_queue_survives_each_failed_allocation) { walk({"sim", true, false, "sim:0"}); }
-BOOST_AUTO_TEST_CASE(a_step_on_two_devices_survives_each_failed_allocation) { walk({"DataParallel", false, true}); }
-BOOST_AUTO_TEST_CASE(making_plans_survives_each_failed_allocation) { walk({"new shapes", false, false, "cpu:0", true}); }
+BOOST_AUTO_TEST_CASE(a_step_with_momentum_survives_each_failed_allocation) {
+  walk({"SGD", false, false});
+}
+BOOST_AUTO_TEST_CASE(a_step_of_adam_survives_each_failed_allocation) {
+  walk({"Adam", true, false});
+}
+BOOST_AUTO_TEST_CASE(a_step_on_a_device_with_a_queue_survives_each_failed_allocation) {
+  walk({"sim", true, false, "sim:0"});
+}
+BOOST_AUTO_TEST_CASE(a_step_on_two_devices_survives_each_failed_allocation) {
+  walk({"DataParallel", false, true});
+}
+BOOST_AUTO_TEST_CASE(making_plans_survives_each_failed_allocation) {
+  walk({"new shapes", false, false, "cpu:0", true});
+}
 
 BOOST_AUTO_TEST_CASE(a_step_that_fails_anyway_survives_each_failed_allocation) {
   walk({"bad label", false, false, "cpu:0", false, true});
@@ -266,7 +281,8 @@ BOOST_AUTO_TEST_CASE(a_replay_that_could_not_be_queued_is_followed_by_one_that_i
   BOOST_TEST(lost > 0);
 }
 
-// Columns that fail and rows that are written, with an allocation that fails on the way: what is known to be bad then is bad.
+// Columns that fail and rows that are written, with an allocation that fails on the way: what is
+// known to be bad then is bad.
 BOOST_AUTO_TEST_CASE(which_bytes_failed_is_known_whatever_allocation_fails) {
   constexpr int64_t size = 6;
   int64_t n = 0;
@@ -288,9 +304,12 @@ BOOST_AUTO_TEST_CASE(which_bytes_failed_is_known_whatever_allocation_fails) {
       } catch (const Error&) {
         queued = false;
       }
-      const bool unclear = queued && failed != failed_before;  // in the plugin, perhaps: then this failed as well
+      const bool unclear =
+          queued && failed != failed_before;  // in the plugin, perhaps: then this failed as well
       for (int64_t k = 0; queued && k < size; ++k)
-        states[static_cast<size_t>(column ? k * size + at : at * size + k)] = unclear ? open : column ? bad : good;
+        states[static_cast<size_t>(column ? k * size + at : at * size + k)] = unclear  ? open
+                                                                              : column ? bad
+                                                                                       : good;
     }
     until_failure = 0;
     reached = failed;
@@ -302,7 +321,8 @@ BOOST_AUTO_TEST_CASE(which_bytes_failed_is_known_whatever_allocation_fails) {
         throws = true;
       }
       const auto state = states[static_cast<size_t>(i)];
-      BOOST_TEST((state == open || throws == (state == bad)), "allocation " << n << ", element " << i);
+      BOOST_TEST((state == open || throws == (state == bad)),
+                 "allocation " << n << ", element " << i);
     }
     x.fill_(0);
     BOOST_TEST(x.sum().item() == 0.0);
@@ -314,15 +334,20 @@ BOOST_AUTO_TEST_CASE(which_bytes_failed_is_known_whatever_allocation_fails) {
 BOOST_AUTO_TEST_CASE(a_loss_that_there_is_no_memory_to_file_or_to_describe_is_told) {
   synchronize();
   FailureLog log;
-  const auto loss = std::make_shared<const Failure>(TN_CODE_DEVICE_LOST, "the device has fallen off the bus");
+  const auto loss =
+      std::make_shared<const Failure>(TN_CODE_DEVICE_LOST, "the device has fallen off the bus");
   throws_at(1, [&] { log.add_late(3, loss); });
   BOOST_TEST(failed);
   BOOST_TEST(log.lost() == loss);
   BOOST_TEST(log.take_untold() == loss);
 
-  tn_error error{sizeof(tn_error), TN_CODE_DEVICE_LOST, "the device has fallen off the bus", 0, nullptr, [](tn_error*) {}};
+  tn_error error{sizeof(tn_error), TN_CODE_DEVICE_LOST, "the device has fallen off the bus", 0,
+                 nullptr,          [](tn_error*) {}};
   FailureLog::Pointer described;
-  auto describe = [&] { described = failure_of(&error, [] { return std::pair("sim:1 is lost and cannot be used again: ", ""); }); };
+  auto describe = [&] {
+    described = failure_of(
+        &error, [] { return std::pair("sim:1 is lost and cannot be used again: ", ""); });
+  };
   int64_t n = 0;
   do {
     BOOST_TEST(!throws_at(++n, describe));
@@ -355,8 +380,10 @@ BOOST_AUTO_TEST_CASE(where_memory_ends_it_is_said_who_asked_for_it) {
   synchronize();
   empty_cache("cpu:0");
   most_bytes = 16 << 20;
-  require_error<OutOfMemoryError>([&] { column + row; }, "add: (1048576, 1), (1, 16) on cpu:0", "cannot allocate 67108864 bytes");
-  require_error<OutOfMemoryError>([&] { empty({1 << 24}); }, "empty of shape (16777216,)", "cannot allocate 67108864 bytes");
+  require_error<OutOfMemoryError>([&] { column + row; }, "add: (1048576, 1), (1, 16) on cpu:0",
+                                  "cannot allocate 67108864 bytes");
+  require_error<OutOfMemoryError>([&] { empty({1 << 24}); }, "empty of shape (16777216,)",
+                                  "cannot allocate 67108864 bytes");
   most_bytes = SIZE_MAX;
   BOOST_TEST((column + row).sum().item() == 2.0 * (1 << 24));
 }

@@ -1,16 +1,16 @@
 // Memory is cached: once warm, a step asks the system for nothing.
-#include <boost/test/unit_test.hpp>
-
-#include <tenon/core/ops/linalg.h>
-#include <tenon/core/ops/pointwise.h>
-#include <tenon/core/ops/reduce.h>
-#include <tenon/core/tensor.h>
-
 #include <algorithm>
 #include <atomic>
 #include <random>
 #include <thread>
 #include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+#include <tenon/core/ops/linalg.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/reduction.h>
+#include <tenon/core/tensor.h>
 
 using namespace tenon;
 
@@ -80,7 +80,8 @@ BOOST_AUTO_TEST_CASE(zero_sized_tensors_need_no_memory) {
 
 namespace {
 
-// The most that a run of `step` over lengths reserves, as a multiple of the most that was in use. On a device of its own.
+// The most that a run of `step` over lengths reserves, as a multiple of the most that was in use.
+// On a device of its own.
 template <class F>
 double reserved_for_lengths(const char* device, int64_t first, int64_t last, int64_t by, F&& step) {
   uint64_t reserved = 0;
@@ -104,7 +105,8 @@ BOOST_AUTO_TEST_CASE(sizes_that_grow_share_memory) {
 
 BOOST_AUTO_TEST_CASE(sizes_of_every_length_share_memory) {
   const double ratio = reserved_for_lengths("cpu:5", 16, 2048, 16, [](int64_t length) {
-    Tensor x = empty({length, 256}, {.device = "cpu:5"}), y = empty({length, 512}, {.device = "cpu:5"});
+    Tensor x = empty({length, 256}, {.device = "cpu:5"}),
+           y = empty({length, 512}, {.device = "cpu:5"});
     Tensor scores = empty({length, 64}, {.device = "cpu:5"});
     y = Tensor();
     Tensor z = empty({length, 300}, {.device = "cpu:5"});
@@ -142,10 +144,12 @@ BOOST_AUTO_TEST_CASE(a_mixture_of_sizes_settles) {
   const Device device("cpu:8");
   std::mt19937 random(7);
   std::vector<int64_t> lengths;
-  for (int i = 0; i < 300; ++i) lengths.push_back(int64_t{1} << (random() % 18) | static_cast<int64_t>(random() % 1000));
+  for (int i = 0; i < 300; ++i)
+    lengths.push_back(int64_t{1} << (random() % 18) | static_cast<int64_t>(random() % 1000));
   auto round = [&] {
     std::vector<Tensor> live(40);
-    for (size_t i = 0; i < lengths.size(); ++i) live[i * 7 % live.size()] = empty({lengths[i]}, {.device = device});
+    for (size_t i = 0; i < lengths.size(); ++i)
+      live[i * 7 % live.size()] = empty({lengths[i]}, {.device = device});
   };
   for (int i = 0; i < 30; ++i) round();
   const auto before = memory_stats(device);
@@ -158,9 +162,11 @@ BOOST_AUTO_TEST_CASE(a_mixture_of_sizes_settles) {
 BOOST_AUTO_TEST_CASE(what_the_host_writes_is_in_nobodys_use) {
   // The queue is behind while the host goes on: each block has to be one that no queued work reads.
   const Device device("cpu:9");
-  Tensor weights = full({400, 400}, 0.5, {.device = device}), sums = zeros({50}, {.device = device});
+  Tensor weights = full({400, 400}, 0.5, {.device = device}),
+         sums = zeros({50}, {.device = device});
   for (int i = 0; i < 50; ++i) {
-    Tensor x = tensor(std::vector<float>(400 * 400, static_cast<float>(i)), {400, 400}, {.device = device});
+    Tensor x = tensor(std::vector<float>(400 * 400, static_cast<float>(i)), {400, 400},
+                      {.device = device});
     matmul(x, weights);
     sums.narrow(0, i, 1).copy_(x.mean().reshape({1}));
   }
@@ -183,8 +189,10 @@ BOOST_AUTO_TEST_CASE(threads_share_an_allocator) {
           if (live[at].defined() && live[at].sum().item() != sums[at]) ++wrong;
           const auto n = static_cast<int64_t>(1 + random() % (i % 8 ? 2000 : 60000));
           const int value = static_cast<int>(random() % 100);
-          live[at] = i % 3 ? full({n}, value, {.device = device})
-                           : tensor(std::vector<float>(static_cast<size_t>(n), static_cast<float>(value)), {n}, {.device = device});
+          live[at] =
+              i % 3 ? full({n}, value, {.device = device})
+                    : tensor(std::vector<float>(static_cast<size_t>(n), static_cast<float>(value)),
+                             {n}, {.device = device});
           sums[at] = static_cast<double>(n) * value;
           if (i % 50 == 0) empty_cache(device);
         }

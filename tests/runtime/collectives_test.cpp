@@ -1,9 +1,9 @@
 // Sums and broadcasts over devices that a plugin joins, and copies where it does not.
-#include <boost/test/unit_test.hpp>
-
 #include <cstdlib>
 #include <thread>
 #include <vector>
+
+#include <boost/test/unit_test.hpp>
 
 #include <tenon/core/autograd/replica.h>
 #include <tenon/plugins/host/registry.h>
@@ -22,7 +22,9 @@ struct SimFolder {
   SimFolder() { plugins::registry().add_path(test::build_dir() + "/tests/sim"); }
 };
 
-sim::Counters counters() { return *plugins::registry().load("sim").extension<sim::Counters>("sim.counters", 1); }
+sim::Counters counters() {
+  return *plugins::registry().load("sim").extension<sim::Counters>("sim.counters", 1);
+}
 
 // What happened since it was made.
 struct Since {
@@ -60,17 +62,23 @@ BOOST_AUTO_TEST_CASE(sums_are_those_of_one_device_and_the_same_bits_twice) {
   auto two = [] { return trained(nn::DataParallel(mlp(2), {"sim:0", "sim:1"}), "sim:0", 10); };
   auto first = two();
   for (int i = 0; i < 3; ++i) BOOST_TEST((two() == first));
-  // Batch normalisation sees half a batch on each device, so the reference is two devices of the cpu.
-  BOOST_TEST(largest_difference(first, trained(nn::DataParallel(mlp(2), {"cpu:0", "cpu:1"}), "cpu:0", 10)) < 1e-3);
-  BOOST_TEST(largest_difference(trained(nn::DataParallel(mlp(2), {"sim:1", "sim:2", "sim:0"}), "sim:1", 10),
-                                trained(nn::DataParallel(mlp(2), {"cpu:0", "cpu:1", "cpu:2"}), "cpu:0", 10)) < 1e-3);
+  // Batch normalisation sees half a batch on each device, so the reference is two devices of the
+  // cpu.
+  BOOST_TEST(largest_difference(
+                 first, trained(nn::DataParallel(mlp(2), {"cpu:0", "cpu:1"}), "cpu:0", 10)) < 1e-3);
+  BOOST_TEST(largest_difference(
+                 trained(nn::DataParallel(mlp(2), {"sim:1", "sim:2", "sim:0"}), "sim:1", 10),
+                 trained(nn::DataParallel(mlp(2), {"cpu:0", "cpu:1", "cpu:2"}), "cpu:0", 10)) <
+             1e-3);
 }
 
 BOOST_AUTO_TEST_CASE(the_odd_ones_of_a_mixed_set_go_through_copies) {
   Since since;
   auto mixed = trained(nn::DataParallel(mlp(3), {"sim:0", "cpu:1", "sim:1"}), "sim:0", 5);
   BOOST_TEST(since.launches() == 10u);
-  BOOST_TEST(largest_difference(mixed, trained(nn::DataParallel(mlp(3), {"cpu:0", "cpu:1", "cpu:2"}), "cpu:0", 5)) < 1e-3);
+  BOOST_TEST(
+      largest_difference(mixed, trained(nn::DataParallel(mlp(3), {"cpu:0", "cpu:1", "cpu:2"}),
+                                        "cpu:0", 5)) < 1e-3);
   Since alone;
   trained(nn::DataParallel(mlp(3), {"sim:0", "cpu:1"}), "sim:0", 2);
   BOOST_TEST(alone.launches() == 0u);
@@ -78,7 +86,9 @@ BOOST_AUTO_TEST_CASE(the_odd_ones_of_a_mixed_set_go_through_copies) {
   Since around;
   auto other = trained(nn::DataParallel(mlp(3), {"cpu:0", "sim:1", "sim:0"}), "cpu:0", 5);
   BOOST_TEST(around.launches() == 5u);
-  BOOST_TEST(largest_difference(other, trained(nn::DataParallel(mlp(3), {"cpu:0", "cpu:1", "cpu:2"}), "cpu:0", 5)) < 1e-3);
+  BOOST_TEST(
+      largest_difference(other, trained(nn::DataParallel(mlp(3), {"cpu:0", "cpu:1", "cpu:2"}),
+                                        "cpu:0", 5)) < 1e-3);
 }
 
 BOOST_AUTO_TEST_CASE(devices_that_cannot_be_joined_are_asked_once) {
@@ -89,7 +99,8 @@ BOOST_AUTO_TEST_CASE(devices_that_cannot_be_joined_are_asked_once) {
   auto again = trained(nn::DataParallel(mlp(4), {"sim:2", "sim:1"}), "sim:2", 5);
   BOOST_TEST(since.launches() == 0u);
   BOOST_TEST((copied == again));
-  BOOST_TEST(largest_difference(copied, trained(nn::DataParallel(mlp(4), {"sim:1", "sim:2"}), "sim:1", 5)) < 1e-3);
+  BOOST_TEST(largest_difference(
+                 copied, trained(nn::DataParallel(mlp(4), {"sim:1", "sim:2"}), "sim:1", 5)) < 1e-3);
   BOOST_TEST(since.launches() == 10u);
 }
 
@@ -97,7 +108,8 @@ BOOST_AUTO_TEST_CASE(gradients_belong_to_the_leaf_alone) {
   Tensor w = full({3}, 2, {.device = "sim:0"});
   w.requires_grad_();
   allow_replicas(w);
-  auto a = (w * full({3}, 1, {.device = "sim:0"})).sum(), b = (w * full({3}, 10, {.device = "sim:1"})).sum();
+  auto a = (w * full({3}, 1, {.device = "sim:0"})).sum(),
+       b = (w * full({3}, 10, {.device = "sim:1"})).sum();
   Tensor loss = a + b.to("sim:0");
   loss.backward(Tensor(), {.retain_graph = true});
   Tensor first = w.grad();
@@ -117,7 +129,8 @@ BOOST_AUTO_TEST_CASE(a_gradient_that_is_an_expanded_view_is_summed_too) {
     return (w + zeros({3})).sum();  // its gradient is one number, expanded
   };
   (on("sim:0") + on("sim:1").to("sim:0")).backward();
-  BOOST_TEST(w.grad().to_vector<float>() == std::vector<float>({2, 2, 2}), boost::test_tools::per_element());
+  BOOST_TEST(w.grad().to_vector<float>() == std::vector<float>({2, 2, 2}),
+             boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(many_threads_train_over_the_same_devices) {
@@ -164,7 +177,9 @@ BOOST_AUTO_TEST_CASE(a_device_that_captures_takes_part_in_nothing) {
     StreamGraph::capture("sim:0", [&] { model(x).sum().backward(); });
     BOOST_ERROR("a step over two devices was captured");
   } catch (const DeviceError& e) {
-    BOOST_TEST(std::string(e.what()).find("while a stream graph of sim:0 is captured") != std::string::npos, e.what());
+    BOOST_TEST(std::string(e.what()).find("while a stream graph of sim:0 is captured") !=
+                   std::string::npos,
+               e.what());
   }
   BOOST_TEST(model(x).size(0) == 6);
   model(x).sum().item();

@@ -1,13 +1,12 @@
 // What a failure leaves behind: which bytes have no values, who is told, and what keeps its values.
-#include <boost/test/unit_test.hpp>
-
-#include <sys/wait.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <random>
 #include <thread>
+
+#include <boost/test/unit_test.hpp>
+#include <sys/wait.h>
 
 #include <tenon/core/tensor_impl.h>
 #include <tenon/tenon.h>
@@ -22,13 +21,17 @@ namespace {
 
 // Values that were never made: an index that does not exist.
 Tensor never_made(const Shape& shape, int64_t index = 9) {
-  return embedding(tensor(std::vector<int64_t>{index}), ones({4, 1})).reshape({1}).expand(shape).clone();
+  return embedding(tensor(std::vector<int64_t>{index}), ones({4, 1}))
+      .reshape({1})
+      .expand(shape)
+      .clone();
 }
 
 // One test case of this program in a process of its own: what it prints and how it ends.
 std::pair<std::string, int> alone(const std::string& test_case, const std::string& before = "") {
   auto& master = boost::unit_test::framework::master_test_suite();
-  const std::string command = before + " " + std::string(master.argv[0]) + " --run_test=" + test_case + " 2>&1";
+  const std::string command =
+      before + " " + std::string(master.argv[0]) + " --run_test=" + test_case + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   BOOST_REQUIRE(pipe);
   std::string text;
@@ -49,7 +52,9 @@ struct Window {
   bool transposed;
 
   static Window random(std::mt19937& engine, int64_t height, int64_t width) {
-    auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(engine); };
+    auto pick = [&](int64_t low, int64_t high) {
+      return std::uniform_int_distribution<int64_t>(low, high)(engine);
+    };
     Window w{};
     w.row_step = pick(1, 3), w.column_step = pick(1, 3);
     w.row = pick(0, height - 1), w.rows = pick(1, (height - 1 - w.row) / w.row_step + 1);
@@ -104,7 +109,8 @@ BOOST_AUTO_TEST_CASE(what_was_not_written_is_known_to_the_element) {
         BOOST_REQUIRE_EQUAL(throws, r.any(bad, width));
         throws ? ++refused : ++readable;
       }
-      BOOST_REQUIRE_EQUAL(!error_of([&] { x.wait(); }).empty(), std::find(bad.begin(), bad.end(), true) != bad.end());
+      BOOST_REQUIRE_EQUAL(!error_of([&] { x.wait(); }).empty(),
+                          std::find(bad.begin(), bad.end(), true) != bad.end());
     }
     if (dtype != u8) BOOST_TEST((refused > 50 && readable > 50));
     while (!error_of([] { synchronize(); }).empty()) {
@@ -225,7 +231,8 @@ BOOST_AUTO_TEST_CASE(what_empty_made_has_values_once_they_are_written) {
   Tensor turned = empty({3, 4}).t();
   turned.fill_(1);
   BOOST_TEST(keeps(turned, 12));
-  // Row by row, of which some are written twice and one by its transpose; then what lies in rows that are there.
+  // Row by row, of which some are written twice and one by its transpose; then what lies in rows
+  // that are there.
   Tensor rows = empty({4, 2, 3});
   for (int64_t row : {0, 0, 1}) rows[row].fill_(2);
   BOOST_TEST(keeps(rows[0], 12));
@@ -247,7 +254,8 @@ BOOST_AUTO_TEST_CASE(what_fails_itself_leaves_nobody_knows_what) {
   synchronize();
   Tensor w = full({3}, 5, {.device = "sim:0"});
   w.fill_(sim::fails_at_once);
-  for (int i = 0; i < 2; ++i) require_error<Error>([&] { w.to_vector<float>(); }, "sim: an accident at once");
+  for (int i = 0; i < 2; ++i)
+    require_error<Error>([&] { w.to_vector<float>(); }, "sim: an accident at once");
   Tensor u = full({3}, 1, {.device = "sim:0"});
   u.copy_(w);
   BOOST_TEST(u.sum().item() == 3.0);
@@ -279,7 +287,11 @@ BOOST_AUTO_TEST_CASE(an_error_of_one_thread_does_not_reach_another) {
   {
     std::jthread careless([&] {
       for (int i = 0; i < rounds; ++i)
-        if (has(error_of([] { cross_entropy(randn({4, 3}), tensor(std::vector<int64_t>{0, 1, 2, 9})).item(); }), "9")) ++own;
+        if (has(error_of([] {
+                  cross_entropy(randn({4, 3}), tensor(std::vector<int64_t>{0, 1, 2, 9})).item();
+                }),
+                "9"))
+          ++own;
     });
     std::jthread careful([&] {
       for (int i = 0; i < rounds; ++i)
@@ -316,7 +328,8 @@ BOOST_AUTO_TEST_CASE(what_failed_late_is_heard_of_on_another_device_of_the_plugi
   }
 }
 
-// Neither the memory that is written again nor what writes it has to do with what the reader's device did.
+// Neither the memory that is written again nor what writes it has to do with what the reader's
+// device did.
 BOOST_AUTO_TEST_CASE(what_failed_late_is_not_told_to_who_waits_for_a_reader) {
   synchronize();
   for (bool known : {false, true}) {
@@ -377,7 +390,8 @@ BOOST_AUTO_TEST_CASE(throwing_where_the_call_stands, *boost::unit_test::disabled
 BOOST_AUTO_TEST_CASE(what_nobody_waited_for_is_printed_at_the_end) {
   auto [text, status] = alone("leaving_errors_untold");
   BOOST_TEST((WIFEXITED(status) && WEXITSTATUS(status) == 0), text);
-  for (const char* part : {"index 41 at", "index 42 at", "sim: an accident"}) BOOST_TEST(count(text, part) == 1u, text);
+  for (const char* part : {"index 41 at", "index 42 at", "sim: an accident"})
+    BOOST_TEST(count(text, part) == 1u, text);
   std::tie(text, status) = alone("leaving_when_all_was_told");
   BOOST_TEST((WIFEXITED(status) && WEXITSTATUS(status) == 0), text);
   BOOST_TEST(!has(text, "index 4"), text);

@@ -1,12 +1,12 @@
-// One allocation that fails, at each point of the first use of a device: finding its plugin, loading it, opening the device, the
-// first plan. The caller gets an error or nothing goes wrong, and afterwards the same process works.
-#include <boost/test/unit_test.hpp>
+// One allocation that fails, at each point of the first use of a device: finding its plugin,
+// loading it, opening the device, the first plan. The caller gets an error or nothing goes wrong,
+// and afterwards the same process works.
+#include <cstdio>
 
+#include <boost/test/unit_test.hpp>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cstdio>
 
 #include <tenon/tenon.h>
 
@@ -21,7 +21,8 @@ namespace {
 
 enum Ending { worked = 0, told = 1, no_such_point = 2, stuck = 3 };
 
-// In a process of its own: device and plugin are opened with the n-th allocation failing, and then used.
+// In a process of its own: device and plugin are opened with the n-th allocation failing, and then
+// used.
 Ending open_in_child(const char* device, int64_t n, int64_t* allocations) {
   int ends[2];
   BOOST_REQUIRE(pipe(ends) == 0);
@@ -69,7 +70,8 @@ Ending open_in_child(const char* device, int64_t n, int64_t* allocations) {
   int status = 0;
   BOOST_REQUIRE(waitpid(child, &status, 0) == child);
   if (!WIFEXITED(status) || WEXITSTATUS(status) >= stuck)
-    BOOST_ERROR(device << ": the process does not work after allocation " << n << " failed: status " << status);
+    BOOST_ERROR(device << ": the process does not work after allocation " << n << " failed: status "
+                       << status);
   return WIFEXITED(status) ? static_cast<Ending>(WEXITSTATUS(status)) : stuck;
 }
 
@@ -82,12 +84,17 @@ void walk_first_use(const char* device) {
     errors += ending == told;
     return ending != no_such_point;
   });
-  BOOST_TEST_MESSAGE(device << ": " << points << " points of about " << allocations << ", " << errors << " errors");
+  BOOST_TEST_MESSAGE(device << ": " << points << " points of about " << allocations << ", "
+                            << errors << " errors");
   if (!deadline.over()) BOOST_TEST(errors > points / 2);
 }
 
 }  // namespace
 BOOST_TEST_GLOBAL_FIXTURE(SimFolder);
 
-BOOST_AUTO_TEST_CASE(the_first_use_of_the_cpu_survives_each_failed_allocation) { walk_first_use("cpu:0"); }
-BOOST_AUTO_TEST_CASE(the_first_use_of_a_device_with_a_queue_survives_each_failed_allocation) { walk_first_use("sim:0"); }
+BOOST_AUTO_TEST_CASE(the_first_use_of_the_cpu_survives_each_failed_allocation) {
+  walk_first_use("cpu:0");
+}
+BOOST_AUTO_TEST_CASE(the_first_use_of_a_device_with_a_queue_survives_each_failed_allocation) {
+  walk_first_use("sim:0");
+}

@@ -1,19 +1,18 @@
 // A backend with streams, events and memory of its own, as a GPU's is: `sim` (tests/sim).
-#include <boost/test/unit_test.hpp>
-
-#include <sys/wait.h>
-
 #include <array>
 #include <chrono>
 #include <cstdio>
 #include <thread>
 
+#include <boost/test/unit_test.hpp>
+#include <sys/wait.h>
+
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/autograd/replica.h>
-#include <tenon/core/ops/index.h>
+#include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/pointwise.h>
-#include <tenon/core/ops/reduce.h>
+#include <tenon/core/ops/reduction.h>
 #include <tenon/core/runtime/module_path.h>
 #include <tenon/core/tensor.h>
 #include <tenon/tenon.h>
@@ -74,7 +73,8 @@ BOOST_AUTO_TEST_CASE(replicas_live_on_such_devices_too) {
   Tensor w = full({4}, 3);
   w.requires_grad_();
   allow_replicas(w);
-  Tensor a = (w * full({4}, 1, {.device = "sim:0"})).sum(), b = (w * full({4}, 2, {.device = "sim:1"})).sum();
+  Tensor a = (w * full({4}, 1, {.device = "sim:0"})).sum(),
+         b = (w * full({4}, 2, {.device = "sim:1"})).sum();
   (a.to("cpu") + b.to("cpu")).backward();
   BOOST_TEST(w.grad().to_vector<float>()[0] == 3.0f);
   no_grad([&] { w.copy_(full({4}, 5)); });
@@ -82,7 +82,8 @@ BOOST_AUTO_TEST_CASE(replicas_live_on_such_devices_too) {
 }
 
 BOOST_AUTO_TEST_CASE(a_late_error_reaches_the_wait_and_the_stream_works_on) {
-  Tensor weight = ones({4, 2}, {.device = "sim:0"}), bad = tensor(std::vector<int64_t>{9}).to("sim:0");
+  Tensor weight = ones({4, 2}, {.device = "sim:0"}),
+         bad = tensor(std::vector<int64_t>{9}).to("sim:0");
   Tensor rows = embedding(bad, weight);
   BOOST_CHECK_THROW(rows.wait(), Error);
   BOOST_CHECK_NO_THROW(synchronize());
@@ -91,7 +92,8 @@ BOOST_AUTO_TEST_CASE(a_late_error_reaches_the_wait_and_the_stream_works_on) {
 
 BOOST_AUTO_TEST_CASE(a_late_error_names_operator_shapes_and_module) {
   synchronize();
-  Tensor weight = ones({4, 2}, {.device = "sim:0"}), bad = tensor(std::vector<int64_t>{9}).to("sim:0"), rows;
+  Tensor weight = ones({4, 2}, {.device = "sim:0"}),
+         bad = tensor(std::vector<int64_t>{9}).to("sim:0"), rows;
   weight.wait();
   bad.wait();
   {
@@ -135,7 +137,8 @@ BOOST_AUTO_TEST_CASE(a_late_error_reaches_who_waits_for_any_of_the_work_in_fligh
 // The value comes over the cpu's stream, the failure from another's.
 BOOST_AUTO_TEST_CASE(a_late_error_reaches_who_reads_a_copy) {
   synchronize();
-  Tensor bad = tensor(std::vector<int64_t>{9}).to("sim:0"), weight = ones({4, 2}, {.device = "sim:0"});
+  Tensor bad = tensor(std::vector<int64_t>{9}).to("sim:0"),
+         weight = ones({4, 2}, {.device = "sim:0"});
   auto text = error_of([&] { embedding(bad, weight).sum().item(); });
   BOOST_TEST(has(text, "in embedding: (4, 2), (1,) on sim:0"), text);
   BOOST_CHECK_NO_THROW(synchronize());  // once
@@ -166,7 +169,9 @@ BOOST_AUTO_TEST_CASE(a_warm_training_step_asks_the_system_for_nothing) {
     return loss.item() + guess.sum().item();
   };
   // Pinned memory, too, which memory_stats does not tell of.
-  auto allocations = [] { return plugins::registry().load("sim").extension<sim::Counters>("sim.counters", 1)->allocations; };
+  auto allocations = [] {
+    return plugins::registry().load("sim").extension<sim::Counters>("sim.counters", 1)->allocations;
+  };
   for (int i = 0; i < 5; ++i) step();
   const auto before = memory_stats("sim:0"), host_before = memory_stats("cpu");
   const uint64_t asked_before = allocations();
@@ -187,7 +192,8 @@ BOOST_AUTO_TEST_CASE(small_blocks_are_cut_from_large_ones_that_go_back_when_all_
     std::vector<Tensor> many;
     for (int i = 0; i < 500; ++i) many.push_back(full({250}, i, {.device = "sim:1"}));
     const auto during = memory_stats("sim:1");
-    BOOST_TEST(during.system_allocations == before.system_allocations + 1);  // 500 of 1000 bytes fit into a megabyte
+    BOOST_TEST(during.system_allocations ==
+               before.system_allocations + 1);  // 500 of 1000 bytes fit into a megabyte
     BOOST_TEST(during.reserved == before.reserved + (1 << 20));
     many.resize(1);
     empty_cache("sim:1");  // one block holds the slab
@@ -204,7 +210,8 @@ BOOST_AUTO_TEST_CASE(small_blocks_are_cut_from_large_ones_that_go_back_when_all_
 // In a process of its own: the device stays lost.
 BOOST_AUTO_TEST_CASE(losing_a_device, *boost::unit_test::disabled()) {
   const Device lost("sim:1");
-  Tensor before = ones({100}, {.device = lost}), a = before + 1.0, elsewhere = ones({10}, {.device = "sim:0"});
+  Tensor before = ones({100}, {.device = lost}), a = before + 1.0,
+         elsewhere = ones({10}, {.device = "sim:0"});
   a.wait();
   Tensor copied = a.to("cpu");
   copied.wait();
@@ -215,7 +222,10 @@ BOOST_AUTO_TEST_CASE(losing_a_device, *boost::unit_test::disabled()) {
     accident(sim::loses_device, lost);
   }
   auto text = error_of([&] { synchronize(lost); });
-  BOOST_TEST(has(text, "sim:1 is lost and cannot be used again in this process: sim: device 1 has fallen off the bus"), text);
+  BOOST_TEST(has(text,
+                 "sim:1 is lost and cannot be used again in this process: sim: device 1 has fallen "
+                 "off the bus"),
+             text);
   BOOST_TEST(has(text, "queued by module Net"), text);
   // Whatever is asked of it now fails with what happened first, and nothing waits.
   BOOST_TEST(error_of([&] { a + 1.0; }) == text);
@@ -244,7 +254,8 @@ BOOST_AUTO_TEST_CASE(losing_a_device_before_a_copy, *boost::unit_test::disabled(
   Tensor a = ones({100}, {.device = lost});
   accident(sim::loses_device, lost);
   Tensor copied = a.to("cpu");  // queued, but it never arrives, and is never read as if it had
-  for (int i = 0; i < 2; ++i) require_error<Error>([&] { copied.sum().item(); }, "sim: device 1 has fallen off the bus");
+  for (int i = 0; i < 2; ++i)
+    require_error<Error>([&] { copied.sum().item(); }, "sim: device 1 has fallen off the bus");
   BOOST_TEST((ones({4}) * 2.0).sum().item() == 8.0);
 }
 
@@ -266,15 +277,18 @@ BOOST_AUTO_TEST_CASE(losing_a_device_that_another_copies_from, *boost::unit_test
   const auto [never_made, never_copied] = copy_behind_gate();
   accident(sim::loses_device, lost);
   gate->open();
-  for (int i = 0; i < 2; ++i) require_error<Error>([&x = never_made] { x.wait(); }, "sim: device 1 has fallen off the bus");
+  for (int i = 0; i < 2; ++i)
+    require_error<Error>([&x = never_made] { x.wait(); }, "sim: device 1 has fallen off the bus");
   // Who reads on the other device is told as well, but not of what was made before.
   BOOST_CHECK_NO_THROW(sum.wait());
-  require_error<Error>([&x = never_copied] { x.sum().item(); }, "sim: device 1 has fallen off the bus");
+  require_error<Error>([&x = never_copied] { x.sum().item(); },
+                       "sim: device 1 has fallen off the bus");
   BOOST_TEST((ones({4}, {.device = "sim:0"}) * 2.0).sum().item() == 8.0);
 }
 
 BOOST_AUTO_TEST_CASE(a_lost_device_is_an_error_not_an_end) {
-  for (const char* test : {"losing_a_device", "losing_a_device_before_a_copy", "losing_a_device_that_another_copies_from"}) {
+  for (const char* test : {"losing_a_device", "losing_a_device_before_a_copy",
+                           "losing_a_device_that_another_copies_from"}) {
     auto [text, status] = alone(test);
     BOOST_TEST(WIFEXITED(status), text);
     BOOST_TEST(WEXITSTATUS(status) == 0, text);

@@ -1,14 +1,15 @@
-// Plans of shapes that never come back make room for others, while calls are queued and other threads look them up.
+// Plans of shapes that never come back make room for others, while calls are queued and other
+// threads look them up.
+#include <atomic>
+#include <thread>
+#include <vector>
+
 #include <boost/test/unit_test.hpp>
 
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/pointwise.h>
-#include <tenon/core/ops/reduce.h>
+#include <tenon/core/ops/reduction.h>
 #include <tenon/core/tensor.h>
-
-#include <atomic>
-#include <thread>
-#include <vector>
 
 using namespace tenon;
 

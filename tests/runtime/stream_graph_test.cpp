@@ -1,9 +1,10 @@
-// A training step recorded once and replayed: the same bits as running it, in memory of its own; and all that cannot be recorded.
-#include <boost/test/unit_test.hpp>
-
+// A training step recorded once and replayed: the same bits as running it, in memory of its own;
+// and all that cannot be recorded.
 #include <optional>
 #include <thread>
 #include <vector>
+
+#include <boost/test/unit_test.hpp>
 
 #include <tenon/plugins/host/registry.h>
 #include <tenon/tenon.h>
@@ -76,7 +77,8 @@ BOOST_AUTO_TEST_CASE(the_memory_of_a_graph_is_nobody_elses) {
   for (int i = 0; i < 50; ++i) others.push_back(full({1000}, i, {.device = device}));
   graph.replay();
   BOOST_TEST(result.to_vector<float>()[999] == 7.0f);
-  for (int i = 0; i < 50; ++i) BOOST_TEST(others[static_cast<size_t>(i)].to_vector<float>()[500] == static_cast<float>(i));
+  for (int i = 0; i < 50; ++i)
+    BOOST_TEST(others[static_cast<size_t>(i)].to_vector<float>()[500] == static_cast<float>(i));
   a.fill_(2);
   graph.replay();
   BOOST_TEST(result.sum().item() == 9000.0);
@@ -115,7 +117,8 @@ BOOST_AUTO_TEST_CASE(results_outlive_the_graph_and_the_memory_comes_back) {
 BOOST_AUTO_TEST_CASE(results_cannot_be_read_before_the_first_replay) {
   Tensor a = ones({10}, {.device = device}), result;
   auto graph = StreamGraph::capture(device, [&] { result = a + 1.0; });
-  BOOST_TEST(contains(error_of<Error>([&] { result.to_vector<float>(); }), "that was not replayed yet"));
+  BOOST_TEST(
+      contains(error_of<Error>([&] { result.to_vector<float>(); }), "that was not replayed yet"));
   BOOST_CHECK_THROW(result.wait(), ValueError);
   graph.replay();
   BOOST_TEST(result.sum().item() == 20.0);
@@ -164,8 +167,10 @@ BOOST_AUTO_TEST_CASE(scalars_and_random_numbers_are_part_of_the_recording) {
 
 BOOST_AUTO_TEST_CASE(plans_are_made_while_capturing_and_outlive_their_cache) {
   Tensor a = ones({7, 11}, {.device = device}), result;
-  auto graph = StreamGraph::capture(device, [&] { result = matmul(a, a.t()).sum(); });  // never run before
-  for (int64_t i = 1; i < 9000; ++i) empty({i}, {.device = device}).fill_(1);           // more plans than are kept
+  auto graph =
+      StreamGraph::capture(device, [&] { result = matmul(a, a.t()).sum(); });  // never run before
+  for (int64_t i = 1; i < 9000; ++i)
+    empty({i}, {.device = device}).fill_(1);  // more plans than are kept
   for (int64_t i = 1; i < 9000; ++i) empty({i, 1}, {.device = device}).fill_(1);
   graph.replay();
   BOOST_TEST(result.item() == 539.0);
@@ -175,17 +180,21 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_recorded_says_so_and_leaves_the_capture_as_i
   Tensor a = full({10}, 3, {.device = device}), elsewhere = ones({10}, {.device = "sim:1"}), result;
   auto graph = StreamGraph::capture(device, [&] {
     Tensor b = a + 1.0;
-    check_refused([&] { b.sum().item(); }, "is not possible while a stream graph of sim:0 is captured");
+    check_refused([&] { b.sum().item(); },
+                  "is not possible while a stream graph of sim:0 is captured");
     check_refused([&] { b.to_vector<float>(); }, "a copy from sim:0 to cpu:0 is not possible");
     check_refused([&] { b.wait(); }, "waiting for a value is not possible");
     check_refused([&] { synchronize(device); }, "waiting for a value is not possible");
     check_refused([&] { b.to("sim:1"); }, "a copy from sim:0 to sim:1");
-    check_refused([&] { a.to("cpu"); }, "a copy from sim:0 to cpu:0");  // though its values were there before
+    check_refused([&] { a.to("cpu"); },
+                  "a copy from sim:0 to cpu:0");  // though its values were there before
     check_refused([&] { elsewhere.to(device); }, "a copy from sim:1 to sim:0");
     check_refused([&] { tensor({1, 2}).to(device); }, "a copy from cpu:0 to sim:0");
-    check_refused([&] { from_host(std::vector<float>{1}.data(), f32, {1}, {.device = device}); }, "a copy from the host");
+    check_refused([&] { from_host(std::vector<float>{1}.data(), f32, {1}, {.device = device}); },
+                  "a copy from the host");
     check_refused([&] { empty_cache(device); }, "waiting for a value");
-    check_refused([&] { StreamGraph::capture(device, [] {}); }, "a stream graph cannot be captured while");
+    check_refused([&] { StreamGraph::capture(device, [] {}); },
+                  "a stream graph cannot be captured while");
     BOOST_TEST(!b.is_ready());
     BOOST_TEST((ones({2}, {.device = "sim:1"}) + 1.0).sum().item() == 4.0);  // another device works
     result = b * 2.0;
@@ -200,7 +209,8 @@ BOOST_AUTO_TEST_CASE(another_threads_work_on_the_device_is_refused) {
   auto graph = StreamGraph::capture(device, [&] {
     result = a + 1.0;
     std::thread([&] {
-      check_refused([&] { a * 2.0; }, "cannot be queued while another thread captures a stream graph of sim:0");
+      check_refused([&] { a * 2.0; },
+                    "cannot be queued while another thread captures a stream graph of sim:0");
       check_refused([&] { a.to("cpu"); }, "while another thread captures");
       check_refused([&] { synchronize(device); }, "while another thread captures");
       BOOST_TEST((ones({2}, {.device = "sim:1"}) + 1.0).sum().item() == 4.0);
@@ -285,7 +295,8 @@ BOOST_AUTO_TEST_CASE(values_that_were_never_made_stop_a_replay) {
 }
 
 BOOST_AUTO_TEST_CASE(devices_without_the_extension) {
-  auto text = error_of<Error>([] { StreamGraph::capture("cpu:0", [] { BOOST_ERROR("the body ran"); }); });
+  auto text =
+      error_of<Error>([] { StreamGraph::capture("cpu:0", [] { BOOST_ERROR("the body ran"); }); });
   BOOST_TEST(contains(text, "cpu:0"), text);
   BOOST_TEST(contains(text, "the plugin \"cpu\" does not offer tn.stream_capture"), text);
   BOOST_CHECK_THROW(StreamGraph::capture("cpu:0", [] {}), UnsupportedError);

@@ -1,14 +1,14 @@
 // Work is queued, looks sequential, and its errors reach whoever waits.
-#include <boost/test/unit_test.hpp>
-
 #include <atomic>
 #include <thread>
 #include <vector>
 
-#include <tenon/core/ops/index.h>
+#include <boost/test/unit_test.hpp>
+
+#include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/pointwise.h>
-#include <tenon/core/ops/reduce.h>
+#include <tenon/core/ops/reduction.h>
 #include <tenon/core/runtime/module_path.h>
 #include <tenon/core/tensor.h>
 
@@ -39,8 +39,8 @@ Tensor very_slow(Device device) {
   return sum;
 }
 
-// What is seen of two things at once depends on when the system lets this thread look: one sight is proof, none in ten is the
-// opposite.
+// What is seen of two things at once depends on when the system lets this thread look: one sight is
+// proof, none in ten is the opposite.
 bool within_some_tries(auto&& overlapped) {
   for (int i = 0; i < 10; ++i)
     if (overlapped()) return true;
@@ -152,15 +152,18 @@ BOOST_AUTO_TEST_CASE(poison_ends_when_the_memory_is_written_again) {
   BOOST_CHECK_THROW(rows.wait(), IndexError);
   rows.fill_(3);
   BOOST_TEST(rows.to_vector<float>()[0] == 3.0f);
-  for (int i = 0; i < 100; ++i) BOOST_TEST(full({1, 2}, i).to_vector<float>()[1] == static_cast<float>(i));
+  for (int i = 0; i < 100; ++i)
+    BOOST_TEST(full({1, 2}, i).to_vector<float>()[1] == static_cast<float>(i));
 }
 
-// The queue is full the whole time, so each call waits for room: the two take turns, unless the system lets one of them sleep.
+// The queue is full the whole time, so each call waits for room: the two take turns, unless the
+// system lets one of them sleep.
 BOOST_AUTO_TEST_CASE(a_thread_that_never_waits_keeps_no_other_from_its_turn) {
   const Tensor x = ones({30000});
   constexpr int turns = 200, tries = 10;
   constexpr int64_t most = 100000;
-  int fair = 0;  // turns for which the other made a call or two meanwhile; whoever loses the core has lost one
+  int fair = 0;  // turns for which the other made a call or two meanwhile; whoever loses the core
+                 // has lost one
   for (int i = 0; i < tries; ++i) {
     std::atomic<int64_t> calls{0};
     std::atomic<bool> stop{false};

@@ -1,8 +1,5 @@
-// Copies between the host and a device with streams of its own: who waits, in which order, and what becomes of failures.
-#include <boost/test/unit_test.hpp>
-
-#include <sys/wait.h>
-
+// Copies between the host and a device with streams of its own: who waits, in which order, and what
+// becomes of failures.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -10,11 +7,14 @@
 #include <optional>
 #include <thread>
 
+#include <boost/test/unit_test.hpp>
+#include <sys/wait.h>
+
 #include <tenon/core/autograd/replica.h>
-#include <tenon/core/ops/index.h>
+#include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/pointwise.h>
-#include <tenon/core/ops/reduce.h>
-#include <tenon/core/ops/view.h>
+#include <tenon/core/ops/reduction.h>
+#include <tenon/core/ops/shape.h>
 #include <tenon/core/tensor.h>
 #include <tenon/plugins/host/registry.h>
 #include <tenon/tenon.h>
@@ -28,18 +28,22 @@ using namespace tenon::test;
 namespace {
 
 const plugins::Backend& sim_backend() { return plugins::registry().load("sim"); }
-uint64_t blocking_copies() { return sim_backend().extension<sim::Counters>("sim.counters", 1)->blocking_copies; }
+uint64_t blocking_copies() {
+  return sim_backend().extension<sim::Counters>("sim.counters", 1)->blocking_copies;
+}
 
 void fill(double kind, Device device) { empty({3}, {.device = device}).fill_(kind); }
 
-// Holds up the device's stream. Were somebody to wait for it meanwhile, a thread would let it go in the end and tell.
+// Holds up the device's stream. Were somebody to wait for it meanwhile, a thread would let it go in
+// the end and tell.
 class Held {
  public:
   explicit Held(Device device) {
     gate_.shut();
     fill(sim::waits_at_gate, device);
     rescue_ = std::jthread([this](std::stop_token stop) {
-      for (int i = 0; i < 600 && !stop.stop_requested(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      for (int i = 0; i < 600 && !stop.stop_requested(); ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
       if (!stop.stop_requested()) rescued_ = true, gate_.open();
     });
   }
@@ -73,7 +77,8 @@ BOOST_AUTO_TEST_CASE(nobody_waits_for_a_busy_device) {
   Tensor there = a + 1.0;
   Tensor here = there.to("cpu"), elsewhere = (there * 2.0).to("cpu:1");
   Tensor sum = (here + elsewhere.to("cpu")).sum();
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // by now the hosts' streams wait for the device
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(20));  // by now the hosts' streams wait for the device
   Tensor next = batch.to("sim:0") * there;
   Tensor back = next.to("cpu");
   for (int i = 0; i < 100; ++i) next = next + a;
@@ -161,7 +166,8 @@ BOOST_AUTO_TEST_CASE(what_is_copied_may_change_at_once) {
 BOOST_AUTO_TEST_CASE(copies_under_way_do_not_share_pinned_memory) {
   constexpr int many = 100;  // more than there are free blocks, which take turns
   std::vector<Tensor> here, there;
-  for (int i = 0; i < many; ++i) here.push_back(full({5000}, i)), there.push_back(full({5000}, i, {.device = "sim:0"}));
+  for (int i = 0; i < many; ++i)
+    here.push_back(full({5000}, i)), there.push_back(full({5000}, i, {.device = "sim:0"}));
   std::vector<Tensor> moved, copied;
   {
     Held held("sim:0");
@@ -204,7 +210,8 @@ BOOST_AUTO_TEST_CASE(copies_into_memory_in_use_come_after_its_readers) {
 
 BOOST_AUTO_TEST_CASE(sizes_at_the_edge_arrive_whole) {
   constexpr int64_t most_staged = int64_t{64} << 20;
-  for (int64_t n : {int64_t{0}, int64_t{1}, int64_t{63}, most_staged - 1, most_staged, most_staged + 1}) {
+  for (int64_t n :
+       {int64_t{0}, int64_t{1}, int64_t{63}, most_staged - 1, most_staged, most_staged + 1}) {
     const uint64_t blocked = blocking_copies();
     const auto values = pattern(n);
     const Tensor source = from_host(values.data(), u8, {n}, {.dtype = u8});
@@ -213,7 +220,9 @@ BOOST_AUTO_TEST_CASE(sizes_at_the_edge_arrive_whole) {
     BOOST_TEST((here.to_vector<uint8_t>() == values));
     BOOST_TEST(blocking_copies() == blocked + (n > most_staged ? 2u : 0u));
     BOOST_TEST((there.to_vector<uint8_t>() == values));
-    BOOST_TEST((from_host(values.data(), u8, {n}, {.dtype = u8, .device = "sim:0"}).to_vector<uint8_t>() == values));
+    BOOST_TEST(
+        (from_host(values.data(), u8, {n}, {.dtype = u8, .device = "sim:0"}).to_vector<uint8_t>() ==
+         values));
   }
   empty_cache("sim:0");
 }
@@ -244,12 +253,15 @@ BOOST_AUTO_TEST_CASE(what_is_under_way_is_bounded) {
 
 BOOST_AUTO_TEST_CASE(views_are_copied_as_they_look) {
   const Tensor here = arange(0, 24).reshape({4, 6}), there = here.to("sim:0");
-  const auto same = [](const Tensor& a, const Tensor& b) { return a.to_vector<float>() == b.to_vector<float>(); };
+  const auto same = [](const Tensor& a, const Tensor& b) {
+    return a.to_vector<float>() == b.to_vector<float>();
+  };
   BOOST_TEST(same(there.t().to("cpu"), here.t()));
   BOOST_TEST(same(here.t().to("sim:0"), here.t()));
   BOOST_TEST(same(slice(there, 0, 1, 3).to("cpu"), slice(here, 0, 1, 3)));
   BOOST_TEST(same(slice(here, 1, 2, 5, 2).to("sim:0"), slice(here, 1, 2, 5, 2)));
-  BOOST_TEST(same(slice(there, 0, 2, 3).expand({3, 6}).to("cpu"), slice(here, 0, 2, 3).expand({3, 6})));
+  BOOST_TEST(
+      same(slice(there, 0, 2, 3).expand({3, 6}).to("cpu"), slice(here, 0, 2, 3).expand({3, 6})));
   BOOST_TEST(slice(there, 1, 5, 6).sum().item() == 56.0);
   // Into views.
   Tensor target = zeros({6, 4});
@@ -267,7 +279,8 @@ BOOST_AUTO_TEST_CASE(threads_copy_at_the_same_time) {
     std::vector<std::jthread> threads;
     for (int t = 0; t < 4; ++t)
       threads.emplace_back([&wrong, t] {
-        const std::string device = "sim:" + std::to_string(t % 2), host = "cpu:" + std::to_string(t / 2);
+        const std::string device = "sim:" + std::to_string(t % 2),
+                          host = "cpu:" + std::to_string(t / 2);
         for (int i = 0; i < 100; ++i) {
           const int64_t n = 1 + (i * 37 + t) % 3000;
           Tensor there = full({n}, i, {.device = Device(host)}).to(Device(device));
@@ -321,7 +334,8 @@ BOOST_AUTO_TEST_CASE(values_that_failed_late_are_reported_to_who_reads_the_copy)
 
 BOOST_AUTO_TEST_CASE(values_that_failed_on_the_host_are_never_read_on_the_device) {
   synchronize();
-  Tensor bad = embedding(tensor(std::vector<int64_t>{9}), ones({4, 50})), there = bad.to("sim:0"), used = there + 1.0;
+  Tensor bad = embedding(tensor(std::vector<int64_t>{9}), ones({4, 50})), there = bad.to("sim:0"),
+         used = there + 1.0;
   BOOST_CHECK_THROW(used.to_vector<float>(), IndexError);
   BOOST_CHECK_THROW(there.sum().item(), IndexError);
   BOOST_CHECK_THROW(there.to("cpu").to_vector<float>(), IndexError);
@@ -348,7 +362,8 @@ BOOST_AUTO_TEST_CASE(losing_a_device_under_a_copy, *boost::unit_test::disabled()
   held.let_go();
   for (int i = 0; i < 2; ++i) {
     require_error<Error>([&] { used.sum().item(); }, "sim: device 1 has fallen off the bus");
-    require_error<Error>([&] { copied.to_vector<float>(); }, "sim: device 1 has fallen off the bus");
+    require_error<Error>([&] { copied.to_vector<float>(); },
+                         "sim: device 1 has fallen off the bus");
   }
   BOOST_TEST(arrived.sum().item() == 200.0);
   BOOST_TEST((ones({100}) * 2.0).sum().item() == 200.0);
@@ -357,7 +372,8 @@ BOOST_AUTO_TEST_CASE(losing_a_device_under_a_copy, *boost::unit_test::disabled()
 
 BOOST_AUTO_TEST_CASE(a_lost_device_takes_the_copies_under_way_with_it) {
   auto& master = boost::unit_test::framework::master_test_suite();
-  const std::string command = std::string(master.argv[0]) + " --run_test=losing_a_device_under_a_copy 2>&1";
+  const std::string command =
+      std::string(master.argv[0]) + " --run_test=losing_a_device_under_a_copy 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   BOOST_REQUIRE(pipe);
   std::string text;

@@ -1,13 +1,7 @@
-// Memory that is missing, at each point of a save, of a load and of reading a data file: each time the operation ends well, or in
-// an error that names the file; the old file and the model are as they were, nothing stays open, and the same operation succeeds at
-// once. One allocation fails, or all from one on; or the host has so many bytes and no more.
-#include <boost/test/unit_test.hpp>
-
-#include <dlfcn.h>
-#include <hdf5.h>
-#include <malloc.h>
-#include <sys/resource.h>
-
+// Memory that is missing, at each point of a save, of a load and of reading a data file: each time
+// the operation ends well, or in an error that names the file; the old file and the model are as
+// they were, nothing stays open, and the same operation succeeds at once. One allocation fails, or
+// all from one on; or the host has so many bytes and no more.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -15,6 +9,12 @@
 #include <cstring>
 #include <functional>
 #include <new>
+
+#include <boost/test/unit_test.hpp>
+#include <dlfcn.h>
+#include <hdf5.h>
+#include <malloc.h>
+#include <sys/resource.h>
 
 #include <tenon/tenon.h>
 
@@ -54,29 +54,34 @@ bool armed = false;
 Scarcity scarcity;
 std::atomic<int64_t> counted{0}, taken{0}, most_taken{0};
 
-// HDF5 does not survive an allocation that fails, which is why Tenon sees to it that there is enough beforehand: single faults are
-// not for it.
+// HDF5 does not survive an allocation that fails, which is why Tenon sees to it that there is
+// enough beforehand: single faults are not for it.
 bool is_hdf5(const void* caller) {
   Dl_info here{}, hdf5{};
-  return dladdr(caller, &here) && dladdr(reinterpret_cast<void*>(&H5open), &hdf5) && here.dli_fbase == hdf5.dli_fbase;
+  return dladdr(caller, &here) && dladdr(reinterpret_cast<void*>(&H5open), &hdf5) &&
+         here.dli_fbase == hdf5.dli_fbase;
 }
 
 // Memory of the system's, or of the address sanitizer's; called also before that is set up.
 #define UNCHECKED __attribute__((no_sanitize("address")))
 UNCHECKED bool is_armed() { return __atomic_load_n(&armed, __ATOMIC_RELAXED); }
-UNCHECKED void* plain(size_t bytes) { return __interceptor_malloc ? __interceptor_malloc(bytes) : __libc_malloc(bytes); }
+UNCHECKED void* plain(size_t bytes) {
+  return __interceptor_malloc ? __interceptor_malloc(bytes) : __libc_malloc(bytes);
+}
 UNCHECKED void* plain_again(void* p, size_t bytes) {
   return __interceptor_realloc ? __interceptor_realloc(p, bytes) : __libc_realloc(p, bytes);
 }
 UNCHECKED void* plain_aligned(size_t bytes, size_t alignment) {
   bytes = (bytes + alignment - 1) / alignment * alignment;
-  return __interceptor_aligned_alloc ? __interceptor_aligned_alloc(alignment, bytes) : __libc_memalign(alignment, bytes);
+  return __interceptor_aligned_alloc ? __interceptor_aligned_alloc(alignment, bytes)
+                                     : __libc_memalign(alignment, bytes);
 }
 UNCHECKED void plain_free(void* p) { __interceptor_free ? __interceptor_free(p) : __libc_free(p); }
 
 bool is_refused(size_t bytes, const void* caller) {
   const int64_t n = is_hdf5(caller) ? 0 : ++counted;
-  const bool refused = (n >= scarcity.first && n <= scarcity.last) || static_cast<int64_t>(bytes) > scarcity.bytes - taken;
+  const bool refused = (n >= scarcity.first && n <= scarcity.last) ||
+                       static_cast<int64_t>(bytes) > scarcity.bytes - taken;
   if (refused) errno = ENOMEM;
   return refused;
 }
@@ -126,7 +131,9 @@ REPLACED void* realloc(void* p, size_t bytes) {
   p = plain_again(p, bytes);
   return counts ? count(p) : p;
 }
-REPLACED void* aligned_alloc(size_t alignment, size_t bytes) { return get(bytes, alignment, CALLER); }
+REPLACED void* aligned_alloc(size_t alignment, size_t bytes) {
+  return get(bytes, alignment, CALLER);
+}
 REPLACED int posix_memalign(void** p, size_t alignment, size_t bytes) {
   void* got = get(bytes, alignment, CALLER);
   if (got) *p = got;
@@ -141,8 +148,12 @@ REPLACED void free(void* p) { give_back(p); }
 
 void* operator new(size_t n) { return get_or_throw(n, 1, CALLER); }
 void* operator new[](size_t n) { return get_or_throw(n, 1, CALLER); }
-void* operator new(size_t n, std::align_val_t a) { return get_or_throw(n, static_cast<size_t>(a), CALLER); }
-void* operator new[](size_t n, std::align_val_t a) { return get_or_throw(n, static_cast<size_t>(a), CALLER); }
+void* operator new(size_t n, std::align_val_t a) {
+  return get_or_throw(n, static_cast<size_t>(a), CALLER);
+}
+void* operator new[](size_t n, std::align_val_t a) {
+  return get_or_throw(n, static_cast<size_t>(a), CALLER);
+}
 void* operator new(size_t n, const std::nothrow_t&) noexcept { return get(n, 1, CALLER); }
 void* operator new[](size_t n, const std::nothrow_t&) noexcept { return get(n, 1, CALLER); }
 void operator delete(void* p) noexcept { give_back(p); }
@@ -165,8 +176,8 @@ void drain() {
 }
 
 size_t open_files() {
-  return static_cast<size_t>(
-      std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator()));
+  return static_cast<size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                                           std::filesystem::directory_iterator()));
 }
 
 // How an operation ended: the error's text, empty where there was none.
@@ -178,7 +189,9 @@ struct Ending {
 Ending run(const std::function<void()>& operation, const Scarcity& now) {
   char text[4000] = "";
   Ending ending;
-  auto note = [&](const std::exception& error) { std::strncpy(text, error.what(), sizeof text - 1); };
+  auto note = [&](const std::exception& error) {
+    std::strncpy(text, error.what(), sizeof text - 1);
+  };
   scarcity = now;
   counted = taken = most_taken = 0;
   __atomic_store_n(&armed, true, __ATOMIC_SEQ_CST);
@@ -196,8 +209,8 @@ Ending run(const std::function<void()>& operation, const Scarcity& now) {
   return ending;
 }
 
-// An operation on a file, and what has to hold after it: `check` is told whether there was an error, and whether it came where not
-// one byte was left, and tries the same again.
+// An operation on a file, and what has to hold after it: `check` is told whether there was an
+// error, and whether it came where not one byte was left, and tries the same again.
 struct Subject {
   const char* name;
   std::string path;
@@ -212,14 +225,17 @@ void endure(const Subject& subject, const Scarcity& now, int64_t n, bool named, 
   const bool failed = !ending.text.empty();
   errors += failed;
   BOOST_TEST_CONTEXT(subject.name << ", " << n << ": " << ending.text) {
-    if (failed && named) BOOST_TEST((ending.is_tenons && contains(ending.text, "'" + subject.path + "'")));
+    if (failed && named)
+      BOOST_TEST((ending.is_tenons && contains(ending.text, "'" + subject.path + "'")));
     BOOST_TEST(open_files() == files);
     BOOST_TEST(H5Fget_obj_count(static_cast<hid_t>(H5F_OBJ_ALL), H5F_OBJ_ALL) == 0);
-    BOOST_CHECK_NO_THROW(subject.check(failed, failed && now.last == unlimited && now.first != unlimited));
+    BOOST_CHECK_NO_THROW(
+        subject.check(failed, failed && now.last == unlimited && now.first != unlimited));
   }
 }
 
-// Each allocation fails in turn: alone, and with all after it; then there is none left for the text of an error.
+// Each allocation fails in turn: alone, and with all after it; then there is none left for the text
+// of an error.
 void fail_at_each_allocation(const Subject& subject) {
   for (bool alone : {true, false}) {
     const Deadline deadline;
@@ -231,7 +247,8 @@ void fail_at_each_allocation(const Subject& subject) {
       endure(subject, {.first = n, .last = alone ? n : unlimited}, n, alone, errors);
       return counted >= n;
     });
-    BOOST_TEST_MESSAGE(subject.name << ": " << points << " of about " << expected << " allocations, " << errors << " errors");
+    BOOST_TEST_MESSAGE(subject.name << ": " << points << " of about " << expected
+                                    << " allocations, " << errors << " errors");
     if (!deadline.over()) BOOST_TEST(errors > points / 2);
   }
 }
@@ -261,7 +278,8 @@ struct Net : nn::Module<Net> {
 };
 
 void fill(nn::ModuleRef model, double value) {
-  for (const nn::StateEntry& entry : nn::state_entries(model)) no_grad([&] { Tensor(entry.tensor).fill_(value); });
+  for (const nn::StateEntry& entry : nn::state_entries(model))
+    no_grad([&] { Tensor(entry.tensor).fill_(value); });
 }
 bool all_are(const Tensor& tensor, float value) {
   const std::vector<float> values = tensor.to_vector<float>();
@@ -269,11 +287,14 @@ bool all_are(const Tensor& tensor, float value) {
 }
 bool all_are(nn::ModuleRef model, float value) {
   const auto entries = nn::state_entries(model);
-  return std::all_of(entries.begin(), entries.end(), [&](const nn::StateEntry& entry) { return all_are(entry.tensor, value); });
+  return std::all_of(entries.begin(), entries.end(),
+                     [&](const nn::StateEntry& entry) { return all_are(entry.tensor, value); });
 }
 
 nn::StateDict generation(int number) {
-  return {{"weight", full({30, 100}, number)}, {"turned", full({7, 5}, number).t()}, {"half", full({9}, number).to(f16)}};
+  return {{"weight", full({30, 100}, number)},
+          {"turned", full({7, 5}, number).t()},
+          {"half", full({9}, number).to(f16)}};
 }
 int generation_of(const std::filesystem::path& path) {
   const nn::StateDict dict = load(path);
@@ -327,21 +348,30 @@ struct Read {
   std::filesystem::path path = folder / "file.gz";
   std::string values = std::string(10'000, '\x07');
   Tensor found;
-  Subject subject{"read", path, [this] { found = data::read_idx(path); },
-                  [this](bool, bool) {
-                    found = data::read_idx(path);
-                    BOOST_TEST((found.to_vector<uint8_t>() == std::vector<uint8_t>(values.size(), 7)));
-                  }};
-  Read() { write_bytes(path, gzip(idx_header(8, {static_cast<uint32_t>(values.size())}) + values)); }
+  Subject subject{
+      "read", path, [this] { found = data::read_idx(path); },
+      [this](bool, bool) {
+        found = data::read_idx(path);
+        BOOST_TEST((found.to_vector<uint8_t>() == std::vector<uint8_t>(values.size(), 7)));
+      }};
+  Read() {
+    write_bytes(path, gzip(idx_header(8, {static_cast<uint32_t>(values.size())}) + values));
+  }
 };
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_CASE(a_save_survives_each_failed_allocation, Save) { fail_at_each_allocation(subject); }
+BOOST_FIXTURE_TEST_CASE(a_save_survives_each_failed_allocation, Save) {
+  fail_at_each_allocation(subject);
+}
 BOOST_FIXTURE_TEST_CASE(a_save_survives_too_little_memory, Save) { fail_at_each_size(subject); }
-BOOST_FIXTURE_TEST_CASE(a_load_survives_each_failed_allocation, Load) { fail_at_each_allocation(subject); }
+BOOST_FIXTURE_TEST_CASE(a_load_survives_each_failed_allocation, Load) {
+  fail_at_each_allocation(subject);
+}
 BOOST_FIXTURE_TEST_CASE(a_load_survives_too_little_memory, Load) { fail_at_each_size(subject); }
-BOOST_FIXTURE_TEST_CASE(reading_survives_each_failed_allocation, Read) { fail_at_each_allocation(subject); }
+BOOST_FIXTURE_TEST_CASE(reading_survives_each_failed_allocation, Read) {
+  fail_at_each_allocation(subject);
+}
 BOOST_FIXTURE_TEST_CASE(reading_survives_too_little_memory, Read) { fail_at_each_size(subject); }
 
 // ---- with the system's own limit ----
@@ -360,7 +390,8 @@ struct IsPlain {
 
 }  // namespace
 
-// The child of the test below: its first save, which is the first that HDF5 hears of, has few bytes more than the process has now.
+// The child of the test below: its first save, which is the first that HDF5 hears of, has few bytes
+// more than the process has now.
 BOOST_FIXTURE_TEST_CASE(save_with_little_memory, Save, *boost::unit_test::disabled()) {
   const char* bytes = std::getenv(limit_variable);
   BOOST_REQUIRE(bytes);
@@ -379,10 +410,12 @@ BOOST_FIXTURE_TEST_CASE(save_with_little_memory, Save, *boost::unit_test::disabl
   }
 }
 
-BOOST_AUTO_TEST_CASE(the_first_save_of_a_process_survives_too_little_memory, *boost::unit_test::precondition(IsPlain())) {
+BOOST_AUTO_TEST_CASE(the_first_save_of_a_process_survives_too_little_memory,
+                     *boost::unit_test::precondition(IsPlain())) {
   for (int kib = 0; kib <= 6400; kib += test::fuzz_long() ? 16 : 400) {
-    const Outcome outcome = run_child({"/proc/self/exe", "--run_test=save_with_little_memory", "--color_output=no"},
-                                      {std::string(limit_variable) + "=" + std::to_string(kib << 10)});
+    const Outcome outcome =
+        run_child({"/proc/self/exe", "--run_test=save_with_little_memory", "--color_output=no"},
+                  {std::string(limit_variable) + "=" + std::to_string(kib << 10)});
     BOOST_TEST(outcome.status == 0, kib << " KiB: " << outcome.output);
   }
 }

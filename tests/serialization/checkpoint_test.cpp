@@ -1,12 +1,11 @@
 // What a checkpoint keeps, and who can read it.
-#include <boost/test/unit_test.hpp>
-
-#include <sys/stat.h>
-
 #include <array>
 #include <cstdio>
 #include <limits>
 #include <thread>
+
+#include <boost/test/unit_test.hpp>
+#include <sys/stat.h>
 
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/tensor.h>
@@ -29,7 +28,8 @@ StateDict every_kind() {
   all.set("scalar", scalar(3.25));
   all.set("no rows", zeros({0, 3}));
   all.set("one", tensor({7}, {1, 1, 1, 1, 1, 1, 1, 1}));
-  all.set("special", tensor({std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity(), -0.f, 1e-42f}));
+  all.set("special", tensor({std::numeric_limits<float>::quiet_NaN(),
+                             -std::numeric_limits<float>::infinity(), -0.f, 1e-42f}));
   all.set("transposed", arange(0, 6).reshape({2, 3}).t());
   all.set("part", arange(0, 100).narrow(0, 10, 5));
   all.set("große Schicht ✓.weight", ones({1}));
@@ -87,13 +87,15 @@ BOOST_AUTO_TEST_CASE(an_empty_state_dict_is_a_checkpoint_too) {
 
 BOOST_AUTO_TEST_CASE(a_large_tensor_among_small_ones) {
   TempFolder folder;
-  const StateDict saved{{"small", full({3}, 1)}, {"large", arange(0, 3 << 20)}, {"last", full({5}, 2)}};
+  const StateDict saved{
+      {"small", full({3}, 1)}, {"large", arange(0, 3 << 20)}, {"last", full({5}, 2)}};
   save(folder / "large.h5", saved);
   const StateDict loaded = load(folder / "large.h5");
   for (const auto& [key, tensor] : saved) BOOST_TEST((bits(loaded.at(key)) == bits(tensor)), key);
 }
 
-// In time proportional to their number: were it the square, as it was once, this would run into the test's time limit.
+// In time proportional to their number: were it the square, as it was once, this would run into the
+// test's time limit.
 BOOST_AUTO_TEST_CASE(a_hundred_thousand_tensors) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   const int count = 20'000;
@@ -107,7 +109,8 @@ BOOST_AUTO_TEST_CASE(a_hundred_thousand_tensors) {
   BOOST_TEST(std::filesystem::file_size(folder / "many.h5") < uint64_t{600} * count);
   const StateDict loaded = load(folder / "many.h5");
   BOOST_TEST((loaded.keys() == saved.keys()));
-  for (int i = 0; i < count; i += count / 97) BOOST_TEST((bits(loaded[i].second) == bits(saved[i].second)));
+  for (int i = 0; i < count; i += count / 97)
+    BOOST_TEST((bits(loaded[i].second) == bits(saved[i].second)));
 }
 
 BOOST_AUTO_TEST_CASE(the_same_tensors_give_the_same_bytes) {
@@ -141,14 +144,20 @@ BOOST_AUTO_TEST_CASE(names_that_hdf5_cannot_hold_are_refused_before_anything_is_
   auto refusal = [&](const std::string& key) {
     return error_of<CheckpointError>([&] { save(path, StateDict{{key, ones({1})}}); });
   };
-  BOOST_TEST(contains(refusal("a/b"), "cannot store a tensor under the key 'a/b': HDF5 takes '/' for a folder. Rename it"));
+  BOOST_TEST(contains(
+      refusal("a/b"),
+      "cannot store a tensor under the key 'a/b': HDF5 takes '/' for a folder. Rename it"));
   BOOST_TEST(contains(refusal(""), "it is empty"));
   BOOST_TEST(contains(refusal("."), "folder itself"));
   BOOST_TEST(contains(refusal("@optimizer"), "names that start with '@'"));
-  BOOST_TEST(contains(refusal(std::string("a\0b", 3)), "under the key 'a\\x00b': it contains a zero byte"));
+  BOOST_TEST(contains(refusal(std::string("a\0b", 3)),
+                      "under the key 'a\\x00b': it contains a zero byte"));
   BOOST_TEST(contains(refusal("\xff\xfe"), "not valid UTF-8"));
   BOOST_TEST(contains(refusal("\xc0\xaf"), "not valid UTF-8"));  // '/' in disguise
-  BOOST_TEST(contains(error_of<CheckpointError>([&] { save(path, StateDict{{"a", Tensor()}}); }), "tensor 'a' is undefined"));
+  BOOST_TEST(contains(error_of<CheckpointError>([&] {
+                        save(path, StateDict{{"a", Tensor()}});
+                      }),
+                      "tensor 'a' is undefined"));
   BOOST_TEST(folder.count() == 0u);
 }
 
@@ -167,7 +176,8 @@ BOOST_AUTO_TEST_CASE(threads_may_save_and_load_at_once) {
     for (int i = 0; i < 20; ++i) {
       save(path, StateDict{{"x", full({100}, i)}});
       save(folder / "shared.h5", StateDict{{"x", full({100}, which)}});
-      if (load(path).at("x").to_vector<int>()[50] != i) throw std::runtime_error("another thread's values");
+      if (load(path).at("x").to_vector<int>()[50] != i)
+        throw std::runtime_error("another thread's values");
       load(folder / "shared.h5");
     }
   };
@@ -185,14 +195,15 @@ BOOST_AUTO_TEST_CASE(h5dump_reads_it, *boost::unit_test::precondition(Runs{"h5du
   bool well;
   const std::string text = output_of("h5dump '" + (folder / "linear.h5").string() + "'", well);
   BOOST_TEST(well);
-  for (const char* part :
-       {"DATASET \"fc1.weight\"", "H5T_IEEE_F32LE", "(0,0): 1, 2", "(1,0): 3, 4", "16-bit little-endian floating-point", "(0): 0.5",
-        "TRUE, FALSE", "\"f16\"", "ATTRIBUTE \"format_version\""})
+  for (const char* part : {"DATASET \"fc1.weight\"", "H5T_IEEE_F32LE", "(0,0): 1, 2", "(1,0): 3, 4",
+                           "16-bit little-endian floating-point", "(0): 0.5", "TRUE, FALSE",
+                           "\"f16\"", "ATTRIBUTE \"format_version\""})
     BOOST_TEST(contains(text, part), part << " in " << text);
 }
 
 #define PYTHON_WITH_H5PY "${TENON_PYTHON:-python3}"
-BOOST_AUTO_TEST_CASE(h5py_reads_it, *boost::unit_test::precondition(Runs{PYTHON_WITH_H5PY " -c 'import h5py'"})) {
+BOOST_AUTO_TEST_CASE(h5py_reads_it,
+                     *boost::unit_test::precondition(Runs{PYTHON_WITH_H5PY " -c 'import h5py'"})) {
   TempFolder folder;
   nn::DataParallel model(nn::Linear(2, 2), {"cpu:0"});
   model.module.weight.detach().copy_(tensor({1, 2, 3, 4}, {2, 2}));
@@ -216,7 +227,8 @@ assert (f["transposed"][...] == [[0, 3], [1, 4], [2, 5]]).all()
 assert "große Schicht ✓.weight" in f
 )");
   bool well;
-  const std::string text =
-      output_of(PYTHON_WITH_H5PY " '" + (folder / "read.py").string() + "' '" + folder.path().string() + "'", well);
+  const std::string text = output_of(
+      PYTHON_WITH_H5PY " '" + (folder / "read.py").string() + "' '" + folder.path().string() + "'",
+      well);
   BOOST_TEST(well, text);
 }

@@ -1,6 +1,8 @@
 // Saving leaves the old file or the new one, whatever happens meanwhile.
-#include <boost/test/unit_test.hpp>
+#include <cstdlib>
+#include <random>
 
+#include <boost/test/unit_test.hpp>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -8,9 +10,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cstdlib>
-#include <random>
 
 #include <tenon/core/tensor.h>
 #include <tenon/modules/linear.h>
@@ -26,7 +25,8 @@ namespace {
 constexpr const char* path_variable = "TENON_TEST_SAVE_LOOP";
 
 StateDict generation(int number) {
-  return {{"a", full({1000}, number)}, {"b.weight", full({300, 40}, number)}, {"c", full({1}, number)}};
+  return {
+      {"a", full({1000}, number)}, {"b.weight", full({300, 40}, number)}, {"c", full({1}, number)}};
 }
 // The generation that all values in a file agree on; -1 where they do not.
 int generation_of(const std::filesystem::path& path) {
@@ -65,7 +65,8 @@ pid_t start_save_loop(const std::filesystem::path& path) {
     dup2(ends[1], 1);
     close(ends[0]);
     setenv(path_variable, path.c_str(), 1);
-    execl("/proc/self/exe", "crash_test", "--run_test=save_for_ever", "--log_level=nothing", "--report_level=no", nullptr);
+    execl("/proc/self/exe", "crash_test", "--run_test=save_for_ever", "--log_level=nothing",
+          "--report_level=no", nullptr);
     _exit(127);
   }
   close(ends[1]);
@@ -81,7 +82,8 @@ BOOST_AUTO_TEST_CASE(save_for_ever, *boost::unit_test::disabled()) {
   const char* path = std::getenv(path_variable);
   BOOST_REQUIRE(path);
   alarm(60);                  // should the parent die
-  save(path, generation(1));  // the first one takes long where memory is checked; the kills are to fall on those after it
+  save(path, generation(1));  // the first one takes long where memory is checked; the kills are to
+                              // fall on those after it
   BOOST_REQUIRE(write(1, "!", 1) == 1);
   for (int number = 2;; ++number) save(path, generation(number));
 }
@@ -120,9 +122,11 @@ BOOST_AUTO_TEST_CASE(leftovers_of_dead_writers_alone_are_removed) {
   const std::string whole = read_bytes(folder / "whole.h5");
 
   // The last one is of an earlier process of the same number, as there are in containers.
-  const std::vector<std::string> left = {dead + ".1", dead + ".2", dead + ".3", ".model.h5.tmp." + own + ".77"};
+  const std::vector<std::string> left = {dead + ".1", dead + ".2", dead + ".3",
+                                         ".model.h5.tmp." + own + ".77"};
   write_bytes(folder / left[0], "");
-  write_bytes(folder / left[1], std::string(512, '\0') + whole.substr(512, 1000));  // the header comes last
+  write_bytes(folder / left[1],
+              std::string(512, '\0') + whole.substr(512, 1000));  // the header comes last
   write_bytes(folder / left[2], whole);
   write_bytes(folder / left[3], whole);
   const std::vector<std::string> kept = {".model.h5.tmp.1",    // no number of a file
@@ -135,7 +139,8 @@ BOOST_AUTO_TEST_CASE(leftovers_of_dead_writers_alone_are_removed) {
                                          ".other.h5.tmp." + std::to_string(gone) + ".1",
                                          "model.h5.tmp"};
   for (const std::string& name : kept) write_bytes(folder / name, "");
-  const int own_file = open((folder / kept[2]).c_str(), O_RDWR | O_CLOEXEC);  // as one that another thread writes
+  const int own_file =
+      open((folder / kept[2]).c_str(), O_RDWR | O_CLOEXEC);  // as one that another thread writes
   BOOST_REQUIRE(flock(own_file, LOCK_EX) == 0);
   write_bytes(folder / (dead + ".8"), "somebody's notes, under an unlucky name");
   write_bytes(folder / "elsewhere", "");
@@ -149,7 +154,8 @@ BOOST_AUTO_TEST_CASE(leftovers_of_dead_writers_alone_are_removed) {
   for (const std::string& name : left) BOOST_TEST(!std::filesystem::exists(folder / name), name);
   for (const std::string& name : kept) BOOST_TEST(std::filesystem::exists(folder / name), name);
   for (const char* ending : {".8", ".9", ".10", ".11", ".12"})
-    BOOST_TEST(std::filesystem::exists(std::filesystem::symlink_status(folder / (dead + ending))), ending);
+    BOOST_TEST(std::filesystem::exists(std::filesystem::symlink_status(folder / (dead + ending))),
+               ending);
 }
 
 BOOST_AUTO_TEST_CASE(a_full_disk_leaves_the_old_file) {
@@ -163,7 +169,8 @@ BOOST_AUTO_TEST_CASE(a_full_disk_leaves_the_old_file) {
       FileSizeLimit full(limit);
       text = refusal(path, generation(2));
     }
-    BOOST_TEST(contains(text, "cannot save checkpoint '" + path.string() + "': writing failed after"));
+    BOOST_TEST(
+        contains(text, "cannot save checkpoint '" + path.string() + "': writing failed after"));
     BOOST_TEST(contains(text, "File too large. What was there before is unchanged"));
     BOOST_TEST((read_bytes(path) == before));
     BOOST_TEST(folder.count() == 1u);
@@ -182,7 +189,8 @@ BOOST_AUTO_TEST_CASE(places_that_cannot_be_written_are_named) {
   BOOST_TEST(contains(refusal("/dev/null", generation(1)), "it is not a regular file"));
   write_bytes(folder / "file", "x");
   BOOST_TEST(contains(refusal(folder / "file/model.h5", generation(1)), "Not a directory"));
-  BOOST_TEST(contains(refusal("/proc/tenon.h5", generation(1)), "cannot save checkpoint '/proc/tenon.h5'"));
+  BOOST_TEST(contains(refusal("/proc/tenon.h5", generation(1)),
+                      "cannot save checkpoint '/proc/tenon.h5'"));
   BOOST_TEST(folder.count() == 1u);
 }
 
@@ -193,12 +201,14 @@ struct IsNotRoot {
     return result;
   }
 };
-BOOST_AUTO_TEST_CASE(a_folder_without_permission_is_named, *boost::unit_test::precondition(IsNotRoot())) {
+BOOST_AUTO_TEST_CASE(a_folder_without_permission_is_named,
+                     *boost::unit_test::precondition(IsNotRoot())) {
   TempFolder folder;
   save(folder / "model.h5", generation(1));
   chmod(folder.path().c_str(), 0500);
-  BOOST_TEST(contains(refusal(folder / "model.h5", generation(2)),
-                      "cannot write in folder '" + folder.path().string() + "': Permission denied"));
+  BOOST_TEST(
+      contains(refusal(folder / "model.h5", generation(2)),
+               "cannot write in folder '" + folder.path().string() + "': Permission denied"));
   BOOST_TEST(generation_of(folder / "model.h5") == 1);
 }
 
@@ -217,7 +227,8 @@ BOOST_AUTO_TEST_CASE(a_symbolic_link_is_followed_and_stays) {
   BOOST_TEST(generation_of(folder / "deep/new.h5") == 3);
 
   std::filesystem::create_symlink("loop.h5", folder / "loop.h5");
-  BOOST_TEST(contains(refusal(folder / "loop.h5", generation(1)), "Too many levels of symbolic links"));
+  BOOST_TEST(
+      contains(refusal(folder / "loop.h5", generation(1)), "Too many levels of symbolic links"));
 }
 
 BOOST_AUTO_TEST_CASE(permissions_of_the_old_file_are_kept) {

@@ -1,12 +1,11 @@
 // A damaged checkpoint is refused, whatever the damage, before anything in it is believed.
-#include <boost/test/unit_test.hpp>
+#include <random>
 
+#include <boost/test/unit_test.hpp>
 #include <fcntl.h>
 #include <hdf5.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <random>
 
 #include <tenon/core/tensor.h>
 #include <tenon/modules/linear.h>
@@ -53,7 +52,8 @@ BOOST_AUTO_TEST_CASE(every_truncation_is_refused) {
   write_bytes(path, whole.substr(0, 100));
   BOOST_TEST(contains(refusal(path), "cut off: it has 100 bytes, and its header alone has 512"));
   write_bytes(path, whole.substr(0, 700));
-  BOOST_TEST(contains(refusal(path), "cannot load checkpoint '" + path + "': the file is cut off: it has 700 bytes instead of " +
+  BOOST_TEST(contains(refusal(path), "cannot load checkpoint '" + path +
+                                         "': the file is cut off: it has 700 bytes instead of " +
                                          std::to_string(whole.size())));
 }
 
@@ -116,25 +116,30 @@ BOOST_AUTO_TEST_CASE(other_files_are_named_for_what_they_are) {
     return refusal(folder / "file");
   };
   BOOST_TEST(contains(refuse("hello"), "it does not start as a checkpoint does"));
-  BOOST_TEST(contains(refuse(std::string("PK\x03\x04", 4) + std::string(600, 'x')), "PyTorch's .pt files"));
+  BOOST_TEST(contains(refuse(std::string("PK\x03\x04", 4) + std::string(600, 'x')),
+                      "PyTorch's .pt files"));
   BOOST_TEST(contains(refuse(std::string("\x10\0\0\0\0\0\0\0{\"a\":1}", 15)), "safetensors"));
   BOOST_TEST(contains(refusal(folder / "nowhere.h5"), "nowhere.h5': there is no such file"));
   BOOST_TEST(contains(refusal(folder.path()), "it is a folder"));
   BOOST_TEST(contains(refusal("/dev/null"), "it is not a regular file"));
   BOOST_REQUIRE(mkfifo((folder / "fifo").c_str(), 0600) == 0);
   BOOST_TEST(contains(refusal(folder / "fifo"), "it is not a regular file"));
-  BOOST_TEST(contains(error_of<CheckpointError>([&] { save(folder / "fifo", nn::StateDict()); }), "it is not a regular file"));
+  BOOST_TEST(contains(error_of<CheckpointError>([&] { save(folder / "fifo", nn::StateDict()); }),
+                      "it is not a regular file"));
 
   nn::Linear model(2, 2);
-  BOOST_TEST(contains(error_of<CheckpointError>([&] { load(folder / "nowhere.h5", model); }), "there is no such file"));
+  BOOST_TEST(contains(error_of<CheckpointError>([&] { load(folder / "nowhere.h5", model); }),
+                      "there is no such file"));
 }
 
 BOOST_AUTO_TEST_CASE(a_foreign_hdf5_file_is_refused_quietly) {
   TempFolder folder;
-  const hid_t file = H5Fcreate((folder / "foreign.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const hid_t file =
+      H5Fcreate((folder / "foreign.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   BOOST_REQUIRE(file >= 0);
   H5Fclose(file);
-  BOOST_TEST(contains(refusal(folder / "foreign.h5"), "put the tensors into a tenon::StateDict and tenon::save() that"));
+  BOOST_TEST(contains(refusal(folder / "foreign.h5"),
+                      "put the tensors into a tenon::StateDict and tenon::save() that"));
 }
 
 BOOST_AUTO_TEST_CASE(a_tool_that_changes_a_checkpoint_is_noticed) {

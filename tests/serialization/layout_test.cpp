@@ -1,5 +1,5 @@
-// Files whose checksums are right and whose contents are not what Tenon writes: read where docs/checkpoints.md allows it, refused
-// by name otherwise.
+// Files whose checksums are right and whose contents are not what Tenon writes: read where
+// docs/checkpoints.md allows it, refused by name otherwise.
 #include <boost/test/unit_test.hpp>
 
 #include <tenon/core/tensor.h>
@@ -16,7 +16,8 @@ std::string refusal_to_load(const std::filesystem::path& path) {
 }
 // What loading and inspecting say alike.
 std::string refusal(const std::filesystem::path& path) {
-  const std::string loading = refusal_to_load(path), inspecting = error_of<CheckpointError>([&] { inspect(path); });
+  const std::string loading = refusal_to_load(path),
+                    inspecting = error_of<CheckpointError>([&] { inspect(path); });
   BOOST_TEST(loading == inspecting);
   BOOST_TEST(contains(loading, "cannot load checkpoint '" + path.string() + "': "));
   return loading;
@@ -39,12 +40,14 @@ BOOST_AUTO_TEST_CASE(values_without_a_place_in_the_file_are_refused) {
     CraftedCheckpoint file(folder / "x.h5");
     file.add("w", {n}, false);
     file.finish();
-    BOOST_TEST(contains(refusal(folder / "x.h5"), "tensor 'w': no space is set aside for its values"));
+    BOOST_TEST(
+        contains(refusal(folder / "x.h5"), "tensor 'w': no space is set aside for its values"));
   }
 }
 
 BOOST_AUTO_TEST_CASE(addresses_that_wrap_or_lie_outside_are_refused) {
-  for (uint64_t address : {uint64_t{0} - 2, uint64_t{0} - 512, uint64_t{0} - 513, uint64_t{1} << 63, uint64_t{1} << 20}) {
+  for (uint64_t address : {uint64_t{0} - 2, uint64_t{0} - 512, uint64_t{0} - 513, uint64_t{1} << 63,
+                           uint64_t{1} << 20}) {
     TempFolder folder;
     CraftedCheckpoint file(folder / "x.h5");
     file.add("w", {4}, true);
@@ -72,7 +75,9 @@ BOOST_AUTO_TEST_CASE(shapes_that_no_tensor_may_have_are_refused_even_without_ele
   CraftedCheckpoint file(folder / "x.h5");
   file.add("w", {large, large, large, 0}, true);
   file.finish();
-  BOOST_TEST(contains(refusal(folder / "x.h5"), "tensor 'w': its shape (2147483648, 2147483648, 2147483648, 0) is absurdly large"));
+  BOOST_TEST(
+      contains(refusal(folder / "x.h5"),
+               "tensor 'w': its shape (2147483648, 2147483648, 2147483648, 0) is absurdly large"));
 }
 
 BOOST_AUTO_TEST_CASE(a_name_that_leads_elsewhere_is_refused) {
@@ -89,7 +94,9 @@ BOOST_AUTO_TEST_CASE(a_name_that_leads_elsewhere_is_refused) {
     bytes.replace(at, 8, "./@grp/w");
     reseal_object_header(bytes, at);
   });
-  BOOST_TEST(contains(refusal(folder / "x.h5"), "tensor './@grp/w': its name is not one of a tensor: HDF5 takes '/' for a folder"));
+  BOOST_TEST(
+      contains(refusal(folder / "x.h5"),
+               "tensor './@grp/w': its name is not one of a tensor: HDF5 takes '/' for a folder"));
 }
 
 BOOST_AUTO_TEST_CASE(a_release_may_change_its_line_of_text) {
@@ -127,11 +134,13 @@ BOOST_AUTO_TEST_CASE(keys_with_line_ends_and_escapes_are_kept_and_written_out_in
 namespace {
 
 // A dataset `w` of four f32, with the creation properties that `set` sets; closed again.
-void add_special(hid_t file, const std::function<void(hid_t creation)>& set, hid_t type = H5T_IEEE_F32LE, hid_t space = -1) {
+void add_special(hid_t file, const std::function<void(hid_t creation)>& set,
+                 hid_t type = H5T_IEEE_F32LE, hid_t space = -1) {
   const hsize_t four = 4;
   const hid_t creation = H5Pcreate(H5P_DATASET_CREATE), plain = H5Screate_simple(1, &four, nullptr);
   set(creation);
-  const hid_t dataset = H5Dcreate2(file, "w", type, space < 0 ? plain : space, H5P_DEFAULT, creation, H5P_DEFAULT);
+  const hid_t dataset =
+      H5Dcreate2(file, "w", type, space < 0 ? plain : space, H5P_DEFAULT, creation, H5P_DEFAULT);
   BOOST_REQUIRE(dataset >= 0);
   CraftedCheckpoint::write_text(dataset, "dtype", "f32", {});
   H5Dclose(dataset);
@@ -139,7 +148,8 @@ void add_special(hid_t file, const std::function<void(hid_t creation)>& set, hid
   H5Pclose(creation);
 }
 
-// What is said of a file in which `make` put something under the name `w`. There is a dataset `w` in `elsewhere`, too.
+// What is said of a file in which `make` put something under the name `w`. There is a dataset `w`
+// in `elsewhere`, too.
 std::string refusal_of(const std::function<void(hid_t file, const std::string& elsewhere)>& make) {
   TempFolder folder;
   CraftedCheckpoint other(folder / "elsewhere.h5");
@@ -155,24 +165,30 @@ std::string refusal_of(const std::function<void(hid_t file, const std::string& e
 
 // No other file is opened, and no filter is run.
 BOOST_AUTO_TEST_CASE(what_leads_elsewhere_is_refused) {
-  const char *link = "tensor 'w': it is a link to elsewhere", *layout = "tensor 'w': it is not stored contiguously in this file",
+  const char *link = "tensor 'w': it is a link to elsewhere",
+             *layout = "tensor 'w': it is not stored contiguously in this file",
              *open = "tensor 'w': HDF5 cannot open it";
   BOOST_TEST(contains(refusal_of([](hid_t file, const std::string&) {
                         H5Lcreate_soft("w", file, "w", H5P_DEFAULT, H5P_DEFAULT);  // to itself
                       }),
                       link));
   BOOST_TEST(contains(refusal_of([](hid_t file, const std::string& elsewhere) {
-                        H5Lcreate_external(elsewhere.c_str(), "/w", file, "w", H5P_DEFAULT, H5P_DEFAULT);
+                        H5Lcreate_external(elsewhere.c_str(), "/w", file, "w", H5P_DEFAULT,
+                                           H5P_DEFAULT);
                       }),
                       link));
   BOOST_TEST(contains(refusal_of([](hid_t file, const std::string& elsewhere) {
-                        add_special(file, [&](hid_t creation) { H5Pset_external(creation, elsewhere.c_str(), 0, 16); });
+                        add_special(file, [&](hid_t creation) {
+                          H5Pset_external(creation, elsewhere.c_str(), 0, 16);
+                        });
                       }),
                       layout));
   BOOST_TEST(contains(refusal_of([](hid_t file, const std::string& elsewhere) {
                         const hsize_t four = 4;
                         const hid_t space = H5Screate_simple(1, &four, nullptr);
-                        add_special(file, [&](hid_t creation) { H5Pset_virtual(creation, space, elsewhere.c_str(), "/w", space); });
+                        add_special(file, [&](hid_t creation) {
+                          H5Pset_virtual(creation, space, elsewhere.c_str(), "/w", space);
+                        });
                         H5Sclose(space);
                       }),
                       layout));
@@ -185,11 +201,13 @@ BOOST_AUTO_TEST_CASE(what_leads_elsewhere_is_refused) {
                       }),
                       layout));
   BOOST_TEST(contains(refusal_of([](hid_t file, const std::string&) {
-                        add_special(file, [](hid_t creation) { H5Pset_layout(creation, H5D_COMPACT); });
+                        add_special(file,
+                                    [](hid_t creation) { H5Pset_layout(creation, H5D_COMPACT); });
                       }),
                       layout));
   BOOST_TEST(contains(refusal_of([](hid_t file, const std::string&) {
-                        H5Lcreate_hard(file, "/", file, "w", H5P_DEFAULT, H5P_DEFAULT);  // the root group within itself
+                        H5Lcreate_hard(file, "/", file, "w", H5P_DEFAULT,
+                                       H5P_DEFAULT);  // the root group within itself
                       }),
                       open));
   BOOST_TEST(contains(refusal_of([](hid_t file, const std::string&) {
@@ -202,12 +220,17 @@ BOOST_AUTO_TEST_CASE(what_leads_elsewhere_is_refused) {
 
 BOOST_AUTO_TEST_CASE(types_shapes_and_attributes_that_no_tensor_has_are_refused) {
   auto plain = [](hid_t) {};
-  auto of_type = [&](hid_t type) { return refusal_of([&](hid_t file, const std::string&) { add_special(file, plain, type); }); };
-  const hid_t text = H5Tcopy(H5T_C_S1), list = H5Tvlen_create(H5T_IEEE_F32LE), pair = H5Tcreate(H5T_COMPOUND, 4);
+  auto of_type = [&](hid_t type) {
+    return refusal_of([&](hid_t file, const std::string&) { add_special(file, plain, type); });
+  };
+  const hid_t text = H5Tcopy(H5T_C_S1), list = H5Tvlen_create(H5T_IEEE_F32LE),
+              pair = H5Tcreate(H5T_COMPOUND, 4);
   H5Tset_size(text, H5T_VARIABLE);
   H5Tinsert(pair, "a", 0, H5T_IEEE_F32LE);
-  for (hid_t type : {hid_t{H5T_IEEE_F32BE}, hid_t{H5T_STD_I32LE}, hid_t{H5T_STD_REF_OBJ}, text, list, pair})
-    BOOST_TEST(contains(of_type(type), "tensor 'w': its HDF5 type is not the one that f32 is stored as"));
+  for (hid_t type :
+       {hid_t{H5T_IEEE_F32BE}, hid_t{H5T_STD_I32LE}, hid_t{H5T_STD_REF_OBJ}, text, list, pair})
+    BOOST_TEST(
+        contains(of_type(type), "tensor 'w': its HDF5 type is not the one that f32 is stored as"));
 
   BOOST_TEST(contains(refusal_of([&](hid_t file, const std::string&) {
                         const hid_t none = H5Screate(H5S_NULL);
@@ -227,7 +250,8 @@ BOOST_AUTO_TEST_CASE(types_shapes_and_attributes_that_no_tensor_has_are_refused)
   auto with_dtype = [&](hid_t type, hsize_t count, const void* value) {
     return refusal_of([&](hid_t file, const std::string&) {
       add_special(file, plain);
-      const hid_t dataset = H5Dopen2(file, "w", H5P_DEFAULT), space = H5Screate_simple(1, &count, nullptr);
+      const hid_t dataset = H5Dopen2(file, "w", H5P_DEFAULT),
+                  space = H5Screate_simple(1, &count, nullptr);
       H5Adelete(dataset, "dtype");
       if (value) {
         const hid_t attribute = H5Acreate2(dataset, "dtype", type, space, H5P_DEFAULT, H5P_DEFAULT);
@@ -245,8 +269,10 @@ BOOST_AUTO_TEST_CASE(types_shapes_and_attributes_that_no_tensor_has_are_refused)
   const hid_t three = H5Tcopy(H5T_C_S1), many = H5Tcopy(H5T_C_S1);
   H5Tset_size(three, 3);
   H5Tset_size(many, wide.size());
-  BOOST_TEST(contains(with_dtype(text, 1, &word), "its attribute 'dtype' is not fixed-length text"));
-  BOOST_TEST(contains(with_dtype(H5T_STD_I32LE, 1, &number), "its attribute 'dtype' is not fixed-length text"));
+  BOOST_TEST(
+      contains(with_dtype(text, 1, &word), "its attribute 'dtype' is not fixed-length text"));
+  BOOST_TEST(contains(with_dtype(H5T_STD_I32LE, 1, &number),
+                      "its attribute 'dtype' is not fixed-length text"));
   BOOST_TEST(contains(with_dtype(three, 2, "f32f32"), "its dtype is not one name"));
   BOOST_TEST(contains(with_dtype(three, 1, nullptr), "tensor 'w': HDF5 cannot open an attribute"));
   const std::string unknown = with_dtype(many, 1, wide.data());

@@ -2,18 +2,19 @@
 #pragma once
 
 #define XXH_INLINE_ALL
-#include <hdf5.h>
-#include <xxhash.h>
-
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <functional>
 #include <string>
 
+#include <hdf5.h>
+#include <xxhash.h>
+
 #include "../files.h"
 
-// Bob Jenkins's lookup3 ("hashlittle"), with which HDF5 checks its metadata (HDF5 File Format Specification, appendix).
+// Bob Jenkins's lookup3 ("hashlittle"), with which HDF5 checks its metadata (HDF5 File Format
+// Specification, appendix).
 inline uint32_t lookup3(const unsigned char* k, size_t length) {
   auto rot = [](uint32_t x, int n) { return x << n | x >> (32 - n); };
   auto word = [&](size_t at) {
@@ -44,7 +45,8 @@ inline uint32_t lookup3(const unsigned char* k, size_t length) {
   return c;
 }
 
-// Writes header and checksums, as docs/checkpoints.md describes them, in front of the HDF5 data that `bytes` has from 512 on.
+// Writes header and checksums, as docs/checkpoints.md describes them, in front of the HDF5 data
+// that `bytes` has from 512 on.
 inline void seal(std::string& bytes, const std::string& note = "") {
   auto put = [&](size_t at, auto value) { std::memcpy(bytes.data() + at, &value, sizeof value); };
   auto put_checksum = [&](size_t at, size_t from, size_t count) {
@@ -62,8 +64,8 @@ inline void seal(std::string& bytes, const std::string& note = "") {
   put_checksum(496, 0, 496);
 }
 
-// Makes the checksum of the HDF5 object header around `at` right again. Version 2: "OHDR", version, flags, times, limits, length,
-// messages, checksum.
+// Makes the checksum of the HDF5 object header around `at` right again. Version 2: "OHDR", version,
+// flags, times, limits, length, messages, checksum.
 inline void reseal_object_header(std::string& bytes, size_t at) {
   const size_t begin = bytes.rfind("OHDR", at);
   const unsigned flags = static_cast<unsigned char>(bytes.at(begin + 5)), width = 1u << (flags & 3);
@@ -71,7 +73,8 @@ inline void reseal_object_header(std::string& bytes, size_t at) {
   uint64_t length = 0;
   std::memcpy(&length, bytes.data() + begin + prefix, width);
   const size_t covered = prefix + width + length;
-  const uint32_t sum = lookup3(reinterpret_cast<const unsigned char*>(bytes.data()) + begin, covered);
+  const uint32_t sum =
+      lookup3(reinterpret_cast<const unsigned char*>(bytes.data()) + begin, covered);
   std::memcpy(bytes.data() + begin + covered, &sum, 4);
 }
 
@@ -84,10 +87,13 @@ struct TextKind {
 // A checkpoint made with HDF5 itself.
 class CraftedCheckpoint {
  public:
-  explicit CraftedCheckpoint(const std::filesystem::path& path, H5F_libver_t newest = H5F_LIBVER_V18) : path_(path) {
+  explicit CraftedCheckpoint(const std::filesystem::path& path,
+                             H5F_libver_t newest = H5F_LIBVER_V18)
+      : path_(path) {
     const hid_t creation = H5Pcreate(H5P_FILE_CREATE), access = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_userblock(creation, 512);
-    H5Pset_est_link_info(creation, 8, 16);  // room for the names in the first piece of the root group
+    H5Pset_est_link_info(creation, 8,
+                         16);  // room for the names in the first piece of the root group
     H5Pset_link_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
     H5Pset_libver_bounds(access, H5F_LIBVER_V18, newest);
     file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation, access);
@@ -95,19 +101,22 @@ class CraftedCheckpoint {
     H5Pclose(access);
     const uint32_t version = 1;
     const hid_t space = H5Screate(H5S_SCALAR),
-                attribute = H5Acreate2(file, "format_version", H5T_STD_U32LE, space, H5P_DEFAULT, H5P_DEFAULT);
+                attribute = H5Acreate2(file, "format_version", H5T_STD_U32LE, space, H5P_DEFAULT,
+                                       H5P_DEFAULT);
     H5Awrite(attribute, H5T_NATIVE_UINT32, &version);
     H5Aclose(attribute);
     H5Sclose(space);
   }
 
-  // A contiguous f32 dataset in `group` (the root group by default), written or without memory of its own in the file.
-  void add(const std::string& name, const std::vector<hsize_t>& dims, bool written, hid_t group = -1, TextKind text = {}) {
+  // A contiguous f32 dataset in `group` (the root group by default), written or without memory of
+  // its own in the file.
+  void add(const std::string& name, const std::vector<hsize_t>& dims, bool written,
+           hid_t group = -1, TextKind text = {}) {
     const hid_t space = H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
                 creation = H5Pcreate(H5P_DATASET_CREATE);
     H5Pset_alloc_time(creation, written ? H5D_ALLOC_TIME_EARLY : H5D_ALLOC_TIME_LATE);
-    const hid_t dataset =
-        H5Dcreate2(group < 0 ? file : group, name.c_str(), H5T_IEEE_F32LE, space, H5P_DEFAULT, creation, H5P_DEFAULT);
+    const hid_t dataset = H5Dcreate2(group < 0 ? file : group, name.c_str(), H5T_IEEE_F32LE, space,
+                                     H5P_DEFAULT, creation, H5P_DEFAULT);
     write_text(dataset, "dtype", "f32", text);
     H5Dclose(dataset);
     H5Pclose(creation);

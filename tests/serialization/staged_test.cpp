@@ -1,14 +1,13 @@
 // A load changes all of a model or nothing, wherever memory runs out.
-#include <boost/test/unit_test.hpp>
-
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <atomic>
 
+#include <boost/test/unit_test.hpp>
+#include <dlfcn.h>
+
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/ops/pointwise.h>
-#include <tenon/core/ops/view.h>
+#include <tenon/core/ops/shape.h>
 #include <tenon/core/tensor.h>
 #include <tenon/modules/data_parallel.h>
 #include <tenon/plugins/host/registry.h>
@@ -21,14 +20,17 @@ using namespace tenon;
 
 namespace {
 
-// How many more large blocks the system has to give; negative: any number. Both backends, and reading a file, ask for them here.
+// How many more large blocks the system has to give; negative: any number. Both backends, and
+// reading a file, ask for them here.
 std::atomic<int> blocks_left{-1};
 constexpr size_t large = size_t{1} << 20;
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) void* aligned_alloc(size_t alignment, size_t bytes) noexcept {
-  static const auto real = reinterpret_cast<void* (*)(size_t, size_t)>(dlsym(RTLD_NEXT, "aligned_alloc"));
+extern "C" __attribute__((visibility("default"))) void* aligned_alloc(size_t alignment,
+                                                                      size_t bytes) noexcept {
+  static const auto real =
+      reinterpret_cast<void* (*)(size_t, size_t)>(dlsym(RTLD_NEXT, "aligned_alloc"));
   if (bytes >= large && blocks_left >= 0 && blocks_left-- == 0) {
     blocks_left = 0;  // what is used up stays used up
     return nullptr;
@@ -38,7 +40,8 @@ extern "C" __attribute__((visibility("default"))) void* aligned_alloc(size_t ali
 
 namespace {
 
-// Parameters of several kinds, each of several megabytes: plain, transposed, one that another shares memory with, and a buffer.
+// Parameters of several kinds, each of several megabytes: plain, transposed, one that another
+// shares memory with, and a buffer.
 struct Mixed : nn::Module<Mixed> {
   nn::Parameter plain{zeros({700, 1000})};
   nn::Parameter transposed{zeros({900, 800}).t()};
@@ -74,8 +77,10 @@ std::vector<double> values(nn::ModuleRef model) {
   return all;
 }
 
-// Loads with 0, 1, 2 … blocks of memory until that is enough; how often it was not. All attempts before leave the model alone.
-int count_failures(const std::filesystem::path& path, nn::ModuleRef model, const std::vector<Device>& devices) {
+// Loads with 0, 1, 2 … blocks of memory until that is enough; how often it was not. All attempts
+// before leave the model alone.
+int count_failures(const std::filesystem::path& path, nn::ModuleRef model,
+                   const std::vector<Device>& devices) {
   const std::vector<double> before = values(model);
   for (int blocks = 0; blocks < 100; ++blocks) {
     for (Device device : devices) empty_cache(device);
@@ -128,7 +133,9 @@ BOOST_AUTO_TEST_CASE(a_wrapped_model_stays_as_it_was_on_all_its_devices) {
   save(folder / "model.h5", saved);
   nn::DataParallel model(Sum(), {"sim:0", "sim:1"});
   number(model, 10);
-  auto results = [&] { return no_grad([&] { return model(zeros({4}, {.device = "sim:0"})); }).to_vector<int>(); };
+  auto results = [&] {
+    return no_grad([&] { return model(zeros({4}, {.device = "sim:0"})); }).to_vector<int>();
+  };
   BOOST_TEST((results() == std::vector<int>(4, 21)));
   const int failures = count_failures(folder / "model.h5", model, {"cpu:0", "sim:0", "sim:1"});
   BOOST_TEST(failures >= 2);

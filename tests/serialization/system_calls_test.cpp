@@ -1,8 +1,14 @@
-// Every system call of a save, of a load and of reading a data file fails once, in several ways: each time the operation ends well,
-// or in an error that names the file and the reason, and leaves everything as it was. TENON_FUZZ=long walks larger files and more
-// ways.
-#include <boost/test/unit_test.hpp>
+// Every system call of a save, of a load and of reading a data file fails once, in several ways:
+// each time the operation ends well, or in an error that names the file and the reason, and leaves
+// everything as it was. TENON_FUZZ=long walks larger files and more ways.
+#include <algorithm>
+#include <climits>
+#include <cstdarg>
+#include <functional>
+#include <set>
+#include <system_error>
 
+#include <boost/test/unit_test.hpp>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -10,13 +16,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <climits>
-#include <cstdarg>
-#include <functional>
-#include <set>
-#include <system_error>
 
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/tensor.h>
@@ -163,23 +162,26 @@ std::vector<Fault> faults() {
   std::vector<Fault> all{{Fault::is_short}, {Fault::ends}};
   std::vector<int> errors{EIO, EINTR, ENOSPC, EAGAIN};
   if (is_long)
-    errors.insert(errors.end(), {EACCES, EBADF, EDQUOT, EFBIG, EINVAL, EMFILE, ENFILE, ENOLCK, ENOMEM, EPERM, EROFS, ESTALE});
+    errors.insert(errors.end(), {EACCES, EBADF, EDQUOT, EFBIG, EINVAL, EMFILE, ENFILE, ENOLCK,
+                                 ENOMEM, EPERM, EROFS, ESTALE});
   for (int error : errors) {
     all.push_back({Fault::fails, error});
-    if (error != EINTR) all.push_back({Fault::fails, error, true});  // a call that is always interrupted never ends
+    if (error != EINTR)
+      all.push_back({Fault::fails, error, true});  // a call that is always interrupted never ends
   }
   return all;
 }
 
 size_t open_files() {
-  return static_cast<size_t>(
-      std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator()));
+  return static_cast<size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                                           std::filesystem::directory_iterator()));
 }
 
-// Runs `operation` again and again, each time with the next call going wrong, until none is left. `check` gets the text of the
-// error, empty where there was none.
-void walk(const Fault& fault, const std::string& path, const test::Deadline& deadline, std::set<std::string>& hit,
-          const std::function<void()>& operation, const std::function<void(const std::string&)>& check) {
+// Runs `operation` again and again, each time with the next call going wrong, until none is left.
+// `check` gets the text of the error, empty where there was none.
+void walk(const Fault& fault, const std::string& path, const test::Deadline& deadline,
+          std::set<std::string>& hit, const std::function<void()>& operation,
+          const std::function<void(const std::string&)>& check) {
   for (int at = 1; at < 10'000; ++at) {
     if (deadline.over()) return;
     const size_t files = open_files();
@@ -198,7 +200,8 @@ void walk(const Fault& fault, const std::string& path, const test::Deadline& dea
       BOOST_TEST(open_files() == files);
       if (!text.empty()) {
         BOOST_TEST(contains(text, "'" + path + "'"), text);
-        if (fault.kind == Fault::fails) BOOST_TEST(contains(text, std::system_category().message(fault.error)), text);
+        if (fault.kind == Fault::fails)
+          BOOST_TEST(contains(text, std::system_category().message(fault.error)), text);
         BOOST_TEST(!call.empty(), text);
         BOOST_TEST(fault.kind != Fault::is_short, text);  // the rest is asked for
         BOOST_TEST((fault.kind != Fault::fails || fault.error != EINTR ||
@@ -215,12 +218,15 @@ void walk(const Fault& fault, const std::string& path, const test::Deadline& dea
 
 bool has_own_leftover(const TempFolder& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
-    if (contains(entry.path().filename().native(), ".tmp." + std::to_string(getpid()) + ".")) return true;
+    if (contains(entry.path().filename().native(), ".tmp." + std::to_string(getpid()) + "."))
+      return true;
   return false;
 }
 
 nn::StateDict generation(int number) {
-  return {{"weight", full({is_long ? 300 : 30, 1000}, number)}, {"bias", full({7}, number)}, {"one", full({}, number)}};
+  return {{"weight", full({is_long ? 300 : 30, 1000}, number)},
+          {"bias", full({7}, number)},
+          {"one", full({}, number)}};
 }
 int generation_of(const std::filesystem::path& path) {
   const nn::StateDict dict = load(path);
@@ -266,8 +272,8 @@ BOOST_AUTO_TEST_CASE(a_save_whose_system_calls_fail_leaves_the_old_file_or_the_n
           save(path, generation(++old_number));  // and life goes on
           BOOST_TEST(folder.count() == 1u);
         });
-  for (const char* call :
-       {"open", "close", "pread", "pwrite", "fsync", "rename", "fstat", "stat", "flock", "fchmod", "unlink", "opendir"})
+  for (const char* call : {"open", "close", "pread", "pwrite", "fsync", "rename", "fstat", "stat",
+                           "flock", "fchmod", "unlink", "opendir"})
     BOOST_TEST((hit.contains(call) || deadline.over()), call << " was never called");
 }
 
@@ -282,9 +288,11 @@ BOOST_AUTO_TEST_CASE(a_load_whose_system_calls_fail_leaves_the_model) {
     layer.bias.fill_(value);
   };
   auto all_are = [](const nn::Linear& layer, float value) {
-    const std::vector<float> weight = layer.weight.to_vector<float>(), bias = layer.bias.to_vector<float>();
+    const std::vector<float> weight = layer.weight.to_vector<float>(),
+                             bias = layer.bias.to_vector<float>();
     auto is = [&](float found) { return found == value; };
-    return std::all_of(weight.begin(), weight.end(), is) && std::all_of(bias.begin(), bias.end(), is);
+    return std::all_of(weight.begin(), weight.end(), is) &&
+           std::all_of(bias.begin(), bias.end(), is);
   };
   fill(saved, 1);
   save(path, saved);
@@ -318,7 +326,8 @@ BOOST_AUTO_TEST_CASE(a_data_file_whose_system_calls_fail_is_named) {
       walk(
           fault, path, deadline, hit, [&] { read = data::read_idx(path); },
           [&](const std::string& text) {
-            if (text.empty()) BOOST_TEST((read.to_vector<uint8_t>() == std::vector<uint8_t>(values.size(), 7)));
+            if (text.empty())
+              BOOST_TEST((read.to_vector<uint8_t>() == std::vector<uint8_t>(values.size(), 7)));
           });
     }
     for (const char* call : {"open", "close", "pread", "fstat"})

@@ -46,16 +46,19 @@ void number(nn::ModuleRef model) {
   }
 }
 void clear(nn::ModuleRef model) {
-  for (const nn::StateEntry& entry : nn::state_entries(model)) no_grad([&] { Tensor(entry.tensor).fill_(-1); });
+  for (const nn::StateEntry& entry : nn::state_entries(model))
+    no_grad([&] { Tensor(entry.tensor).fill_(-1); });
 }
 std::vector<std::vector<double>> values(nn::ModuleRef model) {
   std::vector<std::vector<double>> all;
-  for (const nn::StateEntry& entry : nn::state_entries(model)) all.push_back(entry.tensor.to_vector<double>());
+  for (const nn::StateEntry& entry : nn::state_entries(model))
+    all.push_back(entry.tensor.to_vector<double>());
   return all;
 }
 
 template <class Saved, class Loaded>
-LoadReport save_and_load(const Saved& saved, const Loaded& loaded, const LoadOptions& options = {}) {
+LoadReport save_and_load(const Saved& saved, const Loaded& loaded,
+                         const LoadOptions& options = {}) {
   TempFolder folder;
   save(folder / "model.h5", saved);
   return load(folder / "model.h5", loaded, options);
@@ -86,7 +89,8 @@ BOOST_AUTO_TEST_CASE(save_wrapped_load_plain) {
   const LoadReport report = save_and_load(wrapped, plain);
   BOOST_TEST((values(plain) == values(wrapped)));
   BOOST_TEST(report.matched.empty());
-  BOOST_TEST(report.str() == "loaded 2 of 2 tensors\n  renamed: module.weight -> weight, module.bias -> bias");
+  BOOST_TEST(report.str() ==
+             "loaded 2 of 2 tensors\n  renamed: module.weight -> weight, module.bias -> bias");
 }
 
 BOOST_AUTO_TEST_CASE(save_wrapped_load_plain_by_exact_names_fails_as_in_pytorch) {
@@ -94,10 +98,12 @@ BOOST_AUTO_TEST_CASE(save_wrapped_load_plain_by_exact_names_fails_as_in_pytorch)
   nn::Linear plain(3, 2);
   clear(plain);
   const auto before = values(plain);
-  const std::string text = error_of<StateDictError>([&] { save_and_load(wrapped, plain, {.prefix = Prefix::exact}); });
-  BOOST_TEST(
-      text.starts_with("Error(s) in loading state_dict for Linear:\n\tMissing key(s) in state_dict: \"weight\", \"bias\". "
-                       "\n\tUnexpected key(s) in state_dict: \"module.weight\", \"module.bias\". "));
+  const std::string text =
+      error_of<StateDictError>([&] { save_and_load(wrapped, plain, {.prefix = Prefix::exact}); });
+  BOOST_TEST(text.starts_with(
+      "Error(s) in loading state_dict for Linear:\n\tMissing key(s) in state_dict: \"weight\", "
+      "\"bias\". "
+      "\n\tUnexpected key(s) in state_dict: \"module.weight\", \"module.bias\". "));
   BOOST_TEST(contains(text, "\"module.weight\" for \"weight\""));
   BOOST_TEST(contains(text, "Prefix::automatic"));
   BOOST_TEST((values(plain) == before));
@@ -162,7 +168,8 @@ BOOST_AUTO_TEST_CASE(state_dicts_in_memory_are_resolved_the_same_way) {
 BOOST_AUTO_TEST_CASE(a_layer_named_module_survives) {
   Odd plain;
   number(plain);
-  BOOST_TEST((plain.state_dict().keys() == std::vector<std::string>{"module.weight", "module.bias", "head.weight", "head.bias"}));
+  BOOST_TEST((plain.state_dict().keys() == std::vector<std::string>{"module.weight", "module.bias",
+                                                                    "head.weight", "head.bias"}));
   Odd again;
   clear(again);
   BOOST_TEST(save_and_load(plain, again).matched.size() == 4u);
@@ -194,14 +201,17 @@ BOOST_AUTO_TEST_CASE(a_failed_load_leaves_the_model_as_it_was) {
   number(model);
   const auto before = values(model);
   const std::string text = error_of<StateDictError>([&] { load(folder / "other.h5", model); });
-  BOOST_TEST(text.starts_with(
-      "Error(s) in loading state_dict for Linear:\n\tsize mismatch for weight: copying a param with shape (5, 3) from "
-      "checkpoint, the shape in current model is (2, 3)."
-      "\n\tsize mismatch for bias: copying a param with shape (5,) from checkpoint, the shape in current model is (2,)."));
   BOOST_TEST(
-      error_of<StateDictError>([&] { load(folder / "other.h5", model, {.strict = false}); }).starts_with("Error(s) in loading"));
-  BOOST_TEST(
-      contains(error_of<StateDictError>([&] { load(folder / "half.h5", model); }), "Missing key(s) in state_dict: \"bias\". "));
+      text.starts_with("Error(s) in loading state_dict for Linear:\n\tsize mismatch for weight: "
+                       "copying a param with shape (5, 3) from "
+                       "checkpoint, the shape in current model is (2, 3)."
+                       "\n\tsize mismatch for bias: copying a param with shape (5,) from "
+                       "checkpoint, the shape in current model is (2,)."));
+  BOOST_TEST(error_of<StateDictError>([&] {
+               load(folder / "other.h5", model, {.strict = false});
+             }).starts_with("Error(s) in loading"));
+  BOOST_TEST(contains(error_of<StateDictError>([&] { load(folder / "half.h5", model); }),
+                      "Missing key(s) in state_dict: \"bias\". "));
   BOOST_TEST((values(model) == before));
 
   const LoadReport report = load(folder / "half.h5", model, {.strict = false});
@@ -221,11 +231,16 @@ BOOST_AUTO_TEST_CASE(contradictory_values_for_one_tensor_are_refused) {
   number(tied);
   const auto before = values(tied);
   const std::string expected =
-      "Error(s) in loading state_dict for Stack:\n\t\"layers.0.weight\" and \"layers.1.weight\" are one tensor in the model, but "
+      "Error(s) in loading state_dict for Stack:\n\t\"layers.0.weight\" and \"layers.1.weight\" "
+      "are one tensor in the model, but "
       "different values were given for them";
   BOOST_TEST(error_of<StateDictError>([&] { save_and_load(apart, tied); }).starts_with(expected));
-  BOOST_TEST(error_of<StateDictError>([&] { load_state_dict(tied, apart.state_dict()); }).starts_with(expected));
-  BOOST_TEST(error_of<StateDictError>([&] { save_and_load(apart, tied, {.strict = false}); }).starts_with(expected));
+  BOOST_TEST(error_of<StateDictError>([&] {
+               load_state_dict(tied, apart.state_dict());
+             }).starts_with(expected));
+  BOOST_TEST(error_of<StateDictError>([&] {
+               save_and_load(apart, tied, {.strict = false});
+             }).starts_with(expected));
   BOOST_TEST((values(tied) == before));
 
   Stack other{{}, std::vector<nn::Linear>(3, nn::Linear(2, 2))};
@@ -234,13 +249,16 @@ BOOST_AUTO_TEST_CASE(contradictory_values_for_one_tensor_are_refused) {
   BOOST_TEST(report.tied.size() == 4u);
   BOOST_TEST(report.tied[0].key == "layers.1.weight");
   BOOST_TEST(report.tied[0].with == "layers.0.weight");
-  BOOST_TEST(contains(report.str(), "one tensor under two names: layers.1.weight is layers.0.weight, "));
+  BOOST_TEST(
+      contains(report.str(), "one tensor under two names: layers.1.weight is layers.0.weight, "));
   BOOST_TEST(save_and_load(apart, apart).tied.empty());
 
   // Two handles on the same values are one tensor as well.
   Stack views = apart;
   views.layers[1].weight = nn::Parameter(views.layers[0].weight);
-  BOOST_TEST(error_of<StateDictError>([&] { save_and_load(nn::clone(apart), views); }).starts_with(expected));
+  BOOST_TEST(error_of<StateDictError>([&] {
+               save_and_load(nn::clone(apart), views);
+             }).starts_with(expected));
 }
 
 BOOST_AUTO_TEST_CASE(contradictory_values_for_views_of_one_memory_are_refused) {
@@ -255,8 +273,10 @@ BOOST_AUTO_TEST_CASE(contradictory_values_for_views_of_one_memory_are_refused) {
   auto with = [&](const Tensor& decoder, const Tensor& row) {
     return nn::StateDict{{"encoder", fresh}, {"decoder", decoder}, {"row", row}};
   };
-  for (auto [name, dict] : {std::pair("decoder", with(fresh.t() + 1, fresh[1])), std::pair("row", with(fresh.t(), fresh[0]))}) {
-    const std::string text = error_of<StateDictError>([&, dict = dict] { load_state_dict(model, dict); });
+  for (auto [name, dict] : {std::pair("decoder", with(fresh.t() + 1, fresh[1])),
+                            std::pair("row", with(fresh.t(), fresh[0]))}) {
+    const std::string text =
+        error_of<StateDictError>([&, dict = dict] { load_state_dict(model, dict); });
     BOOST_TEST(contains(text, " in the model, but different values were given for them"), text);
     BOOST_TEST(contains(text, "\"" + std::string(name) + "\" share memory"), text);
     BOOST_TEST((values(model) == before));
@@ -269,7 +289,8 @@ BOOST_AUTO_TEST_CASE(contradictory_values_for_views_of_one_memory_are_refused) {
 BOOST_AUTO_TEST_CASE(values_are_cast_to_the_models_type_and_the_report_says_so) {
   nn::Linear model(1, 2);
   const LoadReport report =
-      load_state_dict(model, {{"weight", tensor({1.5f, 2.5f}, {2, 1}).to(f64)}, {"bias", tensor(std::vector<int64_t>{3, 4})}});
+      load_state_dict(model, {{"weight", tensor({1.5f, 2.5f}, {2, 1}).to(f64)},
+                              {"bias", tensor(std::vector<int64_t>{3, 4})}});
   BOOST_TEST((values(model) == std::vector<std::vector<double>>{{1.5, 2.5}, {3, 4}}));
   BOOST_TEST((model.weight.dtype() == f32));
   BOOST_TEST(contains(report.str(), "cast: weight from f64 to f32, bias from i64 to f32"));
@@ -285,5 +306,6 @@ BOOST_AUTO_TEST_CASE(a_state_dict_of_the_model_itself_may_be_given_back_in_anoth
                         {"head.weight", own.at("module.weight")},
                         {"module.bias", own.at("head.bias")},
                         {"head.bias", own.at("module.bias")}});
-  BOOST_TEST((values(odd) == std::vector<std::vector<double>>{before[2], before[3], before[0], before[1]}));
+  BOOST_TEST((values(odd) ==
+              std::vector<std::vector<double>>{before[2], before[3], before[0], before[1]}));
 }

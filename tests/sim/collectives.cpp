@@ -1,5 +1,5 @@
-// Sums and broadcasts: the streams of all members meet, the last one to come does the work for all. Where two streams met in
-// another order than two others, all would wait for ever, as on a GPU.
+// Sums and broadcasts: the streams of all members meet, the last one to come does the work for all.
+// Where two streams met in another order than two others, all would wait for ever, as on a GPU.
 #include <cstdlib>
 #include <cstring>
 #include <set>
@@ -52,7 +52,8 @@ void add(tn_communicator& c, tn_stream* const* streams, std::function<void()> ca
   for (size_t i = 0; i < given.size(); ++i) {
     require_not_capturing(given[i], "a collective");
     require_working(given[i]->device);
-    if (given[i]->device != c.devices[i]) throw Error(TN_CODE_INVALID_ARGUMENT, "sim: a stream of another device");
+    if (given[i]->device != c.devices[i])
+      throw Error(TN_CODE_INVALID_ARGUMENT, "sim: a stream of another device");
   }
   if (c.grouping && !c.calls.empty() && given != c.streams)
     throw Error(TN_CODE_INVALID_ARGUMENT, "sim: a group over other streams");
@@ -66,20 +67,25 @@ template <class T>
 void sum(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, uint64_t n) {
   std::vector<T> total(n, T(0));
   for (auto* input : inputs)
-    for (uint64_t i = 0; i < n; ++i) total[i] = static_cast<T>(total[i] + static_cast<const T*>(input)[i]);
+    for (uint64_t i = 0; i < n; ++i)
+      total[i] = static_cast<T>(total[i] + static_cast<const T*>(input)[i]);
   for (auto* output : outputs) std::memcpy(output, total.data(), n * sizeof(T));
 }
 
 void require_there(const tn_communicator& c, const void* const* members, uint64_t bytes) {
   for (size_t i = 0; i < c.devices.size(); ++i)
-    if (!is_device_memory(members[i], bytes)) throw Error(TN_CODE_INVALID_ARGUMENT, "sim: a member is not device memory");
+    if (!is_device_memory(members[i], bytes))
+      throw Error(TN_CODE_INVALID_ARGUMENT, "sim: a member is not device memory");
 }
 
-tn_error* all_reduce(tn_communicator* c, const void* const* inputs, void* const* outputs, uint64_t n, tn_dtype dtype,
-                     tn_reduce_op op, tn_stream* const* streams) {
+tn_error* all_reduce(tn_communicator* c, const void* const* inputs, void* const* outputs,
+                     uint64_t n, tn_dtype dtype, tn_reduce_op op, tn_stream* const* streams) {
   return guard([&] {
     if (op != TN_REDUCE_SUM) sdk::unsupported("sim: only sums");
-    auto* body = dtype == TN_F32 ? sum<float> : dtype == TN_F64 ? sum<double> : dtype == TN_I64 ? sum<int64_t> : nullptr;
+    auto* body = dtype == TN_F32   ? sum<float>
+                 : dtype == TN_F64 ? sum<double>
+                 : dtype == TN_I64 ? sum<int64_t>
+                                   : nullptr;
     if (!body) sdk::unsupported(std::string("sim: no sums of ") + sdk::dtype_name(dtype));
     require_there(*c, inputs, n * sdk::dtype_size(dtype));
     require_there(*c, outputs, n * sdk::dtype_size(dtype));
@@ -89,8 +95,8 @@ tn_error* all_reduce(tn_communicator* c, const void* const* inputs, void* const*
   });
 }
 
-tn_error* broadcast(tn_communicator* c, void* const* buffers, uint64_t n, tn_dtype dtype, uint32_t root,
-                    tn_stream* const* streams) {
+tn_error* broadcast(tn_communicator* c, void* const* buffers, uint64_t n, tn_dtype dtype,
+                    uint32_t root, tn_stream* const* streams) {
   return guard([&] {
     const uint64_t bytes = n * sdk::dtype_size(dtype);
     require_there(*c, buffers, bytes);
@@ -102,10 +108,13 @@ tn_error* broadcast(tn_communicator* c, void* const* buffers, uint64_t n, tn_dty
   });
 }
 
-tn_error* communicator_create(tn_backend*, tn_device* const* devices, size_t count, tn_communicator** out) {
+tn_error* communicator_create(tn_backend*, tn_device* const* devices, size_t count,
+                              tn_communicator** out) {
   return guard([&] {
-    if (std::set<tn_device*>(devices, devices + count).size() < count) sdk::unsupported("sim: a device is given twice");
-    if (std::getenv("TENON_SIM_NO_LINK")) throw Error(TN_CODE_UNAVAILABLE, "sim: TENON_SIM_NO_LINK is set");
+    if (std::set<tn_device*>(devices, devices + count).size() < count)
+      sdk::unsupported("sim: a device is given twice");
+    if (std::getenv("TENON_SIM_NO_LINK"))
+      throw Error(TN_CODE_UNAVAILABLE, "sim: TENON_SIM_NO_LINK is set");
     auto c = std::make_unique<tn_communicator>();
     c->devices.assign(devices, devices + count);
     *out = c.release();
@@ -114,17 +123,18 @@ tn_error* communicator_create(tn_backend*, tn_device* const* devices, size_t cou
 
 }  // namespace
 
-const tn_collectives collectives{sizeof(tn_collectives),
-                                 communicator_create,
-                                 [](tn_communicator* c) { delete c; },
-                                 all_reduce,
-                                 broadcast,
-                                 [](tn_communicator* c) -> tn_error* { return c->grouping = true, nullptr; },
-                                 [](tn_communicator* c) {
-                                   return guard([&] {
-                                     c->grouping = false;
-                                     launch(*c);
-                                   });
-                                 }};
+const tn_collectives collectives{
+    sizeof(tn_collectives),
+    communicator_create,
+    [](tn_communicator* c) { delete c; },
+    all_reduce,
+    broadcast,
+    [](tn_communicator* c) -> tn_error* { return c->grouping = true, nullptr; },
+    [](tn_communicator* c) {
+      return guard([&] {
+        c->grouping = false;
+        launch(*c);
+      });
+    }};
 
 }  // namespace tenon::sim

@@ -1,11 +1,9 @@
-// "sim": a backend shaped like a GPU for machines without one. Its devices have native streams and events (real threads) and memory
-// that the host may not touch; the arithmetic is the cpu plugin's, called through the ABI. It shows that the core's path for such
-// backends works, with every operator that the cpu plugin offers, with collectives and stream capture. faults.h: accidents on
+// "sim": a backend shaped like a GPU for machines without one. Its devices have native streams and
+// events (real threads) and memory that the host may not touch; the arithmetic is the cpu plugin's,
+// called through the ABI. It shows that the core's path for such backends works, with every
+// operator that the cpu plugin offers, with collectives and stream capture. faults.h: accidents on
 // order.
 #include "sim.h"
-
-#include <dlfcn.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,6 +12,9 @@
 #include <latch>
 #include <string_view>
 #include <utility>
+
+#include <dlfcn.h>
+#include <unistd.h>
 
 using tenon::sdk::Error;
 using tenon::sdk::guard;
@@ -51,8 +52,9 @@ void keep_first(Late& error, tn_error* e, const std::string& op) {
 tn_error* device_open(tn_backend*, uint32_t index, tn_device** out) {
   return guard([&] {
     if (index >= device_total)
-      throw Error(TN_CODE_UNAVAILABLE,
-                  "sim has " + std::to_string(device_total) + " devices, index " + std::to_string(index) + " was asked for");
+      throw Error(TN_CODE_UNAVAILABLE, "sim has " + std::to_string(device_total) +
+                                           " devices, index " + std::to_string(index) +
+                                           " was asked for");
     auto device = std::make_unique<tn_device>();
     device->index = index;
     if (auto* e = cpu.device_open(cpu.backend, 1000 + index, &device->cpu)) {
@@ -77,8 +79,10 @@ tn_error* device_info(tn_device* device, tn_device_info* info) {
   return nullptr;
 }
 
-const tn_memory_kind device_memory{sizeof(tn_memory_kind), "device", TN_MEMORY_DEVICE_LOCAL, 64, 1 << 20};
-const tn_memory_kind pinned_memory{sizeof(tn_memory_kind), "pinned", TN_MEMORY_HOST_VISIBLE | TN_MEMORY_PINNED, 64, 0};
+const tn_memory_kind device_memory{sizeof(tn_memory_kind), "device", TN_MEMORY_DEVICE_LOCAL, 64,
+                                   1 << 20};
+const tn_memory_kind pinned_memory{sizeof(tn_memory_kind), "pinned",
+                                   TN_MEMORY_HOST_VISIBLE | TN_MEMORY_PINNED, 64, 0};
 const tn_memory_kind* const kinds[] = {&device_memory, &pinned_memory};
 
 tn_error* memory_alloc(tn_device* device, uint32_t kind, uint64_t bytes, void** out) {
@@ -109,7 +113,9 @@ tn_error* copy(tn_device* device, const tn_copy* c, tn_stream* stream) {
       throw Error(TN_CODE_INVALID_ARGUMENT, "the destination is not device memory");
     ++counters.copies;
     const void* on_host = !c->src_device ? c->src : !c->dst_device ? c->dst : nullptr;
-    auto done = on_host && !is_memory_of_kind(1, on_host, c->bytes) ? std::make_shared<std::latch>(1) : nullptr;
+    auto done = on_host && !is_memory_of_kind(1, on_host, c->bytes)
+                    ? std::make_shared<std::latch>(1)
+                    : nullptr;
     stream->push([dst = c->dst, src = c->src, bytes = c->bytes, done](Late&) {
       std::memcpy(dst, src, bytes);
       if (done) done->count_down();
@@ -135,11 +141,13 @@ void spoil(const SimPlan& plan, void* const* outputs) {
 }
 
 // What a fill with one of the values of faults.h does when it runs.
-bool have_accident(const SimPlan& plan, const std::vector<tn_scalar>& scalars, tn_device* device, Late& error) {
+bool have_accident(const SimPlan& plan, const std::vector<tn_scalar>& scalars, tn_device* device,
+                   Late& error) {
   if (plan.op != "fill" || scalars.empty()) return false;
   const double value = scalars[0].f;
   if (value == fails_late || value == fails_unnamed) {
-    if (!error.code) error = {TN_CODE_OUT_OF_RANGE, "sim: an accident", value == fails_late ? plan.op : ""};
+    if (!error.code)
+      error = {TN_CODE_OUT_OF_RANGE, "sim: an accident", value == fails_late ? plan.op : ""};
     return true;
   }
   if (value == waits_at_gate) pass_gate();
@@ -153,7 +161,8 @@ tn_error* run(tn_plan* self, const tn_run* args) {
   return guard([&] {
     require_working(device);
     for (size_t i = 0; i < plan->inputs; ++i)
-      if (args->inputs[i] && !is_device_memory(args->inputs[i], 1)) throw Error(TN_CODE_INTERNAL, "an input is not device memory");
+      if (args->inputs[i] && !is_device_memory(args->inputs[i], 1))
+        throw Error(TN_CODE_INTERNAL, "an input is not device memory");
     std::vector<void*> pointers(args->inputs, args->inputs + plan->inputs);
     pointers.insert(pointers.end(), args->outputs, args->outputs + plan->outputs);
     std::vector<tn_scalar> scalars(args->scalars, args->scalars + plan->scalars);
@@ -163,7 +172,8 @@ tn_error* run(tn_plan* self, const tn_run* args) {
     }
     args->stream->push([plan, device, pointers, scalars, workspace = args->workspace](Late& error) {
       if (device->lost || have_accident(*plan, scalars, device, error)) return;
-      tn_run inner{sizeof(tn_run), pointers.data(), pointers.data() + plan->inputs, scalars.data(), workspace, nullptr};
+      tn_run inner{sizeof(tn_run), pointers.data(), pointers.data() + plan->inputs,
+                   scalars.data(), workspace,       nullptr};
       if (tn_error* e = plan->inner->run(plan->inner, &inner)) {
         keep_first(error, e, plan->op);
         spoil(*plan, inner.outputs);
@@ -186,7 +196,8 @@ tn_error* plan_create(tn_device* device, const tn_op_request* request, tn_plan**
     if (!made) continue;
     int64_t elements = 1;
     bool gaps = false;
-    for (uint32_t d = made->rank; d-- > 0; elements *= made->shape[d]) gaps |= made->shape[d] > 1 && made->strides[d] != elements;
+    for (uint32_t d = made->rank; d-- > 0; elements *= made->shape[d])
+      gaps |= made->shape[d] > 1 && made->strides[d] != elements;
     if (!gaps) bytes[i] = static_cast<uint64_t>(elements) * sdk::dtype_size(made->dtype);
   }
   *plan = &(new SimPlan{{sizeof(tn_plan), run, destroy, inner->workspace_bytes, inner->cost_ns},
@@ -208,19 +219,24 @@ const void* extension(tn_backend*, const char* name, uint32_t version) {
   if (wanted == TN_EXT_STREAM_CAPTURE) return &stream_capture;
   if (wanted == "sim.gate") return &gate;
   if (wanted != "sim.counters") return nullptr;
-  seen = {counters.joint_launches, counters.joint_calls,     counters.copies,     counters.graph_launches,
-          counters.objects,        counters.blocking_copies, counters.allocations};
+  seen = {counters.joint_launches, counters.joint_calls, counters.copies,
+          counters.graph_launches, counters.objects,     counters.blocking_copies,
+          counters.allocations};
   return &seen;
 }
 
-// Why the cpu plugin's library does not open. Where the linker has no memory for the name of a file that is there, it says that
-// there is none, so that is looked up.
+// Why the cpu plugin's library does not open. Where the linker has no memory for the name of a file
+// that is there, it says that there is none, so that is looked up.
 Error no_library() {
   const char* text = dlerror();
-  const std::string reason = text ? text : "the dynamic linker gives no reason", path = TENON_SIM_CPU_LIBRARY;
-  const bool in_truth_there = reason.starts_with(path + ": cannot open shared object file") && access(path.c_str(), R_OK) == 0;
-  const bool short_of_memory = in_truth_there || reason == "out of memory" || reason.ends_with(std::strerror(ENOMEM)) ||
-                               reason.find(": cannot create ") != reason.npos || reason.find(": cannot allocate ") != reason.npos;
+  const std::string reason = text ? text : "the dynamic linker gives no reason",
+                    path = TENON_SIM_CPU_LIBRARY;
+  const bool in_truth_there = reason.starts_with(path + ": cannot open shared object file") &&
+                              access(path.c_str(), R_OK) == 0;
+  const bool short_of_memory = in_truth_there || reason == "out of memory" ||
+                               reason.ends_with(std::strerror(ENOMEM)) ||
+                               reason.find(": cannot create ") != reason.npos ||
+                               reason.find(": cannot allocate ") != reason.npos;
   return Error(short_of_memory ? TN_CODE_OUT_OF_MEMORY : TN_CODE_UNAVAILABLE, reason);
 }
 
@@ -236,12 +252,15 @@ tn_error* init(const tn_host* host, tn_backend_api* api) {
       throw Error(code, "the cpu plugin does not start");
     }
     tn_backend_api own{};
-    own.device_count = [](tn_backend*, uint32_t* count) -> tn_error* { return *count = device_total, nullptr; };
+    own.device_count = [](tn_backend*, uint32_t* count) -> tn_error* {
+      return *count = device_total, nullptr;
+    };
     own.device_open = device_open;
     own.device_close = [](tn_device* device) {
       // What belongs to a device goes before it.
       if (counters.objects)
-        std::fprintf(stderr, "sim: %lu objects are left at device_close\n", static_cast<unsigned long>(counters.objects));
+        std::fprintf(stderr, "sim: %lu objects are left at device_close\n",
+                     static_cast<unsigned long>(counters.objects));
       cpu.device_close(device->cpu);
       delete device;
     };
@@ -274,5 +293,7 @@ tn_error* init(const tn_host* host, tn_backend_api* api) {
 }  // namespace tenon::sim
 
 extern "C" TN_EXPORT const tn_plugin_info tn_plugin_entry = {
-    sizeof(tn_plugin_info), TN_PLUGIN_MAGIC, TN_ABI_MAJOR, TN_ABI_MINOR, "sim", "1.0", TN_PLUGIN_DEVICE, nullptr, 0,
+    sizeof(tn_plugin_info), TN_PLUGIN_MAGIC, TN_ABI_MAJOR,
+    TN_ABI_MINOR,           "sim",           "1.0",
+    TN_PLUGIN_DEVICE,       nullptr,         0,
     tenon::sim::init};

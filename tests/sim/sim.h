@@ -33,8 +33,8 @@ extern const tn_collectives collectives;
 extern const tn_stream_capture stream_capture;
 
 struct LiveCounters {
-  std::atomic<uint64_t> joint_launches{0}, joint_calls{0}, copies{0}, graph_launches{0}, objects{0}, blocking_copies{0},
-      allocations{0};
+  std::atomic<uint64_t> joint_launches{0}, joint_calls{0}, copies{0}, graph_launches{0}, objects{0},
+      blocking_copies{0}, allocations{0};
 };
 extern LiveCounters counters;
 

@@ -1,8 +1,9 @@
-// Streams are threads with a queue; events are counters that a queue raises; a graph is a list of tasks.
-#include "sim.h"
-
+// Streams are threads with a queue; events are counters that a queue raises; a graph is a list of
+// tasks.
 #include <algorithm>
 #include <utility>
+
+#include "sim.h"
 
 using tenon::sdk::Error;
 using tenon::sdk::guard;
@@ -70,11 +71,15 @@ void pass_gate() {
 }
 
 void require_working(const tn_device* device) {
-  if (device->lost) throw Error(TN_CODE_DEVICE_LOST, "sim: device " + std::to_string(device->index) + " has fallen off the bus");
+  if (device->lost)
+    throw Error(TN_CODE_DEVICE_LOST,
+                "sim: device " + std::to_string(device->index) + " has fallen off the bus");
 }
 
 void require_not_capturing(const tn_stream* stream, const char* what) {
-  if (stream->capturing) throw Error(TN_CODE_INVALID_ARGUMENT, std::string("sim: ") + what + " on a stream that captures");
+  if (stream->capturing)
+    throw Error(TN_CODE_INVALID_ARGUMENT,
+                std::string("sim: ") + what + " on a stream that captures");
 }
 
 tn_error* stream_create(tn_device* device, tn_stream** stream) {
@@ -108,7 +113,9 @@ tn_error* error_of(const tn_event* event) {
   if (event->device->lost) return guard([&] { require_working(event->device); });
   auto& e = event->state->error;
   if (!e.code) return nullptr;
-  return guard([&] { throw sdk::Error(e.code, e.message, e.op.empty() ? sdk::Details() : sdk::Details{{"op", e.op}}); });
+  return guard([&] {
+    throw sdk::Error(e.code, e.message, e.op.empty() ? sdk::Details() : sdk::Details{{"op", e.op}});
+  });
 }
 }  // namespace
 
@@ -149,7 +156,8 @@ tn_error* begin(tn_stream* stream) {
     require_working(stream->device);
     require_not_capturing(stream, "a capture");
     std::lock_guard lock(stream->mutex);
-    if (!stream->queue.empty()) throw Error(TN_CODE_INVALID_ARGUMENT, "sim: a capture of a stream that is not idle");
+    if (!stream->queue.empty())
+      throw Error(TN_CODE_INVALID_ARGUMENT, "sim: a capture of a stream that is not idle");
     stream->capturing = true;
   });
 }
@@ -157,7 +165,8 @@ tn_error* begin(tn_stream* stream) {
 tn_error* end(tn_stream* stream, tn_graph** graph) {
   return guard([&] {
     std::lock_guard lock(stream->mutex);
-    if (!std::exchange(stream->capturing, false)) throw Error(TN_CODE_INVALID_ARGUMENT, "sim: the stream does not capture");
+    if (!std::exchange(stream->capturing, false))
+      throw Error(TN_CODE_INVALID_ARGUMENT, "sim: the stream does not capture");
     auto tasks = std::exchange(stream->recorded, {});
     auto error = std::exchange(stream->capture_error, {});
     if (!error.empty()) throw Error(TN_CODE_INTERNAL, error);
@@ -172,7 +181,8 @@ tn_error* launch(tn_graph* graph, tn_stream* stream) {
   return guard([&] {
     require_working(stream->device);
     require_not_capturing(stream, "a graph");
-    if (graph->device != stream->device) throw Error(TN_CODE_INVALID_ARGUMENT, "sim: the graph is of another device");
+    if (graph->device != stream->device)
+      throw Error(TN_CODE_INVALID_ARGUMENT, "sim: the graph is of another device");
     // A list of its own, as a driver makes one: this is what there may be no memory for.
     stream->push([tasks = graph->tasks](Late& error) {
       for (auto& task : tasks) task(error);
@@ -183,7 +193,8 @@ tn_error* launch(tn_graph* graph, tn_stream* stream) {
 
 }  // namespace
 
-const tn_stream_capture stream_capture{sizeof(tn_stream_capture), begin, end, launch, [](tn_graph* graph) { delete graph; },
-                                       TN_CAPTURE_CREATES_PLANS};
+const tn_stream_capture stream_capture{
+    sizeof(tn_stream_capture), begin, end, launch, [](tn_graph* graph) { delete graph; },
+    TN_CAPTURE_CREATES_PLANS};
 
 }  // namespace tenon::sim

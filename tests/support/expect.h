@@ -1,10 +1,10 @@
 // What tests ask again and again: errors by their texts, and the plugin "sim".
 #pragma once
 
-#include <boost/test/unit_test.hpp>
-
 #include <string>
 #include <string_view>
+
+#include <boost/test/unit_test.hpp>
 
 #include <tenon/core/error.h>
 #include <tenon/plugins/host/registry.h>
@@ -24,7 +24,9 @@ std::string error_of(auto&& call) {
   return "";
 }
 
-inline bool has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+inline bool has(std::string_view text, std::string_view part) {
+  return text.find(part) != text.npos;
+}
 
 // `call` throws an E whose text holds all `parts`.
 template <class E>

@@ -1,5 +1,5 @@
-// Allocations that fail on order, of the program and of every library in it: operator new's and those of C. Included by one file of
-// a program, whose malloc this replaces.
+// Allocations that fail on order, of the program and of every library in it: operator new's and
+// those of C. Included by one file of a program, whose malloc this replaces.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,8 @@
 #include <cstdlib>
 #include <new>
 
-// The sanitizers' own malloc is not replaced: it is called before instrumented code may run. There, only operator new fails.
+// The sanitizers' own malloc is not replaced: it is called before instrumented code may run. There,
+// only operator new fails.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define TENON_TEST_C_ALLOCATIONS_FAIL 0
 #else
@@ -25,8 +26,9 @@ void* __libc_memalign(size_t, size_t);
 namespace tenon::test {
 
 inline constinit std::atomic<int64_t> counted{0};
-inline constinit std::atomic<int64_t> until_failure{0};  // 0: none fails. Otherwise the n-th from now on does, in whatever thread
-inline constinit std::atomic<bool> failed{false};        // it has
+inline constinit std::atomic<int64_t> until_failure{
+    0};  // 0: none fails. Otherwise the n-th from now on does, in whatever thread
+inline constinit std::atomic<bool> failed{false};  // it has
 
 inline constinit std::atomic<size_t> most_bytes{SIZE_MAX};  // more are never there
 
@@ -36,7 +38,8 @@ inline bool fails(size_t bytes) {
     errno = ENOMEM;
     return true;
   }
-  if (until_failure.load(std::memory_order_relaxed) <= 0 || until_failure.fetch_sub(1, std::memory_order_relaxed) != 1)
+  if (until_failure.load(std::memory_order_relaxed) <= 0 ||
+      until_failure.fetch_sub(1, std::memory_order_relaxed) != 1)
     return false;
   failed = true;
   errno = ENOMEM;
@@ -47,9 +50,11 @@ inline void* allocate(size_t bytes, size_t alignment) {
   if (fails(bytes)) return nullptr;
   const size_t rounded = (bytes + alignment - 1) / alignment * alignment;
 #if TENON_TEST_C_ALLOCATIONS_FAIL
-  return alignment <= alignof(std::max_align_t) ? __libc_malloc(bytes) : __libc_memalign(alignment, rounded);
+  return alignment <= alignof(std::max_align_t) ? __libc_malloc(bytes)
+                                                : __libc_memalign(alignment, rounded);
 #else
-  return alignment <= alignof(std::max_align_t) ? std::malloc(bytes) : std::aligned_alloc(alignment, rounded);
+  return alignment <= alignof(std::max_align_t) ? std::malloc(bytes)
+                                                : std::aligned_alloc(alignment, rounded);
 #endif
 }
 
@@ -72,7 +77,9 @@ TENON_TEST_REPLACES void* realloc(void* p, size_t bytes) {
   if (tenon::test::fails(bytes)) return nullptr;
   return __libc_realloc(p, bytes);
 }
-TENON_TEST_REPLACES void* aligned_alloc(size_t alignment, size_t bytes) { return tenon::test::allocate(bytes, alignment); }
+TENON_TEST_REPLACES void* aligned_alloc(size_t alignment, size_t bytes) {
+  return tenon::test::allocate(bytes, alignment);
+}
 TENON_TEST_REPLACES int posix_memalign(void** p, size_t alignment, size_t bytes) {
   void* got = tenon::test::allocate(bytes, alignment);
   if (!got) return ENOMEM;
@@ -85,10 +92,16 @@ TENON_TEST_REPLACES int posix_memalign(void** p, size_t alignment, size_t bytes)
 
 void* operator new(size_t n) { return tenon::test::allocate_or_throw(n, 1); }
 void* operator new[](size_t n) { return tenon::test::allocate_or_throw(n, 1); }
-void* operator new(size_t n, std::align_val_t a) { return tenon::test::allocate_or_throw(n, static_cast<size_t>(a)); }
-void* operator new[](size_t n, std::align_val_t a) { return tenon::test::allocate_or_throw(n, static_cast<size_t>(a)); }
+void* operator new(size_t n, std::align_val_t a) {
+  return tenon::test::allocate_or_throw(n, static_cast<size_t>(a));
+}
+void* operator new[](size_t n, std::align_val_t a) {
+  return tenon::test::allocate_or_throw(n, static_cast<size_t>(a));
+}
 void* operator new(size_t n, const std::nothrow_t&) noexcept { return tenon::test::allocate(n, 1); }
-void* operator new[](size_t n, const std::nothrow_t&) noexcept { return tenon::test::allocate(n, 1); }
+void* operator new[](size_t n, const std::nothrow_t&) noexcept {
+  return tenon::test::allocate(n, 1);
+}
 void* operator new(size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
   return tenon::test::allocate(n, static_cast<size_t>(a));
 }

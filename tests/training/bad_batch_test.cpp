@@ -1,9 +1,10 @@
-// One bad label in a long run: it is told once, the step that it spoils does not happen, and the model trains on.
-#include <boost/test/unit_test.hpp>
-
+// One bad label in a long run: it is told once, the step that it spoils does not happen, and the
+// model trains on.
 #include <cmath>
 #include <functional>
 #include <memory>
+
+#include <boost/test/unit_test.hpp>
 
 #include <tenon/plugins/host/registry.h>
 #include <tenon/tenon.h>
@@ -25,8 +26,12 @@ using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(std::vecto
 
 const std::pair<const char*, MakeOptimizer> optimizers[] = {
     {"SGD", [](auto p) { return std::make_unique<optim::SGD>(p, optim::SGDOptions{.lr = 0.1}); }},
-    {"SGD with momentum", [](auto p) { return std::make_unique<optim::SGD>(p, optim::SGDOptions{.lr = 0.1, .momentum = 0.9}); }},
-    {"Adam", [](auto p) { return std::make_unique<optim::Adam>(p, optim::AdamOptions{.lr = 0.01}); }},
+    {"SGD with momentum",
+     [](auto p) {
+       return std::make_unique<optim::SGD>(p, optim::SGDOptions{.lr = 0.1, .momentum = 0.9});
+     }},
+    {"Adam",
+     [](auto p) { return std::make_unique<optim::Adam>(p, optim::AdamOptions{.lr = 0.01}); }},
 };
 
 nn::Sequential net() {
@@ -57,7 +62,8 @@ bool finite(const Values& all) {
 enum class When { read_at_once, read_at_the_end, never_read };
 
 template <class Model>
-void train(Model model, Device device, const MakeOptimizer& make, When when, bool spoil_on_device = false) {
+void train(Model model, Device device, const MakeOptimizer& make, When when,
+           bool spoil_on_device = false) {
   synchronize();
   model.to(device);
   auto optimizer = make(model.parameters());
@@ -72,7 +78,9 @@ void train(Model model, Device device, const MakeOptimizer& make, When when, boo
     }
   };
   for (int i = 0; i < steps; ++i) {
-    if (i == bad_step) parameters_before = values_of(model.parameters()), state_before = values_of(state_of(*optimizer));
+    if (i == bad_step)
+      parameters_before = values_of(model.parameters()),
+      state_before = values_of(state_of(*optimizer));
     Tensor x = randn({8, 6}).to(device), labels = randint(0, 3, {8});
     if (i == bad_step && !spoil_on_device) labels.slice(0, 5, 6).fill_(1000);
     Tensor y = labels.to(device);
@@ -116,14 +124,16 @@ BOOST_AUTO_TEST_CASE(on_the_cpu) {
 BOOST_AUTO_TEST_CASE(over_two_devices) {
   for (auto& [name, make] : optimizers)
     for (When when : {When::read_at_once, When::never_read}) {
-      BOOST_TEST_CONTEXT(name) train(nn::DataParallel(net(), {"cpu:0", "cpu:1"}), "cpu:0", make, when);
+      BOOST_TEST_CONTEXT(name)
+      train(nn::DataParallel(net(), {"cpu:0", "cpu:1"}), "cpu:0", make, when);
     }
 }
 
 BOOST_AUTO_TEST_CASE(on_a_device_that_refuses_the_work) {
   for (auto& [name, make] : optimizers) {
     BOOST_TEST_CONTEXT(name) train(net(), "sim:0", make, When::read_at_once, true);
-    BOOST_TEST_CONTEXT(name) train(nn::DataParallel(net(), {"sim:0", "sim:1"}), "sim:0", make, When::read_at_the_end, true);
+    BOOST_TEST_CONTEXT(name)
+    train(nn::DataParallel(net(), {"sim:0", "sim:1"}), "sim:0", make, When::read_at_the_end, true);
   }
 }
 

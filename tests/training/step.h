@@ -1,4 +1,5 @@
-// A whole training step of a small LeNet, over tensors that stay where they are: what the tests of stream graphs capture.
+// A whole training step of a small LeNet, over tensors that stay where they are: what the tests of
+// stream graphs capture.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +30,11 @@ class Training {
     model = LeNet();
     model.to(device);
     if (adam)
-      optimizer = std::make_unique<optim::Adam>(model.parameters(), optim::AdamOptions{.lr = 0.002});
+      optimizer =
+          std::make_unique<optim::Adam>(model.parameters(), optim::AdamOptions{.lr = 0.002});
     else
-      optimizer = std::make_unique<optim::SGD>(model.parameters(), optim::SGDOptions{.lr = 0.02, .momentum = 0.9});
+      optimizer = std::make_unique<optim::SGD>(model.parameters(),
+                                               optim::SGDOptions{.lr = 0.02, .momentum = 0.9});
     x = zeros({4, 1, 28, 28}, {.device = device});
     y = zeros({4}, {.dtype = i64, .device = device});
   }
@@ -61,7 +64,8 @@ class Training {
   Tensor x, y, loss;
 };
 
-// What is asked of a device that captures is an Error with `part` in its text, and the capture goes on.
+// What is asked of a device that captures is an Error with `part` in its text, and the capture goes
+// on.
 template <class F>
 void check_refused(F&& call, const std::string& part) {
   std::string text = "nothing was thrown";

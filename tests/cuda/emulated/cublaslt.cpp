@@ -1,14 +1,15 @@
-// Stands in for libcublasLt: descriptors and layouts with the real meaning (columns, leading dimensions, transposes, batches,
-// epilogues, promised alignments), products by three loops. What the real one refuses is refused here: sizes of attributes, layouts
-// that do not fit together, pointers that break what was promised to the heuristic.
-#include <cublasLt.h>
-
+// Stands in for libcublasLt: descriptors and layouts with the real meaning (columns, leading
+// dimensions, transposes, batches, epilogues, promised alignments), products by three loops. What
+// the real one refuses is refused here: sizes of attributes, layouts that do not fit together,
+// pointers that break what was promised to the heuristic.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <new>
 #include <vector>
+
+#include <cublasLt.h>
 
 #include "stream.h"
 
@@ -57,7 +58,9 @@ cublasStatus_t read(T& to, const void* from, size_t bytes) {
 }
 
 size_t size_of(cudaDataType t) { return t == CUDA_R_64F ? 8 : t == CUDA_R_32F ? 4 : 2; }
-bool is_known(cudaDataType t) { return t == CUDA_R_64F || t == CUDA_R_32F || t == CUDA_R_16F || t == CUDA_R_16BF; }
+bool is_known(cudaDataType t) {
+  return t == CUDA_R_64F || t == CUDA_R_32F || t == CUDA_R_16F || t == CUDA_R_16BF;
+}
 
 double load(const void* p, cudaDataType type, int64_t i) {
   switch (type) {
@@ -98,18 +101,22 @@ double to_tf32(double x) {
   return f;
 }
 
-bool fits(const Layout& l) { return is_known(l.type) && l.rows > 0 && l.cols > 0 && l.ld >= static_cast<int64_t>(l.rows); }
+bool fits(const Layout& l) {
+  return is_known(l.type) && l.rows > 0 && l.cols > 0 && l.ld >= static_cast<int64_t>(l.rows);
+}
 
-bool fit_together(const Operation& op, const Layout& a, const Layout& b, const Layout& c, const Layout& d) {
+bool fit_together(const Operation& op, const Layout& a, const Layout& b, const Layout& c,
+                  const Layout& d) {
   auto rows = [](const Layout& l, int32_t t) { return t == CUBLAS_OP_N ? l.rows : l.cols; };
   auto cols = [](const Layout& l, int32_t t) { return t == CUBLAS_OP_N ? l.cols : l.rows; };
   const bool types = a.type == b.type && a.type == c.type && a.type == d.type &&
                      (op.scale == CUDA_R_64F) == (a.type == CUDA_R_64F) &&
                      (op.compute == CUBLAS_COMPUTE_64F) == (a.type == CUDA_R_64F);
-  const bool batches = a.batch == b.batch && a.batch == c.batch && a.batch == d.batch && a.batch > 0;
-  return types && batches && fits(a) && fits(b) && fits(c) && fits(d) && rows(a, op.transpose_a) == d.rows &&
-         cols(b, op.transpose_b) == d.cols && cols(a, op.transpose_a) == rows(b, op.transpose_b) && c.rows == d.rows &&
-         c.cols == d.cols;
+  const bool batches =
+      a.batch == b.batch && a.batch == c.batch && a.batch == d.batch && a.batch > 0;
+  return types && batches && fits(a) && fits(b) && fits(c) && fits(d) &&
+         rows(a, op.transpose_a) == d.rows && cols(b, op.transpose_b) == d.cols &&
+         cols(a, op.transpose_a) == rows(b, op.transpose_b) && c.rows == d.rows && c.cols == d.cols;
 }
 
 bool is_aligned(const void* p, uint64_t to) { return reinterpret_cast<uintptr_t>(p) % to == 0; }
@@ -133,8 +140,10 @@ struct Job {
         for (int64_t i = 0; i < static_cast<int64_t>(d.rows); ++i) {
           double sum = 0;
           for (int64_t l = 0; l < k; ++l)
-            sum += (op.transpose_a == CUBLAS_OP_N ? element(a, pa, z, i, l) : element(a, pa, z, l, i)) *
-                   (op.transpose_b == CUBLAS_OP_N ? element(b, pb, z, l, j) : element(b, pb, z, j, l));
+            sum +=
+                (op.transpose_a == CUBLAS_OP_N ? element(a, pa, z, i, l)
+                                               : element(a, pa, z, l, i)) *
+                (op.transpose_b == CUBLAS_OP_N ? element(b, pb, z, l, j) : element(b, pb, z, j, l));
           sum *= alpha;
           if (beta != 0) sum += beta * load(pc, c.type, z * c.batch_stride + j * c.ld + i);
           if (op.epilogue & CUBLASLT_EPILOGUE_BIAS) sum += load(op.bias, d.type, i);
@@ -151,7 +160,9 @@ extern "C" {
 #define API __attribute__((visibility("default")))
 
 API size_t cublasLtGetVersion() { return CUBLAS_VERSION; }
-API const char* cublasLtGetStatusString(cublasStatus_t) { return "refused by the stand-in for cuBLASLt"; }
+API const char* cublasLtGetStatusString(cublasStatus_t) {
+  return "refused by the stand-in for cuBLASLt";
+}
 API cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   *handle = reinterpret_cast<cublasLtHandle_t>(new char);
   return CUBLAS_STATUS_SUCCESS;
@@ -161,13 +172,16 @@ API cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-API cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* d, cudaDataType type, uint64_t rows, uint64_t cols,
-                                              int64_t ld) {
+API cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* d, cudaDataType type,
+                                              uint64_t rows, uint64_t cols, int64_t ld) {
   *d = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{type, rows, cols, ld});
   return CUBLAS_STATUS_SUCCESS;
 }
-API cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t d) { return delete &of(d), CUBLAS_STATUS_SUCCESS; }
-API cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t d, cublasLtMatrixLayoutAttribute_t which,
+API cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t d) {
+  return delete &of(d), CUBLAS_STATUS_SUCCESS;
+}
+API cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t d,
+                                                    cublasLtMatrixLayoutAttribute_t which,
                                                     const void* value, size_t bytes) {
   switch (which) {
     case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT:
@@ -179,13 +193,17 @@ API cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t d, cu
   }
 }
 
-API cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* d, cublasComputeType_t compute, cudaDataType_t scale) {
+API cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* d, cublasComputeType_t compute,
+                                            cudaDataType_t scale) {
   *d = reinterpret_cast<cublasLtMatmulDesc_t>(new Operation{compute, scale});
   return CUBLAS_STATUS_SUCCESS;
 }
-API cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d) { return delete &of(d), CUBLAS_STATUS_SUCCESS; }
-API cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t which, const void* value,
-                                                  size_t bytes) {
+API cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d) {
+  return delete &of(d), CUBLAS_STATUS_SUCCESS;
+}
+API cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d,
+                                                  cublasLtMatmulDescAttributes_t which,
+                                                  const void* value, size_t bytes) {
   switch (which) {
     case CUBLASLT_MATMUL_DESC_TRANSA:
       return read(of(d).transpose_a, value, bytes);
@@ -204,8 +222,11 @@ API cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* d)
   *d = reinterpret_cast<cublasLtMatmulPreference_t>(new Preference);
   return CUBLAS_STATUS_SUCCESS;
 }
-API cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t d) { return delete &of(d), CUBLAS_STATUS_SUCCESS; }
-API cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t d, cublasLtMatmulPreferenceAttributes_t which,
+API cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t d) {
+  return delete &of(d), CUBLAS_STATUS_SUCCESS;
+}
+API cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t d,
+                                                        cublasLtMatmulPreferenceAttributes_t which,
                                                         const void* value, size_t bytes) {
   switch (which) {
     case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
@@ -216,22 +237,25 @@ API cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
-      return read(of(d).alignment[which - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], value, bytes);
+      return read(of(d).alignment[which - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], value,
+                  bytes);
     default:
       return CUBLAS_STATUS_INVALID_VALUE;
   }
 }
 
-API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a,
-                                                  cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-                                                  cublasLtMatmulPreference_t preference, int wanted,
-                                                  cublasLtMatmulHeuristicResult_t* results, int* found) {
+API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
+    cublasLtHandle_t handle, cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a,
+    cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+    cublasLtMatmulPreference_t preference, int wanted, cublasLtMatmulHeuristicResult_t* results,
+    int* found) {
   *found = 0;
   if (!handle || wanted < 1) return CUBLAS_STATUS_INVALID_VALUE;
   auto& op = of(operation);
   if (!fit_together(op, of(a), of(b), of(c), of(d))) return CUBLAS_STATUS_INVALID_VALUE;
   // So that the way without the epilogue is walked too.
-  if ((op.epilogue & CUBLASLT_EPILOGUE_BIAS) && of(d).type == CUDA_R_64F) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if ((op.epilogue & CUBLASLT_EPILOGUE_BIAS) && of(d).type == CUDA_R_64F)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   if (of(preference).workspace < workspace_bytes) return CUBLAS_STATUS_NOT_SUPPORTED;
   const auto bias = reinterpret_cast<uintptr_t>(op.bias);
   Promise promise{};
@@ -245,30 +269,38 @@ API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cubla
   return CUBLAS_STATUS_SUCCESS;
 }
 
-API cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation, const void* alpha, const void* pa,
-                                  cublasLtMatrixLayout_t a, const void* pb, cublasLtMatrixLayout_t b, const void* beta,
-                                  const void* pc, cublasLtMatrixLayout_t c, void* pd, cublasLtMatrixLayout_t d,
-                                  const cublasLtMatmulAlgo_t* algo, void* workspace, size_t bytes, cudaStream_t stream) {
+API cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
+                                  const void* alpha, const void* pa, cublasLtMatrixLayout_t a,
+                                  const void* pb, cublasLtMatrixLayout_t b, const void* beta,
+                                  const void* pc, cublasLtMatrixLayout_t c, void* pd,
+                                  cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t* algo,
+                                  void* workspace, size_t bytes, cudaStream_t stream) {
   auto& op = of(operation);
-  if (!handle || !algo || !fit_together(op, of(a), of(b), of(c), of(d))) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!handle || !algo || !fit_together(op, of(a), of(b), of(c), of(d)))
+    return CUBLAS_STATUS_INVALID_VALUE;
   Promise promise;
   std::memcpy(&promise, algo, sizeof promise);
   const void* pointers[] = {pa, pb, pc, pd};
   for (int i = 0; i < 4; ++i)
-    if (!pointers[i] || !is_aligned(pointers[i], promise.alignment[i])) return CUBLAS_STATUS_INVALID_VALUE;
+    if (!pointers[i] || !is_aligned(pointers[i], promise.alignment[i]))
+      return CUBLAS_STATUS_INVALID_VALUE;
   const bool bias = op.epilogue & CUBLASLT_EPILOGUE_BIAS;
   if (bias && (!op.bias || !promise.bias_alignment || !is_aligned(op.bias, promise.bias_alignment)))
     return CUBLAS_STATUS_INVALID_VALUE;
-  if (bytes < workspace_bytes || !workspace || !is_aligned(workspace, 256)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (bytes < workspace_bytes || !workspace || !is_aligned(workspace, 256))
+    return CUBLAS_STATUS_INVALID_VALUE;
   const bool f64 = op.scale == CUDA_R_64F;
-  auto number = [&](const void* p) { return f64 ? *static_cast<const double*>(p) : *static_cast<const float*>(p); };
+  auto number = [&](const void* p) {
+    return f64 ? *static_cast<const double*>(p) : *static_cast<const float*>(p);
+  };
   const Job job{op, of(a), of(b), of(c), of(d), pa, pb, pc, pd, number(alpha), number(beta)};
   auto task = [=] {
     std::memset(workspace, 0xff, workspace_bytes);
     job.run();
   };
   if (!stream) return CUBLAS_STATUS_INVALID_VALUE;
-  return stream->queue(stream, task) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+  return stream->queue(stream, task) == cudaSuccess ? CUBLAS_STATUS_SUCCESS
+                                                    : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
 }  // extern "C"

@@ -1,11 +1,9 @@
-// Stands in for the toolkit's header of this name, so that the plugin's kernels can be compiled by an ordinary C++ compiler and run
-// on the CPU: each thread of a grid in turn, switching where threads meet. It is no model of speed. It shows wrong results,
-// out-of-bounds accesses (under the address sanitizer), memory that is read before it is written and, because the order of blocks,
+// Stands in for the toolkit's header of this name, so that the plugin's kernels can be compiled by
+// an ordinary C++ compiler and run on the CPU: each thread of a grid in turn, switching where
+// threads meet. It is no model of speed. It shows wrong results, out-of-bounds accesses (under the
+// address sanitizer), memory that is read before it is written and, because the order of blocks,
 // threads and streams changes, missing barriers and missing waits.
 #pragma once
-
-#include <cuda_runtime_api.h>
-#include <vector_functions.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +11,9 @@
 #include <cstring>
 #include <functional>
 #include <tuple>
+
+#include <cuda_runtime_api.h>
+#include <vector_functions.h>
 
 #define TENON_CUDA_EMULATED 1
 
@@ -28,10 +29,11 @@
 
 namespace tenon::emulated {
 
-// Queues `thread` for every thread of the grid; on a stream that is being captured, for each launch of its graph. `kernel` is the
-// function's address, by which its limits and its shared memory are known.
-cudaError_t launch(dim3 grid, dim3 block, size_t dynamic_bytes, cudaStream_t stream, const void* kernel,
-                   std::function<void()> thread);
+// Queues `thread` for every thread of the grid; on a stream that is being captured, for each launch
+// of its graph. `kernel` is the function's address, by which its limits and its shared memory are
+// known.
+cudaError_t launch(dim3 grid, dim3 block, size_t dynamic_bytes, cudaStream_t stream,
+                   const void* kernel, std::function<void()> thread);
 
 // What the driver says of the calling thread.
 bool thread_has_context();
@@ -51,12 +53,14 @@ extern dim3 blockDim, gridDim;
 constexpr int warpSize = 32;
 
 template <class... Params, class... Args>
-cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Params...), Args&&... args) {
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Params...),
+                               Args&&... args) {
   auto copy = std::tuple<std::decay_t<Params>...>(std::forward<Args>(args)...);
   if (config->numAttrs != 0) return cudaErrorNotSupported;
-  return tenon::emulated::launch(config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream,
-                                 reinterpret_cast<const void*>(kernel),
-                                 [kernel, copy] { std::apply([kernel](const auto&... a) { kernel(a...); }, copy); });
+  return tenon::emulated::launch(
+      config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream,
+      reinterpret_cast<const void*>(kernel),
+      [kernel, copy] { std::apply([kernel](const auto&... a) { kernel(a...); }, copy); });
 }
 
 inline void __syncthreads() { tenon::emulated::block_barrier(); }
@@ -88,9 +92,15 @@ T __shfl_up_sync(unsigned, T value, unsigned delta, int width = 32) {
   tenon::emulated::exchange(&value, sizeof value, to >= lane / width * width ? to : lane);
   return value;
 }
-inline unsigned __ballot_sync(unsigned, int predicate) { return tenon::emulated::ballot(predicate != 0); }
-inline int __any_sync(unsigned, int predicate) { return tenon::emulated::ballot(predicate != 0) != 0; }
-inline int __all_sync(unsigned, int predicate) { return tenon::emulated::ballot(predicate == 0) == 0; }
+inline unsigned __ballot_sync(unsigned, int predicate) {
+  return tenon::emulated::ballot(predicate != 0);
+}
+inline int __any_sync(unsigned, int predicate) {
+  return tenon::emulated::ballot(predicate != 0) != 0;
+}
+inline int __all_sync(unsigned, int predicate) {
+  return tenon::emulated::ballot(predicate == 0) == 0;
+}
 
 template <class T>
 T atomicAdd(T* at, T value) {
@@ -138,7 +148,9 @@ void __stcs(T* at, T value) {
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __clz(int x) { return x ? __builtin_clz(static_cast<unsigned>(x)) : 32; }
-inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>(static_cast<uint64_t>(a) * b >> 32); }
+inline unsigned __umulhi(unsigned a, unsigned b) {
+  return static_cast<unsigned>(static_cast<uint64_t>(a) * b >> 32);
+}
 inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
   return static_cast<unsigned long long>(static_cast<unsigned __int128>(a) * b >> 64);
 }

@@ -1,14 +1,14 @@
-// Grids on the CPU: threads are fibers that are switched where they meet at a barrier. A fiber whose thread ends without meeting
-// anybody goes on with the next thread, so that kernels without barriers need one.
-#include <sys/mman.h>
-#include <ucontext.h>
-
+// Grids on the CPU: threads are fibers that are switched where they meet at a barrier. A fiber
+// whose thread ends without meeting anybody goes on with the next thread, so that kernels without
+// barriers need one.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <vector>
 
 #include <cuda_runtime.h>
+#include <sys/mman.h>
+#include <ucontext.h>
 
 #include "symbols.h"
 
@@ -55,7 +55,8 @@ std::vector<Slot> slots;
 std::vector<unsigned char> votes;
 
 [[noreturn]] void fail(const char* what) {
-  std::fprintf(stderr, "emulated kernel: %s (block %u of %u, block size %u)\n", what, blockIdx.x, gridDim.x, blockDim.x);
+  std::fprintf(stderr, "emulated kernel: %s (block %u of %u, block size %u)\n", what, blockIdx.x,
+               gridDim.x, blockDim.x);
   std::abort();
 }
 
@@ -68,8 +69,12 @@ void become(int thread) {
 #if defined(__SANITIZE_ADDRESS__)
 const void* scheduler_stack;
 size_t scheduler_stack_bytes;
-void leave_for(const void* stack, size_t bytes, void** keep) { __sanitizer_start_switch_fiber(keep, stack, bytes); }
-void arrived(void* kept, const void** stack, size_t* bytes) { __sanitizer_finish_switch_fiber(kept, stack, bytes); }
+void leave_for(const void* stack, size_t bytes, void** keep) {
+  __sanitizer_start_switch_fiber(keep, stack, bytes);
+}
+void arrived(void* kept, const void** stack, size_t* bytes) {
+  __sanitizer_finish_switch_fiber(kept, stack, bytes);
+}
 #endif
 
 void to_scheduler(Fiber& fiber) {
@@ -101,7 +106,8 @@ int next_unstarted() {
 
 // What a fiber does for ever: threads that have not started, then back to the scheduler.
 void fiber_main(unsigned low, unsigned high) {
-  auto& self = *reinterpret_cast<Fiber*>(static_cast<uintptr_t>(low) | static_cast<uintptr_t>(high) << 32);
+  auto& self =
+      *reinterpret_cast<Fiber*>(static_cast<uintptr_t>(low) | static_cast<uintptr_t>(high) << 32);
 #if defined(__SANITIZE_ADDRESS__)
   arrived(nullptr, &scheduler_stack, &scheduler_stack_bytes);
 #endif
@@ -125,15 +131,16 @@ void fiber_main(unsigned low, unsigned high) {
 Fiber& idle_fiber() {
   if (idle.empty()) {
     auto fiber = std::make_unique<Fiber>();
-    fiber->stack = mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    fiber->stack = mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (fiber->stack == MAP_FAILED) fail("no memory for a stack");
     getcontext(&fiber->context);
     fiber->context.uc_stack.ss_sp = fiber->stack;
     fiber->context.uc_stack.ss_size = stack_bytes;
     fiber->context.uc_link = nullptr;
     auto address = reinterpret_cast<uintptr_t>(fiber.get());
-    makecontext(&fiber->context, reinterpret_cast<void (*)()>(fiber_main), 2, static_cast<unsigned>(address),
-                static_cast<unsigned>(address >> 32));
+    makecontext(&fiber->context, reinterpret_cast<void (*)()>(fiber_main), 2,
+                static_cast<unsigned>(address), static_cast<unsigned>(address >> 32));
     idle.push_back(fiber.get());
     fibers.push_back(std::move(fiber));
   }
@@ -148,7 +155,8 @@ void resume(int thread) {
   to_fiber(*threads[thread].fiber);
 }
 
-// Threads of [begin, end) that wait at `barrier`, if all that are not done do; in alternating order.
+// Threads of [begin, end) that wait at `barrier`, if all that are not done do; in alternating
+// order.
 bool release(int begin, int end, State barrier) {
   std::vector<int> waiting;
   for (int t = begin; t < end; ++t) {
@@ -172,7 +180,8 @@ void run_block() {
   while (unstarted > 0) to_fiber(idle_fiber());
   for (;;) {
     bool moved = false, all_done = true;
-    for (int begin = 0; begin < n; begin += 32) moved = release(begin, std::min(begin + 32, n), State::at_warp_barrier) || moved;
+    for (int begin = 0; begin < n; begin += 32)
+      moved = release(begin, std::min(begin + 32, n), State::at_warp_barrier) || moved;
     if (!moved) moved = release(0, n, State::at_block_barrier);
     for (auto& t : threads) all_done = all_done && t.state == State::done;
     if (all_done) return;

@@ -1,8 +1,10 @@
-// Stands in for NCCL: the functions that the plugin calls, over memory that the host can reach. As with NCCL, the members of one
-// process queue their parts within a group. At the end of the outermost one they are put on their streams; a collective runs when
-// the last of them comes to it, and the streams of the others wait until then.
+// Stands in for NCCL: the functions that the plugin calls, over memory that the host can reach. As
+// with NCCL, the members of one process queue their parts within a group. At the end of the
+// outermost one they are put on their streams; a collective runs when the last of them comes to it,
+// and the streams of the others wait until then.
 //
-// TENON_EMULATED_NCCL_FAIL=call: what is queued fails; =later: members say that something has gone wrong before.
+// TENON_EMULATED_NCCL_FAIL=call: what is queued fails; =later: members say that something has gone
+// wrong before.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -50,7 +52,8 @@ struct Part {
 
 thread_local int depth = 0;
 thread_local std::vector<Part> queued;
-thread_local ncclResult_t group_error = ncclSuccess;  // the first; nothing of the group is done then
+thread_local ncclResult_t group_error =
+    ncclSuccess;  // the first; nothing of the group is done then
 
 }  // namespace
 
@@ -88,7 +91,9 @@ void reduce(const std::vector<Part>& parts) {
     auto* x = static_cast<const T*>(parts[m].in);
     for (size_t i = 0; i < n; ++i) {
       const auto a = static_cast<Wide>(total[i]), b = static_cast<Wide>(x[i]);
-      total[i] = static_cast<T>(parts[0].op == ncclSum ? a + b : parts[0].op == ncclMax ? std::max(a, b) : std::min(a, b));
+      total[i] = static_cast<T>(parts[0].op == ncclSum   ? a + b
+                                : parts[0].op == ncclMax ? std::max(a, b)
+                                                         : std::min(a, b));
     }
   }
   for (auto& p : parts) std::memcpy(p.out, total.data(), n * sizeof(T));
@@ -128,8 +133,9 @@ void broadcast(const std::vector<Part>& parts) {
 ncclResult_t put_on_streams(const std::vector<Part>& parts) {
   auto& first = parts[0];
   for (auto& p : parts)
-    if (p.stream->is_capturing(p.stream) || p.stream->device != p.member->device || p.broadcast != first.broadcast ||
-        p.count != first.count || p.type != first.type || p.root != first.root)
+    if (p.stream->is_capturing(p.stream) || p.stream->device != p.member->device ||
+        p.broadcast != first.broadcast || p.count != first.count || p.type != first.type ||
+        p.root != first.root)
       return ncclInvalidUsage;
   const Reduce work = first.broadcast ? broadcast : reduce_of(first.type);
   if (!work) return ncclInvalidArgument;
@@ -141,7 +147,8 @@ ncclResult_t put_on_streams(const std::vector<Part>& parts) {
       work(parts);
       *done = true;
     });
-    if (code != cudaSuccess || p.stream->wait_for(p.stream, done) != cudaSuccess) return ncclUnhandledCudaError;
+    if (code != cudaSuccess || p.stream->wait_for(p.stream, done) != cudaSuccess)
+      return ncclUnhandledCudaError;
   }
   return ncclSuccess;
 }
@@ -168,7 +175,9 @@ ncclResult_t run_all(std::vector<Part> parts) {
 
 ncclResult_t queue(const Part& part) {
   if (!depth) return ncclInvalidUsage;  // alone it would wait for the others for ever
-  const auto result = !size_of(part.type) || !part.stream ? ncclInvalidUsage : fails("call") ? ncclSystemError : ncclSuccess;
+  const auto result = !size_of(part.type) || !part.stream ? ncclInvalidUsage
+                      : fails("call")                     ? ncclSystemError
+                                                          : ncclSuccess;
   if (group_error == ncclSuccess) group_error = result;
   if (result != ncclSuccess) return result;
   queued.push_back(part);
@@ -215,16 +224,17 @@ ncclResult_t ncclGroupEnd() {
   if (--depth > 0) return ncclSuccess;
   auto parts = std::move(queued);
   queued.clear();
-  if (auto error = std::exchange(group_error, ncclSuccess); error != ncclSuccess || parts.empty()) return error;
+  if (auto error = std::exchange(group_error, ncclSuccess); error != ncclSuccess || parts.empty())
+    return error;
   ++counters.launches;
   return run_all(std::move(parts));
 }
-ncclResult_t ncclAllReduce(const void* in, void* out, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t member,
-                           cudaStream_t stream) {
+ncclResult_t ncclAllReduce(const void* in, void* out, size_t count, ncclDataType_t type,
+                           ncclRedOp_t op, ncclComm_t member, cudaStream_t stream) {
   return queue({member, false, in, out, count, type, op, 0, stream});
 }
-ncclResult_t ncclBroadcast(const void* in, void* out, size_t count, ncclDataType_t type, int root, ncclComm_t member,
-                           cudaStream_t stream) {
+ncclResult_t ncclBroadcast(const void* in, void* out, size_t count, ncclDataType_t type, int root,
+                           ncclComm_t member, cudaStream_t stream) {
   return queue({member, true, in, out, count, type, ncclSum, root, stream});
 }
 

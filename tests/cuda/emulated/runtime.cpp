@@ -1,8 +1,9 @@
-// The CUDA runtime's functions that the plugin calls, over the host's memory; scheduler.h says when queued work runs. Whatever the
-// real runtime leaves to chance is made to show: fresh and freed memory is all ones (as floating-point numbers: NaN), copies of
-// pageable memory are as late as all others, and cudaFree waits for nothing. Settings: TENON_EMULATED_DEVICES (2),
-// TENON_EMULATED_MEMORY (bytes a device has, 1 GiB), TENON_EMULATED_FAIL_AT=n: the n-th kernel of the process meets an illegal
-// address. TENON_EMULATED_REFUSE=1: kernels are not taken.
+// The CUDA runtime's functions that the plugin calls, over the host's memory; scheduler.h says when
+// queued work runs. Whatever the real runtime leaves to chance is made to show: fresh and freed
+// memory is all ones (as floating-point numbers: NaN), copies of pageable memory are as late as all
+// others, and cudaFree waits for nothing. Settings: TENON_EMULATED_DEVICES (2),
+// TENON_EMULATED_MEMORY (bytes a device has, 1 GiB), TENON_EMULATED_FAIL_AT=n: the n-th kernel of
+// the process meets an illegal address. TENON_EMULATED_REFUSE=1: kernels are not taken.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -107,7 +108,9 @@ cudaError_t with_event(cudaEvent_t event, F&& f) {
   std::lock_guard guard(lock());
   if (lost) return answer(cudaErrorIllegalAddress);
   if (!events.contains(event)) return answer(cudaErrorInvalidResourceHandle);
-  if (auto code = refused_by_capture(event->capture.lock(), cudaErrorCapturedEvent); code != cudaSuccess) return answer(code);
+  if (auto code = refused_by_capture(event->capture.lock(), cudaErrorCapturedEvent);
+      code != cudaSuccess)
+    return answer(code);
   return answer(f(event));
 }
 
@@ -116,7 +119,8 @@ cudaError_t allocate(void** p, size_t bytes, int device) {
   start(current_device);
   if (lost) return answer(cudaErrorIllegalAddress);
   if (auto code = refused_as_unsafe(); code != cudaSuccess) return answer(code);
-  if (device >= 0 && bytes > device_bytes() - used[device]) return answer(cudaErrorMemoryAllocation);
+  if (device >= 0 && bytes > device_bytes() - used[device])
+    return answer(cudaErrorMemoryAllocation);
   *p = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (!*p) return answer(cudaErrorMemoryAllocation);
   std::memset(*p, 0xff, bytes);
@@ -140,15 +144,17 @@ cudaError_t give_back(void* p, bool pinned) {
 
 bool fits(dim3 grid, dim3 block, const Kernel& kernel) {
   const uint64_t threads = uint64_t{block.x} * block.y * block.z;
-  return grid.x > 0 && grid.y > 0 && grid.z > 0 && threads > 0 && grid.x <= 0x7fffffffu && grid.y <= 65535 && grid.z <= 65535 &&
-         block.x <= 1024 && block.y <= 1024 && block.z <= 64 && threads <= kernel.most_threads;
+  return grid.x > 0 && grid.y > 0 && grid.z > 0 && threads > 0 && grid.x <= 0x7fffffffu &&
+         grid.y <= 65535 && grid.z <= 65535 && block.x <= 1024 && block.y <= 1024 &&
+         block.z <= 64 && threads <= kernel.most_threads;
 }
 
 }  // namespace
 
 bool tenon::emulated::thread_has_context() { return has_context; }
 
-cudaError_t tenon::emulated::launch(dim3 grid, dim3 block, size_t dynamic_bytes, cudaStream_t handle, const void* function,
+cudaError_t tenon::emulated::launch(dim3 grid, dim3 block, size_t dynamic_bytes,
+                                    cudaStream_t handle, const void* function,
                                     std::function<void()> thread) {
   static const uint64_t fail_at = setting("TENON_EMULATED_FAIL_AT", 0);
   constexpr size_t most_shared = 48 << 10;
@@ -190,8 +196,12 @@ cudaError_t cudaSetDevice(int device) {
   return current_device = device, cudaSuccess;
 }
 // For tests, which link no runtime: as the user's own code.
-__attribute__((visibility("default"))) int tenon_emulated_get_device(int* device) { return *device = current_device, 0; }
-__attribute__((visibility("default"))) int tenon_emulated_set_device(int device) { return cudaSetDevice(device); }
+__attribute__((visibility("default"))) int tenon_emulated_get_device(int* device) {
+  return *device = current_device, 0;
+}
+__attribute__((visibility("default"))) int tenon_emulated_set_device(int device) {
+  return cudaSetDevice(device);
+}
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
   switch (which) {
     case cudaDevAttrMultiProcessorCount:
@@ -229,18 +239,22 @@ cudaError_t cudaFree(void* p) { return give_back(p, false); }
 cudaError_t cudaHostAlloc(void** p, size_t bytes, unsigned) { return allocate(p, bytes, -1); }
 cudaError_t cudaFreeHost(void* p) { return give_back(p, true); }
 
-cudaError_t cudaMemcpyAsync(void* dst, const void* src, size_t bytes, cudaMemcpyKind kind, cudaStream_t handle) {
+cudaError_t cudaMemcpyAsync(void* dst, const void* src, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t handle) {
   return with_stream(handle, [&](Stream* stream) {
     const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
     const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-    if (to_device != is_device_memory(dst, bytes) || from_device != is_device_memory(src, bytes)) return cudaErrorInvalidValue;
+    if (to_device != is_device_memory(dst, bytes) || from_device != is_device_memory(src, bytes))
+      return cudaErrorInvalidValue;
     return queue_task(stream, [=] { std::memcpy(dst, src, bytes); });
   });
 }
-cudaError_t cudaMemcpyPeerAsync(void* dst, int dst_device, const void* src, int src_device, size_t bytes, cudaStream_t handle) {
+cudaError_t cudaMemcpyPeerAsync(void* dst, int dst_device, const void* src, int src_device,
+                                size_t bytes, cudaStream_t handle) {
   return with_stream(handle, [&](Stream* stream) {
     auto *to = block_of(dst, bytes), *from = block_of(src, bytes);
-    if (!to || !from || to->device != dst_device || from->device != src_device) return cudaErrorInvalidValue;
+    if (!to || !from || to->device != dst_device || from->device != src_device)
+      return cudaErrorInvalidValue;
     return queue_task(stream, [=] { std::memcpy(dst, src, bytes); });
   });
 }
@@ -252,9 +266,12 @@ cudaError_t cudaMemsetAsync(void* dst, int value, size_t bytes, cudaStream_t han
   });
 }
 cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) { return *can = 1, cudaSuccess; }
-cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) { return start(current_device), start(peer), cudaSuccess; }
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
+  return start(current_device), start(peer), cudaSuccess;
+}
 
-// Only streams that do not join the default one are there to be had: that one has an order of its own here.
+// Only streams that do not join the default one are there to be had: that one has an order of its
+// own here.
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   std::lock_guard guard(lock());
   if (flags != cudaStreamNonBlocking) return answer(cudaErrorNotSupported);
@@ -269,7 +286,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   return with_stream(handle, [&](Stream* stream) {
-    if (stream->capture) return refused_by_capture(stream->capture, cudaErrorStreamCaptureUnsupported);
+    if (stream->capture)
+      return refused_by_capture(stream->capture, cudaErrorStreamCaptureUnsupported);
     auto reached = std::make_shared<bool>(false);
     queue_flag(stream, reached);
     run_until([&] { return *reached; });
@@ -277,13 +295,15 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   });
 }
 
-// By waiting for an event of a capture a stream joins it; a captured stream waits for nothing outside.
+// By waiting for an event of a capture a stream joins it; a captured stream waits for nothing
+// outside.
 cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned) {
   return with_stream(handle, [&](Stream* stream) {
     if (!events.contains(event)) return cudaErrorInvalidResourceHandle;
     const auto capture = event->capture.lock();
     if (!capture) {
-      if (stream->capture && event->reached) return refused_by_capture(stream->capture, cudaErrorStreamCaptureIsolation);
+      if (stream->capture && event->reached)
+        return refused_by_capture(stream->capture, cudaErrorStreamCaptureIsolation);
       if (event->reached) queue_wait(stream, event->reached);
       return cudaSuccess;
     }
@@ -311,7 +331,8 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
   return with_stream(handle, [&](Stream* stream) {
-    if (!events.contains(event) || event->device != stream->device) return cudaErrorInvalidResourceHandle;
+    if (!events.contains(event) || event->device != stream->device)
+      return cudaErrorInvalidResourceHandle;
     event->capture = stream->capture;
     event->after = stream->last;
     if (stream->capture) return cudaSuccess;
@@ -344,21 +365,25 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
   return with_stream(handle, [&](Stream* stream) {
     Nodes nodes;
     const cudaError_t code = end_capture(stream, nodes);
-    if (code == cudaSuccess) *graph = new CUgraph_st{std::make_shared<const Nodes>(std::move(nodes))};
+    if (code == cudaSuccess)
+      *graph = new CUgraph_st{std::make_shared<const Nodes>(std::move(nodes))};
     return code;
   });
 }
-cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph,
+                                          unsigned long long) {
   return *exec = new CUgraphExec_st{graph->nodes, nullptr}, cudaSuccess;
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return delete graph, cudaSuccess; }
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t handle) {
-  return with_stream(handle,
-                     [&](Stream* stream) { return refused_by_capture(stream->capture, cudaErrorStreamCaptureUnsupported); });
+  return with_stream(handle, [&](Stream* stream) {
+    return refused_by_capture(stream->capture, cudaErrorStreamCaptureUnsupported);
+  });
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle) {
   return with_stream(handle, [&](Stream* stream) {
-    if (stream->capture) return refused_by_capture(stream->capture, cudaErrorStreamCaptureUnsupported);
+    if (stream->capture)
+      return refused_by_capture(stream->capture, cudaErrorStreamCaptureUnsupported);
     auto done = std::make_shared<bool>(false);
     queue_graph(stream, exec->nodes, std::exchange(exec->last_launch, done), done);
     return cudaSuccess;
@@ -367,7 +392,9 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle) {
 // What of its launches has not run yet still does.
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) { return delete exec, cudaSuccess; }
 
-cudaError_t cudaGetLastError() { return std::exchange(last_error, lost ? cudaErrorIllegalAddress : cudaSuccess); }
+cudaError_t cudaGetLastError() {
+  return std::exchange(last_error, lost ? cudaErrorIllegalAddress : cudaSuccess);
+}
 cudaError_t cudaPeekAtLastError() { return last_error; }
 const char* cudaGetErrorName(cudaError_t code) {
   return code == cudaErrorIllegalAddress     ? "cudaErrorIllegalAddress"

@@ -37,7 +37,9 @@ State& state() {
 
 size_t below(size_t n) { return state().chance() % n; }
 
-bool can_step(const Stream& s) { return !s.operations.empty() && (!s.operations.front().ready || s.operations.front().ready()); }
+bool can_step(const Stream& s) {
+  return !s.operations.empty() && (!s.operations.front().ready || s.operations.front().ready());
+}
 
 void forget_if_done(Stream* stream) {
   if (!stream->destroyed || !stream->operations.empty()) return;
@@ -46,14 +48,16 @@ void forget_if_done(Stream* stream) {
   std::erase_if(s.streams, [&](auto& each) { return each.get() == stream; });
 }
 
-// One stream runs on for a while, then another overtakes: evenly mixed, streams would seldom show an order that was left out.
+// One stream runs on for a while, then another overtakes: evenly mixed, streams would seldom show
+// an order that was left out.
 bool step_once() {
   auto& s = state();
   std::vector<Stream*> able;
   for (auto& stream : s.streams)
     if (can_step(*stream)) able.push_back(stream.get());
   if (able.empty()) return false;
-  if (std::find(able.begin(), able.end(), s.favourite) == able.end() || below(8) == 0) s.favourite = able[below(able.size())];
+  if (std::find(able.begin(), able.end(), s.favourite) == able.end() || below(8) == 0)
+    s.favourite = able[below(able.size())];
   Stream* chosen = s.favourite;
   if (chosen->operations.front().step()) {
     chosen->operations.pop_front();
@@ -145,7 +149,9 @@ void queue_graph(Stream* stream, std::shared_ptr<const Nodes> nodes, Readable pr
     std::vector<size_t> able;
     for (size_t i = 0; i < nodes->size(); ++i) {
       auto& after = (*nodes)[i].after;
-      if (!(*ran)[i] && std::all_of(after.begin(), after.end(), [&](size_t a) { return (*ran)[a]; })) able.push_back(i);
+      if (!(*ran)[i] &&
+          std::all_of(after.begin(), after.end(), [&](size_t a) { return (*ran)[a]; }))
+        able.push_back(i);
     }
     if (!able.empty()) {
       const size_t i = able[below(able.size())];
@@ -180,7 +186,8 @@ cudaError_t refused_by_capture(const std::shared_ptr<Capture>& capture, cudaErro
 cudaError_t refused_as_unsafe() {
   for (auto* c : state().captures) {
     const bool here = c->thread == std::this_thread::get_id();
-    if (c->mode == cudaStreamCaptureModeGlobal || (c->mode == cudaStreamCaptureModeThreadLocal && here)) {
+    if (c->mode == cudaStreamCaptureModeGlobal ||
+        (c->mode == cudaStreamCaptureModeThreadLocal && here)) {
       c->invalid = true;
       return cudaErrorStreamCaptureUnsupported;
     }
@@ -202,8 +209,10 @@ cudaError_t begin_capture(Stream* stream, cudaStreamCaptureMode mode) {
 cudaError_t end_capture(Stream* stream, Nodes& nodes) {
   auto capture = stream->capture;
   if (!capture) return cudaErrorIllegalState;
-  if (capture->origin != stream) return refused_by_capture(capture, cudaErrorStreamCaptureUnmatched);
-  if (capture->mode != cudaStreamCaptureModeRelaxed && capture->thread != std::this_thread::get_id())
+  if (capture->origin != stream)
+    return refused_by_capture(capture, cudaErrorStreamCaptureUnmatched);
+  if (capture->mode != cudaStreamCaptureModeRelaxed &&
+      capture->thread != std::this_thread::get_id())
     return cudaErrorStreamCaptureWrongThread;
   // All that was recorded has to lie before the end of the stream that began.
   std::vector<bool> joined(capture->nodes.size(), false);
@@ -215,7 +224,8 @@ cudaError_t end_capture(Stream* stream, Nodes& nodes) {
     if (each->capture == capture) each->capture = nullptr;
   state().captures.erase(capture.get());
   if (capture->invalid) return cudaErrorStreamCaptureInvalidated;
-  if (std::find(joined.begin(), joined.end(), false) != joined.end()) return cudaErrorStreamCaptureUnjoined;
+  if (std::find(joined.begin(), joined.end(), false) != joined.end())
+    return cudaErrorStreamCaptureUnjoined;
   nodes = std::move(capture->nodes);
   return cudaSuccess;
 }

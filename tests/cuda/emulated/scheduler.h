@@ -1,5 +1,6 @@
-// The emulated devices' work: queued on streams, run late, in an order that streams and events allow and that is drawn by chance.
-// The seed is TENON_EMULATED_SEED (1): the same program queues and runs the same, as long as one thread alone queues.
+// The emulated devices' work: queued on streams, run late, in an order that streams and events
+// allow and that is drawn by chance. The seed is TENON_EMULATED_SEED (1): the same program queues
+// and runs the same, as long as one thread alone queues.
 #pragma once
 
 #include <deque>
@@ -27,7 +28,8 @@ using Nodes = std::vector<Node>;
 
 // A recording that goes on. Streams join it by waiting for its events.
 struct Capture {
-  Capture(CUstream_st* stream, cudaStreamCaptureMode m, std::thread::id by) : origin(stream), mode(m), thread(by) {}
+  Capture(CUstream_st* stream, cudaStreamCaptureMode m, std::thread::id by)
+      : origin(stream), mode(m), thread(by) {}
   CUstream_st* origin;
   cudaStreamCaptureMode mode;
   std::thread::id thread;
@@ -52,7 +54,8 @@ std::recursive_mutex& lock();
 extern bool lost;  // a kernel met an illegal address: nothing works any more
 
 Stream* make_stream(int device);
-// The stream behind a handle, the device's default stream for null; null where there is no such stream.
+// The stream behind a handle, the device's default stream for null; null where there is no such
+// stream.
 Stream* find_stream(cudaStream_t handle, int device);
 void destroy_stream(Stream* stream);
 
@@ -60,10 +63,12 @@ cudaError_t queue_task(Stream* stream, Task task);
 void queue_wait(Stream* stream, Readable flag);
 // Sets the flag when the stream comes to it.
 void queue_flag(Stream* stream, Flag flag);
-// Launches of one graph never overlap: `previous` is the flag of the last one. The flag is set when all nodes have run.
+// Launches of one graph never overlap: `previous` is the flag of the last one. The flag is set when
+// all nodes have run.
 void queue_graph(Stream* stream, std::shared_ptr<const Nodes> nodes, Readable previous, Flag done);
 
-// Runs queued work until it is true, or the device lost. A wait that nothing can end ends the process.
+// Runs queued work until it is true, or the device lost. A wait that nothing can end ends the
+// process.
 void run_until(const std::function<bool()>& is_true);
 // As a host that looks again and again: some work goes on in the meantime.
 void run_a_little();

@@ -1,8 +1,5 @@
 #include "symbols.h"
 
-#include <dlfcn.h>
-#include <elf.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +8,9 @@
 #include <map>
 #include <string>
 #include <string_view>
+
+#include <dlfcn.h>
+#include <elf.h>
 
 namespace tenon::emulated {
 
@@ -29,7 +29,8 @@ unsigned bounds_of(std::string_view symbol) {
   if (text.starts_with("kBlock")) return 256;
   if (text.starts_with("kMostThreads")) return 1024;
   const int number = std::atoi(std::string(text).c_str());
-  if (number < 1) fail("__launch_bounds__ of a name that tests/cuda/emulated/symbols.cpp does not know");
+  if (number < 1)
+    fail("__launch_bounds__ of a name that tests/cuda/emulated/symbols.cpp does not know");
   return static_cast<unsigned>(number);
 }
 
@@ -40,7 +41,8 @@ struct Table {
 
   Table() {
     Dl_info info;
-    if (!dladdr(reinterpret_cast<const void*>(&kernel_at), &info)) fail("its own module cannot be found");
+    if (!dladdr(reinterpret_cast<const void*>(&kernel_at), &info))
+      fail("its own module cannot be found");
     // The program itself may go by a relative name.
     std::ifstream file(info.dli_fname, std::ios::binary);
     if (!file) file.open("/proc/self/exe", std::ios::binary);
@@ -53,7 +55,8 @@ struct Table {
     if (bytes.size() < sizeof header) fail("its own module cannot be read");
     std::memcpy(&header, bytes.data(), sizeof header);
     std::vector<Elf64_Shdr> sections(header.e_shnum);
-    std::memcpy(sections.data(), bytes.data() + header.e_shoff, sections.size() * sizeof(Elf64_Shdr));
+    std::memcpy(sections.data(), bytes.data() + header.e_shoff,
+                sections.size() * sizeof(Elf64_Shdr));
     std::vector<std::pair<std::string_view, Elf64_Sym>> variables;
     for (auto& section : sections) {
       if (section.sh_type != SHT_SYMTAB) continue;
@@ -63,18 +66,26 @@ struct Table {
         std::memcpy(&symbol, bytes.data() + section.sh_offset + at, sizeof symbol);
         const std::string_view name = names + symbol.st_name;
         const auto type = ELF64_ST_TYPE(symbol.st_info);
-        if (name.starts_with("_ZZ") && name.find(kShared) != name.npos && type == STT_OBJECT) variables.emplace_back(name, symbol);
-        if (!name.starts_with("_Z") || name.starts_with("_ZZ") || name.find('.') != name.npos || type != STT_FUNC) continue;
+        if (name.starts_with("_ZZ") && name.find(kShared) != name.npos && type == STT_OBJECT)
+          variables.emplace_back(name, symbol);
+        if (!name.starts_with("_Z") || name.starts_with("_ZZ") || name.find('.') != name.npos ||
+            type != STT_FUNC)
+          continue;
         functions.emplace(name.substr(2), base + symbol.st_value);
-        if (name.find(kBounds) != name.npos) found[base + symbol.st_value].most_threads = bounds_of(name);
+        if (name.find(kBounds) != name.npos)
+          found[base + symbol.st_value].most_threads = bounds_of(name);
       }
     }
-    if (variables.empty()) fail("its module was stripped of the symbols by which shared memory is found");
-    for (auto& [name, symbol] : variables) take(name.substr(3), {base + symbol.st_value, symbol.st_size});
-    for (auto& [function, kernel] : found) kernel.shared.insert(kernel.shared.end(), of_functions.begin(), of_functions.end());
+    if (variables.empty())
+      fail("its module was stripped of the symbols by which shared memory is found");
+    for (auto& [name, symbol] : variables)
+      take(name.substr(3), {base + symbol.st_value, symbol.st_size});
+    for (auto& [function, kernel] : found)
+      kernel.shared.insert(kernel.shared.end(), of_functions.begin(), of_functions.end());
   }
 
-  // A variable's name begins with that of its function. One without bounds may be no kernel, but called by any.
+  // A variable's name begins with that of its function. One without bounds may be no kernel, but
+  // called by any.
   void take(std::string_view name, SharedVariable variable) {
     for (size_t end = name.size(); (end = name.rfind('E', end - 1)) != name.npos && end > 0;) {
       auto function = functions.find(name.substr(0, end));

@@ -1,5 +1,6 @@
-// What the compiler leaves of CUDA's attributes: names. cuda_runtime.h turns __shared__ and __launch_bounds__ into tags, which
-// become part of mangled names and are read from this module's table of symbols.
+// What the compiler leaves of CUDA's attributes: names. cuda_runtime.h turns __shared__ and
+// __launch_bounds__ into tags, which become part of mangled names and are read from this module's
+// table of symbols.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
-// "primitives": the cpu plugin without the operators that the core can make of simpler ones, as a small backend of somebody else's
-// would be. What a model needs must still work.
-#include <dlfcn.h>
-
+// "primitives": the cpu plugin without the operators that the core can make of simpler ones, as a
+// small backend of somebody else's would be. What a model needs must still work.
 #include <set>
 #include <string>
+
+#include <dlfcn.h>
 
 #include <tenon/plugins/sdk/sdk.h>
 
@@ -49,10 +49,13 @@ const std::set<std::string> absent = {"linear",
                                       "normal"};
 
 tn_error* refusal(const tn_op_request* request) {
-  const bool whole_power = std::string_view(request->op) == "pow" && request->inputs[0]->dtype >= TN_I64;
-  if (whole_power) return tenon::sdk::make_error(TN_CODE_UNSUPPORTED, "primitives has no pow of integers");
+  const bool whole_power =
+      std::string_view(request->op) == "pow" && request->inputs[0]->dtype >= TN_I64;
+  if (whole_power)
+    return tenon::sdk::make_error(TN_CODE_UNSUPPORTED, "primitives has no pow of integers");
   if (!absent.count(request->op)) return nullptr;
-  return tenon::sdk::make_error(TN_CODE_UNSUPPORTED, std::string("primitives has no ") + request->op);
+  return tenon::sdk::make_error(TN_CODE_UNSUPPORTED,
+                                std::string("primitives has no ") + request->op);
 }
 
 tn_error* supports(tn_device* device, const tn_op_request* request) {
@@ -83,5 +86,13 @@ tn_error* init(const tn_host* host, tn_backend_api* api) {
 
 }  // namespace
 
-extern "C" TN_EXPORT const tn_plugin_info tn_plugin_entry = {
-    sizeof(tn_plugin_info), TN_PLUGIN_MAGIC, TN_ABI_MAJOR, TN_ABI_MINOR, "primitives", "1.0", TN_PLUGIN_DEVICE, nullptr, 0, init};
+extern "C" TN_EXPORT const tn_plugin_info tn_plugin_entry = {sizeof(tn_plugin_info),
+                                                             TN_PLUGIN_MAGIC,
+                                                             TN_ABI_MAJOR,
+                                                             TN_ABI_MINOR,
+                                                             "primitives",
+                                                             "1.0",
+                                                             TN_PLUGIN_DEVICE,
+                                                             nullptr,
+                                                             0,
+                                                             init};

@@ -1,4 +1,5 @@
-// Takes most of the static thread-local storage that a process has for libraries opened late, as other libraries do.
+// Takes most of the static thread-local storage that a process has for libraries opened late, as
+// other libraries do.
 #include <stddef.h>
 
 static _Thread_local char taken[1024] __attribute__((tls_model("initial-exec")));

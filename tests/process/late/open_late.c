@@ -1,5 +1,5 @@
-// open_late GREEDY LIBTENON USER: opens the three in this order, runs USER's operators in two threads and once more after them, and
-// closes what it opened.
+// open_late GREEDY LIBTENON USER: opens the three in this order, runs USER's operators in two
+// threads and once more after them, and closes what it opened.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
-// What runs on a thread of a program that opened libtenon late: operators, modules and autograd, so that each of the library's
-// thread-locals is used. 0 where the numbers are right.
+// What runs on a thread of a program that opened libtenon late: operators, modules and autograd, so
+// that each of the library's thread-locals is used. 0 where the numbers are right.
 #include <exception>
 
 #include <tenon/tenon.h>

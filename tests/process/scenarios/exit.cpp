@@ -1,7 +1,7 @@
-#include <unistd.h>
-
 #include <atomic>
 #include <thread>
+
+#include <unistd.h>
 
 #include "scenarios.h"
 
@@ -38,9 +38,12 @@ SCENARIO(static_object_uses_a_closed_device) {
   kept = ones({3}, {.device = "sim:0"});
   MUST(sum(kept).item<float>() == 3);
   at_end.body = [] {
-    for (auto& error : {device_error([] { kept + kept; }), device_error([] { kept * 3; }), device_error([] { kept.to("cpu:0"); }),
+    for (auto& error : {device_error([] { kept + kept; }), device_error([] { kept * 3; }),
+                        device_error([] { kept.to("cpu:0"); }),
                         device_error([] { zeros({1 << 20}, {.device = "sim:0"}); })})
-      std::printf("%s\n", error.find("closed: the program is ending") != std::string::npos ? "refused" : error.c_str());
+      std::printf("%s\n", error.find("closed: the program is ending") != std::string::npos
+                              ? "refused"
+                              : error.c_str());
     kept = Tensor();
     MUST(computes());
   };
@@ -52,11 +55,14 @@ SCENARIO(detached_threads_compute_on) {
   for (int i = 0; i < 2; ++i)
     std::thread([i] {
       for (int64_t n = 1;; ++n) {
-        const Tensor x = ones({n % 4000 + 1, 8}, {.device = Device("cpu", static_cast<uint32_t>(i))});
+        const Tensor x =
+            ones({n % 4000 + 1, 8}, {.device = Device("cpu", static_cast<uint32_t>(i))});
         sum(matmul(x, x.t())).item<float>();
       }
     }).detach();
-  at_end.body = [] { usleep(50'000); };  // the threads go on while the process ends, and make new plans
+  at_end.body = [] {
+    usleep(50'000);
+  };  // the threads go on while the process ends, and make new plans
   return 0;
 }
 
@@ -77,7 +83,8 @@ class Ending : public data::Dataset {
   int64_t size() const override { return 1000; }
   data::Batch get_batch(std::span<const int64_t> indices) const override {
     static std::atomic<bool> is_ending{false};
-    if (ends_ && indices[0] >= 40 && !is_ending.exchange(true)) std::exit(0);  // two threads may not
+    if (ends_ && indices[0] >= 40 && !is_ending.exchange(true))
+      std::exit(0);  // two threads may not
     usleep(1000);
     const auto n = static_cast<int64_t>(indices.size());
     return {ones({n, 4}), zeros({n}, {.dtype = i64})};
@@ -118,7 +125,8 @@ SCENARIO(another_thread_ends_the_program) {
 // Before HDF5 has closed itself, and after it.
 SCENARIO(saved_at_exit) {
   static const auto& path =
-      *new std::filesystem::path(std::filesystem::temp_directory_path() / ("tenon-at-exit-" + std::to_string(getpid()) + ".h5"));
+      *new std::filesystem::path(std::filesystem::temp_directory_path() /
+                                 ("tenon-at-exit-" + std::to_string(getpid()) + ".h5"));
   at_end.body = [] {
     save(path, nn::StateDict{{"w", ones({3})}});
     MUST(sum(load(path).at("w")).item<float>() == 3);

@@ -1,10 +1,10 @@
-#include <unistd.h>
-
 #include <atomic>
 #include <deque>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include <unistd.h>
 
 #include <tenon/core/autograd/replica.h>
 #include <tenon/core/runtime/fork.h>
@@ -39,7 +39,8 @@ SCENARIO(children_of_a_process_whose_threads_compute) {
     });
   MUST(computes());
   int failed = 0;
-  for (int i = 0; i < 20; ++i) failed += in_child([] { MUST(computes() && computes("cpu:1")); }) != 0;
+  for (int i = 0; i < 20; ++i)
+    failed += in_child([] { MUST(computes() && computes("cpu:1")); }) != 0;
   stop = true;
   for (auto& t : threads) t.join();
   return failed;
@@ -84,7 +85,8 @@ SCENARIO(children_of_a_process_whose_threads_train) {
   return failed;
 }
 
-// One graph that several threads go back through, and replicas that they read while the parameter changes.
+// One graph that several threads go back through, and replicas that they read while the parameter
+// changes.
 SCENARIO(children_of_a_process_whose_threads_share_tensors) {
   const Tensor x = ones({8}).requires_grad_(), y = (x * x).sum();
   Tensor parameter = ones({8});
@@ -158,18 +160,22 @@ SCENARIO(child_in_a_loop_over_a_loader) {
   return seen == 16 ? 0 : 1;
 }
 
-// A device with a queue of its own does not outlive a fork, but its tensors may be dropped, and the cpu works.
+// A device with a queue of its own does not outlive a fork, but its tensors may be dropped, and the
+// cpu works.
 SCENARIO(child_of_a_process_with_a_device_of_its_own) {
   Tensor x = ones({4, 4}, {.device = "sim:0"});
   Tensor y = matmul(x, x);
   MUST(sum(y).item<float>() == 64);
   MUST(in_child([&] {
-         for (auto& error : {device_error([&] { x + y; }), device_error([&] { y.to_vector<float>(); }),
-                             device_error([&] { y.to("cpu:0"); }), device_error([&] { zeros({1 << 20}, {.device = "sim:0"}); }),
-                             device_error([&] { zeros({3}, {.device = "sim:1"}); }), device_error([&] {
-                               x.copy_(ones({4, 4}));
-                             })})
-           if (error.find("forked") == std::string::npos) std::printf("got \"%s\"\n", error.c_str()), std::fflush(stdout), _exit(8);
+         for (auto& error :
+              {device_error([&] { x + y; }), device_error([&] { y.to_vector<float>(); }),
+               device_error([&] { y.to("cpu:0"); }),
+               device_error([&] { zeros({1 << 20}, {.device = "sim:0"}); }),
+               device_error([&] { zeros({3}, {.device = "sim:1"}); }), device_error([&] {
+                 x.copy_(ones({4, 4}));
+               })})
+           if (error.find("forked") == std::string::npos)
+             std::printf("got \"%s\"\n", error.c_str()), std::fflush(stdout), _exit(8);
          y = Tensor();
          MUST(computes());
        }) == 0);

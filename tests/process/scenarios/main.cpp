@@ -10,10 +10,12 @@ std::map<std::string, Scenario>& scenarios() {
 
 bool computes(const tenon::Device& device) {
   using namespace tenon;
-  const Tensor a = ones({256, 192}, {.device = device}), b = full({192, 160}, 2, {.device = device});
+  const Tensor a = ones({256, 192}, {.device = device}),
+               b = full({192, 160}, 2, {.device = device});
   Tensor w = ones({8, 3}, {.device = device}).requires_grad_();
   sum(w * 5).backward();
-  return sum(matmul(a, b)).item<double>() == 256.0 * 192 * 160 * 2 && sum(w.grad()).item<double>() == 120;
+  return sum(matmul(a, b)).item<double>() == 256.0 * 192 * 160 * 2 &&
+         sum(w.grad()).item<double>() == 120;
 }
 
 int in_child(const std::function<void()>& body) {

@@ -32,7 +32,8 @@ struct Named {
 
 // A product that takes all threads of the pool, and a gradient. True where the numbers are right.
 bool computes(const tenon::Device& device = {});
-// Runs `body` in a child, which ends by exit(), and returns its status: 1000 and a signal's number where it was killed.
+// Runs `body` in a child, which ends by exit(), and returns its status: 1000 and a signal's number
+// where it was killed.
 int in_child(const std::function<void()>& body);
 // What of a tenon::DeviceError `body` throws; "" where it throws nothing.
 std::string device_error(const std::function<void()>& body);

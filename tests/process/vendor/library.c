@@ -1,4 +1,5 @@
-/* A vendor's library, opened at the first product: from its exit handler on it must not be called any more. */
+/* A vendor's library, opened at the first product: from its exit handler on it must not be called
+ * any more. */
 #include <stdlib.h>
 
 __attribute__((visibility("default"))) int vendor_library_ended = 0;

@@ -1,9 +1,10 @@
-// "vendor": the sim plugin behind a runtime that ends in exit handlers of its own, one registered whenever a device is opened and
-// one by a library that the first plan opens, and that reports every call which comes after.
-#include <dlfcn.h>
-
+// "vendor": the sim plugin behind a runtime that ends in exit handlers of its own, one registered
+// whenever a device is opened and one by a library that the first plan opens, and that reports
+// every call which comes after.
 #include <cstdio>
 #include <cstdlib>
+
+#include <dlfcn.h>
 
 #include <tenon/plugins/sdk/sdk.h>
 
@@ -82,5 +83,13 @@ tn_error* init(const tn_host* host, tn_backend_api* api) {
 
 }  // namespace
 
-extern "C" TN_EXPORT const tn_plugin_info tn_plugin_entry = {
-    sizeof(tn_plugin_info), TN_PLUGIN_MAGIC, TN_ABI_MAJOR, TN_ABI_MINOR, "vendor", "1.0", TN_PLUGIN_DEVICE, nullptr, 0, init};
+extern "C" TN_EXPORT const tn_plugin_info tn_plugin_entry = {sizeof(tn_plugin_info),
+                                                             TN_PLUGIN_MAGIC,
+                                                             TN_ABI_MAJOR,
+                                                             TN_ABI_MINOR,
+                                                             "vendor",
+                                                             "1.0",
+                                                             TN_PLUGIN_DEVICE,
+                                                             nullptr,
+                                                             0,
+                                                             init};

@@ -1,0 +1,136 @@
+// gather and its gradient: one element an index, any strides.
+#include <cstring>
+
+#include <tenon/plugins/sdk/dims.h>
+
+#include "kernels/indexing/indexing.h"
+#include "kernels/shape/copy.h"
+
+namespace tenon::cpu {
+namespace {
+
+using sdk::dim_of, sdk::without_dim;
+
+// y = x at index; T stands for any dtype of its size.
+template <class T, class I>
+struct Gather {
+  std::string op;
+  Nest nest;  // y, index, x
+  int64_t size, stride;
+
+  void operator()(const tn_run& run) const {
+    auto* y = static_cast<T*>(run.outputs[0]);
+    auto* x = static_cast<const T*>(run.inputs[0]);
+    auto* index = static_cast<const I*>(run.inputs[1]);
+    Tiling tiling{nest, 1, kGrain};
+    int64_t count = tiling.count(), step = nest.col_stride(1), x_step = nest.col_stride(2);
+    parallel_for(count, std::max<int64_t>(1, kGrain / 2 * count / nest.numel),
+                 [&](int64_t begin, int64_t end, uint32_t) {
+                   tiling.walk(begin, end, [&](const int64_t* at, int64_t, int64_t cols) {
+                     for (int64_t k = 0; k < cols; ++k) {
+                       int64_t i = checked(op, index[at[1] + k * step], size, at[0] + k);
+                       y[at[0] + k] = x[at[2] + k * x_step + i * stride];
+                     }
+                   });
+                 });
+  }
+};
+
+tn_plan* make_gather(tn_device*, const Request& request) {
+  auto &x = request.input(0), &index = request.input(1), &y = request.output(0);
+  require_contiguous(request, y);
+  if (sdk::numel(y) == 0) return empty_plan();
+  size_t dim = dim_of(request, x);
+  auto seen = without_dim(x, index, dim);
+  Nest nest({&y, &index, &seen});
+  auto plan = [&]<class T>(T) {
+    return with_index(request, index.dtype, [&]<class I>(I) {
+      Gather<T, I> run{std::string(request.op()), nest, x.shape[dim], x.strides[dim]};
+      return sdk::make_plan(std::move(run), {0, 30 + static_cast<uint64_t>(2 * nest.numel)});
+    });
+  };
+  switch (sdk::dtype_size(y.dtype)) {
+    case 1:
+      return plan(uint8_t{});
+    case 2:
+      return plan(uint16_t{});
+    case 4:
+      return plan(uint32_t{});
+    default:
+      return plan(uint64_t{});
+  }
+}
+const sdk::Kernel gathers({"gather"}, make_gather);
+
+// gx at index += g. Elements that differ in a dimension before `dim` never meet, so these are
+// shared out; the rest goes in order.
+template <class T, class I>
+struct GatherBackward {
+  std::string op;
+  Nest outer, inner;  // index (contiguous), g, gx: the dimensions before dim, and the others
+  int64_t size, stride, elements;
+
+  void operator()(const tn_run& run) const {
+    auto* index = static_cast<const I*>(run.inputs[1]);
+    auto* g = static_cast<const T*>(run.inputs[0]);
+    auto* gx = static_cast<T*>(run.outputs[0]);
+    zero_bytes(gx, elements * static_cast<int64_t>(sizeof(T)));
+    Tiling blocks{outer, 1, 1}, rows{inner, 1, inner.cols()};
+    int64_t step[] = {inner.col_stride(0), inner.col_stride(1), inner.col_stride(2)};
+    parallel_for(blocks.count(), std::max<int64_t>(1, kGrain / 2 / inner.numel),
+                 [&](int64_t begin, int64_t end, uint32_t) {
+                   blocks.walk(begin, end, [&](const int64_t* base, int64_t, int64_t) {
+                     auto add_row = [&](const int64_t* at, int64_t, int64_t cols) {
+                       for (int64_t k = 0; k < cols; ++k) {
+                         int64_t position = base[0] + at[0] + k * step[0];
+                         int64_t i = checked(op, index[position], size, position);
+                         gx[base[2] + at[2] + k * step[2] + i * stride] +=
+                             g[base[1] + at[1] + k * step[1]];
+                       }
+                     };
+                     constexpr int64_t origin[kMaxOperands] = {};
+                     inner.rank <= 1 ? add_row(origin, 1, inner.cols())
+                                     : rows.walk(0, rows.count(), add_row);
+                   });
+                 });
+  }
+};
+
+// Dimensions [begin, end) of a descriptor.
+tn_tensor_desc part(const tn_tensor_desc& d, size_t begin, size_t end) {
+  tn_tensor_desc p = d;
+  p.rank = static_cast<uint32_t>(end - begin);
+  std::copy(d.shape + begin, d.shape + end, p.shape);
+  std::copy(d.strides + begin, d.strides + end, p.strides);
+  return p;
+}
+
+tn_plan* make_gather_backward(tn_device*, const Request& request) {
+  auto &g = request.input(0), &index = request.input(1), &gx = request.output(0);
+  require_contiguous(request, index);
+  require_contiguous(request, gx);
+  if (sdk::numel(gx) == 0) return empty_plan();
+  size_t dim = dim_of(request, gx), size = sdk::dtype_size(gx.dtype);
+  if (sdk::numel(index) == 0)
+    return sdk::make_plan([bytes = sdk::numel(gx) * static_cast<int64_t>(size)](const tn_run& run) {
+      zero_bytes(run.outputs[0], bytes);
+    });
+  auto seen = without_dim(gx, index, dim);
+  auto nest = [&](size_t begin, size_t end) {
+    auto i = part(index, begin, end), from = part(g, begin, end), to = part(seen, begin, end);
+    return Nest({&i, &from, &to});
+  };
+  Nest outer = nest(0, dim), inner = nest(dim, index.rank);
+  uint64_t cost = 30 + static_cast<uint64_t>(sdk::numel(gx) / 4 + 2 * sdk::numel(index));
+  return with_float(request, g.dtype, [&]<class T>(T) {
+    return with_index(request, index.dtype, [&]<class I>(I) {
+      GatherBackward<T, I> run{std::string(request.op()), outer,         inner, gx.shape[dim],
+                               gx.strides[dim],           sdk::numel(gx)};
+      return sdk::make_plan(std::move(run), {0, cost});
+    });
+  });
+}
+const sdk::Kernel gather_gradients({"gather_backward"}, make_gather_backward);
+
+}  // namespace
+}  // namespace tenon::cpu

@@ -1,0 +1,191 @@
+#include <cmath>
+
+#include "runtime/common.h"
+#include "simd/lanes.h"
+
+namespace tenon::cpu {
+namespace {
+
+// A contiguous tensor seen as outer x size x inner, with the softmax along `size`.
+struct Layout {
+  int64_t outer = 1, size = 1, inner = 1;
+  Layout(const Request& request, const tn_tensor_desc& x) {
+    int64_t dim = request.get_int("dim");
+    if (dim < 0 || dim >= std::max<int64_t>(1, x.rank))
+      throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cpu: " + std::string(request.op()) + ": dim " +
+                                                     std::to_string(dim) + " of a tensor of " +
+                                                     std::to_string(x.rank) + " dimensions");
+    for (uint32_t d = 0; d < x.rank; ++d) (d < dim ? outer : d == dim ? size : inner) *= x.shape[d];
+  }
+};
+
+// Rows along the last dimension.
+template <class T>
+void softmax_row(int64_t n, const T* x, T* y) {
+  T top = max_row(n, x);
+  T sum = sum_row<T>(n, [&](int64_t i, auto part) {
+    Vec<T> e = exp_vec(load(x + i, part) - top);
+    store(y + i, e, part);
+    return keep<T>(e, part);
+  });
+  T scale = T(1) / sum;
+  for_lanes<T>(n, [&](int64_t i, auto part) { store<T>(y + i, load(y + i, part) * scale, part); });
+}
+
+template <class T>
+void log_softmax_row(int64_t n, const T* x, T* y) {
+  T top = max_row(n, x);
+  T sum = sum_row<T>(
+      n, [&](int64_t i, auto part) { return keep<T>(exp_vec(load(x + i, part) - top), part); });
+  T log_sum = std::log(sum);
+  for_lanes<T>(
+      n, [&](int64_t i, auto part) { store<T>(y + i, load(x + i, part) - top - log_sum, part); });
+}
+
+template <class T>
+void softmax_backward_row(int64_t n, const T* g, const T* y, T* gx) {
+  T dot =
+      sum_row<T>(n, [&](int64_t i, auto part) { return load(g + i, part) * load(y + i, part); });
+  for_lanes<T>(n, [&](int64_t i, auto part) {
+    store<T>(gx + i, (load(g + i, part) - dot) * load(y + i, part), part);
+  });
+}
+
+template <class T>
+void log_softmax_backward_row(int64_t n, const T* g, const T* y, T* gx) {
+  T sum = sum_row<T>(n, [&](int64_t i, auto part) { return load(g + i, part); });
+  for_lanes<T>(n, [&](int64_t i, auto part) {
+    store<T>(gx + i, load(g + i, part) - exp_vec(load(y + i, part)) * sum, part);
+  });
+}
+
+// Along any other dimension: one vector of neighbours at a time, `step` from element to element.
+template <class T, class Part>
+void softmax_columns(int64_t n, int64_t step, const T* x, T* y, Part part, bool logarithm) {
+  Vec<T> top = load(x, part);
+  for (int64_t i = 1; i < n; ++i) top = max_vec<T>(load(x + i * step, part), top);
+  Vec<T> sum{};
+  for (int64_t i = 0; i < n; ++i) {
+    Vec<T> e = exp_vec(load(x + i * step, part) - top);
+    if (!logarithm) store<T>(y + i * step, e, part);
+    sum += e;
+  }
+  if (logarithm) {
+    Vec<T> log_sum{};
+    for (int k = 0; k < kWidth<T>; ++k) log_sum[k] = std::log(sum[k]);
+    for (int64_t i = 0; i < n; ++i)
+      store<T>(y + i * step, load(x + i * step, part) - top - log_sum, part);
+  } else {
+    for (int64_t i = 0; i < n; ++i) store<T>(y + i * step, load(y + i * step, part) / sum, part);
+  }
+}
+
+template <class T, class Part>
+void softmax_backward_columns(int64_t n, int64_t step, const T* g, const T* y, T* gx, Part part,
+                              bool logarithm) {
+  Vec<T> sum{};
+  for (int64_t i = 0; i < n; ++i)
+    sum += load(g + i * step, part) * (logarithm ? splat(T(1)) : load(y + i * step, part));
+  for (int64_t i = 0; i < n; ++i) {
+    Vec<T> gi = load(g + i * step, part), yi = load(y + i * step, part);
+    store<T>(gx + i * step, logarithm ? gi - exp_vec(yi) * sum : (gi - sum) * yi, part);
+  }
+}
+
+// Calls row(offset) for each row, or column(offset, Full{} or Rest{}) for each vector of columns.
+template <class T, class Row, class Column>
+void for_each_line(const Layout& s, Row&& row, Column&& column) {
+  if (s.inner == 1) {
+    parallel_for(s.outer, std::max<int64_t>(1, kGrain / 4 / s.size),
+                 [&](int64_t begin, int64_t end, uint32_t) {
+                   for (int64_t i = begin; i < end; ++i) row(i * s.size);
+                 });
+    return;
+  }
+  constexpr int64_t w = kWidth<T>;
+  int64_t vectors = (s.inner + w - 1) / w;
+  parallel_for(s.outer * vectors, std::max<int64_t>(1, kGrain / 4 / (s.size * w)),
+               [&](int64_t begin, int64_t end, uint32_t) {
+                 for (int64_t k = begin; k < end; ++k) {
+                   int64_t column_index = k % vectors * w,
+                           at = k / vectors * s.size * s.inner + column_index;
+                   if (column_index + w <= s.inner) {
+                     column(at, Full{});
+                   } else {
+                     column(at, Rest{s.inner - column_index});
+                   }
+                 }
+               });
+}
+
+void check(const Request& request, const tn_tensor_desc& a, const tn_tensor_desc& b) {
+  if (a.rank != b.rank || a.dtype != b.dtype || !std::equal(a.shape, a.shape + a.rank, b.shape))
+    throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cpu: " + std::string(request.op()) +
+                                                   ": all tensors have one shape and dtype");
+  require_contiguous(request, a);
+}
+
+sdk::PlanOptions cost(const tn_tensor_desc& x) {
+  return {0, 100 + static_cast<uint64_t>(sdk::numel(x)) * sdk::dtype_size(x.dtype) / 8};
+}
+
+tn_plan* make_softmax(tn_device*, const Request& request) {
+  auto& x = request.input(0);
+  check(request, x, request.output(0));
+  Layout layout(request, x);
+  if (sdk::numel(x) == 0) return empty_plan();
+  bool logarithm = request.op() == "log_softmax";
+  return with_float(request, x.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return sdk::make_plan(
+        [layout, logarithm](const tn_run& run) {
+          auto* x = static_cast<const T*>(run.inputs[0]);
+          auto* y = static_cast<T*>(run.outputs[0]);
+          for_each_line<T>(
+              layout,
+              [&](int64_t at) {
+                logarithm ? log_softmax_row(layout.size, x + at, y + at)
+                          : softmax_row(layout.size, x + at, y + at);
+              },
+              [&](int64_t at, auto part) {
+                softmax_columns(layout.size, layout.inner, x + at, y + at, part, logarithm);
+              });
+        },
+        cost(x));
+  });
+}
+
+tn_plan* make_softmax_backward(tn_device*, const Request& request) {
+  auto &g = request.input(0), &y = request.input(1);
+  check(request, g, y);
+  check(request, y, request.output(0));
+  Layout layout(request, y);
+  if (sdk::numel(y) == 0) return empty_plan();
+  bool logarithm = request.op() == "log_softmax_backward";
+  return with_float(request, y.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return sdk::make_plan(
+        [layout, logarithm](const tn_run& run) {
+          auto *g = static_cast<const T*>(run.inputs[0]), *y = static_cast<const T*>(run.inputs[1]);
+          auto* gx = static_cast<T*>(run.outputs[0]);
+          for_each_line<T>(
+              layout,
+              [&](int64_t at) {
+                logarithm ? log_softmax_backward_row(layout.size, g + at, y + at, gx + at)
+                          : softmax_backward_row(layout.size, g + at, y + at, gx + at);
+              },
+              [&](int64_t at, auto part) {
+                softmax_backward_columns(layout.size, layout.inner, g + at, y + at, gx + at, part,
+                                         logarithm);
+              });
+        },
+        cost(y));
+  });
+}
+
+const sdk::Kernel registration({"softmax", "log_softmax"}, make_softmax);
+const sdk::Kernel backward_registration({"softmax_backward", "log_softmax_backward"},
+                                        make_softmax_backward);
+
+}  // namespace
+}  // namespace tenon::cpu

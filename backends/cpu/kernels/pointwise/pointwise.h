@@ -1,0 +1,137 @@
+// The loop under every pointwise operator. A kernel sees one contiguous output row at a time; each
+// operand is a contiguous row too, or a single value. Whatever lies otherwise in memory, or is f16
+// or bf16, is first brought into a small buffer that stays in cache.
+#pragma once
+
+#include "runtime/common.h"
+#include "runtime/nest.h"
+#include "simd/convert.h"
+
+// Iterations of the next loop are independent: an output may be the very memory of an input, never
+// a shifted part of it.
+#if defined(__clang__)
+#define TN_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define TN_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+namespace tenon::cpu {
+
+struct Row {
+  int64_t n;
+  void* out;
+  const void* in[3];
+  uint32_t single;  // bit k: operand k is one value for the whole row
+};
+using RowKernel = void (*)(const Row&);
+
+// The dtype that kernels compute in: f16 and bf16 are computed as f32.
+inline tn_dtype compute_dtype(tn_dtype t) { return t == TN_F16 || t == TN_BF16 ? TN_F32 : t; }
+
+class Pointwise {
+ public:
+  // A NULL input is a single value, given at run by pointer and already of the computing dtype.
+  // `may_be_single` has a bit for each operand that the kernel takes as one value. `ns` is the
+  // kernel's time an element, for grain and cost. `as_bits`: the kernel moves elements without
+  // looking at them, so nothing is converted.
+  Pointwise(const Request& request, std::initializer_list<const tn_tensor_desc*> inputs,
+            uint32_t may_be_single, double ns, bool as_bits = false);
+
+  void run(RowKernel kernel, void* out, const void* const* in) const {
+    if (!flat_ || nest_.numel > grain_) return run_large(kernel, out, in);
+    Row row{nest_.numel, out, {}, single_};
+    for (int k = 0; k < inputs_; ++k) row.in[k] = in[k];
+    kernel(row);
+  }
+  uint64_t cost_ns() const { return cost_ns_; }
+
+ private:
+  struct Operand {
+    uint32_t size = 0;      // bytes of an element in memory
+    uint32_t row_size = 0;  // and as the kernel sees it
+    bool packed = false;
+    ConvertRow convert = nullptr;  // half to f32, or f32 to half for the output
+  };
+  void plan_tiles(uint32_t may_be_single);
+  void run_large(RowKernel kernel, void* out, const void* const* in) const;
+  void run_tiles(RowKernel kernel, void* out, const void* const* in, int64_t begin,
+                 int64_t end) const;
+
+  Nest nest_;  // operand 0 is the output
+  int inputs_;
+  bool flat_;    // one row, nothing packed
+  bool merged_;  // a tile's rows lie one behind the other in every operand as the kernel sees it
+  uint32_t single_ = 0;
+  int64_t grain_;
+  int64_t tile_rows_ = 1, tile_cols_ = 1;
+  uint64_t cost_ns_;
+  Operand operands_[kMaxOperands];
+};
+
+// A scalar operand in the computing dtype of the tensors beside it.
+union Value {
+  float f32;
+  double f64;
+  int64_t i64;
+  int32_t i32;
+  uint8_t u8;
+};
+inline Value value_of(tn_dtype dtype, const tn_scalar& s) {
+  switch (compute_dtype(dtype)) {
+    case TN_F32:
+      return {.f32 = static_cast<float>(s.f)};
+    case TN_F64:
+      return {.f64 = s.f};
+    case TN_I64:
+      return {.i64 = s.i};
+    case TN_I32:
+      return {.i32 = static_cast<int32_t>(s.i)};
+    case TN_U8:
+      return {.u8 = static_cast<uint8_t>(s.i)};
+    default:
+      return {.u8 = static_cast<uint8_t>(s.i != 0)};
+  }
+}
+
+// Op::of(a, b) over rows, either operand perhaps a single value.
+template <class Op, class T, class Out = T>
+void binary_row(const Row& row) {
+  auto* y = static_cast<Out*>(row.out);
+  auto* a = static_cast<const T*>(row.in[0]);
+  auto* b = static_cast<const T*>(row.in[1]);
+  if (row.single == 0) {
+    TN_INDEPENDENT
+    for (int64_t i = 0; i < row.n; ++i) y[i] = Op::of(a[i], b[i]);
+  } else if (row.single == 2) {
+    T one = *b;
+    TN_INDEPENDENT
+    for (int64_t i = 0; i < row.n; ++i) y[i] = Op::of(a[i], one);
+  } else {
+    T one = *a;
+    TN_INDEPENDENT
+    for (int64_t i = 0; i < row.n; ++i) y[i] = Op::of(one, b[i]);
+  }
+}
+
+// The plan of an operator a, b? -> y with attribute `reverse`: where b is absent the scalar takes
+// its place, or a's.
+inline tn_plan* make_binary_plan(const Request& request, RowKernel kernel, double ns) {
+  auto& a = request.input(0);
+  if (sdk::numel(request.output(0)) == 0) return empty_plan();
+  if (request.has_input(1)) {
+    Pointwise loop(request, {&a, &request.input(1)}, 3, ns);
+    return sdk::make_plan(
+        [loop, kernel](const tn_run& run) { loop.run(kernel, run.outputs[0], run.inputs); },
+        {0, loop.cost_ns()});
+  }
+  bool reverse = request.get_bool("reverse", false);
+  Pointwise loop(request, {reverse ? nullptr : &a, reverse ? &a : nullptr}, 3, ns);
+  auto run_with_scalar = [loop, kernel, reverse, dtype = a.dtype](const tn_run& run) {
+    Value value = value_of(dtype, run.scalars[0]);
+    const void* in[] = {reverse ? &value : run.inputs[0], reverse ? run.inputs[0] : &value};
+    loop.run(kernel, run.outputs[0], in);
+  };
+  return sdk::make_plan(run_with_scalar, {0, loop.cost_ns()});
+}
+
+}  // namespace tenon::cpu

@@ -1,0 +1,266 @@
+#include "kernels/pooling/pool.h"
+
+#include <vector>
+
+namespace tenon::cpu {
+namespace {
+
+[[noreturn]] void invalid(const Request& request, const std::string& why) {
+  throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cpu: " + std::string(request.op()) + ": " + why);
+}
+
+// One over the number of elements that the windows of each output count. Rows of outputs whose
+// windows have one height share a row of the table, unless kernels are taller than there are rows
+// of outputs.
+template <class T>
+class Divisors {
+ public:
+  explicit Divisors(const Pool& p)
+      : ow_(p.ow),
+        ph_(p.ph),
+        sh_(p.sh),
+        kh_(p.kh),
+        h_(p.h),
+        count_pad_(p.count_pad),
+        by_height_(p.kh < p.oh) {
+    for (int64_t i = 0, n = by_height_ ? p.kh + 1 : p.oh; i < n; ++i)
+      for (int64_t x = 0, rows = by_height_ ? i : height(i); x < p.ow; ++x)
+        inverse_.push_back(T(1) / static_cast<T>(rows * extent(x, p.sw, p.kw, p.pw, p.w)));
+  }
+  const T* row(int64_t y) const { return inverse_.data() + (by_height_ ? height(y) : y) * ow_; }
+
+ private:
+  int64_t height(int64_t y) const { return extent(y, sh_, kh_, ph_, h_); }
+  int64_t extent(int64_t i, int64_t s, int64_t k, int64_t pad, int64_t n) const {
+    int64_t begin = i * s - pad, end = std::min(begin + k, n + pad);
+    return count_pad_ ? end - begin
+                      : std::max<int64_t>(0, std::min(end, n) - std::max<int64_t>(begin, 0));
+  }
+  int64_t ow_, ph_, sh_, kh_, h_;
+  bool count_pad_, by_height_;
+  std::vector<T> inverse_;
+};
+
+template <class T>
+void average_halves(const Pool& p, const T* x, T* y) {
+  for (int64_t r = 0; r < p.oh; ++r) {
+    const T *a = x + 2 * r * p.w, *b = a + p.w;
+    for_lanes<T>(p.ow, [&](int64_t i, auto part) {
+      auto sums = split_pairs<T>(first_of_pair(a + 2 * i, part) + first_of_pair(b + 2 * i, part),
+                                 second_of_pair(a + 2 * i, part) + second_of_pair(b + 2 * i, part));
+      store<T>(y + r * p.ow + i, (sums.even + sums.odd) * T(0.25), part);
+    });
+  }
+}
+
+template <class T>
+void average_plane(const Pool& p, const Divisors<T>& divisors, const T* x, T* y) {
+  const auto [left, right] = p.column_taps();
+  for (int64_t r = 0; r < p.oh; ++r, y += p.ow) {
+    std::fill(y, y + p.ow, T(0));
+    const auto [top, bottom] = p.row_taps(r);
+    for (int64_t i = top; i < bottom; ++i) {
+      int64_t row = r * p.sh - p.ph + i;
+      for (int64_t j = left; j < right; ++j) {
+        auto [first, last] = p.columns(j);
+        const T* from = x + row * p.w + j - p.pw;
+        if (p.sw == 1) {
+          for (int64_t k = first; k < last; ++k) y[k] += from[k];
+        } else {
+          for (int64_t k = first; k < last; ++k) y[k] += from[k * p.sw];
+        }
+      }
+    }
+    const T* inverse = divisors.row(r);
+    for (int64_t k = 0; k < p.ow; ++k) y[k] *= inverse[k];
+  }
+}
+
+template <class T>
+void average_halves_backward(const Pool& p, const T* g, T* gx) {
+  for (int64_t r = 0; r < p.oh; ++r) {
+    T *a = gx + 2 * r * p.w, *b = a + p.w;
+    for_lanes<T>(p.ow, [&](int64_t i, auto part) {
+      Vec<T> v = load(g + r * p.ow + i, part) * T(0.25);
+      Vec<T> low = zip_low<T>(v, v), high = zip_high<T>(v, v);
+      int64_t n = 2 * kWidth<T>;
+      if constexpr (std::is_same_v<decltype(part), Rest>) n = 2 * part.count;
+      for (T* to : {a + 2 * i, b + 2 * i}) {
+        n >= kWidth<T> ? store(to, low) : store_part(to, low, n);
+        if (n == 2 * kWidth<T>) store(to + kWidth<T>, high);
+        if (n > kWidth<T> && n < 2 * kWidth<T>) store_part(to + kWidth<T>, high, n - kWidth<T>);
+      }
+    });
+    for (int64_t k = 2 * p.ow; k < p.w; ++k) a[k] = b[k] = 0;
+  }
+  std::fill(gx + 2 * p.oh * p.w, gx + p.in_size(), T(0));
+}
+
+template <class T>
+void average_plane_backward(const Pool& p, const Divisors<T>& divisors, const T* g, T* gx,
+                            T* scaled) {
+  const auto [left, right] = p.column_taps();
+  std::fill(gx, gx + p.in_size(), T(0));
+  for (int64_t r = 0; r < p.oh; ++r) {
+    const T* inverse = divisors.row(r);
+    for (int64_t k = 0; k < p.ow; ++k) scaled[k] = g[r * p.ow + k] * inverse[k];
+    const auto [top, bottom] = p.row_taps(r);
+    for (int64_t i = top; i < bottom; ++i) {
+      int64_t row = r * p.sh - p.ph + i;
+      for (int64_t j = left; j < right; ++j) {
+        auto [first, last] = p.columns(j);
+        T* to = gx + row * p.w + j - p.pw;
+        if (p.sw == 1) {
+          for (int64_t k = first; k < last; ++k) to[k] += scaled[k];
+        } else {
+          for (int64_t k = first; k < last; ++k) to[k * p.sw] += scaled[k];
+        }
+      }
+    }
+  }
+}
+
+tn_plan* make_average(tn_device*, const Request& request) {
+  bool back = request.op() == "avg_pool2d_backward";
+  auto &in = request.input(0), &out = request.output(0);
+  auto p = Pool::from(request, back ? out : in, back ? in : out, true, false);
+  p.count_pad = request.get_bool("count_include_pad");
+  require_contiguous(request, in);
+  if (sdk::numel(out) == 0) return empty_plan();
+  return with_float(request, in.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    auto row_bytes = (static_cast<uint64_t>(p.ow) * sizeof(T) + 63) / 64 * 64;
+    return sdk::make_plan(
+        [p, back, row_bytes, divisors = Divisors<T>(p)](const tn_run& run) {
+          auto* from = static_cast<const T*>(run.inputs[0]);
+          auto* to = static_cast<T*>(run.outputs[0]);
+          p.for_planes([&](int64_t i, uint32_t slot) {
+            if (!back) {
+              const T* x = from + i * p.in_size();
+              p.halves() ? average_halves(p, x, to + i * p.out_size())
+                         : average_plane(p, divisors, x, to + i * p.out_size());
+            } else {
+              const T* g = from + i * p.out_size();
+              T *gx = to + i * p.in_size(),
+                *scaled =
+                    reinterpret_cast<T*>(static_cast<char*>(run.workspace) + slot * row_bytes);
+              p.halves() ? average_halves_backward(p, g, gx)
+                         : average_plane_backward(p, divisors, g, gx, scaled);
+            }
+          });
+        },
+        {back ? row_bytes * thread_count() : 0, p.cost(in.dtype)});
+  });
+}
+
+// Rows or columns that output i of n covers.
+struct Window {
+  int64_t begin, end;
+  Window(int64_t i, int64_t n, int64_t size)
+      : begin(i * size / n), end(((i + 1) * size + n - 1) / n) {}
+  int64_t size() const { return end - begin; }
+};
+
+template <class T>
+void adaptive_plane(const Pool& p, const T* x, T* y) {
+  for (int64_t r = 0; r < p.oh; ++r) {
+    Window rows(r, p.oh, p.h);
+    for (int64_t k = 0; k < p.ow; ++k) {
+      Window columns(k, p.ow, p.w);
+      T sum = 0;
+      if (columns.size() == p.w) {
+        sum = sum_row<T>(rows.size() * p.w, [&](int64_t i, auto part) {
+          return load(x + rows.begin * p.w + i, part);
+        });
+      } else {
+        for (int64_t i = rows.begin; i < rows.end; ++i)
+          for (int64_t j = columns.begin; j < columns.end; ++j) sum += x[i * p.w + j];
+      }
+      y[r * p.ow + k] = sum / static_cast<T>(rows.size() * columns.size());
+    }
+  }
+}
+
+template <class T>
+void adaptive_plane_backward(const Pool& p, const T* g, T* gx) {
+  std::fill(gx, gx + p.in_size(), T(0));
+  for (int64_t r = 0; r < p.oh; ++r) {
+    Window rows(r, p.oh, p.h);
+    for (int64_t k = 0; k < p.ow; ++k) {
+      Window columns(k, p.ow, p.w);
+      T share = g[r * p.ow + k] / static_cast<T>(rows.size() * columns.size());
+      for (int64_t i = rows.begin; i < rows.end; ++i)
+        for (int64_t j = columns.begin; j < columns.end; ++j) gx[i * p.w + j] += share;
+    }
+  }
+}
+
+tn_plan* make_adaptive(tn_device*, const Request& request) {
+  bool back = request.op() == "adaptive_avg_pool2d_backward";
+  auto &in = request.input(0), &out = request.output(0);
+  auto p = Pool::from(request, back ? out : in, back ? in : out, false, false);
+  require_contiguous(request, in);
+  if (sdk::numel(out) == 0) return empty_plan();
+  if (!back && p.in_size() == 0) invalid(request, "the input has no elements to average");
+  return with_float(request, in.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return sdk::make_plan(
+        [p, back](const tn_run& run) {
+          auto* from = static_cast<const T*>(run.inputs[0]);
+          auto* to = static_cast<T*>(run.outputs[0]);
+          p.for_planes([&](int64_t i, uint32_t) {
+            back ? adaptive_plane_backward(p, from + i * p.out_size(), to + i * p.in_size())
+                 : adaptive_plane(p, from + i * p.in_size(), to + i * p.out_size());
+          });
+        },
+        {0, p.cost(in.dtype)});
+  });
+}
+
+const sdk::Kernel average_registration({"avg_pool2d", "avg_pool2d_backward"}, make_average);
+const sdk::Kernel adaptive_registration({"adaptive_avg_pool2d", "adaptive_avg_pool2d_backward"},
+                                        make_adaptive);
+
+}  // namespace
+
+Pool Pool::from(const Request& request, const tn_tensor_desc& large, const tn_tensor_desc& small,
+                bool windows, bool dilated) {
+  if (large.rank != 4 || small.rank != 4 || large.shape[0] != small.shape[0] ||
+      large.shape[1] != small.shape[1])
+    invalid(request, "input and output have 4 dimensions, with equal batch and channels");
+  if (large.dtype != small.dtype) invalid(request, "input and output have one dtype");
+  Pool p{large.shape[0] * large.shape[1], large.shape[2], large.shape[3], small.shape[2],
+         small.shape[3]};
+  if (!windows) return p;
+  auto pair = [&](const char* name, int64_t least) {
+    auto v = request.get_ints(name);
+    if (v.size() != 2 || v[0] < least || v[1] < least || v[0] > INT32_MAX || v[1] > INT32_MAX)
+      invalid(request,
+              std::string(name) + " must be two integers of at least " + std::to_string(least));
+    return v;
+  };
+  auto kernel = pair("kernel_size", 1), stride = pair("stride", 1), padding = pair("padding", 0);
+  p.kh = kernel[0], p.kw = kernel[1], p.sh = stride[0], p.sw = stride[1], p.ph = padding[0],
+  p.pw = padding[1];
+  if (dilated) {
+    auto dilation = pair("dilation", 1);
+    p.dh = dilation[0], p.dw = dilation[1];
+  }
+  bool ceil_mode = request.get_bool("ceil_mode");
+  if (p.ph * 2 > p.kh || p.pw * 2 > p.kw) invalid(request, "padding is at most half of the kernel");
+  auto size = [&](int64_t in, int64_t k, int64_t s, int64_t pad, int64_t d) {
+    int64_t room = in + 2 * pad - d * (k - 1) - 1;
+    if (room < 0 && !(ceil_mode && room + s - 1 >= 0)) return int64_t{0};
+    int64_t out = (room + (ceil_mode ? s - 1 : 0)) / s + 1;
+    return ceil_mode && (out - 1) * s >= in + pad
+               ? out - 1
+               : out;  // no window starts in the padding on the right
+  };
+  if (p.oh != size(p.h, p.kh, p.sh, p.ph, p.dh) || p.ow != size(p.w, p.kw, p.sw, p.pw, p.dw))
+    invalid(request, "an output of " + std::to_string(p.oh) + " x " + std::to_string(p.ow) +
+                         " does not fit an input of " + std::to_string(p.h) + " x " +
+                         std::to_string(p.w));
+  return p;
+}
+
+}  // namespace tenon::cpu

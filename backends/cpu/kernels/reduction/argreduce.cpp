@@ -1,0 +1,123 @@
+// Where the largest or smallest element lies along one dimension: the first of equals, and NaN
+// before all others.
+#include <cmath>
+#include <cstring>
+
+#include "runtime/common.h"
+
+namespace tenon::cpu {
+namespace {
+
+template <bool Largest, class T>
+bool beats(T x, T best) {
+  if constexpr (std::is_floating_point_v<T>)
+    return (Largest ? x > best : x < best) | ((x != x) & (best == best));
+  return Largest ? x > best : x < best;
+}
+
+// The best value of a contiguous part, in lanes that vectorise; then its first place.
+template <bool Largest, class T>
+void best_of_row(const T* x, int64_t begin, int64_t end, T& best, int64_t& where) {
+  constexpr int64_t kBlock = 1024, kLanes = 32;
+  for (int64_t start = begin; start < end; start += kBlock) {
+    int64_t stop = std::min(end, start + kBlock), i = start;
+    T top = best;
+    if (stop - start >= kLanes) {
+      T lanes[kLanes];
+      std::copy_n(x + i, kLanes, lanes);
+      for (i += kLanes; i + kLanes <= stop; i += kLanes)
+        for (int64_t k = 0; k < kLanes; ++k)
+          lanes[k] = beats<Largest>(x[i + k], lanes[k]) ? x[i + k] : lanes[k];
+      for (T lane : lanes) top = beats<Largest>(lane, top) ? lane : top;
+    }
+    for (; i < stop; ++i) top = beats<Largest>(x[i], top) ? x[i] : top;
+    if (!beats<Largest>(top, best)) continue;
+    best = top;
+    for (where = start; x[where] != top && top == top; ++where) {
+    }
+    while (top != top && x[where] == x[where]) ++where;
+  }
+}
+
+template <bool Largest, class T>
+void rows(const tn_run& run, int64_t outer, int64_t n) {
+  auto* x = static_cast<const T*>(run.inputs[0]);
+  auto* y = static_cast<int64_t*>(run.outputs[0]);
+  parallel_for(outer, std::max<int64_t>(1, kGrain / n), [=](int64_t begin, int64_t end, uint32_t) {
+    for (int64_t r = begin; r < end; ++r) {
+      T best = x[r * n];
+      y[r] = 0;
+      best_of_row<Largest>(x + r * n, 1, n, best, y[r]);
+    }
+  });
+}
+
+template <bool Largest, class T>
+void columns(const tn_run& run, int64_t outer, int64_t n, int64_t inner) {
+  constexpr int64_t kCols = 256;
+  auto* x = static_cast<const T*>(run.inputs[0]);
+  auto* y = static_cast<int64_t*>(run.outputs[0]);
+  int64_t across = (inner + kCols - 1) / kCols;
+  parallel_for(outer * across, std::max<int64_t>(1, kGrain / (n * std::min(inner, kCols))),
+               [=](int64_t begin, int64_t end, uint32_t) {
+                 T best[kCols];
+                 int64_t where[kCols];
+                 for (int64_t t = begin; t < end; ++t) {
+                   int64_t col = t % across * kCols, width = std::min(kCols, inner - col);
+                   const T* from = x + t / across * n * inner + col;
+                   std::copy_n(from, width, best);
+                   std::fill_n(where, width, 0);
+                   for (int64_t i = 1; i < n; ++i)
+                     for (int64_t k = 0; k < width; ++k) {
+                       T value = from[i * inner + k];
+                       bool better = beats<Largest>(value, best[k]);
+                       best[k] = better ? value : best[k];
+                       where[k] = better ? i : where[k];
+                     }
+                   std::copy_n(where, width, y + t / across * inner + col);
+                 }
+               });
+}
+
+template <bool Largest>
+tn_plan* make(tn_device*, const Request& request) {
+  auto &x = request.input(0), &y = request.output(0);
+  require_contiguous(request, x);
+  if (sdk::numel(y) == 0) return empty_plan();
+  int64_t dim = request.get_int("dim"), outer = 1, inner = 1;
+  if (dim < 0 || dim >= std::max<int64_t>(x.rank, 1))
+    throw sdk::Error(TN_CODE_INVALID_ARGUMENT, std::string(request.op()) + ": dim is out of range");
+  for (int64_t d = 0; d < x.rank; ++d) (d < dim ? outer : inner) *= d == dim ? 1 : x.shape[d];
+  int64_t n = x.rank == 0 ? 1 : x.shape[dim];
+  if (n == 0)
+    throw sdk::Error(TN_CODE_INVALID_ARGUMENT, std::string(request.op()) + ": of no elements");
+  auto plan = [=]<class T>(T) {
+    auto run = [=](const tn_run& run) {
+      inner == 1 ? rows<Largest, T>(run, outer, n) : columns<Largest, T>(run, outer, n, inner);
+    };
+    return sdk::make_plan(run,
+                          {0, 30 + static_cast<uint64_t>((inner == 1 ? 0.3 : 1.0) *
+                                                         static_cast<double>(outer * n * inner))});
+  };
+  switch (x.dtype) {
+    case TN_F32:
+      return plan(float{});
+    case TN_F64:
+      return plan(double{});
+    case TN_I64:
+      return plan(int64_t{});
+    case TN_I32:
+      return plan(int32_t{});
+    case TN_U8:
+    case TN_BOOL:
+      return plan(uint8_t{});
+    default:
+      refuse_dtype(request, x.dtype);
+  }
+}
+
+const sdk::Kernel largest({"argmax"}, make<true>);
+const sdk::Kernel smallest({"argmin"}, make<false>);
+
+}  // namespace
+}  // namespace tenon::cpu

@@ -1,0 +1,268 @@
+// Sums, products, extremes and variance over dimensions.
+#include "kernels/reduction/reduce.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+namespace tenon::cpu {
+namespace {
+
+// f32 is summed in f64: a sum of many millions of numbers stays exact to the last place. Integers
+// wrap.
+template <class T>
+using Wide = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
+template <class T>
+using Total = std::conditional_t<std::is_floating_point_v<T>, T, int64_t>;
+
+template <class T>
+struct Sum {
+  using In = T;
+  using Acc = Wide<T>;
+  using Out = Total<T>;
+  static Acc init() { return 0; }
+  static Acc take(Acc a, T x) { return a + static_cast<Acc>(x); }
+  static Acc combine(Acc a, Acc b) { return a + b; }
+  static Out finish(Acc a, int64_t) { return static_cast<Out>(a); }
+};
+template <class T>
+struct Mean : Sum<T> {
+  static T finish(double a, int64_t count) {
+    return static_cast<T>(a / static_cast<double>(count));
+  }
+};
+template <class T>
+struct Prod {
+  using In = T;
+  using Acc = Wide<T>;
+  using Out = Total<T>;
+  static Acc init() { return 1; }
+  static Acc take(Acc a, T x) { return a * static_cast<Acc>(x); }
+  static Acc combine(Acc a, Acc b) { return a * b; }
+  static Out finish(Acc a, int64_t) { return static_cast<Out>(a); }
+};
+// NaN wins, and stays: nothing compares above it.
+template <class T>
+struct Amax {
+  using In = T;
+  using Acc = T;
+  using Out = T;
+  using Limits = std::numeric_limits<T>;
+  static T init() { return Limits::has_infinity ? -Limits::infinity() : Limits::lowest(); }
+  static T take(T a, T x) { return ((x > a) | (x != x)) ? x : a; }
+  static T combine(T a, T b) { return take(a, b); }
+  static T finish(T a, int64_t) { return a; }
+};
+template <class T>
+struct Amin : Amax<T> {
+  using Limits = std::numeric_limits<T>;
+  static T init() { return Limits::has_infinity ? Limits::infinity() : Limits::max(); }
+  static T take(T a, T x) { return ((x < a) | (x != x)) ? x : a; }
+  static T combine(T a, T b) { return take(a, b); }
+};
+struct Any {
+  using In = uint8_t;
+  using Acc = uint8_t;
+  using Out = uint8_t;
+  static Acc init() { return 0; }
+  static Acc take(Acc a, Acc x) { return a | x; }
+  static Acc combine(Acc a, Acc b) { return a | b; }
+  static Acc finish(Acc a, int64_t) { return a; }
+};
+struct All : Any {
+  static Acc init() { return 1; }
+  static Acc take(Acc a, Acc x) { return a & x; }
+  static Acc combine(Acc a, Acc b) { return a & b; }
+};
+
+// Folds a row in independent lanes, so that it vectorises and errors stay those of short sums.
+template <class R>
+void fold_lanes(void* acc, const void* in, int64_t n) {
+  constexpr int64_t kLanes = 32;
+  using Acc = typename R::Acc;
+  auto* x = static_cast<const typename R::In*>(in);
+  Acc total;
+  std::memcpy(&total, acc, sizeof(Acc));
+  int64_t i = 0;
+  if (n >= kLanes) {
+    Acc lanes[kLanes];
+    std::fill_n(lanes, kLanes, R::init());
+    for (; i + kLanes <= n; i += kLanes)
+      for (int64_t k = 0; k < kLanes; ++k) lanes[k] = R::take(lanes[k], x[i + k]);
+    for (int64_t half = kLanes / 2; half > 0; half /= 2)
+      for (int64_t k = 0; k < half; ++k) lanes[k] = R::combine(lanes[k], lanes[k + half]);
+    total = R::combine(total, lanes[0]);
+  }
+  for (; i < n; ++i) total = R::take(total, x[i]);
+  std::memcpy(acc, &total, sizeof(Acc));
+}
+
+// Rows of a few elements: sixteen of them at once.
+template <class R>
+void fold_short(void* acc, const void* in, int64_t rows, int64_t n) {
+  constexpr int64_t kLanes = 16;
+  auto* a = static_cast<typename R::Acc*>(acc);
+  auto* x = static_cast<const typename R::In*>(in);
+  int64_t r = 0;
+  for (; r + kLanes <= rows; r += kLanes) {
+    typename R::Acc lanes[kLanes];
+    std::copy_n(a + r, kLanes, lanes);
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t k = 0; k < kLanes; ++k) lanes[k] = R::take(lanes[k], x[(r + k) * n + i]);
+    std::copy_n(lanes, kLanes, a + r);
+  }
+  for (; r < rows; ++r)
+    for (int64_t i = 0; i < n; ++i) a[r] = R::take(a[r], x[r * n + i]);
+}
+
+template <class R>
+Reducer table() {
+  using Acc = typename R::Acc;
+  using In = typename R::In;
+  using Out = typename R::Out;
+  return {sizeof(In),
+          sizeof(Acc),
+          sizeof(Out),
+          [](void* acc, int64_t n) { std::fill_n(static_cast<Acc*>(acc), n, R::init()); },
+          fold_lanes<R>,
+          fold_short<R>,
+          [](void* acc, const void* x, int64_t n) {
+            auto* a = static_cast<Acc*>(acc);
+            auto* v = static_cast<const In*>(x);
+            for (int64_t k = 0; k < n; ++k) a[k] = R::take(a[k], v[k]);
+          },
+          [](void* acc, const void* other, int64_t n) {
+            auto* a = static_cast<Acc*>(acc);
+            auto* b = static_cast<const Acc*>(other);
+            for (int64_t k = 0; k < n; ++k) a[k] = R::combine(a[k], b[k]);
+          },
+          [](void* y, int64_t step, const void* acc, int64_t n, int64_t count, double) {
+            auto* out = static_cast<Out*>(y);
+            auto* a = static_cast<const Acc*>(acc);
+            for (int64_t k = 0; k < n; ++k) out[k * step] = R::finish(a[k], count);
+          }};
+}
+
+// Count, mean and sum of squared deviations, combined as Chan, Golub and LeVeque do (1979): one
+// pass over memory, no cancellation.
+struct Moments {
+  double n, mean, m2;
+};
+Moments combine(const Moments& a, const Moments& b) {
+  if (a.n == 0) return b;
+  if (b.n == 0) return a;
+  double n = a.n + b.n, delta = b.mean - a.mean;
+  return {n, a.mean + delta * (b.n / n), a.m2 + b.m2 + delta * delta * (a.n * b.n / n)};
+}
+
+// Blocks that stay in cache are read twice: for their mean, then for the deviations from it.
+template <class T>
+void fold_moments(void* acc, const void* in, int64_t n) {
+  constexpr int64_t kBlock = 1024, kLanes = 16;
+  auto& total = *static_cast<Moments*>(acc);
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    int64_t m = std::min(kBlock, n - begin), i = 0;
+    const T* x = static_cast<const T*>(in) + begin;
+    double mean = 0, m2 = 0, lanes[kLanes] = {};
+    fold_lanes<Sum<T>>(&mean, x, m);
+    mean /= static_cast<double>(m);
+    for (; i + kLanes <= m; i += kLanes)
+      for (int64_t k = 0; k < kLanes; ++k) lanes[k] += (x[i + k] - mean) * (x[i + k] - mean);
+    for (; i < m; ++i) m2 += (x[i] - mean) * (x[i] - mean);
+    for (double lane : lanes) m2 += lane;
+    total = combine(total, {static_cast<double>(m), mean, m2});
+  }
+}
+
+template <class T>
+Reducer moments_table() {
+  return {sizeof(T),
+          sizeof(Moments),
+          sizeof(T),
+          [](void* acc, int64_t n) {
+            std::fill_n(static_cast<Moments*>(acc), n, Moments{0, 0, 0});
+          },
+          fold_moments<T>,
+          [](void* acc, const void* x, int64_t rows, int64_t n) {
+            for (int64_t r = 0; r < rows; ++r)
+              fold_moments<T>(static_cast<Moments*>(acc) + r, static_cast<const T*>(x) + r * n, n);
+          },
+          [](void* acc, const void* x, int64_t n) {
+            for (int64_t k = 0; k < n; ++k) {
+              auto& a = static_cast<Moments*>(acc)[k];
+              double value = static_cast<const T*>(x)[k], delta = value - a.mean;
+              a.n += 1;
+              a.mean += delta / a.n;
+              a.m2 += delta * (value - a.mean);
+            }
+          },
+          [](void* acc, const void* other, int64_t n) {
+            for (int64_t k = 0; k < n; ++k) {
+              auto& a = static_cast<Moments*>(acc)[k];
+              a = combine(a, static_cast<const Moments*>(other)[k]);
+            }
+          },
+          [](void* y, int64_t step, const void* acc, int64_t n, int64_t count, double correction) {
+            double divisor = std::max(0.0, static_cast<double>(count) - correction);
+            for (int64_t k = 0; k < n; ++k)
+              static_cast<T*>(y)[k * step] = static_cast<T>(
+                  count == 0 ? NAN : static_cast<const Moments*>(acc)[k].m2 / divisor);
+          }};
+}
+
+tn_plan* plan_of(const Request& request, const Reducer& reducer, double parameter = 0) {
+  auto &x = request.input(0), &y = request.output(0);
+  require_contiguous(request, y);
+  if (static_cast<int64_t>(sdk::dtype_size(y.dtype)) != reducer.out_size)
+    refuse_dtype(request, y.dtype);
+  if (sdk::numel(y) == 0) return empty_plan();
+  Reduction reduction(ReduceShape::of(x, request.get_ints("dims")), reducer, parameter);
+  return sdk::make_plan([reduction](const tn_run& run) { reduction.run(run); },
+                        {reduction.workspace_bytes(), reduction.cost_ns()});
+}
+
+template <template <class> class R>
+tn_plan* make_number(tn_device*, const Request& request) {
+  auto dtype = request.input(0).dtype;
+  switch (dtype) {
+    case TN_F32:
+      return plan_of(request, table<R<float>>());
+    case TN_F64:
+      return plan_of(request, table<R<double>>());
+    case TN_I64:
+      return plan_of(request, table<R<int64_t>>());
+    case TN_I32:
+      return plan_of(request, table<R<int32_t>>());
+    case TN_U8:
+    case TN_BOOL:
+      return plan_of(request, table<R<uint8_t>>());
+    default:
+      refuse_dtype(request, dtype);
+  }
+}
+
+template <class R>
+tn_plan* make_bool(tn_device*, const Request& request) {
+  if (request.input(0).dtype != TN_BOOL) refuse_dtype(request, request.input(0).dtype);
+  return plan_of(request, table<R>());
+}
+
+const sdk::Kernel sums({"sum"}, make_number<Sum>);
+const sdk::Kernel products({"prod"}, make_number<Prod>);
+const sdk::Kernel maxima({"amax"}, make_number<Amax>);
+const sdk::Kernel minima({"amin"}, make_number<Amin>);
+const sdk::Kernel any({"any"}, make_bool<Any>);
+const sdk::Kernel all({"all"}, make_bool<All>);
+const sdk::Kernel means({"mean"}, [](tn_device*, const Request& request) {
+  return with_float(request, request.input(0).dtype,
+                    [&]<class T>(T) { return plan_of(request, table<Mean<T>>()); });
+});
+const sdk::Kernel variances({"var"}, [](tn_device*, const Request& request) {
+  double correction = static_cast<double>(request.get_int("correction"));
+  return with_float(request, request.input(0).dtype,
+                    [&]<class T>(T) { return plan_of(request, moments_table<T>(), correction); });
+});
+
+}  // namespace
+}  // namespace tenon::cpu

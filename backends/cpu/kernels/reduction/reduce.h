@@ -1,0 +1,77 @@
+// The walk under every reduction. A reducer says what a value is and how two are combined; here is
+// decided whether rows are folded (the reduced dimension is contiguous) or added up side by side (a
+// kept one is), and what is done in parallel. Chunks are cut by size alone, and combined in order,
+// so results do not depend on the number of threads.
+#pragma once
+
+#include "runtime/common.h"
+
+namespace tenon::cpu {
+
+// x's dimensions, split and merged; both lists by falling stride of x. The output is contiguous in
+// the order of x's dimensions.
+struct ReduceShape {
+  struct Dim {
+    int64_t size, x_stride, y_stride;
+  };
+  int kept_rank = 0, reduced_rank = 0;
+  Dim kept[TN_MAX_RANK], reduced[TN_MAX_RANK];
+  int64_t outputs = 1, count = 1;
+
+  static ReduceShape of(const tn_tensor_desc& x, const std::vector<int64_t>& dims);
+
+  struct Place {
+    int64_t x, y;
+  };
+  // Where output i of the first `rank` kept dimensions lies.
+  Place locate(int64_t i, int rank) const;
+};
+
+// Functions over accumulators, `acc_size` bytes each. One table for each operator and dtype.
+struct Reducer {
+  int64_t in_size, acc_size, out_size;
+  void (*init)(void* acc, int64_t n);
+  void (*fold)(void* acc, const void* x, int64_t n);  // all of x[0, n) into *acc
+  void (*fold_short)(void* acc, const void* x, int64_t rows,
+                     int64_t n);                     // x[k * n, (k + 1) * n) into acc[k], n small
+  void (*add)(void* acc, const void* x, int64_t n);  // x[k] into acc[k]
+  void (*combine)(void* acc, const void* other, int64_t n);  // other[k] into acc[k]
+  // y[k * step] from acc[k]; `count` elements went into each.
+  void (*finish)(void* y, int64_t step, const void* acc, int64_t n, int64_t count,
+                 double parameter);
+};
+
+class Reduction {
+ public:
+  Reduction(const ReduceShape& shape, const Reducer& reducer, double parameter);
+  uint64_t workspace_bytes() const;
+  uint64_t cost_ns() const;
+  void run(const tn_run& run) const;
+
+ private:
+  void plan_rows();
+  void plan_columns();
+  void fold_row(void* acc, const char* x, int64_t n) const;
+  void fold_chunk(void* acc, const char* x, int64_t chunk) const;
+  void run_short_rows(const char* x, char* y) const;
+  void run_rows(const char* x, char* y, char* partial) const;
+  void add_chunk(char* acc, const char* x, int64_t n, int64_t chunk) const;
+  void run_columns(const char* x, char* y, char* partial) const;
+  void finish_partials(char* y, char* partial) const;
+  template <class F>
+  void for_rows(int rank, int64_t begin, int64_t end, F&& f) const;
+  void finish(char* y, int64_t y_offset, int64_t step, const void* acc, int64_t n) const {
+    r_.finish(y + y_offset * r_.out_size, step, acc, n, s_.count, parameter_);
+  }
+
+  ReduceShape s_;
+  Reducer r_;
+  double parameter_;
+  bool columns_, partials_ = false, short_rows_ = false;
+  int64_t cols_;  // outputs in a block of columns
+  // A chunk is group_ rows of row_ elements, or one of pieces_ parts of a long row.
+  int64_t row_ = 1, rows_ = 1, step_ = 1, pieces_ = 1, group_ = 1, chunks_ = 1, across_ = 1,
+          together_ = 1;
+};
+
+}  // namespace tenon::cpu

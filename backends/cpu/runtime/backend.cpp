@@ -1,0 +1,168 @@
+// The cpu backend: host memory, logical devices, plans that run on the caller's thread.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <limits>
+
+#include <sys/mman.h>
+#include <sys/sysinfo.h>
+
+#include "runtime/common.h"
+
+struct tn_device {
+  uint32_t index;
+};
+
+namespace tenon::cpu {
+namespace {
+
+const tn_host* g_host = nullptr;
+
+constexpr uint64_t kAlignment = 64;
+constexpr uint64_t kHugePage = uint64_t{2} << 20;
+// From here on huge pages save more in page faults than rounding up wastes.
+constexpr uint64_t kHugeThreshold = 2 * kHugePage;
+
+constexpr tn_memory_kind kHostMemory{
+    sizeof(tn_memory_kind), "host", TN_MEMORY_HOST_VISIBLE | TN_MEMORY_DEVICE_LOCAL, kAlignment, 0};
+constexpr const tn_memory_kind* kMemoryKinds[] = {&kHostMemory};
+
+uint64_t ram_bytes() {
+  struct sysinfo info {};
+  return sysinfo(&info) == 0 ? uint64_t{info.totalram} * info.mem_unit : 0;
+}
+
+// "key: value" of a file such as /proc/cpuinfo; empty where there is none.
+std::string proc_value(const char* path, std::string_view key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.compare(0, key.size(), key) != 0) continue;
+    auto colon = line.find(':');
+    auto begin = colon == line.npos ? line.npos : line.find_first_not_of(" \t", colon + 1);
+    if (begin != line.npos) return line.substr(begin);
+  }
+  return {};
+}
+
+tn_error* device_count(tn_backend*, uint32_t* count) {
+  *count = 1;
+  return nullptr;
+}
+
+tn_error* device_open(tn_backend*, uint32_t index, tn_device** device) {
+  return sdk::guard([&] { *device = new tn_device{index}; });
+}
+
+void device_close(tn_device* device) { delete device; }
+
+tn_error* device_info(tn_device*, tn_device_info* out) {
+  return sdk::guard([&] {
+    tn_device_info info{};
+    info.struct_size = std::min(out->struct_size, sizeof(info));
+    info.flags = TN_DEVICE_CALLER_THREAD | TN_DEVICE_LOGICAL;
+    auto model = proc_value("/proc/cpuinfo", "model name");
+    std::snprintf(info.name, sizeof(info.name), "%s, %s", model.empty() ? "CPU" : model.c_str(),
+                  TENON_CPU_VARIANT);
+    info.memory_total = ram_bytes();
+    info.memory_free =
+        std::strtoull(proc_value("/proc/meminfo", "MemAvailable").c_str(), nullptr, 10) * 1024;
+    info.threads = thread_count();
+    std::memcpy(static_cast<void*>(out), &info, info.struct_size);
+  });
+}
+
+tn_error* memory_kinds(tn_device*, const tn_memory_kind* const** kinds, size_t* count) {
+  *kinds = kMemoryKinds;
+  *count = std::size(kMemoryKinds);
+  return nullptr;
+}
+
+tn_error* memory_alloc(tn_device*, uint32_t kind, uint64_t bytes, void** memory) {
+  return sdk::guard([&] {
+    if (kind != 0)
+      throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
+                       "cpu: there is no memory kind " + std::to_string(kind));
+    // Linux promises more than it has and kills the process later; what can never fit is refused
+    // here.
+    uint64_t ram = ram_bytes();
+    uint64_t most = ram ? ram : std::numeric_limits<int64_t>::max() / 2;
+    void* p = nullptr;
+    if (bytes <= most) {
+      uint64_t unit = bytes >= kHugeThreshold ? kHugePage : kAlignment;
+      uint64_t rounded = (bytes + unit - 1) / unit * unit;
+      p = std::aligned_alloc(unit, rounded);
+      if (p && unit == kHugePage) madvise(p, rounded, MADV_HUGEPAGE);
+    }
+    if (!p)
+      throw sdk::Error(TN_CODE_OUT_OF_MEMORY,
+                       "cpu: cannot allocate " + std::to_string(bytes) + " bytes",
+                       {{"bytes", std::to_string(bytes)}, {"memory_total", std::to_string(ram)}});
+    *memory = p;
+  });
+}
+
+void memory_free(tn_device*, uint32_t, void* memory, uint64_t) { std::free(memory); }
+
+// Both sides are host memory, whichever logical device they belong to.
+tn_error* copy(tn_device*, const tn_copy* c, tn_stream*) {
+  constexpr int64_t kCopyGrain = 1 << 20;
+  return sdk::guard([&] {
+    if (c->bytes == 0 || c->dst == c->src) return;
+    parallel_for(
+        static_cast<int64_t>(c->bytes), kCopyGrain, [c](int64_t begin, int64_t end, uint32_t) {
+          std::memcpy(static_cast<char*>(c->dst) + begin, static_cast<const char*>(c->src) + begin,
+                      static_cast<size_t>(end - begin));
+        });
+  });
+}
+
+tn_error* supports(tn_device* device, const tn_op_request* request) {
+  return sdk::supports_by_creating(device, request);
+}
+
+tn_error* plan_create(tn_device* device, const tn_op_request* request, tn_plan** plan) {
+  return sdk::guard([&] { *plan = sdk::create_plan(device, *request); });
+}
+
+const void* extension(tn_backend*, const char*, uint32_t) { return nullptr; }
+
+// Plans run on the host's threads, which the host has stopped by then.
+tn_error* drain(tn_backend*) { return nullptr; }
+void shutdown(tn_backend*) {}
+
+tn_error* init(const tn_host* host, tn_backend_api* api) {
+  if (api->struct_size < TN_BACKEND_API_SIZE_1_0 || !TN_HAS(tn_host, host, parallel_for))
+    return sdk::make_error(TN_CODE_UNSUPPORTED,
+                           "cpu: the host's tables are smaller than those of ABI 1.0");
+  g_host = host;
+  tn_backend_api table{};
+  table.struct_size = std::min(api->struct_size, sizeof(table));
+  table.device_count = device_count;
+  table.device_open = device_open;
+  table.device_close = device_close;
+  table.device_info = device_info;
+  table.memory_kinds = memory_kinds;
+  table.memory_alloc = memory_alloc;
+  table.memory_free = memory_free;
+  table.copy = copy;
+  table.supports = supports;
+  table.plan_create = plan_create;
+  table.extension = extension;
+  table.drain = drain;
+  table.shutdown = shutdown;
+  std::memcpy(static_cast<void*>(api), &table, table.struct_size);
+  return nullptr;
+}
+
+}  // namespace
+
+const tn_host& host() { return *g_host; }
+
+}  // namespace tenon::cpu
+
+extern "C" TN_EXPORT const tn_plugin_info tn_plugin_entry;
+const tn_plugin_info tn_plugin_entry = {sizeof(tn_plugin_info), TN_PLUGIN_MAGIC, TN_ABI_MAJOR,
+                                        TN_ABI_MINOR,           "cpu",           TENON_CPU_VERSION,
+                                        TN_PLUGIN_DEVICE,       nullptr,         0,
+                                        tenon::cpu::init};

@@ -1,0 +1,34 @@
+// What every kernel file of the cpu plugin shares: the host's services, dispatch on dtype, small
+// questions about descriptors.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <tenon/plugins/abi/abi.h>
+#include <tenon/plugins/sdk/dispatch.h>
+
+namespace tenon::cpu {
+
+using sdk::empty_plan, sdk::is_float, sdk::refuse_dtype, sdk::Request, sdk::require_contiguous,
+    sdk::with_float, sdk::with_index;
+
+// The services of the host that loaded the plugin; valid from init on.
+const tn_host& host();
+
+// Threads that parallel_for may use at once, and so the number of slots.
+inline uint32_t thread_count() { return host().thread_count(host().context); }
+
+// body(begin, end, slot) over [0, n) in parts of at least `grain`; inline where n <= grain. `body`
+// may throw.
+template <class F>
+void parallel_for(int64_t n, int64_t grain, F&& body) {
+  sdk::parallel_for(host(), n, grain, std::forward<F>(body));
+}
+
+// Elements of a cheap operator below which waking a second thread costs more than it saves.
+inline constexpr int64_t kGrain = 32 * 1024;
+
+}  // namespace tenon::cpu

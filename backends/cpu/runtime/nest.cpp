@@ -1,0 +1,84 @@
+#include "runtime/nest.h"
+
+#include <cstring>
+
+#include "simd/lanes.h"
+
+namespace tenon::cpu {
+
+void Nest::put_rows_along(int operand) {
+  if (rank < 3 || strides[operand][rank - 1] <= 1) return;
+  for (int d = 0; d < rank - 2; ++d) {
+    if (strides[operand][d] != 1) continue;
+    for (int k = d; k < rank - 2; ++k) swap_dimensions(k, k + 1);
+    return;
+  }
+}
+
+namespace {
+
+// dst[r][c] = src[c][r], both with unit stride along their own last index.
+template <class T>
+void transpose_tile(T* dst, int64_t dst_row, const T* src, int64_t src_col, int64_t rows,
+                    int64_t cols) {
+  constexpr int w = kWidth<T>;
+  int64_t full_rows = 0, full_cols = 0;
+  if constexpr (sizeof(T) >= 4) {
+    full_rows = rows / w * w;
+    full_cols = cols / w * w;
+    for (int64_t r = 0; r < full_rows; r += w)
+      for (int64_t c = 0; c < full_cols; c += w) {
+        Vec<T> block[w];
+        for (int i = 0; i < w; ++i) block[i] = load(src + (c + i) * src_col + r);
+        transpose<T>(block);
+        for (int i = 0; i < w; ++i) store(dst + (r + i) * dst_row + c, block[i]);
+      }
+  }
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = r < full_rows ? full_cols : 0; c < cols; ++c)
+      dst[r * dst_row + c] = src[c * src_col + r];
+}
+
+template <class T>
+void move(T* dst, int64_t dst_row, int64_t dst_col, const T* src, int64_t src_row, int64_t src_col,
+          int64_t rows, int64_t cols) {
+  if (dst_col == 1 && src_col == 1) {
+    for (int64_t r = 0; r < rows; ++r) {
+      if (cols >= 16) {
+        std::memcpy(dst + r * dst_row, src + r * src_row, static_cast<size_t>(cols) * sizeof(T));
+      } else {
+        for (int64_t c = 0; c < cols; ++c) dst[r * dst_row + c] = src[r * src_row + c];
+      }
+    }
+  } else if (dst_col == 1 && src_row == 1) {
+    transpose_tile(dst, dst_row, src, src_col, rows, cols);
+  } else if (dst_col == 1 && src_col == 0) {
+    for (int64_t r = 0; r < rows; ++r) std::fill_n(dst + r * dst_row, cols, src[r * src_row]);
+  } else {
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < cols; ++c)
+        dst[r * dst_row + c * dst_col] = src[r * src_row + c * src_col];
+  }
+}
+
+}  // namespace
+
+void move_tile(size_t size, void* dst, int64_t dst_row, int64_t dst_col, const void* src,
+               int64_t src_row, int64_t src_col, int64_t rows, int64_t cols) {
+  auto run = [&]<class T>(T*) {
+    move(static_cast<T*>(dst), dst_row, dst_col, static_cast<const T*>(src), src_row, src_col, rows,
+         cols);
+  };
+  switch (size) {
+    case 1:
+      return run(static_cast<uint8_t*>(nullptr));
+    case 2:
+      return run(static_cast<uint16_t*>(nullptr));
+    case 4:
+      return run(static_cast<uint32_t*>(nullptr));
+    default:
+      return run(static_cast<uint64_t*>(nullptr));
+  }
+}
+
+}  // namespace tenon::cpu

@@ -1,0 +1,115 @@
+// Fills: one value, an arithmetic sequence.
+#include <cmath>
+
+#include "kernels/shape/copy.h"
+
+namespace tenon::cuda {
+namespace {
+
+template <class T>
+struct One {
+  T value;
+  __device__ T operator()() const { return value; }
+};
+
+Nest nest_of(const tn_tensor_desc& to) {
+  Nest nest({&to});
+  nest.sort();
+  return nest;
+}
+
+template <class T>
+uint64_t bits_as(T value) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(T));
+  return bits;
+}
+
+// The value as the dtype stores it, in the first bytes.
+uint64_t bits_of(tn_dtype dtype, const tn_scalar& s) {
+  switch (dtype) {
+    case TN_F32:
+      return bits_as(cast<float>(s.f));
+    case TN_F64:
+      return bits_as(s.f);
+    case TN_F16:
+      return bits_as(cast<Half>(s.f));
+    case TN_BF16:
+      return bits_as(cast<BFloat>(s.f));
+    case TN_BOOL:
+      return s.i != 0;
+    default:
+      return static_cast<uint64_t>(s.i);  // little-endian: the low bytes are the narrower number
+  }
+}
+
+}  // namespace
+
+StridedFill::StridedFill(const tn_tensor_desc& to) : dtype_(to.dtype), loop_(nest_of(to)) {}
+
+void StridedFill::run(tn_stream* stream, void* to, uint64_t bits) const {
+  with_width(dtype_,
+             [&]<class T>(T) { loop_.run<One<T>, T>(stream, One<T>{static_cast<T>(bits)}, to); });
+}
+
+namespace {
+
+tn_plan* make_fill(tn_device*, const Request& request) {
+  auto& y = request.output(0);
+  if (sdk::numel(y) == 0) return empty_plan();
+  return make_plan([fill = StridedFill(y), dtype = y.dtype](const tn_run& run) {
+    fill.run(run.stream, run.outputs[0], bits_of(dtype, run.scalars[0]));
+  });
+}
+const sdk::Kernel fills({"fill"}, make_fill);
+
+__device__ inline double term(double start, double step, int64_t k) {
+  return fma(static_cast<double>(k), step, start);
+}
+__device__ inline uint64_t term(uint64_t start, uint64_t step, int64_t k) {
+  return start + static_cast<uint64_t>(k) * step;
+}
+
+template <class T, class Number>
+__global__ void __launch_bounds__(kBlock) sequence(T* y, int64_t n, Number start, Number step) {
+  int64_t stride = static_cast<int64_t>(gridDim.x) * kBlock;
+  for (int64_t k = static_cast<int64_t>(blockIdx.x) * kBlock + threadIdx.x; k < n; k += stride)
+    y[k] = static_cast<T>(term(start, step, k));
+}
+
+tn_plan* make_arange(tn_device* device, const Request& request) {
+  auto& y = request.output(0);
+  require_contiguous(request, y);
+  int64_t n = sdk::numel(y);
+  if (n == 0) return empty_plan();
+  auto plan = [n, blocks = stride_blocks(*device, n)]<class T>(T) {
+    return make_plan([n, blocks](const tn_run& run) {
+      auto* s = run.scalars;
+      auto* to = static_cast<T*>(run.outputs[0]);
+      if constexpr (std::is_floating_point_v<T>) {
+        launch(run.stream, blocks, kBlock, sequence<T, double>, to, n, s[0].f, s[1].f);
+      } else {
+        launch(run.stream, blocks, kBlock, sequence<T, uint64_t>, to, n,
+               static_cast<uint64_t>(s[0].i), static_cast<uint64_t>(s[1].i));
+      }
+    });
+  };
+  switch (y.dtype) {
+    case TN_F32:
+      return plan(float{});
+    case TN_F64:
+      return plan(double{});
+    case TN_I64:
+      return plan(int64_t{});
+    case TN_I32:
+      return plan(int32_t{});
+    case TN_U8:
+      return plan(uint8_t{});
+    default:
+      refuse_dtype(request, y.dtype);
+  }
+}
+const sdk::Kernel aranges({"arange"}, make_arange);
+
+}  // namespace
+}  // namespace tenon::cuda

@@ -1,0 +1,142 @@
+// Rows by index: embedding and index_select, and their gradients. A tensor is seen as (outer, size,
+// inner), `size` being indexed. An index out of range is filed as a fault; its row becomes zeros,
+// its gradient goes nowhere.
+#include "device/block_reduce.h"
+#include "kernels/indexing/add_rows.h"
+#include "runtime/common.h"
+
+namespace tenon::cuda {
+namespace {
+
+struct View {
+  int64_t outer = 1, size = 1, inner = 1;
+  static View of(const tn_tensor_desc& d, int64_t dim) {
+    if (dim < 0 || dim >= d.rank)
+      throw sdk::Error(
+          TN_CODE_INVALID_ARGUMENT,
+          "cuda: dim " + std::to_string(dim) + " of a tensor of rank " + std::to_string(d.rank));
+    View v;
+    for (int64_t k = 0; k < d.rank; ++k)
+      (k < dim ? v.outer : k == dim ? v.size : v.inner) *= d.shape[k];
+    return v;
+  }
+};
+
+struct Select {
+  int64_t rows, size;    // rows of the output, over all of outer
+  Divider units, count;  // of a row; indices
+  Fault* fault;
+  FaultSite site;
+};
+
+// y[o, i, :] = x[o, index[i], :] in units of U.
+template <class U, class I>
+__global__ void __launch_bounds__(kBlock) select_rows(Select s, const U* x, const I* index, U* y) {
+  const int64_t row_units = s.units.divisor, n = s.rows * row_units;
+#pragma unroll 2
+  for (int64_t at = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; at < n;
+       at += int64_t{gridDim.x} * blockDim.x) {
+    int64_t o = at;
+    const int64_t column = split(o, s.units), i = split(o, s.count), k = index[i];
+    U value{};
+    if (k >= 0 && k < s.size)
+      value = x[(o * s.size + k) * row_units + column];
+    else if (column == 0)
+      file_fault(s.fault, s.site, i, k, s.size);
+    y[at] = value;
+  }
+}
+
+template <class U, class I>
+void start_select(const tn_run& run, const Select& s) {
+  launch(run.stream, stride_blocks(*run.stream->device, s.rows * s.units.divisor), kBlock,
+         select_rows<U, I>, s, static_cast<const U*>(run.inputs[0]),
+         static_cast<const I*>(run.inputs[1]), static_cast<U*>(run.outputs[0]));
+}
+
+tn_plan* make_select(const Request& request, int64_t dim, FaultSite site) {
+  auto &x = request.input(0), &index = request.input(1), &y = request.output(0);
+  for (auto* d : {&x, &index, &y}) require_contiguous(request, *d);
+  const View v = View::of(x, dim);
+  const int64_t count = sdk::numel(index),
+                row_bytes = v.inner * static_cast<int64_t>(sdk::dtype_size(x.dtype));
+  if (sdk::numel(y) == 0) return empty_plan();
+  divider_of(row_bytes);
+  const Select select{v.outer * count, v.size, {}, divider_of(count), nullptr, site};
+  return with_index(request, index.dtype, [&](auto zero) {
+    using I = decltype(zero);
+    return make_plan([=](const tn_run& run) {
+      Select s = select;
+      s.fault = run.stream->fault;
+      // The widest unit that rows are made of.
+      auto fits = [&](int64_t bytes) {
+        s.units = divider_of(row_bytes / bytes);
+        return row_bytes % bytes == 0 && aligned(run.inputs[0], static_cast<size_t>(bytes)) &&
+               aligned(run.outputs[0], static_cast<size_t>(bytes));
+      };
+      if (fits(16)) return start_select<uint4, I>(run, s);
+      if (fits(8)) return start_select<uint64_t, I>(run, s);
+      if (fits(4)) return start_select<uint32_t, I>(run, s);
+      if (fits(2)) return start_select<uint16_t, I>(run, s);
+      fits(1);
+      start_select<uint8_t, I>(run, s);
+    });
+  });
+}
+
+const sdk::Kernel embeddings({"embedding"}, [](tn_device*, const Request& request) {
+  return make_select(request, 0, FaultSite::embedding);
+});
+const sdk::Kernel selects({"index_select"}, [](tn_device*, const Request& request) {
+  return make_select(request, request.get_int("dim"), FaultSite::index_select);
+});
+
+template <class I>
+__global__ void __launch_bounds__(kBlock)
+    keys_of(const I* index, int64_t count, int64_t size, int64_t skip, uint32_t* keys, Fault* fault,
+            FaultSite site) {
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count;
+       i += int64_t{gridDim.x} * blockDim.x) {
+    const int64_t k = index[i];
+    const bool inside = k >= 0 && k < size;
+    if (!inside && k != skip) file_fault(fault, site, i, k, size);
+    keys[i] = static_cast<uint32_t>(inside && k != skip ? k : size);
+  }
+}
+
+tn_plan* make_add_rows(tn_device* device, const Request& request, int64_t dim, int64_t skip,
+                       FaultSite site) {
+  auto &g = request.input(0), &index = request.input(1), &gx = request.output(0);
+  for (auto* d : {&g, &index, &gx}) require_contiguous(request, *d);
+  const View v = View::of(gx, dim);
+  const int64_t count = sdk::numel(index);
+  if (sdk::numel(gx) == 0) return empty_plan();
+  const AddRows add(*device, v.outer, v.size, count, v.inner);
+  return with_float(request, g.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return with_index(request, index.dtype, [&](auto index_zero) {
+      using I = decltype(index_zero);
+      auto body = [=](const tn_run& run) {
+        launch(run.stream, stride_blocks(*run.stream->device, count), kBlock, keys_of<I>,
+               static_cast<const I*>(run.inputs[1]), count, v.size, skip, add.keys(run.workspace),
+               run.stream->fault, site);
+        add.run(run.stream, static_cast<const T*>(run.inputs[0]), static_cast<T*>(run.outputs[0]),
+                run.workspace);
+      };
+      return make_plan(body, add.workspace_bytes());
+    });
+  });
+}
+
+const sdk::Kernel embedding_gradients({"embedding_backward"}, [](tn_device* device,
+                                                                 const Request& request) {
+  const int64_t padding = request.get_int("padding_idx");
+  return make_add_rows(device, request, 0, padding < 0 ? INT64_MIN : padding, FaultSite::embedding);
+});
+const sdk::Kernel select_gradients({"index_select_backward"}, [](tn_device* device,
+                                                                 const Request& request) {
+  return make_add_rows(device, request, request.get_int("dim"), INT64_MIN, FaultSite::index_select);
+});
+
+}  // namespace
+}  // namespace tenon::cuda

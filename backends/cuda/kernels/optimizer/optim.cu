@@ -1,0 +1,250 @@
+// Optimizer steps over all parameters in one launch: the kernel's parameter holds a table of the
+// tensors, and each block takes a piece of one. Formulas: PyTorch's documentation of
+// torch.optim.SGD, Adam and AdamW.
+#include <cmath>
+#include <memory>
+
+#include "kernels/pointwise/pointwise.h"
+
+namespace tenon::cuda {
+namespace {
+
+constexpr int kRounds = 4;                 // packs of each tensor that one thread goes through
+constexpr size_t kParameterBytes = 32764;  // of one launch, from CUDA 12.1 on
+constexpr size_t kFewTensors = 64;         // a table of these is quick to hand over
+
+// Tensor 1 of the `Tensors` of a parameter is the gradient; the others are read and written.
+template <int Tensors, size_t Capacity>
+struct Table {
+  int64_t numel[Capacity];
+  void* data[Capacity][Tensors];
+  uint32_t first_block[Capacity];
+  uint32_t count;
+};
+template <int Tensors>
+constexpr size_t kManyTensors = (kParameterBytes - 256) / (8 + 8 * Tensors + 4);
+
+template <class T>
+constexpr uint32_t kPiece = kBlock * kPack<T> * kRounds;
+
+template <int V, class Step, class T, int Tensors>
+__device__ inline void update(const Step& step, T* const (&at)[Tensors], uint32_t i) {
+  Pack<T, V> x[Tensors] = {};
+#pragma unroll
+  for (int t = 0; t < Tensors; ++t)
+    if (step.reads(t)) x[t] = load_pack<V>(at[t] + i);
+#pragma unroll
+  for (int v = 0; v < V; ++v) {
+    T one[Tensors];
+#pragma unroll
+    for (int t = 0; t < Tensors; ++t) one[t] = x[t].at[v];
+    step(one);
+#pragma unroll
+    for (int t = 0; t < Tensors; ++t) x[t].at[v] = one[t];
+  }
+#pragma unroll
+  for (int t = 0; t < Tensors; ++t)
+    if (t != 1) store_pack<V>(at[t] + i, x[t]);
+}
+
+template <class Step, size_t Capacity>
+__global__ void __launch_bounds__(kBlock)
+    step_all(const __grid_constant__ Table<Step::kTensors, Capacity> table, Step step) {
+  using T = typename Step::T;
+  constexpr int V = kPack<T>, tensors = Step::kTensors;
+  uint32_t which = 0, behind = table.count;
+  while (behind - which > 1) {
+    uint32_t middle = (which + behind) / 2;
+    (table.first_block[middle] <= blockIdx.x ? which : behind) = middle;
+  }
+  int64_t start = static_cast<int64_t>(blockIdx.x - table.first_block[which]) * kPiece<T>,
+          rest = table.numel[which] - start;
+  uint32_t count = static_cast<uint32_t>(min(rest, static_cast<int64_t>(kPiece<T>))), packed = 0;
+  T* at[tensors];
+  uintptr_t bits = 0;
+#pragma unroll
+  for (int t = 0; t < tensors; ++t) {
+    at[t] = static_cast<T*>(table.data[which][t]) + start;
+    bits |= reinterpret_cast<uintptr_t>(at[t]);
+  }
+  if (bits % 16 == 0) packed = count / V * V;
+#pragma unroll 1
+  for (uint32_t i = threadIdx.x * V; i < packed; i += kBlock * V) update<V>(step, at, i);
+#pragma unroll 1
+  for (uint32_t i = packed + threadIdx.x; i < count; i += kBlock) update<1>(step, at, i);
+}
+
+// The parameters that have elements, in as many launches as the table's capacity asks for.
+template <int Tensors>
+class Steps {
+ public:
+  Steps(const Request& request, size_t n, int64_t piece) : n_(n) {
+    for (size_t i = 0; i < request.num_inputs(); ++i) {
+      auto& d = request.input(i);
+      require_contiguous(request, d);
+      if (d.dtype != request.input(0).dtype || sdk::numel(d) != sdk::numel(request.input(i % n)))
+        throw sdk::Error(TN_CODE_INVALID_ARGUMENT, std::string(request.op()) + ": input " +
+                                                       std::to_string(i) +
+                                                       " does not fit its parameter");
+    }
+    int64_t blocks = 0;
+    for (size_t i = 0; i < n; ++i) {
+      int64_t numel = sdk::numel(request.input(i));
+      if (numel == 0) continue;
+      if (parameters_.size() % kManyTensors<Tensors> == 0) blocks = 0;
+      parameters_.push_back({i, numel, static_cast<uint32_t>(blocks)});
+      blocks += ceil_div(numel, piece);
+      if (blocks > INT32_MAX)
+        sdk::unsupported("cuda: " + std::string(request.op()) +
+                         ": more elements than one launch can have");
+      parameters_.back().end_block = static_cast<uint32_t>(blocks);
+    }
+    if (parameters_.size() <= kFewTensors) {
+      few_ = std::make_unique<Table<Tensors, kFewTensors>>();
+    } else {
+      many_ = std::make_unique<Table<Tensors, kManyTensors<Tensors>>>();
+    }
+  }
+
+  template <class Step>
+  void run(const tn_run& run, const Step& step) const {
+    if (few_) return run_with(*few_, run, step);
+    run_with(*many_, run, step);
+  }
+
+ private:
+  struct Parameter {
+    size_t index;
+    int64_t numel;
+    uint32_t first_block, end_block = 0;
+  };
+
+  template <size_t Capacity, class Step>
+  void run_with(Table<Tensors, Capacity>& table, const tn_run& run, const Step& step) const {
+    for (size_t begin = 0; begin < parameters_.size(); begin += Capacity) {
+      size_t count = std::min(Capacity, parameters_.size() - begin);
+      for (size_t k = 0; k < count; ++k) {
+        auto& p = parameters_[begin + k];
+        table.numel[k] = p.numel;
+        table.first_block[k] = p.first_block;
+        for (size_t t = 0; t < Tensors; ++t) table.data[k][t] = run.inputs[t * n_ + p.index];
+      }
+      table.count = static_cast<uint32_t>(count);
+      launch(run.stream, dim3(parameters_[begin + count - 1].end_block), kBlock,
+             step_all<Step, Capacity>, table, step);
+    }
+  }
+
+  size_t n_;
+  std::vector<Parameter> parameters_;
+  // Filled anew in each run, since pointers may change; runs of a plan never overlap.
+  std::unique_ptr<Table<Tensors, kFewTensors>> few_;
+  std::unique_ptr<Table<Tensors, kManyTensors<Tensors>>> many_;
+};
+
+size_t parameter_count(const Request& request, size_t least_per_parameter) {
+  int64_t n = request.get_int("n");
+  if (n < 1 || static_cast<size_t>(n) > request.num_inputs() / least_per_parameter ||
+      request.num_inputs() % static_cast<size_t>(n) != 0)
+    throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
+                     std::string(request.op()) + ": n = " + std::to_string(n) + " does not fit " +
+                         std::to_string(request.num_inputs()) + " inputs");
+  return static_cast<size_t>(n);
+}
+
+// x: parameter, gradient, momentum buffer
+template <class Number, bool Momentum>
+struct Sgd {
+  using T = Number;
+  static constexpr int kTensors = Momentum ? 3 : 2;
+  T lr, momentum, keep, decay, sign;  // keep: 1 - dampening
+  bool first, nesterov;
+  __device__ bool reads(int tensor) const { return tensor < 2 || !first; }
+  __device__ void operator()(T (&x)[kTensors]) const {
+    T g = sign * x[1];
+    if (decay != T(0)) g += decay * x[0];
+    if constexpr (Momentum) {
+      T b = first ? g : momentum * x[2] + keep * g;
+      x[2] = b;
+      g = nesterov ? g + momentum * b : b;
+    }
+    x[0] -= lr * g;
+  }
+};
+
+template <class T, bool Momentum>
+tn_plan* plan_sgd(const Request& request, size_t n) {
+  bool nesterov = request.get_bool("nesterov"), maximize = request.get_bool("maximize");
+  auto run = [steps = Steps < Momentum ? 3 : 2 > (request, n, kPiece<T>), nesterov,
+              maximize](const tn_run& run) {
+    auto* s = run.scalars;
+    steps.run(run, Sgd<T, Momentum>{static_cast<T>(s[0].f), static_cast<T>(s[1].f),
+                                    static_cast<T>(1 - s[2].f), static_cast<T>(s[3].f),
+                                    T(maximize ? -1 : 1), s[4].i != 0, nesterov});
+  };
+  return make_plan(std::move(run));
+}
+const sdk::Kernel sgd_steps({"sgd_step"}, [](tn_device*, const Request& request) {
+  size_t n = parameter_count(request, 2);
+  return with_float(request, request.input(0).dtype, [&]<class T>(T) {
+    return request.num_inputs() == 3 * n ? plan_sgd<T, true>(request, n)
+                                         : plan_sgd<T, false>(request, n);
+  });
+});
+
+// x: parameter, gradient, first moment, second moment, its maximum
+template <class Number, bool Amsgrad>
+struct Adam {
+  using T = Number;
+  static constexpr int kTensors = Amsgrad ? 5 : 4;
+  T grow1, beta2, grow2, eps, step_size, root_bias2, decay, shrink, sign;  // grow: 1 - beta
+  Adam(const tn_scalar* s, bool decoupled, bool maximize) {
+    double lr = s[0].f, beta1 = s[1].f, second = s[2].f, weight_decay = s[4].f,
+           step = static_cast<double>(s[5].i);
+    double bias1 = 1 - std::pow(beta1, step), bias2 = 1 - std::pow(second, step);
+    grow1 = static_cast<T>(1 - beta1);
+    beta2 = static_cast<T>(second);
+    grow2 = static_cast<T>(1 - second);
+    eps = static_cast<T>(s[3].f);
+    step_size = static_cast<T>(lr / bias1);
+    root_bias2 = static_cast<T>(std::sqrt(bias2));
+    decay = static_cast<T>(decoupled ? 0 : weight_decay);
+    shrink = static_cast<T>(decoupled ? 1 - lr * weight_decay : 1);
+    sign = T(maximize ? -1 : 1);
+  }
+  __device__ bool reads(int) const { return true; }
+  __device__ void operator()(T (&x)[kTensors]) const {
+    T w = x[0] * shrink, g = sign * x[1] + decay * w;
+    T m = x[2] + grow1 * (g - x[2]);
+    T second = beta2 * x[3] + grow2 * (g * g);
+    x[2] = m;
+    x[3] = second;
+    if constexpr (Amsgrad) {
+      second = x[4] > second ? x[4] : second;
+      x[4] = second;
+    }
+    x[0] = w - step_size * m / (std::sqrt(second) / root_bias2 + eps);
+  }
+};
+
+template <class T, bool Amsgrad>
+tn_plan* plan_adam(const Request& request, size_t n) {
+  bool decoupled = request.get_bool("decoupled"), maximize = request.get_bool("maximize");
+  auto run = [steps = Steps < Amsgrad ? 5 : 4 > (request, n, kPiece<T>), decoupled,
+              maximize](const tn_run& run) {
+    steps.run(run, Adam<T, Amsgrad>(run.scalars, decoupled, maximize));
+  };
+  return make_plan(std::move(run));
+}
+const sdk::Kernel adam_steps({"adam_step"}, [](tn_device*, const Request& request) {
+  size_t n = parameter_count(request, 4);
+  bool amsgrad = request.get_bool("amsgrad");
+  if (request.num_inputs() != (amsgrad ? 5 : 4) * n)
+    throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "adam_step: vmax and amsgrad do not agree");
+  return with_float(request, request.input(0).dtype, [&]<class T>(T) {
+    return amsgrad ? plan_adam<T, true>(request, n) : plan_adam<T, false>(request, n);
+  });
+});
+
+}  // namespace
+}  // namespace tenon::cuda

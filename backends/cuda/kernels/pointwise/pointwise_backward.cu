@@ -1,0 +1,65 @@
+// Gradients of the activations, each in one pass: (g, y) -> gx with the forward result y, or (g, x)
+// -> gx with its input x.
+#include <cmath>
+
+#include "kernels/pointwise/pointwise.h"
+
+namespace tenon::cuda {
+namespace {
+
+struct Sigmoid {
+  template <class T>
+  __device__ T operator()(T g, T y) const {
+    return g * (T(1) - y) * y;
+  }
+};
+struct Tanh {
+  template <class T>
+  __device__ T operator()(T g, T y) const {
+    return g * (T(1) - y * y);
+  }
+};
+struct Relu {
+  template <class T>
+  __device__ T operator()(T g, T y) const {
+    return y <= T(0) ? T(0) : g;
+  }
+};
+// d/dx x Phi(x) = Phi(x) + x phi(x)
+struct Gelu {
+  template <class T>
+  __device__ T operator()(T g, T x) const {
+    T cdf = T(0.5) * (T(1) + std::erf(x * T(0.70710678118654752440)));
+    T pdf = std::exp(T(-0.5) * x * x) * T(0.39894228040143267794);
+    return g * (cdf + x * pdf);
+  }
+};
+struct Silu {
+  template <class T>
+  __device__ T operator()(T g, T x) const {
+    T s = T(1) / (T(1) + std::exp(-x));
+    return g * s * (T(1) + x * (T(1) - s));
+  }
+};
+
+template <class Op>
+tn_plan* make(tn_device*, const Request& request) {
+  static constexpr ByDtype<BinaryStart> start = {.f32 = start_binary<Op, float, float>,
+                                                 .f64 = start_binary<Op, double, double>,
+                                                 .f16 = start_binary<Op, Half, Half>,
+                                                 .bf16 = start_binary<Op, BFloat, BFloat>,
+                                                 .i64 = nullptr,
+                                                 .i32 = nullptr,
+                                                 .u8 = nullptr,
+                                                 .boolean = nullptr};
+  return make_binary_plan(request, start.pick(request, request.input(0).dtype));
+}
+
+const sdk::Kernel sigmoid({"sigmoid_backward"}, make<Sigmoid>);
+const sdk::Kernel tanh({"tanh_backward"}, make<Tanh>);
+const sdk::Kernel relu({"relu_backward"}, make<Relu>);
+const sdk::Kernel gelu({"gelu_backward"}, make<Gelu>);
+const sdk::Kernel silu({"silu_backward"}, make<Silu>);
+
+}  // namespace
+}  // namespace tenon::cuda

@@ -1,0 +1,212 @@
+// Average pooling. Gradients are gathered: each input pixel adds up its shares of the windows it
+// lies in.
+#include "kernels/pooling/pool.h"
+
+namespace tenon::cuda {
+namespace {
+
+// The part of a window along one dimension that lies on the image, and what counts towards the
+// average.
+struct Extent {
+  int64_t begin, end, counted;
+  __device__ Extent(int64_t i, int64_t stride, int64_t kernel, int64_t padding, int64_t n,
+                    bool count_pad) {
+    begin = i * stride - padding;
+    end = begin + kernel < n + padding ? begin + kernel : n + padding;
+    counted = end - begin;
+    begin = begin > 0 ? begin : 0;
+    end = end < n ? end : n;
+    if (!count_pad) counted = end > begin ? end - begin : 0;
+  }
+};
+
+template <class T>
+__global__ void __launch_bounds__(kBlock) average(Pool p, const T* x, T* y) {
+  const int64_t n = p.planes * p.oh * p.ow;
+  for (int64_t at = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; at < n;
+       at += int64_t{gridDim.x} * blockDim.x) {
+    const auto [plane, row, column] = p.out_pixel(at);
+    const Extent rows(row, p.sh, p.kh, p.ph, p.h, p.count_pad),
+        columns(column, p.sw, p.kw, p.pw, p.w, p.count_pad);
+    const T* from = x + plane * p.h * p.w;
+    T sum = 0;
+    for (int64_t i = rows.begin; i < rows.end; ++i)
+#pragma unroll 4
+      for (int64_t j = columns.begin; j < columns.end; ++j) sum += from[i * p.w + j];
+    y[at] = sum * (T(1) / static_cast<T>(rows.counted * columns.counted));
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kBlock) average_backward(Pool p, const T* g, T* gx) {
+  const int64_t n = p.planes * p.h * p.w;
+  for (int64_t at = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; at < n;
+       at += int64_t{gridDim.x} * blockDim.x) {
+    const auto [plane, row, column] = p.in_pixel(at);
+    const Span rows = windows_over(row, p.ph, p.kh - 1, p.sh, p.oh),
+               columns = windows_over(column, p.pw, p.kw - 1, p.sw, p.ow);
+    const T* from = g + plane * p.oh * p.ow;
+    T sum = 0;
+    for (int64_t r = rows.begin; r < rows.end; ++r) {
+      const int64_t high = Extent(r, p.sh, p.kh, p.ph, p.h, p.count_pad).counted;
+      for (int64_t c = columns.begin; c < columns.end; ++c) {
+        const int64_t wide = Extent(c, p.sw, p.kw, p.pw, p.w, p.count_pad).counted;
+        sum += from[r * p.ow + c] * (T(1) / static_cast<T>(high * wide));
+      }
+    }
+    gx[at] = sum;
+  }
+}
+
+// Rows or columns that output i of n covers, of `size`.
+__device__ inline Span adaptive_window(int64_t i, int64_t n, int64_t size) {
+  return {divide(i * size, n), divide((i + 1) * size + n - 1, n)};
+}
+
+// A group of threads a window: it may be the whole plane.
+template <class T>
+__global__ void __launch_bounds__(kBlock)
+    adaptive_average(Pool p, const T* x, T* y, unsigned lanes) {
+  __shared__ T shared[32];
+  const Group group = Group::of(lanes);
+  const int64_t n = p.planes * p.oh * p.ow, turns = group.turns(n);
+  for (int64_t turn = 0; turn < turns; ++turn) {
+    const int64_t at = turn * group.count + group.index;
+    const auto [plane, row, column] = p.out_pixel(at < n ? at : n - 1);
+    const Span rows = adaptive_window(row, p.oh, p.h), columns = adaptive_window(column, p.ow, p.w);
+    const int64_t wide = columns.end - columns.begin, size = (rows.end - rows.begin) * wide;
+    const T* from = x + (plane * p.h + rows.begin) * p.w + columns.begin;
+    T sum = 0;
+#pragma unroll 2
+    for (int64_t e = group.lane; e < size; e += group.lanes) {
+      const int64_t i = wide == p.w ? 0 : divide(e, wide);
+      sum += from[wide == p.w ? e : i * p.w + e - i * wide];
+    }
+    sum = group.reduce(sum, Add{}, shared);
+    if (group.lane == 0 && at < n) y[at] = sum / static_cast<T>(size);
+  }
+}
+
+// Outputs whose windows hold element i: begin(r) <= i is r * size < (i + 1) * n, and end(r) > i is
+// (r + 1) * size > i * n.
+__device__ inline Span adaptive_windows_over(int64_t i, int64_t n, int64_t size) {
+  return {divide(i * n, size), divide((i + 1) * n - 1, size) + 1};
+}
+
+template <class T>
+__global__ void __launch_bounds__(kBlock) adaptive_average_backward(Pool p, const T* g, T* gx) {
+  const int64_t n = p.planes * p.h * p.w;
+  for (int64_t at = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; at < n;
+       at += int64_t{gridDim.x} * blockDim.x) {
+    const auto [plane, row, column] = p.in_pixel(at);
+    const Span rows = adaptive_windows_over(row, p.oh, p.h),
+               columns = adaptive_windows_over(column, p.ow, p.w);
+    const T* from = g + plane * p.oh * p.ow;
+    T sum = 0;
+    for (int64_t r = rows.begin; r < rows.end; ++r) {
+      const Span high = adaptive_window(r, p.oh, p.h);
+      for (int64_t c = columns.begin; c < columns.end; ++c) {
+        const Span wide = adaptive_window(c, p.ow, p.w);
+        sum +=
+            from[r * p.ow + c] / static_cast<T>((high.end - high.begin) * (wide.end - wide.begin));
+      }
+    }
+    gx[at] = sum;
+  }
+}
+
+tn_plan* make_average(tn_device*, const Request& request) {
+  const bool back = request.op() == "avg_pool2d_backward";
+  auto &in = request.input(0), &out = request.output(0);
+  auto p = Pool::from(request, back ? out : in, back ? in : out, true, false);
+  p.count_pad = request.get_bool("count_include_pad");
+  require_contiguous(request, in);
+  const int64_t n = sdk::numel(out);
+  if (n == 0) return empty_plan();
+  return with_float(request, in.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return make_plan([p, back, n](const tn_run& run) {
+      launch(run.stream, stride_blocks(*run.stream->device, n), kBlock,
+             back ? average_backward<T> : average<T>, p, static_cast<const T*>(run.inputs[0]),
+             static_cast<T*>(run.outputs[0]));
+    });
+  });
+}
+
+tn_plan* make_adaptive(tn_device*, const Request& request) {
+  const bool back = request.op() == "adaptive_avg_pool2d_backward";
+  auto &in = request.input(0), &out = request.output(0);
+  const auto p = Pool::from(request, back ? out : in, back ? in : out, false, false);
+  require_contiguous(request, in);
+  const int64_t n = sdk::numel(out);
+  if (n == 0) return empty_plan();
+  if (!back && p.in_size() == 0) invalid(request, "the input has no elements to average");
+  if (back && p.out_size() == 0) return zero_plan(out);  // no window reaches any pixel
+  return with_float(request, in.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return make_plan([p, back, n](const tn_run& run) {
+      auto* from = static_cast<const T*>(run.inputs[0]);
+      auto* to = static_cast<T*>(run.outputs[0]);
+      const auto& device = *run.stream->device;
+      if (back)
+        return launch(run.stream, stride_blocks(device, n), kBlock, adaptive_average_backward<T>, p,
+                      from, to);
+      const int64_t window = (ceil_div(p.h, p.oh) + 1) * (ceil_div(p.w, p.ow) + 1);
+      const GroupShape shape{
+          kBlock, window > 4096 ? kBlock : std::min(32u, power_of_two_from(ceil_div(window, 4)))};
+      launch(run.stream, shape.grid(device, n), kBlock, adaptive_average<T>, p, from, to,
+             shape.lanes);
+    });
+  });
+}
+
+const sdk::Kernel average_registration({"avg_pool2d", "avg_pool2d_backward"}, make_average);
+const sdk::Kernel adaptive_registration({"adaptive_avg_pool2d", "adaptive_avg_pool2d_backward"},
+                                        make_adaptive);
+
+}  // namespace
+
+Pool Pool::from(const Request& request, const tn_tensor_desc& large, const tn_tensor_desc& small,
+                bool windows, bool dilated) {
+  if (large.rank != 4 || small.rank != 4 || large.shape[0] != small.shape[0] ||
+      large.shape[1] != small.shape[1])
+    invalid(request, "input and output have 4 dimensions, with equal batch and channels");
+  if (large.dtype != small.dtype) invalid(request, "input and output have one dtype");
+  Pool p{large.shape[0] * large.shape[1], large.shape[2], large.shape[3], small.shape[2],
+         small.shape[3]};
+  p.by_h = divider_of(p.h), p.by_w = divider_of(p.w), p.by_oh = divider_of(p.oh),
+  p.by_ow = divider_of(p.ow);
+  if (!windows) return p;
+  auto pair = [&](const char* name, int64_t least) {
+    auto v = request.get_ints(name);
+    if (v.size() != 2 || v[0] < least || v[1] < least || v[0] > INT32_MAX || v[1] > INT32_MAX)
+      invalid(request,
+              std::string(name) + " must be two integers of at least " + std::to_string(least));
+    return v;
+  };
+  const auto kernel = pair("kernel_size", 1), stride = pair("stride", 1),
+             padding = pair("padding", 0);
+  p.kh = kernel[0], p.kw = kernel[1], p.sh = stride[0], p.sw = stride[1], p.ph = padding[0],
+  p.pw = padding[1];
+  if (dilated) {
+    const auto dilation = pair("dilation", 1);
+    p.dh = dilation[0], p.dw = dilation[1];
+  }
+  const bool ceil_mode = request.get_bool("ceil_mode");
+  if (p.ph * 2 > p.kh || p.pw * 2 > p.kw) invalid(request, "padding is at most half of the kernel");
+  auto size = [&](int64_t in, int64_t k, int64_t s, int64_t pad, int64_t d) {
+    const int64_t room = in + 2 * pad - d * (k - 1) - 1;
+    if (room < 0 && !(ceil_mode && room + s - 1 >= 0)) return int64_t{0};
+    const int64_t out = (room + (ceil_mode ? s - 1 : 0)) / s + 1;
+    return ceil_mode && (out - 1) * s >= in + pad
+               ? out - 1
+               : out;  // no window starts in the padding on the right
+  };
+  if (p.oh != size(p.h, p.kh, p.sh, p.ph, p.dh) || p.ow != size(p.w, p.kw, p.sw, p.pw, p.dw))
+    invalid(request, "an output of " + std::to_string(p.oh) + " x " + std::to_string(p.ow) +
+                         " does not fit an input of " + std::to_string(p.h) + " x " +
+                         std::to_string(p.w));
+  return p;
+}
+
+}  // namespace tenon::cuda

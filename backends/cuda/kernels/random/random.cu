@@ -1,0 +1,205 @@
+// Random fills and dropout. Which bits element i gets is fixed in plugins/sdk/philox.h; a thread
+// makes the elements of one Philox block. That header names every rounding, so nvcc's contraction
+// of products and sums changes no bit here.
+#include <tenon/plugins/sdk/philox.h>
+
+#include "kernels/pointwise/pointwise.h"
+
+namespace tenon::cuda {
+namespace {
+
+using sdk::PhiloxBlock;
+
+template <class Number>
+struct Uniform {
+  using T = Number;
+  static constexpr int kCount = sizeof(T) == 4 ? 4 : 2;  // elements a Philox block
+  T low, high, range;
+  explicit Uniform(const tn_scalar* s)
+      : low(static_cast<T>(s[2].f)),
+        high(static_cast<T>(s[3].f)),
+        range(static_cast<T>(s[3].f - s[2].f)) {}
+  __device__ T operator()(const PhiloxBlock& block, int k) const {
+    if constexpr (kCount == 4) {
+      return sdk::uniform_from(sdk::unit_float(block.word[k]), low, high, range);
+    } else {
+      return sdk::uniform_from(sdk::unit_double(sdk::philox_u64(block, k)), low, high, range);
+    }
+  }
+};
+
+template <class Number>
+struct Normal {
+  using T = Number;
+  static constexpr int kCount = sizeof(T) == 4 ? 4 : 2;
+  T mean, std;
+  explicit Normal(const tn_scalar* s) : mean(static_cast<T>(s[2].f)), std(static_cast<T>(s[3].f)) {}
+  // Elements come in pairs; what is computed for both is computed once after inlining.
+  __device__ T operator()(const PhiloxBlock& block, int k) const {
+    T z[2];
+    if constexpr (kCount == 4) {
+      sdk::normal_pair(block.word[k & ~1], block.word[k | 1], &z[0], &z[1]);
+    } else {
+      sdk::normal_pair(sdk::philox_u64(block, 0), sdk::philox_u64(block, 1), &z[0], &z[1]);
+    }
+    return sdk::normal_from(z[k & 1], mean, std);
+  }
+};
+
+template <class Integer>
+struct RandInt {
+  using T = Integer;
+  static constexpr int kCount = 2;
+  int64_t low;
+  uint64_t range;
+  explicit RandInt(const tn_scalar* s)
+      : low(s[2].i), range(static_cast<uint64_t>(s[3].i) - static_cast<uint64_t>(s[2].i)) {
+    if (s[3].i <= s[2].i)
+      throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "randint: low " + std::to_string(s[2].i) +
+                                                     " is not below high " +
+                                                     std::to_string(s[3].i));
+  }
+  __device__ T operator()(const PhiloxBlock& block, int k) const {
+    return static_cast<T>(sdk::randint_from(sdk::philox_u64(block, k), low, range));
+  }
+};
+
+template <class Maker>
+__global__ void __launch_bounds__(kBlock) generate(typename Maker::T* y, int64_t n, uint64_t seed,
+                                                   uint64_t offset, Maker make, bool packs) {
+  constexpr int count = Maker::kCount;
+  int64_t block = static_cast<int64_t>(blockIdx.x) * kBlock + threadIdx.x, i = block * count;
+  if (i >= n) return;
+  PhiloxBlock words = sdk::philox(seed, offset, static_cast<uint64_t>(block));
+  Pack<typename Maker::T, count> x;
+#pragma unroll
+  for (int k = 0; k < count; ++k) x.at[k] = make(words, k);
+  if (packs && i + count <= n) return store_pack<count>(y + i, x);
+#pragma unroll
+  for (int k = 0; k < count; ++k)
+    if (i + k < n) y[i + k] = x.at[k];
+}
+
+template <class Maker>
+tn_plan* plan_of(const Request& request) {
+  using T = typename Maker::T;
+  auto& y = request.output(0);
+  require_contiguous(request, y);
+  int64_t n = sdk::numel(y);
+  if (n == 0) return empty_plan();
+  return make_plan([n](const tn_run& run) {
+    auto* s = run.scalars;
+    auto* to = static_cast<T*>(run.outputs[0]);
+    launch(run.stream, dim3(static_cast<unsigned>(ceil_div(n, int64_t{kBlock} * Maker::kCount))),
+           kBlock, generate<Maker>, to, n, static_cast<uint64_t>(s[0].i),
+           static_cast<uint64_t>(s[1].i), Maker(s), aligned(to, Maker::kCount * sizeof(T)));
+  });
+}
+
+const sdk::Kernel uniforms({"uniform"}, [](tn_device*, const Request& request) {
+  return with_float(request, request.output(0).dtype,
+                    [&]<class T>(T) { return plan_of<Uniform<T>>(request); });
+});
+const sdk::Kernel normals({"normal"}, [](tn_device*, const Request& request) {
+  return with_float(request, request.output(0).dtype,
+                    [&]<class T>(T) { return plan_of<Normal<T>>(request); });
+});
+const sdk::Kernel randints({"randint"}, [](tn_device*, const Request& request) {
+  return with_index(request, request.output(0).dtype,
+                    [&]<class T>(T) { return plan_of<RandInt<T>>(request); });
+});
+
+// What the words of a block decide: below `threshold` an element is dropped. `none`: p is 1, and
+// even NaN becomes 0.
+template <class T>
+struct Keep {
+  uint32_t threshold;
+  bool none;
+  T scale;
+};
+
+template <class T>
+__global__ void __launch_bounds__(kBlock)
+    dropout(T* y, uint8_t* mask, const T* x, int64_t n, uint64_t seed, uint64_t offset,
+            Keep<T> keep, bool packs) {
+  constexpr int count = 4, V = 16 / static_cast<int>(sizeof(T)), loads = count / V;
+  int64_t block = static_cast<int64_t>(blockIdx.x) * kBlock + threadIdx.x, i = block * count;
+  if (i >= n) return;
+  bool whole = packs && i + count <= n;
+  Pack<T, V> in[loads];
+  if (whole) {
+#pragma unroll
+    for (int k = 0; k < loads; ++k) in[k] = load_pack<V>(x + i + k * V);
+  } else {
+#pragma unroll
+    for (int k = 0; k < count; ++k) in[k / V].at[k % V] = i + k < n ? x[i + k] : T(0);
+  }
+  PhiloxBlock words = sdk::philox(seed, offset, static_cast<uint64_t>(block));
+  Pack<uint8_t, count> kept;
+  Pack<T, V> out[loads];
+#pragma unroll
+  for (int k = 0; k < count; ++k) {
+    kept.at[k] = !keep.none && words.word[k] >= keep.threshold;
+    out[k / V].at[k % V] =
+        keep.none ? T(0) : in[k / V].at[k % V] * (static_cast<T>(kept.at[k]) * keep.scale);
+  }
+  if (whole) {
+#pragma unroll
+    for (int k = 0; k < loads; ++k) store_pack<V>(y + i + k * V, out[k]);
+    store_pack<count>(mask + i, kept);
+    return;
+  }
+#pragma unroll
+  for (int k = 0; k < count; ++k) {
+    if (i + k >= n) break;
+    y[i + k] = out[k / V].at[k % V];
+    mask[i + k] = kept.at[k];
+  }
+}
+
+tn_plan* make_dropout(tn_device*, const Request& request) {
+  require_contiguous(request, request.input(0));
+  require_contiguous(request, request.output(0));
+  int64_t n = sdk::numel(request.output(0));
+  return with_float(request, request.output(0).dtype, [&]<class T>(T) {
+    if (n == 0) return empty_plan();
+    return make_plan([n](const tn_run& run) {
+      double p = run.scalars[2].f;
+      uint64_t threshold = sdk::dropout_threshold(p);
+      bool none = threshold > 0xffffffffu;
+      Keep<T> keep{static_cast<uint32_t>(threshold), none,
+                   none ? T(0) : static_cast<T>(1 / (1 - p))};
+      auto* y = static_cast<T*>(run.outputs[0]);
+      auto* mask = static_cast<uint8_t*>(run.outputs[1]);
+      auto* x = static_cast<const T*>(run.inputs[0]);
+      launch(run.stream, dim3(static_cast<unsigned>(ceil_div(n, int64_t{kBlock} * 4))), kBlock,
+             dropout<T>, y, mask, x, n, static_cast<uint64_t>(run.scalars[0].i),
+             static_cast<uint64_t>(run.scalars[1].i), keep,
+             aligned(y, 16) && aligned(x, 16) && aligned(mask, 4));
+    });
+  });
+}
+const sdk::Kernel dropouts({"dropout"}, make_dropout);
+
+template <class T>
+struct Kept {
+  T scale;
+  __device__ T operator()(T g, uint8_t mask) const { return g * (static_cast<T>(mask) * scale); }
+};
+
+tn_plan* make_dropout_backward(tn_device*, const Request& request) {
+  auto &g = request.input(0), &mask = request.input(1);
+  return with_float(request, request.output(0).dtype, [&]<class T>(T) {
+    if (sdk::numel(request.output(0)) == 0) return empty_plan();
+    return make_plan([loop = loop_over(request, &g, &mask)](const tn_run& run) {
+      double p = run.scalars[0].f;
+      Kept<T> kept{p < 1 ? static_cast<T>(1 / (1 - p)) : T(0)};
+      loop.run<Kept<T>, T>(run.stream, kept, run.outputs[0], operand<T>(run.inputs[0]),
+                           operand<uint8_t>(run.inputs[1]));
+    });
+  });
+}
+const sdk::Kernel dropout_backwards({"dropout_backward"}, make_dropout_backward);
+
+}  // namespace
+}  // namespace tenon::cuda

@@ -1,0 +1,264 @@
+// Sums, products, extremes and variance over dimensions.
+#include <cmath>
+#include <limits>
+
+#include "device/moments.h"
+#include "kernels/reduction/reduce.h"
+
+namespace tenon::cuda {
+
+ReduceShape ReduceShape::of(const tn_tensor_desc& x, const std::vector<int64_t>& dims) {
+  ReduceShape s;
+  int64_t y_stride = 1;
+  for (int d = static_cast<int>(x.rank); d-- > 0;) {
+    const bool is_reduced = std::find(dims.begin(), dims.end(), d) != dims.end();
+    const int64_t size = x.shape[d];
+    (is_reduced ? s.count : s.outputs) *= size;
+    if (size == 1) continue;
+    auto* list = is_reduced ? s.reduced : s.kept;
+    list[is_reduced ? s.reduced_rank++ : s.kept_rank++] = {size, x.strides[d],
+                                                           is_reduced ? 0 : y_stride};
+    if (!is_reduced) y_stride *= size;
+  }
+  auto tidy = [](Dim* list, int& rank) {
+    std::stable_sort(list, list + rank,
+                     [](const Dim& a, const Dim& b) { return a.x_stride > b.x_stride; });
+    int last = 0;
+    for (int d = 1; d < rank; ++d) {
+      auto &outer = list[last], &inner = list[d];
+      if (outer.x_stride == inner.x_stride * inner.size &&
+          outer.y_stride == inner.y_stride * inner.size)
+        outer = {outer.size * inner.size, inner.x_stride, inner.y_stride};
+      else
+        list[++last] = inner;
+    }
+    rank = rank > 0 ? last + 1 : 0;
+  };
+  tidy(s.kept, s.kept_rank);
+  tidy(s.reduced, s.reduced_rank);
+  for (int d = 0; d < s.reduced_rank && s.reduced_rank > 1; ++d)
+    s.reduced_sizes[d] = divider_of(s.reduced[d].size);
+  if (s.reduced_rank > 1 && s.count > INT32_MAX && s.outputs > 0)
+    sdk::unsupported("cuda: a reduction of " + std::to_string(s.count) +
+                     " elements to one that do not lie at equal distances; 2^31 - 1 is the most: "
+                     "reduce one dimension after the other");
+  return s;
+}
+
+namespace {
+
+// Whether every load of `pack` elements along the innermost of the dimensions that `columns` names
+// is whole and aligned where the tensor is. A single row may have a rest.
+bool packs_fit(const ReduceShape& s, bool columns, int pack) {
+  for (int k = 0; k < 2; ++k) {
+    const bool inner_list = (k == 1) == columns;
+    const auto* list = k ? s.kept : s.reduced;
+    const int rank = k ? s.kept_rank : s.reduced_rank;
+    for (int d = 0; d < rank; ++d) {
+      const bool innermost = inner_list && d == rank - 1,
+                 may_have_rest = !columns && s.reduced_rank == 1;
+      if (innermost ? list[d].x_stride != 1 || (list[d].size % pack && !may_have_rest)
+                    : list[d].x_stride % pack)
+        return false;
+    }
+  }
+  return columns || s.reduced_rank > 0;
+}
+
+void split(ReduceArgs& a, int64_t parts, int64_t least, int pack) {
+  parts = std::clamp<int64_t>(parts, 1, std::max<int64_t>(1, a.count / least));
+  a.chunk = std::max<int64_t>(1, ceil_div(ceil_div(a.count, parts), pack) * pack);
+  a.splits = std::max<int64_t>(1, ceil_div(a.count, a.chunk));
+}
+
+void plan_rows(const tn_device& device, ReduceArgs& a, int pack) {
+  const int64_t loads = ceil_div(a.count, a.packs ? pack : 1);
+  const int64_t fill = int64_t{device.multiprocessors} * 8;  // blocks that keep the device busy
+  a.lanes = std::min(32u, power_of_two_from(ceil_div(loads, 4)));
+  if (loads > 1024 || (loads > 128 && a.outputs < fill * 8)) a.lanes = a.block = kBlock;
+  a.chunk = std::max<int64_t>(1, a.count);
+  if (a.lanes == kBlock && a.outputs < fill / 2)
+    split(a, fill / a.outputs, 4 * kBlock * pack, pack);
+  a.grid = GroupShape{a.block, a.lanes}.grid(device, a.outputs * a.splits);
+}
+
+void plan_columns(const tn_device& device, ReduceArgs& a, int pack) {
+  const int64_t size = a.kept[a.kept_rank - 1].size, wide = ceil_div(size, a.packs ? pack : 1);
+  const int64_t fill = int64_t{device.multiprocessors} * 8;
+  // Threads below each other only as far as there is something to do for them.
+  const unsigned below = std::min(power_of_two_from(ceil_div(a.count, 4)),
+                                  kBlock / std::min(32u, power_of_two_from(wide)));
+  a.lanes = kBlock / below;
+  const int64_t blocks = a.outputs / size * ceil_div(wide, a.lanes);
+  a.chunk = std::max<int64_t>(1, a.count);
+  if (blocks < fill) split(a, ceil_div(fill, blocks), 16 * below, 1);
+}
+
+}  // namespace
+
+ReduceArgs plan_reduction(const tn_device& device, const ReduceShape& shape, int load,
+                          double parameter) {
+  ReduceArgs a;
+  static_cast<ReduceShape&>(a) = shape;
+  a.parameter = parameter;
+  const bool row_is_contiguous = a.reduced_rank > 0 && a.reduced[a.reduced_rank - 1].x_stride == 1;
+  a.columns = !row_is_contiguous && a.kept_rank > 0 && a.kept[a.kept_rank - 1].x_stride == 1;
+  a.packs = packs_fit(a, a.columns, load);
+  a.columns ? plan_columns(device, a, load) : plan_rows(device, a, load);
+  // One thread an output reads whole lines where outputs are many; where they are few, partials
+  // are.
+  a.finish_lanes = a.outputs >= 4096 || a.splits <= 4 ? 1 : a.splits <= 128 ? 32 : kBlock;
+  a.finish_grid = GroupShape{kBlock, a.finish_lanes}.grid(device, a.outputs);
+  return a;
+}
+
+namespace {
+
+// f32 is summed in f64: a sum of many millions of numbers stays exact to the last place. Integers
+// wrap.
+template <class T>
+using Wide = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
+template <class T>
+inline constexpr int kFloatPack = std::is_floating_point_v<T> ? kFullPack<T> : 1;
+template <class T>
+using Total = std::conditional_t<std::is_floating_point_v<T>, T, int64_t>;
+
+// The parameter is what the sum is divided by: 1, or the number of elements for a mean.
+template <class T>
+struct Sum {
+  using In = T;
+  using Acc = Wide<T>;
+  using Out = Total<T>;
+  static constexpr int kInputs = 1, kLoad = kFloatPack<T>;
+  __device__ static Acc init() { return 0; }
+  template <int N>
+  __device__ static void take(Acc& acc, const T* x, const T*, T, int64_t, int64_t) {
+#pragma unroll
+    for (int k = 0; k < N; ++k) acc += static_cast<Acc>(x[k]);
+  }
+  __device__ static Acc combine(Acc a, Acc b) { return a + b; }
+  __device__ static Out finish(Acc a, double count) {
+    if constexpr (std::is_floating_point_v<T>) return static_cast<Out>(a / count);
+    return static_cast<Out>(a);
+  }
+};
+
+template <class T>
+struct Prod : Sum<T> {
+  using Acc = Wide<T>;
+  static constexpr int kLoad = 1;
+  __device__ static Acc init() { return 1; }
+  template <int N>
+  __device__ static void take(Acc& acc, const T* x, const T*, T, int64_t, int64_t) {
+#pragma unroll
+    for (int k = 0; k < N; ++k) acc *= static_cast<Acc>(x[k]);
+  }
+  __device__ static Acc combine(Acc a, Acc b) { return a * b; }
+  __device__ static Total<T> finish(Acc a, double) { return static_cast<Total<T>>(a); }
+};
+
+// NaN wins, and stays: nothing compares above it.
+template <class T, bool Largest>
+struct Extremum {
+  using In = T;
+  using Acc = T;
+  using Out = T;
+  using Limits = std::numeric_limits<T>;
+  static constexpr int kInputs = 1, kLoad = kFloatPack<T>;
+  static constexpr T kHighest = Limits::has_infinity ? Limits::infinity() : Limits::max();
+  static constexpr T kLowest = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+  __device__ static T init() { return Largest ? kLowest : kHighest; }
+  __device__ static T combine(T a, T x) { return (Largest ? x > a : x < a) | (x != x) ? x : a; }
+  template <int N>
+  __device__ static void take(T& acc, const T* x, const T*, T, int64_t, int64_t) {
+#pragma unroll
+    for (int k = 0; k < N; ++k) acc = combine(acc, x[k]);
+  }
+  __device__ static T finish(T a, double) { return a; }
+};
+template <class T>
+using Amax = Extremum<T, true>;
+template <class T>
+using Amin = Extremum<T, false>;
+
+// Of bools; also of none, where the accumulator is what nothing is above or below.
+using Any = Amax<uint8_t>;
+struct All : Amin<uint8_t> {
+  __device__ static uint8_t finish(uint8_t a, double) { return a != 0; }
+};
+
+// The parameter is the divisor, of which there is none where there are no elements.
+template <class T>
+struct Var : MomentsOf<T> {
+  using Out = T;
+  __device__ static T finish(const Moments& m, double divisor) {
+    return static_cast<T>(m.m2 / divisor);
+  }
+};
+
+template <class R>
+tn_plan* plan_of(tn_device* device, const Request& request, double parameter = 1) {
+  auto &x = request.input(0), &y = request.output(0);
+  require_contiguous(request, y);
+  if (sdk::dtype_size(y.dtype) != sizeof(typename R::Out)) refuse_dtype(request, y.dtype);
+  if (sdk::numel(y) == 0) return empty_plan();
+  Reduction<R> reduction(*device, ReduceShape::of(x, request.get_ints("dims")), parameter);
+  return make_plan(
+      [reduction](const tn_run& run) {
+        reduction.run(run.stream, run.inputs[0], run.outputs[0], run.workspace);
+      },
+      reduction.workspace_bytes());
+}
+
+template <template <class> class R>
+tn_plan* make_number(tn_device* device, const Request& request) {
+  const auto dtype = request.input(0).dtype;
+  switch (dtype) {
+    case TN_F32:
+      return plan_of<R<float>>(device, request);
+    case TN_F64:
+      return plan_of<R<double>>(device, request);
+    case TN_I64:
+      return plan_of<R<int64_t>>(device, request);
+    case TN_I32:
+      return plan_of<R<int32_t>>(device, request);
+    case TN_U8:
+    case TN_BOOL:
+      return plan_of<R<uint8_t>>(device, request);
+    default:
+      refuse_dtype(request, dtype);
+  }
+}
+
+template <class R>
+tn_plan* make_bool(tn_device* device, const Request& request) {
+  if (request.input(0).dtype != TN_BOOL) refuse_dtype(request, request.input(0).dtype);
+  return plan_of<R>(device, request);
+}
+
+double count_of(const Request& request) {
+  return static_cast<double>(ReduceShape::of(request.input(0), request.get_ints("dims")).count);
+}
+
+const sdk::Kernel sums({"sum"}, make_number<Sum>);
+const sdk::Kernel products({"prod"}, make_number<Prod>);
+const sdk::Kernel maxima({"amax"}, make_number<Amax>);
+const sdk::Kernel minima({"amin"}, make_number<Amin>);
+const sdk::Kernel any({"any"}, make_bool<Any>);
+const sdk::Kernel all({"all"}, make_bool<All>);
+const sdk::Kernel means({"mean"}, [](tn_device* device, const Request& request) {
+  return with_float(request, request.input(0).dtype, [&](auto zero) {
+    return plan_of<Sum<decltype(zero)>>(device, request, count_of(request));
+  });
+});
+const sdk::Kernel variances({"var"}, [](tn_device* device, const Request& request) {
+  const double divisor =
+      std::max(0.0, count_of(request) - static_cast<double>(request.get_int("correction")));
+  return with_float(request, request.input(0).dtype, [&](auto zero) {
+    // Of nothing: 0 / 0.
+    return plan_of<Var<decltype(zero)>>(device, request, count_of(request) > 0 ? divisor : 0);
+  });
+});
+
+}  // namespace
+}  // namespace tenon::cuda

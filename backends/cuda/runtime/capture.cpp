@@ -1,0 +1,88 @@
+// The extension tn.stream_capture: a stream's work as a CUDA graph.
+#include <memory>
+#include <string>
+
+#include "runtime/check.h"
+#include "runtime/device.h"
+#include "runtime/runtime.h"
+
+struct tn_graph {
+  tn_device* device;
+  cudaGraphExec_t exec;
+  std::shared_ptr<tenon::cuda::PinnedFault> faults;  // where its kernels file
+};
+
+namespace tenon::cuda {
+
+void refuse_while_capturing(const tn_stream* stream, const char* what) {
+  if (stream->capturing)
+    throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
+                     std::string("cuda: ") + what + " cannot be part of a captured stream's work");
+}
+
+namespace {
+
+tn_error* begin(tn_stream* stream) {
+  return sdk::guard([&] {
+    CurrentDevice current(stream->device);
+    if (stream->capturing)
+      throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cuda: this stream is being captured already");
+    auto faults = std::make_shared<PinnedFault>();
+    // Relaxed: the stricter modes would forbid other threads, the user's own among them, to
+    // allocate.
+    check(cudaStreamBeginCapture(stream->handle, cudaStreamCaptureModeRelaxed),
+          "cudaStreamBeginCapture");
+    stream->capturing = true;
+    stream->captured_faults = std::move(faults);
+    stream->fault = stream->captured_faults->get();
+  });
+}
+
+// Ends the capture in every case, so that the stream runs again.
+tn_error* end(tn_stream* stream, tn_graph** out) {
+  return sdk::guard([&] {
+    CurrentDevice current(stream->device);
+    if (!stream->capturing)
+      throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cuda: this stream is not being captured");
+    stream->capturing = false;
+    stream->fault = stream->faults->own();
+    auto faults = std::move(stream->captured_faults);
+    cudaGraph_t graph = nullptr;
+    check(cudaStreamEndCapture(stream->handle, &graph), "cudaStreamEndCapture");
+    cudaGraphExec_t exec = nullptr;
+    cudaError_t code = cudaGraphInstantiateWithFlags(&exec, graph, 0);
+    cudaGraphDestroy(graph);
+    check(code, "cudaGraphInstantiate");
+    // The first launch should not be the one that moves the graph to the device. Nothing is lost
+    // where that fails.
+    if (cudaGraphUpload(exec, stream->handle) != cudaSuccess) cudaGetLastError();
+    *out = new tn_graph{stream->device, exec, std::move(faults)};
+  });
+}
+
+tn_error* launch_graph(tn_graph* graph, tn_stream* stream) {
+  return sdk::guard([&] {
+    CurrentDevice current(graph->device);
+    refuse_while_capturing(stream, "the launch of a graph");
+    stream->faults->add_graph(graph->faults);
+    check(cudaGraphLaunch(graph->exec, stream->handle), "cudaGraphLaunch");
+  });
+}
+
+void destroy(tn_graph* graph) {
+  tn_error* error = sdk::guard([&] {
+    CurrentDevice current(graph->device);
+    if (cudaGraphExecDestroy(graph->exec) != cudaSuccess) cudaGetLastError();
+  });
+  if (error) error->destroy(error);
+  delete graph;
+}
+
+}  // namespace
+
+// No TN_CAPTURE_CREATES_PLANS: making a plan may start a library and load code, which not every
+// driver can do while it captures.
+const tn_stream_capture stream_capture{
+    sizeof(tn_stream_capture), begin, end, launch_graph, destroy, 0};
+
+}  // namespace tenon::cuda

@@ -1,0 +1,92 @@
+// Streams and events. An event brings up what its stream's kernels filed: see fault.h.
+#include <memory>
+#include <string>
+
+#include "runtime/check.h"
+#include "runtime/device.h"
+#include "runtime/runtime.h"
+#include "vendor/vendor.h"
+
+namespace tenon::cuda {
+
+namespace {
+
+void destroy_quietly(tn_stream* s) {
+  CurrentDevice current(s->device);
+  forget_stream(s);
+  if (cudaStreamDestroy(s->handle) != cudaSuccess) cudaGetLastError();
+}
+
+// What the device says of the work before an event that is reached.
+void throw_late_error(const tn_event* event, cudaError_t code) {
+  check(code, "queued work");
+  if (event->faults) event->faults->throw_filed();
+}
+
+}  // namespace
+
+tn_error* stream_create(tn_device* device, tn_stream** out) {
+  return sdk::guard([&] {
+    CurrentDevice current(device);
+    device->started = true;
+    auto stream = std::make_unique<tn_stream>();
+    stream->device = device;
+    stream->faults = std::make_shared<FaultList>(std::make_shared<PinnedFault>());
+    stream->fault = stream->faults->own();
+    // Not joined with the default stream, which the user's own code may use.
+    check(cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking), "cudaStreamCreate");
+    *out = stream.release();
+  });
+}
+
+void stream_destroy(tn_stream* stream) {
+  tn_error* error = sdk::guard([&] { destroy_quietly(stream); });
+  if (error) error->destroy(error);
+  delete stream;
+}
+
+tn_error* event_create(tn_device* device, tn_event** out) {
+  return sdk::guard([&] {
+    CurrentDevice current(device);
+    auto event = std::make_unique<tn_event>();
+    event->device = device;
+    check(cudaEventCreateWithFlags(&event->handle, cudaEventDisableTiming), "cudaEventCreate");
+    *out = event.release();
+  });
+}
+
+void event_destroy(tn_event* event) {
+  if (cudaEventDestroy(event->handle) != cudaSuccess) cudaGetLastError();
+  delete event;
+}
+
+tn_error* event_record(tn_event* event, tn_stream* stream) {
+  return sdk::guard([&] {
+    refuse_while_capturing(stream, "recording an event");
+    CurrentDevice current(stream->device);
+    check(cudaEventRecord(event->handle, stream->handle), "cudaEventRecord");
+    event->faults = stream->faults;
+  });
+}
+
+tn_error* stream_wait(tn_stream* stream, tn_event* event) {
+  return sdk::guard([&] {
+    refuse_while_capturing(stream, "waiting for an event");
+    CurrentDevice current(stream->device);
+    check(cudaStreamWaitEvent(stream->handle, event->handle, 0), "cudaStreamWaitEvent");
+  });
+}
+
+tn_error* event_query(tn_event* event, int32_t* done) {
+  return sdk::guard([&] {
+    cudaError_t code = cudaEventQuery(event->handle);
+    *done = code != cudaErrorNotReady;
+    if (*done) throw_late_error(event, code);
+  });
+}
+
+tn_error* event_wait(tn_event* event) {
+  return sdk::guard([&] { throw_late_error(event, cudaEventSynchronize(event->handle)); });
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,283 @@
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include <tenon/core/dispatch/plan_cache.h>
+#include <tenon/core/error.h>
+#include <tenon/core/per_thread.h>
+#include <tenon/core/runtime/capture.h>
+#include <tenon/core/runtime/context.h>
+#include <tenon/core/tensor_impl.h>
+
+namespace tenon {
+
+namespace {
+uint64_t mix(uint64_t h, uint64_t word) {
+  auto product = static_cast<unsigned __int128>(h ^ word) * 0x9e3779b97f4a7c15u;
+  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+}
+
+bool matches(const PlanEntry& e, const PlanKey& key) {
+  const auto words = key.words();
+  return e.hash == key.hash() && e.key.size() == words.size() &&
+         std::memcmp(e.key.data(), words.data(), words.size_bytes()) == 0;
+}
+}  // namespace
+
+int32_t alias_of(const Tensor& out, Inputs inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i]) continue;
+    auto &a = impl_of(*inputs[i]), &b = impl_of(out);
+    if (a.storage == b.storage && a.offset == b.offset && a.dtype == b.dtype &&
+        a.shape == b.shape && a.strides == b.strides)
+      return static_cast<int32_t>(i);
+  }
+  return -1;
+}
+
+const Shape* common_shape(const Op& op, Inputs inputs, const Tensor* out) {
+  if (!op.pointwise) return nullptr;
+  const Shape* common = out ? &impl_of(*out).shape : nullptr;
+  if (out && !impl_of(*out).contiguous) return nullptr;
+  for (auto* input : inputs) {
+    if (!input) continue;
+    auto& t = impl_of(*input);
+    if (!t.contiguous || (common && !(t.shape == *common))) return nullptr;
+    common = &t.shape;
+  }
+  return common;
+}
+
+PlanKey::PlanKey(const Op& op, Inputs inputs, const Attrs& attrs, uint32_t wanted,
+                 const Tensor* out, const Shape* common) {
+  add(reinterpret_cast<intptr_t>(&op));
+  add(static_cast<int64_t>(inputs.size()) << 32 | wanted);
+  for (auto* t : inputs) {
+    if (t)
+      add(*t, common);
+    else
+      add(-1);
+  }
+  if (out) {
+    add(-2 - alias_of(*out, inputs));
+    add(*out, common);
+  }
+  for (auto& a : attrs.all()) {
+    switch (a.kind) {
+      case TN_ATTR_FLOAT: {
+        int64_t bits;
+        std::memcpy(&bits, &a.f, sizeof bits);
+        add(bits);
+        break;
+      }
+      case TN_ATTR_STRING:
+        for (const char* c = a.s; *c; ++c) add(*c);
+        add(0);
+        break;
+      case TN_ATTR_INTS:
+        add(a.num_ints);
+        for (uint32_t i = 0; i < a.num_ints; ++i) add(a.ints[i]);
+        break;
+      default:
+        add(a.i);
+    }
+  }
+  uint64_t h = count_;
+  for (size_t i = 0; i < count_; ++i) h = mix(h, static_cast<uint64_t>(words_[i]));
+  hash_ = h;
+}
+
+void PlanKey::add(const Tensor& tensor, bool flat) {
+  auto& t = impl_of(tensor);
+  if (flat) {
+    add(static_cast<int64_t>(t.dtype) << 8 | 1 << 1 | 1);
+    add(t.numel);
+    return;
+  }
+  add(static_cast<int64_t>(t.dtype) << 8 | static_cast<int64_t>(t.shape.size()) << 1 |
+      t.contiguous);
+  for (auto d : t.shape) add(d);
+  if (!t.contiguous)
+    for (auto s : t.strides) add(s);
+}
+
+void PlanKey::grow() {
+  auto bigger = std::make_unique<int64_t[]>(capacity_ * 4);
+  std::copy_n(words_, count_, bigger.get());
+  heap_ = std::move(bigger);
+  words_ = heap_.get();
+  capacity_ *= 4;
+}
+
+namespace {
+
+// A thread's latest answers, so that a loop over the same few operators takes no lock. Each keeps
+// its entry.
+struct Recent {
+  PlanCache* cache = nullptr;
+  Ref<PlanEntry> entry;
+};
+constexpr size_t recent_size = 256;
+struct RecentAnswers {
+  Recent slots[recent_size];
+};
+
+}  // namespace
+
+PlanEntry& PlanCache::find(const Op& op, Inputs inputs, const Attrs& attrs, size_t num_scalars,
+                           uint32_t wanted, const Tensor* out, const Shape* common) {
+  PlanKey key(op, inputs, attrs, wanted, out, common);
+  auto* recent = PerThread<RecentAnswers>::get();
+  if (!recent) [[unlikely]]
+    throw std::bad_alloc();  // nobody would hold the entry for this thread
+  auto& slot = recent->slots[key.hash() % recent_size];
+  if (slot.cache == this && matches(*slot.entry, key)) {
+    if (!slot.entry->used.load(std::memory_order_relaxed))
+      slot.entry->used.store(true, std::memory_order_relaxed);
+    return *slot.entry;
+  }
+  slot.entry = find_shared(key, op, inputs, attrs, num_scalars, wanted, out, common);
+  slot.cache = this;
+  return *slot.entry;
+}
+
+Ref<PlanEntry> PlanCache::find_shared(const PlanKey& key, const Op& op, Inputs inputs,
+                                      const Attrs& attrs, size_t num_scalars, uint32_t wanted,
+                                      const Tensor* out, const Shape* common) {
+  {
+    std::lock_guard lock(lock_);
+    if (auto* known = look_up(key)) return Ref<PlanEntry>::share(known);
+  }
+  if (auto* capture = context_.stream->own_capture(); capture && !capture->creates_plans)
+    throw UnsupportedError(
+        std::string(op.name) + ": the plugin of " + context_.device.str() +
+        " cannot make plans while it captures; run the work once before it is captured" +
+        path_suffix());
+  auto entry = make_plan_entry(context_, op, inputs, attrs, num_scalars, wanted, out, common);
+  entry->cache = this;
+  entry->hash = key.hash();
+  entry->key.assign(key.words().begin(), key.words().end());
+  Ref<PlanEntry> replaced;
+  PlanEntry* ended;
+  {
+    std::lock_guard lock(lock_);
+    if (auto* known = look_up(key)) {  // another thread was faster
+      replaced = Ref<PlanEntry>::share(known);
+      std::swap(entry, replaced);
+    } else {
+      if (count_ >= most_) replaced = take_unused();
+      insert(entry);
+    }
+    ended = take_ended();
+  }
+  // Plugins end their plans without the lock.
+  while (ended) delete std::exchange(ended, ended->next_to_end);
+  return entry;
+}
+
+// ---- the table; under the lock ----
+
+PlanEntry* PlanCache::look_up(const PlanKey& key) {
+  if (table_.empty()) return nullptr;
+  const size_t mask = table_.size() - 1;
+  for (size_t i = key.hash() & mask; table_[i]; i = (i + 1) & mask)
+    if (matches(*table_[i], key)) {
+      table_[i]->used.store(true, std::memory_order_relaxed);
+      return table_[i].get();
+    }
+  return nullptr;
+}
+
+void PlanCache::insert(Ref<PlanEntry> entry) {
+  if ((count_ + 1) * 2 > table_.size()) grow();
+  const size_t mask = table_.size() - 1;
+  size_t i = entry->hash & mask;
+  while (table_[i]) i = (i + 1) & mask;
+  table_[i] = std::move(entry);
+  ++count_;
+}
+
+void PlanCache::grow() {
+  std::vector<Ref<PlanEntry>> bigger(std::max<size_t>(64, table_.size() * 2));
+  table_.swap(bigger);
+  count_ = 0;
+  for (auto& e : bigger)
+    if (e) insert(std::move(e));
+}
+
+// Comes to an end: what it passes counts as unused the next time round.
+Ref<PlanEntry> PlanCache::take_unused() {
+  for (;; ++hand_) {
+    hand_ &= table_.size() - 1;
+    if (table_[hand_] && !table_[hand_]->used.exchange(false, std::memory_order_relaxed))
+      return remove(hand_);
+  }
+}
+
+// What lies behind it and would have had its place moves up, so that every search still finds it.
+Ref<PlanEntry> PlanCache::remove(size_t at) {
+  const size_t mask = table_.size() - 1;
+  Ref<PlanEntry> removed = std::move(table_[at]);
+  for (size_t i = (at + 1) & mask; table_[i]; i = (i + 1) & mask)
+    if (const size_t home = table_[i]->hash & mask; ((i - home) & mask) >= ((i - at) & mask)) {
+      table_[at] = std::move(table_[i]);
+      at = i;
+    }
+  --count_;
+  return removed;
+}
+
+// ---- entries that nobody holds any more ----
+
+void destroy(PlanEntry* entry) {
+  if (entry->cache)
+    entry->cache->end_later(entry);
+  else
+    delete entry;  // it never came into use
+}
+
+// Whatever is queued with it was queued before its last holder let go.
+void PlanCache::end_later(PlanEntry* entry) {
+  std::lock_guard lock(lock_);
+  entry->ticket = context_.stream->last();
+  (last_ended_ ? last_ended_->next_to_end : first_ended_) = entry;
+  last_ended_ = entry;
+}
+
+// Those that the stream has come past, as a list.
+PlanEntry* PlanCache::take_ended() {
+  if (pins_ || !first_ended_ || context_.stream->closed()) return nullptr;
+  Reached reached(*context_.stream);
+  PlanEntry *first = first_ended_, *last = nullptr;
+  for (auto* e = first; e && reached(e->ticket); e = e->next_to_end) last = e;
+  if (!last) return nullptr;
+  first_ended_ = std::exchange(last->next_to_end, nullptr);
+  if (!first_ended_) last_ended_ = nullptr;
+  return first;
+}
+
+void PlanCache::pin() {
+  std::lock_guard lock(lock_);
+  ++pins_;
+}
+
+void PlanCache::unpin() {
+  std::lock_guard lock(lock_);
+  --pins_;
+}
+
+PlanEntry::~PlanEntry() {
+  if (plan) plan->destroy(plan);
+}
+
+std::string PlanEntry::describe(const Shape* shape) const {
+  std::string text = op->name;
+  text += ": ";
+  for (size_t i = 0; i < input_shapes.size(); ++i)
+    text += (i ? ", " : "") + (flattened && shape ? *shape : input_shapes[i]).str();
+  return text + " on " + device.str();
+}
+
+}  // namespace tenon

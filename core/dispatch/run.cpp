@@ -1,0 +1,354 @@
+// The door: devices and replicas, the plan, memory, the queue, the record for autograd.
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include <tenon/core/autograd/node.h>
+#include <tenon/core/autograd/replica.h>
+#include <tenon/core/dispatch/op.h>
+#include <tenon/core/error.h>
+#include <tenon/core/misplaced.h>
+#include <tenon/core/runtime/capture.h>
+#include <tenon/core/runtime/context.h>
+#include <tenon/core/tensor_impl.h>
+
+namespace tenon {
+
+namespace {
+
+// Inputs of one call. Few live on the stack; replicas and contiguous copies that the call needs are
+// owned here.
+class Arguments {
+ public:
+  Arguments(const Op& op, Inputs inputs, const Tensor* out) : count_(inputs.size()) {
+    if (count_ > std::size(in_place_)) {
+      heap_.resize(count_);
+      used_ = heap_.data();
+    }
+    std::copy(inputs.begin(), inputs.end(), used_);
+    for (size_t i = 0; i < count_; ++i)
+      if (used_[i] && !used_[i]->defined())
+        throw ValueError(std::string(op.name) + ": argument " + std::to_string(i) +
+                         " is an undefined tensor" + path_suffix());
+    device_ = out ? impl_of(*out).device : choose_device();
+    for (size_t i = 0; i < count_; ++i)
+      if (used_[i] && impl_of(*used_[i]).device != device_) bring(op, i);
+  }
+
+  Device device() const { return device_; }
+  Inputs used() const { return {used_, count_}; }
+  void make_contiguous() {
+    for (size_t i = 0; i < count_; ++i)
+      if (used_[i] && !used_[i]->is_contiguous())
+        own(i, no_grad([&] { return used_[i]->contiguous(); }));
+  }
+
+ private:
+  // Of the first input that is tied to its device; parameters with replicas follow, or the guard
+  // where there is nothing else.
+  Device choose_device() const {
+    const Tensor* movable = nullptr;
+    for (size_t i = 0; i < count_; ++i) {
+      if (!used_[i]) continue;
+      auto& t = impl_of(*used_[i]);
+      if (!t.autograd || !t.autograd->replicas) return t.device;
+      if (!movable) movable = used_[i];
+    }
+    if (movable && !device_guard_active()) return impl_of(*movable).device;
+    return default_device();
+  }
+
+  void bring(const Op& op, size_t i) {
+    auto& t = impl_of(*used_[i]);
+    if (!t.autograd || !t.autograd->replicas)
+      throw MisplacedError(op.name, i, *used_[i], device_, path_suffix());
+    own(i, resolve_replica(*used_[i], device_));
+  }
+
+  void own(size_t i, Tensor tensor) {
+    if (!owned_.capacity())
+      owned_.reserve(
+          2 * count_);  // pointers into it are handed out, and a replica may be copied in turn
+    owned_.push_back(std::move(tensor));
+    used_[i] = &owned_.back();
+  }
+
+  size_t count_;
+  const Tensor* in_place_[8];
+  const Tensor** used_ = in_place_;
+  std::vector<const Tensor*> heap_;
+  std::vector<Tensor> owned_;
+  Device device_;
+};
+
+void* data_of(const Tensor* t) { return t ? impl_of(*t).data() : nullptr; }
+
+// The device's error alone would not say who asked.
+[[noreturn, gnu::cold, gnu::noinline]] void refuse(const OutOfMemoryError& e,
+                                                   const PlanEntry& entry, const Shape* shape) {
+  throw OutOfMemoryError(entry.describe(shape) + path_suffix() + ": " + e.what());
+}
+
+Ref<Storage> new_workspace(DeviceContext& context, const PlanEntry& entry, const Shape* shape) try {
+  return context.memory->allocate(entry.workspace_bytes);
+} catch (const OutOfMemoryError& e) {
+  refuse(e, entry, shape);
+}
+
+// Queues the plan. `outputs[i]` is null where absent.
+void launch(DeviceContext& context, PlanEntry& entry, Inputs inputs,
+            std::span<TensorImpl* const> outputs, std::span<const Scalar> scalars,
+            const Shape* shape, bool outputs_hold_values = false) {
+  constexpr size_t in_place = 24;
+  void* buffer[in_place];
+  std::vector<void*> heap;
+  void** pointers = buffer;
+  if (inputs.size() + outputs.size() > in_place) {
+    heap.resize(inputs.size() + outputs.size());
+    pointers = heap.data();
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) pointers[i] = data_of(inputs[i]);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    pointers[inputs.size() + i] = outputs[i] ? outputs[i]->data() : nullptr;
+
+  Ref<Storage> workspace;
+  if (entry.workspace_bytes) workspace = new_workspace(context, entry, shape);
+  Launch l{&entry,
+           pointers,
+           static_cast<uint32_t>(inputs.size()),
+           pointers + inputs.size(),
+           static_cast<uint32_t>(outputs.size()),
+           scalars.data(),
+           static_cast<uint32_t>(scalars.size()),
+           workspace ? workspace->data : nullptr,
+           outputs_hold_values,
+           shape};
+  const uint64_t ticket = context.stream->run(l);
+  for (auto* o : outputs)
+    if (o) o->storage->ticket.store(ticket, std::memory_order_release);
+  if (auto* capture = context.stream->own_capture())
+    capture->note(inputs, outputs);
+  else if (sync_mode())
+    context.stream->wait_for_call(ticket);
+}
+
+// `shape` is the call's where the plan is flattened.
+Tensor new_output(DeviceContext& context, const PlanEntry& entry, const PlanOutput& o,
+                  const Shape* shape) try {
+  if (shape)
+    return Tensor(Ref<TensorImpl>::adopt(
+        new TensorImpl(o.dtype, context.device, *shape, shape->contiguous_strides(),
+                       context.memory->allocate(o.bytes), o.numel)));
+  return Tensor(Ref<TensorImpl>::adopt(new TensorImpl(o.dtype, context.device, o.shape, o.strides,
+                                                      context.memory->allocate(o.bytes), o.numel)));
+} catch (const OutOfMemoryError& e) {
+  refuse(e, entry, shape);
+}
+
+// A change in place, while it is being queued. Other streams that still read the old values go
+// first. The version is raised last, and where queueing failed as well: whoever reads the version
+// and then the values never takes old values for new ones.
+class Change {
+ public:
+  explicit Change(const Tensor& t) : storage_(impl_of(t).storage.get()) {
+    storage_->wait_for_uses();
+  }
+  Change(Change&& o) noexcept : storage_(std::exchange(o.storage_, nullptr)) {}
+  ~Change() {
+    if (storage_) storage_->version.fetch_add(1, std::memory_order_release);
+  }
+
+ private:
+  Storage* storage_;
+};
+
+// Counted so that a user who allowed the CPU sees how often it was needed.
+void run_on_cpu(const PlanEntry& entry, const Op& op, Inputs inputs, const Attrs& attrs,
+                std::span<const Scalar> scalars, uint32_t wanted, std::vector<Tensor>& outputs) {
+  static std::atomic<uint64_t> count{0};
+  if (count.fetch_add(1) == 0)
+    std::fprintf(stderr, "tenon: %s is computed on the CPU (TENON_CPU_FALLBACK=1)\n",
+                 entry.describe().c_str());
+  std::vector<Tensor> moved(inputs.size());
+  std::vector<const Tensor*> pointers(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i]) {
+      moved[i] = inputs[i]->to(Device());
+      pointers[i] = &moved[i];
+    }
+  auto there = run_all(op, pointers, attrs, scalars, wanted);
+  for (size_t i = 0; i < there.size(); ++i) {
+    const int32_t alias = entry.outputs[i].alias;
+    if (alias >= 0)
+      outputs.emplace_back(*inputs[static_cast<size_t>(alias)]).copy_(there[i]);
+    else
+      outputs.push_back(there[i].defined() ? there[i].to(entry.device) : Tensor());
+  }
+}
+
+uint64_t bytes_before(const TensorImpl& t) {
+  return static_cast<uint64_t>(t.offset) * size_of(t.dtype);
+}
+// From the storage's first byte to behind the tensor's last one.
+uint64_t bytes_up_to_end(const TensorImpl& t) {
+  int64_t last = t.offset;
+  for (size_t i = 0; i < t.shape.size(); ++i) last += (t.shape[i] - 1) * t.strides[i];
+  return (static_cast<uint64_t>(last) + 1) * size_of(t.dtype);
+}
+
+bool was_written(const TensorImpl& t) {
+  const uint64_t written = t.storage->written.load(std::memory_order_relaxed);
+  return written >= t.storage->bytes || written >= bytes_up_to_end(t);
+}
+
+// What is written in any other order than from the front counts once all of it is written at once.
+// No two elements share a place, so a tensor that is as long as its elements has no gaps, in
+// whatever order they lie.
+void note_written(const TensorImpl& t) {
+  auto& storage = *t.storage;
+  const uint64_t written = storage.written.load(std::memory_order_relaxed);
+  if (written >= storage.bytes) return;
+  const uint64_t begin = bytes_before(t), end = bytes_up_to_end(t);
+  const bool has_gaps = end - begin != static_cast<uint64_t>(t.numel) * size_of(t.dtype);
+  if (!has_gaps && begin <= written && written < end)
+    storage.written.store(end, std::memory_order_relaxed);
+}
+
+void run_entry(DeviceContext& context, PlanEntry& entry, const Op& op, Arguments& arguments,
+               const Attrs& attrs, std::span<const Scalar> scalars, uint32_t wanted,
+               std::vector<Tensor>& outputs, const Shape* shape) {
+  NoGrad guard;                                     // this call is recorded as a whole
+  const auto held = Ref<PlanEntry>::share(&entry);  // other operators run before the last use of it
+  if (entry.decomposed) return op.decompose(arguments.used(), attrs, scalars, outputs);
+  if (entry.on_cpu) return run_on_cpu(entry, op, arguments.used(), attrs, scalars, wanted, outputs);
+  // What is changed in place is the caller's tensor, also where the plugin works on a contiguous
+  // copy of it.
+  for (auto& o : entry.outputs)
+    outputs.push_back(o.alias == -2  ? Tensor()
+                      : o.alias >= 0 ? *arguments.used()[o.alias]
+                                     : new_output(context, entry, o, shape));
+  if (entry.make_contiguous) arguments.make_contiguous();
+  {
+    std::vector<TensorImpl*> raw;
+    std::vector<Change> changes;
+    raw.reserve(entry.outputs.size());
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const int32_t alias = entry.outputs[i].alias;
+      const Tensor& written = alias >= 0 ? *arguments.used()[alias] : outputs[i];
+      raw.push_back(written.impl().get());
+      if (alias >= 0) changes.emplace_back(written);
+    }
+    if (entry.plan) launch(context, entry, arguments.used(), raw, scalars, shape);
+  }
+  if (!entry.make_contiguous) return;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (const int32_t alias = entry.outputs[i].alias; alias >= 0)
+      outputs[i].copy_(*arguments.used()[alias]);
+}
+
+}  // namespace
+
+Tensor run(const Op& op, std::initializer_list<const Tensor*> list, const Attrs& attrs,
+           std::initializer_list<Scalar> scalar_list) {
+  const Inputs inputs(list.begin(), list.size());
+  const std::span<const Scalar> scalars(scalar_list.begin(), scalar_list.size());
+  if (op.execute) return run_all(op, inputs, attrs, scalars)[0];
+
+  Arguments arguments(op, inputs, nullptr);
+  auto& context = context_of(arguments.device());
+  const Shape* shape = common_shape(op, arguments.used(), nullptr);
+  auto& entry =
+      context.plans->find(op, arguments.used(), attrs, scalars.size(), ~0u, nullptr, shape);
+  Tensor output;
+  if (entry.outputs.size() == 1 && entry.plan && entry.outputs[0].alias == -1 &&
+      !entry.make_contiguous) {
+    // The common case without a vector: one fresh output.
+    output = new_output(context, entry, entry.outputs[0], shape);
+    TensorImpl* raw = output.impl().get();
+    launch(context, entry, arguments.used(), {&raw, 1}, scalars, shape);
+  } else {
+    std::vector<Tensor> outputs;
+    run_entry(context, entry, op, arguments, attrs, scalars, ~0u, outputs, shape);
+    output = std::move(outputs[0]);
+  }
+  if (needs_recording(op, inputs)) record(op, inputs, {&output, 1}, attrs, scalars);
+  return output;
+}
+
+namespace {
+bool may_be_elsewhere(const Tensor* t) {
+  return t && impl_of(*t).autograd && impl_of(*t).autograd->replicas;
+}
+
+// A view of a parameter that is read on the guard's device is a view of its replica there.
+void execute_there(const Op& op, Inputs inputs, const Attrs& attrs, std::vector<Tensor>& outputs) {
+  std::vector<Tensor> owned(inputs.size());
+  std::vector<const Tensor*> used(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i]) used[i] = &(owned[i] = resolve_replica(*inputs[i], default_device()));
+  op.execute(op, used, attrs, outputs);
+}
+}  // namespace
+
+std::vector<Tensor> run_all(const Op& op, Inputs inputs, const Attrs& attrs,
+                            std::span<const Scalar> scalars, uint32_t wanted) {
+  std::vector<Tensor> outputs;
+  if (op.execute) {
+    for (auto* t : inputs)
+      if (t) checked_impl(*t, op.name);
+    NoGrad guard;
+    if (device_guard_active() && std::any_of(inputs.begin(), inputs.end(), may_be_elsewhere))
+      execute_there(op, inputs, attrs, outputs);
+    else
+      op.execute(op, inputs, attrs, outputs);
+  } else {
+    Arguments arguments(op, inputs, nullptr);
+    auto& context = context_of(arguments.device());
+    const Shape* shape = common_shape(op, arguments.used(), nullptr);
+    auto& entry =
+        context.plans->find(op, arguments.used(), attrs, scalars.size(), wanted, nullptr, shape);
+    run_entry(context, entry, op, arguments, attrs, scalars, wanted, outputs, shape);
+  }
+  if (needs_recording(op, inputs)) record(op, inputs, outputs, attrs, scalars);
+  return outputs;
+}
+
+void run_into(const Op& op, Inputs inputs, const Tensor& out, const Attrs& attrs,
+              std::span<const Scalar> scalars, Target kind) {
+  auto& target = checked_impl(out, op.name);
+  Arguments arguments(op, inputs, &out);
+  // An input that shares memory with the output, but not element for element, would be read after
+  // it was overwritten.
+  const int32_t alias = alias_of(out, arguments.used());
+  std::vector<Tensor> copies;
+  std::vector<const Tensor*> safe(arguments.used().begin(), arguments.used().end());
+  copies.reserve(safe.size());
+  for (size_t i = 0; i < safe.size(); ++i)
+    if (safe[i] && static_cast<int32_t>(i) != alias &&
+        impl_of(*safe[i]).storage == target.storage && target.numel)
+      safe[i] = &copies.emplace_back(no_grad([&] { return safe[i]->clone(); }));
+  auto& context = context_of(target.device);
+  const Shape* shape = common_shape(op, safe, &out);
+  auto& entry = context.plans->find(op, safe, attrs, scalars.size(), ~0u, &out, shape);
+  const auto held = Ref<PlanEntry>::share(&entry);  // copies may be made before the last use of it
+  if (entry.make_contiguous)
+    for (auto*& t : safe)
+      if (t && !t->is_contiguous()) {
+        copies.push_back(no_grad([&] { return t->contiguous(); }));
+        t = &copies.back();
+      }
+  TensorImpl* raw = &target;
+  Change change(out);
+  if (!entry.plan) return;
+  launch(context, entry, safe, {&raw, 1}, scalars, shape,
+         kind == Target::in_use && was_written(target));
+  note_written(target);
+}
+
+Tensor make_view(const Tensor& base, const Shape& shape, const Strides& strides, int64_t offset) {
+  auto& b = impl_of(base);
+  return Tensor(Ref<TensorImpl>::adopt(
+      new TensorImpl(b.dtype, b.device, shape, strides, b.offset + offset, b.storage)));
+}
+
+}  // namespace tenon

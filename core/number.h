@@ -1,0 +1,35 @@
+// A C++ number as an operand: remembers whether it was an integer, because `int_tensor + 1` stays
+// an integer tensor and `int_tensor + 1.0` becomes f32, as in PyTorch.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+namespace tenon {
+
+struct Number {
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  constexpr Number(T value) : f(static_cast<double>(value)), i(0), integral(is_int64(value)) {
+    if (integral) i = static_cast<int64_t>(value);
+  }
+
+  double f;
+  int64_t i;  // where integral
+  bool integral;
+
+ private:
+  // An unsigned number beyond int64 is not one: it counts as floating, and does not become a
+  // negative one.
+  template <class T>
+  static constexpr bool is_int64(T value) {
+    if constexpr (std::is_unsigned_v<T> && sizeof(T) >= sizeof(int64_t))
+      return value <= static_cast<T>(std::numeric_limits<int64_t>::max());
+    else
+      return std::is_integral_v<T>;
+  }
+};
+
+}  // namespace tenon

@@ -1,0 +1,143 @@
+// conv2d and its two gradients: bilinear in what they are given, so the gradient of each is made of
+// the other two.
+#include <tenon/core/ops/convolution.h>
+#include <tenon/core/ops/convolution/window.h>
+#include <tenon/core/ops/linalg/precision.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/reduction.h>
+#include <tenon/core/ops/rules.h>
+#include <tenon/core/ops/shape.h>
+
+namespace tenon {
+
+namespace {
+
+using Grads = std::span<Tensor>;
+
+// What all three are called with. `shape` is that of the output, which the gradients cannot infer.
+Attrs geometry(const Attrs& a, const Shape* shape = nullptr) {
+  Attrs result;
+  result.set("stride", a.get_list("stride"))
+      .set("padding", a.get_list("padding"))
+      .set("dilation", a.get_list("dilation"));
+  result.set("groups", a.get_int("groups"));
+  if (a.has("precision")) result.set("precision", "high");
+  if (shape) result.set("shape", *shape);
+  return result;
+}
+
+Tensor convolve(const Tensor& x, const Tensor& weight, const Attrs& attrs);
+Tensor input_grad(const Tensor& gradient, const Tensor& weight, const Attrs& attrs,
+                  const Shape& shape);
+Tensor weight_grad(const Tensor& gradient, const Tensor& x, const Attrs& attrs, const Shape& shape);
+
+void infer_conv2d(Infer& infer) {
+  DType t = dtype_of(infer.in(0));
+  infer.require_dtype(is_floating_point(t), 0, "a floating type");
+  const Shape &x = shape_of(infer.in(0)), &weight = shape_of(infer.in(1));
+  Shape stride = infer.attrs.get_list("stride"), padding = infer.attrs.get_list("padding"),
+        dilation = infer.attrs.get_list("dilation");
+  int64_t groups = infer.attrs.get_int("groups");
+  if (x[1] % groups != 0 || weight[0] % groups != 0 || x[1] / groups != weight[1])
+    infer.shape_error("an input of shape " + x.str() + " has " + std::to_string(x[1]) +
+                      " channels, but a weight of shape " + weight.str() + " takes " +
+                      std::to_string(weight[1]) + " in each of groups=" + std::to_string(groups) +
+                      ", and the weight's first dimension must be a multiple of groups");
+  if (infer.has(2) && !(shape_of(infer.in(2)) == Shape{weight[0]}))
+    infer.shape_error("bias has shape " + shape_of(infer.in(2)).str() + ", but must be (" +
+                      std::to_string(weight[0]) + ",) for a weight of shape " + weight.str());
+  require_addressable_padded(infer, x, padding);
+  Shape result = {x[0], weight[0], 0, 0};
+  for (size_t d = 0; d < 2; ++d) {
+    result[2 + d] = window_positions(x[2 + d], weight[2 + d], stride[d], padding[d], dilation[d]);
+    if (weight[2 + d] < 1 || result[2 + d] < 1)
+      infer.shape_error("the kernel of a weight of shape " + weight.str() + " (with dilation " +
+                        dilation.str() + ") is larger than the padded input: shape " + x.str() +
+                        ", padding " + padding.str());
+  }
+  infer.output(t, result);
+}
+
+const Op conv2d_op{{.name = "conv2d",
+                    .infer = infer_conv2d,
+                    .gradient =
+                        [](const GradContext& c, Grads g) {
+                          if (c.needs(0))
+                            g[0] = input_grad(c.grad(), c.input(1), c.attrs, c.input_shape(0));
+                          if (c.needs(1))
+                            g[1] = weight_grad(c.grad(), c.input(0), c.attrs, c.input_shape(1));
+                          if (c.needs(2)) g[2] = sum(c.grad(), {0, 2, 3});
+                        },
+                    .saves_inputs = 3}};
+
+const Op conv2d_input_grad_op{{.name = "conv2d_input_grad",
+                               .infer = infer_shape_attribute,
+                               .gradient =
+                                   [](const GradContext& c, Grads g) {
+                                     if (c.needs(0)) g[0] = convolve(c.grad(), c.input(1), c.attrs);
+                                     if (c.needs(1))
+                                       g[1] = weight_grad(c.input(0), c.grad(), c.attrs,
+                                                          c.input_shape(1));
+                                   },
+                               .saves_inputs = 3}};
+
+const Op conv2d_weight_grad_op{{.name = "conv2d_weight_grad",
+                                .infer = infer_shape_attribute,
+                                .gradient =
+                                    [](const GradContext& c, Grads g) {
+                                      if (c.needs(0))
+                                        g[0] = convolve(c.input(1), c.grad(), c.attrs);
+                                      if (c.needs(1))
+                                        g[1] = input_grad(c.input(0), c.grad(), c.attrs,
+                                                          c.input_shape(1));
+                                    },
+                                .saves_inputs = 3}};
+
+Tensor convolve(const Tensor& x, const Tensor& weight, const Attrs& attrs) {
+  return run(conv2d_op, {&x, &weight, nullptr}, geometry(attrs));
+}
+Tensor input_grad(const Tensor& gradient, const Tensor& weight, const Attrs& attrs,
+                  const Shape& shape) {
+  return run(conv2d_input_grad_op, {&gradient, &weight}, geometry(attrs, &shape));
+}
+Tensor weight_grad(const Tensor& gradient, const Tensor& x, const Attrs& attrs,
+                   const Shape& shape) {
+  return run(conv2d_weight_grad_op, {&gradient, &x}, geometry(attrs, &shape));
+}
+
+}  // namespace
+
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+              const Conv2dOptions& options) {
+  require_tensor("conv2d", x, 0);
+  require_tensor("conv2d", weight, 1);
+  const Tensor* b = bias.defined() ? &bias : nullptr;
+  check_pair("conv2d", "stride", options.stride, 1);
+  check_pair("conv2d", "padding", options.padding, 0);
+  check_pair("conv2d", "dilation", options.dilation, 1);
+  if (options.groups < 1)
+    throw ValueError("conv2d: groups must be at least 1, found " + std::to_string(options.groups));
+  size_t rank = shape_of(x).size();
+  if ((rank != 4 && rank != 3) || shape_of(weight).size() != 4)
+    throw ShapeError(
+        "conv2d: needs an input (n, c, h, w) or (c, h, w) and a weight (o, c/groups, kh, kw); "
+        "found " +
+        shape_of(x).str() + " and " + shape_of(weight).str());
+  DType t = dtype_of(x);
+  if (t != dtype_of(weight) || (b && t != dtype_of(*b)))
+    throw DTypeError("conv2d: x is " + std::string(name_of(t)) + ", weight " +
+                     std::string(name_of(dtype_of(weight))) +
+                     (b ? ", bias " + std::string(name_of(dtype_of(*b))) : "") +
+                     "; convert one with .to(dtype)");
+  Attrs attrs;
+  attrs.set("stride", options.stride)
+      .set("padding", options.padding)
+      .set("dilation", options.dilation)
+      .set("groups", options.groups);
+  add_precision(t, attrs);
+  if (rank == 4) return run(conv2d_op, {&x, &weight, b}, attrs);
+  Tensor batch = unsqueeze(x, 0);
+  return squeeze(run(conv2d_op, {&batch, &weight, b}, attrs), 0);
+}
+
+}  // namespace tenon

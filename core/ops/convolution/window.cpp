@@ -1,0 +1,54 @@
+#include <limits>
+
+#include <tenon/core/error.h>
+#include <tenon/core/extent.h>
+#include <tenon/core/ops/convolution/window.h>
+
+namespace tenon {
+
+void check_pair(const char* op, const char* name, const Shape& pair, int64_t least) {
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  const bool small = pair.size() != 2 || pair[0] < least || pair[1] < least;
+  if (small || pair[0] > most || pair[1] > most)
+    throw ValueError(std::string(op) + ": " + name + " must be two numbers of at " +
+                     (small ? "least " + std::to_string(least) : "most " + std::to_string(most)) +
+                     ", found " + pair.str());
+}
+
+int64_t window_positions(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
+                         int64_t dilation, bool ceil_mode) {
+  // The kernel may be a dimension of an expanded weight, so its product with the dilation needs
+  // more than 64 bits.
+  __extension__ using Wide = __int128;
+  const Wide free = Wide{size} + 2 * Wide{padding} - Wide{dilation} * (kernel - 1) - 1;
+  if (free < 0) return ceil_mode && free + stride - 1 >= 0 ? 1 : 0;
+  auto positions = static_cast<int64_t>((free + (ceil_mode ? stride - 1 : 0)) / stride + 1);
+  // No window starts in the padding behind the input.
+  return ceil_mode && Wide{positions - 1} * stride >= size + padding ? positions - 1 : positions;
+}
+
+bool a_window_misses(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
+                     int64_t dilation, int64_t positions) {
+  if (size == 0) return positions > 0;
+  // The first tap at or behind 0 lies in [0, dilation), and no window begins behind the input.
+  // Where a dilation is larger than the input, padding of at most half the kernel and the input's
+  // size leave room for few windows.
+  if (dilation <= size) return false;
+  int64_t begin = -padding;
+  for (int64_t i = 0; i < positions && begin < 0; ++i, begin += stride) {
+    const int64_t tap = (-begin + dilation - 1) / dilation;
+    if (tap >= kernel || begin + tap * dilation >= size) return true;
+  }
+  return false;
+}
+
+void require_addressable_padded(Infer& infer, const Shape& x, const Shape& padding) {
+  Shape padded = x;
+  for (size_t d = 0; d < 2; ++d) padded[2 + d] += 2 * padding[d];
+  if (!is_addressable(padded))
+    infer.shape_error("an input of shape " + x.str() + " with padding " + padding.str() +
+                      " has, padded, shape " + padded.str() + ": more than the " +
+                      std::to_string(max_numel) + " elements that can be addressed");
+}
+
+}  // namespace tenon

@@ -1,0 +1,231 @@
+#include <atomic>
+
+#include <tenon/core/ops/linalg.h>
+#include <tenon/core/ops/linalg/precision.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/reduction.h>
+#include <tenon/core/ops/rules.h>
+#include <tenon/core/ops/shape.h>
+
+namespace tenon {
+
+namespace {
+
+using Grads = std::span<Tensor>;
+
+std::atomic<bool> reduced_precision{false};
+
+void infer_matmul(Infer& infer) {
+  for (size_t i = 0; i < 2; ++i)
+    infer.require_dtype(is_floating_point(dtype_of(infer.in(i))), i, "a floating type");
+  Shape shape = shape_of(infer.in(0));
+  shape[shape.size() - 1] = shape_of(infer.in(1)).back();
+  infer.output(dtype_of(infer.in(0)), shape);
+}
+
+// Of operands of one rank and equal batches. The precision is that of `like`'s attributes.
+Tensor product(const Tensor& a, const Tensor& b, const Attrs& like);
+
+const Op matmul_op{{.name = "matmul",
+                    .infer = infer_matmul,
+                    .gradient =
+                        [](const GradContext& c, Grads g) {
+                          if (c.needs(0))
+                            g[0] = product(c.grad(), transpose(c.input(1), -1, -2), c.attrs);
+                          if (c.needs(1))
+                            g[1] = product(transpose(c.input(0), -1, -2), c.grad(), c.attrs);
+                        },
+                    .saves_inputs = 3}};
+
+Tensor product(const Tensor& a, const Tensor& b, const Attrs& like) {
+  return run(matmul_op, {&a, &b}, like);
+}
+Tensor product(const Tensor& a, const Tensor& b) {
+  return product(a, b, precision_of(dtype_of(a)));
+}
+
+void infer_linear(Infer& infer) {
+  DType t = dtype_of(infer.in(0));
+  infer.require_dtype(is_floating_point(t), 0, "a floating type");
+  const Shape &x = shape_of(infer.in(0)), &weight = shape_of(infer.in(1));
+  if (weight.size() != 2 || x.back() != weight[1])
+    infer.shape_error("cannot apply a weight of shape " + weight.str() +
+                      " (out, in) to an input whose last dimension is " + std::to_string(x.back()) +
+                      "; it must equal the weight's last");
+  if (infer.has(2) && !(shape_of(infer.in(2)) == Shape{weight[0]}))
+    infer.shape_error("bias has shape " + shape_of(infer.in(2)).str() + ", but must be (" +
+                      std::to_string(weight[0]) + ",) for a weight of shape " + weight.str());
+  infer.output(t, {x[0], weight[0]});
+}
+
+// Of x weight^T + bias, given the gradient of the sum.
+void linear_gradient(const GradContext& c, const Tensor& gradient, Grads g) {
+  if (c.needs(0)) g[0] = product(gradient, c.input(1), c.attrs);
+  if (c.needs(1)) g[1] = product(transpose(gradient, 0, 1), c.input(0), c.attrs);
+  if (c.needs(2)) g[2] = sum(gradient, {0});
+}
+
+const Op linear_op{
+    {.name = "linear",
+     .infer = infer_linear,
+     .gradient = [](const GradContext& c, Grads g) { linear_gradient(c, c.grad(), g); },
+     .saves_inputs = 3,
+     .decompose =
+         [](Inputs in, const Attrs& attrs, std::span<const Scalar>, std::vector<Tensor>& out) {
+           Tensor y = product(*in[0], transpose(*in[1], 0, 1), attrs);
+           out.push_back(in.size() > 2 && in[2] ? y + *in[2] : y);
+         }}};
+
+const Op linear_relu_op{
+    {.name = "linear_relu",
+     .infer = infer_linear,
+     .gradient = [](const GradContext& c,
+                    Grads g) { linear_gradient(c, where(le(c.output(0), 0), 0, c.grad()), g); },
+     .saves_inputs = 3,
+     .saves_outputs = 1,
+     .decompose =
+         [](Inputs in, const Attrs& attrs, std::span<const Scalar>, std::vector<Tensor>& out) {
+           out.push_back(
+               relu(run(linear_op, {in[0], in[1], in.size() > 2 ? in[2] : nullptr}, attrs)));
+         }}};
+
+[[noreturn]] void refuse(const char* op, const Tensor& a, const Tensor& b, const std::string& why) {
+  throw ShapeError(std::string(op) + ": cannot multiply " + shape_of(a).str() + " by " +
+                   shape_of(b).str() + ": " + why);
+}
+
+void check_operands(const char* op, const Tensor& a, const Tensor& b) {
+  require_tensor(op, a, 0);
+  require_tensor(op, b, 1);
+  const Shape &sa = shape_of(a), &sb = shape_of(b);
+  if (sa.empty() || sb.empty()) refuse(op, a, b, "a tensor without dimensions is multiplied by *");
+  int64_t inner_a = sa.back(), inner_b = sb.size() == 1 ? sb[0] : sb[sb.size() - 2];
+  if (inner_a != inner_b)
+    refuse(op, a, b,
+           "the last dimension of the first (" + std::to_string(inner_a) + ") must equal the " +
+               (sb.size() == 1 ? "only one" : "second-to-last") + " of the second (" +
+               std::to_string(inner_b) + ")");
+}
+
+Shape batch_of(const Shape& shape) { return Shape(shape.span().first(shape.size() - 2)); }
+
+Shape with_matrix(Shape batch, const Shape& matrix) {
+  batch.push_back(matrix[matrix.size() - 2]);
+  batch.push_back(matrix.back());
+  return batch;
+}
+
+// Both of rank 2 at least.
+Tensor multiply(const Tensor& a, const Tensor& b) {
+  const Shape &sa = shape_of(a), &sb = shape_of(b);
+  if (sa.size() == 2 && sb.size() == 2) return product(a, b);
+  if (sb.size() == 2) {
+    // One matrix for all batches: one product of all rows, and one in the gradient. The last two
+    // sizes are given because -1 is ambiguous for an empty tensor.
+    int64_t rows = 1;
+    for (size_t i = 0; i + 1 < sa.size(); ++i) rows *= sa[i];
+    Shape shape = sa;
+    shape[shape.size() - 1] = sb[1];
+    return product(a.reshape({rows, sa.back()}), b).reshape(shape);
+  }
+  Shape batch_a = batch_of(sa), batch_b = batch_of(sb);
+  if (batch_a == batch_b) return product(a, b);
+  Shape batch = broadcast_shapes(batch_a, batch_b, "matmul: batch dimensions");
+  return product(expand(a, with_matrix(batch, sa)), expand(b, with_matrix(batch, sb)));
+}
+
+}  // namespace
+
+Tensor matmul(const Tensor& a, const Tensor& b) {
+  check_operands("matmul", a, b);
+  if (dtype_of(a) != dtype_of(b)) {
+    DType t = result_type(a, b);
+    return matmul(a.to(t), b.to(t));
+  }
+  bool row = shape_of(a).size() == 1, column = shape_of(b).size() == 1;
+  if (!row && !column) [[likely]]
+    return multiply(a, b);
+  Tensor y = multiply(row ? unsqueeze(a, 0) : a, column ? unsqueeze(b, 1) : b);
+  if (column) y = squeeze(y, -1);
+  if (row) y = squeeze(y, column ? -1 : -2);
+  return y;
+}
+
+Tensor mm(const Tensor& a, const Tensor& b) {
+  check_operands("mm", a, b);
+  if (shape_of(a).size() != 2 || shape_of(b).size() != 2)
+    refuse("mm", a, b, "both must be matrices; matmul takes other ranks");
+  return matmul(a, b);
+}
+
+Tensor bmm(const Tensor& a, const Tensor& b) {
+  check_operands("bmm", a, b);
+  const Shape &sa = shape_of(a), &sb = shape_of(b);
+  if (sa.size() != 3 || sb.size() != 3 || sa[0] != sb[0])
+    refuse("bmm", a, b, "both must have three dimensions and the same first; matmul broadcasts");
+  return matmul(a, b);
+}
+
+namespace {
+
+// Of any rank: rows of a matrix.
+Tensor apply_linear(const Op& op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  require_tensor(op.name, x, 0);
+  require_tensor(op.name, weight, 1);
+  const Tensor* b = bias.defined() ? &bias : nullptr;
+  DType t = dtype_of(x);
+  if (t != dtype_of(weight) || (b && t != dtype_of(*b)))
+    throw DTypeError(std::string(op.name) + ": x is " + std::string(name_of(t)) + ", weight " +
+                     std::string(name_of(dtype_of(weight))) +
+                     (b ? ", bias " + std::string(name_of(dtype_of(*b))) : "") +
+                     "; convert one with .to(dtype)");
+  const Shape& shape = shape_of(x);
+  if (shape.size() == 2) [[likely]]
+    return run(op, {&x, &weight, b}, precision_of(t));
+  if (shape.empty())
+    throw ShapeError(std::string(op.name) + ": x needs at least one dimension, found shape ()");
+  if (shape_of(weight).size() != 2 || shape.back() != shape_of(weight)[1])
+    throw ShapeError(std::string(op.name) + ": cannot apply a weight of shape " +
+                     shape_of(weight).str() + " (out, in) to an input of shape " + shape.str() +
+                     ": its last dimension must equal the weight's last");
+  Shape result = shape;
+  int64_t rows = 1;
+  for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
+  result[result.size() - 1] = shape_of(weight)[0];
+  Tensor flat = x.reshape({rows, shape.back()});
+  return run(op, {&flat, &weight, b}, precision_of(t)).reshape(result);
+}
+
+}  // namespace
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  return apply_linear(linear_op, x, weight, bias);
+}
+Tensor linear_relu(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  return apply_linear(linear_relu_op, x, weight, bias);
+}
+
+void set_float32_matmul_precision(std::string_view precision) {
+  if (precision != "highest" && precision != "high")
+    throw ValueError(
+        "set_float32_matmul_precision: precision must be \"highest\" or \"high\", found \"" +
+        std::string(precision) + "\"");
+  reduced_precision.store(precision == "high", std::memory_order_relaxed);
+}
+std::string_view float32_matmul_precision() {
+  return reduced_precision.load(std::memory_order_relaxed) ? "high" : "highest";
+}
+
+Attrs precision_of(DType dtype) {
+  Attrs attrs;
+  add_precision(dtype, attrs);
+  return attrs;
+}
+void add_precision(DType dtype, Attrs& attrs) {
+  if (dtype == f32 && reduced_precision.load(std::memory_order_relaxed))
+    attrs.set("precision", "high");
+}
+
+Tensor Tensor::matmul(const Tensor& other) const { return tenon::matmul(*this, other); }
+
+}  // namespace tenon

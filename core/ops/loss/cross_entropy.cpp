@@ -1,0 +1,164 @@
+// cross_entropy (core/ops/loss.h): fused forward and backward, and the same out of simpler
+// operators.
+#include <tenon/core/number_text.h>
+#include <tenon/core/ops/indexing.h>
+#include <tenon/core/ops/loss.h>
+#include <tenon/core/ops/loss/class_targets.h>
+#include <tenon/core/ops/normalization.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/reduction.h>
+#include <tenon/core/ops/rules.h>
+#include <tenon/core/ops/shape.h>
+
+namespace tenon {
+
+namespace {
+
+using Grads = std::span<Tensor>;
+using Outputs = std::vector<Tensor>;
+
+void infer_cross_entropy(Infer& infer) {
+  const Shape& logits = shape_of(infer.in(0));
+  DType t = dtype_of(infer.in(0));
+  infer.output(t, infer.attrs.get_string("reduction") == "none" ? Shape{logits[0]} : Shape{});
+  infer.output(t, {logits[0]});
+  infer.output(t, {});
+}
+
+// True in row i at the column of its label; a label outside the classes marks nothing.
+Tensor one_hot(const Tensor& labels, int64_t classes) {
+  Tensor numbers =
+      arange(0, static_cast<double>(classes), 1, {.dtype = DType::i64, .device = labels.device()});
+  return eq(numbers, unsqueeze(labels, 1));
+}
+
+// With p = softmax(x), s = label_smoothing, w the class weights and W their sum: row i of the loss
+// is
+//   (1 - s) w_t (lse - x_t) + s / C sum_j w_j (lse - x_j),
+// so its gradient is (1 - s) w_t (p - onehot_t) + s / C (W p - w), times what arrives, divided by
+// `total` for "mean".
+Tensor logits_grad(const Tensor& g, const Tensor& logits, const Tensor& labels,
+                   const Tensor& weight, const Tensor& total, const Attrs& attrs) {
+  int64_t classes = shape_of(logits)[1];
+  double smoothing = attrs.get_float("label_smoothing");
+  Tensor scale = attrs.get_string("reduction") == "mean" ? g / total : g;
+  scale = where(ne(labels, attrs.get_int("ignore_index")), scale, 0.0);
+  Tensor marks = one_hot(labels, classes), p = softmax(logits, 1);
+  Tensor row = scale * (1.0 - smoothing);
+  if (weight.defined()) row = row * sum(where(marks, weight, 0.0), {1});
+  Tensor result = unsqueeze(row, 1) * (p - marks.to(dtype_of(p)));
+  if (smoothing == 0) return result;
+  Tensor spread =
+      weight.defined() ? p * sum(weight) - weight : p * static_cast<double>(classes) - 1.0;
+  return result + unsqueeze(scale * (smoothing / static_cast<double>(classes)), 1) * spread;
+}
+
+void decompose_forward(Inputs in, const Attrs& attrs, std::span<const Scalar>, Outputs& out) {
+  const Tensor &x = *in[0], &labels = *in[1];
+  const Tensor weight = in.size() > 2 && in[2] ? *in[2] : Tensor();
+  double smoothing = attrs.get_float("label_smoothing"),
+         classes = static_cast<double>(shape_of(x)[1]);
+  Tensor valid = ne(labels, attrs.get_int("ignore_index")), safe = where(valid, labels, 0);
+  Tensor lse = logsumexp(x, {1});
+  Tensor counts =
+      weight.defined() ? where(valid, index_select(weight, 0, safe), 0.0) : valid.to(dtype_of(x));
+  Tensor loss = where(valid, lse - squeeze(gather(x, 1, unsqueeze(safe, 1)), 1), 0.0) * counts *
+                (1.0 - smoothing);
+  if (smoothing != 0) {
+    Tensor all = unsqueeze(lse, 1) - x;
+    Tensor spread = sum(weight.defined() ? all * weight : all, {1});
+    loss = loss + where(valid, spread, 0.0) * (smoothing / classes);
+  }
+  Tensor total = sum(counts);
+  auto reduction = attrs.get_string("reduction");
+  out = {reduction == "none"  ? loss
+         : reduction == "sum" ? sum(loss)
+                              : sum(loss) / total,
+         lse, total};
+}
+
+void decompose_backward(Inputs in, const Attrs& attrs, std::span<const Scalar>, Outputs& out) {
+  out.push_back(logits_grad(*in[0], *in[1], *in[2], in[3] ? *in[3] : Tensor(), *in[5], attrs));
+}
+
+Attrs options_of(const Attrs& a) {
+  Attrs result;
+  result.set("reduction", a.get_string("reduction").data())
+      .set("ignore_index", a.get_int("ignore_index"));
+  return result.set("label_smoothing", a.get_float("label_smoothing"));
+}
+
+const Op cross_entropy_backward_op{
+    {.name = "cross_entropy_backward",
+     .infer = [](Infer& infer) { infer.output(dtype_of(infer.in(1)), shape_of(infer.in(1))); },
+     .decompose = decompose_backward}};
+
+const Op cross_entropy_op{
+    {.name = "cross_entropy",
+     .infer = infer_cross_entropy,
+     .gradient =
+         [](const GradContext& c, Grads g) {
+           if (!c.needs(0)) return;
+           const Tensor &logits = c.input(0), &labels = c.input(1), &weight = c.input(2);
+           if (grad_enabled()) {
+             g[0] = logits_grad(c.grad(), logits, labels, weight, c.output(2).detach(), c.attrs);
+             return;
+           }
+           g[0] = run(cross_entropy_backward_op,
+                      {&c.grad(), &logits, &labels, weight.defined() ? &weight : nullptr,
+                       &c.output(1), &c.output(2)},
+                      options_of(c.attrs));
+         },
+     .saves_inputs = 7,
+     .saves_outputs = 6,
+     .decompose = decompose_forward}};
+
+// Against probabilities: -(w * target * log_softmax(x)) summed over classes; "mean" divides by the
+// number of rows.
+Tensor soft_cross_entropy(const Tensor& logits, const Tensor& target,
+                          const CrossEntropyOptions& options) {
+  int64_t classes = shape_of(logits)[shape_of(logits).size() == 1 ? 0 : 1];
+  if (options.weight.defined() && !(shape_of(options.weight) == Shape{classes}))
+    throw ShapeError("cross_entropy: weight must have shape (" + std::to_string(classes) +
+                     ",), one for each class, found " + shape_of(options.weight).str());
+  Tensor p = class_rows(target);
+  double smoothing = options.label_smoothing;
+  if (smoothing != 0) p = p * (1.0 - smoothing) + smoothing / static_cast<double>(classes);
+  Tensor loss = p * log_softmax(class_rows(logits), 1);
+  if (options.weight.defined()) loss = loss * options.weight;
+  Tensor rows = neg(sum(loss, {1}));
+  if (options.reduction == "sum") return sum(rows);
+  if (options.reduction == "mean") return sum(rows) / static_cast<double>(rows.numel());
+  Shape shape = shape_of(logits);
+  shape.erase(shape.size() == 1 ? 0 : 1);
+  return rows.reshape(shape);
+}
+
+const char* literal(const std::string& reduction) {
+  return reduction == "mean" ? "mean" : reduction == "sum" ? "sum" : "none";
+}
+
+}  // namespace
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& target,
+                     const CrossEntropyOptions& options) {
+  require_reduction("cross_entropy", options.reduction);
+  if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1))
+    throw ValueError("cross_entropy: label_smoothing must lie in [0, 1], found " +
+                     number_text(options.label_smoothing));
+  require_defined("cross_entropy", {&logits, &target});
+  if (is_floating_point(dtype_of(target)) && shape_of(target) == shape_of(logits) &&
+      !shape_of(logits).empty())
+    return soft_cross_entropy(logits, target, options);
+  ClassTargets c = class_targets("cross_entropy", logits, target, options.weight);
+  Attrs attrs;
+  attrs.set("reduction", literal(options.reduction)).set("ignore_index", options.ignore_index);
+  attrs.set("label_smoothing", options.label_smoothing);
+  const Tensor* inputs[] = {&c.scores, &c.labels,
+                            options.weight.defined() ? &options.weight : nullptr};
+  Tensor loss = run_all(cross_entropy_op, inputs, attrs)[0];
+  return options.reduction == "none" && c.loss_shape.size() != 1 ? loss.reshape(c.loss_shape)
+                                                                 : loss;
+}
+
+}  // namespace tenon

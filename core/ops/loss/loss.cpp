@@ -1,0 +1,77 @@
+// Losses that are made of other operators (core/ops/loss.h).
+#include <mutex>
+#include <set>
+
+#include <tenon/core/ops/indexing.h>
+#include <tenon/core/ops/loss.h>
+#include <tenon/core/ops/loss/class_targets.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/reduction.h>
+#include <tenon/core/ops/rules.h>
+#include <tenon/core/ops/shape.h>
+#include <tenon/core/runtime/fork.h>
+#include <tenon/core/runtime/module_path.h>
+#include <tenon/plugins/host/services.h>
+
+namespace tenon {
+
+namespace {
+
+Tensor reduce(const Tensor& loss, const std::string& reduction) {
+  if (reduction == "mean") return mean(loss);
+  return reduction == "sum" ? sum(loss) : loss;
+}
+
+// (4, 1) against (4) broadcasts to (4, 4): rarely meant. Said once for each pair of shapes, as long
+// as the pairs are few.
+void warn_of_broadcasting(const char* op, const Tensor& x, const Tensor& y) {
+  if (shape_of(x) == shape_of(y)) return;
+  static auto& mutex = *new ForkMutex(ForkOrder::tables);
+  static auto* said =
+      new std::set<std::string>;  // never freed: a loss may be computed while the process ends
+  std::string what = std::string(op) + ": the target has shape " + shape_of(y).str() +
+                     ", but the input " + shape_of(x).str();
+  {
+    std::lock_guard lock(mutex);
+    if (said->size() >= 100 || !said->insert(what).second) return;
+  }
+  plugins::log(TN_LOG_WARNING, "tenon",
+               what + "; they are broadcast to " +
+                   broadcast_shapes(shape_of(x), shape_of(y), op).str() +
+                   ", which is rarely meant: give both the same shape, for example by .reshape()" +
+                   path_suffix());
+}
+
+}  // namespace
+
+Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target,
+                const NllLossOptions& options) {
+  require_reduction("nll_loss", options.reduction);
+  ClassTargets c = class_targets("nll_loss", log_probabilities, target, options.weight);
+  DType dtype = dtype_of(c.scores);
+  Tensor valid = ne(c.labels, options.ignore_index);
+  Tensor safe = where(valid, c.labels, 0);  // any class: masked below
+  Tensor loss = neg(squeeze(gather(c.scores, 1, unsqueeze(safe, 1)), 1));
+  Tensor weight = options.weight.defined() ? index_select(options.weight, 0, safe) : Tensor();
+  if (weight.defined()) loss = loss * weight;
+  loss = where(valid, loss, 0.0);
+  if (options.reduction == "none") return loss.reshape(c.loss_shape);
+  if (options.reduction == "sum") return sum(loss);
+  return sum(loss) / sum(weight.defined() ? where(valid, weight, 0.0) : valid.to(dtype));
+}
+
+Tensor mse_loss(const Tensor& x, const Tensor& y, const std::string& reduction) {
+  require_defined("mse_loss", {&x, &y});
+  require_reduction("mse_loss", reduction);
+  warn_of_broadcasting("mse_loss", x, y);
+  return reduce(square(x - y), reduction);
+}
+
+Tensor l1_loss(const Tensor& x, const Tensor& y, const std::string& reduction) {
+  require_defined("l1_loss", {&x, &y});
+  require_reduction("l1_loss", reduction);
+  warn_of_broadcasting("l1_loss", x, y);
+  return reduce(abs(x - y), reduction);
+}
+
+}  // namespace tenon

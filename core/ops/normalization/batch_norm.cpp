@@ -1,0 +1,174 @@
+#include <tenon/core/number_text.h>
+#include <tenon/core/ops/normalization.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/reduction.h>
+#include <tenon/core/ops/rules.h>
+#include <tenon/core/ops/shape.h>
+
+namespace tenon {
+
+namespace {
+
+using Grads = std::span<Tensor>;
+using Outputs = std::vector<Tensor>;
+
+// All dimensions but the channels'.
+Shape batch_dims(const Shape& x) {
+  Shape dims = {0};
+  for (size_t d = 2; d < x.size(); ++d) dims.push_back(static_cast<int64_t>(d));
+  return dims;
+}
+
+// (c) as (1, c, 1, …), so that it broadcasts along channels.
+Tensor by_channel(const Tensor& values, const Shape& x) {
+  Shape shape = Shape::filled(x.size(), 1);
+  shape[1] = x[1];
+  return values.reshape(shape);
+}
+
+struct Statistics {
+  Tensor mean, invstd;  // (1, c, 1, …)
+  bool of_batch;        // functions of x, not constants
+};
+
+// With h = (x - mean) invstd: gx = weight invstd (g - mean(g) - h mean(g h)), or weight invstd g
+// where the statistics are constants.
+void input_grads(const Tensor& g, const Tensor& x, const Tensor& weight, const Statistics& s,
+                 Grads out) {
+  Shape dims = batch_dims(shape_of(x));
+  Tensor h = (x - s.mean) * s.invstd;
+  out[0] = (s.of_batch ? g - mean(g, dims, true) - h * mean(g * h, dims, true) : g) * s.invstd;
+  if (weight.defined()) out[0] = out[0] * by_channel(weight, shape_of(x));
+  out[1] = sum(g * h, dims);
+  out[2] = sum(g, dims);
+}
+
+void infer_backward(Infer& infer) {
+  const Tensor& x = infer.in(1);
+  infer.output(dtype_of(x), shape_of(x));
+  infer.output(dtype_of(x), {shape_of(x)[1]});
+  infer.output(dtype_of(x), {shape_of(x)[1]});
+}
+
+void decompose_backward(Inputs in, const Attrs& attrs, std::span<const Scalar>, Outputs& out) {
+  const Tensor& x = *in[1];
+  out.resize(3);
+  input_grads(*in[0], x, in[2] ? *in[2] : Tensor(),
+              {by_channel(*in[3], shape_of(x)), by_channel(*in[4], shape_of(x)),
+               attrs.get_bool("training")},
+              out);
+}
+
+const Op batch_norm_backward_op{
+    {.name = "batch_norm_backward", .infer = infer_backward, .decompose = decompose_backward}};
+
+// The saved statistics carry no gradient of their own; as functions of x they are computed anew.
+void composed_gradient(const GradContext& c, Grads g) {
+  const Tensor& x = c.input(0);
+  Shape dims = batch_dims(shape_of(x));
+  if (c.attrs.get_bool("training"))
+    input_grads(
+        c.grad(), x, c.input(1),
+        {mean(x, dims, true), rsqrt(var(x, dims, 0, true) + c.attrs.get_float("eps")), true}, g);
+  else
+    input_grads(c.grad(), x, c.input(1),
+                {by_channel(c.output(1).detach(), shape_of(x)),
+                 by_channel(c.output(2).detach(), shape_of(x)), false},
+                g);
+}
+
+void batch_norm_gradient(const GradContext& c, Grads g) {
+  if (grad_enabled()) return composed_gradient(c, g);
+  const Tensor& weight = c.input(1);
+  const Tensor* inputs[] = {&c.grad(), &c.input(0), weight.defined() ? &weight : nullptr,
+                            &c.output(1), &c.output(2)};
+  uint32_t wanted = 0;
+  for (size_t i = 0; i < 3; ++i) wanted |= static_cast<uint32_t>(c.needs(i)) << i;
+  auto grads = run_all(batch_norm_backward_op, inputs,
+                       Attrs().set("training", c.attrs.get_bool("training")), {}, wanted);
+  for (size_t i = 0; i < 3; ++i) g[i] = grads[i];
+}
+
+void infer_batch_norm(Infer& infer) {
+  const Tensor& x = infer.in(0);
+  DType t = dtype_of(x);
+  const Shape& shape = shape_of(x);
+  infer.require_dtype(is_floating_point(t), 0, "a floating type");
+  const char* names[] = {"x", "weight", "bias", "running_mean", "running_var"};
+  for (size_t i = 1; i < 5; ++i) {
+    if (!infer.has(i)) continue;
+    infer.require_dtype(dtype_of(infer.in(i)) == t, i, "of the input's type");
+    if (!(shape_of(infer.in(i)) == Shape{shape[1]}))
+      infer.shape_error(std::string(names[i]) + " has shape " + shape_of(infer.in(i)).str() +
+                        ", but must be (" + std::to_string(shape[1]) + ",) for an input of shape " +
+                        shape.str());
+  }
+  infer.output(t, shape);
+  infer.output(t, {shape[1]});
+  infer.output(t, {shape[1]});
+  bool updates = infer.attrs.get_bool("training") && infer.has(3);
+  for (size_t i = 3; i < 5; ++i) {
+    if (updates)
+      infer.output_alias(i);
+    else
+      infer.no_output();
+  }
+}
+
+void decompose(Inputs in, const Attrs& attrs, std::span<const Scalar> scalars, Outputs& out) {
+  const Tensor& x = *in[0];
+  const Shape& shape = shape_of(x);
+  Shape dims = batch_dims(shape);
+  bool training = attrs.get_bool("training");
+  Tensor centre = training ? mean(x, dims) : *in[3];
+  Tensor spread = training ? var(x, dims, 0) : *in[4];
+  Tensor invstd = rsqrt(spread + attrs.get_float("eps"));
+  Tensor y = (x - by_channel(centre, shape)) * by_channel(in[1] ? invstd * *in[1] : invstd, shape);
+  if (in[2]) y = y + by_channel(*in[2], shape);
+  out = {y, centre, invstd, Tensor(), Tensor()};
+  if (!training || !in[3]) return;
+  double momentum = scalars[0].value.f, n = static_cast<double>(shape.numel() / shape[1]);
+  out[3] = *in[3];
+  out[4] = *in[4];
+  out[3].copy_(out[3] * (1.0 - momentum) + centre * momentum);
+  out[4].copy_(out[4] * (1.0 - momentum) + spread * (momentum * n / (n - 1.0)));
+}
+
+const Op batch_norm_op{{.name = "batch_norm",
+                        .infer = infer_batch_norm,
+                        .gradient = batch_norm_gradient,
+                        .saves_inputs = 3,
+                        .saves_outputs = 6,
+                        .decompose = decompose}};
+
+}  // namespace
+
+Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var,
+                  const Tensor& weight, const Tensor& bias, bool training, double momentum,
+                  double eps) {
+  require_tensor("batch_norm", x);
+  const Shape& shape = shape_of(x);
+  if (shape.size() < 2)
+    throw ShapeError("batch_norm: needs an input (n, c) or (n, c, …), found shape " + shape.str());
+  require_not_negative("batch_norm", "eps", eps);
+  if (!(momentum >= 0 && momentum <= 1))
+    throw ValueError("batch_norm: momentum must lie in [0, 1], found " + number_text(momentum));
+  if (running_mean.defined() != running_var.defined())
+    throw ValueError("batch_norm: running_mean and running_var must both be given, or neither");
+  if (!training && !running_mean.defined())
+    throw ValueError("batch_norm: needs running_mean and running_var where it is not training");
+  if (training && shape[1] > 0 && shape.numel() / shape[1] < 2)
+    throw ValueError(
+        "batch_norm: expected more than 1 value per channel when training, found an input of "
+        "shape " +
+        shape.str());
+  auto optional = [](const Tensor& t) { return t.defined() ? &t : nullptr; };
+  const Tensor* inputs[] = {&x, optional(weight), optional(bias), optional(running_mean),
+                            optional(running_var)};
+  bool differentiated = wants_gradient(x) || wants_gradient(weight) || wants_gradient(bias);
+  Scalar scalars[] = {momentum};
+  return run_all(batch_norm_op, inputs, Attrs().set("training", training).set("eps", eps), scalars,
+                 differentiated ? 31u : 25u)[0];
+}
+
+}  // namespace tenon

@@ -1,0 +1,136 @@
+#include <tenon/core/number_text.h>
+#include <tenon/core/ops/normalization.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/reduction.h>
+#include <tenon/core/ops/rules.h>
+
+namespace tenon {
+
+namespace {
+
+using Grads = std::span<Tensor>;
+
+Shape last_dims(size_t rank, int64_t count) {
+  Shape dims;
+  for (size_t d = rank - static_cast<size_t>(count); d < rank; ++d)
+    dims.push_back(static_cast<int64_t>(d));
+  return dims;
+}
+
+// What stands before the normalised dimensions, and those themselves.
+Shape leading(const Shape& shape, int64_t count) {
+  return Shape(shape.span().first(shape.size() - static_cast<size_t>(count)));
+}
+Shape trailing(const Shape& shape, int64_t count) {
+  return Shape(shape.span().last(static_cast<size_t>(count)));
+}
+
+void infer_layer_norm(Infer& infer) {
+  const Tensor& x = infer.in(0);
+  DType t = dtype_of(x);
+  int64_t count = infer.attrs.get_int("normalized_ndim");
+  Shape wanted = trailing(shape_of(x), count);
+  infer.require_dtype(is_floating_point(t), 0, "a floating type");
+  for (size_t i = 1; i < 3; ++i) {
+    if (!infer.has(i)) continue;
+    infer.require_dtype(dtype_of(infer.in(i)) == t, i, "of the input's type");
+    if (!(shape_of(infer.in(i)) == wanted))
+      infer.shape_error(std::string(i == 1 ? "weight" : "bias") + " has shape " +
+                        shape_of(infer.in(i)).str() + ", but normalized_shape is " + wanted.str());
+  }
+  infer.output(t, shape_of(x));
+  for (int i = 0; i < 2; ++i) infer.output(t, leading(shape_of(x), count));
+}
+
+// With h = (x - mean) invstd and k = g weight: gx = invstd (k - mean(k) - h mean(k h)).
+void input_grads(const Tensor& g, const Tensor& x, const Tensor& weight, const Tensor& centre,
+                 const Tensor& invstd, int64_t count, Grads out) {
+  Shape dims = last_dims(shape_of(x).size(), count), wanted = trailing(shape_of(x), count);
+  Tensor h = (x - centre) * invstd, k = weight.defined() ? g * weight : g;
+  out[0] = (k - mean(k, dims, true) - h * mean(k * h, dims, true)) * invstd;
+  out[1] = sum_to(g * h, wanted);
+  out[2] = sum_to(g, wanted);
+}
+
+void infer_backward(Infer& infer) {
+  const Tensor& x = infer.in(1);
+  Shape wanted = trailing(shape_of(x), infer.attrs.get_int("normalized_ndim"));
+  infer.output(dtype_of(x), shape_of(x));
+  for (int i = 0; i < 2; ++i) infer.output(dtype_of(x), wanted);
+}
+
+void decompose_backward(Inputs in, const Attrs& attrs, std::span<const Scalar>,
+                        std::vector<Tensor>& out) {
+  const Tensor& x = *in[1];
+  int64_t count = attrs.get_int("normalized_ndim");
+  Shape rows = keepdim_shape(shape_of(x), last_dims(shape_of(x).size(), count));
+  out.resize(3);
+  input_grads(*in[0], x, in[2] ? *in[2] : Tensor(), in[3]->reshape(rows), in[4]->reshape(rows),
+              count, out);
+}
+
+const Op layer_norm_backward_op{
+    {.name = "layer_norm_backward", .infer = infer_backward, .decompose = decompose_backward}};
+
+// The saved statistics carry no gradient of their own; as functions of x they are computed anew.
+void composed_gradient(const GradContext& c, Grads g) {
+  const Tensor& x = c.input(0);
+  int64_t count = c.attrs.get_int("normalized_ndim");
+  Shape dims = last_dims(shape_of(x).size(), count);
+  input_grads(c.grad(), x, c.input(1), mean(x, dims, true),
+              rsqrt(var(x, dims, 0, true) + c.attrs.get_float("eps")), count, g);
+}
+
+void layer_norm_gradient(const GradContext& c, Grads g) {
+  if (grad_enabled()) return composed_gradient(c, g);
+  const Tensor& weight = c.input(1);
+  const Tensor* inputs[] = {&c.grad(), &c.input(0), weight.defined() ? &weight : nullptr,
+                            &c.output(1), &c.output(2)};
+  uint32_t wanted = 0;
+  for (size_t i = 0; i < 3; ++i) wanted |= static_cast<uint32_t>(c.needs(i)) << i;
+  auto grads =
+      run_all(layer_norm_backward_op, inputs,
+              Attrs().set("normalized_ndim", c.attrs.get_int("normalized_ndim")), {}, wanted);
+  for (size_t i = 0; i < 3; ++i) g[i] = grads[i];
+}
+
+void decompose(Inputs in, const Attrs& attrs, std::span<const Scalar>, std::vector<Tensor>& out) {
+  const Tensor& x = *in[0];
+  int64_t count = attrs.get_int("normalized_ndim");
+  Shape dims = last_dims(shape_of(x).size(), count), rows = leading(shape_of(x), count);
+  Tensor centre = mean(x, dims, true),
+         invstd = rsqrt(var(x, dims, 0, true) + attrs.get_float("eps"));
+  Tensor y = (x - centre) * invstd;
+  if (in[1]) y = y * *in[1];
+  if (in[2]) y = y + *in[2];
+  out = {y, centre.reshape(rows), invstd.reshape(rows)};
+}
+
+const Op layer_norm_op{{.name = "layer_norm",
+                        .infer = infer_layer_norm,
+                        .gradient = layer_norm_gradient,
+                        .saves_inputs = 3,
+                        .saves_outputs = 6,
+                        .decompose = decompose}};
+
+}  // namespace
+
+Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight,
+                  const Tensor& bias, double eps) {
+  require_tensor("layer_norm", x);
+  const Shape& shape = shape_of(x);
+  int64_t count = static_cast<int64_t>(normalized_shape.size());
+  require_not_negative("layer_norm", "eps", eps);
+  if (count == 0) throw ValueError("layer_norm: normalized_shape must have at least one dimension");
+  if (normalized_shape.size() > shape.size() || !(trailing(shape, count) == normalized_shape))
+    throw ShapeError("layer_norm: normalized_shape " + normalized_shape.str() +
+                     " must be the last dimensions of the input, which has shape " + shape.str());
+  const Tensor* inputs[] = {&x, weight.defined() ? &weight : nullptr,
+                            bias.defined() ? &bias : nullptr};
+  bool differentiated = wants_gradient(x) || wants_gradient(weight) || wants_gradient(bias);
+  Attrs attrs;
+  attrs.set("normalized_ndim", count).set("eps", eps);
+  return run_all(layer_norm_op, inputs, attrs, {}, differentiated ? 7u : 1u)[0];
+}
+
+}  // namespace tenon

@@ -1,0 +1,87 @@
+#include <tenon/core/ops/normalization.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/reduction.h>
+#include <tenon/core/ops/rules.h>
+
+namespace tenon {
+
+namespace {
+
+using Grads = std::span<Tensor>;
+using Outputs = std::vector<Tensor>;
+
+Tensor softmax_input_grad(const Tensor& g, const Tensor& y, int64_t dim) {
+  return y * (g - sum(g * y, {dim}, true));
+}
+Tensor log_softmax_input_grad(const Tensor& g, const Tensor& y, int64_t dim) {
+  return g - exp(y) * sum(g, {dim}, true);
+}
+
+const Op softmax_backward_op{
+    {.name = "softmax_backward",
+     .infer = infer_floating,
+     .decompose = [](Inputs in, const Attrs& attrs, std::span<const Scalar>, Outputs& out) {
+       out.push_back(softmax_input_grad(*in[0], *in[1], attrs.get_int("dim")));
+     }}};
+const Op log_softmax_backward_op{
+    {.name = "log_softmax_backward",
+     .infer = infer_floating,
+     .decompose = [](Inputs in, const Attrs& attrs, std::span<const Scalar>, Outputs& out) {
+       out.push_back(log_softmax_input_grad(*in[0], *in[1], attrs.get_int("dim")));
+     }}};
+
+// The fused operators have no gradient; where one may be asked for, the rule is composed.
+const Op softmax_op{{.name = "softmax",
+                     .infer = infer_floating,
+                     .gradient =
+                         [](const GradContext& c, Grads g) {
+                           int64_t dim = c.attrs.get_int("dim");
+                           g[0] = grad_enabled()
+                                      ? softmax_input_grad(c.grad(), c.output(0), dim)
+                                      : run(softmax_backward_op, {&c.grad(), &c.output(0)},
+                                            Attrs().set("dim", dim));
+                         },
+                     .saves_outputs = 1,
+                     .decompose =
+                         [](Inputs in, const Attrs& attrs, std::span<const Scalar>, Outputs& out) {
+                           Shape dims = {attrs.get_int("dim")};
+                           Tensor e = exp(*in[0] - amax(*in[0], dims, true));
+                           out.push_back(e / sum(e, dims, true));
+                         }}};
+
+const Op log_softmax_op{
+    {.name = "log_softmax",
+     .infer = infer_floating,
+     .gradient =
+         [](const GradContext& c, Grads g) {
+           int64_t dim = c.attrs.get_int("dim");
+           g[0] = grad_enabled() ? log_softmax_input_grad(c.grad(), c.output(0), dim)
+                                 : run(log_softmax_backward_op, {&c.grad(), &c.output(0)},
+                                       Attrs().set("dim", dim));
+         },
+     .saves_outputs = 1,
+     .decompose =
+         [](Inputs in, const Attrs& attrs, std::span<const Scalar>, Outputs& out) {
+           Shape dims = {attrs.get_int("dim")};
+           Tensor shifted = *in[0] - amax(*in[0], dims, true);
+           out.push_back(shifted - log(sum(exp(shifted), dims, true)));
+         }}};
+
+Tensor normalize(const Op& op, const Tensor& x, int64_t dim) {
+  require_tensor(op.name, x);
+  if (!is_floating_point(dtype_of(x))) return normalize(op, x.to(DType::f32), dim);
+  if (shape_of(x).empty()) {
+    wrap_dim(dim, 1, op.name);
+    return normalize(op, x.reshape({1}), 0).reshape({});
+  }
+  return run(op, {&x},
+             Attrs().set("dim", wrap_dim(dim, static_cast<int64_t>(shape_of(x).size()), op.name)));
+}
+
+}  // namespace
+
+Tensor softmax(const Tensor& x, int64_t dim) { return normalize(softmax_op, x, dim); }
+Tensor log_softmax(const Tensor& x, int64_t dim) { return normalize(log_softmax_op, x, dim); }
+Tensor Tensor::softmax(int64_t dim) const { return tenon::softmax(*this, dim); }
+
+}  // namespace tenon

@@ -1,0 +1,152 @@
+#include <cmath>
+
+#include <tenon/core/ops/optimizer.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/rules.h>
+
+namespace tenon {
+
+namespace {
+
+// Inputs are lists of n: parameters, gradients, then state. Outputs are all but the gradients, in
+// place.
+void infer_in_place(Infer& infer) {
+  size_t n = static_cast<size_t>(infer.attrs.get_int("n")), lists = infer.inputs.size() / n;
+  for (size_t i = 0; i < infer.inputs.size(); ++i) {
+    const Tensor &t = infer.in(i), &parameter = infer.in(i % n);
+    infer.require_dtype(is_floating_point(dtype_of(t)) && dtype_of(t) == dtype_of(infer.in(0)), i,
+                        "floating, and of the first parameter's type");
+    if (!(shape_of(t) == shape_of(parameter)))
+      infer.shape_error("a gradient or state of shape " + shape_of(t).str() +
+                        " does not fit parameter " + std::to_string(i % n) + " of shape " +
+                        shape_of(parameter).str());
+  }
+  for (size_t list = 0; list < lists; ++list)
+    for (size_t i = 0; list != 1 && i < n; ++i) infer.output_alias(list * n + i);
+}
+
+// Handles of the lists, and what is returned: all but the gradients.
+struct InPlace {
+  Inputs in;
+  size_t n;
+  Tensor operator()(size_t list, size_t i) const { return *in[list * n + i]; }
+  bool has(size_t list) const { return in.size() > list * n; }
+  void outputs(std::vector<Tensor>& out) const {
+    for (size_t i = 0; i < in.size(); ++i)
+      if (i / n != 1) out.push_back(*in[i]);
+  }
+};
+
+void decompose_sgd(Inputs in, const Attrs& attrs, std::span<const Scalar> s,
+                   std::vector<Tensor>& out) {
+  InPlace lists{in, static_cast<size_t>(attrs.get_int("n"))};
+  double lr = s[0].value.f, momentum = s[1].value.f, dampening = s[2].value.f,
+         weight_decay = s[3].value.f;
+  for (size_t i = 0; i < lists.n; ++i) {
+    Tensor p = lists(0, i), g = attrs.get_bool("maximize") ? neg(lists(1, i)) : lists(1, i);
+    if (weight_decay != 0) g = g + p * weight_decay;
+    if (lists.has(2)) {
+      Tensor buffer = lists(2, i);
+      buffer.copy_(s[4].value.i ? g : buffer * momentum + g * (1.0 - dampening));
+      g = attrs.get_bool("nesterov") ? g + buffer * momentum : buffer;
+    }
+    p.copy_(p - g * lr);
+  }
+  lists.outputs(out);
+}
+
+void decompose_adam(Inputs in, const Attrs& attrs, std::span<const Scalar> s,
+                    std::vector<Tensor>& out) {
+  InPlace lists{in, static_cast<size_t>(attrs.get_int("n"))};
+  double lr = s[0].value.f, beta1 = s[1].value.f, beta2 = s[2].value.f, eps = s[3].value.f,
+         weight_decay = s[4].value.f;
+  double step = static_cast<double>(s[5].value.i);
+  double correction1 = 1.0 - std::pow(beta1, step), correction2 = 1.0 - std::pow(beta2, step);
+  for (size_t i = 0; i < lists.n; ++i) {
+    Tensor p = lists(0, i), m = lists(2, i), v = lists(3, i);
+    Tensor g = attrs.get_bool("maximize") ? neg(lists(1, i)) : lists(1, i);
+    if (weight_decay != 0 && attrs.get_bool("decoupled")) p.copy_(p * (1.0 - lr * weight_decay));
+    if (weight_decay != 0 && !attrs.get_bool("decoupled")) g = g + p * weight_decay;
+    m.copy_(m * beta1 + g * (1.0 - beta1));
+    v.copy_(v * beta2 + square(g) * (1.0 - beta2));
+    Tensor largest = v;
+    if (attrs.get_bool("amsgrad")) {
+      largest = lists(4, i);
+      largest.copy_(maximum(largest, v));
+    }
+    p.copy_(p - m * (lr / correction1) / (sqrt(largest) / std::sqrt(correction2) + eps));
+  }
+  lists.outputs(out);
+}
+
+const Op sgd_step_op{{.name = "sgd_step", .infer = infer_in_place, .decompose = decompose_sgd}};
+const Op adam_step_op{{.name = "adam_step", .infer = infer_in_place, .decompose = decompose_adam}};
+
+using Lists = std::initializer_list<std::span<const Tensor>>;
+
+std::vector<const Tensor*> gather_inputs(const char* op, Lists lists) {
+  size_t n = lists.begin()->size();
+  std::vector<const Tensor*> inputs;
+  inputs.reserve(n * lists.size());
+  for (auto list : lists) {
+    if (list.empty()) continue;
+    if (list.size() != n)
+      throw ValueError(std::string(op) + ": " + std::to_string(n) + " parameters, but " +
+                       std::to_string(list.size()) +
+                       " gradients or states; each parameter needs one");
+    for (auto& t : list) {
+      require_tensor(op, t, inputs.size());
+      inputs.push_back(&t);
+    }
+  }
+  return inputs;
+}
+
+void require_list(const char* op, const char* name, bool there, bool wanted) {
+  if (there != wanted)
+    throw ValueError(std::string(op) + ": " + name +
+                     (wanted ? " are needed with these settings, but none were given"
+                             : " were given, but these settings have none"));
+}
+
+}  // namespace
+
+void sgd_step(std::span<const Tensor> params, std::span<const Tensor> grads,
+              std::span<const Tensor> momentum_buffers, const SgdArgs& args) {
+  if (params.empty()) return;
+  require_list("sgd_step", "gradients", !grads.empty(), true);
+  require_list("sgd_step", "momentum buffers", !momentum_buffers.empty(), args.momentum != 0);
+  NoGrad guard;
+  auto inputs = gather_inputs("sgd_step", {params, grads, momentum_buffers});
+  Attrs attrs;
+  attrs.set("n", static_cast<int64_t>(params.size()))
+      .set("nesterov", args.nesterov)
+      .set("maximize", args.maximize);
+  Scalar scalars[] = {args.lr, args.momentum, args.dampening, args.weight_decay,
+                      Scalar::integer(args.first)};
+  run_all(sgd_step_op, inputs, attrs, scalars);
+}
+
+void adam_step(std::span<const Tensor> params, std::span<const Tensor> grads,
+               std::span<const Tensor> exp_avg, std::span<const Tensor> exp_avg_sq,
+               std::span<const Tensor> max_exp_avg_sq, const AdamArgs& args) {
+  if (params.empty()) return;
+  require_list("adam_step", "gradients", !grads.empty(), true);
+  require_list("adam_step", "first moments", !exp_avg.empty(), true);
+  require_list("adam_step", "second moments", !exp_avg_sq.empty(), true);
+  require_list("adam_step", "largest second moments", !max_exp_avg_sq.empty(), args.amsgrad);
+  if (args.step < 1)
+    throw ValueError("adam_step: step counts from 1, found " + std::to_string(args.step));
+  NoGrad guard;
+  auto inputs = gather_inputs("adam_step", {params, grads, exp_avg, exp_avg_sq, max_exp_avg_sq});
+  Attrs attrs;
+  attrs.set("n", static_cast<int64_t>(params.size()))
+      .set("amsgrad", args.amsgrad)
+      .set("decoupled", args.decoupled)
+      .set("maximize", args.maximize);
+  Scalar scalars[] = {args.lr,  args.beta1,        args.beta2,
+                      args.eps, args.weight_decay, Scalar::integer(args.step)};
+  run_all(adam_step_op, inputs, attrs, scalars);
+}
+
+}  // namespace tenon

@@ -1,0 +1,195 @@
+// Activations (core/ops/pointwise.h) and their fused backward operators, which have gradients of
+// their own.
+#include <numbers>
+
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/rules.h>
+
+namespace tenon {
+
+namespace {
+
+using Grads = std::span<Tensor>;
+using Outputs = std::vector<Tensor>;
+
+// g and the forward input or result: the same shape and type.
+Tensor backward(const Op& op, const Tensor& gradient, const Tensor& saved) {
+  return run(op, {&gradient, &saved});
+}
+
+// The standard normal distribution and its density.
+Tensor normal_cdf(const Tensor& x) { return (erf(x * std::numbers::sqrt2 / 2.0) + 1.0) * 0.5; }
+Tensor normal_pdf(const Tensor& x) {
+  return exp(square(x) * -0.5) * (std::numbers::inv_sqrtpi / std::numbers::sqrt2);
+}
+
+// ---- sigmoid: s' = s (1 - s) ----
+extern const Op sigmoid_backward_op;
+const Op sigmoid_backward_op{
+    {.name = "sigmoid_backward",
+     .infer = infer_floating,
+     .gradient =
+         [](const GradContext& c, Grads g) {
+           const Tensor &outer = c.grad(), &y = c.input(1);
+           if (c.needs(0)) g[0] = backward(sigmoid_backward_op, outer, y);
+           if (c.needs(1)) g[1] = outer * c.input(0) * (1.0 - y * 2.0);
+         },
+     .saves_inputs = 3,
+     .pointwise = true,
+     .decompose = [](Inputs in, const Attrs&, std::span<const Scalar>,
+                     Outputs& out) { out.push_back(*in[0] * (*in[1] * (1.0 - *in[1]))); }}};
+
+const Op sigmoid_op{
+    {.name = "sigmoid",
+     .infer = infer_floating,
+     .gradient = [](const GradContext& c,
+                    Grads g) { g[0] = backward(sigmoid_backward_op, c.grad(), c.output(0)); },
+     .saves_outputs = 1,
+     .pointwise = true,
+     .decompose = [](Inputs in, const Attrs&, std::span<const Scalar>,
+                     Outputs& out) { out.push_back(1.0 / (exp(neg(*in[0])) + 1.0)); }}};
+
+// ---- tanh: t' = 1 - t^2 ----
+extern const Op tanh_backward_op;
+const Op tanh_backward_op{
+    {.name = "tanh_backward",
+     .infer = infer_floating,
+     .gradient =
+         [](const GradContext& c, Grads g) {
+           const Tensor &outer = c.grad(), &y = c.input(1);
+           if (c.needs(0)) g[0] = backward(tanh_backward_op, outer, y);
+           if (c.needs(1)) g[1] = outer * c.input(0) * (y * -2.0);
+         },
+     .saves_inputs = 3,
+     .pointwise = true,
+     .decompose = [](Inputs in, const Attrs&, std::span<const Scalar>,
+                     Outputs& out) { out.push_back(*in[0] * (1.0 - square(*in[1]))); }}};
+
+const Op tanh_op{
+    {.name = "tanh",
+     .infer = infer_floating,
+     .gradient = [](const GradContext& c,
+                    Grads g) { g[0] = backward(tanh_backward_op, c.grad(), c.output(0)); },
+     .saves_outputs = 1,
+     .pointwise = true}};
+
+// ---- relu: linear on each side, so its second derivative is 0 ----
+extern const Op relu_backward_op;
+const Op relu_backward_op{
+    {.name = "relu_backward",
+     .infer = infer_floating,
+     .gradient =
+         [](const GradContext& c, Grads g) {
+           if (c.needs(0)) g[0] = backward(relu_backward_op, c.grad(), c.input(1));
+           if (c.needs(1)) g[1] = zeros_like(c.grad());
+         },
+     .saves_inputs = 2,
+     .pointwise = true,
+     .decompose = [](Inputs in, const Attrs&, std::span<const Scalar>,
+                     Outputs& out) { out.push_back(where(le(*in[1], 0.0), 0.0, *in[0])); }}};
+
+const Op relu_op{
+    {.name = "relu",
+     .infer = infer_numeric,
+     .gradient = [](const GradContext& c,
+                    Grads g) { g[0] = backward(relu_backward_op, c.grad(), c.output(0)); },
+     .saves_outputs = 1,
+     .pointwise = true,
+     .decompose = [](Inputs in, const Attrs&, std::span<const Scalar>,
+                     Outputs& out) { out.push_back(maximum(*in[0], 0)); }}};
+
+// ---- gelu: x Phi(x); Phi' = phi, phi' = -x phi ----
+extern const Op gelu_backward_op;
+const Op gelu_backward_op{{.name = "gelu_backward",
+                           .infer = infer_floating,
+                           .gradient =
+                               [](const GradContext& c, Grads g) {
+                                 const Tensor &outer = c.grad(), &x = c.input(1);
+                                 if (c.needs(0)) g[0] = backward(gelu_backward_op, outer, x);
+                                 if (c.needs(1))
+                                   g[1] = outer * c.input(0) * (normal_pdf(x) * (2.0 - square(x)));
+                               },
+                           .saves_inputs = 3,
+                           .pointwise = true,
+                           .decompose =
+                               [](Inputs in, const Attrs&, std::span<const Scalar>, Outputs& out) {
+                                 const Tensor& x = *in[1];
+                                 out.push_back(*in[0] * (normal_cdf(x) + x * normal_pdf(x)));
+                               }}};
+
+const Op gelu_op{
+    {.name = "gelu",
+     .infer = infer_floating,
+     .gradient = [](const GradContext& c,
+                    Grads g) { g[0] = backward(gelu_backward_op, c.grad(), c.input(0)); },
+     .saves_inputs = 1,
+     .pointwise = true,
+     .decompose = [](Inputs in, const Attrs&, std::span<const Scalar>,
+                     Outputs& out) { out.push_back(*in[0] * normal_cdf(*in[0])); }}};
+
+// ---- silu: x s; (x s)' = s (1 + x (1 - s)) ----
+extern const Op silu_backward_op;
+const Op silu_backward_op{{.name = "silu_backward",
+                           .infer = infer_floating,
+                           .gradient =
+                               [](const GradContext& c, Grads g) {
+                                 const Tensor &outer = c.grad(), &x = c.input(1);
+                                 if (c.needs(0)) g[0] = backward(silu_backward_op, outer, x);
+                                 if (!c.needs(1)) return;
+                                 Tensor s = sigmoid(x);
+                                 g[1] = outer * c.input(0) *
+                                        (s * (1.0 - s) * (x * (1.0 - s * 2.0) + 2.0));
+                               },
+                           .saves_inputs = 3,
+                           .pointwise = true,
+                           .decompose =
+                               [](Inputs in, const Attrs&, std::span<const Scalar>, Outputs& out) {
+                                 const Tensor& x = *in[1];
+                                 Tensor s = sigmoid(x);
+                                 out.push_back(*in[0] * (s * (x * (1.0 - s) + 1.0)));
+                               }}};
+
+const Op silu_op{
+    {.name = "silu",
+     .infer = infer_floating,
+     .gradient = [](const GradContext& c,
+                    Grads g) { g[0] = backward(silu_backward_op, c.grad(), c.input(0)); },
+     .saves_inputs = 1,
+     .pointwise = true,
+     .decompose = [](Inputs in, const Attrs&, std::span<const Scalar>,
+                     Outputs& out) { out.push_back(*in[0] * sigmoid(*in[0])); }}};
+
+Tensor activation(const Op& op, const Tensor& x) {
+  require_tensor(op.name, x);
+  if (is_floating_point(dtype_of(x))) [[likely]]
+    return run(op, {&x});
+  Tensor converted = x.to(DType::f32);
+  return run(op, {&converted});
+}
+
+}  // namespace
+
+Tensor tanh(const Tensor& x) { return activation(tanh_op, x); }
+Tensor sigmoid(const Tensor& x) { return activation(sigmoid_op, x); }
+Tensor silu(const Tensor& x) { return activation(silu_op, x); }
+
+Tensor relu(const Tensor& x) {
+  require_tensor("relu", x);
+  return run(relu_op, {&x});
+}
+
+Tensor gelu(const Tensor& x, std::string_view approximate) {
+  if (approximate == "none") return activation(gelu_op, x);
+  if (approximate != "tanh")
+    throw ValueError("gelu: approximate \"" + std::string(approximate) +
+                     "\" is not known; use \"none\" or \"tanh\"");
+  require_tensor("gelu", x);
+  constexpr double scale = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // sqrt(2 / pi)
+  return x * 0.5 * (tanh((x + pow(x, 3.0) * 0.044715) * scale) + 1.0);
+}
+
+Tensor Tensor::relu() const { return tenon::relu(*this); }
+Tensor Tensor::sigmoid() const { return tenon::sigmoid(*this); }
+Tensor Tensor::tanh() const { return tenon::tanh(*this); }
+
+}  // namespace tenon

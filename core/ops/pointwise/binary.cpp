@@ -1,0 +1,279 @@
+// Arithmetic on two operands (core/ops/pointwise.h). The second may be a number, which the plugin
+// gets at each run: changing it makes no new plan.
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/pointwise/binary.h>
+#include <tenon/core/ops/rules.h>
+
+namespace tenon {
+
+namespace {
+
+using Grads = std::span<Tensor>;
+
+const Attrs& order(bool reverse) {
+  static const Attrs plain = Attrs().set("reverse", false), reversed = Attrs().set("reverse", true);
+  return reverse ? reversed : plain;
+}
+
+void infer_arithmetic(Infer& infer, bool integers) {
+  DType t = dtype_of(infer.in(0));
+  bool ok = integers ? t != DType::boolean : is_floating_point(t);
+  infer.require_dtype(ok, 0, integers ? "a floating or integer type" : "a floating type");
+  infer.output(t, broadcast_inputs(infer));
+}
+void infer_number(Infer& infer) { infer_arithmetic(infer, true); }
+void infer_float(Infer& infer) { infer_arithmetic(infer, false); }
+
+// Which form a call had. Where the second operand is a number, input 1 is absent.
+bool has_number(const GradContext& c) { return !c.scalars.empty(); }
+bool reversed(const GradContext& c) { return has_number(c) && c.attrs.get_bool("reverse"); }
+double number(const GradContext& c) {
+  return c.scalars[0].value.f;
+}  // gradients exist for floating types only
+
+Tensor first(const GradContext& c, const Tensor& gradient) {
+  return sum_to(gradient, c.input_shape(0));
+}
+Tensor second(const GradContext& c, const Tensor& gradient) {
+  return sum_to(gradient, c.input_shape(1));
+}
+
+void add_gradient(const GradContext& c, Grads g) {
+  if (c.needs(0)) g[0] = first(c, c.grad());
+  if (c.needs(1)) g[1] = second(c, c.grad());
+}
+
+void sub_gradient(const GradContext& c, Grads g) {
+  if (c.needs(0)) g[0] = reversed(c) ? neg(c.grad()) : first(c, c.grad());
+  if (c.needs(1)) g[1] = second(c, neg(c.grad()));
+}
+
+void mul_gradient(const GradContext& c, Grads g) {
+  if (has_number(c)) {
+    g[0] = c.grad() * number(c);
+    return;
+  }
+  if (c.needs(0)) g[0] = first(c, c.grad() * c.input(1));
+  if (c.needs(1)) g[1] = second(c, c.grad() * c.input(0));
+}
+
+void div_gradient(const GradContext& c, Grads g) {
+  const Tensor& a = c.input(0);
+  if (has_number(c)) {
+    // Not by a * a, which may leave what its type holds.
+    g[0] = reversed(c) ? c.grad() * (-number(c) / a / a) : c.grad() / number(c);
+    return;
+  }
+  const Tensor& b = c.input(1);
+  if (c.needs(0)) g[0] = first(c, c.grad() / b);
+  if (c.needs(1)) g[1] = second(c, neg(c.grad()) * (a / b / b));
+}
+
+// Not of the operand that loses; equal ones share, and where one is NaN both get all of it, as in
+// PyTorch. `loses` is lt for maximum, gt for minimum.
+template <class Loses>
+void extremum_gradient(const GradContext& c, Grads g, Loses loses) {
+  auto share = [&](const Tensor& a, const auto& b) {
+    return where(loses(a, b), 0.0, where(eq(a, b), c.grad() * 0.5, c.grad()));
+  };
+  if (has_number(c)) {
+    g[0] = share(c.input(0), Number(number(c)));
+    return;
+  }
+  if (c.needs(0)) g[0] = first(c, share(c.input(0), c.input(1)));
+  if (c.needs(1)) g[1] = second(c, share(c.input(1), c.input(0)));
+}
+
+// d(a^b)/da = b a^(b-1), 0 where b is 0; d(a^b)/db = a^b log a, 0 where a is 0 and b is not
+// negative. As PyTorch's.
+void pow_gradient(const GradContext& c, Grads g) {
+  const Tensor &a = c.input(0), &y = c.output(0);
+  if (reversed(c)) {
+    double base = number(c);
+    g[0] = base == 0 ? where(ge(a, 0.0), 0.0, c.grad() * y * std::log(base))
+                     : c.grad() * (y * std::log(base));
+    return;
+  }
+  if (has_number(c)) {
+    double b = number(c);
+    if (b == 0)
+      g[0] = zeros_like(c.grad());
+    else
+      g[0] = c.grad() * ((b == 2 ? a : pow(a, b - 1)) * b);
+    return;
+  }
+  const Tensor& b = c.input(1);
+  if (c.needs(0)) g[0] = first(c, where(eq(b, 0.0), 0.0, c.grad() * (b * pow(a, b - 1.0))));
+  if (!c.needs(1)) return;
+  Tensor flat = logical_and(eq(a, 0.0), ge(b, 0.0));
+  g[1] = second(c, where(flat, 0.0, c.grad() * (y * log(where(flat, 1.0, a)))));
+}
+
+const Op add_op{
+    {.name = "add", .infer = infer_number, .gradient = add_gradient, .pointwise = true}};
+const Op sub_op{
+    {.name = "sub", .infer = infer_number, .gradient = sub_gradient, .pointwise = true}};
+const Op mul_op{{.name = "mul",
+                 .infer = infer_number,
+                 .gradient = mul_gradient,
+                 .saves_inputs = 3,
+                 .pointwise = true}};
+const Op div_op{{.name = "div",
+                 .infer = infer_float,
+                 .gradient = div_gradient,
+                 .saves_inputs = 3,
+                 .pointwise = true}};
+const Op maximum_op{{.name = "maximum",
+                     .infer = infer_number,
+                     .gradient =
+                         [](const GradContext& c, Grads g) {
+                           extremum_gradient(
+                               c, g, [](const Tensor& a, const auto& b) { return lt(a, b); });
+                         },
+                     .saves_inputs = 3,
+                     .pointwise = true}};
+const Op minimum_op{{.name = "minimum",
+                     .infer = infer_number,
+                     .gradient =
+                         [](const GradContext& c, Grads g) {
+                           extremum_gradient(
+                               c, g, [](const Tensor& a, const auto& b) { return gt(a, b); });
+                         },
+                     .saves_inputs = 3,
+                     .pointwise = true}};
+const Op pow_op{{.name = "pow",
+                 .infer = infer_float,
+                 .gradient = pow_gradient,
+                 .saves_inputs = 3,
+                 .saves_outputs = 1,
+                 .pointwise = true}};
+
+// Whole powers of whole numbers, bit by bit of the exponent from the highest: for plugins that
+// offer powers of floating types only.
+void decompose_whole_pow(Inputs in, const Attrs& attrs, std::span<const Scalar> scalars,
+                         std::vector<Tensor>& out) {
+  const Tensor& x = *in[0];
+  Tensor a = x, b = in[1] ? *in[1] : Tensor();
+  if (!in[1]) {
+    b = constant(scalars[0].value.i, dtype_of(x), x.device());
+    if (attrs.get_bool("reverse")) std::swap(a, b);
+  }
+  std::vector<Tensor> powers = {a};  // a^1, a^2, a^4, …
+  const int bits = dtype_of(x) == DType::i64 ? 63 : dtype_of(x) == DType::i32 ? 31 : 8;
+  while (powers.size() < static_cast<size_t>(bits)) powers.push_back(powers.back() * powers.back());
+  Tensor rest = dtype_of(x) == DType::u8 ? b : abs(b), result = ones_like(a * b), odd;
+  for (size_t k = powers.size(); k-- > 0;) {
+    const int64_t bit = int64_t{1} << k;
+    odd = ge(rest, bit);
+    result = where(odd, result * powers[k], result);
+    rest = where(odd, rest - bit, rest);
+  }
+  // To a negative power: 1 / 1 and 1 / -1 are whole, all else is less.
+  const Tensor inverse = where(logical_or(eq(a, 1), logical_and(eq(a, -1), logical_not(odd))), 1,
+                               where(eq(a, -1), a, zeros_like(a)));
+  out.push_back(dtype_of(x) == DType::u8 ? result : where(lt(b, 0), inverse, result));
+}
+
+const Op whole_pow_op{
+    {.name = "pow", .infer = infer_number, .pointwise = true, .decompose = decompose_whole_pow}};
+
+DType float_type(DType t) { return is_floating_point(t) ? t : DType::f32; }
+
+// div computes in floating types only, and so does pow unless both of its operands are whole.
+Tensor float_binary(const Op& op, const Tensor& a, const Tensor& b) {
+  require_tensor(op.name, a, 0);
+  require_tensor(op.name, b, 1);
+  DType t = dtype_of(a);
+  if (t == dtype_of(b) && is_floating_point(t)) [[likely]]
+    return run(op, {&a, &b});
+  t = float_type(result_type(a, b));
+  Tensor ca = a.to(t), cb = b.to(t);
+  return run(op, {&ca, &cb});
+}
+
+Tensor float_binary(const Op& op, const Tensor& a, Number b, bool reverse = false) {
+  require_tensor(op.name, a, reverse ? 1 : 0);
+  if (is_floating_point(dtype_of(a))) [[likely]]
+    return run(op, {&a, nullptr}, order(reverse), {Scalar(b.f)});
+  Tensor converted = a.to(DType::f32);
+  return run(op, {&converted, nullptr}, order(reverse), {Scalar(b.f)});
+}
+
+}  // namespace
+
+Shape broadcast_inputs(Infer& infer) {
+  if (!infer.has(1)) return shape_of(infer.in(0));
+  return broadcast_shapes(shape_of(infer.in(0)), shape_of(infer.in(1)), infer.op.name);
+}
+
+Tensor run_binary_mixed(const Op& op, const Tensor& a, const Tensor& b) {
+  require_tensor(op.name, a, 0);
+  require_tensor(op.name, b, 1);
+  DType t = result_type(a, b);
+  Tensor ca = a.to(t), cb = b.to(t);
+  return run(op, {&ca, &cb});
+}
+
+Tensor run_binary(const Op& op, const Tensor& a, Number b, bool reverse) {
+  require_tensor(op.name, a, reverse ? 1 : 0);
+  DType t = dtype_of(a);
+  if (is_floating_point(t)) [[likely]]
+    return run(op, {&a, nullptr}, order(reverse), {Scalar(b.f)});
+  DType wanted = result_type(a, b);
+  Tensor converted = a.to(wanted);
+  return run(op, {&converted, nullptr}, order(reverse), {scalar_for(wanted, b)});
+}
+
+Tensor add(const Tensor& a, const Tensor& b) { return run_binary(add_op, a, b); }
+Tensor add(const Tensor& a, Number b) { return run_binary(add_op, a, b); }
+Tensor sub(const Tensor& a, const Tensor& b) { return run_binary(sub_op, a, b); }
+Tensor sub(const Tensor& a, Number b) { return run_binary(sub_op, a, b); }
+Tensor sub(Number a, const Tensor& b) { return run_binary(sub_op, b, a, true); }
+Tensor mul(const Tensor& a, const Tensor& b) { return run_binary(mul_op, a, b); }
+Tensor mul(const Tensor& a, Number b) { return run_binary(mul_op, a, b); }
+Tensor div(const Tensor& a, const Tensor& b) { return float_binary(div_op, a, b); }
+Tensor div(const Tensor& a, Number b) { return float_binary(div_op, a, b); }
+Tensor div(Number a, const Tensor& b) { return float_binary(div_op, b, a, true); }
+Tensor maximum(const Tensor& a, const Tensor& b) { return run_binary(maximum_op, a, b); }
+Tensor maximum(const Tensor& a, Number b) { return run_binary(maximum_op, a, b); }
+Tensor minimum(const Tensor& a, const Tensor& b) { return run_binary(minimum_op, a, b); }
+Tensor minimum(const Tensor& a, Number b) { return run_binary(minimum_op, a, b); }
+
+Tensor pow(const Tensor& a, const Tensor& b) {
+  require_defined("pow", {&a, &b});
+  const DType t = result_type(a, b);
+  if (is_floating_point(t)) return float_binary(pow_op, a, b);
+  if (t == DType::boolean)
+    throw DTypeError(
+        "pow: needs a number on one side at least, both are bool; convert one with .to(dtype)");
+  return run_binary_mixed(whole_pow_op, a, b);
+}
+
+Tensor pow(const Tensor& a, Number b) {
+  require_tensor("pow", a, 0);
+  if (is_floating_point(dtype_of(a)) || !b.integral) return float_binary(pow_op, a, b);
+  if (b.i < 0)
+    throw ValueError(
+        "pow: whole numbers to a negative whole power are no whole numbers: exponent " +
+        std::to_string(b.i) + " of a " + std::string(name_of(dtype_of(a))) +
+        " tensor; convert it with .to(tenon::f32), or use a floating exponent");
+  // An exponent that the type of `a` cannot hold: powers wrap around alike in a wider one.
+  const bool narrow = dtype_of(a) == DType::i32 || dtype_of(a) == DType::u8;
+  if (narrow && b.i > (dtype_of(a) == DType::u8 ? 255 : std::numeric_limits<int32_t>::max()))
+    return pow(a.to(DType::i64), b).to(dtype_of(a));
+  return run_binary(whole_pow_op, a, b);
+}
+
+Tensor pow(Number a, const Tensor& b) {
+  require_tensor("pow", b, 1);
+  if (is_floating_point(dtype_of(b)) || !a.integral) return float_binary(pow_op, b, a, true);
+  return run_binary(whole_pow_op, b, a, true);
+}
+
+Tensor Tensor::pow(Number exponent) const { return tenon::pow(*this, exponent); }
+
+}  // namespace tenon

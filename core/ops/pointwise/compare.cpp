@@ -1,0 +1,138 @@
+// Comparisons, logic, where and clamp (core/ops/pointwise.h).
+#include <cmath>
+#include <limits>
+
+#include <tenon/core/autograd/replica.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/pointwise/binary.h>
+#include <tenon/core/ops/rules.h>
+
+namespace tenon {
+
+namespace {
+
+using Grads = std::span<Tensor>;
+
+void infer_comparison(Infer& infer) { infer.output(DType::boolean, broadcast_inputs(infer)); }
+
+void infer_logic(Infer& infer) {
+  for (size_t i = 0; i < 2; ++i)
+    infer.require_dtype(dtype_of(infer.in(i)) == DType::boolean, i, "bool");
+  infer.output(DType::boolean, broadcast_inputs(infer));
+}
+
+const Op eq_op{{.name = "eq", .infer = infer_comparison, .pointwise = true}};
+const Op ne_op{{.name = "ne", .infer = infer_comparison, .pointwise = true}};
+const Op lt_op{{.name = "lt", .infer = infer_comparison, .pointwise = true}};
+const Op le_op{{.name = "le", .infer = infer_comparison, .pointwise = true}};
+const Op gt_op{{.name = "gt", .infer = infer_comparison, .pointwise = true}};
+const Op ge_op{{.name = "ge", .infer = infer_comparison, .pointwise = true}};
+const Op logical_and_op{{.name = "logical_and", .infer = infer_logic, .pointwise = true}};
+const Op logical_or_op{{.name = "logical_or", .infer = infer_logic, .pointwise = true}};
+const Op logical_xor_op{{.name = "logical_xor", .infer = infer_logic, .pointwise = true}};
+
+Tensor truth(const char* op, const Tensor& x, size_t argument) {
+  require_tensor(op, x, argument);
+  return dtype_of(x) == DType::boolean ? x : ne(x, 0);
+}
+
+Tensor logic(const Op& op, const Tensor& a, const Tensor& b) {
+  Tensor ta = truth(op.name, a, 0), tb = truth(op.name, b, 1);
+  return run(op, {&ta, &tb});
+}
+
+void infer_where(Infer& infer) {
+  infer.require_dtype(dtype_of(infer.in(0)) == DType::boolean, 0, "bool");
+  Shape values = broadcast_shapes(shape_of(infer.in(1)), shape_of(infer.in(2)), "where");
+  infer.output(dtype_of(infer.in(1)), broadcast_shapes(shape_of(infer.in(0)), values, "where"));
+}
+
+const Op where_op{{.name = "where",
+                   .infer = infer_where,
+                   .gradient =
+                       [](const GradContext& c, Grads g) {
+                         if (c.needs(1))
+                           g[1] = sum_to(where(c.input(0), c.grad(), 0.0), c.input_shape(1));
+                         if (c.needs(2))
+                           g[2] = sum_to(where(c.input(0), 0.0, c.grad()), c.input_shape(2));
+                       },
+                   .saves_inputs = 1,
+                   .pointwise = true}};
+
+// Of the type that both sides compute in.
+Tensor constant_beside(const Tensor& x, Number number) {
+  return constant(number, result_type(x, number), device_read_on(x));
+}
+
+const Op clamp_op{{.name = "clamp",
+                   .infer = infer_numeric,
+                   .gradient =
+                       [](const GradContext& c, Grads g) {
+                         // Not at a bound, as in PyTorch 2.15 (1 there before); an infinite one is
+                         // none.
+                         const Tensor& x = c.input(0);
+                         const double low = c.scalars[0].value.f, high = c.scalars[1].value.f;
+                         const Tensor above = std::isinf(low) ? ge(x, low) : gt(x, low);
+                         const Tensor below = std::isinf(high) ? le(x, high) : lt(x, high);
+                         g[0] = where(logical_and(above, below), c.grad(), 0.0);
+                       },
+                   .saves_inputs = 1,
+                   .pointwise = true}};
+
+}  // namespace
+
+Tensor eq(const Tensor& a, const Tensor& b) { return run_binary(eq_op, a, b); }
+Tensor eq(const Tensor& a, Number b) { return run_binary(eq_op, a, b); }
+Tensor ne(const Tensor& a, const Tensor& b) { return run_binary(ne_op, a, b); }
+Tensor ne(const Tensor& a, Number b) { return run_binary(ne_op, a, b); }
+Tensor lt(const Tensor& a, const Tensor& b) { return run_binary(lt_op, a, b); }
+Tensor lt(const Tensor& a, Number b) { return run_binary(lt_op, a, b); }
+Tensor le(const Tensor& a, const Tensor& b) { return run_binary(le_op, a, b); }
+Tensor le(const Tensor& a, Number b) { return run_binary(le_op, a, b); }
+Tensor gt(const Tensor& a, const Tensor& b) { return run_binary(gt_op, a, b); }
+Tensor gt(const Tensor& a, Number b) { return run_binary(gt_op, a, b); }
+Tensor ge(const Tensor& a, const Tensor& b) { return run_binary(ge_op, a, b); }
+Tensor ge(const Tensor& a, Number b) { return run_binary(ge_op, a, b); }
+
+Tensor logical_and(const Tensor& a, const Tensor& b) { return logic(logical_and_op, a, b); }
+Tensor logical_or(const Tensor& a, const Tensor& b) { return logic(logical_or_op, a, b); }
+Tensor logical_xor(const Tensor& a, const Tensor& b) { return logic(logical_xor_op, a, b); }
+
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  require_defined("where", {&condition, &a, &b});
+  DType t = result_type(a, b);
+  if (t == dtype_of(a) && t == dtype_of(b)) return run(where_op, {&condition, &a, &b});
+  Tensor ca = a.to(t), cb = b.to(t);
+  return run(where_op, {&condition, &ca, &cb});
+}
+
+Tensor where(const Tensor& condition, const Tensor& a, Number b) {
+  require_tensor("where", a, 1);
+  return where(condition, a, constant_beside(a, b));
+}
+
+Tensor where(const Tensor& condition, Number a, const Tensor& b) {
+  require_tensor("where", b, 2);
+  return where(condition, constant_beside(b, a), b);
+}
+
+Tensor clamp(const Tensor& x, std::optional<Number> min, std::optional<Number> max) {
+  require_tensor("clamp", x);
+  if (!min && !max) throw ValueError("clamp: at least one of min and max must be given");
+  const bool whole_bounds = (!min || min->integral) && (!max || max->integral);
+  if (is_floating_point(dtype_of(x)) || !whole_bounds) {
+    const double infinity = std::numeric_limits<double>::infinity(), low = min ? min->f : -infinity,
+                 high = max ? max->f : infinity;
+    Tensor converted = is_floating_point(dtype_of(x)) ? x : x.to(DType::f32);
+    // All is NaN then, and the gradient 0: that of floor.
+    if (std::isnan(low) || std::isnan(high))
+      return add(floor(converted), std::numeric_limits<double>::quiet_NaN());
+    return run(clamp_op, {&converted}, {}, {Scalar(low), Scalar(high)});
+  }
+  using Whole = std::numeric_limits<int64_t>;
+  return run(
+      clamp_op, {&x}, {},
+      {Scalar::integer(min ? min->i : Whole::min()), Scalar::integer(max ? max->i : Whole::max())});
+}
+
+}  // namespace tenon

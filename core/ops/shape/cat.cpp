@@ -1,0 +1,179 @@
+// Joining and splitting along a dimension (core/ops/shape.h).
+#include <algorithm>
+
+#include <tenon/core/ops/rules.h>
+#include <tenon/core/ops/shape.h>
+#include <tenon/core/runtime/transfer.h>
+
+namespace tenon {
+
+namespace {
+
+void infer_cat(Infer& infer) {
+  size_t dim = static_cast<size_t>(infer.attrs.get_int("dim"));
+  Shape shape = shape_of(infer.in(0));
+  for (size_t i = 1; i < infer.inputs.size(); ++i) {
+    const Shape& other = shape_of(infer.in(i));
+    bool fits = other.size() == shape.size();
+    for (size_t d = 0; fits && d < shape.size(); ++d) fits = d == dim || other[d] == shape[d];
+    if (!fits)
+      infer.shape_error("tensor " + std::to_string(i) + " has shape " + other.str() +
+                        ", which does not continue " + shape_of(infer.in(0)).str() + " along dim " +
+                        std::to_string(dim) + "; all other dimensions must be equal");
+    if (__builtin_add_overflow(shape[dim], other[dim], &shape[dim]))
+      infer.shape_error("the sizes of " + std::to_string(infer.inputs.size()) + " tensors like " +
+                        other.str() + " along dim " + std::to_string(dim) +
+                        " add up to more than can be addressed");
+  }
+  infer.output(dtype_of(infer.in(0)), shape);
+}
+
+void cat_gradient(const GradContext& c, std::span<Tensor> g) {
+  int64_t dim = c.attrs.get_int("dim"), start = 0;
+  for (size_t i = 0; i < g.size(); ++i) {
+    int64_t length = c.input_shape(i)[static_cast<size_t>(dim)];
+    if (c.needs(i)) g[i] = narrow(c.grad(), dim, start, length);
+    start += length;
+  }
+}
+
+void decompose_cat(Inputs in, const Attrs& attrs, std::span<const Scalar>,
+                   std::vector<Tensor>& out) {
+  int64_t dim = attrs.get_int("dim"), start = 0;
+  Shape shape = shape_of(*in[0]);
+  shape[static_cast<size_t>(dim)] = 0;
+  for (auto* t : in) shape[static_cast<size_t>(dim)] += t->size(dim);
+  Tensor result = allocate_tensor(shape, dtype_of(*in[0]), in[0]->device());
+  for (auto* t : in) {
+    write_part(narrow(result, dim, start, t->size(dim)), *t);
+    start += t->size(dim);
+  }
+  out.push_back(result);
+}
+
+const Op cat_op{
+    {.name = "cat", .infer = infer_cat, .gradient = cat_gradient, .decompose = decompose_cat}};
+
+// Each piece is a tensor of its own, so a number far beyond what anybody uses is refused while
+// there is memory left to say so.
+void require_few_pieces(const char* op, int64_t pieces, int64_t dim, const Shape& shape) {
+  constexpr int64_t most = int64_t{1} << 24;
+  if (pieces > most)
+    throw ValueError(std::string(op) + ": dim " + std::to_string(dim) + " of shape " + shape.str() +
+                     " would be split into " + std::to_string(pieces) + " pieces, and at most " +
+                     std::to_string(most) + " are made; take larger ones");
+}
+
+std::vector<Tensor> split_evenly(const char* op, const Tensor& x, int64_t size, int64_t dim) {
+  const int64_t total = shape_of(x)[static_cast<size_t>(dim)];
+  if (total == 0) return {x};
+  require_few_pieces(op, (total - 1) / size + 1, dim, shape_of(x));
+  std::vector<Tensor> pieces;
+  for (int64_t start = 0; start < total;) {
+    const int64_t length = std::min(size, total - start);
+    pieces.push_back(narrow(x, dim, start, length));
+    start += length;
+  }
+  return pieces;
+}
+
+// Of shape (0,): may stand beside tensors of any shape, as in PyTorch.
+bool is_nothing(const Tensor& x) { return shape_of(x) == Shape{0}; }
+
+}  // namespace
+
+Tensor cat(std::span<const Tensor> tensors, int64_t dim) {
+  if (tensors.empty()) throw ValueError("cat: needs at least one tensor");
+  for (size_t i = 0; i < tensors.size(); ++i) require_tensor("cat", tensors[i], i);
+  DType dtype = dtype_of(tensors[0]);
+  for (auto& t : tensors) dtype = promote(dtype, dtype_of(t));
+  const auto first = std::find_if_not(tensors.begin(), tensors.end(), is_nothing);
+  const Shape& shape = shape_of(first == tensors.end() ? tensors[0] : *first);
+  if (shape.empty())
+    throw ShapeError("cat: tensors without dimensions cannot be joined; use stack");
+  const int64_t wrapped = wrap_dim(dim, static_cast<int64_t>(shape.size()), "cat");
+
+  Shape none = shape;
+  none[static_cast<size_t>(wrapped)] = 0;
+  std::vector<Tensor> kept;
+  kept.reserve(tensors.size());
+  for (auto& t : tensors) {
+    if (!is_nothing(t))
+      kept.push_back(t.to(dtype));
+    else if (first == tensors.end() || wants_gradient(t))
+      kept.push_back(
+          t.to(dtype).reshape(none));  // so that it gets its gradient, which has no elements either
+  }
+  std::vector<const Tensor*> inputs;
+  inputs.reserve(kept.size());
+  for (auto& t : kept) inputs.push_back(&t);
+  return run_all(cat_op, inputs, Attrs().set("dim", wrapped))[0];
+}
+
+Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
+  return cat(std::span<const Tensor>(tensors), dim);
+}
+
+Tensor stack(std::span<const Tensor> tensors, int64_t dim) {
+  if (tensors.empty()) throw ValueError("stack: needs at least one tensor");
+  std::vector<Tensor> rows;
+  rows.reserve(tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    require_tensor("stack", tensors[i], i);
+    if (!(shape_of(tensors[i]) == shape_of(tensors[0])))
+      throw ShapeError("stack: tensor " + std::to_string(i) + " has shape " +
+                       shape_of(tensors[i]).str() + ", the first has " +
+                       shape_of(tensors[0]).str() + "; all must be equal");
+    rows.push_back(unsqueeze(tensors[i], dim));
+  }
+  return cat(rows, wrap_dim(dim, static_cast<int64_t>(shape_of(rows[0]).size()), "stack"));
+}
+
+Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
+  return stack(std::span<const Tensor>(tensors), dim);
+}
+
+std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t dim) {
+  require_tensor("split", x);
+  int64_t d = wrap_dim(dim, static_cast<int64_t>(shape_of(x).size()), "split"),
+          total = shape_of(x)[static_cast<size_t>(d)];
+  if (size < 0 || (size == 0 && total > 0))
+    throw ValueError("split: size must be positive, found " + std::to_string(size));
+  return split_evenly("split", x, size, d);
+}
+
+std::vector<Tensor> split(const Tensor& x, const Shape& sizes, int64_t dim) {
+  require_tensor("split", x);
+  int64_t d = wrap_dim(dim, static_cast<int64_t>(shape_of(x).size()), "split"), total = 0;
+  bool fits = true;
+  for (int64_t size : sizes)
+    fits = fits && size >= 0 && !__builtin_add_overflow(total, size, &total);
+  if (!fits || total != shape_of(x)[static_cast<size_t>(d)])
+    throw ValueError("split: sizes " + sizes.str() +
+                     (fits ? " add up to " + std::to_string(total) : " do not add up") +
+                     ", but must be 0 or more and add up to " +
+                     std::to_string(shape_of(x)[static_cast<size_t>(d)]) + ", dim " +
+                     std::to_string(dim) + " of shape " + shape_of(x).str());
+  std::vector<Tensor> pieces;
+  int64_t start = 0;
+  for (int64_t size : sizes) {
+    pieces.push_back(narrow(x, d, start, size));
+    start += size;
+  }
+  return pieces;
+}
+
+std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim) {
+  require_tensor("chunk", x);
+  if (chunks <= 0)
+    throw ValueError("chunk: the number of chunks must be positive, found " +
+                     std::to_string(chunks));
+  const int64_t d = wrap_dim(dim, static_cast<int64_t>(shape_of(x).size()), "chunk"),
+                total = shape_of(x)[static_cast<size_t>(d)];
+  if (total > 0) return split_evenly("chunk", x, (total - 1) / chunks + 1, d);
+  require_few_pieces("chunk", chunks, d, shape_of(x));
+  return std::vector<Tensor>(static_cast<size_t>(chunks),
+                             x.slice(d, 0, 0));  // as many as were asked for
+}
+
+}  // namespace tenon

@@ -1,0 +1,137 @@
+#include <tenon/core/ops/rules.h>
+#include <tenon/core/ops/shape.h>
+#include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/transfer.h>
+#include <tenon/core/tensor_impl.h>
+
+namespace tenon {
+
+namespace {
+
+using Grads = std::span<Tensor>;
+
+const Op copy_op{
+    {.name = "copy",
+     .infer =
+         [](Infer& infer) {
+           infer.output(static_cast<DType>(infer.attrs.get_int("dtype")), shape_of(infer.in(0)));
+         },
+     .gradient = [](const GradContext& c, Grads g) { g[0] = c.grad().to(c.input_dtype(0)); }}};
+
+const Op fill_op{{.name = "fill"}};
+
+// Names of devices are interned: their text lives as long as the process.
+Device device_of(const Attrs& attrs, const char* type, const char* index) {
+  return Device(attrs.get_string(type), static_cast<uint32_t>(attrs.get_int(index)));
+}
+
+const Op to_device_op{
+    {.name = "to_device",
+     .gradient = [](const GradContext& c,
+                    Grads g) { g[0] = c.grad().to(device_of(c.attrs, "from_type", "from_index")); },
+     .execute =
+         [](const Op&, Inputs in, const Attrs& attrs, std::vector<Tensor>& out) {
+           NoGrad guard;
+           out.push_back(copy_to_device(in[0]->contiguous(), device_of(attrs, "type", "index")));
+         }}};
+
+Tensor run_copy(const Tensor& x, DType dtype) {
+  return run(copy_op, {&x}, Attrs().set("dtype", static_cast<int64_t>(dtype)));
+}
+
+void require_writable(const char* op, const Tensor& target) {
+  require_tensor(op, target);
+  require_mutable(op, target);
+  if (shares_places(target))
+    throw ValueError(
+        std::string(op) + ": several elements of this expanded tensor of shape " +
+        target.shape().str() +
+        " share one place in memory; use .contiguous() or .clone() before changing it");
+}
+
+}  // namespace
+
+Tensor to(const Tensor& x, Device device) {
+  require_tensor("to", x);
+  Device from = x.device();
+  if (from == device) return x;
+  Attrs attrs;
+  attrs.set("type", device.type().data()).set("index", static_cast<int64_t>(device.index()));
+  attrs.set("from_type", from.type().data()).set("from_index", static_cast<int64_t>(from.index()));
+  return run(to_device_op, {&x}, attrs);
+}
+
+Tensor to(const Tensor& x, DType dtype) {
+  require_tensor("to", x);
+  if (dtype_of(x) == dtype) return x;
+  if (is_floating_point(dtype)) return run_copy(x, dtype);
+  NoGrad guard;  // whole numbers have no gradient
+  return run_copy(x, dtype);
+}
+
+Tensor contiguous(const Tensor& x) {
+  require_tensor("contiguous", x);
+  return impl_of(x).contiguous ? x : run_copy(x, dtype_of(x));
+}
+
+Tensor clone(const Tensor& x) {
+  require_tensor("clone", x);
+  return run_copy(x, dtype_of(x));
+}
+
+Tensor Tensor::to(Device device) const { return tenon::to(*this, device); }
+Tensor Tensor::to(DType dtype) const { return tenon::to(*this, dtype); }
+Tensor Tensor::contiguous() const { return tenon::contiguous(*this); }
+Tensor Tensor::clone() const { return tenon::clone(*this); }
+
+Tensor& Tensor::copy_(const Tensor& source) {
+  require_writable("copy_", *this);
+  require_tensor("copy_", source, 1);
+  if (wants_gradient(source))
+    throw AutogradError(
+        "copy_: the source requires a gradient, but copying into a tensor is not recorded; use "
+        "source.detach(), or tenon::NoGrad");
+  if (is_same(source)) return *this;
+  Tensor from = source;
+  if (!(from.shape() == shape())) {
+    Shape common = broadcast_shapes(shape(), from.shape(), "copy_");
+    if (!(common == shape()))
+      throw ShapeError("copy_: a source of shape " + from.shape().str() +
+                       " does not fit into a tensor of shape " + shape().str());
+    from = from.expand(shape());
+  }
+  from = from.to(device());
+  const Tensor* input = &from;
+  run_into(copy_op, {&input, 1}, *this, Attrs().set("dtype", static_cast<int64_t>(dtype())));
+  return *this;
+}
+
+void write_part(const Tensor& part, const Tensor& values) {
+  const Tensor* input = &values;
+  run_into(copy_op, {&input, 1}, part, Attrs().set("dtype", static_cast<int64_t>(dtype_of(part))),
+           {}, Target::in_the_making);
+}
+
+void prepare_copy(const Tensor& target, const Tensor& source) {
+  require_writable("copy_", target);
+  const Tensor* input = &source;
+  const Attrs attrs = Attrs().set("dtype", static_cast<int64_t>(target.dtype()));
+  const Shape* shape = common_shape(copy_op, {&input, 1}, &target);
+  context_of(target.device()).plans->find(copy_op, {&input, 1}, attrs, 0, ~0u, &target, shape);
+}
+
+Tensor constant(Number number, DType dtype, Device device) {
+  Tensor x = allocate_tensor({}, dtype, device);
+  Scalar scalar = scalar_for(dtype, number);
+  run_into(fill_op, {}, x, {}, {&scalar, 1}, Target::in_the_making);
+  return x;
+}
+
+Tensor& Tensor::fill_(Number value) {
+  require_writable("fill_", *this);
+  Scalar scalar = scalar_for(dtype(), value);
+  run_into(fill_op, {}, *this, {}, {&scalar, 1});
+  return *this;
+}
+
+}  // namespace tenon
