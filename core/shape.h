@@ -22,6 +22,9 @@ class TENON_API Shape {
       : Shape(std::span<const int64_t>(dims.begin(), dims.size())) {}
   explicit Shape(std::span<const int64_t> dims);
   static Shape filled(size_t rank, int64_t value);
+  // Row-major strides of a tensor of `shape`, whose extent was checked where it was made. Where the
+  // result initialises a member, it is written in its place.
+  static Shape row_major(const Shape& shape) { return Shape(RowMajor{}, shape); }
 
   size_t size() const { return rank_; }  // number of dimensions
   bool empty() const { return rank_ == 0; }
@@ -62,6 +65,14 @@ class TENON_API Shape {
   friend TENON_API std::ostream& operator<<(std::ostream& out, const Shape& shape);
 
  private:
+  struct RowMajor {};
+  Shape(RowMajor, const Shape& shape) : rank_(shape.rank_) {
+    int64_t step = 1;
+    for (size_t i = rank_; i-- > 0;) {
+      dims_[i] = step;
+      step *= shape.dims_[i] > 1 ? shape.dims_[i] : 1;
+    }
+  }
   [[noreturn]] void refuse_product(const char* what) const;
 
   uint32_t rank_ = 0;

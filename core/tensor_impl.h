@@ -25,14 +25,14 @@ struct AutogradMeta {
 };
 
 struct TensorImpl : RefCounted, Pooled<TensorImpl> {
-  // A contiguous tensor at the start of its storage; `strides` and `numel` follow from `shape`.
-  TensorImpl(DType dtype, Device device, const Shape& shape, const Strides& strides,
-             Ref<Storage> storage, int64_t numel)
+  // A contiguous tensor at the start of its storage; `numel` follows from `shape`, which is
+  // addressable.
+  TensorImpl(DType dtype, Device device, const Shape& shape, int64_t numel, Ref<Storage> storage)
       : dtype(dtype),
         device(device),
         contiguous(true),
         shape(shape),
-        strides(strides),
+        strides(Shape::row_major(shape)),
         offset(0),
         numel(numel),
         storage(std::move(storage)) {}

@@ -12,7 +12,7 @@ HostTensor make_host_tensor(const Shape& shape, DType dtype) {
   const uint64_t bytes = static_cast<uint64_t>(shape.numel()) * size_of(dtype);
   Ref<Storage> storage = context_of(cpu).memory->allocate_for_host(bytes);
   void* values = storage->data;
-  auto* made = new TensorImpl(dtype, cpu, shape, shape.contiguous_strides(), 0, std::move(storage));
+  auto* made = new TensorImpl(dtype, cpu, shape, shape.numel(), std::move(storage));
   return {Tensor(Ref<TensorImpl>::adopt(made)), values};
 }
 

@@ -96,6 +96,7 @@ void record(const Op& op, Inputs inputs, std::span<const Tensor> outputs, const 
       meta.output = i;
     }
   }
+  node->saves = !node->inputs.empty() || !node->outputs.empty();
 }
 
 void Node::unpack(const Saved& saved, bool is_output, Tensor& value) const {
@@ -121,7 +122,7 @@ void Node::unpack(const Saved& saved, bool is_output, Tensor& value) const {
 std::vector<Tensor> Node::backward(std::span<const Tensor> grads,
                                    std::span<const bool> needed) const {
   std::vector<Tensor> in(edges.size()), out(num_outputs), gradients(edges.size());
-  {
+  if (saves) {
     std::lock_guard guard(lock_of(*this));
     if (released)
       throw AutogradError(std::string("backward through ") + op->name +
@@ -139,6 +140,7 @@ std::vector<Tensor> Node::backward(std::span<const Tensor> grads,
 }
 
 void Node::release_saved() {
+  if (!saves) return;
   std::vector<Saved> ended[2];  // goes after the lock
   std::lock_guard guard(lock_of(*this));
   ended[0].swap(inputs);

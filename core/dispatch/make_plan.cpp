@@ -141,8 +141,7 @@ void infer_outputs(PlanEntry& entry, const Op& op, Inputs inputs, const Attrs& a
     if (!is_addressable(o.shape))
       refuse_extent(entry.describe() + ": the result" + path_suffix(), o.shape);
     const int64_t numel = o.shape.numel();
-    entry.outputs.push_back({o.dtype, o.shape, o.shape.contiguous_strides(), numel,
-                             absent ? -2 : o.alias,
+    entry.outputs.push_back({o.dtype, o.shape, numel, absent ? -2 : o.alias,
                              static_cast<uint64_t>(numel) * size_of(o.dtype)});
   }
 }
@@ -193,7 +192,6 @@ void flatten(PlanEntry& entry, const Op& op, const Shape& common) {
       throw Error(std::string(op.name) + ": a pointwise operator made " + o.shape.str() +
                   " of tensors of shape " + common.str());
     o.shape = {o.numel};
-    o.strides = o.shape.contiguous_strides();
   }
   entry.flattened = true;
 }

@@ -53,16 +53,14 @@ const Shape* common_shape(const Op& op, Inputs inputs, const Tensor* out) {
 PlanKey::PlanKey(const Op& op, Inputs inputs, const Attrs& attrs, uint32_t wanted,
                  const Tensor* out, const Shape* common) {
   add(reinterpret_cast<intptr_t>(&op));
-  add(static_cast<int64_t>(inputs.size()) << 32 | wanted);
-  for (auto* t : inputs) {
-    if (t)
-      add(*t, common);
-    else
-      add(-1);
-  }
-  if (out) {
-    add(-2 - alias_of(*out, inputs));
-    add(*out, common);
+  add(static_cast<int64_t>(inputs.size()) << 34 | int64_t{out != nullptr} << 33 |
+      int64_t{common != nullptr} << 32 | wanted);
+  if (out) add(alias_of(*out, inputs));
+  if (common) {
+    add_flat(inputs, out);
+  } else {
+    for (auto* t : inputs) t ? add(*t) : add(-1);
+    if (out) add(*out);
   }
   for (auto& a : attrs.all()) {
     switch (a.kind) {
@@ -89,18 +87,34 @@ PlanKey::PlanKey(const Op& op, Inputs inputs, const Attrs& attrs, uint32_t wante
   hash_ = h;
 }
 
-void PlanKey::add(const Tensor& tensor, bool flat) {
+void PlanKey::add(const Tensor& tensor) {
   auto& t = impl_of(tensor);
-  if (flat) {
-    add(static_cast<int64_t>(t.dtype) << 8 | 1 << 1 | 1);
-    add(t.numel);
-    return;
-  }
   add(static_cast<int64_t>(t.dtype) << 8 | static_cast<int64_t>(t.shape.size()) << 1 |
       t.contiguous);
   for (auto d : t.shape) add(d);
   if (!t.contiguous)
     for (auto s : t.strides) add(s);
+}
+
+// Their number of elements once, and their types, 15 to a word; 0 where an input is absent.
+inline void PlanKey::add_flat(Inputs inputs, const Tensor* out) {
+  int64_t numel = 0, types = 0;
+  uint32_t packed = 0;
+  auto pack = [&](const Tensor* t) {
+    types <<= 4;
+    if (t) {
+      types |= static_cast<int64_t>(impl_of(*t).dtype) + 1;
+      numel = impl_of(*t).numel;
+    }
+    if (++packed == 15) {
+      add(std::exchange(types, 0));
+      packed = 0;
+    }
+  };
+  for (auto* t : inputs) pack(t);
+  if (out) pack(out);
+  add(types);
+  add(numel);
 }
 
 void PlanKey::grow() {

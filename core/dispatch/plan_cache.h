@@ -21,7 +21,6 @@ class DeviceContext;
 struct PlanOutput {
   DType dtype;
   Shape shape;
-  Strides strides;  // row-major
   int64_t numel;
   int32_t alias;  // input it is, -1 for a tensor of its own, -2 for absent
   uint64_t bytes;
@@ -82,7 +81,8 @@ class PlanKey {
     if (count_ == capacity_) grow();
     words_[count_++] = word;
   }
-  void add(const Tensor& tensor, bool flat);
+  void add(const Tensor& tensor);
+  void add_flat(Inputs inputs, const Tensor* out);
   void grow();
 
   static constexpr size_t in_place = 192;

@@ -135,12 +135,9 @@ void launch(DeviceContext& context, PlanEntry& entry, Inputs inputs,
 // `shape` is the call's where the plan is flattened.
 Tensor new_output(DeviceContext& context, const PlanEntry& entry, const PlanOutput& o,
                   const Shape* shape) try {
-  if (shape)
-    return Tensor(Ref<TensorImpl>::adopt(
-        new TensorImpl(o.dtype, context.device, *shape, shape->contiguous_strides(),
-                       context.memory->allocate(o.bytes), o.numel)));
-  return Tensor(Ref<TensorImpl>::adopt(new TensorImpl(o.dtype, context.device, o.shape, o.strides,
-                                                      context.memory->allocate(o.bytes), o.numel)));
+  return Tensor(
+      Ref<TensorImpl>::adopt(new TensorImpl(o.dtype, context.device, shape ? *shape : o.shape,
+                                            o.numel, context.memory->allocate(o.bytes))));
 } catch (const OutOfMemoryError& e) {
   refuse(e, entry, shape);
 }

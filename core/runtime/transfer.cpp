@@ -143,7 +143,7 @@ bool one_plugin_can(const DeviceContext& from, const DeviceContext& to) {
 
 Tensor tensor_on(Ref<Storage> storage, const Shape& shape, DType dtype, Device device) {
   return Tensor(Ref<TensorImpl>::adopt(
-      new TensorImpl(dtype, device, shape, shape.contiguous_strides(), 0, std::move(storage))));
+      new TensorImpl(dtype, device, shape, shape.numel(), std::move(storage))));
 }
 
 }  // namespace
