@@ -18,6 +18,53 @@ BOOST_AUTO_TEST_CASE(conversions) {
   BOOST_CHECK(std::isnan(doubles({std::nan("")}, {1}).to(f16).to(f64).item()));
 }
 
+// Every value that a half type has stays itself. What lies between two of them goes to the nearer
+// one, and from the middle to the even one.
+BOOST_AUTO_TEST_CASE(half_types_hold_their_values_and_round_to_the_nearest) {
+  struct Half {
+    DType dtype;
+    int bits, least;  // of the mantissa; the exponent of the smallest normal number
+    float first_infinite;
+  };
+  for (const Half half : {Half{f16, 10, -14, 65520.0f}, Half{bf16, 7, -126, 0x1.ffp127f}}) {
+    std::vector<float> values, between, nearest;
+    const int last = half.dtype == f16 ? 15 : 127, steps = 1 << half.bits;
+    for (int e = half.least - 1; e <= last; ++e)
+      for (int m = 0; m < steps; ++m) {
+        const bool normal = e >= half.least;  // below lie the denormals
+        const int scale = (normal ? e : half.least) - half.bits;
+        const auto value = [&](double units) {
+          return static_cast<float>(std::ldexp(units + (normal ? steps : 0), scale));
+        };
+        values.push_back(value(m));
+        values.push_back(-value(m));
+        if (e == last && m + 1 == steps) continue;  // the next one is infinite
+        for (double part : {0.49, 0.5, 0.51}) {
+          between.push_back(value(m + part));
+          nearest.push_back(value(part > 0.5 || (part == 0.5 && m % 2) ? m + 1 : m));
+        }
+      }
+    const auto through = [&](const std::vector<float>& list) {
+      return floats(list, {static_cast<int64_t>(list.size())})
+          .to(half.dtype)
+          .to(f32)
+          .to_vector<float>();
+    };
+    BOOST_TEST((through(values) == values));
+    BOOST_TEST((through(between) == nearest));
+    const float inf = std::numeric_limits<float>::infinity(),
+                just_below = std::nextafter(half.first_infinite, 0.0f);
+    require_values(floats({half.first_infinite, -inf, std::nanf("")}, {3}).to(half.dtype).to(f32),
+                   {3}, {inf, -inf, std::nan("")}, 0);
+    BOOST_TEST(std::isfinite(through({just_below})[0]));
+    // Alike in rows of any length.
+    for (int64_t n = 1; n < 20; ++n) {
+      const std::vector<float> some(between.end() - n, between.end());
+      BOOST_TEST((through(some) == std::vector<float>(nearest.end() - n, nearest.end())));
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(gradients_travel_back_through_types_and_devices) {
   Tensor x = sample({2, 3}).requires_grad_();
   Tensor far = x.t().to(Device("cpu:1"));

@@ -88,6 +88,118 @@ BOOST_AUTO_TEST_CASE(values_at_the_edges) {
   require_values(pow(doubles({0, 0}, {2}), doubles({0, -1}, {2})), {2}, {1, inf});
 }
 
+namespace {
+
+using Unary = Tensor (*)(const Tensor&);
+struct Elementary {
+  const char* name;
+  Unary of;
+  long double (*exact)(long double);
+  double least;  // results below it need not be right in all bits
+};
+const Elementary elementary[] = {
+    {"exp", exp, [](long double x) { return std::exp(x); }, 0},
+    {"log", log, [](long double x) { return std::log(x); }, 0},
+    {"sin", sin, [](long double x) { return std::sin(x); }, 0},
+    {"cos", cos, [](long double x) { return std::cos(x); }, 0},
+    {"tanh", tanh, [](long double x) { return std::tanh(x); }, 0},
+    {"erf", erf, [](long double x) { return std::erf(x); }, 1e-36},
+    {"sigmoid", sigmoid, [](long double x) { return 1 / (1 + std::exp(-x)); }, 1e-36},
+};
+
+// All orders of magnitude of both signs, and what lies evenly between -120 and 120.
+template <class T>
+std::vector<T> arguments() {
+  std::vector<T> x;
+  const int low = std::numeric_limits<T>::min_exponent - std::numeric_limits<T>::digits;
+  for (int e = low; e < std::numeric_limits<T>::max_exponent; ++e)
+    for (double m : {1.0, 1.1, 1.37, 1.58, 1.9})
+      for (int sign : {1, -1}) x.push_back(static_cast<T>(std::ldexp(sign * m, e)));
+  for (int i = -12000; i <= 12000; ++i) x.push_back(static_cast<T>(i * 0.01));
+  for (double v : {709.7, 709.78, 709.79, -708.3, -745.1, -745.2, -746.0, 88.72, 88.73, -103.9})
+    x.push_back(static_cast<T>(v));
+  return x;
+}
+
+// The distance in units of the last place that `exact` has as a T.
+template <class T>
+long double units_off(T found, long double exact) {
+  const T nearest = static_cast<T>(exact);
+  if (!std::isfinite(nearest) || !std::isfinite(found))
+    return found == nearest || (std::isnan(found) && std::isnan(nearest)) ? 0 : 1e30L;
+  const T size = std::fabs(nearest);
+  return std::fabs(found - exact) /
+         (std::nextafter(size, std::numeric_limits<T>::infinity()) - size);
+}
+
+template <class T>
+void require_accuracy() {
+  const auto x = arguments<T>();
+  const Tensor all = tensor(x, {static_cast<int64_t>(x.size())});
+  for (auto& f : elementary) {
+    const Tensor results = f.of(all);
+    const std::vector<T> y = results.template to_vector<T>();
+    long double worst = 0;
+    T at = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const long double exact = f.exact(x[i]);
+      if (exact != 0 && std::fabs(exact) < f.least) continue;
+      const long double off = units_off(y[i], exact);
+      if (off > worst) worst = off, at = x[i];
+    }
+    BOOST_TEST(worst <= 8,
+               f.name << " of " << double(at) << " is " << double(worst) << " units off");
+  }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(elementary_functions_are_accurate_from_end_to_end) {
+  require_accuracy<float>();
+  require_accuracy<double>();
+}
+
+BOOST_AUTO_TEST_CASE(elementary_functions_of_infinities_nan_and_zeros) {
+  for (DType dtype : {f32, f64}) {
+    const Tensor x = doubles({inf, -inf, nan_value}, {3}).to(dtype);
+    require_values(exp(x), {3}, {inf, 0, nan_value}, 0);
+    require_values(log(x), {3}, {inf, nan_value, nan_value}, 0);
+    require_values(sin(x), {3}, {nan_value, nan_value, nan_value}, 0);
+    require_values(cos(x), {3}, {nan_value, nan_value, nan_value}, 0);
+    require_values(tanh(x), {3}, {1, -1, nan_value}, 0);
+    require_values(erf(x), {3}, {1, -1, nan_value}, 0);
+    require_values(sigmoid(x), {3}, {1, 0, nan_value}, 0);
+    const Tensor zeros = doubles({0.0, -0.0}, {2}).to(dtype);
+    require_values(log(zeros), {2}, {-inf, -inf}, 0);
+    for (Unary odd : std::initializer_list<Unary>{sin, tanh, erf})
+      require_values(reciprocal(odd(zeros)), {2}, {inf, -inf}, 0);  // signs stay
+  }
+}
+
+// Rows are cut into vectors and for threads; the last vector of a row is not a full one.
+BOOST_AUTO_TEST_CASE(an_element_is_the_same_wherever_it_lies_in_its_row) {
+  for (DType dtype : {f32, f64}) {
+    const Tensor x = sample({70}).to(dtype) * 3.0;
+    const auto check = [&](const char* name, auto f) {
+      const auto whole = f(x).template to_vector<double>();
+      for (int64_t start : {0, 1, 3, 31})
+        for (int64_t n : {1, 2, 5, 17, 33}) {
+          const auto part = f(x.narrow(0, start, n)).template to_vector<double>();
+          for (int64_t i = 0; i < n; ++i) {
+            const double a = part[static_cast<size_t>(i)],
+                         b = whole[static_cast<size_t>(start + i)];
+            BOOST_REQUIRE_MESSAGE(a == b || (std::isnan(a) && std::isnan(b)),
+                                  name << ": element " << i << " of " << n << " from " << start);
+          }
+        }
+    };
+    for (auto& f : elementary) check(f.name, f.of);
+    check("silu", silu);
+    check("gelu", [](const Tensor& v) { return gelu(v); });
+    check("pow", [](const Tensor& v) { return pow(abs(v), 1.3); });
+  }
+}
+
 BOOST_AUTO_TEST_CASE(ties_share_the_gradient) {
   Tensor a = doubles({1, 2}, {2}), b = doubles({1, 1}, {2});
   a.requires_grad_();

@@ -1,8 +1,9 @@
 #include "runtime/nest.h"
 
 #include <cstring>
+#include <type_traits>
 
-#include "simd/lanes.h"
+#include "simd/packet.h"
 
 namespace tenon::cpu {
 
@@ -17,21 +18,25 @@ void Nest::put_rows_along(int operand) {
 
 namespace {
 
-// dst[r][c] = src[c][r], both with unit stride along their own last index.
+// dst[r][c] = src[c][r], both with unit stride along their own last index. Elements of the size of
+// floats are moved as such, in blocks that packets transpose.
 template <class T>
 void transpose_tile(T* dst, int64_t dst_row, const T* src, int64_t src_col, int64_t rows,
                     int64_t cols) {
-  constexpr int w = kWidth<T>;
   int64_t full_rows = 0, full_cols = 0;
   if constexpr (sizeof(T) >= 4) {
+    using F = std::conditional_t<sizeof(T) == 4, float, double>;
+    constexpr int w = kWidth<F>;
+    auto* to = reinterpret_cast<F*>(dst);
+    auto* from = reinterpret_cast<const F*>(src);
     full_rows = rows / w * w;
     full_cols = cols / w * w;
     for (int64_t r = 0; r < full_rows; r += w)
       for (int64_t c = 0; c < full_cols; c += w) {
-        Vec<T> block[w];
-        for (int i = 0; i < w; ++i) block[i] = load(src + (c + i) * src_col + r);
-        transpose<T>(block);
-        for (int i = 0; i < w; ++i) store(dst + (r + i) * dst_row + c, block[i]);
+        Vec<F> block[w];
+        for (int i = 0; i < w; ++i) block[i] = load(from + (c + i) * src_col + r);
+        transpose<F>(block);
+        for (int i = 0; i < w; ++i) store(to + (r + i) * dst_row + c, block[i]);
       }
   }
   for (int64_t r = 0; r < rows; ++r)

@@ -12,7 +12,7 @@
 
 #include "kernels/linalg/pack.h"
 #include "runtime/common.h"
-#include "simd/lanes.h"
+#include "simd/packet.h"
 
 namespace tenon::cpu {
 

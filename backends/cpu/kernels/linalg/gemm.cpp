@@ -4,7 +4,7 @@
 
 #include "kernels/linalg/pack.h"
 #include "runtime/common.h"
-#include "simd/lanes.h"
+#include "simd/packet.h"
 
 namespace tenon::cpu {
 namespace {
@@ -118,7 +118,7 @@ void dots(int64_t k, const T* a, int64_t a_row, const T* b, int64_t b_row, T* y)
     for (int half = total / 2; half > 0; half /= 2)
 #pragma GCC unroll 8
       for (int i = 0; i < half; ++i)
-        acc[i] = zip_low<T>(acc[i], acc[i + half]) + zip_high<T>(acc[i], acc[i + half]);
+        acc[i] = zip_low(acc[i], acc[i + half]) + zip_high(acc[i], acc[i + half]);
     T lanes[width];
     store(lanes, acc[0]);
     for (int i = 0; i < total; ++i) {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "simd/lanes.h"
+#include "simd/packet.h"
 
 namespace tenon::cpu {
 

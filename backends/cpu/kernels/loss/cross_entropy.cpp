@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "runtime/common.h"
-#include "simd/lanes.h"
+#include "simd/math.h"
 
 namespace tenon::cpu {
 namespace {
@@ -95,7 +95,7 @@ void forward(const CrossEntropy& s, const tn_run& run) {
       const T* x = logits + i * s.c;
       T top = max_row(s.c, x);
       T sum = sum_row<T>(s.c, [&](int64_t j, auto part) {
-        return keep<T>(exp_vec(load(x + j, part) - top), part);
+        return keep<T>(math::exp<T>(load(x + j, part) - top), part);
       });
       lse[i] = top + std::log(sum);
       int64_t t = target[i];
@@ -145,7 +145,7 @@ void backward(const CrossEntropy& s, const tn_run& run) {
       T hit = (1 - static_cast<T>(s.smoothing)) * (weight ? weight[t] : T(1));
       T scale = gi * (hit + smooth * weights), lower = gi * smooth, li = lse[i];
       for_lanes<T>(s.c, [&](int64_t j, auto part) {
-        Vec<T> v = exp_vec(load(x + j, part) - li) * scale;
+        Vec<T> v = math::exp<T>(load(x + j, part) - li) * scale;
         if (smooth != 0) v -= weight ? load(weight + j, part) * lower : splat(lower);
         store<T>(gx + j, v, part);
       });

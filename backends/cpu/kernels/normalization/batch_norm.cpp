@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "runtime/common.h"
-#include "simd/lanes.h"
+#include "simd/packet.h"
 
 namespace tenon::cpu {
 namespace {

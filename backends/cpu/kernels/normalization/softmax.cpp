@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "runtime/common.h"
-#include "simd/lanes.h"
+#include "simd/math.h"
 
 namespace tenon::cpu {
 namespace {
@@ -24,7 +24,7 @@ template <class T>
 void softmax_row(int64_t n, const T* x, T* y) {
   T top = max_row(n, x);
   T sum = sum_row<T>(n, [&](int64_t i, auto part) {
-    Vec<T> e = exp_vec(load(x + i, part) - top);
+    Vec<T> e = math::exp<T>(load(x + i, part) - top);
     store(y + i, e, part);
     return keep<T>(e, part);
   });
@@ -35,8 +35,9 @@ void softmax_row(int64_t n, const T* x, T* y) {
 template <class T>
 void log_softmax_row(int64_t n, const T* x, T* y) {
   T top = max_row(n, x);
-  T sum = sum_row<T>(
-      n, [&](int64_t i, auto part) { return keep<T>(exp_vec(load(x + i, part) - top), part); });
+  T sum = sum_row<T>(n, [&](int64_t i, auto part) {
+    return keep<T>(math::exp<T>(load(x + i, part) - top), part);
+  });
   T log_sum = std::log(sum);
   for_lanes<T>(
       n, [&](int64_t i, auto part) { store<T>(y + i, load(x + i, part) - top - log_sum, part); });
@@ -55,7 +56,7 @@ template <class T>
 void log_softmax_backward_row(int64_t n, const T* g, const T* y, T* gx) {
   T sum = sum_row<T>(n, [&](int64_t i, auto part) { return load(g + i, part); });
   for_lanes<T>(n, [&](int64_t i, auto part) {
-    store<T>(gx + i, load(g + i, part) - exp_vec(load(y + i, part)) * sum, part);
+    store<T>(gx + i, load(g + i, part) - math::exp<T>(load(y + i, part)) * sum, part);
   });
 }
 
@@ -66,7 +67,7 @@ void softmax_columns(int64_t n, int64_t step, const T* x, T* y, Part part, bool 
   for (int64_t i = 1; i < n; ++i) top = max_vec<T>(load(x + i * step, part), top);
   Vec<T> sum{};
   for (int64_t i = 0; i < n; ++i) {
-    Vec<T> e = exp_vec(load(x + i * step, part) - top);
+    Vec<T> e = math::exp<T>(load(x + i * step, part) - top);
     if (!logarithm) store<T>(y + i * step, e, part);
     sum += e;
   }
@@ -88,7 +89,7 @@ void softmax_backward_columns(int64_t n, int64_t step, const T* g, const T* y, T
     sum += load(g + i * step, part) * (logarithm ? splat(T(1)) : load(y + i * step, part));
   for (int64_t i = 0; i < n; ++i) {
     Vec<T> gi = load(g + i * step, part), yi = load(y + i * step, part);
-    store<T>(gx + i * step, logarithm ? gi - exp_vec(yi) * sum : (gi - sum) * yi, part);
+    store<T>(gx + i * step, logarithm ? gi - math::exp<T>(yi) * sum : (gi - sum) * yi, part);
   }
 }
 

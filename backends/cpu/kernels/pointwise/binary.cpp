@@ -138,31 +138,32 @@ void pow_row_f64(const Row& row) {
 }
 
 // exp(b log a) in f64 is exact enough for f32 where a is positive and both are finite; the C
-// library does the rest.
+// library does the rest. Eigen's power of packets is off by up to 45 units where the compiler
+// contracts its products, and takes twice the time.
 void pow_row_f32(const Row& row) {
   constexpr int64_t kBlock = 256;
-  float as[kBlock], bs[kBlock];
-  auto block_of = [&](int k, float* buffer, int64_t begin, int64_t n) -> const float* {
-    auto* p = static_cast<const float*>(row.in[k]);
-    if (!(row.single >> k & 1)) return p + begin;
-    if (begin == 0) std::fill_n(buffer, n, *p);
-    return buffer;
-  };
+  auto *a = static_cast<const float*>(row.in[0]), *b = static_cast<const float*>(row.in[1]);
+  int64_t step_a = row.single & 1 ? 0 : 1, step_b = row.single & 2 ? 0 : 1;
+  double bases[kBlock], exponents[kBlock];
   for (int64_t begin = 0; begin < row.n; begin += kBlock) {
     int64_t n = std::min(kBlock, row.n - begin);
     auto* y = static_cast<float*>(row.out) + begin;
-    auto *a = block_of(0, as, begin, n), *b = block_of(1, bs, begin, n);
-    auto easy = [](float x, float e) {
-      return (x > 0) & (x < INFINITY) & (std::fabs(e) < INFINITY);
-    };
     int32_t hard = 0;
-    for (int64_t i = 0; i < n; ++i) hard |= easy(a[i], b[i]) ? 0 : 1;
+    for (int64_t i = 0; i < n; ++i) {
+      float x = a[(begin + i) * step_a], e = b[(begin + i) * step_b];
+      bases[i] = x;
+      exponents[i] = e;
+      hard |= (x > 0) & (x < INFINITY) & (std::fabs(e) < INFINITY) ? 0 : 1;
+    }
     if (!hard) {
-      TN_INDEPENDENT
-      for (int64_t i = 0; i < n; ++i)
-        y[i] = static_cast<float>(math::exp(b[i] * math::log(static_cast<double>(a[i]))));
+      for_lanes<double>(n, [&](int64_t i, auto part) {
+        auto log = math::log<double>(load(bases + i, part));
+        store<double>(bases + i, math::exp<double>(load(exponents + i, part) * log), part);
+      });
+      for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(bases[i]);
     } else {
-      for (int64_t i = 0; i < n; ++i) y[i] = std::pow(a[i], b[i]);
+      for (int64_t i = 0; i < n; ++i)
+        y[i] = std::pow(static_cast<float>(bases[i]), static_cast<float>(exponents[i]));
     }
   }
 }

@@ -53,13 +53,6 @@ struct Relu {
     return x < T(0) ? T(0) : x;  // keeps NaN
   }
 };
-struct Gelu {
-  template <class T>
-  static T of(T x) {
-    return T(0.5) * x * (T(1) + math::erf(x * T(0.70710678118654752440)));
-  }
-};
-
 // What has a formula of one line.
 #define TN_UNARY(Name, formula) \
   struct Name {                 \
@@ -69,14 +62,8 @@ struct Gelu {
     }                           \
   }
 TN_UNARY(Reciprocal, T(1) / x);
-TN_UNARY(Exp, math::exp(x));
-TN_UNARY(Log, math::log(x));
 TN_UNARY(Sqrt, std::sqrt(x));
 TN_UNARY(Rsqrt, T(1) / std::sqrt(x));
-TN_UNARY(Erf, math::erf(x));
-TN_UNARY(Tanh, math::tanh(x));
-TN_UNARY(Sigmoid, math::sigmoid(x));
-TN_UNARY(Silu, x / (T(1) + math::exp(-x)));
 TN_UNARY(Floor, std::floor(x));
 TN_UNARY(Ceil, std::ceil(x));
 TN_UNARY(Round, std::nearbyint(x));
@@ -90,30 +77,33 @@ void unary_row(const Row& row) {
   for (int64_t i = 0; i < row.n; ++i) y[i] = Op::of(x[i]);
 }
 
-// Sine and cosine: fast for moderate arguments; blocks that hold others (or NaN) are done again
-// where needed.
-template <int QuarterTurns>
-void trig_row(const Row& row) {
-  constexpr int64_t kBlock = 512;
-  for (int64_t begin = 0; begin < row.n; begin += kBlock) {
-    int64_t n = std::min(kBlock, row.n - begin);
-    auto* y = static_cast<float*>(row.out) + begin;
-    auto* x = static_cast<const float*>(row.in[0]) + begin;
-    int32_t far = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      far |= std::fabs(x[i]) < math::kTrigLimit ? 0 : 1;
-      y[i] = math::sin_quarter(x[i], QuarterTurns);
-    }
-    for (int64_t i = 0; far && i < n; ++i)
-      if (!(std::fabs(x[i]) < math::kTrigLimit))
-        y[i] = QuarterTurns ? std::cos(x[i]) : std::sin(x[i]);
+// Functions of whole packets.
+#define TN_PACKETS(Name, formula) \
+  struct Name {                   \
+    template <class T>            \
+    static Vec<T> of(Vec<T> x) {  \
+      return formula;             \
+    }                             \
   }
-}
-template <int QuarterTurns>
-void trig_row_f64(const Row& row) {
-  auto* y = static_cast<double*>(row.out);
-  auto* x = static_cast<const double*>(row.in[0]);
-  for (int64_t i = 0; i < row.n; ++i) y[i] = QuarterTurns ? std::cos(x[i]) : std::sin(x[i]);
+TN_PACKETS(Exp, math::exp<T>(x));
+TN_PACKETS(Log, math::log<T>(x));
+TN_PACKETS(Sin, math::sin<T>(x));
+TN_PACKETS(Cos, math::cos<T>(x));
+TN_PACKETS(Erf, math::erf<T>(x));
+TN_PACKETS(Tanh, math::tanh<T>(x));
+TN_PACKETS(Sigmoid, math::sigmoid<T>(x));
+TN_PACKETS(Silu, x / (splat(T(1)) + math::exp<T>(-x)));
+TN_PACKETS(Gelu,
+           x* splat(T(0.5)) * (splat(T(1)) + math::erf<T>(x * splat(T(0.70710678118654752440)))));
+#undef TN_PACKETS
+
+template <class Op, class T>
+void packet_row(const Row& row) {
+  auto* y = static_cast<T*>(row.out);
+  auto* x = static_cast<const T*>(row.in[0]);
+  for_lanes<T>(row.n, [&](int64_t i, auto part) {
+    store<T>(y + i, Op::template of<T>(load(x + i, part)), part);
+  });
 }
 
 struct Entry {
@@ -125,6 +115,10 @@ struct Entry {
 template <class Op>
 constexpr Entry floats(const char* op, double ns_f32, double ns_f64) {
   return {op, ns_f32, ns_f64, unary_row<Op, float>, unary_row<Op, double>};
+}
+template <class Op>
+constexpr Entry packets(const char* op, double ns_f32, double ns_f64) {
+  return {op, ns_f32, ns_f64, packet_row<Op, float>, packet_row<Op, double>};
 }
 template <class Op>
 constexpr Entry numbers(const char* op) {
@@ -145,17 +139,17 @@ constexpr Entry kEntries[] = {
     numbers<Square>("square"),
     numbers<Relu>("relu"),
     floats<Reciprocal>("reciprocal", 0.2, 0.5),
-    floats<Exp>("exp", 0.3, 0.8),
-    floats<Log>("log", 0.4, 1.1),
+    packets<Exp>("exp", 0.3, 0.9),
+    packets<Log>("log", 0.4, 1.8),
     floats<Sqrt>("sqrt", 0.3, 0.8),
     floats<Rsqrt>("rsqrt", 0.5, 1.3),
-    {"sin", 0.5, 12, trig_row<0>, trig_row_f64<0>},
-    {"cos", 0.5, 12, trig_row<1>, trig_row_f64<1>},
-    floats<Erf>("erf", 0.4, 12),
-    floats<Tanh>("tanh", 0.4, 0.9),
-    floats<Sigmoid>("sigmoid", 0.4, 1.0),
-    floats<Silu>("silu", 0.4, 1.0),
-    floats<Gelu>("gelu", 0.5, 12),
+    packets<Sin>("sin", 0.5, 12),
+    packets<Cos>("cos", 0.5, 12),
+    packets<Erf>("erf", 0.3, 12),
+    packets<Tanh>("tanh", 0.3, 1.6),
+    packets<Sigmoid>("sigmoid", 0.4, 1.3),
+    packets<Silu>("silu", 0.4, 1.3),
+    packets<Gelu>("gelu", 0.4, 12),
     floats<Floor>("floor", 0.2, 0.4),
     floats<Ceil>("ceil", 0.2, 0.4),
     floats<Round>("round", 0.2, 0.4),

@@ -82,7 +82,7 @@ void average_halves_backward(const Pool& p, const T* g, T* gx) {
     T *a = gx + 2 * r * p.w, *b = a + p.w;
     for_lanes<T>(p.ow, [&](int64_t i, auto part) {
       Vec<T> v = load(g + r * p.ow + i, part) * T(0.25);
-      Vec<T> low = zip_low<T>(v, v), high = zip_high<T>(v, v);
+      Vec<T> low = zip_low(v, v), high = zip_high(v, v);
       int64_t n = 2 * kWidth<T>;
       if constexpr (std::is_same_v<decltype(part), Rest>) n = 2 * part.count;
       for (T* to : {a + 2 * i, b + 2 * i}) {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "runtime/common.h"
-#include "simd/lanes.h"
+#include "simd/packet.h"
 
 namespace tenon::cpu {
 

@@ -9,7 +9,7 @@
 #include <tenon/plugins/sdk/philox.h>
 
 #include "kernels/pointwise/pointwise.h"
-#include "simd/lanes.h"
+#include "simd/packet.h"
 
 namespace tenon::cpu {
 namespace {
@@ -17,18 +17,22 @@ namespace {
 constexpr int64_t kBatch = 64;          // Philox blocks made at once
 constexpr int64_t kRandomGrain = 4096;  // elements
 
+// Eigen 3.4 has no packets of 64-bit words on all levels.
+typedef uint64_t Words __attribute__((vector_size(kVectorBytes)));
+inline Words splat_word(uint64_t x) { return x - Words{}; }
+
 // Products of the low words of 64-bit lanes. Compilers make a full 64-bit product of the plain
 // expression.
-inline Vec<uint64_t> multiply_words(Vec<uint64_t> a, uint32_t b) {
-  auto factor = splat<uint64_t>(b);
+inline Words multiply_words(Words a, uint32_t b) {
+  const Words factor = splat_word(b);
 #if defined(__AVX512F__)
-  return reinterpret_cast<Vec<uint64_t>>(_mm512_maskz_mul_epu32(0xff, reinterpret_cast<__m512i>(a),
-                                                                reinterpret_cast<__m512i>(factor)));
+  return reinterpret_cast<Words>(_mm512_maskz_mul_epu32(0xff, reinterpret_cast<__m512i>(a),
+                                                        reinterpret_cast<__m512i>(factor)));
 #elif defined(__AVX2__)
-  return reinterpret_cast<Vec<uint64_t>>(
+  return reinterpret_cast<Words>(
       _mm256_mul_epu32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(factor)));
 #elif defined(__SSE2__)
-  return reinterpret_cast<Vec<uint64_t>>(
+  return reinterpret_cast<Words>(
       _mm_mul_epu32(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(factor)));
 #else
   return a * factor;
@@ -40,29 +44,28 @@ struct Stream {
   // The words of blocks [first, first + kBatch): what sdk::philox gives, a vector of blocks at a
   // time, a word in each 64-bit lane.
   [[gnu::noinline]] void words(uint64_t first, uint32_t* out) const {
-    using V = Vec<uint64_t>;
-    constexpr int w = kWidth<uint64_t>;
-    const V low = splat<uint64_t>(0xffffffffu);
+    using V = Words;
+    constexpr int w = kVectorBytes / static_cast<int>(sizeof(uint64_t));
+    const V low = splat_word(0xffffffffu);
     V iota;
     for (int i = 0; i < w; ++i) iota[i] = static_cast<uint64_t>(i);
     for (int64_t i = 0; i < kBatch; i += w) {
-      V block = splat(first + static_cast<uint64_t>(i)) + iota;
-      V c0 = block & low, c1 = block >> 32, c2 = splat(offset & 0xffffffffu),
-        c3 = splat(offset >> 32);
+      V block = splat_word(first + static_cast<uint64_t>(i)) + iota;
+      V c0 = block & low, c1 = block >> 32, c2 = splat_word(offset & 0xffffffffu),
+        c3 = splat_word(offset >> 32);
       uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
       for (int round = 0; round < 10; ++round) {
         V a = multiply_words(c0, 0xD2511F53u), b = multiply_words(c2, 0xCD9E8D57u);
-        c0 = (b >> 32) ^ c1 ^ splat<uint64_t>(k0);
-        c2 = (a >> 32) ^ c3 ^ splat<uint64_t>(k1);
+        c0 = (b >> 32) ^ c1 ^ splat_word(k0);
+        c2 = (a >> 32) ^ c3 ^ splat_word(k1);
         c1 = b & low;
         c3 = a & low;
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
       }
       V front = c0 | c1 << 32, back = c2 | c3 << 32;
-      auto* to = reinterpret_cast<uint64_t*>(out + 4 * i);
-      store<uint64_t>(to, zip_low<uint64_t>(front, back));
-      store<uint64_t>(to + w, zip_high<uint64_t>(front, back));
+      const V both[] = {zip_low(front, back), zip_high(front, back)};
+      std::memcpy(out + 4 * i, both, sizeof(both));
     }
   }
 };
