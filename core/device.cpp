@@ -5,11 +5,11 @@
 #include <ostream>
 #include <unordered_map>
 
+#include <tenon/core/base/fork.h>
+#include <tenon/core/base/per_thread.h>
+#include <tenon/core/base/printable.h>
 #include <tenon/core/device.h>
 #include <tenon/core/error.h>
-#include <tenon/core/per_thread.h>
-#include <tenon/core/printable.h>
-#include <tenon/core/runtime/fork.h>
 
 namespace tenon {
 

@@ -1,9 +1,9 @@
 #include <ostream>
 #include <string>
 
+#include <tenon/core/base/printable.h>
 #include <tenon/core/dtype.h>
 #include <tenon/core/error.h>
-#include <tenon/core/printable.h>
 
 namespace tenon {
 

@@ -1,7 +1,7 @@
 #include <mutex>
 
+#include <tenon/core/base/fork.h>
 #include <tenon/core/random.h>
-#include <tenon/core/runtime/fork.h>
 
 namespace tenon {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include <tenon/core/pool.h>
-#include <tenon/core/ref.h>
+#include <tenon/core/base/pool.h>
+#include <tenon/core/base/ref.h>
 
 namespace tenon {
 

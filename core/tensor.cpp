@@ -2,10 +2,10 @@
 #include <limits>
 
 #include <tenon/core/autograd/node.h>
-#include <tenon/core/autograd/replica.h>
+#include <tenon/core/base/module_path.h>
+#include <tenon/core/dispatch/replica.h>
+#include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/runtime/context.h>
-#include <tenon/core/runtime/module_path.h>
-#include <tenon/core/runtime/transfer.h>
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include <tenon/core/api.h>
+#include <tenon/core/base/ref.h>
 #include <tenon/core/device.h>
 #include <tenon/core/dtype.h>
 #include <tenon/core/error.h>
 #include <tenon/core/number.h>
-#include <tenon/core/ref.h>
 #include <tenon/core/shape.h>
 
 namespace tenon {
@@ -42,14 +42,13 @@ class TENON_API Tensor {
   // assigned to, and compilers show the lines that say so.
   Tensor& operator=(const Tensor&) & = default;
   Tensor& operator=(Tensor&&) & noexcept = default;
-  Tensor& operator=(const Tensor&) && =
-      delete;  // x[0] = y would change nothing: to write values, use x[0].copy_(y)
-  Tensor& operator=(Number) && =
-      delete;  // x[0] = 2 would change nothing: to write values, use x[0].fill_(2)
+  // x[0] = y would change nothing, and `if (loss < best)` would ask for a handle. Compilers show
+  // these lines.
+  Tensor& operator=(const Tensor&) && = delete;  // to write values, use x[0].copy_(y)
+  Tensor& operator=(Number) && = delete;         // to write values, use x[0].fill_(2)
+  explicit operator bool() const = delete;       // ask x.defined(), or read x.item()
 
   bool defined() const { return static_cast<bool>(impl_); }
-  explicit operator bool() const =
-      delete;  // `if (loss.item() < best)` reads a value; `if (x.defined())` asks for a handle
 
   DType dtype() const;
   const Shape& shape() const;

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include <tenon/core/pool.h>
-#include <tenon/core/ref.h>
+#include <tenon/core/base/pool.h>
+#include <tenon/core/base/ref.h>
 #include <tenon/core/storage.h>
 #include <tenon/core/tensor.h>
 

@@ -5,8 +5,8 @@
 
 #include <zlib.h>
 
+#include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
-#include <tenon/core/printable.h>
 #include <tenon/data/byte_source.h>
 
 namespace tenon::data {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <tenon/core/input_file.h>
+#include <tenon/core/base/input_file.h>
 
 namespace tenon::data {
 

@@ -2,11 +2,11 @@
 #include <new>
 #include <sstream>
 
+#include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
-#include <tenon/core/printable.h>
+#include <tenon/core/host_tensor.h>
 #include <tenon/data/byte_source.h>
 #include <tenon/data/cifar.h>
-#include <tenon/data/host_tensor.h>
 #include <tenon/data/labels.h>
 
 namespace tenon::data {

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include <tenon/core/error.h>
+#include <tenon/core/host_tensor.h>
 #include <tenon/data/dataset.h>
-#include <tenon/data/host_tensor.h>
 
 namespace tenon::data {
 namespace {

@@ -4,11 +4,11 @@
 #include <new>
 #include <string>
 
+#include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
 #include <tenon/core/extent.h>
-#include <tenon/core/printable.h>
+#include <tenon/core/host_tensor.h>
 #include <tenon/data/byte_source.h>
-#include <tenon/data/host_tensor.h>
 #include <tenon/data/idx.h>
 #include <tenon/data/labels.h>
 

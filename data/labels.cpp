@@ -1,8 +1,8 @@
 #include <string>
 
+#include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
-#include <tenon/core/printable.h>
-#include <tenon/data/host_tensor.h>
+#include <tenon/core/host_tensor.h>
 #include <tenon/data/labels.h>
 
 namespace tenon::data {

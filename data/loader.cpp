@@ -7,9 +7,9 @@
 #include <thread>
 #include <vector>
 
+#include <tenon/core/base/fork.h>
 #include <tenon/core/error.h>
-#include <tenon/core/runtime/context.h>
-#include <tenon/core/runtime/fork.h>
+#include <tenon/core/host_tensor.h>
 #include <tenon/data/loader.h>
 #include <tenon/data/shuffle.h>
 
@@ -49,10 +49,8 @@ int64_t checked_size(const Dataset& dataset) {
 void require_room_for_numbers(int64_t examples, const LoaderOptions& options) {
   const auto count =
       static_cast<uint64_t>(options.shuffle ? examples : std::min(examples, options.batch_size));
-  const auto& host = context_of(Device());
-  if (count > host.most_bytes() / sizeof(int64_t))
-    host.refuse_allocation(count * sizeof(int64_t),
-                           "DataLoader: the numbers of " + std::to_string(count) + " examples: ");
+  require_host_room(count, sizeof(int64_t),
+                    "DataLoader: the numbers of " + std::to_string(count) + " examples: ");
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <vector>
 
+#include <tenon/core/base/input_file.h>
 #include <tenon/core/error.h>
-#include <tenon/core/input_file.h>
 #include <tenon/data/md5.h>
 
 namespace tenon::data {

@@ -4,9 +4,9 @@
 #include <numbers>
 #include <string>
 
+#include <tenon/core/base/number_text.h>
 #include <tenon/core/error.h>
-#include <tenon/core/number_text.h>
-#include <tenon/data/host_tensor.h>
+#include <tenon/core/host_tensor.h>
 #include <tenon/data/shuffle.h>
 #include <tenon/data/synthetic.h>
 

@@ -2,7 +2,7 @@
 #include <string>
 
 #include <tenon/core/error.h>
-#include <tenon/data/host_tensor.h>
+#include <tenon/core/host_tensor.h>
 #include <tenon/data/tensor_dataset.h>
 
 namespace tenon::data {

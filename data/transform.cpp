@@ -2,9 +2,9 @@
 #include <cmath>
 #include <string>
 
+#include <tenon/core/base/number_text.h>
 #include <tenon/core/error.h>
-#include <tenon/core/number_text.h>
-#include <tenon/data/host_tensor.h>
+#include <tenon/core/host_tensor.h>
 #include <tenon/data/transform.h>
 
 namespace tenon::data {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <tenon/core/autograd/replica.h>
+#include <tenon/core/dispatch/replica.h>
 #include <tenon/core/ops/shape.h>
 #include <tenon/modules/data_parallel.h>
 #include <tenon/modules/repr.h>

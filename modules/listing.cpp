@@ -5,10 +5,10 @@
 #include <set>
 
 #include <tenon/core/autograd/autograd.h>
-#include <tenon/core/runtime/fork.h>
+#include <tenon/core/base/fork.h>
+#include <tenon/core/base/log.h>
 #include <tenon/modules/listing.h>
 #include <tenon/modules/module.h>
-#include <tenon/plugins/host/services.h>
 
 namespace tenon::nn {
 
@@ -97,7 +97,7 @@ Warned& warned() {
                    "v(\"name\", name)");
 }
 
-void warn(const std::string& text) { plugins::log(TN_LOG_WARNING, "tenon", text); }
+void warn(const std::string& text) { log_message(TN_LOG_WARNING, "tenon", text); }
 
 // The smallest module of `module` and those below it in which the address lies: the one that should
 // have named it.

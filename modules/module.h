@@ -43,7 +43,7 @@
 #include <string>
 #include <vector>
 
-#include <tenon/core/runtime/module_path.h>
+#include <tenon/core/base/module_path.h>
 #include <tenon/modules/fields.h>
 #include <tenon/modules/state_dict.h>
 

@@ -5,10 +5,10 @@
 #include <optional>
 #include <unordered_set>
 
+#include <tenon/core/base/fork.h>
+#include <tenon/core/base/per_thread.h>
+#include <tenon/core/dispatch/misplaced.h>
 #include <tenon/core/error.h>
-#include <tenon/core/misplaced.h>
-#include <tenon/core/per_thread.h>
-#include <tenon/core/runtime/fork.h>
 #include <tenon/modules/listing.h>
 #include <tenon/modules/module.h>
 

@@ -1,7 +1,7 @@
 #include <functional>
 #include <mutex>
 
-#include <tenon/core/runtime/fork.h>
+#include <tenon/core/base/fork.h>
 #include <tenon/modules/parameter.h>
 
 namespace tenon::nn {

@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
-#include <tenon/core/printable.h>
 #include <tenon/serialization/atomic_file.h>
 #include <tenon/serialization/header.h>
 

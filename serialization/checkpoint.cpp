@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include <tenon/core/base/input_file.h>
+#include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
-#include <tenon/core/input_file.h>
-#include <tenon/core/printable.h>
 #include <tenon/core/tensor_impl.h>
 #include <tenon/modules/module.h>
 #include <tenon/serialization/atomic_file.h>

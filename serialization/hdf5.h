@@ -9,8 +9,8 @@
 
 #include <hdf5.h>
 
+#include <tenon/core/base/fork.h>
 #include <tenon/core/dtype.h>
-#include <tenon/core/runtime/fork.h>
 
 namespace tenon::h5 {
 

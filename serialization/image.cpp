@@ -4,9 +4,9 @@
 #include <new>
 #include <unordered_set>
 
+#include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
 #include <tenon/core/extent.h>
-#include <tenon/core/printable.h>
 #include <tenon/serialization/hdf5.h>
 #include <tenon/serialization/header.h>
 #include <tenon/serialization/image.h>

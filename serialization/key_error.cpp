@@ -2,7 +2,7 @@
 #include <numeric>
 #include <string_view>
 
-#include <tenon/core/printable.h>
+#include <tenon/core/base/printable.h>
 #include <tenon/serialization/key_error.h>
 
 namespace tenon {

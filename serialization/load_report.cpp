@@ -1,6 +1,6 @@
 #include <ostream>
 
-#include <tenon/core/printable.h>
+#include <tenon/core/base/printable.h>
 #include <tenon/serialization/load_report.h>
 
 namespace tenon {

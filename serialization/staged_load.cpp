@@ -2,7 +2,7 @@
 #include <new>
 
 #include <tenon/core/autograd/autograd.h>
-#include <tenon/core/runtime/transfer.h>
+#include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/tensor_impl.h>
 #include <tenon/serialization/staged_load.h>
 

@@ -4,8 +4,8 @@
 
 #include <sys/mman.h>
 
+#include <tenon/core/base/input_file.h>
 #include <tenon/core/error.h>
-#include <tenon/core/input_file.h>
 #include <tenon/serialization/header.h>
 #include <tenon/serialization/verified_file.h>
 

@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <iostream>
 
-#include <tenon/core/printable.h>
+#include <tenon/core/base/printable.h>
 #include <tenon/serialization/checkpoint.h>
 
 #include "commands.h"

@@ -6,7 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <tenon/core/printable.h>
+#include <tenon/core/base/printable.h>
 #include <tenon/plugins/abi/abi.h>
 
 #include "commands.h"

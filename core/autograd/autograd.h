@@ -1,39 +1,13 @@
-// Switching gradients off, and gradients as values.
+// Gradients as values. How to switch recording off stands in core/grad_mode.h.
 #pragma once
 
 #include <span>
 #include <vector>
 
+#include <tenon/core/grad_mode.h>
 #include <tenon/core/tensor.h>
 
 namespace tenon {
-
-TENON_API bool grad_enabled();
-
-// Sets recording for this thread until the end of the scope.
-class TENON_API GradMode {
- public:
-  explicit GradMode(bool enabled);
-  ~GradMode();
-  GradMode(const GradMode&) = delete;
-  GradMode& operator=(const GradMode&) = delete;
-
- private:
-  bool before_;
-};
-
-// `NoGrad guard;`: nothing in this scope is recorded.
-class NoGrad : public GradMode {
- public:
-  NoGrad() : GradMode(false) {}
-};
-
-// `no_grad([&] { … })` returns what the callable returns.
-template <class F>
-decltype(auto) no_grad(F&& body) {
-  NoGrad guard;
-  return body();
-}
 
 struct GradOptions {
   std::optional<bool> retain_graph = std::nullopt;  // default: create_graph

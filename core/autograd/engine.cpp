@@ -9,14 +9,15 @@
 #include <unordered_set>
 #include <utility>
 
+#include <tenon/core/autograd/autograd.h>
 #include <tenon/core/autograd/node.h>
-#include <tenon/core/autograd/replica.h>
+#include <tenon/core/base/fork.h>
+#include <tenon/core/base/module_path.h>
 #include <tenon/core/dispatch/op.h>
+#include <tenon/core/dispatch/replica.h>
 #include <tenon/core/error.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/runtime/collectives.h>
-#include <tenon/core/runtime/fork.h>
-#include <tenon/core/runtime/module_path.h>
 
 namespace tenon {
 

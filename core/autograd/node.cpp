@@ -4,9 +4,9 @@
 #include <utility>
 
 #include <tenon/core/autograd/node.h>
+#include <tenon/core/base/fork.h>
+#include <tenon/core/base/per_thread.h>
 #include <tenon/core/error.h>
-#include <tenon/core/per_thread.h>
-#include <tenon/core/runtime/fork.h>
 
 namespace tenon {
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include <tenon/core/dispatch/op.h>
-#include <tenon/core/runtime/module_path.h>
+#include <tenon/core/base/module_path.h>
+#include <tenon/core/dispatch/record.h>
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {
@@ -55,15 +55,5 @@ struct Node : RefCounted, Pooled<Node> {
  private:
   void unpack(const Saved& saved, bool is_output, Tensor& value) const;
 };
-
-// Records a call. `inputs` as the user gave them (replicas not resolved).
-void record(const Op& op, Inputs inputs, std::span<const Tensor> outputs, const Attrs& attrs,
-            std::span<const Scalar> scalars);
-inline bool needs_recording(const Op& op, Inputs inputs) {
-  if (!op.gradient || !grad_enabled()) return false;
-  for (auto* t : inputs)
-    if (t && t->requires_grad()) return true;
-  return false;
-}
 
 }  // namespace tenon

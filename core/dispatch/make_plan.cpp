@@ -2,12 +2,12 @@
 // turn.
 #include <algorithm>
 
+#include <tenon/core/base/environment.h>
+#include <tenon/core/base/module_path.h>
 #include <tenon/core/dispatch/plan_cache.h>
 #include <tenon/core/error.h>
 #include <tenon/core/extent.h>
 #include <tenon/core/runtime/context.h>
-#include <tenon/core/runtime/environment.h>
-#include <tenon/core/runtime/module_path.h>
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {
@@ -159,6 +159,7 @@ void note_footprints(PlanEntry& entry, Inputs inputs, const Tensor* out) {
   for (auto& o : entry.outputs) {
     const Tensor* changed = o.alias >= 0 ? inputs[static_cast<size_t>(o.alias)]
                                          : nullptr;  // or a contiguous copy of it
+    entry.in_place.push_back(o.alias >= 0);
     entry.written.push_back(out       ? footprint_of(out, false)
                             : changed ? footprint_of(changed, entry.make_contiguous)
                                       : Footprint(o.alias == -2 ? 0 : o.bytes));

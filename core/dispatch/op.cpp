@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include <tenon/core/base/module_path.h>
 #include <tenon/core/dispatch/op.h>
 #include <tenon/core/error.h>
-#include <tenon/core/runtime/module_path.h>
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {

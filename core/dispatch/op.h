@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include <tenon/core/autograd/autograd.h>
+#include <tenon/core/grad_mode.h>
 #include <tenon/core/tensor.h>
 #include <tenon/plugins/abi/abi.h>
 
@@ -71,7 +71,7 @@ class Attrs {
 
 // A dynamic argument.
 struct Scalar {
-  tn_scalar value;
+  tn_scalar value;  // the only member: lists of them are handed to plugins as they are
   Scalar() : value{0.0} {}
   Scalar(double f) : value{.f = f} {}
   static Scalar integer(int64_t i) {
@@ -80,6 +80,7 @@ struct Scalar {
     return s;
   }
 };
+static_assert(sizeof(Scalar) == sizeof(tn_scalar));
 
 using Inputs =
     std::span<const Tensor* const>;  // an entry is null where an optional input is absent
@@ -182,6 +183,9 @@ std::vector<Tensor> run_all(const Op& op, Inputs inputs, const Attrs& attrs = {}
 enum class Target { in_use, in_the_making };
 void run_into(const Op& op, Inputs inputs, const Tensor& out, const Attrs& attrs = {},
               std::span<const Scalar> scalars = {}, Target kind = Target::in_use);
+// Makes the plan of such a call, so that the call itself cannot fail for want of one.
+void prepare_into(const Op& op, Inputs inputs, const Tensor& out, const Attrs& attrs = {},
+                  size_t num_scalars = 0);
 // A tensor that shares `base`'s storage. `offset` in elements from the base's first. For
 // ExecuteRules of views.
 Tensor make_view(const Tensor& base, const Shape& shape, const Strides& strides, int64_t offset);

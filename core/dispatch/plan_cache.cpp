@@ -4,9 +4,9 @@
 #include <new>
 #include <utility>
 
+#include <tenon/core/base/per_thread.h>
 #include <tenon/core/dispatch/plan_cache.h>
 #include <tenon/core/error.h>
-#include <tenon/core/per_thread.h>
 #include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/tensor_impl.h>
@@ -293,5 +293,7 @@ std::string PlanEntry::describe(const Shape* shape) const {
     text += (i ? ", " : "") + (flattened && shape ? *shape : input_shapes[i]).str();
   return text + " on " + device.str();
 }
+
+PlanStore* make_plan_store(DeviceContext& context) { return new PlanCache(context); }
 
 }  // namespace tenon

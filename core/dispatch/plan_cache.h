@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include <tenon/core/base/fork.h>
+#include <tenon/core/base/ref.h>
 #include <tenon/core/dispatch/op.h>
-#include <tenon/core/ref.h>
-#include <tenon/core/runtime/fork.h>
-#include <tenon/core/runtime/poison_map.h>
+#include <tenon/core/runtime/context.h>
 #include <tenon/plugins/abi/abi.h>
 
 namespace tenon {
@@ -30,19 +30,14 @@ class PlanCache;
 
 // An operator prepared for one set of descriptors. Whoever holds a count may queue it; with the
 // last one it waits in its cache until the device's stream has come to all that was queued.
-struct PlanEntry : RefCounted {
+struct PlanEntry final : RefCounted, PreparedPlan {
   const Op* op = nullptr;
-  tn_plan* plan = nullptr;  // null: nothing to run (every output is empty) or `decomposed`
-  uint64_t cost_ns = 0;
-  uint64_t workspace_bytes = 0;
-  bool make_contiguous = false;  // the plugin takes contiguous inputs only
-  bool decomposed = false;       // no plugin offers it, the core's decomposition does
-  bool on_cpu = false;           // no plugin offers it and the user allowed the CPU instead
-  bool flattened = false;  // made for a number of elements: outputs are flat here and have the
-                           // inputs' shape in each call
-  std::vector<PlanOutput> outputs;
-  std::vector<Footprint> read, written;  // of inputs and outputs, as the plan addresses them
-  std::vector<Shape> input_shapes;       // for error texts
+  // `plan` is null where there is nothing to run (every output is empty) or `decomposed`.
+  bool make_contiguous = false;     // the plugin takes contiguous inputs only
+  bool decomposed = false;          // no plugin offers it, the core's decomposition does
+  bool on_cpu = false;              // no plugin offers it and the user allowed the CPU instead
+  std::vector<PlanOutput> outputs;  // flat where the plan is: they have the call's shape
+  std::vector<Shape> input_shapes;  // for error texts
   Device device;
 
   uint64_t hash = 0;
@@ -53,9 +48,8 @@ struct PlanEntry : RefCounted {
   uint64_t ticket = 0;           // of the device's stream when the last holder let go
   PlanEntry* next_to_end = nullptr;
 
-  // "conv2d: (1, 3, 8, 8), (4, 3, 3, 3) on cpu:0". `shape` is the call's where the plan is
-  // flattened.
-  std::string describe(const Shape* shape = nullptr) const;
+  const char* name() const override { return op->name; }
+  std::string describe(const Shape* shape = nullptr) const override;
   ~PlanEntry();
 };
 void destroy(PlanEntry* entry);
@@ -96,7 +90,7 @@ class PlanKey {
 // Shapes that never come back would fill the memory, so past a number of plans each new one takes
 // the place of one that was not used for long: a hand goes round the table and takes the first
 // entry that nobody used since it last came by.
-class PlanCache {
+class PlanCache final : public PlanStore {
  public:
   explicit PlanCache(DeviceContext& context, size_t most = 8192) : context_(context), most_(most) {}
   // The entry for a call, made where it is new: shape rule, choice of plugin, plan. `out` is the
@@ -108,8 +102,8 @@ class PlanCache {
   size_t size() const { return count_.load(std::memory_order_relaxed); }
   size_t most() const { return most_; }
   // While pinned, no entry ends: a recording runs plans that nobody looks up any more.
-  void pin();
-  void unpin();
+  void pin() override;
+  void unpin() override;
 
  private:
   friend void destroy(PlanEntry*);
@@ -133,6 +127,11 @@ class PlanCache {
   PlanEntry *first_ended_ = nullptr, *last_ended_ = nullptr;  // in the order of their tickets
   size_t pins_ = 0;
 };
+
+// The plans of a device.
+inline PlanCache& plans_of(const DeviceContext& context) {
+  return static_cast<PlanCache&>(*context.plans);
+}
 
 // Makes an entry; throws what the shape rule throws, or UnsupportedError with every plugin's
 // reason.

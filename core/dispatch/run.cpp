@@ -3,11 +3,12 @@
 #include <cstdio>
 #include <utility>
 
-#include <tenon/core/autograd/node.h>
-#include <tenon/core/autograd/replica.h>
+#include <tenon/core/dispatch/misplaced.h>
 #include <tenon/core/dispatch/op.h>
+#include <tenon/core/dispatch/plan_cache.h>
+#include <tenon/core/dispatch/record.h>
+#include <tenon/core/dispatch/replica.h>
 #include <tenon/core/error.h>
-#include <tenon/core/misplaced.h>
 #include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/tensor_impl.h>
@@ -118,7 +119,7 @@ void launch(DeviceContext& context, PlanEntry& entry, Inputs inputs,
            static_cast<uint32_t>(inputs.size()),
            pointers + inputs.size(),
            static_cast<uint32_t>(outputs.size()),
-           scalars.data(),
+           reinterpret_cast<const tn_scalar*>(scalars.data()),
            static_cast<uint32_t>(scalars.size()),
            workspace ? workspace->data : nullptr,
            outputs_hold_values,
@@ -255,7 +256,7 @@ Tensor run(const Op& op, std::initializer_list<const Tensor*> list, const Attrs&
   auto& context = context_of(arguments.device());
   const Shape* shape = common_shape(op, arguments.used(), nullptr);
   auto& entry =
-      context.plans->find(op, arguments.used(), attrs, scalars.size(), ~0u, nullptr, shape);
+      plans_of(context).find(op, arguments.used(), attrs, scalars.size(), ~0u, nullptr, shape);
   Tensor output;
   if (entry.outputs.size() == 1 && entry.plan && entry.outputs[0].alias == -1 &&
       !entry.make_contiguous) {
@@ -303,7 +304,7 @@ std::vector<Tensor> run_all(const Op& op, Inputs inputs, const Attrs& attrs,
     auto& context = context_of(arguments.device());
     const Shape* shape = common_shape(op, arguments.used(), nullptr);
     auto& entry =
-        context.plans->find(op, arguments.used(), attrs, scalars.size(), wanted, nullptr, shape);
+        plans_of(context).find(op, arguments.used(), attrs, scalars.size(), wanted, nullptr, shape);
     run_entry(context, entry, op, arguments, attrs, scalars, wanted, outputs, shape);
   }
   if (needs_recording(op, inputs)) record(op, inputs, outputs, attrs, scalars);
@@ -326,7 +327,7 @@ void run_into(const Op& op, Inputs inputs, const Tensor& out, const Attrs& attrs
       safe[i] = &copies.emplace_back(no_grad([&] { return safe[i]->clone(); }));
   auto& context = context_of(target.device);
   const Shape* shape = common_shape(op, safe, &out);
-  auto& entry = context.plans->find(op, safe, attrs, scalars.size(), ~0u, &out, shape);
+  auto& entry = plans_of(context).find(op, safe, attrs, scalars.size(), ~0u, &out, shape);
   const auto held = Ref<PlanEntry>::share(&entry);  // copies may be made before the last use of it
   if (entry.make_contiguous)
     for (auto*& t : safe)
@@ -340,6 +341,12 @@ void run_into(const Op& op, Inputs inputs, const Tensor& out, const Attrs& attrs
   launch(context, entry, safe, {&raw, 1}, scalars, shape,
          kind == Target::in_use && was_written(target));
   note_written(target);
+}
+
+void prepare_into(const Op& op, Inputs inputs, const Tensor& out, const Attrs& attrs,
+                  size_t num_scalars) {
+  plans_of(context_of(out.device()))
+      .find(op, inputs, attrs, num_scalars, ~0u, &out, common_shape(op, inputs, &out));
 }
 
 Tensor make_view(const Tensor& base, const Shape& shape, const Strides& strides, int64_t offset) {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include <tenon/core/number_text.h>
+#include <tenon/core/base/number_text.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/rules.h>

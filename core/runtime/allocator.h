@@ -6,9 +6,9 @@
 #include <mutex>
 #include <vector>
 
+#include <tenon/core/base/fork.h>
 #include <tenon/core/device.h>
 #include <tenon/core/runtime/block_heap.h>
-#include <tenon/core/runtime/fork.h>
 #include <tenon/core/storage.h>
 #include <tenon/plugins/abi/abi.h>
 

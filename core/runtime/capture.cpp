@@ -16,7 +16,7 @@ void Capture::touch(Storage& storage, bool written) {
   it->second.second |= written;
 }
 
-void Capture::note(Inputs inputs, std::span<TensorImpl* const> outputs) {
+void Capture::note(std::span<const Tensor* const> inputs, std::span<TensorImpl* const> outputs) {
   for (auto* t : inputs)
     if (t) touch(*impl_of(*t).storage, false);
   for (auto* t : outputs)

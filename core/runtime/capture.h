@@ -6,10 +6,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include <tenon/core/dispatch/op.h>
+#include <tenon/core/base/fork.h>
 #include <tenon/core/runtime/failure.h>
-#include <tenon/core/runtime/fork.h>
 #include <tenon/core/storage.h>
+#include <tenon/core/tensor.h>
 #include <tenon/plugins/abi/abi.h>
 
 namespace tenon {
@@ -28,7 +28,7 @@ class Capture {
   // Where everything comes from that is allocated on the device meanwhile.
   Allocator& memory() { return memory_; }
   // An operator was recorded.
-  void note(Inputs inputs, std::span<TensorImpl* const> outputs);
+  void note(std::span<const Tensor* const> inputs, std::span<TensorImpl* const> outputs);
 
   const std::string device;
   const bool creates_plans;  // the plugin can make plans meanwhile

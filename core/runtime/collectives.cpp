@@ -2,9 +2,10 @@
 #include <map>
 #include <mutex>
 
+#include <tenon/core/base/fork.h>
+#include <tenon/core/base/log.h>
 #include <tenon/core/runtime/collectives.h>
 #include <tenon/core/runtime/context.h>
-#include <tenon/core/runtime/fork.h>
 #include <tenon/core/runtime/plugin_stream.h>
 #include <tenon/core/tensor_impl.h>
 #include <tenon/plugins/host/services.h>
@@ -137,9 +138,9 @@ Communicator::Communicator(std::span<const Device> devices) {
       handle = nullptr, reason = take_failure(e).message;
   close_before_new_libraries();
   if (!handle)
-    plugins::log(TN_LOG_INFO, "tenon",
-                 names_of(devices) + " are not joined (" + reason +
-                     "): sums and broadcasts go through copies");
+    log_message(TN_LOG_INFO, "tenon",
+                names_of(devices) + " are not joined (" + reason +
+                    "): sums and broadcasts go through copies");
 }
 
 Communicator* communicator_for(std::span<const Device> devices) {

@@ -5,12 +5,13 @@
 
 #include <link.h>
 
+#include <tenon/core/base/environment.h>
+#include <tenon/core/base/fork.h>
+#include <tenon/core/base/log.h>
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/collectives.h>
 #include <tenon/core/runtime/context.h>
-#include <tenon/core/runtime/environment.h>
-#include <tenon/core/runtime/fork.h>
 #include <tenon/core/runtime/plugin_stream.h>
 #include <tenon/plugins/host/registry.h>
 #include <tenon/plugins/host/services.h>
@@ -41,14 +42,14 @@ DeviceContext::DeviceContext(Device d, plugins::Backend& b,
     if (table[i]->flags & TN_MEMORY_PINNED)
       pinned =
           std::make_unique<Allocator>(*this, i, granularity(*table[i]), Allocator::Behind::uses);
-  plans = std::make_unique<PlanCache>(*this);
+  plans.reset(make_plan_store(*this));
 
   for (auto* o : overlays) {
     try {
       planners.push_back({o, o->open_device(d.index())});
     } catch (const Error&
                  e) {  // a faster way that is not to be had is no reason to go without the device
-      plugins::log(TN_LOG_WARNING, o->name(), "left out for " + d.str() + ": " + e.what());
+      log_message(TN_LOG_WARNING, o->name(), "left out for " + d.str() + ": " + e.what());
     }
   }
   planners.push_back({&b, handle});
@@ -96,7 +97,7 @@ Contexts& contexts() {
 
 void report_untold(const std::vector<DeviceContext*>& all) {
   for (auto* context : all) {
-    auto report = [](const std::string& text) { plugins::log(TN_LOG_ERROR, "tenon", text); };
+    auto report = [](const std::string& text) { log_message(TN_LOG_ERROR, "tenon", text); };
     while (auto failure = context->stream->failures.take_untold())
       report("nobody waited for what failed: " + failure->message);
     if (auto more = context->stream->failures.take_dropped())

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include <tenon/core/device.h>
-#include <tenon/core/dispatch/plan_cache.h>
 #include <tenon/core/runtime/allocator.h>
 #include <tenon/core/runtime/stream.h>
 #include <tenon/plugins/host/backend.h>
@@ -36,7 +35,7 @@ class DeviceContext {
   std::unique_ptr<Stream> stream;
   std::unique_ptr<Allocator> memory;
   std::unique_ptr<Allocator> pinned;  // null where the device offers none
-  std::unique_ptr<PlanCache> plans;
+  std::unique_ptr<PlanStore> plans;   // whose kind only dispatch knows
 
   // What a single allocation in the device's memory may have; more is never there, and sizes up to
   // it can be rounded up.

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include <tenon/core/runtime/fork.h>
+#include <tenon/core/base/fork.h>
 #include <tenon/core/runtime/poison_map.h>
 #include <tenon/plugins/abi/abi.h>
 

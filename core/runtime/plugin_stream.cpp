@@ -2,7 +2,6 @@
 #include <cstring>
 #include <utility>
 
-#include <tenon/core/dispatch/plan_cache.h>
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/plugin_stream.h>
@@ -63,7 +62,7 @@ uint64_t PluginStream::next_ticket(const Launch* launch, const char* what) {
   const uint64_t ticket = submitted_.load(std::memory_order_relaxed) + 1;
   auto& queued = ring_[ticket % ring_.size()];
   queued.ticket = ticket;
-  queued.entry = launch ? launch->entry : nullptr;
+  queued.plan = launch ? launch->plan : nullptr;
   if (launch && launch->shape) queued.shape = *launch->shape;
   queued.what = what;
   queued.path = current_path();
@@ -83,17 +82,16 @@ uint64_t PluginStream::run(const Launch& l) {
 // What goes wrong here goes wrong for the whole capture, so it is thrown at once.
 uint64_t PluginStream::record(const Launch& l) {
   Capture* capture = own_capture();
-  if (!capture) refuse((l.entry->describe(l.shape) + " cannot be queued").c_str());
+  if (!capture) refuse((l.plan->describe(l.shape) + " cannot be queued").c_str());
   if (failures.any())
     if (auto f = poisoned_input(failures, l)) {
       f->seen = true;
       throw_failure(*f);
     }
-  tn_run args{sizeof(tn_run), l.inputs, l.outputs, reinterpret_cast<const tn_scalar*>(l.scalars),
-              l.workspace,    stream_};
-  if (tn_error* e = l.entry->plan->run(l.entry->plan, &args)) {
+  tn_run args{sizeof(tn_run), l.inputs, l.outputs, l.scalars, l.workspace, stream_};
+  if (tn_error* e = l.plan->plan->run(l.plan->plan, &args)) {
     auto failure = take_failure(e, "",
-                                "\n  in " + l.entry->describe(l.shape) +
+                                "\n  in " + l.plan->describe(l.shape) +
                                     ", while it was captured into a stream graph" + path_suffix());
     capture->failure = std::make_shared<const Failure>(std::move(failure));
     throw_failure(*capture->failure);
@@ -362,9 +360,9 @@ std::string PluginStream::in_flight(uint64_t last, const std::string& op) const 
     auto& q = ring_[t % ring_.size()];
     if (q.ticket != t) continue;
     std::string path = path_string(q.path);
-    std::string text = (q.entry ? q.entry->describe(&q.shape) : q.what + (" on " + name_)) +
+    std::string text = (q.plan ? q.plan->describe(&q.shape) : q.what + (" on " + name_)) +
                        (path.empty() ? "" : ", queued by module " + path);
-    if (q.entry && op == q.entry->op->name) of_op.push_back(text);
+    if (q.plan && op == q.plan->name()) of_op.push_back(text);
     names.push_back(std::move(text));
   }
   auto& found = of_op.empty() ? names : of_op;

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include <tenon/core/runtime/fork.h>
+#include <tenon/core/base/fork.h>
 #include <tenon/core/runtime/stream.h>
 
 namespace tenon {
@@ -59,7 +59,7 @@ class PluginStream final : public Stream, ForkMember {
   // What was queued lately, so that an error that the device reports late can name it.
   struct Queued {
     uint64_t ticket = 0;
-    const PlanEntry* entry = nullptr;  // with the call's shape, or
+    const PreparedPlan* plan = nullptr;  // with the call's shape, or
     Shape shape;
     const char* what = nullptr;
     const PathNode* path = nullptr;

@@ -3,9 +3,8 @@
 #include <string>
 #include <utility>
 
-#include <tenon/core/dispatch/plan_cache.h>
+#include <tenon/core/base/environment.h>
 #include <tenon/core/error.h>
-#include <tenon/core/runtime/environment.h>
 #include <tenon/core/runtime/stream.h>
 
 namespace tenon {
@@ -58,7 +57,7 @@ namespace {
 void skip(FailureLog& failures, const Launch& l, const FailureLog::Pointer& failure) {
   if (l.outputs_hold_values) return;
   for (uint32_t i = 0; i < l.num_outputs; ++i)
-    if (l.entry->outputs[i].alias < 0) failures.poison(l.outputs[i], l.entry->written[i], failure);
+    if (!l.plan->in_place[i]) failures.poison(l.outputs[i], l.plan->written[i], failure);
 }
 
 }  // namespace
@@ -66,7 +65,7 @@ void skip(FailureLog& failures, const Launch& l, const FailureLog::Pointer& fail
 FailureLog::Pointer poisoned_input(const FailureLog& failures, const Launch& l) {
   for (uint32_t i = 0; i < l.num_inputs; ++i)
     if (l.inputs[i])
-      if (auto f = failures.poisoned(l.inputs[i], l.entry->read[i])) return f;
+      if (auto f = failures.poisoned(l.inputs[i], l.plan->read[i])) return f;
   return nullptr;
 }
 
@@ -76,22 +75,20 @@ void run_and_file(FailureLog& failures, const Launch& l, const PathNode* path, u
   if (look_up) {
     if (auto f = poisoned_input(failures, l)) return skip(failures, l, f);
   }
-  static_assert(sizeof(Scalar) == sizeof(tn_scalar));
-  tn_run args{sizeof(tn_run), l.inputs, l.outputs, reinterpret_cast<const tn_scalar*>(l.scalars),
-              l.workspace,    stream};
-  if (tn_error* e = l.entry->plan->run(l.entry->plan, &args)) {
+  tn_run args{sizeof(tn_run), l.inputs, l.outputs, l.scalars, l.workspace, stream};
+  if (tn_error* e = l.plan->plan->run(l.plan->plan, &args)) {
     auto filed = failure_of(e, [&] {
       auto where = path_string(path);
-      return std::pair("", "\n  in " + l.entry->describe(l.shape) +
+      return std::pair("", "\n  in " + l.plan->describe(l.shape) +
                                (where.empty() ? "" : ", queued by module " + where));
     });
     for (uint32_t i = 0; i < l.num_outputs; ++i)
-      failures.poison(l.outputs[i], l.entry->written[i], filed);
+      failures.poison(l.outputs[i], l.plan->written[i], filed);
     return failures.add_unseen(ticket, std::move(filed));
   }
   if (look_up)
     for (uint32_t i = 0; i < l.num_outputs; ++i)
-      if (l.outputs[i]) failures.heal(l.outputs[i], l.entry->written[i]);
+      if (l.outputs[i]) failures.heal(l.outputs[i], l.plan->written[i]);
 }
 
 void copy_and_file(FailureLog& own, const CopyTask& t, uint64_t ticket, tn_stream* stream) {

@@ -6,25 +6,24 @@
 #include <memory>
 #include <thread>
 
-#include <tenon/core/dispatch/op.h>
+#include <tenon/core/base/module_path.h>
 #include <tenon/core/runtime/failure.h>
-#include <tenon/core/runtime/module_path.h>
+#include <tenon/core/runtime/prepared_plan.h>
 #include <tenon/plugins/abi/abi.h>
 
 namespace tenon {
 
 class Capture;
-struct PlanEntry;
 
 // One run of a plan: pointers resolved, scalars known. Everything pointed to needs to live for the
-// call only, but for plan and entry.
+// call only, except for the plan.
 struct Launch {
-  PlanEntry* entry;
+  const PreparedPlan* plan;
   void* const* inputs;
   uint32_t num_inputs;
   void* const* outputs;
   uint32_t num_outputs;
-  const Scalar* scalars;
+  const tn_scalar* scalars;
   uint32_t num_scalars;
   void* workspace;
   bool outputs_hold_values = false;  // from before: they keep them where this is skipped

@@ -59,8 +59,8 @@ StreamGraph StreamGraph::capture(Device device, const std::function<void()>& bod
   // From the first call that is recorded on, no plan may end that the recording runs; it pins them
   // itself once it is made.
   struct Pin {
-    PlanCache& plans;
-    explicit Pin(PlanCache& plans) : plans(plans) { plans.pin(); }
+    PlanStore& plans;
+    explicit Pin(PlanStore& plans) : plans(plans) { plans.pin(); }
     ~Pin() { plans.unpin(); }
   } pin(*context.plans);
   auto& memory = *Allocator::make_private(*context.memory);

@@ -9,11 +9,12 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include <tenon/core/per_thread.h>
-#include <tenon/core/runtime/environment.h>
-#include <tenon/core/runtime/fork.h>
-#include <tenon/core/runtime/spin_lock.h>
+#include <tenon/core/base/environment.h>
+#include <tenon/core/base/fork.h>
+#include <tenon/core/base/per_thread.h>
+#include <tenon/core/base/spin_lock.h>
 #include <tenon/core/runtime/thread_pool.h>
+#include <tenon/plugins/host/services.h>
 
 namespace tenon {
 
@@ -201,5 +202,36 @@ void ThreadPool::parallel_for(int64_t n, int64_t grain, tn_loop_body body, void*
   inside_loop = false;
   impl_->await(loop);
 }
+
+namespace {
+
+// No exception may reach a plugin; without threads the work is done by the caller.
+ThreadPool* shared_or_null() noexcept {
+  try {
+    return &ThreadPool::shared();
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+// Before any plugin is loaded, because libtenon is.
+[[maybe_unused]] const bool lent = [] {
+  plugins::lend_threads(
+      {.count =
+           []() noexcept {
+             auto* pool = shared_or_null();
+             return pool ? pool->size() : 1u;
+           },
+       .parallel_for =
+           [](int64_t n, int64_t grain, tn_loop_body body, void* context) noexcept {
+             if (auto* pool = shared_or_null())
+               pool->parallel_for(n, grain, body, context);
+             else
+               body(context, 0, n, 0);
+           }});
+  return true;
+}();
+
+}  // namespace
 
 }  // namespace tenon

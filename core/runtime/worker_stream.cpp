@@ -10,10 +10,9 @@
 
 #include <pthread.h>
 
-#include <tenon/core/dispatch/plan_cache.h>
+#include <tenon/core/base/fork.h>
+#include <tenon/core/base/spin_lock.h>
 #include <tenon/core/error.h>
-#include <tenon/core/runtime/fork.h>
-#include <tenon/core/runtime/spin_lock.h>
 #include <tenon/core/runtime/stream.h>
 
 namespace tenon {
@@ -28,7 +27,7 @@ struct Task {
   enum Kind : uint8_t { run, copy, wait_for, forget, stop } kind = run;
   bool outputs_hold_values = false;
   uint32_t num_inputs = 0, num_outputs = 0, num_scalars = 0;
-  PlanEntry* entry = nullptr;
+  const PreparedPlan* plan = nullptr;
   const PathNode* path = nullptr;
   void* workspace = nullptr;
   Stream* other = nullptr;  // wait_for, and what it is told
@@ -37,7 +36,7 @@ struct Task {
   uint64_t bytes = 0;
   static constexpr uint32_t pointers_in_place = 10, scalars_in_place = 6;
   void* pointers[pointers_in_place];
-  Scalar scalars[scalars_in_place];
+  tn_scalar scalars[scalars_in_place];
   Shape shape;  // where the plan is flattened
   // Only optimizers have more; freed by the worker. Also holds a CopyTask.
   std::unique_ptr<std::byte[]> heap;
@@ -61,7 +60,7 @@ class WorkerStream final : public Stream, ForkMember {
   uint64_t run(const Launch& l) override {
     std::lock_guard lock(lock_);
     const uint64_t before = submitted_.load(std::memory_order_relaxed);
-    if (l.entry->cost_ns <= in_place_ns && l.entry->cost_ns &&
+    if (l.plan->cost_ns <= in_place_ns && l.plan->cost_ns &&
         completed_.load(std::memory_order_acquire) == before) {
       // Nothing is queued and the worker sleeps or spins: as nobody else can submit, this thread is
       // the stream.
@@ -157,7 +156,7 @@ class WorkerStream final : public Stream, ForkMember {
 
   void fill(Task& t, const Launch& l) {
     t.kind = Task::run;
-    t.entry = l.entry;
+    t.plan = l.plan;
     t.path = current_path();
     t.workspace = l.workspace;
     t.outputs_hold_values = l.outputs_hold_values;
@@ -167,11 +166,11 @@ class WorkerStream final : public Stream, ForkMember {
     t.num_scalars = l.num_scalars;
     const size_t pointers = l.num_inputs + l.num_outputs;
     void** to = t.pointers;
-    Scalar* scalars = t.scalars;
+    tn_scalar* scalars = t.scalars;
     if (pointers > Task::pointers_in_place || l.num_scalars > Task::scalars_in_place) {
-      t.heap.reset(new std::byte[pointers * sizeof(void*) + l.num_scalars * sizeof(Scalar)]);
+      t.heap.reset(new std::byte[pointers * sizeof(void*) + l.num_scalars * sizeof(tn_scalar)]);
       to = reinterpret_cast<void**>(t.heap.get());
-      scalars = reinterpret_cast<Scalar*>(to + pointers);
+      scalars = reinterpret_cast<tn_scalar*>(to + pointers);
     }
     std::copy_n(l.inputs, l.num_inputs, to);
     std::copy_n(l.outputs, l.num_outputs, to + l.num_inputs);
@@ -284,8 +283,8 @@ class WorkerStream final : public Stream, ForkMember {
     } else {
       const size_t pointers = t.num_inputs + t.num_outputs;
       void** from = t.heap ? reinterpret_cast<void**>(t.heap.get()) : t.pointers;
-      const Scalar* scalars = t.heap ? reinterpret_cast<Scalar*>(from + pointers) : t.scalars;
-      Launch l{t.entry,
+      const tn_scalar* scalars = t.heap ? reinterpret_cast<tn_scalar*>(from + pointers) : t.scalars;
+      Launch l{t.plan,
                from,
                t.num_inputs,
                from + t.num_inputs,
@@ -294,7 +293,7 @@ class WorkerStream final : public Stream, ForkMember {
                t.num_scalars,
                t.workspace,
                t.outputs_hold_values,
-               t.entry->flattened ? &t.shape : nullptr};
+               t.plan->flattened ? &t.shape : nullptr};
       run_and_file(failures, l, t.path, ticket, nullptr);
     }
   }

@@ -7,7 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <tenon/core/printable.h>
+#include <tenon/core/base/printable.h>
 #include <tenon/serialization/checkpoint.h>
 
 namespace example {

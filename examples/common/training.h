@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include <tenon/core/printable.h>
+#include <tenon/core/base/printable.h>
 #include <tenon/tenon.h>
 
 #include "common/options.h"

@@ -3,7 +3,7 @@
 #include <unordered_set>
 
 #include <tenon/core/autograd/autograd.h>
-#include <tenon/core/number_text.h>
+#include <tenon/core/base/number_text.h>
 #include <tenon/modules/optim/optimizer.h>
 #include <tenon/modules/repr.h>
 

@@ -1,6 +1,7 @@
 #include <mutex>
 #include <utility>
 
+#include <tenon/core/base/log.h>
 #include <tenon/core/error.h>
 #include <tenon/plugins/host/backend.h>
 #include <tenon/plugins/host/services.h>
@@ -30,7 +31,7 @@ void call_quietly(const BackendInfo& plugin, const char* what, F&& function) noe
   try {
     call(plugin, what, function);
   } catch (const std::exception& e) {
-    log(TN_LOG_WARNING, plugin.name, e.what());
+    log_message(TN_LOG_WARNING, plugin.name, e.what());
   }
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include <tenon/core/api.h>
-#include <tenon/core/runtime/fork.h>
+#include <tenon/core/base/fork.h>
 #include <tenon/plugins/abi/abi.h>
 
 namespace tenon::plugins {

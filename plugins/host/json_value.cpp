@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <tenon/core/printable.h>
+#include <tenon/core/base/printable.h>
 #include <tenon/plugins/host/json_value.h>
 #include <tenon/plugins/host/manifest.h>
 

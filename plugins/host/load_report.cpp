@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include <tenon/core/printable.h>
+#include <tenon/core/base/printable.h>
 #include <tenon/plugins/host/load_report.h>
 
 namespace tenon::plugins {

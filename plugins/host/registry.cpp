@@ -3,9 +3,10 @@
 #include <filesystem>
 #include <mutex>
 
+#include <tenon/core/base/fork.h>
+#include <tenon/core/base/log.h>
+#include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
-#include <tenon/core/printable.h>
-#include <tenon/core/runtime/fork.h>
 #include <tenon/plugins/host/discovery.h>
 #include <tenon/plugins/host/loader.h>
 #include <tenon/plugins/host/registry.h>
@@ -92,7 +93,7 @@ void Registry::Impl::rank() {
 Backend* Registry::Impl::load_best(tn_plugin_kind kind, const std::string& name) {
   std::vector<std::string> refused;
   auto warn = [&] {
-    for (auto& text : refused) log(TN_LOG_WARNING, "tenon", text);
+    for (auto& text : refused) log_message(TN_LOG_WARNING, "tenon", text);
   };
   for (;;) {
     auto it = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& c) {
@@ -111,7 +112,8 @@ Backend* Registry::Impl::load_best(tn_plugin_kind kind, const std::string& name)
       if (std::find(loaded.begin(), loaded.end(), backend) == loaded.end())
         loaded.push_back(backend);
       warn();
-      log(TN_LOG_INFO, "tenon",
+      log_message(
+          TN_LOG_INFO, "tenon",
           "loaded plugin " + name + " " + it->manifest.variant + " from " + it->manifest.library);
       rank();
       return backend;

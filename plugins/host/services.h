@@ -1,6 +1,7 @@
-// What the host does for plugins: the logger and the shared threads.
+// What the host does for plugins: it writes their messages and lends them its threads.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include <tenon/core/api.h>
@@ -8,10 +9,13 @@
 
 namespace tenon::plugins {
 
-// Writes one line to stderr if `level` is at least TENON_LOG (debug, info, warning, error; default
-// warning). `source` is the plugin's name, or "tenon". Never throws.
-TENON_API void log(tn_log_level level, const std::string& source,
-                   const std::string& message) noexcept;
+// The threads that plugins share. Until some are lent, their loops run on the caller's.
+struct Threads {
+  uint32_t (*count)() noexcept = nullptr;
+  void (*parallel_for)(int64_t n, int64_t grain, tn_loop_body body,
+                       void* context) noexcept = nullptr;
+};
+void lend_threads(const Threads& threads);
 
 // The services table for one plugin; lives as long as the process, as the ABI promises.
 const tn_host* make_host_services(const std::string& name, const std::string& library);

@@ -7,7 +7,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <tenon/core/autograd/autograd.h>
-#include <tenon/core/autograd/replica.h>
+#include <tenon/core/dispatch/replica.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>

@@ -7,7 +7,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <tenon/core/autograd/replica.h>
+#include <tenon/core/dispatch/replica.h>
 #include <tenon/modules/conv.h>
 #include <tenon/modules/dropout.h>
 #include <tenon/modules/norm.h>

@@ -1,7 +1,7 @@
 // Text from outside that stands in messages.
 #include <boost/test/unit_test.hpp>
 
-#include <tenon/core/printable.h>
+#include <tenon/core/base/printable.h>
 
 using tenon::excerpt;
 using tenon::printable;

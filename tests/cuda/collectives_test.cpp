@@ -12,7 +12,7 @@
 #include <dlfcn.h>
 #include <sys/wait.h>
 
-#include <tenon/core/autograd/replica.h>
+#include <tenon/core/dispatch/replica.h>
 
 #include "cuda/bare.h"
 #include "cuda/emulated.h"

@@ -1,6 +1,6 @@
 // One model on several devices learns what it learns on one.
 #include <tenon/core/autograd/autograd.h>
-#include <tenon/core/autograd/replica.h>
+#include <tenon/core/dispatch/replica.h>
 #include <tenon/core/random.h>
 #include <tenon/modules/conv.h>
 #include <tenon/modules/data_parallel.h>

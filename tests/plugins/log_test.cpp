@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <tenon/plugins/host/services.h>
+#include <tenon/core/base/log.h>
 
 #include "plugin_folder.h"
 
@@ -38,8 +38,8 @@ BOOST_AUTO_TEST_CASE(a_level_that_there_is_not_is_told) {
   const pid_t child = fork();
   if (child == 0) {
     captured(folder.file("stderr"), [] {
-      plugins::log(TN_LOG_INFO, "npu", "clock 4");
-      plugins::log(TN_LOG_WARNING, "npu", "hot");
+      log_message(TN_LOG_INFO, "npu", "clock 4");
+      log_message(TN_LOG_WARNING, "npu", "hot");
     });
     _exit(0);
   }
@@ -57,9 +57,9 @@ BOOST_AUTO_TEST_CASE(the_level_comes_from_the_environment) {
   PluginFolder folder;
   Environment level("TENON_LOG", "info");  // read at the first message of a process
   auto text = captured(folder.file("stderr"), [] {
-    plugins::log(TN_LOG_DEBUG, "npu", "clock 3");
-    plugins::log(TN_LOG_INFO, "npu", "clock 4");
-    plugins::log(TN_LOG_ERROR, "npu", "no clock");
+    log_message(TN_LOG_DEBUG, "npu", "clock 3");
+    log_message(TN_LOG_INFO, "npu", "clock 4");
+    log_message(TN_LOG_ERROR, "npu", "no clock");
   });
   BOOST_TEST(text == "[npu] info: clock 4\n[npu] error: no clock\n");
 

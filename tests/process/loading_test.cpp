@@ -6,8 +6,8 @@
 #include <boost/test/unit_test.hpp>
 #include <elf.h>
 
-#include <tenon/core/per_thread.h>
-#include <tenon/core/pool.h>
+#include <tenon/core/base/per_thread.h>
+#include <tenon/core/base/pool.h>
 
 #include "child.h"
 #include "files.h"
@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(opens_where_little_static_thread_local_storage_is_left) {
   BOOST_TEST(outcome.status == 0, outcome.output);
 }
 
-// Tables belong into memory that a thread gets when it needs them (core/per_thread.h).
+// Tables belong into memory that a thread gets when it needs them (core/base/per_thread.h).
 BOOST_AUTO_TEST_CASE(static_thread_local_storage_holds_pointers_only) {
   const fs::path libraries = tenon::test::build_dir() + "/lib";
   BOOST_TEST(thread_local_bytes(libraries / "libtenon.so") <= 256u);

@@ -5,7 +5,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <tenon/core/autograd/replica.h>
+#include <tenon/core/dispatch/replica.h>
 #include <tenon/plugins/host/registry.h>
 #include <tenon/tenon.h>
 

@@ -8,12 +8,12 @@
 #include <sys/wait.h>
 
 #include <tenon/core/autograd/autograd.h>
-#include <tenon/core/autograd/replica.h>
+#include <tenon/core/base/module_path.h>
+#include <tenon/core/dispatch/replica.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
-#include <tenon/core/runtime/module_path.h>
 #include <tenon/core/tensor.h>
 #include <tenon/tenon.h>
 

@@ -5,11 +5,11 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <tenon/core/base/module_path.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
-#include <tenon/core/runtime/module_path.h>
 #include <tenon/core/tensor.h>
 
 #include "support/expect.h"

@@ -10,7 +10,7 @@
 #include <boost/test/unit_test.hpp>
 #include <sys/wait.h>
 
-#include <tenon/core/autograd/replica.h>
+#include <tenon/core/dispatch/replica.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>

@@ -3,13 +3,13 @@
 #include <limits>
 #include <string_view>
 
-#include <tenon/core/autograd/replica.h>
+#include <tenon/core/base/module_path.h>
+#include <tenon/core/base/number_text.h>
+#include <tenon/core/dispatch/replica.h>
+#include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/extent.h>
-#include <tenon/core/number_text.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/random.h>
-#include <tenon/core/runtime/module_path.h>
-#include <tenon/core/runtime/transfer.h>
 
 namespace tenon {
 

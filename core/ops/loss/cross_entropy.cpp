@@ -1,6 +1,6 @@
 // cross_entropy (core/ops/loss.h): fused forward and backward, and the same out of simpler
 // operators.
-#include <tenon/core/number_text.h>
+#include <tenon/core/base/number_text.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/loss.h>
 #include <tenon/core/ops/loss/class_targets.h>

@@ -2,6 +2,9 @@
 #include <mutex>
 #include <set>
 
+#include <tenon/core/base/fork.h>
+#include <tenon/core/base/log.h>
+#include <tenon/core/base/module_path.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/loss.h>
 #include <tenon/core/ops/loss/class_targets.h>
@@ -9,9 +12,6 @@
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/shape.h>
-#include <tenon/core/runtime/fork.h>
-#include <tenon/core/runtime/module_path.h>
-#include <tenon/plugins/host/services.h>
 
 namespace tenon {
 
@@ -35,11 +35,11 @@ void warn_of_broadcasting(const char* op, const Tensor& x, const Tensor& y) {
     std::lock_guard lock(mutex);
     if (said->size() >= 100 || !said->insert(what).second) return;
   }
-  plugins::log(TN_LOG_WARNING, "tenon",
-               what + "; they are broadcast to " +
-                   broadcast_shapes(shape_of(x), shape_of(y), op).str() +
-                   ", which is rarely meant: give both the same shape, for example by .reshape()" +
-                   path_suffix());
+  log_message(TN_LOG_WARNING, "tenon",
+              what + "; they are broadcast to " +
+                  broadcast_shapes(shape_of(x), shape_of(y), op).str() +
+                  ", which is rarely meant: give both the same shape, for example by .reshape()" +
+                  path_suffix());
 }
 
 }  // namespace

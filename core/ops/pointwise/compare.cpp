@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include <tenon/core/autograd/replica.h>
+#include <tenon/core/dispatch/replica.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/pointwise/binary.h>
 #include <tenon/core/ops/rules.h>

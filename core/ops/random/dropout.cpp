@@ -1,4 +1,4 @@
-#include <tenon/core/number_text.h>
+#include <tenon/core/base/number_text.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/random.h>
 #include <tenon/core/ops/rules.h>

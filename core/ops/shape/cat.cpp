@@ -1,9 +1,9 @@
 // Joining and splitting along a dimension (core/ops/shape.h).
 #include <algorithm>
 
+#include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/shape.h>
-#include <tenon/core/runtime/transfer.h>
 
 namespace tenon {
 

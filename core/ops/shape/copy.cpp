@@ -1,7 +1,6 @@
+#include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/shape.h>
-#include <tenon/core/runtime/context.h>
-#include <tenon/core/runtime/transfer.h>
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {
@@ -115,9 +114,8 @@ void write_part(const Tensor& part, const Tensor& values) {
 void prepare_copy(const Tensor& target, const Tensor& source) {
   require_writable("copy_", target);
   const Tensor* input = &source;
-  const Attrs attrs = Attrs().set("dtype", static_cast<int64_t>(target.dtype()));
-  const Shape* shape = common_shape(copy_op, {&input, 1}, &target);
-  context_of(target.device()).plans->find(copy_op, {&input, 1}, attrs, 0, ~0u, &target, shape);
+  prepare_into(copy_op, {&input, 1}, target,
+               Attrs().set("dtype", static_cast<int64_t>(target.dtype())));
 }
 
 Tensor constant(Number number, DType dtype, Device device) {

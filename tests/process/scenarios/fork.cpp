@@ -6,8 +6,8 @@
 
 #include <unistd.h>
 
-#include <tenon/core/autograd/replica.h>
-#include <tenon/core/runtime/fork.h>
+#include <tenon/core/base/fork.h>
+#include <tenon/core/dispatch/replica.h>
 
 #include "scenarios.h"
 

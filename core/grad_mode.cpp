@@ -1,5 +1,5 @@
-#include <tenon/core/autograd/autograd.h>
-#include <tenon/core/per_thread.h>
+#include <tenon/core/base/per_thread.h>
+#include <tenon/core/grad_mode.h>
 
 namespace tenon {
 

@@ -1,9 +1,9 @@
 #include <mutex>
 
-#include <tenon/core/autograd/autograd.h>
-#include <tenon/core/autograd/replica.h>
+#include <tenon/core/dispatch/replica.h>
+#include <tenon/core/dispatch/transfer.h>
+#include <tenon/core/grad_mode.h>
 #include <tenon/core/runtime/collectives.h>
-#include <tenon/core/runtime/transfer.h>
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include <tenon/core/runtime/fork.h>
+#include <tenon/core/base/fork.h>
 #include <tenon/core/tensor.h>
 
 namespace tenon {

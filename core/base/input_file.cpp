@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <tenon/core/input_file.h>
-#include <tenon/core/printable.h>
+#include <tenon/core/base/input_file.h>
+#include <tenon/core/base/printable.h>
 
 namespace tenon {
 namespace {

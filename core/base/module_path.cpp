@@ -3,9 +3,9 @@
 #include <mutex>
 #include <vector>
 
-#include <tenon/core/per_thread.h>
-#include <tenon/core/runtime/fork.h>
-#include <tenon/core/runtime/module_path.h>
+#include <tenon/core/base/fork.h>
+#include <tenon/core/base/module_path.h>
+#include <tenon/core/base/per_thread.h>
 
 namespace tenon {
 

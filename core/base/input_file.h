@@ -7,7 +7,7 @@
 #include <new>
 #include <string>
 
-#include <tenon/core/printable.h>
+#include <tenon/core/base/printable.h>
 
 namespace tenon {
 

@@ -1,4 +1,4 @@
-#include <tenon/core/misplaced.h>
+#include <tenon/core/dispatch/misplaced.h>
 
 namespace tenon {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <new>
 
-#include <tenon/core/per_thread.h>
+#include <tenon/core/base/per_thread.h>
 
 namespace tenon {
 

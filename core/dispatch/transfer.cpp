@@ -1,9 +1,9 @@
 #include <cstring>
 
+#include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/error.h>
 #include <tenon/core/extent.h>
 #include <tenon/core/runtime/context.h>
-#include <tenon/core/runtime/transfer.h>
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {

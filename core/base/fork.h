@@ -13,7 +13,7 @@
 #include <pthread.h>
 
 #include <tenon/core/api.h>
-#include <tenon/core/runtime/spin_lock.h>
+#include <tenon/core/base/spin_lock.h>
 
 namespace tenon {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <vector>
 
-#include <tenon/core/runtime/fork.h>
+#include <tenon/core/base/fork.h>
 
 namespace tenon {
 

@@ -1,10 +1,10 @@
-#include <tenon/core/autograd/autograd.h>
 #include <tenon/core/extent.h>
+#include <tenon/core/grad_mode.h>
+#include <tenon/core/host_tensor.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/tensor_impl.h>
-#include <tenon/data/host_tensor.h>
 
-namespace tenon::data {
+namespace tenon {
 
 HostTensor make_host_tensor(const Shape& shape, DType dtype) {
   const Device cpu;
@@ -25,4 +25,12 @@ Tensor on_host(const Tensor& tensor) {
 
 const void* host_values(const Tensor& tensor) { return impl_of(tensor).data(); }
 
-}  // namespace tenon::data
+void require_host_room(uint64_t count, uint64_t element_bytes, const std::string& what) {
+  const auto& host = context_of(Device());
+  if (count <= host.most_bytes() / element_bytes) return;
+  uint64_t bytes;
+  if (__builtin_mul_overflow(count, element_bytes, &bytes)) bytes = ~uint64_t{0};
+  host.refuse_allocation(bytes, what);
+}
+
+}  // namespace tenon

@@ -1,8 +1,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include <tenon/core/base/number_text.h>
 #include <tenon/core/error.h>
-#include <tenon/core/number_text.h>
 
 namespace tenon {
 

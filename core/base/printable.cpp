@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include <tenon/core/printable.h>
+#include <tenon/core/base/printable.h>
 
 namespace tenon {
 namespace {

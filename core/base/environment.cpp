@@ -3,9 +3,9 @@
 #include <cstring>
 #include <string_view>
 
+#include <tenon/core/base/environment.h>
+#include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
-#include <tenon/core/printable.h>
-#include <tenon/core/runtime/environment.h>
 
 namespace tenon {
 

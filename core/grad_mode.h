@@ -1,0 +1,35 @@
+// Whether operators are recorded for autograd: a setting of each thread.
+#pragma once
+
+#include <tenon/core/api.h>
+
+namespace tenon {
+
+TENON_API bool grad_enabled();
+
+// Sets recording for this thread until the end of the scope.
+class TENON_API GradMode {
+ public:
+  explicit GradMode(bool enabled);
+  ~GradMode();
+  GradMode(const GradMode&) = delete;
+  GradMode& operator=(const GradMode&) = delete;
+
+ private:
+  bool before_;
+};
+
+// `NoGrad guard;`: nothing in this scope is recorded.
+class NoGrad : public GradMode {
+ public:
+  NoGrad() : GradMode(false) {}
+};
+
+// `no_grad([&] { … })` returns what the callable returns.
+template <class F>
+decltype(auto) no_grad(F&& body) {
+  NoGrad guard;
+  return body();
+}
+
+}  // namespace tenon
