@@ -67,20 +67,20 @@ Saved save(const Tensor& t, uint32_t index, bool is_output) {
 
 }  // namespace
 
-void record(const Op& op, Inputs inputs, std::span<const Tensor> outputs, const Attrs& attrs,
-            std::span<const Scalar> scalars) {
+void record(const Call& call, std::span<const Tensor> outputs) {
+  const Op& op = call.op;
   auto node = Ref<Node>::adopt(new Node);
   node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
   node->op = &op;
-  if (!attrs.all().empty()) node->attrs = std::make_unique<Attrs>(attrs);
-  node->scalars.assign(scalars.begin(), scalars.end());
+  if (!call.attrs.all().empty()) node->attrs = std::make_unique<Attrs>(call.attrs);
+  node->scalars.assign(call.scalars.begin(), call.scalars.end());
   node->num_outputs = static_cast<uint32_t>(outputs.size());
   node->path = current_path();
-  node->edges.reserve(inputs.size());
-  node->input_shapes.reserve(inputs.size());
-  node->input_dtypes.reserve(inputs.size());
-  for (uint32_t i = 0; i < inputs.size(); ++i) {
-    const Tensor* t = inputs[i];
+  node->edges.reserve(call.inputs.size());
+  node->input_shapes.reserve(call.inputs.size());
+  node->input_dtypes.reserve(call.inputs.size());
+  for (uint32_t i = 0; i < call.inputs.size(); ++i) {
+    const Tensor* t = call.inputs[i];
     node->edges.push_back(t ? edge_of(*t) : Edge{});
     node->input_shapes.push_back(t ? t->shape() : Shape{});
     node->input_dtypes.push_back(t ? t->dtype() : DType::f32);

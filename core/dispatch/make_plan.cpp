@@ -1,6 +1,9 @@
 // From an operator call to a plan: shape rule, descriptors, and the question to each plugin in
 // turn.
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <tenon/core/base/environment.h>
 #include <tenon/core/base/module_path.h>
@@ -8,7 +11,6 @@
 #include <tenon/core/error.h>
 #include <tenon/core/extent.h>
 #include <tenon/core/runtime/context.h>
-#include <tenon/core/tensor_impl.h>
 
 namespace tenon {
 
@@ -25,7 +27,7 @@ tn_tensor_desc describe(DType dtype, const Shape& shape, const Strides& strides)
 }
 
 // Strides that read `t` as if it had `shape`: 0 along what broadcasting adds.
-Strides expanded_strides(const TensorImpl& t, const Shape& shape) {
+Strides expanded_strides(const TensorDesc& t, const Shape& shape) {
   Strides s = Shape::filled(shape.size(), 0);
   const size_t added = shape.size() - t.shape.size();
   for (size_t i = 0; i < t.shape.size(); ++i)
@@ -33,7 +35,7 @@ Strides expanded_strides(const TensorImpl& t, const Shape& shape) {
   return s;
 }
 
-// Owns what a tn_op_request points to.
+// Owns what a tn_op_request points to. `contiguous`: inputs are copied where they are not.
 struct Request {
   std::vector<tn_tensor_desc> descs;
   std::vector<const tn_tensor_desc*> inputs, outputs;
@@ -42,48 +44,51 @@ struct Request {
   std::vector<const tn_attr*> attr_pointers;
   tn_op_request raw{};
 
-  Request(const Op& op, Inputs in, const Attrs& a, size_t num_scalars, const PlanEntry& entry,
-          const Tensor* out, bool contiguous) {
-    descs.reserve(in.size() + entry.outputs.size());
-    for (auto* t : in) inputs.push_back(t ? input(op, impl_of(*t), entry, contiguous) : nullptr);
-    for (auto& o : entry.outputs) outputs.push_back(output(entry, o, in, out, contiguous));
+  Request(const PlanEntry& entry, bool contiguous) {
+    const CallDesc& call = entry.call;
+    descs.reserve(call.inputs.size() + entry.outputs.size());
+    for (auto& t : call.inputs) inputs.push_back(t ? input(*t, entry, contiguous) : nullptr);
     for (auto& o : entry.outputs) {
+      outputs.push_back(output(o, entry, contiguous));
       // With a given output, an input that is copied is no longer the output's memory.
-      const bool copied =
-          out && contiguous && o.alias >= 0 && !in[static_cast<size_t>(o.alias)]->is_contiguous();
-      aliases.push_back(copied ? -1 : std::max(o.alias, -1));
+      const bool in_place = o.kind == OutputKind::in_place;
+      const bool copied = in_place && call.out && contiguous && !call.inputs[o.input]->contiguous;
+      aliases.push_back(in_place && !copied ? static_cast<int32_t>(o.input) : -1);
     }
-    for (auto& x : a.all())
+    for (auto& x : call.attrs.all())
       attrs.push_back({sizeof(tn_attr), x.name, x.kind, x.i, x.f, x.s, x.num_ints, x.ints});
     for (auto& x : attrs) attr_pointers.push_back(&x);
-    raw = {sizeof raw,           op.name,        inputs.size(),  inputs.data(),
-           outputs.size(),       outputs.data(), aliases.data(), attr_pointers.size(),
-           attr_pointers.data(), num_scalars};
+    raw = {sizeof raw,           call.op->name,   inputs.size(),  inputs.data(),
+           outputs.size(),       outputs.data(),  aliases.data(), attr_pointers.size(),
+           attr_pointers.data(), call.num_scalars};
   }
 
  private:
-  const tn_tensor_desc* input(const Op& op, const TensorImpl& t, const PlanEntry& entry,
-                              bool contiguous) {
-    const Strides own = contiguous ? t.shape.contiguous_strides() : t.strides;
+  const tn_tensor_desc* input(const TensorDesc& t, const PlanEntry& entry, bool contiguous) {
     if (entry.flattened) {
       const Shape flat{t.numel};
-      descs.push_back(describe(t.dtype, flat, flat.contiguous_strides()));
-    } else if (op.pointwise && !entry.outputs.empty()) {
+      descs.push_back(describe(t.dtype, flat, Shape::row_major(flat)));
+    } else if (entry.call.op->pointwise && !entry.outputs.empty()) {
       const Shape& shape = entry.outputs[0].shape;
       descs.push_back(describe(t.dtype, shape, expanded_strides(t, shape)));
     } else {
-      descs.push_back(describe(t.dtype, t.shape, own));
+      descs.push_back(
+          describe(t.dtype, t.shape, contiguous ? Shape::row_major(t.shape) : t.strides));
     }
     return &descs.back();
   }
 
-  const tn_tensor_desc* output(const PlanEntry& entry, const PlanOutput& o, Inputs in,
-                               const Tensor* out, bool contiguous) {
-    if (o.alias == -2) return nullptr;
-    const bool as_given = !entry.flattened && (out || (o.alias >= 0 && !contiguous));
-    const TensorImpl* given = !as_given ? nullptr : out ? &impl_of(*out) : &impl_of(*in[o.alias]);
+  const tn_tensor_desc* output(const PlanOutput& o, const PlanEntry& entry, bool contiguous) {
+    if (o.kind == OutputKind::absent) return nullptr;
+    const CallDesc& call = entry.call;
+    const TensorDesc* given = nullptr;
+    if (call.out)
+      given = &*call.out;
+    else if (o.kind == OutputKind::in_place && !contiguous)
+      given = &*call.inputs[o.input];
+    const bool own_strides = given && !entry.flattened;
     descs.push_back(
-        describe(o.dtype, o.shape, given ? given->strides : o.shape.contiguous_strides()));
+        describe(o.dtype, o.shape, own_strides ? given->strides : Shape::row_major(o.shape)));
     return &descs.back();
   }
 };
@@ -97,72 +102,74 @@ tn_error* ask(const Planner& planner, const tn_op_request& request, tn_plan** pl
   return api.plan_create(planner.device, &request, plan);
 }
 
-// Asks overlays, then the plugin; collects why each said no. Null where none does it.
-tn_plan* ask_planners(DeviceContext& context, const tn_op_request& request, std::string& reasons) {
+// Asks overlays, then the plugin; collects why each said no. The plan stays null where none does
+// it.
+void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std::string& reasons) {
+  const Request request(entry, contiguous);
   for (auto& p : context.planners) {
-    tn_plan* plan = nullptr;
-    tn_error* no = ask(p, request, &plan);
+    tn_error* no = ask(p, request.raw, &entry.plan);
     if (!context.caller_thread) close_before_new_libraries();
-    if (!no) return plan;
+    if (!no) {
+      entry.planner = p.backend;
+      return;
+    }
     // A malformed request is the caller's error wherever it is sent; only "unsupported" asks the
     // next one.
-    if (no->code != TN_CODE_UNSUPPORTED) check(no, std::string(request.op) + ": ");
+    if (no->code != TN_CODE_UNSUPPORTED) check(no, std::string(entry.name()) + ": ");
     reasons += "\n  " + p.backend->name() + ": " + take_failure(no).message;
   }
-  return nullptr;
 }
 
-void require_places_of_their_own(const Op& op, size_t input, const Tensor& t) {
-  if (shares_places(t))
+void require_places_of_their_own(const CallDesc& call, size_t input) {
+  const TensorDesc& t = *call.inputs[input];
+  if (t.shares_places())
     throw ValueError(
-        std::string(op.name) + ": argument " + std::to_string(input) +
+        std::string(call.op->name) + ": argument " + std::to_string(input) +
         " is changed in place, but several elements of this expanded tensor of shape " +
-        t.shape().str() +
+        t.shape.str() +
         " share one place in memory; use .contiguous() or .clone() before changing it" +
         path_suffix());
 }
 
-void infer_outputs(PlanEntry& entry, const Op& op, Inputs inputs, const Attrs& attrs,
-                   uint32_t wanted, const Tensor* out) {
-  Infer infer(op, inputs, attrs);
-  if (out) {
-    auto& t = impl_of(*out);
-    infer.outputs.push_back({t.dtype, t.shape, alias_of(*out, inputs)});
+void infer_outputs(PlanEntry& entry) {
+  const CallDesc& call = entry.call;
+  Infer infer(call);
+  if (call.out) {
+    const bool in_place = call.out_input >= 0;
+    infer.outputs.push_back({call.out->dtype, call.out->shape,
+                             in_place ? OutputKind::in_place : OutputKind::made,
+                             in_place ? static_cast<uint32_t>(call.out_input) : 0});
   } else {
-    op.infer(infer);
+    call.op->infer(infer);
     for (auto& o : infer.outputs)
-      if (o.alias >= 0)
-        require_places_of_their_own(op, static_cast<size_t>(o.alias),
-                                    *inputs[static_cast<size_t>(o.alias)]);
+      if (o.kind == OutputKind::in_place) require_places_of_their_own(call, o.input);
   }
   for (size_t i = 0; i < infer.outputs.size(); ++i) {
     auto& o = infer.outputs[i];
-    const bool absent = o.alias == -2 || (i < 32 && !(wanted >> i & 1));
+    const bool wanted = i >= 32 || (call.wanted >> i & 1);
     if (!is_addressable(o.shape))
       refuse_extent(entry.describe() + ": the result" + path_suffix(), o.shape);
     const int64_t numel = o.shape.numel();
-    entry.outputs.push_back({o.dtype, o.shape, numel, absent ? -2 : o.alias,
+    entry.outputs.push_back({o.dtype, o.shape, numel, wanted ? o.kind : OutputKind::absent, o.input,
                              static_cast<uint64_t>(numel) * size_of(o.dtype)});
   }
 }
 
-Footprint footprint_of(const Tensor* t, bool contiguous) {
-  if (!t) return {};
-  auto& impl = impl_of(*t);
-  const uint64_t item = size_of(impl.dtype);
-  return contiguous ? Footprint(static_cast<uint64_t>(impl.numel) * item)
-                    : Footprint(impl.shape, impl.strides, item);
+Footprint footprint_of(const TensorDesc& t, bool contiguous) {
+  return contiguous ? Footprint(t.bytes()) : Footprint(t.shape, t.strides, size_of(t.dtype));
 }
 
-void note_footprints(PlanEntry& entry, Inputs inputs, const Tensor* out) {
-  for (auto* t : inputs) entry.read.push_back(footprint_of(t, entry.make_contiguous));
+void note_footprints(PlanEntry& entry) {
+  const CallDesc& call = entry.call;
+  for (auto& t : call.inputs)
+    entry.read.push_back(t ? footprint_of(*t, entry.make_contiguous) : Footprint());
   for (auto& o : entry.outputs) {
-    const Tensor* changed = o.alias >= 0 ? inputs[static_cast<size_t>(o.alias)]
-                                         : nullptr;  // or a contiguous copy of it
-    entry.in_place.push_back(o.alias >= 0);
-    entry.written.push_back(out       ? footprint_of(out, false)
-                            : changed ? footprint_of(changed, entry.make_contiguous)
-                                      : Footprint(o.alias == -2 ? 0 : o.bytes));
+    const bool in_place = o.kind == OutputKind::in_place;  // or a contiguous copy of it
+    entry.in_place.push_back(in_place);
+    entry.written.push_back(call.out   ? footprint_of(*call.out, false)
+                            : in_place ? footprint_of(*call.inputs[o.input], entry.make_contiguous)
+                            : o.kind == OutputKind::absent ? Footprint(0)
+                                                           : Footprint(o.bytes));
   }
 }
 
@@ -176,21 +183,20 @@ void require_room(DeviceContext& context, const PlanEntry& entry, const Shape& s
 }
 void require_room_for_outputs(DeviceContext& context, const PlanEntry& entry) {
   for (auto& o : entry.outputs)
-    if (o.alias == -1) require_room(context, entry, o.shape, o.bytes, "a result");
+    if (o.kind == OutputKind::made) require_room(context, entry, o.shape, o.bytes, "a result");
 }
-void require_room_for_copies(DeviceContext& context, const PlanEntry& entry, Inputs inputs) {
-  for (auto* t : inputs)
-    if (t && !t->is_contiguous())
-      require_room(context, entry, t->shape(),
-                   static_cast<uint64_t>(t->numel()) * size_of(t->dtype()), "a contiguous copy");
+void require_room_for_copies(DeviceContext& context, const PlanEntry& entry) {
+  for (auto& t : entry.call.inputs)
+    if (t && !t->contiguous)
+      require_room(context, entry, t->shape, t->bytes(), "a contiguous copy");
 }
 
 // One dimension stands for whatever shape a call has.
-void flatten(PlanEntry& entry, const Op& op, const Shape& common) {
+void flatten(PlanEntry& entry, const Shape& common) {
   for (auto& o : entry.outputs) {
-    if (o.alias == -2) continue;
+    if (o.kind == OutputKind::absent) continue;
     if (o.shape != common)
-      throw Error(std::string(op.name) + ": a pointwise operator made " + o.shape.str() +
+      throw Error(std::string(entry.name()) + ": a pointwise operator made " + o.shape.str() +
                   " of tensors of shape " + common.str());
     o.shape = {o.numel};
   }
@@ -198,58 +204,58 @@ void flatten(PlanEntry& entry, const Op& op, const Shape& common) {
 }
 
 [[noreturn]] void refuse(const PlanEntry& entry, const std::string& reasons) {
-  const char* advice = entry.device.type() == "cpu"
-                           ? "\nConvert the tensors to a type that it offers, such as .to(f32), or "
-                             "move them to another device"
-                           : "\nMove the tensors to another device, or set TENON_CPU_FALLBACK=1 to "
-                             "compute it on the CPU";
+  const char* advice =
+      entry.device.type() == "cpu"
+          ? "\nConvert the tensors to a type that it offers, such as .to(f32), or move them to "
+            "another device"
+          : "\nMove the tensors to another device, or set TENON_CPU_FALLBACK=1 to compute it on "
+            "the CPU";
   throw UnsupportedError(entry.describe() + ": no plugin of this device offers it" + path_suffix() +
                          ":" + reasons + advice);
 }
 
+void make_plan(DeviceContext& context, PlanEntry& entry, std::string& reasons) {
+  const CallDesc& call = entry.call;
+  ask_planners(context, entry, false, reasons);
+  const bool all_contiguous = std::all_of(call.inputs.begin(), call.inputs.end(),
+                                          [](auto& t) { return !t || t->contiguous; });
+  if (entry.plan || all_contiguous || call.op->pointwise) return;
+  reasons.clear();
+  require_room_for_copies(context, entry);
+  ask_planners(context, entry, true, reasons);
+  entry.make_contiguous = entry.plan != nullptr;
+}
+
 }  // namespace
 
-Ref<PlanEntry> make_plan_entry(DeviceContext& context, const Op& op, Inputs inputs,
-                               const Attrs& attrs, size_t num_scalars, uint32_t wanted,
-                               const Tensor* out, const Shape* common) {
-  auto entry = Ref<PlanEntry>::adopt(new PlanEntry);
-  entry->op = &op;
+Ref<PlanEntry> make_plan_entry(DeviceContext& context, CallDesc desc) {
+  auto entry = Ref<PlanEntry>::adopt(new PlanEntry(std::move(desc)));
+  const CallDesc& call = entry->call;
   entry->device = context.device;
-  for (auto* t : inputs)
-    if (t) entry->input_shapes.push_back(t->shape());
-  infer_outputs(*entry, op, inputs, attrs, wanted, out);
-  if (!out) require_room_for_outputs(context, *entry);
-  if (common) flatten(*entry, op, *common);
+  infer_outputs(*entry);
+  if (!call.out) require_room_for_outputs(context, *entry);
+  if (call.flat) flatten(*entry, call.shape_of_all());
 
-  const bool nothing_to_write = std::all_of(entry->outputs.begin(), entry->outputs.end(),
-                                            [](auto& o) { return o.alias == -2 || o.bytes == 0; });
+  const bool nothing_to_write =
+      std::all_of(entry->outputs.begin(), entry->outputs.end(),
+                  [](auto& o) { return o.kind == OutputKind::absent || o.bytes == 0; });
   if (nothing_to_write) return entry;
 
   context.stream->require_open();
   std::string reasons;
-  Request request(op, inputs, attrs, num_scalars, *entry, out, false);
-  entry->plan = ask_planners(context, request.raw, reasons);
-  const bool all_contiguous =
-      std::all_of(inputs.begin(), inputs.end(), [](auto* t) { return !t || t->is_contiguous(); });
-  if (!entry->plan && !all_contiguous && !op.pointwise) {
-    reasons.clear();
-    require_room_for_copies(context, *entry, inputs);
-    Request again(op, inputs, attrs, num_scalars, *entry, out, true);
-    entry->plan = ask_planners(context, again.raw, reasons);
-    entry->make_contiguous = entry->plan != nullptr;
-  }
+  make_plan(context, *entry, reasons);
   if (entry->plan) {
-    note_footprints(*entry, inputs, out);
+    note_footprints(*entry);
     entry->cost_ns = entry->plan->cost_ns;
     entry->workspace_bytes = entry->plan->workspace_bytes;
     if (entry->workspace_bytes > context.most_bytes())
       context.refuse_allocation(
           entry->workspace_bytes,
           entry->describe() + ": the plugin's workspace" + path_suffix() + ": ");
-  } else if (op.decompose && !out) {
+  } else if (call.op->decompose && !call.out) {
     entry->decomposed = true;
   } else if (flag_from_environment("TENON_CPU_FALLBACK") && context.device.type() != "cpu" &&
-             !out) {
+             !call.out) {
     entry->on_cpu = true;
   } else {
     refuse(*entry, reasons);

@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <cstring>
 
 #include <tenon/core/base/module_path.h>
 #include <tenon/core/dispatch/op.h>
@@ -18,55 +16,14 @@ const Op*& list_head() {
 Op::Op(const OpSpec& spec) : OpSpec(spec), next(list_head()) { list_head() = this; }
 const Op* all_ops() { return list_head(); }
 
-Attr& Attrs::add(const char* name, tn_attr_kind kind) {
-  if (count_ == std::size(items_))
-    throw Error(std::string("attribute \"") + name + "\" is one more than an operator may have");
-  Attr& a = items_[count_++];
-  a.name = name;
-  a.kind = kind;
-  a.num_ints = 0;
-  a.i = 0;
-  a.f = 0;
-  a.s = "";
-  return a;
-}
-
-Attrs& Attrs::set(const char* name, int64_t value) {
-  return add(name, TN_ATTR_INT).i = value, *this;
-}
-Attrs& Attrs::set(const char* name, double value) {
-  return add(name, TN_ATTR_FLOAT).f = value, *this;
-}
-Attrs& Attrs::set(const char* name, bool value) { return add(name, TN_ATTR_BOOL).i = value, *this; }
-Attrs& Attrs::set(const char* name, const char* literal) {
-  return add(name, TN_ATTR_STRING).s = literal, *this;
-}
-Attrs& Attrs::set(const char* name, const Shape& list) {
-  Attr& a = add(name, TN_ATTR_INTS);
-  a.num_ints = static_cast<uint32_t>(list.size());
-  std::copy(list.begin(), list.end(), a.ints);
-  return *this;
-}
-
-bool Attrs::has(std::string_view name) const {
-  return std::any_of(items_, items_ + count_, [&](const Attr& a) { return name == a.name; });
-}
-
-const Attr& Attrs::at(std::string_view name) const {
-  for (auto& a : all())
-    if (name == a.name) return a;
-  throw Error("an operator has no attribute \"" + std::string(name) + "\"");
-}
-
-void Infer::output_alias(size_t i) {
-  auto& t = impl_of(in(i));
-  outputs.push_back({t.dtype, t.shape, static_cast<int32_t>(i)});
+void Infer::output_in_place(size_t i) {
+  outputs.push_back({in(i).dtype, in(i).shape, OutputKind::in_place, static_cast<uint32_t>(i)});
 }
 
 void Infer::require_dtype(bool ok, size_t i, const char* wanted) const {
   if (!ok)
     throw DTypeError(std::string(op.name) + ": argument " + std::to_string(i) + " has dtype " +
-                     std::string(name_of(in(i).dtype())) + ", but must be " + wanted +
+                     std::string(name_of(in(i).dtype)) + ", but must be " + wanted +
                      "; convert it with .to(dtype)" + path_suffix());
 }
 

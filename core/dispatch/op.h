@@ -6,100 +6,56 @@
 // else in the core knows any operator by name.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include <tenon/core/dispatch/attrs.h>
+#include <tenon/core/dispatch/descriptor.h>
 #include <tenon/core/grad_mode.h>
 #include <tenon/core/tensor.h>
 #include <tenon/plugins/abi/abi.h>
 
 namespace tenon {
 
-// A static argument; `name` and `s` are literals.
-struct Attr {
-  const char* name;
-  tn_attr_kind kind;
-  uint32_t num_ints;
-  int64_t i;
-  double f;
-  const char* s;
-  int64_t ints[Shape::max_rank];
+// An entry is null where an optional input is absent.
+using Inputs = std::span<const Tensor* const>;
+using Outputs = std::vector<Tensor>;
+struct Op;
 
-  Shape list() const { return Shape(std::span<const int64_t>(ints, num_ints)); }
-};
-
-// Up to eight attributes in place; no allocation. `Attrs().set("stride", Shape{1, 1}).set("groups",
-// int64_t{1})`.
-class Attrs {
- public:
-  Attrs() {}
-  Attrs(const Attrs& o) : count_(o.count_) {
-    std::copy_n(o.items_, count_, items_);
-  }  // used slots only
-  Attrs& operator=(const Attrs& o) {
-    count_ = o.count_;
-    std::copy_n(o.items_, count_, items_);
-    return *this;
-  }
-  Attrs& set(const char* name, int64_t value);
-  Attrs& set(const char* name, int value) { return set(name, static_cast<int64_t>(value)); }
-  Attrs& set(const char* name, double value);
-  Attrs& set(const char* name, bool value);
-  Attrs& set(const char* name, const char* literal);
-  Attrs& set(const char* name, const Shape& list);
-
-  int64_t get_int(std::string_view name) const { return at(name).i; }
-  double get_float(std::string_view name) const { return at(name).f; }
-  bool get_bool(std::string_view name) const { return at(name).i != 0; }
-  std::string_view get_string(std::string_view name) const { return at(name).s; }
-  Shape get_list(std::string_view name) const { return at(name).list(); }
-  bool has(std::string_view name) const;
-
-  std::span<const Attr> all() const { return {items_, count_}; }
-
- private:
-  const Attr& at(std::string_view name) const;
-  Attr& add(const char* name, tn_attr_kind kind);
-
-  uint32_t count_ = 0;
-  Attr items_[8];  // left uninitialised on purpose: most operators have none
-};
-
-// A dynamic argument.
-struct Scalar {
-  tn_scalar value;  // the only member: lists of them are handed to plugins as they are
-  Scalar() : value{0.0} {}
-  Scalar(double f) : value{.f = f} {}
-  static Scalar integer(int64_t i) {
-    Scalar s;
-    s.value.i = i;
-    return s;
-  }
-};
-static_assert(sizeof(Scalar) == sizeof(tn_scalar));
-
-using Inputs =
-    std::span<const Tensor* const>;  // an entry is null where an optional input is absent
-
-// What a shape rule is given and fills in.
-class Infer {
- public:
-  Infer(const struct Op& op, Inputs inputs, const Attrs& attrs)
-      : op(op), inputs(inputs), attrs(attrs) {}
+// One call of an operator, as it travels from the public function to the plan. It owns nothing.
+struct Call {
   const Op& op;
   Inputs inputs;
-  const Attrs& attrs;
+  const Attrs& attrs = no_attrs;
+  std::span<const Scalar> scalars = {};
+  uint32_t wanted = ~0u;        // bit i cleared: output i is left out, undefined in the result
+  const Tensor* out = nullptr;  // of run_into: where output 0 goes
 
   bool has(size_t i) const { return i < inputs.size() && inputs[i]; }
   const Tensor& in(size_t i) const { return *inputs[i]; }
-  void output(DType dtype, const Shape& shape) { outputs.push_back({dtype, shape, -1}); }
+  // Undefined where it is absent.
+  Tensor optional(size_t i) const { return has(i) ? in(i) : Tensor(); }
+};
+
+// What a shape rule is given and fills in. It sees descriptors and no tensor.
+class Infer {
+ public:
+  explicit Infer(const CallDesc& call) : op(*call.op), attrs(call.attrs), call_(call) {}
+  const Op& op;
+  const Attrs& attrs;
+
+  size_t size() const { return call_.inputs.size(); }
+  bool has(size_t i) const { return i < size() && call_.inputs[i]; }
+  const TensorDesc& in(size_t i) const { return *call_.inputs[i]; }
+  void output(DType dtype, const Shape& shape) {
+    outputs.push_back({dtype, shape, OutputKind::made, 0});
+  }
   // Output that is input i, changed in place.
-  void output_alias(size_t i);
-  void no_output() { outputs.push_back({DType::f32, {}, -2}); }  // absent
+  void output_in_place(size_t i);
+  void no_output() { outputs.push_back({DType::f32, {}, OutputKind::absent, 0}); }
   // Throws DTypeError naming the operator, the argument and its type unless `ok`.
   void require_dtype(bool ok, size_t i, const char* wanted) const;
   // ShapeError: "<op>: <message>".
@@ -108,9 +64,13 @@ class Infer {
   struct Output {
     DType dtype;
     Shape shape;
-    int32_t alias;
+    OutputKind kind;
+    uint32_t input;  // where it is in place
   };
   std::vector<Output> outputs;
+
+ private:
+  const CallDesc& call_;
 };
 
 // What a gradient rule is given. `inputs` and `outputs` hold what the operator said it saves;
@@ -143,11 +103,9 @@ using GradRule = void (*)(const GradContext& context, std::span<Tensor> gradient
 using InferRule = void (*)(Infer& infer);
 // For operators that are no kernel: views, copies between devices. Gets inputs on their own
 // devices.
-using ExecuteRule = void (*)(const Op& op, Inputs inputs, const Attrs& attrs,
-                             std::vector<Tensor>& outputs);
+using ExecuteRule = void (*)(const Call& call, Outputs& outputs);
 // Computes the operator by simpler ones where the device's plugin does not offer it.
-using DecomposeRule = void (*)(Inputs inputs, const Attrs& attrs, std::span<const Scalar> scalars,
-                               std::vector<Tensor>& outputs);
+using DecomposeRule = void (*)(const Call& call, Outputs& outputs);
 
 // Make one per operator at namespace scope: `const Op add_op{{.name = "add", …}};`. It lists itself
 // in `all_ops()`.
@@ -171,21 +129,17 @@ struct Op : OpSpec {
 // Head of the list of all operators, linked through `next`.
 const Op* all_ops();
 
-// The door. `run` is for one output, `run_all` for several; bit i of `wanted` cleared: output i is
-// left out (undefined in the result).
-Tensor run(const Op& op, std::initializer_list<const Tensor*> inputs, const Attrs& attrs = {},
+// The door. `run` is for one output, `run_all` for several.
+Tensor run(const Op& op, std::initializer_list<const Tensor*> inputs, const Attrs& attrs = no_attrs,
            std::initializer_list<Scalar> scalars = {});
-std::vector<Tensor> run_all(const Op& op, Inputs inputs, const Attrs& attrs = {},
-                            std::span<const Scalar> scalars = {}, uint32_t wanted = ~0u);
+Outputs run_all(const Call& call);
 // Writes into `out` instead of a new tensor: for the mutators. Not recorded; raises the version.
 // Where an input was never made, a target in use keeps its values; a part of a result in the making
 // has none, and is poisoned.
 enum class Target { in_use, in_the_making };
-void run_into(const Op& op, Inputs inputs, const Tensor& out, const Attrs& attrs = {},
-              std::span<const Scalar> scalars = {}, Target kind = Target::in_use);
+void run_into(const Tensor& out, const Call& call, Target kind = Target::in_use);
 // Makes the plan of such a call, so that the call itself cannot fail for want of one.
-void prepare_into(const Op& op, Inputs inputs, const Tensor& out, const Attrs& attrs = {},
-                  size_t num_scalars = 0);
+void prepare_into(const Tensor& out, const Call& call);
 // A tensor that shares `base`'s storage. `offset` in elements from the base's first. For
 // ExecuteRules of views.
 Tensor make_view(const Tensor& base, const Shape& shape, const Strides& strides, int64_t offset);
@@ -196,9 +150,6 @@ Tensor make_view(const Tensor& base, const Shape& shape, const Strides& strides,
 int64_t wrap_dim(int64_t dim, int64_t rank, const char* op);
 // ValueError where a tensor is undefined: "<op>: argument <i> is an undefined tensor".
 void require_defined(const char* op, std::initializer_list<const Tensor*> tensors);
-// Whether several elements are one place in memory, as in an expanded tensor: it must not be
-// changed in place.
-bool shares_places(const Tensor& tensor);
 // Sums a gradient over what broadcasting expanded, down to `shape`.
 Tensor sum_to(const Tensor& gradient, const Shape& shape);
 

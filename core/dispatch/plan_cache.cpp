@@ -37,11 +37,11 @@ int32_t alias_of(const Tensor& out, Inputs inputs) {
   return -1;
 }
 
-const Shape* common_shape(const Op& op, Inputs inputs, const Tensor* out) {
-  if (!op.pointwise) return nullptr;
-  const Shape* common = out ? &impl_of(*out).shape : nullptr;
-  if (out && !impl_of(*out).contiguous) return nullptr;
-  for (auto* input : inputs) {
+const Shape* common_shape(const Call& call) {
+  if (!call.op.pointwise) return nullptr;
+  const Shape* common = call.out ? &impl_of(*call.out).shape : nullptr;
+  if (call.out && !impl_of(*call.out).contiguous) return nullptr;
+  for (auto* input : call.inputs) {
     if (!input) continue;
     auto& t = impl_of(*input);
     if (!t.contiguous || (common && !(t.shape == *common))) return nullptr;
@@ -50,19 +50,18 @@ const Shape* common_shape(const Op& op, Inputs inputs, const Tensor* out) {
   return common;
 }
 
-PlanKey::PlanKey(const Op& op, Inputs inputs, const Attrs& attrs, uint32_t wanted,
-                 const Tensor* out, const Shape* common) {
-  add(reinterpret_cast<intptr_t>(&op));
-  add(static_cast<int64_t>(inputs.size()) << 34 | int64_t{out != nullptr} << 33 |
-      int64_t{common != nullptr} << 32 | wanted);
-  if (out) add(alias_of(*out, inputs));
+PlanKey::PlanKey(const Call& call, const Shape* common) {
+  add(reinterpret_cast<intptr_t>(&call.op));
+  add(static_cast<int64_t>(call.inputs.size()) << 34 | int64_t{call.out != nullptr} << 33 |
+      int64_t{common != nullptr} << 32 | call.wanted);
+  if (call.out) add(alias_of(*call.out, call.inputs));
   if (common) {
-    add_flat(inputs, out);
+    add_flat(call);
   } else {
-    for (auto* t : inputs) t ? add(*t) : add(-1);
-    if (out) add(*out);
+    for (auto* t : call.inputs) t ? add(*t) : add(-1);
+    if (call.out) add(*call.out);
   }
-  for (auto& a : attrs.all()) {
+  for (auto& a : call.attrs.all()) {
     switch (a.kind) {
       case TN_ATTR_FLOAT: {
         int64_t bits;
@@ -97,7 +96,7 @@ void PlanKey::add(const Tensor& tensor) {
 }
 
 // Their number of elements once, and their types, 15 to a word; 0 where an input is absent.
-inline void PlanKey::add_flat(Inputs inputs, const Tensor* out) {
+inline void PlanKey::add_flat(const Call& call) {
   int64_t numel = 0, types = 0;
   uint32_t packed = 0;
   auto pack = [&](const Tensor* t) {
@@ -111,8 +110,8 @@ inline void PlanKey::add_flat(Inputs inputs, const Tensor* out) {
       packed = 0;
     }
   };
-  for (auto* t : inputs) pack(t);
-  if (out) pack(out);
+  for (auto* t : call.inputs) pack(t);
+  if (call.out) pack(call.out);
   add(types);
   add(numel);
 }
@@ -140,9 +139,8 @@ struct RecentAnswers {
 
 }  // namespace
 
-PlanEntry& PlanCache::find(const Op& op, Inputs inputs, const Attrs& attrs, size_t num_scalars,
-                           uint32_t wanted, const Tensor* out, const Shape* common) {
-  PlanKey key(op, inputs, attrs, wanted, out, common);
+PlanEntry& PlanCache::find(const Call& call, const Shape* common) {
+  PlanKey key(call, common);
   auto* recent = PerThread<RecentAnswers>::get();
   if (!recent) [[unlikely]]
     throw std::bad_alloc();  // nobody would hold the entry for this thread
@@ -152,24 +150,22 @@ PlanEntry& PlanCache::find(const Op& op, Inputs inputs, const Attrs& attrs, size
       slot.entry->used.store(true, std::memory_order_relaxed);
     return *slot.entry;
   }
-  slot.entry = find_shared(key, op, inputs, attrs, num_scalars, wanted, out, common);
+  slot.entry = find_shared(key, call, common);
   slot.cache = this;
   return *slot.entry;
 }
 
-Ref<PlanEntry> PlanCache::find_shared(const PlanKey& key, const Op& op, Inputs inputs,
-                                      const Attrs& attrs, size_t num_scalars, uint32_t wanted,
-                                      const Tensor* out, const Shape* common) {
+Ref<PlanEntry> PlanCache::find_shared(const PlanKey& key, const Call& call, const Shape* common) {
   {
     std::lock_guard lock(lock_);
     if (auto* known = look_up(key)) return Ref<PlanEntry>::share(known);
   }
   if (auto* capture = context_.stream->own_capture(); capture && !capture->creates_plans)
     throw UnsupportedError(
-        std::string(op.name) + ": the plugin of " + context_.device.str() +
+        std::string(call.op.name) + ": the plugin of " + context_.device.str() +
         " cannot make plans while it captures; run the work once before it is captured" +
         path_suffix());
-  auto entry = make_plan_entry(context_, op, inputs, attrs, num_scalars, wanted, out, common);
+  auto entry = make_plan_entry(context_, CallDesc(call, common));
   entry->cache = this;
   entry->hash = key.hash();
   entry->key.assign(key.words().begin(), key.words().end());
@@ -286,11 +282,16 @@ PlanEntry::~PlanEntry() {
   if (plan) plan->destroy(plan);
 }
 
+const char* PlanEntry::name() const { return call.op->name; }
+
 std::string PlanEntry::describe(const Shape* shape) const {
-  std::string text = op->name;
-  text += ": ";
-  for (size_t i = 0; i < input_shapes.size(); ++i)
-    text += (i ? ", " : "") + (flattened && shape ? *shape : input_shapes[i]).str();
+  std::string text = name();
+  const char* between = ": ";
+  for (auto& input : call.inputs) {
+    if (!input) continue;
+    text += between + (flattened && shape ? *shape : input->shape).str();
+    between = ", ";
+  }
   return text + " on " + device.str();
 }
 

@@ -22,7 +22,8 @@ struct PlanOutput {
   DType dtype;
   Shape shape;
   int64_t numel;
-  int32_t alias;  // input it is, -1 for a tensor of its own, -2 for absent
+  OutputKind kind;
+  uint32_t input;  // the one that it is, where it is in place
   uint64_t bytes;
 };
 
@@ -31,13 +32,13 @@ class PlanCache;
 // An operator prepared for one set of descriptors. Whoever holds a count may queue it; with the
 // last one it waits in its cache until the device's stream has come to all that was queued.
 struct PlanEntry final : RefCounted, PreparedPlan {
-  const Op* op = nullptr;
+  CallDesc call;
+  const plugins::Backend* planner = nullptr;  // whose plan it is
   // `plan` is null where there is nothing to run (every output is empty) or `decomposed`.
   bool make_contiguous = false;     // the plugin takes contiguous inputs only
   bool decomposed = false;          // no plugin offers it, the core's decomposition does
   bool on_cpu = false;              // no plugin offers it and the user allowed the CPU instead
   std::vector<PlanOutput> outputs;  // flat where the plan is: they have the call's shape
-  std::vector<Shape> input_shapes;  // for error texts
   Device device;
 
   uint64_t hash = 0;
@@ -48,7 +49,8 @@ struct PlanEntry final : RefCounted, PreparedPlan {
   uint64_t ticket = 0;           // of the device's stream when the last holder let go
   PlanEntry* next_to_end = nullptr;
 
-  const char* name() const override { return op->name; }
+  explicit PlanEntry(CallDesc call) : call(std::move(call)) {}
+  const char* name() const override;
   std::string describe(const Shape* shape = nullptr) const override;
   ~PlanEntry();
 };
@@ -59,14 +61,13 @@ int32_t alias_of(const Tensor& out, Inputs inputs);
 
 // The shape that all tensors of a pointwise call have, if none has gaps: how they divide it into
 // dimensions does not matter to the kernel. Null for any other call.
-const Shape* common_shape(const Op& op, Inputs inputs, const Tensor* out);
+const Shape* common_shape(const Call& call);
 
 // Words that identify a call; on the stack.
 class PlanKey {
  public:
   // `common` as of common_shape.
-  PlanKey(const Op& op, Inputs inputs, const Attrs& attrs, uint32_t wanted, const Tensor* out,
-          const Shape* common);
+  PlanKey(const Call& call, const Shape* common);
   std::span<const int64_t> words() const { return {words_, count_}; }
   uint64_t hash() const { return hash_; }
 
@@ -76,7 +77,7 @@ class PlanKey {
     words_[count_++] = word;
   }
   void add(const Tensor& tensor);
-  void add_flat(Inputs inputs, const Tensor* out);
+  void add_flat(const Call& call);
   void grow();
 
   static constexpr size_t in_place = 192;
@@ -97,8 +98,7 @@ class PlanCache final : public PlanStore {
   // given output of run_into, or null; `common` as of common_shape. The calling thread keeps it
   // until it looks for another whose key has the same place among its latest answers; who makes
   // other calls before the last use of it takes a Ref.
-  PlanEntry& find(const Op& op, Inputs inputs, const Attrs& attrs, size_t num_scalars,
-                  uint32_t wanted, const Tensor* out, const Shape* common);
+  PlanEntry& find(const Call& call, const Shape* common);
   size_t size() const { return count_.load(std::memory_order_relaxed); }
   size_t most() const { return most_; }
   // While pinned, no entry ends: a recording runs plans that nobody looks up any more.
@@ -107,9 +107,7 @@ class PlanCache final : public PlanStore {
 
  private:
   friend void destroy(PlanEntry*);
-  Ref<PlanEntry> find_shared(const PlanKey& key, const Op& op, Inputs inputs, const Attrs& attrs,
-                             size_t num_scalars, uint32_t wanted, const Tensor* out,
-                             const Shape* common);
+  Ref<PlanEntry> find_shared(const PlanKey& key, const Call& call, const Shape* common);
   PlanEntry* look_up(const PlanKey& key);
   void insert(Ref<PlanEntry> entry);
   void grow();
@@ -135,8 +133,6 @@ inline PlanCache& plans_of(const DeviceContext& context) {
 
 // Makes an entry; throws what the shape rule throws, or UnsupportedError with every plugin's
 // reason.
-Ref<PlanEntry> make_plan_entry(DeviceContext& context, const Op& op, Inputs inputs,
-                               const Attrs& attrs, size_t num_scalars, uint32_t wanted,
-                               const Tensor* out, const Shape* common);
+Ref<PlanEntry> make_plan_entry(DeviceContext& context, CallDesc call);
 
 }  // namespace tenon

@@ -8,9 +8,8 @@
 
 namespace tenon {
 
-// Records a call. `inputs` as the user gave them: replicas are not resolved.
-void record(const Op& op, Inputs inputs, std::span<const Tensor> outputs, const Attrs& attrs,
-            std::span<const Scalar> scalars);
+// Records a call as the user made it: replicas are not resolved.
+void record(const Call& call, std::span<const Tensor> outputs);
 
 inline bool needs_recording(const Op& op, Inputs inputs) {
   if (!op.gradient || !grad_enabled()) return false;

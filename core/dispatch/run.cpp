@@ -161,24 +161,23 @@ class Change {
 };
 
 // Counted so that a user who allowed the CPU sees how often it was needed.
-void run_on_cpu(const PlanEntry& entry, const Op& op, Inputs inputs, const Attrs& attrs,
-                std::span<const Scalar> scalars, uint32_t wanted, std::vector<Tensor>& outputs) {
+void run_on_cpu(const PlanEntry& entry, const Call& call, Outputs& outputs) {
   static std::atomic<uint64_t> count{0};
   if (count.fetch_add(1) == 0)
     std::fprintf(stderr, "tenon: %s is computed on the CPU (TENON_CPU_FALLBACK=1)\n",
                  entry.describe().c_str());
-  std::vector<Tensor> moved(inputs.size());
-  std::vector<const Tensor*> pointers(inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i]) {
-      moved[i] = inputs[i]->to(Device());
+  std::vector<Tensor> moved(call.inputs.size());
+  std::vector<const Tensor*> pointers(call.inputs.size());
+  for (size_t i = 0; i < call.inputs.size(); ++i)
+    if (call.has(i)) {
+      moved[i] = call.in(i).to(Device());
       pointers[i] = &moved[i];
     }
-  auto there = run_all(op, pointers, attrs, scalars, wanted);
+  auto there = run_all({call.op, pointers, call.attrs, call.scalars, call.wanted});
   for (size_t i = 0; i < there.size(); ++i) {
-    const int32_t alias = entry.outputs[i].alias;
-    if (alias >= 0)
-      outputs.emplace_back(*inputs[static_cast<size_t>(alias)]).copy_(there[i]);
+    auto& o = entry.outputs[i];
+    if (o.kind == OutputKind::in_place)
+      outputs.emplace_back(call.in(o.input)).copy_(there[i]);
     else
       outputs.push_back(there[i].defined() ? there[i].to(entry.device) : Tensor());
   }
@@ -212,64 +211,76 @@ void note_written(const TensorImpl& t) {
     storage.written.store(end, std::memory_order_relaxed);
 }
 
-void run_entry(DeviceContext& context, PlanEntry& entry, const Op& op, Arguments& arguments,
-               const Attrs& attrs, std::span<const Scalar> scalars, uint32_t wanted,
-               std::vector<Tensor>& outputs, const Shape* shape) {
+Tensor output_of(DeviceContext& context, const PlanEntry& entry, const PlanOutput& o,
+                 const Call& call, const Shape* shape) {
+  switch (o.kind) {
+    case OutputKind::made:
+      return new_output(context, entry, o, shape);
+    case OutputKind::in_place:
+      return call.in(o.input);
+    case OutputKind::absent:
+      break;
+  }
+  return Tensor();
+}
+
+// `call` is as the user made it, `arguments` its inputs where they are used.
+void run_entry(DeviceContext& context, PlanEntry& entry, const Call& call, Arguments& arguments,
+               Outputs& outputs, const Shape* shape) {
   NoGrad guard;                                     // this call is recorded as a whole
   const auto held = Ref<PlanEntry>::share(&entry);  // other operators run before the last use of it
-  if (entry.decomposed) return op.decompose(arguments.used(), attrs, scalars, outputs);
-  if (entry.on_cpu) return run_on_cpu(entry, op, arguments.used(), attrs, scalars, wanted, outputs);
+  const Call here{call.op, arguments.used(), call.attrs, call.scalars, call.wanted};
+  if (entry.decomposed) return call.op.decompose(here, outputs);
+  if (entry.on_cpu) return run_on_cpu(entry, here, outputs);
   // What is changed in place is the caller's tensor, also where the plugin works on a contiguous
   // copy of it.
-  for (auto& o : entry.outputs)
-    outputs.push_back(o.alias == -2  ? Tensor()
-                      : o.alias >= 0 ? *arguments.used()[o.alias]
-                                     : new_output(context, entry, o, shape));
+  for (auto& o : entry.outputs) outputs.push_back(output_of(context, entry, o, here, shape));
   if (entry.make_contiguous) arguments.make_contiguous();
   {
     std::vector<TensorImpl*> raw;
     std::vector<Change> changes;
     raw.reserve(entry.outputs.size());
     for (size_t i = 0; i < outputs.size(); ++i) {
-      const int32_t alias = entry.outputs[i].alias;
-      const Tensor& written = alias >= 0 ? *arguments.used()[alias] : outputs[i];
+      auto& o = entry.outputs[i];
+      const bool in_place = o.kind == OutputKind::in_place;
+      const Tensor& written = in_place ? here.in(o.input) : outputs[i];
       raw.push_back(written.impl().get());
-      if (alias >= 0) changes.emplace_back(written);
+      if (in_place) changes.emplace_back(written);
     }
-    if (entry.plan) launch(context, entry, arguments.used(), raw, scalars, shape);
+    if (entry.plan) launch(context, entry, here.inputs, raw, call.scalars, shape);
   }
   if (!entry.make_contiguous) return;
   for (size_t i = 0; i < outputs.size(); ++i)
-    if (const int32_t alias = entry.outputs[i].alias; alias >= 0)
-      outputs[i].copy_(*arguments.used()[alias]);
+    if (entry.outputs[i].kind == OutputKind::in_place)
+      outputs[i].copy_(here.in(entry.outputs[i].input));
 }
 
 }  // namespace
 
 Tensor run(const Op& op, std::initializer_list<const Tensor*> list, const Attrs& attrs,
            std::initializer_list<Scalar> scalar_list) {
-  const Inputs inputs(list.begin(), list.size());
-  const std::span<const Scalar> scalars(scalar_list.begin(), scalar_list.size());
-  if (op.execute) return run_all(op, inputs, attrs, scalars)[0];
+  const Call call{op, Inputs(list.begin(), list.size()), attrs,
+                  std::span<const Scalar>(scalar_list.begin(), scalar_list.size())};
+  if (op.execute) return run_all(call)[0];
 
-  Arguments arguments(op, inputs, nullptr);
+  Arguments arguments(op, call.inputs, nullptr);
   auto& context = context_of(arguments.device());
-  const Shape* shape = common_shape(op, arguments.used(), nullptr);
-  auto& entry =
-      plans_of(context).find(op, arguments.used(), attrs, scalars.size(), ~0u, nullptr, shape);
+  const Call here{op, arguments.used(), attrs, call.scalars};
+  const Shape* shape = common_shape(here);
+  auto& entry = plans_of(context).find(here, shape);
   Tensor output;
-  if (entry.outputs.size() == 1 && entry.plan && entry.outputs[0].alias == -1 &&
+  if (entry.outputs.size() == 1 && entry.plan && entry.outputs[0].kind == OutputKind::made &&
       !entry.make_contiguous) {
     // The common case without a vector: one fresh output.
     output = new_output(context, entry, entry.outputs[0], shape);
     TensorImpl* raw = output.impl().get();
-    launch(context, entry, arguments.used(), {&raw, 1}, scalars, shape);
+    launch(context, entry, here.inputs, {&raw, 1}, call.scalars, shape);
   } else {
-    std::vector<Tensor> outputs;
-    run_entry(context, entry, op, arguments, attrs, scalars, ~0u, outputs, shape);
+    Outputs outputs;
+    run_entry(context, entry, call, arguments, outputs, shape);
     output = std::move(outputs[0]);
   }
-  if (needs_recording(op, inputs)) record(op, inputs, {&output, 1}, attrs, scalars);
+  if (needs_recording(op, call.inputs)) record(call, {&output, 1});
   return output;
 }
 
@@ -279,42 +290,42 @@ bool may_be_elsewhere(const Tensor* t) {
 }
 
 // A view of a parameter that is read on the guard's device is a view of its replica there.
-void execute_there(const Op& op, Inputs inputs, const Attrs& attrs, std::vector<Tensor>& outputs) {
-  std::vector<Tensor> owned(inputs.size());
-  std::vector<const Tensor*> used(inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i]) used[i] = &(owned[i] = resolve_replica(*inputs[i], default_device()));
-  op.execute(op, used, attrs, outputs);
+void execute_there(const Call& call, Outputs& outputs) {
+  std::vector<Tensor> owned(call.inputs.size());
+  std::vector<const Tensor*> used(call.inputs.size());
+  for (size_t i = 0; i < call.inputs.size(); ++i)
+    if (call.has(i)) used[i] = &(owned[i] = resolve_replica(call.in(i), default_device()));
+  call.op.execute({call.op, used, call.attrs}, outputs);
 }
 }  // namespace
 
-std::vector<Tensor> run_all(const Op& op, Inputs inputs, const Attrs& attrs,
-                            std::span<const Scalar> scalars, uint32_t wanted) {
-  std::vector<Tensor> outputs;
+Outputs run_all(const Call& call) {
+  const Op& op = call.op;
+  Outputs outputs;
   if (op.execute) {
-    for (auto* t : inputs)
+    for (auto* t : call.inputs)
       if (t) checked_impl(*t, op.name);
     NoGrad guard;
-    if (device_guard_active() && std::any_of(inputs.begin(), inputs.end(), may_be_elsewhere))
-      execute_there(op, inputs, attrs, outputs);
+    if (device_guard_active() &&
+        std::any_of(call.inputs.begin(), call.inputs.end(), may_be_elsewhere))
+      execute_there(call, outputs);
     else
-      op.execute(op, inputs, attrs, outputs);
+      op.execute(call, outputs);
   } else {
-    Arguments arguments(op, inputs, nullptr);
+    Arguments arguments(op, call.inputs, nullptr);
     auto& context = context_of(arguments.device());
-    const Shape* shape = common_shape(op, arguments.used(), nullptr);
-    auto& entry =
-        plans_of(context).find(op, arguments.used(), attrs, scalars.size(), wanted, nullptr, shape);
-    run_entry(context, entry, op, arguments, attrs, scalars, wanted, outputs, shape);
+    const Call here{op, arguments.used(), call.attrs, call.scalars, call.wanted};
+    const Shape* shape = common_shape(here);
+    auto& entry = plans_of(context).find(here, shape);
+    run_entry(context, entry, call, arguments, outputs, shape);
   }
-  if (needs_recording(op, inputs)) record(op, inputs, outputs, attrs, scalars);
+  if (needs_recording(op, call.inputs)) record(call, outputs);
   return outputs;
 }
 
-void run_into(const Op& op, Inputs inputs, const Tensor& out, const Attrs& attrs,
-              std::span<const Scalar> scalars, Target kind) {
-  auto& target = checked_impl(out, op.name);
-  Arguments arguments(op, inputs, &out);
+void run_into(const Tensor& out, const Call& call, Target kind) {
+  auto& target = checked_impl(out, call.op.name);
+  Arguments arguments(call.op, call.inputs, &out);
   // An input that shares memory with the output, but not element for element, would be read after
   // it was overwritten.
   const int32_t alias = alias_of(out, arguments.used());
@@ -326,8 +337,9 @@ void run_into(const Op& op, Inputs inputs, const Tensor& out, const Attrs& attrs
         impl_of(*safe[i]).storage == target.storage && target.numel)
       safe[i] = &copies.emplace_back(no_grad([&] { return safe[i]->clone(); }));
   auto& context = context_of(target.device);
-  const Shape* shape = common_shape(op, safe, &out);
-  auto& entry = plans_of(context).find(op, safe, attrs, scalars.size(), ~0u, &out, shape);
+  const Call here{call.op, safe, call.attrs, call.scalars, ~0u, &out};
+  const Shape* shape = common_shape(here);
+  auto& entry = plans_of(context).find(here, shape);
   const auto held = Ref<PlanEntry>::share(&entry);  // copies may be made before the last use of it
   if (entry.make_contiguous)
     for (auto*& t : safe)
@@ -338,15 +350,14 @@ void run_into(const Op& op, Inputs inputs, const Tensor& out, const Attrs& attrs
   TensorImpl* raw = &target;
   Change change(out);
   if (!entry.plan) return;
-  launch(context, entry, safe, {&raw, 1}, scalars, shape,
+  launch(context, entry, safe, {&raw, 1}, call.scalars, shape,
          kind == Target::in_use && was_written(target));
   note_written(target);
 }
 
-void prepare_into(const Op& op, Inputs inputs, const Tensor& out, const Attrs& attrs,
-                  size_t num_scalars) {
-  plans_of(context_of(out.device()))
-      .find(op, inputs, attrs, num_scalars, ~0u, &out, common_shape(op, inputs, &out));
+void prepare_into(const Tensor& out, const Call& call) {
+  const Call here{call.op, call.inputs, call.attrs, call.scalars, ~0u, &out};
+  plans_of(context_of(out.device())).find(here, common_shape(here));
 }
 
 Tensor make_view(const Tensor& base, const Shape& shape, const Strides& strides, int64_t offset) {

@@ -109,13 +109,6 @@ void require_mutable(const char* op, const Tensor& target) {
         "do it inside tenon::NoGrad, or on .detach()");
 }
 
-bool shares_places(const Tensor& tensor) {
-  auto& t = impl_of(tensor);
-  for (size_t i = 0; i < t.shape.size(); ++i)
-    if (t.shape[i] > 1 && t.strides[i] == 0) return true;
-  return false;
-}
-
 // ---- shape rules ----
 
 void infer_floating(Infer& infer) {

@@ -20,6 +20,8 @@ inline void require_tensor(const char* op, const Tensor& x, size_t argument = 0)
 }
 inline DType dtype_of(const Tensor& x) { return impl_of(x).dtype; }
 inline const Shape& shape_of(const Tensor& x) { return impl_of(x).shape; }
+inline DType dtype_of(const TensorDesc& x) { return x.dtype; }
+inline const Shape& shape_of(const TensorDesc& x) { return x.shape; }
 // Where a gradient will be asked for: operators then make the outputs that only their gradient rule
 // needs.
 inline bool wants_gradient(const Tensor& x) {

@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(a_late_error_without_a_name_lists_what_was_in_flight) {
   auto text = error_of([] { synchronize("sim:0"); });
   BOOST_TEST(has(text, "sim: an accident"), text);
   BOOST_TEST(has(text, "in one of the 4 operators in flight:"), text);
-  BOOST_TEST(has(text, "fill: "), text);
+  BOOST_TEST(has(text, "fill on sim:0"), text);
   BOOST_TEST(has(text, "add: (5,)"), text);
   for (int i = 0; i < 200; ++i) a + 1.0;  // more than are remembered
   accident(sim::fails_unnamed, "sim:0");

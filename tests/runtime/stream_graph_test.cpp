@@ -253,7 +253,7 @@ BOOST_AUTO_TEST_CASE(an_operator_that_cannot_be_recorded_ends_the_capture) {
       });
     });
     BOOST_TEST(contains(text, "sim: an accident at once"), text);
-    BOOST_TEST(contains(text, "in fill:"), text);
+    BOOST_TEST(contains(text, "in fill on sim:0"), text);
     BOOST_TEST(contains(text, "captured into a stream graph"), text);
     check_works();
   }

@@ -54,7 +54,7 @@ void fill_random(const Op& op, Tensor& target, Scalar a, Scalar b) {
   RandomState state = next_random();
   Scalar scalars[] = {Scalar::integer(static_cast<int64_t>(state.seed)),
                       Scalar::integer(static_cast<int64_t>(state.offset)), a, b};
-  run_into(op, {}, target, {}, scalars);
+  run_into(target, {op, {}, no_attrs, scalars});
 }
 
 void require_random_target(const char* op, const Tensor& target) {
@@ -95,7 +95,7 @@ Tensor arange(double start, double end, double step, const TensorOptions& option
                      " elements, more than can be addressed");
   Tensor x = allocate("arange", {static_cast<int64_t>(count)}, options);
   Scalar scalars[] = {scalar_for(options.dtype, start), scalar_for(options.dtype, step)};
-  run_into(arange_op, {}, x, {}, scalars);
+  run_into(x, {arange_op, {}, no_attrs, scalars});
   return finish(x, options);
 }
 

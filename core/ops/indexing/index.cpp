@@ -12,8 +12,7 @@ using Grads = std::span<Tensor>;
 // ---- embedding ----
 
 Tensor lookup(const Tensor& weight, const Tensor& indices, int64_t padding_idx);
-void decompose_embedding_backward(Inputs in, const Attrs& attrs, std::span<const Scalar>,
-                                  std::vector<Tensor>& out);
+void decompose_embedding_backward(const Call& call, Outputs& out);
 
 const Op embedding_backward_op{
     {.name = "embedding_backward",
@@ -47,10 +46,10 @@ const Op embedding_op{
          },
      .saves_inputs = 2,
      .decompose =
-         [](Inputs in, const Attrs&, std::span<const Scalar>, std::vector<Tensor>& out) {
-           Shape shape = shape_of(*in[1]);
-           shape.push_back(shape_of(*in[0])[1]);
-           out.push_back(index_select(*in[0], 0, flatten(*in[1])).reshape(shape));
+         [](const Call& call, Outputs& out) {
+           Shape shape = shape_of(call.in(1));
+           shape.push_back(shape_of(call.in(0))[1]);
+           out.push_back(index_select(call.in(0), 0, flatten(call.in(1))).reshape(shape));
          }}};
 
 Tensor lookup(const Tensor& weight, const Tensor& indices, int64_t padding_idx) {
@@ -88,11 +87,10 @@ const Op index_select_op{
          },
      .saves_inputs = 2}};
 
-void decompose_embedding_backward(Inputs in, const Attrs& attrs, std::span<const Scalar>,
-                                  std::vector<Tensor>& out) {
-  Shape shape = attrs.get_list("shape");
-  Tensor indices = flatten(*in[1]), rows = in[0]->reshape({indices.numel(), shape[1]});
-  int64_t padding = attrs.get_int("padding_idx");
+void decompose_embedding_backward(const Call& call, Outputs& out) {
+  Shape shape = call.attrs.get_list("shape");
+  Tensor indices = flatten(call.in(1)), rows = call.in(0).reshape({indices.numel(), shape[1]});
+  int64_t padding = call.attrs.get_int("padding_idx");
   if (padding >= 0) rows = where(unsqueeze(eq(indices, padding), 1), 0.0, rows);
   out.push_back(
       run(index_select_backward_op, {&rows, &indices}, Attrs().set("dim", 0).set("shape", shape)));

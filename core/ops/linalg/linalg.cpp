@@ -71,9 +71,9 @@ const Op linear_op{
      .gradient = [](const GradContext& c, Grads g) { linear_gradient(c, c.grad(), g); },
      .saves_inputs = 3,
      .decompose =
-         [](Inputs in, const Attrs& attrs, std::span<const Scalar>, std::vector<Tensor>& out) {
-           Tensor y = product(*in[0], transpose(*in[1], 0, 1), attrs);
-           out.push_back(in.size() > 2 && in[2] ? y + *in[2] : y);
+         [](const Call& call, Outputs& out) {
+           Tensor y = product(call.in(0), transpose(call.in(1), 0, 1), call.attrs);
+           out.push_back(call.has(2) ? y + call.in(2) : y);
          }}};
 
 const Op linear_relu_op{
@@ -84,9 +84,10 @@ const Op linear_relu_op{
      .saves_inputs = 3,
      .saves_outputs = 1,
      .decompose =
-         [](Inputs in, const Attrs& attrs, std::span<const Scalar>, std::vector<Tensor>& out) {
-           out.push_back(
-               relu(run(linear_op, {in[0], in[1], in.size() > 2 ? in[2] : nullptr}, attrs)));
+         [](const Call& call, Outputs& out) {
+           out.push_back(relu(run(
+               linear_op, {call.inputs[0], call.inputs[1], call.has(2) ? call.inputs[2] : nullptr},
+               call.attrs)));
          }}};
 
 [[noreturn]] void refuse(const char* op, const Tensor& a, const Tensor& b, const std::string& why) {

@@ -15,7 +15,6 @@ namespace tenon {
 namespace {
 
 using Grads = std::span<Tensor>;
-using Outputs = std::vector<Tensor>;
 
 void infer_cross_entropy(Infer& infer) {
   const Shape& logits = shape_of(infer.in(0));
@@ -53,12 +52,12 @@ Tensor logits_grad(const Tensor& g, const Tensor& logits, const Tensor& labels,
   return result + unsqueeze(scale * (smoothing / static_cast<double>(classes)), 1) * spread;
 }
 
-void decompose_forward(Inputs in, const Attrs& attrs, std::span<const Scalar>, Outputs& out) {
-  const Tensor &x = *in[0], &labels = *in[1];
-  const Tensor weight = in.size() > 2 && in[2] ? *in[2] : Tensor();
-  double smoothing = attrs.get_float("label_smoothing"),
+void decompose_forward(const Call& call, Outputs& out) {
+  const Tensor &x = call.in(0), &labels = call.in(1);
+  const Tensor weight = call.optional(2);
+  double smoothing = call.attrs.get_float("label_smoothing"),
          classes = static_cast<double>(shape_of(x)[1]);
-  Tensor valid = ne(labels, attrs.get_int("ignore_index")), safe = where(valid, labels, 0);
+  Tensor valid = ne(labels, call.attrs.get_int("ignore_index")), safe = where(valid, labels, 0);
   Tensor lse = logsumexp(x, {1});
   Tensor counts =
       weight.defined() ? where(valid, index_select(weight, 0, safe), 0.0) : valid.to(dtype_of(x));
@@ -70,15 +69,16 @@ void decompose_forward(Inputs in, const Attrs& attrs, std::span<const Scalar>, O
     loss = loss + where(valid, spread, 0.0) * (smoothing / classes);
   }
   Tensor total = sum(counts);
-  auto reduction = attrs.get_string("reduction");
+  auto reduction = call.attrs.get_string("reduction");
   out = {reduction == "none"  ? loss
          : reduction == "sum" ? sum(loss)
                               : sum(loss) / total,
          lse, total};
 }
 
-void decompose_backward(Inputs in, const Attrs& attrs, std::span<const Scalar>, Outputs& out) {
-  out.push_back(logits_grad(*in[0], *in[1], *in[2], in[3] ? *in[3] : Tensor(), *in[5], attrs));
+void decompose_backward(const Call& call, Outputs& out) {
+  out.push_back(
+      logits_grad(call.in(0), call.in(1), call.in(2), call.optional(3), call.in(5), call.attrs));
 }
 
 Attrs options_of(const Attrs& a) {
@@ -156,7 +156,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target,
   attrs.set("label_smoothing", options.label_smoothing);
   const Tensor* inputs[] = {&c.scores, &c.labels,
                             options.weight.defined() ? &options.weight : nullptr};
-  Tensor loss = run_all(cross_entropy_op, inputs, attrs)[0];
+  Tensor loss = run_all({cross_entropy_op, inputs, attrs})[0];
   return options.reduction == "none" && c.loss_shape.size() != 1 ? loss.reshape(c.loss_shape)
                                                                  : loss;
 }

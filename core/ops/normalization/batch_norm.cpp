@@ -10,7 +10,6 @@ namespace tenon {
 namespace {
 
 using Grads = std::span<Tensor>;
-using Outputs = std::vector<Tensor>;
 
 // All dimensions but the channels'.
 Shape batch_dims(const Shape& x) {
@@ -44,18 +43,18 @@ void input_grads(const Tensor& g, const Tensor& x, const Tensor& weight, const S
 }
 
 void infer_backward(Infer& infer) {
-  const Tensor& x = infer.in(1);
+  const TensorDesc& x = infer.in(1);
   infer.output(dtype_of(x), shape_of(x));
   infer.output(dtype_of(x), {shape_of(x)[1]});
   infer.output(dtype_of(x), {shape_of(x)[1]});
 }
 
-void decompose_backward(Inputs in, const Attrs& attrs, std::span<const Scalar>, Outputs& out) {
-  const Tensor& x = *in[1];
+void decompose_backward(const Call& call, Outputs& out) {
+  const Tensor& x = call.in(1);
   out.resize(3);
-  input_grads(*in[0], x, in[2] ? *in[2] : Tensor(),
-              {by_channel(*in[3], shape_of(x)), by_channel(*in[4], shape_of(x)),
-               attrs.get_bool("training")},
+  input_grads(call.in(0), x, call.optional(2),
+              {by_channel(call.in(3), shape_of(x)), by_channel(call.in(4), shape_of(x)),
+               call.attrs.get_bool("training")},
               out);
 }
 
@@ -84,13 +83,16 @@ void batch_norm_gradient(const GradContext& c, Grads g) {
                             &c.output(1), &c.output(2)};
   uint32_t wanted = 0;
   for (size_t i = 0; i < 3; ++i) wanted |= static_cast<uint32_t>(c.needs(i)) << i;
-  auto grads = run_all(batch_norm_backward_op, inputs,
-                       Attrs().set("training", c.attrs.get_bool("training")), {}, wanted);
+  auto grads = run_all({batch_norm_backward_op,
+                        inputs,
+                        Attrs().set("training", c.attrs.get_bool("training")),
+                        {},
+                        wanted});
   for (size_t i = 0; i < 3; ++i) g[i] = grads[i];
 }
 
 void infer_batch_norm(Infer& infer) {
-  const Tensor& x = infer.in(0);
+  const TensorDesc& x = infer.in(0);
   DType t = dtype_of(x);
   const Shape& shape = shape_of(x);
   infer.require_dtype(is_floating_point(t), 0, "a floating type");
@@ -109,27 +111,28 @@ void infer_batch_norm(Infer& infer) {
   bool updates = infer.attrs.get_bool("training") && infer.has(3);
   for (size_t i = 3; i < 5; ++i) {
     if (updates)
-      infer.output_alias(i);
+      infer.output_in_place(i);
     else
       infer.no_output();
   }
 }
 
-void decompose(Inputs in, const Attrs& attrs, std::span<const Scalar> scalars, Outputs& out) {
-  const Tensor& x = *in[0];
+void decompose(const Call& call, Outputs& out) {
+  const Tensor& x = call.in(0);
   const Shape& shape = shape_of(x);
   Shape dims = batch_dims(shape);
-  bool training = attrs.get_bool("training");
-  Tensor centre = training ? mean(x, dims) : *in[3];
-  Tensor spread = training ? var(x, dims, 0) : *in[4];
-  Tensor invstd = rsqrt(spread + attrs.get_float("eps"));
-  Tensor y = (x - by_channel(centre, shape)) * by_channel(in[1] ? invstd * *in[1] : invstd, shape);
-  if (in[2]) y = y + by_channel(*in[2], shape);
+  bool training = call.attrs.get_bool("training");
+  Tensor centre = training ? mean(x, dims) : call.in(3);
+  Tensor spread = training ? var(x, dims, 0) : call.in(4);
+  Tensor invstd = rsqrt(spread + call.attrs.get_float("eps"));
+  Tensor y = (x - by_channel(centre, shape)) *
+             by_channel(call.has(1) ? invstd * call.in(1) : invstd, shape);
+  if (call.has(2)) y = y + by_channel(call.in(2), shape);
   out = {y, centre, invstd, Tensor(), Tensor()};
-  if (!training || !in[3]) return;
-  double momentum = scalars[0].value.f, n = static_cast<double>(shape.numel() / shape[1]);
-  out[3] = *in[3];
-  out[4] = *in[4];
+  if (!training || !call.has(3)) return;
+  double momentum = call.scalars[0].value.f, n = static_cast<double>(shape.numel() / shape[1]);
+  out[3] = call.in(3);
+  out[4] = call.in(4);
   out[3].copy_(out[3] * (1.0 - momentum) + centre * momentum);
   out[4].copy_(out[4] * (1.0 - momentum) + spread * (momentum * n / (n - 1.0)));
 }
@@ -167,8 +170,8 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
                             optional(running_var)};
   bool differentiated = wants_gradient(x) || wants_gradient(weight) || wants_gradient(bias);
   Scalar scalars[] = {momentum};
-  return run_all(batch_norm_op, inputs, Attrs().set("training", training).set("eps", eps), scalars,
-                 differentiated ? 31u : 25u)[0];
+  return run_all({batch_norm_op, inputs, Attrs().set("training", training).set("eps", eps), scalars,
+                  differentiated ? 31u : 25u})[0];
 }
 
 }  // namespace tenon

@@ -26,7 +26,7 @@ Shape trailing(const Shape& shape, int64_t count) {
 }
 
 void infer_layer_norm(Infer& infer) {
-  const Tensor& x = infer.in(0);
+  const TensorDesc& x = infer.in(0);
   DType t = dtype_of(x);
   int64_t count = infer.attrs.get_int("normalized_ndim");
   Shape wanted = trailing(shape_of(x), count);
@@ -53,19 +53,18 @@ void input_grads(const Tensor& g, const Tensor& x, const Tensor& weight, const T
 }
 
 void infer_backward(Infer& infer) {
-  const Tensor& x = infer.in(1);
+  const TensorDesc& x = infer.in(1);
   Shape wanted = trailing(shape_of(x), infer.attrs.get_int("normalized_ndim"));
   infer.output(dtype_of(x), shape_of(x));
   for (int i = 0; i < 2; ++i) infer.output(dtype_of(x), wanted);
 }
 
-void decompose_backward(Inputs in, const Attrs& attrs, std::span<const Scalar>,
-                        std::vector<Tensor>& out) {
-  const Tensor& x = *in[1];
-  int64_t count = attrs.get_int("normalized_ndim");
+void decompose_backward(const Call& call, Outputs& out) {
+  const Tensor& x = call.in(1);
+  int64_t count = call.attrs.get_int("normalized_ndim");
   Shape rows = keepdim_shape(shape_of(x), last_dims(shape_of(x).size(), count));
   out.resize(3);
-  input_grads(*in[0], x, in[2] ? *in[2] : Tensor(), in[3]->reshape(rows), in[4]->reshape(rows),
+  input_grads(call.in(0), x, call.optional(2), call.in(3).reshape(rows), call.in(4).reshape(rows),
               count, out);
 }
 
@@ -88,21 +87,23 @@ void layer_norm_gradient(const GradContext& c, Grads g) {
                             &c.output(1), &c.output(2)};
   uint32_t wanted = 0;
   for (size_t i = 0; i < 3; ++i) wanted |= static_cast<uint32_t>(c.needs(i)) << i;
-  auto grads =
-      run_all(layer_norm_backward_op, inputs,
-              Attrs().set("normalized_ndim", c.attrs.get_int("normalized_ndim")), {}, wanted);
+  auto grads = run_all({layer_norm_backward_op,
+                        inputs,
+                        Attrs().set("normalized_ndim", c.attrs.get_int("normalized_ndim")),
+                        {},
+                        wanted});
   for (size_t i = 0; i < 3; ++i) g[i] = grads[i];
 }
 
-void decompose(Inputs in, const Attrs& attrs, std::span<const Scalar>, std::vector<Tensor>& out) {
-  const Tensor& x = *in[0];
-  int64_t count = attrs.get_int("normalized_ndim");
+void decompose(const Call& call, Outputs& out) {
+  const Tensor& x = call.in(0);
+  int64_t count = call.attrs.get_int("normalized_ndim");
   Shape dims = last_dims(shape_of(x).size(), count), rows = leading(shape_of(x), count);
   Tensor centre = mean(x, dims, true),
-         invstd = rsqrt(var(x, dims, 0, true) + attrs.get_float("eps"));
+         invstd = rsqrt(var(x, dims, 0, true) + call.attrs.get_float("eps"));
   Tensor y = (x - centre) * invstd;
-  if (in[1]) y = y * *in[1];
-  if (in[2]) y = y + *in[2];
+  if (call.has(1)) y = y * call.in(1);
+  if (call.has(2)) y = y + call.in(2);
   out = {y, centre.reshape(rows), invstd.reshape(rows)};
 }
 
@@ -130,7 +131,7 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
   bool differentiated = wants_gradient(x) || wants_gradient(weight) || wants_gradient(bias);
   Attrs attrs;
   attrs.set("normalized_ndim", count).set("eps", eps);
-  return run_all(layer_norm_op, inputs, attrs, {}, differentiated ? 7u : 1u)[0];
+  return run_all({layer_norm_op, inputs, attrs, {}, differentiated ? 7u : 1u})[0];
 }
 
 }  // namespace tenon

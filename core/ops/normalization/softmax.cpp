@@ -8,7 +8,6 @@ namespace tenon {
 namespace {
 
 using Grads = std::span<Tensor>;
-using Outputs = std::vector<Tensor>;
 
 Tensor softmax_input_grad(const Tensor& g, const Tensor& y, int64_t dim) {
   return y * (g - sum(g * y, {dim}, true));
@@ -20,14 +19,14 @@ Tensor log_softmax_input_grad(const Tensor& g, const Tensor& y, int64_t dim) {
 const Op softmax_backward_op{
     {.name = "softmax_backward",
      .infer = infer_floating,
-     .decompose = [](Inputs in, const Attrs& attrs, std::span<const Scalar>, Outputs& out) {
-       out.push_back(softmax_input_grad(*in[0], *in[1], attrs.get_int("dim")));
+     .decompose = [](const Call& call, Outputs& out) {
+       out.push_back(softmax_input_grad(call.in(0), call.in(1), call.attrs.get_int("dim")));
      }}};
 const Op log_softmax_backward_op{
     {.name = "log_softmax_backward",
      .infer = infer_floating,
-     .decompose = [](Inputs in, const Attrs& attrs, std::span<const Scalar>, Outputs& out) {
-       out.push_back(log_softmax_input_grad(*in[0], *in[1], attrs.get_int("dim")));
+     .decompose = [](const Call& call, Outputs& out) {
+       out.push_back(log_softmax_input_grad(call.in(0), call.in(1), call.attrs.get_int("dim")));
      }}};
 
 // The fused operators have no gradient; where one may be asked for, the rule is composed.
@@ -43,29 +42,29 @@ const Op softmax_op{{.name = "softmax",
                          },
                      .saves_outputs = 1,
                      .decompose =
-                         [](Inputs in, const Attrs& attrs, std::span<const Scalar>, Outputs& out) {
-                           Shape dims = {attrs.get_int("dim")};
-                           Tensor e = exp(*in[0] - amax(*in[0], dims, true));
+                         [](const Call& call, Outputs& out) {
+                           Shape dims = {call.attrs.get_int("dim")};
+                           Tensor e = exp(call.in(0) - amax(call.in(0), dims, true));
                            out.push_back(e / sum(e, dims, true));
                          }}};
 
-const Op log_softmax_op{
-    {.name = "log_softmax",
-     .infer = infer_floating,
-     .gradient =
-         [](const GradContext& c, Grads g) {
-           int64_t dim = c.attrs.get_int("dim");
-           g[0] = grad_enabled() ? log_softmax_input_grad(c.grad(), c.output(0), dim)
-                                 : run(log_softmax_backward_op, {&c.grad(), &c.output(0)},
-                                       Attrs().set("dim", dim));
-         },
-     .saves_outputs = 1,
-     .decompose =
-         [](Inputs in, const Attrs& attrs, std::span<const Scalar>, Outputs& out) {
-           Shape dims = {attrs.get_int("dim")};
-           Tensor shifted = *in[0] - amax(*in[0], dims, true);
-           out.push_back(shifted - log(sum(exp(shifted), dims, true)));
-         }}};
+const Op log_softmax_op{{.name = "log_softmax",
+                         .infer = infer_floating,
+                         .gradient =
+                             [](const GradContext& c, Grads g) {
+                               int64_t dim = c.attrs.get_int("dim");
+                               g[0] = grad_enabled()
+                                          ? log_softmax_input_grad(c.grad(), c.output(0), dim)
+                                          : run(log_softmax_backward_op, {&c.grad(), &c.output(0)},
+                                                Attrs().set("dim", dim));
+                             },
+                         .saves_outputs = 1,
+                         .decompose =
+                             [](const Call& call, Outputs& out) {
+                               Shape dims = {call.attrs.get_int("dim")};
+                               Tensor shifted = call.in(0) - amax(call.in(0), dims, true);
+                               out.push_back(shifted - log(sum(exp(shifted), dims, true)));
+                             }}};
 
 Tensor normalize(const Op& op, const Tensor& x, int64_t dim) {
   require_tensor(op.name, x);

@@ -11,9 +11,9 @@ namespace {
 // Inputs are lists of n: parameters, gradients, then state. Outputs are all but the gradients, in
 // place.
 void infer_in_place(Infer& infer) {
-  size_t n = static_cast<size_t>(infer.attrs.get_int("n")), lists = infer.inputs.size() / n;
-  for (size_t i = 0; i < infer.inputs.size(); ++i) {
-    const Tensor &t = infer.in(i), &parameter = infer.in(i % n);
+  size_t n = static_cast<size_t>(infer.attrs.get_int("n")), lists = infer.size() / n;
+  for (size_t i = 0; i < infer.size(); ++i) {
+    const TensorDesc &t = infer.in(i), &parameter = infer.in(i % n);
     infer.require_dtype(is_floating_point(dtype_of(t)) && dtype_of(t) == dtype_of(infer.in(0)), i,
                         "floating, and of the first parameter's type");
     if (!(shape_of(t) == shape_of(parameter)))
@@ -22,7 +22,7 @@ void infer_in_place(Infer& infer) {
                         shape_of(parameter).str());
   }
   for (size_t list = 0; list < lists; ++list)
-    for (size_t i = 0; list != 1 && i < n; ++i) infer.output_alias(list * n + i);
+    for (size_t i = 0; list != 1 && i < n; ++i) infer.output_in_place(list * n + i);
 }
 
 // Handles of the lists, and what is returned: all but the gradients.
@@ -37,40 +37,40 @@ struct InPlace {
   }
 };
 
-void decompose_sgd(Inputs in, const Attrs& attrs, std::span<const Scalar> s,
-                   std::vector<Tensor>& out) {
-  InPlace lists{in, static_cast<size_t>(attrs.get_int("n"))};
-  double lr = s[0].value.f, momentum = s[1].value.f, dampening = s[2].value.f,
-         weight_decay = s[3].value.f;
+void decompose_sgd(const Call& call, Outputs& out) {
+  InPlace lists{call.inputs, static_cast<size_t>(call.attrs.get_int("n"))};
+  double lr = call.scalars[0].value.f, momentum = call.scalars[1].value.f,
+         dampening = call.scalars[2].value.f, weight_decay = call.scalars[3].value.f;
   for (size_t i = 0; i < lists.n; ++i) {
-    Tensor p = lists(0, i), g = attrs.get_bool("maximize") ? neg(lists(1, i)) : lists(1, i);
+    Tensor p = lists(0, i), g = call.attrs.get_bool("maximize") ? neg(lists(1, i)) : lists(1, i);
     if (weight_decay != 0) g = g + p * weight_decay;
     if (lists.has(2)) {
       Tensor buffer = lists(2, i);
-      buffer.copy_(s[4].value.i ? g : buffer * momentum + g * (1.0 - dampening));
-      g = attrs.get_bool("nesterov") ? g + buffer * momentum : buffer;
+      buffer.copy_(call.scalars[4].value.i ? g : buffer * momentum + g * (1.0 - dampening));
+      g = call.attrs.get_bool("nesterov") ? g + buffer * momentum : buffer;
     }
     p.copy_(p - g * lr);
   }
   lists.outputs(out);
 }
 
-void decompose_adam(Inputs in, const Attrs& attrs, std::span<const Scalar> s,
-                    std::vector<Tensor>& out) {
-  InPlace lists{in, static_cast<size_t>(attrs.get_int("n"))};
-  double lr = s[0].value.f, beta1 = s[1].value.f, beta2 = s[2].value.f, eps = s[3].value.f,
-         weight_decay = s[4].value.f;
-  double step = static_cast<double>(s[5].value.i);
+void decompose_adam(const Call& call, Outputs& out) {
+  InPlace lists{call.inputs, static_cast<size_t>(call.attrs.get_int("n"))};
+  double lr = call.scalars[0].value.f, beta1 = call.scalars[1].value.f,
+         beta2 = call.scalars[2].value.f, eps = call.scalars[3].value.f,
+         weight_decay = call.scalars[4].value.f;
+  double step = static_cast<double>(call.scalars[5].value.i);
   double correction1 = 1.0 - std::pow(beta1, step), correction2 = 1.0 - std::pow(beta2, step);
   for (size_t i = 0; i < lists.n; ++i) {
     Tensor p = lists(0, i), m = lists(2, i), v = lists(3, i);
-    Tensor g = attrs.get_bool("maximize") ? neg(lists(1, i)) : lists(1, i);
-    if (weight_decay != 0 && attrs.get_bool("decoupled")) p.copy_(p * (1.0 - lr * weight_decay));
-    if (weight_decay != 0 && !attrs.get_bool("decoupled")) g = g + p * weight_decay;
+    Tensor g = call.attrs.get_bool("maximize") ? neg(lists(1, i)) : lists(1, i);
+    if (weight_decay != 0 && call.attrs.get_bool("decoupled"))
+      p.copy_(p * (1.0 - lr * weight_decay));
+    if (weight_decay != 0 && !call.attrs.get_bool("decoupled")) g = g + p * weight_decay;
     m.copy_(m * beta1 + g * (1.0 - beta1));
     v.copy_(v * beta2 + square(g) * (1.0 - beta2));
     Tensor largest = v;
-    if (attrs.get_bool("amsgrad")) {
+    if (call.attrs.get_bool("amsgrad")) {
       largest = lists(4, i);
       largest.copy_(maximum(largest, v));
     }
@@ -124,7 +124,7 @@ void sgd_step(std::span<const Tensor> params, std::span<const Tensor> grads,
       .set("maximize", args.maximize);
   Scalar scalars[] = {args.lr, args.momentum, args.dampening, args.weight_decay,
                       Scalar::integer(args.first)};
-  run_all(sgd_step_op, inputs, attrs, scalars);
+  run_all({sgd_step_op, inputs, attrs, scalars});
 }
 
 void adam_step(std::span<const Tensor> params, std::span<const Tensor> grads,
@@ -146,7 +146,7 @@ void adam_step(std::span<const Tensor> params, std::span<const Tensor> grads,
       .set("maximize", args.maximize);
   Scalar scalars[] = {args.lr,  args.beta1,        args.beta2,
                       args.eps, args.weight_decay, Scalar::integer(args.step)};
-  run_all(adam_step_op, inputs, attrs, scalars);
+  run_all({adam_step_op, inputs, attrs, scalars});
 }
 
 }  // namespace tenon

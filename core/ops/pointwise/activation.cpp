@@ -10,7 +10,6 @@ namespace tenon {
 namespace {
 
 using Grads = std::span<Tensor>;
-using Outputs = std::vector<Tensor>;
 
 // g and the forward input or result: the same shape and type.
 Tensor backward(const Op& op, const Tensor& gradient, const Tensor& saved) {
@@ -25,19 +24,20 @@ Tensor normal_pdf(const Tensor& x) {
 
 // ---- sigmoid: s' = s (1 - s) ----
 extern const Op sigmoid_backward_op;
-const Op sigmoid_backward_op{
-    {.name = "sigmoid_backward",
-     .infer = infer_floating,
-     .gradient =
-         [](const GradContext& c, Grads g) {
-           const Tensor &outer = c.grad(), &y = c.input(1);
-           if (c.needs(0)) g[0] = backward(sigmoid_backward_op, outer, y);
-           if (c.needs(1)) g[1] = outer * c.input(0) * (1.0 - y * 2.0);
-         },
-     .saves_inputs = 3,
-     .pointwise = true,
-     .decompose = [](Inputs in, const Attrs&, std::span<const Scalar>,
-                     Outputs& out) { out.push_back(*in[0] * (*in[1] * (1.0 - *in[1]))); }}};
+const Op sigmoid_backward_op{{.name = "sigmoid_backward",
+                              .infer = infer_floating,
+                              .gradient =
+                                  [](const GradContext& c, Grads g) {
+                                    const Tensor &outer = c.grad(), &y = c.input(1);
+                                    if (c.needs(0)) g[0] = backward(sigmoid_backward_op, outer, y);
+                                    if (c.needs(1)) g[1] = outer * c.input(0) * (1.0 - y * 2.0);
+                                  },
+                              .saves_inputs = 3,
+                              .pointwise = true,
+                              .decompose =
+                                  [](const Call& call, Outputs& out) {
+                                    out.push_back(call.in(0) * (call.in(1) * (1.0 - call.in(1))));
+                                  }}};
 
 const Op sigmoid_op{
     {.name = "sigmoid",
@@ -46,8 +46,8 @@ const Op sigmoid_op{
                     Grads g) { g[0] = backward(sigmoid_backward_op, c.grad(), c.output(0)); },
      .saves_outputs = 1,
      .pointwise = true,
-     .decompose = [](Inputs in, const Attrs&, std::span<const Scalar>,
-                     Outputs& out) { out.push_back(1.0 / (exp(neg(*in[0])) + 1.0)); }}};
+     .decompose = [](const Call& call,
+                     Outputs& out) { out.push_back(1.0 / (exp(neg(call.in(0))) + 1.0)); }}};
 
 // ---- tanh: t' = 1 - t^2 ----
 extern const Op tanh_backward_op;
@@ -62,8 +62,8 @@ const Op tanh_backward_op{
          },
      .saves_inputs = 3,
      .pointwise = true,
-     .decompose = [](Inputs in, const Attrs&, std::span<const Scalar>,
-                     Outputs& out) { out.push_back(*in[0] * (1.0 - square(*in[1]))); }}};
+     .decompose = [](const Call& call,
+                     Outputs& out) { out.push_back(call.in(0) * (1.0 - square(call.in(1)))); }}};
 
 const Op tanh_op{
     {.name = "tanh",
@@ -75,18 +75,20 @@ const Op tanh_op{
 
 // ---- relu: linear on each side, so its second derivative is 0 ----
 extern const Op relu_backward_op;
-const Op relu_backward_op{
-    {.name = "relu_backward",
-     .infer = infer_floating,
-     .gradient =
-         [](const GradContext& c, Grads g) {
-           if (c.needs(0)) g[0] = backward(relu_backward_op, c.grad(), c.input(1));
-           if (c.needs(1)) g[1] = zeros_like(c.grad());
-         },
-     .saves_inputs = 2,
-     .pointwise = true,
-     .decompose = [](Inputs in, const Attrs&, std::span<const Scalar>,
-                     Outputs& out) { out.push_back(where(le(*in[1], 0.0), 0.0, *in[0])); }}};
+const Op relu_backward_op{{.name = "relu_backward",
+                           .infer = infer_floating,
+                           .gradient =
+                               [](const GradContext& c, Grads g) {
+                                 if (c.needs(0))
+                                   g[0] = backward(relu_backward_op, c.grad(), c.input(1));
+                                 if (c.needs(1)) g[1] = zeros_like(c.grad());
+                               },
+                           .saves_inputs = 2,
+                           .pointwise = true,
+                           .decompose =
+                               [](const Call& call, Outputs& out) {
+                                 out.push_back(where(le(call.in(1), 0.0), 0.0, call.in(0)));
+                               }}};
 
 const Op relu_op{
     {.name = "relu",
@@ -95,8 +97,7 @@ const Op relu_op{
                     Grads g) { g[0] = backward(relu_backward_op, c.grad(), c.output(0)); },
      .saves_outputs = 1,
      .pointwise = true,
-     .decompose = [](Inputs in, const Attrs&, std::span<const Scalar>,
-                     Outputs& out) { out.push_back(maximum(*in[0], 0)); }}};
+     .decompose = [](const Call& call, Outputs& out) { out.push_back(maximum(call.in(0), 0)); }}};
 
 // ---- gelu: x Phi(x); Phi' = phi, phi' = -x phi ----
 extern const Op gelu_backward_op;
@@ -112,9 +113,9 @@ const Op gelu_backward_op{{.name = "gelu_backward",
                            .saves_inputs = 3,
                            .pointwise = true,
                            .decompose =
-                               [](Inputs in, const Attrs&, std::span<const Scalar>, Outputs& out) {
-                                 const Tensor& x = *in[1];
-                                 out.push_back(*in[0] * (normal_cdf(x) + x * normal_pdf(x)));
+                               [](const Call& call, Outputs& out) {
+                                 const Tensor& x = call.in(1);
+                                 out.push_back(call.in(0) * (normal_cdf(x) + x * normal_pdf(x)));
                                }}};
 
 const Op gelu_op{
@@ -124,8 +125,8 @@ const Op gelu_op{
                     Grads g) { g[0] = backward(gelu_backward_op, c.grad(), c.input(0)); },
      .saves_inputs = 1,
      .pointwise = true,
-     .decompose = [](Inputs in, const Attrs&, std::span<const Scalar>,
-                     Outputs& out) { out.push_back(*in[0] * normal_cdf(*in[0])); }}};
+     .decompose = [](const Call& call,
+                     Outputs& out) { out.push_back(call.in(0) * normal_cdf(call.in(0))); }}};
 
 // ---- silu: x s; (x s)' = s (1 + x (1 - s)) ----
 extern const Op silu_backward_op;
@@ -143,10 +144,10 @@ const Op silu_backward_op{{.name = "silu_backward",
                            .saves_inputs = 3,
                            .pointwise = true,
                            .decompose =
-                               [](Inputs in, const Attrs&, std::span<const Scalar>, Outputs& out) {
-                                 const Tensor& x = *in[1];
+                               [](const Call& call, Outputs& out) {
+                                 const Tensor& x = call.in(1);
                                  Tensor s = sigmoid(x);
-                                 out.push_back(*in[0] * (s * (x * (1.0 - s) + 1.0)));
+                                 out.push_back(call.in(0) * (s * (x * (1.0 - s) + 1.0)));
                                }}};
 
 const Op silu_op{
@@ -156,8 +157,8 @@ const Op silu_op{
                     Grads g) { g[0] = backward(silu_backward_op, c.grad(), c.input(0)); },
      .saves_inputs = 1,
      .pointwise = true,
-     .decompose = [](Inputs in, const Attrs&, std::span<const Scalar>,
-                     Outputs& out) { out.push_back(*in[0] * sigmoid(*in[0])); }}};
+     .decompose = [](const Call& call,
+                     Outputs& out) { out.push_back(call.in(0) * sigmoid(call.in(0))); }}};
 
 Tensor activation(const Op& op, const Tensor& x) {
   require_tensor(op.name, x);

@@ -154,13 +154,12 @@ const Op pow_op{{.name = "pow",
 
 // Whole powers of whole numbers, bit by bit of the exponent from the highest: for plugins that
 // offer powers of floating types only.
-void decompose_whole_pow(Inputs in, const Attrs& attrs, std::span<const Scalar> scalars,
-                         std::vector<Tensor>& out) {
-  const Tensor& x = *in[0];
-  Tensor a = x, b = in[1] ? *in[1] : Tensor();
-  if (!in[1]) {
-    b = constant(scalars[0].value.i, dtype_of(x), x.device());
-    if (attrs.get_bool("reverse")) std::swap(a, b);
+void decompose_whole_pow(const Call& call, Outputs& out) {
+  const Tensor& x = call.in(0);
+  Tensor a = x, b = call.optional(1);
+  if (!call.has(1)) {
+    b = constant(call.scalars[0].value.i, dtype_of(x), x.device());
+    if (call.attrs.get_bool("reverse")) std::swap(a, b);
   }
   std::vector<Tensor> powers = {a};  // a^1, a^2, a^4, …
   const int bits = dtype_of(x) == DType::i64 ? 63 : dtype_of(x) == DType::i32 ? 31 : 8;

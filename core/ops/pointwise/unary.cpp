@@ -44,8 +44,8 @@ const Op square_op{
      .gradient = [](const GradContext& c, Grads g) { g[0] = c.grad() * (c.input(0) * 2.0); },
      .saves_inputs = 1,
      .pointwise = true,
-     .decompose = [](Inputs in, const Attrs&, std::span<const Scalar>,
-                     std::vector<Tensor>& out) { out.push_back(mul(*in[0], *in[0])); }}};
+     .decompose = [](const Call& call,
+                     Outputs& out) { out.push_back(mul(call.in(0), call.in(0))); }}};
 
 const Op reciprocal_op{
     {.name = "reciprocal",
@@ -53,8 +53,7 @@ const Op reciprocal_op{
      .gradient = [](const GradContext& c, Grads g) { g[0] = neg(c.grad() * square(c.output(0))); },
      .saves_outputs = 1,
      .pointwise = true,
-     .decompose = [](Inputs in, const Attrs&, std::span<const Scalar>,
-                     std::vector<Tensor>& out) { out.push_back(1.0 / *in[0]); }}};
+     .decompose = [](const Call& call, Outputs& out) { out.push_back(1.0 / call.in(0)); }}};
 
 const Op exp_op{{.name = "exp",
                  .infer = infer_floating,
@@ -82,8 +81,7 @@ const Op rsqrt_op{
                     Grads g) { g[0] = c.grad() * (pow(c.output(0), 3.0) * -0.5); },
      .saves_outputs = 1,
      .pointwise = true,
-     .decompose = [](Inputs in, const Attrs&, std::span<const Scalar>,
-                     std::vector<Tensor>& out) { out.push_back(1.0 / sqrt(*in[0])); }}};
+     .decompose = [](const Call& call, Outputs& out) { out.push_back(1.0 / sqrt(call.in(0))); }}};
 
 const Op sin_op{
     {.name = "sin",

@@ -170,7 +170,7 @@ Tensor max_pool2d(const Tensor& x, const Shape& kernel, const Pool2dOptions& opt
       .set("dilation", options.dilation);
   attrs.set("ceil_mode", options.ceil_mode);
   const Tensor* inputs[] = {&input};
-  Tensor y = run_all(max_pool2d_op, inputs, attrs, {}, wants_gradient(x) ? 3u : 1u)[0];
+  Tensor y = run_all({max_pool2d_op, inputs, attrs, {}, wants_gradient(x) ? 3u : 1u})[0];
   return shape_of(x).size() == 3 ? squeeze(y, 0) : y;
 }
 

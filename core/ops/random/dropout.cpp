@@ -21,8 +21,9 @@ const Op dropout_backward_op{
          },
      .saves_inputs = 2,
      .decompose =
-         [](Inputs in, const Attrs&, std::span<const Scalar> scalars, std::vector<Tensor>& out) {
-           out.push_back(where(*in[1], *in[0] * (1.0 / (1.0 - scalars[0].value.f)), 0.0));
+         [](const Call& call, Outputs& out) {
+           out.push_back(
+               where(call.in(1), call.in(0) * (1.0 / (1.0 - call.scalars[0].value.f)), 0.0));
          }}};
 
 Tensor backward(const Tensor& gradient, const Tensor& mask, double p) {
@@ -52,7 +53,7 @@ Tensor dropout(const Tensor& x, double p, bool training) {
   Scalar scalars[] = {Scalar::integer(static_cast<int64_t>(state.seed)),
                       Scalar::integer(static_cast<int64_t>(state.offset)), p};
   const Tensor* inputs[] = {&x};
-  return run_all(dropout_op, inputs, {}, scalars)[0];
+  return run_all({dropout_op, inputs, no_attrs, scalars})[0];
 }
 
 }  // namespace tenon

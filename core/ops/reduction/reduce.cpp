@@ -12,7 +12,6 @@ namespace tenon {
 namespace {
 
 using Grads = std::span<Tensor>;
-using Outputs = std::vector<Tensor>;
 
 Shape reduced_shape(const Shape& shape, const Shape& dims) {
   Shape result = shape;
@@ -110,18 +109,18 @@ void var_gradient(const GradContext& c, Grads g) {
   g[0] = spread(c, c.grad() * (2.0 / std::max(n, 0.0))) * centred;
 }
 
-void decompose_mean(Inputs in, const Attrs& attrs, std::span<const Scalar>, Outputs& out) {
-  Shape dims = attrs.get_list("dims");
-  Tensor total = dims.empty() ? *in[0] : sum(*in[0], dims);
-  out.push_back(total / static_cast<double>(reduced_count(shape_of(*in[0]), dims)));
+void decompose_mean(const Call& call, Outputs& out) {
+  Shape dims = call.attrs.get_list("dims");
+  Tensor total = dims.empty() ? call.in(0) : sum(call.in(0), dims);
+  out.push_back(total / static_cast<double>(reduced_count(shape_of(call.in(0)), dims)));
 }
 
-void decompose_var(Inputs in, const Attrs& attrs, std::span<const Scalar>, Outputs& out) {
-  Shape dims = attrs.get_list("dims");
-  const Tensor& x = *in[0];
+void decompose_var(const Call& call, Outputs& out) {
+  Shape dims = call.attrs.get_list("dims");
+  const Tensor& x = call.in(0);
   Tensor squares = square(dims.empty() ? x - x : x - mean(x, dims, true));
   double n = static_cast<double>(reduced_count(shape_of(x), dims)) -
-             static_cast<double>(attrs.get_int("correction"));
+             static_cast<double>(call.attrs.get_int("correction"));
   out.push_back((dims.empty() ? squares : sum(squares, dims)) / std::max(n, 0.0));
 }
 

@@ -12,7 +12,7 @@ namespace {
 void infer_cat(Infer& infer) {
   size_t dim = static_cast<size_t>(infer.attrs.get_int("dim"));
   Shape shape = shape_of(infer.in(0));
-  for (size_t i = 1; i < infer.inputs.size(); ++i) {
+  for (size_t i = 1; i < infer.size(); ++i) {
     const Shape& other = shape_of(infer.in(i));
     bool fits = other.size() == shape.size();
     for (size_t d = 0; fits && d < shape.size(); ++d) fits = d == dim || other[d] == shape[d];
@@ -21,7 +21,7 @@ void infer_cat(Infer& infer) {
                         ", which does not continue " + shape_of(infer.in(0)).str() + " along dim " +
                         std::to_string(dim) + "; all other dimensions must be equal");
     if (__builtin_add_overflow(shape[dim], other[dim], &shape[dim]))
-      infer.shape_error("the sizes of " + std::to_string(infer.inputs.size()) + " tensors like " +
+      infer.shape_error("the sizes of " + std::to_string(infer.size()) + " tensors like " +
                         other.str() + " along dim " + std::to_string(dim) +
                         " add up to more than can be addressed");
   }
@@ -37,14 +37,13 @@ void cat_gradient(const GradContext& c, std::span<Tensor> g) {
   }
 }
 
-void decompose_cat(Inputs in, const Attrs& attrs, std::span<const Scalar>,
-                   std::vector<Tensor>& out) {
-  int64_t dim = attrs.get_int("dim"), start = 0;
-  Shape shape = shape_of(*in[0]);
+void decompose_cat(const Call& call, Outputs& out) {
+  int64_t dim = call.attrs.get_int("dim"), start = 0;
+  Shape shape = shape_of(call.in(0));
   shape[static_cast<size_t>(dim)] = 0;
-  for (auto* t : in) shape[static_cast<size_t>(dim)] += t->size(dim);
-  Tensor result = allocate_tensor(shape, dtype_of(*in[0]), in[0]->device());
-  for (auto* t : in) {
+  for (auto* t : call.inputs) shape[static_cast<size_t>(dim)] += t->size(dim);
+  Tensor result = allocate_tensor(shape, dtype_of(call.in(0)), call.in(0).device());
+  for (auto* t : call.inputs) {
     write_part(narrow(result, dim, start, t->size(dim)), *t);
     start += t->size(dim);
   }
@@ -107,7 +106,7 @@ Tensor cat(std::span<const Tensor> tensors, int64_t dim) {
   std::vector<const Tensor*> inputs;
   inputs.reserve(kept.size());
   for (auto& t : kept) inputs.push_back(&t);
-  return run_all(cat_op, inputs, Attrs().set("dim", wrapped))[0];
+  return run_all({cat_op, inputs, Attrs().set("dim", wrapped)})[0];
 }
 
 Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {

@@ -29,19 +29,20 @@ const Op to_device_op{
      .gradient = [](const GradContext& c,
                     Grads g) { g[0] = c.grad().to(device_of(c.attrs, "from_type", "from_index")); },
      .execute =
-         [](const Op&, Inputs in, const Attrs& attrs, std::vector<Tensor>& out) {
+         [](const Call& call, Outputs& out) {
            NoGrad guard;
-           out.push_back(copy_to_device(in[0]->contiguous(), device_of(attrs, "type", "index")));
+           out.push_back(
+               copy_to_device(call.in(0).contiguous(), device_of(call.attrs, "type", "index")));
          }}};
 
-Tensor run_copy(const Tensor& x, DType dtype) {
-  return run(copy_op, {&x}, Attrs().set("dtype", static_cast<int64_t>(dtype)));
-}
+Attrs dtype_attrs(DType dtype) { return Attrs().set("dtype", static_cast<int64_t>(dtype)); }
+
+Tensor run_copy(const Tensor& x, DType dtype) { return run(copy_op, {&x}, dtype_attrs(dtype)); }
 
 void require_writable(const char* op, const Tensor& target) {
   require_tensor(op, target);
   require_mutable(op, target);
-  if (shares_places(target))
+  if (describe(impl_of(target)).shares_places())
     throw ValueError(
         std::string(op) + ": several elements of this expanded tensor of shape " +
         target.shape().str() +
@@ -101,34 +102,32 @@ Tensor& Tensor::copy_(const Tensor& source) {
   }
   from = from.to(device());
   const Tensor* input = &from;
-  run_into(copy_op, {&input, 1}, *this, Attrs().set("dtype", static_cast<int64_t>(dtype())));
+  run_into(*this, {copy_op, {&input, 1}, dtype_attrs(dtype())});
   return *this;
 }
 
 void write_part(const Tensor& part, const Tensor& values) {
   const Tensor* input = &values;
-  run_into(copy_op, {&input, 1}, part, Attrs().set("dtype", static_cast<int64_t>(dtype_of(part))),
-           {}, Target::in_the_making);
+  run_into(part, {copy_op, {&input, 1}, dtype_attrs(dtype_of(part))}, Target::in_the_making);
 }
 
 void prepare_copy(const Tensor& target, const Tensor& source) {
   require_writable("copy_", target);
   const Tensor* input = &source;
-  prepare_into(copy_op, {&input, 1}, target,
-               Attrs().set("dtype", static_cast<int64_t>(target.dtype())));
+  prepare_into(target, {copy_op, {&input, 1}, dtype_attrs(target.dtype())});
 }
 
 Tensor constant(Number number, DType dtype, Device device) {
   Tensor x = allocate_tensor({}, dtype, device);
   Scalar scalar = scalar_for(dtype, number);
-  run_into(fill_op, {}, x, {}, {&scalar, 1}, Target::in_the_making);
+  run_into(x, {fill_op, {}, no_attrs, {&scalar, 1}}, Target::in_the_making);
   return x;
 }
 
 Tensor& Tensor::fill_(Number value) {
   require_writable("fill_", *this);
   Scalar scalar = scalar_for(dtype(), value);
-  run_into(fill_op, {}, *this, {}, {&scalar, 1});
+  run_into(*this, {fill_op, {}, no_attrs, {&scalar, 1}});
   return *this;
 }
 

@@ -10,7 +10,6 @@ namespace tenon {
 namespace {
 
 using Grads = std::span<Tensor>;
-using Outputs = std::vector<Tensor>;
 
 size_t at(int64_t i) { return static_cast<size_t>(i); }
 
@@ -76,14 +75,14 @@ const Op view_op{
     {.name = "view",
      .gradient = [](const GradContext& c, Grads g) { g[0] = c.grad().reshape(c.input_shape(0)); },
      .execute =
-         [](const Op&, Inputs in, const Attrs& attrs, Outputs& out) {
-           Shape shape = attrs.get_list("shape");
-           auto strides = strides_for(impl_of(*in[0]), shape);
+         [](const Call& call, Outputs& out) {
+           Shape shape = call.attrs.get_list("shape");
+           auto strides = strides_for(impl_of(call.in(0)), shape);
            if (!strides)
              throw ShapeError("view: shape " + shape.str() + " does not fit a tensor of shape " +
-                              shape_of(*in[0]).str() + " and strides " + in[0]->strides().str() +
-                              " without a copy; use reshape");
-           out.push_back(view_of(*in[0], shape, *strides));
+                              shape_of(call.in(0)).str() + " and strides " +
+                              call.in(0).strides().str() + " without a copy; use reshape");
+           out.push_back(view_of(call.in(0), shape, *strides));
          }}};
 
 const Op permute_op{{.name = "permute",
@@ -95,28 +94,28 @@ const Op permute_op{{.name = "permute",
                            g[0] = permute(c.grad(), inverse);
                          },
                      .execute =
-                         [](const Op&, Inputs in, const Attrs& attrs, Outputs& out) {
-                           Shape dims = attrs.get_list("dims"), shape = dims, strides = dims;
-                           auto& x = impl_of(*in[0]);
+                         [](const Call& call, Outputs& out) {
+                           Shape dims = call.attrs.get_list("dims"), shape = dims, strides = dims;
+                           auto& x = impl_of(call.in(0));
                            for (size_t i = 0; i < dims.size(); ++i) {
                              shape[i] = x.shape[at(dims[i])];
                              strides[i] = x.strides[at(dims[i])];
                            }
-                           out.push_back(view_of(*in[0], shape, strides));
+                           out.push_back(view_of(call.in(0), shape, strides));
                          }}};
 
 const Op expand_op{
     {.name = "expand",
      .gradient = [](const GradContext& c, Grads g) { g[0] = sum_to(c.grad(), c.input_shape(0)); },
      .execute =
-         [](const Op&, Inputs in, const Attrs& attrs, Outputs& out) {
-           Shape shape = attrs.get_list("shape");
+         [](const Call& call, Outputs& out) {
+           Shape shape = call.attrs.get_list("shape");
            Strides strides = Shape::filled(shape.size(), 0);
-           auto& x = impl_of(*in[0]);
+           auto& x = impl_of(call.in(0));
            size_t lead = shape.size() - x.shape.size();
            for (size_t i = 0; i < x.shape.size(); ++i)
              if (x.shape[i] == shape[lead + i]) strides[lead + i] = x.strides[i];
-           out.push_back(view_of(*in[0], shape, strides));
+           out.push_back(view_of(call.in(0), shape, strides));
          }}};
 
 Tensor slice_backward(const Tensor& gradient, const Shape& shape, int64_t dim, int64_t start,
@@ -129,23 +128,24 @@ const Op slice_op{{.name = "slice",
                                                c.attrs.get_int("start"), c.attrs.get_int("step"));
                        },
                    .execute =
-                       [](const Op&, Inputs in, const Attrs& attrs, Outputs& out) {
-                         auto& x = impl_of(*in[0]);
-                         size_t dim = at(attrs.get_int("dim"));
-                         int64_t start = attrs.get_int("start"), step = attrs.get_int("step");
+                       [](const Call& call, Outputs& out) {
+                         auto& x = impl_of(call.in(0));
+                         size_t dim = at(call.attrs.get_int("dim"));
+                         int64_t start = call.attrs.get_int("start"),
+                                 step = call.attrs.get_int("step");
                          Shape shape = x.shape, strides = x.strides;
-                         shape[dim] = attrs.get_int("length");
+                         shape[dim] = call.attrs.get_int("length");
                          strides[dim] *= step;
-                         out.push_back(view_of(*in[0], shape, strides,
+                         out.push_back(view_of(call.in(0), shape, strides,
                                                shape[dim] > 0 ? start * x.strides[dim] : 0));
                        }}};
 
-void decompose_slice_backward(Inputs in, const Attrs& attrs, std::span<const Scalar>,
-                              Outputs& out) {
-  int64_t dim = attrs.get_int("dim"), start = attrs.get_int("start"), step = attrs.get_int("step");
-  Tensor result =
-      zeros(attrs.get_list("shape"), {.dtype = dtype_of(*in[0]), .device = in[0]->device()});
-  write_part(slice(result, dim, start, start + in[0]->size(dim) * step, step), *in[0]);
+void decompose_slice_backward(const Call& call, Outputs& out) {
+  int64_t dim = call.attrs.get_int("dim"), start = call.attrs.get_int("start"),
+          step = call.attrs.get_int("step");
+  Tensor result = zeros(call.attrs.get_list("shape"),
+                        {.dtype = dtype_of(call.in(0)), .device = call.in(0).device()});
+  write_part(slice(result, dim, start, start + call.in(0).size(dim) * step, step), call.in(0));
   out.push_back(result);
 }
 
@@ -169,15 +169,15 @@ const Op select_op{{.name = "select",
                                                 c.attrs.get_int("index"), 1);
                         },
                     .execute =
-                        [](const Op&, Inputs in, const Attrs& attrs, Outputs& out) {
-                          auto& x = impl_of(*in[0]);
-                          size_t dim = at(attrs.get_int("dim"));
+                        [](const Call& call, Outputs& out) {
+                          auto& x = impl_of(call.in(0));
+                          size_t dim = at(call.attrs.get_int("dim"));
                           Shape shape = x.shape, strides = x.strides;
-                          int64_t offset = attrs.get_int("index") * strides[dim];
+                          int64_t offset = call.attrs.get_int("index") * strides[dim];
                           shape.erase(dim);
                           strides.erase(dim);
                           out.push_back(
-                              view_of(*in[0], shape, strides, shape.numel() > 0 ? offset : 0));
+                              view_of(call.in(0), shape, strides, shape.numel() > 0 ? offset : 0));
                         }}};
 
 const Op unsqueeze_op{
@@ -185,13 +185,13 @@ const Op unsqueeze_op{
      .gradient = [](const GradContext& c,
                     Grads g) { g[0] = squeeze(c.grad(), c.attrs.get_int("dim")); },
      .execute =
-         [](const Op&, Inputs in, const Attrs& attrs, Outputs& out) {
-           auto& x = impl_of(*in[0]);
-           size_t dim = at(attrs.get_int("dim"));
+         [](const Call& call, Outputs& out) {
+           auto& x = impl_of(call.in(0));
+           size_t dim = at(call.attrs.get_int("dim"));
            Shape shape = x.shape, strides = x.strides;
            strides.insert(dim, dim < shape.size() ? shape[dim] * strides[dim] : 1);
            shape.insert(dim, 1);
-           out.push_back(view_of(*in[0], shape, strides));
+           out.push_back(view_of(call.in(0), shape, strides));
          }}};
 
 const Op squeeze_op{
@@ -199,13 +199,13 @@ const Op squeeze_op{
      .gradient = [](const GradContext& c,
                     Grads g) { g[0] = unsqueeze(c.grad(), c.attrs.get_int("dim")); },
      .execute =
-         [](const Op&, Inputs in, const Attrs& attrs, Outputs& out) {
-           auto& x = impl_of(*in[0]);
-           size_t dim = at(attrs.get_int("dim"));
+         [](const Call& call, Outputs& out) {
+           auto& x = impl_of(call.in(0));
+           size_t dim = at(call.attrs.get_int("dim"));
            Shape shape = x.shape, strides = x.strides;
            shape.erase(dim);
            strides.erase(dim);
-           out.push_back(view_of(*in[0], shape, strides));
+           out.push_back(view_of(call.in(0), shape, strides));
          }}};
 
 Tensor slice_backward(const Tensor& gradient, const Shape& shape, int64_t dim, int64_t start,

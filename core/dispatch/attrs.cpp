@@ -1,0 +1,51 @@
+#include <algorithm>
+#include <string>
+
+#include <tenon/core/dispatch/attrs.h>
+#include <tenon/core/error.h>
+
+namespace tenon {
+
+const Attrs no_attrs;
+
+Attr& Attrs::add(const char* name, tn_attr_kind kind) {
+  if (count_ == std::size(items_))
+    throw Error(std::string("attribute \"") + name + "\" is one more than an operator may have");
+  Attr& a = items_[count_++];
+  a.name = name;
+  a.kind = kind;
+  a.num_ints = 0;
+  a.i = 0;
+  a.f = 0;
+  a.s = "";
+  return a;
+}
+
+Attrs& Attrs::set(const char* name, int64_t value) {
+  return add(name, TN_ATTR_INT).i = value, *this;
+}
+Attrs& Attrs::set(const char* name, double value) {
+  return add(name, TN_ATTR_FLOAT).f = value, *this;
+}
+Attrs& Attrs::set(const char* name, bool value) { return add(name, TN_ATTR_BOOL).i = value, *this; }
+Attrs& Attrs::set(const char* name, const char* literal) {
+  return add(name, TN_ATTR_STRING).s = literal, *this;
+}
+Attrs& Attrs::set(const char* name, const Shape& list) {
+  Attr& a = add(name, TN_ATTR_INTS);
+  a.num_ints = static_cast<uint32_t>(list.size());
+  std::copy(list.begin(), list.end(), a.ints);
+  return *this;
+}
+
+bool Attrs::has(std::string_view name) const {
+  return std::any_of(items_, items_ + count_, [&](const Attr& a) { return name == a.name; });
+}
+
+const Attr& Attrs::at(std::string_view name) const {
+  for (auto& a : all())
+    if (name == a.name) return a;
+  throw Error("an operator has no attribute \"" + std::string(name) + "\"");
+}
+
+}  // namespace tenon

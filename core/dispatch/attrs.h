@@ -1,0 +1,79 @@
+// The arguments of an operator that are no tensors: static ones, which a plan is made for, and
+// numbers that each run has anew.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <tenon/core/shape.h>
+#include <tenon/plugins/abi/abi.h>
+
+namespace tenon {
+
+// A static argument; `name` and `s` are literals.
+struct Attr {
+  const char* name;
+  tn_attr_kind kind;
+  uint32_t num_ints;
+  int64_t i;
+  double f;
+  const char* s;
+  int64_t ints[Shape::max_rank];
+
+  Shape list() const { return Shape(std::span<const int64_t>(ints, num_ints)); }
+};
+
+// Up to eight attributes in place; no allocation. `Attrs().set("stride", Shape{1, 1}).set("groups",
+// int64_t{1})`.
+class Attrs {
+ public:
+  Attrs() {}
+  Attrs(const Attrs& o) : count_(o.count_) {
+    std::copy_n(o.items_, count_, items_);
+  }  // used slots only
+  Attrs& operator=(const Attrs& o) {
+    count_ = o.count_;
+    std::copy_n(o.items_, count_, items_);
+    return *this;
+  }
+  Attrs& set(const char* name, int64_t value);
+  Attrs& set(const char* name, int value) { return set(name, static_cast<int64_t>(value)); }
+  Attrs& set(const char* name, double value);
+  Attrs& set(const char* name, bool value);
+  Attrs& set(const char* name, const char* literal);
+  Attrs& set(const char* name, const Shape& list);
+
+  int64_t get_int(std::string_view name) const { return at(name).i; }
+  double get_float(std::string_view name) const { return at(name).f; }
+  bool get_bool(std::string_view name) const { return at(name).i != 0; }
+  std::string_view get_string(std::string_view name) const { return at(name).s; }
+  Shape get_list(std::string_view name) const { return at(name).list(); }
+  bool has(std::string_view name) const;
+
+  std::span<const Attr> all() const { return {items_, count_}; }
+
+ private:
+  const Attr& at(std::string_view name) const;
+  Attr& add(const char* name, tn_attr_kind kind);
+
+  uint32_t count_ = 0;
+  Attr items_[8];  // left uninitialised on purpose: most operators have none
+};
+extern const Attrs no_attrs;
+
+// A dynamic argument.
+struct Scalar {
+  tn_scalar value;  // the only member: lists of them are handed to plugins as they are
+  Scalar() : value{0.0} {}
+  Scalar(double f) : value{.f = f} {}
+  static Scalar integer(int64_t i) {
+    Scalar s;
+    s.value.i = i;
+    return s;
+  }
+};
+static_assert(sizeof(Scalar) == sizeof(tn_scalar));
+
+}  // namespace tenon
