@@ -107,6 +107,13 @@ using ExecuteRule = void (*)(const Call& call, Outputs& outputs);
 // Computes the operator by simpler ones where the device's plugin does not offer it.
 using DecomposeRule = void (*)(const Call& call, Outputs& outputs);
 
+// What `run` does before anything else where inputs differ in type.
+enum class Promotion : uint8_t {
+  none,      // nothing: the shape rule says which types it takes
+  common,    // converts them to the type that PyTorch promotes them to; at most two take part
+  floating,  // as common, and whole numbers and bool to f32
+};
+
 // Make one per operator at namespace scope: `const Op add_op{{.name = "add", …}};`. It lists itself
 // in `all_ops()`.
 struct OpSpec {
@@ -116,8 +123,10 @@ struct OpSpec {
   uint32_t saves_inputs = 0;    // bit i: the gradient rule reads input i
   uint32_t saves_outputs = 0;   // bit i: … output i
   uint32_t differentiable = 1;  // bit i: output i carries a gradient
-  bool pointwise =
-      false;  // inputs are expanded to the shape of output 0 before the plugin sees them
+  // Inputs are expanded to the shape of output 0 before the plugin sees them.
+  bool pointwise = false;
+  Promotion promotion = Promotion::none;
+  uint32_t keeps_types = 0;  // bit i: input i takes no part in promotion
   ExecuteRule execute = nullptr;
   DecomposeRule decompose = nullptr;
 };

@@ -6,6 +6,7 @@
 #include <tenon/core/dispatch/misplaced.h>
 #include <tenon/core/dispatch/op.h>
 #include <tenon/core/dispatch/plan_cache.h>
+#include <tenon/core/dispatch/promotion.h>
 #include <tenon/core/dispatch/record.h>
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/error.h>
@@ -262,6 +263,8 @@ Tensor run(const Op& op, std::initializer_list<const Tensor*> list, const Attrs&
   const Call call{op, Inputs(list.begin(), list.size()), attrs,
                   std::span<const Scalar>(scalar_list.begin(), scalar_list.size())};
   if (op.execute) return run_all(call)[0];
+  if (needs_promotion(call)) [[unlikely]]
+    return run_promoted(call)[0];
 
   Arguments arguments(op, call.inputs, nullptr);
   auto& context = context_of(arguments.device());
@@ -301,6 +304,8 @@ void execute_there(const Call& call, Outputs& outputs) {
 
 Outputs run_all(const Call& call) {
   const Op& op = call.op;
+  if (needs_promotion(call)) [[unlikely]]
+    return run_promoted(call);
   Outputs outputs;
   if (op.execute) {
     for (auto* t : call.inputs)

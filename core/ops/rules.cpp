@@ -10,9 +10,6 @@ namespace tenon {
 
 namespace {
 
-// bool < integer < floating, as PyTorch ranks them.
-int category(DType t) { return is_floating_point(t) ? 2 : is_integer(t) ? 1 : 0; }
-
 std::string quoted(std::string_view name) { return std::string(name); }
 
 }  // namespace
@@ -58,15 +55,6 @@ Shape wrap_dims(const Shape& dims, int64_t rank, const char* op) {
   for (int64_t d = 0; d < rank; ++d)
     if (dims.empty() || chosen[d]) result.push_back(d);
   return result;
-}
-
-DType result_type(const Tensor& a, const Tensor& b) {
-  DType ta = dtype_of(a), tb = dtype_of(b);
-  if (ta == tb) return ta;
-  bool scalar_a = shape_of(a).empty(), scalar_b = shape_of(b).empty();
-  if (scalar_a == scalar_b) return promote(ta, tb);
-  DType with_dims = scalar_a ? tb : ta, without = scalar_a ? ta : tb;
-  return category(without) > category(with_dims) ? promote(ta, tb) : with_dims;
 }
 
 DType result_type(const Tensor& x, Number number) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include <tenon/core/dispatch/op.h>
+#include <tenon/core/dispatch/promotion.h>
 #include <tenon/core/number.h>
 #include <tenon/core/tensor_impl.h>
 
@@ -31,9 +32,6 @@ inline bool wants_gradient(const Tensor& x) {
 // `dims` as the ABI wants them: in range, sorted, each once; all of them where `dims` is empty.
 // IndexError, ValueError.
 Shape wrap_dims(const Shape& dims, int64_t rank, const char* op);
-// PyTorch's promotion: a tensor without dimensions widens another one only by its category (bool,
-// integer, floating).
-DType result_type(const Tensor& a, const Tensor& b);
 // The type that `x op number` computes in.
 DType result_type(const Tensor& x, Number number);
 // The operand as the ABI wants it: an int64 for integers and bool, a double otherwise.

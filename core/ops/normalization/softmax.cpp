@@ -41,6 +41,7 @@ const Op softmax_op{{.name = "softmax",
                                             Attrs().set("dim", dim));
                          },
                      .saves_outputs = 1,
+                     .promotion = Promotion::floating,
                      .decompose =
                          [](const Call& call, Outputs& out) {
                            Shape dims = {call.attrs.get_int("dim")};
@@ -59,6 +60,7 @@ const Op log_softmax_op{{.name = "log_softmax",
                                                 Attrs().set("dim", dim));
                              },
                          .saves_outputs = 1,
+                         .promotion = Promotion::floating,
                          .decompose =
                              [](const Call& call, Outputs& out) {
                                Shape dims = {call.attrs.get_int("dim")};
@@ -68,7 +70,6 @@ const Op log_softmax_op{{.name = "log_softmax",
 
 Tensor normalize(const Op& op, const Tensor& x, int64_t dim) {
   require_tensor(op.name, x);
-  if (!is_floating_point(dtype_of(x))) return normalize(op, x.to(DType::f32), dim);
   if (shape_of(x).empty()) {
     wrap_dim(dim, 1, op.name);
     return normalize(op, x.reshape({1}), 0).reshape({});

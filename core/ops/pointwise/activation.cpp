@@ -46,6 +46,7 @@ const Op sigmoid_op{
                     Grads g) { g[0] = backward(sigmoid_backward_op, c.grad(), c.output(0)); },
      .saves_outputs = 1,
      .pointwise = true,
+     .promotion = Promotion::floating,
      .decompose = [](const Call& call,
                      Outputs& out) { out.push_back(1.0 / (exp(neg(call.in(0))) + 1.0)); }}};
 
@@ -71,7 +72,8 @@ const Op tanh_op{
      .gradient = [](const GradContext& c,
                     Grads g) { g[0] = backward(tanh_backward_op, c.grad(), c.output(0)); },
      .saves_outputs = 1,
-     .pointwise = true}};
+     .pointwise = true,
+     .promotion = Promotion::floating}};
 
 // ---- relu: linear on each side, so its second derivative is 0 ----
 extern const Op relu_backward_op;
@@ -125,6 +127,7 @@ const Op gelu_op{
                     Grads g) { g[0] = backward(gelu_backward_op, c.grad(), c.input(0)); },
      .saves_inputs = 1,
      .pointwise = true,
+     .promotion = Promotion::floating,
      .decompose = [](const Call& call,
                      Outputs& out) { out.push_back(call.in(0) * normal_cdf(call.in(0))); }}};
 
@@ -157,15 +160,13 @@ const Op silu_op{
                     Grads g) { g[0] = backward(silu_backward_op, c.grad(), c.input(0)); },
      .saves_inputs = 1,
      .pointwise = true,
+     .promotion = Promotion::floating,
      .decompose = [](const Call& call,
                      Outputs& out) { out.push_back(call.in(0) * sigmoid(call.in(0))); }}};
 
 Tensor activation(const Op& op, const Tensor& x) {
   require_tensor(op.name, x);
-  if (is_floating_point(dtype_of(x))) [[likely]]
-    return run(op, {&x});
-  Tensor converted = x.to(DType::f32);
-  return run(op, {&converted});
+  return run(op, {&x});
 }
 
 }  // namespace

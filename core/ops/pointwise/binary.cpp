@@ -113,20 +113,28 @@ void pow_gradient(const GradContext& c, Grads g) {
   g[1] = second(c, where(flat, 0.0, c.grad() * (y * log(where(flat, 1.0, a)))));
 }
 
-const Op add_op{
-    {.name = "add", .infer = infer_number, .gradient = add_gradient, .pointwise = true}};
-const Op sub_op{
-    {.name = "sub", .infer = infer_number, .gradient = sub_gradient, .pointwise = true}};
+const Op add_op{{.name = "add",
+                 .infer = infer_number,
+                 .gradient = add_gradient,
+                 .pointwise = true,
+                 .promotion = Promotion::common}};
+const Op sub_op{{.name = "sub",
+                 .infer = infer_number,
+                 .gradient = sub_gradient,
+                 .pointwise = true,
+                 .promotion = Promotion::common}};
 const Op mul_op{{.name = "mul",
                  .infer = infer_number,
                  .gradient = mul_gradient,
                  .saves_inputs = 3,
-                 .pointwise = true}};
+                 .pointwise = true,
+                 .promotion = Promotion::common}};
 const Op div_op{{.name = "div",
                  .infer = infer_float,
                  .gradient = div_gradient,
                  .saves_inputs = 3,
-                 .pointwise = true}};
+                 .pointwise = true,
+                 .promotion = Promotion::floating}};
 const Op maximum_op{{.name = "maximum",
                      .infer = infer_number,
                      .gradient =
@@ -135,7 +143,8 @@ const Op maximum_op{{.name = "maximum",
                                c, g, [](const Tensor& a, const auto& b) { return lt(a, b); });
                          },
                      .saves_inputs = 3,
-                     .pointwise = true}};
+                     .pointwise = true,
+                     .promotion = Promotion::common}};
 const Op minimum_op{{.name = "minimum",
                      .infer = infer_number,
                      .gradient =
@@ -144,13 +153,15 @@ const Op minimum_op{{.name = "minimum",
                                c, g, [](const Tensor& a, const auto& b) { return gt(a, b); });
                          },
                      .saves_inputs = 3,
-                     .pointwise = true}};
+                     .pointwise = true,
+                     .promotion = Promotion::common}};
 const Op pow_op{{.name = "pow",
                  .infer = infer_float,
                  .gradient = pow_gradient,
                  .saves_inputs = 3,
                  .saves_outputs = 1,
-                 .pointwise = true}};
+                 .pointwise = true,
+                 .promotion = Promotion::floating}};
 
 // Whole powers of whole numbers, bit by bit of the exponent from the highest: for plugins that
 // offer powers of floating types only.
@@ -177,29 +188,16 @@ void decompose_whole_pow(const Call& call, Outputs& out) {
   out.push_back(dtype_of(x) == DType::u8 ? result : where(lt(b, 0), inverse, result));
 }
 
-const Op whole_pow_op{
-    {.name = "pow", .infer = infer_number, .pointwise = true, .decompose = decompose_whole_pow}};
-
-DType float_type(DType t) { return is_floating_point(t) ? t : DType::f32; }
+const Op whole_pow_op{{.name = "pow",
+                       .infer = infer_number,
+                       .pointwise = true,
+                       .promotion = Promotion::common,
+                       .decompose = decompose_whole_pow}};
 
 // div computes in floating types only, and so does pow unless both of its operands are whole.
-Tensor float_binary(const Op& op, const Tensor& a, const Tensor& b) {
-  require_tensor(op.name, a, 0);
-  require_tensor(op.name, b, 1);
-  DType t = dtype_of(a);
-  if (t == dtype_of(b) && is_floating_point(t)) [[likely]]
-    return run(op, {&a, &b});
-  t = float_type(result_type(a, b));
-  Tensor ca = a.to(t), cb = b.to(t);
-  return run(op, {&ca, &cb});
-}
-
 Tensor float_binary(const Op& op, const Tensor& a, Number b, bool reverse = false) {
   require_tensor(op.name, a, reverse ? 1 : 0);
-  if (is_floating_point(dtype_of(a))) [[likely]]
-    return run(op, {&a, nullptr}, order(reverse), {Scalar(b.f)});
-  Tensor converted = a.to(DType::f32);
-  return run(op, {&converted, nullptr}, order(reverse), {Scalar(b.f)});
+  return run(op, {&a, nullptr}, order(reverse), {Scalar(b.f)});
 }
 
 }  // namespace
@@ -209,12 +207,10 @@ Shape broadcast_inputs(Infer& infer) {
   return broadcast_shapes(shape_of(infer.in(0)), shape_of(infer.in(1)), infer.op.name);
 }
 
-Tensor run_binary_mixed(const Op& op, const Tensor& a, const Tensor& b) {
+Tensor run_binary(const Op& op, const Tensor& a, const Tensor& b) {
   require_tensor(op.name, a, 0);
   require_tensor(op.name, b, 1);
-  DType t = result_type(a, b);
-  Tensor ca = a.to(t), cb = b.to(t);
-  return run(op, {&ca, &cb});
+  return run(op, {&a, &b});
 }
 
 Tensor run_binary(const Op& op, const Tensor& a, Number b, bool reverse) {
@@ -234,7 +230,7 @@ Tensor sub(const Tensor& a, Number b) { return run_binary(sub_op, a, b); }
 Tensor sub(Number a, const Tensor& b) { return run_binary(sub_op, b, a, true); }
 Tensor mul(const Tensor& a, const Tensor& b) { return run_binary(mul_op, a, b); }
 Tensor mul(const Tensor& a, Number b) { return run_binary(mul_op, a, b); }
-Tensor div(const Tensor& a, const Tensor& b) { return float_binary(div_op, a, b); }
+Tensor div(const Tensor& a, const Tensor& b) { return run_binary(div_op, a, b); }
 Tensor div(const Tensor& a, Number b) { return float_binary(div_op, a, b); }
 Tensor div(Number a, const Tensor& b) { return float_binary(div_op, b, a, true); }
 Tensor maximum(const Tensor& a, const Tensor& b) { return run_binary(maximum_op, a, b); }
@@ -245,11 +241,11 @@ Tensor minimum(const Tensor& a, Number b) { return run_binary(minimum_op, a, b);
 Tensor pow(const Tensor& a, const Tensor& b) {
   require_defined("pow", {&a, &b});
   const DType t = result_type(a, b);
-  if (is_floating_point(t)) return float_binary(pow_op, a, b);
+  if (is_floating_point(t)) return run_binary(pow_op, a, b);
   if (t == DType::boolean)
     throw DTypeError(
         "pow: needs a number on one side at least, both are bool; convert one with .to(dtype)");
-  return run_binary_mixed(whole_pow_op, a, b);
+  return run_binary(whole_pow_op, a, b);
 }
 
 Tensor pow(const Tensor& a, Number b) {

@@ -9,13 +9,7 @@ namespace tenon {
 // Shape of inputs 0 and 1 together; of input 0 alone where the second operand is a number.
 Shape broadcast_inputs(Infer& infer);
 
-// Checks and promotes; the slow way of the function below.
-Tensor run_binary_mixed(const Op& op, const Tensor& a, const Tensor& b);
-inline Tensor run_binary(const Op& op, const Tensor& a, const Tensor& b) {
-  if (a.defined() && b.defined() && dtype_of(a) == dtype_of(b)) [[likely]]
-    return run(op, {&a, &b});
-  return run_binary_mixed(op, a, b);
-}
+Tensor run_binary(const Op& op, const Tensor& a, const Tensor& b);
 // `reverse`: the number is the first operand.
 Tensor run_binary(const Op& op, const Tensor& a, Number b, bool reverse = false);
 

@@ -21,12 +21,18 @@ void infer_logic(Infer& infer) {
   infer.output(DType::boolean, broadcast_inputs(infer));
 }
 
-const Op eq_op{{.name = "eq", .infer = infer_comparison, .pointwise = true}};
-const Op ne_op{{.name = "ne", .infer = infer_comparison, .pointwise = true}};
-const Op lt_op{{.name = "lt", .infer = infer_comparison, .pointwise = true}};
-const Op le_op{{.name = "le", .infer = infer_comparison, .pointwise = true}};
-const Op gt_op{{.name = "gt", .infer = infer_comparison, .pointwise = true}};
-const Op ge_op{{.name = "ge", .infer = infer_comparison, .pointwise = true}};
+const Op eq_op{
+    {.name = "eq", .infer = infer_comparison, .pointwise = true, .promotion = Promotion::common}};
+const Op ne_op{
+    {.name = "ne", .infer = infer_comparison, .pointwise = true, .promotion = Promotion::common}};
+const Op lt_op{
+    {.name = "lt", .infer = infer_comparison, .pointwise = true, .promotion = Promotion::common}};
+const Op le_op{
+    {.name = "le", .infer = infer_comparison, .pointwise = true, .promotion = Promotion::common}};
+const Op gt_op{
+    {.name = "gt", .infer = infer_comparison, .pointwise = true, .promotion = Promotion::common}};
+const Op ge_op{
+    {.name = "ge", .infer = infer_comparison, .pointwise = true, .promotion = Promotion::common}};
 const Op logical_and_op{{.name = "logical_and", .infer = infer_logic, .pointwise = true}};
 const Op logical_or_op{{.name = "logical_or", .infer = infer_logic, .pointwise = true}};
 const Op logical_xor_op{{.name = "logical_xor", .infer = infer_logic, .pointwise = true}};
@@ -57,7 +63,9 @@ const Op where_op{{.name = "where",
                            g[2] = sum_to(where(c.input(0), 0.0, c.grad()), c.input_shape(2));
                        },
                    .saves_inputs = 1,
-                   .pointwise = true}};
+                   .pointwise = true,
+                   .promotion = Promotion::common,
+                   .keeps_types = 1}};
 
 // Of the type that both sides compute in.
 Tensor constant_beside(const Tensor& x, Number number) {
@@ -100,10 +108,7 @@ Tensor logical_xor(const Tensor& a, const Tensor& b) { return logic(logical_xor_
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   require_defined("where", {&condition, &a, &b});
-  DType t = result_type(a, b);
-  if (t == dtype_of(a) && t == dtype_of(b)) return run(where_op, {&condition, &a, &b});
-  Tensor ca = a.to(t), cb = b.to(t);
-  return run(where_op, {&condition, &ca, &cb});
+  return run(where_op, {&condition, &a, &b});
 }
 
 Tensor where(const Tensor& condition, const Tensor& a, Number b) {

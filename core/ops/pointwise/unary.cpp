@@ -53,26 +53,30 @@ const Op reciprocal_op{
      .gradient = [](const GradContext& c, Grads g) { g[0] = neg(c.grad() * square(c.output(0))); },
      .saves_outputs = 1,
      .pointwise = true,
+     .promotion = Promotion::floating,
      .decompose = [](const Call& call, Outputs& out) { out.push_back(1.0 / call.in(0)); }}};
 
 const Op exp_op{{.name = "exp",
                  .infer = infer_floating,
                  .gradient = [](const GradContext& c, Grads g) { g[0] = c.grad() * c.output(0); },
                  .saves_outputs = 1,
-                 .pointwise = true}};
+                 .pointwise = true,
+                 .promotion = Promotion::floating}};
 
 const Op log_op{{.name = "log",
                  .infer = infer_floating,
                  .gradient = [](const GradContext& c, Grads g) { g[0] = c.grad() / c.input(0); },
                  .saves_inputs = 1,
-                 .pointwise = true}};
+                 .pointwise = true,
+                 .promotion = Promotion::floating}};
 
 const Op sqrt_op{
     {.name = "sqrt",
      .infer = infer_floating,
      .gradient = [](const GradContext& c, Grads g) { g[0] = c.grad() / (c.output(0) * 2.0); },
      .saves_outputs = 1,
-     .pointwise = true}};
+     .pointwise = true,
+     .promotion = Promotion::floating}};
 
 const Op rsqrt_op{
     {.name = "rsqrt",
@@ -81,6 +85,7 @@ const Op rsqrt_op{
                     Grads g) { g[0] = c.grad() * (pow(c.output(0), 3.0) * -0.5); },
      .saves_outputs = 1,
      .pointwise = true,
+     .promotion = Promotion::floating,
      .decompose = [](const Call& call, Outputs& out) { out.push_back(1.0 / sqrt(call.in(0))); }}};
 
 const Op sin_op{
@@ -88,14 +93,16 @@ const Op sin_op{
      .infer = infer_floating,
      .gradient = [](const GradContext& c, Grads g) { g[0] = c.grad() * cos(c.input(0)); },
      .saves_inputs = 1,
-     .pointwise = true}};
+     .pointwise = true,
+     .promotion = Promotion::floating}};
 
 const Op cos_op{
     {.name = "cos",
      .infer = infer_floating,
      .gradient = [](const GradContext& c, Grads g) { g[0] = neg(c.grad() * sin(c.input(0))); },
      .saves_inputs = 1,
-     .pointwise = true}};
+     .pointwise = true,
+     .promotion = Promotion::floating}};
 
 const Op erf_op{{.name = "erf",
                  .infer = infer_floating,
@@ -105,20 +112,12 @@ const Op erf_op{{.name = "erf",
                               (exp(neg(square(c.input(0)))) * (2.0 * std::numbers::inv_sqrtpi));
                      },
                  .saves_inputs = 1,
-                 .pointwise = true}};
+                 .pointwise = true,
+                 .promotion = Promotion::floating}};
 
 Tensor unary(const Op& op, const Tensor& x) {
   require_tensor(op.name, x);
   return run(op, {&x});
-}
-
-// For functions whose results are no integers.
-Tensor floating_unary(const Op& op, const Tensor& x) {
-  require_tensor(op.name, x);
-  if (is_floating_point(dtype_of(x))) [[likely]]
-    return run(op, {&x});
-  Tensor converted = x.to(DType::f32);
-  return run(op, {&converted});
 }
 
 Tensor rounding(const Op& op, const Tensor& x) {
@@ -133,14 +132,14 @@ Tensor abs(const Tensor& x) { return unary(abs_op, x); }
 Tensor sign(const Tensor& x) { return unary(sign_op, x); }
 Tensor square(const Tensor& x) { return unary(square_op, x); }
 Tensor logical_not(const Tensor& x) { return unary(logical_not_op, x); }
-Tensor reciprocal(const Tensor& x) { return floating_unary(reciprocal_op, x); }
-Tensor exp(const Tensor& x) { return floating_unary(exp_op, x); }
-Tensor log(const Tensor& x) { return floating_unary(log_op, x); }
-Tensor sqrt(const Tensor& x) { return floating_unary(sqrt_op, x); }
-Tensor rsqrt(const Tensor& x) { return floating_unary(rsqrt_op, x); }
-Tensor sin(const Tensor& x) { return floating_unary(sin_op, x); }
-Tensor cos(const Tensor& x) { return floating_unary(cos_op, x); }
-Tensor erf(const Tensor& x) { return floating_unary(erf_op, x); }
+Tensor reciprocal(const Tensor& x) { return unary(reciprocal_op, x); }
+Tensor exp(const Tensor& x) { return unary(exp_op, x); }
+Tensor log(const Tensor& x) { return unary(log_op, x); }
+Tensor sqrt(const Tensor& x) { return unary(sqrt_op, x); }
+Tensor rsqrt(const Tensor& x) { return unary(rsqrt_op, x); }
+Tensor sin(const Tensor& x) { return unary(sin_op, x); }
+Tensor cos(const Tensor& x) { return unary(cos_op, x); }
+Tensor erf(const Tensor& x) { return unary(erf_op, x); }
 Tensor floor(const Tensor& x) { return rounding(floor_op, x); }
 Tensor ceil(const Tensor& x) { return rounding(ceil_op, x); }
 Tensor round(const Tensor& x) { return rounding(round_op, x); }

@@ -1,0 +1,44 @@
+#include <vector>
+
+#include <tenon/core/dispatch/promotion.h>
+#include <tenon/core/tensor_impl.h>
+
+namespace tenon {
+
+namespace {
+
+// bool < integer < floating, as PyTorch ranks them.
+int category(DType t) { return is_floating_point(t) ? 2 : is_integer(t) ? 1 : 0; }
+
+DType wanted_type(const Call& call) {
+  const Tensor* first = nullptr;
+  DType type = DType::f32;
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    if (!takes_part(call, i)) continue;
+    type = first ? result_type(*first, call.in(i)) : impl_of(call.in(i)).dtype;
+    first = &call.in(i);
+  }
+  return call.op.promotion == Promotion::floating && !is_floating_point(type) ? DType::f32 : type;
+}
+
+}  // namespace
+
+DType result_type(const Tensor& a, const Tensor& b) {
+  DType ta = impl_of(a).dtype, tb = impl_of(b).dtype;
+  if (ta == tb) return ta;
+  bool scalar_a = impl_of(a).shape.empty(), scalar_b = impl_of(b).shape.empty();
+  if (scalar_a == scalar_b) return promote(ta, tb);
+  DType with_dims = scalar_a ? tb : ta, without = scalar_a ? ta : tb;
+  return category(without) > category(with_dims) ? promote(ta, tb) : with_dims;
+}
+
+Outputs run_promoted(const Call& call) {
+  const DType type = wanted_type(call);
+  std::vector<Tensor> owned(call.inputs.size());
+  std::vector<const Tensor*> converted(call.inputs.begin(), call.inputs.end());
+  for (size_t i = 0; i < owned.size(); ++i)
+    if (takes_part(call, i)) converted[i] = &(owned[i] = call.in(i).to(type));
+  return run_all({call.op, converted, call.attrs, call.scalars, call.wanted});
+}
+
+}  // namespace tenon
