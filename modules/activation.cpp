@@ -1,3 +1,4 @@
+#include <tenon/core/format.h>
 #include <tenon/core/ops/normalization.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/modules/activation.h>
@@ -14,12 +15,12 @@ Tensor LogSoftmax::forward(const Tensor& x) const { return log_softmax(x, dim); 
 
 GELU::GELU(std::string a) : approximate(std::move(a)) {
   if (approximate != "none" && approximate != "tanh")
-    throw ValueError("GELU: approximate is \"" + approximate +
-                     "\"; it has to be \"none\" or \"tanh\"");
+    throw ValueError(
+        fmt::format("GELU: approximate is \"{}\"; it has to be \"none\" or \"tanh\"", approximate));
 }
 
-std::string GELU::extra_repr() const { return "approximate='" + approximate + "'"; }
-std::string Softmax::extra_repr() const { return "dim=" + std::to_string(dim); }
-std::string LogSoftmax::extra_repr() const { return "dim=" + std::to_string(dim); }
+std::string GELU::extra_repr() const { return fmt::format("approximate='{}'", approximate); }
+std::string Softmax::extra_repr() const { return fmt::format("dim={}", dim); }
+std::string LogSoftmax::extra_repr() const { return fmt::format("dim={}", dim); }
 
 }  // namespace tenon::nn

@@ -1,5 +1,5 @@
-// Binds every field of an aggregate: one line a field count, the most that the language allows
-// without naming the fields.
+// Binds every field of an aggregate. Each number of fields needs a line of its own: C++20 has no
+// shorter way to bind fields whose names are not known.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,12 @@ constexpr std::tuple<F*...> pointers(F&... fields) {
   return std::tuple<F*...>(std::addressof(fields)...);
 }
 
-// Pointers to the `N` fields of `t`. An error here says that the fields of `t` were miscounted: its
-// num_fields is not the number that the error tells, or it holds a C array (use std::array), a
-// reference or a bit-field, or inherits fields; or that some are private, which num_fields cannot
-// reach. Give it the right number, or instead of it a `void fields(nn::FieldVisitor& v) {
-// v("weight", weight)("child", child); }` that names its parameters, buffers and children.
-// Compilers show the line of the error.
+// Returns pointers to the `N` fields of `t`. A compiler error here means that the fields of `t`
+// were miscounted: its num_fields is not the number that the error shows, or it holds a C array
+// (use std::array), a reference or a bit-field, or it inherits fields, or some fields are private,
+// which num_fields cannot reach. Give it the right number, or replace the number by a function
+// `void fields(nn::FieldVisitor& v) { v("weight", weight)("child", child); }` that names its
+// parameters, buffers and children. Compilers show the line of the error.
 // clang-format off
 template <size_t N, class T>
 constexpr auto bind(T& t) {

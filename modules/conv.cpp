@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include <tenon/core/format.h>
 #include <tenon/core/ops/convolution.h>
 #include <tenon/modules/conv.h>
 #include <tenon/modules/init.h>
@@ -37,12 +38,11 @@ Tensor Conv2d::forward(const Tensor& x) const {
 void Conv2d::fields(FieldVisitor& v) { v("weight", weight)("bias", bias); }
 
 std::string Conv2d::extra_repr() const {
-  std::string text = std::to_string(in_channels) + ", " + std::to_string(out_channels) +
-                     ", kernel_size=" + repr(kernel_size.shape()) +
-                     ", stride=" + repr(options.stride.shape());
-  if (!options.padding.is(0)) text += ", padding=" + repr(options.padding.shape());
-  if (!options.dilation.is(1)) text += ", dilation=" + repr(options.dilation.shape());
-  if (options.groups != 1) text += ", groups=" + std::to_string(options.groups);
+  std::string text = fmt::format("{}, {}, kernel_size={}, stride={}", in_channels, out_channels,
+                                 kernel_size.shape(), options.stride.shape());
+  if (!options.padding.is(0)) text += fmt::format(", padding={}", options.padding.shape());
+  if (!options.dilation.is(1)) text += fmt::format(", dilation={}", options.dilation.shape());
+  if (options.groups != 1) text += fmt::format(", groups={}", options.groups);
   if (!bias.defined()) text += ", bias=False";
   return text;
 }

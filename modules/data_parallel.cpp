@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include <tenon/core/dispatch/replica.h>
+#include <tenon/core/format.h>
 #include <tenon/core/ops/shape.h>
 #include <tenon/modules/data_parallel.h>
 #include <tenon/modules/repr.h>
@@ -27,11 +28,11 @@ std::vector<Device> choose_devices(ModuleRef module, std::vector<Device> devices
   if (devices.empty()) devices = all_devices_like(module);
   for (size_t i = 0; i < devices.size(); ++i)
     if (std::count(devices.begin(), devices.end(), devices[i]) > 1)
-      throw DeviceError("DataParallel: device " + devices[i].str() + " is given twice");
+      throw DeviceError(fmt::format("DataParallel: device {} is given twice", devices[i]));
   if (weights.empty()) return devices;
   if (weights.size() != devices.size())
-    throw ValueError("DataParallel: " + std::to_string(weights.size()) + " weights given for " +
-                     std::to_string(devices.size()) + " devices");
+    throw ValueError(fmt::format("DataParallel: {} weights given for {} devices", weights.size(),
+                                 devices.size()));
   double sum = 0;
   for (double w : weights) {
     require(w >= 0 && std::isfinite(w), "DataParallel", "a weight", w,
@@ -48,10 +49,10 @@ void prepare_replicas(ModuleRef module, const std::vector<Device>& devices) {
   auto prepare = [&](const std::vector<NamedTensor>& tensors) {
     for (auto& [name, t] : tensors) {
       if (t.device() != devices[0])
-        throw DeviceError("DataParallel: \"" + name + "\" of the wrapped " +
-                          std::string(module.type->name) + " is on " + t.device().str() +
-                          ", but the model has to be on the first of its devices, " +
-                          devices[0].str() + "; move it there with to()");
+        throw DeviceError(
+            fmt::format("DataParallel: \"{}\" of the wrapped {} is on {}, but the model has to be "
+                        "on the first of its devices, {}; move it there with to()",
+                        name, module.type->name, t.device(), devices[0]));
       allow_replicas(t);
       all.push_back(t);
     }
@@ -67,9 +68,9 @@ void find_batch(const Tensor& argument, Split& split) {
   if (split.batch < 0) split.batch = size;
   if (size != split.batch)
     throw ShapeError(
-        "DataParallel: the arguments have different batch sizes: " + std::to_string(split.batch) +
-        " and " + std::to_string(size) + " (shape " + argument.shape().str() +
-        "); dimension 0 of every tensor is split among the devices");
+        fmt::format("DataParallel: the arguments have different batch sizes: {} and {} (shape {}); "
+                    "dimension 0 of every tensor is split among the devices",
+                    split.batch, size, argument.shape()));
 }
 
 void share_out(Split& split, const std::vector<Device>& devices,

@@ -1,4 +1,4 @@
-// One model on many devices: `nn::DataParallel model(LeNet(), {"cuda:0", "cuda:1"});`
+// Runs one model on several devices: `nn::DataParallel model(LeNet(), {"cuda:0", "cuda:1"});`
 #pragma once
 
 #include <optional>
@@ -11,28 +11,36 @@ namespace tenon::nn {
 
 namespace detail {
 
+// Returns `devices`, or all devices of the kind that the module is on if the list is empty. Throws
+// a DeviceError for a device that is given twice, and a ValueError for weights that do not fit.
 TENON_API std::vector<Device> choose_devices(ModuleRef module, std::vector<Device> devices,
                                              const std::vector<double>& weights);
-// Makes the model's tensors readable on all devices; DeviceError unless they live on the first.
+// Makes the model's tensors readable on all devices. Throws a DeviceError unless they are on the
+// first.
 TENON_API void prepare_replicas(ModuleRef module, const std::vector<Device>& devices);
 
-// Which rows each device gets. Empty: no argument is a tensor with a batch dimension.
+// Which rows each device gets.
 struct Split {
   struct Part {
     Device device;
     int64_t begin, size;
   };
   std::vector<Part> parts;
-  int64_t batch = -1;
+  int64_t batch = -1;  // the size of the batch; -1 while no tensor with a dimension was seen
 };
+// Takes the size of the batch from an argument. Throws a ShapeError if another argument has another
+// size.
 TENON_API void find_batch(const Tensor& argument, Split& split);
+// Divides the batch among the devices in proportion to the weights.
 TENON_API void share_out(Split& split, const std::vector<Device>& devices,
                          const std::vector<double>& weights);
+// Returns the rows of a tensor that belong to a part, on the device of the part.
 TENON_API Tensor scatter_tensor(const Tensor& x, const Split& split, const Split::Part& part);
+// Joins tensors along dimension 0 on one device.
 TENON_API Tensor gather_tensors(const std::vector<Tensor>& outputs, Device device);
 
-// Arguments are tensors, or std::vector, std::array, std::pair, std::tuple and std::optional of
-// them; others are passed on as they are.
+// Arguments may be tensors, or std::vector, std::array, std::pair, std::tuple and std::optional of
+// tensors; other arguments are passed on unchanged.
 template <class T>
 concept TensorLike = std::is_convertible_v<const T&, const Tensor&>;
 template <class T>
@@ -53,8 +61,8 @@ void each_tensor(const T& value, Visit& visit) {
     for (const auto& item : value) each_tensor(item, visit);
 }
 
-// The same value with every tensor in it replaced by change(tensor); a reference to it where it can
-// hold none.
+// Returns a copy of the value with every tensor in it replaced by change(tensor), or a reference to
+// the value if its type cannot contain tensors.
 template <class T, class Change>
 decltype(auto) map_tensors(const T& value, Change& change) {
   if constexpr (TensorLike<T>) {
@@ -113,25 +121,26 @@ T gather(const std::vector<T>& outputs, Device device) {
 }  // namespace detail
 
 struct DataParallelOptions {
-  std::vector<double> weights =
-      {};  // the share of a batch that each device gets, in any unit; default: equal shares
+  // The share of a batch that each device gets, in any unit; by default all shares are equal.
+  std::vector<double> weights = {};
 };
 
-// Runs any module on several devices at once: splits the batch (dimension 0 of every tensor
-// argument) among them, calls module.forward for each part from this thread, and joins the results
-// on the first device. Work on different devices overlaps, as it is queued. There is one model: its
-// parameters live on devices[0], are read elsewhere as replicas, and gather all gradients, added in
-// a fixed order.
+// Runs any module on several devices at once. A call splits the batch, which is dimension 0 of
+// every tensor argument, among the devices, calls module.forward for each part from this thread,
+// and joins the results on the first device. Work on different devices overlaps, because it is
+// queued. There is one model: its parameters are on devices[0] and are read on other devices as
+// replicas, and all gradients are added to theirs in a fixed order.
 //
-// Where the batch does not divide, the first devices get one row more; a batch smaller than the
-// number of devices uses fewer. Tensors without dimensions and arguments that are no tensors go to
+// If the batch cannot be divided evenly, the first devices get one row more; a batch smaller than
+// the number of devices uses fewer devices. Tensors without dimensions and other arguments go to
 // every device. `forward` may return a tensor or a std::vector, std::array, std::pair or std::tuple
-// of them; scalars are joined to a vector. What layers change while running, such as running
-// statistics, is kept from devices[0].
+// of tensors; scalars are joined to a vector. State that layers change while they run, such as
+// running statistics, is kept from devices[0].
 //
-// `devices` defaults to all of the kind that the model is on. The model is moved to devices[0].
-// DeviceError: a device given twice, or (when called) a model that was moved elsewhere. ShapeError:
-// tensor arguments of different batch sizes.
+// `devices` defaults to all devices of the kind that the model is on. The constructor moves the
+// model to devices[0]. It throws a DeviceError for a device that is given twice; a call throws a
+// DeviceError for a model that was moved elsewhere, and a ShapeError for tensor arguments of
+// different batch sizes.
 template <class M>
 struct DataParallel : Module<DataParallel<M>> {
   static constexpr bool is_wrapper = true;
@@ -152,8 +161,7 @@ struct DataParallel : Module<DataParallel<M>> {
     }
     static_assert(detail::can_gather<Result>(),
                   "DataParallel joins tensors, and vectors, arrays, pairs and tuples of them; "
-                  "forward returns "
-                  "something else");
+                  "forward returns something else");
     detail::prepare_replicas(module, devices_);
     detail::Split split;
     auto look = [&](const Tensor& t) { detail::find_batch(t, split); };
@@ -168,6 +176,7 @@ struct DataParallel : Module<DataParallel<M>> {
     return detail::gather(outputs, devices_[0]);
   }
 
+  // Returns the devices that the model runs on.
   const std::vector<Device>& devices() const { return devices_; }
   void fields(FieldVisitor& v) { v("module", module); }
 
@@ -178,7 +187,7 @@ struct DataParallel : Module<DataParallel<M>> {
   std::vector<Device> devices_;
 };
 
-// Wrapping what is wrapped already wraps it twice; without these it would be copied.
+// Wrapping a wrapped model wraps it twice. Without these deduction guides it would be copied.
 template <class M>
 DataParallel(DataParallel<M>) -> DataParallel<DataParallel<M>>;
 template <class M>

@@ -1,3 +1,4 @@
+#include <tenon/core/format.h>
 #include <tenon/core/ops/random.h>
 #include <tenon/modules/dropout.h>
 #include <tenon/modules/repr.h>
@@ -10,6 +11,6 @@ Dropout::Dropout(double p) : p(p) {
 
 Tensor Dropout::forward(const Tensor& x) const { return dropout(x, p, training); }
 
-std::string Dropout::extra_repr() const { return "p=" + repr(p) + ", inplace=False"; }
+std::string Dropout::extra_repr() const { return fmt::format("p={}, inplace=False", repr(p)); }
 
 }  // namespace tenon::nn

@@ -1,3 +1,4 @@
+#include <tenon/core/format.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/modules/embedding.h>
 #include <tenon/modules/init.h>
@@ -27,8 +28,8 @@ Tensor Embedding::forward(const Tensor& indices) const {
 void Embedding::fields(FieldVisitor& v) { v("weight", weight); }
 
 std::string Embedding::extra_repr() const {
-  std::string text = std::to_string(num_embeddings) + ", " + std::to_string(embedding_dim);
-  return padding_idx ? text + ", padding_idx=" + std::to_string(*padding_idx) : text;
+  std::string text = fmt::format("{}, {}", num_embeddings, embedding_dim);
+  return padding_idx ? fmt::format("{}, padding_idx={}", text, *padding_idx) : text;
 }
 
 }  // namespace tenon::nn

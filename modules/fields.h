@@ -1,4 +1,4 @@
-// What a module is made of: how its children, parameters and buffers are found, whatever its type.
+// How the children, parameters and buffers of a module of any type are found.
 #pragma once
 
 #include <array>
@@ -17,24 +17,23 @@ namespace tenon::nn {
 
 class FieldVisitor;
 
-// Base of nn::Module<T>, by which modules are told from other fields.
+// The base of nn::Module<T>, which distinguishes modules from other fields.
 struct ModuleTag {};
 
-// What is known of a type of modules; one object a type.
+// The description of a type of modules. There is one object for each type.
 struct ModuleType {
   std::string_view name;                             // "Linear", as it prints
-  void (*visit)(void* self, FieldVisitor& visitor);  // hands over every field, in order
+  void (*visit)(void* self, FieldVisitor& visitor);  // passes every field to the visitor, in order
   std::string (*extra_repr)(const void* self);       // null: prints nothing between the parentheses
-  std::shared_ptr<void> (*copy)(
-      const void* self);  // by its copy constructor; null where it has none
-  size_t size;            // bytes of the object
-  bool wrapper;           // holds the model that it wraps in a field, whose name prefixes every key
-  bool list;              // prints runs of equal children as one line, as ModuleList does
-  bool by_hand;           // its own fields() names what it holds, so something may be left out
+  // Calls the copy constructor; null for a type that has none.
+  std::shared_ptr<void> (*copy)(const void* self);
+  size_t size;   // bytes of the object
+  bool wrapper;  // wraps a model in a field, whose name becomes a prefix of every key
+  bool list;     // prints runs of equal children as one line, as ModuleList does
+  bool by_hand;  // its own fields() names its fields, so something may be left out
 };
 
-// Some module, its type left open: a parameter type that takes any module by reference. Does not
-// own it.
+// A reference to a module of any type, which it does not own. Functions take it as a parameter.
 struct ModuleRef {
   void* self = nullptr;
   const ModuleType* type = nullptr;
@@ -45,7 +44,8 @@ struct ModuleRef {
     requires std::is_base_of_v<ModuleTag, M>
   ModuleRef(const M& module);
 
-  // The module, if it is exactly an M; else null. `if (auto* linear = m.as<nn::Linear>()) …`
+  // Returns the module if its type is exactly M, otherwise null: `if (auto* linear =
+  // m.as<nn::Linear>()) …`
   template <class M>
   M* as() const;
   friend bool operator==(const ModuleRef&, const ModuleRef&) = default;
@@ -54,36 +54,36 @@ struct ModuleRef {
 template <class D>
 struct Module;
 namespace detail {
-// Derives from nn::Module<M> itself, and not through another module, whose forward a call would
-// run.
+// A type that derives from nn::Module<M> itself. One that derives through another module would run
+// the forward of that module.
 template <class M>
 concept OwnModule = std::is_base_of_v<Module<M>, M>;
 }  // namespace detail
 
-// The description of M. Its address tells types apart.
+// Returns the description of M. Different types have descriptions at different addresses.
 template <class M>
 constexpr const ModuleType* module_type();
 
 // ---- which fields count ----
-// A module owns what it holds by value, in std::optional, std::unique_ptr, std::shared_ptr,
-// std::vector, std::array or std::map (with string keys), nested as you like. Raw pointers and
-// references own nothing and are passed over, as is every other kind of field: a plain Tensor too,
-// as in PyTorch. One that is to be saved and moved with the module is an nn::Buffer. A class that
-// lists its fields by hand and holds a std::vector or std::map of std::unique_ptr deletes its copy
-// constructor: C++ would say that it has one.
+// A module owns what its fields contain by value, in std::optional, std::unique_ptr,
+// std::shared_ptr, std::vector, std::array or std::map (with string keys), in any nesting. Raw
+// pointers and references own nothing and are ignored, and so are all other kinds of fields, as in
+// PyTorch also a plain Tensor: a tensor that is to be saved and moved with the module is an
+// nn::Buffer. A class that lists its fields by hand and has a std::vector or std::map of
+// std::unique_ptr has to delete its copy constructor, because C++ reports that it has one.
 namespace detail {
 
 template <class T>
 concept Complete = !std::is_class_v<T> || requires { sizeof(T); };
 template <class T>
 concept IsModule = std::is_class_v<T> && Complete<T> && std::is_base_of_v<ModuleTag, T>;
-// Holds a module whose type is known only at run time (AnyModule).
+// A type that contains a module whose type is known only at run time, such as AnyModule.
 template <class T>
 concept Erased = requires(const T& t) {
   { t.module_ref() } -> std::same_as<ModuleRef>;
 };
 template <class T>
-struct Holder : std::false_type {};  // at most one of it
+struct Holder : std::false_type {};  // a type that contains at most one item
 template <class T>
 struct Holder<std::optional<T>> : std::true_type {
   using Item = T;
@@ -97,7 +97,8 @@ struct Holder<std::shared_ptr<T>> : std::true_type {
   using Item = T;
 };
 template <class T>
-struct List : std::false_type {};  // any number of it, numbered
+struct List : std::false_type {
+};  // a type that contains any number of items, named by their number
 template <class T, class A>
 struct List<std::vector<T, A>> : std::true_type {
   using Item = T;
@@ -129,12 +130,12 @@ constexpr bool counts() {
     return false;
 }
 template <class T>
-struct HidesModules : std::false_type {};  // some other container of modules
+struct HidesModules : std::false_type {};  // any other container of modules
 template <template <class...> class C, class... A>
 struct HidesModules<C<A...>> : std::bool_constant<(counts<A>() || ...)> {};
 
-// A plain struct with modules in it: some field takes what turns into a module, and not just
-// anything.
+// Whether a type is a plain struct that contains modules: one of its fields can be initialised by
+// something that converts to a module, and not by just anything.
 struct CountedArgument {
   template <class T>
     requires(counts<T>())
@@ -167,16 +168,16 @@ concept HasForward = requires(T& t, const Tensor& x) { t.forward(x); } || requir
 
 }  // namespace detail
 
-// Gets a module's fields one by one. A class with private fields lists them itself:
+// Receives the fields of a module one by one. A class with private fields lists them itself:
 //   void fields(nn::FieldVisitor& v) { v("weight", weight)("bias", bias)("training", training); }
-// What the list leaves out would be neither trained nor saved nor moved, so it is looked for when a
-// module of the type is first called, saved or asked for its parameters or state. A parameter,
-// buffer or module inside the object that is not listed is a ValueError (a module without
-// parameters when it is called). What lies elsewhere may belong to another model: a std::vector
-// with parameters to be trained that is not listed is a warning then, and a module in any other
-// container when it is first called. Three neighbouring raw pointers may pass for a vector's: the
-// warning names what to do, and can be ignored. Absent parameters, and those that are tied to
-// listed ones, may be left out.
+// A field that the list leaves out would be neither trained nor saved nor moved. So Tenon looks for
+// such fields when a module of the type is first called, saved or asked for its parameters or
+// state. A parameter, buffer or module inside the object that is not listed is a ValueError; for a
+// module without parameters only when it is called. What is outside the object may belong to
+// another model, so it leads to a warning: for a std::vector with parameters that require a
+// gradient at once, for a module in another container when it is first called. Three neighbouring
+// raw pointers can look like a vector; the warning says what to do and can be ignored. Absent
+// parameters and parameters that are tied to listed ones may be left out.
 class TENON_API FieldVisitor {
  public:
   FieldVisitor() = default;
@@ -188,15 +189,15 @@ class TENON_API FieldVisitor {
   FieldVisitor& operator()(std::string_view name, F& field);
 
  protected:
-  // Every field, before anything else is said of it.
+  // Called for every field, before any of the other functions.
   virtual void listed(const void* field, size_t bytes);
-  // The names live during the call only.
+  // The name is valid during the call only. Fields that are absent are left out.
   virtual void parameter(std::string_view name, Tensor& tensor);
   virtual void buffer(std::string_view name, Tensor& tensor, bool persistent);
   virtual void child(std::string_view name, ModuleRef module);
   virtual void training(bool& flag);
-  // Comes before `child` for what is held by a std::shared_ptr, if `wants_owners`; may put another
-  // object of that type there.
+  // If `wants_owners` is set, called before `child` for a module that a std::shared_ptr owns. It
+  // may replace the pointer by one to another object of that type.
   virtual void owner(std::shared_ptr<void>& owner, const ModuleType& type);
   bool wants_owners = false;
 };
@@ -223,10 +224,10 @@ FieldVisitor& FieldVisitor::operator()(std::string_view name, F& const_field) {
       if constexpr (requires { field.use_count(); } &&
                     detail::IsModule<std::remove_const_t<typename detail::Holder<T>::Item>>) {
         if (wants_owners && field) {
-          std::shared_ptr<void> held =
+          std::shared_ptr<void> shared =
               std::const_pointer_cast<std::remove_const_t<typename detail::Holder<T>::Item>>(field);
-          owner(held, *ModuleRef(*field).type);
-          field = std::static_pointer_cast<typename detail::Holder<T>::Item>(held);
+          owner(shared, *ModuleRef(*field).type);
+          field = std::static_pointer_cast<typename detail::Holder<T>::Item>(shared);
         }
       }
       if (field) (*this)(name, *field);
@@ -236,16 +237,14 @@ FieldVisitor& FieldVisitor::operator()(std::string_view name, F& const_field) {
   } else {
     static_assert(!detail::HasForward<T>,
                   "this field has a forward() but is no module, so its parameters would be missed: "
-                  "derive its type T "
-                  "from nn::Module<T>");
+                  "derive its type T from nn::Module<T>");
     static_assert(
         !detail::struct_hides_modules<T>(),
         "this field is a struct with modules in it, which would be missed: derive its type T from "
         "nn::Module<T>");
     static_assert(!detail::HidesModules<T>::value,
                   "modules in a container that is not known here would be missed: use std::vector, "
-                  "std::array, "
-                  "std::optional, std::map or a smart pointer");
+                  "std::array, std::optional, std::map or a smart pointer");
   }
   return *this;
 }
@@ -263,9 +262,9 @@ constexpr size_t number_of_fields() {
     return reflect::field_count<M, 1>;
 }
 
-// Whether a copy constructor would compile. The language says so of every std::vector and std::map,
-// whatever is in it, so what modules hold is looked at; of those that list their fields by hand
-// that cannot be seen. `Seen` ends a type that holds itself.
+// Whether a copy constructor would compile. C++ reports that every std::vector and std::map has
+// one, whatever its elements are, so the fields of modules are examined; the fields of modules that
+// list them by hand cannot be. `Seen` ends the recursion for a type that contains itself.
 template <class T, class... Seen>
 constexpr bool copies() {
   if constexpr (!Complete<T> || (std::is_same_v<T, Seen> || ...)) {
@@ -323,7 +322,7 @@ constexpr ModuleType describe() {
                 "would be missed and the other's forward be run; hold the other module as a field");
   ModuleType type{};
   if constexpr (!IsModule<M> || OwnModule<M>)
-    type.visit = visit_fields<M>;  // else one error is enough
+    type.visit = visit_fields<M>;  // otherwise the error above is enough
   type.size = sizeof(M);
   if constexpr (List<M>::value || Map<M>) {
     type.name = List<M>::value ? "ModuleList" : "ModuleDict";
@@ -345,7 +344,7 @@ constexpr ModuleType describe() {
   return type;
 }
 
-// Exported, so that libraries agree on the address for a type that they share.
+// Exported, so that all libraries see one address for a type that they share.
 template <class M>
 TENON_API inline constexpr ModuleType description = describe<M>();
 

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include <tenon/core/autograd/autograd.h>
+#include <tenon/core/format.h>
 #include <tenon/modules/init.h>
 #include <tenon/modules/repr.h>
 
@@ -46,8 +47,9 @@ Fans calculate_fans(const Tensor& weight) {
   const Shape& s = weight.shape();
   if (s.size() < 2)
     throw ShapeError(
-        "init: a weight of shape " + s.str() +
-        " has no fan-in and fan-out; it takes at least two dimensions (out, in, kernel…)");
+        fmt::format("init: a weight of shape {} has no fan-in and fan-out; it needs at least two "
+                    "dimensions (out, in, kernel…)",
+                    s));
   int64_t kernel = 1;
   for (size_t i = 2; i < s.size(); ++i) kernel *= s[i];
   return {s[1] * kernel, s[0] * kernel};

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include <tenon/core/format.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/modules/init.h>
 #include <tenon/modules/linear.h>
@@ -22,8 +23,8 @@ Tensor Linear::forward(const Tensor& x) const { return linear(x, weight, bias); 
 void Linear::fields(FieldVisitor& v) { v("weight", weight)("bias", bias); }
 
 std::string Linear::extra_repr() const {
-  return "in_features=" + std::to_string(in_features) +
-         ", out_features=" + std::to_string(out_features) + ", bias=" + repr(bias.defined());
+  return fmt::format("in_features={}, out_features={}, bias={}", in_features, out_features,
+                     repr(bias.defined()));
 }
 
 }  // namespace tenon::nn

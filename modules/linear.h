@@ -1,4 +1,4 @@
-// A fully connected layer.
+// The fully connected layer.
 #pragma once
 
 #include <tenon/modules/module.h>
@@ -6,12 +6,15 @@
 namespace tenon::nn {
 
 struct LinearOptions {
-  bool bias = true;
+  bool bias = true;           // whether the layer learns a bias
   TensorOptions tensor = {};  // dtype and device of the parameters
 };
 
-// y = x W^T + b, for x of shape (…, in_features). Weight (out_features, in_features) and bias start
-// as U(-k, k), k = 1/sqrt(in_features).
+// Returns x W^T + b of shape (…, out_features) for an input of shape (…, in_features) and the dtype
+// of the weight. The weight W has shape (out_features, in_features) and the bias b (out_features);
+// both start uniform in (-k, k), where k = 1 / sqrt(in_features). The constructor throws a
+// ValueError for negative sizes; a call throws a ShapeError or DTypeError for an input that does
+// not fit.
 struct TENON_API Linear final : Module<Linear> {
   Linear(int64_t in_features, int64_t out_features, const LinearOptions& options = {});
   Tensor forward(const Tensor& x) const;
@@ -19,7 +22,7 @@ struct TENON_API Linear final : Module<Linear> {
   std::string extra_repr() const;
 
   int64_t in_features, out_features;
-  Parameter weight, bias;  // bias is undefined where there is none
+  Parameter weight, bias;  // the bias is undefined if the layer has none
 };
 
 }  // namespace tenon::nn

@@ -7,6 +7,7 @@
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/log.h>
+#include <tenon/core/format.h>
 #include <tenon/modules/listing.h>
 #include <tenon/modules/module.h>
 
@@ -28,7 +29,7 @@ struct Listed : FieldVisitor {
   }
 };
 
-// The tensors that a module and what is below it do name.
+// The tensors that the fields of a module and of the modules below it name.
 std::set<const void*> named_tensors(ModuleRef module) {
   struct Collect : FieldVisitor {
     std::set<const void*> tensors;
@@ -44,8 +45,9 @@ std::set<const void*> named_tensors(ModuleRef module) {
   return std::move(collect.tensors);
 }
 
-// Parameters that are to be trained and stand in memory to which three neighbouring words of the
-// object point that no field covers: the begin, the end and the reserve of a std::vector.
+// Looks for parameters in std::vectors that no field covers. A vector shows as three neighbouring
+// words of the object: pointers to the begin, the end and the end of the capacity. Only parameters
+// that require a gradient count.
 std::vector<detail::PlacedTensor> in_hidden_vectors(ModuleRef module, const Listed& listed) {
   using Word [[gnu::may_alias]] = uintptr_t;
   std::vector<detail::PlacedTensor> found;
@@ -68,11 +70,11 @@ std::vector<detail::PlacedTensor> in_hidden_vectors(ModuleRef module, const List
   return found;
 }
 
-// Pairs of types that were warned of: of both a parent and its child, or of a parent twice for what
-// it holds.
+// The pairs of types that a warning has named: a parent and its child, or the parent twice when the
+// warning was about a vector that it holds.
 class Warned {
  public:
-  // True the first time.
+  // Returns true the first time that the pair is added.
   bool add(const ModuleType* parent, const ModuleType* child) {
     std::lock_guard lock(mutex_);
     return pairs_.emplace(parent, child).second;
@@ -92,15 +94,16 @@ Warned& warned() {
 }
 
 [[noreturn]] void left_out(const ModuleType& type, const std::string& what) {
-  throw ValueError(std::string(type.name) + ": its fields() does not name " + what +
-                   " that it holds, which would be neither trained nor saved nor moved; add it, as "
-                   "v(\"name\", name)");
+  throw ValueError(
+      fmt::format("{}: its fields() does not name {} that it holds, which would be neither trained "
+                  "nor saved nor moved; add it, as v(\"name\", name)",
+                  type.name, what));
 }
 
 void warn(const std::string& text) { log_message(TN_LOG_WARNING, "tenon", text); }
 
-// The smallest module of `module` and those below it in which the address lies: the one that should
-// have named it.
+// Of `module` and the modules below it, the smallest object that contains the address: its fields()
+// should have named what is there.
 ModuleRef holder_of(const void* address, ModuleRef module) {
   ModuleRef holder = module;
   for (auto& below : named_modules(module))
@@ -115,7 +118,7 @@ bool to_be_trained(ModuleRef module) {
   return std::any_of(all.begin(), all.end(), [](const Tensor& p) { return p.requires_grad(); });
 }
 
-// Whether it matters to anyone that the module is found: it has state, or a mode.
+// Whether it matters that the module is found: it has parameters, buffers or a training mode.
 bool has_state(ModuleRef module) {
   struct Any : FieldVisitor {
     bool found = false;
@@ -161,10 +164,11 @@ void require_all_listed(ModuleRef module) {
   }
   if (!left.empty()) left_out(type, "a parameter or buffer");
   if (!hidden.empty() && warned().add(&type, &type))
-    warn(std::string(type.name) + " holds a std::vector with " + std::to_string(hidden.size()) +
-         " parameters that its fields() does not name, so parameters(), state_dict() and save() do "
-         "not have them; add it, as " +
-         "v(\"name\", name), unless they belong to another model");
+    warn(
+        fmt::format("{} holds a std::vector with {} parameters that its fields() does not name, so "
+                    "parameters(), state_dict() and save() do not have them; add it, as "
+                    "v(\"name\", name), unless they belong to another model",
+                    type.name, hidden.size()));
   if (absent) return;  // another object of this type may have what this one lacks
   std::lock_guard lock(mutex);
   right->insert(&type);
@@ -174,15 +178,15 @@ void require_listed_child(ModuleRef parent, ModuleRef child) {
   if (within(child.self, parent.self, parent.type->size)) {
     if (has_state(child))
       left_out(*holder_of(child.self, parent).type,
-               "a module of type " + std::string(child.type->name));
+               fmt::format("a module of type {}", child.type->name));
     return;
   }
   if (!parent.type->by_hand || !grad_enabled() || !to_be_trained(child)) return;
   if (warned().has(parent.type, parent.type) || !warned().add(parent.type, child.type)) return;
-  const std::string name(parent.type->name), called(child.type->name);
-  warn(name + " calls a module of type " + called + " that its fields() does not name, so " + name +
-       "'s parameters() and state_dict() do not have it; add it there unless it belongs to another "
-       "model");
+  warn(fmt::format(
+      "{0} calls a module of type {1} that its fields() does not name, so {0}'s parameters() and "
+      "state_dict() do not have it; add it there unless it belongs to another model",
+      parent.type->name, child.type->name));
 }
 
 }  // namespace tenon::nn

@@ -1,20 +1,22 @@
-// Whether a class that names its fields itself left one out, which would then be neither trained
-// nor saved. Not installed.
+// Checks whether a class that names its fields itself left one out, which would then be neither
+// trained nor saved.
 #pragma once
 
 #include <tenon/modules/fields.h>
 
 namespace tenon::nn {
 
-// ValueError where a parameter or buffer lies in the module and fields() does not name it; a
-// warning where a std::vector does whose elements hold parameters. Absent parameters, and those
-// that are tied to what is named, need no name. Looks once at each type, or again and again while
-// what it looks at lacks a parameter, which another object of the type may have.
+// Throws a ValueError if the object contains a parameter or buffer that its fields() does not name,
+// and logs a warning if it contains such a std::vector whose elements hold parameters. Parameters
+// that are absent or tied to a named one need no name. A type is checked once; the check is
+// repeated only while the objects seen so far lack a parameter that another object of the type may
+// have.
 void require_all_listed(ModuleRef module);
 
-// `child`, which is not below `parent`, is called by it. ValueError where it lies inside `parent`
-// or a module of it, which then left it out; a warning, once for each pair of types, where `parent`
-// names its fields itself and the child is to be trained.
+// Called when `parent` calls the module `child`, which it does not list. Throws a ValueError if the
+// child is part of the parent's object, whose fields() then left it out. Otherwise logs a warning,
+// once for each pair of types, if the parent names its fields itself and the child has parameters
+// to train.
 void require_listed_child(ModuleRef parent, ModuleRef child);
 
 }  // namespace tenon::nn

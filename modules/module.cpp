@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include <tenon/core/autograd/autograd.h>
+#include <tenon/core/format.h>
 #include <tenon/core/tensor_impl.h>
 #include <tenon/modules/listing.h>
 #include <tenon/modules/module.h>
@@ -35,11 +36,11 @@ struct ChildList : FieldVisitor {
 };
 
 std::string join(const std::string& path, std::string_view name) {
-  return path.empty() ? std::string(name) : path + "." + std::string(name);
+  return path.empty() ? std::string(name) : fmt::format("{}.{}", path, name);
 }
 
-// Calls fn(path, module) for the module and what is below; each module once if there is a set of
-// those `seen`.
+// Calls fn(path, module) for the module and every module below it. With a set `seen`, each module
+// is visited once; without, once for each of its names.
 template <class F>
 void walk(const std::string& path, ModuleRef m, ModuleSet* seen, F& fn) {
   if (seen && !seen->insert(m).second) return;
@@ -73,7 +74,7 @@ struct OwnTensors : FieldVisitor {
   }
 };
 
-// Calls fn(path, item) for each tensor below, once.
+// Calls fn(path, item) once for each tensor of the module and of the modules below it.
 template <class F>
 void for_each_tensor(ModuleRef m, F fn) {
   std::unordered_set<const void*> seen;
@@ -157,8 +158,9 @@ void to(ModuleRef module, Device device) {
 
 void to(ModuleRef module, DType dtype) {
   if (!is_floating_point(dtype))
-    throw DTypeError("Module.to: parameters cannot become " + std::string(name_of(dtype)) +
-                     ", only a floating type (f32, f64, f16, bf16)");
+    throw DTypeError(fmt::format(
+        "Module.to: parameters cannot become {}, only a floating type (f32, f64, f16, bf16)",
+        dtype));
   NoGrad guard;
   for_each_tensor(module, [&](const std::string&, const OwnTensors::Item& item) {
     Tensor& t = *item.tensor;
@@ -201,14 +203,14 @@ namespace detail {
 void require_repeatable(int64_t count) {
   constexpr int64_t most = int64_t{1} << 24;
   if (count < 0 || count > most)
-    throw ValueError("repeat: " + std::to_string(count) +
-                     " modules cannot be made; it must be a number from 0 to " +
-                     std::to_string(most));
+    throw ValueError(fmt::format(
+        "repeat: {} modules cannot be made; it must be a number from 0 to {}", count, most));
 }
 
 namespace {
 
-// Puts copies where the module holds shared values: tensors, and children behind std::shared_ptr.
+// Replaces the shared values of a module, its tensors and its children behind std::shared_ptr, by
+// copies.
 class Unshare : public FieldVisitor {
  public:
   explicit Unshare(ModuleRef m) {
@@ -220,14 +222,13 @@ class Unshare : public FieldVisitor {
   void parameter(std::string_view, Tensor& t) override { renew(t); }
   void buffer(std::string_view, Tensor& t, bool) override { renew(t); }
   void child(std::string_view, ModuleRef m) override { visit(m); }
-  void owner(std::shared_ptr<void>& held, const ModuleType& type) override {
-    auto& copy = objects_[held.get()];
+  void owner(std::shared_ptr<void>& owner, const ModuleType& type) override {
+    auto& copy = objects_[owner.get()];
     if (!copy) {
-      if (!type.copy)
-        throw ValueError("clone: " + std::string(type.name) + " has no copy constructor");
-      copy = type.copy(held.get());
+      if (!type.copy) throw ValueError(fmt::format("clone: {} has no copy constructor", type.name));
+      copy = type.copy(owner.get());
     }
-    held = copy;
+    owner = copy;
   }
 
  private:

@@ -8,10 +8,10 @@
 //   Tensor y = net(x);
 //   for (auto& [name, p] : net.named_parameters()) …
 //
-// Fields that are modules, nn::Parameter or nn::Buffer, or hold some in a standard container (see
-// fields.h), are found by their names; a field assigned anew is still found. A plain Tensor field
-// is not: it is neither saved nor moved by to(), as in PyTorch. A field `bool training` follows
-// train() and eval().
+// Fields that are modules, nn::Parameter or nn::Buffer, or standard containers of them (see
+// fields.h), are found by their names, also after a new value is assigned to them. A plain Tensor
+// field is not found: it is neither saved nor moved by to(), as in PyTorch. A field `bool training`
+// is set by train() and eval().
 //
 // Arguments are fields with defaults, set by name, which later fields may use:
 //   struct Net : nn::Module<Net> {
@@ -19,8 +19,7 @@
 //     nn::Linear fc1{784, hidden}, fc2{hidden, 10};
 //     …
 //   };
-//   Net net{.hidden = 512};  // or Net{{}, 512}, as GCC's -Wextra misses the empty base in the
-//   former
+//   Net net{.hidden = 512};  // or Net{{}, 512}: for the former GCC's -Wextra warns about the base
 // A class with a constructor says how many data members it has, and the compiler checks the number:
 //   struct Net : nn::Module<Net> {
 //     static constexpr int num_fields = 2;
@@ -30,12 +29,12 @@
 //   };
 // One with private members lists them in fields() instead (see fields.h).
 //
-// A copy of a module shares its tensors: that is how layers are tied. It holds for the elements of
-// a std::vector<Block>(n, Block()), too; nn::repeat makes n modules that share nothing, and
-// nn::clone a deep copy. str() says what is shared with what.
+// A copy of a module shares its tensors, which is how layers are tied. This is true for the
+// elements of a std::vector<Block>(n, Block()) too; nn::repeat makes n modules that share nothing,
+// and nn::clone makes a deep copy. str() shows which modules share tensors.
 //
-// A module's type derives from nn::Module<itself> and from no other module: a call would run the
-// other's forward.
+// The type of a module derives from nn::Module<itself> and from no other module: a call would run
+// the forward of the other one.
 #pragma once
 
 #include <iosfwd>
@@ -52,7 +51,7 @@ namespace tenon::nn {
 // `for (auto& [name, tensor] : named_parameters(net))`
 struct NamedTensor {
   std::string name;  // "body.0.weight"
-  Tensor tensor;     // the handle itself: what changes it changes the module
+  Tensor tensor;     // the module's own handle: changing it changes the module
 };
 struct NamedModule {
   std::string name;  // "body.0"; empty for the module itself
@@ -60,49 +59,62 @@ struct NamedModule {
 };
 struct StateEntry {
   std::string name;
-  Tensor tensor;  // the handle itself
+  Tensor tensor;  // the module's own handle
   bool is_buffer;
 };
 
-// ---- any module; each of these is a method of nn::Module too ----
-// A tensor or module that is held twice is listed once, under its first name. Order: own tensors
-// before those of children.
+// ---- functions for any module; most of them are methods of nn::Module too ----
+// Lists are in the order of declaration, a module's own tensors before those of its children. A
+// tensor or module that occurs twice is listed once, under its first name.
+
+// Returns the parameters of the module and of all modules below it.
 TENON_API std::vector<Tensor> parameters(ModuleRef module);
+// Returns the same parameters with their names, such as "body.0.weight".
 TENON_API std::vector<NamedTensor> named_parameters(ModuleRef module);
+// Returns the buffers of the module and of all modules below it, persistent or not.
 TENON_API std::vector<Tensor> buffers(ModuleRef module);
+// Returns the same buffers with their names.
 TENON_API std::vector<NamedTensor> named_buffers(ModuleRef module);
-// The module itself, then everything below it.
+// Returns the module itself, with an empty name, and then all modules below it.
 TENON_API std::vector<NamedModule> named_modules(ModuleRef module);
+// Returns the modules that are fields of the module itself.
 TENON_API std::vector<NamedModule> named_children(ModuleRef module);
-// Elements in all parameters.
+// Returns the number of elements in all parameters.
 TENON_API int64_t num_parameters(ModuleRef module);
 
+// Sets the field `training` of the module and of all modules below it.
 TENON_API void train(ModuleRef module, bool mode = true);
+// Does the same as train(module, false).
 TENON_API void eval(ModuleRef module);
-// Moves every parameter and buffer. Handles stay valid: an optimizer made before still steps this
-// model.
+// Moves every parameter and buffer to a device. Handles stay valid, so an optimizer that was made
+// before still updates this model.
 TENON_API void to(ModuleRef module, Device device);
-// Converts floating parameters and buffers; `dtype` has to be floating (DTypeError).
+// Converts the floating parameters and buffers to a floating dtype; other dtypes are a DTypeError.
 TENON_API void to(ModuleRef module, DType dtype);
-// Drops all gradients, or sets them to zero.
+// Drops the gradients of all parameters, or sets them to zero.
 TENON_API void zero_grad(ModuleRef module, bool set_to_none = true);
+// Sets whether the parameters require a gradient.
 TENON_API void requires_grad_(ModuleRef module, bool value = true);
 
-// Parameters and persistent buffers; a shared tensor stands under each of its names. The tensors
-// share the module's values, without gradient.
+// Returns the parameters and persistent buffers by name; a shared tensor occurs under each of its
+// names. The tensors share the module's values and require no gradient.
 TENON_API StateDict state_dict(ModuleRef module);
-// The same, as handles of the module.
+// Returns the same tensors as the module's own handles.
 TENON_API std::vector<StateEntry> state_entries(ModuleRef module);
 
-// PyTorch's print: "Linear(in_features=10, out_features=1, bias=True)", children indented below.
-// Behind a module whose tensors were listed before stands "  # weight, bias shared with encoder".
+// Returns what PyTorch prints for the module, such as "Linear(in_features=10, out_features=1,
+// bias=True)", with its children indented below. A module that shares tensors with an earlier one
+// is followed by a remark such as "  # weight, bias shared with encoder".
 TENON_API std::string str(ModuleRef module);
+// Prints str(module).
 TENON_API std::ostream& operator<<(std::ostream& out, ModuleRef module);
 
-// Children before parents, as PyTorch's apply goes.
+// Returns the module and all modules below it, children before their parents, as PyTorch's apply
+// does.
 TENON_API std::vector<ModuleRef> modules_bottom_up(ModuleRef module);
-// Calls fn(ModuleRef) for every module below and then for this one:
-//   net.apply([](nn::ModuleRef m) { if (auto* l = m.as<nn::Linear>()) nn::init::zeros_(l->bias);
+// Calls fn(ModuleRef) for each module of modules_bottom_up(module):
+//   net.apply([](nn::ModuleRef m) {
+//     if (auto* linear = m.as<nn::Linear>()) nn::init::zeros_(linear->bias);
 //   });
 template <class F>
 void apply(ModuleRef module, F&& fn) {
@@ -113,19 +125,20 @@ namespace detail {
 TENON_API void require_repeatable(int64_t count);
 }  // namespace detail
 
-// `count` modules that share nothing, each made by a call of its own: `nn::repeat(12, [] { return
-// Block(64); })`, or with the number of the module as argument: `nn::repeat(3, [](int64_t i) {
-// return nn::Linear(8 << i, 16 << i); })`. A `std::vector<Block>(12, Block(64))` holds twelve
-// copies, and copies share their parameters: it is one layer used twelve times. ValueError for a
-// count that is negative or above 2^24.
+// Returns a std::vector of `count` modules that share nothing, each made by a call of its own:
+//   nn::repeat(12, [] { return Block(64); })
+//   nn::repeat(3, [](int64_t i) { return nn::Linear(8 << i, 16 << i); })  // with the module's
+//   number
+// A `std::vector<Block>(12, Block(64))` contains twelve copies instead, which share their
+// parameters: it is one layer that is used twelve times. Throws a ValueError for a count that is
+// negative or above 2^24.
 template <class F>
 auto repeat(int64_t count, F&& make) {
-  // A module is callable, with a tensor: whether it takes a number is not even asked.
+  // A module is callable too, with a tensor, so it is refused before its arguments are examined.
   constexpr bool is_module = std::is_base_of_v<ModuleTag, std::remove_cvref_t<F>>;
   static_assert(!is_module,
                 "nn::repeat wants a callable that makes a module, not a module, whose copies would "
-                "share its parameters: "
-                "nn::repeat(3, [] { return nn::Linear(2, 2); })");
+                "share its parameters: nn::repeat(3, [] { return nn::Linear(2, 2); })");
   if constexpr (!is_module) {
     constexpr bool takes_number = std::is_invocable_v<F&, int64_t>;
     static_assert(
@@ -142,8 +155,7 @@ auto repeat(int64_t count, F&& make) {
       using Made = decltype(make_one(int64_t{}));
       static_assert(detail::IsModule<Made> && detail::OwnModule<Made>,
                     "nn::repeat wants a callable that returns a module by value, of a type T that "
-                    "derives from nn::Module<T> "
-                    "itself");
+                    "derives from nn::Module<T> itself");
       detail::require_repeatable(count);
       std::vector<Made> modules;
       modules.reserve(static_cast<size_t>(count));
@@ -154,12 +166,12 @@ auto repeat(int64_t count, F&& make) {
 }
 
 namespace detail {
-// Gives all tensors below `module` values of their own; tensors that were shared within it stay
-// shared.
+// Gives all tensors of `module` and below it their own values; tensors that were shared within the
+// module stay shared.
 TENON_API void unshare(ModuleRef module);
 }  // namespace detail
 
-// A deep copy: nothing is shared with the original. Gradients are not copied.
+// Returns a deep copy, which shares nothing with the original. Gradients are not copied.
 template <class M>
   requires std::is_base_of_v<ModuleTag, M>
 M clone(const M& module) {
@@ -172,7 +184,7 @@ M clone(const M& module) {
   }
 }
 
-// While it lives, errors say that they came from inside this module.
+// During its lifetime, errors say that they came from inside this module.
 class TENON_API ModuleScope {
  public:
   ModuleScope(const void* self, const ModuleType* type);
@@ -181,7 +193,7 @@ class TENON_API ModuleScope {
   ModuleScope& operator=(const ModuleScope&) = delete;
 
   // Adds " (in module LeNet.fc1)" to an error that does not say where it came from, and the name of
-  // the tensor that it is about.
+  // the tensor to an error about one that is on the wrong device.
   void explain(Error& error) const;
 
  private:
@@ -194,20 +206,21 @@ class TENON_API ModuleScope {
   ModulePath path_;
 };
 
-// Base of every module: `struct Net : nn::Module<Net>`. Empty; calls go to Net::forward, with any
-// arguments and result.
+// The base of every module: `struct Net : nn::Module<Net>`. It has no fields. Calling a module
+// calls Net::forward, which may take any arguments and return anything. The methods are described
+// at the functions of the same names above.
 template <class D>
 struct Module : ModuleTag {
 #ifdef __cpp_explicit_this_parameter
   template <class Self, class... A>
   decltype(auto) operator()(this Self&& self, A&&... args) {
-    static_assert(std::is_same_v<std::remove_cvref_t<Self>, D>,
-                  "this type derives from another module, whose forward the call would run: derive "
-                  "a module type T from "
-                  "nn::Module<T> itself, and hold the other module as a field");
+    static_assert(
+        std::is_same_v<std::remove_cvref_t<Self>, D>,
+        "this type derives from another module, whose forward the call would run: derive "
+        "a module type T from nn::Module<T> itself, and hold the other module as a field");
     return call(self, std::forward<A>(args)...);
   }
-#else  // a base does not learn of what derives from it; see docs/design.md
+#else  // C++20 cannot tell here which type derives from the base; see docs/design.md
   template <class... A>
   decltype(auto) operator()(A&&... args) {
     return call(self(), std::forward<A>(args)...);

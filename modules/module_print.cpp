@@ -2,6 +2,7 @@
 #include <ostream>
 #include <unordered_map>
 
+#include <tenon/core/format.h>
 #include <tenon/modules/module.h>
 
 namespace tenon::nn {
@@ -31,18 +32,18 @@ struct Line {
   std::string last_key;
 
   std::string str() const {
-    if (count == 1) return "(" + key + "): " + text;
-    return "(" + key + "-" + last_key + "): " + std::to_string(count) + " x " + text;
+    if (count == 1) return fmt::format("({}): {}", key, text);
+    return fmt::format("({}-{}): {} x {}", key, last_key, count, text);
   }
 };
 
-// Where each tensor was met first: the module's path, by the tensor.
+// For each tensor, the path of the module that it was first printed with.
 using Owners = std::unordered_map<const void*, std::string>;
 
 std::string print(ModuleRef module, const std::string& path, Owners& owners);
 
-// The module's own tensors that belong to modules printed before, and to which: "  # weight, bias
-// shared with encoder".
+// Which of the module's own tensors were already printed with an earlier module, as a remark such
+// as "  # weight, bias shared with encoder".
 struct Shared : FieldVisitor {
   std::vector<std::pair<std::string, std::string>> names_by_owner;
   const std::string& path;
@@ -62,8 +63,8 @@ struct Shared : FieldVisitor {
   std::string str() const {
     std::string text;
     for (auto& [names, owner] : names_by_owner) {
-      text += text.empty() ? "  # " : "; ";
-      text += names + " shared with " + (owner.empty() ? "the model itself" : owner);
+      text += fmt::format("{}{} shared with {}", text.empty() ? "  # " : "; ", names,
+                          owner.empty() ? "the model itself" : owner);
     }
     return text;
   }
@@ -80,7 +81,7 @@ struct Lines : FieldVisitor {
   }
   void child(std::string_view name, ModuleRef m) override {
     std::string text = indented(
-        print(m, path.empty() ? std::string(name) : path + "." + std::string(name), owners));
+        print(m, path.empty() ? std::string(name) : fmt::format("{}.{}", path, name), owners));
     if (merge && !lines.empty() && lines.back().text == text) {
       ++lines.back().count;
       lines.back().last_key = name;
@@ -94,13 +95,13 @@ std::string print(ModuleRef module, const std::string& path, Owners& owners) {
   const std::string shared = Shared(module, path, owners).str();
   std::vector<std::string> lines =
       lines_of(module.type->extra_repr ? module.type->extra_repr(module.self) : std::string());
-  std::string head = std::string(module.type->name) + "(";
   Lines children(module, path, owners);
   if (children.lines.empty() && lines.size() <= 1)
-    return head + (lines.empty() ? "" : lines[0]) + ")" + shared;
+    return fmt::format("{}({}){}", module.type->name, lines.empty() ? "" : lines[0], shared);
   for (auto& child : children.lines) lines.push_back(child.str());
-  for (auto& line : lines) head += "\n  " + line;
-  return head + "\n)" + shared;
+  std::string body;
+  for (auto& line : lines) body += "\n  " + line;
+  return fmt::format("{}({}\n){}", module.type->name, body, shared);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <tenon/core/base/per_thread.h>
 #include <tenon/core/dispatch/misplaced.h>
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 #include <tenon/modules/listing.h>
 #include <tenon/modules/module.h>
 
@@ -53,7 +54,7 @@ struct FindChild : FieldVisitor {
   }
 };
 
-// The child's path below the module; none where it is not below it.
+// The child's path below the module, or nullopt if the child is not below it.
 std::optional<std::string> find_path(ModuleRef module, ModuleRef child) {
   FindChild find;
   find.wanted = child;
@@ -61,8 +62,9 @@ std::optional<std::string> find_path(ModuleRef module, ModuleRef child) {
   return find.found ? std::optional(std::move(find.path)) : std::nullopt;
 }
 
-// A thread's answers so far, by address. An object may take the place of another of the same types:
-// then an error could name the former's field, nothing worse.
+// The names that a thread found recently, by address. An object may take the address of an earlier
+// one of the same type: an error can then name the field of the earlier object, and nothing worse
+// happens.
 struct RecentNames {
   struct Slot {
     const void *parent, *parent_type, *self, *type;
@@ -73,7 +75,8 @@ struct RecentNames {
 
 }  // namespace
 
-// Looks through the parent, and whether what is called was listed by those around it.
+// Searches the parent for the module. If no module on the call stack lists it, a fields() may have
+// left it out.
 const char* ModuleScope::find_name() const {
   auto ref = [](const ModuleScope* scope) {
     return ModuleRef(const_cast<void*>(scope->self_), scope->type_);
@@ -114,16 +117,16 @@ void set_text(Error& error, const std::string& text) {
   static_cast<std::runtime_error&>(error) = std::runtime_error(text);
 }
 
-// The text with `addition` at the end of its first line: details follow below.
+// Adds `addition` to the end of the first line of the text; the lines below it hold details.
 void add_to_first_line(Error& error, const std::string& addition) {
   std::string text = error.what();
   text.insert(std::min(text.find('\n'), text.size()), addition);
   set_text(error, text);
 }
 
-// What the tensor on the wrong device is to the module, where that can be told. Where the module's
-// own are all on one device, they are where they were put, and it is the input that is misplaced,
-// whichever of the two came first in the operator's list.
+// Says in the error what the tensor on the wrong device is to the module, if that is known. If all
+// the module's own tensors are on one device, that is where the user put them, so the input is
+// misplaced, whichever of the two the operator takes first.
 void explain_place(MisplacedError& error, ModuleRef module) {
   auto own = named_parameters(module);
   for (auto& buffer : named_buffers(module)) own.push_back(std::move(buffer));
@@ -133,24 +136,25 @@ void explain_place(MisplacedError& error, ModuleRef module) {
   const Device home = named != own.end() ? error.tensor.device() : error.wanted;
   const bool together = std::all_of(
       own.begin(), own.end(), [&](const NamedTensor& n) { return n.tensor.device() == home; });
-  const std::string name(module.type->name);
   if (!together) {
     if (named == own.end()) return;  // an outer module may know it
-    add_to_first_line(error, "; the argument is \"" + named->name + "\" of " + name +
-                                 ", whose parameters are on several devices");
+    add_to_first_line(
+        error,
+        fmt::format("; the argument is \"{}\" of {}, whose parameters are on several devices",
+                    named->name, module.type->name));
   } else {
     const Device input = named != own.end() ? error.wanted : error.tensor.device();
     const std::string text = error.what();
-    const std::string which =
-        named != own.end() ? " (" + error.argument + " is \"" + named->name + "\")" : "";
-    set_text(error, error.op + ": the input" +
-                        (named != own.end()
-                             ? ""
-                             : " (" + error.argument.substr(0, error.argument.size() - 1) + ")") +
-                        " is on " + input.str() + ", but the parameters of " + name + " are on " +
-                        home.str() + which + "; move the input with .to(\"" + home.str() +
-                        "\"), or the model with .to(\"" + input.str() + "\")" + path_suffix() +
-                        text.substr(std::min(text.find('\n'), text.size())));
+    const std::string argument(error.argument), position = argument.substr(0, argument.size() - 1);
+    const std::string which_input = named == own.end() ? fmt::format(" ({})", position) : "";
+    const std::string which_parameter =
+        named != own.end() ? fmt::format(" ({} is \"{}\")", argument, named->name) : "";
+    const std::string details = text.substr(std::min(text.find('\n'), text.size()));
+    set_text(error,
+             fmt::format("{0}: the input{1} is on {2}, but the parameters of {3} are on {4}{5}; "
+                         "move the input with .to(\"{4}\"), or the model with .to(\"{2}\"){6}{7}",
+                         error.op, which_input, input, module.type->name, home, which_parameter,
+                         path_suffix(), details));
   }
   error.explained = true;
 }
@@ -161,8 +165,7 @@ void ModuleScope::explain(Error& error) const {
   auto says = [&](const char* part) {
     return std::string_view(error.what()).find(part) != std::string_view::npos;
   };
-  // A failure of queued work names the operator and the module that it is of, which may be others
-  // than these.
+  // A failure of queued work already names its operator and module, which may differ from these.
   const bool says_where = says(" (in module ") || says("\n  in ");
   if (!says_where) add_to_first_line(error, path_suffix());
   if (auto* misplaced = dynamic_cast<MisplacedError*>(&error); misplaced && !misplaced->explained)

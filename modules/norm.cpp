@@ -1,4 +1,5 @@
 #include <tenon/core/autograd/autograd.h>
+#include <tenon/core/format.h>
 #include <tenon/core/ops/normalization.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/modules/norm.h>
@@ -25,7 +26,7 @@ BatchNormState::BatchNormState(int64_t n, const BatchNormOptions& o) : num_featu
 
 Tensor BatchNormState::normalise(const Tensor& x) {
   double momentum = options.momentum.value_or(0);
-  // Under DataParallel the batch counts once: on the device that owns the counter.
+  // Under DataParallel a batch is counted once, on the device that owns the counter.
   if (training && num_batches_tracked.defined()) {
     NoGrad guard;
     if (x.device() == num_batches_tracked.device())
@@ -43,10 +44,9 @@ void BatchNormState::visit(FieldVisitor& v) {
 }
 
 std::string BatchNormState::repr_text() const {
-  return std::to_string(num_features) + ", eps=" + repr(options.eps) +
-         ", momentum=" + (options.momentum ? repr(*options.momentum) : "None") +
-         ", affine=" + repr(options.affine) +
-         ", track_running_stats=" + repr(options.track_running_stats);
+  return fmt::format("{}, eps={}, momentum={}, affine={}, track_running_stats={}", num_features,
+                     repr(options.eps), options.momentum ? repr(*options.momentum) : "None",
+                     repr(options.affine), repr(options.track_running_stats));
 }
 
 namespace {
@@ -54,8 +54,8 @@ namespace {
 void require_rank(const Tensor& x, int64_t low, int64_t high, const char* layer,
                   const char* wanted) {
   if (x.dim() >= low && x.dim() <= high) return;
-  throw ShapeError(std::string(layer) + ": expected an input of shape " + wanted +
-                   ", got one of shape " + x.shape().str());
+  throw ShapeError(fmt::format("{}: expected an input of shape {}, got one of shape {}", layer,
+                               wanted, x.shape()));
 }
 
 }  // namespace
@@ -88,8 +88,8 @@ Tensor LayerNorm::forward(const Tensor& x) const {
 void LayerNorm::fields(FieldVisitor& v) { v("weight", weight)("bias", bias); }
 
 std::string LayerNorm::extra_repr() const {
-  return repr(normalized_shape) + ", eps=" + repr(options.eps) +
-         ", elementwise_affine=" + repr(options.elementwise_affine);
+  return fmt::format("{}, eps={}, elementwise_affine={}", normalized_shape, repr(options.eps),
+                     repr(options.elementwise_affine));
 }
 
 }  // namespace tenon::nn

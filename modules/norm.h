@@ -1,4 +1,4 @@
-// Normalisation layers.
+// The normalisation layers.
 #pragma once
 
 #include <optional>
@@ -8,15 +8,22 @@
 namespace tenon::nn {
 
 struct BatchNormOptions {
-  double eps = 1e-5;  // added to the variance
-  std::optional<double> momentum =
-      0.1;  // weight of a new batch in the running statistics; nullopt: their plain average
-  bool affine = true;               // learn a weight (starts at 1) and a bias (0) for each channel
-  bool track_running_stats = true;  // and use them in eval mode
-  TensorOptions tensor = {};
+  double eps = 1e-5;  // added to the variance; finite and at least 0
+  // The weight of a new batch in the running statistics, in [0, 1]; nullopt takes the average of
+  // all batches.
+  std::optional<double> momentum = 0.1;
+  // Whether to learn a weight, which starts at 1, and a bias, which starts at 0, for each channel.
+  bool affine = true;
+  // Whether to keep running statistics and to normalise with them in eval mode.
+  bool track_running_stats = true;
+  TensorOptions tensor = {};  // dtype and device of parameters and running statistics
 };
 
-// What the batch normalisations share (Ioffe and Szegedy, arXiv:1502.03167).
+// What the batch normalisations have in common (Ioffe and Szegedy, arXiv:1502.03167): in training
+// mode, and without running statistics, they subtract the batch's mean of each channel and divide
+// by sqrt(variance + eps); in eval mode they take the running statistics instead. Weight, bias and
+// statistics have shape (num_features). Constructors throw a ValueError for an option outside its
+// range.
 struct TENON_API BatchNormState {
   BatchNormState(int64_t num_features, const BatchNormOptions& options);
 
@@ -33,7 +40,8 @@ struct TENON_API BatchNormState {
   std::string repr_text() const;
 };
 
-// x of shape (N, C) or (N, C, L). ShapeError for others.
+// Normalises an input of shape (N, C) or (N, C, L), C = num_features; other shapes are a
+// ShapeError.
 struct TENON_API BatchNorm1d final : Module<BatchNorm1d>, BatchNormState {
   BatchNorm1d(int64_t num_features, const BatchNormOptions& options = {})
       : BatchNormState(num_features, options) {}
@@ -42,7 +50,7 @@ struct TENON_API BatchNorm1d final : Module<BatchNorm1d>, BatchNormState {
   std::string extra_repr() const { return repr_text(); }
 };
 
-// x of shape (N, C, H, W). ShapeError for others.
+// Normalises an input of shape (N, C, H, W), C = num_features; other shapes are a ShapeError.
 struct TENON_API BatchNorm2d final : Module<BatchNorm2d>, BatchNormState {
   BatchNorm2d(int64_t num_features, const BatchNormOptions& options = {})
       : BatchNormState(num_features, options) {}
@@ -52,14 +60,17 @@ struct TENON_API BatchNorm2d final : Module<BatchNorm2d>, BatchNormState {
 };
 
 struct LayerNormOptions {
-  double eps = 1e-5;
-  bool elementwise_affine = true;  // learn a weight (starts at 1) and a bias (0) for each element
-  bool bias = true;
-  TensorOptions tensor = {};
+  double eps = 1e-5;  // added to the variance; finite and at least 0
+  // Whether to learn a weight, which starts at 1, and a bias, which starts at 0, for each element.
+  bool elementwise_affine = true;
+  bool bias = true;           // false leaves out the bias alone
+  TensorOptions tensor = {};  // dtype and device of the parameters
 };
 
-// Normalises over the last dimensions, which have to be `normalized_shape` (Ba et al.,
-// arXiv:1607.06450).
+// Normalises over the last dimensions, which have to be `normalized_shape` (ShapeError otherwise):
+// subtracts their mean and divides by sqrt(variance + eps) (Ba et al., arXiv:1607.06450). Weight
+// and bias have shape `normalized_shape`. The constructor throws a ValueError for a negative size
+// or a bad `eps`.
 struct TENON_API LayerNorm final : Module<LayerNorm> {
   LayerNorm(const Shape& normalized_shape, const LayerNormOptions& options = {});
   LayerNorm(int64_t size, const LayerNormOptions& options = {}) : LayerNorm(Shape{size}, options) {}

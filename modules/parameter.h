@@ -15,8 +15,8 @@ struct PlacedTensor {
   Tensor tensor;
 };
 
-// A tensor whose place in memory is known, so that a module can tell whether its fields() names
-// every parameter that lies in it.
+// A tensor whose address is known, so that a module can tell whether its fields() names every
+// parameter that is part of the object.
 class TENON_API Placed : public Tensor {
  public:
   Placed() noexcept { enlist(); }
@@ -36,16 +36,16 @@ class TENON_API Placed : public Tensor {
  private:
   void enlist() noexcept;
   friend std::vector<PlacedTensor> placed_within(const void*, size_t);
-  Placed *before_ = nullptr, *after_ = nullptr;  // all that live, in a list
+  Placed *before_ = nullptr, *after_ = nullptr;  // neighbours in the list of all that exist
 };
-// Those that lie in these bytes. Takes time with the number of all that live.
+// Returns those that are in these bytes, in time proportional to the number of all that exist.
 std::vector<PlacedTensor> placed_within(const void* begin, size_t bytes);
 
 }  // namespace detail
 
-// A tensor that is learned. A field of this type is found by `parameters()` under its name. Made
-// from a tensor, it shares the values, has no history and requires a gradient. Copies are the same
-// parameter: `decoder.weight = encoder.weight` ties two layers.
+// A tensor that is learned. `parameters()` finds a field of this type under its name. A parameter
+// that is made from a tensor shares its values, has no history, and requires a gradient by default.
+// Copies are the same parameter: `decoder.weight = encoder.weight` ties two layers.
 class TENON_API Parameter : public detail::Placed {
  public:
   Parameter() = default;  // absent
@@ -53,15 +53,17 @@ class TENON_API Parameter : public detail::Placed {
 };
 
 struct BufferOptions {
-  bool persistent = true;  // kept in state_dict
+  bool persistent = true;  // whether state_dict() and checkpoints contain it
 };
 
-// State that is not learned, such as running statistics: moves and is saved with the module.
+// State that is not learned, such as running statistics. It is moved and saved with the module.
 class TENON_API Buffer : public detail::Placed {
  public:
   Buffer() = default;  // absent
   Buffer(const Tensor& values, BufferOptions options = {});
-  Buffer& operator=(const Tensor& values);  // stays persistent or not, as it was
+  // Takes the values of a tensor, without its history; whether the buffer is persistent does not
+  // change.
+  Buffer& operator=(const Tensor& values);
   bool persistent() const { return persistent_; }
 
  private:

@@ -1,3 +1,4 @@
+#include <tenon/core/format.h>
 #include <tenon/core/ops/pooling.h>
 #include <tenon/modules/pool.h>
 #include <tenon/modules/repr.h>
@@ -22,9 +23,9 @@ Tensor MaxPool2d::forward(const Tensor& x) const {
 }
 
 std::string MaxPool2d::extra_repr() const {
-  return "kernel_size=" + repr(kernel_size) + ", stride=" + repr(*options.stride) +
-         ", padding=" + repr(options.padding) + ", dilation=" + repr(options.dilation) +
-         ", ceil_mode=" + repr(options.ceil_mode);
+  return fmt::format("kernel_size={}, stride={}, padding={}, dilation={}, ceil_mode={}",
+                     repr(kernel_size), repr(*options.stride), repr(options.padding),
+                     repr(options.dilation), repr(options.ceil_mode));
 }
 
 AvgPool2d::AvgPool2d(Pair kernel, const AvgPool2dOptions& o) : kernel_size(kernel), options(o) {
@@ -44,8 +45,8 @@ Tensor AvgPool2d::forward(const Tensor& x) const {
 }
 
 std::string AvgPool2d::extra_repr() const {
-  return "kernel_size=" + repr(kernel_size) + ", stride=" + repr(*options.stride) +
-         ", padding=" + repr(options.padding);
+  return fmt::format("kernel_size={}, stride={}, padding={}", repr(kernel_size),
+                     repr(*options.stride), repr(options.padding));
 }
 
 AdaptiveAvgPool2d::AdaptiveAvgPool2d(Pair size) : output_size(size) {

@@ -1,4 +1,6 @@
-// Pooling over images of shape (N, C, H, W) or (C, H, W).
+// Pooling layers for images of shape (N, C, H, W) or (C, H, W). Constructors throw a ValueError for
+// an option outside its range, and calls a ShapeError for an input of another rank or smaller than
+// a window.
 #pragma once
 
 #include <optional>
@@ -9,12 +11,16 @@
 namespace tenon::nn {
 
 struct MaxPool2dOptions {
-  std::optional<Pair> stride = std::nullopt;  // default: the kernel's size
-  Pair padding = 0;                           // with -infinity
-  Pair dilation = 1;
-  bool ceil_mode = false;  // windows that reach over the border count
+  std::optional<Pair> stride =
+      std::nullopt;        // distance between windows; default: the kernel's size
+  Pair padding = 0;        // -infinity on each side, at most half of the kernel
+  Pair dilation = 1;       // distance between the kernel's elements
+  bool ceil_mode = false;  // whether windows may reach over the border
 };
 
+// Returns the largest element of each window: shape (…, H', W') where
+// H' = (H + 2 padding - dilation (kernel - 1) - 1) / stride + 1, rounded up in ceil_mode, and W'
+// likewise.
 struct TENON_API MaxPool2d final : Module<MaxPool2d> {
   MaxPool2d(Pair kernel_size, const MaxPool2dOptions& options = {});
   Tensor forward(const Tensor& x) const;
@@ -26,12 +32,14 @@ struct TENON_API MaxPool2d final : Module<MaxPool2d> {
 };
 
 struct AvgPool2dOptions {
-  std::optional<Pair> stride = std::nullopt;  // default: the kernel's size
-  Pair padding = 0;
-  bool ceil_mode = false;
-  bool count_include_pad = true;  // padded zeros count as elements
+  std::optional<Pair> stride =
+      std::nullopt;               // distance between windows; default: the kernel's size
+  Pair padding = 0;               // zeros on each side, at most half of the kernel
+  bool ceil_mode = false;         // whether windows may reach over the border
+  bool count_include_pad = true;  // whether the zeros of the padding count as elements
 };
 
+// Returns the average of each window; the shape is that of MaxPool2d with dilation 1.
 struct TENON_API AvgPool2d final : Module<AvgPool2d> {
   AvgPool2d(Pair kernel_size, const AvgPool2dOptions& options = {});
   Tensor forward(const Tensor& x) const;
@@ -42,7 +50,8 @@ struct TENON_API AvgPool2d final : Module<AvgPool2d> {
   AvgPool2dOptions options;
 };
 
-// Averages to an output of this height and width, whatever the input's.
+// Returns averages of shape (…, output_size), whatever the height and width of the input: output i
+// is the average of the input from floor(i H / H') to ceil((i + 1) H / H').
 struct TENON_API AdaptiveAvgPool2d final : Module<AdaptiveAvgPool2d> {
   AdaptiveAvgPool2d(Pair output_size);
   Tensor forward(const Tensor& x) const;

@@ -1,5 +1,5 @@
-// The fields of a plain struct and their names, found by the compiler: nothing to register, so
-// nothing to forget.
+// Finds the fields of a plain struct and their names at compile time, so that a module need not
+// register them.
 #pragma once
 
 #include <string_view>
@@ -11,8 +11,8 @@
 namespace tenon::nn::reflect {
 
 // ---- counting ----
-// The largest number of initialisers that an aggregate takes. A wrong count never passes silently:
-// `bind` does not compile then.
+// The largest number of initialisers that an aggregate takes is the number of its fields. A wrong
+// count does not go unnoticed: `bind` would not compile.
 struct Anything {
   template <class T>
   constexpr operator T() const noexcept {
@@ -33,31 +33,32 @@ constexpr size_t count_initialisers() {
   else
     return count_initialisers<T, N - 1>();
 }
-// `Bases` empty base classes come first in the list of initialisers. One more than `max_fields` is
-// tried, so that too many are noticed.
+// `Bases` is the number of empty base classes, which come first in the list of initialisers. One
+// more than `max_fields` is tried, so that a struct with too many fields is noticed.
 template <class T, size_t Bases>
 inline constexpr size_t field_count =
     count_initialisers<T, (sizeof(T) < max_fields ? sizeof(T) : max_fields) + 1 + Bases>() - Bases;
 
 // ---- names ----
-// Storage for a T that is never made: only addresses of its fields are taken, at compile time.
+// Storage for a T that is never constructed: only the addresses of its fields are taken, at compile
+// time.
 template <class T>
-union Unmade {
-  char nothing;
+union Unconstructed {
+  char placeholder;
   T value;
-  constexpr Unmade() : nothing() {}
-  constexpr ~Unmade() {}
+  constexpr Unconstructed() : placeholder() {}
+  constexpr ~Unconstructed() {}
 };
 template <class T>
-inline Unmade<T> unmade{};
+inline Unconstructed<T> unconstructed{};
 
 template <class T>
 struct FieldPointer {
   T* pointer;
 };
 
-// The compiler's own name of the template argument. No alias in the signature: GCC would explain it
-// behind the argument.
+// The compiler's own name of the template argument. The signature has no alias, because GCC would
+// add an explanation of it behind the argument.
 template <auto P>
 constexpr const char* signature_of_value() {
   return __PRETTY_FUNCTION__;
@@ -67,7 +68,7 @@ constexpr const char* signature_of_type() {
   return __PRETTY_FUNCTION__;
 }
 
-// The last identifier in `text`, template arguments left out: "Net" of "[with T =
+// Returns the last identifier in `text` without template arguments: "Net" for "[with T =
 // a::(anonymous)::Net<b::C>]".
 constexpr std::string_view last_identifier(std::string_view text) {
   auto in_name = [](char c) {
@@ -91,7 +92,7 @@ inline constexpr std::string_view type_name = last_identifier(signature_of_type<
 
 template <class T, size_t Count, size_t I>
 constexpr std::string_view field_name() {
-  constexpr auto field = std::get<I>(bind<Count>(unmade<T>.value));
+  constexpr auto field = std::get<I>(bind<Count>(unconstructed<T>.value));
   return last_identifier(
       signature_of_value<FieldPointer<std::remove_pointer_t<decltype(field)>>{field}>());
 }
@@ -99,8 +100,8 @@ template <class T, size_t Count, size_t I>
 inline constexpr std::string_view field_name_of = field_name<T, Count, I>();
 
 // ---- visiting ----
-// Calls visit(name, field) for every one of the `Count` fields of a class, in the order of
-// declaration. All are public.
+// Calls visit(name, field) for each of the `Count` fields of a class, which are public, in the
+// order of their declaration.
 template <size_t Count, class T, class Visit>
 void each_of(T& object, Visit&& visit) {
   auto fields = bind<Count>(object);

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 #include <tenon/modules/repr.h>
 
 namespace tenon::nn {
@@ -20,7 +21,6 @@ std::string repr(double value) {
   return result;
 }
 
-std::string repr(const Shape& shape) { return shape.str(); }
 std::string repr(const Pair& pair) {
   return pair.given_as_one ? std::to_string(pair.height) : pair.shape().str();
 }
@@ -29,7 +29,7 @@ void require(bool ok, const char* layer, const char* what, double value, const c
   if (ok) return;
   std::string text = repr(value);
   if (text.size() > 2 && text.ends_with(".0")) text.resize(text.size() - 2);
-  throw ValueError(std::string(layer) + ": " + what + " is " + text + "; it has to be " + wanted);
+  throw ValueError(fmt::format("{}: {} is {}; it has to be {}", layer, what, text, wanted));
 }
 
 void require_not_negative(double value, const char* layer, const char* what) {
@@ -40,9 +40,8 @@ void require_size(const Pair& size, int64_t least, const char* layer, const char
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
   const bool small = size.height < least || size.width < least;
   if (!small && size.height <= most && size.width <= most) return;
-  throw ValueError(std::string(layer) + ": " + what + " is " + repr(size) +
-                   "; both numbers have to be at " +
-                   (small ? "least " + std::to_string(least) : "most " + std::to_string(most)));
+  throw ValueError(fmt::format("{}: {} is {}; both numbers have to be at {} {}", layer, what,
+                               repr(size), small ? "least" : "most", small ? least : most));
 }
 
 }  // namespace tenon::nn

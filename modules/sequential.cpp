@@ -1,3 +1,4 @@
+#include <tenon/core/format.h>
 #include <tenon/modules/sequential.h>
 
 namespace tenon::nn {
@@ -7,22 +8,22 @@ namespace {
 size_t wrap_index(int64_t i, size_t size, const char* what) {
   auto n = static_cast<int64_t>(size);
   if (i < -n || i >= n)
-    throw IndexError(std::string(what) + ": index " + std::to_string(i) + " is out of range for " +
-                     std::to_string(n) + " modules");
+    throw IndexError(fmt::format("{}: index {} is out of range for {} modules", what, i, n));
   return static_cast<size_t>(i < 0 ? i + n : i);
 }
 
 void require_module(const AnyModule& module, const char* what) {
-  if (!module.module_ref().self) throw ValueError(std::string(what) + ": the module is null");
+  if (!module.module_ref().self) throw ValueError(fmt::format("{}: the module is null", what));
 }
 
 }  // namespace
 
 void AnyModule::refuse_call() const {
   if (!owner_) throw ValueError("AnyModule: called, but it holds no module");
-  throw ValueError("AnyModule: the forward of " + std::string(type_->name) +
-                   " does not take one tensor and return one; call it through as<" +
-                   std::string(type_->name) + ">()");
+  throw ValueError(
+      fmt::format("AnyModule: the forward of {0} does not take one tensor and return one; call it "
+                  "through as<{0}>()",
+                  type_->name));
 }
 
 Sequential::Sequential(std::initializer_list<std::pair<std::string, AnyModule>> named) {
@@ -36,12 +37,13 @@ Sequential& Sequential::add(AnyModule module) {
 Sequential& Sequential::add(std::string name, AnyModule module) {
   require_module(module, "Sequential");
   if (name.empty() || name.find('.') != name.npos)
-    throw ValueError("Sequential: \"" + name +
-                     "\" cannot name a module: keys of parameters are joined by dots, so a name is "
-                     "not empty and has none");
+    throw ValueError(
+        fmt::format("Sequential: \"{}\" cannot name a module: keys of parameters are joined by "
+                    "dots, so a name is not empty and has none",
+                    name));
   for (auto& child : children_)
     if (child.first == name)
-      throw ValueError("Sequential: there is a module \"" + name + "\" already");
+      throw ValueError(fmt::format("Sequential: there is a module \"{}\" already", name));
   children_.emplace_back(std::move(name), std::move(module));
   return *this;
 }

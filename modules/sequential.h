@@ -1,4 +1,4 @@
-// Modules in a row, or in a list, whose types need not be known.
+// Containers for modules of any types: one that calls them in a row, and a list.
 #pragma once
 
 #include <initializer_list>
@@ -8,7 +8,7 @@
 
 namespace tenon::nn {
 
-// Holds any module. Copies share it.
+// Holds a module of any type. Copies of an AnyModule share the module.
 class TENON_API AnyModule {
  public:
   AnyModule() = default;
@@ -24,18 +24,20 @@ class TENON_API AnyModule {
       call_ = [](void* self, const Tensor& x) -> Tensor { return (*static_cast<M*>(self))(x); };
   }
 
-  // One tensor in, one out. ValueError where nothing is held, or a module that takes something
-  // else: call that through `as`.
+  // Calls the module with one tensor and returns its one result. Throws a ValueError if there is no
+  // module, or if its forward takes or returns something else; call such a module through `as`.
   Tensor operator()(const Tensor& x) const {
     if (!call_) refuse_call();
     return call_(owner_.get(), x);
   }
-  // The module, if it is exactly an M; else null.
+  // Returns the module if its type is exactly M, otherwise null.
   template <class M>
   M* as() const {
     return owner_ ? module_ref().as<M>() : nullptr;
   }
+  // Returns a reference to the module, whose `self` is null if there is none.
   ModuleRef module_ref() const { return {owner_.get(), type_}; }
+  // The pointer that owns the module, which clone() replaces.
   std::shared_ptr<void>& owner() { return owner_; }
 
  private:
@@ -46,9 +48,11 @@ class TENON_API AnyModule {
   Tensor (*call_)(void*, const Tensor&) = nullptr;
 };
 
-// Hands its input through its children: nn::Sequential(nn::Linear(784, 256), nn::ReLU(),
-// nn::Linear(256, 10)). Children are called "0", "1", …, or by names: nn::Sequential({{"hidden",
-// nn::Linear(784, 256)}, {"act", nn::ReLU()}}).
+// Calls its children one after the other, each with the result of the one before:
+//   nn::Sequential(nn::Linear(784, 256), nn::ReLU(), nn::Linear(256, 10))
+// The children are named "0", "1", … unless they are given names:
+//   nn::Sequential({{"hidden", nn::Linear(784, 256)}, {"act", nn::ReLU()}})
+// An empty Sequential returns its input.
 class TENON_API Sequential final : public Module<Sequential> {
  public:
   Sequential() = default;
@@ -61,12 +65,15 @@ class TENON_API Sequential final : public Module<Sequential> {
   }
   Sequential(std::initializer_list<std::pair<std::string, AnyModule>> named);
 
+  // Adds a child whose name is its number. Throws a ValueError for a null module.
   Sequential& add(AnyModule module);
-  // ValueError for a name that is taken, empty or has a dot in it.
+  // Adds a child. Throws a ValueError for a null module and for a name that is taken, is empty or
+  // contains a dot.
   Sequential& add(std::string name, AnyModule module);
 
   size_t size() const { return children_.size(); }
-  // Assign to replace a child. IndexError where there is none; negative counts from the end.
+  // Returns child `i`; assign to it to replace the child. A negative number counts from the end.
+  // Throws an IndexError if there is no such child.
   AnyModule& operator[](int64_t i);
   const AnyModule& operator[](int64_t i) const { return const_cast<Sequential&>(*this)[i]; }
 
@@ -77,8 +84,8 @@ class TENON_API Sequential final : public Module<Sequential> {
   std::vector<std::pair<std::string, AnyModule>> children_;
 };
 
-// Modules of any types, called by your own forward: `for (auto& layer : layers) x = layer(x);`.
-// Where all have one type, a std::vector of them does the same.
+// A list of modules of any types for your own forward to call: `for (auto& layer : layers) x =
+// layer(x);`. If all of them have one type, a std::vector does the same.
 class TENON_API ModuleList final : public Module<ModuleList> {
  public:
   static constexpr bool is_list = true;
@@ -91,9 +98,11 @@ class TENON_API ModuleList final : public Module<ModuleList> {
     (append(std::forward<M>(modules)), ...);
   }
 
+  // Adds a module at the end. Throws a ValueError for a null module.
   ModuleList& append(AnyModule module);
   size_t size() const { return children_.size(); }
-  // Assign to replace a child. IndexError where there is none; negative counts from the end.
+  // Returns module `i`; assign to it to replace the module. A negative number counts from the end.
+  // Throws an IndexError if there is no such module.
   AnyModule& operator[](int64_t i);
   std::vector<AnyModule>::iterator begin() { return children_.begin(); }
   std::vector<AnyModule>::iterator end() { return children_.end(); }

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include <tenon/core/base/printable.h>
+#include <tenon/core/format.h>
 #include <tenon/modules/state_dict.h>
 
 namespace tenon::nn {
@@ -8,7 +9,8 @@ namespace tenon::nn {
 StateDict::StateDict(std::initializer_list<Entry> entries) {
   for (auto& [name, tensor] : entries) {
     if (contains(name))
-      throw StateDictError("StateDict: the key \"" + printable(name) + "\" is given twice");
+      throw StateDictError(
+          fmt::format("StateDict: the key \"{}\" is given twice", printable(name)));
     set(name, tensor);
   }
 }
@@ -38,10 +40,10 @@ const Tensor* StateDict::find(std::string_view name) const {
 
 const Tensor& StateDict::at(std::string_view name) const {
   if (const Tensor* found = find(name)) return *found;
-  std::string text = "StateDict: there is no key \"" + printable(name) + "\" among its " +
-                     std::to_string(entries_.size());
+  std::string text = fmt::format("StateDict: there is no key \"{}\" among its {}", printable(name),
+                                 entries_.size());
   for (size_t i = 0; i < entries_.size() && i < 8; ++i)
-    text += (i ? ", \"" : ": \"") + printable(entries_[i].first) + "\"";
+    text += fmt::format("{} \"{}\"", i ? "," : ":", printable(entries_[i].first));
   throw StateDictError(text + (entries_.size() > 8 ? ", …" : ""));
 }
 

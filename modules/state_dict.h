@@ -1,4 +1,4 @@
-// Named tensors in order: what a checkpoint holds of a model.
+// Named tensors in order: what a checkpoint contains of a model.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,25 @@
 
 namespace tenon::nn {
 
-// Keys are unique and keep the order in which they were first set. `for (auto& [name, tensor] :
-// dict)`.
+// A map from names to tensors. Names are unique and keep the order in which they were first set.
+// Iterate with `for (auto& [name, tensor] : dict)`.
 class TENON_API StateDict {
  public:
   using Entry = std::pair<std::string, Tensor>;
   StateDict() = default;
-  // A name given twice is a StateDictError.
+  // Throws a StateDictError for a name that is given twice.
   StateDict(std::initializer_list<Entry> entries);
 
-  // Adds an entry, or replaces the one of that name where it stands.
+  // Adds an entry, or replaces the tensor of the entry with that name, which keeps its position.
   void set(std::string name, Tensor tensor);
-  // Null where there is none. Valid until the next change.
+  // Returns the tensor of that name, or null if there is none. The pointer is valid until the next
+  // change.
   const Tensor* find(std::string_view name) const;
   bool contains(std::string_view name) const { return find(name) != nullptr; }
-  // StateDictError where there is none.
+  // Returns the tensor of that name. Throws a StateDictError that lists the first names if there is
+  // none.
   const Tensor& at(std::string_view name) const;
-  // Whether there was one.
+  // Removes the entry of that name. Returns whether there was one.
   bool erase(std::string_view name);
 
   size_t size() const { return entries_.size(); }
@@ -35,6 +37,7 @@ class TENON_API StateDict {
   const Entry& operator[](size_t i) const { return entries_[i]; }
   std::vector<Entry>::const_iterator begin() const { return entries_.begin(); }
   std::vector<Entry>::const_iterator end() const { return entries_.end(); }
+  // Returns the names in order.
   std::vector<std::string> keys() const;
 
  private:

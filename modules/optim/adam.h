@@ -1,4 +1,4 @@
-// Adam and AdamW.
+// The optimizers Adam and AdamW.
 #pragma once
 
 #include <array>
@@ -8,22 +8,24 @@
 namespace tenon::optim {
 
 struct AdamOptions {
-  double lr = 1e-3;
-  std::array<double, 2> betas = {
-      0.9, 0.999};  // how long the averages of the gradient and its square remember
-  double eps = 1e-8;
-  double weight_decay = 0;  // times the parameter, added to its gradient
-  bool amsgrad = false;     // divide by the largest average so far (Reddi et al. 2018)
-  bool maximize = false;
+  double lr = 1e-3;  // finite and at least 0
+  // The decay of the averages of the gradient and of its square, each at least 0 and below 1.
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-8;        // added to the root of the average square
+  double weight_decay = 0;  // this times the parameter is added to its gradient
+  bool amsgrad = false;     // divides by the largest average so far (Reddi et al. 2018)
+  bool maximize = false;    // steps towards larger values of the objective
 };
 
-// Kingma and Ba, arXiv:1412.6980.
+// Adam (Kingma and Ba, arXiv:1412.6980). Constructors throw a ValueError for an option outside its
+// range.
 class TENON_API Adam : public Optimizer {
  public:
   explicit Adam(std::vector<Tensor> params, const AdamOptions& options = {});
   explicit Adam(std::vector<ParamGroup<AdamOptions>> groups);
 
   void step() override;
+  // Returns the options of a group, which may be changed.
   AdamOptions& options(size_t group = 0) { return options_.at(group); }
 
  protected:
@@ -40,13 +42,13 @@ struct AdamWOptions {
   double lr = 1e-3;
   std::array<double, 2> betas = {0.9, 0.999};
   double eps = 1e-8;
-  double weight_decay = 1e-2;  // times lr, shrinks the parameter itself
+  double weight_decay = 1e-2;  // each step shrinks the parameter by the factor 1 - lr weight_decay
   bool amsgrad = false;
   bool maximize = false;
 };
 
-// Adam with weight decay that does not go through the averages (Loshchilov and Hutter,
-// arXiv:1711.05101).
+// AdamW: Adam whose weight decay changes the parameter itself and not its gradient (Loshchilov and
+// Hutter, arXiv:1711.05101). The other options are those of Adam.
 class TENON_API AdamW : public Adam {
  public:
   explicit AdamW(std::vector<Tensor> params, const AdamWOptions& options = {});

@@ -4,6 +4,7 @@
 
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/base/number_text.h>
+#include <tenon/core/format.h>
 #include <tenon/modules/optim/optimizer.h>
 #include <tenon/modules/repr.h>
 
@@ -12,10 +13,10 @@ namespace tenon::optim {
 namespace {
 
 std::string state_key(size_t index, const char* what) {
-  return "state." + std::to_string(index) + "." + what;
+  return fmt::format("state.{}.{}", index, what);
 }
 std::string group_key(size_t group, const char* what) {
-  return "param_groups." + std::to_string(group) + "." + what;
+  return fmt::format("param_groups.{}.{}", group, what);
 }
 
 }  // namespace
@@ -25,23 +26,22 @@ Optimizer::Optimizer(const char* name, std::vector<std::vector<Tensor>> groups)
   std::unordered_set<const void*> seen;
   for (auto& group : groups_) {
     if (group.empty())
-      throw ValueError(std::string(name_) +
-                       ": got an empty list of parameters; does the model have any?");
+      throw ValueError(
+          fmt::format("{}: got an empty list of parameters; does the model have any?", name_));
     states_.emplace_back(group.size());
     for (auto& p : group) {
       if (!p.defined())
-        throw ValueError(std::string(name_) + ": a parameter is an undefined tensor");
-      std::string what = std::string(name_) + ": the parameter of shape " + p.shape().str();
+        throw ValueError(fmt::format("{}: a parameter is an undefined tensor", name_));
+      auto what = [&] { return fmt::format("{}: the parameter of shape {}", name_, p.shape()); };
       if (!p.is_leaf())
-        throw ValueError(what + " is the result of an operator; only leaves can be optimised");
+        throw ValueError(what() + " is the result of an operator; only leaves can be optimised");
       if (!is_floating_point(p.dtype()))
-        throw DTypeError(what + " is of type " + std::string(name_of(p.dtype())) +
-                         "; it has to be floating");
+        throw DTypeError(fmt::format("{} is of type {}; it has to be floating", what(), p.dtype()));
       if (!seen.insert(p.impl().get()).second)
-        throw ValueError(what + " is given twice; it would be stepped twice");
+        throw ValueError(what() + " is given twice; it would be stepped twice");
     }
   }
-  if (groups_.empty()) throw ValueError(std::string(name_) + ": got no group of parameters");
+  if (groups_.empty()) throw ValueError(fmt::format("{}: got no group of parameters", name_));
 }
 
 Optimizer::~Optimizer() = default;
@@ -119,8 +119,9 @@ void Optimizer::keep_slots(Bucket& b) {
   }
 }
 
-// They are kept for their own memory, but a gradient that waits here for the next step would keep
-// its memory for nothing.
+// The buckets themselves are kept, because the next step needs their memory again. The tensors in
+// them are dropped: a gradient that stayed here until the next step would occupy its memory in the
+// meantime.
 void Optimizer::forget_buckets() {
   for (auto& b : buckets_) {
     b.states.clear(), b.params.clear(), b.grads.clear();
@@ -150,20 +151,23 @@ OptimizerState Optimizer::state_dict() {
 
 void Optimizer::load_state_dict(const OptimizerState& from) {
   NoGrad guard;
-  std::string failed = std::string("Error in loading state_dict for ") + name_ + ": ";
+  auto failed = [&](const std::string& why) {
+    return StateDictError(fmt::format("Error in loading state_dict for {}: {}", name_, why));
+  };
   std::map<std::string, double> numbers(from.numbers.begin(), from.numbers.end());
   auto take = [&](const std::string& key, std::optional<double> absent) {
     auto found = numbers.find(key);
     if (found == numbers.end()) {
       if (absent) return *absent;
-      throw StateDictError(
-          failed + "it has no \"" + key +
-          "\", so it is not of an optimizer of this kind with these parameter groups");
+      throw failed(
+          fmt::format("it has no \"{}\", so it does not come from an optimizer of this kind with "
+                      "these parameter groups",
+                      key));
     }
     double value = found->second;
     if (!std::isfinite(value))
-      throw StateDictError(failed + "\"" + key + "\" is " + number_text(value) +
-                           ", which is no finite number");
+      throw failed(
+          fmt::format("\"{}\" is {}, which is not a finite number", key, number_text(value)));
     numbers.erase(found);
     return value;
   };
@@ -173,17 +177,16 @@ void Optimizer::load_state_dict(const OptimizerState& from) {
   for (size_t g = 0; g < groups_.size(); ++g) {
     double count = take(group_key(g, "params"), {});
     if (count != static_cast<double>(groups_[g].size()))
-      throw StateDictError(failed + "group " + std::to_string(g) + " has " +
-                           std::to_string(groups_[g].size()) + " parameters here and " +
-                           number_text(count) + " there");
+      throw failed(fmt::format("group {} has {} parameters here and {} there", g, groups_[g].size(),
+                               number_text(count)));
     for (auto& o : options_of(g)) options.emplace_back(o, take(group_key(g, o.name), {}));
     auto named = slots(g);
     for (size_t i = 0; i < groups_[g].size(); ++i, ++index) {
       const Tensor& p = groups_[g][i];
       const double step = take(state_key(index, "step"), 0.0);
       if (!(step >= 0 && step <= 0x1p53 && step == std::floor(step)))
-        throw StateDictError(failed + "\"" + state_key(index, "step") + "\" is " +
-                             number_text(step) + ", which is no number of steps");
+        throw failed(fmt::format("\"{}\" is {}, which is not a number of steps",
+                                 state_key(index, "step"), number_text(step)));
       states[g][i] = {.step = static_cast<int64_t>(step), .slots = {}};
       for (size_t s = 0; s < named.size(); ++s) {
         auto key = state_key(index, named[s].name);
@@ -191,16 +194,15 @@ void Optimizer::load_state_dict(const OptimizerState& from) {
         if (!value) continue;
         ++tensors_used;
         if (value->shape() != p.shape())
-          throw StateDictError(failed + "\"" + key + "\" has shape " + value->shape().str() +
-                               ", the parameter " + p.shape().str());
+          throw failed(
+              fmt::format("\"{}\" has shape {}, the parameter {}", key, value->shape(), p.shape()));
         states[g][i].slots[s] = value->detach().clone().to(p.device()).to(p.dtype());
       }
     }
   }
-  if (!numbers.empty())
-    throw StateDictError(failed + "unexpected \"" + numbers.begin()->first + "\"");
+  if (!numbers.empty()) throw failed(fmt::format("unexpected \"{}\"", numbers.begin()->first));
   if (tensors_used != from.tensors.size())
-    throw StateDictError(failed + "it holds tensors that are no state of these parameters");
+    throw failed("it holds tensors that do not belong to these parameters");
   states_ = std::move(states);
   for (auto& [option, value] : options) {
     if (option.number) *option.number = value;

@@ -1,4 +1,4 @@
-// What all optimizers share.
+// The base of all optimizers.
 #pragma once
 
 #include <string>
@@ -10,43 +10,51 @@
 
 namespace tenon::optim {
 
-// Parameters that are stepped with options of their own.
+// Parameters with their own options.
 template <class Options>
 struct ParamGroup {
   std::vector<Tensor> params;
   Options options = {};
 };
 
-// All that an optimizer needs to go on as if it had never stopped. Parameters are numbered in the
-// order in which they were given.
+// Everything that an optimizer needs to continue as if it had never stopped. Parameters are
+// numbered in the order in which they were given.
 struct OptimizerState {
   nn::StateDict tensors;  // "state.0.momentum_buffer"
-  std::vector<std::pair<std::string, double>>
-      numbers;  // "state.0.step", "param_groups.0.lr"; flags are 0 or 1
+  // "state.0.step", "param_groups.0.lr"; flags are 0 or 1.
+  std::vector<std::pair<std::string, double>> numbers;
 };
 
-// Holds handles: parameters may move to another device or be loaded anew, and are still the ones
-// that are stepped. Made with ValueError where there is no parameter, one is given twice or is no
-// leaf, or an option makes no sense.
+// An optimizer has handles of its parameters, so they may be moved to another device or loaded from
+// a checkpoint, and it still updates them. Constructors throw a ValueError if there is no
+// parameter, if one is given twice or is not a leaf, or for an option outside its range, and a
+// DTypeError for a parameter that is not floating.
 class TENON_API Optimizer {
  public:
   virtual ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  // Changes each parameter that has a gradient, in place.
+  // Updates each parameter that has a gradient, in place.
   virtual void step() = 0;
-  // Drops the gradients, or sets them to zero.
+  // Drops the gradients of all parameters, or sets them to zero.
   void zero_grad(bool set_to_none = true);
 
+  // Returns the number of groups of parameters.
   size_t num_groups() const { return groups_.size(); }
+  // Returns the parameters of a group.
   const std::vector<Tensor>& params(size_t group = 0) const { return groups_.at(group); }
+  // Returns the learning rate of a group.
   double lr(size_t group = 0);
-  void set_lr(double lr);  // of all groups
+  // Sets the learning rate of all groups. Throws a ValueError unless it is finite and at least 0.
+  void set_lr(double lr);
+  // Sets the learning rate of one group.
   void set_lr(double lr, size_t group);
 
+  // Returns the state. Its tensors are handles: a later step changes them.
   OptimizerState state_dict();
-  // StateDictError where it is another optimizer's or other parameters'; nothing is changed then.
+  // Replaces the state by a copy of another. Throws a StateDictError if it comes from another kind
+  // of optimizer or does not fit the parameters; nothing is changed then.
   void load_state_dict(const OptimizerState& state);
 
  protected:
@@ -56,30 +64,31 @@ class TENON_API Optimizer {
   };
   struct Option {
     const char* name;          // "lr"
-    double* number = nullptr;  // one of both
+    double* number = nullptr;  // either this or the flag is set
     bool* flag = nullptr;
   };
-  // What is remembered of a parameter: steps taken, and tensors of its shape.
+  // What the optimizer remembers about a parameter: the number of steps, and tensors of its shape.
   struct State {
     int64_t step = 0;
     Tensor slots[3];
   };
-  // Parameters that one call of a fused operator can step: of one device and dtype, and as far
-  // along as each other.
+  // Parameters that one call of a fused operator can update: they have one device, one dtype and
+  // the same number of steps.
   struct Bucket {
     Device device;
     DType dtype;
-    int64_t step;  // taken before this one
-    bool fresh;    // its slots are new
+    int64_t step;  // the number of earlier steps
+    bool fresh;    // whether the slots are new
     std::vector<Tensor> params, grads, slots[3];
     std::vector<State*> states;
   };
 
   Optimizer(const char* name, std::vector<std::vector<Tensor>> groups);
 
-  // Calls `step` with those of a group that have a gradient; used slots are made (zero) where they
-  // are missing. What was stepped counts and keeps its slots; where `step` throws, the rest is as
-  // if it had never been tried. No gradient is held afterwards.
+  // Calls `step` with the parameters of a group that have a gradient, in buckets; missing slots
+  // that the options use are filled with zeros. A bucket whose call returns has its steps counted
+  // and its slots kept; if `step` throws, the other buckets stay as they were. No gradient is kept
+  // afterwards.
   template <class F>
   void step_group(size_t group, F&& step) {
     struct Forget {
@@ -93,7 +102,7 @@ class TENON_API Optimizer {
   }
   virtual std::vector<Slot> slots(size_t group) = 0;
   virtual std::vector<Option> options_of(size_t group) = 0;
-  // ValueError "<name>: <what> is <value>; it has to be <wanted>" unless `ok`.
+  // Throws the ValueError "<name>: <what> is <value>; it has to be <wanted>" unless `ok`.
   void require(bool ok, const char* what, double value, const char* wanted) const;
 
  private:
@@ -104,10 +113,11 @@ class TENON_API Optimizer {
   const char* name_;
   std::vector<std::vector<Tensor>> groups_;
   std::vector<std::vector<State>> states_;
-  std::vector<Bucket> buckets_;  // kept for its memory
+  std::vector<Bucket>
+      buckets_;  // empty between steps; kept because the next step reuses its memory
 };
 
-// The parameters of groups, for the constructor above.
+// Returns the parameters of groups, for the constructor above.
 template <class Options>
 std::vector<std::vector<Tensor>> params_of(const std::vector<ParamGroup<Options>>& groups) {
   std::vector<std::vector<Tensor>> params;

@@ -1,4 +1,4 @@
-// Stochastic gradient descent.
+// The optimizer SGD: stochastic gradient descent.
 #pragma once
 
 #include <tenon/modules/optim/optimizer.h>
@@ -6,21 +6,23 @@
 namespace tenon::optim {
 
 struct SGDOptions {
-  double lr = 1e-3;
-  double momentum = 0;
-  double dampening = 0;     // of the gradient that goes into the momentum buffer
-  double weight_decay = 0;  // times the parameter, added to its gradient
-  bool nesterov = false;    // needs momentum and no dampening
-  bool maximize = false;
+  double lr = 1e-3;         // finite and at least 0
+  double momentum = 0;      // finite and at least 0
+  double dampening = 0;     // the momentum buffer takes 1 - dampening times the gradient
+  double weight_decay = 0;  // this times the parameter is added to its gradient
+  bool nesterov = false;    // needs a momentum above 0 and no dampening
+  bool maximize = false;    // steps towards larger values of the objective
 };
 
-// v = momentum v + (1 - dampening) g, p = p - lr v; PyTorch's formula: the first v is g.
+// Stochastic gradient descent with PyTorch's formula: v = momentum v + (1 - dampening) g and p = p
+// - lr v, where the first v is g. Constructors throw a ValueError for an option outside its range.
 class TENON_API SGD : public Optimizer {
  public:
   explicit SGD(std::vector<Tensor> params, const SGDOptions& options = {});
   explicit SGD(std::vector<ParamGroup<SGDOptions>> groups);
 
   void step() override;
+  // Returns the options of a group, which may be changed.
   SGDOptions& options(size_t group = 0) { return options_.at(group); }
 
  protected:

@@ -133,14 +133,14 @@ BOOST_AUTO_TEST_CASE(numbers_of_optimizers) {
       auto state = adam.state_dict();
       std::erase_if(state.numbers, [&](auto& n) { return n.first == key; });
       state.numbers.emplace_back(key, bad);
-      require_refused({{[&] { adam.load_state_dict(state); }, '"' + std::string(key) + "\" is " + shown + ", which is no finite number"}});
+      require_refused({{[&] { adam.load_state_dict(state); }, '"' + std::string(key) + "\" is " + shown + ", which is not a finite number"}});
     }
   }
   for (double bad : {-1.0, 1.5, 1e300}) {
     optim::Adam adam(parameters());
     auto state = adam.state_dict();
     state.numbers.emplace_back("state.0.step", bad);
-    require_refused({{[&] { adam.load_state_dict(state); }, "which is no number of steps"}});
+    require_refused({{[&] { adam.load_state_dict(state); }, "which is not a number of steps"}});
   }
   require_refused({
       {[] { optim::Adam(parameters(), {.betas = {0.9, 1.0}}); }, "betas[1] is 1; it has to be at least 0 and below 1"},
