@@ -16,20 +16,21 @@
 
 #include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 #include <tenon/serialization/atomic_file.h>
 #include <tenon/serialization/header.h>
 
 namespace tenon {
 namespace {
 
-constexpr size_t chunk_bytes =
-    size_t{1} << 18;  // stays in the second-level cache while it is written and read back
-constexpr int most_attempts = 1000;  // at a name for the new file
+// A chunk stays in the second-level cache while it is written and read back.
+constexpr size_t chunk_bytes = size_t{1} << 18;
+constexpr int most_attempts = 1000;  // to find a name for the new file
 constexpr uint64_t send_bytes = uint64_t{16} << 20;
 
 std::string reason(int error) { return std::system_category().message(error); }
 
-// Where a chain of symbolic links ends, whether or not there is a file.
+// Returns the path at the end of a chain of symbolic links, whether or not there is a file.
 std::filesystem::path follow_links(std::filesystem::path path) {
   std::error_code error;
   for (int hops = 0; hops < 40 && std::filesystem::is_symlink(path, error); ++hops) {
@@ -41,20 +42,20 @@ std::filesystem::path follow_links(std::filesystem::path path) {
 }
 
 std::string temporary_prefix(const std::filesystem::path& target) {
-  return std::string(".").append(target.filename().string()).append(".tmp.");
+  return fmt::format(".{}.tmp.", target.filename().string());
 }
 
-// Runs a system call again where a signal cut it short.
+// Repeats a system call while signals interrupt it.
 template <class Call>
 auto uninterrupted(Call&& call) {
   for (;;)
     if (const auto result = call(); result >= 0 || errno != EINTR) return result;
 }
 
-// The same open file under a number that no standard stream has. A program may have been started
-// without these, or have closed them: then the next file that is opened gets such a number, and
-// what any thread prints would go into the checkpoint. -1 where there is no number left; the file
-// is closed then.
+// Gives an open file a number that is not that of a standard stream, and returns the number. If a
+// program was started without standard streams or has closed them, the next file that is opened
+// gets such a number, and everything that a thread prints would be written into the checkpoint.
+// Returns -1 and closes the file if there is no number left.
 int beyond_standard_streams(int file) {
   if (file < 0 || file > STDERR_FILENO) return file;
   const int other = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), error = errno;
@@ -63,7 +64,8 @@ int beyond_standard_streams(int file) {
   return other;
 }
 
-// The process that a temporary file is named after; 0 where the name does not end in "<pid>.<n>".
+// Returns the process in the name of a temporary file, or 0 if the name does not end in
+// "<pid>.<n>".
 pid_t writer_of(std::string_view ending) {
   pid_t pid = 0;
   uint64_t number = 0;
@@ -74,8 +76,8 @@ pid_t writer_of(std::string_view ending) {
   return bad_number == std::errc() && rest == end && pid > 0 ? pid : 0;
 }
 
-// Whether an open file can be what a killed writer left: a regular file of this user's under one
-// name, empty, or with a header that is complete or still all zeros.
+// Whether an open file may have been left by a killed writer: a regular file with one name that
+// belongs to this user and is empty or has a header that is complete or still all zeros.
 bool looks_left_over(int file) {
   struct stat status {};
   if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid() ||
@@ -89,8 +91,8 @@ bool looks_left_over(int file) {
          std::all_of(found.begin(), found.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
-// Removes the file unless its writer lives: a lock that can be had shows that it does not, wherever
-// it ran.
+// Removes the file unless its writer is still running. If the file can be locked, its writer has
+// ended, on whatever machine it ran.
 void remove_left_over(const std::filesystem::path& path) {
   const int file = uninterrupted([&] {
     return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
@@ -112,7 +114,8 @@ FileSizeSignalBlocked::~FileSizeSignalBlocked() {
   sigset_t blocked;
   sigemptyset(&blocked);
   sigaddset(&blocked, SIGXFSZ);
-  // One that was raised meanwhile is pending for this thread; it has been answered by an error.
+  // A signal that was raised meanwhile is pending for this thread. The error of the write has
+  // already reported it.
   timespec at_once{};
   if (!sigismember(&before_, SIGXFSZ)) sigtimedwait(&blocked, nullptr, &at_once);
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
@@ -132,7 +135,8 @@ AtomicFile::AtomicFile(const std::filesystem::path& path)
   }
   pending_.reserve(chunk_bytes);
   read_back_.resize(chunk_bytes);
-  pending_.resize(checkpoint_header_bytes);  // its place; keeps later chunks on page boundaries
+  pending_.resize(
+      checkpoint_header_bytes);  // for the header; keeps later chunks at page boundaries
   size_ = checkpoint_header_bytes;
   remove_stale();
   create();
@@ -146,16 +150,15 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::fail(const std::string& what, int error) const {
-  throw CheckpointError("cannot save checkpoint '" + printable(path_.native()) + "': " + what +
-                        (error ? ": " + reason(error) : "") +
-                        (file_ >= 0 ? ". What was there before is unchanged" : ""));
+  throw CheckpointError(fmt::format(
+      "cannot save checkpoint '{}': {}{}{}", printable(path_.native()), what,
+      error ? ": " + reason(error) : "", file_ >= 0 ? ". What was there before is unchanged" : ""));
 }
 
 void AtomicFile::create() {
   static std::atomic<uint64_t> counter{0};
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
-    temporary_ = folder_ / (temporary_prefix(target_) + std::to_string(getpid()) + "." +
-                            std::to_string(counter++));
+    temporary_ = folder_ / fmt::format("{}{}.{}", temporary_prefix(target_), getpid(), counter++);
     const int opened = uninterrupted([&] {
       return open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
                   old_mode_ ? 0600 : 0666);
@@ -168,11 +171,12 @@ void AtomicFile::create() {
     }
     if (file < 0 && errno == EEXIST) continue;
     if (file < 0 && errno == ENOENT)
-      fail("there is no folder '" + printable(folder_.native()) + "'; make it first", 0);
-    if (file < 0) fail("cannot write in folder '" + printable(folder_.native()) + "'", errno);
-    // Another writer may take it for a leftover before it is locked, and hold the lock or have
-    // removed it already. A file system without locks is no obstacle: leftovers stay there, as
-    // nobody gets the lock that removing them takes.
+      fail(fmt::format("there is no folder '{}'; make it first", printable(folder_.native())), 0);
+    if (file < 0)
+      fail(fmt::format("cannot write in folder '{}'", printable(folder_.native())), errno);
+    // Before the file is locked, another writer may take it for a leftover and lock or even remove
+    // it: then the next attempt makes another file. On a file system without locks leftovers stay,
+    // because nobody gets the lock that is needed to remove them.
     const bool contested = flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     struct stat status {};
     const int error = fstat(file, &status) != 0 ? errno : 0;
@@ -182,11 +186,13 @@ void AtomicFile::create() {
     }
     if (error || status.st_nlink > 0) unlink(temporary_.c_str());
     close(file);
-    if (error) fail("cannot look at its new file '" + printable(temporary_.native()) + "'", error);
+    if (error)
+      fail(fmt::format("cannot look at its new file '{}'", printable(temporary_.native())), error);
   }
   if (file_ < 0)
-    fail("no name for a new file in folder '" + printable(folder_.native()) + "' is free", 0);
-  if (old_mode_) fchmod(file_, *old_mode_);  // as far as the file system knows permissions
+    fail(fmt::format("no name for a new file in folder '{}' is free", printable(folder_.native())),
+         0);
+  if (old_mode_) fchmod(file_, *old_mode_);  // fails on file systems without permissions
 }
 
 void AtomicFile::remove_stale() const {
@@ -197,8 +203,8 @@ void AtomicFile::remove_stale() const {
     const std::string_view name = entry->d_name;
     if (!name.starts_with(prefix)) continue;
     const pid_t writer = writer_of(name.substr(prefix.size()));
-    // One that had this process's number is gone, too: in a container each run may have the same.
-    // What this one writes is locked.
+    // An earlier process with the number of this one has ended too: in a container each run may get
+    // the same number. The files that this process writes at the moment are locked.
     if (writer == getpid() || (writer > 0 && kill(writer, 0) != 0 && errno == ESRCH))
       remove_left_over(folder_ / name);
   }
@@ -210,8 +216,7 @@ void AtomicFile::write_chunk(const std::byte* bytes, size_t count, uint64_t offs
       return pwrite(file_, bytes + done, count - done, static_cast<off_t>(offset + done));
     });
     if (n <= 0)
-      fail("writing failed after " + std::to_string(offset + done) + " bytes",
-           n < 0 ? errno : ENOSPC);
+      fail(fmt::format("writing failed after {} bytes", offset + done), n < 0 ? errno : ENOSPC);
     done += static_cast<size_t>(n);
   }
   for (size_t done = 0; done < count;) {
@@ -221,9 +226,7 @@ void AtomicFile::write_chunk(const std::byte* bytes, size_t count, uint64_t offs
     });
     if (n < 0) fail("reading it back failed", errno);
     if (n == 0)
-      fail(
-          "reading it back failed: the file ends after " + std::to_string(offset + done) + " bytes",
-          0);
+      fail(fmt::format("reading it back failed: the file ends after {} bytes", offset + done), 0);
     done += static_cast<size_t>(n);
   }
   if (std::memcmp(read_back_.data(), bytes, count) != 0)
@@ -255,7 +258,7 @@ void AtomicFile::append(const void* bytes, size_t count) {
       pending_.insert(pending_.end(), from, from + n);
       if (pending_.size() == chunk_bytes) flush();
     }
-    // The disk works while the rest is written.
+    // The disk stores this part while the next is written.
     if (written_ - sent_ >= send_bytes) {
       sync_file_range(file_, static_cast<off_t>(sent_), static_cast<off_t>(written_ - sent_),
                       SYNC_FILE_RANGE_WRITE);
@@ -275,12 +278,12 @@ void AtomicFile::commit(std::span<const std::byte> header) {
   write_chunk(header.data(), header.size(), 0);
   struct stat status {};
   if (fstat(file_, &status) != 0)
-    fail("cannot look at its new file '" + printable(temporary_.native()) + "'", errno);
+    fail(fmt::format("cannot look at its new file '{}'", printable(temporary_.native())), errno);
   if (static_cast<uint64_t>(status.st_size) != size_)
     fail("the file does not have the length that was written", 0);
   if (uninterrupted([&] { return fsync(file_); }) != 0) fail("syncing it to disk failed", errno);
   if (uninterrupted([&] { return rename(temporary_.c_str(), target_.c_str()); }) != 0)
-    fail("renaming '" + printable(temporary_.native()) + "' failed", errno);
+    fail(fmt::format("renaming '{}' failed", printable(temporary_.native())), errno);
   close(std::exchange(file_, -1));
   sync_folder();
 }
@@ -293,8 +296,8 @@ void AtomicFile::sync_folder() const {
   // Some file systems cannot sync a folder, and some folders may be written but not read.
   if (error && error != EINVAL && error != EACCES && error != ENOTSUP)
     throw CheckpointError(
-        "checkpoint '" + printable(path_.native()) +
-        "' is written, but its folder could not be synced to disk: " + reason(error));
+        fmt::format("checkpoint '{}' is written, but its folder could not be synced to disk: {}",
+                    printable(path_.native()), reason(error)));
 }
 
 }  // namespace tenon

@@ -1,4 +1,4 @@
-// A file that appears under its name whole, or not at all.
+// A file that appears under its name complete or not at all.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@
 
 namespace tenon {
 
-// Keeps SIGXFSZ, which a write past the file size limit raises, from ending the process: the write
-// fails with EFBIG instead.
+// Blocks SIGXFSZ, which a write past the file size limit raises, so that it does not end the process:
+// the write fails with EFBIG instead.
 class FileSizeSignalBlocked {
  public:
   FileSizeSignalBlocked();
@@ -28,24 +28,25 @@ class FileSizeSignalBlocked {
   sigset_t before_;
 };
 
-// Written beside `path` as ".<name>.tmp.<pid>.<n>", locked while it is; commit() syncs and renames
-// it over `path`. Until then the old file stands, and a destructor without commit() leaves nothing
-// behind. Every piece is read back as soon as it is written. What killed processes left is removed
-// by the next one that writes the same path: files of that pattern whose process is gone, or had
-// this one's number, which are this user's, begin as Tenon's do and are locked by nobody. A
-// symbolic link is followed. Throws CheckpointError with the system's reason.
+// The file is written next to `path` as ".<name>.tmp.<pid>.<n>" and locked meanwhile; commit() syncs it
+// and renames it to `path`. Until then the old file stays, and a destructor without commit() removes the
+// new one. Every piece is read back as soon as it is written. The next process that writes the same path
+// removes the files that killed processes left: files with such a name whose process has ended, or had the
+// number of this one, that belong to this user, begin like a checkpoint and are not locked. Symbolic links
+// are followed. Errors are CheckpointErrors with the system's reason.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
 
-  // Adds bytes at the end. Large pieces are not copied.
+  // Appends bytes. Large pieces are not copied.
   void append(const void* bytes, size_t count);
   uint64_t size() const { return size_; }
-  // Of all that was appended, as it was read back. The header in front of it is written last.
+  // Returns the checksum of everything that was appended, as it was read back. The header in front of it is
+  // written last.
   Checksum body_checksum();
-  // Puts the header in place, syncs and renames.
+  // Writes the header, syncs the file and renames it.
   void commit(std::span<const std::byte> header);
 
  private:
@@ -60,8 +61,9 @@ class AtomicFile {
   std::filesystem::path path_, target_, folder_, temporary_;
   int file_ = -1;
   std::optional<mode_t> old_mode_;  // of the file that is replaced
-  uint64_t size_ = 0, written_ = 0,
-           sent_ = 0;  // bytes appended, written, and on their way to the disk
+  uint64_t size_ = 0;     // bytes appended
+  uint64_t written_ = 0;  // bytes written
+  uint64_t sent_ = 0;     // bytes that the system was told to write to the disk
   std::vector<std::byte> pending_, read_back_;
   Checksummer body_;
 };

@@ -4,6 +4,7 @@
 #include <tenon/core/base/input_file.h>
 #include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 #include <tenon/core/tensor_impl.h>
 #include <tenon/modules/module.h>
 #include <tenon/serialization/atomic_file.h>
@@ -41,8 +42,7 @@ KeySide side_of(const StateDict& tensors, std::optional<std::vector<std::string>
   return side;
 }
 
-// Writes a tensor's elements, from where they lie if that is a contiguous piece of the host's
-// memory.
+// Writes the elements of a tensor, without a copy if they are contiguous in the memory of the host.
 void append_values(AtomicFile& file, const Tensor& tensor, uint64_t bytes) {
   if (tensor.is_contiguous() && tensor.device().type() == "cpu") {
     tensor.wait();
@@ -54,22 +54,23 @@ void append_values(AtomicFile& file, const Tensor& tensor, uint64_t bytes) {
   }
 }
 
-// HDF5's own bytes between the tensors.
+// Writes HDF5's own bytes between the tensors, up to the position `until`.
 void append_metadata(AtomicFile& file, const MemoryFile& memory, uint64_t until) {
   std::vector<std::byte> bytes(until - file.size());
   memory.read(file.size(), bytes.size(), bytes.data());
   file.append(bytes.data(), bytes.size());
 }
 
-// The file's layout, its values left out.
+// Lays out the file without its values.
 ImageContents lay_out(const std::filesystem::path& path, const StateDict& tensors,
                       std::optional<std::vector<std::string>> wrappers, MemoryFile& memory) {
   auto fail = [&](const std::string& why) {
-    throw CheckpointError("cannot save checkpoint '" + printable(path.native()) + "': " + why);
+    throw CheckpointError(
+        fmt::format("cannot save checkpoint '{}': {}", printable(path.native()), why));
   };
   ImageContents contents{{}, std::move(wrappers)};
   for (const auto& [key, tensor] : tensors) {
-    if (!tensor.defined()) fail("tensor '" + printable(key) + "' is undefined");
+    if (!tensor.defined()) fail(fmt::format("tensor '{}' is undefined", printable(key)));
     contents.tensors.push_back({key, tensor.dtype(), tensor.shape(), 0, 0});
   }
   try {
@@ -123,14 +124,14 @@ Tensor read_values(const VerifiedFile& file, const StoredTensor& tensor) {
 }
 
 std::string cannot_load(const std::filesystem::path& path) {
-  return "cannot load checkpoint '" + printable(path.native()) + "': ";
+  return fmt::format("cannot load checkpoint '{}': ", printable(path.native()));
 }
 
-// Runs body(), which makes tensor `key` of the file; what goes wrong names both.
+// Runs body(), which makes tensor `key` of the file. Errors are rethrown with the names of both.
 template <class F>
 auto naming(const std::filesystem::path& path, const std::string& key, F&& body) {
   const auto text = [&](const std::exception& error) {
-    return cannot_load(path) + "tensor '" + printable(key) + "': " + error.what();
+    return fmt::format("{}tensor '{}': {}", cannot_load(path), printable(key), error.what());
   };
   try {
     return body();
@@ -141,7 +142,7 @@ auto naming(const std::filesystem::path& path, const std::string& key, F&& body)
   }
 }
 
-// What of the host's memory is missing is told with the file's name.
+// Both run body(); if the host has too little memory, the error names the file.
 template <class Body>
 auto to_save(const std::filesystem::path& path, Body&& body) {
   return naming_lack_of_memory<CheckpointError>("cannot save checkpoint", path, body);
@@ -213,7 +214,8 @@ CheckpointInfo inspect(const std::filesystem::path& path) {
 LoadReport load_state_dict(ModuleRef model, const StateDict& tensors, const LoadOptions& options) {
   for (const auto& [key, tensor] : tensors)
     if (!tensor.defined())
-      throw StateDictError("load_state_dict: tensor '" + printable(key) + "' is undefined");
+      throw StateDictError(
+          fmt::format("load_state_dict: tensor '{}' is undefined", printable(key)));
   StagedLoad staged(model);
   KeyMap map = map_keys(side_of(tensors, std::nullopt), side_of(staged.targets(), model), options,
                         std::string(model.type->name));

@@ -1,4 +1,4 @@
-// Checkpoints: a model's tensors in one HDF5 file that is whole or is not there.
+// Checkpoints: the tensors of a model in one HDF5 file, which is complete or does not exist.
 // docs/checkpoints.md describes the file.
 #pragma once
 
@@ -14,43 +14,46 @@
 
 namespace tenon {
 
-// Writes a model's parameters and persistent buffers, on whatever devices they are. The file is
-// written beside `path`, synced, read back and renamed: whatever happens, `path` holds the old file
-// or the new one. Waits for queued work on the tensors. CheckpointError where the system refuses
-// (no such folder, no permission, disk full, no memory, …) or a name cannot be stored.
+// Writes the parameters and persistent buffers of a model, on whatever devices they are. The file is
+// written next to `path`, read back, synced and renamed, so `path` is the old file or the new one whatever
+// happens. Waits for queued work on the tensors. Throws a CheckpointError if the system refuses (no such
+// folder, no permission, disk full, no memory, …) or if a name cannot be stored.
 TENON_API void save(const std::filesystem::path& path, nn::ModuleRef model);
-// The same for tensors that need no model. Names such as "module.weight" are stored as they are.
+// Writes tensors that need not belong to a model. Names such as "module.weight" are stored unchanged. Errors
+// are as for a model.
 TENON_API void save(const std::filesystem::path& path, const nn::StateDict& tensors);
 
-// Throws the CheckpointError that save(path, …) would throw if it could not write there now; writes
-// nothing. Before a long training.
+// Throws the CheckpointError that save(path, …) would throw now if it could not write there, and writes
+// nothing. Call it before a long training.
 TENON_API void require_can_save(const std::filesystem::path& path);
 
-// Reads a checkpoint and gives its values to a model, wrapped or not: see map_keys for how names
-// are brought together. A load is complete or it throws and leaves the model exactly as it was:
-// CheckpointError where the file is missing, damaged or none of ours, or the host has too little
-// memory to read it; OutOfMemoryError where a device has too little for the values; StateDictError,
-// in PyTorch's words, where names or shapes do not fit, or where the model holds one tensor (or
-// views of one memory) under two names and the checkpoint different values for them. Values are
-// converted to the model's dtypes and devices.
+// Reads a checkpoint and copies its values to a model, wrapped or not; map_keys describes how names are
+// matched. Values are converted to the dtypes and devices of the model. A load that fails throws and leaves
+// the model exactly as it was:
+// - a CheckpointError if the file is missing, damaged or not a checkpoint, or if the host has too little
+//   memory to read it;
+// - an OutOfMemoryError if a device has too little memory for the values;
+// - a StateDictError, in PyTorch's words, if names or shapes do not fit, or if the model has one tensor (or
+//   views of one memory) under two names for which the checkpoint has different values.
 TENON_API LoadReport load(const std::filesystem::path& path, nn::ModuleRef model,
                           const LoadOptions& options = {});
-// The tensors of a checkpoint, on cpu:0, in the order in which they were saved. CheckpointError as
-// above.
+// Returns the tensors of a checkpoint, on cpu:0, in the order in which they were saved. Throws a
+// CheckpointError as above.
 TENON_API nn::StateDict load(const std::filesystem::path& path);
-// Gives values that are in memory to a model; otherwise as load(path, model).
+// Copies values that are in memory to a model, as load(path, model) does with the values of a file.
 TENON_API LoadReport load_state_dict(nn::ModuleRef model, const nn::StateDict& tensors,
                                      const LoadOptions& options = {});
 
-// What a checkpoint holds, without making tensors of it.
+// Describes the contents of a checkpoint.
 struct CheckpointInfo {
   uint64_t file_bytes = 0;
   uint32_t format_version = 0;
   std::vector<NamedShape> tensors;  // in the order in which they were saved
-  std::optional<std::vector<std::string>>
-      wrappers;  // paths of wrapped models, such as "module"; absent where not recorded
+  // The paths of wrapped models, such as "module"; nullopt if the writer did not record them.
+  std::optional<std::vector<std::string>> wrappers;
 };
-// Verifies every byte of the file and describes it. CheckpointError where it is missing or damaged.
+// Verifies every byte of a checkpoint and describes it, without making tensors. Throws a CheckpointError if
+// the file is missing, damaged or not a checkpoint.
 TENON_API CheckpointInfo inspect(const std::filesystem::path& path);
 
 }  // namespace tenon

@@ -15,7 +15,7 @@ struct Checksum {
 
 Checksum checksum_of(const void* bytes, size_t count);
 
-// The same over bytes that arrive piece by piece.
+// Computes the checksum of bytes that arrive piece by piece.
 class Checksummer {
  public:
   Checksummer();

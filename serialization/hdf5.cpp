@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 #include <tenon/serialization/hdf5.h>
 
 namespace tenon::h5 {
@@ -12,7 +13,7 @@ ForkMutex& library_mutex() {
   return mutex;
 }
 
-// The walk goes from the cause upwards; the first entry says most.
+// The walk starts at the cause, so the first entry says most.
 herr_t take_first(unsigned depth, const H5E_error2_t* error, void* text) noexcept {
   try {
     if (depth == 0 && error->desc) *static_cast<std::string*>(text) = error->desc;
@@ -58,16 +59,16 @@ hid_t plain_type(DType dtype) {
 }  // namespace
 
 void require_memory(uint64_t tensors, uint64_t name_bytes) {
-  // Measured with 1 to 100 000 tensors, and rounded up. The cache of metadata stops growing at 32
+  // Measured with 1 to 100 000 tensors and rounded up. The cache of metadata stops growing at 32
   // MiB.
   constexpr uint64_t base = 3 << 20, cached = 8 << 10, cache = 48 << 20, listed = 2 << 10;
   const uint64_t bytes =
       base + std::min(tensors * cached, cache) + tensors * listed + 4 * name_bytes;
   void* volatile memory = std::malloc(bytes);  // volatile: otherwise the pair is optimized away
   if (!memory)
-    throw CheckpointError("the host has not the " + std::to_string(bytes) +
-                          " bytes of memory that HDF5 may need for " + std::to_string(tensors) +
-                          " tensors");
+    throw CheckpointError(fmt::format(
+        "the host does not have the {} bytes of memory that HDF5 may need for {} tensors", bytes,
+        tensors));
   std::free(memory);
 }
 
@@ -89,7 +90,7 @@ std::string last_error() {
 }
 
 void fail(const char* what) {
-  throw CheckpointError(std::string("HDF5 cannot ") + what + ": " + last_error());
+  throw CheckpointError(fmt::format("HDF5 cannot {}: {}", what, last_error()));
 }
 
 Handle::Handle(hid_t id, Close close, const char* what) : id_(check(id, what)), close_(close) {}

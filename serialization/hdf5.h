@@ -1,5 +1,5 @@
-// Manners for the HDF5 C library: one thread at a time, no error prints, nothing left open. Include
-// only from serialization/*.cpp.
+// Careful use of the HDF5 C library: one thread at a time, no printed errors, every object closed. Include
+// it only from serialization/*.cpp.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace tenon::h5 {
 
-// Holds the library while it lives: Debian's HDF5 is not thread-safe. Its error stack is kept from
-// being printed meanwhile.
+// Locks the library during its lifetime, because Debian's HDF5 is not thread-safe, and prevents HDF5 from
+// printing its errors.
 class Session {
  public:
-  Session();  // CheckpointError where there is not enough memory to begin with
+  Session();  // throws a CheckpointError if there is not enough memory to start the library
   ~Session();
   Session(const Session&) = delete;
 
@@ -28,17 +28,17 @@ class Session {
   void* print_data_ = nullptr;
 };
 
-// CheckpointError where the memory that HDF5 may take for a file of so many tensors, whose names
-// have so many bytes, is not to be had. HDF5 does not survive an allocation that fails: its lists
-// are left half changed, every later call fails and its exit handler frees memory twice (1.10.8).
-// So it is only called when there is enough, which is asked for and given back beforehand.
+// Throws a CheckpointError if the memory that HDF5 may need for a file of so many tensors, whose names have
+// so many bytes, is not available. HDF5 does not survive an allocation that fails: its lists are left half
+// changed, every later call fails, and its exit handler frees memory twice (1.10.8). So this function
+// allocates and frees as much memory before HDF5 is called.
 void require_memory(uint64_t tensors, uint64_t name_bytes);
 
-// What HDF5 says about its latest failure, from its error stack.
+// Returns what HDF5 says about its latest failure.
 std::string last_error();
 
-// An identifier and the function that closes it. Making one from a failed call throws
-// CheckpointError "HDF5 cannot <what>: <why>".
+// An identifier and the function that closes it. The constructor throws the CheckpointError "HDF5 cannot
+// <what>: <why>" if the identifier is that of a failed call.
 class Handle {
  public:
   using Close = herr_t (*)(hid_t);
@@ -48,7 +48,7 @@ class Handle {
     if (id_ >= 0) close_(id_);
   }
   operator hid_t() const { return id_; }
-  // Closes now, and throws where that fails.
+  // Closes now, and throws if that fails.
   void close(const char* what);
 
  private:
@@ -56,15 +56,16 @@ class Handle {
   Close close_;
 };
 
-// Throws as Handle does where `status` is negative; returns it otherwise.
+// Throws as the constructor of Handle does if `status` is negative, otherwise returns it.
 template <class T>
 T check(T status, const char* what);
 
-// The type that a dtype has in a checkpoint: little-endian; bool as h5py's enumeration, bf16 as
-// unsigned 16-bit words.
+// Returns the type that a dtype has in a checkpoint. It is little-endian; bool is h5py's enumeration, and
+// bf16 is stored as unsigned 16-bit words.
 Handle stored_type(DType dtype);
 
-Handle text_type(size_t bytes);  // fixed length, UTF-8, padded with zeros
+// Returns the type of texts of a fixed length, in UTF-8 and padded with zeros.
+Handle text_type(size_t bytes);
 
 [[noreturn]] void fail(const char* what);
 

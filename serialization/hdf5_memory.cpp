@@ -51,7 +51,7 @@ bool MemoryFile::write(uint64_t offset, size_t count, const void* from) {
 
 namespace {
 
-// What HDF5 copies along with an access property list.
+// HDF5 copies this together with an access property list.
 struct DriverInfo {
   MemoryFile* file;
 };
@@ -85,9 +85,9 @@ herr_t set_eoa(H5FD_t* file, H5FD_mem_t, haddr_t eoa) {
   self(file)->eoa = eoa;
   return 0;
 }
-// New space goes to the end. Tensors begin at a multiple of their alignment here, because HDF5's
-// own alignment files every gap that it leaves in a list and walks that list for each later block:
-// the time would grow with the square of the number of tensors.
+// New space is added at the end. This function aligns the values of tensors, because HDF5's own
+// alignment enters every gap into a list and searches that list for each later block: the time
+// would grow with the square of the number of tensors.
 haddr_t alloc(H5FD_t* file, H5FD_mem_t type, hid_t, hsize_t size) {
   haddr_t& end = self(file)->eoa;
   const haddr_t unit = type == H5FD_MEM_DRAW ? MemoryFile::value_alignment : 1;
@@ -138,8 +138,8 @@ H5FD_class_t describe_driver() {
 
 void MemoryFile::use_in(hid_t access) {
   static const H5FD_class_t driver = describe_driver();
-  // Registered anew each time, as an application may shut HDF5 down in between; the property list
-  // keeps its own count.
+  // The driver is registered each time, because an application may shut HDF5 down in between. The
+  // property list keeps its own reference.
   hid_t id = H5FDregister(&driver);
   DriverInfo info{this};
   bool set = id >= 0 && H5Pset_driver(access, id, &info) >= 0;

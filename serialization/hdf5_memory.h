@@ -1,4 +1,4 @@
-// An HDF5 file driver over memory, so that the HDF5 library itself never touches a disk. Include
+// An HDF5 file driver for memory, so that the HDF5 library itself never reads or writes a disk. Include it
 // only from serialization/*.cpp.
 #pragma once
 
@@ -12,32 +12,33 @@
 
 namespace tenon {
 
-// What one open HDF5 file reads and writes. Written sparsely: only what HDF5 itself writes (its
-// metadata) takes memory; space that was merely set aside for tensors does not, and is filled in
-// when the file goes to disk. HDF5's sec2 and core drivers cannot do that, and a failed write
-// leaves the library with a file that it can no longer close.
+// The memory that one open HDF5 file reads and writes. It is sparse: only what HDF5 itself writes, its
+// metadata, occupies memory. The space that was reserved for tensors does not; it is filled in when the file
+// is written to disk. HDF5's sec2 and core drivers cannot do that, and a failed write would leave the library
+// with a file that it cannot close any more.
 class MemoryFile {
  public:
-  static constexpr uint64_t value_alignment =
-      64;  // bytes, from the beginning of the file, at which tensors' values are put
+  // The values of tensors begin at multiples of this number of bytes from the beginning of the file.
+  static constexpr uint64_t value_alignment = 64;
 
-  MemoryFile() = default;  // to write; empty
-  explicit MemoryFile(std::span<const std::byte> image)
-      : image_(image), end_(image.size()) {}  // to read; not copied
+  // An empty file to write.
+  MemoryFile() = default;
+  // A file to read. The image is not copied.
+  explicit MemoryFile(std::span<const std::byte> image) : image_(image), end_(image.size()) {}
   MemoryFile(const MemoryFile&) = delete;
 
-  // False where it goes past the end of a file to read.
+  // Returns false if the range goes past the end of a file to read.
   bool read(uint64_t offset, size_t count, void* to) const;
-  // False where the file is one to read. Where memory is out, the bytes are dropped, and is_whole()
-  // says so: HDF5 cannot close a file that it failed to write to.
+  // Returns false for a file to read. If there is no memory, the bytes are dropped and is_whole() becomes
+  // false: HDF5 could not close a file after a failed write.
   bool write(uint64_t offset, size_t count, const void* from);
-  // Whether all that was written is there.
+  // Whether the file contains everything that was written.
   bool is_whole() const { return whole_; }
   uint64_t size() const { return end_; }
   void resize(uint64_t end) { end_ = end; }
 
-  // Makes files opened or created with `access` (a file access property list) use this object,
-  // which has to outlive them.
+  // Makes files that are opened or created with `access`, a file access property list, use this object, which
+  // has to outlive them.
   void use_in(hid_t access);
 
  private:

@@ -5,15 +5,16 @@
 #include <string_view>
 
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 #include <tenon/serialization/header.h>
 
 static_assert(std::endian::native == std::endian::little,
-              "checkpoints are little-endian and written as they lie in memory");
+              "checkpoints are little-endian and written as they are in memory");
 
 namespace tenon {
 namespace {
 
-// As PNG's: the first byte is not text, and the line ends show a transfer in text mode.
+// As in PNG, the first byte is not text, and the line ends reveal a transfer in text mode.
 constexpr std::string_view magic = "\x89TENON\r\n";
 constexpr std::string_view note =
     "Tenon checkpoint: HDF5 behind a user block of 512 bytes; see docs/checkpoints.md\n";
@@ -40,9 +41,7 @@ std::string foreign(std::span<const std::byte> bytes) {
   if (bytes.empty()) return "the file is empty";
   if (starts_with(bytes, "\x89HDF\r\n\x1a\n"))
     return "it is an HDF5 file, but not one that Tenon wrote: it has no checksums. Read it with "
-           "its own tool, put the tensors into "
-           "a "
-           "tenon::StateDict and tenon::save() that";
+           "its own tool, put the tensors into a tenon::StateDict and tenon::save() that";
   if (starts_with(bytes, "PK\x03\x04"))
     return "it is a zip archive, as PyTorch's .pt files are. Tenon loads the checkpoints that "
            "tenon::save() writes";
@@ -50,7 +49,7 @@ std::string foreign(std::span<const std::byte> bytes) {
       get<uint64_t>(bytes.data(), 0) < (uint64_t{1} << 32))
     return "it looks like a safetensors file. Tenon loads the checkpoints that tenon::save() "
            "writes";
-  return "it does not start as a checkpoint does: it is another kind of file, or its first bytes "
+  return "it does not start like a checkpoint: it is another kind of file, or its first bytes "
          "are damaged";
 }
 
@@ -77,16 +76,17 @@ CheckpointHeader decode_header(std::span<const std::byte> first_bytes) {
   auto fail = [](const std::string& why) { throw CheckpointError(why); };
   if (first_bytes.empty() || !begins_as_checkpoint(first_bytes)) fail(foreign(first_bytes));
   if (first_bytes.size() < checkpoint_header_bytes)
-    fail("the file is cut off: it has " + std::to_string(first_bytes.size()) +
-         " bytes, and its header alone has " + std::to_string(checkpoint_header_bytes));
+    fail(fmt::format("the file is cut off: it has {} bytes, and its header alone has {}",
+                     first_bytes.size(), checkpoint_header_bytes));
   const std::byte* header = first_bytes.data();
   if (get<Checksum>(header, own_at) != checksum_of(header, own_at))
     fail("its header is damaged (checksum does not match)");
   uint32_t version = get<uint32_t>(header, version_at);
   if (version != checkpoint_format_version ||
       get<uint32_t>(header, header_bytes_at) != checkpoint_header_bytes)
-    fail("it has format version " + std::to_string(version) + ", and this build reads version " +
-         std::to_string(checkpoint_format_version) + ". Load it with a newer Tenon");
+    fail(fmt::format(
+        "it has format version {}, and this build reads version {}. Load it with a newer Tenon",
+        version, checkpoint_format_version));
   return {.file_bytes = get<uint64_t>(header, file_bytes_at),
           .body = get<Checksum>(header, body_at)};
 }

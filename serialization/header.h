@@ -1,5 +1,5 @@
-// The 512 bytes in front of the HDF5 data (its user block), which make every byte of a checkpoint
-// verifiable.
+// The header of a checkpoint: the 512 bytes in front of the HDF5 data (its user block), with the checksums by
+// which every byte of the file is verified.
 #pragma once
 
 #include <array>
@@ -15,19 +15,19 @@ inline constexpr size_t checkpoint_header_bytes = 512;
 inline constexpr uint32_t checkpoint_format_version = 1;
 
 struct CheckpointHeader {
-  uint64_t file_bytes = 0;  // the whole file, this header included
-  Checksum body;            // of everything behind this header
+  uint64_t file_bytes = 0;  // the size of the file, including this header
+  Checksum body;            // the checksum of everything after this header
 };
 
+// Returns the bytes of a header.
 std::array<std::byte, checkpoint_header_bytes> encode_header(const CheckpointHeader& header);
 
-// Whether a file that begins with these bytes can be a checkpoint; true where there are too few to
-// tell.
+// Whether a file that begins with these bytes can be a checkpoint; true if there are too few bytes to tell.
 bool begins_as_checkpoint(std::span<const std::byte> first_bytes);
 
-// CheckpointError where the bytes are not an intact header of a known version. `first_bytes` is the
-// file's beginning: shorter than a header where the file is. Bytes without a meaning, such as the
-// line of text, may be anything: their checksum covers them.
+// Reads the header from the first bytes of a file, which are fewer than a header if the file is shorter.
+// Throws a CheckpointError unless they are an intact header of a known version. Bytes without a meaning, such
+// as the line of text, are covered by the checksum and otherwise ignored.
 CheckpointHeader decode_header(std::span<const std::byte> first_bytes);
 
 }  // namespace tenon

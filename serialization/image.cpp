@@ -7,6 +7,7 @@
 #include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
 #include <tenon/core/extent.h>
+#include <tenon/core/format.h>
 #include <tenon/serialization/hdf5.h>
 #include <tenon/serialization/header.h>
 #include <tenon/serialization/image.h>
@@ -72,7 +73,8 @@ Handle access_properties(MemoryFile& memory) {
   return properties;
 }
 
-// Contiguous, its space reserved at once and not filled: the caller writes the values.
+// The dataset is contiguous, and its space is reserved at once and not filled: the caller writes
+// the values.
 Handle dataset_properties() {
   Handle properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "make dataset properties");
   check(H5Pset_layout(properties, H5D_CONTIGUOUS), "choose a contiguous layout");
@@ -82,9 +84,9 @@ Handle dataset_properties() {
   return properties;
 }
 
-// Where a dataset's values begin in the file. H5Dget_offset alone does not tell: it adds the length
-// of the user block to whatever address is stored, and the address that means "nowhere" becomes a
-// place in the middle of the user block by that.
+// Returns where the values of a dataset begin in the file. H5Dget_offset alone is not enough: it
+// adds the length of the user block to any stored address, so the address that means "nowhere"
+// becomes a position in the middle of the user block.
 uint64_t offset_of(hid_t dataset) {
   H5D_space_status_t status = H5D_SPACE_STATUS_ERROR;
   check(H5Dget_space_status(dataset, &status), "look for its values");
@@ -92,21 +94,21 @@ uint64_t offset_of(hid_t dataset) {
     throw CheckpointError("no space is set aside for its values");
   const haddr_t offset = H5Dget_offset(dataset);
   if (offset == HADDR_UNDEF || offset < checkpoint_header_bytes)
-    throw CheckpointError("its values lie outside the file");
+    throw CheckpointError("its values are outside the file");
   return offset;
 }
 
 void add_tensor(hid_t file, hid_t properties, hid_t utf8_name, StoredTensor& tensor) {
   if (const char* fault = fault_of_key(tensor.key))
-    throw CheckpointError("cannot store a tensor under the key '" + printable(tensor.key) +
-                          "': " + fault + ". Rename it");
+    throw CheckpointError(fmt::format("cannot store a tensor under the key '{}': {}. Rename it",
+                                      printable(tensor.key), fault));
   std::vector<hsize_t> dims(tensor.shape.begin(), tensor.shape.end());
   Handle space(dims.empty() ? H5Screate(H5S_SCALAR)
                             : H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
                H5Sclose, "make a space");
   Handle dataset(H5Dcreate2(file, tensor.key.c_str(), h5::stored_type(tensor.dtype), space,
                             utf8_name, properties, H5P_DEFAULT),
-                 H5Dclose, ("store a tensor named '" + printable(tensor.key) + "'").c_str());
+                 H5Dclose, fmt::format("store a tensor named '{}'", printable(tensor.key)).c_str());
   write_text(dataset, dtype_name, name_of(tensor.dtype));
   tensor.bytes = static_cast<uint64_t>(tensor.shape.numel()) * size_of(tensor.dtype);
   tensor.offset = tensor.bytes ? offset_of(dataset) : 0;
@@ -130,7 +132,8 @@ uint64_t links_in_root(hid_t file) {
   return info.nlinks;
 }
 
-// All links in the root group, with whether they are hard ones; in order of creation.
+// Returns all links in the root group in the order of their creation, and whether each is a hard
+// link.
 std::vector<std::pair<std::string, bool>> root_names(hid_t file) {
   std::vector<std::pair<std::string, bool>> names;
   hsize_t position = 0;
@@ -139,21 +142,22 @@ std::vector<std::pair<std::string, bool>> root_names(hid_t file) {
   return names;
 }
 
-// A list of fixed-length texts, ASCII or UTF-8, however they are padded; one where the attribute is
-// a scalar.
+// Reads a list of texts of fixed length, in ASCII or UTF-8 and with any padding. A scalar gives one
+// text.
 std::vector<std::string> read_texts(hid_t object, const char* name) {
   Handle attribute(H5Aopen(object, name, H5P_DEFAULT), H5Aclose, "open an attribute");
   Handle type(H5Aget_type(attribute), H5Tclose, "read an attribute's type");
   Handle space(H5Aget_space(attribute), H5Sclose, "read an attribute's space");
   if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0)
-    throw CheckpointError(std::string("its attribute '") + name + "' is not fixed-length text");
+    throw CheckpointError(fmt::format("its attribute '{}' is not fixed-length text", name));
   const size_t width = H5Tget_size(type);
   auto count = static_cast<size_t>(
       check(H5Sget_simple_extent_npoints(space), "count an attribute's values"));
   if (width == 0 || count > (size_t{1} << 30) / width)
-    throw CheckpointError(std::string("its attribute '") + name + "' is too large");
+    throw CheckpointError(fmt::format("its attribute '{}' is too large", name));
   std::string padded(std::max<size_t>(count * width, 1), '\0');
-  // In the type that it has: HDF5 refuses to convert between character sets.
+  // The attribute is read with its own type, because HDF5 refuses to convert between character
+  // sets.
   if (count > 0) check(H5Aread(attribute, type, padded.data()), "read an attribute");
   const bool spaces = H5Tget_strpad(type) == H5T_STR_SPACEPAD;
   std::vector<std::string> texts;
@@ -173,7 +177,7 @@ void check_version(hid_t file) {
     throw CheckpointError("its format version is not one number");
   check(H5Aread(attribute, H5T_NATIVE_UINT32, &version), "read the format version");
   if (version != checkpoint_format_version)
-    throw CheckpointError("its format version is " + std::to_string(version));
+    throw CheckpointError(fmt::format("its format version is {}", version));
 }
 
 Shape read_shape(hid_t dataset) {
@@ -182,9 +186,8 @@ Shape read_shape(hid_t dataset) {
   if (kind != H5S_SCALAR && kind != H5S_SIMPLE) throw CheckpointError("it has no shape");
   int rank = check(H5Sget_simple_extent_ndims(space), "read a shape");
   if (rank > static_cast<int>(Shape::max_rank))
-    throw CheckpointError("it has " + std::to_string(rank) +
-                          " dimensions, and a tensor has at most " +
-                          std::to_string(Shape::max_rank));
+    throw CheckpointError(
+        fmt::format("it has {} dimensions, and a tensor has at most {}", rank, +Shape::max_rank));
   hsize_t dims[Shape::max_rank] = {};
   if (rank > 0) check(H5Sget_simple_extent_dims(space, dims, nullptr), "read a shape");
   Shape shape;
@@ -196,11 +199,11 @@ Shape read_shape(hid_t dataset) {
   return shape;
 }
 
-// Bytes of the values. Checked for tensors without any, too: their strides have to be computed all
-// the same.
+// Returns the size of the values in bytes. The shape of a tensor without elements is checked too,
+// because its strides have to be computed.
 uint64_t stored_bytes(const StoredTensor& tensor) {
   if (!is_addressable(tensor.shape))
-    throw CheckpointError("its shape " + tensor.shape.str() + " is absurdly large");
+    throw CheckpointError(fmt::format("its shape {} is absurdly large", tensor.shape));
   return static_cast<uint64_t>(tensor.shape.numel()) * size_of(tensor.dtype);
 }
 
@@ -214,13 +217,14 @@ StoredTensor read_tensor(hid_t file, const std::string& key, uint64_t image_byte
   StoredTensor tensor{key, parse_dtype(dtype[0]), read_shape(dataset), 0, 0};
   Handle type(H5Dget_type(dataset), H5Tclose, "read its type");
   if (check(H5Tequal(type, h5::stored_type(tensor.dtype)), "compare types") == 0)
-    throw CheckpointError("its HDF5 type is not the one that " + dtype[0] + " is stored as");
+    throw CheckpointError(
+        fmt::format("its HDF5 type is not the one that {} is stored as", dtype[0]));
   tensor.bytes = stored_bytes(tensor);
   if (tensor.bytes == 0) return tensor;
   tensor.offset = offset_of(dataset);
   if (tensor.offset > image_bytes || tensor.bytes > image_bytes - tensor.offset)
-    throw CheckpointError("its values, " + std::to_string(tensor.bytes) + " bytes for its shape " +
-                          tensor.shape.str() + ", lie outside the file");
+    throw CheckpointError(fmt::format("its values, {} bytes for its shape {}, are outside the file",
+                                      tensor.bytes, tensor.shape));
   return tensor;
 }
 
@@ -232,7 +236,7 @@ const char* fault_of_key(std::string_view key) {
   if (key.find('/') != key.npos) return "HDF5 takes '/' for a folder";
   if (key.find('\0') != key.npos) return "it contains a zero byte";
   if (key[0] == '@')
-    return "names that start with '@' are kept for what is not a tensor of the model";
+    return "names that start with '@' are reserved for data that is not a tensor of the model";
   if (!is_utf8(key)) return "it is not valid UTF-8";
   return nullptr;
 }
@@ -269,22 +273,23 @@ ImageContents read_image(std::span<const std::byte> image) {
   ImageContents contents;
   if (check(H5Aexists(file, wrappers_name), "look for wrappers") > 0)
     contents.wrappers = read_texts(file, wrappers_name);
-  const uint64_t links =
-      std::min<uint64_t>(links_in_root(file), image.size());  // whatever the file says
+  // A damaged file may claim more links than it has bytes.
+  const uint64_t links = std::min<uint64_t>(links_in_root(file), image.size());
   h5::require_memory(links, std::min<uint64_t>(links * 64, image.size()));
   const auto names = root_names(file);
   std::unordered_set<std::string_view> seen;
   for (const auto& [name, hard] : names) {
-    if (name[0] == '@') continue;  // state that is not the model's
+    if (name[0] == '@') continue;  // state that does not belong to the model
     try {
-      // Names that HDF5 would follow to another place than the link that has them.
+      // HDF5 would not take such a name for the link that has it.
       if (const char* fault = fault_of_key(name))
-        throw CheckpointError(std::string("its name is not one of a tensor: ") + fault);
-      if (!seen.insert(name).second) throw CheckpointError("there are two of that name");
-      if (!hard) throw CheckpointError("it is a link to elsewhere");
+        throw CheckpointError(fmt::format("its name is not one of a tensor: {}", fault));
+      if (!seen.insert(name).second) throw CheckpointError("there are two tensors of that name");
+      if (!hard) throw CheckpointError("it is a link to another object");
       contents.tensors.push_back(read_tensor(file, name, image.size()));
     } catch (const Error& error) {
-      throw CheckpointError("tensor '" + printable(name) + "': " + printable(error.what()));
+      throw CheckpointError(
+          fmt::format("tensor '{}': {}", printable(name), printable(error.what())));
     }
   }
   return contents;

@@ -1,4 +1,4 @@
-// The HDF5 part of a checkpoint as an image in memory: laid out for writing, and read back.
+// The HDF5 part of a checkpoint as an image in memory, which is laid out for writing or read.
 // docs/checkpoints.md describes it.
 #pragma once
 
@@ -16,31 +16,30 @@
 
 namespace tenon {
 
-// A tensor as a checkpoint knows it.
+// The description of a tensor in a checkpoint.
 struct StoredTensor {
   std::string key;
   DType dtype = DType::f32;
   Shape shape;
-  uint64_t offset = 0;  // of its values in the file; 0 where it has none
-  uint64_t bytes = 0;
+  uint64_t offset = 0;  // where its values begin in the file; 0 for a tensor without elements
+  uint64_t bytes = 0;   // the size of its values
 };
 
 struct ImageContents {
   std::vector<StoredTensor> tensors;                 // in the order in which they were saved
-  std::optional<std::vector<std::string>> wrappers;  // absent where the writer did not know
+  std::optional<std::vector<std::string>> wrappers;  // nullopt if the writer did not record them
 };
 
-// Why `key` cannot name a tensor in a file (empty, ".", with a '/' or a zero byte, starting with
-// '@', or not UTF-8); null where it can.
+// Returns why `key` cannot name a tensor in a file (it is empty or ".", contains a '/' or a zero byte, starts
+// with '@', or is not UTF-8), or null if it can.
 const char* fault_of_key(std::string_view key);
 
-// Lays out a file in `memory` and fills in the offsets; the values themselves are left for the
-// caller to write. Takes time in proportion to the number of tensors. CheckpointError where a key
-// cannot name a tensor.
+// Lays out a file in `memory` and sets the offsets; the caller writes the values themselves. Takes time in
+// proportion to the number of tensors. Throws a CheckpointError for a key that cannot name a tensor.
 void build_image(ImageContents& contents, MemoryFile& memory);
 
-// Reads what build_image wrote. CheckpointError where it is anything else; all values lie within
-// the image, behind the header, and every shape is one that a tensor may have.
+// Reads what build_image wrote. Throws a CheckpointError for anything else, for values that are not inside the
+// image after the header, and for a shape that no tensor may have.
 ImageContents read_image(std::span<const std::byte> image);
 
 }  // namespace tenon

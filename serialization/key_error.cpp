@@ -3,22 +3,23 @@
 #include <string_view>
 
 #include <tenon/core/base/printable.h>
+#include <tenon/core/format.h>
 #include <tenon/serialization/key_error.h>
 
 namespace tenon {
 namespace {
 
 constexpr size_t most_hints = 8;
-constexpr size_t most_candidates = 2000;  // bounds the time that finding near names takes
+constexpr size_t most_candidates = 2000;  // limits the time that the search for similar names takes
 
 std::string quoted(const KeySide& side, const std::vector<size_t>& positions) {
   std::string text;
   for (size_t i : positions)
-    text += (text.empty() ? "\"" : ", \"") + printable(side.tensors[i].key) + "\"";
+    text += fmt::format("{}\"{}\"", text.empty() ? "" : ", ", printable(side.tensors[i].key));
   return text;
 }
 
-// Levenshtein's, over bytes.
+// Levenshtein's distance between bytes.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -39,19 +40,19 @@ std::string nearest_names(const KeySide& checkpoint, const KeySide& model, const
   for (size_t i = 0; i < std::min(pairing.missing.size(), most_hints); ++i) {
     const std::string& wanted = model.tensors[pairing.missing[i]].key;
     const std::string* best = nullptr;
-    size_t best_distance = wanted.size();  // further than that is no likeness
+    size_t best_distance = wanted.size();  // a name at this distance or more is not similar
     for (size_t j = 0; j < std::min(pairing.unexpected.size(), most_candidates); ++j) {
       const std::string& found = checkpoint.tensors[pairing.unexpected[j]].key;
       size_t distance = edit_distance(wanted, found);
-      // A name within the other is near, however much stands around it.
+      // A name that contains the other is similar, however long the rest is.
       if (found.find(wanted) != found.npos || wanted.find(found) != wanted.npos) distance = 0;
       if (distance < best_distance) best = &found, best_distance = distance;
     }
     if (best)
-      text += (text.empty() ? "\"" : ", \"") + printable(*best) + "\" for \"" + printable(wanted) +
-              "\"";
+      text += fmt::format("{}\"{}\" for \"{}\"", text.empty() ? "" : ", ", printable(*best),
+                          printable(wanted));
   }
-  return text.empty() ? text : "\n\tNearest names in state_dict: " + text + ".";
+  return text.empty() ? text : fmt::format("\n\tNearest names in state_dict: {}.", text);
 }
 
 std::string size_mismatches(const KeySide& checkpoint, const KeySide& model,
@@ -59,15 +60,18 @@ std::string size_mismatches(const KeySide& checkpoint, const KeySide& model,
   std::string text;
   for (auto [from, to] : pairing.mis_shaped) {
     const NamedShape &source = checkpoint.tensors[from], &target = model.tensors[to];
-    text += "\n\tsize mismatch for " + printable(target.key) +
-            (source.key == target.key ? "" : " (" + printable(source.key) + " in the checkpoint)") +
-            ": copying a param with shape " + source.shape.str() +
-            " from checkpoint, the shape in current model is " + target.shape.str() + ".";
+    const std::string other_name =
+        source.key == target.key ? ""
+                                 : fmt::format(" ({} in the checkpoint)", printable(source.key));
+    text += fmt::format(
+        "\n\tsize mismatch for {}{}: copying a param with shape {} from checkpoint, the shape in "
+        "current model is {}.",
+        printable(target.key), other_name, source.shape, target.shape);
   }
   return text;
 }
 
-// What taking out wrapper segments comes to, where it was not done.
+// Says what removing wrapper segments would lead to, if the load did not do that.
 std::string wrapper_hint(const KeySide& checkpoint, const KeySide& model,
                          const std::vector<Pairing>& all, const LoadOptions& options) {
   auto fits =
@@ -83,9 +87,9 @@ std::string wrapper_hint(const KeySide& checkpoint, const KeySide& model,
     return a.pairs.size() < b.pairs.size();
   });
   if (best->pairs.size() > all[0].pairs.size()) {
-    std::string text = "\n\tWithout wrapper segments (such as \"module.\") " +
-                       std::to_string(best->pairs.size()) + " of " +
-                       std::to_string(model.tensors.size()) + " tensors find their place";
+    std::string text = fmt::format(
+        "\n\tWithout wrapper segments (such as \"module.\") {} of {} tensors find their place",
+        best->pairs.size(), model.tensors.size());
     if (!best->missing.empty()) text += "; still missing: " + quoted(model, best->missing);
     if (!best->unexpected.empty())
       text += "; still unexpected: " + quoted(checkpoint, best->unexpected);
@@ -94,10 +98,11 @@ std::string wrapper_hint(const KeySide& checkpoint, const KeySide& model,
   auto ambiguous = std::find_if(all.begin(), all.end(),
                                 [](const Pairing& p) { return p.collision.has_value(); });
   if (ambiguous == all.end()) return "";
-  return "\n\tTaking out wrapper segments would be ambiguous: \"" +
-         printable(ambiguous->collision->first) + "\" and \"" +
-         printable(ambiguous->collision->second) + "\" would both become \"" +
-         printable(ambiguous->collision->name) + "\". Rename the keys in the state dict.";
+  const Collision& collision = *ambiguous->collision;
+  return fmt::format(
+      "\n\tTaking out wrapper segments would be ambiguous: \"{}\" and \"{}\" would both become "
+      "\"{}\". Rename the keys in the state dict.",
+      printable(collision.first), printable(collision.second), printable(collision.name));
 }
 
 std::string remedy(const Pairing& chosen, const LoadOptions& options) {
@@ -105,7 +110,7 @@ std::string remedy(const Pairing& chosen, const LoadOptions& options) {
     return "\n\tBuild the model with the sizes that the checkpoint was saved with.";
   if (chosen.pairs.empty())
     return "\n\tNo name is the same: is this a checkpoint of another model? `tenon checkpoint show "
-           "FILE` lists what it holds.";
+           "FILE` lists its tensors.";
   return options.strict
              ? "\n\tLoad with .strict = false to take what fits and leave the rest as it is."
              : "";
@@ -116,11 +121,12 @@ std::string remedy(const Pairing& chosen, const LoadOptions& options) {
 std::string explain(const KeySide& checkpoint, const KeySide& model, const Pairing& chosen,
                     const std::vector<Pairing>& all, const LoadOptions& options,
                     const std::string& model_name) {
-  std::string text = "Error(s) in loading state_dict for " + model_name + ":";
+  std::string text = fmt::format("Error(s) in loading state_dict for {}:", model_name);
   if (options.strict && !chosen.missing.empty())
-    text += "\n\tMissing key(s) in state_dict: " + quoted(model, chosen.missing) + ". ";
+    text += fmt::format("\n\tMissing key(s) in state_dict: {}. ", quoted(model, chosen.missing));
   if (options.strict && !chosen.unexpected.empty())
-    text += "\n\tUnexpected key(s) in state_dict: " + quoted(checkpoint, chosen.unexpected) + ". ";
+    text += fmt::format("\n\tUnexpected key(s) in state_dict: {}. ",
+                        quoted(checkpoint, chosen.unexpected));
   text += size_mismatches(checkpoint, model, chosen);
   if (options.strict) text += nearest_names(checkpoint, model, chosen);
   std::string hint =

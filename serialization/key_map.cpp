@@ -14,7 +14,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// Segments that wrappers of PyTorch put into names: DataParallel and DistributedDataParallel,
+// The segments that PyTorch's wrappers add to names: DataParallel and DistributedDataParallel,
 // torch.compile, FSDP, activation checkpoints.
 constexpr std::array<std::string_view, 4> foreign_segments = {
     "module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"};
@@ -24,7 +24,8 @@ bool is_foreign(std::string_view segment) {
          foreign_segments.end();
 }
 
-// The last segment is the tensor's own name and always stays.
+// Returns a key without wrapper segments. The last segment is the name of the tensor itself and
+// stays.
 std::string without_segments(const std::string& key,
                              const std::unordered_set<std::string>& wrappers, bool foreign_too) {
   std::string kept;
@@ -51,7 +52,8 @@ Names without_wrappers(const KeySide& side, bool foreign_too) {
   return names;
 }
 
-// Takes out the first segment of every name; empty where not all start with a foreign one.
+// Removes the first segment of every name. Returns an empty list unless every name starts with the
+// segment of a foreign wrapper.
 Names without_first_segment(const Names& names) {
   Names shorter;
   for (const std::string& name : names) {
@@ -62,7 +64,7 @@ Names without_first_segment(const Names& names) {
   return shorter;
 }
 
-// Two keys that got the same name, if any.
+// Returns two keys that got the same name, if there are any.
 std::optional<Collision> find_collision(const KeySide& side, const Names& names) {
   std::unordered_map<std::string_view, size_t> seen;
   for (size_t i = 0; i < names.size(); ++i)
@@ -96,7 +98,7 @@ Pairing pair_up(const KeySide& checkpoint, const Names& checkpoint_names, const 
   return pairing;
 }
 
-// Every way to read the names, the most careful first.
+// Returns every way to match the names, the most careful first.
 std::vector<Pairing> pairings(const KeySide& checkpoint, const KeySide& model) {
   std::vector<Pairing> all;
   auto add = [&](const Names& a, const Names& b) {
@@ -140,8 +142,8 @@ KeyMap map_keys(const KeySide& checkpoint, const KeySide& model, const LoadOptio
   if (options.prefix == Prefix::automatic) {
     auto fits = std::find_if(all.begin(), all.end(),
                              [](const Pairing& p) { return p.complete() && p.mis_shaped.empty(); });
-    // Without strictness the one that places most tensors; max_element takes the first, thus the
-    // most careful, of equals.
+    // A load that is not strict takes the way that matches most tensors. Of equals, max_element
+    // returns the first, which is the most careful.
     if (fits == all.end() && !options.strict)
       fits = std::max_element(all.begin(), all.end(), [](const Pairing& a, const Pairing& b) {
         return a.pairs.size() < b.pairs.size();

@@ -1,4 +1,4 @@
-// Which tensor of a checkpoint belongs to which of a model, decided on names and shapes alone.
+// Decides by names and shapes which tensor of a checkpoint belongs to which tensor of a model.
 #pragma once
 
 #include <optional>
@@ -14,13 +14,14 @@
 namespace tenon {
 
 enum class Prefix {
-  automatic,  // names that differ by wrapper segments ("module.") are brought together
-  exact,      // every name has to be the same
+  automatic,  // names that differ by wrapper segments ("module.") match
+  exact,      // only equal names match
 };
 
 struct LoadOptions {
-  bool strict = true;  // every tensor on either side must find its place; else what fits is loaded.
-                       // Shapes must agree in both cases
+  // Whether every tensor of the model and of the checkpoint must have a match. Otherwise the matching tensors
+  // are loaded. The shapes of matching tensors must agree in both cases.
+  bool strict = true;
   Prefix prefix = Prefix::automatic;
 };
 
@@ -33,22 +34,22 @@ struct NamedShape {
 // One side of a load.
 struct KeySide {
   std::vector<NamedShape> tensors;  // keys are unique
-  // Paths of the children of wrappers ("module", "backbone.module"); their last segments say
-  // nothing about what the model is. Absent where the one who wrote the names did not record it.
+  // The paths of the children of wrappers ("module", "backbone.module"), whose last segments do not belong to
+  // the model itself. nullopt if the writer of the names did not record them.
   std::optional<std::vector<std::string>> wrappers;
 };
 
 struct KeyMap {
-  std::vector<std::pair<size_t, size_t>>
-      pairs;  // positions in the checkpoint's and in the model's tensors
+  // Positions in the tensors of the checkpoint and of the model.
+  std::vector<std::pair<size_t, size_t>> pairs;
   LoadReport report;
 };
 
-// Exact names first. Where these do not cover both sides, wrapper segments are taken out on both:
-// those that are known to be wrappers, then those that other tools write in front of everything,
-// then those anywhere. The first of these that is one-to-one, covers both sides and agrees in every
-// shape is taken. StateDictError, in PyTorch's words, where none does (strict) or a shape differs
-// (always). `model_name` is its type, for the text.
+// Matches the tensors of a checkpoint and of a model. First it tries the names unchanged. If these do not
+// cover both sides, it removes wrapper segments on both: the recorded wrappers, then the segments that other
+// tools write in front of every name, then such segments anywhere. It takes the first of these ways that is
+// one-to-one, covers both sides and agrees in every shape. Throws a StateDictError in PyTorch's words if there
+// is no such way (strict), or if a shape differs. `model_name` is the type of the model, for the text.
 TENON_API KeyMap map_keys(const KeySide& checkpoint, const KeySide& model,
                           const LoadOptions& options, const std::string& model_name);
 

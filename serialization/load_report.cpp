@@ -1,6 +1,7 @@
 #include <ostream>
 
 #include <tenon/core/base/printable.h>
+#include <tenon/core/format.h>
 #include <tenon/serialization/load_report.h>
 
 namespace tenon {
@@ -11,31 +12,31 @@ constexpr size_t shown = 8;
 template <class T, class Print>
 void list(std::string& text, const char* title, const std::vector<T>& entries, Print&& print) {
   if (entries.empty()) return;
-  text += std::string("\n  ") + title + ": ";
+  text += fmt::format("\n  {}: ", title);
   for (size_t i = 0; i < entries.size() && i < shown; ++i)
     text += (i ? ", " : "") + print(entries[i]);
-  if (entries.size() > shown) text += " and " + std::to_string(entries.size() - shown) + " more";
+  if (entries.size() > shown) text += fmt::format(" and {} more", entries.size() - shown);
 }
 
 }  // namespace
 
 std::string LoadReport::str() const {
-  std::string text = "loaded " + std::to_string(loaded()) + " of " +
-                     std::to_string(loaded() + missing.size() + mis_shaped.size()) + " tensors";
+  std::string text = fmt::format("loaded {} of {} tensors", loaded(),
+                                 loaded() + missing.size() + mis_shaped.size());
   auto plain = [](const std::string& key) { return printable(key); };
-  list(text, "renamed", renamed,
-       [](const Renamed& r) { return printable(r.from) + " -> " + printable(r.to); });
+  list(text, "renamed", renamed, [](const Renamed& r) {
+    return fmt::format("{} -> {}", printable(r.from), printable(r.to));
+  });
   list(text, "missing from the checkpoint", missing, plain);
   list(text, "unexpected in the checkpoint", unexpected, plain);
   list(text, "of another shape", mis_shaped, [](const MisShaped& m) {
-    return printable(m.key) + " " + m.in_checkpoint.str() + " instead of " + m.in_model.str();
+    return fmt::format("{} {} instead of {}", printable(m.key), m.in_checkpoint, m.in_model);
   });
   list(text, "cast", cast, [](const Cast& c) {
-    return printable(c.key) + " from " + std::string(name_of(c.from)) + " to " +
-           std::string(name_of(c.to));
+    return fmt::format("{} from {} to {}", printable(c.key), c.from, c.to);
   });
   list(text, "one tensor under two names", tied,
-       [](const Tied& t) { return printable(t.key) + " is " + printable(t.with); });
+       [](const Tied& t) { return fmt::format("{} is {}", printable(t.key), printable(t.with)); });
   return text;
 }
 

@@ -1,4 +1,4 @@
-// What a load did, name by name.
+// The report of a load, name by name.
 #pragma once
 
 #include <cstddef>
@@ -33,23 +33,25 @@ struct TENON_API LoadReport {
     std::string with;  // the first name of the same tensor
   };
 
-  std::vector<std::string> matched;     // loaded under the very same name
-  std::vector<Renamed> renamed;         // loaded, with wrapper segments taken out or put in
-  std::vector<std::string> missing;     // in the model alone: left as they were
-  std::vector<std::string> unexpected;  // in the checkpoint alone: not used
+  std::vector<std::string> matched;     // loaded under the same name
+  std::vector<Renamed> renamed;         // loaded; wrapper segments were removed or added
+  std::vector<std::string> missing;     // only in the model; unchanged
+  std::vector<std::string> unexpected;  // only in the checkpoint; not used
   std::vector<MisShaped> mis_shaped;    // never loaded; empty in a report that a load returns
   std::vector<Cast> cast;               // loaded, and converted to the model's dtype
-  std::vector<Tied> tied;  // loaded, into a tensor that the model holds under two names
+  std::vector<Tied> tied;               // loaded into a tensor that the model has under two names
 
-  // How many tensors of the model were given values.
+  // Returns how many tensors of the model got values.
   size_t loaded() const { return matched.size() + renamed.size(); }
-  // Whether every tensor on either side found its place.
+  // Returns whether every tensor of the model and of the checkpoint has a match.
   bool complete() const { return missing.empty() && unexpected.empty() && mis_shaped.empty(); }
-  // One line, then one for each kind of note; long lists are cut.
+  // Returns one line with the count, then a line for each kind of note. Long lists are cut.
   std::string str() const;
 };
 
+// Returns report.str().
 TENON_API std::string to_string(const LoadReport& report);
+// Prints report.str().
 TENON_API std::ostream& operator<<(std::ostream& out, const LoadReport& report);
 
 }  // namespace tenon

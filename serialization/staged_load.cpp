@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t reserve_bytes = size_t{1} << 18;
 
-// Whether both name the same places in memory in the same order.
+// Whether both tensors have the same elements of memory in the same order.
 bool are_one(const Tensor& a, const Tensor& b) {
   const TensorImpl &x = impl_of(a), &y = impl_of(b);
   return x.storage == y.storage && x.offset == y.offset && x.dtype == y.dtype &&
@@ -43,8 +43,8 @@ void StagedLoad::add(size_t position, const Tensor& source) {
 void StagedLoad::commit() {
   NoGrad guard;
   for (size_t i : steps_) prepare_copy(targets_[i].tensor, values_[i]);
-  // Queueing a copy takes a few bytes of the host's memory: where these are missing, they come from
-  // here.
+  // Queueing a copy needs a few bytes of the host's memory. If there are none, this reserve is
+  // freed.
   auto reserve = std::make_unique<std::byte[]>(reserve_bytes);
   for (size_t i : steps_) {
     for (bool done = false; !done;) {

@@ -4,13 +4,15 @@
 #include <tuple>
 
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 #include <tenon/core/tensor_impl.h>
 #include <tenon/serialization/ties.h>
 
 namespace tenon {
 namespace {
 
-// Two tensors are one where they have the same elements in the same places, whatever their handles.
+// Tensors are one if they have the same elements at the same places in memory, even through
+// different handles.
 using Place = std::tuple<const Storage*, int64_t, std::vector<int64_t>, std::vector<int64_t>>;
 
 Place place_of(const Tensor& tensor) {
@@ -27,7 +29,7 @@ std::vector<std::byte> bytes_of(const Tensor& tensor) {
   return bytes;
 }
 
-// To the bit; both have been converted to the model's type.
+// Compares bit by bit; both tensors have been converted to the dtype of the model.
 bool same_values(const Tensor& a, const Tensor& b) {
   return place_of(a) == place_of(b) || bytes_of(a) == bytes_of(b);
 }
@@ -48,10 +50,11 @@ void each_element(const TensorImpl& t, F&& visit) {
   }
 }
 
-// What a load puts into one storage that several targets lie in.
+// What a load writes into a storage that several targets share.
 class SharedStorage {
  public:
-  // The earlier target that was given another value for an element of this one.
+  // Returns the earlier target that was given another value for an element of this one, if there is
+  // one.
   std::optional<size_t> put(size_t number, const Tensor& target, const Tensor& values) {
     const TensorImpl& t = impl_of(target);
     const size_t width = size_of(t.dtype), elements = static_cast<size_t>(t.storage->bytes) / width;
@@ -72,16 +75,16 @@ class SharedStorage {
 
  private:
   std::vector<std::byte> bytes_;
-  std::vector<uint32_t> writers_;  // of each element: 1 and the target's number, or 0
+  std::vector<uint32_t> writers_;  // for each element, the number of its target plus 1, or 0
 };
 
 [[noreturn]] void contradiction(const std::string& model, const std::string& first,
                                 const std::string& second, const char* how) {
-  throw StateDictError("Error(s) in loading state_dict for " + model + ":\n\t\"" + first +
-                       "\" and \"" + second + "\" " + how +
-                       " in the model, but different values were given for them. Copies of a "
-                       "module share its parameters: make "
-                       "layers that are to differ with nn::repeat or nn::clone.");
+  throw StateDictError(
+      fmt::format("Error(s) in loading state_dict for {}:\n\t\"{}\" and \"{}\" {} in the model, "
+                  "but different values were given for them. Copies of a module share its "
+                  "parameters: make layers that are to differ with nn::repeat or nn::clone.",
+                  model, first, second, how));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <tenon/core/base/input_file.h>
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 #include <tenon/serialization/header.h>
 #include <tenon/serialization/verified_file.h>
 
@@ -25,13 +26,15 @@ CheckpointHeader read_header(const InputFile& file, FirstBytes& first) {
   } catch (const CheckpointError& error) {
     file.fail(error.what());
   }
-  const std::string sizes =
-      std::to_string(file.size()) + " bytes instead of " + std::to_string(header.file_bytes);
-  if (file.size() < header.file_bytes) file.fail("the file is cut off: it has " + sizes);
+  if (file.size() < header.file_bytes)
+    file.fail(fmt::format("the file is cut off: it has {} bytes instead of {}", file.size(),
+                          header.file_bytes));
   if (file.size() > header.file_bytes)
-    file.fail("the file is too long: it has " + sizes + "; something was added to it");
+    file.fail(fmt::format(
+        "the file is too long: it has {} bytes instead of {}; something was added to it",
+        file.size(), header.file_bytes));
   if (header.file_bytes <= checkpoint_header_bytes)
-    file.fail("the file holds nothing behind its header");
+    file.fail("the file has nothing after its header");
   return header;
 }
 
@@ -48,7 +51,7 @@ VerifiedFile::VerifiedFile(const std::filesystem::path& path) {
   const size_t alignment = large ? huge_page_bytes : page_bytes;
   bytes_.reset(static_cast<std::byte*>(
       std::aligned_alloc(alignment, (size_ + alignment - 1) / alignment * alignment)));
-  if (!bytes_) file.fail("there is no memory for its " + std::to_string(size_) + " bytes");
+  if (!bytes_) file.fail(fmt::format("there is no memory for its {} bytes", size_));
   if (large)
     madvise(bytes_.get(), size_, MADV_HUGEPAGE);  // fewer page faults: a quarter of the time
   Checksummer found;
@@ -59,7 +62,7 @@ VerifiedFile::VerifiedFile(const std::filesystem::path& path) {
     size_t skip = offset == 0 ? checkpoint_header_bytes : 0;
     found.add(bytes_.get() + offset + skip, count - skip);
   }
-  // The header in front was read once more; it has to be the one that was checked.
+  // The header was read a second time and has to be the one that was checked.
   if (!std::equal(first.begin(), first.end(), bytes_.get()))
     file.fail("the file was changed while it was read");
   if (found.result() != header.body)

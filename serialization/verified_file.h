@@ -10,11 +10,10 @@
 
 namespace tenon {
 
-// Reads the file at once; what is parsed and handed out is what was checked, whatever happens to
-// the file meanwhile.
+// Reads the whole file at once, so later changes of the file do not affect the bytes that were checked.
 class VerifiedFile {
  public:
-  // CheckpointError where it is missing, cut off, damaged, too long or another kind of file.
+  // Throws a CheckpointError if the file is missing, cut off, damaged, too long or another kind of file.
   explicit VerifiedFile(const std::filesystem::path& path);
 
   std::span<const std::byte> image() const { return {bytes_.get(), size_}; }

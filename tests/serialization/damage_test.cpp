@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(other_files_are_named_for_what_they_are) {
     write_bytes(folder / "file", bytes);
     return refusal(folder / "file");
   };
-  BOOST_TEST(contains(refuse("hello"), "it does not start as a checkpoint does"));
+  BOOST_TEST(contains(refuse("hello"), "it does not start like a checkpoint"));
   BOOST_TEST(contains(refuse(std::string("PK\x03\x04", 4) + std::string(600, 'x')),
                       "PyTorch's .pt files"));
   BOOST_TEST(contains(refuse(std::string("\x10\0\0\0\0\0\0\0{\"a\":1}", 15)), "safetensors"));

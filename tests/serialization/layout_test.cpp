@@ -165,7 +165,7 @@ std::string refusal_of(const std::function<void(hid_t file, const std::string& e
 
 // No other file is opened, and no filter is run.
 BOOST_AUTO_TEST_CASE(what_leads_elsewhere_is_refused) {
-  const char *link = "tensor 'w': it is a link to elsewhere",
+  const char *link = "tensor 'w': it is a link to another object",
              *layout = "tensor 'w': it is not stored contiguously in this file",
              *open = "tensor 'w': HDF5 cannot open it";
   BOOST_TEST(contains(refusal_of([](hid_t file, const std::string&) {
