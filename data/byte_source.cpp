@@ -7,19 +7,20 @@
 
 #include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 #include <tenon/data/byte_source.h>
 
 namespace tenon::data {
 
 constexpr size_t chunk_bytes = 64 << 10;
-constexpr uint64_t most_packed = 1032;  // deflate makes nothing smaller than that
+constexpr uint64_t most_packed = 1032;  // the best compression ratio of deflate
 
 struct ByteSource::Inflater {
   z_stream stream{};
   bool between_members = false;
   Inflater() {
     if (inflateInit2(&stream, 15 + 16) != Z_OK)
-      throw std::bad_alloc();  // nothing else keeps it from starting
+      throw std::bad_alloc();  // the only reason why it cannot start
   }
   ~Inflater() { inflateEnd(&stream); }
 };
@@ -34,7 +35,8 @@ ByteSource::~ByteSource() = default;
 
 void ByteSource::fail(const std::string& why) const { file_.fail(why); }
 
-// Gets the next piece of the file; false at its end. What was there before is used up.
+// Reads the next piece of the file, after the earlier one was used. Returns false at the end of the
+// file.
 bool ByteSource::fill() {
   begin_ = 0;
   end_ = file_.read(packed_.data(), packed_.size(), position_);
@@ -68,7 +70,7 @@ size_t ByteSource::inflate_into(unsigned char* to, size_t count) {
     else if (status == Z_MEM_ERROR)
       throw std::bad_alloc();
     else if (status != Z_OK && status != Z_BUF_ERROR)
-      fail(std::string("the gzip data is corrupt (") + (z.msg ? z.msg : zError(status)) + ")");
+      fail(fmt::format("the gzip data is corrupt ({})", z.msg ? z.msg : zError(status)));
   }
   return done;
 }
@@ -92,23 +94,23 @@ size_t ByteSource::read(void* to, size_t count) {
 void ByteSource::read_exactly(void* to, size_t count, const char* what) {
   const uint64_t before = given_;
   if (size_t found = read(to, count); found != count)
-    fail(std::string("cut off in ") + what + ": expected " + std::to_string(count) +
-         " bytes from position " + std::to_string(before) + ", found " + std::to_string(found));
+    fail(fmt::format("cut off in {}: expected {} bytes from position {}, found {}", what, count,
+                     before, found));
 }
 
 void ByteSource::expect_end(const std::string& expected) {
   char more;
   const uint64_t before = given_;
   if (read(&more, 1) != 0)
-    fail("it goes on after " + std::to_string(before) + " bytes, where " + expected + " end");
+    fail(fmt::format("it goes on after {} bytes, where {} end", before, expected));
 }
 
 void ByteSource::expect_room_for(uint64_t count, const std::string& what) const {
   uint64_t most = file_.size();
   if (inflater_ && __builtin_mul_overflow(most, most_packed, &most)) most = UINT64_MAX;
   if (count > most)
-    fail(what + " would take " + std::to_string(count) + " bytes, which a file of " +
-         std::to_string(file_.size()) + " bytes cannot hold");
+    fail(fmt::format("{} would take {} bytes, which a file of {} bytes cannot hold", what, count,
+                     file_.size()));
 }
 
 std::filesystem::path look_for_plain_or_gz(const std::filesystem::path& folder,
@@ -126,9 +128,9 @@ std::filesystem::path find_plain_or_gz(const std::filesystem::path& folder,
   std::error_code error;
   if (!path.empty()) return path;
   if (!std::filesystem::is_directory(folder, error))
-    throw DataError("there is no folder '" + printable(folder.native()) + "'");
-  throw DataError("there is neither '" + name + "' nor '" + name + ".gz' in folder '" +
-                  printable(folder.native()) + "'");
+    throw DataError(fmt::format("there is no folder '{}'", printable(folder.native())));
+  throw DataError(fmt::format("there is neither '{0}' nor '{0}.gz' in folder '{1}'", name,
+                              printable(folder.native())));
 }
 
 }  // namespace tenon::data

@@ -1,4 +1,4 @@
-// The bytes of a file, unpacked where it is gzip.
+// The bytes of a file, which is unpacked if it is a gzip file.
 #pragma once
 
 #include <cstddef>
@@ -12,23 +12,22 @@
 
 namespace tenon::data {
 
-// Every error is a DataError that begins with the path, but for std::bad_alloc (see
-// naming_lack_of_memory). zlib's own gzread takes what follows a gzip stream for nothing at all;
-// this reports it.
+// All errors are DataErrors that begin with the path, except std::bad_alloc (see naming_lack_of_memory). Bytes
+// after a gzip stream, which zlib's own gzread ignores, are an error.
 class ByteSource {
  public:
   explicit ByteSource(const std::filesystem::path& path);
   ~ByteSource();
   ByteSource(const ByteSource&) = delete;
 
-  // Up to `count` bytes; fewer only at the end.
+  // Reads up to `count` bytes and returns their number, which is smaller only at the end.
   size_t read(void* to, size_t count);
-  // All of `count` bytes; DataError "cut off in <what>" otherwise.
+  // Reads exactly `count` bytes. Throws the DataError "cut off in <what>" if there are fewer.
   void read_exactly(void* to, size_t count, const char* what);
-  // DataError where anything is left.
+  // Throws a DataError unless everything has been read.
   void expect_end(const std::string& expected);
-  // DataError where the file cannot hold `count` bytes, however well it is packed. To be asked
-  // before memory is taken for them.
+  // Throws a DataError if the file cannot contain `count` bytes, however well it is packed. Call it before
+  // allocating memory for them.
   void expect_room_for(uint64_t count, const std::string& what) const;
 
   [[noreturn]] void fail(const std::string& why) const;
@@ -39,17 +38,17 @@ class ByteSource {
   size_t inflate_into(unsigned char* to, size_t count);
 
   InputFile file_;
-  uint64_t position_ = 0;  // of the next piece of the file
-  uint64_t given_ = 0;
+  uint64_t position_ = 0;  // where the next piece of the file begins
+  uint64_t given_ = 0;     // bytes that were read by the caller
   std::vector<unsigned char> packed_;
-  size_t begin_ = 0, end_ = 0;  // of what is not used yet in packed_
+  size_t begin_ = 0, end_ = 0;  // the part of packed_ that is not used yet
   std::unique_ptr<Inflater> inflater_;
 };
 
-// `folder`/`name`, or with ".gz" behind it; DataError where neither is there.
+// Returns the path `folder`/`name`, or the same with ".gz" added. Throws a DataError if neither file exists.
 std::filesystem::path find_plain_or_gz(const std::filesystem::path& folder,
                                        const std::string& name);
-// Empty where neither is there.
+// Returns the same path, or an empty one if neither file exists.
 std::filesystem::path look_for_plain_or_gz(const std::filesystem::path& folder,
                                            const std::string& name);
 

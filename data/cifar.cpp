@@ -4,6 +4,7 @@
 
 #include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 #include <tenon/core/host_tensor.h>
 #include <tenon/data/byte_source.h>
 #include <tenon/data/cifar.h>
@@ -15,25 +16,24 @@ namespace {
 constexpr size_t image_bytes = 3 * 32 * 32, record_bytes = 1 + image_bytes;
 constexpr int64_t classes = 10;
 constexpr int train_files = 5;
-constexpr size_t most_text = size_t{1} << 16;  // bytes that are read of the names of classes
+constexpr size_t most_text = size_t{1} << 16;  // how many bytes of the names of classes are read
 
 std::vector<std::filesystem::path> files_of(const std::filesystem::path& folder, bool train) {
   if (!train) return {find_plain_or_gz(folder, "test_batch.bin")};
   std::vector<std::filesystem::path> files{find_plain_or_gz(folder, "data_batch_1.bin")};
   bool gap = false;
   for (int i = 2; i <= train_files; ++i) {
-    const std::string name = "data_batch_" + std::to_string(i) + ".bin";
-    const auto path = look_for_plain_or_gz(folder, name);
+    const auto path = look_for_plain_or_gz(folder, fmt::format("data_batch_{}.bin", i));
     if (!path.empty() && gap)
-      throw DataError("'" + printable(path.native()) + "' is there, but not data_batch_" +
-                      std::to_string(files.size() + 1) + ".bin in front of it");
+      throw DataError(fmt::format("'{}' is there, but not data_batch_{}.bin in front of it",
+                                  printable(path.native()), files.size() + 1));
     path.empty() ? void(gap = true) : files.push_back(path);
   }
   return files;
 }
 
-// Adds the records of a file. Nothing in it says how many there are, and packed well it may hold
-// more than memory does.
+// Adds the records of a file. The file does not say how many there are, and a packed file may
+// contain more than fit into memory.
 void read_records(const std::filesystem::path& path, std::vector<uint8_t>& labels,
                   std::vector<uint8_t>& pixels) {
   ByteSource source(path);
@@ -41,19 +41,18 @@ void read_records(const std::filesystem::path& path, std::vector<uint8_t>& label
   uint8_t record[record_bytes];
   while (const size_t count = source.read(record, record_bytes)) {
     if (count != record_bytes)
-      source.fail("cut off in record " + std::to_string(labels.size() - before) + ": expected " +
-                  std::to_string(record_bytes) + " bytes, found " + std::to_string(count));
+      source.fail(fmt::format("cut off in record {}: expected {} bytes, found {}",
+                              labels.size() - before, record_bytes, count));
     if (record[0] >= classes)
-      source.fail("label " + std::to_string(record[0]) + " of record " +
-                  std::to_string(labels.size() - before) +
-                  " is out of range; there are 10 classes, from 0");
+      source.fail(fmt::format("label {} of record {} is out of range; there are 10 classes, from 0",
+                              record[0], labels.size() - before));
     try {
       pixels.insert(pixels.end(), record + 1, record + record_bytes);
       labels.push_back(record[0]);
     } catch (const std::bad_alloc&) {
-      pixels = {};  // the message takes memory, too
-      source.fail("there is no memory for more than its first " +
-                  std::to_string(labels.size() - before) + " images");
+      pixels = {};  // the message needs memory too
+      source.fail(fmt::format("there is no memory for more than its first {} images",
+                              labels.size() - before));
     }
   }
   if (labels.size() == before) source.fail("it holds no images");
@@ -63,9 +62,8 @@ HostTensor make_room(const std::filesystem::path& folder, int64_t count) {
   try {
     return make_host_tensor({count, 3, 32, 32}, DType::u8);
   } catch (const OutOfMemoryError& error) {
-    throw DataError("cannot read '" + printable(folder.native()) +
-                    "': there is no memory for its " + std::to_string(count) +
-                    " images: " + error.what());
+    throw DataError(fmt::format("cannot read '{}': there is no memory for its {} images: {}",
+                                printable(folder.native()), count, error.what()));
   }
 }
 
@@ -95,7 +93,7 @@ std::vector<std::string> cifar10_classes(const std::filesystem::path& folder) {
     if (!line.empty()) names.push_back(line);
   }
   if (names.size() != static_cast<size_t>(classes))
-    source.fail("expected 10 names of classes, found " + std::to_string(names.size()));
+    source.fail(fmt::format("expected 10 names of classes, found {}", names.size()));
   return names;
 }
 

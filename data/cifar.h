@@ -11,16 +11,16 @@
 namespace tenon::data {
 
 struct Cifar10Options {
-  ToFloat pixels = {};  // what batches hold
+  ToFloat pixels = {};  // how batches convert the pixels
 };
-// A folder with data_batch_1.bin and those that follow it, or with test_batch.bin (each with or
-// without ".gz"). Stored: u8 images (N, 3, 32, 32) and i64 labels (N). Batches: f32 pixels, by
-// default in [0, 1]. DataError, beginning with the path, where a file is missing (one between
-// others too), cut off, corrupt, empty, or holds a label above 9.
+// Reads the training data from data_batch_1.bin and the batches that follow it in a folder, or the test data
+// from test_batch.bin, each with or without ".gz". The data set stores u8 images (N, 3, 32, 32) and i64 labels
+// (N); its batches have f32 pixels, by default in [0, 1]. Throws a DataError that begins with the path if a
+// file is missing (also one between others), cut off, corrupt or empty, or if it has a label above 9.
 TENON_API TensorDataset cifar10(const std::filesystem::path& folder, bool train,
                                 const Cifar10Options& options = {});
 
-// The ten names in batches.meta.txt; DataError where there are not ten.
+// Returns the ten names of classes in batches.meta.txt. Throws a DataError if there are not ten.
 TENON_API std::vector<std::string> cifar10_classes(const std::filesystem::path& folder);
 
 }  // namespace tenon::data

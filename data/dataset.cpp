@@ -3,13 +3,14 @@
 #include <vector>
 
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 #include <tenon/core/host_tensor.h>
 #include <tenon/data/dataset.h>
 
 namespace tenon::data {
 namespace {
 
-// Example 0 decides on shape and dtype.
+// Joins one part of the examples. Example 0 determines the shape and the dtype.
 Tensor stack(std::span<const Example> examples, Tensor Example::*part, const char* what) {
   const Tensor first = on_host(examples[0].*part);
   Shape shape = first.shape();
@@ -18,14 +19,14 @@ Tensor stack(std::span<const Example> examples, Tensor Example::*part, const cha
   const size_t bytes = static_cast<size_t>(first.numel()) * size_of(first.dtype());
   for (size_t i = 0; i < examples.size(); ++i) {
     const Tensor each = on_host(examples[i].*part);
-    const std::string where =
-        std::string("collate: the ") + what + " of example " + std::to_string(i) + " has ";
     if (each.shape() != first.shape())
-      throw ShapeError(where + "shape " + each.shape().str() + ", that of example 0 " +
-                       first.shape().str());
+      throw ShapeError(
+          fmt::format("collate: the {} of example {} has shape {}, that of example 0 {}", what, i,
+                      each.shape(), first.shape()));
     if (each.dtype() != first.dtype())
-      throw DTypeError(where + "type " + std::string(name_of(each.dtype())) +
-                       ", that of example 0 " + std::string(name_of(first.dtype())));
+      throw DTypeError(
+          fmt::format("collate: the {} of example {} has type {}, that of example 0 {}", what, i,
+                      each.dtype(), first.dtype()));
     if (bytes)
       std::memcpy(static_cast<char*>(stacked.values) + i * bytes, host_values(each), bytes);
   }

@@ -1,4 +1,4 @@
-// What a data set is: numbered examples that come in batches.
+// The interface of data sets: numbered examples, which are read in batches.
 #pragma once
 
 #include <cstdint>
@@ -8,32 +8,36 @@
 
 namespace tenon::data {
 
-// One example, or with a leading dimension more, many.
+// One example.
 struct Example {
   Tensor data;
   Tensor target;
 };
+// Several examples, with one more dimension in front.
 struct Batch {
   Tensor data;    // (N, …)
-  Tensor target;  // (N, …), most often (N) class numbers as i64
+  Tensor target;  // (N, …), usually (N) class numbers as i64
+  // Returns the number of examples N.
   int64_t size() const { return data.size(0); }
 };
 
-// Derive from this for examples of your own; `get_batch` is called by several threads at once.
-// Tensors are on cpu:0.
+// Derive from this class for your own examples. Several threads call `get_batch` at the same time. The tensors
+// are on cpu:0.
 class TENON_API Dataset {
  public:
   virtual ~Dataset();
+  // Returns the number of examples.
   virtual int64_t size() const = 0;
-  // The examples of these indices, in this order. IndexError where one is not in [0, size()).
+  // Returns the examples with these indices, in this order. Throws an IndexError for an index outside
+  // [0, size()).
   virtual Batch get_batch(std::span<const int64_t> indices) const = 0;
 
-  // One example, without the leading dimension.
+  // Returns one example, without the leading dimension. Errors are those of get_batch.
   Example get(int64_t index) const;
 };
 
-// Puts single examples one after the other, for data sets that make them one by one. ShapeError or
-// DTypeError names the first that differs from the one in front; ValueError where there are none.
+// Joins examples to a batch, for data sets that make them one by one. Throws a ShapeError or DTypeError that
+// names the first example that differs from example 0, and a ValueError if there are no examples.
 TENON_API Batch collate(std::span<const Example> examples);
 
 }  // namespace tenon::data

@@ -2,6 +2,7 @@
 #include <string>
 
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 #include <tenon/data/fashion_mnist.h>
 
 namespace tenon::data {
@@ -29,8 +30,8 @@ std::span<const RemoteFile> fashion_mnist_files() { return files; }
 
 std::string_view fashion_mnist_class(int64_t label) {
   if (label < 0 || label >= static_cast<int64_t>(classes.size()))
-    throw IndexError("fashion_mnist_class: there is no class " + std::to_string(label) +
-                     "; classes are 0 to 9");
+    throw IndexError(
+        fmt::format("fashion_mnist_class: there is no class {}; classes are 0 to 9", label));
   return classes[static_cast<size_t>(label)];
 }
 

@@ -9,6 +9,7 @@
 
 #include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 #include <tenon/data/fetch.h>
 #include <tenon/data/md5.h>
 
@@ -17,21 +18,23 @@ extern char** environ;
 namespace tenon::data {
 namespace {
 
-// Runs a program, without a shell; its exit status, and what it wrote to its error output.
+// The exit status of a program, and what it wrote to its error output.
 struct Outcome {
   int status;
   std::string errors;
 };
+// Runs a program without a shell.
 Outcome run(const std::vector<std::string>& words) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
-    throw DataError("cannot make a pipe: " + std::system_category().message(errno));
+    throw DataError(fmt::format("cannot make a pipe: {}", std::system_category().message(errno)));
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  // First: where standard streams are closed, the pipe may have their numbers.
+  // This comes first, because the pipe has the number of a standard stream if one of them is
+  // closed.
   posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
@@ -56,11 +59,11 @@ Outcome run(const std::vector<std::string>& words) {
   return outcome;
 }
 
-// The file under a name of its own, removed unless it is kept.
+// A temporary file next to the target, which is removed unless it was renamed.
 class Partial {
  public:
   explicit Partial(const std::filesystem::path& target)
-      : path_(target.string() + ".part." + std::to_string(getpid())) {}
+      : path_(fmt::format("{}.part.{}", target.string(), getpid())) {}
   ~Partial() {
     std::error_code ignored;
     std::filesystem::remove(path_, ignored);
@@ -78,14 +81,14 @@ void fetch_one(const RemoteFile& file, const std::filesystem::path& target) {
                             "--connect-timeout", "5", "--retry", "1", "--speed-limit", "1000",
                             "--speed-time", "20", "--output", partial.path().string(), url});
   if (curl.status == 127)
-    throw DataError("cannot fetch '" + url + "': the program curl cannot be run (" + curl.errors +
-                    "); install it");
+    throw DataError(fmt::format(
+        "cannot fetch '{}': the program curl cannot be run ({}); install it", url, curl.errors));
   if (curl.status != 0)
-    throw DataError("cannot fetch '" + url + "': curl ended with status " +
-                    std::to_string(curl.status) + ": " + curl.errors);
+    throw DataError(fmt::format("cannot fetch '{}': curl ended with status {}: {}", url,
+                                curl.status, curl.errors));
   if (const std::string found = md5_of_file(partial.path()); found != file.md5)
-    throw DataError("'" + url + "' is not what it should be: its MD5 is " + found + ", expected " +
-                    std::string(file.md5));
+    throw DataError(fmt::format("'{}' is not what it should be: its MD5 is {}, expected {}", url,
+                                found, file.md5));
   std::filesystem::rename(partial.path(), target);
 }
 
@@ -99,15 +102,16 @@ void fetch(std::span<const RemoteFile> files, const std::filesystem::path& folde
       const auto target = folder / file.name;
       const bool there = std::filesystem::exists(target);
       if (there && md5_of_file(target) != file.md5)
-        throw DataError("'" + printable(target.native()) +
-                        "' is there, but it is not the file that '" + std::string(file.url) +
-                        "' names (its MD5 differs); remove it, or choose another folder");
+        throw DataError(
+            fmt::format("'{}' is there, but it is not the file that '{}' names (its MD5 differs); "
+                        "remove it, or choose another folder",
+                        printable(target.native()), file.url));
       if (!there) fetch_one(file, target);
       if (report) report(printable(target.native()) + (there ? ": there already" : ": fetched"));
     }
   } catch (const std::filesystem::filesystem_error& error) {
-    throw DataError("cannot fetch data into '" + printable(folder.native()) +
-                    "': " + printable(error.what()));
+    throw DataError(fmt::format("cannot fetch data into '{}': {}", printable(folder.native()),
+                                printable(error.what())));
   }
 }
 

@@ -1,4 +1,4 @@
-// Public data, brought from its home and checked.
+// Downloads public data sets and checks them.
 #pragma once
 
 #include <filesystem>
@@ -12,15 +12,15 @@
 namespace tenon::data {
 
 struct RemoteFile {
-  std::string_view name;  // in the folder
+  std::string_view name;  // the name of the file in the folder
   std::string_view url;
-  std::string_view md5;
+  std::string_view md5;  // the checksum, as 32 hexadecimal digits
 };
 
-// Brings the files that are not in `folder` yet there, with the `curl` program, and checks each
-// against its checksum before it gets its name; the folder is made where it is missing. `report`
-// gets one line a file. DataError where curl is missing or fails, a checksum differs, or another
-// file has the name already.
+// Downloads the files that are not in `folder` yet, with the program `curl`. Each file gets its name after its
+// checksum was found to be right. The folder is made if it does not exist. `report` is called with one line
+// for each file. Throws a DataError if curl is missing or fails, if a checksum differs, or if another file
+// has the name already.
 TENON_API void fetch(std::span<const RemoteFile> files, const std::filesystem::path& folder,
                      const std::function<void(const std::string&)>& report = {});
 

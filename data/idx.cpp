@@ -7,6 +7,7 @@
 #include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
 #include <tenon/core/extent.h>
+#include <tenon/core/format.h>
 #include <tenon/core/host_tensor.h>
 #include <tenon/data/byte_source.h>
 #include <tenon/data/idx.h>
@@ -15,7 +16,7 @@
 namespace tenon::data {
 namespace {
 
-// How an element type is stored, and what it becomes.
+// How an element type is stored, and the dtype that it becomes.
 struct Kind {
   uint8_t code;
   size_t bytes;
@@ -28,31 +29,31 @@ const Kind& kind_of(const ByteSource& source, const uint8_t* magic) {
   auto found = std::find_if(std::begin(kinds), std::end(kinds),
                             [&](const Kind& kind) { return kind.code == magic[2]; });
   if (magic[0] != 0 || magic[1] != 0 || found == std::end(kinds)) {
-    char text[16];
-    std::snprintf(text, sizeof text, "%02x%02x%02x%02x", magic[0], magic[1], magic[2], magic[3]);
-    source.fail(std::string("not an IDX file: it begins with ") + text +
-                ", and IDX with 0000, a type code (08, 09, 0b to 0e) and the rank");
+    source.fail(
+        fmt::format("not an IDX file: it begins with {:02x}{:02x}{:02x}{:02x}, and IDX with 0000, "
+                    "a type code (08, 09, 0b to 0e) and the rank",
+                    magic[0], magic[1], magic[2], magic[3]));
   }
   return *found;
 }
 
 Shape read_shape(ByteSource& source, const Kind& kind, size_t rank) {
   if (rank > Shape::max_rank)
-    source.fail("it has " + std::to_string(rank) + " dimensions; a tensor has at most " +
-                std::to_string(Shape::max_rank));
+    source.fail(
+        fmt::format("it has {} dimensions; a tensor has at most {}", rank, +Shape::max_rank));
   Shape shape;
   for (size_t i = 0; i < rank; ++i) {
     uint8_t b[4];
     source.read_exactly(b, 4, "the header");
     shape.push_back(int64_t{b[0]} << 24 | int64_t{b[1]} << 16 | int64_t{b[2]} << 8 | b[3]);
   }
-  if (!is_addressable(shape)) source.fail("its shape " + shape.str() + " is absurdly large");
+  if (!is_addressable(shape)) source.fail(fmt::format("its shape {} is absurdly large", shape));
   source.expect_room_for(static_cast<uint64_t>(shape.numel()) * kind.bytes,
-                         "its shape " + shape.str());
+                         fmt::format("its shape {}", shape));
   return shape;
 }
 
-// Memory for the values; a packed file of a few megabytes may well promise more than there is.
+// Allocates memory for the values. A packed file of a few megabytes may claim more values than fit.
 HostTensor make_room(const ByteSource& source, const Shape& shape, DType dtype) {
   std::string why;
   try {
@@ -62,11 +63,10 @@ HostTensor make_room(const ByteSource& source, const Shape& shape, DType dtype) 
   } catch (const std::bad_alloc&) {
     why = "the system gives none";
   }
-  source.fail("there is no memory for its shape " + shape.str() + " of " +
-              std::string(name_of(dtype)) + ": " + why);
+  source.fail(fmt::format("there is no memory for its shape {} of {}: {}", shape, dtype, why));
 }
 
-// In place, from big-endian.
+// Converts big-endian values in place.
 template <class T>
 void to_native(void* values, size_t count) {
   static_assert(std::endian::native == std::endian::little);
@@ -75,8 +75,8 @@ void to_native(void* values, size_t count) {
     std::reverse(bytes + i * sizeof(T), bytes + (i + 1) * sizeof(T));
 }
 
-// i8 and i16 are stored narrower than what they become: widened from the end, so that nothing is
-// overwritten unread.
+// Converts i8 and i16, which are narrower in the file than in memory, in place. It starts at the
+// end, so that no value is overwritten before it is read.
 void widen(void* values, size_t count, size_t from_bytes) {
   auto* bytes = static_cast<unsigned char*>(values);
   for (size_t i = count; i-- > 0;) {
@@ -96,7 +96,7 @@ Tensor read(const std::filesystem::path& path) {
   HostTensor result = make_room(source, shape, kind.dtype);
   const auto count = static_cast<size_t>(shape.numel());
   source.read_exactly(result.values, count * kind.bytes, "the values");
-  source.expect_end("the values of shape " + shape.str());
+  source.expect_end(fmt::format("the values of shape {}", shape));
   if (kind.bytes < size_of(kind.dtype))
     widen(result.values, count, kind.bytes);
   else if (kind.bytes == 4)
@@ -118,21 +118,19 @@ TensorDataset mnist(const std::filesystem::path& folder, bool train, const Mnist
   const auto labels_path = find_plain_or_gz(folder, prefix + "-labels-idx1-ubyte");
   const Tensor images = read_idx(images_path), labels = read_idx(labels_path);
   auto refuse = [](const std::filesystem::path& path, const std::string& why) {
-    throw DataError("cannot read '" + printable(path.native()) + "': " + why);
-  };
-  auto describe = [](const Tensor& t) {
-    return std::string(name_of(t.dtype())) + " of shape " + t.shape().str();
+    throw DataError(fmt::format("cannot read '{}': {}", printable(path.native()), why));
   };
   if (images.dim() != 3 || images.dtype() != DType::u8)
-    refuse(images_path, "expected u8 images (N, H, W), found " + describe(images));
+    refuse(images_path, fmt::format("expected u8 images (N, H, W), found {} of shape {}",
+                                    images.dtype(), images.shape()));
   if (labels.dim() != 1 || labels.dtype() != DType::u8)
-    refuse(labels_path, "expected u8 labels (N), found " + describe(labels));
+    refuse(labels_path, fmt::format("expected u8 labels (N), found {} of shape {}", labels.dtype(),
+                                    labels.shape()));
   if (images.numel() == 0)
-    refuse(images_path, "it holds no images: its shape is " + images.shape().str());
+    refuse(images_path, fmt::format("it holds no images: its shape is {}", images.shape()));
   if (images.size(0) != labels.size(0))
-    refuse(labels_path, "it has " + std::to_string(labels.size(0)) + " labels, and '" +
-                            printable(images_path.native()) + "' has " +
-                            std::to_string(images.size(0)) + " images");
+    refuse(labels_path, fmt::format("it has {} labels, and '{}' has {} images", labels.size(0),
+                                    printable(images_path.native()), images.size(0)));
   auto* bytes = static_cast<const uint8_t*>(host_values(labels));
   TensorDataset dataset(images.unsqueeze(1),
                         labels_from_bytes({bytes, static_cast<size_t>(labels.size(0))},

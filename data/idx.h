@@ -1,4 +1,4 @@
-// IDX files, the format of MNIST and its kin (http://yann.lecun.com/exdb/mnist/), plain or packed
+// IDX files, the format of MNIST and of similar data sets (http://yann.lecun.com/exdb/mnist/), plain or packed
 // with gzip.
 #pragma once
 
@@ -8,20 +8,19 @@
 
 namespace tenon::data {
 
-// One IDX file of any element type: u8, i32, f32 and f64 as they are, i8 and i16 as i32. DataError,
-// beginning with the path and saying what was expected, where the file is missing, cut off,
-// corrupt, too long or not IDX, or has absurd sizes.
+// Reads an IDX file. Elements of type u8, i32, f32 and f64 keep their type; i8 and i16 become i32. Throws a
+// DataError that begins with the path if the file is missing, cut off, corrupt, too long or not an IDX file,
+// or if its sizes are too large.
 TENON_API Tensor read_idx(const std::filesystem::path& path);
 
 struct MnistOptions {
-  int64_t classes = 10;  // labels have to be below
-  ToFloat pixels = {};   // what batches hold
+  int64_t classes = 10;  // labels have to be less than this number
+  ToFloat pixels = {};   // how batches convert the pixels
 };
-// A folder with the four files of MNIST or Fashion-MNIST under their usual names
-// ("train-images-idx3-ubyte", with or without
-// ".gz"). Stored: u8 images (N, 1, H, W) and i64 labels (N). Batches: f32 pixels, by default in [0,
-// 1]. DataError as above, and where images and labels differ in number, there are none, or a label
-// is out of range.
+// Reads the training or the test data of MNIST or Fashion-MNIST from a folder with their four files under
+// their usual names ("train-images-idx3-ubyte", with or without ".gz"). The data set stores u8 images
+// (N, 1, H, W) and i64 labels (N); its batches have f32 pixels, by default in [0, 1]. Throws a DataError as
+// above, and if there are no images, not as many labels as images, or a label out of range.
 TENON_API TensorDataset mnist(const std::filesystem::path& folder, bool train,
                               const MnistOptions& options = {});
 

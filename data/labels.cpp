@@ -2,6 +2,7 @@
 
 #include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 #include <tenon/core/host_tensor.h>
 #include <tenon/data/labels.h>
 
@@ -13,10 +14,9 @@ Tensor labels_from_bytes(std::span<const uint8_t> labels, int64_t classes,
   auto* to = static_cast<int64_t*>(result.values);
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] >= classes)
-      throw DataError("cannot read '" + printable(path.native()) + "': label " +
-                      std::to_string(labels[i]) + " of example " + std::to_string(i) +
-                      " is out of range; there are " + std::to_string(classes) +
-                      " classes, from 0");
+      throw DataError(fmt::format(
+          "cannot read '{}': label {} of example {} is out of range; there are {} classes, from 0",
+          printable(path.native()), labels[i], i, classes));
     to[i] = labels[i];
   }
   return result.tensor;

@@ -1,4 +1,4 @@
-// Class numbers as files hold them. Internal.
+// Class numbers as files contain them. Internal.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace tenon::data {
 
-// As i64 (N). DataError names the first that is not below `classes`.
+// Returns the labels as i64 (N). Throws a DataError that names the first label that is not below `classes`.
 Tensor labels_from_bytes(std::span<const uint8_t> labels, int64_t classes,
                          const std::filesystem::path& path);
 

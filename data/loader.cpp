@@ -9,6 +9,7 @@
 
 #include <tenon/core/base/fork.h>
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 #include <tenon/core/host_tensor.h>
 #include <tenon/data/loader.h>
 #include <tenon/data/shuffle.h>
@@ -22,8 +23,8 @@ int64_t batches_of(int64_t examples, const LoaderOptions& options) {
 
 void check(const LoaderOptions& options) {
   auto refuse = [](const char* name, int64_t value, const char* least) {
-    throw ValueError(std::string("DataLoader: ") + name + " has to be at least " + least +
-                     ", but is " + std::to_string(value));
+    throw ValueError(
+        fmt::format("DataLoader: {} has to be at least {}, but is {}", name, least, value));
   };
   if (options.batch_size < 1) refuse("batch_size", options.batch_size, "1");
   if (options.workers < 0) refuse("workers", options.workers, "0");
@@ -31,26 +32,26 @@ void check(const LoaderOptions& options) {
   for (auto [name, value] :
        {std::pair("workers", options.workers), std::pair("prefetch", options.prefetch)})
     if (value > 1024)
-      throw ValueError(std::string("DataLoader: ") + name + " has to be at most 1024, but is " +
-                       std::to_string(value));
+      throw ValueError(
+          fmt::format("DataLoader: {} has to be at most 1024, but is {}", name, value));
 }
 
-// What a data set says of itself, which may be of a user's making.
+// Returns the size that a data set reports, which a user may have written.
 int64_t checked_size(const Dataset& dataset) {
   const int64_t size = dataset.size();
   if (size < 0)
-    throw ValueError("DataLoader: the data set says that its size is " + std::to_string(size) +
-                     "; it has to be at least 0");
+    throw ValueError(fmt::format(
+        "DataLoader: the data set says that its size is {}; it has to be at least 0", size));
   return size;
 }
 
-// Their numbers are listed: of all examples where they are shuffled, else of one batch after the
-// other.
+// Refuses a list of indices that does not fit into memory: those of all examples if they are
+// shuffled, otherwise those of one batch.
 void require_room_for_numbers(int64_t examples, const LoaderOptions& options) {
   const auto count =
       static_cast<uint64_t>(options.shuffle ? examples : std::min(examples, options.batch_size));
   require_host_room(count, sizeof(int64_t),
-                    "DataLoader: the numbers of " + std::to_string(count) + " examples: ");
+                    fmt::format("DataLoader: the numbers of {} examples: ", count));
 }
 
 }  // namespace
@@ -88,7 +89,7 @@ class DataLoader::Epoch {
   bool at_end() const { return !current_; }
   Batch& current() { return *current_; }
 
-  // Takes the next batch over; at the end there is none.
+  // Takes the next batch; at the end there is none.
   void advance() {
     current_.reset();
     if (workers_are_elsewhere())
@@ -165,7 +166,8 @@ class DataLoader::Epoch {
   size_t slot(int64_t number) const { return static_cast<size_t>(number) % shared_->ready.size(); }
 
   void stop() {
-    // Neither threads that are not here nor what they may hold or wait for can be ended.
+    // The threads are in the parent process, so they cannot be joined, and their mutex may be
+    // locked for ever: what they share is leaked.
     if (workers_are_elsewhere()) return static_cast<void>(shared_.release());
     {
       std::lock_guard lock(shared_->mutex);
@@ -181,7 +183,7 @@ class DataLoader::Epoch {
   }
 
   [[noreturn]] void rethrow(const std::exception_ptr& error) const {
-    std::string why = "an exception that is no std::exception";
+    std::string why = "an exception that is not a std::exception";
     try {
       std::rethrow_exception(error);
     } catch (const std::exception& e) {
@@ -189,11 +191,12 @@ class DataLoader::Epoch {
     } catch (...) {
     }
     const std::vector<int64_t> asked = indices(next_to_take_);
-    std::string text = "DataLoader: batch " + std::to_string(next_to_take_) + " of epoch " +
-                       std::to_string(epoch_) + " (examples ";
+    std::string examples;
     for (size_t i = 0; i < asked.size() && i < 4; ++i)
-      text += (i ? ", " : "") + std::to_string(asked[i]);
-    text += std::string(asked.size() > 4 ? ", …" : "") + ") cannot be made: " + why;
+      examples += fmt::format("{}{}", i ? ", " : "", asked[i]);
+    const std::string text =
+        fmt::format("DataLoader: batch {} of epoch {} (examples {}{}) cannot be made: {}",
+                    next_to_take_, epoch_, examples, asked.size() > 4 ? ", …" : "", why);
     try {
       std::rethrow_exception(error);
     } catch (...) {
@@ -207,18 +210,18 @@ class DataLoader::Epoch {
   const uint64_t epoch_;
   std::vector<int64_t> order_;
   int64_t count_ = 0, examples_ = 0;
-  int64_t next_to_take_;  // the consumer's own
+  int64_t next_to_take_;  // used by the consumer alone
   std::optional<Batch> current_;
 
   struct Shared {
     std::mutex mutex;
     std::condition_variable may_make, is_ready;
-    std::vector<Made> ready;  // a ring by batch number; under the mutex
+    std::vector<Made> ready;  // a ring by batch number; guarded by the mutex
     std::vector<std::thread> workers;
   };
   const uint32_t generation_ = fork_generation();
   std::unique_ptr<Shared> shared_ = std::make_unique<Shared>();
-  // Under its mutex:
+  // Guarded by its mutex:
   int64_t next_to_make_, taken_;
   bool stopped_ = false;
 };
@@ -253,7 +256,7 @@ DataLoader::~DataLoader() = default;
 
 DataLoader::Iterator DataLoader::begin() {
   LoaderState start = *state_;
-  // A loop that was left early is not taken up again, but for a state that was set.
+  // A loop that was left early is not continued, unless its state was set.
   if (!std::exchange(resume_, false) && start.position != 0) start = {start.epoch + 1, 0};
   state_ = std::make_shared<LoaderState>(start);  // an older loop that still runs keeps its own
   return Iterator(std::make_unique<Epoch>(dataset_, options_, state_));
@@ -265,8 +268,8 @@ LoaderState DataLoader::state() const { return *state_; }
 
 void DataLoader::set_state(LoaderState state) {
   if (state.position < 0 || state.position > size())
-    throw ValueError("DataLoader: there is no position " + std::to_string(state.position) +
-                     " in an epoch of " + std::to_string(size()) + " batches");
+    throw ValueError(fmt::format("DataLoader: there is no position {} in an epoch of {} batches",
+                                 state.position, size()));
   if (state.position == size() && state.position > 0) state = {state.epoch + 1, 0};
   state_ = std::make_shared<LoaderState>(state);  // a loop that still runs keeps its own
   resume_ = true;

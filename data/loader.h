@@ -1,4 +1,4 @@
-// Batches of a data set, made ahead by worker threads.
+// Reads a data set in batches, which worker threads prepare in advance.
 #pragma once
 
 #include <concepts>
@@ -13,15 +13,15 @@
 namespace tenon::data {
 
 struct LoaderOptions {
-  int64_t batch_size = 64;
-  bool shuffle = true;  // a new order each epoch, decided by seed and epoch alone
+  int64_t batch_size = 64;  // at least 1
+  bool shuffle = true;      // takes a new order in each epoch, which seed and epoch determine
   uint64_t seed = 0;
-  int workers = 2;         // threads that make batches; 0 makes each one when it is asked for
-  int prefetch = 2;        // batches made ahead, at least one a worker
-  bool drop_last = false;  // leave out a last batch that is smaller
+  int workers = 2;         // threads that make batches, 0 to 1024; 0 makes each batch when it is needed
+  int prefetch = 2;        // batches to make in advance, 0 to 1024, but at least one for each worker
+  bool drop_last = false;  // leaves out the last batch if it is smaller
 };
 
-// Where a loader stands: the next batch is number `position` of epoch `epoch`.
+// The state of a loader: its next batch is number `position` of epoch `epoch`.
 struct LoaderState {
   uint64_t epoch = 0;
   int64_t position = 0;
@@ -30,15 +30,14 @@ struct LoaderState {
 
 // Each loop over a loader is one epoch:
 //   for (auto& [images, labels] : loader) …
-// Batches come in the same order whatever the number of workers. Leaving a loop early stops and
-// joins its workers; the next loop is the next epoch. What a worker throws arrives in the loop as a
-// DataError that names the batch, with the cause nested. A loader belongs to one thread; copies go
-// on independently.
+// The order of the batches does not depend on the number of workers. Leaving a loop early stops its workers;
+// the next loop is the next epoch. An exception in a worker is thrown in the loop as a DataError that names the
+// batch, with the cause nested. A loader belongs to one thread. Copies are independent of each other.
 class TENON_API DataLoader {
  public:
-  // ValueError where an option makes no sense; of a loop or size() where the data set says that its
-  // size is negative. OutOfMemoryError of a loop where the host cannot hold the numbers of a batch,
-  // or shuffled ones of all examples.
+  // Throws a ValueError for an option outside its range. A loop and size() throw a ValueError if the data set
+  // returns a negative size. A loop throws an OutOfMemoryError if the memory of the host cannot hold the
+  // indices of a batch or, with `shuffle`, those of all examples.
   DataLoader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options = {});
   template <class D>
     requires std::derived_from<std::remove_cvref_t<D>, Dataset>
@@ -61,7 +60,7 @@ class TENON_API DataLoader {
     Iterator& operator=(Iterator&&) noexcept;
     ~Iterator();
 
-    // The batch belongs to the reader, who may move it away.
+    // The caller owns the batch and may move it.
     Batch& operator*() const;
     Iterator& operator++();
     void operator++(int) { ++*this; }
@@ -76,22 +75,22 @@ class TENON_API DataLoader {
   Iterator begin();
   std::default_sentinel_t end() const { return {}; }
 
-  // Batches in an epoch.
+  // Returns the number of batches in an epoch.
   int64_t size() const;
   const Dataset& dataset() const { return *dataset_; }
   const LoaderOptions& options() const { return options_; }
 
-  // Inside a loop: behind the batch that the loop has in hand. The state of a finished epoch is the
-  // beginning of the next one.
+  // Returns the state. In a loop it is the position after the current batch. The state of a finished epoch is
+  // the beginning of the next one.
   LoaderState state() const;
-  // The next loop starts there. ValueError where the position is outside the epoch.
+  // Makes the next loop start at a state. Throws a ValueError for a position outside the epoch.
   void set_state(LoaderState state);
 
  private:
   std::shared_ptr<const Dataset> dataset_;
   LoaderOptions options_;
   std::shared_ptr<LoaderState> state_;  // shared with the running epoch
-  bool resume_ = true;  // the next loop starts at state_, not at the epoch behind it
+  bool resume_ = true;  // the next loop starts at state_, not at the epoch after it
 };
 
 }  // namespace tenon::data

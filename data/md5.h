@@ -1,4 +1,4 @@
-// MD5 (RFC 1321), by which public data sets name their files. It finds damage, not forgery.
+// MD5 (RFC 1321), the checksum that public data sets publish. It detects damage, but not forgery.
 #pragma once
 
 #include <filesystem>
@@ -9,9 +9,9 @@
 
 namespace tenon::data {
 
-// 32 lower-case hexadecimal digits.
+// Returns the checksum of bytes as 32 lower-case hexadecimal digits.
 TENON_API std::string md5(std::span<const unsigned char> bytes);
-// The same of a file; DataError where it cannot be read.
+// Returns the checksum of a file. Throws a DataError if it cannot be read.
 TENON_API std::string md5_of_file(const std::filesystem::path& path);
 
 }  // namespace tenon::data

@@ -7,13 +7,13 @@
 
 namespace tenon::data {
 
-// SplitMix64 (Steele, Lea, Flood 2014). Seeds that are close give unrelated numbers.
+// SplitMix64 (Steele, Lea, Flood 2014). Neighbouring seeds give unrelated numbers.
 class SplitMix {
  public:
   explicit SplitMix(uint64_t seed, uint64_t stream = 0) : state_(mix(seed) ^ mix(~stream)) {}
 
   uint64_t next() { return mix(state_ += 0x9E3779B97F4A7C15u); }
-  // Uniform in [0, bound) without bias; bound > 0 (Lemire 2019).
+  // Returns a number from [0, bound), all with equal probability (Lemire 2019); bound > 0.
   uint64_t below(uint64_t bound) {
     unsigned __int128 product = static_cast<unsigned __int128>(next()) * bound;
     if (static_cast<uint64_t>(product) < bound)
@@ -21,7 +21,7 @@ class SplitMix {
         product = static_cast<unsigned __int128>(next()) * bound;
     return static_cast<uint64_t>(product >> 64);
   }
-  // Uniform in [low, high).
+  // Returns a number from the uniform distribution over [low, high).
   float uniform(float low, float high) {
     return low + (high - low) * static_cast<float>(next() >> 40) * 0x1p-24f;
   }
@@ -35,7 +35,7 @@ class SplitMix {
   uint64_t state_;
 };
 
-// 0 … count-1 in an order that (seed, epoch) decides.
+// Returns the numbers from 0 to count - 1 in an order that seed and epoch determine.
 inline std::vector<int64_t> permutation(int64_t count, uint64_t seed, uint64_t epoch) {
   std::vector<int64_t> order(static_cast<size_t>(count));
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);

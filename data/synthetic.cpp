@@ -6,6 +6,7 @@
 
 #include <tenon/core/base/number_text.h>
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 #include <tenon/core/host_tensor.h>
 #include <tenon/data/shuffle.h>
 #include <tenon/data/synthetic.h>
@@ -23,14 +24,14 @@ struct Point {
 };
 float length(Point p) { return std::hypot(p.x, p.y); }
 
-// Signed distance to a box of half sides a and b around the origin.
+// Returns the signed distance to a box around the origin whose sides are 2 a and 2 b.
 float box(Point p, float a, float b) {
   const Point q{std::abs(p.x) - a, std::abs(p.y) - b};
   return length({std::max(q.x, 0.f), std::max(q.y, 0.f)}) + std::min(std::max(q.x, q.y), 0.f);
 }
 
-// Distance of p to the outline of shape `label` of radius r, negative inside. `stroke` is half the
-// width of lines.
+// Returns the distance of p to the outline of shape `label` of radius r, which is negative inside.
+// `stroke` is half the width of lines.
 float distance(int64_t label, Point p, float r, float stroke) {
   constexpr float half = std::numbers::sqrt2_v<float> / 2;
   const Point turned{(p.x + p.y) * half, (p.x - p.y) * half};
@@ -59,7 +60,7 @@ float distance(int64_t label, Point p, float r, float stroke) {
   }
 }
 
-// Approximately normal: the sum of four uniform numbers, with variance 1.
+// Returns an approximately normal number of variance 1: the sum of four uniform ones.
 float noise(SplitMix& random) {
   const uint64_t bits = random.next();
   const float sum = static_cast<float>((bits & 0xFFFF) + (bits >> 16 & 0xFFFF) +
@@ -73,7 +74,7 @@ void draw(uint8_t* pixels, int64_t label, SplitMix& random, float noise_level) {
               cy = random.uniform(margin, side - margin);
   const float angle = random.uniform(-0.2f, 0.2f), cosine = std::cos(angle), sine = std::sin(angle);
   const float ink = random.uniform(0.6f, 1.f), ground = random.uniform(0.f, 0.2f);
-  // A line through the image that means nothing.
+  // A line through the image that does not belong to the shape.
   const float tilt = random.uniform(0.f, std::numbers::pi_v<float>), across = std::cos(tilt),
               down = std::sin(tilt);
   const float reach = random.uniform(4.f, 24.f), stray = random.uniform(0.f, 0.4f);
@@ -95,10 +96,10 @@ void draw(uint8_t* pixels, int64_t label, SplitMix& random, float noise_level) {
 
 TensorDataset synthetic(int64_t count, const SyntheticOptions& options) {
   if (count < 0)
-    throw ValueError("synthetic: count has to be at least 0, but is " + std::to_string(count));
+    throw ValueError(fmt::format("synthetic: count has to be at least 0, but is {}", count));
   if (!(options.noise >= 0 && std::isfinite(options.noise)))
-    throw ValueError("synthetic: noise has to be finite and at least 0, but is " +
-                     number_text(options.noise));
+    throw ValueError(fmt::format("synthetic: noise has to be finite and at least 0, but is {}",
+                                 number_text(options.noise)));
   HostTensor images = make_host_tensor({count, 1, side, side}, DType::u8),
              labels = make_host_tensor({count}, DType::i64);
   const std::vector<int64_t> order = permutation(count, options.seed, ~uint64_t{0});
@@ -114,8 +115,8 @@ TensorDataset synthetic(int64_t count, const SyntheticOptions& options) {
 
 std::string_view synthetic_class(int64_t label) {
   if (label < 0 || label >= classes)
-    throw IndexError("synthetic_class: there is no class " + std::to_string(label) +
-                     "; classes are 0 to 9");
+    throw IndexError(
+        fmt::format("synthetic_class: there is no class {}; classes are 0 to 9", label));
   return names[static_cast<size_t>(label)];
 }
 

@@ -1,4 +1,4 @@
-// Images that need no download.
+// A data set of images that needs no download.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@ namespace tenon::data {
 
 struct SyntheticOptions {
   uint64_t seed = 0;
-  double noise = 0.12;  // standard deviation of each pixel's noise, of the range [0, 1]
-  ToFloat pixels = {};  // what batches hold
+  double noise = 0.12;  // standard deviation of the noise of each pixel, whose range is [0, 1]
+  ToFloat pixels = {};  // how batches convert the pixels
 };
-// `count` grey images (N, 1, 28, 28) of ten drawn shapes, equally many of each (or one more), in
-// random order: place, size, turn, stroke, brightness, a stray line and noise differ. The same seed
-// and count give the same data; take another seed to test on. ValueError where the count or the
-// noise is negative.
+// Returns `count` grey images (count, 1, 28, 28) of ten drawn shapes in random order. The classes have equal
+// numbers of images, or differ by one. The images differ in position, size, angle, stroke, brightness, a
+// distracting line, and noise. The same seed and count give the same data; take another seed for test data.
+// Throws a ValueError if the count or the noise is negative.
 TENON_API TensorDataset synthetic(int64_t count, const SyntheticOptions& options = {});
 
-// "disc", "ring", …: the name of a class in [0, 10).
+// Returns the name of a class: "disc", "ring", …. Throws an IndexError for a number outside [0, 10).
 TENON_API std::string_view synthetic_class(int64_t label);
 
 }  // namespace tenon::data

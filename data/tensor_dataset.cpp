@@ -2,13 +2,14 @@
 #include <string>
 
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 #include <tenon/core/host_tensor.h>
 #include <tenon/data/tensor_dataset.h>
 
 namespace tenon::data {
 namespace {
 
-// The rows of `indices`, each handed to `put(from, to)`.
+// Returns the rows of `indices`, each of which `put(from, to, bytes)` copies.
 template <class Put>
 Tensor gather(const Tensor& rows, std::span<const int64_t> indices, DType as, Put&& put) {
   Shape shape = rows.shape();
@@ -31,9 +32,10 @@ void copy_row(const std::byte* from, std::byte* to, size_t bytes) { std::memcpy(
 
 TensorDataset::TensorDataset(const Tensor& data, const Tensor& target) {
   if (data.dim() == 0 || target.dim() == 0 || data.size(0) != target.size(0))
-    throw ShapeError("TensorDataset: data of shape " + data.shape().str() +
-                     " and target of shape " + target.shape().str() +
-                     " do not have the same number of rows");
+    throw ShapeError(
+        fmt::format("TensorDataset: data of shape {} and target of shape {} do not have the same "
+                    "number of rows",
+                    data.shape(), target.shape()));
   data_ = on_host(data);
   target_ = on_host(target);
 }
@@ -43,8 +45,8 @@ int64_t TensorDataset::size() const { return data_.size(0); }
 Batch TensorDataset::get_batch(std::span<const int64_t> indices) const {
   for (int64_t index : indices)
     if (index < 0 || index >= size())
-      throw IndexError("TensorDataset: there is no example " + std::to_string(index) + "; it has " +
-                       std::to_string(size()));
+      throw IndexError(
+          fmt::format("TensorDataset: there is no example {}; it has {}", index, size()));
   Batch batch;
   if (table_) {
     const int64_t pixels = data_.numel() / std::max<int64_t>(data_.size(0) * data_.size(1), 1);
@@ -62,11 +64,11 @@ Batch TensorDataset::get_batch(std::span<const int64_t> indices) const {
 
 TensorDataset& TensorDataset::convert(const ToFloat& how) {
   if (data_.dtype() != DType::u8)
-    throw DTypeError("TensorDataset: pixels are converted from u8, and the data is " +
-                     std::string(name_of(data_.dtype())));
+    throw DTypeError(fmt::format("TensorDataset: pixels are converted from u8, and the data is {}",
+                                 data_.dtype()));
   if (data_.dim() < 2)
-    throw ShapeError("TensorDataset: pixels are (N, C, …), and the data has shape " +
-                     data_.shape().str());
+    throw ShapeError(fmt::format("TensorDataset: pixels are (N, C, …), and the data has shape {}",
+                                 data_.shape()));
   table_ = std::make_shared<PixelTable>(how, data_.size(1));
   return *this;
 }
@@ -74,8 +76,8 @@ TensorDataset& TensorDataset::convert(const ToFloat& how) {
 TensorDataset TensorDataset::slice(int64_t begin, int64_t end) const {
   const int64_t first = begin < 0 ? begin + size() : begin, last = end < 0 ? end + size() : end;
   if (first < 0 || last > size() || first > last)
-    throw IndexError("TensorDataset: cannot take examples [" + std::to_string(begin) + ", " +
-                     std::to_string(end) + ") of " + std::to_string(size()));
+    throw IndexError(
+        fmt::format("TensorDataset: cannot take examples [{}, {}) of {}", begin, end, size()));
   TensorDataset part = *this;
   part.data_ = data_.narrow(0, first, last - first);
   part.target_ = target_.narrow(0, first, last - first);

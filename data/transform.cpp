@@ -4,6 +4,7 @@
 
 #include <tenon/core/base/number_text.h>
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 #include <tenon/core/host_tensor.h>
 #include <tenon/data/transform.h>
 
@@ -13,17 +14,19 @@ PixelTable::PixelTable(const ToFloat& how, int64_t channels) : channels_(channel
   const size_t tables = std::max(how.mean.size(), how.std.size());
   for (auto [name, given] : {std::pair("mean", how.mean.size()), std::pair("std", how.std.size())})
     if (given != 1 && given != static_cast<size_t>(channels))
-      throw ValueError(std::string("ToFloat: ") + name + " has " + std::to_string(given) +
-                       " values, the images have " + std::to_string(channels) +
-                       " channels; give one value, or one a channel");
+      throw ValueError(
+          fmt::format("ToFloat: {} has {} values, the images have {} channels; give one value, or "
+                      "one for each channel",
+                      name, given, channels));
   values_.resize(tables * 256);
   for (size_t c = 0; c < tables; ++c) {
     const double mean = how.mean[how.mean.size() == 1 ? 0 : c],
                  std = how.std[how.std.size() == 1 ? 0 : c];
     if (!(std > 0 && std::isfinite(std)))
-      throw ValueError("ToFloat: std has to be finite and positive, but is " + number_text(std));
+      throw ValueError(
+          fmt::format("ToFloat: std has to be finite and positive, but is {}", number_text(std)));
     if (!std::isfinite(mean))
-      throw ValueError("ToFloat: mean has to be finite, but is " + number_text(mean));
+      throw ValueError(fmt::format("ToFloat: mean has to be finite, but is {}", number_text(mean)));
     for (int x = 0; x < 256; ++x)
       values_[c * 256 + static_cast<size_t>(x)] = static_cast<float>((x / 255.0 - mean) / std);
   }
@@ -39,11 +42,10 @@ void PixelTable::convert(const uint8_t* from, float* to, int64_t pixels_per_chan
 
 Tensor to_float(const Tensor& images, const ToFloat& how) {
   if (images.dtype() != DType::u8)
-    throw DTypeError("to_float: images are " + std::string(name_of(images.dtype())) +
-                     "; it takes u8");
+    throw DTypeError(fmt::format("to_float: images are {}; it takes u8", images.dtype()));
   if (images.dim() < 2)
-    throw ShapeError("to_float: images have shape " + images.shape().str() +
-                     "; it takes (N, C, …)");
+    throw ShapeError(
+        fmt::format("to_float: images have shape {}; it takes (N, C, …)", images.shape()));
   const Tensor source = on_host(images);
   const int64_t count = images.size(0), channels = images.size(1);
   const PixelTable table(how, channels);

@@ -1,4 +1,4 @@
-// From stored pixels to what a model takes.
+// Converts stored pixels to the input of a model.
 #pragma once
 
 #include <cstdint>
@@ -8,28 +8,29 @@
 
 namespace tenon::data {
 
-// u8 pixels x of channel c become f32 (x / 255 - mean[c]) / std[c]. One mean and std serve all
-// channels, or there is one a channel. The defaults give [0, 1].
+// A u8 pixel x of channel c becomes the f32 number (x / 255 - mean[c]) / std[c]. There is one mean for each channel
+// or one for all, and the same holds for std. The defaults give numbers in [0, 1].
 struct ToFloat {
   std::vector<double> mean = {0};
   std::vector<double> std = {1};
 };
 
-// Applied to u8 images (N, C, …); ValueError where mean or std do not fit C, or a std is not
-// positive; DTypeError for any other type.
+// Converts u8 images (N, C, …) to f32 on cpu:0. Throws a ValueError if the number of means or stds does not fit C,
+// if a mean is not finite, or if a std is not finite and positive; a DTypeError for another dtype; and a
+// ShapeError for fewer than two dimensions.
 TENON_API Tensor to_float(const Tensor& images, const ToFloat& how = {});
 
-// The 256 values of each channel: exact, and faster than arithmetic on narrow vectors.
+// The 256 values of each channel. A table is exact, and faster than arithmetic on narrow vectors.
 class PixelTable {
  public:
-  // `channels` of the images; errors as to_float's.
+  // Makes the tables for images of so many channels. Errors are those of to_float.
   PixelTable(const ToFloat& how, int64_t channels);
-  // One image: channels × pixels_per_channel bytes.
+  // Converts one image of channels × pixels_per_channel bytes.
   void convert(const uint8_t* from, float* to, int64_t pixels_per_channel) const;
 
  private:
   int64_t channels_;
-  std::vector<float> values_;  // 256 a table; one table, or one a channel
+  std::vector<float> values_;  // 256 for each table; one table for each channel, or one for all
 };
 
 }  // namespace tenon::data
