@@ -1,3 +1,5 @@
+#include <array>
+
 #include <tenon/core/ops/convolution.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/shape.h>
@@ -12,6 +14,15 @@ namespace {
 // The definition: sum over k of a[…, i, k] b[…, k, j], by broadcasting.
 Tensor by_definition(const Tensor& a, const Tensor& b) {
   return sum(a.unsqueeze(-1) * b.unsqueeze(-3), {-2});
+}
+
+// The same matrix with its rows contiguous, its columns, or neither, and with gaps.
+std::vector<Tensor> laid_out(const Tensor& x) {
+  const int64_t rows = x.size(0), columns = x.size(1);
+  Tensor gaps = zeros({rows, 2, columns, 3}, {.dtype = x.dtype()});
+  Tensor inner = gaps.select(1, 1).select(2, 1);
+  inner.copy_(x);
+  return {x, x.t().contiguous().t(), inner};
 }
 
 }  // namespace
@@ -77,6 +88,57 @@ BOOST_AUTO_TEST_CASE(linear_for_any_rank) {
     check_gradients([](auto& v) { return linear(v[0], v[1]); }, {x, w},
                     "linear without bias " + shape.str());
   }
+}
+
+BOOST_AUTO_TEST_CASE(products_of_any_size_and_layout) {
+  for (auto [m, n, k] : std::initializer_list<std::array<int64_t, 3>>{{1, 1, 1},
+                                                                      {1, 37, 9},
+                                                                      {41, 1, 30},
+                                                                      {1, 1, 700},
+                                                                      {5, 4, 300},
+                                                                      {3, 40, 200},
+                                                                      {60, 2, 33},
+                                                                      {13, 50, 7},
+                                                                      {49, 25, 13},
+                                                                      {30, 100, 1},
+                                                                      {64, 53, 70},
+                                                                      {9, 9, 620}}) {
+    const Tensor x = sample({m, k}), y = sample({k, n}, 1.1), bias = sample({n}, 2.2);
+    const Tensor expected = by_definition(x, y);
+    for (const Tensor& a : laid_out(x))
+      for (const Tensor& b : laid_out(y)) {
+        require_equal(matmul(a, b), expected, 1e-11);
+        require_equal(linear(a, b.t(), bias), expected + bias, 1e-11);
+        require_equal(matmul(a.to(f32), b.to(f32)).to(f64), expected, 1e-3);
+      }
+    const Tensor row = x.narrow(0, 0, 1).expand({m, k}), column = y.narrow(1, 0, 1).expand({k, n});
+    require_equal(matmul(row, column), by_definition(row, column), 1e-11);
+    const Tensor one = sample({1, 1}).expand({m, k});
+    require_equal(matmul(one, y), by_definition(one, y), 1e-11);
+  }
+  require_equal(matmul(zeros({3, 0}), zeros({0, 4})), zeros({3, 4}));
+  require_equal(linear(zeros({2, 0}), zeros({3, 0}), ones({3})), ones({2, 3}));
+}
+
+// An entry of a batch is the work of one thread, a product of its own that of all.
+BOOST_AUTO_TEST_CASE(a_product_has_the_same_bits_on_any_number_of_threads) {
+  for (DType dtype : {f32, f64})
+    for (auto [m, n, k] : std::initializer_list<std::array<int64_t, 3>>{{101, 131, 97},
+                                                                        {250, 300, 270},
+                                                                        {257, 511, 300},
+                                                                        {1030, 50, 70},
+                                                                        {40, 2100, 33},
+                                                                        {7, 3000, 310},
+                                                                        {2990, 9, 310},
+                                                                        {1, 3001, 513},
+                                                                        {2999, 1, 515}}) {
+      const Tensor x = sample({m, k}).to(dtype), y = sample({k, n}, 1.1).to(dtype);
+      for (const Tensor& a : {x, x.t().contiguous().t()})
+        for (const Tensor& b : {y, y.t().contiguous().t()}) {
+          const Tensor batch = matmul(a.expand({9, m, k}), b.expand({9, k, n}));
+          require_equal(matmul(a, b), batch.select(0, 8));
+        }
+    }
 }
 
 BOOST_AUTO_TEST_CASE(linear_and_relu_in_one_call) {

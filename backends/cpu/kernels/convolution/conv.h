@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "kernels/linalg/pack.h"
+#include "kernels/convolution/pack.h"
 #include "runtime/common.h"
 #include "simd/packet.h"
 

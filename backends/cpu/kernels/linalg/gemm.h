@@ -1,18 +1,15 @@
-// Matrix product for this CPU: packed panels and a register-blocked micro-kernel, as in Goto and
-// van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008).
+// Matrix products for this CPU: Eigen's kernels, shared out over the host's threads.
 #pragma once
 
 #include <cstdint>
 
 namespace tenon::cpu {
 
-// C(m,n) = A(m,k) B(k,n). Strides in elements; those of A and B may be anything, rows of C are
-// contiguous.
+// C(m,n) = A(m,k) B(k,n). Strides in elements; those of A and B may be anything, C is contiguous.
 struct GemmShape {
   int64_t m, n, k;
   int64_t a_row, a_col;
   int64_t b_row, b_col;
-  int64_t c_row;
 
   // Multiply-adds. Operands may be expanded, so they can be more than 64 bits count.
   double work() const {
@@ -21,7 +18,7 @@ struct GemmShape {
 };
 
 // The way to one product, chosen once. `threads` 1 keeps it on the calling thread, for use inside a
-// parallel loop.
+// parallel loop. Results do not depend on the number of threads.
 template <class T>
 class Gemm {
  public:
@@ -36,22 +33,20 @@ class Gemm {
   void run(const T* a, const T* b, const T* bias, T* c, void* workspace) const;
 
  private:
-  enum class Way { kNothing, kDot, kBlocked };
+  enum class Way { kVector, kDots, kBlocked };
 
   void plan_blocks(uint32_t threads);
+  void run_vector(const T* a, const T* b, const T* bias, T* c) const;
   void run_dots(const T* a, const T* b, const T* bias, T* c) const;
   void run_task(int64_t task, const T* a, const T* b, const T* bias, T* c, T* scratch) const;
-  void run_block(int64_t i, int64_t rows, int64_t j, int64_t wide, int64_t p, int64_t kc,
-                 const T* a, const T* b, const T* bias, T* c, T* scratch) const;
 
-  GemmShape s_;
+  GemmShape given_, s_;  // as asked for, and as Eigen gets to see it
   Way way_ = Way::kBlocked;
-  bool pack_a_ = false, pack_b_ = false;
-  int64_t m_tasks_ = 1, n_tasks_ = 1;                // the grid of tasks over C
-  int64_t m_block_ = 0, n_block_ = 0, k_block_ = 0;  // what a task packs at a time
-  int64_t a_elements_ = 0,
-          slot_elements_ = 0;  // of a task's scratch: its block of A, and all of it
-  int64_t grain_ = 1;          // of the dot products
+  bool threaded_;
+  bool copy_a_, copy_b_;                         // Eigen needs a unit stride in each operand
+  int64_t m_tasks_ = 1, n_tasks_ = 1;            // the grid of tasks over C
+  int64_t m_block_ = 0, n_block_ = 0, k_block_;  // what a task packs at a time
+  int64_t copies_ = 0, slot_elements_ = 0;       // of the workspace: copies of operands, a task
   uint64_t workspace_bytes_ = 0;
 };
 

@@ -76,8 +76,8 @@ tn_plan* make_matmul(tn_device*, const Request& request) {
   if (r < 2 || b.rank != r || y.rank != r)
     invalid(request, "operands need one rank of at least 2; found " + found);
   if (a.dtype != b.dtype || a.dtype != y.dtype) invalid(request, "all tensors have one dtype");
-  GemmShape s{a.shape[r - 2],   b.shape[r - 1],   a.shape[r - 1],   a.strides[r - 2],
-              a.strides[r - 1], b.strides[r - 2], b.strides[r - 1], b.shape[r - 1]};
+  GemmShape s{a.shape[r - 2],   b.shape[r - 1],   a.shape[r - 1],  a.strides[r - 2],
+              a.strides[r - 1], b.strides[r - 2], b.strides[r - 1]};
   bool fits = b.shape[r - 2] == s.k && y.shape[r - 2] == s.m && y.shape[r - 1] == s.n;
   int64_t count = 1;
   for (uint32_t d = 0; d + 2 < r; ++d) {
@@ -108,8 +108,8 @@ tn_plan* make_linear(tn_device*, const Request& request) {
   if (x.rank != 2 || weight.rank != 2 || y.rank != 2)
     invalid(request, "operands have 2 dimensions; found " + found);
   if (x.dtype != weight.dtype || x.dtype != y.dtype) invalid(request, "all tensors have one dtype");
-  GemmShape s{x.shape[0],   weight.shape[0],   x.shape[1],        x.strides[0],
-              x.strides[1], weight.strides[1], weight.strides[0], weight.shape[0]};
+  GemmShape s{x.shape[0],   weight.shape[0],   x.shape[1],       x.strides[0],
+              x.strides[1], weight.strides[1], weight.strides[0]};
   if (weight.shape[1] != s.k || y.shape[0] != s.m || y.shape[1] != s.n)
     invalid(request, "shapes do not fit together; found " + found);
   if (request.has_input(2)) {
