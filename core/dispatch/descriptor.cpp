@@ -25,6 +25,7 @@ CallDesc::CallDesc(const Call& call, const Shape* common)
       flat(common != nullptr) {
   for (auto* t : call.inputs)
     inputs.push_back(t ? std::optional(describe(impl_of(*t))) : std::nullopt);
+  if (call.shape) shape = *call.shape;
   if (!call.out) return;
   out = describe(impl_of(*call.out));
   out_input = alias_of(*call.out, call.inputs);

@@ -39,6 +39,7 @@ struct CallDesc {
   size_t num_scalars = 0;
   uint32_t wanted = ~0u;
   std::vector<std::optional<TensorDesc>> inputs;
+  std::optional<Shape> shape;     // of output 0, where it is given
   std::optional<TensorDesc> out;  // the given output of run_into …
   int32_t out_input = -1;         // … and the input that it is, value for value in memory, or -1
   bool flat = false;              // one dimension stands for whatever shape all tensors have

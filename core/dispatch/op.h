@@ -31,11 +31,13 @@ struct Call {
   Inputs inputs;
   const Attrs& attrs = no_attrs;
   std::span<const Scalar> scalars = {};
-  uint32_t wanted = ~0u;        // bit i cleared: output i is left out, undefined in the result
-  const Tensor* out = nullptr;  // of run_into: where output 0 goes
+  uint32_t wanted = ~0u;         // bit i cleared: output i is left out, undefined in the result
+  const Tensor* out = nullptr;   // of run_into: where output 0 goes
+  const Shape* shape = nullptr;  // of output 0, for operators whose inputs do not say it
 
   bool has(size_t i) const { return i < inputs.size() && inputs[i]; }
   const Tensor& in(size_t i) const { return *inputs[i]; }
+  Call with_inputs(Inputs others) const { return {op, others, attrs, scalars, wanted, out, shape}; }
   // Undefined where it is absent.
   Tensor optional(size_t i) const { return has(i) ? in(i) : Tensor(); }
 };
@@ -48,6 +50,7 @@ class Infer {
   const Attrs& attrs;
 
   size_t size() const { return call_.inputs.size(); }
+  const Shape& given_shape() const { return *call_.shape; }  // of run_as
   bool has(size_t i) const { return i < size() && call_.inputs[i]; }
   const TensorDesc& in(size_t i) const { return *call_.inputs[i]; }
   void output(DType dtype, const Shape& shape) {
@@ -142,6 +145,10 @@ const Op* all_ops();
 Tensor run(const Op& op, std::initializer_list<const Tensor*> inputs, const Attrs& attrs = no_attrs,
            std::initializer_list<Scalar> scalars = {});
 Outputs run_all(const Call& call);
+// For one output whose shape the inputs do not say, as that of a gradient: the rule is
+// infer_given_shape.
+Tensor run_as(const Shape& shape, const Op& op, std::initializer_list<const Tensor*> inputs,
+              const Attrs& attrs = no_attrs);
 // Writes into `out` instead of a new tensor: for the mutators. Not recorded; raises the version.
 // Where an input was never made, a target in use keeps its values; a part of a result in the making
 // has none, and is poisoned.

@@ -52,8 +52,12 @@ const Shape* common_shape(const Call& call) {
 
 PlanKey::PlanKey(const Call& call, const Shape* common) {
   add(reinterpret_cast<intptr_t>(&call.op));
-  add(static_cast<int64_t>(call.inputs.size()) << 34 | int64_t{call.out != nullptr} << 33 |
-      int64_t{common != nullptr} << 32 | call.wanted);
+  add(static_cast<int64_t>(call.inputs.size()) << 35 | int64_t{call.shape != nullptr} << 34 |
+      int64_t{call.out != nullptr} << 33 | int64_t{common != nullptr} << 32 | call.wanted);
+  if (call.shape) {
+    add(static_cast<int64_t>(call.shape->size()));
+    for (auto d : *call.shape) add(d);
+  }
   if (call.out) add(alias_of(*call.out, call.inputs));
   if (common) {
     add_flat(call);

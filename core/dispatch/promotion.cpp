@@ -38,7 +38,7 @@ Outputs run_promoted(const Call& call) {
   std::vector<const Tensor*> converted(call.inputs.begin(), call.inputs.end());
   for (size_t i = 0; i < owned.size(); ++i)
     if (takes_part(call, i)) converted[i] = &(owned[i] = call.in(i).to(type));
-  return run_all({call.op, converted, call.attrs, call.scalars, call.wanted});
+  return run_all(call.with_inputs(converted));
 }
 
 }  // namespace tenon

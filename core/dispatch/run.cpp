@@ -174,7 +174,7 @@ void run_on_cpu(const PlanEntry& entry, const Call& call, Outputs& outputs) {
       moved[i] = call.in(i).to(Device());
       pointers[i] = &moved[i];
     }
-  auto there = run_all({call.op, pointers, call.attrs, call.scalars, call.wanted});
+  auto there = run_all(call.with_inputs(pointers));
   for (size_t i = 0; i < there.size(); ++i) {
     auto& o = entry.outputs[i];
     if (o.kind == OutputKind::in_place)
@@ -230,7 +230,7 @@ void run_entry(DeviceContext& context, PlanEntry& entry, const Call& call, Argum
                Outputs& outputs, const Shape* shape) {
   NoGrad guard;                                     // this call is recorded as a whole
   const auto held = Ref<PlanEntry>::share(&entry);  // other operators run before the last use of it
-  const Call here{call.op, arguments.used(), call.attrs, call.scalars, call.wanted};
+  const Call here = call.with_inputs(arguments.used());
   if (entry.decomposed) return call.op.decompose(here, outputs);
   if (entry.on_cpu) return run_on_cpu(entry, here, outputs);
   // What is changed in place is the caller's tensor, also where the plugin works on a contiguous
@@ -268,7 +268,7 @@ Tensor run(const Op& op, std::initializer_list<const Tensor*> list, const Attrs&
 
   Arguments arguments(op, call.inputs, nullptr);
   auto& context = context_of(arguments.device());
-  const Call here{op, arguments.used(), attrs, call.scalars};
+  const Call here = call.with_inputs(arguments.used());
   const Shape* shape = common_shape(here);
   auto& entry = plans_of(context).find(here, shape);
   Tensor output;
@@ -302,6 +302,11 @@ void execute_there(const Call& call, Outputs& outputs) {
 }
 }  // namespace
 
+Tensor run_as(const Shape& shape, const Op& op, std::initializer_list<const Tensor*> inputs,
+              const Attrs& attrs) {
+  return run_all({op, Inputs(inputs.begin(), inputs.size()), attrs, {}, ~0u, nullptr, &shape})[0];
+}
+
 Outputs run_all(const Call& call) {
   const Op& op = call.op;
   if (needs_promotion(call)) [[unlikely]]
@@ -319,7 +324,7 @@ Outputs run_all(const Call& call) {
   } else {
     Arguments arguments(op, call.inputs, nullptr);
     auto& context = context_of(arguments.device());
-    const Call here{op, arguments.used(), call.attrs, call.scalars, call.wanted};
+    const Call here = call.with_inputs(arguments.used());
     const Shape* shape = common_shape(here);
     auto& entry = plans_of(context).find(here, shape);
     run_entry(context, entry, call, arguments, outputs, shape);

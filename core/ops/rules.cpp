@@ -113,9 +113,7 @@ void infer_numeric(Infer& infer) {
 
 void infer_like(Infer& infer) { infer.output(dtype_of(infer.in(0)), shape_of(infer.in(0))); }
 
-void infer_shape_attribute(Infer& infer) {
-  infer.output(dtype_of(infer.in(0)), infer.attrs.get_list("shape"));
-}
+void infer_given_shape(Infer& infer) { infer.output(dtype_of(infer.in(0)), infer.given_shape()); }
 
 // ---- pieces of gradient rules ----
 

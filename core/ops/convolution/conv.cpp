@@ -14,18 +14,7 @@ namespace {
 
 using Grads = std::span<Tensor>;
 
-// What all three are called with. `shape` is that of the output, which the gradients cannot infer.
-Attrs geometry(const Attrs& a, const Shape* shape = nullptr) {
-  Attrs result;
-  result.set("stride", a.get_list("stride"))
-      .set("padding", a.get_list("padding"))
-      .set("dilation", a.get_list("dilation"));
-  result.set("groups", a.get_int("groups"));
-  if (a.has("precision")) result.set("precision", "high");
-  if (shape) result.set("shape", *shape);
-  return result;
-}
-
+// All three have the attributes of conv2d.
 Tensor convolve(const Tensor& x, const Tensor& weight, const Attrs& attrs);
 Tensor input_grad(const Tensor& gradient, const Tensor& weight, const Attrs& attrs,
                   const Shape& shape);
@@ -71,7 +60,7 @@ const Op conv2d_op{{.name = "conv2d",
                     .saves_inputs = 3}};
 
 const Op conv2d_input_grad_op{{.name = "conv2d_input_grad",
-                               .infer = infer_shape_attribute,
+                               .infer = infer_given_shape,
                                .gradient =
                                    [](const GradContext& c, Grads g) {
                                      if (c.needs(0)) g[0] = convolve(c.grad(), c.input(1), c.attrs);
@@ -82,7 +71,7 @@ const Op conv2d_input_grad_op{{.name = "conv2d_input_grad",
                                .saves_inputs = 3}};
 
 const Op conv2d_weight_grad_op{{.name = "conv2d_weight_grad",
-                                .infer = infer_shape_attribute,
+                                .infer = infer_given_shape,
                                 .gradient =
                                     [](const GradContext& c, Grads g) {
                                       if (c.needs(0))
@@ -94,15 +83,15 @@ const Op conv2d_weight_grad_op{{.name = "conv2d_weight_grad",
                                 .saves_inputs = 3}};
 
 Tensor convolve(const Tensor& x, const Tensor& weight, const Attrs& attrs) {
-  return run(conv2d_op, {&x, &weight, nullptr}, geometry(attrs));
+  return run(conv2d_op, {&x, &weight, nullptr}, attrs);
 }
 Tensor input_grad(const Tensor& gradient, const Tensor& weight, const Attrs& attrs,
                   const Shape& shape) {
-  return run(conv2d_input_grad_op, {&gradient, &weight}, geometry(attrs, &shape));
+  return run_as(shape, conv2d_input_grad_op, {&gradient, &weight}, attrs);
 }
 Tensor weight_grad(const Tensor& gradient, const Tensor& x, const Attrs& attrs,
                    const Shape& shape) {
-  return run(conv2d_weight_grad_op, {&gradient, &x}, geometry(attrs, &shape));
+  return run_as(shape, conv2d_weight_grad_op, {&gradient, &x}, attrs);
 }
 
 }  // namespace

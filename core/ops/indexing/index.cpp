@@ -16,7 +16,7 @@ void decompose_embedding_backward(const Call& call, Outputs& out);
 
 const Op embedding_backward_op{
     {.name = "embedding_backward",
-     .infer = infer_shape_attribute,
+     .infer = infer_given_shape,
      .gradient =
          [](const GradContext& c, Grads g) {
            if (!c.needs(0)) return;
@@ -40,9 +40,8 @@ const Op embedding_op{
      .gradient =
          [](const GradContext& c, Grads g) {
            if (!c.needs(0)) return;
-           Attrs attrs;
-           attrs.set("padding_idx", c.attrs.get_int("padding_idx")).set("shape", c.input_shape(0));
-           g[0] = run(embedding_backward_op, {&c.grad(), &c.input(1)}, attrs);
+           g[0] =
+               run_as(c.input_shape(0), embedding_backward_op, {&c.grad(), &c.input(1)}, c.attrs);
          },
      .saves_inputs = 2,
      .decompose =
@@ -58,12 +57,8 @@ Tensor lookup(const Tensor& weight, const Tensor& indices, int64_t padding_idx) 
 
 // ---- index_select and gather: linear in x ----
 
-Attrs dim_and_shape(const GradContext& c) {
-  return Attrs().set("dim", c.attrs.get_int("dim")).set("shape", c.input_shape(0));
-}
-
 const Op index_select_backward_op{{.name = "index_select_backward",
-                                   .infer = infer_shape_attribute,
+                                   .infer = infer_given_shape,
                                    .gradient =
                                        [](const GradContext& c, Grads g) {
                                          if (c.needs(0))
@@ -72,32 +67,32 @@ const Op index_select_backward_op{{.name = "index_select_backward",
                                        },
                                    .saves_inputs = 2}};
 
-const Op index_select_op{
-    {.name = "index_select",
-     .infer =
-         [](Infer& infer) {
-           Shape shape = shape_of(infer.in(0));
-           shape[static_cast<size_t>(infer.attrs.get_int("dim"))] = shape_of(infer.in(1))[0];
-           infer.output(dtype_of(infer.in(0)), shape);
-         },
-     .gradient =
-         [](const GradContext& c, Grads g) {
-           if (c.needs(0))
-             g[0] = run(index_select_backward_op, {&c.grad(), &c.input(1)}, dim_and_shape(c));
-         },
-     .saves_inputs = 2}};
+const Op index_select_op{{.name = "index_select",
+                          .infer =
+                              [](Infer& infer) {
+                                Shape shape = shape_of(infer.in(0));
+                                shape[static_cast<size_t>(infer.attrs.get_int("dim"))] =
+                                    shape_of(infer.in(1))[0];
+                                infer.output(dtype_of(infer.in(0)), shape);
+                              },
+                          .gradient =
+                              [](const GradContext& c, Grads g) {
+                                if (c.needs(0))
+                                  g[0] = run_as(c.input_shape(0), index_select_backward_op,
+                                                {&c.grad(), &c.input(1)}, c.attrs);
+                              },
+                          .saves_inputs = 2}};
 
 void decompose_embedding_backward(const Call& call, Outputs& out) {
-  Shape shape = call.attrs.get_list("shape");
+  const Shape& shape = *call.shape;
   Tensor indices = flatten(call.in(1)), rows = call.in(0).reshape({indices.numel(), shape[1]});
   int64_t padding = call.attrs.get_int("padding_idx");
   if (padding >= 0) rows = where(unsqueeze(eq(indices, padding), 1), 0.0, rows);
-  out.push_back(
-      run(index_select_backward_op, {&rows, &indices}, Attrs().set("dim", 0).set("shape", shape)));
+  out.push_back(run_as(shape, index_select_backward_op, {&rows, &indices}, Attrs().set("dim", 0)));
 }
 
 const Op gather_backward_op{{.name = "gather_backward",
-                             .infer = infer_shape_attribute,
+                             .infer = infer_given_shape,
                              .gradient =
                                  [](const GradContext& c, Grads g) {
                                    if (c.needs(0))
@@ -123,7 +118,7 @@ const Op gather_op{
      .gradient =
          [](const GradContext& c, Grads g) {
            if (c.needs(0))
-             g[0] = run(gather_backward_op, {&c.grad(), &c.input(1)}, dim_and_shape(c));
+             g[0] = run_as(c.input_shape(0), gather_backward_op, {&c.grad(), &c.input(1)}, c.attrs);
          },
      .saves_inputs = 2}};
 

@@ -41,17 +41,9 @@ Shape pooled_shape(Infer& infer, bool dilated) {
 // Positions are fixed by the forward pass, so this is linear, and its gradient picks the same
 // positions. It is told of the windows although positions say it all: with them a device need not
 // look for who else adds to a pixel.
-Attrs max_window(const Attrs& a) {
-  Attrs result;
-  result.set("kernel_size", a.get_list("kernel_size"))
-      .set("stride", a.get_list("stride"))
-      .set("padding", a.get_list("padding"));
-  return result.set("dilation", a.get_list("dilation")).set("ceil_mode", a.get_bool("ceil_mode"));
-}
-
 const Op max_pool2d_backward_op{
     {.name = "max_pool2d_backward",
-     .infer = infer_shape_attribute,
+     .infer = infer_given_shape,
      .gradient =
          [](const GradContext& c, Grads g) {
            if (!c.needs(0)) return;
@@ -72,29 +64,18 @@ const Op max_pool2d_op{{.name = "max_pool2d",
                             },
                         .gradient =
                             [](const GradContext& c, Grads g) {
-                              g[0] = run(max_pool2d_backward_op, {&c.grad(), &c.output(1)},
-                                         max_window(c.attrs).set("shape", c.input_shape(0)));
+                              g[0] = run_as(c.input_shape(0), max_pool2d_backward_op,
+                                            {&c.grad(), &c.output(1)}, c.attrs);
                             },
                         .saves_outputs = 2}};
 
 // ---- average: linear, so its gradient and that one's gradient are each other ----
 
-Attrs window(const Attrs& a, const Shape* shape = nullptr) {
-  Attrs result;
-  result.set("kernel_size", a.get_list("kernel_size"))
-      .set("stride", a.get_list("stride"))
-      .set("padding", a.get_list("padding"));
-  result.set("ceil_mode", a.get_bool("ceil_mode"))
-      .set("count_include_pad", a.get_bool("count_include_pad"));
-  if (shape) result.set("shape", *shape);
-  return result;
-}
-
 Tensor average(const Tensor& x, const Attrs& attrs);
 
 const Op avg_pool2d_backward_op{
     {.name = "avg_pool2d_backward",
-     .infer = infer_shape_attribute,
+     .infer = infer_given_shape,
      .gradient = [](const GradContext& c, Grads g) { g[0] = average(c.grad(), c.attrs); }}};
 
 const Op avg_pool2d_op{
@@ -102,16 +83,14 @@ const Op avg_pool2d_op{
      .infer = [](Infer& infer) { infer.output(dtype_of(infer.in(0)), pooled_shape(infer, false)); },
      .gradient =
          [](const GradContext& c, Grads g) {
-           g[0] = run(avg_pool2d_backward_op, {&c.grad()}, window(c.attrs, &c.input_shape(0)));
+           g[0] = run_as(c.input_shape(0), avg_pool2d_backward_op, {&c.grad()}, c.attrs);
          }}};
 
-Tensor average(const Tensor& x, const Attrs& attrs) {
-  return run(avg_pool2d_op, {&x}, window(attrs));
-}
+Tensor average(const Tensor& x, const Attrs& attrs) { return run(avg_pool2d_op, {&x}, attrs); }
 
 const Op adaptive_avg_pool2d_backward_op{
     {.name = "adaptive_avg_pool2d_backward",
-     .infer = infer_shape_attribute,
+     .infer = infer_given_shape,
      .gradient = [](const GradContext& c, Grads g) {
        g[0] = adaptive_avg_pool2d(c.grad(), Shape{c.input_shape(0)[2], c.input_shape(0)[3]});
      }}};
@@ -130,8 +109,7 @@ const Op adaptive_avg_pool2d_op{
          },
      .gradient =
          [](const GradContext& c, Grads g) {
-           g[0] = run(adaptive_avg_pool2d_backward_op, {&c.grad()},
-                      Attrs().set("shape", c.input_shape(0)));
+           g[0] = run_as(c.input_shape(0), adaptive_avg_pool2d_backward_op, {&c.grad()});
          }}};
 
 // Checks, and an input with a batch dimension.

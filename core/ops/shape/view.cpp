@@ -143,14 +143,14 @@ const Op slice_op{{.name = "slice",
 void decompose_slice_backward(const Call& call, Outputs& out) {
   int64_t dim = call.attrs.get_int("dim"), start = call.attrs.get_int("start"),
           step = call.attrs.get_int("step");
-  Tensor result = zeros(call.attrs.get_list("shape"),
-                        {.dtype = dtype_of(call.in(0)), .device = call.in(0).device()});
+  Tensor result =
+      zeros(*call.shape, {.dtype = dtype_of(call.in(0)), .device = call.in(0).device()});
   write_part(slice(result, dim, start, start + call.in(0).size(dim) * step, step), call.in(0));
   out.push_back(result);
 }
 
 const Op slice_backward_op{{.name = "slice_backward",
-                            .infer = infer_shape_attribute,
+                            .infer = infer_given_shape,
                             .gradient =
                                 [](const GradContext& c, Grads g) {
                                   int64_t dim = c.attrs.get_int("dim"),
@@ -210,8 +210,8 @@ const Op squeeze_op{
 
 Tensor slice_backward(const Tensor& gradient, const Shape& shape, int64_t dim, int64_t start,
                       int64_t step) {
-  return run(slice_backward_op, {&gradient},
-             Attrs().set("dim", dim).set("start", start).set("step", step).set("shape", shape));
+  return run_as(shape, slice_backward_op, {&gradient},
+                Attrs().set("dim", dim).set("start", start).set("step", step));
 }
 
 Tensor run_slice(const Tensor& x, int64_t dim, int64_t start, int64_t length, int64_t step) {
