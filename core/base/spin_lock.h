@@ -27,7 +27,6 @@ class SpinLock {
         std::this_thread::yield();
     }
   }
-  bool try_lock() { return !flag_.exchange(true, std::memory_order_acquire); }
   void unlock() { flag_.store(false, std::memory_order_release); }
 
  private:

@@ -111,8 +111,6 @@ void infer_numeric(Infer& infer) {
   infer.output(t, shape_of(infer.in(0)));
 }
 
-void infer_like(Infer& infer) { infer.output(dtype_of(infer.in(0)), shape_of(infer.in(0))); }
-
 void infer_given_shape(Infer& infer) { infer.output(dtype_of(infer.in(0)), infer.given_shape()); }
 
 // ---- pieces of gradient rules ----

@@ -55,7 +55,6 @@ void write_part(const Tensor& part, const Tensor& values);
 // ---- shape rules ----
 void infer_floating(Infer& infer);     // output like input 0, which is floating
 void infer_numeric(Infer& infer);      // …, floating or integer
-void infer_like(Infer& infer);         // …, of any type
 void infer_given_shape(Infer& infer);  // of run_as: input 0's type
 
 // ---- pieces of gradient rules ----

@@ -1,0 +1,68 @@
+// The half of a PluginStream that records and replays work.
+#include <mutex>
+#include <utility>
+
+#include <tenon/core/error.h>
+#include <tenon/core/runtime/capture.h>
+#include <tenon/core/runtime/plugin_stream.h>
+
+namespace tenon {
+
+void PluginStream::begin_capture(const tn_stream_capture& api, Capture& capture) {
+  std::unique_lock lock(mutex_);
+  refuse_while_capturing("a stream graph cannot be captured");
+  require_usable();
+  wait_until_idle(lock);
+  refuse_while_capturing("a stream graph cannot be captured");
+  require_usable();
+  check(api.begin(stream_), "stream graph of " + name_ + ": ");
+  capture_ = &capture;
+  capturing_thread_.store(std::this_thread::get_id(), std::memory_order_release);
+}
+
+// What goes wrong here goes wrong for the whole capture, so it is thrown at once.
+uint64_t PluginStream::record(const Launch& l) {
+  Capture* capture = own_capture();
+  if (!capture) refuse((l.plan->describe(l.shape) + " cannot be queued").c_str());
+  if (failures.any())
+    if (auto f = poisoned_input(failures, l)) {
+      f->seen = true;
+      throw_failure(*f);
+    }
+  tn_run args{sizeof(tn_run), l.inputs, l.outputs, l.scalars, l.workspace, stream_};
+  if (tn_error* e = l.plan->plan->run(l.plan->plan, &args)) {
+    auto failure = take_failure(e, "",
+                                "\n  in " + l.plan->describe(l.shape) +
+                                    ", while it was captured into a stream graph" + path_suffix());
+    capture->failure = std::make_shared<const Failure>(std::move(failure));
+    throw_failure(*capture->failure);
+  }
+  capture->operators++;
+  return next_ticket(nullptr, "recorded");
+}
+
+tn_error* PluginStream::end_capture(const tn_stream_capture& api, tn_graph** graph) {
+  std::lock_guard lock(mutex_);
+  if (closed()) return nullptr;  // a fork inside the capture
+  tn_error* error = api.end(stream_, graph);
+  capturing_thread_.store(std::thread::id(), std::memory_order_release);
+  capture_ = nullptr;
+  completed_.store(submitted_);  // what was recorded is not in the queue
+  return error;
+}
+
+FailureLog::Pointer PluginStream::replay(const tn_stream_capture& api, tn_graph* graph,
+                                         uint64_t& ticket) {
+  std::lock_guard lock(mutex_);
+  refuse_while_capturing("a stream graph cannot be replayed");
+  require_usable();
+  ticket = next_ticket(nullptr, "replay of a stream graph");
+  tn_error* error = api.launch(graph, stream_);
+  if (!error) return nullptr;
+  auto failure = failure_of(
+      error, [&] { return std::pair("replay of a stream graph on " + name_ + ": ", ""); });
+  failures.add_unseen(ticket, failure);
+  return failure;
+}
+
+}  // namespace tenon
