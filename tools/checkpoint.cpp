@@ -14,7 +14,8 @@ int64_t bytes_of(const NamedShape& tensor) {
   return tensor.shape.numel() * static_cast<int64_t>(size_of(tensor.dtype));
 }
 
-// The key's escape sequences and line ends are written out, lest they reach the terminal.
+// Prints a line of the table. The key is printable: its escape sequences and line ends must not
+// reach the terminal.
 void print_line(const std::string& key, size_t width, const std::string& dtype,
                 const std::string& rest) {
   std::cout << key << std::string(width + 2 - key.size(), ' ') << dtype

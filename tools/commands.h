@@ -1,24 +1,25 @@
-// The commands of `tenon`. Each prints to stdout and throws tenon::Error where it fails.
+// The commands of `tenon`. Each prints to the standard output and throws a tenon::Error if it
+// fails.
 #pragma once
 
 #include <string>
 
 namespace tenon::tools {
 
-// Every plugin that was found, loaded or refused and why; then the devices, with memory and
-// threads. False where there is none.
+// Prints every plugin that was found, whether it was loaded, and why not, and then the devices with
+// their memory and threads. Returns false if there is no device.
 bool list_devices();
 
-// Keys, shapes, dtypes and wrappers of a checkpoint.
+// Prints the keys, shapes, dtypes and wrappers of a checkpoint.
 void show_checkpoint(const std::string& path);
 // Reads every byte and compares the checksums.
 void verify_checkpoint(const std::string& path);
 
-// Fetches a data set by name into `folder`, made where it is not there; files that are there
-// already are kept.
+// Downloads a data set into `folder`, which is made if it does not exist. Files that exist already
+// are kept.
 void fetch_data(const std::string& name, const std::string& folder);
 
-// 1536 -> "1.5 KiB".
+// Returns a size for people: 1536 gives "1.5 KiB".
 std::string human_bytes(uint64_t bytes);
 
 }  // namespace tenon::tools

@@ -36,7 +36,7 @@ void print_device(plugins::Backend& backend, uint32_t index) {
   std::cout << "\n";
 }
 
-// The devices of one backend, or why there are none.
+// Prints the devices of one backend, or why there are none.
 bool print_devices(const std::string& name) {
   try {
     plugins::Backend& backend = plugins::registry().load(name);
@@ -54,7 +54,7 @@ bool print_devices(const std::string& name) {
 }  // namespace
 
 bool list_devices() {
-  // Loading first, so that the report tells loaded plugins from those that are only fit to load.
+  // The plugins are loaded first, so that the report shows which of them can be.
   std::set<std::string> names;
   for (auto& entry : plugins::registry().report().entries) {
     if (entry.kind == "device" && !entry.name.empty() && entry.status != plugins::Status::refused)

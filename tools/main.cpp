@@ -1,4 +1,4 @@
-// The `tenon` command: what is installed, what a checkpoint holds, where to get data.
+// The `tenon` command, which lists devices, shows checkpoints and downloads data.
 #include <exception>
 #include <iostream>
 #include <sstream>
@@ -48,7 +48,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    std::ostringstream errors;  // they quote arguments
+    std::ostringstream errors;  // errors quote arguments, which may contain any bytes
     const int status = app.exit(e, std::cout, errors) == 0 ? 0 : 2;
     std::cerr << tenon::printable_lines(errors.str());
     return std::cout.flush() ? status : 1;

@@ -1,6 +1,8 @@
 #include <mutex>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include <tenon/core/base/log.h>
 #include <tenon/core/error.h>
 #include <tenon/plugins/host/backend.h>
@@ -10,7 +12,8 @@ namespace tenon::plugins {
 
 namespace {
 
-// Plugins must not throw. One that does all the same is told from one that reports.
+// Calls a function of a plugin and throws a DeviceError if it fails. Plugins must not throw; the
+// text says so if one does.
 template <class F>
 void call(const BackendInfo& plugin, const std::string& what, F&& function) {
   std::string reason;
@@ -19,11 +22,11 @@ void call(const BackendInfo& plugin, const std::string& what, F&& function) {
     if (!error) return;
     reason = take_message(error);
   } catch (const std::exception& e) {
-    reason = std::string("the plugin let an exception out: ") + e.what();
+    reason = fmt::format("the plugin let an exception out: {}", e.what());
   } catch (...) {
     reason = "the plugin let an exception of unknown type out";
   }
-  throw DeviceError(what + ": " + reason + " (plugin " + plugin.library + ")");
+  throw DeviceError(fmt::format("{}: {} (plugin {})", what, reason, plugin.library));
 }
 
 template <class F>
@@ -69,22 +72,21 @@ const void* Backend::extension(const char* name, uint32_t version) const {
 uint32_t Backend::device_count() const {
   uint32_t count = 0;
   if (api_.device_count)
-    call(info_, "no device of " + name(), [&] { return api_.device_count(api_.backend, &count); });
+    call(info_, fmt::format("no device of {}", name()),
+         [&] { return api_.device_count(api_.backend, &count); });
   return count;
 }
 
 tn_device* Backend::open_device(uint32_t index) {
   std::lock_guard lock(mutex_);
-  auto label = name() + ":" + std::to_string(index);
-  if (closed_) throw DeviceError("device " + label + " cannot be opened: its plugin was closed");
+  const auto failure = fmt::format("device {}:{} cannot be opened", name(), index);
+  if (closed_) throw DeviceError(fmt::format("{}: its plugin was closed", failure));
   if (auto it = devices_.find(index); it != devices_.end()) return it->second;
   tn_device* device = nullptr;
-  call(info_, "device " + label + " cannot be opened",
-       [&] { return api_.device_open(api_.backend, index, &device); });
+  call(info_, failure, [&] { return api_.device_open(api_.backend, index, &device); });
   if (!device)
-    throw DeviceError("device " + label +
-                      " cannot be opened: the plugin answered with no device (plugin " +
-                      info_.library + ")");
+    throw DeviceError(
+        fmt::format("{}: the plugin answered with no device (plugin {})", failure, info_.library));
   try {
     require_streams(index, device);
     devices_.emplace(index, device);
@@ -99,7 +101,7 @@ tn_device_info Backend::device_info(tn_device* device) const {
   tn_device_info info{};
   info.struct_size = sizeof info;
   if (api_.device_info)
-    call(info_, "no description of a device of " + name(),
+    call(info_, fmt::format("no description of a device of {}", name()),
          [&] { return api_.device_info(device, &info); });
   for (char* end : {info.name + sizeof info.name, info.architecture + sizeof info.architecture,
                     info.driver + sizeof info.driver})
@@ -107,7 +109,7 @@ tn_device_info Backend::device_info(tn_device* device) const {
   return info;
 }
 
-// Whether streams may be left out is known only once a device is there to ask.
+// Only an open device can tell whether it needs streams.
 void Backend::require_streams(uint32_t index, tn_device* device) const {
   if (info_.kind != TN_PLUGIN_DEVICE || (device_info(device).flags & TN_DEVICE_CALLER_THREAD))
     return;
@@ -118,9 +120,10 @@ void Backend::require_streams(uint32_t index, tn_device* device) const {
       {!api_.event_query, "event_query"},     {!api_.event_wait, "event_wait"}};
   for (auto& [missing, function] : needed)
     if (missing)
-      throw DeviceError("device " + name() + ":" + std::to_string(index) +
-                        " cannot be used: it is not a TN_DEVICE_CALLER_THREAD device, and " +
-                        function + " is NULL (plugin " + info_.library + ")");
+      throw DeviceError(
+          fmt::format("device {}:{} cannot be used: it is not a TN_DEVICE_CALLER_THREAD device, "
+                      "and {} is NULL (plugin {})",
+                      name(), index, function, info_.library));
 }
 
 void Backend::drain() noexcept {

@@ -11,51 +11,53 @@
 
 namespace tenon::plugins {
 
-// What the plugin says of itself.
+// The description that a plugin gives of itself.
 struct BackendInfo {
   std::string name;     // "cpu"
-  std::string version;  // the plugin's own, for people
-  std::string library;  // canonical path
+  std::string version;  // the version of the plugin, for people
+  std::string library;  // canonical path of the library
   tn_plugin_kind kind = TN_PLUGIN_DEVICE;
-  uint32_t abi_minor = 0;  // that it was built with
-  std::string overlays;    // of an overlay: what it lies over
+  uint32_t abi_minor = 0;  // the minor version of the ABI that it was built with
+  std::string overlays;    // the name of the backend that an overlay extends
   int32_t priority = 0;
 };
 
-// Lives as long as the process; safe from any thread.
+// A backend exists as long as the process. Any thread may use it.
 class TENON_API Backend {
  public:
   explicit Backend(BackendInfo info);
-  void start(const tn_backend_api& api) { api_ = api; }  // once, before anything else is asked
+  // Sets the function table. Call it once, before anything else.
+  void start(const tn_backend_api& api) { api_ = api; }
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
 
   const BackendInfo& info() const { return info_; }
   const std::string& name() const { return info_.name; }
 
-  // The table at its full size of today. Functions that the plugin does not know are NULL, like
-  // those that it does not offer, so no reader needs to look at sizes.
+  // Returns the function table at its current full size. Functions that the plugin does not know
+  // are NULL, like functions that it does not offer, so callers need not check sizes.
   const tn_backend_api& api() const { return api_; }
 
-  // A table of TN_EXT_*, or NULL where the plugin does not offer it. Test fields added after
-  // version 1 of it with TN_HAS.
+  // Returns a table of TN_EXT_*, or NULL if the plugin does not offer it. Check fields that were
+  // added after its version 1 with TN_HAS.
   const void* extension(const char* name, uint32_t version) const;
   template <class Table>
   const Table* extension(const char* name, uint32_t version) const {
     return static_cast<const Table*>(extension(name, version));
   }
 
-  // How many devices there are now. Throws DeviceError with the plugin's reason where it can offer
-  // none.
+  // Returns how many devices there are now. Throws a DeviceError with the plugin's reason if it
+  // cannot tell.
   uint32_t device_count() const;
-  // Opens device `index` on the first call; the backend closes it at exit. Throws DeviceError where
-  // it cannot be opened, or lacks functions that a device of its kind must have.
+  // Opens device `index` on the first call, and returns it. The backend closes it at exit. Throws a
+  // DeviceError if it cannot be opened or lacks functions that a device of its kind must have.
   tn_device* open_device(uint32_t index);
-  // Fields that the plugin does not know are 0. Throws DeviceError.
+  // Returns the description of a device. Fields that the plugin does not know are 0. Throws a
+  // DeviceError if the plugin fails.
   tn_device_info device_info(tn_device* device) const;
 
-  // The three steps at exit, each done once however often it is called. The registry calls them,
-  // for all plugins in turn.
+  // The three steps at exit, which the registry calls for all plugins. Only the first call of each
+  // has an effect.
   void drain() noexcept;
   void close_devices() noexcept;
   void shutdown() noexcept;
@@ -73,8 +75,8 @@ class TENON_API Backend {
   bool shut_down_ = false;
 };
 
-// Text of an error object with its details, and the end of the object. Survives objects that are
-// badly filled.
+// Returns the text of an error object with its details, and destroys the object. It can handle
+// objects that are filled incorrectly.
 TENON_API std::string take_message(tn_error* error) noexcept;
 
 }  // namespace tenon::plugins

@@ -11,8 +11,8 @@ namespace tenon::plugins {
 
 namespace {
 
-// Up to the first processor's features. Not by a stream of the standard library: where memory is
-// short, that ends early and says nothing.
+// Reads the file as far as the features of the first processor. A stream of the standard library
+// would end early without an error if memory is short.
 std::string beginning_of_cpuinfo() {
   struct File {
     const int fd = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);
@@ -41,7 +41,7 @@ void add_words(std::string_view line, std::set<std::string>& found) {
 }  // namespace
 
 const std::set<std::string>& cpu_features() {
-  // Never freed, as a device may be opened while the process ends.
+  // Never freed, because a device may be opened while the process ends.
   static const auto& features = *[] {
     auto found = std::make_unique<std::set<std::string>>();
     const std::string text = beginning_of_cpuinfo();

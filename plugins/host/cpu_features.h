@@ -1,4 +1,4 @@
-// What the processor of this machine can do. Private to the host.
+// The features of the processor of this machine. Private to the host.
 #pragma once
 
 #include <set>
@@ -6,8 +6,9 @@
 
 namespace tenon::plugins {
 
-// Names as /proc/cpuinfo lists them ("flags" on x86, "Features" on ARM): what both the processor
-// and the kernel support. Empty where that file cannot be read.
+// Returns the features that both the processor and the kernel support, with the names of
+// /proc/cpuinfo ("flags" on x86, "Features" on ARM). Returns an empty set if that file cannot be
+// read.
 const std::set<std::string>& cpu_features();
 
 }  // namespace tenon::plugins

@@ -9,6 +9,7 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include <tenon/plugins/host/discovery.h>
@@ -30,10 +31,9 @@ std::string find_install_place() {
   return error ? std::string() : (library.parent_path() / "tenon" / "plugins").string();
 }
 
-// Found when libtenon is loaded: later the working directory may have changed under a relative
-// path.
-const std::string& install_folder =
-    *new std::string(find_install_place());  // never freed: asked for until the process has ended
+// Determined when libtenon is loaded, because the path may be relative and the working directory
+// may change later. Never freed, because it is needed until the process has ended.
+const std::string& install_folder = *new std::string(find_install_place());
 
 void add_refused(const std::string& path, size_t rank, std::string reason,
                  std::vector<Candidate>& found) {
@@ -65,7 +65,8 @@ void add_manifest(const std::string& path, size_t rank, std::vector<Candidate>& 
   found.push_back(std::move(c));
 }
 
-// Not by std::filesystem: its iterators end the process where memory is short.
+// Lists the manifests in a folder. The iterators of std::filesystem would end the process if memory
+// is short.
 std::vector<std::string> manifests_in(const std::string& folder) {
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(opendir(folder.c_str()), closedir);
   std::vector<std::string> manifests;
@@ -74,7 +75,7 @@ std::vector<std::string> manifests_in(const std::string& folder) {
     if (std::string_view(entry->d_name).ends_with(manifest_suffix))
       manifests.push_back(folder + "/" + entry->d_name);
   if (errno == ENOMEM) throw std::bad_alloc();
-  if (errno) throw Refused(std::string("folder cannot be read: ") + std::strerror(errno));
+  if (errno) throw Refused(fmt::format("folder cannot be read: {}", std::strerror(errno)));
   std::sort(manifests.begin(), manifests.end());
   return manifests;
 }
@@ -108,7 +109,7 @@ void scan(const std::string& place, size_t rank, std::vector<Candidate>& found) 
     else if (path.ends_with(manifest_suffix))
       add_manifest(path, rank, found);
     else
-      throw Refused(std::string("neither a folder nor a manifest (*") + manifest_suffix + ")");
+      throw Refused(fmt::format("neither a folder nor a manifest (*{})", manifest_suffix));
   } catch (const Refused& e) {
     add_refused(place, rank, e.what(), found);
   }

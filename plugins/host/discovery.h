@@ -1,4 +1,4 @@
-// Where plugins are looked for, and what is found there. Private to the host.
+// Searches for plugins. Private to the host.
 #pragma once
 
 #include <string>
@@ -11,27 +11,28 @@ namespace tenon::plugins {
 
 class Backend;
 
-// A manifest that was found, fit or not.
+// A manifest that was found, whether or not it can be used.
 struct Candidate {
   Manifest manifest;
   Status status = Status::available;
   std::string reason;
-  size_t place = 0;  // rank of the place it was found in
+  size_t place = 0;  // rank of the place where it was found
   Backend* backend = nullptr;
 };
 
-// Folders of TENON_PLUGIN_PATH as they are written there, in order. Ignored in programs that run
-// with raised privileges.
+// Returns the folders of TENON_PLUGIN_PATH as they are written there, in order. Programs that run
+// with raised privileges ignore the variable.
 std::vector<std::string> environment_places();
 
-// `tenon/plugins` beside libtenon itself, wherever that was loaded from.
+// Returns the folder `tenon/plugins` next to libtenon, wherever that was loaded from.
 const std::string& install_place();
 
-// What is at `place`, a folder or a manifest: appends to `found`; a manifest that is in it already
-// keeps the better rank. A place that cannot be searched becomes a refused candidate.
+// Appends the manifests at `place`, which is a folder or a manifest, to `found`. A manifest that is
+// in the list already keeps the better rank. A place that cannot be searched becomes a refused
+// candidate.
 void scan(const std::string& place, size_t rank, std::vector<Candidate>& found);
 
-// The order in which plugins of one name are considered: place, then preference, then path.
+// The order in which plugins of one name are tried: by place, then by preference, then by path.
 bool goes_before(const Candidate& a, const Candidate& b);
 
 }  // namespace tenon::plugins

@@ -5,6 +5,7 @@
 #include <new>
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <link.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,20 +23,20 @@ constexpr int native_machine = EM_X86_64;
 #elif defined(__aarch64__)
 constexpr int native_machine = EM_AARCH64;
 #else
-constexpr int native_machine = EM_NONE;  // not known here; left to the dynamic linker
+constexpr int native_machine = EM_NONE;  // unknown here; the dynamic linker checks it
 #endif
 
-// A regular file, opened without blocking: a manifest could be a pipe.
+// A regular file. It is opened without blocking, because a manifest could be a pipe.
 class File {
  public:
   File(const std::string& path, const char* what)
       : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     if (fd_ < 0)
-      throw Refused(std::string(what) + " cannot be read: " + std::strerror(errno) + ": " + path);
+      throw Refused(fmt::format("{} cannot be read: {}: {}", what, std::strerror(errno), path));
     struct stat s {};
     if (fstat(fd_, &s) != 0 || !S_ISREG(s.st_mode)) {
       close(fd_);
-      throw Refused(std::string(what) + " is not a regular file: " + path);
+      throw Refused(fmt::format("{} is not a regular file: {}", what, path));
     }
     size_ = static_cast<uint64_t>(s.st_size);
   }
@@ -86,22 +87,20 @@ std::string parent_folder(const std::string& canonical) {
 
 namespace {
 
-// `sticky`: what is writable by all is trusted where the sticky bit keeps what others own there
-// from being replaced.
+// With `sticky`, a folder that is writable by everybody is trusted if its sticky bit prevents users
+// from replacing files of others.
 void require_unwritable(const std::string& path, const std::string& what, bool sticky) {
   struct stat s {};
   if (stat(path.c_str(), &s) != 0)
-    throw Refused(what + " cannot be read: " + std::strerror(errno) + ": " + path);
-  if ((s.st_mode & S_IWOTH) && !(sticky && (s.st_mode & S_ISVTX))) {
-    char mode[8];
-    std::snprintf(mode, sizeof mode, "%04o", static_cast<unsigned>(s.st_mode & 07777));
-    throw Refused(what + " is world-writable (mode " + mode +
-                  "), so anybody could have put code there; chmod o-w " + path);
-  }
+    throw Refused(fmt::format("{} cannot be read: {}: {}", what, std::strerror(errno), path));
+  if ((s.st_mode & S_IWOTH) && !(sticky && (s.st_mode & S_ISVTX)))
+    throw Refused(fmt::format(
+        "{} is world-writable (mode {:04o}), so anybody could have put code there; chmod o-w {}",
+        what, s.st_mode & 07777, path));
   if (s.st_uid != 0 && s.st_uid != geteuid())
-    throw Refused(what + " belongs to user id " + std::to_string(s.st_uid) +
-                  ", which is neither root nor this process's " + std::to_string(geteuid()) + ": " +
-                  path);
+    throw Refused(
+        fmt::format("{} belongs to user id {}, which is neither root nor this process's {}: {}",
+                    what, s.st_uid, geteuid(), path));
 }
 
 }  // namespace
@@ -124,10 +123,10 @@ std::string trusted_library(const std::string& folder, const std::string& name, 
   try {
     resolved = canonical_path(path);
   } catch (const Refused& e) {
-    throw Refused(std::string(what) + " cannot be found: " + e.what() + ": " + path);
+    throw Refused(fmt::format("{} cannot be found: {}: {}", what, e.what(), path));
   }
   if (parent_folder(resolved) != folder)
-    throw Refused(std::string(what) + " is a link out of its folder, to " + resolved + ": " + path);
+    throw Refused(fmt::format("{} is a link out of its folder, to {}: {}", what, resolved, path));
   require_trusted(resolved, what);
   require_shared_library(resolved);
   return resolved;
@@ -137,17 +136,19 @@ std::string read_trusted_file(const std::string& path, size_t limit, const char*
   require_trusted(path, what);
   File file(path, what);
   if (file.size() > limit)
-    throw Refused(std::string(what) + " has " + std::to_string(file.size()) +
-                  " bytes, more than the " + std::to_string(limit) + " allowed");
+    throw Refused(
+        fmt::format("{} has {} bytes, more than the {} allowed", what, file.size(), limit));
   std::string text(file.size(), '\0');
   if (!file.read(text.data(), text.size(), 0))
-    throw Refused(std::string(what) + " cannot be read to its end");
+    throw Refused(fmt::format("{} cannot be read to its end", what));
   return text;
 }
 
 void require_shared_library(const std::string& path) {
   File file(path, "library");
-  auto refuse = [&](const std::string& why) { throw Refused("library " + why + ": " + path); };
+  auto refuse = [&](const std::string& why) {
+    throw Refused(fmt::format("library {}: {}", why, path));
+  };
   ElfW(Ehdr) head{};
   if (file.size() < SELFMAG || !file.read(&head, std::min<uint64_t>(sizeof head, file.size()), 0))
     refuse("is not an ELF file");
@@ -155,7 +156,7 @@ void require_shared_library(const std::string& path) {
   if (file.size() < sizeof head) refuse("is truncated: it ends within its ELF header");
   if (head.e_ident[EI_CLASS] != native_class ||
       (native_machine != EM_NONE && head.e_machine != native_machine))
-    refuse("is built for another machine (ELF machine " + std::to_string(head.e_machine) + ")");
+    refuse(fmt::format("is built for another machine (ELF machine {})", head.e_machine));
   if (head.e_type != ET_DYN) refuse("is an ELF file but not a shared library");
 
   if (head.e_phentsize != sizeof(ElfW(Phdr)) || head.e_phnum == 0)
@@ -167,12 +168,12 @@ void require_shared_library(const std::string& path) {
     if (!file.read(&segment, sizeof segment, head.e_phoff + uint64_t{i} * sizeof segment))
       refuse("cannot be read");
     if (segment.p_type == PT_LOAD && !file.holds(segment.p_offset, segment.p_filesz))
-      refuse("is truncated: it has " + std::to_string(file.size()) +
-             " bytes and a segment that ends after them");
+      refuse(fmt::format("is truncated: it has {} bytes and a segment that ends after them",
+                         file.size()));
   }
   if (head.e_shoff != 0 && !file.holds(head.e_shoff, uint64_t{head.e_shnum} * head.e_shentsize))
-    refuse("is truncated: it has " + std::to_string(file.size()) +
-           " bytes and its section table ends after them");
+    refuse(fmt::format("is truncated: it has {} bytes and its section table ends after them",
+                       file.size()));
 }
 
 }  // namespace tenon::plugins

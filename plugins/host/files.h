@@ -1,4 +1,4 @@
-// Which files the host is willing to read and to run. Private to the host.
+// Decides which files the host reads and runs. Private to the host.
 #pragma once
 
 #include <cstddef>
@@ -6,27 +6,30 @@
 
 namespace tenon::plugins {
 
-// Canonical form of an absolute path, or Refused.
+// Returns the canonical form of an absolute path. Throws Refused for a relative path and for one
+// that does not exist.
 std::string canonical_path(const std::string& path);
+// Returns the folder that contains a canonical path.
 std::string parent_folder(const std::string& canonical);
 
-// Refuses a file or folder that somebody else could have written: writable by all, or owned by
-// neither root nor this user.
+// Throws Refused for a file or folder that somebody else could have written: one that is writable
+// by everybody, or that belongs neither to root nor to this user.
 void require_trusted(const std::string& path, const char* what);
-// The same for a folder by its canonical path, and for all above it: who may write there could put
-// another in its place. Where the sticky bit is set, as it is on /tmp, only the owner of what lies
-// there could.
+// Does the same for a folder, given by its canonical path, and for all folders above it: somebody
+// who may write there could replace it. In a folder with the sticky bit, such as /tmp, only the
+// owner of an entry could.
 void require_trusted_folder(const std::string& canonical);
-// The canonical path of the library `name` in `folder`, which is trusted: the library lies there,
-// links followed, is trusted itself and a complete shared library. Refused otherwise.
+// Returns the canonical path of the library `name` in the trusted folder `folder`. Throws Refused
+// unless the library is in that folder after links were followed, is trusted itself, and is a
+// complete shared library.
 std::string trusted_library(const std::string& folder, const std::string& name, const char* what);
 
-// The text of a trusted regular file of at most `limit` bytes.
+// Returns the text of a trusted regular file of at most `limit` bytes. Throws Refused otherwise.
 std::string read_trusted_file(const std::string& path, size_t limit, const char* what);
 
-// Refuses a file that is no complete shared library of this machine. Looks at the headers only. The
-// dynamic linker does not check that segments lie within the file: a truncated library would end
-// the process with SIGBUS.
+// Throws Refused for a file that is not a complete shared library for this machine. It reads only
+// the headers. The dynamic linker does not check that the segments are inside the file, so a
+// truncated library would end the process with SIGBUS.
 void require_shared_library(const std::string& path);
 
 }  // namespace tenon::plugins

@@ -12,7 +12,8 @@ namespace {
 
 using nlohmann::json;
 
-// A parser's message quotes the text it failed on, which may be long and of any bytes.
+// The message of the parser quotes the text on which it failed, which may be long and contain any
+// bytes.
 std::string shown(const char* message) {
   constexpr size_t most = 200;
   std::string text = printable(message);
@@ -22,7 +23,7 @@ std::string shown(const char* message) {
   return text.substr(0, end) + "...";
 }
 
-// Told of each value as it is read.
+// Receives the values as they are read.
 class Reader final : public nlohmann::json_sax<json> {
  public:
   explicit Reader(size_t depth) : depth_(depth) {}
@@ -80,8 +81,8 @@ class Reader final : public nlohmann::json_sax<json> {
   }
 
   const size_t depth_;
-  size_t left_out_ = 0;           // arrays and objects that are open, and too deep to be kept
-  std::vector<JsonValue*> open_;  // of the others, the outermost first
+  size_t left_out_ = 0;           // open arrays and objects that are nested too deep to be kept
+  std::vector<JsonValue*> open_;  // the other open ones, the outermost first
   std::string key_;
 };
 

@@ -1,5 +1,5 @@
-// JSON as a manifest holds it. Not the parser's own values: those end the process where there is no
-// memory to destroy them. Private to the host.
+// The JSON values of a manifest. The values of the JSON library cannot be used, because they end
+// the process if there is no memory to destroy them. Private to the host.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,8 @@
 namespace tenon::plugins {
 
 struct JsonValue {
-  enum Kind {
-    null,
-    boolean,
-    integer,
-    number,
-    string,
-    array,
-    object
-  };  // integer: one that an int64_t holds
+  // An integer is a number that fits into an int64_t.
+  enum Kind { null, boolean, integer, number, string, array, object };
 
   Kind kind = null;
   int64_t whole = 0;
@@ -28,11 +21,11 @@ struct JsonValue {
   std::vector<std::pair<std::string, JsonValue>> fields{};
 
   const char* type_name() const;
-  // The last of that name; null where there is none.
+  // Returns the last field of that name, or null if there is none.
   const JsonValue* find(std::string_view name) const;
 };
 
-// What lies deeper than `depth` values inside each other is checked for its form, and left out.
+// Parses a text. Values that are nested more than `depth` deep are checked and left out. Throws
 // Refused "not JSON: …".
 JsonValue parse_json(const std::string& text, size_t depth);
 

@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include <fmt/core.h>
+
 #include <tenon/core/base/printable.h>
 #include <tenon/plugins/host/load_report.h>
 
@@ -22,8 +24,8 @@ const char* to_string(Status status) {
 namespace {
 std::string label(const LoadReport::Entry& e) {
   std::string text = e.name.empty() ? "?" : e.name;
-  if (!e.overlays.empty()) text += " over " + e.overlays;
-  if (!e.variant.empty()) text += " (" + e.variant + ")";
+  if (!e.overlays.empty()) text += fmt::format(" over {}", e.overlays);
+  if (!e.variant.empty()) text += fmt::format(" ({})", e.variant);
   return text;
 }
 }  // namespace
@@ -34,14 +36,13 @@ std::string LoadReport::to_string() const {
   for (auto& e : entries) width = std::max(width, label(e).size());
   for (auto& e : entries) {
     std::string name = label(e), status = plugins::to_string(e.status);
-    text += "  " + name + std::string(width + 2 - name.size(), ' ') + status +
-            std::string(12 - status.size(), ' ') + printable(e.path) + "\n";
-    if (!e.reason.empty()) text += "      " + printable(e.reason) + "\n";
+    text += fmt::format("  {:<{}}{:<12}{}\n", name, width + 2, status, printable(e.path));
+    if (!e.reason.empty()) text += fmt::format("      {}\n", printable(e.reason));
   }
   text += "searched:";
   if (searched.empty()) text += " nothing";
   text += "\n";
-  for (auto& place : searched) text += "  " + printable(place) + "\n";
+  for (auto& place : searched) text += fmt::format("  {}\n", printable(place));
   return text;
 }
 

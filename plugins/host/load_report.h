@@ -1,4 +1,5 @@
-// What became of every plugin that was found: the answer to "why is my backend not there?".
+// Reports for every plugin that was found whether it is used: the answer to "why is my backend
+// missing?".
 #pragma once
 
 #include <string>
@@ -9,30 +10,31 @@
 namespace tenon::plugins {
 
 enum class Status {
-  available,   // fit to load; will be loaded when a device of that name is first asked for
-  loaded,      // running
+  available,   // can be loaded, and will be when a device of that name is first used
+  loaded,      // runs
   refused,     // cannot be used; `reason` says why
-  superseded,  // fit to load, but a better one of that name goes first
+  superseded,  // can be loaded, but a better one of that name is used
 };
 
+// Returns the name of a status, such as "loaded".
 TENON_API const char* to_string(Status status);
 
 struct LoadReport {
   struct Entry {
     std::string path;     // canonical path of the manifest, or the place that could not be searched
-    std::string name;     // "cpu"; empty where the manifest did not get as far
+    std::string name;     // "cpu"; empty if the manifest could not be read so far
     std::string kind;     // "device" or "overlay"
     std::string variant;  // "x86-64-v3"; may be empty
-    std::string version;  // the plugin's own
-    std::string overlays;  // of an overlay: what it lies over
+    std::string version;  // the version of the plugin
+    std::string overlays;  // the name of the backend that an overlay extends
     Status status = Status::refused;
-    std::string reason;  // of refused and superseded
+    std::string reason;  // why it is refused or superseded
   };
 
   std::vector<std::string> searched;  // folders and manifests, in order of precedence
   std::vector<Entry> entries;         // in order of precedence
 
-  // A table for people, ending in a newline.
+  // Returns a table for people, which ends in a newline.
   TENON_API std::string to_string() const;
 };
 

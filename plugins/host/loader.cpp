@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include <dlfcn.h>
+#include <fmt/core.h>
 #include <link.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,15 +21,16 @@ namespace tenon::plugins {
 
 namespace {
 
-// No future minor version comes near this: more is not a longer struct but garbage.
+// No future minor version will come close to this size: a larger number is not a longer struct but
+// garbage.
 constexpr size_t absurd_size = 4096;
-// Bytes kept behind the table that a plugin fills, to catch one that fills more than it was told it
+// The bytes behind the table that a plugin fills, which reveal a plugin that writes more than it
 // may.
 constexpr size_t fence_size = 1024;
 constexpr unsigned char fence_byte = 0xa5;
 
-// Why the dynamic linker failed. A shortage of memory passes: it is no reason to refuse a plugin
-// for good.
+// Returns why the dynamic linker failed. A shortage of memory is temporary and no reason to refuse
+// a plugin for ever, so it is a std::bad_alloc.
 std::string dl_error() {
   const char* text = dlerror();
   if (!text) return "the dynamic linker gives no reason";
@@ -41,21 +43,25 @@ std::string dl_error() {
   return text;
 }
 
-// Opened for good where found: the plugin is about to need it.
+// Opens the vendor libraries, which are not closed again because the plugin needs them.
 void require_vendor_libraries(const Manifest& m) {
   for (auto& name : m.vendor_libraries) {
     if (name.empty() || name.find('/') != std::string::npos)
-      throw Refused("manifest: \"vendor_libraries\" holds \"" + name +
-                    "\"; it must be a library's plain name, such as \"libcudart.so.12\"");
+      throw Refused(
+          fmt::format("manifest: \"vendor_libraries\" holds \"{}\"; it must be a library's plain "
+                      "name, such as \"libcudart.so.12\"",
+                      name));
     if (dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL)) continue;
-    auto reason = dl_error();
+    auto refuse = [&](const std::string& reason) {
+      throw Refused(
+          fmt::format("needs the vendor library {}, which cannot be loaded: {}", name, reason));
+    };
+    const auto reason = dl_error();
     struct stat s {};
-    if (lstat((m.folder + "/" + name).c_str(), &s) != 0)
-      throw Refused("needs the vendor library " + name + ", which cannot be loaded: " + reason);
-    // Beside the plugin it is as much code of the plugin's as its own library.
+    if (lstat((m.folder + "/" + name).c_str(), &s) != 0) refuse(reason);
+    // A library next to the plugin is part of it and has to be trusted as its own library is.
     const auto path = trusted_library(m.folder, name, "vendor library");
-    if (!dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL))
-      throw Refused("needs the vendor library " + name + ", which cannot be loaded: " + dl_error());
+    if (!dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL)) refuse(dl_error());
   }
 }
 
@@ -68,17 +74,15 @@ void* open_library(const std::string& path) {
   }
   if (handle) return handle;
   const std::string reason = dl_error();
-  // What the linker says as well, with or without a reason of the system's, where it has no memory
-  // for the name of a file that is there.
+  // The linker says this too, with or without a reason of the system, if it has no memory for the
+  // name of a file that exists.
   if (reason.starts_with(path + ": cannot open shared object file") &&
       access(path.c_str(), R_OK) == 0)
     throw std::bad_alloc();
-  throw Refused("library cannot be loaded: " + reason);
+  throw Refused(fmt::format("library cannot be loaded: {}", reason));
 }
 
-std::string bytes(size_t n) { return std::to_string(n) + " bytes"; }
-
-// The query symbol of this very library, with as many bytes as its struct_size says.
+// Returns the query symbol of the library, which has as many bytes as its struct_size says.
 const tn_plugin_info* find_entry(void* handle) {
   dlerror();
   auto* entry = static_cast<const tn_plugin_info*>(dlsym(handle, TN_PLUGIN_ENTRY_NAME));
@@ -91,38 +95,38 @@ const tn_plugin_info* find_entry(void* handle) {
   link_map* map = nullptr;
   bool known = dladdr1(entry, &where, reinterpret_cast<void**>(&symbol), RTLD_DL_SYMENT) != 0 &&
                dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0;
-  // dlsym looks into the libraries that this one links, too.
+  // dlsym also searches the libraries that this one links.
   if (known && std::strcmp(where.dli_fname, map->l_name) != 0)
-    throw Refused("library has no symbol " TN_PLUGIN_ENTRY_NAME
-                  " of its own; the one found belongs to " +
-                  std::string(where.dli_fname));
+    throw Refused(fmt::format("library has no symbol {} of its own; the one found belongs to {}",
+                              TN_PLUGIN_ENTRY_NAME, where.dli_fname));
   size_t room = known && symbol && symbol->st_size > 0 ? symbol->st_size : absurd_size;
   if (room < TN_PLUGIN_INFO_SIZE_1_0)
-    throw Refused(TN_PLUGIN_ENTRY_NAME " has " + bytes(room) + ", less than the " +
-                  bytes(TN_PLUGIN_INFO_SIZE_1_0) + " of ABI 1.0");
+    throw Refused(fmt::format("{} has {} bytes, less than the {} bytes of ABI 1.0",
+                              TN_PLUGIN_ENTRY_NAME, room, size_t{TN_PLUGIN_INFO_SIZE_1_0}));
   if (entry->magic != TN_PLUGIN_MAGIC)
     throw Refused(TN_PLUGIN_ENTRY_NAME " does not begin as a tn_plugin_info: wrong magic number");
   if (entry->struct_size < TN_PLUGIN_INFO_SIZE_1_0)
-    throw Refused(TN_PLUGIN_ENTRY_NAME " says it has " + bytes(entry->struct_size) +
-                  ", less than the " + bytes(TN_PLUGIN_INFO_SIZE_1_0) + " of ABI 1.0");
+    throw Refused(fmt::format("{} says it has {} bytes, less than the {} bytes of ABI 1.0",
+                              TN_PLUGIN_ENTRY_NAME, entry->struct_size,
+                              size_t{TN_PLUGIN_INFO_SIZE_1_0}));
   if (entry->struct_size > std::min(room, absurd_size))
-    throw Refused(TN_PLUGIN_ENTRY_NAME " says it has " + bytes(entry->struct_size) +
-                  ", more than the " + bytes(std::min(room, absurd_size)) + " that are there");
+    throw Refused(fmt::format("{} says it has {} bytes, more than the {} bytes that are there",
+                              TN_PLUGIN_ENTRY_NAME, entry->struct_size,
+                              std::min(room, absurd_size)));
   return entry;
 }
 
-std::string quoted(const std::string& text) { return "\"" + text + "\""; }
+std::string quoted(const std::string& text) { return fmt::format("\"{}\"", text); }
 
 void require_same(const char* field, const std::string& manifest, const std::string& library) {
   if (manifest != library)
-    throw Refused(std::string("manifest and library disagree about ") + field +
-                  ": the manifest says " + manifest + ", the library " + library);
+    throw Refused(
+        fmt::format("manifest and library disagree about {}: the manifest says {}, the library {}",
+                    field, manifest, library));
 }
 
 void check_entry(const tn_plugin_info& entry, const Manifest& m) {
-  auto version = [](uint32_t major, uint32_t minor) {
-    return std::to_string(major) + "." + std::to_string(minor);
-  };
+  auto version = [](uint32_t major, uint32_t minor) { return fmt::format("{}.{}", major, minor); };
   auto text = [](const char* s) { return s ? quoted(s) : std::string("nothing"); };
   auto kind = [](tn_plugin_kind k) -> std::string {
     return k == TN_PLUGIN_DEVICE    ? "device"
@@ -131,12 +135,12 @@ void check_entry(const tn_plugin_info& entry, const Manifest& m) {
   };
   require_same("the ABI", version(m.abi_major, m.abi_minor),
                version(entry.abi_major, entry.abi_minor));
-  // Longer structs are what newer minor versions have; within a version that this host knows they
-  // are a mistake.
+  // Newer minor versions have longer structs. In a version that this host knows, a longer struct is
+  // a mistake.
   if (entry.abi_minor <= TN_ABI_MINOR && entry.struct_size > sizeof(tn_plugin_info))
-    throw Refused(TN_PLUGIN_ENTRY_NAME " is over-long: " + bytes(entry.struct_size) +
-                  ", where ABI " + version(entry.abi_major, entry.abi_minor) + " has " +
-                  bytes(sizeof(tn_plugin_info)));
+    throw Refused(fmt::format("{} is over-long: {} bytes, where ABI {} has {} bytes",
+                              TN_PLUGIN_ENTRY_NAME, entry.struct_size,
+                              version(entry.abi_major, entry.abi_minor), sizeof(tn_plugin_info)));
   require_same("the name", quoted(m.name), text(entry.name));
   require_same("the kind", kind(m.kind), kind(entry.kind));
   require_same("the version", quoted(m.version), text(entry.version));
@@ -163,10 +167,11 @@ void check_functions(const tn_backend_api& api, tn_plugin_kind kind) {
   for (auto& f : required)
     if (f.missing && (kind == TN_PLUGIN_DEVICE || f.overlay_needs_it))
       missing += (missing.empty() ? "" : ", ") + std::string(f.name);
-  if (!missing.empty()) throw Refused("init left required functions NULL: " + missing);
+  if (!missing.empty())
+    throw Refused(fmt::format("init left required functions NULL: {}", missing));
 }
 
-// A shortage of memory is std::bad_alloc: init may be called again.
+// Calls init. A shortage of memory is a std::bad_alloc, after which init may be called again.
 tn_backend_api initialise(const tn_plugin_info& entry, const tn_host* host, tn_plugin_kind kind) {
   struct {
     tn_backend_api api;
@@ -178,7 +183,7 @@ tn_backend_api initialise(const tn_plugin_info& entry, const tn_host* host, tn_p
   try {
     error = entry.init(host, &room.api);
   } catch (const std::exception& e) {
-    throw Refused(std::string("init threw an exception across the boundary: ") + e.what());
+    throw Refused(fmt::format("init threw an exception across the boundary: {}", e.what()));
   } catch (...) {
     throw Refused("init threw an exception of unknown type across the boundary");
   }
@@ -186,25 +191,27 @@ tn_backend_api initialise(const tn_plugin_info& entry, const tn_host* host, tn_p
     take_message(error);
     throw std::bad_alloc();
   }
-  if (error) throw Refused("init failed: " + take_message(error));
+  if (error) throw Refused(fmt::format("init failed: {}", take_message(error)));
 
   bool overrun = std::any_of(std::begin(room.fence), std::end(room.fence),
                              [](unsigned char b) { return b != fence_byte; });
   size_t filled = room.api.struct_size;
   if (overrun || filled > sizeof room.api)
-    throw Refused("init filled more of the function table than the " + bytes(sizeof room.api) +
-                  " it was given (it says " + bytes(filled) + ")");
+    throw Refused(fmt::format(
+        "init filled more of the function table than the {} bytes it was given (it says {} bytes)",
+        sizeof room.api, filled));
   if (filled < TN_BACKEND_API_SIZE_1_0)
-    throw Refused("init filled " + bytes(filled) + " of the function table, less than the " +
-                  bytes(TN_BACKEND_API_SIZE_1_0) + " of ABI 1.0");
+    throw Refused(
+        fmt::format("init filled {} bytes of the function table, less than the {} bytes of ABI 1.0",
+                    filled, size_t{TN_BACKEND_API_SIZE_1_0}));
   tn_backend_api api{};
   std::memcpy(&api, &room.api, filled);
   check_functions(api, kind);
   return api;
 }
 
-// A library can be initialised once in a process: what came of it, good or bad, holds for all
-// registries.
+// The result of loading a library. A library can be initialised once in a process, so the result,
+// good or bad, is used by all registries.
 struct Outcome {
   const tn_plugin_info* entry = nullptr;
   std::unique_ptr<Backend> backend;
@@ -217,7 +224,7 @@ Outcome first_load(const Manifest& m) {
   auto* entry = find_entry(open_library(m.library));
   check_entry(*entry, m);
   outcome.entry = entry;
-  // Once the plugin runs, nothing may fail that would lose it.
+  // All that may fail is done before the plugin runs, because a failure then would lose it.
   BackendInfo info{m.name, m.version, m.library, m.kind, m.abi_minor, m.overlays, m.priority};
   auto* host = make_host_services(m.name, m.library);
   auto backend = std::make_unique<Backend>(std::move(info));

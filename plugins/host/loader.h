@@ -1,4 +1,4 @@
-// From a manifest to a running plugin. Private to the host.
+// Loads the plugin of a manifest. Private to the host.
 #pragma once
 
 #include <tenon/plugins/host/backend.h>
@@ -6,8 +6,8 @@
 
 namespace tenon::plugins {
 
-// Opens the library, checks what it says of itself against the manifest, and initialises it, once
-// in a process however many registries ask. Throws Refused. The backend lives as long as the
+// Opens the library, compares its description with the manifest, and initialises it, once in a
+// process even if several registries load it. Throws Refused. The backend exists as long as the
 // process.
 Backend& load_plugin(const Manifest& manifest);
 

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <limits>
 
+#include <fmt/core.h>
+
 #include <tenon/plugins/host/cpu_features.h>
 #include <tenon/plugins/host/files.h>
 #include <tenon/plugins/host/json_value.h>
@@ -14,35 +16,35 @@ constexpr size_t max_manifest_bytes = 64 * 1024;
 constexpr size_t max_string = 128;
 constexpr size_t max_list = 64;
 
-[[noreturn]] void refuse(const std::string& why) { throw Refused("manifest: " + why); }
+[[noreturn]] void refuse(const std::string& why) {
+  throw Refused(fmt::format("manifest: {}", why));
+}
 
-// The report is printed on terminals: nothing but plain characters gets into it.
+// The report is printed on terminals, so it may contain only printable characters.
 std::string checked(const std::string& text, const std::string& field) {
   if (text.size() > max_string)
-    refuse("\"" + field + "\" is longer than " + std::to_string(max_string) + " characters");
+    refuse(fmt::format("\"{}\" is longer than {} characters", field, max_string));
   for (unsigned char c : text)
     if (c < 0x20 || c > 0x7e)
-      refuse("\"" + field + "\" holds a character that is not printable ASCII");
+      refuse(fmt::format("\"{}\" holds a character that is not printable ASCII", field));
   return text;
 }
 
 const JsonValue& require(const JsonValue& object, const char* field) {
   auto* value = object.find(field);
-  if (!value) refuse(std::string("\"") + field + "\" is missing");
+  if (!value) refuse(fmt::format("\"{}\" is missing", field));
   return *value;
 }
 
 std::string string_of(const JsonValue& value, const std::string& field) {
   if (value.kind != JsonValue::string)
-    refuse("\"" + field + "\" must be a string, not " + value.type_name());
+    refuse(fmt::format("\"{}\" must be a string, not {}", field, value.type_name()));
   return checked(value.text, field);
 }
 
 int64_t integer_of(const JsonValue& value, const std::string& field, int64_t low, int64_t high) {
   const bool fits = value.kind == JsonValue::integer && value.whole >= low && value.whole <= high;
-  if (!fits)
-    refuse("\"" + field + "\" must be an integer from " + std::to_string(low) + " to " +
-           std::to_string(high));
+  if (!fits) refuse(fmt::format("\"{}\" must be an integer from {} to {}", field, low, high));
   return value.whole;
 }
 
@@ -62,20 +64,19 @@ std::vector<std::string> optional_strings(const JsonValue& object, const char* f
   auto* value = object.find(field);
   if (!value) return list;
   if (value->kind != JsonValue::array || value->items.size() > max_list)
-    refuse(std::string("\"") + field + "\" must be an array of at most " +
-           std::to_string(max_list) + " strings");
+    refuse(fmt::format("\"{}\" must be an array of at most {} strings", field, max_list));
   for (auto& item : value->items) list.push_back(string_of(item, field));
   return list;
 }
 
-// Device names stand before a colon ("cuda:0") and in environment variables.
+// Checks a name of a device, which is used before a colon ("cuda:0") and in environment variables.
 std::string identifier(const std::string& text, const std::string& field) {
   auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
   bool good = !text.empty() && text.size() <= 32 && text[0] >= 'a' && text[0] <= 'z' &&
               std::all_of(text.begin(), text.end(), plain);
   if (!good)
-    refuse("\"" + field + "\" is \"" + text +
-           "\"; it must be 1 to 32 of a-z, 0-9 and _, a letter first");
+    refuse(fmt::format("\"{}\" is \"{}\"; it must be 1 to 32 of a-z, 0-9 and _, a letter first",
+                       field, text));
   return text;
 }
 
@@ -85,7 +86,7 @@ void parse_fields(const JsonValue& object, Manifest& m) {
   m.version = string_of(require(object, "version"), "version");
   auto kind = string_of(require(object, "kind"), "kind");
   if (kind != "device" && kind != "overlay")
-    refuse("\"kind\" is \"" + kind + "\"; it must be \"device\" or \"overlay\"");
+    refuse(fmt::format("\"kind\" is \"{}\"; it must be \"device\" or \"overlay\"", kind));
   m.kind = kind == "device" ? TN_PLUGIN_DEVICE : TN_PLUGIN_OVERLAY;
   m.preference = optional_int(object, "preference");
   if (m.kind == TN_PLUGIN_OVERLAY) {
@@ -112,21 +113,24 @@ void check_cpu(const Manifest& m) {
   if (m.cpu_features.empty()) return;
   auto& have = cpu_features();
   if (have.empty())
-    throw Refused("needs CPU features (" + join(m.cpu_features) +
-                  "), and /proc/cpuinfo lists none to compare with");
+    throw Refused(
+        fmt::format("needs CPU features ({}), and /proc/cpuinfo lists none to compare with",
+                    join(m.cpu_features)));
   std::vector<std::string> missing;
   for (auto& f : m.cpu_features)
     if (!have.contains(f)) missing.push_back(f);
   if (!missing.empty())
-    throw Refused("needs CPU features that this machine does not have: " + join(missing));
+    throw Refused(
+        fmt::format("needs CPU features that this machine does not have: {}", join(missing)));
 }
 
 void check_library(Manifest& m) {
   if (m.library.empty() || m.library.find('/') != std::string::npos || m.library == "." ||
       m.library == "..")
-    refuse("\"library\" is \"" + m.library +
-           "\"; it must be the name of a file beside the manifest, not a path that can leave its "
-           "folder");
+    refuse(
+        fmt::format("\"library\" is \"{}\"; it must be the name of a file beside the manifest, not "
+                    "a path that can leave its folder",
+                    m.library));
   m.library = trusted_library(m.folder, m.library, "library");
 }
 
@@ -134,20 +138,20 @@ void check_library(Manifest& m) {
 
 void read_manifest(Manifest& m) {
   m.folder = parent_folder(m.path);
-  constexpr size_t depth = 3;  // a list's strings lie in a list in an object
+  constexpr size_t depth = 3;  // strings in a list in an object
   const JsonValue object =
       parse_json(read_trusted_file(m.path, max_manifest_bytes, "manifest"), depth);
   if (object.kind != JsonValue::object)
-    refuse(std::string("not a JSON object but ") + object.type_name());
+    refuse(fmt::format("not a JSON object but {}", object.type_name()));
   parse_fields(object, m);
 }
 
 void check_loadable(Manifest& m) {
   if (m.abi_major != TN_ABI_MAJOR)
-    throw Refused("built for plugin ABI " + std::to_string(m.abi_major) + "." +
-                  std::to_string(m.abi_minor) + ", this Tenon has " + std::to_string(TN_ABI_MAJOR) +
-                  "." + std::to_string(TN_ABI_MINOR) +
-                  "; build the plugin anew against its headers");
+    throw Refused(
+        fmt::format("built for plugin ABI {}.{}, this Tenon has {}.{}; build the plugin anew "
+                    "against its headers",
+                    m.abi_major, m.abi_minor, TN_ABI_MAJOR, TN_ABI_MINOR));
   check_cpu(m);
   require_trusted_folder(m.folder);
   check_library(m);

@@ -1,4 +1,4 @@
-// A plugin's manifest, and everything about a plugin that can be decided without loading it.
+// The manifest of a plugin, and all checks of a plugin that are possible without loading it.
 // Private to the host.
 #pragma once
 
@@ -11,18 +11,18 @@
 
 namespace tenon::plugins {
 
-// Why a plugin is not used; ends up in the load report.
+// Why a plugin is not used. The text is shown in the load report.
 class Refused : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
 struct Manifest {
-  std::string path;    // canonical
-  std::string folder;  // canonical
+  std::string path;    // the canonical path of the manifest
+  std::string folder;  // the canonical path of its folder
   std::string name;
   tn_plugin_kind kind = TN_PLUGIN_DEVICE;
-  std::string library;  // canonical once checked
+  std::string library;  // a file name; check_loadable makes it a canonical path
   uint32_t abi_major = 0;
   uint32_t abi_minor = 0;
   std::string version;
@@ -34,12 +34,13 @@ struct Manifest {
   int32_t priority = 0;
 };
 
-// Reads and checks the file at `manifest.path` (canonical). Fills what it can before it throws
-// Refused, so that a report can name the plugin.
+// Reads and checks the file at `manifest.path`. Throws Refused; the fields that were read before
+// are set then, so that a report can name the plugin.
 void read_manifest(Manifest& manifest);
 
-// Refuses what this process cannot load: another ABI major, absent CPU features, a missing,
-// foreign, truncated or untrusted library. Makes `library` canonical.
+// Throws Refused for a plugin that this process cannot load: one with another major version of the
+// ABI, with CPU features that are missing, or whose library is missing, for another machine,
+// truncated or untrusted. Makes `library` a canonical path.
 void check_loadable(Manifest& manifest);
 
 }  // namespace tenon::plugins

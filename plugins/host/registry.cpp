@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <mutex>
 
+#include <fmt/core.h>
+
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/log.h>
 #include <tenon/core/base/printable.h>
@@ -16,7 +18,7 @@ namespace tenon::plugins {
 
 namespace {
 
-// Ranks of places: explicit paths may be added later and still go before the environment.
+// The ranks of places. Explicit paths that are added later still come before the environment.
 constexpr size_t environment_rank = size_t{1} << 30;
 constexpr size_t install_rank = size_t{1} << 31;
 
@@ -43,7 +45,7 @@ struct Registry::Impl {
   void each_but(std::span<const Backend* const> used, void (Backend::*step)() noexcept) noexcept;
 };
 
-// Overlays first; of each kind those first that were loaded last.
+// Calls `step` for overlays first, and for plugins of one kind in the reverse order of loading.
 void Registry::Impl::each_but(std::span<const Backend* const> used,
                               void (Backend::*step)() noexcept) noexcept {
   for (auto kind : {TN_PLUGIN_OVERLAY, TN_PLUGIN_DEVICE})
@@ -54,13 +56,13 @@ void Registry::Impl::each_but(std::span<const Backend* const> used,
 
 void Registry::Impl::scan_once() {
   if (scanned) return;
-  std::vector<Candidate> found;  // all or nothing: what is not scanned to its end is scanned again
+  std::vector<Candidate> found;  // kept only if the search ends; otherwise it is repeated
   for (size_t i = 0; i < options.paths.size(); ++i) scan(options.paths[i], i, found);
   if (options.environment) {
     auto places = environment_places();
     for (size_t i = 0; i < places.size(); ++i) scan(places[i], environment_rank + i, found);
   }
-  // That there is no such folder is no mistake: plugins may come from elsewhere alone.
+  // The folder may be missing: all plugins may come from other places.
   std::error_code error;
   if (options.install_folder && std::filesystem::exists(install_place(), error))
     scan(install_place(), install_rank, found);
@@ -69,7 +71,7 @@ void Registry::Impl::scan_once() {
   scanned = true;
 }
 
-// Decides which candidate of each name goes first. One that is loaded stays.
+// Decides which candidate of each name is used. One that was loaded stays in use.
 void Registry::Impl::rank() {
   std::sort(candidates.begin(), candidates.end(), goes_before);
   auto same = [](const Candidate& a, const Candidate& b) {
@@ -84,12 +86,11 @@ void Registry::Impl::rank() {
     }
     bool wins = winner == &c;
     c.status = wins ? Status::available : Status::superseded;
-    c.reason = wins ? "" : "a better one goes first: " + winner->manifest.path;
+    c.reason = wins ? "" : fmt::format("a better one goes first: {}", winner->manifest.path);
   }
 }
 
-// NULL where no candidate is left. What was refused on the way is logged, unless the caller throws
-// it.
+// Returns NULL if no candidate is left. Refusals are logged, unless the caller throws them.
 Backend* Registry::Impl::load_best(tn_plugin_kind kind, const std::string& name) {
   std::vector<std::string> refused;
   auto warn = [&] {
@@ -120,7 +121,7 @@ Backend* Registry::Impl::load_best(tn_plugin_kind kind, const std::string& name)
     } catch (const Refused& e) {
       it->status = Status::refused;
       it->reason = e.what();
-      refused.push_back("plugin " + it->manifest.path + " is refused: " + it->reason);
+      refused.push_back(fmt::format("plugin {} is refused: {}", it->manifest.path, it->reason));
       rank();
     }
   }
@@ -131,8 +132,9 @@ LoadReport Registry::Impl::report() const {
   report.searched = options.paths;
   if (options.environment)
     for (auto& place : environment_places())
-      report.searched.push_back(place + "  (TENON_PLUGIN_PATH)");
-  if (options.install_folder) report.searched.push_back(install_place() + "  (beside libtenon)");
+      report.searched.push_back(fmt::format("{}  (TENON_PLUGIN_PATH)", place));
+  if (options.install_folder)
+    report.searched.push_back(fmt::format("{}  (beside libtenon)", install_place()));
   for (auto& c : candidates) {
     auto& m = c.manifest;
     report.entries.push_back(
@@ -141,19 +143,19 @@ LoadReport Registry::Impl::report() const {
   return report;
 }
 
-// For "cpu0", which is a proper name: "; did you mean "cpu:0"?" where there is a backend "cpu".
+// Returns a hint for a name such as "cpu0", if there is a backend "cpu": "; did you mean "cpu:0"?".
 std::string Registry::Impl::suggestion(const std::string& name) const {
   const size_t digits = name.find_last_not_of("0123456789") + 1;
   if (digits == 0 || digits == name.size()) return "";
   const std::string type = name.substr(0, digits), index = name.substr(digits);
   for (auto& c : candidates)
     if (c.manifest.kind == TN_PLUGIN_DEVICE && c.manifest.name == type)
-      return "; did you mean \"" + type + ":" + index + "\"?";
+      return fmt::format("; did you mean \"{}:{}\"?", type, index);
   return "";
 }
 
 std::string Registry::Impl::explain(const std::string& name) const {
-  std::string text = "backend \"" + name + "\" cannot be used: ";
+  std::string text = fmt::format("backend \"{}\" cannot be used: ", name);
   std::string reasons;
   bool overlay = false;
   for (auto& c : candidates) {
@@ -168,13 +170,11 @@ std::string Registry::Impl::explain(const std::string& name) const {
         "it is an overlay, which makes the operators of another backend faster and has no devices "
         "of its own";
   else
-    text += "no plugin of that name was found" + suggestion(name);
-  text += "\n" + report().to_string();
-  return text +
-         "To add a backend, set TENON_PLUGIN_PATH to the absolute path of the folder that holds "
-         "its *.tenon.json, or install it "
-         "into " +
-         printable(install_place()) + ".";
+    text += fmt::format("no plugin of that name was found{}", suggestion(name));
+  return fmt::format(
+      "{}\n{}To add a backend, set TENON_PLUGIN_PATH to the absolute path of the folder that holds "
+      "its *.tenon.json, or install it into {}.",
+      text, report().to_string(), printable(install_place()));
 }
 
 Registry::Registry(SearchOptions options) : impl_(std::make_unique<Impl>()) {
@@ -211,8 +211,8 @@ Backend& Registry::load(std::string_view name) {
       if (backend->name() == wanted && backend->info().kind == TN_PLUGIN_DEVICE &&
           !backend->closed())
         return *backend;
-    throw PluginError("backend \"" + wanted +
-                      "\" was asked for after the plugins were closed at exit");
+    throw PluginError(
+        fmt::format("backend \"{}\" was asked for after the plugins were closed at exit", wanted));
   }
   if (auto* backend = impl_->load_best(TN_PLUGIN_DEVICE, wanted)) return *backend;
   throw PluginError(impl_->explain(wanted));

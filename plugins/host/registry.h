@@ -1,4 +1,4 @@
-// Finds backend plugins and loads them when they are first asked for.
+// Finds backend plugins and loads them when they are first used.
 #pragma once
 
 #include <memory>
@@ -13,46 +13,47 @@
 
 namespace tenon::plugins {
 
-// Where a registry looks, in this order. Places are folders or manifests (`*.tenon.json`),
-// absolute; the working directory is never searched. Of several plugins of one name the first place
-// that has one fit to load wins, and there the highest preference.
+// Where a registry searches, in this order. Places are absolute paths of folders or manifests
+// (`*.tenon.json`); the working directory is never searched. Of several plugins with one name it
+// takes one from the first place that has one which can be loaded, and there the one with the
+// highest preference.
 struct SearchOptions {
   std::vector<std::string> paths;  // before all others
-  bool environment = true;         // TENON_PLUGIN_PATH, folders separated by colons
-  bool install_folder = true;      // tenon/plugins beside libtenon
+  bool environment = true;     // the folders in TENON_PLUGIN_PATH, which are separated by colons
+  bool install_folder = true;  // the folder tenon/plugins next to libtenon
 };
 
-// Safe from any thread. Places are read at the first question, and once.
+// Any thread may use a registry. It searches the places once, when it is first used.
 class TENON_API Registry {
  public:
   explicit Registry(SearchOptions options = {});
-  // Neither unloads nor closes anything: plugins live as long as the process.
+  // Neither unloads nor closes plugins, which exist as long as the process.
   ~Registry();
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
 
-  // One more place, searched after the explicit paths given before. A backend that is loaded
-  // already stays.
+  // Adds a place, which comes after the explicit paths that were given before. A backend that was
+  // loaded already stays in use.
   void add_path(const std::string& path);
 
-  // Everything found, and what became of it. Loads nothing.
+  // Returns a report of all plugins that were found. Loads nothing.
   LoadReport report();
 
-  // The device plugin of that name ("cpu"), loaded on the first call. Where the best variant fails
-  // to load the next is tried, with a warning. Throws PluginError, with the load report in its
-  // text, where none is left.
+  // Returns the device plugin of that name ("cpu"), which the first call loads. If the best variant
+  // cannot be loaded, it logs a warning and tries the next. Throws a PluginError with the load
+  // report in its text if there is none.
   Backend& load(std::string_view name);
 
-  // The overlays for the devices of `name`, loaded on the first call, highest priority first. Those
-  // that fail to load stand in the report and are left out.
+  // Returns the overlays for the devices of `name`, the one with the highest priority first. The
+  // first call loads them. Overlays that cannot be loaded are listed in the report and left out.
   std::vector<Backend*> overlays(std::string_view name);
 
-  // In the order in which they were loaded.
+  // Returns all plugins in the order in which they were loaded.
   std::vector<Backend*> loaded();
 
-  // At exit, in two steps: `drain` waits for the work of all plugins, overlays first; `close`
-  // closes their devices, then shuts the plugins down. Those of `used` are left out of both. From
-  // then on `load` knows those alone. Both may be called again.
+  // The two steps at exit: `drain` waits for the work of all plugins, overlays first; `close`
+  // closes their devices and then shuts the plugins down. Both leave out the plugins in `used`,
+  // which are the only ones that `load` returns from then on. Both may be called again.
   void drain(std::span<const Backend* const> used = {}) noexcept;
   void close(std::span<const Backend* const> used = {}) noexcept;
 
@@ -61,10 +62,10 @@ class TENON_API Registry {
   std::unique_ptr<Impl> impl_;
 };
 
-// The one that the runtime uses. The default one lives as long as the process.
+// Returns the registry that the runtime uses. The default registry exists as long as the process.
 TENON_API Registry& registry();
-// Puts another in its place and returns the one before; for tests, before any device is used. NULL
-// brings the default back.
+// Replaces that registry and returns the one before. It is for tests, before any device is used.
+// NULL restores the default registry.
 TENON_API Registry* replace_registry(Registry* other);
 
 }  // namespace tenon::plugins
