@@ -112,3 +112,10 @@ if(NOT TENON_CUDA STREQUAL OFF OR TENON_CUDA_EMULATED STREQUAL ON)
     endif()
   endif()
 endif()
+
+# For `./dev test`, which knows the tests that there must be.
+if(TENON_CUDA_INCLUDE_DIRS)
+  set(TENON_CUDA_HEADERS TRUE CACHE INTERNAL "Whether the headers for the tests of the cuda plugin were found")
+else()
+  unset(TENON_CUDA_HEADERS CACHE)
+endif()
