@@ -139,7 +139,7 @@ struct Op : OpSpec {
   const Op* next = nullptr;  // of the list of all operators
 };
 // Head of the list of all operators, linked through `next`.
-const Op* all_ops();
+TENON_API const Op* all_ops();
 
 // The door. `run` is for one output, `run_all` for several.
 Tensor run(const Op& op, std::initializer_list<const Tensor*> inputs, const Attrs& attrs = no_attrs,

@@ -13,6 +13,8 @@
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/tensor.h>
 
+#include "support/expect.h"
+
 namespace tenon::test {
 
 inline Tensor doubles(const std::vector<double>& values, const Shape& shape) {
@@ -65,19 +67,6 @@ inline void require_values(const Tensor& found, const Shape& shape,
 inline void require_equal(const Tensor& found, const Tensor& expected, double tolerance = 0) {
   BOOST_REQUIRE_EQUAL(found.shape().str(), expected.shape().str());
   require_close(found.to_vector<double>(), expected.to_vector<double>(), tolerance, tolerance);
-}
-
-// The call throws an E whose text holds `part`.
-template <class E, class F>
-void require_error(F&& call, const std::string& part) {
-  try {
-    call();
-  } catch (const E& e) {
-    BOOST_TEST_REQUIRE(std::string(e.what()).find(part) != std::string::npos,
-                       "text: " << e.what() << "\nexpected part: " << part);
-    return;
-  }
-  BOOST_FAIL("nothing was thrown; expected: " + part);
 }
 
 // ---- gradients against central differences, in f64 ----

@@ -1,10 +1,13 @@
 // A backend that offers simple operators only (tests/ops/primitives) gives the same results: the
 // core makes the others of them.
+#include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/optimizer.h>
+#include <tenon/core/ops/shape.h>
 #include <tenon/plugins/host/registry.h>
 
+#include "ops/check.h"
+#include "ops/table/driver.h"
 #include "places.h"
-#include "reference_cases.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -20,6 +23,8 @@ struct PrimitivesFolder {
 }  // namespace
 
 BOOST_TEST_GLOBAL_FIXTURE(PrimitivesFolder);
+
+BOOST_AUTO_TEST_SUITE(decompose)
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_decomposed_is_refused_with_the_reason) {
   require_error<UnsupportedError>([] { randn({2}, {.device = device}); },
@@ -60,16 +65,6 @@ BOOST_AUTO_TEST_CASE(whole_powers_without_a_kernel_for_them) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(binary_cases) { run_file("binary.h5", 46, device); }
-BOOST_AUTO_TEST_CASE(unary_cases) { run_file("unary.h5", 46, device); }
-BOOST_AUTO_TEST_CASE(reduce_cases) { run_file("reduce.h5", 46, device); }
-BOOST_AUTO_TEST_CASE(linalg_cases) { run_file("linalg.h5", 42, device); }
-BOOST_AUTO_TEST_CASE(conv_cases) { run_file("conv.h5", 18, device); }
-BOOST_AUTO_TEST_CASE(norm_cases) { run_file("norm.h5", 28, device); }
-BOOST_AUTO_TEST_CASE(loss_cases) { run_file("loss.h5", 60, device); }
-BOOST_AUTO_TEST_CASE(shape_cases) { run_file("shape.h5", 34, device); }
-BOOST_AUTO_TEST_CASE(optim_cases) { run_file("optim.h5", 16, device); }
-
 // What is put together piece by piece has no values where a piece was never made.
 BOOST_AUTO_TEST_CASE(a_piece_that_was_never_made_is_never_read) {
   Tensor bad = embedding(tensor(std::vector<int64_t>{9}), ones({4, 3})).to(device),
@@ -85,3 +80,5 @@ BOOST_AUTO_TEST_CASE(a_piece_that_was_never_made_is_never_read) {
   mul(x.narrow(0, 1, 1), bad).backward(good);
   BOOST_CHECK_THROW(x.grad().to_vector<float>(), IndexError);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

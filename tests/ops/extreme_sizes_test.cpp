@@ -11,7 +11,7 @@
 #include <tenon/core/ops/random.h>
 #include <tenon/core/ops/shape.h>
 
-#include "check.h"
+#include "ops/check.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -51,6 +51,8 @@ Tensor expanded(const Shape& shape, DType dtype = f32) {
 const Shape long_row = {int64_t{1} << 59};  // allowed, as a view; no memory holds a copy
 
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE(extreme_sizes)
 
 // Tables, a case a line.
 // clang-format off
@@ -341,3 +343,5 @@ BOOST_AUTO_TEST_CASE(geometry_of_windows) {
       .backward();
   BOOST_TEST(y.grad().sum().item() == 1);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -6,7 +6,7 @@
 #include <tenon/core/ops/optimizer.h>
 #include <tenon/core/random.h>
 
-#include "check.h"
+#include "ops/check.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -95,6 +95,8 @@ void compare_steps(size_t lists, DType dtype, const std::function<void(Lists&)>&
 }
 
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE(in_place)
 
 BOOST_AUTO_TEST_CASE(optimizer_steps) {
   for (DType dtype : {f32, f64}) {
@@ -211,3 +213,5 @@ BOOST_AUTO_TEST_CASE(an_expanded_tensor_is_refused) {
   require_error<ValueError>([&] { one.copy_(four); }, "copy_: several elements");
   require_error<ValueError>([&] { one.uniform_(); }, "several elements");
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -3,10 +3,12 @@
 #include <tenon/core/ops/normalization.h>
 #include <tenon/core/ops/shape.h>
 
-#include "check.h"
+#include "ops/check.h"
 
 using namespace tenon;
 using namespace tenon::test;
+
+BOOST_AUTO_TEST_SUITE(normalization)
 
 BOOST_AUTO_TEST_CASE(gradients) {
   Tensor x = sample({2, 3, 4});
@@ -17,7 +19,7 @@ BOOST_AUTO_TEST_CASE(gradients) {
 }
 
 // The fused backward operator runs without create_graph, the composed rule with it.
-BOOST_AUTO_TEST_CASE(fused_and_composed_gradients_agree) {
+BOOST_AUTO_TEST_CASE(fused_and_composed_gradients_of_softmax_agree) {
   for (auto f : {softmax, log_softmax})
     for (int64_t dim : {0, 1, 2}) {
       Tensor x = sample({3, 4, 5});
@@ -41,3 +43,5 @@ BOOST_AUTO_TEST_CASE(values) {
   require_equal(log_softmax(x.t(), 1), log_softmax(x, 0).t(), 1e-12);
   require_error<IndexError>([&] { softmax(x, 2); }, "softmax: dim 2 is out of range");
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -2,10 +2,12 @@
 
 #include <tenon/core/ops/shape.h>
 
-#include "check.h"
+#include "ops/check.h"
 
 using namespace tenon;
 using namespace tenon::test;
+
+BOOST_AUTO_TEST_SUITE(shape)
 
 BOOST_AUTO_TEST_CASE(conversions) {
   Tensor x = doubles({-1.9, 0, 2.9}, {3});
@@ -127,3 +129,5 @@ BOOST_AUTO_TEST_CASE(refused_changes) {
   require_values(leaf.detach(), {2}, {1, 1});
   require_error<ValueError>([&] { Tensor().fill_(1); }, "undefined");
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,6 +1,6 @@
 #include <tenon/core/ops/shape.h>
 
-#include "check.h"
+#include "ops/check.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -16,6 +16,8 @@ bool shares(const Tensor& view, const Tensor& base) {
   return base.version() == before + 1;
 }
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE(shape)
 
 BOOST_AUTO_TEST_CASE(views_show_the_same_values) {
   Tensor x = counting({2, 3, 4});
@@ -219,3 +221,5 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<ValueError>([&] { split(x, Shape{1, 3}, 0); }, "add up to 4");
   require_error<ShapeError>([&] { zeros({2, 2, 2}).t(); }, "expects a matrix");
 }
+
+BOOST_AUTO_TEST_SUITE_END()

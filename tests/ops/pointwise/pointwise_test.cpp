@@ -2,7 +2,7 @@
 
 #include <tenon/core/ops/shape.h>
 
-#include "check.h"
+#include "ops/check.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -11,6 +11,8 @@ namespace {
 constexpr double inf = std::numeric_limits<double>::infinity();
 const double nan_value = std::nan("");
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE(pointwise)
 
 BOOST_AUTO_TEST_CASE(gradients_of_one_operand) {
   Tensor x = sample({2, 5}), p = positive({2, 5});
@@ -367,3 +369,5 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<ValueError>([&] { gelu(a, "fast"); }, "gelu: approximate \"fast\" is not known");
   require_error<ValueError>([&] { clamp(a, std::nullopt); }, "clamp: at least one of min and max");
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,10 +1,12 @@
 #include <tenon/core/ops/normalization.h>
 #include <tenon/core/ops/shape.h>
 
-#include "check.h"
+#include "ops/check.h"
 
 using namespace tenon;
 using namespace tenon::test;
+
+BOOST_AUTO_TEST_SUITE(normalization)
 
 BOOST_AUTO_TEST_CASE(batch_norm_gradients) {
   for (Shape shape : {Shape{4, 2}, Shape{3, 2, 3}, Shape{2, 2, 2, 2}})
@@ -120,3 +122,5 @@ BOOST_AUTO_TEST_CASE(bad_input) {
                             "weight has shape (3,), but normalized_shape is (2,)");
   require_error<ValueError>([&] { layer_norm(x, {}); }, "at least one dimension");
 }
+
+BOOST_AUTO_TEST_SUITE_END()

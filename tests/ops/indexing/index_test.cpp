@@ -1,10 +1,12 @@
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/shape.h>
 
-#include "check.h"
+#include "ops/check.h"
 
 using namespace tenon;
 using namespace tenon::test;
+
+BOOST_AUTO_TEST_SUITE(indexing)
 
 BOOST_AUTO_TEST_CASE(gradients_add_up_where_an_index_repeats) {
   Tensor indices = ints({1, 3, 1, 0, 1, 3}, {2, 3});
@@ -81,3 +83,5 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<ShapeError>([&] { gather(x, 1, ints({0}, {1})); }, "as many dimensions");
   require_error<IndexError>([&] { gather(x, 2, ints({0}, {1, 1})); }, "gather: dim 2");
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -2,7 +2,7 @@
 
 #include <tenon/core/ops/shape.h>
 
-#include "check.h"
+#include "ops/check.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -11,6 +11,8 @@ namespace {
 const double nan_value = std::nan("");
 constexpr double inf = std::numeric_limits<double>::infinity();
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE(reduction)
 
 BOOST_AUTO_TEST_CASE(gradients) {
   Tensor x = sample({2, 3, 4});
@@ -165,3 +167,5 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<DTypeError>([&] { mean(ints({1}, {1})); }, "mean: argument 0 has dtype i64");
   require_error<ValueError>([&] { sum(Tensor()); }, "undefined");
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,10 +1,12 @@
 #include <tenon/core/ops/pooling.h>
 #include <tenon/core/ops/shape.h>
 
-#include "check.h"
+#include "ops/check.h"
 
 using namespace tenon;
 using namespace tenon::test;
+
+BOOST_AUTO_TEST_SUITE(pooling)
 
 BOOST_AUTO_TEST_CASE(gradients) {
   Tensor x = sample({1, 2, 5, 6});
@@ -158,3 +160,5 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<ValueError>([&] { adaptive_avg_pool2d(x, {2}); }, "output_size");
   require_error<DTypeError>([&] { max_pool2d(x.to(i64), {2, 2}); }, "floating");
 }
+
+BOOST_AUTO_TEST_SUITE_END()

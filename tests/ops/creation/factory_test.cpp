@@ -3,10 +3,12 @@
 #include <tenon/core/ops/shape.h>
 #include <tenon/core/random.h>
 
-#include "check.h"
+#include "ops/check.h"
 
 using namespace tenon;
 using namespace tenon::test;
+
+BOOST_AUTO_TEST_SUITE(creation)
 
 BOOST_AUTO_TEST_CASE(filled_tensors) {
   require_values(full({2, 2}, 1.5), {2, 2}, {1.5, 1.5, 1.5, 1.5});
@@ -87,3 +89,5 @@ BOOST_AUTO_TEST_CASE(random_mutators) {
   require_error<ValueError>([&] { x.normal_(0, -1); }, "must not be negative");
   require_error<ValueError>([&] { x.uniform_(1, 0); }, "low <= high");
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,7 +1,7 @@
 #include <tenon/core/ops/convolution.h>
 #include <tenon/core/ops/shape.h>
 
-#include "check.h"
+#include "ops/check.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -36,6 +36,8 @@ std::vector<double> by_definition(const Tensor& x, const Tensor& w, const Conv2d
 }
 
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE(convolution)
 
 BOOST_AUTO_TEST_CASE(values_and_gradients) {
   struct Case {
@@ -117,3 +119,5 @@ BOOST_AUTO_TEST_CASE(bad_input) {
       },
       "x is f32, weight f64");
 }
+
+BOOST_AUTO_TEST_SUITE_END()

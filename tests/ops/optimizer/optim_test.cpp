@@ -1,9 +1,11 @@
 #include <tenon/core/ops/optimizer.h>
 
-#include "check.h"
+#include "ops/check.h"
 
 using namespace tenon;
 using namespace tenon::test;
+
+BOOST_AUTO_TEST_SUITE(optimizer)
 
 // Values over many steps are in reference_test; here is what one call promises.
 
@@ -57,3 +59,5 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<ValueError>([&] { sgd_step(p, undefined, {}, {}); },
                             "argument 3 is an undefined tensor");
 }
+
+BOOST_AUTO_TEST_SUITE_END()

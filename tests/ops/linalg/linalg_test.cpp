@@ -4,7 +4,7 @@
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/shape.h>
 
-#include "check.h"
+#include "ops/check.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -26,6 +26,8 @@ std::vector<Tensor> laid_out(const Tensor& x) {
 }
 
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE(linalg)
 
 BOOST_AUTO_TEST_CASE(every_rank_and_broadcast) {
   struct Case {
@@ -215,3 +217,5 @@ BOOST_AUTO_TEST_CASE(bad_input) {
       },
       "x is f32, weight f64");
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -3,7 +3,7 @@
 #include <tenon/core/ops/normalization.h>
 #include <tenon/core/ops/shape.h>
 
-#include "check.h"
+#include "ops/check.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -46,6 +46,8 @@ std::vector<double> by_definition(const Tensor& logits, const std::vector<int64_
 }
 
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE(loss)
 
 BOOST_AUTO_TEST_CASE(cross_entropy_values_and_gradients) {
   Tensor logits = sample({5, 3});
@@ -143,3 +145,5 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<ShapeError>([&] { mse_loss(logits, zeros({2, 2})); }, "(2, 2)");
   require_error<ValueError>([&] { l1_loss(logits, logits, "batchmean"); }, "l1_loss: reduction");
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,10 +1,13 @@
 #include <tenon/core/ops/random.h>
 #include <tenon/core/random.h>
 
-#include "check.h"
+#include "ops/check.h"
 
 using namespace tenon;
 using namespace tenon::test;
+
+namespace tenon::test {
+BOOST_AUTO_TEST_SUITE(random)
 
 BOOST_AUTO_TEST_CASE(keeps_the_right_share_and_scales_it) {
   manual_seed(1);
@@ -51,3 +54,6 @@ BOOST_AUTO_TEST_CASE(where_there_is_nothing_to_do) {
   require_error<ValueError>([&] { dropout(x, std::nan("")); }, "dropout: p");
   require_error<DTypeError>([&] { dropout(x.to(i64)); }, "floating");
 }
+
+BOOST_AUTO_TEST_SUITE_END()
+}  // namespace tenon::test

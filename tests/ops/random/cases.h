@@ -1,0 +1,47 @@
+// Random numbers: the same seed gives the same numbers on every device. The input says shape, dtype
+// and device only, but for dropout.
+#pragma once
+
+#include <tenon/core/ops/random.h>
+#include <tenon/core/random.h>
+
+#include "ops/table/case.h"
+
+namespace tenon::test {
+
+inline List call_uniform(const json&, const List& in) {
+  manual_seed(7);
+  return {in[0].clone().uniform_(2, 3)};
+}
+inline List call_normal(const json&, const List& in) {
+  manual_seed(8);
+  return {in[0].clone().normal_(10, 0.5)};
+}
+inline List call_randint(const json& a, const List& in) {
+  manual_seed(9);
+  return {randint(a["low"], a["high"], in[0].shape(),
+                  {.dtype = in[0].dtype(), .device = in[0].device()})};
+}
+inline List call_dropout(const json& a, const List& in) {
+  manual_seed(10);
+  return {dropout(in[0], a["p"])};
+}
+
+inline std::vector<Line> random_cases() {
+  const std::vector<Variant> shapes = {{"", {{}}},  {"", {{7}}}, {"", {{0, 3}}}, {"", {{1}}},
+                                       {"", {{4}}}, {"", {{5}}}, {"", {{1023}}}, {"", {{20001}}}};
+  const char* const seeded = "PyTorch draws other numbers";
+  // clang-format off
+  return {
+      {"uniform", call_uniform, kReals, shapes, kExact, {.difference = 0, .no_reference = seeded}},
+      {"normal", call_normal, kReals, shapes, kExact, {.difference = 0, .no_reference = seeded}},
+      {"randint", call_randint, set_of({i64, i32}), {{"{'low': -3, 'high': 4}", {{1031}}}, {"{'low': 0, 'high': 10}", {{4099}}}, {"{'low': -2147483648, 'high': 2147483647}", {{4099}}},
+        {"{'low': -9223372036854775808, 'high': 9223372036854775807}", {{4099}}, set_of({i64})}}, {.difference = 0, .no_reference = seeded}},
+      {"dropout", call_dropout, kReals,
+       {{"{'p': 0.4}", {{20}}}, {"{'p': 0.1}", {{1031}}}, {"{'p': 0.5}", {{64, 96}}}, {"{'p': 1.0}", {{7}}}, {"{'p': 0.5}", {{0}}}, {"{'p': 0.1}", {{3, 1367}}}},
+       kExact, {.values = Values::ordinary, .no_reference = seeded}},
+  };
+  // clang-format on
+}
+
+}  // namespace tenon::test

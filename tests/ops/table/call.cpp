@@ -1,0 +1,120 @@
+#include <cmath>
+#include <span>
+
+#include "ops/table/case.h"
+
+namespace tenon::test {
+
+Call one(Call::Unary f) {
+  Call c(Call::Kind::unary);
+  c.call_.unary = f;
+  return c;
+}
+Call two(Call::Binary f) {
+  Call c(Call::Kind::binary);
+  c.call_.binary = f;
+  return c;
+}
+Call over_dims(Call::OverDims f) {
+  Call c(Call::Kind::over_dims);
+  c.call_.over_dims = f;
+  return c;
+}
+Call along(Call::AlongDim f) {
+  Call c(Call::Kind::along_dim);
+  c.call_.along_dim = f;
+  return c;
+}
+Call with_number(Call::WithNumber f) {
+  Call c(Call::Kind::with_number);
+  c.call_.with_number = f;
+  return c;
+}
+Call number_first(Call::NumberFirst f) {
+  Call c(Call::Kind::number_first);
+  c.call_.number_first = f;
+  return c;
+}
+
+List Call::operator()(const json& args, const List& in) const {
+  switch (kind_) {
+    case Kind::general:
+      return call_.general(args, in);
+    case Kind::unary:
+      return {call_.unary(in[0])};
+    case Kind::binary:
+      return {call_.binary(in[0], in[1])};
+    case Kind::over_dims:
+      return {call_.over_dims(in[0], dims_of(args), keeps_dims(args))};
+    case Kind::along_dim:
+      return {call_.along_dim(in[0], args["dim"])};
+    case Kind::with_number:
+      return {call_.with_number(in[0], number_of(args["number"]))};
+    case Kind::number_first:
+      return {call_.number_first(number_of(args["number"]), in[0])};
+  }
+  return {};
+}
+
+Shape shape_of(const json& list) {
+  if (list.is_number()) return {list.get<int64_t>()};
+  const auto sizes = list.get<std::vector<int64_t>>();
+  return Shape(std::span<const int64_t>(sizes));
+}
+
+Shape dims_of(const json& args) { return args.contains("dim") ? shape_of(args["dim"]) : Shape{}; }
+
+Number number_of(const json& value) {
+  if (value.is_number_integer()) return value.get<int64_t>();
+  if (value.is_string()) return std::nan("");
+  return value.get<double>();
+}
+
+Tensor like(const json& values, const Tensor& x) {
+  return tensor(values.get<std::vector<double>>()).to(x.dtype()).to(x.device());
+}
+
+double Tolerance::of(DType t) const {
+  switch (t) {
+    case DType::f32:
+      return f32;
+    case DType::f64:
+      return f64;
+    case DType::f16:
+      return f16;
+    case DType::bf16:
+      return bf16;
+    default:
+      return 0;
+  }
+}
+
+std::vector<Variant> shapes_of_one() {
+  return {{"", {{}}},
+          {"", {{1}}},
+          {"", {{7}}},
+          {"", {{2, 5}}},
+          {"", {{0, 3}}},
+          {"", {{1031}}},
+          {"", {{2048}}},
+          {"", {{3, 33, 65}}},
+          {"", {{64, 96}}},
+          {"", {{2, 5, 28, 4}}},
+          {"", {{2, 2, 2, 2, 2, 2, 2, 3}}}};
+}
+
+std::vector<Variant> shapes_of_two() {
+  return {{"", {{}, {}}},
+          {"", {{1}, {7}}},
+          {"", {{2, 1, 3}, {4, 1}}},
+          {"", {{0, 3}, {1, 3}}},
+          {"", {{1031}, {1031}}},
+          {"", {{5, 1000}, {5, 1000}}},
+          {"", {{3, 33, 65}, {3, 33, 65}}},
+          {"", {{64, 96}, {1, 96}}},
+          {"", {{64, 96}, {64, 1}}},
+          {"", {{2, 5, 28, 4}, {2, 5, 28, 4}}},
+          {"", {{2, 2, 2, 2, 2, 2, 2, 3}, {2, 2, 2, 2, 2, 2, 2, 3}}}};
+}
+
+}  // namespace tenon::test

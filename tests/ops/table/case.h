@@ -1,0 +1,189 @@
+// What a line of an operator table says (tests/ops/<family>/cases.h). The driver (driver.h) runs
+// every line on every device: against PyTorch's results, against finite differences, and against
+// the cpu in each dtype and memory layout.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <tenon/core/number.h>
+#include <tenon/core/tensor.h>
+
+namespace tenon::test {
+
+using nlohmann::json;
+using List = std::vector<Tensor>;
+
+// ---- how an operator is called ----
+
+// A function of PyTorch's arguments that are no tensors, and of the tensors. The same call serves
+// the reference cases and the variants of the table.
+class Call {
+ public:
+  using General = List (*)(const json& args, const List& in);
+  using Unary = Tensor (*)(const Tensor&);
+  using Binary = Tensor (*)(const Tensor&, const Tensor&);
+  using OverDims = Tensor (*)(const Tensor&, const Shape& dims, bool keepdim);
+  using AlongDim = Tensor (*)(const Tensor&, int64_t dim);
+  using WithNumber = Tensor (*)(const Tensor&, Number);
+  using NumberFirst = Tensor (*)(Number, const Tensor&);
+
+  Call(General f) : kind_(Kind::general) { call_.general = f; }
+
+  List operator()(const json& args, const List& in) const;
+
+ private:
+  enum class Kind { general, unary, binary, over_dims, along_dim, with_number, number_first };
+  union Pointer {
+    General general;
+    Unary unary;
+    Binary binary;
+    OverDims over_dims;
+    AlongDim along_dim;
+    WithNumber with_number;
+    NumberFirst number_first;
+  };
+  explicit Call(Kind kind) : kind_(kind), call_{} {}
+  friend Call one(Unary f);
+  friend Call two(Binary f);
+  friend Call over_dims(OverDims f);
+  friend Call along(AlongDim f);
+  friend Call with_number(WithNumber f);
+  friend Call number_first(NumberFirst f);
+
+  Kind kind_;
+  Pointer call_;
+};
+Call one(Call::Unary f);
+Call two(Call::Binary f);
+Call over_dims(Call::OverDims f);      // arguments "dim" (default: all) and "keepdim"
+Call along(Call::AlongDim f);          // argument "dim"
+Call with_number(Call::WithNumber f);  // argument "number", an integer, a real number or "nan"
+Call number_first(Call::NumberFirst f);
+
+// ---- parts of calls ----
+
+Shape shape_of(const json& list);
+// "dim" as a list; empty, which stands for all, where it is absent.
+Shape dims_of(const json& args);
+inline bool keeps_dims(const json& args) { return args.value("keepdim", false); }
+Number number_of(const json& value);
+// An optional input: undefined where it was not given.
+inline Tensor at(const List& in, size_t i) { return i < in.size() ? in[i] : Tensor(); }
+// Numbers of the arguments as a tensor with x's dtype and device.
+Tensor like(const json& values, const Tensor& x);
+
+// ---- dtypes ----
+
+// A set of dtypes, a bit each.
+using Types = uint32_t;
+constexpr Types set_of(std::initializer_list<DType> list) {
+  Types set = 0;
+  for (DType t : list) set |= 1u << static_cast<uint32_t>(t);
+  return set;
+}
+constexpr bool contains(Types set, DType t) { return set >> static_cast<uint32_t>(t) & 1; }
+constexpr Types kNoTypes = 0, kF32 = set_of({f32}), kF64 = set_of({f64}),
+                kReals = set_of({f32, f64}), kHalves = set_of({f16, bf16}),
+                kFloats = kReals | kHalves, kIntegers = set_of({i64, i32, u8}),
+                kBool = set_of({boolean}), kNumbers = kFloats | kIntegers, kAll = kNumbers | kBool;
+
+// ---- tolerances: |found - expected| <= t + t |expected| ----
+
+struct Tolerance {
+  double f32, f64, f16, bf16;
+  double of(DType t) const;
+};
+constexpr Tolerance kExact = {0, 0, 0, 0};
+// A few units in the last place: functions of one element.
+constexpr Tolerance kRounding = {2e-6, 1e-14, 1e-3, 8e-3};
+constexpr Tolerance kPowers = {2e-5, 1e-12, 1e-3, 8e-3};
+// Sums of many numbers, in whatever order.
+constexpr Tolerance kSums = {2e-5, 1e-11, 4e-3, 3e-2};
+// Of sums that are normalised, or of many products.
+constexpr Tolerance kLongSums = {2e-4, 1e-10, 4e-3, 4e-2};
+
+// ---- inputs ----
+
+enum class Values {
+  any,       // a few zeros of both signs, infinities, NaN, the smallest and the largest among them
+  sums,      // the same without the largest: the order of a sum does not matter
+  ordinary,  // normally distributed, or small integers
+  positive,  // above 0.2
+  near_one,  // products of many stay numbers
+  lowest,    // -infinity throughout
+  steps,     // whole numbers, many equal
+  flags,     // bool
+  index,     // i64 in [0, bound)
+  constant,  // positive, and never differentiated: weights of classes, running statistics
+  absent,    // an optional input that is not given
+};
+struct In {
+  In(std::initializer_list<int64_t> dims) : shape(dims) {}
+  In(const Shape& dims, Values kind = Values::any, int64_t bound = 0)
+      : shape(dims), values(kind), bound(bound) {}
+  Shape shape;
+  Values values = Values::any;
+  int64_t bound = 0;
+};
+inline In ordinary(const Shape& shape) { return {shape, Values::ordinary}; }
+inline In positive_in(const Shape& shape) { return {shape, Values::positive}; }
+inline In steps(const Shape& shape) { return {shape, Values::steps}; }
+inline In flags(const Shape& shape) { return {shape, Values::flags}; }
+inline In index_in(const Shape& shape, int64_t bound) { return {shape, Values::index, bound}; }
+inline In constant(const Shape& shape) { return {shape, Values::constant}; }
+inline In absent() { return {Shape{}, Values::absent}; }
+
+// One set of arguments and inputs. Small ones (at most 48 floating elements) are differentiated by
+// finite differences too.
+struct Variant {
+  std::string args;  // JSON, with ' for "; empty: no arguments
+  std::vector<In> in;
+  Types types =
+      kAll;  // of the line's, those that this variant is for; kF32: large, always run once
+};
+
+// What most lines need not say.
+struct Options {
+  // For finite differences of first order, ten times as much for the second; 0: no gradient.
+  double difference = 2e-6;
+  // Dtypes that only devices with units for them take: compared with the cpu's f64.
+  Types types_elsewhere = kNoTypes;
+  Values values = Values::any;  // of inputs that do not say
+  // Why PyTorch's files have no case for it. Without a reason, a missing case is an error.
+  const char* no_reference = nullptr;
+  const char* op = nullptr;   // the Op's name, where it is not `name`
+  bool every_layout = false;  // all pairs of layouts of the first two inputs
+  bool distinct = false;      // no layouts in which elements share one place: without a slope there
+};
+
+struct Line : Options {
+  // `name`: PyTorch's, as in the reference files. `types`: dtypes that the cpu takes as well.
+  Line(const char* name, Call call, Types types, std::vector<Variant> variants,
+       const Tolerance& tolerance, const Options& options = {})
+      : Options(options),
+        name(name),
+        call(call),
+        types(types),
+        variants(std::move(variants)),
+        tolerance(tolerance) {}
+  Line(const char* name, Call call, Types types, std::vector<Variant> variants,
+       const Options& options = {})
+      : Line(name, call, types, std::move(variants), kRounding, options) {}
+
+  const char* name;
+  Call call;
+  Types types;
+  std::vector<Variant> variants;
+  Tolerance tolerance;
+};
+
+// The same inputs for many lines.
+std::vector<Variant> shapes_of_one();  // one tensor, around the sizes of vectors, blocks and tiles
+std::vector<Variant> shapes_of_two();  // two of one shape, and two that broadcast
+
+}  // namespace tenon::test

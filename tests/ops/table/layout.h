@@ -1,0 +1,119 @@
+// The ways in which a tensor can lie in memory: strides that no contiguous tensor has, and starts
+// that no allocation has.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include <tenon/core/ops/shape.h>
+#include <tenon/core/tensor.h>
+
+namespace tenon::test {
+
+// Makes a tensor of `shape` from one of shape `whole(shape)`, which has all the memory it needs.
+struct Layout {
+  const char* name;
+  Shape (*whole)(const Shape& shape);
+  Tensor (*view)(const Tensor& whole, const Shape& shape);
+};
+
+namespace layout {
+
+inline Shape same(const Shape& s) { return s; }
+inline Tensor all(const Tensor& whole, const Shape&) { return whole; }
+
+inline Shape one_more(const Shape& s) { return {s.numel() + 1}; }
+inline Tensor from_second(const Tensor& whole, const Shape& s) {
+  return whole.narrow(0, 1, s.numel()).view(s);
+}
+
+inline Shape reversed(const Shape& s) {
+  std::vector<int64_t> sizes(s.begin(), s.end());
+  std::reverse(sizes.begin(), sizes.end());
+  return Shape(std::span<const int64_t>(sizes));
+}
+inline Tensor transposed(const Tensor& whole, const Shape&) {
+  Shape dims;
+  for (int64_t d = whole.dim(); d-- > 0;) dims.push_back(d);
+  return permute(whole, dims);
+}
+
+inline Shape doubled(const Shape& s) {
+  Shape result;
+  for (int64_t n : s) result.push_back(2 * n);
+  return result;
+}
+inline Tensor every_second(const Tensor& whole, const Shape& s) {
+  Tensor x = whole;
+  for (size_t d = 0; d < s.size(); ++d) x = x.slice(static_cast<int64_t>(d), 0, 2 * s[d], 2);
+  return x;
+}
+
+inline Shape four_more(const Shape& s) {
+  Shape result;
+  for (int64_t n : s) result.push_back(n + 4);
+  return result;
+}
+inline Tensor last_part(const Tensor& whole, const Shape& s) {
+  Tensor x = whole;
+  for (size_t d = 0; d < s.size(); ++d) x = x.narrow(static_cast<int64_t>(d), 4, s[d]);
+  return x;
+}
+
+inline Shape swapped(const Shape& s) {
+  Shape result = s;
+  if (s.size() >= 3) std::swap(result[0], result[1]);
+  return result;
+}
+inline Tensor swapped_back(const Tensor& whole, const Shape& s) {
+  return s.size() < 3 ? whole : whole.transpose(0, 1);
+}
+
+inline Shape first_is_one(const Shape& s) {
+  Shape result = s;
+  if (!s.empty()) result[0] = 1;
+  return result;
+}
+inline Shape last_is_one(const Shape& s) {
+  Shape result = s;
+  if (!s.empty()) result[s.size() - 1] = 1;
+  return result;
+}
+inline Shape all_are_one(const Shape& s) {
+  Shape result;
+  for (size_t d = 0; d < s.size(); ++d) result.push_back(1);
+  return result;
+}
+inline Tensor expanded(const Tensor& whole, const Shape& s) { return whole.expand(s); }
+
+}  // namespace layout
+
+// Contiguous, from an odd offset, transposed, every second element, a part of a larger tensor, the
+// first two dimensions swapped; `shared` adds those in which several elements share one place.
+inline const std::vector<Layout>& layouts(bool shared = true) {
+  using namespace layout;
+  static const std::vector<Layout> distinct = {{"contiguous", same, all},
+                                               {"misaligned", one_more, from_second},
+                                               {"transposed", reversed, transposed},
+                                               {"every second", doubled, every_second},
+                                               {"a part", four_more, last_part},
+                                               {"planes swapped", swapped, swapped_back}};
+  static const std::vector<Layout> every = [] {
+    auto list = distinct;
+    list.push_back({"one row expanded", first_is_one, expanded});
+    list.push_back({"one column expanded", last_is_one, expanded});
+    list.push_back({"one element expanded", all_are_one, expanded});
+    return list;
+  }();
+  return shared ? every : distinct;
+}
+
+// The same values, but not at the start of an allocation: no vector of them is aligned.
+inline Tensor misaligned(const Tensor& x) {
+  Tensor whole = zeros({x.numel() + 1}, {.dtype = x.dtype(), .device = x.device()});
+  Tensor view = layout::from_second(whole, x.shape());
+  view.copy_(x);
+  return view;
+}
+
+}  // namespace tenon::test
