@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include <tenon/plugins/sdk/sdk.h>
+#include <tenon/plugins/sdk/requests/checks.h>
 
 namespace tenon::sdk {
 
@@ -13,9 +13,7 @@ namespace tenon::sdk {
 inline size_t dim_of(const Request& request, const tn_tensor_desc& d) {
   const int64_t dim = request.get_int("dim");
   if (dim < 0 || dim >= d.rank)
-    throw Error(TN_CODE_INVALID_ARGUMENT, std::string(request.op()) + ": dim " +
-                                              std::to_string(dim) + " of a tensor of rank " +
-                                              std::to_string(d.rank));
+    invalid("dim " + std::to_string(dim) + " of a tensor of rank " + std::to_string(d.rank));
   return static_cast<size_t>(dim);
 }
 

@@ -158,15 +158,14 @@ class Request {
   const tn_tensor_desc& required(const tn_tensor_desc* d, const char* what, size_t i) const {
     if (!d)
       throw Error(TN_CODE_INVALID_ARGUMENT,
-                  std::string(op()) + ": " + what + " " + std::to_string(i) + " is missing");
+                  std::string(what) + " " + std::to_string(i) + " is missing");
     return *d;
   }
   const tn_attr& attr(std::string_view name, tn_attr_kind kind) const {
     auto* a = find(name);
     if (!a || a->kind != kind)
-      throw Error(TN_CODE_INVALID_ARGUMENT, std::string(op()) + ": attribute \"" +
-                                                std::string(name) +
-                                                "\" is missing or of another kind");
+      throw Error(TN_CODE_INVALID_ARGUMENT,
+                  "attribute \"" + std::string(name) + "\" is missing or of another kind");
     return *a;
   }
   const tn_op_request& raw_;

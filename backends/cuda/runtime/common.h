@@ -8,6 +8,7 @@
 
 #include <tenon/plugins/abi/abi.h>
 #include <tenon/plugins/sdk/dispatch.h>
+#include <tenon/plugins/sdk/requests/checks.h>
 
 #include "runtime/check.h"
 #include "runtime/device.h"
@@ -17,16 +18,7 @@ namespace tenon::cuda {
 using sdk::empty_plan, sdk::refuse_dtype, sdk::Request, sdk::require_contiguous, sdk::with_float,
     sdk::with_index, sdk::with_width;
 
-// For requests that fit together nowhere.
-[[noreturn]] inline void invalid(const Request& request, const std::string& why) {
-  throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cuda: " + std::string(request.op()) + ": " + why);
-}
-
-inline std::string shape_text(const tn_tensor_desc& d) {
-  std::string text = "(";
-  for (uint32_t i = 0; i < d.rank; ++i) text += (i ? ", " : "") + std::to_string(d.shape[i]);
-  return text + ")";
-}
+using sdk::shape_text;
 
 // One line in the host's log.
 void write_log(tn_log_level level, const std::string& message);

@@ -109,7 +109,7 @@ DnnPlan::DnnPlan(const DnnTarget& target, const DnnDescriptor& graph, const DnnR
     : ids_(std::move(ids)) {
   for (auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
     if (try_engines(target, graph, rules, mode)) return;
-  std::string why = "cuda: cuDNN has no engine: " + std::to_string(found_) + " were proposed, " +
+  std::string why = "cuDNN has no engine: " + std::to_string(found_) + " were proposed, " +
                     std::to_string(refused_) +
                     " of them not deterministic, not precise enough or with too large a workspace";
   if (!last_failure_.empty()) why += "; the last failure: " + last_failure_;

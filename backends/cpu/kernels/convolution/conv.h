@@ -10,6 +10,8 @@
 
 #include <vector>
 
+#include <tenon/plugins/sdk/requests/conv.h>
+
 #include "kernels/convolution/pack.h"
 #include "runtime/common.h"
 #include "simd/packet.h"
@@ -26,9 +28,7 @@ struct ConvShape {
       x_phases;   // planes of one channel: residues of the stride that some tap touches
   int64_t pitch;  // of a scratch plane and of the outputs counted along it
 
-  // Reads the attributes and checks that all fit together.
-  static ConvShape from(const Request& request, const tn_tensor_desc& x,
-                        const tn_tensor_desc& weight, const tn_tensor_desc& y);
+  explicit ConvShape(const sdk::ConvRequest& request);
 
   int64_t taps() const { return kh * kw; }
   double work() const {

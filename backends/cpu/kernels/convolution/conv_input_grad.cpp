@@ -121,7 +121,7 @@ ConvShape turned_round(ConvShape s) {
 
 tn_plan* make_input_grad(tn_device*, const Request& request) {
   auto &g = request.input(0), &weight = request.input(1), &gx = request.output(0);
-  auto s = ConvShape::from(request, gx, weight, g);
+  const ConvShape s(sdk::ConvRequest::from(request));
   require_contiguous(request, g);
   require_contiguous(request, weight);
   if (sdk::numel(gx) == 0) return empty_plan();

@@ -270,8 +270,8 @@ class WeightGrad {
 };
 
 tn_plan* make_weight_grad(tn_device*, const Request& request) {
-  auto &g = request.input(0), &x = request.input(1), &gweight = request.output(0);
-  auto s = ConvShape::from(request, x, gweight, g);
+  auto& g = request.input(0);
+  const ConvShape s(sdk::ConvRequest::from(request));
   require_contiguous(request, request.input(0));
   require_contiguous(request, request.input(1));
   if (sdk::numel(request.output(0)) == 0) return empty_plan();

@@ -5,23 +5,20 @@
 #include <string>
 #include <utility>
 
+#include <tenon/plugins/sdk/requests/pool.h>
+
 #include "runtime/common.h"
 #include "simd/packet.h"
 
 namespace tenon::cpu {
 
-// n x c planes of h x w pooled to oh x ow.
-struct Pool {
-  int64_t planes, h, w, oh, ow;
-  int64_t kh = 0, kw = 0, sh = 1, sw = 1, ph = 0, pw = 0, dh = 1, dw = 1;
-  bool count_pad = false;
+using sdk::PoolWindows;
 
-  // `large` is the pooled input, `small` the output. Reads the attributes where there are windows.
-  static Pool from(const Request& request, const tn_tensor_desc& large, const tn_tensor_desc& small,
-                   bool windows, bool dilated);
+struct Pool : sdk::PoolRequest {
+  Pool(const Request& request, const tn_tensor_desc& large, const tn_tensor_desc& small,
+       PoolWindows windows)
+      : PoolRequest(from(request, large, small, windows)) {}
 
-  int64_t in_size() const { return h * w; }
-  int64_t out_size() const { return oh * ow; }
   bool halves() const {
     return kh == 2 && kw == 2 && sh == 2 && sw == 2 && ph == 0 && pw == 0 && dh == 1 && dw == 1 &&
            oh <= h / 2 && ow <= w / 2;

@@ -14,9 +14,7 @@ struct Conv {
   Divider by_c{}, by_h{}, by_w{}, by_o{}, by_oh{}, by_ow{}, by_cg{}, by_kh{}, by_kw{}, by_sh{},
       by_sw{};
 
-  // Reads the attributes and checks that all fit together.
-  static Conv from(const Request& request, const tn_tensor_desc& x, const tn_tensor_desc& weight,
-                   const tn_tensor_desc& y);
+  explicit Conv(const sdk::ConvRequest& request);
 };
 
 // What sums are kept in.
@@ -115,21 +113,24 @@ __global__ void __launch_bounds__(kBlock)
 }
 
 template <class T>
-tn_plan* plan(const Request& request, const Conv& s) {
-  const int64_t count = sdk::numel(request.output(0));
-  const auto op = request.op();
+tn_plan* plan(const sdk::ConvRequest& request) {
+  using Kind = sdk::ConvKind;
+  const Conv s(request);
+  const int64_t count = request.kind == Kind::forward      ? s.n * s.o * s.oh * s.ow
+                        : request.kind == Kind::input_grad ? s.n * s.c * s.h * s.w
+                                                           : s.o * s.cg * s.kh * s.kw;
   auto grid = [count](const tn_run& run, const GroupShape& shape) {
     return shape.grid(*run.stream->device, count);
   };
   const GroupShape single{kBlock, 1};
   auto in = [](const tn_run& run, int i) { return static_cast<const T*>(run.inputs[i]); };
   auto out = [](const tn_run& run) { return static_cast<T*>(run.outputs[0]); };
-  if (op == "conv2d")
+  if (request.kind == Kind::forward)
     return make_plan([=](const tn_run& run) {
       launch(run.stream, grid(run, single), kBlock, conv<T>, s, in(run, 0), in(run, 1), in(run, 2),
              out(run));
     });
-  if (op == "conv2d_input_grad")
+  if (request.kind == Kind::input_grad)
     return make_plan([=](const tn_run& run) {
       launch(run.stream, grid(run, single), kBlock, conv_input_grad<T>, s, in(run, 0), in(run, 1),
              out(run));
@@ -141,71 +142,43 @@ tn_plan* plan(const Request& request, const Conv& s) {
   });
 }
 
-Conv Conv::from(const Request& request, const tn_tensor_desc& x, const tn_tensor_desc& weight,
-                const tn_tensor_desc& y) {
-  const auto found =
-      "input " + shape_text(x) + ", weight " + shape_text(weight) + ", output " + shape_text(y);
-  if (x.rank != 4 || weight.rank != 4 || y.rank != 4)
-    invalid(request, "all tensors have 4 dimensions; found " + found);
-  if (x.dtype != weight.dtype || x.dtype != y.dtype) invalid(request, "all tensors have one dtype");
-  auto pair = [&](const char* name, int64_t least) {
-    auto v = request.get_ints(name);
-    if (v.size() != 2 || v[0] < least || v[1] < least || v[0] > INT32_MAX || v[1] > INT32_MAX)
-      invalid(request,
-              std::string(name) + " must be two integers of at least " + std::to_string(least));
-    return v;
-  };
-  const auto stride = pair("stride", 1), padding = pair("padding", 0),
-             dilation = pair("dilation", 1);
-  Conv s{};
-  s.n = x.shape[0], s.c = x.shape[1], s.h = x.shape[2], s.w = x.shape[3];
-  s.o = weight.shape[0], s.cg = weight.shape[1], s.kh = weight.shape[2], s.kw = weight.shape[3];
-  s.oh = y.shape[2], s.ow = y.shape[3];
-  s.sh = stride[0], s.sw = stride[1], s.ph = padding[0], s.pw = padding[1], s.dh = dilation[0],
-  s.dw = dilation[1];
-  s.groups = request.get_int("groups");
-  if (s.groups < 1 || s.o % s.groups || s.c != s.cg * s.groups)
-    invalid(request,
-            "channels do not divide into " + std::to_string(s.groups) + " groups; found " + found);
-  s.og = s.o / s.groups;
-  const int64_t room_h = s.h + 2 * s.ph - s.dh * (s.kh - 1) - 1,
-                room_w = s.w + 2 * s.pw - s.dw * (s.kw - 1) - 1;
-  if (s.kh < 1 || s.kw < 1 || room_h < 0 || room_w < 0 || y.shape[0] != s.n || y.shape[1] != s.o ||
-      s.oh < 1 || s.ow < 1 || s.oh != room_h / s.sh + 1 || s.ow != room_w / s.sw + 1)
-    invalid(request, "shapes do not fit together; found " + found);
-  s.by_c = divider_of(s.c), s.by_h = divider_of(s.h), s.by_w = divider_of(s.w);
-  s.by_o = divider_of(s.o), s.by_oh = divider_of(s.oh), s.by_ow = divider_of(s.ow);
-  s.by_cg = divider_of(s.cg), s.by_kh = divider_of(s.kh), s.by_kw = divider_of(s.kw);
-  s.by_sh = divider_of(s.sh), s.by_sw = divider_of(s.sw);
-  return s;
+Conv::Conv(const sdk::ConvRequest& r)
+    : n(r.n),
+      c(r.c),
+      h(r.h),
+      w(r.w),
+      o(r.o),
+      kh(r.kh),
+      kw(r.kw),
+      oh(r.oh),
+      ow(r.ow),
+      sh(r.stride[0]),
+      sw(r.stride[1]),
+      ph(r.padding[0]),
+      pw(r.padding[1]),
+      dh(r.dilation[0]),
+      dw(r.dilation[1]),
+      groups(r.groups),
+      cg(r.c / r.groups),
+      og(r.o / r.groups) {
+  by_c = divider_of(c), by_h = divider_of(h), by_w = divider_of(w);
+  by_o = divider_of(o), by_oh = divider_of(oh), by_ow = divider_of(ow);
+  by_cg = divider_of(cg), by_kh = divider_of(kh), by_kw = divider_of(kw);
+  by_sh = divider_of(sh), by_sw = divider_of(sw);
 }
 
 }  // namespace
 
-tn_plan* plan_conv_direct(const Request& request) {
-  auto &first = request.input(0), &second = request.input(1), &out = request.output(0);
-  const auto s = request.op() == "conv2d"              ? Conv::from(request, first, second, out)
-                 : request.op() == "conv2d_input_grad" ? Conv::from(request, out, second, first)
-                                                       : Conv::from(request, second, out, first);
-  for (auto* d : {&first, &second, &out}) require_contiguous(request, *d);
-  if (request.op() == "conv2d" && request.has_input(2)) {
-    auto& bias = request.input(2);
-    if (bias.rank != 1 || bias.shape[0] != s.o || bias.dtype != first.dtype)
-      invalid(request, "bias must be (" + std::to_string(s.o) + ") of the input's dtype");
-    require_contiguous(request, bias);
-  }
-  if (sdk::numel(out) == 0) return empty_plan();
-  switch (first.dtype) {
-    case TN_F32:
-      return plan<float>(request, s);
+tn_plan* plan_conv_direct(const sdk::ConvRequest& request) {
+  switch (request.dtype) {
     case TN_F64:
-      return plan<double>(request, s);
+      return plan<double>(request);
     case TN_F16:
-      return plan<Half>(request, s);
+      return plan<Half>(request);
     case TN_BF16:
-      return plan<BFloat>(request, s);
+      return plan<BFloat>(request);
     default:
-      refuse_dtype(request, first.dtype);
+      return plan<float>(request);
   }
 }
 

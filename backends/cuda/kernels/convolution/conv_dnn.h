@@ -3,19 +3,14 @@
 
 #include <cstdint>
 
+#include <tenon/plugins/sdk/requests/conv.h>
+
 #include "vendor/dnn.h"
 
 namespace tenon::cuda {
 
-enum class ConvKind { forward, input_grad, weight_grad };
-
-// x (n, c, h, w), weight (o, c / groups, kh, kw), y (n, o, oh, ow): the same three tensors
-// whichever of them is computed.
-struct ConvShape {
-  tn_dtype dtype;
-  int64_t n, c, h, w, o, kh, kw, oh, ow, groups;
-  int64_t stride[2], padding[2], dilation[2];
-};
+using sdk::ConvKind;
+using ConvShape = sdk::ConvRequest;
 
 // Ids of the tensors in the plan, in the order in which execute takes their pointers.
 enum ConvTensor : int64_t {

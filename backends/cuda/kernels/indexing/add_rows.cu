@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(kBlock)
 AddRows::AddRows(const tn_device& device, int64_t outer, int64_t size, int64_t count, int64_t inner)
     : outer_(outer), size_(size), count_(count), inner_(inner) {
   if (size >= UINT32_MAX || count > INT32_MAX)
-    sdk::unsupported("cuda: a gradient of " + std::to_string(count) + " indices into " +
+    sdk::unsupported("a gradient of " + std::to_string(count) + " indices into " +
                      std::to_string(size) +
                      " rows; 2^31 - 1 indices and 2^32 - 2 rows are the most");
   sorts_ = count > kFewKeys && outer * inner < kManyLines;

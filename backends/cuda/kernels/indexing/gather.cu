@@ -121,8 +121,7 @@ tn_plan* plan_places(const tn_device& device, const tn_tensor_desc& index, const
   const AddRows add(device, 1, sdk::numel(gx), count, 1);
   const auto seen = without_dim(gx, index, dim);
   const auto pieces = Nest({&index, &seen}).pieces();
-  if (pieces.size() > 1)
-    sdk::unsupported("cuda: gather_backward of 2^31 elements and more in few lines");
+  if (pieces.size() > 1) sdk::unsupported("gather_backward of 2^31 elements and more in few lines");
   auto body = [=, size = gx.shape[dim], stride = gx.strides[dim]](const tn_run& run) {
     for (auto& piece : pieces)
       launch(run.stream, stride_blocks(*run.stream->device, count), kBlock, places_of<I>,

@@ -14,7 +14,7 @@ struct View {
     if (dim < 0 || dim >= d.rank)
       throw sdk::Error(
           TN_CODE_INVALID_ARGUMENT,
-          "cuda: dim " + std::to_string(dim) + " of a tensor of rank " + std::to_string(d.rank));
+          "dim " + std::to_string(dim) + " of a tensor of rank " + std::to_string(d.rank));
     View v;
     for (int64_t k = 0; k < d.rank; ++k)
       (k < dim ? v.outer : k == dim ? v.size : v.inner) *= d.shape[k];

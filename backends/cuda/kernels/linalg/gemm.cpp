@@ -21,7 +21,7 @@ Gemm::Gemm(tn_device* device, const Product& product)
   y_ = blas::result_layout(p_);
   fused_bias_ = p_.bias && choose(true);
   if (!fused_bias_ && !choose(false))
-    sdk::unsupported("cuda: cuBLASLt has no algorithm for " + std::to_string(p_.batch) +
+    sdk::unsupported("cuBLASLt has no algorithm for " + std::to_string(p_.batch) +
                      " products of (" + std::to_string(p_.m) + ", " + std::to_string(p_.k) +
                      ") by (" + std::to_string(p_.k) + ", " + std::to_string(p_.n) + ") in " +
                      sdk::dtype_name(p_.dtype));
@@ -72,7 +72,7 @@ void Gemm::run(const tn_run& run) const {
       wide(a) && wide(b) && wide(y) && (!fused_bias_ || wide(bias)) ? wide_ : narrow_;
   if (!chosen)
     sdk::unsupported(
-        "cuda: cuBLASLt has no algorithm for this product where an operand does not start at a "
+        "cuBLASLt has no algorithm for this product where an operand does not start at a "
         "multiple of 16 bytes; "
         "copy the view with clone()");
   // In the type of the scale, on the host.

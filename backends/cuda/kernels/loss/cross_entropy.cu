@@ -26,7 +26,7 @@ struct CrossEntropy {
 CrossEntropy CrossEntropy::from(const Request& request, size_t first) {
   auto &logits = request.input(first), &target = request.input(first + 1);
   if (logits.rank != 2)
-    invalid(request, "logits have 2 dimensions, found " + std::to_string(logits.rank));
+    sdk::invalid("logits have 2 dimensions, found " + std::to_string(logits.rank));
   CrossEntropy s{logits.shape[0],
                  logits.shape[1],
                  request.get_int("ignore_index"),
@@ -34,18 +34,18 @@ CrossEntropy CrossEntropy::from(const Request& request, size_t first) {
                  request.get_float("label_smoothing"),
                  request.has_input(first + 2)};
   if (target.rank != 1 || target.shape[0] != s.n || target.dtype != TN_I64)
-    invalid(request, "target must be " + std::to_string(s.n) + " i64 labels");
+    sdk::invalid("target must be " + std::to_string(s.n) + " i64 labels");
   if (s.weighted) {
     auto& weight = request.input(first + 2);
     if (weight.rank != 1 || weight.shape[0] != s.c || weight.dtype != logits.dtype)
-      invalid(request, "weight must hold one value of the logits' dtype for each of " +
-                           std::to_string(s.c) + " classes");
+      sdk::invalid("weight must hold one value of the logits' dtype for each of " +
+                   std::to_string(s.c) + " classes");
     require_contiguous(request, weight);
   }
   const auto reduction = request.get_string("reduction");
   if (reduction != "mean" && reduction != "sum" && reduction != "none")
-    invalid(request,
-            "reduction is \"mean\", \"sum\" or \"none\", found \"" + std::string(reduction) + "\"");
+    sdk::invalid("reduction is \"mean\", \"sum\" or \"none\", found \"" + std::string(reduction) +
+                 "\"");
   s.reduction = reduction == "mean"  ? Averaging::kMean
                 : reduction == "sum" ? Averaging::kSum
                                      : Averaging::kNone;
@@ -282,8 +282,8 @@ tn_plan* plan_backward(const CrossEntropy& s) {
 void check_like(const Request& request, const tn_tensor_desc& d, tn_dtype dtype, bool rows,
                 int64_t n, const char* what) {
   if (d.dtype != dtype || !(rows ? d.rank == 1 && d.shape[0] == n : sdk::numel(d) == 1))
-    invalid(request, std::string(what) + " must be " + (rows ? "one value a row" : "a scalar") +
-                         " of the logits' dtype");
+    sdk::invalid(std::string(what) + " must be " + (rows ? "one value a row" : "a scalar") +
+                 " of the logits' dtype");
   require_contiguous(request, d);
 }
 
@@ -304,7 +304,7 @@ tn_plan* make_backward(tn_device*, const Request& request) {
   check_like(request, request.input(4), logits.dtype, true, s.n, "lse");
   check_like(request, request.input(5), logits.dtype, false, s.n, "total");
   if (out.rank != 2 || out.shape[0] != s.n || out.shape[1] != s.c || out.dtype != logits.dtype)
-    invalid(request, "the output has the logits' shape and dtype");
+    sdk::invalid("the output has the logits' shape and dtype");
   if (sdk::numel(out) == 0) return empty_plan();
   return with_float(request, logits.dtype,
                     [&](auto zero) { return plan_backward<decltype(zero)>(s); });

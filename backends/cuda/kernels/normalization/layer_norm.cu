@@ -15,10 +15,8 @@ struct LayerNorm {
   static LayerNorm from(const Request& request, const tn_tensor_desc& x) {
     const int64_t inner = request.get_int("normalized_ndim");
     if (inner < 1 || inner > x.rank)
-      throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cuda: " + std::string(request.op()) +
-                                                     ": normalized_ndim " + std::to_string(inner) +
-                                                     " of a tensor of " + std::to_string(x.rank) +
-                                                     " dimensions");
+      sdk::invalid("normalized_ndim " + std::to_string(inner) + " of a tensor of " +
+                   std::to_string(x.rank) + " dimensions");
     LayerNorm s;
     for (uint32_t d = 0; d < x.rank; ++d) (d + inner < x.rank ? s.rows : s.size) *= x.shape[d];
     return s;
@@ -250,17 +248,14 @@ __global__ void __launch_bounds__(kBlock)
 void check_size(const Request& request, const tn_tensor_desc& d, int64_t n, tn_dtype dtype,
                 const char* what) {
   if (d.dtype != dtype || sdk::numel(d) != n)
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
-                     "cuda: " + std::string(request.op()) + ": " + what + " needs " +
-                         std::to_string(n) + " elements of the input's dtype, found " +
-                         std::to_string(sdk::numel(d)) + " of " + sdk::dtype_name(d.dtype));
+    sdk::invalid(std::string(what) + " needs " + std::to_string(n) +
+                 " elements of the input's dtype, found " + std::to_string(sdk::numel(d)) + " of " +
+                 sdk::dtype_name(d.dtype));
   require_contiguous(request, d);
 }
 
 void check_outputs(const Request& request) {
-  if (request.num_outputs() < 3)
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
-                     "cuda: " + std::string(request.op()) + ": three outputs, absent ones as NULL");
+  if (request.num_outputs() < 3) sdk::invalid("three outputs, absent ones as NULL");
 }
 
 template <class T>

@@ -14,9 +14,8 @@ struct Lines {
   Lines(const Request& request, const tn_tensor_desc& x) {
     const int64_t dim = request.get_int("dim");
     if (dim < 0 || dim >= std::max<int64_t>(1, x.rank))
-      throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cuda: " + std::string(request.op()) + ": dim " +
-                                                     std::to_string(dim) + " of a tensor of " +
-                                                     std::to_string(x.rank) + " dimensions");
+      sdk::invalid("dim " + std::to_string(dim) + " of a tensor of " + std::to_string(x.rank) +
+                   " dimensions");
     for (uint32_t d = 0; d < x.rank; ++d) (d < dim ? outer : d == dim ? size : inner) *= x.shape[d];
   }
 };
@@ -216,8 +215,7 @@ __global__ void __launch_bounds__(kBlock)
 
 void check(const Request& request, const tn_tensor_desc& a, const tn_tensor_desc& b) {
   if (a.rank != b.rank || a.dtype != b.dtype || !std::equal(a.shape, a.shape + a.rank, b.shape))
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cuda: " + std::string(request.op()) +
-                                                   ": all tensors have one shape and dtype");
+    sdk::invalid("all tensors have one shape and dtype");
   require_contiguous(request, a);
 }
 

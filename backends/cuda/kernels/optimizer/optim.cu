@@ -83,9 +83,8 @@ class Steps {
       auto& d = request.input(i);
       require_contiguous(request, d);
       if (d.dtype != request.input(0).dtype || sdk::numel(d) != sdk::numel(request.input(i % n)))
-        throw sdk::Error(TN_CODE_INVALID_ARGUMENT, std::string(request.op()) + ": input " +
-                                                       std::to_string(i) +
-                                                       " does not fit its parameter");
+        sdk::invalid(std::string(request.op()) + ": input " + std::to_string(i) +
+                     " does not fit its parameter");
     }
     int64_t blocks = 0;
     for (size_t i = 0; i < n; ++i) {
@@ -94,9 +93,7 @@ class Steps {
       if (parameters_.size() % kManyTensors<Tensors> == 0) blocks = 0;
       parameters_.push_back({i, numel, static_cast<uint32_t>(blocks)});
       blocks += ceil_div(numel, piece);
-      if (blocks > INT32_MAX)
-        sdk::unsupported("cuda: " + std::string(request.op()) +
-                         ": more elements than one launch can have");
+      if (blocks > INT32_MAX) sdk::unsupported("more elements than one launch can have");
       parameters_.back().end_block = static_cast<uint32_t>(blocks);
     }
     if (parameters_.size() <= kFewTensors) {
@@ -146,9 +143,8 @@ size_t parameter_count(const Request& request, size_t least_per_parameter) {
   int64_t n = request.get_int("n");
   if (n < 1 || static_cast<size_t>(n) > request.num_inputs() / least_per_parameter ||
       request.num_inputs() % static_cast<size_t>(n) != 0)
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
-                     std::string(request.op()) + ": n = " + std::to_string(n) + " does not fit " +
-                         std::to_string(request.num_inputs()) + " inputs");
+    sdk::invalid(std::string(request.op()) + ": n = " + std::to_string(n) + " does not fit " +
+                 std::to_string(request.num_inputs()) + " inputs");
   return static_cast<size_t>(n);
 }
 
@@ -240,7 +236,7 @@ const sdk::Kernel adam_steps({"adam_step"}, [](tn_device*, const Request& reques
   size_t n = parameter_count(request, 4);
   bool amsgrad = request.get_bool("amsgrad");
   if (request.num_inputs() != (amsgrad ? 5 : 4) * n)
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "adam_step: vmax and amsgrad do not agree");
+    sdk::invalid("adam_step: vmax and amsgrad do not agree");
   return with_float(request, request.input(0).dtype, [&]<class T>(T) {
     return amsgrad ? plan_adam<T, true>(request, n) : plan_adam<T, false>(request, n);
   });

@@ -56,13 +56,10 @@ __global__ void __launch_bounds__(kBlock)
 
 tn_plan* make_max(tn_device*, const Request& request) {
   auto &x = request.input(0), &y = request.output(0);
-  const auto p = Pool::from(request, x, y, true, true);
+  const Pool p(request, x, y, PoolWindows::dilated);
   require_contiguous(request, x);
   const bool indices = request.has_output(1);
-  if (indices &&
-      (request.output(1).dtype != TN_I64 || sdk::numel(request.output(1)) != sdk::numel(y)))
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
-                     "cuda: max_pool2d: indices are i64 of the output's shape");
+  if (indices) sdk::require_indices(request.output(1), y);
   if (sdk::numel(y) == 0) return empty_plan();
   return with_float(request, x.dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -76,11 +73,8 @@ tn_plan* make_max(tn_device*, const Request& request) {
 
 tn_plan* make_max_backward(tn_device*, const Request& request) {
   auto &g = request.input(0), &indices = request.input(1), &gx = request.output(0);
-  const auto p = Pool::from(request, gx, g, true, true);
-  if (indices.dtype != TN_I64 || indices.rank != 4 ||
-      !std::equal(g.shape, g.shape + 4, indices.shape))
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
-                     "cuda: max_pool2d_backward: indices are i64 of the gradient's shape");
+  const Pool p(request, gx, g, PoolWindows::dilated);
+  sdk::require_indices(indices, g);
   require_contiguous(request, g);
   require_contiguous(request, indices);
   if (sdk::numel(gx) == 0) return empty_plan();

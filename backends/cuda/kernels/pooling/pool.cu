@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kBlock) adaptive_average_backward(Pool p, cons
 tn_plan* make_average(tn_device*, const Request& request) {
   const bool back = request.op() == "avg_pool2d_backward";
   auto &in = request.input(0), &out = request.output(0);
-  auto p = Pool::from(request, back ? out : in, back ? in : out, true, false);
+  Pool p(request, back ? out : in, back ? in : out, PoolWindows::plain);
   p.count_pad = request.get_bool("count_include_pad");
   require_contiguous(request, in);
   const int64_t n = sdk::numel(out);
@@ -136,11 +136,11 @@ tn_plan* make_average(tn_device*, const Request& request) {
 tn_plan* make_adaptive(tn_device*, const Request& request) {
   const bool back = request.op() == "adaptive_avg_pool2d_backward";
   auto &in = request.input(0), &out = request.output(0);
-  const auto p = Pool::from(request, back ? out : in, back ? in : out, false, false);
+  const Pool p(request, back ? out : in, back ? in : out, PoolWindows::none);
   require_contiguous(request, in);
   const int64_t n = sdk::numel(out);
   if (n == 0) return empty_plan();
-  if (!back && p.in_size() == 0) invalid(request, "the input has no elements to average");
+  if (!back && p.in_size() == 0) sdk::invalid("the input has no elements to average");
   if (back && p.out_size() == 0) return zero_plan(out);  // no window reaches any pixel
   return with_float(request, in.dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -165,48 +165,5 @@ const sdk::Kernel adaptive_registration({"adaptive_avg_pool2d", "adaptive_avg_po
                                         make_adaptive);
 
 }  // namespace
-
-Pool Pool::from(const Request& request, const tn_tensor_desc& large, const tn_tensor_desc& small,
-                bool windows, bool dilated) {
-  if (large.rank != 4 || small.rank != 4 || large.shape[0] != small.shape[0] ||
-      large.shape[1] != small.shape[1])
-    invalid(request, "input and output have 4 dimensions, with equal batch and channels");
-  if (large.dtype != small.dtype) invalid(request, "input and output have one dtype");
-  Pool p{large.shape[0] * large.shape[1], large.shape[2], large.shape[3], small.shape[2],
-         small.shape[3]};
-  p.by_h = divider_of(p.h), p.by_w = divider_of(p.w), p.by_oh = divider_of(p.oh),
-  p.by_ow = divider_of(p.ow);
-  if (!windows) return p;
-  auto pair = [&](const char* name, int64_t least) {
-    auto v = request.get_ints(name);
-    if (v.size() != 2 || v[0] < least || v[1] < least || v[0] > INT32_MAX || v[1] > INT32_MAX)
-      invalid(request,
-              std::string(name) + " must be two integers of at least " + std::to_string(least));
-    return v;
-  };
-  const auto kernel = pair("kernel_size", 1), stride = pair("stride", 1),
-             padding = pair("padding", 0);
-  p.kh = kernel[0], p.kw = kernel[1], p.sh = stride[0], p.sw = stride[1], p.ph = padding[0],
-  p.pw = padding[1];
-  if (dilated) {
-    const auto dilation = pair("dilation", 1);
-    p.dh = dilation[0], p.dw = dilation[1];
-  }
-  const bool ceil_mode = request.get_bool("ceil_mode");
-  if (p.ph * 2 > p.kh || p.pw * 2 > p.kw) invalid(request, "padding is at most half of the kernel");
-  auto size = [&](int64_t in, int64_t k, int64_t s, int64_t pad, int64_t d) {
-    const int64_t room = in + 2 * pad - d * (k - 1) - 1;
-    if (room < 0 && !(ceil_mode && room + s - 1 >= 0)) return int64_t{0};
-    const int64_t out = (room + (ceil_mode ? s - 1 : 0)) / s + 1;
-    return ceil_mode && (out - 1) * s >= in + pad
-               ? out - 1
-               : out;  // no window starts in the padding on the right
-  };
-  if (p.oh != size(p.h, p.kh, p.sh, p.ph, p.dh) || p.ow != size(p.w, p.kw, p.sw, p.pw, p.dw))
-    invalid(request, "an output of " + std::to_string(p.oh) + " x " + std::to_string(p.ow) +
-                         " does not fit an input of " + std::to_string(p.h) + " x " +
-                         std::to_string(p.w));
-  return p;
-}
 
 }  // namespace tenon::cuda

@@ -4,24 +4,25 @@
 
 #include <string>
 
+#include <tenon/plugins/sdk/requests/pool.h>
+
 #include "device/block_reduce.h"
 #include "runtime/common.h"
 
 namespace tenon::cuda {
 
-// n x c planes of h x w pooled to oh x ow.
-struct Pool {
-  int64_t planes, h, w, oh, ow;
-  int64_t kh = 0, kw = 0, sh = 1, sw = 1, ph = 0, pw = 0, dh = 1, dw = 1;
-  bool count_pad = false;
-  Divider by_h{}, by_w{}, by_oh{}, by_ow{};
+using sdk::PoolWindows;
 
-  // `large` is the pooled input, `small` the output. Reads the attributes where there are windows.
-  static Pool from(const Request& request, const tn_tensor_desc& large, const tn_tensor_desc& small,
-                   bool windows, bool dilated);
+struct Pool : sdk::PoolRequest {
+  Divider by_h, by_w, by_oh, by_ow;
 
-  int64_t in_size() const { return h * w; }
-  int64_t out_size() const { return oh * ow; }
+  Pool(const Request& request, const tn_tensor_desc& large, const tn_tensor_desc& small,
+       PoolWindows windows)
+      : PoolRequest(from(request, large, small, windows)),
+        by_h(divider_of(h)),
+        by_w(divider_of(w)),
+        by_oh(divider_of(oh)),
+        by_ow(divider_of(ow)) {}
 
   struct Pixel {
     int64_t plane, row, column;

@@ -55,9 +55,8 @@ struct RandInt {
   explicit RandInt(const tn_scalar* s)
       : low(s[2].i), range(static_cast<uint64_t>(s[3].i) - static_cast<uint64_t>(s[2].i)) {
     if (s[3].i <= s[2].i)
-      throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "randint: low " + std::to_string(s[2].i) +
-                                                     " is not below high " +
-                                                     std::to_string(s[3].i));
+      sdk::invalid("randint: low " + std::to_string(s[2].i) + " is not below high " +
+                   std::to_string(s[3].i));
   }
   __device__ T operator()(const PhiloxBlock& block, int k) const {
     return static_cast<T>(sdk::randint_from(sdk::philox_u64(block, k), low, range));

@@ -60,13 +60,10 @@ tn_plan* make(tn_device* device, const Request& request) {
   require_contiguous(request, y);
   if (y.dtype != TN_I64) refuse_dtype(request, y.dtype);
   if (dim < 0 || dim >= std::max<int64_t>(x.rank, 1))
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cuda: " + std::string(request.op()) + ": dim " +
-                                                   std::to_string(dim) + " of a tensor of " +
-                                                   std::to_string(x.rank) + " dimensions");
+    sdk::invalid("dim " + std::to_string(dim) + " of a tensor of " + std::to_string(x.rank) +
+                 " dimensions");
   if (sdk::numel(y) == 0) return empty_plan();
-  if (sdk::numel(x) == 0)
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
-                     "cuda: " + std::string(request.op()) + ": of no elements");
+  if (sdk::numel(x) == 0) sdk::invalid("of no elements");
   switch (x.dtype) {
     case TN_F32:
       return plan_of<Argument<float, Largest>>(device, request, dim);

@@ -39,7 +39,7 @@ ReduceShape ReduceShape::of(const tn_tensor_desc& x, const std::vector<int64_t>&
   for (int d = 0; d < s.reduced_rank && s.reduced_rank > 1; ++d)
     s.reduced_sizes[d] = divider_of(s.reduced[d].size);
   if (s.reduced_rank > 1 && s.count > INT32_MAX && s.outputs > 0)
-    sdk::unsupported("cuda: a reduction of " + std::to_string(s.count) +
+    sdk::unsupported("a reduction of " + std::to_string(s.count) +
                      " elements to one that do not lie at equal distances; 2^31 - 1 is the most: "
                      "reduce one dimension after the other");
   return s;

@@ -23,13 +23,12 @@ tn_plan* make_cat(tn_device*, const Request& request) {
   for (size_t i = 0; i < request.num_inputs(); ++i) {
     auto& x = request.input(i);
     if (x.dtype != y.dtype || x.rank != y.rank)
-      throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cat: inputs and output differ in dtype or rank");
+      sdk::invalid("cat: inputs and output differ in dtype or rank");
     if (sdk::numel(x) > 0)
       parts.push_back({i, StridedCopy(section(y, x, dim, 1), x), start * unit});
     start += x.shape[dim];
   }
-  if (start != y.shape[dim])
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cat: the inputs do not fill the output");
+  if (start != y.shape[dim]) sdk::invalid("cat: the inputs do not fill the output");
   return make_plan([parts = std::move(parts)](const tn_run& run) {
     for (auto& part : parts)
       part.copy.run(run.stream, static_cast<char*>(run.outputs[0]) + part.byte_offset,
@@ -46,7 +45,7 @@ tn_plan* make_slice_backward(tn_device*, const Request& request) {
   int64_t start = request.get_int("start"), step = request.get_int("step"), count = g.shape[dim];
   if (start < 0 || step < 1 || (count > 0 && start + (count - 1) * step >= y.shape[dim]) ||
       g.dtype != y.dtype)
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "slice_backward: the slice does not fit its output");
+    sdk::invalid("slice_backward: the slice does not fit its output");
   int64_t offset = start * stride_of(y, dim) * static_cast<int64_t>(sdk::dtype_size(y.dtype));
   auto run = [zeros = StridedFill(y), copy = StridedCopy(section(y, g, dim, step), g), offset,
               empty = sdk::numel(g) == 0](const tn_run& run) {

@@ -1,0 +1,83 @@
+// "conv2d", "conv2d_input_grad" and "conv2d_weight_grad": one geometry, read and checked once for
+// every plugin.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <tenon/plugins/sdk/requests/checks.h>
+
+namespace tenon::sdk {
+
+enum class ConvKind { forward, input_grad, weight_grad };
+
+// x (n, c, h, w), weight (o, c / groups, kh, kw), y (n, o, oh, ow): the same three tensors
+// whichever of them is computed.
+struct ConvRequest {
+  tn_dtype dtype;  // of all tensors
+  int64_t n, c, h, w, o, kh, kw, oh, ow, groups;
+  int64_t stride[2], padding[2], dilation[2];  // of rows and columns
+  ConvKind kind = ConvKind::forward;
+  bool bias = false;  // input 2 of a forward request is there
+
+  // Throws TN_CODE_INVALID_ARGUMENT where tensors and attributes do not fit together. Strides of
+  // the tensors are for the plugin to look at.
+  static ConvRequest from(const Request& request);
+
+ private:
+  // What a window leaves of `size` along dimension `d`: its positions, or -1 where it is larger.
+  int64_t positions(int d, int64_t size, int64_t kernel) const {
+    const int64_t room = size + 2 * padding[d] - dilation[d] * (kernel - 1) - 1;
+    return kernel < 1 || room < 0 ? -1 : room / stride[d] + 1;
+  }
+};
+
+inline ConvKind conv_kind(const Request& request) {
+  return request.op() == "conv2d"              ? ConvKind::forward
+         : request.op() == "conv2d_input_grad" ? ConvKind::input_grad
+                                               : ConvKind::weight_grad;
+}
+
+inline ConvRequest ConvRequest::from(const Request& request) {
+  const ConvKind kind = conv_kind(request);
+  auto &first = request.input(0), &second = request.input(1), &out = request.output(0);
+  auto& x = kind == ConvKind::forward ? first : kind == ConvKind::input_grad ? out : second;
+  auto& weight = kind == ConvKind::weight_grad ? out : second;
+  auto& y = kind == ConvKind::forward ? out : first;
+  const auto found =
+      "input " + shape_text(x) + ", weight " + shape_text(weight) + ", output " + shape_text(y);
+  if (x.rank != 4 || weight.rank != 4 || y.rank != 4)
+    invalid("all tensors have 4 dimensions; found " + found);
+  if (x.dtype != weight.dtype || x.dtype != y.dtype) invalid("all tensors have one dtype");
+  const auto stride = get_pair(request, "stride", 1), padding = get_pair(request, "padding", 0),
+             dilation = get_pair(request, "dilation", 1);
+  ConvRequest r{x.dtype,
+                x.shape[0],
+                x.shape[1],
+                x.shape[2],
+                x.shape[3],
+                weight.shape[0],
+                weight.shape[2],
+                weight.shape[3],
+                y.shape[2],
+                y.shape[3],
+                request.get_int("groups"),
+                {stride[0], stride[1]},
+                {padding[0], padding[1]},
+                {dilation[0], dilation[1]},
+                kind,
+                kind == ConvKind::forward && request.has_input(2)};
+  if (r.groups < 1 || r.o % r.groups || r.c % r.groups || weight.shape[1] != r.c / r.groups)
+    invalid("channels do not divide into " + std::to_string(r.groups) + " groups; found " + found);
+  if (y.shape[0] != r.n || y.shape[1] != r.o || r.oh < 1 || r.ow < 1 ||
+      r.oh != r.positions(0, r.h, r.kh) || r.ow != r.positions(1, r.w, r.kw))
+    invalid("shapes do not fit together; found " + found);
+  if (r.bias) {
+    auto& bias = request.input(2);
+    if (bias.rank != 1 || bias.shape[0] != r.o || bias.dtype != r.dtype)
+      invalid("bias must be (" + std::to_string(r.o) + ") of the input's dtype");
+  }
+  return r;
+}
+
+}  // namespace tenon::sdk

@@ -1,0 +1,84 @@
+// Pooling operators and their gradients: planes and windows, read and checked once for every
+// plugin.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <tenon/plugins/sdk/requests/checks.h>
+
+namespace tenon::sdk {
+
+// Which attributes a request has.
+enum class PoolWindows {
+  none,     // of adaptive pooling, or where they do not matter
+  plain,    // kernel_size, stride, padding, ceil_mode
+  dilated,  // and dilation
+};
+
+// n x c planes of h x w pooled to oh x ow.
+struct PoolRequest {
+  int64_t planes, h, w, oh, ow;
+  int64_t kh = 0, kw = 0, sh = 1, sw = 1, ph = 0, pw = 0, dh = 1, dw = 1;
+  bool count_pad = false;
+
+  // `large` is the pooled tensor, `small` the result, whichever of them is computed. Throws
+  // TN_CODE_INVALID_ARGUMENT where tensors and attributes do not fit together.
+  static PoolRequest from(const Request& request, const tn_tensor_desc& large,
+                          const tn_tensor_desc& small, PoolWindows windows);
+
+  int64_t in_size() const { return h * w; }
+  int64_t out_size() const { return oh * ow; }
+
+ private:
+  void read_windows(const Request& request, bool dilated);
+};
+
+// Positions of windows along a dimension of `in` elements, as PyTorch counts them: with ceil_mode
+// the last one may reach beyond the padding, but does not start there.
+inline int64_t pooled_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding,
+                           int64_t dilation, bool ceil_mode) {
+  const int64_t room = in + 2 * padding - dilation * (kernel - 1) - 1;
+  if (room < 0 && !(ceil_mode && room + stride - 1 >= 0)) return 0;
+  const int64_t out = (room + (ceil_mode ? stride - 1 : 0)) / stride + 1;
+  return ceil_mode && (out - 1) * stride >= in + padding ? out - 1 : out;
+}
+
+inline void PoolRequest::read_windows(const Request& request, bool dilated) {
+  const auto kernel = get_pair(request, "kernel_size", 1), stride = get_pair(request, "stride", 1),
+             padding = get_pair(request, "padding", 0);
+  kh = kernel[0], kw = kernel[1], sh = stride[0], sw = stride[1], ph = padding[0], pw = padding[1];
+  if (dilated) {
+    const auto dilation = get_pair(request, "dilation", 1);
+    dh = dilation[0], dw = dilation[1];
+  }
+  if (ph * 2 > kh || pw * 2 > kw) invalid("padding is at most half of the kernel");
+  const bool ceil_mode = request.get_bool("ceil_mode");
+  if (oh != pooled_size(h, kh, sh, ph, dh, ceil_mode) ||
+      ow != pooled_size(w, kw, sw, pw, dw, ceil_mode))
+    invalid("an output of " + std::to_string(oh) + " x " + std::to_string(ow) +
+            " does not fit an input of " + std::to_string(h) + " x " + std::to_string(w));
+}
+
+inline PoolRequest PoolRequest::from(const Request& request, const tn_tensor_desc& large,
+                                     const tn_tensor_desc& small, PoolWindows windows) {
+  if (large.rank != 4 || small.rank != 4 || large.shape[0] != small.shape[0] ||
+      large.shape[1] != small.shape[1])
+    invalid("input and output have 4 dimensions, with equal batch and channels");
+  if (large.dtype != small.dtype) invalid("input and output have one dtype");
+  PoolRequest p{large.shape[0] * large.shape[1], large.shape[2], large.shape[3], small.shape[2],
+                small.shape[3]};
+  if (windows != PoolWindows::none) p.read_windows(request, windows == PoolWindows::dilated);
+  return p;
+}
+
+// The indices that max pooling writes, and its gradient reads: i64 of the result's shape.
+inline void require_indices(const tn_tensor_desc& indices, const tn_tensor_desc& like) {
+  bool fits = indices.dtype == TN_I64 && indices.rank == like.rank;
+  for (uint32_t i = 0; fits && i < like.rank; ++i) fits = indices.shape[i] == like.shape[i];
+  if (!fits)
+    invalid("indices are i64 of shape " + shape_text(like) + ", found " +
+            dtype_name(indices.dtype) + " of shape " + shape_text(indices));
+}
+
+}  // namespace tenon::sdk
