@@ -25,12 +25,4 @@ Tensor on_host(const Tensor& tensor) {
 
 const void* host_values(const Tensor& tensor) { return impl_of(tensor).data(); }
 
-void require_host_room(uint64_t count, uint64_t element_bytes, const std::string& what) {
-  const auto& host = context_of(Device());
-  if (count <= host.most_bytes() / element_bytes) return;
-  uint64_t bytes;
-  if (__builtin_mul_overflow(count, element_bytes, &bytes)) bytes = ~uint64_t{0};
-  host.refuse_allocation(bytes, what);
-}
-
 }  // namespace tenon

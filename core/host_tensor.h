@@ -1,9 +1,6 @@
 // Tensors that the host fills in: what data sets and readers of files begin with.
 #pragma once
 
-#include <cstdint>
-#include <string>
-
 #include <tenon/core/tensor.h>
 
 namespace tenon {
@@ -23,9 +20,5 @@ TENON_API HostTensor make_host_tensor(const Shape& shape, DType dtype);
 TENON_API Tensor on_host(const Tensor& tensor);
 // Where the values of a tensor that came from on_host are; null where it has no elements.
 TENON_API const void* host_values(const Tensor& tensor);
-
-// OutOfMemoryError "<what>cannot allocate …" where this machine can never have `count` elements of
-// `element_bytes` bytes each.
-TENON_API void require_host_room(uint64_t count, uint64_t element_bytes, const std::string& what);
 
 }  // namespace tenon

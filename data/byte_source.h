@@ -12,8 +12,8 @@
 
 namespace tenon::data {
 
-// All errors are DataErrors that begin with the path, except std::bad_alloc (see naming_lack_of_memory). Bytes
-// after a gzip stream, which zlib's own gzread ignores, are an error.
+// All errors are DataErrors that begin with the path, except std::bad_alloc (see
+// naming_lack_of_memory). Bytes after a gzip stream, which zlib's own gzread ignores, are an error.
 class ByteSource {
  public:
   explicit ByteSource(const std::filesystem::path& path);
@@ -26,8 +26,8 @@ class ByteSource {
   void read_exactly(void* to, size_t count, const char* what);
   // Throws a DataError unless everything has been read.
   void expect_end(const std::string& expected);
-  // Throws a DataError if the file cannot contain `count` bytes, however well it is packed. Call it before
-  // allocating memory for them.
+  // Throws a DataError if the file cannot contain `count` bytes, however well it is packed. Call it
+  // before allocating memory for them.
   void expect_room_for(uint64_t count, const std::string& what) const;
 
   [[noreturn]] void fail(const std::string& why) const;
@@ -45,7 +45,8 @@ class ByteSource {
   std::unique_ptr<Inflater> inflater_;
 };
 
-// Returns the path `folder`/`name`, or the same with ".gz" added. Throws a DataError if neither file exists.
+// Returns the path `folder`/`name`, or the same with ".gz" added. Throws a DataError if neither
+// file exists.
 std::filesystem::path find_plain_or_gz(const std::filesystem::path& folder,
                                        const std::string& name);
 // Returns the same path, or an empty one if neither file exists.

@@ -13,7 +13,8 @@ namespace tenon::data {
 // Returns the four files that mnist() reads, for fetch().
 TENON_API std::span<const RemoteFile> fashion_mnist_files();
 
-// Returns the name of a class: "T-shirt/top", "Trouser", …. Throws an IndexError for a number outside [0, 10).
+// Returns the name of a class: "T-shirt/top", "Trouser", …. Throws an IndexError for a number
+// outside [0, 10).
 TENON_API std::string_view fashion_mnist_class(int64_t label);
 
 }  // namespace tenon::data

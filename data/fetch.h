@@ -17,10 +17,10 @@ struct RemoteFile {
   std::string_view md5;  // the checksum, as 32 hexadecimal digits
 };
 
-// Downloads the files that are not in `folder` yet, with the program `curl`. Each file gets its name after its
-// checksum was found to be right. The folder is made if it does not exist. `report` is called with one line
-// for each file. Throws a DataError if curl is missing or fails, if a checksum differs, or if another file
-// has the name already.
+// Downloads the files that are not in `folder` yet, with the program `curl`. Each file gets its
+// name after its checksum was found to be right. The folder is made if it does not exist. `report`
+// is called with one line for each file. Throws a DataError if curl is missing or fails, if a
+// checksum differs, or if another file has the name already.
 TENON_API void fetch(std::span<const RemoteFile> files, const std::filesystem::path& folder,
                      const std::function<void(const std::string&)>& report = {});
 

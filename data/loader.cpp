@@ -8,9 +8,9 @@
 #include <vector>
 
 #include <tenon/core/base/fork.h>
+#include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
-#include <tenon/core/host_tensor.h>
 #include <tenon/data/loader.h>
 #include <tenon/data/shuffle.h>
 

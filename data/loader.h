@@ -16,8 +16,8 @@ struct LoaderOptions {
   int64_t batch_size = 64;  // at least 1
   bool shuffle = true;      // takes a new order in each epoch, which seed and epoch determine
   uint64_t seed = 0;
-  int workers = 2;         // threads that make batches, 0 to 1024; 0 makes each batch when it is needed
-  int prefetch = 2;        // batches to make in advance, 0 to 1024, but at least one for each worker
+  int workers = 2;   // threads that make batches, 0 to 1024; 0 makes each batch when it is needed
+  int prefetch = 2;  // batches to make in advance, 0 to 1024, but at least one for each worker
   bool drop_last = false;  // leaves out the last batch if it is smaller
 };
 
@@ -30,14 +30,15 @@ struct LoaderState {
 
 // Each loop over a loader is one epoch:
 //   for (auto& [images, labels] : loader) …
-// The order of the batches does not depend on the number of workers. Leaving a loop early stops its workers;
-// the next loop is the next epoch. An exception in a worker is thrown in the loop as a DataError that names the
-// batch, with the cause nested. A loader belongs to one thread. Copies are independent of each other.
+// The order of the batches does not depend on the number of workers. Leaving a loop early stops its
+// workers; the next loop is the next epoch. An exception in a worker is thrown in the loop as a
+// DataError that names the batch, with the cause nested. A loader belongs to one thread. Copies are
+// independent of each other.
 class TENON_API DataLoader {
  public:
-  // Throws a ValueError for an option outside its range. A loop and size() throw a ValueError if the data set
-  // returns a negative size. A loop throws an OutOfMemoryError if the memory of the host cannot hold the
-  // indices of a batch or, with `shuffle`, those of all examples.
+  // Throws a ValueError for an option outside its range. A loop and size() throw a ValueError if
+  // the data set returns a negative size. A loop throws an OutOfMemoryError if the memory of the
+  // host cannot hold the indices of a batch or, with `shuffle`, those of all examples.
   DataLoader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options = {});
   template <class D>
     requires std::derived_from<std::remove_cvref_t<D>, Dataset>
@@ -80,8 +81,8 @@ class TENON_API DataLoader {
   const Dataset& dataset() const { return *dataset_; }
   const LoaderOptions& options() const { return options_; }
 
-  // Returns the state. In a loop it is the position after the current batch. The state of a finished epoch is
-  // the beginning of the next one.
+  // Returns the state. In a loop it is the position after the current batch. The state of a
+  // finished epoch is the beginning of the next one.
   LoaderState state() const;
   // Makes the next loop start at a state. Throws a ValueError for a position outside the epoch.
   void set_state(LoaderState state);
@@ -90,7 +91,7 @@ class TENON_API DataLoader {
   std::shared_ptr<const Dataset> dataset_;
   LoaderOptions options_;
   std::shared_ptr<LoaderState> state_;  // shared with the running epoch
-  bool resume_ = true;  // the next loop starts at state_, not at the epoch after it
+  bool resume_ = true;                  // the next loop starts at state_, not at the epoch after it
 };
 
 }  // namespace tenon::data

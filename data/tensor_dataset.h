@@ -11,18 +11,19 @@ namespace tenon::data {
 // A data set whose examples are the rows of two tensors. Copies share the values.
 class TENON_API TensorDataset : public Dataset {
  public:
-  // Takes data (N, …) and target (N, …), which are moved to cpu:0. Throws a ShapeError if N differs or is
-  // missing.
+  // Takes data (N, …) and target (N, …), which are moved to cpu:0. Throws a ShapeError if N differs
+  // or is missing.
   TensorDataset(const Tensor& data, const Tensor& target);
 
   int64_t size() const override;
   Batch get_batch(std::span<const int64_t> indices) const override;
 
-  // Makes batches have f32 pixels, which are converted while a batch is made. The data has to be u8 (N, C, …):
-  // throws a DTypeError or ShapeError otherwise, and a ValueError as to_float does. Returns *this.
+  // Makes batches have f32 pixels, which are converted while a batch is made. The data has to be u8
+  // (N, C, …): throws a DTypeError or ShapeError otherwise, and a ValueError as to_float does.
+  // Returns *this.
   TensorDataset& convert(const ToFloat& how);
-  // Returns the data set of examples [begin, end), which shares the values. Negative numbers count from the end.
-  // Throws an IndexError for a range outside the data set.
+  // Returns the data set of examples [begin, end), which shares the values. Negative numbers count
+  // from the end. Throws an IndexError for a range outside the data set.
   TensorDataset slice(int64_t begin, int64_t end) const;
 
   // Returns all rows of the data as they are stored.

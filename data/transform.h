@@ -8,16 +8,16 @@
 
 namespace tenon::data {
 
-// A u8 pixel x of channel c becomes the f32 number (x / 255 - mean[c]) / std[c]. There is one mean for each channel
-// or one for all, and the same holds for std. The defaults give numbers in [0, 1].
+// A u8 pixel x of channel c becomes the f32 number (x / 255 - mean[c]) / std[c]. There is one mean
+// for each channel or one for all, and the same holds for std. The defaults give numbers in [0, 1].
 struct ToFloat {
   std::vector<double> mean = {0};
   std::vector<double> std = {1};
 };
 
-// Converts u8 images (N, C, …) to f32 on cpu:0. Throws a ValueError if the number of means or stds does not fit C,
-// if a mean is not finite, or if a std is not finite and positive; a DTypeError for another dtype; and a
-// ShapeError for fewer than two dimensions.
+// Converts u8 images (N, C, …) to f32 on cpu:0. Throws a ValueError if the number of means or stds
+// does not fit C, if a mean is not finite, or if a std is not finite and positive; a DTypeError for
+// another dtype; and a ShapeError for fewer than two dimensions.
 TENON_API Tensor to_float(const Tensor& images, const ToFloat& how = {});
 
 // The 256 values of each channel. A table is exact, and faster than arithmetic on narrow vectors.

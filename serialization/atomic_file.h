@@ -16,8 +16,8 @@
 
 namespace tenon {
 
-// Blocks SIGXFSZ, which a write past the file size limit raises, so that it does not end the process:
-// the write fails with EFBIG instead.
+// Blocks SIGXFSZ, which a write past the file size limit raises, so that it does not end the
+// process: the write fails with EFBIG instead.
 class FileSizeSignalBlocked {
  public:
   FileSizeSignalBlocked();
@@ -28,12 +28,13 @@ class FileSizeSignalBlocked {
   sigset_t before_;
 };
 
-// The file is written next to `path` as ".<name>.tmp.<pid>.<n>" and locked meanwhile; commit() syncs it
-// and renames it to `path`. Until then the old file stays, and a destructor without commit() removes the
-// new one. Every piece is read back as soon as it is written. The next process that writes the same path
-// removes the files that killed processes left: files with such a name whose process has ended, or had the
-// number of this one, that belong to this user, begin like a checkpoint and are not locked. Symbolic links
-// are followed. Errors are CheckpointErrors with the system's reason.
+// The file is written next to `path` as ".<name>.tmp.<pid>.<n>" and locked meanwhile; commit()
+// syncs it and renames it to `path`. Until then the old file stays, and a destructor without
+// commit() removes the new one. Every piece is read back as soon as it is written. The next process
+// that writes the same path removes the files that killed processes left: files with such a name
+// whose process has ended, or had the number of this one, that belong to this user, begin like a
+// checkpoint and are not locked. Symbolic links are followed. Errors are CheckpointErrors with the
+// system's reason.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);
@@ -43,8 +44,8 @@ class AtomicFile {
   // Appends bytes. Large pieces are not copied.
   void append(const void* bytes, size_t count);
   uint64_t size() const { return size_; }
-  // Returns the checksum of everything that was appended, as it was read back. The header in front of it is
-  // written last.
+  // Returns the checksum of everything that was appended, as it was read back. The header in front
+  // of it is written last.
   Checksum body_checksum();
   // Writes the header, syncs the file and renames it.
   void commit(std::span<const std::byte> header);
@@ -61,9 +62,9 @@ class AtomicFile {
   std::filesystem::path path_, target_, folder_, temporary_;
   int file_ = -1;
   std::optional<mode_t> old_mode_;  // of the file that is replaced
-  uint64_t size_ = 0;     // bytes appended
-  uint64_t written_ = 0;  // bytes written
-  uint64_t sent_ = 0;     // bytes that the system was told to write to the disk
+  uint64_t size_ = 0;               // bytes appended
+  uint64_t written_ = 0;            // bytes written
+  uint64_t sent_ = 0;               // bytes that the system was told to write to the disk
   std::vector<std::byte> pending_, read_back_;
   Checksummer body_;
 };

@@ -14,26 +14,29 @@
 
 namespace tenon {
 
-// Writes the parameters and persistent buffers of a model, on whatever devices they are. The file is
-// written next to `path`, read back, synced and renamed, so `path` is the old file or the new one whatever
-// happens. Waits for queued work on the tensors. Throws a CheckpointError if the system refuses (no such
-// folder, no permission, disk full, no memory, …) or if a name cannot be stored.
+// Writes the parameters and persistent buffers of a model, on whatever devices they are. The file
+// is written next to `path`, read back, synced and renamed, so `path` is the old file or the new
+// one whatever happens. Waits for queued work on the tensors. Throws a CheckpointError if the
+// system refuses (no such folder, no permission, disk full, no memory, …) or if a name cannot be
+// stored.
 TENON_API void save(const std::filesystem::path& path, nn::ModuleRef model);
-// Writes tensors that need not belong to a model. Names such as "module.weight" are stored unchanged. Errors
-// are as for a model.
+// Writes tensors that need not belong to a model. Names such as "module.weight" are stored
+// unchanged. Errors are as for a model.
 TENON_API void save(const std::filesystem::path& path, const nn::StateDict& tensors);
 
-// Throws the CheckpointError that save(path, …) would throw now if it could not write there, and writes
-// nothing. Call it before a long training.
+// Throws the CheckpointError that save(path, …) would throw now if it could not write there, and
+// writes nothing. Call it before a long training.
 TENON_API void require_can_save(const std::filesystem::path& path);
 
-// Reads a checkpoint and copies its values to a model, wrapped or not; map_keys describes how names are
-// matched. Values are converted to the dtypes and devices of the model. A load that fails throws and leaves
-// the model exactly as it was:
-// - a CheckpointError if the file is missing, damaged or not a checkpoint, or if the host has too little
+// Reads a checkpoint and copies its values to a model, wrapped or not; map_keys describes how names
+// are matched. Values are converted to the dtypes and devices of the model. A load that fails
+// throws and leaves the model exactly as it was:
+// - a CheckpointError if the file is missing, damaged or not a checkpoint, or if the host has too
+// little
 //   memory to read it;
 // - an OutOfMemoryError if a device has too little memory for the values;
-// - a StateDictError, in PyTorch's words, if names or shapes do not fit, or if the model has one tensor (or
+// - a StateDictError, in PyTorch's words, if names or shapes do not fit, or if the model has one
+// tensor (or
 //   views of one memory) under two names for which the checkpoint has different values.
 TENON_API LoadReport load(const std::filesystem::path& path, nn::ModuleRef model,
                           const LoadOptions& options = {});
@@ -52,8 +55,8 @@ struct CheckpointInfo {
   // The paths of wrapped models, such as "module"; nullopt if the writer did not record them.
   std::optional<std::vector<std::string>> wrappers;
 };
-// Verifies every byte of a checkpoint and describes it, without making tensors. Throws a CheckpointError if
-// the file is missing, damaged or not a checkpoint.
+// Verifies every byte of a checkpoint and describes it, without making tensors. Throws a
+// CheckpointError if the file is missing, damaged or not a checkpoint.
 TENON_API CheckpointInfo inspect(const std::filesystem::path& path);
 
 }  // namespace tenon

@@ -1,5 +1,5 @@
-// Careful use of the HDF5 C library: one thread at a time, no printed errors, every object closed. Include
-// it only from serialization/*.cpp.
+// Careful use of the HDF5 C library: one thread at a time, no printed errors, every object closed.
+// Include it only from serialization/*.cpp.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace tenon::h5 {
 
-// Locks the library during its lifetime, because Debian's HDF5 is not thread-safe, and prevents HDF5 from
-// printing its errors.
+// Locks the library during its lifetime, because Debian's HDF5 is not thread-safe, and prevents
+// HDF5 from printing its errors.
 class Session {
  public:
   Session();  // throws a CheckpointError if there is not enough memory to start the library
@@ -28,17 +28,17 @@ class Session {
   void* print_data_ = nullptr;
 };
 
-// Throws a CheckpointError if the memory that HDF5 may need for a file of so many tensors, whose names have
-// so many bytes, is not available. HDF5 does not survive an allocation that fails: its lists are left half
-// changed, every later call fails, and its exit handler frees memory twice (1.10.8). So this function
-// allocates and frees as much memory before HDF5 is called.
+// Throws a CheckpointError if the memory that HDF5 may need for a file of so many tensors, whose
+// names have so many bytes, is not available. HDF5 does not survive an allocation that fails: its
+// lists are left half changed, every later call fails, and its exit handler frees memory twice
+// (1.10.8). So this function allocates and frees as much memory before HDF5 is called.
 void require_memory(uint64_t tensors, uint64_t name_bytes);
 
 // Returns what HDF5 says about its latest failure.
 std::string last_error();
 
-// An identifier and the function that closes it. The constructor throws the CheckpointError "HDF5 cannot
-// <what>: <why>" if the identifier is that of a failed call.
+// An identifier and the function that closes it. The constructor throws the CheckpointError "HDF5
+// cannot <what>: <why>" if the identifier is that of a failed call.
 class Handle {
  public:
   using Close = herr_t (*)(hid_t);
@@ -60,8 +60,8 @@ class Handle {
 template <class T>
 T check(T status, const char* what);
 
-// Returns the type that a dtype has in a checkpoint. It is little-endian; bool is h5py's enumeration, and
-// bf16 is stored as unsigned 16-bit words.
+// Returns the type that a dtype has in a checkpoint. It is little-endian; bool is h5py's
+// enumeration, and bf16 is stored as unsigned 16-bit words.
 Handle stored_type(DType dtype);
 
 // Returns the type of texts of a fixed length, in UTF-8 and padded with zeros.

@@ -1,5 +1,5 @@
-// An HDF5 file driver for memory, so that the HDF5 library itself never reads or writes a disk. Include it
-// only from serialization/*.cpp.
+// An HDF5 file driver for memory, so that the HDF5 library itself never reads or writes a disk.
+// Include it only from serialization/*.cpp.
 #pragma once
 
 #include <array>
@@ -12,13 +12,14 @@
 
 namespace tenon {
 
-// The memory that one open HDF5 file reads and writes. It is sparse: only what HDF5 itself writes, its
-// metadata, occupies memory. The space that was reserved for tensors does not; it is filled in when the file
-// is written to disk. HDF5's sec2 and core drivers cannot do that, and a failed write would leave the library
-// with a file that it cannot close any more.
+// The memory that one open HDF5 file reads and writes. It is sparse: only what HDF5 itself writes,
+// its metadata, occupies memory. The space that was reserved for tensors does not; it is filled in
+// when the file is written to disk. HDF5's sec2 and core drivers cannot do that, and a failed write
+// would leave the library with a file that it cannot close any more.
 class MemoryFile {
  public:
-  // The values of tensors begin at multiples of this number of bytes from the beginning of the file.
+  // The values of tensors begin at multiples of this number of bytes from the beginning of the
+  // file.
   static constexpr uint64_t value_alignment = 64;
 
   // An empty file to write.
@@ -29,16 +30,16 @@ class MemoryFile {
 
   // Returns false if the range goes past the end of a file to read.
   bool read(uint64_t offset, size_t count, void* to) const;
-  // Returns false for a file to read. If there is no memory, the bytes are dropped and is_whole() becomes
-  // false: HDF5 could not close a file after a failed write.
+  // Returns false for a file to read. If there is no memory, the bytes are dropped and is_whole()
+  // becomes false: HDF5 could not close a file after a failed write.
   bool write(uint64_t offset, size_t count, const void* from);
   // Whether the file contains everything that was written.
   bool is_whole() const { return whole_; }
   uint64_t size() const { return end_; }
   void resize(uint64_t end) { end_ = end; }
 
-  // Makes files that are opened or created with `access`, a file access property list, use this object, which
-  // has to outlive them.
+  // Makes files that are opened or created with `access`, a file access property list, use this
+  // object, which has to outlive them.
   void use_in(hid_t access);
 
  private:

@@ -1,5 +1,5 @@
-// The header of a checkpoint: the 512 bytes in front of the HDF5 data (its user block), with the checksums by
-// which every byte of the file is verified.
+// The header of a checkpoint: the 512 bytes in front of the HDF5 data (its user block), with the
+// checksums by which every byte of the file is verified.
 #pragma once
 
 #include <array>
@@ -22,12 +22,13 @@ struct CheckpointHeader {
 // Returns the bytes of a header.
 std::array<std::byte, checkpoint_header_bytes> encode_header(const CheckpointHeader& header);
 
-// Whether a file that begins with these bytes can be a checkpoint; true if there are too few bytes to tell.
+// Whether a file that begins with these bytes can be a checkpoint; true if there are too few bytes
+// to tell.
 bool begins_as_checkpoint(std::span<const std::byte> first_bytes);
 
-// Reads the header from the first bytes of a file, which are fewer than a header if the file is shorter.
-// Throws a CheckpointError unless they are an intact header of a known version. Bytes without a meaning, such
-// as the line of text, are covered by the checksum and otherwise ignored.
+// Reads the header from the first bytes of a file, which are fewer than a header if the file is
+// shorter. Throws a CheckpointError unless they are an intact header of a known version. Bytes
+// without a meaning, such as the line of text, are covered by the checksum and otherwise ignored.
 CheckpointHeader decode_header(std::span<const std::byte> first_bytes);
 
 }  // namespace tenon

@@ -30,16 +30,17 @@ struct ImageContents {
   std::optional<std::vector<std::string>> wrappers;  // nullopt if the writer did not record them
 };
 
-// Returns why `key` cannot name a tensor in a file (it is empty or ".", contains a '/' or a zero byte, starts
-// with '@', or is not UTF-8), or null if it can.
+// Returns why `key` cannot name a tensor in a file (it is empty or ".", contains a '/' or a zero
+// byte, starts with '@', or is not UTF-8), or null if it can.
 const char* fault_of_key(std::string_view key);
 
-// Lays out a file in `memory` and sets the offsets; the caller writes the values themselves. Takes time in
-// proportion to the number of tensors. Throws a CheckpointError for a key that cannot name a tensor.
+// Lays out a file in `memory` and sets the offsets; the caller writes the values themselves. Takes
+// time in proportion to the number of tensors. Throws a CheckpointError for a key that cannot name
+// a tensor.
 void build_image(ImageContents& contents, MemoryFile& memory);
 
-// Reads what build_image wrote. Throws a CheckpointError for anything else, for values that are not inside the
-// image after the header, and for a shape that no tensor may have.
+// Reads what build_image wrote. Throws a CheckpointError for anything else, for values that are not
+// inside the image after the header, and for a shape that no tensor may have.
 ImageContents read_image(std::span<const std::byte> image);
 
 }  // namespace tenon

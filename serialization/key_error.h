@@ -1,5 +1,5 @@
-// The text of the error of a load that does not fit: PyTorch's words, followed by hints. Internal to
-// serialization.
+// The text of the error of a load that does not fit: PyTorch's words, followed by hints. Internal
+// to serialization.
 #pragma once
 
 #include <optional>
@@ -27,8 +27,8 @@ struct Pairing {
   bool complete() const { return !collision && missing.empty() && unexpected.empty(); }
 };
 
-// Returns the text. `all` are the ways that were tried: all[0] takes the names unchanged, and `chosen` is one
-// of them.
+// Returns the text. `all` are the ways that were tried: all[0] takes the names unchanged, and
+// `chosen` is one of them.
 std::string explain(const KeySide& checkpoint, const KeySide& model, const Pairing& chosen,
                     const std::vector<Pairing>& all, const LoadOptions& options,
                     const std::string& model_name);

@@ -19,8 +19,8 @@ enum class Prefix {
 };
 
 struct LoadOptions {
-  // Whether every tensor of the model and of the checkpoint must have a match. Otherwise the matching tensors
-  // are loaded. The shapes of matching tensors must agree in both cases.
+  // Whether every tensor of the model and of the checkpoint must have a match. Otherwise the
+  // matching tensors are loaded. The shapes of matching tensors must agree in both cases.
   bool strict = true;
   Prefix prefix = Prefix::automatic;
 };
@@ -34,8 +34,8 @@ struct NamedShape {
 // One side of a load.
 struct KeySide {
   std::vector<NamedShape> tensors;  // keys are unique
-  // The paths of the children of wrappers ("module", "backbone.module"), whose last segments do not belong to
-  // the model itself. nullopt if the writer of the names did not record them.
+  // The paths of the children of wrappers ("module", "backbone.module"), whose last segments do not
+  // belong to the model itself. nullopt if the writer of the names did not record them.
   std::optional<std::vector<std::string>> wrappers;
 };
 
@@ -45,11 +45,12 @@ struct KeyMap {
   LoadReport report;
 };
 
-// Matches the tensors of a checkpoint and of a model. First it tries the names unchanged. If these do not
-// cover both sides, it removes wrapper segments on both: the recorded wrappers, then the segments that other
-// tools write in front of every name, then such segments anywhere. It takes the first of these ways that is
-// one-to-one, covers both sides and agrees in every shape. Throws a StateDictError in PyTorch's words if there
-// is no such way (strict), or if a shape differs. `model_name` is the type of the model, for the text.
+// Matches the tensors of a checkpoint and of a model. First it tries the names unchanged. If these
+// do not cover both sides, it removes wrapper segments on both: the recorded wrappers, then the
+// segments that other tools write in front of every name, then such segments anywhere. It takes the
+// first of these ways that is one-to-one, covers both sides and agrees in every shape. Throws a
+// StateDictError in PyTorch's words if there is no such way (strict), or if a shape differs.
+// `model_name` is the type of the model, for the text.
 TENON_API KeyMap map_keys(const KeySide& checkpoint, const KeySide& model,
                           const LoadOptions& options, const std::string& model_name);
 

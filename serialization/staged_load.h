@@ -10,22 +10,22 @@ namespace tenon {
 
 struct Storage;
 
-// Brings all values to the devices of the model before its first tensor is changed, so that every failure
-// (memory of a device, an operator, the values themselves) leaves the model as it was. The values occupy
-// memory on the devices of the model a second time meanwhile.
+// Brings all values to the devices of the model before its first tensor is changed, so that every
+// failure (memory of a device, an operator, the values themselves) leaves the model as it was. The
+// values occupy memory on the devices of the model a second time meanwhile.
 class StagedLoad {
  public:
   explicit StagedLoad(nn::ModuleRef model);
 
   // Returns the tensors of the model in order. A tensor with several names is listed several times.
   const std::vector<nn::StateEntry>& targets() const { return targets_; }
-  // Prepares the values for targets()[target]: `source`, converted to its dtype, on its device, in memory that
-  // no target shares. Waits for the work, and throws if it fails.
+  // Prepares the values for targets()[target]: `source`, converted to its dtype, on its device, in
+  // memory that no target shares. Waits for the work, and throws if it fails.
   void add(size_t target, const Tensor& source);
   // Returns the values that were added for targets()[target].
   const Tensor& values(size_t target) const { return values_[target]; }
-  // Changes the model. Only a device that is lost meanwhile, or a host without a kilobyte of free memory, can
-  // prevent this from being finished.
+  // Changes the model. Only a device that is lost meanwhile, or a host without a kilobyte of free
+  // memory, can prevent this from being finished.
   void commit();
 
  private:

@@ -1,5 +1,5 @@
-// Checks the names of a model that stand for one tensor, for which a checkpoint may have different values.
-// Internal to serialization.
+// Checks the names of a model that stand for one tensor, for which a checkpoint may have different
+// values. Internal to serialization.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace tenon {
 
-// Lists in the report which of the targets that are about to be loaded are one tensor. Throws a StateDictError
-// if different values are staged for it, or for an element that views of one memory share: one of the values
-// would be lost silently.
+// Lists in the report which of the targets that are about to be loaded are one tensor. Throws a
+// StateDictError if different values are staged for it, or for an element that views of one memory
+// share: one of the values would be lost silently.
 void check_ties(KeyMap& map, const StagedLoad& staged, const std::string& model_name);
 
 }  // namespace tenon

@@ -10,10 +10,12 @@
 
 namespace tenon {
 
-// Reads the whole file at once, so later changes of the file do not affect the bytes that were checked.
+// Reads the whole file at once, so later changes of the file do not affect the bytes that were
+// checked.
 class VerifiedFile {
  public:
-  // Throws a CheckpointError if the file is missing, cut off, damaged, too long or another kind of file.
+  // Throws a CheckpointError if the file is missing, cut off, damaged, too long or another kind of
+  // file.
   explicit VerifiedFile(const std::filesystem::path& path);
 
   std::span<const std::byte> image() const { return {bytes_.get(), size_}; }

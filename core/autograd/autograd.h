@@ -1,4 +1,4 @@
-// Gradients as values. How to switch recording off stands in core/grad_mode.h.
+// Gradients as values. core/grad_mode.h has the switches for recording.
 #pragma once
 
 #include <span>

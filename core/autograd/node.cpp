@@ -132,7 +132,6 @@ std::vector<Tensor> Node::backward(std::span<const Tensor> grads,
     for (auto& s : inputs) unpack(s, false, in[s.index]);
     for (auto& s : outputs) unpack(s, true, out[s.index]);
   }
-  static const auto& no_attrs = *new Attrs;
   GradContext context{
       *op, attrs ? *attrs : no_attrs, scalars, grads, in, out, needed, input_shapes, input_dtypes};
   op->gradient(context, gradients);

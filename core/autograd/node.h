@@ -44,7 +44,7 @@ struct Node : RefCounted, Pooled<Node> {
   // `inputs`, `outputs` and `released` are guarded by a lock: two threads may run backward passes
   // through one node.
   bool released = false;  // a backward pass has freed what was saved
-  bool saves = false;     // it was recorded with inputs or outputs; does not change
+  bool saves = false;     // whether there are saved values at all; record sets it once
   Node* next_to_end = nullptr;
 
   // Gradients of the inputs, given those of the outputs. `needed` says which are wanted. The caller

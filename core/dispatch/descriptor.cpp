@@ -2,7 +2,6 @@
 
 #include <tenon/core/dispatch/descriptor.h>
 #include <tenon/core/dispatch/op.h>
-#include <tenon/core/dispatch/plan_cache.h>
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {
@@ -11,10 +10,21 @@ TensorDesc describe(const TensorImpl& t) {
   return {t.dtype, t.shape, t.strides, t.contiguous, t.numel};
 }
 
-bool TensorDesc::shares_places() const {
+bool shares_places(const Shape& shape, const Strides& strides) {
   for (size_t i = 0; i < shape.size(); ++i)
     if (shape[i] > 1 && strides[i] == 0) return true;
   return false;
+}
+
+int32_t alias_of(const Tensor& out, Inputs inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i]) continue;
+    auto &a = impl_of(*inputs[i]), &b = impl_of(out);
+    if (a.storage == b.storage && a.offset == b.offset && a.dtype == b.dtype &&
+        a.shape == b.shape && a.strides == b.strides)
+      return static_cast<int32_t>(i);
+  }
+  return -1;
 }
 
 CallDesc::CallDesc(const Call& call, const Shape* common)
@@ -23,6 +33,7 @@ CallDesc::CallDesc(const Call& call, const Shape* common)
       num_scalars(call.scalars.size()),
       wanted(call.wanted),
       flat(common != nullptr) {
+  inputs.reserve(call.inputs.size());
   for (auto* t : call.inputs)
     inputs.push_back(t ? std::optional(describe(impl_of(*t))) : std::nullopt);
   if (call.shape) shape = *call.shape;

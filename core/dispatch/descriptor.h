@@ -1,8 +1,9 @@
-// What of a call a plan depends on: types, shapes and strides, no tensors.
+// The parts of a call that a plan depends on: types, shapes and strides, no tensors.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <tenon/core/dispatch/attrs.h>
@@ -13,6 +14,7 @@ namespace tenon {
 
 struct Op;
 struct Call;
+class Tensor;
 struct TensorImpl;
 
 struct TensorDesc {
@@ -22,12 +24,14 @@ struct TensorDesc {
   bool contiguous;
   int64_t numel;
 
-  // Whether several elements are one place in memory, as in an expanded tensor: it must not be
-  // changed in place.
-  bool shares_places() const;
   uint64_t bytes() const { return static_cast<uint64_t>(numel) * size_of(dtype); }
 };
 TensorDesc describe(const TensorImpl& tensor);
+// Whether several elements are one place in memory, as in an expanded tensor: it must not be
+// changed in place.
+bool shares_places(const Shape& shape, const Strides& strides);
+// The input that `out` is, value for value in memory, or -1.
+int32_t alias_of(const Tensor& out, std::span<const Tensor* const> inputs);
 
 // How an output comes to be: as a tensor of its own, as an input that is changed, or not at all.
 enum class OutputKind : uint8_t { made, in_place, absent };

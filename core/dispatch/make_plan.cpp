@@ -16,7 +16,7 @@ namespace tenon {
 
 namespace {
 
-tn_tensor_desc describe(DType dtype, const Shape& shape, const Strides& strides) {
+tn_tensor_desc abi_desc(DType dtype, const Shape& shape, const Strides& strides) {
   tn_tensor_desc d{};
   d.struct_size = sizeof d;
   d.dtype = static_cast<tn_dtype>(dtype);
@@ -67,13 +67,13 @@ struct Request {
   const tn_tensor_desc* input(const TensorDesc& t, const PlanEntry& entry, bool contiguous) {
     if (entry.flattened) {
       const Shape flat{t.numel};
-      descs.push_back(describe(t.dtype, flat, Shape::row_major(flat)));
+      descs.push_back(abi_desc(t.dtype, flat, Shape::row_major(flat)));
     } else if (entry.call.op->pointwise && !entry.outputs.empty()) {
       const Shape& shape = entry.outputs[0].shape;
-      descs.push_back(describe(t.dtype, shape, expanded_strides(t, shape)));
+      descs.push_back(abi_desc(t.dtype, shape, expanded_strides(t, shape)));
     } else {
       descs.push_back(
-          describe(t.dtype, t.shape, contiguous ? Shape::row_major(t.shape) : t.strides));
+          abi_desc(t.dtype, t.shape, contiguous ? Shape::row_major(t.shape) : t.strides));
     }
     return &descs.back();
   }
@@ -88,7 +88,7 @@ struct Request {
       given = &*call.inputs[o.input];
     const bool own_strides = given && !entry.flattened;
     descs.push_back(
-        describe(o.dtype, o.shape, own_strides ? given->strides : Shape::row_major(o.shape)));
+        abi_desc(o.dtype, o.shape, own_strides ? given->strides : Shape::row_major(o.shape)));
     return &descs.back();
   }
 };
@@ -107,9 +107,11 @@ tn_error* ask(const Planner& planner, const tn_op_request& request, tn_plan** pl
 void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std::string& reasons) {
   const Request request(entry, contiguous);
   for (auto& p : context.planners) {
-    tn_error* no = ask(p, request.raw, &entry.plan);
+    tn_plan* plan = nullptr;  // a plugin that refuses may leave anything here
+    tn_error* no = ask(p, request.raw, &plan);
     if (!context.caller_thread) close_before_new_libraries();
     if (!no) {
+      entry.plan = plan;
       entry.planner = p.backend;
       return;
     }
@@ -122,7 +124,7 @@ void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std
 
 void require_places_of_their_own(const CallDesc& call, size_t input) {
   const TensorDesc& t = *call.inputs[input];
-  if (t.shares_places())
+  if (shares_places(t.shape, t.strides))
     throw ValueError(
         std::string(call.op->name) + ": argument " + std::to_string(input) +
         " is changed in place, but several elements of this expanded tensor of shape " +

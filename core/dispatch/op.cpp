@@ -1,8 +1,6 @@
-
 #include <tenon/core/base/module_path.h>
 #include <tenon/core/dispatch/op.h>
 #include <tenon/core/error.h>
-#include <tenon/core/tensor_impl.h>
 
 namespace tenon {
 
@@ -15,6 +13,11 @@ const Op*& list_head() {
 
 Op::Op(const OpSpec& spec) : OpSpec(spec), next(list_head()) { list_head() = this; }
 const Op* all_ops() { return list_head(); }
+
+const Shape& Infer::given_shape() const {
+  if (!call_.shape) throw Error(std::string(op.name) + ": was called without the output's shape");
+  return *call_.shape;
+}
 
 void Infer::output_in_place(size_t i) {
   outputs.push_back({in(i).dtype, in(i).shape, OutputKind::in_place, static_cast<uint32_t>(i)});

@@ -1,9 +1,9 @@
-// How an operator is described, and the one door that every operator goes through. Not installed:
-// users see the public functions.
+// How an operator is described, and the one door that every operator goes through. Users see the
+// public functions in core/ops.
 //
-// An operator is one object in one file: name, shape rule, gradient rule. `run` resolves devices
-// and replicas, infers, finds or makes the plan, queues it and records it for autograd. Nothing
-// else in the core knows any operator by name.
+// An operator is one object in one file: name, shape rule, promotion, gradient rule. `run` converts
+// operands, resolves devices and replicas, finds or makes the plan, queues it and records it for
+// autograd. Nothing else in the core knows any operator by name.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,15 @@ using Inputs = std::span<const Tensor* const>;
 using Outputs = std::vector<Tensor>;
 struct Op;
 
-// One call of an operator, as it travels from the public function to the plan. It owns nothing.
+// One call of an operator, as it travels from the public function to the plan. It owns nothing, so
+// what it is made of has to live until the call is done.
 struct Call {
   const Op& op;
   Inputs inputs;
   const Attrs& attrs = no_attrs;
   std::span<const Scalar> scalars = {};
   uint32_t wanted = ~0u;         // bit i cleared: output i is left out, undefined in the result
-  const Tensor* out = nullptr;   // of run_into: where output 0 goes
+  const Tensor* out = nullptr;   // where output 0 goes, in a call of run_into
   const Shape* shape = nullptr;  // of output 0, for operators whose inputs do not say it
 
   bool has(size_t i) const { return i < inputs.size() && inputs[i]; }
@@ -50,7 +51,8 @@ class Infer {
   const Attrs& attrs;
 
   size_t size() const { return call_.inputs.size(); }
-  const Shape& given_shape() const { return *call_.shape; }  // of run_as
+  // What run_as was given; an Error where the call came another way.
+  const Shape& given_shape() const;
   bool has(size_t i) const { return i < size() && call_.inputs[i]; }
   const TensorDesc& in(size_t i) const { return *call_.inputs[i]; }
   void output(DType dtype, const Shape& shape) {

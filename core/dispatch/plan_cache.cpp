@@ -26,17 +26,6 @@ bool matches(const PlanEntry& e, const PlanKey& key) {
 }
 }  // namespace
 
-int32_t alias_of(const Tensor& out, Inputs inputs) {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i]) continue;
-    auto &a = impl_of(*inputs[i]), &b = impl_of(out);
-    if (a.storage == b.storage && a.offset == b.offset && a.dtype == b.dtype &&
-        a.shape == b.shape && a.strides == b.strides)
-      return static_cast<int32_t>(i);
-  }
-  return -1;
-}
-
 const Shape* common_shape(const Call& call) {
   if (!call.op.pointwise) return nullptr;
   const Shape* common = call.out ? &impl_of(*call.out).shape : nullptr;
@@ -52,8 +41,11 @@ const Shape* common_shape(const Call& call) {
 
 PlanKey::PlanKey(const Call& call, const Shape* common) {
   add(reinterpret_cast<intptr_t>(&call.op));
-  add(static_cast<int64_t>(call.inputs.size()) << 35 | int64_t{call.shape != nullptr} << 34 |
-      int64_t{call.out != nullptr} << 33 | int64_t{common != nullptr} << 32 | call.wanted);
+  add(int64_t{call.shape != nullptr} << 34 | int64_t{call.out != nullptr} << 33 |
+      int64_t{common != nullptr} << 32 | call.wanted);
+  add(static_cast<int64_t>(call.inputs.size()) << 32 |
+      static_cast<int64_t>(call.attrs.all().size()) << 24 |
+      static_cast<int64_t>(call.scalars.size()));
   if (call.shape) {
     add(static_cast<int64_t>(call.shape->size()));
     for (auto d : *call.shape) add(d);
@@ -299,6 +291,8 @@ std::string PlanEntry::describe(const Shape* shape) const {
   return text + " on " + device.str();
 }
 
-PlanStore* make_plan_store(DeviceContext& context) { return new PlanCache(context); }
+std::unique_ptr<PlanStore> make_plan_store(DeviceContext& context) {
+  return std::make_unique<PlanCache>(context);
+}
 
 }  // namespace tenon

@@ -12,11 +12,10 @@
 #include <tenon/core/base/ref.h>
 #include <tenon/core/dispatch/op.h>
 #include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/prepared_plan.h>
 #include <tenon/plugins/abi/abi.h>
 
 namespace tenon {
-
-class DeviceContext;
 
 struct PlanOutput {
   DType dtype;
@@ -56,9 +55,6 @@ struct PlanEntry final : RefCounted, PreparedPlan {
 };
 void destroy(PlanEntry* entry);
 
-// The input that `out` is, value for value in memory, or -1.
-int32_t alias_of(const Tensor& out, Inputs inputs);
-
 // The shape that all tensors of a pointwise call have, if none has gaps: how they divide it into
 // dimensions does not matter to the kernel. Null for any other call.
 const Shape* common_shape(const Call& call);
@@ -94,10 +90,9 @@ class PlanKey {
 class PlanCache final : public PlanStore {
  public:
   explicit PlanCache(DeviceContext& context, size_t most = 8192) : context_(context), most_(most) {}
-  // The entry for a call, made where it is new: shape rule, choice of plugin, plan. `out` is the
-  // given output of run_into, or null; `common` as of common_shape. The calling thread keeps it
-  // until it looks for another whose key has the same place among its latest answers; who makes
-  // other calls before the last use of it takes a Ref.
+  // The entry for a call, made where it is new: shape rule, choice of plugin, plan. `common` as of
+  // common_shape. The calling thread keeps it until it looks for another whose key has the same
+  // place among its latest answers; who makes other calls before the last use of it takes a Ref.
   PlanEntry& find(const Call& call, const Shape* common);
   size_t size() const { return count_.load(std::memory_order_relaxed); }
   size_t most() const { return most_; }

@@ -1,6 +1,8 @@
+#include <string>
 #include <vector>
 
 #include <tenon/core/dispatch/promotion.h>
+#include <tenon/core/error.h>
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {
@@ -11,13 +13,13 @@ namespace {
 int category(DType t) { return is_floating_point(t) ? 2 : is_integer(t) ? 1 : 0; }
 
 DType wanted_type(const Call& call) {
-  const Tensor* first = nullptr;
-  DType type = DType::f32;
+  const Tensor *first = nullptr, *second = nullptr;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     if (!takes_part(call, i)) continue;
-    type = first ? result_type(*first, call.in(i)) : impl_of(call.in(i)).dtype;
-    first = &call.in(i);
+    if (second) throw Error(std::string(call.op.name) + ": promotes more than two operands");
+    (first ? second : first) = &call.in(i);
   }
+  const DType type = second ? result_type(*first, *second) : impl_of(*first).dtype;
   return call.op.promotion == Promotion::floating && !is_floating_point(type) ? DType::f32 : type;
 }
 

@@ -258,10 +258,10 @@ void run_entry(DeviceContext& context, PlanEntry& entry, const Call& call, Argum
 
 }  // namespace
 
-Tensor run(const Op& op, std::initializer_list<const Tensor*> list, const Attrs& attrs,
-           std::initializer_list<Scalar> scalar_list) {
-  const Call call{op, Inputs(list.begin(), list.size()), attrs,
-                  std::span<const Scalar>(scalar_list.begin(), scalar_list.size())};
+namespace {
+// The common case without a vector: one fresh output.
+Tensor run_one(const Call& call) {
+  const Op& op = call.op;
   if (op.execute) return run_all(call)[0];
   if (needs_promotion(call)) [[unlikely]]
     return run_promoted(call)[0];
@@ -274,7 +274,6 @@ Tensor run(const Op& op, std::initializer_list<const Tensor*> list, const Attrs&
   Tensor output;
   if (entry.outputs.size() == 1 && entry.plan && entry.outputs[0].kind == OutputKind::made &&
       !entry.make_contiguous) {
-    // The common case without a vector: one fresh output.
     output = new_output(context, entry, entry.outputs[0], shape);
     TensorImpl* raw = output.impl().get();
     launch(context, entry, here.inputs, {&raw, 1}, call.scalars, shape);
@@ -285,6 +284,18 @@ Tensor run(const Op& op, std::initializer_list<const Tensor*> list, const Attrs&
   }
   if (needs_recording(op, call.inputs)) record(call, {&output, 1});
   return output;
+}
+}  // namespace
+
+Tensor run(const Op& op, std::initializer_list<const Tensor*> inputs, const Attrs& attrs,
+           std::initializer_list<Scalar> scalars) {
+  return run_one({op, Inputs(inputs.begin(), inputs.size()), attrs,
+                  std::span<const Scalar>(scalars.begin(), scalars.size())});
+}
+
+Tensor run_as(const Shape& shape, const Op& op, std::initializer_list<const Tensor*> inputs,
+              const Attrs& attrs) {
+  return run_one({op, Inputs(inputs.begin(), inputs.size()), attrs, {}, ~0u, nullptr, &shape});
 }
 
 namespace {
@@ -298,14 +309,9 @@ void execute_there(const Call& call, Outputs& outputs) {
   std::vector<const Tensor*> used(call.inputs.size());
   for (size_t i = 0; i < call.inputs.size(); ++i)
     if (call.has(i)) used[i] = &(owned[i] = resolve_replica(call.in(i), default_device()));
-  call.op.execute({call.op, used, call.attrs}, outputs);
+  call.op.execute(call.with_inputs(used), outputs);
 }
 }  // namespace
-
-Tensor run_as(const Shape& shape, const Op& op, std::initializer_list<const Tensor*> inputs,
-              const Attrs& attrs) {
-  return run_all({op, Inputs(inputs.begin(), inputs.size()), attrs, {}, ~0u, nullptr, &shape})[0];
-}
 
 Outputs run_all(const Call& call) {
   const Op& op = call.op;

@@ -1,6 +1,9 @@
 // Moving values between devices and the host.
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 #include <tenon/core/tensor.h>
 
 namespace tenon {
@@ -21,5 +24,9 @@ void read_to_host(const Tensor& contiguous_source, void* destination);
 Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Device device);
 // A contiguous tensor with undefined values.
 Tensor allocate_tensor(const Shape& shape, DType dtype, Device device);
+
+// OutOfMemoryError "<what>cannot allocate …" where this machine can never have `count` elements of
+// `element_bytes` bytes each.
+void require_host_room(uint64_t count, uint64_t element_bytes, const std::string& what);
 
 }  // namespace tenon

@@ -8,11 +8,7 @@
 
 namespace tenon {
 
-namespace {
-
-std::string quoted(std::string_view name) { return std::string(name); }
-
-}  // namespace
+namespace {}  // namespace
 
 // ---- on the way in ----
 
@@ -71,7 +67,7 @@ Scalar scalar_for(DType dtype, Number number) {
       !(number.f >= -0x1p63 &&
         number.f < 0x1p63))  // converting it would be undefined; NaN lies nowhere
     throw ValueError("the number " + number_text(number.f) + " has no value in " +
-                     quoted(name_of(dtype)) +
+                     std::string(name_of(dtype)) +
                      "; it must lie in [-2^63, 2^63), or the tensor be floating");
   return Scalar::integer(number.integral ? number.i : static_cast<int64_t>(number.f));
 }
@@ -86,7 +82,7 @@ void require_index(const char* op, const Tensor& index, const char* name) {
   DType t = dtype_of(index);
   if (t != DType::i64 && t != DType::i32)
     throw DTypeError(std::string(op) + ": " + name + " must be i64 or i32, found " +
-                     quoted(name_of(t)) + "; convert it with .to(tenon::i64)");
+                     std::string(name_of(t)) + "; convert it with .to(tenon::i64)");
 }
 
 void require_mutable(const char* op, const Tensor& target) {

@@ -53,9 +53,10 @@ void require_mutable(const char* op, const Tensor& target);
 void write_part(const Tensor& part, const Tensor& values);
 
 // ---- shape rules ----
-void infer_floating(Infer& infer);     // output like input 0, which is floating
-void infer_numeric(Infer& infer);      // …, floating or integer
-void infer_given_shape(Infer& infer);  // of run_as: input 0's type
+void infer_floating(Infer& infer);  // output like input 0, which is floating
+void infer_numeric(Infer& infer);   // …, floating or integer
+// Output has the shape that run_as was given, and input 0's type.
+void infer_given_shape(Infer& infer);
 
 // ---- pieces of gradient rules ----
 // A reduced tensor again at the rank of what was reduced (each dim of `dims` 1), expanded to

@@ -8,7 +8,6 @@
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/plugin_stream.h>
 #include <tenon/core/tensor_impl.h>
-#include <tenon/plugins/host/services.h>
 
 namespace tenon {
 

@@ -13,8 +13,8 @@
 #include <tenon/core/runtime/collectives.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/plugin_stream.h>
+#include <tenon/core/runtime/thread_pool.h>
 #include <tenon/plugins/host/registry.h>
-#include <tenon/plugins/host/services.h>
 
 namespace tenon {
 
@@ -42,7 +42,7 @@ DeviceContext::DeviceContext(Device d, plugins::Backend& b,
     if (table[i]->flags & TN_MEMORY_PINNED)
       pinned =
           std::make_unique<Allocator>(*this, i, granularity(*table[i]), Allocator::Behind::uses);
-  plans.reset(make_plan_store(*this));
+  plans = make_plan_store(*this);
 
   for (auto* o : overlays) {
     try {
@@ -153,6 +153,7 @@ DeviceContext& open(Device d) {
   for (auto& context :
        c.all)  // what keeps one device of a plugin from being used keeps the others from it
     if (context->device.type_id() == d.type_id()) context->stream->require_open();
+  lend_threads_to_plugins();
   auto& registry = plugins::registry();
   auto& backend = registry.load(d.type());
   auto context = std::make_unique<DeviceContext>(d, backend, registry.overlays(d.type()));

@@ -35,7 +35,7 @@ class DeviceContext {
   std::unique_ptr<Stream> stream;
   std::unique_ptr<Allocator> memory;
   std::unique_ptr<Allocator> pinned;  // null where the device offers none
-  std::unique_ptr<PlanStore> plans;   // whose kind only dispatch knows
+  std::unique_ptr<PlanStore> plans;   // a PlanCache of core/dispatch
 
   // What a single allocation in the device's memory may have; more is never there, and sizes up to
   // it can be rounded up.

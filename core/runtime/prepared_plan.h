@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,6 @@ class PlanStore {
   virtual void unpin() = 0;
 };
 // Defined where plans are made, in core/dispatch.
-PlanStore* make_plan_store(DeviceContext& context);
+std::unique_ptr<PlanStore> make_plan_store(DeviceContext& context);
 
 }  // namespace tenon

@@ -214,24 +214,20 @@ ThreadPool* shared_or_null() noexcept {
   }
 }
 
-// Before any plugin is loaded, because libtenon is.
-[[maybe_unused]] const bool lent = [] {
-  plugins::lend_threads(
-      {.count =
-           []() noexcept {
-             auto* pool = shared_or_null();
-             return pool ? pool->size() : 1u;
-           },
-       .parallel_for =
-           [](int64_t n, int64_t grain, tn_loop_body body, void* context) noexcept {
-             if (auto* pool = shared_or_null())
-               pool->parallel_for(n, grain, body, context);
-             else
-               body(context, 0, n, 0);
-           }});
-  return true;
-}();
+uint32_t shared_size() noexcept {
+  auto* pool = shared_or_null();
+  return pool ? pool->size() : 1;
+}
+
+void shared_loop(int64_t n, int64_t grain, tn_loop_body body, void* context) noexcept {
+  if (auto* pool = shared_or_null())
+    pool->parallel_for(n, grain, body, context);
+  else
+    body(context, 0, n, 0);
+}
 
 }  // namespace
+
+void lend_threads_to_plugins() { plugins::lend_threads({shared_size, shared_loop}); }
 
 }  // namespace tenon

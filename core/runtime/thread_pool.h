@@ -4,12 +4,11 @@
 #include <cstdint>
 #include <memory>
 
-#include <tenon/core/api.h>
 #include <tenon/plugins/abi/abi.h>
 
 namespace tenon {
 
-class TENON_API ThreadPool {
+class ThreadPool {
  public:
   // As many threads as TENON_NUM_THREADS says, else as the process may run on; lives until the
   // process ends.
@@ -27,5 +26,8 @@ class TENON_API ThreadPool {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// Before the first plugin is loaded.
+void lend_threads_to_plugins();
 
 }  // namespace tenon

@@ -6,7 +6,6 @@
 #include <tenon/core/base/log.h>
 #include <tenon/core/error.h>
 #include <tenon/plugins/host/backend.h>
-#include <tenon/plugins/host/services.h>
 
 namespace tenon::plugins {
 

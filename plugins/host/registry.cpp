@@ -12,7 +12,6 @@
 #include <tenon/plugins/host/discovery.h>
 #include <tenon/plugins/host/loader.h>
 #include <tenon/plugins/host/registry.h>
-#include <tenon/plugins/host/services.h>
 
 namespace tenon::plugins {
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 
-#include <tenon/core/api.h>
 #include <tenon/plugins/abi/abi.h>
 
 namespace tenon::plugins {

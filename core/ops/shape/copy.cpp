@@ -42,7 +42,7 @@ Tensor run_copy(const Tensor& x, DType dtype) { return run(copy_op, {&x}, dtype_
 void require_writable(const char* op, const Tensor& target) {
   require_tensor(op, target);
   require_mutable(op, target);
-  if (describe(impl_of(target)).shares_places())
+  if (shares_places(target.shape(), target.strides()))
     throw ValueError(
         std::string(op) + ": several elements of this expanded tensor of shape " +
         target.shape().str() +
