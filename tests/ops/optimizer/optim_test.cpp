@@ -7,7 +7,7 @@ using namespace tenon::test;
 
 BOOST_AUTO_TEST_SUITE(optimizer)
 
-// Values over many steps are in reference_test; here is what one call promises.
+// Values over many steps are in cases.h; here is what one call promises.
 
 BOOST_AUTO_TEST_CASE(many_parameters_step_in_place) {
   std::vector<Tensor> params = {doubles({1, 2}, {2}), doubles({3}, {}), zeros({0}, {.dtype = f64})};

@@ -1,0 +1,1 @@
+"""The parts of generate.py: kit (writing a case), sequence with draws, and operators (which cases)."""
