@@ -4,16 +4,6 @@
 
 namespace tenon::nn {
 
-namespace {
-
-void require_reduction(const std::string& reduction, const char* layer) {
-  if (reduction != "mean" && reduction != "sum" && reduction != "none")
-    throw ValueError(std::string(layer) + ": reduction is \"" + reduction +
-                     "\"; it has to be \"mean\", \"sum\" or \"none\"");
-}
-
-}  // namespace
-
 CrossEntropyLoss::CrossEntropyLoss(const CrossEntropyLossOptions& o)
     : weight(o.weight),
       reduction(o.reduction),
@@ -21,7 +11,6 @@ CrossEntropyLoss::CrossEntropyLoss(const CrossEntropyLossOptions& o)
       label_smoothing(o.label_smoothing) {
   require(label_smoothing >= 0 && label_smoothing <= 1, "CrossEntropyLoss", "label_smoothing",
           label_smoothing, "from 0 to 1");
-  require_reduction(reduction, "CrossEntropyLoss");
 }
 
 Tensor CrossEntropyLoss::forward(const Tensor& logits, const Tensor& target) const {
@@ -31,10 +20,6 @@ Tensor CrossEntropyLoss::forward(const Tensor& logits, const Tensor& target) con
   o.ignore_index = ignore_index;
   o.label_smoothing = label_smoothing;
   return cross_entropy(logits, target, o);
-}
-
-MSELoss::MSELoss(std::string r) : reduction(std::move(r)) {
-  require_reduction(reduction, "MSELoss");
 }
 
 Tensor MSELoss::forward(const Tensor& input, const Tensor& target) const {

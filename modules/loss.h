@@ -1,37 +1,40 @@
-// Losses.
+// Losses as layers.
 #pragma once
 
+#include <tenon/core/ops/loss.h>
 #include <tenon/modules/module.h>
 
 namespace tenon::nn {
 
 struct CrossEntropyLossOptions {
-  Tensor weight = {};              // (C): weight of each class; default all 1
-  std::string reduction = "mean";  // "mean", "sum" or "none"
-  int64_t ignore_index = -100;     // targets of this value count for nothing
-  double label_smoothing = 0;      // in [0, 1]
+  Tensor weight = {};  // (C): a weight for each class; undefined means 1 for all
+  Reduction reduction = Reduction::mean;
+  int64_t ignore_index = -100;  // rows with this label are ignored
+  double label_smoothing = 0;   // in [0, 1]: this share of the target is spread over all classes
 };
 
-// Logits (N, C) or (N, C, d1, …) against class numbers (N) or (N, d1, …). A class number outside
-// [0, C) is an IndexError.
+// Returns the cross entropy of logits and a target; shapes, dtypes and errors are those of
+// tenon::cross_entropy. The weight is a buffer: it is saved and moved with the layer. The
+// constructor throws a ValueError for a label_smoothing outside [0, 1].
 struct TENON_API CrossEntropyLoss final : Module<CrossEntropyLoss> {
   CrossEntropyLoss(const CrossEntropyLossOptions& options = {});
   Tensor forward(const Tensor& logits, const Tensor& target) const;
   void fields(FieldVisitor& v) { v("weight", weight); }
 
-  Buffer weight;  // undefined where none was given
-  std::string reduction;
+  Buffer weight;  // undefined if none was given
+  Reduction reduction;
   int64_t ignore_index;
   double label_smoothing;
 };
 
-// (input - target)^2; `reduction` is "mean", "sum" or "none".
+// Returns the squared differences (input - target)^2; shapes, warnings and errors are those of
+// tenon::mse_loss.
 struct TENON_API MSELoss final : Module<MSELoss> {
-  MSELoss(std::string reduction = "mean");
+  MSELoss(Reduction reduction = Reduction::mean) : reduction(reduction) {}
   Tensor forward(const Tensor& input, const Tensor& target) const;
   void fields(FieldVisitor&) {}
 
-  std::string reduction;
+  Reduction reduction;
 };
 
 }  // namespace tenon::nn

@@ -72,12 +72,6 @@ Scalar scalar_for(DType dtype, Number number) {
   return Scalar::integer(number.integral ? number.i : static_cast<int64_t>(number.f));
 }
 
-void require_reduction(const char* op, const std::string& reduction) {
-  if (reduction != "mean" && reduction != "sum" && reduction != "none")
-    throw ValueError(std::string(op) + ": reduction \"" + reduction +
-                     "\" is not known; use \"mean\", \"sum\" or \"none\"");
-}
-
 void require_index(const char* op, const Tensor& index, const char* name) {
   DType t = dtype_of(index);
   if (t != DType::i64 && t != DType::i32)

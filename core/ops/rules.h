@@ -39,8 +39,6 @@ Scalar scalar_for(DType dtype, Number number);
 // A number as a tensor without dimensions, for use inside an operator: unlike `full` it asks for no
 // gradient mode.
 Tensor constant(Number number, DType dtype, Device device);
-// ValueError "<op>: reduction …" unless it is "mean", "sum" or "none".
-void require_reduction(const char* op, const std::string& reduction);
 // DTypeError where integer indices are wanted.
 void require_index(const char* op, const Tensor& index, const char* name);
 // Changing values in place is not recorded: AutogradError where a gradient would silently be lost.

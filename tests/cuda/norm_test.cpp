@@ -92,14 +92,14 @@ BOOST_AUTO_TEST_CASE(cross_entropy_with_all_options) {
                                                           {3, 600}, {2, 3000}, {300, 5}};
   for (DType dtype : kFloats)
     for (auto [n, c] : sizes)
-      for (const char* reduction : {"mean", "sum", "none"})
+      for (Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none})
         for (double smoothing : {0.0, 0.1})
           for (bool weighted : {false, true})
             for (int64_t ignore : {int64_t{-100}, int64_t{1}}) {
               if (passed_over()) continue;
               Tensor x = random_values({n, c}, dtype, false), labels = random_labels(n, c);
               Tensor weight = (positive({c}) + 0.1).to(dtype);
-              auto what = describe("cross_entropy", dtype, x.shape(), reduction) +
+              auto what = describe("cross_entropy", dtype, x.shape(), name_of(reduction)) +
                           (weighted ? ", weights" : "") + ", smoothing " +
                           std::to_string(smoothing) + ", ignore " + std::to_string(ignore);
               auto loss = [&](const std::vector<Tensor>& v) {
@@ -112,11 +112,11 @@ BOOST_AUTO_TEST_CASE(cross_entropy_with_all_options) {
 
 BOOST_AUTO_TEST_CASE(cross_entropy_of_many_rows_and_of_none) {
   Tensor x = random_values({20000, 3}, f32, false), labels = random_labels(20000, 3);
-  for (const char* reduction : {"mean", "sum", "none"})
+  for (Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none})
     require_agreement(
         "many rows", [&](auto& v) { return cross_entropy(v[0], v[1], {.reduction = reduction}); },
         {x, labels}, 2e-5);
-  for (const char* reduction : {"mean", "sum", "none"})
+  for (Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none})
     require_agreement(
         "no rows", [&](auto& v) { return cross_entropy(v[0], v[1], {.reduction = reduction}); },
         {zeros({0, 3}), random_labels(0, 3)}, 0);

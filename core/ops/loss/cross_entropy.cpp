@@ -127,22 +127,17 @@ Tensor soft_cross_entropy(const Tensor& logits, const Tensor& target,
   Tensor loss = p * log_softmax(class_rows(logits), 1);
   if (options.weight.defined()) loss = loss * options.weight;
   Tensor rows = neg(sum(loss, {1}));
-  if (options.reduction == "sum") return sum(rows);
-  if (options.reduction == "mean") return sum(rows) / static_cast<double>(rows.numel());
+  if (options.reduction == Reduction::sum) return sum(rows);
+  if (options.reduction == Reduction::mean) return sum(rows) / static_cast<double>(rows.numel());
   Shape shape = shape_of(logits);
   shape.erase(shape.size() == 1 ? 0 : 1);
   return rows.reshape(shape);
-}
-
-const char* literal(const std::string& reduction) {
-  return reduction == "mean" ? "mean" : reduction == "sum" ? "sum" : "none";
 }
 
 }  // namespace
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& target,
                      const CrossEntropyOptions& options) {
-  require_reduction("cross_entropy", options.reduction);
   if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1))
     throw ValueError("cross_entropy: label_smoothing must lie in [0, 1], found " +
                      number_text(options.label_smoothing));
@@ -152,13 +147,14 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target,
     return soft_cross_entropy(logits, target, options);
   ClassTargets c = class_targets("cross_entropy", logits, target, options.weight);
   Attrs attrs;
-  attrs.set("reduction", literal(options.reduction)).set("ignore_index", options.ignore_index);
+  attrs.set("reduction", name_of(options.reduction)).set("ignore_index", options.ignore_index);
   attrs.set("label_smoothing", options.label_smoothing);
   const Tensor* inputs[] = {&c.scores, &c.labels,
                             options.weight.defined() ? &options.weight : nullptr};
   Tensor loss = run_all({cross_entropy_op, inputs, attrs})[0];
-  return options.reduction == "none" && c.loss_shape.size() != 1 ? loss.reshape(c.loss_shape)
-                                                                 : loss;
+  return options.reduction == Reduction::none && c.loss_shape.size() != 1
+             ? loss.reshape(c.loss_shape)
+             : loss;
 }
 
 }  // namespace tenon

@@ -17,9 +17,9 @@ namespace tenon {
 
 namespace {
 
-Tensor reduce(const Tensor& loss, const std::string& reduction) {
-  if (reduction == "mean") return mean(loss);
-  return reduction == "sum" ? sum(loss) : loss;
+Tensor reduce(const Tensor& loss, Reduction reduction) {
+  if (reduction == Reduction::mean) return mean(loss);
+  return reduction == Reduction::sum ? sum(loss) : loss;
 }
 
 // (4, 1) against (4) broadcasts to (4, 4): rarely meant. Said once for each pair of shapes, as long
@@ -44,9 +44,19 @@ void warn_of_broadcasting(const char* op, const Tensor& x, const Tensor& y) {
 
 }  // namespace
 
+const char* name_of(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::mean:
+      return "mean";
+    case Reduction::sum:
+      return "sum";
+    default:
+      return "none";
+  }
+}
+
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target,
                 const NllLossOptions& options) {
-  require_reduction("nll_loss", options.reduction);
   ClassTargets c = class_targets("nll_loss", log_probabilities, target, options.weight);
   DType dtype = dtype_of(c.scores);
   Tensor valid = ne(c.labels, options.ignore_index);
@@ -55,21 +65,19 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target,
   Tensor weight = options.weight.defined() ? index_select(options.weight, 0, safe) : Tensor();
   if (weight.defined()) loss = loss * weight;
   loss = where(valid, loss, 0.0);
-  if (options.reduction == "none") return loss.reshape(c.loss_shape);
-  if (options.reduction == "sum") return sum(loss);
+  if (options.reduction == Reduction::none) return loss.reshape(c.loss_shape);
+  if (options.reduction == Reduction::sum) return sum(loss);
   return sum(loss) / sum(weight.defined() ? where(valid, weight, 0.0) : valid.to(dtype));
 }
 
-Tensor mse_loss(const Tensor& x, const Tensor& y, const std::string& reduction) {
+Tensor mse_loss(const Tensor& x, const Tensor& y, Reduction reduction) {
   require_defined("mse_loss", {&x, &y});
-  require_reduction("mse_loss", reduction);
   warn_of_broadcasting("mse_loss", x, y);
   return reduce(square(x - y), reduction);
 }
 
-Tensor l1_loss(const Tensor& x, const Tensor& y, const std::string& reduction) {
+Tensor l1_loss(const Tensor& x, const Tensor& y, Reduction reduction) {
   require_defined("l1_loss", {&x, &y});
-  require_reduction("l1_loss", reduction);
   warn_of_broadcasting("l1_loss", x, y);
   return reduce(abs(x - y), reduction);
 }

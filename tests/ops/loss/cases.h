@@ -7,21 +7,28 @@
 
 namespace tenon::test {
 
+// PyTorch's name for a reduction, "mean" if there is none.
+inline Reduction reduction_of(const json& attributes) {
+  const std::string name = attributes.value("reduction", "mean");
+  for (Reduction reduction : {Reduction::none, Reduction::mean, Reduction::sum})
+    if (name == name_of(reduction)) return reduction;
+  throw ValueError("no reduction is called " + name);
+}
+
 inline List call_cross_entropy(const json& a, const List& in) {
   return {cross_entropy(in[0], in[1],
-                        {at(in, 2), a.value("reduction", "mean"),
-                         a.value("ignore_index", int64_t{-100}), a.value("label_smoothing", 0.0)})};
+                        {at(in, 2), reduction_of(a), a.value("ignore_index", int64_t{-100}),
+                         a.value("label_smoothing", 0.0)})};
 }
 inline List call_nll_loss(const json& a, const List& in) {
   return {
-      nll_loss(in[0], in[1],
-               {at(in, 2), a.value("reduction", "mean"), a.value("ignore_index", int64_t{-100})})};
+      nll_loss(in[0], in[1], {at(in, 2), reduction_of(a), a.value("ignore_index", int64_t{-100})})};
 }
 inline List call_mse_loss(const json& a, const List& in) {
-  return {mse_loss(in[0], in[1], a["reduction"])};
+  return {mse_loss(in[0], in[1], reduction_of(a))};
 }
 inline List call_l1_loss(const json& a, const List& in) {
-  return {l1_loss(in[0], in[1], a["reduction"])};
+  return {l1_loss(in[0], in[1], reduction_of(a))};
 }
 
 // Every option with rows of every size; `smoothing`: label smoothing as well.

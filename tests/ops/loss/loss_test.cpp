@@ -12,7 +12,7 @@ namespace {
 
 std::vector<CrossEntropyOptions> all_options() {
   std::vector<CrossEntropyOptions> result;
-  for (auto* reduction : {"mean", "sum", "none"})
+  for (Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none})
     for (double smoothing : {0.0, 0.2})
       for (bool weighted : {false, true})
         for (int64_t ignored : {-100, 1})
@@ -41,8 +41,8 @@ std::vector<double> by_definition(const Tensor& logits, const std::vector<int64_
     rows.push_back(loss);
     total += loss;
   }
-  if (o.reduction == "none") return rows;
-  return {o.reduction == "sum" ? total : total / weights};
+  if (o.reduction == Reduction::none) return rows;
+  return {o.reduction == Reduction::sum ? total : total / weights};
 }
 
 }  // namespace
@@ -54,9 +54,9 @@ BOOST_AUTO_TEST_CASE(cross_entropy_values_and_gradients) {
   std::vector<int64_t> labels = {0, 2, 1, 1, 0};
   for (auto& o : all_options()) {
     require_close(cross_entropy(logits, ints(labels, {5}), o).to_vector<double>(),
-                  by_definition(logits, labels, o), 1e-12, 1e-12, o.reduction);
+                  by_definition(logits, labels, o), 1e-12, 1e-12, name_of(o.reduction));
     check_gradients([&](auto& v) { return cross_entropy(v[0], ints(labels, {5}), o); }, {logits},
-                    "cross_entropy " + o.reduction);
+                    std::string("cross_entropy ") + name_of(o.reduction));
     Tensor x = logits.clone().requires_grad_();
     Tensor loss = weighted_sum(cross_entropy(x, ints(labels, {5}), o), 0.4);
     require_equal(grad(loss, x, {.retain_graph = true}), grad(loss, x, {.create_graph = true}),
@@ -68,12 +68,13 @@ BOOST_AUTO_TEST_CASE(other_forms_of_cross_entropy) {
   Tensor pixels = sample({2, 3, 2, 2});
   Tensor labels = ints({0, 1, 2, 0, 1, 1, 2, 2}, {2, 2, 2});
   Tensor rows = pixels.reshape({2, 3, 4}).transpose(1, 2).reshape({8, 3});
-  for (auto* reduction : {"mean", "sum"})
+  for (Reduction reduction : {Reduction::mean, Reduction::sum})
     require_equal(cross_entropy(pixels, labels, {.reduction = reduction}),
                   cross_entropy(rows, labels.flatten(), {.reduction = reduction}), 1e-12);
-  require_equal(cross_entropy(pixels, labels, {.reduction = "none"}),
-                cross_entropy(rows, labels.flatten(), {.reduction = "none"}).reshape({2, 2, 2}),
-                1e-12);
+  require_equal(
+      cross_entropy(pixels, labels, {.reduction = Reduction::none}),
+      cross_entropy(rows, labels.flatten(), {.reduction = Reduction::none}).reshape({2, 2, 2}),
+      1e-12);
   require_equal(cross_entropy(rows[0], ints({2}, {})),
                 cross_entropy(rows.narrow(0, 0, 1), ints({2}, {1})), 1e-12);
   require_equal(cross_entropy(rows, labels.flatten().to(i32)),
@@ -92,10 +93,12 @@ BOOST_AUTO_TEST_CASE(other_forms_of_cross_entropy) {
 
 BOOST_AUTO_TEST_CASE(no_rows_or_none_that_count) {
   BOOST_CHECK(std::isnan(cross_entropy(zeros({0, 3}), ints({}, {0})).item()));
-  BOOST_CHECK_EQUAL(cross_entropy(zeros({0, 3}), ints({}, {0}), {.reduction = "none"}).numel(), 0);
+  BOOST_CHECK_EQUAL(
+      cross_entropy(zeros({0, 3}), ints({}, {0}), {.reduction = Reduction::none}).numel(), 0);
   Tensor logits = sample({2, 3});
   BOOST_CHECK(std::isnan(cross_entropy(logits, ints({-100, -100}, {2})).item()));
-  BOOST_CHECK_EQUAL(cross_entropy(logits, ints({-100, -100}, {2}), {.reduction = "sum"}).item(), 0);
+  BOOST_CHECK_EQUAL(
+      cross_entropy(logits, ints({-100, -100}, {2}), {.reduction = Reduction::sum}).item(), 0);
 }
 
 BOOST_AUTO_TEST_CASE(nll_loss_equals_cross_entropy_of_log_softmax) {
@@ -112,9 +115,10 @@ BOOST_AUTO_TEST_CASE(nll_loss_equals_cross_entropy_of_log_softmax) {
 BOOST_AUTO_TEST_CASE(distances) {
   Tensor x = sample({3, 2}), y = sample({3, 2}, 2);
   require_values(mse_loss(doubles({1, 4}, {2}), doubles({2, 2}, {2})), {}, {2.5});
-  require_values(l1_loss(doubles({1, 4}, {2}), doubles({2, 2}, {2}), "sum"), {}, {3});
-  require_values(mse_loss(doubles({1, 4}, {2}), doubles({2, 2}, {2}), "none"), {2}, {1, 4});
-  for (auto* reduction : {"mean", "sum", "none"}) {
+  require_values(l1_loss(doubles({1, 4}, {2}), doubles({2, 2}, {2}), Reduction::sum), {}, {3});
+  require_values(mse_loss(doubles({1, 4}, {2}), doubles({2, 2}, {2}), Reduction::none), {2},
+                 {1, 4});
+  for (Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none}) {
     check_gradients([&](auto& v) { return mse_loss(v[0], v[1], reduction); }, {x, y}, "mse_loss");
     check_gradients([&](auto& v) { return l1_loss(v[0], v[1], reduction); }, {x, y}, "l1_loss");
   }
@@ -134,8 +138,6 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<DTypeError>(
       [&] { cross_entropy(logits, labels, {.weight = zeros({3}, {.dtype = f64})}); },
       "weight is f64, the input f32");
-  require_error<ValueError>([&] { cross_entropy(logits, labels, {.reduction = "avg"}); },
-                            "reduction \"avg\" is not known");
   require_error<ValueError>([&] { cross_entropy(logits, labels, {.label_smoothing = 1.5}); },
                             "label_smoothing must lie in [0, 1]");
   require_error<ShapeError>([&] { cross_entropy(scalar(1), ints({1}, {})); },
@@ -143,7 +145,6 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<IndexError>([&] { cross_entropy(logits, ints({0, 3}, {2})).wait(); }, "3");
   require_error<IndexError>([&] { nll_loss(logits, ints({0, -1}, {2})).wait(); }, "-1");
   require_error<ShapeError>([&] { mse_loss(logits, zeros({2, 2})); }, "(2, 2)");
-  require_error<ValueError>([&] { l1_loss(logits, logits, "batchmean"); }, "l1_loss: reduction");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
