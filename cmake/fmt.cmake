@@ -9,6 +9,9 @@ if(fmt_VERSION VERSION_LESS 11)
   target_include_directories(tenon_fmt SYSTEM PUBLIC $<BUILD_INTERFACE:${includes}>)
   # Its checks of itself would abort; what Tenon is built with for tests is not its business.
   target_compile_definitions(tenon_fmt PRIVATE NDEBUG)
+  if(TENON_SANITIZE)
+    target_compile_options(tenon_fmt PRIVATE -fno-sanitize=all)
+  endif()
 else()
   # What newer versions keep in their library is not known here.
   add_library(tenon_fmt INTERFACE)
