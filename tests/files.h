@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "support/expect.h"
+
 // A new folder that is gone with this object.
 class TempFolder {
  public:
@@ -69,19 +71,5 @@ inline void write_bytes(const std::filesystem::path& path, std::string_view byte
   if (!file.flush()) throw std::runtime_error("cannot write " + path.string());
 }
 
-// The text of the E that `body` throws; what else happened, otherwise.
-template <class E, class F>
-std::string error_of(F&& body) {
-  try {
-    body();
-  } catch (const E& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    return std::string("another exception: ") + error.what();
-  }
-  return "no exception";
-}
-
-inline bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != text.npos;
-}
+using tenon::test::error_of;
+using tenon::test::has;

@@ -13,8 +13,10 @@
 #include <tenon/serialization/checkpoint.h>
 
 #include "places.h"
+#include "support/expect.h"
 
 namespace fs = std::filesystem;
+using tenon::test::has;
 
 namespace {
 
@@ -54,9 +56,6 @@ std::string last_line(std::string text) {
   return text.substr(text.rfind('\n') + 1);
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 #define REQUIRE_HAS(text, part) \
   BOOST_REQUIRE_MESSAGE(has(text, part), "\"" << (part) << "\" expected in:\n" << (text))
 

@@ -19,7 +19,7 @@ inline void refused(tn_error* error, tn_code code, const std::string& part) {
   BOOST_REQUIRE(error);
   BOOST_TEST(error->code == code);
   const auto text = plugins::take_message(error);
-  BOOST_TEST(contains(text, part), text);
+  BOOST_TEST(has(text, part), text);
 }
 
 // A stream (none on a caller's-thread device) and memory that ends with this object.

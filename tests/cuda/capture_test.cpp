@@ -194,8 +194,8 @@ BOOST_AUTO_TEST_CASE(a_graph_outlives_its_tensors) {
 BOOST_AUTO_TEST_CASE(results_are_not_there_before_the_first_replay) {
   Tensor a = ones({10}, {.device = gpu}), result;
   auto graph = warm_and_capture([&] { result = a + 1.0; });
-  BOOST_TEST(contains(error_of<ValueError>([&] { result.to_vector<float>(); }),
-                      "that was not replayed yet"));
+  BOOST_TEST(
+      has(error_of<ValueError>([&] { result.to_vector<float>(); }), "that was not replayed yet"));
   graph.replay();
   BOOST_TEST(result.sum().item() == 20.0);
 }
@@ -277,8 +277,7 @@ BOOST_AUTO_TEST_CASE(an_exception_ends_the_capture) {
                                              throw std::runtime_error("enough");
                                            }),
                       std::runtime_error);
-    BOOST_TEST(
-        contains(error_of<ValueError>([&] { kept.sum().item(); }), "was captured, which failed"));
+    BOOST_TEST(has(error_of<ValueError>([&] { kept.sum().item(); }), "was captured, which failed"));
     check_works();
     BOOST_TEST(a.sum().item() == 30.0);
   }
@@ -294,7 +293,7 @@ BOOST_AUTO_TEST_CASE(no_memory_left_ends_the_capture) {
       empty({total}, {.device = gpu});
     });
   });
-  BOOST_TEST(contains(text, "cannot allocate"), text);
+  BOOST_TEST(has(text, "cannot allocate"), text);
   auto graph = StreamGraph::capture(gpu, [&] { result = a + 1.0; });
   graph.replay();
   BOOST_TEST(result.sum().item() == 20.0);
@@ -320,9 +319,9 @@ BOOST_AUTO_TEST_CASE(an_operator_that_fails_ends_the_capture) {
         }
       });
     });
-    BOOST_TEST(contains(text, "kernel launch"), text);
-    BOOST_TEST(contains(text, "in mul:"), text);
-    BOOST_TEST(contains(text, "captured into a stream graph"), text);
+    BOOST_TEST(has(text, "kernel launch"), text);
+    BOOST_TEST(has(text, "in mul:"), text);
+    BOOST_TEST(has(text, "captured into a stream graph"), text);
     check_works();
   }
 }
@@ -338,8 +337,8 @@ BOOST_AUTO_TEST_CASE(a_bad_label_in_a_replayed_batch) {
   t.y.copy_(tensor(std::vector<int64_t>{1, 2, 77, 3}));
   graph.replay();
   const auto text = error_of<IndexError>([&] { t.loss.item(); });
-  BOOST_TEST(contains(text, "label 77 in row 2 lies outside [0, 10)"), text);
-  BOOST_TEST(contains(text, "replay of a stream graph"), text);
+  BOOST_TEST(has(text, "label 77 in row 2 lies outside [0, 10)"), text);
+  BOOST_TEST(has(text, "replay of a stream graph"), text);
   t.next_batch(0);
   graph.replay();
   BOOST_TEST(t.loss.item<float>() == sound);
@@ -352,7 +351,7 @@ BOOST_AUTO_TEST_CASE(versions_tell_autograd_of_a_replay) {
   auto graph = warm_and_capture([&] { no_grad([&] { a.copy_(a * 2.0); }); });
   Tensor loss = (w * a).sum();  // saves a
   graph.replay();
-  BOOST_TEST(contains(error_of<Error>([&] { loss.backward(); }), "has been changed in place"));
+  BOOST_TEST(has(error_of<Error>([&] { loss.backward(); }), "has been changed in place"));
   BOOST_TEST(a.to_vector<float>()[0] == 4.0f);
 }
 

@@ -30,8 +30,8 @@ BOOST_AUTO_TEST_CASE(memory_that_is_not_there_is_an_error_and_the_rest_works) {
   const std::string error = error_of<OutOfMemoryError>([&] {
     for (int i = 0; i < 8; ++i) held.push_back(empty({total / 16}, {.device = gpu}));
   });
-  BOOST_TEST(contains(error, "cuda:0"));
-  BOOST_TEST(contains(error, "cannot allocate"));
+  BOOST_TEST(has(error, "cuda:0"));
+  BOOST_TEST(has(error, "cannot allocate"));
   BOOST_TEST(held.size() >= 1u);
   held.pop_back();
   BOOST_TEST((on_gpu({1000}) + 1.0).sum().item() == 2000.0);
@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(memory_that_is_not_there_is_an_error_and_the_rest_works) {
 BOOST_AUTO_TEST_CASE(a_bad_label_is_named_to_who_reads_the_loss) {
   Tensor logits = on_gpu({4, 3}), labels = tensor(std::vector<int64_t>{0, 1, 7, 2}).to(gpu);
   const std::string error = error_of<IndexError>([&] { cross_entropy(logits, labels).item(); });
-  BOOST_TEST(contains(error, "label 7 in row 2 lies outside [0, 3)"), error);
+  BOOST_TEST(has(error, "label 7 in row 2 lies outside [0, 3)"), error);
   synchronize();                                                        // told once
   BOOST_TEST(cross_entropy(logits, clamp(labels, 0, 2)).item() > 1.0);  // the device goes on
 }
@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(the_device_is_lost, *boost::unit_test::disabled()) {
     }
     kept.sum().item();
   });
-  BOOST_TEST(contains(error, "illegal"), error);
+  BOOST_TEST(has(error, "illegal"), error);
   // Later calls fail as well, at the latest when they are waited for; none hangs, none ends the
   // process.
   BOOST_CHECK_THROW((on_gpu({3}) + 1.0).sum().item(), DeviceError);
@@ -99,8 +99,8 @@ BOOST_AUTO_TEST_CASE(the_device_is_lost_while_a_graph_lives, *boost::unit_test::
       if (real) erf(on_gpu({13, 37}));
     }
   });
-  BOOST_TEST(contains(error, "illegal"), error);
-  if (!real) BOOST_TEST(contains(error, "replay of a stream graph"), error);
+  BOOST_TEST(has(error, "illegal"), error);
+  if (!real) BOOST_TEST(has(error, "replay of a stream graph"), error);
   BOOST_CHECK_THROW(graph.replay(), DeviceError);
   BOOST_CHECK_THROW(result.to_vector<float>(), DeviceError);
   BOOST_CHECK_THROW(StreamGraph::capture(gpu, [&] { result = a + 1.0; }), DeviceError);

@@ -44,25 +44,25 @@ BOOST_AUTO_TEST_CASE(plain_and_packed_batches_in_order) {
 
 BOOST_AUTO_TEST_CASE(damaged_folders_are_refused) {
   TempFolder folder;
-  BOOST_TEST(contains(refusal(folder),
-                      "there is neither 'data_batch_1.bin' nor 'data_batch_1.bin.gz' in folder"));
-  BOOST_TEST(contains(refusal(folder, false), "'test_batch.bin'"));
+  BOOST_TEST(has(refusal(folder),
+                 "there is neither 'data_batch_1.bin' nor 'data_batch_1.bin.gz' in folder"));
+  BOOST_TEST(has(refusal(folder, false), "'test_batch.bin'"));
   write_bytes(folder / "data_batch_1.bin", record(1, 1, 1, 1).substr(1));
-  BOOST_TEST(contains(refusal(folder),
-                      "data_batch_1.bin': cut off in record 0: expected 3073 bytes, found 3072"));
+  BOOST_TEST(has(refusal(folder),
+                 "data_batch_1.bin': cut off in record 0: expected 3073 bytes, found 3072"));
   write_bytes(folder / "data_batch_1.bin", record(1, 1, 1, 1) + "x");
-  BOOST_TEST(contains(refusal(folder), "cut off in record 1: expected 3073 bytes, found 1"));
+  BOOST_TEST(has(refusal(folder), "cut off in record 1: expected 3073 bytes, found 1"));
   write_bytes(folder / "data_batch_1.bin", record(1, 1, 1, 1) + record(10, 1, 1, 1));
-  BOOST_TEST(contains(refusal(folder),
-                      "label 10 of record 1 is out of range; there are 10 classes, from 0"));
+  BOOST_TEST(
+      has(refusal(folder), "label 10 of record 1 is out of range; there are 10 classes, from 0"));
   write_bytes(folder / "data_batch_1.bin", "");
-  BOOST_TEST(contains(refusal(folder), "it holds no images"));
+  BOOST_TEST(has(refusal(folder), "it holds no images"));
   write_bytes(folder / "data_batch_1.bin", record(1, 1, 1, 1));
   write_bytes(folder / "data_batch_3.bin", record(1, 1, 1, 1));
-  BOOST_TEST(contains(refusal(folder),
-                      "data_batch_3.bin' is there, but not data_batch_2.bin in front of it"));
+  BOOST_TEST(
+      has(refusal(folder), "data_batch_3.bin' is there, but not data_batch_2.bin in front of it"));
   write_bytes(folder / "data_batch_2.bin.gz", gzip(record(1, 1, 1, 1)).substr(0, 20));
-  BOOST_TEST(contains(refusal(folder), "data_batch_2.bin.gz': the gzip data is cut off"));
+  BOOST_TEST(has(refusal(folder), "data_batch_2.bin.gz': the gzip data is cut off"));
 }
 
 BOOST_AUTO_TEST_CASE(files_with_faults_are_read_or_refused_by_name) {
@@ -81,21 +81,20 @@ BOOST_AUTO_TEST_CASE(what_is_no_regular_file_is_refused_at_once) {
       std::filesystem::remove(folder / name);
       std::filesystem::create_symlink(path, folder / name);
     }
-    BOOST_TEST(contains(refusal(folder), "data_batch_1.bin': it is "),
-               what << ": " << refusal(folder));
-    BOOST_TEST(contains(error_of<DataError>([&] { cifar10_classes(folder.path()); }),
-                        "batches.meta.txt': it is "),
+    BOOST_TEST(has(refusal(folder), "data_batch_1.bin': it is "), what << ": " << refusal(folder));
+    BOOST_TEST(has(error_of<DataError>([&] { cifar10_classes(folder.path()); }),
+                   "batches.meta.txt': it is "),
                what);
   }
 }
 
 BOOST_AUTO_TEST_CASE(names_of_classes) {
   TempFolder folder;
-  BOOST_TEST(contains(error_of<DataError>([&] { cifar10_classes(folder.path()); }),
-                      "there is no such file"));
+  BOOST_TEST(
+      has(error_of<DataError>([&] { cifar10_classes(folder.path()); }), "there is no such file"));
   write_bytes(folder / "batches.meta.txt", "a\nb\r\nc\n");
-  BOOST_TEST(contains(error_of<DataError>([&] { cifar10_classes(folder.path()); }),
-                      "expected 10 names of classes, found 3"));
+  BOOST_TEST(has(error_of<DataError>([&] { cifar10_classes(folder.path()); }),
+                 "expected 10 names of classes, found 3"));
   write_bytes(folder / "batches.meta.txt", "a\nb\r\nc\nd\ne\nf\ng\nh\ni\nj\n\n");
   BOOST_TEST(cifar10_classes(folder.path())[1] == "b");
 }

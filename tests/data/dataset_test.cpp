@@ -35,19 +35,19 @@ BOOST_AUTO_TEST_CASE(any_layout_and_type) {
 }
 
 BOOST_AUTO_TEST_CASE(what_does_not_fit_is_refused) {
-  BOOST_TEST(contains(
-      error_of<ShapeError>([] {
-        TensorDataset(zeros({3, 2}), zeros({4}));
-      }),
-      "data of shape (3, 2) and target of shape (4,) do not have the same number of rows"));
-  BOOST_TEST(contains(error_of<ShapeError>([] { TensorDataset(scalar(1), scalar(1)); }),
-                      "data of shape ()"));
+  BOOST_TEST(
+      has(error_of<ShapeError>([] {
+            TensorDataset(zeros({3, 2}), zeros({4}));
+          }),
+          "data of shape (3, 2) and target of shape (4,) do not have the same number of rows"));
+  BOOST_TEST(
+      has(error_of<ShapeError>([] { TensorDataset(scalar(1), scalar(1)); }), "data of shape ()"));
   const TensorDataset set(zeros({3, 2}), zeros({3}));
   for (int64_t index : {int64_t{-1}, int64_t{3}, std::numeric_limits<int64_t>::max()})
-    BOOST_TEST(contains(error_of<IndexError>([&] { set.get(index); }),
-                        "there is no example " + std::to_string(index) + "; it has 3"));
-  BOOST_TEST(contains(error_of<DTypeError>([&] { TensorDataset(set).convert({}); }),
-                      "converted from u8, and the data is f32"));
+    BOOST_TEST(has(error_of<IndexError>([&] { set.get(index); }),
+                   "there is no example " + std::to_string(index) + "; it has 3"));
+  BOOST_TEST(has(error_of<DTypeError>([&] { TensorDataset(set).convert({}); }),
+                 "converted from u8, and the data is f32"));
 }
 
 BOOST_AUTO_TEST_CASE(slices_share_the_values) {
@@ -58,8 +58,8 @@ BOOST_AUTO_TEST_CASE(slices_share_the_values) {
   BOOST_TEST(part.slice(1, 2).get(0).target.item<int>() == 2);
   BOOST_TEST(set.slice(2, 2).size() == 0);
   BOOST_TEST(
-      contains(error_of<IndexError>([&] { set.slice(2, 6); }), "cannot take examples [2, 6) of 5"));
-  BOOST_TEST(contains(error_of<IndexError>([&] { set.slice(3, 2); }), "[3, 2) of 5"));
+      has(error_of<IndexError>([&] { set.slice(2, 6); }), "cannot take examples [2, 6) of 5"));
+  BOOST_TEST(has(error_of<IndexError>([&] { set.slice(3, 2); }), "[3, 2) of 5"));
 }
 
 BOOST_AUTO_TEST_CASE(pixels_become_floats_exactly) {
@@ -75,18 +75,18 @@ BOOST_AUTO_TEST_CASE(pixels_become_floats_exactly) {
       to_float(arange(0, 4).to(u8).reshape({2, 2, 1}), {.mean = {0, 1}, .std = {1. / 255}});
   BOOST_TEST((two.to_vector<float>() == std::vector<float>{0, -254, 2, -252}));
   BOOST_TEST((to_float(zeros({0, 3, 4, 4}).to(u8)).shape() == Shape{0, 3, 4, 4}));
-  BOOST_TEST(contains(error_of<ValueError>([&] {
-                        to_float(pixels, {.mean = {1, 2}});
-                      }),
-                      "mean has 2 values, the images have 1 channels"));
-  BOOST_TEST(contains(error_of<ValueError>([&] { to_float(pixels, {.std = {0}}); }),
-                      "std has to be finite and positive, but is 0"));
-  BOOST_TEST(contains(error_of<ValueError>([&] { to_float(pixels, {.std = {std::nan("")}}); }),
-                      "std has to be finite and positive"));
-  BOOST_TEST(contains(error_of<DTypeError>([&] {
-                        to_float(zeros({1, 1}));
-                      }),
-                      "images are f32; it takes u8"));
+  BOOST_TEST(has(error_of<ValueError>([&] {
+                   to_float(pixels, {.mean = {1, 2}});
+                 }),
+                 "mean has 2 values, the images have 1 channels"));
+  BOOST_TEST(has(error_of<ValueError>([&] { to_float(pixels, {.std = {0}}); }),
+                 "std has to be finite and positive, but is 0"));
+  BOOST_TEST(has(error_of<ValueError>([&] { to_float(pixels, {.std = {std::nan("")}}); }),
+                 "std has to be finite and positive"));
+  BOOST_TEST(has(error_of<DTypeError>([&] {
+                   to_float(zeros({1, 1}));
+                 }),
+                 "images are f32; it takes u8"));
 }
 
 BOOST_AUTO_TEST_CASE(single_examples_are_put_together) {
@@ -95,17 +95,16 @@ BOOST_AUTO_TEST_CASE(single_examples_are_put_together) {
   BOOST_TEST((batch.data.shape() == Shape{2, 2}));
   BOOST_TEST((batch.data.to_vector<int>() == std::vector<int>{1, 2, 3, 4}));
   BOOST_TEST((batch.target.to_vector<int>() == std::vector<int>{0, 1}));
+  BOOST_TEST(has(error_of<ShapeError>([] {
+                   collate(std::vector<Example>{{zeros({2}), scalar(0)}, {zeros({3}), scalar(0)}});
+                 }),
+                 "the data of example 1 has shape (3,), that of example 0 (2,)"));
   BOOST_TEST(
-      contains(error_of<ShapeError>([] {
-                 collate(std::vector<Example>{{zeros({2}), scalar(0)}, {zeros({3}), scalar(0)}});
-               }),
-               "the data of example 1 has shape (3,), that of example 0 (2,)"));
-  BOOST_TEST(contains(
-      error_of<DTypeError>([] {
-        collate(std::vector<Example>{{zeros({2}), scalar(0)}, {zeros({2}), scalar(0).to(f64)}});
-      }),
-      "the target of example 1 has type f64, that of example 0 f32"));
-  BOOST_TEST(contains(error_of<ValueError>([] { collate({}); }), "no examples given"));
+      has(error_of<DTypeError>([] {
+            collate(std::vector<Example>{{zeros({2}), scalar(0)}, {zeros({2}), scalar(0).to(f64)}});
+          }),
+          "the target of example 1 has type f64, that of example 0 f32"));
+  BOOST_TEST(has(error_of<ValueError>([] { collate({}); }), "no examples given"));
 }
 
 BOOST_AUTO_TEST_CASE(generated_images_are_balanced_and_decided_by_the_seed) {
@@ -121,10 +120,10 @@ BOOST_AUTO_TEST_CASE(generated_images_are_balanced_and_decided_by_the_seed) {
       (set.target().to_vector<int>() != synthetic(1003, {.seed = 1}).target().to_vector<int>()));
   BOOST_TEST(synthetic(0).size() == 0);
   BOOST_TEST(synthetic_class(9) == "crescent");
-  BOOST_TEST(contains(error_of<IndexError>([] { synthetic_class(10); }), "there is no class 10"));
-  BOOST_TEST(contains(error_of<ValueError>([] { synthetic(-1); }), "count has to be at least 0"));
-  BOOST_TEST(contains(error_of<ValueError>([] { synthetic(1, {.noise = -1}); }),
-                      "noise has to be finite and at least 0"));
+  BOOST_TEST(has(error_of<IndexError>([] { synthetic_class(10); }), "there is no class 10"));
+  BOOST_TEST(has(error_of<ValueError>([] { synthetic(-1); }), "count has to be at least 0"));
+  BOOST_TEST(has(error_of<ValueError>([] { synthetic(1, {.noise = -1}); }),
+                 "noise has to be finite and at least 0"));
 }
 
 // The nearest of the classes' mean images: what can be had without learning shapes.

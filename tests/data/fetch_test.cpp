@@ -42,8 +42,8 @@ BOOST_AUTO_TEST_CASE(md5_as_the_standard_has_it) {
   TempFolder folder;
   write_bytes(folder / "large", std::string(1'000'000, 'a'));
   BOOST_TEST(md5_of_file(folder / "large") == "7707d6ae4e027c70eea2a935c2296f21");
-  BOOST_TEST(contains(error_of<DataError>([&] { md5_of_file(folder / "none"); }),
-                      "there is no such file"));
+  BOOST_TEST(
+      has(error_of<DataError>([&] { md5_of_file(folder / "none"); }), "there is no such file"));
 }
 
 BOOST_AUTO_TEST_CASE(fashion_mnist_is_named) {
@@ -54,8 +54,7 @@ BOOST_AUTO_TEST_CASE(fashion_mnist_is_named) {
     BOOST_TEST(file.md5.size() == 32u);
   }
   BOOST_TEST(fashion_mnist_class(9) == "Ankle boot");
-  BOOST_TEST(
-      contains(error_of<IndexError>([] { fashion_mnist_class(-1); }), "there is no class -1"));
+  BOOST_TEST(has(error_of<IndexError>([] { fashion_mnist_class(-1); }), "there is no class -1"));
 }
 
 BOOST_AUTO_TEST_CASE(files_are_fetched_checked_and_kept,
@@ -75,38 +74,38 @@ BOOST_AUTO_TEST_CASE(files_are_fetched_checked_and_kept,
 
   fetch({&good, 1}, target, report);
   BOOST_TEST(read_bytes(target / "a") == "abc");
-  BOOST_TEST(contains(lines, "a: fetched"));
+  BOOST_TEST(has(lines, "a: fetched"));
   std::filesystem::remove(home / "a");
   fetch({&good, 1}, target, report);  // there already: its home is not asked
-  BOOST_TEST(contains(lines, "a: there already"));
+  BOOST_TEST(has(lines, "a: there already"));
 
-  BOOST_TEST(contains(error_of<DataError>([&] {
-                        fetch({&changed, 1}, target);
-                      }),
-                      "its MD5 is 8977dfac2f8e04cb96e66882235f5aba, expected 9001"));
-  BOOST_TEST(contains(error_of<DataError>([&] {
-                        fetch({&gone, 1}, target);
-                      }),
-                      "cannot fetch '" + url_c + "': curl ended with status 37: curl: (37)"));
+  BOOST_TEST(has(error_of<DataError>([&] {
+                   fetch({&changed, 1}, target);
+                 }),
+                 "its MD5 is 8977dfac2f8e04cb96e66882235f5aba, expected 9001"));
+  BOOST_TEST(has(error_of<DataError>([&] {
+                   fetch({&gone, 1}, target);
+                 }),
+                 "cannot fetch '" + url_c + "': curl ended with status 37: curl: (37)"));
   std::string without_streams;
   {
     ClosedStandardStreams closed;
     without_streams = error_of<DataError>([&] { fetch({&gone, 1}, target); });
   }
-  BOOST_TEST(contains(without_streams, "curl ended with status 37: curl: (37)"), without_streams);
+  BOOST_TEST(has(without_streams, "curl ended with status 37: curl: (37)"), without_streams);
   write_bytes(target / "c", "mine");
-  BOOST_TEST(contains(error_of<DataError>([&] {
-                        fetch({&gone, 1}, target);
-                      }),
-                      "is there, but it is not the file"));
+  BOOST_TEST(has(error_of<DataError>([&] {
+                   fetch({&gone, 1}, target);
+                 }),
+                 "is there, but it is not the file"));
   BOOST_TEST(read_bytes(target / "c") == "mine");
   std::filesystem::remove(target / "c");
   BOOST_TEST(std::distance(std::filesystem::directory_iterator(target), {}) ==
              1);  // nothing half-fetched is left
-  BOOST_TEST(contains(error_of<DataError>([&] {
-                        fetch({&good, 1}, target / "a/below");
-                      }),
-                      "cannot fetch data into"));
+  BOOST_TEST(has(error_of<DataError>([&] {
+                   fetch({&good, 1}, target / "a/below");
+                 }),
+                 "cannot fetch data into"));
 }
 
 BOOST_AUTO_TEST_CASE(a_missing_curl_is_named) {
@@ -116,6 +115,5 @@ BOOST_AUTO_TEST_CASE(a_missing_curl_is_named) {
   const std::string text =
       error_of<DataError>([&] { fetch(fashion_mnist_files(), folder.path()); });
   setenv("PATH", before.c_str(), 1);
-  BOOST_TEST(
-      contains(text, "the program curl cannot be run (No such file or directory); install it"));
+  BOOST_TEST(has(text, "the program curl cannot be run (No such file or directory); install it"));
 }

@@ -95,7 +95,7 @@ void read_with_faults(const std::filesystem::path& path, const std::string& whol
       read();
     } catch (const E& error) {
       ++refused;
-      if (!contains(error.what(), "'" + path.string() + "'"))
+      if (!has(error.what(), "'" + path.string() + "'"))
         BOOST_ERROR("fault " << i << ": " << error.what());
     } catch (const std::exception& error) {
       BOOST_ERROR("fault " << i << ", an error of another kind: " << error.what());

@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(the_highest_preference_that_the_machine_can_run_wins) {
   auto report = registry.report();
   BOOST_TEST(plugins::to_string(entry_of(report, "fast.tenon.json").status) == "available");
   BOOST_TEST(plugins::to_string(entry_of(report, "plain.tenon.json").status) == "superseded");
-  BOOST_TEST(contains(entry_of(report, "plain.tenon.json").reason, "fast.tenon.json"));
+  BOOST_TEST(has(entry_of(report, "plain.tenon.json").reason, "fast.tenon.json"));
   BOOST_TEST(plugins::to_string(entry_of(report, "dream.tenon.json").status) == "refused");
   BOOST_TEST(registry.load("good").info().library == folder.file("fast.so"));
 }
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(the_working_directory_is_never_searched) {
   BOOST_TEST(report.entries.size() == 5u);
   for (auto& e : report.entries) {
     BOOST_TEST(plugins::to_string(e.status) == "refused");
-    BOOST_TEST(contains(e.reason, "working directory"));
+    BOOST_TEST(has(e.reason, "working directory"));
   }
   BOOST_CHECK_THROW(registry.load("good"), PluginError);
 }
@@ -138,8 +138,8 @@ BOOST_AUTO_TEST_CASE(places_that_cannot_be_searched_stand_in_the_report) {
       {.paths = {"/nowhere/at/all", text}, .environment = false, .install_folder = false});
   auto report = registry.report();
   BOOST_TEST(report.entries.size() == 2u);
-  BOOST_TEST(contains(entry_of(report, "/nowhere/at/all").reason, "No such file"));
-  BOOST_TEST(contains(entry_of(report, "notes.txt").reason, "neither a folder nor a manifest"));
+  BOOST_TEST(has(entry_of(report, "/nowhere/at/all").reason, "No such file"));
+  BOOST_TEST(has(entry_of(report, "notes.txt").reason, "neither a folder nor a manifest"));
 }
 
 BOOST_AUTO_TEST_CASE(an_empty_folder_is_no_mistake) {
@@ -153,7 +153,7 @@ BOOST_AUTO_TEST_CASE(the_installed_folder_lies_beside_the_library) {
   Registry registry({.paths = {}, .environment = false, .install_folder = true});
   auto report = registry.report();
   BOOST_TEST(report.searched.size() == 1u);
-  BOOST_TEST(contains(report.searched[0], test::build_dir() + "/lib/tenon/plugins"));
+  BOOST_TEST(has(report.searched[0], test::build_dir() + "/lib/tenon/plugins"));
 }
 
 BOOST_AUTO_TEST_CASE(a_missing_backend_is_an_error_with_the_report_and_the_remedy) {
@@ -168,13 +168,13 @@ BOOST_AUTO_TEST_CASE(a_missing_backend_is_an_error_with_the_report_and_the_remed
     } catch (const PluginError& e) {
       text = e.what();
     }
-    BOOST_TEST(contains(text, std::string("backend \"") + name + "\" cannot be used"));
-    BOOST_TEST(contains(text, folder.file("broken.tenon.json")));
-    BOOST_TEST(contains(text, "not JSON"));
-    BOOST_TEST(contains(text, "set TENON_PLUGIN_PATH to the absolute path"));
+    BOOST_TEST(has(text, std::string("backend \"") + name + "\" cannot be used"));
+    BOOST_TEST(has(text, folder.file("broken.tenon.json")));
+    BOOST_TEST(has(text, "not JSON"));
+    BOOST_TEST(has(text, "set TENON_PLUGIN_PATH to the absolute path"));
   }
-  BOOST_TEST(contains(registry.report().to_string(),
-                      "init failed: the fixture has no driver [driver=none]"));
+  BOOST_TEST(
+      has(registry.report().to_string(), "init failed: the fixture has no driver [driver=none]"));
 }
 
 BOOST_AUTO_TEST_CASE(the_registry_can_be_replaced) {

@@ -31,7 +31,7 @@ std::string reason_for(const json& changes) {
 }
 
 void check_contains(const std::string& reason, const std::string& part) {
-  BOOST_TEST(contains(reason, part), "\"" << reason << "\" does not contain \"" << part << "\"");
+  BOOST_TEST(has(reason, part), "\"" << reason << "\" does not contain \"" << part << "\"");
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <tenon/plugins/host/registry.h>
 
 #include "places.h"
+#include "support/expect.h"
 
 namespace tenon::test {
 
@@ -99,10 +100,6 @@ class Environment {
  private:
   const char* name_;
 };
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // The only entry of the report whose path ends in `name`.
 inline LoadReport::Entry entry_of(const LoadReport& report, const std::string& name) {

@@ -23,7 +23,7 @@ std::string reason_after_loading(const PluginFolder& folder, const std::string& 
   auto report = registry.report();
   BOOST_REQUIRE_EQUAL(report.entries.size(), 1u);
   BOOST_TEST(plugins::to_string(report.entries[0].status) == "refused");
-  BOOST_TEST(contains(text, report.entries[0].reason));
+  BOOST_TEST(has(text, report.entries[0].reason));
   // Asked again, it fails the same way.
   BOOST_CHECK_THROW(registry.load(name), PluginError);
   return report.entries[0].reason;
@@ -48,7 +48,7 @@ std::string reason_for(const std::string& fixture, const json& changes = json::o
 }
 
 void check_contains(const std::string& reason, const std::string& part) {
-  BOOST_TEST(contains(reason, part), "\"" << reason << "\" does not contain \"" << part << "\"");
+  BOOST_TEST(has(reason, part), "\"" << reason << "\" does not contain \"" << part << "\"");
 }
 
 }  // namespace
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(a_library_truncated_anywhere) {
     Registry registry(cut.only());
     auto entry = registry.report().entries.at(0);
     BOOST_TEST(plugins::to_string(entry.status) == "refused");
-    BOOST_TEST((contains(entry.reason, "truncated") || contains(entry.reason, "not an ELF file")),
+    BOOST_TEST((has(entry.reason, "truncated") || has(entry.reason, "not an ELF file")),
                entry.reason);
   }
   // One byte short is enough.

@@ -12,15 +12,12 @@
 #include "parallel/trained.h"
 #include "places.h"
 #include "sim/faults.h"
+#include "support/expect.h"
 
 using namespace tenon;
 using namespace tenon::test;
 
 namespace {
-
-struct SimFolder {
-  SimFolder() { plugins::registry().add_path(test::build_dir() + "/tests/sim"); }
-};
 
 sim::Counters counters() {
   return *plugins::registry().load("sim").extension<sim::Counters>("sim.counters", 1);

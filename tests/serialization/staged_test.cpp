@@ -15,8 +15,10 @@
 
 #include "../files.h"
 #include "places.h"
+#include "support/expect.h"
 
 using namespace tenon;
+using test::SimFolder;
 
 namespace {
 
@@ -93,15 +95,11 @@ int count_failures(const std::filesystem::path& path, nn::ModuleRef model,
     }
     blocks_left = -1;
     if (text.empty()) return blocks;
-    BOOST_TEST(contains(text, "cannot load checkpoint '" + path.string() + "': "), text);
+    BOOST_TEST(has(text, "cannot load checkpoint '" + path.string() + "': "), text);
     BOOST_TEST((values(model) == before), "with " << blocks << " blocks of memory");
   }
   return -1;
 }
-
-struct SimFolder {
-  SimFolder() { plugins::registry().add_path(test::build_dir() + "/tests/sim"); }
-};
 
 }  // namespace
 

@@ -199,9 +199,9 @@ void walk(const Fault& fault, const std::string& path, const test::Deadline& dea
     BOOST_TEST_CONTEXT(call << ", call " << at << ": " << fault.str()) {
       BOOST_TEST(open_files() == files);
       if (!text.empty()) {
-        BOOST_TEST(contains(text, "'" + path + "'"), text);
+        BOOST_TEST(has(text, "'" + path + "'"), text);
         if (fault.kind == Fault::fails)
-          BOOST_TEST(contains(text, std::system_category().message(fault.error)), text);
+          BOOST_TEST(has(text, std::system_category().message(fault.error)), text);
         BOOST_TEST(!call.empty(), text);
         BOOST_TEST(fault.kind != Fault::is_short, text);  // the rest is asked for
         BOOST_TEST((fault.kind != Fault::fails || fault.error != EINTR ||
@@ -218,7 +218,7 @@ void walk(const Fault& fault, const std::string& path, const test::Deadline& dea
 
 bool has_own_leftover(const TempFolder& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
-    if (contains(entry.path().filename().native(), ".tmp." + std::to_string(getpid()) + "."))
+    if (has(entry.path().filename().native(), ".tmp." + std::to_string(getpid()) + "."))
       return true;
   return false;
 }
@@ -263,7 +263,7 @@ BOOST_AUTO_TEST_CASE(a_save_whose_system_calls_fail_leaves_the_old_file_or_the_n
         },
         [&](const std::string& text) {
           const int found = generation_of(path);
-          if (text.empty() || contains(text, "is written, but its folder could not be synced"))
+          if (text.empty() || has(text, "is written, but its folder could not be synced"))
             BOOST_TEST(found == old_number + 1);
           else
             BOOST_TEST(found == old_number);
@@ -348,7 +348,7 @@ BOOST_AUTO_TEST_CASE(a_save_takes_no_number_of_a_standard_stream) {
     for (int i = 0; i < 3; ++i) free_again &= fcntl(i, F_GETFD) == -1;
   }
   const int lowest = injector.lowest_written;
-  BOOST_TEST(text == "no exception");
+  BOOST_TEST(text == "");
   BOOST_TEST(lowest > 2);
   BOOST_TEST(lowest < INT_MAX);
   BOOST_TEST(free_again);

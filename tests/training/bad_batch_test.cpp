@@ -11,14 +11,13 @@
 
 #include "places.h"
 #include "sim/faults.h"
+#include "support/expect.h"
 
 using namespace tenon;
+using test::SimFolder;
 
 namespace {
 
-struct SimFolder {
-  SimFolder() { plugins::registry().add_path(test::build_dir() + "/tests/sim"); }
-};
 constexpr int steps = 30, bad_step = 10;
 
 using Values = std::vector<std::vector<float>>;

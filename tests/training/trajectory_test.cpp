@@ -3,16 +3,11 @@
 
 #include <tenon/plugins/host/registry.h>
 
+#include "support/expect.h"
+
 using namespace tenon;
 using namespace tenon::test;
 
-namespace {
-
-struct SimFolder {
-  SimFolder() { plugins::registry().add_path(build_dir() + "/tests/sim"); }
-};
-
-}  // namespace
 BOOST_TEST_GLOBAL_FIXTURE(SimFolder);
 
 BOOST_AUTO_TEST_CASE(lenet_with_sgd) {
