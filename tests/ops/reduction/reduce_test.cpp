@@ -131,6 +131,36 @@ BOOST_AUTO_TEST_CASE(nan_is_passed_on) {
   require_values(argmin(x), {}, {1});
 }
 
+BOOST_AUTO_TEST_CASE(nan_wins_wherever_it_lies_in_a_row) {
+  for (DType dtype : {f32, f64})
+    for (int64_t n : {5, 33, 70, 200})
+      for (int64_t at = 0; at < n; ++at) {
+        Tensor x = arange(0, static_cast<double>(n), 1, {.dtype = dtype});
+        x.narrow(0, at, 1).fill_(nan_value);
+        BOOST_REQUIRE(std::isnan(amax(x).item()) && std::isnan(amin(x).item()));
+        BOOST_REQUIRE(std::isnan(sum(x).item()) && std::isnan(prod(x).item()));
+        const Tensor rest = sum(x.narrow(0, 0, at)) + sum(x.narrow(0, at + 1, n - at - 1));
+        BOOST_REQUIRE_EQUAL(rest.item(), static_cast<double>(n * (n - 1) / 2 - at));
+      }
+}
+
+// 2^24 + 1 is no f32.
+BOOST_AUTO_TEST_CASE(f32_is_summed_in_f64_and_alike_wherever_it_lies_in_memory) {
+  Tensor x = ones({1001});
+  x.narrow(0, 500, 1).fill_(16777216);
+  BOOST_TEST(sum(x).item() == 16778216.0);
+  BOOST_TEST(sum(x.reshape({1, 1001}), {1}).item() == 16778216.0);
+  const Tensor y = sample({900}).to(f32);
+  for (int64_t start : {1, 2, 3, 7, 13})
+    for (int64_t n : {31, 64, 500, 801}) {
+      const Tensor part = y.narrow(0, start, n);
+      for (auto* f : std::initializer_list<Tensor (*)(const Tensor&)>{
+               [](const Tensor& v) { return sum(v); }, [](const Tensor& v) { return prod(v); },
+               [](const Tensor& v) { return var(v); }})
+        BOOST_REQUIRE_EQUAL(f(part).item(), f(part.clone()).item());
+    }
+}
+
 BOOST_AUTO_TEST_CASE(types) {
   Tensor whole = ints({1, 2, 3}, {3});
   BOOST_CHECK(sum(whole).dtype() == i64);

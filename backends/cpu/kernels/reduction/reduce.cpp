@@ -3,8 +3,11 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <type_traits>
+
+#include <Eigen/Core>
 
 namespace tenon::cpu {
 namespace {
@@ -16,14 +19,16 @@ using Wide = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
 template <class T>
 using Total = std::conditional_t<std::is_floating_point_v<T>, T, int64_t>;
 
+namespace functor = Eigen::internal;
+
+// Op combines two accumulators, or one and an element. Eigen's know packets of floats.
 template <class T>
 struct Sum {
   using In = T;
   using Acc = Wide<T>;
   using Out = Total<T>;
+  using Op = functor::scalar_sum_op<Acc>;
   static Acc init() { return 0; }
-  static Acc take(Acc a, T x) { return a + static_cast<Acc>(x); }
-  static Acc combine(Acc a, Acc b) { return a + b; }
   static Out finish(Acc a, int64_t) { return static_cast<Out>(a); }
 };
 template <class T>
@@ -33,68 +38,73 @@ struct Mean : Sum<T> {
   }
 };
 template <class T>
-struct Prod {
-  using In = T;
+struct Prod : Sum<T> {
   using Acc = Wide<T>;
-  using Out = Total<T>;
+  using Op = functor::scalar_product_op<Acc>;
   static Acc init() { return 1; }
-  static Acc take(Acc a, T x) { return a * static_cast<Acc>(x); }
-  static Acc combine(Acc a, Acc b) { return a * b; }
-  static Out finish(Acc a, int64_t) { return static_cast<Out>(a); }
 };
-// NaN wins, and stays: nothing compares above it.
+// NaN wins, and stays.
 template <class T>
 struct Amax {
   using In = T;
   using Acc = T;
   using Out = T;
+  using Op = functor::scalar_max_op<T, T, Eigen::PropagateNaN>;
   using Limits = std::numeric_limits<T>;
   static T init() { return Limits::has_infinity ? -Limits::infinity() : Limits::lowest(); }
-  static T take(T a, T x) { return ((x > a) | (x != x)) ? x : a; }
-  static T combine(T a, T b) { return take(a, b); }
   static T finish(T a, int64_t) { return a; }
 };
 template <class T>
 struct Amin : Amax<T> {
+  using Op = functor::scalar_min_op<T, T, Eigen::PropagateNaN>;
   using Limits = std::numeric_limits<T>;
   static T init() { return Limits::has_infinity ? Limits::infinity() : Limits::max(); }
-  static T take(T a, T x) { return ((x < a) | (x != x)) ? x : a; }
-  static T combine(T a, T b) { return take(a, b); }
 };
 struct Any {
   using In = uint8_t;
   using Acc = uint8_t;
   using Out = uint8_t;
+  using Op = std::bit_or<uint8_t>;
   static Acc init() { return 0; }
-  static Acc take(Acc a, Acc x) { return a | x; }
-  static Acc combine(Acc a, Acc b) { return a | b; }
   static Acc finish(Acc a, int64_t) { return a; }
 };
 struct All : Any {
+  using Op = std::bit_and<uint8_t>;
   static Acc init() { return 1; }
-  static Acc take(Acc a, Acc x) { return a & x; }
-  static Acc combine(Acc a, Acc b) { return a & b; }
 };
+
+template <class R>
+typename R::Acc take(typename R::Acc a, typename R::Acc x) {
+  return typename R::Op()(a, x);
+}
 
 // Folds a row in independent lanes, so that it vectorises and errors stay those of short sums.
 template <class R>
 void fold_lanes(void* acc, const void* in, int64_t n) {
-  constexpr int64_t kLanes = 32;
   using Acc = typename R::Acc;
-  auto* x = static_cast<const typename R::In*>(in);
+  using In = typename R::In;
+  constexpr bool packets = std::is_floating_point_v<Acc>;
+  constexpr int kLanes = packets ? 256 / sizeof(Acc) : 32;
+  using Lanes = Eigen::Array<Acc, kLanes, 1>;
+  auto* x = static_cast<const In*>(in);
   Acc total;
   std::memcpy(&total, acc, sizeof(Acc));
   int64_t i = 0;
   if (n >= kLanes) {
-    Acc lanes[kLanes];
-    std::fill_n(lanes, kLanes, R::init());
-    for (; i + kLanes <= n; i += kLanes)
-      for (int64_t k = 0; k < kLanes; ++k) lanes[k] = R::take(lanes[k], x[i + k]);
-    for (int64_t half = kLanes / 2; half > 0; half /= 2)
-      for (int64_t k = 0; k < half; ++k) lanes[k] = R::combine(lanes[k], lanes[k + half]);
-    total = R::combine(total, lanes[0]);
+    Lanes lanes = Lanes::Constant(R::init());
+    for (; i + kLanes <= n; i += kLanes) {
+      if constexpr (packets) {
+        const Eigen::Map<const Eigen::Array<In, kLanes, 1>> part(x + i);
+        lanes = lanes.binaryExpr(part.template cast<Acc>(), typename R::Op());
+      } else {
+        for (int k = 0; k < kLanes; ++k) lanes[k] = take<R>(lanes[k], static_cast<Acc>(x[i + k]));
+      }
+    }
+    for (int half = kLanes / 2; half > 0; half /= 2)
+      for (int k = 0; k < half; ++k) lanes[k] = take<R>(lanes[k], lanes[k + half]);
+    total = take<R>(total, lanes[0]);
   }
-  for (; i < n; ++i) total = R::take(total, x[i]);
+  for (; i < n; ++i) total = take<R>(total, static_cast<Acc>(x[i]));
   std::memcpy(acc, &total, sizeof(Acc));
 }
 
@@ -102,18 +112,20 @@ void fold_lanes(void* acc, const void* in, int64_t n) {
 template <class R>
 void fold_short(void* acc, const void* in, int64_t rows, int64_t n) {
   constexpr int64_t kLanes = 16;
-  auto* a = static_cast<typename R::Acc*>(acc);
+  using Acc = typename R::Acc;
+  auto* a = static_cast<Acc*>(acc);
   auto* x = static_cast<const typename R::In*>(in);
   int64_t r = 0;
   for (; r + kLanes <= rows; r += kLanes) {
-    typename R::Acc lanes[kLanes];
+    Acc lanes[kLanes];
     std::copy_n(a + r, kLanes, lanes);
     for (int64_t i = 0; i < n; ++i)
-      for (int64_t k = 0; k < kLanes; ++k) lanes[k] = R::take(lanes[k], x[(r + k) * n + i]);
+      for (int64_t k = 0; k < kLanes; ++k)
+        lanes[k] = take<R>(lanes[k], static_cast<Acc>(x[(r + k) * n + i]));
     std::copy_n(lanes, kLanes, a + r);
   }
   for (; r < rows; ++r)
-    for (int64_t i = 0; i < n; ++i) a[r] = R::take(a[r], x[r * n + i]);
+    for (int64_t i = 0; i < n; ++i) a[r] = take<R>(a[r], static_cast<Acc>(x[r * n + i]));
 }
 
 template <class R>
@@ -130,12 +142,12 @@ Reducer table() {
           [](void* acc, const void* x, int64_t n) {
             auto* a = static_cast<Acc*>(acc);
             auto* v = static_cast<const In*>(x);
-            for (int64_t k = 0; k < n; ++k) a[k] = R::take(a[k], v[k]);
+            for (int64_t k = 0; k < n; ++k) a[k] = take<R>(a[k], static_cast<Acc>(v[k]));
           },
           [](void* acc, const void* other, int64_t n) {
             auto* a = static_cast<Acc*>(acc);
             auto* b = static_cast<const Acc*>(other);
-            for (int64_t k = 0; k < n; ++k) a[k] = R::combine(a[k], b[k]);
+            for (int64_t k = 0; k < n; ++k) a[k] = take<R>(a[k], b[k]);
           },
           [](void* y, int64_t step, const void* acc, int64_t n, int64_t count, double) {
             auto* out = static_cast<Out*>(y);
