@@ -1,6 +1,6 @@
 # Run at install time with `source` and `destination`: installs the headers that applications and backends reach.
 cmake_policy(VERSION 3.22)
-set(waiting tenon/tenon.h tenon/plugins/abi/abi.h)
+set(waiting tenon/tenon.h tenon/eigen.h tenon/plugins/abi/abi.h)
 file(GLOB_RECURSE sdk RELATIVE ${source} ${source}/plugins/sdk/*.h)
 list(TRANSFORM sdk PREPEND tenon/)
 list(APPEND waiting ${sdk})

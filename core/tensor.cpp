@@ -111,19 +111,27 @@ int64_t Tensor::item_int64() const {
   return read_single<int64_t>(*this);
 }
 
-const void* Tensor::host_data(DType expected) const {
-  auto& t = checked_impl(*this, "data");
+// Declared by tenon/eigen.h, which alone reads what is not contiguous.
+namespace detail {
+TENON_API const void* strided_data(const Tensor& x, const char* caller, DType expected) {
+  auto& t = checked_impl(x, caller);
   if (t.dtype != expected)
-    throw DTypeError("data: the tensor holds " + std::string(name_of(t.dtype)) +
+    throw DTypeError(std::string(caller) + ": the tensor holds " + std::string(name_of(t.dtype)) +
                      ", but was read as " + std::string(name_of(expected)));
   if (!t.storage->context->host_visible)
-    throw DeviceError("data: the tensor is on " + t.device.str() +
+    throw DeviceError(std::string(caller) + ": the tensor is on " + t.device.str() +
                       ", which the host cannot read; move it with .to(\"cpu\")");
-  if (!t.contiguous)
-    throw ValueError("data: the tensor of shape " + t.shape.str() +
-                     " is not contiguous; call .contiguous() first");
-  wait();
+  x.wait();
   return t.data();
+}
+}  // namespace detail
+
+const void* Tensor::host_data(DType expected) const {
+  const void* values = detail::strided_data(*this, "data", expected);
+  if (!is_contiguous())
+    throw ValueError("data: the tensor of shape " + shape().str() +
+                     " is not contiguous; call .contiguous() first");
+  return values;
 }
 
 void Tensor::copy_to_host(void* destination, DType as) const {

@@ -35,6 +35,8 @@ endif()
 build_outside(${source}/tests/install/application)
 run(${work}/application/application)
 expect("${output}" "sum 6\n")
+run(${work}/application/with_eigen)
+expect("${output}" "solved 1 0\n")
 
 # Copied away first: the template must not lean on files beside it.
 file(COPY ${source}/plugins/template DESTINATION ${work}/copied)

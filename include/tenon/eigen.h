@@ -1,0 +1,119 @@
+// Tensors as Eigen's matrices, and Eigen's matrices as tensors. Optional: needs Eigen 3.4
+// (find_package(Eigen3 3.4), link Eigen3::Eigen); nothing that tenon/tenon.h includes does.
+//
+//   tenon::Tensor w = …;                                  // f32, (3, 4)
+//   Eigen::JacobiSVD<Eigen::MatrixXf> svd(tenon::as_matrix<float>(w));
+//   tenon::Tensor s = tenon::to_tensor(svd.singularValues());  // f32, (3)
+#pragma once
+
+#include <string>
+#include <type_traits>
+
+#include <Eigen/Core>
+
+#include <tenon/core/error.h>
+#include <tenon/core/tensor.h>
+
+namespace tenon {
+
+// Half precision: Eigen's types hold the bits of f16 and bf16.
+template <>
+struct DTypeOf<Eigen::half> {
+  static constexpr DType value = DType::f16;
+};
+template <>
+struct DTypeOf<Eigen::bfloat16> {
+  static constexpr DType value = DType::bf16;
+};
+
+// A tensor's values where they are. The strides are the tensor's own, so views such as x.t() or
+// x.select(1, 0) are read in place as well; values cannot be written through a map.
+using MapStrides = Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>;
+template <class T>
+using MatrixMap =
+    Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>,
+               Eigen::Unaligned, MapStrides>;
+template <class T>
+using ArrayMap = Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>,
+                            Eigen::Unaligned, MapStrides>;
+template <class T>
+using VectorMap = Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, 1>, Eigen::Unaligned,
+                             Eigen::InnerStride<Eigen::Dynamic>>;
+
+namespace detail {
+// The first element, from where strides() lead on; waits. Errors are about `caller`.
+TENON_API const void* strided_data(const Tensor& x, const char* caller, DType expected);
+
+template <class T>
+const T* mapped(const char* caller, const Tensor& x, int64_t rank) {
+  const auto* values = static_cast<const T*>(strided_data(x, caller, DTypeOf<T>::value));
+  if (x.dim() != rank)
+    throw ShapeError(std::string(caller) + ": needs a tensor of " + std::to_string(rank) +
+                     (rank == 1 ? " dimension" : " dimensions") + ", found shape " +
+                     x.shape().str() + "; select, flatten or reshape it first");
+  return values;
+}
+}  // namespace detail
+
+// A tensor (rows, columns) of type T as a matrix, without a copy. Waits until the values are there;
+// throws the error of the queued operator that should have made them. The tensor owns the memory:
+// the map is valid while the tensor lives and is not changed. DTypeError where T is not its type,
+// DeviceError where the host cannot read it, ShapeError where it has other than two dimensions.
+template <class T>
+MatrixMap<T> as_matrix(const Tensor& x) {
+  const T* values = detail::mapped<T>("as_matrix", x, 2);
+  return {values, x.size(0), x.size(1), MapStrides(x.strides()[0], x.strides()[1])};
+}
+// The same, for arithmetic element by element.
+template <class T>
+ArrayMap<T> as_array(const Tensor& x) {
+  const T* values = detail::mapped<T>("as_array", x, 2);
+  return {values, x.size(0), x.size(1), MapStrides(x.strides()[0], x.strides()[1])};
+}
+// A tensor (n) of type T as a column, without a copy; ownership and errors as those of as_matrix.
+template <class T>
+VectorMap<T> as_vector(const Tensor& x) {
+  const T* values = detail::mapped<T>("as_vector", x, 1);
+  return {values, x.size(0), Eigen::InnerStride<Eigen::Dynamic>(x.strides()[0])};
+}
+// A temporary tensor would be gone before its map: give it a name first.
+template <class T>
+MatrixMap<T> as_matrix(const Tensor&&) = delete;
+template <class T>
+ArrayMap<T> as_array(const Tensor&&) = delete;
+template <class T>
+VectorMap<T> as_vector(const Tensor&&) = delete;
+
+// The values of an Eigen matrix, array or expression as a tensor: (n) for what is a vector at
+// compile time, (rows, columns) otherwise, of the dtype of its scalars unless options.dtype asks
+// for another. Values are copied once, in the order in which Eigen keeps them (a column-major
+// matrix becomes the transposed view of a contiguous tensor), since a tensor's memory is its
+// device's; expressions are evaluated first. Afterwards the two share nothing.
+template <class Derived>
+Tensor to_tensor(const Eigen::DenseBase<Derived>& values, TensorOptions options) {
+  using Plain = typename Derived::PlainObject;
+  if constexpr (!std::is_same_v<Derived, Plain>) {
+    const Plain plain(values.derived());
+    return to_tensor(plain, options);
+  } else {
+    using T = typename Derived::Scalar;
+    const T* data = values.derived().data();
+    const int64_t rows = values.rows(), columns = values.cols();
+    if constexpr (Derived::IsVectorAtCompileTime) {
+      return from_host(data, DTypeOf<T>::value, {rows * columns}, options);
+    } else if constexpr (Derived::IsRowMajor) {
+      return from_host(data, DTypeOf<T>::value, {rows, columns}, options);
+    } else {
+      const bool wanted = options.requires_grad;
+      options.requires_grad = false;
+      Tensor x = from_host(data, DTypeOf<T>::value, {columns, rows}, options).t();
+      return wanted ? x.requires_grad_() : x;
+    }
+  }
+}
+template <class Derived>
+Tensor to_tensor(const Eigen::DenseBase<Derived>& values) {
+  return to_tensor(values, {.dtype = DTypeOf<typename Derived::Scalar>::value});
+}
+
+}  // namespace tenon
