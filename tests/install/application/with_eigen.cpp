@@ -20,5 +20,5 @@ int main() {
   column.strides[0] = 1;
   const void* values = y.data<float>();
   const auto seen = tenon::sdk::as_matrix<float>(column, values);
-  std::cout << "solved " << std::lround(seen(0)) << " " << std::lround(seen(1)) << "\n";
+  std::cout << "solved " << std::lround(seen(0, 0)) << " " << std::lround(seen(1, 0)) << "\n";
 }
