@@ -117,7 +117,8 @@ void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std
     }
     // A malformed request is the caller's error wherever it is sent; only "unsupported" asks the
     // next one.
-    if (no->code != TN_CODE_UNSUPPORTED) check(no, std::string(entry.name()) + ": ");
+    if (no->code != TN_CODE_UNSUPPORTED)
+      check(no, std::string(entry.name()) + ": " + p.backend->name() + ": ");
     reasons += "\n  " + p.backend->name() + ": " + take_failure(no).message;
   }
 }

@@ -153,7 +153,8 @@ DeviceContext& open(Device d) {
   for (auto& context :
        c.all)  // what keeps one device of a plugin from being used keeps the others from it
     if (context->device.type_id() == d.type_id()) context->stream->require_open();
-  lend_threads_to_plugins();
+  // Once: devices that are open already read it without a lock.
+  [[maybe_unused]] static const bool lent = (lend_threads_to_plugins(), true);
   auto& registry = plugins::registry();
   auto& backend = registry.load(d.type());
   auto context = std::make_unique<DeviceContext>(d, backend, registry.overlays(d.type()));

@@ -188,8 +188,9 @@ BOOST_AUTO_TEST_CASE(gradients_of_activations) {
             c.f(leaf).backward(g);
             return leaf.grad();
           };
+          // 1 - tanh(x)^2 cancels: an error in the last place of tanh counts several times.
           require_same(gradient(x.gpu, g.gpu), gradient(x.cpu, g.cpu),
-                       describe(c.op, dtype, shape, "backward, " + lie.name));
+                       describe(c.op, dtype, shape, "backward, " + lie.name), 4 * tolerance(dtype));
         }
 }
 

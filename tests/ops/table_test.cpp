@@ -130,11 +130,20 @@ BOOST_AUTO_TEST_CASE(every_public_function_has_a_line) {
                         "function \"" << name << "\" has no line in tests/ops/*/cases.h");
 }
 
-BOOST_AUTO_TEST_CASE(what_the_reference_files_have_beside) {
+// Cases of operators that the library does not have yet are named here, so that none is lost.
+BOOST_AUTO_TEST_CASE(no_reference_case_is_lost) {
   const Table table;
   std::vector<const Line*> lines;
   for (auto& l : table.lines) lines.push_back(&l);
-  BOOST_TEST_MESSAGE("no operator of the library:" << reference_names_beside(lines));
+  BOOST_TEST(reference_count() == 503u);
+  BOOST_TEST(reference_names_beside(lines) ==
+             " Adadelta(2) Adagrad(2) RMSprop(4) atan2(2) binary_cross_entropy_with_logits(12)"
+             " conv1d(4) conv3d(4) conv_transpose2d(4) cumsum(2) elu(4) expm1(2) flip(2)"
+             " group_norm(4) hardsigmoid(2) hardswish(2) hardtanh(2) huber_loss(12)"
+             " instance_norm(4) interpolate(8) kl_div(12) leaky_relu(4) lerp(2) log1p(2)"
+             " masked_fill(2) mish(2) normalize(4) one_hot(2) pad(6) relu6(2) repeat(2)"
+             " rms_norm(4) roll(2) scaled_dot_product_attention(8) scatter_add(2) selu(2)"
+             " smooth_l1_loss(12) softplus(4) sort(2) topk(2) tril(2) triu(2)");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

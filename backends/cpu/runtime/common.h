@@ -9,6 +9,7 @@
 
 #include <tenon/plugins/abi/abi.h>
 #include <tenon/plugins/sdk/dispatch.h>
+#include <tenon/plugins/sdk/requests/checks.h>
 
 namespace tenon::cpu {
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include <tenon/plugins/sdk/requests/checks.h>
@@ -27,6 +28,7 @@ struct ConvRequest {
  private:
   // What a window leaves of `size` along dimension `d`: its positions, or -1 where it is larger.
   int64_t positions(int d, int64_t size, int64_t kernel) const {
+    if (kernel > std::numeric_limits<int32_t>::max()) return -1;  // of a weight that is expanded
     const int64_t room = size + 2 * padding[d] - dilation[d] * (kernel - 1) - 1;
     return kernel < 1 || room < 0 ? -1 : room / stride[d] + 1;
   }

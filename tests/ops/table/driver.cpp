@@ -261,7 +261,11 @@ void check_agreement(const Line& line, Device device, size_t number) {
   const auto types = types_of(line, device);
   const size_t count = line.variants.size() * types.size();
   size_t step = std::max<size_t>(1, count / std::min(count, most_runs()));
-  while (std::gcd(step, types.size()) != 1) ++step;  // or some dtypes would never have their turn
+  // Or some dtypes would never have their turn.
+  while (std::gcd(step, types.size()) != 1) ++step;
+  while (step > 1 && (count - number % step + step - 1) / step < types.size()) do
+      --step;
+    while (std::gcd(step, types.size()) != 1);
   for (size_t k = number % step; k < count; k += step) {
     const Variant& variant = line.variants[k / types.size()];
     const DType dtype = types[k % types.size()];

@@ -22,6 +22,8 @@ void check_differences(const Line& line, Device device);
 // of a line, and over a family's lines each variant. `number`: of the line in its table.
 void check_agreement(const Line& line, Device device, size_t number);
 
+// Cases in all files.
+size_t reference_count();
 // Names in the reference files that no line of `lines` has, with how many cases each.
 std::string reference_names_beside(const std::vector<const Line*>& lines);
 

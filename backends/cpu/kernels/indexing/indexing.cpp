@@ -13,9 +13,7 @@ struct View {
   int64_t outer = 1, size = 1, inner = 1;
   static View of(const tn_tensor_desc& d, int64_t dim) {
     if (dim < 0 || dim >= d.rank)
-      throw sdk::Error(
-          TN_CODE_INVALID_ARGUMENT,
-          "cpu: dim " + std::to_string(dim) + " of a tensor of rank " + std::to_string(d.rank));
+      sdk::invalid("dim " + std::to_string(dim) + " of a tensor of rank " + std::to_string(d.rank));
     View v;
     for (int64_t k = 0; k < d.rank; ++k)
       (k < dim ? v.outer : k == dim ? v.size : v.inner) *= d.shape[k];

@@ -107,7 +107,7 @@ Gemm<T>::Gemm(const GemmShape& shape, uint32_t threads) : given_(shape), s_(shap
                         static_cast<double>(s_.k) * (copy_b_ ? static_cast<double>(s_.n) : 0.0);
   if (copied > 0x1p48)
     throw sdk::Error(TN_CODE_OUT_OF_MEMORY,
-                     "matmul: contiguous copies of its operands have more than 2^48 elements");
+                     "contiguous copies of its operands have more than 2^48 elements");
   if (copy_a_) copies_ += round_up(s_.m * s_.k, kLine<T>);
   if (copy_b_) copies_ += round_up(s_.k * s_.n, kLine<T>);
 
@@ -128,8 +128,8 @@ void Gemm<T>::plan_blocks(uint32_t threads) {
   // once more. The grid with the least to pack a thread wins.
   double least = 0;
   for (int64_t m_tasks = 1; m_tasks <= threads; ++m_tasks) {
-    const int64_t n_tasks = threads / m_tasks;
-    if (m_tasks > ceil_div(s_.m, kRows<T>) || n_tasks > ceil_div(s_.n, kColumns<T>)) continue;
+    if (m_tasks > ceil_div(s_.m, kRows<T>)) break;
+    const int64_t n_tasks = std::min(threads / m_tasks, ceil_div(s_.n, kColumns<T>));
     const auto rows = static_cast<double>(ceil_div(s_.m, m_tasks));
     const auto columns = static_cast<double>(round_up(ceil_div(s_.n, n_tasks), kColumns<T>));
     const double cost = rows * columns + 12 * (rows + columns);

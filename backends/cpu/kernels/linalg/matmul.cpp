@@ -4,16 +4,6 @@
 namespace tenon::cpu {
 namespace {
 
-[[noreturn]] void invalid(const Request& request, const std::string& why) {
-  throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cpu: " + std::string(request.op()) + ": " + why);
-}
-
-std::string shape_text(const tn_tensor_desc& d) {
-  std::string text = "(";
-  for (uint32_t i = 0; i < d.rank; ++i) text += (i ? ", " : "") + std::to_string(d.shape[i]);
-  return text + ")";
-}
-
 // Where the matrices of each batch entry start, in elements.
 struct BatchOffsets {
   std::vector<int64_t> a, b;
@@ -71,11 +61,11 @@ tn_plan* plan_batch(const GemmShape& shape, BatchOffsets offsets) {
 
 tn_plan* make_matmul(tn_device*, const Request& request) {
   auto &a = request.input(0), &b = request.input(1), &y = request.output(0);
-  auto found = shape_text(a) + " and " + shape_text(b) + " to " + shape_text(y);
+  auto found = sdk::shape_text(a) + " and " + sdk::shape_text(b) + " to " + sdk::shape_text(y);
   uint32_t r = a.rank;
   if (r < 2 || b.rank != r || y.rank != r)
-    invalid(request, "operands need one rank of at least 2; found " + found);
-  if (a.dtype != b.dtype || a.dtype != y.dtype) invalid(request, "all tensors have one dtype");
+    sdk::invalid("operands need one rank of at least 2; found " + found);
+  if (a.dtype != b.dtype || a.dtype != y.dtype) sdk::invalid("all tensors have one dtype");
   GemmShape s{a.shape[r - 2],   b.shape[r - 1],   a.shape[r - 1],  a.strides[r - 2],
               a.strides[r - 1], b.strides[r - 2], b.strides[r - 1]};
   bool fits = b.shape[r - 2] == s.k && y.shape[r - 2] == s.m && y.shape[r - 1] == s.n;
@@ -84,7 +74,7 @@ tn_plan* make_matmul(tn_device*, const Request& request) {
     fits = fits && a.shape[d] == b.shape[d] && a.shape[d] == y.shape[d];
     count *= a.shape[d];
   }
-  if (!fits) invalid(request, "shapes do not fit together; found " + found);
+  if (!fits) sdk::invalid("shapes do not fit together; found " + found);
   if (sdk::numel(y) == 0) return empty_plan();
 
   BatchOffsets offsets(a, b, count);
@@ -104,19 +94,20 @@ tn_plan* make_matmul(tn_device*, const Request& request) {
 
 tn_plan* make_linear(tn_device*, const Request& request) {
   auto &x = request.input(0), &weight = request.input(1), &y = request.output(0);
-  auto found = shape_text(x) + " and weight " + shape_text(weight) + " to " + shape_text(y);
+  auto found =
+      sdk::shape_text(x) + " and weight " + sdk::shape_text(weight) + " to " + sdk::shape_text(y);
   if (x.rank != 2 || weight.rank != 2 || y.rank != 2)
-    invalid(request, "operands have 2 dimensions; found " + found);
-  if (x.dtype != weight.dtype || x.dtype != y.dtype) invalid(request, "all tensors have one dtype");
+    sdk::invalid("operands have 2 dimensions; found " + found);
+  if (x.dtype != weight.dtype || x.dtype != y.dtype) sdk::invalid("all tensors have one dtype");
   GemmShape s{x.shape[0],   weight.shape[0],   x.shape[1],       x.strides[0],
               x.strides[1], weight.strides[1], weight.strides[0]};
   if (weight.shape[1] != s.k || y.shape[0] != s.m || y.shape[1] != s.n)
-    invalid(request, "shapes do not fit together; found " + found);
+    sdk::invalid("shapes do not fit together; found " + found);
   if (request.has_input(2)) {
     auto& bias = request.input(2);
     if (bias.rank != 1 || bias.shape[0] != s.n || bias.dtype != x.dtype)
-      invalid(request, "bias must be (" + std::to_string(s.n) + ") of the input's dtype; found " +
-                           shape_text(bias));
+      sdk::invalid("bias must be (" + std::to_string(s.n) + ") of the input's dtype; found " +
+                   sdk::shape_text(bias));
     require_contiguous(request, bias);
   }
   if (sdk::numel(y) == 0) return empty_plan();

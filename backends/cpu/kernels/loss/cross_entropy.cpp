@@ -18,9 +18,7 @@ struct CrossEntropy {
   // with target and weight behind it.
   static CrossEntropy from(const Request& request, size_t first) {
     auto &logits = request.input(first), &target = request.input(first + 1);
-    auto invalid = [&](const std::string& why) {
-      throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cpu: " + std::string(request.op()) + ": " + why);
-    };
+    auto invalid = [&](const std::string& why) { sdk::invalid(why); };
     if (logits.rank != 2) invalid("logits have 2 dimensions, found " + std::to_string(logits.rank));
     CrossEntropy s{logits.shape[0],
                    logits.shape[1],
@@ -158,9 +156,8 @@ void check_like(const Request& request, const tn_tensor_desc& d, tn_dtype dtype,
                 int64_t n, const char* what) {
   bool fits = d.dtype == dtype && (rows ? d.rank == 1 && d.shape[0] == n : sdk::numel(d) == 1);
   if (!fits)
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
-                     "cpu: " + std::string(request.op()) + ": " + what + " must be " +
-                         (rows ? "one value a row" : "a scalar") + " of the logits' dtype");
+    sdk::invalid(std::string(what) + " must be " + (rows ? "one value a row" : "a scalar") +
+                 " of the logits' dtype");
   require_contiguous(request, d);
 }
 
@@ -184,8 +181,7 @@ tn_plan* make_backward(tn_device*, const Request& request) {
   check_like(request, request.input(4), logits.dtype, true, s.n, "lse");
   check_like(request, request.input(5), logits.dtype, false, s.n, "total");
   if (out.rank != 2 || out.shape[0] != s.n || out.shape[1] != s.c || out.dtype != logits.dtype)
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
-                     "cpu: cross_entropy_backward: the output has the logits' shape and dtype");
+    sdk::invalid("the output has the logits' shape and dtype");
   if (sdk::numel(out) == 0) return empty_plan();
   return with_float(request, logits.dtype, [&](auto zero) {
     return sdk::make_plan([s](const tn_run& run) { backward<decltype(zero)>(s, run); },

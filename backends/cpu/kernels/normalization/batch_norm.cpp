@@ -14,9 +14,7 @@ struct BatchNorm {
 
   static BatchNorm from(const Request& request, const tn_tensor_desc& x) {
     if (x.rank < 2)
-      throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cpu: " + std::string(request.op()) +
-                                                     ": input has at least 2 dimensions, found " +
-                                                     std::to_string(x.rank));
+      sdk::invalid("input has at least 2 dimensions, found " + std::to_string(x.rank));
     BatchNorm s{x.shape[0], x.shape[1], 1, request.get_bool("training"), false, false, 0};
     for (uint32_t d = 2; d < x.rank; ++d) s.size *= x.shape[d];
     return s;
@@ -31,10 +29,9 @@ struct BatchNorm {
 void check_size(const Request& request, const tn_tensor_desc& d, int64_t n, tn_dtype dtype,
                 const char* what) {
   if (d.dtype != dtype || sdk::numel(d) != n)
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
-                     "cpu: " + std::string(request.op()) + ": " + what + " needs " +
-                         std::to_string(n) + " elements of the input's dtype, found " +
-                         std::to_string(sdk::numel(d)) + " of " + sdk::dtype_name(d.dtype));
+    sdk::invalid(std::string(what) + " needs " + std::to_string(n) +
+                 " elements of the input's dtype, found " + std::to_string(sdk::numel(d)) + " of " +
+                 sdk::dtype_name(d.dtype));
   require_contiguous(request, d);
 }
 
@@ -238,17 +235,13 @@ tn_plan* make_forward(tn_device*, const Request& request) {
   for (size_t i = 1; i < 5; ++i)
     if (request.has_input(i)) check_size(request, request.input(i), s.c, x.dtype, names[i]);
   if (!s.training && !(request.has_input(3) && request.has_input(4)))
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
-                     "cpu: batch_norm: without training it needs running_mean and running_var");
-  if (request.num_outputs() < 5)
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
-                     "cpu: batch_norm: five outputs, absent ones as NULL");
+    sdk::invalid("without training it needs running_mean and running_var");
+  if (request.num_outputs() < 5) sdk::invalid("five outputs, absent ones as NULL");
   for (size_t i = 1; i < 5; ++i)
     if (request.has_output(i)) check_size(request, request.output(i), s.c, x.dtype, "a statistic");
   for (size_t i = 3; i < 5; ++i)
     if (request.has_output(i) && request.alias(i) != static_cast<int32_t>(i))
-      throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
-                       "cpu: batch_norm: outputs 3 and 4 are inputs 3 and 4, updated in place");
+      sdk::invalid("outputs 3 and 4 are inputs 3 and 4, updated in place");
   if (s.numel() == 0) return empty_plan();
   return with_float(request, x.dtype, [&](auto zero) {
     return sdk::make_plan([s](const tn_run& run) { forward<decltype(zero)>(s, run); },
@@ -265,9 +258,7 @@ tn_plan* make_backward(tn_device*, const Request& request) {
   if (s.has_weight) check_size(request, request.input(2), s.c, x.dtype, "weight");
   check_size(request, request.input(3), s.c, x.dtype, "mean");
   check_size(request, request.input(4), s.c, x.dtype, "invstd");
-  if (request.num_outputs() < 3)
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
-                     "cpu: batch_norm_backward: three outputs, absent ones as NULL");
+  if (request.num_outputs() < 3) sdk::invalid("three outputs, absent ones as NULL");
   if (request.has_output(0)) check_size(request, request.output(0), s.numel(), x.dtype, "gx");
   for (size_t i = 1; i < 3; ++i)
     if (request.has_output(i))

@@ -14,10 +14,8 @@ struct LayerNorm {
   static LayerNorm from(const Request& request, const tn_tensor_desc& x) {
     int64_t inner = request.get_int("normalized_ndim");
     if (inner < 1 || inner > x.rank)
-      throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cpu: " + std::string(request.op()) +
-                                                     ": normalized_ndim " + std::to_string(inner) +
-                                                     " of a tensor of " + std::to_string(x.rank) +
-                                                     " dimensions");
+      sdk::invalid("normalized_ndim " + std::to_string(inner) + " of a tensor of " +
+                   std::to_string(x.rank) + " dimensions");
     LayerNorm s;
     for (uint32_t d = 0; d < x.rank; ++d) (d + inner < x.rank ? s.rows : s.size) *= x.shape[d];
     return s;
@@ -31,10 +29,9 @@ struct LayerNorm {
 void check_size(const Request& request, const tn_tensor_desc& d, int64_t n, tn_dtype dtype,
                 const char* what) {
   if (d.dtype != dtype || sdk::numel(d) != n)
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
-                     "cpu: " + std::string(request.op()) + ": " + what + " needs " +
-                         std::to_string(n) + " elements of the input's dtype, found " +
-                         std::to_string(sdk::numel(d)) + " of " + sdk::dtype_name(d.dtype));
+    sdk::invalid(std::string(what) + " needs " + std::to_string(n) +
+                 " elements of the input's dtype, found " + std::to_string(sdk::numel(d)) + " of " +
+                 sdk::dtype_name(d.dtype));
   require_contiguous(request, d);
 }
 
@@ -130,9 +127,7 @@ tn_plan* make_forward(tn_device*, const Request& request) {
   if (s.has_bias) check_size(request, request.input(2), s.size, x.dtype, "bias");
   if (request.has_output(1)) check_size(request, request.output(1), s.rows, x.dtype, "mean");
   if (request.has_output(2)) check_size(request, request.output(2), s.rows, x.dtype, "invstd");
-  if (request.num_outputs() < 3)
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
-                     "cpu: layer_norm: three outputs, absent ones as NULL");
+  if (request.num_outputs() < 3) sdk::invalid("three outputs, absent ones as NULL");
   if (s.rows == 0) return empty_plan();
   return with_float(request, x.dtype, [&](auto zero) {
     return sdk::make_plan([s](const tn_run& run) { forward<decltype(zero)>(s, run); },
@@ -149,9 +144,7 @@ tn_plan* make_backward(tn_device*, const Request& request) {
   if (s.has_weight) check_size(request, request.input(2), s.size, x.dtype, "weight");
   check_size(request, request.input(3), s.rows, x.dtype, "mean");
   check_size(request, request.input(4), s.rows, x.dtype, "invstd");
-  if (request.num_outputs() < 3)
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
-                     "cpu: layer_norm_backward: three outputs, absent ones as NULL");
+  if (request.num_outputs() < 3) sdk::invalid("three outputs, absent ones as NULL");
   if (request.has_output(0)) check_size(request, request.output(0), s.rows * s.size, x.dtype, "gx");
   if (request.has_output(1)) check_size(request, request.output(1), s.size, x.dtype, "gweight");
   if (request.has_output(2)) check_size(request, request.output(2), s.size, x.dtype, "gbias");

@@ -12,9 +12,8 @@ struct Layout {
   Layout(const Request& request, const tn_tensor_desc& x) {
     int64_t dim = request.get_int("dim");
     if (dim < 0 || dim >= std::max<int64_t>(1, x.rank))
-      throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cpu: " + std::string(request.op()) + ": dim " +
-                                                     std::to_string(dim) + " of a tensor of " +
-                                                     std::to_string(x.rank) + " dimensions");
+      sdk::invalid("dim " + std::to_string(dim) + " of a tensor of " + std::to_string(x.rank) +
+                   " dimensions");
     for (uint32_t d = 0; d < x.rank; ++d) (d < dim ? outer : d == dim ? size : inner) *= x.shape[d];
   }
 };
@@ -121,8 +120,7 @@ void for_each_line(const Layout& s, Row&& row, Column&& column) {
 
 void check(const Request& request, const tn_tensor_desc& a, const tn_tensor_desc& b) {
   if (a.rank != b.rank || a.dtype != b.dtype || !std::equal(a.shape, a.shape + a.rank, b.shape))
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cpu: " + std::string(request.op()) +
-                                                   ": all tensors have one shape and dtype");
+    sdk::invalid("all tensors have one shape and dtype");
   require_contiguous(request, a);
 }
 

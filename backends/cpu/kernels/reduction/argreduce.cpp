@@ -85,12 +85,10 @@ tn_plan* make(tn_device*, const Request& request) {
   require_contiguous(request, x);
   if (sdk::numel(y) == 0) return empty_plan();
   int64_t dim = request.get_int("dim"), outer = 1, inner = 1;
-  if (dim < 0 || dim >= std::max<int64_t>(x.rank, 1))
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT, std::string(request.op()) + ": dim is out of range");
+  if (dim < 0 || dim >= std::max<int64_t>(x.rank, 1)) sdk::invalid("dim is out of range");
   for (int64_t d = 0; d < x.rank; ++d) (d < dim ? outer : inner) *= d == dim ? 1 : x.shape[d];
   int64_t n = x.rank == 0 ? 1 : x.shape[dim];
-  if (n == 0)
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT, std::string(request.op()) + ": of no elements");
+  if (n == 0) sdk::invalid("of no elements");
   auto plan = [=]<class T>(T) {
     auto run = [=](const tn_run& run) {
       inner == 1 ? rows<Largest, T>(run, outer, n) : columns<Largest, T>(run, outer, n, inner);

@@ -83,8 +83,7 @@ class Steps {
       auto& d = request.input(i);
       require_contiguous(request, d);
       if (d.dtype != request.input(0).dtype || sdk::numel(d) != sdk::numel(request.input(i % n)))
-        sdk::invalid(std::string(request.op()) + ": input " + std::to_string(i) +
-                     " does not fit its parameter");
+        sdk::invalid("input " + std::to_string(i) + " does not fit its parameter");
     }
     int64_t blocks = 0;
     for (size_t i = 0; i < n; ++i) {
@@ -143,7 +142,7 @@ size_t parameter_count(const Request& request, size_t least_per_parameter) {
   int64_t n = request.get_int("n");
   if (n < 1 || static_cast<size_t>(n) > request.num_inputs() / least_per_parameter ||
       request.num_inputs() % static_cast<size_t>(n) != 0)
-    sdk::invalid(std::string(request.op()) + ": n = " + std::to_string(n) + " does not fit " +
+    sdk::invalid("n = " + std::to_string(n) + " does not fit " +
                  std::to_string(request.num_inputs()) + " inputs");
   return static_cast<size_t>(n);
 }
