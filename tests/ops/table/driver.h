@@ -24,7 +24,7 @@ void check_agreement(const Line& line, Device device, size_t number);
 
 // Cases in all files.
 size_t reference_count();
-// Names in the reference files that no line of `lines` has, with how many cases each.
+// Names in the reference files whose cases no line of `lines` runs, with how many cases each.
 std::string reference_names_beside(const std::vector<const Line*>& lines);
 
 }  // namespace tenon::test

@@ -92,11 +92,7 @@ void run(const Line& line, const Case& c, DType dtype, Device device) {
 
 size_t check_reference(const Line& line, Device device) {
   const auto found = cases_by_name().find(line.name);
-  if (line.no_reference) {
-    BOOST_CHECK_MESSAGE(found == cases_by_name().end(),
-                        line.name << ": has reference cases, though its line says why it has none");
-    return 0;
-  }
+  if (line.no_reference) return 0;
   BOOST_REQUIRE_MESSAGE(found != cases_by_name().end(),
                         line.name << ": no file in " << reference_dir()
                                   << "/cases has a case; add one with tests/reference/generate.py, "
@@ -115,7 +111,8 @@ size_t reference_count() {
 std::string reference_names_beside(const std::vector<const Line*>& lines) {
   std::string text;
   for (auto& [name, cases] : cases_by_name())
-    if (std::none_of(lines.begin(), lines.end(), [&](auto* l) { return name == l->name; }))
+    if (std::none_of(lines.begin(), lines.end(),
+                     [&](auto* l) { return name == l->name && !l->no_reference; }))
       text += " " + name + "(" + std::to_string(cases.size()) + ")";
   return text;
 }
