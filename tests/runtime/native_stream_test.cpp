@@ -263,10 +263,12 @@ BOOST_AUTO_TEST_CASE(losing_a_device_that_another_copies_from, *boost::unit_test
   auto* gate = plugins::registry().load("sim").extension<sim::Gate>("sim.gate", 1);
   const Device lost("sim:1");
   Tensor stop = empty({1}, {.device = lost}), a = ones({100}, {.device = lost});
-  // Queues work behind the gate, and a copy that has to wait for it.
-  auto copy_behind_gate = [&] {
+  // Queues work behind the gate, and a copy that has to wait for it. Whatever is to happen to the
+  // device happens before that work, or waiting for it could be done before.
+  auto copy_behind_gate = [&](std::optional<double> happens = {}) {
     gate->shut();
     stop.fill_(sim::waits_at_gate);
+    if (happens) accident(*happens, lost);
     Tensor made = a + 1.0;
     return std::pair(made, made.to("sim:0"));
   };
@@ -274,8 +276,7 @@ BOOST_AUTO_TEST_CASE(losing_a_device_that_another_copies_from, *boost::unit_test
   gate->open();
   made.wait();
   Tensor sum = copied.sum();
-  const auto [never_made, never_copied] = copy_behind_gate();
-  accident(sim::loses_device, lost);
+  const auto [never_made, never_copied] = copy_behind_gate(sim::loses_device);
   gate->open();
   for (int i = 0; i < 2; ++i)
     require_error<Error>([&x = never_made] { x.wait(); }, "sim: device 1 has fallen off the bus");
