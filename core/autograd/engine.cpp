@@ -206,13 +206,15 @@ class Backward {
   void visit(Node& node, std::span<const Tensor> grads) {
     if (restricted_ && !useful_.contains(&node)) return;
     const size_t n = node.edges.size();
-    auto needed = std::make_unique<bool[]>(n);
+    bool few[16];
+    std::unique_ptr<bool[]> many;
+    bool* const needed = n <= std::size(few) ? few : (many = std::make_unique<bool[]>(n)).get();
     for (size_t i = 0; i < n; ++i) needed[i] = wanted(node.edges[i]);
     // Where the forward call ran: a rule may compute on a parameter alone, which is then read
     // there, and its errors name the module.
     DeviceGuard device(device_of(grads));
     ModulePath path(node.path);
-    auto gradients = node.backward(grads, {needed.get(), n});
+    auto gradients = node.backward(grads, {needed, n});
     for (size_t i = 0; i < n; ++i)
       if (needed[i] && gradients[i].defined()) send(node.edges[i], gradients[i]);
     if (!keep_) node.release_saved();

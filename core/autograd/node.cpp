@@ -121,7 +121,9 @@ void Node::unpack(const Saved& saved, bool is_output, Tensor& value) const {
 
 std::vector<Tensor> Node::backward(std::span<const Tensor> grads,
                                    std::span<const bool> needed) const {
-  std::vector<Tensor> in(edges.size()), out(num_outputs), gradients(edges.size());
+  // Rules read only what their operator says that it saves.
+  std::vector<Tensor> in(op->saves_inputs ? edges.size() : 0),
+      out(op->saves_outputs ? num_outputs : 0), gradients(edges.size());
   if (saves) {
     std::lock_guard guard(lock_of(*this));
     if (released)
