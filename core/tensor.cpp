@@ -1,5 +1,4 @@
 // The handle: facts about a tensor, and reading its values.
-#include <limits>
 
 #include <tenon/core/autograd/node.h>
 #include <tenon/core/base/module_path.h>
@@ -140,21 +139,16 @@ void Tensor::copy_to_host(void* destination, DType as) const {
 }
 
 void Tensor::require_room_on_host(size_t bytes_per_element) const {
-  // Linux promises more than it has and kills the process later.
-  const auto elements = static_cast<uint64_t>(checked_impl(*this, "to_vector").numel);
-  if (elements > context_of(Device()).most_bytes() / bytes_per_element)
+  if (!host_has_room(static_cast<uint64_t>(checked_impl(*this, "to_vector").numel),
+                     bytes_per_element))
     refuse_copy_to_host(bytes_per_element);
 }
 
 void Tensor::refuse_copy_to_host(size_t bytes_per_element) const {
-  __extension__ using Wide = unsigned __int128;
-  const auto most = std::numeric_limits<uint64_t>::max();
-  const Wide bytes = Wide{static_cast<uint64_t>(numel())} * bytes_per_element;
-  context_of(Device()).refuse_allocation(
-      bytes < most ? static_cast<uint64_t>(bytes) : most,
-      "to_vector: a copy on the host of all " + std::to_string(numel()) +
-          " elements of a tensor of shape " + shape().str() + " and type " +
-          std::string(name_of(dtype())) + " is too large: ");
+  refuse_host_room(static_cast<uint64_t>(numel()), bytes_per_element,
+                   "to_vector: a copy on the host of all " + std::to_string(numel()) +
+                       " elements of a tensor of shape " + shape().str() + " and type " +
+                       std::string(name_of(dtype())) + " is too large: ");
 }
 
 void set_data(const Tensor& handle, const Tensor& values) {

@@ -50,8 +50,9 @@ int64_t checked_size(const Dataset& dataset) {
 void require_room_for_numbers(int64_t examples, const LoaderOptions& options) {
   const auto count =
       static_cast<uint64_t>(options.shuffle ? examples : std::min(examples, options.batch_size));
-  require_host_room(count, sizeof(int64_t),
-                    fmt::format("DataLoader: the numbers of {} examples: ", count));
+  if (!host_has_room(count, sizeof(int64_t)))
+    refuse_host_room(count, sizeof(int64_t),
+                     fmt::format("DataLoader: the numbers of {} examples: ", count));
 }
 
 }  // namespace

@@ -238,12 +238,14 @@ Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Dev
   return result;
 }
 
-void require_host_room(uint64_t count, uint64_t element_bytes, const std::string& what) {
-  const auto& host = context_of(Device());
-  if (count <= host.most_bytes() / element_bytes) return;
+bool host_has_room(uint64_t count, uint64_t element_bytes) {
+  return count <= context_of(Device()).most_bytes() / element_bytes;
+}
+
+void refuse_host_room(uint64_t count, uint64_t element_bytes, const std::string& what) {
   uint64_t bytes;
   if (__builtin_mul_overflow(count, element_bytes, &bytes)) bytes = ~uint64_t{0};
-  host.refuse_allocation(bytes, what);
+  context_of(Device()).refuse_allocation(bytes, what);
 }
 
 }  // namespace tenon

@@ -25,8 +25,10 @@ Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Dev
 // A contiguous tensor with undefined values.
 Tensor allocate_tensor(const Shape& shape, DType dtype, Device device);
 
-// OutOfMemoryError "<what>cannot allocate …" where this machine can never have `count` elements of
-// `element_bytes` bytes each.
-void require_host_room(uint64_t count, uint64_t element_bytes, const std::string& what);
+// Whether this machine could ever have `count` elements of `element_bytes` bytes each. Linux
+// promises more than it has and kills the process later, so it is asked before.
+bool host_has_room(uint64_t count, uint64_t element_bytes);
+// OutOfMemoryError "<what>cannot allocate …".
+[[noreturn]] void refuse_host_room(uint64_t count, uint64_t element_bytes, const std::string& what);
 
 }  // namespace tenon
