@@ -8,15 +8,15 @@
 namespace tenon {
 
 namespace {
-constexpr std::string_view names[] = {"f32", "f64", "f16", "bf16", "i64", "i32", "u8", "bool"};
+constexpr std::string_view kNames[] = {"f32", "f64", "f16", "bf16", "i64", "i32", "u8", "bool"};
 }
 
-std::string_view name_of(DType t) { return names[static_cast<int32_t>(t)]; }
+std::string_view name_of(DType t) { return kNames[static_cast<int32_t>(t)]; }
 std::ostream& operator<<(std::ostream& out, DType t) { return out << name_of(t); }
 
 DType parse_dtype(std::string_view name) {
   for (int32_t i = 0; i < 8; ++i)
-    if (names[i] == name) return static_cast<DType>(i);
+    if (kNames[i] == name) return static_cast<DType>(i);
   throw DTypeError("unknown dtype \"" + excerpt(name) +
                    "\"; there are f32, f64, f16, bf16, i64, i32, u8 and bool");
 }

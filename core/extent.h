@@ -11,13 +11,13 @@ namespace tenon {
 
 // Elements of a tensor at most, a dimension of 0 counted as 1: of every type they have fewer than
 // 2^63 bytes, and no stride or offset of such a tensor, or of a view of it, overflows.
-inline constexpr int64_t max_numel = (int64_t{1} << 60) - 1;
+inline constexpr int64_t kMaxNumel = (int64_t{1} << 60) - 1;
 
 // Whether a tensor may have this shape.
 inline bool is_addressable(const Shape& shape) {
   int64_t n = 1;
   for (int64_t dim : shape)
-    if (dim < 0 || (dim > 1 && (__builtin_mul_overflow(n, dim, &n) || n > max_numel))) return false;
+    if (dim < 0 || (dim > 1 && (__builtin_mul_overflow(n, dim, &n) || n > kMaxNumel))) return false;
   return true;
 }
 

@@ -11,7 +11,7 @@ namespace tenon {
 
 namespace {
 
-constexpr int64_t summarise_above = 1000, edge = 3, line_width = 80;
+constexpr int64_t kSummariseAbove = 1000, kEdge = 3, kLineWidth = 80;
 
 struct Format {
   bool integral = false, scientific = false;
@@ -51,7 +51,7 @@ Format choose_format(const std::vector<double>& values) {
 class Printer {
  public:
   explicit Printer(const Tensor& t)
-      : t_(t), shape_(t.shape()), summarise_(t.numel() > summarise_above) {
+      : t_(t), shape_(t.shape()), summarise_(t.numel() > kSummariseAbove) {
     const Tensor shown = summarise_ ? edges(t) : t;
     if (is_floating_point(t.dtype())) {
       format_ = choose_format(shown.to_vector<double>());
@@ -73,8 +73,9 @@ class Printer {
   static Tensor edges(const Tensor& t, int64_t d = 0) {
     if (d == t.dim()) return t;
     const int64_t n = t.size(d);
-    if (n <= 2 * edge) return edges(t, d + 1);
-    return cat({edges(t.narrow(d, 0, edge), d + 1), edges(t.narrow(d, n - edge, edge), d + 1)}, d);
+    if (n <= 2 * kEdge) return edges(t, d + 1);
+    return cat({edges(t.narrow(d, 0, kEdge), d + 1), edges(t.narrow(d, n - kEdge, kEdge), d + 1)},
+               d);
   }
   static Tensor cat(std::initializer_list<Tensor> parts, int64_t dim);
 
@@ -85,7 +86,7 @@ class Printer {
 
   std::string row(const Tensor& t, size_t indent) const {
     const int64_t n = t.numel();
-    const bool cut = summarise_ && n > 2 * edge;
+    const bool cut = summarise_ && n > 2 * kEdge;
     std::vector<std::string> items;
     auto take = [&](const Tensor& piece) {
       const bool floating = is_floating_point(piece.dtype());
@@ -100,14 +101,14 @@ class Printer {
       }
     };
     if (cut) {
-      take(t.narrow(0, 0, edge));
+      take(t.narrow(0, 0, kEdge));
       items.push_back("...");
-      take(t.narrow(0, n - edge, edge));
+      take(t.narrow(0, n - kEdge, kEdge));
     } else {
       take(t);
     }
     const int64_t per_line =
-        std::max<int64_t>(1, (line_width - static_cast<int64_t>(indent)) / (format_.width + 2));
+        std::max<int64_t>(1, (kLineWidth - static_cast<int64_t>(indent)) / (format_.width + 2));
     std::string text = "[";
     for (size_t i = 0; i < items.size(); ++i) {
       if (i) text += i % per_line ? ", " : ",\n" + std::string(indent + 1, ' ');
@@ -122,15 +123,15 @@ class Printer {
                                           : element(0, t.item<int64_t>());
     if (t.dim() == 1) return row(t, indent);
     const int64_t n = t.size(0);
-    const bool cut = summarise_ && n > 2 * edge;
+    const bool cut = summarise_ && n > 2 * kEdge;
     const std::string between =
         "," + std::string(static_cast<size_t>(t.dim() - 1), '\n') + std::string(indent + 1, ' ');
     std::string text = "[";
     for (int64_t i = 0; i < n; ++i) {
       if (i) text += between;
-      if (cut && i == edge) {
+      if (cut && i == kEdge) {
         text += "...";
-        i = n - edge - 1;
+        i = n - kEdge - 1;
         continue;
       }
       text += part(t[i], depth + 1, indent + 1);

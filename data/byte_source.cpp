@@ -12,8 +12,8 @@
 
 namespace tenon::data {
 
-constexpr size_t chunk_bytes = 64 << 10;
-constexpr uint64_t most_packed = 1032;  // the best compression ratio of deflate
+constexpr size_t kChunkBytes = 64 << 10;
+constexpr uint64_t kMaxPacked = 1032;  // the best compression ratio of deflate
 
 struct ByteSource::Inflater {
   z_stream stream{};
@@ -27,7 +27,7 @@ struct ByteSource::Inflater {
 
 ByteSource::ByteSource(const std::filesystem::path& path)
     : file_(path, "cannot read", InputFile::throw_as<DataError>) {
-  packed_.resize(chunk_bytes);
+  packed_.resize(kChunkBytes);
   if (fill() && end_ >= 2 && packed_[0] == 0x1f && packed_[1] == 0x8b)
     inflater_ = std::make_unique<Inflater>();
 }
@@ -107,7 +107,7 @@ void ByteSource::expect_end(const std::string& expected) {
 
 void ByteSource::expect_room_for(uint64_t count, const std::string& what) const {
   uint64_t most = file_.size();
-  if (inflater_ && __builtin_mul_overflow(most, most_packed, &most)) most = UINT64_MAX;
+  if (inflater_ && __builtin_mul_overflow(most, kMaxPacked, &most)) most = UINT64_MAX;
   if (count > most)
     fail(fmt::format("{} would take {} bytes, which a file of {} bytes cannot hold", what, count,
                      file_.size()));

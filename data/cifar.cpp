@@ -13,16 +13,16 @@
 namespace tenon::data {
 namespace {
 
-constexpr size_t image_bytes = 3 * 32 * 32, record_bytes = 1 + image_bytes;
-constexpr int64_t classes = 10;
-constexpr int train_files = 5;
-constexpr size_t most_text = size_t{1} << 16;  // how many bytes of the names of classes are read
+constexpr size_t kImageBytes = 3 * 32 * 32, kRecordBytes = 1 + kImageBytes;
+constexpr int64_t kClasses = 10;
+constexpr int kTrainFiles = 5;
+constexpr size_t kMaxText = size_t{1} << 16;  // how many bytes of the names of classes are read
 
 std::vector<std::filesystem::path> files_of(const std::filesystem::path& folder, bool train) {
   if (!train) return {find_plain_or_gz(folder, "test_batch.bin")};
   std::vector<std::filesystem::path> files{find_plain_or_gz(folder, "data_batch_1.bin")};
   bool gap = false;
-  for (int i = 2; i <= train_files; ++i) {
+  for (int i = 2; i <= kTrainFiles; ++i) {
     const auto path = look_for_plain_or_gz(folder, fmt::format("data_batch_{}.bin", i));
     if (!path.empty() && gap)
       throw DataError(fmt::format("'{}' is there, but not data_batch_{}.bin in front of it",
@@ -38,16 +38,16 @@ void read_records(const std::filesystem::path& path, std::vector<uint8_t>& label
                   std::vector<uint8_t>& pixels) {
   ByteSource source(path);
   const size_t before = labels.size();
-  uint8_t record[record_bytes];
-  while (const size_t count = source.read(record, record_bytes)) {
-    if (count != record_bytes)
+  uint8_t record[kRecordBytes];
+  while (const size_t count = source.read(record, kRecordBytes)) {
+    if (count != kRecordBytes)
       source.fail(fmt::format("cut off in record {}: expected {} bytes, found {}",
-                              labels.size() - before, record_bytes, count));
-    if (record[0] >= classes)
+                              labels.size() - before, kRecordBytes, count));
+    if (record[0] >= kClasses)
       source.fail(fmt::format("label {} of record {} is out of range; there are 10 classes, from 0",
                               record[0], labels.size() - before));
     try {
-      pixels.insert(pixels.end(), record + 1, record + record_bytes);
+      pixels.insert(pixels.end(), record + 1, record + kRecordBytes);
       labels.push_back(record[0]);
     } catch (const std::bad_alloc&) {
       pixels = {};  // the message needs memory too
@@ -77,14 +77,14 @@ TensorDataset cifar10(const std::filesystem::path& folder, bool train,
                                      [&] { read_records(path, labels, pixels); });
   HostTensor images = make_room(folder, static_cast<int64_t>(labels.size()));
   std::memcpy(images.values, pixels.data(), pixels.size());
-  return TensorDataset(images.tensor, labels_from_bytes(labels, classes, folder))
+  return TensorDataset(images.tensor, labels_from_bytes(labels, kClasses, folder))
       .convert(options.pixels);
 }
 
 std::vector<std::string> cifar10_classes(const std::filesystem::path& folder) {
   const auto path = folder / "batches.meta.txt";
   ByteSource source(path);
-  std::string text(most_text, '\0');
+  std::string text(kMaxText, '\0');
   text.resize(source.read(text.data(), text.size()));
   std::istringstream file(text);
   std::vector<std::string> names;
@@ -92,7 +92,7 @@ std::vector<std::string> cifar10_classes(const std::filesystem::path& folder) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
     if (!line.empty()) names.push_back(line);
   }
-  if (names.size() != static_cast<size_t>(classes))
+  if (names.size() != static_cast<size_t>(kClasses))
     source.fail(fmt::format("expected 10 names of classes, found {}", names.size()));
   return names;
 }

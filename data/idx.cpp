@@ -22,13 +22,13 @@ struct Kind {
   size_t bytes;
   DType dtype;
 };
-constexpr Kind kinds[] = {{0x08, 1, DType::u8},  {0x09, 1, DType::i32}, {0x0B, 2, DType::i32},
-                          {0x0C, 4, DType::i32}, {0x0D, 4, DType::f32}, {0x0E, 8, DType::f64}};
+constexpr Kind kKinds[] = {{0x08, 1, DType::u8},  {0x09, 1, DType::i32}, {0x0B, 2, DType::i32},
+                           {0x0C, 4, DType::i32}, {0x0D, 4, DType::f32}, {0x0E, 8, DType::f64}};
 
 const Kind& kind_of(const ByteSource& source, const uint8_t* magic) {
-  auto found = std::find_if(std::begin(kinds), std::end(kinds),
+  auto found = std::find_if(std::begin(kKinds), std::end(kKinds),
                             [&](const Kind& kind) { return kind.code == magic[2]; });
-  if (magic[0] != 0 || magic[1] != 0 || found == std::end(kinds)) {
+  if (magic[0] != 0 || magic[1] != 0 || found == std::end(kKinds)) {
     source.fail(
         fmt::format("not an IDX file: it begins with {:02x}{:02x}{:02x}{:02x}, and IDX with 0000, "
                     "a type code (08, 09, 0b to 0e) and the rank",

@@ -12,8 +12,8 @@
 namespace tenon::data {
 namespace {
 
-constexpr size_t block_bytes = 64;
-constexpr int shifts[4][4] = {{7, 12, 17, 22}, {5, 9, 14, 20}, {4, 11, 16, 23}, {6, 10, 15, 21}};
+constexpr size_t kBlockBytes = 64;
+constexpr int kShifts[4][4] = {{7, 12, 17, 22}, {5, 9, 14, 20}, {4, 11, 16, 23}, {6, 10, 15, 21}};
 
 // floor(2^32 |sin(i + 1)|), as the RFC defines the table.
 std::array<uint32_t, 64> sine_table() {
@@ -29,10 +29,10 @@ class Md5 {
   void add(const unsigned char* bytes, size_t count) {
     total_ += count;
     while (count > 0) {
-      const size_t n = std::min(count, block_bytes - filled_);
+      const size_t n = std::min(count, kBlockBytes - filled_);
       std::memcpy(block_ + filled_, bytes, n);
       filled_ += n, bytes += n, count -= n;
-      if (filled_ == block_bytes) mix();
+      if (filled_ == kBlockBytes) mix();
     }
   }
 
@@ -42,7 +42,7 @@ class Md5 {
     for (int i = 0; i < 8; ++i) length[i] = static_cast<unsigned char>(bits >> (8 * i));
     const unsigned char one = 0x80, zero = 0;
     add(&one, 1);
-    while (filled_ != block_bytes - 8) add(&zero, 1);
+    while (filled_ != kBlockBytes - 8) add(&zero, 1);
     add(length, 8);
     std::string text;
     for (uint32_t word : state_)
@@ -73,7 +73,7 @@ class Md5 {
                           : round == 2 ? 3 * i + 5
                                        : 7 * i) %
                          16;
-      const uint32_t turned = std::rotl(a + f + sines[i] + words[g], shifts[round][i % 4]);
+      const uint32_t turned = std::rotl(a + f + sines[i] + words[g], kShifts[round][i % 4]);
       a = d, d = c, c = b, b += turned;
     }
     state_[0] += a, state_[1] += b, state_[2] += c, state_[3] += d;
@@ -81,7 +81,7 @@ class Md5 {
   }
 
   std::array<uint32_t, 4> state_ = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476};
-  unsigned char block_[block_bytes];
+  unsigned char block_[kBlockBytes];
   size_t filled_ = 0;
   uint64_t total_ = 0;
 };

@@ -14,9 +14,9 @@
 namespace tenon::data {
 namespace {
 
-constexpr int side = 28;
-constexpr int64_t classes = 10;
-constexpr std::array<std::string_view, classes> names = {
+constexpr int kSide = 28;
+constexpr int64_t kClasses = 10;
+constexpr std::array<std::string_view, kClasses> kNames = {
     "disc", "ring", "square", "frame", "triangle", "plus", "cross", "bars", "diamond", "crescent"};
 
 struct Point {
@@ -70,16 +70,16 @@ float noise(SplitMix& random) {
 
 void draw(uint8_t* pixels, int64_t label, SplitMix& random, float noise_level) {
   const float r = random.uniform(6.f, 9.5f), stroke = random.uniform(0.8f, 1.5f);
-  const float margin = r + 0.5f, cx = random.uniform(margin, side - margin),
-              cy = random.uniform(margin, side - margin);
+  const float margin = r + 0.5f, cx = random.uniform(margin, kSide - margin),
+              cy = random.uniform(margin, kSide - margin);
   const float angle = random.uniform(-0.2f, 0.2f), cosine = std::cos(angle), sine = std::sin(angle);
   const float ink = random.uniform(0.6f, 1.f), ground = random.uniform(0.f, 0.2f);
   // A line through the image that does not belong to the shape.
   const float tilt = random.uniform(0.f, std::numbers::pi_v<float>), across = std::cos(tilt),
               down = std::sin(tilt);
   const float reach = random.uniform(4.f, 24.f), stray = random.uniform(0.f, 0.4f);
-  for (int y = 0; y < side; ++y)
-    for (int x = 0; x < side; ++x) {
+  for (int y = 0; y < kSide; ++y)
+    for (int x = 0; x < kSide; ++x) {
       const Point p{static_cast<float>(x) + 0.5f - cx, static_cast<float>(y) + 0.5f - cy};
       const float d =
           distance(label, {p.x * cosine + p.y * sine, p.y * cosine - p.x * sine}, r, stroke);
@@ -88,7 +88,8 @@ void draw(uint8_t* pixels, int64_t label, SplitMix& random, float noise_level) {
       const float shape = std::clamp(0.5f - d, 0.f, 1.f) * (ink - ground),
                   mark = std::clamp(0.5f - line, 0.f, 1.f) * stray;
       const float value = ground + std::max(shape, mark) + noise_level * noise(random);
-      pixels[y * side + x] = static_cast<uint8_t>(std::lround(std::clamp(value, 0.f, 1.f) * 255.f));
+      pixels[y * kSide + x] =
+          static_cast<uint8_t>(std::lround(std::clamp(value, 0.f, 1.f) * 255.f));
     }
 }
 
@@ -100,24 +101,24 @@ TensorDataset synthetic(int64_t count, const SyntheticOptions& options) {
   if (!(options.noise >= 0 && std::isfinite(options.noise)))
     throw ValueError(fmt::format("synthetic: noise has to be finite and at least 0, but is {}",
                                  number_text(options.noise)));
-  HostTensor images = make_host_tensor({count, 1, side, side}, DType::u8),
+  HostTensor images = make_host_tensor({count, 1, kSide, kSide}, DType::u8),
              labels = make_host_tensor({count}, DType::i64);
   const std::vector<int64_t> order = permutation(count, options.seed, ~uint64_t{0});
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t label = order[static_cast<size_t>(i)] % classes;
+    const int64_t label = order[static_cast<size_t>(i)] % kClasses;
     SplitMix random(options.seed, static_cast<uint64_t>(i));
     static_cast<int64_t*>(labels.values)[i] = label;
-    draw(static_cast<uint8_t*>(images.values) + i * side * side, label, random,
+    draw(static_cast<uint8_t*>(images.values) + i * kSide * kSide, label, random,
          static_cast<float>(options.noise));
   }
   return TensorDataset(images.tensor, labels.tensor).convert(options.pixels);
 }
 
 std::string_view synthetic_class(int64_t label) {
-  if (label < 0 || label >= classes)
+  if (label < 0 || label >= kClasses)
     throw IndexError(
         fmt::format("synthetic_class: there is no class {}; classes are 0 to 9", label));
-  return names[static_cast<size_t>(label)];
+  return kNames[static_cast<size_t>(label)];
 }
 
 }  // namespace tenon::data

@@ -9,7 +9,7 @@
 
 namespace tenon::nn::reflect {
 
-inline constexpr size_t max_fields = 64;
+inline constexpr size_t kMaxFields = 64;
 
 template <class... F>
 constexpr std::tuple<F*...> pointers(F&... fields) {
@@ -25,7 +25,7 @@ constexpr std::tuple<F*...> pointers(F&... fields) {
 // clang-format off
 template <size_t N, class T>
 constexpr auto bind(T& t) {
-  static_assert(N <= max_fields, "a module of more than 64 fields: put some into a child module, or define void fields(nn::FieldVisitor& v)");
+  static_assert(N <= kMaxFields, "a module of more than 64 fields: put some into a child module, or define void fields(nn::FieldVisitor& v)");
   static_assert(N > 0 || std::is_empty_v<T>, "num_fields is 0, but the module has data members");
   if constexpr (N == 0) { (void)t; return std::tuple<>(); }
   else if constexpr (N == 1) { /* private or miscounted fields: write fields(), see above */ auto& [aa] = t; return pointers(aa); }

@@ -34,10 +34,10 @@ constexpr size_t count_initialisers() {
     return count_initialisers<T, N - 1>();
 }
 // `Bases` is the number of empty base classes, which come first in the list of initialisers. One
-// more than `max_fields` is tried, so that a struct with too many fields is noticed.
+// more than `kMaxFields` is tried, so that a struct with too many fields is noticed.
 template <class T, size_t Bases>
 inline constexpr size_t field_count =
-    count_initialisers<T, (sizeof(T) < max_fields ? sizeof(T) : max_fields) + 1 + Bases>() - Bases;
+    count_initialisers<T, (sizeof(T) < kMaxFields ? sizeof(T) : kMaxFields) + 1 + Bases>() - Bases;
 
 // ---- names ----
 // Storage for a T that is never constructed: only the addresses of its fields are taken, at compile

@@ -24,9 +24,9 @@ namespace tenon {
 namespace {
 
 // A chunk stays in the second-level cache while it is written and read back.
-constexpr size_t chunk_bytes = size_t{1} << 18;
-constexpr int most_attempts = 1000;  // to find a name for the new file
-constexpr uint64_t send_bytes = uint64_t{16} << 20;
+constexpr size_t kChunkBytes = size_t{1} << 18;
+constexpr int kMaxAttempts = 1000;  // to find a name for the new file
+constexpr uint64_t kSendBytes = uint64_t{16} << 20;
 
 std::string reason(int error) { return std::system_category().message(error); }
 
@@ -83,7 +83,7 @@ bool looks_left_over(int file) {
   if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid() ||
       status.st_nlink != 1)
     return false;
-  std::byte first[checkpoint_header_bytes];
+  std::byte first[kCheckpointHeaderBytes];
   const ssize_t count = uninterrupted([&] { return pread(file, first, sizeof first, 0); });
   if (count < 0) return false;
   const std::span<const std::byte> found(first, static_cast<size_t>(count));
@@ -133,11 +133,10 @@ AtomicFile::AtomicFile(const std::filesystem::path& path)
   } else if (errno != ENOENT) {
     fail("cannot look at it", errno);
   }
-  pending_.reserve(chunk_bytes);
-  read_back_.resize(chunk_bytes);
-  pending_.resize(
-      checkpoint_header_bytes);  // for the header; keeps later chunks at page boundaries
-  size_ = checkpoint_header_bytes;
+  pending_.reserve(kChunkBytes);
+  read_back_.resize(kChunkBytes);
+  pending_.resize(kCheckpointHeaderBytes);  // for the header; keeps later chunks at page boundaries
+  size_ = kCheckpointHeaderBytes;
   remove_stale();
   create();
 }
@@ -157,7 +156,7 @@ void AtomicFile::fail(const std::string& what, int error) const {
 
 void AtomicFile::create() {
   static std::atomic<uint64_t> counter{0};
-  for (int attempt = 0; attempt < most_attempts; ++attempt) {
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     temporary_ = folder_ / fmt::format("{}{}.{}", temporary_prefix(target_), getpid(), counter++);
     const int opened = uninterrupted([&] {
       return open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
@@ -239,7 +238,7 @@ void AtomicFile::write_chunk(const std::byte* bytes, size_t count, uint64_t offs
 void AtomicFile::flush() {
   if (pending_.empty()) return;
   write_chunk(pending_.data(), pending_.size(), written_);
-  const size_t skip = written_ == 0 ? checkpoint_header_bytes : 0;
+  const size_t skip = written_ == 0 ? kCheckpointHeaderBytes : 0;
   body_.add(read_back_.data() + skip, pending_.size() - skip);
   written_ += pending_.size();
   pending_.clear();
@@ -249,17 +248,17 @@ void AtomicFile::append(const void* bytes, size_t count) {
   auto* from = static_cast<const std::byte*>(bytes);
   size_ += count;
   while (count > 0) {
-    const size_t n = std::min(count, chunk_bytes - pending_.size());
-    if (n == chunk_bytes) {
+    const size_t n = std::min(count, kChunkBytes - pending_.size());
+    if (n == kChunkBytes) {
       write_chunk(from, n, written_);
       body_.add(read_back_.data(), n);
       written_ += n;
     } else {
       pending_.insert(pending_.end(), from, from + n);
-      if (pending_.size() == chunk_bytes) flush();
+      if (pending_.size() == kChunkBytes) flush();
     }
     // The disk stores this part while the next is written.
-    if (written_ - sent_ >= send_bytes) {
+    if (written_ - sent_ >= kSendBytes) {
       sync_file_range(file_, static_cast<off_t>(sent_), static_cast<off_t>(written_ - sent_),
                       SYNC_FILE_RANGE_WRITE);
       sent_ = written_;

@@ -184,7 +184,7 @@ CheckpointInfo look_into(const std::filesystem::path& path) {
   VerifiedFile file(path);
   KeySide side = side_of(file.contents());
   return {.file_bytes = file.image().size(),
-          .format_version = checkpoint_format_version,
+          .format_version = kCheckpointFormatVersion,
           .tensors = std::move(side.tensors),
           .wrappers = std::move(side.wrappers)};
 }

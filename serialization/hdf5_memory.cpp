@@ -20,8 +20,8 @@ bool MemoryFile::read(uint64_t offset, size_t count, void* to) const {
   }
   auto* out = static_cast<std::byte*>(to);
   while (count > 0) {
-    size_t within = offset % page_bytes, n = std::min(count, page_bytes - within);
-    auto page = pages_.find(offset / page_bytes);
+    size_t within = offset % kPageBytes, n = std::min(count, kPageBytes - within);
+    auto page = pages_.find(offset / kPageBytes);
     if (page == pages_.end())
       std::memset(out, 0, n);
     else
@@ -39,8 +39,8 @@ bool MemoryFile::write(uint64_t offset, size_t count, const void* from) {
   end_ = std::max(end_, end);
   try {
     while (count > 0) {
-      size_t within = offset % page_bytes, n = std::min(count, page_bytes - within);
-      std::memcpy(pages_[offset / page_bytes].data() + within, in, n);
+      size_t within = offset % kPageBytes, n = std::min(count, kPageBytes - within);
+      std::memcpy(pages_[offset / kPageBytes].data() + within, in, n);
       in += n, offset += n, count -= n;
     }
   } catch (const std::bad_alloc&) {
@@ -90,7 +90,7 @@ herr_t set_eoa(H5FD_t* file, H5FD_mem_t, haddr_t eoa) {
 // would grow with the square of the number of tensors.
 haddr_t alloc(H5FD_t* file, H5FD_mem_t type, hid_t, hsize_t size) {
   haddr_t& end = self(file)->eoa;
-  const haddr_t unit = type == H5FD_MEM_DRAW ? MemoryFile::value_alignment : 1;
+  const haddr_t unit = type == H5FD_MEM_DRAW ? MemoryFile::kValueAlignment : 1;
   if (end > HADDR_MAX - unit || size > HADDR_MAX - unit - end) return HADDR_UNDEF;
   const haddr_t begin = (end + unit - 1) / unit * unit;
   end = begin + size;

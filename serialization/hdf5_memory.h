@@ -20,7 +20,7 @@ class MemoryFile {
  public:
   // The values of tensors begin at multiples of this number of bytes from the beginning of the
   // file.
-  static constexpr uint64_t value_alignment = 64;
+  static constexpr uint64_t kValueAlignment = 64;
 
   // An empty file to write.
   MemoryFile() = default;
@@ -43,8 +43,8 @@ class MemoryFile {
   void use_in(hid_t access);
 
  private:
-  static constexpr size_t page_bytes = 4096;
-  using Page = std::array<std::byte, page_bytes>;
+  static constexpr size_t kPageBytes = 4096;
+  using Page = std::array<std::byte, kPageBytes>;
 
   std::span<const std::byte> image_;
   std::unordered_map<uint64_t, Page> pages_;

@@ -15,11 +15,11 @@ namespace tenon {
 namespace {
 
 // As in PNG, the first byte is not text, and the line ends reveal a transfer in text mode.
-constexpr std::string_view magic = "\x89TENON\r\n";
-constexpr std::string_view note =
+constexpr std::string_view kMagic = "\x89TENON\r\n";
+constexpr std::string_view kNote =
     "Tenon checkpoint: HDF5 behind a user block of 512 bytes; see docs/checkpoints.md\n";
-constexpr size_t version_at = 8, header_bytes_at = 12, file_bytes_at = 16, body_at = 24,
-                 note_at = 64, own_at = 496;
+constexpr size_t kVersionAt = 8, kHeaderBytesAt = 12, kFileBytesAt = 16, kBodyAt = 24, kNoteAt = 64,
+                 kOwnAt = 496;
 
 template <class T>
 void put(std::byte* header, size_t at, const T& value) {
@@ -55,40 +55,40 @@ std::string foreign(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-std::array<std::byte, checkpoint_header_bytes> encode_header(const CheckpointHeader& header) {
-  std::array<std::byte, checkpoint_header_bytes> bytes{};
-  std::memcpy(bytes.data(), magic.data(), magic.size());
-  put(bytes.data(), version_at, checkpoint_format_version);
-  put(bytes.data(), header_bytes_at, static_cast<uint32_t>(checkpoint_header_bytes));
-  put(bytes.data(), file_bytes_at, header.file_bytes);
-  put(bytes.data(), body_at, header.body);
-  std::memcpy(bytes.data() + note_at, note.data(), note.size());
-  put(bytes.data(), own_at, checksum_of(bytes.data(), own_at));
+std::array<std::byte, kCheckpointHeaderBytes> encode_header(const CheckpointHeader& header) {
+  std::array<std::byte, kCheckpointHeaderBytes> bytes{};
+  std::memcpy(bytes.data(), kMagic.data(), kMagic.size());
+  put(bytes.data(), kVersionAt, kCheckpointFormatVersion);
+  put(bytes.data(), kHeaderBytesAt, static_cast<uint32_t>(kCheckpointHeaderBytes));
+  put(bytes.data(), kFileBytesAt, header.file_bytes);
+  put(bytes.data(), kBodyAt, header.body);
+  std::memcpy(bytes.data() + kNoteAt, kNote.data(), kNote.size());
+  put(bytes.data(), kOwnAt, checksum_of(bytes.data(), kOwnAt));
   return bytes;
 }
 
 bool begins_as_checkpoint(std::span<const std::byte> first_bytes) {
-  return std::memcmp(first_bytes.data(), magic.data(),
-                     std::min(magic.size(), first_bytes.size())) == 0;
+  return std::memcmp(first_bytes.data(), kMagic.data(),
+                     std::min(kMagic.size(), first_bytes.size())) == 0;
 }
 
 CheckpointHeader decode_header(std::span<const std::byte> first_bytes) {
   auto fail = [](const std::string& why) { throw CheckpointError(why); };
   if (first_bytes.empty() || !begins_as_checkpoint(first_bytes)) fail(foreign(first_bytes));
-  if (first_bytes.size() < checkpoint_header_bytes)
+  if (first_bytes.size() < kCheckpointHeaderBytes)
     fail(fmt::format("the file is cut off: it has {} bytes, and its header alone has {}",
-                     first_bytes.size(), checkpoint_header_bytes));
+                     first_bytes.size(), kCheckpointHeaderBytes));
   const std::byte* header = first_bytes.data();
-  if (get<Checksum>(header, own_at) != checksum_of(header, own_at))
+  if (get<Checksum>(header, kOwnAt) != checksum_of(header, kOwnAt))
     fail("its header is damaged (checksum does not match)");
-  uint32_t version = get<uint32_t>(header, version_at);
-  if (version != checkpoint_format_version ||
-      get<uint32_t>(header, header_bytes_at) != checkpoint_header_bytes)
+  uint32_t version = get<uint32_t>(header, kVersionAt);
+  if (version != kCheckpointFormatVersion ||
+      get<uint32_t>(header, kHeaderBytesAt) != kCheckpointHeaderBytes)
     fail(fmt::format(
         "it has format version {}, and this build reads version {}. Load it with a newer Tenon",
-        version, checkpoint_format_version));
-  return {.file_bytes = get<uint64_t>(header, file_bytes_at),
-          .body = get<Checksum>(header, body_at)};
+        version, kCheckpointFormatVersion));
+  return {.file_bytes = get<uint64_t>(header, kFileBytesAt),
+          .body = get<Checksum>(header, kBodyAt)};
 }
 
 }  // namespace tenon

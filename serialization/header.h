@@ -11,8 +11,8 @@
 
 namespace tenon {
 
-inline constexpr size_t checkpoint_header_bytes = 512;
-inline constexpr uint32_t checkpoint_format_version = 1;
+inline constexpr size_t kCheckpointHeaderBytes = 512;
+inline constexpr uint32_t kCheckpointFormatVersion = 1;
 
 struct CheckpointHeader {
   uint64_t file_bytes = 0;  // the size of the file, including this header
@@ -20,7 +20,7 @@ struct CheckpointHeader {
 };
 
 // Returns the bytes of a header.
-std::array<std::byte, checkpoint_header_bytes> encode_header(const CheckpointHeader& header);
+std::array<std::byte, kCheckpointHeaderBytes> encode_header(const CheckpointHeader& header);
 
 // Whether a file that begins with these bytes can be a checkpoint; true if there are too few bytes
 // to tell.

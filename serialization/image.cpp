@@ -18,9 +18,9 @@ namespace {
 using h5::check;
 using h5::Handle;
 
-constexpr const char* wrappers_name = "wrappers";
-constexpr const char* version_name = "format_version";
-constexpr const char* dtype_name = "dtype";
+constexpr const char* kWrappersName = "wrappers";
+constexpr const char* kVersionName = "format_version";
+constexpr const char* kDtypeName = "dtype";
 
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
@@ -57,7 +57,7 @@ void write_texts(hid_t object, const char* name, const std::vector<std::string>&
 
 Handle creation_properties() {
   Handle properties(H5Pcreate(H5P_FILE_CREATE), H5Pclose, "make file properties");
-  check(H5Pset_userblock(properties, checkpoint_header_bytes), "set the user block");
+  check(H5Pset_userblock(properties, kCheckpointHeaderBytes), "set the user block");
   check(H5Pset_link_creation_order(properties, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED),
         "keep the order of names");
   check(H5Pset_obj_track_times(properties, false),
@@ -93,7 +93,7 @@ uint64_t offset_of(hid_t dataset) {
   if (status != H5D_SPACE_STATUS_ALLOCATED)
     throw CheckpointError("no space is set aside for its values");
   const haddr_t offset = H5Dget_offset(dataset);
-  if (offset == HADDR_UNDEF || offset < checkpoint_header_bytes)
+  if (offset == HADDR_UNDEF || offset < kCheckpointHeaderBytes)
     throw CheckpointError("its values are outside the file");
   return offset;
 }
@@ -109,7 +109,7 @@ void add_tensor(hid_t file, hid_t properties, hid_t utf8_name, StoredTensor& ten
   Handle dataset(H5Dcreate2(file, tensor.key.c_str(), h5::stored_type(tensor.dtype), space,
                             utf8_name, properties, H5P_DEFAULT),
                  H5Dclose, fmt::format("store a tensor named '{}'", printable(tensor.key)).c_str());
-  write_text(dataset, dtype_name, name_of(tensor.dtype));
+  write_text(dataset, kDtypeName, name_of(tensor.dtype));
   tensor.bytes = static_cast<uint64_t>(tensor.shape.numel()) * size_of(tensor.dtype);
   tensor.offset = tensor.bytes ? offset_of(dataset) : 0;
 }
@@ -171,12 +171,12 @@ std::vector<std::string> read_texts(hid_t object, const char* name) {
 
 void check_version(hid_t file) {
   uint32_t version = 0;
-  Handle attribute(H5Aopen(file, version_name, H5P_DEFAULT), H5Aclose, "find the format version");
+  Handle attribute(H5Aopen(file, kVersionName, H5P_DEFAULT), H5Aclose, "find the format version");
   Handle space(H5Aget_space(attribute), H5Sclose, "read the format version");
   if (H5Sget_simple_extent_npoints(space) != 1)
     throw CheckpointError("its format version is not one number");
   check(H5Aread(attribute, H5T_NATIVE_UINT32, &version), "read the format version");
-  if (version != checkpoint_format_version)
+  if (version != kCheckpointFormatVersion)
     throw CheckpointError(fmt::format("its format version is {}", version));
 }
 
@@ -212,7 +212,7 @@ StoredTensor read_tensor(hid_t file, const std::string& key, uint64_t image_byte
   Handle properties(H5Dget_create_plist(dataset), H5Pclose, "read its properties");
   if (H5Pget_layout(properties) != H5D_CONTIGUOUS || H5Pget_external_count(properties) != 0)
     throw CheckpointError("it is not stored contiguously in this file");
-  std::vector<std::string> dtype = read_texts(dataset, dtype_name);
+  std::vector<std::string> dtype = read_texts(dataset, kDtypeName);
   if (dtype.size() != 1) throw CheckpointError("its dtype is not one name");
   StoredTensor tensor{key, parse_dtype(dtype[0]), read_shape(dataset), 0, 0};
   Handle type(H5Dget_type(dataset), H5Tclose, "read its type");
@@ -251,9 +251,9 @@ void build_image(ImageContents& contents, MemoryFile& memory) {
       H5Fclose, "lay out a checkpoint");
   {
     Handle scalar(H5Screate(H5S_SCALAR), H5Sclose, "make a scalar space");
-    write_attribute(file, version_name, H5T_STD_U32LE, scalar, &checkpoint_format_version);
+    write_attribute(file, kVersionName, H5T_STD_U32LE, scalar, &kCheckpointFormatVersion);
     write_text(file, "tenon_version", TENON_VERSION);
-    if (contents.wrappers) write_texts(file, wrappers_name, *contents.wrappers);
+    if (contents.wrappers) write_texts(file, kWrappersName, *contents.wrappers);
     Handle properties = dataset_properties();
     Handle utf8_name(H5Pcreate(H5P_LINK_CREATE), H5Pclose, "make link properties");
     check(H5Pset_char_encoding(utf8_name, H5T_CSET_UTF8), "make names UTF-8");
@@ -271,8 +271,8 @@ ImageContents read_image(std::span<const std::byte> image) {
   Handle file(H5Fopen("checkpoint", H5F_ACC_RDONLY, access), H5Fclose, "read the checkpoint");
   check_version(file);
   ImageContents contents;
-  if (check(H5Aexists(file, wrappers_name), "look for wrappers") > 0)
-    contents.wrappers = read_texts(file, wrappers_name);
+  if (check(H5Aexists(file, kWrappersName), "look for wrappers") > 0)
+    contents.wrappers = read_texts(file, kWrappersName);
   // A damaged file may claim more links than it has bytes.
   const uint64_t links = std::min<uint64_t>(links_in_root(file), image.size());
   h5::require_memory(links, std::min<uint64_t>(links * 64, image.size()));

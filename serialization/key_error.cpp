@@ -9,8 +9,8 @@
 namespace tenon {
 namespace {
 
-constexpr size_t most_hints = 8;
-constexpr size_t most_candidates = 2000;  // limits the time that the search for similar names takes
+constexpr size_t kMaxHints = 8;
+constexpr size_t kMaxCandidates = 2000;  // limits the time that the search for similar names takes
 
 std::string quoted(const KeySide& side, const std::vector<size_t>& positions) {
   std::string text;
@@ -37,11 +37,11 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest_names(const KeySide& checkpoint, const KeySide& model, const Pairing& pairing) {
   std::string text;
-  for (size_t i = 0; i < std::min(pairing.missing.size(), most_hints); ++i) {
+  for (size_t i = 0; i < std::min(pairing.missing.size(), kMaxHints); ++i) {
     const std::string& wanted = model.tensors[pairing.missing[i]].key;
     const std::string* best = nullptr;
     size_t best_distance = wanted.size();  // a name at this distance or more is not similar
-    for (size_t j = 0; j < std::min(pairing.unexpected.size(), most_candidates); ++j) {
+    for (size_t j = 0; j < std::min(pairing.unexpected.size(), kMaxCandidates); ++j) {
       const std::string& found = checkpoint.tensors[pairing.unexpected[j]].key;
       size_t distance = edit_distance(wanted, found);
       // A name that contains the other is similar, however long the rest is.

@@ -16,12 +16,12 @@ using Names = std::vector<std::string>;
 
 // The segments that PyTorch's wrappers add to names: DataParallel and DistributedDataParallel,
 // torch.compile, FSDP, activation checkpoints.
-constexpr std::array<std::string_view, 4> foreign_segments = {
+constexpr std::array<std::string_view, 4> kForeignSegments = {
     "module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"};
 
 bool is_foreign(std::string_view segment) {
-  return std::find(foreign_segments.begin(), foreign_segments.end(), segment) !=
-         foreign_segments.end();
+  return std::find(kForeignSegments.begin(), kForeignSegments.end(), segment) !=
+         kForeignSegments.end();
 }
 
 // Returns a key without wrapper segments. The last segment is the name of the tensor itself and

@@ -7,15 +7,15 @@
 namespace tenon {
 namespace {
 
-constexpr size_t shown = 8;
+constexpr size_t kShown = 8;
 
 template <class T, class Print>
 void list(std::string& text, const char* title, const std::vector<T>& entries, Print&& print) {
   if (entries.empty()) return;
   text += fmt::format("\n  {}: ", title);
-  for (size_t i = 0; i < entries.size() && i < shown; ++i)
+  for (size_t i = 0; i < entries.size() && i < kShown; ++i)
     text += (i ? ", " : "") + print(entries[i]);
-  if (entries.size() > shown) text += fmt::format(" and {} more", entries.size() - shown);
+  if (entries.size() > kShown) text += fmt::format(" and {} more", entries.size() - kShown);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace tenon {
 namespace {
 
-constexpr size_t reserve_bytes = size_t{1} << 18;
+constexpr size_t kReserveBytes = size_t{1} << 18;
 
 // Whether both tensors have the same elements of memory in the same order.
 bool are_one(const Tensor& a, const Tensor& b) {
@@ -45,7 +45,7 @@ void StagedLoad::commit() {
   for (size_t i : steps_) prepare_copy(targets_[i].tensor, values_[i]);
   // Queueing a copy needs a few bytes of the host's memory. If there are none, this reserve is
   // freed.
-  auto reserve = std::make_unique<std::byte[]>(reserve_bytes);
+  auto reserve = std::make_unique<std::byte[]>(kReserveBytes);
   for (size_t i : steps_) {
     for (bool done = false; !done;) {
       try {

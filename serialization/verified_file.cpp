@@ -13,10 +13,10 @@
 namespace tenon {
 namespace {
 
-constexpr size_t chunk_bytes = size_t{1} << 20;
-constexpr size_t page_bytes = 4096, huge_page_bytes = size_t{2} << 20;
+constexpr size_t kChunkBytes = size_t{1} << 20;
+constexpr size_t kPageBytes = 4096, kHugePageBytes = size_t{2} << 20;
 
-using FirstBytes = std::array<std::byte, checkpoint_header_bytes>;
+using FirstBytes = std::array<std::byte, kCheckpointHeaderBytes>;
 
 CheckpointHeader read_header(const InputFile& file, FirstBytes& first) {
   size_t count = file.read(first.data(), first.size(), 0);
@@ -33,7 +33,7 @@ CheckpointHeader read_header(const InputFile& file, FirstBytes& first) {
     file.fail(fmt::format(
         "the file is too long: it has {} bytes instead of {}; something was added to it",
         file.size(), header.file_bytes));
-  if (header.file_bytes <= checkpoint_header_bytes)
+  if (header.file_bytes <= kCheckpointHeaderBytes)
     file.fail("the file has nothing after its header");
   return header;
 }
@@ -47,19 +47,19 @@ VerifiedFile::VerifiedFile(const std::filesystem::path& path) {
   FirstBytes first{};
   const CheckpointHeader header = read_header(file, first);
   size_ = header.file_bytes;
-  const bool large = size_ >= 2 * huge_page_bytes;
-  const size_t alignment = large ? huge_page_bytes : page_bytes;
+  const bool large = size_ >= 2 * kHugePageBytes;
+  const size_t alignment = large ? kHugePageBytes : kPageBytes;
   bytes_.reset(static_cast<std::byte*>(
       std::aligned_alloc(alignment, (size_ + alignment - 1) / alignment * alignment)));
   if (!bytes_) file.fail(fmt::format("there is no memory for its {} bytes", size_));
   if (large)
     madvise(bytes_.get(), size_, MADV_HUGEPAGE);  // fewer page faults: a quarter of the time
   Checksummer found;
-  for (uint64_t offset = 0; offset < size_; offset += chunk_bytes) {
-    size_t count = std::min<uint64_t>(chunk_bytes, size_ - offset);
+  for (uint64_t offset = 0; offset < size_; offset += kChunkBytes) {
+    size_t count = std::min<uint64_t>(kChunkBytes, size_ - offset);
     if (file.read(bytes_.get() + offset, count, offset) != count)
       file.fail("the file became shorter while it was read");
-    size_t skip = offset == 0 ? checkpoint_header_bytes : 0;
+    size_t skip = offset == 0 ? kCheckpointHeaderBytes : 0;
     found.add(bytes_.get() + offset + skip, count - skip);
   }
   // The header was read a second time and has to be the one that was checked.

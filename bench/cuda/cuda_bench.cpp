@@ -12,7 +12,7 @@ namespace {
 
 const Device gpu("cuda", 0);
 // Bodies queue this many runs before they wait, so that the wait is not what is timed.
-constexpr int64_t repeats = 20;
+constexpr int64_t kRepeats = 20;
 
 // In [-0.5, 0.5), the same that torch_cuda.py makes.
 Tensor values(const Shape& shape, DType dtype = f32) {
@@ -28,10 +28,10 @@ void precise(const std::string& precision) {
 
 template <class F>
 void repeated(const std::string& name, F prepare) {
-  bench::subject(name, repeats, [prepare] {
+  bench::subject(name, kRepeats, [prepare] {
     auto body = prepare();
     return [body]() mutable {
-      for (int64_t i = 0; i < repeats; ++i) body();
+      for (int64_t i = 0; i < kRepeats; ++i) body();
       synchronize(gpu);
     };
   });

@@ -9,13 +9,13 @@ namespace tenon {
 
 namespace {
 
-constexpr const char* level_names[] = {"debug", "info", "warning", "error"};
+constexpr const char* kLevelNames[] = {"debug", "info", "warning", "error"};
 
 tn_log_level log_threshold() {
   static const tn_log_level threshold = [] {
     const char* text = std::getenv("TENON_LOG");
     for (tn_log_level i = 0; text && i < 4; ++i)
-      if (std::string_view(text) == level_names[i]) return i;
+      if (std::string_view(text) == kLevelNames[i]) return i;
     if (text && *text)  // a log that cannot be had is no reason to end a program
       std::fprintf(stderr,
                    "[tenon] warning: TENON_LOG is \"%s\"; it must be debug, info, warning or "
@@ -30,7 +30,7 @@ tn_log_level log_threshold() {
 
 void log_message(tn_log_level level, const std::string& source,
                  const std::string& message) noexcept {
-  const char* name = level_names[level < 0 ? 0 : level > 3 ? 3 : level];
+  const char* name = kLevelNames[level < 0 ? 0 : level > 3 ? 3 : level];
   try {
     if (level < log_threshold()) return;
     std::fprintf(stderr, "[%s] %s: %s\n", printable(source).c_str(), name,

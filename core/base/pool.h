@@ -33,9 +33,9 @@ struct Pooled {
 
  private:
 #if defined(__SANITIZE_ADDRESS__)
-  static constexpr uint32_t most = 0;  // the sanitizer has to see every end
+  static constexpr uint32_t kMaxKept = 0;  // the sanitizer has to see every end
 #else
-  static constexpr uint32_t most = 256;
+  static constexpr uint32_t kMaxKept = 256;
 #endif
   struct Item {
     Item* next;
@@ -49,9 +49,9 @@ struct Pooled {
   // At the first end in a thread. Where nobody would end the list, nothing is kept.
   [[gnu::noinline]] static bool open(List& list) noexcept {
     static const auto key = make_thread_end([](void*) { end(); });
-    if (list.open || most == 0 || !key || pthread_setspecific(*key, &list) != 0) return false;
+    if (list.open || kMaxKept == 0 || !key || pthread_setspecific(*key, &list) != 0) return false;
     list.open = true;
-    list.room = most;
+    list.room = kMaxKept;
     return true;
   }
   // What ends later in this thread may open the list again.

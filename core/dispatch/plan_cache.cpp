@@ -128,9 +128,9 @@ struct Recent {
   PlanCache* cache = nullptr;
   Ref<PlanEntry> entry;
 };
-constexpr size_t recent_size = 256;
+constexpr size_t kRecentPlans = 256;
 struct RecentAnswers {
-  Recent slots[recent_size];
+  Recent slots[kRecentPlans];
 };
 
 }  // namespace
@@ -140,7 +140,7 @@ PlanEntry& PlanCache::find(const Call& call, const Shape* common) {
   auto* recent = PerThread<RecentAnswers>::get();
   if (!recent) [[unlikely]]
     throw std::bad_alloc();  // nobody would hold the entry for this thread
-  auto& slot = recent->slots[key.hash() % recent_size];
+  auto& slot = recent->slots[key.hash() % kRecentPlans];
   if (slot.cache == this && matches(*slot.entry, key)) {
     if (!slot.entry->used.load(std::memory_order_relaxed))
       slot.entry->used.store(true, std::memory_order_relaxed);

@@ -76,11 +76,11 @@ class PlanKey {
   void add_flat(const Call& call);
   void grow();
 
-  static constexpr size_t in_place = 192;
-  int64_t buffer_[in_place];
+  static constexpr size_t kInPlaceWords = 192;
+  int64_t buffer_[kInPlaceWords];
   std::unique_ptr<int64_t[]> heap_;
   int64_t* words_ = buffer_;
-  size_t count_ = 0, capacity_ = in_place;
+  size_t count_ = 0, capacity_ = kInPlaceWords;
   uint64_t hash_ = 0;
 };
 

@@ -17,13 +17,13 @@ uint64_t bytes_of(const TensorImpl& t) { return static_cast<uint64_t>(t.numel) *
 // go through a pinned block. What is larger, or comes when that much is under way already, is
 // copied without: locked pages are taken from the whole machine and kept, such a copy takes
 // milliseconds itself, and the caller's waiting bounds what a loop can have in flight.
-constexpr uint64_t most_staged = uint64_t{64} << 20;
-constexpr uint64_t most_in_flight = 4 * most_staged;
+constexpr uint64_t kMaxStaged = uint64_t{64} << 20;
+constexpr uint64_t kMaxInFlight = 4 * kMaxStaged;
 
 // A pinned block for one copy of `device`; null where it is to be made without.
 Ref<Storage> block_for(DeviceContext& device, uint64_t bytes) {
-  if (!device.pinned || !bytes || bytes > most_staged ||
-      device.pinned->in_use() + bytes > most_in_flight)
+  if (!device.pinned || !bytes || bytes > kMaxStaged ||
+      device.pinned->in_use() + bytes > kMaxInFlight)
     return {};
   try {
     return device.pinned->allocate_for_host(bytes);

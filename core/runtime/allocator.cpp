@@ -13,7 +13,7 @@ namespace {
 // What can never be there is refused before a size is rounded up, which must not wrap, or a cache
 // is emptied for it. Kinds other than the first are no part of the device's memory.
 void require_possible(const DeviceContext& context, uint32_t kind, uint64_t bytes) {
-  if (bytes > (kind == 0 ? context.most_bytes() : DeviceContext::most_addressable)) [[unlikely]]
+  if (bytes > (kind == 0 ? context.most_bytes() : DeviceContext::kMaxAddressable)) [[unlikely]]
     context.refuse_allocation(bytes);
 }
 }  // namespace
@@ -199,7 +199,7 @@ void Allocator::make_room(uint64_t bytes, uint64_t segment) {
 }
 
 void Allocator::ask_system(uint64_t bytes, bool for_host) {
-  if (bytes > BlockHeap::most)
+  if (bytes > BlockHeap::kMaxBlock)
     throw OutOfMemoryError("cannot allocate " + std::to_string(bytes) + " bytes on " +
                            context_.device.str() + ": no device has that much");
   context_.stream->require_open();

@@ -59,7 +59,7 @@ MemoryChunk* BlockHeap::first_bin_from(uint32_t bin, uint32_t& found) const {
 MemoryChunk* BlockHeap::best_fit(uint64_t bytes, Reached* reached) {
   uint32_t bin = bin_of(bytes);
   for (auto* list = first_bin_from(bin, bin); list;
-       list = ++bin < num_bins ? first_bin_from(bin, bin) : nullptr) {
+       list = ++bin < kNumBins ? first_bin_from(bin, bin) : nullptr) {
     MemoryChunk* best = nullptr;
     for (auto* chunk = list; chunk; chunk = chunk->next) {
       if (chunk->bytes < bytes || (best && chunk->bytes >= best->bytes)) continue;
@@ -73,7 +73,7 @@ MemoryChunk* BlockHeap::best_fit(uint64_t bytes, Reached* reached) {
 }
 
 BlockHeap::Block BlockHeap::take_large(uint64_t bytes, Reached* reached) {
-  if (bytes > most) return {};
+  if (bytes > kMaxBlock) return {};
   bytes = round_up(bytes);
   auto*& kept = kept_[bin_of(bytes) % kept_.size()];
   if (kept && kept->bytes == bytes && (!reached || (*reached)(kept->ticket))) {
@@ -134,7 +134,7 @@ void BlockHeap::merge_into_bin(MemoryChunk* chunk) {
 BlockHeap::Block BlockHeap::take_small(uint32_t c, Reached* reached) {
   for (auto* slab = slabs_[c]; slab; slab = slab->next) {
     const uint32_t slot = slab->first_free;
-    if (slot != MemoryChunk::none && (!reached || (*reached)(slab->slots[slot].ticket)))
+    if (slot != MemoryChunk::kNone && (!reached || (*reached)(slab->slots[slot].ticket)))
       return pop(*slab);
     if (slab->fresh < slab->num_slots && (!reached || (*reached)(slab->ticket)))
       return handed_out(*slab, slab->fresh++);
@@ -149,7 +149,7 @@ BlockHeap::Block BlockHeap::take_small(uint32_t c, Reached* reached) {
   slab->size_class = c;
   slab->num_slots = count;
   slab->fresh = slab->in_use = 0;
-  slab->first_free = slab->last_free = MemoryChunk::none;
+  slab->first_free = slab->last_free = MemoryChunk::kNone;
   link(slabs_[c], *slab);
   return handed_out(*slab, slab->fresh++);
 }
@@ -186,7 +186,7 @@ template <class F>
 void BlockHeap::each_free_segment(F&& visit) const {
   uint32_t bin = 0;
   for (auto* list = first_bin_from(0, bin); list;
-       list = ++bin < num_bins ? first_bin_from(bin, bin) : nullptr)
+       list = ++bin < kNumBins ? first_bin_from(bin, bin) : nullptr)
     for (auto* chunk = list; chunk; chunk = chunk->next)
       if (chunk->whole_segment() && visit(*chunk)) return;
 }
@@ -215,7 +215,7 @@ void BlockHeap::move_free_to(BlockHeap& heir, uint64_t ticket) {
   for (auto*& list : slabs_)
     while (auto* slab = list) {
       unlink(list, *slab);
-      for (uint32_t i = slab->first_free; i != MemoryChunk::none; i = slab->slots[i].next)
+      for (uint32_t i = slab->first_free; i != MemoryChunk::kNone; i = slab->slots[i].next)
         slab->slots[i].ticket = ticket;
       slab->ticket = ticket;
       slab->heap = &heir;

@@ -33,11 +33,11 @@ struct MemoryChunk {
     uint64_t ticket;
     uint32_t next;
   };
-  static constexpr uint32_t none = ~0u;
+  static constexpr uint32_t kNone = ~0u;
   std::unique_ptr<Slot[]> slots;
   uint64_t block_bytes = 0;
-  uint32_t size_class = 0, num_slots = 0, fresh = 0, in_use = 0, first_free = none,
-           last_free = none;
+  uint32_t size_class = 0, num_slots = 0, fresh = 0, in_use = 0, first_free = kNone,
+           last_free = kNone;
 
   bool whole_segment() const { return !before && !after; }
 };
@@ -78,12 +78,12 @@ class BlockHeap {
   // A block of at least `bytes`; where `reached` is given, one that was freed at a ticket that
   // holds. Throws std::bad_alloc with nothing changed.
   Block take(uint64_t bytes, Reached* reached) {
-    return bytes > largest_small ? take_large(bytes, reached)
+    return bytes > kLargestSmall ? take_large(bytes, reached)
                                  : take_small(class_of(bytes), reached);
   }
   // The same, for a block of a size that was freed lately: false where there is none.
   bool take_again(uint64_t bytes, Block& block) {
-    if (bytes > largest_small) {
+    if (bytes > kLargestSmall) {
       const uint64_t rounded = round_up(bytes);
       auto*& kept = kept_[bin_of(rounded) % kept_.size()];
       if (!kept || kept->bytes != rounded) return false;
@@ -93,7 +93,7 @@ class BlockHeap {
       return true;
     }
     MemoryChunk* slab = slabs_[class_of(bytes)];
-    if (!slab || slab->first_free == MemoryChunk::none) return false;
+    if (!slab || slab->first_free == MemoryChunk::kNone) return false;
     block = pop(*slab);
     return true;
   }
@@ -108,10 +108,10 @@ class BlockHeap {
 
   // What a segment needs to hold at least, so that `take` finds something in it.
   static uint64_t needed_for(uint64_t bytes) {
-    return round_up(bytes > largest_small ? bytes : slab_bytes(class_of(bytes)));
+    return round_up(bytes > kLargestSmall ? bytes : slab_bytes(class_of(bytes)));
   }
-  static constexpr uint64_t most = uint64_t{1} << 56;  // more is never there
-  static uint64_t round_up(uint64_t bytes) { return (bytes + large_step - 1) & ~(large_step - 1); }
+  static constexpr uint64_t kMaxBlock = uint64_t{1} << 56;  // more is never there
+  static uint64_t round_up(uint64_t bytes) { return (bytes + kLargeStep - 1) & ~(kLargeStep - 1); }
 
   // Puts together what lies side by side, and takes empty slabs apart: before the system is asked
   // for more.
@@ -132,17 +132,17 @@ class BlockHeap {
 
  private:
   // Small: multiples of 64 bytes up to 256, then four sizes to a power of two.
-  static constexpr uint64_t largest_small = 4096, small_step = 64, large_step = 512;
-  static constexpr uint32_t num_classes = 21;
+  static constexpr uint64_t kLargestSmall = 4096, kSmallStep = 64, kLargeStep = 512;
+  static constexpr uint32_t kNumClasses = 21;
   static uint32_t class_of(uint64_t bytes) {
-    if (bytes <= 256) return static_cast<uint32_t>((bytes + small_step - 1) / small_step);  // 1..4
+    if (bytes <= 256) return static_cast<uint32_t>((bytes + kSmallStep - 1) / kSmallStep);  // 1..4
     const auto log =
         static_cast<uint32_t>(63 - std::countl_zero(bytes - 1));  // 2^log <= bytes-1 < 2^(log+1)
     return 5 + (log - 8) * 4 +
            static_cast<uint32_t>((bytes - 1 - (uint64_t{1} << log)) >> (log - 2));
   }
   static constexpr uint64_t class_bytes(uint32_t c) {
-    if (c <= 4) return c * small_step;
+    if (c <= 4) return c * kSmallStep;
     const uint32_t log = 8 + (c - 5) / 4;
     return (uint64_t{1} << log) + ((c - 5) % 4 + 1) * (uint64_t{1} << (log - 2));
   }
@@ -154,11 +154,11 @@ class BlockHeap {
   }
 
   // Bins of free chunks: eight to a power of two, from 2^9 bytes on.
-  static constexpr uint32_t num_bins = 8 * 48;
+  static constexpr uint32_t kNumBins = 8 * 48;
   static uint32_t bin_of(uint64_t bytes) {
     const auto log = static_cast<uint32_t>(63 - std::countl_zero(bytes));
     const uint32_t bin = (log - 9) * 8 + static_cast<uint32_t>(bytes >> (log - 3) & 7);
-    return bin < num_bins ? bin : num_bins - 1;
+    return bin < kNumBins ? bin : kNumBins - 1;
   }
 
   Block pop(MemoryChunk& slab) {
@@ -175,8 +175,8 @@ class BlockHeap {
   Block take_large(uint64_t bytes, Reached* reached);
   MemoryChunk* best_fit(uint64_t bytes, Reached* reached);
   void put_back_small(MemoryChunk& slab, uint32_t slot, uint64_t ticket) {
-    if (oldest_first_ && slab.first_free != MemoryChunk::none) {
-      slab.slots[slot] = {ticket, MemoryChunk::none};
+    if (oldest_first_ && slab.first_free != MemoryChunk::kNone) {
+      slab.slots[slot] = {ticket, MemoryChunk::kNone};
       slab.slots[slab.last_free].next = slot;
     } else {
       slab.slots[slot] = {ticket, slab.first_free};
@@ -212,9 +212,9 @@ class BlockHeap {
   void each_free_segment(F&& visit) const;
 
   const bool oldest_first_;
-  std::array<MemoryChunk*, num_classes> slabs_{};  // those with room, by class
-  std::array<MemoryChunk*, num_bins> bins_{};
-  std::array<uint64_t, num_bins / 64> occupied_{};  // a bit a bin
+  std::array<MemoryChunk*, kNumClasses> slabs_{};  // those with room, by class
+  std::array<MemoryChunk*, kNumBins> bins_{};
+  std::array<uint64_t, kNumBins / 64> occupied_{};  // a bit a bin
   // The chunk of each bin's sizes that was freed last waits here, whole, for the next of its size:
   // a loop over the same few sizes neither splits nor merges.
   std::array<MemoryChunk*, 64> kept_{};

@@ -80,13 +80,13 @@ void DeviceContext::close_recordings() {
 
 namespace {
 
-constexpr uint32_t fast_types = 8, fast_indices = 64;
+constexpr uint32_t kFastTypes = 8, kFastIndices = 64;
 
 struct Contexts {
   ForkMutex mutex{ForkOrder::devices};
   std::vector<std::unique_ptr<DeviceContext>> all;
   // What the hot path reads without a lock; the rare rest is searched in `all`.
-  std::array<std::array<std::atomic<DeviceContext*>, fast_indices>, fast_types> fast{};
+  std::array<std::array<std::atomic<DeviceContext*>, kFastIndices>, kFastTypes> fast{};
 };
 
 Contexts& contexts() {
@@ -161,7 +161,7 @@ DeviceContext& open(Device d) {
   auto* opened = context.get();
   c.all.push_back(std::move(context));
   close_at_exit();
-  if (d.type_id() < fast_types && d.index() < fast_indices)
+  if (d.type_id() < kFastTypes && d.index() < kFastIndices)
     c.fast[d.type_id()][d.index()].store(opened, std::memory_order_release);
   return *opened;
 }
@@ -187,7 +187,7 @@ void close_before_new_libraries() {
 
 DeviceContext& context_of(Device d) {
   auto& c = contexts();
-  if (d.type_id() < fast_types && d.index() < fast_indices)
+  if (d.type_id() < kFastTypes && d.index() < kFastIndices)
     if (auto* context = c.fast[d.type_id()][d.index()].load(std::memory_order_acquire))
       return *context;
   return open(d);

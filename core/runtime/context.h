@@ -39,7 +39,7 @@ class DeviceContext {
 
   // What a single allocation in the device's memory may have; more is never there, and sizes up to
   // it can be rounded up.
-  static constexpr uint64_t most_addressable = uint64_t{1} << 62;
+  static constexpr uint64_t kMaxAddressable = uint64_t{1} << 62;
   uint64_t most_bytes() const { return most_bytes_; }
   // OutOfMemoryError "<what>cannot allocate <bytes> bytes on cpu:0 (…)".
   [[noreturn]] void refuse_allocation(uint64_t bytes, const std::string& what = {}) const;
@@ -50,7 +50,7 @@ class DeviceContext {
   void close_recordings();
 
  private:
-  uint64_t most_bytes_ = most_addressable;
+  uint64_t most_bytes_ = kMaxAddressable;
   ForkMutex mutex_{ForkOrder::devices};
   std::vector<Recording*> recordings_;
 };

@@ -57,7 +57,7 @@ void check(tn_error* error, const std::string& prefix) {
 }
 
 namespace {
-constexpr size_t most_untold =
+constexpr size_t kMaxUntold =
     100;  // a loop that never waits must not fill the memory with what it could have been told
 
 // What failed has to be filed, by threads that have nobody to throw to. Where there is no memory
@@ -91,7 +91,7 @@ void FailureLog::add(uint64_t ticket, Pointer failure, bool late, bool own) {
     return u.late && u.failure == failure && u.ticket <= ticket;
   };
   if (late && std::any_of(untold_.begin(), untold_.end(), covers)) return;
-  if (untold_.size() < most_untold)
+  if (untold_.size() < kMaxUntold)
     untold_.push_back({ticket, failure, late});
   else
     ++dropped_;

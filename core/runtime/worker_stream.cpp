@@ -21,7 +21,7 @@ namespace {
 
 // Longer work than this is worth a worker's wake-up; shorter work is done where it is asked for
 // when nothing is queued before it.
-constexpr uint64_t in_place_ns = 4000;
+constexpr uint64_t kInPlaceNs = 4000;
 
 struct Task {
   enum Kind : uint8_t { run, copy, wait_for, forget, stop } kind = run;
@@ -34,9 +34,9 @@ struct Task {
   uint64_t other_ticket = 0;
   const void* memory = nullptr;
   uint64_t bytes = 0;
-  static constexpr uint32_t pointers_in_place = 10, scalars_in_place = 6;
-  void* pointers[pointers_in_place];
-  tn_scalar scalars[scalars_in_place];
+  static constexpr uint32_t kPointersInPlace = 10, kScalarsInPlace = 6;
+  void* pointers[kPointersInPlace];
+  tn_scalar scalars[kScalarsInPlace];
   Shape shape;  // where the plan is flattened
   // Only optimizers have more; freed by the worker. Also holds a CopyTask.
   std::unique_ptr<std::byte[]> heap;
@@ -45,7 +45,7 @@ struct Task {
 class WorkerStream final : public Stream, ForkMember {
  public:
   explicit WorkerStream(const std::string& name)
-      : Stream(name), ForkMember(ForkOrder::streams), ring_(new Task[ring_size]) {
+      : Stream(name), ForkMember(ForkOrder::streams), ring_(new Task[kRingSize]) {
     join();
     start();
   }
@@ -60,7 +60,7 @@ class WorkerStream final : public Stream, ForkMember {
   uint64_t run(const Launch& l) override {
     std::lock_guard lock(lock_);
     const uint64_t before = submitted_.load(std::memory_order_relaxed);
-    if (l.plan->cost_ns <= in_place_ns && l.plan->cost_ns &&
+    if (l.plan->cost_ns <= kInPlaceNs && l.plan->cost_ns &&
         completed_.load(std::memory_order_acquire) == before) {
       // Nothing is queued and the worker sleeps or spins: as nobody else can submit, this thread is
       // the stream.
@@ -123,7 +123,7 @@ class WorkerStream final : public Stream, ForkMember {
   }
 
  private:
-  static constexpr uint64_t ring_size = 8192;
+  static constexpr uint64_t kRingSize = 8192;
 
   void start() {
     try {
@@ -167,7 +167,7 @@ class WorkerStream final : public Stream, ForkMember {
     const size_t pointers = l.num_inputs + l.num_outputs;
     void** to = t.pointers;
     tn_scalar* scalars = t.scalars;
-    if (pointers > Task::pointers_in_place || l.num_scalars > Task::scalars_in_place) {
+    if (pointers > Task::kPointersInPlace || l.num_scalars > Task::kScalarsInPlace) {
       t.heap.reset(new std::byte[pointers * sizeof(void*) + l.num_scalars * sizeof(tn_scalar)]);
       to = reinterpret_cast<void**>(t.heap.get());
       scalars = reinterpret_cast<tn_scalar*>(to + pointers);
@@ -194,7 +194,7 @@ class WorkerStream final : public Stream, ForkMember {
     // An idle ring starts again at its first slot, so that a short queue stays in cache.
     if (completed_.load(std::memory_order_acquire) + 1 == ticket)
       base_.store(ticket, std::memory_order_relaxed);
-    fill_in(ring_[(ticket - base_.load(std::memory_order_relaxed)) % ring_size]);
+    fill_in(ring_[(ticket - base_.load(std::memory_order_relaxed)) % kRingSize]);
     submitted_.store(ticket);
     if (asleep_.load()) submitted_.notify_one();
     return ticket;
@@ -203,7 +203,7 @@ class WorkerStream final : public Stream, ForkMember {
   bool is_full() const {
     return submitted_.load(std::memory_order_relaxed) + 1 -
                completed_.load(std::memory_order_acquire) >=
-           ring_size;
+           kRingSize;
   }
 
   // A full ring holds callers back, because memory is bounded: each gets in when those that came
@@ -215,7 +215,7 @@ class WorkerStream final : public Stream, ForkMember {
       lock_.unlock();
       for (uint32_t front; (front = line_front_.load()) != place;) line_front_.wait(front);
       const uint64_t wanted = submitted_.load() + 2;  // nobody else queues anything now
-      if (wanted > ring_size) wait(wanted - ring_size);
+      if (wanted > kRingSize) wait(wanted - kRingSize);
       lock_.lock();
     } while (is_full());
     line_front_.store(place + 1);
@@ -225,7 +225,7 @@ class WorkerStream final : public Stream, ForkMember {
   void work() {
     for (uint64_t next = 1;; ++next) {
       next = await_task(next);
-      Task& t = ring_[(next - base_.load(std::memory_order_relaxed)) % ring_size];
+      Task& t = ring_[(next - base_.load(std::memory_order_relaxed)) % kRingSize];
       if (t.kind == Task::stop) return;
       execute(t, next);
       t.heap.reset();

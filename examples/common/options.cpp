@@ -14,7 +14,7 @@ namespace example {
 
 namespace {
 
-constexpr int64_t most = 1'000'000'000;  // epochs, or images in a step
+constexpr int64_t kMax = 1'000'000'000;  // epochs, or images in a step
 
 // The text as a number from `low` to `high`, all of it, or a CLI::ValidationError that quotes it.
 template <class T>
@@ -63,9 +63,9 @@ Parsed parse(int argc, char** argv, const std::string& description, const Option
   app.add_option("--device", devices,
                  "Where to train: cpu, cpu:0,cpu:1 …; several share each batch")
       ->capture_default_str();
-  add_number(app, "--epochs", o.epochs, int64_t{0}, most, "a whole number from 0 to 1000000000",
+  add_number(app, "--epochs", o.epochs, int64_t{0}, kMax, "a whole number from 0 to 1000000000",
              "Passes over the training images; 0 evaluates only");
-  add_number(app, "--batch-size", o.batch_size, int64_t{1}, most,
+  add_number(app, "--batch-size", o.batch_size, int64_t{1}, kMax,
              "a whole number from 1 to 1000000000", "Images in a step");
   add_number(app, "--lr", o.lr, 0.0, 1e308, "a number from 0 to 1e308",
              "Learning rate at the start");

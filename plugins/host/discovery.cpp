@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* manifest_suffix = ".tenon.json";
+constexpr const char* kManifestSuffix = ".tenon.json";
 
 std::string find_install_place() {
   Dl_info info{};
@@ -72,7 +72,7 @@ std::vector<std::string> manifests_in(const std::string& folder) {
   std::vector<std::string> manifests;
   if (stream) errno = 0;
   for (dirent* entry; stream && (entry = readdir(stream.get())); errno = 0)
-    if (std::string_view(entry->d_name).ends_with(manifest_suffix))
+    if (std::string_view(entry->d_name).ends_with(kManifestSuffix))
       manifests.push_back(folder + "/" + entry->d_name);
   if (errno == ENOMEM) throw std::bad_alloc();
   if (errno) throw Refused(fmt::format("folder cannot be read: {}", std::strerror(errno)));
@@ -106,10 +106,10 @@ void scan(const std::string& place, size_t rank, std::vector<Candidate>& found) 
     struct stat s {};
     if (stat(path.c_str(), &s) == 0 && S_ISDIR(s.st_mode))
       scan_folder(path, rank, found);
-    else if (path.ends_with(manifest_suffix))
+    else if (path.ends_with(kManifestSuffix))
       add_manifest(path, rank, found);
     else
-      throw Refused(fmt::format("neither a folder nor a manifest (*{})", manifest_suffix));
+      throw Refused(fmt::format("neither a folder nor a manifest (*{})", kManifestSuffix));
   } catch (const Refused& e) {
     add_refused(place, rank, e.what(), found);
   }

@@ -17,13 +17,13 @@ namespace tenon::plugins {
 
 namespace {
 
-constexpr unsigned char native_class = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32;
+constexpr unsigned char kNativeClass = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32;
 #if defined(__x86_64__)
-constexpr int native_machine = EM_X86_64;
+constexpr int kNativeMachine = EM_X86_64;
 #elif defined(__aarch64__)
-constexpr int native_machine = EM_AARCH64;
+constexpr int kNativeMachine = EM_AARCH64;
 #else
-constexpr int native_machine = EM_NONE;  // unknown here; the dynamic linker checks it
+constexpr int kNativeMachine = EM_NONE;  // unknown here; the dynamic linker checks it
 #endif
 
 // A regular file. It is opened without blocking, because a manifest could be a pipe.
@@ -154,8 +154,8 @@ void require_shared_library(const std::string& path) {
     refuse("is not an ELF file");
   if (std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0) refuse("is not an ELF file");
   if (file.size() < sizeof head) refuse("is truncated: it ends within its ELF header");
-  if (head.e_ident[EI_CLASS] != native_class ||
-      (native_machine != EM_NONE && head.e_machine != native_machine))
+  if (head.e_ident[EI_CLASS] != kNativeClass ||
+      (kNativeMachine != EM_NONE && head.e_machine != kNativeMachine))
     refuse(fmt::format("is built for another machine (ELF machine {})", head.e_machine));
   if (head.e_type != ET_DYN) refuse("is an ELF file but not a shared library");
 

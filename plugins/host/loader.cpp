@@ -23,11 +23,11 @@ namespace {
 
 // No future minor version will come close to this size: a larger number is not a longer struct but
 // garbage.
-constexpr size_t absurd_size = 4096;
+constexpr size_t kAbsurdSize = 4096;
 // The bytes behind the table that a plugin fills, which reveal a plugin that writes more than it
 // may.
-constexpr size_t fence_size = 1024;
-constexpr unsigned char fence_byte = 0xa5;
+constexpr size_t kFenceSize = 1024;
+constexpr unsigned char kFenceByte = 0xa5;
 
 // Returns why the dynamic linker failed. A shortage of memory is temporary and no reason to refuse
 // a plugin for ever, so it is a std::bad_alloc.
@@ -99,7 +99,7 @@ const tn_plugin_info* find_entry(void* handle) {
   if (known && std::strcmp(where.dli_fname, map->l_name) != 0)
     throw Refused(fmt::format("library has no symbol {} of its own; the one found belongs to {}",
                               TN_PLUGIN_ENTRY_NAME, where.dli_fname));
-  size_t room = known && symbol && symbol->st_size > 0 ? symbol->st_size : absurd_size;
+  size_t room = known && symbol && symbol->st_size > 0 ? symbol->st_size : kAbsurdSize;
   if (room < TN_PLUGIN_INFO_SIZE_1_0)
     throw Refused(fmt::format("{} has {} bytes, less than the {} bytes of ABI 1.0",
                               TN_PLUGIN_ENTRY_NAME, room, size_t{TN_PLUGIN_INFO_SIZE_1_0}));
@@ -109,10 +109,10 @@ const tn_plugin_info* find_entry(void* handle) {
     throw Refused(fmt::format("{} says it has {} bytes, less than the {} bytes of ABI 1.0",
                               TN_PLUGIN_ENTRY_NAME, entry->struct_size,
                               size_t{TN_PLUGIN_INFO_SIZE_1_0}));
-  if (entry->struct_size > std::min(room, absurd_size))
+  if (entry->struct_size > std::min(room, kAbsurdSize))
     throw Refused(fmt::format("{} says it has {} bytes, more than the {} bytes that are there",
                               TN_PLUGIN_ENTRY_NAME, entry->struct_size,
-                              std::min(room, absurd_size)));
+                              std::min(room, kAbsurdSize)));
   return entry;
 }
 
@@ -175,9 +175,9 @@ void check_functions(const tn_backend_api& api, tn_plugin_kind kind) {
 tn_backend_api initialise(const tn_plugin_info& entry, const tn_host* host, tn_plugin_kind kind) {
   struct {
     tn_backend_api api;
-    unsigned char fence[fence_size];
+    unsigned char fence[kFenceSize];
   } room{};
-  std::memset(room.fence, fence_byte, sizeof room.fence);
+  std::memset(room.fence, kFenceByte, sizeof room.fence);
   room.api.struct_size = sizeof room.api;
   tn_error* error = nullptr;
   try {
@@ -194,7 +194,7 @@ tn_backend_api initialise(const tn_plugin_info& entry, const tn_host* host, tn_p
   if (error) throw Refused(fmt::format("init failed: {}", take_message(error)));
 
   bool overrun = std::any_of(std::begin(room.fence), std::end(room.fence),
-                             [](unsigned char b) { return b != fence_byte; });
+                             [](unsigned char b) { return b != kFenceByte; });
   size_t filled = room.api.struct_size;
   if (overrun || filled > sizeof room.api)
     throw Refused(fmt::format(

@@ -12,9 +12,9 @@ namespace tenon::plugins {
 
 namespace {
 
-constexpr size_t max_manifest_bytes = 64 * 1024;
-constexpr size_t max_string = 128;
-constexpr size_t max_list = 64;
+constexpr size_t kMaxManifestBytes = 64 * 1024;
+constexpr size_t kMaxString = 128;
+constexpr size_t kMaxList = 64;
 
 [[noreturn]] void refuse(const std::string& why) {
   throw Refused(fmt::format("manifest: {}", why));
@@ -22,8 +22,8 @@ constexpr size_t max_list = 64;
 
 // The report is printed on terminals, so it may contain only printable characters.
 std::string checked(const std::string& text, const std::string& field) {
-  if (text.size() > max_string)
-    refuse(fmt::format("\"{}\" is longer than {} characters", field, max_string));
+  if (text.size() > kMaxString)
+    refuse(fmt::format("\"{}\" is longer than {} characters", field, kMaxString));
   for (unsigned char c : text)
     if (c < 0x20 || c > 0x7e)
       refuse(fmt::format("\"{}\" holds a character that is not printable ASCII", field));
@@ -63,8 +63,8 @@ std::vector<std::string> optional_strings(const JsonValue& object, const char* f
   std::vector<std::string> list;
   auto* value = object.find(field);
   if (!value) return list;
-  if (value->kind != JsonValue::array || value->items.size() > max_list)
-    refuse(fmt::format("\"{}\" must be an array of at most {} strings", field, max_list));
+  if (value->kind != JsonValue::array || value->items.size() > kMaxList)
+    refuse(fmt::format("\"{}\" must be an array of at most {} strings", field, kMaxList));
   for (auto& item : value->items) list.push_back(string_of(item, field));
   return list;
 }
@@ -140,7 +140,7 @@ void read_manifest(Manifest& m) {
   m.folder = parent_folder(m.path);
   constexpr size_t depth = 3;  // strings in a list in an object
   const JsonValue object =
-      parse_json(read_trusted_file(m.path, max_manifest_bytes, "manifest"), depth);
+      parse_json(read_trusted_file(m.path, kMaxManifestBytes, "manifest"), depth);
   if (object.kind != JsonValue::object)
     refuse(fmt::format("not a JSON object but {}", object.type_name()));
   parse_fields(object, m);

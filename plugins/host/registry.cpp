@@ -18,8 +18,8 @@ namespace tenon::plugins {
 namespace {
 
 // The ranks of places. Explicit paths that are added later still come before the environment.
-constexpr size_t environment_rank = size_t{1} << 30;
-constexpr size_t install_rank = size_t{1} << 31;
+constexpr size_t kEnvironmentRank = size_t{1} << 30;
+constexpr size_t kInstallRank = size_t{1} << 31;
 
 std::string kind_name(const Manifest& m) {
   return m.name.empty() ? "" : m.kind == TN_PLUGIN_DEVICE ? "device" : "overlay";
@@ -59,12 +59,12 @@ void Registry::Impl::scan_once() {
   for (size_t i = 0; i < options.paths.size(); ++i) scan(options.paths[i], i, found);
   if (options.environment) {
     auto places = environment_places();
-    for (size_t i = 0; i < places.size(); ++i) scan(places[i], environment_rank + i, found);
+    for (size_t i = 0; i < places.size(); ++i) scan(places[i], kEnvironmentRank + i, found);
   }
   // The folder may be missing: all plugins may come from other places.
   std::error_code error;
   if (options.install_folder && std::filesystem::exists(install_place(), error))
-    scan(install_place(), install_rank, found);
+    scan(install_place(), kInstallRank, found);
   candidates = std::move(found);
   rank();
   scanned = true;

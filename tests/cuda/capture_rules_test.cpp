@@ -13,14 +13,14 @@ BOOST_TEST_GLOBAL_FIXTURE(EmulatedCuda);
 
 namespace {
 
-constexpr int64_t n = 1000;
+constexpr int64_t kCount = 1000;
 
 // y = x + number, by a plan of the plugin's, on a stream of its own.
 struct Adding {
   Bare gpu{"cuda"};
   const tn_stream_capture& capture =
       *gpu.backend.extension<tn_stream_capture>(TN_EXT_STREAM_CAPTURE, 1);
-  float *x = gpu.put(std::vector<float>(n, 1)), *y = gpu.put(std::vector<float>(n, 0));
+  float *x = gpu.put(std::vector<float>(kCount, 1)), *y = gpu.put(std::vector<float>(kCount, 0));
   tn_plan* plan = nullptr;
 
   Adding() {
@@ -28,7 +28,7 @@ struct Adding {
     desc.struct_size = sizeof desc;
     desc.dtype = TN_F32;
     desc.rank = 1;
-    desc.shape[0] = n;
+    desc.shape[0] = kCount;
     desc.strides[0] = 1;
     tn_attr reverse{};
     reverse.struct_size = sizeof reverse;
@@ -49,7 +49,7 @@ struct Adding {
     const tn_run args{sizeof args, in, out, &scalar, nullptr, stream};
     return plan->run(plan, &args);  // nothing of args needs to live longer
   }
-  float result() { return gpu.get(y, n)[n - 1]; }
+  float result() { return gpu.get(y, kCount)[kCount - 1]; }
 };
 
 }  // namespace
@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(what_is_recorded_runs_at_each_launch_only) {
   ok(a.capture.end(a.gpu.stream, &graph));
   BOOST_TEST(a.result() == 0.0f);
   for (int i = 1; i <= 3; ++i) {
-    a.gpu.write(a.x, std::vector<float>(n, static_cast<float>(i)));
+    a.gpu.write(a.x, std::vector<float>(kCount, static_cast<float>(i)));
     ok(a.capture.launch(graph, a.gpu.stream));
     BOOST_TEST(a.result() == static_cast<float>(i + 5));
   }

@@ -18,7 +18,7 @@ using namespace tenon::cuda;
 namespace {
 
 // Of an H200, as cuDNN writes it.
-constexpr const char* h200 = R"({
+constexpr const char* kH200 = R"({
   "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], "regsPerBlock": 65536, "multiProcessorCount": 132,
   "warpSize": 32, "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 232448, "reservedSharedMemoryPerBlock": 1024,
   "maxRegistersPerSM": 65536, "maxCtasPerSM": 32, "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "pciDeviceId": 0,
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(cudnn_takes_the_graphs) {
 // engine keeps to the rules.
 BOOST_AUTO_TEST_CASE(cudnn_has_engines) {
   if (!has_cudnn(90800)) return;  // devices can be described since then
-  const auto target = DnnTarget::described(h200);
+  const auto target = DnnTarget::described(kH200);
   constexpr uint32_t tensor_cores = 1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE,
                      random = 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
   uint32_t fast_notes = 0;
@@ -141,7 +141,7 @@ BOOST_AUTO_TEST_CASE(cudnn_has_engines) {
 
 BOOST_AUTO_TEST_CASE(no_engine_is_a_reason) {
   if (!has_cudnn(90800)) return;
-  const auto target = DnnTarget::described(h200);
+  const auto target = DnnTarget::described(kH200);
   const auto shape = conv_of(TN_F32, 64, 56, 64, 3, 1, 1, 1, 1);
   const auto graph = conv_graph(target, ConvKind::forward, shape, false, 16);
   try {

@@ -15,8 +15,8 @@ using namespace tenon::data;
 
 namespace {
 
-constexpr const char *images_name = "train-images-idx3-ubyte",
-                     *labels_name = "train-labels-idx1-ubyte";
+constexpr const char *kImagesName = "train-images-idx3-ubyte",
+                     *kLabelsName = "train-labels-idx1-ubyte";
 
 // Two images of 2×3, and their labels.
 const std::string images =
@@ -157,8 +157,8 @@ BOOST_AUTO_TEST_CASE(files_with_faults_are_read_or_refused_by_name) {
 
 BOOST_AUTO_TEST_CASE(a_folder_as_mnists) {
   TempFolder folder;
-  write_bytes(folder / images_name, images);
-  write_bytes(folder / (std::string(labels_name) + ".gz"), gzip(labels));
+  write_bytes(folder / kImagesName, images);
+  write_bytes(folder / (std::string(kLabelsName) + ".gz"), gzip(labels));
   const TensorDataset set = mnist(folder.path(), true);
   BOOST_TEST(set.size() == 2);
   BOOST_TEST((set.data().shape() == Shape{2, 1, 2, 3}));
@@ -186,22 +186,22 @@ BOOST_AUTO_TEST_CASE(folders_that_do_not_fit_together_are_refused) {
   BOOST_TEST(
       has(refusal_of_folder(),
           "there is neither 'train-images-idx3-ubyte' nor 'train-images-idx3-ubyte.gz' in folder"));
-  write_bytes(folder / images_name, images);
+  write_bytes(folder / kImagesName, images);
   BOOST_TEST(has(refusal_of_folder(), "there is neither 'train-labels-idx1-ubyte' nor"));
-  write_bytes(folder / labels_name, idx_header(8, {3}) + "abc");
+  write_bytes(folder / kLabelsName, idx_header(8, {3}) + "abc");
   BOOST_TEST(has(refusal_of_folder(),
-                 "it has 3 labels, and '" + (folder / images_name).string() + "' has 2 images"));
-  write_bytes(folder / labels_name, idx_header(8, {2}) + "\x01\x0a");
+                 "it has 3 labels, and '" + (folder / kImagesName).string() + "' has 2 images"));
+  write_bytes(folder / kLabelsName, idx_header(8, {2}) + "\x01\x0a");
   BOOST_TEST(has(refusal_of_folder(),
-                 (folder / labels_name).string() +
+                 (folder / kLabelsName).string() +
                      "': label 10 of example 1 is out of range; there are 10 classes, from 0"));
   BOOST_TEST(refusal_of_folder({.classes = 47}) == "");
-  write_bytes(folder / labels_name, images);
+  write_bytes(folder / kLabelsName, images);
   BOOST_TEST(has(refusal_of_folder(), "expected u8 labels (N), found u8 of shape (2, 2, 3)"));
-  write_bytes(folder / images_name, labels);
+  write_bytes(folder / kImagesName, labels);
   BOOST_TEST(has(refusal_of_folder(), "expected u8 images (N, H, W), found u8 of shape (2,)"));
-  write_bytes(folder / images_name, idx_header(8, {0, 28, 28}));
-  write_bytes(folder / labels_name, idx_header(8, {0}));
+  write_bytes(folder / kImagesName, idx_header(8, {0, 28, 28}));
+  write_bytes(folder / kLabelsName, idx_header(8, {0}));
   BOOST_TEST(has(refusal_of_folder(), "it holds no images"));
 }
 

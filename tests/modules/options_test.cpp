@@ -14,10 +14,10 @@ using namespace tenon;
 
 namespace {
 
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN(),
-                 infinity = std::numeric_limits<double>::infinity();
-constexpr int64_t most = std::numeric_limits<int64_t>::max(),
-                  least = std::numeric_limits<int64_t>::min();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN(),
+                 kInfinity = std::numeric_limits<double>::infinity();
+constexpr int64_t kMax = std::numeric_limits<int64_t>::max(),
+                  kLeast = std::numeric_limits<int64_t>::min();
 
 struct Case {
   std::function<void()> make;
@@ -46,39 +46,39 @@ std::vector<Tensor> parameters() { return {ones({2}).requires_grad_()}; }
 BOOST_AUTO_TEST_CASE(sizes_of_layers) {
   require_refused({
       {[] { nn::Linear(-1, 3); }, "Linear: in_features is -1; it has to be at least 0"},
-      {[] { nn::Linear(3, least); }, "Linear: out_features is"},
-      {[] { nn::Linear(most, most); }, "more elements than can be addressed"},
+      {[] { nn::Linear(3, kLeast); }, "Linear: out_features is"},
+      {[] { nn::Linear(kMax, kMax); }, "more elements than can be addressed"},
       {[] { nn::Linear(1LL << 40, 1LL << 10); }, "cannot allocate"},
       {[] { nn::Conv2d(3, 4, 0); }, "Conv2d: kernel_size is 0; both numbers have to be at least 1"},
-      {[] { nn::Conv2d(3, 4, {3, most}); }, "Conv2d: kernel_size is (3, 9223372036854775807); both numbers have to be at most 2147483647"},
+      {[] { nn::Conv2d(3, 4, {3, kMax}); }, "Conv2d: kernel_size is (3, 9223372036854775807); both numbers have to be at most 2147483647"},
       {[] { nn::Conv2d(3, 4, {1LL << 31, 1}); }, "kernel_size"},
       {[] { nn::Conv2d(1, 1, {1LL << 30, 1LL << 30}); }, "more elements"},
       {[] { nn::Conv2d(1, 1, {1LL << 30, 1LL << 28}); }, "cannot allocate"},
       {[] { nn::Conv2d(-3, 4, 1); }, "in_channels is -3"},
       {[] { nn::Conv2d(3, 4, 1, {.groups = 0}); }, "groups is 0; it has to be at least 1"},
-      {[] { nn::Conv2d(3, 4, 1, {.groups = most}); }, "multiple of groups"},
-      {[] { nn::Conv2d(3, 4, 1, {.stride = most}); }, "stride is 9223372036854775807; both numbers have to be at most"},
-      {[] { nn::Conv2d(3, 4, 1, {.padding = {0, most}}); }, "padding is (0, 9223372036854775807)"},
+      {[] { nn::Conv2d(3, 4, 1, {.groups = kMax}); }, "multiple of groups"},
+      {[] { nn::Conv2d(3, 4, 1, {.stride = kMax}); }, "stride is 9223372036854775807; both numbers have to be at most"},
+      {[] { nn::Conv2d(3, 4, 1, {.padding = {0, kMax}}); }, "padding is (0, 9223372036854775807)"},
       {[] { nn::Conv2d(3, 4, 1, {.padding = -1}); }, "padding is -1; both numbers have to be at least 0"},
-      {[] { nn::Conv2d(3, 4, 1, {.dilation = most}); }, "dilation is"},
-      {[] { nn::MaxPool2d{least}; }, "MaxPool2d: kernel_size is"},
-      {[] { nn::MaxPool2d(2, {.dilation = most}); }, "MaxPool2d: dilation is"},
-      {[] { nn::AvgPool2d(2, {.padding = most}); }, "AvgPool2d: padding is"},
-      {[] { nn::AdaptiveAvgPool2d{most}; }, "AdaptiveAvgPool2d: output_size is"},
+      {[] { nn::Conv2d(3, 4, 1, {.dilation = kMax}); }, "dilation is"},
+      {[] { nn::MaxPool2d{kLeast}; }, "MaxPool2d: kernel_size is"},
+      {[] { nn::MaxPool2d(2, {.dilation = kMax}); }, "MaxPool2d: dilation is"},
+      {[] { nn::AvgPool2d(2, {.padding = kMax}); }, "AvgPool2d: padding is"},
+      {[] { nn::AdaptiveAvgPool2d{kMax}; }, "AdaptiveAvgPool2d: output_size is"},
       {[] { nn::Embedding(-1, 3); }, "Embedding: num_embeddings is -1"},
-      {[] { nn::Embedding(most, most); }, "more elements"},
-      {[] { nn::Embedding(3, 2, {.padding_idx = least}); }, "Embedding: padding_idx is"},
+      {[] { nn::Embedding(kMax, kMax); }, "more elements"},
+      {[] { nn::Embedding(3, 2, {.padding_idx = kLeast}); }, "Embedding: padding_idx is"},
       {[] { nn::BatchNorm2d(-1); }, "BatchNorm: num_features is -1"},
-      {[] { nn::BatchNorm2d{most}; }, "more elements"},
-      {[] { nn::LayerNorm(Shape{3, least}); }, "LayerNorm: a size in normalized_shape"},
-      {[] { nn::Flatten{most}(ones({2, 2})); }, "flatten: dim"},
-      {[] { nn::Softmax{least}(ones({2, 2})); }, "softmax: dim"},
+      {[] { nn::BatchNorm2d{kMax}; }, "more elements"},
+      {[] { nn::LayerNorm(Shape{3, kLeast}); }, "LayerNorm: a size in normalized_shape"},
+      {[] { nn::Flatten{kMax}(ones({2, 2})); }, "flatten: dim"},
+      {[] { nn::Softmax{kLeast}(ones({2, 2})); }, "softmax: dim"},
   });
 }
 
 BOOST_AUTO_TEST_CASE(numbers_of_layers_and_losses) {
-  for (double bad : {not_a_number, infinity, -infinity, -1.0}) {
-    const std::string shown = std::isnan(bad) ? "nan" : bad == infinity ? "inf" : bad == -1 ? "-1" : "-inf";
+  for (double bad : {kNan, kInfinity, -kInfinity, -1.0}) {
+    const std::string shown = std::isnan(bad) ? "nan" : bad == kInfinity ? "inf" : bad == -1 ? "-1" : "-inf";
     require_refused({
         {[&] { nn::Dropout{bad}; }, "Dropout: p is " + shown + "; it has to be a probability, from 0 to 1"},
         {[&] { dropout(ones({2}), bad); }, "dropout: p must lie in [0, 1], found " + shown},
@@ -111,8 +111,8 @@ BOOST_AUTO_TEST_CASE(numbers_of_layers_and_losses) {
 }
 
 BOOST_AUTO_TEST_CASE(numbers_of_optimizers) {
-  for (double bad : {not_a_number, infinity, -infinity, -1.0}) {
-    const std::string shown = std::isnan(bad) ? "nan" : bad == infinity ? "inf" : bad == -1 ? "-1" : "-inf";
+  for (double bad : {kNan, kInfinity, -kInfinity, -1.0}) {
+    const std::string shown = std::isnan(bad) ? "nan" : bad == kInfinity ? "inf" : bad == -1 ? "-1" : "-inf";
     const std::string rest = " is " + shown + "; it has to be finite and at least 0", decay = " is " + shown + "; it has to be at least 0";
     require_refused({
         {[&] { optim::SGD(parameters(), {.lr = bad}); }, "SGD: lr" + rest},
@@ -155,17 +155,17 @@ BOOST_AUTO_TEST_CASE(options_of_data) {
   };
   require_refused({
       {loader({.batch_size = 0}), "batch_size has to be at least 1, but is 0"},
-      {loader({.batch_size = least}), "batch_size has to be at least 1"},
+      {loader({.batch_size = kLeast}), "batch_size has to be at least 1"},
       {loader({.workers = -1}), "workers has to be at least 0, but is -1"},
       {loader({.workers = std::numeric_limits<int>::max()}),
        "workers has to be at most 1024, but is 2147483647"},
       {loader({.prefetch = -1}), "prefetch has to be at least 0"},
       {loader({.prefetch = std::numeric_limits<int>::max()}), "prefetch has to be at most 1024"},
       {[] { data::synthetic(-1); }, "synthetic: count has to be at least 0, but is -1"},
-      {[] { data::synthetic(most); }, ""},
-      {[&] { rows.slice(least, most); }, "TensorDataset"},
+      {[] { data::synthetic(kMax); }, ""},
+      {[&] { rows.slice(kLeast, kMax); }, "TensorDataset"},
   });
   int64_t batches = 0;
-  for (auto& batch : data::DataLoader(rows, {.batch_size = most})) batches += batch.size() == 5;
+  for (auto& batch : data::DataLoader(rows, {.batch_size = kMax})) batches += batch.size() == 5;
   BOOST_TEST(batches == 1);
 }

@@ -18,11 +18,11 @@ using namespace tenon::test;
 
 namespace {
 
-constexpr int64_t most = std::numeric_limits<int64_t>::max(),
-                  least = std::numeric_limits<int64_t>::min();
-constexpr int64_t giga = int64_t{1} << 30;
-constexpr double infinity = std::numeric_limits<double>::infinity(),
-                 not_a_number = std::numeric_limits<double>::quiet_NaN();
+constexpr int64_t kMax = std::numeric_limits<int64_t>::max(),
+                  kLeast = std::numeric_limits<int64_t>::min();
+constexpr int64_t kGiga = int64_t{1} << 30;
+constexpr double kInfinity = std::numeric_limits<double>::infinity(),
+                 kNan = std::numeric_limits<double>::quiet_NaN();
 
 struct Case {
   const char* what;
@@ -61,38 +61,38 @@ BOOST_AUTO_TEST_CASE(results_whose_size_does_not_fit) {
   BOOST_CHECK_EQUAL(e.numel(), int64_t{1} << 59);
   require_errors<ShapeError>({
       {"expand beyond 2^60", [&] { s.expand({(1LL << 62) + 16}) + 1.0; }, "expand: from (): shape (4611686018427387920,)"},
-      {"expand, product", [&] { s.expand({2 * giga, 2 * giga}); }, "more elements"},
-      {"expand, empty", [&] { zeros({1, 0}).expand({2 * giga, 2 * giga, 2 * giga, 0}); }, "more elements"},
-      {"add", [&] { s.expand({2 * giga, 1}) + s.expand({1, 2 * giga}); }, "add: (2147483648, 1) with (1, 2147483648)"},
-      {"where", [&] { where(ne(expanded({2, 1}), 0), expanded({giga, 1, 1}), expanded({1, 1, giga})); }, "where"},
-      {"matmul", [&] { matmul(expanded({2 * giga, 1}), expanded({1, 2 * giga})); }, "matmul"},
-      {"matmul, batches", [&] { matmul(expanded({giga, 1, 1, 1, 2}), expanded({1, giga, 1, 2, 1})); }, "matmul"},
-      {"linear", [&] { linear(expanded({2 * giga, 1}), expanded({2 * giga, 1})); }, "linear"},
+      {"expand, product", [&] { s.expand({2 * kGiga, 2 * kGiga}); }, "more elements"},
+      {"expand, empty", [&] { zeros({1, 0}).expand({2 * kGiga, 2 * kGiga, 2 * kGiga, 0}); }, "more elements"},
+      {"add", [&] { s.expand({2 * kGiga, 1}) + s.expand({1, 2 * kGiga}); }, "add: (2147483648, 1) with (1, 2147483648)"},
+      {"where", [&] { where(ne(expanded({2, 1}), 0), expanded({kGiga, 1, 1}), expanded({1, 1, kGiga})); }, "where"},
+      {"matmul", [&] { matmul(expanded({2 * kGiga, 1}), expanded({1, 2 * kGiga})); }, "matmul"},
+      {"matmul, batches", [&] { matmul(expanded({kGiga, 1, 1, 1, 2}), expanded({1, kGiga, 1, 2, 1})); }, "matmul"},
+      {"linear", [&] { linear(expanded({2 * kGiga, 1}), expanded({2 * kGiga, 1})); }, "linear"},
       {"stack", [&] { stack(std::vector<Tensor>(4, e)); }, "cat"},
       {"cat", [&] { cat(std::vector<Tensor>(20, e)); }, "add up to more"},
-      {"reshape", [&] { zeros({0}).reshape({0, 2 * giga, 2 * giga}); }, "reshape"},
-      {"embedding", [&] { embedding(expanded({4 * giga}, i64), expanded({1, giga})); }, "embedding"},
-      {"index_select", [&] { index_select(expanded({1, 4 * giga}), 0, expanded({giga}, i64)); }, "index_select"},
-      {"adaptive_avg_pool2d", [&] { adaptive_avg_pool2d(ones({1, 1, 2, 2}), {2 * giga - 1, 2 * giga - 1}); }, "adaptive_avg_pool2d"},
+      {"reshape", [&] { zeros({0}).reshape({0, 2 * kGiga, 2 * kGiga}); }, "reshape"},
+      {"embedding", [&] { embedding(expanded({4 * kGiga}, i64), expanded({1, kGiga})); }, "embedding"},
+      {"index_select", [&] { index_select(expanded({1, 4 * kGiga}), 0, expanded({kGiga}, i64)); }, "index_select"},
+      {"adaptive_avg_pool2d", [&] { adaptive_avg_pool2d(ones({1, 1, 2, 2}), {2 * kGiga - 1, 2 * kGiga - 1}); }, "adaptive_avg_pool2d"},
   });
 }
 
 BOOST_AUTO_TEST_CASE(results_that_no_memory_holds) {
-  Tensor e = expanded(long_row), half = e.narrow(0, 0, 1LL << 58), scores = expanded({giga, 4 * giga / 8}),
-         labels = expanded({giga}, i64);
+  Tensor e = expanded(long_row), half = e.narrow(0, 0, 1LL << 58), scores = expanded({kGiga, 4 * kGiga / 8}),
+         labels = expanded({kGiga}, i64);
   std::vector<Case> cases = {
       {"add", [&] { e + 1.0; }, "add: (576460752303423488,) on "},
-      {"add, broadcast", [&] { expanded({giga / 2, 1}) + expanded({1, giga / 2}); }, "add"},
+      {"add, broadcast", [&] { expanded({kGiga / 2, 1}) + expanded({1, kGiga / 2}); }, "add"},
       {"to", [&] { e.to(f64); }, "copy"},
       {"contiguous", [&] { e.contiguous(); }, "copy"},
       {"clone", [&] { e.clone(); }, "copy"},
       {"to a device", [&] { e.to(Device("cpu:1")); }, "copy"},
-      {"reshape", [&] { expanded({giga, giga / 4}).t().reshape({giga / 4, giga}) + 0; }, "a result of shape"},
+      {"reshape", [&] { expanded({kGiga, kGiga / 4}).t().reshape({kGiga / 4, kGiga}) + 0; }, "a result of shape"},
       {"cat", [&] { cat({half, half}); }, "cat"},
       {"stack", [&] { stack({half, half}); }, "cat"},
-      {"matmul", [&] { matmul(expanded({giga / 4, 1}), expanded({1, giga / 4})); }, "matmul"},
+      {"matmul", [&] { matmul(expanded({kGiga / 4, 1}), expanded({1, kGiga / 4})); }, "matmul"},
       {"matmul, long", [&] { matmul(expanded({1 << 19, int64_t{1} << 40}), expanded({int64_t{1} << 40, 1 << 19})); }, "matmul"},
-      {"linear", [&] { linear_relu(expanded({giga / 4, 1}), expanded({giga / 4, 1})); }, "linear_relu"},
+      {"linear", [&] { linear_relu(expanded({kGiga / 4, 1}), expanded({kGiga / 4, 1})); }, "linear_relu"},
       {"sum", [&] { sum(expanded({int64_t{1} << 59, 1}), {1}); }, "sum"},
       {"argmax", [&] { argmax(expanded({int64_t{1} << 57, 1}), 1); }, "argmax"},
       {"var", [&] { var(expanded({int64_t{1} << 57, 1}), {1}); }, "var"},
@@ -102,20 +102,20 @@ BOOST_AUTO_TEST_CASE(results_that_no_memory_holds) {
       {"softmax", [&] { softmax(e, 0); }, "softmax"},
       {"log_softmax", [&] { log_softmax(e, 0); }, "log_softmax"},
       {"dropout", [&] { dropout(e); }, "dropout"},
-      {"layer_norm", [&] { layer_norm(expanded({giga, giga / 4}), {giga / 4}); }, "layer_norm"},
-      {"batch_norm", [&] { batch_norm(expanded({giga, 2, giga / 8}), {}, {}, {}, {}, true); }, "batch_norm"},
-      {"embedding", [&] { embedding(expanded({giga}, i64), expanded({1, giga / 4})); }, "embedding"},
+      {"layer_norm", [&] { layer_norm(expanded({kGiga, kGiga / 4}), {kGiga / 4}); }, "layer_norm"},
+      {"batch_norm", [&] { batch_norm(expanded({kGiga, 2, kGiga / 8}), {}, {}, {}, {}, true); }, "batch_norm"},
+      {"embedding", [&] { embedding(expanded({kGiga}, i64), expanded({1, kGiga / 4})); }, "embedding"},
       {"index_select", [&] { index_select(ones({1}), 0, expanded({int64_t{1} << 50}, i64)); }, "index_select"},
       {"gather", [&] { gather(ones({1}), 0, expanded({int64_t{1} << 50}, i64)); }, "gather"},
       {"cross_entropy", [&] { cross_entropy(scores, labels); }, ""},
-      {"nll_loss", [&] { nll_loss(expanded({1, 2, giga, giga / 8}), expanded({1, giga, giga / 8}, i64)); }, ""},
+      {"nll_loss", [&] { nll_loss(expanded({1, 2, kGiga, kGiga / 8}), expanded({1, kGiga, kGiga / 8}, i64)); }, ""},
       {"mse_loss", [&] { mse_loss(e, e); }, ""},
       {"l1_loss", [&] { l1_loss(e, e); }, ""},
-      {"conv2d", [&] { conv2d(expanded({1, 1, giga, giga / 8}), ones({1, 1, 1, 1})); }, "conv2d"},
-      {"conv2d, a copy", [&] { conv2d(expanded({1, 1, 2, giga * 128}), ones({1, 1, 1, 1}), {}, {.stride = {1, giga}}); }, "conv2d"},
-      {"max_pool2d", [&] { max_pool2d(expanded({1, 1, giga, giga / 8}), {1, 1}); }, "max_pool2d"},
-      {"avg_pool2d", [&] { avg_pool2d(expanded({1, 1, giga, giga / 8}), {1, 1}); }, "avg_pool2d"},
-      {"adaptive_avg_pool2d", [&] { adaptive_avg_pool2d(ones({1, 1, 2, 2}), {giga, giga / 8}); }, "adaptive_avg_pool2d"},
+      {"conv2d", [&] { conv2d(expanded({1, 1, kGiga, kGiga / 8}), ones({1, 1, 1, 1})); }, "conv2d"},
+      {"conv2d, a copy", [&] { conv2d(expanded({1, 1, 2, kGiga * 128}), ones({1, 1, 1, 1}), {}, {.stride = {1, kGiga}}); }, "conv2d"},
+      {"max_pool2d", [&] { max_pool2d(expanded({1, 1, kGiga, kGiga / 8}), {1, 1}); }, "max_pool2d"},
+      {"avg_pool2d", [&] { avg_pool2d(expanded({1, 1, kGiga, kGiga / 8}), {1, 1}); }, "avg_pool2d"},
+      {"adaptive_avg_pool2d", [&] { adaptive_avg_pool2d(ones({1, 1, 2, 2}), {kGiga, kGiga / 8}); }, "adaptive_avg_pool2d"},
   };
   using Unary = Tensor (*)(const Tensor&);
   using Binary = Tensor (*)(const Tensor&, const Tensor&);
@@ -139,13 +139,13 @@ BOOST_AUTO_TEST_CASE(results_that_no_memory_holds) {
 // Of numbers that a caller gives: how many views, values or elements to make.
 BOOST_AUTO_TEST_CASE(counts_of_what_is_to_be_made) {
   const int64_t many = int64_t{1} << 40, most_pieces = int64_t{1} << 24;
-  Tensor long_one = expanded({many}), none = zeros({0}), wide = expanded({giga, giga / 8});
+  Tensor long_one = expanded({many}), none = zeros({0}), wide = expanded({kGiga, kGiga / 8});
   require_errors<ValueError>({
       {"split", [&] { split(long_one, 1); }, "split: dim 0 of shape (1099511627776,) would be split into 1099511627776 pieces, and at most 16777216 are made"},
       {"split", [&] { split(expanded({2, most_pieces + 1}), 1, -1); }, "split: dim 1 of shape (2, 16777217) would be split into 16777217 pieces"},
-      {"split", [&] { split(none, least); }, "split: size must be positive"},
+      {"split", [&] { split(none, kLeast); }, "split: size must be positive"},
       {"chunk", [&] { chunk(long_one, many); }, "chunk: dim 0 of shape (1099511627776,) would be split into 1099511627776 pieces"},
-      {"chunk", [&] { chunk(wide, most); }, "chunk: dim 0"},
+      {"chunk", [&] { chunk(wide, kMax); }, "chunk: dim 0"},
       {"chunk", [&] { chunk(none, 1'000'000'000'000'000'000); }, "chunk: dim 0 of shape (0,) would be split into 1000000000000000000 pieces"},
       {"chunk", [&] { chunk(none, many); }, "chunk: dim 0"},
   });
@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(counts_of_what_is_to_be_made) {
   BOOST_CHECK_EQUAL(chunk(long_one, 7).back().numel(), many - 6 * (many / 7 + 1));
   BOOST_CHECK_EQUAL(chunk(none, 5).size(), 5u);
 
-  Tensor view = expanded({4 * giga, giga / 8}), row = expanded({int64_t{1} << 59}, u8);
+  Tensor view = expanded({4 * kGiga, kGiga / 8}), row = expanded({int64_t{1} << 59}, u8);
   const std::string text = "elements of a tensor of shape (4294967296, 134217728) and type f32 is too large: cannot allocate ";
   require_errors<OutOfMemoryError>({
       {"to_vector", [&] { view.to_vector<float>(); }, text.c_str()},
@@ -164,29 +164,29 @@ BOOST_AUTO_TEST_CASE(counts_of_what_is_to_be_made) {
       {"to_vector", [&] { expanded({int64_t{1} << 44}).to_vector<uint8_t>(); }, "to_vector: a copy on the host of all 17592186044416 elements"},
   });
   require_errors<ShapeError>({
-      {"tensor", [] { tensor(std::vector<float>{1}, {4 * giga, 4 * giga}); }, "tensor: shape (4294967296, 4294967296) has more elements"},
-      {"tensor", [] { tensor(std::vector<int64_t>(), {4 * giga, 4 * giga}); }, "tensor: shape"},
+      {"tensor", [] { tensor(std::vector<float>{1}, {4 * kGiga, 4 * kGiga}); }, "tensor: shape (4294967296, 4294967296) has more elements"},
+      {"tensor", [] { tensor(std::vector<int64_t>(), {4 * kGiga, 4 * kGiga}); }, "tensor: shape"},
       {"tensor", [] { tensor({1.f}, {-1, -1}); }, "tensor: shape (-1, -1) holds a negative dimension"},
-      {"numel", [] { Shape{4 * giga, 4 * giga}.numel(); }, "numel: shape (4294967296, 4294967296) has more elements"},
-      {"numel", [] { Shape{most, most, 0}.numel(); }, "numel"},
-      {"numel", [] { Shape{least, -1}.numel(); }, "numel"},
-      {"strides", [] { Shape{1, most, most}.contiguous_strides(); }, "contiguous_strides: shape"},
+      {"numel", [] { Shape{4 * kGiga, 4 * kGiga}.numel(); }, "numel: shape (4294967296, 4294967296) has more elements"},
+      {"numel", [] { Shape{kMax, kMax, 0}.numel(); }, "numel"},
+      {"numel", [] { Shape{kLeast, -1}.numel(); }, "numel"},
+      {"strides", [] { Shape{1, kMax, kMax}.contiguous_strides(); }, "contiguous_strides: shape"},
   });
-  BOOST_CHECK_EQUAL((Shape{most, 1}.numel()), most);
-  BOOST_CHECK_EQUAL((Shape{most, most}.contiguous_strides()), (Shape{most, 1}));
+  BOOST_CHECK_EQUAL((Shape{kMax, 1}.numel()), kMax);
+  BOOST_CHECK_EQUAL((Shape{kMax, kMax}.contiguous_strides()), (Shape{kMax, 1}));
 }
 
 BOOST_AUTO_TEST_CASE(factories) {
   const std::vector<Shape> shapes = {{(1LL << 62) + 16},
-                                     {most},
-                                     {2 * giga, 2 * giga},
-                                     {2 * giga, 2 * giga, 2 * giga, 0},
-                                     {0, 2 * giga, 4 * giga, 16},
+                                     {kMax},
+                                     {2 * kGiga, 2 * kGiga},
+                                     {2 * kGiga, 2 * kGiga, 2 * kGiga, 0},
+                                     {0, 2 * kGiga, 4 * kGiga, 16},
                                      {-1},
-                                     {least},
+                                     {kLeast},
                                      {0, -1},
                                      {-2, -2},
-                                     {giga / 4, giga / 4, 1, least}};
+                                     {kGiga / 4, kGiga / 4, 1, kLeast}};
   for (auto& shape : shapes)
     require_errors<ShapeError>({
         {"empty", [&] { empty(shape); }, "empty: shape ("},
@@ -197,86 +197,86 @@ BOOST_AUTO_TEST_CASE(factories) {
         {"from_host", [&] { from_host(nullptr, f32, shape, {}); }, "from_host: shape ("},
     });
   require_errors<OutOfMemoryError>({
-      {"empty", [] { empty({most >> 4}); }, "cannot allocate"},
-      {"full", [] { full({giga, giga / 4}, 1, {.dtype = f64}); }, "cannot allocate"},
+      {"empty", [] { empty({kMax >> 4}); }, "cannot allocate"},
+      {"full", [] { full({kGiga, kGiga / 4}, 1, {.dtype = f64}); }, "cannot allocate"},
       {"arange", [] { arange(0, 1e15); }, "cannot allocate"},
-      {"randn", [] { randn({giga, giga / 4}); }, "cannot allocate"},
+      {"randn", [] { randn({kGiga, kGiga / 4}); }, "cannot allocate"},
   });
   require_errors<ValueError>({
-      {"arange", [] { arange(not_a_number, 1); }, "found nan, 1, 1"},
-      {"arange", [] { arange(0, 1, not_a_number); }, "found 0, 1, nan"},
-      {"arange", [] { arange(-infinity, 1); }, "finite"},
+      {"arange", [] { arange(kNan, 1); }, "found nan, 1, 1"},
+      {"arange", [] { arange(0, 1, kNan); }, "found 0, 1, nan"},
+      {"arange", [] { arange(-kInfinity, 1); }, "finite"},
       {"arange", [] { arange(-1e308, 1e308, 1e-300); }, "more than can be addressed"},
       {"arange", [] { arange(0, 1e300); }, "from 0 to 1e+300 in steps of 1 there are 1e+300 elements"},
-      {"full", [] { full({1}, not_a_number, {.dtype = i64}); }, "the number nan has no value in i64"},
+      {"full", [] { full({1}, kNan, {.dtype = i64}); }, "the number nan has no value in i64"},
       {"full", [] { full({1}, 1e300, {.dtype = i32}); }, "the number 1e+300 has no value in i32"},
-      {"fill_", [] { zeros({1}, {.dtype = u8}).fill_(-infinity); }, "the number -inf"},
-      {"uniform_", [] { zeros({1}).uniform_(not_a_number, 1); }, "uniform_"},
+      {"fill_", [] { zeros({1}, {.dtype = u8}).fill_(-kInfinity); }, "the number -inf"},
+      {"uniform_", [] { zeros({1}).uniform_(kNan, 1); }, "uniform_"},
       {"uniform_", [] { zeros({1}).uniform_(-3e38, 3e38); }, "found [-3e+38, 3e+38)"},
       {"uniform_", [] { zeros({1}, {.dtype = f64}).uniform_(-1e308, 1e308); }, "uniform_"},
-      {"normal_", [] { zeros({1}).normal_(not_a_number, 1); }, "normal_"},
-      {"normal_", [] { zeros({1}).normal_(0, not_a_number); }, "normal_"},
-      {"normal_", [] { zeros({1}).normal_(0, infinity); }, "normal_"},
-      {"randint", [] { randint(most, least, {1}); }, "low < high"},
-      {"randint", [] { randint(least, most, {1}, {.dtype = i32}); }, "does not fit"},
+      {"normal_", [] { zeros({1}).normal_(kNan, 1); }, "normal_"},
+      {"normal_", [] { zeros({1}).normal_(0, kNan); }, "normal_"},
+      {"normal_", [] { zeros({1}).normal_(0, kInfinity); }, "normal_"},
+      {"randint", [] { randint(kMax, kLeast, {1}); }, "low < high"},
+      {"randint", [] { randint(kLeast, kMax, {1}, {.dtype = i32}); }, "does not fit"},
   });
-  BOOST_CHECK_EQUAL(randint(least, most, {4}).numel(), 4);  // the whole range but one
-  BOOST_CHECK(randint(least, least + 1, {1}).item<int64_t>() == least);
+  BOOST_CHECK_EQUAL(randint(kLeast, kMax, {4}).numel(), 4);  // the whole range but one
+  BOOST_CHECK(randint(kLeast, kLeast + 1, {1}).item<int64_t>() == kLeast);
 }
 
 BOOST_AUTO_TEST_CASE(bounds_of_views) {
   Tensor x = tensor({1.f, 2.f, 3.f, 4.f, 5.f, 6.f}, {2, 3});
   require_errors({
-      {"narrow", [&] { x.narrow(1, least, 1); }, "narrow: start -9223372036854775808"},
-      {"narrow", [&] { x.narrow(1, most, 1); }, "narrow"},
-      {"narrow", [&] { x.narrow(1, 1, most); }, "narrow"},
-      {"narrow", [&] { x.narrow(1, 1, least); }, "narrow"},
-      {"narrow", [&] { x.narrow(most, 0, 1); }, "narrow: dim"},
+      {"narrow", [&] { x.narrow(1, kLeast, 1); }, "narrow: start -9223372036854775808"},
+      {"narrow", [&] { x.narrow(1, kMax, 1); }, "narrow"},
+      {"narrow", [&] { x.narrow(1, 1, kMax); }, "narrow"},
+      {"narrow", [&] { x.narrow(1, 1, kLeast); }, "narrow"},
+      {"narrow", [&] { x.narrow(kMax, 0, 1); }, "narrow: dim"},
       {"slice", [&] { x.slice(1, 0, 3, 0); }, "step must be positive"},
-      {"slice", [&] { x.slice(1, 0, 3, least); }, "step must be positive"},
-      {"slice", [&] { x.slice(least, 0, 3); }, "slice: dim"},
-      {"select", [&] { x.select(1, most); }, "select: index"},
-      {"select", [&] { x.select(1, least); }, "select: index"},
-      {"select", [&] { x.select(least, 0); }, "select: dim"},
+      {"slice", [&] { x.slice(1, 0, 3, kLeast); }, "step must be positive"},
+      {"slice", [&] { x.slice(kLeast, 0, 3); }, "slice: dim"},
+      {"select", [&] { x.select(1, kMax); }, "select: index"},
+      {"select", [&] { x.select(1, kLeast); }, "select: index"},
+      {"select", [&] { x.select(kLeast, 0); }, "select: dim"},
       {"reshape", [&] { x.reshape({-1, -1}); }, "only one dimension"},
-      {"reshape", [&] { x.reshape({least, -1}); }, "negative"},
-      {"reshape", [&] { x.reshape({4 * giga, 4 * giga, -1}); }, "cannot give shape"},
-      {"reshape", [&] { x.reshape({most, most}); }, "cannot give shape"},
+      {"reshape", [&] { x.reshape({kLeast, -1}); }, "negative"},
+      {"reshape", [&] { x.reshape({4 * kGiga, 4 * kGiga, -1}); }, "cannot give shape"},
+      {"reshape", [&] { x.reshape({kMax, kMax}); }, "cannot give shape"},
       {"reshape", [&] { x.reshape({0, -1}); }, "cannot give shape"},
-      {"view", [&] { x.view({most}); }, "view"},
-      {"view", [&] { zeros({0}).view({most, 0}); }, "view"},
-      {"expand", [&] { x.expand({least, 2, 3}); }, "expand"},
+      {"view", [&] { x.view({kMax}); }, "view"},
+      {"view", [&] { zeros({0}).view({kMax, 0}); }, "view"},
+      {"expand", [&] { x.expand({kLeast, 2, 3}); }, "expand"},
       {"expand", [&] { x.expand({-1, 2, 3}); }, "a new dimension needs a size"},
-      {"flatten", [&] { x.flatten(least, most); }, "flatten"},
-      {"transpose", [&] { x.transpose(most, 0); }, "transpose"},
-      {"permute", [&] { x.permute({least, 0}); }, "permute"},
-      {"unsqueeze", [&] { x.unsqueeze(most); }, "unsqueeze"},
-      {"squeeze", [&] { x.squeeze(least); }, "squeeze"},
-      {"size", [&] { x.size(least); }, "size"},
-      {"split", [&] { split(x, least); }, "split: size"},
-      {"split", [&] { split(x, Shape{most, most, 4}, 1); }, "split: sizes"},
+      {"flatten", [&] { x.flatten(kLeast, kMax); }, "flatten"},
+      {"transpose", [&] { x.transpose(kMax, 0); }, "transpose"},
+      {"permute", [&] { x.permute({kLeast, 0}); }, "permute"},
+      {"unsqueeze", [&] { x.unsqueeze(kMax); }, "unsqueeze"},
+      {"squeeze", [&] { x.squeeze(kLeast); }, "squeeze"},
+      {"size", [&] { x.size(kLeast); }, "size"},
+      {"split", [&] { split(x, kLeast); }, "split: size"},
+      {"split", [&] { split(x, Shape{kMax, kMax, 4}, 1); }, "split: sizes"},
       {"split", [&] { split(x, Shape{-1, 4}, 1); }, "split: sizes (-1, 4) do not add up, but must be 0 or more and add up to 3"},
-      {"chunk", [&] { chunk(x, least); }, "chunk"},
-      {"cat", [&] { cat({x, x}, most); }, "cat"},
-      {"stack", [&] { stack({x, x}, least); }, "unsqueeze"},
-      {"sum", [&] { sum(x, {most}); }, "sum"},
-      {"softmax", [&] { softmax(x, least); }, "softmax"},
-      {"gather", [&] { gather(x, most, zeros({2, 3}, {.dtype = i64})); }, "gather"},
+      {"chunk", [&] { chunk(x, kLeast); }, "chunk"},
+      {"cat", [&] { cat({x, x}, kMax); }, "cat"},
+      {"stack", [&] { stack({x, x}, kLeast); }, "unsqueeze"},
+      {"sum", [&] { sum(x, {kMax}); }, "sum"},
+      {"softmax", [&] { softmax(x, kLeast); }, "softmax"},
+      {"gather", [&] { gather(x, kMax, zeros({2, 3}, {.dtype = i64})); }, "gather"},
       {"index_select", [&] { index_select(x, 0, full({1}, 9e18, {.dtype = i64})).wait(); }, "index_select"},
       {"embedding", [&] { embedding(full({1}, -9e18, {.dtype = i64}), x).wait(); }, "embedding"},
-      {"embedding", [&] { embedding(zeros({1}, {.dtype = i64}), x, most); }, "padding_idx"},
+      {"embedding", [&] { embedding(zeros({1}, {.dtype = i64}), x, kMax); }, "padding_idx"},
       {"cross_entropy", [&] { cross_entropy(x, full({2}, 9e18, {.dtype = i64})).wait(); }, ""},
-      {"cross_entropy", [&] { cross_entropy(x, zeros({2}, {.dtype = i64}), {.label_smoothing = not_a_number}); }, "found nan"},
-      {"dropout", [&] { dropout(x, not_a_number); }, "found nan"},
+      {"cross_entropy", [&] { cross_entropy(x, zeros({2}, {.dtype = i64}), {.label_smoothing = kNan}); }, "found nan"},
+      {"dropout", [&] { dropout(x, kNan); }, "found nan"},
       {"clone", [&] { x.expand({4, 2, 3}).copy_(x); }, "share one place"},
   });
-  require_values(x.slice(1, least, most, most), {2, 1}, {1, 4});
-  require_values(x.slice(1, most, least), {2, 0}, {});
-  require_values(x.slice(1, -2, most, 2), {2, 1}, {2, 5});
-  require_values(split(x, most, 1)[0], {2, 3}, {1, 2, 3, 4, 5, 6});
-  BOOST_CHECK_EQUAL(chunk(x, most, 1).size(), 3u);
-  BOOST_TEST(std::isinf(var(x, {}, most).item()));
-  BOOST_TEST(var(x, {}, least).item() >= 0);
+  require_values(x.slice(1, kLeast, kMax, kMax), {2, 1}, {1, 4});
+  require_values(x.slice(1, kMax, kLeast), {2, 0}, {});
+  require_values(x.slice(1, -2, kMax, 2), {2, 1}, {2, 5});
+  require_values(split(x, kMax, 1)[0], {2, 3}, {1, 2, 3, 4, 5, 6});
+  BOOST_CHECK_EQUAL(chunk(x, kMax, 1).size(), 3u);
+  BOOST_TEST(std::isinf(var(x, {}, kMax).item()));
+  BOOST_TEST(var(x, {}, kLeast).item() >= 0);
 }
 
 // clang-format on
@@ -284,15 +284,16 @@ BOOST_AUTO_TEST_CASE(bounds_of_views) {
 // As views the largest extents work: strides, offsets and printing do not overflow.
 BOOST_AUTO_TEST_CASE(views_of_the_largest_extent) {
   LittleMemory little;
-  Tensor e = expanded({giga, giga - 1});
-  BOOST_CHECK_EQUAL(e.t().narrow(1, giga - 1, 1).select(0, giga - 2).item(), 1);
-  BOOST_CHECK_EQUAL(e.reshape({-1}).numel(), giga * (giga - 1));
-  BOOST_CHECK_EQUAL(e.slice(1, 3, most, giga / 2).size(1), 2);
+  Tensor e = expanded({kGiga, kGiga - 1});
+  BOOST_CHECK_EQUAL(e.t().narrow(1, kGiga - 1, 1).select(0, kGiga - 2).item(), 1);
+  BOOST_CHECK_EQUAL(e.reshape({-1}).numel(), kGiga * (kGiga - 1));
+  BOOST_CHECK_EQUAL(e.slice(1, 3, kMax, kGiga / 2).size(1), 2);
   BOOST_CHECK_EQUAL(squeeze(e.unsqueeze(1).unsqueeze(-1)).strides().str(), "(0, 0)");
-  BOOST_CHECK_EQUAL(e[giga - 1].narrow(0, giga - 5, 4).sum().item(), 4);
-  Tensor none = zeros({0, giga, giga - 1});
-  BOOST_CHECK_EQUAL(none.strides()[0], giga * (giga - 1));
-  BOOST_CHECK_EQUAL((none + 1.0).reshape({giga, 0, giga - 1}).select(2, giga - 2).sum().item(), 0);
+  BOOST_CHECK_EQUAL(e[kGiga - 1].narrow(0, kGiga - 5, 4).sum().item(), 4);
+  Tensor none = zeros({0, kGiga, kGiga - 1});
+  BOOST_CHECK_EQUAL(none.strides()[0], kGiga * (kGiga - 1));
+  BOOST_CHECK_EQUAL((none + 1.0).reshape({kGiga, 0, kGiga - 1}).select(2, kGiga - 2).sum().item(),
+                    0);
   BOOST_CHECK_EQUAL(expanded(long_row).str().substr(0, 10), "tensor([1.");
   BOOST_CHECK_EQUAL(expanded({511, 2, int64_t{1} << 50}).str().substr(0, 12), "tensor([[[1.");
 }
@@ -302,20 +303,20 @@ BOOST_AUTO_TEST_CASE(geometry_of_windows) {
   Tensor x = ones({1, 1, 4, 4}), w = ones({1, 1, 2, 2});
   constexpr int64_t int_max = std::numeric_limits<int32_t>::max();
   std::vector<Case> cases = {
-      {"groups", [&] { conv2d(x, w, {}, {.groups = most}); }, "groups"},
-      {"groups", [&] { conv2d(x, w, {}, {.groups = least}); }, "groups must be at least 1"},
+      {"groups", [&] { conv2d(x, w, {}, {.groups = kMax}); }, "groups"},
+      {"groups", [&] { conv2d(x, w, {}, {.groups = kLeast}); }, "groups must be at least 1"},
       {"padding", [&] { conv2d(x, w, {}, {.padding = {int_max, int_max}}); }, "conv2d"},
-      {"scratch", [&] { conv2d(x, w, {}, {.stride = {int_max, int_max}, .padding = {giga / 4, giga / 4}, .dilation = {giga / 4, giga / 4}}); }, "conv2d"},
+      {"scratch", [&] { conv2d(x, w, {}, {.stride = {int_max, int_max}, .padding = {kGiga / 4, kGiga / 4}, .dilation = {kGiga / 4, kGiga / 4}}); }, "conv2d"},
       {"a kernel like an ocean", [&] { conv2d(expanded({1, 1, 1LL << 50, 1}), expanded({1, 1, 1LL << 50, 1})); }, "conv2d"},
       {"a dilated ocean", [&] { conv2d(x, expanded({1, 1, int64_t{1} << 58, 1}), {}, {.dilation = {int_max, 1}}); }, "larger than the padded"},
-      {"no channels", [&] { conv2d(zeros({1, 0, giga, giga / 4}), zeros({1, 0, 2, 2}), {}, {.dilation = {giga / 2, 1}}); }, ""},
+      {"no channels", [&] { conv2d(zeros({1, 0, kGiga, kGiga / 4}), zeros({1, 0, 2, 2}), {}, {.dilation = {kGiga / 2, 1}}); }, ""},
       {"max_pool2d", [&] { max_pool2d(x, {2, 2}, {.dilation = {int_max, 1}}); }, "larger than the padded"},
-      {"max_pool2d", [&] { max_pool2d(x, {most, 2}); }, "kernel must be two numbers of at most 2147483647"},
-      {"avg_pool2d", [&] { avg_pool2d(x, {2, least}); }, "kernel must be two numbers of at least 1"},
-      {"adaptive_avg_pool2d", [&] { adaptive_avg_pool2d(x, {least, 1}); }, "output_size"},
-      {"adaptive_avg_pool2d", [&] { adaptive_avg_pool2d(x, {most, most}); }, "output_size"},
+      {"max_pool2d", [&] { max_pool2d(x, {kMax, 2}); }, "kernel must be two numbers of at most 2147483647"},
+      {"avg_pool2d", [&] { avg_pool2d(x, {2, kLeast}); }, "kernel must be two numbers of at least 1"},
+      {"adaptive_avg_pool2d", [&] { adaptive_avg_pool2d(x, {kLeast, 1}); }, "output_size"},
+      {"adaptive_avg_pool2d", [&] { adaptive_avg_pool2d(x, {kMax, kMax}); }, "output_size"},
   };
-  for (int64_t value : {most, int_max + 1, least}) {
+  for (int64_t value : {kMax, int_max + 1, kLeast}) {
     cases.push_back({"stride", [&x, &w, value] { conv2d(x, w, {}, {.stride = {value, 1}}); }, "stride must be"});
     cases.push_back({"padding", [&x, &w, value] { conv2d(x, w, {}, {.padding = {1, value}}); }, "padding must be"});
     cases.push_back({"dilation", [&x, &w, value] { conv2d(x, w, {}, {.dilation = {1, value}}); }, "dilation must be"});

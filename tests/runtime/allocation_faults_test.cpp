@@ -109,11 +109,11 @@ struct Scenario {
   bool bad_label = false;   // a kernel fails as well, and that has to be filed
 };
 
-constexpr const char* devices[] = {"cpu:0", "cpu:1", "cpu:3", "sim:0"};
+constexpr const char* kDevices[] = {"cpu:0", "cpu:1", "cpu:3", "sim:0"};
 
 std::vector<uint64_t> memory_in_use() {
   std::vector<uint64_t> all;
-  for (auto* device : devices) all.push_back(memory_stats(device).allocated);
+  for (auto* device : kDevices) all.push_back(memory_stats(device).allocated);
   return all;
 }
 
@@ -241,7 +241,7 @@ BOOST_AUTO_TEST_CASE(a_change_in_place_waits_for_all_readers_where_an_allocation
     Tensor a = full({1000}, 1, {.device = "sim:0"}), stop = empty({1}, {.device = "sim:1"});
     a.wait();
     gate->shut();
-    stop.fill_(sim::waits_at_gate);
+    stop.fill_(sim::kWaitsAtGate);
     Tensor copied = a.to("sim:1");
     // A device that does not wait has long written by then; the caller may wait, too.
     std::jthread opener([&] {
@@ -298,7 +298,7 @@ BOOST_AUTO_TEST_CASE(which_bytes_failed_is_known_whatever_allocation_fails) {
       const int64_t at = i / 2;
       bool queued = true;
       try {
-        x.select(column ? 1 : 0, at).fill_(column ? sim::fails_at_once : 1);
+        x.select(column ? 1 : 0, at).fill_(column ? sim::kFailsAtOnce : 1);
       } catch (const std::bad_alloc&) {
         queued = false;
       } catch (const Error&) {

@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(what_was_never_computed_poisons_the_sum_on_all_devices) {
   w.requires_grad_();
   allow_replicas(w);
   Tensor bad = empty({3}, {.device = "sim:1"});
-  bad.fill_(sim::fails_at_once);
+  bad.fill_(sim::kFailsAtOnce);
   auto a = (w * full({3}, 1, {.device = "sim:0"})).sum(), b = (w * bad).sum();
   (a + b.to("sim:0")).backward();
   BOOST_CHECK_THROW(w.grad().to_vector<float>(), Error);

@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(what_was_not_written_is_known_to_the_element) {
       const Window w = Window::random(engine, height, width);
       const bool fails = std::uniform_int_distribution<int>(0, 4)(engine) == 0 && dtype != u8;
       if (fails)
-        w.of(x).fill_(sim::fails_at_once);  // an operator that fails while it writes there
+        w.of(x).fill_(sim::kFailsAtOnce);  // an operator that fails while it writes there
       else
         w.of(x).fill_(1 + i % 100);
       w.mark(bad, width, fails);
@@ -187,7 +187,7 @@ BOOST_AUTO_TEST_CASE(an_empty_tensor_does_not_know_what_failed_in_its_memory_bef
         {
           Tensor bad = empty({n}, {.device = device});
           if (before.device().type() == "sim")
-            bad.fill_(sim::fails_at_once);
+            bad.fill_(sim::kFailsAtOnce);
           else
             bad = never_made({n});
           memory = bad.impl()->storage->data;
@@ -253,7 +253,7 @@ BOOST_AUTO_TEST_CASE(what_empty_made_has_values_once_they_are_written) {
 BOOST_AUTO_TEST_CASE(what_fails_itself_leaves_nobody_knows_what) {
   synchronize();
   Tensor w = full({3}, 5, {.device = "sim:0"});
-  w.fill_(sim::fails_at_once);
+  w.fill_(sim::kFailsAtOnce);
   for (int i = 0; i < 2; ++i)
     require_error<Error>([&] { w.to_vector<float>(); }, "sim: an accident at once");
   Tensor u = full({3}, 1, {.device = "sim:0"});
@@ -306,7 +306,7 @@ BOOST_AUTO_TEST_CASE(an_error_of_one_thread_does_not_reach_another) {
 BOOST_AUTO_TEST_CASE(a_copy_of_what_failed_late_is_never_read) {
   synchronize();
   Tensor host = ones({5});
-  empty({3}, {.device = "sim:0"}).fill_(sim::fails_late);
+  empty({3}, {.device = "sim:0"}).fill_(sim::kFailsLate);
   Tensor copied = ones({5}, {.device = "sim:0"}).to("cpu"), used = copied + host;
   BOOST_TEST((host + 1.0).sum().item() == 10.0);  // of the host alone
   for (int i = 0; i < 2; ++i) require_error<Error>([&] { used.sum().item(); }, "sim: an accident");
@@ -317,7 +317,7 @@ BOOST_AUTO_TEST_CASE(what_failed_late_is_heard_of_on_another_device_of_the_plugi
   synchronize();
   for (bool known : {false, true}) {
     Tensor source = ones({5}, {.device = "sim:0"}), bad = empty({3}, {.device = "sim:0"});
-    bad.fill_(sim::fails_late);
+    bad.fill_(sim::kFailsLate);
     source = source * 2.0;
     while (known && !source.is_ready()) {  // until the device has reported it
     }
@@ -335,7 +335,7 @@ BOOST_AUTO_TEST_CASE(what_failed_late_is_not_told_to_who_waits_for_a_reader) {
   for (bool known : {false, true}) {
     Tensor a = ones({5}, {.device = "sim:0"});
     a.wait();
-    empty({3}, {.device = "sim:1"}).fill_(sim::fails_late);
+    empty({3}, {.device = "sim:1"}).fill_(sim::kFailsLate);
     Tensor copied = a.to("sim:1");
     while (known && !copied.is_ready()) {
     }
@@ -349,12 +349,12 @@ BOOST_AUTO_TEST_CASE(what_failed_late_is_not_told_to_who_waits_for_a_reader) {
 BOOST_AUTO_TEST_CASE(what_failed_late_leaves_room_for_others_however_often_it_is_heard_of) {
   synchronize();
   Tensor source = ones({5}, {.device = "sim:0"});
-  empty({3}, {.device = "sim:0"}).fill_(sim::fails_late);
+  empty({3}, {.device = "sim:0"}).fill_(sim::kFailsLate);
   source = source * 2.0;
   while (!source.is_ready()) {
   }
   for (int i = 0; i < 150; ++i) source.to("sim:1");
-  empty({3}, {.device = "sim:1"}).fill_(sim::fails_at_once);
+  empty({3}, {.device = "sim:1"}).fill_(sim::kFailsAtOnce);
   require_error<Error>([] { synchronize("sim:1"); }, "sim: an accident");
   require_error<Error>([] { synchronize("sim:1"); }, "sim: an accident at once");
   BOOST_CHECK_NO_THROW(synchronize());
@@ -365,7 +365,7 @@ BOOST_AUTO_TEST_CASE(what_failed_late_leaves_room_for_others_however_often_it_is
 BOOST_AUTO_TEST_CASE(leaving_errors_untold, *boost::unit_test::disabled()) {
   never_made({2}, 41);
   never_made({2}, 42);
-  empty({3}, {.device = "sim:0"}).fill_(sim::fails_late);
+  empty({3}, {.device = "sim:0"}).fill_(sim::kFailsLate);
 }
 
 BOOST_AUTO_TEST_CASE(leaving_when_all_was_told, *boost::unit_test::disabled()) {
@@ -384,7 +384,7 @@ BOOST_AUTO_TEST_CASE(throwing_where_the_call_stands, *boost::unit_test::disabled
   BOOST_CHECK_THROW(embedding(index, weight), IndexError);
   BOOST_CHECK_NO_THROW(embedding(tensor(std::vector<int64_t>{1}), weight));
   BOOST_CHECK_NO_THROW(synchronize());
-  BOOST_CHECK_THROW(empty({3}, {.device = "sim:0"}).fill_(sim::fails_late), Error);
+  BOOST_CHECK_THROW(empty({3}, {.device = "sim:0"}).fill_(sim::kFailsLate), Error);
 }
 
 BOOST_AUTO_TEST_CASE(what_nobody_waited_for_is_printed_at_the_end) {

@@ -111,14 +111,14 @@ BOOST_AUTO_TEST_CASE(a_late_error_without_a_name_lists_what_was_in_flight) {
   Tensor a = ones({5}, {.device = "sim:0"});
   a.wait();
   for (int i = 0; i < 3; ++i) a + 1.0;
-  accident(sim::fails_unnamed, "sim:0");
+  accident(sim::kFailsUnnamed, "sim:0");
   auto text = error_of([] { synchronize("sim:0"); });
   BOOST_TEST(has(text, "sim: an accident"), text);
   BOOST_TEST(has(text, "in one of the 4 operators in flight:"), text);
   BOOST_TEST(has(text, "fill on sim:0"), text);
   BOOST_TEST(has(text, "add: (5,)"), text);
   for (int i = 0; i < 200; ++i) a + 1.0;  // more than are remembered
-  accident(sim::fails_unnamed, "sim:0");
+  accident(sim::kFailsUnnamed, "sim:0");
   text = error_of([] { synchronize("sim:0"); });
   BOOST_TEST(has(text, "in one of the 64 operators in flight:"), text);
   BOOST_TEST(has(text, "and 56 before them"), text);
@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(a_late_error_without_a_name_lists_what_was_in_flight) {
 BOOST_AUTO_TEST_CASE(a_late_error_reaches_who_waits_for_any_of_the_work_in_flight) {
   synchronize();
   Tensor first = ones({5}, {.device = "sim:0"});
-  accident(sim::fails_late, "sim:0");
+  accident(sim::kFailsLate, "sim:0");
   Tensor last = first + 1.0;
   BOOST_CHECK_THROW(last.wait(), IndexError);
   BOOST_CHECK_NO_THROW(synchronize());
@@ -219,7 +219,7 @@ BOOST_AUTO_TEST_CASE(losing_a_device, *boost::unit_test::disabled()) {
   graph.replay();
   {
     ModulePath path("Net");
-    accident(sim::loses_device, lost);
+    accident(sim::kLosesDevice, lost);
   }
   auto text = error_of([&] { synchronize(lost); });
   BOOST_TEST(has(text,
@@ -252,7 +252,7 @@ BOOST_AUTO_TEST_CASE(losing_a_device, *boost::unit_test::disabled()) {
 BOOST_AUTO_TEST_CASE(losing_a_device_before_a_copy, *boost::unit_test::disabled()) {
   const Device lost("sim:1");
   Tensor a = ones({100}, {.device = lost});
-  accident(sim::loses_device, lost);
+  accident(sim::kLosesDevice, lost);
   Tensor copied = a.to("cpu");  // queued, but it never arrives, and is never read as if it had
   for (int i = 0; i < 2; ++i)
     require_error<Error>([&] { copied.sum().item(); }, "sim: device 1 has fallen off the bus");
@@ -267,7 +267,7 @@ BOOST_AUTO_TEST_CASE(losing_a_device_that_another_copies_from, *boost::unit_test
   // device happens before that work, or waiting for it could be done before.
   auto copy_behind_gate = [&](std::optional<double> happens = {}) {
     gate->shut();
-    stop.fill_(sim::waits_at_gate);
+    stop.fill_(sim::kWaitsAtGate);
     if (happens) accident(*happens, lost);
     Tensor made = a + 1.0;
     return std::pair(made, made.to("sim:0"));
@@ -276,7 +276,7 @@ BOOST_AUTO_TEST_CASE(losing_a_device_that_another_copies_from, *boost::unit_test
   gate->open();
   made.wait();
   Tensor sum = copied.sum();
-  const auto [never_made, never_copied] = copy_behind_gate(sim::loses_device);
+  const auto [never_made, never_copied] = copy_behind_gate(sim::kLosesDevice);
   gate->open();
   for (int i = 0; i < 2; ++i)
     require_error<Error>([&x = never_made] { x.wait(); }, "sim: device 1 has fallen off the bus");

@@ -14,16 +14,16 @@
 using namespace tenon;
 
 // More than the cache holds, each of another number of elements.
-constexpr int64_t many = 9000;
+constexpr int64_t kMany = 9000;
 
 BOOST_AUTO_TEST_CASE(a_plan_may_leave_the_cache_while_it_waits_in_the_queue) {
   const Device device("cpu:1");
-  Tensor x = ones({many}, {.device = device}), slow = full({700, 700}, 0.001, {.device = device});
+  Tensor x = ones({kMany}, {.device = device}), slow = full({700, 700}, 0.001, {.device = device});
   for (int round = 0; round < 2; ++round) {
     slow = matmul(matmul(slow, slow), slow);  // what follows is queued behind it
     Tensor last;
-    for (int64_t n = 1; n <= many; ++n) last = x.narrow(0, 0, n) * 2.0;
-    BOOST_TEST(last.sum().item() == 2.0 * many);
+    for (int64_t n = 1; n <= kMany; ++n) last = x.narrow(0, 0, n) * 2.0;
+    BOOST_TEST(last.sum().item() == 2.0 * kMany);
   }
 }
 
@@ -34,10 +34,10 @@ BOOST_AUTO_TEST_CASE(threads_may_fill_the_cache_together) {
     std::vector<std::jthread> threads;
     for (int t = 0; t < 3; ++t)
       threads.emplace_back([&, t] {
-        Tensor x = ones({many}, {.device = device});
-        for (int64_t i = 1; i <= many; ++i) {
+        Tensor x = ones({kMany}, {.device = device});
+        for (int64_t i = 1; i <= kMany; ++i) {
           // Neighbours meet at some sizes and make others' plans go.
-          const int64_t n = t == 2 ? many + 1 - i : i;
+          const int64_t n = t == 2 ? kMany + 1 - i : i;
           Tensor y = x.narrow(0, 0, n) + static_cast<double>(t);
           if (i % 500 == 0 && y.sum().item() != static_cast<double>(n * (1 + t))) ++wrong;
         }

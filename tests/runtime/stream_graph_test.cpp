@@ -242,7 +242,7 @@ BOOST_AUTO_TEST_CASE(an_operator_that_cannot_be_recorded_ends_the_capture) {
       StreamGraph::capture(device, [&] {
         Tensor b = a + 1.0;
         try {
-          b.fill_(sim::fails_at_once);
+          b.fill_(sim::kFailsAtOnce);
         } catch (const Error&) {
           if (!caught) throw;
         }
@@ -260,7 +260,7 @@ BOOST_AUTO_TEST_CASE(late_errors_of_a_replay_reach_the_next_wait) {
   Tensor a = ones({10}, {.device = device}), result;
   auto graph = StreamGraph::capture(device, [&] {
     result = a + 1.0;
-    full({4}, sim::fails_late, {.device = device});
+    full({4}, sim::kFailsLate, {.device = device});
   });
   graph.replay();
   auto text = error_of<Error>([&] { synchronize(device); });
@@ -279,7 +279,7 @@ BOOST_AUTO_TEST_CASE(values_that_were_never_made_stop_a_replay) {
     result = a + 1.0;
     sum.copy_(sum + a);
   });
-  BOOST_CHECK_NO_THROW(a.fill_(sim::fails_at_once));
+  BOOST_CHECK_NO_THROW(a.fill_(sim::kFailsAtOnce));
   graph.replay();
   for (int i = 0; i < 2; ++i) BOOST_CHECK_THROW(result.to_vector<float>(), Error);
   BOOST_TEST(sum.sum().item() == 70.0);  // from before, and not changed

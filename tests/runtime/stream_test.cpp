@@ -21,14 +21,14 @@ using test::has;
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int64_t slow_size = 128;
+constexpr int64_t kSlowSize = 128;
 #else
-constexpr int64_t slow_size = 640;
+constexpr int64_t kSlowSize = 640;
 #endif
 
 // Some tens of milliseconds of work on a device.
 Tensor slow(Device device) {
-  Tensor a = full({slow_size, slow_size}, 1e-3, {.device = device});
+  Tensor a = full({kSlowSize, kSlowSize}, 1e-3, {.device = device});
   for (int i = 0; i < 8; ++i) a = matmul(a, a) * 1e-3;
   return a;
 }

@@ -40,7 +40,7 @@ class Held {
  public:
   explicit Held(Device device) {
     gate_.shut();
-    fill(sim::waits_at_gate, device);
+    fill(sim::kWaitsAtGate, device);
     rescue_ = std::jthread([this](std::stop_token stop) {
       for (int i = 0; i < 600 && !stop.stop_requested(); ++i)
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(one_thread_queues_while_others_wait) {
   std::optional<Held> held("sim:0");
   std::vector<Tensor> queued;
   for (int i = 0; i < 4; ++i) queued.push_back(a + static_cast<double>(i));
-  fill(sim::fails_late, "sim:0");
+  fill(sim::kFailsLate, "sim:0");
   for (int i = 0; i < 4; ++i) queued.push_back(a * static_cast<double>(i));
   std::atomic<int> failures{0};
   {
@@ -296,7 +296,7 @@ BOOST_AUTO_TEST_CASE(threads_copy_at_the_same_time) {
 
 BOOST_AUTO_TEST_CASE(values_that_failed_at_once_are_never_read_on_the_host) {
   synchronize();
-  Tensor bad = full({100}, sim::fails_at_once, {.device = "sim:0"});
+  Tensor bad = full({100}, sim::kFailsAtOnce, {.device = "sim:0"});
   Tensor copied = bad.to("cpu"), used = copied + 1.0;
   for (int i = 0; i < 2; ++i) {
     require_error<Error>([&] { copied.to_vector<float>(); }, "sim: an accident at once");
@@ -320,13 +320,13 @@ BOOST_AUTO_TEST_CASE(values_that_failed_late_are_reported_to_who_reads_the_copy)
   Tensor a = ones({100}, {.device = "sim:0"}), copied;
   {
     Held held("sim:0");
-    fill(sim::fails_late, "sim:0");
+    fill(sim::kFailsLate, "sim:0");
     copied = (a + 1.0).to("cpu") * 2.0;
     held.let_go();
   }
   require_error<Error>([&] { copied.wait(); }, "sim: an accident");
   BOOST_CHECK_NO_THROW(synchronize());  // once
-  fill(sim::fails_late, "sim:0");
+  fill(sim::kFailsLate, "sim:0");
   require_error<Error>([&] { (a + 1.0).sum().item(); }, "sim: an accident");
   BOOST_CHECK_NO_THROW(synchronize());
   BOOST_TEST((a + 1.0).to("cpu").sum().item() == 200.0);
@@ -357,7 +357,7 @@ BOOST_AUTO_TEST_CASE(losing_a_device_under_a_copy, *boost::unit_test::disabled()
   arrived.wait();
   a.to("cpu").wait();  // its block of pinned memory will be used again
   Held held(lost);
-  fill(sim::loses_device, lost);
+  fill(sim::kLosesDevice, lost);
   Tensor copied = (a + 1.0).to("cpu"), used = copied + 1.0;
   held.let_go();
   for (int i = 0; i < 2; ++i) {

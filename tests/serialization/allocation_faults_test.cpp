@@ -43,12 +43,12 @@ __attribute__((weak)) void __interceptor_free(void*);
 
 namespace {
 
-constexpr int64_t unlimited = INT64_MAX;
+constexpr int64_t kUnlimited = INT64_MAX;
 
 // What there is too little of, while it is armed: allocations by number, or bytes.
 struct Scarcity {
-  int64_t first = unlimited, last = unlimited;  // that fail, of those that are not HDF5's
-  int64_t bytes = unlimited;                    // that may be taken by all, HDF5 included
+  int64_t first = kUnlimited, last = kUnlimited;  // that fail, of those that are not HDF5's
+  int64_t bytes = kUnlimited;                     // that may be taken by all, HDF5 included
 };
 bool armed = false;
 Scarcity scarcity;
@@ -230,7 +230,7 @@ void endure(const Subject& subject, const Scarcity& now, int64_t n, bool named, 
     BOOST_TEST(open_files() == files);
     BOOST_TEST(H5Fget_obj_count(static_cast<hid_t>(H5F_OBJ_ALL), H5F_OBJ_ALL) == 0);
     BOOST_CHECK_NO_THROW(
-        subject.check(failed, failed && now.last == unlimited && now.first != unlimited));
+        subject.check(failed, failed && now.last == kUnlimited && now.first != kUnlimited));
   }
 }
 
@@ -244,7 +244,7 @@ void fail_at_each_allocation(const Subject& subject) {
     subject.check(false, false);
     int64_t errors = 0;
     const int64_t points = each_point(expected, 60, deadline, [&](int64_t n) {
-      endure(subject, {.first = n, .last = alone ? n : unlimited}, n, alone, errors);
+      endure(subject, {.first = n, .last = alone ? n : kUnlimited}, n, alone, errors);
       return counted >= n;
     });
     BOOST_TEST_MESSAGE(subject.name << ": " << points << " of about " << expected
@@ -378,7 +378,7 @@ BOOST_FIXTURE_TEST_CASE(reading_survives_too_little_memory, Read) { fail_at_each
 
 namespace {
 
-constexpr const char* limit_variable = "TENON_TEST_ADDRESS_SPACE";
+constexpr const char* kLimitVariable = "TENON_TEST_ADDRESS_SPACE";
 
 struct IsPlain {
   boost::test_tools::assertion_result operator()(boost::unit_test::test_unit_id) const {
@@ -393,7 +393,7 @@ struct IsPlain {
 // The child of the test below: its first save, which is the first that HDF5 hears of, has few bytes
 // more than the process has now.
 BOOST_FIXTURE_TEST_CASE(save_with_little_memory, Save, *boost::unit_test::disabled()) {
-  const char* bytes = std::getenv(limit_variable);
+  const char* bytes = std::getenv(kLimitVariable);
   BOOST_REQUIRE(bytes);
   rlimit before{};
   BOOST_REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
@@ -415,7 +415,7 @@ BOOST_AUTO_TEST_CASE(the_first_save_of_a_process_survives_too_little_memory,
   for (int kib = 0; kib <= 6400; kib += test::fuzz_long() ? 16 : 400) {
     const Outcome outcome =
         run_child({"/proc/self/exe", "--run_test=save_with_little_memory", "--color_output=no"},
-                  {std::string(limit_variable) + "=" + std::to_string(kib << 10)});
+                  {std::string(kLimitVariable) + "=" + std::to_string(kib << 10)});
     BOOST_TEST(outcome.status == 0, kib << " KiB: " << outcome.output);
   }
 }

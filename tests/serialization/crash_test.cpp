@@ -22,7 +22,7 @@ using nn::StateDict;
 
 namespace {
 
-constexpr const char* path_variable = "TENON_TEST_SAVE_LOOP";
+constexpr const char* kPathVariable = "TENON_TEST_SAVE_LOOP";
 
 StateDict generation(int number) {
   return {
@@ -64,7 +64,7 @@ pid_t start_save_loop(const std::filesystem::path& path) {
   if (child == 0) {
     dup2(ends[1], 1);
     close(ends[0]);
-    setenv(path_variable, path.c_str(), 1);
+    setenv(kPathVariable, path.c_str(), 1);
     execl("/proc/self/exe", "crash_test", "--run_test=save_for_ever", "--log_level=nothing",
           "--report_level=no", nullptr);
     _exit(127);
@@ -79,7 +79,7 @@ pid_t start_save_loop(const std::filesystem::path& path) {
 
 // The child of the test below.
 BOOST_AUTO_TEST_CASE(save_for_ever, *boost::unit_test::disabled()) {
-  const char* path = std::getenv(path_variable);
+  const char* path = std::getenv(kPathVariable);
   BOOST_REQUIRE(path);
   alarm(60);                  // should the parent die
   save(path, generation(1));  // the first one takes long where memory is checked; the kills are to

@@ -25,7 +25,7 @@ namespace {
 // How many more large blocks the system has to give; negative: any number. Both backends, and
 // reading a file, ask for them here.
 std::atomic<int> blocks_left{-1};
-constexpr size_t large = size_t{1} << 20;
+constexpr size_t kLarge = size_t{1} << 20;
 
 }  // namespace
 
@@ -33,7 +33,7 @@ extern "C" __attribute__((visibility("default"))) void* aligned_alloc(size_t ali
                                                                       size_t bytes) noexcept {
   static const auto real =
       reinterpret_cast<void* (*)(size_t, size_t)>(dlsym(RTLD_NEXT, "aligned_alloc"));
-  if (bytes >= large && blocks_left >= 0 && blocks_left-- == 0) {
+  if (bytes >= kLarge && blocks_left >= 0 && blocks_left-- == 0) {
     blocks_left = 0;  // what is used up stays used up
     return nullptr;
   }

@@ -6,12 +6,12 @@
 namespace tenon::sim {
 
 // Filling a tensor with one of these is an accident.
-constexpr double fails_late =
+constexpr double kFailsLate =
     9.001e30;  // the device reports it when the work has run, and names the operator
-constexpr double fails_unnamed = 9.002e30;  // the same, without a name
-constexpr double fails_at_once = 9.003e30;  // when it is queued
-constexpr double loses_device = 9.004e30;   // the device can never be used again
-constexpr double waits_at_gate =
+constexpr double kFailsUnnamed = 9.002e30;  // the same, without a name
+constexpr double kFailsAtOnce = 9.003e30;   // when it is queued
+constexpr double kLosesDevice = 9.004e30;   // the device can never be used again
+constexpr double kWaitsAtGate =
     9.005e30;  // no accident: the stream stays there as long as the gate is shut
 
 // The extension "sim.gate", version 1. It stands open at first.

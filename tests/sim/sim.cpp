@@ -26,7 +26,7 @@ LiveCounters counters;
 namespace {
 
 tn_backend_api cpu;  // the cpu plugin's table
-constexpr uint32_t device_total = 3;
+constexpr uint32_t kDeviceTotal = 3;
 std::mutex live_mutex;
 // Memory by kind, to tell a device's and pinned memory from other.
 std::vector<std::pair<char*, uint64_t>> live[2];
@@ -51,8 +51,8 @@ void keep_first(Late& error, tn_error* e, const std::string& op) {
 
 tn_error* device_open(tn_backend*, uint32_t index, tn_device** out) {
   return guard([&] {
-    if (index >= device_total)
-      throw Error(TN_CODE_UNAVAILABLE, "sim has " + std::to_string(device_total) +
+    if (index >= kDeviceTotal)
+      throw Error(TN_CODE_UNAVAILABLE, "sim has " + std::to_string(kDeviceTotal) +
                                            " devices, index " + std::to_string(index) +
                                            " was asked for");
     auto device = std::make_unique<tn_device>();
@@ -145,14 +145,14 @@ bool have_accident(const SimPlan& plan, const std::vector<tn_scalar>& scalars, t
                    Late& error) {
   if (plan.op != "fill" || scalars.empty()) return false;
   const double value = scalars[0].f;
-  if (value == fails_late || value == fails_unnamed) {
+  if (value == kFailsLate || value == kFailsUnnamed) {
     if (!error.code)
-      error = {TN_CODE_OUT_OF_RANGE, "sim: an accident", value == fails_late ? plan.op : ""};
+      error = {TN_CODE_OUT_OF_RANGE, "sim: an accident", value == kFailsLate ? plan.op : ""};
     return true;
   }
-  if (value == waits_at_gate) pass_gate();
-  if (value == loses_device) device->lost = true;
-  return value == loses_device;
+  if (value == kWaitsAtGate) pass_gate();
+  if (value == kLosesDevice) device->lost = true;
+  return value == kLosesDevice;
 }
 
 tn_error* run(tn_plan* self, const tn_run* args) {
@@ -166,7 +166,7 @@ tn_error* run(tn_plan* self, const tn_run* args) {
     std::vector<void*> pointers(args->inputs, args->inputs + plan->inputs);
     pointers.insert(pointers.end(), args->outputs, args->outputs + plan->outputs);
     std::vector<tn_scalar> scalars(args->scalars, args->scalars + plan->scalars);
-    if (plan->op == "fill" && !scalars.empty() && scalars[0].f == fails_at_once) {
+    if (plan->op == "fill" && !scalars.empty() && scalars[0].f == kFailsAtOnce) {
       if (args->stream->capturing) args->stream->capture_error = "sim: the recording is broken";
       throw Error(TN_CODE_INTERNAL, "sim: an accident at once");
     }
@@ -253,7 +253,7 @@ tn_error* init(const tn_host* host, tn_backend_api* api) {
     }
     tn_backend_api own{};
     own.device_count = [](tn_backend*, uint32_t* count) -> tn_error* {
-      return *count = device_total, nullptr;
+      return *count = kDeviceTotal, nullptr;
     };
     own.device_open = device_open;
     own.device_close = [](tn_device* device) {

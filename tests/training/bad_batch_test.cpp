@@ -18,7 +18,7 @@ using test::SimFolder;
 
 namespace {
 
-constexpr int steps = 30, bad_step = 10;
+constexpr int kSteps = 30, kBadStep = 10;
 
 using Values = std::vector<std::vector<float>>;
 using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(std::vector<Tensor>)>;
@@ -76,23 +76,23 @@ void train(Model model, Device device, const MakeOptimizer& make, When when,
       ++told;
     }
   };
-  for (int i = 0; i < steps; ++i) {
-    if (i == bad_step)
+  for (int i = 0; i < kSteps; ++i) {
+    if (i == kBadStep)
       parameters_before = values_of(model.parameters()),
       state_before = values_of(state_of(*optimizer));
     Tensor x = randn({8, 6}).to(device), labels = randint(0, 3, {8});
-    if (i == bad_step && !spoil_on_device) labels.slice(0, 5, 6).fill_(1000);
+    if (i == kBadStep && !spoil_on_device) labels.slice(0, 5, 6).fill_(1000);
     Tensor y = labels.to(device);
     optimizer->zero_grad();
     Tensor loss = cross_entropy(model(x), y);
-    if (i == bad_step && spoil_on_device) {
+    if (i == kBadStep && spoil_on_device) {
       Tensor factor = empty({}, {.device = device});
-      factor.fill_(sim::fails_at_once);
+      factor.fill_(sim::kFailsAtOnce);
       loss = loss * factor;
     }
     loss.backward();
     optimizer->step();
-    if (i == bad_step) {
+    if (i == kBadStep) {
       BOOST_TEST((values_of(model.parameters()) == parameters_before));
       BOOST_TEST((values_of(state_of(*optimizer)) == state_before));
     }
@@ -145,9 +145,9 @@ BOOST_AUTO_TEST_CASE(on_a_device_that_reports_late) {
       model.to("sim:0");
       auto optimizer = make(model.parameters());
       int told = 0;
-      for (int i = 0; i < steps; ++i) {
+      for (int i = 0; i < kSteps; ++i) {
         Tensor x = randn({8, 6}).to("sim:0"), labels = randint(0, 3, {8});
-        if (i == bad_step) labels.slice(0, 5, 6).fill_(1000);
+        if (i == kBadStep) labels.slice(0, 5, 6).fill_(1000);
         optimizer->zero_grad();
         Tensor loss = cross_entropy(model(x), labels.to("sim:0"));
         loss.backward();

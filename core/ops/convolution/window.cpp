@@ -48,7 +48,7 @@ void require_addressable_padded(Infer& infer, const Shape& x, const Shape& paddi
   if (!is_addressable(padded))
     infer.shape_error("an input of shape " + x.str() + " with padding " + padding.str() +
                       " has, padded, shape " + padded.str() + ": more than the " +
-                      std::to_string(max_numel) + " elements that can be addressed");
+                      std::to_string(kMaxNumel) + " elements that can be addressed");
 }
 
 }  // namespace tenon

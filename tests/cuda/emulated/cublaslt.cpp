@@ -44,7 +44,7 @@ struct Promise {
 };
 static_assert(sizeof(Promise) <= sizeof(cublasLtMatmulAlgo_t));
 
-constexpr size_t workspace_bytes = 640;  // some, so that it has to be handed over
+constexpr size_t kWorkspaceBytes = 640;  // some, so that it has to be handed over
 
 Layout& of(cublasLtMatrixLayout_t d) { return *reinterpret_cast<Layout*>(d); }
 Operation& of(cublasLtMatmulDesc_t d) { return *reinterpret_cast<Operation*>(d); }
@@ -256,14 +256,14 @@ API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
   // So that the way without the epilogue is walked too.
   if ((op.epilogue & CUBLASLT_EPILOGUE_BIAS) && of(d).type == CUDA_R_64F)
     return CUBLAS_STATUS_NOT_SUPPORTED;
-  if (of(preference).workspace < workspace_bytes) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (of(preference).workspace < kWorkspaceBytes) return CUBLAS_STATUS_NOT_SUPPORTED;
   const auto bias = reinterpret_cast<uintptr_t>(op.bias);
   Promise promise{};
   std::copy_n(of(preference).alignment, 4, promise.alignment);
   promise.bias_alignment = static_cast<uint32_t>(bias & (~bias + 1));
   results[0] = {};
   std::memcpy(&results[0].algo, &promise, sizeof promise);
-  results[0].workspaceSize = workspace_bytes;
+  results[0].workspaceSize = kWorkspaceBytes;
   results[0].state = CUBLAS_STATUS_SUCCESS;
   *found = 1;
   return CUBLAS_STATUS_SUCCESS;
@@ -287,7 +287,7 @@ API cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t 
   const bool bias = op.epilogue & CUBLASLT_EPILOGUE_BIAS;
   if (bias && (!op.bias || !promise.bias_alignment || !is_aligned(op.bias, promise.bias_alignment)))
     return CUBLAS_STATUS_INVALID_VALUE;
-  if (bytes < workspace_bytes || !workspace || !is_aligned(workspace, 256))
+  if (bytes < kWorkspaceBytes || !workspace || !is_aligned(workspace, 256))
     return CUBLAS_STATUS_INVALID_VALUE;
   const bool f64 = op.scale == CUDA_R_64F;
   auto number = [&](const void* p) {
@@ -295,7 +295,7 @@ API cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t 
   };
   const Job job{op, of(a), of(b), of(c), of(d), pa, pb, pc, pd, number(alpha), number(beta)};
   auto task = [=] {
-    std::memset(workspace, 0xff, workspace_bytes);
+    std::memset(workspace, 0xff, kWorkspaceBytes);
     job.run();
   };
   if (!stream) return CUBLAS_STATUS_INVALID_VALUE;

@@ -23,7 +23,7 @@ namespace tenon::emulated {
 
 namespace {
 
-constexpr size_t stack_bytes = size_t{128} << 10;
+constexpr size_t kStackBytes = size_t{128} << 10;
 
 enum class State { unstarted, running, at_block_barrier, at_warp_barrier, done };
 
@@ -91,7 +91,7 @@ void to_scheduler(Fiber& fiber) {
 void to_fiber(Fiber& fiber) {
 #if defined(__SANITIZE_ADDRESS__)
   void* kept = nullptr;
-  leave_for(fiber.stack, stack_bytes, &kept);
+  leave_for(fiber.stack, kStackBytes, &kept);
   swapcontext(&scheduler, &fiber.context);
   arrived(kept, nullptr, nullptr);
 #else
@@ -131,12 +131,12 @@ void fiber_main(unsigned low, unsigned high) {
 Fiber& idle_fiber() {
   if (idle.empty()) {
     auto fiber = std::make_unique<Fiber>();
-    fiber->stack = mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE,
+    fiber->stack = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (fiber->stack == MAP_FAILED) fail("no memory for a stack");
     getcontext(&fiber->context);
     fiber->context.uc_stack.ss_sp = fiber->stack;
-    fiber->context.uc_stack.ss_size = stack_bytes;
+    fiber->context.uc_stack.ss_size = kStackBytes;
     fiber->context.uc_link = nullptr;
     auto address = reinterpret_cast<uintptr_t>(fiber.get());
     makecontext(&fiber->context, reinterpret_cast<void (*)()>(fiber_main), 2,

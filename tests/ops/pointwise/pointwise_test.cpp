@@ -8,7 +8,7 @@ using namespace tenon;
 using namespace tenon::test;
 
 namespace {
-constexpr double inf = std::numeric_limits<double>::infinity();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const double nan_value = std::nan("");
 }  // namespace
 
@@ -77,17 +77,17 @@ BOOST_AUTO_TEST_CASE(gradients_with_a_number_as_operand) {
 }
 
 BOOST_AUTO_TEST_CASE(values_at_the_edges) {
-  Tensor x = doubles({nan_value, inf, -inf, -0.0, 2.5, 3.5}, {6});
-  require_values(relu(x), {6}, {nan_value, inf, 0, 0, 2.5, 3.5});
-  require_values(round(x), {6}, {nan_value, inf, -inf, 0, 2, 4});
+  Tensor x = doubles({nan_value, kInfinity, -kInfinity, -0.0, 2.5, 3.5}, {6});
+  require_values(relu(x), {6}, {nan_value, kInfinity, 0, 0, 2.5, 3.5});
+  require_values(round(x), {6}, {nan_value, kInfinity, -kInfinity, 0, 2, 4});
   require_values(clamp(x, -1, 1), {6}, {nan_value, 1, -1, 0, 1, 1});
-  require_values(clamp(x, std::nullopt, 1), {6}, {nan_value, 1, -inf, 0, 1, 1});
-  require_values(maximum(x, 1.0), {6}, {nan_value, inf, 1, 1, 2.5, 3.5});
-  require_values(minimum(x, x), {6}, {nan_value, inf, -inf, 0, 2.5, 3.5});
+  require_values(clamp(x, std::nullopt, 1), {6}, {nan_value, 1, -kInfinity, 0, 1, 1});
+  require_values(maximum(x, 1.0), {6}, {nan_value, kInfinity, 1, 1, 2.5, 3.5});
+  require_values(minimum(x, x), {6}, {nan_value, kInfinity, -kInfinity, 0, 2.5, 3.5});
   require_values(eq(x, x).to(i64), {6}, {0, 1, 1, 1, 1, 1});
   require_values(sigmoid(doubles({-1000, 1000, 0}, {3})), {3}, {0, 1, 0.5});
   require_values(sqrt(doubles({-1}, {1})), {1}, {nan_value});
-  require_values(pow(doubles({0, 0}, {2}), doubles({0, -1}, {2})), {2}, {1, inf});
+  require_values(pow(doubles({0, 0}, {2}), doubles({0, -1}, {2})), {2}, {1, kInfinity});
 }
 
 namespace {
@@ -163,18 +163,18 @@ BOOST_AUTO_TEST_CASE(elementary_functions_are_accurate_from_end_to_end) {
 
 BOOST_AUTO_TEST_CASE(elementary_functions_of_infinities_nan_and_zeros) {
   for (DType dtype : {f32, f64}) {
-    const Tensor x = doubles({inf, -inf, nan_value}, {3}).to(dtype);
-    require_values(exp(x), {3}, {inf, 0, nan_value}, 0);
-    require_values(log(x), {3}, {inf, nan_value, nan_value}, 0);
+    const Tensor x = doubles({kInfinity, -kInfinity, nan_value}, {3}).to(dtype);
+    require_values(exp(x), {3}, {kInfinity, 0, nan_value}, 0);
+    require_values(log(x), {3}, {kInfinity, nan_value, nan_value}, 0);
     require_values(sin(x), {3}, {nan_value, nan_value, nan_value}, 0);
     require_values(cos(x), {3}, {nan_value, nan_value, nan_value}, 0);
     require_values(tanh(x), {3}, {1, -1, nan_value}, 0);
     require_values(erf(x), {3}, {1, -1, nan_value}, 0);
     require_values(sigmoid(x), {3}, {1, 0, nan_value}, 0);
     const Tensor zeros = doubles({0.0, -0.0}, {2}).to(dtype);
-    require_values(log(zeros), {2}, {-inf, -inf}, 0);
+    require_values(log(zeros), {2}, {-kInfinity, -kInfinity}, 0);
     for (Unary odd : std::initializer_list<Unary>{sin, tanh, erf})
-      require_values(reciprocal(odd(zeros)), {2}, {inf, -inf}, 0);  // signs stay
+      require_values(reciprocal(odd(zeros)), {2}, {kInfinity, -kInfinity}, 0);  // signs stay
   }
 }
 
@@ -232,7 +232,7 @@ BOOST_AUTO_TEST_CASE(where_one_operand_is_nan_both_get_the_gradient) {
 
 BOOST_AUTO_TEST_CASE(clamp_passes_a_gradient_on_between_its_bounds_alone) {
   const auto gradient = [](std::optional<Number> low, std::optional<Number> high) {
-    Tensor x = doubles({-inf, -1, 0, 0.5, 1, 2, inf, nan_value}, {8}).requires_grad_();
+    Tensor x = doubles({-kInfinity, -1, 0, 0.5, 1, 2, kInfinity, nan_value}, {8}).requires_grad_();
     return grad(sum(clamp(x, low, high)), x);
   };
   require_values(gradient(0, 1), {8}, {0, 0, 0, 1, 0, 0, 0, 0});
@@ -251,7 +251,7 @@ BOOST_AUTO_TEST_CASE(bounds_of_clamp_are_numbers) {
 }
 
 BOOST_AUTO_TEST_CASE(a_bound_that_is_nan_makes_all_nan) {
-  Tensor x = doubles({0, 2, inf, nan_value}, {4}).requires_grad_();
+  Tensor x = doubles({0, 2, kInfinity, nan_value}, {4}).requires_grad_();
   for (auto [low, high] :
        {std::pair(nan_value, 1.0), std::pair(0.0, nan_value), std::pair(nan_value, nan_value)}) {
     Tensor y = clamp(x, low, high);
@@ -273,7 +273,8 @@ BOOST_AUTO_TEST_CASE(the_gradient_of_a_quotient_squares_no_divisor) {
   require_values(first.detach() / doubles({-1e30, -1e30, -2.5e-21}, {3}), {3}, {1, 1, 1}, 1e-5);
   // As PyTorch, an infinite second derivative at 0 rather than NaN.
   Tensor zero = doubles({0}, {1}).requires_grad_();
-  require_values(grad(sum(grad(sum(2.0 / zero), zero, {.create_graph = true})), zero), {1}, {inf});
+  require_values(grad(sum(grad(sum(2.0 / zero), zero, {.create_graph = true})), zero), {1},
+                 {kInfinity});
 }
 
 BOOST_AUTO_TEST_CASE(where_keeps_all_bits_of_a_whole_number) {

@@ -9,7 +9,7 @@ using namespace tenon::test;
 
 namespace {
 const double nan_value = std::nan("");
-constexpr double inf = std::numeric_limits<double>::infinity();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(reduction)
@@ -28,7 +28,7 @@ BOOST_AUTO_TEST_CASE(gradients) {
       check_gradients([&](auto& v) { return tenon::std(v[0], dims, 0, keep); }, {x}, "std" + at,
                       1e-5);
       check_gradients([&](auto& v) { return logsumexp(v[0], dims, keep); }, {x}, "logsumexp" + at);
-      for (double p : {1.0, 2.0, 3.0, inf, -inf})
+      for (double p : {1.0, 2.0, 3.0, kInfinity, -kInfinity})
         check_gradients([&](auto& v) { return norm(v[0], p, dims, keep); }, {x}, "norm" + at, 1e-5);
     }
 }
@@ -76,8 +76,8 @@ BOOST_AUTO_TEST_CASE(gradients_of_norms_at_zero) {
       {-2, {0, 2, -3}, {0, 0, 0}},
       {-1, {1, -2}, {0.4444444444444444, -0.1111111111111111}},
       {0, {0, 2, -3}, {0, 0, 0}},
-      {inf, {0, 2, -3}, {0, 0, -1}},
-      {-inf, {0, 2, -3}, {0, 0, 0}},
+      {kInfinity, {0, 2, -3}, {0, 0, -1}},
+      {-kInfinity, {0, 2, -3}, {0, 0, 0}},
   };
   auto gradient = [](const std::vector<double>& values, double p, DType dtype) {
     Tensor x = doubles(values, {static_cast<int64_t>(values.size())}).to(dtype).requires_grad_();
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(values) {
   require_values(x.sum({1}, true), {2, 1}, {9, 12});
   require_values(var(x, {1}), {2}, {4, 4});
   require_values(var(x, {1}, 0), {2}, {8.0 / 3, 8.0 / 3});
-  require_values(var(x, {1}, 3), {2}, {inf, inf});
+  require_values(var(x, {1}, 3), {2}, {kInfinity, kInfinity});
   require_values(argmax(x), {}, {5});
   require_values(argmax(x, 1), {2}, {1, 2});
   require_values(argmin(x, -2, true), {1, 3}, {0, 1, 0});
@@ -120,7 +120,8 @@ BOOST_AUTO_TEST_CASE(values) {
   require_values(norm(doubles({3, -4}, {2})), {}, {5});
   require_values(norm(doubles({3, 0, -4}, {3}), 0), {}, {2});
   require_values(logsumexp(doubles({1000, 1000}, {2}), {0}), {}, {1000 + std::log(2)});
-  require_values(logsumexp(doubles({-inf, -inf, inf, 0}, {2, 2}), {1}), {2}, {-inf, inf});
+  require_values(logsumexp(doubles({-kInfinity, -kInfinity, kInfinity, 0}, {2, 2}), {1}), {2},
+                 {-kInfinity, kInfinity});
 }
 
 BOOST_AUTO_TEST_CASE(nan_is_passed_on) {
