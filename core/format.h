@@ -3,6 +3,7 @@
 // application.
 #pragma once
 
+#include <algorithm>
 #include <string_view>
 
 #include <fmt/core.h>
@@ -13,11 +14,12 @@
 
 namespace tenon::detail {
 
-// Writes a text and takes no options such as a width.
+// Writes a text and takes no options such as a width. fmt::format_to() in its place would compile
+// all of {fmt} again with each file that includes this: half of the time of many a file.
 struct TextFormatter {
   constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }
   static auto write(std::string_view text, fmt::format_context& context) {
-    return fmt::format_to(context.out(), "{}", text);
+    return std::copy(text.begin(), text.end(), context.out());
   }
 };
 
