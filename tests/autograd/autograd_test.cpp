@@ -15,6 +15,8 @@
 
 #include "support/expect.h"
 
+BOOST_AUTO_TEST_SUITE(autograd_test)
+
 using namespace tenon;
 using test::error_of;
 using test::has;
@@ -238,3 +240,5 @@ BOOST_AUTO_TEST_CASE(threads_have_graphs_of_their_own) {
   for (auto& t : threads) t.join();
   for (int t = 0; t < 4; ++t) BOOST_TEST(results[t] == 3.0f * t * t);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -13,6 +13,8 @@
 #include <tenon/modules/norm.h>
 #include <tenon/tenon.h>
 
+BOOST_AUTO_TEST_SUITE(threads_test)
+
 using namespace tenon;
 
 namespace {
@@ -178,3 +180,5 @@ BOOST_AUTO_TEST_CASE(a_replica_never_outlives_the_values_it_shows) {
   }
 }
 #endif
+
+BOOST_AUTO_TEST_SUITE_END()

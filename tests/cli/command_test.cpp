@@ -15,6 +15,8 @@
 #include "places.h"
 #include "support/expect.h"
 
+BOOST_AUTO_TEST_SUITE(command_test)
+
 namespace fs = std::filesystem;
 using tenon::test::has;
 
@@ -283,3 +285,5 @@ BOOST_AUTO_TEST_CASE(without_the_cpu_plugin_the_example_stops_with_the_load_repo
   REQUIRE_HAS(text, "searched:");
   REQUIRE_HAS(text, folder / "lib");
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -4,6 +4,8 @@
 
 #include "ops/check.h"
 
+BOOST_AUTO_TEST_SUITE(eigen_test)
+
 using namespace tenon;
 using namespace tenon::test;
 
@@ -99,3 +101,5 @@ BOOST_AUTO_TEST_CASE(plugins_see_descriptors_as_matrices) {
   d.rank = 1;
   BOOST_TEST(sdk::as_matrix<float>(d, inputs).cols() == 1);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

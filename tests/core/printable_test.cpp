@@ -3,6 +3,8 @@
 
 #include <tenon/core/base/printable.h>
 
+BOOST_AUTO_TEST_SUITE(printable_test)
+
 using tenon::excerpt;
 using tenon::printable;
 using tenon::printable_lines;
@@ -49,3 +51,5 @@ BOOST_AUTO_TEST_CASE(an_excerpt_is_short) {
   BOOST_TEST(excerpt(std::string(100, 'x')) == std::string(100, 'x'));
   BOOST_TEST(excerpt(std::string(101, 'x')) == std::string(100, 'x') + "… (101 bytes)");
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -15,6 +15,8 @@
 
 #include "support/expect.h"
 
+BOOST_AUTO_TEST_SUITE(tensor_test)
+
 using namespace tenon;
 using test::error_of;
 using test::has;
@@ -307,3 +309,5 @@ BOOST_AUTO_TEST_CASE(more_names_of_backends_than_can_be_told_apart) {
   BOOST_TEST(Device("filler0").type() == "filler0");
   BOOST_TEST((Device("cpu:2") == Device("cpu", 2)));
 }
+
+BOOST_AUTO_TEST_SUITE_END()

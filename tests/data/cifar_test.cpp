@@ -7,6 +7,8 @@
 #include "../files.h"
 #include "packed.h"
 
+BOOST_AUTO_TEST_SUITE(cifar_test)
+
 using namespace tenon;
 using namespace tenon::data;
 
@@ -109,3 +111,5 @@ BOOST_AUTO_TEST_CASE(cifar10_sample, *boost::unit_test::precondition(HasData{"ci
   BOOST_TEST((count == std::vector<int>(10, 500)));
   BOOST_TEST(cifar10_classes(real_data("cifar10-sample"))[9] == "truck");
 }
+
+BOOST_AUTO_TEST_SUITE_END()

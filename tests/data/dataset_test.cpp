@@ -11,6 +11,8 @@
 
 #include "../files.h"
 
+BOOST_AUTO_TEST_SUITE(dataset_test)
+
 using namespace tenon;
 using namespace tenon::data;
 
@@ -149,3 +151,5 @@ BOOST_AUTO_TEST_CASE(generated_images_tell_their_class_but_not_by_their_mean) {
   BOOST_TEST(right > 75);   // chance is 50 of 500
   BOOST_TEST(right < 350);  // it takes more than that
 }
+
+BOOST_AUTO_TEST_SUITE_END()

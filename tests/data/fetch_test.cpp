@@ -9,6 +9,8 @@
 
 #include "../files.h"
 
+BOOST_AUTO_TEST_SUITE(fetch_test)
+
 using namespace tenon;
 using namespace tenon::data;
 
@@ -117,3 +119,5 @@ BOOST_AUTO_TEST_CASE(a_missing_curl_is_named) {
   setenv("PATH", before.c_str(), 1);
   BOOST_TEST(has(text, "the program curl cannot be run (No such file or directory); install it"));
 }
+
+BOOST_AUTO_TEST_SUITE_END()

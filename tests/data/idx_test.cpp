@@ -10,6 +10,8 @@
 #include "../files.h"
 #include "packed.h"
 
+BOOST_AUTO_TEST_SUITE(idx_test)
+
 using namespace tenon;
 using namespace tenon::data;
 
@@ -224,3 +226,5 @@ BOOST_AUTO_TEST_CASE(fashion_mnist_sample,
   BOOST_TEST(mnist(real_data("fashion-mnist-sample"), true).size() == 3115);
   BOOST_TEST(mnist(real_data("fashion-mnist-sample"), false).size() == 500);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

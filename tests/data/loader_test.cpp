@@ -14,6 +14,8 @@
 
 #include "../files.h"
 
+BOOST_AUTO_TEST_SUITE(loader_test)
+
 using namespace tenon;
 using namespace tenon::data;
 
@@ -259,3 +261,5 @@ BOOST_AUTO_TEST_CASE(sizes_that_no_data_set_has) {
   DataLoader whole(Claims(7), {.batch_size = std::numeric_limits<int64_t>::max(), .workers = 0});
   BOOST_TEST((*whole.begin()).size() == 7);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

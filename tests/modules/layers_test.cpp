@@ -16,6 +16,8 @@
 #include "logged.h"
 #include "ops/check.h"
 
+BOOST_AUTO_TEST_SUITE(layers_test)
+
 using namespace tenon;
 using namespace tenon::test;
 
@@ -287,3 +289,5 @@ BOOST_AUTO_TEST_CASE(initialisers) {
   require_error<ShapeError>([] { nn::init::xavier_normal_(ones({3})); },
                             "a weight of shape (3,) has no fan-in and fan-out");
 }
+
+BOOST_AUTO_TEST_SUITE_END()

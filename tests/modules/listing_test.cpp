@@ -14,6 +14,8 @@
 #include "logged.h"
 #include "ops/check.h"
 
+BOOST_AUTO_TEST_SUITE(listing_test)
+
 using namespace tenon;
 using namespace tenon::test;
 
@@ -192,3 +194,5 @@ BOOST_AUTO_TEST_CASE(what_belongs_to_others_or_is_named_elsewhere_is_no_fault) {
   });
   BOOST_TEST(nothing == "", nothing);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

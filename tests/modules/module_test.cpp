@@ -11,6 +11,8 @@
 
 #include "ops/check.h"
 
+BOOST_AUTO_TEST_SUITE(module_test)
+
 using namespace tenon;
 using namespace tenon::test;
 
@@ -371,3 +373,5 @@ BOOST_AUTO_TEST_CASE(copies_are_tied_and_repeated_modules_are_not) {
 // A module that derives from another would run the other's forward.
 static_assert(std::is_final_v<nn::Linear> && std::is_final_v<nn::Sequential> &&
               std::is_final_v<nn::BatchNorm2d>);
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -10,6 +10,8 @@
 #include "ops/check.h"
 #include "places.h"
 
+BOOST_AUTO_TEST_SUITE(optim_test)
+
 using namespace tenon;
 using namespace tenon::test;
 using nlohmann::json;
@@ -324,3 +326,5 @@ BOOST_AUTO_TEST_CASE(a_step_holds_no_gradient_until_the_next) {
     }
   }
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -10,6 +10,8 @@
 
 #include <tenon/tenon.h>
 
+BOOST_AUTO_TEST_SUITE(options_test)
+
 using namespace tenon;
 
 namespace {
@@ -169,3 +171,5 @@ BOOST_AUTO_TEST_CASE(options_of_data) {
   for (auto& batch : data::DataLoader(rows, {.batch_size = kMax})) batches += batch.size() == 5;
   BOOST_TEST(batches == 1);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -14,6 +14,8 @@
 
 #include "ops/check.h"
 
+BOOST_AUTO_TEST_SUITE(print_test)
+
 using namespace tenon;
 
 BOOST_AUTO_TEST_CASE(layers) {
@@ -111,3 +113,5 @@ BOOST_AUTO_TEST_CASE(a_module_may_say_more_of_itself) {
              "Scale(\n  first=1\n  second=2\n  (inner): Linear(in_features=1, out_features=1, "
              "bias=True)\n)");
 }
+
+BOOST_AUTO_TEST_SUITE_END()

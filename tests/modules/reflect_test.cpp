@@ -10,6 +10,8 @@
 
 #include "ops/check.h"
 
+BOOST_AUTO_TEST_SUITE(reflect_test)
+
 using namespace tenon;
 
 namespace {
@@ -225,3 +227,5 @@ BOOST_AUTO_TEST_CASE(modules_know_their_type) {
   BOOST_TEST_REQUIRE(children.size() == 1u);
   BOOST_TEST(children[0].module.as<nn::Linear>() == &block.fc);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -9,6 +9,8 @@
 #include "ops/table/driver.h"
 #include "places.h"
 
+BOOST_AUTO_TEST_SUITE(decompose)
+
 using namespace tenon;
 using namespace tenon::test;
 
@@ -23,8 +25,6 @@ struct PrimitivesFolder {
 }  // namespace
 
 BOOST_TEST_GLOBAL_FIXTURE(PrimitivesFolder);
-
-BOOST_AUTO_TEST_SUITE(decompose)
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_decomposed_is_refused_with_the_reason) {
   require_error<UnsupportedError>([] { randn({2}, {.device = device}); },

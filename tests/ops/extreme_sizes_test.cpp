@@ -13,6 +13,8 @@
 
 #include "ops/check.h"
 
+BOOST_AUTO_TEST_SUITE(extreme_sizes)
+
 using namespace tenon;
 using namespace tenon::test;
 
@@ -51,8 +53,6 @@ Tensor expanded(const Shape& shape, DType dtype = f32) {
 const Shape long_row = {int64_t{1} << 59};  // allowed, as a view; no memory holds a copy
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(extreme_sizes)
 
 // Tables, a case a line.
 // clang-format off

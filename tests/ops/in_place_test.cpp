@@ -8,6 +8,8 @@
 
 #include "ops/check.h"
 
+BOOST_AUTO_TEST_SUITE(in_place)
+
 using namespace tenon;
 using namespace tenon::test;
 
@@ -95,8 +97,6 @@ void compare_steps(size_t lists, DType dtype, const std::function<void(Lists&)>&
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(in_place)
 
 BOOST_AUTO_TEST_CASE(optimizer_steps) {
   for (DType dtype : {f32, f64}) {

@@ -17,6 +17,8 @@
 #include "parallel/trained.h"
 #include "training/step.h"
 
+BOOST_AUTO_TEST_SUITE(data_parallel_test)
+
 using namespace tenon;
 using namespace tenon::test;
 
@@ -357,3 +359,5 @@ BOOST_AUTO_TEST_CASE(bad_input, *boost::unit_test::precondition(on_cpu)) {
   nn::DataParallel fc(nn::Linear(2, 1), places(2));
   require_error<ShapeError>([&] { fc(ones({4, 3})); }, "(in module DataParallel.module)");
 }
+
+BOOST_AUTO_TEST_SUITE_END()

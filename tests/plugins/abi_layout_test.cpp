@@ -5,6 +5,8 @@
 
 #include <tenon/plugins/abi/abi.h>
 
+BOOST_AUTO_TEST_SUITE(abi_layout_test)
+
 static_assert(sizeof(void*) == 8, "the numbers below are those of 64-bit machines");
 
 #define CHECK_OFFSET(type, field, expected) BOOST_TEST(offsetof(type, field) == size_t{expected})
@@ -94,3 +96,5 @@ BOOST_AUTO_TEST_CASE(extension_tables) {
   CHECK_OFFSET(tn_profiling, range_push, 8);
   CHECK_OFFSET(tn_profiling, elapsed, 24);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

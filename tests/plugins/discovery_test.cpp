@@ -7,6 +7,8 @@
 #include "places.h"
 #include "plugin_folder.h"
 
+BOOST_AUTO_TEST_SUITE(discovery_test)
+
 using namespace tenon;
 using namespace tenon::test;
 
@@ -186,3 +188,5 @@ BOOST_AUTO_TEST_CASE(the_registry_can_be_replaced) {
   BOOST_TEST(plugins::replace_registry(nullptr) == &mine);
   BOOST_TEST(&plugins::registry() == before);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -10,6 +10,8 @@
 
 #include "plugin_folder.h"
 
+BOOST_AUTO_TEST_SUITE(log_test)
+
 using namespace tenon;
 using namespace tenon::test;
 
@@ -69,3 +71,5 @@ BOOST_AUTO_TEST_CASE(the_level_comes_from_the_environment) {
   BOOST_TEST(has(text, "init_fails.tenon.json is refused: init failed: the fixture has no driver"));
   BOOST_TEST(has(text, "[tenon] info: loaded plugin good"));
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -5,6 +5,8 @@
 
 #include "plugin_folder.h"
 
+BOOST_AUTO_TEST_SUITE(manifest_test)
+
 using namespace tenon;
 using namespace tenon::test;
 
@@ -117,3 +119,5 @@ BOOST_AUTO_TEST_CASE(a_refused_plugin_is_named_as_far_as_it_is_known) {
   BOOST_TEST(report.entries.at(0).version == "1.2");
   check_contains(report.to_string(), "good (fast)");
 }
+
+BOOST_AUTO_TEST_SUITE_END()

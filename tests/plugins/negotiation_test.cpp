@@ -10,6 +10,8 @@
 
 #include "plugin_folder.h"
 
+BOOST_AUTO_TEST_SUITE(negotiation_test)
+
 using namespace tenon;
 using namespace tenon::test;
 
@@ -224,3 +226,5 @@ BOOST_AUTO_TEST_CASE(badly_filled_errors_are_survived) {
   tn_error detailed{sizeof(tn_error), TN_CODE_INTERNAL, "text", 2, holes, nullptr};
   BOOST_TEST(plugins::take_message(&detailed) == "text [?=1, b=?]");
 }
+
+BOOST_AUTO_TEST_SUITE_END()

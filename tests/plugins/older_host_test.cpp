@@ -10,6 +10,8 @@
 #include "fixtures/abi_1_0.h"
 #include "places.h"
 
+BOOST_AUTO_TEST_SUITE(older_host_test)
+
 static_assert(TN_ABI_MINOR == 0, "today's header has come in");
 
 namespace {
@@ -129,3 +131,5 @@ BOOST_AUTO_TEST_CASE(a_plugin_of_1_1_fills_and_reads_what_1_0_has) {
   api.memory_free(device, 0, y, 64);
   api.device_close(device);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

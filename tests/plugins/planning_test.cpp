@@ -9,6 +9,8 @@
 #include "plugin_folder.h"
 #include "support/expect.h"
 
+BOOST_AUTO_TEST_SUITE(planning_test)
+
 using namespace tenon;
 using namespace tenon::test;
 
@@ -175,3 +177,5 @@ BOOST_AUTO_TEST_CASE(where_nobody_makes_it_the_error_has_every_reason_in_order) 
                  "  overlay_first: not for overlay_first\n  good: not for good\n"),
              text);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

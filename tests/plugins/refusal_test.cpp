@@ -6,6 +6,8 @@
 
 #include "plugin_folder.h"
 
+BOOST_AUTO_TEST_SUITE(refusal_test)
+
 using namespace tenon;
 using namespace tenon::test;
 
@@ -329,3 +331,5 @@ BOOST_AUTO_TEST_CASE(an_overlay_asked_for_as_a_device) {
     check_contains(e.what(), "it is an overlay");
   }
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -8,6 +8,8 @@
 
 #include "plugin_folder.h"
 
+BOOST_AUTO_TEST_SUITE(template_test)
+
 using namespace tenon;
 using namespace tenon::test;
 
@@ -26,6 +28,8 @@ struct Desc : tn_tensor_desc {
     }
   }
 };
+
+}  // namespace
 
 struct Template {
   Template() {
@@ -62,6 +66,8 @@ struct Template {
   plugins::Backend* backend;
   tn_device* device;
 };
+
+namespace {
 
 tn_scalar f(double v) {
   tn_scalar s;
@@ -176,3 +182,5 @@ BOOST_FIXTURE_TEST_CASE(what_it_does_not_do_has_a_reason, Template) {
   BOOST_TEST(has(run("add", {&d}, d, {&x}, &x), "operand is missing"));
   BOOST_TEST(has(run("matmul", {&d}, d, {&x}, &x), "operand is missing"));
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <signal.h>
@@ -49,4 +50,11 @@ inline Outcome run_child(std::vector<std::string> command,
   waitpid(child, &status, 0);
   outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
   return outcome;
+}
+
+// A test case of this program, "suite/case", in a process of its own. One that is for this alone is
+// disabled() and has the label "alone", by which a run of its whole suite leaves it out.
+inline Outcome run_alone(const std::string& test_case, std::vector<std::string> environment = {}) {
+  return run_child({"/proc/self/exe", "--run_test=" + test_case, "--color_output=no"},
+                   std::move(environment));
 }

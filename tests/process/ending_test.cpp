@@ -6,6 +6,8 @@
 #include "child.h"
 #include "places.h"
 
+BOOST_AUTO_TEST_SUITE(ending_test)
+
 namespace {
 
 Outcome run(const std::string& scenario) {
@@ -60,3 +62,5 @@ ENDS_WELL(a_data_set_ends_the_program, "")
 ENDS_WELL(another_thread_ends_the_program, "")
 ENDS_WELL(saved_at_exit, "saved saved saved ")
 ENDS_WELL(vendor_devices_at_exit, "drain\nshutdown\n")
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -13,6 +13,8 @@
 #include "files.h"
 #include "places.h"
 
+BOOST_AUTO_TEST_SUITE(loading_test)
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -99,3 +101,5 @@ BOOST_AUTO_TEST_CASE(a_thread_without_memory_for_a_table_is_told_and_may_ask_aga
   Scarce::allowed = true;
   BOOST_TEST(tenon::PerThread<Scarce>::get());
 }
+
+BOOST_AUTO_TEST_SUITE_END()

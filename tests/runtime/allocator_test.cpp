@@ -12,6 +12,8 @@
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/tensor.h>
 
+BOOST_AUTO_TEST_SUITE(allocator_test)
+
 using namespace tenon;
 
 BOOST_AUTO_TEST_CASE(a_warm_step_allocates_nothing_from_the_system) {
@@ -205,3 +207,5 @@ BOOST_AUTO_TEST_CASE(threads_share_an_allocator) {
   BOOST_TEST(end.reserved == 0u);
   BOOST_TEST(end.system_frees == end.system_allocations);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -14,6 +14,8 @@
 #include "sim/faults.h"
 #include "support/expect.h"
 
+BOOST_AUTO_TEST_SUITE(collectives_test, *boost::unit_test::fixture<tenon::test::SimFolder>())
+
 using namespace tenon;
 using namespace tenon::test;
 
@@ -31,7 +33,6 @@ struct Since {
 };
 
 }  // namespace
-BOOST_TEST_GLOBAL_FIXTURE(SimFolder);
 
 BOOST_AUTO_TEST_CASE(a_step_is_one_sum_and_one_broadcast) {
   nn::DataParallel model(mlp(1), {"sim:0", "sim:1"});
@@ -181,3 +182,5 @@ BOOST_AUTO_TEST_CASE(a_device_that_captures_takes_part_in_nothing) {
   BOOST_TEST(model(x).size(0) == 6);
   model(x).sum().item();
 }
+
+BOOST_AUTO_TEST_SUITE_END()

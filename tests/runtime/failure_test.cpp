@@ -1,50 +1,22 @@
-// What a failure leaves behind: which bytes have no values, who is told, and what keeps its values.
+// What a failure leaves behind: which bytes have no values, and what keeps its values.
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <random>
-#include <thread>
 
 #include <boost/test/unit_test.hpp>
-#include <sys/wait.h>
 
 #include <tenon/core/tensor_impl.h>
 #include <tenon/tenon.h>
 
+#include "runtime/never_made.h"
 #include "sim/faults.h"
 #include "support/expect.h"
+
+BOOST_AUTO_TEST_SUITE(failure_test, *boost::unit_test::fixture<tenon::test::SimFolder>())
 
 using namespace tenon;
 using namespace tenon::test;
 
 namespace {
-
-// Values that were never made: an index that does not exist.
-Tensor never_made(const Shape& shape, int64_t index = 9) {
-  return embedding(tensor(std::vector<int64_t>{index}), ones({4, 1}))
-      .reshape({1})
-      .expand(shape)
-      .clone();
-}
-
-// One test case of this program in a process of its own: what it prints and how it ends.
-std::pair<std::string, int> alone(const std::string& test_case, const std::string& before = "") {
-  auto& master = boost::unit_test::framework::master_test_suite();
-  const std::string command =
-      before + " " + std::string(master.argv[0]) + " --run_test=" + test_case + " 2>&1";
-  FILE* pipe = popen(command.c_str(), "r");
-  BOOST_REQUIRE(pipe);
-  std::string text;
-  std::array<char, 4096> buffer;
-  while (size_t n = fread(buffer.data(), 1, buffer.size(), pipe)) text.append(buffer.data(), n);
-  return {text, pclose(pipe)};
-}
-
-size_t count(const std::string& text, const std::string& part) {
-  size_t n = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
-  return n;
-}
 
 // A view of a matrix, and which of its elements it shows.
 struct Window {
@@ -83,7 +55,6 @@ struct Window {
 };
 
 }  // namespace
-BOOST_TEST_GLOBAL_FIXTURE(SimFolder);
 
 // ---- which bytes ----
 
@@ -264,142 +235,4 @@ BOOST_AUTO_TEST_CASE(what_fails_itself_leaves_nobody_knows_what) {
   BOOST_TEST(w.sum().item() == 6.0);
 }
 
-// ---- who is told ----
-
-BOOST_AUTO_TEST_CASE(who_reads_a_value_hears_of_that_value_alone) {
-  synchronize();
-  Tensor bad = never_made({2}), other = never_made({2}, 77), good = ones({2}) * 3.0;
-  BOOST_TEST(good.sum().item() == 6.0);
-  require_error<Error>([&] { other.wait(); }, "77");
-  require_error<Error>([&] { bad.wait(); }, "index 9");
-  require_error<Error>([&] { (other + 1.0).sum().item(); }, "77");
-  BOOST_CHECK_NO_THROW(synchronize());
-  never_made({2});
-  BOOST_TEST(good.sum().item() == 6.0);
-  BOOST_CHECK_THROW(synchronize("cpu:0"), IndexError);
-  BOOST_CHECK_NO_THROW(synchronize("cpu:0"));
-}
-
-BOOST_AUTO_TEST_CASE(an_error_of_one_thread_does_not_reach_another) {
-  synchronize();
-  constexpr int rounds = 200;
-  int own = 0, others = 0;
-  {
-    std::jthread careless([&] {
-      for (int i = 0; i < rounds; ++i)
-        if (has(error_of([] {
-                  cross_entropy(randn({4, 3}), tensor(std::vector<int64_t>{0, 1, 2, 9})).item();
-                }),
-                "9"))
-          ++own;
-    });
-    std::jthread careful([&] {
-      for (int i = 0; i < rounds; ++i)
-        if (!error_of([] { (ones({64}) * 2.0).sum().item(); }).empty()) ++others;
-    });
-  }
-  BOOST_TEST(own == rounds);
-  BOOST_TEST(others == 0);
-  BOOST_CHECK_NO_THROW(synchronize());
-}
-
-BOOST_AUTO_TEST_CASE(a_copy_of_what_failed_late_is_never_read) {
-  synchronize();
-  Tensor host = ones({5});
-  empty({3}, {.device = "sim:0"}).fill_(sim::kFailsLate);
-  Tensor copied = ones({5}, {.device = "sim:0"}).to("cpu"), used = copied + host;
-  BOOST_TEST((host + 1.0).sum().item() == 10.0);  // of the host alone
-  for (int i = 0; i < 2; ++i) require_error<Error>([&] { used.sum().item(); }, "sim: an accident");
-  BOOST_CHECK_NO_THROW(synchronize());
-}
-
-BOOST_AUTO_TEST_CASE(what_failed_late_is_heard_of_on_another_device_of_the_plugin) {
-  synchronize();
-  for (bool known : {false, true}) {
-    Tensor source = ones({5}, {.device = "sim:0"}), bad = empty({3}, {.device = "sim:0"});
-    bad.fill_(sim::kFailsLate);
-    source = source * 2.0;
-    while (known && !source.is_ready()) {  // until the device has reported it
-    }
-    Tensor sound = ones({5}, {.device = "sim:1"}), copied = source.to("sim:1"), used = copied + 1.0;
-    require_error<Error>([&] { used.sum().item(); }, "sim: an accident");
-    BOOST_TEST(sound.sum().item() == 5.0);
-    BOOST_CHECK_NO_THROW(synchronize());
-  }
-}
-
-// Neither the memory that is written again nor what writes it has to do with what the reader's
-// device did.
-BOOST_AUTO_TEST_CASE(what_failed_late_is_not_told_to_who_waits_for_a_reader) {
-  synchronize();
-  for (bool known : {false, true}) {
-    Tensor a = ones({5}, {.device = "sim:0"});
-    a.wait();
-    empty({3}, {.device = "sim:1"}).fill_(sim::kFailsLate);
-    Tensor copied = a.to("sim:1");
-    while (known && !copied.is_ready()) {
-    }
-    a.fill_(2);
-    BOOST_TEST(a.sum().item() == 10.0);
-    require_error<Error>([&] { copied.sum().item(); }, "sim: an accident");
-    BOOST_CHECK_NO_THROW(synchronize());
-  }
-}
-
-BOOST_AUTO_TEST_CASE(what_failed_late_leaves_room_for_others_however_often_it_is_heard_of) {
-  synchronize();
-  Tensor source = ones({5}, {.device = "sim:0"});
-  empty({3}, {.device = "sim:0"}).fill_(sim::kFailsLate);
-  source = source * 2.0;
-  while (!source.is_ready()) {
-  }
-  for (int i = 0; i < 150; ++i) source.to("sim:1");
-  empty({3}, {.device = "sim:1"}).fill_(sim::kFailsAtOnce);
-  require_error<Error>([] { synchronize("sim:1"); }, "sim: an accident");
-  require_error<Error>([] { synchronize("sim:1"); }, "sim: an accident at once");
-  BOOST_CHECK_NO_THROW(synchronize());
-}
-
-// ---- the end of the program ----
-
-BOOST_AUTO_TEST_CASE(leaving_errors_untold, *boost::unit_test::disabled()) {
-  never_made({2}, 41);
-  never_made({2}, 42);
-  empty({3}, {.device = "sim:0"}).fill_(sim::kFailsLate);
-}
-
-BOOST_AUTO_TEST_CASE(leaving_when_all_was_told, *boost::unit_test::disabled()) {
-  Tensor bad = never_made({2}, 43);
-  BOOST_CHECK_THROW(bad.wait(), IndexError);
-  never_made({2}, 44);
-  BOOST_CHECK_THROW(synchronize(), IndexError);
-}
-
-BOOST_AUTO_TEST_CASE(leaving_very_many_errors_untold, *boost::unit_test::disabled()) {
-  for (int i = 0; i < 5000; ++i) never_made({2}, 45);
-}
-
-BOOST_AUTO_TEST_CASE(throwing_where_the_call_stands, *boost::unit_test::disabled()) {
-  Tensor weight = ones({4, 2}), index = tensor(std::vector<int64_t>{46});
-  BOOST_CHECK_THROW(embedding(index, weight), IndexError);
-  BOOST_CHECK_NO_THROW(embedding(tensor(std::vector<int64_t>{1}), weight));
-  BOOST_CHECK_NO_THROW(synchronize());
-  BOOST_CHECK_THROW(empty({3}, {.device = "sim:0"}).fill_(sim::kFailsLate), Error);
-}
-
-BOOST_AUTO_TEST_CASE(what_nobody_waited_for_is_printed_at_the_end) {
-  auto [text, status] = alone("leaving_errors_untold");
-  BOOST_TEST((WIFEXITED(status) && WEXITSTATUS(status) == 0), text);
-  for (const char* part : {"index 41 at", "index 42 at", "sim: an accident"})
-    BOOST_TEST(count(text, part) == 1u, text);
-  std::tie(text, status) = alone("leaving_when_all_was_told");
-  BOOST_TEST((WIFEXITED(status) && WEXITSTATUS(status) == 0), text);
-  BOOST_TEST(!has(text, "index 4"), text);
-  std::tie(text, status) = alone("leaving_very_many_errors_untold");
-  BOOST_TEST((WIFEXITED(status) && WEXITSTATUS(status) == 0), text);
-  BOOST_TEST(count(text, "index 45 at") == 100u);
-  BOOST_TEST(has(text, "4900 more failures on cpu:0"), text);
-  std::tie(text, status) = alone("throwing_where_the_call_stands", "TENON_SYNC=1");
-  BOOST_TEST((WIFEXITED(status) && WEXITSTATUS(status) == 0), text);
-  BOOST_TEST(!has(text, "index 46"), text);
-}
+BOOST_AUTO_TEST_SUITE_END()

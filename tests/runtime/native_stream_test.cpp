@@ -1,11 +1,8 @@
 // A backend with streams, events and memory of its own, as a GPU's is: `sim` (tests/sim).
-#include <array>
 #include <chrono>
-#include <cstdio>
 #include <thread>
 
 #include <boost/test/unit_test.hpp>
-#include <sys/wait.h>
 
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/base/module_path.h>
@@ -17,29 +14,18 @@
 #include <tenon/core/tensor.h>
 #include <tenon/tenon.h>
 
+#include "process/child.h"
 #include "sim/faults.h"
 #include "support/expect.h"
+
+BOOST_AUTO_TEST_SUITE(native_stream_test, *boost::unit_test::fixture<tenon::test::SimFolder>())
 
 using namespace tenon;
 using namespace tenon::test;
 
 namespace {
 void accident(double kind, Device device) { empty({3}, {.device = device}).fill_(kind); }
-
-// One test case of this program in a process of its own: what it prints and how it ends.
-std::pair<std::string, int> alone(const std::string& test_case) {
-  auto& master = boost::unit_test::framework::master_test_suite();
-  const std::string command = std::string(master.argv[0]) + " --run_test=" + test_case + " 2>&1";
-  FILE* pipe = popen(command.c_str(), "r");
-  BOOST_REQUIRE(pipe);
-  std::string text;
-  std::array<char, 4096> buffer;
-  while (size_t n = fread(buffer.data(), 1, buffer.size(), pipe)) text.append(buffer.data(), n);
-  return {text, pclose(pipe)};
-}
-
 }  // namespace
-BOOST_TEST_GLOBAL_FIXTURE(SimFolder);
 
 BOOST_AUTO_TEST_CASE(values_go_there_are_computed_on_and_come_back) {
   Tensor x = arange(0, 12).reshape({3, 4}).to("sim:0");
@@ -208,7 +194,8 @@ BOOST_AUTO_TEST_CASE(small_blocks_are_cut_from_large_ones_that_go_back_when_all_
 }
 
 // In a process of its own: the device stays lost.
-BOOST_AUTO_TEST_CASE(losing_a_device, *boost::unit_test::disabled()) {
+BOOST_AUTO_TEST_CASE(losing_a_device,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
   const Device lost("sim:1");
   Tensor before = ones({100}, {.device = lost}), a = before + 1.0,
          elsewhere = ones({10}, {.device = "sim:0"});
@@ -249,7 +236,8 @@ BOOST_AUTO_TEST_CASE(losing_a_device, *boost::unit_test::disabled()) {
   BOOST_CHECK_NO_THROW(synchronize());
 }
 
-BOOST_AUTO_TEST_CASE(losing_a_device_before_a_copy, *boost::unit_test::disabled()) {
+BOOST_AUTO_TEST_CASE(losing_a_device_before_a_copy,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
   const Device lost("sim:1");
   Tensor a = ones({100}, {.device = lost});
   accident(sim::kLosesDevice, lost);
@@ -259,7 +247,8 @@ BOOST_AUTO_TEST_CASE(losing_a_device_before_a_copy, *boost::unit_test::disabled(
   BOOST_TEST((ones({4}) * 2.0).sum().item() == 8.0);
 }
 
-BOOST_AUTO_TEST_CASE(losing_a_device_that_another_copies_from, *boost::unit_test::disabled()) {
+BOOST_AUTO_TEST_CASE(losing_a_device_that_another_copies_from,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
   auto* gate = plugins::registry().load("sim").extension<sim::Gate>("sim.gate", 1);
   const Device lost("sim:1");
   Tensor stop = empty({1}, {.device = lost}), a = ones({100}, {.device = lost});
@@ -290,15 +279,15 @@ BOOST_AUTO_TEST_CASE(losing_a_device_that_another_copies_from, *boost::unit_test
 BOOST_AUTO_TEST_CASE(a_lost_device_is_an_error_not_an_end) {
   for (const char* test : {"losing_a_device", "losing_a_device_before_a_copy",
                            "losing_a_device_that_another_copies_from"}) {
-    auto [text, status] = alone(test);
-    BOOST_TEST(WIFEXITED(status), text);
-    BOOST_TEST(WEXITSTATUS(status) == 0, text);
+    const auto [status, text] = run_alone(std::string("native_stream_test/") + test);
+    BOOST_TEST(status == 0, text);
     BOOST_TEST(!has(text, "sim:"), text);
   }
 }
 
 // What lives in static storage dies after the devices are closed.
-BOOST_AUTO_TEST_CASE(leaving_things_behind, *boost::unit_test::disabled()) {
+BOOST_AUTO_TEST_CASE(leaving_things_behind,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
   static Tensor a, b;
   static nn::DataParallel model(nn::Linear(2, 1), {"sim:0", "sim:1"});
   a = ones({100}, {.device = "sim:0"});
@@ -309,9 +298,8 @@ BOOST_AUTO_TEST_CASE(leaving_things_behind, *boost::unit_test::disabled()) {
 }
 
 BOOST_AUTO_TEST_CASE(at_exit_everything_of_a_device_goes_before_it) {
-  auto [text, status] = alone("leaving_things_behind");
-  BOOST_TEST(WIFEXITED(status), text);
-  BOOST_TEST(WEXITSTATUS(status) == 0, text);
+  const auto [status, text] = run_alone("native_stream_test/leaving_things_behind");
+  BOOST_TEST(status == 0, text);
   BOOST_TEST(!has(text, "objects are left"), text);
 }
 
@@ -319,3 +307,5 @@ BOOST_AUTO_TEST_CASE(unknown_devices_of_a_known_backend) {
   BOOST_CHECK_THROW(ones({1}, {.device = "sim:7"}), DeviceError);
   BOOST_CHECK_THROW(ones({1}) + ones({1}, {.device = "sim:0"}), DeviceError);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

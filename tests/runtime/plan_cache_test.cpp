@@ -11,6 +11,8 @@
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/tensor.h>
 
+BOOST_AUTO_TEST_SUITE(plan_cache_test)
+
 using namespace tenon;
 
 // More than the cache holds, each of another number of elements.
@@ -62,3 +64,5 @@ BOOST_AUTO_TEST_CASE(outputs_have_the_shape_of_their_call) {
   BOOST_TEST((zeros({0, 5}) + zeros({0, 5})).shape() == (Shape{0, 5}));
   BOOST_TEST((zeros({5, 0}) + zeros({5, 0})).shape() == (Shape{5, 0}));
 }
+
+BOOST_AUTO_TEST_SUITE_END()

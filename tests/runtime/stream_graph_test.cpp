@@ -15,6 +15,8 @@
 #include "support/expect.h"
 #include "training/step.h"
 
+BOOST_AUTO_TEST_SUITE(stream_graph_test, *boost::unit_test::fixture<tenon::test::SimFolder>())
+
 using namespace tenon;
 using namespace tenon::test;
 
@@ -29,7 +31,6 @@ void check_works() {
 }
 
 }  // namespace
-BOOST_TEST_GLOBAL_FIXTURE(SimFolder);
 
 BOOST_AUTO_TEST_CASE(twenty_replays_are_twenty_steps_bit_for_bit) {
   Training replayed(device), run(device);
@@ -315,3 +316,5 @@ BOOST_AUTO_TEST_CASE(a_graph_in_static_storage) {
   graph.replay();
   BOOST_TEST(result.sum().item() == 20.0);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

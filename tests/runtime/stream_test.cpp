@@ -14,6 +14,8 @@
 
 #include "support/expect.h"
 
+BOOST_AUTO_TEST_SUITE(stream_test)
+
 using namespace tenon;
 using test::error_of;
 using test::has;
@@ -200,3 +202,5 @@ BOOST_AUTO_TEST_CASE(many_threads_share_a_device) {
   for (auto& t : threads) t.join();
   for (int t = 0; t < 4; ++t) BOOST_TEST(sums[t] == 64.0 * 500 * t);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

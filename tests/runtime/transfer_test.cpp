@@ -1,14 +1,11 @@
 // Copies between the host and a device with streams of its own: who waits, in which order, and what
 // becomes of failures.
-#include <array>
 #include <atomic>
 #include <chrono>
-#include <cstdio>
 #include <optional>
 #include <thread>
 
 #include <boost/test/unit_test.hpp>
-#include <sys/wait.h>
 
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/ops/indexing.h>
@@ -19,8 +16,11 @@
 #include <tenon/plugins/host/registry.h>
 #include <tenon/tenon.h>
 
+#include "process/child.h"
 #include "sim/faults.h"
 #include "support/expect.h"
+
+BOOST_AUTO_TEST_SUITE(transfer_test, *boost::unit_test::fixture<tenon::test::SimFolder>())
 
 using namespace tenon;
 using namespace tenon::test;
@@ -67,7 +67,6 @@ std::vector<uint8_t> pattern(int64_t n) {
 }
 
 }  // namespace
-BOOST_TEST_GLOBAL_FIXTURE(SimFolder);
 
 BOOST_AUTO_TEST_CASE(nobody_waits_for_a_busy_device) {
   Tensor a = ones({1000}, {.device = "sim:0"}), batch = full({1000}, 4);
@@ -351,7 +350,8 @@ BOOST_AUTO_TEST_CASE(values_that_failed_on_the_host_are_never_read_on_the_device
 }
 
 // In processes of their own: the device stays lost.
-BOOST_AUTO_TEST_CASE(losing_a_device_under_a_copy, *boost::unit_test::disabled()) {
+BOOST_AUTO_TEST_CASE(losing_a_device_under_a_copy,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
   const Device lost("sim:1");
   Tensor a = ones({100}, {.device = lost}), before = a.to("cpu"), arrived = before * 2.0;
   arrived.wait();
@@ -371,15 +371,8 @@ BOOST_AUTO_TEST_CASE(losing_a_device_under_a_copy, *boost::unit_test::disabled()
 }
 
 BOOST_AUTO_TEST_CASE(a_lost_device_takes_the_copies_under_way_with_it) {
-  auto& master = boost::unit_test::framework::master_test_suite();
-  const std::string command =
-      std::string(master.argv[0]) + " --run_test=losing_a_device_under_a_copy 2>&1";
-  FILE* pipe = popen(command.c_str(), "r");
-  BOOST_REQUIRE(pipe);
-  std::string text;
-  std::array<char, 4096> buffer;
-  while (size_t n = fread(buffer.data(), 1, buffer.size(), pipe)) text.append(buffer.data(), n);
-  const int status = pclose(pipe);
-  BOOST_TEST(WIFEXITED(status), text);
-  BOOST_TEST(WEXITSTATUS(status) == 0, text);
+  const auto [status, text] = run_alone("transfer_test/losing_a_device_under_a_copy");
+  BOOST_TEST(status == 0, text);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -15,6 +15,8 @@
 
 #include "../files.h"
 
+BOOST_AUTO_TEST_SUITE(checkpoint_test)
+
 using namespace tenon;
 using nn::StateDict;
 
@@ -232,3 +234,5 @@ assert "große Schicht ✓.weight" in f
       well);
   BOOST_TEST(well, text);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -17,6 +17,8 @@
 
 #include "../files.h"
 
+BOOST_AUTO_TEST_SUITE(crash_test)
+
 using namespace tenon;
 using nn::StateDict;
 
@@ -65,8 +67,8 @@ pid_t start_save_loop(const std::filesystem::path& path) {
     dup2(ends[1], 1);
     close(ends[0]);
     setenv(kPathVariable, path.c_str(), 1);
-    execl("/proc/self/exe", "crash_test", "--run_test=save_for_ever", "--log_level=nothing",
-          "--report_level=no", nullptr);
+    execl("/proc/self/exe", "crash_test", "--run_test=crash_test/save_for_ever",
+          "--log_level=nothing", "--report_level=no", nullptr);
     _exit(127);
   }
   close(ends[1]);
@@ -78,7 +80,8 @@ pid_t start_save_loop(const std::filesystem::path& path) {
 }  // namespace
 
 // The child of the test below.
-BOOST_AUTO_TEST_CASE(save_for_ever, *boost::unit_test::disabled()) {
+BOOST_AUTO_TEST_CASE(save_for_ever,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
   const char* path = std::getenv(kPathVariable);
   BOOST_REQUIRE(path);
   alarm(60);                  // should the parent die
@@ -246,3 +249,5 @@ BOOST_AUTO_TEST_CASE(a_name_alone_is_saved_in_the_working_folder) {
   BOOST_TEST(generation_of("model.h5") == 4);
   std::filesystem::current_path(before);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -13,6 +13,8 @@
 
 #include "../files.h"
 
+BOOST_AUTO_TEST_SUITE(damage_test)
+
 using namespace tenon;
 
 namespace {
@@ -154,3 +156,5 @@ BOOST_AUTO_TEST_CASE(a_tool_that_changes_a_checkpoint_is_noticed) {
   H5Fclose(file);
   BOOST_TEST(has(refusal(folder / "model.h5"), "changed by another program"));
 }
+
+BOOST_AUTO_TEST_SUITE_END()

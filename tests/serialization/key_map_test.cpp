@@ -6,6 +6,8 @@
 
 #include "../files.h"
 
+BOOST_AUTO_TEST_SUITE(key_map_test)
+
 using namespace tenon;
 
 namespace {
@@ -135,3 +137,5 @@ BOOST_AUTO_TEST_CASE(long_reports_are_cut) {
              "loaded 0 of 20 tensors\n  missing from the checkpoint: w0, w1, w2, w3, w4, w5, w6, "
              "w7 and 12 more");
 }
+
+BOOST_AUTO_TEST_SUITE_END()

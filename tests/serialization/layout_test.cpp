@@ -7,6 +7,8 @@
 
 #include "sealed.h"
 
+BOOST_AUTO_TEST_SUITE(layout_test)
+
 using namespace tenon;
 
 namespace {
@@ -276,3 +278,5 @@ BOOST_AUTO_TEST_CASE(types_shapes_and_attributes_that_no_tensor_has_are_refused)
   BOOST_TEST(unknown.size() < 1000);
   for (hid_t type : {text, list, pair, three, many}) H5Tclose(type);
 }
+
+BOOST_AUTO_TEST_SUITE_END()

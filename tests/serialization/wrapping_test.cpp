@@ -11,6 +11,8 @@
 
 #include "../files.h"
 
+BOOST_AUTO_TEST_SUITE(wrapping_test)
+
 using namespace tenon;
 
 namespace {
@@ -308,3 +310,5 @@ BOOST_AUTO_TEST_CASE(a_state_dict_of_the_model_itself_may_be_given_back_in_anoth
   BOOST_TEST((values(odd) ==
               std::vector<std::vector<double>>{before[2], before[3], before[0], before[1]}));
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -13,6 +13,8 @@
 #include "sim/faults.h"
 #include "support/expect.h"
 
+BOOST_AUTO_TEST_SUITE(bad_batch_test, *boost::unit_test::fixture<tenon::test::SimFolder>())
+
 using namespace tenon;
 using test::SimFolder;
 
@@ -111,7 +113,6 @@ void train(Model model, Device device, const MakeOptimizer& make, When when,
 }
 
 }  // namespace
-BOOST_TEST_GLOBAL_FIXTURE(SimFolder);
 
 BOOST_AUTO_TEST_CASE(on_the_cpu) {
   for (auto& [name, make] : optimizers)
@@ -166,3 +167,5 @@ BOOST_AUTO_TEST_CASE(on_a_device_that_reports_late) {
     }
   }
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -5,10 +5,10 @@
 
 #include "support/expect.h"
 
+BOOST_AUTO_TEST_SUITE(trajectory_test, *boost::unit_test::fixture<tenon::test::SimFolder>())
+
 using namespace tenon;
 using namespace tenon::test;
-
-BOOST_TEST_GLOBAL_FIXTURE(SimFolder);
 
 BOOST_AUTO_TEST_CASE(lenet_with_sgd) {
   auto model = lenet();
@@ -47,3 +47,5 @@ BOOST_AUTO_TEST_CASE(mlp_over_an_accelerator_and_the_cpu) {
   optim::Adam optimizer(model.parameters(), {.lr = 0.002});
   follow("mlp", model, optimizer, "sim:0", "module.");
 }
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -3,6 +3,8 @@
 
 #include "ops/check.h"
 
+BOOST_AUTO_TEST_SUITE(convolution)
+
 using namespace tenon;
 using namespace tenon::test;
 
@@ -36,8 +38,6 @@ std::vector<double> by_definition(const Tensor& x, const Tensor& w, const Conv2d
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(convolution)
 
 BOOST_AUTO_TEST_CASE(values_and_gradients) {
   struct Case {

@@ -5,10 +5,10 @@
 
 #include "ops/check.h"
 
+BOOST_AUTO_TEST_SUITE(creation)
+
 using namespace tenon;
 using namespace tenon::test;
-
-BOOST_AUTO_TEST_SUITE(creation)
 
 BOOST_AUTO_TEST_CASE(filled_tensors) {
   require_values(full({2, 2}, 1.5), {2, 2}, {1.5, 1.5, 1.5, 1.5});

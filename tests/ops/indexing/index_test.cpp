@@ -3,10 +3,10 @@
 
 #include "ops/check.h"
 
+BOOST_AUTO_TEST_SUITE(indexing)
+
 using namespace tenon;
 using namespace tenon::test;
-
-BOOST_AUTO_TEST_SUITE(indexing)
 
 BOOST_AUTO_TEST_CASE(gradients_add_up_where_an_index_repeats) {
   Tensor indices = ints({1, 3, 1, 0, 1, 3}, {2, 3});

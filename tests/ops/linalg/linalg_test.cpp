@@ -6,6 +6,8 @@
 
 #include "ops/check.h"
 
+BOOST_AUTO_TEST_SUITE(linalg)
+
 using namespace tenon;
 using namespace tenon::test;
 
@@ -26,8 +28,6 @@ std::vector<Tensor> laid_out(const Tensor& x) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(linalg)
 
 BOOST_AUTO_TEST_CASE(every_rank_and_broadcast) {
   struct Case {

@@ -5,6 +5,8 @@
 
 #include "ops/check.h"
 
+BOOST_AUTO_TEST_SUITE(loss)
+
 using namespace tenon;
 using namespace tenon::test;
 
@@ -46,8 +48,6 @@ std::vector<double> by_definition(const Tensor& logits, const std::vector<int64_
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(loss)
 
 BOOST_AUTO_TEST_CASE(cross_entropy_values_and_gradients) {
   Tensor logits = sample({5, 3});

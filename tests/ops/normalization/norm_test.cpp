@@ -3,10 +3,10 @@
 
 #include "ops/check.h"
 
+BOOST_AUTO_TEST_SUITE(normalization)
+
 using namespace tenon;
 using namespace tenon::test;
-
-BOOST_AUTO_TEST_SUITE(normalization)
 
 BOOST_AUTO_TEST_CASE(batch_norm_gradients) {
   for (Shape shape : {Shape{4, 2}, Shape{3, 2, 3}, Shape{2, 2, 2, 2}})

@@ -5,10 +5,10 @@
 
 #include "ops/check.h"
 
+BOOST_AUTO_TEST_SUITE(normalization)
+
 using namespace tenon;
 using namespace tenon::test;
-
-BOOST_AUTO_TEST_SUITE(normalization)
 
 BOOST_AUTO_TEST_CASE(gradients) {
   Tensor x = sample({2, 3, 4});

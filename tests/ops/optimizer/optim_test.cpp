@@ -2,10 +2,10 @@
 
 #include "ops/check.h"
 
+BOOST_AUTO_TEST_SUITE(optimizer)
+
 using namespace tenon;
 using namespace tenon::test;
-
-BOOST_AUTO_TEST_SUITE(optimizer)
 
 // Values over many steps are in cases.h; here is what one call promises.
 

@@ -4,6 +4,8 @@
 
 #include "ops/check.h"
 
+BOOST_AUTO_TEST_SUITE(pointwise)
+
 using namespace tenon;
 using namespace tenon::test;
 
@@ -11,8 +13,6 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const double nan_value = std::nan("");
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(pointwise)
 
 BOOST_AUTO_TEST_CASE(gradients_of_one_operand) {
   Tensor x = sample({2, 5}), p = positive({2, 5});

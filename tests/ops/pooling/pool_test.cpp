@@ -3,10 +3,10 @@
 
 #include "ops/check.h"
 
+BOOST_AUTO_TEST_SUITE(pooling)
+
 using namespace tenon;
 using namespace tenon::test;
-
-BOOST_AUTO_TEST_SUITE(pooling)
 
 BOOST_AUTO_TEST_CASE(gradients) {
   Tensor x = sample({1, 2, 5, 6});

@@ -4,6 +4,8 @@
 
 #include "ops/check.h"
 
+BOOST_AUTO_TEST_SUITE(reduction)
+
 using namespace tenon;
 using namespace tenon::test;
 
@@ -11,8 +13,6 @@ namespace {
 const double nan_value = std::nan("");
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(reduction)
 
 BOOST_AUTO_TEST_CASE(gradients) {
   Tensor x = sample({2, 3, 4});

@@ -4,10 +4,10 @@
 
 #include "ops/check.h"
 
+BOOST_AUTO_TEST_SUITE(shape)
+
 using namespace tenon;
 using namespace tenon::test;
-
-BOOST_AUTO_TEST_SUITE(shape)
 
 BOOST_AUTO_TEST_CASE(conversions) {
   Tensor x = doubles({-1.9, 0, 2.9}, {3});

@@ -2,6 +2,8 @@
 
 #include "ops/check.h"
 
+BOOST_AUTO_TEST_SUITE(shape)
+
 using namespace tenon;
 using namespace tenon::test;
 
@@ -16,8 +18,6 @@ bool shares(const Tensor& view, const Tensor& base) {
   return base.version() == before + 1;
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(shape)
 
 BOOST_AUTO_TEST_CASE(views_show_the_same_values) {
   Tensor x = counting({2, 3, 4});
