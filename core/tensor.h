@@ -186,38 +186,60 @@ TENON_API std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
 struct TensorOptions {
   DType dtype = DType::f32;
-  std::optional<Device> device = std::nullopt;  // default_device()
-  bool requires_grad = false;
+  std::optional<Device> device = std::nullopt;  // nullopt means default_device()
+  bool requires_grad = false;                   // whether operators record their calls for autograd
 };
 
 // ---- factories ----
+// They throw a ShapeError for a negative size or a shape with more elements than can be addressed,
+// and an OutOfMemoryError if the device has no room for them.
+
+// Returns a tensor whose values were never written.
 TENON_API Tensor empty(const Shape& shape, const TensorOptions& options = {});
+// Returns a tensor of which every element is `value`.
 TENON_API Tensor full(const Shape& shape, Number value, const TensorOptions& options = {});
+// Returns a tensor of zeros.
 inline Tensor zeros(const Shape& shape, const TensorOptions& options = {}) {
   return full(shape, 0, options);
 }
+// Returns a tensor of ones.
 inline Tensor ones(const Shape& shape, const TensorOptions& options = {}) {
   return full(shape, 1, options);
 }
+// Returns start, start + step, start + 2 step, … up to but not including `end`, of shape (n).
+// Throws a ValueError if a number is not finite, if step is 0 or leads away from `end`, and a
+// DTypeError for bool.
 TENON_API Tensor arange(double start, double end, double step = 1,
                         const TensorOptions& options = {});
-TENON_API Tensor rand(const Shape& shape, const TensorOptions& options = {});   // uniform in [0, 1)
-TENON_API Tensor randn(const Shape& shape, const TensorOptions& options = {});  // standard normal
+// Returns samples of the uniform distribution in [0, 1). Throws a DTypeError unless options.dtype
+// is floating.
+TENON_API Tensor rand(const Shape& shape, const TensorOptions& options = {});
+// Returns samples of the standard normal distribution. Throws a DTypeError unless options.dtype is
+// floating.
+TENON_API Tensor randn(const Shape& shape, const TensorOptions& options = {});
+// Returns random whole numbers, equally likely, in [low, high). Throws a ValueError unless
+// low < high and, for i32 and i64, unless the dtype holds all of them.
 TENON_API Tensor randint(int64_t low, int64_t high, const Shape& shape,
                          TensorOptions options = {.dtype = DType::i64});
+// Returns a tensor of the shape, dtype and device of `like` whose values were never written.
 TENON_API Tensor empty_like(const Tensor& like);
+// Returns zeros of the shape, dtype and device of `like`.
 TENON_API Tensor zeros_like(const Tensor& like);
+// Returns ones of the shape, dtype and device of `like`.
 TENON_API Tensor ones_like(const Tensor& like);
-// Copies host values of type `dtype` (options.dtype converts them). ShapeError where the count does
-// not fit.
+// Returns a copy of the row-major values of type `dtype` in host memory, converted to
+// options.dtype. Throws a ValueError for a null pointer unless the shape has no elements.
 TENON_API Tensor from_host(const void* values, DType dtype, const Shape& shape,
                            const TensorOptions& options);
 
 namespace detail {
-// ShapeError unless the shape has as many elements as there are values.
+// Throws a ShapeError unless the shape has as many elements as there are values.
 TENON_API void require_values(size_t count, const Shape& shape);
 }  // namespace detail
 
+// Returns a copy of the values, in row-major order, with dtype DTypeOf<T> unless the options say
+// otherwise; floating literals give f32. Without a shape the tensor has shape (n). Throws a
+// ShapeError unless the shape has as many elements as there are values.
 template <class T>
   requires std::is_arithmetic_v<T> && (!std::same_as<T, bool>)
 Tensor tensor(std::span<const T> values, const Shape& shape,
@@ -243,7 +265,7 @@ inline Tensor tensor(std::initializer_list<float> values) {
 inline Tensor tensor(std::initializer_list<float> values, const Shape& shape) {
   return tensor(std::span<const float>(values.begin(), values.size()), shape);
 }
-// A scalar (rank 0).
+// Returns a tensor of shape () with this value.
 inline Tensor scalar(Number value, const TensorOptions& options = {}) {
   return full({}, value, options);
 }

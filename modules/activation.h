@@ -1,5 +1,6 @@
 // Activations: layers without parameters, each of which calls the operator of the same name. The
-// result of each has the shape and dtype of `x`, which has to be floating (DTypeError otherwise).
+// result of each has the shape and dtype of `x`, except that integers become f32 where the operator
+// does so. A call throws what the operator throws.
 #pragma once
 
 #include <tenon/modules/module.h>

@@ -1,4 +1,4 @@
-// Gradients as values. core/grad_mode.h has the switches for recording.
+// Gradients as values. core/grad_mode.h has the switches that turn recording on and off.
 #pragma once
 
 #include <span>
@@ -10,17 +10,26 @@
 namespace tenon {
 
 struct GradOptions {
-  std::optional<bool> retain_graph = std::nullopt;  // default: create_graph
-  bool create_graph = false;  // record the gradients themselves, for higher orders
-  bool allow_unused =
-      false;  // an undefined tensor instead of an error for an input that was not used
+  // Whether the recorded graph is kept for another backward pass; nullopt means create_graph.
+  std::optional<bool> retain_graph = std::nullopt;
+  // Whether the backward pass is recorded itself, for gradients of higher order.
+  bool create_graph = false;
+  // Whether an input that the outputs do not depend on gives an undefined tensor instead of an
+  // error.
+  bool allow_unused = false;
 };
 
-// d(sum of outputs)/d(inputs), weighted by grad_outputs (empty: ones for single-element outputs).
-// Touches nobody's .grad.
+// Returns the gradients of the outputs with respect to each input, of the shapes and dtypes of the
+// inputs: the sum over outputs of the product of grad_outputs[i] and d(outputs[i])/d(input).
+// `grad_outputs` has a tensor of the output's shape for each output, or is empty if all outputs
+// have one element, which means ones. No tensor's grad() changes. Throws an AutogradError for an
+// output or an input that does not require a gradient, for an input that was not used, and for a
+// graph that an earlier backward pass freed; a ValueError, ShapeError, DTypeError or DeviceError
+// for grad_outputs that do not fit.
 TENON_API std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
                                    std::span<const Tensor> grad_outputs = {},
                                    GradOptions options = {});
+// Returns the gradient of one output with respect to one input.
 inline Tensor grad(const Tensor& output, const Tensor& input, GradOptions options = {}) {
   return grad(std::span(&output, 1), std::span(&input, 1), {}, options)[0];
 }

@@ -1,5 +1,6 @@
-// Optimizer steps over all parameters at once, in place: one plan, one pass over memory. For
-// modules/optim; formulas are those of PyTorch's documentation of torch.optim.SGD, Adam and AdamW.
+// Optimizer steps that change all parameters in place in one pass over memory. The optimizers of
+// modules/optim call them; the formulas are those of PyTorch's documentation of torch.optim.SGD,
+// Adam and AdamW.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ struct SgdArgs {
   double weight_decay = 0;
   bool nesterov = false;
   bool maximize = false;
-  bool first = false;  // the first step of these buffers: each becomes the gradient
+  bool first = false;  // whether this is the first step: each momentum buffer becomes the gradient
 };
 
 struct AdamArgs {
@@ -26,17 +27,25 @@ struct AdamArgs {
   double eps = 1e-8;
   double weight_decay = 0;
   bool amsgrad = false;
-  bool decoupled = false;  // weight decay as AdamW's
+  bool decoupled = false;  // whether weight decay is AdamW's (Loshchilov and Hutter, 1711.05101)
   bool maximize = false;
-  int64_t step = 1;  // counts from 1
+  int64_t step = 1;  // the number of this step, which starts at 1
 };
 
-// All tensors of a call share one floating type and one device; entry i of each list has the shape
-// of params[i]. Not recorded; versions of parameters and state are raised. `momentum_buffers` is
-// empty exactly where args.momentum is 0, `max_exp_avg_sq` unless amsgrad. ValueError, ShapeError
-// or DTypeError names the entry that does not fit.
+// Takes a step of stochastic gradient descent. All tensors have one floating dtype and one device,
+// and entry i of each list has the shape of params[i]. `momentum_buffers` is empty if args.momentum
+// is 0 and has an entry for each parameter otherwise. Parameters and buffers are changed in place,
+// which raises their versions; nothing is recorded for autograd. Throws a ValueError, ShapeError or
+// DTypeError for a list or an entry that does not fit.
 TENON_API void sgd_step(std::span<const Tensor> params, std::span<const Tensor> grads,
                         std::span<const Tensor> momentum_buffers, const SgdArgs& args);
+
+// Takes a step of Adam (Kingma and Ba, arXiv:1412.6980), or of AdamW if args.decoupled is true. All
+// tensors have one floating dtype and one device, and entry i of each list has the shape of
+// params[i]. `max_exp_avg_sq` is empty unless args.amsgrad is true. All but the gradients are
+// changed in place, which raises their versions; nothing is recorded for autograd. Throws a
+// ValueError, ShapeError or DTypeError for a list or an entry that does not fit, and a ValueError
+// if args.step is less than 1.
 TENON_API void adam_step(std::span<const Tensor> params, std::span<const Tensor> grads,
                          std::span<const Tensor> exp_avg, std::span<const Tensor> exp_avg_sq,
                          std::span<const Tensor> max_exp_avg_sq, const AdamArgs& args);

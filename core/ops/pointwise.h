@@ -1,10 +1,15 @@
-// Operators on each element. Two-operand ones broadcast as NumPy does and promote types as PyTorch
-// does.
+// Operators that compute each element on its own.
 //
-// Shapes: a one-operand function returns its argument's shape, a two-operand one the broadcast
-// shape (ShapeError names both). Types: functions with results that are no integers (exp, sqrt,
-// sigmoid, div, …) turn integer and bool arguments into f32. `int_tensor + 1` stays an integer
-// tensor, `int_tensor + 1.5` becomes f32. An undefined tensor is a ValueError.
+// Shapes: a function of one tensor returns its shape. A function of several tensors broadcasts them
+// as NumPy does, returns the broadcast shape, and throws a ShapeError that names the shapes if they
+// do not broadcast.
+//
+// Dtypes: two different dtypes are promoted as PyTorch promotes them: `int_tensor + 1` stays an
+// integer tensor, and `int_tensor + 1.5` becomes f32. Functions whose results are not whole numbers
+// (exp, sqrt, sigmoid, div, …) convert integers and bool to f32. Arithmetic on bool alone is a
+// DTypeError.
+//
+// Every function throws a ValueError for an undefined tensor.
 #pragma once
 
 #include <optional>
@@ -15,83 +20,128 @@
 
 namespace tenon {
 
-// ---- one operand ----
+// ---- functions of one tensor that keep its dtype; DTypeError for bool ----
+
+// Returns -x.
 TENON_API Tensor neg(const Tensor& x);
-TENON_API Tensor abs(const Tensor& x);   // gradient 0 at 0
-TENON_API Tensor sign(const Tensor& x);  // -1, 0 or 1; 0 for NaN, as in PyTorch
+// Returns |x|. The gradient at 0 is 0.
+TENON_API Tensor abs(const Tensor& x);
+// Returns -1, 0 or 1; the sign of NaN is 0, as in PyTorch. The gradient is 0.
+TENON_API Tensor sign(const Tensor& x);
+// Returns x * x.
 TENON_API Tensor square(const Tensor& x);
-TENON_API Tensor reciprocal(const Tensor& x);
-TENON_API Tensor exp(const Tensor& x);
-TENON_API Tensor log(const Tensor& x);
-TENON_API Tensor sqrt(const Tensor& x);
-TENON_API Tensor rsqrt(const Tensor& x);
-TENON_API Tensor sin(const Tensor& x);
-TENON_API Tensor cos(const Tensor& x);
-TENON_API Tensor erf(const Tensor& x);
-TENON_API Tensor tanh(const Tensor& x);
-TENON_API Tensor sigmoid(const Tensor& x);
-TENON_API Tensor relu(const Tensor& x);  // gradient 0 at 0
-TENON_API Tensor silu(const Tensor& x);  // x * sigmoid(x)
-// x * Phi(x), Phi the normal distribution (Hendrycks and Gimpel, arXiv:1606.08415). `approximate`
-// is "none" (erf) or "tanh".
-TENON_API Tensor gelu(const Tensor& x, std::string_view approximate = "none");
-TENON_API Tensor
-floor(const Tensor& x);  // integers are returned as they are; likewise ceil and round
+// Returns max(x, 0). The gradient at 0 is 0.
+TENON_API Tensor relu(const Tensor& x);
+// Returns the largest whole number that is not above x; integers are returned as they are. The
+// gradient is 0.
+TENON_API Tensor floor(const Tensor& x);
+// Returns the smallest whole number that is not below x; integers are returned as they are. The
+// gradient is 0.
 TENON_API Tensor ceil(const Tensor& x);
-TENON_API Tensor round(const Tensor& x);        // halves to even
-TENON_API Tensor logical_not(const Tensor& x);  // bool
-// min <= result <= max; an absent bound does not bind. NaN stays, and a bound that is NaN makes all
-// NaN. A floating bound makes whole numbers f32. The gradient is that of x strictly between the
-// bounds, else 0. ValueError where both are absent.
+// Returns the nearest whole number, the even one if two are equally near; integers are returned as
+// they are. The gradient is 0.
+TENON_API Tensor round(const Tensor& x);
+// Returns x within [min, max], of which one bound may be absent. NaN stays NaN, and a bound that is
+// NaN makes every element NaN. A floating bound converts integers and bool to f32. The gradient is
+// that of x strictly between the bounds and 0 elsewhere. Throws a ValueError if both are absent.
 TENON_API Tensor clamp(const Tensor& x, std::optional<Number> min,
                        std::optional<Number> max = std::nullopt);
 
-// ---- two operands ----
+// ---- functions of one tensor with floating results: integers and bool become f32 ----
+
+// Returns 1 / x.
+TENON_API Tensor reciprocal(const Tensor& x);
+// Returns e^x.
+TENON_API Tensor exp(const Tensor& x);
+// Returns the natural logarithm: -infinity at 0 and NaN below.
+TENON_API Tensor log(const Tensor& x);
+// Returns the square root, NaN below 0.
+TENON_API Tensor sqrt(const Tensor& x);
+// Returns 1 / sqrt(x).
+TENON_API Tensor rsqrt(const Tensor& x);
+// Returns the sine of x in radians.
+TENON_API Tensor sin(const Tensor& x);
+// Returns the cosine of x in radians.
+TENON_API Tensor cos(const Tensor& x);
+// Returns the error function 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.
+TENON_API Tensor erf(const Tensor& x);
+// Returns the hyperbolic tangent.
+TENON_API Tensor tanh(const Tensor& x);
+// Returns 1 / (1 + exp(-x)).
+TENON_API Tensor sigmoid(const Tensor& x);
+// Returns x * sigmoid(x) (Elfwing et al., arXiv:1702.03118).
+TENON_API Tensor silu(const Tensor& x);
+// Returns x * Phi(x), where Phi is the distribution function of the standard normal distribution
+// (Hendrycks and Gimpel, arXiv:1606.08415). `approximate` is "none", which computes Phi by erf, or
+// "tanh", a formula of that paper. Throws a ValueError for any other word.
+TENON_API Tensor gelu(const Tensor& x, std::string_view approximate = "none");
+
+// ---- arithmetic on two operands ----
+
+// Returns a + b.
 TENON_API Tensor add(const Tensor& a, const Tensor& b);
 TENON_API Tensor add(const Tensor& a, Number b);
+// Returns a - b.
 TENON_API Tensor sub(const Tensor& a, const Tensor& b);
 TENON_API Tensor sub(const Tensor& a, Number b);
 TENON_API Tensor sub(Number a, const Tensor& b);
+// Returns a * b.
 TENON_API Tensor mul(const Tensor& a, const Tensor& b);
 TENON_API Tensor mul(const Tensor& a, Number b);
-TENON_API Tensor div(const Tensor& a, const Tensor& b);  // true division: integers give f32
+// Returns a / b; integers and bool become f32.
+TENON_API Tensor div(const Tensor& a, const Tensor& b);
 TENON_API Tensor div(const Tensor& a, Number b);
 TENON_API Tensor div(Number a, const Tensor& b);
-// NaN is passed on. Equal elements share the gradient; where one is NaN, both get all of it.
+// Returns the larger of a and b, or NaN if one of them is NaN. Equal elements share the gradient
+// evenly; where one is NaN, both get all of it, as in PyTorch.
 TENON_API Tensor maximum(const Tensor& a, const Tensor& b);
 TENON_API Tensor maximum(const Tensor& a, Number b);
+// Returns the smaller of a and b, or NaN if one of them is NaN. The gradient is as for maximum.
 TENON_API Tensor minimum(const Tensor& a, const Tensor& b);
 TENON_API Tensor minimum(const Tensor& a, Number b);
-// Whole where both are whole: exact, but for what wraps around; of negative elements as exponents,
-// 0 but for bases 1 and -1. ValueError where a whole exponent that is a number is negative and `a`
-// is whole; DTypeError where both are bool.
+// Returns a^b. If both are integers, so is the result: it is exact and wraps around like their
+// product, and a negative exponent gives 0 except for the bases 1 and -1. Throws a ValueError for
+// an integer tensor and a negative integer as a number, and a DTypeError if both are bool.
 TENON_API Tensor pow(const Tensor& a, const Tensor& b);
 TENON_API Tensor pow(const Tensor& a, Number b);
 TENON_API Tensor pow(Number a, const Tensor& b);
 
-// ---- comparisons: bool results, no gradient ----
+// ---- comparisons and logic: bool results without a gradient ----
+
+// Returns a == b; NaN equals nothing.
 TENON_API Tensor eq(const Tensor& a, const Tensor& b);
 TENON_API Tensor eq(const Tensor& a, Number b);
+// Returns a != b, which is true where one is NaN.
 TENON_API Tensor ne(const Tensor& a, const Tensor& b);
 TENON_API Tensor ne(const Tensor& a, Number b);
+// Returns a < b, which is false where one is NaN.
 TENON_API Tensor lt(const Tensor& a, const Tensor& b);
 TENON_API Tensor lt(const Tensor& a, Number b);
+// Returns a <= b, which is false where one is NaN.
 TENON_API Tensor le(const Tensor& a, const Tensor& b);
 TENON_API Tensor le(const Tensor& a, Number b);
+// Returns a > b, which is false where one is NaN.
 TENON_API Tensor gt(const Tensor& a, const Tensor& b);
 TENON_API Tensor gt(const Tensor& a, Number b);
+// Returns a >= b, which is false where one is NaN.
 TENON_API Tensor ge(const Tensor& a, const Tensor& b);
 TENON_API Tensor ge(const Tensor& a, Number b);
-// Of truth values: an element that is not 0 counts as true.
+// Returns whether x is false, that is, 0.
+TENON_API Tensor logical_not(const Tensor& x);
+// Returns whether both are true; an element is true if it is not 0.
 TENON_API Tensor logical_and(const Tensor& a, const Tensor& b);
+// Returns whether at least one is true; an element is true if it is not 0.
 TENON_API Tensor logical_or(const Tensor& a, const Tensor& b);
+// Returns whether exactly one is true; an element is true if it is not 0.
 TENON_API Tensor logical_xor(const Tensor& a, const Tensor& b);
 
-// a where the condition holds, b elsewhere. `condition` is bool (DTypeError otherwise); all three
-// broadcast.
+// Returns a where the condition is true and b elsewhere; all three broadcast. Throws a DTypeError
+// unless the condition is bool.
 TENON_API Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 TENON_API Tensor where(const Tensor& condition, const Tensor& a, Number b);
 TENON_API Tensor where(const Tensor& condition, Number a, const Tensor& b);
+
+// ---- the same as operators of the language ----
 
 inline Tensor operator-(const Tensor& x) { return neg(x); }
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
@@ -107,7 +157,7 @@ inline Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
 inline Tensor operator/(const Tensor& a, Number b) { return div(a, b); }
 inline Tensor operator/(Number a, const Tensor& b) { return div(a, b); }
 
-// == and != are left alone: a tensor is no truth value. Use eq, ne, or Tensor::is_same.
+// There is no == and no !=, because a tensor is not a truth value: use eq, ne or Tensor::is_same.
 inline Tensor operator<(const Tensor& a, const Tensor& b) { return lt(a, b); }
 inline Tensor operator<(const Tensor& a, Number b) { return lt(a, b); }
 inline Tensor operator<(Number a, const Tensor& b) { return gt(b, a); }

@@ -1,13 +1,15 @@
-// Dropout (Srivastava et al., JMLR 15, 2014), inverted: what is kept is scaled by 1 / (1 - p).
+// Operators that draw random numbers. tenon::manual_seed sets the process's generator; the numbers
+// are the same on every backend.
 #pragma once
 
 #include <tenon/core/tensor.h>
 
 namespace tenon {
 
-// Zeroes each element with probability p, independently. x itself where not training or p is 0; p =
-// 1 gives zeros. ValueError unless 0 <= p <= 1; floating types. The numbers are those of the
-// process's generator (tenon::manual_seed), the same on every backend.
+// Sets each element of a floating tensor to 0 with probability p, independently, and multiplies the
+// others by 1 / (1 - p) (Srivastava et al., JMLR 15, 2014). Returns x itself if `training` is false
+// or p is 0; p = 1 gives zeros. Throws a ValueError unless 0 <= p <= 1 and for an undefined tensor,
+// and a DTypeError for a tensor that is not floating.
 TENON_API Tensor dropout(const Tensor& x, double p = 0.5, bool training = true);
 
 }  // namespace tenon

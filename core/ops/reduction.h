@@ -1,46 +1,81 @@
-// Reductions over dimensions. `dims` may be negative; empty means all. Shape of the result: x's
-// without `dims`, or with 1 in their place where keepdim is set. NaN is passed on. IndexError for
-// dims out of range, ValueError for one that is named twice.
+// Reductions over dimensions.
+//
+// `dims` lists the dimensions to reduce; a negative one counts from the end, and an empty list
+// means all of them. The result has the shape of x without these dimensions, or with size 1 in
+// their place if keepdim is true. A NaN among the elements makes a floating result NaN. Every
+// function throws an IndexError for a dimension that x does not have, a ValueError for one that is
+// listed twice or for an undefined tensor, and a DTypeError for a dtype that it does not take.
 #pragma once
 
 #include <tenon/core/tensor.h>
 
 namespace tenon {
 
-// Integers and bool sum up and multiply to i64. Of nothing: 0 and 1.
+// Returns the sum of the elements, in i64 for integers and bool. An empty tensor sums to 0.
 TENON_API Tensor sum(const Tensor& x);
 TENON_API Tensor sum(const Tensor& x, const Shape& dims, bool keepdim = false);
+
+// Returns the product of the elements, in i64 for integers and bool. The product of an empty tensor
+// is 1.
 TENON_API Tensor prod(const Tensor& x);
 TENON_API Tensor prod(const Tensor& x, const Shape& dims, bool keepdim = false);
-// Floating types only (DTypeError). Of nothing: NaN.
+
+// Returns the mean of the elements of a floating tensor. The mean of an empty tensor is NaN.
 TENON_API Tensor mean(const Tensor& x);
 TENON_API Tensor mean(const Tensor& x, const Shape& dims, bool keepdim = false);
-// ValueError where there is nothing to choose from. Equal elements share the gradient.
+
+// Returns the largest element of a floating or integer tensor. Equal largest elements share the
+// gradient evenly. Throws a ValueError if there is no element to choose from.
 TENON_API Tensor amax(const Tensor& x);
 TENON_API Tensor amax(const Tensor& x, const Shape& dims, bool keepdim = false);
+
+// Returns the smallest element of a floating or integer tensor. Equal smallest elements share the
+// gradient evenly. Throws a ValueError if there is no element to choose from.
 TENON_API Tensor amin(const Tensor& x);
 TENON_API Tensor amin(const Tensor& x, const Shape& dims, bool keepdim = false);
-// Mean squared deviation, divided by n - correction. The gradient of std at 0 is 0. Call it as
-// tenon::std.
+
+// Returns the variance of a floating tensor: the sum of squared differences from the mean, divided
+// by n - correction, where n is the number of reduced elements. The result is NaN or infinite if
+// that divisor is not positive.
 TENON_API Tensor var(const Tensor& x, const Shape& dims = {}, int64_t correction = 1,
                      bool keepdim = false);
+
+// Returns the standard deviation of a floating tensor, the square root of var. Its gradient where
+// the deviation is 0 is 0. Call it as tenon::std, because `std` alone is the standard library.
 TENON_API Tensor std(const Tensor& x, const Shape& dims = {}, int64_t correction = 1,
                      bool keepdim = false);
-// log(sum(exp(x))) without overflow.
+
+// Returns log(sum(exp(x))), computed without overflow; integers and bool become f32. The result for
+// an empty tensor is -infinity.
 TENON_API Tensor logsumexp(const Tensor& x, const Shape& dims, bool keepdim = false);
-// (sum |x|^p)^(1/p); p may be infinite, and 0 counts elements that are not 0. The gradient at a
-// norm of 0, and of an element that is 0, is 0.
+
+// Returns the p-norm (sum |x|^p)^(1/p), as torch.linalg.vector_norm does; integers and bool become
+// f32. An infinite p gives the largest absolute value, minus infinity the smallest, and p = 0 the
+// number of elements that are not 0, NaN among them. The gradient is 0 where the norm or the
+// element is 0. Throws a ValueError if p is NaN, or if p is infinite and there is no element to
+// choose from.
 TENON_API Tensor norm(const Tensor& x, double p = 2);
 TENON_API Tensor norm(const Tensor& x, double p, const Shape& dims, bool keepdim = false);
-// Position of the first largest or smallest element, i64: in the flattened tensor, or along `dim`.
-// ValueError of nothing.
+
+// Returns the position of the largest element of a floating or integer tensor as i64: in the
+// flattened tensor, or along `dim`. The first of equal elements counts, and NaN counts as the
+// largest. Throws a ValueError if there is no element to choose from.
 TENON_API Tensor argmax(const Tensor& x);
 TENON_API Tensor argmax(const Tensor& x, int64_t dim, bool keepdim = false);
+
+// Returns the position of the smallest element of a floating or integer tensor as i64: in the
+// flattened tensor, or along `dim`. The first of equal elements counts, and NaN counts as the
+// smallest. Throws a ValueError if there is no element to choose from.
 TENON_API Tensor argmin(const Tensor& x);
 TENON_API Tensor argmin(const Tensor& x, int64_t dim, bool keepdim = false);
-// bool; elements that are not 0 count as true. Of nothing: false and true.
+
+// Returns as bool whether any element is true, that is, not 0; NaN is true. The result for an empty
+// tensor is false.
 TENON_API Tensor any(const Tensor& x);
 TENON_API Tensor any(const Tensor& x, const Shape& dims, bool keepdim = false);
+
+// Returns as bool whether all elements are true, that is, not 0; NaN is true. The result for an
+// empty tensor is true.
 TENON_API Tensor all(const Tensor& x);
 TENON_API Tensor all(const Tensor& x, const Shape& dims, bool keepdim = false);
 
