@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(cudnn_takes_the_graphs) {
   const DnnTarget no_device;
   for (tn_dtype dtype : {TN_F32, TN_F64, TN_F16, TN_BF16})
     for (auto& shape : convolutions(dtype))
-      for (auto kind : {ConvKind::forward, ConvKind::input_grad, ConvKind::weight_grad}) {
+      for (auto kind : {ConvKind::forward, ConvKind::backward_input, ConvKind::backward_weight}) {
         BOOST_CHECK_NO_THROW(conv_graph(no_device, kind, shape, false, 16));
         if (kind == ConvKind::forward)
           BOOST_CHECK_NO_THROW(
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(cudnn_has_engines) {
   uint32_t fast_notes = 0;
   for (tn_dtype dtype : {TN_F32, TN_F64, TN_F16, TN_BF16})
     for (auto& shape : convolutions(dtype))
-      for (auto kind : {ConvKind::forward, ConvKind::input_grad, ConvKind::weight_grad})
+      for (auto kind : {ConvKind::forward, ConvKind::backward_input, ConvKind::backward_weight})
         for (int64_t alignment : {int64_t{16}, static_cast<int64_t>(sdk::dtype_size(dtype))})
           for (bool bias : {false, true}) {
             if (bias && kind != ConvKind::forward) continue;

@@ -90,9 +90,7 @@ struct Table {
 
 // Gradient operators run where their operator's gradient does.
 std::string without_ending(const std::string& name) {
-  for (const std::string ending : {"_backward", "_input_grad", "_weight_grad"})
-    if (name.ends_with(ending)) return name.substr(0, name.size() - ending.size());
-  return name;
+  return name.substr(0, name.find("_backward"));
 }
 
 }  // namespace

@@ -16,9 +16,10 @@ using Grads = std::span<Tensor>;
 
 // All three have the attributes of conv2d.
 Tensor convolve(const Tensor& x, const Tensor& weight, const Attrs& attrs);
-Tensor input_grad(const Tensor& gradient, const Tensor& weight, const Attrs& attrs,
-                  const Shape& shape);
-Tensor weight_grad(const Tensor& gradient, const Tensor& x, const Attrs& attrs, const Shape& shape);
+Tensor backward_input(const Tensor& gradient, const Tensor& weight, const Attrs& attrs,
+                      const Shape& shape);
+Tensor backward_weight(const Tensor& gradient, const Tensor& x, const Attrs& attrs,
+                       const Shape& shape);
 
 void infer_conv2d(Infer& infer) {
   DType t = dtype_of(infer.in(0));
@@ -52,46 +53,47 @@ const Op conv2d_op{{.name = "conv2d",
                     .gradient =
                         [](const GradContext& c, Grads g) {
                           if (c.needs(0))
-                            g[0] = input_grad(c.grad(), c.input(1), c.attrs, c.input_shape(0));
+                            g[0] = backward_input(c.grad(), c.input(1), c.attrs, c.input_shape(0));
                           if (c.needs(1))
-                            g[1] = weight_grad(c.grad(), c.input(0), c.attrs, c.input_shape(1));
+                            g[1] = backward_weight(c.grad(), c.input(0), c.attrs, c.input_shape(1));
                           if (c.needs(2)) g[2] = sum(c.grad(), {0, 2, 3});
                         },
                     .saves_inputs = 3}};
 
-const Op conv2d_input_grad_op{{.name = "conv2d_input_grad",
-                               .infer = infer_given_shape,
-                               .gradient =
-                                   [](const GradContext& c, Grads g) {
-                                     if (c.needs(0)) g[0] = convolve(c.grad(), c.input(1), c.attrs);
-                                     if (c.needs(1))
-                                       g[1] = weight_grad(c.input(0), c.grad(), c.attrs,
-                                                          c.input_shape(1));
-                                   },
-                               .saves_inputs = 3}};
+const Op conv2d_backward_input_op{{.name = "conv2d_backward_input",
+                                   .infer = infer_given_shape,
+                                   .gradient =
+                                       [](const GradContext& c, Grads g) {
+                                         if (c.needs(0))
+                                           g[0] = convolve(c.grad(), c.input(1), c.attrs);
+                                         if (c.needs(1))
+                                           g[1] = backward_weight(c.input(0), c.grad(), c.attrs,
+                                                                  c.input_shape(1));
+                                       },
+                                   .saves_inputs = 3}};
 
-const Op conv2d_weight_grad_op{{.name = "conv2d_weight_grad",
-                                .infer = infer_given_shape,
-                                .gradient =
-                                    [](const GradContext& c, Grads g) {
-                                      if (c.needs(0))
-                                        g[0] = convolve(c.input(1), c.grad(), c.attrs);
-                                      if (c.needs(1))
-                                        g[1] = input_grad(c.input(0), c.grad(), c.attrs,
-                                                          c.input_shape(1));
-                                    },
-                                .saves_inputs = 3}};
+const Op conv2d_backward_weight_op{{.name = "conv2d_backward_weight",
+                                    .infer = infer_given_shape,
+                                    .gradient =
+                                        [](const GradContext& c, Grads g) {
+                                          if (c.needs(0))
+                                            g[0] = convolve(c.input(1), c.grad(), c.attrs);
+                                          if (c.needs(1))
+                                            g[1] = backward_input(c.input(0), c.grad(), c.attrs,
+                                                                  c.input_shape(1));
+                                        },
+                                    .saves_inputs = 3}};
 
 Tensor convolve(const Tensor& x, const Tensor& weight, const Attrs& attrs) {
   return run(conv2d_op, {&x, &weight, nullptr}, attrs);
 }
-Tensor input_grad(const Tensor& gradient, const Tensor& weight, const Attrs& attrs,
-                  const Shape& shape) {
-  return run_as(shape, conv2d_input_grad_op, {&gradient, &weight}, attrs);
+Tensor backward_input(const Tensor& gradient, const Tensor& weight, const Attrs& attrs,
+                      const Shape& shape) {
+  return run_as(shape, conv2d_backward_input_op, {&gradient, &weight}, attrs);
 }
-Tensor weight_grad(const Tensor& gradient, const Tensor& x, const Attrs& attrs,
-                   const Shape& shape) {
-  return run_as(shape, conv2d_weight_grad_op, {&gradient, &x}, attrs);
+Tensor backward_weight(const Tensor& gradient, const Tensor& x, const Attrs& attrs,
+                       const Shape& shape) {
+  return run_as(shape, conv2d_backward_weight_op, {&gradient, &x}, attrs);
 }
 
 }  // namespace

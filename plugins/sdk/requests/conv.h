@@ -1,5 +1,5 @@
-// "conv2d", "conv2d_input_grad" and "conv2d_weight_grad": one geometry, read and checked once for
-// every plugin.
+// "conv2d", "conv2d_backward_input" and "conv2d_backward_weight": one geometry, read and checked
+// once for every plugin.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace tenon::sdk {
 
-enum class ConvKind { forward, input_grad, weight_grad };
+enum class ConvKind { forward, backward_input, backward_weight };
 
 // x (n, c, h, w), weight (o, c / groups, kh, kw), y (n, o, oh, ow): the same three tensors
 // whichever of them is computed.
@@ -35,16 +35,16 @@ struct ConvRequest {
 };
 
 inline ConvKind conv_kind(const Request& request) {
-  return request.op() == "conv2d"              ? ConvKind::forward
-         : request.op() == "conv2d_input_grad" ? ConvKind::input_grad
-                                               : ConvKind::weight_grad;
+  return request.op() == "conv2d"                  ? ConvKind::forward
+         : request.op() == "conv2d_backward_input" ? ConvKind::backward_input
+                                                   : ConvKind::backward_weight;
 }
 
 inline ConvRequest ConvRequest::from(const Request& request) {
   const ConvKind kind = conv_kind(request);
   auto &first = request.input(0), &second = request.input(1), &out = request.output(0);
-  auto& x = kind == ConvKind::forward ? first : kind == ConvKind::input_grad ? out : second;
-  auto& weight = kind == ConvKind::weight_grad ? out : second;
+  auto& x = kind == ConvKind::forward ? first : kind == ConvKind::backward_input ? out : second;
+  auto& weight = kind == ConvKind::backward_weight ? out : second;
   auto& y = kind == ConvKind::forward ? out : first;
   const auto found =
       "input " + shape_text(x) + ", weight " + shape_text(weight) + ", output " + shape_text(y);

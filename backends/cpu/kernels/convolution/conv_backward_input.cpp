@@ -119,7 +119,7 @@ ConvShape turned_round(ConvShape s) {
   return s;
 }
 
-tn_plan* make_input_grad(tn_device*, const Request& request) {
+tn_plan* make_backward_input(tn_device*, const Request& request) {
   auto &g = request.input(0), &weight = request.input(1), &gx = request.output(0);
   const ConvShape s(sdk::ConvRequest::from(request));
   require_contiguous(request, g);
@@ -154,7 +154,7 @@ tn_plan* make_input_grad(tn_device*, const Request& request) {
   });
 }
 
-const sdk::Kernel registration({"conv2d_input_grad"}, make_input_grad);
+const sdk::Kernel registration({"conv2d_backward_input"}, make_backward_input);
 
 }  // namespace
 }  // namespace tenon::cpu

@@ -269,7 +269,7 @@ class WeightGrad {
   std::vector<int64_t> offsets_, row_offsets_;
 };
 
-tn_plan* make_weight_grad(tn_device*, const Request& request) {
+tn_plan* make_backward_weight(tn_device*, const Request& request) {
   auto& g = request.input(0);
   const ConvShape s(sdk::ConvRequest::from(request));
   require_contiguous(request, request.input(0));
@@ -288,7 +288,7 @@ tn_plan* make_weight_grad(tn_device*, const Request& request) {
   });
 }
 
-const sdk::Kernel registration({"conv2d_weight_grad"}, make_weight_grad);
+const sdk::Kernel registration({"conv2d_backward_weight"}, make_backward_weight);
 
 }  // namespace
 }  // namespace tenon::cpu

@@ -19,9 +19,9 @@ struct Places {
   int x, weight, y;
 };
 Places places_of(ConvKind kind) {
-  return kind == ConvKind::forward      ? Places{0, 1, 2}
-         : kind == ConvKind::input_grad ? Places{2, 1, 0}
-                                        : Places{1, 2, 0};
+  return kind == ConvKind::forward          ? Places{0, 1, 2}
+         : kind == ConvKind::backward_input ? Places{2, 1, 0}
+                                            : Places{1, 2, 0};
 }
 void add_bias(const tn_run& run, BiasMode mode, const ConvShape& s) {
   apply_bias(run.stream, mode, run.inputs[2], run.outputs[0], s.n, s.o, s.oh * s.ow, s.dtype);
@@ -141,7 +141,8 @@ tn_plan* make_conv(tn_device* device, const Request& request) {
   }
 }
 
-const sdk::Kernel registration({"conv2d", "conv2d_input_grad", "conv2d_weight_grad"}, make_conv);
+const sdk::Kernel registration({"conv2d", "conv2d_backward_input", "conv2d_backward_weight"},
+                               make_conv);
 
 }  // namespace
 }  // namespace tenon::cuda

@@ -59,7 +59,7 @@ __device__ inline int64_t output_of(int64_t i, int64_t padding, int64_t k, int64
 // A thread an element of gx.
 template <class T>
 __global__ void __launch_bounds__(kBlock)
-    conv_input_grad(Conv s, const T* g, const T* weight, T* gx) {
+    conv_backward_input(Conv s, const T* g, const T* weight, T* gx) {
   const int64_t count = s.n * s.c * s.h * s.w;
   for (int64_t at = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; at < count;
        at += int64_t{gridDim.x} * blockDim.x) {
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(kBlock)
 // A group of threads an element of gweight, in f64: the sum runs over all pixels of all images.
 template <class T>
 __global__ void __launch_bounds__(kBlock)
-    conv_weight_grad(Conv s, const T* g, const T* x, T* gweight, unsigned lanes) {
+    conv_backward_weight(Conv s, const T* g, const T* x, T* gweight, unsigned lanes) {
   __shared__ double shared[32];
   const Group threads = Group::of(lanes);
   const int64_t count = s.o * s.cg * s.kh * s.kw, pixels = s.n * s.oh * s.ow,
@@ -116,9 +116,9 @@ template <class T>
 tn_plan* plan(const sdk::ConvRequest& request) {
   using Kind = sdk::ConvKind;
   const Conv s(request);
-  const int64_t count = request.kind == Kind::forward      ? s.n * s.o * s.oh * s.ow
-                        : request.kind == Kind::input_grad ? s.n * s.c * s.h * s.w
-                                                           : s.o * s.cg * s.kh * s.kw;
+  const int64_t count = request.kind == Kind::forward          ? s.n * s.o * s.oh * s.ow
+                        : request.kind == Kind::backward_input ? s.n * s.c * s.h * s.w
+                                                               : s.o * s.cg * s.kh * s.kw;
   auto grid = [count](const tn_run& run, const GroupShape& shape) {
     return shape.grid(*run.stream->device, count);
   };
@@ -130,14 +130,14 @@ tn_plan* plan(const sdk::ConvRequest& request) {
       launch(run.stream, grid(run, single), kBlock, conv<T>, s, in(run, 0), in(run, 1), in(run, 2),
              out(run));
     });
-  if (request.kind == Kind::input_grad)
+  if (request.kind == Kind::backward_input)
     return make_plan([=](const tn_run& run) {
-      launch(run.stream, grid(run, single), kBlock, conv_input_grad<T>, s, in(run, 0), in(run, 1),
-             out(run));
+      launch(run.stream, grid(run, single), kBlock, conv_backward_input<T>, s, in(run, 0),
+             in(run, 1), out(run));
     });
   const GroupShape shape{kBlock, s.n * s.oh * s.ow > 16384 ? kBlock : 32};
   return make_plan([=](const tn_run& run) {
-    launch(run.stream, grid(run, shape), kBlock, conv_weight_grad<T>, s, in(run, 0), in(run, 1),
+    launch(run.stream, grid(run, shape), kBlock, conv_backward_weight<T>, s, in(run, 0), in(run, 1),
            out(run), shape.lanes);
   });
 }

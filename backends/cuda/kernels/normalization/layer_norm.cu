@@ -227,7 +227,7 @@ __global__ void __launch_bounds__(kBlock) parameter_sums(Backward<T> b, Columns 
 
 template <class T>
 __global__ void __launch_bounds__(kBlock)
-    parameter_grads(Columns c, const T* partial, T* gweight, T* gbias, unsigned lanes) {
+    parameter_backward(Columns c, const T* partial, T* gweight, T* gbias, unsigned lanes) {
   const Group group = Group::of(lanes);
   const int64_t turns = group.turns(2 * c.size);
   for (int64_t turn = 0; turn < turns; ++turn) {
@@ -299,7 +299,7 @@ void run_backward(const tn_run& run, const LayerNorm& s, const Columns& columns)
          static_cast<unsigned>(std::min<int64_t>(columns.across * columns.splits, 1 << 20)), kBlock,
          parameter_sums<T>, b, columns, partial);
   const GroupShape shape{kBlock, columns.splits > 16 ? 32u : 1u};
-  launch(run.stream, shape.grid(*run.stream->device, 2 * s.size), kBlock, parameter_grads<T>,
+  launch(run.stream, shape.grid(*run.stream->device, 2 * s.size), kBlock, parameter_backward<T>,
          columns, partial, gweight, gbias, shape.lanes);
 }
 
