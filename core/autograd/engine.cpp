@@ -16,6 +16,7 @@
 #include <tenon/core/dispatch/op.h>
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/runtime/collectives.h>
 
@@ -23,23 +24,23 @@ namespace tenon {
 
 namespace {
 
-// Leaves belong to no one graph: several threads may end a backward pass at the same leaf.
-// Gradients are added up while it is held, so it stops before all that operators use. Never
-// destroyed.
+// Several threads may end a backward pass at the same leaf, which belongs to no graph alone.
+// Gradients are added up while this lock is held, so its place in the order of locks is before
+// everything that operators use. Never destroyed.
 ForkMutex& grads_mutex = *new ForkMutex(ForkOrder::sessions);
 
 Tensor add_up(const Tensor& sum, const Tensor& more) {
   return sum.defined() ? add(sum, more) : more;
 }
 
-// What flows into a leaf, by device: a replica's gradients arrive on its device and are summed at
-// the end, in a fixed order.
+// The gradients that flow into a leaf, by device: those of a replica arrive on its device, and all
+// are summed at the end in a fixed order.
 struct LeafGradient {
   Ref<TensorImpl> leaf;
   std::vector<std::pair<Device, Tensor>> parts;
 
-  // The devices of one kind that parts have come to, in the order of their indices; those of the
-  // leaf's own kind begin with its own.
+  // Returns the devices of each kind that have parts, in the order of their indices, except that
+  // the leaf's own device comes first.
   std::map<uint32_t, std::vector<Device>> devices_by_kind() const {
     std::map<uint32_t, std::vector<Device>> kinds;
     for (auto& [device, part] : parts) kinds[device.type_id()].push_back(device);
@@ -59,7 +60,7 @@ struct LeafGradient {
     parts.emplace_back(g.device(), g);
   }
 
-  // The part on the device of this kind and index, which is there.
+  // Removes and returns the part on the device of this kind and index, which has to exist.
   Tensor take_part(uint64_t device) {
     auto it = std::find_if(parts.begin(), parts.end(), [&](auto& p) {
       return (uint64_t{p.first.type_id()} << 32 | p.first.index()) == device;
@@ -83,14 +84,14 @@ struct LeafGradient {
   }
 };
 
-// A part that an all-reduce may write over: nobody else sees it, and it has no gaps.
+// Returns a part that an all-reduce may overwrite, because nobody else sees it and it has no gaps.
 Tensor own_part(Tensor part) {
   auto& t = impl_of(part);
   return t.contiguous && t.refs == 1 && t.storage->refs == 1 ? part : part.clone();
 }
 
-// Sums parts that lie on devices which a plugin joins, all leaves of the same devices as one
-// launch; the first device keeps the sum. Other parts stay for `total`.
+// Sums the parts on devices that a plugin's collectives connect, in one launch for all leaves on
+// the same devices; the first device keeps the sum. Other parts are left to `total`.
 void reduce_parts(std::span<LeafGradient> leaves) {
   std::map<std::vector<uint64_t>, std::pair<Communicator*, std::vector<size_t>>> groups;
   for (size_t i = 0; i < leaves.size(); ++i) {
@@ -123,8 +124,8 @@ class Backward {
  public:
   explicit Backward(bool keep) : keep_(keep) {}
 
-  // Only nodes from which `targets` can be reached are visited, and only their gradients are kept.
-  // Without this, all leaves are.
+  // Visits only nodes from which `targets` can be reached, and keeps only the gradients of targets.
+  // Without this call, the gradients of all leaves are kept.
   void restrict_to(std::span<const Tensor> outputs, std::span<const Tensor> targets) {
     restricted_ = true;
     for (auto& t : targets) {
@@ -146,7 +147,7 @@ class Backward {
       if (target_nodes_.contains(p.node.get())) captured_[p.node.get()] = std::move(p.grads);
     }
     if (!grad_enabled())
-      reduce_parts(leaves_);  // sums that are recorded themselves are made by operators
+      reduce_parts(leaves_);  // a recorded sum has to be made by operators, in `total`
   }
 
   Tensor gradient_of(const Tensor& target) {
@@ -172,7 +173,7 @@ class Backward {
     std::vector<Tensor> grads;
   };
 
-  // Depth first without recursion: graphs can be deep.
+  // Depth first, but without recursion, because graphs can be deep.
   void find_useful(Node* root) {
     if (!root) return;
     std::vector<std::pair<Node*, size_t>> stack{{root, 0}};
@@ -210,8 +211,8 @@ class Backward {
     std::unique_ptr<bool[]> many;
     bool* const needed = n <= std::size(few) ? few : (many = std::make_unique<bool[]>(n)).get();
     for (size_t i = 0; i < n; ++i) needed[i] = wanted(node.edges[i]);
-    // Where the forward call ran: a rule may compute on a parameter alone, which is then read
-    // there, and its errors name the module.
+    // The rule runs where the forward call ran: it may compute with a parameter alone, whose
+    // replica there is then read, and its errors name the module.
     DeviceGuard device(device_of(grads));
     ModulePath path(node.path);
     auto gradients = node.backward(grads, {needed, n});
@@ -220,7 +221,7 @@ class Backward {
     if (!keep_) node.release_saved();
   }
 
-  // Of those that are there, which lie on one device.
+  // All gradients that are there are on one device, which this returns.
   static Device device_of(std::span<const Tensor> grads) {
     return std::find_if(grads.begin(), grads.end(), [](auto& g) { return g.defined(); })->device();
   }
@@ -251,31 +252,38 @@ class Backward {
   std::unordered_map<Node*, std::vector<Tensor>> captured_;
 };
 
-// The gradient to start from: as given, or 1 for a single element.
+// Throws unless the gradient has the shape, dtype and device of its tensor. `name` is what the
+// error calls the gradient.
+void require_fitting(const char* what, const char* name, const Tensor& gradient,
+                     const Tensor& tensor) {
+  auto &g = impl_of(gradient), &t = impl_of(tensor);
+  if (g.shape != t.shape)
+    throw ShapeError(
+        fmt::format("{}: {} has shape {}, the tensor {}", what, name, g.shape, t.shape));
+  if (g.dtype != t.dtype)
+    throw DTypeError(fmt::format("{}: {} is {}, the tensor {}", what, name, g.dtype, t.dtype));
+  if (g.device != t.device)
+    throw DeviceError(
+        fmt::format("{}: {} is on {}, the tensor on {}", what, name, g.device, t.device));
+}
+
+// Returns the gradient to start from: the given one, or 1 for a single element.
 Tensor start_gradient(const Tensor& output, const Tensor& given, const char* what) {
   checked_impl(output, what);
   if (!output.requires_grad())
-    throw AutogradError(std::string(what) + ": the tensor of shape " + output.shape().str() +
-                        " does not require a gradient: nothing it was made from does, or it was "
-                        "made under no_grad");
+    throw AutogradError(
+        fmt::format("{}: the tensor of shape {} does not require a gradient: nothing it was made "
+                    "from does, or it was made under no_grad",
+                    what, output.shape()));
   if (!given.defined()) {
     if (output.numel() != 1)
       throw AutogradError(
-          std::string(what) +
-          ": a gradient is created implicitly for a single element only, but the shape is " +
-          output.shape().str() + "; reduce it with sum() or mean(), or pass the gradient");
+          fmt::format("{}: a gradient is created implicitly for a single element only, but the "
+                      "shape is {}; reduce it with sum() or mean(), or pass the gradient",
+                      what, output.shape()));
     return full(output.shape(), 1, {.dtype = output.dtype(), .device = output.device()});
   }
-  if (given.shape() != output.shape())
-    throw ShapeError(std::string(what) + ": the given gradient has shape " + given.shape().str() +
-                     ", the tensor " + output.shape().str());
-  if (given.dtype() != output.dtype())
-    throw DTypeError(std::string(what) + ": the given gradient is " +
-                     std::string(name_of(given.dtype())) + ", the tensor " +
-                     std::string(name_of(output.dtype())));
-  if (given.device() != output.device())
-    throw DeviceError(std::string(what) + ": the given gradient is on " + given.device().str() +
-                      ", the tensor on " + output.device().str());
+  require_fitting(what, "the given gradient", given, output);
   return given;
 }
 
@@ -288,8 +296,8 @@ void Tensor::backward(const Tensor& gradient, BackwardOptions options) const {
   pass.run();
   for (auto& l : pass.leaves()) {
     Tensor total = l.total();
-    // A gradient is the leaf's own: users may change it in place, and it may have come as a view or
-    // have gone to several leaves.
+    // Users may change a gradient in place, so a leaf gets one of its own instead of a view or a
+    // tensor that several leaves got.
     auto& t = impl_of(total);
     std::lock_guard lock(grads_mutex);
     auto& meta = l.leaf->meta();
@@ -303,12 +311,12 @@ void Tensor::backward(const Tensor& gradient, BackwardOptions options) const {
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
                          std::span<const Tensor> grad_outputs, GradOptions options) {
   if (!grad_outputs.empty() && grad_outputs.size() != outputs.size())
-    throw ValueError("grad: " + std::to_string(outputs.size()) + " outputs, but " +
-                     std::to_string(grad_outputs.size()) + " grad_outputs");
+    throw ValueError(
+        fmt::format("grad: {} outputs, but {} grad_outputs", outputs.size(), grad_outputs.size()));
   for (auto& t : inputs)
     if (!t.requires_grad())
-      throw AutogradError("grad: an input of shape " + t.shape().str() +
-                          " does not require a gradient");
+      throw AutogradError(
+          fmt::format("grad: an input of shape {} does not require a gradient", t.shape()));
   GradMode mode(options.create_graph);
   Backward pass(options.retain_graph.value_or(options.create_graph));
   pass.restrict_to(outputs, inputs);
@@ -321,15 +329,15 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
   for (size_t i = 0; i < inputs.size(); ++i) {
     result.push_back(pass.gradient_of(inputs[i]));
     if (!result.back().defined() && !options.allow_unused)
-      throw AutogradError("grad: input " + std::to_string(i) + " of shape " +
-                          inputs[i].shape().str() +
-                          " was not used to compute the outputs; pass allow_unused = true to get "
-                          "an undefined tensor for it");
+      throw AutogradError(
+          fmt::format("grad: input {} of shape {} was not used to compute the outputs; pass "
+                      "allow_unused = true to get an undefined tensor for it",
+                      i, inputs[i].shape()));
   }
   return result;
 }
 
-// ---- what a tensor knows of its gradient ----
+// ---- the members of Tensor that belong to autograd ----
 
 bool Tensor::requires_grad() const {
   auto& t = checked_impl(*this, "requires_grad");
@@ -343,8 +351,8 @@ Tensor& Tensor::requires_grad_(bool value) {
         "requires_grad_: only leaves can be changed; this tensor was computed by an operator, use "
         "detach() first");
   if (value && !is_floating_point(t.dtype))
-    throw DTypeError("requires_grad_: only floating-point tensors have gradients, this one is " +
-                     std::string(name_of(t.dtype)));
+    throw DTypeError(fmt::format(
+        "requires_grad_: only floating-point tensors have gradients, this one is {}", t.dtype));
   if (value || t.autograd) t.meta().requires_grad = value;
   return *this;
 }
@@ -363,18 +371,7 @@ Tensor Tensor::grad() const {
 
 void Tensor::set_grad(const Tensor& g) {
   auto& t = checked_impl(*this, "set_grad");
-  if (g.defined()) {
-    auto& v = impl_of(g);
-    if (v.shape != t.shape)
-      throw ShapeError("set_grad: the gradient has shape " + v.shape.str() + ", the tensor " +
-                       t.shape.str());
-    if (v.dtype != t.dtype)
-      throw DTypeError("set_grad: the gradient is " + std::string(name_of(v.dtype)) +
-                       ", the tensor " + std::string(name_of(t.dtype)));
-    if (v.device != t.device)
-      throw DeviceError("set_grad: the gradient is on " + v.device.str() + ", the tensor on " +
-                        t.device.str());
-  }
+  if (g.defined()) require_fitting("set_grad", "the gradient", g, *this);
   if (!g.defined() && !t.autograd) return;
   auto& meta = t.meta();
   std::lock_guard lock(grads_mutex);

@@ -7,23 +7,25 @@
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/per_thread.h>
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 
 namespace tenon {
 
 namespace {
 std::atomic<uint64_t> next_sequence{1};
 
-// A chain of a million operators must not end in a million nested destructors: nodes are ended one
-// after the other. They are listed through themselves, because what ends must not need memory.
+// A chain of a million operators must not end in a million nested destructors, so nodes are
+// destroyed one after the other. The nodes themselves form the list of those that wait, because
+// destroying must not need memory.
 thread_local Node** ending TENON_FAST_TLS = nullptr;
 
-// Nodes share a few locks: one each would be much to keep for forks, and two threads are seldom in
-// any.
+// Nodes share a few locks: a lock for each node would be too many to hold during a fork, and two
+// threads rarely need one at the same time.
 struct alignas(64) NodeLock {
   ForkSpinLock lock{ForkOrder::tables};
 };
-auto& node_locks =
-    *new std::array<NodeLock, 16>;  // never destroyed: graphs may end with static objects
+// Never destroyed, because graphs may be destroyed with static objects.
+auto& node_locks = *new std::array<NodeLock, 16>;
 
 ForkSpinLock& lock_of(const Node& node) {
   return node_locks[node.sequence % node_locks.size()].lock;
@@ -102,14 +104,14 @@ void record(const Call& call, std::span<const Tensor> outputs) {
 void Node::unpack(const Saved& saved, bool is_output, Tensor& value) const {
   if (saved.value.version() != saved.version)
     throw AutogradError(
-        std::string(op->name) + ": " + (is_output ? "output " : "input ") +
-        std::to_string(saved.index) + " of shape " + saved.value.shape().str() +
-        " is needed to compute the gradient but has been changed in place (version " +
-        std::to_string(saved.value.version()) + ", expected " + std::to_string(saved.version) +
-        "); change a clone() of it, or change it after backward()" + path_suffix());
+        fmt::format("{}: {} {} of shape {} is needed to compute the gradient but has been changed "
+                    "in place (version {}, expected {}); change a clone() of it, or change it "
+                    "after backward(){}",
+                    op->name, is_output ? "output" : "input", saved.index, saved.value.shape(),
+                    saved.value.version(), saved.version, path_suffix()));
   value = saved.value;
   if (!is_output || !grad_enabled()) return;
-  // Its history again, so that the gradient of this gradient can be taken.
+  // The value gets its history back, so that the gradient of this gradient can be taken.
   auto& o = impl_of(saved.value);
   value = Tensor(Ref<TensorImpl>::adopt(
       new TensorImpl(o.dtype, o.device, o.shape, o.strides, o.offset, o.storage)));
@@ -127,10 +129,10 @@ std::vector<Tensor> Node::backward(std::span<const Tensor> grads,
   if (saves) {
     std::lock_guard guard(lock_of(*this));
     if (released)
-      throw AutogradError(std::string("backward through ") + op->name +
-                          " for a second time: the first backward pass freed what it needs; "
-                          "pass retain_graph = true to the first one" +
-                          path_suffix());
+      throw AutogradError(
+          fmt::format("backward through {} for a second time: the first backward pass freed what "
+                      "it needs; pass retain_graph = true to the first one{}",
+                      op->name, path_suffix()));
     for (auto& s : inputs) unpack(s, false, in[s.index]);
     for (auto& s : outputs) unpack(s, true, out[s.index]);
   }
@@ -142,7 +144,7 @@ std::vector<Tensor> Node::backward(std::span<const Tensor> grads,
 
 void Node::release_saved() {
   if (!saves) return;
-  std::vector<Saved> ended[2];  // goes after the lock
+  std::vector<Saved> ended[2];  // destroyed after the lock is free
   std::lock_guard guard(lock_of(*this));
   ended[0].swap(inputs);
   ended[1].swap(outputs);

@@ -101,10 +101,13 @@ class GradContext {
   std::span<const DType> input_dtypes;
 };
 
+// One for each input of the operator; those that nobody needs stay undefined.
+using Grads = std::span<Tensor>;
+
 // Fills gradients[i] for the inputs that `needs` names, by differentiable operators, so that higher
 // orders work. Where a fused backward operator has no gradient of its own, the rule uses it only
 // while grad_enabled() is false and composes otherwise.
-using GradRule = void (*)(const GradContext& context, std::span<Tensor> gradients);
+using GradRule = void (*)(const GradContext& context, Grads gradients);
 using InferRule = void (*)(Infer& infer);
 // For operators that are no kernel: views, copies between devices. Gets inputs on their own
 // devices.

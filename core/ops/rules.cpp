@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include <tenon/core/base/number_text.h>
+#include <tenon/core/format.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/rules.h>
@@ -8,13 +9,13 @@
 
 namespace tenon {
 
-namespace {}  // namespace
-
 // ---- on the way in ----
 
 void throw_undefined(const char* op, size_t argument) {
-  throw ValueError(std::string(op) + ": argument " + std::to_string(argument) +
-                   " is an undefined tensor; give it values first, e.g. with tenon::zeros");
+  throw ValueError(
+      fmt::format("{}: argument {} is an undefined tensor; give it values first, e.g. with "
+                  "tenon::zeros",
+                  op, argument));
 }
 
 void require_defined(const char* op, std::initializer_list<const Tensor*> tensors) {
@@ -28,11 +29,9 @@ void require_defined(const char* op, std::initializer_list<const Tensor*> tensor
 int64_t wrap_dim(int64_t dim, int64_t rank, const char* op) {
   int64_t wrapped = dim < 0 ? dim + rank : dim;
   if (wrapped < 0 || wrapped >= rank)
-    throw IndexError(std::string(op) + ": dim " + std::to_string(dim) +
-                     " is out of range for a tensor of " + std::to_string(rank) + " dimensions" +
-                     (rank > 0 ? "; it must lie in [" + std::to_string(-rank) + ", " +
-                                     std::to_string(rank - 1) + "]"
-                               : ""));
+    throw IndexError(
+        fmt::format("{}: dim {} is out of range for a tensor of {} dimensions{}", op, dim, rank,
+                    rank > 0 ? fmt::format("; it must lie in [{}, {}]", -rank, rank - 1) : ""));
   return wrapped;
 }
 
@@ -42,9 +41,7 @@ Shape wrap_dims(const Shape& dims, int64_t rank, const char* op) {
     // A tensor without dimensions takes dim 0 and -1, as in PyTorch.
     if (rank == 0 && (dim == 0 || dim == -1)) continue;
     int64_t d = wrap_dim(dim, rank, op);
-    if (chosen[d])
-      throw ValueError(std::string(op) + ": dim " + std::to_string(d) + " appears twice in " +
-                       dims.str());
+    if (chosen[d]) throw ValueError(fmt::format("{}: dim {} appears twice in {}", op, d, dims));
     chosen[d] = true;
   }
   Shape result;
@@ -63,28 +60,37 @@ DType result_type(const Tensor& x, Number number) {
 Scalar scalar_for(DType dtype, Number number) {
   if (is_floating_point(dtype)) return Scalar(number.f);
   if (dtype == DType::boolean) return Scalar::integer(number.f != 0);  // NaN is true
-  if (!number.integral &&
-      !(number.f >= -0x1p63 &&
-        number.f < 0x1p63))  // converting it would be undefined; NaN lies nowhere
-    throw ValueError("the number " + number_text(number.f) + " has no value in " +
-                     std::string(name_of(dtype)) +
-                     "; it must lie in [-2^63, 2^63), or the tensor be floating");
+  // Converting any other number, or NaN, would be undefined.
+  if (!number.integral && !(number.f >= -0x1p63 && number.f < 0x1p63))
+    throw ValueError(
+        fmt::format("the number {} has no value in {}; it must lie in [-2^63, 2^63), or the tensor "
+                    "be floating",
+                    number_text(number.f), dtype));
   return Scalar::integer(number.integral ? number.i : static_cast<int64_t>(number.f));
 }
 
 void require_index(const char* op, const Tensor& index, const char* name) {
   DType t = dtype_of(index);
   if (t != DType::i64 && t != DType::i32)
-    throw DTypeError(std::string(op) + ": " + name + " must be i64 or i32, found " +
-                     std::string(name_of(t)) + "; convert it with .to(tenon::i64)");
+    throw DTypeError(fmt::format(
+        "{}: {} must be i64 or i32, found {}; convert it with .to(tenon::i64)", op, name, t));
 }
 
 void require_mutable(const char* op, const Tensor& target) {
   if (grad_enabled() && target.requires_grad())
     throw AutogradError(
-        std::string(op) +
-        ": changes a tensor in place that requires a gradient, which is not recorded; " +
-        "do it inside tenon::NoGrad, or on .detach()");
+        fmt::format("{}: changes a tensor in place that requires a gradient, which is not "
+                    "recorded; do it inside tenon::NoGrad, or on .detach()",
+                    op));
+}
+
+void require_one_dtype(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  DType t = dtype_of(x);
+  if (t == dtype_of(weight) && (!bias.defined() || t == dtype_of(bias))) [[likely]]
+    return;
+  throw DTypeError(fmt::format("{}: x is {}, weight {}{}; convert one with .to(dtype)", op, t,
+                               dtype_of(weight),
+                               bias.defined() ? fmt::format(", bias {}", dtype_of(bias)) : ""));
 }
 
 // ---- shape rules ----
@@ -99,6 +105,12 @@ void infer_numeric(Infer& infer) {
   DType t = dtype_of(infer.in(0));
   infer.require_dtype(t != DType::boolean, 0, "a floating or integer type");
   infer.output(t, shape_of(infer.in(0)));
+}
+
+void require_bias(Infer& infer, const Shape& weight) {
+  if (infer.has(2) && !(shape_of(infer.in(2)) == Shape{weight[0]}))
+    infer.shape_error(fmt::format("bias has shape {}, but must be ({},) for a weight of shape {}",
+                                  shape_of(infer.in(2)), weight[0], weight));
 }
 
 void infer_given_shape(Infer& infer) { infer.output(dtype_of(infer.in(0)), infer.given_shape()); }

@@ -1,5 +1,5 @@
-// What several operator families share: checks on the way in, shape rules, pieces of gradient
-// rules. Not installed.
+// What several operator families share: checks of arguments, shape rules, pieces of gradient rules.
+// Not installed.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,10 @@
 
 namespace tenon {
 
-// ---- on the way in ----
+// ---- checks and conversions of arguments ----
+// Throws the ValueError "<op>: argument <i> is an undefined tensor …".
 [[noreturn]] void throw_undefined(const char* op, size_t argument);
-// Inline, because every public function begins with it.
+// Throws the same unless x is defined. Inline, because every public function begins with it.
 inline void require_tensor(const char* op, const Tensor& x, size_t argument = 0) {
   if (!x.defined()) [[unlikely]]
     throw_undefined(op, argument);
@@ -23,45 +24,53 @@ inline DType dtype_of(const Tensor& x) { return impl_of(x).dtype; }
 inline const Shape& shape_of(const Tensor& x) { return impl_of(x).shape; }
 inline DType dtype_of(const TensorDesc& x) { return x.dtype; }
 inline const Shape& shape_of(const TensorDesc& x) { return x.shape; }
-// Where a gradient will be asked for: operators then make the outputs that only their gradient rule
-// needs.
+// Whether autograd records what is computed from x: operators then make the outputs that only their
+// gradient rule needs.
 inline bool wants_gradient(const Tensor& x) {
   return x.defined() && grad_enabled() && x.requires_grad();
 }
 
-// `dims` as the ABI wants them: in range, sorted, each once; all of them where `dims` is empty.
-// IndexError, ValueError.
+// Returns `dims` as plugins get them: not negative, sorted, and all dimensions for an empty list.
+// Throws an IndexError for one that is out of range, a ValueError for one that is listed twice.
 Shape wrap_dims(const Shape& dims, int64_t rank, const char* op);
-// The type that `x op number` computes in.
+// Returns the dtype that `x op number` computes in.
 DType result_type(const Tensor& x, Number number);
-// The operand as the ABI wants it: an int64 for integers and bool, a double otherwise.
+// Returns the operand as plugins get it: an int64 for integers and bool, a double otherwise. Throws a
+// ValueError for a number that int64 cannot hold.
 Scalar scalar_for(DType dtype, Number number);
-// A number as a tensor without dimensions, for use inside an operator: unlike `full` it asks for no
-// gradient mode.
+// Returns a number as a tensor without dimensions, for use inside an operator: unlike `full` it may
+// be called in any gradient mode.
 Tensor constant(Number number, DType dtype, Device device);
-// DTypeError where integer indices are wanted.
+// Throws a DTypeError unless the index is i64 or i32.
 void require_index(const char* op, const Tensor& index, const char* name);
-// Changing values in place is not recorded: AutogradError where a gradient would silently be lost.
+// Changing values in place is not recorded. Throws an AutogradError if a gradient would silently be
+// lost.
 void require_mutable(const char* op, const Tensor& target);
+// Throws a DTypeError unless x, the weight and the bias, which may be undefined, have one dtype.
+void require_one_dtype(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias);
 
 // ---- decompositions ----
-// Copies `values` into a part of a result that is put together piece by piece. Unlike copy_, it
-// leaves a part without values where `values` were never made: what it held before is of no meaning
-// to anybody.
+// Copies `values` into a part of a result that is put together piece by piece. If `values` failed,
+// the part has failed too, while copy_ would leave what its target held before.
 void write_part(const Tensor& part, const Tensor& values);
 
 // ---- shape rules ----
-void infer_floating(Infer& infer);  // output like input 0, which is floating
-void infer_numeric(Infer& infer);   // …, floating or integer
-// Output has the shape that run_as was given, and input 0's type.
+// The output has the shape and dtype of input 0, which is floating.
+void infer_floating(Infer& infer);
+// The output has the shape and dtype of input 0, which is floating or integer.
+void infer_numeric(Infer& infer);
+// The output has the shape that run_as was given, and the dtype of input 0.
 void infer_given_shape(Infer& infer);
+// Throws a ShapeError unless input 2, if it is there, is a bias (o) for a weight (o, …).
+void require_bias(Infer& infer, const Shape& weight);
 
 // ---- pieces of gradient rules ----
-// A reduced tensor again at the rank of what was reduced (each dim of `dims` 1), expanded to
-// `shape`.
+// Returns a tensor that was reduced over `dims`, with these dimensions back, expanded to `shape`.
 Tensor unreduce(const Tensor& reduced, const Shape& dims, const Shape& shape);
+// Returns `shape` with size 1 in place of each dimension of `dims`.
 Shape keepdim_shape(const Shape& shape, const Shape& dims);
-// sqrt whose gradient at 0 is 0 rather than NaN (0 * inf), as PyTorch's std and norm have it.
+// Returns sqrt(x) with a gradient of 0 instead of NaN (0 * inf) at 0, as PyTorch's std and norm have
+// it.
 Tensor sqrt_with_zero_gradient(const Tensor& x);
 
 }  // namespace tenon

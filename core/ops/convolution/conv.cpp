@@ -1,5 +1,6 @@
-// conv2d and its two gradients: bilinear in what they are given, so the gradient of each is made of
-// the other two.
+// conv2d and its two gradients (core/ops/convolution.h). All three are bilinear, so the gradients
+// of each are made of the other two.
+#include <tenon/core/format.h>
 #include <tenon/core/ops/convolution.h>
 #include <tenon/core/ops/convolution/window.h>
 #include <tenon/core/ops/linalg/precision.h>
@@ -11,8 +12,6 @@
 namespace tenon {
 
 namespace {
-
-using Grads = std::span<Tensor>;
 
 // All three have the attributes of conv2d.
 Tensor convolve(const Tensor& x, const Tensor& weight, const Attrs& attrs);
@@ -29,60 +28,57 @@ void infer_conv2d(Infer& infer) {
         dilation = infer.attrs.get_list("dilation");
   int64_t groups = infer.attrs.get_int("groups");
   if (x[1] % groups != 0 || weight[0] % groups != 0 || x[1] / groups != weight[1])
-    infer.shape_error("an input of shape " + x.str() + " has " + std::to_string(x[1]) +
-                      " channels, but a weight of shape " + weight.str() + " takes " +
-                      std::to_string(weight[1]) + " in each of groups=" + std::to_string(groups) +
-                      ", and the weight's first dimension must be a multiple of groups");
-  if (infer.has(2) && !(shape_of(infer.in(2)) == Shape{weight[0]}))
-    infer.shape_error("bias has shape " + shape_of(infer.in(2)).str() + ", but must be (" +
-                      std::to_string(weight[0]) + ",) for a weight of shape " + weight.str());
+    infer.shape_error(
+        fmt::format("an input of shape {} has {} channels, but a weight of shape {} takes {} in "
+                    "each of groups={}, and the weight's first dimension must be a multiple of "
+                    "groups",
+                    x, x[1], weight, weight[1], groups));
+  require_bias(infer, weight);
   require_addressable_padded(infer, x, padding);
   Shape result = {x[0], weight[0], 0, 0};
   for (size_t d = 0; d < 2; ++d) {
     result[2 + d] = window_positions(x[2 + d], weight[2 + d], stride[d], padding[d], dilation[d]);
     if (weight[2 + d] < 1 || result[2 + d] < 1)
-      infer.shape_error("the kernel of a weight of shape " + weight.str() + " (with dilation " +
-                        dilation.str() + ") is larger than the padded input: shape " + x.str() +
-                        ", padding " + padding.str());
+      infer.shape_error(
+          fmt::format("the kernel of a weight of shape {} (with dilation {}) is larger than the "
+                      "padded input: shape {}, padding {}",
+                      weight, dilation, x, padding));
   }
   infer.output(t, result);
 }
+void conv2d_gradient(const GradContext& c, Grads g) {
+  if (c.needs(0)) g[0] = backward_input(c.grad(), c.input(1), c.attrs, c.input_shape(0));
+  if (c.needs(1)) g[1] = backward_weight(c.grad(), c.input(0), c.attrs, c.input_shape(1));
+  if (c.needs(2)) g[2] = sum(c.grad(), {0, 2, 3});
+}
+const Op conv2d_op{{
+    .name = "conv2d",
+    .infer = infer_conv2d,
+    .gradient = conv2d_gradient,
+    .saves_inputs = 3,
+}};
 
-const Op conv2d_op{{.name = "conv2d",
-                    .infer = infer_conv2d,
-                    .gradient =
-                        [](const GradContext& c, Grads g) {
-                          if (c.needs(0))
-                            g[0] = backward_input(c.grad(), c.input(1), c.attrs, c.input_shape(0));
-                          if (c.needs(1))
-                            g[1] = backward_weight(c.grad(), c.input(0), c.attrs, c.input_shape(1));
-                          if (c.needs(2)) g[2] = sum(c.grad(), {0, 2, 3});
-                        },
-                    .saves_inputs = 3}};
+void conv2d_backward_input_gradient(const GradContext& c, Grads g) {
+  if (c.needs(0)) g[0] = convolve(c.grad(), c.input(1), c.attrs);
+  if (c.needs(1)) g[1] = backward_weight(c.input(0), c.grad(), c.attrs, c.input_shape(1));
+}
+const Op conv2d_backward_input_op{{
+    .name = "conv2d_backward_input",
+    .infer = infer_given_shape,
+    .gradient = conv2d_backward_input_gradient,
+    .saves_inputs = 3,
+}};
 
-const Op conv2d_backward_input_op{{.name = "conv2d_backward_input",
-                                   .infer = infer_given_shape,
-                                   .gradient =
-                                       [](const GradContext& c, Grads g) {
-                                         if (c.needs(0))
-                                           g[0] = convolve(c.grad(), c.input(1), c.attrs);
-                                         if (c.needs(1))
-                                           g[1] = backward_weight(c.input(0), c.grad(), c.attrs,
-                                                                  c.input_shape(1));
-                                       },
-                                   .saves_inputs = 3}};
-
-const Op conv2d_backward_weight_op{{.name = "conv2d_backward_weight",
-                                    .infer = infer_given_shape,
-                                    .gradient =
-                                        [](const GradContext& c, Grads g) {
-                                          if (c.needs(0))
-                                            g[0] = convolve(c.input(1), c.grad(), c.attrs);
-                                          if (c.needs(1))
-                                            g[1] = backward_input(c.input(0), c.grad(), c.attrs,
-                                                                  c.input_shape(1));
-                                        },
-                                    .saves_inputs = 3}};
+void conv2d_backward_weight_gradient(const GradContext& c, Grads g) {
+  if (c.needs(0)) g[0] = convolve(c.input(1), c.grad(), c.attrs);
+  if (c.needs(1)) g[1] = backward_input(c.input(0), c.grad(), c.attrs, c.input_shape(1));
+}
+const Op conv2d_backward_weight_op{{
+    .name = "conv2d_backward_weight",
+    .infer = infer_given_shape,
+    .gradient = conv2d_backward_weight_gradient,
+    .saves_inputs = 3,
+}};
 
 Tensor convolve(const Tensor& x, const Tensor& weight, const Attrs& attrs) {
   return run(conv2d_op, {&x, &weight, nullptr}, attrs);
@@ -107,25 +103,20 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
   check_pair("conv2d", "padding", options.padding, 0);
   check_pair("conv2d", "dilation", options.dilation, 1);
   if (options.groups < 1)
-    throw ValueError("conv2d: groups must be at least 1, found " + std::to_string(options.groups));
+    throw ValueError(fmt::format("conv2d: groups must be at least 1, found {}", options.groups));
   size_t rank = shape_of(x).size();
   if ((rank != 4 && rank != 3) || shape_of(weight).size() != 4)
     throw ShapeError(
-        "conv2d: needs an input (n, c, h, w) or (c, h, w) and a weight (o, c/groups, kh, kw); "
-        "found " +
-        shape_of(x).str() + " and " + shape_of(weight).str());
-  DType t = dtype_of(x);
-  if (t != dtype_of(weight) || (b && t != dtype_of(*b)))
-    throw DTypeError("conv2d: x is " + std::string(name_of(t)) + ", weight " +
-                     std::string(name_of(dtype_of(weight))) +
-                     (b ? ", bias " + std::string(name_of(dtype_of(*b))) : "") +
-                     "; convert one with .to(dtype)");
+        fmt::format("conv2d: needs an input (n, c, h, w) or (c, h, w) and a weight (o, c/groups, "
+                    "kh, kw); found {} and {}",
+                    shape_of(x), shape_of(weight)));
+  require_one_dtype("conv2d", x, weight, bias);
   Attrs attrs;
   attrs.set("stride", options.stride)
       .set("padding", options.padding)
       .set("dilation", options.dilation)
       .set("groups", options.groups);
-  add_precision(t, attrs);
+  add_precision(dtype_of(x), attrs);
   if (rank == 4) return run(conv2d_op, {&x, &weight, b}, attrs);
   Tensor batch = unsqueeze(x, 0);
   return squeeze(run(conv2d_op, {&batch, &weight, b}, attrs), 0);

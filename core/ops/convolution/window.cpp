@@ -2,6 +2,7 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/extent.h>
+#include <tenon/core/format.h>
 #include <tenon/core/ops/convolution/window.h>
 
 namespace tenon {
@@ -10,9 +11,8 @@ void check_pair(const char* op, const char* name, const Shape& pair, int64_t lea
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
   const bool small = pair.size() != 2 || pair[0] < least || pair[1] < least;
   if (small || pair[0] > most || pair[1] > most)
-    throw ValueError(std::string(op) + ": " + name + " must be two numbers of at " +
-                     (small ? "least " + std::to_string(least) : "most " + std::to_string(most)) +
-                     ", found " + pair.str());
+    throw ValueError(fmt::format("{}: {} must be two numbers of at {} {}, found {}", op, name,
+                                 small ? "least" : "most", small ? least : most, pair));
 }
 
 int64_t window_positions(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
@@ -46,9 +46,10 @@ void require_addressable_padded(Infer& infer, const Shape& x, const Shape& paddi
   Shape padded = x;
   for (size_t d = 0; d < 2; ++d) padded[2 + d] += 2 * padding[d];
   if (!is_addressable(padded))
-    infer.shape_error("an input of shape " + x.str() + " with padding " + padding.str() +
-                      " has, padded, shape " + padded.str() + ": more than the " +
-                      std::to_string(kMaxNumel) + " elements that can be addressed");
+    infer.shape_error(
+        fmt::format("an input of shape {} with padding {} has, padded, shape {}: more than the {} "
+                    "elements that can be addressed",
+                    x, padding, padded, +kMaxNumel));
 }
 
 }  // namespace tenon

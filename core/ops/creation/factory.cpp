@@ -8,6 +8,7 @@
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/extent.h>
+#include <tenon/core/format.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/random.h>
 
@@ -28,8 +29,7 @@ Tensor allocate(std::string_view op, const Shape& shape, const TensorOptions& op
     impl_of(x).storage->written.store(0, std::memory_order_relaxed);
     return x;
   } catch (const OutOfMemoryError& e) {
-    throw OutOfMemoryError(std::string(op) + " of shape " + shape.str() + path_suffix() + ": " +
-                           e.what());
+    throw OutOfMemoryError(fmt::format("{} of shape {}{}: {}", op, shape, path_suffix(), e.what()));
   }
 }
 
@@ -61,8 +61,7 @@ void require_random_target(const char* op, const Tensor& target) {
   require_tensor(op, target);
   require_mutable(op, target);
   if (!is_floating_point(target.dtype()))
-    throw DTypeError(std::string(op) + ": needs a floating type, found " +
-                     std::string(name_of(target.dtype())));
+    throw DTypeError(fmt::format("{}: needs a floating type, found {}", op, target.dtype()));
 }
 
 }  // namespace
@@ -82,17 +81,19 @@ Tensor full(const Shape& shape, Number value, const TensorOptions& options) {
 Tensor arange(double start, double end, double step, const TensorOptions& options) {
   if (step == 0 || !std::isfinite(step) || !std::isfinite(start) || !std::isfinite(end))
     throw ValueError(
-        "arange: start and end must be finite and step a finite number other than 0; found " +
-        number_text(start) + ", " + number_text(end) + ", " + number_text(step));
+        fmt::format("arange: start and end must be finite and step a finite number other than 0; "
+                    "found {}, {}, {}",
+                    number_text(start), number_text(end), number_text(step)));
   if ((end - start) / step < 0)
-    throw ValueError("arange: a step of " + number_text(step) + " never leads from " +
-                     number_text(start) + " to " + number_text(end));
+    throw ValueError(fmt::format("arange: a step of {} never leads from {} to {}",
+                                 number_text(step), number_text(start), number_text(end)));
   if (options.dtype == DType::boolean) throw DTypeError("arange: makes numbers, not bool");
   double count = std::ceil((end - start) / step);
   if (count > 1e15)
-    throw ValueError("arange: from " + number_text(start) + " to " + number_text(end) +
-                     " in steps of " + number_text(step) + " there are " + number_text(count) +
-                     " elements, more than can be addressed");
+    throw ValueError(
+        fmt::format("arange: from {} to {} in steps of {} there are {} elements, more than can be "
+                    "addressed",
+                    number_text(start), number_text(end), number_text(step), number_text(count)));
   Tensor x = allocate("arange", {static_cast<int64_t>(count)}, options);
   Scalar scalars[] = {scalar_for(options.dtype, start), scalar_for(options.dtype, step)};
   run_into(x, {arange_op, {}, no_attrs, scalars});
@@ -113,8 +114,7 @@ Tensor randn(const Shape& shape, const TensorOptions& options) {
 
 Tensor randint(int64_t low, int64_t high, const Shape& shape, TensorOptions options) {
   if (low >= high)
-    throw ValueError("randint: needs low < high, found [" + std::to_string(low) + ", " +
-                     std::to_string(high) + ")");
+    throw ValueError(fmt::format("randint: needs low < high, found [{}, {})", low, high));
   if (options.dtype != DType::i64 && options.dtype != DType::i32) {
     DType wanted = options.dtype;
     options.dtype = DType::i64;
@@ -125,8 +125,8 @@ Tensor randint(int64_t low, int64_t high, const Shape& shape, TensorOptions opti
   int64_t max = options.dtype == DType::i32 ? std::numeric_limits<int32_t>::max()
                                             : std::numeric_limits<int64_t>::max();
   if (high - 1 > max || low < -max - 1)
-    throw ValueError("randint: [" + std::to_string(low) + ", " + std::to_string(high) +
-                     ") does not fit into " + std::string(name_of(options.dtype)));
+    throw ValueError(
+        fmt::format("randint: [{}, {}) does not fit into {}", low, high, options.dtype));
   Tensor x = allocate("randint", shape, options);
   fill_random(randint_op, x, Scalar::integer(low), Scalar::integer(high));
   return finish(x, options);
@@ -145,15 +145,15 @@ Tensor ones_like(const Tensor& like) {
 void detail::require_values(size_t count, const Shape& shape) {
   require_addressable("tensor", shape);
   if (count != static_cast<size_t>(shape.numel()))
-    throw ShapeError("tensor: " + std::to_string(count) + " values given for shape " + shape.str() +
-                     ", which has " + std::to_string(shape.numel()) + " elements");
+    throw ShapeError(fmt::format("tensor: {} values given for shape {}, which has {} elements",
+                                 count, shape, shape.numel()));
 }
 
 Tensor from_host(const void* values, DType dtype, const Shape& shape,
                  const TensorOptions& options) {
   require_addressable("from_host", shape);
   if (!values && shape.numel() > 0)
-    throw ValueError("from_host: null pointer given for shape " + shape.str());
+    throw ValueError(fmt::format("from_host: null pointer given for shape {}", shape));
   Tensor x =
       tensor_from_host(values, dtype, shape, options.device ? *options.device : default_device());
   return finish(x.to(options.dtype), options);
@@ -165,9 +165,10 @@ Tensor& Tensor::uniform_(double low, double high) {
   const double most = dtype() == DType::f64 ? std::numeric_limits<double>::max()
                                             : std::numeric_limits<float>::max();
   if (!(low <= high && std::abs(low) <= most && std::abs(high) <= most && high - low <= most))
-    throw ValueError("uniform_: needs low <= high, both and their difference finite in " +
-                     std::string(name_of(dtype())) + "; found [" + number_text(low) + ", " +
-                     number_text(high) + ")");
+    throw ValueError(
+        fmt::format("uniform_: needs low <= high, both and their difference finite in {}; found "
+                    "[{}, {})",
+                    dtype(), number_text(low), number_text(high)));
   fill_random(uniform_op, *this, low, high);
   return *this;
 }
@@ -176,9 +177,9 @@ Tensor& Tensor::normal_(double mean, double std) {
   require_random_target("normal_", *this);
   if (!(std >= 0) || std::isinf(std) || !std::isfinite(mean))
     throw ValueError(
-        "normal_: needs a finite mean, and a standard deviation that must not be negative or "
-        "infinite; found " +
-        number_text(mean) + " and " + number_text(std));
+        fmt::format("normal_: needs a finite mean, and a standard deviation that must not be "
+                    "negative or infinite; found {} and {}",
+                    number_text(mean), number_text(std)));
   fill_random(normal_op, *this, mean, std);
   return *this;
 }

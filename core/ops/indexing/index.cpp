@@ -1,3 +1,5 @@
+// Selection by index (core/ops/indexing.h).
+#include <tenon/core/format.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/rules.h>
@@ -7,98 +9,43 @@ namespace tenon {
 
 namespace {
 
-using Grads = std::span<Tensor>;
+// ---- index_select and gather, which are linear in x ----
 
-// ---- embedding ----
-
-Tensor lookup(const Tensor& weight, const Tensor& indices, int64_t padding_idx);
-void decompose_embedding_backward(const Call& call, Outputs& out);
-
-const Op embedding_backward_op{
-    {.name = "embedding_backward",
-     .infer = infer_given_shape,
-     .gradient =
-         [](const GradContext& c, Grads g) {
-           if (!c.needs(0)) return;
-           int64_t padding = c.attrs.get_int("padding_idx");
-           const Tensor& indices = c.input(1);
-           Tensor rows = lookup(c.grad(), indices, padding);
-           // Rows of the padding index passed nothing on.
-           g[0] = padding < 0 ? rows : where(unsqueeze(eq(indices, padding), -1), 0.0, rows);
-         },
-     .saves_inputs = 2,
-     .decompose = decompose_embedding_backward}};
-
-const Op embedding_op{
-    {.name = "embedding",
-     .infer =
-         [](Infer& infer) {
-           Shape shape = shape_of(infer.in(1));
-           shape.push_back(shape_of(infer.in(0))[1]);
-           infer.output(dtype_of(infer.in(0)), shape);
-         },
-     .gradient =
-         [](const GradContext& c, Grads g) {
-           if (!c.needs(0)) return;
-           g[0] =
-               run_as(c.input_shape(0), embedding_backward_op, {&c.grad(), &c.input(1)}, c.attrs);
-         },
-     .saves_inputs = 2,
-     .decompose =
-         [](const Call& call, Outputs& out) {
-           Shape shape = shape_of(call.in(1));
-           shape.push_back(shape_of(call.in(0))[1]);
-           out.push_back(index_select(call.in(0), 0, flatten(call.in(1))).reshape(shape));
-         }}};
-
-Tensor lookup(const Tensor& weight, const Tensor& indices, int64_t padding_idx) {
-  return run(embedding_op, {&weight, &indices}, Attrs().set("padding_idx", padding_idx));
+void index_select_backward_gradient(const GradContext& c, Grads g) {
+  if (c.needs(0)) g[0] = index_select(c.grad(), c.attrs.get_int("dim"), c.input(1));
 }
+const Op index_select_backward_op{{
+    .name = "index_select_backward",
+    .infer = infer_given_shape,
+    .gradient = index_select_backward_gradient,
+    .saves_inputs = 2,
+}};
 
-// ---- index_select and gather: linear in x ----
-
-const Op index_select_backward_op{{.name = "index_select_backward",
-                                   .infer = infer_given_shape,
-                                   .gradient =
-                                       [](const GradContext& c, Grads g) {
-                                         if (c.needs(0))
-                                           g[0] = index_select(c.grad(), c.attrs.get_int("dim"),
-                                                               c.input(1));
-                                       },
-                                   .saves_inputs = 2}};
-
-const Op index_select_op{{.name = "index_select",
-                          .infer =
-                              [](Infer& infer) {
-                                Shape shape = shape_of(infer.in(0));
-                                shape[static_cast<size_t>(infer.attrs.get_int("dim"))] =
-                                    shape_of(infer.in(1))[0];
-                                infer.output(dtype_of(infer.in(0)), shape);
-                              },
-                          .gradient =
-                              [](const GradContext& c, Grads g) {
-                                if (c.needs(0))
-                                  g[0] = run_as(c.input_shape(0), index_select_backward_op,
-                                                {&c.grad(), &c.input(1)}, c.attrs);
-                              },
-                          .saves_inputs = 2}};
-
-void decompose_embedding_backward(const Call& call, Outputs& out) {
-  const Shape& shape = *call.shape;
-  Tensor indices = flatten(call.in(1)), rows = call.in(0).reshape({indices.numel(), shape[1]});
-  int64_t padding = call.attrs.get_int("padding_idx");
-  if (padding >= 0) rows = where(unsqueeze(eq(indices, padding), 1), 0.0, rows);
-  out.push_back(run_as(shape, index_select_backward_op, {&rows, &indices}, Attrs().set("dim", 0)));
+void infer_index_select(Infer& infer) {
+  Shape shape = shape_of(infer.in(0));
+  shape[static_cast<size_t>(infer.attrs.get_int("dim"))] = shape_of(infer.in(1))[0];
+  infer.output(dtype_of(infer.in(0)), shape);
 }
+void index_select_gradient(const GradContext& c, Grads g) {
+  if (c.needs(0))
+    g[0] = run_as(c.input_shape(0), index_select_backward_op, {&c.grad(), &c.input(1)}, c.attrs);
+}
+const Op index_select_op{{
+    .name = "index_select",
+    .infer = infer_index_select,
+    .gradient = index_select_gradient,
+    .saves_inputs = 2,
+}};
 
-const Op gather_backward_op{{.name = "gather_backward",
-                             .infer = infer_given_shape,
-                             .gradient =
-                                 [](const GradContext& c, Grads g) {
-                                   if (c.needs(0))
-                                     g[0] = gather(c.grad(), c.attrs.get_int("dim"), c.input(1));
-                                 },
-                             .saves_inputs = 2}};
+void gather_backward_gradient(const GradContext& c, Grads g) {
+  if (c.needs(0)) g[0] = gather(c.grad(), c.attrs.get_int("dim"), c.input(1));
+}
+const Op gather_backward_op{{
+    .name = "gather_backward",
+    .infer = infer_given_shape,
+    .gradient = gather_backward_gradient,
+    .saves_inputs = 2,
+}};
 
 void infer_gather(Infer& infer) {
   const Shape &x = shape_of(infer.in(0)), &index = shape_of(infer.in(1));
@@ -106,21 +53,79 @@ void infer_gather(Infer& infer) {
   bool fits = x.size() == index.size();
   for (size_t d = 0; fits && d < x.size(); ++d) fits = d == dim || index[d] <= x[d];
   if (!fits)
-    infer.shape_error("index has shape " + index.str() +
-                      ", which must have as many dimensions as the input's " + x.str() +
-                      " and be no larger but along dim " + std::to_string(dim));
+    infer.shape_error(
+        fmt::format("index has shape {}, which must have as many dimensions as the input's {} and "
+                    "be no larger except along dim {}",
+                    index, x, dim));
   infer.output(dtype_of(infer.in(0)), index);
 }
+void gather_gradient(const GradContext& c, Grads g) {
+  if (c.needs(0))
+    g[0] = run_as(c.input_shape(0), gather_backward_op, {&c.grad(), &c.input(1)}, c.attrs);
+}
+const Op gather_op{{
+    .name = "gather",
+    .infer = infer_gather,
+    .gradient = gather_gradient,
+    .saves_inputs = 2,
+}};
 
-const Op gather_op{
-    {.name = "gather",
-     .infer = infer_gather,
-     .gradient =
-         [](const GradContext& c, Grads g) {
-           if (c.needs(0))
-             g[0] = run_as(c.input_shape(0), gather_backward_op, {&c.grad(), &c.input(1)}, c.attrs);
-         },
-     .saves_inputs = 2}};
+// ---- embedding ----
+
+Tensor look_up(const Tensor& weight, const Tensor& indices, int64_t padding_idx);
+
+void embedding_backward_gradient(const GradContext& c, Grads g) {
+  if (!c.needs(0)) return;
+  int64_t padding = c.attrs.get_int("padding_idx");
+  const Tensor& indices = c.input(1);
+  Tensor rows = look_up(c.grad(), indices, padding);
+  // Rows of the padding index passed nothing on.
+  g[0] = padding < 0 ? rows : where(unsqueeze(eq(indices, padding), -1), 0.0, rows);
+}
+void decompose_embedding_backward(const Call& call, Outputs& out) {
+  const Shape& shape = *call.shape;
+  Tensor indices = flatten(call.in(1)), rows = call.in(0).reshape({indices.numel(), shape[1]});
+  int64_t padding = call.attrs.get_int("padding_idx");
+  if (padding >= 0) rows = where(unsqueeze(eq(indices, padding), 1), 0.0, rows);
+  out.push_back(run_as(shape, index_select_backward_op, {&rows, &indices}, Attrs().set("dim", 0)));
+}
+const Op embedding_backward_op{{
+    .name = "embedding_backward",
+    .infer = infer_given_shape,
+    .gradient = embedding_backward_gradient,
+    .saves_inputs = 2,
+    .decompose = decompose_embedding_backward,
+}};
+
+// (…, d) for indices (…) and a weight (v, d).
+Shape looked_up_shape(Shape indices, const Shape& weight) {
+  indices.push_back(weight[1]);
+  return indices;
+}
+void infer_embedding(Infer& infer) {
+  infer.output(dtype_of(infer.in(0)),
+               looked_up_shape(shape_of(infer.in(1)), shape_of(infer.in(0))));
+}
+void embedding_gradient(const GradContext& c, Grads g) {
+  if (c.needs(0))
+    g[0] = run_as(c.input_shape(0), embedding_backward_op, {&c.grad(), &c.input(1)}, c.attrs);
+}
+void decompose_embedding(const Call& call, Outputs& out) {
+  const Tensor &weight = call.in(0), &indices = call.in(1);
+  out.push_back(index_select(weight, 0, flatten(indices))
+                    .reshape(looked_up_shape(shape_of(indices), shape_of(weight))));
+}
+const Op embedding_op{{
+    .name = "embedding",
+    .infer = infer_embedding,
+    .gradient = embedding_gradient,
+    .saves_inputs = 2,
+    .decompose = decompose_embedding,
+}};
+
+Tensor look_up(const Tensor& weight, const Tensor& indices, int64_t padding_idx) {
+  return run(embedding_op, {&weight, &indices}, Attrs().set("padding_idx", padding_idx));
+}
 
 }  // namespace
 
@@ -129,19 +134,19 @@ Tensor embedding(const Tensor& indices, const Tensor& weight, int64_t padding_id
   require_index("embedding", indices, "indices");
   const Shape& table = shape_of(weight);
   if (table.size() != 2)
-    throw ShapeError("embedding: weight must have shape (v, d), found " + table.str());
+    throw ShapeError(fmt::format("embedding: weight must have shape (v, d), found {}", table));
   if (padding_idx < -1 || padding_idx >= table[0])
-    throw IndexError("embedding: padding_idx " + std::to_string(padding_idx) + " must lie in [0, " +
-                     std::to_string(table[0]) + "), or be -1 for none");
-  return lookup(weight, indices, padding_idx);
+    throw IndexError(fmt::format("embedding: padding_idx {} must lie in [0, {}), or be -1 for none",
+                                 padding_idx, table[0]));
+  return look_up(weight, indices, padding_idx);
 }
 
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
   require_defined("index_select", {&x, &index});
   require_index("index_select", index, "index");
   if (shape_of(index).size() > 1)
-    throw ShapeError("index_select: index must have one dimension, found shape " +
-                     shape_of(index).str());
+    throw ShapeError(fmt::format("index_select: index must have one dimension, found shape {}",
+                                 shape_of(index)));
   int64_t d = wrap_dim(dim, static_cast<int64_t>(shape_of(x).size()), "index_select");
   Tensor list = shape_of(index).empty() ? index.reshape({1}) : index;
   return run(index_select_op, {&x, &list}, Attrs().set("dim", d));

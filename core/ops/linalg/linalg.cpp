@@ -1,5 +1,7 @@
+// Products of matrices (core/ops/linalg.h).
 #include <atomic>
 
+#include <tenon/core/format.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/linalg/precision.h>
 #include <tenon/core/ops/pointwise.h>
@@ -11,8 +13,6 @@ namespace tenon {
 
 namespace {
 
-using Grads = std::span<Tensor>;
-
 std::atomic<bool> reduced_precision{false};
 
 void infer_matmul(Infer& infer) {
@@ -23,19 +23,19 @@ void infer_matmul(Infer& infer) {
   infer.output(dtype_of(infer.in(0)), shape);
 }
 
-// Of operands of one rank and equal batches. The precision is that of `like`'s attributes.
+// The product of operands of one rank and equal batches, with the precision of `like`'s attributes.
 Tensor product(const Tensor& a, const Tensor& b, const Attrs& like);
 
-const Op matmul_op{{.name = "matmul",
-                    .infer = infer_matmul,
-                    .gradient =
-                        [](const GradContext& c, Grads g) {
-                          if (c.needs(0))
-                            g[0] = product(c.grad(), transpose(c.input(1), -1, -2), c.attrs);
-                          if (c.needs(1))
-                            g[1] = product(transpose(c.input(0), -1, -2), c.grad(), c.attrs);
-                        },
-                    .saves_inputs = 3}};
+void matmul_gradient(const GradContext& c, Grads g) {
+  if (c.needs(0)) g[0] = product(c.grad(), transpose(c.input(1), -1, -2), c.attrs);
+  if (c.needs(1)) g[1] = product(transpose(c.input(0), -1, -2), c.grad(), c.attrs);
+}
+const Op matmul_op{{
+    .name = "matmul",
+    .infer = infer_matmul,
+    .gradient = matmul_gradient,
+    .saves_inputs = 3,
+}};
 
 Tensor product(const Tensor& a, const Tensor& b, const Attrs& like) {
   return run(matmul_op, {&a, &b}, like);
@@ -49,50 +49,53 @@ void infer_linear(Infer& infer) {
   infer.require_dtype(is_floating_point(t), 0, "a floating type");
   const Shape &x = shape_of(infer.in(0)), &weight = shape_of(infer.in(1));
   if (weight.size() != 2 || x.back() != weight[1])
-    infer.shape_error("cannot apply a weight of shape " + weight.str() +
-                      " (out, in) to an input whose last dimension is " + std::to_string(x.back()) +
-                      "; it must equal the weight's last");
-  if (infer.has(2) && !(shape_of(infer.in(2)) == Shape{weight[0]}))
-    infer.shape_error("bias has shape " + shape_of(infer.in(2)).str() + ", but must be (" +
-                      std::to_string(weight[0]) + ",) for a weight of shape " + weight.str());
+    infer.shape_error(
+        fmt::format("cannot apply a weight of shape {} (out, in) to an input whose last dimension "
+                    "is {}; it must equal the weight's last",
+                    weight, x.back()));
+  require_bias(infer, weight);
   infer.output(t, {x[0], weight[0]});
 }
 
-// Of x weight^T + bias, given the gradient of the sum.
-void linear_gradient(const GradContext& c, const Tensor& gradient, Grads g) {
+// The gradients of x, weight and bias, given that of x weight^T + bias.
+void linear_backward(const GradContext& c, const Tensor& gradient, Grads g) {
   if (c.needs(0)) g[0] = product(gradient, c.input(1), c.attrs);
   if (c.needs(1)) g[1] = product(transpose(gradient, 0, 1), c.input(0), c.attrs);
   if (c.needs(2)) g[2] = sum(gradient, {0});
 }
 
-const Op linear_op{
-    {.name = "linear",
-     .infer = infer_linear,
-     .gradient = [](const GradContext& c, Grads g) { linear_gradient(c, c.grad(), g); },
-     .saves_inputs = 3,
-     .decompose =
-         [](const Call& call, Outputs& out) {
-           Tensor y = product(call.in(0), transpose(call.in(1), 0, 1), call.attrs);
-           out.push_back(call.has(2) ? y + call.in(2) : y);
-         }}};
+void linear_gradient(const GradContext& c, Grads g) { linear_backward(c, c.grad(), g); }
+void decompose_linear(const Call& call, Outputs& out) {
+  Tensor y = product(call.in(0), transpose(call.in(1), 0, 1), call.attrs);
+  out.push_back(call.has(2) ? y + call.in(2) : y);
+}
+const Op linear_op{{
+    .name = "linear",
+    .infer = infer_linear,
+    .gradient = linear_gradient,
+    .saves_inputs = 3,
+    .decompose = decompose_linear,
+}};
 
-const Op linear_relu_op{
-    {.name = "linear_relu",
-     .infer = infer_linear,
-     .gradient = [](const GradContext& c,
-                    Grads g) { linear_gradient(c, where(le(c.output(0), 0), 0, c.grad()), g); },
-     .saves_inputs = 3,
-     .saves_outputs = 1,
-     .decompose =
-         [](const Call& call, Outputs& out) {
-           out.push_back(relu(run(
-               linear_op, {call.inputs[0], call.inputs[1], call.has(2) ? call.inputs[2] : nullptr},
-               call.attrs)));
-         }}};
+void linear_relu_gradient(const GradContext& c, Grads g) {
+  linear_backward(c, where(le(c.output(0), 0), 0, c.grad()), g);
+}
+void decompose_linear_relu(const Call& call, Outputs& out) {
+  const Tensor* bias = call.has(2) ? call.inputs[2] : nullptr;
+  out.push_back(relu(run(linear_op, {call.inputs[0], call.inputs[1], bias}, call.attrs)));
+}
+const Op linear_relu_op{{
+    .name = "linear_relu",
+    .infer = infer_linear,
+    .gradient = linear_relu_gradient,
+    .saves_inputs = 3,
+    .saves_outputs = 1,
+    .decompose = decompose_linear_relu,
+}};
 
 [[noreturn]] void refuse(const char* op, const Tensor& a, const Tensor& b, const std::string& why) {
-  throw ShapeError(std::string(op) + ": cannot multiply " + shape_of(a).str() + " by " +
-                   shape_of(b).str() + ": " + why);
+  throw ShapeError(
+      fmt::format("{}: cannot multiply {} by {}: {}", op, shape_of(a), shape_of(b), why));
 }
 
 void check_operands(const char* op, const Tensor& a, const Tensor& b) {
@@ -103,9 +106,8 @@ void check_operands(const char* op, const Tensor& a, const Tensor& b) {
   int64_t inner_a = sa.back(), inner_b = sb.size() == 1 ? sb[0] : sb[sb.size() - 2];
   if (inner_a != inner_b)
     refuse(op, a, b,
-           "the last dimension of the first (" + std::to_string(inner_a) + ") must equal the " +
-               (sb.size() == 1 ? "only one" : "second-to-last") + " of the second (" +
-               std::to_string(inner_b) + ")");
+           fmt::format("the last dimension of the first ({}) must equal the {} of the second ({})",
+                       inner_a, sb.size() == 1 ? "only one" : "second-to-last", inner_b));
 }
 
 Shape batch_of(const Shape& shape) { return Shape(shape.span().first(shape.size() - 2)); }
@@ -116,7 +118,7 @@ Shape with_matrix(Shape batch, const Shape& matrix) {
   return batch;
 }
 
-// Both of rank 2 at least.
+// The product of operands of at least two dimensions each.
 Tensor multiply(const Tensor& a, const Tensor& b) {
   const Shape &sa = shape_of(a), &sb = shape_of(b);
   if (sa.size() == 2 && sb.size() == 2) return product(a, b);
@@ -169,32 +171,29 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
 
 namespace {
 
-// Of any rank: rows of a matrix.
+// Takes x of any rank as the rows of a matrix.
 Tensor apply_linear(const Op& op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
   require_tensor(op.name, x, 0);
   require_tensor(op.name, weight, 1);
   const Tensor* b = bias.defined() ? &bias : nullptr;
-  DType t = dtype_of(x);
-  if (t != dtype_of(weight) || (b && t != dtype_of(*b)))
-    throw DTypeError(std::string(op.name) + ": x is " + std::string(name_of(t)) + ", weight " +
-                     std::string(name_of(dtype_of(weight))) +
-                     (b ? ", bias " + std::string(name_of(dtype_of(*b))) : "") +
-                     "; convert one with .to(dtype)");
+  require_one_dtype(op.name, x, weight, bias);
   const Shape& shape = shape_of(x);
+  const Attrs attrs = precision_of(dtype_of(x));
   if (shape.size() == 2) [[likely]]
-    return run(op, {&x, &weight, b}, precision_of(t));
+    return run(op, {&x, &weight, b}, attrs);
   if (shape.empty())
-    throw ShapeError(std::string(op.name) + ": x needs at least one dimension, found shape ()");
+    throw ShapeError(fmt::format("{}: x needs at least one dimension, found shape ()", op.name));
   if (shape_of(weight).size() != 2 || shape.back() != shape_of(weight)[1])
-    throw ShapeError(std::string(op.name) + ": cannot apply a weight of shape " +
-                     shape_of(weight).str() + " (out, in) to an input of shape " + shape.str() +
-                     ": its last dimension must equal the weight's last");
+    throw ShapeError(
+        fmt::format("{}: cannot apply a weight of shape {} (out, in) to an input of shape {}: its "
+                    "last dimension must equal the weight's last",
+                    op.name, shape_of(weight), shape));
   Shape result = shape;
   int64_t rows = 1;
   for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
   result[result.size() - 1] = shape_of(weight)[0];
   Tensor flat = x.reshape({rows, shape.back()});
-  return run(op, {&flat, &weight, b}, precision_of(t)).reshape(result);
+  return run(op, {&flat, &weight, b}, attrs).reshape(result);
 }
 
 }  // namespace
@@ -209,8 +208,9 @@ Tensor linear_relu(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 void set_float32_matmul_precision(std::string_view precision) {
   if (precision != "highest" && precision != "high")
     throw ValueError(
-        "set_float32_matmul_precision: precision must be \"highest\" or \"high\", found \"" +
-        std::string(precision) + "\"");
+        fmt::format("set_float32_matmul_precision: precision must be \"highest\" or \"high\", "
+                    "found \"{}\"",
+                    precision));
   reduced_precision.store(precision == "high", std::memory_order_relaxed);
 }
 std::string_view float32_matmul_precision() {

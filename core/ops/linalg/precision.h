@@ -7,9 +7,10 @@
 
 namespace tenon {
 
-// Adds precision = "high" where that is asked for and the dtype is f32; else nothing, so that plans
-// are those of old.
+// Adds precision = "high" if the user asked for it and the dtype is f32. Otherwise it adds nothing,
+// so that plans made without the attribute stay valid.
 void add_precision(DType dtype, Attrs& attrs);
+// Attributes that hold the precision alone.
 Attrs precision_of(DType dtype);
 
 }  // namespace tenon

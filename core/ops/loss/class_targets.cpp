@@ -1,3 +1,4 @@
+#include <tenon/core/format.h>
 #include <tenon/core/ops/loss/class_targets.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/shape.h>
@@ -16,34 +17,35 @@ Tensor class_rows(const Tensor& scores) {
   return permute(scores, order).reshape({rows, shape[1]});
 }
 
+void require_class_weight(const char* op, const Tensor& weight, int64_t classes) {
+  if (weight.defined() && !(shape_of(weight) == Shape{classes}))
+    throw ShapeError(fmt::format("{}: weight must have shape ({},), one for each class, found {}",
+                                 op, classes, shape_of(weight)));
+}
+
 ClassTargets class_targets(const char* op, const Tensor& scores, const Tensor& labels,
                            const Tensor& weight) {
   require_tensor(op, scores, 0);
   require_tensor(op, labels, 1);
   const Shape& shape = shape_of(scores);
   if (shape.empty())
-    throw ShapeError(std::string(op) + ": the input needs a dimension of classes, found shape ()");
+    throw ShapeError(fmt::format("{}: the input needs a dimension of classes, found shape ()", op));
   if (!is_floating_point(dtype_of(scores)))
-    throw DTypeError(std::string(op) + ": the input must be floating, found " +
-                     std::string(name_of(dtype_of(scores))) + "; convert it with .to(tenon::f32)");
+    throw DTypeError(
+        fmt::format("{}: the input must be floating, found {}; convert it with .to(tenon::f32)", op,
+                    dtype_of(scores)));
   require_index(op, labels, "target");
   size_t classes_at = shape.size() == 1 ? 0 : 1;
   int64_t classes = shape[classes_at];
   Shape expected = shape;
   expected.erase(classes_at);
   if (!(shape_of(labels) == expected))
-    throw ShapeError(std::string(op) + ": an input of shape " + shape.str() +
-                     " needs a target of shape " + expected.str() + ", found " +
-                     shape_of(labels).str());
-  if (weight.defined()) {
-    if (!(shape_of(weight) == Shape{classes}))
-      throw ShapeError(std::string(op) + ": weight must have shape (" + std::to_string(classes) +
-                       ",), one for each class, found " + shape_of(weight).str());
-    if (dtype_of(weight) != dtype_of(scores))
-      throw DTypeError(std::string(op) + ": weight is " + std::string(name_of(dtype_of(weight))) +
-                       ", the input " + std::string(name_of(dtype_of(scores))) +
-                       "; convert one with .to(dtype)");
-  }
+    throw ShapeError(fmt::format("{}: an input of shape {} needs a target of shape {}, found {}",
+                                 op, shape, expected, shape_of(labels)));
+  require_class_weight(op, weight, classes);
+  if (weight.defined() && dtype_of(weight) != dtype_of(scores))
+    throw DTypeError(fmt::format("{}: weight is {}, the input {}; convert one with .to(dtype)", op,
+                                 dtype_of(weight), dtype_of(scores)));
   Tensor list = labels.to(DType::i64);
   return {class_rows(scores), expected.size() == 1 ? list : list.reshape({expected.numel()}),
           expected};

@@ -1,6 +1,7 @@
-// cross_entropy (core/ops/loss.h): fused forward and backward, and the same out of simpler
-// operators.
+// cross_entropy (core/ops/loss.h): fused operators for the loss and its gradient, and the same made
+// of simpler operators.
 #include <tenon/core/base/number_text.h>
+#include <tenon/core/format.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/loss.h>
 #include <tenon/core/ops/loss/class_targets.h>
@@ -14,8 +15,6 @@ namespace tenon {
 
 namespace {
 
-using Grads = std::span<Tensor>;
-
 void infer_cross_entropy(Infer& infer) {
   const Shape& logits = shape_of(infer.in(0));
   DType t = dtype_of(infer.in(0));
@@ -24,20 +23,21 @@ void infer_cross_entropy(Infer& infer) {
   infer.output(t, {});
 }
 
-// True in row i at the column of its label; a label outside the classes marks nothing.
+// Returns a matrix of bool that is true in row i at the column of its label. A label outside the
+// classes marks nothing.
 Tensor one_hot(const Tensor& labels, int64_t classes) {
   Tensor numbers =
       arange(0, static_cast<double>(classes), 1, {.dtype = DType::i64, .device = labels.device()});
   return eq(numbers, unsqueeze(labels, 1));
 }
 
-// With p = softmax(x), s = label_smoothing, w the class weights and W their sum: row i of the loss
-// is
+// The gradient of the logits. With p = softmax(x), s = label_smoothing, w the class weights and W
+// their sum: row i of the loss is
 //   (1 - s) w_t (lse - x_t) + s / C sum_j w_j (lse - x_j),
 // so its gradient is (1 - s) w_t (p - onehot_t) + s / C (W p - w), times what arrives, divided by
 // `total` for "mean".
-Tensor logits_grad(const Tensor& g, const Tensor& logits, const Tensor& labels,
-                   const Tensor& weight, const Tensor& total, const Attrs& attrs) {
+Tensor composed_backward(const Tensor& g, const Tensor& logits, const Tensor& labels,
+                         const Tensor& weight, const Tensor& total, const Attrs& attrs) {
   int64_t classes = shape_of(logits)[1];
   double smoothing = attrs.get_float("label_smoothing");
   Tensor scale = attrs.get_string("reduction") == "mean" ? g / total : g;
@@ -52,7 +52,7 @@ Tensor logits_grad(const Tensor& g, const Tensor& logits, const Tensor& labels,
   return result + unsqueeze(scale * (smoothing / static_cast<double>(classes)), 1) * spread;
 }
 
-void decompose_forward(const Call& call, Outputs& out) {
+void decompose_cross_entropy(const Call& call, Outputs& out) {
   const Tensor &x = call.in(0), &labels = call.in(1);
   const Tensor weight = call.optional(2);
   double smoothing = call.attrs.get_float("label_smoothing"),
@@ -76,9 +76,9 @@ void decompose_forward(const Call& call, Outputs& out) {
          lse, total};
 }
 
-void decompose_backward(const Call& call, Outputs& out) {
-  out.push_back(
-      logits_grad(call.in(0), call.in(1), call.in(2), call.optional(3), call.in(5), call.attrs));
+void decompose_cross_entropy_backward(const Call& call, Outputs& out) {
+  out.push_back(composed_backward(call.in(0), call.in(1), call.in(2), call.optional(3), call.in(5),
+                                  call.attrs));
 }
 
 Attrs options_of(const Attrs& a) {
@@ -88,39 +88,42 @@ Attrs options_of(const Attrs& a) {
   return result.set("label_smoothing", a.get_float("label_smoothing"));
 }
 
-const Op cross_entropy_backward_op{
-    {.name = "cross_entropy_backward",
-     .infer = [](Infer& infer) { infer.output(dtype_of(infer.in(1)), shape_of(infer.in(1))); },
-     .decompose = decompose_backward}};
+void infer_cross_entropy_backward(Infer& infer) {
+  infer.output(dtype_of(infer.in(1)), shape_of(infer.in(1)));
+}
+const Op cross_entropy_backward_op{{
+    .name = "cross_entropy_backward",
+    .infer = infer_cross_entropy_backward,
+    .decompose = decompose_cross_entropy_backward,
+}};
 
-const Op cross_entropy_op{
-    {.name = "cross_entropy",
-     .infer = infer_cross_entropy,
-     .gradient =
-         [](const GradContext& c, Grads g) {
-           if (!c.needs(0)) return;
-           const Tensor &logits = c.input(0), &labels = c.input(1), &weight = c.input(2);
-           if (grad_enabled()) {
-             g[0] = logits_grad(c.grad(), logits, labels, weight, c.output(2).detach(), c.attrs);
-             return;
-           }
-           g[0] = run(cross_entropy_backward_op,
-                      {&c.grad(), &logits, &labels, weight.defined() ? &weight : nullptr,
-                       &c.output(1), &c.output(2)},
-                      options_of(c.attrs));
-         },
-     .saves_inputs = 7,
-     .saves_outputs = 6,
-     .decompose = decompose_forward}};
+void cross_entropy_gradient(const GradContext& c, Grads g) {
+  if (!c.needs(0)) return;
+  const Tensor &logits = c.input(0), &labels = c.input(1), &weight = c.input(2);
+  if (grad_enabled()) {
+    g[0] = composed_backward(c.grad(), logits, labels, weight, c.output(2).detach(), c.attrs);
+    return;
+  }
+  g[0] = run(cross_entropy_backward_op,
+             {&c.grad(), &logits, &labels, weight.defined() ? &weight : nullptr, &c.output(1),
+              &c.output(2)},
+             options_of(c.attrs));
+}
+const Op cross_entropy_op{{
+    .name = "cross_entropy",
+    .infer = infer_cross_entropy,
+    .gradient = cross_entropy_gradient,
+    .saves_inputs = 7,
+    .saves_outputs = 6,
+    .decompose = decompose_cross_entropy,
+}};
 
-// Against probabilities: -(w * target * log_softmax(x)) summed over classes; "mean" divides by the
-// number of rows.
+// The loss for a target of probabilities: -(w * target * log_softmax(x)) summed over classes, of
+// which "mean" divides the sum by the number of rows.
 Tensor soft_cross_entropy(const Tensor& logits, const Tensor& target,
                           const CrossEntropyOptions& options) {
   int64_t classes = shape_of(logits)[shape_of(logits).size() == 1 ? 0 : 1];
-  if (options.weight.defined() && !(shape_of(options.weight) == Shape{classes}))
-    throw ShapeError("cross_entropy: weight must have shape (" + std::to_string(classes) +
-                     ",), one for each class, found " + shape_of(options.weight).str());
+  require_class_weight("cross_entropy", options.weight, classes);
   Tensor p = class_rows(target);
   double smoothing = options.label_smoothing;
   if (smoothing != 0) p = p * (1.0 - smoothing) + smoothing / static_cast<double>(classes);
@@ -139,8 +142,8 @@ Tensor soft_cross_entropy(const Tensor& logits, const Tensor& target,
 Tensor cross_entropy(const Tensor& logits, const Tensor& target,
                      const CrossEntropyOptions& options) {
   if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1))
-    throw ValueError("cross_entropy: label_smoothing must lie in [0, 1], found " +
-                     number_text(options.label_smoothing));
+    throw ValueError(fmt::format("cross_entropy: label_smoothing must lie in [0, 1], found {}",
+                                 number_text(options.label_smoothing)));
   require_defined("cross_entropy", {&logits, &target});
   if (is_floating_point(dtype_of(target)) && shape_of(target) == shape_of(logits) &&
       !shape_of(logits).empty())

@@ -5,6 +5,7 @@
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/log.h>
 #include <tenon/core/base/module_path.h>
+#include <tenon/core/format.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/loss.h>
 #include <tenon/core/ops/loss/class_targets.h>
@@ -22,24 +23,23 @@ Tensor reduce(const Tensor& loss, Reduction reduction) {
   return reduction == Reduction::sum ? sum(loss) : loss;
 }
 
-// (4, 1) against (4) broadcasts to (4, 4): rarely meant. Said once for each pair of shapes, as long
-// as the pairs are few.
+// (4, 1) and (4) broadcast to (4, 4), which is rarely meant. The warning comes once for each pair
+// of shapes, as long as the pairs are few.
 void warn_of_broadcasting(const char* op, const Tensor& x, const Tensor& y) {
   if (shape_of(x) == shape_of(y)) return;
   static auto& mutex = *new ForkMutex(ForkOrder::tables);
-  static auto* said =
-      new std::set<std::string>;  // never freed: a loss may be computed while the process ends
-  std::string what = std::string(op) + ": the target has shape " + shape_of(y).str() +
-                     ", but the input " + shape_of(x).str();
+  // Never freed, because a loss may be computed while the process ends.
+  static auto* said = new std::set<std::string>;
+  std::string what =
+      fmt::format("{}: the target has shape {}, but the input {}", op, shape_of(y), shape_of(x));
   {
     std::lock_guard lock(mutex);
     if (said->size() >= 100 || !said->insert(what).second) return;
   }
   log_message(TN_LOG_WARNING, "tenon",
-              what + "; they are broadcast to " +
-                  broadcast_shapes(shape_of(x), shape_of(y), op).str() +
-                  ", which is rarely meant: give both the same shape, for example by .reshape()" +
-                  path_suffix());
+              fmt::format("{}; they are broadcast to {}, which is rarely meant: give both the same "
+                          "shape, for example by .reshape(){}",
+                          what, broadcast_shapes(shape_of(x), shape_of(y), op), path_suffix()));
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target,
   ClassTargets c = class_targets("nll_loss", log_probabilities, target, options.weight);
   DType dtype = dtype_of(c.scores);
   Tensor valid = ne(c.labels, options.ignore_index);
-  Tensor safe = where(valid, c.labels, 0);  // any class: masked below
+  Tensor safe = where(valid, c.labels, 0);  // any class will do, because it is masked below
   Tensor loss = neg(squeeze(gather(c.scores, 1, unsqueeze(safe, 1)), 1));
   Tensor weight = options.weight.defined() ? index_select(options.weight, 0, safe) : Tensor();
   if (weight.defined()) loss = loss * weight;

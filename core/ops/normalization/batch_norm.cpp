@@ -1,4 +1,6 @@
+// batch_norm (core/ops/normalization.h).
 #include <tenon/core/base/number_text.h>
+#include <tenon/core/format.h>
 #include <tenon/core/ops/normalization.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
@@ -9,9 +11,7 @@ namespace tenon {
 
 namespace {
 
-using Grads = std::span<Tensor>;
-
-// All dimensions but the channels'.
+// All dimensions except that of the channels.
 Shape batch_dims(const Shape& x) {
   Shape dims = {0};
   for (size_t d = 2; d < x.size(); ++d) dims.push_back(static_cast<int64_t>(d));
@@ -30,10 +30,10 @@ struct Statistics {
   bool of_batch;        // functions of x, not constants
 };
 
-// With h = (x - mean) invstd: gx = weight invstd (g - mean(g) - h mean(g h)), or weight invstd g
-// where the statistics are constants.
-void input_grads(const Tensor& g, const Tensor& x, const Tensor& weight, const Statistics& s,
-                 Grads out) {
+// The gradients of x, weight and bias. With h = (x - mean) invstd: gx = weight invstd (g - mean(g)
+// - h mean(g h)), or weight invstd g where the statistics are constants.
+void composed_backward(const Tensor& g, const Tensor& x, const Tensor& weight, const Statistics& s,
+                       Grads out) {
   Shape dims = batch_dims(shape_of(x));
   Tensor h = (x - s.mean) * s.invstd;
   out[0] = (s.of_batch ? g - mean(g, dims, true) - h * mean(g * h, dims, true) : g) * s.invstd;
@@ -42,38 +42,41 @@ void input_grads(const Tensor& g, const Tensor& x, const Tensor& weight, const S
   out[2] = sum(g, dims);
 }
 
-void infer_backward(Infer& infer) {
+void infer_batch_norm_backward(Infer& infer) {
   const TensorDesc& x = infer.in(1);
   infer.output(dtype_of(x), shape_of(x));
   infer.output(dtype_of(x), {shape_of(x)[1]});
   infer.output(dtype_of(x), {shape_of(x)[1]});
 }
 
-void decompose_backward(const Call& call, Outputs& out) {
+void decompose_batch_norm_backward(const Call& call, Outputs& out) {
   const Tensor& x = call.in(1);
   out.resize(3);
-  input_grads(call.in(0), x, call.optional(2),
-              {by_channel(call.in(3), shape_of(x)), by_channel(call.in(4), shape_of(x)),
-               call.attrs.get_bool("training")},
-              out);
+  composed_backward(call.in(0), x, call.optional(2),
+                    {by_channel(call.in(3), shape_of(x)), by_channel(call.in(4), shape_of(x)),
+                     call.attrs.get_bool("training")},
+                    out);
 }
 
-const Op batch_norm_backward_op{
-    {.name = "batch_norm_backward", .infer = infer_backward, .decompose = decompose_backward}};
+const Op batch_norm_backward_op{{
+    .name = "batch_norm_backward",
+    .infer = infer_batch_norm_backward,
+    .decompose = decompose_batch_norm_backward,
+}};
 
-// The saved statistics carry no gradient of their own; as functions of x they are computed anew.
+// The gradient in a form that has one itself. The saved statistics carry no gradient, so those of
+// the batch are computed from x again.
 void composed_gradient(const GradContext& c, Grads g) {
   const Tensor& x = c.input(0);
   Shape dims = batch_dims(shape_of(x));
+  Statistics statistics;
   if (c.attrs.get_bool("training"))
-    input_grads(
-        c.grad(), x, c.input(1),
-        {mean(x, dims, true), rsqrt(var(x, dims, 0, true) + c.attrs.get_float("eps")), true}, g);
+    statistics = {mean(x, dims, true), rsqrt(var(x, dims, 0, true) + c.attrs.get_float("eps")),
+                  true};
   else
-    input_grads(c.grad(), x, c.input(1),
-                {by_channel(c.output(1).detach(), shape_of(x)),
-                 by_channel(c.output(2).detach(), shape_of(x)), false},
-                g);
+    statistics = {by_channel(c.output(1).detach(), shape_of(x)),
+                  by_channel(c.output(2).detach(), shape_of(x)), false};
+  composed_backward(c.grad(), x, c.input(1), statistics, g);
 }
 
 void batch_norm_gradient(const GradContext& c, Grads g) {
@@ -101,9 +104,8 @@ void infer_batch_norm(Infer& infer) {
     if (!infer.has(i)) continue;
     infer.require_dtype(dtype_of(infer.in(i)) == t, i, "of the input's type");
     if (!(shape_of(infer.in(i)) == Shape{shape[1]}))
-      infer.shape_error(std::string(names[i]) + " has shape " + shape_of(infer.in(i)).str() +
-                        ", but must be (" + std::to_string(shape[1]) + ",) for an input of shape " +
-                        shape.str());
+      infer.shape_error(fmt::format("{} has shape {}, but must be ({},) for an input of shape {}",
+                                    names[i], shape_of(infer.in(i)), shape[1], shape));
   }
   infer.output(t, shape);
   infer.output(t, {shape[1]});
@@ -117,7 +119,7 @@ void infer_batch_norm(Infer& infer) {
   }
 }
 
-void decompose(const Call& call, Outputs& out) {
+void decompose_batch_norm(const Call& call, Outputs& out) {
   const Tensor& x = call.in(0);
   const Shape& shape = shape_of(x);
   Shape dims = batch_dims(shape);
@@ -137,12 +139,14 @@ void decompose(const Call& call, Outputs& out) {
   out[4].copy_(out[4] * (1.0 - momentum) + spread * (momentum * n / (n - 1.0)));
 }
 
-const Op batch_norm_op{{.name = "batch_norm",
-                        .infer = infer_batch_norm,
-                        .gradient = batch_norm_gradient,
-                        .saves_inputs = 3,
-                        .saves_outputs = 6,
-                        .decompose = decompose}};
+const Op batch_norm_op{{
+    .name = "batch_norm",
+    .infer = infer_batch_norm,
+    .gradient = batch_norm_gradient,
+    .saves_inputs = 3,
+    .saves_outputs = 6,
+    .decompose = decompose_batch_norm,
+}};
 
 }  // namespace
 
@@ -152,19 +156,21 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
   require_tensor("batch_norm", x);
   const Shape& shape = shape_of(x);
   if (shape.size() < 2)
-    throw ShapeError("batch_norm: needs an input (n, c) or (n, c, …), found shape " + shape.str());
+    throw ShapeError(
+        fmt::format("batch_norm: needs an input (n, c) or (n, c, …), found shape {}", shape));
   require_not_negative("batch_norm", "eps", eps);
   if (!(momentum >= 0 && momentum <= 1))
-    throw ValueError("batch_norm: momentum must lie in [0, 1], found " + number_text(momentum));
+    throw ValueError(
+        fmt::format("batch_norm: momentum must lie in [0, 1], found {}", number_text(momentum)));
   if (running_mean.defined() != running_var.defined())
     throw ValueError("batch_norm: running_mean and running_var must both be given, or neither");
   if (!training && !running_mean.defined())
     throw ValueError("batch_norm: needs running_mean and running_var where it is not training");
   if (training && shape[1] > 0 && shape.numel() / shape[1] < 2)
     throw ValueError(
-        "batch_norm: expected more than 1 value per channel when training, found an input of "
-        "shape " +
-        shape.str());
+        fmt::format("batch_norm: expected more than 1 value per channel when training, found an "
+                    "input of shape {}",
+                    shape));
   auto optional = [](const Tensor& t) { return t.defined() ? &t : nullptr; };
   const Tensor* inputs[] = {&x, optional(weight), optional(bias), optional(running_mean),
                             optional(running_var)};

@@ -1,4 +1,6 @@
+// layer_norm (core/ops/normalization.h).
 #include <tenon/core/base/number_text.h>
+#include <tenon/core/format.h>
 #include <tenon/core/ops/normalization.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
@@ -8,8 +10,6 @@ namespace tenon {
 
 namespace {
 
-using Grads = std::span<Tensor>;
-
 Shape last_dims(size_t rank, int64_t count) {
   Shape dims;
   for (size_t d = rank - static_cast<size_t>(count); d < rank; ++d)
@@ -17,7 +17,7 @@ Shape last_dims(size_t rank, int64_t count) {
   return dims;
 }
 
-// What stands before the normalised dimensions, and those themselves.
+// The dimensions before the normalised ones, and those themselves.
 Shape leading(const Shape& shape, int64_t count) {
   return Shape(shape.span().first(shape.size() - static_cast<size_t>(count)));
 }
@@ -35,16 +35,17 @@ void infer_layer_norm(Infer& infer) {
     if (!infer.has(i)) continue;
     infer.require_dtype(dtype_of(infer.in(i)) == t, i, "of the input's type");
     if (!(shape_of(infer.in(i)) == wanted))
-      infer.shape_error(std::string(i == 1 ? "weight" : "bias") + " has shape " +
-                        shape_of(infer.in(i)).str() + ", but normalized_shape is " + wanted.str());
+      infer.shape_error(fmt::format("{} has shape {}, but normalized_shape is {}",
+                                    i == 1 ? "weight" : "bias", shape_of(infer.in(i)), wanted));
   }
   infer.output(t, shape_of(x));
   for (int i = 0; i < 2; ++i) infer.output(t, leading(shape_of(x), count));
 }
 
-// With h = (x - mean) invstd and k = g weight: gx = invstd (k - mean(k) - h mean(k h)).
-void input_grads(const Tensor& g, const Tensor& x, const Tensor& weight, const Tensor& centre,
-                 const Tensor& invstd, int64_t count, Grads out) {
+// The gradients of x, weight and bias. With h = (x - mean) invstd and k = g weight: gx = invstd (k
+// - mean(k) - h mean(k h)).
+void composed_backward(const Tensor& g, const Tensor& x, const Tensor& weight, const Tensor& centre,
+                       const Tensor& invstd, int64_t count, Grads out) {
   Shape dims = last_dims(shape_of(x).size(), count), wanted = trailing(shape_of(x), count);
   Tensor h = (x - centre) * invstd, k = weight.defined() ? g * weight : g;
   out[0] = (k - mean(k, dims, true) - h * mean(k * h, dims, true)) * invstd;
@@ -52,32 +53,36 @@ void input_grads(const Tensor& g, const Tensor& x, const Tensor& weight, const T
   out[2] = sum_to(g, wanted);
 }
 
-void infer_backward(Infer& infer) {
+void infer_layer_norm_backward(Infer& infer) {
   const TensorDesc& x = infer.in(1);
   Shape wanted = trailing(shape_of(x), infer.attrs.get_int("normalized_ndim"));
   infer.output(dtype_of(x), shape_of(x));
   for (int i = 0; i < 2; ++i) infer.output(dtype_of(x), wanted);
 }
 
-void decompose_backward(const Call& call, Outputs& out) {
+void decompose_layer_norm_backward(const Call& call, Outputs& out) {
   const Tensor& x = call.in(1);
   int64_t count = call.attrs.get_int("normalized_ndim");
   Shape rows = keepdim_shape(shape_of(x), last_dims(shape_of(x).size(), count));
   out.resize(3);
-  input_grads(call.in(0), x, call.optional(2), call.in(3).reshape(rows), call.in(4).reshape(rows),
-              count, out);
+  composed_backward(call.in(0), x, call.optional(2), call.in(3).reshape(rows),
+                    call.in(4).reshape(rows), count, out);
 }
 
-const Op layer_norm_backward_op{
-    {.name = "layer_norm_backward", .infer = infer_backward, .decompose = decompose_backward}};
+const Op layer_norm_backward_op{{
+    .name = "layer_norm_backward",
+    .infer = infer_layer_norm_backward,
+    .decompose = decompose_layer_norm_backward,
+}};
 
-// The saved statistics carry no gradient of their own; as functions of x they are computed anew.
+// The gradient in a form that has one itself. The saved statistics carry no gradient, so they are
+// computed from x again.
 void composed_gradient(const GradContext& c, Grads g) {
   const Tensor& x = c.input(0);
   int64_t count = c.attrs.get_int("normalized_ndim");
   Shape dims = last_dims(shape_of(x).size(), count);
-  input_grads(c.grad(), x, c.input(1), mean(x, dims, true),
-              rsqrt(var(x, dims, 0, true) + c.attrs.get_float("eps")), count, g);
+  composed_backward(c.grad(), x, c.input(1), mean(x, dims, true),
+                    rsqrt(var(x, dims, 0, true) + c.attrs.get_float("eps")), count, g);
 }
 
 void layer_norm_gradient(const GradContext& c, Grads g) {
@@ -95,7 +100,7 @@ void layer_norm_gradient(const GradContext& c, Grads g) {
   for (size_t i = 0; i < 3; ++i) g[i] = grads[i];
 }
 
-void decompose(const Call& call, Outputs& out) {
+void decompose_layer_norm(const Call& call, Outputs& out) {
   const Tensor& x = call.in(0);
   int64_t count = call.attrs.get_int("normalized_ndim");
   Shape dims = last_dims(shape_of(x).size(), count), rows = leading(shape_of(x), count);
@@ -107,12 +112,14 @@ void decompose(const Call& call, Outputs& out) {
   out = {y, centre.reshape(rows), invstd.reshape(rows)};
 }
 
-const Op layer_norm_op{{.name = "layer_norm",
-                        .infer = infer_layer_norm,
-                        .gradient = layer_norm_gradient,
-                        .saves_inputs = 3,
-                        .saves_outputs = 6,
-                        .decompose = decompose}};
+const Op layer_norm_op{{
+    .name = "layer_norm",
+    .infer = infer_layer_norm,
+    .gradient = layer_norm_gradient,
+    .saves_inputs = 3,
+    .saves_outputs = 6,
+    .decompose = decompose_layer_norm,
+}};
 
 }  // namespace
 
@@ -124,8 +131,10 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
   require_not_negative("layer_norm", "eps", eps);
   if (count == 0) throw ValueError("layer_norm: normalized_shape must have at least one dimension");
   if (normalized_shape.size() > shape.size() || !(trailing(shape, count) == normalized_shape))
-    throw ShapeError("layer_norm: normalized_shape " + normalized_shape.str() +
-                     " must be the last dimensions of the input, which has shape " + shape.str());
+    throw ShapeError(
+        fmt::format("layer_norm: normalized_shape {} must be the last dimensions of the input, "
+                    "which has shape {}",
+                    normalized_shape, shape));
   const Tensor* inputs[] = {&x, weight.defined() ? &weight : nullptr,
                             bias.defined() ? &bias : nullptr};
   bool differentiated = wants_gradient(x) || wants_gradient(weight) || wants_gradient(bias);

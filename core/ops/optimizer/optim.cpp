@@ -1,5 +1,7 @@
+// Optimizer steps (core/ops/optimizer.h).
 #include <cmath>
 
+#include <tenon/core/format.h>
 #include <tenon/core/ops/optimizer.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/rules.h>
@@ -8,8 +10,8 @@ namespace tenon {
 
 namespace {
 
-// Inputs are lists of n: parameters, gradients, then state. Outputs are all but the gradients, in
-// place.
+// Inputs are lists of n tensors: parameters, gradients, then state. All but the gradients are
+// changed in place and are outputs.
 void infer_in_place(Infer& infer) {
   size_t n = static_cast<size_t>(infer.attrs.get_int("n")), lists = infer.size() / n;
   for (size_t i = 0; i < infer.size(); ++i) {
@@ -17,15 +19,15 @@ void infer_in_place(Infer& infer) {
     infer.require_dtype(is_floating_point(dtype_of(t)) && dtype_of(t) == dtype_of(infer.in(0)), i,
                         "floating, and of the first parameter's type");
     if (!(shape_of(t) == shape_of(parameter)))
-      infer.shape_error("a gradient or state of shape " + shape_of(t).str() +
-                        " does not fit parameter " + std::to_string(i % n) + " of shape " +
-                        shape_of(parameter).str());
+      infer.shape_error(
+          fmt::format("a gradient or state of shape {} does not fit parameter {} of shape {}",
+                      shape_of(t), i % n, shape_of(parameter)));
   }
   for (size_t list = 0; list < lists; ++list)
     for (size_t i = 0; list != 1 && i < n; ++i) infer.output_in_place(list * n + i);
 }
 
-// Handles of the lists, and what is returned: all but the gradients.
+// Access to these lists by number.
 struct InPlace {
   Inputs in;
   size_t n;
@@ -91,9 +93,9 @@ std::vector<const Tensor*> gather_inputs(const char* op, Lists lists) {
   for (auto list : lists) {
     if (list.empty()) continue;
     if (list.size() != n)
-      throw ValueError(std::string(op) + ": " + std::to_string(n) + " parameters, but " +
-                       std::to_string(list.size()) +
-                       " gradients or states; each parameter needs one");
+      throw ValueError(
+          fmt::format("{}: {} parameters, but {} gradients or states; each parameter needs one", op,
+                      n, list.size()));
     for (auto& t : list) {
       require_tensor(op, t, inputs.size());
       inputs.push_back(&t);
@@ -104,9 +106,9 @@ std::vector<const Tensor*> gather_inputs(const char* op, Lists lists) {
 
 void require_list(const char* op, const char* name, bool there, bool wanted) {
   if (there != wanted)
-    throw ValueError(std::string(op) + ": " + name +
-                     (wanted ? " are needed with these settings, but none were given"
-                             : " were given, but these settings have none"));
+    throw ValueError(fmt::format("{}: {} {}", op, name,
+                                 wanted ? "are needed with these settings, but none were given"
+                                        : "were given, but these settings have none"));
 }
 
 }  // namespace
@@ -136,7 +138,7 @@ void adam_step(std::span<const Tensor> params, std::span<const Tensor> grads,
   require_list("adam_step", "second moments", !exp_avg_sq.empty(), true);
   require_list("adam_step", "largest second moments", !max_exp_avg_sq.empty(), args.amsgrad);
   if (args.step < 1)
-    throw ValueError("adam_step: step counts from 1, found " + std::to_string(args.step));
+    throw ValueError(fmt::format("adam_step: step counts from 1, found {}", args.step));
   NoGrad guard;
   auto inputs = gather_inputs("adam_step", {params, grads, exp_avg, exp_avg_sq, max_exp_avg_sq});
   Attrs attrs;

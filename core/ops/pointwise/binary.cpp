@@ -1,9 +1,10 @@
 // Arithmetic on two operands (core/ops/pointwise.h). The second may be a number, which the plugin
-// gets at each run: changing it makes no new plan.
+// gets at each run, so that another number needs no new plan.
 #include <cmath>
 #include <limits>
 #include <utility>
 
+#include <tenon/core/format.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/pointwise/binary.h>
 #include <tenon/core/ops/rules.h>
@@ -11,8 +12,6 @@
 namespace tenon {
 
 namespace {
-
-using Grads = std::span<Tensor>;
 
 const Attrs& order(bool reverse) {
   static const Attrs plain = Attrs().set("reverse", false), reversed = Attrs().set("reverse", true);
@@ -28,12 +27,11 @@ void infer_arithmetic(Infer& infer, bool integers) {
 void infer_number(Infer& infer) { infer_arithmetic(infer, true); }
 void infer_float(Infer& infer) { infer_arithmetic(infer, false); }
 
-// Which form a call had. Where the second operand is a number, input 1 is absent.
+// Which form a call had: if the second operand is a number, input 1 is absent.
 bool has_number(const GradContext& c) { return !c.scalars.empty(); }
 bool reversed(const GradContext& c) { return has_number(c) && c.attrs.get_bool("reverse"); }
-double number(const GradContext& c) {
-  return c.scalars[0].value.f;
-}  // gradients exist for floating types only
+// Gradients exist for floating types only, so the number is a double.
+double number(const GradContext& c) { return c.scalars[0].value.f; }
 
 Tensor first(const GradContext& c, const Tensor& gradient) {
   return sum_to(gradient, c.input_shape(0));
@@ -64,7 +62,7 @@ void mul_gradient(const GradContext& c, Grads g) {
 void div_gradient(const GradContext& c, Grads g) {
   const Tensor& a = c.input(0);
   if (has_number(c)) {
-    // Not by a * a, which may leave what its type holds.
+    // Dividing twice, because a * a may overflow.
     g[0] = reversed(c) ? c.grad() * (-number(c) / a / a) : c.grad() / number(c);
     return;
   }
@@ -73,8 +71,8 @@ void div_gradient(const GradContext& c, Grads g) {
   if (c.needs(1)) g[1] = second(c, neg(c.grad()) * (a / b / b));
 }
 
-// Not of the operand that loses; equal ones share, and where one is NaN both get all of it, as in
-// PyTorch. `loses` is lt for maximum, gt for minimum.
+// The operand that is not chosen gets nothing, equal ones share, and where one is NaN both get all
+// of it, as in PyTorch. `loses` is lt for maximum and gt for minimum.
 template <class Loses>
 void extremum_gradient(const GradContext& c, Grads g, Loses loses) {
   auto share = [&](const Tensor& a, const auto& b) {
@@ -88,8 +86,15 @@ void extremum_gradient(const GradContext& c, Grads g, Loses loses) {
   if (c.needs(1)) g[1] = second(c, share(c.input(1), c.input(0)));
 }
 
+void maximum_gradient(const GradContext& c, Grads g) {
+  extremum_gradient(c, g, [](const Tensor& a, const auto& b) { return lt(a, b); });
+}
+void minimum_gradient(const GradContext& c, Grads g) {
+  extremum_gradient(c, g, [](const Tensor& a, const auto& b) { return gt(a, b); });
+}
+
 // d(a^b)/da = b a^(b-1), 0 where b is 0; d(a^b)/db = a^b log a, 0 where a is 0 and b is not
-// negative. As PyTorch's.
+// negative, as in PyTorch.
 void pow_gradient(const GradContext& c, Grads g) {
   const Tensor &a = c.input(0), &y = c.output(0);
   if (reversed(c)) {
@@ -113,58 +118,64 @@ void pow_gradient(const GradContext& c, Grads g) {
   g[1] = second(c, where(flat, 0.0, c.grad() * (y * log(where(flat, 1.0, a)))));
 }
 
-const Op add_op{{.name = "add",
-                 .infer = infer_number,
-                 .gradient = add_gradient,
-                 .pointwise = true,
-                 .promotion = Promotion::common}};
-const Op sub_op{{.name = "sub",
-                 .infer = infer_number,
-                 .gradient = sub_gradient,
-                 .pointwise = true,
-                 .promotion = Promotion::common}};
-const Op mul_op{{.name = "mul",
-                 .infer = infer_number,
-                 .gradient = mul_gradient,
-                 .saves_inputs = 3,
-                 .pointwise = true,
-                 .promotion = Promotion::common}};
-const Op div_op{{.name = "div",
-                 .infer = infer_float,
-                 .gradient = div_gradient,
-                 .saves_inputs = 3,
-                 .pointwise = true,
-                 .promotion = Promotion::floating}};
-const Op maximum_op{{.name = "maximum",
-                     .infer = infer_number,
-                     .gradient =
-                         [](const GradContext& c, Grads g) {
-                           extremum_gradient(
-                               c, g, [](const Tensor& a, const auto& b) { return lt(a, b); });
-                         },
-                     .saves_inputs = 3,
-                     .pointwise = true,
-                     .promotion = Promotion::common}};
-const Op minimum_op{{.name = "minimum",
-                     .infer = infer_number,
-                     .gradient =
-                         [](const GradContext& c, Grads g) {
-                           extremum_gradient(
-                               c, g, [](const Tensor& a, const auto& b) { return gt(a, b); });
-                         },
-                     .saves_inputs = 3,
-                     .pointwise = true,
-                     .promotion = Promotion::common}};
-const Op pow_op{{.name = "pow",
-                 .infer = infer_float,
-                 .gradient = pow_gradient,
-                 .saves_inputs = 3,
-                 .saves_outputs = 1,
-                 .pointwise = true,
-                 .promotion = Promotion::floating}};
+const Op add_op{{
+    .name = "add",
+    .infer = infer_number,
+    .gradient = add_gradient,
+    .pointwise = true,
+    .promotion = Promotion::common,
+}};
+const Op sub_op{{
+    .name = "sub",
+    .infer = infer_number,
+    .gradient = sub_gradient,
+    .pointwise = true,
+    .promotion = Promotion::common,
+}};
+const Op mul_op{{
+    .name = "mul",
+    .infer = infer_number,
+    .gradient = mul_gradient,
+    .saves_inputs = 3,
+    .pointwise = true,
+    .promotion = Promotion::common,
+}};
+const Op div_op{{
+    .name = "div",
+    .infer = infer_float,
+    .gradient = div_gradient,
+    .saves_inputs = 3,
+    .pointwise = true,
+    .promotion = Promotion::floating,
+}};
+const Op maximum_op{{
+    .name = "maximum",
+    .infer = infer_number,
+    .gradient = maximum_gradient,
+    .saves_inputs = 3,
+    .pointwise = true,
+    .promotion = Promotion::common,
+}};
+const Op minimum_op{{
+    .name = "minimum",
+    .infer = infer_number,
+    .gradient = minimum_gradient,
+    .saves_inputs = 3,
+    .pointwise = true,
+    .promotion = Promotion::common,
+}};
+const Op pow_op{{
+    .name = "pow",
+    .infer = infer_float,
+    .gradient = pow_gradient,
+    .saves_inputs = 3,
+    .saves_outputs = 1,
+    .pointwise = true,
+    .promotion = Promotion::floating,
+}};
 
-// Whole powers of whole numbers, bit by bit of the exponent from the highest: for plugins that
-// offer powers of floating types only.
+// Computes integer powers of integers from the bits of the exponent, the highest first, for plugins
+// that offer powers of floating dtypes only.
 void decompose_whole_pow(const Call& call, Outputs& out) {
   const Tensor& x = call.in(0);
   Tensor a = x, b = call.optional(1);
@@ -182,19 +193,21 @@ void decompose_whole_pow(const Call& call, Outputs& out) {
     result = where(odd, result * powers[k], result);
     rest = where(odd, rest - bit, rest);
   }
-  // To a negative power: 1 / 1 and 1 / -1 are whole, all else is less.
+  // To a negative power: 1 / 1 and 1 / -1 are whole, and every other result rounds to 0.
   const Tensor inverse = where(logical_or(eq(a, 1), logical_and(eq(a, -1), logical_not(odd))), 1,
                                where(eq(a, -1), a, zeros_like(a)));
   out.push_back(dtype_of(x) == DType::u8 ? result : where(lt(b, 0), inverse, result));
 }
 
-const Op whole_pow_op{{.name = "pow",
-                       .infer = infer_number,
-                       .pointwise = true,
-                       .promotion = Promotion::common,
-                       .decompose = decompose_whole_pow}};
+const Op whole_pow_op{{
+    .name = "pow",
+    .infer = infer_number,
+    .pointwise = true,
+    .promotion = Promotion::common,
+    .decompose = decompose_whole_pow,
+}};
 
-// div computes in floating types only, and so does pow unless both of its operands are whole.
+// div computes in floating dtypes only, and so does pow unless both of its operands are integers.
 Tensor float_binary(const Op& op, const Tensor& a, Number b, bool reverse = false) {
   require_tensor(op.name, a, reverse ? 1 : 0);
   return run(op, {&a, nullptr}, order(reverse), {Scalar(b.f)});
@@ -252,11 +265,12 @@ Tensor pow(const Tensor& a, Number b) {
   require_tensor("pow", a, 0);
   if (is_floating_point(dtype_of(a)) || !b.integral) return float_binary(pow_op, a, b);
   if (b.i < 0)
-    throw ValueError(
-        "pow: whole numbers to a negative whole power are no whole numbers: exponent " +
-        std::to_string(b.i) + " of a " + std::string(name_of(dtype_of(a))) +
-        " tensor; convert it with .to(tenon::f32), or use a floating exponent");
-  // An exponent that the type of `a` cannot hold: powers wrap around alike in a wider one.
+    throw ValueError(fmt::format(
+        "pow: whole numbers to a negative whole power are no whole numbers: exponent {} "
+        "of a {} tensor; convert it with .to(tenon::f32), or use a floating exponent",
+        b.i, dtype_of(a)));
+  // An exponent that the dtype of `a` cannot hold is used in i64, where powers wrap around to the
+  // same low bits.
   const bool narrow = dtype_of(a) == DType::i32 || dtype_of(a) == DType::u8;
   if (narrow && b.i > (dtype_of(a) == DType::u8 ? 255 : std::numeric_limits<int32_t>::max()))
     return pow(a.to(DType::i64), b).to(dtype_of(a));

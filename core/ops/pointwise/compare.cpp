@@ -11,8 +11,6 @@ namespace tenon {
 
 namespace {
 
-using Grads = std::span<Tensor>;
-
 void infer_comparison(Infer& infer) { infer.output(DType::boolean, broadcast_inputs(infer)); }
 
 void infer_logic(Infer& infer) {
@@ -21,18 +19,20 @@ void infer_logic(Infer& infer) {
   infer.output(DType::boolean, broadcast_inputs(infer));
 }
 
-const Op eq_op{
-    {.name = "eq", .infer = infer_comparison, .pointwise = true, .promotion = Promotion::common}};
-const Op ne_op{
-    {.name = "ne", .infer = infer_comparison, .pointwise = true, .promotion = Promotion::common}};
-const Op lt_op{
-    {.name = "lt", .infer = infer_comparison, .pointwise = true, .promotion = Promotion::common}};
-const Op le_op{
-    {.name = "le", .infer = infer_comparison, .pointwise = true, .promotion = Promotion::common}};
-const Op gt_op{
-    {.name = "gt", .infer = infer_comparison, .pointwise = true, .promotion = Promotion::common}};
-const Op ge_op{
-    {.name = "ge", .infer = infer_comparison, .pointwise = true, .promotion = Promotion::common}};
+OpSpec comparison(const char* name) {
+  return {
+      .name = name,
+      .infer = infer_comparison,
+      .pointwise = true,
+      .promotion = Promotion::common,
+  };
+}
+const Op eq_op{comparison("eq")};
+const Op ne_op{comparison("ne")};
+const Op lt_op{comparison("lt")};
+const Op le_op{comparison("le")};
+const Op gt_op{comparison("gt")};
+const Op ge_op{comparison("ge")};
 const Op logical_and_op{{.name = "logical_and", .infer = infer_logic, .pointwise = true}};
 const Op logical_or_op{{.name = "logical_or", .infer = infer_logic, .pointwise = true}};
 const Op logical_xor_op{{.name = "logical_xor", .infer = infer_logic, .pointwise = true}};
@@ -53,39 +53,42 @@ void infer_where(Infer& infer) {
   infer.output(dtype_of(infer.in(1)), broadcast_shapes(shape_of(infer.in(0)), values, "where"));
 }
 
-const Op where_op{{.name = "where",
-                   .infer = infer_where,
-                   .gradient =
-                       [](const GradContext& c, Grads g) {
-                         if (c.needs(1))
-                           g[1] = sum_to(where(c.input(0), c.grad(), 0.0), c.input_shape(1));
-                         if (c.needs(2))
-                           g[2] = sum_to(where(c.input(0), 0.0, c.grad()), c.input_shape(2));
-                       },
-                   .saves_inputs = 1,
-                   .pointwise = true,
-                   .promotion = Promotion::common,
-                   .keeps_types = 1}};
+void where_gradient(const GradContext& c, Grads g) {
+  if (c.needs(1)) g[1] = sum_to(where(c.input(0), c.grad(), 0.0), c.input_shape(1));
+  if (c.needs(2)) g[2] = sum_to(where(c.input(0), 0.0, c.grad()), c.input_shape(2));
+}
 
-// Of the type that both sides compute in.
+const Op where_op{{
+    .name = "where",
+    .infer = infer_where,
+    .gradient = where_gradient,
+    .saves_inputs = 1,
+    .pointwise = true,
+    .promotion = Promotion::common,
+    .keeps_types = 1,
+}};
+
+// The number as a tensor beside x, in the dtype that both compute in.
 Tensor constant_beside(const Tensor& x, Number number) {
   return constant(number, result_type(x, number), device_read_on(x));
 }
 
-const Op clamp_op{{.name = "clamp",
-                   .infer = infer_numeric,
-                   .gradient =
-                       [](const GradContext& c, Grads g) {
-                         // Not at a bound, as in PyTorch 2.15 (1 there before); an infinite one is
-                         // none.
-                         const Tensor& x = c.input(0);
-                         const double low = c.scalars[0].value.f, high = c.scalars[1].value.f;
-                         const Tensor above = std::isinf(low) ? ge(x, low) : gt(x, low);
-                         const Tensor below = std::isinf(high) ? le(x, high) : lt(x, high);
-                         g[0] = where(logical_and(above, below), c.grad(), 0.0);
-                       },
-                   .saves_inputs = 1,
-                   .pointwise = true}};
+// The gradient at a bound is 0, as in PyTorch 2.15 (it was 1 before). An infinite bound is none.
+void clamp_gradient(const GradContext& c, Grads g) {
+  const Tensor& x = c.input(0);
+  const double low = c.scalars[0].value.f, high = c.scalars[1].value.f;
+  const Tensor above = std::isinf(low) ? ge(x, low) : gt(x, low);
+  const Tensor below = std::isinf(high) ? le(x, high) : lt(x, high);
+  g[0] = where(logical_and(above, below), c.grad(), 0.0);
+}
+
+const Op clamp_op{{
+    .name = "clamp",
+    .infer = infer_numeric,
+    .gradient = clamp_gradient,
+    .saves_inputs = 1,
+    .pointwise = true,
+}};
 
 }  // namespace
 
@@ -129,7 +132,7 @@ Tensor clamp(const Tensor& x, std::optional<Number> min, std::optional<Number> m
     const double infinity = std::numeric_limits<double>::infinity(), low = min ? min->f : -infinity,
                  high = max ? max->f : infinity;
     Tensor converted = is_floating_point(dtype_of(x)) ? x : x.to(DType::f32);
-    // All is NaN then, and the gradient 0: that of floor.
+    // Every element becomes NaN, and the gradient is that of floor, which is 0.
     if (std::isnan(low) || std::isnan(high))
       return add(floor(converted), std::numeric_limits<double>::quiet_NaN());
     return run(clamp_op, {&converted}, {}, {Scalar(low), Scalar(high)});

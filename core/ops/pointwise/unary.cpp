@@ -1,4 +1,4 @@
-// Functions of one operand (core/ops/pointwise.h), but for the activations.
+// Functions of one tensor (core/ops/pointwise.h) except the activations.
 #include <cmath>
 #include <numbers>
 
@@ -9,111 +9,156 @@ namespace tenon {
 
 namespace {
 
-using Grads = std::span<Tensor>;
-
-// Step functions: the gradient is 0 wherever there is one.
-void zero_gradient(const GradContext& c, Grads grads) { grads[0] = zeros_like(c.grad()); }
+// The gradient of a step function is 0 wherever there is one.
+void zero_gradient(const GradContext& c, Grads g) { g[0] = zeros_like(c.grad()); }
 
 void infer_bool(Infer& infer) { infer.output(DType::boolean, shape_of(infer.in(0))); }
 
-const Op neg_op{{.name = "neg",
-                 .infer = infer_numeric,
-                 .gradient = [](const GradContext& c, Grads g) { g[0] = neg(c.grad()); },
-                 .pointwise = true}};
+void neg_gradient(const GradContext& c, Grads g) { g[0] = neg(c.grad()); }
+const Op neg_op{{
+    .name = "neg",
+    .infer = infer_numeric,
+    .gradient = neg_gradient,
+    .pointwise = true,
+}};
 
-const Op abs_op{
-    {.name = "abs",
-     .infer = infer_numeric,
-     .gradient = [](const GradContext& c, Grads g) { g[0] = c.grad() * sign(c.input(0)); },
-     .saves_inputs = 1,
-     .pointwise = true}};
+void abs_gradient(const GradContext& c, Grads g) { g[0] = c.grad() * sign(c.input(0)); }
+const Op abs_op{{
+    .name = "abs",
+    .infer = infer_numeric,
+    .gradient = abs_gradient,
+    .saves_inputs = 1,
+    .pointwise = true,
+}};
 
-const Op sign_op{
-    {.name = "sign", .infer = infer_numeric, .gradient = zero_gradient, .pointwise = true}};
-const Op floor_op{
-    {.name = "floor", .infer = infer_floating, .gradient = zero_gradient, .pointwise = true}};
-const Op ceil_op{
-    {.name = "ceil", .infer = infer_floating, .gradient = zero_gradient, .pointwise = true}};
-const Op round_op{
-    {.name = "round", .infer = infer_floating, .gradient = zero_gradient, .pointwise = true}};
+const Op sign_op{{
+    .name = "sign",
+    .infer = infer_numeric,
+    .gradient = zero_gradient,
+    .pointwise = true,
+}};
+const Op floor_op{{
+    .name = "floor",
+    .infer = infer_floating,
+    .gradient = zero_gradient,
+    .pointwise = true,
+}};
+const Op ceil_op{{
+    .name = "ceil",
+    .infer = infer_floating,
+    .gradient = zero_gradient,
+    .pointwise = true,
+}};
+const Op round_op{{
+    .name = "round",
+    .infer = infer_floating,
+    .gradient = zero_gradient,
+    .pointwise = true,
+}};
 const Op logical_not_op{{.name = "logical_not", .infer = infer_bool, .pointwise = true}};
 
-const Op square_op{
-    {.name = "square",
-     .infer = infer_numeric,
-     .gradient = [](const GradContext& c, Grads g) { g[0] = c.grad() * (c.input(0) * 2.0); },
-     .saves_inputs = 1,
-     .pointwise = true,
-     .decompose = [](const Call& call,
-                     Outputs& out) { out.push_back(mul(call.in(0), call.in(0))); }}};
+void square_gradient(const GradContext& c, Grads g) { g[0] = c.grad() * (c.input(0) * 2.0); }
+void decompose_square(const Call& call, Outputs& out) {
+  out.push_back(mul(call.in(0), call.in(0)));
+}
+const Op square_op{{
+    .name = "square",
+    .infer = infer_numeric,
+    .gradient = square_gradient,
+    .saves_inputs = 1,
+    .pointwise = true,
+    .decompose = decompose_square,
+}};
 
-const Op reciprocal_op{
-    {.name = "reciprocal",
-     .infer = infer_floating,
-     .gradient = [](const GradContext& c, Grads g) { g[0] = neg(c.grad() * square(c.output(0))); },
-     .saves_outputs = 1,
-     .pointwise = true,
-     .promotion = Promotion::floating,
-     .decompose = [](const Call& call, Outputs& out) { out.push_back(1.0 / call.in(0)); }}};
+void reciprocal_gradient(const GradContext& c, Grads g) {
+  g[0] = neg(c.grad() * square(c.output(0)));
+}
+void decompose_reciprocal(const Call& call, Outputs& out) { out.push_back(1.0 / call.in(0)); }
+const Op reciprocal_op{{
+    .name = "reciprocal",
+    .infer = infer_floating,
+    .gradient = reciprocal_gradient,
+    .saves_outputs = 1,
+    .pointwise = true,
+    .promotion = Promotion::floating,
+    .decompose = decompose_reciprocal,
+}};
 
-const Op exp_op{{.name = "exp",
-                 .infer = infer_floating,
-                 .gradient = [](const GradContext& c, Grads g) { g[0] = c.grad() * c.output(0); },
-                 .saves_outputs = 1,
-                 .pointwise = true,
-                 .promotion = Promotion::floating}};
+void exp_gradient(const GradContext& c, Grads g) { g[0] = c.grad() * c.output(0); }
+const Op exp_op{{
+    .name = "exp",
+    .infer = infer_floating,
+    .gradient = exp_gradient,
+    .saves_outputs = 1,
+    .pointwise = true,
+    .promotion = Promotion::floating,
+}};
 
-const Op log_op{{.name = "log",
-                 .infer = infer_floating,
-                 .gradient = [](const GradContext& c, Grads g) { g[0] = c.grad() / c.input(0); },
-                 .saves_inputs = 1,
-                 .pointwise = true,
-                 .promotion = Promotion::floating}};
+void log_gradient(const GradContext& c, Grads g) { g[0] = c.grad() / c.input(0); }
+const Op log_op{{
+    .name = "log",
+    .infer = infer_floating,
+    .gradient = log_gradient,
+    .saves_inputs = 1,
+    .pointwise = true,
+    .promotion = Promotion::floating,
+}};
 
-const Op sqrt_op{
-    {.name = "sqrt",
-     .infer = infer_floating,
-     .gradient = [](const GradContext& c, Grads g) { g[0] = c.grad() / (c.output(0) * 2.0); },
-     .saves_outputs = 1,
-     .pointwise = true,
-     .promotion = Promotion::floating}};
+void sqrt_gradient(const GradContext& c, Grads g) { g[0] = c.grad() / (c.output(0) * 2.0); }
+const Op sqrt_op{{
+    .name = "sqrt",
+    .infer = infer_floating,
+    .gradient = sqrt_gradient,
+    .saves_outputs = 1,
+    .pointwise = true,
+    .promotion = Promotion::floating,
+}};
 
-const Op rsqrt_op{
-    {.name = "rsqrt",
-     .infer = infer_floating,
-     .gradient = [](const GradContext& c,
-                    Grads g) { g[0] = c.grad() * (pow(c.output(0), 3.0) * -0.5); },
-     .saves_outputs = 1,
-     .pointwise = true,
-     .promotion = Promotion::floating,
-     .decompose = [](const Call& call, Outputs& out) { out.push_back(1.0 / sqrt(call.in(0))); }}};
+void rsqrt_gradient(const GradContext& c, Grads g) {
+  g[0] = c.grad() * (pow(c.output(0), 3.0) * -0.5);
+}
+void decompose_rsqrt(const Call& call, Outputs& out) { out.push_back(1.0 / sqrt(call.in(0))); }
+const Op rsqrt_op{{
+    .name = "rsqrt",
+    .infer = infer_floating,
+    .gradient = rsqrt_gradient,
+    .saves_outputs = 1,
+    .pointwise = true,
+    .promotion = Promotion::floating,
+    .decompose = decompose_rsqrt,
+}};
 
-const Op sin_op{
-    {.name = "sin",
-     .infer = infer_floating,
-     .gradient = [](const GradContext& c, Grads g) { g[0] = c.grad() * cos(c.input(0)); },
-     .saves_inputs = 1,
-     .pointwise = true,
-     .promotion = Promotion::floating}};
+void sin_gradient(const GradContext& c, Grads g) { g[0] = c.grad() * cos(c.input(0)); }
+const Op sin_op{{
+    .name = "sin",
+    .infer = infer_floating,
+    .gradient = sin_gradient,
+    .saves_inputs = 1,
+    .pointwise = true,
+    .promotion = Promotion::floating,
+}};
 
-const Op cos_op{
-    {.name = "cos",
-     .infer = infer_floating,
-     .gradient = [](const GradContext& c, Grads g) { g[0] = neg(c.grad() * sin(c.input(0))); },
-     .saves_inputs = 1,
-     .pointwise = true,
-     .promotion = Promotion::floating}};
+void cos_gradient(const GradContext& c, Grads g) { g[0] = neg(c.grad() * sin(c.input(0))); }
+const Op cos_op{{
+    .name = "cos",
+    .infer = infer_floating,
+    .gradient = cos_gradient,
+    .saves_inputs = 1,
+    .pointwise = true,
+    .promotion = Promotion::floating,
+}};
 
-const Op erf_op{{.name = "erf",
-                 .infer = infer_floating,
-                 .gradient =
-                     [](const GradContext& c, Grads g) {
-                       g[0] = c.grad() *
-                              (exp(neg(square(c.input(0)))) * (2.0 * std::numbers::inv_sqrtpi));
-                     },
-                 .saves_inputs = 1,
-                 .pointwise = true,
-                 .promotion = Promotion::floating}};
+void erf_gradient(const GradContext& c, Grads g) {
+  g[0] = c.grad() * (exp(neg(square(c.input(0)))) * (2.0 * std::numbers::inv_sqrtpi));
+}
+const Op erf_op{{
+    .name = "erf",
+    .infer = infer_floating,
+    .gradient = erf_gradient,
+    .saves_inputs = 1,
+    .pointwise = true,
+    .promotion = Promotion::floating,
+}};
 
 Tensor unary(const Op& op, const Tensor& x) {
   require_tensor(op.name, x);

@@ -1,4 +1,6 @@
+// dropout (core/ops/random.h).
 #include <tenon/core/base/number_text.h>
+#include <tenon/core/format.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/random.h>
 #include <tenon/core/ops/rules.h>
@@ -8,46 +10,48 @@ namespace tenon {
 
 namespace {
 
-using Grads = std::span<Tensor>;
-
 Tensor backward(const Tensor& gradient, const Tensor& mask, double p);
 
-const Op dropout_backward_op{
-    {.name = "dropout_backward",
-     .infer = infer_floating,
-     .gradient =
-         [](const GradContext& c, Grads g) {
-           if (c.needs(0)) g[0] = backward(c.grad(), c.input(1), c.scalars[0].value.f);
-         },
-     .saves_inputs = 2,
-     .decompose =
-         [](const Call& call, Outputs& out) {
-           out.push_back(
-               where(call.in(1), call.in(0) * (1.0 / (1.0 - call.scalars[0].value.f)), 0.0));
-         }}};
+void dropout_backward_gradient(const GradContext& c, Grads g) {
+  if (c.needs(0)) g[0] = backward(c.grad(), c.input(1), c.scalars[0].value.f);
+}
+void decompose_dropout_backward(const Call& call, Outputs& out) {
+  const double scale = 1.0 / (1.0 - call.scalars[0].value.f);
+  out.push_back(where(call.in(1), call.in(0) * scale, 0.0));
+}
+const Op dropout_backward_op{{
+    .name = "dropout_backward",
+    .infer = infer_floating,
+    .gradient = dropout_backward_gradient,
+    .saves_inputs = 2,
+    .decompose = decompose_dropout_backward,
+}};
 
 Tensor backward(const Tensor& gradient, const Tensor& mask, double p) {
   if (p == 1) return zeros_like(gradient);  // 1 / (1 - p) is infinite
   return run(dropout_backward_op, {&gradient, &mask}, {}, {Scalar(p)});
 }
 
-const Op dropout_op{
-    {.name = "dropout",
-     .infer =
-         [](Infer& infer) {
-           infer_floating(infer);
-           infer.output(DType::boolean, shape_of(infer.in(0)));
-         },
-     .gradient = [](const GradContext& c,
-                    Grads g) { g[0] = backward(c.grad(), c.output(1), c.scalars[2].value.f); },
-     .saves_outputs = 2}};
+void infer_dropout(Infer& infer) {
+  infer_floating(infer);
+  infer.output(DType::boolean, shape_of(infer.in(0)));
+}
+void dropout_gradient(const GradContext& c, Grads g) {
+  g[0] = backward(c.grad(), c.output(1), c.scalars[2].value.f);
+}
+const Op dropout_op{{
+    .name = "dropout",
+    .infer = infer_dropout,
+    .gradient = dropout_gradient,
+    .saves_outputs = 2,
+}};
 
 }  // namespace
 
 Tensor dropout(const Tensor& x, double p, bool training) {
   require_tensor("dropout", x);
   if (!(p >= 0 && p <= 1))
-    throw ValueError("dropout: p must lie in [0, 1], found " + number_text(p));
+    throw ValueError(fmt::format("dropout: p must lie in [0, 1], found {}", number_text(p)));
   if (!training || p == 0) return x;
   RandomState state = next_random();
   Scalar scalars[] = {Scalar::integer(static_cast<int64_t>(state.seed)),

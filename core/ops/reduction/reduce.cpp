@@ -1,7 +1,9 @@
+// Reductions (core/ops/reduction.h).
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include <tenon/core/format.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/rules.h>
@@ -10,8 +12,6 @@
 namespace tenon {
 
 namespace {
-
-using Grads = std::span<Tensor>;
 
 Shape reduced_shape(const Shape& shape, const Shape& dims) {
   Shape result = shape;
@@ -40,8 +40,8 @@ void infer_extremum(Infer& infer) {
   const Shape& shape = shape_of(infer.in(0));
   infer.require_dtype(dtype_of(infer.in(0)) != DType::boolean, 0, "a floating or integer type");
   if (shape.numel() == 0 && reduced_count(shape, infer.attrs.get_list("dims")) == 0)
-    throw ValueError(std::string(infer.op.name) + ": a tensor of shape " + shape.str() +
-                     " has no elements to choose from along " + infer.attrs.get_list("dims").str());
+    throw ValueError(fmt::format("{}: a tensor of shape {} has no elements to choose from along {}",
+                                 infer.op.name, shape, infer.attrs.get_list("dims")));
   infer_to(infer, dtype_of(infer.in(0)));
 }
 void infer_truth(Infer& infer) { infer_to(infer, DType::boolean); }
@@ -59,8 +59,9 @@ void mean_gradient(const GradContext& c, Grads g) {
   g[0] = spread(c, c.grad() / static_cast<double>(reduced_count(c.input_shape(0), dims_of(c))));
 }
 
-// Running products of all elements before each one along the last dimension, by doubling: exact
-// where elements are 0, which dividing the whole product by each element is not.
+// Returns the products of all elements before each one along the last dimension, or of all behind
+// it. Doubling the distance takes log n steps and is exact for elements that are 0, unlike dividing
+// the whole product by each element.
 Tensor exclusive_products(const Tensor& x, bool from_end) {
   int64_t n = x.size(-1);
   Tensor one = ones_like(x.narrow(-1, 0, 1));
@@ -75,7 +76,7 @@ Tensor exclusive_products(const Tensor& x, bool from_end) {
   return result;
 }
 
-// d(prod)/dx_i is the product of all others.
+// d(prod)/dx_i is the product of all other elements.
 void prod_gradient(const GradContext& c, Grads g) {
   const Tensor& x = c.input(0);
   const Shape& shape = c.input_shape(0);
@@ -125,25 +126,39 @@ void decompose_var(const Call& call, Outputs& out) {
 }
 
 const Op sum_op{{.name = "sum", .infer = infer_sum, .gradient = sum_gradient}};
-const Op mean_op{
-    {.name = "mean", .infer = infer_mean, .gradient = mean_gradient, .decompose = decompose_mean}};
-const Op prod_op{
-    {.name = "prod", .infer = infer_sum, .gradient = prod_gradient, .saves_inputs = 1}};
-const Op amax_op{{.name = "amax",
-                  .infer = infer_extremum,
-                  .gradient = extremum_gradient,
-                  .saves_inputs = 1,
-                  .saves_outputs = 1}};
-const Op amin_op{{.name = "amin",
-                  .infer = infer_extremum,
-                  .gradient = extremum_gradient,
-                  .saves_inputs = 1,
-                  .saves_outputs = 1}};
-const Op var_op{{.name = "var",
-                 .infer = infer_mean,
-                 .gradient = var_gradient,
-                 .saves_inputs = 1,
-                 .decompose = decompose_var}};
+const Op mean_op{{
+    .name = "mean",
+    .infer = infer_mean,
+    .gradient = mean_gradient,
+    .decompose = decompose_mean,
+}};
+const Op prod_op{{
+    .name = "prod",
+    .infer = infer_sum,
+    .gradient = prod_gradient,
+    .saves_inputs = 1,
+}};
+const Op amax_op{{
+    .name = "amax",
+    .infer = infer_extremum,
+    .gradient = extremum_gradient,
+    .saves_inputs = 1,
+    .saves_outputs = 1,
+}};
+const Op amin_op{{
+    .name = "amin",
+    .infer = infer_extremum,
+    .gradient = extremum_gradient,
+    .saves_inputs = 1,
+    .saves_outputs = 1,
+}};
+const Op var_op{{
+    .name = "var",
+    .infer = infer_mean,
+    .gradient = var_gradient,
+    .saves_inputs = 1,
+    .decompose = decompose_var,
+}};
 const Op any_op{{.name = "any", .infer = infer_truth}};
 const Op all_op{{.name = "all", .infer = infer_truth}};
 
@@ -152,8 +167,9 @@ void infer_argument(Infer& infer) {
   infer.require_dtype(dtype_of(infer.in(0)) != DType::boolean, 0, "a floating or integer type");
   size_t dim = static_cast<size_t>(infer.attrs.get_int("dim"));
   if (shape[dim] == 0)
-    throw ValueError(std::string(infer.op.name) + ": a tensor of shape " + shape.str() +
-                     " has no elements to choose from along dim " + std::to_string(dim));
+    throw ValueError(
+        fmt::format("{}: a tensor of shape {} has no elements to choose from along dim {}",
+                    infer.op.name, shape, dim));
   Shape result = shape;
   result.erase(dim);
   infer.output(DType::i64, result);
@@ -273,8 +289,8 @@ Tensor norm(const Tensor& x, double p, const Shape& dims, bool keepdim) {
   if (p == 2) return sqrt_with_zero_gradient(sum(square(value), dims, keepdim));
   if (p == 1) return sum(abs(value), dims, keepdim);
   if (p == 0)
-    return sum(where(ne(value, 0.0), 1.0, floor(value)), dims,
-               keepdim);  // with floor's gradient, which is 0
+    // With the gradient of floor, which is 0.
+    return sum(where(ne(value, 0.0), 1.0, floor(value)), dims, keepdim);
   if (std::isinf(p))
     return p > 0 ? amax(abs(value), dims, keepdim) : amin(abs(value), dims, keepdim);
   if (wants_gradient(value)) return p_norm_with_zero_gradient(value, p, dims, keepdim);

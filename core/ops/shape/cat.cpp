@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include <tenon/core/dispatch/transfer.h>
+#include <tenon/core/format.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/shape.h>
 
@@ -17,18 +18,19 @@ void infer_cat(Infer& infer) {
     bool fits = other.size() == shape.size();
     for (size_t d = 0; fits && d < shape.size(); ++d) fits = d == dim || other[d] == shape[d];
     if (!fits)
-      infer.shape_error("tensor " + std::to_string(i) + " has shape " + other.str() +
-                        ", which does not continue " + shape_of(infer.in(0)).str() + " along dim " +
-                        std::to_string(dim) + "; all other dimensions must be equal");
+      infer.shape_error(
+          fmt::format("tensor {} has shape {}, which does not continue {} along dim {}; all other "
+                      "dimensions must be equal",
+                      i, other, shape_of(infer.in(0)), dim));
     if (__builtin_add_overflow(shape[dim], other[dim], &shape[dim]))
-      infer.shape_error("the sizes of " + std::to_string(infer.size()) + " tensors like " +
-                        other.str() + " along dim " + std::to_string(dim) +
-                        " add up to more than can be addressed");
+      infer.shape_error(fmt::format(
+          "the sizes of {} tensors like {} along dim {} add up to more than can be addressed",
+          infer.size(), other, dim));
   }
   infer.output(dtype_of(infer.in(0)), shape);
 }
 
-void cat_gradient(const GradContext& c, std::span<Tensor> g) {
+void cat_gradient(const GradContext& c, Grads g) {
   int64_t dim = c.attrs.get_int("dim"), start = 0;
   for (size_t i = 0; i < g.size(); ++i) {
     int64_t length = c.input_shape(i)[static_cast<size_t>(dim)];
@@ -50,17 +52,22 @@ void decompose_cat(const Call& call, Outputs& out) {
   out.push_back(result);
 }
 
-const Op cat_op{
-    {.name = "cat", .infer = infer_cat, .gradient = cat_gradient, .decompose = decompose_cat}};
+const Op cat_op{{
+    .name = "cat",
+    .infer = infer_cat,
+    .gradient = cat_gradient,
+    .decompose = decompose_cat,
+}};
 
-// Each piece is a tensor of its own, so a number far beyond what anybody uses is refused while
-// there is memory left to say so.
+// Each piece is a tensor of its own, so a number far beyond what anybody uses is refused before it
+// takes all memory.
 void require_few_pieces(const char* op, int64_t pieces, int64_t dim, const Shape& shape) {
   constexpr int64_t most = int64_t{1} << 24;
   if (pieces > most)
-    throw ValueError(std::string(op) + ": dim " + std::to_string(dim) + " of shape " + shape.str() +
-                     " would be split into " + std::to_string(pieces) + " pieces, and at most " +
-                     std::to_string(most) + " are made; take larger ones");
+    throw ValueError(fmt::format(
+        "{}: dim {} of shape {} would be split into {} pieces, and at most {} are made; "
+        "take larger ones",
+        op, dim, shape, pieces, most));
 }
 
 std::vector<Tensor> split_evenly(const char* op, const Tensor& x, int64_t size, int64_t dim) {
@@ -76,7 +83,7 @@ std::vector<Tensor> split_evenly(const char* op, const Tensor& x, int64_t size, 
   return pieces;
 }
 
-// Of shape (0,): may stand beside tensors of any shape, as in PyTorch.
+// Whether x has shape (0,), which may stand beside tensors of any shape, as in PyTorch.
 bool is_nothing(const Tensor& x) { return shape_of(x) == Shape{0}; }
 
 }  // namespace
@@ -100,8 +107,7 @@ Tensor cat(std::span<const Tensor> tensors, int64_t dim) {
     if (!is_nothing(t))
       kept.push_back(t.to(dtype));
     else if (first == tensors.end() || wants_gradient(t))
-      kept.push_back(
-          t.to(dtype).reshape(none));  // so that it gets its gradient, which has no elements either
+      kept.push_back(t.to(dtype).reshape(none));  // so that it gets a gradient, without elements
   }
   std::vector<const Tensor*> inputs;
   inputs.reserve(kept.size());
@@ -120,9 +126,9 @@ Tensor stack(std::span<const Tensor> tensors, int64_t dim) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     require_tensor("stack", tensors[i], i);
     if (!(shape_of(tensors[i]) == shape_of(tensors[0])))
-      throw ShapeError("stack: tensor " + std::to_string(i) + " has shape " +
-                       shape_of(tensors[i]).str() + ", the first has " +
-                       shape_of(tensors[0]).str() + "; all must be equal");
+      throw ShapeError(
+          fmt::format("stack: tensor {} has shape {}, the first has {}; all must be equal", i,
+                      shape_of(tensors[i]), shape_of(tensors[0])));
     rows.push_back(unsqueeze(tensors[i], dim));
   }
   return cat(rows, wrap_dim(dim, static_cast<int64_t>(shape_of(rows[0]).size()), "stack"));
@@ -137,7 +143,7 @@ std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t dim) {
   int64_t d = wrap_dim(dim, static_cast<int64_t>(shape_of(x).size()), "split"),
           total = shape_of(x)[static_cast<size_t>(d)];
   if (size < 0 || (size == 0 && total > 0))
-    throw ValueError("split: size must be positive, found " + std::to_string(size));
+    throw ValueError(fmt::format("split: size must be positive, found {}", size));
   return split_evenly("split", x, size, d);
 }
 
@@ -148,11 +154,10 @@ std::vector<Tensor> split(const Tensor& x, const Shape& sizes, int64_t dim) {
   for (int64_t size : sizes)
     fits = fits && size >= 0 && !__builtin_add_overflow(total, size, &total);
   if (!fits || total != shape_of(x)[static_cast<size_t>(d)])
-    throw ValueError("split: sizes " + sizes.str() +
-                     (fits ? " add up to " + std::to_string(total) : " do not add up") +
-                     ", but must be 0 or more and add up to " +
-                     std::to_string(shape_of(x)[static_cast<size_t>(d)]) + ", dim " +
-                     std::to_string(dim) + " of shape " + shape_of(x).str());
+    throw ValueError(fmt::format(
+        "split: sizes {} {}, but must be 0 or more and add up to {}, dim {} of shape {}", sizes,
+        fits ? fmt::format("add up to {}", total) : "do not add up",
+        shape_of(x)[static_cast<size_t>(d)], dim, shape_of(x)));
   std::vector<Tensor> pieces;
   int64_t start = 0;
   for (int64_t size : sizes) {
@@ -165,8 +170,7 @@ std::vector<Tensor> split(const Tensor& x, const Shape& sizes, int64_t dim) {
 std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim) {
   require_tensor("chunk", x);
   if (chunks <= 0)
-    throw ValueError("chunk: the number of chunks must be positive, found " +
-                     std::to_string(chunks));
+    throw ValueError(fmt::format("chunk: the number of chunks must be positive, found {}", chunks));
   const int64_t d = wrap_dim(dim, static_cast<int64_t>(shape_of(x).size()), "chunk"),
                 total = shape_of(x)[static_cast<size_t>(d)];
   if (total > 0) return split_evenly("chunk", x, (total - 1) / chunks + 1, d);

@@ -1,4 +1,5 @@
 #include <tenon/core/dispatch/transfer.h>
+#include <tenon/core/format.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/shape.h>
 #include <tenon/core/tensor_impl.h>
@@ -7,15 +8,11 @@ namespace tenon {
 
 namespace {
 
-using Grads = std::span<Tensor>;
-
-const Op copy_op{
-    {.name = "copy",
-     .infer =
-         [](Infer& infer) {
-           infer.output(static_cast<DType>(infer.attrs.get_int("dtype")), shape_of(infer.in(0)));
-         },
-     .gradient = [](const GradContext& c, Grads g) { g[0] = c.grad().to(c.input_dtype(0)); }}};
+void infer_copy(Infer& infer) {
+  infer.output(static_cast<DType>(infer.attrs.get_int("dtype")), shape_of(infer.in(0)));
+}
+void copy_gradient(const GradContext& c, Grads g) { g[0] = c.grad().to(c.input_dtype(0)); }
+const Op copy_op{{.name = "copy", .infer = infer_copy, .gradient = copy_gradient}};
 
 const Op fill_op{{.name = "fill"}};
 
@@ -24,16 +21,18 @@ Device device_of(const Attrs& attrs, const char* type, const char* index) {
   return Device(attrs.get_string(type), static_cast<uint32_t>(attrs.get_int(index)));
 }
 
-const Op to_device_op{
-    {.name = "to_device",
-     .gradient = [](const GradContext& c,
-                    Grads g) { g[0] = c.grad().to(device_of(c.attrs, "from_type", "from_index")); },
-     .execute =
-         [](const Call& call, Outputs& out) {
-           NoGrad guard;
-           out.push_back(
-               copy_to_device(call.in(0).contiguous(), device_of(call.attrs, "type", "index")));
-         }}};
+void to_device_gradient(const GradContext& c, Grads g) {
+  g[0] = c.grad().to(device_of(c.attrs, "from_type", "from_index"));
+}
+void execute_to_device(const Call& call, Outputs& out) {
+  NoGrad guard;
+  out.push_back(copy_to_device(call.in(0).contiguous(), device_of(call.attrs, "type", "index")));
+}
+const Op to_device_op{{
+    .name = "to_device",
+    .gradient = to_device_gradient,
+    .execute = execute_to_device,
+}};
 
 Attrs dtype_attrs(DType dtype) { return Attrs().set("dtype", static_cast<int64_t>(dtype)); }
 
@@ -44,9 +43,9 @@ void require_writable(const char* op, const Tensor& target) {
   require_mutable(op, target);
   if (shares_places(target.shape(), target.strides()))
     throw ValueError(
-        std::string(op) + ": several elements of this expanded tensor of shape " +
-        target.shape().str() +
-        " share one place in memory; use .contiguous() or .clone() before changing it");
+        fmt::format("{}: several elements of this expanded tensor of shape {} share one place in "
+                    "memory; use .contiguous() or .clone() before changing it",
+                    op, target.shape()));
 }
 
 }  // namespace
@@ -96,8 +95,9 @@ Tensor& Tensor::copy_(const Tensor& source) {
   if (!(from.shape() == shape())) {
     Shape common = broadcast_shapes(shape(), from.shape(), "copy_");
     if (!(common == shape()))
-      throw ShapeError("copy_: a source of shape " + from.shape().str() +
-                       " does not fit into a tensor of shape " + shape().str());
+      throw ShapeError(
+          fmt::format("copy_: a source of shape {} does not fit into a tensor of shape {}",
+                      from.shape(), shape()));
     from = from.expand(shape());
   }
   from = from.to(device());

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include <tenon/core/extent.h>
+#include <tenon/core/format.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/shape.h>
 
@@ -9,13 +10,11 @@ namespace tenon {
 
 namespace {
 
-using Grads = std::span<Tensor>;
-
 size_t at(int64_t i) { return static_cast<size_t>(i); }
 
-// Strides with which `shape` walks over the same elements in the same order; none where only a copy
-// could do it. Dimensions of the source that lie seamlessly behind each other form a run; each run
-// must be split up exactly.
+// Returns the strides with which `shape` visits the elements of x in the same order, or nothing if
+// that takes a copy. Dimensions of x that follow each other in memory without a gap form a run, and
+// the new shape has to divide each run exactly.
 std::optional<Strides> strides_for(const TensorImpl& x, const Shape& shape) {
   if (x.contiguous || x.numel == 0) return shape.contiguous_strides();
   Strides result = Shape::filled(shape.size(), 1);
@@ -46,10 +45,10 @@ Shape complete_shape(const char* op, const Tensor& x, Shape shape) {
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == -1) {
       if (unknown != Shape::max_rank)
-        throw ShapeError(std::string(op) + ": only one dimension of " + shape.str() + " may be -1");
+        throw ShapeError(fmt::format("{}: only one dimension of {} may be -1", op, shape));
       unknown = i;
     } else if (shape[i] < 0) {
-      throw ShapeError(std::string(op) + ": " + shape.str() + " holds a negative dimension");
+      throw ShapeError(fmt::format("{}: {} holds a negative dimension", op, shape));
     } else if (__builtin_mul_overflow(known, shape[i], &known)) {
       known = -1;
       break;
@@ -57,162 +56,155 @@ Shape complete_shape(const char* op, const Tensor& x, Shape shape) {
   }
   bool fits = unknown == Shape::max_rank ? known == numel : known > 0 && numel % known == 0;
   if (!fits)
-    throw ShapeError(std::string(op) + ": cannot give shape " + shape.str() +
-                     " to a tensor of shape " + shape_of(x).str() + ", which has " +
-                     std::to_string(numel) + " elements");
+    throw ShapeError(
+        fmt::format("{}: cannot give shape {} to a tensor of shape {}, which has {} elements", op,
+                    shape, shape_of(x), numel));
   if (unknown != Shape::max_rank) shape[unknown] = numel / known;
-  require_addressable(op, shape);  // without elements any product would do
+  require_addressable(op, shape);  // an empty tensor fits any shape that has a dimension of 0
   return shape;
-}
-
-Tensor view_of(const Tensor& x, const Shape& shape, const Strides& strides, int64_t offset = 0) {
-  return make_view(x, shape, strides, offset);
 }
 
 // ---- operators ----
 
-const Op view_op{
-    {.name = "view",
-     .gradient = [](const GradContext& c, Grads g) { g[0] = c.grad().reshape(c.input_shape(0)); },
-     .execute =
-         [](const Call& call, Outputs& out) {
-           Shape shape = call.attrs.get_list("shape");
-           auto strides = strides_for(impl_of(call.in(0)), shape);
-           if (!strides)
-             throw ShapeError("view: shape " + shape.str() + " does not fit a tensor of shape " +
-                              shape_of(call.in(0)).str() + " and strides " +
-                              call.in(0).strides().str() + " without a copy; use reshape");
-           out.push_back(view_of(call.in(0), shape, *strides));
-         }}};
+void view_gradient(const GradContext& c, Grads g) { g[0] = c.grad().reshape(c.input_shape(0)); }
+void execute_view(const Call& call, Outputs& out) {
+  Shape shape = call.attrs.get_list("shape");
+  auto& x = impl_of(call.in(0));
+  auto strides = strides_for(x, shape);
+  if (!strides)
+    throw ShapeError(
+        fmt::format("view: shape {} does not fit a tensor of shape {} and strides {} without a "
+                    "copy; use reshape",
+                    shape, x.shape, x.strides));
+  out.push_back(make_view(call.in(0), shape, *strides, 0));
+}
+const Op view_op{{.name = "view", .gradient = view_gradient, .execute = execute_view}};
 
-const Op permute_op{{.name = "permute",
-                     .gradient =
-                         [](const GradContext& c, Grads g) {
-                           Shape dims = c.attrs.get_list("dims"), inverse = dims;
-                           for (size_t i = 0; i < dims.size(); ++i)
-                             inverse[at(dims[i])] = static_cast<int64_t>(i);
-                           g[0] = permute(c.grad(), inverse);
-                         },
-                     .execute =
-                         [](const Call& call, Outputs& out) {
-                           Shape dims = call.attrs.get_list("dims"), shape = dims, strides = dims;
-                           auto& x = impl_of(call.in(0));
-                           for (size_t i = 0; i < dims.size(); ++i) {
-                             shape[i] = x.shape[at(dims[i])];
-                             strides[i] = x.strides[at(dims[i])];
-                           }
-                           out.push_back(view_of(call.in(0), shape, strides));
-                         }}};
+void permute_gradient(const GradContext& c, Grads g) {
+  Shape dims = c.attrs.get_list("dims"), inverse = dims;
+  for (size_t i = 0; i < dims.size(); ++i) inverse[at(dims[i])] = static_cast<int64_t>(i);
+  g[0] = permute(c.grad(), inverse);
+}
+void execute_permute(const Call& call, Outputs& out) {
+  Shape dims = call.attrs.get_list("dims"), shape = dims, strides = dims;
+  auto& x = impl_of(call.in(0));
+  for (size_t i = 0; i < dims.size(); ++i) {
+    shape[i] = x.shape[at(dims[i])];
+    strides[i] = x.strides[at(dims[i])];
+  }
+  out.push_back(make_view(call.in(0), shape, strides, 0));
+}
+const Op permute_op{{.name = "permute", .gradient = permute_gradient, .execute = execute_permute}};
 
-const Op expand_op{
-    {.name = "expand",
-     .gradient = [](const GradContext& c, Grads g) { g[0] = sum_to(c.grad(), c.input_shape(0)); },
-     .execute =
-         [](const Call& call, Outputs& out) {
-           Shape shape = call.attrs.get_list("shape");
-           Strides strides = Shape::filled(shape.size(), 0);
-           auto& x = impl_of(call.in(0));
-           size_t lead = shape.size() - x.shape.size();
-           for (size_t i = 0; i < x.shape.size(); ++i)
-             if (x.shape[i] == shape[lead + i]) strides[lead + i] = x.strides[i];
-           out.push_back(view_of(call.in(0), shape, strides));
-         }}};
+void expand_gradient(const GradContext& c, Grads g) { g[0] = sum_to(c.grad(), c.input_shape(0)); }
+void execute_expand(const Call& call, Outputs& out) {
+  Shape shape = call.attrs.get_list("shape");
+  Strides strides = Shape::filled(shape.size(), 0);
+  auto& x = impl_of(call.in(0));
+  size_t lead = shape.size() - x.shape.size();
+  for (size_t i = 0; i < x.shape.size(); ++i)
+    if (x.shape[i] == shape[lead + i]) strides[lead + i] = x.strides[i];
+  out.push_back(make_view(call.in(0), shape, strides, 0));
+}
+const Op expand_op{{.name = "expand", .gradient = expand_gradient, .execute = execute_expand}};
 
-Tensor slice_backward(const Tensor& gradient, const Shape& shape, int64_t dim, int64_t start,
-                      int64_t step);
+void unsqueeze_gradient(const GradContext& c, Grads g) {
+  g[0] = squeeze(c.grad(), c.attrs.get_int("dim"));
+}
+void execute_unsqueeze(const Call& call, Outputs& out) {
+  auto& x = impl_of(call.in(0));
+  size_t dim = at(call.attrs.get_int("dim"));
+  Shape shape = x.shape, strides = x.strides;
+  strides.insert(dim, dim < shape.size() ? shape[dim] * strides[dim] : 1);
+  shape.insert(dim, 1);
+  out.push_back(make_view(call.in(0), shape, strides, 0));
+}
+const Op unsqueeze_op{{
+    .name = "unsqueeze",
+    .gradient = unsqueeze_gradient,
+    .execute = execute_unsqueeze,
+}};
 
-const Op slice_op{{.name = "slice",
-                   .gradient =
-                       [](const GradContext& c, Grads g) {
-                         g[0] = slice_backward(c.grad(), c.input_shape(0), c.attrs.get_int("dim"),
-                                               c.attrs.get_int("start"), c.attrs.get_int("step"));
-                       },
-                   .execute =
-                       [](const Call& call, Outputs& out) {
-                         auto& x = impl_of(call.in(0));
-                         size_t dim = at(call.attrs.get_int("dim"));
-                         int64_t start = call.attrs.get_int("start"),
-                                 step = call.attrs.get_int("step");
-                         Shape shape = x.shape, strides = x.strides;
-                         shape[dim] = call.attrs.get_int("length");
-                         strides[dim] *= step;
-                         out.push_back(view_of(call.in(0), shape, strides,
-                                               shape[dim] > 0 ? start * x.strides[dim] : 0));
-                       }}};
+void squeeze_gradient(const GradContext& c, Grads g) {
+  g[0] = unsqueeze(c.grad(), c.attrs.get_int("dim"));
+}
+void execute_squeeze(const Call& call, Outputs& out) {
+  auto& x = impl_of(call.in(0));
+  size_t dim = at(call.attrs.get_int("dim"));
+  Shape shape = x.shape, strides = x.strides;
+  shape.erase(dim);
+  strides.erase(dim);
+  out.push_back(make_view(call.in(0), shape, strides, 0));
+}
+const Op squeeze_op{{.name = "squeeze", .gradient = squeeze_gradient, .execute = execute_squeeze}};
 
+// ---- slice and select, whose gradient is zeros around the gradient of what was taken ----
+
+// Where a slice lies along its dimension.
+struct Range {
+  int64_t dim, start, step;
+  explicit Range(const Attrs& attrs)
+      : dim(attrs.get_int("dim")), start(attrs.get_int("start")), step(attrs.get_int("step")) {}
+  // The `length` elements of x from there.
+  Tensor of(const Tensor& x, int64_t length) const {
+    return slice(x, dim, start, start + length * step, step);
+  }
+};
+
+void slice_backward_gradient(const GradContext& c, Grads g) {
+  Range range(c.attrs);
+  g[0] = range.of(c.grad(), c.input_shape(0)[at(range.dim)]);
+}
 void decompose_slice_backward(const Call& call, Outputs& out) {
-  int64_t dim = call.attrs.get_int("dim"), start = call.attrs.get_int("start"),
-          step = call.attrs.get_int("step");
-  Tensor result =
-      zeros(*call.shape, {.dtype = dtype_of(call.in(0)), .device = call.in(0).device()});
-  write_part(slice(result, dim, start, start + call.in(0).size(dim) * step, step), call.in(0));
+  const Tensor& gradient = call.in(0);
+  Range range(call.attrs);
+  Tensor result = zeros(*call.shape, {.dtype = dtype_of(gradient), .device = gradient.device()});
+  write_part(range.of(result, gradient.size(range.dim)), gradient);
   out.push_back(result);
 }
-
-const Op slice_backward_op{{.name = "slice_backward",
-                            .infer = infer_given_shape,
-                            .gradient =
-                                [](const GradContext& c, Grads g) {
-                                  int64_t dim = c.attrs.get_int("dim"),
-                                          start = c.attrs.get_int("start"),
-                                          step = c.attrs.get_int("step");
-                                  int64_t length = c.input_shape(0)[at(dim)];
-                                  g[0] = slice(c.grad(), dim, start, start + length * step, step);
-                                },
-                            .decompose = decompose_slice_backward}};
-
-const Op select_op{{.name = "select",
-                    .gradient =
-                        [](const GradContext& c, Grads g) {
-                          int64_t dim = c.attrs.get_int("dim");
-                          g[0] = slice_backward(unsqueeze(c.grad(), dim), c.input_shape(0), dim,
-                                                c.attrs.get_int("index"), 1);
-                        },
-                    .execute =
-                        [](const Call& call, Outputs& out) {
-                          auto& x = impl_of(call.in(0));
-                          size_t dim = at(call.attrs.get_int("dim"));
-                          Shape shape = x.shape, strides = x.strides;
-                          int64_t offset = call.attrs.get_int("index") * strides[dim];
-                          shape.erase(dim);
-                          strides.erase(dim);
-                          out.push_back(
-                              view_of(call.in(0), shape, strides, shape.numel() > 0 ? offset : 0));
-                        }}};
-
-const Op unsqueeze_op{
-    {.name = "unsqueeze",
-     .gradient = [](const GradContext& c,
-                    Grads g) { g[0] = squeeze(c.grad(), c.attrs.get_int("dim")); },
-     .execute =
-         [](const Call& call, Outputs& out) {
-           auto& x = impl_of(call.in(0));
-           size_t dim = at(call.attrs.get_int("dim"));
-           Shape shape = x.shape, strides = x.strides;
-           strides.insert(dim, dim < shape.size() ? shape[dim] * strides[dim] : 1);
-           shape.insert(dim, 1);
-           out.push_back(view_of(call.in(0), shape, strides));
-         }}};
-
-const Op squeeze_op{
-    {.name = "squeeze",
-     .gradient = [](const GradContext& c,
-                    Grads g) { g[0] = unsqueeze(c.grad(), c.attrs.get_int("dim")); },
-     .execute =
-         [](const Call& call, Outputs& out) {
-           auto& x = impl_of(call.in(0));
-           size_t dim = at(call.attrs.get_int("dim"));
-           Shape shape = x.shape, strides = x.strides;
-           shape.erase(dim);
-           strides.erase(dim);
-           out.push_back(view_of(call.in(0), shape, strides));
-         }}};
+const Op slice_backward_op{{
+    .name = "slice_backward",
+    .infer = infer_given_shape,
+    .gradient = slice_backward_gradient,
+    .decompose = decompose_slice_backward,
+}};
 
 Tensor slice_backward(const Tensor& gradient, const Shape& shape, int64_t dim, int64_t start,
                       int64_t step) {
   return run_as(shape, slice_backward_op, {&gradient},
                 Attrs().set("dim", dim).set("start", start).set("step", step));
 }
+
+void slice_gradient(const GradContext& c, Grads g) {
+  Range range(c.attrs);
+  g[0] = slice_backward(c.grad(), c.input_shape(0), range.dim, range.start, range.step);
+}
+void execute_slice(const Call& call, Outputs& out) {
+  auto& x = impl_of(call.in(0));
+  Range range(call.attrs);
+  size_t dim = at(range.dim);
+  Shape shape = x.shape, strides = x.strides;
+  shape[dim] = call.attrs.get_int("length");
+  strides[dim] *= range.step;
+  int64_t offset = shape[dim] > 0 ? range.start * x.strides[dim] : 0;
+  out.push_back(make_view(call.in(0), shape, strides, offset));
+}
+const Op slice_op{{.name = "slice", .gradient = slice_gradient, .execute = execute_slice}};
+
+void select_gradient(const GradContext& c, Grads g) {
+  int64_t dim = c.attrs.get_int("dim"), index = c.attrs.get_int("index");
+  g[0] = slice_backward(unsqueeze(c.grad(), dim), c.input_shape(0), dim, index, 1);
+}
+void execute_select(const Call& call, Outputs& out) {
+  auto& x = impl_of(call.in(0));
+  size_t dim = at(call.attrs.get_int("dim"));
+  Shape shape = x.shape, strides = x.strides;
+  int64_t offset = call.attrs.get_int("index") * strides[dim];
+  shape.erase(dim);
+  strides.erase(dim);
+  out.push_back(make_view(call.in(0), shape, strides, shape.numel() > 0 ? offset : 0));
+}
+const Op select_op{{.name = "select", .gradient = select_gradient, .execute = execute_select}};
 
 Tensor run_slice(const Tensor& x, int64_t dim, int64_t start, int64_t length, int64_t step) {
   return run(slice_op, {&x},
@@ -243,8 +235,9 @@ Tensor flatten(const Tensor& x, int64_t start_dim, int64_t end_dim) {
   int64_t rank = static_cast<int64_t>(from.size());
   int64_t start = wrap_dim(start_dim, rank, "flatten"), end = wrap_dim(end_dim, rank, "flatten");
   if (start > end)
-    throw ValueError("flatten: start_dim " + std::to_string(start_dim) + " comes after end_dim " +
-                     std::to_string(end_dim) + " for a tensor of shape " + from.str());
+    throw ValueError(
+        fmt::format("flatten: start_dim {} comes after end_dim {} for a tensor of shape {}",
+                    start_dim, end_dim, from));
   Shape shape;
   int64_t merged = 1;
   for (int64_t d = 0; d < rank; ++d) {
@@ -265,9 +258,9 @@ Tensor permute(const Tensor& x, const Shape& dims) {
     seen |= 1u << wrapped[i];
   }
   if (dims.size() != at(rank) || seen != (1u << rank) - 1)
-    throw ValueError("permute: dims " + dims.str() +
-                     " must hold each dimension of a tensor of shape " + shape_of(x).str() +
-                     " once");
+    throw ValueError(
+        fmt::format("permute: dims {} must hold each dimension of a tensor of shape {} once", dims,
+                    shape_of(x)));
   return run(permute_op, {&x}, Attrs().set("dims", wrapped));
 }
 
@@ -309,8 +302,7 @@ Tensor expand(const Tensor& x, const Shape& shape) {
   const Shape& from = shape_of(x);
   if (shape == from) return x;
   auto refuse = [&](const char* why) {
-    throw ShapeError("expand: cannot expand shape " + from.str() + " to " + shape.str() + ": " +
-                     why);
+    throw ShapeError(fmt::format("expand: cannot expand shape {} to {}: {}", from, shape, why));
   };
   if (shape.size() < from.size()) refuse("it has fewer dimensions");
   Shape full = shape;
@@ -324,7 +316,7 @@ Tensor expand(const Tensor& x, const Shape& shape) {
     if (full[i] < 0 || (from[i - lead] != 1 && from[i - lead] != full[i]))
       refuse("only dimensions of size 1 can be expanded");
   }
-  if (!is_addressable(full)) refuse_extent("expand: from " + from.str(), full);
+  if (!is_addressable(full)) refuse_extent(fmt::format("expand: from {}", from), full);
   return run(expand_op, {&x}, Attrs().set("shape", full));
 }
 
@@ -334,9 +326,9 @@ Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length) {
           size = shape_of(x)[at(d)];
   int64_t from = start < 0 ? start + size : start;
   if (from < 0 || length < 0 || from > size || length > size - from)
-    throw IndexError("narrow: start " + std::to_string(start) + " and length " +
-                     std::to_string(length) + " do not lie within dim " + std::to_string(dim) +
-                     " of shape " + shape_of(x).str());
+    throw IndexError(
+        fmt::format("narrow: start {} and length {} do not lie within dim {} of shape {}", start,
+                    length, dim, shape_of(x)));
   return run_slice(x, d, from, length, 1);
 }
 
@@ -344,7 +336,7 @@ Tensor slice(const Tensor& x, int64_t dim, int64_t start, int64_t end, int64_t s
   require_tensor("slice", x);
   int64_t d = wrap_dim(dim, static_cast<int64_t>(shape_of(x).size()), "slice"),
           size = shape_of(x)[at(d)];
-  if (step <= 0) throw ValueError("slice: step must be positive, found " + std::to_string(step));
+  if (step <= 0) throw ValueError(fmt::format("slice: step must be positive, found {}", step));
   auto bound = [&](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + size : i, 0, size); };
   int64_t first = bound(start), last = bound(end);
   int64_t length = last > first ? (last - first - 1) / step + 1 : 0;
@@ -357,8 +349,8 @@ Tensor select(const Tensor& x, int64_t dim, int64_t index) {
           size = shape_of(x)[at(d)];
   int64_t wrapped = index < 0 ? index + size : index;
   if (wrapped < 0 || wrapped >= size)
-    throw IndexError("select: index " + std::to_string(index) + " is out of range for dim " +
-                     std::to_string(dim) + " of shape " + shape_of(x).str());
+    throw IndexError(fmt::format("select: index {} is out of range for dim {} of shape {}", index,
+                                 dim, shape_of(x)));
   return run(select_op, {&x}, Attrs().set("dim", d).set("index", wrapped));
 }
 
@@ -385,8 +377,8 @@ Tensor Tensor::select(int64_t dim, int64_t index) const { return tenon::select(*
 Tensor Tensor::t() const {
   require_tensor("t", *this);
   if (dim() > 2)
-    throw ShapeError("t: expects a matrix, found shape " + shape().str() +
-                     "; use transpose or permute");
+    throw ShapeError(
+        fmt::format("t: expects a matrix, found shape {}; use transpose or permute", shape()));
   return dim() < 2 ? *this : tenon::transpose(*this, 0, 1);
 }
 
