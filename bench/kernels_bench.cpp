@@ -100,7 +100,7 @@ void convolution() {
                             {"64x56_3x3", {8, 64, 56, 56}, {64, 64, 3, 3}, 1},
                             {"256x14_1x1", {16, 256, 14, 14}, {256, 256, 1, 1}, 0}};
   for (auto& c : cases) {
-    Conv2dOptions options{.padding = {c.padding, c.padding}};
+    Conv2dOptions options{.padding = c.padding};
     binary(std::string("conv/") + c.name, c.x, c.w,
            [=](const Tensor& x, const Tensor& w) { return conv2d(x, w, Tensor(), options); });
     bench::subject(std::string("conv/") + c.name + "_backward", [=] {

@@ -1,14 +1,17 @@
 #include <cmath>
 
 #include <tenon/core/format.h>
-#include <tenon/core/ops/convolution.h>
 #include <tenon/modules/conv.h>
 #include <tenon/modules/init.h>
 #include <tenon/modules/repr.h>
 
 namespace tenon::nn {
 
-Conv2d::Conv2d(int64_t in, int64_t out, Pair kernel, const Conv2dOptions& o)
+Conv2d::Conv2d(int64_t in, int64_t out, Pair kernel, const WeightOptions& weights)
+    : Conv2d(in, out, kernel, {}, weights) {}
+
+Conv2d::Conv2d(int64_t in, int64_t out, Pair kernel, const Conv2dOptions& o,
+               const WeightOptions& weights)
     : in_channels(in), out_channels(out), kernel_size(kernel), options(o) {
   require(o.groups > 0, "Conv2d", "groups", static_cast<double>(o.groups), "at least 1");
   require(in >= 0 && in % o.groups == 0, "Conv2d", "in_channels", static_cast<double>(in),
@@ -23,17 +26,11 @@ Conv2d::Conv2d(int64_t in, int64_t out, Pair kernel, const Conv2dOptions& o)
                   static_cast<double>(kernel.width);
   double bound = fan_in > 0 ? 1 / std::sqrt(fan_in) : 0;
   weight = Parameter(init::uniform_(
-      empty({out, in / o.groups, kernel.height, kernel.width}, o.tensor), -bound, bound));
-  if (o.bias) bias = Parameter(init::uniform_(empty({out}, o.tensor), -bound, bound));
+      empty({out, in / o.groups, kernel.height, kernel.width}, weights.tensor), -bound, bound));
+  if (weights.bias) bias = Parameter(init::uniform_(empty({out}, weights.tensor), -bound, bound));
 }
 
-Tensor Conv2d::forward(const Tensor& x) const {
-  tenon::Conv2dOptions o{.stride = options.stride.shape(),
-                         .padding = options.padding.shape(),
-                         .dilation = options.dilation.shape(),
-                         .groups = options.groups};
-  return conv2d(x, weight, bias, o);
-}
+Tensor Conv2d::forward(const Tensor& x) const { return conv2d(x, weight, bias, options); }
 
 void Conv2d::fields(FieldVisitor& v) { v("weight", weight)("bias", bias); }
 

@@ -8,7 +8,7 @@
 
 namespace tenon::nn {
 
-Linear::Linear(int64_t in, int64_t out, const LinearOptions& options)
+Linear::Linear(int64_t in, int64_t out, const WeightOptions& options)
     : in_features(in), out_features(out) {
   require(in >= 0, "Linear", "in_features", static_cast<double>(in), "at least 0");
   require(out >= 0, "Linear", "out_features", static_cast<double>(out), "at least 0");

@@ -52,6 +52,12 @@ class TENON_API Parameter : public detail::Placed {
   Parameter(const Tensor& values, bool requires_grad = true);
 };
 
+// What a layer with a weight learns, such as Linear and Conv2d.
+struct WeightOptions {
+  bool bias = true;           // whether it learns a bias
+  TensorOptions tensor = {};  // dtype and device of weight and bias
+};
+
 struct BufferOptions {
   bool persistent = true;  // whether state_dict() and checkpoints contain it
 };

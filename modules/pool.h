@@ -3,20 +3,10 @@
 // a window.
 #pragma once
 
-#include <optional>
-
+#include <tenon/core/ops/pooling.h>
 #include <tenon/modules/module.h>
-#include <tenon/modules/pair.h>
 
 namespace tenon::nn {
-
-struct MaxPool2dOptions {
-  std::optional<Pair> stride =
-      std::nullopt;        // distance between windows; default: the kernel's size
-  Pair padding = 0;        // -infinity on each side, at most half of the kernel
-  Pair dilation = 1;       // distance between the kernel's elements
-  bool ceil_mode = false;  // whether windows may reach over the border
-};
 
 // Returns the largest element of each window: shape (…, H', W') where
 // H' = (H + 2 padding - dilation (kernel - 1) - 1) / stride + 1, rounded up in ceil_mode, and W'
@@ -29,14 +19,6 @@ struct TENON_API MaxPool2d final : Module<MaxPool2d> {
 
   Pair kernel_size;
   MaxPool2dOptions options;
-};
-
-struct AvgPool2dOptions {
-  std::optional<Pair> stride =
-      std::nullopt;               // distance between windows; default: the kernel's size
-  Pair padding = 0;               // zeros on each side, at most half of the kernel
-  bool ceil_mode = false;         // whether windows may reach over the border
-  bool count_include_pad = true;  // whether the zeros of the padding count as elements
 };
 
 // Returns the average of each window; the shape is that of MaxPool2d with dilation 1.

@@ -22,7 +22,7 @@ std::string repr(double value) {
 }
 
 std::string repr(const Pair& pair) {
-  return pair.given_as_one ? std::to_string(pair.height) : pair.shape().str();
+  return pair.numbers == 1 ? fmt::format("{}", pair.height) : pair.shape().str();
 }
 
 void require(bool ok, const char* layer, const char* what, double value, const char* wanted) {

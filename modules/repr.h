@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <tenon/modules/pair.h>
+#include <tenon/core/pair.h>
 
 namespace tenon::nn {
 

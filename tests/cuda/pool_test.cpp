@@ -12,8 +12,8 @@ BOOST_TEST_GLOBAL_FIXTURE(EmulatedCuda);
 namespace {
 
 struct Window {
-  Shape kernel;
-  Pool2dOptions options;
+  Pair kernel;
+  MaxPool2dOptions options;
 };
 
 // Windows that overlap, leave gaps, reach into the padding and beyond the end.
@@ -35,13 +35,14 @@ BOOST_AUTO_TEST_CASE(max_pooling) {
       for (auto window : kWindows)
         for (int64_t dilation : {1, 2}) {
           window.options.dilation = {dilation, 1};
-          if (image[2] + 2 * window.options.padding[0] < dilation * (window.kernel[0] - 1) + 1)
+          if (image[2] + 2 * window.options.padding.height <
+              dilation * (window.kernel.height - 1) + 1)
             continue;
-          if (image[3] + 2 * window.options.padding[1] < window.kernel[1]) continue;
+          if (image[3] + 2 * window.options.padding.width < window.kernel.width) continue;
           // Few values: many are equal, and the first of them counts.
           Tensor x = floor(random_values(image, dtype, false));
           require_agreement(
-              describe("max_pool2d", dtype, image, window.kernel.str()),
+              describe("max_pool2d", dtype, image, window.kernel.shape().str()),
               [&](auto& v) { return max_pool2d(v[0], window.kernel, window.options); }, {x},
               loose(dtype));
         }
@@ -75,15 +76,18 @@ BOOST_AUTO_TEST_CASE(max_pooling_of_awkward_values) {
 BOOST_AUTO_TEST_CASE(average_pooling) {
   for (DType dtype : {f32, f64})
     for (auto& image : kImages)
-      for (auto window : kWindows)
+      for (auto& window : kWindows)
         for (bool count_pad : {false, true}) {
-          window.options.count_include_pad = count_pad;
-          if (image[2] + 2 * window.options.padding[0] < window.kernel[0] ||
-              image[3] + 2 * window.options.padding[1] < window.kernel[1])
+          const AvgPool2dOptions options = {.stride = window.options.stride,
+                                            .padding = window.options.padding,
+                                            .ceil_mode = window.options.ceil_mode,
+                                            .count_include_pad = count_pad};
+          if (image[2] + 2 * window.options.padding.height < window.kernel.height ||
+              image[3] + 2 * window.options.padding.width < window.kernel.width)
             continue;
           require_agreement(
-              describe("avg_pool2d", dtype, image, window.kernel.str()),
-              [&](auto& v) { return avg_pool2d(v[0], window.kernel, window.options); },
+              describe("avg_pool2d", dtype, image, window.kernel.shape().str()),
+              [&](auto& v) { return avg_pool2d(v[0], window.kernel, options); },
               {random_values(image, dtype, false)}, loose(dtype));
         }
 }
@@ -91,9 +95,9 @@ BOOST_AUTO_TEST_CASE(average_pooling) {
 BOOST_AUTO_TEST_CASE(adaptive_pooling) {
   for (DType dtype : {f32, f64})
     for (auto& image : kImages)
-      for (const Shape& size : {Shape{1, 1}, Shape{2, 3}, Shape{5, 4}, Shape{7, 9}, Shape{0, 2}})
+      for (Pair size : {Pair{1, 1}, Pair{2, 3}, Pair{5, 4}, Pair{7, 9}, Pair{0, 2}})
         require_agreement(
-            describe("adaptive_avg_pool2d", dtype, image, size.str()),
+            describe("adaptive_avg_pool2d", dtype, image, size.shape().str()),
             [&](auto& v) { return adaptive_avg_pool2d(v[0], size); },
             {random_values(image, dtype, false)}, loose(dtype));
   require_agreement(

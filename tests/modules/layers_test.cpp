@@ -51,9 +51,10 @@ BOOST_AUTO_TEST_CASE(linear) {
 BOOST_AUTO_TEST_CASE(convolution) {
   Tensor x = ramp({1, 2, 4, 4});
   auto grouped =
-      filled(nn::Conv2d(2, 2, 3, {.stride = 2, .padding = 1, .groups = 2, .tensor = in_f64}));
+      filled(nn::Conv2d(2, 2, 3, {.stride = 2, .padding = 1, .groups = 2}, {.tensor = in_f64}));
   require_values(grouped(x), {1, 2, 2, 2}, {-0.47, -0.31, -0.11, -0.17, 5.13, 8.37, 10.04, 15.5});
-  auto dilated = filled(nn::Conv2d(2, 1, {2, 1}, {.dilation = 2, .bias = false, .tensor = in_f64}));
+  auto dilated =
+      filled(nn::Conv2d(2, 1, {2, 1}, {.dilation = 2}, {.bias = false, .tensor = in_f64}));
   require_values(dilated(x), {1, 1, 2, 4}, {-0.58, -0.72, -0.86, -1.0, -1.14, -1.28, -1.42, -1.56});
   require_error<ValueError>([] { nn::Conv2d(3, 4, 3, {.groups = 2}); },
                             "Conv2d: in_channels is 3; it has to be a multiple of groups");

@@ -23,11 +23,15 @@ BOOST_AUTO_TEST_CASE(layers) {
   BOOST_TEST(nn::str(nn::Linear(10, 1, {.bias = false})) ==
              "Linear(in_features=10, out_features=1, bias=False)");
   BOOST_TEST(nn::str(nn::Conv2d(1, 6, 5)) == "Conv2d(1, 6, kernel_size=(5, 5), stride=(1, 1))");
-  BOOST_TEST(nn::str(nn::Conv2d(
-                 4, 4, {3, 1},
-                 {.stride = 2, .padding = {1, 0}, .dilation = 2, .groups = 2, .bias = false})) ==
-             "Conv2d(4, 4, kernel_size=(3, 1), stride=(2, 2), padding=(1, 0), dilation=(2, 2), "
-             "groups=2, bias=False)");
+  BOOST_TEST(
+      nn::str(nn::Conv2d(4, 4, {3, 1}, {.stride = 2, .padding = {1, 0}, .dilation = 2, .groups = 2},
+                         {.bias = false})) ==
+      "Conv2d(4, 4, kernel_size=(3, 1), stride=(2, 2), padding=(1, 0), dilation=(2, 2), "
+      "groups=2, bias=False)");
+  BOOST_TEST(nn::str(nn::Conv2d(1, 6, 5, {.bias = false})) ==
+             "Conv2d(1, 6, kernel_size=(5, 5), stride=(1, 1), bias=False)");
+  BOOST_TEST(nn::str(nn::AvgPool2d(3, {.stride = {1, 2}, .padding = 1})) ==
+             "AvgPool2d(kernel_size=3, stride=(1, 2), padding=1)");
   BOOST_TEST(nn::str(nn::MaxPool2d(2)) ==
              "MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)");
   BOOST_TEST(nn::str(nn::MaxPool2d({2, 3}, {.stride = 1})) ==

@@ -132,10 +132,10 @@ BOOST_AUTO_TEST_CASE(containers_number_their_modules) {
   nn::Linear small(1, 1, {.bias = false});
   net.blocks.resize(2);
   net.maybe = small;
-  net.owned = std::make_unique<nn::Linear>(1, 1, nn::LinearOptions{.bias = false});
-  net.shared = std::make_shared<nn::Linear>(1, 1, nn::LinearOptions{.bias = false});
+  net.owned = std::make_unique<nn::Linear>(1, 1, nn::WeightOptions{.bias = false});
+  net.shared = std::make_shared<nn::Linear>(1, 1, nn::WeightOptions{.bias = false});
   net.by_name.emplace("left", nn::Linear(1, 1, {.bias = false}));
-  net.rows.push_back(std::make_unique<nn::Linear>(1, 1, nn::LinearOptions{.bias = false}));
+  net.rows.push_back(std::make_unique<nn::Linear>(1, 1, nn::WeightOptions{.bias = false}));
   net.rows.push_back(nullptr);
   net.scales.push_back(ones({1}));
   net.shift = ones({1});

@@ -330,7 +330,7 @@ BOOST_AUTO_TEST_CASE(geometry_of_windows) {
   // Windows far larger than the image: only what lies on it is visited.
   LittleMemory little;
   BOOST_CHECK_EQUAL(conv2d(x, w, {}, {.stride = {int_max, int_max}}).item(), 4);
-  const Shape whole = {int_max, 5}, half = {int_max / 2, 2};
+  const Pair whole = {int_max, 5}, half = {int_max / 2, 2};
   BOOST_CHECK_EQUAL(max_pool2d(x, whole, {.stride = whole, .padding = half}).item(), 1);
   BOOST_TEST(
       avg_pool2d(x, whole, {.stride = whole, .padding = half, .count_include_pad = false}).item() ==

@@ -112,9 +112,9 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                     shape_of(x), shape_of(weight)));
   require_one_dtype("conv2d", x, weight, bias);
   Attrs attrs;
-  attrs.set("stride", options.stride)
-      .set("padding", options.padding)
-      .set("dilation", options.dilation)
+  attrs.set("stride", options.stride.shape())
+      .set("padding", options.padding.shape())
+      .set("dilation", options.dilation.shape())
       .set("groups", options.groups);
   add_precision(dtype_of(x), attrs);
   if (rank == 4) return run(conv2d_op, {&x, &weight, b}, attrs);

@@ -7,12 +7,12 @@
 
 namespace tenon {
 
-void check_pair(const char* op, const char* name, const Shape& pair, int64_t least) {
+void check_pair(const char* op, const char* name, const Pair& pair, int64_t least) {
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
-  const bool small = pair.size() != 2 || pair[0] < least || pair[1] < least;
-  if (small || pair[0] > most || pair[1] > most)
+  const bool small = pair.height < least || pair.width < least;
+  if (small || pair.height > most || pair.width > most)
     throw ValueError(fmt::format("{}: {} must be two numbers of at {} {}, found {}", op, name,
-                                 small ? "least" : "most", small ? least : most, pair));
+                                 small ? "least" : "most", small ? least : most, pair.shape()));
 }
 
 int64_t window_positions(int64_t size, int64_t kernel, int64_t stride, int64_t padding,

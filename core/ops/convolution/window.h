@@ -2,20 +2,21 @@
 #pragma once
 
 #include <tenon/core/dispatch/op.h>
+#include <tenon/core/pair.h>
 
 namespace tenon {
 
-// Throws a ValueError unless `pair` is two numbers from `least` to 2^31 - 1, with which plugins can
-// compute sizes and offsets in a plane without overflow.
-void check_pair(const char* op, const char* name, const Shape& pair, int64_t least);
+// Throws a ValueError unless both numbers of `pair` are from `least` to 2^31 - 1, with which
+// plugins can compute sizes and offsets in a plane without overflow.
+void check_pair(const char* op, const char* name, const Pair& pair, int64_t least);
 
-// Returns the number of positions of a window along one axis, as PyTorch's pooling_output_shape does,
-// or 0 if the window is larger than the padded input.
+// Returns the number of positions of a window along one axis, as PyTorch's pooling_output_shape
+// does, or 0 if the window is larger than the padded input.
 int64_t window_positions(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
                          int64_t dilation, bool ceil_mode = false);
 
-// Returns whether one of `positions` such windows has all of its elements on the padding, where there
-// is no value to take.
+// Returns whether one of `positions` such windows has all of its elements on the padding, where
+// there is no value to take.
 bool a_window_misses(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
                      int64_t dilation, int64_t positions);
 

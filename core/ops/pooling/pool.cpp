@@ -107,7 +107,7 @@ Tensor average(const Tensor& x, const Attrs& attrs) { return run(avg_pool2d_op, 
 
 void adaptive_avg_pool2d_backward_gradient(const GradContext& c, Grads g) {
   const Shape& pooled = c.input_shape(0);
-  g[0] = adaptive_avg_pool2d(c.grad(), Shape{pooled[2], pooled[3]});
+  g[0] = adaptive_avg_pool2d(c.grad(), {pooled[2], pooled[3]});
 }
 const Op adaptive_avg_pool2d_backward_op{{
     .name = "adaptive_avg_pool2d_backward",
@@ -143,51 +143,52 @@ Tensor batched(const char* op, const Tensor& x) {
   return x;
 }
 
-Shape check_window(const char* op, const Shape& kernel, const Pool2dOptions& options) {
-  Shape stride = options.stride.empty() ? kernel : options.stride;
+// Checks a window and returns its stride, which is the kernel's size unless another is given.
+Pair check_window(const char* op, Pair kernel, Pair stride, Pair padding) {
+  if (!stride.given()) stride = kernel;
   check_pair(op, "kernel", kernel, 1);
   check_pair(op, "stride", stride, 1);
-  check_pair(op, "padding", options.padding, 0);
-  check_pair(op, "dilation", options.dilation, 1);
-  for (size_t d = 0; d < 2; ++d)
-    if (options.padding[d] > kernel[d] / 2)
-      throw ValueError(fmt::format("{}: padding {} must be at most half the kernel's size {}", op,
-                                   options.padding, kernel));
+  check_pair(op, "padding", padding, 0);
+  if (padding.height > kernel.height / 2 || padding.width > kernel.width / 2)
+    throw ValueError(fmt::format("{}: padding {} must be at most half the kernel's size {}", op,
+                                 padding.shape(), kernel.shape()));
   return stride;
 }
 
 }  // namespace
 
-Tensor max_pool2d(const Tensor& x, const Shape& kernel, const Pool2dOptions& options) {
-  Shape stride = check_window("max_pool2d", kernel, options);
+Tensor max_pool2d(const Tensor& x, Pair kernel_size, const MaxPool2dOptions& options) {
+  Pair stride = check_window("max_pool2d", kernel_size, options.stride, options.padding);
+  check_pair("max_pool2d", "dilation", options.dilation, 1);
   Tensor input = batched("max_pool2d", x);
   Attrs attrs;
-  attrs.set("kernel_size", kernel)
-      .set("stride", stride)
-      .set("padding", options.padding)
-      .set("dilation", options.dilation);
-  attrs.set("ceil_mode", options.ceil_mode);
+  attrs.set("kernel_size", kernel_size.shape())
+      .set("stride", stride.shape())
+      .set("padding", options.padding.shape())
+      .set("dilation", options.dilation.shape())
+      .set("ceil_mode", options.ceil_mode);
   const Tensor* inputs[] = {&input};
   Tensor y = run_all({max_pool2d_op, inputs, attrs, {}, wants_gradient(x) ? 3u : 1u})[0];
   return shape_of(x).size() == 3 ? squeeze(y, 0) : y;
 }
 
-Tensor avg_pool2d(const Tensor& x, const Shape& kernel, const Pool2dOptions& options) {
-  Shape stride = check_window("avg_pool2d", kernel, options);
-  if (!(options.dilation == Shape{1, 1}))
-    throw ValueError(fmt::format("avg_pool2d: has no dilation, found {}", options.dilation));
+Tensor avg_pool2d(const Tensor& x, Pair kernel_size, const AvgPool2dOptions& options) {
+  Pair stride = check_window("avg_pool2d", kernel_size, options.stride, options.padding);
   Tensor input = batched("avg_pool2d", x);
   Attrs attrs;
-  attrs.set("kernel_size", kernel).set("stride", stride).set("padding", options.padding);
-  attrs.set("ceil_mode", options.ceil_mode).set("count_include_pad", options.count_include_pad);
+  attrs.set("kernel_size", kernel_size.shape())
+      .set("stride", stride.shape())
+      .set("padding", options.padding.shape())
+      .set("ceil_mode", options.ceil_mode)
+      .set("count_include_pad", options.count_include_pad);
   Tensor y = run(avg_pool2d_op, {&input}, attrs);
   return shape_of(x).size() == 3 ? squeeze(y, 0) : y;
 }
 
-Tensor adaptive_avg_pool2d(const Tensor& x, const Shape& output_size) {
+Tensor adaptive_avg_pool2d(const Tensor& x, Pair output_size) {
   check_pair("adaptive_avg_pool2d", "output_size", output_size, 0);
   Tensor input = batched("adaptive_avg_pool2d", x);
-  Tensor y = run(adaptive_avg_pool2d_op, {&input}, Attrs().set("output_size", output_size));
+  Tensor y = run(adaptive_avg_pool2d_op, {&input}, Attrs().set("output_size", output_size.shape()));
   return shape_of(x).size() == 3 ? squeeze(y, 0) : y;
 }
 

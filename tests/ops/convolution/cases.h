@@ -9,9 +9,9 @@ namespace tenon::test {
 
 inline List call_conv2d(const json& a, const List& in) {
   Conv2dOptions o;
-  if (a.contains("stride")) o.stride = shape_of(a["stride"]);
-  if (a.contains("padding")) o.padding = shape_of(a["padding"]);
-  if (a.contains("dilation")) o.dilation = shape_of(a["dilation"]);
+  if (a.contains("stride")) o.stride = pair_of(a["stride"]);
+  if (a.contains("padding")) o.padding = pair_of(a["padding"]);
+  if (a.contains("dilation")) o.dilation = pair_of(a["dilation"]);
   o.groups = a.value("groups", int64_t{1});
   return {conv2d(in[0], in[1], at(in, 2), o)};
 }

@@ -25,8 +25,8 @@ std::vector<double> by_definition(const Tensor& x, const Tensor& w, const Conv2d
           for (int64_t k = 0; k < sw[1]; ++k)
             for (int64_t p = 0; p < sw[2]; ++p)
               for (int64_t q = 0; q < sw[3]; ++q) {
-                int64_t h = i * o.stride[0] - o.padding[0] + p * o.dilation[0],
-                        v = j * o.stride[1] - o.padding[1] + q * o.dilation[1];
+                int64_t h = i * o.stride.height - o.padding.height + p * o.dilation.height,
+                        v = j * o.stride.width - o.padding.width + q * o.dilation.width;
                 if (h < 0 || v < 0 || h >= sx[2] || v >= sx[3]) continue;
                 total += xs[static_cast<size_t>(
                              ((n * sx[1] + group * sw[1] + k) * sx[2] + h) * sx[3] + v)] *
@@ -111,7 +111,8 @@ BOOST_AUTO_TEST_CASE(bad_input) {
         conv2d(x, w, {}, {.padding = {-1, 0}});
       },
       "padding must be two numbers of at least 0");
-  require_error<ValueError>([&] { conv2d(x, w, {}, {.dilation = {1}}); }, "dilation");
+  require_error<ValueError>([&] { conv2d(x, w, {}, {.dilation = 0}); },
+                            "dilation must be two numbers of at least 1, found (0, 0)");
   require_error<ValueError>([&] { conv2d(x, w, {}, {.groups = 0}); }, "groups must be at least 1");
   require_error<DTypeError>(
       [&] {

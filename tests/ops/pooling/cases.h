@@ -7,23 +7,25 @@
 
 namespace tenon::test {
 
-inline Pool2dOptions pool_options(const json& a) {
-  Pool2dOptions o;
-  if (a.contains("stride")) o.stride = shape_of(a["stride"]);
-  if (a.contains("padding")) o.padding = shape_of(a["padding"]);
-  if (a.contains("dilation")) o.dilation = shape_of(a["dilation"]);
-  o.ceil_mode = a.value("ceil_mode", false);
-  o.count_include_pad = a.value("count_include_pad", true);
-  return o;
+inline Pair pair_or(const json& a, const char* name, Pair absent) {
+  return a.contains(name) ? pair_of(a[name]) : absent;
 }
 inline List call_max_pool2d(const json& a, const List& in) {
-  return {max_pool2d(in[0], shape_of(a["kernel_size"]), pool_options(a))};
+  return {max_pool2d(in[0], pair_of(a["kernel_size"]),
+                     {.stride = pair_or(a, "stride", {}),
+                      .padding = pair_or(a, "padding", 0),
+                      .dilation = pair_or(a, "dilation", 1),
+                      .ceil_mode = a.value("ceil_mode", false)})};
 }
 inline List call_avg_pool2d(const json& a, const List& in) {
-  return {avg_pool2d(in[0], shape_of(a["kernel_size"]), pool_options(a))};
+  return {avg_pool2d(in[0], pair_of(a["kernel_size"]),
+                     {.stride = pair_or(a, "stride", {}),
+                      .padding = pair_or(a, "padding", 0),
+                      .ceil_mode = a.value("ceil_mode", false),
+                      .count_include_pad = a.value("count_include_pad", true)})};
 }
 inline List call_adaptive_avg_pool2d(const json& a, const List& in) {
-  return {adaptive_avg_pool2d(in[0], shape_of(a["output_size"]))};
+  return {adaptive_avg_pool2d(in[0], pair_of(a["output_size"]))};
 }
 
 // Every window on every image that is large enough for it; `more`: a further argument of some.

@@ -1,3 +1,4 @@
+#include <array>
 #include <cmath>
 #include <span>
 
@@ -60,6 +61,11 @@ Shape shape_of(const json& list) {
   if (list.is_number()) return {list.get<int64_t>()};
   const auto sizes = list.get<std::vector<int64_t>>();
   return Shape(std::span<const int64_t>(sizes));
+}
+
+Pair pair_of(const json& list) {
+  const auto sizes = list.get<std::array<int64_t, 2>>();
+  return {sizes[0], sizes[1]};
 }
 
 Shape dims_of(const json& args) { return args.contains("dim") ? shape_of(args["dim"]) : Shape{}; }

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <tenon/core/number.h>
+#include <tenon/core/pair.h>
 #include <tenon/core/tensor.h>
 
 namespace tenon::test {
@@ -68,6 +69,8 @@ Call number_first(Call::NumberFirst f);
 // ---- parts of calls ----
 
 Shape shape_of(const json& list);
+// Throws unless the list has two numbers.
+Pair pair_of(const json& list);
 // "dim" as a list; empty, which stands for all, where it is absent.
 Shape dims_of(const json& args);
 inline bool keeps_dims(const json& args) { return args.value("keepdim", false); }
