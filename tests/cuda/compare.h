@@ -11,6 +11,7 @@
 
 #include "cuda/emulated.h"
 #include "ops/check.h"
+#include "ops/table/layout.h"
 
 namespace tenon::test {
 
@@ -58,77 +59,17 @@ inline Tensor random_values(const Shape& shape, DType dtype, bool awkward = true
   return doubles(values, shape).to(dtype);
 }
 
-// A tensor of a shape that lies in memory in some way, made from one with all the memory it needs.
-struct Lie {
-  std::string name;
-  std::function<Shape(Shape)> whole;
-  std::function<Tensor(const Tensor&, const Shape&)> view;
-};
-inline Tensor reversed(const Tensor& x) {
-  std::vector<int64_t> dims;
-  for (int64_t d = x.dim(); d-- > 0;) dims.push_back(d);
-  return permute(x, Shape(std::span<const int64_t>(dims)));
-}
-inline Shape with(Shape shape, const std::function<int64_t(size_t, int64_t)>& change) {
-  std::vector<int64_t> sizes(shape.begin(), shape.end());
-  for (size_t d = 0; d < sizes.size(); ++d) sizes[d] = change(d, sizes[d]);
-  return Shape(std::span<const int64_t>(sizes));
-}
-inline Shape turned(Shape shape) {
-  std::vector<int64_t> sizes(shape.begin(), shape.end());
-  std::reverse(sizes.begin(), sizes.end());
-  return Shape(std::span<const int64_t>(sizes));
-}
-// `single`: also the ways in which several elements share one place.
-inline std::vector<Lie> lies(bool single = true) {
-  auto same = [](Shape s) { return s; };
-  std::vector<Lie> all = {
-      {"contiguous", same, [](const Tensor& x, const Shape&) { return x; }},
-      {"misaligned", [](Shape s) { return Shape{s.numel() + 1}; },
-       [](const Tensor& x, const Shape& s) { return x.narrow(0, 1, s.numel()).view(s); }},
-      {"transposed", turned, [](const Tensor& x, const Shape&) { return reversed(x); }},
-      {"every second", [](Shape s) { return with(s, [](size_t, int64_t n) { return 2 * n; }); },
-       [](Tensor x, const Shape& s) {
-         for (size_t d = 0; d < s.size(); ++d) x = x.slice(static_cast<int64_t>(d), 0, 2 * s[d], 2);
-         return x;
-       }},
-      {"a part", [](Shape s) { return with(s, [](size_t, int64_t n) { return n + 4; }); },
-       [](Tensor x, const Shape& s) {
-         for (size_t d = 0; d < s.size(); ++d) x = x.narrow(static_cast<int64_t>(d), 4, s[d]);
-         return x;
-       }},
-      {"rows swapped with planes",
-       [](Shape s) {
-         return s.size() < 3 ? s
-                             : with(s, [&](size_t d, int64_t n) { return d < 2 ? s[1 - d] : n; });
-       },
-       [](const Tensor& x, const Shape& s) { return s.size() < 3 ? x : x.transpose(0, 1); }},
-  };
-  if (!single) return all;
-  all.push_back(
-      {"one row",
-       [](Shape s) { return with(s, [](size_t d, int64_t n) { return d == 0 ? 1 : n; }); },
-       [](const Tensor& x, const Shape& s) { return x.expand(s); }});
-  all.push_back({"one column",
-                 [&](Shape s) {
-                   return with(s, [&](size_t d, int64_t n) { return d + 1 == s.size() ? 1 : n; });
-                 },
-                 [](const Tensor& x, const Shape& s) { return x.expand(s); }});
-  all.push_back({"one element", [](Shape s) { return with(s, [](size_t, int64_t) { return 1; }); },
-                 [](const Tensor& x, const Shape& s) { return x.expand(s); }});
-  return all;
-}
-
 // The same on both devices.
 struct Both {
   Tensor cpu, gpu;
 };
-inline Both both(const Tensor& whole, const Lie& lie, const Shape& shape) {
-  return {lie.view(whole, shape), lie.view(whole.to(kGpu), shape)};
+inline Both both(const Tensor& whole, const Layout& layout, const Shape& shape) {
+  return {layout.view(whole, shape), layout.view(whole.to(kGpu), shape)};
 }
 inline Both both(const Tensor& x) { return {x, x.to(kGpu)}; }
-inline Both random_both(const Shape& shape, DType dtype, const Lie& lie, bool awkward = true) {
-  return both(random_values(lie.whole(shape), dtype, awkward), lie, shape);
+inline Both random_both(const Shape& shape, DType dtype, const Layout& layout,
+                        bool awkward = true) {
+  return both(random_values(layout.whole(shape), dtype, awkward), layout, shape);
 }
 
 inline void require_same(const Tensor& gpu, const Tensor& cpu, const std::string& what,

@@ -17,11 +17,11 @@ struct Operand {
   tn_tensor_desc desc{};
   uint64_t offset = 0;  // of its first element, in elements
 };
-Operand operand(const Lie& lie, const Shape& shape, DType dtype) {
-  const Shape whole = lie.whole(shape);
+Operand operand(const Layout& layout, const Shape& shape, DType dtype) {
+  const Shape whole = layout.whole(shape);
   const Tensor x =
-      lie.view(arange(0, static_cast<double>(whole.numel()), 1, {.dtype = i64}).view(whole),
-               shape);  // the values are their own places
+      layout.view(arange(0, static_cast<double>(whole.numel()), 1, {.dtype = i64}).view(whole),
+                  shape);  // the values are their own places
   Operand o;
   o.desc.struct_size = sizeof o.desc;
   o.desc.dtype = static_cast<tn_dtype>(dtype);
@@ -76,7 +76,7 @@ std::vector<T> in_place(const char* plugin, const char* op, const std::vector<T>
 
 template <class T>
 void compare_in_place(DType dtype, const std::vector<const char*>& ops) {
-  const auto all = lies();
+  const auto all = layouts();
   for (const Shape& shape :
        {Shape{7}, Shape{2048}, Shape{5, 1000}, Shape{64, 64}, Shape{96, 40}, Shape{3, 33, 65}})
     for (auto& first : std::span(all).first(2))  // results are contiguous, wherever they begin
@@ -91,7 +91,8 @@ void compare_in_place(DType dtype, const std::vector<const char*>& ops) {
                        expected = in_place<T>("cpu", op, values_a, a, values_b, b, s);
             for (size_t i = 0; i < expected.size(); ++i)
               if (!is_close(static_cast<double>(found[i]), static_cast<double>(expected[i]), 0, 0))
-                BOOST_FAIL(describe(op, dtype, shape, first.name + " in place, with " + other.name)
+                BOOST_FAIL(describe(op, dtype, shape,
+                                    std::string(first.name) + " in place, with " + other.name)
                            << ": element " << i << " of its memory is " << found[i] << ", expected "
                            << expected[i]);
           }

@@ -41,7 +41,7 @@ void check_agreement_of(const std::vector<Line>& lines) {
   for (size_t i = 0; i < lines.size(); ++i) check_agreement(lines[i], default_device(), i);
 }
 void check_differences_of(const std::vector<Line>& lines) {
-  for (auto& line : lines) check_differences(line, default_device());
+  for (size_t i = 0; i < lines.size(); ++i) check_differences(lines[i], default_device(), i);
 }
 
 }  // namespace

@@ -365,6 +365,7 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<ValueError>([&] { a + Tensor(); }, "add: argument 1 is an undefined tensor");
   require_error<ValueError>([&] { exp(Tensor()); }, "exp: argument 0 is an undefined tensor");
   require_error<DTypeError>([&] { neg(eq(a, a)); }, "neg: argument 0 has dtype bool");
+  require_error<DTypeError>([&] { eq(a, a) - eq(a, a); }, "sub: argument 0 has dtype bool");
   require_error<DTypeError>([&] { where(a, a, a); },
                             "where: argument 0 has dtype f32, but must be bool");
   require_error<ValueError>([&] { gelu(a, "fast"); }, "gelu: approximate \"fast\" is not known");

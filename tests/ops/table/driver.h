@@ -14,8 +14,9 @@ namespace tenon::test {
 // case and without a reason for that is a failure. Returns how many cases were run.
 size_t check_reference(const Line& line, Device device);
 
-// First and second order against finite differences in f64, for the variants that are small.
-void check_differences(const Line& line, Device device);
+// First and second order against finite differences in f64, for the variants that are small; on the
+// emulated device two of them, over a family's lines each in turn. `number`: as below.
+void check_differences(const Line& line, Device device, size_t number);
 
 // Values and gradients of every variant in each dtype, in changing memory layouts, against the cpu
 // on contiguous inputs. Where a device or a sanitizer is slow, some of the combinations: each dtype
