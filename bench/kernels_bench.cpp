@@ -71,6 +71,8 @@ void reduce() {
   unary("reduce/amax_rows", square, [](const Tensor& x) { return amax(x, {1}); });
   unary("reduce/argmax_rows", square, [](const Tensor& x) { return argmax(x, 1); });
   unary("reduce/var_rows", square, [](const Tensor& x) { return var(x, {1}); });
+  unary("reduce/logsumexp_rows", square, [](const Tensor& x) { return logsumexp(x, {1}); });
+  unary("reduce/logsumexp_columns", square, [](const Tensor& x) { return logsumexp(x, {0}); });
 }
 
 void linear_algebra() {

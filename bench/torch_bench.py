@@ -127,6 +127,8 @@ def kernels():
     unary("reduce/amax_rows", square, lambda x: x.amax(1))
     unary("reduce/argmax_rows", square, lambda x: x.argmax(1))
     unary("reduce/var_rows", square, lambda x: x.var(1))
+    unary("reduce/logsumexp_rows", square, lambda x: x.logsumexp(1))
+    unary("reduce/logsumexp_columns", square, lambda x: x.logsumexp(0))
 
     for n in (64, 128, 256, 512, 1024):
         binary(f"matmul/{n}", (n, n), (n, n), torch.matmul)

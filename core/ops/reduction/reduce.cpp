@@ -6,18 +6,19 @@
 #include <tenon/core/format.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
+#include <tenon/core/ops/reduction/reduce.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/shape.h>
 
 namespace tenon {
-
-namespace {
 
 Shape reduced_shape(const Shape& shape, const Shape& dims) {
   Shape result = shape;
   for (size_t i = dims.size(); i-- > 0;) result.erase(static_cast<size_t>(dims[i]));
   return result;
 }
+
+namespace {
 
 int64_t reduced_count(const Shape& shape, const Shape& dims) {
   int64_t n = 1;
@@ -31,10 +32,6 @@ void infer_to(Infer& infer, DType result) {
 void infer_sum(Infer& infer) {
   DType t = dtype_of(infer.in(0));
   infer_to(infer, is_floating_point(t) ? t : DType::i64);
-}
-void infer_mean(Infer& infer) {
-  infer.require_dtype(is_floating_point(dtype_of(infer.in(0))), 0, "a floating type");
-  infer_to(infer, dtype_of(infer.in(0)));
 }
 void infer_extremum(Infer& infer) {
   const Shape& shape = shape_of(infer.in(0));
@@ -128,7 +125,7 @@ void decompose_var(const Call& call, Outputs& out) {
 const Op sum_op{{.name = "sum", .infer = infer_sum, .gradient = sum_gradient}};
 const Op mean_op{{
     .name = "mean",
-    .infer = infer_mean,
+    .infer = infer_reduced_floating,
     .gradient = mean_gradient,
     .decompose = decompose_mean,
 }};
@@ -154,7 +151,7 @@ const Op amin_op{{
 }};
 const Op var_op{{
     .name = "var",
-    .infer = infer_mean,
+    .infer = infer_reduced_floating,
     .gradient = var_gradient,
     .saves_inputs = 1,
     .decompose = decompose_var,
@@ -177,13 +174,6 @@ void infer_argument(Infer& infer) {
 const Op argmax_op{{.name = "argmax", .infer = infer_argument}};
 const Op argmin_op{{.name = "argmin", .infer = infer_argument}};
 
-Tensor reduce(const Op& op, const Tensor& x, const Shape& dims, bool keepdim) {
-  require_tensor(op.name, x);
-  Shape wrapped = wrap_dims(dims, static_cast<int64_t>(shape_of(x).size()), op.name);
-  Tensor y = run(op, {&x}, Attrs().set("dims", wrapped));
-  return keepdim ? y.view(keepdim_shape(shape_of(x), wrapped)) : y;
-}
-
 Tensor truth(const Tensor& x) { return dtype_of(x) == DType::boolean ? x : ne(x, 0); }
 
 Tensor reduce_truth(const Op& op, const Tensor& x, const Shape& dims, bool keepdim) {
@@ -203,6 +193,19 @@ Tensor argument(const Op& op, const Tensor& x, int64_t dim, bool keepdim) {
 }
 
 }  // namespace
+
+void infer_reduced_floating(Infer& infer) {
+  const DType t = dtype_of(infer.in(0));
+  infer.require_dtype(is_floating_point(t), 0, "a floating type");
+  infer.output(t, reduced_shape(shape_of(infer.in(0)), infer.attrs.get_list("dims")));
+}
+
+Tensor reduce(const Op& op, const Tensor& x, const Shape& dims, bool keepdim) {
+  require_tensor(op.name, x);
+  Shape wrapped = wrap_dims(dims, static_cast<int64_t>(shape_of(x).size()), op.name);
+  Tensor y = run(op, {&x}, Attrs().set("dims", wrapped));
+  return keepdim ? y.view(keepdim_shape(shape_of(x), wrapped)) : y;
+}
 
 Tensor sum(const Tensor& x) { return reduce(sum_op, x, {}, false); }
 Tensor sum(const Tensor& x, const Shape& dims, bool keepdim) {
@@ -250,19 +253,6 @@ Tensor var(const Tensor& x, const Shape& dims, int64_t correction, bool keepdim)
 
 Tensor std(const Tensor& x, const Shape& dims, int64_t correction, bool keepdim) {
   return sqrt_with_zero_gradient(var(x, dims, correction, keepdim));
-}
-
-Tensor logsumexp(const Tensor& x, const Shape& dims, bool keepdim) {
-  require_tensor("logsumexp", x);
-  if (shape_of(x).numel() == 0) return log(sum(exp(x), dims, keepdim));
-  Shape wrapped = wrap_dims(dims, static_cast<int64_t>(shape_of(x).size()), "logsumexp");
-  Tensor value = is_floating_point(dtype_of(x)) ? x : x.to(DType::f32);
-  // Shifting by the largest element cancels in the gradient; an infinite one must not shift (inf -
-  // inf is NaN).
-  Tensor largest = amax(value.detach(), wrapped, true);
-  Tensor shift = where(eq(abs(largest), std::numeric_limits<double>::infinity()), 0.0, largest);
-  Tensor result = log(sum(exp(value - shift), wrapped, true)) + shift;
-  return keepdim ? result : result.reshape(reduced_shape(shape_of(x), wrapped));
 }
 
 namespace {

@@ -145,6 +145,53 @@ BOOST_AUTO_TEST_CASE(nan_wins_wherever_it_lies_in_a_row) {
       }
 }
 
+// In rows, short and long, and in columns.
+BOOST_AUTO_TEST_CASE(logsumexp_of_awkward_values) {
+  const std::vector<std::vector<double>> beginnings = {{-kInfinity, -kInfinity, -kInfinity},
+                                                       {kInfinity, 0, -kInfinity},
+                                                       {kInfinity, 1, kInfinity},
+                                                       {nan_value, kInfinity, 0},
+                                                       {-kInfinity, 2, -kInfinity},
+                                                       {3e38, 3e38, -kInfinity},
+                                                       {-3e38, -3e38, -3e38},
+                                                       {-200, 1, -1000}};
+  const std::vector<double> expected = {-kInfinity, kInfinity, kInfinity, nan_value,
+                                        2,          3e38,      -3e38,     1};
+  for (DType dtype : {f32, f64})
+    for (int64_t width : {3, 40, 1100}) {
+      std::vector<double> values, results;
+      for (int64_t row = 0; row < 37; ++row) {
+        auto begin = beginnings[static_cast<size_t>(row % 8)];
+        begin.resize(static_cast<size_t>(width), -kInfinity);
+        values.insert(values.end(), begin.begin(), begin.end());
+        results.push_back(expected[static_cast<size_t>(row % 8)]);
+      }
+      const Tensor x = doubles(values, {37, width}).to(dtype), columns = x.t().contiguous();
+      for (const Tensor& y :
+           {logsumexp(x, {1}), logsumexp(columns, {0}), logsumexp(columns.t(), {1})})
+        require_values(y, {37}, results);
+    }
+}
+
+// What several threads fold is put together, whichever part the infinite and the large ones are in.
+BOOST_AUTO_TEST_CASE(logsumexp_of_many) {
+  constexpr int64_t n = 200003;
+  const double all = std::log(0.5 * n * (n + 1));
+  for (DType dtype : {f32, f64}) {
+    const Tensor x = log(arange(1, n + 1, 1, {.dtype = f64})),
+                 columns = stack({x, x + 100, x - 1000}, 1).to(dtype);
+    require_values(logsumexp(x.to(dtype), {}), {}, {all});
+    require_values(logsumexp(columns, {0}), {3}, {all, all + 100, all - 1000});
+    require_values(logsumexp(columns.t(), {1}), {3}, {all, all + 100, all - 1000});
+    require_values(logsumexp(columns, {}), {}, {all + 100});
+    columns.narrow(0, 0, n - 1).fill_(-kInfinity);
+    columns.narrow(0, 5, 1).narrow(1, 1, 1).fill_(kInfinity);
+    const double last = std::log(n);
+    require_values(logsumexp(columns, {0}), {3}, {last, kInfinity, last - 1000});
+    require_values(logsumexp(columns.t().contiguous(), {1}), {3}, {last, kInfinity, last - 1000});
+  }
+}
+
 // 2^24 + 1 is no f32.
 BOOST_AUTO_TEST_CASE(f32_is_summed_in_f64_and_alike_wherever_it_lies_in_memory) {
   Tensor x = ones({1001});
