@@ -1,10 +1,9 @@
-#include <tenon/core/ops/loss.h>
 #include <tenon/modules/loss.h>
 #include <tenon/modules/repr.h>
 
 namespace tenon::nn {
 
-CrossEntropyLoss::CrossEntropyLoss(const CrossEntropyLossOptions& o)
+CrossEntropyLoss::CrossEntropyLoss(const CrossEntropyOptions& o)
     : weight(o.weight),
       reduction(o.reduction),
       ignore_index(o.ignore_index),
@@ -14,12 +13,11 @@ CrossEntropyLoss::CrossEntropyLoss(const CrossEntropyLossOptions& o)
 }
 
 Tensor CrossEntropyLoss::forward(const Tensor& logits, const Tensor& target) const {
-  CrossEntropyOptions o;
-  o.weight = weight;
-  o.reduction = reduction;
-  o.ignore_index = ignore_index;
-  o.label_smoothing = label_smoothing;
-  return cross_entropy(logits, target, o);
+  return cross_entropy(logits, target,
+                       {.weight = weight,
+                        .reduction = reduction,
+                        .ignore_index = ignore_index,
+                        .label_smoothing = label_smoothing});
 }
 
 Tensor MSELoss::forward(const Tensor& input, const Tensor& target) const {

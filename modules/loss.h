@@ -6,18 +6,11 @@
 
 namespace tenon::nn {
 
-struct CrossEntropyLossOptions {
-  Tensor weight = {};  // (C): a weight for each class; undefined means 1 for all
-  Reduction reduction = Reduction::mean;
-  int64_t ignore_index = -100;  // rows with this label are ignored
-  double label_smoothing = 0;   // in [0, 1]: this share of the target is spread over all classes
-};
-
-// Returns the cross entropy of logits and a target; shapes, dtypes and errors are those of
+// Returns the cross entropy of logits and a target; options, shapes, dtypes and errors are those of
 // tenon::cross_entropy. The weight is a buffer: it is saved and moved with the layer. The
 // constructor throws a ValueError for a label_smoothing outside [0, 1].
 struct TENON_API CrossEntropyLoss final : Module<CrossEntropyLoss> {
-  CrossEntropyLoss(const CrossEntropyLossOptions& options = {});
+  CrossEntropyLoss(const CrossEntropyOptions& options = {});
   Tensor forward(const Tensor& logits, const Tensor& target) const;
   void fields(FieldVisitor& v) { v("weight", weight); }
 

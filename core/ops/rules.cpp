@@ -84,12 +84,9 @@ void require_mutable(const char* op, const Tensor& target) {
                     op));
 }
 
-void require_one_dtype(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  DType t = dtype_of(x);
-  if (t == dtype_of(weight) && (!bias.defined() || t == dtype_of(bias))) [[likely]]
-    return;
-  throw DTypeError(fmt::format("{}: x is {}, weight {}{}; convert one with .to(dtype)", op, t,
-                               dtype_of(weight),
+void refuse_dtypes(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  throw DTypeError(fmt::format("{}: x is {}, weight {}{}; convert one with .to(dtype)", op,
+                               dtype_of(x), dtype_of(weight),
                                bias.defined() ? fmt::format(", bias {}", dtype_of(bias)) : ""));
 }
 

@@ -35,8 +35,8 @@ inline bool wants_gradient(const Tensor& x) {
 Shape wrap_dims(const Shape& dims, int64_t rank, const char* op);
 // Returns the dtype that `x op number` computes in.
 DType result_type(const Tensor& x, Number number);
-// Returns the operand as plugins get it: an int64 for integers and bool, a double otherwise. Throws a
-// ValueError for a number that int64 cannot hold.
+// Returns the operand as plugins get it: an int64 for integers and bool, a double otherwise. Throws
+// a ValueError for a number that int64 cannot hold.
 Scalar scalar_for(DType dtype, Number number);
 // Returns a number as a tensor without dimensions, for use inside an operator: unlike `full` it may
 // be called in any gradient mode.
@@ -46,8 +46,16 @@ void require_index(const char* op, const Tensor& index, const char* name);
 // Changing values in place is not recorded. Throws an AutogradError if a gradient would silently be
 // lost.
 void require_mutable(const char* op, const Tensor& target);
-// Throws a DTypeError unless x, the weight and the bias, which may be undefined, have one dtype.
-void require_one_dtype(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias);
+// Throws the DTypeError "<op>: x is f32, weight f64; …".
+[[noreturn]] void refuse_dtypes(const char* op, const Tensor& x, const Tensor& weight,
+                                const Tensor& bias);
+// Throws the same unless x, the weight and the bias, which may be undefined, have one dtype.
+inline void require_one_dtype(const char* op, const Tensor& x, const Tensor& weight,
+                              const Tensor& bias) {
+  const DType dtype = dtype_of(x);
+  if (dtype != dtype_of(weight) || (bias.defined() && dtype != dtype_of(bias))) [[unlikely]]
+    refuse_dtypes(op, x, weight, bias);
+}
 
 // ---- decompositions ----
 // Copies `values` into a part of a result that is put together piece by piece. If `values` failed,
@@ -69,8 +77,8 @@ void require_bias(Infer& infer, const Shape& weight);
 Tensor unreduce(const Tensor& reduced, const Shape& dims, const Shape& shape);
 // Returns `shape` with size 1 in place of each dimension of `dims`.
 Shape keepdim_shape(const Shape& shape, const Shape& dims);
-// Returns sqrt(x) with a gradient of 0 instead of NaN (0 * inf) at 0, as PyTorch's std and norm have
-// it.
+// Returns sqrt(x) with a gradient of 0 instead of NaN (0 * inf) at 0, as PyTorch's std and norm
+// have it.
 Tensor sqrt_with_zero_gradient(const Tensor& x);
 
 }  // namespace tenon

@@ -155,6 +155,9 @@ BOOST_AUTO_TEST_CASE(losses) {
   Tensor logits = square(ramp({3, 4}));
   Tensor target = ints({0, 3, -100}, {3});
   require_values(nn::CrossEntropyLoss()(logits, target), {}, {1.3179183});
+  const CrossEntropyOptions options = {.reduction = Reduction::sum, .label_smoothing = 0.1};
+  require_values(nn::CrossEntropyLoss(options)(logits, target), {},
+                 {cross_entropy(logits, target, options).item()});
   nn::CrossEntropyLoss weighted(
       {.weight = doubles({1, 2, 3, 4}, {4}), .reduction = Reduction::sum, .label_smoothing = 0.1});
   require_values(weighted(logits, target), {}, {6.7495119});
