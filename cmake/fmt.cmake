@@ -1,6 +1,6 @@
 # {fmt}, with which messages are put together: nobody who uses Tenon needs it. It is compiled once, into `tenon_fmt`, which is
 # linked PRIVATE: as headers only it would be compiled again with each file (3 s of 4 in a release build, 7 of 8 under the
-# sanitizers), and libfmt.so would be one more library to install. Write `#include <fmt/format.h>` and fmt::format().
+# sanitizers), and libfmt.so would be one more library to install. Write `#include <fmt/core.h>` and fmt::format().
 find_package(fmt 9 REQUIRED)
 get_target_property(includes fmt::fmt-header-only INTERFACE_INCLUDE_DIRECTORIES)
 list(REMOVE_ITEM includes ${CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES})

@@ -5,6 +5,8 @@
 #include <ostream>
 #include <unordered_map>
 
+#include <fmt/core.h>
+
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/per_thread.h>
 #include <tenon/core/base/printable.h>
@@ -30,8 +32,10 @@ uint16_t intern(std::string_view type) {
   std::lock_guard lock(t.mutex);
   if (auto known = t.ids.find(type); known != t.ids.end()) return known->second;
   if (t.names.size() > UINT16_MAX)
-    throw DeviceError("\"" + std::string(type) + "\" would be one backend more than the " +
-                      std::to_string(t.names.size()) + " that a process can name");
+    throw DeviceError(
+        fmt::format("there is no room for the backend name \"{}\": a process can use at "
+                    "most {} names",
+                    type, t.names.size()));
   const auto id = static_cast<uint16_t>(t.names.size());
   t.ids.emplace(t.names.emplace_back(type), id);
   return id;
@@ -45,14 +49,15 @@ bool is_type_name(std::string_view s) {
 
 [[noreturn]] void malformed(std::string_view text) {
   throw DeviceError(
-      "\"" + printable(text) +
-      "\" names no device; write a backend and an index, such as \"cpu\", \"cpu:1\" or \"cuda:0\"");
+      fmt::format("\"{}\" names no device; write a backend and an index, such as \"cpu\", "
+                  "\"cpu:1\" or \"cuda:0\"",
+                  printable(text)));
 }
 
 [[noreturn]] void refuse_index(std::string_view type, std::string_view index) {
-  throw DeviceError("\"" + printable(type) + ":" + printable(index) +
-                    "\" has too large an index: devices are numbered from 0 to " +
-                    std::to_string(UINT16_MAX));
+  throw DeviceError(
+      fmt::format("\"{}:{}\" has too large an index: devices are numbered from 0 to {}",
+                  printable(type), printable(index), UINT16_MAX));
 }
 
 thread_local Device guard_device TENON_FAST_TLS;
@@ -76,7 +81,7 @@ Device::Device(std::string_view text) {
 }
 
 Device::Device(std::string_view type, uint32_t index) {
-  if (!is_type_name(type)) malformed(std::string(type) + ":" + std::to_string(index));
+  if (!is_type_name(type)) malformed(fmt::format("{}:{}", type, index));
   if (index > UINT16_MAX) refuse_index(type, std::to_string(index));
   type_ = intern(type);
   index_ = static_cast<uint16_t>(index);
@@ -88,7 +93,7 @@ std::string_view Device::type() const {
   return t.names[type_];
 }
 
-std::string Device::str() const { return std::string(type()) + ":" + std::to_string(index_); }
+std::string Device::str() const { return fmt::format("{}:{}", type(), index_); }
 
 std::ostream& operator<<(std::ostream& out, const Device& device) { return out << device.str(); }
 
@@ -96,13 +101,13 @@ std::vector<Device> parse_devices(std::string_view list) {
   const std::string form =
       "; write one or more devices with commas between them, such as \"cpu:0,cpu:1\" or \"cuda:0\"";
   if (list.empty()) throw DeviceError("the list of devices is empty" + form);
-  const std::string named = "the list of devices \"" + printable(list) + "\"";
+  const std::string named = fmt::format("the list of devices \"{}\"", printable(list));
   auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
   if (std::any_of(list.begin(), list.end(), is_blank)) {
     std::string without(list);
     std::erase_if(without, is_blank);
     throw DeviceError(named + " has blanks in it" +
-                      (without.empty() ? form : "; write \"" + printable(without) + "\""));
+                      (without.empty() ? form : fmt::format("; write \"{}\"", printable(without))));
   }
   std::vector<Device> devices;
   for (size_t at = 0; at <= list.size();) {

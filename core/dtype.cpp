@@ -1,6 +1,8 @@
 #include <ostream>
 #include <string>
 
+#include <fmt/format.h>
+
 #include <tenon/core/base/printable.h>
 #include <tenon/core/dtype.h>
 #include <tenon/core/error.h>
@@ -17,13 +19,14 @@ std::ostream& operator<<(std::ostream& out, DType t) { return out << name_of(t);
 DType parse_dtype(std::string_view name) {
   for (int32_t i = 0; i < 8; ++i)
     if (kNames[i] == name) return static_cast<DType>(i);
-  throw DTypeError("unknown dtype \"" + excerpt(name) +
-                   "\"; there are f32, f64, f16, bf16, i64, i32, u8 and bool");
+  throw DTypeError(fmt::format("unknown dtype \"{}\"; the dtypes are {}", excerpt(name),
+                               fmt::join(kNames, ", ")));
 }
 
 DType promote(DType a, DType b) {
   if (a == b) return a;
-  // Floating beats integer; of two halves that differ, f32; else the wider.
+  // A floating type wins over an integer, and a wider type over a narrower one; f16 and bf16
+  // together give f32.
   auto rank = [](DType t) {
     switch (t) {
       case DType::boolean:

@@ -10,28 +10,29 @@
 
 namespace tenon {
 
-// Values equal the ABI's tn_dtype. `boolean` is one byte, 0 or 1; it prints as "bool".
+// The values equal those of tn_dtype in the plugin ABI. `boolean` is one byte, 0 or 1, and prints
+// as "bool".
 enum class DType : int32_t { f32, f64, f16, bf16, i64, i32, u8, boolean };
 
 inline constexpr DType f32 = DType::f32, f64 = DType::f64, f16 = DType::f16, bf16 = DType::bf16,
                        i64 = DType::i64, i32 = DType::i32, u8 = DType::u8, boolean = DType::boolean;
 
-// Bytes of one element.
+// Returns the size of one element in bytes.
 constexpr size_t size_of(DType t) {
   constexpr size_t sizes[] = {4, 8, 2, 2, 8, 4, 1, 1};
   return sizes[static_cast<int32_t>(t)];
 }
 constexpr bool is_floating_point(DType t) { return t <= DType::bf16; }
-// i64, i32 and u8.
+// True for i64, i32 and u8.
 constexpr bool is_integer(DType t) { return t >= DType::i64 && t <= DType::u8; }
 
-// "f32", …, "bool".
+// Returns the name: "f32", …, "bool".
 TENON_API std::string_view name_of(DType t);
-TENON_API std::ostream& operator<<(std::ostream& out, DType t);  // as name_of
-// The inverse of name_of; ValueError lists the names where there is no such type.
+TENON_API std::ostream& operator<<(std::ostream& out, DType t);  // prints name_of(t)
+// The inverse of name_of. The ValueError for an unknown name lists all names.
 TENON_API DType parse_dtype(std::string_view name);
-// The type that an operator on both computes in: PyTorch's promotion for tensors of equal rank
-// class.
+// Returns the type in which an operator on both types computes: PyTorch's promotion for two tensors
+// that both have dimensions, or both have none.
 TENON_API DType promote(DType a, DType b);
 
 template <class T>

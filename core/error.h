@@ -1,5 +1,5 @@
-// The one hierarchy of errors. A message says what was asked, what was found, where (operator,
-// module path) and what to do.
+// All exceptions of Tenon. A message says what was asked, what was found, where (operator, module
+// path) and what to do.
 #pragma once
 
 #include <stdexcept>
@@ -20,15 +20,15 @@ class TENON_API Error : public std::runtime_error {
     using Base::Base;                  \
   };
 
-TENON_ERROR(ValueError, Error)       // an argument that makes no sense
+TENON_ERROR(ValueError, Error)       // an invalid argument
 TENON_ERROR(ShapeError, ValueError)  // shapes that do not fit each other
 TENON_ERROR(DTypeError, ValueError)  // an element type that the operator does not take
-TENON_ERROR(IndexError, ValueError)  // an index or a label outside what it indexes
+TENON_ERROR(IndexError, ValueError)  // an index or a label that is out of range
 TENON_ERROR(DeviceError, Error)  // an unknown device, tensors on different devices, a failed device
 TENON_ERROR(OutOfMemoryError, DeviceError)
 TENON_ERROR(PluginError,
-            DeviceError)  // a backend that cannot be had; the text holds the load report
-TENON_ERROR(UnsupportedError, DeviceError)  // an operator that no plugin of the device offers
+            DeviceError)  // a backend that cannot be loaded; the text contains the load report
+TENON_ERROR(UnsupportedError, DeviceError)  // an operator that no plugin of the device implements
 TENON_ERROR(AutogradError, Error)           // backward twice, a changed value, no graph
 TENON_ERROR(DataError, Error)               // a data set: a missing, truncated or corrupt file
 TENON_ERROR(CheckpointError,

@@ -1,5 +1,5 @@
-// How large a tensor may be. Every shape of a tensor is checked against it where it is made. Not
-// installed.
+// The limit on the size of a tensor. The shape of every tensor is checked against it when the
+// tensor is created.
 #pragma once
 
 #include <string>
@@ -9,11 +9,12 @@
 
 namespace tenon {
 
-// Elements of a tensor at most, a dimension of 0 counted as 1: of every type they have fewer than
-// 2^63 bytes, and no stride or offset of such a tensor, or of a view of it, overflows.
+// The largest number of elements of a tensor, where a dimension of 0 counts as 1. With it, a tensor
+// of any dtype has fewer than 2^63 bytes, and no stride or offset of the tensor or of a view of it
+// overflows.
 inline constexpr int64_t kMaxNumel = (int64_t{1} << 60) - 1;
 
-// Whether a tensor may have this shape.
+// Returns whether a tensor may have this shape.
 inline bool is_addressable(const Shape& shape) {
   int64_t n = 1;
   for (int64_t dim : shape)
@@ -21,7 +22,8 @@ inline bool is_addressable(const Shape& shape) {
   return true;
 }
 
-// ShapeError "<what>: shape (4294967296, 4294967296) has more elements than can be addressed …".
+// Throws the ShapeError "<what>: shape (4294967296, 4294967296) has more elements than can be
+// addressed …".
 [[noreturn]] void refuse_extent(std::string_view what, const Shape& shape);
 inline void require_addressable(std::string_view what, const Shape& shape) {
   if (!is_addressable(shape)) [[unlikely]]

@@ -14,8 +14,8 @@
 
 namespace tenon::detail {
 
-// Writes a text and takes no options such as a width. fmt::format_to() in its place would compile
-// all of {fmt} again with each file that includes this: half of the time of many a file.
+// Writes a text and takes no options such as a width. It does not use fmt::format_to(), with which
+// each file that includes this would compile all of {fmt} again.
 struct TextFormatter {
   constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }
   static auto write(std::string_view text, fmt::format_context& context) {

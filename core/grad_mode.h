@@ -1,4 +1,4 @@
-// Whether operators are recorded for autograd: a setting of each thread.
+// Whether operators are recorded for autograd. Each thread has its own setting.
 #pragma once
 
 #include <tenon/core/api.h>
@@ -7,7 +7,7 @@ namespace tenon {
 
 TENON_API bool grad_enabled();
 
-// Sets recording for this thread until the end of the scope.
+// Switches recording on or off for this thread until the end of the scope.
 class TENON_API GradMode {
  public:
   explicit GradMode(bool enabled);
@@ -19,13 +19,13 @@ class TENON_API GradMode {
   bool before_;
 };
 
-// `NoGrad guard;`: nothing in this scope is recorded.
+// Write `NoGrad guard;`: no operator in this scope is recorded.
 class NoGrad : public GradMode {
  public:
   NoGrad() : GradMode(false) {}
 };
 
-// `no_grad([&] { … })` returns what the callable returns.
+// `no_grad([&] { … })` records nothing and returns what the callable returns.
 template <class F>
 decltype(auto) no_grad(F&& body) {
   NoGrad guard;

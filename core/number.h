@@ -1,5 +1,5 @@
-// A C++ number as an operand: remembers whether it was an integer, because `int_tensor + 1` stays
-// an integer tensor and `int_tensor + 1.0` becomes f32, as in PyTorch.
+// A C++ number as an operand. It remembers whether it was an integer, because `int_tensor + 1`
+// stays an integer tensor and `int_tensor + 1.0` becomes f32, as in PyTorch.
 #pragma once
 
 #include <concepts>
@@ -17,12 +17,12 @@ struct Number {
   }
 
   double f;
-  int64_t i;  // where integral
+  int64_t i;  // valid if integral
   bool integral;
 
  private:
-  // An unsigned number beyond int64 is not one: it counts as floating, and does not become a
-  // negative one.
+  // An unsigned number that does not fit into int64 counts as a floating-point number, so that it
+  // does not become negative.
   template <class T>
   static constexpr bool is_int64(T value) {
     if constexpr (std::is_unsigned_v<T> && sizeof(T) >= sizeof(int64_t))

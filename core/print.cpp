@@ -1,10 +1,13 @@
-// Tensors as text, in PyTorch's manner.
+// Formats tensors as PyTorch does.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <ostream>
 
+#include <fmt/core.h>
+
 #include <tenon/core/autograd/node.h>
+#include <tenon/core/format.h>
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {
@@ -29,7 +32,8 @@ std::string print_number(double v, const Format& f) {
   return text;
 }
 
-// PyTorch's choice: whole numbers without decimals, a power of ten where the range is wide.
+// Chooses the format as PyTorch does: whole numbers without decimals, and powers of ten if the
+// range is wide.
 Format choose_format(const std::vector<double>& values) {
   Format f;
   double low = INFINITY, high = 0;
@@ -68,8 +72,8 @@ class Printer {
   }
 
  private:
-  // Narrowed along every dimension before anything is copied: the tensor may be a view that no
-  // memory would hold.
+  // Narrows every dimension before anything is copied, because the tensor may be an expanded view
+  // that would not fit into memory.
   static Tensor edges(const Tensor& t, int64_t d = 0) {
     if (d == t.dim()) return t;
     const int64_t n = t.size(d);
@@ -164,13 +168,13 @@ std::string Tensor::str() const {
   if (!defined()) return "tensor(undefined)";
   NoGrad guard;
   std::string text = "tensor(" + Printer(detach()).body();
-  if (numel() == 0 && dim() != 1) text += ", size=" + shape().str();
+  if (numel() == 0 && dim() != 1) text += fmt::format(", size={}", shape());
   if (dtype() != f32 && dtype() != i64 && dtype() != boolean)
-    text += ", dtype=" + std::string(name_of(dtype()));
-  if (device() != Device()) text += ", device='" + device().str() + "'";
+    text += fmt::format(", dtype={}", dtype());
+  if (device() != Device()) text += fmt::format(", device='{}'", device());
   auto& t = impl_of(*this);
   if (t.autograd && t.autograd->node)
-    text += ", grad_fn=<" + std::string(t.autograd->node->op->name) + ">";
+    text += fmt::format(", grad_fn=<{}>", t.autograd->node->op->name);
   else if (requires_grad())
     text += ", requires_grad=True";
   return text + ")";

@@ -1,5 +1,5 @@
-// Random numbers: counter-based Philox, so that the same seed gives the same numbers on every
-// backend and at any thread count.
+// Random numbers from the counter-based generator Philox: the same seed gives the same numbers on
+// every backend and for any number of threads.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,18 @@
 
 namespace tenon {
 
-// Starts the generator of this process anew: seed and offset 0. The default seed is 0.
+// Restarts the generator of this process with this seed and offset 0. The default seed is 0.
 TENON_API void manual_seed(uint64_t seed);
 
 struct RandomState {
   uint64_t seed = 0;
   uint64_t offset =
-      0;  // random operators called since the seed was set; each has 2^64 counters of its own
+      0;  // number of random operators since the seed was set; each has 2^64 counters of its own
   friend bool operator==(const RandomState&, const RandomState&) = default;
 };
 TENON_API RandomState random_state();
 TENON_API void set_random_state(RandomState state);
-// The state for one random operator; the next one gets another offset. Thread safe.
+// Returns the state for one random operator, and increments the offset. Any thread may call it.
 TENON_API RandomState next_random();
 
 }  // namespace tenon

@@ -1,16 +1,20 @@
 #include <algorithm>
 #include <ostream>
 
+#include <fmt/format.h>
+
 #include <tenon/core/error.h>
 #include <tenon/core/extent.h>
+#include <tenon/core/format.h>
 #include <tenon/core/shape.h>
 
 namespace tenon {
 
 Shape::Shape(std::span<const int64_t> dims) {
   if (dims.size() > max_rank)
-    throw ShapeError("a tensor may have at most " + std::to_string(max_rank) + " dimensions, got " +
-                     std::to_string(dims.size()) + "; merge some with reshape");
+    throw ShapeError(
+        fmt::format("a tensor may have at most {} dimensions, got {}; merge some with reshape",
+                    max_rank, dims.size()));
   rank_ = static_cast<uint32_t>(dims.size());
   std::copy(dims.begin(), dims.end(), dims_);
 }
@@ -25,8 +29,8 @@ void Shape::push_back(int64_t dim) { insert(rank_, dim); }
 
 void Shape::insert(size_t at, int64_t dim) {
   if (rank_ == max_rank)
-    throw ShapeError("a tensor may have at most " + std::to_string(max_rank) +
-                     " dimensions; merge some with reshape");
+    throw ShapeError(
+        fmt::format("a tensor may have at most {} dimensions; merge some with reshape", max_rank));
   std::copy_backward(dims_ + at, dims_ + rank_, dims_ + rank_ + 1);
   dims_[at] = dim;
   ++rank_;
@@ -55,9 +59,7 @@ void Shape::refuse_product(const char* what) const { refuse_extent(what, *this);
 std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << shape.str(); }
 
 std::string Shape::str() const {
-  std::string text = "(";
-  for (size_t i = 0; i < rank_; ++i) text += (i ? ", " : "") + std::to_string(dims_[i]);
-  return text + (rank_ == 1 ? ",)" : ")");
+  return fmt::format("({}{})", fmt::join(*this, ", "), rank_ == 1 ? "," : "");
 }
 
 Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op) {
@@ -67,14 +69,13 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op) {
   for (size_t i = 0; i < rank; ++i) {
     int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1, y = i < b.size() ? b[b.size() - 1 - i] : 1;
     if (x != y && x != 1 && y != 1)
-      throw ShapeError(std::string(op) + ": shapes " + a.str() + " and " + b.str() +
-                       " cannot be broadcast together: " + std::to_string(x) + " and " +
-                       std::to_string(y) + " differ at dimension " + std::to_string(rank - 1 - i) +
-                       "; sizes must be equal or 1, counted from the last dimension");
+      throw ShapeError(
+          fmt::format("{}: shapes {} and {} cannot be broadcast together: {} and {} differ at "
+                      "dimension {}; sizes must be equal or 1, counted from the last dimension",
+                      op, a, b, x, y, rank - 1 - i));
     out[rank - 1 - i] = x == 1 ? y : x;
   }
-  if (!is_addressable(out))
-    refuse_extent(std::string(op) + ": " + a.str() + " with " + b.str(), out);
+  if (!is_addressable(out)) refuse_extent(fmt::format("{}: {} with {}", op, a, b), out);
   return out;
 }
 

@@ -1,4 +1,4 @@
-// Shapes and strides: up to eight dimensions, held in place.
+// Shapes and strides of up to eight dimensions, which are stored in the object itself.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace tenon {
 
-// A short list of int64: a shape, or strides in elements. Cheap to copy. More than eight dimensions
-// is a ShapeError.
+// A short list of int64 that is a shape, or strides in elements. It is cheap to copy. More than
+// eight dimensions are a ShapeError.
 class TENON_API Shape {
  public:
   static constexpr size_t max_rank = 8;
@@ -22,8 +22,8 @@ class TENON_API Shape {
       : Shape(std::span<const int64_t>(dims.begin(), dims.size())) {}
   explicit Shape(std::span<const int64_t> dims);
   static Shape filled(size_t rank, int64_t value);
-  // Row-major strides of a tensor of `shape`, whose extent was checked where it was made. Where the
-  // result initialises a member, it is written in its place.
+  // Returns the row-major strides of a tensor of `shape`, which was checked when the tensor was
+  // created. If the result initialises a member, it is constructed in place.
   static Shape row_major(const Shape& shape) { return Shape(RowMajor{}, shape); }
 
   size_t size() const { return rank_; }  // number of dimensions
@@ -39,8 +39,8 @@ class TENON_API Shape {
   void insert(size_t at, int64_t dim);
   void erase(size_t at);
 
-  // Product of the dimensions; 1 for a scalar. ShapeError where it leaves int64, which that of a
-  // tensor's shape never does.
+  // Returns the product of the dimensions; 1 for a scalar. Throws a ShapeError if it does not fit
+  // into int64, which cannot happen for the shape of a tensor.
   int64_t numel() const {
     int64_t n = 1;
     for (size_t i = 0; i < rank_; ++i)
@@ -48,10 +48,10 @@ class TENON_API Shape {
         refuse_product("numel");
     return n;
   }
-  // Row-major strides of a tensor of this shape, a dimension of 0 counted as 1. ShapeError as
-  // above.
+  // Returns the row-major strides of a tensor of this shape, where a dimension of 0 counts as 1.
+  // Throws a ShapeError like numel().
   Shape contiguous_strides() const;
-  // "(2, 3)", "(4,)", "()".
+  // Returns a text such as "(2, 3)", "(4,)" or "()".
   std::string str() const;
 
   friend bool operator==(const Shape& a, const Shape& b) {
@@ -61,7 +61,7 @@ class TENON_API Shape {
     return true;
   }
 
-  // As str().
+  // Prints str().
   friend TENON_API std::ostream& operator<<(std::ostream& out, const Shape& shape);
 
  private:
@@ -81,7 +81,7 @@ class TENON_API Shape {
 
 using Strides = Shape;
 
-// The shape that both broadcast to; ShapeError names both and `op`.
+// Returns the shape to which both broadcast. The ShapeError names both shapes and `op`.
 TENON_API Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op);
 
 }  // namespace tenon

@@ -1,4 +1,4 @@
-// A block of device memory and what is queued on it. Not installed.
+// A block of device memory and the queued work that uses it.
 #pragma once
 
 #include <atomic>
@@ -15,38 +15,39 @@ class DeviceContext;
 class Stream;
 struct MemoryChunk;
 
-// Views share a storage. Memory goes back to its allocator with the last handle; the next user of
-// the block is ordered behind this one by the device's stream, so only work on other streams
+// Views share a storage. The memory returns to its allocator with the last handle. The next user of
+// the block is queued behind this one on the stream of the device, so only work on other streams
 // (`uses`) has to be waited for.
 struct Storage : RefCounted, Pooled<Storage> {
-  void* data = nullptr;  // null where bytes is 0
+  void* data = nullptr;  // null if bytes is 0
   uint64_t bytes = 0;
   DeviceContext* context = nullptr;
   Allocator* allocator = nullptr;
-  // What the allocator handed out (core/runtime/block_heap.h).
+  // The block of the allocator (core/runtime/block_heap.h).
   uint64_t block_bytes = 0;
   MemoryChunk* chunk = nullptr;
   uint32_t slot = 0;
   std::atomic<uint64_t> written{
-      ~uint64_t{0}};  // of what `empty` made: the bytes written in one piece from the first on
-  std::atomic<uint64_t> version{0};  // raised by every mutator
-  std::atomic<uint64_t> ticket{0};   // of the last queued write, on the device's own stream
+      ~uint64_t{0}};  // after `empty`: how many bytes from the first on have been written
+  std::atomic<uint64_t> version{0};  // incremented by every mutator
+  std::atomic<uint64_t> ticket{0};   // of the last queued write on the stream of the device
   struct Use {
     Stream* stream;
     uint64_t ticket;
   };
-  // By other streams; guarded by the allocator's lock, like the links of the list that the
-  // allocator keeps it in: of those freed that are still in use or, in memory of its own, of the
-  // live ones.
+  // Uses by other streams. The lock of the allocator protects them, and also the links of the list
+  // in which the allocator keeps this storage: the list of freed storages that are still used or,
+  // in private memory, the list of live ones.
   std::vector<Use> uses;
   Storage *previous = nullptr, *next = nullptr;
 
-  // Work on `stream` reads or writes this memory until `ticket`.
+  // Notes that work on `stream` reads or writes this memory until `ticket`.
   void add_use(Stream& stream, uint64_t ticket);
-  // Makes later work on the device's own stream wait for `uses`: before the memory is changed in
-  // place. Where this throws, what is not waited for yet is kept.
+  // Makes later work on the stream of the device wait for `uses`. Call it before the memory is
+  // changed in place. If this throws, the uses that are not waited for yet are kept.
   void wait_for_uses();
-  // Of memory that is handed out unwritten: its last owner's failures are not the new one's.
+  // Forgets failures of the last owner of the memory, which do not concern the new owner. It is for
+  // memory that is handed out without values.
   void forget_failed();
 };
 void destroy(Storage*);

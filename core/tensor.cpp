@@ -1,9 +1,12 @@
-// The handle: facts about a tensor, and reading its values.
+// The tensor handle: properties of a tensor, and reading its values.
+
+#include <fmt/core.h>
 
 #include <tenon/core/autograd/node.h>
 #include <tenon/core/base/module_path.h>
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/dispatch/transfer.h>
+#include <tenon/core/format.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/tensor_impl.h>
 
@@ -38,9 +41,8 @@ void release(TensorImpl* t) {
 
 TensorImpl& checked_impl(const Tensor& tensor, const char* what) {
   if (!tensor.defined())
-    throw ValueError(std::string(what) +
-                     ": the tensor is undefined (default-constructed or moved from)" +
-                     path_suffix());
+    throw ValueError(fmt::format(
+        "{}: the tensor is undefined (default-constructed or moved from){}", what, path_suffix()));
   return *tensor.impl().get();
 }
 
@@ -75,7 +77,7 @@ bool Tensor::is_ready() const {
 
 namespace {
 
-// Its values as T, row-major.
+// Writes the values to `destination`, converted to `dtype`, in row-major order.
 void read_values(const Tensor& tensor, DType dtype, void* destination) {
   NoGrad guard;
   read_to_host(tensor.to(dtype).contiguous(), destination);
@@ -90,9 +92,10 @@ T read_single(const Tensor& tensor) {
 
 void require_single(const Tensor& t) {
   if (t.numel() != 1)
-    throw ValueError("item: the tensor has " + std::to_string(t.numel()) + " elements (shape " +
-                     t.shape().str() +
-                     "), but item() reads exactly one; use to_vector() or select an element");
+    throw ValueError(
+        fmt::format("item: the tensor has {} elements (shape {}), but item() reads exactly one; "
+                    "use to_vector() or select an element",
+                    t.numel(), t.shape()));
 }
 
 }  // namespace
@@ -110,16 +113,17 @@ int64_t Tensor::item_int64() const {
   return read_single<int64_t>(*this);
 }
 
-// Declared by tenon/eigen.h, which alone reads what is not contiguous.
+// Declared in tenon/eigen.h, the only place that reads tensors which are not contiguous.
 namespace detail {
 TENON_API const void* strided_data(const Tensor& x, const char* caller, DType expected) {
   auto& t = checked_impl(x, caller);
   if (t.dtype != expected)
-    throw DTypeError(std::string(caller) + ": the tensor holds " + std::string(name_of(t.dtype)) +
-                     ", but was read as " + std::string(name_of(expected)));
+    throw DTypeError(
+        fmt::format("{}: the tensor holds {}, but was read as {}", caller, t.dtype, expected));
   if (!t.storage->context->host_visible)
-    throw DeviceError(std::string(caller) + ": the tensor is on " + t.device.str() +
-                      ", which the host cannot read; move it with .to(\"cpu\")");
+    throw DeviceError(fmt::format(
+        "{}: the tensor is on {}, which the host cannot read; move it with .to(\"cpu\")", caller,
+        t.device));
   x.wait();
   return t.data();
 }
@@ -128,8 +132,8 @@ TENON_API const void* strided_data(const Tensor& x, const char* caller, DType ex
 const void* Tensor::host_data(DType expected) const {
   const void* values = detail::strided_data(*this, "data", expected);
   if (!is_contiguous())
-    throw ValueError("data: the tensor of shape " + shape().str() +
-                     " is not contiguous; call .contiguous() first");
+    throw ValueError(fmt::format(
+        "data: the tensor of shape {} is not contiguous; call .contiguous() first", shape()));
   return values;
 }
 
@@ -146,9 +150,9 @@ void Tensor::require_room_on_host(size_t bytes_per_element) const {
 
 void Tensor::refuse_copy_to_host(size_t bytes_per_element) const {
   refuse_host_room(static_cast<uint64_t>(numel()), bytes_per_element,
-                   "to_vector: a copy on the host of all " + std::to_string(numel()) +
-                       " elements of a tensor of shape " + shape().str() + " and type " +
-                       std::string(name_of(dtype())) + " is too large: ");
+                   fmt::format("to_vector: a copy on the host of all {} elements of a tensor of "
+                               "shape {} and type {} is too large: ",
+                               numel(), shape(), dtype()));
 }
 
 void set_data(const Tensor& handle, const Tensor& values) {

@@ -1,4 +1,4 @@
-// The tensor: a cheap handle to typed, strided values on a device.
+// The tensor: a handle, cheap to copy, to typed strided values on a device.
 #pragma once
 
 #include <concepts>
@@ -27,10 +27,10 @@ struct Node;
 TENON_API void retain(TensorImpl*);
 TENON_API void release(TensorImpl*);
 
-// Copies share the values. Values are immutable but for the mutators, whose names end in `_`; each
-// raises a version that autograd checks. Work is queued: a call returns at once, and reading a
-// value waits for it. Names and argument order are PyTorch's. Dimensions may be negative and then
-// count from the end. A default-constructed tensor is undefined; using one is a ValueError.
+// Copies of a Tensor share the values. Only the mutators, whose names end in `_`, change values;
+// each increments a version that autograd checks. Work is queued: a call returns at once, and
+// reading a value waits for it. Names and argument order are PyTorch's. A negative dimension counts
+// from the end. A default-constructed tensor is undefined; using it is a ValueError.
 class TENON_API Tensor {
  public:
   Tensor() = default;
@@ -38,12 +38,12 @@ class TENON_API Tensor {
   Tensor(const Tensor&) = default;
   Tensor(Tensor&&) noexcept = default;
   ~Tensor() = default;
-  // Assigning lets this handle name another tensor; it writes no values. So a temporary cannot be
-  // assigned to, and compilers show the lines that say so.
+  // Assignment makes this handle refer to another tensor; it does not write values. Therefore a
+  // temporary cannot be assigned to. Compilers show these lines in the error.
   Tensor& operator=(const Tensor&) & = default;
   Tensor& operator=(Tensor&&) & noexcept = default;
-  // x[0] = y would change nothing, and `if (loss < best)` would ask for a handle. Compilers show
-  // these lines.
+  // x[0] = y would change nothing, and `if (loss < best)` would only test whether a handle is
+  // defined. Compilers show these lines in the error.
   Tensor& operator=(const Tensor&) && = delete;  // to write values, use x[0].copy_(y)
   Tensor& operator=(Number) && = delete;         // to write values, use x[0].fill_(2)
   explicit operator bool() const = delete;       // ask x.defined(), or read x.item()
@@ -59,16 +59,17 @@ class TENON_API Tensor {
   Device device() const;
   bool is_contiguous() const;
   bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
-  // How often the values were changed in place; views share it.
+  // How often the values were changed in place. Views share the count.
   uint64_t version() const;
 
-  // ---- reading values: each waits for the work that makes them ----
-  // Blocks until the values are there. Throws the error of the queued operator that should have
-  // made them.
+  // ---- reading values: each waits for the work that computes them ----
+
+  // Blocks until the values are computed. Throws the error of the queued operator that should have
+  // computed them.
   const Tensor& wait() const;
-  // Whether wait() would return at once.
+  // Returns whether wait() would return at once.
   bool is_ready() const;
-  // The only element, converted.
+  // Returns the only element, converted to T. Throws a ValueError if there is not exactly one.
   template <class T = double>
   T item() const {
     if constexpr (std::is_floating_point_v<T>)
@@ -76,8 +77,8 @@ class TENON_API Tensor {
     else
       return static_cast<T>(item_int64());
   }
-  // All elements in row-major order, converted to T. OutOfMemoryError where the host has no room
-  // for them.
+  // Returns all elements in row-major order, converted to T. Throws an OutOfMemoryError if the host
+  // has no memory for them.
   template <class T>
   std::vector<T> to_vector() const {
     if constexpr (std::is_same_v<T, bool>) {
@@ -95,26 +96,27 @@ class TENON_API Tensor {
       return values;
     }
   }
-  // First element of a contiguous tensor on a host-visible device, after waiting; DTypeError where
-  // T is not its type. Valid while the tensor lives and is not changed.
+  // Waits, and returns the address of the first element of a contiguous tensor on a host-visible
+  // device. Throws a DTypeError if T is not its type. The address is valid while the tensor lives
+  // and is not changed.
   template <class T>
   const T* data() const {
     return static_cast<const T*>(host_data(DTypeOf<T>::value));
   }
-  // Writes all elements, row-major and converted, to host memory.
+  // Writes all elements to host memory, in row-major order and converted.
   void copy_to_host(void* destination, DType as) const;
-  // PyTorch's print: "tensor([[1.0000, 2.0000]])", long tensors summarised.
+  // Returns PyTorch's text: "tensor([[1.0000, 2.0000]])", with large tensors summarised.
   std::string str() const;
 
   // ---- autograd ----
   bool requires_grad() const;
-  Tensor& requires_grad_(bool value = true);  // leaves of a floating dtype only
+  Tensor& requires_grad_(bool value = true);  // only for leaves of a floating dtype
   bool is_leaf() const;
-  Tensor grad() const;                // undefined where there is none
-  void set_grad(const Tensor& grad);  // ShapeError, DTypeError or DeviceError where it does not fit
-  // Adds d(this)/d(leaf) to every leaf's grad. `gradient` defaults to 1 for a single element. The
-  // graph is freed unless retain_graph (default: create_graph); create_graph records the backward
-  // pass itself, for higher orders.
+  Tensor grad() const;                // undefined if there is none
+  void set_grad(const Tensor& grad);  // ShapeError, DTypeError or DeviceError if it does not fit
+  // Adds d(this)/d(leaf) to the grad of every leaf. `gradient` defaults to 1 for a tensor of one
+  // element. The graph is freed unless retain_graph is set, whose default is create_graph.
+  // create_graph records the backward pass itself, for gradients of higher order.
   struct BackwardOptions {
     std::optional<bool> retain_graph = std::nullopt;
     bool create_graph = false;
@@ -125,17 +127,17 @@ class TENON_API Tensor {
   Tensor detach() const;  // shares values, has no history
 
   // ---- moving ----
-  Tensor to(Device device) const;  // itself where it is there already
+  Tensor to(Device device) const;  // this tensor itself if it is already there
   Tensor to(DType dtype) const;
   Tensor contiguous() const;
   Tensor clone() const;
 
   // ---- views and shapes (core/ops/shape.h) ----
-  Tensor reshape(Shape shape) const;  // one dimension may be -1; a view where possible
-  Tensor view(Shape shape) const;     // ShapeError where only a copy could do it
+  Tensor reshape(Shape shape) const;  // one dimension may be -1; a view if possible
+  Tensor view(Shape shape) const;     // ShapeError if that needs a copy
   Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1) const;
   Tensor transpose(int64_t a, int64_t b) const;
-  Tensor t() const;  // of a matrix
+  Tensor t() const;  // transposes a matrix
   Tensor permute(std::initializer_list<int64_t> dims) const;
   Tensor unsqueeze(int64_t dim) const;
   Tensor squeeze(int64_t dim) const;
@@ -160,7 +162,7 @@ class TENON_API Tensor {
   Tensor relu() const;
   Tensor sigmoid() const;
   Tensor tanh() const;
-  Tensor pow(Number exponent) const;  // of whole numbers to a whole power: whole
+  Tensor pow(Number exponent) const;  // an integer tensor to an integer power stays integer
   Tensor softmax(int64_t dim) const;
 
   // ---- mutators ----

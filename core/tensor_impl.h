@@ -1,4 +1,4 @@
-// What a Tensor handle points to. Not installed.
+// The object to which a Tensor handle points.
 #pragma once
 
 #include <memory>
@@ -15,18 +15,18 @@ struct Node;
 void retain(Node*);
 void release(Node*);
 
-// Only tensors that take part in autograd have one.
+// The part of a tensor that autograd needs. Other tensors do not have one.
 struct AutogradMeta {
   bool requires_grad = false;
-  Ref<Node> node;                        // what made it; null for a leaf
-  uint32_t output = 0;                   // which of the node's outputs it is
-  Tensor grad;                           // of a leaf
-  std::shared_ptr<ReplicaSet> replicas;  // where a parameter or buffer may be read on other devices
+  Ref<Node> node;                        // the node that computed it; null for a leaf
+  uint32_t output = 0;                   // the index of this tensor among the outputs of the node
+  Tensor grad;                           // for a leaf
+  std::shared_ptr<ReplicaSet> replicas;  // for parameters and buffers that other devices may read
 };
 
 struct TensorImpl : RefCounted, Pooled<TensorImpl> {
-  // A contiguous tensor at the start of its storage; `numel` follows from `shape`, which is
-  // addressable.
+  // Makes a contiguous tensor at the start of its storage. `numel` must be the number of elements
+  // of `shape`, which must be addressable.
   TensorImpl(DType dtype, Device device, const Shape& shape, int64_t numel, Ref<Storage> storage)
       : dtype(dtype),
         device(device),
@@ -50,7 +50,7 @@ struct TensorImpl : RefCounted, Pooled<TensorImpl> {
   Ref<Storage> storage;
   std::unique_ptr<AutogradMeta> autograd;
 
-  // First element; null where there are none.
+  // Returns the address of the first element; null if there are no elements.
   void* data() const {
     return storage->data
                ? static_cast<char*>(storage->data) + offset * static_cast<int64_t>(size_of(dtype))
@@ -64,13 +64,14 @@ struct TensorImpl : RefCounted, Pooled<TensorImpl> {
 
 bool is_contiguous(const Shape& shape, const Strides& strides);
 
-// The handle behind a tensor; ValueError "<what>: undefined tensor" where there is none.
+// Returns the object behind a tensor. `impl_of` requires a defined tensor; `checked_impl` throws a
+// ValueError that begins with `what` if the tensor is undefined.
 inline TensorImpl& impl_of(const Tensor& tensor) { return *tensor.impl().get(); }
 TENON_API TensorImpl& checked_impl(const Tensor& tensor, const char* what);
 
-// Replaces what `handle` points at by `values` (storage, shape, dtype, device) and keeps its
-// identity, requires_grad and replicas; an existing grad is moved along to the new dtype and
-// device. For Module::to and loading.
+// Replaces storage, shape, dtype and device of `handle` by those of `values`. The handle keeps its
+// identity, requires_grad and replicas; an existing grad is converted to the new dtype and device.
+// It is for Module::to and for loading.
 TENON_API void set_data(const Tensor& handle, const Tensor& values);
 
 }  // namespace tenon

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include <CLI/CLI.hpp>
+#include <fmt/core.h>
 
 #include <tenon/core/base/printable.h>
 #include <tenon/plugins/abi/abi.h>
@@ -14,8 +15,7 @@
 namespace {
 
 std::string version() {
-  return "tenon " TENON_VERSION " (plugin ABI " + std::to_string(TN_ABI_MAJOR) + "." +
-         std::to_string(TN_ABI_MINOR) + ")";
+  return fmt::format("tenon {} (plugin ABI {}.{})", TENON_VERSION, TN_ABI_MAJOR, TN_ABI_MINOR);
 }
 
 int run(int argc, char** argv) {

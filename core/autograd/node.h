@@ -1,4 +1,4 @@
-// The recorded graph: a node for each call of an operator. Not installed.
+// The recorded graph: a node for each call of an operator.
 #pragma once
 
 #include <array>

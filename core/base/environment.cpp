@@ -3,6 +3,8 @@
 #include <cstring>
 #include <string_view>
 
+#include <fmt/core.h>
+
 #include <tenon/core/base/environment.h>
 #include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
@@ -15,8 +17,8 @@ std::optional<uint32_t> count_from_environment(const char* name) {
   uint32_t n = 0;
   auto [end, error] = std::from_chars(text, text + std::strlen(text), n);
   if (error != std::errc() || *end || n < 1 || n > 1024)
-    throw ValueError(std::string(name) + " is \"" + excerpt(text) +
-                     "\"; it must be a number from 1 to 1024");
+    throw ValueError(
+        fmt::format("{} is \"{}\"; it must be a number from 1 to 1024", name, excerpt(text)));
   return n;
 }
 
@@ -24,8 +26,8 @@ bool flag_from_environment(const char* name) {
   const char* text = std::getenv(name);
   const std::string_view value = text ? text : "";
   if (value != "" && value != "0" && value != "1")
-    throw ValueError(std::string(name) + " is \"" + excerpt(value) +
-                     "\"; it must be 1 for yes, or 0 for no");
+    throw ValueError(
+        fmt::format("{} is \"{}\"; it must be 1 for yes, or 0 for no", name, excerpt(value)));
   return value == "1";
 }
 

@@ -1,4 +1,5 @@
-// Settings that the environment holds. What cannot be understood is told, never guessed at.
+// Reads settings from environment variables. A value that cannot be understood is an error; it is
+// never guessed.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +7,16 @@
 
 namespace tenon {
 
-// The value of an environment variable, from 1 to 1024; nothing where it is not set. ValueError
-// where it is anything else.
+// Returns the value of an environment variable, a number from 1 to 1024, or nothing if it is not
+// set. Throws a ValueError for any other value.
 std::optional<uint32_t> count_from_environment(const char* name);
-// Whether it is 1; false where it is 0, empty or not set. ValueError where it is anything else.
+// Returns true if the variable is 1, and false if it is 0, empty or not set. Throws a ValueError
+// for any other value.
 bool flag_from_environment(const char* name);
 
-// ValueError where one of the library's own variables is set to what it cannot be. Called before a
-// device is opened: some are read where an error could reach nobody.
+// Checks all variables of the library itself and throws a ValueError if one has an invalid value.
+// It is called before a device is opened, because some of them are read later, where an error could
+// not be reported to the user.
 void check_environment();
 
 }  // namespace tenon

@@ -5,26 +5,27 @@
 
 namespace tenon {
 
-// Named by ForkMember as its friend.
+// ForkMember names this class as its friend.
 struct Fork {
-  std::mutex forking;  // one at a time; held from before a fork to after it
-  std::mutex mutex;    // of the lists
+  std::mutex forking;  // held from before a fork until after it, so only one fork runs at a time
+  std::mutex mutex;    // protects the lists
   std::vector<ForkMember*> members;
-  std::vector<ForkMember*> to_stop, stopped;  // of the fork under way: the next one to stop last
-  bool late = false;                          // one joined out of its turn
+  std::vector<ForkMember*> to_stop, stopped;  // for the current fork; the last of to_stop is next
+  bool late = false;                          // a member joined that should have stopped before
   std::atomic<uint32_t> generation{0};
 
   static Fork& instance() {
     static auto* fork = [] {
       pthread_atfork([] { instance().before(); }, [] { instance().after(false); },
                      [] { instance().after(true); });
-      return new Fork;  // never freed: processes fork while they end, too
+      return new Fork;  // never freed, because a process can fork while it exits
     }();
     return *fork;
   }
 
-  // The lists' own lock is a leaf, so it is not held while others are waited for. At the end it is,
-  // until the fork has happened: nobody joins in between.
+  // No other lock is taken while the lock of the lists is held, so it is released while this waits
+  // for members. At the end it is held until the fork has happened, so that no member joins in
+  // between.
   void before() {
     forking.lock();
     mutex.lock();
@@ -37,8 +38,8 @@ struct Fork {
     forking.unlock();
   }
 
-  // True where all members have stopped in their order; false where one joined meanwhile whose turn
-  // was over.
+  // Returns true if all members have stopped in their order, and false if a member joined meanwhile
+  // that should have stopped earlier.
   bool stop_all() {
     late = false;
     to_stop.assign(members.rbegin(), members.rend());
@@ -67,11 +68,11 @@ struct Fork {
     return a->order_ > b->order_;
   }
 
-  // What joins while a fork waits for its maker, such as the stream of a device that is being
-  // opened, stops with the others.
+  // A member that joins while a fork waits for its creator, such as the stream of a device that is
+  // being opened, stops with the others.
   void join(ForkMember* member) {
     std::lock_guard lock(mutex);
-    // All the memory that a fork needs, which has nobody to throw to.
+    // Reserves all the memory that a fork needs, because a fork handler cannot report an error.
     for (auto* list : {&to_stop, &stopped, &members})
       if (list->capacity() <= members.size()) list->reserve(2 * members.size() + 16);
     members.push_back(member);

@@ -1,9 +1,9 @@
-// What fork() finds in order: locks that nobody holds, queues that are empty. Not installed.
+// Brings locks and threads of the library safely through fork().
 //
-// A fork takes the calling thread along and no other. A lock that another thread holds would stay
-// locked in the child for ever, and work that another thread was doing would never end. So what
-// owns a lock or a thread for longer than a call is a ForkMember: before a fork each is asked to
-// stop, and afterwards, in both processes, to go on.
+// A fork copies only the calling thread. A lock that another thread holds would stay locked in the
+// child forever, and the work of other threads would never finish there. Therefore everything that
+// owns a lock or a thread for longer than one call is a ForkMember: each member is asked to stop
+// before a fork, and to continue after it, in both processes.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,8 @@
 
 namespace tenon {
 
-// The order in which they stop: whoever may wait for another, or takes another's lock while it
-// holds its own, comes before it.
+// The order in which members stop. A member that may wait for another, or that takes another's lock
+// while it holds its own, comes first.
 enum class ForkOrder { sessions, devices, plugins, backends, streams, memory, tables };
 
 class TENON_API ForkMember {
@@ -29,25 +29,27 @@ class TENON_API ForkMember {
  protected:
   explicit ForkMember(ForkOrder order) : order_(order) {}
   ~ForkMember() { leave(); }
-  // In the constructor of whatever overrides the two below, once all that they use is there.
+  // Registers this member. A derived class calls it in its constructor, after everything that the
+  // two functions below use has been constructed.
   void join();
-  // First in the destructor of whatever overrides the two below: a fork under way in another thread
-  // must not find it half ended. Returns when no fork needs it any more, so no lock may be held
-  // that stops later.
+  // Unregisters this member. A derived class calls it first in its destructor, so that a fork in
+  // another thread never sees a half-destroyed object. It returns when no fork needs this member
+  // any more; do not call it while holding a lock that stops later.
   void leave();
 
  private:
   friend struct Fork;
-  // Returns when nothing of it changes any more, and keeps it so.
+  // Returns when the state of this member no longer changes, and keeps it unchanged until
+  // after_fork.
   virtual void before_fork() = 0;
-  // In the child there is no thread but the caller's.
+  // In the child, the calling thread is the only one.
   virtual void after_fork(bool in_child) = 0;
   const ForkOrder order_;
 };
 
-// A mutex that is free in the child. The fork waits for whoever holds it; where that is the forking
-// thread itself, as in a plugin that starts a program while a device opens, it stays locked and is
-// unlocked as ever, by each of the two.
+// A mutex that is unlocked in the child. A fork waits until the mutex is free. If the forking
+// thread holds it itself, as when a plugin starts a program while it opens a device, it stays
+// locked, and parent and child each unlock it as usual.
 class TENON_API ForkMutex final : ForkMember {
  public:
   explicit ForkMutex(ForkOrder order) : ForkMember(order) { join(); }
@@ -66,10 +68,10 @@ class TENON_API ForkMutex final : ForkMember {
   void after_fork(bool in_child) override;
   std::mutex mutex_;
   std::atomic<pthread_t> owner_{};
-  bool own_ = false;  // of the forking thread
+  bool own_ = false;  // the forking thread holds the mutex
 };
 
-// The same for short sections.
+// The same, as a spin lock for short sections.
 class ForkSpinLock final : public SpinLock, ForkMember {
  public:
   explicit ForkSpinLock(ForkOrder order) : ForkMember(order) { join(); }
@@ -80,8 +82,8 @@ class ForkSpinLock final : public SpinLock, ForkMember {
   void after_fork(bool) override { unlock(); }
 };
 
-// How many forks lie between the process that first asked and this one: threads made under another
-// number are not here.
+// Returns how many forks separate this process from the one that called this function first. A
+// thread that was created at another number does not exist in this process.
 TENON_API uint32_t fork_generation();
 
 }  // namespace tenon

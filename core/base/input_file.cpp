@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,8 +18,8 @@ std::string reason(int error) {
   return error == ENOENT ? "there is no such file" : std::system_category().message(error);
 }
 
-// What is wrong with an open file; empty where it is a regular one.
-std::string fault_of(int file, uint64_t& size) {
+// Returns what is wrong with an open file, or an empty text if it is a regular file.
+std::string problem_with(int file, uint64_t& size) {
   struct stat status {};
   if (fstat(file, &status) != 0) return "cannot look at it: " + reason(errno);
   if (S_ISDIR(status.st_mode)) return "it is a folder";
@@ -37,7 +38,7 @@ InputFile::InputFile(const std::filesystem::path& path, const char* purpose, Thr
     fail(errno == ENXIO ? "it is not a regular file"
                         : reason(errno));  // ENXIO: a socket, or a device that is not there
   try {
-    if (const std::string fault = fault_of(file_, size_); !fault.empty()) fail(fault);
+    if (const std::string fault = problem_with(file_, size_); !fault.empty()) fail(fault);
   } catch (...) {
     close(file_);
     throw;
@@ -62,7 +63,7 @@ size_t InputFile::read(void* to, size_t count, uint64_t offset) const {
 }
 
 void InputFile::fail(const std::string& why) const {
-  raise_(std::string(purpose_) + " '" + printable(path_.native()) + "': " + why);
+  raise_(fmt::format("{} '{}': {}", purpose_, printable(path_.native()), why));
   std::abort();  // raise_ throws
 }
 

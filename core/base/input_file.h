@@ -1,4 +1,4 @@
-// A file that is read: opened so that nothing hangs, and every failure named.
+// Opens and reads files. Opening never blocks, and every failure names the file.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace tenon {
 
-// What body() returns. Where the host's memory is out, an E says so with the file's name:
+// Returns what body() returns. If the host runs out of memory, throws an E that names the file:
 // "<purpose> '<path>': the host …".
 template <class E, class Body>
 auto naming_lack_of_memory(const char* purpose, const std::filesystem::path& path, Body&& body) {
@@ -23,9 +23,9 @@ auto naming_lack_of_memory(const char* purpose, const std::filesystem::path& pat
   }
 }
 
-// A regular file, open for reading. Anything else (a FIFO, a socket, a device, a folder) is refused
-// at once: opening a FIFO would wait for a writer for ever. Errors read "<purpose> '<path>':
-// <reason>" and are thrown by the function that the constructor is given.
+// A regular file that is open for reading. Anything else (a FIFO, a socket, a device, a folder) is
+// refused at once, because opening a FIFO would wait forever for a writer. Errors read "<purpose>
+// '<path>': <reason>" and are thrown by the function that is passed to the constructor.
 class InputFile {
  public:
   using Throw = void (*)(const std::string& message);
@@ -38,8 +38,8 @@ class InputFile {
   ~InputFile();
   InputFile(const InputFile&) = delete;
 
-  uint64_t size() const { return size_; }  // when it was opened
-  // Up to `count` bytes from `offset`; fewer mean that the file ended.
+  uint64_t size() const { return size_; }  // the size when the file was opened
+  // Reads up to `count` bytes from `offset`. Returns fewer only at the end of the file.
   size_t read(void* to, size_t count, uint64_t offset) const;
   [[noreturn]] void fail(const std::string& why) const;
 

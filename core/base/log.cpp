@@ -16,10 +16,10 @@ tn_log_level log_threshold() {
     const char* text = std::getenv("TENON_LOG");
     for (tn_log_level i = 0; text && i < 4; ++i)
       if (std::string_view(text) == kLevelNames[i]) return i;
-    if (text && *text)  // a log that cannot be had is no reason to end a program
+    if (text && *text)  // a wrong log level should not end the program
       std::fprintf(stderr,
                    "[tenon] warning: TENON_LOG is \"%s\"; it must be debug, info, warning or "
-                   "error, and warning is taken\n",
+                   "error, and warning is used\n",
                    excerpt(text).c_str());
     return tn_log_level{TN_LOG_WARNING};
   }();
@@ -36,7 +36,7 @@ void log_message(tn_log_level level, const std::string& source,
     std::fprintf(stderr, "[%s] %s: %s\n", printable(source).c_str(), name,
                  printable_lines(message).c_str());
   } catch (...) {
-    std::fprintf(stderr, "[tenon] %s: there is no memory to print a message\n", name);
+    std::fprintf(stderr, "[tenon] %s: there is not enough memory to print a message\n", name);
   }
 }
 

@@ -1,4 +1,4 @@
-// Messages on stderr, of plugins and of Tenon itself.
+// Writes messages of plugins and of Tenon itself to stderr.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace tenon {
 
-// Writes one line to stderr if `level` is at least TENON_LOG (debug, info, warning, error; default
-// warning). `source` is the plugin's name, or "tenon". Never throws.
+// Writes one line to stderr if `level` is at least TENON_LOG (debug, info, warning or error; the
+// default is warning). `source` is the name of the plugin, or "tenon". Never throws.
 TENON_API void log_message(tn_log_level level, const std::string& source,
                            const std::string& message) noexcept;
 

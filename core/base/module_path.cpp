@@ -9,8 +9,7 @@
 
 namespace tenon {
 
-// Children are found by scanning a list that only grows: models have few, and the last one hit is
-// tried first.
+// Children are found by a linear search in a list that only grows, because models have few.
 struct PathNode {
   const PathNode* parent = nullptr;
   std::string name;
@@ -23,13 +22,13 @@ thread_local const PathNode* current TENON_FAST_TLS = nullptr;
 
 const PathNode& root() {
   static const auto* node =
-      new PathNode;  // never freed: queued work may name it while the process ends
+      new PathNode;  // never freed, because queued work may use it while the process exits
   return *node;
 }
 
 const PathNode* find_child(const PathNode& parent, const char* name) {
   static auto& mutex =
-      *new ForkMutex(ForkOrder::tables);  // a first call of this name is rare: one for all nodes
+      *new ForkMutex(ForkOrder::tables);  // one for all nodes, because new names are rare
   std::lock_guard lock(mutex);
   for (auto& c : parent.children)
     if (c->name == name) return c.get();
@@ -40,7 +39,7 @@ const PathNode* find_child(const PathNode& parent, const char* name) {
   return parent.children.back().get();
 }
 
-// A thread's recent answers, by the addresses of parent and literal.
+// The results of recent searches of this thread, by the addresses of parent and name.
 struct RecentChildren {
   struct Slot {
     const PathNode* parent;
@@ -56,7 +55,7 @@ const PathNode* child_of(const PathNode& parent, const char* name) {
   auto& slot = recent->slots[((reinterpret_cast<uintptr_t>(&parent) >> 4) ^
                               (reinterpret_cast<uintptr_t>(name) >> 2)) %
                              64];
-  // The text is compared as well: the address may be a temporary's.
+  // The text is compared as well, because the address may belong to a temporary string.
   if (slot.parent != &parent || slot.name != name || slot.child->name != name)
     slot = {&parent, name, find_child(parent, name)};
   return slot.child;

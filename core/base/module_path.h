@@ -1,4 +1,5 @@
-// Where in a model this thread is: what an error calls "in module LeNet.fc1".
+// The position in a model at which this thread runs, such as "LeNet.fc1". Error messages contain
+// it.
 #pragma once
 
 #include <string>
@@ -7,21 +8,22 @@
 
 namespace tenon {
 
-// An interned path; lives as long as the process, so queued work can hold the pointer.
+// An interned path. It lives as long as the process, so queued work can keep a pointer to it.
 struct PathNode;
-// "LeNet.fc1"; empty for null.
+// Returns a text such as "LeNet.fc1"; empty for null.
 TENON_API std::string path_string(const PathNode* node);
-// Of this thread; null outside modules.
+// Returns the path of this thread; null outside modules.
 TENON_API const PathNode* current_path();
-// " (in module LeNet.fc1)", or empty.
+// Returns a text such as " (in module LeNet.fc1)", or an empty one outside modules.
 TENON_API std::string path_suffix();
 
-// Enters a child, or a path again, for a scope. Costs some nanoseconds: children are interned once.
+// Enters a child, or a known path, until the end of the scope. This takes a few nanoseconds,
+// because children are interned only once.
 class TENON_API ModulePath {
  public:
-  explicit ModulePath(const char* name);  // copied when first seen
+  explicit ModulePath(const char* name);  // the name is copied when it is first seen
   explicit ModulePath(
-      const PathNode* path);  // one that was entered before, from wherever this thread is now
+      const PathNode* path);  // a path that was entered before; where this thread is now is ignored
   ~ModulePath();
   ModulePath(const ModulePath&) = delete;
   ModulePath& operator=(const ModulePath&) = delete;

@@ -1,4 +1,4 @@
-// Numbers in messages. Not installed.
+// Formats numbers for messages.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace tenon {
 
-// "0.5", "1e+300", "nan": short, whatever it is.
+// Returns a short text such as "0.5", "1e+300" or "nan".
 TENON_API std::string number_text(double value);
-// ValueError "<op>: <what> must be finite and at least 0, found <value>" unless it is.
+// Throws the ValueError "<op>: <what> must be finite and at least 0, found <value>" unless it is.
 void require_not_negative(const char* op, const char* what, double value);
 
 }  // namespace tenon

@@ -1,6 +1,6 @@
-// What a thread keeps for itself. Static thread-local storage is scarce in a process that opens
-// libtenon when it already runs (a few hundred bytes for all libraries together), so only pointers
-// and flags stand there. Not installed.
+// Data of a single thread. Static thread-local storage is scarce in a process that opens libtenon
+// while it runs (a few hundred bytes for all libraries together), so only pointers and flags are
+// stored there.
 #pragma once
 
 #include <new>
@@ -8,26 +8,27 @@
 
 #include <pthread.h>
 
-// The fast model: a call per access would cost as much as the access saves. tests/process checks
-// what it takes in all.
+// The fast access model: the default model calls a function for each access, which would cost as
+// much as the data saves. tests/process checks how many bytes it takes in total.
 #define TENON_FAST_TLS __attribute__((tls_model("initial-exec")))
 
 namespace tenon {
 
-// A key whose `end` runs when a thread ends that has set it to anything but null. Unlike the
-// destructor of a thread_local it can be asked for without ending the process where memory is
-// short, and what ends later in that thread may set it anew. Nothing where the process has no keys
-// left. At exit the main thread's are not ended: static objects may still need them.
-inline std::optional<pthread_key_t> make_thread_end(void (*end)(void*)) noexcept {
+// Returns a key. If a thread has set it to a non-null value, `end` runs when that thread ends. In
+// contrast to the destructor of a thread_local, a key can be requested without ending the process
+// if memory is short, and objects that are destroyed later in that thread may set it again. Returns
+// nothing if the process has no keys left. For the main thread, `end` does not run at exit, because
+// static objects may still need the data.
+inline std::optional<pthread_key_t> make_thread_exit_key(void (*end)(void*)) noexcept {
   pthread_key_t key;
   return pthread_key_create(&key, end) == 0 ? std::optional(key) : std::nullopt;
 }
 
-// One T a thread, made by the first call and ended with the thread.
+// One T for each thread. The first call creates it, and it is destroyed when the thread ends.
 template <class T>
 class PerThread {
  public:
-  // Null where there is no memory for it; the next call tries again.
+  // Returns null if there is no memory for it; the next call tries again.
   static T* get() noexcept {
     if (here_) [[likely]]
       return here_;
@@ -36,7 +37,7 @@ class PerThread {
 
  private:
   [[gnu::noinline]] static T* make() noexcept {
-    static const auto key = make_thread_end([](void* ended) {
+    static const auto key = make_thread_exit_key([](void* ended) {
       here_ = nullptr;
       delete static_cast<T*>(ended);
     });

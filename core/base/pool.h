@@ -1,5 +1,5 @@
-// Small objects that come and go with every operator: a thread keeps what it freed for its next
-// one. Not installed.
+// Small objects that are created and destroyed with every operator. A thread keeps the memory that
+// it freed for its next object.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace tenon {
 
-// operator new and delete for T through a list a thread. Objects may be freed by another thread
-// than made them.
+// Provides operator new and delete for T, with one free list for each thread. An object may be
+// freed by another thread than the one that created it.
 template <class T>
 struct Pooled {
   static void* operator new(size_t bytes) {
@@ -33,7 +33,7 @@ struct Pooled {
 
  private:
 #if defined(__SANITIZE_ADDRESS__)
-  static constexpr uint32_t kMaxKept = 0;  // the sanitizer has to see every end
+  static constexpr uint32_t kMaxKept = 0;  // the sanitizer has to see every deallocation
 #else
   static constexpr uint32_t kMaxKept = 256;
 #endif
@@ -42,19 +42,20 @@ struct Pooled {
   };
   struct List {
     Item* head = nullptr;
-    uint32_t room = 0;  // how many more are kept
-    bool open = false;  // it is ended with its thread
+    uint32_t room = 0;  // how many more objects the list may keep
+    bool open = false;  // it will be freed when its thread ends
   };
 
-  // At the first end in a thread. Where nobody would end the list, nothing is kept.
+  // Called for the first deallocation in a thread. If the list could not be freed at the end of the
+  // thread, nothing is kept.
   [[gnu::noinline]] static bool open(List& list) noexcept {
-    static const auto key = make_thread_end([](void*) { end(); });
+    static const auto key = make_thread_exit_key([](void*) { end(); });
     if (list.open || kMaxKept == 0 || !key || pthread_setspecific(*key, &list) != 0) return false;
     list.open = true;
     list.room = kMaxKept;
     return true;
   }
-  // What ends later in this thread may open the list again.
+  // Objects that are destroyed later in this thread may open the list again.
   static void end() noexcept {
     auto* item = here_.head;
     here_ = {};

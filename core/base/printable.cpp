@@ -1,17 +1,19 @@
 #include <cstdio>
 
+#include <fmt/core.h>
+
 #include <tenon/core/base/printable.h>
 
 namespace tenon {
 namespace {
 
 struct Character {
-  size_t bytes;  // 0 where they are not valid UTF-8
+  size_t bytes;  // 0 if they are not valid UTF-8
   char32_t code;
 };
 
-// The first character of `text`. Overlong forms, surrogates and what lies beyond U+10FFFF are not
-// valid.
+// Returns the first character of `text`. Overlong forms, surrogates and values above U+10FFFF are
+// not valid.
 Character decode(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
   if (lead < 0x80) return {1, lead};
@@ -29,7 +31,8 @@ Character decode(std::string_view text) {
   return {bytes, code};
 }
 
-// Control characters, line and paragraph separators, and marks that turn the reading direction.
+// Returns false for control characters, line and paragraph separators, and marks that change the
+// reading direction.
 bool is_harmless(char32_t c) {
   return c >= 0x20 && !(c >= 0x7F && c <= 0x9F) && c != 0x200E && c != 0x200F &&
          !(c >= 0x2028 && c <= 0x202E) && !(c >= 0x2066 && c <= 0x2069) && c != 0xFEFF;
@@ -59,7 +62,7 @@ std::string excerpt(std::string_view text) {
   constexpr size_t most = 100;
   return text.size() <= most
              ? printable(text)
-             : printable(text.substr(0, most)) + "… (" + std::to_string(text.size()) + " bytes)";
+             : fmt::format("{}… ({} bytes)", printable(text.substr(0, most)), text.size());
 }
 
 size_t utf8_length(std::string_view text) { return decode(text).bytes; }
@@ -79,7 +82,7 @@ std::string printable(std::string_view text) {
       shown += text.substr(0, bytes);
       text.remove_prefix(bytes);
     } else {
-      append_escaped(shown, text[0]);  // what remains of a longer character is escaped byte by byte
+      append_escaped(shown, text[0]);  // the rest of a longer character is escaped byte by byte
       text.remove_prefix(1);
     }
   }

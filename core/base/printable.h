@@ -1,4 +1,4 @@
-// Text from outside (keys of a file, paths, names), fit to stand in a message.
+// Makes text from outside (keys of a file, paths, names) safe to print in a message.
 #pragma once
 
 #include <string>
@@ -8,19 +8,19 @@
 
 namespace tenon {
 
-// The text with every byte escaped that could end a line, move the cursor, turn the reading
-// direction or is not valid UTF-8:
-// "\n", "\r", "\t", or "\x1b". All else, letters of any script included, stays as it is.
+// Returns the text with some bytes escaped as "\n", "\r", "\t" or "\x1b": those that could end a
+// line, move the cursor or change the reading direction, and those that are not valid UTF-8.
+// Everything else, including letters of any script, stays as it is.
 TENON_API std::string printable(std::string_view text);
 
-// The same, for text that may have several lines, such as an error's: "\n" stays.
+// The same for a text that may have several lines, such as an error message: "\n" stays.
 TENON_API std::string printable_lines(std::string_view text);
 
-// The same, and no more than the beginning of what is longer than 100 bytes.
+// The same, but shows only the beginning of a text of more than 100 bytes.
 TENON_API std::string excerpt(std::string_view text);
 
-// How many bytes the first character of `text` takes; 0 where they are not valid UTF-8. `text` is
-// not empty.
+// Returns the number of bytes of the first character of `text`, or 0 if they are not valid UTF-8.
+// `text` must not be empty.
 TENON_API size_t utf8_length(std::string_view text);
 
 }  // namespace tenon

@@ -1,5 +1,5 @@
-// Intrusive reference counting for the few objects on the hot path, where shared_ptr's second block
-// would cost.
+// Intrusive reference counting for the few objects on the hot path, where the separate control
+// block of std::shared_ptr would be too expensive.
 #pragma once
 
 #include <atomic>
@@ -16,21 +16,21 @@ struct RefCounted {
 
 inline void retain(RefCounted* p) { p->refs.fetch_add(1, std::memory_order_relaxed); }
 
-// The last owner calls `destroy(T*)`, found by argument-dependent look-up.
+// The last owner calls `destroy(T*)`, which is found by argument-dependent lookup.
 template <class T>
   requires std::derived_from<T, RefCounted>
 void release(T* p) {
   if (p->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy(p);
 }
 
-// Owns one count of a T, through `retain` and `release`: those above, or a T's own where it is
-// incomplete for its users.
+// Owns one reference to a T through `retain` and `release`: the functions above, or overloads for T
+// if T is incomplete where it is used.
 template <class T>
 class Ref {
  public:
   constexpr Ref() = default;
   constexpr Ref(std::nullptr_t) {}
-  static Ref adopt(T* fresh) {  // takes over the count that a new object starts with
+  static Ref adopt(T* fresh) {  // takes over the reference that a new object starts with
     Ref r;
     r.p_ = fresh;
     return r;

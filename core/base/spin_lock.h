@@ -1,5 +1,5 @@
-// A lock for sections of some tens of nanoseconds, where std::mutex's two calls would cost as much
-// as the work.
+// A lock for sections of some tens of nanoseconds, where the two calls of std::mutex would cost as
+// much as the section itself.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <string>
 
+#include <fmt/core.h>
+
 #include <tenon/core/dispatch/attrs.h>
 #include <tenon/core/error.h>
 
@@ -10,7 +12,7 @@ const Attrs no_attrs;
 
 Attr& Attrs::add(const char* name, tn_attr_kind kind) {
   if (count_ == std::size(items_))
-    throw Error(std::string("attribute \"") + name + "\" is one more than an operator may have");
+    throw Error(fmt::format("the attribute \"{}\" is one more than an operator may have", name));
   Attr& a = items_[count_++];
   a.name = name;
   a.kind = kind;
@@ -45,7 +47,7 @@ bool Attrs::has(std::string_view name) const {
 const Attr& Attrs::at(std::string_view name) const {
   for (auto& a : all())
     if (name == a.name) return a;
-  throw Error("an operator has no attribute \"" + std::string(name) + "\"");
+  throw Error(fmt::format("an operator has no attribute \"{}\"", name));
 }
 
 }  // namespace tenon

@@ -1,5 +1,5 @@
-// The arguments of an operator that are no tensors: static ones, which a plan is made for, and
-// numbers that each run has anew.
+// The arguments of an operator that are not tensors: attributes, for which a plan is made, and
+// numbers, which can differ in each run.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace tenon {
 
-// A static argument; `name` and `s` are literals.
+// A static argument. `name` and `s` point to literals.
 struct Attr {
   const char* name;
   tn_attr_kind kind;
@@ -25,14 +25,14 @@ struct Attr {
   Shape list() const { return Shape(std::span<const int64_t>(ints, num_ints)); }
 };
 
-// Up to eight attributes in place; no allocation. `Attrs().set("stride", Shape{1, 1}).set("groups",
-// int64_t{1})`.
+// Up to eight attributes, stored without allocation. Write `Attrs().set("stride", Shape{1,
+// 1}).set("groups", int64_t{1})`.
 class Attrs {
  public:
   Attrs() {}
   Attrs(const Attrs& o) : count_(o.count_) {
     std::copy_n(o.items_, count_, items_);
-  }  // used slots only
+  }  // copies only the used slots
   Attrs& operator=(const Attrs& o) {
     count_ = o.count_;
     std::copy_n(o.items_, count_, items_);
@@ -63,9 +63,9 @@ class Attrs {
 };
 extern const Attrs no_attrs;
 
-// A dynamic argument.
+// A number, which can differ in each run.
 struct Scalar {
-  tn_scalar value;  // the only member: lists of them are handed to plugins as they are
+  tn_scalar value;  // the only member, because plugins get arrays of scalars without conversion
   Scalar() : value{0.0} {}
   Scalar(double f) : value{.f = f} {}
   static Scalar integer(int64_t i) {

@@ -10,7 +10,7 @@ TensorDesc describe(const TensorImpl& t) {
   return {t.dtype, t.shape, t.strides, t.contiguous, t.numel};
 }
 
-bool shares_places(const Shape& shape, const Strides& strides) {
+bool elements_overlap(const Shape& shape, const Strides& strides) {
   for (size_t i = 0; i < shape.size(); ++i)
     if (shape[i] > 1 && strides[i] == 0) return true;
   return false;

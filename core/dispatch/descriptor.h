@@ -1,4 +1,4 @@
-// The parts of a call that a plan depends on: types, shapes and strides, no tensors.
+// The part of a call on which a plan depends: dtypes, shapes and strides, but no tensors.
 #pragma once
 
 #include <cstdint>
@@ -27,30 +27,30 @@ struct TensorDesc {
   uint64_t bytes() const { return static_cast<uint64_t>(numel) * size_of(dtype); }
 };
 TensorDesc describe(const TensorImpl& tensor);
-// Whether several elements are one place in memory, as in an expanded tensor: it must not be
-// changed in place.
-bool shares_places(const Shape& shape, const Strides& strides);
-// The input that `out` is, value for value in memory, or -1.
+// Returns whether several elements share one place in memory, as in an expanded tensor. Such a
+// tensor must not be changed in place.
+bool elements_overlap(const Shape& shape, const Strides& strides);
+// Returns the index of the input that is the same memory as `out`, element for element, or -1.
 int32_t alias_of(const Tensor& out, std::span<const Tensor* const> inputs);
 
-// How an output comes to be: as a tensor of its own, as an input that is changed, or not at all.
+// How an output is made: as a new tensor, as an input that is changed in place, or not at all.
 enum class OutputKind : uint8_t { made, in_place, absent };
 
-// A call without its tensors. Plans keep theirs.
+// A call without its tensors. Each plan keeps the one for which it was made.
 struct CallDesc {
   const Op* op = nullptr;
   Attrs attrs;
   size_t num_scalars = 0;
   uint32_t wanted = ~0u;
   std::vector<std::optional<TensorDesc>> inputs;
-  std::optional<Shape> shape;     // of output 0, where it is given
+  std::optional<Shape> shape;     // the shape of output 0, if it is given
   std::optional<TensorDesc> out;  // the given output of run_into …
-  int32_t out_input = -1;         // … and the input that it is, value for value in memory, or -1
-  bool flat = false;              // one dimension stands for whatever shape all tensors have
+  int32_t out_input = -1;         // … and the input with the same memory, or -1
+  bool flat = false;              // all tensors have one shape, which counts as one dimension
 
-  // `common` as of common_shape in plan_cache.h.
+  // `common` is the result of common_shape in plan_cache.h.
   CallDesc(const Call& call, const Shape* common);
-  // The shape of all tensors of a flat call.
+  // Returns the shape of all tensors of a flat call.
   const Shape& shape_of_all() const;
 };
 

@@ -1,15 +1,18 @@
-// From an operator call to a plan: shape rule, descriptors, and the question to each plugin in
-// turn.
+// Makes the plan for a call: runs the shape rule, makes descriptors, and asks one plugin after the
+// other.
 #include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <fmt/core.h>
 
 #include <tenon/core/base/environment.h>
 #include <tenon/core/base/module_path.h>
 #include <tenon/core/dispatch/plan_cache.h>
 #include <tenon/core/error.h>
 #include <tenon/core/extent.h>
+#include <tenon/core/format.h>
 #include <tenon/core/runtime/context.h>
 
 namespace tenon {
@@ -26,7 +29,8 @@ tn_tensor_desc abi_desc(DType dtype, const Shape& shape, const Strides& strides)
   return d;
 }
 
-// Strides that read `t` as if it had `shape`: 0 along what broadcasting adds.
+// Returns strides that read `t` as if it had the shape `shape`: 0 for dimensions that broadcasting
+// adds.
 Strides expanded_strides(const TensorDesc& t, const Shape& shape) {
   Strides s = Shape::filled(shape.size(), 0);
   const size_t added = shape.size() - t.shape.size();
@@ -35,7 +39,8 @@ Strides expanded_strides(const TensorDesc& t, const Shape& shape) {
   return s;
 }
 
-// Owns what a tn_op_request points to. `contiguous`: inputs are copied where they are not.
+// Owns everything to which a tn_op_request points. With `contiguous`, inputs that are not
+// contiguous will be copied first.
 struct Request {
   std::vector<tn_tensor_desc> descs;
   std::vector<const tn_tensor_desc*> inputs, outputs;
@@ -50,7 +55,8 @@ struct Request {
     for (auto& t : call.inputs) inputs.push_back(t ? input(*t, entry, contiguous) : nullptr);
     for (auto& o : entry.outputs) {
       outputs.push_back(output(o, entry, contiguous));
-      // With a given output, an input that is copied is no longer the output's memory.
+      // If the output is given, an input that will be copied does not share its memory with the
+      // output any more.
       const bool in_place = o.kind == OutputKind::in_place;
       const bool copied = in_place && call.out && contiguous && !call.inputs[o.input]->contiguous;
       aliases.push_back(in_place && !copied ? static_cast<int32_t>(o.input) : -1);
@@ -93,8 +99,8 @@ struct Request {
   }
 };
 
-// From ABI 1.1 on plan_create alone says yes or no, so that nothing is worked out twice. A plugin
-// of 1.0 may count on being asked before.
+// From ABI 1.1 on, plan_create alone accepts or refuses, so that nothing is computed twice. A
+// plugin of ABI 1.0 may rely on being asked with supports() first.
 tn_error* ask(const Planner& planner, const tn_op_request& request, tn_plan** plan) {
   auto& api = planner.backend->api();
   if (planner.backend->info().abi_minor == 0)
@@ -102,12 +108,12 @@ tn_error* ask(const Planner& planner, const tn_op_request& request, tn_plan** pl
   return api.plan_create(planner.device, &request, plan);
 }
 
-// Asks overlays, then the plugin; collects why each said no. The plan stays null where none does
-// it.
+// Asks the overlays and then the plugin of the device, and collects the reasons of refusals. The
+// plan stays null if all refuse.
 void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std::string& reasons) {
   const Request request(entry, contiguous);
   for (auto& p : context.planners) {
-    tn_plan* plan = nullptr;  // a plugin that refuses may leave anything here
+    tn_plan* plan = nullptr;  // undefined if the plugin refuses
     tn_error* no = ask(p, request.raw, &plan);
     if (!context.caller_thread) close_before_new_libraries();
     if (!no) {
@@ -115,23 +121,21 @@ void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std
       entry.planner = p.backend;
       return;
     }
-    // A malformed request is the caller's error wherever it is sent; only "unsupported" asks the
-    // next one.
+    // A malformed request is an error of the caller whichever plugin gets it. Only after
+    // "unsupported" is the next plugin asked.
     if (no->code != TN_CODE_UNSUPPORTED)
-      check(no, std::string(entry.name()) + ": " + p.backend->name() + ": ");
-    reasons += "\n  " + p.backend->name() + ": " + take_failure(no).message;
+      check(no, fmt::format("{}: {}: ", entry.name(), p.backend->name()));
+    reasons += fmt::format("\n  {}: {}", p.backend->name(), take_failure(no).message);
   }
 }
 
-void require_places_of_their_own(const CallDesc& call, size_t input) {
+void require_distinct_elements(const CallDesc& call, size_t input) {
   const TensorDesc& t = *call.inputs[input];
-  if (shares_places(t.shape, t.strides))
-    throw ValueError(
-        std::string(call.op->name) + ": argument " + std::to_string(input) +
-        " is changed in place, but several elements of this expanded tensor of shape " +
-        t.shape.str() +
-        " share one place in memory; use .contiguous() or .clone() before changing it" +
-        path_suffix());
+  if (elements_overlap(t.shape, t.strides))
+    throw ValueError(fmt::format(
+        "{}: argument {} is changed in place, but several elements of this expanded tensor of "
+        "shape {} share one place in memory; use .contiguous() or .clone() before changing it{}",
+        call.op->name, input, t.shape, path_suffix()));
 }
 
 void infer_outputs(PlanEntry& entry) {
@@ -145,13 +149,13 @@ void infer_outputs(PlanEntry& entry) {
   } else {
     call.op->infer(infer);
     for (auto& o : infer.outputs)
-      if (o.kind == OutputKind::in_place) require_places_of_their_own(call, o.input);
+      if (o.kind == OutputKind::in_place) require_distinct_elements(call, o.input);
   }
   for (size_t i = 0; i < infer.outputs.size(); ++i) {
     auto& o = infer.outputs[i];
     const bool wanted = i >= 32 || (call.wanted >> i & 1);
     if (!is_addressable(o.shape))
-      refuse_extent(entry.describe() + ": the result" + path_suffix(), o.shape);
+      refuse_extent(fmt::format("{}: the result{}", entry.describe(), path_suffix()), o.shape);
     const int64_t numel = o.shape.numel();
     entry.outputs.push_back({o.dtype, o.shape, numel, wanted ? o.kind : OutputKind::absent, o.input,
                              static_cast<uint64_t>(numel) * size_of(o.dtype)});
@@ -176,13 +180,13 @@ void note_footprints(PlanEntry& entry) {
   }
 }
 
-// What no memory can hold is refused before plugins are asked: they may count on sizes that exist,
-// and none is asked for plans, tables and workspaces of what never runs.
+// Results that do not fit into any memory are refused before a plugin is asked, because plugins may
+// rely on possible sizes, and need not prepare work that can never run.
 void require_room(DeviceContext& context, const PlanEntry& entry, const Shape& shape,
                   uint64_t bytes, const char* what) {
-  if (bytes > context.most_bytes())
+  if (bytes > context.max_bytes())
     context.refuse_allocation(
-        bytes, entry.describe() + ": " + what + " of shape " + shape.str() + path_suffix() + ": ");
+        bytes, fmt::format("{}: {} of shape {}{}: ", entry.describe(), what, shape, path_suffix()));
 }
 void require_room_for_outputs(DeviceContext& context, const PlanEntry& entry) {
   for (auto& o : entry.outputs)
@@ -194,13 +198,14 @@ void require_room_for_copies(DeviceContext& context, const PlanEntry& entry) {
       require_room(context, entry, t->shape, t->bytes(), "a contiguous copy");
 }
 
-// One dimension stands for whatever shape a call has.
+// Replaces the shapes of the outputs by one dimension, because the plan depends only on the number
+// of elements.
 void flatten(PlanEntry& entry, const Shape& common) {
   for (auto& o : entry.outputs) {
     if (o.kind == OutputKind::absent) continue;
     if (o.shape != common)
-      throw Error(std::string(entry.name()) + ": a pointwise operator made " + o.shape.str() +
-                  " of tensors of shape " + common.str());
+      throw Error(fmt::format("{}: a pointwise operator made {} of tensors of shape {}",
+                              entry.name(), o.shape, common));
     o.shape = {o.numel};
   }
   entry.flattened = true;
@@ -213,8 +218,8 @@ void flatten(PlanEntry& entry, const Shape& common) {
             "another device"
           : "\nMove the tensors to another device, or set TENON_CPU_FALLBACK=1 to compute it on "
             "the CPU";
-  throw UnsupportedError(entry.describe() + ": no plugin of this device offers it" + path_suffix() +
-                         ":" + reasons + advice);
+  throw UnsupportedError(fmt::format("{}: no plugin of this device offers it{}:{}{}",
+                                     entry.describe(), path_suffix(), reasons, advice));
 }
 
 void make_plan(DeviceContext& context, PlanEntry& entry, std::string& reasons) {
@@ -251,10 +256,10 @@ Ref<PlanEntry> make_plan_entry(DeviceContext& context, CallDesc desc) {
     note_footprints(*entry);
     entry->cost_ns = entry->plan->cost_ns;
     entry->workspace_bytes = entry->plan->workspace_bytes;
-    if (entry->workspace_bytes > context.most_bytes())
+    if (entry->workspace_bytes > context.max_bytes())
       context.refuse_allocation(
           entry->workspace_bytes,
-          entry->describe() + ": the plugin's workspace" + path_suffix() + ": ");
+          fmt::format("{}: the plugin's workspace{}: ", entry->describe(), path_suffix()));
   } else if (call.op->decompose && !call.out) {
     entry->decomposed = true;
   } else if (flag_from_environment("TENON_CPU_FALLBACK") && context.device.type() != "cpu" &&

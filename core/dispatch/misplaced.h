@@ -1,4 +1,5 @@
-// A tensor on another device than the rest of a call. Not installed: users catch DeviceError.
+// The error for a tensor that is on another device than the rest of a call. Users catch
+// DeviceError.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +10,8 @@
 
 namespace tenon {
 
-// Carries what it is about, so that who knows what the tensor is to a module can say it better.
-// `where` ends the text.
+// Holds the parts of its text, so that code which knows the name of the tensor in a module can
+// write a better one. The text ends with `where`.
 class TENON_API MisplacedError : public DeviceError {
  public:
   MisplacedError(const char* op, size_t argument, const Tensor& tensor, Device wanted,
@@ -19,8 +20,8 @@ class TENON_API MisplacedError : public DeviceError {
   const std::string op;
   const std::string argument;  // "argument 1, f32 of shape (3, 4),"
   const Tensor tensor;
-  const Device wanted;     // where the operator runs: that of another argument
-  bool explained = false;  // the text says what the tensor is to a module
+  const Device wanted;     // the device on which the operator runs, that of another argument
+  bool explained = false;  // the text contains the name of the tensor in its module
 };
 
 }  // namespace tenon

@@ -1,6 +1,9 @@
+#include <fmt/core.h>
+
 #include <tenon/core/base/module_path.h>
 #include <tenon/core/dispatch/op.h>
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 
 namespace tenon {
 
@@ -15,7 +18,8 @@ Op::Op(const OpSpec& spec) : OpSpec(spec), next(list_head()) { list_head() = thi
 const Op* all_ops() { return list_head(); }
 
 const Shape& Infer::given_shape() const {
-  if (!call_.shape) throw Error(std::string(op.name) + ": was called without the output's shape");
+  if (!call_.shape)
+    throw Error(fmt::format("{}: it was called without the shape of its output", op.name));
   return *call_.shape;
 }
 
@@ -25,13 +29,13 @@ void Infer::output_in_place(size_t i) {
 
 void Infer::require_dtype(bool ok, size_t i, const char* wanted) const {
   if (!ok)
-    throw DTypeError(std::string(op.name) + ": argument " + std::to_string(i) + " has dtype " +
-                     std::string(name_of(in(i).dtype)) + ", but must be " + wanted +
-                     "; convert it with .to(dtype)" + path_suffix());
+    throw DTypeError(
+        fmt::format("{}: argument {} has dtype {}, but must be {}; convert it with .to(dtype){}",
+                    op.name, i, in(i).dtype, wanted, path_suffix()));
 }
 
 void Infer::shape_error(const std::string& message) const {
-  throw ShapeError(std::string(op.name) + ": " + message + path_suffix());
+  throw ShapeError(fmt::format("{}: {}{}", op.name, message, path_suffix()));
 }
 
 }  // namespace tenon

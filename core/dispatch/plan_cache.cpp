@@ -4,9 +4,12 @@
 #include <new>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include <tenon/core/base/per_thread.h>
 #include <tenon/core/dispatch/plan_cache.h>
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 #include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/tensor_impl.h>
@@ -91,7 +94,7 @@ void PlanKey::add(const Tensor& tensor) {
     for (auto s : t.strides) add(s);
 }
 
-// Their number of elements once, and their types, 15 to a word; 0 where an input is absent.
+// Adds the number of elements once, and the dtypes, 15 in a word; 0 if an input is absent.
 inline void PlanKey::add_flat(const Call& call) {
   int64_t numel = 0, types = 0;
   uint32_t packed = 0;
@@ -122,8 +125,8 @@ void PlanKey::grow() {
 
 namespace {
 
-// A thread's latest answers, so that a loop over the same few operators takes no lock. Each keeps
-// its entry.
+// The recent results of a thread, so that a loop over the same few operators takes no lock. Each
+// slot holds a reference to its entry.
 struct Recent {
   PlanCache* cache = nullptr;
   Ref<PlanEntry> entry;
@@ -139,7 +142,7 @@ PlanEntry& PlanCache::find(const Call& call, const Shape* common) {
   PlanKey key(call, common);
   auto* recent = PerThread<RecentAnswers>::get();
   if (!recent) [[unlikely]]
-    throw std::bad_alloc();  // nobody would hold the entry for this thread
+    throw std::bad_alloc();  // nothing would hold the entry for this thread
   auto& slot = recent->slots[key.hash() % kRecentPlans];
   if (slot.cache == this && matches(*slot.entry, key)) {
     if (!slot.entry->used.load(std::memory_order_relaxed))
@@ -158,32 +161,32 @@ Ref<PlanEntry> PlanCache::find_shared(const PlanKey& key, const Call& call, cons
   }
   if (auto* capture = context_.stream->own_capture(); capture && !capture->creates_plans)
     throw UnsupportedError(
-        std::string(call.op.name) + ": the plugin of " + context_.device.str() +
-        " cannot make plans while it captures; run the work once before it is captured" +
-        path_suffix());
+        fmt::format("{}: the plugin of {} cannot make plans during a capture; run the work once "
+                    "before you capture it{}",
+                    call.op.name, context_.device, path_suffix()));
   auto entry = make_plan_entry(context_, CallDesc(call, common));
   entry->cache = this;
   entry->hash = key.hash();
   entry->key.assign(key.words().begin(), key.words().end());
   Ref<PlanEntry> replaced;
-  PlanEntry* ended;
+  PlanEntry* destroyable;
   {
     std::lock_guard lock(lock_);
     if (auto* known = look_up(key)) {  // another thread was faster
       replaced = Ref<PlanEntry>::share(known);
       std::swap(entry, replaced);
     } else {
-      if (count_ >= most_) replaced = take_unused();
+      if (count_ >= capacity_) replaced = take_unused();
       insert(entry);
     }
-    ended = take_ended();
+    destroyable = take_destroyable();
   }
-  // Plugins end their plans without the lock.
-  while (ended) delete std::exchange(ended, ended->next_to_end);
+  // Plugins destroy their plans without the lock.
+  while (destroyable) delete std::exchange(destroyable, destroyable->next_to_destroy);
   return entry;
 }
 
-// ---- the table; under the lock ----
+// ---- the table; the lock is held ----
 
 PlanEntry* PlanCache::look_up(const PlanKey& key) {
   if (table_.empty()) return nullptr;
@@ -213,16 +216,17 @@ void PlanCache::grow() {
     if (e) insert(std::move(e));
 }
 
-// Comes to an end: what it passes counts as unused the next time round.
+// The loop ends, because every entry that the hand passes counts as unused the next time.
 Ref<PlanEntry> PlanCache::take_unused() {
-  for (;; ++hand_) {
-    hand_ &= table_.size() - 1;
-    if (table_[hand_] && !table_[hand_]->used.exchange(false, std::memory_order_relaxed))
-      return remove(hand_);
+  for (;; ++clock_hand_) {
+    clock_hand_ &= table_.size() - 1;
+    if (table_[clock_hand_] &&
+        !table_[clock_hand_]->used.exchange(false, std::memory_order_relaxed))
+      return remove(clock_hand_);
   }
 }
 
-// What lies behind it and would have had its place moves up, so that every search still finds it.
+// Later entries that could take the free place move up, so that every search still finds them.
 Ref<PlanEntry> PlanCache::remove(size_t at) {
   const size_t mask = table_.size() - 1;
   Ref<PlanEntry> removed = std::move(table_[at]);
@@ -235,32 +239,32 @@ Ref<PlanEntry> PlanCache::remove(size_t at) {
   return removed;
 }
 
-// ---- entries that nobody holds any more ----
+// ---- entries without references ----
 
 void destroy(PlanEntry* entry) {
   if (entry->cache)
-    entry->cache->end_later(entry);
+    entry->cache->destroy_later(entry);
   else
-    delete entry;  // it never came into use
+    delete entry;  // it was never used
 }
 
-// Whatever is queued with it was queued before its last holder let go.
-void PlanCache::end_later(PlanEntry* entry) {
+// All work that uses the entry was queued before its last reference was released.
+void PlanCache::destroy_later(PlanEntry* entry) {
   std::lock_guard lock(lock_);
   entry->ticket = context_.stream->last();
-  (last_ended_ ? last_ended_->next_to_end : first_ended_) = entry;
-  last_ended_ = entry;
+  (last_to_destroy_ ? last_to_destroy_->next_to_destroy : first_to_destroy_) = entry;
+  last_to_destroy_ = entry;
 }
 
-// Those that the stream has come past, as a list.
-PlanEntry* PlanCache::take_ended() {
-  if (pins_ || !first_ended_ || context_.stream->closed()) return nullptr;
+// Returns a list of the entries whose ticket the stream has reached.
+PlanEntry* PlanCache::take_destroyable() {
+  if (pins_ || !first_to_destroy_ || context_.stream->closed()) return nullptr;
   Reached reached(*context_.stream);
-  PlanEntry *first = first_ended_, *last = nullptr;
-  for (auto* e = first; e && reached(e->ticket); e = e->next_to_end) last = e;
+  PlanEntry *first = first_to_destroy_, *last = nullptr;
+  for (auto* e = first; e && reached(e->ticket); e = e->next_to_destroy) last = e;
   if (!last) return nullptr;
-  first_ended_ = std::exchange(last->next_to_end, nullptr);
-  if (!first_ended_) last_ended_ = nullptr;
+  first_to_destroy_ = std::exchange(last->next_to_destroy, nullptr);
+  if (!first_to_destroy_) last_to_destroy_ = nullptr;
   return first;
 }
 

@@ -1,5 +1,5 @@
-// Plans by operator, attributes and descriptors, so that a repeated call looks up one hash and no
-// more.
+// Finds plans by operator, attributes and descriptors, so that a repeated call needs only one hash
+// look-up.
 #pragma once
 
 #include <atomic>
@@ -22,31 +22,33 @@ struct PlanOutput {
   Shape shape;
   int64_t numel;
   OutputKind kind;
-  uint32_t input;  // the one that it is, where it is in place
+  uint32_t input;  // the input that is changed, if the kind is in_place
   uint64_t bytes;
 };
 
 class PlanCache;
 
-// An operator prepared for one set of descriptors. Whoever holds a count may queue it; with the
-// last one it waits in its cache until the device's stream has come to all that was queued.
+// An operator that is prepared for one set of descriptors. Whoever holds a reference may queue it.
+// After the last reference is gone, it waits in its cache until the stream of the device has
+// finished everything that was queued.
 struct PlanEntry final : RefCounted, PreparedPlan {
   CallDesc call;
-  const plugins::Backend* planner = nullptr;  // whose plan it is
-  // `plan` is null where there is nothing to run (every output is empty) or `decomposed`.
-  bool make_contiguous = false;     // the plugin takes contiguous inputs only
-  bool decomposed = false;          // no plugin offers it, the core's decomposition does
-  bool on_cpu = false;              // no plugin offers it and the user allowed the CPU instead
-  std::vector<PlanOutput> outputs;  // flat where the plan is: they have the call's shape
+  const plugins::Backend* planner = nullptr;  // the plugin that made the plan
+  // `plan` is null if there is nothing to run, because every output is empty, or if `decomposed` or
+  // `on_cpu` is true.
+  bool make_contiguous = false;     // the plugin takes only contiguous inputs
+  bool decomposed = false;          // no plugin offers it, so the core decomposes it
+  bool on_cpu = false;              // no plugin offers it, and the user allowed the CPU
+  std::vector<PlanOutput> outputs;  // if the plan is flattened, they have the shape of the call
   Device device;
 
   uint64_t hash = 0;
   std::vector<int64_t> key;
 
   PlanCache* cache = nullptr;
-  std::atomic<bool> used{true};  // since the hand of the clock came by, which passes a new one once
-  uint64_t ticket = 0;           // of the device's stream when the last holder let go
-  PlanEntry* next_to_end = nullptr;
+  std::atomic<bool> used{true};  // since the clock hand last passed it; a new one counts as used
+  uint64_t ticket = 0;           // of the stream of the device when the last reference was released
+  PlanEntry* next_to_destroy = nullptr;
 
   explicit PlanEntry(CallDesc call) : call(std::move(call)) {}
   const char* name() const override;
@@ -55,14 +57,15 @@ struct PlanEntry final : RefCounted, PreparedPlan {
 };
 void destroy(PlanEntry* entry);
 
-// The shape that all tensors of a pointwise call have, if none has gaps: how they divide it into
-// dimensions does not matter to the kernel. Null for any other call.
+// Returns the shape that all tensors of a pointwise call have, if none of them has gaps. The kernel
+// does not depend on how this shape divides the elements into dimensions. Returns null for any
+// other call.
 const Shape* common_shape(const Call& call);
 
-// Words that identify a call; on the stack.
+// The words that identify a call. It lives on the stack.
 class PlanKey {
  public:
-  // `common` as of common_shape.
+  // `common` is the result of common_shape.
   PlanKey(const Call& call, const Shape* common);
   std::span<const int64_t> words() const { return {words_, count_}; }
   uint64_t hash() const { return hash_; }
@@ -84,19 +87,22 @@ class PlanKey {
   uint64_t hash_ = 0;
 };
 
-// Shapes that never come back would fill the memory, so past a number of plans each new one takes
-// the place of one that was not used for long: a hand goes round the table and takes the first
-// entry that nobody used since it last came by.
+// Limits the number of plans, because shapes that are never used again would fill the memory. When
+// the cache is full, each new plan replaces one that was not used for long: a clock hand goes round
+// the table and takes the first entry that was not used since it last passed.
 class PlanCache final : public PlanStore {
  public:
-  explicit PlanCache(DeviceContext& context, size_t most = 8192) : context_(context), most_(most) {}
-  // The entry for a call, made where it is new: shape rule, choice of plugin, plan. `common` as of
-  // common_shape. The calling thread keeps it until it looks for another whose key has the same
-  // place among its latest answers; who makes other calls before the last use of it takes a Ref.
+  explicit PlanCache(DeviceContext& context, size_t capacity = 8192)
+      : context_(context), capacity_(capacity) {}
+  // Returns the entry for a call. If it is new, it is made: shape rule, choice of plugin, plan.
+  // `common` is the result of common_shape. The calling thread keeps the entry until it looks for
+  // another one that takes the same slot of its recent results. A caller that makes other calls
+  // before the last use of the entry has to take a Ref.
   PlanEntry& find(const Call& call, const Shape* common);
   size_t size() const { return count_.load(std::memory_order_relaxed); }
-  size_t most() const { return most_; }
-  // While pinned, no entry ends: a recording runs plans that nobody looks up any more.
+  size_t capacity() const { return capacity_; }
+  // While the cache is pinned, no entry is destroyed, because a recording runs plans that are not
+  // looked up again.
   void pin() override;
   void unpin() override;
 
@@ -108,26 +114,27 @@ class PlanCache final : public PlanStore {
   void grow();
   Ref<PlanEntry> take_unused();
   Ref<PlanEntry> remove(size_t at);
-  void end_later(PlanEntry* entry);
-  PlanEntry* take_ended();
+  void destroy_later(PlanEntry* entry);
+  PlanEntry* take_destroyable();
 
   DeviceContext& context_;
-  const size_t most_;
+  const size_t capacity_;
   ForkSpinLock lock_{ForkOrder::memory};
-  std::vector<Ref<PlanEntry>> table_;  // open addressing, a power of two
+  std::vector<Ref<PlanEntry>> table_;  // open addressing; the size is a power of two
   std::atomic<size_t> count_{0};
-  size_t hand_ = 0;
-  PlanEntry *first_ended_ = nullptr, *last_ended_ = nullptr;  // in the order of their tickets
+  size_t clock_hand_ = 0;
+  PlanEntry *first_to_destroy_ = nullptr,
+            *last_to_destroy_ = nullptr;  // in the order of their tickets
   size_t pins_ = 0;
 };
 
-// The plans of a device.
+// Returns the plans of a device.
 inline PlanCache& plans_of(const DeviceContext& context) {
   return static_cast<PlanCache&>(*context.plans);
 }
 
-// Makes an entry; throws what the shape rule throws, or UnsupportedError with every plugin's
-// reason.
+// Makes an entry. Throws what the shape rule throws, or an UnsupportedError with the reason of
+// every plugin.
 Ref<PlanEntry> make_plan_entry(DeviceContext& context, CallDesc call);
 
 }  // namespace tenon

@@ -1,6 +1,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include <tenon/core/dispatch/promotion.h>
 #include <tenon/core/error.h>
 #include <tenon/core/tensor_impl.h>
@@ -9,14 +11,14 @@ namespace tenon {
 
 namespace {
 
-// bool < integer < floating, as PyTorch ranks them.
+// The categories bool < integer < floating, as PyTorch orders them.
 int category(DType t) { return is_floating_point(t) ? 2 : is_integer(t) ? 1 : 0; }
 
 DType wanted_type(const Call& call) {
   const Tensor *first = nullptr, *second = nullptr;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
-    if (!takes_part(call, i)) continue;
-    if (second) throw Error(std::string(call.op.name) + ": promotes more than two operands");
+    if (!is_promoted(call, i)) continue;
+    if (second) throw Error(fmt::format("{}: more than two operands are promoted", call.op.name));
     (first ? second : first) = &call.in(i);
   }
   const DType type = second ? result_type(*first, *second) : impl_of(*first).dtype;
@@ -39,7 +41,7 @@ Outputs run_promoted(const Call& call) {
   std::vector<Tensor> owned(call.inputs.size());
   std::vector<const Tensor*> converted(call.inputs.begin(), call.inputs.end());
   for (size_t i = 0; i < owned.size(); ++i)
-    if (takes_part(call, i)) converted[i] = &(owned[i] = call.in(i).to(type));
+    if (is_promoted(call, i)) converted[i] = &(owned[i] = call.in(i).to(type));
   return run_all(call.with_inputs(converted));
 }
 

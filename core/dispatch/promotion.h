@@ -1,5 +1,5 @@
-// Which type operands of different types are converted to. An operator says in its OpSpec whether
-// it wants that; `run` does it.
+// The dtype to which operands of different dtypes are converted. An operator requests this in its
+// OpSpec, and `run` does it.
 #pragma once
 
 #include <tenon/core/dispatch/op.h>
@@ -7,20 +7,20 @@
 
 namespace tenon {
 
-// PyTorch's promotion: a tensor without dimensions widens another one only by its category (bool,
-// integer, floating).
+// PyTorch's promotion: a tensor without dimensions changes the dtype of one with dimensions only if
+// its category (bool, integer, floating) is higher.
 DType result_type(const Tensor& a, const Tensor& b);
 
-inline bool takes_part(const Call& call, size_t i) {
+inline bool is_promoted(const Call& call, size_t i) {
   return call.has(i) && call.in(i).defined() && !(call.op.keeps_types >> i & 1);
 }
 
-// Whether some input of the call is not of the type that its operator computes in.
+// Returns whether an input of the call does not have the dtype in which the operator computes.
 inline bool needs_promotion(const Call& call) {
   if (call.op.promotion == Promotion::none) return false;
   const DType* first = nullptr;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
-    if (!takes_part(call, i)) continue;
+    if (!is_promoted(call, i)) continue;
     const DType& type = impl_of(call.in(i)).dtype;
     if (first ? type != *first
               : call.op.promotion == Promotion::floating && !is_floating_point(type))
@@ -29,7 +29,7 @@ inline bool needs_promotion(const Call& call) {
   }
   return false;
 }
-// The call with its inputs converted; gradients go back through the conversion.
+// Makes the call with converted inputs. Gradients go back through the conversion.
 Outputs run_promoted(const Call& call);
 
 }  // namespace tenon

@@ -1,5 +1,5 @@
-// Where autograd takes part in a call. Defined in core/autograd, which rests on operators; dispatch
-// knows of it no more than this.
+// The function through which autograd takes part in a call. It is defined in core/autograd, which
+// is built on operators; dispatch knows no more of autograd than this.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace tenon {
 
-// Records a call as the user made it: replicas are not resolved.
+// Records a call as the user made it, before replicas are resolved.
 void record(const Call& call, std::span<const Tensor> outputs);
 
 inline bool needs_recording(const Op& op, Inputs inputs) {

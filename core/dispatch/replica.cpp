@@ -53,12 +53,12 @@ void ReplicaSet::refreshed(uint64_t version, std::span<const Tensor> values) {
 
 Tensor ReplicaSet::on(const Tensor& primary, Device device) {
   NoGrad guard;
-  // Detached, a tensor has no replicas: laying it out anew is an operator too, and would come back
-  // here for its argument.
+  // A detached tensor has no replicas. Without detach(), contiguous(), which is an operator too,
+  // would come back here for its argument.
   auto source = [&] { return primary.detach().contiguous(); };
   std::lock_guard lock(mutex_);
-  // Read before the values are: what another thread changes meanwhile makes the replica stale, not
-  // current.
+  // The version is read before the values, so that a change by another thread in between makes the
+  // replica out of date.
   const uint64_t version = primary.version();
   if (auto* r = find(device)) {
     if (!r->is_current(primary)) {

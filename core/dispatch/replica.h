@@ -9,33 +9,33 @@
 
 namespace tenon {
 
-// Lets operators that mix `parameter_or_buffer` with inputs on another device read a replica there.
-// It is made when first needed and refreshed when the primary's values have changed. Gradients that
-// arrive for a replica are added to the primary's, in the order of device names, when the backward
-// pass ends. What changes a replica in place (running statistics) is lost when it is next read:
-// only the primary's values last.
+// Lets operators whose other inputs are on another device read a replica of `parameter_or_buffer`
+// there. The replica is made when it is first needed, and refreshed when the values of the primary
+// have changed. Gradients of replicas are added to that of the primary, in the order of device
+// names, when the backward pass ends. In-place changes of a replica, such as running statistics,
+// are lost when it is next refreshed: only the values of the primary last.
 TENON_API void allow_replicas(const Tensor& parameter_or_buffer);
 TENON_API bool has_replicas(const Tensor& parameter_or_buffer);
-// Brings all replicas of `tensors` on `devices` up to date at once where a plugin joins the
-// devices; `devices` begin with the one that the tensors are on. Others, and those on devices of
-// another kind, are refreshed when they are next read, as ever.
+// Refreshes all replicas of `tensors` on `devices` in one step if a plugin joins the devices. The
+// first of `devices` must be the device of the tensors. Other replicas, and those on devices of
+// another kind, are refreshed as usual when they are next read.
 TENON_API void refresh_replicas(std::span<const Tensor> tensors, std::span<const Device> devices);
 
 class ReplicaSet {
  public:
-  // The values of `primary` on `device`; detached.
+  // Returns the values of `primary` on `device`, detached.
   Tensor on(const Tensor& primary, Device device);
-  // The replicas on `devices`, made where there is none; nothing where all of them are up to date.
-  // Whoever gets some fills them and calls `refreshed`.
+  // Returns the replicas on `devices` if at least one of them is out of date, and nothing
+  // otherwise. Missing ones are created. The caller has to fill them and then call `refreshed`.
   std::vector<Tensor> stale_on(const Tensor& primary, std::span<const Device> devices);
-  void refreshed(uint64_t version, std::span<const Tensor> values);  // from the primary's `version`
+  void refreshed(uint64_t version, std::span<const Tensor> values);  // of the primary
 
  private:
   struct Replica {
     Device device;
     Tensor values;
     uint64_t version;      // of the primary, when the values were copied
-    uint64_t own_version;  // of the values, right after
+    uint64_t own_version;  // of the values, right after the copy
     bool is_current(const Tensor& primary) const {
       return version == primary.version() && own_version == values.version();
     }
@@ -46,10 +46,11 @@ class ReplicaSet {
   std::vector<Replica> replicas_;
 };
 
-// Where an operator on `tensor` alone runs: on its device or, where it may have replicas, on that
-// of the active guard.
+// Returns the device on which an operator runs whose only input is `tensor`: its device or, if it
+// may have replicas, the device of the active DeviceGuard.
 Device device_read_on(const Tensor& tensor);
-// `tensor` itself or, where it may have replicas and lives elsewhere, the one on `device`.
+// Returns `tensor` itself or, if it may have replicas and is on another device, its replica on
+// `device`.
 Tensor resolve_replica(const Tensor& tensor, Device device);
 
 }  // namespace tenon

@@ -1,7 +1,10 @@
-// The door: devices and replicas, the plan, memory, the queue, the record for autograd.
+// The entry point of all operators: devices and replicas, the plan, memory, the queue, and the
+// record for autograd.
 #include <algorithm>
 #include <cstdio>
 #include <utility>
+
+#include <fmt/core.h>
 
 #include <tenon/core/dispatch/misplaced.h>
 #include <tenon/core/dispatch/op.h>
@@ -18,8 +21,8 @@ namespace tenon {
 
 namespace {
 
-// Inputs of one call. Few live on the stack; replicas and contiguous copies that the call needs are
-// owned here.
+// The inputs of one call. A small number of pointers is stored on the stack. Replicas and
+// contiguous copies that the call needs are owned here.
 class Arguments {
  public:
   Arguments(const Op& op, Inputs inputs, const Tensor* out) : count_(inputs.size()) {
@@ -30,8 +33,8 @@ class Arguments {
     std::copy(inputs.begin(), inputs.end(), used_);
     for (size_t i = 0; i < count_; ++i)
       if (used_[i] && !used_[i]->defined())
-        throw ValueError(std::string(op.name) + ": argument " + std::to_string(i) +
-                         " is an undefined tensor" + path_suffix());
+        throw ValueError(
+            fmt::format("{}: argument {} is an undefined tensor{}", op.name, i, path_suffix()));
     device_ = out ? impl_of(*out).device : choose_device();
     for (size_t i = 0; i < count_; ++i)
       if (used_[i] && impl_of(*used_[i]).device != device_) bring(op, i);
@@ -46,8 +49,9 @@ class Arguments {
   }
 
  private:
-  // Of the first input that is tied to its device; parameters with replicas follow, or the guard
-  // where there is nothing else.
+  // Returns the device of the first input that is tied to its device. If all inputs may have
+  // replicas, it is the device of the active guard or, without one, that of the first input.
+  // Without any input it is the default device.
   Device choose_device() const {
     const Tensor* movable = nullptr;
     for (size_t i = 0; i < count_; ++i) {
@@ -70,7 +74,7 @@ class Arguments {
   void own(size_t i, Tensor tensor) {
     if (!owned_.capacity())
       owned_.reserve(
-          2 * count_);  // pointers into it are handed out, and a replica may be copied in turn
+          2 * count_);  // so that pointers stay valid; a replica may also need a contiguous copy
     owned_.push_back(std::move(tensor));
     used_[i] = &owned_.back();
   }
@@ -85,10 +89,10 @@ class Arguments {
 
 void* data_of(const Tensor* t) { return t ? impl_of(*t).data() : nullptr; }
 
-// The device's error alone would not say who asked.
+// Adds the operator to the error, because the error of the device does not contain it.
 [[noreturn, gnu::cold, gnu::noinline]] void refuse(const OutOfMemoryError& e,
                                                    const PlanEntry& entry, const Shape* shape) {
-  throw OutOfMemoryError(entry.describe(shape) + path_suffix() + ": " + e.what());
+  throw OutOfMemoryError(fmt::format("{}{}: {}", entry.describe(shape), path_suffix(), e.what()));
 }
 
 Ref<Storage> new_workspace(DeviceContext& context, const PlanEntry& entry, const Shape* shape) try {
@@ -97,7 +101,7 @@ Ref<Storage> new_workspace(DeviceContext& context, const PlanEntry& entry, const
   refuse(e, entry, shape);
 }
 
-// Queues the plan. `outputs[i]` is null where absent.
+// Queues the plan. `outputs[i]` is null if it is absent.
 void launch(DeviceContext& context, PlanEntry& entry, Inputs inputs,
             std::span<TensorImpl* const> outputs, std::span<const Scalar> scalars,
             const Shape* shape, bool outputs_hold_values = false) {
@@ -134,7 +138,7 @@ void launch(DeviceContext& context, PlanEntry& entry, Inputs inputs,
     context.stream->wait_for_call(ticket);
 }
 
-// `shape` is the call's where the plan is flattened.
+// `shape` is that of the call if the plan is flattened.
 Tensor new_output(DeviceContext& context, const PlanEntry& entry, const PlanOutput& o,
                   const Shape* shape) try {
   return Tensor(
@@ -144,16 +148,16 @@ Tensor new_output(DeviceContext& context, const PlanEntry& entry, const PlanOutp
   refuse(e, entry, shape);
 }
 
-// A change in place, while it is being queued. Other streams that still read the old values go
-// first. The version is raised last, and where queueing failed as well: whoever reads the version
-// and then the values never takes old values for new ones.
-class Change {
+// An in-place change while it is queued. It first waits for other streams that still read the old
+// values. The version is incremented last, even if queueing failed, so that a reader which reads
+// the version and then the values never mistakes old values for new ones.
+class InPlaceChange {
  public:
-  explicit Change(const Tensor& t) : storage_(impl_of(t).storage.get()) {
+  explicit InPlaceChange(const Tensor& t) : storage_(impl_of(t).storage.get()) {
     storage_->wait_for_uses();
   }
-  Change(Change&& o) noexcept : storage_(std::exchange(o.storage_, nullptr)) {}
-  ~Change() {
+  InPlaceChange(InPlaceChange&& o) noexcept : storage_(std::exchange(o.storage_, nullptr)) {}
+  ~InPlaceChange() {
     if (storage_) storage_->version.fetch_add(1, std::memory_order_release);
   }
 
@@ -161,10 +165,10 @@ class Change {
   Storage* storage_;
 };
 
-// Counted so that a user who allowed the CPU sees how often it was needed.
+// The first call prints a line, so that a user who allowed the CPU sees that it is used.
 void run_on_cpu(const PlanEntry& entry, const Call& call, Outputs& outputs) {
-  static std::atomic<uint64_t> count{0};
-  if (count.fetch_add(1) == 0)
+  static std::atomic<bool> printed{false};
+  if (!printed.exchange(true))
     std::fprintf(stderr, "tenon: %s is computed on the CPU (TENON_CPU_FALLBACK=1)\n",
                  entry.describe().c_str());
   std::vector<Tensor> moved(call.inputs.size());
@@ -187,7 +191,8 @@ void run_on_cpu(const PlanEntry& entry, const Call& call, Outputs& outputs) {
 uint64_t bytes_before(const TensorImpl& t) {
   return static_cast<uint64_t>(t.offset) * size_of(t.dtype);
 }
-// From the storage's first byte to behind the tensor's last one.
+// Returns the number of bytes from the start of the storage to the end of the last element of the
+// tensor.
 uint64_t bytes_up_to_end(const TensorImpl& t) {
   int64_t last = t.offset;
   for (size_t i = 0; i < t.shape.size(); ++i) last += (t.shape[i] - 1) * t.strides[i];
@@ -199,9 +204,9 @@ bool was_written(const TensorImpl& t) {
   return written >= t.storage->bytes || written >= bytes_up_to_end(t);
 }
 
-// What is written in any other order than from the front counts once all of it is written at once.
-// No two elements share a place, so a tensor that is as long as its elements has no gaps, in
-// whatever order they lie.
+// Notes which part of the storage has been written: from the front on, or all of it at once. No two
+// elements share a place, so a tensor that spans as many places as it has elements has no gaps,
+// whatever their order is.
 void note_written(const TensorImpl& t) {
   auto& storage = *t.storage;
   const uint64_t written = storage.written.load(std::memory_order_relaxed);
@@ -225,21 +230,21 @@ Tensor output_of(DeviceContext& context, const PlanEntry& entry, const PlanOutpu
   return Tensor();
 }
 
-// `call` is as the user made it, `arguments` its inputs where they are used.
+// `call` is what the user called; `arguments` are its inputs on the device where they are used.
 void run_entry(DeviceContext& context, PlanEntry& entry, const Call& call, Arguments& arguments,
                Outputs& outputs, const Shape* shape) {
-  NoGrad guard;                                     // this call is recorded as a whole
-  const auto held = Ref<PlanEntry>::share(&entry);  // other operators run before the last use of it
+  NoGrad guard;                                     // the call is recorded as a whole
+  const auto held = Ref<PlanEntry>::share(&entry);  // other operators run before its last use
   const Call here = call.with_inputs(arguments.used());
   if (entry.decomposed) return call.op.decompose(here, outputs);
   if (entry.on_cpu) return run_on_cpu(entry, here, outputs);
-  // What is changed in place is the caller's tensor, also where the plugin works on a contiguous
-  // copy of it.
+  // An in-place output is the tensor of the caller, even if the plugin works on a contiguous copy
+  // of it.
   for (auto& o : entry.outputs) outputs.push_back(output_of(context, entry, o, here, shape));
   if (entry.make_contiguous) arguments.make_contiguous();
   {
     std::vector<TensorImpl*> raw;
-    std::vector<Change> changes;
+    std::vector<InPlaceChange> changes;
     raw.reserve(entry.outputs.size());
     for (size_t i = 0; i < outputs.size(); ++i) {
       auto& o = entry.outputs[i];
@@ -259,7 +264,7 @@ void run_entry(DeviceContext& context, PlanEntry& entry, const Call& call, Argum
 }  // namespace
 
 namespace {
-// The common case without a vector: one fresh output.
+// The common case, without a vector: one new output.
 Tensor run_one(const Call& call) {
   const Op& op = call.op;
   if (op.execute) return run_all(call)[0];
@@ -303,8 +308,8 @@ bool may_be_elsewhere(const Tensor* t) {
   return t && impl_of(*t).autograd && impl_of(*t).autograd->replicas;
 }
 
-// A view of a parameter that is read on the guard's device is a view of its replica there.
-void execute_there(const Call& call, Outputs& outputs) {
+// A view of a parameter that is read on the device of the guard is a view of its replica there.
+void execute_on_guard_device(const Call& call, Outputs& outputs) {
   std::vector<Tensor> owned(call.inputs.size());
   std::vector<const Tensor*> used(call.inputs.size());
   for (size_t i = 0; i < call.inputs.size(); ++i)
@@ -324,7 +329,7 @@ Outputs run_all(const Call& call) {
     NoGrad guard;
     if (device_guard_active() &&
         std::any_of(call.inputs.begin(), call.inputs.end(), may_be_elsewhere))
-      execute_there(call, outputs);
+      execute_on_guard_device(call, outputs);
     else
       op.execute(call, outputs);
   } else {
@@ -356,7 +361,7 @@ void run_into(const Tensor& out, const Call& call, Target kind) {
   const Call here{call.op, safe, call.attrs, call.scalars, ~0u, &out};
   const Shape* shape = common_shape(here);
   auto& entry = plans_of(context).find(here, shape);
-  const auto held = Ref<PlanEntry>::share(&entry);  // copies may be made before the last use of it
+  const auto held = Ref<PlanEntry>::share(&entry);  // copies may be made before its last use
   if (entry.make_contiguous)
     for (auto*& t : safe)
       if (t && !t->is_contiguous()) {
@@ -364,10 +369,10 @@ void run_into(const Tensor& out, const Call& call, Target kind) {
         t = &copies.back();
       }
   TensorImpl* raw = &target;
-  Change change(out);
+  InPlaceChange change(out);
   if (!entry.plan) return;
   launch(context, entry, safe, {&raw, 1}, call.scalars, shape,
-         kind == Target::in_use && was_written(target));
+         kind == Target::existing && was_written(target));
   note_written(target);
 }
 

@@ -1,8 +1,11 @@
 #include <cstring>
 
+#include <fmt/core.h>
+
 #include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/error.h>
 #include <tenon/core/extent.h>
+#include <tenon/core/format.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/tensor_impl.h>
 
@@ -12,15 +15,15 @@ namespace {
 
 uint64_t bytes_of(const TensorImpl& t) { return static_cast<uint64_t>(t.numel) * size_of(t.dtype); }
 
-// Devices with queues of their own copy asynchronously from and to pinned host memory alone: with
-// any other, the caller waits until the queue has come to the copy. So copies up to the first size
-// go through a pinned block. What is larger, or comes when that much is under way already, is
-// copied without: locked pages are taken from the whole machine and kept, such a copy takes
-// milliseconds itself, and the caller's waiting bounds what a loop can have in flight.
+// Devices with queues of their own copy asynchronously only from and to pinned host memory. With
+// other memory, the caller waits until the queue has reached the copy. Therefore copies of up to
+// kMaxStaged bytes go through a pinned block. Larger copies do not, nor do copies for which more
+// than kMaxInFlight bytes would be in use: pinned pages are taken from the whole machine and kept,
+// such a copy takes milliseconds anyway, and the waiting limits how much a loop can have in flight.
 constexpr uint64_t kMaxStaged = uint64_t{64} << 20;
 constexpr uint64_t kMaxInFlight = 4 * kMaxStaged;
 
-// A pinned block for one copy of `device`; null where it is to be made without.
+// Returns a pinned block for one copy of `device`; null if the copy is made without one.
 Ref<Storage> block_for(DeviceContext& device, uint64_t bytes) {
   if (!device.pinned || !bytes || bytes > kMaxStaged ||
       device.pinned->in_use() + bytes > kMaxInFlight)
@@ -28,12 +31,12 @@ Ref<Storage> block_for(DeviceContext& device, uint64_t bytes) {
   try {
     return device.pinned->allocate_for_host(bytes);
   } catch (const Error&) {
-    return {};  // there is less to lock than to use; a lost device says so when it is asked to copy
+    return {};  // no pinned memory is left; if the device is lost, the copy reports that
   }
 }
 
-// As above, for a copy between two devices: only between the host's memory and a device with a
-// queue of its own.
+// The same for a copy between two devices. Only copies between host memory and a device with a
+// queue of its own need a block.
 Ref<Storage> block_between(DeviceContext& from, DeviceContext& to, uint64_t bytes) {
   if (&from.backend == &to.backend || from.caller_thread == to.caller_thread) return {};
   return (from.caller_thread ? from : to).host_visible
@@ -41,7 +44,7 @@ Ref<Storage> block_between(DeviceContext& from, DeviceContext& to, uint64_t byte
              : Ref<Storage>();
 }
 
-// The two halves of a copy through a block, each on the queue of the tensor's device.
+// The two halves of a copy through a block. Each runs on the queue of the device of its tensor.
 uint64_t queue_into_block(TensorImpl& src, Storage& block, FailureLog& block_failures) {
   auto& by = *src.storage->context;
   const tn_copy copy{sizeof(tn_copy), block.data, src.data(), bytes_of(src), nullptr, by.handle};
@@ -60,19 +63,20 @@ void queue_from_block(Storage& block, TensorImpl& dst, const FailureLog* block_f
   if (sync_mode()) by.stream->wait_for_call(ticket);
 }
 
-// The device's stream fills the block, the host's waits for that and takes the values out; the
-// caller does neither.
+// The stream of the device fills the block, and the stream of the host waits for that and copies
+// the values out of it. The caller does neither.
 void queue_copy_to_host(TensorImpl& src, TensorImpl& dst, Storage& block) {
   auto &from = *src.storage->context->stream, &to = *dst.storage->context->stream;
-  // Whatever keeps the values from the block is filed where the second half looks, which hands it
-  // on to the destination.
+  // A failure that keeps the values out of the block is logged where the second half looks for it
+  // and passes it on to the destination.
   const uint64_t there = queue_into_block(src, block, to.failures);
   to.wait_for(from, there, block.data, bytes_of(src));
   queue_from_block(block, dst, &to.failures);
 }
 
-// Waits for the values, as a device's queue cannot wait for the host's, and puts them into the
-// block: the source is free at once. False where the values were never made.
+// Waits for the values, because the queue of a device cannot wait for that of the host, and copies
+// them into the block. The source is free when this returns. Returns false if the values were never
+// computed.
 bool queue_copy_to_device(TensorImpl& src, TensorImpl& dst, Storage& block) {
   auto& from = *src.storage->context;
   const uint64_t bytes = bytes_of(src);
@@ -80,21 +84,22 @@ bool queue_copy_to_device(TensorImpl& src, TensorImpl& dst, Storage& block) {
       *from.stream, src.storage->ticket.load(std::memory_order_acquire), dst.data(), bytes);
   if (from.stream->failures.any() && from.stream->failures.poisoned(src.data(), bytes))
     return false;
-  // By the plugin, which takes all threads.
+  // The plugin makes this copy, because it uses all threads.
   const tn_copy copy{sizeof(tn_copy), block.data, src.data(), bytes, nullptr, from.handle};
   check(from.backend.api().copy(from.handle, &copy, nullptr),
-        "copy of " + std::to_string(bytes) + " bytes into pinned memory: ");
+        fmt::format("copy of {} bytes into pinned memory: ", bytes));
   queue_from_block(block, dst, nullptr);
   return true;
 }
 
-// Queues a copy between two devices that one plugin can do, and files both memories as in use.
-// `fresh`: nothing queued uses the destination's memory.
+// Queues a copy between two devices that one plugin can make, and notes that both storages are in
+// use. `fresh`: no queued work uses the memory of the destination.
 void queue_copy(TensorImpl& src, TensorImpl& dst, bool fresh, Ref<Storage> block) {
   auto &from = *src.storage->context, &to = *dst.storage->context;
   if (block && from.caller_thread && queue_copy_to_device(src, dst, *block)) return;
   if (block && to.caller_thread) return queue_copy_to_host(src, dst, *block);
-  // The device that has streams of its own does the copy; where both or none have, the destination.
+  // The device with streams of its own makes the copy; if both or none have some, the destination
+  // does.
   auto& by = to.caller_thread && !from.caller_thread ? from : to;
   auto& other = &by == &to ? from : to;
   auto& other_side = &by == &to ? src : dst;
@@ -103,7 +108,7 @@ void queue_copy(TensorImpl& src, TensorImpl& dst, bool fresh, Ref<Storage> block
                         dst.data(), bytes_of(src));
   else if (!fresh)
     by.stream->wait_for(*to.stream, to.stream->last());
-  // A plugin knows its own devices only; any other memory is host memory to it.
+  // A plugin knows only its own devices; other memory is host memory to it.
   const bool same_plugin = &from.backend == &to.backend;
   tn_copy copy{sizeof(tn_copy),
                dst.data(),
@@ -116,7 +121,7 @@ void queue_copy(TensorImpl& src, TensorImpl& dst, bool fresh, Ref<Storage> block
   if (&by != &other) {
     other_side.storage->add_use(*by.stream, ticket);
     if (&by == &from) {
-      // The destination's own work must see the values.
+      // Work of the destination must see the values.
       to.stream->wait_for(*by.stream, ticket, dst.data(), copy.bytes);
       dst.storage->ticket.store(to.stream->last(), std::memory_order_release);
     } else {
@@ -126,18 +131,18 @@ void queue_copy(TensorImpl& src, TensorImpl& dst, bool fresh, Ref<Storage> block
   if (sync_mode()) by.stream->wait_for_call(ticket);
 }
 
-// A lost device, or one whose work is recorded, takes part in no copy.
+// A lost device, or one whose work is being captured, cannot take part in a copy.
 void require_both(const DeviceContext& from, const DeviceContext& to) {
   from.stream->require_device();
   to.stream->require_device();
   if (!from.stream->capturing() && !to.stream->capturing()) return;
   const std::string what =
-      "a copy from " + from.device.str() + " to " + to.device.str() + " is not possible";
+      fmt::format("a copy from {} to {} is not possible", from.device, to.device);
   from.stream->refuse_while_capturing(what.c_str());
   to.stream->refuse_while_capturing(what.c_str());
 }
 
-bool one_plugin_can(const DeviceContext& from, const DeviceContext& to) {
+bool can_copy_directly(const DeviceContext& from, const DeviceContext& to) {
   return &from.backend == &to.backend || from.host_visible || to.host_visible;
 }
 
@@ -160,7 +165,7 @@ void copy_values(const Tensor& source, const Tensor& destination, bool fresh, Re
   auto &src = impl_of(source), &dst = impl_of(destination);
   auto &from = *src.storage->context, &to = *dst.storage->context;
   if (!src.numel) return;
-  if (one_plugin_can(from, to)) return queue_copy(src, dst, fresh, std::move(block));
+  if (can_copy_directly(from, to)) return queue_copy(src, dst, fresh, std::move(block));
   Tensor on_host = copy_to_device(source, Device());
   auto& host = *impl_of(on_host).storage->context;
   queue_copy(impl_of(on_host), dst, fresh, block_between(host, to, bytes_of(src)));
@@ -183,8 +188,8 @@ Tensor copy_to_device(const Tensor& source, Device destination) {
   auto& from = *src.storage->context;
   require_both(from, to);
   auto block = block_between(from, to, bytes_of(src));
-  // Where the source's stream writes into the destination's memory, that memory must not be in use
-  // there.
+  // If the stream of the source writes into the memory of the destination, no work of the
+  // destination may still use that memory.
   const bool foreign_writer = to.caller_thread && !from.caller_thread && !block;
   auto storage = foreign_writer ? to.memory->allocate_for_host(bytes_of(src))
                                 : to.memory->allocate(bytes_of(src));
@@ -198,8 +203,8 @@ void read_to_host(const Tensor& source, void* destination) {
   auto& from = *src.storage->context;
   const uint64_t bytes = bytes_of(src);
   if (!from.host_visible) require_both(from, context_of(Device()));
-  // The caller waits itself: handing over to the host's worker and back would cost more than a
-  // small copy.
+  // The caller waits itself, because passing the work to the worker of the host and back would take
+  // longer than a small copy.
   if (auto block = from.host_visible ? Ref<Storage>() : block_for(from, bytes)) {
     auto& stream = *from.stream;
     stream.wait_for_value(queue_into_block(src, *block, stream.failures), block->data, bytes);
@@ -230,7 +235,7 @@ Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Dev
     queue_from_block(*block, dst, nullptr);
     return result;
   }
-  // The caller's memory lives no longer than the call.
+  // The memory of the caller is valid only during the call.
   const tn_copy copy{sizeof(tn_copy), dst.data(), values, bytes, to.handle, nullptr};
   const uint64_t ticket = to.stream->copy({&to.backend.api(), to.handle, copy, nullptr, nullptr});
   dst.storage->ticket.store(ticket, std::memory_order_release);
@@ -239,7 +244,7 @@ Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Dev
 }
 
 bool host_has_room(uint64_t count, uint64_t element_bytes) {
-  return count <= context_of(Device()).most_bytes() / element_bytes;
+  return count <= context_of(Device()).max_bytes() / element_bytes;
 }
 
 void refuse_host_room(uint64_t count, uint64_t element_bytes, const std::string& what) {

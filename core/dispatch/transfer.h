@@ -1,4 +1,4 @@
-// Moving values between devices and the host.
+// Copies values between devices, and between a device and the host.
 #pragma once
 
 #include <cstdint>
@@ -8,27 +8,27 @@
 
 namespace tenon {
 
-// Queues a copy of a contiguous tensor to another device and returns its result at once. Overlaps
-// with work of both devices.
+// Queues a copy of a contiguous tensor to another device and returns the result at once. The copy
+// overlaps with other work of both devices.
 Tensor copy_to_device(const Tensor& contiguous_source, Device destination);
-// As above, into an existing contiguous tensor of the same dtype and shape. Not recorded; raises
-// its version.
+// The same, into an existing contiguous tensor of the same dtype and shape. It is not recorded, and
+// increments the version.
 void copy_between_devices(const Tensor& contiguous_source, const Tensor& destination);
-// Makes everything ready for target.copy_(source), of the same dtype, shape and device, and throws
-// whatever would keep it from being done: the copy itself then takes no memory of the device.
+// Prepares target.copy_(source), for tensors of the same dtype, shape and device, and throws any
+// error that would prevent it. The copy itself then needs no memory of the device.
 void prepare_copy(const Tensor& target, const Tensor& source);
-// Waits for the values of a contiguous tensor and writes them to `destination`; throws what went
-// wrong with them.
+// Waits for the values of a contiguous tensor and writes them to `destination`. Throws the error of
+// the work that should have computed them.
 void read_to_host(const Tensor& contiguous_source, void* destination);
-// A tensor with a copy of host values; the host memory may be reused when this returns.
+// Returns a tensor with a copy of host values. The host memory may be reused when this returns.
 Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Device device);
-// A contiguous tensor with undefined values.
+// Returns a contiguous tensor with undefined values.
 Tensor allocate_tensor(const Shape& shape, DType dtype, Device device);
 
-// Whether this machine could ever have `count` elements of `element_bytes` bytes each. Linux
-// promises more than it has and kills the process later, so it is asked before.
+// Returns whether the memory of this machine could hold `count` elements of `element_bytes` bytes
+// each. Ask this first, because Linux grants more memory than there is and kills the process later.
 bool host_has_room(uint64_t count, uint64_t element_bytes);
-// OutOfMemoryError "<what>cannot allocate …".
+// Throws the OutOfMemoryError "<what>cannot allocate …".
 [[noreturn]] void refuse_host_room(uint64_t count, uint64_t element_bytes, const std::string& what);
 
 }  // namespace tenon

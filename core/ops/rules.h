@@ -1,5 +1,4 @@
 // What several operator families share: checks of arguments, shape rules, pieces of gradient rules.
-// Not installed.
 #pragma once
 
 #include <cstdint>

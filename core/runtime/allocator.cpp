@@ -2,7 +2,10 @@
 #include <bit>
 #include <mutex>
 
+#include <fmt/core.h>
+
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 #include <tenon/core/runtime/allocator.h>
 #include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/context.h>
@@ -10,10 +13,10 @@
 namespace tenon {
 
 namespace {
-// What can never be there is refused before a size is rounded up, which must not wrap, or a cache
-// is emptied for it. Kinds other than the first are no part of the device's memory.
+// Refuses impossible sizes before they are rounded up, which must not overflow, and before the
+// cache is emptied for them. Only the first kind of memory is the memory of the device.
 void require_possible(const DeviceContext& context, uint32_t kind, uint64_t bytes) {
-  if (bytes > (kind == 0 ? context.most_bytes() : DeviceContext::kMaxAddressable)) [[unlikely]]
+  if (bytes > (kind == 0 ? context.max_bytes() : DeviceContext::kMaxAddressable)) [[unlikely]]
     context.refuse_allocation(bytes);
 }
 }  // namespace
@@ -53,13 +56,14 @@ void Allocator::List::remove(Storage& s) {
   if (s.next) s.next->previous = s.previous;
 }
 
-Allocator::Allocator(DeviceContext& context, uint32_t kind, uint64_t granularity, Behind behind)
-    : context_(context), kind_(kind), granularity_(granularity), behind_(behind) {}
+Allocator::Allocator(DeviceContext& context, uint32_t kind, uint64_t granularity,
+                     WaitsFor waits_for)
+    : context_(context), kind_(kind), granularity_(granularity), waits_for_(waits_for) {}
 Allocator::Allocator(Allocator& parent)
     : context_(parent.context_),
       kind_(parent.kind_),
       granularity_(parent.granularity_),
-      behind_(parent.behind_),
+      waits_for_(parent.waits_for_),
       parent_(&parent),
       lock_(parent.lock_),
       stats_(parent.stats_) {}
@@ -78,9 +82,9 @@ inline BlockHeap::Block Allocator::take(uint64_t bytes, bool for_host) {
   BlockHeap::Block block;
   {
     std::lock_guard lock(lock_);
-    if (!for_host && !pending_.first && heap_.take_again(bytes, block)) return count(block), block;
+    if (!for_host && !pending_.first && heap_.take_recent(bytes, block)) return count(block), block;
   }
-  return take_slowly(bytes, for_host);
+  return take_slow(bytes, for_host);
 }
 
 Ref<Storage> Allocator::make(uint64_t bytes, bool for_host) {
@@ -111,19 +115,20 @@ Ref<Storage> Allocator::allocate(uint64_t bytes) {
 
 Ref<Storage> Allocator::allocate_for_host(uint64_t bytes) {
   auto owner = make(bytes, true);
-  // Whatever poisoned the block before, its new values come from the host.
-  if (bytes && context_.stream->failures.any()) context_.stream->failures.heal(owner->data, bytes);
+  // The host writes new values, so an old failure of this block does not matter any more.
+  if (bytes && context_.stream->failures.any())
+    context_.stream->failures.clear_poison(owner->data, bytes);
   return owner;
 }
 
-BlockHeap::Block Allocator::take_slowly(uint64_t bytes, bool for_host) {
+BlockHeap::Block Allocator::take_slow(uint64_t bytes, bool for_host) {
   for (;;) {
     {
       std::lock_guard lock(lock_);
       collect_pending();
       if (const auto block = find(bytes, for_host); block.data) return count(block), block;
     }
-    ask_system(bytes, for_host);  // another thread may be quicker to take what it gives
+    ask_system(bytes, for_host);  // another thread may take the new segment first
   }
 }
 
@@ -139,21 +144,22 @@ BlockHeap::Block Allocator::find(uint64_t bytes, bool for_host) {
     if (!for_host)
       if (const auto block = host_heap_.take(bytes, nullptr); block.data) return block;
     if (settled) break;
-    heap_.settle();
-    host_heap_.settle();
+    heap_.merge_free();
+    host_heap_.merge_free();
   }
   return {};
 }
 
 // ---- the system ----
 
-// What the backend allocates at once anyway, or a quarter of a megabyte.
+// The unit in which the backend allocates, or 256 KiB if it does not say.
 uint64_t Allocator::smallest_segment() const {
   return granularity_ ? BlockHeap::round_up(granularity_) : 256 << 10;
 }
 
-// Rounded up, so that sizes which grow a little each time find room: to an eighth of the power of
-// two below, at most 64 MiB. And larger the more there is, so that there are not too many.
+// Sizes are rounded up to an eighth of the next lower power of two, at most 64 MiB, so that sizes
+// which grow a little each time still fit. Segments are also larger if much is reserved already, so
+// that there are not too many.
 uint64_t Allocator::segment_bytes(uint64_t bytes) const {
   const uint64_t unit = smallest_segment();
   const uint64_t least = std::min<uint64_t>(8 << 20, stats_.reserved / 16);
@@ -163,25 +169,26 @@ uint64_t Allocator::segment_bytes(uint64_t bytes) const {
   return (wanted + unit - 1) / unit * unit;
 }
 
-// A quarter beyond the most that was ever in use, and room to begin with. Where segments go back
-// again and again although no more is in use than before, it is the order of the requests that
-// needs more: another quarter each time, up to twice as much in all.
-uint64_t Allocator::most_reserved(uint64_t bytes) {
+// The limit is a quarter above the highest use so far, plus a few small segments. If segments are
+// returned again and again while the highest use stays the same, the order of the requests needs
+// more memory: the limit then rises by another quarter each time, up to twice the highest use.
+uint64_t Allocator::max_reserved(uint64_t bytes) {
   const uint64_t peak = std::max(stats_.peak_allocated, stats_.allocated + bytes);
-  if (peak > peak_then_ + peak_then_ / 4) peak_then_ = peak, given_back_ = more_quarters_ = 0;
-  if (given_back_ > 4 * peak && more_quarters_ < 3) ++more_quarters_, given_back_ = 0;
-  return peak + (1 + more_quarters_) * (peak / 4) + 4 * smallest_segment();
+  if (peak > peak_at_last_return_ + peak_at_last_return_ / 4)
+    peak_at_last_return_ = peak, given_back_ = extra_quarters_ = 0;
+  if (given_back_ > 4 * peak && extra_quarters_ < 3) ++extra_quarters_, given_back_ = 0;
+  return peak + (1 + extra_quarters_) * (peak / 4) + 4 * smallest_segment();
 }
 
-// Gives back what is free as a whole, the smallest first, until another segment fits under the
-// bound.
+// Returns completely free segments, the smallest first, until another segment fits under the limit.
 void Allocator::make_room(uint64_t bytes, uint64_t segment) {
   std::unique_lock lock(lock_);
-  const uint64_t most = most_reserved(bytes);
+  const uint64_t most = max_reserved(bytes);
   if (stats_.reserved + segment <= most) return;
   const uint64_t last =
       std::max(heap_.ticket_of_free_segments(), host_heap_.ticket_of_free_segments());
-  // While it captures there is nothing to wait for; a lock that spins must not be held meanwhile.
+  // During a capture nothing runs, so there is nothing to wait for. A spin lock must not be held
+  // while this waits.
   if (!context_.stream->reached(last)) {
     if (context_.stream->capturing()) return;
     lock.unlock();
@@ -200,8 +207,8 @@ void Allocator::make_room(uint64_t bytes, uint64_t segment) {
 
 void Allocator::ask_system(uint64_t bytes, bool for_host) {
   if (bytes > BlockHeap::kMaxBlock)
-    throw OutOfMemoryError("cannot allocate " + std::to_string(bytes) + " bytes on " +
-                           context_.device.str() + ": no device has that much");
+    throw OutOfMemoryError(fmt::format(
+        "cannot allocate {} bytes on {}: no device has that much memory", bytes, context_.device));
   context_.stream->require_open();
   auto& api = context_.backend.api();
   auto node = BlockHeap::make_node();
@@ -216,19 +223,20 @@ void Allocator::ask_system(uint64_t bytes, bool for_host) {
   tn_error* e = api.memory_alloc(context_.handle, kind_, segment, &data);
   if (e && e->code == TN_CODE_OUT_OF_MEMORY) {
     e->destroy(e);
-    // While it captures there is nothing to wait for: a capture begins on an idle stream.
+    // During a capture nothing runs, so there is nothing to wait for: a capture begins on an idle
+    // stream.
     if (!context_.stream->capturing()) context_.stream->wait(context_.stream->last());
     (parent_ ? *parent_ : *this).empty_cache();
     const uint64_t unit = granularity_ ? smallest_segment() : 64 << 10;
-    segment = (needed + unit - 1) / unit * unit;  // no more than there has to be
+    segment = (needed + unit - 1) / unit * unit;  // no more than is needed
     e = api.memory_alloc(context_.handle, kind_, segment, &data);
   }
   if (e && context_.stream->failures.lost()) e->destroy(e), context_.stream->require_device();
   if (e) {
     auto s = stats();
-    check(e, "cannot allocate " + std::to_string(bytes) + " bytes on " + context_.device.str() +
-                 " (" + std::to_string(s.allocated) + " in live tensors, " +
-                 std::to_string(s.reserved) + " reserved; the cache was emptied first): ");
+    check(e, fmt::format("cannot allocate {} bytes on {} ({} in live tensors, {} reserved; the "
+                         "cache was emptied first): ",
+                         bytes, context_.device, s.allocated, s.reserved));
   }
   std::lock_guard lock(lock_);
   stats_.system_allocations++;
@@ -238,7 +246,7 @@ void Allocator::ask_system(uint64_t bytes, bool for_host) {
 
 void Allocator::give_back(MemoryChunk& segment) {
   if (context_.stream->failures.any())
-    context_.stream->failures.heal(segment.data, segment.bytes);  // nobody will write it
+    context_.stream->failures.clear_poison(segment.data, segment.bytes);
   context_.backend.api().memory_free(context_.handle, kind_, segment.data, segment.bytes);
   stats_.system_frees++;
   stats_.reserved -= segment.bytes;
@@ -250,7 +258,7 @@ void Allocator::empty_cache() {
   collect_pending();
   Reached reached(*context_.stream);
   for (auto* heap : {&heap_, &host_heap_}) {
-    heap->settle();
+    heap->merge_free();
     while (auto segment = heap->remove_free_segment(&reached)) give_back(*segment);
   }
 }
@@ -259,7 +267,7 @@ void Allocator::empty_cache() {
 
 void Allocator::put_back(Storage& s) {
   BlockHeap::put_back({s.data, s.block_bytes, s.chunk, s.slot},
-                      behind_ == Behind::uses ? 0 : context_.stream->last());
+                      waits_for_ == WaitsFor::uses ? 0 : context_.stream->last());
 }
 
 void Allocator::free(Storage* s) noexcept {
@@ -276,7 +284,7 @@ void Allocator::free(Storage* s) noexcept {
     put_back(*s);
   }
   const bool ended = parent_ && released_ && !live_.first;
-  if (ended) give_to_parent();
+  if (ended) return_to_parent();
   lock.unlock();
   if (!pending) delete s;
   if (ended) delete this;
@@ -286,13 +294,13 @@ void Allocator::release() {
   std::unique_lock lock(lock_);
   released_ = true;
   if (live_.first) return;
-  give_to_parent();
+  return_to_parent();
   lock.unlock();
   delete this;
 }
 
-// Later work of the same stream may have the blocks at once, as with any that are freed.
-void Allocator::give_to_parent() {
+// Later work of the same stream may use the blocks at once, as with all freed blocks.
+void Allocator::return_to_parent() {
   while (auto* s = pending_.first) {
     pending_.remove(*s);
     parent_->pending_.add(*s);
@@ -308,7 +316,7 @@ std::vector<Ref<Storage>> Allocator::live_storages() const {
   size_t count = 0;
   for (auto* s = live_.first; s; s = s->next) ++count;
   std::vector<Ref<Storage>> all;
-  all.reserve(count);  // or the handles made so far would be dropped with the lock held
+  all.reserve(count);  // so that no handle is released while the lock is held
   for (auto* s = live_.first; s; s = s->next) all.push_back(Ref<Storage>::share(s));
   return all;
 }
@@ -325,8 +333,7 @@ void Allocator::add_use(Storage& s, Stream& stream, uint64_t ticket) {
       }
     s.uses.push_back({&stream, ticket});
   } catch (const std::bad_alloc&) {
-    stream.wait(
-        ticket);  // the work is queued already, and nobody must have the memory before it is done
+    stream.wait(ticket);  // the work is queued already, and must finish before the memory is reused
   }
 }
 
@@ -345,8 +352,8 @@ void Allocator::end_use(Storage& s, const Storage::Use& use) {
 }
 
 void Allocator::collect_pending() {
-  // Asking a device takes time, and where it has not come to one ticket it has not come to a later
-  // one either.
+  // A question to a device takes time. If a stream has not reached one ticket, it has not reached a
+  // later one either.
   struct {
     Stream* stream = nullptr;
     uint64_t ticket = 0;

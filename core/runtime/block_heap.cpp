@@ -29,20 +29,20 @@ void BlockHeap::unlink(MemoryChunk*& head, MemoryChunk& chunk) {
   chunk.previous = chunk.next = nullptr;
 }
 
-void BlockHeap::into_bin(MemoryChunk& chunk) {
+void BlockHeap::add_to_bin(MemoryChunk& chunk) {
   const uint32_t bin = bin_of(chunk.bytes);
   chunk.state = State::free;
   link(bins_[bin], chunk);
   occupied_[bin / 64] |= uint64_t{1} << (bin % 64);
 }
 
-void BlockHeap::out_of_bin(MemoryChunk& chunk) {
+void BlockHeap::remove_from_bin(MemoryChunk& chunk) {
   const uint32_t bin = bin_of(chunk.bytes);
   unlink(bins_[bin], chunk);
   if (!bins_[bin]) occupied_[bin / 64] &= ~(uint64_t{1} << (bin % 64));
 }
 
-// The list of the first bin from `bin` on that holds anything.
+// Returns the list of the first bin from `bin` on that is not empty.
 MemoryChunk* BlockHeap::first_bin_from(uint32_t bin, uint32_t& found) const {
   for (uint32_t word = bin / 64; word < occupied_.size(); ++word) {
     const uint64_t bits =
@@ -85,7 +85,7 @@ BlockHeap::Block BlockHeap::take_large(uint64_t bytes, Reached* reached) {
   if (!chunk) return {};
   if (chunk->bytes > bytes) {
     auto* rest = spare_ ? std::exchange(spare_, spare_->next) : new MemoryChunk;
-    out_of_bin(*chunk);
+    remove_from_bin(*chunk);
     *rest = {};
     rest->data = chunk->data + bytes;
     rest->bytes = chunk->bytes - bytes;
@@ -96,15 +96,15 @@ BlockHeap::Block BlockHeap::take_large(uint64_t bytes, Reached* reached) {
     if (rest->after) rest->after->before = rest;
     chunk->after = rest;
     chunk->bytes = bytes;
-    into_bin(*rest);
+    add_to_bin(*rest);
   } else {
-    out_of_bin(*chunk);
+    remove_from_bin(*chunk);
   }
   chunk->state = State::used;
   return {chunk->data, bytes, chunk};
 }
 
-// The chunk after a free one, which is free too, becomes part of it.
+// Merges the chunk after a free one, which is free too, into it.
 MemoryChunk* BlockHeap::absorb_next(MemoryChunk* chunk) {
   auto* gone = chunk->after;
   chunk->bytes += gone->bytes;
@@ -116,17 +116,17 @@ MemoryChunk* BlockHeap::absorb_next(MemoryChunk* chunk) {
   return chunk;
 }
 
-// `chunk` is in no list.
+// `chunk` must not be in a list.
 void BlockHeap::merge_into_bin(MemoryChunk* chunk) {
   if (chunk->after && chunk->after->state == State::free) {
-    out_of_bin(*chunk->after);
+    remove_from_bin(*chunk->after);
     absorb_next(chunk);
   }
   if (chunk->before && chunk->before->state == State::free) {
-    out_of_bin(*chunk->before);
+    remove_from_bin(*chunk->before);
     chunk = absorb_next(chunk->before);
   }
-  into_bin(*chunk);
+  add_to_bin(*chunk);
 }
 
 // ---- small blocks ----
@@ -137,7 +137,7 @@ BlockHeap::Block BlockHeap::take_small(uint32_t c, Reached* reached) {
     if (slot != MemoryChunk::kNone && (!reached || (*reached)(slab->slots[slot].ticket)))
       return pop(*slab);
     if (slab->fresh < slab->num_slots && (!reached || (*reached)(slab->ticket)))
-      return handed_out(*slab, slab->fresh++);
+      return hand_out(*slab, slab->fresh++);
   }
   const auto count = static_cast<uint32_t>(slab_bytes(c) / class_bytes(c));
   auto slots = std::make_unique_for_overwrite<MemoryChunk::Slot[]>(count);
@@ -151,10 +151,10 @@ BlockHeap::Block BlockHeap::take_small(uint32_t c, Reached* reached) {
   slab->fresh = slab->in_use = 0;
   slab->first_free = slab->last_free = MemoryChunk::kNone;
   link(slabs_[c], *slab);
-  return handed_out(*slab, slab->fresh++);
+  return hand_out(*slab, slab->fresh++);
 }
 
-void BlockHeap::take_apart(MemoryChunk& slab) {
+void BlockHeap::dissolve(MemoryChunk& slab) {
   for (uint32_t i = 0; i < slab.fresh; ++i)
     slab.ticket = std::max(slab.ticket, slab.slots[i].ticket);
   unlink(slabs_[slab.size_class], slab);
@@ -162,13 +162,13 @@ void BlockHeap::take_apart(MemoryChunk& slab) {
   merge_into_bin(&slab);
 }
 
-void BlockHeap::settle() {
+void BlockHeap::merge_free() {
   for (auto*& kept : kept_)
     if (kept) merge_into_bin(std::exchange(kept, nullptr));
   for (auto* slab : slabs_)
     for (MemoryChunk* next; slab; slab = next) {
       next = slab->next;
-      if (slab->in_use == 0) take_apart(*slab);
+      if (slab->in_use == 0) dissolve(*slab);
     }
 }
 
@@ -178,10 +178,10 @@ void BlockHeap::add_segment(std::unique_ptr<MemoryChunk> node, void* data, uint6
   node->data = static_cast<char*>(data);
   node->bytes = bytes;
   node->heap = this;
-  into_bin(*node.release());
+  add_to_bin(*node.release());
 }
 
-// The smallest first. The visitor ends it by returning true.
+// Visits the smallest segment first. The visitor returns true to stop.
 template <class F>
 void BlockHeap::each_free_segment(F&& visit) const {
   uint32_t bin = 0;
@@ -197,7 +197,7 @@ std::unique_ptr<MemoryChunk> BlockHeap::remove_free_segment(Reached* reached) {
     if (!reached || (*reached)(segment.ticket)) found = &segment;
     return found != nullptr;
   });
-  if (found) out_of_bin(*found);
+  if (found) remove_from_bin(*found);
   return std::unique_ptr<MemoryChunk>(found);
 }
 
@@ -210,23 +210,23 @@ uint64_t BlockHeap::ticket_of_free_segments() const {
   return latest;
 }
 
-void BlockHeap::move_free_to(BlockHeap& heir, uint64_t ticket) {
-  settle();
+void BlockHeap::move_free_to(BlockHeap& receiver, uint64_t ticket) {
+  merge_free();
   for (auto*& list : slabs_)
     while (auto* slab = list) {
       unlink(list, *slab);
       for (uint32_t i = slab->first_free; i != MemoryChunk::kNone; i = slab->slots[i].next)
         slab->slots[i].ticket = ticket;
       slab->ticket = ticket;
-      slab->heap = &heir;
-      link(heir.slabs_[slab->size_class], *slab);
+      slab->heap = &receiver;
+      link(receiver.slabs_[slab->size_class], *slab);
     }
   for (auto*& list : bins_)
     while (auto* chunk = list) {
-      out_of_bin(*chunk);
+      remove_from_bin(*chunk);
       chunk->ticket = ticket;
-      chunk->heap = &heir;
-      heir.into_bin(*chunk);
+      chunk->heap = &receiver;
+      receiver.add_to_bin(*chunk);
     }
 }
 

@@ -1,6 +1,5 @@
-// Which bytes of a device's memory are free: best fit with splitting and merging, and slabs of
-// equal blocks for small tensors. Book-keeping alone: it asks no system and takes no lock. Not
-// installed.
+// Keeps track of the free bytes of a device's memory: best fit with splitting and merging for large
+// blocks, and slabs of equal blocks for small ones. It neither asks the system nor takes a lock.
 #pragma once
 
 #include <array>
@@ -14,21 +13,21 @@ namespace tenon {
 
 class BlockHeap;
 
-// A piece of a segment, which is what the backend gave at once. The pieces of a segment lie side by
-// side and know each other.
+// A part of a segment, which is one allocation of the backend. The chunks of a segment are adjacent
+// and linked.
 struct MemoryChunk {
   enum class State : uint8_t { free, kept, used, slab };
   char* data = nullptr;
   uint64_t bytes = 0;
-  uint64_t ticket = 0;  // of the device's stream when it was freed last
+  uint64_t ticket = 0;  // of the stream of the device when the chunk was last freed
   BlockHeap* heap = nullptr;
   MemoryChunk *before = nullptr, *after = nullptr;   // neighbours in the segment
   MemoryChunk *previous = nullptr, *next = nullptr;  // in a list of the heap
   State state = State::free;
 
-  // A slab: blocks of one size, numbered. Those that were never handed out begin at `fresh`; the
-  // list of free ones goes through `slots`, because the host may not be able to write to the memory
-  // itself.
+  // A chunk can be a slab: numbered blocks of one size. The blocks from `fresh` on were never
+  // handed out. The list of free blocks is in `slots`, because the host may not be able to write to
+  // the memory itself.
   struct Slot {
     uint64_t ticket;
     uint32_t next;
@@ -42,8 +41,8 @@ struct MemoryChunk {
   bool whole_segment() const { return !before && !after; }
 };
 
-// Whether a stream has come to the tickets that it is asked about; one question serves all that
-// follow from its answer.
+// Answers whether a stream has reached a ticket. It remembers the answers, so that similar
+// questions do not ask the device again.
 class Reached {
  public:
   explicit Reached(Stream& stream) : stream_(stream) {}
@@ -62,27 +61,27 @@ class Reached {
 class BlockHeap {
  public:
   struct Block {
-    void* data = nullptr;  // null: nothing fits
+    void* data = nullptr;  // null if nothing fits
     uint64_t bytes = 0;
     MemoryChunk* chunk = nullptr;
     uint32_t slot = 0;
   };
 
-  // `oldest_first`: of small blocks the one that was freed first is handed out first, else the last
-  // one, which is in cache.
+  // `oldest_first`: the small block that was freed first is handed out first. Otherwise it is the
+  // one that was freed last, which is in the cache of the processor.
   explicit BlockHeap(bool oldest_first) : oldest_first_(oldest_first) {}
   ~BlockHeap();
   BlockHeap(const BlockHeap&) = delete;
   BlockHeap& operator=(const BlockHeap&) = delete;
 
-  // A block of at least `bytes`; where `reached` is given, one that was freed at a ticket that
-  // holds. Throws std::bad_alloc with nothing changed.
+  // Returns a block of at least `bytes`. If `reached` is given, the block was freed at a ticket
+  // that the stream has reached. If this throws std::bad_alloc, nothing has changed.
   Block take(uint64_t bytes, Reached* reached) {
     return bytes > kLargestSmall ? take_large(bytes, reached)
                                  : take_small(class_of(bytes), reached);
   }
-  // The same, for a block of a size that was freed lately: false where there is none.
-  bool take_again(uint64_t bytes, Block& block) {
+  // The same for a block whose size was freed recently; false if there is none.
+  bool take_recent(uint64_t bytes, Block& block) {
     if (bytes > kLargestSmall) {
       const uint64_t rounded = round_up(bytes);
       auto*& kept = kept_[bin_of(rounded) % kept_.size()];
@@ -97,7 +96,7 @@ class BlockHeap {
     block = pop(*slab);
     return true;
   }
-  // Never throws. The block may come from here or from any other heap: its chunk knows.
+  // Never throws. The block may come from any heap, which its chunk knows.
   static void put_back(const Block& block, uint64_t ticket) {
     MemoryChunk& chunk = *block.chunk;
     if (chunk.state == MemoryChunk::State::slab)
@@ -106,32 +105,31 @@ class BlockHeap {
       chunk.heap->put_back_large(chunk, ticket);
   }
 
-  // What a segment needs to hold at least, so that `take` finds something in it.
+  // Returns the size that a segment needs so that `take` succeeds.
   static uint64_t needed_for(uint64_t bytes) {
     return round_up(bytes > kLargestSmall ? bytes : slab_bytes(class_of(bytes)));
   }
-  static constexpr uint64_t kMaxBlock = uint64_t{1} << 56;  // more is never there
+  static constexpr uint64_t kMaxBlock = uint64_t{1} << 56;  // no device has more
   static uint64_t round_up(uint64_t bytes) { return (bytes + kLargeStep - 1) & ~(kLargeStep - 1); }
 
-  // Puts together what lies side by side, and takes empty slabs apart: before the system is asked
-  // for more.
-  void settle();
-  // Adds what the system gave. The node is made before, so that nothing can fail once there is
-  // memory.
+  // Merges adjacent free chunks and dissolves empty slabs, before the system is asked for more.
+  void merge_free();
+  // Adds a segment that the system provided. The node is made before, so that nothing can fail once
+  // the memory has been allocated.
   static std::unique_ptr<MemoryChunk> make_node() { return std::make_unique<MemoryChunk>(); }
   void add_segment(std::unique_ptr<MemoryChunk> node, void* data, uint64_t bytes);
-  // Takes out the smallest segment that is free as a whole and that `reached` holds for; null where
-  // there is none.
+  // Removes the smallest segment that is completely free and whose ticket the stream has reached;
+  // null if there is none.
   std::unique_ptr<MemoryChunk> remove_free_segment(Reached* reached);
-  // The latest ticket at which such a segment was freed.
+  // Returns the latest ticket at which such a segment was freed.
   uint64_t ticket_of_free_segments() const;
-  // Gives everything that is free to `heir`, as freed at `ticket`. Blocks still out are to be told
-  // of it one by one: `adopt`.
-  void move_free_to(BlockHeap& heir, uint64_t ticket);
+  // Moves all free memory to `receiver`, as if it had been freed at `ticket`. Blocks that are still
+  // in use have to be moved one by one with `adopt`.
+  void move_free_to(BlockHeap& receiver, uint64_t ticket);
   void adopt(MemoryChunk& chunk) { chunk.heap = this; }
 
  private:
-  // Small: multiples of 64 bytes up to 256, then four sizes to a power of two.
+  // Sizes of small blocks: multiples of 64 bytes up to 256, then four sizes for each power of two.
   static constexpr uint64_t kLargestSmall = 4096, kSmallStep = 64, kLargeStep = 512;
   static constexpr uint32_t kNumClasses = 21;
   static uint32_t class_of(uint64_t bytes) {
@@ -147,13 +145,13 @@ class BlockHeap {
     return (uint64_t{1} << log) + ((c - 5) % 4 + 1) * (uint64_t{1} << (log - 2));
   }
 
-  // Sixteen blocks, and no less than 16 KiB.
+  // A slab has sixteen blocks, but at least 16 KiB.
   static constexpr uint64_t slab_bytes(uint32_t c) {
     const uint64_t sixteen = class_bytes(c) * 16, least = 16 << 10;
     return sixteen < least ? least : sixteen;
   }
 
-  // Bins of free chunks: eight to a power of two, from 2^9 bytes on.
+  // Bins of free chunks: eight for each power of two, from 2^9 bytes on.
   static constexpr uint32_t kNumBins = 8 * 48;
   static uint32_t bin_of(uint64_t bytes) {
     const auto log = static_cast<uint32_t>(63 - std::countl_zero(bytes));
@@ -164,9 +162,9 @@ class BlockHeap {
   Block pop(MemoryChunk& slab) {
     const uint32_t slot = slab.first_free;
     slab.first_free = slab.slots[slot].next;
-    return handed_out(slab, slot);
+    return hand_out(slab, slot);
   }
-  Block handed_out(MemoryChunk& slab, uint32_t slot) {
+  Block hand_out(MemoryChunk& slab, uint32_t slot) {
     if (++slab.in_use == slab.num_slots) [[unlikely]]
       unlink(slabs_[slab.size_class], slab);
     return {slab.data + slot * slab.block_bytes, slab.block_bytes, &slab, slot};
@@ -182,13 +180,13 @@ class BlockHeap {
       slab.slots[slot] = {ticket, slab.first_free};
       slab.first_free = slot;
     }
-    slab.last_free = slot;  // of use where the oldest go first
+    slab.last_free = slot;  // used only if the oldest go first
     if (slab.in_use-- == slab.num_slots) [[unlikely]]
       link(slabs_[slab.size_class], slab);
-    // One slab a class stays, so that a single block that comes and goes does not make and end it
-    // each time.
+    // One empty slab of each class is kept, so that a single block that is allocated and freed
+    // repeatedly does not create and dissolve a slab each time.
     if (slab.in_use == 0 && (slab.previous || slab.next)) [[unlikely]]
-      take_apart(slab);
+      dissolve(slab);
   }
   void put_back_large(MemoryChunk& chunk, uint64_t ticket) {
     chunk.ticket = ticket > chunk.ticket ? ticket : chunk.ticket;
@@ -199,26 +197,26 @@ class BlockHeap {
     if (displaced) [[unlikely]]
       merge_into_bin(displaced);
   }
-  void take_apart(MemoryChunk& slab);
+  void dissolve(MemoryChunk& slab);
   void merge_into_bin(MemoryChunk* chunk);
   MemoryChunk* absorb_next(MemoryChunk* chunk);
 
   static void link(MemoryChunk*& head, MemoryChunk& chunk);
   static void unlink(MemoryChunk*& head, MemoryChunk& chunk);
-  void into_bin(MemoryChunk& chunk);
-  void out_of_bin(MemoryChunk& chunk);
+  void add_to_bin(MemoryChunk& chunk);
+  void remove_from_bin(MemoryChunk& chunk);
   MemoryChunk* first_bin_from(uint32_t bin, uint32_t& found) const;
   template <class F>
   void each_free_segment(F&& visit) const;
 
   const bool oldest_first_;
-  std::array<MemoryChunk*, kNumClasses> slabs_{};  // those with room, by class
+  std::array<MemoryChunk*, kNumClasses> slabs_{};  // slabs with free blocks, by class
   std::array<MemoryChunk*, kNumBins> bins_{};
-  std::array<uint64_t, kNumBins / 64> occupied_{};  // a bit a bin
-  // The chunk of each bin's sizes that was freed last waits here, whole, for the next of its size:
-  // a loop over the same few sizes neither splits nor merges.
+  std::array<uint64_t, kNumBins / 64> occupied_{};  // one bit for each bin
+  // For each bin, the chunk that was freed last. It waits here undivided for the next request of
+  // its size, so that a loop over a few sizes neither splits nor merges.
   std::array<MemoryChunk*, 64> kept_{};
-  MemoryChunk* spare_ = nullptr;  // nodes for the next splits
+  MemoryChunk* spare_ = nullptr;  // unused nodes for the next splits
 };
 
 }  // namespace tenon

@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <mutex>
 
+#include <fmt/core.h>
+
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 #include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/plugin_stream.h>
@@ -32,12 +35,13 @@ Recording::Recording(DeviceContext& c, const tn_stream_capture& api, tn_graph* g
       graph_(graph),
       memory_(memory) {
   for (auto& [storage, use] : capture.outside) (use.second ? written_ : read_).push_back(use.first);
-  // In-place changes read what they change.
+  // An in-place change also reads what it changes.
   for (auto& s : written_) read_.push_back(s);
   for (auto& s : memory_.live_storages()) written_.push_back(s);
-  poison_results(std::make_shared<const Failure>(
-      Failure{TN_CODE_INVALID_ARGUMENT, "this tensor is made by a stream graph of " +
-                                            c.device.str() + " that was not replayed yet"}));
+  poison_results(std::make_shared<const Failure>(Failure{
+      TN_CODE_INVALID_ARGUMENT,
+      fmt::format("this tensor is made by a stream graph of {} that has not been replayed yet",
+                  c.device)}));
   context.plans->pin();
   context.add_recording(this);
 }
@@ -80,9 +84,9 @@ void Recording::replay() {
   if (!skipped) failure = stream_.replay(api_, graph_, last_replay_);
   for (auto& s : written_) {
     if (!skipped) s->ticket.store(last_replay_, std::memory_order_release);
-    // Where nothing was queued, what is from before keeps its values.
+    // If nothing was queued, memory from before the capture keeps its values.
     if (s->allocator != &memory_) continue;
-    if (stream_.failures.any()) stream_.failures.heal(s->data, s->bytes);
+    if (stream_.failures.any()) stream_.failures.clear_poison(s->data, s->bytes);
     if (failure) stream_.failures.poison(s->data, s->bytes, failure);
   }
   if (sync_mode()) stream_.wait_for_call(last_replay_);

@@ -1,4 +1,4 @@
-// What is known of a recording while it is made, and what of it lasts. Not installed.
+// A recording while it is made, and the part of it that remains.
 #pragma once
 
 #include <cstdint>
@@ -19,31 +19,31 @@ class DeviceContext;
 class PluginStream;
 struct TensorImpl;
 
-// A recording in progress. Only the thread that captures uses it.
+// A recording in progress. Only the capturing thread uses it.
 class Capture {
  public:
   Capture(Allocator& memory, std::string device, bool creates_plans)
       : device(std::move(device)), creates_plans(creates_plans), memory_(memory) {}
 
-  // Where everything comes from that is allocated on the device meanwhile.
+  // The allocator for everything that is allocated on the device during the capture.
   Allocator& memory() { return memory_; }
-  // An operator was recorded.
+  // Notes the tensors of an operator that was recorded.
   void note(std::span<const Tensor* const> inputs, std::span<TensorImpl* const> outputs);
 
   const std::string device;
-  const bool creates_plans;  // the plugin can make plans meanwhile
-  // Memory from before the capture that the recording uses, and whether it is written.
+  const bool creates_plans;  // the plugin can make plans during a capture
+  // Memory from before the capture that the recording uses, and whether the recording writes it.
   std::unordered_map<Storage*, std::pair<Ref<Storage>, bool>> outside;
   uint64_t operators = 0;
-  FailureLog::Pointer failure;  // of an operator that could not be recorded
+  FailureLog::Pointer failure;  // why an operator could not be recorded
 
  private:
   void touch(Storage& storage, bool written);
   Allocator& memory_;
 };
 
-// A finished recording. It keeps alive what it reads and writes: the plans, its own memory, and
-// tensors from before.
+// A finished recording. It keeps everything alive that it uses: the plans, its own memory, and
+// tensors from before the capture.
 class Recording {
  public:
   Recording(DeviceContext& context, const tn_stream_capture& api, tn_graph* graph,
@@ -52,8 +52,8 @@ class Recording {
   Recording(const Recording&) = delete;
 
   void replay();
-  // Waits for the last replay and ends the graph. At exit before the device is closed; later
-  // replays are refused.
+  // Waits for the last replay and destroys the graph. At exit this happens before the device is
+  // closed; later replays are refused.
   void close();
 
   DeviceContext& context;
@@ -69,7 +69,7 @@ class Recording {
   Allocator& memory_;
   std::vector<Ref<Storage>> read_;  // from before the capture
   std::vector<Ref<Storage>>
-      written_;  // of these, and of the recording's own memory what outlived the capture
+      written_;  // of these, and of the recording's own memory, what outlived the capture
   uint64_t last_replay_ = 0;
 };
 

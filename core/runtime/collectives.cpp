@@ -2,6 +2,8 @@
 #include <map>
 #include <mutex>
 
+#include <fmt/core.h>
+
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/log.h>
 #include <tenon/core/runtime/collectives.h>
@@ -17,7 +19,7 @@ class Communicator {
 
   std::vector<PluginStream*> streams;
   const tn_collectives* api = nullptr;
-  tn_communicator* handle = nullptr;  // null: the devices cannot be joined
+  tn_communicator* handle = nullptr;  // null if the devices cannot be joined
   ForkMutex mutex{ForkOrder::sessions};
 };
 
@@ -32,11 +34,11 @@ std::string names_of(std::span<const Device> devices) {
 struct Communicators {
   ForkMutex mutex{ForkOrder::sessions};
   std::map<std::vector<uint64_t>, std::unique_ptr<Communicator>>
-      all;  // those that cannot be made, too: nobody asks again
+      all;  // includes those that cannot be joined, so that each is tried only once
   bool closed = false;
 };
 Communicators& communicators() {
-  static auto* c = new Communicators;  // never freed: closed at exit, used until then
+  static auto* c = new Communicators;  // never freed; the communicators are closed at exit
   return *c;
 }
 
@@ -57,11 +59,11 @@ bool may_be_joined(std::span<const Device> devices) {
 
 uint64_t bytes_of(const Tensor& t) { return static_cast<uint64_t>(t.numel()) * size_of(t.dtype()); }
 
-// The rows that hold what they should; members of the others are poisoned, all of them, so that no
+// Returns the rows whose values were computed. All members of other rows are poisoned, so that no
 // device waits for another.
-std::vector<const Members*> sound_rows(Communicator& c, std::span<const Members> rows,
-                                       size_t read) {
-  std::vector<const Members*> sound;
+std::vector<const Members*> usable_rows(Communicator& c, std::span<const Members> rows,
+                                        size_t read) {
+  std::vector<const Members*> usable;
   for (auto& row : rows) {
     FailureLog::Pointer failure;
     for (size_t i = 0; i < read && !failure; ++i) {
@@ -69,15 +71,15 @@ std::vector<const Members*> sound_rows(Communicator& c, std::span<const Members>
       if (c.streams[i]->failures.any() && !c.streams[i]->failures.lost())
         failure = c.streams[i]->failures.poisoned(t.data(), bytes_of(row[i]));
     }
-    if (!failure) sound.push_back(&row);
+    if (!failure) usable.push_back(&row);
     for (size_t i = 0; i < row.size() && failure; ++i)
       c.streams[i]->failures.poison(impl_of(row[i]).data(), bytes_of(row[i]), failure);
   }
-  return sound;
+  return usable;
 }
 
-// Queues call(pointers, row, streams) for each row, all of them as one launch. Members from
-// `first_written` on are changed. False where that failed.
+// Queues call(pointers, row, streams) for each row, all in one launch. It changes the members from
+// `first_written` on. Returns false if that failed.
 template <class F>
 bool queue(Communicator& c, std::span<const Members> rows, size_t first_written, const char* what,
            F&& call) {
@@ -88,15 +90,15 @@ bool queue(Communicator& c, std::span<const Members> rows, size_t first_written,
       storage.wait_for_uses();
       storage.version.fetch_add(1, std::memory_order_relaxed);
     }
-  const auto sound = sound_rows(c, rows, first_written ? first_written : n);
-  if (sound.empty()) return true;
+  const auto usable = usable_rows(c, rows, first_written ? first_written : n);
+  if (usable.empty()) return true;
 
   std::lock_guard lock(c.mutex);
   auto failure = PluginStream::queue_together(c.streams, what, [&](tn_stream* const* streams) {
     tn_error* error = c.api->group_begin(c.handle);
     if (error) return error;
     std::vector<void*> pointers(n);
-    for (auto* row : sound) {
+    for (auto* row : usable) {
       for (size_t i = 0; i < n; ++i) pointers[i] = impl_of((*row)[i]).data();
       if ((error = call(pointers.data(), (*row)[0], streams))) break;
     }
@@ -104,14 +106,14 @@ bool queue(Communicator& c, std::span<const Members> rows, size_t first_written,
     if (error && at_end) at_end->destroy(at_end);
     return error ? error : at_end;
   });
-  for (auto* row : sound)
+  for (auto* row : usable)
     for (size_t i = first_written; i < n; ++i) {
       auto& t = impl_of((*row)[i]);
       t.storage->ticket.store(c.streams[i]->last(), std::memory_order_release);
       if (failure)
         c.streams[i]->failures.poison(t.data(), bytes_of((*row)[i]), failure);
       else if (c.streams[i]->failures.any())
-        c.streams[i]->failures.heal(t.data(), bytes_of((*row)[i]));
+        c.streams[i]->failures.clear_poison(t.data(), bytes_of((*row)[i]));
     }
   if (sync_mode())
     for (auto* s : c.streams) s->wait_for_call(s->last());
@@ -138,8 +140,8 @@ Communicator::Communicator(std::span<const Device> devices) {
   close_before_new_libraries();
   if (!handle)
     log_message(TN_LOG_INFO, "tenon",
-                names_of(devices) + " are not joined (" + reason +
-                    "): sums and broadcasts go through copies");
+                fmt::format("{} are not joined ({}): sums and broadcasts use copies",
+                            names_of(devices), reason));
 }
 
 Communicator* communicator_for(std::span<const Device> devices) {

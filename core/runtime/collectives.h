@@ -1,5 +1,4 @@
-// Sums and broadcasts over devices of one plugin, where it offers them (the extension
-// tn.collectives). Not installed.
+// Sums and broadcasts over several devices of one plugin that offers the extension tn.collectives.
 #pragma once
 
 #include <span>
@@ -11,24 +10,24 @@ namespace tenon {
 
 class Communicator;
 
-// What joins `devices`, in this order; kept. Null where nothing does: fewer than two, given twice,
-// of several plugins, or the plugin cannot. The reason is logged once, and whoever asked copies
-// instead.
+// Returns the communicator for `devices` in this order, which is created once. Returns null if they
+// cannot be joined: if there are fewer than two, if one is given twice, if they belong to several
+// plugins, or if the plugin cannot do it. The reason is logged once; the caller then uses copies.
 Communicator* communicator_for(std::span<const Device> devices);
 
-// Member i is on device i of the communicator. Members have one dtype and shape, are contiguous,
-// and share memory with nothing that is still needed.
+// Member i is on device i of the communicator. All members of a row have the same dtype and shape,
+// are contiguous, and share memory with nothing that is still needed.
 using Members = std::vector<Tensor>;
 
-// In place, asynchronously on the devices' streams, all rows as one launch: every member becomes
-// the sum of its row. The same bits on all devices, and in each run. DeviceError where a device
-// cannot be used.
+// Replaces every member of a row by the sum of the row. It works in place and asynchronously on the
+// streams of the devices, and launches all rows together. The result has the same bits on all
+// devices and in every run. Throws a DeviceError if a device cannot be used.
 void all_reduce(Communicator& communicator, std::span<const Members> rows);
-// Every member becomes member 0 of its row. False where it could not be queued, which is filed with
-// each device.
+// Copies member 0 of each row to the other members. Returns false if it could not be queued; the
+// failure is then in the log of each device.
 bool broadcast(Communicator& communicator, std::span<const Members> rows);
 
-// At exit, when all streams have been waited for.
+// Called at exit, after all streams were waited for.
 void close_communicators();
 
 }  // namespace tenon

@@ -3,12 +3,14 @@
 #include <cstdlib>
 #include <mutex>
 
+#include <fmt/core.h>
 #include <link.h>
 
 #include <tenon/core/base/environment.h>
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/log.h>
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 #include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/collectives.h>
 #include <tenon/core/runtime/context.h>
@@ -23,14 +25,14 @@ DeviceContext::DeviceContext(Device d, plugins::Backend& b,
     : device(d), backend(b) {
   handle = b.open_device(d.index());
   info = b.device_info(handle);
-  if (info.memory_total) most_bytes_ = std::min(most_bytes_, info.memory_total);
+  if (info.memory_total) max_bytes_ = std::min(max_bytes_, info.memory_total);
   caller_thread = info.flags & TN_DEVICE_CALLER_THREAD;
 
   const tn_memory_kind* const* table = nullptr;
   size_t count = 0;
   check(b.api().memory_kinds(handle, &table, &count), d.str() + ": ");
   if (count == 0)
-    throw DeviceError(d.str() + ": the plugin " + b.info().library + " offers no memory");
+    throw DeviceError(fmt::format("{}: the plugin {} offers no memory", d, b.info().library));
   host_visible = table[0]->flags & TN_MEMORY_HOST_VISIBLE;
   stream =
       caller_thread ? make_worker_stream(d.str()) : make_plugin_stream(b.api(), handle, d.str());
@@ -41,15 +43,14 @@ DeviceContext::DeviceContext(Device d, plugins::Backend& b,
   for (uint32_t i = 1; i < count; ++i)
     if (table[i]->flags & TN_MEMORY_PINNED)
       pinned =
-          std::make_unique<Allocator>(*this, i, granularity(*table[i]), Allocator::Behind::uses);
+          std::make_unique<Allocator>(*this, i, granularity(*table[i]), Allocator::WaitsFor::uses);
   plans = make_plan_store(*this);
 
   for (auto* o : overlays) {
     try {
       planners.push_back({o, o->open_device(d.index())});
-    } catch (const Error&
-                 e) {  // a faster way that is not to be had is no reason to go without the device
-      log_message(TN_LOG_WARNING, o->name(), "left out for " + d.str() + ": " + e.what());
+    } catch (const Error& e) {  // the device works without its overlay
+      log_message(TN_LOG_WARNING, o->name(), fmt::format("it is not used for {}: {}", d, e.what()));
     }
   }
   planners.push_back({&b, handle});
@@ -59,10 +60,10 @@ DeviceContext::~DeviceContext() = default;
 
 void DeviceContext::refuse_allocation(uint64_t bytes, const std::string& what) const {
   const MemoryStats s = memory->stats();
-  throw OutOfMemoryError(what + "cannot allocate " + std::to_string(bytes) + " bytes on " +
-                         device.str() + ": the device has " + std::to_string(most_bytes_) +
-                         " in all (" + std::to_string(s.allocated) + " in live tensors, " +
-                         std::to_string(s.reserved) + " reserved)");
+  throw OutOfMemoryError(
+      fmt::format("{}cannot allocate {} bytes on {}: the device has {} in total ({} in live "
+                  "tensors, {} reserved)",
+                  what, bytes, device, max_bytes_, s.allocated, s.reserved));
 }
 
 void DeviceContext::add_recording(Recording* recording) {
@@ -85,30 +86,29 @@ constexpr uint32_t kFastTypes = 8, kFastIndices = 64;
 struct Contexts {
   ForkMutex mutex{ForkOrder::devices};
   std::vector<std::unique_ptr<DeviceContext>> all;
-  // What the hot path reads without a lock; the rare rest is searched in `all`.
+  // The hot path reads this without a lock. The few other devices are searched for in `all`.
   std::array<std::array<std::atomic<DeviceContext*>, kFastIndices>, kFastTypes> fast{};
 };
 
 Contexts& contexts() {
-  static auto* c =
-      new Contexts;  // never destroyed: tensors in static storage may die after this would
+  static auto* c = new Contexts;  // never destroyed, because static tensors may be destroyed later
   return *c;
 }
 
 void report_untold(const std::vector<DeviceContext*>& all) {
   for (auto* context : all) {
     auto report = [](const std::string& text) { log_message(TN_LOG_ERROR, "tenon", text); };
-    while (auto failure = context->stream->failures.take_untold())
-      report("nobody waited for what failed: " + failure->message);
+    while (auto failure = context->stream->failures.take_unreported())
+      report("work failed, and nothing waited for it: " + failure->message);
     if (auto more = context->stream->failures.take_dropped())
-      report(std::to_string(more) + " more failures on " + context->device.str() +
-             " were not kept");
+      report(fmt::format("{} more failures on {} were not kept", more, context->device));
   }
 }
 
-// Plugins whose devices can still be used, or must not be called any more. Static objects and
-// threads that nobody joined may compute on a caller's-thread device until the process has ended,
-// and what a child of a fork may not use it may not close.
+// Returns the plugins that are not closed at exit. The devices of some can still be used: static
+// objects and detached threads may compute on a device that runs on the thread of its caller until
+// the process has ended. Others must not be called any more, because this process is the child of a
+// fork.
 std::vector<const plugins::Backend*> left_open(const std::vector<DeviceContext*>& all) {
   std::vector<const plugins::Backend*> left;
   for (auto* context : all)
@@ -117,11 +117,11 @@ std::vector<const plugins::Backend*> left_open(const std::vector<DeviceContext*>
   return left;
 }
 
-// Ends graphs, communicators and streams, then the plugins, while everything they need still
-// exists. Tensors in static storage may die later: allocators and streams stay as objects, with
-// nothing behind them. May be called again.
+// Closes graphs, communicators and streams, and then the plugins, while everything that they need
+// still exists. Tensors in static storage may be destroyed later, so allocators and streams stay as
+// objects that do nothing. It may be called again.
 void close_all() {
-  const auto all = open_contexts();  // no lock is held while others are taken
+  const auto all = open_contexts();  // a copy, so that no lock is held while others are taken
   const auto left = left_open(all);
   for (auto* context : all)
     if (!context->stream->capturing()) context->stream->wait(context->stream->last());
@@ -134,9 +134,9 @@ void close_all() {
   plugins::registry().close(left);
 }
 
-// Exit handlers run in reverse order, and a driver or a vendor's library ends in handlers of its
-// own. So this one is registered once more whenever there may be new ones that it has to come
-// before.
+// Exit handlers run in reverse order, and drivers and vendor libraries register handlers of their
+// own. Therefore this handler is registered again whenever there may be new ones, so that it runs
+// before them.
 void close_at_exit() { std::atexit(close_all); }
 
 DeviceContext* search(Contexts& c, Device d) {
@@ -151,9 +151,9 @@ DeviceContext& open(Device d) {
   if (auto* known = search(c, d)) return *known;
   check_environment();
   for (auto& context :
-       c.all)  // what keeps one device of a plugin from being used keeps the others from it
+       c.all)  // if one device of a plugin is closed, no other device of it can be used
     if (context->device.type_id() == d.type_id()) context->stream->require_open();
-  // Once: devices that are open already read it without a lock.
+  // This happens once, because devices that are open already read it without a lock.
   [[maybe_unused]] static const bool lent = (lend_threads_to_plugins(), true);
   auto& registry = plugins::registry();
   auto& backend = registry.load(d.type());

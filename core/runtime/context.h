@@ -1,4 +1,4 @@
-// Everything the runtime holds for one device: its plugin, stream, memory and plans.
+// Everything that the runtime has for one device: its plugin, stream, memory and plans.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,8 @@
 
 namespace tenon {
 
-// What can make plans for the device: overlays by priority, then the plugin itself.
+// A plugin that can make plans for the device: an overlay, or the plugin of the device. Overlays
+// come first, ordered by priority.
 struct Planner {
   const plugins::Backend* backend;
   tn_device* device;
@@ -29,41 +30,42 @@ class DeviceContext {
   const plugins::Backend& backend;
   tn_device* handle = nullptr;
   tn_device_info info;
-  bool host_visible = false;  // where tensors live
+  bool host_visible = false;  // the host can access the memory of tensors
   bool caller_thread = false;
   std::vector<Planner> planners;
   std::unique_ptr<Stream> stream;
   std::unique_ptr<Allocator> memory;
-  std::unique_ptr<Allocator> pinned;  // null where the device offers none
+  std::unique_ptr<Allocator> pinned;  // null if the device offers none
   std::unique_ptr<PlanStore> plans;   // a PlanCache of core/dispatch
 
-  // What a single allocation in the device's memory may have; more is never there, and sizes up to
-  // it can be rounded up.
+  // The largest possible size of one allocation in the memory of the device. Sizes up to it can be
+  // rounded up without overflow.
   static constexpr uint64_t kMaxAddressable = uint64_t{1} << 62;
-  uint64_t most_bytes() const { return most_bytes_; }
-  // OutOfMemoryError "<what>cannot allocate <bytes> bytes on cpu:0 (…)".
+  uint64_t max_bytes() const { return max_bytes_; }
+  // Throws the OutOfMemoryError "<what>cannot allocate <bytes> bytes on cpu:0 (…)".
   [[noreturn]] void refuse_allocation(uint64_t bytes, const std::string& what = {}) const;
 
-  // Recordings that live; they are closed before the stream is.
+  // The recordings that exist. They are closed before the stream is.
   void add_recording(Recording* recording);
   void remove_recording(Recording* recording);
   void close_recordings();
 
  private:
-  uint64_t most_bytes_ = kMaxAddressable;
+  uint64_t max_bytes_ = kMaxAddressable;
   ForkMutex mutex_{ForkOrder::devices};
   std::vector<Recording*> recordings_;
 };
 
-// The context of a device, opened on the first call. PluginError or DeviceError where that fails.
+// Returns the context of a device, which the first call opens. Throws a PluginError or DeviceError
+// if that fails.
 DeviceContext& context_of(Device device);
-// Those opened so far, in order.
+// Returns the contexts that were opened so far, in order.
 std::vector<DeviceContext*> open_contexts();
-// To be called after a plugin with streams was asked for what may have loaded libraries of its own:
-// see context.cpp.
+// Call this after a plugin with streams did something that may have loaded further libraries; see
+// context.cpp.
 void close_before_new_libraries();
 
-// For people: `tenon devices`.
+// The description of a device for users, as the command `tenon devices` prints it.
 struct DeviceDescription {
   Device device;
   std::string name;
@@ -71,9 +73,9 @@ struct DeviceDescription {
   uint64_t memory_free;
   uint32_t threads;
   bool logical;
-  std::string architecture, driver;  // empty where the plugin does not say
+  std::string architecture, driver;  // empty if the plugin does not say
 };
-// Devices of a backend; opens them.
+// Opens the devices of a backend and returns their descriptions.
 TENON_API std::vector<DeviceDescription> describe_devices(std::string_view type);
 
 }  // namespace tenon

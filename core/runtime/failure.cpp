@@ -4,21 +4,24 @@
 #include <thread>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/failure.h>
 
 namespace tenon {
 
 namespace {
-// Made while there is memory, and never ended: streams may outlive static objects.
-const FailureLog::Pointer& untold = *new FailureLog::Pointer(std::make_shared<const Failure>(
-    TN_CODE_OUT_OF_MEMORY, "queued work failed, and there was no memory left to say how"));
-const FailureLog::Pointer& untold_loss = *new FailureLog::Pointer(std::make_shared<const Failure>(
+// Made while there is memory, and never freed, because streams may outlive static objects.
+const FailureLog::Pointer& unknown_failure =
+    *new FailureLog::Pointer(std::make_shared<const Failure>(
+        TN_CODE_OUT_OF_MEMORY, "queued work failed, and there was no memory left to say how"));
+const FailureLog::Pointer& unknown_loss = *new FailureLog::Pointer(std::make_shared<const Failure>(
     TN_CODE_DEVICE_LOST, "the device is lost, and there was no memory left to say how"));
 }  // namespace
 
-FailureLog::Pointer untold_failure(tn_code code) noexcept {
-  auto& ready = code == TN_CODE_DEVICE_LOST ? untold_loss : untold;
+FailureLog::Pointer failure_without_text(tn_code code) noexcept {
+  auto& ready = code == TN_CODE_DEVICE_LOST ? unknown_loss : unknown_failure;
   ready->seen = false;
   return ready;
 }
@@ -46,7 +49,7 @@ Failure take_failure(tn_error* error, const std::string& prefix, const std::stri
   Failure f{error->code, prefix + (error->message ? error->message : "the plugin gave no message")};
   for (size_t i = 0; i < error->num_details; ++i)
     f.message +=
-        (i ? ", " : " [") + std::string(error->details[i].key) + " " + error->details[i].value;
+        fmt::format("{}{} {}", i ? ", " : " [", error->details[i].key, error->details[i].value);
   if (error->num_details) f.message += "]";
   f.message += suffix;
   return f;
@@ -57,17 +60,17 @@ void check(tn_error* error, const std::string& prefix) {
 }
 
 namespace {
-constexpr size_t kMaxUntold =
-    100;  // a loop that never waits must not fill the memory with what it could have been told
+constexpr size_t kMaxUnreported =
+    100;  // so that a loop which never waits does not fill the memory with failures
 
-// What failed has to be filed, by threads that have nobody to throw to. Where there is no memory
-// for the few bytes that this takes, they wait until somebody has freed some; without a lock, which
-// that may need.
+// Failures are logged by threads that cannot throw. If there is no memory for the few bytes of an
+// entry, the thread waits until other threads have freed some. It does not hold the lock meanwhile,
+// because freeing memory may need it.
 template <class F>
-void insist(F&& file) {
+void retry_until_memory(F&& action) {
   for (;;) {
     try {
-      return file();
+      return action();
     } catch (const std::bad_alloc&) {
       std::this_thread::yield();
     }
@@ -76,26 +79,25 @@ void insist(F&& file) {
 }  // namespace
 
 void FailureLog::update_any() {
-  any_.store(lost_ || !untold_.empty() || !poison_.empty(), std::memory_order_release);
+  any_.store(lost_ || !unreported_.empty() || !poison_.empty(), std::memory_order_release);
 }
 
 void FailureLog::add(uint64_t ticket, Pointer failure, bool late, bool own) {
   std::lock_guard lock(mutex_);
   const bool loses = own && failure->code == TN_CODE_DEVICE_LOST;
-  if (loses && lost_) return;  // all that follows is of the first
-  // One failure in several logs, or followed by others of the same origin, is one event for the
-  // user.
-  std::erase_if(untold_, [](const Untold& u) { return u.failure->seen.load(); });
-  // Each wait for a device that has reported it brings the same once more.
-  const auto covers = [&](const Untold& u) {
+  if (loses && lost_) return;  // all later failures follow from the first
+  // A failure that is in several logs, or that caused others, is one event for the user.
+  std::erase_if(unreported_, [](const Unreported& u) { return u.failure->seen.load(); });
+  // Each wait for a device that has reported a failure brings the same failure again.
+  const auto covers = [&](const Unreported& u) {
     return u.late && u.failure == failure && u.ticket <= ticket;
   };
-  if (late && std::any_of(untold_.begin(), untold_.end(), covers)) return;
-  if (untold_.size() < kMaxUntold)
-    untold_.push_back({ticket, failure, late});
+  if (late && std::any_of(unreported_.begin(), unreported_.end(), covers)) return;
+  if (unreported_.size() < kMaxUnreported)
+    unreported_.push_back({ticket, failure, late});
   else
     ++dropped_;
-  if (loses) {  // when it is filed: where there was no memory for that, this is called again
+  if (loses) {  // only after the entry was made; otherwise this function is called again
     lost_ = failure;
     lost_from_ = late ? ticket : 0;
   }
@@ -103,10 +105,10 @@ void FailureLog::add(uint64_t ticket, Pointer failure, bool late, bool own) {
 }
 
 void FailureLog::add_unseen(uint64_t ticket, Pointer failure) {
-  insist([&] { add(ticket, failure, false, true); });
+  retry_until_memory([&] { add(ticket, failure, false, true); });
 }
 void FailureLog::add_late(uint64_t first, Pointer failure) {
-  insist([&] { add(first, failure, true, true); });
+  retry_until_memory([&] { add(first, failure, true, true); });
 }
 
 FailureLog::Pointer FailureLog::lost() const {
@@ -115,15 +117,15 @@ FailureLog::Pointer FailureLog::lost() const {
 }
 
 void FailureLog::poison(const void* data, const Footprint& footprint, Pointer failure) {
-  insist([&] {
+  retry_until_memory([&] {
     std::lock_guard lock(mutex_);
     poison_.add(static_cast<const char*>(data), footprint, failure);
     update_any();
   });
 }
 
-void FailureLog::heal(const void* data, const Footprint& footprint) {
-  insist([&] {
+void FailureLog::clear_poison(const void* data, const Footprint& footprint) {
+  retry_until_memory([&] {
     std::lock_guard lock(mutex_);
     poison_.remove(static_cast<const char*>(data), footprint);
     update_any();
@@ -135,9 +137,9 @@ FailureLog::Pointer FailureLog::poisoned(const void* data, const Footprint& foot
   return lost_ ? lost_ : poison_.find(static_cast<const char*>(data), footprint);
 }
 
-FailureLog::Pointer FailureLog::tell(Pointer failure) {
+FailureLog::Pointer FailureLog::mark_seen(Pointer failure) {
   if (failure) failure->seen = true;
-  std::erase_if(untold_, [](const Untold& u) { return u.failure->seen.load(); });
+  std::erase_if(unreported_, [](const Unreported& u) { return u.failure->seen.load(); });
   update_any();
   return failure;
 }
@@ -145,27 +147,28 @@ FailureLog::Pointer FailureLog::tell(Pointer failure) {
 FailureLog::Pointer FailureLog::take_for_value(uint64_t ticket, const void* data,
                                                const Footprint& footprint) {
   std::lock_guard lock(mutex_);
-  if (lost_) return tell(lost_);
-  if (auto f = poison_.find(static_cast<const char*>(data), footprint)) return tell(std::move(f));
-  for (auto& u : untold_)
+  if (lost_) return mark_seen(lost_);
+  if (auto f = poison_.find(static_cast<const char*>(data), footprint))
+    return mark_seen(std::move(f));
+  for (auto& u : unreported_)
     if (u.late && u.ticket <= ticket && !u.failure->seen.exchange(true))
-      return tell(Pointer(u.failure));
-  return tell(nullptr);
+      return mark_seen(Pointer(u.failure));
+  return mark_seen(nullptr);
 }
 
 FailureLog::Pointer FailureLog::take_for_call(uint64_t ticket) {
   std::lock_guard lock(mutex_);
-  for (auto& u : untold_)
+  for (auto& u : unreported_)
     if ((u.late ? u.ticket <= ticket : u.ticket == ticket) && !u.failure->seen.exchange(true))
-      return tell(Pointer(u.failure));
-  return tell(nullptr);
+      return mark_seen(Pointer(u.failure));
+  return mark_seen(nullptr);
 }
 
-FailureLog::Pointer FailureLog::take_untold() {
+FailureLog::Pointer FailureLog::take_unreported() {
   std::lock_guard lock(mutex_);
-  for (auto& u : untold_)
-    if (!u.failure->seen.exchange(true)) return tell(Pointer(u.failure));
-  return tell(nullptr);
+  for (auto& u : unreported_)
+    if (!u.failure->seen.exchange(true)) return mark_seen(Pointer(u.failure));
+  return mark_seen(nullptr);
 }
 
 uint64_t FailureLog::take_dropped() {
@@ -176,22 +179,22 @@ uint64_t FailureLog::take_dropped() {
 FailureLog::Pointer FailureLog::late_up_to(uint64_t ticket) const {
   std::lock_guard lock(mutex_);
   if (lost_ && lost_from_ <= ticket) return lost_;
-  for (auto& u : untold_)
+  for (auto& u : unreported_)
     if (u.late && u.ticket <= ticket && !u.failure->seen) return u.failure;
   return nullptr;
 }
 
-void FailureLog::hand_on(uint64_t ticket, FailureLog& other, const void* data,
+void FailureLog::pass_on(uint64_t ticket, FailureLog& other, const void* data,
                          uint64_t bytes) const {
   if (auto failure = late_up_to(ticket)) other.poison(data, bytes, failure);
 }
 
-void FailureLog::hand_on_late(uint64_t ticket, FailureLog& other, uint64_t first) const {
+void FailureLog::pass_on_late(uint64_t ticket, FailureLog& other, uint64_t first) const {
   auto failure = late_up_to(ticket);
   if (!failure) return;
-  // That this stream's device is lost is no reason to give the other's up.
+  // The loss of this device does not mean that the other device is lost.
   const bool is_loss = failure == lost();
-  insist([&] {
+  retry_until_memory([&] {
     other.add(first,
               is_loss ? std::make_shared<const Failure>(failure->code, failure->message) : failure,
               true, false);

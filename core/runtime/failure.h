@@ -1,5 +1,5 @@
-// Errors of queued work: kept with the stream until somebody was told, and with the memory that was
-// never written.
+// Errors of queued work. They are kept in the log of the stream until they were reported to the
+// user, and with the memory that was not written because of them.
 #pragma once
 
 #include <atomic>
@@ -23,85 +23,90 @@ struct Failure {
 
   tn_code code;
   std::string message;
-  mutable std::atomic<bool> seen{false};  // somebody was told, whichever log it came from
+  mutable std::atomic<bool> seen{false};  // it was reported to the user, from whichever log
 };
-// Throws the class of Error that the code stands for.
+// Throws the class of Error that belongs to the code.
 [[noreturn]] void throw_failure(const Failure& failure);
-// Takes the error over and destroys it. `prefix` comes before its message, `suffix` after its
+// Converts the error and destroys it. `prefix` comes before its message, and `suffix` after its
 // details.
 Failure take_failure(tn_error* error, const std::string& prefix = "",
                      const std::string& suffix = "");
-// Throws where `error` is not null; takes it over.
+// Throws if `error` is not null. Destroys the error.
 void check(tn_error* error, const std::string& prefix);
 
-// One a stream. Three questions are kept apart. What was never written: poisoned memory, byte by
-// byte, until it is written; whoever reads it is told why, each time. Who was told: a failure that
-// somebody has read from a value is over; the others reach the next synchronize(), or the end of
-// the program, once. And what a device reports late, which names no memory: it may be in any value
-// written since its work was last known to be sound, so the first reader of such a value is told.
+// Each stream has a FailureLog, which answers three questions. Which memory was never written? It
+// is poisoned, byte by byte, until something writes it, and every read of it throws the reason.
+// Which failures are not reported yet? A failure is reported when a read of a value throws it; the
+// others are thrown by the next synchronize(), or printed at exit, once. And which failures did the
+// device report late, without naming the memory? Such a failure may affect every value that was
+// written since the work of the device was last known to be correct, so the first read of such a
+// value throws it.
 class FailureLog {
  public:
   using Pointer = std::shared_ptr<const Failure>;
 
-  // Cheap guard for the hot path: false means that there is nothing to look up.
+  // A cheap test for the hot path: false means that there is nothing to look up.
   bool any() const { return any_.load(std::memory_order_acquire); }
 
-  // Work with this ticket failed; what it did not write is poisoned besides. A lost device is
-  // remembered: from then on every value of the stream counts as poisoned.
+  // Work with this ticket failed; the caller also poisons the memory that it did not write. If the
+  // device is lost, the log remembers that, and from then on every value of the stream counts as
+  // poisoned.
   void add_unseen(uint64_t ticket, Pointer failure);
-  // Some work from this ticket on failed.
+  // Some of the work from ticket `first` on failed.
   void add_late(uint64_t first, Pointer failure);
-  // The failure with which the device was lost; null while it works.
+  // Returns the failure with which the device was lost; null while it works.
   Pointer lost() const;
 
   void poison(const void* data, const Footprint& footprint, Pointer failure);
-  void heal(const void* data, const Footprint& footprint);
-  // Why some of these bytes were never written; null where all are sound.
+  void clear_poison(const void* data, const Footprint& footprint);
+  // Returns why some of these bytes were never written; null if all were.
   Pointer poisoned(const void* data, const Footprint& footprint) const;
 
-  // Each marks what it returns as told. For the reader of a value that `ticket` wrote: its poison,
-  // or what was reported late.
+  // The next three functions mark the failure that they return as reported. This one is for a read
+  // of the value that `ticket` wrote: it returns the reason of its poison, or a failure that was
+  // reported late.
   Pointer take_for_value(uint64_t ticket, const void* data, const Footprint& footprint);
-  // For who made the call with this ticket.
+  // For the caller that queued the work with this ticket.
   Pointer take_for_call(uint64_t ticket);
-  // Whatever nobody was told of yet, one at a time.
-  Pointer take_untold();
-  // How many failures were not kept, because nobody asked for a long time. Starts again at 0.
+  // Returns a failure that was not reported yet, one at a time.
+  Pointer take_unreported();
+  // Returns how many failures were dropped because too many were unreported, and resets the number.
   uint64_t take_dropped();
 
-  // The values at `data` came from work of this stream up to `ticket` and are read on the stream of
-  // `other` from now on: what was reported late poisons them there.
-  void hand_on(uint64_t ticket, FailureLog& other, const void* data, uint64_t bytes) const;
-  // The same where work of `other` from ticket `first` on may have read what this stream made up to
-  // `ticket`. A loss is a failure of its own there: it is not over because somebody was told who
-  // read from the lost device.
-  void hand_on_late(uint64_t ticket, FailureLog& other, uint64_t first) const;
+  // Work of this stream up to `ticket` wrote the values at `data`, which the stream of `other`
+  // reads from now on. If a failure of that work was reported late, this poisons the values there.
+  void pass_on(uint64_t ticket, FailureLog& other, const void* data, uint64_t bytes) const;
+  // The same if work of `other` from ticket `first` on may have read what this stream wrote up to
+  // `ticket`. The loss of this device becomes a separate failure there, which has to be reported
+  // even if the loss itself was reported already.
+  void pass_on_late(uint64_t ticket, FailureLog& other, uint64_t first) const;
 
  private:
-  struct Untold {
-    uint64_t ticket;  // `late`: the first that it may be of
+  struct Unreported {
+    uint64_t ticket;  // if late: the first ticket to which it may belong
     Pointer failure;
     bool late;
   };
   void add(uint64_t ticket, Pointer failure, bool late, bool own);
-  Pointer tell(Pointer failure);
+  Pointer mark_seen(Pointer failure);
   Pointer late_up_to(uint64_t ticket) const;
   void update_any();
 
   std::atomic<bool> any_{false};
   mutable ForkMutex mutex_{ForkOrder::tables};
-  std::vector<Untold> untold_;
+  std::vector<Unreported> unreported_;
   uint64_t dropped_ = 0;
   PoisonMap poison_;
   Pointer lost_;
-  uint64_t lost_from_ = 0;  // work before this ticket is known to be sound
+  uint64_t lost_from_ = 0;  // work before this ticket is known to be correct
 };
 
-// What there is no memory to tell of; not seen yet. That a device is lost is known all the same.
-FailureLog::Pointer untold_failure(tn_code code) noexcept;
+// Returns a prepared failure, marked as not reported, for the case that there is no memory for its
+// text. It still tells whether the device is lost.
+FailureLog::Pointer failure_without_text(tn_code code) noexcept;
 
-// The plugin's error, which is taken over, with `texts()` before and after it: for whoever has
-// nobody to throw to.
+// Converts and destroys an error of the plugin, and puts `texts()` before and after its message. It
+// is for callers that cannot throw.
 template <class F>
 FailureLog::Pointer failure_of(tn_error* error, F&& texts) noexcept {
   const tn_code code = error->code;
@@ -113,7 +118,7 @@ FailureLog::Pointer failure_of(tn_error* error, F&& texts) noexcept {
     }
     return std::make_shared<const Failure>(take_failure(error, around.first, around.second));
   } catch (const std::bad_alloc&) {
-    return untold_failure(code);
+    return failure_without_text(code);
   }
 }
 

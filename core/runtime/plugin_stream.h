@@ -1,5 +1,5 @@
-// The stream of a backend that has streams: calls go straight to the plugin, tickets map to its
-// events.
+// The stream of a backend that has streams: calls go directly to the plugin, and tickets are mapped
+// to its events.
 #pragma once
 
 #include <array>
@@ -22,9 +22,10 @@ class PluginStream final : public Stream, ForkMember {
   uint64_t run(const Launch& launch) override;
   uint64_t copy(const CopyTask& task) override;
   void wait_for(Stream& other, uint64_t ticket, const void* data, uint64_t bytes) override;
-  // What fails is filed when it is queued; what the device reports late names no memory.
+  // A failure is logged when the work is queued, and late failures name no memory, so nothing has
+  // to be waited for.
   uint64_t forget_failed(const void* data, uint64_t bytes) override {
-    if (failures.any()) failures.heal(data, bytes);
+    if (failures.any()) failures.clear_poison(data, bytes);
     return 0;
   }
   uint64_t last() const override { return submitted_.load(std::memory_order_acquire); }
@@ -32,23 +33,24 @@ class PluginStream final : public Stream, ForkMember {
   void wait(uint64_t ticket) override;
   tn_stream* native() const override { return stream_; }
 
-  // Waits for an idle stream and starts recording for the calling thread. Until `end_capture`,
-  // run() records.
+  // Waits until the stream is idle and starts recording for the calling thread. Until
+  // `end_capture`, run() records.
   void begin_capture(const tn_stream_capture& api, Capture& capture);
-  // The graph, or the plugin's error and no graph.
+  // Returns the error of the plugin, or null and the graph.
   tn_error* end_capture(const tn_stream_capture& api, tn_graph** graph);
-  // Queues a graph; null, or why it could not be queued, filed already.
+  // Queues a graph. Returns null, or the failure if it could not be queued, which is in the log
+  // then.
   FailureLog::Pointer replay(const tn_stream_capture& api, tn_graph* graph, uint64_t& ticket);
 
-  // One call over several streams: `call` is given their handles while nobody else can queue on any
-  // of them. Null, or the failure, filed with each. Each stream's ticket is its last() afterwards,
-  // at least.
+  // Makes one call for several streams. `call` gets their handles, and no other thread can queue
+  // work on any of them meanwhile. Returns null, or the failure, which is then in the log of each
+  // stream. Afterwards, last() of each stream is at least the ticket of the call.
   template <class F>
   static FailureLog::Pointer queue_together(std::span<PluginStream* const> streams,
                                             const char* what, F&& call);
 
-  // At exit: ends events and stream. Later work is refused; waiting returns at once, as nothing is
-  // left to wait for.
+  // Called at exit: destroys the events and the stream. Later work is refused. Waiting returns at
+  // once, because there is nothing left to wait for.
   void close();
 
  private:
@@ -56,22 +58,22 @@ class PluginStream final : public Stream, ForkMember {
     uint64_t ticket;
     tn_event* event;
   };
-  // What was queued lately, so that an error that the device reports late can name it.
+  // The work that was queued last, so that an error which the device reports late can name it.
   struct Queued {
     uint64_t ticket = 0;
-    const PreparedPlan* plan = nullptr;  // with the call's shape, or
+    const PreparedPlan* plan = nullptr;  // a plan, with the shape of the call, or
     Shape shape;
     const char* what = nullptr;
     const PathNode* path = nullptr;
   };
-  // Work from ticket `first` on reads what another device's did up to `ticket`, which may turn out
-  // to have failed.
+  // Work from ticket `first` on reads what the work of another device wrote up to `ticket`, whose
+  // failure may not be known yet.
   struct Source {
     PluginStream* stream;
     uint64_t ticket, first;
     bool operator==(const Source&) const = default;
   };
-  class Together;
+  class LockedStreams;
 
   void before_fork() override {}
   void after_fork(bool in_child) override;
@@ -85,33 +87,32 @@ class PluginStream final : public Stream, ForkMember {
   void wait_until_idle(std::unique_lock<std::mutex>& lock);
   void poll();
   void retire_front();
-  void file(tn_error* error, uint64_t ticket);
+  void add_late_error(tn_error* error, uint64_t ticket);
   FailureLog::Pointer name_late(tn_error* error, uint64_t last) const;
   std::string in_flight(uint64_t last, const std::string& op) const;
-  void give_up_if_lost();
+  void finish_if_lost();
   bool queue_wait(PluginStream& peer, uint64_t ticket, bool reads);
-  void hear_of_sources(uint64_t ticket);
+  void check_sources(uint64_t ticket);
 
   const tn_backend_api& api_;
   tn_device* device_;
   tn_stream* stream_ = nullptr;
   mutable std::mutex mutex_;
-  std::atomic<uint64_t> submitted_{0}, completed_{0};  // changed under the lock
-  std::deque<Mark> marks_;                             // their tickets rise
-  bool awaited_ = false;             // a thread waits for the front mark, without the lock
-  std::condition_variable retired_;  // completed_ rose, or nobody waits for the front mark any more
+  std::atomic<uint64_t> submitted_{0}, completed_{0};  // changed only under the lock
+  std::deque<Mark> marks_;                             // ordered by ticket
+  bool awaited_ = false;             // a thread waits for the first mark, without the lock
+  std::condition_variable retired_;  // completed_ changed, or awaited_ became false
   std::vector<tn_event*> spare_;
-  std::vector<Source> sources_;  // of work that nobody has waited for
+  std::vector<Source> sources_;  // for work that was not waited for yet
   std::array<Queued, 64> ring_;
 };
 
-// Locks streams in the order of their addresses, whatever the order they come in: two threads
-// cannot wait for each other.
-class PluginStream::Together {
+// Locks streams in the order of their addresses, so that two threads cannot block each other.
+class PluginStream::LockedStreams {
  public:
-  explicit Together(std::span<PluginStream* const> streams);
-  ~Together();
-  void prepare(const char* what);  // DeviceError where one of them cannot be used
+  explicit LockedStreams(std::span<PluginStream* const> streams);
+  ~LockedStreams();
+  void prepare(const char* what);  // DeviceError if one of them cannot be used
   std::vector<tn_stream*> handles;
   FailureLog::Pointer finish(tn_error* error, const char* what);
 
@@ -123,9 +124,9 @@ class PluginStream::Together {
 template <class F>
 FailureLog::Pointer PluginStream::queue_together(std::span<PluginStream* const> streams,
                                                  const char* what, F&& call) {
-  Together together(streams);
-  together.prepare(what);
-  return together.finish(call(together.handles.data()), what);
+  LockedStreams locked(streams);
+  locked.prepare(what);
+  return locked.finish(call(locked.handles.data()), what);
 }
 
 }  // namespace tenon

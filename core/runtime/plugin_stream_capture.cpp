@@ -1,6 +1,8 @@
-// The half of a PluginStream that records and replays work.
+// The part of PluginStream that records and replays work.
 #include <mutex>
 #include <utility>
+
+#include <fmt/core.h>
 
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/capture.h>
@@ -15,12 +17,12 @@ void PluginStream::begin_capture(const tn_stream_capture& api, Capture& capture)
   wait_until_idle(lock);
   refuse_while_capturing("a stream graph cannot be captured");
   require_usable();
-  check(api.begin(stream_), "stream graph of " + name_ + ": ");
+  check(api.begin(stream_), fmt::format("stream graph of {}: ", name_));
   capture_ = &capture;
   capturing_thread_.store(std::this_thread::get_id(), std::memory_order_release);
 }
 
-// What goes wrong here goes wrong for the whole capture, so it is thrown at once.
+// A failure here makes the whole capture fail, so it is thrown at once.
 uint64_t PluginStream::record(const Launch& l) {
   Capture* capture = own_capture();
   if (!capture) refuse((l.plan->describe(l.shape) + " cannot be queued").c_str());
@@ -31,9 +33,10 @@ uint64_t PluginStream::record(const Launch& l) {
     }
   tn_run args{sizeof(tn_run), l.inputs, l.outputs, l.scalars, l.workspace, stream_};
   if (tn_error* e = l.plan->plan->run(l.plan->plan, &args)) {
-    auto failure = take_failure(e, "",
-                                "\n  in " + l.plan->describe(l.shape) +
-                                    ", while it was captured into a stream graph" + path_suffix());
+    auto failure =
+        take_failure(e, "",
+                     fmt::format("\n  in {}, while it was captured into a stream graph{}",
+                                 l.plan->describe(l.shape), path_suffix()));
     capture->failure = std::make_shared<const Failure>(std::move(failure));
     throw_failure(*capture->failure);
   }
@@ -60,7 +63,7 @@ FailureLog::Pointer PluginStream::replay(const tn_stream_capture& api, tn_graph*
   tn_error* error = api.launch(graph, stream_);
   if (!error) return nullptr;
   auto failure = failure_of(
-      error, [&] { return std::pair("replay of a stream graph on " + name_ + ": ", ""); });
+      error, [&] { return std::pair(fmt::format("replay of a stream graph on {}: ", name_), ""); });
   failures.add_unseen(ticket, failure);
   return failure;
 }

@@ -9,7 +9,7 @@ namespace tenon {
 
 namespace {
 
-// Calls f(address) for the start of each run, until it returns true; whether one did.
+// Calls f(address) for the start of each run until it returns true. Returns whether one call did.
 template <class F>
 bool any_run(const char* data, const Footprint& footprint, F&& f) {
   if (footprint.run == 0) return false;
@@ -35,7 +35,7 @@ Footprint::Footprint(const Shape& shape, const Strides& strides, uint64_t item_b
   std::vector<Axis> all;
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == 0) run = 0;
-    if (shape[i] > 1 && strides[i] != 0)  // along a stride of 0 lies the same memory
+    if (shape[i] > 1 && strides[i] != 0)  // a stride of 0 repeats the same memory
       all.push_back(
           {static_cast<uint64_t>(shape[i]), static_cast<uint64_t>(strides[i]) * item_bytes});
   }
@@ -66,7 +66,7 @@ bool PoisonMap::Range::is_bad(uint64_t from, uint64_t to) const {
 }
 
 void PoisonMap::Range::set(uint64_t from, uint64_t to, bool value) {
-  regrain(std::gcd(from, to));
+  refine(std::gcd(from, to));
   for (uint64_t i = from / unit; i < to / unit; ++i) {
     if (bad[i] != value) left += value ? 1 : ~uint64_t{0};
     bad[i] = value;
@@ -85,8 +85,8 @@ void PoisonMap::Range::shrink_or_clear(uint64_t from, uint64_t to) {
   }
 }
 
-// Bits that tell multiples of `finer` bytes apart, too.
-void PoisonMap::Range::regrain(uint64_t finer) {
+// Changes the unit so that bits also separate multiples of `finer` bytes.
+void PoisonMap::Range::refine(uint64_t finer) {
   if (bad.empty()) {
     unit = std::gcd(bytes, finer);
     left = bytes / unit;
@@ -101,21 +101,20 @@ void PoisonMap::Range::regrain(uint64_t finer) {
   unit = fine;
 }
 
-// What it gains is not poisoned.
+// The bytes that are added are not poisoned.
 void PoisonMap::Range::extend(const char* from, const char* to) {
   const auto before = static_cast<uint64_t>(std::max<int64_t>(begin - from, 0));
   const auto after = static_cast<uint64_t>(std::max<int64_t>(to - (begin + bytes), 0));
   if (before + after == 0) return;
-  regrain(std::gcd(before, after));
-  bad.reserve(bad.size() + (before + after) / unit);  // from here on nothing fails
+  refine(std::gcd(before, after));
+  bad.reserve(bad.size() + (before + after) / unit);  // nothing below can fail
   bad.insert(bad.begin(), before / unit, false);
   bad.resize(bad.size() + after / unit, false);
   begin -= before;
   bytes += before + after;
 }
 
-// Where columns of one matrix fail one by one, they share a range: of what failed first, if it is
-// the same failure.
+// Columns of one matrix that fail one by one share a range if they have the same failure.
 size_t PoisonMap::range_for(const char* data, const Footprint& footprint, const Pointer& failure) {
   const uint64_t span = footprint.span();
   for (size_t i = 0; i < ranges_.size(); ++i) {
@@ -133,7 +132,7 @@ size_t PoisonMap::range_for(const char* data, const Footprint& footprint, const 
   return ranges_.size() - 1;
 }
 
-// The new failure comes first, and only then do the old ones go.
+// The new failure is added before the old ones are removed.
 void PoisonMap::add(const char* data, const Footprint& footprint, const Pointer& failure) {
   if (!data || footprint.run == 0) return;
   if (footprint.axes.empty()) {
@@ -181,7 +180,7 @@ PoisonMap::Pointer PoisonMap::find(const char* data, const Footprint& footprint)
   if (!data || footprint.run == 0) return nullptr;
   const uint64_t span = footprint.span();
   for (auto& r : ranges_) {
-    if (!r.failure || !r.meets(data, span)) continue;  // over, where `remove` came to no end
+    if (!r.failure || !r.meets(data, span)) continue;  // no failure: `remove` was interrupted
     const bool bad = any_run(data, footprint, [&](const char* at) {
       return r.meets(at, footprint.run) &&
              r.is_bad(

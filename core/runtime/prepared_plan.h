@@ -1,5 +1,5 @@
-// Work that a plugin has prepared and a stream can run any number of times. Streams know nothing
-// more of an operator than this.
+// Work that a plugin has prepared and that a stream can run any number of times. This is all that
+// streams know about an operator.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ struct PreparedPlan {
   tn_plan* plan = nullptr;
   uint64_t cost_ns = 0;
   uint64_t workspace_bytes = 0;
-  bool flattened = false;  // made for a number of elements: each call says what shape they have
-  std::vector<Footprint> read, written;  // of inputs and outputs, as the plan addresses them
-  std::vector<bool> in_place;            // whether an output is an input that is changed
+  bool flattened = false;  // made for a number of elements; each call gives their shape
+  std::vector<Footprint> read, written;  // the bytes of inputs and outputs that the plan uses
+  std::vector<bool> in_place;            // true for an output that is an input changed in place
 
-  // What error texts call it: "conv2d" and "conv2d: (1, 3, 8, 8), (4, 3, 3, 3) on cpu:0". `shape`
-  // is the call's where the plan is flattened.
+  // The names in error texts: "conv2d", and "conv2d: (1, 3, 8, 8), (4, 3, 3, 3) on cpu:0". `shape`
+  // is that of the call if the plan is flattened.
   virtual const char* name() const = 0;
   virtual std::string describe(const Shape* shape = nullptr) const = 0;
 
@@ -32,15 +32,15 @@ struct PreparedPlan {
   ~PreparedPlan() = default;
 };
 
-// The plans of one device. A recording runs plans that nobody looks up any more: while the store is
-// pinned, none of them ends.
+// The plans of one device. A recording runs plans that are not looked up again, so while the store
+// is pinned, none of them is destroyed.
 class PlanStore {
  public:
   virtual ~PlanStore() = default;
   virtual void pin() = 0;
   virtual void unpin() = 0;
 };
-// Defined where plans are made, in core/dispatch.
+// Defined in core/dispatch, where plans are made.
 std::unique_ptr<PlanStore> make_plan_store(DeviceContext& context);
 
 }  // namespace tenon

@@ -3,6 +3,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include <tenon/core/base/environment.h>
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/stream.h>
@@ -29,31 +31,34 @@ void Stream::wait_for_call(uint64_t ticket) {
 void Stream::wait_for_all() {
   wait(last());
   if (failures.any())
-    if (auto f = failures.take_untold()) throw_failure(*f);
+    if (auto f = failures.take_unreported()) throw_failure(*f);
 }
 
 void Stream::forget_failures() {
-  while (failures.take_untold()) {
+  while (failures.take_unreported()) {
   }
   failures.take_dropped();
 }
 
 void Stream::refuse_closed(const char* why) const {
-  throw DeviceError(name_ + " is closed: " + why);
+  throw DeviceError(fmt::format("{} is closed: {}", name_, why));
 }
 
 void Stream::refuse(const char* what) const {
   if (own_capture())
-    throw DeviceError(std::string(what) + " while a stream graph of " + name_ +
-                      " is captured: only operators on tensors of that device can be recorded; do "
-                      "it before or after the capture");
-  throw DeviceError(std::string(what) + " while another thread captures a stream graph of " +
-                    name_ + ": until that ends, nothing else can use the device");
+    throw DeviceError(
+        fmt::format("{} while a stream graph of {} is captured: only operators on tensors of that "
+                    "device can be recorded; do it before or after the capture",
+                    what, name_));
+  throw DeviceError(
+      fmt::format("{} while another thread captures a stream graph of {}: until that ends, nothing "
+                  "else can use the device",
+                  what, name_));
 }
 
 namespace {
 
-// Outputs that were to be made have no values now.
+// New outputs have no values now.
 void skip(FailureLog& failures, const Launch& l, const FailureLog::Pointer& failure) {
   if (l.outputs_hold_values) return;
   for (uint32_t i = 0; i < l.num_outputs; ++i)
@@ -69,8 +74,8 @@ FailureLog::Pointer poisoned_input(const FailureLog& failures, const Launch& l) 
   return nullptr;
 }
 
-void run_and_file(FailureLog& failures, const Launch& l, const PathNode* path, uint64_t ticket,
-                  tn_stream* stream) {
+void run_and_log(FailureLog& failures, const Launch& l, const PathNode* path, uint64_t ticket,
+                 tn_stream* stream) {
   const bool look_up = failures.any();
   if (look_up) {
     if (auto f = poisoned_input(failures, l)) return skip(failures, l, f);
@@ -79,8 +84,8 @@ void run_and_file(FailureLog& failures, const Launch& l, const PathNode* path, u
   if (tn_error* e = l.plan->plan->run(l.plan->plan, &args)) {
     auto filed = failure_of(e, [&] {
       auto where = path_string(path);
-      return std::pair("", "\n  in " + l.plan->describe(l.shape) +
-                               (where.empty() ? "" : ", queued by module " + where));
+      return std::pair("", fmt::format("\n  in {}{}{}", l.plan->describe(l.shape),
+                                       where.empty() ? "" : ", queued by module ", where));
     });
     for (uint32_t i = 0; i < l.num_outputs; ++i)
       failures.poison(l.outputs[i], l.plan->written[i], filed);
@@ -88,22 +93,22 @@ void run_and_file(FailureLog& failures, const Launch& l, const PathNode* path, u
   }
   if (look_up)
     for (uint32_t i = 0; i < l.num_outputs; ++i)
-      if (l.outputs[i]) failures.heal(l.outputs[i], l.plan->written[i]);
+      if (l.outputs[i]) failures.clear_poison(l.outputs[i], l.plan->written[i]);
 }
 
-void copy_and_file(FailureLog& own, const CopyTask& t, uint64_t ticket, tn_stream* stream) {
+void copy_and_log(FailureLog& own, const CopyTask& t, uint64_t ticket, tn_stream* stream) {
   auto& failures = t.target_failures ? *t.target_failures : own;
   if (t.source_failures && t.source_failures->any())
     if (auto f = t.source_failures->poisoned(t.copy.src, t.copy.bytes))
       return failures.poison(t.copy.dst, t.copy.bytes, f);
   if (tn_error* e = t.api->copy(t.device, &t.copy, stream)) {
     auto f = failure_of(e, [&] {
-      return std::pair("copy of " + std::to_string(t.copy.bytes) + " bytes between devices: ", "");
+      return std::pair(fmt::format("copy of {} bytes between devices: ", t.copy.bytes), "");
     });
     failures.poison(t.copy.dst, t.copy.bytes, f);
     own.add_unseen(ticket, f);
   } else if (failures.any()) {
-    failures.heal(t.copy.dst, t.copy.bytes);
+    failures.clear_poison(t.copy.dst, t.copy.bytes);
   }
 }
 

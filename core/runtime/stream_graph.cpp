@@ -1,4 +1,7 @@
+#include <fmt/core.h>
+
 #include <tenon/core/error.h>
+#include <tenon/core/format.h>
 #include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/plugin_stream.h>
@@ -11,39 +14,40 @@ namespace {
 const tn_stream_capture& capture_of(const DeviceContext& context) {
   auto* api = context.backend.extension<tn_stream_capture>(TN_EXT_STREAM_CAPTURE, 1);
   if (!api || !dynamic_cast<PluginStream*>(context.stream.get()))
-    throw UnsupportedError("StreamGraph: " + context.device.str() +
-                           " cannot record its work: the plugin \"" + context.backend.name() +
-                           "\" does not offer " TN_EXT_STREAM_CAPTURE
-                           "; run the work itself instead");
+    throw UnsupportedError(
+        fmt::format("StreamGraph: {} cannot record its work: the plugin \"{}\" does not "
+                    "offer " TN_EXT_STREAM_CAPTURE "; run the work itself instead",
+                    context.device, context.backend.name()));
   return *api;
 }
 
-// What the body changes in place may be in use elsewhere, and nothing can be waited for once it
-// captures.
+// Waits, because tensors that the body changes in place may still be in use on other devices, and
+// nothing can be waited for during the capture.
 void wait_for_all_devices() {
   for (auto* c : open_contexts())
     if (!c->stream->capturing()) c->stream->wait(c->stream->last());
 }
 
-// Ends the recording in every case; null where there is nothing to replay.
+// Ends the recording in every case. Returns null if there is nothing to replay.
 tn_graph* end(PluginStream& stream, const tn_stream_capture& api, const Capture& capture) {
   tn_graph* graph = nullptr;
   tn_error* error = stream.end_capture(api, &graph);
   if (capture.failure) {
-    // Of the two errors this is the one that names the operator.
+    // Of the two errors, only this one names the operator.
     if (error) error->destroy(error);
     if (graph) api.destroy(graph);
     throw_failure(*capture.failure);
   }
-  check(error, "StreamGraph: " + capture.device + ": ");
+  check(error, fmt::format("StreamGraph: {}: ", capture.device));
   return graph;
 }
 
-// The tensors of a capture that came to nothing hold nothing.
+// Poisons the tensors of a capture that failed.
 void give_up(PluginStream& stream, Allocator& memory, Device device) {
-  auto failure = std::make_shared<const Failure>(
-      Failure{TN_CODE_INVALID_ARGUMENT, "this tensor was made while a stream graph of " +
-                                            device.str() + " was captured, which failed"});
+  auto failure = std::make_shared<const Failure>(Failure{
+      TN_CODE_INVALID_ARGUMENT,
+      fmt::format("this tensor was made during the capture of a stream graph of {}, which failed",
+                  device)});
   for (auto& s : memory.live_storages()) stream.failures.poison(s->data, s->bytes, failure);
   memory.release();
 }
@@ -56,8 +60,8 @@ StreamGraph StreamGraph::capture(Device device, const std::function<void()>& bod
   auto& stream = static_cast<PluginStream&>(*context.stream);
   stream.refuse_while_capturing("a stream graph cannot be captured");
   wait_for_all_devices();
-  // From the first call that is recorded on, no plan may end that the recording runs; it pins them
-  // itself once it is made.
+  // From the first recorded call on, no plan may be destroyed that the recording runs. A finished
+  // recording pins the plans itself.
   struct Pin {
     PlanStore& plans;
     explicit Pin(PlanStore& plans) : plans(plans) { plans.pin(); }
@@ -96,7 +100,7 @@ StreamGraph& StreamGraph::operator=(StreamGraph&&) noexcept = default;
 StreamGraph::~StreamGraph() = default;
 
 Recording& StreamGraph::recording() const {
-  if (!recording_) throw ValueError("StreamGraph: it was moved from");
+  if (!recording_) throw ValueError("StreamGraph: this object was moved from");
   return *recording_;
 }
 void StreamGraph::replay() { recording().replay(); }

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include <fmt/core.h>
 #include <pthread.h>
 #include <sched.h>
 
@@ -33,8 +34,8 @@ uint32_t default_threads() {
 }  // namespace
 
 struct ThreadPool::Impl final : ForkMember {
-  // One parallel_for. It lives on its caller's stack and is listed while it has parts that nobody
-  // has taken.
+  // One parallel_for. It lives on the stack of its caller, and is in the list while it has parts
+  // that no thread has taken.
   struct Loop {
     tn_loop_body body;
     void* context;
@@ -43,7 +44,7 @@ struct ThreadPool::Impl final : ForkMember {
     uint32_t taken = 0;
     std::atomic<uint32_t> running_or_waiting;
     Loop* next =
-        nullptr;  // in the list, which takes no memory: kernels must not fail for want of it
+        nullptr;  // the next in the list; it needs no memory, so a kernel cannot fail because of it
   };
 
   explicit Impl(uint32_t n) : ForkMember(ForkOrder::tables), size(n) {
@@ -51,7 +52,7 @@ struct ThreadPool::Impl final : ForkMember {
     start();
   }
 
-  // Where no more threads are to be had, those that are there do the work.
+  // If no more threads can be started, those that exist do the work.
   void start() noexcept {
     std::lock_guard guard(starting);
     if (started) return;
@@ -59,7 +60,7 @@ struct ThreadPool::Impl final : ForkMember {
       threads.reserve(size);
       for (uint32_t i = 1; i < size; ++i) {
         threads.emplace_back([this] { work(); });
-        pthread_setname_np(threads.back().native_handle(), ("tenon-" + std::to_string(i)).c_str());
+        pthread_setname_np(threads.back().native_handle(), fmt::format("tenon-{}", i).c_str());
       }
     } catch (const std::exception&) {
     }
@@ -67,12 +68,12 @@ struct ThreadPool::Impl final : ForkMember {
   }
 
   void before_fork() override { lock.lock(); }
-  // Loops of other threads went with them, and the pool's own threads are started again by the
-  // first loop.
+  // The loops of other threads do not exist in the child. The first loop starts the threads of the
+  // pool again.
   void after_fork(bool in_child) override {
     if (in_child) {
       for (auto& t : threads)
-        new (&t) std::thread;  // the old ones cannot be joined, and have to be forgotten
+        new (&t) std::thread;  // the old thread does not exist here and cannot be joined
       threads.clear();
       first = last = nullptr;
       sleepers = 0;
@@ -88,8 +89,9 @@ struct ThreadPool::Impl final : ForkMember {
     for (auto& t : threads) t.join();
   }
 
-  // Sleepers are counted, because waking nobody costs a system call. The default order on both
-  // sides: either a sleeper sees the new epoch, or this side sees the sleeper.
+  // Sleeping threads are counted, because a notification costs a system call even if no thread
+  // sleeps. Both sides use the default memory order, so that either the sleeping thread sees the
+  // new epoch, or this thread sees the sleeping one.
   void wake() {
     epoch.fetch_add(1);
     if (sleepers.load()) epoch.notify_all();
@@ -106,7 +108,7 @@ struct ThreadPool::Impl final : ForkMember {
     if (last == loop) last = before;
   }
 
-  // Runs one part of `loop`, or of any where it is null. False where there is none left.
+  // Runs one part of `loop`, or of any loop if it is null. Returns false if there is no part left.
   bool run_part(Loop* loop) {
     uint32_t part;
     {
@@ -121,8 +123,8 @@ struct ThreadPool::Impl final : ForkMember {
     }
     const int64_t begin = loop->n * part / loop->parts, end = loop->n * (part + 1) / loop->parts;
     loop->body(loop->context, begin, end, part);
-    // The caller may end the loop as soon as the last part says so; nothing of it is touched after
-    // this.
+    // The caller may destroy the loop as soon as the last part is done, so nothing of it is used
+    // after this.
     if (loop->running_or_waiting.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       finished.fetch_add(1, std::memory_order_release);
       finished.notify_all();
@@ -136,8 +138,8 @@ struct ThreadPool::Impl final : ForkMember {
     while (!stopping) {
       while (run_part(nullptr)) {
       }
-      // A kernel often follows a kernel: a short spin saves the futex, a long one would steal a
-      // core.
+      // A kernel often follows another kernel. A short spin saves the system call; a long one would
+      // waste a core.
       for (int spins = 0; spins < 1000 && epoch.load(std::memory_order_acquire) == seen; ++spins)
         cpu_pause();
       sleepers.fetch_add(1);
@@ -174,8 +176,8 @@ ThreadPool::ThreadPool(uint32_t threads) : impl_(std::make_unique<Impl>(std::max
 ThreadPool::~ThreadPool() = default;
 
 ThreadPool& ThreadPool::shared() {
-  static auto* pool =
-      new ThreadPool(default_threads());  // not ended at exit: streams may still need it
+  static auto* pool = new ThreadPool(
+      default_threads());  // not destroyed at exit, because streams may still need it
   return *pool;
 }
 
@@ -205,7 +207,7 @@ void ThreadPool::parallel_for(int64_t n, int64_t grain, tn_loop_body body, void*
 
 namespace {
 
-// No exception may reach a plugin; without threads the work is done by the caller.
+// No exception may reach a plugin. Without threads the caller does the work.
 ThreadPool* shared_or_null() noexcept {
   try {
     return &ThreadPool::shared();

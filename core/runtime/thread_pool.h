@@ -1,4 +1,4 @@
-// The one budget of compute threads, shared by every logical CPU device and plugin.
+// The compute threads, which all logical CPU devices and plugins share.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace tenon {
 
 class ThreadPool {
  public:
-  // As many threads as TENON_NUM_THREADS says, else as the process may run on; lives until the
-  // process ends.
+  // Returns the pool of the process, which is never destroyed. It has TENON_NUM_THREADS threads, or
+  // as many as the process may run on.
   static ThreadPool& shared();
 
   explicit ThreadPool(uint32_t threads);
@@ -19,7 +19,7 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
 
   uint32_t size() const;
-  // As tn_host::parallel_for. `body` must not throw.
+  // Works as tn_host::parallel_for. `body` must not throw.
   void parallel_for(int64_t n, int64_t grain, tn_loop_body body, void* context);
 
  private:
@@ -27,7 +27,7 @@ class ThreadPool {
   std::unique_ptr<Impl> impl_;
 };
 
-// Before the first plugin is loaded.
+// Gives plugins the threads of the pool. Call it before the first plugin is loaded.
 void lend_threads_to_plugins();
 
 }  // namespace tenon

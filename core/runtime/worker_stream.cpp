@@ -1,4 +1,5 @@
-// The stream of a caller's-thread backend: a ring of tasks and one worker thread.
+// The stream of a backend that computes on the thread of the caller: a ring of tasks and one worker
+// thread.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -8,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include <fmt/core.h>
 #include <pthread.h>
 
 #include <tenon/core/base/fork.h>
@@ -19,8 +21,8 @@ namespace tenon {
 
 namespace {
 
-// Longer work than this is worth a worker's wake-up; shorter work is done where it is asked for
-// when nothing is queued before it.
+// Work that takes longer than this goes to the worker. Shorter work runs on the thread of the
+// caller if nothing is queued before it, because waking the worker would take longer.
 constexpr uint64_t kInPlaceNs = 4000;
 
 struct Task {
@@ -30,15 +32,16 @@ struct Task {
   const PreparedPlan* plan = nullptr;
   const PathNode* path = nullptr;
   void* workspace = nullptr;
-  Stream* other = nullptr;  // wait_for, and what it is told
+  Stream* other = nullptr;  // the arguments of wait_for
   uint64_t other_ticket = 0;
   const void* memory = nullptr;
   uint64_t bytes = 0;
   static constexpr uint32_t kPointersInPlace = 10, kScalarsInPlace = 6;
   void* pointers[kPointersInPlace];
   tn_scalar scalars[kScalarsInPlace];
-  Shape shape;  // where the plan is flattened
-  // Only optimizers have more; freed by the worker. Also holds a CopyTask.
+  Shape shape;  // if the plan is flattened
+  // For more pointers and scalars, which only optimizers have; the worker frees it. It also holds a
+  // CopyTask.
   std::unique_ptr<std::byte[]> heap;
 };
 
@@ -62,11 +65,11 @@ class WorkerStream final : public Stream, ForkMember {
     const uint64_t before = submitted_.load(std::memory_order_relaxed);
     if (l.plan->cost_ns <= kInPlaceNs && l.plan->cost_ns &&
         completed_.load(std::memory_order_acquire) == before) {
-      // Nothing is queued and the worker sleeps or spins: as nobody else can submit, this thread is
-      // the stream.
-      run_and_file(failures, l, current_path(), before + 1, nullptr);
-      // In this order: the worker must never see a ticket that is submitted, not completed, and not
-      // in the ring.
+      // Nothing is queued, and the worker sleeps or spins. No other thread can submit work now, so
+      // this thread acts as the stream.
+      run_and_log(failures, l, current_path(), before + 1, nullptr);
+      // The order matters: the worker must never see a ticket that is submitted and not completed
+      // but not in the ring.
       complete(before + 1);
       submitted_.store(before + 1, std::memory_order_release);
       return before + 1;
@@ -97,7 +100,7 @@ class WorkerStream final : public Stream, ForkMember {
     if (reached(last()) && !failures.any()) return 0;
     std::lock_guard lock(lock_);
     if (completed_.load(std::memory_order_acquire) == submitted_.load(std::memory_order_relaxed)) {
-      if (failures.any()) failures.heal(data, bytes);
+      if (failures.any()) failures.clear_poison(data, bytes);
       return 0;
     }
     return push_locked([&](Task& t) {
@@ -129,23 +132,24 @@ class WorkerStream final : public Stream, ForkMember {
     try {
       thread_ = std::thread([this] { work(); });
     } catch (const std::system_error& e) {
-      throw DeviceError(name_ + ": the thread that does its work cannot be started: " + e.what());
+      throw DeviceError(
+          fmt::format("{}: its worker thread cannot be started: {}", name_, e.what()));
     }
     pthread_setname_np(thread_.native_handle(), name_.substr(0, 15).c_str());
     has_thread_ = true;
   }
 
-  // With the lock held nothing is queued any more, and the worker comes to the end of what is.
+  // While the lock is held, no work is queued, and the worker finishes what is in the queue.
   void before_fork() override {
     lock_.lock();
     wait(submitted_.load());
   }
-  // The child's worker is started by the first work that needs one: most children become another
+  // The first work in the child that needs a worker starts it, because most children start another
   // program before.
   void after_fork(bool in_child) override {
     if (in_child) {
-      new (&thread_) std::thread;  // the old one cannot be joined, and has to be forgotten
-      line_front_ = line_end_;     // nor will those who waited for room come back
+      new (&thread_) std::thread;  // the old thread does not exist here and cannot be joined
+      line_front_ = line_end_;     // the threads that waited for room do not exist here either
       has_thread_ = false;
       asleep_ = false;
       waiters_ = 0;
@@ -183,7 +187,7 @@ class WorkerStream final : public Stream, ForkMember {
     return push_locked(fill_in);
   }
 
-  // Where `fill_in` throws, nothing is queued.
+  // If `fill_in` throws, nothing is queued.
   template <class F>
   uint64_t push_locked(F&& fill_in) {
     if (!has_thread_) [[unlikely]]
@@ -206,15 +210,15 @@ class WorkerStream final : public Stream, ForkMember {
            kRingSize;
   }
 
-  // A full ring holds callers back, because memory is bounded: each gets in when those that came
-  // before have. The lock is free while they wait, or a thread that queues on and on would leave no
-  // other a moment to take it in.
+  // If the ring is full, callers wait, because memory is limited. They continue in the order in
+  // which they came. The lock is free meanwhile; otherwise a thread that queues without a pause
+  // would never let another one in.
   [[gnu::noinline]] void await_room() {
     const uint32_t place = line_end_++;
     do {
       lock_.unlock();
       for (uint32_t front; (front = line_front_.load()) != place;) line_front_.wait(front);
-      const uint64_t wanted = submitted_.load() + 2;  // nobody else queues anything now
+      const uint64_t wanted = submitted_.load() + 2;  // no other thread queues anything now
       if (wanted > kRingSize) wait(wanted - kRingSize);
       lock_.lock();
     } while (is_full());
@@ -233,19 +237,19 @@ class WorkerStream final : public Stream, ForkMember {
     }
   }
 
-  // Sleepers are counted, because waking nobody costs a system call where another address shares
-  // the library's waiting room. The default order on both sides: either the waiter sees the new
-  // value, or this side sees the waiter.
+  // Waiting threads are counted, because a notification can cost a system call even if no thread
+  // waits. Both sides use the default memory order, so that either the waiting thread sees the new
+  // value, or this thread sees the waiting one.
   void complete(uint64_t ticket) {
     completed_.store(ticket);
     if (waiters_.load()) completed_.notify_all();
   }
 
-  // The ticket of the next queued task, at least `next`: work done in place by callers has taken
-  // some tickets.
+  // Returns the ticket of the next queued task, which is at least `next`. Work that callers ran
+  // themselves has taken some tickets.
   uint64_t await_task(uint64_t next) {
     for (int spins = 0;; ++spins) {
-      // In this order: what is submitted beyond the completed can only have been queued.
+      // The order matters: work that is submitted but not completed can then only be in the queue.
       const uint64_t submitted = submitted_.load(std::memory_order_acquire);
       next = std::max(next, completed_.load(std::memory_order_acquire) + 1);
       if (submitted >= next) return next;
@@ -259,9 +263,9 @@ class WorkerStream final : public Stream, ForkMember {
     }
   }
 
-  // A device that has no memory for an event is asked again: there is nobody to throw to, and
-  // nothing to go on with before.
-  static void wait_for_certain(Stream& other, uint64_t ticket) {
+  // A device that has no memory for an event is asked again, because the worker can neither throw
+  // nor continue.
+  static void wait_until_done(Stream& other, uint64_t ticket) {
     for (;;) {
       try {
         return other.wait(ticket);
@@ -273,13 +277,13 @@ class WorkerStream final : public Stream, ForkMember {
 
   void execute(Task& t, uint64_t ticket) {
     if (t.kind == Task::wait_for) {
-      wait_for_certain(*t.other, t.other_ticket);
+      wait_until_done(*t.other, t.other_ticket);
       if (t.other->failures.any())
-        t.other->failures.hand_on(t.other_ticket, failures, t.memory, t.bytes);
+        t.other->failures.pass_on(t.other_ticket, failures, t.memory, t.bytes);
     } else if (t.kind == Task::forget) {
-      if (failures.any()) failures.heal(t.memory, t.bytes);
+      if (failures.any()) failures.clear_poison(t.memory, t.bytes);
     } else if (t.kind == Task::copy) {
-      copy_and_file(failures, *reinterpret_cast<CopyTask*>(t.heap.get()), ticket, nullptr);
+      copy_and_log(failures, *reinterpret_cast<CopyTask*>(t.heap.get()), ticket, nullptr);
     } else {
       const size_t pointers = t.num_inputs + t.num_outputs;
       void** from = t.heap ? reinterpret_cast<void**>(t.heap.get()) : t.pointers;
@@ -294,22 +298,22 @@ class WorkerStream final : public Stream, ForkMember {
                t.workspace,
                t.outputs_hold_values,
                t.plan->flattened ? &t.shape : nullptr};
-      run_and_file(failures, l, t.path, ticket, nullptr);
+      run_and_log(failures, l, t.path, ticket, nullptr);
     }
   }
 
-  SpinLock lock_;  // of submitters
-  // Those who wait for room have a place in a line; both are changed under the lock.
+  SpinLock lock_;  // protects the submission of work
+  // Threads that wait for room form a line. Both numbers are changed only under the lock.
   uint32_t line_end_ = 0;
   std::atomic<uint32_t> line_front_{0};
   bool has_thread_ = false;
   std::unique_ptr<Task[]> ring_;
   std::atomic<uint64_t> base_{
-      1};  // ticket of slot 0; changes only while the worker has nothing to do
+      1};  // the ticket of slot 0; it changes only while the worker has nothing to do
   alignas(64) std::atomic<uint64_t> submitted_{0};
   alignas(64) std::atomic<uint64_t> completed_{0};
   alignas(64) std::atomic<uint32_t> waiters_{0};  // threads in wait()
-  std::atomic<bool> asleep_{false};               // the worker
+  std::atomic<bool> asleep_{false};               // the worker sleeps
   std::thread thread_;
 };
 

@@ -112,9 +112,9 @@ Backend* Registry::Impl::load_best(tn_plugin_kind kind, const std::string& name)
       if (std::find(loaded.begin(), loaded.end(), backend) == loaded.end())
         loaded.push_back(backend);
       warn();
-      log_message(
-          TN_LOG_INFO, "tenon",
-          "loaded plugin " + name + " " + it->manifest.variant + " from " + it->manifest.library);
+      log_message(TN_LOG_INFO, "tenon",
+                  fmt::format("loaded plugin {} {} from {}", name, it->manifest.variant,
+                              it->manifest.library));
       rank();
       return backend;
     } catch (const Refused& e) {

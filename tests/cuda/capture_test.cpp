@@ -194,8 +194,8 @@ BOOST_AUTO_TEST_CASE(a_graph_outlives_its_tensors) {
 BOOST_AUTO_TEST_CASE(results_are_not_there_before_the_first_replay) {
   Tensor a = ones({10}, {.device = gpu}), result;
   auto graph = warm_and_capture([&] { result = a + 1.0; });
-  BOOST_TEST(
-      has(error_of<ValueError>([&] { result.to_vector<float>(); }), "that was not replayed yet"));
+  BOOST_TEST(has(error_of<ValueError>([&] { result.to_vector<float>(); }),
+                 "that has not been replayed yet"));
   graph.replay();
   BOOST_TEST(result.sum().item() == 20.0);
 }
@@ -277,7 +277,7 @@ BOOST_AUTO_TEST_CASE(an_exception_ends_the_capture) {
                                              throw std::runtime_error("enough");
                                            }),
                       std::runtime_error);
-    BOOST_TEST(has(error_of<ValueError>([&] { kept.sum().item(); }), "was captured, which failed"));
+    BOOST_TEST(has(error_of<ValueError>([&] { kept.sum().item(); }), ", which failed"));
     check_works();
     BOOST_TEST(a.sum().item() == 30.0);
   }

@@ -278,7 +278,7 @@ BOOST_AUTO_TEST_CASE(without_nccl_in_a_process_of_its_own,
   BOOST_TEST(count_of(text, "are not joined") == 1u, text);
   BOOST_TEST(has(text, "cuda:0, cuda:1 are not joined (cuda: NCCL cannot be used"), text);
   BOOST_TEST(has(text, "name its folder in TENON_CUDA_LIBRARY_PATH"), text);
-  BOOST_TEST(has(text, "sums and broadcasts go through copies"), text);
+  BOOST_TEST(has(text, "sums and broadcasts use copies"), text);
   // With it nothing of the kind is said.
   BOOST_TEST(
       !has(output_of("TENON_LOG=info", "a_step_over_two_devices_is_one_sum_and_one_broadcast"),

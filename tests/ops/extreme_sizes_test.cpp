@@ -166,7 +166,7 @@ BOOST_AUTO_TEST_CASE(counts_of_what_is_to_be_made) {
   require_errors<ShapeError>({
       {"tensor", [] { tensor(std::vector<float>{1}, {4 * kGiga, 4 * kGiga}); }, "tensor: shape (4294967296, 4294967296) has more elements"},
       {"tensor", [] { tensor(std::vector<int64_t>(), {4 * kGiga, 4 * kGiga}); }, "tensor: shape"},
-      {"tensor", [] { tensor({1.f}, {-1, -1}); }, "tensor: shape (-1, -1) holds a negative dimension"},
+      {"tensor", [] { tensor({1.f}, {-1, -1}); }, "tensor: shape (-1, -1) has a negative dimension"},
       {"numel", [] { Shape{4 * kGiga, 4 * kGiga}.numel(); }, "numel: shape (4294967296, 4294967296) has more elements"},
       {"numel", [] { Shape{kMax, kMax, 0}.numel(); }, "numel"},
       {"numel", [] { Shape{kLeast, -1}.numel(); }, "numel"},

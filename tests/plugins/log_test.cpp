@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(a_level_that_there_is_not_is_told) {
   BOOST_TEST(
       read_text(folder.file("stderr")) ==
       "[tenon] warning: TENON_LOG is \"\\x1b[31m" + std::string(95, 'e') +
-          "… (100005 bytes)\"; it must be debug, info, warning or error, and warning is taken\n"
+          "… (100005 bytes)\"; it must be debug, info, warning or error, and warning is used\n"
           "[npu] warning: hot\n");
 }
 

@@ -339,7 +339,7 @@ BOOST_AUTO_TEST_CASE(a_loss_that_there_is_no_memory_to_file_or_to_describe_is_to
   throws_at(1, [&] { log.add_late(3, loss); });
   BOOST_TEST(failed);
   BOOST_TEST(log.lost() == loss);
-  BOOST_TEST(log.take_untold() == loss);
+  BOOST_TEST(log.take_unreported() == loss);
 
   tn_error error{sizeof(tn_error), TN_CODE_DEVICE_LOST, "the device has fallen off the bus", 0,
                  nullptr,          [](tn_error*) {}};
@@ -379,12 +379,12 @@ BOOST_AUTO_TEST_CASE(where_memory_ends_it_is_said_who_asked_for_it) {
   const Tensor column = ones({1 << 20, 1}), row = ones({1, 16});
   synchronize();
   empty_cache("cpu:0");
-  most_bytes = 16 << 20;
+  max_bytes = 16 << 20;
   require_error<OutOfMemoryError>([&] { column + row; }, "add: (1048576, 1), (1, 16) on cpu:0",
                                   "cannot allocate 67108864 bytes");
   require_error<OutOfMemoryError>([&] { empty({1 << 24}); }, "empty of shape (16777216,)",
                                   "cannot allocate 67108864 bytes");
-  most_bytes = SIZE_MAX;
+  max_bytes = SIZE_MAX;
   BOOST_TEST((column + row).sum().item() == 2.0 * (1 << 24));
 }
 #endif

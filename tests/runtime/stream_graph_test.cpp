@@ -115,7 +115,8 @@ BOOST_AUTO_TEST_CASE(results_outlive_the_graph_and_the_memory_comes_back) {
 BOOST_AUTO_TEST_CASE(results_cannot_be_read_before_the_first_replay) {
   Tensor a = ones({10}, {.device = device}), result;
   auto graph = StreamGraph::capture(device, [&] { result = a + 1.0; });
-  BOOST_TEST(has(error_of<Error>([&] { result.to_vector<float>(); }), "that was not replayed yet"));
+  BOOST_TEST(
+      has(error_of<Error>([&] { result.to_vector<float>(); }), "that has not been replayed yet"));
   BOOST_CHECK_THROW(result.wait(), ValueError);
   graph.replay();
   BOOST_TEST(result.sum().item() == 20.0);
@@ -229,7 +230,7 @@ BOOST_AUTO_TEST_CASE(an_exception_ends_the_capture) {
                                          }),
                     std::runtime_error);
   check_works();
-  BOOST_TEST(has(error_of<Error>([&] { kept.sum().item(); }), "was captured, which failed"));
+  BOOST_TEST(has(error_of<Error>([&] { kept.sum().item(); }), ", which failed"));
   BOOST_TEST(a.sum().item() == 30.0);
   kept = Tensor();
   a = Tensor();

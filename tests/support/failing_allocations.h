@@ -30,11 +30,11 @@ inline constinit std::atomic<int64_t> until_failure{
     0};  // 0: none fails. Otherwise the n-th from now on does, in whatever thread
 inline constinit std::atomic<bool> failed{false};  // it has
 
-inline constinit std::atomic<size_t> most_bytes{SIZE_MAX};  // more are never there
+inline constinit std::atomic<size_t> max_bytes{SIZE_MAX};  // more are never there
 
 inline bool fails(size_t bytes) {
   counted.fetch_add(1, std::memory_order_relaxed);
-  if (bytes > most_bytes.load(std::memory_order_relaxed)) {
+  if (bytes > max_bytes.load(std::memory_order_relaxed)) {
     errno = ENOMEM;
     return true;
   }

@@ -1,4 +1,4 @@
-// Windows that slide over padded planes: what convolution and pooling share. Not installed.
+// Windows that slide over padded planes, which convolution and pooling share.
 #pragma once
 
 #include <tenon/core/dispatch/op.h>

@@ -1,5 +1,4 @@
-// The attribute "precision" of products: see set_float32_matmul_precision in linalg.h. Not
-// installed.
+// The attribute "precision" of products: see set_float32_matmul_precision in linalg.h.
 #pragma once
 
 #include <tenon/core/dispatch/op.h>

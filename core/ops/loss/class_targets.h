@@ -1,4 +1,4 @@
-// What losses over classes begin with: scores as rows, labels as a list. Not installed.
+// The inputs of losses over classes: scores as rows, and labels as a list.
 #pragma once
 
 #include <tenon/core/tensor.h>

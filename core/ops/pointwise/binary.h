@@ -1,5 +1,4 @@
-// How a pointwise operator on two operands is called; shared by arithmetic and comparisons. Not
-// installed.
+// How a pointwise operator on two operands is called, for arithmetic and comparisons.
 #pragma once
 
 #include <tenon/core/ops/rules.h>

@@ -41,7 +41,7 @@ Tensor run_copy(const Tensor& x, DType dtype) { return run(copy_op, {&x}, dtype_
 void require_writable(const char* op, const Tensor& target) {
   require_tensor(op, target);
   require_mutable(op, target);
-  if (shares_places(target.shape(), target.strides()))
+  if (elements_overlap(target.shape(), target.strides()))
     throw ValueError(
         fmt::format("{}: several elements of this expanded tensor of shape {} share one place in "
                     "memory; use .contiguous() or .clone() before changing it",
@@ -108,7 +108,7 @@ Tensor& Tensor::copy_(const Tensor& source) {
 
 void write_part(const Tensor& part, const Tensor& values) {
   const Tensor* input = &values;
-  run_into(part, {copy_op, {&input, 1}, dtype_attrs(dtype_of(part))}, Target::in_the_making);
+  run_into(part, {copy_op, {&input, 1}, dtype_attrs(dtype_of(part))}, Target::new_result);
 }
 
 void prepare_copy(const Tensor& target, const Tensor& source) {
@@ -120,7 +120,7 @@ void prepare_copy(const Tensor& target, const Tensor& source) {
 Tensor constant(Number number, DType dtype, Device device) {
   Tensor x = allocate_tensor({}, dtype, device);
   Scalar scalar = scalar_for(dtype, number);
-  run_into(x, {fill_op, {}, no_attrs, {&scalar, 1}}, Target::in_the_making);
+  run_into(x, {fill_op, {}, no_attrs, {&scalar, 1}}, Target::new_result);
   return x;
 }
 
