@@ -1,6 +1,7 @@
 // Makes the plan for a call: runs the shape rule, makes descriptors, and asks one plugin after the
 // other.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 
 #include <tenon/core/base/environment.h>
 #include <tenon/core/base/module_path.h>
+#include <tenon/core/dispatch/abi_dtypes.h>
 #include <tenon/core/dispatch/plan_cache.h>
 #include <tenon/core/error.h>
 #include <tenon/core/extent.h>
@@ -108,11 +110,25 @@ tn_error* ask(const Planner& planner, const tn_op_request& request, tn_plan** pl
   return api.plan_create(planner.device, &request, plan);
 }
 
+// Returns a dtype of the request that the ABI version of the plugin does not know, or nothing.
+std::optional<DType> unknown_dtype(const Planner& planner, const Request& request) {
+  for (auto& d : request.descs)
+    if (const auto dtype = static_cast<DType>(d.dtype);
+        !abi_knows(planner.backend->info().abi_minor, dtype))
+      return dtype;
+  return std::nullopt;
+}
+
 // Asks the overlays and then the plugin of the device, and collects the reasons of refusals. The
 // plan stays null if all refuse.
 void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std::string& reasons) {
   const Request request(entry, contiguous);
   for (auto& p : context.planners) {
+    if (const auto dtype = unknown_dtype(p, request)) {
+      reasons += fmt::format("\n  {}: it was built with an ABI version that does not know {}",
+                             p.backend->name(), *dtype);
+      continue;
+    }
     tn_plan* plan = nullptr;  // undefined if the plugin refuses
     tn_error* no = ask(p, request.raw, &plan);
     if (!context.caller_thread) close_before_new_libraries();

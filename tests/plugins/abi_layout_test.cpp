@@ -3,6 +3,7 @@
 // no offset may change.
 #include <boost/test/unit_test.hpp>
 
+#include <tenon/core/dispatch/abi_dtypes.h>
 #include <tenon/plugins/abi/abi.h>
 
 BOOST_AUTO_TEST_SUITE(abi_layout_test)
@@ -95,6 +96,13 @@ BOOST_AUTO_TEST_CASE(extension_tables) {
   CHECK_OFFSET(tn_stream_capture, flags, 40);
   CHECK_OFFSET(tn_profiling, range_push, 8);
   CHECK_OFFSET(tn_profiling, elapsed, 24);
+}
+
+BOOST_AUTO_TEST_CASE(the_dtypes_of_this_version_are_those_of_the_library) {
+  for (int32_t value = 0; value < 32; ++value)
+    BOOST_TEST(
+        tenon::abi_knows(TN_ABI_MINOR, static_cast<tenon::DType>(value)) == (value <= TN_BOOL),
+        "dtype " << value);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,11 +1,13 @@
-// A plugin of today under a host of ABI 1.0: this file knows the frozen header and nothing of
-// Tenon.
+// A plugin of today under a host of ABI 1.0: this file uses the frozen header and, of Tenon itself,
+// only the table of dtypes.
 #include <array>
 #include <cstring>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
 #include <dlfcn.h>
+
+#include <tenon/core/dispatch/abi_dtypes.h>
 
 #include "fixtures/abi_1_0.h"
 #include "places.h"
@@ -130,6 +132,13 @@ BOOST_AUTO_TEST_CASE(a_plugin_of_1_1_fills_and_reads_what_1_0_has) {
   api.memory_free(device, 0, x, 64);
   api.memory_free(device, 0, y, 64);
   api.device_close(device);
+}
+
+BOOST_AUTO_TEST_CASE(a_plugin_of_1_0_is_asked_for_the_dtypes_of_its_header_and_no_others) {
+  for (int32_t value = 0; value < 32; ++value)
+    BOOST_TEST(
+        tenon::abi_knows(TN_ABI_MINOR, static_cast<tenon::DType>(value)) == (value <= TN_BOOL),
+        "dtype " << value);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
