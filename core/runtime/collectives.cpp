@@ -90,22 +90,24 @@ bool queue(Communicator& c, std::span<const Members> rows, size_t first_written,
       storage.wait_for_uses();
       storage.version.fetch_add(1, std::memory_order_relaxed);
     }
-  const auto usable = usable_rows(c, rows, first_written ? first_written : n);
+  const size_t num_read = first_written ? first_written : n;
+  const auto usable = usable_rows(c, rows, num_read);
   if (usable.empty()) return true;
 
   std::lock_guard lock(c.mutex);
-  auto failure = PluginStream::queue_together(c.streams, what, [&](tn_stream* const* streams) {
-    tn_error* error = c.api->group_begin(c.handle);
-    if (error) return error;
-    std::vector<void*> pointers(n);
-    for (auto* row : usable) {
-      for (size_t i = 0; i < n; ++i) pointers[i] = impl_of((*row)[i]).data();
-      if ((error = call(pointers.data(), (*row)[0], streams))) break;
-    }
-    tn_error* at_end = c.api->group_end(c.handle);
-    if (error && at_end) at_end->destroy(at_end);
-    return error ? error : at_end;
-  });
+  auto failure =
+      PluginStream::queue_together(c.streams, num_read, what, [&](tn_stream* const* streams) {
+        tn_error* error = c.api->group_begin(c.handle);
+        if (error) return error;
+        std::vector<void*> pointers(n);
+        for (auto* row : usable) {
+          for (size_t i = 0; i < n; ++i) pointers[i] = impl_of((*row)[i]).data();
+          if ((error = call(pointers.data(), (*row)[0], streams))) break;
+        }
+        tn_error* at_end = c.api->group_end(c.handle);
+        if (error && at_end) at_end->destroy(at_end);
+        return error ? error : at_end;
+      });
   for (auto* row : usable)
     for (size_t i = first_written; i < n; ++i) {
       auto& t = impl_of((*row)[i]);

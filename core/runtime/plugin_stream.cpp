@@ -114,18 +114,21 @@ bool PluginStream::queue_wait(PluginStream& peer, uint64_t ticket, bool reads) {
   std::scoped_lock lock(mutex_, peer.mutex_);
   peer.refuse_while_capturing("waiting for the device is not possible");
   if (closed() || peer.closed()) return true;
-  if (reads) {
-    std::erase_if(sources_, [&](const Source& s) {
-      return s.first <= completed_ && s.stream->completed_ >= s.ticket && !s.stream->failures.any();
-    });
-    sources_.push_back({&peer, ticket, submitted_ + 1});
-  }
+  if (reads) add_source(peer, ticket, submitted_ + 1);
   tn_event* event = peer.mark_covering(ticket);
   if (!event) return peer.completed_ >= ticket;
   tn_error* error = api_.stream_wait(stream_, event);
   if (error && error->code == TN_CODE_OUT_OF_MEMORY) return error->destroy(error), false;
   add_late_error(error, submitted_);
   return true;
+}
+
+// Also forgets the sources that have turned out well.
+void PluginStream::add_source(PluginStream& stream, uint64_t ticket, uint64_t first) {
+  std::erase_if(sources_, [&](const Source& s) {
+    return s.first <= completed_ && s.stream->completed_ >= s.ticket && !s.stream->failures.any();
+  });
+  sources_.push_back({&stream, ticket, first});
 }
 
 PluginStream::LockedStreams::LockedStreams(std::span<PluginStream* const> streams)
@@ -138,12 +141,17 @@ PluginStream::LockedStreams::~LockedStreams() {
   for (auto* s : locked_) s->mutex_.unlock();
 }
 
-void PluginStream::LockedStreams::prepare(const char* what) {
+void PluginStream::LockedStreams::prepare(size_t num_read, const char* what) {
   for (auto* s : streams_) {
     if (s->capturing()) s->refuse(fmt::format("{} is not possible", what).c_str());
     s->require_usable();
     handles.push_back(s->stream_);
   }
+  // A source ends before the call itself. If it included the call, two streams would each wait
+  // until the other one has checked its sources.
+  for (auto* s : streams_)
+    for (auto* read : streams_.first(num_read))
+      if (s != read) s->add_source(*read, read->submitted_, s->submitted_ + 1);
   for (auto* s : streams_) s->next_ticket(nullptr, what);
 }
 

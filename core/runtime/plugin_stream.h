@@ -43,10 +43,12 @@ class PluginStream final : public Stream, ForkMember {
   FailureLog::Pointer replay(const tn_stream_capture& api, tn_graph* graph, uint64_t& ticket);
 
   // Makes one call for several streams. `call` gets their handles, and no other thread can queue
-  // work on any of them meanwhile. Returns null, or the failure, which is then in the log of each
-  // stream. Afterwards, last() of each stream is at least the ticket of the call.
+  // work on any of them meanwhile. The work on each stream reads what the first `num_read` streams
+  // wrote before, so their late failures count for it, too. Returns null, or the failure, which is
+  // then in the log of each stream. Afterwards, last() of each stream is at least the ticket of the
+  // call.
   template <class F>
-  static FailureLog::Pointer queue_together(std::span<PluginStream* const> streams,
+  static FailureLog::Pointer queue_together(std::span<PluginStream* const> streams, size_t num_read,
                                             const char* what, F&& call);
 
   // Called at exit: destroys the events and the stream. Later work is refused. Waiting returns at
@@ -92,6 +94,7 @@ class PluginStream final : public Stream, ForkMember {
   std::string in_flight(uint64_t last, const std::string& op) const;
   void finish_if_lost();
   bool queue_wait(PluginStream& peer, uint64_t ticket, bool reads);
+  void add_source(PluginStream& stream, uint64_t ticket, uint64_t first);
   void check_sources(uint64_t ticket);
 
   const tn_backend_api& api_;
@@ -112,7 +115,7 @@ class PluginStream::LockedStreams {
  public:
   explicit LockedStreams(std::span<PluginStream* const> streams);
   ~LockedStreams();
-  void prepare(const char* what);  // DeviceError if one of them cannot be used
+  void prepare(size_t num_read, const char* what);  // DeviceError if one of them cannot be used
   std::vector<tn_stream*> handles;
   FailureLog::Pointer finish(tn_error* error, const char* what);
 
@@ -123,9 +126,9 @@ class PluginStream::LockedStreams {
 
 template <class F>
 FailureLog::Pointer PluginStream::queue_together(std::span<PluginStream* const> streams,
-                                                 const char* what, F&& call) {
+                                                 size_t num_read, const char* what, F&& call) {
   LockedStreams locked(streams);
-  locked.prepare(what);
+  locked.prepare(num_read, what);
   return locked.finish(call(locked.handles.data()), what);
 }
 

@@ -168,6 +168,47 @@ BOOST_AUTO_TEST_CASE(what_was_never_computed_poisons_the_sum_on_all_devices) {
   BOOST_TEST((ones({3}, {.device = "sim:1"}) + 1.0).sum().item() == 6.0);
 }
 
+BOOST_AUTO_TEST_CASE(a_late_failure_on_one_device_reaches_the_sum_on_the_others) {
+  synchronize();
+  Tensor w = full({3}, 2, {.device = "sim:0"});
+  w.requires_grad_();
+  allow_replicas(w);
+  auto on = [&](const char* device) {
+    DeviceGuard guard(device);
+    return (w * ones({3})).sum();
+  };
+  Tensor total = on("sim:0") + on("sim:1").to("sim:0");
+  total.wait();
+  // From here on, only the sum of the gradients brings values of sim:1 to sim:0.
+  empty({3}, {.device = "sim:1"}).fill_(sim::kFailsLate);
+  total.backward();
+  require_error<Error>([&] { w.grad().sum().item(); }, "sim: an accident");
+  BOOST_CHECK_NO_THROW(synchronize());
+}
+
+BOOST_AUTO_TEST_CASE(a_late_failure_reaches_those_who_read_the_broadcast_values_and_no_others) {
+  synchronize();
+  const std::vector<Device> devices = {"sim:0", "sim:1"};
+  for (const char* failing : {"sim:0", "sim:1"}) {
+    Tensor w = full({3}, 2, {.device = "sim:0"});
+    allow_replicas(w);
+    empty({3}, {.device = failing}).fill_(sim::kFailsLate);
+    w.fill_(3);
+    Since since;
+    refresh_replicas({&w, 1}, devices);
+    BOOST_TEST(since.launches() == 1u);
+    Tensor primary = w * 1.0, replica;
+    {
+      DeviceGuard guard("sim:1");
+      replica = w * 1.0;
+    }
+    BOOST_TEST(replica.device().str() == "sim:1");
+    if (failing == devices[1].str()) BOOST_TEST(primary.sum().item() == 9.0);
+    require_error<Error>([&] { replica.sum().item(); }, "sim: an accident");
+    BOOST_CHECK_NO_THROW(synchronize());
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_device_that_captures_takes_part_in_nothing) {
   nn::DataParallel model(nn::Linear(8, 3), {"sim:0", "sim:1"});
   Tensor x = ones({6, 8}, {.device = "sim:0"});
