@@ -9,19 +9,31 @@
 
 namespace tenon::sdk {
 
-// The attribute "dim" of an operator on `d`; refused where there is no such dimension.
+// The attribute "dim" of an operator on `d`; refused where there is no such dimension. A single
+// number is taken for a tensor of one dimension.
 inline size_t dim_of(const Request& request, const tn_tensor_desc& d) {
   const int64_t dim = request.get_int("dim");
-  if (dim < 0 || dim >= d.rank)
-    invalid("dim " + std::to_string(dim) + " of a tensor of rank " + std::to_string(d.rank));
+  if (dim < 0 || dim >= std::max<int64_t>(1, d.rank))
+    invalid("dim " + std::to_string(dim) + " of a tensor of " + std::to_string(d.rank) +
+            " dimensions");
   return static_cast<size_t>(dim);
 }
 
+// A contiguous tensor seen as outer x size x inner, `size` being the dimension in question.
+struct Lines {
+  int64_t outer = 1, size = 1, inner = 1;
+
+  static Lines of(const tn_tensor_desc& d, size_t dim) {
+    Lines l;
+    for (size_t k = 0; k < d.rank; ++k)
+      (k < dim ? l.outer : k == dim ? l.size : l.inner) *= d.shape[k];
+    return l;
+  }
+};
+
 // The stride of a contiguous tensor along `dim`, in elements.
 inline int64_t stride_of(const tn_tensor_desc& whole, size_t dim) {
-  int64_t stride = 1;
-  for (uint32_t k = whole.rank; k-- > dim + 1;) stride *= whole.shape[k];
-  return stride;
+  return Lines::of(whole, dim).inner;
 }
 
 // The part of contiguous `whole` that has the shape of `part`, every `step`th along `dim`.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <utility>
 
 #include <tenon/plugins/abi/abi.h>
@@ -23,8 +24,10 @@ struct Nest {
   // The shape is that of the first, which must not be NULL. Any other that is NULL is a single
   // value: stride 0 everywhere.
   explicit Nest(std::initializer_list<const tn_tensor_desc*> tensors)
+      : Nest(std::span(tensors.begin(), tensors.size())) {}
+  explicit Nest(std::span<const tn_tensor_desc* const> tensors)
       : operands(static_cast<int>(tensors.size())) {
-    const tn_tensor_desc& first = **tensors.begin();
+    const tn_tensor_desc& first = *tensors[0];
     for (uint32_t d = 0; d < first.rank; ++d) {
       numel *= first.shape[d];
       if (first.shape[d] == 1) continue;

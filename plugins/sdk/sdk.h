@@ -3,6 +3,7 @@
 // exception cross the boundary: wrap each entry point in `guard`.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -239,6 +240,16 @@ inline tn_error* supports_by_creating(tn_device* device, const tn_op_request* ra
     auto* plan = create_plan(device, *raw);
     plan->destroy(plan);
   });
+}
+
+// The end of an `init`: hands `table` over, as much of it as the host has room for. Hosts that have
+// less room than ABI 1.0 gives are refused.
+inline tn_error* hand_over(tn_backend_api table, tn_backend_api* api) noexcept {
+  if (api->struct_size < TN_BACKEND_API_SIZE_1_0)
+    return make_error(TN_CODE_UNSUPPORTED, "the host's table is smaller than that of ABI 1.0");
+  table.struct_size = std::min(api->struct_size, sizeof(table));
+  std::memcpy(static_cast<void*>(api), &table, table.struct_size);
+  return nullptr;
 }
 
 // Splits [0, n) over the shared threads; `body(begin, end, slot)` may throw, and the first

@@ -48,20 +48,8 @@ bool has_cudnn(size_t least = 90000) {
 ConvShape conv_of(tn_dtype dtype, int64_t c, int64_t size, int64_t o, int64_t kernel,
                   int64_t groups, int64_t stride, int64_t padding, int64_t dilation) {
   const int64_t out = (size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;
-  return {dtype,
-          8,
-          c,
-          size,
-          size,
-          o,
-          kernel,
-          kernel,
-          out,
-          out,
-          groups,
-          {stride, stride},
-          {padding, padding},
-          {dilation, dilation}};
+  return {dtype,  8,          c,          size,   size,   o,       kernel,  kernel,   out,     out,
+          groups, c / groups, o / groups, stride, stride, padding, padding, dilation, dilation};
 }
 
 std::vector<ConvShape> convolutions(tn_dtype t) {

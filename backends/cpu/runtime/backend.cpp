@@ -132,27 +132,15 @@ tn_error* drain(tn_backend*) { return nullptr; }
 void shutdown(tn_backend*) {}
 
 tn_error* init(const tn_host* host, tn_backend_api* api) {
-  if (api->struct_size < TN_BACKEND_API_SIZE_1_0 || !TN_HAS(tn_host, host, parallel_for))
-    return sdk::make_error(TN_CODE_UNSUPPORTED,
-                           "cpu: the host's tables are smaller than those of ABI 1.0");
+  if (!TN_HAS(tn_host, host, parallel_for))
+    return sdk::make_error(TN_CODE_UNSUPPORTED, "the host's services are fewer than ABI 1.0's");
   g_host = host;
-  tn_backend_api table{};
-  table.struct_size = std::min(api->struct_size, sizeof(table));
-  table.device_count = device_count;
-  table.device_open = device_open;
-  table.device_close = device_close;
-  table.device_info = device_info;
-  table.memory_kinds = memory_kinds;
-  table.memory_alloc = memory_alloc;
-  table.memory_free = memory_free;
-  table.copy = copy;
-  table.supports = supports;
-  table.plan_create = plan_create;
-  table.extension = extension;
-  table.drain = drain;
-  table.shutdown = shutdown;
-  std::memcpy(static_cast<void*>(api), &table, table.struct_size);
-  return nullptr;
+  return sdk::hand_over({0, nullptr, device_count, device_open, device_close, device_info,
+                         memory_kinds, memory_alloc, memory_free,
+                         // Without streams and events: all is done when a call returns.
+                         nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+                         copy, supports, plan_create, extension, drain, shutdown},
+                        api);
 }
 
 }  // namespace

@@ -8,14 +8,14 @@
 #include <utility>
 
 #include <tenon/plugins/abi/abi.h>
+#include <tenon/plugins/sdk/dims.h>
 #include <tenon/plugins/sdk/dispatch.h>
 #include <tenon/plugins/sdk/requests/checks.h>
 
 namespace tenon::cpu {
 
-using sdk::empty_plan, sdk::is_float, sdk::refuse_dtype, sdk::Request, sdk::require_contiguous,
-    sdk::with_float, sdk::with_index;
-
+using sdk::empty_plan, sdk::is_float, sdk::Lines, sdk::refuse_dtype, sdk::Request,
+    sdk::require_contiguous, sdk::with_float, sdk::with_index, sdk::with_number, sdk::with_width;
 // The services of the host that loaded the plugin; valid from init on.
 const tn_host& host();
 

@@ -70,20 +70,10 @@ void move(T* dst, int64_t dst_row, int64_t dst_col, const T* src, int64_t src_ro
 
 void move_tile(size_t size, void* dst, int64_t dst_row, int64_t dst_col, const void* src,
                int64_t src_row, int64_t src_col, int64_t rows, int64_t cols) {
-  auto run = [&]<class T>(T*) {
+  sdk::with_size(size, [&]<class T>(T) {
     move(static_cast<T*>(dst), dst_row, dst_col, static_cast<const T*>(src), src_row, src_col, rows,
          cols);
-  };
-  switch (size) {
-    case 1:
-      return run(static_cast<uint8_t*>(nullptr));
-    case 2:
-      return run(static_cast<uint16_t*>(nullptr));
-    case 4:
-      return run(static_cast<uint32_t*>(nullptr));
-    default:
-      return run(static_cast<uint64_t*>(nullptr));
-  }
+  });
 }
 
 }  // namespace tenon::cpu

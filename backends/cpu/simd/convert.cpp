@@ -1,6 +1,9 @@
 #include "simd/convert.h"
 
+#include <array>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 
 #include <Eigen/Core>
 
@@ -64,35 +67,21 @@ void convert(int64_t n, void* dst, const void* src) {
   }
 }
 
-template <class From>
-ConvertRow convert_from(tn_dtype to) {
-  constexpr ConvertRow table[] = {
-      convert<float, From>,   convert<double, From>,  convert<Half, From>,    convert<BFloat, From>,
-      convert<int64_t, From>, convert<int32_t, From>, convert<uint8_t, From>, convert<Bool, From>};
-  return table[to];
+// In the order of tn_dtype.
+using Types = std::tuple<float, double, Half, BFloat, int64_t, int32_t, uint8_t, Bool>;
+constexpr size_t kTypes = std::tuple_size_v<Types>;
+
+template <size_t... I>
+constexpr std::array<ConvertRow, sizeof...(I)> conversions(std::index_sequence<I...>) {
+  return {
+      convert<std::tuple_element_t<I / kTypes, Types>, std::tuple_element_t<I % kTypes, Types>>...};
 }
 
 }  // namespace
 
 ConvertRow convert_row(tn_dtype to, tn_dtype from) {
-  switch (from) {
-    case TN_F32:
-      return convert_from<float>(to);
-    case TN_F64:
-      return convert_from<double>(to);
-    case TN_F16:
-      return convert_from<Half>(to);
-    case TN_BF16:
-      return convert_from<BFloat>(to);
-    case TN_I64:
-      return convert_from<int64_t>(to);
-    case TN_I32:
-      return convert_from<int32_t>(to);
-    case TN_U8:
-      return convert_from<uint8_t>(to);
-    default:
-      return convert_from<Bool>(to);
-  }
+  static constexpr auto table = conversions(std::make_index_sequence<kTypes * kTypes>());
+  return table[static_cast<size_t>(to) * kTypes + static_cast<size_t>(from)];
 }
 
 }  // namespace tenon::cpu

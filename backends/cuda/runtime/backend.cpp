@@ -43,34 +43,30 @@ const tn_host* host = nullptr;
 
 tn_error* init(const tn_host* given, tn_backend_api* api) {
   host = given;
-  if (api->struct_size < TN_BACKEND_API_SIZE_1_0)
-    return sdk::make_error(TN_CODE_UNSUPPORTED,
-                           "cuda: the host's table is smaller than that of ABI 1.0");
-  tn_backend_api table{};
-  table.struct_size = std::min(api->struct_size, sizeof(table));
-  table.device_count = device_count;
-  table.device_open = device_open;
-  table.device_close = device_close;
-  table.device_info = device_info;
-  table.memory_kinds = memory_kinds;
-  table.memory_alloc = memory_alloc;
-  table.memory_free = memory_free;
-  table.stream_create = stream_create;
-  table.stream_destroy = stream_destroy;
-  table.event_create = event_create;
-  table.event_destroy = event_destroy;
-  table.event_record = event_record;
-  table.stream_wait = stream_wait;
-  table.event_query = event_query;
-  table.event_wait = event_wait;
-  table.copy = copy;
-  table.supports = supports;
-  table.plan_create = plan_create;
-  table.extension = extension;
-  table.drain = drain;
-  table.shutdown = shutdown;
-  std::memcpy(static_cast<void*>(api), &table, table.struct_size);
-  return nullptr;
+  return sdk::hand_over({0,
+                         nullptr,
+                         device_count,
+                         device_open,
+                         device_close,
+                         device_info,
+                         memory_kinds,
+                         memory_alloc,
+                         memory_free,
+                         stream_create,
+                         stream_destroy,
+                         event_create,
+                         event_destroy,
+                         event_record,
+                         stream_wait,
+                         event_query,
+                         event_wait,
+                         copy,
+                         supports,
+                         plan_create,
+                         extension,
+                         drain,
+                         shutdown},
+                        api);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <tenon/plugins/abi/abi.h>
+#include <tenon/plugins/sdk/dims.h>
 #include <tenon/plugins/sdk/dispatch.h>
 #include <tenon/plugins/sdk/requests/checks.h>
 
@@ -15,8 +16,8 @@
 
 namespace tenon::cuda {
 
-using sdk::empty_plan, sdk::refuse_dtype, sdk::Request, sdk::require_contiguous, sdk::with_float,
-    sdk::with_index, sdk::with_width;
+using sdk::empty_plan, sdk::Lines, sdk::refuse_dtype, sdk::Request, sdk::require_contiguous,
+    sdk::with_float, sdk::with_index, sdk::with_number, sdk::with_width;
 
 using sdk::shape_text;
 

@@ -2,11 +2,13 @@
 // host puts both before them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
 #include <string>
 
+#include <tenon/plugins/sdk/dispatch.h>
 #include <tenon/plugins/sdk/sdk.h>
 
 namespace tenon::sdk {
@@ -21,6 +23,38 @@ inline std::string shape_text(const tn_tensor_desc& d) {
   std::string text = "(";
   for (uint32_t i = 0; i < d.rank; ++i) text += (i ? ", " : "") + std::to_string(d.shape[i]);
   return text + ")";
+}
+
+inline bool same_shape(const tn_tensor_desc& a, const tn_tensor_desc& b) {
+  return a.rank == b.rank && std::equal(a.shape, a.shape + a.rank, b.shape);
+}
+
+inline void require_one_dtype(const tn_tensor_desc& a, const tn_tensor_desc& b,
+                              const tn_tensor_desc& c) {
+  if (a.dtype != b.dtype || a.dtype != c.dtype) invalid("all tensors have one dtype");
+}
+
+// `what` is contiguous and has `n` elements of `dtype`, in whatever shape.
+inline void require_elements(const tn_tensor_desc& d, int64_t n, tn_dtype dtype, const char* what) {
+  if (d.dtype != dtype || numel(d) != n)
+    invalid(std::string(what) + " needs " + std::to_string(n) + " elements of " +
+            dtype_name(dtype) + ", found " + std::to_string(numel(d)) + " of " +
+            dtype_name(d.dtype));
+  require_contiguous(d);
+}
+
+// The request has room for `n` outputs, of which those that nobody wants are NULL.
+inline void require_outputs(const Request& request, size_t n) {
+  if (request.num_outputs() < n)
+    invalid("needs " + std::to_string(n) + " outputs, absent ones as NULL");
+}
+
+// The bias of `n` channels, contiguous.
+inline void require_bias(const tn_tensor_desc& bias, int64_t n, tn_dtype dtype) {
+  if (bias.rank != 1 || bias.shape[0] != n || bias.dtype != dtype)
+    invalid("bias must be (" + std::to_string(n) + ") of the input's dtype; found " +
+            shape_text(bias));
+  require_contiguous(bias);
 }
 
 // The attribute `name`: two integers from `least` to 2^31 - 1, so that products of two of them do

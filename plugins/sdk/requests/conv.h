@@ -16,21 +16,23 @@ enum class ConvKind { forward, backward_input, backward_weight };
 // whichever of them is computed.
 struct ConvRequest {
   tn_dtype dtype;  // of all tensors
-  int64_t n, c, h, w, o, kh, kw, oh, ow, groups;
-  int64_t stride[2], padding[2], dilation[2];  // of rows and columns
+  int64_t n, c, h, w, o, kh, kw, oh, ow;
+  int64_t groups, cg, og;          // channels of one group: in, out
+  int64_t sh, sw, ph, pw, dh, dw;  // stride, padding and dilation of rows and columns
   ConvKind kind = ConvKind::forward;
   bool bias = false;  // input 2 of a forward request is there
 
   // Throws TN_CODE_INVALID_ARGUMENT where tensors and attributes do not fit together. Strides of
-  // the tensors are for the plugin to look at.
+  // all tensors but the bias are for the plugin to look at.
   static ConvRequest from(const Request& request);
 
  private:
-  // What a window leaves of `size` along dimension `d`: its positions, or -1 where it is larger.
-  int64_t positions(int d, int64_t size, int64_t kernel) const {
+  // What a window leaves of `size` along a dimension: its positions, or -1 where it is larger.
+  static int64_t positions(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
+                           int64_t dilation) {
     if (kernel > std::numeric_limits<int32_t>::max()) return -1;  // of a weight that is expanded
-    const int64_t room = size + 2 * padding[d] - dilation[d] * (kernel - 1) - 1;
-    return kernel < 1 || room < 0 ? -1 : room / stride[d] + 1;
+    const int64_t room = size + 2 * padding - dilation * (kernel - 1) - 1;
+    return kernel < 1 || room < 0 ? -1 : room / stride + 1;
   }
 };
 
@@ -50,35 +52,38 @@ inline ConvRequest ConvRequest::from(const Request& request) {
       "input " + shape_text(x) + ", weight " + shape_text(weight) + ", output " + shape_text(y);
   if (x.rank != 4 || weight.rank != 4 || y.rank != 4)
     invalid("all tensors have 4 dimensions; found " + found);
-  if (x.dtype != weight.dtype || x.dtype != y.dtype) invalid("all tensors have one dtype");
+  require_one_dtype(x, weight, y);
   const auto stride = get_pair(request, "stride", 1), padding = get_pair(request, "padding", 0),
              dilation = get_pair(request, "dilation", 1);
-  ConvRequest r{x.dtype,
-                x.shape[0],
-                x.shape[1],
-                x.shape[2],
-                x.shape[3],
-                weight.shape[0],
-                weight.shape[2],
-                weight.shape[3],
-                y.shape[2],
-                y.shape[3],
-                request.get_int("groups"),
-                {stride[0], stride[1]},
-                {padding[0], padding[1]},
-                {dilation[0], dilation[1]},
-                kind,
-                kind == ConvKind::forward && request.has_input(2)};
-  if (r.groups < 1 || r.o % r.groups || r.c % r.groups || weight.shape[1] != r.c / r.groups)
-    invalid("channels do not divide into " + std::to_string(r.groups) + " groups; found " + found);
-  if (y.shape[0] != r.n || y.shape[1] != r.o || r.oh < 1 || r.ow < 1 ||
-      r.oh != r.positions(0, r.h, r.kh) || r.ow != r.positions(1, r.w, r.kw))
+  const int64_t groups = request.get_int("groups"), c = x.shape[1], o = weight.shape[0];
+  if (groups < 1 || o % groups || c % groups || weight.shape[1] != c / groups)
+    invalid("channels do not divide into " + std::to_string(groups) + " groups; found " + found);
+  const ConvRequest r{x.dtype,
+                      x.shape[0],
+                      c,
+                      x.shape[2],
+                      x.shape[3],
+                      o,
+                      weight.shape[2],
+                      weight.shape[3],
+                      y.shape[2],
+                      y.shape[3],
+                      groups,
+                      c / groups,
+                      o / groups,
+                      stride[0],
+                      stride[1],
+                      padding[0],
+                      padding[1],
+                      dilation[0],
+                      dilation[1],
+                      kind,
+                      kind == ConvKind::forward && request.has_input(2)};
+  if (y.shape[0] != r.n || y.shape[1] != o || r.oh < 1 || r.ow < 1 ||
+      r.oh != positions(r.h, r.kh, r.sh, r.ph, r.dh) ||
+      r.ow != positions(r.w, r.kw, r.sw, r.pw, r.dw))
     invalid("shapes do not fit together; found " + found);
-  if (r.bias) {
-    auto& bias = request.input(2);
-    if (bias.rank != 1 || bias.shape[0] != r.o || bias.dtype != r.dtype)
-      invalid("bias must be (" + std::to_string(r.o) + ") of the input's dtype");
-  }
+  if (r.bias) require_bias(request.input(2), o, r.dtype);
   return r;
 }
 

@@ -4,49 +4,18 @@ namespace tenon::cpu {
 namespace {
 
 tn_plan* make_conv2d(tn_device*, const Request& request) {
-  auto &x = request.input(0), &y = request.output(0);
-  const ConvShape s(sdk::ConvRequest::from(request));
-  require_contiguous(request, x);
-  require_contiguous(request, request.input(1));
-  if (request.has_input(2)) require_contiguous(request, request.input(2));
-  if (sdk::numel(y) == 0) return empty_plan();
-  return with_float(request, x.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    ConvForward<T> forward(s, false);
-    sdk::PlanOptions options{forward.workspace_bytes(), conv_cost<T>(s)};
-    return sdk::make_plan(
-        [forward = std::move(forward)](const tn_run& run) {
-          forward.run(static_cast<const T*>(run.inputs[0]), static_cast<const T*>(run.inputs[1]),
-                      static_cast<const T*>(run.inputs[2]), static_cast<T*>(run.outputs[0]),
-                      run.workspace);
-        },
-        options);
-  });
+  const ConvShape s(request);
+  if (sdk::numel(request.output(0)) == 0) return empty_plan();
+  return with_float(s.dtype, [&]<class T>(T) { return conv_plan(s, ConvForward<T>(s, false)); });
 }
 
 const sdk::Kernel registration({"conv2d"}, make_conv2d);
 
 }  // namespace
 
-ConvShape::ConvShape(const sdk::ConvRequest& r)
-    : n(r.n),
-      c(r.c),
-      h(r.h),
-      w(r.w),
-      o(r.o),
-      kh(r.kh),
-      kw(r.kw),
-      oh(r.oh),
-      ow(r.ow),
-      sh(r.stride[0]),
-      sw(r.stride[1]),
-      ph(r.padding[0]),
-      pw(r.padding[1]),
-      dh(r.dilation[0]),
-      dw(r.dilation[1]),
-      groups(r.groups),
-      cg(r.c / r.groups),
-      og(r.o / r.groups) {
+ConvShape::ConvShape(const Request& request) : sdk::ConvRequest(from(request)) {
+  require_contiguous(request.input(0));
+  require_contiguous(request.input(1));
   y_phases = std::min(sh, (kh - 1) * dh + 1);
   x_phases = std::min(sw, (kw - 1) * dw + 1);
   pitch = ((ow - 1) * sw + (kw - 1) * dw) / sw + 1;

@@ -18,17 +18,12 @@
 
 namespace tenon::cpu {
 
-struct ConvShape {
-  int64_t n, c, h, w;              // input
-  int64_t o, kh, kw;               // weight
-  int64_t oh, ow;                  // output
-  int64_t sh, sw, ph, pw, dh, dw;  // stride, padding, dilation
-  int64_t groups, cg, og;          // channels of one group: in, out
+struct ConvShape : sdk::ConvRequest {
   int64_t y_phases,
       x_phases;   // planes of one channel: residues of the stride that some tap touches
   int64_t pitch;  // of a scratch plane and of the outputs counted along it
 
-  explicit ConvShape(const sdk::ConvRequest& request);
+  explicit ConvShape(const Request& request);
 
   int64_t taps() const { return kh * kw; }
   double work() const {
@@ -199,6 +194,7 @@ class ConvForward {
   // the input gradient of a convolution of stride 1.
   ConvForward(const ConvShape& s, bool swapped);
   uint64_t workspace_bytes() const { return workspace_bytes_; }
+  using Element = T;
   void run(const T* x, const T* weight, const T* bias, T* y, void* workspace) const;
 
  private:
@@ -226,6 +222,19 @@ extern template class ConvForward<double>;
 template <class T>
 uint64_t conv_cost(const ConvShape& s) {
   return 1000 + static_cast<uint64_t>(s.work() / 50 * 64 / kVectorBytes * sizeof(T) / 4);
+}
+// The plan of one of the operators, all of which have a run(input 0, input 1, bias, output,
+// scratch).
+template <class Conv>
+tn_plan* conv_plan(const ConvShape& s, Conv conv) {
+  using T = typename Conv::Element;
+  const sdk::PlanOptions options{conv.workspace_bytes(), conv_cost<T>(s)};
+  auto run = [conv = std::move(conv), bias = s.bias](const tn_run& run) {
+    conv.run(static_cast<const T*>(run.inputs[0]), static_cast<const T*>(run.inputs[1]),
+             bias ? static_cast<const T*>(run.inputs[2]) : nullptr, static_cast<T*>(run.outputs[0]),
+             run.workspace);
+  };
+  return sdk::make_plan(std::move(run), options);
 }
 // Multiply-adds below which waking another thread costs more than it saves.
 inline constexpr double kConvSerialWork = 1 << 18;

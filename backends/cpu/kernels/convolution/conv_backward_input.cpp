@@ -20,10 +20,13 @@ class InputGrad {
         round_line<T>(ceil_div(s.cg, splits_) * s.channel_size(s.oh) + vectors_ * kWidth<T>);
     slot_elements_ = planes_elements_ + s.og * padded_;
     weight_elements_ = round_line<T>(s.o * s.cg * s.taps());
-    workspace = static_cast<uint64_t>(weight_elements_ + threads * slot_elements_) * sizeof(T);
+    workspace_bytes_ =
+        static_cast<uint64_t>(weight_elements_ + threads * slot_elements_) * sizeof(T);
   }
 
-  void run(const T* g, const T* weight, T* gx, T* scratch) const {
+  using Element = T;
+  void run(const T* g, const T* weight, const T*, T* gx, void* workspace) const {
+    T* scratch = static_cast<T*>(workspace);
     pack_weight(weight, scratch);
     int64_t tasks = s_.n * s_.groups * splits_;
     parallel_for(
@@ -46,7 +49,7 @@ class InputGrad {
         });
   }
 
-  uint64_t workspace;
+  uint64_t workspace_bytes() const { return workspace_bytes_; }
 
  private:
   int64_t first_channel(int64_t split) const { return split * s_.cg / splits_; }
@@ -95,6 +98,7 @@ class InputGrad {
   std::vector<int64_t> g_offsets_;
   int64_t vectors_, padded_;
   int64_t weight_elements_, planes_elements_, slot_elements_;
+  uint64_t workspace_bytes_;
 };
 
 // A convolution of stride 1 with the taps turned round gives the same. It wins but for few input
@@ -120,37 +124,11 @@ ConvShape turned_round(ConvShape s) {
 }
 
 tn_plan* make_backward_input(tn_device*, const Request& request) {
-  auto &g = request.input(0), &weight = request.input(1), &gx = request.output(0);
-  const ConvShape s(sdk::ConvRequest::from(request));
-  require_contiguous(request, g);
-  require_contiguous(request, weight);
-  if (sdk::numel(gx) == 0) return empty_plan();
-  return with_float(request, g.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    auto plan = [&](auto op, uint64_t workspace) {
-      return sdk::make_plan(
-          [op = std::move(op)](const tn_run& run) {
-            op(static_cast<const T*>(run.inputs[0]), static_cast<const T*>(run.inputs[1]),
-               static_cast<T*>(run.outputs[0]), run.workspace);
-          },
-          {workspace, conv_cost<T>(s)});
-    };
-    if (better_turned_round<T>(s)) {
-      ConvForward<T> forward(turned_round(s), true);
-      uint64_t workspace = forward.workspace_bytes();
-      return plan(
-          [forward = std::move(forward)](const T* g, const T* weight, T* gx, void* scratch) {
-            forward.run(g, weight, nullptr, gx, scratch);
-          },
-          workspace);
-    }
-    InputGrad<T> grad(s);
-    uint64_t workspace = grad.workspace;
-    return plan(
-        [grad = std::move(grad)](const T* g, const T* weight, T* gx, void* scratch) {
-          grad.run(g, weight, gx, static_cast<T*>(scratch));
-        },
-        workspace);
+  const ConvShape s(request);
+  if (sdk::numel(request.output(0)) == 0) return empty_plan();
+  return with_float(s.dtype, [&]<class T>(T) {
+    return better_turned_round<T>(s) ? conv_plan(s, ConvForward<T>(turned_round(s), true))
+                                     : conv_plan(s, InputGrad<T>(s));
   });
 }
 

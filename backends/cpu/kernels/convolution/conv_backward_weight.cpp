@@ -126,7 +126,7 @@ class WeightGrad {
     planes_elements_ = round_line<T>(ceil_div(s.cg, splits_) * s.channel_size(s.oh) + w);
     slot_elements_ =
         planes_elements_ + (over_pixels_ ? s.og * padded_ : o_blocks_ * s.oh * s.ow * w);
-    workspace =
+    workspace_bytes_ =
         static_cast<uint64_t>(chunks_ * chunk_elements_ + threads * slot_elements_) * sizeof(T);
     for (int64_t c = 0; c < s.cg; ++c)
       for (int64_t i = 0; i < s.kh; ++i)
@@ -136,7 +136,9 @@ class WeightGrad {
       row_offsets_.push_back(offsets_[i]);
   }
 
-  void run(const T* g, const T* x, T* gweight, T* scratch) const {
+  using Element = T;
+  void run(const T* g, const T* x, const T*, T* gweight, void* workspace) const {
+    T* scratch = static_cast<T*>(workspace);
     std::fill(scratch, scratch + chunks_ * chunk_elements_, T(0));
     int64_t tasks = chunks_ * s_.groups * splits_;
     // Each chunk of the batch has sums of its own, whichever thread works on it.
@@ -158,7 +160,7 @@ class WeightGrad {
     finish(scratch, gweight);
   }
 
-  uint64_t workspace;
+  uint64_t workspace_bytes() const { return workspace_bytes_; }
 
  private:
   static constexpr int64_t kMostPixelSums = 1 << 20;
@@ -267,25 +269,13 @@ class WeightGrad {
   int64_t o_blocks_, vectors_, padded_, group_sums_;
   int64_t chunk_elements_, planes_elements_, slot_elements_;
   std::vector<int64_t> offsets_, row_offsets_;
+  uint64_t workspace_bytes_;
 };
 
 tn_plan* make_backward_weight(tn_device*, const Request& request) {
-  auto& g = request.input(0);
-  const ConvShape s(sdk::ConvRequest::from(request));
-  require_contiguous(request, request.input(0));
-  require_contiguous(request, request.input(1));
+  const ConvShape s(request);
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
-  return with_float(request, g.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    WeightGrad<T> op(s);
-    sdk::PlanOptions options{op.workspace, conv_cost<T>(s)};
-    return sdk::make_plan(
-        [op = std::move(op)](const tn_run& run) {
-          op.run(static_cast<const T*>(run.inputs[0]), static_cast<const T*>(run.inputs[1]),
-                 static_cast<T*>(run.outputs[0]), static_cast<T*>(run.workspace));
-        },
-        options);
-  });
+  return with_float(s.dtype, [&]<class T>(T) { return conv_plan(s, WeightGrad<T>(s)); });
 }
 
 const sdk::Kernel registration({"conv2d_backward_weight"}, make_backward_weight);

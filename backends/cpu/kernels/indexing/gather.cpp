@@ -1,15 +1,13 @@
 // gather and its gradient: one element an index, any strides.
 #include <cstring>
 
-#include <tenon/plugins/sdk/dims.h>
+#include <tenon/plugins/sdk/requests/indexing.h>
 
 #include "kernels/indexing/indexing.h"
 #include "kernels/shape/copy.h"
 
 namespace tenon::cpu {
 namespace {
-
-using sdk::dim_of, sdk::without_dim;
 
 // y = x at index; T stands for any dtype of its size.
 template <class T, class I>
@@ -37,28 +35,16 @@ struct Gather {
 };
 
 tn_plan* make_gather(tn_device*, const Request& request) {
-  auto &x = request.input(0), &index = request.input(1), &y = request.output(0);
-  require_contiguous(request, y);
+  const auto r = sdk::GatherRequest::from(request);
+  auto& y = request.output(0);
   if (sdk::numel(y) == 0) return empty_plan();
-  size_t dim = dim_of(request, x);
-  auto seen = without_dim(x, index, dim);
-  Nest nest({&y, &index, &seen});
-  auto plan = [&]<class T>(T) {
-    return with_index(request, index.dtype, [&]<class I>(I) {
-      Gather<T, I> run{std::string(request.op()), nest, x.shape[dim], x.strides[dim]};
+  Nest nest({&y, &request.input(1), &r.seen});
+  return with_width(y.dtype, [&]<class T>(T) {
+    return with_index(r.index, [&]<class I>(I) {
+      Gather<T, I> run{std::string(request.op()), nest, r.size, r.stride};
       return sdk::make_plan(std::move(run), {0, 30 + static_cast<uint64_t>(2 * nest.numel)});
     });
-  };
-  switch (sdk::dtype_size(y.dtype)) {
-    case 1:
-      return plan(uint8_t{});
-    case 2:
-      return plan(uint16_t{});
-    case 4:
-      return plan(uint32_t{});
-    default:
-      return plan(uint64_t{});
-  }
+  });
 }
 const sdk::Kernel gathers({"gather"}, make_gather);
 
@@ -106,27 +92,28 @@ tn_tensor_desc part(const tn_tensor_desc& d, size_t begin, size_t end) {
 }
 
 tn_plan* make_gather_backward(tn_device*, const Request& request) {
+  const auto r = sdk::GatherRequest::from(request);
   auto &g = request.input(0), &index = request.input(1), &gx = request.output(0);
-  require_contiguous(request, index);
-  require_contiguous(request, gx);
-  if (sdk::numel(gx) == 0) return empty_plan();
-  size_t dim = dim_of(request, gx), size = sdk::dtype_size(gx.dtype);
-  if (sdk::numel(index) == 0)
-    return sdk::make_plan([bytes = sdk::numel(gx) * static_cast<int64_t>(size)](const tn_run& run) {
-      zero_bytes(run.outputs[0], bytes);
-    });
-  auto seen = without_dim(gx, index, dim);
+  require_contiguous(index);
+  const int64_t elements = sdk::numel(gx), count = sdk::numel(index);
+  if (elements == 0) return empty_plan();
+  if (count == 0)
+    return sdk::make_plan([bytes = elements * static_cast<int64_t>(sdk::dtype_size(r.dtype))](
+                              const tn_run& run) { zero_bytes(run.outputs[0], bytes); });
   auto nest = [&](size_t begin, size_t end) {
-    auto i = part(index, begin, end), from = part(g, begin, end), to = part(seen, begin, end);
+    auto i = part(index, begin, end), from = part(g, begin, end), to = part(r.seen, begin, end);
     return Nest({&i, &from, &to});
   };
-  Nest outer = nest(0, dim), inner = nest(dim, index.rank);
-  uint64_t cost = 30 + static_cast<uint64_t>(sdk::numel(gx) / 4 + 2 * sdk::numel(index));
-  return with_float(request, g.dtype, [&]<class T>(T) {
-    return with_index(request, index.dtype, [&]<class I>(I) {
-      GatherBackward<T, I> run{std::string(request.op()), outer,         inner, gx.shape[dim],
-                               gx.strides[dim],           sdk::numel(gx)};
-      return sdk::make_plan(std::move(run), {0, cost});
+  return with_float(r.dtype, [&]<class T>(T) {
+    return with_index(r.index, [&]<class I>(I) {
+      GatherBackward<T, I> run{std::string(request.op()),
+                               nest(0, r.dim),
+                               nest(r.dim, index.rank),
+                               r.size,
+                               r.stride,
+                               elements};
+      return sdk::make_plan(std::move(run),
+                            {0, 30 + static_cast<uint64_t>(elements / 4 + 2 * count)});
     });
   });
 }

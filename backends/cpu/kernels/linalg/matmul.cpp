@@ -1,3 +1,5 @@
+#include <tenon/plugins/sdk/requests/linalg.h>
+
 #include "kernels/linalg/gemm.h"
 #include "runtime/common.h"
 
@@ -59,61 +61,34 @@ tn_plan* plan_batch(const GemmShape& shape, BatchOffsets offsets) {
       options);
 }
 
-tn_plan* make_matmul(tn_device*, const Request& request) {
-  auto &a = request.input(0), &b = request.input(1), &y = request.output(0);
-  auto found = sdk::shape_text(a) + " and " + sdk::shape_text(b) + " to " + sdk::shape_text(y);
-  uint32_t r = a.rank;
-  if (r < 2 || b.rank != r || y.rank != r)
-    sdk::invalid("operands need one rank of at least 2; found " + found);
-  if (a.dtype != b.dtype || a.dtype != y.dtype) sdk::invalid("all tensors have one dtype");
-  GemmShape s{a.shape[r - 2],   b.shape[r - 1],   a.shape[r - 1],  a.strides[r - 2],
-              a.strides[r - 1], b.strides[r - 2], b.strides[r - 1]};
-  bool fits = b.shape[r - 2] == s.k && y.shape[r - 2] == s.m && y.shape[r - 1] == s.n;
-  int64_t count = 1;
-  for (uint32_t d = 0; d + 2 < r; ++d) {
-    fits = fits && a.shape[d] == b.shape[d] && a.shape[d] == y.shape[d];
-    count *= a.shape[d];
-  }
-  if (!fits) sdk::invalid("shapes do not fit together; found " + found);
-  if (sdk::numel(y) == 0) return empty_plan();
+GemmShape shape_of(const sdk::ProductRequest& r) {
+  return {r.m, r.n, r.k, r.a_row, r.a_col, r.b_row, r.b_col};
+}
 
-  BatchOffsets offsets(a, b, count);
+tn_plan* make_matmul(tn_device*, const Request& request) {
+  const auto r = sdk::ProductRequest::from(request);
+  GemmShape s = shape_of(r);
+  if (sdk::numel(request.output(0)) == 0) return empty_plan();
+
+  BatchOffsets offsets(request.input(0), request.input(1), r.batch);
   // One weight for all entries and rows that go on from entry to entry: a single tall product.
-  bool tall = count > 1;
-  for (int64_t i = 0; i < count; ++i) {
+  bool tall = r.batch > 1;
+  for (int64_t i = 0; i < r.batch; ++i) {
     auto at = static_cast<size_t>(i);
     tall = tall && offsets.b[at] == 0 && offsets.a[at] == i * s.m * s.a_row;
   }
   if (tall) {
-    s.m *= count;
+    s.m *= r.batch;
     offsets.a = offsets.b = {0};
   }
-  return with_float(request, a.dtype,
-                    [&](auto zero) { return plan_batch<decltype(zero)>(s, std::move(offsets)); });
+  return with_float(r.dtype, [&]<class T>(T) { return plan_batch<T>(s, std::move(offsets)); });
 }
 
 tn_plan* make_linear(tn_device*, const Request& request) {
-  auto &x = request.input(0), &weight = request.input(1), &y = request.output(0);
-  auto found =
-      sdk::shape_text(x) + " and weight " + sdk::shape_text(weight) + " to " + sdk::shape_text(y);
-  if (x.rank != 2 || weight.rank != 2 || y.rank != 2)
-    sdk::invalid("operands have 2 dimensions; found " + found);
-  if (x.dtype != weight.dtype || x.dtype != y.dtype) sdk::invalid("all tensors have one dtype");
-  GemmShape s{x.shape[0],   weight.shape[0],   x.shape[1],       x.strides[0],
-              x.strides[1], weight.strides[1], weight.strides[0]};
-  if (weight.shape[1] != s.k || y.shape[0] != s.m || y.shape[1] != s.n)
-    sdk::invalid("shapes do not fit together; found " + found);
-  if (request.has_input(2)) {
-    auto& bias = request.input(2);
-    if (bias.rank != 1 || bias.shape[0] != s.n || bias.dtype != x.dtype)
-      sdk::invalid("bias must be (" + std::to_string(s.n) + ") of the input's dtype; found " +
-                   sdk::shape_text(bias));
-    require_contiguous(request, bias);
-  }
-  if (sdk::numel(y) == 0) return empty_plan();
-  return with_float(request, x.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    Gemm<T> gemm(s, thread_count());
+  const auto r = sdk::ProductRequest::from(request);
+  if (sdk::numel(request.output(0)) == 0) return empty_plan();
+  return with_float(r.dtype, [&]<class T>(T) {
+    Gemm<T> gemm(shape_of(r), thread_count());
     return sdk::make_plan(
         [gemm](const tn_run& run) {
           gemm.run(static_cast<const T*>(run.inputs[0]), static_cast<const T*>(run.inputs[1]),

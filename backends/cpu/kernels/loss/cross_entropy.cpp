@@ -1,53 +1,17 @@
 #include <cmath>
 
+#include <tenon/plugins/sdk/requests/loss.h>
+
 #include "runtime/common.h"
 #include "simd/math.h"
 
 namespace tenon::cpu {
 namespace {
 
-enum class Reduction { kMean, kSum, kNone };
+using sdk::LossReduction;
 
-struct CrossEntropy {
-  int64_t n, c, ignore;
-  Reduction reduction;
-  double smoothing;
-  bool weighted;
-
-  // Checks everything but the gradient's own tensors. `first` is the input that the logits are,
-  // with target and weight behind it.
-  static CrossEntropy from(const Request& request, size_t first) {
-    auto &logits = request.input(first), &target = request.input(first + 1);
-    auto invalid = [&](const std::string& why) { sdk::invalid(why); };
-    if (logits.rank != 2) invalid("logits have 2 dimensions, found " + std::to_string(logits.rank));
-    CrossEntropy s{logits.shape[0],
-                   logits.shape[1],
-                   request.get_int("ignore_index"),
-                   Reduction::kMean,
-                   request.get_float("label_smoothing"),
-                   request.has_input(first + 2)};
-    if (target.rank != 1 || target.shape[0] != s.n || target.dtype != TN_I64)
-      invalid("target must be " + std::to_string(s.n) + " i64 labels");
-    if (s.weighted) {
-      auto& weight = request.input(first + 2);
-      if (weight.rank != 1 || weight.shape[0] != s.c || weight.dtype != logits.dtype)
-        invalid("weight must hold one value of the logits' dtype for each of " +
-                std::to_string(s.c) + " classes");
-      require_contiguous(request, weight);
-    }
-    auto reduction = request.get_string("reduction");
-    if (reduction == "sum") {
-      s.reduction = Reduction::kSum;
-    } else if (reduction == "none") {
-      s.reduction = Reduction::kNone;
-    } else if (reduction != "mean") {
-      invalid("reduction is \"mean\", \"sum\" or \"none\", found \"" + std::string(reduction) +
-              "\"");
-    }
-    require_contiguous(request, logits);
-    require_contiguous(request, target);
-    return s;
-  }
+struct CrossEntropy : sdk::CrossEntropyRequest {
+  explicit CrossEntropy(const Request& request) : CrossEntropyRequest(from(request)) {}
 
   void check_targets(const int64_t* target) const {
     for (int64_t i = 0; i < n; ++i)
@@ -62,7 +26,7 @@ struct CrossEntropy {
   }
 
   int64_t grain() const { return std::max<int64_t>(1, kGrain / 4 / std::max<int64_t>(1, c)); }
-  sdk::PlanOptions options(tn_dtype dtype) const {
+  sdk::PlanOptions options() const {
     auto size = sdk::dtype_size(dtype);
     return {static_cast<uint64_t>(n) * size,
             200 + static_cast<uint64_t>(n * (c / 4 + 15)) * size / 4};
@@ -85,7 +49,7 @@ void forward(const CrossEntropy& s, const tn_run& run) {
   auto *loss = static_cast<T*>(run.outputs[0]), *lse = static_cast<T*>(run.outputs[1]),
        *total = static_cast<T*>(run.outputs[2]);
   s.check_targets(target);
-  T* losses = s.reduction == Reduction::kNone ? loss : static_cast<T*>(run.workspace);
+  T* losses = s.reduction == LossReduction::none ? loss : static_cast<T*>(run.workspace);
   T smoothing = static_cast<T>(s.smoothing),
     weights = smoothing != 0 ? sum_of_weights(s, weight) : T(0);
   parallel_for(s.n, s.grain(), [&](int64_t begin, int64_t end, uint32_t) {
@@ -114,8 +78,8 @@ void forward(const CrossEntropy& s, const tn_run& run) {
     sum += static_cast<double>(losses[i]);
   }
   *total = static_cast<T>(divisor);
-  if (s.reduction != Reduction::kNone)
-    *loss = static_cast<T>(s.reduction == Reduction::kMean ? sum / divisor : sum);
+  if (s.reduction != LossReduction::none)
+    *loss = static_cast<T>(s.reduction == LossReduction::mean ? sum / divisor : sum);
 }
 
 template <class T>
@@ -137,9 +101,9 @@ void backward(const CrossEntropy& s, const tn_run& run) {
         std::fill(gx, gx + s.c, T(0));
         continue;
       }
-      T gi = s.reduction == Reduction::kNone   ? g[i]
-             : s.reduction == Reduction::kMean ? *g / *total
-                                               : *g;
+      T gi = s.reduction == LossReduction::none   ? g[i]
+             : s.reduction == LossReduction::mean ? *g / *total
+                                                  : *g;
       T hit = (1 - static_cast<T>(s.smoothing)) * (weight ? weight[t] : T(1));
       T scale = gi * (hit + smooth * weights), lower = gi * smooth, li = lse[i];
       for_lanes<T>(s.c, [&](int64_t j, auto part) {
@@ -152,40 +116,18 @@ void backward(const CrossEntropy& s, const tn_run& run) {
   });
 }
 
-void check_like(const Request& request, const tn_tensor_desc& d, tn_dtype dtype, bool rows,
-                int64_t n, const char* what) {
-  bool fits = d.dtype == dtype && (rows ? d.rank == 1 && d.shape[0] == n : sdk::numel(d) == 1);
-  if (!fits)
-    sdk::invalid(std::string(what) + " must be " + (rows ? "one value a row" : "a scalar") +
-                 " of the logits' dtype");
-  require_contiguous(request, d);
-}
-
 tn_plan* make_forward(tn_device*, const Request& request) {
-  auto s = CrossEntropy::from(request, 0);
-  auto dtype = request.input(0).dtype;
-  check_like(request, request.output(0), dtype, s.reduction == Reduction::kNone, s.n, "loss");
-  check_like(request, request.output(1), dtype, true, s.n, "lse");
-  check_like(request, request.output(2), dtype, false, s.n, "total");
-  return with_float(request, dtype, [&](auto zero) {
-    return sdk::make_plan([s](const tn_run& run) { forward<decltype(zero)>(s, run); },
-                          s.options(dtype));
+  return with_float(request.input(0).dtype, [s = CrossEntropy(request)]<class T>(T) {
+    return sdk::make_plan([s](const tn_run& run) { forward<T>(s, run); }, s.options());
   });
 }
 
 tn_plan* make_backward(tn_device*, const Request& request) {
-  auto s = CrossEntropy::from(request, 1);
-  auto &logits = request.input(1), &out = request.output(0);
-  check_like(request, request.input(0), logits.dtype, s.reduction == Reduction::kNone, s.n,
-             "the gradient");
-  check_like(request, request.input(4), logits.dtype, true, s.n, "lse");
-  check_like(request, request.input(5), logits.dtype, false, s.n, "total");
-  if (out.rank != 2 || out.shape[0] != s.n || out.shape[1] != s.c || out.dtype != logits.dtype)
-    sdk::invalid("the output has the logits' shape and dtype");
-  if (sdk::numel(out) == 0) return empty_plan();
-  return with_float(request, logits.dtype, [&](auto zero) {
-    return sdk::make_plan([s](const tn_run& run) { backward<decltype(zero)>(s, run); },
-                          {0, s.options(logits.dtype).cost_ns});
+  const CrossEntropy s(request);
+  if (sdk::numel(request.output(0)) == 0) return empty_plan();
+  return with_float(s.dtype, [s]<class T>(T) {
+    return sdk::make_plan([s](const tn_run& run) { backward<T>(s, run); },
+                          {0, s.options().cost_ns});
   });
 }
 

@@ -1,39 +1,19 @@
 #include <cmath>
 
+#include <tenon/plugins/sdk/requests/normalization.h>
+
 #include "runtime/common.h"
 #include "simd/packet.h"
 
 namespace tenon::cpu {
 namespace {
 
-// x seen as n x c x size; the statistics of one channel run over n and size.
-struct BatchNorm {
-  int64_t n, c, size;
-  bool training, has_weight, has_bias;
-  double eps;
+using BatchNorm = sdk::BatchNormRequest;
 
-  static BatchNorm from(const Request& request, const tn_tensor_desc& x) {
-    if (x.rank < 2)
-      sdk::invalid("input has at least 2 dimensions, found " + std::to_string(x.rank));
-    BatchNorm s{x.shape[0], x.shape[1], 1, request.get_bool("training"), false, false, 0};
-    for (uint32_t d = 2; d < x.rank; ++d) s.size *= x.shape[d];
-    return s;
-  }
-  int64_t numel() const { return n * c * size; }
-  double count() const { return static_cast<double>(n * size); }
-  uint64_t cost(tn_dtype dtype) const {
-    return 200 + static_cast<uint64_t>(numel()) * sdk::dtype_size(dtype) / 6;
-  }
-};
-
-void check_size(const Request& request, const tn_tensor_desc& d, int64_t n, tn_dtype dtype,
-                const char* what) {
-  if (d.dtype != dtype || sdk::numel(d) != n)
-    sdk::invalid(std::string(what) + " needs " + std::to_string(n) +
-                 " elements of the input's dtype, found " + std::to_string(sdk::numel(d)) + " of " +
-                 sdk::dtype_name(d.dtype));
-  require_contiguous(request, d);
+uint64_t cost(const BatchNorm& s) {
+  return 200 + static_cast<uint64_t>(s.numel()) * sdk::dtype_size(s.dtype) / 6;
 }
+double count(const BatchNorm& s) { return static_cast<double>(s.n * s.size); }
 
 // Channels in groups that fill cache lines, so that (n, c) inputs are read in lines and no two
 // threads write one.
@@ -80,16 +60,22 @@ void column_moments(const BatchNorm& s, const T* x, Part part, double* mean, dou
     mean[k] = static_cast<double>(m[k]), squares[k] = static_cast<double>(square[k]);
 }
 
-// Calls f(offset, stat index, Full{} or Rest{}) for all vectors of the channels [c0, c1): along
-// planes with one statistic for all lanes, or where planes are single elements along channels with
-// one for each.
-template <class T, class Plane, class Column>
-void for_elements(const BatchNorm& s, int64_t c0, int64_t c1, Plane&& plane, Column&& column) {
+// Computes all elements of the channels [c0, c1). `with(of)` reads by of(p) what p holds for each
+// channel, and gives what is called with (offset, Full{} or Rest{}) for vectors of elements: along
+// planes, where all lanes have one channel, or along channels, where planes are single elements.
+template <class T, class With>
+void for_elements(const BatchNorm& s, int64_t c0, int64_t c1, With&& with) {
   for (int64_t i = 0; i < s.n; ++i)
     if (s.size > 1) {
-      for (int64_t ch = c0; ch < c1; ++ch) plane((i * s.c + ch) * s.size, ch);
+      for (int64_t c = c0; c < c1; ++c) {
+        const auto element = with([c](const T* p) { return splat(p[c]); });
+        const int64_t at = (i * s.c + c) * s.size;
+        for_lanes<T>(s.size, [&](int64_t k, auto part) { element(at + k, part); });
+      }
     } else {
-      for_lanes<T>(c1 - c0, [&](int64_t k, auto part) { column(i * s.c + c0 + k, c0 + k, part); });
+      for_lanes<T>(c1 - c0, [&](int64_t k, auto part) {
+        with([&](const T* p) { return load(p + c0 + k, part); })(i * s.c + c0 + k, part);
+      });
     }
 }
 
@@ -108,15 +94,15 @@ void statistics(const BatchNorm& s, const tn_run& run, int64_t c0, int64_t c1, T
   auto *running_mean = static_cast<T*>(run.outputs[3]),
        *running_var = static_cast<T*>(run.outputs[4]);
   auto finish = [&](int64_t c, double m, double squares) {
-    double count = s.count(), momentum = run.scalars[0].f;
+    double n = count(s), momentum = run.scalars[0].f;
     mean[c] = static_cast<T>(m);
-    invstd[c] = static_cast<T>(1 / std::sqrt(squares / count + s.eps));
+    invstd[c] = static_cast<T>(1 / std::sqrt(squares / n + s.eps));
     if (running_mean)
       running_mean[c] =
           static_cast<T>((1 - momentum) * static_cast<double>(running_mean[c]) + momentum * m);
     if (running_var)
       running_var[c] = static_cast<T>((1 - momentum) * static_cast<double>(running_var[c]) +
-                                      momentum * squares / std::max(1.0, count - 1));
+                                      momentum * squares / std::max(1.0, n - 1));
   };
   if (s.size > 1) {
     for (int64_t c = c0; c < c1; ++c) {
@@ -136,30 +122,46 @@ void statistics(const BatchNorm& s, const tn_run& run, int64_t c0, int64_t c1, T
 template <class T>
 void forward(const BatchNorm& s, const tn_run& run) {
   auto* x = static_cast<const T*>(run.inputs[0]);
-  auto* weight = s.has_weight ? static_cast<const T*>(run.inputs[1]) : nullptr;
-  auto* bias = s.has_bias ? static_cast<const T*>(run.inputs[2]) : nullptr;
+  auto* weight = s.weight ? static_cast<const T*>(run.inputs[1]) : nullptr;
+  auto* bias = s.bias ? static_cast<const T*>(run.inputs[2]) : nullptr;
   auto* y = static_cast<T*>(run.outputs[0]);
   T* own = static_cast<T*>(run.workspace);
   T* mean = run.outputs[1] ? static_cast<T*>(run.outputs[1]) : own;
   T* invstd = run.outputs[2] ? static_cast<T*>(run.outputs[2]) : own + s.c;
   for_channels(s, 64 / sizeof(T), [&](int64_t c0, int64_t c1) {
     statistics(s, run, c0, c1, mean, invstd);
-    for_elements<T>(
-        s, c0, c1,
-        [&](int64_t at, int64_t c) {
-          T m = mean[c], scale = weight ? invstd[c] * weight[c] : invstd[c],
-            shift = bias ? bias[c] : T(0);
-          for_lanes<T>(s.size, [&](int64_t i, auto part) {
-            store<T>(y + at + i, (load(x + at + i, part) - m) * scale + shift, part);
-          });
-        },
-        [&](int64_t at, int64_t c, auto part) {
-          Vec<T> v = (load(x + at, part) - load(mean + c, part)) * load(invstd + c, part);
-          if (weight) v *= load(weight + c, part);
-          if (bias) v += load(bias + c, part);
-          store<T>(y + at, v, part);
-        });
+    for_elements<T>(s, c0, c1, [&](auto of) {
+      const Vec<T> m = of(mean), scale = weight ? of(invstd) * of(weight) : of(invstd),
+                   shift = bias ? of(bias) : Vec<T>{};
+      return [=](int64_t at, auto part) {
+        store<T>(y + at, (load(x + at, part) - m) * scale + shift, part);
+      };
+    });
   });
+}
+
+// Adds the sums of g and of g (x - mean) of each channel.
+template <class T>
+void add_sums(const BatchNorm& s, int64_t c0, int64_t c1, const T* g, const T* x, const T* mean,
+              T* sums, T* products) {
+  for (int64_t i = 0; i < s.n; ++i)
+    if (s.size > 1) {
+      for (int64_t c = c0; c < c1; ++c) {
+        const int64_t at = (i * s.c + c) * s.size;
+        const T m = mean[c];
+        sums[c] += sum_row<T>(s.size, [&](int64_t k, auto part) { return load(g + at + k, part); });
+        products[c] += sum_row<T>(s.size, [&](int64_t k, auto part) {
+          return load(g + at + k, part) * (load(x + at + k, part) - m);
+        });
+      }
+    } else {
+      for_lanes<T>(c1 - c0, [&](int64_t k, auto part) {
+        const int64_t c = c0 + k, at = i * s.c + c;
+        const Vec<T> v = load(g + at, part), d = load(x + at, part) - load(mean + c, part);
+        store<T>(sums + c, load(sums + c, part) + v, part);
+        store<T>(products + c, load(products + c, part) + v * d, part);
+      });
+    }
 }
 
 // With h = (x - mean) invstd: gweight = sum of g h, gbias = sum of g, and in training gx = w invstd
@@ -167,33 +169,16 @@ void forward(const BatchNorm& s, const tn_run& run) {
 template <class T>
 void backward(const BatchNorm& s, const tn_run& run) {
   auto *g = static_cast<const T*>(run.inputs[0]), *x = static_cast<const T*>(run.inputs[1]);
-  auto* weight = s.has_weight ? static_cast<const T*>(run.inputs[2]) : nullptr;
+  auto* weight = s.weight ? static_cast<const T*>(run.inputs[2]) : nullptr;
   auto *mean = static_cast<const T*>(run.inputs[3]), *invstd = static_cast<const T*>(run.inputs[4]);
   auto *gx = static_cast<T*>(run.outputs[0]), *gweight = static_cast<T*>(run.outputs[1]),
        *gbias = static_cast<T*>(run.outputs[2]);
   T *sums = static_cast<T*>(run.workspace), *products = sums + s.c;
-  T scale = static_cast<T>(1 / s.count());
+  T scale = static_cast<T>(1 / count(s));
   for_channels(s, 64 / sizeof(T), [&](int64_t c0, int64_t c1) {
     std::fill(sums + c0, sums + c1, T(0));
     std::fill(products + c0, products + c1, T(0));
-    if (gweight || gbias || s.training)
-      for_elements<T>(
-          s, c0, c1,
-          [&](int64_t at, int64_t c) {
-            T m = mean[c];
-            sums[c] +=
-                sum_row<T>(s.size, [&](int64_t i, auto part) { return load(g + at + i, part); });
-            products[c] += sum_row<T>(s.size, [&](int64_t i, auto part) {
-              return load(g + at + i, part) * (load(x + at + i, part) - m);
-            });
-          },
-          [&](int64_t at, int64_t c, auto part) {
-            Vec<T> v = load(g + at, part);
-            store<T>(sums + c, load(sums + c, part) + v, part);
-            store<T>(products + c,
-                     load(products + c, part) + v * (load(x + at, part) - load(mean + c, part)),
-                     part);
-          });
+    if (gweight || gbias || s.training) add_sums(s, c0, c1, g, x, mean, sums, products);
     for (int64_t c = c0; c < c1; ++c) {
       products[c] *= invstd[c];
       if (gweight) gweight[c] = products[c];
@@ -203,69 +188,29 @@ void backward(const BatchNorm& s, const tn_run& run) {
       products[c] = s.training ? products[c] * scale * invstd[c] : T(0);
     }
     if (!gx) return;
-    for_elements<T>(
-        s, c0, c1,
-        [&](int64_t at, int64_t c) {
-          T m = mean[c], w = weight ? invstd[c] * weight[c] : invstd[c], a = sums[c],
-            b = products[c];
-          for_lanes<T>(s.size, [&](int64_t i, auto part) {
-            store<T>(gx + at + i,
-                     (load(g + at + i, part) - a - (load(x + at + i, part) - m) * b) * w, part);
-          });
-        },
-        [&](int64_t at, int64_t c, auto part) {
-          Vec<T> v = load(g + at, part) - load(sums + c, part) -
-                     (load(x + at, part) - load(mean + c, part)) * load(products + c, part);
-          v *= load(invstd + c, part);
-          if (weight) v *= load(weight + c, part);
-          store<T>(gx + at, v, part);
-        });
+    for_elements<T>(s, c0, c1, [&](auto of) {
+      const Vec<T> m = of(mean), w = weight ? of(invstd) * of(weight) : of(invstd), a = of(sums),
+                   b = of(products);
+      return [=](int64_t at, auto part) {
+        store<T>(gx + at, (load(g + at, part) - a - (load(x + at, part) - m) * b) * w, part);
+      };
+    });
   });
 }
 
 tn_plan* make_forward(tn_device*, const Request& request) {
-  auto& x = request.input(0);
-  auto s = BatchNorm::from(request, x);
-  s.eps = request.get_float("eps");
-  s.has_weight = request.has_input(1);
-  s.has_bias = request.has_input(2);
-  check_size(request, x, s.numel(), x.dtype, "x");
-  check_size(request, request.output(0), s.numel(), x.dtype, "y");
-  constexpr const char* names[] = {"x", "weight", "bias", "running_mean", "running_var"};
-  for (size_t i = 1; i < 5; ++i)
-    if (request.has_input(i)) check_size(request, request.input(i), s.c, x.dtype, names[i]);
-  if (!s.training && !(request.has_input(3) && request.has_input(4)))
-    sdk::invalid("without training it needs running_mean and running_var");
-  if (request.num_outputs() < 5) sdk::invalid("five outputs, absent ones as NULL");
-  for (size_t i = 1; i < 5; ++i)
-    if (request.has_output(i)) check_size(request, request.output(i), s.c, x.dtype, "a statistic");
-  for (size_t i = 3; i < 5; ++i)
-    if (request.has_output(i) && request.alias(i) != static_cast<int32_t>(i))
-      sdk::invalid("outputs 3 and 4 are inputs 3 and 4, updated in place");
+  const auto s = BatchNorm::from(request);
   if (s.numel() == 0) return empty_plan();
-  return with_float(request, x.dtype, [&](auto zero) {
-    return sdk::make_plan([s](const tn_run& run) { forward<decltype(zero)>(s, run); },
-                          {static_cast<uint64_t>(2 * s.c) * sizeof(zero), s.cost(x.dtype)});
+  return with_float(s.dtype, [s]<class T>(T) {
+    return sdk::make_plan([s](const tn_run& run) { forward<T>(s, run); },
+                          {static_cast<uint64_t>(2 * s.c) * sizeof(T), cost(s)});
   });
 }
 
 tn_plan* make_backward(tn_device*, const Request& request) {
-  auto &g = request.input(0), &x = request.input(1);
-  auto s = BatchNorm::from(request, x);
-  s.has_weight = request.has_input(2);
-  check_size(request, x, s.numel(), x.dtype, "x");
-  check_size(request, g, s.numel(), x.dtype, "the gradient");
-  if (s.has_weight) check_size(request, request.input(2), s.c, x.dtype, "weight");
-  check_size(request, request.input(3), s.c, x.dtype, "mean");
-  check_size(request, request.input(4), s.c, x.dtype, "invstd");
-  if (request.num_outputs() < 3) sdk::invalid("three outputs, absent ones as NULL");
-  if (request.has_output(0)) check_size(request, request.output(0), s.numel(), x.dtype, "gx");
-  for (size_t i = 1; i < 3; ++i)
-    if (request.has_output(i))
-      check_size(request, request.output(i), s.c, x.dtype, "gweight and gbias");
-  return with_float(request, x.dtype, [&](auto zero) {
-    return sdk::make_plan([s](const tn_run& run) { backward<decltype(zero)>(s, run); },
-                          {static_cast<uint64_t>(2 * s.c) * sizeof(zero), 2 * s.cost(x.dtype)});
+  return with_float(request.input(1).dtype, [s = BatchNorm::from(request)]<class T>(T) {
+    return sdk::make_plan([s](const tn_run& run) { backward<T>(s, run); },
+                          {static_cast<uint64_t>(2 * s.c) * sizeof(T), 2 * cost(s)});
   });
 }
 

@@ -1,45 +1,27 @@
 #include <cmath>
 
+#include <tenon/plugins/sdk/requests/normalization.h>
+
 #include "runtime/common.h"
 #include "simd/packet.h"
 
 namespace tenon::cpu {
 namespace {
 
-struct LayerNorm {
-  int64_t rows = 1, size = 1;
-  bool has_weight = false, has_bias = false;
-  double eps = 0;
+struct LayerNorm : sdk::LayerNormRequest {
+  explicit LayerNorm(const Request& request) : LayerNormRequest(from(request)) {}
 
-  static LayerNorm from(const Request& request, const tn_tensor_desc& x) {
-    int64_t inner = request.get_int("normalized_ndim");
-    if (inner < 1 || inner > x.rank)
-      sdk::invalid("normalized_ndim " + std::to_string(inner) + " of a tensor of " +
-                   std::to_string(x.rank) + " dimensions");
-    LayerNorm s;
-    for (uint32_t d = 0; d < x.rank; ++d) (d + inner < x.rank ? s.rows : s.size) *= x.shape[d];
-    return s;
-  }
   int64_t grain() const { return std::max<int64_t>(1, kGrain / 2 / std::max<int64_t>(1, size)); }
-  uint64_t cost(tn_dtype dtype) const {
+  uint64_t cost() const {
     return 100 + static_cast<uint64_t>(rows * (size / 8 + 20)) * sdk::dtype_size(dtype) / 4;
   }
 };
 
-void check_size(const Request& request, const tn_tensor_desc& d, int64_t n, tn_dtype dtype,
-                const char* what) {
-  if (d.dtype != dtype || sdk::numel(d) != n)
-    sdk::invalid(std::string(what) + " needs " + std::to_string(n) +
-                 " elements of the input's dtype, found " + std::to_string(sdk::numel(d)) + " of " +
-                 sdk::dtype_name(d.dtype));
-  require_contiguous(request, d);
-}
-
 template <class T>
 void forward(const LayerNorm& s, const tn_run& run) {
   auto* x = static_cast<const T*>(run.inputs[0]);
-  auto* weight = s.has_weight ? static_cast<const T*>(run.inputs[1]) : nullptr;
-  auto* bias = s.has_bias ? static_cast<const T*>(run.inputs[2]) : nullptr;
+  auto* weight = s.weight ? static_cast<const T*>(run.inputs[1]) : nullptr;
+  auto* bias = s.bias ? static_cast<const T*>(run.inputs[2]) : nullptr;
   auto *y = static_cast<T*>(run.outputs[0]), *means = static_cast<T*>(run.outputs[1]),
        *invstds = static_cast<T*>(run.outputs[2]);
   parallel_for(s.rows, s.grain(), [&](int64_t begin, int64_t end, uint32_t) {
@@ -70,7 +52,7 @@ void forward(const LayerNorm& s, const tn_run& run) {
 template <class T>
 void backward(const LayerNorm& s, int64_t chunks, const tn_run& run) {
   auto *g = static_cast<const T*>(run.inputs[0]), *x = static_cast<const T*>(run.inputs[1]);
-  auto* weight = s.has_weight ? static_cast<const T*>(run.inputs[2]) : nullptr;
+  auto* weight = s.weight ? static_cast<const T*>(run.inputs[2]) : nullptr;
   auto *means = static_cast<const T*>(run.inputs[3]),
        *invstds = static_cast<const T*>(run.inputs[4]);
   auto *gx = static_cast<T*>(run.outputs[0]), *gweight = static_cast<T*>(run.outputs[1]),
@@ -116,43 +98,19 @@ void backward(const LayerNorm& s, int64_t chunks, const tn_run& run) {
 }
 
 tn_plan* make_forward(tn_device*, const Request& request) {
-  auto& x = request.input(0);
-  auto s = LayerNorm::from(request, x);
-  s.eps = request.get_float("eps");
-  s.has_weight = request.has_input(1);
-  s.has_bias = request.has_input(2);
-  check_size(request, x, s.rows * s.size, x.dtype, "x");
-  check_size(request, request.output(0), s.rows * s.size, x.dtype, "y");
-  if (s.has_weight) check_size(request, request.input(1), s.size, x.dtype, "weight");
-  if (s.has_bias) check_size(request, request.input(2), s.size, x.dtype, "bias");
-  if (request.has_output(1)) check_size(request, request.output(1), s.rows, x.dtype, "mean");
-  if (request.has_output(2)) check_size(request, request.output(2), s.rows, x.dtype, "invstd");
-  if (request.num_outputs() < 3) sdk::invalid("three outputs, absent ones as NULL");
+  const LayerNorm s(request);
   if (s.rows == 0) return empty_plan();
-  return with_float(request, x.dtype, [&](auto zero) {
-    return sdk::make_plan([s](const tn_run& run) { forward<decltype(zero)>(s, run); },
-                          {0, s.cost(x.dtype)});
+  return with_float(s.dtype, [s]<class T>(T) {
+    return sdk::make_plan([s](const tn_run& run) { forward<T>(s, run); }, {0, s.cost()});
   });
 }
 
 tn_plan* make_backward(tn_device*, const Request& request) {
-  auto &g = request.input(0), &x = request.input(1);
-  auto s = LayerNorm::from(request, x);
-  s.has_weight = request.has_input(2);
-  check_size(request, x, s.rows * s.size, x.dtype, "x");
-  check_size(request, g, s.rows * s.size, x.dtype, "the gradient");
-  if (s.has_weight) check_size(request, request.input(2), s.size, x.dtype, "weight");
-  check_size(request, request.input(3), s.rows, x.dtype, "mean");
-  check_size(request, request.input(4), s.rows, x.dtype, "invstd");
-  if (request.num_outputs() < 3) sdk::invalid("three outputs, absent ones as NULL");
-  if (request.has_output(0)) check_size(request, request.output(0), s.rows * s.size, x.dtype, "gx");
-  if (request.has_output(1)) check_size(request, request.output(1), s.size, x.dtype, "gweight");
-  if (request.has_output(2)) check_size(request, request.output(2), s.size, x.dtype, "gbias");
-  int64_t chunks = std::clamp<int64_t>(s.rows / s.grain(), 1, thread_count());
-  return with_float(request, x.dtype, [&](auto zero) {
-    return sdk::make_plan(
-        [s, chunks](const tn_run& run) { backward<decltype(zero)>(s, chunks, run); },
-        {static_cast<uint64_t>(chunks * 2 * s.size) * sizeof(zero), 2 * s.cost(x.dtype)});
+  const LayerNorm s(request);
+  const int64_t chunks = std::clamp<int64_t>(s.rows / s.grain(), 1, thread_count());
+  return with_float(s.dtype, [=]<class T>(T) {
+    return sdk::make_plan([=](const tn_run& run) { backward<T>(s, chunks, run); },
+                          {static_cast<uint64_t>(chunks * 2 * s.size) * sizeof(T), 2 * s.cost()});
   });
 }
 

@@ -1,22 +1,12 @@
 #include <cmath>
 
+#include <tenon/plugins/sdk/requests/normalization.h>
+
 #include "runtime/common.h"
 #include "simd/math.h"
 
 namespace tenon::cpu {
 namespace {
-
-// A contiguous tensor seen as outer x size x inner, with the softmax along `size`.
-struct Layout {
-  int64_t outer = 1, size = 1, inner = 1;
-  Layout(const Request& request, const tn_tensor_desc& x) {
-    int64_t dim = request.get_int("dim");
-    if (dim < 0 || dim >= std::max<int64_t>(1, x.rank))
-      sdk::invalid("dim " + std::to_string(dim) + " of a tensor of " + std::to_string(x.rank) +
-                   " dimensions");
-    for (uint32_t d = 0; d < x.rank; ++d) (d < dim ? outer : d == dim ? size : inner) *= x.shape[d];
-  }
-};
 
 // Rows along the last dimension.
 template <class T>
@@ -94,7 +84,7 @@ void softmax_backward_columns(int64_t n, int64_t step, const T* g, const T* y, T
 
 // Calls row(offset) for each row, or column(offset, Full{} or Rest{}) for each vector of columns.
 template <class T, class Row, class Column>
-void for_each_line(const Layout& s, Row&& row, Column&& column) {
+void for_each_line(const Lines& s, Row&& row, Column&& column) {
   if (s.inner == 1) {
     parallel_for(s.outer, std::max<int64_t>(1, kGrain / 4 / s.size),
                  [&](int64_t begin, int64_t end, uint32_t) {
@@ -118,73 +108,50 @@ void for_each_line(const Layout& s, Row&& row, Column&& column) {
                });
 }
 
-void check(const Request& request, const tn_tensor_desc& a, const tn_tensor_desc& b) {
-  if (a.rank != b.rank || a.dtype != b.dtype || !std::equal(a.shape, a.shape + a.rank, b.shape))
-    sdk::invalid("all tensors have one shape and dtype");
-  require_contiguous(request, a);
+template <class T>
+void run_softmax(const sdk::SoftmaxRequest& s, const tn_run& run) {
+  auto* x = static_cast<const T*>(run.inputs[0]);
+  auto* y = static_cast<T*>(run.outputs[0]);
+  for_each_line<T>(
+      s,
+      [&](int64_t at) {
+        s.logarithm ? log_softmax_row(s.size, x + at, y + at) : softmax_row(s.size, x + at, y + at);
+      },
+      [&](int64_t at, auto part) {
+        softmax_columns(s.size, s.inner, x + at, y + at, part, s.logarithm);
+      });
 }
 
-sdk::PlanOptions cost(const tn_tensor_desc& x) {
-  return {0, 100 + static_cast<uint64_t>(sdk::numel(x)) * sdk::dtype_size(x.dtype) / 8};
+template <class T>
+void run_backward(const sdk::SoftmaxRequest& s, const tn_run& run) {
+  auto *g = static_cast<const T*>(run.inputs[0]), *y = static_cast<const T*>(run.inputs[1]);
+  auto* gx = static_cast<T*>(run.outputs[0]);
+  for_each_line<T>(
+      s,
+      [&](int64_t at) {
+        s.logarithm ? log_softmax_backward_row(s.size, g + at, y + at, gx + at)
+                    : softmax_backward_row(s.size, g + at, y + at, gx + at);
+      },
+      [&](int64_t at, auto part) {
+        softmax_backward_columns(s.size, s.inner, g + at, y + at, gx + at, part, s.logarithm);
+      });
 }
 
 tn_plan* make_softmax(tn_device*, const Request& request) {
-  auto& x = request.input(0);
-  check(request, x, request.output(0));
-  Layout layout(request, x);
-  if (sdk::numel(x) == 0) return empty_plan();
-  bool logarithm = request.op() == "log_softmax";
-  return with_float(request, x.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    return sdk::make_plan(
-        [layout, logarithm](const tn_run& run) {
-          auto* x = static_cast<const T*>(run.inputs[0]);
-          auto* y = static_cast<T*>(run.outputs[0]);
-          for_each_line<T>(
-              layout,
-              [&](int64_t at) {
-                logarithm ? log_softmax_row(layout.size, x + at, y + at)
-                          : softmax_row(layout.size, x + at, y + at);
-              },
-              [&](int64_t at, auto part) {
-                softmax_columns(layout.size, layout.inner, x + at, y + at, part, logarithm);
-              });
-        },
-        cost(x));
+  const auto s = sdk::SoftmaxRequest::from(request);
+  const auto elements = static_cast<uint64_t>(s.outer * s.size * s.inner);
+  if (elements == 0) return empty_plan();
+  return with_float(s.dtype, [=]<class T>(T) {
+    auto run = [s](const tn_run& run) {
+      s.backward ? run_backward<T>(s, run) : run_softmax<T>(s, run);
+    };
+    return sdk::make_plan(run, {0, 100 + elements * sizeof(T) / 8});
   });
 }
 
-tn_plan* make_softmax_backward(tn_device*, const Request& request) {
-  auto &g = request.input(0), &y = request.input(1);
-  check(request, g, y);
-  check(request, y, request.output(0));
-  Layout layout(request, y);
-  if (sdk::numel(y) == 0) return empty_plan();
-  bool logarithm = request.op() == "log_softmax_backward";
-  return with_float(request, y.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    return sdk::make_plan(
-        [layout, logarithm](const tn_run& run) {
-          auto *g = static_cast<const T*>(run.inputs[0]), *y = static_cast<const T*>(run.inputs[1]);
-          auto* gx = static_cast<T*>(run.outputs[0]);
-          for_each_line<T>(
-              layout,
-              [&](int64_t at) {
-                logarithm ? log_softmax_backward_row(layout.size, g + at, y + at, gx + at)
-                          : softmax_backward_row(layout.size, g + at, y + at, gx + at);
-              },
-              [&](int64_t at, auto part) {
-                softmax_backward_columns(layout.size, layout.inner, g + at, y + at, gx + at, part,
-                                         logarithm);
-              });
-        },
-        cost(y));
-  });
-}
-
-const sdk::Kernel registration({"softmax", "log_softmax"}, make_softmax);
-const sdk::Kernel backward_registration({"softmax_backward", "log_softmax_backward"},
-                                        make_softmax_backward);
+const sdk::Kernel registration({"softmax", "log_softmax", "softmax_backward",
+                                "log_softmax_backward"},
+                               make_softmax);
 
 }  // namespace
 }  // namespace tenon::cpu

@@ -1,8 +1,9 @@
 // Optimizer steps over all parameters at once: one pass over memory, shared out by elements,
-// whatever tensor they are in. Formulas: PyTorch's documentation of torch.optim.SGD, Adam and
-// AdamW.
+// whatever tensor they are in.
 #include <cmath>
 #include <cstring>
+
+#include <tenon/plugins/sdk/requests/optimizer.h>
 
 #include "kernels/pointwise/pointwise.h"
 
@@ -13,16 +14,9 @@ namespace {
 class Segments {
  public:
   Segments(const Request& request, size_t n) : starts_(1, 0) {
-    for (size_t i = 0; i < request.num_inputs(); ++i) {
-      auto& d = request.input(i);
-      require_contiguous(request, d);
-      if (d.dtype != request.input(0).dtype || sdk::numel(d) != sdk::numel(request.input(i % n)))
-        sdk::invalid("input " + std::to_string(i) + " does not fit its parameter");
-    }
     for (size_t i = 0; i < n; ++i) starts_.push_back(starts_.back() + sdk::numel(request.input(i)));
   }
   int64_t total() const { return starts_.back(); }
-  size_t count() const { return starts_.size() - 1; }
 
   // f(tensor, begin, end) for each piece of [begin, end), in parallel.
   template <class F>
@@ -43,28 +37,35 @@ class Segments {
   std::vector<int64_t> starts_;
 };
 
-size_t parameter_count(const Request& request, size_t least_per_parameter) {
-  int64_t n = request.get_int("n");
-  if (n < 1 || static_cast<size_t>(n) > request.num_inputs() / least_per_parameter ||
-      request.num_inputs() % static_cast<size_t>(n) != 0)
-    sdk::invalid("n = " + std::to_string(n) + " does not fit " +
-                 std::to_string(request.num_inputs()) + " inputs");
-  return static_cast<size_t>(n);
+// `step` for all parameters; x[0] is a parameter's part, x[1] its gradient's, then its state's.
+template <class T, class R>
+tn_plan* plan_of(const Request& request, const R& r, double ns,
+                 void (*step)(T* const* x, int64_t n, decltype(r.template numbers<T>(nullptr)) c)) {
+  const Segments segments(request, r.n);
+  const size_t tensors = request.num_inputs() / r.n;
+  const auto cost =
+      50 + 5 * r.n + static_cast<uint64_t>(ns * static_cast<double>(segments.total()));
+  auto run = [=](const tn_run& run) {
+    const auto numbers = r.template numbers<T>(run.scalars);
+    segments.each([&](size_t i, int64_t begin, int64_t end) {
+      T* x[5];
+      for (size_t t = 0; t < tensors; ++t) x[t] = static_cast<T*>(run.inputs[t * r.n + i]) + begin;
+      step(x, end - begin, numbers);
+    });
+  };
+  return sdk::make_plan(std::move(run), {0, cost});
 }
 
-template <class T>
-struct SgdNumbers {
-  T lr, momentum, keep, decay, sign;  // keep: 1 - dampening
-};
-
 template <class T, bool Momentum, bool Nesterov>
-void sgd(T* p, const T* grad, T* buffer, int64_t n, bool first, const SgdNumbers<T>& c) {
+void sgd(T* const* x, int64_t n, sdk::SgdNumbers<T> c) {
+  T *p = x[0], *buffer = Momentum ? x[2] : nullptr;
+  const T* grad = x[1];
   auto loop = [&](auto decayed) {
     TN_INDEPENDENT
     for (int64_t i = 0; i < n; ++i) {
       T g = decayed(c.sign * grad[i], p[i]);
       if constexpr (Momentum) {
-        T b = first ? g : c.momentum * buffer[i] + c.keep * g;
+        T b = c.first ? g : c.momentum * buffer[i] + c.keep * g;
         buffer[i] = b;
         g = Nesterov ? g + c.momentum * b : b;
       }
@@ -78,42 +79,20 @@ void sgd(T* p, const T* grad, T* buffer, int64_t n, bool first, const SgdNumbers
   }
 }
 
-template <class T>
-tn_plan* plan_sgd(const Request& request) {
-  size_t n = parameter_count(request, 2);
-  bool has_momentum = request.num_inputs() == 3 * n, nesterov = request.get_bool("nesterov"),
-       maximize = request.get_bool("maximize");
-  Segments segments(request, n);
-  auto step = !has_momentum ? sgd<T, false, false>
-              : nesterov    ? sgd<T, true, true>
-                            : sgd<T, true, false>;
-  uint64_t cost = 50 + 5 * n + static_cast<uint64_t>(0.6 * static_cast<double>(segments.total()));
-  auto run = [=](const tn_run& run) {
-    auto* s = run.scalars;
-    SgdNumbers<T> c{static_cast<T>(s[0].f), static_cast<T>(s[1].f), static_cast<T>(1 - s[2].f),
-                    static_cast<T>(s[3].f), T(maximize ? -1 : 1)};
-    bool first = s[4].i != 0;
-    segments.each([&](size_t i, int64_t begin, int64_t end) {
-      auto* p = static_cast<T*>(run.outputs[i]) + begin;
-      auto* g = static_cast<const T*>(run.inputs[n + i]) + begin;
-      auto* m = has_momentum ? static_cast<T*>(run.outputs[n + i]) + begin : nullptr;
-      step(p, g, m, end - begin, first, c);
-    });
-  };
-  return sdk::make_plan(std::move(run), {0, cost});
-}
 const sdk::Kernel sgd_steps({"sgd_step"}, [](tn_device*, const Request& request) {
-  return with_float(request, request.input(0).dtype,
-                    [&]<class T>(T) { return plan_sgd<T>(request); });
+  const auto r = sdk::SgdRequest::from(request);
+  return with_float(r.dtype, [&]<class T>(T) {
+    return plan_of<T>(request, r, 0.6,
+                      !r.momentum  ? sgd<T, false, false>
+                      : r.nesterov ? sgd<T, true, true>
+                                   : sgd<T, true, false>);
+  });
 });
 
-template <class T>
-struct AdamNumbers {
-  T grow1, beta2, grow2, eps, step_size, root_bias2, decay, shrink, sign;  // grow: 1 - beta
-};
-
 template <class T, bool Amsgrad>
-void adam(T* p, const T* grad, T* m, T* v, T* vmax, int64_t n, const AdamNumbers<T>& c) {
+void adam(T* const* x, int64_t n, sdk::AdamNumbers<T> c) {
+  T *p = x[0], *m = x[2], *v = x[3], *vmax = Amsgrad ? x[4] : nullptr;
+  const T* grad = x[1];
   TN_INDEPENDENT
   for (int64_t i = 0; i < n; ++i) {
     T w = p[i] * c.shrink, g = c.sign * grad[i] + c.decay * w;
@@ -128,47 +107,11 @@ void adam(T* p, const T* grad, T* m, T* v, T* vmax, int64_t n, const AdamNumbers
   }
 }
 
-template <class T>
-AdamNumbers<T> adam_numbers(const tn_scalar* s, bool decoupled, bool maximize) {
-  double lr = s[0].f, beta1 = s[1].f, beta2 = s[2].f, decay = s[4].f,
-         step = static_cast<double>(s[5].i);
-  double bias1 = 1 - std::pow(beta1, step), bias2 = 1 - std::pow(beta2, step);
-  return {static_cast<T>(1 - beta1),
-          static_cast<T>(beta2),
-          static_cast<T>(1 - beta2),
-          static_cast<T>(s[3].f),
-          static_cast<T>(lr / bias1),
-          static_cast<T>(std::sqrt(bias2)),
-          static_cast<T>(decoupled ? 0 : decay),
-          static_cast<T>(decoupled ? 1 - lr * decay : 1),
-          T(maximize ? -1 : 1)};
-}
-
-template <class T>
-tn_plan* plan_adam(const Request& request) {
-  size_t n = parameter_count(request, 4);
-  bool amsgrad = request.get_bool("amsgrad"), decoupled = request.get_bool("decoupled"),
-       maximize = request.get_bool("maximize");
-  if (request.num_inputs() != (amsgrad ? 5 : 4) * n)
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "adam_step: vmax and amsgrad do not agree");
-  Segments segments(request, n);
-  auto step = amsgrad ? adam<T, true> : adam<T, false>;
-  uint64_t cost = 50 + 5 * n + static_cast<uint64_t>(1.2 * static_cast<double>(segments.total()));
-  auto run = [=](const tn_run& run) {
-    auto numbers = adam_numbers<T>(run.scalars, decoupled, maximize);
-    segments.each([&](size_t i, int64_t begin, int64_t end) {
-      auto at = [&](void* const* list, size_t which) {
-        return static_cast<T*>(list[which * n + i]) + begin;
-      };
-      step(at(run.outputs, 0), at(run.inputs, 1), at(run.outputs, 1), at(run.outputs, 2),
-           amsgrad ? at(run.outputs, 3) : nullptr, end - begin, numbers);
-    });
-  };
-  return sdk::make_plan(std::move(run), {0, cost});
-}
 const sdk::Kernel adam_steps({"adam_step"}, [](tn_device*, const Request& request) {
-  return with_float(request, request.input(0).dtype,
-                    [&]<class T>(T) { return plan_adam<T>(request); });
+  const auto r = sdk::AdamRequest::from(request);
+  return with_float(r.dtype, [&]<class T>(T) {
+    return plan_of<T>(request, r, 1.2, r.amsgrad ? adam<T, true> : adam<T, false>);
+  });
 });
 
 }  // namespace

@@ -2,130 +2,42 @@
 #include <cmath>
 #include <cstring>
 
-#include <tenon/plugins/sdk/power.h>
-
 #include "kernels/pointwise/pointwise.h"
 #include "simd/math.h"
 
 namespace tenon::cpu {
 namespace {
 
-// Integers wrap around: computed unsigned.
-template <class T>
-auto wide(T x) {
-  if constexpr (std::is_integral_v<T>) {
-    return static_cast<std::make_unsigned_t<T>>(x);
-  } else {
-    return x;
-  }
-}
-struct Add {
-  template <class T>
-  static T of(T a, T b) {
-    return static_cast<T>(wide(a) + wide(b));
-  }
-};
-struct Sub {
-  template <class T>
-  static T of(T a, T b) {
-    return static_cast<T>(wide(a) - wide(b));
-  }
-};
-struct Mul {
-  template <class T>
-  static T of(T a, T b) {
-    return static_cast<T>(wide(a) * wide(b));
-  }
-};
-struct Div {
-  template <class T>
-  static T of(T a, T b) {
-    return a / b;
-  }
-};
-struct Maximum {
-  template <class T>
-  static T of(T a, T b) {
-    T m = a > b ? a : b;  // b where either is NaN
-    if constexpr (std::is_floating_point_v<T>) m = a != a ? a : m;
-    return m;
-  }
-};
-struct Minimum {
-  template <class T>
-  static T of(T a, T b) {
-    T m = a < b ? a : b;
-    if constexpr (std::is_floating_point_v<T>) m = a != a ? a : m;
-    return m;
-  }
-};
-// Bools: sums and products are "or" and "and".
-struct Or {
-  static uint8_t of(uint8_t a, uint8_t b) { return a | b; }
-};
-struct And {
-  static uint8_t of(uint8_t a, uint8_t b) { return a & b; }
-};
-
-struct Entry {
-  const char* op;
-  RowKernel f32, f64, i64, i32, u8, boolean;
-};
+// `boolean`: of bools, sums and products are "or" and "and".
 template <class Op>
-constexpr Entry numbers(const char* op, RowKernel boolean) {
-  return {op,
-          binary_row<Op, float>,
-          binary_row<Op, double>,
-          binary_row<Op, int64_t>,
-          binary_row<Op, int32_t>,
-          binary_row<Op, uint8_t>,
-          boolean};
+constexpr NamedRows numbers(const char* op, RowKernel boolean = nullptr) {
+  auto rows = number_rows([]<class T>(Type<T>) { return binary_row<Op, T>; });
+  rows.boolean = boolean;
+  return {op, 0.3, 0.6, rows};
 }
-constexpr Entry kEntries[] = {
-    numbers<Add>("add", binary_row<Or, uint8_t>),
-    numbers<Sub>("sub", nullptr),
-    numbers<Mul>("mul", binary_row<And, uint8_t>),
-    numbers<Maximum>("maximum", binary_row<Or, uint8_t>),
-    numbers<Minimum>("minimum", binary_row<And, uint8_t>),
-    {"div", binary_row<Div, float>, binary_row<Div, double>, nullptr, nullptr, nullptr, nullptr},
-};
+constexpr RowKernel kOr = binary_row<formulas::Or, uint8_t>,
+                    kAnd = binary_row<formulas::And, uint8_t>;
+constexpr NamedRows kArithmetic[] = {
+    numbers<formulas::Add>("add", kOr),
+    numbers<formulas::Sub>("sub"),
+    numbers<formulas::Mul>("mul", kAnd),
+    numbers<formulas::Maximum>("maximum", kOr),
+    numbers<formulas::Minimum>("minimum", kAnd),
+    {"div", 0.3, 0.6, float_rows([]<class T>(Type<T>) { return binary_row<formulas::Div, T>; })}};
 
-tn_plan* make_arithmetic(tn_device*, const Request& request) {
-  auto dtype = request.input(0).dtype;
-  auto& e = *std::find_if(std::begin(kEntries), std::end(kEntries),
-                          [&](auto& e) { return request.op() == e.op; });
-  const RowKernel by_dtype[] = {e.f32, e.f64, e.f32, e.f32, e.i64, e.i32, e.u8, e.boolean};
-  auto kernel = by_dtype[dtype];
-  if (!kernel) refuse_dtype(request, dtype);
-  return make_binary_plan(request, kernel, sdk::dtype_size(dtype) == 8 ? 0.6 : 0.3);
-}
-
-const sdk::Kernel arithmetic({"add", "sub", "mul", "maximum", "minimum", "div"}, make_arithmetic);
+const sdk::Kernel arithmetic({"add", "sub", "mul", "maximum", "minimum", "div"},
+                             [](tn_device*, const Request& request) {
+                               return make_binary_plan(request, kArithmetic);
+                             });
 
 // ---- pow
 
-struct Square {
+// A formula of the base, for exponents that have one.
+template <class Op>
+struct OfBase {
   template <class T>
-  static T of(T a, T) {
-    return a * a;
-  }
-};
-struct Cube {
-  template <class T>
-  static T of(T a, T) {
-    return a * a * a;
-  }
-};
-struct Root {
-  template <class T>
-  static T of(T a, T) {
-    return std::sqrt(a);
-  }
-};
-struct Inverse {
-  template <class T>
-  static T of(T a, T) {
-    return T(1) / a;
+  T operator()(T a, T) const {
+    return Op()(a);
   }
 };
 
@@ -170,39 +82,29 @@ void pow_row_f32(const Row& row) {
 
 template <class T>
 RowKernel power_kernel(double exponent) {
-  if (exponent == 2) return binary_row<Square, T>;
-  if (exponent == 3) return binary_row<Cube, T>;
-  if (exponent == 0.5) return binary_row<Root, T>;
-  if (exponent == -1) return binary_row<Inverse, T>;
+  if (exponent == 2) return binary_row<OfBase<formulas::Square>, T>;
+  if (exponent == 3) return binary_row<OfBase<formulas::Cube>, T>;
+  if (exponent == 0.5) return binary_row<OfBase<formulas::Sqrt>, T>;
+  if (exponent == -1) return binary_row<OfBase<formulas::Reciprocal>, T>;
   return nullptr;
 }
 
-struct WholePower {
-  template <class T>
-  static T of(T a, T b) {
-    return sdk::whole_power(a, b);
-  }
-};
-
-RowKernel whole_power(tn_dtype dtype) {
-  return dtype == TN_I64   ? binary_row<WholePower, int64_t>
-         : dtype == TN_I32 ? binary_row<WholePower, int32_t>
-         : dtype == TN_U8  ? binary_row<WholePower, uint8_t>
-                           : nullptr;
-}
+constexpr sdk::ByDtype<RowKernel> kPow = {.f32 = pow_row_f32,
+                                          .f64 = pow_row_f64,
+                                          .f16 = pow_row_f32,
+                                          .bf16 = pow_row_f32,
+                                          .i64 = binary_row<formulas::WholePower, int64_t>,
+                                          .i32 = binary_row<formulas::WholePower, int32_t>,
+                                          .u8 = binary_row<formulas::WholePower, uint8_t>};
 
 tn_plan* make_pow(tn_device*, const Request& request) {
-  auto& a = request.input(0);
-  auto dtype = compute_dtype(a.dtype);
-  if (auto kernel = whole_power(dtype)) return make_binary_plan(request, kernel, 4);
-  if (dtype != TN_F32 && dtype != TN_F64) refuse_dtype(request, a.dtype);
-  RowKernel general = dtype == TN_F64 ? pow_row_f64 : pow_row_f32;
-  double ns = dtype == TN_F64 ? 20 : 3;
-  bool exponent_is_scalar = !request.has_input(1) && !request.get_bool("reverse", false);
-  if (!exponent_is_scalar) return make_binary_plan(request, general, ns);
+  const auto r = sdk::BinaryRequest::from(request);
+  const RowKernel general = kPow.pick(r.dtype);
+  const double ns = !is_float(r.dtype) ? 4 : r.dtype == TN_F64 ? 20 : 3;
+  if (!is_float(r.dtype) || !r.scalar_second()) return make_binary_plan(request, general, ns);
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
-  Pointwise loop(request, {&a, nullptr}, 3, ns), quick(request, {&a, nullptr}, 3, 0.3);
-  auto run = [loop, quick, general, dtype](const tn_run& args) {
+  Pointwise loop(request, {r.a, nullptr}, 3, ns), quick(request, {r.a, nullptr}, 3, 0.3);
+  auto run = [loop, quick, general, dtype = r.dtype](const tn_run& args) {
     double exponent = args.scalars[0].f;
     Value value = value_of(dtype, args.scalars[0]);
     const void* in[] = {args.inputs[0], &value};

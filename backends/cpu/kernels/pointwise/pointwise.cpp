@@ -16,7 +16,7 @@ Pointwise::Pointwise(const Request& request, std::initializer_list<const tn_tens
                      uint32_t may_be_single, double ns, bool as_bits)
     : inputs_(static_cast<int>(inputs.size())) {
   const tn_tensor_desc& out = request.output(0);
-  require_contiguous(request, out);
+  require_contiguous(out);
   const tn_tensor_desc* all[kMaxOperands] = {&out};
   int count = 1;
   for (auto* d : inputs) all[count++] = d;
@@ -28,19 +28,7 @@ Pointwise::Pointwise(const Request& request, std::initializer_list<const tn_tens
     if (seen != dtype)
       operands_[k].convert = k == 0 ? convert_row(dtype, seen) : convert_row(seen, dtype);
   }
-  switch (count) {
-    case 1:
-      nest_ = Nest({all[0]});
-      break;
-    case 2:
-      nest_ = Nest({all[0], all[1]});
-      break;
-    case 3:
-      nest_ = Nest({all[0], all[1], all[2]});
-      break;
-    default:
-      nest_ = Nest({all[0], all[1], all[2], all[3]});
-  }
+  nest_ = Nest(std::span(all, static_cast<size_t>(count)));
   plan_tiles(may_be_single);
   double an_element = ns + (flat_ ? 0.0 : operands_[0].packed ? 1.0 : 0.3);
   grain_ = std::max<int64_t>(256, static_cast<int64_t>(10000.0 / an_element));

@@ -9,24 +9,6 @@
 namespace tenon::cpu {
 namespace {
 
-struct Sigmoid {
-  template <class T>
-  static T of(T g, T y) {
-    return g * (T(1) - y) * y;
-  }
-};
-struct Tanh {
-  template <class T>
-  static T of(T g, T y) {
-    return g * (T(1) - y * y);
-  }
-};
-struct Relu {
-  template <class T>
-  static T of(T g, T y) {
-    return y <= T(0) ? T(0) : g;
-  }
-};
 // d/dx x Phi(x) = Phi(x) + x phi(x)
 struct Gelu {
   template <class T>
@@ -61,33 +43,25 @@ void packet_row(const Row& row) {
   row.single == 2 ? loop(from(g), one(x)) : loop(one(g), from(x));
 }
 
-tn_plan* plan_of(const Request& request, RowKernel f32, RowKernel f64, double ns_f32,
-                 double ns_f64) {
-  auto dtype = compute_dtype(request.input(0).dtype);
-  if (dtype == TN_F32) return make_binary_plan(request, f32, ns_f32);
-  if (dtype == TN_F64) return make_binary_plan(request, f64, ns_f64);
-  refuse_dtype(request, dtype);
+template <class Op>
+constexpr NamedRows formula(const char* op) {
+  return {op, 0.3, 0.6, float_rows([]<class T>(Type<T>) { return binary_row<Op, T>; })};
 }
 template <class Op>
-tn_plan* make(const Request& request) {
-  return plan_of(request, binary_row<Op, float>, binary_row<Op, double>, 0.3, 0.6);
+constexpr NamedRows packets(const char* op, double ns, double ns_f64) {
+  return {op, ns, ns_f64, float_rows([]<class T>(Type<T>) { return packet_row<Op, T>; })};
 }
-template <class Op>
-tn_plan* make_packets(const Request& request, double ns_f32, double ns_f64) {
-  return plan_of(request, packet_row<Op, float>, packet_row<Op, double>, ns_f32, ns_f64);
-}
+constexpr NamedRows kGradients[] = {formula<formulas::SigmoidBackward>("sigmoid_backward"),
+                                    formula<formulas::TanhBackward>("tanh_backward"),
+                                    formula<formulas::ReluBackward>("relu_backward"),
+                                    packets<Gelu>("gelu_backward", 0.7, 14),
+                                    packets<Silu>("silu_backward", 0.6, 1.7)};
 
-const sdk::Kernel sigmoid({"sigmoid_backward"},
-                          [](tn_device*, const Request& r) { return make<Sigmoid>(r); });
-const sdk::Kernel tanh({"tanh_backward"},
-                       [](tn_device*, const Request& r) { return make<Tanh>(r); });
-const sdk::Kernel relu({"relu_backward"},
-                       [](tn_device*, const Request& r) { return make<Relu>(r); });
-const sdk::Kernel gelu({"gelu_backward"},
-                       [](tn_device*, const Request& r) { return make_packets<Gelu>(r, 0.7, 14); });
-const sdk::Kernel silu({"silu_backward"}, [](tn_device*, const Request& r) {
-  return make_packets<Silu>(r, 0.6, 1.7);
-});
+const sdk::Kernel gradients({"sigmoid_backward", "tanh_backward", "relu_backward", "gelu_backward",
+                             "silu_backward"},
+                            [](tn_device*, const Request& request) {
+                              return make_binary_plan(request, kGradients);
+                            });
 
 }  // namespace
 }  // namespace tenon::cpu

@@ -83,13 +83,12 @@ void max_halves(const Pool& p, const T* x, T* y) {
 tn_plan* make_max(tn_device*, const Request& request) {
   auto &x = request.input(0), &y = request.output(0);
   Pool p(request, x, y, PoolWindows::dilated);
-  require_contiguous(request, x);
+  require_contiguous(x);
   bool indices = request.has_output(1);
   if (indices) sdk::require_indices(request.output(1), y);
   if (p.in_size() > INT32_MAX) sdk::unsupported("a plane of more than 2^31 elements");
   if (sdk::numel(y) == 0) return empty_plan();
-  return with_float(request, x.dtype, [&](auto zero) {
-    using T = decltype(zero);
+  return with_float(x.dtype, [&]<class T>(T) {
     return sdk::make_plan(
         [p, indices](const tn_run& run) {
           auto* x = static_cast<const T*>(run.inputs[0]);
@@ -110,11 +109,10 @@ tn_plan* make_max_backward(tn_device*, const Request& request) {
   auto &g = request.input(0), &indices = request.input(1), &gx = request.output(0);
   Pool p(request, gx, g, PoolWindows::none);
   sdk::require_indices(indices, g);
-  require_contiguous(request, g);
-  require_contiguous(request, indices);
+  require_contiguous(g);
+  require_contiguous(indices);
   if (sdk::numel(gx) == 0) return empty_plan();
-  return with_float(request, g.dtype, [&](auto zero) {
-    using T = decltype(zero);
+  return with_float(g.dtype, [&]<class T>(T) {
     return sdk::make_plan(
         [p](const tn_run& run) {
           auto* g = static_cast<const T*>(run.inputs[0]);

@@ -121,10 +121,9 @@ tn_plan* make_average(tn_device*, const Request& request) {
   auto &in = request.input(0), &out = request.output(0);
   Pool p(request, back ? out : in, back ? in : out, PoolWindows::plain);
   p.count_pad = request.get_bool("count_include_pad");
-  require_contiguous(request, in);
+  require_contiguous(in);
   if (sdk::numel(out) == 0) return empty_plan();
-  return with_float(request, in.dtype, [&](auto zero) {
-    using T = decltype(zero);
+  return with_float(in.dtype, [&]<class T>(T) {
     auto row_bytes = (static_cast<uint64_t>(p.ow) * sizeof(T) + 63) / 64 * 64;
     return sdk::make_plan(
         [p, back, row_bytes, divisors = Divisors<T>(p)](const tn_run& run) {
@@ -195,11 +194,10 @@ tn_plan* make_adaptive(tn_device*, const Request& request) {
   bool back = request.op() == "adaptive_avg_pool2d_backward";
   auto &in = request.input(0), &out = request.output(0);
   Pool p(request, back ? out : in, back ? in : out, PoolWindows::none);
-  require_contiguous(request, in);
+  require_contiguous(in);
   if (sdk::numel(out) == 0) return empty_plan();
   if (!back && p.in_size() == 0) sdk::invalid("the input has no elements to average");
-  return with_float(request, in.dtype, [&](auto zero) {
-    using T = decltype(zero);
+  return with_float(in.dtype, [&]<class T>(T) {
     return sdk::make_plan(
         [p, back](const tn_run& run) {
           auto* from = static_cast<const T*>(run.inputs[0]);

@@ -6,7 +6,7 @@
 #include <immintrin.h>
 #endif
 
-#include <tenon/plugins/sdk/philox.h>
+#include <tenon/plugins/sdk/requests/random.h>
 
 #include "kernels/pointwise/pointwise.h"
 #include "simd/packet.h"
@@ -39,8 +39,7 @@ inline Words multiply_words(Words a, uint32_t b) {
 #endif
 }
 
-struct Stream {
-  uint64_t seed, offset;
+struct Stream : sdk::RandomSeed {
   // The words of blocks [first, first + kBatch): what sdk::philox gives, a vector of blocks at a
   // time, a word in each 64-bit lane.
   [[gnu::noinline]] void words(uint64_t first, uint32_t* out) const {
@@ -75,7 +74,7 @@ struct Stream {
 template <int PerBlock, class T, class Make, class Emit>
 void generate(const tn_run& run, int64_t n, Make make, Emit emit) {
   constexpr int64_t per_batch = kBatch * PerBlock;
-  Stream stream{static_cast<uint64_t>(run.scalars[0].i), static_cast<uint64_t>(run.scalars[1].i)};
+  const Stream stream{sdk::RandomSeed::from(run.scalars)};
   int64_t batches = (n + per_batch - 1) / per_batch;
   parallel_for(batches, kRandomGrain / per_batch, [&](int64_t begin, int64_t end, uint32_t) {
     alignas(64) uint32_t words[kBatch * 4];
@@ -103,15 +102,14 @@ inline uint64_t u64_at(const uint32_t* words, int64_t i) {
 
 template <class T>
 void uniform(const tn_run& run, int64_t n) {
-  double low = run.scalars[2].f, high = run.scalars[3].f;
-  T l = static_cast<T>(low), h = static_cast<T>(high), range = static_cast<T>(high - low);
+  const auto b = sdk::UniformBounds<T>::from(run.scalars);
   constexpr int per_block = sizeof(T) == 4 ? 4 : 2;
   generate_into<per_block, T>(run, n, [=](const uint32_t* words, T* y) {
     for (int64_t i = 0; i < kBatch * per_block; ++i) {
       if constexpr (sizeof(T) == 4) {
-        y[i] = sdk::uniform_from(sdk::unit_float(words[i]), l, h, range);
+        y[i] = sdk::uniform_from(sdk::unit_float(words[i]), b.low, b.high, b.range);
       } else {
-        y[i] = sdk::uniform_from(sdk::unit_double(u64_at(words, i)), l, h, range);
+        y[i] = sdk::uniform_from(sdk::unit_double(u64_at(words, i)), b.low, b.high, b.range);
       }
     }
   });
@@ -137,15 +135,10 @@ void normal(const tn_run& run, int64_t n) {
 
 template <class T>
 void randint(const tn_run& run, int64_t n) {
-  int64_t low = run.scalars[2].i;
-  uint64_t range = static_cast<uint64_t>(run.scalars[3].i) - static_cast<uint64_t>(low);
-  if (run.scalars[3].i <= low)
-    throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "randint: low " + std::to_string(low) +
-                                                   " is not below high " +
-                                                   std::to_string(run.scalars[3].i));
+  const auto b = sdk::RandintBounds::from(run.scalars);
   generate_into<2, T>(run, n, [=](const uint32_t* words, T* y) {
     for (int64_t i = 0; i < kBatch * 2; ++i)
-      y[i] = static_cast<T>(sdk::randint_from(u64_at(words, i), low, range));
+      y[i] = static_cast<T>(sdk::randint_from(u64_at(words, i), b.low, b.range));
   });
 }
 
@@ -156,22 +149,22 @@ uint64_t cost(int64_t n, double ns) {
 template <class F>
 tn_plan* plan_of(const Request& request, F run_part, double ns) {
   auto& y = request.output(0);
-  require_contiguous(request, y);
+  require_contiguous(y);
   int64_t n = sdk::numel(y);
   if (n == 0) return empty_plan();
   return sdk::make_plan([n, run_part](const tn_run& run) { run_part(run, n); }, {0, cost(n, ns)});
 }
 
 const sdk::Kernel uniforms({"uniform"}, [](tn_device*, const Request& request) {
-  return with_float(request, request.output(0).dtype,
+  return with_float(request.output(0).dtype,
                     [&]<class T>(T) { return plan_of(request, uniform<T>, 1.2); });
 });
 const sdk::Kernel normals({"normal"}, [](tn_device*, const Request& request) {
-  return with_float(request, request.output(0).dtype,
+  return with_float(request.output(0).dtype,
                     [&]<class T>(T) { return plan_of(request, normal<T>, 1.8); });
 });
 const sdk::Kernel randints({"randint"}, [](tn_device*, const Request& request) {
-  return with_index(request, request.output(0).dtype,
+  return with_index(request.output(0).dtype,
                     [&]<class T>(T) { return plan_of(request, randint<T>, 2.5); });
 });
 
@@ -185,7 +178,7 @@ void dropout(const tn_run& run, int64_t n) {
     return;
   }
   uint32_t least = static_cast<uint32_t>(threshold);
-  T scale = static_cast<T>(1 / (1 - p));
+  T scale = sdk::dropout_scale<T>(p);
   auto* x = static_cast<const T*>(run.inputs[0]);
   auto* y = static_cast<T*>(run.outputs[0]);
   auto* mask = static_cast<uint8_t*>(run.outputs[1]);
@@ -202,16 +195,15 @@ void dropout(const tn_run& run, int64_t n) {
 }
 
 tn_plan* make_dropout(tn_device*, const Request& request) {
-  require_contiguous(request, request.input(0));
-  return with_float(request, request.output(0).dtype,
+  require_contiguous(request.input(0));
+  return with_float(request.output(0).dtype,
                     [&]<class T>(T) { return plan_of(request, dropout<T>, 1.5); });
 }
 const sdk::Kernel dropouts({"dropout"}, make_dropout);
 
 template <class T>
 void dropout_backward(const tn_run& run, int64_t n) {
-  double p = run.scalars[0].f;
-  T scale = p < 1 ? static_cast<T>(1 / (1 - p)) : T(0);
+  T scale = sdk::dropout_scale<T>(run.scalars[0].f);
   auto* g = static_cast<const T*>(run.inputs[0]);
   auto* mask = static_cast<const uint8_t*>(run.inputs[1]);
   auto* gx = static_cast<T*>(run.outputs[0]);
@@ -222,9 +214,9 @@ void dropout_backward(const tn_run& run, int64_t n) {
 }
 
 tn_plan* make_dropout_backward(tn_device*, const Request& request) {
-  require_contiguous(request, request.input(0));
-  require_contiguous(request, request.input(1));
-  return with_float(request, request.output(0).dtype,
+  require_contiguous(request.input(0));
+  require_contiguous(request.input(1));
+  return with_float(request.output(0).dtype,
                     [&]<class T>(T) { return plan_of(request, dropout_backward<T>, 0.3); });
 }
 const sdk::Kernel dropout_backwards({"dropout_backward"}, make_dropout_backward);

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstring>
 
+#include <tenon/plugins/sdk/requests/reduction.h>
+
 #include "runtime/common.h"
 
 namespace tenon::cpu {
@@ -81,37 +83,18 @@ void columns(const tn_run& run, int64_t outer, int64_t n, int64_t inner) {
 
 template <bool Largest>
 tn_plan* make(tn_device*, const Request& request) {
-  auto &x = request.input(0), &y = request.output(0);
-  require_contiguous(request, x);
-  if (sdk::numel(y) == 0) return empty_plan();
-  int64_t dim = request.get_int("dim"), outer = 1, inner = 1;
-  if (dim < 0 || dim >= std::max<int64_t>(x.rank, 1)) sdk::invalid("dim is out of range");
-  for (int64_t d = 0; d < x.rank; ++d) (d < dim ? outer : inner) *= d == dim ? 1 : x.shape[d];
-  int64_t n = x.rank == 0 ? 1 : x.shape[dim];
-  if (n == 0) sdk::invalid("of no elements");
-  auto plan = [=]<class T>(T) {
-    auto run = [=](const tn_run& run) {
-      inner == 1 ? rows<Largest, T>(run, outer, n) : columns<Largest, T>(run, outer, n, inner);
-    };
-    return sdk::make_plan(run,
-                          {0, 30 + static_cast<uint64_t>((inner == 1 ? 0.3 : 1.0) *
-                                                         static_cast<double>(outer * n * inner))});
-  };
-  switch (x.dtype) {
-    case TN_F32:
-      return plan(float{});
-    case TN_F64:
-      return plan(double{});
-    case TN_I64:
-      return plan(int64_t{});
-    case TN_I32:
-      return plan(int32_t{});
-    case TN_U8:
-    case TN_BOOL:
-      return plan(uint8_t{});
-    default:
-      refuse_dtype(request, x.dtype);
-  }
+  const auto r = sdk::ArgReduceRequest::from(request);
+  require_contiguous(request.input(0));
+  if (sdk::numel(request.output(0)) == 0) return empty_plan();
+  return with_number(sdk::byte_for_bool(r.dtype), [r]<class T>(T) {
+    const auto elements = static_cast<double>(r.outer * r.size * r.inner);
+    return sdk::make_plan(
+        [r](const tn_run& run) {
+          r.inner == 1 ? rows<Largest, T>(run, r.outer, r.size)
+                       : columns<Largest, T>(run, r.outer, r.size, r.inner);
+        },
+        {0, 30 + static_cast<uint64_t>((r.inner == 1 ? 0.3 : 1.0) * elements)});
+  });
 }
 
 const sdk::Kernel largest({"argmax"}, make<true>);

@@ -146,16 +146,9 @@ void finish(void* y, int64_t step, const void* acc, int64_t n, int64_t, double) 
 }
 
 tn_plan* make(tn_device*, const Request& request) {
-  auto &x = request.input(0), &y = request.output(0);
-  require_contiguous(request, y);
-  if (y.dtype != x.dtype) refuse_dtype(request, y.dtype);
-  return with_float(request, x.dtype, [&]<class T>(T) -> tn_plan* {
-    if (sdk::numel(y) == 0) return empty_plan();
-    const Reducer reducer{sizeof(T),     2 * sizeof(T), sizeof(T),  init<T>,  fold<T>,
-                          fold_short<T>, add<T>,        combine<T>, finish<T>};
-    const Reduction reduction(ReduceShape::of(x, request.get_ints("dims")), reducer, 0);
-    return sdk::make_plan([reduction](const tn_run& run) { reduction.run(run); },
-                          {reduction.workspace_bytes(), reduction.cost_ns()});
+  return with_float(request.input(0).dtype, [&]<class T>(T) {
+    return reduction_plan(request, {sizeof(T), 2 * sizeof(T), sizeof(T), init<T>, fold<T>,
+                                    fold_short<T>, add<T>, combine<T>, finish<T>});
   });
 }
 

@@ -223,41 +223,16 @@ Reducer moments_table() {
           }};
 }
 
-tn_plan* plan_of(const Request& request, const Reducer& reducer, double parameter = 0) {
-  auto &x = request.input(0), &y = request.output(0);
-  require_contiguous(request, y);
-  if (static_cast<int64_t>(sdk::dtype_size(y.dtype)) != reducer.out_size)
-    refuse_dtype(request, y.dtype);
-  if (sdk::numel(y) == 0) return empty_plan();
-  Reduction reduction(ReduceShape::of(x, request.get_ints("dims")), reducer, parameter);
-  return sdk::make_plan([reduction](const tn_run& run) { reduction.run(run); },
-                        {reduction.workspace_bytes(), reduction.cost_ns()});
-}
-
 template <template <class> class R>
 tn_plan* make_number(tn_device*, const Request& request) {
-  auto dtype = request.input(0).dtype;
-  switch (dtype) {
-    case TN_F32:
-      return plan_of(request, table<R<float>>());
-    case TN_F64:
-      return plan_of(request, table<R<double>>());
-    case TN_I64:
-      return plan_of(request, table<R<int64_t>>());
-    case TN_I32:
-      return plan_of(request, table<R<int32_t>>());
-    case TN_U8:
-    case TN_BOOL:
-      return plan_of(request, table<R<uint8_t>>());
-    default:
-      refuse_dtype(request, dtype);
-  }
+  return with_number(sdk::byte_for_bool(request.input(0).dtype),
+                     [&]<class T>(T) { return reduction_plan(request, table<R<T>>()); });
 }
 
 template <class R>
 tn_plan* make_bool(tn_device*, const Request& request) {
-  if (request.input(0).dtype != TN_BOOL) refuse_dtype(request, request.input(0).dtype);
-  return plan_of(request, table<R>());
+  if (request.input(0).dtype != TN_BOOL) refuse_dtype(request.input(0).dtype);
+  return reduction_plan(request, table<R>());
 }
 
 const sdk::Kernel sums({"sum"}, make_number<Sum>);
@@ -267,13 +242,14 @@ const sdk::Kernel minima({"amin"}, make_number<Amin>);
 const sdk::Kernel any({"any"}, make_bool<Any>);
 const sdk::Kernel all({"all"}, make_bool<All>);
 const sdk::Kernel means({"mean"}, [](tn_device*, const Request& request) {
-  return with_float(request, request.input(0).dtype,
-                    [&]<class T>(T) { return plan_of(request, table<Mean<T>>()); });
+  return with_float(request.input(0).dtype,
+                    [&]<class T>(T) { return reduction_plan(request, table<Mean<T>>()); });
 });
 const sdk::Kernel variances({"var"}, [](tn_device*, const Request& request) {
   double correction = static_cast<double>(request.get_int("correction"));
-  return with_float(request, request.input(0).dtype,
-                    [&]<class T>(T) { return plan_of(request, moments_table<T>(), correction); });
+  return with_float(request.input(0).dtype, [&]<class T>(T) {
+    return reduction_plan(request, moments_table<T>(), correction);
+  });
 });
 
 }  // namespace

@@ -4,21 +4,15 @@
 // so results do not depend on the number of threads.
 #pragma once
 
+#include <tenon/plugins/sdk/requests/reduction.h>
+
 #include "runtime/common.h"
 
 namespace tenon::cpu {
 
-// x's dimensions, split and merged; both lists by falling stride of x. The output is contiguous in
-// the order of x's dimensions.
-struct ReduceShape {
-  struct Dim {
-    int64_t size, x_stride, y_stride;
-  };
-  int kept_rank = 0, reduced_rank = 0;
-  Dim kept[TN_MAX_RANK], reduced[TN_MAX_RANK];
-  int64_t outputs = 1, count = 1;
-
-  static ReduceShape of(const tn_tensor_desc& x, const std::vector<int64_t>& dims);
+struct ReduceShape : sdk::ReduceShape {
+  ReduceShape(const tn_tensor_desc& x, const std::vector<int64_t>& dims)
+      : sdk::ReduceShape(of(x, dims)) {}
 
   struct Place {
     int64_t x, y;
@@ -73,5 +67,8 @@ class Reduction {
   int64_t row_ = 1, rows_ = 1, step_ = 1, pieces_ = 1, group_ = 1, chunks_ = 1, across_ = 1,
           together_ = 1;
 };
+
+// The plan of a reduction of input 0 to output 0 over the attribute "dims".
+tn_plan* reduction_plan(const Request& request, const Reducer& reducer, double parameter = 0);
 
 }  // namespace tenon::cpu

@@ -11,40 +11,6 @@ constexpr int64_t kGather = 512;
 constexpr int64_t kShortRow = 32;  // below this rows are folded side by side
 }  // namespace
 
-ReduceShape ReduceShape::of(const tn_tensor_desc& x, const std::vector<int64_t>& dims) {
-  ReduceShape s;
-  int64_t y_stride = 1;
-  for (int d = static_cast<int>(x.rank); d-- > 0;) {
-    bool reduced = std::find(dims.begin(), dims.end(), d) != dims.end();
-    int64_t size = x.shape[d];
-    (reduced ? s.count : s.outputs) *= size;
-    if (size == 1) continue;
-    auto& list = reduced ? s.reduced : s.kept;
-    int& rank = reduced ? s.reduced_rank : s.kept_rank;
-    list[rank++] = {size, x.strides[d], reduced ? 0 : y_stride};
-    if (!reduced) y_stride *= size;
-  }
-  auto tidy = [](Dim* list, int& rank) {
-    std::stable_sort(list, list + rank,
-                     [](const Dim& a, const Dim& b) { return a.x_stride > b.x_stride; });
-    int last = 0;
-    for (int d = 1; d < rank; ++d) {
-      auto &outer = list[last], &inner = list[d];
-      bool fits = outer.x_stride == inner.x_stride * inner.size &&
-                  outer.y_stride == inner.y_stride * inner.size;
-      if (fits) {
-        outer = {outer.size * inner.size, inner.x_stride, inner.y_stride};
-      } else {
-        list[++last] = inner;
-      }
-    }
-    rank = rank > 0 ? last + 1 : 0;
-  };
-  tidy(s.kept, s.kept_rank);
-  tidy(s.reduced, s.reduced_rank);
-  return s;
-}
-
 ReduceShape::Place ReduceShape::locate(int64_t i, int rank) const {
   Place place{0, 0};
   for (int d = rank; d-- > 0;) {
@@ -236,6 +202,16 @@ void Reduction::run_columns(const char* x, char* y, char* partial) const {
                    }
                  }
                });
+}
+
+tn_plan* reduction_plan(const Request& request, const Reducer& reducer, double parameter) {
+  auto& y = request.output(0);
+  require_contiguous(y);
+  if (static_cast<int64_t>(sdk::dtype_size(y.dtype)) != reducer.out_size) refuse_dtype(y.dtype);
+  if (sdk::numel(y) == 0) return empty_plan();
+  Reduction reduction(ReduceShape(request.input(0), request.get_ints("dims")), reducer, parameter);
+  return sdk::make_plan([reduction](const tn_run& run) { reduction.run(run); },
+                        {reduction.workspace_bytes(), reduction.cost_ns()});
 }
 
 }  // namespace tenon::cpu

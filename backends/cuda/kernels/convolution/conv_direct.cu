@@ -5,14 +5,8 @@
 namespace tenon::cuda {
 namespace {
 
-struct Conv {
-  int64_t n, c, h, w;              // input
-  int64_t o, kh, kw;               // weight
-  int64_t oh, ow;                  // output
-  int64_t sh, sw, ph, pw, dh, dw;  // stride, padding, dilation
-  int64_t groups, cg, og;          // channels of one group: in, out
-  Divider by_c{}, by_h{}, by_w{}, by_o{}, by_oh{}, by_ow{}, by_cg{}, by_kh{}, by_kw{}, by_sh{},
-      by_sw{};
+struct Conv : sdk::ConvRequest {
+  Divider by_c, by_h, by_w, by_o, by_oh, by_ow, by_cg, by_kh, by_kw, by_sh, by_sw;
 
   explicit Conv(const sdk::ConvRequest& request);
 };
@@ -142,25 +136,7 @@ tn_plan* plan(const sdk::ConvRequest& request) {
   });
 }
 
-Conv::Conv(const sdk::ConvRequest& r)
-    : n(r.n),
-      c(r.c),
-      h(r.h),
-      w(r.w),
-      o(r.o),
-      kh(r.kh),
-      kw(r.kw),
-      oh(r.oh),
-      ow(r.ow),
-      sh(r.stride[0]),
-      sw(r.stride[1]),
-      ph(r.padding[0]),
-      pw(r.padding[1]),
-      dh(r.dilation[0]),
-      dw(r.dilation[1]),
-      groups(r.groups),
-      cg(r.c / r.groups),
-      og(r.o / r.groups) {
+Conv::Conv(const sdk::ConvRequest& r) : sdk::ConvRequest(r) {
   by_c = divider_of(c), by_h = divider_of(h), by_w = divider_of(w);
   by_o = divider_of(o), by_oh = divider_of(oh), by_ow = divider_of(ow);
   by_cg = divider_of(cg), by_kh = divider_of(kh), by_kw = divider_of(kw);

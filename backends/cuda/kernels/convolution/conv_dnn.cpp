@@ -24,17 +24,15 @@ DnnRules rules_for(tn_dtype dtype, bool fast) {
   return {refused, kWorkspaceLimit};
 }
 
-std::vector<int64_t> list(const int64_t (&pair)[2]) { return {pair[0], pair[1]}; }
-
 DnnDescriptor convolution(const ConvShape& s) {
   DnnDescriptor d(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
   d.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, dnn_compute_type(s.dtype))
       .set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION);
   d.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t{2})
-      .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, list(s.dilation));
-  d.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, list(s.stride))
-      .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, list(s.padding));
-  return d.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, list(s.padding)).finalize();
+      .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, std::vector{s.dh, s.dw});
+  d.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, std::vector{s.sh, s.sw})
+      .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, std::vector{s.ph, s.pw});
+  return d.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, std::vector{s.ph, s.pw}).finalize();
 }
 
 // The attributes of one of the three operations: they differ in name only.

@@ -79,10 +79,10 @@ __global__ void __launch_bounds__(kBlock) sequence(T* y, int64_t n, Number start
 
 tn_plan* make_arange(tn_device* device, const Request& request) {
   auto& y = request.output(0);
-  require_contiguous(request, y);
+  require_contiguous(y);
   int64_t n = sdk::numel(y);
   if (n == 0) return empty_plan();
-  auto plan = [n, blocks = stride_blocks(*device, n)]<class T>(T) {
+  return with_number(y.dtype, [n, blocks = stride_blocks(*device, n)]<class T>(T) {
     return make_plan([n, blocks](const tn_run& run) {
       auto* s = run.scalars;
       auto* to = static_cast<T*>(run.outputs[0]);
@@ -93,21 +93,7 @@ tn_plan* make_arange(tn_device* device, const Request& request) {
                static_cast<uint64_t>(s[0].i), static_cast<uint64_t>(s[1].i));
       }
     });
-  };
-  switch (y.dtype) {
-    case TN_F32:
-      return plan(float{});
-    case TN_F64:
-      return plan(double{});
-    case TN_I64:
-      return plan(int64_t{});
-    case TN_I32:
-      return plan(int32_t{});
-    case TN_U8:
-      return plan(uint8_t{});
-    default:
-      refuse_dtype(request, y.dtype);
-  }
+  });
 }
 const sdk::Kernel aranges({"arange"}, make_arange);
 

@@ -1,6 +1,6 @@
 // gather and its gradient: one element an index. An index out of range is filed as a fault; its
 // element becomes zero, its gradient goes nowhere.
-#include <tenon/plugins/sdk/dims.h>
+#include <tenon/plugins/sdk/requests/indexing.h>
 
 #include "device/block_reduce.h"
 #include "kernels/indexing/add_rows.h"
@@ -8,8 +8,6 @@
 
 namespace tenon::cuda {
 namespace {
-
-using sdk::dim_of, sdk::without_dim;
 
 struct Along {
   int64_t size, stride;  // of the indexed dimension
@@ -37,17 +35,13 @@ __global__ void __launch_bounds__(kBlock)
 }
 
 tn_plan* make_gather(tn_device*, const Request& request) {
-  auto &x = request.input(0), &index = request.input(1), &y = request.output(0);
-  require_contiguous(request, y);
+  const auto r = sdk::GatherRequest::from(request);
+  auto& y = request.output(0);
   if (sdk::numel(y) == 0) return empty_plan();
-  const size_t dim = dim_of(request, x);
-  const auto seen = without_dim(x, index, dim);
-  const auto pieces = Nest({&y, &index, &seen}).pieces();
-  return with_width(y.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    return with_index(request, index.dtype, [&](auto index_zero) {
-      using I = decltype(index_zero);
-      return make_plan([pieces, size = x.shape[dim], stride = x.strides[dim]](const tn_run& run) {
+  const auto pieces = Nest({&y, &request.input(1), &r.seen}).pieces();
+  return with_width(y.dtype, [&]<class T>(T) {
+    return with_index(r.index, [&]<class I>(I) {
+      return make_plan([pieces, size = r.size, stride = r.stride](const tn_run& run) {
         for (auto& piece : pieces)
           launch(run.stream, stride_blocks(*run.stream->device, piece.numel), kBlock, gather<T, I>,
                  piece.layout<3>(), Along{size, stride, run.stream->fault}, piece.base[0],
@@ -100,10 +94,8 @@ __global__ void __launch_bounds__(kBlock)
 }
 
 template <class T, class I>
-tn_plan* plan_lines(const tn_tensor_desc& index, const tn_tensor_desc& gx, size_t dim) {
-  int64_t outer = 1, inner = 1;
-  for (size_t d = 0; d < gx.rank; ++d) (d < dim ? outer : inner) *= d == dim ? 1 : gx.shape[d];
-  return make_plan([=, count = index.shape[dim], size = gx.shape[dim]](const tn_run& run) {
+tn_plan* plan_lines(const sdk::GatherRequest& r, const Lines& lines, int64_t count) {
+  return make_plan([=, outer = lines.outer, size = r.size, inner = lines.inner](const tn_run& run) {
     auto* to = static_cast<T*>(run.outputs[0]);
     check(cudaMemsetAsync(to, 0, static_cast<size_t>(outer * size * inner) * sizeof(T),
                           run.stream->handle),
@@ -115,14 +107,13 @@ tn_plan* plan_lines(const tn_tensor_desc& index, const tn_tensor_desc& gx, size_
 }
 
 template <class T, class I>
-tn_plan* plan_places(const tn_device& device, const tn_tensor_desc& index, const tn_tensor_desc& gx,
-                     size_t dim) {
+tn_plan* plan_places(const tn_device& device, const sdk::GatherRequest& r,
+                     const tn_tensor_desc& index, int64_t elements) {
   const int64_t count = sdk::numel(index);
-  const AddRows add(device, 1, sdk::numel(gx), count, 1);
-  const auto seen = without_dim(gx, index, dim);
-  const auto pieces = Nest({&index, &seen}).pieces();
-  if (pieces.size() > 1) sdk::unsupported("gather_backward of 2^31 elements and more in few lines");
-  auto body = [=, size = gx.shape[dim], stride = gx.strides[dim]](const tn_run& run) {
+  const AddRows add(device, 1, elements, count, 1);
+  const auto pieces = Nest({&index, &r.seen}).pieces();
+  if (pieces.size() > 1) sdk::unsupported("2^31 elements and more in few lines");
+  auto body = [=, size = r.size, stride = r.stride](const tn_run& run) {
     for (auto& piece : pieces)
       launch(run.stream, stride_blocks(*run.stream->device, count), kBlock, places_of<I>,
              piece.layout<2>(), Along{size, stride, run.stream->fault},
@@ -134,19 +125,19 @@ tn_plan* plan_places(const tn_device& device, const tn_tensor_desc& index, const
 }
 
 tn_plan* make_gather_backward(tn_device* device, const Request& request) {
-  auto &g = request.input(0), &index = request.input(1), &gx = request.output(0);
-  for (auto* d : {&g, &index, &gx}) require_contiguous(request, *d);
-  if (sdk::numel(gx) == 0) return empty_plan();
-  const size_t dim = dim_of(request, gx);
-  bool same = true;  // but for `dim`
-  for (size_t d = 0; d < gx.rank; ++d) same = same && (d == dim || gx.shape[d] == index.shape[d]);
-  const bool lines =
-      same && (sdk::numel(gx) / gx.shape[dim] >= kManyLines || index.shape[dim] <= kShortLine);
-  return with_float(request, g.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    return with_index(request, index.dtype, [&](auto index_zero) {
-      using I = decltype(index_zero);
-      return lines ? plan_lines<T, I>(index, gx, dim) : plan_places<T, I>(*device, index, gx, dim);
+  const auto r = sdk::GatherRequest::from(request);
+  auto &index = request.input(1), &gx = request.output(0);
+  for (auto* d : {&request.input(0), &index}) require_contiguous(*d);
+  const int64_t elements = sdk::numel(gx);
+  if (elements == 0) return empty_plan();
+  tn_tensor_desc like = gx;  // but for `dim`
+  like.shape[r.dim] = index.shape[r.dim];
+  const bool lines = sdk::same_shape(like, index) &&
+                     (elements / r.size >= kManyLines || index.shape[r.dim] <= kShortLine);
+  return with_float(r.dtype, [&]<class T>(T) {
+    return with_index(r.index, [&]<class I>(I) {
+      return lines ? plan_lines<T, I>(r, Lines::of(gx, r.dim), index.shape[r.dim])
+                   : plan_places<T, I>(*device, r, index, elements);
     });
   });
 }

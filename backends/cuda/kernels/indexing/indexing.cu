@@ -1,6 +1,8 @@
 // Rows by index: embedding and index_select, and their gradients. A tensor is seen as (outer, size,
 // inner), `size` being indexed. An index out of range is filed as a fault; its row becomes zeros,
 // its gradient goes nowhere.
+#include <tenon/plugins/sdk/requests/indexing.h>
+
 #include "device/block_reduce.h"
 #include "kernels/indexing/add_rows.h"
 #include "runtime/common.h"
@@ -8,19 +10,9 @@
 namespace tenon::cuda {
 namespace {
 
-struct View {
-  int64_t outer = 1, size = 1, inner = 1;
-  static View of(const tn_tensor_desc& d, int64_t dim) {
-    if (dim < 0 || dim >= d.rank)
-      throw sdk::Error(
-          TN_CODE_INVALID_ARGUMENT,
-          "dim " + std::to_string(dim) + " of a tensor of rank " + std::to_string(d.rank));
-    View v;
-    for (int64_t k = 0; k < d.rank; ++k)
-      (k < dim ? v.outer : k == dim ? v.size : v.inner) *= d.shape[k];
-    return v;
-  }
-};
+FaultSite site_of(const Request& request) {
+  return request.op().starts_with("embedding") ? FaultSite::embedding : FaultSite::index_select;
+}
 
 struct Select {
   int64_t rows, size;    // rows of the output, over all of outer
@@ -54,17 +46,14 @@ void start_select(const tn_run& run, const Select& s) {
          static_cast<const I*>(run.inputs[1]), static_cast<U*>(run.outputs[0]));
 }
 
-tn_plan* make_select(const Request& request, int64_t dim, FaultSite site) {
-  auto &x = request.input(0), &index = request.input(1), &y = request.output(0);
-  for (auto* d : {&x, &index, &y}) require_contiguous(request, *d);
-  const View v = View::of(x, dim);
-  const int64_t count = sdk::numel(index),
-                row_bytes = v.inner * static_cast<int64_t>(sdk::dtype_size(x.dtype));
-  if (sdk::numel(y) == 0) return empty_plan();
+tn_plan* make_select(tn_device*, const Request& request) {
+  const auto r = sdk::RowsRequest::from(request);
+  if (sdk::numel(request.output(0)) == 0) return empty_plan();
+  const int64_t row_bytes = r.inner * static_cast<int64_t>(sdk::dtype_size(r.dtype));
   divider_of(row_bytes);
-  const Select select{v.outer * count, v.size, {}, divider_of(count), nullptr, site};
-  return with_index(request, index.dtype, [&](auto zero) {
-    using I = decltype(zero);
+  const Select select{r.outer * r.count,   r.size,  {},
+                      divider_of(r.count), nullptr, site_of(request)};
+  return with_index(r.index, [&]<class I>(I) {
     return make_plan([=](const tn_run& run) {
       Select s = select;
       s.fault = run.stream->fault;
@@ -84,12 +73,7 @@ tn_plan* make_select(const Request& request, int64_t dim, FaultSite site) {
   });
 }
 
-const sdk::Kernel embeddings({"embedding"}, [](tn_device*, const Request& request) {
-  return make_select(request, 0, FaultSite::embedding);
-});
-const sdk::Kernel selects({"index_select"}, [](tn_device*, const Request& request) {
-  return make_select(request, request.get_int("dim"), FaultSite::index_select);
-});
+const sdk::Kernel selects({"embedding", "index_select"}, make_select);
 
 template <class I>
 __global__ void __launch_bounds__(kBlock)
@@ -104,22 +88,17 @@ __global__ void __launch_bounds__(kBlock)
   }
 }
 
-tn_plan* make_add_rows(tn_device* device, const Request& request, int64_t dim, int64_t skip,
-                       FaultSite site) {
-  auto &g = request.input(0), &index = request.input(1), &gx = request.output(0);
-  for (auto* d : {&g, &index, &gx}) require_contiguous(request, *d);
-  const View v = View::of(gx, dim);
-  const int64_t count = sdk::numel(index);
-  if (sdk::numel(gx) == 0) return empty_plan();
-  const AddRows add(*device, v.outer, v.size, count, v.inner);
-  return with_float(request, g.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    return with_index(request, index.dtype, [&](auto index_zero) {
-      using I = decltype(index_zero);
+tn_plan* make_add_rows(tn_device* device, const Request& request) {
+  const auto r = sdk::RowsRequest::from(request);
+  if (sdk::numel(request.output(0)) == 0) return empty_plan();
+  const AddRows add(*device, r.outer, r.size, r.count, r.inner);
+  const FaultSite site = site_of(request);
+  return with_float(r.dtype, [&]<class T>(T) {
+    return with_index(r.index, [&]<class I>(I) {
       auto body = [=](const tn_run& run) {
-        launch(run.stream, stride_blocks(*run.stream->device, count), kBlock, keys_of<I>,
-               static_cast<const I*>(run.inputs[1]), count, v.size, skip, add.keys(run.workspace),
-               run.stream->fault, site);
+        launch(run.stream, stride_blocks(*run.stream->device, r.count), kBlock, keys_of<I>,
+               static_cast<const I*>(run.inputs[1]), r.count, r.size, r.skip,
+               add.keys(run.workspace), run.stream->fault, site);
         add.run(run.stream, static_cast<const T*>(run.inputs[0]), static_cast<T*>(run.outputs[0]),
                 run.workspace);
       };
@@ -127,16 +106,7 @@ tn_plan* make_add_rows(tn_device* device, const Request& request, int64_t dim, i
     });
   });
 }
-
-const sdk::Kernel embedding_gradients({"embedding_backward"}, [](tn_device* device,
-                                                                 const Request& request) {
-  const int64_t padding = request.get_int("padding_idx");
-  return make_add_rows(device, request, 0, padding < 0 ? INT64_MIN : padding, FaultSite::embedding);
-});
-const sdk::Kernel select_gradients({"index_select_backward"}, [](tn_device* device,
-                                                                 const Request& request) {
-  return make_add_rows(device, request, request.get_int("dim"), INT64_MIN, FaultSite::index_select);
-});
+const sdk::Kernel gradients({"embedding_backward", "index_select_backward"}, make_add_rows);
 
 }  // namespace
 }  // namespace tenon::cuda

@@ -55,9 +55,7 @@ void choose(tn_stream* stream, BiasMode mode, const void* bias, void* y, int64_t
 
 void apply_bias(tn_stream* stream, BiasMode mode, const void* bias, void* y, int64_t outer,
                 int64_t channels, int64_t inner, tn_dtype dtype) {
-  auto run = [&](auto zero) {
-    choose<decltype(zero)>(stream, mode, bias, y, outer, channels, inner);
-  };
+  auto run = [&]<class T>(T) { choose<T>(stream, mode, bias, y, outer, channels, inner); };
   switch (dtype) {
     case TN_F64:
       return run(double{});

@@ -1,58 +1,23 @@
 // Cross entropy of logits against class numbers: log-softmax and the negative log-likelihood in
 // one.
+#include <tenon/plugins/sdk/requests/loss.h>
+
 #include "kernels/normalization/softmax.h"
 #include "runtime/common.h"
 
 namespace tenon::cuda {
 namespace {
 
-enum class Averaging { kMean, kSum, kNone };
+using sdk::LossReduction;
 
-struct CrossEntropy {
-  int64_t n, c, ignore;
-  Averaging reduction;
-  double smoothing;
-  bool weighted;
+struct CrossEntropy : sdk::CrossEntropyRequest {
+  explicit CrossEntropy(const Request& request) : CrossEntropyRequest(from(request)) {}
 
-  // Checks everything but the gradient's own tensors. `first` is the input that the logits are,
-  // with target and weight behind it.
-  static CrossEntropy from(const Request& request, size_t first);
   unsigned lanes() const {
     return c > 2048 || (c > 512 && n < 2048) ? kBlock
                                              : std::min(32u, power_of_two_from(ceil_div(c, 4)));
   }
 };
-
-CrossEntropy CrossEntropy::from(const Request& request, size_t first) {
-  auto &logits = request.input(first), &target = request.input(first + 1);
-  if (logits.rank != 2)
-    sdk::invalid("logits have 2 dimensions, found " + std::to_string(logits.rank));
-  CrossEntropy s{logits.shape[0],
-                 logits.shape[1],
-                 request.get_int("ignore_index"),
-                 Averaging::kMean,
-                 request.get_float("label_smoothing"),
-                 request.has_input(first + 2)};
-  if (target.rank != 1 || target.shape[0] != s.n || target.dtype != TN_I64)
-    sdk::invalid("target must be " + std::to_string(s.n) + " i64 labels");
-  if (s.weighted) {
-    auto& weight = request.input(first + 2);
-    if (weight.rank != 1 || weight.shape[0] != s.c || weight.dtype != logits.dtype)
-      sdk::invalid("weight must hold one value of the logits' dtype for each of " +
-                   std::to_string(s.c) + " classes");
-    require_contiguous(request, weight);
-  }
-  const auto reduction = request.get_string("reduction");
-  if (reduction != "mean" && reduction != "sum" && reduction != "none")
-    sdk::invalid("reduction is \"mean\", \"sum\" or \"none\", found \"" + std::string(reduction) +
-                 "\"");
-  s.reduction = reduction == "mean"  ? Averaging::kMean
-                : reduction == "sum" ? Averaging::kSum
-                                     : Averaging::kNone;
-  require_contiguous(request, logits);
-  require_contiguous(request, target);
-  return s;
-}
 
 // What the kernels get. `weight` is null where all classes weigh 1.
 template <class T>
@@ -135,10 +100,10 @@ struct AddTotals {
 };
 
 template <class T>
-__device__ void write_totals(Averaging reduction, const Totals& sum, T* loss, T* total) {
+__device__ void write_totals(LossReduction reduction, const Totals& sum, T* loss, T* total) {
   *total = static_cast<T>(sum.weight);
-  if (reduction != Averaging::kNone)
-    *loss = static_cast<T>(reduction == Averaging::kMean ? sum.loss / sum.weight : sum.loss);
+  if (reduction != LossReduction::none)
+    *loss = static_cast<T>(reduction == LossReduction::mean ? sum.loss / sum.weight : sum.loss);
 }
 
 // One block writes the results, several leave their shares.
@@ -165,7 +130,7 @@ __global__ void __launch_bounds__(1024)
 
 template <class T>
 __global__ void __launch_bounds__(kBlock)
-    cross_entropy_finish(Averaging reduction, const Totals* shares, unsigned count, T* loss,
+    cross_entropy_finish(LossReduction reduction, const Totals* shares, unsigned count, T* loss,
                          T* total) {
   __shared__ Totals shared[32];
   Totals sum{0, 0};
@@ -208,9 +173,9 @@ __global__ void __launch_bounds__(kBlock)
 #pragma unroll
       for (T& v : p.at) v = kNan<T>;
     } else if (t != s.ignore) {
-      const T g = s.reduction == Averaging::kNone   ? b.g[row]
-                  : s.reduction == Averaging::kMean ? *b.g / *b.total
-                                                    : *b.g;
+      const T g = s.reduction == LossReduction::none   ? b.g[row]
+                  : s.reduction == LossReduction::mean ? *b.g / *b.total
+                                                       : *b.g;
       const T hit = keep * (o.weight ? o.weight[t] : T(1)), scale = g * (hit + smooth * weights),
               lower = g * smooth;
       const T lse = b.lse[row];
@@ -232,7 +197,7 @@ constexpr int64_t kRowsOfBlock = 8192;  // that one block adds up
 
 template <class T>
 tn_plan* plan_forward(const CrossEntropy& s) {
-  const bool none = s.reduction == Averaging::kNone;
+  const bool none = s.reduction == LossReduction::none;
   const unsigned blocks =
       static_cast<unsigned>(std::clamp<int64_t>(ceil_div(s.n, kRowsOfBlock), 1, 256));
   const auto losses_bytes = none ? 0 : (static_cast<uint64_t>(s.n) * sizeof(T) + 63) / 64 * 64;
@@ -279,35 +244,15 @@ tn_plan* plan_backward(const CrossEntropy& s) {
   return make_plan(body, sums_weights ? sizeof(T) : 0);
 }
 
-void check_like(const Request& request, const tn_tensor_desc& d, tn_dtype dtype, bool rows,
-                int64_t n, const char* what) {
-  if (d.dtype != dtype || !(rows ? d.rank == 1 && d.shape[0] == n : sdk::numel(d) == 1))
-    sdk::invalid(std::string(what) + " must be " + (rows ? "one value a row" : "a scalar") +
-                 " of the logits' dtype");
-  require_contiguous(request, d);
-}
-
 tn_plan* make_forward(tn_device*, const Request& request) {
-  const auto s = CrossEntropy::from(request, 0);
-  const auto dtype = request.input(0).dtype;
-  check_like(request, request.output(0), dtype, s.reduction == Averaging::kNone, s.n, "loss");
-  check_like(request, request.output(1), dtype, true, s.n, "lse");
-  check_like(request, request.output(2), dtype, false, s.n, "total");
-  return with_float(request, dtype, [&](auto zero) { return plan_forward<decltype(zero)>(s); });
+  const CrossEntropy s(request);
+  return with_float(s.dtype, [&s]<class T>(T) { return plan_forward<T>(s); });
 }
 
 tn_plan* make_backward(tn_device*, const Request& request) {
-  const auto s = CrossEntropy::from(request, 1);
-  auto &logits = request.input(1), &out = request.output(0);
-  check_like(request, request.input(0), logits.dtype, s.reduction == Averaging::kNone, s.n,
-             "the gradient");
-  check_like(request, request.input(4), logits.dtype, true, s.n, "lse");
-  check_like(request, request.input(5), logits.dtype, false, s.n, "total");
-  if (out.rank != 2 || out.shape[0] != s.n || out.shape[1] != s.c || out.dtype != logits.dtype)
-    sdk::invalid("the output has the logits' shape and dtype");
-  if (sdk::numel(out) == 0) return empty_plan();
-  return with_float(request, logits.dtype,
-                    [&](auto zero) { return plan_backward<decltype(zero)>(s); });
+  const CrossEntropy s(request);
+  if (sdk::numel(request.output(0)) == 0) return empty_plan();
+  return with_float(s.dtype, [&s]<class T>(T) { return plan_backward<T>(s); });
 }
 
 const sdk::Kernel registration({"cross_entropy"}, make_forward);

@@ -4,32 +4,22 @@
 #include <algorithm>
 #include <cmath>
 
+#include <tenon/plugins/sdk/requests/normalization.h>
+
 #include "device/moments.h"
 #include "kernels/reduction/reduce.h"
 
 namespace tenon::cuda {
 namespace {
 
-// x seen as n x c x size; the statistics of one channel run over n and size.
-struct BatchNorm {
-  int64_t n, c, size;
-  bool training;
-  double eps = 0;
+using BatchNorm = sdk::BatchNormRequest;
 
-  static BatchNorm from(const Request& request, const tn_tensor_desc& x) {
-    if (x.rank < 2)
-      sdk::invalid("input has at least 2 dimensions, found " + std::to_string(x.rank));
-    BatchNorm s{x.shape[0], x.shape[1], 1, request.get_bool("training")};
-    for (uint32_t d = 2; d < x.rank; ++d) s.size *= x.shape[d];
-    return s;
-  }
-  int64_t numel() const { return n * c * size; }
-  // A contiguous x by channel.
-  ReduceShape by_channel() const {
-    tn_tensor_desc d{sizeof(tn_tensor_desc), TN_F32, 3, {n, c, size}, {c * size, size, 1}};
-    return ReduceShape::of(d, {0, 2});
-  }
-};
+// A contiguous x by channel.
+ReduceShape by_channel(const BatchNorm& s) {
+  const tn_tensor_desc d{
+      sizeof(tn_tensor_desc), TN_F32, 3, {s.n, s.c, s.size}, {s.c * s.size, s.size, 1}};
+  return {d, {0, 2}};
+}
 
 // ---- The walk over elements. What a channel's elements are computed with is read once and held in
 // registers: a group of threads works on a part of one plane, or, where planes are one element, a
@@ -170,7 +160,7 @@ __global__ void __launch_bounds__(kBlock)
 
 template <class T>
 tn_plan* plan_forward(const tn_device& device, const BatchNorm& s) {
-  const Reduction<MomentsOfChannel<T>> reduction(device, s.by_channel());
+  const Reduction<MomentsOfChannel<T>> reduction(device, by_channel(s));
   const auto moments_bytes = static_cast<uint64_t>(s.c) * sizeof(Moments),
              own_bytes = static_cast<uint64_t>(2 * s.c) * sizeof(T);
   auto body = [=](const tn_run& run) {
@@ -297,7 +287,7 @@ __global__ void __launch_bounds__(kBlock)
 
 template <class T>
 tn_plan* plan_backward(const tn_device& device, const BatchNorm& s, bool sums_wanted) {
-  const Reduction<GradSums<T>> reduction(device, s.by_channel());
+  const Reduction<GradSums<T>> reduction(device, by_channel(s));
   const auto sums_bytes = static_cast<uint64_t>(s.c) * sizeof(PairSums);
   const auto coefficients_bytes =
       (static_cast<uint64_t>(s.c) * sizeof(Coefficients<T>) + 63) / 64 * 64;
@@ -328,55 +318,17 @@ tn_plan* plan_backward(const tn_device& device, const BatchNorm& s, bool sums_wa
 
 // ---- Plans
 
-void check_size(const Request& request, const tn_tensor_desc& d, int64_t n, tn_dtype dtype,
-                const char* what) {
-  if (d.dtype != dtype || sdk::numel(d) != n)
-    sdk::invalid(std::string(what) + " needs " + std::to_string(n) +
-                 " elements of the input's dtype, found " + std::to_string(sdk::numel(d)) + " of " +
-                 sdk::dtype_name(d.dtype));
-  require_contiguous(request, d);
-}
-
 tn_plan* make_forward(tn_device* device, const Request& request) {
-  auto& x = request.input(0);
-  auto s = BatchNorm::from(request, x);
-  s.eps = request.get_float("eps");
-  check_size(request, x, s.numel(), x.dtype, "x");
-  check_size(request, request.output(0), s.numel(), x.dtype, "y");
-  constexpr const char* names[] = {"x", "weight", "bias", "running_mean", "running_var"};
-  for (size_t i = 1; i < 5; ++i)
-    if (request.has_input(i)) check_size(request, request.input(i), s.c, x.dtype, names[i]);
-  if (!s.training && !(request.has_input(3) && request.has_input(4)))
-    sdk::invalid("without training it needs running_mean and running_var");
-  if (request.num_outputs() < 5) sdk::invalid("five outputs, absent ones as NULL");
-  for (size_t i = 1; i < 5; ++i)
-    if (request.has_output(i)) check_size(request, request.output(i), s.c, x.dtype, "a statistic");
-  for (size_t i = 3; i < 5; ++i)
-    if (request.has_output(i) && request.alias(i) != static_cast<int32_t>(i))
-      sdk::invalid("outputs 3 and 4 are inputs 3 and 4, updated in place");
+  const auto s = BatchNorm::from(request);
   if (s.numel() == 0) return empty_plan();
-  return with_float(request, x.dtype,
-                    [&](auto zero) { return plan_forward<decltype(zero)>(*device, s); });
+  return with_float(s.dtype, [&]<class T>(T) { return plan_forward<T>(*device, s); });
 }
 
 tn_plan* make_backward(tn_device* device, const Request& request) {
-  auto &g = request.input(0), &x = request.input(1);
-  const auto s = BatchNorm::from(request, x);
-  check_size(request, x, s.numel(), x.dtype, "x");
-  check_size(request, g, s.numel(), x.dtype, "the gradient");
-  if (request.has_input(2)) check_size(request, request.input(2), s.c, x.dtype, "weight");
-  check_size(request, request.input(3), s.c, x.dtype, "mean");
-  check_size(request, request.input(4), s.c, x.dtype, "invstd");
-  if (request.num_outputs() < 3) sdk::invalid("three outputs, absent ones as NULL");
-  if (request.has_output(0)) check_size(request, request.output(0), s.numel(), x.dtype, "gx");
-  for (size_t i = 1; i < 3; ++i)
-    if (request.has_output(i))
-      check_size(request, request.output(i), s.c, x.dtype, "gweight and gbias");
+  const auto s = BatchNorm::from(request);
   if (s.c == 0) return empty_plan();
-  return with_float(request, x.dtype, [&](auto zero) {
-    return plan_backward<decltype(zero)>(*device, s,
-                                         request.has_output(1) || request.has_output(2));
-  });
+  const bool sums = request.has_output(1) || request.has_output(2);
+  return with_float(s.dtype, [&]<class T>(T) { return plan_backward<T>(*device, s, sums); });
 }
 
 const sdk::Kernel registration({"batch_norm"}, make_forward);

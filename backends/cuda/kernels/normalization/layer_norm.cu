@@ -2,26 +2,15 @@
 // fit.
 #include <cmath>
 
+#include <tenon/plugins/sdk/requests/normalization.h>
+
 #include "device/block_reduce.h"
 #include "runtime/common.h"
 
 namespace tenon::cuda {
 namespace {
 
-struct LayerNorm {
-  int64_t rows = 1, size = 1;
-  double eps = 0;
-
-  static LayerNorm from(const Request& request, const tn_tensor_desc& x) {
-    const int64_t inner = request.get_int("normalized_ndim");
-    if (inner < 1 || inner > x.rank)
-      sdk::invalid("normalized_ndim " + std::to_string(inner) + " of a tensor of " +
-                   std::to_string(x.rank) + " dimensions");
-    LayerNorm s;
-    for (uint32_t d = 0; d < x.rank; ++d) (d + inner < x.rank ? s.rows : s.size) *= x.shape[d];
-    return s;
-  }
-};
+using LayerNorm = sdk::LayerNormRequest;
 
 __device__ inline float root(float x) { return sqrtf(x); }
 __device__ inline double root(double x) { return sqrt(x); }
@@ -245,19 +234,6 @@ __global__ void __launch_bounds__(kBlock)
 
 // ---- Plans
 
-void check_size(const Request& request, const tn_tensor_desc& d, int64_t n, tn_dtype dtype,
-                const char* what) {
-  if (d.dtype != dtype || sdk::numel(d) != n)
-    sdk::invalid(std::string(what) + " needs " + std::to_string(n) +
-                 " elements of the input's dtype, found " + std::to_string(sdk::numel(d)) + " of " +
-                 sdk::dtype_name(d.dtype));
-  require_contiguous(request, d);
-}
-
-void check_outputs(const Request& request) {
-  if (request.num_outputs() < 3) sdk::invalid("three outputs, absent ones as NULL");
-}
-
 template <class T>
 void run_forward(const tn_run& run, const LayerNorm& s) {
   auto in = [&](int i) { return static_cast<const T*>(run.inputs[i]); };
@@ -304,38 +280,18 @@ void run_backward(const tn_run& run, const LayerNorm& s, const Columns& columns)
 }
 
 tn_plan* make_forward(tn_device*, const Request& request) {
-  auto& x = request.input(0);
-  auto s = LayerNorm::from(request, x);
-  s.eps = request.get_float("eps");
-  check_outputs(request);
-  check_size(request, x, s.rows * s.size, x.dtype, "x");
-  check_size(request, request.output(0), s.rows * s.size, x.dtype, "y");
-  if (request.has_input(1)) check_size(request, request.input(1), s.size, x.dtype, "weight");
-  if (request.has_input(2)) check_size(request, request.input(2), s.size, x.dtype, "bias");
-  if (request.has_output(1)) check_size(request, request.output(1), s.rows, x.dtype, "mean");
-  if (request.has_output(2)) check_size(request, request.output(2), s.rows, x.dtype, "invstd");
+  const auto s = LayerNorm::from(request);
   if (s.rows == 0) return empty_plan();
-  return with_float(request, x.dtype, [&](auto zero) {
-    return make_plan([s](const tn_run& run) { run_forward<decltype(zero)>(run, s); });
+  return with_float(s.dtype, [s]<class T>(T) {
+    return make_plan([s](const tn_run& run) { run_forward<T>(run, s); });
   });
 }
 
 tn_plan* make_backward(tn_device* device, const Request& request) {
-  auto &g = request.input(0), &x = request.input(1);
-  const auto s = LayerNorm::from(request, x);
-  check_outputs(request);
-  check_size(request, x, s.rows * s.size, x.dtype, "x");
-  check_size(request, g, s.rows * s.size, x.dtype, "the gradient");
-  if (request.has_input(2)) check_size(request, request.input(2), s.size, x.dtype, "weight");
-  check_size(request, request.input(3), s.rows, x.dtype, "mean");
-  check_size(request, request.input(4), s.rows, x.dtype, "invstd");
-  if (request.has_output(0)) check_size(request, request.output(0), s.rows * s.size, x.dtype, "gx");
-  if (request.has_output(1)) check_size(request, request.output(1), s.size, x.dtype, "gweight");
-  if (request.has_output(2)) check_size(request, request.output(2), s.size, x.dtype, "gbias");
+  const auto s = LayerNorm::from(request);
   if (s.size == 0) return empty_plan();
   const bool sums = request.has_output(1) || request.has_output(2);
-  return with_float(request, x.dtype, [&](auto zero) {
-    using T = decltype(zero);
+  return with_float(s.dtype, [&]<class T>(T) {
     const Columns columns(*device, s);
     return make_plan([s, columns](const tn_run& run) { run_backward<T>(run, s, columns); },
                      sums ? columns.workspace_bytes<T>() : 0);

@@ -3,22 +3,13 @@
 // Rows (inner = 1) that fit the registers of a block are read once; longer ones are read twice, the
 // first time for the running maximum and sum (Milakov and Gimelshein 2018). Columns go side by
 // side.
+#include <tenon/plugins/sdk/requests/normalization.h>
+
 #include "kernels/normalization/softmax.h"
 #include "runtime/common.h"
 
 namespace tenon::cuda {
 namespace {
-
-struct Lines {
-  int64_t outer = 1, size = 1, inner = 1;
-  Lines(const Request& request, const tn_tensor_desc& x) {
-    const int64_t dim = request.get_int("dim");
-    if (dim < 0 || dim >= std::max<int64_t>(1, x.rank))
-      sdk::invalid("dim " + std::to_string(dim) + " of a tensor of " + std::to_string(x.rank) +
-                   " dimensions");
-    for (uint32_t d = 0; d < x.rank; ++d) (d < dim ? outer : d == dim ? size : inner) *= x.shape[d];
-  }
-};
 
 // ---- Rows
 
@@ -213,12 +204,6 @@ __global__ void __launch_bounds__(kBlock)
 
 // ---- Plans
 
-void check(const Request& request, const tn_tensor_desc& a, const tn_tensor_desc& b) {
-  if (a.rank != b.rank || a.dtype != b.dtype || !std::equal(a.shape, a.shape + a.rank, b.shape))
-    sdk::invalid("all tensors have one shape and dtype");
-  require_contiguous(request, a);
-}
-
 template <class T>
 void run_softmax(const tn_run& run, const Lines& s, const Columns& columns, bool logarithm) {
   auto* x = static_cast<const T*>(run.inputs[0]);
@@ -260,19 +245,13 @@ void run_backward(const tn_run& run, const Lines& s, const Columns& columns, boo
 }
 
 tn_plan* make_softmax(tn_device* device, const Request& request) {
-  const bool backward = request.op().ends_with("_backward"),
-             logarithm = request.op().starts_with("log_");
-  auto& x = request.input(0);
-  if (backward) check(request, request.input(1), x);
-  check(request, x, request.output(0));
-  const Lines lines(request, x);
-  if (sdk::numel(x) == 0) return empty_plan();
-  return with_float(request, x.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    const Columns columns(*device, lines);
+  const auto s = sdk::SoftmaxRequest::from(request);
+  if (s.outer * s.size * s.inner == 0) return empty_plan();
+  return with_float(s.dtype, [&]<class T>(T) {
+    const Columns columns(*device, s);
     return make_plan([=](const tn_run& run) {
-      backward ? run_backward<T>(run, lines, columns, logarithm)
-               : run_softmax<T>(run, lines, columns, logarithm);
+      s.backward ? run_backward<T>(run, s, columns, s.logarithm)
+                 : run_softmax<T>(run, s, columns, s.logarithm);
     });
   });
 }

@@ -1,8 +1,9 @@
 // Optimizer steps over all parameters in one launch: the kernel's parameter holds a table of the
-// tensors, and each block takes a piece of one. Formulas: PyTorch's documentation of
-// torch.optim.SGD, Adam and AdamW.
+// tensors, and each block takes a piece of one.
 #include <cmath>
 #include <memory>
+
+#include <tenon/plugins/sdk/requests/optimizer.h>
 
 #include "kernels/pointwise/pointwise.h"
 
@@ -79,12 +80,6 @@ template <int Tensors>
 class Steps {
  public:
   Steps(const Request& request, size_t n, int64_t piece) : n_(n) {
-    for (size_t i = 0; i < request.num_inputs(); ++i) {
-      auto& d = request.input(i);
-      require_contiguous(request, d);
-      if (d.dtype != request.input(0).dtype || sdk::numel(d) != sdk::numel(request.input(i % n)))
-        sdk::invalid("input " + std::to_string(i) + " does not fit its parameter");
-    }
     int64_t blocks = 0;
     for (size_t i = 0; i < n; ++i) {
       int64_t numel = sdk::numel(request.input(i));
@@ -138,106 +133,67 @@ class Steps {
   std::unique_ptr<Table<Tensors, kManyTensors<Tensors>>> many_;
 };
 
-size_t parameter_count(const Request& request, size_t least_per_parameter) {
-  int64_t n = request.get_int("n");
-  if (n < 1 || static_cast<size_t>(n) > request.num_inputs() / least_per_parameter ||
-      request.num_inputs() % static_cast<size_t>(n) != 0)
-    sdk::invalid("n = " + std::to_string(n) + " does not fit " +
-                 std::to_string(request.num_inputs()) + " inputs");
-  return static_cast<size_t>(n);
-}
-
-// x: parameter, gradient, momentum buffer
-template <class Number, bool Momentum>
-struct Sgd {
-  using T = Number;
-  static constexpr int kTensors = Momentum ? 3 : 2;
-  T lr, momentum, keep, decay, sign;  // keep: 1 - dampening
-  bool first, nesterov;
-  __device__ bool reads(int tensor) const { return tensor < 2 || !first; }
-  __device__ void operator()(T (&x)[kTensors]) const {
-    T g = sign * x[1];
-    if (decay != T(0)) g += decay * x[0];
-    if constexpr (Momentum) {
-      T b = first ? g : momentum * x[2] + keep * g;
-      x[2] = b;
-      g = nesterov ? g + momentum * b : b;
-    }
-    x[0] -= lr * g;
-  }
-};
-
-template <class T, bool Momentum>
-tn_plan* plan_sgd(const Request& request, size_t n) {
-  bool nesterov = request.get_bool("nesterov"), maximize = request.get_bool("maximize");
-  auto run = [steps = Steps < Momentum ? 3 : 2 > (request, n, kPiece<T>), nesterov,
-              maximize](const tn_run& run) {
-    auto* s = run.scalars;
-    steps.run(run, Sgd<T, Momentum>{static_cast<T>(s[0].f), static_cast<T>(s[1].f),
-                                    static_cast<T>(1 - s[2].f), static_cast<T>(s[3].f),
-                                    T(maximize ? -1 : 1), s[4].i != 0, nesterov});
+// The plan of Step, which is made from the numbers of a run.
+template <class Step, class R>
+tn_plan* plan_of(const Request& request, const R& r) {
+  using T = typename Step::T;
+  auto run = [r, steps = Steps<Step::kTensors>(request, r.n, kPiece<T>)](const tn_run& run) {
+    steps.run(run, Step{r.template numbers<T>(run.scalars)});
   };
   return make_plan(std::move(run));
 }
+
+// x: parameter, gradient, momentum buffer
+template <class Number, bool Momentum, bool Nesterov>
+struct Sgd : sdk::SgdNumbers<Number> {
+  using T = Number;
+  static constexpr int kTensors = Momentum ? 3 : 2;
+  __device__ bool reads(int tensor) const { return tensor < 2 || !this->first; }
+  __device__ void operator()(T (&x)[kTensors]) const {
+    T g = this->sign * x[1];
+    if (this->decay != T(0)) g += this->decay * x[0];
+    if constexpr (Momentum) {
+      T b = this->first ? g : this->momentum * x[2] + this->keep * g;
+      x[2] = b;
+      g = Nesterov ? g + this->momentum * b : b;
+    }
+    x[0] -= this->lr * g;
+  }
+};
+
 const sdk::Kernel sgd_steps({"sgd_step"}, [](tn_device*, const Request& request) {
-  size_t n = parameter_count(request, 2);
-  return with_float(request, request.input(0).dtype, [&]<class T>(T) {
-    return request.num_inputs() == 3 * n ? plan_sgd<T, true>(request, n)
-                                         : plan_sgd<T, false>(request, n);
+  const auto r = sdk::SgdRequest::from(request);
+  return with_float(r.dtype, [&]<class T>(T) {
+    return !r.momentum  ? plan_of<Sgd<T, false, false>>(request, r)
+           : r.nesterov ? plan_of<Sgd<T, true, true>>(request, r)
+                        : plan_of<Sgd<T, true, false>>(request, r);
   });
 });
 
 // x: parameter, gradient, first moment, second moment, its maximum
 template <class Number, bool Amsgrad>
-struct Adam {
+struct Adam : sdk::AdamNumbers<Number> {
   using T = Number;
   static constexpr int kTensors = Amsgrad ? 5 : 4;
-  T grow1, beta2, grow2, eps, step_size, root_bias2, decay, shrink, sign;  // grow: 1 - beta
-  Adam(const tn_scalar* s, bool decoupled, bool maximize) {
-    double lr = s[0].f, beta1 = s[1].f, second = s[2].f, weight_decay = s[4].f,
-           step = static_cast<double>(s[5].i);
-    double bias1 = 1 - std::pow(beta1, step), bias2 = 1 - std::pow(second, step);
-    grow1 = static_cast<T>(1 - beta1);
-    beta2 = static_cast<T>(second);
-    grow2 = static_cast<T>(1 - second);
-    eps = static_cast<T>(s[3].f);
-    step_size = static_cast<T>(lr / bias1);
-    root_bias2 = static_cast<T>(std::sqrt(bias2));
-    decay = static_cast<T>(decoupled ? 0 : weight_decay);
-    shrink = static_cast<T>(decoupled ? 1 - lr * weight_decay : 1);
-    sign = T(maximize ? -1 : 1);
-  }
   __device__ bool reads(int) const { return true; }
   __device__ void operator()(T (&x)[kTensors]) const {
-    T w = x[0] * shrink, g = sign * x[1] + decay * w;
-    T m = x[2] + grow1 * (g - x[2]);
-    T second = beta2 * x[3] + grow2 * (g * g);
+    T w = x[0] * this->shrink, g = this->sign * x[1] + this->decay * w;
+    T m = x[2] + this->grow1 * (g - x[2]);
+    T second = this->beta2 * x[3] + this->grow2 * (g * g);
     x[2] = m;
     x[3] = second;
     if constexpr (Amsgrad) {
       second = x[4] > second ? x[4] : second;
       x[4] = second;
     }
-    x[0] = w - step_size * m / (std::sqrt(second) / root_bias2 + eps);
+    x[0] = w - this->step_size * m / (std::sqrt(second) / this->root_bias2 + this->eps);
   }
 };
 
-template <class T, bool Amsgrad>
-tn_plan* plan_adam(const Request& request, size_t n) {
-  bool decoupled = request.get_bool("decoupled"), maximize = request.get_bool("maximize");
-  auto run = [steps = Steps < Amsgrad ? 5 : 4 > (request, n, kPiece<T>), decoupled,
-              maximize](const tn_run& run) {
-    steps.run(run, Adam<T, Amsgrad>(run.scalars, decoupled, maximize));
-  };
-  return make_plan(std::move(run));
-}
 const sdk::Kernel adam_steps({"adam_step"}, [](tn_device*, const Request& request) {
-  size_t n = parameter_count(request, 4);
-  bool amsgrad = request.get_bool("amsgrad");
-  if (request.num_inputs() != (amsgrad ? 5 : 4) * n)
-    sdk::invalid("adam_step: vmax and amsgrad do not agree");
-  return with_float(request, request.input(0).dtype, [&]<class T>(T) {
-    return amsgrad ? plan_adam<T, true>(request, n) : plan_adam<T, false>(request, n);
+  const auto r = sdk::AdamRequest::from(request);
+  return with_float(r.dtype, [&]<class T>(T) {
+    return r.amsgrad ? plan_of<Adam<T, true>>(request, r) : plan_of<Adam<T, false>>(request, r);
   });
 });
 

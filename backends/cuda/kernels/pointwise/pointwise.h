@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <utility>
 
+#include <tenon/plugins/sdk/formulas.h>
+#include <tenon/plugins/sdk/requests/pointwise.h>
+
 #include "device/convert.h"
 #include "device/launch.h"
 #include "device/layout.h"
@@ -14,6 +17,9 @@
 #include "runtime/common.h"
 
 namespace tenon::cuda {
+
+namespace formulas = sdk::formulas;
+using sdk::ByDtype, sdk::Type;
 
 // An input of a kernel; where `data` is null, `value` stands for all its elements.
 template <class T>
@@ -237,7 +243,7 @@ class Loop {
 // The loop of an operator whose output is contiguous; a NULL input is a single value.
 template <class... Inputs>
 Loop<sizeof...(Inputs) + 1> loop_over(const Request& request, const Inputs*... inputs) {
-  require_contiguous(request, request.output(0));
+  require_contiguous(request.output(0));
   return Loop<sizeof...(Inputs) + 1>(Nest({&request.output(0), inputs...}));
 }
 
@@ -270,30 +276,15 @@ void start_binary(const Loop<3>& loop, const tn_run& run, Second second, tn_dtyp
   start_binary_as<Op, Out, T>(Op{}, loop, run, second, dtype);
 }
 
-// The plan of an operator a, b? -> y with attribute `reverse`: where b is absent the scalar takes
-// its place, or a's.
 inline tn_plan* make_binary_plan(const Request& request, BinaryStart start) {
-  const tn_tensor_desc *a = &request.input(0),
-                       *b = request.has_input(1) ? &request.input(1) : nullptr;
+  const auto r = sdk::BinaryRequest::from(request);
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
-  Second second = b                                    ? Second::tensor
-                  : request.get_bool("reverse", false) ? Second::scalar_comes_first
-                                                       : Second::scalar;
-  if (second == Second::scalar_comes_first) std::swap(a, b);
-  return make_plan([loop = loop_over(request, a, b), start, second, dtype = request.input(0).dtype](
-                       const tn_run& run) { start(loop, run, second, dtype); });
+  const Second second = r.scalar_first()    ? Second::scalar_comes_first
+                        : r.scalar_second() ? Second::scalar
+                                            : Second::tensor;
+  return make_plan([loop = loop_over(request, r.a, r.b), start, second,
+                    dtype = r.dtype](const tn_run& run) { start(loop, run, second, dtype); });
 }
-
-// One function for each dtype, null where the operator does not take it.
-template <class Start>
-struct ByDtype {
-  Start f32, f64, f16, bf16, i64, i32, u8, boolean;
-  Start pick(const Request& request, tn_dtype dtype) const {
-    const Start all[] = {f32, f64, f16, bf16, i64, i32, u8, boolean};
-    if (dtype < 0 || dtype > TN_BOOL || !all[dtype]) refuse_dtype(request, dtype);
-    return all[dtype];
-  }
-};
 
 using UnaryStart = void (*)(const Loop<2>& loop, const tn_run& run);
 
@@ -307,6 +298,16 @@ inline tn_plan* make_unary_plan(const Request& request, UnaryStart start) {
   return make_plan([loop = loop_over(request, &request.input(0)), start](const tn_run& run) {
     start(loop, run);
   });
+}
+
+// A start for each dtype: `make(Type<T>())` for T the type of the elements.
+template <class Make>
+constexpr auto float_starts(Make make) {
+  return sdk::for_floats<Half, BFloat>(make);
+}
+template <class Make>
+constexpr auto number_starts(Make make) {
+  return sdk::for_numbers<Half, BFloat>(make);
 }
 
 }  // namespace tenon::cuda

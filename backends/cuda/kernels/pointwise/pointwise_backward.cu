@@ -7,24 +7,6 @@
 namespace tenon::cuda {
 namespace {
 
-struct Sigmoid {
-  template <class T>
-  __device__ T operator()(T g, T y) const {
-    return g * (T(1) - y) * y;
-  }
-};
-struct Tanh {
-  template <class T>
-  __device__ T operator()(T g, T y) const {
-    return g * (T(1) - y * y);
-  }
-};
-struct Relu {
-  template <class T>
-  __device__ T operator()(T g, T y) const {
-    return y <= T(0) ? T(0) : g;
-  }
-};
 // d/dx x Phi(x) = Phi(x) + x phi(x)
 struct Gelu {
   template <class T>
@@ -44,20 +26,14 @@ struct Silu {
 
 template <class Op>
 tn_plan* make(tn_device*, const Request& request) {
-  static constexpr ByDtype<BinaryStart> start = {.f32 = start_binary<Op, float, float>,
-                                                 .f64 = start_binary<Op, double, double>,
-                                                 .f16 = start_binary<Op, Half, Half>,
-                                                 .bf16 = start_binary<Op, BFloat, BFloat>,
-                                                 .i64 = nullptr,
-                                                 .i32 = nullptr,
-                                                 .u8 = nullptr,
-                                                 .boolean = nullptr};
-  return make_binary_plan(request, start.pick(request, request.input(0).dtype));
+  static constexpr auto starts =
+      float_starts([]<class T>(Type<T>) { return start_binary<Op, T, T>; });
+  return make_binary_plan(request, starts.pick(request.input(0).dtype));
 }
 
-const sdk::Kernel sigmoid({"sigmoid_backward"}, make<Sigmoid>);
-const sdk::Kernel tanh({"tanh_backward"}, make<Tanh>);
-const sdk::Kernel relu({"relu_backward"}, make<Relu>);
+const sdk::Kernel sigmoid({"sigmoid_backward"}, make<formulas::SigmoidBackward>);
+const sdk::Kernel tanh({"tanh_backward"}, make<formulas::TanhBackward>);
+const sdk::Kernel relu({"relu_backward"}, make<formulas::ReluBackward>);
 const sdk::Kernel gelu({"gelu_backward"}, make<Gelu>);
 const sdk::Kernel silu({"silu_backward"}, make<Silu>);
 

@@ -57,12 +57,11 @@ __global__ void __launch_bounds__(kBlock)
 tn_plan* make_max(tn_device*, const Request& request) {
   auto &x = request.input(0), &y = request.output(0);
   const Pool p(request, x, y, PoolWindows::dilated);
-  require_contiguous(request, x);
+  require_contiguous(x);
   const bool indices = request.has_output(1);
   if (indices) sdk::require_indices(request.output(1), y);
   if (sdk::numel(y) == 0) return empty_plan();
-  return with_float(request, x.dtype, [&](auto zero) {
-    using T = decltype(zero);
+  return with_float(x.dtype, [&]<class T>(T) {
     return make_plan([p, indices](const tn_run& run) {
       launch(run.stream, stride_blocks(*run.stream->device, p.planes * p.out_size()), kBlock,
              max_pool<T>, p, static_cast<const T*>(run.inputs[0]), static_cast<T*>(run.outputs[0]),
@@ -75,11 +74,10 @@ tn_plan* make_max_backward(tn_device*, const Request& request) {
   auto &g = request.input(0), &indices = request.input(1), &gx = request.output(0);
   const Pool p(request, gx, g, PoolWindows::dilated);
   sdk::require_indices(indices, g);
-  require_contiguous(request, g);
-  require_contiguous(request, indices);
+  require_contiguous(g);
+  require_contiguous(indices);
   if (sdk::numel(gx) == 0) return empty_plan();
-  return with_float(request, g.dtype, [&](auto zero) {
-    using T = decltype(zero);
+  return with_float(g.dtype, [&]<class T>(T) {
     return make_plan([p](const tn_run& run) {
       launch(run.stream, stride_blocks(*run.stream->device, p.planes * p.in_size()), kBlock,
              max_pool_backward<T>, p, static_cast<const T*>(run.inputs[0]),

@@ -120,11 +120,10 @@ tn_plan* make_average(tn_device*, const Request& request) {
   auto &in = request.input(0), &out = request.output(0);
   Pool p(request, back ? out : in, back ? in : out, PoolWindows::plain);
   p.count_pad = request.get_bool("count_include_pad");
-  require_contiguous(request, in);
+  require_contiguous(in);
   const int64_t n = sdk::numel(out);
   if (n == 0) return empty_plan();
-  return with_float(request, in.dtype, [&](auto zero) {
-    using T = decltype(zero);
+  return with_float(in.dtype, [&]<class T>(T) {
     return make_plan([p, back, n](const tn_run& run) {
       launch(run.stream, stride_blocks(*run.stream->device, n), kBlock,
              back ? average_backward<T> : average<T>, p, static_cast<const T*>(run.inputs[0]),
@@ -137,13 +136,12 @@ tn_plan* make_adaptive(tn_device*, const Request& request) {
   const bool back = request.op() == "adaptive_avg_pool2d_backward";
   auto &in = request.input(0), &out = request.output(0);
   const Pool p(request, back ? out : in, back ? in : out, PoolWindows::none);
-  require_contiguous(request, in);
+  require_contiguous(in);
   const int64_t n = sdk::numel(out);
   if (n == 0) return empty_plan();
   if (!back && p.in_size() == 0) sdk::invalid("the input has no elements to average");
   if (back && p.out_size() == 0) return zero_plan(out);  // no window reaches any pixel
-  return with_float(request, in.dtype, [&](auto zero) {
-    using T = decltype(zero);
+  return with_float(in.dtype, [&]<class T>(T) {
     return make_plan([p, back, n](const tn_run& run) {
       auto* from = static_cast<const T*>(run.inputs[0]);
       auto* to = static_cast<T*>(run.outputs[0]);

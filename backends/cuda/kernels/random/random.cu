@@ -1,7 +1,7 @@
 // Random fills and dropout. Which bits element i gets is fixed in plugins/sdk/philox.h; a thread
 // makes the elements of one Philox block. That header names every rounding, so nvcc's contraction
 // of products and sums changes no bit here.
-#include <tenon/plugins/sdk/philox.h>
+#include <tenon/plugins/sdk/requests/random.h>
 
 #include "kernels/pointwise/pointwise.h"
 
@@ -11,20 +11,18 @@ namespace {
 using sdk::PhiloxBlock;
 
 template <class Number>
-struct Uniform {
+struct Uniform : sdk::UniformBounds<Number> {
   using T = Number;
   static constexpr int kCount = sizeof(T) == 4 ? 4 : 2;  // elements a Philox block
-  T low, high, range;
-  explicit Uniform(const tn_scalar* s)
-      : low(static_cast<T>(s[2].f)),
-        high(static_cast<T>(s[3].f)),
-        range(static_cast<T>(s[3].f - s[2].f)) {}
+  explicit Uniform(const tn_scalar* s) : sdk::UniformBounds<T>(sdk::UniformBounds<T>::from(s)) {}
   __device__ T operator()(const PhiloxBlock& block, int k) const {
+    T unit;
     if constexpr (kCount == 4) {
-      return sdk::uniform_from(sdk::unit_float(block.word[k]), low, high, range);
+      unit = sdk::unit_float(block.word[k]);
     } else {
-      return sdk::uniform_from(sdk::unit_double(sdk::philox_u64(block, k)), low, high, range);
+      unit = sdk::unit_double(sdk::philox_u64(block, k));
     }
+    return sdk::uniform_from(unit, this->low, this->high, this->range);
   }
 };
 
@@ -47,29 +45,22 @@ struct Normal {
 };
 
 template <class Integer>
-struct RandInt {
+struct RandInt : sdk::RandintBounds {
   using T = Integer;
   static constexpr int kCount = 2;
-  int64_t low;
-  uint64_t range;
-  explicit RandInt(const tn_scalar* s)
-      : low(s[2].i), range(static_cast<uint64_t>(s[3].i) - static_cast<uint64_t>(s[2].i)) {
-    if (s[3].i <= s[2].i)
-      sdk::invalid("randint: low " + std::to_string(s[2].i) + " is not below high " +
-                   std::to_string(s[3].i));
-  }
+  explicit RandInt(const tn_scalar* s) : sdk::RandintBounds(from(s)) {}
   __device__ T operator()(const PhiloxBlock& block, int k) const {
     return static_cast<T>(sdk::randint_from(sdk::philox_u64(block, k), low, range));
   }
 };
 
 template <class Maker>
-__global__ void __launch_bounds__(kBlock) generate(typename Maker::T* y, int64_t n, uint64_t seed,
-                                                   uint64_t offset, Maker make, bool packs) {
+__global__ void __launch_bounds__(kBlock)
+    generate(typename Maker::T* y, int64_t n, sdk::RandomSeed seed, Maker make, bool packs) {
   constexpr int count = Maker::kCount;
   int64_t block = static_cast<int64_t>(blockIdx.x) * kBlock + threadIdx.x, i = block * count;
   if (i >= n) return;
-  PhiloxBlock words = sdk::philox(seed, offset, static_cast<uint64_t>(block));
+  PhiloxBlock words = sdk::philox(seed.seed, seed.offset, static_cast<uint64_t>(block));
   Pack<typename Maker::T, count> x;
 #pragma unroll
   for (int k = 0; k < count; ++k) x.at[k] = make(words, k);
@@ -83,28 +74,28 @@ template <class Maker>
 tn_plan* plan_of(const Request& request) {
   using T = typename Maker::T;
   auto& y = request.output(0);
-  require_contiguous(request, y);
+  require_contiguous(y);
   int64_t n = sdk::numel(y);
   if (n == 0) return empty_plan();
   return make_plan([n](const tn_run& run) {
     auto* s = run.scalars;
     auto* to = static_cast<T*>(run.outputs[0]);
     launch(run.stream, dim3(static_cast<unsigned>(ceil_div(n, int64_t{kBlock} * Maker::kCount))),
-           kBlock, generate<Maker>, to, n, static_cast<uint64_t>(s[0].i),
-           static_cast<uint64_t>(s[1].i), Maker(s), aligned(to, Maker::kCount * sizeof(T)));
+           kBlock, generate<Maker>, to, n, sdk::RandomSeed::from(s), Maker(s),
+           aligned(to, Maker::kCount * sizeof(T)));
   });
 }
 
 const sdk::Kernel uniforms({"uniform"}, [](tn_device*, const Request& request) {
-  return with_float(request, request.output(0).dtype,
+  return with_float(request.output(0).dtype,
                     [&]<class T>(T) { return plan_of<Uniform<T>>(request); });
 });
 const sdk::Kernel normals({"normal"}, [](tn_device*, const Request& request) {
-  return with_float(request, request.output(0).dtype,
+  return with_float(request.output(0).dtype,
                     [&]<class T>(T) { return plan_of<Normal<T>>(request); });
 });
 const sdk::Kernel randints({"randint"}, [](tn_device*, const Request& request) {
-  return with_index(request, request.output(0).dtype,
+  return with_index(request.output(0).dtype,
                     [&]<class T>(T) { return plan_of<RandInt<T>>(request); });
 });
 
@@ -118,9 +109,8 @@ struct Keep {
 };
 
 template <class T>
-__global__ void __launch_bounds__(kBlock)
-    dropout(T* y, uint8_t* mask, const T* x, int64_t n, uint64_t seed, uint64_t offset,
-            Keep<T> keep, bool packs) {
+__global__ void __launch_bounds__(kBlock) dropout(T* y, uint8_t* mask, const T* x, int64_t n,
+                                                  sdk::RandomSeed seed, Keep<T> keep, bool packs) {
   constexpr int count = 4, V = 16 / static_cast<int>(sizeof(T)), loads = count / V;
   int64_t block = static_cast<int64_t>(blockIdx.x) * kBlock + threadIdx.x, i = block * count;
   if (i >= n) return;
@@ -133,7 +123,7 @@ __global__ void __launch_bounds__(kBlock)
 #pragma unroll
     for (int k = 0; k < count; ++k) in[k / V].at[k % V] = i + k < n ? x[i + k] : T(0);
   }
-  PhiloxBlock words = sdk::philox(seed, offset, static_cast<uint64_t>(block));
+  PhiloxBlock words = sdk::philox(seed.seed, seed.offset, static_cast<uint64_t>(block));
   Pack<uint8_t, count> kept;
   Pack<T, V> out[loads];
 #pragma unroll
@@ -157,23 +147,21 @@ __global__ void __launch_bounds__(kBlock)
 }
 
 tn_plan* make_dropout(tn_device*, const Request& request) {
-  require_contiguous(request, request.input(0));
-  require_contiguous(request, request.output(0));
+  require_contiguous(request.input(0));
+  require_contiguous(request.output(0));
   int64_t n = sdk::numel(request.output(0));
-  return with_float(request, request.output(0).dtype, [&]<class T>(T) {
+  return with_float(request.output(0).dtype, [&]<class T>(T) {
     if (n == 0) return empty_plan();
     return make_plan([n](const tn_run& run) {
       double p = run.scalars[2].f;
       uint64_t threshold = sdk::dropout_threshold(p);
       bool none = threshold > 0xffffffffu;
-      Keep<T> keep{static_cast<uint32_t>(threshold), none,
-                   none ? T(0) : static_cast<T>(1 / (1 - p))};
+      Keep<T> keep{static_cast<uint32_t>(threshold), none, sdk::dropout_scale<T>(p)};
       auto* y = static_cast<T*>(run.outputs[0]);
       auto* mask = static_cast<uint8_t*>(run.outputs[1]);
       auto* x = static_cast<const T*>(run.inputs[0]);
       launch(run.stream, dim3(static_cast<unsigned>(ceil_div(n, int64_t{kBlock} * 4))), kBlock,
-             dropout<T>, y, mask, x, n, static_cast<uint64_t>(run.scalars[0].i),
-             static_cast<uint64_t>(run.scalars[1].i), keep,
+             dropout<T>, y, mask, x, n, sdk::RandomSeed::from(run.scalars), keep,
              aligned(y, 16) && aligned(x, 16) && aligned(mask, 4));
     });
   });
@@ -188,11 +176,10 @@ struct Kept {
 
 tn_plan* make_dropout_backward(tn_device*, const Request& request) {
   auto &g = request.input(0), &mask = request.input(1);
-  return with_float(request, request.output(0).dtype, [&]<class T>(T) {
+  return with_float(request.output(0).dtype, [&]<class T>(T) {
     if (sdk::numel(request.output(0)) == 0) return empty_plan();
     return make_plan([loop = loop_over(request, &g, &mask)](const tn_run& run) {
-      double p = run.scalars[0].f;
-      Kept<T> kept{p < 1 ? static_cast<T>(1 / (1 - p)) : T(0)};
+      Kept<T> kept{sdk::dropout_scale<T>(run.scalars[0].f)};
       loop.run<Kept<T>, T>(run.stream, kept, run.outputs[0], operand<T>(run.inputs[0]),
                            operand<uint8_t>(run.inputs[1]));
     });

@@ -41,44 +41,14 @@ struct Argument {
   __device__ static int64_t finish(const Acc& a, double) { return a.index; }
 };
 
-template <class R>
-tn_plan* plan_of(tn_device* device, const Request& request, int64_t dim) {
-  const auto& x = request.input(0);
-  Reduction<R> reduction(
-      *device, ReduceShape::of(x, x.rank ? std::vector<int64_t>{dim} : std::vector<int64_t>{}));
-  return make_plan(
-      [reduction](const tn_run& run) {
-        reduction.run(run.stream, run.inputs[0], run.outputs[0], run.workspace);
-      },
-      reduction.workspace_bytes());
-}
-
 template <bool Largest>
 tn_plan* make(tn_device* device, const Request& request) {
-  auto &x = request.input(0), &y = request.output(0);
-  const int64_t dim = request.get_int("dim");
-  require_contiguous(request, y);
-  if (y.dtype != TN_I64) refuse_dtype(request, y.dtype);
-  if (dim < 0 || dim >= std::max<int64_t>(x.rank, 1))
-    sdk::invalid("dim " + std::to_string(dim) + " of a tensor of " + std::to_string(x.rank) +
-                 " dimensions");
-  if (sdk::numel(y) == 0) return empty_plan();
-  if (sdk::numel(x) == 0) sdk::invalid("of no elements");
-  switch (x.dtype) {
-    case TN_F32:
-      return plan_of<Argument<float, Largest>>(device, request, dim);
-    case TN_F64:
-      return plan_of<Argument<double, Largest>>(device, request, dim);
-    case TN_I64:
-      return plan_of<Argument<int64_t, Largest>>(device, request, dim);
-    case TN_I32:
-      return plan_of<Argument<int32_t, Largest>>(device, request, dim);
-    case TN_U8:
-    case TN_BOOL:
-      return plan_of<Argument<uint8_t, Largest>>(device, request, dim);
-    default:
-      refuse_dtype(request, x.dtype);
-  }
+  const auto r = sdk::ArgReduceRequest::from(request);
+  if (sdk::numel(request.output(0)) == 0) return empty_plan();
+  return with_number(sdk::byte_for_bool(r.dtype), [&]<class T>(T) {
+    const ReduceShape shape(request.input(0), {static_cast<int64_t>(r.dim)});
+    return reduction_plan(Reduction<Argument<T, Largest>>(*device, shape));
+  });
 }
 
 const sdk::Kernel largest({"argmax"}, make<true>);

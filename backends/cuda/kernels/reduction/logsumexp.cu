@@ -46,19 +46,8 @@ struct LogSumExp {
 };
 
 tn_plan* make(tn_device* device, const Request& request) {
-  auto &x = request.input(0), &y = request.output(0);
-  require_contiguous(request, y);
-  if (y.dtype != x.dtype) refuse_dtype(request, y.dtype);
-  return with_float(request, x.dtype, [&](auto zero) -> tn_plan* {
-    if (sdk::numel(y) == 0) return empty_plan();
-    const Reduction<LogSumExp<decltype(zero)>> reduction(
-        *device, ReduceShape::of(x, request.get_ints("dims")));
-    return make_plan(
-        [reduction](const tn_run& run) {
-          reduction.run(run.stream, run.inputs[0], run.outputs[0], run.workspace);
-        },
-        reduction.workspace_bytes());
-  });
+  return with_float(request.input(0).dtype,
+                    [&]<class T>(T) { return reduction_plan<LogSumExp<T>>(*device, request); });
 }
 
 const sdk::Kernel registration({"logsumexp"}, make);

@@ -7,42 +7,14 @@
 
 namespace tenon::cuda {
 
-ReduceShape ReduceShape::of(const tn_tensor_desc& x, const std::vector<int64_t>& dims) {
-  ReduceShape s;
-  int64_t y_stride = 1;
-  for (int d = static_cast<int>(x.rank); d-- > 0;) {
-    const bool is_reduced = std::find(dims.begin(), dims.end(), d) != dims.end();
-    const int64_t size = x.shape[d];
-    (is_reduced ? s.count : s.outputs) *= size;
-    if (size == 1) continue;
-    auto* list = is_reduced ? s.reduced : s.kept;
-    list[is_reduced ? s.reduced_rank++ : s.kept_rank++] = {size, x.strides[d],
-                                                           is_reduced ? 0 : y_stride};
-    if (!is_reduced) y_stride *= size;
-  }
-  auto tidy = [](Dim* list, int& rank) {
-    std::stable_sort(list, list + rank,
-                     [](const Dim& a, const Dim& b) { return a.x_stride > b.x_stride; });
-    int last = 0;
-    for (int d = 1; d < rank; ++d) {
-      auto &outer = list[last], &inner = list[d];
-      if (outer.x_stride == inner.x_stride * inner.size &&
-          outer.y_stride == inner.y_stride * inner.size)
-        outer = {outer.size * inner.size, inner.x_stride, inner.y_stride};
-      else
-        list[++last] = inner;
-    }
-    rank = rank > 0 ? last + 1 : 0;
-  };
-  tidy(s.kept, s.kept_rank);
-  tidy(s.reduced, s.reduced_rank);
-  for (int d = 0; d < s.reduced_rank && s.reduced_rank > 1; ++d)
-    s.reduced_sizes[d] = divider_of(s.reduced[d].size);
-  if (s.reduced_rank > 1 && s.count > INT32_MAX && s.outputs > 0)
-    sdk::unsupported("a reduction of " + std::to_string(s.count) +
+ReduceShape::ReduceShape(const tn_tensor_desc& x, const std::vector<int64_t>& dims)
+    : sdk::ReduceShape(of(x, dims)) {
+  for (int d = 0; d < reduced_rank && reduced_rank > 1; ++d)
+    reduced_sizes[d] = divider_of(reduced[d].size);
+  if (reduced_rank > 1 && count > INT32_MAX && outputs > 0)
+    sdk::unsupported("a reduction of " + std::to_string(count) +
                      " elements to one that do not lie at equal distances; 2^31 - 1 is the most: "
                      "reduce one dimension after the other");
-  return s;
 }
 
 namespace {
@@ -196,48 +168,20 @@ struct Var : MomentsOf<T> {
   }
 };
 
-template <class R>
-tn_plan* plan_of(tn_device* device, const Request& request, double parameter = 1) {
-  auto &x = request.input(0), &y = request.output(0);
-  require_contiguous(request, y);
-  if (sdk::dtype_size(y.dtype) != sizeof(typename R::Out)) refuse_dtype(request, y.dtype);
-  if (sdk::numel(y) == 0) return empty_plan();
-  Reduction<R> reduction(*device, ReduceShape::of(x, request.get_ints("dims")), parameter);
-  return make_plan(
-      [reduction](const tn_run& run) {
-        reduction.run(run.stream, run.inputs[0], run.outputs[0], run.workspace);
-      },
-      reduction.workspace_bytes());
-}
-
 template <template <class> class R>
 tn_plan* make_number(tn_device* device, const Request& request) {
-  const auto dtype = request.input(0).dtype;
-  switch (dtype) {
-    case TN_F32:
-      return plan_of<R<float>>(device, request);
-    case TN_F64:
-      return plan_of<R<double>>(device, request);
-    case TN_I64:
-      return plan_of<R<int64_t>>(device, request);
-    case TN_I32:
-      return plan_of<R<int32_t>>(device, request);
-    case TN_U8:
-    case TN_BOOL:
-      return plan_of<R<uint8_t>>(device, request);
-    default:
-      refuse_dtype(request, dtype);
-  }
+  return with_number(sdk::byte_for_bool(request.input(0).dtype),
+                     [&]<class T>(T) { return reduction_plan<R<T>>(*device, request); });
 }
 
 template <class R>
 tn_plan* make_bool(tn_device* device, const Request& request) {
-  if (request.input(0).dtype != TN_BOOL) refuse_dtype(request, request.input(0).dtype);
-  return plan_of<R>(device, request);
+  if (request.input(0).dtype != TN_BOOL) refuse_dtype(request.input(0).dtype);
+  return reduction_plan<R>(*device, request);
 }
 
 double count_of(const Request& request) {
-  return static_cast<double>(ReduceShape::of(request.input(0), request.get_ints("dims")).count);
+  return static_cast<double>(ReduceShape(request.input(0), request.get_ints("dims")).count);
 }
 
 const sdk::Kernel sums({"sum"}, make_number<Sum>);
@@ -247,16 +191,16 @@ const sdk::Kernel minima({"amin"}, make_number<Amin>);
 const sdk::Kernel any({"any"}, make_bool<Any>);
 const sdk::Kernel all({"all"}, make_bool<All>);
 const sdk::Kernel means({"mean"}, [](tn_device* device, const Request& request) {
-  return with_float(request, request.input(0).dtype, [&](auto zero) {
-    return plan_of<Sum<decltype(zero)>>(device, request, count_of(request));
+  return with_float(request.input(0).dtype, [&]<class T>(T) {
+    return reduction_plan<Sum<T>>(*device, request, count_of(request));
   });
 });
 const sdk::Kernel variances({"var"}, [](tn_device* device, const Request& request) {
   const double divisor =
       std::max(0.0, count_of(request) - static_cast<double>(request.get_int("correction")));
-  return with_float(request, request.input(0).dtype, [&](auto zero) {
+  return with_float(request.input(0).dtype, [&]<class T>(T) {
     // Of nothing: 0 / 0.
-    return plan_of<Var<decltype(zero)>>(device, request, count_of(request) > 0 ? divisor : 0);
+    return reduction_plan<Var<T>>(*device, request, count_of(request) > 0 ? divisor : 0);
   });
 });
 

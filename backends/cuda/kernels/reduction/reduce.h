@@ -17,25 +17,21 @@
 
 #include <vector>
 
+#include <tenon/plugins/sdk/requests/reduction.h>
+
 #include "device/block_reduce.h"
 #include "runtime/common.h"
 
 namespace tenon::cuda {
 
-// x's dimensions, split and merged; both lists by falling stride of x. The output is contiguous in
-// the order of x's dimensions.
-struct ReduceShape {
-  struct Dim {
-    int64_t size, x_stride, y_stride;
-  };
-  int kept_rank = 0, reduced_rank = 0;
-  Dim kept[TN_MAX_RANK]{}, reduced[TN_MAX_RANK]{};
-  Divider reduced_sizes[TN_MAX_RANK];
-  int64_t outputs = 1, count = 1;
+// With what device code needs to find an element.
+struct ReduceShape : sdk::ReduceShape {
+  Divider reduced_sizes[TN_MAX_RANK]{};
 
+  ReduceShape() = default;
   // Refuses what `offset` cannot count: 2^31 elements and more for one output that do not lie at
   // equal distances.
-  static ReduceShape of(const tn_tensor_desc& x, const std::vector<int64_t>& dims);
+  ReduceShape(const tn_tensor_desc& x, const std::vector<int64_t>& dims);
 
   struct Place {
     int64_t x, y;
@@ -300,5 +296,25 @@ class Reduction {
   }
   ReduceArgs a_;
 };
+
+// The plan of a reduction of input 0 to output 0.
+template <class R>
+tn_plan* reduction_plan(const Reduction<R>& reduction) {
+  return make_plan(
+      [reduction](const tn_run& run) {
+        reduction.run(run.stream, run.inputs[0], run.outputs[0], run.workspace);
+      },
+      reduction.workspace_bytes());
+}
+
+// And of one over the attribute "dims", to a contiguous output.
+template <class R>
+tn_plan* reduction_plan(const tn_device& device, const Request& request, double parameter = 1) {
+  auto &x = request.input(0), &y = request.output(0);
+  require_contiguous(y);
+  if (sdk::dtype_size(y.dtype) != sizeof(typename R::Out)) refuse_dtype(y.dtype);
+  if (sdk::numel(y) == 0) return empty_plan();
+  return reduction_plan(Reduction<R>(device, ReduceShape(x, request.get_ints("dims")), parameter));
+}
 
 }  // namespace tenon::cuda

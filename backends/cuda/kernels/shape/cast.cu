@@ -52,8 +52,9 @@ tn_plan* make_cast_plan(const Request& request) {
   auto &x = request.input(0), &y = request.output(0);
   Nest nest({&y, &x});
   nest.sort();
-  return make_plan([loop = Loop<2>(nest), start = from(x.dtype).pick(request, y.dtype)](
-                       const tn_run& run) { start(loop, run); });
+  return make_plan([loop = Loop<2>(nest), start = from(x.dtype).pick(y.dtype)](const tn_run& run) {
+    start(loop, run);
+  });
 }
 
 }  // namespace tenon::cuda

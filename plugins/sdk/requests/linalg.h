@@ -1,0 +1,55 @@
+// "matmul", "linear" and "linear_relu", read and checked once for every plugin.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <tenon/plugins/sdk/requests/checks.h>
+
+namespace tenon::sdk {
+
+// `batch` products y (m, n) = a (m, k) b (k, n). The second operand of "linear" is (n, k), so its
+// strides change places. y is contiguous; strides of a and b are in elements and may be anything.
+struct ProductRequest {
+  tn_dtype dtype;  // of all tensors
+  int64_t m, n, k, batch;
+  int64_t a_row, a_col, b_row, b_col;
+  bool bias;  // input 2 of "linear" is there: (n), added to every row
+
+  static ProductRequest from(const Request& request);
+};
+
+inline ProductRequest ProductRequest::from(const Request& request) {
+  auto &a = request.input(0), &b = request.input(1), &y = request.output(0);
+  const bool linear = request.op() != "matmul";
+  const auto found =
+      shape_text(a) + (linear ? " and weight " : " and ") + shape_text(b) + " to " + shape_text(y);
+  const uint32_t r = a.rank;
+  if (linear ? r != 2 || b.rank != 2 || y.rank != 2 : r < 2 || b.rank != r || y.rank != r)
+    invalid((linear ? "operands have 2 dimensions; found "
+                    : "operands need one rank of at least 2; found ") +
+            found);
+  require_one_dtype(a, b, y);
+  require_contiguous(y);
+  const uint32_t b_rows = linear ? r - 1 : r - 2, b_cols = linear ? r - 2 : r - 1;
+  ProductRequest p{a.dtype,
+                   a.shape[r - 2],
+                   b.shape[b_cols],
+                   a.shape[r - 1],
+                   1,
+                   a.strides[r - 2],
+                   a.strides[r - 1],
+                   b.strides[b_rows],
+                   b.strides[b_cols],
+                   linear && request.has_input(2)};
+  bool fits = b.shape[b_rows] == p.k && y.shape[r - 2] == p.m && y.shape[r - 1] == p.n;
+  for (uint32_t d = 0; d + 2 < r; ++d) {
+    fits = fits && a.shape[d] == b.shape[d] && a.shape[d] == y.shape[d];
+    p.batch *= a.shape[d];
+  }
+  if (!fits) invalid("shapes do not fit together; found " + found);
+  if (p.bias) require_bias(request.input(2), p.n, p.dtype);
+  return p;
+}
+
+}  // namespace tenon::sdk

@@ -1,0 +1,79 @@
+// "cross_entropy" and its gradient, read and checked once for every plugin. All tensors are
+// contiguous.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <tenon/plugins/sdk/requests/checks.h>
+
+namespace tenon::sdk {
+
+enum class LossReduction { mean, sum, none };
+
+// Logits (n, c), a target of n class numbers, and what the loss of a row is weighted with.
+struct CrossEntropyRequest {
+  tn_dtype dtype;  // of the logits
+  int64_t n, c;    // rows and classes
+  int64_t ignore;  // rows with this target do not count
+  LossReduction reduction;
+  double smoothing;
+  bool weighted;  // a weight for each class is there
+
+  // Of "cross_entropy" (logits, target, weight? -> loss, lse, total) or "cross_entropy_backward"
+  // (g, logits, target, weight?, lse, total -> glogits). Targets are checked by who runs it.
+  static CrossEntropyRequest from(const Request& request);
+
+ private:
+  // A value for each row where `rows`, else one.
+  void require_values(const tn_tensor_desc& d, bool rows, const char* what) const {
+    if (d.dtype != dtype || !(rows ? d.rank == 1 && d.shape[0] == n : numel(d) == 1))
+      invalid(std::string(what) + " must be " + (rows ? "one value a row" : "a scalar") +
+              " of the logits' dtype");
+    require_contiguous(d);
+  }
+};
+
+inline LossReduction loss_reduction(const Request& request) {
+  const auto name = request.get_string("reduction");
+  if (name == "mean") return LossReduction::mean;
+  if (name == "sum") return LossReduction::sum;
+  if (name == "none") return LossReduction::none;
+  invalid("reduction is \"mean\", \"sum\" or \"none\", found \"" + std::string(name) + "\"");
+}
+
+inline CrossEntropyRequest CrossEntropyRequest::from(const Request& request) {
+  const bool backward = request.op() == "cross_entropy_backward";
+  const size_t first = backward ? 1 : 0;
+  auto &logits = request.input(first), &target = request.input(first + 1);
+  if (logits.rank != 2) invalid("logits have 2 dimensions, found " + std::to_string(logits.rank));
+  const CrossEntropyRequest r{logits.dtype,
+                              logits.shape[0],
+                              logits.shape[1],
+                              request.get_int("ignore_index"),
+                              loss_reduction(request),
+                              request.get_float("label_smoothing"),
+                              request.has_input(first + 2)};
+  if (target.rank != 1 || target.shape[0] != r.n || target.dtype != TN_I64)
+    invalid("target must be " + std::to_string(r.n) + " i64 labels");
+  if (r.weighted) {
+    auto& weight = request.input(first + 2);
+    if (weight.rank != 1 || weight.shape[0] != r.c || weight.dtype != r.dtype)
+      invalid("weight must hold one value of the logits' dtype for each of " + std::to_string(r.c) +
+              " classes");
+    require_contiguous(weight);
+  }
+  require_contiguous(logits);
+  require_contiguous(target);
+  auto& lse = backward ? request.input(4) : request.output(1);
+  auto& total = backward ? request.input(5) : request.output(2);
+  r.require_values(backward ? request.input(0) : request.output(0),
+                   r.reduction == LossReduction::none, backward ? "the gradient" : "loss");
+  r.require_values(lse, true, "lse");
+  r.require_values(total, false, "total");
+  if (backward && (!same_shape(request.output(0), logits) || request.output(0).dtype != r.dtype))
+    invalid("the output has the logits' shape and dtype");
+  return r;
+}
+
+}  // namespace tenon::sdk

@@ -1,0 +1,150 @@
+// "batch_norm", "layer_norm", "softmax" and "log_softmax" with their gradients, read and checked
+// once for every plugin. All tensors are contiguous.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <tenon/plugins/sdk/dims.h>
+#include <tenon/plugins/sdk/requests/checks.h>
+
+namespace tenon::sdk {
+
+// x (n, c, …) seen as n x c x size; the statistics of one channel run over n and size.
+struct BatchNormRequest {
+  tn_dtype dtype;
+  int64_t n, c, size;
+  bool training;
+  bool weight, bias;  // the inputs are there
+  double eps;         // of the forward request
+
+  int64_t numel() const { return n * c * size; }
+
+  // Of "batch_norm" or "batch_norm_backward".
+  static BatchNormRequest from(const Request& request);
+
+ private:
+  void check_forward(const Request& request) const;
+  void check_backward(const Request& request) const;
+};
+
+inline BatchNormRequest BatchNormRequest::from(const Request& request) {
+  const bool backward = request.op() == "batch_norm_backward";
+  auto& x = request.input(backward ? 1 : 0);
+  if (x.rank < 2) invalid("input has at least 2 dimensions, found " + std::to_string(x.rank));
+  BatchNormRequest r{x.dtype,
+                     x.shape[0],
+                     x.shape[1],
+                     1,
+                     request.get_bool("training"),
+                     request.has_input(backward ? 2 : 1),
+                     !backward && request.has_input(2),
+                     backward ? 0 : request.get_float("eps")};
+  for (uint32_t d = 2; d < x.rank; ++d) r.size *= x.shape[d];
+  require_elements(x, r.numel(), r.dtype, "x");
+  backward ? r.check_backward(request) : r.check_forward(request);
+  return r;
+}
+
+inline void BatchNormRequest::check_forward(const Request& request) const {
+  require_elements(request.output(0), numel(), dtype, "y");
+  constexpr const char* names[] = {"x", "weight", "bias", "running_mean", "running_var"};
+  for (size_t i = 1; i < 5; ++i)
+    if (request.has_input(i)) require_elements(request.input(i), c, dtype, names[i]);
+  if (!training && !(request.has_input(3) && request.has_input(4)))
+    invalid("without training it needs running_mean and running_var");
+  require_outputs(request, 5);
+  for (size_t i = 1; i < 5; ++i) {
+    if (!request.has_output(i)) continue;
+    require_elements(request.output(i), c, dtype, "a statistic");
+    if (i >= 3 && request.alias(i) != static_cast<int32_t>(i))
+      invalid("outputs 3 and 4 are inputs 3 and 4, updated in place");
+  }
+}
+
+inline void BatchNormRequest::check_backward(const Request& request) const {
+  require_elements(request.input(0), numel(), dtype, "the gradient");
+  if (weight) require_elements(request.input(2), c, dtype, "weight");
+  require_elements(request.input(3), c, dtype, "mean");
+  require_elements(request.input(4), c, dtype, "invstd");
+  require_outputs(request, 3);
+  constexpr const char* names[] = {"gx", "gweight", "gbias"};
+  for (size_t i = 0; i < 3; ++i)
+    if (request.has_output(i))
+      require_elements(request.output(i), i == 0 ? numel() : c, dtype, names[i]);
+}
+
+// x seen as `rows` rows of the `size` elements that are normalised together.
+struct LayerNormRequest {
+  tn_dtype dtype;
+  int64_t rows, size;
+  bool weight, bias;  // the inputs are there
+  double eps;         // of the forward request
+
+  // Of "layer_norm" or "layer_norm_backward".
+  static LayerNormRequest from(const Request& request);
+};
+
+inline LayerNormRequest LayerNormRequest::from(const Request& request) {
+  const bool backward = request.op() == "layer_norm_backward";
+  auto& x = request.input(backward ? 1 : 0);
+  const int64_t inner = request.get_int("normalized_ndim");
+  if (inner < 1 || inner > x.rank)
+    invalid("normalized_ndim " + std::to_string(inner) + " of a tensor of " +
+            std::to_string(x.rank) + " dimensions");
+  LayerNormRequest r{x.dtype,
+                     1,
+                     1,
+                     request.has_input(backward ? 2 : 1),
+                     !backward && request.has_input(2),
+                     backward ? 0 : request.get_float("eps")};
+  for (uint32_t d = 0; d < x.rank; ++d) (d + inner < x.rank ? r.rows : r.size) *= x.shape[d];
+  struct Place {
+    const char* name;
+    int64_t n;
+  };
+  const int64_t all = r.rows * r.size;
+  const Place inputs[] = {{"x", all}, {"weight", r.size}, {"bias", r.size}},
+              outputs[] = {{"y", all}, {"mean", r.rows}, {"invstd", r.rows}},
+              back_inputs[] = {{"the gradient", all},
+                               {"x", all},
+                               {"weight", r.size},
+                               {"mean", r.rows},
+                               {"invstd", r.rows}},
+              back_outputs[] = {{"gx", all}, {"gweight", r.size}, {"gbias", r.size}};
+  require_outputs(request, 3);
+  for (size_t i = 0; i < (backward ? 5 : 3); ++i) {
+    const bool optional = backward ? i == 2 : i > 0;
+    const Place& place = backward ? back_inputs[i] : inputs[i];
+    if (!optional || request.has_input(i))
+      require_elements(request.input(i), place.n, r.dtype, place.name);
+  }
+  for (size_t i = 0; i < 3; ++i) {
+    const Place& place = backward ? back_outputs[i] : outputs[i];
+    if (request.has_output(i) || (i == 0 && !backward))
+      require_elements(request.output(i), place.n, r.dtype, place.name);
+  }
+  return r;
+}
+
+// x, or g and y of a gradient, seen as lines along the dimension that is normalised.
+struct SoftmaxRequest : Lines {
+  tn_dtype dtype;
+  bool logarithm, backward;
+
+  // Of "softmax", "log_softmax" or one of their gradients.
+  static SoftmaxRequest from(const Request& request);
+};
+
+inline SoftmaxRequest SoftmaxRequest::from(const Request& request) {
+  const bool backward = request.op().ends_with("_backward");
+  auto& x = request.input(0);
+  for (auto* d : {&request.input(backward ? 1 : 0), &request.output(0)}) {
+    if (!same_shape(x, *d) || x.dtype != d->dtype) invalid("all tensors have one shape and dtype");
+    require_contiguous(*d);
+  }
+  require_contiguous(x);
+  return {Lines::of(x, dim_of(request, x)), x.dtype, request.op().starts_with("log_"), backward};
+}
+
+}  // namespace tenon::sdk

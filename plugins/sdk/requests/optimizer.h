@@ -1,0 +1,90 @@
+// "sgd_step" and "adam_step", read and checked once for every plugin, with the numbers that the
+// scalars of a run amount to. Formulas: PyTorch's documentation of torch.optim.SGD, Adam and AdamW.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include <tenon/plugins/sdk/requests/checks.h>
+
+namespace tenon::sdk {
+
+// `n` parameters, then as many gradients, then the state. Tensor i of the request belongs to
+// parameter i % n, and all of them are contiguous.
+struct StepRequest {
+  tn_dtype dtype;
+  size_t n;
+  bool maximize;
+
+  static StepRequest from(const Request& request, size_t least_per_parameter) {
+    const int64_t n = request.get_int("n");
+    const size_t all = request.num_inputs();
+    if (n < 1 || static_cast<size_t>(n) > all / least_per_parameter ||
+        all % static_cast<size_t>(n) != 0)
+      invalid("n = " + std::to_string(n) + " does not fit " + std::to_string(all) + " inputs");
+    const StepRequest r{request.input(0).dtype, static_cast<size_t>(n),
+                        request.get_bool("maximize")};
+    for (size_t i = 0; i < all; ++i) {
+      auto& d = request.input(i);
+      require_contiguous(d);
+      if (d.dtype != r.dtype || numel(d) != numel(request.input(i % r.n)))
+        invalid("input " + std::to_string(i) + " does not fit its parameter");
+    }
+    return r;
+  }
+};
+
+template <class T>
+struct SgdNumbers {
+  T lr, momentum, keep, decay, sign;  // keep: 1 - dampening
+  bool first;                         // the momentum buffers are empty as yet
+};
+
+struct SgdRequest : StepRequest {
+  bool momentum, nesterov;
+
+  static SgdRequest from(const Request& request) {
+    const auto step = StepRequest::from(request, 2);
+    return {step, request.num_inputs() == 3 * step.n, request.get_bool("nesterov")};
+  }
+  template <class T>
+  SgdNumbers<T> numbers(const tn_scalar* s) const {
+    return {static_cast<T>(s[0].f), static_cast<T>(s[1].f), static_cast<T>(1 - s[2].f),
+            static_cast<T>(s[3].f), T(maximize ? -1 : 1),   s[4].i != 0};
+  }
+};
+
+template <class T>
+struct AdamNumbers {
+  T grow1, beta2, grow2, eps, step_size, root_bias2, decay, shrink, sign;  // grow: 1 - beta
+};
+
+struct AdamRequest : StepRequest {
+  bool amsgrad, decoupled;  // decoupled: AdamW
+
+  static AdamRequest from(const Request& request) {
+    const AdamRequest r{StepRequest::from(request, 4), request.get_bool("amsgrad"),
+                        request.get_bool("decoupled")};
+    if (request.num_inputs() != (r.amsgrad ? 5 : 4) * r.n)
+      invalid("the largest second moments are there where amsgrad is, and nowhere else");
+    return r;
+  }
+  template <class T>
+  AdamNumbers<T> numbers(const tn_scalar* s) const {
+    const double lr = s[0].f, beta1 = s[1].f, beta2 = s[2].f, weight_decay = s[4].f,
+                 step = static_cast<double>(s[5].i);
+    const double bias1 = 1 - std::pow(beta1, step), bias2 = 1 - std::pow(beta2, step);
+    return {static_cast<T>(1 - beta1),
+            static_cast<T>(beta2),
+            static_cast<T>(1 - beta2),
+            static_cast<T>(s[3].f),
+            static_cast<T>(lr / bias1),
+            static_cast<T>(std::sqrt(bias2)),
+            static_cast<T>(decoupled ? 0 : weight_decay),
+            static_cast<T>(decoupled ? 1 - lr * weight_decay : 1),
+            T(maximize ? -1 : 1)};
+  }
+};
+
+}  // namespace tenon::sdk

@@ -1,0 +1,30 @@
+// Operators a, b? -> y of two tensors or of a tensor and a number, read once for every plugin.
+#pragma once
+
+#include <utility>
+
+#include <tenon/plugins/sdk/requests/checks.h>
+
+namespace tenon::sdk {
+
+// Where an operand is absent, scalar 0 of the run takes its place: b's, or a's where the request
+// has the attribute "reverse".
+struct BinaryRequest {
+  const tn_tensor_desc *a, *b;  // NULL: the scalar
+  tn_dtype dtype;               // of the tensors
+
+  bool scalar_first() const { return !a; }
+  bool scalar_second() const { return !b; }
+
+  static BinaryRequest from(const Request& request) {
+    const tn_tensor_desc* x = &request.input(0);
+    if (request.has_input(1)) {
+      if (request.input(1).dtype != x->dtype) invalid("both tensors have one dtype");
+      return {x, &request.input(1), x->dtype};
+    }
+    const bool reverse = request.get_bool("reverse", false);
+    return {reverse ? nullptr : x, reverse ? x : nullptr, x->dtype};
+  }
+};
+
+}  // namespace tenon::sdk

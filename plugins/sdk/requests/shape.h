@@ -1,0 +1,59 @@
+// "cat" and "slice_backward", which are made of copies to parts of their outputs: read and checked
+// once for every plugin.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <tenon/plugins/sdk/dims.h>
+#include <tenon/plugins/sdk/requests/checks.h>
+
+namespace tenon::sdk {
+
+// The part of an output that input `input` is copied to.
+struct CopyPart {
+  size_t input;
+  tn_tensor_desc to;    // the part, which begins
+  int64_t byte_offset;  // so far behind the output's first element
+
+  void* destination(const tn_run& run) const {
+    return static_cast<char*>(run.outputs[0]) + byte_offset;
+  }
+  const void* source(const tn_run& run) const { return run.inputs[input]; }
+};
+
+// The parts of "cat", one for each input that has elements. The output is contiguous.
+inline std::vector<CopyPart> cat_parts(const Request& request) {
+  auto& y = request.output(0);
+  require_contiguous(y);
+  const size_t dim = dim_of(request, y);
+  const int64_t unit = stride_of(y, dim) * static_cast<int64_t>(dtype_size(y.dtype));
+  std::vector<CopyPart> parts;
+  int64_t start = 0;
+  for (size_t i = 0; i < request.num_inputs(); ++i) {
+    auto& x = request.input(i);
+    if (x.dtype != y.dtype || x.rank != y.rank)
+      invalid("inputs and output differ in dtype or rank");
+    if (numel(x) > 0) parts.push_back({i, section(y, x, dim, 1), start * unit});
+    start += x.shape[dim];
+  }
+  if (start != y.shape[dim]) invalid("the inputs do not fill the output");
+  return parts;
+}
+
+// The part of the output of "slice_backward" that the gradient is copied to; the rest is zero. The
+// output is contiguous.
+inline CopyPart slice_part(const Request& request) {
+  auto &g = request.input(0), &y = request.output(0);
+  require_contiguous(y);
+  const size_t dim = dim_of(request, y);
+  const int64_t start = request.get_int("start"), step = request.get_int("step"),
+                count = g.shape[dim];
+  if (start < 0 || step < 1 || (count > 0 && start + (count - 1) * step >= y.shape[dim]) ||
+      g.dtype != y.dtype)
+    invalid("the slice does not fit its output");
+  return {0, section(y, g, dim, step),
+          start * stride_of(y, dim) * static_cast<int64_t>(dtype_size(y.dtype))};
+}
+
+}  // namespace tenon::sdk
