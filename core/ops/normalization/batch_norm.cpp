@@ -2,6 +2,7 @@
 #include <tenon/core/base/number_text.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/normalization.h>
+#include <tenon/core/ops/normalization/fused.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/rules.h>
@@ -81,17 +82,8 @@ void composed_gradient(const GradContext& c, Grads g) {
 
 void batch_norm_gradient(const GradContext& c, Grads g) {
   if (grad_enabled()) return composed_gradient(c, g);
-  const Tensor& weight = c.input(1);
-  const Tensor* inputs[] = {&c.grad(), &c.input(0), weight.defined() ? &weight : nullptr,
-                            &c.output(1), &c.output(2)};
-  uint32_t wanted = 0;
-  for (size_t i = 0; i < 3; ++i) wanted |= static_cast<uint32_t>(c.needs(i)) << i;
-  auto grads = run_all({batch_norm_backward_op,
-                        inputs,
-                        Attrs().set("training", c.attrs.get_bool("training")),
-                        {},
-                        wanted});
-  for (size_t i = 0; i < 3; ++i) g[i] = grads[i];
+  fused_gradient(batch_norm_backward_op, c, Attrs().set("training", c.attrs.get_bool("training")),
+                 g);
 }
 
 void infer_batch_norm(Infer& infer) {
