@@ -6,55 +6,24 @@
 
 namespace tenon::test {
 
-Call one(Call::Unary f) {
-  Call c(Call::Kind::unary);
-  c.call_.unary = f;
-  return c;
-}
-Call two(Call::Binary f) {
-  Call c(Call::Kind::binary);
-  c.call_.binary = f;
-  return c;
-}
-Call over_dims(Call::OverDims f) {
-  Call c(Call::Kind::over_dims);
-  c.call_.over_dims = f;
-  return c;
-}
-Call along(Call::AlongDim f) {
-  Call c(Call::Kind::along_dim);
-  c.call_.along_dim = f;
-  return c;
-}
-Call with_number(Call::WithNumber f) {
-  Call c(Call::Kind::with_number);
-  c.call_.with_number = f;
-  return c;
-}
-Call number_first(Call::NumberFirst f) {
-  Call c(Call::Kind::number_first);
-  c.call_.number_first = f;
-  return c;
-}
+namespace {
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+}  // namespace
 
 List Call::operator()(const json& args, const List& in) const {
-  switch (kind_) {
-    case Kind::general:
-      return call_.general(args, in);
-    case Kind::unary:
-      return {call_.unary(in[0])};
-    case Kind::binary:
-      return {call_.binary(in[0], in[1])};
-    case Kind::over_dims:
-      return {call_.over_dims(in[0], dims_of(args), keeps_dims(args))};
-    case Kind::along_dim:
-      return {call_.along_dim(in[0], args["dim"])};
-    case Kind::with_number:
-      return {call_.with_number(in[0], number_of(args["number"]))};
-    case Kind::number_first:
-      return {call_.number_first(number_of(args["number"]), in[0])};
-  }
-  return {};
+  return std::visit(Overloaded{
+                        [&](General f) { return f(args, in); },
+                        [&](Unary f) { return List{f(in[0])}; },
+                        [&](Binary f) { return List{f(in[0], in[1])}; },
+                        [&](OverDims f) { return List{f(in[0], dims_of(args), keeps_dims(args))}; },
+                        [&](AlongDim f) { return List{f(in[0], args["dim"])}; },
+                        [&](WithNumber f) { return List{f(in[0], number_of(args["number"]))}; },
+                        [&](NumberFirst f) { return List{f(number_of(args["number"]), in[0])}; },
+                    },
+                    form_);
 }
 
 Shape shape_of(const json& list) {

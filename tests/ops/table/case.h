@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -33,38 +34,26 @@ class Call {
   using WithNumber = Tensor (*)(const Tensor&, Number);
   using NumberFirst = Tensor (*)(Number, const Tensor&);
 
-  Call(General f) : kind_(Kind::general) { call_.general = f; }
+  using Form = std::variant<General, Unary, Binary, OverDims, AlongDim, WithNumber, NumberFirst>;
+
+  Call(General f) : form_(f) {}
+  explicit Call(Form form) : form_(form) {}
 
   List operator()(const json& args, const List& in) const;
 
  private:
-  enum class Kind { general, unary, binary, over_dims, along_dim, with_number, number_first };
-  union Pointer {
-    General general;
-    Unary unary;
-    Binary binary;
-    OverDims over_dims;
-    AlongDim along_dim;
-    WithNumber with_number;
-    NumberFirst number_first;
-  };
-  explicit Call(Kind kind) : kind_(kind), call_{} {}
-  friend Call one(Unary f);
-  friend Call two(Binary f);
-  friend Call over_dims(OverDims f);
-  friend Call along(AlongDim f);
-  friend Call with_number(WithNumber f);
-  friend Call number_first(NumberFirst f);
-
-  Kind kind_;
-  Pointer call_;
+  Form form_;
 };
-Call one(Call::Unary f);
-Call two(Call::Binary f);
-Call over_dims(Call::OverDims f);      // arguments "dim" (default: all) and "keepdim"
-Call along(Call::AlongDim f);          // argument "dim"
-Call with_number(Call::WithNumber f);  // argument "number", an integer, a real number or "nan"
-Call number_first(Call::NumberFirst f);
+// Of the overloads of a function they choose the one that has this form.
+inline Call one(Call::Unary f) { return Call(Call::Form(f)); }
+inline Call two(Call::Binary f) { return Call(Call::Form(f)); }
+// Arguments "dim" (default: all) and "keepdim".
+inline Call over_dims(Call::OverDims f) { return Call(Call::Form(f)); }
+// Argument "dim".
+inline Call along(Call::AlongDim f) { return Call(Call::Form(f)); }
+// Argument "number", an integer, a real number or "nan".
+inline Call with_number(Call::WithNumber f) { return Call(Call::Form(f)); }
+inline Call number_first(Call::NumberFirst f) { return Call(Call::Form(f)); }
 
 // ---- parts of calls ----
 
