@@ -20,7 +20,7 @@ constexpr std::array kFiles = {
     file(TENON_FASHION_URL "t10k-labels-idx1-ubyte.gz", "bb300cfdad3c16e7a12a480ee83cd310"),
 };
 
-constexpr std::array<std::string_view, 10> kClasses = {
+constexpr std::array<std::string_view, 10> kClassNames = {
     "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
     "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
 
@@ -29,10 +29,10 @@ constexpr std::array<std::string_view, 10> kClasses = {
 std::span<const RemoteFile> fashion_mnist_files() { return kFiles; }
 
 std::string_view fashion_mnist_class(int64_t label) {
-  if (label < 0 || label >= static_cast<int64_t>(kClasses.size()))
+  if (label < 0 || label >= static_cast<int64_t>(kClassNames.size()))
     throw IndexError(
         fmt::format("fashion_mnist_class: there is no class {}; classes are 0 to 9", label));
-  return kClasses[static_cast<size_t>(label)];
+  return kClassNames[static_cast<size_t>(label)];
 }
 
 }  // namespace tenon::data

@@ -15,8 +15,8 @@ namespace tenon::data {
 namespace {
 
 constexpr int kSide = 28;
-constexpr int64_t kClasses = 10;
-constexpr std::array<std::string_view, kClasses> kNames = {
+constexpr int64_t kFigures = 10;
+constexpr std::array<std::string_view, kFigures> kNames = {
     "disc", "ring", "square", "frame", "triangle", "plus", "cross", "bars", "diamond", "crescent"};
 
 struct Point {
@@ -105,7 +105,7 @@ TensorDataset synthetic(int64_t count, const SyntheticOptions& options) {
              labels = make_host_tensor({count}, DType::i64);
   const std::vector<int64_t> order = permutation(count, options.seed, ~uint64_t{0});
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t label = order[static_cast<size_t>(i)] % kClasses;
+    const int64_t label = order[static_cast<size_t>(i)] % kFigures;
     SplitMix random(options.seed, static_cast<uint64_t>(i));
     static_cast<int64_t*>(labels.values)[i] = label;
     draw(static_cast<uint8_t*>(images.values) + i * kSide * kSide, label, random,
@@ -115,7 +115,7 @@ TensorDataset synthetic(int64_t count, const SyntheticOptions& options) {
 }
 
 std::string_view synthetic_class(int64_t label) {
-  if (label < 0 || label >= kClasses)
+  if (label < 0 || label >= kFigures)
     throw IndexError(
         fmt::format("synthetic_class: there is no class {}; classes are 0 to 9", label));
   return kNames[static_cast<size_t>(label)];
