@@ -3,17 +3,12 @@
 // they were, nothing stays open, and the same operation succeeds at once. One allocation fails, or
 // all from one on; or the host has so many bytes and no more.
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <new>
 
 #include <boost/test/unit_test.hpp>
-#include <dlfcn.h>
 #include <hdf5.h>
-#include <malloc.h>
 #include <sys/resource.h>
 
 #include <tenon/tenon.h>
@@ -22,158 +17,15 @@
 #include "files.h"
 #include "fuzz.h"
 #include "process/child.h"
+#include "serialization/scarce_memory.h"
+#include "support/drain.h"
 
 using namespace tenon;
 using test::Deadline;
+using test::drain;
 using test::each_point;
 
-// ---- the allocations of this program and of every library in it ----
-
-extern "C" {
-void* __libc_malloc(size_t);
-void* __libc_realloc(void*, size_t);
-void* __libc_memalign(size_t, size_t);
-void __libc_free(void*);
-// Where the address sanitizer is there, memory is its to give.
-__attribute__((weak)) void* __interceptor_malloc(size_t);
-__attribute__((weak)) void* __interceptor_realloc(void*, size_t);
-__attribute__((weak)) void* __interceptor_aligned_alloc(size_t, size_t);
-__attribute__((weak)) void __interceptor_free(void*);
-}
-
 namespace {
-
-constexpr int64_t kUnlimited = INT64_MAX;
-
-// What there is too little of, while it is armed: allocations by number, or bytes.
-struct Scarcity {
-  int64_t first = kUnlimited, last = kUnlimited;  // that fail, of those that are not HDF5's
-  int64_t bytes = kUnlimited;                     // that may be taken by all, HDF5 included
-};
-bool armed = false;
-Scarcity scarcity;
-std::atomic<int64_t> counted{0}, taken{0}, most_taken{0};
-
-// HDF5 does not survive an allocation that fails, which is why Tenon sees to it that there is
-// enough beforehand: single faults are not for it.
-bool is_hdf5(const void* caller) {
-  Dl_info here{}, hdf5{};
-  return dladdr(caller, &here) && dladdr(reinterpret_cast<void*>(&H5open), &hdf5) &&
-         here.dli_fbase == hdf5.dli_fbase;
-}
-
-// Memory of the system's, or of the address sanitizer's; called also before that is set up.
-#define UNCHECKED __attribute__((no_sanitize("address")))
-UNCHECKED bool is_armed() { return __atomic_load_n(&armed, __ATOMIC_RELAXED); }
-UNCHECKED void* plain(size_t bytes) {
-  return __interceptor_malloc ? __interceptor_malloc(bytes) : __libc_malloc(bytes);
-}
-UNCHECKED void* plain_again(void* p, size_t bytes) {
-  return __interceptor_realloc ? __interceptor_realloc(p, bytes) : __libc_realloc(p, bytes);
-}
-UNCHECKED void* plain_aligned(size_t bytes, size_t alignment) {
-  bytes = (bytes + alignment - 1) / alignment * alignment;
-  return __interceptor_aligned_alloc ? __interceptor_aligned_alloc(alignment, bytes)
-                                     : __libc_memalign(alignment, bytes);
-}
-UNCHECKED void plain_free(void* p) { __interceptor_free ? __interceptor_free(p) : __libc_free(p); }
-
-bool is_refused(size_t bytes, const void* caller) {
-  const int64_t n = is_hdf5(caller) ? 0 : ++counted;
-  const bool refused = (n >= scarcity.first && n <= scarcity.last) ||
-                       static_cast<int64_t>(bytes) > scarcity.bytes - taken;
-  if (refused) errno = ENOMEM;
-  return refused;
-}
-
-void* count(void* p) {
-  if (!p) return p;
-  const int64_t now = taken += static_cast<int64_t>(malloc_usable_size(p));
-  for (int64_t most = most_taken; now > most && !most_taken.compare_exchange_weak(most, now);) {
-  }
-  return p;
-}
-void count_free(void* p) { taken -= p ? static_cast<int64_t>(malloc_usable_size(p)) : 0; }
-
-UNCHECKED void* get(size_t bytes, size_t alignment, const void* caller) {
-  const bool counts = is_armed();
-  if (counts && is_refused(bytes, caller)) return nullptr;
-  void* p = alignment <= alignof(std::max_align_t) ? plain(bytes) : plain_aligned(bytes, alignment);
-  return counts ? count(p) : p;
-}
-
-void* get_or_throw(size_t bytes, size_t alignment, const void* caller) {
-  if (void* p = get(bytes, alignment, caller)) return p;
-  throw std::bad_alloc();
-}
-
-UNCHECKED void give_back(void* p) {
-  if (is_armed()) count_free(p);
-  plain_free(p);
-}
-
-}  // namespace
-
-#define REPLACED extern "C" __attribute__((visibility("default"))) UNCHECKED
-#define CALLER __builtin_return_address(0)
-
-REPLACED void* malloc(size_t bytes) { return get(bytes, 1, CALLER); }
-REPLACED void* calloc(size_t count, size_t size) {
-  size_t bytes = 0;
-  if (__builtin_mul_overflow(count, size, &bytes)) return nullptr;
-  void* p = get(bytes, 1, CALLER);
-  return p ? std::memset(p, 0, bytes) : nullptr;
-}
-REPLACED void* realloc(void* p, size_t bytes) {
-  const bool counts = is_armed();
-  if (counts && is_refused(bytes, CALLER)) return nullptr;
-  if (counts) count_free(p);
-  p = plain_again(p, bytes);
-  return counts ? count(p) : p;
-}
-REPLACED void* aligned_alloc(size_t alignment, size_t bytes) {
-  return get(bytes, alignment, CALLER);
-}
-REPLACED int posix_memalign(void** p, size_t alignment, size_t bytes) {
-  void* got = get(bytes, alignment, CALLER);
-  if (got) *p = got;
-  return got ? 0 : ENOMEM;
-}
-REPLACED char* strdup(const char* text) noexcept {  // HDF5's is not libc's
-  const size_t bytes = std::strlen(text) + 1;
-  void* p = get(bytes, 1, CALLER);
-  return p ? static_cast<char*>(std::memcpy(p, text, bytes)) : nullptr;
-}
-REPLACED void free(void* p) { give_back(p); }
-
-void* operator new(size_t n) { return get_or_throw(n, 1, CALLER); }
-void* operator new[](size_t n) { return get_or_throw(n, 1, CALLER); }
-void* operator new(size_t n, std::align_val_t a) {
-  return get_or_throw(n, static_cast<size_t>(a), CALLER);
-}
-void* operator new[](size_t n, std::align_val_t a) {
-  return get_or_throw(n, static_cast<size_t>(a), CALLER);
-}
-void* operator new(size_t n, const std::nothrow_t&) noexcept { return get(n, 1, CALLER); }
-void* operator new[](size_t n, const std::nothrow_t&) noexcept { return get(n, 1, CALLER); }
-void operator delete(void* p) noexcept { give_back(p); }
-void operator delete[](void* p) noexcept { give_back(p); }
-void operator delete(void* p, size_t) noexcept { give_back(p); }
-void operator delete[](void* p, size_t) noexcept { give_back(p); }
-void operator delete(void* p, std::align_val_t) noexcept { give_back(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { give_back(p); }
-void operator delete(void* p, size_t, std::align_val_t) noexcept { give_back(p); }
-void operator delete[](void* p, size_t, std::align_val_t) noexcept { give_back(p); }
-
-namespace {
-
-// The work that a failed load left behind may have failed as well; nobody asked for it.
-void drain() {
-  for (int i = 0; i < 100; ++i) try {
-      return synchronize();
-    } catch (const Error&) {
-    }
-}
 
 size_t open_files() {
   return static_cast<size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"),

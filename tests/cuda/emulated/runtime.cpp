@@ -1,4 +1,5 @@
-// The CUDA runtime's functions that the plugin calls, over the host's memory; scheduler.h says when
+// The CUDA runtime's functions that the plugin calls, over the host's memory: devices, memory,
+// copies, launches and errors; events.cpp has streams, events and graphs, and scheduler.h says when
 // queued work runs. Whatever the real runtime leaves to chance is made to show: fresh and freed
 // memory is all ones (as floating-point numbers: NaN), copies of pageable memory are as late as all
 // others, and cudaFree waits for nothing. Settings: TENON_EMULATED_DEVICES (2),
@@ -10,13 +11,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <cuda_runtime.h>
 
+#include "calls.h"
 #include "counters.h"
 #include "scheduler.h"
 #include "symbols.h"
@@ -30,20 +31,6 @@ using namespace tenon::emulated;
 namespace tenon::emulated {
 void run_grid(dim3 grid, dim3 block, const Kernel& kernel, const std::function<void()>& thread);
 }
-
-struct CUevent_st {
-  int device;
-  Readable reached;  // of the last record; null before the first
-  std::weak_ptr<Capture> capture;
-  std::vector<size_t> after;  // in the capture
-};
-struct CUgraph_st {
-  std::shared_ptr<const Nodes> nodes;
-};
-struct CUgraphExec_st {
-  std::shared_ptr<const Nodes> nodes;
-  Readable last_launch;
-};
 
 namespace {
 
@@ -60,27 +47,13 @@ struct Block {
 };
 
 auto& memory = *new std::map<const char*, Block>;  // of all devices, and pinned
-auto& events = *new std::set<CUevent_st*>;
 auto& used = *new std::map<int, uint64_t>;
 uint64_t started_kernels = 0;
-thread_local int current_device = 0;
 thread_local bool has_context = false;
 thread_local cudaError_t last_error = cudaSuccess;
 
-// What a function answers; errors are remembered for cudaGetLastError.
-cudaError_t answer(cudaError_t code) {
-  if (code != cudaSuccess) last_error = code;
-  return code;
-}
-
 int device_total() { return static_cast<int>(setting("TENON_EMULATED_DEVICES", 2)); }
 uint64_t device_bytes() { return setting("TENON_EMULATED_MEMORY", uint64_t{1} << 30); }
-// For a call that needs a context: the thread has one from then on, and the device is started.
-void start(int device) {
-  counters.contexts |= uint64_t{1} << device;
-  has_context = true;
-}
-
 const Block* block_of(const void* p, uint64_t bytes) {
   auto* c = static_cast<const char*>(p);
   auto it = memory.upper_bound(c);
@@ -91,27 +64,6 @@ const Block* block_of(const void* p, uint64_t bytes) {
 bool is_device_memory(const void* p, uint64_t bytes) {
   auto* block = block_of(p, bytes);
   return block && block->device >= 0;
-}
-
-// `f` on the stream, under the lock; the error where there is none, or the device is lost.
-template <class F>
-cudaError_t with_stream(cudaStream_t handle, F&& f) {
-  std::lock_guard guard(lock());
-  start(current_device);
-  if (lost) return answer(cudaErrorIllegalAddress);
-  Stream* stream = find_stream(handle, current_device);
-  return answer(stream ? f(stream) : cudaErrorInvalidResourceHandle);
-}
-
-template <class F>
-cudaError_t with_event(cudaEvent_t event, F&& f) {
-  std::lock_guard guard(lock());
-  if (lost) return answer(cudaErrorIllegalAddress);
-  if (!events.contains(event)) return answer(cudaErrorInvalidResourceHandle);
-  if (auto code = refused_by_capture(event->capture.lock(), cudaErrorCapturedEvent);
-      code != cudaSuccess)
-    return answer(code);
-  return answer(f(event));
 }
 
 cudaError_t allocate(void** p, size_t bytes, int device) {
@@ -151,6 +103,15 @@ bool fits(dim3 grid, dim3 block, const Kernel& kernel) {
 
 }  // namespace
 
+thread_local int tenon::emulated::current_device = 0;
+cudaError_t tenon::emulated::answer(cudaError_t code) {
+  if (code != cudaSuccess) last_error = code;
+  return code;
+}
+void tenon::emulated::start(int device) {
+  counters.contexts |= uint64_t{1} << device;
+  has_context = true;
+}
 bool tenon::emulated::thread_has_context() { return has_context; }
 
 cudaError_t tenon::emulated::launch(dim3 grid, dim3 block, size_t dynamic_bytes,
@@ -269,128 +230,6 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) { return *can = 1, cudaS
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
   return start(current_device), start(peer), cudaSuccess;
 }
-
-// Only streams that do not join the default one are there to be had: that one has an order of its
-// own here.
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
-  std::lock_guard guard(lock());
-  if (flags != cudaStreamNonBlocking) return answer(cudaErrorNotSupported);
-  start(current_device);
-  return *stream = make_stream(current_device), cudaSuccess;
-}
-cudaError_t cudaStreamDestroy(cudaStream_t handle) {
-  std::lock_guard guard(lock());
-  Stream* stream = handle ? find_stream(handle, 0) : nullptr;
-  if (!stream) return answer(cudaErrorInvalidResourceHandle);
-  return destroy_stream(stream), cudaSuccess;
-}
-cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
-  return with_stream(handle, [&](Stream* stream) {
-    if (stream->capture)
-      return refused_by_capture(stream->capture, cudaErrorStreamCaptureUnsupported);
-    auto reached = std::make_shared<bool>(false);
-    queue_flag(stream, reached);
-    run_until([&] { return *reached; });
-    return lost ? cudaErrorIllegalAddress : cudaSuccess;
-  });
-}
-
-// By waiting for an event of a capture a stream joins it; a captured stream waits for nothing
-// outside.
-cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned) {
-  return with_stream(handle, [&](Stream* stream) {
-    if (!events.contains(event)) return cudaErrorInvalidResourceHandle;
-    const auto capture = event->capture.lock();
-    if (!capture) {
-      if (stream->capture && event->reached)
-        return refused_by_capture(stream->capture, cudaErrorStreamCaptureIsolation);
-      if (event->reached) queue_wait(stream, event->reached);
-      return cudaSuccess;
-    }
-    if (stream->capture && stream->capture != capture) {
-      refused_by_capture(stream->capture, cudaSuccess);
-      return refused_by_capture(capture, cudaErrorStreamCaptureMerge);
-    }
-    if (!stream->capture) stream->last.clear();
-    stream->capture = capture;
-    stream->last.insert(stream->last.end(), event->after.begin(), event->after.end());
-    return cudaSuccess;
-  });
-}
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  std::lock_guard guard(lock());
-  start(current_device);
-  *event = new CUevent_st{current_device, nullptr, {}, {}};
-  events.insert(*event);
-  return cudaSuccess;
-}
-cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  std::lock_guard guard(lock());
-  if (events.erase(event) == 0) return answer(cudaErrorInvalidResourceHandle);
-  return delete event, cudaSuccess;
-}
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
-  return with_stream(handle, [&](Stream* stream) {
-    if (!events.contains(event) || event->device != stream->device)
-      return cudaErrorInvalidResourceHandle;
-    event->capture = stream->capture;
-    event->after = stream->last;
-    if (stream->capture) return cudaSuccess;
-    auto reached = std::make_shared<bool>(false);
-    queue_flag(stream, reached);
-    event->reached = reached;
-    return cudaSuccess;
-  });
-}
-cudaError_t cudaEventQuery(cudaEvent_t handle) {
-  return with_event(handle, [](cudaEvent_t event) {
-    if (event->reached && !*event->reached) run_a_little();
-    if (lost) return cudaErrorIllegalAddress;
-    return !event->reached || *event->reached ? cudaSuccess : cudaErrorNotReady;
-  });
-}
-cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
-  return with_event(handle, [](cudaEvent_t event) {
-    const Readable reached = event->reached;
-    run_until([&] { return !reached || *reached; });
-    return lost ? cudaErrorIllegalAddress : cudaSuccess;
-  });
-}
-
-cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode) {
-  return with_stream(handle, [&](Stream* stream) { return begin_capture(stream, mode); });
-}
-cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
-  *graph = nullptr;
-  return with_stream(handle, [&](Stream* stream) {
-    Nodes nodes;
-    const cudaError_t code = end_capture(stream, nodes);
-    if (code == cudaSuccess)
-      *graph = new CUgraph_st{std::make_shared<const Nodes>(std::move(nodes))};
-    return code;
-  });
-}
-cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph,
-                                          unsigned long long) {
-  return *exec = new CUgraphExec_st{graph->nodes, nullptr}, cudaSuccess;
-}
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return delete graph, cudaSuccess; }
-cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t handle) {
-  return with_stream(handle, [&](Stream* stream) {
-    return refused_by_capture(stream->capture, cudaErrorStreamCaptureUnsupported);
-  });
-}
-cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle) {
-  return with_stream(handle, [&](Stream* stream) {
-    if (stream->capture)
-      return refused_by_capture(stream->capture, cudaErrorStreamCaptureUnsupported);
-    auto done = std::make_shared<bool>(false);
-    queue_graph(stream, exec->nodes, std::exchange(exec->last_launch, done), done);
-    return cudaSuccess;
-  });
-}
-// What of its launches has not run yet still does.
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) { return delete exec, cudaSuccess; }
 
 cudaError_t cudaGetLastError() {
   return std::exchange(last_error, lost ? cudaErrorIllegalAddress : cudaSuccess);
