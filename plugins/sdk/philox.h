@@ -70,7 +70,7 @@ TN_HD float root(float x) {
   return sqrtf(x);
 #endif
 }
-TN_HD double root(double x) { return sqrt(x); }
+TN_HD double root(double x) { return ::sqrt(x); }  // not tenon::sqrt, of tensors
 
 TN_HD float quotient(float a, float b) {
 #if defined(__CUDA_ARCH__)
