@@ -21,6 +21,45 @@ std::vector<Device> all_devices_like(ModuleRef module) {
   return devices;
 }
 
+// The fields of a module and of those below it that are buffers; tied ones are several.
+struct BufferFields : FieldVisitor {
+  struct Field {
+    std::string name;
+    Tensor* tensor;
+  };
+  std::vector<Field> fields;
+  explicit BufferFields(ModuleRef module) {
+    for (auto& [path, each] : named_modules(module)) {
+      path_ = path;
+      each.type->visit(each.self, *this);
+    }
+  }
+  void buffer(std::string_view name, Tensor& tensor, bool) override {
+    fields.push_back({fmt::format("{}.{}", path_, name), &tensor});
+  }
+
+ private:
+  std::string path_;
+};
+
+std::vector<NamedTensor> buffer_values(ModuleRef module) {
+  std::vector<NamedTensor> values;
+  for (auto& [name, tensor] : BufferFields(module).fields) values.push_back({name, *tensor});
+  return values;
+}
+
+// Makes each buffer the tensor of its name in `values` again; buffers of other names stay.
+void assign_buffers(ModuleRef module, const std::vector<NamedTensor>& values) {
+  auto next = values.begin();
+  for (auto& [name, tensor] : BufferFields(module).fields) {
+    // Both lists have the order of the fields.
+    auto found = std::find_if(next, values.end(), [&](auto& v) { return v.name == name; });
+    if (found == values.end()) continue;
+    if (!tensor->is_same(found->tensor)) *tensor = found->tensor;
+    next = found + 1;
+  }
+}
+
 }  // namespace
 
 std::vector<Device> choose_devices(ModuleRef module, std::vector<Device> devices,
@@ -43,7 +82,8 @@ std::vector<Device> choose_devices(ModuleRef module, std::vector<Device> devices
   return devices;
 }
 
-void prepare_replicas(ModuleRef module, const std::vector<Device>& devices) {
+SplitCall::SplitCall(ModuleRef module, const std::vector<Device>& devices)
+    : module_(module), before_(buffer_values(module)), scope_(std::make_unique<ReplicaScope>()) {
   // At every call, because layers can be replaced and moved at any time.
   std::vector<Tensor> all;
   auto prepare = [&](const std::vector<NamedTensor>& tensors) {
@@ -60,6 +100,32 @@ void prepare_replicas(ModuleRef module, const std::vector<Device>& devices) {
   prepare(named_parameters(module));
   prepare(named_buffers(module));
   refresh_replicas(all, devices);
+  // Now, because the first part may change them.
+  for (auto& buffer : before_)
+    for (auto& device : devices) resolve_replica(buffer.tensor, device);
+}
+
+void SplitCall::begin_part() {
+  if (before_.empty()) return;
+  ++parts_begun_;
+  if (parts_begun_ == 2) {
+    after_ = buffer_values(module_);
+    for (auto& buffer : after_) allow_replicas(buffer.tensor);  // also one that is new
+  }
+  if (parts_begun_ >= 2) assign_buffers(module_, before_);
+}
+
+void SplitCall::end() {
+  if (parts_begun_ >= 2) assign_buffers(module_, after_);
+  parts_begun_ = 0;
+}
+
+SplitCall::~SplitCall() {
+  try {
+    end();
+  } catch (...) {
+    // A part has failed, and now memory is short: the buffers stay as that part has them.
+  }
 }
 
 void find_batch(const Tensor& argument, Split& split) {

@@ -1,11 +1,16 @@
 // Runs one model on several devices: `nn::DataParallel model(LeNet(), {"cuda:0", "cuda:1"});`
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <tuple>
 #include <utility>
 
 #include <tenon/modules/module.h>
+
+namespace tenon {
+class ReplicaScope;
+}
 
 namespace tenon::nn {
 
@@ -15,10 +20,6 @@ namespace detail {
 // a DeviceError for a device that is given twice, and a ValueError for weights that do not fit.
 TENON_API std::vector<Device> choose_devices(ModuleRef module, std::vector<Device> devices,
                                              const std::vector<double>& weights);
-// Makes the model's tensors readable on all devices. Throws a DeviceError unless they are on the
-// first.
-TENON_API void prepare_replicas(ModuleRef module, const std::vector<Device>& devices);
-
 // Which rows each device gets.
 struct Split {
   struct Part {
@@ -38,6 +39,28 @@ TENON_API void share_out(Split& split, const std::vector<Device>& devices,
 TENON_API Tensor scatter_tensor(const Tensor& x, const Split& split, const Split::Part& part);
 // Joins tensors along dimension 0 on one device.
 TENON_API Tensor gather_tensors(const std::vector<Tensor>& outputs, Device device);
+
+// One call of a module on several devices. Each part begins with the buffers as they were before
+// the call, and reads and changes its own. What the call leaves is what its first part makes of
+// them, whether it changes them in place or assigns new ones.
+class TENON_API SplitCall {
+ public:
+  // Makes the module's tensors readable on all devices. Throws a DeviceError unless they are on the
+  // first.
+  SplitCall(ModuleRef module, const std::vector<Device>& devices);
+  ~SplitCall();
+  SplitCall(const SplitCall&) = delete;
+  SplitCall& operator=(const SplitCall&) = delete;
+  void begin_part();
+  void end();
+
+ private:
+  ModuleRef module_;
+  std::vector<NamedTensor> before_,
+      after_;  // the buffers, before the call and after its first part
+  size_t parts_begun_ = 0;
+  std::unique_ptr<ReplicaScope> scope_;
+};
 
 // Arguments may be tensors, or std::vector, std::array, std::pair, std::tuple and std::optional of
 // tensors; other arguments are passed on unchanged.
@@ -134,8 +157,10 @@ struct DataParallelOptions {
 // If the batch cannot be divided evenly, the first devices get one row more; a batch smaller than
 // the number of devices uses fewer devices. Tensors without dimensions and other arguments go to
 // every device. `forward` may return a tensor or a std::vector, std::array, std::pair or std::tuple
-// of tensors; scalars are joined to a vector. State that layers change while they run, such as
-// running statistics, is kept from devices[0].
+// of tensors; scalars are joined to a vector. Buffers that a
+// module changes or assigns while it runs, such as running statistics, begin each device's part
+// with the values from before the call, and end the call as the first device's part leaves them. A
+// tensor that a module reads on several devices has to be a Parameter or a Buffer.
 //
 // `devices` defaults to all devices of the kind that the model is on. The constructor moves the
 // model to devices[0]. It throws a DeviceError for a device that is given twice; a call throws a
@@ -162,7 +187,7 @@ struct DataParallel : Module<DataParallel<M>> {
     static_assert(detail::can_gather<Result>(),
                   "DataParallel joins tensors, and vectors, arrays, pairs and tuples of them; "
                   "forward returns something else");
-    detail::prepare_replicas(module, devices_);
+    detail::SplitCall call(module, devices_);
     detail::Split split;
     auto look = [&](const Tensor& t) { detail::find_batch(t, split); };
     (detail::each_tensor(args, look), ...);
@@ -170,9 +195,11 @@ struct DataParallel : Module<DataParallel<M>> {
     std::vector<Result> outputs;
     for (auto& part : split.parts) {
       DeviceGuard guard(part.device);
+      call.begin_part();
       auto scatter = [&](const Tensor& t) { return detail::scatter_tensor(t, split, part); };
       outputs.push_back(module(detail::map_tensors(args, scatter)...));
     }
+    call.end();
     return detail::gather(outputs, devices_[0]);
   }
 

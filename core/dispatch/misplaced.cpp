@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <tenon/core/dispatch/misplaced.h>
+#include <tenon/core/dispatch/replica.h>
 #include <tenon/core/format.h>
 
 namespace tenon {
@@ -9,16 +10,23 @@ namespace {
 std::string name_argument(size_t argument, const Tensor& tensor) {
   return fmt::format("argument {}, {} of shape {},", argument, tensor.dtype(), tensor.shape());
 }
+// What the user can do about it.
+const char* remedy() {
+  return ReplicaScope::active() ? "a tensor that a module reads on several devices has to be an "
+                                  "nn::Parameter or an nn::Buffer of the module"
+                                : "move one with .to(device)";
+}
 }  // namespace
 
 MisplacedError::MisplacedError(const char* op, size_t argument, const Tensor& tensor, Device wanted,
                                const std::string& where)
-    : DeviceError(
-          fmt::format("{}: {} is on {}, but the operator runs on {}; move one with .to(device){}",
-                      op, name_argument(argument, tensor), tensor.device(), wanted, where)),
+    : DeviceError(fmt::format("{}: {} is on {}, but the operator runs on {}; {}{}", op,
+                              name_argument(argument, tensor), tensor.device(), wanted, remedy(),
+                              where)),
       op(op),
       argument(name_argument(argument, tensor)),
       tensor(tensor),
-      wanted(wanted) {}
+      wanted(wanted),
+      explained(ReplicaScope::active()) {}
 
 }  // namespace tenon

@@ -1,5 +1,8 @@
+#include <atomic>
 #include <mutex>
+#include <utility>
 
+#include <tenon/core/base/per_thread.h>
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/grad_mode.h>
@@ -7,6 +10,16 @@
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {
+
+namespace {
+thread_local uint64_t current_scope TENON_FAST_TLS = 0;
+std::atomic<uint64_t> scopes{0};
+}  // namespace
+
+ReplicaScope::ReplicaScope() noexcept
+    : outer_(std::exchange(current_scope, scopes.fetch_add(1) + 1)) {}
+ReplicaScope::~ReplicaScope() { current_scope = outer_; }
+bool ReplicaScope::active() { return current_scope != 0; }
 
 void allow_replicas(const Tensor& tensor) {
   auto& meta = checked_impl(tensor, "allow_replicas").meta();
@@ -61,15 +74,17 @@ Tensor ReplicaSet::on(const Tensor& primary, Device device) {
   // replica out of date.
   const uint64_t version = primary.version();
   if (auto* r = find(device)) {
-    if (!r->is_current(primary)) {
+    const bool read_in_scope = current_scope && r->scope == current_scope;
+    if (!read_in_scope && !r->is_current(primary)) {
       copy_between_devices(source(), r->values);
       r->version = version;
       r->own_version = r->values.version();
     }
+    r->scope = current_scope;
     return r->values;
   }
   Tensor values = copy_to_device(source(), device);
-  replicas_.push_back({device, values, version, values.version()});
+  replicas_.push_back({device, values, version, values.version(), current_scope});
   return replicas_.back().values;
 }
 
@@ -102,6 +117,13 @@ Device device_read_on(const Tensor& tensor) {
   auto& t = impl_of(tensor);
   return t.autograd && t.autograd->replicas && device_guard_active() ? default_device() : t.device;
 }
+
+bool changes_replica(const Tensor& tensor) {
+  return current_scope && device_guard_active() && has_replicas(tensor) &&
+         tensor.device() != default_device();
+}
+
+Tensor replica_to_change(const Tensor& tensor) { return resolve_replica(tensor, default_device()); }
 
 Tensor resolve_replica(const Tensor& tensor, Device device) {
   auto& t = impl_of(tensor);

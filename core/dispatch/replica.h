@@ -13,13 +13,30 @@ namespace tenon {
 // there. The replica is made when it is first needed, and refreshed when the values of the primary
 // have changed. Gradients of replicas are added to that of the primary, in the order of device
 // names, when the backward pass ends. In-place changes of a replica, such as running statistics,
-// are lost when it is next refreshed: only the values of the primary last.
+// are lost when it is next refreshed, which is not before the end of a ReplicaScope: only the
+// values of the primary last.
 TENON_API void allow_replicas(const Tensor& parameter_or_buffer);
 TENON_API bool has_replicas(const Tensor& parameter_or_buffer);
 // Refreshes all replicas of `tensors` on `devices` in one step if a plugin joins the devices. The
 // first of `devices` must be the device of the tensors. Other replicas, and those on devices of
 // another kind, are refreshed as usual when they are next read.
 TENON_API void refresh_replicas(std::span<const Tensor> tensors, std::span<const Device> devices);
+
+// While one is alive, this thread computes parts of one call on several devices. A replica is
+// brought up to date once in it, so what a part changes in its replica is what it reads afterwards;
+// and a parameter or buffer that is changed in place under the guard of another device is changed
+// in the replica there, not in the primary.
+class TENON_API ReplicaScope {
+ public:
+  ReplicaScope() noexcept;
+  ~ReplicaScope();
+  ReplicaScope(const ReplicaScope&) = delete;
+  ReplicaScope& operator=(const ReplicaScope&) = delete;
+  static bool active();
+
+ private:
+  uint64_t outer_;  // the scope around it
+};
 
 class ReplicaSet {
  public:
@@ -36,6 +53,7 @@ class ReplicaSet {
     Tensor values;
     uint64_t version;      // of the primary, when the values were copied
     uint64_t own_version;  // of the values, right after the copy
+    uint64_t scope = 0;    // the ReplicaScope in which it was read last
     bool is_current(const Tensor& primary) const {
       return version == primary.version() && own_version == values.version();
     }
@@ -49,8 +67,10 @@ class ReplicaSet {
 // Returns the device on which an operator runs whose only input is `tensor`: its device or, if it
 // may have replicas, the device of the active DeviceGuard.
 Device device_read_on(const Tensor& tensor);
-// Returns `tensor` itself or, if it may have replicas and is on another device, its replica on
-// `device`.
-Tensor resolve_replica(const Tensor& tensor, Device device);
+// `tensor` itself or, where it may have replicas and lives elsewhere, the one on `device`.
+TENON_API Tensor resolve_replica(const Tensor& tensor, Device device);
+// Whether a change of `tensor` in place has to be made in a replica, and which one that is.
+bool changes_replica(const Tensor& tensor);
+Tensor replica_to_change(const Tensor& tensor);
 
 }  // namespace tenon

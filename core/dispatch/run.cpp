@@ -345,6 +345,8 @@ Outputs run_all(const Call& call) {
 }
 
 void run_into(const Tensor& out, const Call& call, Target kind) {
+  if (changes_replica(out)) [[unlikely]]
+    return run_into(replica_to_change(out), call, kind);
   auto& target = checked_impl(out, call.op.name);
   Arguments arguments(call.op, call.inputs, &out);
   // An input that shares memory with the output, but not element for element, would be read after

@@ -1,3 +1,4 @@
+#include <tenon/core/dispatch/replica.h>
 #include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/rules.h>
@@ -91,6 +92,10 @@ Tensor& Tensor::copy_(const Tensor& source) {
         "copy_: the source requires a gradient, but copying into a tensor is not recorded; use "
         "source.detach(), or tenon::NoGrad");
   if (is_same(source)) return *this;
+  if (changes_replica(*this)) {
+    replica_to_change(*this).copy_(source);
+    return *this;
+  }
   Tensor from = source;
   if (!(from.shape() == shape())) {
     Shape common = broadcast_shapes(shape(), from.shape(), "copy_");

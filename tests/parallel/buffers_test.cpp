@@ -1,0 +1,128 @@
+// State that modules change while DataParallel runs them: that of the first device lasts.
+#include <tenon/core/grad_mode.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/reduction.h>
+#include <tenon/modules/data_parallel.h>
+
+#include "support/expect.h"
+
+BOOST_AUTO_TEST_SUITE(buffers_test)
+
+using namespace tenon;
+using namespace tenon::test;
+
+namespace {
+
+const std::vector<Device> two = {"cpu:0", "cpu:1"};
+
+// Counts its calls and sums up what it has seen, each rule in its own way.
+struct Changed : nn::Module<Changed> {
+  nn::Buffer calls = nn::Buffer(zeros({})), seen = nn::Buffer(zeros({3}));
+  Tensor forward(const Tensor& x) {
+    NoGrad guard;
+    calls.copy_(calls + 1);
+    seen.copy_(seen + x.sum({0}));
+    return x + seen;
+  }
+};
+struct Assigned : nn::Module<Assigned> {
+  nn::Buffer calls = nn::Buffer(zeros({})), seen = nn::Buffer(zeros({3}));
+  Tensor forward(const Tensor& x) {
+    calls = calls + 1;
+    seen = seen * 0.5 + x.detach().sum({0});
+    return x + seen;
+  }
+};
+struct Filled : nn::Module<Filled> {
+  nn::Buffer place = nn::Buffer(full({2}, -1));
+  Tensor forward(const Tensor& x) {
+    place.fill_(static_cast<double>(x.device().index()));
+    return x + place[0];
+  }
+};
+struct Lazy : nn::Module<Lazy> {
+  nn::Buffer scale, other = nn::Buffer(ones({}));
+  Tensor forward(const Tensor& x) {
+    if (!scale.defined()) scale = amax(x.detach());
+    return x * scale * other;
+  }
+};
+struct Plain : nn::Module<Plain> {
+  Tensor mask = ones({3});
+  nn::Buffer buffer = nn::Buffer(ones({3}));
+  Tensor forward(const Tensor& x) { return x * mask + buffer; }
+};
+
+using Values = std::vector<double>;
+
+Tensor rows() { return tensor(Values{1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2}, {4, 3}); }
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(each_device_changes_its_own_and_the_first_lasts) {
+  nn::DataParallel model(Changed(), two);
+  // The rows 1, 1 are summed on the first device, 2, 2 on the second; both begin with 0.
+  BOOST_TEST(model(rows()).to_vector<double>() == (Values{3, 3, 3, 3, 3, 3, 6, 6, 6, 6, 6, 6}));
+  BOOST_TEST(model(rows()).to_vector<double>() == (Values{5, 5, 5, 5, 5, 5, 8, 8, 8, 8, 8, 8}));
+  BOOST_TEST(model.module.calls.item<double>() == 2);
+  BOOST_TEST(model.module.seen.to_vector<double>() == (Values{4, 4, 4}));
+  BOOST_TEST(model.module.seen.device() == two[0]);
+}
+
+BOOST_AUTO_TEST_CASE(assigned_buffers_as_well) {
+  nn::DataParallel model(Assigned(), two);
+  BOOST_TEST(model(rows()).to_vector<double>() == (Values{3, 3, 3, 3, 3, 3, 6, 6, 6, 6, 6, 6}));
+  BOOST_TEST(model(rows()).to_vector<double>() == (Values{4, 4, 4, 4, 4, 4, 7, 7, 7, 7, 7, 7}));
+  BOOST_TEST(model.module.calls.item<double>() == 2);
+  BOOST_TEST(model.module.seen.to_vector<double>() == (Values{3, 3, 3}));
+  BOOST_TEST(model.module.seen.device() == two[0]);
+}
+
+BOOST_AUTO_TEST_CASE(filled_on_the_device_that_fills) {
+  nn::DataParallel model(Filled(), two);
+  BOOST_TEST(model(zeros({2, 1})).to_vector<double>() == (Values{0, 1}));
+  BOOST_TEST(model.module.place.to_vector<double>() == (Values{0, 0}));
+  // Outside of a call the guard of another device does not keep a change from the buffer.
+  DeviceGuard guard(two[1]);
+  model.module.place.fill_(7);
+  BOOST_TEST(model.module.place.to_vector<double>() == (Values{7, 7}));
+}
+
+BOOST_AUTO_TEST_CASE(a_failing_part_leaves_what_the_first_made) {
+  struct Failing : nn::Module<Failing> {
+    nn::Buffer calls = nn::Buffer(zeros({}));
+    Tensor forward(const Tensor& x) {
+      calls = calls + 1;
+      if (x.device() != two[0]) throw ValueError("refused");
+      return x;
+    }
+  };
+  nn::DataParallel model(Failing(), two);
+  require_error<ValueError>([&] { model(ones({2, 1})); }, "refused");
+  BOOST_TEST(model.module.calls.item<double>() == 1);
+  BOOST_TEST(model.module.calls.device() == two[0]);
+}
+
+BOOST_AUTO_TEST_CASE(a_buffer_made_by_the_first_part_is_read_by_the_others) {
+  nn::DataParallel model(Lazy(), two);
+  BOOST_TEST(model(rows()).to_vector<double>() == rows().to_vector<double>());
+  BOOST_TEST(model.module.scale.item<double>() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(tied_buffers_stay_tied) {
+  struct Tied : nn::Module<Tied> {
+    Changed a, b = a;
+    Tensor forward(const Tensor& x) { return a(x) + b(x); }
+  };
+  nn::DataParallel model(Tied(), two);
+  model(rows());
+  BOOST_TEST(model.module.a.calls.is_same(model.module.b.calls));
+  BOOST_TEST(model.module.a.calls.item<double>() == 2);
+}
+
+BOOST_AUTO_TEST_CASE(a_plain_tensor_is_told_to_be_a_buffer) {
+  nn::DataParallel model(Plain(), two);
+  require_error<DeviceError>([&] { model(rows()); }, "mul", "is on cpu:0", "cpu:1", "nn::Buffer");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
