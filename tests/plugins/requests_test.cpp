@@ -138,7 +138,7 @@ Ask cross_entropy(const char* reduction, const tn_tensor_desc& loss) {
       .in(tensor({5}, TN_I64))
       .no_in()
       .out(loss)
-      .out(tensor({5}))
+      .out(tensor({2, 5}))
       .out(tensor({}))
       .text("reduction", reduction)
       .set("ignore_index", -100)

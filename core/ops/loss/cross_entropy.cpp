@@ -19,7 +19,7 @@ void infer_cross_entropy(Infer& infer) {
   const Shape& logits = shape_of(infer.in(0));
   DType t = dtype_of(infer.in(0));
   infer.output(t, infer.attrs.get_string("reduction") == "none" ? Shape{logits[0]} : Shape{});
-  infer.output(t, {logits[0]});
+  infer.output(t, {2, logits[0]});
   infer.output(t, {});
 }
 
@@ -58,13 +58,16 @@ void decompose_cross_entropy(const Call& call, Outputs& out) {
   double smoothing = call.attrs.get_float("label_smoothing"),
          classes = static_cast<double>(shape_of(x)[1]);
   Tensor valid = ne(labels, call.attrs.get_int("ignore_index")), safe = where(valid, labels, 0);
-  Tensor lse = logsumexp(x, {1});
+  // The largest logit is kept apart from the logarithm: their sum, rounded, would be as inexact as
+  // the logits are large.
+  Tensor largest = amax(x, {1}, true), below = x - largest,
+         log_sum = log(sum(exp(below), {1}, true));
+  Tensor all = log_sum - below;  // -log(softmax(x))
   Tensor counts =
       weight.defined() ? where(valid, index_select(weight, 0, safe), 0.0) : valid.to(dtype_of(x));
-  Tensor loss = where(valid, lse - squeeze(gather(x, 1, unsqueeze(safe, 1)), 1), 0.0) * counts *
+  Tensor loss = where(valid, squeeze(gather(all, 1, unsqueeze(safe, 1)), 1), 0.0) * counts *
                 (1.0 - smoothing);
   if (smoothing != 0) {
-    Tensor all = unsqueeze(lse, 1) - x;
     Tensor spread = sum(weight.defined() ? all * weight : all, {1});
     loss = loss + where(valid, spread, 0.0) * (smoothing / classes);
   }
@@ -73,7 +76,7 @@ void decompose_cross_entropy(const Call& call, Outputs& out) {
   out = {reduction == "none"  ? loss
          : reduction == "sum" ? sum(loss)
                               : sum(loss) / total,
-         lse, total};
+         cat({largest.t(), log_sum.t()}, 0), total};
 }
 
 void decompose_cross_entropy_backward(const Call& call, Outputs& out) {

@@ -20,8 +20,9 @@ struct CrossEntropyRequest {
   double smoothing;
   bool weighted;  // a weight for each class is there
 
-  // Of "cross_entropy" (logits, target, weight? -> loss, lse, total) or "cross_entropy_backward"
-  // (g, logits, target, weight?, lse, total -> glogits). Targets are checked by who runs it.
+  // Of "cross_entropy" (logits, target, weight? -> loss, normalizer, total) or
+  // "cross_entropy_backward" (g, logits, target, weight?, normalizer, total -> glogits). Targets
+  // are checked by who runs it.
   static CrossEntropyRequest from(const Request& request);
 
  private:
@@ -65,11 +66,14 @@ inline CrossEntropyRequest CrossEntropyRequest::from(const Request& request) {
   }
   require_contiguous(logits);
   require_contiguous(target);
-  auto& lse = backward ? request.input(4) : request.output(1);
+  auto& normalizer = backward ? request.input(4) : request.output(1);
   auto& total = backward ? request.input(5) : request.output(2);
   r.require_values(backward ? request.input(0) : request.output(0),
                    r.reduction == LossReduction::none, backward ? "the gradient" : "loss");
-  r.require_values(lse, true, "lse");
+  if (normalizer.dtype != r.dtype || normalizer.rank != 2 || normalizer.shape[0] != 2 ||
+      normalizer.shape[1] != r.n)
+    invalid("normalizer must be two values a row, of shape (2, n) and the logits' dtype");
+  require_contiguous(normalizer);
   r.require_values(total, false, "total");
   if (backward && (!same_shape(request.output(0), logits) || request.output(0).dtype != r.dtype))
     invalid("the output has the logits' shape and dtype");

@@ -64,6 +64,31 @@ BOOST_AUTO_TEST_CASE(cross_entropy_values_and_gradients) {
   }
 }
 
+// A number that is added to all logits changes nothing, however large it is.
+BOOST_AUTO_TEST_CASE(cross_entropy_of_large_logits) {
+  const Tensor near_zero = floats({0, -1, -2, 3, 0, 1}, {2, 3}), labels = ints({0, 2}, {2});
+  for (double smoothing : {0.0, 0.25})
+    for (bool weighted : {false, true}) {
+      const CrossEntropyOptions o{.weight = weighted ? floats({1, 2, 0.5}, {3}) : Tensor(),
+                                  .reduction = Reduction::none,
+                                  .label_smoothing = smoothing};
+      Tensor expected = near_zero.clone().requires_grad_();
+      Tensor loss = cross_entropy(expected, labels, o);
+      loss.sum().backward();
+      for (double added : {1e3, 1e5, 1e6, -1e7, 1e7}) {
+        Tensor x = (near_zero + added).requires_grad_();
+        Tensor far = cross_entropy(x, labels, o);
+        require_equal(far, loss, 1e-6);
+        require_equal(grad(far.sum(), x, {.retain_graph = true}), expected.grad(), 1e-6);
+        require_equal(grad(far.sum(), x, {.create_graph = true}), expected.grad(), 1e-6);
+      }
+    }
+  // -log_softmax of (10, 0, 0) by its definition, in f64.
+  const double small = std::log1p(2 * std::exp(-10.0));
+  BOOST_TEST(cross_entropy(floats({10, 0, 0}, {1, 3}), ints({0}, {1})).item<double>() == small,
+             boost::test_tools::tolerance(1e-3));
+}
+
 BOOST_AUTO_TEST_CASE(other_forms_of_cross_entropy) {
   Tensor pixels = sample({2, 3, 2, 2});
   Tensor labels = ints({0, 1, 2, 0, 1, 1, 2, 2}, {2, 2, 2});

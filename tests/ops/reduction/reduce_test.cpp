@@ -246,4 +246,19 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<ValueError>([&] { sum(Tensor()); }, "undefined");
 }
 
+// Rounding errors do not add up along a row, however its elements lie.
+BOOST_AUTO_TEST_CASE(long_rows) {
+  for (int64_t n : {4095, 4097, 8191, 12289, 100003, 1000003}) {
+    const Tensor x = full({n}, 0.1, {.dtype = f64});
+    const double expected = 0.1 * static_cast<double>(n);
+    BOOST_TEST(sum(x).item<double>() == expected, boost::test_tools::tolerance(1e-14));
+    BOOST_TEST(sum(full({1}, 0.1, {.dtype = f64}).expand({n})).item<double>() == expected,
+               boost::test_tools::tolerance(1e-14));
+  }
+  const Tensor counted = arange(0, 100000, 1, {.dtype = f64});
+  BOOST_TEST(sum(counted).item<double>() == 4999950000.0);
+  BOOST_TEST(amax(counted).item<double>() == 99999.0);
+  BOOST_TEST(sum(counted.to(i64)).item<int64_t>() == 4999950000);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -39,15 +39,15 @@ T sum_of_weights(const CrossEntropy& s, const T* weight) {
                 : static_cast<T>(s.c);
 }
 
-// Loss of row i: (1 - smoothing) w[t] (lse - x[t]) + smoothing / c * sum over j of w[j] (lse -
-// x[j]).
+// Loss of row i: (1 - smoothing) w[t] l(t) + smoothing / c * sum over j of w[j] l(j), where l(j) =
+// -log(softmax(x)[j]) = log_sum - (x[j] - top).
 template <class T>
 void forward(const CrossEntropy& s, const tn_run& run) {
   auto* logits = static_cast<const T*>(run.inputs[0]);
   auto* target = static_cast<const int64_t*>(run.inputs[1]);
   auto* weight = s.weighted ? static_cast<const T*>(run.inputs[2]) : nullptr;
-  auto *loss = static_cast<T*>(run.outputs[0]), *lse = static_cast<T*>(run.outputs[1]),
-       *total = static_cast<T*>(run.outputs[2]);
+  auto *loss = static_cast<T*>(run.outputs[0]), *tops = static_cast<T*>(run.outputs[1]),
+       *log_sums = tops + s.n, *total = static_cast<T*>(run.outputs[2]);
   s.check_targets(target);
   T* losses = s.reduction == LossReduction::none ? loss : static_cast<T*>(run.workspace);
   T smoothing = static_cast<T>(s.smoothing),
@@ -59,16 +59,19 @@ void forward(const CrossEntropy& s, const tn_run& run) {
       T sum = sum_row<T>(s.c, [&](int64_t j, auto part) {
         return keep<T>(math::exp<T>(load(x + j, part) - top), part);
       });
-      lse[i] = top + std::log(sum);
+      const T log_sum = std::log(sum);
+      tops[i] = top;
+      log_sums[i] = log_sum;
       int64_t t = target[i];
       losses[i] = 0;
       if (t == s.ignore) continue;
-      losses[i] = (1 - smoothing) * (weight ? weight[t] : T(1)) * (lse[i] - x[t]);
+      losses[i] = (1 - smoothing) * (weight ? weight[t] : T(1)) * (log_sum - (x[t] - top));
       if (smoothing == 0) continue;
       T smooth = sum_row<T>(s.c, [&](int64_t j, auto part) {
-        return load(x + j, part) * (weight ? load(weight + j, part) : splat(T(1)));
+        return keep<T>((load(x + j, part) - top) * (weight ? load(weight + j, part) : splat(T(1))),
+                       part);
       });
-      losses[i] += smoothing / static_cast<T>(s.c) * (weights * lse[i] - smooth);
+      losses[i] += smoothing / static_cast<T>(s.c) * (weights * log_sum - smooth);
     }
   });
   double sum = 0, divisor = 0;
@@ -87,7 +90,8 @@ void backward(const CrossEntropy& s, const tn_run& run) {
   auto *g = static_cast<const T*>(run.inputs[0]), *logits = static_cast<const T*>(run.inputs[1]);
   auto* target = static_cast<const int64_t*>(run.inputs[2]);
   auto* weight = s.weighted ? static_cast<const T*>(run.inputs[3]) : nullptr;
-  auto *lse = static_cast<const T*>(run.inputs[4]), *total = static_cast<const T*>(run.inputs[5]);
+  auto *tops = static_cast<const T*>(run.inputs[4]), *log_sums = tops + s.n,
+       *total = static_cast<const T*>(run.inputs[5]);
   auto* glogits = static_cast<T*>(run.outputs[0]);
   s.check_targets(target);
   T smooth = static_cast<T>(s.smoothing) / static_cast<T>(s.c),
@@ -105,9 +109,10 @@ void backward(const CrossEntropy& s, const tn_run& run) {
              : s.reduction == LossReduction::mean ? *g / *total
                                                   : *g;
       T hit = (1 - static_cast<T>(s.smoothing)) * (weight ? weight[t] : T(1));
-      T scale = gi * (hit + smooth * weights), lower = gi * smooth, li = lse[i];
+      T scale = gi * (hit + smooth * weights), lower = gi * smooth, top = tops[i],
+        log_sum = log_sums[i];
       for_lanes<T>(s.c, [&](int64_t j, auto part) {
-        Vec<T> v = math::exp<T>(load(x + j, part) - li) * scale;
+        Vec<T> v = math::exp<T>(load(x + j, part) - top - log_sum) * scale;
         if (smooth != 0) v -= weight ? load(weight + j, part) * lower : splat(lower);
         store<T>(gx + j, v, part);
       });

@@ -78,17 +78,16 @@ typename R::Acc take(typename R::Acc a, typename R::Acc x) {
   return typename R::Op()(a, x);
 }
 
-// Folds a row in independent lanes, so that it vectorises and errors stay those of short sums.
+// Folds a part of a row in independent lanes, so that it vectorises and errors stay those of short
+// sums.
 template <class R>
-void fold_lanes(void* acc, const void* in, int64_t n) {
+typename R::Acc fold_part(const typename R::In* x, int64_t n) {
   using Acc = typename R::Acc;
   using In = typename R::In;
   constexpr bool packets = std::is_floating_point_v<Acc>;
   constexpr int kLanes = packets ? 256 / sizeof(Acc) : 32;
   using Lanes = Eigen::Array<Acc, kLanes, 1>;
-  auto* x = static_cast<const In*>(in);
-  Acc total;
-  std::memcpy(&total, acc, sizeof(Acc));
+  Acc total = R::init();
   int64_t i = 0;
   if (n >= kLanes) {
     Lanes lanes = Lanes::Constant(R::init());
@@ -102,10 +101,27 @@ void fold_lanes(void* acc, const void* in, int64_t n) {
     }
     for (int half = kLanes / 2; half > 0; half /= 2)
       for (int k = 0; k < half; ++k) lanes[k] = take<R>(lanes[k], lanes[k + half]);
-    total = take<R>(total, lanes[0]);
+    total = lanes[0];
   }
   for (; i < n; ++i) total = take<R>(total, static_cast<Acc>(x[i]));
-  std::memcpy(acc, &total, sizeof(Acc));
+  return total;
+}
+
+// Long rows by halves: the rounding error of a sum grows with the logarithm of its length.
+template <class R>
+typename R::Acc fold_row(const typename R::In* x, int64_t n) {
+  constexpr int64_t kPart = 4096;
+  if (n <= kPart) return fold_part<R>(x, n);
+  const int64_t half = n / 2 / kPart * kPart + (n / 2 < kPart ? kPart : 0);
+  return take<R>(fold_row<R>(x, half), fold_row<R>(x + half, n - half));
+}
+
+template <class R>
+void fold_lanes(void* acc, const void* in, int64_t n) {
+  typename R::Acc total;
+  std::memcpy(&total, acc, sizeof total);
+  total = take<R>(total, fold_row<R>(static_cast<const typename R::In*>(in), n));
+  std::memcpy(acc, &total, sizeof total);
 }
 
 // Rows of a few elements: sixteen of them at once.

@@ -38,11 +38,12 @@ __device__ inline bool inside(int64_t label, const CrossEntropy& s) {
   return label >= 0 && label < s.c;
 }
 
-// Loss of row i: (1 - smoothing) w[t] (lse - x[t]) + smoothing / c * sum over j of w[j] (lse -
-// x[j]).
+// Loss of row i: (1 - smoothing) w[t] l(t) + smoothing / c * sum over j of w[j] l(j), where l(j) =
+// -log(softmax(x)[j]) = log_sum - (x[j] - top). The last sum is taken before the top is known, so
+// of x[j] - near: what is added up is as small as the differences of the logits.
 template <class T>
 __global__ void __launch_bounds__(kBlock)
-    cross_entropy_rows(CrossEntropy s, Operands<T> o, T* losses, T* lse, unsigned lanes,
+    cross_entropy_rows(CrossEntropy s, Operands<T> o, T* losses, T* normalizer, unsigned lanes,
                        bool packs) {
   __shared__ T shared[32];
   const Group group = Group::of(lanes);
@@ -52,6 +53,7 @@ __global__ void __launch_bounds__(kBlock)
     const int64_t row = turn * group.count + group.index;
     const T* x = o.logits + (row < s.n ? row : s.n - 1) * s.c;
     LogSum<T> found;
+    const T near = s.c > 0 && x[0] - x[0] == 0 ? x[0] : T(0);
     T smooth = 0, weights = 0;
     for_row_of<T>(packs, s.c, group.lane, group.lanes, [&](int64_t at, auto width) {
       constexpr int V = decltype(width)::value;
@@ -61,7 +63,7 @@ __global__ void __launch_bounds__(kBlock)
 #pragma unroll
       for (int i = 0; i < V; ++i) {
         const T w = o.weight ? o.weight[at + i] : T(1);
-        smooth += p.at[i] * w;
+        smooth += (p.at[i] - near) * w;
         weights += w;
       }
     });
@@ -71,17 +73,20 @@ __global__ void __launch_bounds__(kBlock)
       weights = group.reduce(weights, Add{}, shared);
     }
     if (group.lane != 0 || row >= s.n) continue;
-    const T l = found.top + log_of(found.sum);
+    const T log_sum = log_of(found.sum);
     const int64_t t = o.target[row];
     T loss = 0;
     if (t != s.ignore && !inside(t, s)) {
       file_fault(o.fault, FaultSite::cross_entropy, row, t, s.c);
       loss = kNan<T>;
     } else if (t != s.ignore) {
-      loss = (1 - smoothing) * (o.weight ? o.weight[t] : T(1)) * (l - x[t]);
-      if (smoothing != 0) loss += smoothing / static_cast<T>(s.c) * (weights * l - smooth);
+      loss = (1 - smoothing) * (o.weight ? o.weight[t] : T(1)) * (log_sum - (x[t] - found.top));
+      if (smoothing != 0)
+        loss +=
+            smoothing / static_cast<T>(s.c) * (weights * (log_sum + (found.top - near)) - smooth);
     }
-    lse[row] = l;
+    normalizer[row] = found.top;
+    normalizer[s.n + row] = log_sum;
     losses[row] = loss;
   }
 }
@@ -150,7 +155,7 @@ __global__ void __launch_bounds__(1024) sum_of_weights(const T* weight, int64_t 
 
 template <class T>
 struct Backward {
-  const T *g, *lse, *total,
+  const T *g, *normalizer, *total,
       *weights;  // weights: the sum over classes; null where it is c or of no interest
   T* glogits;
   Divider packs_a_row;
@@ -178,11 +183,11 @@ __global__ void __launch_bounds__(kBlock)
                                                        : *b.g;
       const T hit = keep * (o.weight ? o.weight[t] : T(1)), scale = g * (hit + smooth * weights),
               lower = g * smooth;
-      const T lse = b.lse[row];
+      const T top = b.normalizer[row], log_sum = b.normalizer[s.n + row];
       p = load_pack<V>(o.logits + unit * V);
 #pragma unroll
       for (int i = 0; i < V; ++i) {
-        T v = exp_of(p.at[i] - lse) * scale;
+        T v = exp_of(p.at[i] - top - log_sum) * scale;
         if (smooth != 0) v -= o.weight ? o.weight[column + i] * lower : lower;
         p.at[i] = column + i == t ? v - g * hit : v;
       }
@@ -203,7 +208,7 @@ tn_plan* plan_forward(const CrossEntropy& s) {
   const auto losses_bytes = none ? 0 : (static_cast<uint64_t>(s.n) * sizeof(T) + 63) / 64 * 64;
   auto body = [=](const tn_run& run) {
     const Operands<T> o(s, run, 0);
-    auto *loss = static_cast<T*>(run.outputs[0]), *lse = static_cast<T*>(run.outputs[1]),
+    auto *loss = static_cast<T*>(run.outputs[0]), *normalizer = static_cast<T*>(run.outputs[1]),
          *total = static_cast<T*>(run.outputs[2]);
     T* losses = none ? loss : static_cast<T*>(run.workspace);
     auto* shares = reinterpret_cast<Totals*>(static_cast<char*>(run.workspace) + losses_bytes);
@@ -211,7 +216,7 @@ tn_plan* plan_forward(const CrossEntropy& s) {
     const bool packs = s.c % kFullPack<T> == 0 && aligned(o.logits, 16);
     if (s.n > 0)
       launch(run.stream, shape.grid(*run.stream->device, s.n), shape.block, cross_entropy_rows<T>,
-             s, o, losses, lse, shape.lanes, packs);
+             s, o, losses, normalizer, shape.lanes, packs);
     launch(run.stream, blocks, 1024, cross_entropy_total<T>, s, o, losses, loss, total, shares);
     if (blocks > 1)
       launch(run.stream, 1, kBlock, cross_entropy_finish<T>, s.reduction, shares, blocks, loss,
