@@ -65,6 +65,7 @@ template <class M>
 constexpr const ModuleType* module_type();
 
 // ---- which fields count ----
+
 // A module owns what its fields contain by value, in std::optional, std::unique_ptr,
 // std::shared_ptr, std::vector, std::array or std::map (with string keys), in any nesting. Raw
 // pointers and references own nothing and are ignored, and so are all other kinds of fields, as in

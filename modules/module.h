@@ -64,6 +64,7 @@ struct StateEntry {
 };
 
 // ---- functions for any module; most of them are methods of nn::Module too ----
+
 // Lists are in the order of declaration, a module's own tensors before those of its children. A
 // tensor or module that occurs twice is listed once, under its first name.
 
@@ -127,8 +128,7 @@ TENON_API void require_repeatable(int64_t count);
 
 // Returns a std::vector of `count` modules that share nothing, each made by a call of its own:
 //   nn::repeat(12, [] { return Block(64); })
-//   nn::repeat(3, [](int64_t i) { return nn::Linear(8 << i, 16 << i); })  // with the module's
-//   number
+//   nn::repeat(3, [](int64_t i) { return nn::Linear(8 << i, 16 << i); })  // gets the index
 // A `std::vector<Block>(12, Block(64))` contains twelve copies instead, which share their
 // parameters: it is one layer that is used twelve times. Throws a ValueError for a count that is
 // negative or above 2^24.

@@ -11,6 +11,7 @@
 namespace tenon::nn::reflect {
 
 // ---- counting ----
+
 // The largest number of initialisers that an aggregate takes is the number of its fields. A wrong
 // count does not go unnoticed: `bind` would not compile.
 struct Anything {
@@ -40,6 +41,7 @@ inline constexpr size_t field_count =
     count_initialisers<T, (sizeof(T) < kMaxFields ? sizeof(T) : kMaxFields) + 1 + Bases>() - Bases;
 
 // ---- names ----
+
 // Storage for a T that is never constructed: only the addresses of its fields are taken, at compile
 // time.
 template <class T>
@@ -100,6 +102,7 @@ template <class T, size_t Count, size_t I>
 inline constexpr std::string_view field_name_of = field_name<T, Count, I>();
 
 // ---- visiting ----
+
 // Calls visit(name, field) for each of the `Count` fields of a class, which are public, in the
 // order of their declaration.
 template <size_t Count, class T, class Visit>

@@ -31,13 +31,13 @@ TENON_API void require_can_save(const std::filesystem::path& path);
 // Reads a checkpoint and copies its values to a model, wrapped or not; map_keys describes how names
 // are matched. Values are converted to the dtypes and devices of the model. A load that fails
 // throws and leaves the model exactly as it was:
-// - a CheckpointError if the file is missing, damaged or not a checkpoint, or if the host has too
-// little
-//   memory to read it;
-// - an OutOfMemoryError if a device has too little memory for the values;
-// - a StateDictError, in PyTorch's words, if names or shapes do not fit, or if the model has one
-// tensor (or
-//   views of one memory) under two names for which the checkpoint has different values.
+//
+//   - a CheckpointError if the file is missing, damaged or not a checkpoint, or if the host has too
+//     little memory to read it;
+//   - an OutOfMemoryError if a device has too little memory for the values;
+//   - a StateDictError, in PyTorch's words, if names or shapes do not fit, or if the model has one
+//     tensor (or views of one memory) under two names for which the checkpoint has different
+//     values.
 TENON_API LoadReport load(const std::filesystem::path& path, nn::ModuleRef model,
                           const LoadOptions& options = {});
 // Returns the tensors of a checkpoint, on cpu:0, in the order in which they were saved. Throws a

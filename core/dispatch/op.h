@@ -168,6 +168,7 @@ void prepare_into(const Tensor& out, const Call& call);
 Tensor make_view(const Tensor& base, const Shape& shape, const Strides& strides, int64_t offset);
 
 // ---- helpers for the rules ----
+
 // Returns `dim` as a number in [0, rank); a negative one counts from the end. Throws the IndexError
 // "<op>: dim 3 is out of range for a tensor of 2 dimensions…".
 int64_t wrap_dim(int64_t dim, int64_t rank, const char* op);

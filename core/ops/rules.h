@@ -12,6 +12,7 @@
 namespace tenon {
 
 // ---- checks and conversions of arguments ----
+
 // Throws the ValueError "<op>: argument <i> is an undefined tensor …".
 [[noreturn]] void throw_undefined(const char* op, size_t argument);
 // Throws the same unless x is defined. Inline, because every public function begins with it.
@@ -57,11 +58,13 @@ inline void require_one_dtype(const char* op, const Tensor& x, const Tensor& wei
 }
 
 // ---- decompositions ----
+
 // Copies `values` into a part of a result that is put together piece by piece. If `values` failed,
 // the part has failed too, while copy_ would leave what its target held before.
 void write_part(const Tensor& part, const Tensor& values);
 
 // ---- shape rules ----
+
 // The output has the shape and dtype of input 0, which is floating.
 void infer_floating(Infer& infer);
 // The output has the shape and dtype of input 0, which is floating or integer.
@@ -72,6 +75,7 @@ void infer_given_shape(Infer& infer);
 void require_bias(Infer& infer, const Shape& weight);
 
 // ---- pieces of gradient rules ----
+
 // Returns a tensor that was reduced over `dims`, with these dimensions back, expanded to `shape`.
 Tensor unreduce(const Tensor& reduced, const Shape& dims, const Shape& shape);
 // Returns `shape` with size 1 in place of each dimension of `dims`.

@@ -14,8 +14,10 @@ struct SGDOptions {
   bool maximize = false;    // steps towards larger values of the objective
 };
 
-// Stochastic gradient descent with PyTorch's formula: v = momentum v + (1 - dampening) g and p = p
-// - lr v, where the first v is g. Constructors throw a ValueError for an option outside its range.
+// Stochastic gradient descent with PyTorch's formula:
+//   v = momentum v + (1 - dampening) g, where the first v is g;
+//   p = p - lr v.
+// Constructors throw a ValueError for an option outside its range.
 class TENON_API SGD : public Optimizer {
  public:
   explicit SGD(std::vector<Tensor> params, const SGDOptions& options = {});

@@ -4,12 +4,13 @@
  * `docs/plugins.md` is the guide; this is the contract. Three rules hold everywhere:
  *
  *   Sizes.   Every struct starts with `struct_size`, set by whoever fills the struct to sizeof of
- * the struct it was compiled with. Structs only ever grow at their end. Before reading a field that
- * was added after 1.0 (marked [1.1]), test it with TN_HAS. Errors.  A function that can fail
- * returns `tn_error*`: NULL is success, anything else is owned by the caller, who ends it with
- *            error->destroy(error). No function aborts the process and none lets a C++ exception
- * out. Strings  are UTF-8, NUL-terminated, and live as long as the object that holds them unless it
- * is said otherwise.
+ *            the struct it was compiled with. Structs only ever grow at their end. Before reading
+ *            a field that was added after 1.0 (marked [1.1]), test it with TN_HAS.
+ *   Errors.  A function that can fail returns `tn_error*`: NULL is success, anything else is owned
+ *            by the caller, who ends it with error->destroy(error). No function aborts the process
+ *            and none lets a C++ exception out.
+ *   Strings  are UTF-8, NUL-terminated, and live as long as the object that holds them unless it is
+ *            said otherwise.
  *
  * Direction marks: [in] read by the callee during the call only; [out] written by the callee on
  * success, untouched on failure. Nullable pointers say so; all others must not be NULL.
@@ -24,8 +25,7 @@
 extern "C" {
 #endif
 
-/* ---- Version
- * -------------------------------------------------------------------------------------------------------------
+/* ---- Version ---------------------------------------------------------------------------------
  * MAJOR changes when a compiled plugin could misbehave: the host refuses it. MINOR counts
  * additions: a plugin that is older or newer than the host works with what both know. */
 #define TN_ABI_MAJOR 1u
@@ -54,20 +54,17 @@ typedef struct tn_device tn_device;   /* one opened device */
 typedef struct tn_stream tn_stream;   /* an in-order queue of work on a device */
 typedef struct tn_event tn_event;     /* a point in a stream */
 
-/* ---- Errors
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- Errors ---------------------------------------------------------------------------------- */
 
 typedef int32_t tn_code;
 enum {
-  TN_CODE_INVALID_ARGUMENT =
-      1, /* the request is malformed: a host or plugin bug, or a bad user value */
-  TN_CODE_OUT_OF_RANGE = 2,  /* an index or label lies outside what it indexes */
-  TN_CODE_UNSUPPORTED = 3,   /* understood, not offered; the message is the reason */
-  TN_CODE_OUT_OF_MEMORY = 4, /* the host frees its caches and asks once more */
-  TN_CODE_UNAVAILABLE = 5,   /* no such device, no driver, a missing library */
-  TN_CODE_DEVICE_LOST =
-      6, /* the device cannot be used again in this process: the host queues nothing more on it */
+  TN_CODE_INVALID_ARGUMENT = 1, /* the request is malformed: a bug, or a bad user value */
+  TN_CODE_OUT_OF_RANGE = 2,     /* an index or label lies outside what it indexes */
+  TN_CODE_UNSUPPORTED = 3,      /* understood, not offered; the message is the reason */
+  TN_CODE_OUT_OF_MEMORY = 4,    /* the host frees its caches and asks once more */
+  TN_CODE_UNAVAILABLE = 5,      /* no such device, no driver, a missing library */
+  /* The device cannot be used again in this process: the host queues nothing more on it. */
+  TN_CODE_DEVICE_LOST = 6,
   TN_CODE_INTERNAL = 7 /* anything else */
 };
 
@@ -89,8 +86,7 @@ struct tn_error {
   void (*destroy)(tn_error* self);
 };
 
-/* ---- Data types and descriptors
- * ------------------------------------------------------------------------------------------- */
+/* ---- Data types and descriptors -------------------------------------------------------------- */
 
 typedef int32_t tn_dtype;
 enum {
@@ -136,15 +132,14 @@ typedef union tn_scalar {
   int64_t i;
 } tn_scalar;
 
-/* ---- Plans
- * ----------------------------------------------------------------------------------------------------------------
+/* ---- Plans -----------------------------------------------------------------------------------
  * An operator instance is prepared once and run many times. Everything worth choosing or
  * precomputing belongs on the plan. */
 
 typedef struct tn_op_request {
   size_t struct_size;
-  const char* op; /* e.g. "conv2d"; docs/operators.md lists names, inputs, outputs, attributes and
-                     scalars */
+  /* E.g. "conv2d"; docs/operators.md lists names, inputs, outputs, attributes and scalars. */
+  const char* op;
   size_t num_inputs;
   const tn_tensor_desc* const* inputs; /* an entry is NULL where an optional input is absent */
   size_t num_outputs;
@@ -159,12 +154,12 @@ typedef struct tn_op_request {
 
 typedef struct tn_run {
   size_t struct_size;
-  void* const*
-      inputs; /* first element of each input; NULL where absent or where it has no elements */
+  /* The first element of each input; NULL where absent or where it has no elements. */
+  void* const* inputs;
   void* const* outputs;
   const tn_scalar* scalars; /* NULL where the operator takes none */
-  void* workspace; /* plan->workspace_bytes bytes aligned to 64, contents undefined; NULL where that
-                      is 0 */
+  /* plan->workspace_bytes bytes aligned to 64, contents undefined; NULL where that is 0. */
+  void* workspace;
   tn_stream* stream; /* NULL for a caller's-thread device */
 } tn_run;
 
@@ -186,9 +181,7 @@ struct tn_plan {
   uint64_t cost_ns;
 };
 
-/* ---- Memory
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 typedef uint32_t tn_memory_flags;
 enum {
@@ -208,9 +201,7 @@ typedef struct tn_memory_kind {
   uint64_t granularity;
 } tn_memory_kind;
 
-/* ---- Devices
- * --------------------------------------------------------------------------------------------------------------
- */
+/* ---- Devices --------------------------------------------------------------------------------- */
 
 typedef uint32_t tn_device_flags;
 enum {
@@ -218,7 +209,7 @@ enum {
    * the host brings asynchronous streams of its own, one worker a device. */
   TN_DEVICE_CALLER_THREAD = 1u << 0,
   /* Logical devices: any index may be opened, as many as the user asks for. device_count says how
-     many exist by default. */
+   * many exist by default. */
   TN_DEVICE_LOGICAL = 1u << 1
 };
 
@@ -228,9 +219,8 @@ typedef struct tn_device_info {
   char name[128];        /* for people: "Intel Xeon, AVX-512" */
   uint64_t memory_total; /* bytes; 0 where unknown */
   uint64_t memory_free;
-  uint32_t threads; /* of this device's share of the CPU; 0 where that means nothing */
-  uint32_t
-      reserved; /* [1.1] 0. It was padding, of which a plugin of 1.0 may have copied anything */
+  uint32_t threads;  /* of this device's share of the CPU; 0 where that means nothing */
+  uint32_t reserved; /* [1.1] 0. It was padding, which a plugin of 1.0 may have left undefined */
   char architecture[32]; /* [1.1] what code is made for: "sm_90"; empty where that means nothing */
   char driver[64];       /* [1.1] "CUDA 13.0, driver 580.65"; empty where there is none */
 } tn_device_info;
@@ -247,8 +237,7 @@ typedef struct tn_copy {
   tn_device* src_device; /* nullable */
 } tn_copy;
 
-/* ---- Host services: what a plugin may ask of the process that loaded it
- * ----------------------------------------------------- */
+/* ---- Host services: what a plugin may ask of the process that loaded it ---------------------- */
 
 typedef int32_t tn_log_level;
 enum { TN_LOG_DEBUG = 0, TN_LOG_INFO = 1, TN_LOG_WARNING = 2, TN_LOG_ERROR = 3 };
@@ -276,8 +265,7 @@ typedef struct tn_host {
                        void* body_context);
 } tn_host;
 
-/* ---- The backend: what a plugin offers
- * ------------------------------------------------------------------------------------ */
+/* ---- The backend: what a plugin offers ------------------------------------------------------- */
 
 /* Function table, filled once by init. All functions may be called from any thread, and at the same
  * time, unless it is said otherwise. Required ones are marked (R); others may be NULL.
@@ -288,8 +276,8 @@ typedef struct tn_host {
  * tn_run.stream are that plugin's, NULL over a caller's-thread device. */
 typedef struct tn_backend_api {
   size_t struct_size;
-  tn_backend* backend; /* first argument of the backend-wide functions; may be NULL if the plugin
-                          needs no state */
+  /* First argument of the backend-wide functions; may be NULL if the plugin needs no state. */
+  tn_backend* backend;
 
   /* (R) Devices that exist now. An error is the reason why there are none. */
   tn_error* (*device_count)(tn_backend* backend, uint32_t* count /* [out] */);
@@ -357,9 +345,7 @@ typedef struct tn_backend_api {
  * the size too. */
 #define TN_BACKEND_API_SIZE_1_0 (offsetof(tn_backend_api, extension))
 
-/* ---- The query symbol
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- The query symbol ------------------------------------------------------------------------ */
 
 typedef int32_t tn_plugin_kind;
 enum {
@@ -378,9 +364,8 @@ typedef struct tn_plugin_info {
   const char* name;    /* device type: "cpu", "cuda"; for an overlay its own name */
   const char* version; /* the plugin's own, for people */
   tn_plugin_kind kind;
-  const char*
-      overlays;     /* the name of the plugin that an overlay lies over; NULL for a device plugin */
-  int32_t priority; /* of an overlay: the highest that offers what is requested makes the plan */
+  const char* overlays; /* name of the plugin that an overlay lies over; NULL for a device plugin */
+  int32_t priority;     /* of an overlay: the highest that offers what is asked makes the plan */
   /* Called once in a process, from one thread; again where it was out of memory
    * (TN_CODE_OUT_OF_MEMORY). `host` and what it points at live as long as the process. `api`
    * arrives zeroed but for struct_size, what the host has room for; the plugin fills no more, and
@@ -398,9 +383,7 @@ extern TN_EXPORT const tn_plugin_info tn_plugin_entry;
 /* What an entry of ABI 1.0 holds at least. */
 #define TN_PLUGIN_INFO_SIZE_1_0 (offsetof(tn_plugin_info, init) + sizeof(void*))
 
-/* ---- Extensions
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- Extensions ------------------------------------------------------------------------------ */
 
 #define TN_EXT_COLLECTIVES "tn.collectives"
 #define TN_EXT_STREAM_CAPTURE "tn.stream_capture"

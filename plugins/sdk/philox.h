@@ -4,15 +4,16 @@
 //
 //   key      the seed's low and high 32 bits
 //   counter  {block low, block high, offset low, offset high}: `offset` names the call, so each
-//   call has 2^64 blocks of its own
+//            call has 2^64 blocks of its own
 //
-//   operator            block   element i takes
-//   uniform f32         i / 4   word i % 4: its top 24 bits / 2^24
-//   dropout             i / 4   word i % 4: kept where word >= floor(p * 2^32)
-//   normal f32          i / 4   Box-Muller on words {0,1} gives elements 0 and 1 of the block, on
-//   words {2,3} elements 2 and 3 uniform f64         i / 2   words {2k, 2k+1}, k = i % 2, low word
-//   first: its top 53 bits / 2^53 randint             i / 2   the same 64 bits x: low + floor(x *
-//   (high - low) / 2^64) normal f64          i / 2   Box-Muller on the block's two 64-bit numbers
+//   operator     block   element i takes
+//   uniform f32  i / 4   word i % 4: its top 24 bits / 2^24
+//   dropout      i / 4   word i % 4: kept where word >= floor(p * 2^32)
+//   normal f32   i / 4   Box-Muller on words {0,1} gives elements 0 and 1 of the block,
+//                        on words {2,3} elements 2 and 3
+//   uniform f64  i / 2   words {2k, 2k+1}, k = i % 2, low word first: its top 53 bits / 2^53
+//   randint      i / 2   the same 64 bits x: low + floor(x * (high - low) / 2^64)
+//   normal f64   i / 2   Box-Muller on the block's two 64-bit numbers
 //
 // i counts elements in row-major order. All rounding steps are named: products that feed sums go
 // through mul_add (one rounding), or are exact, so that contracting them changes nothing. Do not

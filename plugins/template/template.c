@@ -10,8 +10,7 @@
 
 static const tn_host* host; /* set once by init, before any other call */
 
-/* ---- Errors: an object with its text behind it
- * ----------------------------------------------------------------------------- */
+/* ---- Errors: an object with its text behind it ----------------------------------------------- */
 
 typedef struct error_object {
   tn_error head;
@@ -34,9 +33,7 @@ static tn_error* fail(tn_code code, const char* format, ...) {
   return &e->head;
 }
 
-/* ---- Tensors
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- Tensors --------------------------------------------------------------------------------- */
 
 static int64_t elements(const tn_tensor_desc* d) {
   int64_t n = 1;
@@ -59,8 +56,7 @@ static int same_shape(const tn_tensor_desc* a, const tn_tensor_desc* b) {
   return 1;
 }
 
-/* ---- Plans: what is known when the plan is made stays on it
- * ------------------------------------------------------------------ */
+/* ---- Plans: what is known when the plan is made stays on it ---------------------------------- */
 
 typedef struct plan plan;
 typedef void (*kernel)(const plan* p, const tn_run* run, int64_t begin, int64_t end);
@@ -147,9 +143,7 @@ static tn_error* plan_run(tn_plan* self, const tn_run* run) {
 
 static void plan_destroy(tn_plan* self) { free(self); }
 
-/* ---- What is supported: one function answers `supports` and prepares plans
- * ----------------------------------------------------
- */
+/* ---- What is supported: one function answers `supports` and prepares plans ------------------- */
 
 typedef enum op_form { FORM_FILL, FORM_COPY, FORM_BINARY, FORM_MATMUL } op_form;
 
@@ -238,9 +232,7 @@ static tn_error* plan_create(tn_device* device, const tn_op_request* request, tn
   return NULL;
 }
 
-/* ---- Devices and memory
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- Devices and memory ---------------------------------------------------------------------- */
 
 struct tn_device {
   uint32_t index;
@@ -307,9 +299,7 @@ static tn_error* copy_bytes(tn_device* device, const tn_copy* c, tn_stream* stre
   return NULL;
 }
 
-/* ---- The way in
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- The way in ------------------------------------------------------------------------------ */
 
 static tn_error* init(const tn_host* services, tn_backend_api* api) {
   static const tn_backend_api table = {.device_count = device_count,

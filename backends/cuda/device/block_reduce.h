@@ -102,7 +102,7 @@ __device__ T block_reduce(T value, Op op, T* shared) {
 
 // The threads that work on one row: 1, 2, 4 … 32 lanes of a warp, or the block. Kernels go over
 // rows with
-//   for (int64_t turn = 0; turn < group.turns(rows); ++turn)
+//   for (int64_t turn = 0; turn < group.turns(rows); ++turn) …
 // because all lanes of a warp must make the same turns; a group whose row lies beyond the last one
 // works on the last and writes nothing.
 struct Group {
@@ -146,8 +146,8 @@ __device__ void for_row_of(bool packs, int64_t n, unsigned lane, unsigned lanes,
   }
 }
 
-// A row of at most lanes * V * N elements in registers: pack k of lane l holds elements (k * lanes
-// + l) * V and those behind it. Rows start at addresses aligned to V elements and are a multiple of
+// A row of at most lanes * V * N elements in registers: pack k of lane l holds the V elements from
+// (k * lanes + l) * V on. Rows start at addresses aligned to V elements and are a multiple of
 // V long.
 template <class T, int V, int N>
 struct RowTile {

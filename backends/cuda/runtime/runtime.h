@@ -27,9 +27,8 @@ tn_error* stream_wait(tn_stream* stream, tn_event* event);
 tn_error* event_query(tn_event* event, int32_t* done);
 tn_error* event_wait(tn_event* event);
 
-// backend.cpp
-// The process ends: what belongs to NCCL and the other libraries is left to it, as their own exit
-// handlers may have run.
+// backend.cpp: whether the process ends. What belongs to NCCL and the other libraries is left to it
+// then, as their own exit handlers may have run.
 bool ending();
 
 // capture.cpp, collectives.cpp

@@ -31,8 +31,9 @@ struct Statistics {
   bool of_batch;        // functions of x, not constants
 };
 
-// The gradients of x, weight and bias. With h = (x - mean) invstd: gx = weight invstd (g - mean(g)
-// - h mean(g h)), or weight invstd g where the statistics are constants.
+// The gradients of x, weight and bias. With h = (x - mean) invstd:
+//   gx = weight invstd (g - mean(g) - h mean(g h)),
+// or weight invstd g where the statistics are constants.
 void composed_backward(const Tensor& g, const Tensor& x, const Tensor& weight, const Statistics& s,
                        Grads out) {
   Shape dims = batch_dims(shape_of(x));

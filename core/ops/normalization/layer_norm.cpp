@@ -43,8 +43,8 @@ void infer_layer_norm(Infer& infer) {
   for (int i = 0; i < 2; ++i) infer.output(t, leading(shape_of(x), count));
 }
 
-// The gradients of x, weight and bias. With h = (x - mean) invstd and k = g weight: gx = invstd (k
-// - mean(k) - h mean(k h)).
+// The gradients of x, weight and bias. With h = (x - mean) invstd and k = g weight:
+//   gx = invstd (k - mean(k) - h mean(k h)).
 void composed_backward(const Tensor& g, const Tensor& x, const Tensor& weight, const Tensor& centre,
                        const Tensor& invstd, int64_t count, Grads out) {
   Shape dims = last_dims(shape_of(x).size(), count), wanted = trailing(shape_of(x), count);

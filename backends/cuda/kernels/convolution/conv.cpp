@@ -95,8 +95,8 @@ class DnnConv {
   ConvShape shape_;
   Places places_;
   bool fused_ = false;
-  // Views start anywhere: one plan for operands that are aligned as whole
-  // allocations are, one for any.
+  // Views start anywhere: one plan for operands that are aligned as whole allocations are, one for
+  // any.
   std::optional<DnnPlan> wide_, narrow_;
 };
 

@@ -54,8 +54,10 @@ tn_plan* make_gather(tn_device*, const Request& request) {
 }
 const sdk::Kernel gathers({"gather"}, make_gather);
 
-// ---- The gradient. Elements that differ in another dimension never meet: where lines along `dim`
-// are many or short, a thread goes down each; else each element's place in gx is a row for AddRows.
+// ---- The gradient
+
+// Elements that differ in another dimension never meet: where lines along `dim` are many or short,
+// a thread goes down each; else each element's place in gx is a row for AddRows.
 
 constexpr int64_t kManyLines = 64 * 1024, kShortLine = 32;
 

@@ -21,9 +21,11 @@ ReduceShape by_channel(const BatchNorm& s) {
   return {d, {0, 2}};
 }
 
-// ---- The walk over elements. What a channel's elements are computed with is read once and held in
-// registers: a group of threads works on a part of one plane, or, where planes are one element, a
-// thread goes down the rows of one pack of channels.
+// ---- The walk over elements
+
+// What a channel's elements are computed with is read once and held in registers: a group of
+// threads works on a part of one plane, or, where planes are one element, a thread goes down the
+// rows of one pack of channels.
 
 constexpr int64_t kPacksOfThread = 8;
 
@@ -198,8 +200,10 @@ tn_plan* plan_forward(const tn_device& device, const BatchNorm& s) {
                    moments_bytes + own_bytes + (s.training ? reduction.workspace_bytes() : 0));
 }
 
-// ---- Backward. With h = (x - mean) invstd: gweight = sum of g h, gbias = sum of g, and in
-// training gx = w invstd (g - mean of g - h * mean of g h).
+// ---- Backward
+
+// With h = (x - mean) invstd: gweight = sum of g h, gbias = sum of g, and in training
+//   gx = w invstd (g - mean of g - h * mean of g h).
 
 struct PairSums {
   double sum, product;

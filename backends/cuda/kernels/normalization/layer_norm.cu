@@ -102,7 +102,9 @@ __global__ void __launch_bounds__(kMostThreads) layer_norm_long_rows(Forward<T> 
   }
 }
 
-// ---- Backward. With h = (x - mean) invstd: gx = invstd (g w - mean of g w - h * mean of g w h).
+// ---- Backward
+
+// With h = (x - mean) invstd: gx = invstd (g w - mean of g w - h * mean of g w h).
 
 template <class T>
 struct Backward {

@@ -123,9 +123,10 @@ __global__ void __launch_bounds__(kMostThreads)
   }
 }
 
-// ---- Columns: `lanes` threads of a block side by side, the others take every so many-th element
-// of the same columns. Columns are read twice, the second time from the cache where the block's
-// share fits it.
+// ---- Columns
+
+// `lanes` threads of a block side by side, the others take every so many-th element of the same
+// columns. Columns are read twice, the second time from the cache where the block's share fits it.
 
 struct Columns {
   int64_t outer, size, inner;

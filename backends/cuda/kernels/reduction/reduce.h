@@ -4,15 +4,21 @@
 // into how many parts each is cut. Parts are put together by a second kernel, in order.
 //
 // A reducer R has
-//   In, Acc, Out   types of an element, an accumulator and a result; Acc shuffles
-//   (`shuffled(mask)`) unless it is a number kInputs        2 where it folds pairs of x and a
-//   second tensor of x's layout kLoad          elements of one load where they lie well: a pack, or
-//   1 for what is rare and not worth twice the kernels init()         the accumulator of nothing
-//   take<N>(acc, x, x2, shift, index, step)  folds in x[k] (and x2[k]), k < N, elements index + k *
-//   step of the reduced ones;
-//                  `shift` is the output's number of `shifts`, 0 where there are none
-//   Local, settle(local)  where one thread gathers into something else than Acc: what `take` folds
-//   into, and the Acc it amounts to combine(a, b) finish(acc, parameter)
+//   In, Acc, Out    types of an element, an accumulator and a result; Acc shuffles
+//                   (`shuffled(mask)`) unless it is a number
+//   kInputs         2 where it folds pairs of x and a second tensor of x's layout
+//   kLoad           elements of one load where they lie well: a pack, or 1 for what is rare and not
+//                   worth twice the kernels
+//   init()          the accumulator of nothing
+//   take<N>(acc, x, x2, shift, index, step)
+//                   folds in x[k] (and x2[k]), k < N, elements index + k * step of the reduced
+//                   ones; `shift` is the output's number of `shifts`, 0 where there are none
+//   Local, settle(local)
+//                   where one thread gathers into something else than Acc: what `take` folds into,
+//                   and the Acc that it amounts to
+//   combine(a, b)   the accumulator of both
+//   finish(acc, parameter)
+//                   the result
 #pragma once
 
 #include <vector>
