@@ -11,8 +11,9 @@
 
 namespace tenon {
 
-// The name of a backend and an index. The constructor only parses the text (DeviceError if it is
-// malformed); the plugin is loaded when the device is first used.
+// The name of a backend and an index: "cuda:1", or "cuda" for index 0. Making one parses the text
+// only and throws a DeviceError if it is malformed or the index is above 65535; the plugin is
+// loaded when the device is first used.
 class TENON_API Device {
  public:
   constexpr Device() = default;  // cpu:0
@@ -21,11 +22,13 @@ class TENON_API Device {
   Device(const std::string& text) : Device(std::string_view(text)) {}
   Device(std::string_view type, uint32_t index);
 
+  // Returns the name of the backend, "cpu".
   std::string_view type() const;
   uint32_t index() const { return index_; }
-  // The position of the type in the table of all names seen so far; cpu is 0.
+  // Returns the position of the type in the table of names seen so far; cpu is 0.
   uint32_t type_id() const { return type_; }
-  std::string str() const;  // "cpu:0"
+  // Returns "cpu:0".
+  std::string str() const;
 
   friend bool operator==(const Device&, const Device&) = default;
   // Prints str(). It is a hidden friend, so that types which convert to a Device are not printed by
@@ -37,16 +40,20 @@ class TENON_API Device {
   uint16_t index_ = 0;
 };
 
-// Parses a list of one or more devices without blanks, such as "cpu:0,cpu:1". The DeviceError names
-// the entry that is not a device.
+// Returns the devices of a list such as "cpu:0,cpu:1" or "cuda:0": one or more, with commas and
+// without blanks between them. Throws a DeviceError that names the entry which is none.
 TENON_API std::vector<Device> parse_devices(std::string_view list);
-// Returns the number of devices of a type, as the plugin counts them. For logical devices (cpu) it
-// is the number opened so far, at least 1, or TENON_CPU_DEVICES if that is more. Loads the plugin.
+// Returns how many devices of a type can be used: as many as its plugin counts; for logical devices
+// (cpu), which are opened on demand, those opened so far, at least 1, or TENON_CPU_DEVICES if that
+// is more. Loads the plugin. Returns 0 if there is no such plugin, or if it has no devices here, as
+// cuda without a driver; using such a device throws the PluginError that tells why. Throws a
+// ValueError if TENON_CPU_DEVICES is not a number.
 TENON_API uint32_t device_count(std::string_view type);
 
-// The device on which factories (`zeros`, `randn`, …) create tensors if no device is given: cpu:0
-// unless a DeviceGuard is active on this thread.
+// Returns where factories (`zeros`, `randn`, …) put tensors if no device is given: the device of
+// this thread's innermost DeviceGuard, otherwise cpu:0.
 TENON_API Device default_device();
+// While it lives, factories of this thread make tensors on its device. Guards may be nested.
 class TENON_API DeviceGuard {
  public:
   explicit DeviceGuard(Device device);
@@ -58,13 +65,15 @@ class TENON_API DeviceGuard {
   Device before_;
   bool active_before_;
 };
-// Returns true while a DeviceGuard is active on this thread. Parameters with replicas are then read
-// on that device.
+// Returns whether a DeviceGuard is active on this thread: parameters with replicas are then read on
+// that device.
 TENON_API bool device_guard_active();
 
-// Waits for all queued work of one device, or of all devices. Throws the first error of that work
-// that was not reported yet.
+// Waits for all queued work of a device. Throws the first error of that work that was
+// not reported yet, and a DeviceError if there is no such device or it was lost.
 TENON_API void synchronize(Device device);
+// Waits for all queued work of all devices. Throws the first error of it that was not reported
+// yet.
 TENON_API void synchronize();
 
 // Allocator statistics of a device: bytes, and counts since the program started.
@@ -76,8 +85,11 @@ struct MemoryStats {
   uint64_t system_allocations = 0;  // requests to the backend
   uint64_t system_frees = 0;
 };
+// Returns the statistics of a device, and opens it if need be. Throws a DeviceError if there is no
+// such device.
 TENON_API MemoryStats memory_stats(Device device);
-// Returns cached blocks to the system. Waits for the device first.
+// Returns cached blocks to the system. Waits for the device first. Throws a DeviceError if there is
+// no such device.
 TENON_API void empty_cache(Device device);
 
 }  // namespace tenon

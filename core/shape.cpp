@@ -28,6 +28,7 @@ Shape Shape::filled(size_t rank, int64_t value) {
 void Shape::push_back(int64_t dim) { insert(rank_, dim); }
 
 void Shape::insert(size_t at, int64_t dim) {
+  if (at > rank_) refuse_index(static_cast<int64_t>(at));
   if (rank_ == max_rank)
     throw ShapeError(
         fmt::format("a tensor may have at most {} dimensions; merge some with reshape", max_rank));
@@ -37,6 +38,7 @@ void Shape::insert(size_t at, int64_t dim) {
 }
 
 void Shape::erase(size_t at) {
+  at = checked(at);
   std::copy(dims_ + at + 1, dims_ + rank_, dims_ + at);
   --rank_;
   dims_[rank_] = 0;
@@ -54,6 +56,13 @@ Shape Shape::contiguous_strides() const {
   return s;
 }
 
+void Shape::refuse_index(int64_t i) const {
+  const auto rank = static_cast<int64_t>(rank_);
+  throw IndexError(
+      "dimension " + std::to_string(i) + " of " + str() + " does not exist; " +
+      (rank > 0 ? "it must lie in [" + std::to_string(-rank) + ", " + std::to_string(rank - 1) + "]"
+                : "there are no dimensions"));
+}
 void Shape::refuse_product(const char* what) const { refuse_extent(what, *this); }
 
 std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << shape.str(); }

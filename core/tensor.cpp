@@ -1,9 +1,11 @@
 // The tensor handle: properties of a tensor, and reading its values.
+#include <cmath>
 
 #include <fmt/core.h>
 
 #include <tenon/core/autograd/node.h>
 #include <tenon/core/base/module_path.h>
+#include <tenon/core/base/number_text.h>
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/format.h>
@@ -50,9 +52,12 @@ DType Tensor::dtype() const { return checked_impl(*this, "dtype").dtype; }
 const Shape& Tensor::shape() const { return checked_impl(*this, "shape").shape; }
 const Strides& Tensor::strides() const { return checked_impl(*this, "strides").strides; }
 int64_t Tensor::size(int64_t d) const {
-  return shape()[static_cast<size_t>(wrap_dim(d, dim(), "size"))];
+  const Shape& shape = checked_impl(*this, "size").shape;
+  return shape[wrap_dim(d, static_cast<int64_t>(shape.size()), "size")];
 }
-int64_t Tensor::dim() const { return static_cast<int64_t>(shape().size()); }
+int64_t Tensor::dim() const {
+  return static_cast<int64_t>(checked_impl(*this, "dim").shape.size());
+}
 int64_t Tensor::numel() const { return checked_impl(*this, "numel").numel; }
 Device Tensor::device() const { return checked_impl(*this, "device").device; }
 bool Tensor::is_contiguous() const { return checked_impl(*this, "is_contiguous").contiguous; }
@@ -90,27 +95,64 @@ T read_single(const Tensor& tensor) {
   return value;
 }
 
-void require_single(const Tensor& t) {
-  if (t.numel() != 1)
+void require_single(const Tensor& x) {
+  auto& t = checked_impl(x, "item");
+  if (t.numel != 1)
     throw ValueError(
         fmt::format("item: the tensor has {} elements (shape {}), but item() reads exactly one; "
                     "use to_vector() or select an element",
-                    t.numel(), t.shape()));
+                    t.numel, t.shape));
+}
+
+double read_floating(const Tensor& x) {
+  return x.dtype() == f64 ? read_single<double>(x) : double{read_single<float>(x)};
+}
+
+// Throws the ValueError for a value that does not lie between `low` and `high`.
+[[noreturn]] void refuse_value(const Tensor& x, const std::string& value, const std::string& low,
+                               const std::string& high) {
+  throw ValueError(
+      fmt::format("item: the {} value {} cannot be converted to the type that was asked for, which "
+                  "holds numbers from {} to {}; read it as a wider one, such as item<double>()",
+                  x.dtype(), value, low, high));
 }
 
 }  // namespace
 
-double Tensor::item_double() const {
+bool Tensor::item_bool() const {
   require_single(*this);
-  if (dtype() == f64) return read_single<double>(*this);
-  if (is_floating_point(dtype())) return read_single<float>(*this);
-  return static_cast<double>(item_int64());
+  uint8_t truth;
+  read_values(*this, DType::boolean, &truth);
+  return truth != 0;
 }
 
-int64_t Tensor::item_int64() const {
+double Tensor::item_floating(long double largest) const {
   require_single(*this);
-  if (is_floating_point(dtype())) return static_cast<int64_t>(item_double());
-  return read_single<int64_t>(*this);
+  if (!is_floating_point(dtype())) return static_cast<double>(read_single<int64_t>(*this));
+  const double value = read_floating(*this);
+  if (std::isfinite(value) && std::abs(value) > largest)
+    refuse_value(*this, number_text(value), number_text(static_cast<double>(-largest)),
+                 number_text(static_cast<double>(largest)));
+  return value;
+}
+
+uint64_t Tensor::item_integer(int64_t lowest, uint64_t largest) const {
+  require_single(*this);
+  auto refuse = [&](const std::string& value) {
+    refuse_value(*this, value, std::to_string(lowest), std::to_string(largest));
+  };
+  if (!is_floating_point(dtype())) {
+    const auto value = read_single<int64_t>(*this);
+    if (value < lowest || (value > 0 && static_cast<uint64_t>(value) > largest))
+      refuse(std::to_string(value));
+    return static_cast<uint64_t>(value);
+  }
+  // The bounds are powers of two but for 1, or that is added to them, so that doubles hold them.
+  const double value = read_floating(*this), whole = std::trunc(value);
+  if (!(whole >= static_cast<double>(lowest) && whole < static_cast<double>(largest) + 1))
+    refuse(number_text(value));
+  return whole < 0 ? static_cast<uint64_t>(static_cast<int64_t>(whole))
+                   : static_cast<uint64_t>(whole);
 }
 
 // Declared in tenon/eigen.h, the only place that reads tensors which are not contiguous.
@@ -118,8 +160,8 @@ namespace detail {
 TENON_API const void* strided_data(const Tensor& x, const char* caller, DType expected) {
   auto& t = checked_impl(x, caller);
   if (t.dtype != expected)
-    throw DTypeError(
-        fmt::format("{}: the tensor holds {}, but was read as {}", caller, t.dtype, expected));
+    throw DTypeError(fmt::format("{}: the tensor holds {}, but was read as {}; {}", caller, t.dtype,
+                                 expected, conversion_to(expected)));
   if (!t.storage->context->host_visible)
     throw DeviceError(fmt::format(
         "{}: the tensor is on {}, which the host cannot read; move it with .to(\"cpu\")", caller,

@@ -6,6 +6,7 @@
 #include <exception>
 #include <initializer_list>
 #include <iosfwd>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -50,17 +51,24 @@ class TENON_API Tensor {
 
   bool defined() const { return static_cast<bool>(impl_); }
 
+  // Each of these throws a ValueError for an undefined tensor.
   DType dtype() const;
   const Shape& shape() const;
-  const Strides& strides() const;  // in elements
+  // Returns how many elements lie between neighbours along each dimension.
+  const Strides& strides() const;
+  // Returns the size of a dimension. Throws an IndexError if there is no such dimension.
   int64_t size(int64_t dim) const;
-  int64_t dim() const;  // number of dimensions
+  // Returns the number of dimensions, 0 for a scalar.
+  int64_t dim() const;
+  // Returns the number of elements, 1 for a scalar.
   int64_t numel() const;
   Device device() const;
+  // Returns whether the elements lie in row-major order without gaps.
   bool is_contiguous() const;
-  bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
-  // How often the values were changed in place. Views share the count.
+  // Returns how often the values were changed in place; views share it.
   uint64_t version() const;
+  // Returns whether both handles name one tensor; two undefined ones do.
+  bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
 
   // ---- reading values: each waits for the work that computes them ----
 
@@ -69,89 +77,103 @@ class TENON_API Tensor {
   const Tensor& wait() const;
   // Returns whether wait() would return at once.
   bool is_ready() const;
-  // Returns the only element, converted to T. Throws a ValueError if there is not exactly one.
+  // Returns the only element as a T: as a bool it is x != 0, as an integer it is truncated, and as
+  // a floating number rounded. Throws a ValueError if there is not exactly one element, or if T
+  // does not hold the value, such as NaN or 3e9 as an int.
   template <class T = double>
   T item() const {
-    if constexpr (std::is_floating_point_v<T>)
-      return static_cast<T>(item_double());
+    static_assert(std::is_arithmetic_v<T>, "item<T>() reads a number or a bool");
+    if constexpr (std::is_same_v<T, bool>)
+      return item_bool();
+    else if constexpr (std::is_floating_point_v<T>)
+      return static_cast<T>(item_floating(std::numeric_limits<T>::max()));
     else
-      return static_cast<T>(item_int64());
+      return static_cast<T>(
+          item_integer(std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
   }
-  // Returns all elements in row-major order, converted to T. Throws an OutOfMemoryError if the host
-  // has no memory for them.
+  // Returns all elements in row-major order, converted to T as to(DType) converts: as bool x != 0,
+  // as an integer truncated. Unlike item(), it does not look whether T holds each value: a floating
+  // value that an integer T does not hold has no meaning there, and an integer keeps its low bits.
+  // Throws an OutOfMemoryError if the host has no room for them.
   template <class T>
   std::vector<T> to_vector() const {
     if constexpr (std::is_same_v<T, bool>) {
-      const std::vector<uint8_t> truths = to_vector<uint8_t>();
+      const std::vector<uint8_t> truths = read_all<uint8_t>(DType::boolean);
       return {truths.begin(), truths.end()};
     } else {
-      std::vector<T> values;
-      require_room_on_host(sizeof(T));
-      try {
-        values.resize(static_cast<size_t>(numel()));
-      } catch (const std::exception&) {
-        refuse_copy_to_host(sizeof(T));
-      }
-      copy_to_host(values.data(), DTypeOf<T>::value);
-      return values;
+      return read_all<T>(DTypeOf<T>::value);
     }
   }
-  // Waits, and returns the address of the first element of a contiguous tensor on a host-visible
-  // device. Throws a DTypeError if T is not its type. The address is valid while the tensor lives
-  // and is not changed.
+  // Returns where the first element of a contiguous tensor is in the memory of the host, after
+  // waiting; it stays valid while the tensor lives and is not changed. Throws a DTypeError if T is
+  // not its type, a DeviceError if the host cannot read its device, and a ValueError if it is not
+  // contiguous.
   template <class T>
   const T* data() const {
     return static_cast<const T*>(host_data(DTypeOf<T>::value));
   }
-  // Writes all elements to host memory, in row-major order and converted.
+  // Writes all elements, row-major and converted to the dtype `as`, to host memory, which has room
+  // for them.
   void copy_to_host(void* destination, DType as) const;
-  // Returns PyTorch's text: "tensor([[1.0000, 2.0000]])", with large tensors summarised.
+  // Returns the text that PyTorch prints: "tensor([[1.0000, 2.0000]])", long tensors summarised.
   std::string str() const;
 
   // ---- autograd ----
+  // Returns whether operators on this tensor are recorded.
   bool requires_grad() const;
-  Tensor& requires_grad_(bool value = true);  // only for leaves of a floating dtype
+  // Says whether backward() shall fill grad() of this leaf. Throws a DTypeError if `value` is true
+  // and the dtype is not floating, and an AutogradError if an operator made the tensor.
+  Tensor& requires_grad_(bool value = true);
+  // Returns whether no recorded operator made the tensor.
   bool is_leaf() const;
-  Tensor grad() const;                // undefined if there is none
-  void set_grad(const Tensor& grad);  // ShapeError, DTypeError or DeviceError if it does not fit
-  // Adds d(this)/d(leaf) to the grad of every leaf. `gradient` defaults to 1 for a tensor of one
-  // element. The graph is freed unless retain_graph is set, whose default is create_graph.
-  // create_graph records the backward pass itself, for gradients of higher order.
+  // Returns the gradient that backward() added up here, an undefined tensor if there is none.
+  Tensor grad() const;
+  // Replaces the gradient; an undefined tensor removes it. Throws a ShapeError, a DTypeError or a
+  // DeviceError if it does not fit.
+  void set_grad(const Tensor& grad);
   struct BackwardOptions {
     std::optional<bool> retain_graph = std::nullopt;
     bool create_graph = false;
   };
+  // Adds d(this)/d(leaf) to every leaf's grad. `gradient` is d(result)/d(this), of this tensor's
+  // shape and dtype; undefined it stands for 1, which takes a single element. The graph is freed
+  // unless retain_graph (default: create_graph) is true; create_graph records the backward pass
+  // itself, for higher orders. Throws an AutogradError if nothing was recorded, if the graph is
+  // freed already, or if a value that it needs was changed in place.
   void backward(const Tensor& gradient, BackwardOptions options) const;
   void backward() const { backward(Tensor(), BackwardOptions()); }
   void backward(const Tensor& gradient) const { backward(gradient, BackwardOptions()); }
-  Tensor detach() const;  // shares values, has no history
+  // Returns a tensor that shares the values and has no history.
+  Tensor detach() const;
 
-  // ---- moving ----
-  Tensor to(Device device) const;  // this tensor itself if it is already there
+  // ---- copies, views and shapes: as the functions of core/ops/shape.h ----
+  Tensor to(Device device) const;
   Tensor to(DType dtype) const;
   Tensor contiguous() const;
   Tensor clone() const;
-
-  // ---- views and shapes (core/ops/shape.h) ----
-  Tensor reshape(Shape shape) const;  // one dimension may be -1; a view if possible
-  Tensor view(Shape shape) const;     // ShapeError if that needs a copy
+  Tensor reshape(const Shape& shape) const;
+  Tensor view(const Shape& shape) const;
   Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1) const;
-  Tensor transpose(int64_t a, int64_t b) const;
-  Tensor t() const;  // transposes a matrix
-  Tensor permute(std::initializer_list<int64_t> dims) const;
+  Tensor transpose(int64_t dim0, int64_t dim1) const;
+  // Returns a matrix with its dimensions exchanged; a vector or scalar is returned as it is. Throws
+  // a ShapeError for more than two dimensions.
+  Tensor t() const;
+  Tensor permute(const Shape& dims) const;
   Tensor unsqueeze(int64_t dim) const;
   Tensor squeeze(int64_t dim) const;
-  Tensor expand(Shape shape) const;  // -1 keeps a dimension
+  Tensor expand(const Shape& shape) const;
   Tensor narrow(int64_t dim, int64_t start, int64_t length) const;
   Tensor slice(int64_t dim, int64_t start, int64_t end, int64_t step = 1) const;
   Tensor select(int64_t dim, int64_t index) const;
-  Tensor operator[](int64_t index) const { return select(0, index); }
+  // Returns the slice at `index` along the first dimension, as select(0, index).
+  Tensor operator[](int64_t index) const;
 
-  // ---- arithmetic in method form (core/ops/) ----
+  // ---- arithmetic: as the functions of core/ops/reduction.h, linalg.h, pointwise.h and
+  // normalization.h ----
   Tensor sum() const;
-  Tensor sum(std::initializer_list<int64_t> dims, bool keepdim = false) const;
+  Tensor sum(const Shape& dims, bool keepdim = false) const;
   Tensor mean() const;
-  Tensor mean(std::initializer_list<int64_t> dims, bool keepdim = false) const;
+  Tensor mean(const Shape& dims, bool keepdim = false) const;
   Tensor argmax(int64_t dim, bool keepdim = false) const;
   Tensor matmul(const Tensor& other) const;
   Tensor exp() const;
@@ -162,21 +184,49 @@ class TENON_API Tensor {
   Tensor relu() const;
   Tensor sigmoid() const;
   Tensor tanh() const;
-  Tensor pow(Number exponent) const;  // an integer tensor to an integer power stays integer
+  Tensor pow(Number exponent) const;
   Tensor softmax(int64_t dim) const;
 
   // ---- mutators ----
-  Tensor& copy_(const Tensor& source);  // converts dtype and device, broadcasts
+  // They write values in place, seen through all views, and return this tensor. They throw an
+  // AutogradError if the change would have to be recorded (inside NoGrad it is not).
+  //
+  // Writes the values of `source`, converted to this dtype and device and broadcast to this shape.
+  // Throws a ShapeError if they do not broadcast to it, and a ValueError if elements of this
+  // tensor share memory, as after expand.
+  Tensor& copy_(const Tensor& source);
+  // Writes `value` to every element. Throws a ValueError if an integer dtype does not hold the
+  // value, or if elements share memory.
   Tensor& fill_(Number value);
+  // Writes 0 to every element.
   Tensor& zero_() { return fill_(0); }
+  // Writes samples of the uniform distribution in [low, high). Throws a DTypeError unless the dtype
+  // is floating, and a ValueError unless low <= high and both and their difference are finite.
   Tensor& uniform_(double low = 0, double high = 1);
+  // Writes samples of the normal distribution. Throws a DTypeError unless the dtype is floating,
+  // and a ValueError unless mean and std are finite and std is not negative.
   Tensor& normal_(double mean = 0, double std = 1);
 
   const Ref<TensorImpl>& impl() const { return impl_; }
 
  private:
-  double item_double() const;
-  int64_t item_int64() const;
+  template <class T>
+  std::vector<T> read_all(DType dtype) const {
+    std::vector<T> values;
+    require_room_on_host(sizeof(T));
+    try {
+      values.resize(static_cast<size_t>(numel()));
+    } catch (const std::exception&) {
+      refuse_copy_to_host(sizeof(T));
+    }
+    copy_to_host(values.data(), dtype);
+    return values;
+  }
+  bool item_bool() const;
+  // The element as a double, of which the size is at most `largest` unless it is infinite.
+  double item_floating(long double largest) const;
+  // The element truncated, in [lowest, largest], as the low bits say.
+  uint64_t item_integer(int64_t lowest, uint64_t largest) const;
   const void* host_data(DType expected) const;
   void require_room_on_host(size_t bytes_per_element) const;
   [[noreturn]] void refuse_copy_to_host(size_t bytes_per_element) const;
@@ -186,90 +236,95 @@ class TENON_API Tensor {
 
 TENON_API std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
+// How a factory makes a tensor. What is not given is the factory's own choice.
 struct TensorOptions {
-  DType dtype = DType::f32;
-  std::optional<Device> device = std::nullopt;  // nullopt means default_device()
-  bool requires_grad = false;                   // whether operators record their calls for autograd
+  // Without it, values that are given keep their type (tensor, from_host, to_tensor), randint makes
+  // i64, the functions named _like take that of their argument, and all others make f32.
+  std::optional<DType> dtype = std::nullopt;
+  // Without it, default_device().
+  std::optional<Device> device = std::nullopt;
+  // Whether operators record their calls on the tensor for autograd; a DTypeError unless the dtype
+  // is floating.
+  bool requires_grad = false;
 };
 
 // ---- factories ----
-// They throw a ShapeError for a negative size or a shape with more elements than can be addressed,
-// and an OutOfMemoryError if the device has no room for them.
+// They return a contiguous tensor. They throw a ShapeError for a negative size or a shape with more
+// elements than can be addressed, a DeviceError if the device cannot be used, and an
+// OutOfMemoryError if it has no room for the tensor.
 
-// Returns a tensor whose values were never written.
+// Returns a tensor whose values were never written, f32 by default.
 TENON_API Tensor empty(const Shape& shape, const TensorOptions& options = {});
-// Returns a tensor of which every element is `value`.
+// Returns a tensor of which every element is `value`, f32 by default (not the type of the value, as
+// in PyTorch). Throws a ValueError if an integer dtype does not hold the value.
 TENON_API Tensor full(const Shape& shape, Number value, const TensorOptions& options = {});
-// Returns a tensor of zeros.
-inline Tensor zeros(const Shape& shape, const TensorOptions& options = {}) {
-  return full(shape, 0, options);
-}
-// Returns a tensor of ones.
-inline Tensor ones(const Shape& shape, const TensorOptions& options = {}) {
-  return full(shape, 1, options);
-}
-// Returns start, start + step, start + 2 step, … up to but not including `end`, of shape (n).
-// Throws a ValueError if a number is not finite, if step is 0 or leads away from `end`, and a
-// DTypeError for bool.
-TENON_API Tensor arange(double start, double end, double step = 1,
+// Returns a tensor of zeros, f32 by default.
+TENON_API Tensor zeros(const Shape& shape, const TensorOptions& options = {});
+// Returns a tensor of ones, f32 by default.
+TENON_API Tensor ones(const Shape& shape, const TensorOptions& options = {});
+// Returns start, start + step, start + 2 step, … up to but not including `end`, of shape (n), f32
+// by default. Three integers are computed exactly. Throws a ValueError if a number is not finite,
+// if step is 0 or leads away from `end`, and a DTypeError for bool.
+TENON_API Tensor arange(Number start, Number end, Number step = 1,
                         const TensorOptions& options = {});
-// Returns samples of the uniform distribution in [0, 1). Throws a DTypeError unless options.dtype
-// is floating.
+// Returns samples of the uniform distribution in [0, 1), f32 by default. Throws a DTypeError unless
+// options.dtype is floating.
 TENON_API Tensor rand(const Shape& shape, const TensorOptions& options = {});
-// Returns samples of the standard normal distribution. Throws a DTypeError unless options.dtype is
-// floating.
+// Returns samples of the standard normal distribution, f32 by default. Throws a DTypeError unless
+// options.dtype is floating.
 TENON_API Tensor randn(const Shape& shape, const TensorOptions& options = {});
-// Returns random whole numbers, equally likely, in [low, high). Throws a ValueError unless
-// low < high and, for i32 and i64, unless the dtype holds all of them.
+// Returns random whole numbers, equally likely, in [low, high), i64 by default. Throws a ValueError
+// unless low < high and, for integer dtypes, unless the dtype holds all of them.
 TENON_API Tensor randint(int64_t low, int64_t high, const Shape& shape,
-                         TensorOptions options = {.dtype = DType::i64});
-// Returns a tensor of the shape, dtype and device of `like` whose values were never written.
+                         const TensorOptions& options = {});
+// Returns a tensor of the shape, dtype and device of `like` whose values were never written. Throws
+// a ValueError for an undefined tensor.
 TENON_API Tensor empty_like(const Tensor& like);
-// Returns zeros of the shape, dtype and device of `like`.
+// Returns zeros of the shape, dtype and device of `like`. Throws a ValueError for an undefined
+// tensor.
 TENON_API Tensor zeros_like(const Tensor& like);
-// Returns ones of the shape, dtype and device of `like`.
+// Returns ones of the shape, dtype and device of `like`. Throws a ValueError for an undefined
+// tensor.
 TENON_API Tensor ones_like(const Tensor& like);
-// Returns a copy of the row-major values of type `dtype` in host memory, converted to
-// options.dtype. Throws a ValueError for a null pointer unless the shape has no elements.
+// Returns a copy of the row-major values of type `dtype` in host memory, converted to options.dtype
+// if that is given. Throws a ValueError for a null pointer unless the shape has no elements.
 TENON_API Tensor from_host(const void* values, DType dtype, const Shape& shape,
-                           const TensorOptions& options);
+                           const TensorOptions& options = {});
 
 namespace detail {
 // Throws a ShapeError unless the shape has as many elements as there are values.
 TENON_API void require_values(size_t count, const Shape& shape);
 }  // namespace detail
 
-// Returns a copy of the values, in row-major order, with dtype DTypeOf<T> unless the options say
-// otherwise; floating literals give f32. Without a shape the tensor has shape (n). Throws a
-// ShapeError unless the shape has as many elements as there are values.
+// Returns a copy of the values in row-major order. The dtype is that of T: f32 for float and for a
+// braced list, f64 for double, i64 for int64_t and long long, i32 for int32_t, u8 for uint8_t. If
+// options.dtype is given, the values are converted to it. Without a shape the tensor has shape (n).
+// Throws a ShapeError unless the shape has as many elements as there are values.
 template <class T>
   requires std::is_arithmetic_v<T> && (!std::same_as<T, bool>)
-Tensor tensor(std::span<const T> values, const Shape& shape,
-              TensorOptions options = {.dtype = DTypeOf<T>::value}) {
+Tensor tensor(std::span<const T> values, const Shape& shape, const TensorOptions& options = {}) {
   detail::require_values(values.size(), shape);
   return from_host(values.data(), DTypeOf<T>::value, shape, options);
 }
 template <class T>
   requires std::is_arithmetic_v<T> && (!std::same_as<T, bool>)
-Tensor tensor(const std::vector<T>& values, const Shape& shape,
-              TensorOptions options = {.dtype = DTypeOf<T>::value}) {
+Tensor tensor(const std::vector<T>& values, const Shape& shape, const TensorOptions& options = {}) {
   return tensor(std::span<const T>(values), shape, options);
 }
 template <class T>
   requires std::is_arithmetic_v<T> && (!std::same_as<T, bool>)
 Tensor tensor(const std::vector<T>& values) {
-  return tensor(std::span<const T>(values), Shape{static_cast<int64_t>(values.size())});
+  return tensor(std::span<const T>(values), values.size());
 }
 inline Tensor tensor(std::initializer_list<float> values) {
-  return tensor(std::span<const float>(values.begin(), values.size()),
-                Shape{static_cast<int64_t>(values.size())});
+  return tensor(std::span<const float>(values.begin(), values.size()), values.size());
 }
-inline Tensor tensor(std::initializer_list<float> values, const Shape& shape) {
-  return tensor(std::span<const float>(values.begin(), values.size()), shape);
+inline Tensor tensor(std::initializer_list<float> values, const Shape& shape,
+                     const TensorOptions& options = {}) {
+  return tensor(std::span<const float>(values.begin(), values.size()), shape, options);
 }
-// Returns a tensor of shape () with this value.
-inline Tensor scalar(Number value, const TensorOptions& options = {}) {
-  return full({}, value, options);
-}
+// Returns a tensor of shape () with this value, f32 by default. Throws a ValueError if an integer
+// dtype does not hold the value.
+TENON_API Tensor scalar(Number value, const TensorOptions& options = {});
 
 }  // namespace tenon

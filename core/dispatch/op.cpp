@@ -17,6 +17,11 @@ const Op*& list_head() {
 Op::Op(const OpSpec& spec) : OpSpec(spec), next(list_head()) { list_head() = this; }
 const Op* all_ops() { return list_head(); }
 
+std::string conversion_to(DType dtype, const char* what) {
+  return fmt::format("convert {} with .to(tenon::{})", what,
+                     dtype == DType::boolean ? "boolean" : name_of(dtype));
+}
+
 const Shape& Infer::given_shape() const {
   if (!call_.shape)
     throw Error(fmt::format("{}: it was called without the shape of its output", op.name));
@@ -27,11 +32,10 @@ void Infer::output_in_place(size_t i) {
   outputs.push_back({in(i).dtype, in(i).shape, OutputKind::in_place, static_cast<uint32_t>(i)});
 }
 
-void Infer::require_dtype(bool ok, size_t i, const char* wanted) const {
+void Infer::require_dtype(bool ok, size_t i, const char* wanted, DType remedy) const {
   if (!ok)
-    throw DTypeError(
-        fmt::format("{}: argument {} has dtype {}, but must be {}; convert it with .to(dtype){}",
-                    op.name, i, in(i).dtype, wanted, path_suffix()));
+    throw DTypeError(fmt::format("{}: argument {} has dtype {}, but must be {}; {}{}", op.name, i,
+                                 in(i).dtype, wanted, conversion_to(remedy), path_suffix()));
 }
 
 void Infer::shape_error(const std::string& message) const {

@@ -63,8 +63,9 @@ class Infer {
   // Adds an output that is input i, changed in place.
   void output_in_place(size_t i);
   void no_output() { outputs.push_back({DType::f32, {}, OutputKind::absent, 0}); }
-  // Throws a DTypeError with the names of the operator, the argument and its dtype unless `ok`.
-  void require_dtype(bool ok, size_t i, const char* wanted) const;
+  // Throws a DTypeError with the names of the operator, the argument and its dtype unless `ok`. It
+  // advises to convert to `remedy`.
+  void require_dtype(bool ok, size_t i, const char* wanted, DType remedy = DType::f32) const;
   // Throws the ShapeError "<op>: <message>".
   [[noreturn]] void shape_error(const std::string& message) const;
 
@@ -172,6 +173,8 @@ Tensor make_view(const Tensor& base, const Shape& shape, const Strides& strides,
 // Returns `dim` as a number in [0, rank); a negative one counts from the end. Throws the IndexError
 // "<op>: dim 3 is out of range for a tensor of 2 dimensions…".
 int64_t wrap_dim(int64_t dim, int64_t rank, const char* op);
+// Returns the advice "convert it with .to(tenon::f32)".
+std::string conversion_to(DType dtype, const char* what = "it");
 // Throws the ValueError "<op>: argument <i> is an undefined tensor" if one is undefined.
 void require_defined(const char* op, std::initializer_list<const Tensor*> tensors);
 // Sums a gradient over the dimensions that broadcasting expanded, so that it has the shape `shape`.

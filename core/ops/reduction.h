@@ -1,11 +1,14 @@
 // Reductions over dimensions.
 //
-// `dims` lists the dimensions to reduce; a negative one counts from the end, and an empty list
-// means all of them. The result has the shape of x without these dimensions, or with size 1 in
-// their place if keepdim is true. A NaN among the elements makes a floating result NaN. Every
-// function throws an IndexError for a dimension that x does not have, a ValueError for one that is
-// listed twice or for an undefined tensor, and a DTypeError for a dtype that it does not take.
+// `dims` lists the dimensions to reduce, as `{0, 1}` or, if it is one, as `0`; a negative one
+// counts from the end, and an empty list means all of them. The result has the shape of x without
+// these dimensions, or with size 1 in their place if keepdim is true. A NaN among the elements
+// makes a floating result NaN. Every function throws an IndexError for a dimension that x does not
+// have, a ValueError for one that is listed twice or for an undefined tensor, and a DTypeError for
+// a dtype that it does not take.
 #pragma once
+
+#include <concepts>
 
 #include <tenon/core/tensor.h>
 
@@ -39,11 +42,15 @@ TENON_API Tensor amin(const Tensor& x, const Shape& dims, bool keepdim = false);
 // that divisor is not positive.
 TENON_API Tensor var(const Tensor& x, const Shape& dims = {}, int64_t correction = 1,
                      bool keepdim = false);
+template <std::same_as<bool> B>
+Tensor var(const Tensor& x, const Shape& dims, B keepdim) = delete;  // give the correction first
 
 // Returns the standard deviation of a floating tensor, the square root of var. Its gradient where
 // the deviation is 0 is 0. Call it as tenon::std, because `std` alone is the standard library.
 TENON_API Tensor std(const Tensor& x, const Shape& dims = {}, int64_t correction = 1,
                      bool keepdim = false);
+template <std::same_as<bool> B>
+Tensor std(const Tensor& x, const Shape& dims, B keepdim) = delete;  // give the correction first
 
 // Returns log(sum(exp(x))), computed without overflow; integers and bool become f32. The result for
 // an empty tensor is -infinity.

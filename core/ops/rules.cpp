@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include <tenon/core/base/number_text.h>
 #include <tenon/core/format.h>
@@ -26,13 +27,22 @@ void require_defined(const char* op, std::initializer_list<const Tensor*> tensor
   }
 }
 
-int64_t wrap_dim(int64_t dim, int64_t rank, const char* op) {
-  int64_t wrapped = dim < 0 ? dim + rank : dim;
-  if (wrapped < 0 || wrapped >= rank)
-    throw IndexError(
-        fmt::format("{}: dim {} is out of range for a tensor of {} dimensions{}", op, dim, rank,
-                    rank > 0 ? fmt::format("; it must lie in [{}, {}]", -rank, rank - 1) : ""));
+namespace {
+// A dimension of a tensor of `rank` dimensions, which an operator finds in a result of `places`.
+int64_t wrap(int64_t dim, int64_t places, int64_t rank, const char* op) {
+  int64_t wrapped = dim < 0 ? dim + places : dim;
+  if (wrapped < 0 || wrapped >= places)
+    throw IndexError(fmt::format(
+        "{}: dim {} is out of range for a tensor of {} dimension{}{}", op, dim, rank,
+        rank == 1 ? "" : "s",
+        places > 0 ? fmt::format("; it must lie in [{}, {}]", -places, places - 1) : ""));
   return wrapped;
+}
+}  // namespace
+
+int64_t wrap_dim(int64_t dim, int64_t rank, const char* op) { return wrap(dim, rank, rank, op); }
+int64_t wrap_new_dim(int64_t dim, int64_t rank, const char* op) {
+  return wrap(dim, rank + 1, rank, op);
 }
 
 Shape wrap_dims(const Shape& dims, int64_t rank, const char* op) {
@@ -69,11 +79,27 @@ Scalar scalar_for(DType dtype, Number number) {
   return Scalar::integer(number.integral ? number.i : static_cast<int64_t>(number.f));
 }
 
+bool holds(DType dtype, Number number) {
+  if (!is_integer(dtype)) return true;
+  if (!number.integral && !(number.f >= -0x1p63 && number.f < 0x1p63)) return false;
+  const int64_t whole = number.integral ? number.i : static_cast<int64_t>(number.f);
+  if (dtype == DType::u8) return whole >= 0 && whole <= std::numeric_limits<uint8_t>::max();
+  return dtype == DType::i64 || (whole >= std::numeric_limits<int32_t>::min() &&
+                                 whole <= std::numeric_limits<int32_t>::max());
+}
+
+void require_held(const char* op, DType dtype, Number number) {
+  if (!holds(dtype, number))
+    throw ValueError(
+        fmt::format("{}: the number {} has no value in {}; give a dtype that holds it", op,
+                    number.integral ? std::to_string(number.i) : number_text(number.f), dtype));
+}
+
 void require_index(const char* op, const Tensor& index, const char* name) {
   DType t = dtype_of(index);
   if (t != DType::i64 && t != DType::i32)
-    throw DTypeError(fmt::format(
-        "{}: {} must be i64 or i32, found {}; convert it with .to(tenon::i64)", op, name, t));
+    throw DTypeError(fmt::format("{}: {} must be i64 or i32, found {}; {}", op, name, t,
+                                 conversion_to(DType::i64)));
 }
 
 void require_mutable(const char* op, const Tensor& target) {
@@ -85,9 +111,11 @@ void require_mutable(const char* op, const Tensor& target) {
 }
 
 void refuse_dtypes(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  throw DTypeError(fmt::format("{}: x is {}, weight {}{}; convert one with .to(dtype)", op,
-                               dtype_of(x), dtype_of(weight),
-                               bias.defined() ? fmt::format(", bias {}", dtype_of(bias)) : ""));
+  const DType t = dtype_of(x);
+  throw DTypeError(fmt::format(
+      "{}: x is {}, weight {}{}, but all must have one dtype; {}", op, t, dtype_of(weight),
+      bias.defined() ? fmt::format(", bias {}", dtype_of(bias)) : "",
+      t == dtype_of(weight) ? conversion_to(t, "the bias") : conversion_to(dtype_of(weight), "x")));
 }
 
 // ---- shape rules ----
@@ -100,7 +128,7 @@ void infer_floating(Infer& infer) {
 
 void infer_numeric(Infer& infer) {
   DType t = dtype_of(infer.in(0));
-  infer.require_dtype(t != DType::boolean, 0, "a floating or integer type");
+  infer.require_dtype(t != DType::boolean, 0, "a floating or integer type", DType::i64);
   infer.output(t, shape_of(infer.in(0)));
 }
 

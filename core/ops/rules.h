@@ -38,6 +38,14 @@ DType result_type(const Tensor& x, Number number);
 // Returns the operand as plugins get it: an int64 for integers and bool, a double otherwise. Throws
 // a ValueError for a number that int64 cannot hold.
 Scalar scalar_for(DType dtype, Number number);
+// Returns whether an integer dtype holds the number, truncated; every other dtype holds all
+// numbers.
+bool holds(DType dtype, Number number);
+// Throws a ValueError unless the dtype holds the number.
+void require_held(const char* op, DType dtype, Number number);
+// Returns the position in [0, rank] of a new dimension, of which there are then rank + 1; throws an
+// IndexError as wrap_dim does.
+int64_t wrap_new_dim(int64_t dim, int64_t rank, const char* op);
 // Returns a number as a tensor without dimensions, for use inside an operator: unlike `full` it may
 // be called in any gradient mode.
 Tensor constant(Number number, DType dtype, Device device);

@@ -201,20 +201,33 @@ std::vector<DeviceContext*> open_contexts() {
   return all;
 }
 
-uint32_t device_count(std::string_view type) {
-  uint32_t counted = plugins::registry().load(type).device_count();
+namespace {
+
+// How many devices there are, `counted` of them by the plugin.
+uint32_t with_logical_devices(std::string_view type, uint32_t counted) {
   if (type == "cpu")
     counted = std::max(counted, count_from_environment("TENON_CPU_DEVICES").value_or(0));
-  uint32_t opened = 0;
   for (auto* c : open_contexts())
     if (c->device.type() == type && (c->info.flags & TN_DEVICE_LOGICAL))
-      opened = std::max(opened, c->device.index() + 1);
-  return std::max(counted, opened);
+      counted = std::max(counted, c->device.index() + 1);
+  return counted;
+}
+
+}  // namespace
+
+uint32_t device_count(std::string_view type) {
+  uint32_t counted = 0;
+  try {
+    counted = plugins::registry().load(type).device_count();
+  } catch (const DeviceError&) {  // no plugin, no driver or no card: no devices
+  }
+  return with_logical_devices(type, counted);
 }
 
 std::vector<DeviceDescription> describe_devices(std::string_view type) {
   std::vector<DeviceDescription> all;
-  for (uint32_t i = 0, n = device_count(type); i < n; ++i) {
+  const uint32_t counted = plugins::registry().load(type).device_count();
+  for (uint32_t i = 0, n = with_logical_devices(type, counted); i < n; ++i) {
     auto& c = context_of(Device(type, i));
     c.stream->require_open();
     auto now = c.backend.device_info(c.handle);

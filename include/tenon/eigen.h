@@ -90,7 +90,7 @@ VectorMap<T> as_vector(const Tensor&&) = delete;
 // matrix becomes the transposed view of a contiguous tensor), since a tensor's memory is its
 // device's; expressions are evaluated first. Afterwards the two share nothing.
 template <class Derived>
-Tensor to_tensor(const Eigen::DenseBase<Derived>& values, TensorOptions options) {
+Tensor to_tensor(const Eigen::DenseBase<Derived>& values, TensorOptions options = {}) {
   using Plain = typename Derived::PlainObject;
   if constexpr (!std::is_same_v<Derived, Plain>) {
     const Plain plain(values.derived());
@@ -110,10 +110,6 @@ Tensor to_tensor(const Eigen::DenseBase<Derived>& values, TensorOptions options)
       return wanted ? x.requires_grad_() : x;
     }
   }
-}
-template <class Derived>
-Tensor to_tensor(const Eigen::DenseBase<Derived>& values) {
-  return to_tensor(values, {.dtype = DTypeOf<typename Derived::Scalar>::value});
 }
 
 }  // namespace tenon

@@ -70,6 +70,7 @@ BOOST_AUTO_TEST_CASE(matrices_and_expressions_become_tensors) {
   require_values(to_tensor((rows.array() > 3).cast<uint8_t>()), {2, 3}, {0, 0, 0, 1, 1, 1});
   require_values(to_tensor(columns, {.dtype = i64, .device = "cpu:1"}), {2, 3}, {1, 2, 3, 4, 5, 6});
   require_values(to_tensor(Eigen::MatrixXf(0, 2)), {0, 2}, {});
+  BOOST_CHECK(to_tensor(columns, {.device = "cpu:1"}).dtype() == f64);
   Tensor leaf = to_tensor(columns, {.dtype = f64, .requires_grad = true});
   sum(square(leaf)).backward();
   require_values(leaf.grad(), {2, 3}, {2, 4, 6, 8, 10, 12});

@@ -1,6 +1,7 @@
 // Tensors as values: making, reading, printing, and what is said when something does not fit.
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <sstream>
 #include <tuple>
 #include <type_traits>
@@ -170,6 +171,75 @@ BOOST_AUTO_TEST_CASE(every_dtype_goes_in_and_out) {
   BOOST_TEST(tensor({2.75f}).item<int>() == 2);
   BOOST_TEST(tensor(std::vector<int64_t>{(int64_t{1} << 60) + 1}).item<int64_t>() ==
              (int64_t{1} << 60) + 1);
+}
+
+BOOST_AUTO_TEST_CASE(other_options_leave_the_dtype_alone) {
+  const std::vector<int64_t> large{1, int64_t{1} << 40};
+  const Tensor whole = tensor(large, {2}, {.device = "cpu:1"});
+  BOOST_TEST((whole.dtype() == i64));
+  BOOST_TEST((whole.to_vector<int64_t>() == large));
+  const Tensor leaf = tensor(std::vector<double>{0.1}, {1}, {.requires_grad = true});
+  BOOST_TEST((leaf.dtype() == f64));
+  BOOST_TEST(leaf.item() == 0.1);
+  BOOST_TEST((randint(0, 5, {2}, {.device = "cpu:1"}).dtype() == i64));
+  BOOST_TEST((from_host(large.data(), i64, {2}, {.device = "cpu:1"}).dtype() == i64));
+  BOOST_TEST((arange(0, 3, 1, {.device = "cpu:1"}).dtype() == f32));
+  BOOST_TEST((tensor(large, {2}, {.dtype = f64}).dtype() == f64));
+  BOOST_TEST((tensor(std::vector<long long>{1, 2}).dtype() == i64));
+  BOOST_TEST((tensor(std::vector<long>{1, 2}).dtype() == i64));
+}
+
+BOOST_AUTO_TEST_CASE(items_are_converted_or_refused) {
+  BOOST_TEST(scalar(0.5).item<bool>());
+  BOOST_TEST(scalar(std::nan("")).item<bool>());
+  BOOST_TEST(!scalar(-0.0).item<bool>());
+  BOOST_TEST((tensor({0.5f, 0, -2}).to_vector<bool>() == std::vector<bool>{true, false, true}));
+  BOOST_TEST(
+      (tensor(std::vector<int64_t>{256, 0}).to_vector<bool>() == std::vector<bool>{true, false}));
+
+  const Tensor large = scalar(3e9, {.dtype = f64}), not_a_number = scalar(std::nan(""));
+  const std::string text = error_of([&] { large.item<int>(); });
+  BOOST_TEST(has(text, "item: the f64 value 3e+09 cannot be converted"), text);
+  BOOST_TEST(has(text, "from -2147483648 to 2147483647"), text);
+  BOOST_CHECK_THROW(not_a_number.item<int64_t>(), ValueError);
+  BOOST_CHECK_THROW(scalar(0x1p63).item<int64_t>(), ValueError);
+  BOOST_CHECK_THROW(scalar(-1).item<uint64_t>(), ValueError);
+  BOOST_CHECK_THROW(scalar(256, {.dtype = i64}).item<uint8_t>(), ValueError);
+  BOOST_CHECK_THROW(scalar(-1, {.dtype = i64}).item<unsigned>(), ValueError);
+  BOOST_CHECK_THROW(scalar(1e300, {.dtype = f64}).item<float>(), ValueError);
+  BOOST_TEST(large.item<int64_t>() == 3'000'000'000);
+  BOOST_TEST(scalar(-0x1p63).item<int64_t>() == std::numeric_limits<int64_t>::min());
+  BOOST_TEST(scalar(0x1p63).item<uint64_t>() == uint64_t{1} << 63);
+  BOOST_TEST(scalar(255.9).item<uint8_t>() == 255);
+  BOOST_TEST(scalar(-0.9).item<uint8_t>() == 0);
+  BOOST_TEST(scalar(-2.75).item<int>() == -2);
+  BOOST_TEST(std::isinf(scalar(INFINITY).item<float>()));
+  BOOST_TEST(std::isnan(not_a_number.item<float>()));
+}
+
+BOOST_AUTO_TEST_CASE(errors_name_the_function_that_was_called) {
+  auto begins = [](const std::string& text, const std::string& with) {
+    BOOST_TEST(text.substr(0, with.size()) == with);
+  };
+  begins(error_of([] { ones({-1, 2}); }), "ones: ");
+  begins(error_of([] { zeros({-1, 2}); }), "zeros: ");
+  begins(error_of([] { rand({2}, {.dtype = i64}); }), "rand: needs a floating type, found i64");
+  begins(error_of([] { randn({2}, {.dtype = i64}); }), "randn: needs a floating type, found i64");
+  begins(error_of([] { Tensor().item(); }), "item: ");
+  begins(error_of([] { Tensor().item<bool>(); }), "item: ");
+  begins(error_of([] { Tensor().dim(); }), "dim: ");
+  begins(error_of([] { Tensor().size(0); }), "size: ");
+  begins(error_of([] {
+           ones({2, 3})[2];
+         }),
+         "operator[]: index 2 is out of range for dim 0 of shape (2, 3); it must lie in [-2, 1]");
+  begins(error_of([] { scalar(300, {.dtype = u8}); }), "scalar: the number 300 has no value in u8");
+}
+
+// A backend that is not there has no devices; to use one tells why.
+BOOST_AUTO_TEST_CASE(there_are_no_devices_of_an_absent_backend) {
+  BOOST_TEST(device_count("no-such-backend") == 0u);
+  BOOST_CHECK_THROW(ones({1}, {.device = "no-such-backend"}), PluginError);
 }
 
 BOOST_AUTO_TEST_CASE(printing_is_pytorchs) {

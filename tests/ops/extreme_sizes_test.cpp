@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(factories) {
   for (auto& shape : shapes)
     require_errors<ShapeError>({
         {"empty", [&] { empty(shape); }, "empty: shape ("},
-        {"zeros", [&] { zeros(shape, {.dtype = u8}); }, "full: shape ("},
+        {"zeros", [&] { zeros(shape, {.dtype = u8}); }, "zeros: shape ("},
         {"rand", [&] { rand(shape); }, "rand: shape ("},
         {"randn", [&] { randn(shape); }, "randn: shape ("},
         {"randint", [&] { randint(0, 2, shape); }, "randint: shape ("},
@@ -258,7 +258,7 @@ BOOST_AUTO_TEST_CASE(bounds_of_views) {
       {"split", [&] { split(x, Shape{-1, 4}, 1); }, "split: sizes (-1, 4) do not add up, but must be 0 or more and add up to 3"},
       {"chunk", [&] { chunk(x, kLeast); }, "chunk"},
       {"cat", [&] { cat({x, x}, kMax); }, "cat"},
-      {"stack", [&] { stack({x, x}, kLeast); }, "unsqueeze"},
+      {"stack", [&] { stack({x, x}, kLeast); }, "stack"},
       {"sum", [&] { sum(x, {kMax}); }, "sum"},
       {"softmax", [&] { softmax(x, kLeast); }, "softmax"},
       {"gather", [&] { gather(x, kMax, zeros({2, 3}, {.dtype = i64})); }, "gather"},

@@ -18,6 +18,8 @@ set(wanted
     "nn::repeat wants a callable that makes a module, with no argument or its number"
     "nn::repeat wants a callable that returns a module by value, of a type T that derives from nn::Module<T>"
     "clone needs a module that can be copied"
+    "elements of a tensor are float, double, int64_t, long long, int32_t, uint8_t or bool"
+    "give the correction first"
     "a module type T has to derive from nn::Module<T> itself"
     "private or miscounted fields: write fields(), see above")
 foreach(number RANGE 10 22)

@@ -62,10 +62,14 @@ int main() {
   nn::repeat(3, nn::Linear(2, 2));
   nn::repeat(3, 7);
   nn::clone(Pointers());
+  tensor(std::vector<unsigned>{1});
+  var(x, {1}, true);
 #else
   x[0].copy_(y);
   x[0].fill_(2);
   nn::repeat(3, [] { return nn::Linear(2, 2); });
+  tensor(std::vector<long long>{1});
+  var(x, 1, 1, true);
 #endif
   save("model.h5", Derived<10>());
   nn::DataParallel parallel(Derived<11>{});

@@ -21,11 +21,13 @@ const Op uniform_op{{.name = "uniform"}};
 const Op normal_op{{.name = "normal"}};
 const Op randint_op{{.name = "randint"}};
 
+DType dtype_of(const TensorOptions& options) { return options.dtype.value_or(DType::f32); }
+
 Tensor allocate(std::string_view op, const Shape& shape, const TensorOptions& options) {
   require_addressable(op, shape);
   try {
-    Tensor x =
-        allocate_tensor(shape, options.dtype, options.device ? *options.device : default_device());
+    Tensor x = allocate_tensor(shape, dtype_of(options),
+                               options.device ? *options.device : default_device());
     impl_of(x).storage->written.store(0, std::memory_order_relaxed);
     return x;
   } catch (const OutOfMemoryError& e) {
@@ -57,11 +59,51 @@ void fill_random(const Op& op, Tensor& target, Scalar a, Scalar b) {
   run_into(target, {op, {}, no_attrs, scalars});
 }
 
+void require_floating(const char* op, DType dtype) {
+  if (!is_floating_point(dtype))
+    throw DTypeError(fmt::format("{}: needs a floating type, found {}", op, dtype));
+}
+
 void require_random_target(const char* op, const Tensor& target) {
   require_tensor(op, target);
   require_mutable(op, target);
-  if (!is_floating_point(target.dtype()))
-    throw DTypeError(fmt::format("{}: needs a floating type, found {}", op, target.dtype()));
+  require_floating(op, target.dtype());
+}
+
+Tensor filled(const char* op, const Shape& shape, Number value, const TensorOptions& options) {
+  require_held(op, dtype_of(options), value);
+  Tensor x = allocate(op, shape, options);
+  x.fill_(value);
+  return finish(x, options);
+}
+
+std::string text_of(Number number) {
+  return number.integral ? std::to_string(number.i) : number_text(number.f);
+}
+
+// Whether the step leads from `start` to `end`, which may be equal.
+bool leads_to(Number start, Number end, Number step) {
+  const bool whole = start.integral && end.integral;
+  if (whole ? start.i == end.i : start.f == end.f) return true;
+  return (step.f > 0) == (whole ? start.i < end.i : start.f < end.f);
+}
+
+// Returns how many numbers there are from `start` up to `end`, of which the step leads to it.
+int64_t count_of_range(Number start, Number end, Number step) {
+  constexpr int64_t most = 1'000'000'000'000'000;
+  auto checked = [&](auto count) {
+    if (count > most)
+      throw ValueError(fmt::format(
+          "arange: from {} to {} in steps of {} there are {} elements, more than can be addressed",
+          text_of(start), text_of(end), text_of(step), number_text(static_cast<double>(count))));
+    return static_cast<int64_t>(count);
+  };
+  if (!(start.integral && end.integral && step.integral))
+    return checked(std::ceil((end.f - start.f) / step.f));
+  // The distance of two int64 takes 65 bits.
+  __extension__ using Wide = __int128;
+  const Wide distance = Wide{end.i} - start.i;
+  return checked(distance / step.i + (distance % step.i != 0));
 }
 
 }  // namespace
@@ -73,73 +115,73 @@ Tensor empty(const Shape& shape, const TensorOptions& options) {
 }
 
 Tensor full(const Shape& shape, Number value, const TensorOptions& options) {
-  Tensor x = allocate("full", shape, options);
-  x.fill_(value);
-  return finish(x, options);
+  return filled("full", shape, value, options);
+}
+Tensor zeros(const Shape& shape, const TensorOptions& options) {
+  return filled("zeros", shape, 0, options);
+}
+Tensor ones(const Shape& shape, const TensorOptions& options) {
+  return filled("ones", shape, 1, options);
+}
+Tensor scalar(Number value, const TensorOptions& options) {
+  return filled("scalar", {}, value, options);
 }
 
-Tensor arange(double start, double end, double step, const TensorOptions& options) {
-  if (step == 0 || !std::isfinite(step) || !std::isfinite(start) || !std::isfinite(end))
+Tensor arange(Number start, Number end, Number step, const TensorOptions& options) {
+  const DType dtype = dtype_of(options);
+  if (step.f == 0 || !std::isfinite(step.f) || !std::isfinite(start.f) || !std::isfinite(end.f))
     throw ValueError(
         fmt::format("arange: start and end must be finite and step a finite number other than 0; "
                     "found {}, {}, {}",
-                    number_text(start), number_text(end), number_text(step)));
-  if ((end - start) / step < 0)
-    throw ValueError(fmt::format("arange: a step of {} never leads from {} to {}",
-                                 number_text(step), number_text(start), number_text(end)));
-  if (options.dtype == DType::boolean) throw DTypeError("arange: makes numbers, not bool");
-  double count = std::ceil((end - start) / step);
-  if (count > 1e15)
-    throw ValueError(
-        fmt::format("arange: from {} to {} in steps of {} there are {} elements, more than can be "
-                    "addressed",
-                    number_text(start), number_text(end), number_text(step), number_text(count)));
-  Tensor x = allocate("arange", {static_cast<int64_t>(count)}, options);
-  Scalar scalars[] = {scalar_for(options.dtype, start), scalar_for(options.dtype, step)};
+                    text_of(start), text_of(end), text_of(step)));
+  if (!leads_to(start, end, step))
+    throw ValueError(fmt::format("arange: a step of {} never leads from {} to {}", text_of(step),
+                                 text_of(start), text_of(end)));
+  if (dtype == DType::boolean) throw DTypeError("arange: makes numbers, not bool");
+  Tensor x = allocate("arange", count_of_range(start, end, step), options);
+  Scalar scalars[] = {scalar_for(dtype, start), scalar_for(dtype, step)};
   run_into(x, {arange_op, {}, no_attrs, scalars});
   return finish(x, options);
 }
 
 Tensor rand(const Shape& shape, const TensorOptions& options) {
+  require_floating("rand", dtype_of(options));
   Tensor x = allocate("rand", shape, options);
   x.uniform_();
   return finish(x, options);
 }
 
 Tensor randn(const Shape& shape, const TensorOptions& options) {
+  require_floating("randn", dtype_of(options));
   Tensor x = allocate("randn", shape, options);
   x.normal_();
   return finish(x, options);
 }
 
-Tensor randint(int64_t low, int64_t high, const Shape& shape, TensorOptions options) {
+Tensor randint(int64_t low, int64_t high, const Shape& shape, const TensorOptions& given) {
   if (low >= high)
     throw ValueError(fmt::format("randint: needs low < high, found [{}, {})", low, high));
-  if (options.dtype != DType::i64 && options.dtype != DType::i32) {
-    DType wanted = options.dtype;
-    options.dtype = DType::i64;
-    bool requires_grad = std::exchange(options.requires_grad, false);
-    Tensor x = randint(low, high, shape, options).to(wanted);
-    return requires_grad ? x.requires_grad_() : x;
-  }
-  int64_t max = options.dtype == DType::i32 ? std::numeric_limits<int32_t>::max()
-                                            : std::numeric_limits<int64_t>::max();
-  if (high - 1 > max || low < -max - 1)
-    throw ValueError(
-        fmt::format("randint: [{}, {}) does not fit into {}", low, high, options.dtype));
+  const DType dtype = given.dtype.value_or(DType::i64);
+  if (is_integer(dtype) && !(holds(dtype, low) && holds(dtype, high - 1)))
+    throw ValueError(fmt::format("randint: [{}, {}) does not fit into {}", low, high, dtype));
+  TensorOptions options = given;
+  // Kernels make i64 and i32; other types are converted.
+  options.dtype = dtype == DType::i32 ? DType::i32 : DType::i64;
   Tensor x = allocate("randint", shape, options);
   fill_random(randint_op, x, Scalar::integer(low), Scalar::integer(high));
-  return finish(x, options);
+  return finish(x.to(dtype), options);
 }
 
 Tensor empty_like(const Tensor& like) {
   return empty(like.shape(), options_like(like, "empty_like"));
 }
 Tensor zeros_like(const Tensor& like) {
-  return full(like.shape(), 0, options_like(like, "zeros_like"));
+  const TensorOptions options = options_like(like, "zeros_like");
+  return filled("zeros_like", like.shape(), 0, options);
 }
 Tensor ones_like(const Tensor& like) {
-  return full(like.shape(), 1, options_like(like, "ones_like"));
+  const TensorOptions options = options_like(like, "ones_like");
+  return filled("ones_like", like.shape(), 1, options);
 }
 
 void detail::require_values(size_t count, const Shape& shape) {
@@ -156,7 +198,7 @@ Tensor from_host(const void* values, DType dtype, const Shape& shape,
     throw ValueError(fmt::format("from_host: null pointer given for shape {}", shape));
   Tensor x =
       tensor_from_host(values, dtype, shape, options.device ? *options.device : default_device());
-  return finish(x.to(options.dtype), options);
+  return finish(options.dtype ? x.to(*options.dtype) : x, options);
 }
 
 Tensor& Tensor::uniform_(double low, double high) {

@@ -35,7 +35,8 @@ void infer_sum(Infer& infer) {
 }
 void infer_extremum(Infer& infer) {
   const Shape& shape = shape_of(infer.in(0));
-  infer.require_dtype(dtype_of(infer.in(0)) != DType::boolean, 0, "a floating or integer type");
+  infer.require_dtype(dtype_of(infer.in(0)) != DType::boolean, 0, "a floating or integer type",
+                      DType::i64);
   if (shape.numel() == 0 && reduced_count(shape, infer.attrs.get_list("dims")) == 0)
     throw ValueError(fmt::format("{}: a tensor of shape {} has no elements to choose from along {}",
                                  infer.op.name, shape, infer.attrs.get_list("dims")));
@@ -161,7 +162,8 @@ const Op all_op{{.name = "all", .infer = infer_truth}};
 
 void infer_argument(Infer& infer) {
   const Shape& shape = shape_of(infer.in(0));
-  infer.require_dtype(dtype_of(infer.in(0)) != DType::boolean, 0, "a floating or integer type");
+  infer.require_dtype(dtype_of(infer.in(0)) != DType::boolean, 0, "a floating or integer type",
+                      DType::i64);
   size_t dim = static_cast<size_t>(infer.attrs.get_int("dim"));
   if (shape[dim] == 0)
     throw ValueError(
@@ -288,12 +290,12 @@ Tensor norm(const Tensor& x, double p, const Shape& dims, bool keepdim) {
 }
 
 Tensor Tensor::sum() const { return tenon::sum(*this); }
-Tensor Tensor::sum(std::initializer_list<int64_t> dims, bool keepdim) const {
-  return tenon::sum(*this, Shape(dims), keepdim);
+Tensor Tensor::sum(const Shape& dims, bool keepdim) const {
+  return tenon::sum(*this, dims, keepdim);
 }
 Tensor Tensor::mean() const { return tenon::mean(*this); }
-Tensor Tensor::mean(std::initializer_list<int64_t> dims, bool keepdim) const {
-  return tenon::mean(*this, Shape(dims), keepdim);
+Tensor Tensor::mean(const Shape& dims, bool keepdim) const {
+  return tenon::mean(*this, dims, keepdim);
 }
 Tensor Tensor::argmax(int64_t dim, bool keepdim) const {
   return tenon::argmax(*this, dim, keepdim);

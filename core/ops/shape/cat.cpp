@@ -121,6 +121,9 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {
 
 Tensor stack(std::span<const Tensor> tensors, int64_t dim) {
   if (tensors.empty()) throw ValueError("stack: needs at least one tensor");
+  require_tensor("stack", tensors[0]);
+  const int64_t place =
+      wrap_new_dim(dim, static_cast<int64_t>(shape_of(tensors[0]).size()), "stack");
   std::vector<Tensor> rows;
   rows.reserve(tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -129,9 +132,9 @@ Tensor stack(std::span<const Tensor> tensors, int64_t dim) {
       throw ShapeError(
           fmt::format("stack: tensor {} has shape {}, the first has {}; all must be equal", i,
                       shape_of(tensors[i]), shape_of(tensors[0])));
-    rows.push_back(unsqueeze(tensors[i], dim));
+    rows.push_back(unsqueeze(tensors[i], place));
   }
-  return cat(rows, wrap_dim(dim, static_cast<int64_t>(shape_of(rows[0]).size()), "stack"));
+  return cat(rows, place);
 }
 
 Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {

@@ -131,6 +131,7 @@ Tensor constant(Number number, DType dtype, Device device) {
 
 Tensor& Tensor::fill_(Number value) {
   require_writable("fill_", *this);
+  require_held("fill_", dtype(), value);
   Scalar scalar = scalar_for(dtype(), value);
   run_into(*this, {fill_op, {}, no_attrs, {&scalar, 1}});
   return *this;

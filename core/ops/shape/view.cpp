@@ -277,7 +277,7 @@ Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1) {
 
 Tensor unsqueeze(const Tensor& x, int64_t dim) {
   require_tensor("unsqueeze", x);
-  int64_t wrapped = wrap_dim(dim, static_cast<int64_t>(shape_of(x).size()) + 1, "unsqueeze");
+  int64_t wrapped = wrap_new_dim(dim, static_cast<int64_t>(shape_of(x).size()), "unsqueeze");
   return run(unsqueeze_op, {&x}, Attrs().set("dim", wrapped));
 }
 
@@ -343,29 +343,36 @@ Tensor slice(const Tensor& x, int64_t dim, int64_t start, int64_t end, int64_t s
   return run_slice(x, d, first, length, length > 1 ? step : 1);
 }
 
-Tensor select(const Tensor& x, int64_t dim, int64_t index) {
-  require_tensor("select", x);
-  int64_t d = wrap_dim(dim, static_cast<int64_t>(shape_of(x).size()), "select"),
+namespace {
+Tensor select_as(const char* op, const Tensor& x, int64_t dim, int64_t index) {
+  require_tensor(op, x);
+  int64_t d = wrap_dim(dim, static_cast<int64_t>(shape_of(x).size()), op),
           size = shape_of(x)[at(d)];
   int64_t wrapped = index < 0 ? index + size : index;
   if (wrapped < 0 || wrapped >= size)
-    throw IndexError(fmt::format("select: index {} is out of range for dim {} of shape {}", index,
-                                 dim, shape_of(x)));
+    throw IndexError(fmt::format(
+        "{}: index {} is out of range for dim {} of shape {}; {}", op, index, dim, shape_of(x),
+        size > 0 ? fmt::format("it must lie in [{}, {}]", -size, size - 1) : "its size is 0"));
   return run(select_op, {&x}, Attrs().set("dim", d).set("index", wrapped));
 }
+}  // namespace
 
-Tensor Tensor::reshape(Shape shape) const { return tenon::reshape(*this, shape); }
-Tensor Tensor::view(Shape shape) const { return tenon::view(*this, shape); }
+Tensor select(const Tensor& x, int64_t dim, int64_t index) {
+  return select_as("select", x, dim, index);
+}
+
+Tensor Tensor::reshape(const Shape& shape) const { return tenon::reshape(*this, shape); }
+Tensor Tensor::view(const Shape& shape) const { return tenon::view(*this, shape); }
 Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim) const {
   return tenon::flatten(*this, start_dim, end_dim);
 }
-Tensor Tensor::transpose(int64_t a, int64_t b) const { return tenon::transpose(*this, a, b); }
-Tensor Tensor::permute(std::initializer_list<int64_t> dims) const {
-  return tenon::permute(*this, Shape(dims));
+Tensor Tensor::transpose(int64_t dim0, int64_t dim1) const {
+  return tenon::transpose(*this, dim0, dim1);
 }
+Tensor Tensor::permute(const Shape& dims) const { return tenon::permute(*this, dims); }
 Tensor Tensor::unsqueeze(int64_t dim) const { return tenon::unsqueeze(*this, dim); }
 Tensor Tensor::squeeze(int64_t dim) const { return tenon::squeeze(*this, dim); }
-Tensor Tensor::expand(Shape shape) const { return tenon::expand(*this, shape); }
+Tensor Tensor::expand(const Shape& shape) const { return tenon::expand(*this, shape); }
 Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length) const {
   return tenon::narrow(*this, dim, start, length);
 }
@@ -373,6 +380,7 @@ Tensor Tensor::slice(int64_t dim, int64_t start, int64_t end, int64_t step) cons
   return tenon::slice(*this, dim, start, end, step);
 }
 Tensor Tensor::select(int64_t dim, int64_t index) const { return tenon::select(*this, dim, index); }
+Tensor Tensor::operator[](int64_t index) const { return select_as("operator[]", *this, 0, index); }
 
 Tensor Tensor::t() const {
   require_tensor("t", *this);

@@ -11,7 +11,7 @@ inline TensorOptions options_of(const List& in) {
   return {.dtype = in[0].dtype(), .device = in[0].device()};
 }
 inline List call_arange(const json& a, const List& in) {
-  return {arange(a["start"], a["end"], a["step"], options_of(in))};
+  return {arange(number_of(a["start"]), number_of(a["end"]), number_of(a["step"]), options_of(in))};
 }
 // Into every second column of a tensor as well.
 inline List call_fill(const json& a, const List& in) {

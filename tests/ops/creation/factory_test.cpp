@@ -29,6 +29,14 @@ BOOST_AUTO_TEST_CASE(bools_are_true_where_the_value_is_not_zero) {
     require_values(doubles({value}, {1}).to(boolean).to(i64), {1}, {1});
   }
   require_values(full({2}, -0.0, {.dtype = boolean}).to(i64), {2}, {0, 0});
+  // A value that an integer dtype does not hold.
+  for (double value : {300.0, 256.0, -1.0})
+    require_error<ValueError>([&] { full({2}, value, {.dtype = u8}); },
+                              "has no value in u8; give a dtype that holds it");
+  require_error<ValueError>([] { full({2}, 1LL << 31, {.dtype = i32}); }, "has no value in i32");
+  require_error<ValueError>([] { zeros({2}, {.dtype = u8}).fill_(-1); },
+                            "fill_: the number -1 has no value in u8");
+  require_values(full({2}, 255.9, {.dtype = u8}), {2}, {255, 255});
   for (double value : {std::nan(""), static_cast<double>(INFINITY), 1e30})
     require_error<ValueError>([&] { full({2}, value, {.dtype = i64}); }, "has no value in i64");
 }
@@ -38,6 +46,17 @@ BOOST_AUTO_TEST_CASE(ranges) {
   require_values(arange(1, 2, 0.25, {.dtype = f64}), {4}, {1, 1.25, 1.5, 1.75});
   require_values(arange(5, 0, -2, {.dtype = i64}), {3}, {5, 3, 1});
   require_values(arange(0, 0), {0}, {});
+  // Integers are exact, where doubles would round.
+  const int64_t large = int64_t{1} << 53, most = std::numeric_limits<int64_t>::max();
+  BOOST_CHECK(arange(large, large + 3, 1, {.dtype = i64}).to_vector<int64_t>() ==
+              (std::vector<int64_t>{large, large + 1, large + 2}));
+  BOOST_CHECK(arange(most - 1, most, 5, {.dtype = i64}).to_vector<int64_t>() ==
+              std::vector<int64_t>{most - 1});
+  BOOST_CHECK(arange(most, -most, -most, {.dtype = i64}).to_vector<int64_t>() ==
+              (std::vector<int64_t>{most, 0}));
+  BOOST_CHECK_EQUAL(arange(-most, most, most, {.dtype = i64}).numel(), 2);
+  require_error<ValueError>([&] { arange(large + 1, large); }, "never leads");
+  require_error<ValueError>([&] { arange(-most, most); }, "more than can be addressed");
   require_error<ValueError>([] { arange(0, 5, 0); }, "arange");
   require_error<ValueError>([] { arange(0, 5, -1); }, "never leads");
   require_error<ValueError>([] { arange(0, std::numeric_limits<double>::infinity()); }, "finite");
@@ -71,6 +90,7 @@ BOOST_AUTO_TEST_CASE(random_values_follow_the_seed) {
   require_error<ValueError>([] { randint(3, 3, {1}); }, "low < high");
   require_error<ValueError>([] { randint(0, 1LL << 40, {1}, {.dtype = i32}); },
                             "does not fit into i32");
+  require_error<ValueError>([] { randint(0, 257, {1}, {.dtype = u8}); }, "does not fit into u8");
 }
 
 BOOST_AUTO_TEST_CASE(random_mutators) {

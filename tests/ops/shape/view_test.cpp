@@ -199,7 +199,19 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<ShapeError>([&] { zeros({0, 3}).reshape({-1, 0}); }, "reshape");
   require_error<ShapeError>([&] { x.t().view({6}); }, "use reshape");
   require_error<ShapeError>([&] { x.reshape({1LL << 40, 1LL << 40}); }, "reshape");
-  require_error<IndexError>([&] { x.unsqueeze(3); }, "unsqueeze: dim 3 is out of range");
+  require_error<IndexError>(
+      [&] { x.unsqueeze(3); },
+      "unsqueeze: dim 3 is out of range for a tensor of 2 dimensions; it must lie "
+      "in [-3, 2]");
+  require_error<IndexError>(
+      [&] {
+        stack({x, x}, 3);
+      },
+      "stack: dim 3 is out of range for a tensor of 2 dimensions; it must "
+      "lie in [-3, 2]");
+  require_error<IndexError>([&] { x.select(1, 3); },
+                            "select: index 3 is out of range for dim 1 of shape (2, 3); it must "
+                            "lie in [-3, 2]");
   require_error<IndexError>(
       [&] { x.transpose(0, 2); },
       "transpose: dim 2 is out of range for a tensor of 2 dimensions; it must lie in [-2, 1]");
@@ -213,7 +225,7 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<IndexError>([&] { x.narrow(1, 2, 2); }, "narrow: start 2 and length 2");
   require_error<ValueError>([&] { x.slice(0, 0, 2, 0); }, "step must be positive");
   require_error<IndexError>([&] { x[2]; },
-                            "select: index 2 is out of range for dim 0 of shape (2, 3)");
+                            "operator[]: index 2 is out of range for dim 0 of shape (2, 3)");
   require_error<ShapeError>([&] { cat({x, zeros({3, 3})}, 1); }, "cat: tensor 1 has shape (3, 3)");
   require_error<ValueError>([&] { cat(std::vector<Tensor>{}); }, "at least one");
   require_error<ShapeError>([&] { cat({scalar(1), scalar(2)}); }, "use stack");
