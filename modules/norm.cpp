@@ -1,4 +1,5 @@
 #include <tenon/core/autograd/autograd.h>
+#include <tenon/core/base/module_path.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/normalization.h>
 #include <tenon/core/ops/pointwise.h>
@@ -24,7 +25,11 @@ BatchNormState::BatchNormState(int64_t n, const BatchNormOptions& o) : num_featu
   }
 }
 
-Tensor BatchNormState::normalise(const Tensor& x) {
+Tensor BatchNormState::normalise(const Tensor& x, const char* layer) {
+  if (x.size(1) != num_features)
+    throw ShapeError(fmt::format(
+        "{}: was made for num_features={} channels, got an input of shape {}, which has {}{}",
+        layer, num_features, x.shape(), x.size(1), path_suffix()));
   double momentum = options.momentum.value_or(0);
   // Under DataParallel a batch is counted once, on the device that owns the counter.
   if (training && num_batches_tracked.defined()) {
@@ -62,12 +67,12 @@ void require_rank(const Tensor& x, int64_t low, int64_t high, const char* layer,
 
 Tensor BatchNorm1d::forward(const Tensor& x) {
   require_rank(x, 2, 3, "BatchNorm1d", "(N, C) or (N, C, L)");
-  return normalise(x);
+  return normalise(x, "BatchNorm1d");
 }
 
 Tensor BatchNorm2d::forward(const Tensor& x) {
   require_rank(x, 4, 4, "BatchNorm2d", "(N, C, H, W)");
-  return normalise(x);
+  return normalise(x, "BatchNorm2d");
 }
 
 LayerNorm::LayerNorm(const Shape& shape, const LayerNormOptions& o)

@@ -35,7 +35,7 @@ struct TENON_API BatchNormState {
   bool training = true;
 
  protected:
-  Tensor normalise(const Tensor& x);
+  Tensor normalise(const Tensor& x, const char* layer);
   void visit(FieldVisitor& v);
   std::string repr_text() const;
 };

@@ -6,8 +6,8 @@
 //
 // Dtypes: two different dtypes are promoted as PyTorch promotes them: `int_tensor + 1` stays an
 // integer tensor, and `int_tensor + 1.5` becomes f32. Functions whose results are not whole numbers
-// (exp, sqrt, sigmoid, div, …) convert integers and bool to f32. Arithmetic on bool alone is a
-// DTypeError.
+// (exp, sqrt, sigmoid, div, …) convert integers and bool to f32. Of two bool tensors, add and
+// maximum return "or", mul and minimum "and"; other arithmetic on bool alone is a DTypeError.
 //
 // Every function throws a ValueError for an undefined tensor.
 #pragma once

@@ -98,6 +98,15 @@ BOOST_AUTO_TEST_CASE(batch_normalisation) {
   require_error<ShapeError>(
       [&] { norm(ramp({3})); },
       "BatchNorm1d: expected an input of shape (N, C) or (N, C, L), got one of shape (3,)");
+  for (bool affine : {true, false}) {
+    nn::BatchNorm2d four(4, {.affine = affine, .track_running_stats = affine});
+    require_error<ShapeError>(
+        [&] {
+          four(zeros({2, 3, 5, 5}));
+        },
+        "BatchNorm2d: was made for num_features=4 channels, got an input of "
+        "shape (2, 3, 5, 5), which has 3");
+  }
 }
 
 BOOST_AUTO_TEST_CASE(batch_normalisation_with_plain_averages_or_none) {

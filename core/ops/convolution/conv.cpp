@@ -27,12 +27,14 @@ void infer_conv2d(Infer& infer) {
   Shape stride = infer.attrs.get_list("stride"), padding = infer.attrs.get_list("padding"),
         dilation = infer.attrs.get_list("dilation");
   int64_t groups = infer.attrs.get_int("groups");
-  if (x[1] % groups != 0 || weight[0] % groups != 0 || x[1] / groups != weight[1])
-    infer.shape_error(
-        fmt::format("an input of shape {} has {} channels, but a weight of shape {} takes {} in "
-                    "each of groups={}, and the weight's first dimension must be a multiple of "
-                    "groups",
-                    x, x[1], weight, weight[1], groups));
+  if (weight[0] % groups != 0)
+    infer.shape_error(fmt::format(
+        "a weight of shape {} has {} output channels, which must be a multiple of groups={}",
+        weight, weight[0], groups));
+  if (x[1] % groups != 0 || x[1] / groups != weight[1])
+    infer.shape_error(fmt::format(
+        "an input of shape {} has {} channels, but a weight of shape {}{} takes {}", x, x[1],
+        weight, groups == 1 ? "" : fmt::format(" with groups={}", groups), weight[1] * groups));
   require_bias(infer, weight);
   require_addressable_padded(infer, x, padding);
   Shape result = {x[0], weight[0], 0, 0};

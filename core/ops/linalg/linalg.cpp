@@ -155,17 +155,21 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 }
 
 Tensor mm(const Tensor& a, const Tensor& b) {
-  check_operands("mm", a, b);
+  require_defined("mm", {&a, &b});
   if (shape_of(a).size() != 2 || shape_of(b).size() != 2)
     refuse("mm", a, b, "both must be matrices; matmul takes other ranks");
+  check_operands("mm", a, b);
   return matmul(a, b);
 }
 
 Tensor bmm(const Tensor& a, const Tensor& b) {
-  check_operands("bmm", a, b);
+  require_defined("bmm", {&a, &b});
   const Shape &sa = shape_of(a), &sb = shape_of(b);
-  if (sa.size() != 3 || sb.size() != 3 || sa[0] != sb[0])
-    refuse("bmm", a, b, "both must have three dimensions and the same first; matmul broadcasts");
+  if (sa.size() != 3 || sb.size() != 3)
+    refuse("bmm", a, b, "both must have three dimensions; matmul takes other ranks");
+  if (sa[0] != sb[0])
+    refuse("bmm", a, b, "both must have the same first dimension; matmul broadcasts");
+  check_operands("bmm", a, b);
   return matmul(a, b);
 }
 

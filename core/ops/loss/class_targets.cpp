@@ -44,8 +44,8 @@ ClassTargets class_targets(const char* op, const Tensor& scores, const Tensor& l
                                  op, shape, expected, shape_of(labels)));
   require_class_weight(op, weight, classes);
   if (weight.defined() && dtype_of(weight) != dtype_of(scores))
-    throw DTypeError(fmt::format("{}: weight is {}, the input {}; convert one with .to(dtype)", op,
-                                 dtype_of(weight), dtype_of(scores)));
+    throw DTypeError(fmt::format("{}: weight is {}, the input {}; {}", op, dtype_of(weight),
+                                 dtype_of(scores), conversion_to(dtype_of(scores), "the weight")));
   Tensor list = labels.to(DType::i64);
   return {class_rows(scores), expected.size() == 1 ? list : list.reshape({expected.numel()}),
           expected};

@@ -95,7 +95,7 @@ void infer_batch_norm(Infer& infer) {
   const char* names[] = {"x", "weight", "bias", "running_mean", "running_var"};
   for (size_t i = 1; i < 5; ++i) {
     if (!infer.has(i)) continue;
-    infer.require_dtype(dtype_of(infer.in(i)) == t, i, "of the input's type");
+    infer.require_dtype(dtype_of(infer.in(i)) == t, i, "of the input's type", t);
     if (!(shape_of(infer.in(i)) == Shape{shape[1]}))
       infer.shape_error(fmt::format("{} has shape {}, but must be ({},) for an input of shape {}",
                                     names[i], shape_of(infer.in(i)), shape[1], shape));

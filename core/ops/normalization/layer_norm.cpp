@@ -34,7 +34,7 @@ void infer_layer_norm(Infer& infer) {
   infer.require_dtype(is_floating_point(t), 0, "a floating type");
   for (size_t i = 1; i < 3; ++i) {
     if (!infer.has(i)) continue;
-    infer.require_dtype(dtype_of(infer.in(i)) == t, i, "of the input's type");
+    infer.require_dtype(dtype_of(infer.in(i)) == t, i, "of the input's type", t);
     if (!(shape_of(infer.in(i)) == wanted))
       infer.shape_error(fmt::format("{} has shape {}, but normalized_shape is {}",
                                     i == 1 ? "weight" : "bias", shape_of(infer.in(i)), wanted));

@@ -16,8 +16,10 @@ void infer_in_place(Infer& infer) {
   size_t n = static_cast<size_t>(infer.attrs.get_int("n")), lists = infer.size() / n;
   for (size_t i = 0; i < infer.size(); ++i) {
     const TensorDesc &t = infer.in(i), &parameter = infer.in(i % n);
-    infer.require_dtype(is_floating_point(dtype_of(t)) && dtype_of(t) == dtype_of(infer.in(0)), i,
-                        "floating, and of the first parameter's type");
+    infer.require_dtype(
+        is_floating_point(dtype_of(t)) && dtype_of(t) == dtype_of(infer.in(0)), i,
+        "floating, and of the first parameter's type",
+        is_floating_point(dtype_of(infer.in(0))) ? dtype_of(infer.in(0)) : DType::f32);
     if (!(shape_of(t) == shape_of(parameter)))
       infer.shape_error(
           fmt::format("a gradient or state of shape {} does not fit parameter {} of shape {}",

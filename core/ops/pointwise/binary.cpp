@@ -18,14 +18,18 @@ const Attrs& order(bool reverse) {
   return reverse ? reversed : plain;
 }
 
-void infer_arithmetic(Infer& infer, bool integers) {
-  DType t = dtype_of(infer.in(0));
-  bool ok = integers ? t != DType::boolean : is_floating_point(t);
-  infer.require_dtype(ok, 0, integers ? "a floating or integer type" : "a floating type");
-  infer.output(t, broadcast_inputs(infer));
+void infer_arithmetic(Infer& infer) {
+  infer.output(dtype_of(infer.in(0)), broadcast_inputs(infer));
 }
-void infer_number(Infer& infer) { infer_arithmetic(infer, true); }
-void infer_float(Infer& infer) { infer_arithmetic(infer, false); }
+void infer_number(Infer& infer) {
+  infer.require_dtype(dtype_of(infer.in(0)) != DType::boolean, 0, "a floating or integer type",
+                      DType::i64);
+  infer_arithmetic(infer);
+}
+void infer_float(Infer& infer) {
+  infer.require_dtype(is_floating_point(dtype_of(infer.in(0))), 0, "a floating type");
+  infer_arithmetic(infer);
+}
 
 // Which form a call had: if the second operand is a number, input 1 is absent.
 bool has_number(const GradContext& c) { return !c.scalars.empty(); }
@@ -120,7 +124,7 @@ void pow_gradient(const GradContext& c, Grads g) {
 
 const Op add_op{{
     .name = "add",
-    .infer = infer_number,
+    .infer = infer_arithmetic,
     .gradient = add_gradient,
     .pointwise = true,
     .promotion = Promotion::common,
@@ -134,7 +138,7 @@ const Op sub_op{{
 }};
 const Op mul_op{{
     .name = "mul",
-    .infer = infer_number,
+    .infer = infer_arithmetic,
     .gradient = mul_gradient,
     .saves_inputs = 3,
     .pointwise = true,
@@ -150,7 +154,7 @@ const Op div_op{{
 }};
 const Op maximum_op{{
     .name = "maximum",
-    .infer = infer_number,
+    .infer = infer_arithmetic,
     .gradient = maximum_gradient,
     .saves_inputs = 3,
     .pointwise = true,
@@ -158,7 +162,7 @@ const Op maximum_op{{
 }};
 const Op minimum_op{{
     .name = "minimum",
-    .infer = infer_number,
+    .infer = infer_arithmetic,
     .gradient = minimum_gradient,
     .saves_inputs = 3,
     .pointwise = true,
@@ -256,8 +260,7 @@ Tensor pow(const Tensor& a, const Tensor& b) {
   const DType t = result_type(a, b);
   if (is_floating_point(t)) return run_binary(pow_op, a, b);
   if (t == DType::boolean)
-    throw DTypeError(
-        "pow: needs a number on one side at least, both are bool; convert one with .to(dtype)");
+    throw DTypeError("pow: both are bool, but one must be a number; " + conversion_to(DType::i64));
   return run_binary(whole_pow_op, a, b);
 }
 
@@ -266,9 +269,9 @@ Tensor pow(const Tensor& a, Number b) {
   if (is_floating_point(dtype_of(a)) || !b.integral) return float_binary(pow_op, a, b);
   if (b.i < 0)
     throw ValueError(fmt::format(
-        "pow: whole numbers to a negative whole power are no whole numbers: exponent {} "
-        "of a {} tensor; convert it with .to(tenon::f32), or use a floating exponent",
-        b.i, dtype_of(a)));
+        "pow: an integer tensor cannot be raised to a negative integer power; found a tensor of "
+        "type {} and the exponent {}; {}, or give a floating exponent such as {}.0",
+        dtype_of(a), b.i, conversion_to(DType::f32), b.i));
   // An exponent that the dtype of `a` cannot hold is used in i64, where powers wrap around to the
   // same low bits.
   const bool narrow = dtype_of(a) == DType::i32 || dtype_of(a) == DType::u8;

@@ -15,7 +15,7 @@ void infer_comparison(Infer& infer) { infer.output(DType::boolean, broadcast_inp
 
 void infer_logic(Infer& infer) {
   for (size_t i = 0; i < 2; ++i)
-    infer.require_dtype(dtype_of(infer.in(i)) == DType::boolean, i, "bool");
+    infer.require_dtype(dtype_of(infer.in(i)) == DType::boolean, i, "bool", DType::boolean);
   infer.output(DType::boolean, broadcast_inputs(infer));
 }
 
@@ -48,7 +48,7 @@ Tensor logic(const Op& op, const Tensor& a, const Tensor& b) {
 }
 
 void infer_where(Infer& infer) {
-  infer.require_dtype(dtype_of(infer.in(0)) == DType::boolean, 0, "bool");
+  infer.require_dtype(dtype_of(infer.in(0)) == DType::boolean, 0, "bool", DType::boolean);
   Shape values = broadcast_shapes(shape_of(infer.in(1)), shape_of(infer.in(2)), "where");
   infer.output(dtype_of(infer.in(1)), broadcast_shapes(shape_of(infer.in(0)), values, "where"));
 }

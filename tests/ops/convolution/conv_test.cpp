@@ -78,12 +78,18 @@ BOOST_AUTO_TEST_CASE(bad_input) {
       [&] {
         conv2d(zeros({1, 2, 8, 8}), w);
       },
-      "conv2d: an input of shape (1, 2, 8, 8) has 2 channels");
+      "conv2d: an input of shape (1, 2, 8, 8) has 2 channels, but a weight of shape (4, 3, 3, 3) "
+      "takes 3");
+  require_error<ShapeError>(
+      [&] {
+        conv2d(x, zeros({6, 2, 3, 3}), {}, {.groups = 3});
+      },
+      "has 3 channels, but a weight of shape (6, 2, 3, 3) with groups=3 takes 6");
   require_error<ShapeError>(
       [&] {
         conv2d(x, zeros({4, 1, 3, 3}), {}, {.groups = 3});
       },
-      "multiple of groups");
+      "has 4 output channels, which must be a multiple of groups=3");
   require_error<ShapeError>(
       [&] {
         conv2d(x, zeros({4, 3, 9, 3}));

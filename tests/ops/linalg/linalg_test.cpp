@@ -214,7 +214,21 @@ BOOST_AUTO_TEST_CASE(bad_input) {
       [&] {
         linear(a, zeros({4, 3}, {.dtype = f64}));
       },
-      "x is f32, weight f64");
+      "x is f32, weight f64, but all must have one dtype; convert x with .to(tenon::f64)");
+  require_error<DTypeError>([&] { matmul(ints({1}, {1}), ints({1}, {1})); },
+                            "must be a floating type; convert it with .to(tenon::f32)");
+  require_error<ShapeError>([&] { bmm(a, a); }, "both must have three dimensions");
+  require_error<ShapeError>(
+      [&] {
+        bmm(zeros({2, 3, 4}), zeros({3, 4, 5}));
+      },
+      "both must have the same first dimension");
+  require_error<ShapeError>(
+      [&] {
+        bmm(zeros({2, 3, 4}), zeros({2, 5, 6}));
+      },
+      "bmm: cannot multiply (2, 3, 4) by (2, 5, 6): the last dimension");
+  require_error<ShapeError>([&] { mm(zeros({2, 3, 4}), a); }, "both must be matrices");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

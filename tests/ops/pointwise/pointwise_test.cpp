@@ -310,10 +310,13 @@ BOOST_AUTO_TEST_CASE(whole_powers_are_exact) {
   BOOST_CHECK(pow(2.0, ints({2}, {1})).dtype() == f32);
   BOOST_CHECK(pow(ints({2}, {1}), floats({-1}, {1})).dtype() == f32);
   BOOST_TEST(pow(ints({2}, {1}), -1.0).to_vector<float>()[0] == 0.5f);
-  require_error<ValueError>([] { pow(ints({2}, {1}), -1); },
-                            "pow: whole numbers to a negative whole power");
+  require_error<ValueError>(
+      [] { pow(ints({2}, {1}), -1); },
+      "pow: an integer tensor cannot be raised to a negative integer power; found a "
+      "tensor of type i64 and the exponent -1; convert it with "
+      ".to(tenon::f32), or give a floating exponent such as -1.0");
   require_error<DTypeError>([] { pow(bools({1}, {1}), bools({1}, {1})); },
-                            "pow: needs a number on one side at least");
+                            "pow: both are bool, but one must be a number");
 }
 
 BOOST_AUTO_TEST_CASE(types_are_promoted_as_by_pytorch) {
@@ -333,6 +336,26 @@ BOOST_AUTO_TEST_CASE(types_are_promoted_as_by_pytorch) {
   require_values(clamp(whole, 3, std::nullopt), {2}, {7, 3});
   require_values(eq(whole, 2.5).to(i64), {2}, {0, 0});
   require_values(logical_and(whole, ints({1, 0}, {2})).to(i64), {2}, {1, 0});
+}
+
+// As in PyTorch: sums and larger elements of truth values are their "or", products and smaller ones
+// their "and".
+BOOST_AUTO_TEST_CASE(arithmetic_on_bools) {
+  const Tensor a = bools({1, 1, 0, 0}, {4}), b = bools({1, 0, 1, 0}, {4}),
+               column = bools({1, 0}, {2, 1});
+  for (auto device : {"cpu:0", "cpu:1"}) {
+    const Tensor x = a.to(device), y = b.to(device);
+    for (const Tensor& either : {x + y, maximum(x, y)}) {
+      BOOST_CHECK(either.dtype() == boolean);
+      require_values(either.to(i64), {4}, {1, 1, 1, 0});
+    }
+    for (const Tensor& both : {x * y, minimum(x, y)}) {
+      BOOST_CHECK(both.dtype() == boolean);
+      require_values(both.to(i64), {4}, {1, 0, 0, 0});
+    }
+  }
+  require_values((column * a).to(i64), {2, 4}, {1, 1, 0, 0, 0, 0, 0, 0});
+  BOOST_CHECK((a + ints({1, 2, 3, 4}, {4})).dtype() == i64);
 }
 
 BOOST_AUTO_TEST_CASE(gradients_pass_through_promotion) {
@@ -367,7 +390,8 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<DTypeError>([&] { neg(eq(a, a)); }, "neg: argument 0 has dtype bool");
   require_error<DTypeError>([&] { eq(a, a) - eq(a, a); }, "sub: argument 0 has dtype bool");
   require_error<DTypeError>([&] { where(a, a, a); },
-                            "where: argument 0 has dtype f32, but must be bool");
+                            "where: argument 0 has dtype f32, but must be bool; convert it with "
+                            ".to(tenon::boolean)");
   require_error<ValueError>([&] { gelu(a, "fast"); }, "gelu: approximate \"fast\" is not known");
   require_error<ValueError>([&] { clamp(a, std::nullopt); }, "clamp: at least one of min and max");
 }
