@@ -16,7 +16,7 @@ struct Cifar10Options {
 // Reads the training data from data_batch_1.bin and the batches that follow it in a folder, or the
 // test data from test_batch.bin, each with or without ".gz". The data set stores u8 images (N, 3,
 // 32, 32) and i64 labels (N); its batches have f32 pixels, by default in [0, 1]. Throws a DataError
-// that begins with the path if a file is missing (also one between others), cut off, corrupt or
+// that names the path if a file is missing (also one between others), cut off, corrupt or
 // empty, or if it has a label above 9.
 TENON_API TensorDataset cifar10(const std::filesystem::path& folder, bool train,
                                 const Cifar10Options& options = {});

@@ -9,7 +9,7 @@
 namespace tenon::data {
 
 // Reads an IDX file. Elements of type u8, i32, f32 and f64 keep their type; i8 and i16 become i32.
-// Throws a DataError that begins with the path if the file is missing, cut off, corrupt, too long
+// Throws a DataError that names the path if the file is missing, cut off, corrupt, too long
 // or not an IDX file, or if its sizes are too large.
 TENON_API Tensor read_idx(const std::filesystem::path& path);
 

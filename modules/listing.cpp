@@ -100,6 +100,22 @@ Warned& warned() {
                   type.name, what));
 }
 
+// Returns "a parameter or buffer (f32 of shape (2,) at byte 48 of the object)": what is known of
+// fields that have no names, in the order of their declaration.
+std::string describe(std::vector<detail::PlacedTensor> fields, const void* object) {
+  auto offset = [&](const detail::PlacedTensor& p) {
+    return static_cast<const char*>(p.place) - static_cast<const char*>(object);
+  };
+  std::sort(fields.begin(), fields.end(), [&](auto& a, auto& b) { return offset(a) < offset(b); });
+  std::string each;
+  for (auto& p : fields)
+    each += fmt::format("{}{} of shape {} at byte {}", each.empty() ? "" : ", ", p.tensor.dtype(),
+                        p.tensor.shape(), offset(p));
+  return fields.size() == 1
+             ? fmt::format("a parameter or buffer ({} of the object)", each)
+             : fmt::format("{} parameters or buffers ({} of the object)", fields.size(), each);
+}
+
 void warn(const std::string& text) { log_message(TN_LOG_WARNING, "tenon", text); }
 
 // Of `module` and the modules below it, the smallest object that contains the address: its fields()
@@ -162,7 +178,7 @@ void require_all_listed(ModuleRef module) {
     std::erase_if(left, is_named);
     std::erase_if(hidden, is_named);
   }
-  if (!left.empty()) left_out(type, "a parameter or buffer");
+  if (!left.empty()) left_out(type, describe(left, module.self));
   if (!hidden.empty() && warned().add(&type, &type))
     warn(
         fmt::format("{} holds a std::vector with {} parameters that its fields() does not name, so "

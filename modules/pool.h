@@ -1,6 +1,6 @@
 // Pooling layers for images of shape (N, C, H, W) or (C, H, W). Constructors throw a ValueError for
-// an option outside its range, and calls a ShapeError for an input of another rank or smaller than
-// a window.
+// an option outside its range. Calls throw a ShapeError for an input of another rank or smaller
+// than a window, and a ValueError for a padding of more than half a window.
 #pragma once
 
 #include <tenon/core/ops/pooling.h>

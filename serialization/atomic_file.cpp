@@ -125,6 +125,7 @@ AtomicFile::AtomicFile(const std::filesystem::path& path)
     : path_(path), target_(follow_links(path)) {
   folder_ = target_.has_parent_path() ? target_.parent_path() : std::filesystem::path(".");
   struct stat status {};
+  if (path_.empty()) fail("the path is empty", 0);
   if (target_.filename().empty()) fail("it names a folder, not a file", 0);
   if (stat(target_.c_str(), &status) == 0) {
     if (S_ISDIR(status.st_mode)) fail("it is a folder", 0);
@@ -169,8 +170,13 @@ void AtomicFile::create() {
       fail("its new file gets no number beyond those of the standard streams", error);
     }
     if (file < 0 && errno == EEXIST) continue;
-    if (file < 0 && errno == ENOENT)
-      fail(fmt::format("there is no folder '{}'; make it first", printable(folder_.native())), 0);
+    if (file < 0 && errno == ENOENT) {
+      const bool exists = access(folder_.c_str(), F_OK) == 0;  // such as /proc
+      const std::string folder = printable(folder_.native());
+      fail(exists ? fmt::format("folder '{}' takes no new files", folder)
+                  : fmt::format("there is no folder '{}'; make it first", folder),
+           0);
+    }
     if (file < 0)
       fail(fmt::format("cannot write in folder '{}'", printable(folder_.native())), errno);
     // Before the file is locked, another writer may take it for a leftover and lock or even remove

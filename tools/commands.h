@@ -7,7 +7,8 @@
 namespace tenon::tools {
 
 // Prints every plugin that was found, whether it was loaded, and why not, and then the devices with
-// their memory and threads. Returns false if there is no device.
+// their memory and threads. Returns false if there is no device. Throws a ValueError if a variable
+// of the environment makes no sense, as every program that opens a device would.
 bool list_devices();
 
 // Prints the keys, shapes, dtypes and wrappers of a checkpoint.

@@ -2,7 +2,9 @@
 #include <iostream>
 #include <set>
 
+#include <tenon/core/base/environment.h>
 #include <tenon/core/error.h>
+#include <tenon/core/runtime/context.h>
 #include <tenon/plugins/host/registry.h>
 
 #include "commands.h"
@@ -21,28 +23,27 @@ std::string human_bytes(uint64_t bytes) {
 
 namespace {
 
-void print_device(plugins::Backend& backend, uint32_t index) {
-  tn_device_info info = backend.device_info(backend.open_device(index));
-  std::cout << "  " << backend.name() << ":" << index << "  " << info.name;
-  if (info.memory_total) {
-    std::cout << ", " << human_bytes(info.memory_total) << " memory";
-    if (info.memory_free) std::cout << " (" << human_bytes(info.memory_free) << " free)";
+void print_device(const DeviceDescription& d) {
+  std::cout << "  " << d.device.str() << "  " << d.name;
+  if (d.memory_total) {
+    std::cout << ", " << human_bytes(d.memory_total) << " memory";
+    if (d.memory_free) std::cout << " (" << human_bytes(d.memory_free) << " free)";
   }
-  if (info.architecture[0]) std::cout << ", " << info.architecture;
-  if (info.driver[0]) std::cout << ", " << info.driver;
-  if (info.threads)
-    std::cout << ", " << info.threads << (info.threads == 1 ? " thread" : " threads");
-  if (info.flags & TN_DEVICE_LOGICAL) std::cout << ", more on request";
+  if (!d.architecture.empty()) std::cout << ", " << d.architecture;
+  if (!d.driver.empty()) std::cout << ", " << d.driver;
+  if (d.threads) std::cout << ", " << d.threads << (d.threads == 1 ? " thread" : " threads");
   std::cout << "\n";
 }
 
 // Prints the devices of one backend, or why there are none.
 bool print_devices(const std::string& name) {
   try {
-    plugins::Backend& backend = plugins::registry().load(name);
-    uint32_t count = backend.device_count();
-    for (uint32_t i = 0; i < count; ++i) print_device(backend, i);
-    return count > 0;
+    auto devices = describe_devices(name);
+    for (auto& d : devices) print_device(d);
+    if (!devices.empty() && devices.back().logical)
+      std::cout << "  more " << name << " devices on request, such as " << name << ":"
+                << devices.size() << "\n";
+    return !devices.empty();
   } catch (const PluginError&) {
     std::cout << "  " << name << ": cannot be loaded; see its plugins above\n";
   } catch (const Error& e) {
@@ -54,6 +55,7 @@ bool print_devices(const std::string& name) {
 }  // namespace
 
 bool list_devices() {
+  check_environment();
   // The plugins are loaded first, so that the report shows which of them can be.
   std::set<std::string> names;
   for (auto& entry : plugins::registry().report().entries) {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 
+#include <tenon/core/api.h>
+
 namespace tenon {
 
 // Returns the value of an environment variable, a number from 1 to 1024, or nothing if it is not
@@ -17,6 +19,6 @@ bool flag_from_environment(const char* name);
 // Checks all variables of the library itself and throws a ValueError if one has an invalid value.
 // It is called before a device is opened, because some of them are read later, where an error could
 // not be reported to the user.
-void check_environment();
+TENON_API void check_environment();
 
 }  // namespace tenon

@@ -34,6 +34,7 @@ InputFile::InputFile(const std::filesystem::path& path, const char* purpose, Thr
     : path_(path), purpose_(purpose), raise_(raise) {
   do file_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   while (file_ < 0 && errno == EINTR);
+  if (file_ < 0 && path.empty()) fail("the path is empty");
   if (file_ < 0)
     fail(errno == ENXIO ? "it is not a regular file"
                         : reason(errno));  // ENXIO: a socket, or a device that is not there

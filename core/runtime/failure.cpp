@@ -8,6 +8,7 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/failure.h>
+#include <tenon/plugins/host/backend.h>
 
 namespace tenon {
 
@@ -46,13 +47,7 @@ Failure take_failure(tn_error* error, const std::string& prefix, const std::stri
     void operator()(tn_error* e) const { e->destroy(e); }
   };
   const std::unique_ptr<tn_error, End> owned(error);
-  Failure f{error->code, prefix + (error->message ? error->message : "the plugin gave no message")};
-  for (size_t i = 0; i < error->num_details; ++i)
-    f.message +=
-        fmt::format("{}{} {}", i ? ", " : " [", error->details[i].key, error->details[i].value);
-  if (error->num_details) f.message += "]";
-  f.message += suffix;
-  return f;
+  return {error->code, prefix + plugins::text_of(*error) + suffix};
 }
 
 void check(tn_error* error, const std::string& prefix) {

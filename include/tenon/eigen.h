@@ -86,9 +86,10 @@ VectorMap<T> as_vector(const Tensor&&) = delete;
 
 // The values of an Eigen matrix, array or expression as a tensor: (n) for what is a vector at
 // compile time, (rows, columns) otherwise, of the dtype of its scalars unless options.dtype asks
-// for another. Values are copied once, in the order in which Eigen keeps them (a column-major
-// matrix becomes the transposed view of a contiguous tensor), since a tensor's memory is its
-// device's; expressions are evaluated first. Afterwards the two share nothing.
+// for another. Values are copied, because the memory of a tensor belongs to its device, in the
+// order in which Eigen keeps them: a column-major matrix becomes the transposed view of a
+// contiguous tensor. Anything but a plain matrix or array (an expression, a Map, Ref, block or
+// transpose) is first evaluated to one, which is a second copy. Afterwards the two share nothing.
 template <class Derived>
 Tensor to_tensor(const Eigen::DenseBase<Derived>& values, TensorOptions options = {}) {
   using Plain = typename Derived::PlainObject;

@@ -32,18 +32,22 @@ AdamW::AdamW(const std::vector<ParamGroup<AdamWOptions>>& groups)
 
 Adam::Adam(const char* name, bool decoupled, const std::vector<ParamGroup<AdamOptions>>& groups)
     : Optimizer(name, params_of(groups)), decoupled_(decoupled) {
-  for (auto& group : groups) {
-    const AdamOptions& o = group.options;
-    nn::require_not_negative(o.lr, name, "lr");
-    require(o.betas[0] >= 0 && o.betas[0] < 1, "betas[0]", o.betas[0], "at least 0 and below 1");
-    require(o.betas[1] >= 0 && o.betas[1] < 1, "betas[1]", o.betas[1], "at least 0 and below 1");
-    nn::require_not_negative(o.eps, name, "eps");
-    nn::require_not_negative(o.weight_decay, name, "weight_decay");
-    options_.push_back(o);
-  }
+  for (auto& group : groups) options_.push_back(group.options);
+  for (size_t g = 0; g < options_.size(); ++g) Adam::check_options(g);
+}
+
+void Adam::check_options(size_t group) const {
+  const AdamOptions& o = options_[group];
+  require_not_negative(o.lr, "lr");
+  for (size_t i = 0; i < o.betas.size(); ++i)
+    require(o.betas[i] >= 0 && o.betas[i] < 1, i ? "betas[1]" : "betas[0]", o.betas[i],
+            "at least 0 and below 1");
+  require_not_negative(o.eps, "eps");
+  require_not_negative(o.weight_decay, "weight_decay");
 }
 
 void Adam::step() {
+  check_all_options();
   for (size_t g = 0; g < num_groups(); ++g) {
     const AdamOptions& o = options_[g];
     step_group(g, [&](const Bucket& b) {
@@ -62,7 +66,9 @@ void Adam::step() {
 }
 
 std::vector<Optimizer::Slot> Adam::slots(size_t group) {
-  return {{"exp_avg", true}, {"exp_avg_sq", true}, {"max_exp_avg_sq", options_[group].amsgrad}};
+  return {{"exp_avg", true, true},
+          {"exp_avg_sq", true, true},
+          {"max_exp_avg_sq", options_[group].amsgrad, true}};
 }
 
 std::vector<Optimizer::Option> Adam::options_of(size_t group) {

@@ -25,13 +25,14 @@ class TENON_API Adam : public Optimizer {
   explicit Adam(std::vector<ParamGroup<AdamOptions>> groups);
 
   void step() override;
-  // Returns the options of a group, which may be changed.
-  AdamOptions& options(size_t group = 0) { return options_.at(group); }
+  // Returns the options of a group, which may be changed; the next step checks them.
+  AdamOptions& options(size_t group = 0) { return options_[checked(group)]; }
 
  protected:
   Adam(const char* name, bool decoupled, const std::vector<ParamGroup<AdamOptions>>& groups);
   std::vector<Slot> slots(size_t group) override;
   std::vector<Option> options_of(size_t group) override;
+  void check_options(size_t group) const override;
 
  private:
   bool decoupled_;

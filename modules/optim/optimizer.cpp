@@ -1,5 +1,6 @@
 #include <cmath>
 #include <map>
+#include <optional>
 #include <unordered_set>
 
 #include <tenon/core/autograd/autograd.h>
@@ -17,6 +18,10 @@ std::string state_key(size_t index, const char* what) {
 }
 std::string group_key(size_t group, const char* what) {
   return fmt::format("param_groups.{}.{}", group, what);
+}
+
+Tensor fresh_slot(const Tensor& p) {
+  return zeros(p.shape(), {.dtype = p.dtype(), .device = p.device()});
 }
 
 }  // namespace
@@ -50,6 +55,10 @@ void Optimizer::require(bool ok, const char* what, double value, const char* wan
   nn::require(ok, name_, what, value, wanted);
 }
 
+void Optimizer::require_not_negative(double value, const char* what) const {
+  nn::require_not_negative(value, name_, what);
+}
+
 void Optimizer::zero_grad(bool set_to_none) {
   NoGrad guard;
   for (auto& group : groups_)
@@ -61,17 +70,19 @@ void Optimizer::zero_grad(bool set_to_none) {
     }
 }
 
-double Optimizer::lr(size_t group) {
-  params(group);  // checks the index
-  return *options_of(group)[0].number;
+void Optimizer::refuse_group(size_t group) const {
+  throw IndexError(fmt::format("{}: there is no group {} of parameters; it has {}, counted from 0",
+                               name_, group, groups_.size()));
 }
+
+double Optimizer::lr(size_t group) { return *options_of(checked(group))[0].number; }
 
 void Optimizer::set_lr(double lr) {
   for (size_t g = 0; g < groups_.size(); ++g) set_lr(lr, g);
 }
 
 void Optimizer::set_lr(double lr, size_t group) {
-  params(group);
+  checked(group);
   nn::require_not_negative(lr, name_, "lr");
   *options_of(group)[0].number = lr;
 }
@@ -101,7 +112,7 @@ std::vector<Optimizer::Bucket>& Optimizer::collect(size_t group) {
       if (!wanted[s].used) continue;
       Tensor slot = state.slots[s];
       if (!slot.defined())
-        slot = zeros(p.shape(), {.dtype = p.dtype(), .device = p.device()});
+        slot = fresh_slot(p);
       else if (slot.device() != b.device || slot.dtype() != b.dtype)  // the model has moved since
         slot = slot.to(b.device).to(b.dtype);
       b.slots[s].push_back(std::move(slot));
@@ -130,6 +141,7 @@ void Optimizer::forget_buckets() {
 }
 
 OptimizerState Optimizer::state_dict() {
+  NoGrad guard;
   OptimizerState result;
   size_t index = 0;
   for (size_t g = 0; g < groups_.size(); ++g) {
@@ -137,77 +149,147 @@ OptimizerState Optimizer::state_dict() {
     for (auto& o : options_of(g))
       result.numbers.emplace_back(group_key(g, o.name), o.number ? *o.number : double(*o.flag));
     auto named = slots(g);
-    for (State& state : states_[g]) {
+    for (size_t i = 0; i < states_[g].size(); ++i, ++index) {
+      State& state = states_[g][i];
       if (state.step)
         result.numbers.emplace_back(state_key(index, "step"), static_cast<double>(state.step));
-      for (size_t s = 0; s < named.size(); ++s)
+      for (size_t s = 0; s < named.size(); ++s) {
+        // An option that was switched on since the last step begins to use a slot.
+        if (state.step && named[s].used && named[s].steady && !state.slots[s].defined())
+          state.slots[s] = fresh_slot(groups_[g][i]);
         if (state.slots[s].defined())
           result.tensors.set(state_key(index, named[s].name), state.slots[s]);
-      ++index;
+      }
     }
   }
   return result;
 }
 
-void Optimizer::load_state_dict(const OptimizerState& from) {
-  NoGrad guard;
-  auto failed = [&](const std::string& why) {
-    return StateDictError(fmt::format("Error in loading state_dict for {}: {}", name_, why));
-  };
-  std::map<std::string, double> numbers(from.numbers.begin(), from.numbers.end());
-  auto take = [&](const std::string& key, std::optional<double> absent) {
-    auto found = numbers.find(key);
-    if (found == numbers.end()) {
+namespace {
+
+// Assigns the options of all groups and, unless `keep` is called, assigns the old ones again.
+template <class Option>
+class NewOptions {
+ public:
+  explicit NewOptions(std::vector<std::pair<Option, double>> options)
+      : options_(std::move(options)) {
+    exchange();
+  }
+  ~NewOptions() {
+    if (!kept_) exchange();
+  }
+  NewOptions(const NewOptions&) = delete;
+  NewOptions& operator=(const NewOptions&) = delete;
+  void keep() { kept_ = true; }
+
+ private:
+  void exchange() {
+    for (auto& [option, value] : options_) {
+      const double before = option.number ? *option.number : double(*option.flag);
+      if (option.number) *option.number = value;
+      if (option.flag) *option.flag = value != 0;
+      value = before;
+    }
+  }
+
+  std::vector<std::pair<Option, double>> options_;
+  bool kept_ = false;
+};
+
+// The numbers of a state, each of which is taken once.
+class StateNumbers {
+ public:
+  StateNumbers(const char* optimizer, const OptimizerState& state)
+      : optimizer_(optimizer), numbers_(state.numbers.begin(), state.numbers.end()) {}
+
+  [[noreturn]] void fail(const std::string& why) const {
+    throw StateDictError(fmt::format("Error in loading state_dict for {}: {}", optimizer_, why));
+  }
+  // Returns a finite number. Without `absent` it has to be there.
+  double take(const std::string& key, std::optional<double> absent = std::nullopt) {
+    auto found = numbers_.find(key);
+    if (found == numbers_.end()) {
       if (absent) return *absent;
-      throw failed(
+      fail(
           fmt::format("it has no \"{}\", so it does not come from an optimizer of this kind with "
                       "these parameter groups",
                       key));
     }
-    double value = found->second;
+    const double value = found->second;
     if (!std::isfinite(value))
-      throw failed(
-          fmt::format("\"{}\" is {}, which is not a finite number", key, number_text(value)));
-    numbers.erase(found);
+      fail(fmt::format("\"{}\" is {}, which is not a finite number", key, number_text(value)));
+    numbers_.erase(found);
     return value;
-  };
+  }
+  void require_all_taken() const {
+    if (!numbers_.empty()) fail(fmt::format("unexpected \"{}\"", numbers_.begin()->first));
+  }
+
+ private:
+  const char* optimizer_;
+  std::map<std::string, double> numbers_;
+};
+
+}  // namespace
+
+void Optimizer::load_state_dict(const OptimizerState& from) {
+  NoGrad guard;
+  StateNumbers numbers(name_, from);
   std::vector<std::pair<Option, double>> options;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const double count = numbers.take(group_key(g, "params"));
+    if (count != static_cast<double>(groups_[g].size()))
+      numbers.fail(fmt::format("group {} has {} parameters here and {} there", g, groups_[g].size(),
+                               number_text(count)));
+    for (auto& o : options_of(g)) {
+      const auto key = group_key(g, o.name);
+      const double value = numbers.take(key);
+      if (o.flag && value != 0 && value != 1)
+        numbers.fail(fmt::format("\"{}\" is {}; it has to be 0 or 1", key, number_text(value)));
+      options.emplace_back(o, value);
+    }
+  }
+  NewOptions loaded(std::move(options));  // which decide what tensors there have to be
+  try {
+    check_all_options();
+  } catch (const ValueError& e) {
+    numbers.fail(e.what());
+  }
   auto states = states_;
   size_t index = 0, tensors_used = 0;
   for (size_t g = 0; g < groups_.size(); ++g) {
-    double count = take(group_key(g, "params"), {});
-    if (count != static_cast<double>(groups_[g].size()))
-      throw failed(fmt::format("group {} has {} parameters here and {} there", g, groups_[g].size(),
-                               number_text(count)));
-    for (auto& o : options_of(g)) options.emplace_back(o, take(group_key(g, o.name), {}));
-    auto named = slots(g);
+    const auto named = slots(g);
     for (size_t i = 0; i < groups_[g].size(); ++i, ++index) {
       const Tensor& p = groups_[g][i];
-      const double step = take(state_key(index, "step"), 0.0);
+      const auto step_key = state_key(index, "step");
+      const double step = numbers.take(step_key, 0.0);
       if (!(step >= 0 && step <= 0x1p53 && step == std::floor(step)))
-        throw failed(fmt::format("\"{}\" is {}, which is not a number of steps",
-                                 state_key(index, "step"), number_text(step)));
+        numbers.fail(fmt::format("\"{}\" is {}, which is not a number of steps", step_key,
+                                 number_text(step)));
       states[g][i] = {.step = static_cast<int64_t>(step), .slots = {}};
       for (size_t s = 0; s < named.size(); ++s) {
-        auto key = state_key(index, named[s].name);
+        const auto key = state_key(index, named[s].name);
         const Tensor* value = from.tensors.find(key);
+        if (!value && step > 0 && named[s].used && named[s].steady)
+          numbers.fail(fmt::format("it has no \"{}\", although \"{}\" is {}", key, step_key,
+                                   number_text(step)));
         if (!value) continue;
         ++tensors_used;
+        if (!value->defined()) numbers.fail(fmt::format("\"{}\" is an undefined tensor", key));
+        if (step == 0 && named[s].steady)
+          numbers.fail(fmt::format("it has \"{}\", but no \"{}\"", key, step_key));
         if (value->shape() != p.shape())
-          throw failed(
+          numbers.fail(
               fmt::format("\"{}\" has shape {}, the parameter {}", key, value->shape(), p.shape()));
         states[g][i].slots[s] = value->detach().clone().to(p.device()).to(p.dtype());
       }
     }
   }
-  if (!numbers.empty()) throw failed(fmt::format("unexpected \"{}\"", numbers.begin()->first));
+  numbers.require_all_taken();
   if (tensors_used != from.tensors.size())
-    throw failed("it holds tensors that do not belong to these parameters");
+    numbers.fail("it holds tensors that do not belong to these parameters");
   states_ = std::move(states);
-  for (auto& [option, value] : options) {
-    if (option.number) *option.number = value;
-    if (option.flag) *option.flag = value != 0;
-  }
+  loaded.keep();
 }
 
 }  // namespace tenon::optim

@@ -35,15 +35,17 @@ class TENON_API Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  // Updates each parameter that has a gradient, in place.
+  // Updates each parameter that has a gradient, in place. Throws a ValueError, and changes nothing,
+  // if an option is outside its range by now.
   virtual void step() = 0;
   // Drops the gradients of all parameters, or sets them to zero.
   void zero_grad(bool set_to_none = true);
 
   // Returns the number of groups of parameters.
   size_t num_groups() const { return groups_.size(); }
-  // Returns the parameters of a group.
-  const std::vector<Tensor>& params(size_t group = 0) const { return groups_.at(group); }
+  // Returns the parameters of a group. This function and all others that take the number of a group
+  // throw an IndexError if there is no such group.
+  const std::vector<Tensor>& params(size_t group = 0) const { return groups_[checked(group)]; }
   // Returns the learning rate of a group.
   double lr(size_t group = 0);
   // Sets the learning rate of all groups. Throws a ValueError unless it is finite and at least 0.
@@ -54,13 +56,15 @@ class TENON_API Optimizer {
   // Returns the state. Its tensors are handles: a later step changes them.
   OptimizerState state_dict();
   // Replaces the state by a copy of another. Throws a StateDictError if it comes from another kind
-  // of optimizer or does not fit the parameters; nothing is changed then.
+  // of optimizer, does not fit the parameters, lacks tensors, or has an option outside its range;
+  // nothing is changed then.
   void load_state_dict(const OptimizerState& state);
 
  protected:
   struct Slot {
     const char* name;  // "exp_avg"
     bool used;         // by the options of that group
+    bool steady;       // used slots of a parameter that has made steps exist, or start at zero
   };
   struct Option {
     const char* name;          // "lr"
@@ -102,13 +106,27 @@ class TENON_API Optimizer {
   }
   virtual std::vector<Slot> slots(size_t group) = 0;
   virtual std::vector<Option> options_of(size_t group) = 0;
+  // Throws a ValueError for an option of the group that is outside its range. Constructors and
+  // `step` call it, because options() lets anyone change them in between.
+  virtual void check_options(size_t group) const = 0;
+  void check_all_options() const {
+    for (size_t group = 0; group < groups_.size(); ++group) check_options(group);
+  }
+  // Returns the group; throws the IndexError if there is none of that number.
+  size_t checked(size_t group) const {
+    if (group >= groups_.size()) refuse_group(group);
+    return group;
+  }
   // Throws the ValueError "<name>: <what> is <value>; it has to be <wanted>" unless `ok`.
   void require(bool ok, const char* what, double value, const char* wanted) const;
+  // The same for a number that has to be finite and at least 0.
+  void require_not_negative(double value, const char* what) const;
 
  private:
   std::vector<Bucket>& collect(size_t group);
   static void keep_slots(Bucket& bucket);
   void forget_buckets();
+  [[noreturn]] void refuse_group(size_t group) const;
 
   const char* name_;
   std::vector<std::vector<Tensor>> groups_;

@@ -24,12 +24,13 @@ class TENON_API SGD : public Optimizer {
   explicit SGD(std::vector<ParamGroup<SGDOptions>> groups);
 
   void step() override;
-  // Returns the options of a group, which may be changed.
-  SGDOptions& options(size_t group = 0) { return options_.at(group); }
+  // Returns the options of a group, which may be changed; the next step checks them.
+  SGDOptions& options(size_t group = 0) { return options_[checked(group)]; }
 
  protected:
   std::vector<Slot> slots(size_t group) override;
   std::vector<Option> options_of(size_t group) override;
+  void check_options(size_t group) const override;
 
  private:
   std::vector<SGDOptions> options_;

@@ -1,4 +1,6 @@
+#include <cctype>
 #include <mutex>
+#include <string_view>
 #include <utility>
 
 #include <fmt/core.h>
@@ -37,7 +39,29 @@ void call_quietly(const BackendInfo& plugin, const char* what, F&& function) noe
   }
 }
 
+// Whether a text contains `value`, but not as a part of a longer word or number.
+bool mentions(std::string_view text, std::string_view value) {
+  auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  for (size_t at = 0; !value.empty() && (at = text.find(value, at)) != text.npos; ++at) {
+    const size_t end = at + value.size();
+    if (!(at > 0 && is_part(text[at - 1])) && !(end < text.size() && is_part(text[end])))
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+std::string text_of(const tn_error& error) {
+  const std::string message = error.message ? error.message : "an error without a message";
+  std::string more;
+  for (size_t i = 0; error.details && i < error.num_details; ++i) {
+    const auto& [key, value] = error.details[i];
+    if (value && mentions(message, value)) continue;
+    more += fmt::format("{}{}={}", more.empty() ? "" : ", ", key ? key : "?", value ? value : "?");
+  }
+  return more.empty() ? message : fmt::format("{} [{}]", message, more);
+}
 
 std::string take_message(tn_error* error) noexcept {
   std::string text;
@@ -45,13 +69,7 @@ std::string take_message(tn_error* error) noexcept {
     if (!error) return text;
     if (error->struct_size < offsetof(tn_error, destroy) + sizeof(error->destroy))
       return "an error object that is too short to read";
-    text = error->message ? error->message : "an error without a message";
-    for (size_t i = 0; error->details && i < error->num_details; ++i) {
-      auto& d = error->details[i];
-      text += std::string(i == 0 ? " [" : ", ") + (d.key ? d.key : "?") + "=" +
-              (d.value ? d.value : "?");
-    }
-    if (error->details && error->num_details > 0) text += "]";
+    text = text_of(*error);
     if (error->destroy) error->destroy(error);
   } catch (...) {
   }

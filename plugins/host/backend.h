@@ -78,5 +78,8 @@ class TENON_API Backend {
 // Returns the text of an error object with its details, and destroys the object. It can handle
 // objects that are filled incorrectly.
 TENON_API std::string take_message(tn_error* error) noexcept;
+// Returns the message of an error and, in brackets, those of its details that the message does not
+// contain: "there is no driver [driver=none]".
+TENON_API std::string text_of(const tn_error& error);
 
 }  // namespace tenon::plugins

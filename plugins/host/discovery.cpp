@@ -100,7 +100,7 @@ std::vector<std::string> environment_places() {
 
 const std::string& install_place() { return install_folder; }
 
-void scan(const std::string& place, size_t rank, std::vector<Candidate>& found) {
+std::string scan(const std::string& place, size_t rank, std::vector<Candidate>& found) {
   try {
     auto path = canonical_path(place);
     struct stat s {};
@@ -110,8 +110,10 @@ void scan(const std::string& place, size_t rank, std::vector<Candidate>& found) 
       add_manifest(path, rank, found);
     else
       throw Refused(fmt::format("neither a folder nor a manifest (*{})", kManifestSuffix));
+    return "";
   } catch (const Refused& e) {
     add_refused(place, rank, e.what(), found);
+    return e.what();
   }
 }
 

@@ -29,8 +29,8 @@ const std::string& install_place();
 
 // Appends the manifests at `place`, which is a folder or a manifest, to `found`. A manifest that is
 // in the list already keeps the better rank. A place that cannot be searched becomes a refused
-// candidate.
-void scan(const std::string& place, size_t rank, std::vector<Candidate>& found);
+// candidate; the reason is returned, which is empty otherwise.
+std::string scan(const std::string& place, size_t rank, std::vector<Candidate>& found);
 
 // The order in which plugins of one name are tried: by place, then by preference, then by path.
 bool goes_before(const Candidate& a, const Candidate& b);

@@ -59,7 +59,11 @@ void Registry::Impl::scan_once() {
   for (size_t i = 0; i < options.paths.size(); ++i) scan(options.paths[i], i, found);
   if (options.environment) {
     auto places = environment_places();
-    for (size_t i = 0; i < places.size(); ++i) scan(places[i], kEnvironmentRank + i, found);
+    for (size_t i = 0; i < places.size(); ++i)
+      if (auto refusal = scan(places[i], kEnvironmentRank + i, found); !refusal.empty())
+        log_message(TN_LOG_WARNING, "tenon",
+                    fmt::format("TENON_PLUGIN_PATH: \"{}\" is not searched: {}",
+                                printable(places[i]), refusal));
   }
   // The folder may be missing: all plugins may come from other places.
   std::error_code error;
@@ -155,15 +159,14 @@ std::string Registry::Impl::suggestion(const std::string& name) const {
 
 std::string Registry::Impl::explain(const std::string& name) const {
   std::string text = fmt::format("backend \"{}\" cannot be used: ", name);
-  std::string reasons;
-  bool overlay = false;
+  bool refused = false, overlay = false;
   for (auto& c : candidates) {
     if (c.manifest.name != name) continue;
     if (c.manifest.kind == TN_PLUGIN_OVERLAY) overlay = true;
-    if (c.status == Status::refused) reasons += (reasons.empty() ? "" : "; ") + printable(c.reason);
+    if (c.status == Status::refused) refused = true;
   }
-  if (!reasons.empty())
-    text += reasons;
+  if (refused)
+    text += "every plugin of that name is refused; the list gives the reasons";
   else if (overlay)
     text +=
         "it is an overlay, which makes the operators of another backend faster and has no devices "

@@ -81,6 +81,24 @@ BOOST_AUTO_TEST_CASE(devices_lists_plugins_and_devices) {
   REQUIRE_HAS(result.out, "thread");
 }
 
+BOOST_AUTO_TEST_CASE(devices_are_those_that_programs_get) {
+  Folder folder;
+  auto result = run(folder, "tenon devices", "TENON_NUM_THREADS=3 TENON_CPU_DEVICES=2");
+  BOOST_TEST(result.status == 0);
+  REQUIRE_HAS(result.out, "cpu:0");
+  REQUIRE_HAS(result.out, "  cpu:1");
+  REQUIRE_HAS(result.out, ", 3 threads\n");
+  REQUIRE_HAS(result.out, "more cpu devices on request, such as cpu:2\n");
+  REQUIRE_HAS(run(folder, "tenon devices", "TENON_NUM_THREADS=1").out, ", 1 thread\n");
+  for (std::string setting : {"TENON_NUM_THREADS=abc", "TENON_CPU_DEVICES=x", "TENON_SYNC=yes"}) {
+    auto refused = run(folder, "tenon devices", setting);
+    BOOST_TEST(refused.status == 1);
+    auto [name, value] =
+        std::pair(setting.substr(0, setting.find('=')), setting.substr(setting.find('=') + 1));
+    REQUIRE_HAS(refused.err, "tenon: " + name + " is \"" + value + "\"; it must be ");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(devices_says_why_a_plugin_was_refused) {
   Folder folder;
   std::ofstream(folder / "broken.tenon.json") << "{\"name\": \"broken\"";

@@ -33,8 +33,10 @@ BOOST_AUTO_TEST_CASE(a_tensor_is_read_in_place) {
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_read_in_place_is_said) {
   const Tensor x = zeros({2, 3}), cube = zeros({2, 3, 4}), none;
-  require_error<DTypeError>([&] { as_matrix<double>(x); },
-                            "as_matrix: the tensor holds f32, but was read as f64");
+  require_error<DTypeError>(
+      [&] { as_matrix<double>(x); },
+      "as_matrix: the tensor holds f32, but was read as f64; convert it with .to(tenon::f64)");
+  require_error<DTypeError>([&] { as_matrix<bool>(x); }, "convert it with .to(tenon::boolean)");
   require_error<ShapeError>(
       [&] { as_matrix<float>(cube); },
       "as_matrix: needs a tensor of 2 dimensions, found shape (2, 3, 4); select, flatten or "

@@ -10,6 +10,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <tenon/core/autograd/autograd.h>
+#include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/tensor.h>
@@ -330,6 +331,15 @@ BOOST_AUTO_TEST_CASE(overlapping_copies_in_place) {
   Tensor line = arange(0, 5);
   line.narrow(0, 1, 4).copy_(line.narrow(0, 0, 4));
   BOOST_TEST(line.to_vector<float>() == (std::vector<float>{0, 0, 1, 2, 3}));
+}
+
+// What the plugin tells besides its sentence is added only where the sentence lacks it.
+BOOST_AUTO_TEST_CASE(a_late_error_says_each_fact_once) {
+  const Tensor index = tensor(std::vector<int64_t>{0, 7}, {2}, {.dtype = i64});
+  const std::string text = error_of([&] { index_select(ones({3}), 0, index).wait(); });
+  BOOST_TEST(has(text, "index 7 at position 1 is outside [0, 3)"), text);
+  BOOST_TEST(text.find("7") == text.rfind("7"), text);
+  BOOST_TEST(!has(text, "size"), text);
 }
 
 BOOST_AUTO_TEST_CASE(how_many_devices_cpu_stands_for) {

@@ -38,6 +38,13 @@ expect("${output}" "sum 6\n")
 run(${work}/application/with_eigen)
 expect("${output}" "solved 1 0\n")
 
+# A component that does not exist is named.
+file(WRITE ${work}/wrong/CMakeLists.txt
+     "cmake_minimum_required(VERSION 3.22)\nproject(wrong NONE)\nfind_package(tenon REQUIRED COMPONENTS library core)\n")
+execute_process(COMMAND ${CMAKE_COMMAND} -S ${work}/wrong -B ${work}/wrong/build -D CMAKE_PREFIX_PATH=${work}/prefix
+                RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+expect("${status} ${output}" "^1 .*Tenon has no component core\\.")
+
 # Copied away first: the template must not lean on files beside it.
 file(COPY ${source}/plugins/template DESTINATION ${work}/copied)
 build_outside(${work}/copied/template)

@@ -26,6 +26,12 @@ struct Forgot : nn::Module<Forgot> {
   Tensor forward(const Tensor& x) { return fc(x) * gain; }
   void fields(nn::FieldVisitor& v) { v("fc", fc); }
 };
+struct ForgotTwo : nn::Module<ForgotTwo> {
+  nn::Buffer mean = ones({3});
+  nn::Parameter gain = ones({2});
+  Tensor forward(const Tensor& x) { return x * gain; }
+  void fields(nn::FieldVisitor&) {}
+};
 struct ForgotChild : nn::Module<ForgotChild> {
   nn::Linear fc{2, 2};
   nn::Dropout drop{0.5};
@@ -121,7 +127,10 @@ void once(const std::string& logged, const std::string& text) {
 BOOST_AUTO_TEST_CASE(what_lies_in_the_module_has_to_be_named) {
   const Tensor& x = batch();
   Forgot forgot;
-  const std::string text = "Forgot: its fields() does not name a parameter or buffer";
+  const std::string text =
+      "Forgot: its fields() does not name a parameter or buffer (f32 of shape (2,) at byte " +
+      std::to_string(reinterpret_cast<char*>(&forgot.gain) - reinterpret_cast<char*>(&forgot)) +
+      " of the object) that it holds";
   require_error<ValueError>([&] { forgot.parameters(); }, text);
   require_error<ValueError>([&] { forgot(x); }, text);
   require_error<ValueError>([&] { forgot.state_dict(); }, text);
@@ -134,8 +143,14 @@ BOOST_AUTO_TEST_CASE(what_lies_in_the_module_has_to_be_named) {
   Around around;
   require_error<ValueError>([&] { around.parameters(); }, text);
 
-  ForgotChild child;  // a parameter's place is known from the start; a child without any is noticed
-                      // when it is called
+  ForgotTwo two;
+  require_error<ValueError>([&] { two.parameters(); },
+                            "ForgotTwo: its fields() does not name 2 parameters or buffers (f32 of "
+                            "shape (3,) at byte ");
+
+  // The place of a parameter is known from the start; a child without any is noticed when it is
+  // called.
+  ForgotChild child;
   require_error<ValueError>([&] { child(x); },
                             "ForgotChild: its fields() does not name a module of type Dropout");
 }

@@ -4,6 +4,7 @@
 
 #include <tenon/core/error.h>
 
+#include "logged.h"
 #include "places.h"
 #include "plugin_folder.h"
 
@@ -123,8 +124,13 @@ BOOST_AUTO_TEST_CASE(the_working_directory_is_never_searched) {
   Environment path("TENON_PLUGIN_PATH", ":.:../" + fs::path(folder.path()).filename().string());
   Registry registry(
       {.paths = {"good.tenon.json", ""}, .environment = true, .install_folder = false});
-  auto report = registry.report();
+  plugins::LoadReport report;
+  const auto warnings = logged([&] { report = registry.report(); });
   fs::current_path(before);
+  const std::string relative = "TENON_PLUGIN_PATH: \".\" is not searched: a relative path";
+  BOOST_TEST(has(warnings, relative), warnings);
+  BOOST_TEST(has(warnings, "TENON_PLUGIN_PATH: \"\" is not searched: an empty entry"), warnings);
+  BOOST_TEST(!has(logged([&] { registry.report(); }), "TENON_PLUGIN_PATH"));  // told once
   BOOST_TEST(report.entries.size() == 5u);
   for (auto& e : report.entries) {
     BOOST_TEST(plugins::to_string(e.status) == "refused");
@@ -175,8 +181,11 @@ BOOST_AUTO_TEST_CASE(a_missing_backend_is_an_error_with_the_report_and_the_remed
     BOOST_TEST(has(text, "not JSON"));
     BOOST_TEST(has(text, "set TENON_PLUGIN_PATH to the absolute path"));
   }
-  BOOST_TEST(
-      has(registry.report().to_string(), "init failed: the fixture has no driver [driver=none]"));
+  const std::string refusal = "init failed: the fixture has no driver [driver=none]";
+  BOOST_TEST(has(registry.report().to_string(), refusal));
+  const std::string text = error_of([&] { registry.load("good"); });
+  const size_t first = text.find(refusal);
+  BOOST_TEST((first != text.npos && text.find(refusal, first + 1) == text.npos), text);  // once
 }
 
 BOOST_AUTO_TEST_CASE(the_registry_can_be_replaced) {

@@ -191,8 +191,9 @@ BOOST_AUTO_TEST_CASE(places_that_cannot_be_written_are_named) {
   BOOST_TEST(has(refusal("/dev/null", generation(1)), "it is not a regular file"));
   write_bytes(folder / "file", "x");
   BOOST_TEST(has(refusal(folder / "file/model.h5", generation(1)), "Not a directory"));
-  BOOST_TEST(
-      has(refusal("/proc/tenon.h5", generation(1)), "cannot save checkpoint '/proc/tenon.h5'"));
+  BOOST_TEST(has(refusal("/proc/tenon.h5", generation(1)),
+                 "cannot save checkpoint '/proc/tenon.h5': folder '/proc' takes no new files"));
+  BOOST_TEST(has(refusal("", generation(1)), "cannot save checkpoint '': the path is empty"));
   BOOST_TEST(folder.count() == 1u);
 }
 

@@ -122,6 +122,7 @@ BOOST_AUTO_TEST_CASE(other_files_are_named_for_what_they_are) {
       has(refuse(std::string("PK\x03\x04", 4) + std::string(600, 'x')), "PyTorch's .pt files"));
   BOOST_TEST(has(refuse(std::string("\x10\0\0\0\0\0\0\0{\"a\":1}", 15)), "safetensors"));
   BOOST_TEST(has(refusal(folder / "nowhere.h5"), "nowhere.h5': there is no such file"));
+  BOOST_TEST(has(refusal(""), "cannot load checkpoint '': the path is empty"));
   BOOST_TEST(has(refusal(folder.path()), "it is a folder"));
   BOOST_TEST(has(refusal("/dev/null"), "it is not a regular file"));
   BOOST_REQUIRE(mkfifo((folder / "fifo").c_str(), 0600) == 0);
