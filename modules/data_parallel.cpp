@@ -101,12 +101,11 @@ SplitCall::SplitCall(ModuleRef module, const std::vector<Device>& devices)
   prepare(named_buffers(module));
   refresh_replicas(all, devices);
   // Now, because the first part may change them.
-  for (auto& buffer : before_)
-    for (auto& device : devices) resolve_replica(buffer.tensor, device);
+  for (auto& tensor : all)
+    for (auto& device : devices) resolve_replica(tensor, device);
 }
 
 void SplitCall::begin_part() {
-  if (before_.empty()) return;
   ++parts_begun_;
   if (parts_begun_ == 2) {
     after_ = buffer_values(module_);

@@ -40,9 +40,9 @@ TENON_API Tensor scatter_tensor(const Tensor& x, const Split& split, const Split
 // Joins tensors along dimension 0 on one device.
 TENON_API Tensor gather_tensors(const std::vector<Tensor>& outputs, Device device);
 
-// One call of a module on several devices. Each part begins with the buffers as they were before
-// the call, and reads and changes its own. What the call leaves is what its first part makes of
-// them, whether it changes them in place or assigns new ones.
+// One call of a module on several devices. Each part begins with the parameters and buffers as they
+// were before the call, and reads and changes its own. What the call leaves is what its first part
+// makes of them, whether it changes them in place or assigns new buffers.
 class TENON_API SplitCall {
  public:
   // Makes the module's tensors readable on all devices. Throws a DeviceError unless they are on the

@@ -6,6 +6,7 @@
 #include <tenon/core/autograd/node.h>
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/per_thread.h>
+#include <tenon/core/dispatch/replica.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 
@@ -60,7 +61,14 @@ Edge edge_of(const Tensor& tensor) {
 namespace {
 
 Saved save(const Tensor& t, uint32_t index, bool is_output) {
-  if (!is_output) return {t, t.version(), index};
+  if (!is_output) {
+    const Tensor replica = changed_replica(t);
+    if (!replica.defined()) return {t, t.version(), index};
+    // The values that were used are not the primary's. A replica has no history, so gradients of
+    // higher order could not be computed from a parameter's: its version here fits none.
+    if (t.requires_grad()) return {t, t.version() - 1, index};
+    return {replica, replica.version(), index};
+  }
   auto& o = impl_of(t);
   Tensor bare(Ref<TensorImpl>::adopt(
       new TensorImpl(o.dtype, o.device, o.shape, o.strides, o.offset, o.storage)));

@@ -125,6 +125,18 @@ bool changes_replica(const Tensor& tensor) {
 
 Tensor replica_to_change(const Tensor& tensor) { return resolve_replica(tensor, default_device()); }
 
+Tensor ReplicaSet::changed_on(Device device) {
+  std::lock_guard lock(mutex_);
+  auto* r = find(device);
+  const bool changed = r && r->scope == current_scope && r->own_version != r->values.version();
+  return changed ? r->values : Tensor();
+}
+
+Tensor changed_replica(const Tensor& tensor) {
+  return changes_replica(tensor) ? impl_of(tensor).autograd->replicas->changed_on(default_device())
+                                 : Tensor();
+}
+
 Tensor resolve_replica(const Tensor& tensor, Device device) {
   auto& t = impl_of(tensor);
   if (t.device == device || !t.autograd || !t.autograd->replicas) return tensor;

@@ -46,6 +46,8 @@ class ReplicaSet {
   // otherwise. Missing ones are created. The caller has to fill them and then call `refreshed`.
   std::vector<Tensor> stale_on(const Tensor& primary, std::span<const Device> devices);
   void refreshed(uint64_t version, std::span<const Tensor> values);  // of the primary
+  // Returns the values on `device` if they were changed in place in the current scope.
+  Tensor changed_on(Device device);
 
  private:
   struct Replica {
@@ -72,5 +74,8 @@ TENON_API Tensor resolve_replica(const Tensor& tensor, Device device);
 // Whether a change of `tensor` in place has to be made in a replica, and which one that is.
 bool changes_replica(const Tensor& tensor);
 Tensor replica_to_change(const Tensor& tensor);
+// Returns the replica that an operator which runs now reads in the place of `tensor`, if it was
+// changed in place in this scope, otherwise an undefined tensor.
+Tensor changed_replica(const Tensor& tensor);
 
 }  // namespace tenon

@@ -95,7 +95,7 @@ Contexts& contexts() {
   return *c;
 }
 
-void report_untold(const std::vector<DeviceContext*>& all) {
+void report_unreported(const std::vector<DeviceContext*>& all) {
   for (auto* context : all) {
     auto report = [](const std::string& text) { log_message(TN_LOG_ERROR, "tenon", text); };
     while (auto failure = context->stream->failures.take_unreported())
@@ -125,7 +125,7 @@ void close_all() {
   const auto left = left_open(all);
   for (auto* context : all)
     if (!context->stream->capturing()) context->stream->wait(context->stream->last());
-  report_untold(all);
+  report_unreported(all);
   plugins::registry().drain(left);
   for (auto* context : all) context->close_recordings();
   close_communicators();

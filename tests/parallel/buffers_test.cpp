@@ -41,14 +41,14 @@ struct Filled : nn::Module<Filled> {
   }
 };
 struct Lazy : nn::Module<Lazy> {
-  nn::Buffer scale, other = nn::Buffer(ones({}));
+  nn::Buffer scale;
   Tensor forward(const Tensor& x) {
     if (!scale.defined()) scale = amax(x.detach());
-    return x * scale * other;
+    return x * scale;
   }
 };
 struct Plain : nn::Module<Plain> {
-  Tensor mask = ones({3});
+  Tensor mask = ones({3}, {.device = two[0]});
   nn::Buffer buffer = nn::Buffer(ones({3}));
   Tensor forward(const Tensor& x) { return x * mask + buffer; }
 };
@@ -86,6 +86,37 @@ BOOST_AUTO_TEST_CASE(filled_on_the_device_that_fills) {
   DeviceGuard guard(two[1]);
   model.module.place.fill_(7);
   BOOST_TEST(model.module.place.to_vector<double>() == (Values{7, 7}));
+}
+
+// The backward pass uses the values that each part has computed with.
+BOOST_AUTO_TEST_CASE(gradients_are_those_of_each_part) {
+  struct Scaled : nn::Module<Scaled> {
+    nn::Buffer scale = nn::Buffer(zeros({}));
+    Tensor forward(const Tensor& x) {
+      no_grad([&] { scale.copy_(scale + amax(x.detach())); });
+      return x * scale;
+    }
+  };
+  Tensor x = rows().requires_grad_();
+  nn::DataParallel(Scaled(), two)(x).sum().backward();
+  BOOST_TEST(x.grad().to_vector<double>() == rows().to_vector<double>());
+}
+
+// A parameter that forward changes begins each part with its value from before the call. Its
+// gradient is refused, rather than computed from another part's value.
+BOOST_AUTO_TEST_CASE(parameters_that_forward_changes) {
+  struct Halved : nn::Module<Halved> {
+    nn::Parameter weight = nn::Parameter(full({}, 4.0));
+    Tensor forward(const Tensor& x) {
+      no_grad([&] { weight.copy_(weight * 0.5); });
+      return x * weight;
+    }
+  };
+  nn::DataParallel model(Halved(), two);
+  Tensor x = ones({2, 1}).requires_grad_(), y = model(x);
+  BOOST_TEST(y.to_vector<double>() == (Values{2, 2}));
+  BOOST_TEST(model.module.weight.item<double>() == 2);
+  require_error<AutogradError>([&] { y.sum().backward(); }, "changed in place");
 }
 
 BOOST_AUTO_TEST_CASE(a_failing_part_leaves_what_the_first_made) {

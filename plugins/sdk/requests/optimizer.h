@@ -46,6 +46,8 @@ struct SgdRequest : StepRequest {
 
   static SgdRequest from(const Request& request) {
     const auto step = StepRequest::from(request, 2);
+    if (request.num_inputs() > 3 * step.n)
+      invalid("takes parameters, gradients and, with momentum, a buffer for each");
     return {step, request.num_inputs() == 3 * step.n, request.get_bool("nesterov")};
   }
   template <class T>

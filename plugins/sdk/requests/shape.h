@@ -26,6 +26,7 @@ struct CopyPart {
 inline std::vector<CopyPart> cat_parts(const Request& request) {
   auto& y = request.output(0);
   require_contiguous(y);
+  if (y.rank == 0) invalid("a scalar has no dimension");
   const size_t dim = dim_of(request, y);
   const int64_t unit = stride_of(y, dim) * static_cast<int64_t>(dtype_size(y.dtype));
   std::vector<CopyPart> parts;
@@ -46,6 +47,7 @@ inline std::vector<CopyPart> cat_parts(const Request& request) {
 inline CopyPart slice_part(const Request& request) {
   auto &g = request.input(0), &y = request.output(0);
   require_contiguous(y);
+  if (y.rank == 0) invalid("a scalar has no dimension");
   const size_t dim = dim_of(request, y);
   const int64_t start = request.get_int("start"), step = request.get_int("step"),
                 count = g.shape[dim];
