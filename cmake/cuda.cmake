@@ -6,6 +6,7 @@
 #   TENON_CUDA_FOUND          with a compiler as well: the plugin is built
 set(TENON_CUDA AUTO CACHE STRING "Build the cuda plugin: AUTO (where CUDA is found), ON (or fail) or OFF")
 set(TENON_CUDA_ARCHITECTURES "" CACHE STRING "Compute capabilities that the cuda plugin holds code for; the newest as PTX, too; empty: 80;90;100")
+option(TENON_CUDA_DEBUG "Compile the cuda plugin's kernels without optimizing them, for a debugger, or to see that they compile" OFF)
 set(TENON_CUDA_EMULATED AUTO CACHE STRING
     "Build the tests that run the cuda plugin's kernels on the CPU: AUTO (under the address sanitizer, where CUDA's headers are found), ON or OFF")
 set(TENON_PYTHON_ENV "" CACHE PATH "A Python environment to look for NVIDIA's packages in")

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <tenon/plugins/abi/abi.h>
+#include <tenon/plugins/sdk/sdk.h>
 
 namespace tenon::sdk {
 
@@ -22,11 +23,14 @@ struct Nest {
 
   Nest() = default;
   // The shape is that of the first, which must not be NULL. Any other that is NULL is a single
-  // value: stride 0 everywhere.
+  // value: stride 0 everywhere. Throws TN_CODE_UNSUPPORTED for more than kMaxOperands.
   explicit Nest(std::initializer_list<const tn_tensor_desc*> tensors)
       : Nest(std::span(tensors.begin(), tensors.size())) {}
   explicit Nest(std::span<const tn_tensor_desc* const> tensors)
       : operands(static_cast<int>(tensors.size())) {
+    if (tensors.size() > kMaxOperands)
+      throw Error(TN_CODE_UNSUPPORTED,
+                  "takes at most " + std::to_string(kMaxOperands) + " tensors");
     const tn_tensor_desc& first = *tensors[0];
     for (uint32_t d = 0; d < first.rank; ++d) {
       numel *= first.shape[d];

@@ -70,6 +70,7 @@ void move(T* dst, int64_t dst_row, int64_t dst_col, const T* src, int64_t src_ro
 
 void move_tile(size_t size, void* dst, int64_t dst_row, int64_t dst_col, const void* src,
                int64_t src_row, int64_t src_col, int64_t rows, int64_t cols) {
+  if (rows == 0 || cols == 0) return;  // a tensor without elements has no memory to refer to
   sdk::with_size(size, [&]<class T>(T) {
     move(static_cast<T*>(dst), dst_row, dst_col, static_cast<const T*>(src), src_row, src_col, rows,
          cols);

@@ -11,16 +11,17 @@ namespace tenon::sdk {
 
 // Which attributes a request has.
 enum class PoolWindows {
-  none,     // of adaptive pooling, or where they do not matter
-  plain,    // kernel_size, stride, padding, ceil_mode
-  dilated,  // and dilation
+  none,      // of adaptive pooling, or where they do not matter
+  averaged,  // kernel_size, stride, padding, ceil_mode, count_include_pad
+  dilated,   // kernel_size, stride, padding, ceil_mode, dilation
 };
 
-// n x c planes of h x w pooled to oh x ow.
+// n x c planes of h x w pooled to oh x ow. Strides are not looked at, and max pooling's indices are
+// checked by require_indices.
 struct PoolRequest {
   int64_t planes, h, w, oh, ow;
   int64_t kh = 0, kw = 0, sh = 1, sw = 1, ph = 0, pw = 0, dh = 1, dw = 1;
-  bool count_pad = false;
+  bool count_pad = false;  // count_include_pad
 
   // `large` is the pooled tensor, `small` the result, whichever of them is computed. Throws
   // TN_CODE_INVALID_ARGUMENT where tensors and attributes do not fit together.
@@ -31,7 +32,7 @@ struct PoolRequest {
   int64_t out_size() const { return oh * ow; }
 
  private:
-  void read_windows(const Request& request, bool dilated);
+  void read_windows(const Request& request, PoolWindows windows);
 };
 
 // Positions of windows along a dimension of `in` elements, as PyTorch counts them: with ceil_mode
@@ -44,11 +45,13 @@ inline int64_t pooled_size(int64_t in, int64_t kernel, int64_t stride, int64_t p
   return ceil_mode && (out - 1) * stride >= in + padding ? out - 1 : out;
 }
 
-inline void PoolRequest::read_windows(const Request& request, bool dilated) {
+inline void PoolRequest::read_windows(const Request& request, PoolWindows windows) {
   const auto kernel = get_pair(request, "kernel_size", 1), stride = get_pair(request, "stride", 1),
              padding = get_pair(request, "padding", 0);
   kh = kernel[0], kw = kernel[1], sh = stride[0], sw = stride[1], ph = padding[0], pw = padding[1];
-  if (dilated) {
+  if (windows == PoolWindows::averaged) {
+    count_pad = request.get_bool("count_include_pad");
+  } else {
     const auto dilation = get_pair(request, "dilation", 1);
     dh = dilation[0], dw = dilation[1];
   }
@@ -68,7 +71,7 @@ inline PoolRequest PoolRequest::from(const Request& request, const tn_tensor_des
   if (large.dtype != small.dtype) invalid("input and output have one dtype");
   PoolRequest p{large.shape[0] * large.shape[1], large.shape[2], large.shape[3], small.shape[2],
                 small.shape[3]};
-  if (windows != PoolWindows::none) p.read_windows(request, windows == PoolWindows::dilated);
+  if (windows != PoolWindows::none) p.read_windows(request, windows);
   return p;
 }
 

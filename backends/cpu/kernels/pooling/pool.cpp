@@ -119,8 +119,7 @@ void average_plane_backward(const Pool& p, const Divisors<T>& divisors, const T*
 tn_plan* make_average(tn_device*, const Request& request) {
   bool back = request.op() == "avg_pool2d_backward";
   auto &in = request.input(0), &out = request.output(0);
-  Pool p(request, back ? out : in, back ? in : out, PoolWindows::plain);
-  p.count_pad = request.get_bool("count_include_pad");
+  Pool p(request, back ? out : in, back ? in : out, PoolWindows::averaged);
   require_contiguous(in);
   if (sdk::numel(out) == 0) return empty_plan();
   return with_float(in.dtype, [&]<class T>(T) {

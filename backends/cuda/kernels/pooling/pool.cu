@@ -118,8 +118,7 @@ __global__ void __launch_bounds__(kBlock) adaptive_average_backward(Pool p, cons
 tn_plan* make_average(tn_device*, const Request& request) {
   const bool back = request.op() == "avg_pool2d_backward";
   auto &in = request.input(0), &out = request.output(0);
-  Pool p(request, back ? out : in, back ? in : out, PoolWindows::plain);
-  p.count_pad = request.get_bool("count_include_pad");
+  Pool p(request, back ? out : in, back ? in : out, PoolWindows::averaged);
   require_contiguous(in);
   const int64_t n = sdk::numel(out);
   if (n == 0) return empty_plan();
