@@ -14,8 +14,7 @@ namespace tenon::sdk {
 inline size_t dim_of(const Request& request, const tn_tensor_desc& d) {
   const int64_t dim = request.get_int("dim");
   if (dim < 0 || dim >= std::max<int64_t>(1, d.rank))
-    invalid("dim " + std::to_string(dim) + " of a tensor of " + std::to_string(d.rank) +
-            " dimensions");
+    invalid("dim {} of a tensor of {} dimensions", dim, d.rank);
   return static_cast<size_t>(dim);
 }
 

@@ -61,7 +61,7 @@ Map mapped(const char* caller, const tn_tensor_desc& d, T* values) {
                                               dtype_name(dtype_of<std::remove_const_t<T>>));
   if (d.rank < 1 || d.rank > 2)
     throw Error(TN_CODE_INVALID_ARGUMENT,
-                at + ": needs a tensor of 1 or 2 dimensions, found " + std::to_string(d.rank));
+                text("{}: needs a tensor of 1 or 2 dimensions, found {}", at, d.rank));
   const bool matrix = d.rank == 2;
   return {values, d.shape[0], matrix ? d.shape[1] : 1,
           Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>(d.strides[0], matrix ? d.strides[1] : 1)};

@@ -28,9 +28,7 @@ struct Nest {
       : Nest(std::span(tensors.begin(), tensors.size())) {}
   explicit Nest(std::span<const tn_tensor_desc* const> tensors)
       : operands(static_cast<int>(tensors.size())) {
-    if (tensors.size() > kMaxOperands)
-      throw Error(TN_CODE_UNSUPPORTED,
-                  "takes at most " + std::to_string(kMaxOperands) + " tensors");
+    if (tensors.size() > kMaxOperands) unsupported("takes at most {} tensors", kMaxOperands);
     const tn_tensor_desc& first = *tensors[0];
     for (uint32_t d = 0; d < first.rank; ++d) {
       numel *= first.shape[d];

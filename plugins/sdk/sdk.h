@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <tenon/plugins/abi/abi.h>
+#include <tenon/plugins/sdk/text.h>
 
 // Hidden, or the dynamic linker would give two plugins of one process the same kernel table.
 #pragma GCC visibility push(hidden)
@@ -39,6 +40,12 @@ class Error : public std::exception {
 
 [[noreturn]] inline void unsupported(std::string why) {
   throw Error(TN_CODE_UNSUPPORTED, std::move(why));
+}
+template <class Value, class... Values>
+[[noreturn]] void unsupported(
+    TextFormat<std::type_identity_t<Value>, std::type_identity_t<Values>...> why,
+    const Value& value, const Values&... values) {
+  unsupported(text<Value, Values...>(why, value, values...));
 }
 
 namespace detail {
@@ -157,16 +164,14 @@ class Request {
 
  private:
   const tn_tensor_desc& required(const tn_tensor_desc* d, const char* what, size_t i) const {
-    if (!d)
-      throw Error(TN_CODE_INVALID_ARGUMENT,
-                  std::string(what) + " " + std::to_string(i) + " is missing");
+    if (!d) throw Error(TN_CODE_INVALID_ARGUMENT, text("{} {} is missing", what, i));
     return *d;
   }
   const tn_attr& attr(std::string_view name, tn_attr_kind kind) const {
     auto* a = find(name);
     if (!a || a->kind != kind)
       throw Error(TN_CODE_INVALID_ARGUMENT,
-                  "attribute \"" + std::string(name) + "\" is missing or of another kind");
+                  text("attribute \"{}\" is missing or of another kind", name));
     return *a;
   }
   const tn_op_request& raw_;

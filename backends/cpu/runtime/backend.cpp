@@ -82,7 +82,7 @@ tn_error* memory_alloc(tn_device*, uint32_t kind, uint64_t bytes, void** memory)
   return sdk::guard([&] {
     if (kind != 0)
       throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
-                       "cpu: there is no memory kind " + std::to_string(kind));
+                       sdk::text("cpu: there is no memory kind {}", kind));
     // Linux promises more than it has and kills the process later; what can never fit is refused
     // here.
     uint64_t ram = ram_bytes();
@@ -95,8 +95,7 @@ tn_error* memory_alloc(tn_device*, uint32_t kind, uint64_t bytes, void** memory)
       if (p && unit == kHugePage) madvise(p, rounded, MADV_HUGEPAGE);
     }
     if (!p)
-      throw sdk::Error(TN_CODE_OUT_OF_MEMORY,
-                       "cpu: cannot allocate " + std::to_string(bytes) + " bytes",
+      throw sdk::Error(TN_CODE_OUT_OF_MEMORY, sdk::text("cpu: cannot allocate {} bytes", bytes),
                        {{"bytes", std::to_string(bytes)}, {"memory_total", std::to_string(ram)}});
     *memory = p;
   });

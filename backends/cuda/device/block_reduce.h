@@ -43,8 +43,7 @@ __device__ inline int64_t divide(int64_t a, int64_t b) {
 
 inline Divider divider_of(int64_t divisor) {
   if (divisor > INT32_MAX)
-    sdk::unsupported("cuda: a dimension of " + std::to_string(divisor) +
-                     " elements; 2^31 - 1 is the most");
+    sdk::unsupported("a dimension of {} elements; 2^31 - 1 is the most", divisor);
   return Divider::of(static_cast<uint32_t>(std::max<int64_t>(1, divisor)));
 }
 // n becomes the quotient; the remainder is returned.

@@ -48,8 +48,7 @@ ncclRedOp_t nccl_op(tn_reduce_op op) {
     case TN_REDUCE_MIN:
       return ncclMin;
     default:
-      throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
-                       "cuda: there is no reduction " + std::to_string(op));
+      throw sdk::Error(TN_CODE_INVALID_ARGUMENT, sdk::text("cuda: there is no reduction {}", op));
   }
 }
 
@@ -58,8 +57,7 @@ void refuse_twice(const std::vector<tn_device*>& devices) {
   for (size_t i = 0; i < devices.size(); ++i)
     for (size_t j = 0; j < i; ++j)
       if (devices[i]->ordinal == devices[j]->ordinal)
-        sdk::unsupported("cuda: NCCL cannot join device " + std::to_string(devices[i]->ordinal) +
-                         " with itself");
+        sdk::unsupported("cuda: NCCL cannot join device {} with itself", devices[i]->ordinal);
 }
 
 tn_error* communicator_create(tn_backend*, tn_device* const* devices, size_t count,
@@ -73,7 +71,7 @@ tn_error* communicator_create(tn_backend*, tn_device* const* devices, size_t cou
     for (auto* d : joined->devices) ordinals.push_back(d->ordinal);
     joined->members.resize(count);
     check(nccl().ncclCommInitAll(joined->members.data(), static_cast<int>(count), ordinals.data()),
-          "joining " + std::to_string(count) + " devices");
+          sdk::text("joining {} devices", count));
     *out = joined.release();
   });
 }
@@ -101,7 +99,7 @@ void check_members(const tn_communicator& c) {
     ncclResult_t state = ncclSuccess;
     check(nccl().ncclCommGetAsyncError(c.members[i], &state), "ncclCommGetAsyncError");
     if (state != ncclSuccess && state != ncclInProgress)
-      check(state, "a collective on device " + std::to_string(c.devices[i]->ordinal));
+      check(state, sdk::text("a collective on device {}", c.devices[i]->ordinal));
   }
 }
 
@@ -138,9 +136,8 @@ tn_error* broadcast(tn_communicator* c, void* const* buffers, uint64_t elements,
                     uint32_t root, tn_stream* const* streams) {
   return sdk::guard([&] {
     if (root >= c->members.size())
-      throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cuda: broadcast from member " +
-                                                     std::to_string(root) + " of " +
-                                                     std::to_string(c->members.size()));
+      throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
+                       sdk::text("cuda: broadcast from member {} of {}", root, c->members.size()));
     const uint64_t bytes = elements * sdk::dtype_size(dtype);
     if (!bytes) return;
     each_member(*c, "ncclBroadcast", [&](size_t i) {

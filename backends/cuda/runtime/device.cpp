@@ -56,9 +56,7 @@ CurrentDevice::~CurrentDevice() {
 
 namespace {
 
-std::string version_text(int v) {
-  return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10);
-}
+std::string version_text(int v) { return sdk::text("{}.{}", v / 1000, v % 1000 / 10); }
 
 // The version of CUDA that the driver knows; 0 and a reason where there is no driver.
 int driver_version(std::string& why_not) {
@@ -118,11 +116,11 @@ void fill_facts(tn_device& d) {
   d.capability = attribute(cudaDevAttrComputeCapabilityMajor, d.ordinal) * 10 +
                  attribute(cudaDevAttrComputeCapabilityMinor, d.ordinal);
   if (d.capability < kOldest)
-    throw sdk::Error(TN_CODE_UNAVAILABLE, "cuda: device " + std::to_string(d.ordinal) +
-                                              " has compute capability " +
-                                              std::to_string(d.capability / 10) + "." +
-                                              std::to_string(d.capability % 10) +
-                                              "; this plugin was built for 8.0 and newer");
+    throw sdk::Error(
+        TN_CODE_UNAVAILABLE,
+        sdk::text("cuda: device {} has compute capability {}.{}; this plugin was built "
+                  "for 8.0 and newer",
+                  d.ordinal, d.capability / 10, d.capability % 10));
 }
 
 }  // namespace
@@ -135,9 +133,9 @@ tn_error* device_open(tn_backend*, uint32_t index, tn_device** out) {
   return sdk::guard([&] {
     uint32_t count = count_devices();
     if (index >= count)
-      throw sdk::Error(TN_CODE_UNAVAILABLE, "cuda: there are " + std::to_string(count) +
-                                                " devices, index " + std::to_string(index) +
-                                                " was asked for");
+      throw sdk::Error(
+          TN_CODE_UNAVAILABLE,
+          sdk::text("cuda: there are {} devices, index {} was asked for", count, index));
     auto device = std::make_unique<tn_device>();
     device->ordinal = static_cast<int>(index);
     fill_facts(*device);

@@ -55,14 +55,12 @@ void FaultList::throw_filed() {
 void throw_fault(Fault& fault) {
   const FaultSite site = *const_cast<volatile FaultSite*>(&fault.site);
   if (site == FaultSite::none) return;
-  auto text = [](int64_t n) { return std::to_string(n); };
   const std::string op = operator_of(site);
-  const std::string what =
-      site == FaultSite::cross_entropy
-          ? "label " + text(fault.value) + " in row " + text(fault.position) + " lies outside [0, "
-          : "index " + text(fault.value) + " at position " + text(fault.position) +
-                " is outside [0, ";
-  const std::string message = op + ": " + what + text(fault.bound) + ")";
+  const bool label = site == FaultSite::cross_entropy;
+  const std::string message = label ? sdk::text("{}: label {} in row {} lies outside [0, {})", op,
+                                                fault.value, fault.position, fault.bound)
+                                    : sdk::text("{}: index {} at position {} is outside [0, {})",
+                                                op, fault.value, fault.position, fault.bound);
   fault.site = FaultSite::none;
   *const_cast<volatile int32_t*>(&fault.claimed) = 0;
   throw sdk::Error(TN_CODE_OUT_OF_RANGE, message, {{"op", op}});

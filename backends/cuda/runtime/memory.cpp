@@ -59,16 +59,16 @@ tn_error* memory_alloc(tn_device* device, uint32_t kind, uint64_t bytes, void** 
   return sdk::guard([&] {
     if (kind >= std::size(kKinds))
       throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
-                       "cuda: there is no memory kind " + std::to_string(kind));
+                       sdk::text("cuda: there is no memory kind {}", kind));
     CurrentDevice current(device);
     device->started = true;
     void* p = nullptr;
     cudaError_t code =
         kind == 0 ? cudaMalloc(&p, bytes) : cudaHostAlloc(&p, bytes, cudaHostAllocPortable);
     if (code != cudaSuccess)
-      throw_cuda_error(code, (kind == 0 ? "cudaMalloc of " : "cudaHostAlloc of ") +
-                                 std::to_string(bytes) + " bytes on device " +
-                                 std::to_string(device->ordinal));
+      throw_cuda_error(
+          code, sdk::text("{} of {} bytes on device {}", kind == 0 ? "cudaMalloc" : "cudaHostAlloc",
+                          bytes, device->ordinal));
     *memory = p;
   });
 }

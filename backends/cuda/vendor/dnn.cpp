@@ -34,7 +34,7 @@ DnnDescriptor& DnnDescriptor::set(cudnnBackendAttributeName_t name,
   const auto status = cudnn().cudnnBackendSetAttribute(state_->raw, name, type,
                                                        static_cast<int64_t>(count), values);
   if (status != CUDNN_STATUS_SUCCESS)
-    throw_status(status, "cudnnBackendSetAttribute " + std::to_string(static_cast<int>(name)));
+    throw_status(status, sdk::text("cudnnBackendSetAttribute {}", static_cast<int>(name)));
   return *this;
 }
 
@@ -59,7 +59,7 @@ size_t DnnDescriptor::get(cudnnBackendAttributeName_t name, cudnnBackendAttribut
   const auto status = cudnn().cudnnBackendGetAttribute(state_->raw, name, type,
                                                        static_cast<int64_t>(room), &count, values);
   if (status != CUDNN_STATUS_SUCCESS)
-    throw_status(status, "cudnnBackendGetAttribute " + std::to_string(static_cast<int>(name)));
+    throw_status(status, sdk::text("cudnnBackendGetAttribute {}", static_cast<int>(name)));
   return static_cast<size_t>(count);
 }
 
@@ -109,9 +109,10 @@ DnnPlan::DnnPlan(const DnnTarget& target, const DnnDescriptor& graph, const DnnR
     : ids_(std::move(ids)) {
   for (auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
     if (try_engines(target, graph, rules, mode)) return;
-  std::string why = "cuDNN has no engine: " + std::to_string(found_) + " were proposed, " +
-                    std::to_string(refused_) +
-                    " of them not deterministic, not precise enough or with too large a workspace";
+  std::string why = sdk::text(
+      "cuDNN has no engine: {} were proposed, {} of them not deterministic, "
+      "not precise enough or with too large a workspace",
+      found_, refused_);
   if (!last_failure_.empty()) why += "; the last failure: " + last_failure_;
   sdk::unsupported(why);
 }

@@ -177,7 +177,7 @@ std::string wrong_version(const Nccl& t) {
   const bool answered = t.ncclGetVersion(&v) == ncclSuccess;
   if (answered && v >= oldest) return "";
   return not_wanted(answered ? std::to_string(v) : "unknown",
-                    "at least 2.18 (" + std::to_string(oldest) + ")");
+                    sdk::text("at least 2.18 ({})", oldest));
 }
 
 #define TENON_TEXT(x) #x
@@ -207,8 +207,9 @@ void throw_status(cublasStatus_t status, const std::string& what) {
                        : status == CUBLAS_STATUS_ARCH_MISMATCH   ? TN_CODE_UNSUPPORTED
                        : status == CUBLAS_STATUS_NOT_INITIALIZED ? TN_CODE_UNAVAILABLE
                                                                  : TN_CODE_INTERNAL;
-  throw sdk::Error(code, "cuda: " + what + ": " + cublaslt().cublasLtGetStatusString(status) +
-                             " (cuBLASLt status " + std::to_string(static_cast<int>(status)) + ")");
+  throw sdk::Error(code,
+                   sdk::text("cuda: {}: {} (cuBLASLt status {})", what,
+                             cublaslt().cublasLtGetStatusString(status), static_cast<int>(status)));
 }
 
 void throw_status(cudnnStatus_t status, const std::string& what) {

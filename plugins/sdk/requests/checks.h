@@ -17,6 +17,12 @@ namespace tenon::sdk {
 [[noreturn]] inline void invalid(std::string why) {
   throw Error(TN_CODE_INVALID_ARGUMENT, std::move(why));
 }
+template <class Value, class... Values>
+[[noreturn]] void invalid(
+    TextFormat<std::type_identity_t<Value>, std::type_identity_t<Values>...> why,
+    const Value& value, const Values&... values) {
+  invalid(text<Value, Values...>(why, value, values...));
+}
 
 // "(2, 3)".
 inline std::string shape_text(const tn_tensor_desc& d) {
@@ -37,23 +43,20 @@ inline void require_one_dtype(const tn_tensor_desc& a, const tn_tensor_desc& b,
 // `what` is contiguous and has `n` elements of `dtype`, in whatever shape.
 inline void require_elements(const tn_tensor_desc& d, int64_t n, tn_dtype dtype, const char* what) {
   if (d.dtype != dtype || numel(d) != n)
-    invalid(std::string(what) + " needs " + std::to_string(n) + " elements of " +
-            dtype_name(dtype) + ", found " + std::to_string(numel(d)) + " of " +
+    invalid("{} needs {} elements of {}, found {} of {}", what, n, dtype_name(dtype), numel(d),
             dtype_name(d.dtype));
   require_contiguous(d);
 }
 
 // The request has room for `n` outputs, of which those that nobody wants are NULL.
 inline void require_outputs(const Request& request, size_t n) {
-  if (request.num_outputs() < n)
-    invalid("needs " + std::to_string(n) + " outputs, absent ones as NULL");
+  if (request.num_outputs() < n) invalid("needs {} outputs, absent ones as NULL", n);
 }
 
 // The bias of `n` channels, contiguous.
 inline void require_bias(const tn_tensor_desc& bias, int64_t n, tn_dtype dtype) {
   if (bias.rank != 1 || bias.shape[0] != n || bias.dtype != dtype)
-    invalid("bias must be (" + std::to_string(n) + ") of the input's dtype; found " +
-            shape_text(bias));
+    invalid("bias must be ({}) of the input's dtype; found {}", n, shape_text(bias));
   require_contiguous(bias);
 }
 
@@ -63,7 +66,7 @@ inline std::array<int64_t, 2> get_pair(const Request& request, const char* name,
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
   const auto v = request.get_ints(name);
   if (v.size() != 2 || v[0] < least || v[1] < least || v[0] > most || v[1] > most)
-    invalid(std::string(name) + " must be two integers of at least " + std::to_string(least));
+    invalid("{} must be two integers of at least {}", name, least);
   return {v[0], v[1]};
 }
 

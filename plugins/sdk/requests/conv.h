@@ -57,7 +57,7 @@ inline ConvRequest ConvRequest::from(const Request& request) {
              dilation = get_pair(request, "dilation", 1);
   const int64_t groups = request.get_int("groups"), c = x.shape[1], o = weight.shape[0];
   if (groups < 1 || o % groups || c % groups || weight.shape[1] != c / groups)
-    invalid("channels do not divide into " + std::to_string(groups) + " groups; found " + found);
+    invalid("channels do not divide into {} groups; found {}", groups, found);
   const ConvRequest r{x.dtype,
                       x.shape[0],
                       c,

@@ -47,7 +47,7 @@ inline CrossEntropyRequest CrossEntropyRequest::from(const Request& request) {
   const bool backward = request.op() == "cross_entropy_backward";
   const size_t first = backward ? 1 : 0;
   auto &logits = request.input(first), &target = request.input(first + 1);
-  if (logits.rank != 2) invalid("logits have 2 dimensions, found " + std::to_string(logits.rank));
+  if (logits.rank != 2) invalid("logits have 2 dimensions, found {}", logits.rank);
   const CrossEntropyRequest r{logits.dtype,
                               logits.shape[0],
                               logits.shape[1],
@@ -56,12 +56,11 @@ inline CrossEntropyRequest CrossEntropyRequest::from(const Request& request) {
                               request.get_float("label_smoothing"),
                               request.has_input(first + 2)};
   if (target.rank != 1 || target.shape[0] != r.n || target.dtype != TN_I64)
-    invalid("target must be " + std::to_string(r.n) + " i64 labels");
+    invalid("target must be {} i64 labels", r.n);
   if (r.weighted) {
     auto& weight = request.input(first + 2);
     if (weight.rank != 1 || weight.shape[0] != r.c || weight.dtype != r.dtype)
-      invalid("weight must hold one value of the logits' dtype for each of " + std::to_string(r.c) +
-              " classes");
+      invalid("weight must hold one value of the logits' dtype for each of {} classes", r.c);
     require_contiguous(weight);
   }
   require_contiguous(logits);

@@ -31,7 +31,7 @@ struct BatchNormRequest {
 inline BatchNormRequest BatchNormRequest::from(const Request& request) {
   const bool backward = request.op() == "batch_norm_backward";
   auto& x = request.input(backward ? 1 : 0);
-  if (x.rank < 2) invalid("input has at least 2 dimensions, found " + std::to_string(x.rank));
+  if (x.rank < 2) invalid("input has at least 2 dimensions, found {}", x.rank);
   BatchNormRequest r{x.dtype,
                      x.shape[0],
                      x.shape[1],
@@ -90,8 +90,7 @@ inline LayerNormRequest LayerNormRequest::from(const Request& request) {
   auto& x = request.input(backward ? 1 : 0);
   const int64_t inner = request.get_int("normalized_ndim");
   if (inner < 1 || inner > x.rank)
-    invalid("normalized_ndim " + std::to_string(inner) + " of a tensor of " +
-            std::to_string(x.rank) + " dimensions");
+    invalid("normalized_ndim {} of a tensor of {} dimensions", inner, x.rank);
   LayerNormRequest r{x.dtype,
                      1,
                      1,

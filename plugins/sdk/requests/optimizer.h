@@ -22,14 +22,14 @@ struct StepRequest {
     const size_t all = request.num_inputs();
     if (n < 1 || static_cast<size_t>(n) > all / least_per_parameter ||
         all % static_cast<size_t>(n) != 0)
-      invalid("n = " + std::to_string(n) + " does not fit " + std::to_string(all) + " inputs");
+      invalid("n = {} does not fit {} inputs", n, all);
     const StepRequest r{request.input(0).dtype, static_cast<size_t>(n),
                         request.get_bool("maximize")};
     for (size_t i = 0; i < all; ++i) {
       auto& d = request.input(i);
       require_contiguous(d);
       if (d.dtype != r.dtype || numel(d) != numel(request.input(i % r.n)))
-        invalid("input " + std::to_string(i) + " does not fit its parameter");
+        invalid("input {} does not fit its parameter", i);
     }
     return r;
   }

@@ -59,8 +59,7 @@ inline void PoolRequest::read_windows(const Request& request, PoolWindows window
   const bool ceil_mode = request.get_bool("ceil_mode");
   if (oh != pooled_size(h, kh, sh, ph, dh, ceil_mode) ||
       ow != pooled_size(w, kw, sw, pw, dw, ceil_mode))
-    invalid("an output of " + std::to_string(oh) + " x " + std::to_string(ow) +
-            " does not fit an input of " + std::to_string(h) + " x " + std::to_string(w));
+    invalid("an output of {} x {} does not fit an input of {} x {}", oh, ow, h, w);
 }
 
 inline PoolRequest PoolRequest::from(const Request& request, const tn_tensor_desc& large,

@@ -31,8 +31,7 @@ struct RandintBounds {
   uint64_t range;
   static RandintBounds from(const tn_scalar* s) {
     const int64_t low = s[2].i, high = s[3].i;
-    if (high <= low)
-      invalid("low " + std::to_string(low) + " is not below high " + std::to_string(high));
+    if (high <= low) invalid("low {} is not below high {}", low, high);
     return {low, static_cast<uint64_t>(high) - static_cast<uint64_t>(low)};
   }
 };

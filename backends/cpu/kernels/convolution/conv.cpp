@@ -23,10 +23,10 @@ ConvShape::ConvShape(const Request& request) : sdk::ConvRequest(from(request)) {
   const double planes =
       double(cg) * double(y_phases) * double(x_phases) * double(plane_rows(oh)) * double(pitch);
   if (planes > 0x1p48)
-    throw sdk::Error(TN_CODE_OUT_OF_MEMORY, "with stride " + std::to_string(sh) + " x " +
-                                                std::to_string(sw) + " and dilation " +
-                                                std::to_string(dh) + " x " + std::to_string(dw) +
-                                                " the scratch planes have more than 2^48 elements");
+    throw sdk::Error(TN_CODE_OUT_OF_MEMORY,
+                     sdk::text("with stride {} x {} and dilation {} x {} the scratch planes have "
+                               "more than 2^48 elements",
+                               sh, sw, dh, dw));
 }
 
 }  // namespace tenon::cpu

@@ -8,12 +8,12 @@ namespace tenon::cpu {
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_index(const std::string& op,
                                                                 int64_t index, int64_t size,
                                                                 int64_t position) {
-  throw sdk::Error(TN_CODE_OUT_OF_RANGE,
-                   op + ": index " + std::to_string(index) + " at position " +
-                       std::to_string(position) + " is outside [0, " + std::to_string(size) + ")",
-                   {{"position", std::to_string(position)},
-                    {"index", std::to_string(index)},
-                    {"size", std::to_string(size)}});
+  throw sdk::Error(
+      TN_CODE_OUT_OF_RANGE,
+      sdk::text("{}: index {} at position {} is outside [0, {})", op, index, position, size),
+      {{"position", std::to_string(position)},
+       {"index", std::to_string(index)},
+       {"size", std::to_string(size)}});
 }
 
 inline int64_t checked(const std::string& op, int64_t index, int64_t size, int64_t position) {

@@ -125,8 +125,8 @@ tn_plan* make_max_backward(tn_device*, const Request& request) {
               if (indices[k] < 0 || indices[k] >= p.in_size())
                 throw sdk::Error(
                     TN_CODE_OUT_OF_RANGE,
-                    "max_pool2d_backward: index " + std::to_string(indices[k]) +
-                        " outside a plane of " + std::to_string(p.in_size()),
+                    sdk::text("max_pool2d_backward: index {} outside a plane of {}", indices[k],
+                              p.in_size()),
                     {{"index", std::to_string(indices[k])}, {"size", std::to_string(p.in_size())}});
               to[indices[k]] += g[k];
             }

@@ -71,9 +71,10 @@ __global__ void __launch_bounds__(kBlock)
 AddRows::AddRows(const tn_device& device, int64_t outer, int64_t size, int64_t count, int64_t inner)
     : outer_(outer), size_(size), count_(count), inner_(inner) {
   if (size >= UINT32_MAX || count > INT32_MAX)
-    sdk::unsupported("a gradient of " + std::to_string(count) + " indices into " +
-                     std::to_string(size) +
-                     " rows; 2^31 - 1 indices and 2^32 - 2 rows are the most");
+    sdk::unsupported(
+        "a gradient of {} indices into {} rows; 2^31 - 1 indices and 2^32 - 2 rows are "
+        "the most",
+        count, size);
   sorts_ = count > kFewKeys && outer * inner < kManyLines;
   while (bits_ < 32 && (int64_t{1} << bits_) <= size) ++bits_;
   list_bytes_ = (static_cast<uint64_t>(count) * sizeof(uint32_t) + 255) / 256 * 256;

@@ -21,10 +21,8 @@ Gemm::Gemm(tn_device* device, const Product& product)
   y_ = blas::result_layout(p_);
   fused_bias_ = p_.bias && choose(true);
   if (!fused_bias_ && !choose(false))
-    sdk::unsupported("cuBLASLt has no algorithm for " + std::to_string(p_.batch) +
-                     " products of (" + std::to_string(p_.m) + ", " + std::to_string(p_.k) +
-                     ") by (" + std::to_string(p_.k) + ", " + std::to_string(p_.n) + ") in " +
-                     sdk::dtype_name(p_.dtype));
+    sdk::unsupported("cuBLASLt has no algorithm for {} products of ({}, {}) by ({}, {}) in {}",
+                     p_.batch, p_.m, p_.k, p_.k, p_.n, sdk::dtype_name(p_.dtype));
 }
 
 bool Gemm::choose(bool fuse_bias) {

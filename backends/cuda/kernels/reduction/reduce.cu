@@ -12,9 +12,10 @@ ReduceShape::ReduceShape(const tn_tensor_desc& x, const std::vector<int64_t>& di
   for (int d = 0; d < reduced_rank && reduced_rank > 1; ++d)
     reduced_sizes[d] = divider_of(reduced[d].size);
   if (reduced_rank > 1 && count > INT32_MAX && outputs > 0)
-    sdk::unsupported("a reduction of " + std::to_string(count) +
-                     " elements to one that do not lie at equal distances; 2^31 - 1 is the most: "
-                     "reduce one dimension after the other");
+    sdk::unsupported(
+        "a reduction of {} elements to one that do not lie at equal distances; 2^31 - 1 "
+        "is the most: reduce one dimension after the other",
+        count);
 }
 
 namespace {
