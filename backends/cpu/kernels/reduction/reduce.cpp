@@ -113,7 +113,10 @@ typename R::Acc fold_row(const typename R::In* x, int64_t n) {
   constexpr int64_t kPart = 4096;
   if (n <= kPart) return fold_part<R>(x, n);
   const int64_t half = n / 2 / kPart * kPart + (n / 2 < kPart ? kPart : 0);
-  return take<R>(fold_row<R>(x, half), fold_row<R>(x + half, n - half));
+  // One after the other: as arguments of one call the second would be read first, and memory
+  // backwards.
+  const typename R::Acc first = fold_row<R>(x, half);
+  return take<R>(first, fold_row<R>(x + half, n - half));
 }
 
 template <class R>
