@@ -23,6 +23,7 @@ BOOST_TEST_GLOBAL_FIXTURE(EmulatedCuda);
 namespace {
 
 const Device gpu("cuda:0");
+const int64_t kSide = device_is_slow() ? 12 : 28;  // of the pictures
 
 bool on_a_real_gpu() { return std::getenv("TENON_TEST_GPU") != nullptr; }
 
@@ -53,7 +54,7 @@ StreamGraph warm_and_capture(F&& body) {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(replays_are_steps) {
-  Training replayed(gpu), run(gpu);
+  Training replayed(gpu, false, kSide), run(gpu, false, kSide);
   for (auto* t : {&replayed, &run}) t->next_batch(0), t->step();
   auto graph = StreamGraph::capture(gpu, [&] { replayed.step(); });
   BOOST_TEST(graph.num_operators() > 30u);
@@ -72,7 +73,7 @@ BOOST_AUTO_TEST_CASE(replays_are_steps) {
 // Scalars are part of a recording, Adam's count of steps among them: replays are steps that all
 // think they are the second.
 BOOST_AUTO_TEST_CASE(replays_of_adam_stand_still_in_its_count) {
-  Training replayed(gpu, true), run(gpu, true);
+  Training replayed(gpu, true, kSide), run(gpu, true, kSide);
   for (auto* t : {&replayed, &run}) t->next_batch(0), t->step();
   auto graph = StreamGraph::capture(gpu, [&] { replayed.step(); });
   for (int64_t i = 1; i <= 3; ++i) {
@@ -90,7 +91,7 @@ BOOST_AUTO_TEST_CASE(replays_of_adam_stand_still_in_its_count) {
 }
 
 BOOST_AUTO_TEST_CASE(work_between_replays_is_in_order_with_them) {
-  Training replayed(gpu), run(gpu);
+  Training replayed(gpu, false, kSide), run(gpu, false, kSide);
   for (auto* t : {&replayed, &run}) t->next_batch(0), t->step();
   auto graph = StreamGraph::capture(gpu, [&] { replayed.step(); });
   const Tensor loss = replayed.loss;  // the step of its own makes another
@@ -106,7 +107,7 @@ BOOST_AUTO_TEST_CASE(work_between_replays_is_in_order_with_them) {
 }
 
 BOOST_AUTO_TEST_CASE(replays_take_no_memory) {
-  Training t(gpu);
+  Training t(gpu, false, kSide);
   t.next_batch(0);
   t.step();
   auto graph = StreamGraph::capture(gpu, [&] { t.step(); });
@@ -159,7 +160,7 @@ BOOST_AUTO_TEST_CASE(memory_comes_back_when_the_graph_and_its_results_are_gone) 
   {
     Tensor loss;
     {
-      Training t(gpu);
+      Training t(gpu, false, kSide);
       t.next_batch(0);
       t.step();
       auto graph = StreamGraph::capture(gpu, [&] { t.step(); });
@@ -328,7 +329,7 @@ BOOST_AUTO_TEST_CASE(an_operator_that_fails_ends_the_capture) {
 
 BOOST_AUTO_TEST_CASE(a_bad_label_in_a_replayed_batch) {
   synchronize(gpu);
-  Training t(gpu);
+  Training t(gpu, false, kSide);
   t.next_batch(0);
   t.step();
   auto graph = StreamGraph::capture(gpu, [&] { t.loss = cross_entropy(t.model(t.x), t.y); });

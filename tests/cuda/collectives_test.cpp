@@ -141,7 +141,8 @@ BOOST_AUTO_TEST_CASE(steps_over_three_devices, *devices(3)) {
 }
 
 BOOST_AUTO_TEST_CASE(a_convolutional_step, *devices(2)) {
-  Training one("cuda:0"), two("cuda:0");
+  const int64_t side = device_is_slow() ? 12 : 28;
+  Training one("cuda:0", false, side), two("cuda:0", false, side);
   nn::DataParallel model(two.model, {"cuda:0", "cuda:1"});
   for (int64_t i = 0; i < 2; ++i) {
     one.next_batch(i);

@@ -15,6 +15,7 @@
 
 #include "ops/check.h"
 #include "parallel/trained.h"
+#include "support/sanitized.h"
 #include "training/step.h"
 
 BOOST_AUTO_TEST_SUITE(data_parallel_test)
@@ -62,7 +63,7 @@ std::vector<std::vector<double>> trained(Model model, int steps, int64_t batch, 
 
 LeNet lenet() {
   manual_seed(5);
-  return {};
+  return LeNet();
 }
 
 struct Where : nn::Module<Where> {  // says where each row was computed
@@ -75,11 +76,7 @@ struct Where : nn::Module<Where> {  // says where each row was computed
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(many_steps_equal_one_device) {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  constexpr int kSteps = 10;  // what sanitizers look for does not come with more of them
-#else
-  constexpr int kSteps = 50;
-#endif
+  constexpr int kSteps = test::kSanitized ? 10 : 50;
   auto expected = trained(lenet(), kSteps, 12, f64);
   for (uint32_t n : {1u, 2u, 3u, 4u})
     BOOST_TEST(largest_difference(trained(nn::DataParallel(lenet(), places(n)), kSteps, 12, f64),
@@ -94,10 +91,11 @@ BOOST_AUTO_TEST_CASE(in_single_precision_within_rounding) {
 }
 
 BOOST_AUTO_TEST_CASE(the_same_bits_twice) {
+  constexpr int kSteps = test::kSanitized ? 4 : 10, kRuns = test::kSanitized ? 1 : 3;
   for (uint32_t n : {2u, 3u, 4u}) {
-    auto first = trained(nn::DataParallel(lenet(), places(n)), 10, 9);
-    for (int again = 0; again < 3; ++again)
-      BOOST_TEST((trained(nn::DataParallel(lenet(), places(n)), 10, 9) == first));
+    auto first = trained(nn::DataParallel(lenet(), places(n)), kSteps, 9);
+    for (int again = 0; again < kRuns; ++again)
+      BOOST_TEST((trained(nn::DataParallel(lenet(), places(n)), kSteps, 9) == first));
   }
 }
 

@@ -1,7 +1,9 @@
 // Copies between the host and a device with streams of its own: who waits, in which order, and what
 // becomes of failures.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <optional>
 #include <thread>
 
@@ -62,7 +64,10 @@ class Held {
 
 std::vector<uint8_t> pattern(int64_t n) {
   std::vector<uint8_t> values(static_cast<size_t>(n));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<uint8_t>(i % 251);
+  const size_t period = 251;
+  for (size_t i = 0; i < std::min(period, values.size()); ++i) values[i] = static_cast<uint8_t>(i);
+  for (size_t have = period; have < values.size(); have *= 2)
+    std::memcpy(&values[have], values.data(), std::min(have, values.size() - have));
   return values;
 }
 

@@ -14,6 +14,7 @@
 #include <tenon/serialization/checkpoint.h>
 
 #include "../files.h"
+#include "support/sanitized.h"
 
 BOOST_AUTO_TEST_SUITE(checkpoint_test)
 
@@ -99,11 +100,7 @@ BOOST_AUTO_TEST_CASE(a_large_tensor_among_small_ones) {
 // In time proportional to their number: were it the square, as it was once, this would run into the
 // test's time limit.
 BOOST_AUTO_TEST_CASE(a_hundred_thousand_tensors) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  const int count = 20'000;
-#else
-  const int count = 100'000;
-#endif
+  const int count = test::kSanitized ? 20'000 : 100'000;
   TempFolder folder;
   StateDict saved;
   for (int i = 0; i < count; ++i) saved.set("layer." + std::to_string(i) + ".weight", full({3}, i));

@@ -42,15 +42,15 @@ extern "C" __attribute__((visibility("default"))) void* aligned_alloc(size_t ali
 
 namespace {
 
-// Parameters of several kinds, each of several megabytes: plain, transposed, one that another
+// Parameters of several kinds, each of more than a megabyte: plain, transposed, one that another
 // shares memory with, and a buffer.
 struct Mixed : nn::Module<Mixed> {
-  nn::Parameter plain{zeros({700, 1000})};
-  nn::Parameter transposed{zeros({900, 800}).t()};
-  nn::Parameter whole{zeros({500, 1600})};
+  nn::Parameter plain{zeros({300, 1000})};
+  nn::Parameter transposed{zeros({700, 500}).t()};
+  nn::Parameter whole{zeros({500, 900})};
   nn::Parameter part;
-  nn::Buffer counts{zeros({600, 1000})};
-  nn::Parameter last{zeros({1000, 1000})};
+  nn::Buffer counts{zeros({400, 800})};
+  nn::Parameter last{zeros({600, 600})};
 };
 
 Mixed mixed(Device device, DType dtype) {
@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(a_device_without_memory_leaves_the_model_as_it_was) {
 
 BOOST_AUTO_TEST_CASE(a_wrapped_model_stays_as_it_was_on_all_its_devices) {
   struct Sum : nn::Module<Sum> {
-    nn::Parameter a{zeros({700, 1000})}, b{zeros({900, 1000})};
+    nn::Parameter a{zeros({300, 1000})}, b{zeros({900, 1000})};
     Tensor forward(const Tensor& x) { return x + a[0][0] + b[0][0]; }
   };
   TempFolder folder;

@@ -11,10 +11,13 @@
 
 namespace tenon::test {
 
+// For square images of `side` pixels, at least 12.
 struct LeNet : nn::Module<LeNet> {
+  static constexpr int num_fields = 6;
   nn::Conv2d conv1{1, 6, 5, {.padding = 2}}, conv2{6, 16, 5};
   nn::MaxPool2d pool{2};
-  nn::Linear fc1{400, 120}, fc2{120, 84}, fc3{84, 10};
+  nn::Linear fc1, fc2{120, 84}, fc3{84, 10};
+  explicit LeNet(int64_t side = 28) : fc1(16 * ((side / 2 - 4) / 2) * ((side / 2 - 4) / 2), 120) {}
   Tensor forward(const Tensor& x) {
     Tensor h = pool(relu(conv1(x)));
     h = pool(relu(conv2(h))).flatten(1);
@@ -25,9 +28,9 @@ struct LeNet : nn::Module<LeNet> {
 // A model, its optimizer and the tensors that its steps read and write. Two of them begin alike.
 class Training {
  public:
-  explicit Training(Device device, bool adam = false) {
+  explicit Training(Device device, bool adam = false, int64_t side = 28) : side_(side) {
     manual_seed(3);
-    model = LeNet();
+    model = LeNet(side);
     model.to(device);
     if (adam)
       optimizer =
@@ -35,13 +38,13 @@ class Training {
     else
       optimizer = std::make_unique<optim::SGD>(model.parameters(),
                                                optim::SGDOptions{.lr = 0.02, .momentum = 0.9});
-    x = zeros({4, 1, 28, 28}, {.device = device});
+    x = zeros({4, 1, side, side}, {.device = device});
     y = zeros({4}, {.dtype = i64, .device = device});
   }
 
   void next_batch(int64_t i) {
     manual_seed(100 + static_cast<uint64_t>(i));
-    x.copy_(randn({4, 1, 28, 28}));
+    x.copy_(randn({4, 1, side_, side_}));
     y.copy_(randint(0, 10, {4}));
   }
   void step() {
@@ -62,6 +65,9 @@ class Training {
   LeNet model;
   std::unique_ptr<optim::Optimizer> optimizer;
   Tensor x, y, loss;
+
+ private:
+  int64_t side_;
 };
 
 // What is asked of a device that captures is an Error with `part` in its text, and the capture goes

@@ -5,6 +5,7 @@
 #include <tenon/core/ops/shape.h>
 
 #include "ops/check.h"
+#include "support/sanitized.h"
 
 BOOST_AUTO_TEST_SUITE(linalg)
 
@@ -124,7 +125,9 @@ BOOST_AUTO_TEST_CASE(products_of_any_size_and_layout) {
 
 // An entry of a batch is the work of one thread, a product of its own that of all.
 BOOST_AUTO_TEST_CASE(a_product_has_the_same_bits_on_any_number_of_threads) {
-  for (DType dtype : {f32, f64})
+  if (default_device().type() != "cpu") return;  // those of the host are meant
+  for (DType dtype : {f32, f64}) {
+    if (kSanitized && dtype == f64) continue;
     for (auto [m, n, k] : std::initializer_list<std::array<int64_t, 3>>{{101, 131, 97},
                                                                         {250, 300, 270},
                                                                         {257, 511, 300},
@@ -141,6 +144,7 @@ BOOST_AUTO_TEST_CASE(a_product_has_the_same_bits_on_any_number_of_threads) {
           require_equal(matmul(a, b), batch.select(0, 8));
         }
     }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(linear_and_relu_in_one_call) {

@@ -9,6 +9,7 @@
 
 #include "ops/check.h"
 #include "ops/table/layout.h"
+#include "support/sanitized.h"
 
 namespace tenon::test {
 
@@ -214,13 +215,6 @@ void compare(const Run& run, const json& args, Device device, bool wide, bool wi
 
 // ---- which combinations are run
 
-constexpr bool kSanitized =
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    true;
-#else
-    false;
-#endif
-
 // Runs of one line; on a GPU all variants in all dtypes. TENON_TEST_BRIEFLY=1: a tool slows the
 // device down.
 size_t most_runs() {
@@ -241,10 +235,11 @@ std::vector<DType> types_of(const Line& line, Device device) {
 bool is_large(const Variant& variant) { return variant.types == kF32; }
 
 // Variants of one line that are differentiated. The rules are the same on every device, and only
-// what computes them differs: on the emulated one, which is slow, two show it.
+// what computes them differs: where that is slow, two show it.
 size_t most_differences(Device device) {
   const bool emulated = device.type() == "cuda" && !std::getenv("TENON_TEST_GPU");
-  return emulated || std::getenv("TENON_TEST_BRIEFLY") ? 2 : std::numeric_limits<size_t>::max();
+  const bool slow = emulated || (kSanitized && device.type() == "sim");
+  return slow || std::getenv("TENON_TEST_BRIEFLY") ? 2 : std::numeric_limits<size_t>::max();
 }
 
 // Those with elements to differentiate by, at most 48.
