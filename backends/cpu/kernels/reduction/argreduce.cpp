@@ -2,6 +2,9 @@
 // before all others.
 #include <cmath>
 #include <cstring>
+#include <type_traits>
+
+#include <Eigen/Core>
 
 #include <tenon/plugins/sdk/requests/reduction.h>
 
@@ -17,28 +20,42 @@ bool beats(T x, T best) {
   return Largest ? x > best : x < best;
 }
 
+// Passes NaN on, as beats() does.
+template <bool Largest, class T>
+using Better =
+    std::conditional_t<Largest, Eigen::internal::scalar_max_op<T, T, Eigen::PropagateNaN>,
+                       Eigen::internal::scalar_min_op<T, T, Eigen::PropagateNaN>>;
+
 // The best value of a contiguous part, in lanes that vectorise; then its first place.
 template <bool Largest, class T>
 void best_of_row(const T* x, int64_t begin, int64_t end, T& best, int64_t& where) {
-  constexpr int64_t kBlock = 1024, kLanes = 32;
+  constexpr bool packets = std::is_floating_point_v<T>;
+  constexpr int64_t kBlock = 1024, kLanes = packets ? 256 / sizeof(T) : 32;
+  int64_t block = -1;  // where the best value is found at the end
   for (int64_t start = begin; start < end; start += kBlock) {
     int64_t stop = std::min(end, start + kBlock), i = start;
     T top = best;
     if (stop - start >= kLanes) {
-      T lanes[kLanes];
-      std::copy_n(x + i, kLanes, lanes);
-      for (i += kLanes; i + kLanes <= stop; i += kLanes)
-        for (int64_t k = 0; k < kLanes; ++k)
-          lanes[k] = beats<Largest>(x[i + k], lanes[k]) ? x[i + k] : lanes[k];
+      using Lanes = Eigen::Array<T, kLanes, 1>;
+      Lanes lanes = Eigen::Map<const Lanes>(x + i);
+      for (i += kLanes; i + kLanes <= stop; i += kLanes) {
+        if constexpr (packets)
+          lanes = lanes.binaryExpr(Eigen::Map<const Lanes>(x + i), Better<Largest, T>());
+        else
+          for (int64_t k = 0; k < kLanes; ++k)
+            lanes[k] = beats<Largest>(x[i + k], lanes[k]) ? x[i + k] : lanes[k];
+      }
       for (T lane : lanes) top = beats<Largest>(lane, top) ? lane : top;
     }
     for (; i < stop; ++i) top = beats<Largest>(x[i], top) ? x[i] : top;
     if (!beats<Largest>(top, best)) continue;
     best = top;
-    for (where = start; x[where] != top && top == top; ++where) {
-    }
-    while (top != top && x[where] == x[where]) ++where;
+    block = start;
   }
+  if (block < 0) return;
+  for (where = block; x[where] != best && best == best; ++where) {
+  }
+  while (best != best && x[where] == x[where]) ++where;
 }
 
 template <bool Largest, class T>
