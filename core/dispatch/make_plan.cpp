@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include <tenon/core/base/environment.h>
+#include <tenon/core/base/log.h>
 #include <tenon/core/base/module_path.h>
 #include <tenon/core/dispatch/abi_dtypes.h>
 #include <tenon/core/dispatch/plan_cache.h>
@@ -119,6 +120,11 @@ std::optional<DType> unknown_dtype(const Planner& planner, const Request& reques
   return std::nullopt;
 }
 
+bool is_of_the_caller(tn_code code) {
+  return code == TN_CODE_INVALID_ARGUMENT || code == TN_CODE_OUT_OF_RANGE ||
+         code == TN_CODE_OUT_OF_MEMORY;
+}
+
 // Asks the overlays and then the plugin of the device, and collects the reasons of refusals. The
 // plan stays null if all refuse.
 void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std::string& reasons) {
@@ -134,14 +140,24 @@ void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std
     if (!context.caller_thread) close_before_new_libraries();
     if (!no) {
       entry.plan = plan;
+      entry.api = &p.backend->api();
       entry.planner = p.backend;
       return;
     }
     // A malformed request is an error of the caller whichever plugin gets it. Only after
-    // "unsupported" is the next plugin asked.
-    if (no->code != TN_CODE_UNSUPPORTED)
+    // "unsupported" is the next plugin asked, and after an overlay that fails otherwise.
+    if (is_of_the_caller(no->code))
       check(no, fmt::format("{}: {}: ", entry.name(), p.backend->name()));
-    reasons += fmt::format("\n  {}: {}", p.backend->name(), take_failure(no).message);
+    const tn_code code = no->code;
+    const std::string reason = take_failure(no).message;
+    if (code != TN_CODE_UNSUPPORTED) {
+      if (p.backend->info().kind != TN_PLUGIN_OVERLAY)
+        throw_failure({code, fmt::format("{}{}: {}: {}", entry.describe(), path_suffix(),
+                                         p.backend->name(), reason)});
+      log_message(TN_LOG_WARNING, p.backend->name(),
+                  fmt::format("{} is left to the plugin below: {}", entry.describe(), reason));
+    }
+    reasons += fmt::format("\n  {}: {}", p.backend->name(), reason);
   }
 }
 

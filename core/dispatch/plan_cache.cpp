@@ -279,7 +279,7 @@ void PlanCache::unpin() {
 }
 
 PlanEntry::~PlanEntry() {
-  if (plan) plan->destroy(plan);
+  if (plan) api->destroy(plan);
 }
 
 const char* PlanEntry::name() const { return call.op->name; }
@@ -292,7 +292,9 @@ std::string PlanEntry::describe(const Shape* shape) const {
     text += between + (flattened && shape ? *shape : input->shape).str();
     between = ", ";
   }
-  return text + " on " + device.str();
+  text += " on " + device.str();
+  const bool overlaid = planner && planner->info().kind == TN_PLUGIN_OVERLAY;
+  return overlaid ? text + " by the overlay " + planner->name() : text;
 }
 
 std::unique_ptr<PlanStore> make_plan_store(DeviceContext& context) {

@@ -56,12 +56,17 @@ void Allocator::List::remove(Storage& s) {
   if (s.next) s.next->previous = s.previous;
 }
 
-Allocator::Allocator(DeviceContext& context, uint32_t kind, uint64_t granularity,
+Allocator::Allocator(DeviceContext& context, uint32_t kind, const tn_memory_kind& description,
                      WaitsFor waits_for)
-    : context_(context), kind_(kind), granularity_(granularity), waits_for_(waits_for) {}
+    : context_(context),
+      kind_(kind),
+      alignment_(description.alignment),
+      granularity_(TN_HAS(tn_memory_kind, &description, granularity) ? description.granularity : 0),
+      waits_for_(waits_for) {}
 Allocator::Allocator(Allocator& parent)
     : context_(parent.context_),
       kind_(parent.kind_),
+      alignment_(parent.alignment_),
       granularity_(parent.granularity_),
       waits_for_(parent.waits_for_),
       parent_(&parent),
@@ -220,7 +225,7 @@ void Allocator::ask_system(uint64_t bytes, bool for_host) {
   }
   if (!parent_) make_room(needed, segment);
   void* data = nullptr;
-  tn_error* e = api.memory_alloc(context_.handle, kind_, segment, &data);
+  tn_error* e = api.memory_alloc(context_.handle, kind_, segment, alignment_, &data);
   if (e && e->code == TN_CODE_OUT_OF_MEMORY) {
     e->destroy(e);
     // During a capture nothing runs, so there is nothing to wait for: a capture begins on an idle
@@ -229,7 +234,7 @@ void Allocator::ask_system(uint64_t bytes, bool for_host) {
     (parent_ ? *parent_ : *this).empty_cache();
     const uint64_t unit = granularity_ ? smallest_segment() : 64 << 10;
     segment = (needed + unit - 1) / unit * unit;  // no more than is needed
-    e = api.memory_alloc(context_.handle, kind_, segment, &data);
+    e = api.memory_alloc(context_.handle, kind_, segment, alignment_, &data);
   }
   if (e && context_.stream->failures.lost()) e->destroy(e), context_.stream->require_device();
   if (e) {

@@ -26,8 +26,8 @@ class Allocator {
   // the stream of the device so far, and the `uses` of the storage. `uses`: only the latter, for
   // memory whose every use is noted there.
   enum class WaitsFor { stream_and_uses, uses };
-  // `granularity` is that of tn_memory_kind; 0 if the backend does not say.
-  Allocator(DeviceContext& context, uint32_t kind, uint64_t granularity,
+  // `kind` is the index of `description` among the kinds of the device.
+  Allocator(DeviceContext& context, uint32_t kind, const tn_memory_kind& description,
             WaitsFor waits_for = WaitsFor::stream_and_uses);
   // Memory that only a stream graph uses. Its segments come from the system, and its blocks are
   // reused only in it. It counts in the statistics of the parent, which gets all of it after
@@ -83,7 +83,8 @@ class Allocator {
 
   DeviceContext& context_;
   const uint32_t kind_;
-  const uint64_t granularity_;
+  const uint64_t alignment_;
+  const uint64_t granularity_;  // 0 if the backend does not say
   const WaitsFor waits_for_;
   Allocator* const parent_ = nullptr;  // of a private one
   mutable ForkSpinLock own_lock_{ForkOrder::memory};

@@ -136,7 +136,7 @@ Communicator::Communicator(std::span<const Device> devices) {
   if (streams.size() != devices.size()) api = nullptr;
   std::string reason = "the plugin does not offer " TN_EXT_COLLECTIVES;
   if (api)
-    if (tn_error* e = api->communicator_create(backend.api().backend, handles.data(),
+    if (tn_error* e = api->communicator_create(backend.api().table().backend, handles.data(),
                                                handles.size(), &handle))
       handle = nullptr, reason = take_failure(e).message;
   close_before_new_libraries();

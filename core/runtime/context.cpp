@@ -31,19 +31,13 @@ DeviceContext::DeviceContext(Device d, plugins::Backend& b,
   const tn_memory_kind* const* table = nullptr;
   size_t count = 0;
   check(b.api().memory_kinds(handle, &table, &count), d.str() + ": ");
-  if (count == 0)
-    throw DeviceError(fmt::format("{}: the plugin {} offers no memory", d, b.info().library));
   host_visible = table[0]->flags & TN_MEMORY_HOST_VISIBLE;
   stream =
       caller_thread ? make_worker_stream(d.str()) : make_plugin_stream(b.api(), handle, d.str());
-  auto granularity = [](const tn_memory_kind& kind) {
-    return TN_HAS(tn_memory_kind, &kind, granularity) ? kind.granularity : 0;
-  };
-  memory = std::make_unique<Allocator>(*this, 0, granularity(*table[0]));
+  memory = std::make_unique<Allocator>(*this, 0, *table[0]);
   for (uint32_t i = 1; i < count; ++i)
     if (table[i]->flags & TN_MEMORY_PINNED)
-      pinned =
-          std::make_unique<Allocator>(*this, i, granularity(*table[i]), Allocator::WaitsFor::uses);
+      pinned = std::make_unique<Allocator>(*this, i, *table[i], Allocator::WaitsFor::uses);
   plans = make_plan_store(*this);
 
   for (auto* o : overlays) {
@@ -121,6 +115,12 @@ std::vector<const plugins::Backend*> left_open(const std::vector<DeviceContext*>
 // still exists. Tensors in static storage may be destroyed later, so allocators and streams stay as
 // objects that do nothing. It may be called again.
 void close_all() {
+  if (const char* plugin = plugins::InsidePlugin::current()) {
+    log_message(TN_LOG_ERROR, plugin,
+                "the plugin ended the process (exit) from inside one of its functions; devices are "
+                "left as they are");
+    return;
+  }
   const auto all = open_contexts();  // a copy, so that no lock is held while others are taken
   const auto left = left_open(all);
   for (auto* context : all)

@@ -10,10 +10,11 @@
 
 namespace tenon {
 
-PluginStream::PluginStream(const tn_backend_api& api, tn_device* device, const std::string& name)
+PluginStream::PluginStream(const plugins::CheckedApi& api, tn_device* device,
+                           const std::string& name)
     : Stream(name), ForkMember(ForkOrder::streams), api_(api), device_(device) {
   join();
-  check(api_.stream_create(device_, &stream_), "cannot create a stream: ");
+  check(api_.stream_create(device_, &stream_), name + ": cannot create a stream: ");
 }
 
 PluginStream::~PluginStream() {
@@ -102,8 +103,7 @@ void PluginStream::wait_for(Stream& other, uint64_t ticket, const void* data, ui
   auto* peer = dynamic_cast<PluginStream*>(&other);
   // Only streams of one plugin can wait for each other on the device. Otherwise the host waits; it
   // also does if the device has no memory for an event.
-  const bool on_device =
-      peer && peer->api_.backend == api_.backend && peer->api_.stream_wait == api_.stream_wait;
+  const bool on_device = peer && &peer->api_ == &api_;
   if (on_device && queue_wait(*peer, ticket, data != nullptr)) return;
   other.wait(ticket);
   pass_on();
@@ -334,9 +334,11 @@ FailureLog::Pointer PluginStream::name_late(tn_error* error, uint64_t last) cons
           error->details[i].value)
         op = error->details[i].value;
     const bool lost = error->code == TN_CODE_DEVICE_LOST;
-    return std::pair(lost ? name_ + " is lost and cannot be used again in this process: "
-                          : "queued work failed: ",
-                     in_flight(last, op));
+    std::string work = in_flight(last, op);
+    return std::pair(lost           ? name_ + " is lost and cannot be used again in this process: "
+                     : work.empty() ? name_ + ": queued work failed: "
+                                    : "queued work failed: ",
+                     std::move(work));
   });
 }
 
@@ -367,7 +369,7 @@ std::string PluginStream::in_flight(uint64_t last, const std::string& op) const 
   return text + "\n  (set TENON_SYNC=1 to wait after each operator and see which one failed)";
 }
 
-std::unique_ptr<Stream> make_plugin_stream(const tn_backend_api& api, tn_device* device,
+std::unique_ptr<Stream> make_plugin_stream(const plugins::CheckedApi& api, tn_device* device,
                                            const std::string& name) {
   return std::make_unique<PluginStream>(api, device, name);
 }

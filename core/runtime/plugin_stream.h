@@ -16,7 +16,7 @@ namespace tenon {
 
 class PluginStream final : public Stream, ForkMember {
  public:
-  PluginStream(const tn_backend_api& api, tn_device* device, const std::string& name);
+  PluginStream(const plugins::CheckedApi& api, tn_device* device, const std::string& name);
   ~PluginStream() override;
 
   uint64_t run(const Launch& launch) override;
@@ -97,7 +97,7 @@ class PluginStream final : public Stream, ForkMember {
   void add_source(PluginStream& stream, uint64_t ticket, uint64_t first);
   void check_sources(uint64_t ticket);
 
-  const tn_backend_api& api_;
+  const plugins::CheckedApi& api_;
   tn_device* device_;
   tn_stream* stream_ = nullptr;
   mutable std::mutex mutex_;

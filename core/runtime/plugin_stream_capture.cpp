@@ -32,7 +32,7 @@ uint64_t PluginStream::record(const Launch& l) {
       throw_failure(*f);
     }
   tn_run args{sizeof(tn_run), l.inputs, l.outputs, l.scalars, l.workspace, stream_};
-  if (tn_error* e = l.plan->plan->run(l.plan->plan, &args)) {
+  if (tn_error* e = l.plan->api->run(l.plan->plan, &args)) {
     auto failure =
         take_failure(e, "",
                      fmt::format("\n  in {}, while it was captured into a stream graph{}",

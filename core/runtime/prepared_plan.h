@@ -10,6 +10,7 @@
 #include <tenon/core/runtime/poison_map.h>
 #include <tenon/core/shape.h>
 #include <tenon/plugins/abi/abi.h>
+#include <tenon/plugins/host/checked_api.h>
 
 namespace tenon {
 
@@ -17,6 +18,7 @@ class DeviceContext;
 
 struct PreparedPlan {
   tn_plan* plan = nullptr;
+  const plugins::CheckedApi* api = nullptr;  // of the plugin that made it
   uint64_t cost_ns = 0;
   uint64_t workspace_bytes = 0;
   bool flattened = false;  // made for a number of elements; each call gives their shape

@@ -81,7 +81,7 @@ void run_and_log(FailureLog& failures, const Launch& l, const PathNode* path, ui
     if (auto f = poisoned_input(failures, l)) return skip(failures, l, f);
   }
   tn_run args{sizeof(tn_run), l.inputs, l.outputs, l.scalars, l.workspace, stream};
-  if (tn_error* e = l.plan->plan->run(l.plan->plan, &args)) {
+  if (tn_error* e = l.plan->api->run(l.plan->plan, &args)) {
     auto filed = failure_of(e, [&] {
       auto where = path_string(path);
       return std::pair("", fmt::format("\n  in {}{}{}", l.plan->describe(l.shape),
@@ -103,7 +103,9 @@ void copy_and_log(FailureLog& own, const CopyTask& t, uint64_t ticket, tn_stream
       return failures.poison(t.copy.dst, t.copy.bytes, f);
   if (tn_error* e = t.api->copy(t.device, &t.copy, stream)) {
     auto f = failure_of(e, [&] {
-      return std::pair(fmt::format("copy of {} bytes between devices: ", t.copy.bytes), "");
+      return std::pair(fmt::format("copy of {} bytes between devices by the plugin {}: ",
+                                   t.copy.bytes, t.api->name()),
+                       "");
     });
     failures.poison(t.copy.dst, t.copy.bytes, f);
     own.add_unseen(ticket, f);

@@ -11,6 +11,7 @@
 #include <tenon/core/runtime/failure.h>
 #include <tenon/core/runtime/prepared_plan.h>
 #include <tenon/plugins/abi/abi.h>
+#include <tenon/plugins/host/checked_api.h>
 
 namespace tenon {
 
@@ -33,7 +34,7 @@ struct Launch {
 
 // A copy of contiguous values, which the plugin of `device` makes.
 struct CopyTask {
-  const tn_backend_api* api;
+  const plugins::CheckedApi* api;
   tn_device* device;
   tn_copy copy;
   const FailureLog* source_failures = nullptr;  // of the stream that wrote the source
@@ -130,7 +131,7 @@ class Stream {
 // queue is empty and the work is short, the caller runs it.
 std::unique_ptr<Stream> make_worker_stream(const std::string& name);
 // The stream of backends that have streams.
-std::unique_ptr<Stream> make_plugin_stream(const tn_backend_api& api, tn_device* device,
+std::unique_ptr<Stream> make_plugin_stream(const plugins::CheckedApi& api, tn_device* device,
                                            const std::string& name);
 
 // True if TENON_SYNC=1 is set: every call waits for its work and throws its error.

@@ -13,30 +13,13 @@ namespace tenon::plugins {
 
 namespace {
 
-// Calls a function of a plugin and throws a DeviceError if it fails. Plugins must not throw; the
-// text says so if one does.
-template <class F>
-void call(const BackendInfo& plugin, const std::string& what, F&& function) {
-  std::string reason;
-  try {
-    tn_error* error = function();
-    if (!error) return;
-    reason = take_message(error);
-  } catch (const std::exception& e) {
-    reason = fmt::format("the plugin let an exception out: {}", e.what());
-  } catch (...) {
-    reason = "the plugin let an exception of unknown type out";
-  }
-  throw DeviceError(fmt::format("{}: {} (plugin {})", what, reason, plugin.library));
-}
-
-template <class F>
-void call_quietly(const BackendInfo& plugin, const char* what, F&& function) noexcept {
-  try {
-    call(plugin, what, function);
-  } catch (const std::exception& e) {
-    log_message(TN_LOG_WARNING, plugin.name, e.what());
-  }
+// Throws a DeviceError if `error` is not null, and destroys it.
+void require(const BackendInfo& plugin, const std::string& what, tn_error* error) {
+  if (!error) return;
+  std::string reason = take_message(error);
+  const bool named = reason.find(plugin.library) != reason.npos;  // by CheckedApi
+  throw DeviceError(named ? fmt::format("{}: {}", what, reason)
+                          : fmt::format("{}: {} (plugin {})", what, reason, plugin.library));
 }
 
 // Whether a text contains `value`, but not as a part of a longer word or number.
@@ -53,7 +36,8 @@ bool mentions(std::string_view text, std::string_view value) {
 }  // namespace
 
 std::string text_of(const tn_error& error) {
-  const std::string message = error.message ? error.message : "an error without a message";
+  const bool silent = !error.message || !*error.message;
+  const std::string message = silent ? "an error without a message" : error.message;
   std::string more;
   for (size_t i = 0; error.details && i < error.num_details; ++i) {
     const auto& [key, value] = error.details[i];
@@ -76,21 +60,12 @@ std::string take_message(tn_error* error) noexcept {
   return text;
 }
 
-Backend::Backend(BackendInfo info) : info_(std::move(info)) {}
-
-const void* Backend::extension(const char* name, uint32_t version) const {
-  try {
-    return api_.extension ? api_.extension(api_.backend, name, version) : nullptr;
-  } catch (...) {
-    return nullptr;
-  }
-}
+Backend::Backend(BackendInfo info) : info_(std::move(info)), api_(info_) {}
 
 uint32_t Backend::device_count() const {
   uint32_t count = 0;
-  if (api_.device_count)
-    call(info_, fmt::format("no device of {}", name()),
-         [&] { return api_.device_count(api_.backend, &count); });
+  if (api_.table().device_count)
+    require(info_, fmt::format("no device of {}", name()), api_.device_count(&count));
   return count;
 }
 
@@ -100,12 +75,9 @@ tn_device* Backend::open_device(uint32_t index) {
   if (closed_) throw DeviceError(fmt::format("{}: its plugin was closed", failure));
   if (auto it = devices_.find(index); it != devices_.end()) return it->second;
   tn_device* device = nullptr;
-  call(info_, failure, [&] { return api_.device_open(api_.backend, index, &device); });
-  if (!device)
-    throw DeviceError(
-        fmt::format("{}: the plugin answered with no device (plugin {})", failure, info_.library));
+  require(info_, failure, api_.device_open(index, &device));
   try {
-    require_streams(index, device);
+    if (info_.kind == TN_PLUGIN_DEVICE) require_usable(index, device);
     devices_.emplace(index, device);
   } catch (...) {
     api_.device_close(device);
@@ -117,24 +89,31 @@ tn_device* Backend::open_device(uint32_t index) {
 tn_device_info Backend::device_info(tn_device* device) const {
   tn_device_info info{};
   info.struct_size = sizeof info;
-  if (api_.device_info)
-    call(info_, fmt::format("no description of a device of {}", name()),
-         [&] { return api_.device_info(device, &info); });
+  if (api_.table().device_info)
+    require(info_, fmt::format("no description of a device of {}", name()),
+            api_.device_info(device, &info));
   for (char* end : {info.name + sizeof info.name, info.architecture + sizeof info.architecture,
                     info.driver + sizeof info.driver})
     end[-1] = '\0';
   return info;
 }
 
-// Only an open device can tell whether it needs streams.
-void Backend::require_streams(uint32_t index, tn_device* device) const {
-  if (info_.kind != TN_PLUGIN_DEVICE || (device_info(device).flags & TN_DEVICE_CALLER_THREAD))
-    return;
+// Only an open device can tell whether any index may be opened and whether it needs streams.
+void Backend::require_usable(uint32_t index, tn_device* device) const {
+  const tn_device_flags flags = device_info(device).flags;
+  if (!(flags & TN_DEVICE_LOGICAL))
+    if (const uint32_t count = device_count(); index >= count)
+      throw DeviceError(fmt::format(
+          "device {}:{} cannot be used: there are {} devices of {}, and the plugin does not say "
+          "that they are logical (TN_DEVICE_LOGICAL) (plugin {})",
+          name(), index, count, name(), info_.library));
+  if (flags & TN_DEVICE_CALLER_THREAD) return;
+  const tn_backend_api& table = api_.table();
   const std::pair<bool, const char*> needed[] = {
-      {!api_.stream_create, "stream_create"}, {!api_.stream_destroy, "stream_destroy"},
-      {!api_.event_create, "event_create"},   {!api_.event_destroy, "event_destroy"},
-      {!api_.event_record, "event_record"},   {!api_.stream_wait, "stream_wait"},
-      {!api_.event_query, "event_query"},     {!api_.event_wait, "event_wait"}};
+      {!table.stream_create, "stream_create"}, {!table.stream_destroy, "stream_destroy"},
+      {!table.event_create, "event_create"},   {!table.event_destroy, "event_destroy"},
+      {!table.event_record, "event_record"},   {!table.stream_wait, "stream_wait"},
+      {!table.event_query, "event_query"},     {!table.event_wait, "event_wait"}};
   for (auto& [missing, function] : needed)
     if (missing)
       throw DeviceError(
@@ -145,23 +124,21 @@ void Backend::require_streams(uint32_t index, tn_device* device) const {
 
 void Backend::drain() noexcept {
   std::lock_guard lock(mutex_);
-  if (std::exchange(drained_, true) || !api_.drain) return;
-  call_quietly(info_, "drain", [&] { return api_.drain(api_.backend); });
+  if (std::exchange(drained_, true) || !api_.table().drain) return;
+  if (tn_error* error = api_.drain())
+    log_message(TN_LOG_WARNING, name(), fmt::format("drain: {}", take_message(error)));
 }
 
 void Backend::close_devices() noexcept {
   std::lock_guard lock(mutex_);
   closed_ = true;
-  for (auto& [index, device] : std::exchange(devices_, {}))
-    call_quietly(info_, "device_close",
-                 [&, d = device]() -> tn_error* { return api_.device_close(d), nullptr; });
+  for (auto& [index, device] : std::exchange(devices_, {})) api_.device_close(device);
 }
 
 void Backend::shutdown() noexcept {
   std::lock_guard lock(mutex_);
-  if (std::exchange(shut_down_, true) || !api_.shutdown) return;
-  call_quietly(info_, "shutdown",
-               [&]() -> tn_error* { return api_.shutdown(api_.backend), nullptr; });
+  if (std::exchange(shut_down_, true) || !api_.table().shutdown) return;
+  api_.shutdown();
 }
 
 bool Backend::closed() const {

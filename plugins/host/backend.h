@@ -8,6 +8,7 @@
 #include <tenon/core/api.h>
 #include <tenon/core/base/fork.h>
 #include <tenon/plugins/abi/abi.h>
+#include <tenon/plugins/host/checked_api.h>
 
 namespace tenon::plugins {
 
@@ -27,20 +28,21 @@ class TENON_API Backend {
  public:
   explicit Backend(BackendInfo info);
   // Sets the function table. Call it once, before anything else.
-  void start(const tn_backend_api& api) { api_ = api; }
+  void start(const tn_backend_api& table) { api_.set_table(table); }
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
 
   const BackendInfo& info() const { return info_; }
   const std::string& name() const { return info_.name; }
 
-  // Returns the function table at its current full size. Functions that the plugin does not know
-  // are NULL, like functions that it does not offer, so callers need not check sizes.
-  const tn_backend_api& api() const { return api_; }
+  // Returns the plugin's functions.
+  const CheckedApi& api() const { return api_; }
 
   // Returns a table of TN_EXT_*, or NULL if the plugin does not offer it. Check fields that were
   // added after its version 1 with TN_HAS.
-  const void* extension(const char* name, uint32_t version) const;
+  const void* extension(const char* name, uint32_t version) const {
+    return api_.extension(name, version);
+  }
   template <class Table>
   const Table* extension(const char* name, uint32_t version) const {
     return static_cast<const Table*>(extension(name, version));
@@ -64,10 +66,10 @@ class TENON_API Backend {
   bool closed() const;
 
  private:
-  void require_streams(uint32_t index, tn_device* device) const;
+  void require_usable(uint32_t index, tn_device* device) const;
 
   const BackendInfo info_;
-  tn_backend_api api_{};
+  CheckedApi api_;
   mutable ForkMutex mutex_{ForkOrder::backends};
   std::map<uint32_t, tn_device*> devices_;
   bool drained_ = false;

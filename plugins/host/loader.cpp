@@ -65,12 +65,25 @@ void require_vendor_libraries(const Manifest& m) {
   }
 }
 
-void* open_library(const std::string& path) {
+// A library that threw while it was loaded stays half loaded: it cannot be tried again.
+struct Broken : Refused {
+  explicit Broken(const std::string& what)
+      : Refused(fmt::format("library let an exception out while it was loaded: {}; it cannot be "
+                            "used in this process any more",
+                            what)) {}
+};
+
+void* open_library(const std::string& path, const std::string& name) {
   void* handle = nullptr;
   try {
-    handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    InsidePlugin inside(name.c_str());
+    // Its header promises that it does not throw, and the compiler would leave out the handlers.
+    static void* (*volatile const open)(const char*, int) = dlopen;
+    handle = open(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  } catch (const std::exception& e) {
+    throw Broken(e.what());
   } catch (...) {
-    throw Refused("library threw an exception while it was loaded");
+    throw Broken("one of unknown type");
   }
   if (handle) return handle;
   const std::string reason = dl_error();
@@ -181,6 +194,7 @@ tn_backend_api initialise(const tn_plugin_info& entry, const tn_host* host, tn_p
   room.api.struct_size = sizeof room.api;
   tn_error* error = nullptr;
   try {
+    InsidePlugin inside(entry.name);
     error = entry.init(host, &room.api);
   } catch (const std::exception& e) {
     throw Refused(fmt::format("init threw an exception across the boundary: {}", e.what()));
@@ -221,7 +235,14 @@ struct Outcome {
 Outcome first_load(const Manifest& m) {
   Outcome outcome;
   require_vendor_libraries(m);
-  auto* entry = find_entry(open_library(m.library));
+  void* library = nullptr;
+  try {
+    library = open_library(m.library, m.name);
+  } catch (const Broken& e) {
+    outcome.reason = e.what();
+    return outcome;
+  }
+  auto* entry = find_entry(library);
   check_entry(*entry, m);
   outcome.entry = entry;
   // All that may fail is done before the plugin runs, because a failure then would lose it.
@@ -247,7 +268,7 @@ Backend& load_plugin(const Manifest& m) {
   auto& outcome = (*outcomes)[m.library];
   if (outcome.entry)
     check_entry(*outcome.entry, m);
-  else
+  else if (outcome.reason.empty())
     outcome = first_load(m);
   if (!outcome.backend) throw Refused(outcome.reason);
   if (outcome.backend->closed())

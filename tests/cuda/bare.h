@@ -73,7 +73,7 @@ class Bare {
   }
 
   plugins::Backend& backend;
-  const tn_backend_api& api = backend.api();
+  const tn_backend_api& api = backend.api().table();
   tn_device* const device;
   tn_stream* stream = nullptr;
 

@@ -47,11 +47,11 @@ BOOST_AUTO_TEST_CASE(a_plugin_built_against_an_older_header_works) {
   folder.add("older", {{"name", "older"}, {"abi", {{"major", 1}, {"minor", 0}}}});
   Registry registry(folder.only());
   auto& backend = registry.load("older");
-  BOOST_TEST(backend.api().struct_size == size_t{TN_BACKEND_API_SIZE_1_0});
+  BOOST_TEST(backend.api().table().struct_size == size_t{TN_BACKEND_API_SIZE_1_0});
   BOOST_TEST(answer(backend) == expected, boost::test_tools::per_element());
   // What it never heard of is absent, not garbage.
-  BOOST_TEST(!backend.api().extension);
-  BOOST_TEST(!backend.api().drain);
+  BOOST_TEST(!backend.api().table().extension);
+  BOOST_TEST(!backend.api().table().drain);
   BOOST_TEST(!backend.extension("test.answer", 1));
   registry.drain();
   registry.close();
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(a_plugin_built_against_a_newer_header_works) {
   Registry registry(folder.only());
   auto& backend = registry.load("newer");
   BOOST_TEST(backend.info().abi_minor == 7u);
-  BOOST_TEST(backend.api().struct_size == sizeof(tn_backend_api));
+  BOOST_TEST(backend.api().table().struct_size == sizeof(tn_backend_api));
   BOOST_TEST(answer(backend) == expected, boost::test_tools::per_element());
   BOOST_TEST(*backend.extension<uint32_t>("test.answer", 1) == 7u);
   BOOST_TEST(backend.device_info(backend.open_device(1)).threads == 2u);

@@ -92,7 +92,7 @@ BOOST_FIXTURE_TEST_CASE(it_describes_itself, Template) {
 
 BOOST_FIXTURE_TEST_CASE(memory_is_aligned_and_a_request_too_large_fails, Template) {
   void* memory = nullptr;
-  BOOST_TEST(!backend->api().memory_alloc(device, 0, 1000, &memory));
+  BOOST_TEST(!backend->api().table().memory_alloc(device, 0, 1000, &memory));
   BOOST_TEST(reinterpret_cast<uintptr_t>(memory) % 64 == 0u);
   std::vector<char> text(1000, 'x');
   tn_copy copy{sizeof copy, memory, text.data(), 1000, device, nullptr};
@@ -100,7 +100,7 @@ BOOST_FIXTURE_TEST_CASE(memory_is_aligned_and_a_request_too_large_fails, Templat
   BOOST_TEST(static_cast<char*>(memory)[999] == 'x');
   backend->api().memory_free(device, 0, memory, 1000);
   for (uint64_t bytes : {uint64_t{1} << 60, std::numeric_limits<uint64_t>::max()}) {
-    auto* error = backend->api().memory_alloc(device, 0, bytes, &memory);
+    auto* error = backend->api().table().memory_alloc(device, 0, bytes, &memory);
     BOOST_REQUIRE(error);
     BOOST_TEST(error->code == TN_CODE_OUT_OF_MEMORY);
     BOOST_TEST(has(plugins::take_message(error), std::to_string(bytes)));

@@ -1,0 +1,301 @@
+#include <algorithm>
+#include <bit>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include <tenon/core/base/log.h>
+#include <tenon/plugins/host/backend.h>
+#include <tenon/plugins/host/checked_api.h>
+
+namespace tenon::plugins {
+
+constinit thread_local const char* InsidePlugin::current_ = nullptr;
+
+namespace {
+
+// An error object of the host's own.
+struct HostError {
+  tn_error head;
+  std::string message;
+};
+
+void destroy_host_error(tn_error* error) { delete reinterpret_cast<HostError*>(error); }
+
+// What says that there is no memory for a text. It is never freed.
+tn_error without_text{sizeof(tn_error),
+                      TN_CODE_OUT_OF_MEMORY,
+                      "a plugin broke the contract, and there was no memory to say how",
+                      0,
+                      nullptr,
+                      [](tn_error*) {}};
+
+constexpr size_t kErrorSize = offsetof(tn_error, destroy) + sizeof(tn_error::destroy);
+constexpr size_t kPlanSize = offsetof(tn_plan, cost_ns) + sizeof(tn_plan::cost_ns);
+constexpr size_t kKindSize =
+    offsetof(tn_memory_kind, alignment) + sizeof(tn_memory_kind::alignment);
+constexpr uint64_t kLargestAlignment = uint64_t{1} << 30;
+constexpr uint64_t kLargestWorkspace = uint64_t{1} << 56;
+
+bool is_alignment(uint64_t bytes) {
+  return std::has_single_bit(bytes) && bytes >= 64 && bytes <= kLargestAlignment;
+}
+
+// What is wrong with a memory kind, or nothing.
+std::string fault_of(const tn_memory_kind* kind, size_t index) {
+  if (!kind) return fmt::format("kind {} is NULL", index);
+  if (kind->struct_size < kKindSize)
+    return fmt::format("kind {} says it has {} bytes, less than the {} bytes of ABI 1.0", index,
+                       kind->struct_size, kKindSize);
+  if (!is_alignment(kind->alignment))
+    return fmt::format("kind {} has the alignment {}; it must be a power of two from 64 to 2^30",
+                       index, kind->alignment);
+  return "";
+}
+
+// What is wrong with a plan, or nothing.
+std::string fault_of(const tn_plan* plan) {
+  if (!plan) return "reported success, but gave no plan";
+  if (plan->struct_size < kPlanSize)
+    return fmt::format("made a plan that says it has {} bytes, less than the {} bytes of ABI 1.0",
+                       plan->struct_size, kPlanSize);
+  if (!plan->run) return "made a plan whose run is NULL";
+  if (!plan->destroy) return "made a plan whose destroy is NULL";
+  if (plan->workspace_bytes > kLargestWorkspace)
+    return fmt::format("made a plan with a workspace of {} bytes, which no memory has",
+                       plan->workspace_bytes);
+  return "";
+}
+
+}  // namespace
+
+CheckedApi::CheckedApi(const BackendInfo& plugin) : plugin_(plugin), name_(plugin.name.c_str()) {}
+
+tn_error* CheckedApi::broken(const char* function, std::string_view what) const noexcept {
+  try {
+    auto error = std::make_unique<HostError>();
+    error->message =
+        fmt::format("plugin {} ({}): {} {}", plugin_.name, plugin_.library, function, what);
+    error->head = {sizeof(tn_error), TN_CODE_INTERNAL,  error->message.c_str(), 0,
+                   nullptr,          destroy_host_error};
+    return &error.release()->head;
+  } catch (...) {
+    return &without_text;
+  }
+}
+
+tn_error* CheckedApi::thrown(const char* function) const noexcept {
+  try {
+    try {
+      throw;
+    } catch (const std::exception& e) {
+      return broken(function, fmt::format("let an exception out: {}", e.what()));
+    }
+  } catch (...) {
+    return broken(function, "let an exception of unknown type out");
+  }
+}
+
+// An object that is too short to have a `destroy` cannot be freed, nor can one without it.
+tn_error* CheckedApi::readable(const char* function, tn_error* error) const noexcept {
+  if (error->struct_size < kErrorSize)
+    return broken(function, "failed, with an error object that is too short to read");
+  if (!error->destroy) return broken(function, "failed, with an error object without destroy");
+  return error;
+}
+
+template <class Call, class Check>
+tn_error* CheckedApi::call(const char* function, Call&& call, Check&& check) const noexcept {
+  try {
+    InsidePlugin inside(name_);
+    if (tn_error* error = call()) return readable(function, error);
+  } catch (...) {
+    return thrown(function);
+  }
+  try {
+    const std::string fault = check();
+    return fault.empty() ? nullptr : broken(function, fault);
+  } catch (...) {
+    return &without_text;
+  }
+}
+
+template <class Call>
+tn_error* CheckedApi::call(const char* function, Call&& call) const noexcept {
+  try {
+    InsidePlugin inside(name_);
+    tn_error* error = call();
+    return error ? readable(function, error) : nullptr;
+  } catch (...) {
+    return thrown(function);
+  }
+}
+
+template <class Call>
+void CheckedApi::call_quietly(const char* function, Call&& call) const noexcept {
+  try {
+    InsidePlugin inside(name_);
+    call();
+  } catch (...) {
+    tn_error* error = thrown(function);
+    log_message(TN_LOG_WARNING, plugin_.name, error->message);
+    error->destroy(error);
+  }
+}
+
+namespace {
+// The check of a function that makes one object.
+auto must_give(auto** made, const char* what) {
+  return [made, what] {
+    return *made ? std::string() : fmt::format("reported success, but gave no {}", what);
+  };
+}
+}  // namespace
+
+// ---- devices ----
+
+tn_error* CheckedApi::device_count(uint32_t* count) const noexcept {
+  return call("device_count", [&] { return table_.device_count(table_.backend, count); });
+}
+
+tn_error* CheckedApi::device_open(uint32_t index, tn_device** device) const noexcept {
+  *device = nullptr;
+  return call(
+      "device_open", [&] { return table_.device_open(table_.backend, index, device); },
+      must_give(device, "device"));
+}
+
+void CheckedApi::device_close(tn_device* device) const noexcept {
+  call_quietly("device_close", [&] { table_.device_close(device); });
+}
+
+tn_error* CheckedApi::device_info(tn_device* device, tn_device_info* info) const noexcept {
+  return call("device_info", [&] { return table_.device_info(device, info); });
+}
+
+// ---- memory ----
+
+tn_error* CheckedApi::memory_kinds(tn_device* device, const tn_memory_kind* const** kinds,
+                                   size_t* count) const noexcept {
+  *kinds = nullptr;
+  *count = 0;
+  return call(
+      "memory_kinds", [&] { return table_.memory_kinds(device, kinds, count); },
+      [&] {
+        std::string fault = *count && *kinds ? "" : "offers no memory";
+        for (size_t i = 0; fault.empty() && i < *count; ++i) fault = fault_of((*kinds)[i], i);
+        return fault;
+      });
+}
+
+tn_error* CheckedApi::memory_alloc(tn_device* device, uint32_t kind, uint64_t bytes,
+                                   uint64_t alignment, void** memory) const noexcept {
+  *memory = nullptr;
+  tn_error* error = call(
+      "memory_alloc", [&] { return table_.memory_alloc(device, kind, bytes, memory); },
+      [&]() -> std::string {
+        if (!*memory) return "reported success, but gave no memory";
+        if (reinterpret_cast<uintptr_t>(*memory) % alignment == 0) return "";
+        return fmt::format("gave the address {}, which is not aligned to the {} bytes of its kind",
+                           *memory, alignment);
+      });
+  if (error && *memory && error->destroy == destroy_host_error)
+    memory_free(device, kind, std::exchange(*memory, nullptr), bytes);
+  return error;
+}
+
+void CheckedApi::memory_free(tn_device* device, uint32_t kind, void* memory,
+                             uint64_t bytes) const noexcept {
+  call_quietly("memory_free", [&] { table_.memory_free(device, kind, memory, bytes); });
+}
+
+// ---- streams and events ----
+
+tn_error* CheckedApi::stream_create(tn_device* device, tn_stream** stream) const noexcept {
+  *stream = nullptr;
+  return call(
+      "stream_create", [&] { return table_.stream_create(device, stream); },
+      must_give(stream, "stream"));
+}
+
+void CheckedApi::stream_destroy(tn_stream* stream) const noexcept {
+  call_quietly("stream_destroy", [&] { table_.stream_destroy(stream); });
+}
+
+tn_error* CheckedApi::event_create(tn_device* device, tn_event** event) const noexcept {
+  *event = nullptr;
+  return call(
+      "event_create", [&] { return table_.event_create(device, event); },
+      must_give(event, "event"));
+}
+
+void CheckedApi::event_destroy(tn_event* event) const noexcept {
+  call_quietly("event_destroy", [&] { table_.event_destroy(event); });
+}
+
+tn_error* CheckedApi::event_record(tn_event* event, tn_stream* stream) const noexcept {
+  return call("event_record", [&] { return table_.event_record(event, stream); });
+}
+
+tn_error* CheckedApi::stream_wait(tn_stream* stream, tn_event* event) const noexcept {
+  return call("stream_wait", [&] { return table_.stream_wait(stream, event); });
+}
+
+tn_error* CheckedApi::event_query(tn_event* event, int32_t* done) const noexcept {
+  return call("event_query", [&] { return table_.event_query(event, done); });
+}
+
+tn_error* CheckedApi::event_wait(tn_event* event) const noexcept {
+  return call("event_wait", [&] { return table_.event_wait(event); });
+}
+
+tn_error* CheckedApi::copy(tn_device* device, const tn_copy* copy,
+                           tn_stream* stream) const noexcept {
+  return call("copy", [&] { return table_.copy(device, copy, stream); });
+}
+
+// ---- plans ----
+
+tn_error* CheckedApi::supports(tn_device* device, const tn_op_request* request) const noexcept {
+  return call("supports", [&] { return table_.supports(device, request); });
+}
+
+tn_error* CheckedApi::plan_create(tn_device* device, const tn_op_request* request,
+                                  tn_plan** plan) const noexcept {
+  *plan = nullptr;
+  std::string fault;
+  tn_error* error = call(
+      "plan_create", [&] { return table_.plan_create(device, request, plan); },
+      [&] { return fault = fault_of(*plan); });
+  if (!fault.empty() && *plan && (*plan)->struct_size >= kPlanSize && (*plan)->destroy)
+    destroy(*plan);
+  if (error) *plan = nullptr;  // what a refusal leaves there means nothing
+  return error;
+}
+
+void CheckedApi::destroy(tn_plan* plan) const noexcept {
+  call_quietly("a plan's destroy", [&] { plan->destroy(plan); });
+}
+
+// ---- the rest ----
+
+const void* CheckedApi::extension(const char* name, uint32_t version) const noexcept {
+  const void* found = nullptr;
+  if (table_.extension)
+    call_quietly("extension", [&] { found = table_.extension(table_.backend, name, version); });
+  return found;
+}
+
+tn_error* CheckedApi::drain() const noexcept {
+  return call("drain", [&] { return table_.drain(table_.backend); });
+}
+
+void CheckedApi::shutdown() const noexcept {
+  call_quietly("shutdown", [&] { table_.shutdown(table_.backend); });
+}
+
+}  // namespace tenon::plugins

@@ -1,0 +1,112 @@
+// The functions of a plugin, called so that one which breaks the contract ends in an error that
+// names it: exceptions stop here, and what a function says it has made is looked at.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include <tenon/core/api.h>
+#include <tenon/plugins/abi/abi.h>
+
+namespace tenon::plugins {
+
+struct BackendInfo;
+
+// As long as it lives, this thread is inside a function of the plugin of that name. Whoever is
+// there when the process ends (a plugin that calls exit) must not be waited for: it would be for
+// ever.
+class InsidePlugin {
+ public:
+  explicit InsidePlugin(const char* name) : outer_(current_) { current_ = name; }
+  ~InsidePlugin() { current_ = outer_; }
+  InsidePlugin(const InsidePlugin&) = delete;
+  InsidePlugin& operator=(const InsidePlugin&) = delete;
+  // The name of the plugin, or NULL where this thread is in none.
+  static const char* current() { return current_; }
+
+ private:
+  const char* const outer_;
+  [[gnu::tls_model("initial-exec")]] TENON_API static thread_local constinit const char* current_;
+};
+
+// Functions have the names and arguments of tn_backend_api and answer as its do, but for this: an
+// exception, an error object that cannot be read, or a result that the contract does not allow is
+// an error of code TN_CODE_INTERNAL, "plugin sim (/lib/libsim.so): event_create reported success,
+// but gave no event". Functions that the plugin lacks must not be called.
+class TENON_API CheckedApi {
+ public:
+  // `plugin` has to live as long.
+  explicit CheckedApi(const BackendInfo& plugin);
+  CheckedApi(const CheckedApi&) = delete;
+  CheckedApi& operator=(const CheckedApi&) = delete;
+
+  const char* name() const { return name_; }
+  // The table itself, at its current full size. Functions that the plugin does not know are NULL,
+  // like functions that it does not offer, so nobody need check sizes.
+  const tn_backend_api& table() const { return table_; }
+  void set_table(const tn_backend_api& table) { table_ = table; }
+
+  tn_error* device_count(uint32_t* count) const noexcept;
+  tn_error* device_open(uint32_t index, tn_device** device) const noexcept;
+  void device_close(tn_device* device) const noexcept;
+  tn_error* device_info(tn_device* device, tn_device_info* info) const noexcept;
+
+  // At least one kind; each has a name and an alignment that is a power of two from 64 to 1 GiB.
+  tn_error* memory_kinds(tn_device* device, const tn_memory_kind* const** kinds,
+                         size_t* count) const noexcept;
+  // `alignment` is that of the kind.
+  tn_error* memory_alloc(tn_device* device, uint32_t kind, uint64_t bytes, uint64_t alignment,
+                         void** memory) const noexcept;
+  void memory_free(tn_device* device, uint32_t kind, void* memory, uint64_t bytes) const noexcept;
+
+  tn_error* stream_create(tn_device* device, tn_stream** stream) const noexcept;
+  void stream_destroy(tn_stream* stream) const noexcept;
+  tn_error* event_create(tn_device* device, tn_event** event) const noexcept;
+  void event_destroy(tn_event* event) const noexcept;
+  tn_error* event_record(tn_event* event, tn_stream* stream) const noexcept;
+  tn_error* stream_wait(tn_stream* stream, tn_event* event) const noexcept;
+  tn_error* event_query(tn_event* event, int32_t* done) const noexcept;
+  tn_error* event_wait(tn_event* event) const noexcept;
+  tn_error* copy(tn_device* device, const tn_copy* copy, tn_stream* stream) const noexcept;
+
+  tn_error* supports(tn_device* device, const tn_op_request* request) const noexcept;
+  // The plan can be run and destroyed, and its workspace has a size that memory might have.
+  tn_error* plan_create(tn_device* device, const tn_op_request* request,
+                        tn_plan** plan) const noexcept;
+  tn_error* run(tn_plan* plan, const tn_run* args) const noexcept {
+    try {
+      InsidePlugin inside(name_);
+      tn_error* error = plan->run(plan, args);
+      return error ? readable("run", error) : nullptr;
+    } catch (...) {
+      return thrown("run");
+    }
+  }
+  void destroy(tn_plan* plan) const noexcept;
+
+  const void* extension(const char* name, uint32_t version) const noexcept;
+  tn_error* drain() const noexcept;
+  void shutdown() const noexcept;
+
+ private:
+  // Calls a function that returns an error, and then looks at what it made.
+  template <class Call, class Check>
+  tn_error* call(const char* function, Call&& call, Check&& check) const noexcept;
+  template <class Call>
+  tn_error* call(const char* function, Call&& call) const noexcept;
+  // Calls a function that can only succeed; what it throws is logged.
+  template <class Call>
+  void call_quietly(const char* function, Call&& call) const noexcept;
+
+  tn_error* readable(const char* function, tn_error* error) const noexcept;
+  // Inside a catch block: the error of what was caught.
+  tn_error* thrown(const char* function) const noexcept;
+  tn_error* broken(const char* function, std::string_view what) const noexcept;
+
+  const BackendInfo& plugin_;
+  const char* const name_;
+  tn_backend_api table_{};
+};
+
+}  // namespace tenon::plugins

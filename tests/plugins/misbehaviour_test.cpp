@@ -1,0 +1,268 @@
+// A plugin that breaks the contract after it was loaded: every way ends in an error that names the
+// plugin, the function and what it did, and the next call works.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+#include <tenon/core/error.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/plugins/host/registry.h>
+#include <tenon/tenon.h>
+
+#include "plugin_folder.h"
+#include "process/child.h"
+#include "support/expect.h"
+
+BOOST_AUTO_TEST_SUITE(misbehaviour_test)
+
+using namespace tenon;
+using namespace tenon::test;
+
+namespace {
+
+// The backend and its overlay lie in the registry that the core asks.
+struct Joint {
+  Joint() {
+    folder.add("joint", {{"name", "joint"}, {"version", "1.0"}});
+    folder.add("joint_overlay", {{"name", "joint_overlay"},
+                                 {"version", "1.0"},
+                                 {"kind", "overlay"},
+                                 {"overlays", "joint"},
+                                 {"priority", 1}});
+    plugins::registry().add_path(folder.path());
+  }
+  PluginFolder folder;
+};
+void joint() { static Joint once; }
+
+// Plans and devices are made once: each call computes on another shape.
+int64_t next_size() {
+  static int64_t n = 3;
+  return ++n;
+}
+// A device that was not opened before; even indices compute on the caller's thread, odd ones on
+// streams.
+uint32_t next_index(bool streams) {
+  static uint32_t n = 0;
+  n += 2;
+  return n + streams;
+}
+
+// Copies to the device, computes there, and reads the result.
+void compute_on(Device device) {
+  const int64_t n = next_size();
+  const Tensor x = full({n}, -2.0).to(device);
+  const Tensor y = abs(x);
+  (void)y.is_ready();
+  BOOST_TEST(y.to_vector<float>() == std::vector<float>(static_cast<size_t>(n), 2));
+}
+// What one device computed is read by another.
+void compute_on_two(Device device, Device other) {
+  const Tensor y = abs(full({next_size()}, -2.0).to(device));
+  BOOST_TEST(abs(y.to(other)).to_vector<float>()[0] == 2);
+}
+
+// A fault may have shown several times; each is told once.
+void forget_failures() {
+  for (int i = 0; i < 10; ++i) {
+    try {
+      return synchronize();
+    } catch (const Error&) {
+    }
+  }
+}
+
+// What every function can do wrong, and what is then said.
+const std::vector<std::pair<std::string, std::string>> kWays = {
+    {"_throws", "let an exception out: a thrown text"},
+    {"_throws_int", "let an exception of unknown type out"},
+    {"_error", "a reason of its own"},
+    {"_silent_error", "an error without a message"},
+    {"_short_error", "too short to read"},
+    {"_immortal_error", "without destroy"}};
+
+// `action` fails with the fault, in an Error with all of `parts` in its text, and works without it.
+void check_fault(const std::string& fault, const std::vector<std::string>& parts,
+                 const std::function<void()>& action) {
+  BOOST_TEST_CONTEXT(fault) {
+    std::string text = "nothing was thrown";
+    {
+      Environment broken("TENON_TEST_FAULT", fault);
+      try {
+        action();
+      } catch (const Error& e) {
+        text = e.what();
+      }
+    }
+    for (auto& part : parts) BOOST_TEST(has(text, part), "\"" << text << "\" lacks " << part);
+    forget_failures();
+    action();
+  }
+}
+// What an error of this kind says. What the plugin itself says is passed on; what the host found
+// out names the function.
+std::vector<std::string> parts_of(const std::string& function, const std::string& way,
+                                  const std::string& said) {
+  if (way == "_error" || way == "_silent_error") return {said, "joint"};
+  return {said, "joint.so): " + function};
+}
+void check_every_way(const std::string& function, const std::function<void()>& action) {
+  for (auto& [way, said] : kWays)
+    check_fault(function + way, parts_of(function, way, said), action);
+}
+// The fault shows when a device is opened.
+void check_opening(const std::string& fault, const std::vector<std::string>& parts, bool streams) {
+  const Device device("joint", next_index(streams));
+  check_fault(fault, parts, [&] { compute_on(device); });
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(when_a_device_is_opened) {
+  joint();
+  for (auto& [way, said] : kWays) {
+    for (const std::string function : {"device_open", "device_info", "memory_kinds"})
+      check_opening(function + way, parts_of(function, way, said), false);
+    check_opening("stream_create" + way, parts_of("stream_create", way, said), true);
+  }
+  check_opening("device_open_null", {"device_open reported success, but gave no device"}, false);
+  check_opening("device_count_zero", {"there are 0 devices of joint", "TN_DEVICE_LOGICAL"}, false);
+  check_opening("memory_kinds_none", {"joint.so): memory_kinds offers no memory"}, false);
+  check_opening("memory_kinds_null", {"joint.so): memory_kinds offers no memory"}, false);
+  check_opening("memory_kinds_null_entry", {"memory_kinds kind 1 is NULL"}, false);
+  check_opening("memory_kinds_short", {"kind 0 says it has 8 bytes"}, false);
+  for (const char* bytes : {"0", "8", "96"})
+    check_opening(std::string("memory_kinds_aligned_to_") + bytes,
+                  {std::string("kind 0 has the alignment ") + bytes, "a power of two"}, false);
+  check_opening("stream_create_null", {"stream_create reported success, but gave no stream"}, true);
+}
+
+BOOST_AUTO_TEST_CASE(when_devices_are_counted) {
+  joint();
+  check_every_way("device_count",
+                  [] { BOOST_TEST(plugins::registry().load("joint").device_count() == 2u); });
+}
+
+BOOST_AUTO_TEST_CASE(when_memory_is_allocated) {
+  joint();
+  for (bool streams : {false, true}) {
+    const Device device("joint", next_index(streams));
+    compute_on(device);
+    auto after_emptying = [&] {
+      empty_cache(device);
+      compute_on(device);
+    };
+    check_every_way("memory_alloc", after_emptying);
+    check_fault("memory_alloc_null", {"memory_alloc reported success, but gave no memory"},
+                after_emptying);
+    check_fault("memory_alloc_misaligned", {"not aligned to the 64 bytes"}, after_emptying);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(when_plans_are_made_and_run) {
+  joint();
+  for (bool streams : {false, true}) {
+    const Device device("joint", next_index(streams));
+    auto compute = [&] { compute_on(device); };
+    compute();
+    for (const char* function : {"plan_create", "run", "copy"}) check_every_way(function, compute);
+    const std::string shapes = ",) on " + device.str();
+    check_fault("run_throws", {"abs: (", shapes}, compute);
+    check_fault("plan_create_throws", {"abs: (", shapes}, compute);
+    check_fault("plan_create_null", {"abs: (", "reported success, but gave no plan"}, compute);
+    check_fault("plan_create_short", {"a plan that says it has 0 bytes"}, compute);
+    check_fault("plan_create_without_run", {"a plan whose run is NULL"}, compute);
+    check_fault("plan_create_without_destroy", {"a plan whose destroy is NULL"}, compute);
+    check_fault("plan_create_huge_workspace",
+                {"a workspace of 18446744073709551615 bytes, which no memory has"}, compute);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(when_streams_are_waited_for) {
+  joint();
+  // The loss of an event is told to whoever reads next, and the stream works on.
+  for (const char* function : {"event_record", "event_query", "event_wait"}) {
+    const Device device("joint", next_index(true));
+    check_every_way(function, [&] { compute_on(device); });
+  }
+  for (const char* function : {"stream_wait"}) {
+    const Device one("joint", next_index(true)), two("joint", next_index(true));
+    check_every_way(function, [&] { compute_on_two(one, two); });
+  }
+  // Events are kept and used again: each fault needs a stream that has none.
+  for (auto& [way, said] : kWays) check_opening("event_create" + way, {said, "joint"}, true);
+  check_opening("event_create_null", {"event_create reported success, but gave no event"}, true);
+}
+
+BOOST_AUTO_TEST_CASE(an_overlay_that_fails_leaves_the_work_to_the_plugin_below) {
+  joint();
+  const Device device("joint", next_index(false));
+  compute_on(device);
+  for (const char* fault :
+       {"plan_create_throws", "plan_create_throws_int", "plan_create_error", "plan_create_null",
+        "plan_create_short", "plan_create_without_run", "plan_create_short_error"})
+    BOOST_TEST_CONTEXT(fault) {
+      Environment broken("TENON_TEST_OVERLAY_FAULT", fault);
+      compute_on(device);
+    }
+  Environment broken("TENON_TEST_OVERLAY_FAULT", "run_throws");
+  std::string text;
+  try {
+    compute_on(device);
+  } catch (const Error& e) {
+    text = e.what();
+  }
+  BOOST_TEST(has(text, "joint_overlay.so): run let an exception out"), text);
+  BOOST_TEST(has(text, "by the overlay joint_overlay"), text);
+}
+
+// ---- what ends or spoils the process
+
+BOOST_AUTO_TEST_CASE(in_a_process_of_its_own,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  joint();
+  const Device device("joint", std::getenv("TENON_TEST_STREAMS") ? 1 : 0);
+  for (int i = 0; i < 2; ++i) {
+    try {
+      compute_on(device);
+    } catch (const Error& e) {
+      BOOST_TEST_MESSAGE(e.what());
+      std::fprintf(stderr, "refused: %s\n", e.what());
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_plugin_that_calls_exit_ends_the_process_and_is_named) {
+  for (const char* function : {"load", "init", "device_open", "memory_alloc", "plan_create", "run",
+                               "copy", "event_record", "device_close"})
+    for (bool streams : {false, true}) BOOST_TEST_CONTEXT(function << ", " << streams) {
+        if (!streams && std::string(function) == "event_record") continue;
+        std::vector<std::string> environment = {std::string("TENON_TEST_FAULT=") + function +
+                                                "_exits"};
+        if (streams) environment.push_back("TENON_TEST_STREAMS=1");
+        const Outcome outcome =
+            run_child({"/proc/self/exe", "--run_test=misbehaviour_test/in_a_process_of_its_own",
+                       "--color_output=no"},
+                      environment, 20);
+        if (std::string(function) == "device_close") {
+          BOOST_TEST(outcome.status < 1000, outcome.output);
+          continue;
+        }
+        BOOST_TEST(outcome.status == 3, outcome.output);
+        BOOST_TEST(has(outcome.output, "ended the process (exit) from inside"), outcome.output);
+      }
+}
+
+BOOST_AUTO_TEST_CASE(a_library_that_throws_while_it_is_loaded_is_not_tried_again) {
+  const Outcome outcome =
+      run_alone("misbehaviour_test/in_a_process_of_its_own", {"TENON_TEST_FAULT=load_throws"});
+  BOOST_TEST(outcome.status == 0, outcome.output);
+  const std::string said = "let an exception out while it was loaded: a thrown text";
+  const size_t first = outcome.output.find(said);
+  BOOST_REQUIRE_MESSAGE(first != std::string::npos, outcome.output);
+  BOOST_TEST((outcome.output.find(said, first + 1) != std::string::npos), outcome.output);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
