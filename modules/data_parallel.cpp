@@ -142,7 +142,7 @@ void share_out(Split& split, const std::vector<Device>& devices,
                const std::vector<double>& weights) {
   int64_t batch = std::max<int64_t>(split.batch, 0);
   auto n = static_cast<int64_t>(devices.size());
-  double total = 0, before = 0;
+  long double total = 0, before = 0;  // sums of doubles do not overflow
   for (double w : weights) total += w;
   int64_t begin = 0;
   for (int64_t i = 0; i < n; ++i) {
@@ -150,7 +150,8 @@ void share_out(Split& split, const std::vector<Device>& devices,
     if (!weights.empty()) {
       // Rounding the borders instead of the sizes keeps their sum.
       before += weights[static_cast<size_t>(i)];
-      int64_t end = i + 1 == n ? batch : std::llround(static_cast<double>(batch) * before / total);
+      int64_t end =
+          i + 1 == n ? batch : std::llround(static_cast<long double>(batch) * before / total);
       size = end - begin;
     }
     if (size > 0) split.parts.push_back({devices[static_cast<size_t>(i)], begin, size});

@@ -110,6 +110,8 @@ BOOST_AUTO_TEST_CASE(batches_are_split_evenly_or_by_weight,
   nn::DataParallel uneven(Where(), places(3), {.weights = {1, 0, 3}});
   require_values(uneven(ones({8, 1})).reshape({8}).detach(), {8}, {0, 0, 2, 2, 2, 2, 2, 2});
   BOOST_TEST((uneven(ones({10, 1})).device() == default_device()));
+  nn::DataParallel huge(Where(), places(2), {.weights = {1e308, 1e308}});
+  require_values(huge(ones({4, 1})).reshape({4}).detach(), {4}, {0, 0, 1, 1});
   Tensor elsewhere = ones({4, 1}, {.device = "cpu:2"});
   require_values(even(elsewhere).reshape({4}).detach(), {4}, {0, 1, 2, 3});
 }

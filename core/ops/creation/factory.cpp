@@ -138,7 +138,13 @@ Tensor arange(Number start, Number end, Number step, const TensorOptions& option
     throw ValueError(fmt::format("arange: a step of {} never leads from {} to {}", text_of(step),
                                  text_of(start), text_of(end)));
   if (dtype == DType::boolean) throw DTypeError("arange: makes numbers, not bool");
-  Tensor x = allocate("arange", count_of_range(start, end, step), options);
+  const int64_t count = count_of_range(start, end, step);
+  if (count > 0 && start.integral && end.integral && step.integral) {
+    require_held("arange", dtype, start);
+    __extension__ using Wide = __int128;  // the last element lies between start and end
+    require_held("arange", dtype, static_cast<int64_t>(start.i + Wide{count - 1} * step.i));
+  }
+  Tensor x = allocate("arange", count, options);
   Scalar scalars[] = {scalar_for(dtype, start), scalar_for(dtype, step)};
   run_into(x, {arange_op, {}, no_attrs, scalars});
   return finish(x, options);

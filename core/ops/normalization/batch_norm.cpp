@@ -82,7 +82,8 @@ void composed_gradient(const GradContext& c, Grads g) {
 }
 
 void batch_norm_gradient(const GradContext& c, Grads g) {
-  if (grad_enabled()) return composed_gradient(c, g);
+  // Of an empty batch no statistics were computed, and sums over it are 0 whatever they are.
+  if (grad_enabled() || c.input(0).numel() == 0) return composed_gradient(c, g);
   fused_gradient(batch_norm_backward_op, c, Attrs().set("training", c.attrs.get_bool("training")),
                  g);
 }

@@ -197,10 +197,11 @@ void decompose_whole_pow(const Call& call, Outputs& out) {
     result = where(odd, result * powers[k], result);
     rest = where(odd, rest - bit, rest);
   }
+  if (dtype_of(x) == DType::u8) return void(out.push_back(result));
   // To a negative power: 1 / 1 and 1 / -1 are whole, and every other result rounds to 0.
   const Tensor inverse = where(logical_or(eq(a, 1), logical_and(eq(a, -1), logical_not(odd))), 1,
                                where(eq(a, -1), a, zeros_like(a)));
-  out.push_back(dtype_of(x) == DType::u8 ? result : where(lt(b, 0), inverse, result));
+  out.push_back(where(lt(b, 0), inverse, result));
 }
 
 const Op whole_pow_op{{
@@ -240,6 +241,12 @@ Tensor run_binary(const Op& op, const Tensor& a, Number b, bool reverse) {
   return run(op, {&converted, nullptr}, order(reverse), {scalar_for(wanted, b)});
 }
 
+Tensor run_ordering(const Op& op, const Tensor& a, Number b) {
+  require_tensor(op.name, a, 0);
+  if (!is_floating_point(dtype_of(a))) require_held(op.name, result_type(a, b), b);
+  return run_binary(op, a, b);
+}
+
 Tensor add(const Tensor& a, const Tensor& b) { return run_binary(add_op, a, b); }
 Tensor add(const Tensor& a, Number b) { return run_binary(add_op, a, b); }
 Tensor sub(const Tensor& a, const Tensor& b) { return run_binary(sub_op, a, b); }
@@ -251,9 +258,9 @@ Tensor div(const Tensor& a, const Tensor& b) { return run_binary(div_op, a, b); 
 Tensor div(const Tensor& a, Number b) { return float_binary(div_op, a, b); }
 Tensor div(Number a, const Tensor& b) { return float_binary(div_op, b, a, true); }
 Tensor maximum(const Tensor& a, const Tensor& b) { return run_binary(maximum_op, a, b); }
-Tensor maximum(const Tensor& a, Number b) { return run_binary(maximum_op, a, b); }
+Tensor maximum(const Tensor& a, Number b) { return run_ordering(maximum_op, a, b); }
 Tensor minimum(const Tensor& a, const Tensor& b) { return run_binary(minimum_op, a, b); }
-Tensor minimum(const Tensor& a, Number b) { return run_binary(minimum_op, a, b); }
+Tensor minimum(const Tensor& a, Number b) { return run_ordering(minimum_op, a, b); }
 
 Tensor pow(const Tensor& a, const Tensor& b) {
   require_defined("pow", {&a, &b});

@@ -12,4 +12,8 @@ Tensor run_binary(const Op& op, const Tensor& a, const Tensor& b);
 // `reverse`: the number is the first operand.
 Tensor run_binary(const Op& op, const Tensor& a, Number b, bool reverse = false);
 
+// For operators that compare values: a number is refused that the dtype of an integer tensor does
+// not hold, because its low bits would be compared.
+Tensor run_ordering(const Op& op, const Tensor& a, Number b);
+
 }  // namespace tenon

@@ -70,6 +70,7 @@ const Op where_op{{
 
 // The number as a tensor beside x, in the dtype that both compute in.
 Tensor constant_beside(const Tensor& x, Number number) {
+  require_held("where", result_type(x, number), number);
   return constant(number, result_type(x, number), device_read_on(x));
 }
 
@@ -93,17 +94,17 @@ const Op clamp_op{{
 }  // namespace
 
 Tensor eq(const Tensor& a, const Tensor& b) { return run_binary(eq_op, a, b); }
-Tensor eq(const Tensor& a, Number b) { return run_binary(eq_op, a, b); }
+Tensor eq(const Tensor& a, Number b) { return run_ordering(eq_op, a, b); }
 Tensor ne(const Tensor& a, const Tensor& b) { return run_binary(ne_op, a, b); }
-Tensor ne(const Tensor& a, Number b) { return run_binary(ne_op, a, b); }
+Tensor ne(const Tensor& a, Number b) { return run_ordering(ne_op, a, b); }
 Tensor lt(const Tensor& a, const Tensor& b) { return run_binary(lt_op, a, b); }
-Tensor lt(const Tensor& a, Number b) { return run_binary(lt_op, a, b); }
+Tensor lt(const Tensor& a, Number b) { return run_ordering(lt_op, a, b); }
 Tensor le(const Tensor& a, const Tensor& b) { return run_binary(le_op, a, b); }
-Tensor le(const Tensor& a, Number b) { return run_binary(le_op, a, b); }
+Tensor le(const Tensor& a, Number b) { return run_ordering(le_op, a, b); }
 Tensor gt(const Tensor& a, const Tensor& b) { return run_binary(gt_op, a, b); }
-Tensor gt(const Tensor& a, Number b) { return run_binary(gt_op, a, b); }
+Tensor gt(const Tensor& a, Number b) { return run_ordering(gt_op, a, b); }
 Tensor ge(const Tensor& a, const Tensor& b) { return run_binary(ge_op, a, b); }
-Tensor ge(const Tensor& a, Number b) { return run_binary(ge_op, a, b); }
+Tensor ge(const Tensor& a, Number b) { return run_ordering(ge_op, a, b); }
 
 Tensor logical_and(const Tensor& a, const Tensor& b) { return logic(logical_and_op, a, b); }
 Tensor logical_or(const Tensor& a, const Tensor& b) { return logic(logical_or_op, a, b); }

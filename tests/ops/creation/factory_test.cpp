@@ -58,6 +58,12 @@ BOOST_AUTO_TEST_CASE(ranges) {
   require_error<ValueError>([&] { arange(large + 1, large); }, "never leads");
   require_error<ValueError>([&] { arange(-most, most); }, "more than can be addressed");
   require_error<ValueError>([] { arange(0, 5, 0); }, "arange");
+  require_error<ValueError>([] { arange(0, 300, 1, {.dtype = u8}); },
+                            "arange: the number 299 has no value in u8");
+  require_error<ValueError>([&] { arange(large, large + 3, 1, {.dtype = i32}); },
+                            "has no value in i32");
+  BOOST_TEST(arange(255, -1, -255, {.dtype = u8}).to_vector<uint8_t>() ==
+             (std::vector<uint8_t>{255, 0}));
   require_error<ValueError>([] { arange(0, 5, -1); }, "never leads");
   require_error<ValueError>([] { arange(0, std::numeric_limits<double>::infinity()); }, "finite");
 }

@@ -25,6 +25,21 @@ BOOST_AUTO_TEST_CASE(batch_norm_gradients) {
     }
 }
 
+// Nothing is written for an empty batch, and what lies in memory must not be read as statistics.
+BOOST_AUTO_TEST_CASE(gradients_of_an_empty_batch_are_zero) {
+  {
+    std::vector<Tensor> spoilt;
+    for (int i = 0; i < 64; ++i) spoilt.push_back(full({3}, NAN));
+    synchronize();
+  }
+  Tensor x = zeros({0, 3}).requires_grad_(), w = ones({3}).requires_grad_(),
+         b = zeros({3}).requires_grad_();
+  batch_norm(x, zeros({3}), ones({3}), w, b, false).sum().backward();
+  require_values(w.grad(), {3}, {0, 0, 0});
+  require_values(b.grad(), {3}, {0, 0, 0});
+  BOOST_CHECK(x.grad().shape() == (Shape{0, 3}));
+}
+
 BOOST_AUTO_TEST_CASE(fused_and_composed_gradients_agree) {
   Tensor x = sample({4, 3, 2, 2}).requires_grad_(), w = sample({3}, 1).requires_grad_(),
          b = sample({3}, 2).requires_grad_();

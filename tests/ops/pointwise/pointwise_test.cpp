@@ -319,6 +319,20 @@ BOOST_AUTO_TEST_CASE(whole_powers_are_exact) {
                             "pow: both are bool, but one must be a number");
 }
 
+// Cut to its low bits, the number would compare as another one.
+BOOST_AUTO_TEST_CASE(numbers_that_an_integer_tensor_does_not_hold_are_not_compared) {
+  const Tensor bytes = ints({0, 1, 255}, {3}).to(u8), words = ints({1, 2, 3}, {3}).to(i32);
+  const int64_t huge = int64_t{1} << 40;
+  require_error<ValueError>([&] { gt(bytes, -1); }, "gt: the number -1 has no value in u8");
+  require_error<ValueError>([&] { eq(bytes, 256); }, "eq: the number 256 has no value in u8");
+  require_error<ValueError>([&] { maximum(bytes, 300); }, "maximum: the number 300");
+  require_error<ValueError>([&] { lt(words, huge); }, "has no value in i32");
+  require_error<ValueError>([&] { minimum(words, huge); }, "minimum");
+  require_error<ValueError>([&] { where(eq(words, 1), huge, words); }, "where: the number");
+  BOOST_TEST(gt(bytes.to(i64), -1).to_vector<uint8_t>() == std::vector<uint8_t>(3, 1));
+  BOOST_TEST(lt(words, 1e20).to_vector<uint8_t>() == std::vector<uint8_t>(3, 1));
+}
+
 BOOST_AUTO_TEST_CASE(types_are_promoted_as_by_pytorch) {
   Tensor whole = ints({7, 2}, {2}), single = floats({0.5f, 1.5f}, {2}),
          twice = doubles({1, 2}, {2});
