@@ -264,7 +264,8 @@ TENON_API Tensor zeros(const Shape& shape, const TensorOptions& options = {});
 TENON_API Tensor ones(const Shape& shape, const TensorOptions& options = {});
 // Returns start, start + step, start + 2 step, … up to but not including `end`, of shape (n), f32
 // by default. Three integers are computed exactly. Throws a ValueError if a number is not finite,
-// if step is 0 or leads away from `end`, and a DTypeError for bool.
+// if step is 0 or leads away from `end`, or if an integer dtype does not hold the first or last of
+// three integers, and a DTypeError for bool.
 TENON_API Tensor arange(Number start, Number end, Number step = 1,
                         const TensorOptions& options = {});
 // Returns samples of the uniform distribution in [0, 1), f32 by default. Throws a DTypeError unless

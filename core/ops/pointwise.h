@@ -93,7 +93,8 @@ TENON_API Tensor div(const Tensor& a, const Tensor& b);
 TENON_API Tensor div(const Tensor& a, Number b);
 TENON_API Tensor div(Number a, const Tensor& b);
 // Returns the larger of a and b, or NaN if one of them is NaN. Equal elements share the gradient
-// evenly; where one is NaN, both get all of it, as in PyTorch.
+// evenly; where one is NaN, both get all of it, as in PyTorch. Throws a ValueError for a number
+// that the dtype of an integer tensor does not hold.
 TENON_API Tensor maximum(const Tensor& a, const Tensor& b);
 TENON_API Tensor maximum(const Tensor& a, Number b);
 // Returns the smaller of a and b, or NaN if one of them is NaN. The gradient is as for maximum.
@@ -107,6 +108,9 @@ TENON_API Tensor pow(const Tensor& a, Number b);
 TENON_API Tensor pow(Number a, const Tensor& b);
 
 // ---- comparisons and logic: bool results without a gradient ----
+
+// Comparisons of an integer tensor with a number throw a ValueError if the dtype in which they are
+// compared does not hold the number, as -1 and 256 of u8: convert the tensor with .to(i64).
 
 // Returns a == b; NaN equals nothing.
 TENON_API Tensor eq(const Tensor& a, const Tensor& b);
@@ -136,7 +140,8 @@ TENON_API Tensor logical_or(const Tensor& a, const Tensor& b);
 TENON_API Tensor logical_xor(const Tensor& a, const Tensor& b);
 
 // Returns a where the condition is true and b elsewhere; all three broadcast. Throws a DTypeError
-// unless the condition is bool.
+// unless the condition is bool, and a ValueError for a number that the result's dtype does not
+// hold.
 TENON_API Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 TENON_API Tensor where(const Tensor& condition, const Tensor& a, Number b);
 TENON_API Tensor where(const Tensor& condition, Number a, const Tensor& b);
