@@ -120,7 +120,8 @@ std::optional<DType> unknown_dtype(const Planner& planner, const Request& reques
   return std::nullopt;
 }
 
-bool is_of_the_caller(tn_code code) {
+// What no other plugin would do better: errors of the caller, and a shortage of memory.
+bool ends_the_call(tn_code code) {
   return code == TN_CODE_INVALID_ARGUMENT || code == TN_CODE_OUT_OF_RANGE ||
          code == TN_CODE_OUT_OF_MEMORY;
 }
@@ -146,7 +147,7 @@ void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std
     }
     // A malformed request is an error of the caller whichever plugin gets it. Only after
     // "unsupported" is the next plugin asked, and after an overlay that fails otherwise.
-    if (is_of_the_caller(no->code))
+    if (ends_the_call(no->code))
       check(no, fmt::format("{}: {}: ", entry.name(), p.backend->name()));
     const tn_code code = no->code;
     const std::string reason = take_failure(no).message;

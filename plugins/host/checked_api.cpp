@@ -126,13 +126,7 @@ tn_error* CheckedApi::call(const char* function, Call&& call, Check&& check) con
 
 template <class Call>
 tn_error* CheckedApi::call(const char* function, Call&& call) const noexcept {
-  try {
-    InsidePlugin inside(name_);
-    tn_error* error = call();
-    return error ? readable(function, error) : nullptr;
-  } catch (...) {
-    return thrown(function);
-  }
+  return this->call(function, call, [] { return std::string(); });
 }
 
 template <class Call>

@@ -54,7 +54,8 @@ inline Outcome run_child(std::vector<std::string> command,
 
 // A test case of this program, "suite/case", in a process of its own. One that is for this alone is
 // disabled() and has the label "alone", by which a run of its whole suite leaves it out.
-inline Outcome run_alone(const std::string& test_case, std::vector<std::string> environment = {}) {
+inline Outcome run_alone(const std::string& test_case, std::vector<std::string> environment = {},
+                         unsigned seconds = 120) {
   return run_child({"/proc/self/exe", "--run_test=" + test_case, "--color_output=no"},
-                   std::move(environment));
+                   std::move(environment), seconds);
 }
