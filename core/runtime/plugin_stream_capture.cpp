@@ -31,7 +31,7 @@ uint64_t PluginStream::record(const Launch& l) {
       f->seen = true;
       throw_failure(*f);
     }
-  tn_run args{sizeof(tn_run), l.inputs, l.outputs, l.scalars, l.workspace, stream_};
+  const tn_run args = l.args(stream_);
   if (tn_error* e = l.plan->api->run(l.plan->plan, &args)) {
     auto failure =
         take_failure(e, "",

@@ -80,7 +80,7 @@ void run_and_log(FailureLog& failures, const Launch& l, const PathNode* path, ui
   if (look_up) {
     if (auto f = poisoned_input(failures, l)) return skip(failures, l, f);
   }
-  tn_run args{sizeof(tn_run), l.inputs, l.outputs, l.scalars, l.workspace, stream};
+  const tn_run args = l.args(stream);
   if (tn_error* e = l.plan->api->run(l.plan->plan, &args)) {
     auto filed = failure_of(e, [&] {
       auto where = path_string(path);

@@ -30,6 +30,13 @@ struct Launch {
   void* workspace;
   bool outputs_hold_values = false;  // the outputs keep their old values if this is skipped
   const Shape* shape = nullptr;      // the shape of all tensors, if the plan is flattened
+
+  // What the plugin gets to see of it.
+  tn_run args(tn_stream* stream) const {
+    return {sizeof(tn_run), inputs, outputs,    num_scalars ? scalars : nullptr,
+            workspace,      stream, num_inputs, num_outputs,
+            num_scalars};
+  }
 };
 
 // A copy of contiguous values, which the plugin of `device` makes.

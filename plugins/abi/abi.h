@@ -1,11 +1,11 @@
-/* Tenon plugin ABI 1.1: the joint between the core and a hardware backend.
+/* Tenon plugin ABI 1.2: the joint between the core and a hardware backend.
  *
  * This header is plain C11 and is the only thing that the core and a plugin share.
  * `docs/plugins.md` is the guide; this is the contract. Three rules hold everywhere:
  *
  *   Sizes.   Every struct starts with `struct_size`, set by whoever fills the struct to sizeof of
  *            the struct it was compiled with. Structs only ever grow at their end. Before reading
- *            a field that was added after 1.0 (marked [1.1]), test it with TN_HAS.
+ *            a field that was added after 1.0 (marked [1.1] or [1.2]), test it with TN_HAS.
  *   Errors.  A function that can fail returns `tn_error*`: NULL is success, anything else is owned
  *            by the caller, who ends it with error->destroy(error). No function aborts the process
  *            and none lets a C++ exception out.
@@ -29,7 +29,7 @@ extern "C" {
  * MAJOR changes when a compiled plugin could misbehave: the host refuses it. MINOR counts
  * additions: a plugin that is older or newer than the host works with what both know. */
 #define TN_ABI_MAJOR 1u
-#define TN_ABI_MINOR 1u
+#define TN_ABI_MINOR 2u
 
 /* "TENONPLG" read as a little-endian integer: tells the query symbol of a plugin from any other
  * data. */
@@ -161,6 +161,11 @@ typedef struct tn_run {
   /* plan->workspace_bytes bytes aligned to 64, contents undefined; NULL where that is 0. */
   void* workspace;
   tn_stream* stream; /* NULL for a caller's-thread device */
+  /* [1.2] How many inputs, outputs and scalars there are: the numbers of the request for which the
+   * plan was made. Who copies the arrays can do so without its own note of these numbers. */
+  size_t num_inputs;
+  size_t num_outputs;
+  size_t num_scalars;
 } tn_run;
 
 /* The head of every plan; a plugin embeds it at the start of a struct of its own. */

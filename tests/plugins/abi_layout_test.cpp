@@ -1,6 +1,6 @@
-// The layout of ABI 1.0, and of what 1.1 added, is fixed: a plugin compiled long ago must find
-// every field where it was. New fields go to the end of a struct; then its size here may grow, and
-// no offset may change.
+// The layout of ABI 1.0, and of what 1.1 and 1.2 added, is fixed: a plugin compiled long ago must
+// find every field where it was. New fields go to the end of a struct; then its size here may grow,
+// and no offset may change.
 #include <boost/test/unit_test.hpp>
 
 #include <tenon/core/dispatch/abi_dtypes.h>
@@ -36,6 +36,9 @@ BOOST_AUTO_TEST_CASE(plans) {
   CHECK_OFFSET(tn_op_request, num_scalars, 72);
   CHECK_OFFSET(tn_run, scalars, 24);
   CHECK_OFFSET(tn_run, stream, 40);
+  CHECK_OFFSET(tn_run, num_inputs, 48);
+  CHECK_OFFSET(tn_run, num_outputs, 56);
+  CHECK_OFFSET(tn_run, num_scalars, 64);
   CHECK_OFFSET(tn_plan, run, 8);
   CHECK_OFFSET(tn_plan, destroy, 16);
   CHECK_OFFSET(tn_plan, workspace_bytes, 24);
@@ -83,7 +86,7 @@ BOOST_AUTO_TEST_CASE(the_query_symbol) {
   CHECK_OFFSET(tn_plugin_info, init, 64);
   BOOST_TEST(size_t{TN_PLUGIN_INFO_SIZE_1_0} == 72u);
   BOOST_TEST(TN_ABI_MAJOR == 1u);
-  BOOST_TEST(TN_ABI_MINOR == 1u);
+  BOOST_TEST(TN_ABI_MINOR == 2u);
 }
 
 BOOST_AUTO_TEST_CASE(extension_tables) {

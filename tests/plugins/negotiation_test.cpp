@@ -28,7 +28,7 @@ std::array<float, 4> answer(plugins::Backend& backend) {
   BOOST_REQUIRE_MESSAGE(!error, plugins::take_message(error));
   std::array<float, 4> result{};
   void* outputs[] = {result.data()};
-  tn_run run{sizeof run, nullptr, outputs, nullptr, nullptr, nullptr};
+  tn_run run{sizeof run, nullptr, outputs, nullptr, nullptr, nullptr, 0, 1, 0};
   BOOST_REQUIRE(!plan->run(plan, &run));
   plan->destroy(plan);
   return result;
@@ -78,6 +78,33 @@ BOOST_AUTO_TEST_CASE(a_plugin_built_against_the_header_of_1_0_works) {
   BOOST_TEST(x.to_vector<float>()[999] == 999.0f);
   BOOST_TEST(x.to("cpu").sum().item() == 499500.0);
   BOOST_CHECK_THROW(StreamGraph::capture(device, [] {}), UnsupportedError);
+}
+
+BOOST_AUTO_TEST_CASE(a_plugin_built_against_the_header_of_1_1_works) {
+  PluginFolder folder;
+  folder.add("second", {{"name", "second"}, {"abi", {{"major", 1}, {"minor", 1}}}});
+  plugins::registry().add_path(folder.path());
+  auto& backend = plugins::registry().load("second");
+  BOOST_TEST(backend.info().abi_minor == 1u);
+  BOOST_TEST(answer(backend) == expected, boost::test_tools::per_element());
+  // Through the core, whose tn_run is longer than the one that it knows.
+  const Tensor x = ones({4}).to("second:0");
+  BOOST_TEST(abs(x).to_vector<float>() == std::vector<float>({42, 43, 44, 45}),
+             boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_run_says_how_many_inputs_outputs_and_scalars_there_are) {
+  PluginFolder folder;
+  folder.add("counts", {{"name", "counts"}});
+  plugins::registry().add_path(folder.path());
+  const Tensor x = ones({4}).to("counts:0");
+  // The fixture answers {its tn_run is whole, inputs, outputs, scalars}; an absent input counts.
+  BOOST_TEST(abs(x).to_vector<float>() == std::vector<float>({1, 1, 1, 0}),
+             boost::test_tools::per_element());
+  BOOST_TEST((x + x).to_vector<float>() == std::vector<float>({1, 2, 1, 0}),
+             boost::test_tools::per_element());
+  BOOST_TEST((x + 5).to_vector<float>() == std::vector<float>({1, 2, 1, 1}),
+             boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(a_plugin_built_against_a_newer_header_works) {

@@ -55,7 +55,8 @@ struct Template {
     if (refusal) plugins::take_message(refusal);
     if (error) return plugins::take_message(error);
     void* results[] = {result};
-    tn_run args{sizeof args, data.data(), results, scalars.data(), nullptr, nullptr};
+    tn_run args{sizeof args, data.data(), results, scalars.data(), nullptr,
+                nullptr,     data.size(), 1,       scalars.size()};
     BOOST_TEST(!plan->run(plan, &args));
     plan->destroy(plan);
     return "";

@@ -160,6 +160,11 @@ tn_error* run(tn_plan* self, const tn_run* args) {
   auto* device = args->stream->device;
   return guard([&] {
     require_working(device);
+    // A host of ABI 1.2 says how many there are, and has to say what it said when it planned.
+    if (TN_HAS(tn_run, args, num_scalars) &&
+        (args->num_inputs != plan->inputs || args->num_outputs != plan->outputs ||
+         args->num_scalars != plan->scalars))
+      throw Error(TN_CODE_INTERNAL, "the counts of the run are not those of the request");
     for (size_t i = 0; i < plan->inputs; ++i)
       if (args->inputs[i] && !is_device_memory(args->inputs[i], 1))
         throw Error(TN_CODE_INTERNAL, "an input is not device memory");
@@ -173,7 +178,8 @@ tn_error* run(tn_plan* self, const tn_run* args) {
     args->stream->push([plan, device, pointers, scalars, workspace = args->workspace](Late& error) {
       if (device->lost || have_accident(*plan, scalars, device, error)) return;
       tn_run inner{sizeof(tn_run), pointers.data(), pointers.data() + plan->inputs,
-                   scalars.data(), workspace,       nullptr};
+                   scalars.data(), workspace,       nullptr,
+                   plan->inputs,   plan->outputs,   plan->scalars};
       if (tn_error* e = plan->inner->run(plan->inner, &inner)) {
         keep_first(error, e, plan->op);
         spoil(*plan, inner.outputs);
