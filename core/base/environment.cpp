@@ -31,9 +31,35 @@ bool flag_from_environment(const char* name) {
   return value == "1";
 }
 
+TraceSettings trace_from_environment() {
+  const char* text = std::getenv("TENON_TRACE");
+  TraceSettings settings;
+  std::string_view rest = text ? text : "";
+  for (bool more = !rest.empty(); more;) {
+    const size_t comma = rest.find(',');
+    const std::string_view part = rest.substr(0, comma);
+    more = comma != rest.npos;
+    if (more) rest.remove_prefix(comma + 1);
+    if (part == "ops") {
+      settings.ops = true;
+    } else if (part == "plans") {
+      settings.plans = true;
+    } else if (part.ends_with(".json") && settings.file.empty()) {
+      settings.file = part;
+    } else {
+      throw ValueError(fmt::format(
+          "TENON_TRACE is \"{}\"; it must be ops, plans or the name of a file that ends in .json, "
+          "or several of these with commas between them, but of files only one",
+          excerpt(text)));
+    }
+  }
+  return settings;
+}
+
 void check_environment() {
   for (auto* name : {"TENON_NUM_THREADS", "TENON_CPU_DEVICES"}) count_from_environment(name);
   for (auto* name : {"TENON_SYNC", "TENON_CPU_FALLBACK"}) flag_from_environment(name);
+  trace_from_environment();
 }
 
 }  // namespace tenon

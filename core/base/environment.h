@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include <tenon/core/api.h>
 
@@ -15,6 +16,17 @@ std::optional<uint32_t> count_from_environment(const char* name);
 // Returns true if the variable is 1, and false if it is 0, empty or not set. Throws a ValueError
 // for any other value.
 bool flag_from_environment(const char* name);
+
+// What TENON_TRACE asks for: any of "ops", "plans" and the name of one file that ends in ".json",
+// separated by commas.
+struct TraceSettings {
+  bool ops = false;    // a line on stderr for each run of an operator
+  bool plans = false;  // a line on stderr for each plan that is made
+  std::string file;    // where a Chrome trace is written; empty for none
+  bool any() const { return ops || plans || !file.empty(); }
+};
+// Throws a ValueError if the variable holds anything else.
+TraceSettings trace_from_environment();
 
 // Checks all variables of the library itself and throws a ValueError if one has an invalid value.
 // It is called before a device is opened, because some of them are read later, where an error could

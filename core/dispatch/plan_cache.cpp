@@ -297,6 +297,20 @@ std::string PlanEntry::describe(const Shape* shape) const {
   return overlaid ? text + " by the overlay " + planner->name() : text;
 }
 
+std::string PlanEntry::signature(const Shape* shape) const {
+  std::string text;
+  auto add = [&](DType dtype, const Shape& own) {
+    text += fmt::format("{}{} {}", text.empty() || text.ends_with("> ") ? "" : ", ", dtype,
+                        flattened && shape ? *shape : own);
+  };
+  for (auto& input : call.inputs)
+    if (input) add(input->dtype, input->shape);
+  text += text.empty() ? "-> " : " -> ";
+  for (auto& o : outputs)
+    if (o.kind != OutputKind::absent) add(o.dtype, o.shape);
+  return text;
+}
+
 std::unique_ptr<PlanStore> make_plan_store(DeviceContext& context) {
   return std::make_unique<PlanCache>(context);
 }

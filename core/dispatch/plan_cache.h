@@ -40,7 +40,6 @@ struct PlanEntry final : RefCounted, PreparedPlan {
   bool decomposed = false;          // no plugin offers it, so the core decomposes it
   bool on_cpu = false;              // no plugin offers it, and the user allowed the CPU
   std::vector<PlanOutput> outputs;  // if the plan is flattened, they have the shape of the call
-  Device device;
 
   uint64_t hash = 0;
   std::vector<int64_t> key;
@@ -53,6 +52,7 @@ struct PlanEntry final : RefCounted, PreparedPlan {
   explicit PlanEntry(CallDesc call) : call(std::move(call)) {}
   const char* name() const override;
   std::string describe(const Shape* shape = nullptr) const override;
+  std::string signature(const Shape* shape = nullptr) const override;
   ~PlanEntry();
 };
 void destroy(PlanEntry* entry);

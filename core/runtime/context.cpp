@@ -14,6 +14,7 @@
 #include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/collectives.h>
 #include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/observe.h>
 #include <tenon/core/runtime/plugin_stream.h>
 #include <tenon/core/runtime/thread_pool.h>
 #include <tenon/plugins/host/registry.h>
@@ -150,6 +151,7 @@ DeviceContext& open(Device d) {
   std::lock_guard lock(c.mutex);
   if (auto* known = search(c, d)) return *known;
   check_environment();
+  observe::start();
   for (auto& context :
        c.all)  // if one device of a plugin is closed, no other device of it can be used
     if (context->device.type_id() == d.type_id()) context->stream->require_open();

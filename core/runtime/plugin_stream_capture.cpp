@@ -6,6 +6,7 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/capture.h>
+#include <tenon/core/runtime/observe.h>
 #include <tenon/core/runtime/plugin_stream.h>
 
 namespace tenon {
@@ -31,8 +32,7 @@ uint64_t PluginStream::record(const Launch& l) {
       f->seen = true;
       throw_failure(*f);
     }
-  const tn_run args = l.args(stream_);
-  if (tn_error* e = l.plan->api->run(l.plan->plan, &args)) {
+  if (tn_error* e = observe::run_plan(l, current_path(), stream_)) {
     auto failure =
         take_failure(e, "",
                      fmt::format("\n  in {}, while it was captured into a stream graph{}",

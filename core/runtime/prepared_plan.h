@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <tenon/core/device.h>
 #include <tenon/core/runtime/poison_map.h>
 #include <tenon/core/shape.h>
 #include <tenon/plugins/abi/abi.h>
@@ -18,6 +19,7 @@ class DeviceContext;
 
 struct PreparedPlan {
   tn_plan* plan = nullptr;
+  Device device;
   const plugins::CheckedApi* api = nullptr;  // of the plugin that made it
   uint64_t cost_ns = 0;
   uint64_t workspace_bytes = 0;
@@ -29,6 +31,9 @@ struct PreparedPlan {
   // is that of the call if the plan is flattened.
   virtual const char* name() const = 0;
   virtual std::string describe(const Shape* shape = nullptr) const = 0;
+  // The types and shapes of inputs and outputs, "f32 (1, 3, 8, 8), f32 (4, 3, 3, 3) -> f32 (1, 4,
+  // 6, 6)". What is absent is left out.
+  virtual std::string signature(const Shape* shape = nullptr) const = 0;
 
  protected:
   ~PreparedPlan() = default;

@@ -7,6 +7,7 @@
 
 #include <tenon/core/base/environment.h>
 #include <tenon/core/error.h>
+#include <tenon/core/runtime/observe.h>
 #include <tenon/core/runtime/stream.h>
 
 namespace tenon {
@@ -80,8 +81,7 @@ void run_and_log(FailureLog& failures, const Launch& l, const PathNode* path, ui
   if (look_up) {
     if (auto f = poisoned_input(failures, l)) return skip(failures, l, f);
   }
-  const tn_run args = l.args(stream);
-  if (tn_error* e = l.plan->api->run(l.plan->plan, &args)) {
+  if (tn_error* e = observe::run_plan(l, path, stream)) {
     auto filed = failure_of(e, [&] {
       auto where = path_string(path);
       return std::pair("", fmt::format("\n  in {}{}{}", l.plan->describe(l.shape),

@@ -15,6 +15,7 @@
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/spin_lock.h>
 #include <tenon/core/error.h>
+#include <tenon/core/runtime/observe.h>
 #include <tenon/core/runtime/stream.h>
 
 namespace tenon {
@@ -227,6 +228,7 @@ class WorkerStream final : public Stream, ForkMember {
   }
 
   void work() {
+    observe::name_this_thread(name_);
     for (uint64_t next = 1;; ++next) {
       next = await_task(next);
       Task& t = ring_[(next - base_.load(std::memory_order_relaxed)) % kRingSize];

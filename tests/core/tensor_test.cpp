@@ -369,6 +369,8 @@ BOOST_AUTO_TEST_CASE(settings_in_the_environment_that_make_no_sense) {
       refused(name, value, "a number from 1 to 1024");
   for (auto* name : {"TENON_SYNC", "TENON_CPU_FALLBACK"})
     for (auto* value : {"yes", "2", "-1", " "}) refused(name, value, "1 for yes, or 0 for no");
+  for (auto* value : {"1", "op", "ops,", ",", "ops plans", "a.json,b.json", "trace.txt"})
+    refused("TENON_TRACE", value, "ops, plans or the name of a file that ends in .json");
   setenv("TENON_NUM_THREADS", "1024", 1);  // of a pool that is there already
   BOOST_TEST(ones({1}, {.device = "cpu:9"}).item() == 1.0);
   unsetenv("TENON_NUM_THREADS");

@@ -1,0 +1,51 @@
+// Where the runs of plans can be looked at: by the trace (TENON_TRACE), and by checks.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include <tenon/core/runtime/stream.h>
+
+namespace tenon::observe {
+
+// Those who may look. Each is one bit of `watchers`.
+enum Watcher : uint32_t { kTrace = 1 };
+
+// Set before the first device is opened. While it is 0, a run of a plan costs one more test.
+extern constinit std::atomic<uint32_t> watchers;
+
+inline bool watched() { return watchers.load(std::memory_order_relaxed) != 0; }
+inline bool watched_by(Watcher w) { return watchers.load(std::memory_order_relaxed) & w; }
+
+// Reads the variables that ask for watchers, and starts these. It is called before a device is
+// opened, and does nothing after the first time. Throws a ValueError or an Error if that is not
+// possible, such as for a file that cannot be written; then the next call tries again.
+void start();
+
+// Tells the watchers that this thread works for the device of this name alone.
+void name_this_thread(const std::string& device);
+
+// One run of a plan that is watched, on the thread that runs it. Without `args.stream` the plan
+// computes on this thread; with it, the run only queues the work on a device.
+struct Run {
+  const Launch& launch;
+  tn_run& args;
+  const PathNode* path;  // the module that queued it; may be null
+  std::chrono::steady_clock::time_point began{}, ended{};
+};
+
+// Runs the plan with its watchers. Returns the error of the plan, or one that a watcher found.
+tn_error* run_watched(const Launch& launch, tn_run& args, const PathNode* path);
+
+// Runs the plan. This is the only place where plans run. `stream` is null if the plan computes on
+// this thread.
+inline tn_error* run_plan(const Launch& l, const PathNode* path, tn_stream* stream) {
+  tn_run args = l.args(stream);
+  if (watched()) [[unlikely]]
+    return run_watched(l, args, path);
+  return l.plan->api->run(l.plan->plan, &args);
+}
+
+}  // namespace tenon::observe
