@@ -7,9 +7,15 @@
 namespace tenon::tools {
 
 // Prints every plugin that was found, whether it was loaded, and why not, and then the devices with
-// their memory and threads. Returns false if there is no device. Throws a ValueError if a variable
-// of the environment makes no sense, as every program that opens a device would.
-bool list_devices();
+// their memory and threads; or all that as one JSON object. Returns false if there is no device,
+// and if `strict`, also if a plugin is refused, has remarks, or finds no device. Throws a
+// ValueError if a variable of the environment makes no sense, as every program that opens a device
+// would.
+bool list_devices(bool as_json, bool strict);
+
+// Prints what is right and wrong about a plugin, of which nothing is run. Returns false if it
+// cannot be used.
+bool check_plugin_file(const std::string& path);
 
 // Prints the keys, shapes, dtypes and wrappers of a checkpoint.
 void show_checkpoint(const std::string& path);

@@ -1,12 +1,20 @@
+// `tenon devices`. Each backend is looked at in a process of its own, because it may crash.
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
-#include <set>
+#include <vector>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include <tenon/core/base/environment.h>
+#include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/context.h>
+#include <tenon/plugins/abi/abi.h>
 #include <tenon/plugins/host/registry.h>
 
+#include "child.h"
 #include "commands.h"
 
 namespace tenon::tools {
@@ -23,58 +31,166 @@ std::string human_bytes(uint64_t bytes) {
 
 namespace {
 
-void print_device(const DeviceDescription& d) {
-  std::cout << "  " << d.device.str() << "  " << d.name;
-  if (d.memory_total) {
-    std::cout << ", " << human_bytes(d.memory_total) << " memory";
-    if (d.memory_free) std::cout << " (" << human_bytes(d.memory_free) << " free)";
+using json = nlohmann::ordered_json;
+using plugins::LoadReport;
+using plugins::Status;
+
+constexpr std::chrono::seconds kLimit{60};
+
+// What one backend says of itself.
+struct Found {
+  std::string name;
+  json devices = json::array();
+  std::string error;  // why there are none, or that it crashed
+};
+
+// ---- in the child
+
+json loaded_plugins(const std::string& name) {
+  json plugins = json::array();
+  for (auto& e : plugins::registry().report().entries)
+    if (e.name == name || e.overlays == name)
+      plugins.push_back({{"path", printable(e.path)},
+                         {"status", static_cast<int>(e.status)},
+                         {"reason", printable(e.reason)}});
+  return plugins;
+}
+
+json described(const DeviceDescription& d) {
+  return {{"device", d.device.str()},
+          {"name", printable(d.name)},
+          {"memory_total", d.memory_total},
+          {"memory_free", d.memory_free},
+          {"threads", d.threads},
+          {"logical", d.logical},
+          {"architecture", printable(d.architecture)},
+          {"driver", printable(d.driver)}};
+}
+
+std::string look_at(const std::string& name) {
+  json result = {{"devices", json::array()}, {"error", ""}};
+  try {
+    plugins::registry().load(name);
+    plugins::registry().overlays(name);
+    for (auto& d : describe_devices(name)) result["devices"].push_back(described(d));
+    if (result["devices"].empty()) result["error"] = "the plugin finds no device";
+  } catch (const PluginError&) {
+    result["error"] = "cannot be loaded; see its plugins above";
+  } catch (const std::exception& e) {
+    result["error"] = printable_lines(e.what());
   }
-  if (!d.architecture.empty()) std::cout << ", " << d.architecture;
-  if (!d.driver.empty()) std::cout << ", " << d.driver;
-  if (d.threads) std::cout << ", " << d.threads << (d.threads == 1 ? " thread" : " threads");
+  result["plugins"] = loaded_plugins(name);
+  return result.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+// ---- in the parent
+
+// The status of a plugin is known only after it was loaded, which happened in the child.
+void take_over(LoadReport& report, const json& plugins) {
+  for (auto& found : plugins)
+    for (auto& e : report.entries)
+      if (printable(e.path) == found["path"]) {
+        e.status = static_cast<Status>(found["status"].get<int>());
+        e.reason = found["reason"];
+      }
+}
+
+Found probe(const std::string& name, LoadReport& report) {
+  Found found;
+  found.name = name;
+  const ChildResult child = in_child([&] { return look_at(name); }, kLimit);
+  const json answer = json::parse(child.text, nullptr, false);
+  if (answer.is_object()) {
+    found.devices = answer["devices"];
+    found.error = answer["error"];
+    take_over(report, answer["plugins"]);
+  }
+  if (child.ended.empty()) return found;
+  found.error = fmt::format("the process that {} {}",
+                            answer.is_object() ? "had opened its devices" : "opened its devices",
+                            child.ended);
+  for (auto& e : report.entries)
+    if (e.name == name && (e.status == Status::available || e.status == Status::loaded)) {
+      e.status = Status::refused;
+      e.reason = found.error;
+    }
+  return found;
+}
+
+void print_device(const json& d) {
+  std::cout << "  " << d["device"].get<std::string>() << "  " << d["name"].get<std::string>();
+  const auto total = d["memory_total"].get<uint64_t>(), free = d["memory_free"].get<uint64_t>();
+  if (total) std::cout << ", " << human_bytes(total) << " memory";
+  if (total && free) std::cout << " (" << human_bytes(free) << " free)";
+  for (const char* key : {"architecture", "driver"})
+    if (const auto text = d[key].get<std::string>(); !text.empty()) std::cout << ", " << text;
+  if (const auto threads = d["threads"].get<uint32_t>())
+    std::cout << ", " << threads << (threads == 1 ? " thread" : " threads");
   std::cout << "\n";
 }
 
-// Prints the devices of one backend, or why there are none.
-bool print_devices(const std::string& name) {
-  try {
-    auto devices = describe_devices(name);
-    for (auto& d : devices) print_device(d);
-    if (!devices.empty() && devices.back().logical)
-      std::cout << "  more " << name << " devices on request, such as " << name << ":"
-                << devices.size() << "\n";
-    return !devices.empty();
-  } catch (const PluginError&) {
-    std::cout << "  " << name << ": cannot be loaded; see its plugins above\n";
-  } catch (const Error& e) {
-    std::cout << "  " << name << ": " << e.what() << "\n";
+void print_devices(const Found& found) {
+  for (auto& d : found.devices) print_device(d);
+  if (!found.devices.empty() && found.devices.back()["logical"])
+    std::cout << "  more " << found.name << " devices on request, such as " << found.name << ":"
+              << found.devices.size() << "\n";
+  if (!found.error.empty()) std::cout << "  " << found.name << ": " << found.error << "\n";
+}
+
+void print_json(const LoadReport& report, const std::vector<Found>& backends) {
+  json all = {{"tenon", TENON_VERSION},   {"abi", fmt::format("{}.{}", TN_ABI_MAJOR, TN_ABI_MINOR)},
+              {"plugins", json::array()}, {"backends", json::array()},
+              {"devices", json::array()}, {"searched", report.searched}};
+  for (auto& e : report.entries)
+    all["plugins"].push_back({{"name", e.name},
+                              {"kind", e.kind},
+                              {"variant", e.variant},
+                              {"version", e.version},
+                              {"overlays", e.overlays},
+                              {"manifest", printable(e.path)},
+                              {"status", plugins::to_string(e.status)},
+                              {"reason", printable(e.reason)},
+                              {"remarks", e.remarks}});
+  for (auto& b : backends) {
+    all["backends"].push_back(
+        {{"name", b.name}, {"devices", b.devices.size()}, {"error", b.error}});
+    for (auto& d : b.devices) all["devices"].push_back(d);
   }
-  return false;
+  std::cout << all.dump(2, ' ', false, json::error_handler_t::replace) << "\n";
+}
+
+bool is_flawless(const LoadReport& report, const std::vector<Found>& backends) {
+  return std::none_of(report.entries.begin(), report.entries.end(),
+                      [](auto& e) {
+                        return e.status == Status::refused || e.status == Status::unused ||
+                               !e.remarks.empty();
+                      }) &&
+         std::all_of(backends.begin(), backends.end(), [](auto& b) { return b.error.empty(); });
 }
 
 }  // namespace
 
-bool list_devices() {
+bool list_devices(bool as_json, bool strict) {
   check_environment();
-  // The plugins are loaded first, so that the report shows which of them can be.
-  std::set<std::string> names;
-  for (auto& entry : plugins::registry().report().entries) {
-    if (entry.kind == "device" && !entry.name.empty() && entry.status != plugins::Status::refused)
-      names.insert(entry.name);
+  LoadReport report = plugins::registry().report();
+  std::vector<std::string> names;
+  for (auto& e : report.entries)
+    if (e.kind == "device" && (e.status == Status::available || e.status == Status::superseded))
+      names.push_back(e.name);
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  std::vector<Found> backends;
+  for (auto& name : names) backends.push_back(probe(name, report));
+  const bool any =
+      std::any_of(backends.begin(), backends.end(), [](auto& b) { return !b.devices.empty(); });
+  if (as_json) {
+    print_json(report, backends);
+  } else {
+    std::cout << report.to_string() << "devices:\n";
+    for (auto& b : backends) print_devices(b);
+    if (!any) std::cout << "  none\n";
   }
-  for (auto& name : names) {
-    try {
-      plugins::registry().load(name);
-      plugins::registry().overlays(name);
-    } catch (const Error&) {
-      // The report says why.
-    }
-  }
-  std::cout << plugins::registry().report().to_string() << "devices:\n";
-  bool any = false;
-  for (auto& name : names) any = print_devices(name) || any;
-  if (!any) std::cout << "  none\n";
-  return any;
+  return any && (!strict || is_flawless(report, backends));
 }
 
 }  // namespace tenon::tools

@@ -23,10 +23,20 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", version());
   app.require_subcommand(1);
 
-  bool devices_found = true;
+  bool good = true, as_json = false, strict = false;
   auto* devices =
       app.add_subcommand("devices", "List plugins, loaded or refused and why, and their devices");
-  devices->callback([&] { devices_found = tenon::tools::list_devices(); });
+  devices->add_flag("--json", as_json, "Print one JSON object");
+  devices->add_flag("--strict", strict,
+                    "Exit with 1 also if a plugin is refused or cannot open a device");
+  devices->callback([&] { good = tenon::tools::list_devices(as_json, strict); });
+
+  auto* plugin = app.add_subcommand("plugin", "Look at a plugin")->require_subcommand(1);
+  std::string plugin_file;
+  auto* check = plugin->add_subcommand(
+      "check", "Say what is right and wrong about a plugin, without running any of it");
+  check->add_option("FILE", plugin_file, "The library, or the manifest (*.tenon.json)")->required();
+  check->callback([&] { good = tenon::tools::check_plugin_file(plugin_file); });
 
   auto* checkpoint =
       app.add_subcommand("checkpoint", "Look into a checkpoint file")->require_subcommand(1);
@@ -54,7 +64,7 @@ int run(int argc, char** argv) {
     return std::cout.flush() ? status : 1;
   }
   if (!std::cout.flush()) throw std::runtime_error("cannot write to the standard output");
-  return devices_found ? 0 : 1;
+  return good ? 0 : 1;
 }
 
 }  // namespace

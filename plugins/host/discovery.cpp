@@ -58,6 +58,9 @@ void add_manifest(const std::string& path, size_t rank, std::vector<Candidate>& 
     }
     read_manifest(c.manifest);
     check_loadable(c.manifest);
+  } catch (const Unsuitable& e) {
+    c.status = Status::unsuitable;
+    c.reason = e.what();
   } catch (const Refused& e) {
     c.status = Status::refused;
     c.reason = e.what();
@@ -96,6 +99,17 @@ std::vector<std::string> environment_places() {
     places.push_back(rest.substr(0, colon));
   places.push_back(rest);
   return places;
+}
+
+std::vector<std::string> disabled_names() {
+  std::vector<std::string> names;
+  const char* text = secure_getenv("TENON_DISABLE");
+  for (std::string_view rest = text ? text : ""; !rest.empty();) {
+    const size_t comma = std::min(rest.find(','), rest.size());
+    if (comma > 0) names.emplace_back(rest.substr(0, comma));
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  return names;
 }
 
 const std::string& install_place() { return install_folder; }

@@ -24,6 +24,10 @@ struct Candidate {
 // with raised privileges ignore the variable.
 std::vector<std::string> environment_places();
 
+// Returns the names in TENON_DISABLE, which are separated by commas. Programs that run with raised
+// privileges ignore it.
+std::vector<std::string> disabled_names();
+
 // Returns the folder `tenon/plugins` next to libtenon, wherever that was loaded from.
 const std::string& install_place();
 

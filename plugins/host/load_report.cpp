@@ -17,6 +17,12 @@ const char* to_string(Status status) {
       return "refused";
     case Status::superseded:
       return "superseded";
+    case Status::unsuitable:
+      return "unsuitable";
+    case Status::disabled:
+      return "disabled";
+    case Status::unused:
+      return "unused";
   }
   return "?";
 }
@@ -38,6 +44,7 @@ std::string LoadReport::to_string() const {
     std::string name = label(e), status = plugins::to_string(e.status);
     text += fmt::format("  {:<{}}{:<12}{}\n", name, width + 2, status, printable(e.path));
     if (!e.reason.empty()) text += fmt::format("      {}\n", printable(e.reason));
+    for (auto& remark : e.remarks) text += fmt::format("      manifest: {}\n", printable(remark));
   }
   text += "searched:";
   if (searched.empty()) text += " nothing";

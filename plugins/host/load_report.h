@@ -14,6 +14,9 @@ enum class Status {
   loaded,      // runs
   refused,     // cannot be used; `reason` says why
   superseded,  // can be loaded, but a better one of that name is used
+  unsuitable,  // made for another machine; `reason` says what this one lacks
+  disabled,    // switched off by TENON_DISABLE
+  unused,      // an overlay over a backend that cannot be used
 };
 
 // Returns the name of a status, such as "loaded".
@@ -28,7 +31,8 @@ struct LoadReport {
     std::string version;  // the version of the plugin
     std::string overlays;  // the name of the backend that an overlay extends
     Status status = Status::refused;
-    std::string reason;  // why it is refused or superseded
+    std::string reason;                // why it is neither available nor loaded
+    std::vector<std::string> remarks;  // mistakes that do not prevent its use
   };
 
   std::vector<std::string> searched;  // folders and manifests, in order of precedence

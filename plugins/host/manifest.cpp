@@ -1,8 +1,12 @@
 #include <algorithm>
 #include <limits>
+#include <numeric>
+#include <span>
+#include <utility>
 
 #include <fmt/core.h>
 
+#include <tenon/core/base/printable.h>
 #include <tenon/plugins/host/cpu_features.h>
 #include <tenon/plugins/host/files.h>
 #include <tenon/plugins/host/json_value.h>
@@ -80,6 +84,52 @@ std::string identifier(const std::string& text, const std::string& field) {
   return text;
 }
 
+// How many letters have to be changed, added or left out to make one word of the other.
+size_t distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t changed = diagonal + (a[i] != b[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+// A newer Tenon may read more keys than this one, so an unknown key is no error. But it may also be
+// one that the author has mistyped.
+void note_unread(const std::vector<std::pair<std::string, JsonValue>>& fields,
+                 std::span<const std::string_view> known, Manifest& m) {
+  constexpr size_t most = 8;
+  for (auto& [key, value] : fields) {
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    if (m.remarks.size() == most) return;
+    std::string remark = fmt::format("the key \"{}\" is not read", excerpt(key));
+    for (auto& other : known)
+      if (key.size() <= kMaxString && distance(key, other) <= 2) {
+        remark += fmt::format("; did you mean \"{}\"?", other);
+        break;
+      }
+    m.remarks.push_back(std::move(remark));
+  }
+}
+
+void note_unread(const JsonValue& object, Manifest& m) {
+  constexpr std::string_view of_all[] = {
+      "name",    "variant",    "version",  "kind",     "abi",          "library",
+      "comment", "preference", "overlays", "priority", "cpu_features", "vendor_libraries"};
+  constexpr std::string_view of_abi[] = {"major", "minor"};
+  note_unread(object.fields, of_all, m);
+  if (m.kind == TN_PLUGIN_DEVICE)
+    for (const char* key : {"overlays", "priority"})
+      if (object.find(key))
+        m.remarks.push_back(fmt::format("the key \"{}\" is read of an overlay only", key));
+  note_unread(require(object, "abi").fields, of_abi, m);
+}
+
 void parse_fields(const JsonValue& object, Manifest& m) {
   m.name = identifier(string_of(require(object, "name"), "name"), "name");
   m.variant = optional_string(object, "variant");
@@ -101,6 +151,7 @@ void parse_fields(const JsonValue& object, Manifest& m) {
   m.library = string_of(require(object, "library"), "library");
   m.cpu_features = optional_strings(object, "cpu_features");
   m.vendor_libraries = optional_strings(object, "vendor_libraries");
+  note_unread(object, m);
 }
 
 std::string join(const std::vector<std::string>& words) {
@@ -113,18 +164,20 @@ void check_cpu(const Manifest& m) {
   if (m.cpu_features.empty()) return;
   auto& have = cpu_features();
   if (have.empty())
-    throw Refused(
+    throw Unsuitable(
         fmt::format("needs CPU features ({}), and /proc/cpuinfo lists none to compare with",
                     join(m.cpu_features)));
   std::vector<std::string> missing;
   for (auto& f : m.cpu_features)
     if (!have.contains(f)) missing.push_back(f);
   if (!missing.empty())
-    throw Refused(
+    throw Unsuitable(
         fmt::format("needs CPU features that this machine does not have: {}", join(missing)));
 }
 
-void check_library(Manifest& m) {
+}  // namespace
+
+void find_library(Manifest& m) {
   if (m.library.empty() || m.library.find('/') != std::string::npos || m.library == "." ||
       m.library == "..")
     refuse(
@@ -133,8 +186,6 @@ void check_library(Manifest& m) {
                     m.library));
   m.library = trusted_library(m.folder, m.library, "library");
 }
-
-}  // namespace
 
 void read_manifest(Manifest& m) {
   m.folder = parent_folder(m.path);
@@ -146,15 +197,19 @@ void read_manifest(Manifest& m) {
   parse_fields(object, m);
 }
 
-void check_loadable(Manifest& m) {
+void require_loadable_here(const Manifest& m) {
   if (m.abi_major != TN_ABI_MAJOR)
     throw Refused(
         fmt::format("built for plugin ABI {}.{}, this Tenon has {}.{}; build the plugin anew "
                     "against its headers",
                     m.abi_major, m.abi_minor, TN_ABI_MAJOR, TN_ABI_MINOR));
   check_cpu(m);
+}
+
+void check_loadable(Manifest& m) {
+  require_loadable_here(m);
   require_trusted_folder(m.folder);
-  check_library(m);
+  find_library(m);
 }
 
 }  // namespace tenon::plugins

@@ -16,6 +16,11 @@ class Refused : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+// A plugin with which nothing is wrong, but which is made for another machine.
+class Unsuitable : public Refused {
+ public:
+  using Refused::Refused;
+};
 
 struct Manifest {
   std::string path;    // the canonical path of the manifest
@@ -32,6 +37,8 @@ struct Manifest {
   std::vector<std::string> vendor_libraries;
   std::string overlays;
   int32_t priority = 0;
+  // What an author should know although the plugin can be used: keys that nobody reads.
+  std::vector<std::string> remarks;
 };
 
 // Reads and checks the file at `manifest.path`. Throws Refused; the fields that were read before
@@ -42,5 +49,9 @@ void read_manifest(Manifest& manifest);
 // ABI, with CPU features that are missing, or whose library is missing, for another machine,
 // truncated or untrusted. Makes `library` a canonical path.
 void check_loadable(Manifest& manifest);
+
+// Two parts of it: the ABI and the CPU; and the library, whose folder has to be trusted.
+void require_loadable_here(const Manifest& manifest);
+void find_library(Manifest& manifest);
 
 }  // namespace tenon::plugins

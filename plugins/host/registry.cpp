@@ -36,7 +36,9 @@ struct Registry::Impl {
   std::vector<Backend*> loaded;
 
   void scan_once();
+  void disable();
   void rank();
+  bool has_backend(const std::string& name) const;
   Backend* load_best(tn_plugin_kind kind, const std::string& name);
   LoadReport report() const;
   std::string explain(const std::string& name) const;
@@ -70,21 +72,52 @@ void Registry::Impl::scan_once() {
   if (options.install_folder && std::filesystem::exists(install_place(), error))
     scan(install_place(), kInstallRank, found);
   candidates = std::move(found);
+  disable();
   rank();
   scanned = true;
+  if (options.environment)
+    for (auto& name : disabled_names())
+      if (std::none_of(candidates.begin(), candidates.end(),
+                       [&](const Candidate& c) { return c.manifest.name == name; }))
+        log_message(TN_LOG_WARNING, "tenon",
+                    fmt::format("TENON_DISABLE names \"{}\", and no plugin of that name was found",
+                                printable(name)));
+}
+
+void Registry::Impl::disable() {
+  if (!options.environment) return;
+  const auto names = disabled_names();
+  for (auto& c : candidates)
+    if (c.status != Status::loaded &&
+        std::find(names.begin(), names.end(), c.manifest.name) != names.end()) {
+      c.status = Status::disabled;
+      c.reason = "switched off by TENON_DISABLE";
+    }
+}
+
+// Whether a device plugin of that name can be used, as far as is known without loading it.
+bool Registry::Impl::has_backend(const std::string& name) const {
+  return std::any_of(candidates.begin(), candidates.end(), [&](const Candidate& c) {
+    return c.manifest.kind == TN_PLUGIN_DEVICE && c.manifest.name == name &&
+           (c.status == Status::available || c.status == Status::loaded);
+  });
 }
 
 // Decides which candidate of each name is used. One that was loaded stays in use.
 void Registry::Impl::rank() {
   std::sort(candidates.begin(), candidates.end(), goes_before);
+  auto may_win = [](const Candidate& c) {
+    return c.status == Status::available || c.status == Status::loaded ||
+           c.status == Status::superseded;
+  };
   auto same = [](const Candidate& a, const Candidate& b) {
     return a.manifest.kind == b.manifest.kind && a.manifest.name == b.manifest.name;
   };
   for (auto& c : candidates) {
-    if (c.status == Status::refused || c.status == Status::loaded) continue;
+    if (!may_win(c) || c.status == Status::loaded) continue;
     const Candidate* winner = nullptr;
     for (auto& other : candidates) {
-      if (other.status == Status::refused || !same(c, other)) continue;
+      if (!may_win(other) || !same(c, other)) continue;
       if (!winner || other.status == Status::loaded) winner = &other;
     }
     bool wins = winner == &c;
@@ -116,6 +149,9 @@ Backend* Registry::Impl::load_best(tn_plugin_kind kind, const std::string& name)
       if (std::find(loaded.begin(), loaded.end(), backend) == loaded.end())
         loaded.push_back(backend);
       warn();
+      for (auto& remark : it->manifest.remarks)
+        log_message(TN_LOG_WARNING, "tenon",
+                    fmt::format("manifest {}: {}", it->manifest.path, printable(remark)));
       log_message(TN_LOG_INFO, "tenon",
                   fmt::format("loaded plugin {} {} from {}", name, it->manifest.variant,
                               it->manifest.library));
@@ -140,8 +176,13 @@ LoadReport Registry::Impl::report() const {
     report.searched.push_back(fmt::format("{}  (beside libtenon)", install_place()));
   for (auto& c : candidates) {
     auto& m = c.manifest;
-    report.entries.push_back(
-        {m.path, m.name, kind_name(m), m.variant, m.version, m.overlays, c.status, c.reason});
+    report.entries.push_back({m.path, m.name, kind_name(m), m.variant, m.version, m.overlays,
+                              c.status, c.reason, m.remarks});
+    if (c.status == Status::available && m.kind == TN_PLUGIN_OVERLAY && !has_backend(m.overlays)) {
+      report.entries.back().status = Status::unused;
+      report.entries.back().reason =
+          fmt::format("no plugin \"{}\", over which it lies, can be used", m.overlays);
+    }
   }
   return report;
 }
@@ -159,13 +200,16 @@ std::string Registry::Impl::suggestion(const std::string& name) const {
 
 std::string Registry::Impl::explain(const std::string& name) const {
   std::string text = fmt::format("backend \"{}\" cannot be used: ", name);
-  bool refused = false, overlay = false;
+  bool refused = false, overlay = false, disabled = false;
   for (auto& c : candidates) {
     if (c.manifest.name != name) continue;
     if (c.manifest.kind == TN_PLUGIN_OVERLAY) overlay = true;
-    if (c.status == Status::refused) refused = true;
+    if (c.status == Status::refused || c.status == Status::unsuitable) refused = true;
+    if (c.status == Status::disabled) disabled = true;
   }
-  if (refused)
+  if (disabled)
+    text += "TENON_DISABLE switches it off; take its name out of that variable";
+  else if (refused)
     text += "every plugin of that name is refused; the list gives the reasons";
   else if (overlay)
     text +=
@@ -192,6 +236,7 @@ void Registry::add_path(const std::string& path) {
     scan(path, paths.size(), found);
     paths.push_back(path);
     impl_->candidates = std::move(found);
+    impl_->disable();
     impl_->rank();
   } else {
     paths.push_back(path);

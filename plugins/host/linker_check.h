@@ -1,0 +1,20 @@
+// Asks the dynamic linker what a library links, without running the library. Private to the host.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tenon::plugins {
+
+struct LinkerReport {
+  bool asked = false;
+  std::string why;                     // the linker could not be asked
+  std::vector<std::string> missing;    // libraries
+  std::vector<std::string> undefined;  // symbols
+};
+
+// `more`: names of libraries that must be found, too. The linker only lists: no constructor and no
+// function of a library runs.
+LinkerReport ask_linker(const std::string& library, const std::vector<std::string>& more);
+
+}  // namespace tenon::plugins

@@ -1,0 +1,225 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+#include <fmt/core.h>
+
+#include <tenon/core/base/printable.h>
+#include <tenon/plugins/host/elf_file.h>
+#include <tenon/plugins/host/files.h>
+#include <tenon/plugins/host/linker_check.h>
+#include <tenon/plugins/host/manifest.h>
+#include <tenon/plugins/host/plugin_check.h>
+
+namespace tenon::plugins {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+class Check {
+ public:
+  explicit Check(std::string path) : path_(std::move(path)) {}
+  std::vector<Finding> run();
+
+ private:
+  void good(std::string what) { findings_.push_back({Finding::good, std::move(what)}); }
+  void remark(std::string what) { findings_.push_back({Finding::remark, std::move(what)}); }
+  void fault(std::string what) { findings_.push_back({Finding::fault, std::move(what)}); }
+  // Notes what the step refuses. Returns whether it refuses nothing.
+  template <class Step>
+  bool passes(Step&& step) {
+    try {
+      step();
+      return true;
+    } catch (const Refused& e) {
+      fault(e.what());
+      return false;
+    }
+  }
+
+  void find_manifest();
+  void check_manifest();
+  void check_places();
+  void check_symbols(const ElfFile& library);
+  void check_entry(const ElfFile& library, uint64_t entry);
+  void check_text(const ElfFile& library, uint64_t at, const char* field, const std::string& said);
+  void check_libraries(const ElfFile& library);
+
+  const std::string path_;
+  std::string library_;  // a canonical path
+  std::optional<Manifest> manifest_;
+  bool manifest_read_ = false;
+  std::vector<Finding> findings_;
+};
+
+// For a library, looks for the manifest beside it that names it.
+void Check::find_manifest() {
+  const std::string canonical = canonical_path(fs::absolute(path_).string());
+  if (canonical.ends_with(".tenon.json")) {
+    manifest_.emplace().path = canonical;
+    return;
+  }
+  library_ = canonical;
+  std::error_code error;
+  for (auto& entry : fs::directory_iterator(parent_folder(canonical), error)) {
+    Manifest m;
+    m.path = entry.path().string();
+    if (!m.path.ends_with(".tenon.json")) continue;
+    try {
+      read_manifest(m);
+    } catch (const Refused&) {
+      if (m.library.empty()) continue;
+    }
+    if (m.library != fs::path(canonical).filename().string()) continue;
+    manifest_.emplace().path = m.path;
+    return;
+  }
+  fault(
+      fmt::format("no manifest (*.tenon.json) beside the library names it, so it is never found: "
+                  "{}",
+                  canonical));
+}
+
+void Check::check_manifest() {
+  auto& m = *manifest_;
+  manifest_read_ = passes([&] { read_manifest(m); });
+  for (auto& text : m.remarks) remark(fmt::format("manifest: {}", text));
+  if (!manifest_read_) return;
+  good(fmt::format("manifest {}: {} \"{}\" {}, ABI {}.{}", m.path,
+                   m.kind == TN_PLUGIN_DEVICE ? "device" : "overlay", m.name, m.version,
+                   m.abi_major, m.abi_minor));
+  passes([&] { require_loadable_here(m); });
+}
+
+// Who may write the manifest, the library and the folders above.
+void Check::check_places() {
+  const std::string folder = parent_folder(manifest_ ? manifest_->path : library_);
+  if (passes([&] { require_trusted_folder(folder); }))
+    good("nobody else may write its folder, nor one above it");
+  if (!manifest_ || manifest_->library.empty()) return;
+  passes([&] {
+    Manifest m = *manifest_;
+    find_library(m);
+    if (!library_.empty() && library_ != m.library)
+      remark(fmt::format("the manifest names another library: {}", m.library));
+    library_ = m.library;
+  });
+}
+
+void Check::check_symbols(const ElfFile& library) {
+  const auto* entry = library.find(TN_PLUGIN_ENTRY_NAME);
+  if (!entry)
+    return fault("the library has no symbol " TN_PLUGIN_ENTRY_NAME
+                 ": define it as extern \"C\" and with TN_EXPORT");
+  if (!entry->is_data)
+    return fault(TN_PLUGIN_ENTRY_NAME " is no data; it must be a constant of tn_plugin_info");
+  if (entry->bytes < TN_PLUGIN_INFO_SIZE_1_0)
+    return fault(fmt::format("{} has {} bytes, less than the {} of ABI 1.0", TN_PLUGIN_ENTRY_NAME,
+                             entry->bytes, size_t{TN_PLUGIN_INFO_SIZE_1_0}));
+  check_entry(library, entry->address);
+  // Weak ones come out of templates, and are the same everywhere.
+  std::vector<std::string> others;
+  for (auto& s : library.exported())
+    if (!s.is_weak && s.name != TN_PLUGIN_ENTRY_NAME) others.push_back(s.name);
+  if (!others.empty())
+    remark(
+        fmt::format("the library exports {} more symbols, such as {}; hide them "
+                    "(-fvisibility=hidden, or a version script), or they may clash with those "
+                    "of other libraries",
+                    others.size(), excerpt(others[0])));
+}
+
+// Compares the text of the entry with that of the manifest.
+void Check::check_text(const ElfFile& library, uint64_t at, const char* field,
+                       const std::string& said) {
+  const auto pointer = library.pointer_at(at);
+  if (!pointer) return;  // only the linker knows
+  const auto text = *pointer ? library.text_at(*pointer) : std::nullopt;
+  if (!text)
+    fault(fmt::format("{} has no {}", TN_PLUGIN_ENTRY_NAME, field));
+  else if (manifest_read_ && *text != said)
+    fault(
+        fmt::format("manifest and library disagree about {}: the manifest says \"{}\", the "
+                    "library \"{}\"",
+                    field, said, excerpt(*text)));
+}
+
+void Check::check_entry(const ElfFile& library, uint64_t at) {
+  tn_plugin_info entry{};
+  if (!library.read(at, &entry, TN_PLUGIN_INFO_SIZE_1_0))
+    return fault(TN_PLUGIN_ENTRY_NAME " lies outside of the file");
+  if (entry.magic != TN_PLUGIN_MAGIC)
+    return fault(TN_PLUGIN_ENTRY_NAME " does not begin as a tn_plugin_info: wrong magic number");
+  if (entry.struct_size < TN_PLUGIN_INFO_SIZE_1_0)
+    fault(fmt::format("{} says it has {} bytes, less than the {} of ABI 1.0", TN_PLUGIN_ENTRY_NAME,
+                      entry.struct_size, size_t{TN_PLUGIN_INFO_SIZE_1_0}));
+  const size_t before = findings_.size();
+  const Manifest m = manifest_.value_or(Manifest{});
+  if (manifest_read_) {
+    if (entry.abi_major != m.abi_major || entry.abi_minor != m.abi_minor)
+      fault(
+          fmt::format("manifest and library disagree about the ABI: the manifest says {}.{}, the "
+                      "library {}.{}",
+                      m.abi_major, m.abi_minor, entry.abi_major, entry.abi_minor));
+    if (entry.kind != m.kind) fault("manifest and library disagree about the kind");
+    if (m.kind == TN_PLUGIN_OVERLAY && entry.priority != m.priority)
+      fault(
+          fmt::format("manifest and library disagree about the priority: the manifest says {}, "
+                      "the library {}",
+                      m.priority, entry.priority));
+  }
+  check_text(library, at + offsetof(tn_plugin_info, name), "name", m.name);
+  check_text(library, at + offsetof(tn_plugin_info, version), "version", m.version);
+  if (entry.kind == TN_PLUGIN_OVERLAY)
+    check_text(library, at + offsetof(tn_plugin_info, overlays), "overlays", m.overlays);
+  if (library.pointer_at(at + offsetof(tn_plugin_info, init)) == 0)
+    fault(TN_PLUGIN_ENTRY_NAME " has no init function");
+  if (findings_.size() == before)
+    good(fmt::format("{} is there{}", TN_PLUGIN_ENTRY_NAME,
+                     manifest_read_ ? " and agrees with the manifest" : ""));
+}
+
+void Check::check_libraries(const ElfFile& library) {
+  std::vector<std::string> vendor;
+  if (manifest_read_) vendor = manifest_->vendor_libraries;
+  const LinkerReport report = ask_linker(library_, vendor);
+  if (!report.asked) return remark(fmt::format("what it links was not looked at: {}", report.why));
+  for (auto& name : report.missing)
+    fault(
+        fmt::format("needs the library {}, which is not found; install it, or put its folder "
+                    "into LD_LIBRARY_PATH or the library's RUNPATH",
+                    excerpt(name)));
+  for (auto& name : report.undefined)
+    fault(
+        fmt::format("lacks the symbol {}, which no library that it links defines", excerpt(name)));
+  if (report.missing.empty() && report.undefined.empty())
+    good(fmt::format("the {} libraries that it links and all their symbols are found",
+                     library.needed().size()));
+}
+
+std::vector<Finding> Check::run() {
+  try {
+    find_manifest();
+  } catch (const Refused& e) {
+    fault(fmt::format("{}: {}", path_, e.what()));
+    return std::move(findings_);
+  }
+  if (manifest_) check_manifest();
+  check_places();
+  if (library_.empty()) return std::move(findings_);
+  passes([&] {
+    const ElfFile library(library_);
+    check_symbols(library);
+    check_libraries(library);
+  });
+  return std::move(findings_);
+}
+
+}  // namespace
+
+std::vector<Finding> check_plugin(const std::string& path) { return Check(path).run(); }
+
+}  // namespace tenon::plugins

@@ -1,0 +1,239 @@
+// `tenon devices` and `tenon plugin check`, run as an author of a plugin runs them: what is wrong
+// with it is said, whatever it is.
+#include <string>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+#include <sys/stat.h>
+
+#include "plugin_folder.h"
+#include "process/child.h"
+#include "support/expect.h"
+
+BOOST_AUTO_TEST_SUITE(devices_test)
+
+using namespace tenon::test;
+
+namespace {
+
+Outcome tenon_command(const PluginFolder& folder, std::vector<std::string> arguments,
+                      std::vector<std::string> environment = {}) {
+  arguments.insert(arguments.begin(), tenon::test::build_dir() + "/bin/tenon");
+  environment.push_back("TENON_PLUGIN_PATH=" + folder.path());
+  return run_child(arguments, environment);
+}
+
+json devices(const PluginFolder& folder, std::vector<std::string> environment = {}) {
+  const Outcome outcome = tenon_command(folder, {"devices", "--json"}, environment);
+  // What the crashing process says (under a sanitizer, much) comes before.
+  const size_t begin = outcome.output.find("{\n");
+  BOOST_REQUIRE_MESSAGE(begin != std::string::npos, outcome.output);
+  return json::parse(outcome.output.substr(begin));
+}
+
+json plugin_of(const json& report, const std::string& name) {
+  for (auto& p : report["plugins"])
+    if (p["name"] == name) return p;
+  BOOST_FAIL("no plugin " << name << " in " << report.dump(2));
+  return {};
+}
+std::string error_of(const json& report, const std::string& name) {
+  for (auto& b : report["backends"])
+    if (b["name"] == name) return b["error"];
+  return "no backend of that name";
+}
+
+void require_has(const std::string& text, const std::string& part) {
+  BOOST_REQUIRE_MESSAGE(has(text, part), "\"" << part << "\" expected in:\n" << text);
+}
+
+const json kJoint = {{"name", "joint"}, {"version", "1.0"}};
+const json kOverlay = {{"name", "joint_overlay"},
+                       {"version", "1.0"},
+                       {"kind", "overlay"},
+                       {"overlays", "joint"},
+                       {"priority", 1}};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_plugin_that_crashes_or_exits_is_a_line_of_the_report) {
+  PluginFolder folder;
+  folder.add("joint", kJoint);
+  for (std::string function : {"load_exits", "init_crashes", "device_open_crashes",
+                               "device_open_exits", "device_count_crashes", "device_info_exits"}) {
+    const json report = devices(folder, {"TENON_TEST_FAULT=" + function});
+    BOOST_TEST_CONTEXT(function) {
+      BOOST_TEST(plugin_of(report, "joint")["status"] == "refused");
+      require_has(error_of(report, "joint"), "the process that opened its devices ");
+      if (has(function, "exits")) require_has(error_of(report, "joint"), "the status 3");
+      // The others are there as ever.
+      BOOST_TEST(plugin_of(report, "cpu")["status"] == "loaded");
+      BOOST_TEST(report["devices"].size() >= 1u);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_plugin_without_devices_says_so) {
+  PluginFolder folder;
+  folder.add("joint", kJoint);
+  const json none = devices(folder, {"TENON_TEST_FAULT=device_count_zero"});
+  BOOST_TEST(error_of(none, "joint") == "the plugin finds no device");
+  require_has(error_of(devices(folder, {"TENON_TEST_FAULT=device_count_error"}), "joint"),
+              "a reason of its own");
+  const Outcome text = tenon_command(folder, {"devices"}, {"TENON_TEST_FAULT=device_count_zero"});
+  BOOST_TEST(text.status == 0);
+  require_has(text.output, "  joint: the plugin finds no device\n");
+}
+
+BOOST_AUTO_TEST_CASE(strict_is_for_those_who_want_all_of_it_right) {
+  PluginFolder folder;
+  BOOST_TEST(tenon_command(folder, {"devices", "--strict"}).status == 0);
+  folder.add("joint", kJoint);
+  BOOST_TEST(tenon_command(folder, {"devices", "--strict"}).status == 0);
+  for (const char* fault : {"device_count_zero", "device_open_error", "init_error", "load_exits"}) {
+    const std::string variable = std::string("TENON_TEST_FAULT=") + fault;
+    BOOST_TEST(tenon_command(folder, {"devices"}, {variable}).status == 0, fault);
+    BOOST_TEST(tenon_command(folder, {"devices", "--strict"}, {variable}).status == 1, fault);
+  }
+  folder.write("broken.tenon.json", "{");
+  BOOST_TEST(tenon_command(folder, {"devices"}).status == 0);
+  BOOST_TEST(tenon_command(folder, {"devices", "--strict"}).status == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_mistyped_key_is_named_and_does_not_keep_the_plugin_away) {
+  PluginFolder folder;
+  json changes = kJoint;
+  changes.update({{"prefrence", 3}, {"comment", "our own"}, {"x\n\x1b[31m", 1}, {"priority", 2}});
+  changes["abi"] = {{"major", TN_ABI_MAJOR}, {"minor", TN_ABI_MINOR}, {"patch", 1}};
+  folder.add("joint", changes);
+  const json plugin = plugin_of(devices(folder), "joint");
+  BOOST_TEST(plugin["status"] == "loaded");
+  const std::string remarks = plugin["remarks"].dump();
+  require_has(remarks, "prefrence\\\" is not read; did you mean \\\"preference\\\"?");
+  require_has(remarks, "the key \\\"priority\\\" is read of an overlay only");
+  require_has(remarks, "the key \\\"patch\\\" is not read");
+  require_has(remarks, "x\\\\n\\\\x1b[31m");
+  BOOST_TEST(plugin["remarks"].size() == 4u);
+  BOOST_TEST(tenon_command(folder, {"devices", "--strict"}).status == 1);
+}
+
+BOOST_AUTO_TEST_CASE(an_overlay_over_an_absent_backend_is_unused) {
+  PluginFolder folder;
+  folder.add("joint_overlay", kOverlay);
+  const json overlay = plugin_of(devices(folder), "joint_overlay");
+  BOOST_TEST(overlay["status"] == "unused");
+  require_has(overlay["reason"], "no plugin \"joint\", over which it lies, can be used");
+  folder.add("joint", kJoint);
+  BOOST_TEST(plugin_of(devices(folder), "joint_overlay")["status"] == "loaded");
+}
+
+BOOST_AUTO_TEST_CASE(a_name_in_TENON_DISABLE_is_switched_off) {
+  PluginFolder folder;
+  folder.add("joint", kJoint);
+  folder.add("joint_overlay", kOverlay);
+  const json off = devices(folder, {"TENON_DISABLE=joint_overlay"});
+  BOOST_TEST(plugin_of(off, "joint_overlay")["status"] == "disabled");
+  BOOST_TEST(plugin_of(off, "joint")["status"] == "loaded");
+  const json both = devices(folder, {"TENON_DISABLE=,joint,cpu,"});
+  for (const char* name : {"joint", "cpu"})
+    BOOST_TEST(plugin_of(both, name)["reason"] == "switched off by TENON_DISABLE");
+  BOOST_TEST(plugin_of(both, "joint_overlay")["status"] == "unused");
+  BOOST_TEST(both["devices"].empty());
+  require_has(tenon_command(folder, {"devices"}, {"TENON_DISABLE=onednm"}).output,
+              "TENON_DISABLE names \"onednm\", and no plugin of that name was found");
+  tenon::test::Environment disable("TENON_DISABLE", "joint");
+  tenon::plugins::Registry registry({.paths = {folder.path()}});
+  require_error<tenon::PluginError>([&] { registry.load("joint"); },
+                                    "TENON_DISABLE switches it off");
+}
+
+// ---- tenon plugin check ----
+
+BOOST_AUTO_TEST_CASE(a_good_plugin_has_no_fault) {
+  PluginFolder folder;
+  folder.add("joint", kJoint);
+  folder.add("joint_overlay", kOverlay);
+  for (const char* file : {"joint.so", "joint.tenon.json", "joint_overlay.so"}) {
+    // It would show if anything ran.
+    const Outcome checked = tenon_command(folder, {"plugin", "check", folder.file(file)},
+                                          {"TENON_TEST_FAULT=load_exits"});
+    BOOST_TEST(checked.status == 0, checked.output);
+    require_has(checked.output, "tn_plugin_entry is there and agrees with the manifest");
+    require_has(checked.output, "nobody else may write its folder");
+    require_has(checked.output, "libraries that it links and all their symbols are found");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(each_fault_of_a_plugin_is_named_without_running_it) {
+  struct {
+    std::string fixture;
+    json changes;
+    std::string fault;
+  } const cases[] = {
+      {"joint", {{"version", "2.0"}}, "disagree about version: the manifest says \"2.0\""},
+      {"joint", {{"name", "other"}}, "the manifest says \"other\", the library \"joint\""},
+      {"joint", {{"abi", {{"major", 1}, {"minor", 0}}}}, "disagree about the ABI"},
+      {"joint", {{"abi", {{"major", 9}, {"minor", 0}}}}, "built for plugin ABI 9.0"},
+      {"joint", {{"kind", "overlay"}, {"overlays", "cpu"}}, "disagree about the kind"},
+      {"joint", {{"cpu_features", {"warp_drive"}}}, "CPU features that this machine does not have"},
+      {"joint", {{"vendor_libraries", {"libnowhere.so.7"}}}, "the library libnowhere.so.7"},
+      {"joint", {{"library", "gone.so"}}, "library cannot be found"},
+      {"joint_overlay",
+       {{"kind", "overlay"}, {"overlays", "joint"}, {"priority", 7}},
+       "disagree about the priority: the manifest says 7, the library 1"},
+      {"joint_overlay",
+       {{"kind", "overlay"}, {"overlays", "cpu"}},
+       "disagree about overlays: the manifest says \"cpu\", the library \"joint\""},
+      {"no_symbol", {}, "no symbol tn_plugin_entry"},
+      {"wrong_magic", {}, "wrong magic number"},
+      {"entry_short", {}, "less than the 72 of ABI 1.0"},
+  };
+  for (auto& c : cases) {
+    PluginFolder folder;
+    json changes = {{"name", c.fixture}, {"version", "1.0"}};
+    if (c.changes.is_object()) changes.update(c.changes);
+    folder.add(c.fixture, changes);
+    const Outcome checked =
+        tenon_command(folder, {"plugin", "check", folder.file(c.fixture + ".tenon.json")});
+    BOOST_TEST(checked.status == 1, c.fault);
+    require_has(checked.output, c.fault);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(who_may_write_is_looked_at_up_to_the_root) {
+  PluginFolder folder;
+  fs::create_directories(folder.file("open/inner"));
+  PluginFolder plugin;
+  plugin.add("joint", kJoint);
+  for (const char* name : {"joint.so", "joint.tenon.json"})
+    fs::copy(plugin.file(name), folder.file("open/inner/") + name);
+  const std::string file = folder.file("open/inner/joint.so");
+  BOOST_TEST(tenon_command(folder, {"plugin", "check", file}).status == 0);
+  chmod(folder.file("open").c_str(), 0777);
+  const Outcome checked = tenon_command(folder, {"plugin", "check", file});
+  BOOST_TEST(checked.status == 1);
+  require_has(checked.output, "a folder above it is world-writable");
+  const json report =
+      devices(folder, {"TENON_PLUGIN_PATH=" + folder.file("open/inner/joint.tenon.json")});
+  require_has(plugin_of(report, "joint")["reason"], "a folder above it is world-writable");
+}
+
+// What a truncated or forged file says leads nowhere.
+BOOST_AUTO_TEST_CASE(damaged_libraries_are_faults_and_nothing_worse) {
+  PluginFolder folder;
+  folder.add("joint", kJoint);
+  const std::string file = folder.file("joint.so"), whole = read_text(file);
+  for (size_t i = 0; i < 60; ++i) {
+    std::string damaged = whole;
+    if (i < 20)
+      damaged.resize(whole.size() * i / 20);
+    else
+      for (size_t at = 64 + i * 7; at < std::min<size_t>(damaged.size(), 0x1400); at += 97)
+        damaged[at] = static_cast<char>(damaged[at] ^ static_cast<char>(i * 37 + 1));
+    std::ofstream(file, std::ios::binary) << damaged;
+    const Outcome checked = tenon_command(folder, {"plugin", "check", file});
+    BOOST_TEST(checked.status <= 1, "damage " << i << "\n" << checked.output);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,109 @@
+#include "child.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <stdexcept>
+#include <thread>
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace tenon::tools {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void write_all(int to, const std::string& text) {
+  for (size_t at = 0; at < text.size();) {
+    const ssize_t n = write(to, text.data() + at, text.size() - at);
+    if (n < 0 && errno != EINTR) return;
+    if (n > 0) at += static_cast<size_t>(n);
+  }
+}
+
+[[noreturn]] void be_the_child(const std::function<std::string()>& work, int to) {
+  dup2(STDERR_FILENO, STDOUT_FILENO);
+  try {
+    write_all(to, work());
+  } catch (const std::exception& e) {
+    std::cerr << "tenon: " << e.what() << "\n";
+  }
+  close(to);
+  std::exit(0);
+}
+
+// Reads until the child closes its end. Returns false if that did not happen in time.
+bool read_all(int from, std::string& text, Clock::time_point end) {
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+    pollfd ready{from, POLLIN, 0};
+    const int n = left > 0 ? poll(&ready, 1, static_cast<int>(left)) : 0;
+    if (n == 0) return false;
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      return false;
+    }
+    char buffer[4096];
+    const ssize_t got = read(from, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return true;
+    text.append(buffer, static_cast<size_t>(got));
+  }
+}
+
+// Returns false if the process still runs at `end`.
+bool await_end(pid_t child, int& status, Clock::time_point end) {
+  for (;;) {
+    const pid_t ended = waitpid(child, &status, WNOHANG);
+    if (ended == child || (ended < 0 && errno != EINTR)) return true;
+    if (Clock::now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+}  // namespace
+
+ChildResult in_child(const std::function<std::string()>& work, std::chrono::milliseconds limit) {
+  int ends[2];
+  if (pipe(ends) != 0)
+    throw std::runtime_error(fmt::format("there is no pipe: {}", std::strerror(errno)));
+  std::cout.flush();
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child < 0) {
+    const int reason = errno;
+    close(ends[0]), close(ends[1]);
+    throw std::runtime_error(fmt::format("there is no process: {}", std::strerror(reason)));
+  }
+  if (child == 0) {
+    close(ends[0]);
+    be_the_child(work, ends[1]);
+  }
+  close(ends[1]);
+  ChildResult result;
+  int status = 0;
+  const auto end = Clock::now() + limit;
+  const bool in_time = read_all(ends[0], result.text, end) && await_end(child, status, end);
+  close(ends[0]);
+  if (!in_time) {
+    kill(child, SIGKILL);
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    result.ended =
+        fmt::format("did not end within {} s", std::chrono::duration<double>(limit).count());
+  } else if (WIFSIGNALED(status)) {
+    result.ended = fmt::format("was ended by a signal: {}", strsignal(WTERMSIG(status)));
+  } else if (WEXITSTATUS(status) != 0) {
+    result.ended = fmt::format("ended with the status {}", WEXITSTATUS(status));
+  }
+  return result;
+}
+
+}  // namespace tenon::tools

@@ -1,0 +1,22 @@
+// Work in a process of its own, which may crash or hang without harm to this one.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+namespace tenon::tools {
+
+struct ChildResult {
+  std::string text;   // what `work` returned; empty if it did not come so far
+  std::string ended;  // how the process ended, "was ended by a signal: Segmentation fault"; empty
+                      // if it ended well
+};
+
+// Forks, returns what `work` returned there, and waits until that process has ended with all its
+// exit handlers. It is killed if that takes longer than `limit`. What it prints to the standard
+// output goes to the standard error. Call it while this process has one thread. Throws a
+// std::runtime_error if there can be no process, and in the child nothing.
+ChildResult in_child(const std::function<std::string()>& work, std::chrono::milliseconds limit);
+
+}  // namespace tenon::tools
