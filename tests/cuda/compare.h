@@ -7,13 +7,18 @@
 #include <limits>
 #include <random>
 
+#include <tenon/conformance/layout.h>
 #include <tenon/core/ops/shape.h>
 
 #include "cuda/emulated.h"
 #include "ops/check.h"
-#include "ops/table/layout.h"
 
 namespace tenon::test {
+
+namespace layout = conformance::layout;
+using conformance::Layout;
+using conformance::layouts;
+using conformance::misaligned;
 
 inline const Device kGpu("cuda:0"), kCpu("cpu");
 

@@ -1,4 +1,4 @@
-// Convolutions of views that start at any address, beyond the table of tests/ops/convolution.
+// Convolutions of views that start at any address, beyond the table of conformance/cases.
 // Without cuDNN, as on the device that runs on the CPU, they are the plugin's own kernels; with
 // TENON_TEST_GPU=1 they are cuDNN's.
 #include <tenon/core/ops/convolution.h>

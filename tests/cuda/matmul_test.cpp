@@ -1,4 +1,4 @@
-// Matrix products of the cuda plugin beyond the table of tests/ops/linalg: views that start at any
+// Matrix products of the cuda plugin beyond the table of conformance/cases: views that start at any
 // address, what is no number, and TF32.
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/shape.h>

@@ -1,6 +1,6 @@
-// What the cuda plugin's operators promise beyond the tables of tests/ops: sums that stay accurate,
-// results that are the same bits every time, awkward rows, values far from zero, and errors that
-// name the index.
+// What the cuda plugin's operators promise beyond the table of conformance/cases: sums that stay
+// accurate, results that are the same bits every time, awkward rows, values far from zero, and
+// errors that name the index.
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/loss.h>
 #include <tenon/core/ops/normalization.h>

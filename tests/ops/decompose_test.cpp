@@ -6,7 +6,6 @@
 #include <tenon/plugins/host/registry.h>
 
 #include "ops/check.h"
-#include "ops/table/driver.h"
 #include "places.h"
 
 BOOST_AUTO_TEST_SUITE(decompose)

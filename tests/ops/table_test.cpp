@@ -1,59 +1,105 @@
-// Every operator on every device: runs the tables of tests/ops/<family>/cases.h, a suite a family.
+// Every operator on every device: runs the table of conformance/cases, a suite a family.
 // TENON_TEST_DEVICE names the device. A new operator needs a line in its family's table; the last
 // tests here name those that have none.
-#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <regex>
 #include <set>
+#include <stdexcept>
 
 #include <boost/test/unit_test.hpp>
 
+#include <tenon/conformance/case_files.h>
+#include <tenon/conformance/driver.h>
 #include <tenon/core/dispatch/op.h>
 
-#include "ops/convolution/cases.h"
-#include "ops/creation/cases.h"
-#include "ops/indexing/cases.h"
-#include "ops/linalg/cases.h"
-#include "ops/loss/cases.h"
-#include "ops/normalization/cases.h"
-#include "ops/optimizer/cases.h"
-#include "ops/pointwise/cases.h"
-#include "ops/pooling/cases.h"
-#include "ops/random/cases.h"
-#include "ops/reduction/cases.h"
-#include "ops/shape/cases.h"
-#include "ops/table/driver.h"
 #include "places.h"
+#include "support/sanitized.h"
 
-using namespace tenon;
-using namespace tenon::test;
+// Of its own, because the suites have the names of functions.
+namespace tenon::table_test {
+
+using conformance::Check;
+using conformance::Line;
+using conformance::Result;
+using conformance::Status;
+using conformance::Subject;
 
 namespace {
 
-void check_values(const std::vector<Line>& lines) {
-  size_t cases = 0;
-  for (auto& line : lines) cases += check_reference(line, default_device());
-  BOOST_TEST_MESSAGE(cases << " reference cases on " << default_device().str());
+const std::vector<Line>& lines_of(const std::string& family) {
+  for (auto& f : conformance::table())
+    if (family == f.name) return f.lines;
+  throw std::logic_error("no family is called " + family);
 }
-void check_agreement_of(const std::vector<Line>& lines) {
-  for (size_t i = 0; i < lines.size(); ++i) check_agreement(lines[i], default_device(), i);
+
+const conformance::CaseFolder& cases() {
+  static const auto folder = conformance::read_case_folder(test::reference_dir() + "/cases");
+  return folder;
 }
-void check_differences_of(const std::vector<Line>& lines) {
-  for (size_t i = 0; i < lines.size(); ++i) check_differences(lines[i], default_device(), i);
+
+Subject subject() { return {default_device(), Device("cpu")}; }
+
+// Of a line; on a GPU all variants in all dtypes. The rules of gradients are the same on every
+// device, and only what computes them differs: where that is slow, two variants show it.
+// TENON_TEST_BRIEFLY=1: a tool slows the device down.
+conformance::Effort effort() {
+  const std::string device(default_device().type());
+  const bool gpu = std::getenv("TENON_TEST_GPU"), briefly = std::getenv("TENON_TEST_BRIEFLY"),
+             slow = briefly || (device == "cuda" && !gpu) || (test::kSanitized && device == "sim");
+  conformance::Effort effort;
+  if (briefly || (test::kSanitized && !gpu))
+    effort.runs = 8;
+  else if (gpu)
+    effort.runs = effort.kAll;
+  if (slow) effort.differences = 2;
+  effort.elsewhere = device == "cuda";
+  effort.strided_cases = !slow && !test::kSanitized;
+  return effort;
+}
+
+// What is not offered has failed here, too.
+void require_passed(const std::vector<Check>& checks) {
+  for (auto& check : checks) {
+    const Result r = result_of(check);
+    if (r.status != Status::passed)
+      BOOST_ERROR(r.op << " " << r.name << " in " << r.dtype << " on " << default_device().str()
+                       << ": " << r.detail);
+  }
+}
+
+void check_cases(const std::vector<Line>& lines, const Subject& subject) {
+  size_t count = 0;
+  for (auto& line : lines) {
+    const auto checks = case_checks(line, subject, cases(), effort());
+    BOOST_CHECK_MESSAGE(line.no_reference || !checks.empty(),
+                        line.name << ": no file in " << test::reference_dir()
+                                  << "/cases has a case; add one with tests/reference/generate.py, "
+                                     "or say in the line why there is none");
+    require_passed(checks);
+    count += checks.size();
+  }
+  BOOST_TEST_MESSAGE(count << " checks with reference cases on " << subject.device.str());
+}
+void check_layouts(const std::vector<Line>& lines) {
+  for (size_t i = 0; i < lines.size(); ++i)
+    require_passed(layout_checks(lines[i], subject(), i, effort()));
+}
+void check_gradients(const std::vector<Line>& lines) {
+  for (size_t i = 0; i < lines.size(); ++i)
+    require_passed(gradient_checks(lines[i], subject(), i, effort()));
 }
 
 }  // namespace
 
-#define TENON_FAMILY(family)                                                          \
-  BOOST_AUTO_TEST_SUITE(family)                                                       \
-  BOOST_AUTO_TEST_CASE(table_reference) { check_values(family##_cases()); }           \
-  BOOST_AUTO_TEST_CASE(table_agreement) { check_agreement_of(family##_cases()); }     \
-  BOOST_AUTO_TEST_CASE(table_differences) { check_differences_of(family##_cases()); } \
+#define TENON_FAMILY(family)                                                           \
+  BOOST_AUTO_TEST_SUITE(family)                                                        \
+  BOOST_AUTO_TEST_CASE(table_reference) { check_cases(lines_of(#family), subject()); } \
+  BOOST_AUTO_TEST_CASE(table_agreement) { check_layouts(lines_of(#family)); }          \
+  BOOST_AUTO_TEST_CASE(table_differences) { check_gradients(lines_of(#family)); }      \
   BOOST_AUTO_TEST_SUITE_END()
-
-namespace tenon::test {
 
 TENON_FAMILY(pointwise)
 TENON_FAMILY(reduction)
@@ -68,25 +114,16 @@ TENON_FAMILY(creation)
 TENON_FAMILY(random)
 TENON_FAMILY(optimizer)
 
-}  // namespace tenon::test
-
 // ---- nothing is forgotten
 
 namespace {
 
-struct Table {
-  std::vector<Line> lines;
-  Table() {
-    for (auto& family : {pointwise_cases(), reduction_cases(), linalg_cases(), convolution_cases(),
-                         pooling_cases(), normalization_cases(), loss_cases(), indexing_cases(),
-                         shape_cases(), creation_cases(), random_cases(), optimizer_cases()})
-      lines.insert(lines.end(), family.begin(), family.end());
-  }
-  bool has(const std::string& name) const {
-    return std::any_of(lines.begin(), lines.end(),
-                       [&](auto& l) { return name == l.name || (l.op && name == l.op); });
-  }
-};
+bool has_line(const std::string& name) {
+  for (auto& family : conformance::table())
+    for (auto& line : family.lines)
+      if (name == line.name || (line.op && name == line.op)) return true;
+  return false;
+}
 
 // Gradient operators run where their operator's gradient does.
 std::string without_ending(const std::string& name) {
@@ -98,20 +135,18 @@ std::string without_ending(const std::string& name) {
 BOOST_AUTO_TEST_SUITE(table)
 
 BOOST_AUTO_TEST_CASE(every_operator_has_a_line) {
-  const Table table;
   size_t count = 0;
   for (const Op* op = all_ops(); op; op = op->next, ++count)
-    BOOST_CHECK_MESSAGE(table.has(without_ending(op->name)),
-                        "operator \"" << op->name << "\" has no line in tests/ops/*/cases.h");
+    BOOST_CHECK_MESSAGE(has_line(without_ending(op->name)),
+                        "operator \"" << op->name << "\" has no line in conformance/cases");
   BOOST_TEST(count > 90u);
 }
 
 // Functions made of several operators too: those that the public headers declare.
 BOOST_AUTO_TEST_CASE(every_public_function_has_a_line) {
   namespace fs = std::filesystem;
-  const fs::path headers = fs::path(reference_dir()) / "../../core/ops";
+  const fs::path headers = fs::path(test::reference_dir()) / "../../core/ops";
   if (!fs::exists(headers)) return;  // carried to another machine, without the sources
-  const Table table;
   std::set<std::string> names;
   for (auto& entry : fs::directory_iterator(headers)) {
     if (entry.path().extension() != ".h") continue;
@@ -124,17 +159,15 @@ BOOST_AUTO_TEST_CASE(every_public_function_has_a_line) {
   }
   BOOST_TEST(names.size() > 70u);
   for (auto& name : names)
-    BOOST_CHECK_MESSAGE(table.has(name),
-                        "function \"" << name << "\" has no line in tests/ops/*/cases.h");
+    BOOST_CHECK_MESSAGE(has_line(name),
+                        "function \"" << name << "\" has no line in conformance/cases");
 }
 
 // Cases of operators that the library does not have yet are named here, so that none is lost.
 BOOST_AUTO_TEST_CASE(no_reference_case_is_lost) {
-  const Table table;
-  std::vector<const Line*> lines;
-  for (auto& l : table.lines) lines.push_back(&l);
-  BOOST_TEST(reference_count() == 503u);
-  BOOST_TEST(reference_names_beside(lines) ==
+  BOOST_TEST(cases().count == 503u);
+  BOOST_TEST(cases().unreadable.empty());
+  BOOST_TEST(conformance::cases_beside_the_table(cases()) ==
              " Adadelta(2) Adagrad(2) RMSprop(4) atan2(2) binary_cross_entropy_with_logits(12)"
              " conv1d(4) conv3d(4) conv_transpose2d(4) cumsum(2) elu(4) expm1(2) flip(2)"
              " group_norm(4) hardsigmoid(2) hardswish(2) hardtanh(2) huber_loss(12)"
@@ -149,6 +182,9 @@ BOOST_AUTO_TEST_SUITE_END()
 // A backend that offers simple operators only (tests/ops/primitives) gives the same results.
 BOOST_AUTO_TEST_SUITE(decompose)
 BOOST_AUTO_TEST_CASE(reference_cases) {
-  for (auto& line : Table().lines) check_reference(line, Device("primitives:0"));
+  for (auto& family : conformance::table())
+    check_cases(family.lines, {Device("primitives:0"), Device("cpu")});
 }
 BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace tenon::table_test

@@ -4,9 +4,9 @@
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/shape.h>
 
-#include "ops/table/case.h"
+#include <tenon/conformance/case.h>
 
-namespace tenon::test {
+namespace tenon::conformance {
 
 inline List call_linear(const json&, const List& in) { return {linear(in[0], in[1], at(in, 2))}; }
 inline List call_linear_relu(const json&, const List& in) {
@@ -15,7 +15,7 @@ inline List call_linear_relu(const json&, const List& in) {
 // Operands that are views in ways that matter to a library: "transposed", "heads", "batch_last",
 // "cut".
 inline List call_matmul_of_views(const json& a, const List& in) {
-  const std::string view = a["view"];
+  const std::string view = a.at("view");
   if (view == "transposed") return {matmul(in[0].transpose(-1, -2), in[1].transpose(-1, -2))};
   if (view == "heads")
     return {matmul(in[0].transpose(1, 2), in[1].transpose(1, 2).transpose(2, 3))};
@@ -111,4 +111,4 @@ inline std::vector<Line> linalg_cases() {
   // clang-format on
 }
 
-}  // namespace tenon::test
+}  // namespace tenon::conformance

@@ -1,8 +1,9 @@
-// What a line of an operator table says (tests/ops/<family>/cases.h). The driver (driver.h) runs
-// every line on every device: against PyTorch's results, against finite differences, and against
-// the cpu in each dtype and memory layout.
+// What a line of the table of operators says (conformance/cases/<family>.h). The driver (driver.h)
+// runs every line on every device: against PyTorch's results, against finite differences, and
+// against the cpu in each dtype and memory layout, with the shapes of its variants and with others.
 #pragma once
 
+#include <cstddef>
 #include <initializer_list>
 #include <string>
 #include <utility>
@@ -15,10 +16,25 @@
 #include <tenon/core/pair.h>
 #include <tenon/core/tensor.h>
 
-namespace tenon::test {
+namespace tenon::conformance {
 
 using nlohmann::json;
-using List = std::vector<Tensor>;
+
+// Tensors in, tensors out. A case file may have fewer than the operator takes.
+struct List : std::vector<Tensor> {
+  using std::vector<Tensor>::vector;
+  List(std::vector<Tensor> tensors) : std::vector<Tensor>(std::move(tensors)) {}
+  Tensor& operator[](size_t i) { return begin()[checked(i)]; }
+  const Tensor& operator[](size_t i) const { return begin()[checked(i)]; }
+
+ private:
+  std::ptrdiff_t checked(size_t i) const {
+    if (i >= size())
+      throw ValueError("tensor " + std::to_string(i) + " of " + std::to_string(size()) +
+                       " was asked for");
+    return static_cast<std::ptrdiff_t>(i);
+  }
+};
 
 // ---- how an operator is called ----
 
@@ -174,8 +190,16 @@ struct Line : Options {
   Tolerance tolerance;
 };
 
+// The lines of a family: "reduction".
+struct Family {
+  const char* name;
+  std::vector<Line> lines;
+};
+// The whole table.
+const std::vector<Family>& table();
+
 // The same inputs for many lines.
 std::vector<Variant> shapes_of_one();  // one tensor, around the sizes of vectors, blocks and tiles
 std::vector<Variant> shapes_of_two();  // two of one shape, and two that broadcast
 
-}  // namespace tenon::test
+}  // namespace tenon::conformance

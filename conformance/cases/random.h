@@ -5,9 +5,9 @@
 #include <tenon/core/ops/random.h>
 #include <tenon/core/random.h>
 
-#include "ops/table/case.h"
+#include <tenon/conformance/case.h>
 
-namespace tenon::test {
+namespace tenon::conformance {
 
 inline List call_uniform(const json&, const List& in) {
   manual_seed(7);
@@ -19,12 +19,12 @@ inline List call_normal(const json&, const List& in) {
 }
 inline List call_randint(const json& a, const List& in) {
   manual_seed(9);
-  return {randint(a["low"], a["high"], in[0].shape(),
+  return {randint(a.at("low"), a.at("high"), in[0].shape(),
                   {.dtype = in[0].dtype(), .device = in[0].device()})};
 }
 inline List call_dropout(const json& a, const List& in) {
   manual_seed(10);
-  return {dropout(in[0], a["p"])};
+  return {dropout(in[0], a.at("p"))};
 }
 
 inline std::vector<Line> random_cases() {
@@ -44,4 +44,4 @@ inline std::vector<Line> random_cases() {
   // clang-format on
 }
 
-}  // namespace tenon::test
+}  // namespace tenon::conformance

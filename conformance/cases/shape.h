@@ -4,51 +4,51 @@
 #include <tenon/core/device.h>
 #include <tenon/core/ops/shape.h>
 
-#include "ops/table/case.h"
+#include <tenon/conformance/case.h>
 
-namespace tenon::test {
+namespace tenon::conformance {
 
 inline List call_reshape(const json& a, const List& in) {
-  return {reshape(in[0], shape_of(a["shape"]))};
+  return {reshape(in[0], shape_of(a.at("shape")))};
 }
 inline List call_view(const json& a, const List& in) {
-  return {view(contiguous(in[0]), shape_of(a["shape"]))};
+  return {view(contiguous(in[0]), shape_of(a.at("shape")))};
 }
 inline List call_permute(const json& a, const List& in) {
-  return {permute(in[0], shape_of(a["dims"]))};
+  return {permute(in[0], shape_of(a.at("dims")))};
 }
 inline List call_transpose(const json& a, const List& in) {
-  return {transpose(in[0], a["dim0"], a["dim1"])};
+  return {transpose(in[0], a.at("dim0"), a.at("dim1"))};
 }
 inline List call_flatten(const json& a, const List& in) {
-  return {flatten(in[0], a["start_dim"], a["end_dim"])};
+  return {flatten(in[0], a.at("start_dim"), a.at("end_dim"))};
 }
 inline List call_expand(const json& a, const List& in) {
-  return {expand(in[0], shape_of(a["shape"]))};
+  return {expand(in[0], shape_of(a.at("shape")))};
 }
 inline List call_squeeze(const json& a, const List& in) {
-  return {a.contains("dim") ? squeeze(in[0], a["dim"]) : squeeze(in[0])};
+  return {a.contains("dim") ? squeeze(in[0], a.at("dim")) : squeeze(in[0])};
 }
 inline List call_narrow(const json& a, const List& in) {
-  return {narrow(in[0], a["dim"], a["start"], a["length"])};
+  return {narrow(in[0], a.at("dim"), a.at("start"), a.at("length"))};
 }
 inline List call_slice(const json& a, const List& in) {
-  return {slice(in[0], a["dim"], a["start"], a["end"], a["step"])};
+  return {slice(in[0], a.at("dim"), a.at("start"), a.at("end"), a.at("step"))};
 }
 inline List call_select(const json& a, const List& in) {
-  return {select(in[0], a["dim"], a["index"])};
+  return {select(in[0], a.at("dim"), a.at("index"))};
 }
-inline List call_cat(const json& a, const List& in) { return {cat(in, a["dim"])}; }
-inline List call_stack(const json& a, const List& in) { return {stack(in, a["dim"])}; }
+inline List call_cat(const json& a, const List& in) { return {cat(in, a.at("dim"))}; }
+inline List call_stack(const json& a, const List& in) { return {stack(in, a.at("dim"))}; }
 inline List call_split(const json& a, const List& in) {
-  return split(in[0], a["split_size"].get<int64_t>(), a["dim"]);
+  return split(in[0], a.at("split_size").get<int64_t>(), a.at("dim"));
 }
 inline List call_chunk(const json& a, const List& in) {
-  return chunk(in[0], a["chunks"], a["dim"]);
+  return chunk(in[0], a.at("chunks"), a.at("dim"));
 }
 inline List call_to(const json& a, const List& in) {
   for (DType t : {f32, f64, f16, bf16, i64, i32, u8, boolean})
-    if (name_of(t) == a["dtype"].get<std::string>()) return {to(in[0], t)};
+    if (name_of(t) == a.at("dtype").get<std::string>()) return {to(in[0], t)};
   return {};
 }
 inline List call_there_and_back(const json&, const List& in) {
@@ -108,4 +108,4 @@ inline std::vector<Line> shape_cases() {
   // clang-format on
 }
 
-}  // namespace tenon::test
+}  // namespace tenon::conformance

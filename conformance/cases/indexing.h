@@ -3,9 +3,9 @@
 
 #include <tenon/core/ops/indexing.h>
 
-#include "ops/table/case.h"
+#include <tenon/conformance/case.h>
 
-namespace tenon::test {
+namespace tenon::conformance {
 
 // i32 indices where the arguments say so.
 inline Tensor indices_of(const json& a, const Tensor& index) {
@@ -15,10 +15,10 @@ inline List call_embedding(const json& a, const List& in) {
   return {embedding(indices_of(a, in[0]), in[1], a.value("padding_idx", int64_t{-1}))};
 }
 inline List call_index_select(const json& a, const List& in) {
-  return {index_select(in[0], a["dim"], indices_of(a, in[1]))};
+  return {index_select(in[0], a.at("dim"), indices_of(a, in[1]))};
 }
 inline List call_gather(const json& a, const List& in) {
-  return {gather(in[0], a["dim"], indices_of(a, in[1]))};
+  return {gather(in[0], a.at("dim"), indices_of(a, in[1]))};
 }
 
 inline std::vector<Variant> rows() {
@@ -81,4 +81,4 @@ inline std::vector<Line> indexing_cases() {
   // clang-format on
 }
 
-}  // namespace tenon::test
+}  // namespace tenon::conformance

@@ -5,9 +5,9 @@
 #include <tenon/core/ops/optimizer.h>
 #include <tenon/core/ops/shape.h>
 
-#include "ops/table/case.h"
+#include <tenon/conformance/case.h>
 
-namespace tenon::test {
+namespace tenon::conformance {
 
 // `step(parameters, gradients, number of the step, which counts from 1)`.
 inline List after_each_step(const List& in, const auto& step) {
@@ -24,7 +24,7 @@ inline List call_sgd(const json& a, const List& in) {
   const List buffers = momentum == 0 ? List{} : List{zeros_like(in[0])};
   return after_each_step(in, [&](const List& p, const List& g, int64_t k) {
     sgd_step(p, g, buffers,
-             {a["lr"], momentum, a.value("dampening", 0.0), a.value("weight_decay", 0.0),
+             {a.at("lr"), momentum, a.value("dampening", 0.0), a.value("weight_decay", 0.0),
               a.value("nesterov", false), a.value("maximize", false), k == 1});
   });
 }
@@ -35,7 +35,7 @@ inline List adam_steps(const json& a, const List& in, bool decoupled) {
              largest = amsgrad ? List{zeros_like(in[0])} : List{};
   return after_each_step(in, [&](const List& p, const List& g, int64_t k) {
     adam_step(p, g, mean, square, largest,
-              {a["lr"], betas[0], betas[1], a.value("eps", 1e-8),
+              {a.at("lr"), betas[0], betas[1], a.value("eps", 1e-8),
                a.value("weight_decay", decoupled ? 0.01 : 0.0), amsgrad, decoupled,
                a.value("maximize", false), k});
   });
@@ -66,4 +66,4 @@ inline std::vector<Line> optimizer_cases() {
   // clang-format on
 }
 
-}  // namespace tenon::test
+}  // namespace tenon::conformance

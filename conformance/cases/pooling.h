@@ -3,29 +3,29 @@
 
 #include <tenon/core/ops/pooling.h>
 
-#include "ops/table/case.h"
+#include <tenon/conformance/case.h>
 
-namespace tenon::test {
+namespace tenon::conformance {
 
 inline Pair pair_or(const json& a, const char* name, Pair absent) {
   return a.contains(name) ? pair_of(a[name]) : absent;
 }
 inline List call_max_pool2d(const json& a, const List& in) {
-  return {max_pool2d(in[0], pair_of(a["kernel_size"]),
+  return {max_pool2d(in[0], pair_of(a.at("kernel_size")),
                      {.stride = pair_or(a, "stride", {}),
                       .padding = pair_or(a, "padding", 0),
                       .dilation = pair_or(a, "dilation", 1),
                       .ceil_mode = a.value("ceil_mode", false)})};
 }
 inline List call_avg_pool2d(const json& a, const List& in) {
-  return {avg_pool2d(in[0], pair_of(a["kernel_size"]),
+  return {avg_pool2d(in[0], pair_of(a.at("kernel_size")),
                      {.stride = pair_or(a, "stride", {}),
                       .padding = pair_or(a, "padding", 0),
                       .ceil_mode = a.value("ceil_mode", false),
                       .count_include_pad = a.value("count_include_pad", true)})};
 }
 inline List call_adaptive_avg_pool2d(const json& a, const List& in) {
-  return {adaptive_avg_pool2d(in[0], pair_of(a["output_size"]))};
+  return {adaptive_avg_pool2d(in[0], pair_of(a.at("output_size")))};
 }
 
 // Every window on every image that is large enough for it; `more`: a further argument of some.
@@ -81,4 +81,4 @@ inline std::vector<Line> pooling_cases() {
   // clang-format on
 }
 
-}  // namespace tenon::test
+}  // namespace tenon::conformance

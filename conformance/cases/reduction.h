@@ -3,9 +3,9 @@
 
 #include <tenon/core/ops/reduction.h>
 
-#include "ops/table/case.h"
+#include <tenon/conformance/case.h>
 
-namespace tenon::test {
+namespace tenon::conformance {
 
 // Every set of dimensions but the empty one; `nothing`: also shapes of which no element is left.
 inline std::vector<Variant> sets_of_dims(bool nothing) {
@@ -61,11 +61,11 @@ inline List call_std(const json& a, const List& in) {
 }
 inline List call_norm(const json& a, const List& in) {
   return {
-      norm(in[0], a["p"].is_string() ? HUGE_VAL : a["p"].get<double>(), dims_of(a), keeps_dims(a))};
+      norm(in[0], a.at("p").is_string() ? HUGE_VAL : a.at("p").get<double>(), dims_of(a), keeps_dims(a))};
 }
 template <Tensor (*whole)(const Tensor&), Tensor (*along_dim)(const Tensor&, int64_t, bool)>
 List call_argument(const json& a, const List& in) {
-  return {a.contains("dim") ? along_dim(in[0], a["dim"], keeps_dims(a)) : whole(in[0])};
+  return {a.contains("dim") ? along_dim(in[0], a.at("dim"), keeps_dims(a)) : whole(in[0])};
 }
 
 inline std::vector<Line> reduction_cases() {
@@ -94,4 +94,4 @@ inline std::vector<Line> reduction_cases() {
   // clang-format on
 }
 
-}  // namespace tenon::test
+}  // namespace tenon::conformance

@@ -3,9 +3,9 @@
 
 #include <tenon/core/ops/loss.h>
 
-#include "ops/table/case.h"
+#include <tenon/conformance/case.h>
 
-namespace tenon::test {
+namespace tenon::conformance {
 
 // PyTorch's name for a reduction, "mean" if there is none.
 inline Reduction reduction_of(const json& attributes) {
@@ -72,4 +72,4 @@ inline std::vector<Line> loss_cases() {
   // clang-format on
 }
 
-}  // namespace tenon::test
+}  // namespace tenon::conformance

@@ -2,9 +2,9 @@
 #include <cmath>
 #include <span>
 
-#include "ops/table/case.h"
+#include <tenon/conformance/case.h>
 
-namespace tenon::test {
+namespace tenon::conformance {
 
 namespace {
 template <class... F>
@@ -19,9 +19,9 @@ List Call::operator()(const json& args, const List& in) const {
                         [&](Unary f) { return List{f(in[0])}; },
                         [&](Binary f) { return List{f(in[0], in[1])}; },
                         [&](OverDims f) { return List{f(in[0], dims_of(args), keeps_dims(args))}; },
-                        [&](AlongDim f) { return List{f(in[0], args["dim"])}; },
-                        [&](WithNumber f) { return List{f(in[0], number_of(args["number"]))}; },
-                        [&](NumberFirst f) { return List{f(number_of(args["number"]), in[0])}; },
+                        [&](AlongDim f) { return List{f(in[0], args.at("dim"))}; },
+                        [&](WithNumber f) { return List{f(in[0], number_of(args.at("number")))}; },
+                        [&](NumberFirst f) { return List{f(number_of(args.at("number")), in[0])}; },
                     },
                     form_);
 }
@@ -37,7 +37,9 @@ Pair pair_of(const json& list) {
   return {sizes[0], sizes[1]};
 }
 
-Shape dims_of(const json& args) { return args.contains("dim") ? shape_of(args["dim"]) : Shape{}; }
+Shape dims_of(const json& args) {
+  return args.contains("dim") ? shape_of(args.at("dim")) : Shape{};
+}
 
 Number number_of(const json& value) {
   if (value.is_number_integer()) return value.get<int64_t>();
@@ -92,4 +94,4 @@ std::vector<Variant> shapes_of_two() {
           {"", {{2, 2, 2, 2, 2, 2, 2, 3}, {2, 2, 2, 2, 2, 2, 2, 3}}}};
 }
 
-}  // namespace tenon::test
+}  // namespace tenon::conformance

@@ -3,26 +3,26 @@
 
 #include <tenon/core/ops/pointwise.h>
 
-#include "ops/table/case.h"
+#include <tenon/conformance/case.h>
 
-namespace tenon::test {
+namespace tenon::conformance {
 
 inline List call_gelu(const json& a, const List& in) {
-  return {gelu(in[0], a["approximate"].get<std::string>())};
+  return {gelu(in[0], a.at("approximate").get<std::string>())};
 }
 inline List call_clamp(const json& a, const List& in) {
   std::optional<Number> low, high;
-  if (a.contains("min")) low = number_of(a["min"]);
-  if (a.contains("max")) high = number_of(a["max"]);
+  if (a.contains("min")) low = number_of(a.at("min"));
+  if (a.contains("max")) high = number_of(a.at("max"));
   return {clamp(in[0], low, high)};
 }
 inline List call_pow_scalar(const json& a, const List& in) {
-  return {pow(in[0], a["exponent"].get<double>())};
+  return {pow(in[0], a.at("exponent").get<double>())};
 }
 inline List call_where(const json&, const List& in) { return {where(in[0], in[1], in[2])}; }
 // A number in the second's or in the third's place.
 inline List call_where_number(const json& a, const List& in) {
-  const Number n = number_of(a["number"]);
+  const Number n = number_of(a.at("number"));
   return {where(in[0], in[1], n), where(in[0], n, in[1])};
 }
 
@@ -153,4 +153,4 @@ inline std::vector<Line> pointwise_cases() {
   // clang-format on
 }
 
-}  // namespace tenon::test
+}  // namespace tenon::conformance

@@ -8,7 +8,7 @@
 #include <tenon/core/ops/shape.h>
 #include <tenon/core/tensor.h>
 
-namespace tenon::test {
+namespace tenon::conformance {
 
 // Makes a tensor of `shape` from one of shape `whole(shape)`, which has all the memory it needs.
 struct Layout {
@@ -116,4 +116,4 @@ inline Tensor misaligned(const Tensor& x) {
   return view;
 }
 
-}  // namespace tenon::test
+}  // namespace tenon::conformance

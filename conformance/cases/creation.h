@@ -3,21 +3,21 @@
 
 #include <tenon/core/tensor.h>
 
-#include "ops/table/case.h"
+#include <tenon/conformance/case.h>
 
-namespace tenon::test {
+namespace tenon::conformance {
 
 inline TensorOptions options_of(const List& in) {
   return {.dtype = in[0].dtype(), .device = in[0].device()};
 }
 inline List call_arange(const json& a, const List& in) {
-  return {arange(number_of(a["start"]), number_of(a["end"]), number_of(a["step"]), options_of(in))};
+  return {arange(number_of(a.at("start")), number_of(a.at("end")), number_of(a.at("step")), options_of(in))};
 }
 // Into every second column of a tensor as well.
 inline List call_fill(const json& a, const List& in) {
-  Tensor whole = full({5, 34}, number_of(a["number"]), options_of(in));
+  Tensor whole = full({5, 34}, number_of(a.at("number")), options_of(in));
   whole.slice(1, 0, 34, 2).fill_(1);
-  return {whole, full(shape_of(a["shape"]), number_of(a["number"]), options_of(in))};
+  return {whole, full(shape_of(a.at("shape")), number_of(a.at("number")), options_of(in))};
 }
 
 inline std::vector<Line> creation_cases() {
@@ -35,4 +35,4 @@ inline std::vector<Line> creation_cases() {
   // clang-format on
 }
 
-}  // namespace tenon::test
+}  // namespace tenon::conformance

@@ -3,15 +3,15 @@
 
 #include <tenon/core/ops/convolution.h>
 
-#include "ops/table/case.h"
+#include <tenon/conformance/case.h>
 
-namespace tenon::test {
+namespace tenon::conformance {
 
 inline List call_conv2d(const json& a, const List& in) {
   Conv2dOptions o;
-  if (a.contains("stride")) o.stride = pair_of(a["stride"]);
-  if (a.contains("padding")) o.padding = pair_of(a["padding"]);
-  if (a.contains("dilation")) o.dilation = pair_of(a["dilation"]);
+  if (a.contains("stride")) o.stride = pair_of(a.at("stride"));
+  if (a.contains("padding")) o.padding = pair_of(a.at("padding"));
+  if (a.contains("dilation")) o.dilation = pair_of(a.at("dilation"));
   o.groups = a.value("groups", int64_t{1});
   return {conv2d(in[0], in[1], at(in, 2), o)};
 }
@@ -52,4 +52,4 @@ inline std::vector<Line> convolution_cases() {
            {.types_elsewhere = kHalves, .values = Values::ordinary}}};
 }
 
-}  // namespace tenon::test
+}  // namespace tenon::conformance

@@ -1,0 +1,210 @@
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include <hdf5.h>
+
+#include <tenon/conformance/case_files.h>
+#include <tenon/core/error.h>
+
+namespace tenon::conformance {
+
+namespace {
+
+// More than any case has, and little enough to fit into memory many times.
+constexpr int64_t kMostElements = int64_t{1} << 24;
+constexpr size_t kLongestText = size_t{1} << 20;
+
+// Closes an HDF5 handle; refuses a negative one.
+class Handle {
+ public:
+  Handle(hid_t id, herr_t (*close)(hid_t), const std::string& what) : id_(id), close_(close) {
+    if (id < 0) throw DataError("HDF5 cannot open " + what);
+  }
+  ~Handle() { close_(id_); }
+  Handle(const Handle&) = delete;
+  operator hid_t() const { return id_; }
+
+ private:
+  hid_t id_;
+  herr_t (*close_)(hid_t);
+};
+
+void require(bool ok, const std::string& wrong) {
+  if (!ok) throw DataError(wrong);
+}
+
+bool exists(hid_t parent, const std::string& name) {
+  return H5Lexists(parent, name.c_str(), H5P_DEFAULT) > 0;
+}
+
+Handle group_of(hid_t parent, const std::string& name) {
+  return {H5Gopen2(parent, name.c_str(), H5P_DEFAULT), H5Gclose, "the group " + name};
+}
+
+// Names of a group's members, sorted.
+std::vector<std::string> members(hid_t group) {
+  H5G_info_t info;
+  require(H5Gget_info(group, &info) >= 0, "HDF5 cannot list a group");
+  std::vector<std::string> names;
+  for (hsize_t i = 0; i < info.nlinks; ++i) {
+    char name[256];
+    const auto length = H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, i, name,
+                                           sizeof name, H5P_DEFAULT);
+    require(length > 0 && length < static_cast<ssize_t>(sizeof name),
+            "the name of a member is longer than a name may be");
+    names.emplace_back(name);
+  }
+  return names;
+}
+
+std::string text_attribute(hid_t object, const std::string& name) {
+  const std::string what = "attribute " + name;
+  Handle attribute(H5Aopen(object, name.c_str(), H5P_DEFAULT), H5Aclose, what);
+  Handle type(H5Aget_type(attribute), H5Tclose, what);
+  Handle space(H5Aget_space(attribute), H5Sclose, what);
+  require(H5Tget_class(type) == H5T_STRING && H5Sget_simple_extent_npoints(space) == 1,
+          what + " is no text");
+  if (H5Tis_variable_str(type) > 0) {
+    char* text = nullptr;
+    require(H5Aread(attribute, type, &text) >= 0 && text, "HDF5 cannot read " + what);
+    std::string result = text;
+    H5free_memory(text);
+    return result;
+  }
+  const size_t size = H5Tget_size(type);
+  require(size <= kLongestText, what + " is too long");
+  std::string result(size, '\0');
+  require(H5Aread(attribute, type, result.data()) >= 0, "HDF5 cannot read " + what);
+  return result.c_str();
+}
+
+double number_attribute(hid_t object, const std::string& name) {
+  const std::string what = "attribute " + name;
+  Handle attribute(H5Aopen(object, name.c_str(), H5P_DEFAULT), H5Aclose, what);
+  Handle space(H5Aget_space(attribute), H5Sclose, what);
+  require(H5Sget_simple_extent_npoints(space) == 1, what + " is no single number");
+  double value = 0;
+  require(H5Aread(attribute, H5T_NATIVE_DOUBLE, &value) >= 0, "HDF5 cannot read " + what);
+  require(value >= 0 && std::isfinite(value), what + " is no tolerance");
+  return value;
+}
+
+Shape shape_of(hid_t space, const std::string& name) {
+  const H5S_class_t kind = H5Sget_simple_extent_type(space);
+  require(kind == H5S_SCALAR || kind == H5S_SIMPLE, name + " has no shape");
+  hsize_t dims[H5S_MAX_RANK];
+  const int rank = H5Sget_simple_extent_dims(space, dims, nullptr);
+  require(rank >= 0 && rank <= static_cast<int>(Shape::max_rank),
+          name + " has more dimensions than a tensor");
+  const hssize_t elements = H5Sget_simple_extent_npoints(space);
+  require(elements >= 0 && elements <= kMostElements,
+          name + " has more than " + std::to_string(kMostElements) + " elements");
+  Shape shape;
+  for (int d = 0; d < rank; ++d) {
+    require(dims[d] <= hsize_t{1} << 40, name + " has a dimension that is too long");
+    shape.push_back(static_cast<int64_t>(dims[d]));
+  }
+  return shape;
+}
+
+// As f64, i64 or bool, whatever width the file has.
+Tensor read_tensor(hid_t parent, const std::string& name) {
+  const std::string what = "the tensor " + name;
+  Handle dataset(H5Dopen2(parent, name.c_str(), H5P_DEFAULT), H5Dclose, what);
+  Handle space(H5Dget_space(dataset), H5Sclose, what);
+  Handle type(H5Dget_type(dataset), H5Tclose, what);
+  const Shape shape = shape_of(space, what);
+  auto read = [&](auto value, hid_t memory_type) {
+    std::vector<decltype(value)> values(static_cast<size_t>(shape.numel()));
+    require(values.empty() ||
+                H5Dread(dataset, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0,
+            "HDF5 cannot read " + what);
+    return tensor(values, shape);
+  };
+  switch (H5Tget_class(type)) {
+    case H5T_FLOAT:
+      return read(double{}, H5T_NATIVE_DOUBLE);
+    case H5T_INTEGER:
+      return read(int64_t{}, H5T_NATIVE_INT64);
+    case H5T_ENUM:  // h5py's FALSE, TRUE: one byte
+      require(H5Tget_size(type) == 1, what + " is an enumeration of more than one byte");
+      return read(uint8_t{}, type).to(boolean);
+    default:
+      throw DataError(what + " is of a type that no case has");
+  }
+}
+
+// The members "0", "1", … of a group; undefined where one is missing.
+std::vector<Tensor> read_list(hid_t parent, const std::string& name, size_t count) {
+  std::vector<Tensor> result(count);
+  if (!exists(parent, name)) return result;
+  const Handle group = group_of(parent, name);
+  for (size_t i = 0; i < count; ++i)
+    if (exists(group, std::to_string(i))) result[i] = read_tensor(group, std::to_string(i));
+  return result;
+}
+
+std::vector<Tensor> read_all(hid_t parent, const std::string& name) {
+  return read_list(parent, name, members(group_of(parent, name)).size());
+}
+
+ReferenceCase read_case(hid_t file, const std::string& name) {
+  const Handle group = group_of(file, name);
+  ReferenceCase c;
+  c.op = text_attribute(group, "op");
+  c.args = nlohmann::json::parse(text_attribute(group, "args"));
+  require(c.args.is_object(), "attribute args is no JSON object");
+  c.rtol = number_attribute(group, "rtol");
+  c.atol = number_attribute(group, "atol");
+  if (exists(group, "param")) {
+    c.in = {read_tensor(group, "param"), read_tensor(group, "grads")};
+    c.out = {read_tensor(group, "steps")};
+  } else {
+    c.in = read_all(group, "in");
+    c.out = read_all(group, "out");
+    c.gout = read_list(group, "gout", c.out.size());
+    c.gin = read_list(group, "gin", c.in.size());
+  }
+  return c;
+}
+
+void read_file(const std::filesystem::path& path, CaseFolder& folder) {
+  const std::string file = path.filename();
+  const Handle h5(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose, "the file");
+  for (auto& name : members(h5)) {
+    try {
+      auto c = std::make_shared<ReferenceCase>(read_case(h5, name));
+      c->name = file + "/" + name;
+      folder.by_op[c->op].push_back(std::move(c));
+      ++folder.count;
+    } catch (const std::exception& e) {
+      folder.unreadable.emplace_back(file + "/" + name, e.what());
+    }
+  }
+}
+
+}  // namespace
+
+CaseFolder read_case_folder(const std::string& path) {
+  std::error_code error;
+  std::set<std::filesystem::path> files;
+  for (std::filesystem::directory_iterator it(path, error), end; !error && it != end;
+       it.increment(error))
+    if (it->path().extension() == ".h5") files.insert(it->path());
+  if (error) throw DataError(path + ": cannot be read: " + error.message());
+  if (files.empty()) throw DataError(path + ": has no file *.h5 with reference cases");
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // what is wrong is reported here
+  const DeviceGuard on_cpu("cpu");
+  CaseFolder folder;
+  for (auto& file : files) {
+    try {
+      read_file(file, folder);
+    } catch (const std::exception& e) {
+      folder.unreadable.emplace_back(file.filename(), e.what());
+    }
+  }
+  return folder;
+}
+
+}  // namespace tenon::conformance

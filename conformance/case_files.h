@@ -1,0 +1,37 @@
+// Reference cases: PyTorch's values and gradients, in the files that
+// tests/reference/cases/FORMAT.md describes.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <tenon/core/tensor.h>
+
+namespace tenon::conformance {
+
+struct ReferenceCase {
+  std::string name;  // "binary.h5/0000_add"
+  std::string op;
+  nlohmann::json args;
+  double rtol = 0, atol = 0;
+  // On the cpu, as f64, i64 or bool; undefined where the file has none. optim.h5: in = {param,
+  // grads}, out = {steps}.
+  std::vector<Tensor> in, out, gout, gin;
+};
+
+struct CaseFolder {
+  std::map<std::string, std::vector<std::shared_ptr<const ReferenceCase>>> by_op;
+  size_t count = 0;
+  // What could not be read: the file or "file/group", and why.
+  std::vector<std::pair<std::string, std::string>> unreadable;
+};
+
+// Reads every *.h5 of a folder. Throws a DataError if it is no folder or has no such file. Files
+// may come from anybody: what is not as the format says is named in `unreadable`.
+CaseFolder read_case_folder(const std::string& folder);
+
+}  // namespace tenon::conformance

@@ -1,0 +1,98 @@
+// How values are compared: the worst element says what is wrong. Header only, because the tests of
+// all rooms compare this way.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <tenon/core/tensor.h>
+
+namespace tenon::conformance {
+
+// A check that found something wrong. The text says what.
+struct Mismatch : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Within atol + rtol |expected|; NaN is close to NaN only, and an infinity to itself.
+inline bool is_close(double found, double expected, double rtol, double atol) {
+  if (!std::isfinite(expected))
+    return found == expected || (std::isnan(found) && std::isnan(expected));
+  return std::abs(found - expected) <= atol + rtol * std::abs(expected);
+}
+
+inline std::string text_of(double value, const char* format = "%.9g") {
+  char text[40];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+// "[1, 3]" for element 7 of shape [2, 4].
+inline std::string place_of(size_t element, const Shape& shape) {
+  Shape place = shape;
+  auto rest = static_cast<int64_t>(element);
+  for (size_t d = shape.size(); d-- > 0; rest /= shape[d]) place[d] = rest % shape[d];
+  return place.str();
+}
+
+// What is wrong with values of `shape`, "" if they are close. Names the element that is farthest
+// from what is allowed; one that is no number where one is expected is the farthest.
+inline std::string difference(const std::vector<double>& found, const std::vector<double>& expected,
+                              const Shape& shape, double rtol, double atol) {
+  if (found.size() != expected.size())
+    return std::to_string(found.size()) + " values, expected " + std::to_string(expected.size());
+  const auto allowed = [&](size_t i) { return atol + rtol * std::abs(expected[i]); };
+  size_t worst = 0, wrong = 0;
+  double most = -1;
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (is_close(found[i], expected[i], rtol, atol)) continue;
+    ++wrong;
+    const double excess = std::abs(found[i] - expected[i]) / (allowed(i) + 1e-300);
+    const double far = std::isfinite(excess) ? excess : std::numeric_limits<double>::infinity();
+    if (far > most) most = far, worst = i;
+  }
+  if (wrong == 0) return "";
+  const double e = expected[worst], f = found[worst];
+  std::string text =
+      "element " + place_of(worst, shape) + " is " + text_of(f) + ", expected " + text_of(e);
+  if (std::isfinite(e) && std::isfinite(f))
+    text += " (off by " + text_of(std::abs(f - e), "%.3g") + ", allowed " +
+            text_of(allowed(worst), "%.3g") + ")";
+  return text + "; " + std::to_string(wrong) + " of " + std::to_string(found.size()) +
+         (wrong == 1 ? " elements differs" : " elements differ");
+}
+
+// Throws a Mismatch "<what>: …" unless dtype and shape are the same and the values close.
+inline void require_close(const Tensor& found, const Tensor& expected, double rtol, double atol,
+                          const std::string& what) {
+  const auto require = [&](bool ok, const std::string& wrong) {
+    if (!ok) throw Mismatch(what + ": " + wrong);
+  };
+  require(found.shape() == expected.shape(),
+          "shape " + found.shape().str() + ", expected " + expected.shape().str());
+  if (expected.dtype() == i64 && found.dtype() == i64) {  // which a double does not hold
+    const auto f = found.to_vector<int64_t>(), e = expected.to_vector<int64_t>();
+    for (size_t i = 0; i < f.size(); ++i)
+      require(f[i] == e[i], "element " + place_of(i, found.shape()) + " is " +
+                                std::to_string(f[i]) + ", expected " + std::to_string(e[i]));
+    return;
+  }
+  const std::string wrong = difference(found.to_vector<double>(), expected.to_vector<double>(),
+                                       found.shape(), rtol, atol);
+  require(wrong.empty(), wrong);
+}
+inline void require_same(const Tensor& found, const Tensor& expected, double allowed,
+                         const std::string& what) {
+  if (found.dtype() != expected.dtype())
+    throw Mismatch(what + ": dtype " + std::string(name_of(found.dtype())) + ", expected " +
+                   std::string(name_of(expected.dtype())));
+  require_close(found, expected, allowed, allowed, what);
+}
+
+}  // namespace tenon::conformance

@@ -1,0 +1,44 @@
+// The checks of a line of the table. Each function returns what there is to look at; nothing runs
+// before a check is run.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <tenon/conformance/case.h>
+#include <tenon/conformance/check.h>
+
+namespace tenon::conformance {
+
+// How much is done. What is left out is spread, so that each dtype of a line, and over a family's
+// lines each variant, has its turn.
+struct Effort {
+  static constexpr size_t kAll = std::numeric_limits<size_t>::max();
+  size_t runs = 24;           // combinations of variant and dtype of a line
+  size_t differences = kAll;  // variants of a line that are differentiated
+  bool elsewhere = false;     // dtypes that not every backend has as well
+  bool strided_cases = true;  // reference cases also from inputs that are not contiguous
+};
+
+struct CaseFolder;
+
+// Values and gradients of the reference cases of this operator, in f32 and f64, from contiguous
+// inputs and from others. Lines with `no_reference` have none.
+std::vector<Check> case_checks(const Line& line, const Subject& subject, const CaseFolder& folder,
+                               const Effort& effort);
+// Names in the files whose cases no line of the table runs, with how many cases each: " atan2(2)".
+std::string cases_beside_the_table(const CaseFolder& folder);
+
+// Values and gradients of each variant in each dtype, in changing memory layouts, against the
+// reference device on contiguous inputs. `number`: of the line in its family.
+std::vector<Check> layout_checks(const Line& line, const Subject& subject, size_t number,
+                                 const Effort& effort);
+
+// Gradients of first and second order against finite differences in f64, for the variants that are
+// small.
+std::vector<Check> gradient_checks(const Line& line, const Subject& subject, size_t number,
+                                   const Effort& effort);
+
+}  // namespace tenon::conformance

@@ -1,0 +1,176 @@
+#include <algorithm>
+#include <ostream>
+#include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <tenon/conformance/report.h>
+#include <tenon/core/base/printable.h>
+#include <tenon/core/error.h>
+
+namespace tenon::conformance {
+
+namespace {
+
+constexpr DType kColumns[] = {f32, f64, f16, bf16, i64, i32, u8, boolean};
+constexpr Status kStatuses[] = {Status::passed, Status::failed, Status::not_offered,
+                                Status::skipped};
+
+// The first of its lines that gives a reason: below "… no plugin of this device offers it:", the
+// plugin's own words.
+std::string reason_in(const std::string& detail) {
+  const size_t first = detail.find('\n');
+  if (first == detail.npos) return detail;
+  const size_t begin = detail.find_first_not_of(" \n", first),
+               end = std::min(detail.find('\n', begin), detail.size());
+  return begin == detail.npos ? detail.substr(0, first) : detail.substr(begin, end - begin);
+}
+
+// "36" passed, "2 bad", "-" not offered.
+std::string cell_of(const Counts& c) {
+  if (c.failed) return fmt::format("{} bad", c.failed);
+  if (c.passed) return std::to_string(c.passed);
+  return c.not_offered ? "-" : "";
+}
+
+std::string sentence(const Counts& c) {
+  std::string text = fmt::format("{} passed, {} failed", c.passed, c.failed);
+  if (c.not_offered) text += fmt::format(", {} not offered", c.not_offered);
+  if (c.skipped) text += fmt::format(", {} skipped", c.skipped);
+  return text;
+}
+
+}  // namespace
+
+void Counts::add(Status status) {
+  switch (status) {
+    case Status::passed:
+      ++passed;
+      break;
+    case Status::failed:
+      ++failed;
+      break;
+    case Status::not_offered:
+      ++not_offered;
+      break;
+    case Status::skipped:
+      ++skipped;
+      break;
+  }
+}
+
+void Report::add(Result result) {
+  if (result.status == Status::failed) {
+    out_ << "FAILED " << result.section << ": ";
+    if (!result.op.empty()) out_ << result.op << " ";
+    out_ << printable(result.name);
+    if (!result.dtype.empty()) out_ << " in " << result.dtype;
+    out_ << ": " << printable_lines(result.detail) << std::endl;
+  }
+  results_.push_back(std::move(result));
+}
+
+Counts Report::totals() const {
+  Counts counts;
+  for (auto& r : results_) counts.add(r.status);
+  return counts;
+}
+
+void Report::print_table() const {
+  std::map<std::string, std::map<std::string, Counts>> rows;
+  for (auto& r : results_)
+    if (!r.op.empty() && r.status != Status::skipped) rows[r.op][r.dtype].add(r.status);
+  if (rows.empty()) return;
+  out_ << fmt::format("\n{:22}", "operator");
+  for (DType t : kColumns) out_ << fmt::format("{:>8}", name_of(t));
+  out_ << "\n";
+  for (auto& [op, types] : rows) {
+    std::string line = fmt::format("{:22}", op);
+    for (DType t : kColumns) {
+      const auto found = types.find(std::string(name_of(t)));
+      line += fmt::format("{:>8}", found == types.end() ? "" : cell_of(found->second));
+    }
+    out_ << line.substr(0, line.find_last_not_of(' ') + 1) << "\n";
+  }
+  out_ << "Checks that passed; \"-\" is not offered.\n";
+}
+
+// A line for each operator and reason, with the dtypes that it is about.
+void Report::print_reasons(Status status, const char* title) const {
+  std::map<std::string, std::map<std::string, std::set<std::string>>> reasons;
+  for (auto& r : results_)
+    if (r.status == status) reasons[r.op][reason_in(r.detail)].insert(r.dtype);
+  if (reasons.empty()) return;
+  out_ << "\n" << title << "\n";
+  constexpr size_t kMost = 3;
+  for (auto& [op, by_reason] : reasons) {
+    size_t count = 0;
+    for (auto& [reason, types] : by_reason) {
+      if (++count > kMost) break;
+      const std::string list = fmt::format("{}", fmt::join(types, ", "));
+      out_ << fmt::format("  {}{}{}: {}\n", op, list.empty() ? "" : " in ", list,
+                          printable(reason));
+    }
+    if (by_reason.size() > kMost)
+      out_ << fmt::format("  {}: and {} more reasons (--json FILE has all)\n", op,
+                          by_reason.size() - kMost);
+  }
+}
+
+void Report::print_sections() const {
+  std::map<std::string, Counts> sections;
+  for (auto& r : results_) sections[r.section].add(r.status);
+  out_ << "\n";
+  for (auto& [section, counts] : sections)
+    out_ << fmt::format("{:12} {}\n", section, sentence(counts));
+  out_ << fmt::format("{:12} {}\n", "total", sentence(totals()));
+}
+
+void Report::print_summary() const {
+  print_table();
+  print_reasons(Status::not_offered, "Not offered:");
+  print_reasons(Status::skipped, "Skipped:");
+  print_sections();
+  if (totals().passed == 0) out_ << "Nothing passed, so nothing is shown.\n";
+  out_.flush();
+}
+
+int Report::exit_status() const {
+  const Counts counts = totals();
+  return counts.failed == 0 && counts.passed > 0 ? 0 : 1;
+}
+
+nlohmann::json Report::to_json() const {
+  const Counts c = totals();
+  nlohmann::json results = nlohmann::json::array();
+  for (auto& r : results_) results.push_back(conformance::to_json(r));
+  return {{"passed", c.passed},
+          {"failed", c.failed},
+          {"not_offered", c.not_offered},
+          {"skipped", c.skipped},
+          {"results", std::move(results)}};
+}
+
+nlohmann::json to_json(const Result& r) {
+  return {{"section", r.section}, {"op", r.op},         {"dtype", r.dtype},
+          {"name", r.name},       {"detail", r.detail}, {"status", std::string(name_of(r.status))}};
+}
+
+Result result_from_json(const nlohmann::json& json) {
+  try {
+    Result r{json.at("section"), json.at("op"),  json.at("dtype"),
+             json.at("name"),    Status::failed, json.at("detail")};
+    const std::string status = json.at("status");
+    for (Status s : kStatuses)
+      if (status == name_of(s)) {
+        r.status = s;
+        return r;
+      }
+    throw DataError("no status is called " + status);
+  } catch (const nlohmann::json::exception& e) {
+    throw DataError(std::string("no result of a check: ") + e.what());
+  }
+}
+
+}  // namespace tenon::conformance

@@ -1,0 +1,49 @@
+// What the kit found: a line for each failure as it comes, a table by operator at the end, JSON,
+// and the exit status.
+#pragma once
+
+#include <iosfwd>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <tenon/conformance/check.h>
+
+namespace tenon::conformance {
+
+struct Counts {
+  size_t passed = 0, failed = 0, not_offered = 0, skipped = 0;
+  void add(Status status);
+};
+
+class Report {
+ public:
+  // Failures are printed to `out` when they are added.
+  explicit Report(std::ostream& out) : out_(out) {}
+
+  void add(Result result);
+  // Prints the table by operator, what is not offered and why, and a line for each section.
+  void print_summary() const;
+
+  const std::vector<Result>& results() const { return results_; }
+  Counts totals() const;
+  nlohmann::json to_json() const;
+  // 0 if something passed and nothing failed, otherwise 1.
+  int exit_status() const;
+
+ private:
+  void print_table() const;
+  void print_reasons(Status status, const char* title) const;
+  void print_sections() const;
+
+  std::ostream& out_;
+  std::vector<Result> results_;
+};
+
+nlohmann::json to_json(const Result& result);
+// Throws a DataError if it is not what to_json made.
+Result result_from_json(const nlohmann::json& json);
+
+}  // namespace tenon::conformance

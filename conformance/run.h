@@ -1,0 +1,65 @@
+// One call of a line's operator on both sides: on the subject's device from inputs in awkward
+// layouts, and on the reference device from contiguous ones.
+#pragma once
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include <tenon/conformance/case.h>
+#include <tenon/conformance/check.h>
+#include <tenon/conformance/layout.h>
+
+namespace tenon::conformance {
+
+// A variant in a dtype, with a layout for each input. The seed decides on the values.
+struct Run {
+  const Line* line;
+  Variant variant;
+  DType dtype;
+  std::vector<const Layout*> layout;
+  size_t seed;
+
+  // "{'dim': 1} of [2, 3] transposed, [4] contiguous"
+  std::string describe() const;
+};
+
+struct Sides {
+  List found, expected;  // on the device in their layouts; contiguous on the reference device
+};
+
+// `ordinary`: neither NaN nor infinities. `wide`: the expected ones in f64.
+Sides inputs_of(const Run& run, const Subject& subject, bool ordinary, bool wide);
+
+// The gradients of the first floating output with respect to the inputs that have one, seeded with
+// values that are the same on both sides.
+List gradients(const Run& run, const json& args, List in);
+
+// Throws a Mismatch unless values (and gradients) on both sides are the same.
+void compare_sides(const Run& run, const Subject& subject, bool wide, bool with_gradients);
+
+// The variant's arguments.
+json parsed(const Variant& variant);
+// The kind of values of an input, which the line says where the input does not.
+Values kind_of(const Line& line, const In& in);
+// Values of this kind are never differentiated by.
+bool is_fixed(Values kind);
+// How the results of a line in a dtype are compared: with those in f64 (`wide`).
+bool compared_in_f64(const Line& line, DType dtype, const Subject& subject);
+
+// Values for the inputs of a line.
+class Random {
+ public:
+  Random(const Line& line, size_t run);
+  // On the cpu.
+  Tensor values(const In& in, Values kind, DType dtype, const Shape& shape);
+  int64_t pick(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(engine_() % static_cast<uint64_t>(high - low + 1));
+  }
+
+ private:
+  double value(const In& in, Values kind, DType dtype);
+  std::mt19937 engine_;
+};
+
+}  // namespace tenon::conformance
