@@ -26,7 +26,7 @@ void Capture::note(std::span<const Tensor* const> inputs, std::span<TensorImpl* 
     if (t) touch(*t->storage, true);
 }
 
-Recording::Recording(DeviceContext& c, const tn_stream_capture& api, tn_graph* graph,
+Recording::Recording(DeviceContext& c, const plugins::CheckedCapture& api, tn_graph* graph,
                      Allocator& memory, const Capture& capture)
     : context(c),
       operators(capture.operators),

@@ -11,6 +11,7 @@
 #include <tenon/core/storage.h>
 #include <tenon/core/tensor.h>
 #include <tenon/plugins/abi/abi.h>
+#include <tenon/plugins/host/checked_extensions.h>
 
 namespace tenon {
 
@@ -46,7 +47,7 @@ class Capture {
 // tensors from before the capture.
 class Recording {
  public:
-  Recording(DeviceContext& context, const tn_stream_capture& api, tn_graph* graph,
+  Recording(DeviceContext& context, const plugins::CheckedCapture& api, tn_graph* graph,
             Allocator& memory, const Capture& capture);
   ~Recording();
   Recording(const Recording&) = delete;
@@ -63,7 +64,7 @@ class Recording {
   void poison_results(const FailureLog::Pointer& failure);
 
   PluginStream& stream_;
-  const tn_stream_capture& api_;
+  const plugins::CheckedCapture api_;
   ForkMutex mutex_{ForkOrder::backends};
   tn_graph* graph_;
   Allocator& memory_;

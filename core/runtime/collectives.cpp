@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include <fmt/core.h>
 
@@ -10,6 +11,7 @@
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/plugin_stream.h>
 #include <tenon/core/tensor_impl.h>
+#include <tenon/plugins/host/checked_extensions.h>
 
 namespace tenon {
 
@@ -18,7 +20,7 @@ class Communicator {
   explicit Communicator(std::span<const Device> devices);
 
   std::vector<PluginStream*> streams;
-  const tn_collectives* api = nullptr;
+  std::optional<plugins::CheckedCollectives> api;
   tn_communicator* handle = nullptr;  // null if the devices cannot be joined
   ForkMutex mutex{ForkOrder::sessions};
 };
@@ -132,12 +134,10 @@ Communicator::Communicator(std::span<const Device> devices) {
     if (auto* s = dynamic_cast<PluginStream*>(context.stream.get())) streams.push_back(s);
   }
   auto& backend = context_of(devices[0]).backend;
-  api = backend.extension<tn_collectives>(TN_EXT_COLLECTIVES, 1);
-  if (streams.size() != devices.size()) api = nullptr;
+  if (streams.size() == devices.size()) api = plugins::CheckedCollectives::of(backend.api());
   std::string reason = "the plugin does not offer " TN_EXT_COLLECTIVES;
   if (api)
-    if (tn_error* e = api->communicator_create(backend.api().table().backend, handles.data(),
-                                               handles.size(), &handle))
+    if (tn_error* e = api->communicator_create(handles.data(), handles.size(), &handle))
       handle = nullptr, reason = take_failure(e).message;
   close_before_new_libraries();
   if (!handle)

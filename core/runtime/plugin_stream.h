@@ -11,6 +11,7 @@
 
 #include <tenon/core/base/fork.h>
 #include <tenon/core/runtime/stream.h>
+#include <tenon/plugins/host/checked_extensions.h>
 
 namespace tenon {
 
@@ -35,12 +36,12 @@ class PluginStream final : public Stream, ForkMember {
 
   // Waits until the stream is idle and starts recording for the calling thread. Until
   // `end_capture`, run() records.
-  void begin_capture(const tn_stream_capture& api, Capture& capture);
+  void begin_capture(const plugins::CheckedCapture& api, Capture& capture);
   // Returns the error of the plugin, or null and the graph.
-  tn_error* end_capture(const tn_stream_capture& api, tn_graph** graph);
+  tn_error* end_capture(const plugins::CheckedCapture& api, tn_graph** graph);
   // Queues a graph. Returns null, or the failure if it could not be queued, which is in the log
   // then.
-  FailureLog::Pointer replay(const tn_stream_capture& api, tn_graph* graph, uint64_t& ticket);
+  FailureLog::Pointer replay(const plugins::CheckedCapture& api, tn_graph* graph, uint64_t& ticket);
 
   // Makes one call for several streams. `call` gets their handles, and no other thread can queue
   // work on any of them meanwhile. The work on each stream reads what the first `num_read` streams

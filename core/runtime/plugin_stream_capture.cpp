@@ -11,7 +11,7 @@
 
 namespace tenon {
 
-void PluginStream::begin_capture(const tn_stream_capture& api, Capture& capture) {
+void PluginStream::begin_capture(const plugins::CheckedCapture& api, Capture& capture) {
   std::unique_lock lock(mutex_);
   refuse_while_capturing("a stream graph cannot be captured");
   require_usable();
@@ -44,7 +44,7 @@ uint64_t PluginStream::record(const Launch& l) {
   return next_ticket(nullptr, "recorded");
 }
 
-tn_error* PluginStream::end_capture(const tn_stream_capture& api, tn_graph** graph) {
+tn_error* PluginStream::end_capture(const plugins::CheckedCapture& api, tn_graph** graph) {
   std::lock_guard lock(mutex_);
   if (closed()) return nullptr;  // a fork inside the capture
   tn_error* error = api.end(stream_, graph);
@@ -54,7 +54,7 @@ tn_error* PluginStream::end_capture(const tn_stream_capture& api, tn_graph** gra
   return error;
 }
 
-FailureLog::Pointer PluginStream::replay(const tn_stream_capture& api, tn_graph* graph,
+FailureLog::Pointer PluginStream::replay(const plugins::CheckedCapture& api, tn_graph* graph,
                                          uint64_t& ticket) {
   std::lock_guard lock(mutex_);
   refuse_while_capturing("a stream graph cannot be replayed");

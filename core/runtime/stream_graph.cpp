@@ -11,8 +11,8 @@ namespace tenon {
 
 namespace {
 
-const tn_stream_capture& capture_of(const DeviceContext& context) {
-  auto* api = context.backend.extension<tn_stream_capture>(TN_EXT_STREAM_CAPTURE, 1);
+plugins::CheckedCapture capture_of(const DeviceContext& context) {
+  const auto api = plugins::CheckedCapture::of(context.backend.api());
   if (!api || !dynamic_cast<PluginStream*>(context.stream.get()))
     throw UnsupportedError(
         fmt::format("StreamGraph: {} cannot record its work: the plugin \"{}\" does not "
@@ -29,7 +29,7 @@ void wait_for_all_devices() {
 }
 
 // Ends the recording in every case. Returns null if there is nothing to replay.
-tn_graph* end(PluginStream& stream, const tn_stream_capture& api, const Capture& capture) {
+tn_graph* end(PluginStream& stream, const plugins::CheckedCapture& api, const Capture& capture) {
   tn_graph* graph = nullptr;
   tn_error* error = stream.end_capture(api, &graph);
   if (capture.failure) {
@@ -56,7 +56,7 @@ void give_up(PluginStream& stream, Allocator& memory, Device device) {
 
 StreamGraph StreamGraph::capture(Device device, const std::function<void()>& body) {
   auto& context = context_of(device);
-  auto& api = capture_of(context);
+  const auto api = capture_of(context);
   auto& stream = static_cast<PluginStream&>(*context.stream);
   stream.refuse_while_capturing("a stream graph cannot be captured");
   wait_for_all_devices();
@@ -68,8 +68,7 @@ StreamGraph StreamGraph::capture(Device device, const std::function<void()>& bod
     ~Pin() { plans.unpin(); }
   } pin(*context.plans);
   auto& memory = *Allocator::make_private(*context.memory);
-  Capture capture(memory, device.str(),
-                  TN_HAS(tn_stream_capture, &api, flags) && (api.flags & TN_CAPTURE_CREATES_PLANS));
+  Capture capture(memory, device.str(), api.flags() & TN_CAPTURE_CREATES_PLANS);
   try {
     stream.begin_capture(api, capture);
   } catch (...) {

@@ -11,6 +11,7 @@
 #include <tenon/core/base/log.h>
 #include <tenon/plugins/host/backend.h>
 #include <tenon/plugins/host/checked_api.h>
+#include <tenon/plugins/host/checked_call.h>
 
 namespace tenon::plugins {
 
@@ -108,47 +109,17 @@ tn_error* CheckedApi::readable(const char* function, tn_error* error) const noex
   return error;
 }
 
-template <class Call, class Check>
-tn_error* CheckedApi::call(const char* function, Call&& call, Check&& check) const noexcept {
-  try {
-    InsidePlugin inside(name_);
-    if (tn_error* error = call()) return readable(function, error);
-  } catch (...) {
-    return thrown(function);
-  }
-  try {
-    const std::string fault = check();
-    return fault.empty() ? nullptr : broken(function, fault);
-  } catch (...) {
-    return &without_text;
-  }
+tn_error* CheckedApi::checked(const char* function, const std::string& fault) const noexcept {
+  return fault.empty() ? nullptr : broken(function, fault);
 }
 
-template <class Call>
-tn_error* CheckedApi::call(const char* function, Call&& call) const noexcept {
-  return this->call(function, call, [] { return std::string(); });
+void CheckedApi::log_thrown(const char* function) const noexcept {
+  tn_error* error = thrown(function);
+  log_message(TN_LOG_WARNING, plugin_.name, error->message);
+  error->destroy(error);
 }
 
-template <class Call>
-void CheckedApi::call_quietly(const char* function, Call&& call) const noexcept {
-  try {
-    InsidePlugin inside(name_);
-    call();
-  } catch (...) {
-    tn_error* error = thrown(function);
-    log_message(TN_LOG_WARNING, plugin_.name, error->message);
-    error->destroy(error);
-  }
-}
-
-namespace {
-// The check of a function that makes one object.
-auto must_give(auto** made, const char* what) {
-  return [made, what] {
-    return *made ? std::string() : fmt::format("reported success, but gave no {}", what);
-  };
-}
-}  // namespace
+tn_error* CheckedApi::no_memory_to_say_how() { return &without_text; }
 
 // ---- devices ----
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include <tenon/core/api.h>
@@ -89,20 +90,25 @@ class TENON_API CheckedApi {
   tn_error* drain() const noexcept;
   void shutdown() const noexcept;
 
- private:
-  // Calls a function that returns an error, and then looks at what it made.
+  // For functions of extension tables (checked_extensions.h); defined in checked_call.h. The first
+  // two call a function that returns an error; the first then looks at what it made: `check`
+  // returns what is wrong, or an empty text. The third calls one that can only succeed; what it
+  // throws is logged.
   template <class Call, class Check>
   tn_error* call(const char* function, Call&& call, Check&& check) const noexcept;
   template <class Call>
   tn_error* call(const char* function, Call&& call) const noexcept;
-  // Calls a function that can only succeed; what it throws is logged.
   template <class Call>
   void call_quietly(const char* function, Call&& call) const noexcept;
 
+ private:
   tn_error* readable(const char* function, tn_error* error) const noexcept;
   // Inside a catch block: the error of what was caught.
   tn_error* thrown(const char* function) const noexcept;
   tn_error* broken(const char* function, std::string_view what) const noexcept;
+  tn_error* checked(const char* function, const std::string& fault) const noexcept;
+  void log_thrown(const char* function) const noexcept;
+  static tn_error* no_memory_to_say_how();
 
   const BackendInfo& plugin_;
   const char* const name_;
