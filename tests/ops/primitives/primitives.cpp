@@ -1,5 +1,6 @@
 // "primitives": the cpu plugin without the operators that the core can make of simpler ones, as a
 // small backend of somebody else's would be. What a model needs must still work.
+#include <mutex>
 #include <set>
 #include <string>
 
@@ -7,14 +8,19 @@
 
 #include <tenon/plugins/sdk/sdk.h>
 
+#include "asked.h"
+
 using tenon::sdk::Error;
 using tenon::sdk::guard;
 
 namespace {
 
 tn_backend_api cpu;  // the cpu plugin's table
+Asked& asked = *new Asked;
 
 const std::set<std::string> absent = {"linear",
+                                      "linear_relu",
+                                      "logsumexp",
                                       "softmax",
                                       "log_softmax",
                                       "softmax_backward",
@@ -63,9 +69,46 @@ tn_error* supports(tn_device* device, const tn_op_request* request) {
   return no ? no : cpu.supports(device, request);
 }
 
+// A plan of the cpu that is noted when it runs.
+struct Noted {
+  tn_plan head;
+  tn_plan* inner;
+  std::string op;
+};
+
+tn_error* run(tn_plan* self, const tn_run* args) {
+  auto& plan = *reinterpret_cast<Noted*>(self);
+  {
+    std::lock_guard lock(asked.mutex);
+    asked.ran.insert(plan.op);
+  }
+  return plan.inner->run(plan.inner, args);
+}
+
+void destroy(tn_plan* self) {
+  auto* plan = reinterpret_cast<Noted*>(self);
+  plan->inner->destroy(plan->inner);
+  delete plan;
+}
+
 tn_error* plan_create(tn_device* device, const tn_op_request* request, tn_plan** plan) {
-  tn_error* no = refusal(request);
-  return no ? no : cpu.plan_create(device, request, plan);
+  if (tn_error* no = refusal(request)) {
+    std::lock_guard lock(asked.mutex);
+    asked.refused.insert(request->op);
+    return no;
+  }
+  tn_plan* inner = nullptr;
+  if (tn_error* error = cpu.plan_create(device, request, &inner)) return error;
+  return guard([&] {
+    auto* noted = new Noted{*inner, inner, request->op};
+    noted->head.run = run;
+    noted->head.destroy = destroy;
+    *plan = &noted->head;
+  });
+}
+
+const void* extension(tn_backend*, const char* name, uint32_t) {
+  return std::string_view(name) == "primitives.asked" ? &asked : nullptr;
 }
 
 tn_error* init(const tn_host* host, tn_backend_api* api) {
@@ -81,6 +124,7 @@ tn_error* init(const tn_host* host, tn_backend_api* api) {
     *api = cpu;
     api->supports = supports;
     api->plan_create = plan_create;
+    api->extension = extension;
   });
 }
 
