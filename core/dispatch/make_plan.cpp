@@ -148,7 +148,7 @@ void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std
     // A malformed request is an error of the caller whichever plugin gets it. Only after
     // "unsupported" is the next plugin asked, and after an overlay that fails otherwise.
     if (ends_the_call(no->code))
-      check(no, fmt::format("{}: {}: ", entry.name(), p.backend->name()));
+      check(no, fmt::format("{}{}: {}: ", entry.describe(), path_suffix(), p.backend->name()));
     const tn_code code = no->code;
     const std::string reason = take_failure(no).message;
     if (code != TN_CODE_UNSUPPORTED) {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
@@ -80,6 +79,15 @@ inline tn_error* make_error(tn_code code, std::string_view message,
   }
 }
 
+namespace detail {
+inline Details details_of(const tn_error& e) {
+  Details details;
+  for (size_t i = 0; e.details && i < e.num_details; ++i)
+    details.emplace_back(e.details[i].key, e.details[i].value);
+  return details;
+}
+}  // namespace detail
+
 // Runs `body` and turns whatever it throws into an error object.
 template <class F>
 tn_error* guard(F&& body) noexcept {
@@ -95,6 +103,23 @@ tn_error* guard(F&& body) noexcept {
   } catch (...) {
     return make_error(TN_CODE_INTERNAL, "an exception of unknown type");
   }
+}
+
+// An error object of one's own that says what `e` says.
+inline tn_error* copy_error(const tn_error& e) noexcept {
+  tn_error* copy = nullptr;
+  tn_error* none = guard([&] { copy = make_error(e.code, e.message, detail::details_of(e)); });
+  return none ? none : copy;
+}
+
+// Ends `e` and throws what it said, with those of the details `more` that it did not have.
+[[noreturn]] inline void throw_error(tn_error* e, const Details& more = {}) {
+  const std::unique_ptr<tn_error, void (*)(tn_error*)> owned(e, e->destroy);
+  Details details = detail::details_of(*e);
+  for (auto& [key, value] : more)
+    if (std::none_of(details.begin(), details.end(), [&](auto& d) { return d.first == key; }))
+      details.emplace_back(key, value);
+  throw Error(e->code, e->message, std::move(details));
 }
 
 inline int64_t numel(const tn_tensor_desc& d) {
@@ -133,6 +158,8 @@ class Request {
   std::string_view op() const { return raw_.op; }
   size_t num_inputs() const { return raw_.num_inputs; }
   size_t num_outputs() const { return raw_.num_outputs; }
+  // How many scalars each run will have.
+  size_t num_scalars() const { return raw_.num_scalars; }
   bool has_input(size_t i) const { return i < raw_.num_inputs && raw_.inputs[i]; }
   bool has_output(size_t i) const { return i < raw_.num_outputs && raw_.outputs[i]; }
   const tn_tensor_desc& input(size_t i) const {
@@ -199,7 +226,8 @@ tn_plan* make_plan(F body, PlanOptions options = {}) {
   return &plan->head;
 }
 
-// Makes a plan or throws; throws TN_CODE_UNSUPPORTED with the reason where it cannot.
+// Makes a plan or throws; throws TN_CODE_UNSUPPORTED with the reason where it cannot. Never
+// returns NULL, which would give no reason.
 using Factory = tn_plan* (*)(tn_device* device, const Request& request);
 
 // Kernel files register themselves: `static const Kernel registration({"exp", "log"},
@@ -223,7 +251,23 @@ class Kernel {
     return nullptr;
   }
 
+  // An operator that has two kernels, or NULL.
+  static const char* registered_twice() {
+    for (auto* k = first_; k; k = k->next_)
+      for (size_t i = 0; i < k->count_; ++i)
+        if (k->among(i + 1, k->ops_[i])) return k->ops_[i];
+    return nullptr;
+  }
+
  private:
+  // Whether `op` is among the operators from number `from` on, or among those of later kernels.
+  bool among(size_t from, std::string_view op) const {
+    for (auto* k = this; k; k = k->next_, from = 0)
+      for (size_t i = from; i < k->count_; ++i)
+        if (op == k->ops_[i]) return true;
+    return false;
+  }
+
   static constexpr size_t most = 40;
   const char* ops_[most] = {};
   const size_t count_;
@@ -235,7 +279,12 @@ class Kernel {
 inline tn_plan* create_plan(tn_device* device, const tn_op_request& raw) {
   auto factory = Kernel::find(raw.op);
   if (!factory) unsupported("no kernel for operator \"" + std::string(raw.op) + "\"");
-  return factory(device, Request(raw));
+  tn_plan* plan = factory(device, Request(raw));
+  if (!plan)
+    throw Error(TN_CODE_INTERNAL,
+                "its kernel's factory returned no plan and no reason; a factory that cannot make a "
+                "plan throws the reason, as sdk::unsupported does");
+  return plan;
 }
 
 // A `supports` that cannot disagree with plan_create: makes a plan and throws it away. Hosts of
@@ -245,16 +294,6 @@ inline tn_error* supports_by_creating(tn_device* device, const tn_op_request* ra
     auto* plan = create_plan(device, *raw);
     plan->destroy(plan);
   });
-}
-
-// The end of an `init`: hands `table` over, as much of it as the host has room for. Hosts that have
-// less room than ABI 1.0 gives are refused.
-inline tn_error* hand_over(tn_backend_api table, tn_backend_api* api) noexcept {
-  if (api->struct_size < TN_BACKEND_API_SIZE_1_0)
-    return make_error(TN_CODE_UNSUPPORTED, "the host's table is smaller than that of ABI 1.0");
-  table.struct_size = std::min(api->struct_size, sizeof(table));
-  std::memcpy(static_cast<void*>(api), &table, table.struct_size);
-  return nullptr;
 }
 
 // Splits [0, n) over the shared threads; `body(begin, end, slot)` may throw, and the first
@@ -280,14 +319,7 @@ void parallel_for(const tn_host& host, int64_t n, int64_t grain, F&& body) {
           e->destroy(e);
       },
       &context);
-  if (auto* e = context.first_error) {
-    Details details;
-    for (size_t i = 0; i < e->num_details; ++i)
-      details.emplace_back(e->details[i].key, e->details[i].value);
-    Error error(e->code, e->message, std::move(details));
-    e->destroy(e);
-    throw error;
-  }
+  if (context.first_error) throw_error(context.first_error);
 }
 
 }  // namespace tenon::sdk

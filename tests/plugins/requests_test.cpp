@@ -1,9 +1,5 @@
 // What plugins read from requests (plugins/sdk/requests): geometry, and the refusal of what no
 // plugin can take. The host never asks such things; another host might.
-#include <array>
-#include <initializer_list>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
@@ -14,105 +10,21 @@
 #include <tenon/plugins/sdk/requests/linalg.h>
 #include <tenon/plugins/sdk/requests/loss.h>
 #include <tenon/plugins/sdk/requests/normalization.h>
-#include <tenon/plugins/sdk/requests/optimizer.h>
-#include <tenon/plugins/sdk/requests/pointwise.h>
 #include <tenon/plugins/sdk/requests/pool.h>
 #include <tenon/plugins/sdk/requests/random.h>
 #include <tenon/plugins/sdk/requests/reduction.h>
-#include <tenon/plugins/sdk/requests/shape.h>
 
-#include "support/expect.h"
+#include "ask.h"
 
 BOOST_AUTO_TEST_SUITE(requests_test)
 
 using namespace tenon::sdk;
+using tenon::test::Ask;
 using tenon::test::has;
+using tenon::test::tensor;
+using tenon::test::transposed;
 
 namespace {
-
-tn_tensor_desc tensor(std::initializer_list<int64_t> shape, tn_dtype dtype = TN_F32) {
-  tn_tensor_desc d{sizeof(d), dtype, static_cast<uint32_t>(shape.size()), {}, {}};
-  std::copy(shape.begin(), shape.end(), d.shape);
-  int64_t stride = 1;
-  for (uint32_t k = d.rank; k-- > 0; stride *= d.shape[k]) d.strides[k] = stride;
-  return d;
-}
-// The same tensor read column by column.
-tn_tensor_desc transposed(tn_tensor_desc d) {
-  std::swap(d.shape[0], d.shape[1]);
-  std::swap(d.strides[0], d.strides[1]);
-  return d;
-}
-
-// A request, put together piece by piece.
-class Ask {
- public:
-  explicit Ask(const char* op) : op_(op) {}
-  Ask& in(const tn_tensor_desc& d) { return inputs_.emplace_back(d), *this; }
-  Ask& out(const tn_tensor_desc& d) { return outputs_.emplace_back(d), *this; }
-  Ask& no_in() { return inputs_.emplace_back(), *this; }
-  Ask& no_out() { return outputs_.emplace_back(), *this; }
-  Ask& set(const char* name, int64_t value) { return attr(name, TN_ATTR_INT).i = value, *this; }
-  Ask& flag(const char* name, bool value) { return attr(name, TN_ATTR_BOOL).i = value, *this; }
-  Ask& number(const char* name, double value) { return attr(name, TN_ATTR_FLOAT).f = value, *this; }
-  Ask& text(const char* name, const char* value) {
-    return attr(name, TN_ATTR_STRING).s = value, *this;
-  }
-  Ask& pair(const char* name, int64_t a, int64_t b) {
-    attr(name, TN_ATTR_INTS).num_ints = 2;
-    attrs_.back().ints = {a, b};
-    return *this;
-  }
-
-  template <class F>
-  auto read(F&& from) const {
-    const auto inputs = pointers(inputs_), outputs = pointers(outputs_);
-    auto all = attrs_;
-    std::vector<const tn_attr*> attrs;
-    for (auto& a : all) {
-      a.attr.ints = a.ints.data();
-      attrs.push_back(&a.attr);
-    }
-    const tn_op_request raw{sizeof(raw),    op_,     inputs.size(), inputs.data(), outputs.size(),
-                            outputs.data(), nullptr, attrs.size(),  attrs.data(),  0};
-    return from(Request(raw));
-  }
-  // `from` refuses the request with the code and this in its text, which names the operator
-  // nowhere.
-  template <class F>
-  void refused(F&& from, const char* part, tn_code code = TN_CODE_INVALID_ARGUMENT) const {
-    std::string found = "nothing was thrown";
-    tn_code with = TN_CODE_INTERNAL;
-    try {
-      read(from);
-    } catch (const Error& e) {
-      found = e.what();
-      with = e.code();
-    }
-    BOOST_TEST(with == code, found);
-    BOOST_TEST(has(found, part), found << "\ndoes not hold \"" << part << "\"");
-    BOOST_TEST(!has(found, op_), found);
-  }
-
- private:
-  using Tensors = std::vector<std::optional<tn_tensor_desc>>;
-  struct Attribute {
-    tn_attr attr;
-    std::array<int64_t, 2> ints{};
-  };
-  static std::vector<const tn_tensor_desc*> pointers(const Tensors& tensors) {
-    std::vector<const tn_tensor_desc*> all;
-    for (auto& d : tensors) all.push_back(d ? &*d : nullptr);
-    return all;
-  }
-  tn_attr& attr(const char* name, tn_attr_kind kind) {
-    return attrs_.push_back({{sizeof(tn_attr), name, kind, 0, 0, nullptr, 0, nullptr}, {}}),
-           attrs_.back().attr;
-  }
-  const char* op_;
-  Tensors inputs_, outputs_;
-  std::vector<Attribute> attrs_;
-};
 
 Ask convolution(const tn_tensor_desc& y, int64_t groups = 2) {
   return Ask("conv2d")
@@ -256,6 +168,18 @@ BOOST_AUTO_TEST_CASE(products) {
                      .read(ProductRequest::from);
   BOOST_TEST((l.m == 4 && l.n == 6 && l.k == 5 && l.batch == 1 && l.bias));
   BOOST_TEST((l.b_row == 1 && l.b_col == 5));
+  // A batch of two dimensions, along one of which the second operand is repeated.
+  auto b = tensor({2, 3, 5, 6});
+  b.strides[0] = 0;
+  const auto many = Ask("matmul")
+                        .in(tensor({2, 3, 4, 5}))
+                        .in(b)
+                        .out(tensor({2, 3, 4, 6}))
+                        .read(ProductRequest::from);
+  BOOST_TEST((many.batch == 6 && many.batch_rank == 2 && many.batch_shape[1] == 3));
+  BOOST_TEST((many.a_batch[0] == 60 && many.b_batch[0] == 0 && many.b_batch[1] == 30));
+  const auto at = many.offsets(4);
+  BOOST_TEST((at.a == 80 && at.b == 30 && at.y == 96));
   Ask("matmul")
       .in(tensor({4, 5}))
       .in(tensor({4, 6}))
@@ -278,66 +202,23 @@ BOOST_AUTO_TEST_CASE(reductions) {
       .out(tensor({2}, TN_I64))
       .set("dim", 1)
       .refused(ArgReduceRequest::from, "no elements to choose from");
-}
-
-BOOST_AUTO_TEST_CASE(parts_of_outputs) {
-  const auto parts = Ask("cat")
-                         .in(tensor({2, 1}))
-                         .in(tensor({2, 0}))
-                         .in(tensor({2, 3}))
-                         .out(tensor({2, 4}))
-                         .set("dim", 1)
-                         .read(cat_parts);
-  BOOST_REQUIRE(parts.size() == 2u);
-  BOOST_TEST((parts[1].input == 2u && parts[1].byte_offset == 4 && parts[1].to.strides[0] == 4));
-  Ask("cat").in(tensor({2, 1})).out(tensor({2, 4})).set("dim", 1).refused(cat_parts, "do not fill");
-  Ask slice("slice_backward");
-  slice.in(tensor({3})).out(tensor({8})).set("dim", 0).set("start", 1).set("step", 3);
-  BOOST_TEST(slice.read(slice_part).to.strides[0] == 3);
-  Ask beyond("slice_backward");
-  beyond.in(tensor({3})).out(tensor({8})).set("dim", 0).set("start", 1).set("step", 4);
-  beyond.refused(slice_part, "does not fit its output");
-}
-
-BOOST_AUTO_TEST_CASE(operands_of_pointwise_operators) {
-  const auto both =
-      Ask("sub").in(tensor({2})).in(tensor({2})).out(tensor({2})).read(BinaryRequest::from);
-  BOOST_TEST((both.a && both.b));
-  const auto first = Ask("sub")
-                         .in(tensor({2}))
-                         .no_in()
-                         .out(tensor({2}))
-                         .flag("reverse", true)
-                         .read(BinaryRequest::from);
-  BOOST_TEST((first.scalar_first() && !first.scalar_second() && first.dtype == TN_F32));
-  Ask("sub")
-      .in(tensor({2}))
-      .in(tensor({2}, TN_F64))
-      .out(tensor({2}))
-      .refused(BinaryRequest::from, "one dtype");
-}
-
-BOOST_AUTO_TEST_CASE(steps) {
-  Ask sgd("sgd_step");
-  for (int i = 0; i < 3; ++i) sgd.in(tensor({4})).in(tensor({5}));
-  sgd.set("n", 2).flag("maximize", true).flag("nesterov", false);
-  const auto r = sgd.read(SgdRequest::from);
-  BOOST_TEST((r.n == 2u && r.momentum && !r.nesterov && r.maximize));
-  tn_scalar s[5]{};
-  s[2].f = 0.25;
-  const auto numbers = r.numbers<double>(s);
-  BOOST_TEST((numbers.keep == 0.75 && numbers.sign == -1 && !numbers.first));
-  Ask uneven("sgd_step");
-  uneven.in(tensor({4}))
-      .in(tensor({5}))
-      .set("n", 1)
-      .flag("maximize", false)
-      .flag("nesterov", false);
-  uneven.refused(SgdRequest::from, "input 1 does not fit its parameter");
-  Ask adam("adam_step");
-  for (int i = 0; i < 4; ++i) adam.in(tensor({4}));
-  adam.set("n", 1).flag("maximize", false).flag("amsgrad", true).flag("decoupled", false);
-  adam.refused(AdamRequest::from, "amsgrad");
+  Ask("argmax")
+      .in(tensor({2, 3}))
+      .out(tensor({3}, TN_I64))
+      .set("dim", 1)
+      .refused(ArgReduceRequest::from, "(3) does not come of reducing (2, 3)");
+  auto sum = [](const tn_tensor_desc& y, std::vector<int64_t> dims) {
+    return Ask("sum").in(tensor({2, 3, 4})).out(y).ints("dims", std::move(dims));
+  };
+  BOOST_TEST(sum(tensor({3}), {0, 2}).read(reduced_dims).size() == 2u);
+  BOOST_TEST(sum(tensor({2, 3, 4}), {}).read(reduced_dims).empty());
+  sum(tensor({2}), {0, 2}).refused(reduced_dims, "(2) does not come of reducing (2, 3, 4)");
+  sum(tensor({3, 4}), {0, 2}).refused(reduced_dims, "does not come of reducing");
+  sum(tensor({}), {0, 2}).refused(reduced_dims, "does not come of reducing");
+  sum(tensor({3}), {2, 0}).refused(reduced_dims, "in rising order; found 0");
+  sum(tensor({3}), {0, 0, 2}).refused(reduced_dims, "in rising order");
+  sum(tensor({2, 3}), {3}).refused(reduced_dims, "found 3 of 3 dimensions");
+  sum(tensor({2, 3}), {-1}).refused(reduced_dims, "found -1 of 3 dimensions");
 }
 
 BOOST_AUTO_TEST_CASE(dtypes_have_kernels_or_are_refused) {

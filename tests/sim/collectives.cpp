@@ -1,14 +1,17 @@
 // Sums and broadcasts: the streams of all members meet, the last one to come does the work for all.
 // Where two streams met in another order than two others, all would wait for ever, as on a GPU.
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <memory>
+#include <mutex>
 #include <set>
 
 #include "sim.h"
 
 using tenon::sdk::Error;
 using tenon::sdk::guard;
-using tenon::sim::Late;
 
 struct tn_communicator : tenon::sim::Counted {
   std::vector<tn_device*> devices;
@@ -36,7 +39,7 @@ void launch(tn_communicator& c) {
   meeting->missing = c.devices.size();
   meeting->calls = std::exchange(c.calls, {});
   for (auto* stream : c.streams)
-    stream->push([meeting](Late&) {
+    stream->push([meeting] {
       std::unique_lock lock(meeting->mutex);
       if (--meeting->missing == 0) {
         for (auto& call : meeting->calls) call();

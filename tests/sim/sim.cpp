@@ -10,11 +10,15 @@
 #include <cstdio>
 #include <cstring>
 #include <latch>
+#include <memory>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
 #include <dlfcn.h>
 #include <unistd.h>
+
+#include <tenon/plugins/sdk/backend.h>
 
 using tenon::sdk::Error;
 using tenon::sdk::guard;
@@ -44,11 +48,6 @@ bool is_device_memory(const void* p, uint64_t bytes) { return is_memory_of_kind(
 
 namespace {
 
-void keep_first(Late& error, tn_error* e, const std::string& op) {
-  if (!error.code) error = {e->code, e->message, op};
-  e->destroy(e);
-}
-
 tn_error* device_open(tn_backend*, uint32_t index, tn_device** out) {
   return guard([&] {
     if (index >= kDeviceTotal)
@@ -67,16 +66,15 @@ tn_error* device_open(tn_backend*, uint32_t index, tn_device** out) {
 }
 
 tn_error* device_info(tn_device* device, tn_device_info* info) {
-  const size_t room = info->struct_size;
-  tn_device_info own{};
-  own.struct_size = std::min(room, sizeof own);
-  std::string name = "simulated accelerator " + std::to_string(device->index);
-  std::memcpy(own.name, name.c_str(), name.size() + 1);
-  own.memory_total = own.memory_free = uint64_t{64} << 30;
-  std::strcpy(own.architecture, "sim_1");
-  std::strcpy(own.driver, "simulated driver 1.0");
-  std::memcpy(info, &own, own.struct_size);
-  return nullptr;
+  constexpr uint64_t kMemory = uint64_t{64} << 30;
+  return guard([&] {
+    const auto name = sdk::text("simulated accelerator {}", device->index);
+    sdk::fill_info(info, {.name = name,
+                          .memory_total = kMemory,
+                          .memory_free = kMemory,
+                          .architecture = "sim_1",
+                          .driver = "simulated driver 1.0"});
+  });
 }
 
 const tn_memory_kind device_memory{sizeof(tn_memory_kind), "device", TN_MEMORY_DEVICE_LOCAL, 64,
@@ -116,7 +114,7 @@ tn_error* copy(tn_device* device, const tn_copy* c, tn_stream* stream) {
     auto done = on_host && !is_memory_of_kind(1, on_host, c->bytes)
                     ? std::make_shared<std::latch>(1)
                     : nullptr;
-    stream->push([dst = c->dst, src = c->src, bytes = c->bytes, done](Late&) {
+    stream->push([dst = c->dst, src = c->src, bytes = c->bytes, done] {
       std::memcpy(dst, src, bytes);
       if (done) done->count_down();
     });
@@ -129,60 +127,57 @@ tn_error* copy(tn_device* device, const tn_copy* c, tn_stream* stream) {
 struct SimPlan {
   tn_plan head;
   tn_plan* inner;
-  size_t inputs, outputs, scalars;
+  sdk::RunCounts counts;
   std::string op;
   std::vector<uint64_t> bytes;  // of the outputs that it makes; 0 of those with gaps
 };
 
 // As a kernel does that meets a bad index: what it spoils is zero, never a value from elsewhere.
 void spoil(const SimPlan& plan, void* const* outputs) {
-  for (size_t i = 0; i < plan.outputs; ++i)
+  for (size_t i = 0; i < plan.counts.outputs; ++i)
     if (plan.bytes[i]) std::memset(outputs[i], 0, plan.bytes[i]);
 }
 
-// What a fill with one of the values of faults.h does when it runs.
-bool have_accident(const SimPlan& plan, const std::vector<tn_scalar>& scalars, tn_device* device,
-                   Late& error) {
-  if (plan.op != "fill" || scalars.empty()) return false;
-  const double value = scalars[0].f;
-  if (value == kFailsLate || value == kFailsUnnamed) {
-    if (!error.code)
-      error = {TN_CODE_OUT_OF_RANGE, "sim: an accident", value == kFailsLate ? plan.op : ""};
-    return true;
-  }
+// What a fill with one of the values of faults.h does when it runs; the plan does nothing after
+// that.
+bool have_accident(const SimPlan& plan, const tn_run& run, tn_device* device) {
+  if (plan.op != "fill" || run.num_scalars == 0) return false;
+  const double value = run.scalars[0].f;
+  if (value == kFailsLate || value == kFailsUnnamed)
+    throw Error(TN_CODE_OUT_OF_RANGE, "sim: an accident",
+                value == kFailsLate ? sdk::Details{{"op", plan.op}} : sdk::Details{});
   if (value == kWaitsAtGate) pass_gate();
   if (value == kLosesDevice) device->lost = true;
   return value == kLosesDevice;
 }
 
+// A host of ABI 1.2 says how many there are, and has to say what it said when it planned.
+void require_counts(const SimPlan& plan, const tn_run& run) {
+  if (TN_HAS(tn_run, &run, num_scalars) &&
+      (run.num_inputs != plan.counts.inputs || run.num_outputs != plan.counts.outputs ||
+       run.num_scalars != plan.counts.scalars))
+    throw Error(TN_CODE_INTERNAL, "the counts of the run are not those of the request");
+}
+
 tn_error* run(tn_plan* self, const tn_run* args) {
   auto* plan = reinterpret_cast<SimPlan*>(self);
-  auto* device = args->stream->device;
+  auto* stream = args->stream;
   return guard([&] {
-    require_working(device);
-    // A host of ABI 1.2 says how many there are, and has to say what it said when it planned.
-    if (TN_HAS(tn_run, args, num_scalars) &&
-        (args->num_inputs != plan->inputs || args->num_outputs != plan->outputs ||
-         args->num_scalars != plan->scalars))
-      throw Error(TN_CODE_INTERNAL, "the counts of the run are not those of the request");
-    for (size_t i = 0; i < plan->inputs; ++i)
+    require_working(stream->device);
+    require_counts(*plan, *args);
+    for (size_t i = 0; i < plan->counts.inputs; ++i)
       if (args->inputs[i] && !is_device_memory(args->inputs[i], 1))
         throw Error(TN_CODE_INTERNAL, "an input is not device memory");
-    std::vector<void*> pointers(args->inputs, args->inputs + plan->inputs);
-    pointers.insert(pointers.end(), args->outputs, args->outputs + plan->outputs);
-    std::vector<tn_scalar> scalars(args->scalars, args->scalars + plan->scalars);
-    if (plan->op == "fill" && !scalars.empty() && scalars[0].f == kFailsAtOnce) {
-      if (args->stream->capturing) args->stream->capture_error = "sim: the recording is broken";
+    if (plan->op == "fill" && plan->counts.scalars > 0 && args->scalars[0].f == kFailsAtOnce) {
+      if (stream->capturing) stream->capture_error = "sim: the recording is broken";
       throw Error(TN_CODE_INTERNAL, "sim: an accident at once");
     }
-    args->stream->push([plan, device, pointers, scalars, workspace = args->workspace](Late& error) {
-      if (device->lost || have_accident(*plan, scalars, device, error)) return;
-      tn_run inner{sizeof(tn_run), pointers.data(), pointers.data() + plan->inputs,
-                   scalars.data(), workspace,       nullptr,
-                   plan->inputs,   plan->outputs,   plan->scalars};
+    stream->push([plan, device = stream->device, owned = sdk::OwnedRun(*args, plan->counts)] {
+      const tn_run inner = owned.args();
+      if (device->lost || have_accident(*plan, inner, device)) return;
       if (tn_error* e = plan->inner->run(plan->inner, &inner)) {
-        keep_first(error, e, plan->op);
         spoil(*plan, inner.outputs);
+        sdk::throw_error(e, {{"op", plan->op}});
       }
     });
   });
@@ -208,9 +203,7 @@ tn_error* plan_create(tn_device* device, const tn_op_request* request, tn_plan**
   }
   *plan = &(new SimPlan{{sizeof(tn_plan), run, destroy, inner->workspace_bytes, inner->cost_ns},
                         inner,
-                        request->num_inputs,
-                        request->num_outputs,
-                        request->num_scalars,
+                        sdk::RunCounts::of(*request),
                         request->op,
                         std::move(bytes)})
                ->head;
@@ -276,21 +269,12 @@ tn_error* init(const tn_host* host, tn_backend_api* api) {
     };
     own.memory_alloc = memory_alloc;
     own.memory_free = memory_free;
-    own.stream_create = stream_create;
-    own.stream_destroy = stream_destroy;
-    own.event_create = event_create;
-    own.event_destroy = event_destroy;
-    own.event_record = event_record;
-    own.stream_wait = stream_wait;
-    own.event_query = event_query;
-    own.event_wait = event_wait;
+    fill_streams(own);
     own.copy = copy;
     own.supports = [](tn_device* d, const tn_op_request* r) { return cpu.supports(d->cpu, r); };
     own.plan_create = plan_create;
     own.extension = extension;
-    const size_t room = std::min(api->struct_size, sizeof own);  // an older host has less
-    std::memcpy(api, &own, room);
-    api->struct_size = room;
+    if (auto* e = sdk::fill_table(api, own)) sdk::throw_error(e);
   });
 }
 

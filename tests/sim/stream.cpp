@@ -1,46 +1,15 @@
-// Streams are threads with a queue; events are counters that a queue raises; a graph is a list of
-// tasks.
-#include <algorithm>
+// What `sim` adds to the SDK's streams: a gate, devices that are lost, and recordings, which are
+// lists of tasks.
+#include <condition_variable>
+#include <memory>
+#include <mutex>
 #include <utility>
 
 #include "sim.h"
 
 using tenon::sdk::Error;
 using tenon::sdk::guard;
-using tenon::sim::Late;
 using tenon::sim::Task;
-
-tn_stream::tn_stream(tn_device* d) : device(d), worker_([this] { work(); }) {}
-
-tn_stream::~tn_stream() {
-  {
-    std::lock_guard lock(mutex);
-    stopping = true;
-  }
-  changed.notify_one();
-  worker_.join();
-}
-
-void tn_stream::push(Task task) {
-  {
-    std::lock_guard lock(mutex);
-    if (capturing) return recorded.push_back(std::move(task));
-    queue.push_back(std::move(task));
-  }
-  changed.notify_one();
-}
-
-void tn_stream::work() {
-  for (;;) {
-    std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return stopping || !queue.empty(); });
-    if (queue.empty()) return;
-    auto task = std::move(queue.front());
-    queue.pop_front();
-    lock.unlock();
-    task(error_);
-  }
-}
 
 struct tn_graph : tenon::sim::Counted {
   tn_device* device;
@@ -82,71 +51,45 @@ void require_not_capturing(const tn_stream* stream, const char* what) {
                 std::string("sim: ") + what + " on a stream that captures");
 }
 
-tn_error* stream_create(tn_device* device, tn_stream** stream) {
-  return guard([&] { *stream = new tn_stream(device); });
-}
-void stream_destroy(tn_stream* stream) { delete stream; }
-tn_error* event_create(tn_device* device, tn_event** event) {
-  return guard([&] { *event = new tn_event(device); });
-}
-void event_destroy(tn_event* event) { delete event; }
+namespace {
 
 tn_error* event_record(tn_event* event, tn_stream* stream) {
   return guard([&] {
     require_not_capturing(stream, "an event");
-    auto state = event->state;
-    std::lock_guard lock(state->mutex);
-    const uint64_t number = state->recorded + 1;
-    stream->push([state, number](Late& error) {
-      std::lock_guard lock(state->mutex);
-      state->reached = std::max(state->reached, number);
-      if (error.code) state->error = std::exchange(error, {});
-      state->changed.notify_all();
-    });
-    state->recorded = number;  // once it is sure to be reached
-    state->error = {};
+    event->record(*stream);
   });
-}
-
-namespace {
-tn_error* error_of(const tn_event* event) {
-  if (event->device->lost) return guard([&] { require_working(event->device); });
-  auto& e = event->state->error;
-  if (!e.code) return nullptr;
-  return guard([&] {
-    throw sdk::Error(e.code, e.message, e.op.empty() ? sdk::Details() : sdk::Details{{"op", e.op}});
-  });
-}
-}  // namespace
-
-tn_error* event_wait(tn_event* event) {
-  auto& state = event->state;
-  std::unique_lock lock(state->mutex);
-  state->changed.wait(lock, [&] { return state->reached == state->recorded; });
-  return error_of(event);
-}
-
-tn_error* event_query(tn_event* event, int32_t* done) {
-  auto& state = event->state;
-  std::lock_guard lock(state->mutex);
-  *done = state->reached == state->recorded;
-  return *done ? error_of(event) : nullptr;
 }
 
 tn_error* stream_wait(tn_stream* stream, tn_event* event) {
   return guard([&] {
     require_not_capturing(stream, "a wait");
-    auto state = event->state;
-    uint64_t number;
-    {
-      std::lock_guard lock(state->mutex);
-      number = state->recorded;
-    }
-    stream->push([state, number](Late&) {
-      std::unique_lock lock(state->mutex);
-      state->changed.wait(lock, [&] { return state->reached >= number; });
-    });
+    event->delay(*stream);
   });
+}
+
+// The error of an event that is reached: that of its device, if that is lost.
+tn_error* report(const tn_event* event, tn_error* error) {
+  if (!event->device->lost) return error;
+  if (error) error->destroy(error);
+  return guard([&] { require_working(event->device); });
+}
+
+tn_error* event_query(tn_event* event, int32_t* done) {
+  tn_error* error = nullptr;
+  *done = event->query(error);
+  return *done ? report(event, error) : nullptr;
+}
+
+tn_error* event_wait(tn_event* event) { return report(event, event->wait()); }
+
+}  // namespace
+
+void fill_streams(tn_backend_api& table) {
+  sdk::fill_streams(table);
+  table.event_record = event_record;
+  table.stream_wait = stream_wait;
+  table.event_query = event_query;
+  table.event_wait = event_wait;
 }
 
 namespace {
@@ -155,8 +98,7 @@ tn_error* begin(tn_stream* stream) {
   return guard([&] {
     require_working(stream->device);
     require_not_capturing(stream, "a capture");
-    std::lock_guard lock(stream->mutex);
-    if (!stream->queue.empty())
+    if (stream->has_queued())
       throw Error(TN_CODE_INVALID_ARGUMENT, "sim: a capture of a stream that is not idle");
     stream->capturing = true;
   });
@@ -164,7 +106,6 @@ tn_error* begin(tn_stream* stream) {
 
 tn_error* end(tn_stream* stream, tn_graph** graph) {
   return guard([&] {
-    std::lock_guard lock(stream->mutex);
     if (!std::exchange(stream->capturing, false))
       throw Error(TN_CODE_INVALID_ARGUMENT, "sim: the stream does not capture");
     auto tasks = std::exchange(stream->recorded, {});
@@ -184,8 +125,8 @@ tn_error* launch(tn_graph* graph, tn_stream* stream) {
     if (graph->device != stream->device)
       throw Error(TN_CODE_INVALID_ARGUMENT, "sim: the graph is of another device");
     // A list of its own, as a driver makes one: this is what there may be no memory for.
-    stream->push([tasks = graph->tasks](Late& error) {
-      for (auto& task : tasks) task(error);
+    stream->push([stream, tasks = graph->tasks] {
+      for (auto& task : tasks) stream->error().attempt(task);
     });
     ++counters.graph_launches;
   });

@@ -1,5 +1,4 @@
 // The cpu backend: host memory, logical devices, plans that run on the caller's thread.
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -7,6 +6,8 @@
 
 #include <sys/mman.h>
 #include <sys/sysinfo.h>
+
+#include <tenon/plugins/sdk/backend.h>
 
 #include "runtime/common.h"
 
@@ -58,17 +59,14 @@ void device_close(tn_device* device) { delete device; }
 
 tn_error* device_info(tn_device*, tn_device_info* out) {
   return sdk::guard([&] {
-    tn_device_info info{};
-    info.struct_size = std::min(out->struct_size, sizeof(info));
-    info.flags = TN_DEVICE_CALLER_THREAD | TN_DEVICE_LOGICAL;
-    auto model = proc_value("/proc/cpuinfo", "model name");
-    std::snprintf(info.name, sizeof(info.name), "%s, %s", model.empty() ? "CPU" : model.c_str(),
-                  TENON_CPU_VARIANT);
-    info.memory_total = ram_bytes();
-    info.memory_free =
-        std::strtoull(proc_value("/proc/meminfo", "MemAvailable").c_str(), nullptr, 10) * 1024;
-    info.threads = thread_count();
-    std::memcpy(static_cast<void*>(out), &info, info.struct_size);
+    const auto model = proc_value("/proc/cpuinfo", "model name"),
+               available = proc_value("/proc/meminfo", "MemAvailable");
+    const auto name = sdk::text("{}, {}", model.empty() ? "CPU" : model, TENON_CPU_VARIANT);
+    sdk::fill_info(out, {.flags = TN_DEVICE_CALLER_THREAD | TN_DEVICE_LOGICAL,
+                         .name = name,
+                         .memory_total = ram_bytes(),
+                         .memory_free = std::strtoull(available.c_str(), nullptr, 10) * 1024,
+                         .threads = thread_count()});
   });
 }
 
@@ -116,14 +114,6 @@ tn_error* copy(tn_device*, const tn_copy* c, tn_stream*) {
   });
 }
 
-tn_error* supports(tn_device* device, const tn_op_request* request) {
-  return sdk::supports_by_creating(device, request);
-}
-
-tn_error* plan_create(tn_device* device, const tn_op_request* request, tn_plan** plan) {
-  return sdk::guard([&] { *plan = sdk::create_plan(device, *request); });
-}
-
 const void* extension(tn_backend*, const char*, uint32_t) { return nullptr; }
 
 // Plans run on the host's threads, which the host has stopped by then.
@@ -134,12 +124,12 @@ tn_error* init(const tn_host* host, tn_backend_api* api) {
   if (!TN_HAS(tn_host, host, parallel_for))
     return sdk::make_error(TN_CODE_UNSUPPORTED, "the host's services are fewer than ABI 1.0's");
   g_host = host;
-  return sdk::hand_over({0, nullptr, device_count, device_open, device_close, device_info,
-                         memory_kinds, memory_alloc, memory_free,
-                         // Without streams and events: all is done when a call returns.
-                         nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-                         copy, supports, plan_create, extension, drain, shutdown},
-                        api);
+  return sdk::fill_table(
+      api, {0, nullptr, device_count, device_open, device_close, device_info, memory_kinds,
+            memory_alloc, memory_free,
+            // Without streams and events: all is done when a call returns.
+            nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, copy,
+            sdk::supports_by_creating, sdk::plan_of_kernels, extension, drain, shutdown});
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
 // The cuda backend's table and its entry.
 #include <atomic>
-#include <cstring>
 #include <mutex>
 #include <string_view>
 #include <vector>
+
+#include <tenon/plugins/sdk/backend.h>
 
 #include "runtime/common.h"
 #include "runtime/runtime.h"
@@ -11,10 +12,6 @@
 namespace tenon::cuda {
 
 namespace {
-
-tn_error* supports(tn_device* device, const tn_op_request* request) {
-  return sdk::supports_by_creating(device, request);
-}
 
 tn_error* plan_create(tn_device* device, const tn_op_request* request, tn_plan** plan) {
   return sdk::guard([&] {
@@ -43,30 +40,29 @@ const tn_host* host = nullptr;
 
 tn_error* init(const tn_host* given, tn_backend_api* api) {
   host = given;
-  return sdk::hand_over({0,
-                         nullptr,
-                         device_count,
-                         device_open,
-                         device_close,
-                         device_info,
-                         memory_kinds,
-                         memory_alloc,
-                         memory_free,
-                         stream_create,
-                         stream_destroy,
-                         event_create,
-                         event_destroy,
-                         event_record,
-                         stream_wait,
-                         event_query,
-                         event_wait,
-                         copy,
-                         supports,
-                         plan_create,
-                         extension,
-                         drain,
-                         shutdown},
-                        api);
+  return sdk::fill_table(api, {0,
+                               nullptr,
+                               device_count,
+                               device_open,
+                               device_close,
+                               device_info,
+                               memory_kinds,
+                               memory_alloc,
+                               memory_free,
+                               stream_create,
+                               stream_destroy,
+                               event_create,
+                               event_destroy,
+                               event_record,
+                               stream_wait,
+                               event_query,
+                               event_wait,
+                               copy,
+                               sdk::supports_by_creating,
+                               plan_create,
+                               extension,
+                               drain,
+                               shutdown});
 }
 
 }  // namespace

@@ -2,15 +2,13 @@
 #include "runtime/device.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <string>
 
 #include <dlfcn.h>
 
-#include <tenon/plugins/sdk/sdk.h>
+#include <tenon/plugins/sdk/backend.h>
 
 #include "runtime/check.h"
 #include "runtime/runtime.h"
@@ -149,25 +147,22 @@ tn_error* device_info(tn_device* device, tn_device_info* out) {
   return sdk::guard([&] {
     cudaDeviceProp properties{};
     check(cudaGetDeviceProperties(&properties, device->ordinal), "cudaGetDeviceProperties");
-    tn_device_info info{};
-    info.struct_size = std::min(out->struct_size, sizeof(info));
-    std::snprintf(info.name, sizeof(info.name), "%.120s", properties.name);
-    std::snprintf(info.architecture, sizeof(info.architecture), "sm_%d%d", properties.major,
-                  properties.minor);
     int driver = 0;
     check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
-    std::snprintf(info.driver, sizeof(info.driver), "driver for CUDA %s",
-                  version_text(driver).c_str());
-    info.memory_total = properties.totalGlobalMem;
     // Asking how much is free would start the device, which takes time and memory of its own: only
     // where it has started.
+    size_t free = 0, total = 0;
     if (device->started) {
       CurrentDevice current(device);
-      size_t free = 0, total = 0;
       check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-      info.memory_free = free;
     }
-    std::memcpy(static_cast<void*>(out), &info, info.struct_size);
+    const auto architecture = sdk::text("sm_{}{}", properties.major, properties.minor),
+               runs = "driver for CUDA " + version_text(driver);
+    sdk::fill_info(out, {.name = properties.name,
+                         .memory_total = properties.totalGlobalMem,
+                         .memory_free = free,
+                         .architecture = architecture,
+                         .driver = runs});
   });
 }
 

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <string>
+#include <string_view>
 
 #include <tenon/plugins/sdk/dispatch.h>
 #include <tenon/plugins/sdk/sdk.h>
@@ -33,6 +35,26 @@ inline std::string shape_text(const tn_tensor_desc& d) {
 
 inline bool same_shape(const tn_tensor_desc& a, const tn_tensor_desc& b) {
   return a.rank == b.rank && std::equal(a.shape, a.shape + a.rank, b.shape);
+}
+
+// One shape but along `dim`, where they may differ.
+inline bool same_shape_but(const tn_tensor_desc& a, const tn_tensor_desc& b, size_t dim) {
+  bool same = a.rank == b.rank;
+  for (uint32_t d = 0; same && d < a.rank; ++d) same = d == dim || a.shape[d] == b.shape[d];
+  return same;
+}
+
+// Refuses an operator that is none of these: a request of a family reads only those that it names.
+inline void require_op(const Request& request, std::initializer_list<std::string_view> ops) {
+  if (std::find(ops.begin(), ops.end(), request.op()) != ops.end()) return;
+  std::string known;
+  for (auto op : ops) (known += known.empty() ? "" : ", ") += op;
+  unsupported("its kernel reads requests of " + known + " and of nothing else");
+}
+
+// Each run brings at least `n` scalars.
+inline void require_scalars(const Request& request, size_t n) {
+  if (request.num_scalars() < n) invalid("needs {} scalars, found {}", n, request.num_scalars());
 }
 
 inline void require_one_dtype(const tn_tensor_desc& a, const tn_tensor_desc& b,

@@ -37,6 +37,7 @@ struct ConvRequest {
 };
 
 inline ConvKind conv_kind(const Request& request) {
+  require_op(request, {"conv2d", "conv2d_backward_input", "conv2d_backward_weight"});
   return request.op() == "conv2d"                  ? ConvKind::forward
          : request.op() == "conv2d_backward_input" ? ConvKind::backward_input
                                                    : ConvKind::backward_weight;

@@ -11,15 +11,33 @@ namespace tenon::sdk {
 // `batch` products y (m, n) = a (m, k) b (k, n). The second operand of "linear" is (n, k), so its
 // strides change places. y is contiguous; strides of a and b are in elements and may be anything.
 struct ProductRequest {
+  static constexpr uint32_t kMaxBatchRank = TN_MAX_RANK - 2;
   tn_dtype dtype;  // of all tensors
   int64_t m, n, k, batch;
   int64_t a_row, a_col, b_row, b_col;
   bool bias;  // input 2 of "linear" is there: (n), added to every row
+  // The dimensions of the batch, outermost first, and the strides of a and b along them.
+  uint32_t batch_rank = 0;
+  int64_t batch_shape[kMaxBatchRank] = {}, a_batch[kMaxBatchRank] = {}, b_batch[kMaxBatchRank] = {};
+
+  // Where a, b and y of product `i` begin, in elements.
+  struct Offsets {
+    int64_t a = 0, b = 0, y = 0;
+  };
+  Offsets offsets(int64_t i) const {
+    Offsets o{0, 0, i * m * n};
+    for (uint32_t d = batch_rank; d-- > 0; i /= batch_shape[d]) {
+      const int64_t at = i % batch_shape[d];
+      o.a += at * a_batch[d], o.b += at * b_batch[d];
+    }
+    return o;
+  }
 
   static ProductRequest from(const Request& request);
 };
 
 inline ProductRequest ProductRequest::from(const Request& request) {
+  require_op(request, {"matmul", "linear", "linear_relu"});
   auto &a = request.input(0), &b = request.input(1), &y = request.output(0);
   const bool linear = request.op() != "matmul";
   const auto found =
@@ -41,11 +59,13 @@ inline ProductRequest ProductRequest::from(const Request& request) {
                    a.strides[r - 1],
                    b.strides[b_rows],
                    b.strides[b_cols],
-                   linear && request.has_input(2)};
+                   linear && request.has_input(2),
+                   r - 2};
   bool fits = b.shape[b_rows] == p.k && y.shape[r - 2] == p.m && y.shape[r - 1] == p.n;
   for (uint32_t d = 0; d + 2 < r; ++d) {
     fits = fits && a.shape[d] == b.shape[d] && a.shape[d] == y.shape[d];
     p.batch *= a.shape[d];
+    p.batch_shape[d] = a.shape[d], p.a_batch[d] = a.strides[d], p.b_batch[d] = b.strides[d];
   }
   if (!fits) invalid("shapes do not fit together; found " + found);
   if (p.bias) require_bias(request.input(2), p.n, p.dtype);

@@ -44,6 +44,7 @@ inline LossReduction loss_reduction(const Request& request) {
 }
 
 inline CrossEntropyRequest CrossEntropyRequest::from(const Request& request) {
+  require_op(request, {"cross_entropy", "cross_entropy_backward"});
   const bool backward = request.op() == "cross_entropy_backward";
   const size_t first = backward ? 1 : 0;
   auto &logits = request.input(first), &target = request.input(first + 1);

@@ -29,6 +29,7 @@ struct BatchNormRequest {
 };
 
 inline BatchNormRequest BatchNormRequest::from(const Request& request) {
+  require_op(request, {"batch_norm", "batch_norm_backward"});
   const bool backward = request.op() == "batch_norm_backward";
   auto& x = request.input(backward ? 1 : 0);
   if (x.rank < 2) invalid("input has at least 2 dimensions, found {}", x.rank);
@@ -86,6 +87,7 @@ struct LayerNormRequest {
 };
 
 inline LayerNormRequest LayerNormRequest::from(const Request& request) {
+  require_op(request, {"layer_norm", "layer_norm_backward"});
   const bool backward = request.op() == "layer_norm_backward";
   auto& x = request.input(backward ? 1 : 0);
   const int64_t inner = request.get_int("normalized_ndim");
@@ -136,6 +138,7 @@ struct SoftmaxRequest : Lines {
 };
 
 inline SoftmaxRequest SoftmaxRequest::from(const Request& request) {
+  require_op(request, {"softmax", "log_softmax", "softmax_backward", "log_softmax_backward"});
   const bool backward = request.op().ends_with("_backward");
   auto& x = request.input(0);
   for (auto* d : {&request.input(backward ? 1 : 0), &request.output(0)}) {

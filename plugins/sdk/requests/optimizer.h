@@ -11,13 +11,16 @@
 namespace tenon::sdk {
 
 // `n` parameters, then as many gradients, then the state. Tensor i of the request belongs to
-// parameter i % n, and all of them are contiguous.
+// parameter i % n, and all of them are contiguous. The outputs are the parameters and the state,
+// updated in place.
 struct StepRequest {
   tn_dtype dtype;
   size_t n;
   bool maximize;
 
-  static StepRequest from(const Request& request, size_t least_per_parameter) {
+  // With `least_per_parameter` inputs of each parameter, and `scalars` numbers for each run.
+  static StepRequest from(const Request& request, size_t least_per_parameter, size_t scalars) {
+    require_scalars(request, scalars);
     const int64_t n = request.get_int("n");
     const size_t all = request.num_inputs();
     if (n < 1 || static_cast<size_t>(n) > all / least_per_parameter ||
@@ -30,6 +33,15 @@ struct StepRequest {
       require_contiguous(d);
       if (d.dtype != r.dtype || numel(d) != numel(request.input(i % r.n)))
         invalid("input {} does not fit its parameter", i);
+    }
+    if (request.num_outputs() != all - r.n)
+      invalid("{} inputs have {} outputs, found {}", all, all - r.n, request.num_outputs());
+    for (size_t i = 0; i < all - r.n; ++i) {
+      const size_t input = i < r.n ? i : i + r.n;  // there are no outputs for the gradients
+      auto& y = request.output(i);
+      if (request.alias(i) != static_cast<int32_t>(input) || y.dtype != r.dtype ||
+          !same_shape(y, request.input(input)))
+        invalid("output {} is not input {}, updated in place", i, input);
     }
     return r;
   }
@@ -45,7 +57,7 @@ struct SgdRequest : StepRequest {
   bool momentum, nesterov;
 
   static SgdRequest from(const Request& request) {
-    const auto step = StepRequest::from(request, 2);
+    const auto step = StepRequest::from(request, 2, 5);
     if (request.num_inputs() > 3 * step.n)
       invalid("takes parameters, gradients and, with momentum, a buffer for each");
     return {step, request.num_inputs() == 3 * step.n, request.get_bool("nesterov")};
@@ -66,7 +78,7 @@ struct AdamRequest : StepRequest {
   bool amsgrad, decoupled;  // decoupled: AdamW
 
   static AdamRequest from(const Request& request) {
-    const AdamRequest r{StepRequest::from(request, 4), request.get_bool("amsgrad"),
+    const AdamRequest r{StepRequest::from(request, 4, 6), request.get_bool("amsgrad"),
                         request.get_bool("decoupled")};
     if (request.num_inputs() != (r.amsgrad ? 5 : 4) * r.n)
       invalid("the largest second moments are there where amsgrad is, and nowhere else");

@@ -18,10 +18,15 @@ struct BinaryRequest {
 
   static BinaryRequest from(const Request& request) {
     const tn_tensor_desc* x = &request.input(0);
+    for (size_t i = 0; i < 2; ++i)
+      if (request.has_input(i) && !same_shape(request.input(i), request.output(0)))
+        invalid("operands have the result's shape; found {} and {}", shape_text(request.input(i)),
+                shape_text(request.output(0)));
     if (request.has_input(1)) {
       if (request.input(1).dtype != x->dtype) invalid("both tensors have one dtype");
       return {x, &request.input(1), x->dtype};
     }
+    require_scalars(request, 1);
     const bool reverse = request.get_bool("reverse", false);
     return {reverse ? nullptr : x, reverse ? x : nullptr, x->dtype};
   }

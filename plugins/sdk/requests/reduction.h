@@ -61,6 +61,34 @@ inline void ReduceShape::merge(Dim* list, int& rank) {
   rank = rank > 0 ? last + 1 : 0;
 }
 
+// `y` has the shape of `x` without `dims`, which are dimensions of x in rising order. A single
+// number is taken for a tensor of one dimension.
+inline void require_reduced(const tn_tensor_desc& x, const tn_tensor_desc& y,
+                            const std::vector<int64_t>& dims) {
+  const int64_t rank = std::max<int64_t>(1, x.rank);
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (dims[i] < 0 || dims[i] >= rank || (i > 0 && dims[i] <= dims[i - 1]))
+      invalid("dims are dimensions of the input, in rising order; found {} of {} dimensions",
+              dims[i], x.rank);
+  uint32_t kept = 0;
+  bool fits = true;
+  for (uint32_t d = 0; fits && d < x.rank; ++d) {
+    if (std::find(dims.begin(), dims.end(), d) != dims.end()) continue;
+    fits = kept < y.rank && y.shape[kept] == x.shape[d];
+    ++kept;
+  }
+  if (!fits || kept != y.rank)
+    invalid("{} does not come of reducing {}", shape_text(y), shape_text(x));
+  require_contiguous(y);
+}
+
+// The attribute "dims" of a reduction, which fits its input 0 and its output 0.
+inline std::vector<int64_t> reduced_dims(const Request& request) {
+  auto dims = request.get_ints("dims");
+  require_reduced(request.input(0), request.output(0), dims);
+  return dims;
+}
+
 // "argmax" and "argmin": where the extreme lies along one dimension, which is not empty.
 struct ArgReduceRequest : Lines {
   tn_dtype dtype;  // of x
@@ -71,9 +99,9 @@ struct ArgReduceRequest : Lines {
 
 inline ArgReduceRequest ArgReduceRequest::from(const Request& request) {
   auto &x = request.input(0), &y = request.output(0);
-  require_contiguous(y);
   if (y.dtype != TN_I64) refuse_dtype(y.dtype);
   const size_t dim = dim_of(request, x);
+  require_reduced(x, y, {static_cast<int64_t>(dim)});
   const ArgReduceRequest r{Lines::of(x, dim), x.dtype, dim};
   if (r.size == 0 && numel(y) > 0) invalid("there are no elements to choose from");
   return r;

@@ -33,8 +33,9 @@ inline std::vector<CopyPart> cat_parts(const Request& request) {
   int64_t start = 0;
   for (size_t i = 0; i < request.num_inputs(); ++i) {
     auto& x = request.input(i);
-    if (x.dtype != y.dtype || x.rank != y.rank)
-      invalid("inputs and output differ in dtype or rank");
+    if (x.dtype != y.dtype || !same_shape_but(x, y, dim))
+      invalid("an input {} and the output {} differ in dtype, or in shape beyond dim {}",
+              shape_text(x), shape_text(y), dim);
     if (numel(x) > 0) parts.push_back({i, section(y, x, dim, 1), start * unit});
     start += x.shape[dim];
   }
@@ -49,6 +50,8 @@ inline CopyPart slice_part(const Request& request) {
   require_contiguous(y);
   if (y.rank == 0) invalid("a scalar has no dimension");
   const size_t dim = dim_of(request, y);
+  if (!same_shape_but(g, y, dim))
+    invalid("a slice {} and its output {} differ beyond dim {}", shape_text(g), shape_text(y), dim);
   const int64_t start = request.get_int("start"), step = request.get_int("step"),
                 count = g.shape[dim];
   if (start < 0 || step < 1 || (count > 0 && start + (count - 1) * step >= y.shape[dim]) ||

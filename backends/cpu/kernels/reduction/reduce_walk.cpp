@@ -209,7 +209,8 @@ tn_plan* reduction_plan(const Request& request, const Reducer& reducer, double p
   require_contiguous(y);
   if (static_cast<int64_t>(sdk::dtype_size(y.dtype)) != reducer.out_size) refuse_dtype(y.dtype);
   if (sdk::numel(y) == 0) return empty_plan();
-  Reduction reduction(ReduceShape(request.input(0), request.get_ints("dims")), reducer, parameter);
+  Reduction reduction(ReduceShape(request.input(0), sdk::reduced_dims(request)), reducer,
+                      parameter);
   return sdk::make_plan([reduction](const tn_run& run) { reduction.run(run); },
                         {reduction.workspace_bytes(), reduction.cost_ns()});
 }

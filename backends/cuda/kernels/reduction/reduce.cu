@@ -182,7 +182,7 @@ tn_plan* make_bool(tn_device* device, const Request& request) {
 }
 
 double count_of(const Request& request) {
-  return static_cast<double>(ReduceShape(request.input(0), request.get_ints("dims")).count);
+  return static_cast<double>(ReduceShape(request.input(0), sdk::reduced_dims(request)).count);
 }
 
 const sdk::Kernel sums({"sum"}, make_number<Sum>);

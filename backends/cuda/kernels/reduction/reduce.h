@@ -320,7 +320,8 @@ tn_plan* reduction_plan(const tn_device& device, const Request& request, double 
   require_contiguous(y);
   if (sdk::dtype_size(y.dtype) != sizeof(typename R::Out)) refuse_dtype(y.dtype);
   if (sdk::numel(y) == 0) return empty_plan();
-  return reduction_plan(Reduction<R>(device, ReduceShape(x, request.get_ints("dims")), parameter));
+  return reduction_plan(
+      Reduction<R>(device, ReduceShape(x, sdk::reduced_dims(request)), parameter));
 }
 
 }  // namespace tenon::cuda

@@ -1,0 +1,120 @@
+// What every backend's table needs, in a few lines: the end of `init`, device_info, memory and
+// copies of a device that computes in the host's memory, and plans of the kernels that registered
+// themselves.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include <tenon/plugins/sdk/sdk.h>
+
+#pragma GCC visibility push(hidden)
+
+namespace tenon::sdk {
+
+// The end of an `init`: hands `table` over, as much of it as the host has room for, and sets
+// struct_size to that. Refused are hosts that have less room than ABI 1.0 gives, and a plugin in
+// which two kernels are registered for one operator.
+inline tn_error* fill_table(tn_backend_api* api, const tn_backend_api& table) noexcept {
+  return guard([&] {
+    if (api->struct_size < TN_BACKEND_API_SIZE_1_0)
+      unsupported("the host's table has {} bytes, ABI 1.0 needs {}", api->struct_size,
+                  TN_BACKEND_API_SIZE_1_0);
+    if (const char* op = Kernel::registered_twice())
+      throw Error(
+          TN_CODE_INTERNAL,
+          text("two kernels are registered for operator \"{}\"; which of them is used would "
+               "depend on the order in which they were linked",
+               op));
+    const size_t room = std::min(api->struct_size, sizeof table);
+    std::memcpy(static_cast<void*>(api), &table, room);
+    api->struct_size = room;
+  });
+}
+
+// What a device says about itself; see tn_device_info.
+struct DeviceFacts {
+  tn_device_flags flags = 0;
+  std::string_view name;
+  uint64_t memory_total = 0, memory_free = 0;  // bytes; 0 where unknown
+  uint32_t threads = 0;
+  std::string_view architecture = {}, driver = {};
+};
+
+namespace detail {
+// As much of `text` as fits, cut between two characters of UTF-8 and ended by a NUL.
+template <size_t N>
+void put_text(char (&to)[N], std::string_view text) {
+  size_t size = std::min(text.size(), N - 1);
+  if (size < text.size())
+    while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
+  std::copy_n(text.data(), size, to);
+  to[size] = '\0';
+}
+}  // namespace detail
+
+// Answers device_info. It writes no more than info->struct_size, the room that the caller has, and
+// sets that to what it wrote.
+inline void fill_info(tn_device_info* info, const DeviceFacts& facts) noexcept {
+  tn_device_info own{};
+  own.struct_size = std::min(info->struct_size, sizeof own);
+  own.flags = facts.flags;
+  detail::put_text(own.name, facts.name);
+  own.memory_total = facts.memory_total;
+  own.memory_free = facts.memory_free;
+  own.threads = facts.threads;
+  detail::put_text(own.architecture, facts.architecture);
+  detail::put_text(own.driver, facts.driver);
+  std::memcpy(static_cast<void*>(info), &own, own.struct_size);
+}
+
+// ---- A device whose memory is the host's: functions for its table ------------------------------
+
+inline tn_error* host_memory_kinds(tn_device*, const tn_memory_kind* const** kinds,
+                                   size_t* count) noexcept {
+  static constexpr tn_memory_kind kHost{sizeof(tn_memory_kind), "host",
+                                        TN_MEMORY_HOST_VISIBLE | TN_MEMORY_DEVICE_LOCAL, 64, 0};
+  static constexpr const tn_memory_kind* kTable[] = {&kHost};
+  *kinds = kTable;
+  *count = 1;
+  return nullptr;
+}
+
+inline tn_error* host_memory_alloc(tn_device*, uint32_t kind, uint64_t bytes,
+                                   void** memory) noexcept {
+  return guard([&] {
+    if (kind != 0) throw Error(TN_CODE_INVALID_ARGUMENT, text("there is no memory kind {}", kind));
+    void* made = bytes <= SIZE_MAX - 63 ? std::aligned_alloc(64, (bytes + 63) / 64 * 64) : nullptr;
+    if (!made)
+      throw Error(TN_CODE_OUT_OF_MEMORY, text("cannot allocate {} bytes", bytes),
+                  {{"bytes", std::to_string(bytes)}});
+    *memory = made;
+  });
+}
+
+inline void host_memory_free(tn_device*, uint32_t, void* memory, uint64_t) noexcept {
+  std::free(memory);
+}
+
+// For caller's-thread devices. Those with the streams of sdk/streams.h queue the copy instead.
+inline tn_error* host_copy(tn_device*, const tn_copy* copy, tn_stream*) noexcept {
+  if (copy->bytes > 0) std::memcpy(copy->dst, copy->src, copy->bytes);
+  return nullptr;
+}
+
+// ---- Plans
+// ---------------------------------------------------------------------------------------
+
+// plan_create of a plugin whose kernels register themselves.
+inline tn_error* plan_of_kernels(tn_device* device, const tn_op_request* request,
+                                 tn_plan** plan) noexcept {
+  return guard([&] { *plan = create_plan(device, *request); });
+}
+
+}  // namespace tenon::sdk
+
+#pragma GCC visibility pop
