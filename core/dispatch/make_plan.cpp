@@ -126,11 +126,30 @@ bool ends_the_call(tn_code code) {
          code == TN_CODE_OUT_OF_MEMORY;
 }
 
+// Whether `plan` is known to take less time than the one that `entry` has. These are estimates that
+// plugins make from shapes alone: the choice is the same in every run, and so are the bits of
+// results.
+bool cheaper(const tn_plan& plan, const PlanEntry& entry) {
+  return !entry.plan || (plan.cost_ns != 0 && plan.cost_ns < entry.plan->cost_ns);
+}
+
+// Keeps the cheaper one of `plan` and the plan that `entry` has.
+void offer(PlanEntry& entry, const Planner& planner, tn_plan* plan) {
+  auto& api = planner.backend->api();
+  if (!cheaper(*plan, entry)) return api.destroy(plan);
+  if (entry.plan) entry.api->destroy(entry.plan);
+  entry.plan = plan;
+  entry.api = &api;
+  entry.planner = planner.backend;
+}
+
 // Asks the overlays and then the plugin of the device, and collects the reasons of refusals. The
-// plan stays null if all refuse.
+// plan stays null if all refuse. Of several plans, the one with the lowest cost wins; those after a
+// plan of unknown cost are not asked.
 void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std::string& reasons) {
   const Request request(entry, contiguous);
   for (auto& p : context.planners) {
+    if (entry.plan && entry.plan->cost_ns == 0) return;
     if (const auto dtype = unknown_dtype(p, request)) {
       reasons += fmt::format("\n  {}: it was built with an ABI version that does not know {}",
                              p.backend->name(), *dtype);
@@ -140,18 +159,17 @@ void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std
     tn_error* no = ask(p, request.raw, &plan);
     if (!context.caller_thread) close_before_new_libraries();
     if (!no) {
-      entry.plan = plan;
-      entry.api = &p.backend->api();
-      entry.planner = p.backend;
-      return;
+      offer(entry, p, plan);
+      continue;
     }
     // A malformed request is an error of the caller whichever plugin gets it. Only after
-    // "unsupported" is the next plugin asked, and after an overlay that fails otherwise.
-    if (ends_the_call(no->code))
+    // "unsupported" is the next plugin asked, and after an overlay that fails otherwise. Where
+    // there is a plan already, what keeps the next plugin from making another does not matter.
+    if (!entry.plan && ends_the_call(no->code))
       check(no, fmt::format("{}{}: {}: ", entry.describe(), path_suffix(), p.backend->name()));
     const tn_code code = no->code;
     const std::string reason = take_failure(no).message;
-    if (code != TN_CODE_UNSUPPORTED) {
+    if (!entry.plan && code != TN_CODE_UNSUPPORTED) {
       if (p.backend->info().kind != TN_PLUGIN_OVERLAY)
         throw_failure({code, fmt::format("{}{}: {}: {}", entry.describe(), path_suffix(),
                                          p.backend->name(), reason)});

@@ -32,6 +32,10 @@ struct Planners {
     folder.add("good");
     over("overlay_shy", 10, json::object());
     over("overlay_first", 5, {{"abi", of_1_0}});
+    folder.add("priced", {{"name", "priced"}});
+    folder.add(
+        "overlay_priced",
+        {{"kind", "overlay"}, {"overlays", "priced"}, {"name", "overlay_priced"}, {"priority", 1}});
     plugins::registry().add_path(folder.path());
   }
   PluginFolder folder;
@@ -143,6 +147,32 @@ BOOST_AUTO_TEST_CASE(each_that_refuses_hands_on_to_the_next_whichever_way_it_say
   BOOST_TEST(values == expected, boost::test_tools::per_element());
   // Made once: the next call asks nobody.
   BOOST_TEST(questions("good:0", [&] { absolute("good:0"); }) == "");
+}
+
+BOOST_AUTO_TEST_CASE(the_plan_that_is_known_to_cost_less_is_used) {
+  planners();
+  // The base's costs 100; that of the overlay, which is asked first, 10 an element.
+  auto first_of = [](int64_t n) {
+    return abs(empty({n}, {.device = "priced:0"})).to_vector<float>()[0];
+  };
+  const std::string both = "overlay_priced plan\npriced plan\n";
+  float of_overlay = 0, of_base = 0, equal = 0;
+  BOOST_TEST(questions("priced:0", [&] { of_overlay = first_of(9); }) == both + "priced destroy\n");
+  BOOST_TEST(questions("priced:0", [&] { of_base = first_of(11); }) ==
+             both + "overlay_priced destroy\n");
+  BOOST_TEST(questions("priced:0", [&] { equal = first_of(10); }) == both + "priced destroy\n");
+  BOOST_TEST(of_overlay == 1);
+  BOOST_TEST(of_base == 42);
+  BOOST_TEST(equal == 1);
+  // Each choice was made once.
+  BOOST_TEST(questions("priced:0", [&] { first_of(9), first_of(11); }) == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_plan_of_unknown_cost_ends_the_search) {
+  planners();
+  BOOST_TEST(questions("priced:0", [&] {
+               BOOST_TEST(abs(empty({3}, {.device = "priced:0"})).to_vector<float>()[0] == 1);
+             }) == "overlay_priced plan\n");
 }
 
 struct Absolute : nn::Module<Absolute> {
