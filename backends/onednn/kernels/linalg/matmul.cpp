@@ -1,0 +1,242 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <tenon/plugins/sdk/requests/linalg.h>
+
+#include "runtime/common.h"
+
+namespace tenon::onednn {
+namespace {
+
+enum Operand : size_t { kA, kB, kBias, kY };
+
+// Sizes and strides beyond this are left to the base: oneDNN's kernels count in 32 bits.
+constexpr int64_t kMost = int64_t{1} << 31;
+
+// Multiply-adds below which waking another thread costs more than it saves.
+constexpr double kSerialWork = 1 << 19;
+// Columns are cut where there are this many times more of them than rows.
+constexpr int64_t kColumnsOverRows = 8;
+
+// oneDNN's kernels for one product are better than those for a batch of one.
+std::span<const int64_t> without_batch(std::span<const int64_t> dims, int64_t count) {
+  return dims.subspan(count == 1 ? 1 : 0);
+}
+
+// A matrix of a product: which of its dimensions is contiguous, and how far the other one steps.
+struct Matrix {
+  int64_t rows, cols, row, col;  // sizes, strides
+  int64_t batch;                 // stride from one matrix to the next; 0: one for all
+
+  // The stride of a dimension of size 1 says nothing.
+  void settle() {
+    if (cols == 1 && row != 1) col = 1;
+    if (rows == 1 && col == 1) row = cols;
+    if (cols == 1 && row == 1) col = rows;
+    const bool by_rows = col == 1 && row >= cols, by_columns = row == 1 && col >= rows;
+    if (!by_rows && !by_columns)
+      unsupported("neither the rows nor the columns of an operand are contiguous");
+    if (std::max({rows, cols, row, col}) >= kMost)
+      unsupported("an operand is too large for oneDNN's kernels");
+  }
+  Desc desc(dnnl_data_type_t type, int64_t count) const {
+    const int64_t shape[] = {batch == 0 ? 1 : count, rows, cols},
+                  strides[] = {batch == 0 ? rows * cols : batch, row, col};
+    return strided(type, without_batch(shape, count), without_batch(strides, count));
+  }
+};
+
+// The stride from one matrix of a batch to the next, where it is always the same.
+int64_t batch_stride(const tn_tensor_desc& d) {
+  int64_t stride = 0, expected = 0;
+  bool first = true;
+  for (uint32_t k = d.rank - 2; k-- > 0;) {
+    if (d.shape[k] == 1) continue;
+    if (first) stride = d.strides[k];
+    if (!first && d.strides[k] != expected)
+      unsupported("the matrices of a batch do not lie evenly one behind the other");
+    first = false;
+    expected = d.strides[k] * d.shape[k];
+  }
+  return stride;
+}
+
+// A part of the result that one job computes. oneDNN's best kernels write rows without gaps, so
+// columns are computed in scratch memory and copied from there.
+struct Part {
+  int64_t first, count, row, rows, column, cols;
+  bool in_scratch = false;
+  int64_t scratch = 0;  // where it begins there, in bytes
+};
+
+// One product or a batch of them.
+struct Product {
+  dnnl_data_type_t type;
+  int64_t batch, m, n, k;
+  Matrix a, b;
+  bool bias, relu;
+
+  explicit Product(const Request& request);
+
+  int64_t element() const { return static_cast<int64_t>(dnnl_data_type_size(type)); }
+  double work() const { return double(batch) * double(m) * double(n) * double(k); }
+  std::vector<Part> cut(int64_t threads) const;
+  Primitive primitive(const Part& part) const;
+  std::vector<Argument> arguments(const Primitive& primitive, const Part& part) const;
+  template <class T>
+  void finish(const Part& part, const void* workspace, void* y) const;
+};
+
+Product::Product(const Request& request) {
+  const auto r = sdk::ProductRequest::from(request);
+  if (r.m == 0 || r.n == 0 || r.k == 0 || r.batch == 0) unsupported("an operand has no elements");
+  if (r.m == 1 || r.n == 1)
+    unsupported("the product of a matrix and a vector is limited by memory, not by computing");
+  type = compute_type(r.dtype);
+  batch = r.batch, m = r.m, n = r.n, k = r.k;
+  a = {m, k, r.a_row, r.a_col, batch_stride(request.input(0))};
+  b = {k, n, r.b_row, r.b_col, batch_stride(request.input(1))};
+  bias = r.bias;
+  relu = request.op() == "linear_relu";
+  // One right operand for all, and rows that go on from matrix to matrix: a single tall product.
+  if (batch > 1 && b.batch == 0 && (m == 1 || a.batch == m * a.row)) {
+    if (m == 1) a.row = a.batch;
+    m = a.rows = m * batch;
+    batch = 1;
+  }
+  a.settle();
+  b.settle();
+  for (auto* x : {&a, &b})
+    if (batch > 1 && x->batch != 0 && x->batch < x->rows * x->cols)
+      unsupported("the matrices of a batch overlap");
+}
+
+// Into parts of about equal size: whole matrices where there are enough of them, else rows, or
+// columns where there are few rows. Every job packs the operand that it does not share.
+std::vector<Part> Product::cut(int64_t threads) const {
+  std::vector<Part> parts;
+  const auto pieces = [](int64_t size, int64_t most, int64_t unit, auto&& piece) {
+    const int64_t each = ceil_div(ceil_div(size, most), unit) * unit;
+    for (int64_t at = 0; at < size; at += each) piece(at, std::min(each, size - at));
+  };
+  if (work() <= kSerialWork) threads = 1;
+  if (batch >= threads) {
+    pieces(batch, threads, 1, [&](int64_t first, int64_t count) {
+      parts.push_back({first, count, 0, m, 0, n});
+    });
+    return parts;
+  }
+  const int64_t each = threads / batch;
+  for (int64_t i = 0; i < batch; ++i) {
+    if (m * kColumnsOverRows >= n)
+      pieces(m, each, 8, [&](int64_t row, int64_t rows) {
+        parts.push_back({i, 1, row, rows, 0, n});
+      });
+    else
+      pieces(n, each, 64, [&](int64_t column, int64_t cols) {
+        parts.push_back({i, 1, 0, m, column, cols, cols != n});
+      });
+  }
+  return parts;
+}
+
+Primitive Product::primitive(const Part& part) const {
+  Matrix left = a, right = b;
+  left.rows = part.rows, right.cols = part.cols;
+  const Desc source = left.desc(type, part.count), weight = right.desc(type, part.count);
+  const int64_t shape[] = {part.count, part.rows, part.cols};
+  const Desc result = contiguous(type, without_batch(shape, part.count));
+  const int64_t bias_shape[] = {1, 1, part.cols};
+  const Desc added = contiguous(type, without_batch(bias_shape, part.count));
+  dnnl_matmul_desc_t op;
+  check(dnnl_matmul_desc_init(&op, &source, &weight, bias ? &added : nullptr, &result),
+        "a matrix product");
+  return Primitive::make(&op);
+}
+
+std::vector<Argument> Product::arguments(const Primitive& primitive, const Part& part) const {
+  std::vector<Argument> all;
+  const auto add = [&](int name, size_t operand, int64_t at) {
+    all.push_back({name, operand, primitive.layout(name), at * element()});
+  };
+  add(DNNL_ARG_SRC, kA, part.first * a.batch + part.row * a.row);
+  add(DNNL_ARG_WEIGHTS, kB, part.first * b.batch + part.column * b.col);
+  if (part.in_scratch)
+    all.push_back({DNNL_ARG_DST, kWorkspace, primitive.layout(DNNL_ARG_DST), part.scratch});
+  else
+    add(DNNL_ARG_DST, kY, (part.first * m + part.row) * n);
+  if (bias) add(DNNL_ARG_BIAS, kBias, part.column);
+  return all;
+}
+
+// oneDNN's relu turns NaN into 0; here NaN stays.
+void rectify(float* y, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) y[i] = y[i] <= 0 ? 0 : y[i];
+}
+// bf16: everything with a sign that is no NaN.
+void rectify(uint16_t* y, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) y[i] = y[i] >= 0x8000 && y[i] <= 0xff80 ? 0 : y[i];
+}
+
+template <class T>
+void Product::finish(const Part& part, const void* workspace, void* y) const {
+  if (!part.in_scratch && !relu) return;
+  const auto* from = reinterpret_cast<const T*>(static_cast<const char*>(workspace) + part.scratch);
+  for (int64_t row = part.row; row < part.row + part.rows * part.count; ++row) {
+    T* to = static_cast<T*>(y) + (part.first * m + row) * n + part.column;
+    if (part.in_scratch) std::copy_n(from + row * part.cols, part.cols, to);
+    if (relu) rectify(to, part.cols);
+  }
+}
+
+// On one core, for the choice between this plan and the base's (docs/benchmarks.md has the
+// measurements). Columns are computed by whole vectors, and a right operand whose columns are
+// contiguous is transposed into scratch memory first.
+uint64_t cost_ns(const Product& p) {
+  const auto lanes = static_cast<double>(vector_lanes());
+  const double width = p.type == dnnl_f32 ? 1 : 2;
+  const double columns = std::ceil(static_cast<double>(p.n) / lanes) * lanes;
+  const double sums = static_cast<double>(p.m) * columns * static_cast<double>(p.k);
+  const double rate = 58.0 * lanes / 16 * width;
+  const bool transposes = p.b.row == 1 && p.b.col != 1;
+  const double packing = transposes ? 0.2 * static_cast<double>(p.k) * static_cast<double>(p.n) : 0;
+  const double count = static_cast<double>(p.batch);
+  return 800 + static_cast<uint64_t>(std::min(count * (sums / rate + packing), 0x1p60));
+}
+
+tn_plan* make_product(tn_device*, const Request& request) {
+  const Product product(request);
+  auto parts = product.cut(thread_count());
+  Work work;
+  std::map<std::array<int64_t, 3>, Primitive> known;
+  for (auto& part : parts) {
+    auto& primitive = known[{part.count, part.rows, part.cols}];
+    if (!primitive) primitive = product.primitive(part);
+    if (part.in_scratch) part.scratch = work.reserve(bytes_of(primitive.layout(DNNL_ARG_DST)));
+    work.add({{primitive, product.arguments(primitive, part)}});
+  }
+  const sdk::PlanOptions options{work.workspace_bytes(), cost_ns(product)};
+  return sdk::make_plan(
+      [product, parts = std::move(parts), work = std::move(work)](const tn_run& run) {
+        void* y = run.outputs[0];
+        void* const operands[] = {run.inputs[0], run.inputs[1],
+                                  product.bias ? run.inputs[2] : nullptr, y};
+        work.run(operands, run.workspace, [&](size_t job) {
+          if (product.type == dnnl_f32)
+            product.finish<float>(parts[job], run.workspace, y);
+          else
+            product.finish<uint16_t>(parts[job], run.workspace, y);
+        });
+      },
+      options);
+}
+
+const sdk::Kernel registration({"matmul", "linear", "linear_relu"}, make_product);
+
+}  // namespace
+}  // namespace tenon::onednn

@@ -1,0 +1,266 @@
+#include "runtime/primitive.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <new>
+
+#include <pthread.h>
+
+#include "runtime/common.h"
+
+// Of the OpenMP runtime that oneDNN is linked to, whichever it is; absent in a build without one.
+extern "C" {
+[[gnu::weak]] int omp_get_max_threads(void);
+[[gnu::weak]] void omp_set_num_threads(int threads);
+}
+
+namespace tenon::onednn {
+namespace {
+
+// oneDNN keeps tables and a cache of primitives that its static destructors end, and that a fork
+// could catch while they are locked. Primitives are made under this lock: a fork waits for those
+// that are being made, and none is made any more once the process has begun to end. Those that
+// exist run on, as running one touches none of that.
+struct Making {
+  std::mutex mutex;
+  bool ended = false;
+};
+constinit Making making;
+
+// oneDNN sets up its tables for a kind of operator when it is first asked for one, so their
+// destructors run before those that were registered earlier. Ours has to run before all of them.
+void end_before_tables_of(dnnl_primitive_kind_t kind) {
+  static constinit uint64_t known = 0;
+  const uint64_t bit = uint64_t{1} << (static_cast<unsigned>(kind) % 64);
+  if (known & bit) return;
+  if (known == 0)
+    pthread_atfork([] { making.mutex.lock(); }, [] { making.mutex.unlock(); },
+                   [] { making.mutex.unlock(); });
+  const auto end = [] {
+    std::lock_guard lock(making.mutex);
+    making.ended = true;
+  };
+  if (std::atexit(end) == 0) known |= bit;
+}
+
+// Never destroyed: plans exist until the process has ended.
+dnnl_engine_t engine() {
+  static dnnl_engine_t the_engine = [] {
+    dnnl_engine_t made = nullptr;
+    check(dnnl_engine_create(&made, dnnl_cpu, 0), "an engine for the CPU");
+    return made;
+  }();
+  return the_engine;
+}
+
+template <class T, auto Destroy>
+struct Handle {
+  T value = nullptr;
+  Handle() = default;
+  Handle(const Handle&) = delete;
+  ~Handle() {
+    if (value) Destroy(value);
+  }
+};
+using PrimitiveDesc = Handle<dnnl_primitive_desc_t, dnnl_primitive_desc_destroy>;
+using Attributes = Handle<dnnl_primitive_attr_t, dnnl_primitive_attr_destroy>;
+
+void make_attributes(Attributes& attributes, dnnl_fpmath_mode_t precision) {
+  check(dnnl_primitive_attr_create(&attributes.value), "attributes");
+  check(dnnl_primitive_attr_set_scratchpad_mode(attributes.value, dnnl_scratchpad_mode_user),
+        "scratch memory of the caller");
+  if (precision != dnnl_fpmath_mode_strict)
+    check(dnnl_primitive_attr_set_fpmath_mode(attributes.value, precision), "a lower precision");
+}
+
+const_dnnl_primitive_desc_t description_of(dnnl_primitive_t code) {
+  const_dnnl_primitive_desc_t description = nullptr;
+  check(dnnl_primitive_get_primitive_desc(code, &description), "the description of a primitive");
+  return description;
+}
+
+const Desc& queried(const_dnnl_primitive_desc_t description, dnnl_query_t what, int index) {
+  const Desc* desc = dnnl_primitive_desc_query_md(description, what, index);
+  if (!desc) throw sdk::Error(TN_CODE_INTERNAL, "oneDNN does not tell the layout of an argument");
+  return *desc;
+}
+
+}  // namespace
+
+const char* reason_not_to_start() {
+  switch (dnnl_version()->cpu_runtime) {
+    case DNNL_RUNTIME_SEQ:
+      return "";
+    case DNNL_RUNTIME_OMP:
+      return omp_set_num_threads && omp_get_max_threads
+                 ? ""
+                 : "oneDNN's OpenMP cannot be told to use one thread";
+    default:
+      return "oneDNN is built on threads of its own (TBB or a pool) that cannot be kept from "
+             "competing with the host's; a build on OpenMP or without threads is needed";
+  }
+}
+
+// Without OpenMP there is nothing to set.
+SingleThread::SingleThread() : before_(omp_get_max_threads ? omp_get_max_threads() : 1) {
+  if (before_ != 1) omp_set_num_threads(1);
+}
+SingleThread::~SingleThread() {
+  if (before_ != 1) omp_set_num_threads(before_);
+}
+
+void check(dnnl_status_t status, const char* what) {
+  switch (status) {
+    case dnnl_success:
+      return;
+    case dnnl_out_of_memory:
+      throw std::bad_alloc();
+    case dnnl_unimplemented:
+      sdk::unsupported("oneDNN does not offer {} for these shapes and this CPU", what);
+    case dnnl_invalid_arguments:
+      sdk::unsupported("oneDNN does not take these arguments for {}", what);
+    default:
+      throw sdk::Error(TN_CODE_INTERNAL, sdk::text("oneDNN failed with status {} on {}",
+                                                   static_cast<int>(status), what));
+  }
+}
+
+Desc strided(dnnl_data_type_t type, std::span<const int64_t> shape,
+             std::span<const int64_t> strides) {
+  Desc desc;
+  check(dnnl_memory_desc_init_by_strides(&desc, static_cast<int>(shape.size()), shape.data(), type,
+                                         strides.data()),
+        "a layout by strides");
+  return desc;
+}
+
+Desc contiguous(dnnl_data_type_t type, std::span<const int64_t> shape) {
+  int64_t strides[TN_MAX_RANK], size = 1;
+  for (size_t i = shape.size(); i-- > 0; size *= shape[i]) strides[i] = size;
+  return strided(type, shape, {strides, shape.size()});
+}
+
+Desc any_layout(dnnl_data_type_t type, std::span<const int64_t> shape) {
+  Desc desc;
+  check(dnnl_memory_desc_init_by_tag(&desc, static_cast<int>(shape.size()), shape.data(), type,
+                                     dnnl_format_tag_any),
+        "a layout to choose");
+  return desc;
+}
+
+Primitive Primitive::compile(dnnl_primitive_desc_t description) {
+  const char* name = nullptr;
+  check(dnnl_primitive_desc_query(description, dnnl_query_impl_info_str, 0,
+                                  static_cast<void*>(&name)),
+        "the name of an implementation");
+  for (const char* slow : {"ref", "simple:any"})
+    if (std::strncmp(name, slow, std::strlen(slow)) == 0)
+      sdk::unsupported("oneDNN has only reference code for this ({})", name);
+  dnnl_primitive_t code = nullptr;
+  check(dnnl_primitive_create(&code, description), "compiled code");
+  Primitive made;
+  made.code_ = {code, dnnl_primitive_destroy};
+  return made;
+}
+
+Primitive Primitive::make(const void* op, const Primitive* hint, dnnl_fpmath_mode_t precision) {
+  std::lock_guard lock(making.mutex);
+  if (making.ended) sdk::unsupported("the process is ending");
+  SingleThread single;
+  Attributes attributes;
+  make_attributes(attributes, precision);
+  PrimitiveDesc description;
+  dnnl_primitive_kind_t kind;  // every description begins with it
+  std::memcpy(&kind, op, sizeof kind);
+  check(dnnl_primitive_desc_create(&description.value, static_cast<const_dnnl_op_desc_t>(op),
+                                   attributes.value, engine(),
+                                   hint ? description_of(hint->get()) : nullptr),
+        "a primitive");
+  Primitive made = compile(description.value);
+  end_before_tables_of(kind);
+  return made;
+}
+
+Primitive Primitive::reorder(const Desc& from, const Desc& to) {
+  std::lock_guard lock(making.mutex);
+  if (making.ended) sdk::unsupported("the process is ending");
+  SingleThread single;
+  Attributes attributes;
+  make_attributes(attributes, dnnl_fpmath_mode_strict);
+  PrimitiveDesc description;
+  check(dnnl_reorder_primitive_desc_create(&description.value, &from, engine(), &to, engine(),
+                                           attributes.value),
+        "a reorder");
+  Primitive made = compile(description.value);
+  end_before_tables_of(dnnl_reorder);
+  return made;
+}
+
+Desc Primitive::layout(int argument) const {
+  return queried(description_of(get()), dnnl_query_exec_arg_md, argument);
+}
+
+uint64_t Primitive::scratch_bytes() const {
+  return bytes_of(queried(description_of(get()), dnnl_query_scratchpad_md, 0));
+}
+
+int64_t Work::reserve(uint64_t bytes) {
+  const auto at = static_cast<int64_t>(workspace_bytes_);
+  workspace_bytes_ += (bytes + 63) / 64 * 64;
+  return at;
+}
+
+// The steps of a job share scratch memory, as they run one after the other.
+void Work::add(const std::vector<Step>& first, const std::vector<Step>& repeated, int64_t times) {
+  uint64_t bytes = 0;
+  for (auto* steps : {&first, &repeated})
+    for (auto& step : *steps) bytes = std::max(bytes, step.primitive.scratch_bytes());
+  const int64_t scratch = reserve(bytes);
+  Job job{{}, {}, times, nullptr};
+  for (auto& step : first) job.first.push_back(bind(step, scratch));
+  for (auto& step : repeated) job.repeated.push_back(bind(step, scratch));
+  dnnl_stream_t stream = nullptr;
+  check(dnnl_stream_create(&stream, engine(), dnnl_stream_default_flags), "a stream");
+  job.stream.reset(stream);
+  jobs_.push_back(std::move(job));
+}
+
+void Work::next_stage() {
+  if (stages_.back() != jobs_.size()) stages_.push_back(jobs_.size());
+}
+
+Work::BoundStep Work::bind(const Step& step, int64_t scratch) const {
+  BoundStep bound{step.primitive, {}, {}};
+  const auto add = [&](const Argument& a) {
+    dnnl_memory_t made = nullptr;
+    check(dnnl_memory_create(&made, &a.desc, engine(), DNNL_MEMORY_NONE), "memory");
+    bound.bound.push_back(
+        {a.operand, a.offset, a.advance, std::unique_ptr<dnnl_memory, Release>(made)});
+    bound.arguments.push_back({a.name, made});
+  };
+  for (auto& a : step.arguments) add(a);
+  if (const auto size = static_cast<int64_t>(step.primitive.scratch_bytes()))
+    add({DNNL_ARG_SCRATCHPAD, kWorkspace, contiguous(dnnl_u8, {&size, 1}), scratch});
+  return bound;
+}
+
+void Work::run(const Job& job, std::span<void* const> operands, void* workspace) const {
+  const auto run_step = [&](const BoundStep& step, int64_t time) {
+    for (auto& b : step.bound) {
+      void* start = b.operand == kWorkspace ? workspace : operands[b.operand];
+      check(dnnl_memory_set_data_handle(b.memory.get(),
+                                        static_cast<char*>(start) + b.offset + time * b.advance),
+            "an operand's memory");
+    }
+    check(dnnl_primitive_execute(step.primitive.get(), job.stream.get(),
+                                 static_cast<int>(step.arguments.size()), step.arguments.data()),
+          "a run");
+  };
+  for (auto& step : job.first) run_step(step, 0);
+  for (int64_t time = 0; time < job.times; ++time)
+    for (auto& step : job.repeated) run_step(step, time);
+}
+
+}  // namespace tenon::onednn

@@ -1,0 +1,159 @@
+// oneDNN's primitives on the host's threads. Debian builds oneDNN on OpenMP, whose threads would
+// compete with the host's for the same cores: a training step took up to fifteen times as long. So
+// every primitive is made for one thread and runs on the thread that calls it, and what is to run
+// in parallel is cut into several jobs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <oneapi/dnnl/dnnl.h>
+
+#include <tenon/plugins/sdk/sdk.h>
+
+namespace tenon::onednn {
+
+using Desc = dnnl_memory_desc_t;
+
+// The services of the host that loaded the plugin; valid from init on.
+const tn_host& host();
+
+// Empty where oneDNN can be used in this process, else the reason why not.
+const char* reason_not_to_start();
+
+// While it exists, oneDNN uses the calling thread alone. What the program has set for its own
+// OpenMP regions of this thread is restored.
+class SingleThread {
+ public:
+  SingleThread();
+  ~SingleThread();
+  SingleThread(const SingleThread&) = delete;
+
+ private:
+  int before_;
+};
+
+// Throws what a status means: no primitive for this is TN_CODE_UNSUPPORTED.
+void check(dnnl_status_t status, const char* what);
+
+// A tensor in memory, its strides in elements.
+Desc strided(dnnl_data_type_t type, std::span<const int64_t> shape,
+             std::span<const int64_t> strides);
+// A row-major tensor without gaps.
+Desc contiguous(dnnl_data_type_t type, std::span<const int64_t> shape);
+// A tensor whose layout the primitive chooses.
+Desc any_layout(dnnl_data_type_t type, std::span<const int64_t> shape);
+inline bool same_layout(const Desc& a, const Desc& b) {
+  return dnnl_memory_desc_equal(&a, &b) != 0;
+}
+inline uint64_t bytes_of(const Desc& desc) { return dnnl_memory_desc_get_size(&desc); }
+
+// Compiled code for one operator and shape, for one thread. Copies share it. Refuses what oneDNN
+// has only reference code for, which is slower than any other backend.
+class Primitive {
+ public:
+  Primitive() = default;
+  // `op` is a dnnl_*_desc_t; `hint` the forward primitive of a gradient that needs one.
+  static Primitive make(const void* op, const Primitive* hint = nullptr,
+                        dnnl_fpmath_mode_t precision = dnnl_fpmath_mode_strict);
+  // Copies values from one layout to another.
+  static Primitive reorder(const Desc& from, const Desc& to);
+
+  // The layout of an argument (DNNL_ARG_*).
+  Desc layout(int argument) const;
+  uint64_t scratch_bytes() const;
+  dnnl_primitive_t get() const { return code_.get(); }
+  explicit operator bool() const { return code_ != nullptr; }
+
+ private:
+  static Primitive compile(dnnl_primitive_desc_t description);
+  std::shared_ptr<dnnl_primitive> code_;
+};
+
+// The operand that stands for a plan's own scratch memory.
+inline constexpr size_t kWorkspace = SIZE_MAX;
+
+// Memory that an argument of a step uses: `operand` is its place in the list that Work::run gets,
+// or kWorkspace. Offsets are in bytes.
+struct Argument {
+  int name;  // DNNL_ARG_*
+  size_t operand;
+  Desc desc;
+  int64_t offset = 0;
+  int64_t advance = 0;  // further, each time that the step is repeated
+};
+
+struct Step {
+  Primitive primitive;
+  std::vector<Argument> arguments;
+};
+
+// Jobs that run side by side, in stages of which each waits for the one before. Every job has its
+// own part of the operands. Results depend on how the work was cut, never on which thread does a
+// job.
+class Work {
+ public:
+  // Sets aside scratch memory and returns its offset, for arguments of kWorkspace.
+  int64_t reserve(uint64_t bytes);
+  // A job of the current stage: `first`, and then `repeated` so many times.
+  void add(const std::vector<Step>& first, const std::vector<Step>& repeated = {},
+           int64_t times = 0);
+  // Jobs that are added from now on wait for those that were added before.
+  void next_stage();
+
+  uint64_t workspace_bytes() const { return workspace_bytes_; }
+  // Runs of one Work never overlap. `after(job)` is called by the thread that did the job, numbered
+  // in the order of `add`, while its result is in the cache.
+  template <class After>
+  void run(std::span<void* const> operands, void* workspace, After&& after) const {
+    for (size_t stage = 0; stage < stages_.size(); ++stage) {
+      const size_t begin = stages_[stage],
+                   end = stage + 1 < stages_.size() ? stages_[stage + 1] : jobs_.size();
+      const auto part = [&](int64_t first, int64_t last, uint32_t) {
+        SingleThread single;
+        for (size_t i = begin + static_cast<size_t>(first); i < begin + static_cast<size_t>(last);
+             ++i) {
+          run(jobs_[i], operands, workspace);
+          after(i);
+        }
+      };
+      sdk::parallel_for(host(), static_cast<int64_t>(end - begin), 1, part);
+    }
+  }
+  void run(std::span<void* const> operands, void* workspace) const {
+    run(operands, workspace, [](size_t) {});
+  }
+
+ private:
+  struct Release {
+    void operator()(dnnl_memory_t memory) const { dnnl_memory_destroy(memory); }
+    void operator()(dnnl_stream_t stream) const { dnnl_stream_destroy(stream); }
+  };
+  struct Bound {
+    size_t operand;
+    int64_t offset, advance;
+    std::unique_ptr<dnnl_memory, Release> memory;
+  };
+  struct BoundStep {
+    Primitive primitive;
+    std::vector<Bound> bound;
+    std::vector<dnnl_exec_arg_t> arguments;
+  };
+  struct Job {
+    std::vector<BoundStep> first, repeated;
+    int64_t times;
+    std::unique_ptr<dnnl_stream, Release> stream;
+  };
+
+  BoundStep bind(const Step& step, int64_t scratch) const;
+  void run(const Job& job, std::span<void* const> operands, void* workspace) const;
+
+  std::vector<Job> jobs_;
+  std::vector<size_t> stages_ = {0};  // the first job of each
+  uint64_t workspace_bytes_ = 0;
+};
+
+}  // namespace tenon::onednn

@@ -1,0 +1,167 @@
+// Products and convolutions through Tenon, and the same work by oneDNN called directly: on as many
+// threads of its own, on memory in the layouts that it likes best, without copies to them.
+// bench/compare_onednn.py prints the two beside Tenon without the overlay.
+#include <functional>
+#include <map>
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "subject.h"
+
+using namespace tenon;
+
+namespace {
+
+using Tag = dnnl::memory::format_tag;
+constexpr auto kF32 = dnnl::memory::data_type::f32;
+
+dnnl::engine& engine() {
+  static dnnl::engine the_engine(dnnl::engine::kind::cpu, 0);
+  return the_engine;
+}
+
+// Runs `primitive` on memory of its own, filled with small numbers.
+template <class PrimitiveDesc>
+std::function<void()> direct(const PrimitiveDesc& pd, std::initializer_list<int> names) {
+  std::unordered_map<int, dnnl::memory> arguments;
+  for (int name : names) {
+    dnnl::memory memory(pd.query_md(dnnl::query::exec_arg_md, name), engine());
+    auto* values = static_cast<float*>(memory.get_data_handle());
+    for (size_t i = 0; i < memory.get_desc().get_size() / sizeof(float); ++i)
+      values[i] = static_cast<float>(i % 7) - 3;
+    arguments.emplace(name, memory);
+  }
+  dnnl::primitive primitive(pd);
+  dnnl::stream stream(engine());
+  return [=]() mutable { primitive.execute(stream, arguments), stream.wait(); };
+}
+
+void product(const std::string& name, int64_t m, int64_t n, int64_t k, bool linear_weight) {
+  bench::subject("tenon/" + name, [=] {
+    Tensor a = rand({m, k}), b = linear_weight ? rand({n, k}) : rand({k, n});
+    return [=] { (linear_weight ? linear(a, b) : matmul(a, b)).wait(); };
+  });
+  bench::subject("direct/" + name, [=] {
+    const dnnl::memory::desc a({m, k}, kF32, Tag::ab), y({m, n}, kF32, Tag::ab),
+        b({k, n}, kF32, linear_weight ? Tag::ba : Tag::ab);
+    return direct(dnnl::matmul::primitive_desc({a, b, y}, engine()),
+                  {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST});
+  });
+}
+
+struct Conv {
+  const char* name;
+  int64_t c, size, o, kernel, stride, padding;
+};
+
+dnnl::convolution_forward::primitive_desc direct_forward(const Conv& c, int64_t n,
+                                                         dnnl::memory::dims* shapes) {
+  const int64_t out = (c.size + 2 * c.padding - c.kernel) / c.stride + 1;
+  shapes[0] = {n, c.c, c.size, c.size};
+  shapes[1] = {c.o, c.c, c.kernel, c.kernel};
+  shapes[2] = {n, c.o, out, out};
+  const auto any = [&](int i) { return dnnl::memory::desc(shapes[i], kF32, Tag::any); };
+  return {{dnnl::prop_kind::forward_training,
+           dnnl::algorithm::convolution_direct,
+           any(0),
+           any(1),
+           any(2),
+           {c.stride, c.stride},
+           {c.padding, c.padding},
+           {c.padding, c.padding}},
+          engine()};
+}
+
+void convolution(const Conv& c, int64_t n) {
+  const std::string name = "conv/" + std::string(c.name) + "_n" + std::to_string(n);
+  const Conv2dOptions options{.stride = c.stride, .padding = c.padding};
+  const Shape x_shape{n, c.c, c.size, c.size}, w_shape{c.o, c.c, c.kernel, c.kernel};
+  bench::subject("tenon/" + name, [=] {
+    Tensor x = rand(x_shape), w = rand(w_shape);
+    return [=] { conv2d(x, w, Tensor(), options).wait(); };
+  });
+  for (bool of_input : {true, false})
+    bench::subject("tenon/" + name + (of_input ? "_input" : "_weight"), [=] {
+      Tensor x = rand(x_shape).requires_grad_(of_input), w = rand(w_shape);
+      w.requires_grad_(!of_input);
+      Tensor y = conv2d(x, w, Tensor(), options), g = rand(y.shape());
+      return [=]() mutable {
+        y.backward(g, {.retain_graph = true});
+        Tensor& leaf = of_input ? x : w;
+        leaf.grad().wait();
+        leaf.set_grad(Tensor());
+      };
+    });
+  const auto backward = [c, n](auto make) {
+    return [=] {
+      dnnl::memory::dims shapes[3];
+      const auto forward = direct_forward(c, n, shapes);
+      const auto any = [&](int i) { return dnnl::memory::desc(shapes[i], kF32, Tag::any); };
+      return make(forward, any(0), any(1), any(2), dnnl::memory::dims{c.stride, c.stride},
+                  dnnl::memory::dims{c.padding, c.padding});
+    };
+  };
+  bench::subject("direct/" + name, [=] {
+    dnnl::memory::dims shapes[3];
+    return direct(direct_forward(c, n, shapes), {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST});
+  });
+  constexpr auto algorithm = dnnl::algorithm::convolution_direct;
+  bench::subject("direct/" + name + "_input",
+                 backward([](auto& forward, auto x, auto w, auto y, auto stride, auto padding) {
+                   return direct(
+                       dnnl::convolution_backward_data::primitive_desc(
+                           {algorithm, x, w, y, stride, padding, padding}, engine(), forward),
+                       {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST});
+                 }));
+  bench::subject("direct/" + name + "_weight",
+                 backward([](auto& forward, auto x, auto w, auto y, auto stride, auto padding) {
+                   return direct(
+                       dnnl::convolution_backward_weights::primitive_desc(
+                           {algorithm, x, w, y, stride, padding, padding}, engine(), forward),
+                       {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST});
+                 }));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  for (int64_t n : {32, 64, 96, 128, 192, 256, 512, 1024, 2048})
+    product("matmul/" + std::to_string(n), n, n, n, false);
+  product("matmul/vector_1024", 1024, 1, 1024, false);
+  product("matmul/vector_4096", 4096, 1, 4096, false);
+  for (auto [m, n, k] : {std::array<int64_t, 3>{1, 1024, 1024},
+                         {1, 128, 784},
+                         {1, 4096, 4096},
+                         {4, 1024, 1024},
+                         {8, 1024, 1024},
+                         {16, 1024, 1024},
+                         {32, 1024, 1024},
+                         {64, 128, 784},
+                         {64, 10, 128},
+                         {64, 120, 400},
+                         {64, 84, 120},
+                         {64, 10, 84},
+                         {256, 256, 784},
+                         {256, 10, 256},
+                         {256, 120, 400},
+                         {256, 84, 120},
+                         {512, 512, 512},
+                         {16, 4096, 1024},
+                         {64, 3072, 768},
+                         {512, 3072, 768}})
+    product("linear/" + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k), m, n,
+            k, true);
+  const Conv convs[] = {
+      {"lenet1", 1, 28, 6, 5, 1, 2},          {"lenet2", 6, 14, 16, 5, 1, 0},
+      {"stem", 3, 224, 64, 7, 2, 3},          {"64x56", 64, 56, 64, 3, 1, 1},
+      {"64x56_128_s2", 64, 56, 128, 3, 2, 1}, {"64x56_128_1x1s2", 64, 56, 128, 1, 2, 0},
+      {"128x28", 128, 28, 128, 3, 1, 1},      {"128x28_256_s2", 128, 28, 256, 3, 2, 1},
+      {"256x14", 256, 14, 256, 3, 1, 1},      {"256x14_512_s2", 256, 14, 512, 3, 2, 1},
+      {"512x7", 512, 7, 512, 3, 1, 1}};
+  for (auto& c : convs)
+    for (int64_t n : {1, 8, 64}) {
+      if (n == 64 && c.name[0] != 'l') continue;
+      convolution(c, n);
+    }
+  return bench::run(argc, argv);
+}
