@@ -9,6 +9,13 @@ install(TARGETS tenon_plugin EXPORT tenonPluginTargets)
 install(CODE "set(source \"${PROJECT_SOURCE_DIR}\")\nset(destination \"${CMAKE_INSTALL_INCLUDEDIR}\")")
 install(SCRIPT ${PROJECT_SOURCE_DIR}/cmake/install_headers.cmake)
 
+# For authors of backends: documentation, and templates that build from this copy. The kernels of two templates are the same files.
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tenon/docs FILES_MATCHING PATTERN "*.md")
+install(DIRECTORY plugins/template DESTINATION ${CMAKE_INSTALL_DATADIR}/tenon PATTERN build EXCLUDE)
+foreach(file kernels.h matrix.cpp pointwise.cpp training.cpp)
+  install(FILES plugins/template/cpp/${file} DESTINATION ${CMAKE_INSTALL_DATADIR}/tenon/template/streams)
+endforeach()
+
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/tenon)
 set(TENON_PLUGIN_INSTALL_DIR ${CMAKE_INSTALL_LIBDIR}/${TENON_PLUGIN_SUBDIR})
 configure_package_config_file(cmake/tenonConfig.cmake.in ${PROJECT_BINARY_DIR}/cmake/tenonConfig.cmake INSTALL_DESTINATION ${package}

@@ -45,8 +45,8 @@ execute_process(COMMAND ${CMAKE_COMMAND} -S ${work}/wrong -B ${work}/wrong/build
                 RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
 expect("${status} ${output}" "^1 .*Tenon has no component core\\.")
 
-# Copied away first: the template must not lean on files beside it.
-file(COPY ${source}/plugins/template DESTINATION ${work}/copied)
+# The C template, copied away first: it must not lean on files beside it. The others: tutorial.cmake.
+file(COPY ${work}/prefix/share/tenon/template/c/ DESTINATION ${work}/copied/template)
 build_outside(${work}/copied/template)
 run(${CMAKE_COMMAND} -E env TENON_PLUGIN_PATH=${work}/template ${work}/prefix/${bindir}/tenon devices)
 expect("${output}" "template:0")

@@ -174,7 +174,7 @@ BOOST_FIXTURE_TEST_CASE(nothing_to_do, Template) {
 BOOST_FIXTURE_TEST_CASE(what_it_does_not_do_has_a_reason, Template) {
   Desc d({2, 3}), wide({2, 4}), doubles({2, 3}, {}, TN_F64), vector({3});
   float x = 0;
-  BOOST_TEST(has(run("conv2d", {&d}, d, {&x}, &x), "no operator \"conv2d\""));
+  BOOST_TEST(has(run("conv2d", {&d}, d, {&x}, &x), "no such operator"));
   BOOST_TEST(has(run("add", {&d, &doubles}, d, {&x, &x}, &x), "f32 only"));
   BOOST_TEST(has(run("fill", {}, doubles, {}, &x, {f(1)}), "f32 only"));
   BOOST_TEST(has(run("add", {&d, &wide}, d, {&x, &x}, &x), "do not fit"));

@@ -10,7 +10,9 @@
 
 static const tn_host* host; /* set once by init, before any other call */
 
-/* ---- Errors: an object with its text behind it ----------------------------------------------- */
+/* ---- Errors: an object with its text behind it -----------------------------------------------
+ * A text says what was asked and what was found. The host puts the operator, its shapes and the
+ * plugin before it. */
 
 typedef struct error_object {
   tn_error head;
@@ -170,8 +172,7 @@ static tn_error* require_f32(const tn_op_request* request) {
   for (size_t i = 0; i < request->num_inputs + request->num_outputs; ++i) {
     const tn_tensor_desc* d =
         i < request->num_inputs ? request->inputs[i] : request->outputs[i - request->num_inputs];
-    if (d && d->dtype != TN_F32)
-      return fail(TN_CODE_UNSUPPORTED, "%s: the template computes in f32 only", request->op);
+    if (d && d->dtype != TN_F32) return fail(TN_CODE_UNSUPPORTED, "computes in f32 only");
   }
   return NULL;
 }
@@ -179,8 +180,7 @@ static tn_error* require_f32(const tn_op_request* request) {
 static tn_error* prepare(const tn_op_request* request, plan* p) {
   size_t o = 0;
   while (o < sizeof ops / sizeof *ops && strcmp(ops[o].name, request->op) != 0) ++o;
-  if (o == sizeof ops / sizeof *ops)
-    return fail(TN_CODE_UNSUPPORTED, "the template has no operator \"%s\"", request->op);
+  if (o == sizeof ops / sizeof *ops) return fail(TN_CODE_UNSUPPORTED, "no such operator");
   tn_error* error = require_f32(request);
   if (error) return error;
 
@@ -191,14 +191,12 @@ static tn_error* prepare(const tn_op_request* request, plan* p) {
   size_t scalars = form == FORM_FILL || (form == FORM_BINARY && !b) ? 1 : 0;
   if (!y || (form != FORM_FILL && !a) || (form == FORM_MATMUL && !b) ||
       request->num_scalars < scalars)
-    return fail(TN_CODE_INVALID_ARGUMENT, "%s: an operand is missing", request->op);
+    return fail(TN_CODE_INVALID_ARGUMENT, "an operand is missing");
   int fits = form == FORM_MATMUL
                  ? matrices_fit(a, b, y)
                  : form == FORM_FILL ||
                        (same_shape(a, y) && (form != FORM_BINARY || !b || same_shape(b, y)));
-  if (!fits)
-    return fail(TN_CODE_INVALID_ARGUMENT, "%s: the shapes of operands and result do not fit",
-                request->op);
+  if (!fits) return fail(TN_CODE_INVALID_ARGUMENT, "the shapes of operands and result do not fit");
 
   *p = (plan){.head = {sizeof(tn_plan), plan_run, plan_destroy, 0, 0},
               .work = ops[o].work,

@@ -1,0 +1,68 @@
+// An overlay over `cpu` that takes one operator: relu of large contiguous tensors of f32. It has no
+// memory and no streams: pointers are those of `cpu`.
+#include <tenon/plugins/sdk/backend.h>
+#include <tenon/plugins/sdk/dispatch.h>
+
+namespace {
+
+namespace sdk = tenon::sdk;
+
+struct Overlay {
+  const tn_host* host = nullptr;
+} g_overlay;
+
+// Below this many elements `cpu` does it as well, so such requests are left to it.
+constexpr int64_t kLeast = 4096, kGrain = 16384;
+
+tn_plan* make_relu(tn_device*, const sdk::Request& request) {
+  auto &x = request.input(0), &y = request.output(0);
+  if (x.dtype != TN_F32) sdk::refuse_dtype(x.dtype);
+  sdk::require_contiguous(x);
+  sdk::require_contiguous(y);
+  const int64_t n = sdk::numel(y);
+  if (n < kLeast) sdk::unsupported("{} elements are left to the backend below", n);
+  return sdk::make_plan(
+      [n](const tn_run& run) {
+        const auto* from = static_cast<const float*>(run.inputs[0]);
+        auto* to = static_cast<float*>(run.outputs[0]);
+        sdk::parallel_for(*g_overlay.host, n, kGrain, [&](int64_t begin, int64_t end, uint32_t) {
+          // The place to call your library: see tenon/plugins/sdk/threads.h if it has threads.
+          for (int64_t i = begin; i < end; ++i) to[i] = from[i] < 0 ? 0 : from[i];  // keeps NaN
+        });
+      },
+      {.workspace_bytes = 0, .cost_ns = static_cast<uint64_t>(n / 8)});
+}
+
+const sdk::Kernel relu({"relu"}, make_relu);
+
+// Device `index` stands for `cpu:<index>`.
+tn_error* device_open(tn_backend*, uint32_t, tn_device** device) {
+  *device = reinterpret_cast<tn_device*>(&g_overlay);  // there is nothing to keep for each device
+  return nullptr;
+}
+
+void device_close(tn_device*) {}
+
+tn_error* init(const tn_host* services, tn_backend_api* api) {
+  g_overlay.host = services;
+  tn_backend_api table{};
+  table.device_open = device_open;
+  table.device_close = device_close;
+  table.supports = sdk::supports_by_creating;
+  table.plan_create = sdk::plan_of_kernels;
+  return sdk::fill_table(api, table);
+}
+
+}  // namespace
+
+extern "C" TN_EXPORT const tn_plugin_info tn_plugin_entry;
+const tn_plugin_info tn_plugin_entry = {sizeof(tn_plugin_info),
+                                        TN_PLUGIN_MAGIC,
+                                        TN_ABI_MAJOR,
+                                        TN_ABI_MINOR,
+                                        "template_overlay",
+                                        "1.0",
+                                        TN_PLUGIN_OVERLAY,
+                                        "cpu",
+                                        1,
+                                        init};
