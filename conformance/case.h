@@ -156,7 +156,7 @@ struct Variant {
 };
 
 // What most lines need not say.
-struct Options {
+struct LineOptions {
   // For finite differences of first order, ten times as much for the second; 0: no gradient.
   double difference = 2e-6;
   // Dtypes that only devices with units for them take: compared with the cpu's f64.
@@ -169,18 +169,18 @@ struct Options {
   bool distinct = false;      // no layouts in which elements share one place: without a slope there
 };
 
-struct Line : Options {
+struct Line : LineOptions {
   // `name`: PyTorch's, as in the reference files. `types`: dtypes that the cpu takes as well.
   Line(const char* name, Call call, Types types, std::vector<Variant> variants,
-       const Tolerance& tolerance, const Options& options = {})
-      : Options(options),
+       const Tolerance& tolerance, const LineOptions& options = {})
+      : LineOptions(options),
         name(name),
         call(call),
         types(types),
         variants(std::move(variants)),
         tolerance(tolerance) {}
   Line(const char* name, Call call, Types types, std::vector<Variant> variants,
-       const Options& options = {})
+       const LineOptions& options = {})
       : Line(name, call, types, std::move(variants), kRounding, options) {}
 
   const char* name;

@@ -7,6 +7,7 @@
 #include <tenon/conformance/compare.h>
 #include <tenon/conformance/driver.h>
 #include <tenon/conformance/layout.h>
+#include <tenon/conformance/run.h>
 #include <tenon/core/autograd/autograd.h>
 
 namespace tenon::conformance {
@@ -33,15 +34,16 @@ void compare(const Tensor& found, const Tensor& expected, const CaseRun& run,
   require_close(found, expected, rtol, atol, what);
 }
 
-// A value that lies in memory as `layout` says. It is laid out on the cpu, so that the device needs
-// no operator for it.
-Tensor laid_out(const Tensor& x, const Layout& layout, Device device) {
-  const Tensor whole = full(layout.whole(x.shape()), 1, {.dtype = x.dtype(), .device = "cpu"});
+// A value that lies in memory as `layout` says. It is laid out on the reference device, so that the
+// device needs no operator for it.
+Tensor laid_out(const Tensor& x, const Layout& layout, const Subject& subject) {
+  const Tensor whole =
+      full(layout.whole(x.shape()), 1, {.dtype = x.dtype(), .device = subject.reference});
   layout.view(whole, x.shape()).copy_(x);
-  return layout.view(whole.to(device), x.shape());
+  return layout.view(whole.to(subject.device), x.shape());
 }
 
-List inputs_of(const CaseRun& run, Device device) {
+List inputs_of(const CaseRun& run, const Subject& subject) {
   const ReferenceCase& c = *run.reference;
   const auto& all = layouts(false);
   List in;
@@ -53,15 +55,15 @@ List inputs_of(const CaseRun& run, Device device) {
     }
     const Layout& layout = all[run.layout == 0 ? 0 : 1 + (run.layout + i) % (all.size() - 1)];
     in.push_back(
-        laid_out(is_floating_point(x.dtype()) ? x.to(run.dtype) : x, layout, device).detach());
+        laid_out(is_floating_point(x.dtype()) ? x.to(run.dtype) : x, layout, subject).detach());
     if (i < c.gin.size() && c.gin[i].defined()) in.back().requires_grad_();
   }
   return in;
 }
 
-void run_case(const CaseRun& run, Device device) {
+void run_case(const CaseRun& run, const Subject& subject) {
   const ReferenceCase& c = *run.reference;
-  const List in = inputs_of(run, device), out = run.line->call(c.args, in);
+  const List in = inputs_of(run, subject), out = run.line->call(c.args, in);
   if (out.size() != c.out.size())
     throw Mismatch(std::to_string(out.size()) + " results, expected " +
                    std::to_string(c.out.size()));
@@ -71,7 +73,7 @@ void run_case(const CaseRun& run, Device device) {
     compare(out[i], c.out[i], run, "output " + std::to_string(i));
     if (i >= c.gout.size() || !c.gout[i].defined()) continue;
     sources.push_back(out[i]);
-    upstream.push_back(c.gout[i].to(run.dtype).to(device));
+    upstream.push_back(c.gout[i].to(run.dtype).to(subject.device));
   }
   List wanted, expected;
   for (size_t i = 0; i < c.gin.size(); ++i)
@@ -79,7 +81,7 @@ void run_case(const CaseRun& run, Device device) {
       wanted.push_back(in[i]);
       expected.push_back(c.gin[i]);
     }
-  if (wanted.empty()) return;
+  if (wanted.empty()) return require_elements(c.out, {});
   // Once with the fused backward operators, once with the rules that can be differentiated again.
   for (bool again : {false, true}) {
     const auto found =
@@ -88,6 +90,7 @@ void run_case(const CaseRun& run, Device device) {
       compare(found[i], expected[i], run,
               "gradient " + std::to_string(i) + (again ? ", composed" : ""));
   }
+  require_elements(c.out, expected);
 }
 
 }  // namespace
@@ -105,7 +108,7 @@ std::vector<Check> case_checks(const Line& line, const Subject& subject, const C
         const CaseRun run{&line, c, dtype, contiguous ? 0 : ++turn};
         checks.push_back({"cases", line.name,
                           c->name + (contiguous ? "" : ", inputs not contiguous"), dtype,
-                          [run, device = subject.device] { run_case(run, device); }});
+                          [run, subject] { run_case(run, subject); }});
       }
   return checks;
 }

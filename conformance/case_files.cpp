@@ -186,7 +186,7 @@ void read_file(const std::filesystem::path& path, CaseFolder& folder) {
 
 }  // namespace
 
-CaseFolder read_case_folder(const std::string& path) {
+CaseFolder read_case_folder(const std::string& path, Device device) {
   std::error_code error;
   std::set<std::filesystem::path> files;
   for (std::filesystem::directory_iterator it(path, error), end; !error && it != end;
@@ -195,7 +195,7 @@ CaseFolder read_case_folder(const std::string& path) {
   if (error) throw DataError(path + ": cannot be read: " + error.message());
   if (files.empty()) throw DataError(path + ": has no file *.h5 with reference cases");
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // what is wrong is reported here
-  const DeviceGuard on_cpu("cpu");
+  const DeviceGuard guard(device);
   CaseFolder folder;
   for (auto& file : files) {
     try {

@@ -18,7 +18,7 @@ struct ReferenceCase {
   std::string op;
   nlohmann::json args;
   double rtol = 0, atol = 0;
-  // On the cpu, as f64, i64 or bool; undefined where the file has none. optim.h5: in = {param,
+  // As f64, i64 or bool; undefined where the file has none. optim.h5: in = {param,
   // grads}, out = {steps}.
   std::vector<Tensor> in, out, gout, gin;
 };
@@ -30,8 +30,9 @@ struct CaseFolder {
   std::vector<std::pair<std::string, std::string>> unreadable;
 };
 
-// Reads every *.h5 of a folder. Throws a DataError if it is no folder or has no such file. Files
-// may come from anybody: what is not as the format says is named in `unreadable`.
-CaseFolder read_case_folder(const std::string& folder);
+// Reads every *.h5 of a folder into tensors of `device`. Throws a DataError if it is no folder or
+// has no such file. Files may come from anybody: what is not as the format says is named in
+// `unreadable`.
+CaseFolder read_case_folder(const std::string& folder, Device device);
 
 }  // namespace tenon::conformance

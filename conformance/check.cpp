@@ -28,8 +28,10 @@ Result result_of(const Check& check) {
   };
   try {
     check.run();
+  } catch (const Skipped& e) {
+    end(Status::skipped, e.what());
   } catch (const UnsupportedError& e) {
-    end(Status::not_offered, e.what());
+    end(check.promised ? Status::failed : Status::not_offered, e.what());
   } catch (const std::exception& e) {
     end(Status::failed, e.what());
   } catch (...) {

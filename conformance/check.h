@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,12 @@ struct Subject {
   Device device, reference;
 };
 
+// What a check throws that found nothing to ask of a backend: no element to compute, or a call that
+// makes no sense.
+struct Skipped : std::runtime_error {
+  explicit Skipped(const std::string& reason = "") : std::runtime_error(reason) {}
+};
+
 struct Check {
   std::string section;  // "cases", "layouts" …
   std::string op;       // PyTorch's name, as in the table
@@ -22,6 +29,7 @@ struct Check {
   DType dtype;
   // Throws a Mismatch where a result is wrong, and whatever the operators throw.
   std::function<void()> run;
+  bool promised = false;  // not to offer it is a failure
 };
 
 enum class Status { passed, failed, not_offered, skipped };
@@ -30,10 +38,10 @@ std::string_view name_of(Status status);
 struct Result {
   std::string section, op, dtype, name;
   Status status;
-  std::string detail;  // what is wrong, or why it is not offered
+  std::string detail;  // what is wrong, or why it is not offered or skipped
 };
 
-// An UnsupportedError is `not_offered`, any other exception `failed`.
+// An UnsupportedError is `not_offered` unless it was promised, any other exception `failed`.
 Result result_of(const Check& check);
 
 }  // namespace tenon::conformance

@@ -87,12 +87,13 @@ inline void require_close(const Tensor& found, const Tensor& expected, double rt
                                        found.shape(), rtol, atol);
   require(wrong.empty(), wrong);
 }
+// `scale`: how large values are with which an absolute error is compared.
 inline void require_same(const Tensor& found, const Tensor& expected, double allowed,
-                         const std::string& what) {
+                         const std::string& what, double scale = 1) {
   if (found.dtype() != expected.dtype())
     throw Mismatch(what + ": dtype " + std::string(name_of(found.dtype())) + ", expected " +
                    std::string(name_of(expected.dtype())));
-  require_close(found, expected, allowed, allowed, what);
+  require_close(found, expected, allowed, allowed * scale, what);
 }
 
 }  // namespace tenon::conformance

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
@@ -20,6 +21,9 @@ struct Effort {
   size_t differences = kAll;  // variants of a line that are differentiated
   bool elsewhere = false;     // dtypes that not every backend has as well
   bool strided_cases = true;  // reference cases also from inputs that are not contiguous
+  size_t shapes = 24;         // of a line, that the table does not have
+  size_t repeats = 4;         // of a line
+  uint64_t seed = 0;          // of the shapes
 };
 
 struct CaseFolder;
@@ -34,6 +38,16 @@ std::string cases_beside_the_table(const CaseFolder& folder);
 // Values and gradients of each variant in each dtype, in changing memory layouts, against the
 // reference device on contiguous inputs. `number`: of the line in its family.
 std::vector<Check> layout_checks(const Line& line, const Subject& subject, size_t number,
+                                 const Effort& effort);
+
+// Values and gradients for random shapes that the table does not have: no element, one element,
+// extents around the sizes of vectors and blocks, shapes that broadcast; with NaN and infinities,
+// and inputs that share memory.
+std::vector<Check> shape_checks(const Line& line, const Subject& subject, size_t number,
+                                const Effort& effort);
+
+// The same call twice gives the same bits.
+std::vector<Check> repeat_checks(const Line& line, const Subject& subject, size_t number,
                                  const Effort& effort);
 
 // Gradients of first and second order against finite differences in f64, for the variants that are

@@ -9,10 +9,10 @@ namespace tenon::conformance {
 namespace {
 
 // Away from kinks, the k-th input unlike the others.
-Tensor smooth(const In& in, Values kind, size_t k, Random& random) {
+Tensor smooth(const In& in, Values kind, size_t k, Random& random, const Subject& subject) {
   const double phase = 0.3 + 0.8 * static_cast<double>(k);
   if (kind == Values::flags || kind == Values::index)
-    return random.values(in, kind, f64, in.shape).to(default_device());
+    return random.values(in, kind, f64, in.shape, subject.reference).to(subject.device);
   if (kind == Values::positive || kind == Values::constant) return positive(in.shape, phase);
   if (kind == Values::near_one) return sample(in.shape, phase) * 0.1 + 1.0;
   return sample(in.shape, phase);
@@ -30,15 +30,15 @@ std::vector<const Variant*> small_variants(const Line& line) {
   return small;
 }
 
-void differentiate(const Line& line, const Variant& v, Device device) {
-  DeviceGuard guard(device);
+void differentiate(const Line& line, const Variant& v, const Subject& subject) {
+  DeviceGuard guard(subject.device);
   Random random(line, 0);
   const json args = parsed(v);
   List all, varied;
   std::vector<size_t> places;
   for (size_t i = 0; i < v.in.size(); ++i) {
     const Values kind = kind_of(line, v.in[i]);
-    all.push_back(kind == Values::absent ? Tensor() : smooth(v.in[i], kind, i, random));
+    all.push_back(kind == Values::absent ? Tensor() : smooth(v.in[i], kind, i, random, subject));
     if (kind == Values::absent || is_fixed(kind)) continue;
     varied.push_back(all.back());
     places.push_back(i);
@@ -76,7 +76,7 @@ std::vector<Check> gradient_checks(const Line& line, const Subject& subject, siz
   for (size_t at = number % step; at < small.size(); at += step) {
     const Variant& v = *small[at];
     checks.push_back({"gradients", line.name, describe(v), f64,
-                      [&line, &v, device = subject.device] { differentiate(line, v, device); }});
+                      [&line, &v, subject] { differentiate(line, v, subject); }});
   }
   return checks;
 }

@@ -86,10 +86,21 @@ inline Shape all_are_one(const Shape& s) {
 }
 inline Tensor expanded(const Tensor& whole, const Shape& s) { return whole.expand(s); }
 
+// Far apart: strides of thousands of elements, where that does not take too much memory.
+inline Shape planes_behind(const Shape& s) {
+  Shape result = s;
+  if (s.size() < Shape::max_rank) result.push_back(s.numel() < 2000 ? 1031 : 3);
+  return result;
+}
+inline Tensor first_of_planes(const Tensor& whole, const Shape& s) {
+  return s.size() < Shape::max_rank ? whole.select(-1, 1) : whole;
+}
+
 }  // namespace layout
 
 // Contiguous, from an odd offset, transposed, every second element, a part of a larger tensor, the
-// first two dimensions swapped; `shared` adds those in which several elements share one place.
+// first two dimensions swapped, elements far apart; `shared` adds those in which several elements
+// share one place.
 inline const std::vector<Layout>& layouts(bool shared = true) {
   using namespace layout;
   static const std::vector<Layout> distinct = {{"contiguous", same, all},
@@ -97,7 +108,8 @@ inline const std::vector<Layout>& layouts(bool shared = true) {
                                                {"transposed", reversed, transposed},
                                                {"every second", doubled, every_second},
                                                {"a part", four_more, last_part},
-                                               {"planes swapped", swapped, swapped_back}};
+                                               {"planes swapped", swapped, swapped_back},
+                                               {"far apart", planes_behind, first_of_planes}};
   static const std::vector<Layout> every = [] {
     auto list = distinct;
     list.push_back({"one row expanded", first_is_one, expanded});

@@ -33,7 +33,7 @@ Check check_of(Run run, const Subject& subject) {
 Run run_of(const Line& line, const Variant& variant, DType dtype, size_t seed, size_t first,
            size_t second) {
   const auto& all = layouts(!line.distinct);
-  Run run{&line, variant, dtype, {}, seed};
+  Run run{&line, variant, dtype, {}, seed, Alias::none};
   for (size_t i = 0; i < variant.in.size(); ++i)
     run.layout.push_back(&all[(i == 0 ? first : second + 2 * (i - 1)) % all.size()]);
   return run;

@@ -30,11 +30,11 @@ uint32_t hash_of(const char* name) {
 Random::Random(const Line& line, size_t run)
     : engine_(hash_of(line.name) + static_cast<uint32_t>(run)) {}
 
-Tensor Random::values(const In& in, Values kind, DType dtype, const Shape& shape) {
+Tensor Random::values(const In& in, Values kind, DType dtype, const Shape& shape, Device device) {
   std::vector<double> values(static_cast<size_t>(shape.numel()));
   for (auto& v : values) v = value(in, kind, dtype);
   const DType type = kind == Values::index ? i64 : kind == Values::flags ? boolean : dtype;
-  return tensor(values, shape, {.dtype = f64, .device = Device("cpu")}).to(type);
+  return tensor(values, shape, {.dtype = f64, .device = device}).to(type);
 }
 
 double Random::value(const In& in, Values kind, DType dtype) {

@@ -66,7 +66,9 @@ void Report::add(Result result) {
     if (!result.op.empty()) out_ << result.op << " ";
     out_ << printable(result.name);
     if (!result.dtype.empty()) out_ << " in " << result.dtype;
-    out_ << ": " << printable_lines(result.detail) << std::endl;
+    out_ << ": " << printable_lines(result.detail);
+    if (result.section == "shapes" && seed_ != 0) out_ << fmt::format(" (--seed {})", seed_);
+    out_ << std::endl;
   }
   results_.push_back(std::move(result));
 }
@@ -97,12 +99,12 @@ void Report::print_table() const {
 }
 
 // A line for each operator and reason, with the dtypes that it is about.
-void Report::print_reasons(Status status, const char* title) const {
+void Report::print_not_offered() const {
   std::map<std::string, std::map<std::string, std::set<std::string>>> reasons;
   for (auto& r : results_)
-    if (r.status == status) reasons[r.op][reason_in(r.detail)].insert(r.dtype);
+    if (r.status == Status::not_offered) reasons[r.op][reason_in(r.detail)].insert(r.dtype);
   if (reasons.empty()) return;
-  out_ << "\n" << title << "\n";
+  out_ << "\nNot offered:\n";
   constexpr size_t kMost = 3;
   for (auto& [op, by_reason] : reasons) {
     size_t count = 0;
@@ -118,6 +120,18 @@ void Report::print_reasons(Status status, const char* title) const {
   }
 }
 
+// A line for each reason, with the operators that it is about.
+void Report::print_skipped() const {
+  std::map<std::string, std::map<std::string, size_t>> reasons;
+  for (auto& r : results_)
+    if (r.status == Status::skipped && !r.detail.empty()) ++reasons[reason_in(r.detail)][r.op];
+  for (auto& [reason, ops] : reasons) {
+    out_ << "\nSkipped, " << printable(reason) << ":\n ";
+    for (auto& [op, count] : ops) out_ << " " << printable(op) << "(" << count << ")";
+    out_ << "\n";
+  }
+}
+
 void Report::print_sections() const {
   std::map<std::string, Counts> sections;
   for (auto& r : results_) sections[r.section].add(r.status);
@@ -129,8 +143,8 @@ void Report::print_sections() const {
 
 void Report::print_summary() const {
   print_table();
-  print_reasons(Status::not_offered, "Not offered:");
-  print_reasons(Status::skipped, "Skipped:");
+  print_not_offered();
+  print_skipped();
   print_sections();
   if (totals().passed == 0) out_ << "Nothing passed, so nothing is shown.\n";
   out_.flush();

@@ -2,6 +2,7 @@
 // and the exit status.
 #pragma once
 
+#include <cstdint>
 #include <iosfwd>
 #include <map>
 #include <string>
@@ -20,8 +21,8 @@ struct Counts {
 
 class Report {
  public:
-  // Failures are printed to `out` when they are added.
-  explicit Report(std::ostream& out) : out_(out) {}
+  // Failures are printed to `out` when they are added, with the seed that gives them again.
+  explicit Report(std::ostream& out, uint64_t seed = 0) : out_(out), seed_(seed) {}
 
   void add(Result result);
   // Prints the table by operator, what is not offered and why, and a line for each section.
@@ -35,10 +36,12 @@ class Report {
 
  private:
   void print_table() const;
-  void print_reasons(Status status, const char* title) const;
+  void print_not_offered() const;
+  void print_skipped() const;
   void print_sections() const;
 
   std::ostream& out_;
+  uint64_t seed_;
   std::vector<Result> results_;
 };
 

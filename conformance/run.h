@@ -12,13 +12,23 @@
 
 namespace tenon::conformance {
 
+// How the inputs of the shape, dtype and kind of the first share memory with it.
+enum class Alias {
+  none,
+  same,         // one tensor several times
+  overlapping,  // each begins one element behind the one before
+};
+
 // A variant in a dtype, with a layout for each input. The seed decides on the values.
 struct Run {
   const Line* line;
   Variant variant;
   DType dtype;
   std::vector<const Layout*> layout;
-  size_t seed;
+  size_t seed = 0;
+  Alias alias = Alias::none;
+  bool awkward = false;  // NaN and infinities also where the line's values have none
+  bool wide = false;     // compared with results in f64
 
   // "{'dim': 1} of [2, 3] transposed, [4] contiguous"
   std::string describe() const;
@@ -33,9 +43,13 @@ Sides inputs_of(const Run& run, const Subject& subject, bool ordinary, bool wide
 
 // The gradients of the first floating output with respect to the inputs that have one, seeded with
 // values that are the same on both sides.
-List gradients(const Run& run, const json& args, List in);
+List gradients(const Run& run, const Subject& subject, const json& args, List in);
 
-// Throws a Mismatch unless values (and gradients) on both sides are the same.
+// Throws a Skipped if no tensor of the lists has an element.
+void require_elements(const List& outputs, const List& gradients);
+
+// Throws a Mismatch unless values (and gradients) on both sides are the same, and a Skipped if
+// there are none.
 void compare_sides(const Run& run, const Subject& subject, bool wide, bool with_gradients);
 
 // The variant's arguments.
@@ -51,8 +65,7 @@ bool compared_in_f64(const Line& line, DType dtype, const Subject& subject);
 class Random {
  public:
   Random(const Line& line, size_t run);
-  // On the cpu.
-  Tensor values(const In& in, Values kind, DType dtype, const Shape& shape);
+  Tensor values(const In& in, Values kind, DType dtype, const Shape& shape, Device device);
   int64_t pick(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(engine_() % static_cast<uint64_t>(high - low + 1));
   }

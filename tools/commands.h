@@ -4,6 +4,10 @@
 
 #include <string>
 
+namespace CLI {
+class App;
+}
+
 namespace tenon::tools {
 
 // Prints every plugin that was found, whether it was loaded, and why not, and then the devices with
@@ -16,6 +20,9 @@ bool list_devices(bool as_json, bool strict);
 // Prints what is right and wrong about a plugin, of which nothing is run. Returns false if it
 // cannot be used.
 bool check_plugin_file(const std::string& path);
+
+// Adds the command that checks a backend (conformance/), which sets `good` to whether it passed.
+void add_conformance(CLI::App& app, bool& good);
 
 // Prints the keys, shapes, dtypes and wrappers of a checkpoint.
 void show_checkpoint(const std::string& path);

@@ -1,4 +1,4 @@
-// The `tenon` command, which lists devices, shows checkpoints and downloads data.
+// The `tenon` command, which lists devices, checks backends, shows checkpoints and downloads data.
 #include <exception>
 #include <iostream>
 #include <sstream>
@@ -19,7 +19,7 @@ std::string version() {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"Devices, checkpoints and data of Tenon", "tenon"};
+  CLI::App app{"Devices, backends, checkpoints and data of Tenon", "tenon"};
   app.set_version_flag("--version", version());
   app.require_subcommand(1);
 
@@ -37,6 +37,8 @@ int run(int argc, char** argv) {
       "check", "Say what is right and wrong about a plugin, without running any of it");
   check->add_option("FILE", plugin_file, "The library, or the manifest (*.tenon.json)")->required();
   check->callback([&] { good = tenon::tools::check_plugin_file(plugin_file); });
+
+  tenon::tools::add_conformance(app, good);
 
   auto* checkpoint =
       app.add_subcommand("checkpoint", "Look into a checkpoint file")->require_subcommand(1);

@@ -38,6 +38,10 @@ expect("${output}" "sum 6\n")
 run(${work}/application/with_eigen)
 expect("${output}" "solved 1 0\n")
 
+# The kit that checks backends needs nothing but the installed copy.
+run(${work}/prefix/${bindir}/tenon conformance --op add)
+expect("${output}" "cases .* passed, 0 failed")
+
 # A component that does not exist is named.
 file(WRITE ${work}/wrong/CMakeLists.txt
      "cmake_minimum_required(VERSION 3.22)\nproject(wrong NONE)\nfind_package(tenon REQUIRED COMPONENTS library core)\n")

@@ -36,7 +36,8 @@ const std::vector<Line>& lines_of(const std::string& family) {
 }
 
 const conformance::CaseFolder& cases() {
-  static const auto folder = conformance::read_case_folder(test::reference_dir() + "/cases");
+  static const auto folder =
+      conformance::read_case_folder(test::reference_dir() + "/cases", Device("cpu"));
   return folder;
 }
 
@@ -64,7 +65,7 @@ conformance::Effort effort() {
 void require_passed(const std::vector<Check>& checks) {
   for (auto& check : checks) {
     const Result r = result_of(check);
-    if (r.status != Status::passed)
+    if (r.status != Status::passed && r.status != Status::skipped)
       BOOST_ERROR(r.op << " " << r.name << " in " << r.dtype << " on " << default_device().str()
                        << ": " << r.detail);
   }

@@ -1,0 +1,23 @@
+// All checks that the options ask for, in an order that is the same in every process.
+#pragma once
+
+#include <vector>
+
+#include <tenon/conformance/case_files.h>
+#include <tenon/conformance/check.h>
+#include <tenon/conformance/options.h>
+
+namespace tenon::conformance {
+
+struct Checklist {
+  std::vector<Check> checks;
+  std::vector<Result> known;  // what is known without running anything: files that cannot be read
+  CaseFolder cases;
+};
+
+Checklist make_checklist(const Options& options, const Subject& subject);
+
+// Throws a ValueError with the names that there are, unless `op` is empty or in the table.
+void require_known_op(const std::string& op);
+
+}  // namespace tenon::conformance

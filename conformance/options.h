@@ -1,0 +1,33 @@
+// What is asked of the kit.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tenon/core/dtype.h>
+
+namespace tenon::conformance {
+
+struct Options {
+  std::string device = "cpu";  // an installed one; not with `plugin`
+  std::string plugin;          // a library or a manifest: this plugin alone, with the stock cpu
+  std::string cases;           // a folder of reference cases; empty: those of the installed copy
+  std::string op;              // PyTorch's name or the Op's; empty: all
+  std::optional<DType> dtype;
+  uint64_t seed = 0;    // of the random shapes
+  bool speed = false;   // measure instead of check
+  bool checked = true;  // with TENON_CHECK=1
+  std::string json;     // a file for all results
+  unsigned limit = 60;  // seconds that a check may take
+};
+
+// Where the process that runs the checks shall begin, and what it leaves out because it ended it
+// before.
+struct Resumption {
+  size_t from = 0;
+  std::vector<std::string> without;  // operators
+};
+
+}  // namespace tenon::conformance

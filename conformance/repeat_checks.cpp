@@ -1,0 +1,94 @@
+// The same call twice gives the same bits, whatever was in the memory that results are written to.
+#include <algorithm>
+#include <cstring>
+
+#include <tenon/conformance/compare.h>
+#include <tenon/conformance/driver.h>
+#include <tenon/conformance/run.h>
+
+namespace tenon::conformance {
+
+namespace {
+
+std::vector<unsigned char> bits_of(const Tensor& x) {
+  std::vector<unsigned char> bits(static_cast<size_t>(x.numel()) * size_of(x.dtype()));
+  x.copy_to_host(bits.data(), x.dtype());
+  return bits;
+}
+
+// Leaves memory in the device's cache that holds large numbers in every dtype.
+void soil_memory(const List& results, Device device) {
+  List soiled;
+  for (auto& y : results)
+    if (y.defined())
+      soiled.push_back(full({y.numel() * static_cast<int64_t>(size_of(y.dtype()))}, 0x7f,
+                            {.dtype = u8, .device = "cpu"})
+                           .to(device));
+  for (auto& x : soiled) x.wait();
+}
+
+void require_same_bits(const List& first, const List& second, const char* what) {
+  if (first.size() != second.size()) throw Mismatch("another number of results");
+  for (size_t i = 0; i < first.size(); ++i) {
+    if (!first[i].defined()) continue;
+    const auto a = bits_of(first[i]), b = bits_of(second[i]);
+    if (a.size() != b.size()) throw Mismatch("another shape the second time");
+    const auto differ = std::mismatch(a.begin(), a.end(), b.begin());
+    if (differ.first == a.end()) continue;
+    const auto at = static_cast<size_t>(differ.first - a.begin()) / size_of(first[i].dtype());
+    const auto f = first[i].to_vector<double>(), s = second[i].to_vector<double>();
+    throw Mismatch(std::string(what) + " " + std::to_string(i) + ": element " +
+                   place_of(at, first[i].shape()) + " is " + text_of(f[at], "%.17g") +
+                   " the first time and " + text_of(s[at], "%.17g") + " the second");
+  }
+}
+
+void repeat(const Run& run, const Subject& subject) {
+  const json args = parsed(run.variant);
+  // Without NaN, which would hide everything else in a sum.
+  const List in = inputs_of(run, subject, true, false).found;
+  const List first = run.line->call(args, in);
+  soil_memory(first, subject.device);
+  require_same_bits(first, run.line->call(args, in), "output");
+  if (run.line->difference == 0 || !contains(kReals, run.dtype)) return require_elements(first, {});
+  const List slopes = gradients(run, subject, args, in);
+  soil_memory(slopes, subject.device);
+  require_same_bits(slopes, gradients(run, subject, args, in), "gradient");
+  require_elements(first, slopes);
+}
+
+int64_t elements_of(const Variant& variant) {
+  int64_t sum = 0;
+  for (auto& in : variant.in) sum += in.shape.numel();
+  return sum;
+}
+
+}  // namespace
+
+std::vector<Check> repeat_checks(const Line& line, const Subject& subject, size_t number,
+                                 const Effort& effort) {
+  // The largest, which are worked on by several threads, and others in turn.
+  std::vector<const Variant*> variants;
+  for (auto& v : line.variants) variants.push_back(&v);
+  std::stable_sort(variants.begin(), variants.end(),
+                   [](auto* a, auto* b) { return elements_of(*a) > elements_of(*b); });
+  std::vector<DType> types;
+  for (DType t : {f32, f64, f16, bf16, i64, i32, u8, boolean})
+    if (contains(line.types | line.types_elsewhere, t)) types.push_back(t);
+  std::vector<Check> checks;
+  for (size_t turn = 0; turn < effort.repeats; ++turn) {
+    const size_t at = turn < 2 ? turn : turn * 7 + number;
+    const Variant& variant = *variants[at % variants.size()];
+    const DType dtype = types[turn % types.size()];
+    if (!contains(variant.types, dtype)) continue;
+    const auto& all = layouts(!line.distinct);
+    Run run{&line, variant, dtype, {}, turn, Alias::none};
+    for (size_t i = 0; i < variant.in.size(); ++i)
+      run.layout.push_back(turn < 2 ? &all[0] : &all[(turn + i) % all.size()]);
+    checks.push_back({"repeat", line.name, run.describe() + ", twice", dtype,
+                      [run, subject] { repeat(run, subject); }});
+  }
+  return checks;
+}
+
+}  // namespace tenon::conformance

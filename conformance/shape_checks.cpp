@@ -1,0 +1,194 @@
+// Shapes that the table does not have: each extent of a variant is taken as a symbol, and another
+// number is put in its place wherever it occurs. Whether such a call makes sense is for the
+// reference device to say: both sides refuse it, or both give the same.
+#include <algorithm>
+#include <map>
+
+#include <tenon/conformance/compare.h>
+#include <tenon/conformance/driver.h>
+#include <tenon/conformance/run.h>
+#include <tenon/core/dispatch/op.h>
+
+namespace tenon::conformance {
+
+namespace {
+
+constexpr double kMostElements = 20000;
+constexpr DType kEvery[] = {f32, f64, f16, bf16, i64, i32, u8, boolean};
+
+// A few of each: around the sizes of vectors and blocks, and primes.
+constexpr int64_t kExtents[] = {1,  2,  2,  3,  3,  4,  5,  6,  7,  8,  9,   11,  13,
+                                15, 16, 17, 23, 31, 32, 33, 63, 64, 65, 100, 127, 257};
+
+// What the extents of a variant become; 1 broadcasts and stays.
+class Symbols {
+ public:
+  enum class Kind { any, ones, with_zero };
+  Symbols(const Variant& variant, Kind kind, Random& random) : kind_(kind), random_(random) {
+    for (auto& in : variant.in)
+      if (in.bound > 0) bounds_.push_back(in.bound);
+    if (kind != Kind::with_zero) return;
+    std::vector<int64_t> all;
+    for (auto& in : variant.in)
+      for (int64_t n : in.shape)
+        if (n > 1 && !is_bound(n)) all.push_back(n);
+    if (!all.empty()) becomes_[all[pick(all.size())]] = 0;
+  }
+
+  int64_t operator()(int64_t extent) {
+    if (extent == 1) return 1;
+    if (auto found = becomes_.find(extent); found != becomes_.end()) return found->second;
+    if (kind_ == Kind::ones) return becomes_[extent] = 1;
+    return becomes_[extent] = kExtents[pick(std::size(kExtents))];
+  }
+  Shape operator()(const Shape& shape) {
+    Shape result;
+    for (int64_t n : shape) result.push_back((*this)(n));
+    return result;
+  }
+
+ private:
+  size_t pick(size_t count) {
+    return static_cast<size_t>(random_.pick(0, static_cast<int64_t>(count) - 1));
+  }
+  bool is_bound(int64_t n) const {
+    return std::find(bounds_.begin(), bounds_.end(), n) != bounds_.end();
+  }
+
+  Kind kind_;
+  Random& random_;
+  std::map<int64_t, int64_t> becomes_;
+  std::vector<int64_t> bounds_;  // of indices, of which there is none in an extent of 0
+};
+
+// Arguments that repeat extents of the inputs.
+std::string renamed_args(const Variant& variant, Symbols& symbols) {
+  json args = parsed(variant);
+  for (const char* name : {"shape", "normalized_shape", "left", "right"})
+    if (auto found = args.find(name); found != args.end() && found->is_array())
+      for (auto& n : *found)
+        if (n.is_number_integer() && n.get<int64_t>() > 1) n = symbols(n.get<int64_t>());
+  return args.empty() ? "" : args.dump();
+}
+
+// As a double, which does not overflow.
+double elements_of(const Variant& variant) {
+  double most = 0;
+  for (auto& in : variant.in) {
+    double elements = 1;
+    for (int64_t n : in.shape) elements *= static_cast<double>(n);
+    most = std::max(most, elements);
+  }
+  return most;
+}
+
+Variant renamed(const Variant& variant, Symbols::Kind kind, Random& random) {
+  for (;;) {
+    Symbols symbols(variant, kind, random);
+    Variant result = variant;
+    for (auto& in : result.in) {
+      in.shape = symbols(in.shape);
+      if (in.bound > 1) in.bound = symbols(in.bound);
+    }
+    result.args = renamed_args(variant, symbols);
+    if (elements_of(result) <= kMostElements) return result;
+  }
+}
+
+// Of a pointwise operator any shapes that broadcast: of each input some dimensions are 1, and the
+// first ones may be missing.
+Variant broadcast(const Variant& variant, Random& random) {
+  Shape whole;
+  for (auto rank = random.pick(0, 5); rank-- > 0;)
+    whole.push_back(kExtents[random.pick(0, whole.numel() > 1000 ? 4 : 15)]);
+  Variant result = variant;
+  for (auto& in : result.in) {
+    in.shape = {};
+    const auto missing = static_cast<size_t>(random.pick(0, 3) ? 0 : random.pick(0, whole.size()));
+    for (size_t d = missing; d < whole.size(); ++d)
+      in.shape.push_back(random.pick(0, 3) ? whole[d] : 1);
+  }
+  return result;
+}
+
+bool is_pointwise(const Line& line) {
+  for (const Op* op = all_ops(); op; op = op->next)
+    if (std::string_view(op->name) == (line.op ? line.op : line.name)) return op->pointwise;
+  return false;
+}
+
+// What a call throws when its results are waited for; "" if nothing.
+std::string refusal(const std::function<List()>& call) {
+  try {
+    for (auto& y : call())
+      if (y.defined()) y.wait();
+    return "";
+  } catch (const UnsupportedError&) {
+    throw;
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+
+void agree_or_refuse(const Run& run, const Subject& subject) {
+  const Line& line = *run.line;
+  const bool with_gradients = line.difference > 0 && contains(kReals, run.dtype),
+             wide = run.wide || compared_in_f64(line, run.dtype, subject);
+  const json args = parsed(run.variant);
+  const Sides sides = inputs_of(run, subject, wide, wide);
+  const std::string here = refusal([&] { return line.call(args, sides.expected); });
+  if (here.empty()) return compare_sides(run, subject, wide, with_gradients);
+  const std::string there = refusal([&] { return line.call(args, sides.found); });
+  if (there.empty())
+    throw Mismatch("gives a result, but " + subject.reference.str() + " refuses: " + here);
+  throw Skipped();
+}
+
+Run draw(const Line& line, const Variant& variant, DType dtype, size_t seed, size_t turn,
+         const Subject& subject) {
+  Random random(line, seed);
+  Run run{&line, variant, dtype, {}, seed, Alias::none};
+  if (turn % 3 == 2 && is_pointwise(line))
+    run.variant = broadcast(variant, random);
+  else
+    run.variant = renamed(variant,
+                          turn == 0   ? Symbols::Kind::ones
+                          : turn == 1 ? Symbols::Kind::with_zero
+                                      : Symbols::Kind::any,
+                          random);
+  const auto& all = layouts(!line.distinct);
+  for (size_t i = 0; i < run.variant.in.size(); ++i)
+    run.layout.push_back(&all[static_cast<size_t>(random.pick(0, int64_t(all.size()) - 1))]);
+  if (turn % 4 == 3 && run.variant.in.size() > 1)
+    run.alias = random.pick(0, 1) ? Alias::same : Alias::overlapping;
+  run.awkward = turn % 4 == 2 && line.difference > 0;
+  // The cpu has nobody but itself to be compared with.
+  run.wide =
+      !run.awkward && dtype == f32 && subject.device.type() == "cpu" && line.tolerance.f32 > 0;
+  return run;
+}
+
+}  // namespace
+
+std::vector<Check> shape_checks(const Line& line, const Subject& subject, size_t number,
+                                const Effort& effort) {
+  std::vector<DType> types;
+  for (DType t : kEvery)
+    if (contains(line.types | line.types_elsewhere, t)) types.push_back(t);
+  std::vector<const Variant*> variants;
+  for (auto& v : line.variants)
+    if (elements_of(v) <= kMostElements) variants.push_back(&v);
+  std::vector<Check> checks;
+  for (size_t turn = 0; turn < effort.shapes && !variants.empty(); ++turn) {
+    const size_t seed = static_cast<size_t>(effort.seed) * 1000003 + number * 1009 + turn;
+    const Variant& variant = *variants[(seed * 7919 + turn) % variants.size()];
+    const DType dtype = types[(turn + number) % types.size()];
+    if (!contains(variant.types, dtype)) continue;
+    const Run run = draw(line, variant, dtype, seed, turn, subject);
+    checks.push_back({"shapes", line.name, run.describe(), dtype,
+                      [run, subject] { agree_or_refuse(run, subject); }});
+  }
+  return checks;
+}
+
+}  // namespace tenon::conformance

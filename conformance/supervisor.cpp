@@ -1,0 +1,158 @@
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <ostream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <tenon/conformance/report.h>
+#include <tenon/conformance/supervisor.h>
+#include <tenon/conformance/worker_process.h>
+#include <tenon/core/base/printable.h>
+#include <tenon/core/error.h>
+
+namespace tenon::conformance {
+
+namespace {
+
+using nlohmann::json;
+
+// An operator that ended the process this often is not tried again; a hang, which takes its time,
+// counts as much as both.
+constexpr int kMostCrashes = 2;
+// So many operators that hang are enough to know.
+constexpr int kMostHangs = 5;
+
+class Supervisor {
+ public:
+  Supervisor(const Options& options, const std::vector<std::string>& command, std::ostream& out)
+      : options_(options), command_(command), out_(out), report_(out, options.seed) {}
+
+  int run() {
+    while (run_once()) {
+    }
+    report_.print_summary();
+    if (!options_.json.empty()) write_json();
+    return report_.exit_status();
+  }
+
+ private:
+  // Returns whether another process has to go on.
+  bool run_once() {
+    WorkerProcess worker(arguments(), options_.checked);
+    running_.reset();
+    opened_ = done_ = false;
+    Outcome outcome;
+    // Before the first check it loads everything, whatever a check may take.
+    while (worker.read_line(
+        line_, std::chrono::seconds(opened_ ? options_.limit : std::max(options_.limit, 60u)),
+        outcome)) {
+      std::cerr << printable_lines(worker.take_words());
+      try {
+        take(json::parse(line_));
+      } catch (const json::exception& e) {  // somebody else has written to the pipe
+        report_.add({"start", "", "", "the results", Status::failed,
+                     fmt::format("{}: \"{}\"", e.what(), line_)});
+        return false;
+      }
+    }
+    const std::string words = printable_lines(worker.take_words());
+    if (!done_ || !outcome.how.empty()) return explain(outcome, words);
+    std::cerr << words;
+    return false;
+  }
+
+  std::vector<std::string> arguments() const {
+    std::vector<std::string> all = command_;
+    all.insert(all.end(), {"--from", std::to_string(resumption_.from)});
+    for (auto& op : resumption_.without) all.insert(all.end(), {"--without", op});
+    return all;
+  }
+
+  void take(const json& line) {
+    if (line.contains("title")) {
+      opened_ = true;
+      if (resumption_.from == 0 && !titled_)
+        out_ << printable_lines(line["title"].get<std::string>()) << "\n"
+             << fmt::format("{} checks, --seed {}\n", line["count"].get<size_t>(), options_.seed)
+             << std::flush;
+      titled_ = true;
+    } else if (line.contains("begin")) {
+      running_ = result_from_json(line);
+      resumption_.from = line["begin"].get<size_t>() + 1;
+    } else if (line.contains("end")) {
+      running_.reset();
+      resumption_.from = line["end"].get<size_t>() + 1;
+      report_.add(result_from_json(line));
+    } else if (line.contains("known")) {
+      report_.add(result_from_json(line));
+    } else if (line.contains("error")) {
+      done_ = failed_to_open_ = true;
+      report_.add(
+          {"start", "", "", "the device", Status::failed, line["error"].get<std::string>()});
+    } else if (line.contains("done")) {
+      done_ = true;
+    }
+  }
+
+  // The process has ended otherwise than it should.
+  bool explain(const Outcome& outcome, const std::string& words) {
+    const std::string how =
+        (outcome.how.empty() ? "the process ended without a word" : outcome.how) +
+        (words.empty() ? "" : "; it had written:\n" + words);
+    if (failed_to_open_) return false;
+    if (running_) {
+      running_->status = Status::failed;
+      running_->detail = how;
+      const std::string op = running_->op;
+      report_.add(*std::move(running_));
+      running_.reset();
+      crashes_[op] += outcome.hung ? kMostCrashes : 1;
+      if (crashes_[op] >= kMostCrashes) resumption_.without.push_back(op);
+      if (outcome.hung && ++hangs_ >= kMostHangs) {
+        report_.add({"start", "", "", "the rest", Status::failed,
+                     fmt::format("not run, because {} operators have hung", hangs_)});
+        return false;
+      }
+      return true;
+    }
+    const char* when = done_     ? "the end of the process"
+                       : opened_ ? "between two checks"
+                                 : "the start of the process";
+    report_.add({done_ ? "exit" : "start", "", "", when, Status::failed, how});
+    return false;
+  }
+
+  void write_json() const {
+    json all = report_.to_json();
+    all["device"] = options_.device;
+    all["plugin"] = options_.plugin;
+    all["seed"] = options_.seed;
+    std::ofstream file(options_.json);
+    file << all.dump(1, ' ', true, json::error_handler_t::replace) << "\n";
+    if (!file.flush()) throw Error(fmt::format("{}: cannot be written", options_.json));
+  }
+
+  const Options& options_;
+  const std::vector<std::string>& command_;
+  std::ostream& out_;
+  Report report_;
+  Resumption resumption_;
+  std::string line_;
+  std::optional<Result> running_;
+  bool opened_ = false, done_ = false, titled_ = false, failed_to_open_ = false;
+  std::map<std::string, int> crashes_;
+  int hangs_ = 0;
+};
+
+}  // namespace
+
+int supervise(const Options& options, const std::vector<std::string>& command, std::ostream& out) {
+  return Supervisor(options, command, out).run();
+}
+
+}  // namespace tenon::conformance

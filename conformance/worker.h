@@ -1,0 +1,14 @@
+// The process that runs the checks, and what it says to the one that waits for it: a line of JSON
+// for each step, on a pipe.
+#pragma once
+
+#include <tenon/conformance/options.h>
+
+namespace tenon::conformance {
+
+// Lines: {"title": …, "count": n}, then for each check {"begin": i, …} and {"end": i, …}, results
+// that need no run as {"known": …}, and {"done": true}; or {"error": …} where the device cannot be
+// opened. Returns the exit status.
+int run_checks(const Options& options, const Resumption& resumption, int pipe);
+
+}  // namespace tenon::conformance

@@ -1,0 +1,204 @@
+// `tenon conformance`, run as an author of a backend runs it: what is right passes, and each
+// planted fault (tests/conformance/faulty.cpp) is found and named.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <boost/test/unit_test.hpp>
+#include <hdf5.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "places.h"
+#include "support/expect.h"
+#include "support/sanitized.h"
+
+BOOST_AUTO_TEST_SUITE(conformance_test)
+
+namespace fs = std::filesystem;
+using tenon::test::build_dir;
+using tenon::test::has;
+using tenon::test::kSanitized;
+
+namespace {
+
+struct Folder {
+  fs::path path = fs::temp_directory_path() / ("tenon-conformance-" + std::to_string(getpid()));
+  Folder() { fs::create_directories(path); }
+  ~Folder() { fs::remove_all(path); }
+  std::string operator/(const char* name) const { return (path / name).string(); }
+};
+
+struct Outcome {
+  int status;
+  std::string out;  // standard output and standard error
+};
+
+std::string slurp(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+Outcome run(const Folder& folder, const std::string& arguments, const std::string& fault = "") {
+  const std::string out = folder / "out", command = "TENON_TEST_FAULT='" + fault + "' '" +
+                                                    build_dir() + "/bin/tenon' conformance " +
+                                                    arguments + " >'" + out + "' 2>&1 </dev/null";
+  const int status = std::system(command.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), slurp(out)};
+}
+
+std::string plugin(const char* path) {
+  return "--plugin '" + build_dir() + "/tests/" + path + "' ";
+}
+std::string faulty() { return plugin("conformance/libtenon_faulty.so"); }
+
+void require_line(const Outcome& outcome, int status, std::initializer_list<const char*> parts) {
+  BOOST_TEST(outcome.status == status);
+  for (auto* part : parts)
+    BOOST_REQUIRE_MESSAGE(has(outcome.out, part), "\"" << part << "\" expected in:\n"
+                                                       << outcome.out.substr(0, 4000));
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(what_is_right_passes) {
+  const Folder folder;
+  require_line(run(folder, "--op relu --json '" + (folder / "all.json") + "'"), 0,
+               {"cpu:0: cpu ", "compared with cpu:1", "relu", "cases ", "gradients ", "layouts ",
+                "repeat ", "shapes ", " 0 failed"});
+  require_line({0, slurp(folder / "all.json")}, 0, {"\"failed\": 0", "\"op\": \"relu\""});
+  require_line(run(folder, faulty() + "--op matmul --dtype f64"), 0,
+               {"with the overlay faulty 1.0 (", "0 failed"});
+  if (kSanitized) return;
+  require_line(run(folder, ""), 0, {"0 failed"});
+  require_line(run(folder, plugin("sim/libtenon_sim.so")), 0, {"sim:0: sim 1.0", "0 failed"});
+  require_line(run(folder, plugin("primitives/libtenon_primitives.so") + "--seed 3"), 0,
+               {"0 failed"});
+}
+
+BOOST_AUTO_TEST_CASE(what_is_not_offered_does_not_pass) {
+  const Folder folder;
+  require_line(
+      run(folder, plugin("primitives/libtenon_primitives.so") + "--op matmul --dtype bf16"), 1,
+      {"matmul in bf16: primitives: does not take bf16", " 0 passed, 0 failed, ",
+       "Nothing passed"});
+  require_line(run(folder, plugin("primitives/libtenon_primitives.so") + "--op normal"), 1,
+               {"primitives has no normal", "Nothing passed"});
+}
+
+BOOST_AUTO_TEST_CASE(each_planted_fault_is_found) {
+  const Folder folder;
+  struct Planted {
+    const char *fault, *op;
+    std::initializer_list<const char*> parts;
+  };
+  for (auto& planted : std::initializer_list<Planted>{
+           {"wrong tail", "add", {"FAILED layouts: add of ", "FAILED cases: ", "1 of "}},
+           {"wrong gradient", "sigmoid", {"FAILED layouts: sigmoid", "gradient 0: element"}},
+           {"wrong label smoothing", "cross_entropy", {"label_smoothing", "output 0: element"}},
+           {"relies on zeros", "sum", {"FAILED repeat: sum", "output 0: element"}},
+           {"forgets strides", "mul", {"FAILED layouts: mul ", "inputs not contiguous in f32"}},
+           {"other bits", "exp", {"FAILED repeat: exp of", " the first time and "}},
+           {"swallows NaN", "maximum", {"FAILED layouts: maximum ", "is 0, expected nan"}},
+           {"crashes", "tanh", {"FAILED cases: tanh", "SIGSEGV"}},
+           {"exits", "cos", {"FAILED cases: cos", "ended the process with status 3"}}}) {
+    BOOST_TEST_CONTEXT(planted.fault)
+    require_line(run(folder, faulty() + "--op " + planted.op, planted.fault), 1, planted.parts);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_check_that_hangs_is_ended_and_its_operator_left_out) {
+  const Folder folder;
+  require_line(run(folder, faulty() + "--op sin --limit 3", "hangs"), 1,
+               {"FAILED cases: sin", "did not end within 3 s", "Skipped, because checks of these"});
+}
+
+BOOST_AUTO_TEST_CASE(requests_that_make_no_sense_are_refused) {
+  const Folder folder;
+  require_line(run(folder, "--op nothing"), 1, {"no operator is called \"nothing\"; there are "});
+  require_line(run(folder, "--dtype f33"), 1, {"--dtype f33: there are f32, f64"});
+  require_line(run(folder, "--plugin /nowhere.so"), 1, {"/nowhere.so: No such file"});
+  require_line(run(folder, "--device nothing:0"), 1, {"backend \"nothing\" cannot be used"});
+  require_line(run(folder, "--cases /nowhere"), 1, {"/nowhere: cannot be read"});
+  require_line(run(folder, "--plugin '" + build_dir() + "/bin/tenon'"), 1, {"no manifest"});
+}
+
+// Files come from anybody.
+namespace {
+
+struct File {
+  hid_t file;
+  explicit File(const std::string& path)
+      : file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT)) {}
+  ~File() { H5Fclose(file); }
+
+  hid_t add_group(const char* name) const {
+    const hid_t group = H5Gcreate2(file, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    for (const char* part : {"in", "out"})
+      H5Gclose(H5Gcreate2(group, part, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    return group;
+  }
+};
+
+void set_text(hid_t group, const char* name, const std::string& text) {
+  const hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR);
+  H5Tset_size(type, text.size() + 1);
+  const hid_t a = H5Acreate2(group, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+  H5Awrite(a, type, text.c_str());
+  H5Aclose(a), H5Sclose(space), H5Tclose(type);
+}
+
+void add_case(const File& file, const char* name, const std::string& op, const std::string& args,
+              const std::vector<double>& in, const std::vector<double>& out, hsize_t dim = 2) {
+  const hid_t group = file.add_group(name), space = H5Screate_simple(1, &dim, nullptr),
+              scalar = H5Screate(H5S_SCALAR);
+  set_text(group, "op", op);
+  set_text(group, "args", args);
+  const double tolerance = 1e-5;
+  for (const char* key : {"rtol", "atol"}) {
+    const hid_t a = H5Acreate2(group, key, H5T_NATIVE_DOUBLE, scalar, H5P_DEFAULT, H5P_DEFAULT);
+    H5Awrite(a, H5T_NATIVE_DOUBLE, &tolerance);
+    H5Aclose(a);
+  }
+  const auto write = [&](const char* path, const std::vector<double>& values) {
+    if (values.empty()) return;
+    const hid_t d =
+        H5Dcreate2(group, path, H5T_NATIVE_DOUBLE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    if (dim == values.size())
+      H5Dwrite(d, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
+    H5Dclose(d);
+  };
+  write("in/0", in);
+  write("out/0", out);
+  H5Sclose(space), H5Sclose(scalar), H5Gclose(group);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(case_files_may_hold_anything) {
+  const Folder folder;
+  fs::create_directory(folder.path / "cases");
+  std::ofstream(folder / "cases/text.h5") << "no HDF5";
+  {
+    const File file(folder / "cases/odd.h5");
+    add_case(file, "0_right", "relu", "{}", {-1, 2}, {0, 2});
+    add_case(file, "1_wrong", "relu", "{}", {-1, 2}, {0, 3});
+    add_case(file, "2_args", "relu", "no JSON", {-1, 2}, {0, 2});
+    add_case(file, "3_empty", "relu", "{}", {}, {});
+    add_case(file, "4_without_args", "transpose", "{}", {1, 2}, {1, 2});
+    add_case(file, "5_of_another", "bessel_j0", "{}", {1, 2}, {1, 2});
+    add_case(file, "6_huge", "relu", "{}", {1, 2}, {1, 2}, hsize_t{1} << 50);
+    H5Gclose(H5Gcreate2(file.file, "7_bare", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  }
+  require_line(
+      run(folder, "--cases '" + (folder / "cases") + "'"), 1,
+      {"FAILED cases: text.h5: cannot be read", "odd.h5/2_args: cannot be read",
+       "odd.h5/7_bare: cannot be read: HDF5 cannot open attribute op",
+       "odd.h5/6_huge: cannot be read: the tensor 0 has more than",
+       "relu odd.h5/1_wrong in f32: output 0: element (1,) is 2, expected 3 (off by 1",
+       "relu odd.h5/3_empty in f32: tensor 0 of 0", "transpose odd.h5/4_without_args in f32",
+       "because Tenon has no such operator:\n  bessel_j0(1)"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,179 @@
+// "faulty": an overlay over the cpu that computes one operator with the cpu's own kernels, and then
+// makes the mistake that TENON_TEST_FAULT names. What checks backends has to find each of them.
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <tenon/plugins/sdk/sdk.h>
+
+using tenon::sdk::Error;
+using tenon::sdk::guard;
+using tenon::sdk::make_error;
+using tenon::sdk::Request;
+
+namespace {
+
+tn_backend_api cpu;  // the cpu plugin's table
+tn_device* inner = nullptr;
+
+// What happens around the run of the cpu's plan, `n` being the elements of the first output.
+using Around = void (*)(float* y, int64_t n, const std::function<void()>& run);
+
+void wrong_tail(float* y, int64_t n, const std::function<void()>& run) {
+  run();
+  if (n % 8) y[n - 1] += 1;
+}
+void one_percent_more(float* y, int64_t n, const std::function<void()>& run) {
+  run();
+  for (int64_t i = 0; i < n; ++i) y[i] *= 1.01f;
+}
+void added_to_what_was_there(float* y, int64_t n, const std::function<void()>& run) {
+  const std::vector<float> before(y, y + n);
+  run();
+  for (int64_t i = 0; i < n; ++i) y[i] += before[static_cast<size_t>(i)];
+}
+void other_bits_each_time(float* y, int64_t, const std::function<void()>& run) {
+  static bool odd = false;
+  run();
+  if ((odd = !odd)) y[0] = std::nextafterf(y[0], std::numeric_limits<float>::infinity());
+}
+void swallowed_nan(float* y, int64_t n, const std::function<void()>& run) {
+  run();
+  for (int64_t i = 0; i < n; ++i)
+    if (std::isnan(y[i])) y[i] = 0;
+}
+void crash(float*, int64_t, const std::function<void()>&) {
+  static volatile int* volatile nowhere = nullptr;
+  *nowhere = 1;
+}
+void hang(float*, int64_t, const std::function<void()>&) {
+  for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+void end_the_process(float*, int64_t, const std::function<void()>&) { _exit(3); }
+void right(float*, int64_t, const std::function<void()>& run) { run(); }
+
+struct Fault {
+  const char *name, *op;
+  Around around;
+  bool forgets_strides = false;
+};
+constexpr Fault faults[] = {
+    {"wrong tail", "add", wrong_tail},
+    {"wrong gradient", "sigmoid_backward", one_percent_more},
+    {"wrong label smoothing", "cross_entropy", one_percent_more},
+    {"relies on zeros", "sum", added_to_what_was_there},
+    {"forgets strides", "mul", right, true},
+    {"other bits", "exp", other_bits_each_time},
+    {"swallows NaN", "maximum", swallowed_nan},
+    {"crashes", "tanh", crash},
+    {"hangs", "sin", hang},
+    {"exits", "cos", end_the_process},
+};
+
+const Fault* fault_of(const Request& request) {
+  const char* asked = std::getenv("TENON_TEST_FAULT");
+  for (auto& fault : faults) {
+    if (!asked || std::string_view(asked) != fault.name || request.op() != fault.op) continue;
+    if (request.output(0).dtype != TN_F32 || !tenon::sdk::is_contiguous(request.output(0)))
+      return nullptr;
+    if (request.op() == "cross_entropy" && request.get_float("label_smoothing") == 0)
+      return nullptr;
+    return &fault;
+  }
+  return nullptr;
+}
+
+// The cpu's plan; with `dense`, for inputs that are taken for contiguous.
+tn_error* inner_plan(const tn_op_request* request, bool dense, tn_plan** plan) {
+  std::vector<tn_tensor_desc> descs;
+  std::vector<const tn_tensor_desc*> inputs(request->inputs, request->inputs + request->num_inputs);
+  descs.reserve(inputs.size());
+  for (auto& in : inputs) {
+    // Those with elements in one place have less memory than that.
+    const bool steps = in && in->rank > 0 && in->strides[in->rank - 1] > 1;
+    if (!dense || !steps) continue;
+    descs.push_back(*in);
+    int64_t stride = 1;
+    for (uint32_t d = in->rank; d-- > 0; stride *= in->shape[d]) descs.back().strides[d] = stride;
+    in = &descs.back();
+  }
+  tn_op_request changed = *request;
+  changed.inputs = inputs.data();
+  return cpu.plan_create(inner, &changed, plan);
+}
+
+tn_error* supports(tn_device*, const tn_op_request* request) {
+  return fault_of(Request(*request))
+             ? nullptr
+             : make_error(TN_CODE_UNSUPPORTED, "faulty has only what it is to do wrong");
+}
+
+tn_error* plan_create(tn_device* device, const tn_op_request* raw, tn_plan** plan) {
+  if (tn_error* no = supports(device, raw)) return no;
+  const Request request(*raw);
+  const Fault* fault = fault_of(request);
+  tn_plan* made = nullptr;
+  if (tn_error* error = inner_plan(raw, fault->forgets_strides, &made)) return error;
+  return guard([&] {
+    std::shared_ptr<tn_plan> below(made, [](tn_plan* p) { p->destroy(p); });
+    const int64_t n = tenon::sdk::numel(request.output(0));
+    *plan = tenon::sdk::make_plan(
+        [below, fault, n](const tn_run& run) {
+          fault->around(static_cast<float*>(run.outputs[0]), n, [&] {
+            if (tn_error* error = below->run(below.get(), &run)) {
+              const std::string message = error->message;
+              const tn_code code = error->code;
+              error->destroy(error);
+              throw Error(code, message);
+            }
+          });
+        },
+        {made->workspace_bytes, made->cost_ns});
+  });
+}
+
+tn_error* device_open(tn_backend*, uint32_t, tn_device** device) {
+  static int opened;
+  *device = reinterpret_cast<tn_device*>(&opened);
+  return nullptr;
+}
+void device_close(tn_device*) {}
+
+tn_error* init(const tn_host* host, tn_backend_api* api) {
+  return guard([&] {
+    void* library = dlopen(TENON_CPU_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (!library) throw Error(TN_CODE_UNAVAILABLE, dlerror());
+    auto* entry = static_cast<const tn_plugin_info*>(dlsym(library, TN_PLUGIN_ENTRY_NAME));
+    cpu.struct_size = sizeof cpu;
+    tn_error* error = entry->init(host, &cpu);
+    if (!error) error = cpu.device_open(cpu.backend, 0, &inner);
+    if (error) {
+      error->destroy(error);
+      throw Error(TN_CODE_UNAVAILABLE, "the cpu plugin does not start");
+    }
+    tn_backend_api table{};
+    table.struct_size = sizeof table;
+    table.device_open = device_open;
+    table.device_close = device_close;
+    table.supports = supports;
+    table.plan_create = plan_create;
+    const size_t size = std::min(api->struct_size, sizeof table);
+    std::memcpy(api, &table, size);
+    api->struct_size = size;
+  });
+}
+
+}  // namespace
+
+extern "C" TN_EXPORT const tn_plugin_info tn_plugin_entry = {
+    sizeof(tn_plugin_info), TN_PLUGIN_MAGIC, TN_ABI_MAJOR, TN_ABI_MINOR, "faulty", "1.0",
+    TN_PLUGIN_OVERLAY,      "cpu",           100,          init};
