@@ -22,20 +22,24 @@ void parallel_for(int64_t n, int64_t grain, F&& body) {
                     [&](int64_t begin, int64_t end, uint32_t) { body(begin, end); });
 }
 
-// Tensors are f32 here. Whatever else is asked for is refused with the reason.
-inline void require_f32(const sdk::Request& request) {
+// All tensors of these operators have one dtype, f32 or f64. Whatever else is asked for is refused
+// with the reason.
+inline tn_dtype float_of(const sdk::Request& request) {
+  const tn_dtype dtype = request.output(0).dtype;
   for (size_t i = 0; i < request.num_inputs(); ++i)
-    if (request.has_input(i) && request.input(i).dtype != TN_F32)
-      sdk::refuse_dtype(request.input(i).dtype);
-  for (size_t i = 0; i < request.num_outputs(); ++i)
-    if (request.has_output(i) && request.output(i).dtype != TN_F32)
-      sdk::refuse_dtype(request.output(i).dtype);
+    if (request.has_input(i) && request.input(i).dtype != dtype)
+      sdk::unsupported("tensors of different dtypes");
+  return dtype;
 }
 
-inline const float* input(const tn_run& run, size_t i) {
-  return static_cast<const float*>(run.inputs[i]);
+template <class T>
+const T* input(const tn_run& run, size_t i) {
+  return static_cast<const T*>(run.inputs[i]);
 }
-inline float* output(const tn_run& run, size_t i) { return static_cast<float*>(run.outputs[i]); }
+template <class T>
+T* output(const tn_run& run, size_t i) {
+  return static_cast<T*>(run.outputs[i]);
+}
 
 // Calls f(at) for the elements [begin, end) of the nest's tensors; at[k] is the place of the
 // element in tensor k.

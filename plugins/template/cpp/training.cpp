@@ -1,5 +1,6 @@
 // The loss of a classifier with its gradient, and the steps of SGD.
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include <tenon/plugins/sdk/requests/loss.h>
@@ -14,7 +15,6 @@ using sdk::LossReduction;
 
 sdk::CrossEntropyRequest read_loss(const sdk::Request& request) {
   const auto r = sdk::CrossEntropyRequest::from(request);
-  if (r.dtype != TN_F32) sdk::refuse_dtype(r.dtype);
   // What is refused here the core computes of other operators, if they are all there.
   if (r.smoothing != 0) sdk::unsupported("label smoothing");
   if (r.weighted) sdk::unsupported("weights of classes");
@@ -33,63 +33,91 @@ void check_labels(const sdk::CrossEntropyRequest& r, const int64_t* labels) {
 
 // Each row's loss is log(sum(exp(x))) - x[label]. The largest of a row is taken off first, so that
 // exp cannot overflow, and is kept for the gradient with the logarithm of the sum.
+template <class T>
 void loss_forward(const sdk::CrossEntropyRequest& r, const tn_run& run) {
-  const float* logits = input(run, 0);
-  const auto* labels = static_cast<const int64_t*>(run.inputs[1]);
-  float *loss = output(run, 0), *tops = output(run, 1), *log_sums = tops + r.n;
+  const T* logits = input<T>(run, 0);
+  const int64_t* labels = input<int64_t>(run, 1);
+  T *loss = output<T>(run, 0), *tops = output<T>(run, 1), *log_sums = tops + r.n;
   check_labels(r, labels);
   double total = 0, count = 0;
   for (int64_t i = 0; i < r.n; ++i) {
-    const float* x = logits + i * r.c;
-    float top = r.c > 0 ? x[0] : 0;
+    const T* x = logits + i * r.c;
+    T top = r.c > 0 ? x[0] : 0;
     for (int64_t j = 1; j < r.c; ++j) top = x[j] > top || x[j] != x[j] ? x[j] : top;
     double sum = 0;
-    for (int64_t j = 0; j < r.c; ++j) sum += std::exp(double{x[j]} - top);
+    for (int64_t j = 0; j < r.c; ++j) sum += std::exp(static_cast<double>(x[j]) - top);
     tops[i] = top;
-    log_sums[i] = static_cast<float>(std::log(sum));
+    log_sums[i] = static_cast<T>(std::log(sum));
     const bool counts = labels[i] != r.ignore;
-    const double row = counts ? std::log(sum) - (double{x[labels[i]]} - top) : 0;
-    if (r.reduction == LossReduction::none) loss[i] = static_cast<float>(row);
+    const double row = counts ? std::log(sum) - (static_cast<double>(x[labels[i]]) - top) : 0;
+    if (r.reduction == LossReduction::none) loss[i] = static_cast<T>(row);
     total += row;
     count += counts;
   }
-  *output(run, 2) = static_cast<float>(count);
+  *output<T>(run, 2) = static_cast<T>(count);
   if (r.reduction != LossReduction::none)
-    *loss = static_cast<float>(r.reduction == LossReduction::mean ? total / count : total);
+    *loss = static_cast<T>(r.reduction == LossReduction::mean ? total / count : total);
 }
 
+template <class T>
 void loss_backward(const sdk::CrossEntropyRequest& r, const tn_run& run) {
-  const float *g = input(run, 0), *logits = input(run, 1), *tops = input(run, 4),
-              *log_sums = tops + r.n;
-  const auto* labels = static_cast<const int64_t*>(run.inputs[2]);
+  const T *g = input<T>(run, 0), *logits = input<T>(run, 1), *tops = input<T>(run, 4),
+          *log_sums = tops + r.n;
+  const int64_t* labels = input<int64_t>(run, 2);
   check_labels(r, labels);
   for (int64_t i = 0; i < r.n; ++i) {
-    const float* x = logits + i * r.c;
-    float* gx = output(run, 0) + i * r.c;
-    const float scale = labels[i] == r.ignore                ? 0
-                        : r.reduction == LossReduction::none ? g[i]
-                        : r.reduction == LossReduction::mean ? *g / *input(run, 5)
-                                                             : *g;
-    for (int64_t j = 0; j < r.c; ++j)
-      gx[j] = labels[i] == r.ignore ? 0 : scale * std::exp(x[j] - tops[i] - log_sums[i]);
-    if (labels[i] != r.ignore) gx[labels[i]] -= scale;
+    const T* x = logits + i * r.c;
+    T* gx = output<T>(run, 0) + i * r.c;
+    if (labels[i] == r.ignore) {
+      std::fill_n(gx, r.c, T(0));
+      continue;
+    }
+    const T scale = r.reduction == LossReduction::none   ? g[i]
+                    : r.reduction == LossReduction::mean ? *g / *input<T>(run, 5)
+                                                         : *g;
+    for (int64_t j = 0; j < r.c; ++j) gx[j] = scale * std::exp(x[j] - tops[i] - log_sums[i]);
+    gx[labels[i]] -= scale;
   }
 }
 
-template <void Loss(const sdk::CrossEntropyRequest&, const tn_run&)>
+template <bool Backward>
 tn_plan* make_loss(tn_device*, const sdk::Request& request) {
   const auto r = read_loss(request);
-  return sdk::make_plan(
-      [r](const tn_run& run) { Loss(r, run); },
-      {.workspace_bytes = 0, .cost_ns = 500 + static_cast<uint64_t>(r.n * r.c) * 10});
+  return sdk::with_float(r.dtype, [&]<class T>(T) {
+    return sdk::make_plan(
+        [r](const tn_run& run) {
+          if constexpr (Backward)
+            loss_backward<T>(r, run);
+          else
+            loss_forward<T>(r, run);
+        },
+        {.workspace_bytes = 0, .cost_ns = 500 + static_cast<uint64_t>(r.n * r.c) * 10});
+  });
 }
 
-const sdk::Kernel losses({"cross_entropy"}, make_loss<loss_forward>);
-const sdk::Kernel loss_gradients({"cross_entropy_backward"}, make_loss<loss_backward>);
+const sdk::Kernel losses({"cross_entropy"}, make_loss<false>);
+const sdk::Kernel loss_gradients({"cross_entropy_backward"}, make_loss<true>);
 
 // One step of all parameters. Formulas: PyTorch's documentation of torch.optim.SGD.
+template <class T>
+void step(const sdk::SgdRequest& r, const std::vector<int64_t>& sizes, const tn_run& run) {
+  const auto c = r.numbers<T>(run.scalars);
+  for (size_t p = 0; p < r.n; ++p) {
+    T* value = output<T>(run, p);
+    const T* gradient = input<T>(run, r.n + p);
+    T* buffer = r.momentum ? output<T>(run, r.n + p) : nullptr;
+    for (int64_t i = 0; i < sizes[p]; ++i) {
+      T g = c.sign * gradient[i] + c.decay * value[i];
+      if (buffer) {
+        buffer[i] = c.first ? g : c.momentum * buffer[i] + c.keep * g;
+        g = r.nesterov ? g + c.momentum * buffer[i] : buffer[i];
+      }
+      value[i] -= c.lr * g;
+    }
+  }
+}
+
 tn_plan* make_sgd(tn_device*, const sdk::Request& request) {
-  require_f32(request);
   const auto r = sdk::SgdRequest::from(request);
   std::vector<int64_t> sizes;
   uint64_t all = 0;
@@ -97,24 +125,10 @@ tn_plan* make_sgd(tn_device*, const sdk::Request& request) {
     sizes.push_back(sdk::numel(request.input(i)));
     all += static_cast<uint64_t>(sizes.back());
   }
-  return sdk::make_plan(
-      [r, sizes](const tn_run& run) {
-        const auto c = r.numbers<float>(run.scalars);
-        for (size_t p = 0; p < r.n; ++p) {
-          float* value = output(run, p);
-          const float* gradient = input(run, r.n + p);
-          float* buffer = r.momentum ? output(run, r.n + p) : nullptr;
-          for (int64_t i = 0; i < sizes[p]; ++i) {
-            float g = c.sign * gradient[i] + c.decay * value[i];
-            if (buffer) {
-              buffer[i] = c.first ? g : c.momentum * buffer[i] + c.keep * g;
-              g = r.nesterov ? g + c.momentum * buffer[i] : buffer[i];
-            }
-            value[i] -= c.lr * g;
-          }
-        }
-      },
-      {.workspace_bytes = 0, .cost_ns = 200 + all * 2});
+  return sdk::with_float(r.dtype, [&]<class T>(T) {
+    return sdk::make_plan([r, sizes](const tn_run& run) { step<T>(r, sizes, run); },
+                          {.workspace_bytes = 0, .cost_ns = 200 + all * 2});
+  });
 }
 
 const sdk::Kernel steps({"sgd_step"}, make_sgd);
