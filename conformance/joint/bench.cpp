@@ -1,0 +1,159 @@
+#include <algorithm>
+
+#include <tenon/conformance/joint/bench.h>
+#include <tenon/core/error.h>
+#include <tenon/plugins/host/registry.h>
+
+namespace tenon::conformance::joint {
+
+void must(const char* call, tn_error* error) {
+  if (error) throw Mismatch(fmt::format("{} failed: {}", call, plugins::take_message(error)));
+}
+
+std::string must_fail(const char* call, tn_error* error, tn_code code) {
+  if (!error) throw Mismatch(fmt::format("{} reported success", call));
+  const tn_code found = error->code;
+  const bool silent = !error->message || !*error->message;
+  const std::string message = plugins::take_message(error);
+  require(found == code,
+          fmt::format("{} failed with code {} instead of {}: {}", call, found, code, message));
+  require(!silent, fmt::format("{} failed without saying why: the message is empty", call));
+  return message;
+}
+
+// ---- the device
+
+Bench::Bench(const Device& d)
+    : backend(plugins::registry().load(d.type())),
+      api(backend.api()),
+      device(backend.open_device(static_cast<uint32_t>(d.index()))),
+      info(backend.device_info(device)),
+      has_streams(!(info.flags & TN_DEVICE_CALLER_THREAD)) {
+  const tn_memory_kind* const* table = nullptr;
+  size_t count = 0;
+  must("memory_kinds", api.memory_kinds(device, &table, &count));
+  kinds.assign(table, table + count);
+}
+
+Memory::Memory(Bench& bench, uint64_t bytes, uint32_t kind)
+    : bench_(bench), bytes_(bytes), kind_(kind) {
+  must("memory_alloc",
+       bench.api.memory_alloc(bench.device, kind, bytes, bench.kinds[kind]->alignment, &data_));
+}
+Memory::~Memory() { bench_.api.memory_free(bench_.device, kind_, data_, bytes_); }
+
+// ---- streams and events
+
+Stream::Stream(Bench& bench) : bench_(bench) {
+  if (bench.has_streams) must("stream_create", bench.api.stream_create(bench.device, &handle_));
+}
+Stream::~Stream() {
+  if (!handle_) return;
+  try {
+    wait();
+  } catch (const Mismatch&) {
+    // What went wrong was said before.
+  }
+  bench_.api.stream_destroy(handle_);
+}
+
+void Stream::copy(void* to, const void* from, uint64_t bytes, bool to_device, bool from_device) {
+  const tn_copy copy{sizeof copy,
+                     to,
+                     from,
+                     bytes,
+                     to_device ? bench_.device : nullptr,
+                     from_device ? bench_.device : nullptr};
+  must("copy", bench_.api.copy(bench_.device, &copy, handle_));
+}
+
+void Stream::upload(const Memory& to, const std::vector<float>& values) {
+  copy(to.data(), values.data(), values.size() * sizeof(float), true, false);
+  wait();
+}
+
+std::vector<float> Stream::download(const Memory& from, size_t count) {
+  std::vector<float> values(count);
+  copy(values.data(), from.data(), count * sizeof(float), false, true);
+  wait();
+  return values;
+}
+
+void Stream::wait() {
+  if (!handle_) return;
+  Event event(bench_);
+  event.record(*this);
+  event.wait();
+}
+
+Event::Event(Bench& bench) : bench_(bench) {
+  must("event_create", bench.api.event_create(bench.device, &handle_));
+}
+Event::~Event() { bench_.api.event_destroy(handle_); }
+void Event::record(const Stream& stream) {
+  must("event_record", bench_.api.event_record(handle_, stream.handle()));
+}
+bool Event::is_reached() {
+  int32_t done = 0;
+  must("event_query", bench_.api.event_query(handle_, &done));
+  return done != 0;
+}
+void Event::wait() { must("event_wait", bench_.api.event_wait(handle_)); }
+
+// ---- plans
+
+Request::Request(const char* op, int64_t count, tn_dtype dtype) : in{}, out{}, raw{} {
+  in.struct_size = sizeof in;
+  in.dtype = dtype;
+  in.rank = 1;
+  in.shape[0] = count;
+  in.strides[0] = 1;
+  out = in;
+  inputs[0] = &in;
+  outputs[0] = &out;
+  raw.struct_size = sizeof raw;
+  raw.op = op;
+  raw.num_inputs = raw.num_outputs = 1;
+  raw.inputs = inputs;
+  raw.outputs = outputs;
+}
+const tn_op_request* Request::get() {
+  raw.num_attrs = attrs.size();
+  raw.attrs = attrs.empty() ? nullptr : attrs.data();
+  return &raw;
+}
+
+Plan::Plan(Bench& bench, const tn_op_request* request) : bench_(bench) {
+  must("plan_create", bench.api.plan_create(bench.device, request, &plan_));
+  if (plan_->workspace_bytes) workspace_ = std::make_unique<Memory>(bench, plan_->workspace_bytes);
+}
+Plan::~Plan() { bench_.api.destroy(plan_); }
+
+void Plan::run(const Stream& stream, const Memory& in, const Memory& out) {
+  void* inputs[] = {in.data()};
+  void* outputs[] = {out.data()};
+  tn_run args{};
+  args.struct_size = sizeof args;
+  args.inputs = inputs;
+  args.outputs = outputs;
+  args.workspace = workspace_ ? workspace_->data() : nullptr;
+  args.stream = stream.handle();
+  args.num_inputs = args.num_outputs = 1;
+  must("run", bench_.api.run(plan_, &args));
+}
+
+Operator known_operator(Bench& bench) {
+  constexpr Operator known[] = {{"abs", 2}, {"relu", 0}, {"neg", 2}, {"square", 4}, {"sign", -1}};
+  for (auto& o : known) {
+    Request request(o.name, 16);
+    tn_error* no = bench.api.supports(bench.device, request.get());
+    if (!no) return o;
+    no->destroy(no);
+  }
+  throw UnsupportedError(
+      "none of the operators abs, relu, neg, square and sign of f32 is offered, with which plans "
+      "are "
+      "tried");
+}
+
+}  // namespace tenon::conformance::joint

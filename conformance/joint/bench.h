@@ -1,0 +1,118 @@
+// A device of a plugin as the host sees it, with owners for what it makes. Every failure of the
+// plugin is a Mismatch that names the call.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <tenon/conformance/compare.h>
+#include <tenon/core/device.h>
+#include <tenon/plugins/abi/abi.h>
+#include <tenon/plugins/host/backend.h>
+
+namespace tenon::conformance::joint {
+
+inline void require(bool ok, const std::string& what) {
+  if (!ok) throw Mismatch(what);
+}
+// Throws the plugin's reason.
+void must(const char* call, tn_error* error);
+// Returns the message of an error that has to come, with that code.
+std::string must_fail(const char* call, tn_error* error, tn_code code);
+
+struct Bench {
+  explicit Bench(const Device& device);
+  plugins::Backend& backend;
+  const plugins::CheckedApi& api;
+  tn_device* device;
+  tn_device_info info;
+  bool has_streams;
+  std::vector<const tn_memory_kind*> kinds;
+};
+
+class Memory {
+ public:
+  Memory(Bench& bench, uint64_t bytes, uint32_t kind = 0);
+  ~Memory();
+  Memory(const Memory&) = delete;
+  char* data() const { return static_cast<char*>(data_); }
+
+ private:
+  Bench& bench_;
+  uint64_t bytes_;
+  uint32_t kind_;
+  void* data_ = nullptr;
+};
+
+// On a caller's-thread device it is no stream, and everything is done at once.
+class Stream {
+ public:
+  explicit Stream(Bench& bench);
+  ~Stream();
+  Stream(const Stream&) = delete;
+  tn_stream* handle() const { return handle_; }
+  // One of the pointers may be the host's.
+  void copy(void* to, const void* from, uint64_t bytes, bool to_device, bool from_device);
+  void upload(const Memory& to, const std::vector<float>& values);
+  std::vector<float> download(const Memory& from, size_t count);
+  void wait();
+
+ private:
+  Bench& bench_;
+  tn_stream* handle_ = nullptr;
+};
+
+class Event {
+ public:
+  explicit Event(Bench& bench);
+  ~Event();
+  Event(const Event&) = delete;
+  void record(const Stream& stream);
+  bool is_reached();
+  void wait();
+  tn_event* handle() const { return handle_; }
+
+ private:
+  Bench& bench_;
+  tn_event* handle_ = nullptr;
+};
+
+// A request for an operator with one input and one output, both contiguous f32 of one dimension.
+struct Request {
+  Request(const char* op, int64_t count, tn_dtype dtype = TN_F32);
+  tn_tensor_desc in, out;
+  const tn_tensor_desc* inputs[1];
+  const tn_tensor_desc* outputs[1];
+  std::vector<const tn_attr*> attrs;
+  tn_op_request raw;
+  const tn_op_request* get();
+};
+
+class Plan {
+ public:
+  Plan(Bench& bench, const tn_op_request* request);
+  ~Plan();
+  Plan(const Plan&) = delete;
+  void run(const Stream& stream, const Memory& in, const Memory& out);
+
+ private:
+  Bench& bench_;
+  tn_plan* plan_ = nullptr;
+  std::unique_ptr<Memory> workspace_;
+};
+
+// An operator of one input that the device takes, and what it makes of -2: "abs" and 2.
+struct Operator {
+  const char* name;
+  float of_minus_two;
+};
+// Throws an UnsupportedError if it takes none that is known here.
+Operator known_operator(Bench& bench);
+
+}  // namespace tenon::conformance::joint

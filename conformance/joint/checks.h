@@ -1,0 +1,18 @@
+// The parts of joint_checks.
+#pragma once
+
+#include <functional>
+
+#include <tenon/conformance/joint/bench.h>
+
+namespace tenon::conformance::joint {
+
+// Adds a check: what it is about, what has to be so, and what looks.
+using Add = std::function<void(const char* about, const char* name, void (*look)(Bench&))>;
+
+void add_memory_checks(const Add& add);
+void add_request_checks(const Add& add);
+void add_plan_checks(const Add& add);
+void add_stream_checks(const Add& add);
+
+}  // namespace tenon::conformance::joint

@@ -1,0 +1,148 @@
+#include <cstring>
+
+#include <malloc.h>
+
+#include <tenon/conformance/joint/bench.h>
+#include <tenon/conformance/joint/checks.h>
+#include <tenon/core/error.h>
+
+namespace tenon::conformance::joint {
+
+namespace {
+
+// From plan_create and from supports, both times with the reason.
+void must_refuse(Bench& bench, const char* what, const tn_op_request* request) {
+  must_fail(fmt::format("supports of {}", what).c_str(), bench.api.supports(bench.device, request),
+            TN_CODE_UNSUPPORTED);
+  tn_plan* plan = nullptr;
+  tn_error* error = bench.api.plan_create(bench.device, request, &plan);
+  if (!error) bench.api.destroy(plan);
+  must_fail(fmt::format("plan_create of {}", what).c_str(), error, TN_CODE_UNSUPPORTED);
+}
+
+void unknown_operator(Bench& bench) {
+  Request request("tenon.no_such_operator", 16);
+  must_refuse(bench, "an operator that nobody knows", request.get());
+  request.raw.op = "";
+  must_refuse(bench, "an operator without a name", request.get());
+}
+
+void unknown_dtype(Bench& bench) {
+  const Operator op = known_operator(bench);
+  for (tn_dtype dtype : {99, -1})
+    must_refuse(bench, "a dtype that nobody knows", Request(op.name, 16, dtype).get());
+}
+
+// As a newer host has them: fields that this plugin cannot know, with any bytes in them.
+void longer_structs(Bench& bench) {
+  const Operator op = known_operator(bench);
+  struct {
+    tn_tensor_desc desc;
+    unsigned char more[64];
+  } in, out;
+  struct {
+    tn_op_request raw;
+    unsigned char more[64];
+  } longer;
+  Request request(op.name, 16);
+  std::memset(&in, 0xa5, sizeof in);
+  std::memset(&longer, 0xa5, sizeof longer);
+  in.desc = request.in;
+  in.desc.struct_size = sizeof in;
+  out = in;
+  request.inputs[0] = &in.desc;
+  request.outputs[0] = &out.desc;
+  longer.raw = *request.get();
+  longer.raw.struct_size = sizeof longer;
+  Plan plan(bench, &longer.raw);
+  Stream stream(bench);
+  Memory x(bench, 64), y(bench, 64);
+  stream.upload(x, std::vector<float>(16, -2));
+  plan.run(stream, x, y);
+  require(
+      stream.download(y, 16) == std::vector<float>(16, op.of_minus_two),
+      fmt::format("{} is wrong where the structs of the request are longer than known", op.name));
+}
+
+void short_info(Bench& bench) {
+  struct {
+    tn_device_info info;
+    unsigned char more[256];
+  } room;
+  const size_t of_1_0 = offsetof(tn_device_info, architecture);
+  for (size_t size : {of_1_0, sizeof(tn_device_info), sizeof room}) {
+    std::memset(&room, 0xa5, sizeof room);
+    std::memset(&room.info, 0, sizeof room.info);  // as the host hands it over
+    room.info.struct_size = size;
+    must("device_info", bench.api.device_info(bench.device, &room.info));
+    auto* bytes = reinterpret_cast<unsigned char*>(&room);
+    for (size_t i = size; i < sizeof room; ++i)
+      require(bytes[i] == (i < sizeof room.info ? 0 : 0xa5),
+              fmt::format("device_info wrote byte {} of a struct of {}", i, size));
+    require(std::memchr(room.info.name, 0, sizeof room.info.name),
+            "device_info gives a name that does not end");
+  }
+}
+
+void index_out_of_range(Bench& bench) {
+  uint32_t count = 0;
+  must("device_count", bench.api.device_count(&count));
+  if (bench.info.flags & TN_DEVICE_LOGICAL) return;
+  tn_device* device = nullptr;
+  tn_error* error = bench.api.device_open(count + 1000, &device);
+  if (!error) bench.api.device_close(device);
+  require(error,
+          fmt::format("device_open({}) succeeded, and there are {} devices", count + 1000, count));
+  error->destroy(error);
+}
+
+// The bytes that a thousand turns leave behind; nothing where the allocator does not tell.
+void must_not_leak(const char* what, const std::function<void()>& turn) {
+  constexpr size_t turns = 1000, allowed = 8 * turns;
+  for (size_t i = 0; i < 50; ++i) turn();
+  // What is allocated once on the way, or by other threads, is not seen twice.
+  size_t least = SIZE_MAX;
+  for (int i = 0; i < 3; ++i) {
+    const size_t before = mallinfo2().uordblks;
+    for (size_t k = 0; k < turns; ++k) turn();
+    const size_t after = mallinfo2().uordblks;
+    least = std::min(least, after > before ? after - before : 0);
+  }
+  require(least < allowed,
+          fmt::format("{} leaves about {} bytes behind each time", what, least / turns));
+}
+
+void errors_are_freed(Bench& bench) {
+  Request request("tenon.no_such_operator", 16);
+  must_not_leak("a refusal by supports", [&] {
+    if (tn_error* e = bench.api.supports(bench.device, request.get())) e->destroy(e);
+  });
+  must_not_leak("a refusal by plan_create", [&] {
+    tn_plan* plan = nullptr;
+    if (tn_error* e = bench.api.plan_create(bench.device, request.get(), &plan)) e->destroy(e);
+  });
+}
+
+void plans_are_freed(Bench& bench) {
+  const Operator op = known_operator(bench);
+  Request request(op.name, 16);
+  must_not_leak("a plan that is made and destroyed", [&] {
+    tn_plan* plan = nullptr;
+    must("plan_create", bench.api.plan_create(bench.device, request.get(), &plan));
+    bench.api.destroy(plan);
+  });
+}
+
+}  // namespace
+
+void add_request_checks(const Add& add) {
+  add("requests", "an unknown operator is TN_CODE_UNSUPPORTED, with a reason", unknown_operator);
+  add("requests", "an unknown dtype is TN_CODE_UNSUPPORTED, with a reason", unknown_dtype);
+  add("requests", "structs of a newer host, which are longer, are read rightly", longer_structs);
+  add("requests", "device_info writes no more than the caller has room for", short_info);
+  add("requests", "an index that no device has is refused", index_out_of_range);
+  add("errors", "an error leaves nothing behind when it was destroyed", errors_are_freed);
+  add("plans", "a plan leaves nothing behind when it was destroyed", plans_are_freed);
+}
+
+}  // namespace tenon::conformance::joint

@@ -1,0 +1,162 @@
+#include <atomic>
+#include <thread>
+
+#include <tenon/conformance/joint/bench.h>
+#include <tenon/conformance/joint/checks.h>
+#include <tenon/core/error.h>
+
+namespace tenon::conformance::joint {
+
+namespace {
+
+void require_streams(const Bench& bench) {
+  if (!bench.has_streams)
+    throw UnsupportedError("the device computes on the caller's thread and has no streams");
+}
+
+constexpr size_t kWords = 1 << 18;
+
+// Work that keeps a stream busy for a while and ends with `value` in the first word of `memory`.
+struct Slow {
+  explicit Slow(Bench& bench)
+      : here(kWords), memory(bench, kWords * sizeof(float)), other(bench, kWords * sizeof(float)) {}
+  void queue(Stream& stream, float value) {
+    std::fill(here.begin(), here.end(), value);
+    const uint64_t bytes = kWords * sizeof(float);
+    stream.copy(other.data(), here.data(), bytes, true, false);
+    for (int i = 0; i < 8; ++i) {
+      stream.copy(memory.data(), other.data(), bytes, true, true);
+      stream.copy(other.data(), memory.data(), bytes, true, true);
+    }
+    stream.copy(memory.data(), other.data(), bytes, true, true);
+  }
+  std::vector<float> here;
+  Memory memory, other;
+};
+
+void never_recorded(Bench& bench) {
+  require_streams(bench);
+  Event event(bench);
+  require(event.is_reached(), "an event that was never recorded does not count as reached");
+  event.wait();
+  Stream stream(bench);
+  must("stream_wait", bench.api.stream_wait(stream.handle(), event.handle()));
+  stream.wait();
+}
+
+void waited_for(Bench& bench) {
+  require_streams(bench);
+  Stream stream(bench);
+  Slow slow(bench);
+  for (float value = 1; value <= 10; ++value) {
+    slow.queue(stream, value);
+    Event event(bench);
+    event.record(stream);
+    event.wait();
+    require(event.is_reached(), "after event_wait, event_query says that it is not reached");
+    Stream reader(bench);
+    require(reader.download(slow.memory, kWords)[kWords - 1] == value,
+            "after event_wait, the work before the event is not done");
+  }
+}
+
+// What another stream reads behind the event is what was written before it.
+void across_streams(Bench& bench) {
+  require_streams(bench);
+  Stream writer(bench), reader(bench);
+  Slow slow(bench);
+  Memory result(bench, kWords * sizeof(float));
+  Event written(bench), read(bench);
+  for (float value = 1; value <= 20; ++value) {
+    must("stream_wait", bench.api.stream_wait(writer.handle(), read.handle()));
+    slow.queue(writer, value);
+    written.record(writer);
+    must("stream_wait", bench.api.stream_wait(reader.handle(), written.handle()));
+    reader.copy(result.data(), slow.memory.data(), kWords * sizeof(float), true, true);
+    read.record(reader);
+    const auto found = reader.download(result, kWords);
+    for (size_t i : {size_t{0}, kWords / 2, kWords - 1})
+      require(found[i] == value,
+              fmt::format("a stream did not wait for the event of another: it read {}, expected {}",
+                          found[i], value));
+  }
+}
+
+void recorded_again(Bench& bench) {
+  require_streams(bench);
+  Stream stream(bench);
+  Slow slow(bench);
+  Event event(bench);
+  for (float value = 1; value <= 10; ++value) {
+    slow.queue(stream, value);
+    event.record(stream);
+    event.wait();
+    require(Stream(bench).download(slow.memory, 1)[0] == value,
+            "an event that was recorded again counts as reached by its first recording");
+  }
+}
+
+void comes_by_itself(Bench& bench) {
+  require_streams(bench);
+  Stream stream(bench);
+  Slow slow(bench);
+  slow.queue(stream, 1);
+  Event event(bench);
+  event.record(stream);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!event.is_reached()) {
+    require(std::chrono::steady_clock::now() < end,
+            "an event is not reached although nothing but event_query was called for 30 s");
+    std::this_thread::yield();
+  }
+}
+
+void while_another_waits(Bench& bench) {
+  require_streams(bench);
+  Stream stream(bench);
+  Slow slow(bench);
+  slow.queue(stream, 1);
+  Event event(bench);
+  event.record(stream);
+  std::string failure;
+  std::thread waiting([&] {
+    try {
+      event.wait();
+    } catch (const std::exception& e) {
+      failure = e.what();
+    }
+  });
+  slow.queue(stream, 2);
+  waiting.join();
+  require(failure.empty(), failure);
+  require(stream.download(slow.memory, 1)[0] == 2,
+          "work that was queued while a thread waited is lost");
+}
+
+void many_of_them(Bench& bench) {
+  require_streams(bench);
+  for (int turn = 0; turn < 20; ++turn) {
+    std::vector<std::unique_ptr<Stream>> streams;
+    std::vector<std::unique_ptr<Event>> events;
+    for (int i = 0; i < 8; ++i) {
+      streams.push_back(std::make_unique<Stream>(bench));
+      for (int k = 0; k < 16; ++k) events.push_back(std::make_unique<Event>(bench));
+      events.back()->record(*streams.back());
+    }
+    for (auto& e : events) e->wait();
+  }
+}
+
+}  // namespace
+
+void add_stream_checks(const Add& add) {
+  add("events", "one that was never recorded counts as reached", never_recorded);
+  add("events", "after event_wait, the work before is done", waited_for);
+  add("events", "a stream waits for the event of another", across_streams);
+  add("events", "one that is recorded again is reached again", recorded_again);
+  add("events", "one is reached without anybody waiting for it", comes_by_itself);
+  add("events", "a thread waits while another queues on the stream", while_another_waits);
+  add("streams", "many are made and destroyed", many_of_them);
+}
+
+}  // namespace tenon::conformance::joint
