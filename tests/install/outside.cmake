@@ -56,3 +56,5 @@ run(${CMAKE_COMMAND} -E env TENON_PLUGIN_PATH=${work}/template ${work}/prefix/${
 expect("${output}" "template:0")
 run(${CMAKE_COMMAND} -E env TENON_PLUGIN_PATH=${work}/template ${work}/application/application template)
 expect("${output}" "template:0")
+run(${work}/prefix/${bindir}/tenon conformance --plugin ${work}/template/template.tenon.json --op add)
+expect("${output}" "cases .* passed, 0 failed")
