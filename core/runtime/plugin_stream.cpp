@@ -286,14 +286,14 @@ tn_event* PluginStream::mark_covering(uint64_t ticket) {
 tn_event* PluginStream::new_mark() {
   tn_event* event = nullptr;
   if (spare_.empty()) {
-    add_late_error(api_.event_create(device_, &event), submitted_);
+    if (tn_error* error = api_.event_create(device_, &event)) add_mark_error(error);
   } else {
     event = spare_.back();
     spare_.pop_back();
   }
   if (!event) return nullptr;
   if (tn_error* error = api_.event_record(event, stream_)) {
-    add_late_error(error, submitted_);
+    add_mark_error(error);
     spare_.push_back(event);
     return nullptr;
   }
@@ -324,6 +324,16 @@ void PluginStream::retire_front() {
 // work or later work gets it.
 void PluginStream::add_late_error(tn_error* error, uint64_t ticket) {
   if (error) failures.add_late(std::min(completed_ + 1, ticket), name_late(error, ticket));
+}
+
+// Without a mark, nobody knows what the work came to, so the error is one of all unfinished work.
+// One wait may try several times. As long as nobody has been told of the first attempt, the next
+// ones are the same failure: told once each, they would reach reads that have nothing to do with
+// it.
+void PluginStream::add_mark_error(tn_error* error) {
+  if (unmarked_ && !unmarked_->seen && unmarked_->code == error->code) return error->destroy(error);
+  unmarked_ = name_late(error, submitted_);
+  failures.add_late(completed_ + 1, unmarked_);
 }
 
 FailureLog::Pointer PluginStream::name_late(tn_error* error, uint64_t last) const {

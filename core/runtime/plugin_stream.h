@@ -91,6 +91,7 @@ class PluginStream final : public Stream, ForkMember {
   void poll();
   void retire_front();
   void add_late_error(tn_error* error, uint64_t ticket);
+  void add_mark_error(tn_error* error);
   FailureLog::Pointer name_late(tn_error* error, uint64_t last) const;
   std::string in_flight(uint64_t last, const std::string& op) const;
   void finish_if_lost();
@@ -107,7 +108,8 @@ class PluginStream final : public Stream, ForkMember {
   bool awaited_ = false;             // a thread waits for the first mark, without the lock
   std::condition_variable retired_;  // completed_ changed, or awaited_ became false
   std::vector<tn_event*> spare_;
-  std::vector<Source> sources_;  // for work that was not waited for yet
+  FailureLog::Pointer unmarked_;  // the last failure to make a mark
+  std::vector<Source> sources_;   // for work that was not waited for yet
   std::array<Queued, 64> ring_;
 };
 

@@ -11,7 +11,7 @@
 #include <tenon/plugins/host/registry.h>
 #include <tenon/tenon.h>
 
-#include "plugin_folder.h"
+#include "joint_folder.h"
 #include "process/child.h"
 #include "support/expect.h"
 
@@ -21,21 +21,6 @@ using namespace tenon;
 using namespace tenon::test;
 
 namespace {
-
-// The backend and its overlay lie in the registry that the core asks.
-struct Joint {
-  Joint() {
-    folder.add("joint", {{"name", "joint"}, {"version", "1.0"}});
-    folder.add("joint_overlay", {{"name", "joint_overlay"},
-                                 {"version", "1.0"},
-                                 {"kind", "overlay"},
-                                 {"overlays", "joint"},
-                                 {"priority", 1}});
-    plugins::registry().add_path(folder.path());
-  }
-  PluginFolder folder;
-};
-void joint() { static Joint once; }
 
 // Plans and devices are made once: each call computes on another shape.
 int64_t next_size() {
@@ -121,7 +106,7 @@ void check_opening(const std::string& fault, const std::vector<std::string>& par
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(when_a_device_is_opened) {
-  joint();
+  backends();
   for (auto& [way, said] : kWays) {
     for (const std::string function : {"device_open", "device_info", "memory_kinds"})
       check_opening(function + way, parts_of(function, way, said), false);
@@ -140,13 +125,13 @@ BOOST_AUTO_TEST_CASE(when_a_device_is_opened) {
 }
 
 BOOST_AUTO_TEST_CASE(when_devices_are_counted) {
-  joint();
+  backends();
   check_every_way("device_count",
                   [] { BOOST_TEST(plugins::registry().load("joint").device_count() == 2u); });
 }
 
 BOOST_AUTO_TEST_CASE(when_memory_is_allocated) {
-  joint();
+  backends();
   for (bool streams : {false, true}) {
     const Device device("joint", next_index(streams));
     compute_on(device);
@@ -162,7 +147,7 @@ BOOST_AUTO_TEST_CASE(when_memory_is_allocated) {
 }
 
 BOOST_AUTO_TEST_CASE(when_plans_are_made_and_run) {
-  joint();
+  backends();
   for (bool streams : {false, true}) {
     const Device device("joint", next_index(streams));
     auto compute = [&] { compute_on(device); };
@@ -183,7 +168,7 @@ BOOST_AUTO_TEST_CASE(when_plans_are_made_and_run) {
 }
 
 BOOST_AUTO_TEST_CASE(when_streams_are_waited_for) {
-  joint();
+  backends();
   // The loss of an event is told to whoever reads next, and the stream works on.
   for (const char* function : {"event_record", "event_query", "event_wait"}) {
     const Device device("joint", next_index(true));
@@ -198,8 +183,36 @@ BOOST_AUTO_TEST_CASE(when_streams_are_waited_for) {
   check_opening("event_create_null", {"event_create reported success, but gave no event"}, true);
 }
 
+// A wait for a device tries more than once to get an event.
+BOOST_AUTO_TEST_CASE(a_lost_event_is_told_once_and_only_to_readers_of_its_device) {
+  backends();
+  const uint32_t index = next_index(true);
+  const Device broken("joint", index), other("joint", next_index(true));
+  auto made_on = [](Device device) {
+    const Tensor x = full({next_size()}, -2.0).to(device);  // what this waits for is not abs
+    return abs(x);
+  };
+  auto failure_of = [](const Tensor& x) { return error_of([&] { x.to_vector<float>(); }); };
+  const Tensor here = made_on(broken), there = made_on(other), on_cpu = full({next_size()}, 1.0);
+  Tensor read_there;
+  {
+    Environment only("TENON_TEST_FAULT_INDEX", std::to_string(index));
+    Environment fault("TENON_TEST_FAULT", "event_record_error");
+    (void)here.is_ready();
+    read_there = abs(here.to(other));
+  }
+  BOOST_TEST(failure_of(there) == "");
+  BOOST_TEST(failure_of(on_cpu) == "");
+  const std::string told = failure_of(read_there);
+  BOOST_TEST(has(told, "abs: (" + std::to_string(here.numel()) + ",) on " + broken.str()), told);
+  BOOST_TEST(failure_of(here) == "");
+  BOOST_TEST(failure_of(made_on(broken)) == "");
+  BOOST_TEST(failure_of(abs(made_on(broken).to(other))) == "");
+  BOOST_TEST(failure_of(made_on(broken).to("cpu")) == "");
+}
+
 BOOST_AUTO_TEST_CASE(an_overlay_that_fails_leaves_the_work_to_the_plugin_below) {
-  joint();
+  backends();
   const Device device("joint", next_index(false));
   compute_on(device);
   for (const char* fault :
@@ -224,7 +237,7 @@ BOOST_AUTO_TEST_CASE(an_overlay_that_fails_leaves_the_work_to_the_plugin_below) 
 
 BOOST_AUTO_TEST_CASE(in_a_process_of_its_own,
                      *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
-  joint();
+  backends();
   const Device device("joint", std::getenv("TENON_TEST_STREAMS") ? 1 : 0);
   for (int i = 0; i < 2; ++i) {
     try {
