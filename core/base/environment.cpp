@@ -31,6 +31,18 @@ bool flag_from_environment(const char* name) {
   return value == "1";
 }
 
+CpuFallback cpu_fallback_from_environment() {
+  const char* text = std::getenv("TENON_CPU_FALLBACK");
+  const std::string_view value = text ? text : "";
+  if (value == "report") return CpuFallback::report;
+  if (value != "" && value != "0" && value != "1")
+    throw ValueError(
+        fmt::format("TENON_CPU_FALLBACK is \"{}\"; it must be 1 for yes, 0 for no, or "
+                    "report for yes and a list at the end",
+                    excerpt(value)));
+  return value == "1" ? CpuFallback::on : CpuFallback::off;
+}
+
 TraceSettings trace_from_environment() {
   const char* text = std::getenv("TENON_TRACE");
   TraceSettings settings;
@@ -58,7 +70,8 @@ TraceSettings trace_from_environment() {
 
 void check_environment() {
   for (auto* name : {"TENON_NUM_THREADS", "TENON_CPU_DEVICES"}) count_from_environment(name);
-  for (auto* name : {"TENON_SYNC", "TENON_CPU_FALLBACK"}) flag_from_environment(name);
+  flag_from_environment("TENON_SYNC");
+  cpu_fallback_from_environment();
   trace_from_environment();
 }
 

@@ -17,6 +17,12 @@ std::optional<uint32_t> count_from_environment(const char* name);
 // for any other value.
 bool flag_from_environment(const char* name);
 
+// What TENON_CPU_FALLBACK allows: nothing (0), operators that a device lacks are computed on the
+// CPU (1), and a list of these is printed at the end (report).
+enum class CpuFallback { off, on, report };
+// Throws a ValueError for any other value.
+CpuFallback cpu_fallback_from_environment();
+
 // What TENON_TRACE asks for: any of "ops", "plans" and the name of one file that ends in ".json",
 // separated by commas.
 struct TraceSettings {

@@ -12,11 +12,13 @@
 #include <tenon/core/base/log.h>
 #include <tenon/core/base/module_path.h>
 #include <tenon/core/dispatch/abi_dtypes.h>
+#include <tenon/core/dispatch/detour.h>
 #include <tenon/core/dispatch/plan_cache.h>
 #include <tenon/core/error.h>
 #include <tenon/core/extent.h>
 #include <tenon/core/format.h>
 #include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/trace.h>
 
 namespace tenon {
 
@@ -133,10 +135,16 @@ bool cheaper(const tn_plan& plan, const PlanEntry& entry) {
   return !entry.plan || (plan.cost_ns != 0 && plan.cost_ns < entry.plan->cost_ns);
 }
 
-// Keeps the cheaper one of `plan` and the plan that `entry` has.
-void offer(PlanEntry& entry, const Planner& planner, tn_plan* plan) {
+// Keeps the cheaper one of `plan` and the plan that `entry` has, and tells why not the other.
+void offer(PlanEntry& entry, const Planner& planner, tn_plan* plan, std::string& reasons) {
   auto& api = planner.backend->api();
-  if (!cheaper(*plan, entry)) return api.destroy(plan);
+  const bool taken = cheaper(*plan, entry);
+  if (entry.plan)
+    reasons += fmt::format(
+        "\n  {}: {} ns, an estimate that does not beat the {} ns of {}",
+        taken ? entry.api->name() : api.name(), taken ? entry.plan->cost_ns : plan->cost_ns,
+        taken ? plan->cost_ns : entry.plan->cost_ns, taken ? api.name() : entry.api->name());
+  if (!taken) return api.destroy(plan);
   if (entry.plan) entry.api->destroy(entry.plan);
   entry.plan = plan;
   entry.api = &api;
@@ -159,7 +167,7 @@ void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std
     tn_error* no = ask(p, request.raw, &plan);
     if (!context.caller_thread) close_before_new_libraries();
     if (!no) {
-      offer(entry, p, plan);
+      offer(entry, p, plan, reasons);
       continue;
     }
     // A malformed request is an error of the caller whichever plugin gets it. Only after
@@ -269,8 +277,11 @@ void flatten(PlanEntry& entry, const Shape& common) {
             "another device"
           : "\nMove the tensors to another device, or set TENON_CPU_FALLBACK=1 to compute it on "
             "the CPU";
-  throw UnsupportedError(fmt::format("{}: no plugin of this device offers it{}:{}{}",
-                                     entry.describe(), path_suffix(), reasons, advice));
+  const std::string whole = Detour::whole();
+  throw UnsupportedError(fmt::format(
+      "{}{}{}{}:{}{}", whole, entry.describe(),
+      whole.empty() ? ": no plugin of this device offers it" : ", which no plugin of it offers",
+      path_suffix(), reasons, advice));
 }
 
 void make_plan(DeviceContext& context, PlanEntry& entry, std::string& reasons) {
@@ -279,46 +290,72 @@ void make_plan(DeviceContext& context, PlanEntry& entry, std::string& reasons) {
   const bool all_contiguous = std::all_of(call.inputs.begin(), call.inputs.end(),
                                           [](auto& t) { return !t || t->contiguous; });
   if (entry.plan || all_contiguous || call.op->pointwise) return;
-  reasons.clear();
+  std::string why_copies = std::exchange(reasons, {});
   require_room_for_copies(context, entry);
   ask_planners(context, entry, true, reasons);
   entry.make_contiguous = entry.plan != nullptr;
+  if (entry.make_contiguous) reasons = std::move(why_copies);
+}
+
+// Fills the entry in. `reasons` are those of all plugins that refused, also if this throws.
+void prepare(DeviceContext& context, PlanEntry& entry, std::string& reasons) {
+  const CallDesc& call = entry.call;
+  infer_outputs(entry);
+  if (!call.out) require_room_for_outputs(context, entry);
+  if (call.flat) flatten(entry, call.shape_of_all());
+
+  const bool nothing_to_write =
+      std::all_of(entry.outputs.begin(), entry.outputs.end(),
+                  [](auto& o) { return o.kind == OutputKind::absent || o.bytes == 0; });
+  if (nothing_to_write) return;
+
+  context.stream->require_open();
+  make_plan(context, entry, reasons);
+  if (entry.plan) {
+    note_footprints(entry);
+    entry.cost_ns = entry.plan->cost_ns;
+    entry.workspace_bytes = entry.plan->workspace_bytes;
+    if (entry.workspace_bytes > context.max_bytes())
+      context.refuse_allocation(
+          entry.workspace_bytes,
+          fmt::format("{}: the plugin's workspace{}: ", entry.describe(), path_suffix()));
+  } else if (call.op->decompose && !call.out) {
+    entry.decomposed = true;
+  } else if (cpu_fallback_from_environment() != CpuFallback::off &&
+             context.device.type() != "cpu") {
+    entry.on_cpu = true;
+  } else {
+    refuse(entry, reasons);
+  }
+  if (entry.make_contiguous || entry.decomposed || entry.on_cpu) entry.refusals = reasons;
+}
+
+std::string outcome_of(const PlanEntry& entry) {
+  if (entry.decomposed) return "by no plugin, decomposed";
+  if (entry.on_cpu) return "by no plugin, on the CPU";
+  if (!entry.plan) return "has nothing to compute";
+  return fmt::format("by {}{}", entry.api->name(),
+                     entry.make_contiguous ? " on contiguous copies" : "");
 }
 
 }  // namespace
 
 Ref<PlanEntry> make_plan_entry(DeviceContext& context, CallDesc desc) {
   auto entry = Ref<PlanEntry>::adopt(new PlanEntry(std::move(desc)));
-  const CallDesc& call = entry->call;
   entry->device = context.device;
-  infer_outputs(*entry);
-  if (!call.out) require_room_for_outputs(context, *entry);
-  if (call.flat) flatten(*entry, call.shape_of_all());
-
-  const bool nothing_to_write =
-      std::all_of(entry->outputs.begin(), entry->outputs.end(),
-                  [](auto& o) { return o.kind == OutputKind::absent || o.bytes == 0; });
-  if (nothing_to_write) return entry;
-
-  context.stream->require_open();
   std::string reasons;
-  make_plan(context, *entry, reasons);
-  if (entry->plan) {
-    note_footprints(*entry);
-    entry->cost_ns = entry->plan->cost_ns;
-    entry->workspace_bytes = entry->plan->workspace_bytes;
-    if (entry->workspace_bytes > context.max_bytes())
-      context.refuse_allocation(
-          entry->workspace_bytes,
-          fmt::format("{}: the plugin's workspace{}: ", entry->describe(), path_suffix()));
-  } else if (call.op->decompose && !call.out) {
-    entry->decomposed = true;
-  } else if (flag_from_environment("TENON_CPU_FALLBACK") && context.device.type() != "cpu" &&
-             !call.out) {
-    entry->on_cpu = true;
-  } else {
-    refuse(*entry, reasons);
+  if (!observe::watched_by(observe::kTrace)) [[likely]] {
+    prepare(context, *entry, reasons);
+    return entry;
   }
+  const auto began = trace::Clock::now();
+  try {
+    prepare(context, *entry, reasons);
+  } catch (const Error& e) {
+    trace::add_plan(*entry, fmt::format("was not made: {}", e.what()), "", began);
+    throw;
+  }
+  trace::add_plan(*entry, outcome_of(*entry), reasons, began);
   return entry;
 }
 

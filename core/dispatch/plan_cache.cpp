@@ -299,9 +299,10 @@ std::string PlanEntry::describe(const Shape* shape) const {
 
 std::string PlanEntry::signature(const Shape* shape) const {
   std::string text;
+  const Shape* common = !flattened ? nullptr : shape ? shape : &call.shape_of_all();
   auto add = [&](DType dtype, const Shape& own) {
     text += fmt::format("{}{} {}", text.empty() || text.ends_with("> ") ? "" : ", ", dtype,
-                        flattened && shape ? *shape : own);
+                        common ? *common : own);
   };
   for (auto& input : call.inputs)
     if (input) add(input->dtype, input->shape);

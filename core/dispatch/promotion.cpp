@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <tenon/core/dispatch/detour.h>
 #include <tenon/core/dispatch/promotion.h>
 #include <tenon/core/error.h>
 #include <tenon/core/tensor_impl.h>
@@ -13,6 +14,8 @@ namespace {
 
 // The categories bool < integer < floating, as PyTorch orders them.
 int category(DType t) { return is_floating_point(t) ? 2 : is_integer(t) ? 1 : 0; }
+
+const std::string kMixedTypes = "\n  its inputs differ in type";
 
 DType wanted_type(const Call& call) {
   const Tensor *first = nullptr, *second = nullptr;
@@ -41,7 +44,11 @@ Outputs run_promoted(const Call& call) {
   std::vector<Tensor> owned(call.inputs.size());
   std::vector<const Tensor*> converted(call.inputs.begin(), call.inputs.end());
   for (size_t i = 0; i < owned.size(); ++i)
-    if (is_promoted(call, i)) converted[i] = &(owned[i] = call.in(i).to(type));
+    if (is_promoted(call, i) && impl_of(call.in(i)).dtype != type) {
+      const Detour detour(observe::DetourKind::conversion, call, impl_of(call.in(i)).device,
+                          kMixedTypes, &call.in(i));
+      converted[i] = &(owned[i] = call.in(i).to(type));
+    }
   return run_all(call.with_inputs(converted));
 }
 

@@ -1,11 +1,12 @@
 // The entry point of all operators: devices and replicas, the plan, memory, the queue, and the
 // record for autograd.
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include <fmt/core.h>
 
+#include <tenon/core/dispatch/cpu_fallback.h>
+#include <tenon/core/dispatch/detour.h>
 #include <tenon/core/dispatch/misplaced.h>
 #include <tenon/core/dispatch/op.h>
 #include <tenon/core/dispatch/plan_cache.h>
@@ -20,6 +21,14 @@
 namespace tenon {
 
 namespace {
+
+// Returns a contiguous copy of a tensor for a call that cannot use the tensor itself.
+Tensor hidden_copy(const Call& call, const std::string& reason, const Tensor& tensor) {
+  NoGrad guard;
+  const Detour detour(observe::DetourKind::hidden_copy, call, impl_of(tensor).device, reason,
+                      &tensor);
+  return tensor.clone();
+}
 
 // The inputs of one call. A small number of pointers is stored on the stack. Replicas and
 // contiguous copies that the call needs are owned here.
@@ -42,10 +51,10 @@ class Arguments {
 
   Device device() const { return device_; }
   Inputs used() const { return {used_, count_}; }
-  void make_contiguous() {
+  void make_contiguous(const Call& call, const PlanEntry& entry) {
     for (size_t i = 0; i < count_; ++i)
       if (used_[i] && !used_[i]->is_contiguous())
-        own(i, no_grad([&] { return used_[i]->contiguous(); }));
+        own(i, hidden_copy(call, entry.refusals, *used_[i]));
   }
 
  private:
@@ -165,29 +174,6 @@ class InPlaceChange {
   Storage* storage_;
 };
 
-// The first call prints a line, so that a user who allowed the CPU sees that it is used.
-void run_on_cpu(const PlanEntry& entry, const Call& call, Outputs& outputs) {
-  static std::atomic<bool> printed{false};
-  if (!printed.exchange(true))
-    std::fprintf(stderr, "tenon: %s is computed on the CPU (TENON_CPU_FALLBACK=1)\n",
-                 entry.describe().c_str());
-  std::vector<Tensor> moved(call.inputs.size());
-  std::vector<const Tensor*> pointers(call.inputs.size());
-  for (size_t i = 0; i < call.inputs.size(); ++i)
-    if (call.has(i)) {
-      moved[i] = call.in(i).to(Device());
-      pointers[i] = &moved[i];
-    }
-  auto there = run_all(call.with_inputs(pointers));
-  for (size_t i = 0; i < there.size(); ++i) {
-    auto& o = entry.outputs[i];
-    if (o.kind == OutputKind::in_place)
-      outputs.emplace_back(call.in(o.input)).copy_(there[i]);
-    else
-      outputs.push_back(there[i].defined() ? there[i].to(entry.device) : Tensor());
-  }
-}
-
 uint64_t bytes_before(const TensorImpl& t) {
   return static_cast<uint64_t>(t.offset) * size_of(t.dtype);
 }
@@ -236,12 +222,15 @@ void run_entry(DeviceContext& context, PlanEntry& entry, const Call& call, Argum
   NoGrad guard;                                     // the call is recorded as a whole
   const auto held = Ref<PlanEntry>::share(&entry);  // other operators run before its last use
   const Call here = call.with_inputs(arguments.used());
-  if (entry.decomposed) return call.op.decompose(here, outputs);
+  if (entry.decomposed) {
+    const Detour detour(observe::DetourKind::decomposed, here, entry.device, entry.refusals);
+    return call.op.decompose(here, outputs);
+  }
   if (entry.on_cpu) return run_on_cpu(entry, here, outputs);
   // An in-place output is the tensor of the caller, even if the plugin works on a contiguous copy
   // of it.
   for (auto& o : entry.outputs) outputs.push_back(output_of(context, entry, o, here, shape));
-  if (entry.make_contiguous) arguments.make_contiguous();
+  if (entry.make_contiguous) arguments.make_contiguous(call, entry);
   {
     std::vector<TensorImpl*> raw;
     std::vector<InPlaceChange> changes;
@@ -257,8 +246,12 @@ void run_entry(DeviceContext& context, PlanEntry& entry, const Call& call, Argum
   }
   if (!entry.make_contiguous) return;
   for (size_t i = 0; i < outputs.size(); ++i)
-    if (entry.outputs[i].kind == OutputKind::in_place)
-      outputs[i].copy_(here.in(entry.outputs[i].input));
+    if (entry.outputs[i].kind == OutputKind::in_place) {
+      const Tensor& changed = here.in(entry.outputs[i].input);
+      const Detour detour(observe::DetourKind::hidden_copy, call, entry.device, entry.refusals,
+                          &changed);
+      outputs[i].copy_(changed);
+    }
 }
 
 }  // namespace
@@ -344,6 +337,10 @@ Outputs run_all(const Call& call) {
   return outputs;
 }
 
+namespace {
+const std::string kAliases = "\n  it shares memory with the result";
+}
+
 void run_into(const Tensor& out, const Call& call, Target kind) {
   if (changes_replica(out)) [[unlikely]]
     return run_into(replica_to_change(out), call, kind);
@@ -358,7 +355,7 @@ void run_into(const Tensor& out, const Call& call, Target kind) {
   for (size_t i = 0; i < safe.size(); ++i)
     if (safe[i] && static_cast<int32_t>(i) != alias &&
         impl_of(*safe[i]).storage == target.storage && target.numel)
-      safe[i] = &copies.emplace_back(no_grad([&] { return safe[i]->clone(); }));
+      safe[i] = &copies.emplace_back(hidden_copy(call, kAliases, *safe[i]));
   auto& context = context_of(target.device);
   const Call here{call.op, safe, call.attrs, call.scalars, ~0u, &out};
   const Shape* shape = common_shape(here);
@@ -367,9 +364,13 @@ void run_into(const Tensor& out, const Call& call, Target kind) {
   if (entry.make_contiguous)
     for (auto*& t : safe)
       if (t && !t->is_contiguous()) {
-        copies.push_back(no_grad([&] { return t->contiguous(); }));
+        copies.push_back(hidden_copy(call, entry.refusals, *t));
         t = &copies.back();
       }
+  if (entry.on_cpu) {
+    run_into_on_cpu(entry, here);
+    return note_written(target);
+  }
   TensorImpl* raw = &target;
   InPlaceChange change(out);
   if (!entry.plan) return;

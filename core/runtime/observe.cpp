@@ -1,7 +1,12 @@
+#include <cstdio>
+#include <cstdlib>
 #include <mutex>
+#include <new>
 
 #include <tenon/core/base/environment.h>
 #include <tenon/core/base/fork.h>
+#include <tenon/core/base/printable.h>
+#include <tenon/core/runtime/counts.h>
 #include <tenon/core/runtime/observe.h>
 #include <tenon/core/runtime/trace.h>
 
@@ -9,15 +14,41 @@ namespace tenon::observe {
 
 constinit std::atomic<uint32_t> watchers{0};
 
+namespace {
+
+// Prints what was counted.
+void report_at_exit() {
+  try {
+    const auto stats = dispatch_stats();
+    const bool traced = watched_by(kTrace);
+    std::string text =
+        text_of_detours(stats.on_cpu, "computed on the CPU, because the device lacks them:");
+    if (traced)
+      for (auto& part : {text_of_detours(stats.decomposed, "decomposed into other operators:"),
+                         text_of_detours(stats.hidden_copies, "copies that nobody asked for:"),
+                         text_of_detours(stats.conversions, "inputs converted to one type:"),
+                         text_of_runs(stats)})
+        if (!part.empty()) text += (text.empty() ? "" : "\n") + part;
+    if (!text.empty()) std::fprintf(stderr, "[tenon] %s\n", printable_lines(text).c_str());
+  } catch (const std::bad_alloc&) {  // the program ends without it
+  }
+}
+
+}  // namespace
+
 void start() {
   static auto& mutex = *new ForkMutex(ForkOrder::tables);
   static bool started = false;
   std::lock_guard lock(mutex);
   if (started) return;
-  if (const auto settings = trace_from_environment(); settings.any()) {
+  const auto settings = trace_from_environment();
+  if (settings.any()) {
     trace::start(settings);
     watchers |= kTrace;
   }
+  if (settings.any() || cpu_fallback_from_environment() == CpuFallback::report) count_dispatch();
+  // The handlers that wait for devices are registered later, so they run before this one.
+  if (watched()) std::atexit(report_at_exit);
   started = true;
 }
 
@@ -37,6 +68,7 @@ tn_error* before_run(Run& run) {
 // What watchers do right after it, with its error or null. They may replace the error.
 tn_error* after_run(Run& run, tn_error* error) {
   run.ended = Clock::now();
+  if (watched_by(kCount)) count_run(run);
   if (watched_by(kTrace)) trace::add_run(run, error != nullptr);
   return error;
 }
@@ -47,6 +79,14 @@ tn_error* run_watched(const Launch& launch, tn_run& args, const PathNode* path) 
   Run run{launch, args, path};
   if (tn_error* refused = before_run(run)) return refused;
   return after_run(run, launch.plan->api->run(launch.plan->plan, &args));
+}
+
+tn_error* run_copy_watched(const CopyTask& t, tn_stream* stream) {
+  const auto began = Clock::now();
+  tn_error* error = t.api->copy(t.device, &t.copy, stream);
+  if (watched_by(kCount)) count_copy(t.copy.bytes);
+  if (watched_by(kTrace)) trace::add_copy(t, began, error != nullptr);
+  return error;
 }
 
 }  // namespace tenon::observe

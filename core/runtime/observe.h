@@ -11,7 +11,7 @@
 namespace tenon::observe {
 
 // Those who may look. Each is one bit of `watchers`.
-enum Watcher : uint32_t { kTrace = 1 };
+enum Watcher : uint32_t { kTrace = 1, kCount = 2 };
 
 // Set before the first device is opened. While it is 0, a run of a plan costs one more test.
 extern constinit std::atomic<uint32_t> watchers;
@@ -46,6 +46,14 @@ inline tn_error* run_plan(const Launch& l, const PathNode* path, tn_stream* stre
   if (watched()) [[unlikely]]
     return run_watched(l, args, path);
   return l.plan->api->run(l.plan->plan, &args);
+}
+
+// Makes a copy between devices, or queues it. All but those into pinned memory are made here.
+tn_error* run_copy_watched(const CopyTask& task, tn_stream* stream);
+inline tn_error* run_copy(const CopyTask& t, tn_stream* stream) {
+  if (watched()) [[unlikely]]
+    return run_copy_watched(t, stream);
+  return t.api->copy(t.device, &t.copy, stream);
 }
 
 }  // namespace tenon::observe

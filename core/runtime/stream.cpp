@@ -9,6 +9,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/observe.h>
 #include <tenon/core/runtime/stream.h>
+#include <tenon/core/runtime/trace.h>
 
 namespace tenon {
 
@@ -17,20 +18,28 @@ bool sync_mode() {
   return on;
 }
 
-void Stream::wait_for_value(uint64_t ticket, const void* data, const Footprint& footprint) {
+void Stream::wait_and_watch(uint64_t ticket) {
+  if (!observe::watched_by(observe::kTrace) || reached(ticket)) [[likely]]
+    return wait(ticket);
+  const auto began = trace::Clock::now();
   wait(ticket);
+  trace::add_wait(name_, began);
+}
+
+void Stream::wait_for_value(uint64_t ticket, const void* data, const Footprint& footprint) {
+  wait_and_watch(ticket);
   if (failures.any())
     if (auto f = failures.take_for_value(ticket, data, footprint)) throw_failure(*f);
 }
 
 void Stream::wait_for_call(uint64_t ticket) {
-  wait(ticket);
+  wait_and_watch(ticket);
   if (failures.any())
     if (auto f = failures.take_for_call(ticket)) throw_failure(*f);
 }
 
 void Stream::wait_for_all() {
-  wait(last());
+  wait_and_watch(last());
   if (failures.any())
     if (auto f = failures.take_unreported()) throw_failure(*f);
 }
@@ -101,7 +110,7 @@ void copy_and_log(FailureLog& own, const CopyTask& t, uint64_t ticket, tn_stream
   if (t.source_failures && t.source_failures->any())
     if (auto f = t.source_failures->poisoned(t.copy.src, t.copy.bytes))
       return failures.poison(t.copy.dst, t.copy.bytes, f);
-  if (tn_error* e = t.api->copy(t.device, &t.copy, stream)) {
+  if (tn_error* e = observe::run_copy(t, stream)) {
     auto f = failure_of(e, [&] {
       return std::pair(fmt::format("copy of {} bytes between devices by the plugin {}: ",
                                    t.copy.bytes, t.api->name()),

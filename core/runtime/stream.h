@@ -124,6 +124,8 @@ class Stream {
   explicit Stream(std::string name) : name_(std::move(name)) {}
   [[noreturn]] void refuse(const char* what) const;
   [[noreturn]] void refuse_closed(const char* why) const;
+  // wait(), which the trace shows.
+  void wait_and_watch(uint64_t ticket);
   // Called in the child of a fork. Failures that were not reported yet are for the parent to
   // report. Values that were never computed cannot be read in the child either.
   void forget_failures();

@@ -1,18 +1,44 @@
-// The trace of a program, which TENON_TRACE asks for.
+// The trace of a program, which TENON_TRACE asks for: lines on stderr, and a file. Only start() may
+// be called before there is a trace, and only it throws.
 #pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
 
 #include <tenon/core/base/environment.h>
 #include <tenon/core/runtime/observe.h>
 
 namespace tenon::trace {
 
+using Clock = std::chrono::steady_clock;
+
 // Begins the trace. Throws an Error that names the file if it cannot be written.
 void start(const TraceSettings& settings);
 
-// What this thread does belongs to the worker of a device.
-void name_this_thread(const std::string& device);
+// What this thread does belongs to the worker of a device. It may be called before start().
+void name_this_thread(const std::string& device) noexcept;
 
-// A run of a plan ended.
+// The following happened on this thread between `began` and now, or the times in `run`.
 void add_run(const observe::Run& run, bool failed) noexcept;
+void add_copy(const CopyTask& task, Clock::time_point began, bool failed) noexcept;
+void add_wait(const std::string& device, Clock::time_point began) noexcept;
+
+// A plan was made, or there is none. `outcome` is "by cpu" or "decomposed"; `refusals` has a line
+// "\n  onednn: only f32" for each plugin that refused.
+void add_plan(const PreparedPlan& plan, std::string_view outcome, std::string_view refusals,
+              Clock::time_point began) noexcept;
+
+// A call takes a detour, such as "decomposed". The line is for its beginning, because the runs that
+// it consists of follow, and the event in the file for its end.
+struct Detour {
+  const char* op;
+  const char* what;
+  Device device;
+  std::string signature, part_of, reason;
+  uint64_t bytes = 0;
+};
+void announce_detour(const Detour& detour) noexcept;
+void add_detour(const Detour& detour, Clock::time_point began) noexcept;
 
 }  // namespace tenon::trace

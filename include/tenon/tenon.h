@@ -17,6 +17,7 @@
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/shape.h>
 #include <tenon/core/random.h>
+#include <tenon/core/runtime/dispatch_stats.h>
 #include <tenon/core/runtime/stream_graph.h>
 #include <tenon/core/tensor.h>
 #include <tenon/data/cifar.h>

@@ -367,8 +367,10 @@ BOOST_AUTO_TEST_CASE(settings_in_the_environment_that_make_no_sense) {
     for (auto* value :
          {"abc", "0", "99999999", "1025", "-1", "", "4x", " 4", "99999999999999999999"})
       refused(name, value, "a number from 1 to 1024");
-  for (auto* name : {"TENON_SYNC", "TENON_CPU_FALLBACK"})
-    for (auto* value : {"yes", "2", "-1", " "}) refused(name, value, "1 for yes, or 0 for no");
+  for (auto* value : {"yes", "2", "-1", " "}) {
+    refused("TENON_SYNC", value, "1 for yes, or 0 for no");
+    refused("TENON_CPU_FALLBACK", value, "1 for yes, 0 for no, or report");
+  }
   for (auto* value : {"1", "op", "ops,", ",", "ops plans", "a.json,b.json", "trace.txt"})
     refused("TENON_TRACE", value, "ops, plans or the name of a file that ends in .json");
   setenv("TENON_NUM_THREADS", "1024", 1);  // of a pool that is there already

@@ -1,3 +1,4 @@
+#include <tenon/core/dispatch/detour.h>
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/format.h>
@@ -27,7 +28,10 @@ void to_device_gradient(const GradContext& c, Grads g) {
 }
 void execute_to_device(const Call& call, Outputs& out) {
   NoGrad guard;
-  out.push_back(copy_to_device(call.in(0).contiguous(), device_of(call.attrs, "type", "index")));
+  const Device to = device_of(call.attrs, "type", "index");
+  if (call.in(0).is_contiguous()) return out.push_back(copy_to_device(call.in(0), to));
+  const Detour detour("to", call.in(0));
+  out.push_back(copy_to_device(call.in(0).contiguous(), to));
 }
 const Op to_device_op{{
     .name = "to_device",

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 
+#include <tenon/core/dispatch/detour.h>
 #include <tenon/core/extent.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/rules.h>
@@ -224,6 +225,7 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
   if (shape == shape_of(x)) return x;
   Shape full = complete_shape("reshape", x, shape);
   if (strides_for(impl_of(x), full)) return run(view_op, {&x}, Attrs().set("shape", full));
+  const Detour detour("reshape", x);
   Tensor copy = x.contiguous();
   return run(view_op, {&copy}, Attrs().set("shape", full));
 }

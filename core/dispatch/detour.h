@@ -1,0 +1,57 @@
+// Calls that do not end in one plan: they are decomposed, computed on the CPU, or need copies that
+// nobody asked for. While such a detour lasts, errors of the operators that it consists of name the
+// call of the user, and the detour is counted and traced.
+#pragma once
+
+#include <string>
+
+#include <tenon/core/device.h>
+#include <tenon/core/dispatch/op.h>
+#include <tenon/core/runtime/counts.h>
+
+namespace tenon {
+
+// The types and shapes of the inputs, "f32 (2, 3), f32 (3,)"; if there are none, those of the
+// output: "-> f32 (2, 3)".
+std::string signature_of(const Call& call);
+
+class Detour {
+ public:
+  // All arguments have to live as long. `reason` tells why the plugins refused the call, a line
+  // for each. `copied` is the tensor that is copied or converted for the call; null if the detour
+  // is about all of the call.
+  Detour(observe::DetourKind kind, const Call& call, Device device, const std::string& reason,
+         const Tensor* copied = nullptr);
+  // For a hidden copy of one tensor by a function that is no operator.
+  Detour(const char* function, const Tensor& copied);
+  ~Detour();
+  Detour(const Detour&) = delete;
+  Detour& operator=(const Detour&) = delete;
+
+  // For what is moved between devices.
+  void add_bytes(uint64_t bytes) { bytes_ += bytes; }
+
+  // Returns the beginning of an error text about an operator that a detour of this thread needs,
+  // "layer_norm: (2, 3) on joint:0: its decomposition needs "; empty if there is no detour.
+  static std::string whole();
+
+ private:
+  void announce();
+  void add() const;
+  trace::Detour seen() const;
+  const char* name() const;
+  const char* outermost() const;
+  std::string text() const;
+
+  const observe::DetourKind kind_;
+  const char* const function_ = nullptr;  // null if there is a call
+  const Call* const call_ = nullptr;
+  const Device device_;
+  const std::string& reason_;
+  const Tensor* const copied_;
+  uint64_t bytes_;
+  const Detour* const outer_;
+  trace::Clock::time_point began_{};
+};
+
+}  // namespace tenon

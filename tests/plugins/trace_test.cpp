@@ -1,0 +1,333 @@
+// What ran, for how long, by whom and why: TENON_TRACE, TENON_CPU_FALLBACK, dispatch_stats().
+// Variables are read once, so most of it happens in processes of their own.
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <tenon/tenon.h>
+
+#include "joint_folder.h"
+#include "process/child.h"
+#include "support/expect.h"
+
+BOOST_AUTO_TEST_SUITE(trace_test)
+
+using namespace tenon;
+using namespace tenon::test;
+namespace but = boost::unit_test;
+
+namespace {
+
+struct Net : nn::Module<Net> {
+  nn::Linear first{4, 8}, second{8, 2};
+  Tensor forward(const Tensor& x) { return second(relu(first(x))); }
+};
+
+constexpr int kSteps = 5;
+
+// Parses a trace and checks what all traces have.
+std::vector<json> events_of(const std::string& file) {
+  const json all = json::parse(read_text(file));
+  std::vector<json> events;
+  std::set<int64_t> named;
+  for (auto& e : all) {
+    if (e.at("name") == "thread_name") named.insert(e.at("tid").get<int64_t>());
+    if (e.at("ph") == "M") continue;
+    BOOST_TEST(e.at("ph") == "X");
+    BOOST_TEST(e.at("ts").get<double>() >= 0);
+    BOOST_TEST(e.at("dur").get<double>() >= 0);
+    BOOST_TEST(named.contains(e.at("tid").get<int64_t>()));
+    events.push_back(e);
+  }
+  return events;
+}
+std::map<std::string, int> counts_of(const std::vector<json>& events, const std::string& category) {
+  std::map<std::string, int> counts;
+  for (auto& e : events)
+    if (e.at("cat") == category) ++counts[e.at("name").get<std::string>()];
+  return counts;
+}
+using Counts = std::map<std::string, int>;
+
+size_t times(const std::string& text, const std::string& part) {
+  size_t n = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++n;
+  return n;
+}
+
+Outcome traced(const std::string& test_case, const std::string& trace,
+               std::vector<std::string> environment = {}) {
+  environment.push_back("TENON_TRACE=" + trace);
+  return run_alone("trace_test/" + test_case, environment);
+}
+
+std::optional<DispatchStats::Runs> runs_of(const DispatchStats& stats, const char* op) {
+  for (auto& r : stats.runs)
+    if (r.op == op) return r;
+  return std::nullopt;
+}
+
+}  // namespace
+
+#define ALONE *but::disabled() * but::label("alone")
+
+// ---- counts for programs
+
+BOOST_AUTO_TEST_CASE(a_program_may_count_what_its_operators_do) {
+  backends();
+  const Tensor x = ones({2, 4}).to("primitives:0"), y = ones({4, 3}).to("primitives:0");
+  const Tensor whole = ones({2, 4}, {.dtype = i64}).to("primitives:0");
+  synchronize();
+  reset_dispatch_stats();
+  abs(x).wait();
+  BOOST_TEST(dispatch_stats().runs.empty());
+  count_dispatch();
+  for (int i = 0; i < 3; ++i) matmul(x, y).wait();
+  softmax(x, 1).wait();
+  (x + whole).wait();
+  y.t().reshape({12}).wait();
+  const auto stats = dispatch_stats();
+  count_dispatch(false);
+  abs(x).wait();
+
+  BOOST_REQUIRE(runs_of(stats, "matmul"));
+  BOOST_TEST(runs_of(stats, "matmul")->runs == 3u);
+  BOOST_TEST(runs_of(stats, "matmul")->device == "primitives:0");
+  BOOST_TEST(runs_of(stats, "matmul")->owner == "primitives");
+  BOOST_TEST(runs_of(stats, "matmul")->seconds > 0);
+  BOOST_TEST(!runs_of(stats, "softmax"));
+  for (const char* part : {"amax", "sub", "exp", "sum", "div"})
+    BOOST_TEST((runs_of(stats, part) && runs_of(stats, part)->runs == 1u), part);
+  BOOST_REQUIRE(stats.decomposed.size() == 1u);
+  BOOST_TEST(stats.decomposed[0].op == "softmax");
+  BOOST_TEST(stats.decomposed[0].signature == "f32 (2, 4)");
+  BOOST_TEST(stats.decomposed[0].reason == "\n  primitives: primitives has no softmax");
+  BOOST_TEST(stats.decomposed[0].count == 1u);
+  BOOST_REQUIRE(stats.hidden_copies.size() == 1u);
+  BOOST_TEST(stats.hidden_copies[0].op == "reshape");
+  BOOST_TEST(stats.hidden_copies[0].signature == "f32 (3, 4)");
+  BOOST_TEST(stats.hidden_copies[0].bytes == 48u);
+  BOOST_REQUIRE(stats.conversions.size() == 1u);
+  BOOST_TEST(stats.conversions[0].op == "add");
+  BOOST_TEST(stats.conversions[0].signature == "i64 (2, 4)");
+  BOOST_TEST(!runs_of(stats, "abs"));
+  BOOST_TEST(!runs_of(dispatch_stats(), "abs"));
+  reset_dispatch_stats();
+  BOOST_TEST(dispatch_stats().runs.empty());
+}
+
+BOOST_AUTO_TEST_CASE(copies_for_a_plugin_that_takes_contiguous_inputs_are_counted) {
+  const Tensor x = ones({2, 3, 8, 6}).transpose(2, 3), w = ones({4, 3, 3, 3});
+  const Tensor expected = conv2d(x.contiguous(), w);
+  count_dispatch();
+  reset_dispatch_stats();
+  for (int i = 0; i < 2; ++i)
+    BOOST_TEST(conv2d(x, w).to_vector<float>() == expected.to_vector<float>());
+  const auto stats = dispatch_stats();
+  count_dispatch(false);
+  BOOST_REQUIRE(stats.hidden_copies.size() == 1u);
+  auto& copied = stats.hidden_copies[0];
+  BOOST_TEST(copied.op == "conv2d");
+  BOOST_TEST(copied.signature == "f32 (2, 3, 6, 8)");
+  BOOST_TEST(copied.count == 2u);
+  BOOST_TEST(copied.bytes == 2u * 2 * 3 * 8 * 6 * 4);
+  BOOST_TEST(has(copied.reason, "\n  cpu: "), copied.reason);
+}
+
+// ---- the trace
+
+BOOST_AUTO_TEST_CASE(a_small_net, ALONE) {
+  backends();
+  Net net;
+  const Tensor x = ones({3, 4});
+  for (int i = 0; i < kSteps; ++i) net(x).wait();
+  matmul(ones({512, 512}), ones({512, 512})).wait();
+  const Tensor there = x.to("primitives:0");
+  softmax(there, 1).wait();
+}
+
+BOOST_AUTO_TEST_CASE(a_file_holds_all_that_ran) {
+  const PluginFolder folder;
+  const Outcome outcome = traced("a_small_net", folder.file("a.json"));
+  BOOST_REQUIRE_MESSAGE(outcome.status == 0, outcome.output);
+  const auto events = events_of(folder.file("a.json"));
+  auto runs = counts_of(events, "run");
+  BOOST_TEST(runs["linear"] + runs["linear_relu"] == 2 * kSteps);
+  BOOST_TEST(runs["relu"] == kSteps);
+  BOOST_TEST(runs["matmul"] == 1);
+  BOOST_TEST(runs["amax"] == 1);
+  BOOST_TEST(runs["softmax"] == 0);
+  BOOST_TEST((counts_of(events, "detour") == Counts{{"softmax: decomposed", 1}}));
+  BOOST_TEST(counts_of(events, "plan")["plan relu"] == 1);
+  BOOST_TEST(counts_of(events, "plan")["plan softmax"] == 1);
+  BOOST_TEST((counts_of(events, "copy") == Counts{{"copy from the host", 1}}));
+  bool big = false, in_module = false;
+  for (auto& e : events) {
+    const json& args = e.at("args");
+    if (e.at("name") == "matmul") {
+      big = args.at("how") == "on the worker thread";
+      BOOST_TEST(args.at("tensors") == "f32 (512, 512), f32 (512, 512) -> f32 (512, 512)");
+      BOOST_TEST(args.at("device") == "cpu:0");
+    }
+    if (e.at("cat") == "run" && args.value("module", "") == "Net.first") in_module = true;
+    if (e.at("name") == "plan softmax")
+      BOOST_TEST(has(args.at("refused by").get<std::string>(), "primitives has no softmax"));
+  }
+  BOOST_TEST(big);
+  BOOST_TEST(in_module);
+  BOOST_TEST(!has(outcome.output, "[trace]"), outcome.output);
+  BOOST_TEST(has(outcome.output, "runs of operators: "), outcome.output);
+  BOOST_TEST(has(outcome.output, "\n         1 softmax: f32 (3, 4) on primitives:0\n"),
+             outcome.output);
+}
+
+BOOST_AUTO_TEST_CASE(lines_tell_each_run_and_each_plan) {
+  const PluginFolder folder;
+  const Outcome outcome = traced("a_small_net", "ops,plans," + folder.file("a.json"));
+  BOOST_REQUIRE_MESSAGE(outcome.status == 0, outcome.output);
+  auto& text = outcome.output;
+  const size_t runs = counts_of(events_of(folder.file("a.json")), "run").size();
+  BOOST_TEST(runs > 5u);
+  BOOST_TEST(times(text, "[trace] relu: f32 (3, 8) -> f32 (3, 8) on cpu:0 by cpu, ") ==
+             static_cast<size_t>(kSteps));
+  BOOST_TEST(
+      times(text, " us on the caller's thread, in module Net\n") == static_cast<size_t>(kSteps),
+      text);
+  BOOST_TEST(times(text, "[trace] plan: relu: ") == 1u, text);
+  BOOST_TEST(has(text,
+                 "[trace] plan: softmax: f32 (3, 4) -> f32 (3, 4) on primitives:0 by no "
+                 "plugin, decomposed, made in "),
+             text);
+  BOOST_TEST(has(text, "; refused by\n  primitives: primitives has no softmax\n"), text);
+  BOOST_TEST(has(text, "[trace] softmax: f32 (3, 4) on primitives:0 is decomposed\n"), text);
+  BOOST_TEST(has(text, "[trace] copy of 48 bytes from the host by primitives, "), text);
+}
+
+BOOST_AUTO_TEST_CASE(an_overlay_that_refuses, ALONE) {
+  backends();
+  abs(ones({3}).to("joint:0")).wait();
+  setenv("TENON_TEST_OVERLAY_FAULT", "none", 1);
+  abs(ones({4}).to("joint:1")).wait();
+  BOOST_CHECK_THROW(exp(ones({5}).to("joint:1")), UnsupportedError);
+}
+
+BOOST_AUTO_TEST_CASE(plans_tell_their_owner_and_who_refused) {
+  const Outcome outcome = traced("an_overlay_that_refuses", "ops,plans");
+  BOOST_REQUIRE_MESSAGE(outcome.status == 0, outcome.output);
+  auto& text = outcome.output;
+  BOOST_TEST(has(text, "plan: abs: f32 (3,) -> f32 (3,) on joint:0 by joint, made in"), text);
+  BOOST_TEST(has(text, "; refused by\n  joint_overlay: not asked for\n"), text);
+  BOOST_TEST(has(text, "plan: abs: f32 (4,) -> f32 (4,) on joint:1 by joint_overlay, made"), text);
+  BOOST_TEST(has(text, "abs: f32 (4,) -> f32 (4,) on joint:1 by joint_overlay, "), text);
+  BOOST_TEST(has(text, " us queued on the device\n"), text);
+  BOOST_TEST(
+      has(text,
+          "plan: exp: f32 (5,) -> f32 (5,) on joint:1 was not made: exp: (5,) on joint:1: no "
+          "plugin of this device offers it:"),
+      text);
+}
+
+// ---- however it ends
+
+namespace {
+std::vector<std::string> files_beside(const PluginFolder& folder, const std::string& name) {
+  std::vector<std::string> others;
+  for (auto& entry : fs::directory_iterator(folder.path()))
+    if (entry.path().filename() != name) others.push_back(entry.path().string());
+  return others;
+}
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(ending, ALONE) {
+  const std::string how = std::getenv("TENON_TEST_END");
+  (ones({3}) + 1.0).wait();
+  if (how == "fork") {
+    const pid_t child = fork();
+    if (child == 0) {
+      for (int i = 0; i < 4; ++i) (ones({3}) * 2.0).wait();
+      _exit(0);
+    }
+    const pid_t idle = fork();
+    if (idle == 0) _exit(0);
+    int status;
+    waitpid(child, &status, 0);
+    waitpid(idle, &status, 0);
+    (ones({3}) + 1.0).wait();
+    return;
+  }
+  if (how == "exit") std::exit(0);
+  if (how == "kill") std::raise(SIGKILL);
+  if (how == "throw") std::set_terminate([] { std::signal(SIGABRT, SIG_DFL), std::abort(); });
+  std::thread([] { throw 1; }).join();
+}
+
+BOOST_AUTO_TEST_CASE(a_file_is_valid_however_the_process_ends) {
+  const PluginFolder folder;
+  for (const std::string how : {"exit", "kill", "throw"}) BOOST_TEST_CONTEXT(how) {
+      const std::string file = folder.file(how + ".json");
+      const Outcome outcome = traced("ending", file, {"TENON_TEST_END=" + how});
+      BOOST_TEST((outcome.status == 0) == (how == "exit"), outcome.output);
+      BOOST_TEST((counts_of(events_of(file), "run") == Counts{{"add", 1}, {"fill", 1}}));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_child_writes_into_a_file_of_its_own) {
+  const PluginFolder folder;
+  const Outcome outcome = traced("ending", folder.file("a.json"), {"TENON_TEST_END=fork"});
+  BOOST_REQUIRE_MESSAGE(outcome.status == 0, outcome.output);
+  BOOST_TEST(
+      (counts_of(events_of(folder.file("a.json")), "run") == Counts{{"add", 2}, {"fill", 2}}));
+  const auto others = files_beside(folder, "a.json");
+  BOOST_REQUIRE(others.size() == 1u);
+  BOOST_TEST(others[0].starts_with(folder.file("a.")), others[0]);
+  BOOST_TEST((counts_of(events_of(others[0]), "run") == Counts{{"fill", 4}, {"mul", 4}}));
+}
+
+BOOST_AUTO_TEST_CASE(a_file_in_use_is_left_to_its_process) {
+  const PluginFolder folder;
+  const int file = open(folder.write("a.json", "busy").c_str(), O_RDONLY);
+  BOOST_REQUIRE(flock(file, LOCK_EX) == 0);
+  const Outcome outcome = traced("ending", folder.file("a.json"), {"TENON_TEST_END=exit"});
+  close(file);
+  BOOST_TEST(outcome.status == 0, outcome.output);
+  BOOST_TEST(read_text(folder.file("a.json")) == "busy");
+  const auto others = files_beside(folder, "a.json");
+  BOOST_REQUIRE(others.size() == 1u);
+  BOOST_TEST((counts_of(events_of(others[0]), "run") == Counts{{"add", 1}, {"fill", 1}}));
+}
+
+BOOST_AUTO_TEST_CASE(computing, ALONE) {
+  try {
+    ones({3}).wait();
+  } catch (const Error& e) {
+    std::printf("refused: %s\n", e.what());
+    std::fflush(stdout);
+  }
+  BOOST_CHECK_THROW(ones({3}).wait(), Error);  // not only the first time
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_written_is_an_error) {
+  const PluginFolder folder;
+  for (const std::string& path :
+       {folder.file("no/such/folder.json"), folder.path() + "/../.json/"}) {
+    const Outcome outcome = traced("computing", path + (path.ends_with('/') ? "x.json" : ""));
+    BOOST_TEST(outcome.status == 0, outcome.output);
+    BOOST_TEST(has(outcome.output, "refused: TENON_TRACE: the file " + path), outcome.output);
+    BOOST_TEST(has(outcome.output, " cannot be written: No such file or directory"),
+               outcome.output);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
