@@ -10,12 +10,6 @@
 
 #include "runtime/common.h"
 
-// Of the OpenMP runtime that oneDNN is linked to, whichever it is; absent in a build without one.
-extern "C" {
-[[gnu::weak]] int omp_get_max_threads(void);
-[[gnu::weak]] void omp_set_num_threads(int threads);
-}
-
 namespace tenon::onednn {
 namespace {
 
@@ -103,14 +97,6 @@ const char* reason_not_to_start() {
   }
 }
 
-// Without OpenMP there is nothing to set.
-SingleThread::SingleThread() : before_(omp_get_max_threads ? omp_get_max_threads() : 1) {
-  if (before_ != 1) omp_set_num_threads(1);
-}
-SingleThread::~SingleThread() {
-  if (before_ != 1) omp_set_num_threads(before_);
-}
-
 void check(dnnl_status_t status, const char* what) {
   switch (status) {
     case dnnl_success:
@@ -168,7 +154,7 @@ Primitive Primitive::compile(dnnl_primitive_desc_t description) {
 Primitive Primitive::make(const void* op, const Primitive* hint, dnnl_fpmath_mode_t precision) {
   std::lock_guard lock(making.mutex);
   if (making.ended) sdk::unsupported("the process is ending");
-  SingleThread single;
+  sdk::SingleThreadedOpenMP single;
   Attributes attributes;
   make_attributes(attributes, precision);
   PrimitiveDesc description;
@@ -186,7 +172,7 @@ Primitive Primitive::make(const void* op, const Primitive* hint, dnnl_fpmath_mod
 Primitive Primitive::reorder(const Desc& from, const Desc& to) {
   std::lock_guard lock(making.mutex);
   if (making.ended) sdk::unsupported("the process is ending");
-  SingleThread single;
+  sdk::SingleThreadedOpenMP single;
   Attributes attributes;
   make_attributes(attributes, dnnl_fpmath_mode_strict);
   PrimitiveDesc description;
@@ -250,9 +236,10 @@ void Work::run(const Job& job, std::span<void* const> operands, void* workspace)
   const auto run_step = [&](const BoundStep& step, int64_t time) {
     for (auto& b : step.bound) {
       void* start = b.operand == kWorkspace ? workspace : operands[b.operand];
-      check(dnnl_memory_set_data_handle(b.memory.get(),
-                                        static_cast<char*>(start) + b.offset + time * b.advance),
-            "an operand's memory");
+      void* here = static_cast<char*>(start) + b.offset + time * b.advance;
+      // Setting it writes zeros to the padding of blocks, every time.
+      if (b.now != here)
+        check(dnnl_memory_set_data_handle(b.memory.get(), b.now = here), "an operand's memory");
     }
     check(dnnl_primitive_execute(step.primitive.get(), job.stream.get(),
                                  static_cast<int>(step.arguments.size()), step.arguments.data()),

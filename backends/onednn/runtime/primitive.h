@@ -12,7 +12,7 @@
 
 #include <oneapi/dnnl/dnnl.h>
 
-#include <tenon/plugins/sdk/sdk.h>
+#include <tenon/plugins/sdk/threads.h>
 
 namespace tenon::onednn {
 
@@ -23,18 +23,6 @@ const tn_host& host();
 
 // Empty where oneDNN can be used in this process, else the reason why not.
 const char* reason_not_to_start();
-
-// While it exists, oneDNN uses the calling thread alone. What the program has set for its own
-// OpenMP regions of this thread is restored.
-class SingleThread {
- public:
-  SingleThread();
-  ~SingleThread();
-  SingleThread(const SingleThread&) = delete;
-
- private:
-  int before_;
-};
 
 // Throws what a status means: no primitive for this is TN_CODE_UNSUPPORTED.
 void check(dnnl_status_t status, const char* what);
@@ -113,7 +101,7 @@ class Work {
       const size_t begin = stages_[stage],
                    end = stage + 1 < stages_.size() ? stages_[stage + 1] : jobs_.size();
       const auto part = [&](int64_t first, int64_t last, uint32_t) {
-        SingleThread single;
+        sdk::SingleThreadedOpenMP single;
         for (size_t i = begin + static_cast<size_t>(first); i < begin + static_cast<size_t>(last);
              ++i) {
           run(jobs_[i], operands, workspace);
@@ -136,6 +124,7 @@ class Work {
     size_t operand;
     int64_t offset, advance;
     std::unique_ptr<dnnl_memory, Release> memory;
+    mutable void* now = nullptr;  // where the memory is
   };
   struct BoundStep {
     Primitive primitive;

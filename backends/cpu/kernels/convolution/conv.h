@@ -218,10 +218,14 @@ class ConvForward {
 extern template class ConvForward<float>;
 extern template class ConvForward<double>;
 
-// Nanoseconds on one core, for the host to judge by.
+// Nanoseconds on one core, for the host to judge by: multiply-adds, what packing the weight takes,
+// and splitting the input into planes.
 template <class T>
 uint64_t conv_cost(const ConvShape& s) {
-  return 1000 + static_cast<uint64_t>(s.work() / 50 * 64 / kVectorBytes * sizeof(T) / 4);
+  const double sums = s.work() / 50 * 64 / kVectorBytes,
+               packed = 0.6 * double(s.o) * double(s.cg) * double(s.taps()),
+               split = 0.25 * double(s.n) * double(s.c) * double(s.h) * double(s.w);
+  return 1000 + static_cast<uint64_t>((sums + packed + split) * sizeof(T) / 4);
 }
 // The plan of one of the operators, all of which have a run(input 0, input 1, bias, output,
 // scratch).

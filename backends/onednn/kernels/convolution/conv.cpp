@@ -1,0 +1,215 @@
+#include "kernels/convolution/conv.h"
+
+#include <map>
+#include <utility>
+
+namespace tenon::onednn {
+namespace {
+
+enum Operand : size_t { kIn, kWeight, kBias, kOut };
+
+// Images that a job takes through the blocked layouts at a time should stay in its cache.
+constexpr int64_t kCacheBytes = 256 << 10;
+
+Desc slice(dnnl_data_type_t type, const Dims& whole, const Dims& part) {
+  Dims strides(whole.size());
+  int64_t size = 1;
+  for (size_t i = whole.size(); i-- > 0; size *= whole[i]) strides[i] = size;
+  return strided(type, part, strides);
+}
+
+// The convolution and the gradient of its input: feature maps in, a weight, feature maps out.
+struct Through {
+  const Conv& conv;
+  bool forward = conv.kind == sdk::ConvKind::forward;
+  int64_t channels = forward ? conv.o : conv.c;  // of the result
+  int64_t in_plane = forward ? conv.c * conv.h * conv.w : conv.o * conv.oh * conv.ow;
+  int64_t out_plane = forward ? conv.oh * conv.ow : conv.h * conv.w;
+
+  std::vector<ConvPart> cut(int64_t threads) const;
+  void add_job(Work& work, const ConvPart& part, int64_t at_once, const Primitive& primitive) const;
+  Primitive primitive(int64_t images, int64_t some) const {
+    return forward ? conv.forward(images, some) : conv.backward_input(images, some);
+  }
+  // Images at once: as many as fit in the cache, and divide those of the part.
+  int64_t at_once(const ConvPart& part) const {
+    const int64_t bytes = (in_plane + channels * out_plane) * conv.element;
+    int64_t images = std::clamp<int64_t>(kCacheBytes / bytes, 1, part.images);
+    while (part.images % images) --images;
+    return images;
+  }
+};
+
+// By images where they divide well; else by channels, of which every job reads all images; by both
+// where there are more threads than either.
+std::vector<ConvPart> Through::cut(int64_t threads) const {
+  std::vector<ConvPart> parts;
+  const int64_t n = conv.n, lanes = vector_lanes(),
+                blocks = conv.groups == 1 ? std::max<int64_t>(1, channels / lanes) : 1;
+  if (conv.work() <= kConvSerialWork) threads = 1;
+  const bool by_images = n % threads == 0 || n >= 4 * threads || blocks < threads;
+  const int64_t image_runs = by_images ? std::min(n, threads) : 1,
+                channel_runs = std::clamp<int64_t>(threads / image_runs, 1, blocks);
+  for_runs(n, image_runs, 1, [&](int64_t image, int64_t images) {
+    for_runs(channels, channel_runs, channel_runs == 1 ? channels : lanes,
+             [&](int64_t channel, int64_t some) {
+               parts.push_back({image, images, channel, some});
+             });
+  });
+  return parts;
+}
+
+void Through::add_job(Work& work, const ConvPart& part, int64_t at_once,
+                      const Primitive& primitive) const {
+  const int64_t size = conv.element, taps = conv.taps(), all = channels * out_plane;
+  const int in_name = forward ? DNNL_ARG_SRC : DNNL_ARG_DIFF_DST,
+            out_name = forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_SRC;
+  const Desc weight = forward ? conv.weight_slice(part.channels, conv.cg)
+                              : conv.weight_slice(conv.o, part.channels / conv.groups);
+  const Argument weights{DNNL_ARG_WEIGHTS, kWeight, weight,
+                         part.channel * taps * (forward ? conv.cg : 1) * size};
+  const Argument in{in_name, kIn,
+                    forward ? conv.x_slice(at_once, conv.c) : conv.y_slice(at_once, conv.o),
+                    part.image * in_plane * size, at_once * in_plane * size};
+  const Argument out{
+      out_name, kOut,
+      forward ? conv.y_slice(at_once, part.channels) : conv.x_slice(at_once, part.channels),
+      (part.image * all + part.channel * out_plane) * size, at_once * all * size};
+  Arranged w = arranged_input(work, primitive, DNNL_ARG_WEIGHTS, weights),
+           x = arranged_input(work, primitive, in_name, in),
+           y = arranged_output(work, primitive, out_name, out);
+  Step step{primitive, {x.argument, w.argument, y.argument}};
+  if (conv.bias)
+    step.arguments.push_back(
+        {DNNL_ARG_BIAS, kBias, primitive.layout(DNNL_ARG_BIAS), part.channel * size});
+  std::vector<Step> repeated = x.copy;
+  repeated.push_back(std::move(step));
+  repeated.insert(repeated.end(), y.copy.begin(), y.copy.end());
+  work.add(w.copy, repeated, part.images / at_once);
+}
+
+tn_plan* make_through(const Conv& conv) {
+  const Through through{conv};
+  Work work;
+  std::map<std::array<int64_t, 2>, Primitive> known;
+  for (auto& part : through.cut(thread_count())) {
+    const int64_t at_once = through.at_once(part);
+    auto& primitive = known[{at_once, part.channels}];
+    if (!primitive) primitive = through.primitive(at_once, part.channels);
+    through.add_job(work, part, at_once, primitive);
+  }
+  const int64_t lanes = vector_lanes(), group = through.channels / conv.groups;
+  const double padded = double(ceil_div(group, lanes) * lanes) / double(group);
+  const bool bias = conv.bias;
+  const sdk::PlanOptions options{work.workspace_bytes(), conv.cost_ns(padded, false)};
+  return sdk::make_plan(
+      [bias, work = std::move(work)](const tn_run& run) {
+        void* const operands[] = {run.inputs[0], run.inputs[1], bias ? run.inputs[2] : nullptr,
+                                  run.outputs[0]};
+        work.run(operands, run.workspace);
+      },
+      options);
+}
+
+tn_plan* make_conv(tn_device*, const Request& request) {
+  const Conv conv(request);
+  return conv.kind == sdk::ConvKind::backward_weight ? make_backward_weight(conv)
+                                                     : make_through(conv);
+}
+
+const sdk::Kernel registration({"conv2d", "conv2d_backward_input", "conv2d_backward_weight"},
+                               make_conv);
+
+}  // namespace
+
+Conv::Conv(const Request& request)
+    : sdk::ConvRequest(from(request)), type(compute_type(dtype)), element(dtype == TN_F32 ? 4 : 2) {
+  for (auto* d : {&request.input(0), &request.input(1), &request.output(0)}) {
+    if (sdk::numel(*d) == 0) unsupported("a tensor has no elements");
+    if (sdk::numel(*d) >= int64_t{1} << 29)
+      unsupported("a tensor is too large for oneDNN's kernels");
+    require_contiguous(*d);
+  }
+  // Kernels look at the edges of an image apart from its middle: where windows lie wholly in the
+  // padding, there is none.
+  if (ph >= (kh - 1) * dh + 1 || pw >= (kw - 1) * dw + 1 || ph > h || pw > w)
+    unsupported("windows lie wholly in the padding");
+}
+
+Desc Conv::weight_slice(int64_t out, int64_t in) const {
+  return slice(type, weight_shape(o, cg), weight_shape(out, in));
+}
+Desc Conv::x_slice(int64_t images, int64_t channels) const {
+  return slice(type, x_shape(n, c), x_shape(images, channels));
+}
+Desc Conv::y_slice(int64_t images, int64_t channels) const {
+  return slice(type, y_shape(n, o), y_shape(images, channels));
+}
+
+Primitive Conv::forward(int64_t images, int64_t out) const {
+  const Desc x = any_layout(type, x_shape(images, c)),
+             weight = any_layout(type, weight_shape(out, cg)),
+             y = any_layout(type, y_shape(images, out)), added = contiguous(type, Dims{out});
+  dnnl_convolution_desc_t op;
+  check(
+      dnnl_dilated_convolution_forward_desc_init(
+          &op, dnnl_forward_training, dnnl_convolution_direct, &x, &weight, bias ? &added : nullptr,
+          &y, strides().data(), dilations().data(), padding().data(), padding().data()),
+      "a convolution");
+  return Primitive::make(&op);
+}
+
+Primitive Conv::backward_input(int64_t images, int64_t in) const {
+  const Desc x = any_layout(type, x_shape(images, in)),
+             weight = any_layout(type, weight_shape(o, in / groups)),
+             y = any_layout(type, y_shape(images, o));
+  dnnl_convolution_desc_t op;
+  check(dnnl_dilated_convolution_backward_data_desc_init(&op, dnnl_convolution_direct, &x, &weight,
+                                                         &y, strides().data(), dilations().data(),
+                                                         padding().data(), padding().data()),
+        "a convolution's gradient");
+  return Primitive::make(&op);
+}
+
+Primitive Conv::backward_weight(int64_t images, int64_t out, dnnl_data_type_t result) const {
+  const Desc x = any_layout(type, x_shape(images, c)),
+             weight = any_layout(result, weight_shape(out, cg)),
+             y = any_layout(type, y_shape(images, out));
+  dnnl_convolution_desc_t op;
+  check(dnnl_dilated_convolution_backward_weights_desc_init(
+            &op, dnnl_convolution_direct, &x, &weight, nullptr, &y, strides().data(),
+            dilations().data(), padding().data(), padding().data()),
+        "a convolution's gradient");
+  return Primitive::make(&op);
+}
+
+uint64_t Conv::cost_ns(double padded, bool weight_result) const {
+  const double rate = (weight_result ? 51.0 : 56.0) * static_cast<double>(vector_lanes()) / 16;
+  const double maps = double(n) * double(element) *
+                      (double(c) * double(h) * double(w) + double(o) * double(oh) * double(ow)),
+               weights = double(o) * double(cg) * double(taps()) * double(element);
+  const double reorders = maps * 0.03 + weights * (weight_result ? 0.17 : 0.05);
+  return 2500 + static_cast<uint64_t>(std::min(work() * padded / rate + reorders, 0x1p60));
+}
+
+Arranged arranged_input(Work& work, const Primitive& primitive, int name, const Argument& from) {
+  const Desc wanted = primitive.layout(name);
+  if (same_layout(wanted, from.desc)) return {from, {}};
+  Argument source = from, target{DNNL_ARG_TO, kWorkspace, wanted, work.reserve(bytes_of(wanted))};
+  source.name = DNNL_ARG_FROM;
+  const Step copy{Primitive::reorder(from.desc, wanted), {source, target}};
+  target.name = name;
+  return {target, {copy}};
+}
+
+Arranged arranged_output(Work& work, const Primitive& primitive, int name, const Argument& to) {
+  const Desc written = primitive.layout(name);
+  if (same_layout(written, to.desc)) return {to, {}};
+  Argument source{DNNL_ARG_FROM, kWorkspace, written, work.reserve(bytes_of(written))}, target = to;
+  target.name = DNNL_ARG_TO;
+  const Step copy{Primitive::reorder(written, to.desc), {source, target}};
+  source.name = name;
+  return {source, {copy}};
+}
+
+}  // namespace tenon::onednn
