@@ -116,9 +116,9 @@ inline tn_error* copy_error(const tn_error& e) noexcept {
 [[noreturn]] inline void throw_error(tn_error* e, const Details& more = {}) {
   const std::unique_ptr<tn_error, void (*)(tn_error*)> owned(e, e->destroy);
   Details details = detail::details_of(*e);
-  for (auto& [key, value] : more)
-    if (std::none_of(details.begin(), details.end(), [&](auto& d) { return d.first == key; }))
-      details.emplace_back(key, value);
+  for (auto& one : more)
+    if (std::none_of(details.begin(), details.end(), [&](auto& d) { return d.first == one.first; }))
+      details.push_back(one);
   throw Error(e->code, e->message, std::move(details));
 }
 
