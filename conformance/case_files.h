@@ -26,13 +26,18 @@ struct ReferenceCase {
 struct CaseFolder {
   std::map<std::string, std::vector<std::shared_ptr<const ReferenceCase>>> by_op;
   size_t count = 0;
-  // What could not be read: the file or "file/group", and why.
-  std::vector<std::pair<std::string, std::string>> unreadable;
+  // What could not be read: the file or "file/group", and why. Files of a newer HDF5 than this one
+  // may be as they should.
+  struct Unreadable {
+    std::string name, reason;
+    bool too_new;
+  };
+  std::vector<Unreadable> unreadable;
 };
 
 // Reads every *.h5 of a folder into tensors of `device`. Throws a DataError if it is no folder or
 // has no such file. Files may come from anybody: what is not as the format says is named in
-// `unreadable`.
+// `unreadable`. Of operators that are not in the table no tensor is read.
 CaseFolder read_case_folder(const std::string& folder, Device device);
 
 }  // namespace tenon::conformance

@@ -28,6 +28,7 @@ Result result_of(const Check& check) {
   };
   try {
     check.run();
+    if (check.note) result.detail = *check.note;
   } catch (const Skipped& e) {
     end(Status::skipped, e.what());
   } catch (const UnsupportedError& e) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -29,7 +30,8 @@ struct Check {
   DType dtype;
   // Throws a Mismatch where a result is wrong, and whatever the operators throw.
   std::function<void()> run;
-  bool promised = false;  // not to offer it is a failure
+  bool promised = false;                        // not to offer it is a failure
+  std::shared_ptr<std::string> note = nullptr;  // what it found where nothing is wrong
 };
 
 enum class Status { passed, failed, not_offered, skipped };
@@ -38,7 +40,7 @@ std::string_view name_of(Status status);
 struct Result {
   std::string section, op, dtype, name;
   Status status;
-  std::string detail;  // what is wrong, or why it is not offered or skipped
+  std::string detail;  // what is wrong, or why it is not offered or skipped, or a note
 };
 
 // An UnsupportedError is `not_offered` unless it was promised, any other exception `failed`.

@@ -4,15 +4,13 @@
 
 #include <tenon/conformance/checklist.h>
 #include <tenon/conformance/driver.h>
+#include <tenon/conformance/levels.h>
+#include <tenon/conformance/speed.h>
 #include <tenon/core/error.h>
 
 namespace tenon::conformance {
 
 namespace {
-
-bool is_asked_for(const Options& options, const Line& line) {
-  return options.op.empty() || options.op == line.name || (line.op && options.op == line.op);
-}
 
 // Cases of operators that Tenon does not have say nothing about a backend.
 void note_cases_beside(const Options& options, Checklist& list) {
@@ -26,21 +24,53 @@ void note_cases_beside(const Options& options, Checklist& list) {
       list.known.push_back(
           {"cases", op, "", c->name, Status::skipped, "because Tenon has no such operator"});
   }
-  for (auto& [name, reason] : list.cases.unreadable)
-    list.known.push_back({"cases", "", "", name, Status::failed, "cannot be read: " + reason});
+  for (auto& [name, reason, too_new] : list.cases.unreadable)
+    list.known.push_back(
+        {"cases", "", "", name, too_new ? Status::skipped : Status::failed,
+         too_new ? "because this HDF5 is too old for the file" : "cannot be read: " + reason});
 }
 
 }  // namespace
 
+namespace {
+
+// Functions that are made of several operators are in no level.
+bool is_required(const Line& line) {
+  const OperatorLevel* level = level_of(line.op ? line.op : line.name);
+  return level && level->level == Level::required;
+}
+
+}  // namespace
+
+bool is_asked_for(const Options& options, const Line& line) {
+  if (options.required_only && !is_required(line)) return false;
+  return options.op.empty() || options.op == line.name || (line.op && options.op == line.op);
+}
+
 Checklist make_checklist(const Options& options, const Subject& subject) {
   Checklist list;
-  list.cases = read_case_folder(options.cases, subject.reference);
-  note_cases_beside(options, list);
+  if (options.speed) {
+    list.checks = speed_checks(options, subject);
+    return list;
+  }
+  const auto wants = [&](const std::string& section) {
+    return options.section.empty() || options.section == section;
+  };
+  if (wants("cases")) {
+    list.cases = read_case_folder(options.cases, subject.reference);
+    note_cases_beside(options, list);
+  }
   const Effort effort{.runs = 48, .elsewhere = true, .seed = options.seed};
   const auto add = [&](const Line& line, std::vector<Check> checks) {
     for (auto& check : checks) {
+      if (!wants(check.section)) continue;
       if (options.dtype && check.dtype != *options.dtype) continue;
-      check.promised = subject.device.type() == "cpu" && contains(line.types, check.dtype);
+      // What the stock cpu has, it has to keep; and what every backend has to offer, in f32.
+      // Gradients in halves, which only the files have, are no promise.
+      const bool in_table = check.section != "cases" || !contains(kHalves, check.dtype);
+      check.promised =
+          (in_table && subject.device.type() == "cpu" && contains(line.types, check.dtype)) ||
+          (options.required_only && check.dtype == f32);
       list.checks.push_back(std::move(check));
     }
   };

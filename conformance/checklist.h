@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include <tenon/conformance/case.h>
 #include <tenon/conformance/case_files.h>
 #include <tenon/conformance/check.h>
 #include <tenon/conformance/options.h>
@@ -14,6 +15,9 @@ struct Checklist {
   std::vector<Result> known;  // what is known without running anything: files that cannot be read
   CaseFolder cases;
 };
+
+// Whether the options leave the operator of this line in.
+bool is_asked_for(const Options& options, const Line& line);
 
 Checklist make_checklist(const Options& options, const Subject& subject);
 

@@ -16,11 +16,13 @@ struct Options {
   std::string cases;           // a folder of reference cases; empty: those of the installed copy
   std::string op;              // PyTorch's name or the Op's; empty: all
   std::optional<DType> dtype;
-  uint64_t seed = 0;    // of the random shapes
-  bool speed = false;   // measure instead of check
-  bool checked = true;  // with TENON_CHECK=1
-  std::string json;     // a file for all results
-  unsigned limit = 60;  // seconds that a check may take
+  std::string section;         // "cases", "layouts" …; empty: all
+  bool required_only = false;  // operators of Level::required alone, which have to be offered
+  uint64_t seed = 0;           // of the random shapes
+  bool speed = false;          // measure instead of check
+  bool checked = true;         // with TENON_CHECK=1
+  std::string json;            // a file for all results
+  unsigned limit = 60;         // seconds that a check may take
 };
 
 // Where the process that runs the checks shall begin, and what it leaves out because it ended it

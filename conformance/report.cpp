@@ -61,6 +61,8 @@ void Counts::add(Status status) {
 }
 
 void Report::add(Result result) {
+  if (result.section == "speed" && result.status == Status::passed)
+    out_ << printable(result.detail) << std::endl;
   if (result.status == Status::failed) {
     out_ << "FAILED " << result.section << ": ";
     if (!result.op.empty()) out_ << result.op << " ";
@@ -82,7 +84,8 @@ Counts Report::totals() const {
 void Report::print_table() const {
   std::map<std::string, std::map<std::string, Counts>> rows;
   for (auto& r : results_)
-    if (!r.op.empty() && r.status != Status::skipped) rows[r.op][r.dtype].add(r.status);
+    if (!r.op.empty() && r.section != "speed" && r.status != Status::skipped)
+      rows[r.op][r.dtype].add(r.status);
   if (rows.empty()) return;
   out_ << fmt::format("\n{:22}", "operator");
   for (DType t : kColumns) out_ << fmt::format("{:>8}", name_of(t));
@@ -124,7 +127,8 @@ void Report::print_not_offered() const {
 void Report::print_skipped() const {
   std::map<std::string, std::map<std::string, size_t>> reasons;
   for (auto& r : results_)
-    if (r.status == Status::skipped && !r.detail.empty()) ++reasons[reason_in(r.detail)][r.op];
+    if (r.status == Status::skipped && !r.detail.empty())
+      ++reasons[reason_in(r.detail)][r.op.empty() ? r.name.substr(0, r.name.find('/')) : r.op];
   for (auto& [reason, ops] : reasons) {
     out_ << "\nSkipped, " << printable(reason) << ":\n ";
     for (auto& [op, count] : ops) out_ << " " << printable(op) << "(" << count << ")";

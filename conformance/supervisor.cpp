@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <tenon/conformance/report.h>
+#include <tenon/conformance/speed.h>
 #include <tenon/conformance/supervisor.h>
 #include <tenon/conformance/worker_process.h>
 #include <tenon/core/base/printable.h>
@@ -78,8 +79,10 @@ class Supervisor {
       opened_ = true;
       if (resumption_.from == 0 && !titled_)
         out_ << printable_lines(line["title"].get<std::string>()) << "\n"
-             << fmt::format("{} checks, --seed {}\n", line["count"].get<size_t>(), options_.seed)
-             << std::flush;
+             << (options_.speed ? speed_heading()
+                                : fmt::format("{} checks, --seed {}", line["count"].get<size_t>(),
+                                              options_.seed))
+             << std::endl;
       titled_ = true;
     } else if (line.contains("begin")) {
       running_ = result_from_json(line);

@@ -25,6 +25,7 @@ struct Asked {
   conformance::Options options;
   conformance::Resumption resumption;
   std::string dtype;
+  std::string level = "all";
   bool unchecked = false;
   int pipe = -1;
 };
@@ -47,7 +48,8 @@ std::string installed_cases() {
 conformance::Options checked_options(const Asked& asked) {
   auto options = asked.options;
   if (!asked.dtype.empty()) options.dtype = dtype_named(asked.dtype);
-  options.checked = !asked.unchecked;
+  options.checked = !asked.unchecked && !options.speed;
+  options.required_only = asked.level == "required";
   if (options.cases.empty()) options.cases = installed_cases();
   conformance::require_known_op(options.op);
   return options;
@@ -62,6 +64,9 @@ std::vector<std::string> command_of(const conformance::Options& o) {
   };
   o.plugin.empty() ? add("--device", o.device) : add("--plugin", o.plugin);
   add("--op", o.op);
+  add("--section", o.section);
+  if (o.required_only) add("--level", "required");
+  if (o.speed) command.push_back("--speed");
   if (o.dtype) add("--dtype", std::string(name_of(*o.dtype)));
   return command;
 }
@@ -85,6 +90,11 @@ void add_conformance(CLI::App& app, bool& good) {
   command->add_option("--cases", o.cases, "A folder of reference cases (default: the installed)");
   command->add_option("--op", o.op, "Only this operator");
   command->add_option("--dtype", asked->dtype, "Only this dtype, such as f32");
+  command->add_option("--level", asked->level, "Operators that are required of a backend, or all")
+      ->check(CLI::IsMember({"required", "all"}));
+  command->add_option("--section", o.section, "Only cases, layouts, shapes, repeat or gradients")
+      ->check(CLI::IsMember({"cases", "layouts", "shapes", "repeat", "gradients"}));
+  command->add_flag("--speed", o.speed, "Measure operators beside the cpu and beside a copy");
   command->add_option("--seed", o.seed, "For the random shapes (default: 0)");
   command->add_option("--json", o.json, "Write all results to this file");
   command->add_option("--limit", o.limit, "Seconds that a check may take (default: 60)")

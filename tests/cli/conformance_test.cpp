@@ -87,6 +87,20 @@ BOOST_AUTO_TEST_CASE(what_is_not_offered_does_not_pass) {
                {"primitives has no normal", "Nothing passed"});
 }
 
+BOOST_AUTO_TEST_CASE(a_required_operator_has_to_be_offered) {
+  const Folder folder;
+  require_line(run(folder, "--level required --section cases --op add"), 0, {"add ", " 0 failed"});
+  require_line(run(folder, "--level required --op gelu"), 1, {"Nothing passed"});
+}
+
+BOOST_AUTO_TEST_CASE(speed_is_a_table_and_no_failure) {
+  const Folder folder;
+  const auto outcome = run(folder, "--speed --op exp");
+  require_line(outcome, 0, {"of copy", "\nexp ", "speed        1 passed, 0 failed"});
+  require_line(run(folder, faulty() + "--speed --op tanh", "crashes"), 1,
+               {"FAILED speed: tanh", "SIGSEGV"});
+}
+
 BOOST_AUTO_TEST_CASE(each_planted_fault_is_found) {
   const Folder folder;
   struct Planted {
@@ -192,9 +206,9 @@ BOOST_AUTO_TEST_CASE(case_files_may_hold_anything) {
     H5Gclose(H5Gcreate2(file.file, "7_bare", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
   }
   require_line(
-      run(folder, "--cases '" + (folder / "cases") + "'"), 1,
+      run(folder, "--section cases --cases '" + (folder / "cases") + "'"), 1,
       {"FAILED cases: text.h5: cannot be read", "odd.h5/2_args: cannot be read",
-       "odd.h5/7_bare: cannot be read: HDF5 cannot open attribute op",
+       "odd.h5/7_bare: cannot be read: HDF5 1.",
        "odd.h5/6_huge: cannot be read: the tensor 0 has more than",
        "relu odd.h5/1_wrong in f32: output 0: element (1,) is 2, expected 3 (off by 1",
        "relu odd.h5/3_empty in f32: tensor 0 of 0", "transpose odd.h5/4_without_args in f32",
