@@ -20,8 +20,9 @@ std::string_view name_of(Status status) {
 }
 
 Result result_of(const Check& check) {
-  Result result{check.section, check.op,       std::string(name_of(check.dtype)),
-                check.name,    Status::passed, ""};
+  Result result{
+      check.section, check.op,       std::string(check.op.empty() ? "" : name_of(check.dtype)),
+      check.name,    Status::passed, ""};
   const auto end = [&](Status status, std::string detail) {
     result.status = status;
     result.detail = std::move(detail);

@@ -25,7 +25,7 @@ struct Skipped : std::runtime_error {
 
 struct Check {
   std::string section;  // "cases", "layouts" …
-  std::string op;       // PyTorch's name, as in the table
+  std::string op;       // PyTorch's name, as in the table; empty where it is about none
   std::string name;     // what tells it from the others of its section: arguments, shapes, layouts
   DType dtype;
   // Throws a Mismatch where a result is wrong, and whatever the operators throw.

@@ -4,6 +4,7 @@
 
 #include <tenon/conformance/checklist.h>
 #include <tenon/conformance/driver.h>
+#include <tenon/conformance/joint/joint.h>
 #include <tenon/conformance/levels.h>
 #include <tenon/conformance/speed.h>
 #include <tenon/core/error.h>
@@ -56,6 +57,12 @@ Checklist make_checklist(const Options& options, const Subject& subject) {
   const auto wants = [&](const std::string& section) {
     return options.section.empty() || options.section == section;
   };
+  if (wants("joint") && options.op.empty() && !options.dtype)
+    for (auto& check : joint_checks(subject.device)) {
+      check.name = check.op + ": " + check.name;
+      check.op = "";
+      list.checks.push_back(std::move(check));
+    }
   if (wants("cases")) {
     list.cases = read_case_folder(options.cases, subject.reference);
     note_cases_beside(options, list);

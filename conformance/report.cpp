@@ -105,7 +105,8 @@ void Report::print_table() const {
 void Report::print_not_offered() const {
   std::map<std::string, std::map<std::string, std::set<std::string>>> reasons;
   for (auto& r : results_)
-    if (r.status == Status::not_offered) reasons[r.op][reason_in(r.detail)].insert(r.dtype);
+    if (r.status == Status::not_offered)
+      reasons[r.op.empty() ? r.section : r.op][reason_in(r.detail)].insert(r.dtype);
   if (reasons.empty()) return;
   out_ << "\nNot offered:\n";
   constexpr size_t kMost = 3;

@@ -43,8 +43,9 @@ json with(json line, const char* key, const json& value) {
 void run_from(const Checklist& list, const Resumption& resumption, const Channel& channel) {
   for (size_t i = resumption.from; i < list.checks.size(); ++i) {
     const Check& check = list.checks[i];
-    Result begun{check.section, check.op,        std::string(name_of(check.dtype)),
-                 check.name,    Status::skipped, ""};
+    Result begun{
+        check.section, check.op,        std::string(check.op.empty() ? "" : name_of(check.dtype)),
+        check.name,    Status::skipped, ""};
     const auto& without = resumption.without;
     if (std::find(without.begin(), without.end(), check.op) != without.end()) {
       begun.detail = "because checks of these operators had ended the process";

@@ -92,8 +92,10 @@ void add_conformance(CLI::App& app, bool& good) {
   command->add_option("--dtype", asked->dtype, "Only this dtype, such as f32");
   command->add_option("--level", asked->level, "Operators that are required of a backend, or all")
       ->check(CLI::IsMember({"required", "all"}));
-  command->add_option("--section", o.section, "Only cases, layouts, shapes, repeat or gradients")
-      ->check(CLI::IsMember({"cases", "layouts", "shapes", "repeat", "gradients"}));
+  command
+      ->add_option("--section", o.section,
+                   "Only joint, cases, layouts, shapes, repeat or gradients")
+      ->check(CLI::IsMember({"joint", "cases", "layouts", "shapes", "repeat", "gradients"}));
   command->add_flag("--speed", o.speed, "Measure operators beside the cpu and beside a copy");
   command->add_option("--seed", o.seed, "For the random shapes (default: 0)");
   command->add_option("--json", o.json, "Write all results to this file");

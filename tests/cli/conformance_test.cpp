@@ -70,6 +70,7 @@ BOOST_AUTO_TEST_CASE(what_is_right_passes) {
   require_line({0, slurp(folder / "all.json")}, 0, {"\"failed\": 0", "\"op\": \"relu\""});
   require_line(run(folder, faulty() + "--op matmul --dtype f64"), 0,
                {"with the overlay faulty 1.0 (", "0 failed"});
+  require_line(run(folder, "--section joint"), 0, {"joint ", " 0 failed"});
   if (kSanitized) return;
   require_line(run(folder, ""), 0, {"0 failed"});
   require_line(run(folder, plugin("sim/libtenon_sim.so")), 0, {"sim:0: sim 1.0", "0 failed"});
