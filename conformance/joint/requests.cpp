@@ -33,6 +33,18 @@ void unknown_dtype(Bench& bench) {
     must_refuse(bench, "a dtype that nobody knows", Request(op.name, 16, dtype).get());
 }
 
+// An operator of a newer core may have one more.
+void unknown_attribute(Bench& bench) {
+  Request request(known_operator(bench).name, 16);
+  tn_attr attr{};
+  attr.struct_size = sizeof attr;
+  attr.name = "tenon.no_such_attribute";
+  attr.kind = TN_ATTR_INT;
+  attr.i = 1;
+  request.attrs.push_back(&attr);
+  must_refuse(bench, "an attribute that nobody knows", request.get());
+}
+
 // As a newer host has them: fields that this plugin cannot know, with any bytes in them.
 void longer_structs(Bench& bench) {
   const Operator op = known_operator(bench);
@@ -138,6 +150,7 @@ void plans_are_freed(Bench& bench) {
 void add_request_checks(const Add& add) {
   add("requests", "an unknown operator is TN_CODE_UNSUPPORTED, with a reason", unknown_operator);
   add("requests", "an unknown dtype is TN_CODE_UNSUPPORTED, with a reason", unknown_dtype);
+  add("requests", "an unknown attribute is TN_CODE_UNSUPPORTED, with a reason", unknown_attribute);
   add("requests", "structs of a newer host, which are longer, are read rightly", longer_structs);
   add("requests", "device_info writes no more than the caller has room for", short_info);
   add("requests", "an index that no device has is refused", index_out_of_range);

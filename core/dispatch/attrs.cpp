@@ -16,6 +16,7 @@ Attr& Attrs::add(const char* name, tn_attr_kind kind) {
   Attr& a = items_[count_++];
   a.name = name;
   a.kind = kind;
+  a.hint = false;
   a.num_ints = 0;
   a.i = 0;
   a.f = 0;
@@ -32,6 +33,12 @@ Attrs& Attrs::set(const char* name, double value) {
 Attrs& Attrs::set(const char* name, bool value) { return add(name, TN_ATTR_BOOL).i = value, *this; }
 Attrs& Attrs::set(const char* name, const char* literal) {
   return add(name, TN_ATTR_STRING).s = literal, *this;
+}
+Attrs& Attrs::set_hint(const char* name, const char* literal) {
+  Attr& a = add(name, TN_ATTR_STRING);
+  a.s = literal;
+  a.hint = true;
+  return *this;
 }
 Attrs& Attrs::set(const char* name, const Shape& list) {
   Attr& a = add(name, TN_ATTR_INTS);

@@ -16,6 +16,7 @@ namespace tenon {
 struct Attr {
   const char* name;
   tn_attr_kind kind;
+  bool hint;  // a permission, without which a plugin computes as well
   uint32_t num_ints;
   int64_t i;
   double f;
@@ -44,6 +45,8 @@ class Attrs {
   Attrs& set(const char* name, bool value);
   Attrs& set(const char* name, const char* literal);
   Attrs& set(const char* name, const Shape& list);
+  // A plugin that does not know it is asked again without it.
+  Attrs& set_hint(const char* name, const char* literal);
 
   int64_t get_int(std::string_view name) const { return at(name).i; }
   double get_float(std::string_view name) const { return at(name).f; }

@@ -1,6 +1,7 @@
 // Makes the plan for a call: runs the shape rule, makes descriptors, and asks one plugin after the
 // other.
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
@@ -53,6 +54,7 @@ struct Request {
   std::vector<tn_attr> attrs;
   std::vector<const tn_attr*> attr_pointers;
   tn_op_request raw{};
+  size_t num_hints = 0;  // the last attributes
 
   Request(const PlanEntry& entry, bool contiguous) {
     const CallDesc& call = entry.call;
@@ -66,8 +68,12 @@ struct Request {
       const bool copied = in_place && call.out && contiguous && !call.inputs[o.input]->contiguous;
       aliases.push_back(in_place && !copied ? static_cast<int32_t>(o.input) : -1);
     }
-    for (auto& x : call.attrs.all())
-      attrs.push_back({sizeof(tn_attr), x.name, x.kind, x.i, x.f, x.s, x.num_ints, x.ints});
+    for (const bool hint : {false, true})
+      for (auto& x : call.attrs.all())
+        if (x.hint == hint && !is_core_attr(x, *call.op)) {
+          attrs.push_back({sizeof(tn_attr), x.name, x.kind, x.i, x.f, x.s, x.num_ints, x.ints});
+          num_hints += hint;
+        }
     for (auto& x : attrs) attr_pointers.push_back(&x);
     raw = {sizeof raw,           call.op->name,   inputs.size(),  inputs.data(),
            outputs.size(),       outputs.data(),  aliases.data(), attr_pointers.size(),
@@ -75,6 +81,10 @@ struct Request {
   }
 
  private:
+  static bool is_core_attr(const Attr& x, const Op& op) {
+    return op.core_attr && std::strcmp(x.name, op.core_attr) == 0;
+  }
+
   const tn_tensor_desc* input(const TensorDesc& t, const PlanEntry& entry, bool contiguous) {
     if (entry.flattened) {
       const Shape flat{t.numel};
@@ -111,6 +121,17 @@ tn_error* ask(const Planner& planner, const tn_op_request& request, tn_plan** pl
   if (planner.backend->info().abi_minor == 0)
     if (tn_error* no = api.supports(planner.device, &request)) return no;
   return api.plan_create(planner.device, &request, plan);
+}
+
+// A plugin refuses attributes that it does not know. Hints are permissions, so that it is asked
+// again without them.
+tn_error* ask(const Planner& planner, const Request& request, tn_plan** plan) {
+  tn_error* no = ask(planner, request.raw, plan);
+  if (!no || no->code != TN_CODE_UNSUPPORTED || request.num_hints == 0) return no;
+  no->destroy(no);
+  tn_op_request without = request.raw;
+  without.num_attrs -= request.num_hints;
+  return ask(planner, without, plan);
 }
 
 // Returns a dtype of the request that the ABI version of the plugin does not know, or nothing.
@@ -164,7 +185,7 @@ void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std
       continue;
     }
     tn_plan* plan = nullptr;  // undefined if the plugin refuses
-    tn_error* no = ask(p, request.raw, &plan);
+    tn_error* no = ask(p, request, &plan);
     if (!context.caller_thread) close_before_new_libraries();
     if (!no) {
       offer(entry, p, plan, reasons);

@@ -138,6 +138,9 @@ struct OpSpec {
   bool pointwise = false;
   Promotion promotion = Promotion::none;
   uint32_t keeps_types = 0;  // bit i: input i takes no part in promotion
+  // An attribute that only the rules of the core read. Plugins do not get it, because they refuse
+  // attributes that they do not know.
+  const char* core_attr = nullptr;
   ExecuteRule execute = nullptr;
   DecomposeRule decompose = nullptr;
 };

@@ -174,7 +174,17 @@ class Request {
 
   const tn_attr* find(std::string_view name) const {
     for (size_t i = 0; i < raw_.num_attrs; ++i)
-      if (name == raw_.attrs[i]->name) return raw_.attrs[i];
+      if (name == raw_.attrs[i]->name) {
+        if (i < 64) read_ |= uint64_t{1} << i;
+        return raw_.attrs[i];
+      }
+    return nullptr;
+  }
+  // The name of an attribute that nobody has looked for, or NULL: one of a newer core, which means
+  // something that this plugin does not do.
+  const char* unread() const {
+    for (size_t i = 0; i < raw_.num_attrs; ++i)
+      if (i >= 64 || !(read_ >> i & 1)) return raw_.attrs[i]->name;
     return nullptr;
   }
   int64_t get_int(std::string_view name) const { return attr(name, TN_ATTR_INT).i; }
@@ -202,6 +212,7 @@ class Request {
     return *a;
   }
   const tn_op_request& raw_;
+  mutable uint64_t read_ = 0;  // bit i: attribute i was looked for
 };
 
 struct PlanOptions {
@@ -279,11 +290,16 @@ class Kernel {
 inline tn_plan* create_plan(tn_device* device, const tn_op_request& raw) {
   auto factory = Kernel::find(raw.op);
   if (!factory) unsupported("no kernel for operator \"" + std::string(raw.op) + "\"");
-  tn_plan* plan = factory(device, Request(raw));
+  const Request request(raw);
+  tn_plan* plan = factory(device, request);
   if (!plan)
     throw Error(TN_CODE_INTERNAL,
                 "its kernel's factory returned no plan and no reason; a factory that cannot make a "
                 "plan throws the reason, as sdk::unsupported does");
+  if (const char* name = request.unread()) {
+    plan->destroy(plan);
+    unsupported("attribute \"{}\" is not known to this plugin", name);
+  }
   return plan;
 }
 

@@ -53,6 +53,7 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_found) {
       {"copy_writes_beside", "also changed byte 132"},
       {"copy_throws", "let an exception out"},
       {"unknown_accepted", "of an operator that nobody knows reported success"},
+      {"unknown_accepted", "of an attribute that nobody knows reported success"},
       {"error_of_another_code", "failed with code 7 instead of 3"},
       {"plan_create_silent_error", "instead of 3"},
       {"device_info_overruns", "device_info wrote byte"},

@@ -120,6 +120,7 @@ const Op embedding_op{{
     .infer = infer_embedding,
     .gradient = embedding_gradient,
     .saves_inputs = 2,
+    .core_attr = "padding_idx",
     .decompose = decompose_embedding,
 }};
 

@@ -228,7 +228,7 @@ Attrs precision_of(DType dtype) {
 }
 void add_precision(DType dtype, Attrs& attrs) {
   if (dtype == f32 && reduced_precision.load(std::memory_order_relaxed))
-    attrs.set("precision", "high");
+    attrs.set_hint("precision", "high");
 }
 
 Tensor Tensor::matmul(const Tensor& other) const { return tenon::matmul(*this, other); }

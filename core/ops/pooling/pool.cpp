@@ -130,6 +130,7 @@ const Op adaptive_avg_pool2d_op{{
     .name = "adaptive_avg_pool2d",
     .infer = infer_adaptive_avg_pool2d,
     .gradient = adaptive_avg_pool2d_gradient,
+    .core_attr = "output_size",
 }};
 
 // Checks the number of dimensions, and returns the input with a batch dimension.

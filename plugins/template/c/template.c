@@ -153,11 +153,12 @@ static const struct {
   const char* name;
   op_form form;
   kernel work;
-} ops[] = {{"fill", FORM_FILL, fill},
-           {"copy", FORM_COPY, copy},
-           {"add", FORM_BINARY, add},
-           {"mul", FORM_BINARY, mul},
-           {"matmul", FORM_MATMUL, matmul}};
+  const char* attr; /* the only attribute that it knows, or NULL */
+} ops[] = {{"fill", FORM_FILL, fill, NULL},
+           {"copy", FORM_COPY, copy, NULL},
+           {"add", FORM_BINARY, add, "reverse"},
+           {"mul", FORM_BINARY, mul, "reverse"},
+           {"matmul", FORM_MATMUL, matmul, NULL}};
 
 static int matrices_fit(const tn_tensor_desc* a, const tn_tensor_desc* b, const tn_tensor_desc* y) {
   uint32_t r = y->rank;
@@ -181,6 +182,10 @@ static tn_error* prepare(const tn_op_request* request, plan* p) {
   size_t o = 0;
   while (o < sizeof ops / sizeof *ops && strcmp(ops[o].name, request->op) != 0) ++o;
   if (o == sizeof ops / sizeof *ops) return fail(TN_CODE_UNSUPPORTED, "no such operator");
+  /* With an attribute of its own, a newer core asks for something else. */
+  for (size_t i = 0; i < request->num_attrs; ++i)
+    if (!ops[o].attr || strcmp(request->attrs[i]->name, ops[o].attr) != 0)
+      return fail(TN_CODE_UNSUPPORTED, "an attribute is not known");
   tn_error* error = require_f32(request);
   if (error) return error;
 

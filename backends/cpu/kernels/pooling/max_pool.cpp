@@ -107,7 +107,7 @@ tn_plan* make_max(tn_device*, const Request& request) {
 
 tn_plan* make_max_backward(tn_device*, const Request& request) {
   auto &g = request.input(0), &indices = request.input(1), &gx = request.output(0);
-  Pool p(request, gx, g, PoolWindows::none);
+  Pool p(request, gx, g, PoolWindows::dilated);
   sdk::require_indices(indices, g);
   require_contiguous(g);
   require_contiguous(indices);
