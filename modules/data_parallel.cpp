@@ -79,6 +79,8 @@ std::vector<Device> choose_devices(ModuleRef module, std::vector<Device> devices
     sum += w;
   }
   require(sum > 0, "DataParallel", "the sum of weights", sum, "above 0");
+  require(weights[0] > 0, "DataParallel", "the weight of the first device, which has the model",
+          weights[0], "above 0");
   return devices;
 }
 
@@ -159,6 +161,9 @@ void share_out(Split& split, const std::vector<Device>& devices,
   }
   if (split.parts.empty())
     split.parts.push_back({devices[0], 0, 0});  // an empty batch, or none at all: one call
+  // The first part runs on the device that has the buffers, whose changes last. A share that was
+  // rounded to no row is exchanged for that of the next device.
+  split.parts[0].device = devices[0];
 }
 
 Tensor scatter_tensor(const Tensor& x, const Split& split, const Split::Part& part) {

@@ -145,6 +145,8 @@ T gather(const std::vector<T>& outputs, Device device) {
 
 struct DataParallelOptions {
   // The share of a batch that each device gets, in any unit; by default all shares are equal.
+  // Shares are rounded to rows. If that leaves none for the first device, it gets those of the next
+  // one, because it has the model; its weight has to be above 0.
   std::vector<double> weights = {};
 };
 

@@ -59,6 +59,27 @@ Tensor rows() { return tensor(Values{1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2}, {4, 3}
 
 }  // namespace
 
+// So small a share of the batch that it is rounded to no row.
+BOOST_AUTO_TEST_CASE(the_first_device_runs_and_its_changes_last_whatever_its_share) {
+  const nn::DataParallelOptions uneven{.weights = {1, 9}};
+  nn::DataParallel changed(Changed(), two, uneven);
+  for (int call = 1; call <= 3; ++call) {
+    changed(rows());
+    BOOST_TEST(changed.module.calls.item<float>() == static_cast<float>(call));
+  }
+  BOOST_TEST(changed.module.seen.to_vector<float>()[0] == 18.0f);
+  nn::DataParallel assigned(Assigned(), two, uneven);
+  assigned(rows());
+  assigned(rows());
+  BOOST_TEST(assigned.module.calls.item<float>() == 2.0f);
+  BOOST_TEST((assigned.module.seen.device() == two[0]));
+  require_error<ValueError>(
+      [] {
+        nn::DataParallel(Changed(), two, {.weights = {0, 1}});
+      },
+      "the weight of the first device");
+}
+
 BOOST_AUTO_TEST_CASE(each_device_changes_its_own_and_the_first_lasts) {
   nn::DataParallel model(Changed(), two);
   // The rows 1, 1 are summed on the first device, 2, 2 on the second; both begin with 0.
