@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -58,8 +59,10 @@ std::vector<std::string> manifests_of_device(const std::string& name, bool envir
 
 // A registry that has these manifests and no others. It exists as long as the process.
 Registry& registry_of(std::vector<std::string> manifests) {
-  return *new Registry(
-      {.paths = std::move(manifests), .environment = false, .install_folder = false});
+  static auto& kept = *new std::vector<Registry*>;  // never freed: devices refer to them
+  kept.push_back(
+      new Registry({.paths = std::move(manifests), .environment = false, .install_folder = false}));
+  return *kept.back();
 }
 
 void open(Device device) { empty({1}, {.device = device}).fill_(0).wait(); }
