@@ -25,7 +25,8 @@ BOOST_AUTO_TEST_CASE(batch_norm_gradients) {
     }
 }
 
-// Nothing is written for an empty batch, and what lies in memory must not be read as statistics.
+// Older plugins write nothing for an empty batch, and what lies in memory must not be read as
+// statistics.
 BOOST_AUTO_TEST_CASE(gradients_of_an_empty_batch_are_zero) {
   {
     std::vector<Tensor> spoilt;

@@ -322,10 +322,21 @@ tn_plan* plan_backward(const tn_device& device, const BatchNorm& s, bool sums_wa
 
 // ---- Plans
 
+// The statistics of nothing are 0.
+template <class T>
+tn_plan* plan_forward_of_nothing(const BatchNorm& s) {
+  return make_plan([bytes = static_cast<size_t>(s.c) * sizeof(T)](const tn_run& run) {
+    for (int i : {1, 2})
+      if (run.outputs[i] && bytes)
+        check(cudaMemsetAsync(run.outputs[i], 0, bytes, run.stream->handle), "cudaMemsetAsync");
+  });
+}
+
 tn_plan* make_forward(tn_device* device, const Request& request) {
   const auto s = BatchNorm::from(request);
-  if (s.numel() == 0) return empty_plan();
-  return with_float(s.dtype, [&]<class T>(T) { return plan_forward<T>(*device, s); });
+  return with_float(s.dtype, [&]<class T>(T) {
+    return s.numel() ? plan_forward<T>(*device, s) : plan_forward_of_nothing<T>(s);
+  });
 }
 
 tn_plan* make_backward(tn_device* device, const Request& request) {
