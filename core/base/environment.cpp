@@ -68,11 +68,34 @@ TraceSettings trace_from_environment() {
   return settings;
 }
 
+namespace {
+CheckSettings read_check_settings() {
+  const char* text = std::getenv("TENON_CHECK");
+  const std::string_view value = text ? text : "";
+  if (value != "" && value != "0" && value != "1" && value != "nan" && value != "1,nan")
+    throw ValueError(fmt::format(
+        "TENON_CHECK is \"{}\"; it must be 1 to check memory and runs, nan (or 1,nan) to look for "
+        "the first NaN too, or 0 for neither",
+        excerpt(value)));
+  CheckSettings settings;
+  settings.nan = value.ends_with("nan");
+  settings.on = settings.nan || value == "1";
+  settings.seconds = count_from_environment("TENON_CHECK_TIMEOUT").value_or(settings.seconds);
+  return settings;
+}
+}  // namespace
+
+const CheckSettings& check_settings() {
+  static const CheckSettings settings = read_check_settings();
+  return settings;
+}
+
 void check_environment() {
   for (auto* name : {"TENON_NUM_THREADS", "TENON_CPU_DEVICES"}) count_from_environment(name);
   flag_from_environment("TENON_SYNC");
   cpu_fallback_from_environment();
   trace_from_environment();
+  check_settings();
 }
 
 }  // namespace tenon

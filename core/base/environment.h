@@ -34,6 +34,17 @@ struct TraceSettings {
 // Throws a ValueError if the variable holds anything else.
 TraceSettings trace_from_environment();
 
+// Checked mode, as TENON_CHECK asks for it: "1" for checks of memory and of runs, "nan" to also
+// look for the first NaN of a program, "1,nan" for the same.
+struct CheckSettings {
+  bool on = false;
+  bool nan = false;
+  uint32_t seconds = 60;  // how long work may take before it counts as stuck: TENON_CHECK_TIMEOUT
+};
+// Returns the settings, which are read once. Throws a ValueError if a value is not understood; the
+// next call tries again then.
+TENON_API const CheckSettings& check_settings();
+
 // Checks all variables of the library itself and throws a ValueError if one has an invalid value.
 // It is called before a device is opened, because some of them are read later, where an error could
 // not be reported to the user.

@@ -18,6 +18,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/extent.h>
 #include <tenon/core/format.h>
+#include <tenon/core/runtime/check/work.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/trace.h>
 
@@ -184,6 +185,7 @@ void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std
                              p.backend->name(), *dtype);
       continue;
     }
+    const checked::Work work(entry, nullptr, current_path());
     tn_plan* plan = nullptr;  // undefined if the plugin refuses
     tn_error* no = ask(p, request, &plan);
     if (!context.caller_thread) close_before_new_libraries();
@@ -248,11 +250,14 @@ Footprint footprint_of(const TensorDesc& t, bool contiguous) {
 
 void note_footprints(PlanEntry& entry) {
   const CallDesc& call = entry.call;
-  for (auto& t : call.inputs)
+  for (auto& t : call.inputs) {
     entry.read.push_back(t ? footprint_of(*t, entry.make_contiguous) : Footprint());
+    entry.read_types.push_back(t ? t->dtype : DType{});
+  }
   for (auto& o : entry.outputs) {
     const bool in_place = o.kind == OutputKind::in_place;  // or a contiguous copy of it
     entry.in_place.push_back(in_place);
+    entry.written_types.push_back(o.dtype);
     entry.written.push_back(call.out   ? footprint_of(*call.out, false)
                             : in_place ? footprint_of(*call.inputs[o.input], entry.make_contiguous)
                             : o.kind == OutputKind::absent ? Footprint(0)

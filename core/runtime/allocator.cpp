@@ -4,10 +4,12 @@
 
 #include <fmt/core.h>
 
+#include <tenon/core/base/environment.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/runtime/allocator.h>
 #include <tenon/core/runtime/capture.h>
+#include <tenon/core/runtime/check/memory.h>
 #include <tenon/core/runtime/context.h>
 
 namespace tenon {
@@ -62,7 +64,11 @@ Allocator::Allocator(DeviceContext& context, uint32_t kind, const tn_memory_kind
       kind_(kind),
       alignment_(description.alignment),
       granularity_(TN_HAS(tn_memory_kind, &description, granularity) ? description.granularity : 0),
-      waits_for_(waits_for) {}
+      waits_for_(waits_for),
+      checked_(check_settings().on ? std::make_unique<checked::Memory>(
+                                         context, description.flags & TN_MEMORY_HOST_VISIBLE)
+                                   : nullptr) {}
+Allocator::~Allocator() = default;
 Allocator::Allocator(Allocator& parent)
     : context_(parent.context_),
       kind_(parent.kind_),
@@ -98,18 +104,34 @@ Ref<Storage> Allocator::make(uint64_t bytes, bool for_host) {
   s.context = &context_;
   if (bytes == 0) return owner;
   require_possible(context_, kind_, bytes);
-  const auto block = take(bytes, for_host);
+  const auto block = checked_ ? take_checked(bytes, for_host) : take(bytes, for_host);
   s.data = block.data;
   s.block_bytes = block.bytes;
   s.chunk = block.chunk;
   s.slot = block.slot;
   s.bytes = bytes;
   s.allocator = this;
-  if (parent_) {
-    std::lock_guard lock(lock_);
-    live_.add(s);
-  }
+  if (notes_blocks_) [[unlikely]]
+    note(s);
   return owner;
+}
+
+void Allocator::note(Storage& s) {
+  if (checked_) return checked_->hand_out(s);
+  std::lock_guard lock(lock_);
+  live_.add(s);
+}
+
+BlockHeap::Block Allocator::take_checked(uint64_t bytes, bool for_host) {
+  reuse_checked(false);
+  return take(bytes + checked::Memory::kExtra, for_host);
+}
+
+// Blocks that checked mode has kept for long enough.
+void Allocator::reuse_checked(bool all) {
+  const auto blocks = checked_->settle(all);
+  std::lock_guard lock(lock_);
+  for (auto& block : blocks) BlockHeap::put_back(block, 0);
 }
 
 Ref<Storage> Allocator::allocate(uint64_t bytes) {
@@ -259,6 +281,7 @@ void Allocator::give_back(MemoryChunk& segment) {
 
 void Allocator::empty_cache() {
   if (context_.stream->closed()) return;
+  if (checked_) reuse_checked(true);
   std::lock_guard lock(lock_);
   collect_pending();
   Reached reached(*context_.stream);
@@ -271,8 +294,9 @@ void Allocator::empty_cache() {
 // ---- freeing ----
 
 void Allocator::put_back(Storage& s) {
-  BlockHeap::put_back({s.data, s.block_bytes, s.chunk, s.slot},
-                      waits_for_ == WaitsFor::uses ? 0 : context_.stream->last());
+  const uint64_t ticket = waits_for_ == WaitsFor::uses ? 0 : context_.stream->last();
+  if (checked_ && checked_->give_back(s, ticket)) return;
+  BlockHeap::put_back({s.data, s.block_bytes, s.chunk, s.slot}, ticket);
 }
 
 void Allocator::free(Storage* s) noexcept {

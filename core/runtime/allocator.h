@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -14,12 +15,19 @@
 
 namespace tenon {
 
+namespace checked {
+class Memory;
+}
+
 // A freed block is reused at once: work that still reads it is ahead of the next owner in the same
 // stream. Blocks that other streams still use wait in `pending_` until those have finished.
 //
 // The allocator asks the backend for more only if no free block fits. Before it does, it returns
 // segments that are completely free if more would be reserved than a quarter above the highest use
 // so far. Otherwise a series of growing sizes, each used only once, would accumulate segments.
+//
+// In checked mode (TENON_CHECK), each block has guard zones, and freed blocks are kept for a while
+// before they are reused; see core/runtime/check/memory.h. Memory of stream graphs is not checked.
 class Allocator {
  public:
   // Which queued work may still use a freed block. `stream_and_uses`: everything that is queued on
@@ -29,6 +37,7 @@ class Allocator {
   // `kind` is the index of `description` among the kinds of the device.
   Allocator(DeviceContext& context, uint32_t kind, const tn_memory_kind& description,
             WaitsFor waits_for = WaitsFor::stream_and_uses);
+  ~Allocator();
   // Memory that only a stream graph uses. Its segments come from the system, and its blocks are
   // reused only in it. It counts in the statistics of the parent, which gets all of it after
   // `release` was called and the last tensor in it is gone.
@@ -56,6 +65,8 @@ class Allocator {
   // Returns all segments to the system of which no block is in use, by tensors or by queued work.
   // The caller has waited for the device.
   void empty_cache();
+  // Returns null unless in checked mode.
+  checked::Memory* checked() const { return checked_.get(); }
 
  private:
   explicit Allocator(Allocator& parent);
@@ -67,6 +78,9 @@ class Allocator {
   };
 
   Ref<Storage> make(uint64_t bytes, bool for_host);
+  [[gnu::cold]] void note(Storage& s);
+  [[gnu::cold]] BlockHeap::Block take_checked(uint64_t bytes, bool for_host);
+  void reuse_checked(bool all);
   BlockHeap::Block take(uint64_t bytes, bool for_host);
   BlockHeap::Block take_slow(uint64_t bytes, bool for_host);
   void count(const BlockHeap::Block& block);
@@ -86,7 +100,9 @@ class Allocator {
   const uint64_t alignment_;
   const uint64_t granularity_;  // 0 if the backend does not say
   const WaitsFor waits_for_;
+  const std::unique_ptr<checked::Memory> checked_;
   Allocator* const parent_ = nullptr;  // of a private one
+  const bool notes_blocks_ = parent_ || checked_;
   mutable ForkSpinLock own_lock_{ForkOrder::memory};
   SpinLock& lock_ = own_lock_;  // a private one shares its parent's lock and statistics
   MemoryStats own_stats_;

@@ -12,6 +12,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/runtime/capture.h>
+#include <tenon/core/runtime/check/memory.h>
 #include <tenon/core/runtime/collectives.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/observe.h>
@@ -112,12 +113,20 @@ std::vector<const plugins::Backend*> left_open(const std::vector<DeviceContext*>
   return left;
 }
 
+// Visits the memory that checked mode guards.
+template <class F>
+void for_checked(const std::vector<DeviceContext*>& all, F&& visit) {
+  for (auto* context : all)
+    for (auto* allocator : {context->memory.get(), context->pinned.get()})
+      if (allocator && allocator->checked()) visit(*allocator->checked());
+}
+
 // Closes graphs, communicators and streams, and then the plugins, while everything that they need
 // still exists. Tensors in static storage may be destroyed later, so allocators and streams stay as
 // objects that do nothing. It may be called again.
 void close_all() {
-  if (const char* plugin = plugins::InsidePlugin::current()) {
-    log_message(TN_LOG_ERROR, plugin,
+  if (const auto* plugin = plugins::InsidePlugin::current()) {
+    log_message(TN_LOG_ERROR, plugin->name(),
                 "the plugin ended the process (exit) from inside one of its functions; devices are "
                 "left as they are");
     return;
@@ -126,10 +135,12 @@ void close_all() {
   const auto left = left_open(all);
   for (auto* context : all)
     if (!context->stream->capturing()) context->stream->wait(context->stream->last());
+  for_checked(all, [](checked::Memory& memory) { memory.look_at_all(); });
   report_unreported(all);
   plugins::registry().drain(left);
   for (auto* context : all) context->close_recordings();
   close_communicators();
+  for_checked(all, [](checked::Memory& memory) { memory.close(); });
   for (auto* context : all)
     if (auto* stream = dynamic_cast<PluginStream*>(context->stream.get())) stream->close();
   plugins::registry().close(left);

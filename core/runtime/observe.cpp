@@ -6,6 +6,8 @@
 #include <tenon/core/base/environment.h>
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/printable.h>
+#include <tenon/core/runtime/check/run.h>
+#include <tenon/core/runtime/check/work.h>
 #include <tenon/core/runtime/counts.h>
 #include <tenon/core/runtime/observe.h>
 #include <tenon/core/runtime/trace.h>
@@ -49,6 +51,10 @@ void start() {
   if (settings.any() || cpu_fallback_from_environment() == CpuFallback::report) count_dispatch();
   // The handlers that wait for devices are registered later, so they run before this one.
   if (watched()) std::atexit(report_at_exit);
+  if (check_settings().on) {
+    checked::start_watching();
+    watchers |= kCheck;
+  }
   started = true;
 }
 
@@ -75,10 +81,21 @@ tn_error* after_run(Run& run, tn_error* error) {
 
 }  // namespace
 
-tn_error* run_watched(const Launch& launch, tn_run& args, const PathNode* path) {
+namespace {
+tn_error* run_traced(const Launch& launch, tn_run& args, const PathNode* path) {
   Run run{launch, args, path};
   if (tn_error* refused = before_run(run)) return refused;
   return after_run(run, launch.plan->api->run(launch.plan->plan, &args));
+}
+}  // namespace
+
+// The time of checks counts for no operator.
+tn_error* run_watched(const Launch& launch, tn_run& args, const PathNode* path) {
+  if (!watched_by(kCheck)) return run_traced(launch, args, path);
+  const checked::Work work(*launch.plan, launch.shape, path);
+  checked::RunCheck check(launch, path, args.stream);
+  if (tn_error* refused = check.before()) return refused;
+  return check.after(run_traced(launch, args, path));
 }
 
 tn_error* run_copy_watched(const CopyTask& t, tn_stream* stream) {

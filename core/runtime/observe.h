@@ -11,7 +11,7 @@
 namespace tenon::observe {
 
 // Those who may look. Each is one bit of `watchers`.
-enum Watcher : uint32_t { kTrace = 1, kCount = 2 };
+enum Watcher : uint32_t { kTrace = 1, kCount = 2, kCheck = 4 };
 
 // Set before the first device is opened. While it is 0, a run of a plan costs one more test.
 extern constinit std::atomic<uint32_t> watchers;

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <tenon/core/base/environment.h>
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/plugin_stream.h>
@@ -235,7 +236,8 @@ void PluginStream::await_front(std::unique_lock<std::mutex>& lock) {
   awaited_ = true;
   tn_event* event = marks_.front().event;
   lock.unlock();
-  tn_error* error = api_.event_wait(event);
+  tn_error* error = check_settings().on ? api_.event_wait_at_most(event, check_settings().seconds)
+                                        : api_.event_wait(event);
   lock.lock();
   awaited_ = false;
   add_late_error(error, marks_.front().ticket);

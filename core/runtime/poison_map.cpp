@@ -1,34 +1,10 @@
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <utility>
 
 #include <tenon/core/runtime/poison_map.h>
 
 namespace tenon {
-
-namespace {
-
-// Calls f(address) for the start of each run until it returns true. Returns whether one call did.
-template <class F>
-bool any_run(const char* data, const Footprint& footprint, F&& f) {
-  if (footprint.run == 0) return false;
-  auto& axes = footprint.axes;
-  std::array<uint64_t, Shape::max_rank> at{};
-  for (;;) {
-    if (f(data)) return true;
-    size_t i = 0;
-    for (; i < axes.size(); ++i) {
-      data += axes[i].stride;
-      if (++at[i] < axes[i].count) break;
-      data -= axes[i].stride * axes[i].count;
-      at[i] = 0;
-    }
-    if (i == axes.size()) return false;
-  }
-}
-
-}  // namespace
 
 Footprint::Footprint(const Shape& shape, const Strides& strides, uint64_t item_bytes)
     : run(item_bytes) {

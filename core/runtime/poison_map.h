@@ -1,6 +1,7 @@
 // Records which bytes of memory were never written, and why.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -24,6 +25,26 @@ struct Footprint {
   std::vector<Axis> axes;  // empty if there is one run
   uint64_t span() const;   // from the first byte to the end of the last one
 };
+
+// Calls f(address) for the start of each run of a footprint that begins at `data`, until it returns
+// true. Returns whether one call did.
+template <class F>
+bool any_run(const char* data, const Footprint& footprint, F&& f) {
+  if (footprint.run == 0) return false;
+  auto& axes = footprint.axes;
+  std::array<uint64_t, Shape::max_rank> at{};
+  for (;;) {
+    if (f(data)) return true;
+    size_t i = 0;
+    for (; i < axes.size(); ++i) {
+      data += axes[i].stride;
+      if (++at[i] < axes[i].count) break;
+      data -= axes[i].stride * axes[i].count;
+      at[i] = 0;
+    }
+    if (i == axes.size()) return false;
+  }
+}
 
 // A list of address ranges, each with the failure because of which it was not written. A range of
 // which a part was written has one bit for the largest unit that separates written from unwritten

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tenon/core/device.h>
+#include <tenon/core/dtype.h>
 #include <tenon/core/runtime/poison_map.h>
 #include <tenon/core/shape.h>
 #include <tenon/plugins/abi/abi.h>
@@ -25,7 +26,8 @@ struct PreparedPlan {
   uint64_t workspace_bytes = 0;
   bool flattened = false;  // made for a number of elements; each call gives their shape
   std::vector<Footprint> read, written;  // the bytes of inputs and outputs that the plan uses
-  std::vector<bool> in_place;            // true for an output that is an input changed in place
+  std::vector<DType> read_types, written_types;  // undefined where they are absent
+  std::vector<bool> in_place;  // true for an output that is an input changed in place
 
   // The names in error texts: "conv2d", and "conv2d: (1, 3, 8, 8), (4, 3, 3, 3) on cpu:0". `shape`
   // is that of the call if the plan is flattened.

@@ -14,6 +14,7 @@
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/per_thread.h>
 #include <tenon/core/base/spin_lock.h>
+#include <tenon/core/runtime/check/work.h>
 #include <tenon/core/runtime/thread_pool.h>
 #include <tenon/plugins/host/services.h>
 
@@ -221,15 +222,17 @@ uint32_t shared_size() noexcept {
   return pool ? pool->size() : 1;
 }
 
-void shared_loop(int64_t n, int64_t grain, tn_loop_body body, void* context) noexcept {
+}  // namespace
+
+void run_shared_loop(int64_t n, int64_t grain, tn_loop_body body, void* context) noexcept {
   if (auto* pool = shared_or_null())
     pool->parallel_for(n, grain, body, context);
   else
     body(context, 0, n, 0);
 }
 
-}  // namespace
-
-void lend_threads_to_plugins() { plugins::lend_threads({shared_size, shared_loop}); }
+void lend_threads_to_plugins() {
+  plugins::lend_threads({shared_size, check_settings().on ? checked::named_loop : run_shared_loop});
+}
 
 }  // namespace tenon

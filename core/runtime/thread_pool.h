@@ -27,6 +27,9 @@ class ThreadPool {
   std::unique_ptr<Impl> impl_;
 };
 
+// As parallel_for of the shared pool. Without memory for a pool, the caller does the work.
+void run_shared_loop(int64_t n, int64_t grain, tn_loop_body body, void* context) noexcept;
+
 // Gives plugins the threads of the pool. Call it before the first plugin is loaded.
 void lend_threads_to_plugins();
 

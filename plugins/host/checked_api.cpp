@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <new>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include <fmt/core.h>
@@ -15,7 +17,8 @@
 
 namespace tenon::plugins {
 
-constinit thread_local const char* InsidePlugin::current_ = nullptr;
+constinit thread_local const InsidePlugin* InsidePlugin::current_ = nullptr;
+constinit thread_local const char* InsidePlugin::work_ = nullptr;
 
 namespace {
 
@@ -74,15 +77,16 @@ std::string fault_of(const tn_plan* plan) {
 
 }  // namespace
 
-CheckedApi::CheckedApi(const BackendInfo& plugin) : plugin_(plugin), name_(plugin.name.c_str()) {}
+CheckedApi::CheckedApi(const BackendInfo& plugin)
+    : plugin_(plugin), name_(plugin.name.c_str()), library_(plugin.library.c_str()) {}
 
-tn_error* CheckedApi::broken(const char* function, std::string_view what) const noexcept {
+tn_error* CheckedApi::broken(const char* function, std::string_view what,
+                             tn_code code) const noexcept {
   try {
     auto error = std::make_unique<HostError>();
     error->message =
         fmt::format("plugin {} ({}): {} {}", plugin_.name, plugin_.library, function, what);
-    error->head = {sizeof(tn_error), TN_CODE_INTERNAL,  error->message.c_str(), 0,
-                   nullptr,          destroy_host_error};
+    error->head = {sizeof(tn_error), code, error->message.c_str(), 0, nullptr, destroy_host_error};
     return &error.release()->head;
   } catch (...) {
     return &without_text;
@@ -216,6 +220,28 @@ tn_error* CheckedApi::event_query(tn_event* event, int32_t* done) const noexcept
 
 tn_error* CheckedApi::event_wait(tn_event* event) const noexcept {
   return call("event_wait", [&] { return table_.event_wait(event); });
+}
+
+// The first questions come without a pause, because most work is short.
+tn_error* CheckedApi::event_wait_at_most(tn_event* event, uint32_t seconds) const noexcept {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::seconds(seconds);
+  for (int asked = 0;; ++asked) {
+    int32_t done = 0;
+    if (tn_error* error = event_query(event, &done)) return error;
+    if (done) return nullptr;
+    if (Clock::now() >= end)
+      return broken("event_query",
+                    fmt::format("said for {} seconds that an event was not reached "
+                                "(TENON_CHECK_TIMEOUT sets how long that may take): work does not "
+                                "end, or the event does not follow it",
+                                seconds),
+                    TN_CODE_DEVICE_LOST);
+    if (asked > 100)
+      std::this_thread::sleep_for(std::chrono::microseconds(std::min(asked, 1000)));
+    else
+      std::this_thread::yield();
+  }
 }
 
 tn_error* CheckedApi::copy(tn_device* device, const tn_copy* copy,

@@ -16,19 +16,40 @@ struct BackendInfo;
 
 // As long as it lives, this thread is inside a function of the plugin of that name. Whoever is
 // there when the process ends (a plugin that calls exit) must not be waited for: it would be for
-// ever.
+// ever. All texts have to live as long.
 class InsidePlugin {
  public:
-  explicit InsidePlugin(const char* name) : outer_(current_) { current_ = name; }
+  InsidePlugin(const char* name, const char* library, const char* function)
+      : name_(name), library_(library), function_(function), outer_(current_) {
+    current_ = this;
+  }
+  // In a function where another thread is.
+  InsidePlugin(const InsidePlugin& other)
+      : InsidePlugin(other.name_, other.library_, other.function_) {}
   ~InsidePlugin() { current_ = outer_; }
-  InsidePlugin(const InsidePlugin&) = delete;
   InsidePlugin& operator=(const InsidePlugin&) = delete;
-  // The name of the plugin, or NULL where this thread is in none.
-  static const char* current() { return current_; }
+
+  const char* name() const { return name_; }
+  const char* library() const { return library_; }    // its path; empty where it has none
+  const char* function() const { return function_; }  // "plan_create"
+
+  // Where this thread is, or NULL where it is in no plugin. Signal handlers may ask.
+  static const InsidePlugin* current() { return current_; }
+  // What this thread does in plugins, for people, or NULL where nobody says it (checked mode does).
+  static const char* work() { return work_; }
+  // Returns the text before.
+  static const char* set_work(const char* text) {
+    const char* before = work_;
+    work_ = text;
+    return before;
+  }
 
  private:
-  const char* const outer_;
-  [[gnu::tls_model("initial-exec")]] TENON_API static thread_local constinit const char* current_;
+  const char *const name_, *const library_, *const function_;
+  const InsidePlugin* const outer_;
+  [[gnu::tls_model(
+      "initial-exec")]] TENON_API static thread_local constinit const InsidePlugin* current_;
+  [[gnu::tls_model("initial-exec")]] TENON_API static thread_local constinit const char* work_;
 };
 
 // Functions have the names and arguments of tn_backend_api and answer as its do, but for this: an
@@ -43,6 +64,9 @@ class TENON_API CheckedApi {
   CheckedApi& operator=(const CheckedApi&) = delete;
 
   const char* name() const { return name_; }
+  // The error "plugin sim (/lib/libsim.so): <function> <what>", of an error code.
+  tn_error* broken(const char* function, std::string_view what,
+                   tn_code code = TN_CODE_INTERNAL) const noexcept;
   // The table itself, at its current full size. Functions that the plugin does not know are NULL,
   // like functions that it does not offer, so nobody need check sizes.
   const tn_backend_api& table() const { return table_; }
@@ -69,6 +93,9 @@ class TENON_API CheckedApi {
   tn_error* stream_wait(tn_stream* stream, tn_event* event) const noexcept;
   tn_error* event_query(tn_event* event, int32_t* done) const noexcept;
   tn_error* event_wait(tn_event* event) const noexcept;
+  // Asks event_query until it is reached. After `seconds` the device counts as lost
+  // (TN_CODE_DEVICE_LOST).
+  tn_error* event_wait_at_most(tn_event* event, uint32_t seconds) const noexcept;
   tn_error* copy(tn_device* device, const tn_copy* copy, tn_stream* stream) const noexcept;
 
   tn_error* supports(tn_device* device, const tn_op_request* request) const noexcept;
@@ -77,7 +104,7 @@ class TENON_API CheckedApi {
                         tn_plan** plan) const noexcept;
   tn_error* run(tn_plan* plan, const tn_run* args) const noexcept {
     try {
-      InsidePlugin inside(name_);
+      InsidePlugin inside(name_, library_, "run");
       tn_error* error = plan->run(plan, args);
       return error ? readable("run", error) : nullptr;
     } catch (...) {
@@ -105,13 +132,12 @@ class TENON_API CheckedApi {
   tn_error* readable(const char* function, tn_error* error) const noexcept;
   // Inside a catch block: the error of what was caught.
   tn_error* thrown(const char* function) const noexcept;
-  tn_error* broken(const char* function, std::string_view what) const noexcept;
   tn_error* checked(const char* function, const std::string& fault) const noexcept;
   void log_thrown(const char* function) const noexcept;
   static tn_error* no_memory_to_say_how();
 
   const BackendInfo& plugin_;
-  const char* const name_;
+  const char *const name_, *const library_;
   tn_backend_api table_{};
 };
 

@@ -13,7 +13,7 @@ namespace tenon::plugins {
 template <class Call, class Check>
 tn_error* CheckedApi::call(const char* function, Call&& call, Check&& check) const noexcept {
   try {
-    InsidePlugin inside(name_);
+    InsidePlugin inside(name_, library_, function);
     if (tn_error* error = call()) return readable(function, error);
   } catch (...) {
     return thrown(function);
@@ -33,7 +33,7 @@ tn_error* CheckedApi::call(const char* function, Call&& call) const noexcept {
 template <class Call>
 void CheckedApi::call_quietly(const char* function, Call&& call) const noexcept {
   try {
-    InsidePlugin inside(name_);
+    InsidePlugin inside(name_, library_, function);
     call();
   } catch (...) {
     log_thrown(function);

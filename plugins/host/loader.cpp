@@ -76,7 +76,7 @@ struct Broken : Refused {
 void* open_library(const std::string& path, const std::string& name) {
   void* handle = nullptr;
   try {
-    InsidePlugin inside(name.c_str());
+    InsidePlugin inside(name.c_str(), path.c_str(), "a constructor of the library");
     // Its header promises that it does not throw, and the compiler would leave out the handlers.
     static void* (*volatile const open)(const char*, int) = dlopen;
     handle = open(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -194,7 +194,7 @@ tn_backend_api initialise(const tn_plugin_info& entry, const tn_host* host, tn_p
   room.api.struct_size = sizeof room.api;
   tn_error* error = nullptr;
   try {
-    InsidePlugin inside(entry.name);
+    InsidePlugin inside(entry.name, host->plugin_path, "init");
     error = entry.init(host, &room.api);
   } catch (const std::exception& e) {
     throw Refused(fmt::format("init threw an exception across the boundary: {}", e.what()));

@@ -1,0 +1,87 @@
+#include <cstring>
+#include <mutex>
+
+#include <tenon/core/base/environment.h>
+#include <tenon/core/runtime/check/access.h>
+#include <tenon/core/runtime/context.h>
+
+namespace tenon::checked {
+
+namespace {
+// Whether a call succeeded. What went wrong with memory that is only looked at is not the user's
+// concern; work of the user on that device will fail by itself.
+bool succeeded(tn_error* error) {
+  if (error) error->destroy(error);
+  return !error;
+}
+}  // namespace
+
+Access::Access(DeviceContext& context, bool host_visible)
+    : host_visible(host_visible), context_(context) {}
+
+bool Access::usable() const {
+  return !closed_ && !context_.stream->closed() && !context_.stream->capturing() &&
+         !(context_.stream->failures.any() && context_.stream->failures.lost());
+}
+
+bool Access::read(std::span<const Piece> pieces) { return copy(pieces, false); }
+bool Access::write(std::span<const Piece> pieces) { return copy(pieces, true); }
+
+bool Access::copy_here(const Piece& p, bool to_device) const {
+  tn_copy copy{sizeof(tn_copy), p.host, p.memory, p.bytes, nullptr, context_.handle};
+  if (to_device) copy = {sizeof(tn_copy), p.memory, p.host, p.bytes, context_.handle, nullptr};
+  return succeeded(context_.backend.api().copy(context_.handle, &copy, stream_));
+}
+
+bool Access::copy(std::span<const Piece> pieces, bool to_device) {
+  if (host_visible) {
+    for (auto& p : pieces)
+      if (p.host != p.memory)
+        to_device ? std::memcpy(p.memory, p.host, p.bytes) : std::memcpy(p.host, p.memory, p.bytes);
+    return true;
+  }
+  std::lock_guard lock(mutex_);
+  if (gave_up_ || !usable() || !succeeded(prepare())) return false;
+  bool all = true;
+  for (auto& p : pieces) all = (p.bytes == 0 || copy_here(p, to_device)) && all;
+  // Even if one was not queued, the others still use memory of the caller.
+  if (context_.caller_thread) return all;
+  tn_error* error = await(stream_);
+  // Nobody should wait for such a device once more.
+  if (error && error->code == TN_CODE_DEVICE_LOST) gave_up_ = true;
+  return succeeded(error) && all;
+}
+
+tn_error* Access::finish(tn_stream* stream) {
+  std::lock_guard lock(mutex_);
+  if (!stream || !usable()) return nullptr;
+  tn_error* error = prepare();
+  return error ? error : await(stream);
+}
+
+// The stream and the event are made when they are first needed.
+tn_error* Access::prepare() {
+  if (context_.caller_thread) return nullptr;
+  auto& api = context_.backend.api();
+  if (!stream_)
+    if (tn_error* error = api.stream_create(context_.handle, &stream_)) return error;
+  return event_ ? nullptr : api.event_create(context_.handle, &event_);
+}
+
+tn_error* Access::await(tn_stream* stream) {
+  auto& api = context_.backend.api();
+  if (tn_error* error = api.event_record(event_, stream)) return error;
+  return api.event_wait_at_most(event_, check_settings().seconds);
+}
+
+void Access::close() {
+  std::lock_guard lock(mutex_);
+  if (closed_) return;
+  closed_ = true;
+  if (context_.stream->closed()) return;  // in the child of a fork, or it was closed before
+  auto& api = context_.backend.api();
+  if (event_) api.event_destroy(event_);
+  if (stream_) api.stream_destroy(stream_);
+}
+
+}  // namespace tenon::checked

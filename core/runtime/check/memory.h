@@ -1,0 +1,105 @@
+// Guarded memory of checked mode (TENON_CHECK): every block lies between two guard zones, is filled
+// with a pattern when it is handed out and with another one when it is given back, and is not used
+// again at once.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tenon/core/base/fork.h>
+#include <tenon/core/runtime/block_heap.h>
+#include <tenon/core/runtime/check/access.h>
+#include <tenon/core/runtime/check/patterns.h>
+#include <tenon/core/storage.h>
+
+namespace tenon::checked {
+
+// A buffer at which someone looks.
+struct Buffer {
+  char* data = nullptr;
+  uint64_t bytes = 0;
+};
+
+class Memory {
+ public:
+  Memory(DeviceContext& context, bool host_visible);
+  Memory(const Memory&) = delete;
+
+  // A guard zone has at least so many bytes. The one before a buffer may have 64 more: all buffers
+  // are aligned to the 64 bytes that the ABI promises and to no more, so that a plugin which relies
+  // on more shows.
+  static constexpr uint64_t kGuard = 128;
+  // What a block needs beyond the bytes of its buffer.
+  static constexpr uint64_t kExtra = 2 * kGuard + 64;
+
+  // Makes the buffer of a storage in its block. Throws std::bad_alloc.
+  void hand_out(Storage& storage);
+  // Takes over the block of a storage that has no handle any more: it is looked at and filled once
+  // the stream has reached `ticket`. False if the storage was not made here. Never waits.
+  bool give_back(const Storage& storage, uint64_t ticket) noexcept;
+  // Looks at the blocks that were given back and that no work uses any more. Returns those that are
+  // free to be used again: the ones that were kept for longest, or all of them.
+  std::vector<BlockHeap::Block> settle(bool all);
+
+  // The buffer with this address in it, which may be a view's; nothing if it has no guards.
+  std::optional<Buffer> buffer_of(const void* address);
+  // Says whose buffer this is, for what is found later: "output 0 of abs: (3) on joint:0".
+  void label(const void* address, const std::string& owner);
+  // Looks at both guard zones of the buffer with this address and repairs them. Returns what was
+  // written there, "4 bytes, the first of them right behind its 12 bytes"; empty if nothing was.
+  std::string spoilt_guard(const void* address);
+  // Looks at the blocks that were given back last. Returns what was written into one of them, and
+  // whose it was; empty if nothing was.
+  std::string written_after_free();
+  // Logs what was found, and has it thrown by the next synchronize().
+  void report(const std::string& text);
+  // At exit: looks at everything that was not looked at before. `close` afterwards.
+  void look_at_all();
+  void close() { access_.close(); }
+
+  // Fills part of the memory; false if the device does not do it.
+  bool fill(char* data, uint64_t bytes, Pattern pattern);
+  Access& access() { return access_; }
+
+ private:
+  // What is known of a block.
+  struct Zone {
+    Buffer buffer;
+    BlockHeap::Block block;
+    std::string owner;
+    uint64_t ticket = 0;  // the work up to this may still use it, after it was given back
+    bool given_back = false;
+    bool filled = false;   // the device filled the guards, or now the whole buffer
+    Zone* next = nullptr;  // of those that were given back, in this order
+
+    char* begin() const { return static_cast<char*>(block.data); }
+    char* end() const { return begin() + block.bytes; }
+    char* behind() const { return buffer.data + buffer.bytes; }
+    uint64_t bytes_before() const { return static_cast<uint64_t>(buffer.data - begin()); }
+  };
+  Zone* find(const void* address);
+  bool fill_guards(const Zone& zone);
+  std::string changed(const Zone& zone, char* from, uint64_t bytes, Pattern pattern,
+                      const char* where);
+  std::string spoilt(const Zone& zone);
+  std::string written_into(const Zone& zone);
+  void settle_one(Zone& zone);
+  std::unique_ptr<Zone> remove(Zone* zone);
+
+  DeviceContext& context_;
+  Access access_;
+  // Held while blocks are looked at that nobody uses any more, so that none of them disappears.
+  // `kept_` belongs to it.
+  ForkMutex looking_{ForkOrder::memory};
+  std::vector<Zone*> kept_;  // filled, the oldest first
+  uint64_t kept_bytes_ = 0;
+  ForkMutex mutex_{ForkOrder::tables};                 // for a moment only; protects what follows
+  std::map<uintptr_t, std::unique_ptr<Zone>> zones_;   // by the begin of the block
+  Zone *first_left_ = nullptr, *last_left_ = nullptr;  // given back, and not looked at yet
+};
+
+}  // namespace tenon::checked

@@ -1,0 +1,123 @@
+// The handler of the signals with which the system ends a program that a plugin has spoilt. It says
+// where that happened, and leaves the rest to the handler before it.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <new>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <tenon/core/base/fork.h>
+#include <tenon/core/base/per_thread.h>
+#include <tenon/core/runtime/check/work.h>
+#include <tenon/plugins/host/checked_api.h>
+
+namespace tenon::checked {
+
+namespace {
+
+using plugins::InsidePlugin;
+
+struct Watched {
+  int signal;
+  const char* name;
+  struct sigaction before;  // the action that ours stands in for
+};
+Watched watched[] = {{SIGSEGV, "SIGSEGV", {}},
+                     {SIGBUS, "SIGBUS", {}},
+                     {SIGFPE, "SIGFPE", {}},
+                     {SIGILL, "SIGILL", {}},
+                     {SIGABRT, "SIGABRT", {}}};
+
+// A text of fixed size, because a signal handler must not allocate.
+class Line {
+ public:
+  Line& operator<<(const char* text) {
+    const size_t bytes = std::min(std::strlen(text), sizeof text_ - used_ - 1);
+    std::memcpy(text_ + used_, text, bytes);
+    used_ += bytes;
+    return *this;
+  }
+  void print() {
+    text_[used_] = '\n';
+    [[maybe_unused]] const auto written = write(2, text_, used_ + 1);
+  }
+
+ private:
+  char text_[1024];
+  size_t used_ = 0;
+};
+
+void tell(const char* signal) {
+  Line line;
+  line << "tenon: signal " << signal;
+  const InsidePlugin* inside = InsidePlugin::current();
+  if (!inside) {
+    (line << " outside of all plugins").print();
+    return print_all_work();
+  }
+  line << " in plugin " << inside->name();
+  if (*inside->library()) line << " (" << inside->library() << ")";
+  line << ": " << inside->function();
+  if (const char* work = InsidePlugin::work()) line << " of " << work;
+  line.print();
+}
+
+// The instruction that caused a signal causes it again after this returns; a signal that was sent
+// is sent again.
+void on_signal(int signal, siginfo_t* info, void*) {
+  const int error = errno;
+  for (auto& w : watched) {
+    if (w.signal != signal) continue;
+    tell(w.name);
+    sigaction(signal, &w.before, nullptr);
+  }
+  if (info->si_code <= 0) raise(signal);
+  errno = error;
+}
+
+// A stack for signals, because that of the thread may have overflowed.
+class SignalStack {
+ public:
+  SignalStack() {
+    stack_t present{};
+    if (sigaltstack(nullptr, &present) != 0 || !(present.ss_flags & SS_DISABLE)) return;
+    memory_ = new (std::nothrow) char[kBytes];
+    const stack_t own{memory_, 0, kBytes};
+    if (memory_) sigaltstack(&own, nullptr);
+  }
+  ~SignalStack() {
+    stack_t present{};
+    if (memory_ && sigaltstack(nullptr, &present) == 0 && present.ss_sp == memory_) {
+      const stack_t none{nullptr, SS_DISABLE, 0};
+      sigaltstack(&none, nullptr);
+    }
+    delete[] memory_;
+  }
+
+ private:
+  static constexpr size_t kBytes = 64 << 10;
+  char* memory_ = nullptr;
+};
+
+}  // namespace
+
+void watch_signals() noexcept {
+  static auto& mutex = *new ForkMutex(ForkOrder::tables);
+  PerThread<SignalStack>::get();
+  std::lock_guard lock(mutex);
+  for (auto& w : watched) {
+    struct sigaction now {};
+    if (sigaction(w.signal, nullptr, &now) != 0 || now.sa_sigaction == on_signal) continue;
+    w.before = now;
+    struct sigaction ours {};
+    ours.sa_sigaction = on_signal;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigemptyset(&ours.sa_mask);
+    sigaction(w.signal, &ours, nullptr);
+  }
+}
+
+}  // namespace tenon::checked

@@ -1,0 +1,165 @@
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include <fmt/core.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <tenon/core/base/environment.h>
+#include <tenon/core/base/fork.h>
+#include <tenon/core/base/log.h>
+#include <tenon/core/runtime/check/work.h>
+#include <tenon/core/runtime/thread_pool.h>
+#include <tenon/plugins/host/checked_api.h>
+
+namespace tenon::checked {
+
+using plugins::InsidePlugin;
+
+// The work of all threads. Nothing of it is ever destroyed.
+struct Works final : ForkMember {
+  Works() : ForkMember(ForkOrder::tables) { join(); }
+
+  static Works& all() {
+    static auto& works = *new Works;
+    return works;
+  }
+
+  void before_fork() override { lock.lock(); }
+  void after_fork(bool in_child) override {
+    if (in_child) first = nullptr;  // it belonged to threads that do not exist here
+    lock.unlock();
+  }
+
+  void add(Work& work) {
+    std::lock_guard guard(lock);
+    work.generation_ = fork_generation();
+    if (watcher_of != work.generation_ && watches) watch();
+    work.next_ = first;
+    if (first) first->previous_ = &work;
+    first = &work;
+  }
+
+  void remove(Work& work) {
+    std::lock_guard guard(lock);
+    if (work.generation_ != fork_generation()) return;
+    (work.previous_ ? work.previous_->next_ : first) = work.next_;
+    if (work.next_) work.next_->previous_ = work.previous_;
+  }
+
+  // Without a thread, nothing is said of work that takes long.
+  void watch() {
+    watches = true;
+    watcher_of = fork_generation();
+    try {
+      std::thread([this] { look_again_and_again(); }).detach();
+    } catch (const std::system_error&) {
+    }
+  }
+
+  [[noreturn]] void look_again_and_again() {
+    sigset_t all_signals;  // they are for the threads of the program
+    sigfillset(&all_signals);
+    pthread_sigmask(SIG_SETMASK, &all_signals, nullptr);
+    pthread_setname_np(pthread_self(), "tenon-watch");
+    for (;;) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(250));
+      while (tell_of_one()) {
+      }
+    }
+  }
+
+  // Says that one piece of work takes long, if there is one of which this was not said.
+  bool tell_of_one() {
+    const auto limit = std::chrono::seconds(check_settings().seconds);
+    std::string plugin, text;
+    {
+      std::lock_guard guard(lock);
+      Work* work = first;
+      while (work && (work->told_ || Work::Clock::now() - work->begin_ < limit)) work = work->next_;
+      if (!work) return false;
+      work->told_ = true;
+      plugin = work->plugin_;
+      text = work->text_;
+    }
+    log_message(TN_LOG_WARNING, plugin,
+                fmt::format("{} has not ended after {} seconds (TENON_CHECK_TIMEOUT)", text,
+                            check_settings().seconds));
+    return true;
+  }
+
+  SpinLock lock;
+  Work* first = nullptr;
+  bool watches = false;
+  uint32_t watcher_of = ~0u;  // the process that has the watching thread: fork_generation()
+};
+
+Work::Work(const PreparedPlan& plan, const Shape* shape, const PathNode* path) {
+  if (!check_settings().on) return;
+  const auto module = path_string(path);
+  const auto text = fmt::format("operator {}{}{}", plan.describe(shape),
+                                module.empty() ? "" : ", module ", module);
+  const size_t length = std::min(text.size(), sizeof text_ - 1);
+  std::memcpy(text_, text.data(), length);
+  text_[length] = 0;
+  plugin_ = plan.api ? plan.api->name() : "tenon";
+  begin_ = Clock::now();
+  outer_ = InsidePlugin::set_work(text_);
+  listed_ = true;
+  watch_signals();
+  Works::all().add(*this);
+}
+
+Work::~Work() {
+  if (!listed_) return;
+  Works::all().remove(*this);
+  InsidePlugin::set_work(outer_);
+}
+
+void start_watching() {
+  watch_signals();
+  auto& works = Works::all();
+  std::lock_guard guard(works.lock);
+  works.watch();
+}
+
+// Other threads may end their work meanwhile, but their stacks remain, and the process is ending.
+void print_all_work() noexcept {
+  auto print = [](const char* text) {
+    [[maybe_unused]] const auto written = write(2, text, std::strlen(text));
+  };
+  int left = 16;
+  for (const Work* work = Works::all().first; work && left--; work = work->next()) {
+    print("  at work: ");
+    print(work->text());
+    print("\n");
+  }
+}
+
+void named_loop(int64_t n, int64_t grain, tn_loop_body body, void* context) noexcept {
+  struct Named {
+    tn_loop_body body;
+    void* context;
+    const InsidePlugin* caller;
+    const char* work;
+  } named{body, context, InsidePlugin::current(), InsidePlugin::work()};
+  auto part = [](void* c, int64_t begin, int64_t end, uint32_t slot) {
+    const auto& loop = *static_cast<const Named*>(c);
+    const char* const outer = InsidePlugin::set_work(loop.work);
+    if (loop.caller) {
+      InsidePlugin inside(*loop.caller);
+      loop.body(loop.context, begin, end, slot);
+    } else {
+      loop.body(loop.context, begin, end, slot);
+    }
+    InsidePlugin::set_work(outer);
+  };
+  run_shared_loop(n, grain, part, &named);
+}
+
+}  // namespace tenon::checked

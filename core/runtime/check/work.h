@@ -1,0 +1,55 @@
+// What the process was doing for plugins, for those who have to say it in a crash or while it
+// hangs.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include <tenon/core/base/module_path.h>
+#include <tenon/core/runtime/prepared_plan.h>
+
+namespace tenon::checked {
+
+// As long as it lives, this thread works for one operator of a plugin. It does nothing unless in
+// checked mode.
+class Work {
+ public:
+  // `path` is the module that asked for it; it may be null.
+  Work(const PreparedPlan& plan, const Shape* shape, const PathNode* path);
+  ~Work();
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+
+  // "operator abs: (3,) on joint:0, module Net", shortened where it is too long.
+  const char* text() const { return text_; }
+  // The next in the list of all work.
+  const Work* next() const { return next_; }
+
+ private:
+  friend struct Works;
+  using Clock = std::chrono::steady_clock;
+
+  bool listed_ = false;
+  const char* plugin_ = nullptr;
+  const char* outer_ = nullptr;  // what this thread did before
+  Clock::time_point begin_{};
+  bool told_ = false;  // that it takes long
+  uint32_t generation_ = 0;
+  Work *previous_ = nullptr, *next_ = nullptr;
+  char text_[512];
+};
+
+// Starts to look for work that takes longer than TENON_CHECK_TIMEOUT, and to name the plugin that
+// a signal such as SIGSEGV ends. Call it once, in checked mode.
+void start_watching();
+// Makes sure that such signals are still noticed, which another library may have changed, on this
+// thread.
+void watch_signals() noexcept;
+// Writes the text of all work of the process to stderr. For a signal handler.
+void print_all_work() noexcept;
+
+// As tn_host::parallel_for with the threads of the process, but a signal in a part of the loop is
+// noticed as one in the plugin that asked for the loop.
+void named_loop(int64_t n, int64_t grain, tn_loop_body body, void* context) noexcept;
+
+}  // namespace tenon::checked

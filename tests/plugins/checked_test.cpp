@@ -1,0 +1,351 @@
+// Checked mode (TENON_CHECK): a plugin that spoils memory, relies on what memory happens to hold,
+// never ends or crashes is named, with the operator, its shapes and its module. The setting is read
+// once, so each test runs in a process of its own.
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+#include <fcntl.h>
+#include <signal.h>
+
+#include <tenon/core/base/module_path.h>
+#include <tenon/core/error.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/plugins/host/registry.h>
+#include <tenon/tenon.h>
+
+#include "plugin_folder.h"
+#include "process/child.h"
+#include "support/expect.h"
+#include "support/sanitized.h"
+
+BOOST_AUTO_TEST_SUITE(checked_test)
+
+using namespace tenon;
+using namespace tenon::test;
+
+namespace {
+
+struct Joint {
+  Joint() {
+    folder.add("joint", {{"name", "joint"}, {"version", "1.0"}});
+    plugins::registry().add_path(folder.path());
+  }
+  PluginFolder folder;
+};
+
+// A caller's-thread device, one with streams, and both with memory that the host cannot read.
+struct Case {
+  uint32_t index;
+  bool device_memory;
+};
+const std::vector<Case> kDevices = {{0, false}, {1, false}, {2, true}, {3, true}};
+
+Device open(const Case& c) {
+  const Device device("joint", c.index);
+  Environment hidden("TENON_TEST_DEVICE_MEMORY", c.device_memory ? "1" : "");
+  (void)full({2}, 1.0).to(device);
+  synchronize();
+  return device;
+}
+
+int64_t size = 3;  // of the last call
+
+// Computes with the fault on new shapes, so that plans are made with it. Returns the error.
+std::string error_with(const std::string& fault, Device device) {
+  const Tensor x = full({++size}, -2.0).to(device);
+  Environment broken("TENON_TEST_FAULT", fault);
+  ModulePath path("Net");
+  return error_of([&] { (void)abs(x).to_vector<float>(); });
+}
+
+// The error of a fault names everything that helps to find it. "$" in a part stands for the bytes
+// of the output.
+void check_named(const std::string& fault, Device device, std::vector<std::string> parts) {
+  BOOST_TEST_CONTEXT(fault << " on " << device.str()) {
+    const std::string text = error_with(fault, device);
+    parts.insert(parts.end(), {"plugin joint (", "joint.so): run ", "queued by module Net",
+                               "abs: (" + std::to_string(size) + ",) on " + device.str()});
+    for (auto& part : parts) {
+      if (const size_t at = part.find('$'); at != part.npos)
+        part.replace(at, 1, std::to_string(4 * size));
+      BOOST_TEST(has(text, part), "\"" << text << "\" lacks " << part);
+    }
+    // It is told once, and what comes later works.
+    BOOST_TEST(error_of([&] { synchronize(); }) == "");
+    BOOST_TEST(error_with("", device) == "");
+  }
+}
+
+void require_success(const std::string& test_case, std::vector<std::string> environment,
+                     unsigned seconds = 60) {
+  const Outcome outcome = run_alone("checked_test/" + test_case, std::move(environment), seconds);
+  BOOST_TEST(outcome.status == 0, outcome.output);
+}
+
+}  // namespace
+
+// ---- memory
+
+BOOST_AUTO_TEST_CASE(memory_faults_alone,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  Joint joint;
+  for (auto& c : kDevices) {
+    const Device device = open(c);
+    BOOST_TEST(error_with("", device) == "");
+    check_named("run_writes_behind", device,
+                {"wrote outside of output 0: 1 byte behind the end of the buffer of $ bytes"});
+    check_named("run_writes_before", device,
+                {"wrote outside of output 0: 1 byte before the start of the buffer", "byte -1"});
+    check_named("run_with_workspace_writes_behind_it", device,
+                {"wrote outside of its workspace: 1 byte behind the end of the buffer of 100 bytes",
+                 "byte 100"});
+    check_named("run_changes_an_input", device, {"changed input 0, which it may only read"});
+    check_named("run_leaves_an_element", device,
+                {"did not write 1 of the ", "elements of output 0", "is number 0"});
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_plugin_that_spoils_memory_is_named) {
+  require_success("memory_faults_alone", {"TENON_CHECK=1"});
+}
+
+BOOST_AUTO_TEST_CASE(freed_memory_alone,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  Joint joint;
+  for (auto& c : kDevices) {
+    const Device device = open(c);
+    BOOST_TEST(error_with("run_with_workspace_keeps_it", device) == "");
+    check_named("run_writes_into_what_it_kept", device,
+                {"wrote into memory that was freed before: 1 byte inside a buffer of 100 bytes, "
+                 "the first of them byte 3, which was the workspace of abs: (" +
+                 std::to_string(size) + ",) on " + device.str()});
+    // Only the blocks that were freed last are looked at after each run, the others before they are
+    // used again.
+    BOOST_TEST(error_with("run_with_workspace_keeps_it", device) == "");
+    for (int i = 0; i < 50; ++i) BOOST_TEST(error_with("", device) == "");
+    BOOST_TEST(error_with("run_writes_into_what_it_kept", device) == "");
+    empty_cache(device);
+    const std::string text = error_of([&] { synchronize(); });
+    BOOST_TEST(has(text, "something wrote into memory on " + device.str() + " after it was freed"),
+               text);
+    BOOST_TEST(has(text, "it was the workspace of abs: ("), text);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_plugin_that_uses_freed_memory_is_named) {
+  require_success("freed_memory_alone", {"TENON_CHECK=1"});
+}
+
+BOOST_AUTO_TEST_CASE(reliance_alone,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  Joint joint;
+  for (auto& c : kDevices) BOOST_TEST_CONTEXT(c.index) {
+      const Device device = open(c);
+      // Every buffer is aligned to 64 bytes and to no more.
+      for (int i = 0; i < 10; ++i)
+        BOOST_TEST(has(error_with("run_relies_on_more_alignment", device), "a wide store faulted"));
+      Tensor y;
+      {
+        Environment broken("TENON_TEST_FAULT", "run_with_workspace_relies_on_zeros");
+        y = abs(full({++size}, -2.0).to(device));
+        BOOST_TEST(std::isnan(y.to_vector<float>()[0]));
+      }
+      // New memory and gaps hold no numbers.
+      const Tensor fresh = empty({5}, {.device = device});
+      for (float v : fresh.to_vector<float>()) BOOST_TEST(std::isnan(v));
+      // A value is not taken for what was never written.
+      const uint32_t pattern = 0x7ff47ff4;
+      std::vector<float> values(7, 1);
+      std::memcpy(&values[2], &pattern, sizeof pattern);
+      const auto copied = abs(tensor(values).to(device)).to_vector<float>();
+      BOOST_TEST(std::memcmp(copied.data(), values.data(), 7 * sizeof(float)) == 0);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_plugin_that_relies_on_what_memory_holds_computes_something_else) {
+  require_success("reliance_alone", {"TENON_CHECK=1"});
+}
+
+BOOST_AUTO_TEST_CASE(nan_alone, *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  Joint joint;
+  for (auto& c : kDevices) {
+    const Device device = open(c);
+    check_named("run_makes_a_nan", device,
+                {"made a NaN of inputs that have none", "element 1 of output 0"});
+    check_named("run_with_workspace_relies_on_zeros", device, {"made a NaN", "element 0"});
+    const Tensor x = full({++size}, std::numeric_limits<double>::quiet_NaN()).to(device);
+    BOOST_TEST(error_of([&] { (void)abs(x).to_vector<float>(); }) == "");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_first_nan_is_named_on_request) {
+  require_success("nan_alone", {"TENON_CHECK=nan"});
+  require_success("nan_alone", {"TENON_CHECK=1,nan"});
+}
+
+BOOST_AUTO_TEST_CASE(copies_alone,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  Joint joint;
+  for (auto& c : {kDevices[0], kDevices[1]}) {
+    const Device device = open(c);
+    Tensor x;
+    {
+      Environment broken("TENON_TEST_FAULT", "copy_writes_beside");
+      x = full({++size}, -2.0).to(device);
+      synchronize();
+    }
+    (void)abs(x).to_vector<float>();
+    const std::string text = error_of([&] { synchronize(); });
+    BOOST_TEST(has(text, "something wrote outside of input 0"), text);
+    BOOST_TEST(has(text, "before abs: (" + std::to_string(size) + ",) on " + device.str()), text);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_was_spoilt_before_a_run_is_not_said_of_the_run) {
+  require_success("copies_alone", {"TENON_CHECK=1"});
+}
+
+BOOST_AUTO_TEST_CASE(call_alone, *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  Joint joint;
+  for (auto& c : kDevices) {
+    const Tensor x = full({++size}, -2.0).to(open(c));
+    Environment broken("TENON_TEST_FAULT", "run_writes_behind");
+    BOOST_TEST(has(error_of([&] { (void)abs(x); }), "wrote outside of output 0"));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_call_itself_throws_if_every_call_waits) {
+  require_success("call_alone", {"TENON_CHECK=1", "TENON_SYNC=1"});
+}
+
+BOOST_AUTO_TEST_CASE(settings_alone,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  require_error<ValueError>([] { ones({2}); }, std::getenv("TENON_TEST_SAID"));
+}
+
+BOOST_AUTO_TEST_CASE(settings_that_cannot_be_understood_are_refused) {
+  for (const char* value : {"yes", "2", "nan,1", "1,", "inf"})
+    require_success("settings_alone", {std::string("TENON_CHECK=") + value,
+                                       std::string("TENON_TEST_SAID=TENON_CHECK is \"") + value +
+                                           "\"; it must be 1 to check memory and runs, nan"});
+  require_success("settings_alone",
+                  {"TENON_CHECK_TIMEOUT=0",
+                   "TENON_TEST_SAID=TENON_CHECK_TIMEOUT is \"0\"; it must be a number"});
+}
+
+// ---- what never ends
+
+BOOST_AUTO_TEST_CASE(event_alone,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  Joint joint;
+  const Device device = open({1, false}), other = open({3, false});
+  const std::string said = "said for 1 seconds that an event was not reached";
+  const std::string text = error_with("event_never_comes", device);
+  for (std::string part :
+       {said, "plugin joint (" + joint.folder.path(), std::string("TENON_CHECK_TIMEOUT"),
+        "abs: (" + std::to_string(size) + ",) on joint:1", std::string("queued by module Net")})
+    BOOST_TEST(has(text, part), "\"" << text << "\" lacks " << part);
+  // Nothing waits for that device again.
+  BOOST_TEST(has(error_of([&] { (void)full({2}, 1.0).to(device); }), said));
+
+  Environment broken("TENON_TEST_FAULT", "event_never_comes");
+  const Tensor x = full({++size}, -2.0).to(other);
+  const std::string lost = error_of([&] { (void)x.to_vector<float>(); });
+  for (std::string part :
+       {said, std::string("joint:3 is lost"), std::string("copy between devices on joint:3")})
+    BOOST_TEST(has(lost, part), "\"" << lost << "\" lacks " << part);
+}
+
+BOOST_AUTO_TEST_CASE(an_event_that_never_comes_is_an_error_that_names_what_was_in_flight) {
+  require_success("event_alone", {"TENON_CHECK=1", "TENON_CHECK_TIMEOUT=1"});
+}
+
+BOOST_AUTO_TEST_CASE(slow_alone, *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  Joint joint;
+  const Device device = open({0, false});
+  const std::string log = joint.folder.file("log"), go = joint.folder.file("go");
+  const int before = dup(2), file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+  const std::string said =
+      "[joint] warning: operator abs: (4,) on joint:0, module Net has not ended "
+      "after 1 seconds";
+  {
+    ModulePath path("Net");
+    const Tensor x = full({4}, -2.0).to(device);
+    synchronize();
+    Environment broken("TENON_TEST_FAULT", "run_waits"), until("TENON_TEST_GO", go);
+    dup2(file, 2);
+    const Tensor y = abs(x);
+    for (int i = 0; i < 5000 && !has(read_text(log), said); ++i) usleep(10000);
+    joint.folder.write("go", "");  // the warning comes while the run lasts
+    BOOST_TEST(y.to_vector<float>()[0] == 2);
+  }
+  dup2(before, 2);
+  close(file);
+  BOOST_TEST(has(read_text(log), said), read_text(log));
+}
+
+BOOST_AUTO_TEST_CASE(a_run_that_takes_long_is_a_warning_while_it_lasts) {
+  require_success("slow_alone", {"TENON_CHECK=1", "TENON_CHECK_TIMEOUT=1"});
+}
+
+// ---- signals
+
+BOOST_AUTO_TEST_CASE(crash_alone,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  Joint joint;
+  const Device device("joint", std::getenv("TENON_TEST_STREAMS") ? 1 : 0);
+  ModulePath path("Net");
+  (void)abs(full({5}, -2.0).to(device)).to_vector<float>();
+}
+
+BOOST_AUTO_TEST_CASE(a_crash_names_plugin_operator_shapes_and_module) {
+  struct Crash {
+    std::string fault, signal, said;
+    int number;
+  };
+  const std::string work = " of operator abs: (5,) on joint:";
+  for (auto& crash :
+       std::vector<Crash>{{"run_segfaults", "SIGSEGV", "run" + work, SIGSEGV},
+                          {"run_segfaults_in_a_loop", "SIGSEGV", "run" + work, SIGSEGV},
+                          {"run_overflows_the_stack", "SIGSEGV", "run" + work, SIGSEGV},
+                          {"run_aborts", "SIGABRT", "run" + work, SIGABRT},
+                          {"plan_create_segfaults", "SIGSEGV", "plan_create" + work, SIGSEGV},
+                          {"device_open_segfaults", "SIGSEGV", "device_open", SIGSEGV},
+                          {"init_segfaults", "SIGSEGV", "init", SIGSEGV}})
+    for (const std::string streams : {"", "1"}) BOOST_TEST_CONTEXT(crash.fault << streams) {
+        const bool works = crash.said.ends_with(":");
+        const std::string line =
+            "joint.so): " + crash.said +
+            (works ? (streams.empty() ? "0" : "1") + std::string(", module Net") : "") + "\n";
+        std::vector<std::string> environment = {"TENON_CHECK=1", "TENON_NUM_THREADS=2",
+                                                "TENON_TEST_FAULT=" + crash.fault};
+        if (!streams.empty()) environment.push_back("TENON_TEST_STREAMS=1");
+        const Outcome outcome = run_child({"/proc/self/exe", "--run_test=checked_test/crash_alone",
+                                           "--catch_system_errors=no", "--color_output=no"},
+                                          environment, 60);
+        BOOST_TEST(has(outcome.output, "tenon: signal " + crash.signal + " in plugin joint ("),
+                   outcome.output);
+        BOOST_TEST(has(outcome.output, line), outcome.output << "lacks " << line);
+        // The system, or the sanitizer, gets the signal.
+        BOOST_TEST((kSanitized ? outcome.status != 0 : outcome.status == 1000 + crash.number),
+                   outcome.status << ": " << outcome.output);
+      }
+}
+
+BOOST_AUTO_TEST_CASE(the_handler_that_was_there_before_gets_the_signal) {
+  const Outcome outcome =
+      run_child({"/proc/self/exe", "--run_test=checked_test/crash_alone",
+                 "--catch_system_errors=yes", "--color_output=no"},
+                {"TENON_CHECK=1", "TENON_TEST_FAULT=plan_create_segfaults"}, 60);
+  BOOST_TEST(has(outcome.output, "tenon: signal SIGSEGV in plugin joint ("), outcome.output);
+  BOOST_TEST(has(outcome.output, "memory access violation"), outcome.output);
+  BOOST_TEST(outcome.status == 201, outcome.output);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
