@@ -87,6 +87,7 @@ Tensor like(const json& values, const Tensor& x);
 
 // ---- dtypes ----
 
+inline constexpr DType kEvery[] = {f32, f64, f16, bf16, i64, i32, u8, boolean};
 // A set of dtypes, a bit each.
 using Types = uint32_t;
 constexpr Types set_of(std::initializer_list<DType> list) {

@@ -8,8 +8,6 @@ namespace tenon::conformance {
 
 namespace {
 
-constexpr DType kEvery[] = {f32, f64, f16, bf16, i64, i32, u8, boolean};
-
 std::vector<DType> types_of(const Line& line, const Effort& effort) {
   std::vector<DType> types;
   for (DType t : kEvery)

@@ -14,7 +14,6 @@ namespace tenon::conformance {
 namespace {
 
 constexpr double kMostElements = 20000;
-constexpr DType kEvery[] = {f32, f64, f16, bf16, i64, i32, u8, boolean};
 
 // A few of each: around the sizes of vectors and blocks, and primes.
 constexpr int64_t kExtents[] = {1,  2,  2,  3,  3,  4,  5,  6,  7,  8,  9,   11,  13,
@@ -72,7 +71,7 @@ std::string renamed_args(const Variant& variant, Symbols& symbols) {
 }
 
 // As a double, which does not overflow.
-double elements_of(const Variant& variant) {
+double size_of_inputs(const Variant& variant) {
   double most = 0;
   for (auto& in : variant.in) {
     double elements = 1;
@@ -91,7 +90,7 @@ Variant renamed(const Variant& variant, Symbols::Kind kind, Random& random) {
       if (in.bound > 1) in.bound = symbols(in.bound);
     }
     result.args = renamed_args(variant, symbols);
-    if (elements_of(result) <= kMostElements) return result;
+    if (size_of_inputs(result) <= kMostElements) return result;
   }
 }
 
@@ -177,7 +176,7 @@ std::vector<Check> shape_checks(const Line& line, const Subject& subject, size_t
     if (contains(line.types | line.types_elsewhere, t)) types.push_back(t);
   std::vector<const Variant*> variants;
   for (auto& v : line.variants)
-    if (elements_of(v) <= kMostElements) variants.push_back(&v);
+    if (size_of_inputs(v) <= kMostElements) variants.push_back(&v);
   std::vector<Check> checks;
   for (size_t turn = 0; turn < effort.shapes && !variants.empty(); ++turn) {
     const size_t seed = static_cast<size_t>(effort.seed) * 1000003 + number * 1009 + turn;
