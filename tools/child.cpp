@@ -1,5 +1,6 @@
 #include "child.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -9,6 +10,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -31,21 +33,35 @@ void write_all(int to, const std::string& text) {
 [[noreturn]] void be_the_child(const std::function<std::string()>& work, int to) {
   dup2(STDERR_FILENO, STDOUT_FILENO);
   try {
-    write_all(to, work());
+    // A zero byte ends the answer: what `work` leaves running may keep the pipe open.
+    write_all(to, work() + '\0');
   } catch (const std::exception& e) {
     std::cerr << "tenon: " << e.what() << "\n";
+  } catch (...) {
+    std::cerr << "tenon: an exception of unknown type\n";
   }
   close(to);
   std::exit(0);
 }
 
-// Reads until the child closes its end. Returns false if that did not happen in time.
-bool read_all(int from, std::string& text, Clock::time_point end) {
+// Reads the answer up to its zero byte, or until the child closes its end or ends. Returns false if
+// none of that happened in time.
+bool read_answer(int from, pid_t child, ChildResult& result, int& status, bool& ended,
+                 Clock::time_point end) {
+  std::string& text = result.text;
   for (;;) {
+    if (!text.empty() && text.back() == '\0') {
+      text.pop_back();
+      return result.answered = true;
+    }
+    // A process that the child has started may hold the pipe open for ever.
+    if (ended) return true;
+    ended = waitpid(child, &status, WNOHANG) == child;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
     pollfd ready{from, POLLIN, 0};
-    const int n = left > 0 ? poll(&ready, 1, static_cast<int>(left)) : 0;
-    if (n == 0) return false;
+    const int n = poll(&ready, 1, ended ? 0 : static_cast<int>(std::clamp<int64_t>(left, 0, 20)));
+    if (n == 0 && left <= 0) return false;
+    if (n == 0) continue;
     if (n < 0) {
       if (errno == EINTR) continue;
       return false;
@@ -72,7 +88,7 @@ bool await_end(pid_t child, int& status, Clock::time_point end) {
 
 ChildResult in_child(const std::function<std::string()>& work, std::chrono::milliseconds limit) {
   int ends[2];
-  if (pipe(ends) != 0)
+  if (pipe2(ends, O_CLOEXEC) != 0)
     throw std::runtime_error(fmt::format("there is no pipe: {}", std::strerror(errno)));
   std::cout.flush();
   std::fflush(nullptr);
@@ -90,7 +106,9 @@ ChildResult in_child(const std::function<std::string()>& work, std::chrono::mill
   ChildResult result;
   int status = 0;
   const auto end = Clock::now() + limit;
-  const bool in_time = read_all(ends[0], result.text, end) && await_end(child, status, end);
+  bool ended = false;
+  const bool in_time = read_answer(ends[0], child, result, status, ended, end) &&
+                       (ended || await_end(child, status, end));
   close(ends[0]);
   if (!in_time) {
     kill(child, SIGKILL);
@@ -102,6 +120,8 @@ ChildResult in_child(const std::function<std::string()>& work, std::chrono::mill
     result.ended = fmt::format("was ended by a signal: {}", strsignal(WTERMSIG(status)));
   } else if (WEXITSTATUS(status) != 0) {
     result.ended = fmt::format("ended with the status {}", WEXITSTATUS(status));
+  } else if (!result.answered) {
+    result.ended = "ended before it had answered";
   }
   return result;
 }

@@ -8,7 +8,8 @@
 namespace tenon::tools {
 
 struct ChildResult {
-  std::string text;   // what `work` returned; empty if it did not come so far
+  std::string text;       // what `work` returned; empty if it did not come so far
+  bool answered = false;  // it came so far
   std::string ended;  // how the process ended, "was ended by a signal: Segmentation fault"; empty
                       // if it ended well
 };

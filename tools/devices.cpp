@@ -1,6 +1,7 @@
 // `tenon devices`. Each backend is looked at in a process of its own, because it may crash.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <vector>
 
@@ -56,6 +57,15 @@ json loaded_plugins(const std::string& name) {
   return plugins;
 }
 
+void leave_out_overlays(const std::string& name) {
+  const char* before = std::getenv("TENON_DISABLE");
+  std::string names = before ? before : "";
+  for (auto& e : plugins::registry().report().entries)
+    if (e.overlays == name) names += "," + e.name;
+  setenv("TENON_DISABLE", names.c_str(), 1);
+  plugins::replace_registry(new plugins::Registry);  // the other one has found them already
+}
+
 json described(const DeviceDescription& d) {
   return {{"device", d.device.str()},
           {"name", printable(d.name)},
@@ -67,11 +77,12 @@ json described(const DeviceDescription& d) {
           {"driver", printable(d.driver)}};
 }
 
-std::string look_at(const std::string& name) {
+// Opening a device loads the overlays, too, unless they are left out.
+std::string look_at(const std::string& name, bool with_overlays) {
   json result = {{"devices", json::array()}, {"error", ""}};
   try {
+    if (!with_overlays) leave_out_overlays(name);
     plugins::registry().load(name);
-    plugins::registry().overlays(name);
     for (auto& d : describe_devices(name)) result["devices"].push_back(described(d));
     if (result["devices"].empty()) result["error"] = "the plugin finds no device";
   } catch (const PluginError&) {
@@ -86,34 +97,50 @@ std::string look_at(const std::string& name) {
 // ---- in the parent
 
 // The status of a plugin is known only after it was loaded, which happened in the child.
-void take_over(LoadReport& report, const json& plugins) {
+void take_over(LoadReport& report, const json& plugins, bool with_overlays) {
   for (auto& found : plugins)
     for (auto& e : report.entries)
-      if (printable(e.path) == found["path"]) {
+      if (printable(e.path) == found["path"] && (with_overlays || e.overlays.empty())) {
         e.status = static_cast<Status>(found["status"].get<int>());
         e.reason = found["reason"];
       }
 }
 
+// Refuses the plugins that a process which ended may have ended.
+void refuse(LoadReport& report, const std::string& reason, const auto& concerns) {
+  for (auto& e : report.entries)
+    if (concerns(e) && (e.status == Status::available || e.status == Status::loaded)) {
+      e.status = Status::refused;
+      e.reason = reason;
+    }
+}
+
 Found probe(const std::string& name, LoadReport& report) {
   Found found;
   found.name = name;
-  const ChildResult child = in_child([&] { return look_at(name); }, kLimit);
-  const json answer = json::parse(child.text, nullptr, false);
-  if (answer.is_object()) {
-    found.devices = answer["devices"];
-    found.error = answer["error"];
-    take_over(report, answer["plugins"]);
-  }
-  if (child.ended.empty()) return found;
-  found.error = fmt::format("the process that {} {}",
-                            answer.is_object() ? "had opened its devices" : "opened its devices",
-                            child.ended);
-  for (auto& e : report.entries)
-    if (e.name == name && (e.status == Status::available || e.status == Status::loaded)) {
-      e.status = Status::refused;
-      e.reason = found.error;
+  auto look = [&](bool with_overlays) {
+    const ChildResult child = in_child([&] { return look_at(name, with_overlays); }, kLimit);
+    if (const json answer = child.answered ? json::parse(child.text) : json(); child.answered) {
+      found.devices = answer.at("devices");
+      found.error = answer.at("error");
+      take_over(report, answer.at("plugins"), with_overlays);
     }
+    return child;
+  };
+  const ChildResult child = look(true);
+  if (child.ended.empty()) return found;
+  const std::string reason =
+      fmt::format("the process that {} {}",
+                  child.answered ? "had opened its devices" : "opened its devices", child.ended);
+  const bool lies_over = std::any_of(report.entries.begin(), report.entries.end(), [&](auto& e) {
+    return e.overlays == name && e.status == Status::available;
+  });
+  if (!child.answered && lies_over && look(false).ended.empty()) {
+    refuse(report, reason, [&](auto& e) { return e.overlays == name; });
+    return found;
+  }
+  found.error = reason;
+  refuse(report, reason, [&](auto& e) { return e.name == name; });
   return found;
 }
 

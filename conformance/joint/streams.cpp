@@ -46,8 +46,8 @@ void never_recorded(Bench& bench) {
 
 void waited_for(Bench& bench) {
   require_streams(bench);
-  Stream stream(bench);
   Slow slow(bench);
+  Stream stream(bench);
   for (float value = 1; value <= 10; ++value) {
     slow.queue(stream, value);
     Event event(bench);
@@ -63,9 +63,9 @@ void waited_for(Bench& bench) {
 // What another stream reads behind the event is what was written before it.
 void across_streams(Bench& bench) {
   require_streams(bench);
-  Stream writer(bench), reader(bench);
   Slow slow(bench);
   Memory result(bench, kWords * sizeof(float));
+  Stream writer(bench), reader(bench);  // they end first, and wait for their work
   Event written(bench), read(bench);
   for (float value = 1; value <= 20; ++value) {
     must("stream_wait", bench.api.stream_wait(writer.handle(), read.handle()));
@@ -84,8 +84,8 @@ void across_streams(Bench& bench) {
 
 void recorded_again(Bench& bench) {
   require_streams(bench);
-  Stream stream(bench);
   Slow slow(bench);
+  Stream stream(bench);
   Event event(bench);
   for (float value = 1; value <= 10; ++value) {
     slow.queue(stream, value);
@@ -98,8 +98,8 @@ void recorded_again(Bench& bench) {
 
 void comes_by_itself(Bench& bench) {
   require_streams(bench);
-  Stream stream(bench);
   Slow slow(bench);
+  Stream stream(bench);
   slow.queue(stream, 1);
   Event event(bench);
   event.record(stream);
@@ -113,23 +113,24 @@ void comes_by_itself(Bench& bench) {
 
 void while_another_waits(Bench& bench) {
   require_streams(bench);
+  Slow first(bench), second(bench);
   Stream stream(bench);
-  Slow slow(bench);
-  slow.queue(stream, 1);
+  first.queue(stream, 1);
   Event event(bench);
   event.record(stream);
   std::string failure;
-  std::thread waiting([&] {
-    try {
-      event.wait();
-    } catch (const std::exception& e) {
-      failure = e.what();
-    }
-  });
-  slow.queue(stream, 2);
-  waiting.join();
+  {
+    std::jthread waiting([&] {
+      try {
+        event.wait();
+      } catch (const std::exception& e) {
+        failure = e.what();
+      }
+    });
+    second.queue(stream, 2);
+  }
   require(failure.empty(), failure);
-  require(stream.download(slow.memory, 1)[0] == 2,
+  require(stream.download(second.memory, 1)[0] == 2,
           "work that was queued while a thread waited is lost");
 }
 

@@ -15,8 +15,10 @@ namespace tenon::plugins {
 namespace {
 
 constexpr uint64_t kLargestFile = uint64_t{4} << 30;
-constexpr uint64_t kMostEntries = 1 << 24;
-constexpr size_t kLongestText = 4096;
+// No honest library comes near these; a forged one would keep us busy.
+constexpr size_t kMostSegments = 64;
+constexpr uint64_t kMostEntries = 1 << 22;
+constexpr size_t kLongestText = 4096, kMostText = 64 << 20;
 
 #if defined(__x86_64__)
 constexpr uint32_t kRelative = R_X86_64_RELATIVE, kAbsolute = R_X86_64_64;
@@ -41,10 +43,15 @@ ElfFile::ElfFile(const std::string& path) {
   ElfW(Ehdr) head;
   std::memcpy(&head, bytes_.data(), sizeof head);
   for (unsigned i = 0; i < head.e_phnum; ++i) {
-    const uint64_t at = head.e_phoff + uint64_t{i} * sizeof(ElfW(Phdr));
-    if (at + sizeof(ElfW(Phdr)) > size)
+    const uint64_t at = uint64_t{i} * sizeof(ElfW(Phdr));
+    if (head.e_phoff > size || size - head.e_phoff < at + sizeof(ElfW(Phdr)))
       throw Refused(fmt::format("library changed while it was read: {}", path));
-    std::memcpy(&segments_.emplace_back(), bytes_.data() + at, sizeof(ElfW(Phdr)));
+    ElfW(Phdr) segment;
+    std::memcpy(&segment, bytes_.data() + head.e_phoff + at, sizeof segment);
+    if (segment.p_type != PT_LOAD && segment.p_type != PT_DYNAMIC) continue;
+    if (segments_.size() == kMostSegments)
+      throw Refused(fmt::format("library has more than {} segments: {}", kMostSegments, path));
+    segments_.push_back(segment);
   }
   read_dynamic();
 }
@@ -91,7 +98,7 @@ const ElfFile::Symbol* ElfFile::find(std::string_view name) const {
 
 void ElfFile::read_dynamic() {
   std::map<int64_t, uint64_t> first;  // the first entry of each tag
-  std::vector<uint64_t> needed;
+  std::vector<uint64_t> needed, auditors;
   for (auto& s : segments_) {
     if (s.p_type != PT_DYNAMIC) continue;
     for (uint64_t at = 0; at + sizeof(ElfW(Dyn)) <= s.p_memsz; at += sizeof(ElfW(Dyn))) {
@@ -99,11 +106,14 @@ void ElfFile::read_dynamic() {
       if (!read(s.p_vaddr + at, &entry, sizeof entry) || entry.d_tag == DT_NULL) break;
       first.emplace(entry.d_tag, entry.d_un.d_val);
       if (entry.d_tag == DT_NEEDED) needed.push_back(entry.d_un.d_val);
+      if (entry.d_tag == DT_AUDIT || entry.d_tag == DT_DEPAUDIT)
+        auditors.push_back(entry.d_un.d_val);
     }
   }
   const uint64_t names = first[DT_STRTAB], symbols = first[DT_SYMTAB];
   for (uint64_t offset : needed)
     if (auto name = text_at(names + offset)) needed_.push_back(*name);
+  for (uint64_t offset : auditors) auditors_.push_back(text_at(names + offset).value_or("?"));
   // The symbol table does not say how long it is. The names lie behind it in all libraries that
   // the common linkers make.
   if (symbols && names > symbols)
@@ -112,7 +122,8 @@ void ElfFile::read_dynamic() {
 }
 
 void ElfFile::read_symbols(uint64_t table, uint64_t count, uint64_t names) {
-  for (uint64_t i = 1; i < std::min(count, kMostEntries); ++i) {
+  size_t text = 0;
+  for (uint64_t i = 1; i < std::min(count, kMostEntries) && text < kMostText; ++i) {
     ElfW(Sym) s;
     if (!read(table + i * sizeof s, &s, sizeof s)) return;
     const auto binding = s.st_info >> 4, type = s.st_info & 15;
@@ -121,7 +132,9 @@ void ElfFile::read_symbols(uint64_t table, uint64_t count, uint64_t names) {
         (binding != STB_GLOBAL && binding != STB_WEAK && binding != STB_GNU_UNIQUE) ||
         (visibility != STV_DEFAULT && visibility != STV_PROTECTED))
       continue;
-    if (auto name = text_at(names + s.st_name))
+    auto name = text_at(names + s.st_name);
+    text += name ? name->size() + 1 : kLongestText;
+    if (name)
       exported_.push_back(
           {*name, s.st_value, s.st_size, type == STT_OBJECT, binding != STB_GLOBAL});
   }

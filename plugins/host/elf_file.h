@@ -29,6 +29,8 @@ class ElfFile {
   // The symbols that the library gives to others, and the libraries that it asks for (DT_NEEDED).
   const std::vector<Symbol>& exported() const { return exported_; }
   const std::vector<std::string>& needed() const { return needed_; }
+  // Libraries that the dynamic linker runs while it loads this one (DT_AUDIT, DT_DEPAUDIT).
+  const std::vector<std::string>& auditors() const { return auditors_; }
   const Symbol* find(std::string_view name) const;
 
   // Copies bytes as they will lie at an address of the library before it is relocated. Returns
@@ -48,7 +50,7 @@ class ElfFile {
   std::string bytes_;
   std::vector<ElfW(Phdr)> segments_;
   std::vector<Symbol> exported_;
-  std::vector<std::string> needed_;
+  std::vector<std::string> needed_, auditors_;
   std::map<uint64_t, std::optional<uint64_t>> pointers_;  // by the address of the pointer
 };
 

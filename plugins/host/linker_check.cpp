@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <string_view>
@@ -31,15 +32,16 @@ std::string linker_path() {
   return path;
 }
 
-// Runs a program and returns its output, both kinds. Returns false if it cannot be run.
-bool output_of(std::vector<std::string> command, std::vector<std::string> variables,
-               std::string& text) {
+// Runs a program and adds its output, both kinds, to `text`. Returns why it did not end well, or
+// nothing.
+std::string run(std::vector<std::string> command, std::vector<std::string> variables,
+                std::string& text) {
   std::vector<char*> arguments, environment;
   for (auto& c : command) arguments.push_back(c.data());
   for (auto& v : variables) environment.push_back(v.data());
   arguments.push_back(nullptr), environment.push_back(nullptr);
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  if (pipe2(ends, O_CLOEXEC) != 0) return std::strerror(errno);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
@@ -50,13 +52,15 @@ bool output_of(std::vector<std::string> command, std::vector<std::string> variab
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   char buffer[4096];
-  for (ssize_t n; !failed && ((n = ::read(ends[0], buffer, sizeof buffer)) > 0 || errno == EINTR);)
+  for (ssize_t n;
+       !failed && ((n = ::read(ends[0], buffer, sizeof buffer)) > 0 || (n < 0 && errno == EINTR));)
     if (n > 0) text.append(buffer, static_cast<size_t>(n));
   close(ends[0]);
+  if (failed) return std::strerror(failed);
   int status = 0;
-  while (!failed && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  return !failed;
+  return WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "";
 }
 
 void note(std::string_view name, std::vector<std::string>& list) {
@@ -73,6 +77,10 @@ void read_line(std::string_view line, LinkerReport& report) {
   if (const size_t at = line.find(undefined); at != line.npos) {
     line.remove_prefix(at + undefined.size());
     return note(line.substr(0, line.find_first_of(" \t,")), report.undefined);
+  }
+  if (line.find(": version `") != line.npos && line.ends_with(")")) {
+    if (const size_t at = line.find(" (required by"); at != line.npos) line = line.substr(0, at);
+    return note(line.substr(line.find_last_of('/', line.find(": version `")) + 1), report.versions);
   }
   if (const size_t at = line.find(preload);
       at != line.npos && line.find("from --preload cannot be preloaded") != line.npos) {
@@ -103,8 +111,8 @@ LinkerReport ask_linker(const std::string& library, const std::vector<std::strin
   if (const char* path = secure_getenv("LD_LIBRARY_PATH"))
     variables.push_back(std::string("LD_LIBRARY_PATH=") + path);
   std::string text;
-  if (!output_of(command, variables, text)) {
-    report.why = fmt::format("{} cannot be run: {}", linker, std::strerror(errno));
+  if (const std::string why = run(command, variables, text); !why.empty()) {
+    report.why = fmt::format("{}: {}", linker, why);
     return report;
   }
   report.asked = true;

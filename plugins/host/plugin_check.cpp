@@ -44,8 +44,9 @@ class Check {
   void check_manifest();
   void check_places();
   void check_symbols(const ElfFile& library);
-  void check_entry(const ElfFile& library, uint64_t entry);
+  void check_entry(const ElfFile& library, const ElfFile::Symbol& symbol);
   void check_text(const ElfFile& library, uint64_t at, const char* field, const std::string& said);
+  std::vector<std::string> vendor_libraries() const;
   void check_libraries(const ElfFile& library);
 
   const std::string path_;
@@ -119,7 +120,7 @@ void Check::check_symbols(const ElfFile& library) {
   if (entry->bytes < TN_PLUGIN_INFO_SIZE_1_0)
     return fault(fmt::format("{} has {} bytes, less than the {} of ABI 1.0", TN_PLUGIN_ENTRY_NAME,
                              entry->bytes, size_t{TN_PLUGIN_INFO_SIZE_1_0}));
-  check_entry(library, entry->address);
+  check_entry(library, *entry);
   // Weak ones come out of templates, and are the same everywhere.
   std::vector<std::string> others;
   for (auto& s : library.exported())
@@ -147,7 +148,8 @@ void Check::check_text(const ElfFile& library, uint64_t at, const char* field,
                     field, said, excerpt(*text)));
 }
 
-void Check::check_entry(const ElfFile& library, uint64_t at) {
+void Check::check_entry(const ElfFile& library, const ElfFile::Symbol& symbol) {
+  const uint64_t at = symbol.address;
   tn_plugin_info entry{};
   if (!library.read(at, &entry, TN_PLUGIN_INFO_SIZE_1_0))
     return fault(TN_PLUGIN_ENTRY_NAME " lies outside of the file");
@@ -156,6 +158,12 @@ void Check::check_entry(const ElfFile& library, uint64_t at) {
   if (entry.struct_size < TN_PLUGIN_INFO_SIZE_1_0)
     fault(fmt::format("{} says it has {} bytes, less than the {} of ABI 1.0", TN_PLUGIN_ENTRY_NAME,
                       entry.struct_size, size_t{TN_PLUGIN_INFO_SIZE_1_0}));
+  if (entry.struct_size > symbol.bytes)
+    fault(fmt::format("{} says it has {} bytes, more than the {} that are there",
+                      TN_PLUGIN_ENTRY_NAME, entry.struct_size, symbol.bytes));
+  else if (entry.abi_minor <= TN_ABI_MINOR && entry.struct_size > sizeof(tn_plugin_info))
+    fault(fmt::format("{} is over-long: {} bytes, where ABI {}.{} has {}", TN_PLUGIN_ENTRY_NAME,
+                      entry.struct_size, entry.abi_major, entry.abi_minor, sizeof(tn_plugin_info)));
   const size_t before = findings_.size();
   const Manifest m = manifest_.value_or(Manifest{});
   if (manifest_read_) {
@@ -182,20 +190,40 @@ void Check::check_entry(const ElfFile& library, uint64_t at) {
                      manifest_read_ ? " and agrees with the manifest" : ""));
 }
 
+// A vendor library may lie beside the plugin, where the linker does not look.
+std::vector<std::string> Check::vendor_libraries() const {
+  std::vector<std::string> libraries;
+  if (!manifest_read_) return libraries;
+  for (auto& name : manifest_->vendor_libraries) {
+    std::error_code error;
+    const std::string beside = manifest_->folder + "/" + name;
+    libraries.push_back(fs::exists(beside, error) ? beside : name);
+  }
+  return libraries;
+}
+
 void Check::check_libraries(const ElfFile& library) {
-  std::vector<std::string> vendor;
-  if (manifest_read_) vendor = manifest_->vendor_libraries;
-  const LinkerReport report = ask_linker(library_, vendor);
+  for (auto& name : library.auditors())
+    fault(
+        fmt::format("asks the dynamic linker to run {} while it is loaded (DT_AUDIT); no plugin "
+                    "needs that",
+                    excerpt(name)));
+  if (!library.auditors().empty()) return;
+  const LinkerReport report = ask_linker(library_, vendor_libraries());
   if (!report.asked) return remark(fmt::format("what it links was not looked at: {}", report.why));
   for (auto& name : report.missing)
     fault(
         fmt::format("needs the library {}, which is not found; install it, or put its folder "
                     "into LD_LIBRARY_PATH or the library's RUNPATH",
                     excerpt(name)));
-  for (auto& name : report.undefined)
-    fault(
-        fmt::format("lacks the symbol {}, which no library that it links defines", excerpt(name)));
-  if (report.missing.empty() && report.undefined.empty())
+  for (auto& text : report.versions)
+    fault(fmt::format("{}; it is built for newer libraries than this machine has", excerpt(text)));
+  // Where a version is missing, so are its symbols.
+  if (report.versions.empty())
+    for (auto& name : report.undefined)
+      fault(fmt::format("lacks the symbol {}, which no library that it links defines",
+                        excerpt(name)));
+  if (report.missing.empty() && report.versions.empty() && report.undefined.empty())
     good(fmt::format("the {} libraries that it links and all their symbols are found",
                      library.needed().size()));
 }

@@ -73,6 +73,42 @@ BOOST_AUTO_TEST_CASE(a_plugin_that_crashes_or_exits_is_a_line_of_the_report) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_plugin_that_quits_without_a_word_is_refused) {
+  PluginFolder folder;
+  folder.add("joint", kJoint);
+  for (const char* fault : {"init_quits", "device_open_quits"}) {
+    const std::string variable = std::string("TENON_TEST_FAULT=") + fault;
+    const json report = devices(folder, {variable});
+    BOOST_TEST(plugin_of(report, "joint")["status"] == "refused");
+    require_has(error_of(report, "joint"), "ended before it had answered");
+    BOOST_TEST(tenon_command(folder, {"devices", "--strict"}, {variable}).status == 1);
+  }
+}
+
+// A driver may start a service that outlives the program.
+BOOST_AUTO_TEST_CASE(what_a_plugin_leaves_running_holds_nobody_up) {
+  PluginFolder folder;
+  folder.add("joint", kJoint);
+  // Not with run_child, which would wait for that process as well.
+  const std::string command = "TENON_PLUGIN_PATH='" + folder.path() +
+                              "' TENON_TEST_FAULT=device_open_leaves_a_process timeout 25 '" +
+                              tenon::test::build_dir() + "/bin/tenon' devices >'" +
+                              folder.file("out") + "' 2>/dev/null </dev/null";
+  BOOST_TEST(std::system(command.c_str()) == 0);
+  require_has(read_text(folder.file("out")), "no card was found");
+}
+
+BOOST_AUTO_TEST_CASE(an_overlay_that_crashes_is_refused_and_not_what_it_lies_over) {
+  PluginFolder folder;
+  folder.add("joint", kJoint);
+  folder.add("joint_overlay", kOverlay);
+  const json report = devices(folder, {"TENON_TEST_OVERLAY_FAULT=init_crashes"});
+  BOOST_TEST(plugin_of(report, "joint_overlay")["status"] == "refused");
+  require_has(plugin_of(report, "joint_overlay")["reason"], "was ended by a signal");
+  BOOST_TEST(plugin_of(report, "joint")["status"] == "loaded");
+  BOOST_TEST(error_of(report, "joint") == "");
+}
+
 BOOST_AUTO_TEST_CASE(a_plugin_without_devices_says_so) {
   PluginFolder folder;
   folder.add("joint", kJoint);
@@ -198,6 +234,36 @@ BOOST_AUTO_TEST_CASE(each_fault_of_a_plugin_is_named_without_running_it) {
     BOOST_TEST(checked.status == 1, c.fault);
     require_has(checked.output, c.fault);
   }
+}
+
+BOOST_AUTO_TEST_CASE(what_the_linker_would_run_or_lacks_is_named) {
+  PluginFolder folder;
+  folder.add("audited", {{"name", "good"}});
+  const Outcome audited = tenon_command(folder, {"plugin", "check", folder.file("audited.so")});
+  BOOST_TEST(audited.status == 1);
+  require_has(audited.output, "asks the dynamic linker to run /tenon_no_such_auditor.so");
+  // Built against a C library that is not there yet.
+  folder.add("joint", kJoint);
+  std::string bytes = read_text(folder.file("joint.so"));
+  const std::string version = "GLIBC_2.2.5";
+  const size_t at = bytes.find(version);
+  if (at == std::string::npos) return;  // another architecture begins with another version
+  bytes.replace(at, version.size(), "GLIBC_9.9.9");
+  std::ofstream(folder.file("joint.so"), std::ios::binary) << bytes;
+  const Outcome newer = tenon_command(folder, {"plugin", "check", folder.file("joint.so")});
+  BOOST_TEST(newer.status == 1, newer.output);
+  require_has(newer.output, "version `GLIBC_9.9.9' not found; it is built for newer libraries");
+}
+
+BOOST_AUTO_TEST_CASE(a_vendor_library_may_lie_beside_the_plugin) {
+  PluginFolder folder;
+  json changes = kJoint;
+  changes["vendor_libraries"] = {"vendor.so"};
+  folder.add("joint", changes);
+  BOOST_TEST(tenon_command(folder, {"plugin", "check", folder.file("joint.so")}).status == 1);
+  folder.copy_library("no_symbol", "vendor.so");
+  const Outcome found = tenon_command(folder, {"plugin", "check", folder.file("joint.so")});
+  BOOST_TEST(found.status == 0, found.output);
 }
 
 BOOST_AUTO_TEST_CASE(who_may_write_is_looked_at_up_to_the_root) {

@@ -75,6 +75,9 @@ BOOST_AUTO_TEST_CASE(parts_of_outputs) {
   Ask beyond("slice_backward");
   beyond.in(tensor({3})).out(tensor({8})).set("dim", 0).set("start", 1).set("step", 4);
   beyond.refused(slice_part, "does not fit its output");
+  Ask far("slice_backward");  // so far that the last row's place is no number
+  far.in(tensor({3})).out(tensor({8})).set("dim", 0).set("start", 0).set("step", INT64_MAX / 2 + 1);
+  far.refused(slice_part, "does not fit its output");
   auto wider = [](const tn_tensor_desc& g) {
     Ask ask("slice_backward");
     ask.in(g).out(tensor({8, 2})).set("dim", 0).set("start", 1).set("step", 1);

@@ -22,6 +22,8 @@ tn_error* init(const tn_host* host, tn_backend_api* api) {
     return sdk::make_error(TN_CODE_UNSUPPORTED, "the host's services are fewer than ABI 1.0's");
   if (const char* reason = reason_not_to_start(); *reason)
     return sdk::make_error(TN_CODE_UNAVAILABLE, reason);
+  if (!watch_forks())
+    return sdk::make_error(TN_CODE_OUT_OF_MEMORY, "no memory to be told of a fork");
   g_host = host;
   tn_backend_api table{};
   table.device_open = device_open;

@@ -29,9 +29,6 @@ void end_before_tables_of(dnnl_primitive_kind_t kind) {
   static constinit uint64_t known = 0;
   const uint64_t bit = uint64_t{1} << (static_cast<unsigned>(kind) % 64);
   if (known & bit) return;
-  if (known == 0)
-    pthread_atfork([] { making.mutex.lock(); }, [] { making.mutex.unlock(); },
-                   [] { making.mutex.unlock(); });
   const auto end = [] {
     std::lock_guard lock(making.mutex);
     making.ended = true;
@@ -65,8 +62,8 @@ void make_attributes(Attributes& attributes, dnnl_fpmath_mode_t precision) {
   check(dnnl_primitive_attr_create(&attributes.value), "attributes");
   check(dnnl_primitive_attr_set_scratchpad_mode(attributes.value, dnnl_scratchpad_mode_user),
         "scratch memory of the caller");
-  if (precision != dnnl_fpmath_mode_strict)
-    check(dnnl_primitive_attr_set_fpmath_mode(attributes.value, precision), "a lower precision");
+  // Always, because the default can be changed from outside (ONEDNN_DEFAULT_FPMATH_MODE).
+  check(dnnl_primitive_attr_set_fpmath_mode(attributes.value, precision), "this precision");
 }
 
 const_dnnl_primitive_desc_t description_of(dnnl_primitive_t code) {
@@ -95,6 +92,11 @@ const char* reason_not_to_start() {
       return "oneDNN is built on threads of its own (TBB or a pool) that cannot be kept from "
              "competing with the host's; a build on OpenMP or without threads is needed";
   }
+}
+
+bool watch_forks() {
+  return pthread_atfork([] { making.mutex.lock(); }, [] { making.mutex.unlock(); },
+                        [] { making.mutex.unlock(); }) == 0;
 }
 
 void check(dnnl_status_t status, const char* what) {

@@ -23,6 +23,9 @@ const tn_host& host();
 
 // Empty where oneDNN can be used in this process, else the reason why not.
 const char* reason_not_to_start();
+// From then on a fork waits for primitives that are being made. Call it once, before the first is
+// made; returns false if there is no memory for it.
+bool watch_forks();
 
 // Throws what a status means: no primitive for this is TN_CODE_UNSUPPORTED.
 void check(dnnl_status_t status, const char* what);

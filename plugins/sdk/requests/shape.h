@@ -54,8 +54,10 @@ inline CopyPart slice_part(const Request& request) {
     invalid("a slice {} and its output {} differ beyond dim {}", shape_text(g), shape_text(y), dim);
   const int64_t start = request.get_int("start"), step = request.get_int("step"),
                 count = g.shape[dim];
-  if (start < 0 || step < 1 || (count > 0 && start + (count - 1) * step >= y.shape[dim]) ||
-      g.dtype != y.dtype)
+  // The last row lies at start + (count - 1) * step, which may not fit any integer.
+  const bool fits = count == 0 || (start < y.shape[dim] &&
+                                   (step < 1 || count - 1 <= (y.shape[dim] - 1 - start) / step));
+  if (start < 0 || step < 1 || !fits || g.dtype != y.dtype)
     invalid("the slice does not fit its output");
   return {0, section(y, g, dim, step),
           start * stride_of(y, dim) * static_cast<int64_t>(dtype_size(y.dtype))};
