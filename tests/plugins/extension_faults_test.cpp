@@ -77,6 +77,20 @@ void capture() {
   synchronize("joint:1");
 }
 
+// A step on two devices. Those that could not be joined are not tried again.
+void step(const char* one = "joint:1", const char* two = "joint:3") {
+  nn::Linear linear(2, 1);
+  nn::DataParallel model(linear, {one, two});
+  optim::SGD optimizer(model.parameters(), {.lr = 0.1});
+  for (int i = 0; i < 2; ++i) {
+    optimizer.zero_grad();
+    model(ones({4, 2}, {.device = one})).sum().backward();
+    optimizer.step();
+  }
+  model(ones({4, 2}, {.device = one})).sum().item<float>();
+  synchronize();  // copies may have done what failed, and then only this tells
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(when_a_stream_is_captured) {
@@ -98,6 +112,27 @@ BOOST_AUTO_TEST_CASE(a_table_that_is_short_or_incomplete_counts_as_none) {
     BOOST_TEST(has(message_of(capture), "does not offer tn.stream_capture"), fault);
   }
   capture();
+}
+
+BOOST_AUTO_TEST_CASE(when_devices_are_joined) {
+  Joint joint;
+  // Where they cannot be, copies do it.
+  struct {
+    const char *fault, *one, *two;
+  } const ways[] = {{"communicator_create_throws", "joint:5", "joint:7"},
+                    {"communicator_create_null", "joint:9", "joint:11"}};
+  for (auto& way : ways) {
+    Environment broken("TENON_TEST_FAULT", way.fault);
+    BOOST_CHECK_NO_THROW(step(way.one, way.two));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(when_devices_sum) {
+  Joint joint;
+  step();
+  for (auto& [way, said] : kWays)
+    for (const char* function : {"all_reduce", "broadcast", "group_begin", "group_end"})
+      check_fault(function + way, said, [] { step(); });
 }
 
 BOOST_AUTO_TEST_SUITE_END()
