@@ -16,8 +16,9 @@ namespace {
 // Blocks that were given back wait until there are more bytes or more of them than this.
 constexpr uint64_t kMostKeptBytes = 64 << 20;
 constexpr size_t kMostKept = 4096;
-// How many of them are looked at after every run, and how much of each.
-constexpr size_t kRecent = 8;
+// How many of them are looked at after every run, and how much of each. Fewer if each has to be
+// copied.
+constexpr size_t kRecent = 8, kRecentCopied = 4;
 constexpr uint64_t kRecentBytes = 16 << 10;
 // What is copied from or to a device at once.
 constexpr uint64_t kChunk = 4 << 20;
@@ -48,48 +49,88 @@ bool Memory::fill(char* data, uint64_t bytes, Pattern pattern) {
 }
 
 bool Memory::fill_guards(const Zone& z) {
-  return fill(z.begin(), z.bytes_before(), Pattern::guard) &&
-         fill(z.behind(), kGuard, Pattern::guard);
+  return fill(z.before().from, z.before().bytes, Pattern::guard) &&
+         fill(z.behind().from, z.behind().bytes, Pattern::guard);
 }
 
-// Says which of the bytes from `from` on do not have the pattern any more: "3 bytes <where> of 12
-// bytes, the first of them byte 12". Empty if all have it, or if they cannot be read.
-std::string Memory::changed(const Zone& zone, char* from, uint64_t bytes, Pattern pattern,
-                            const char* where) {
-  uint64_t count = 0, first = 0;
-  std::vector<unsigned char> copied(access_.host_visible ? 0 : std::min(bytes, kChunk));
-  for (uint64_t at = 0; at < bytes; at += kChunk) {
-    const uint64_t part = std::min(kChunk, bytes - at);
-    auto* host = reinterpret_cast<unsigned char*>(from + at);
-    if (!access_.host_visible) {
-      host = copied.data();
-      const Piece piece{host, from + at, part};
-      if (!access_.read({&piece, 1})) return "";
-    }
-    for (uint64_t i = 0; i < part; ++i) {
-      i += intact(host + i, part - i, pattern, number(from + at + i));
-      if (i < part && count++ == 0) first = at + i;
+// Fills the buffer and its guards. A copy to a device takes about as long for all as for one.
+bool Memory::fill_whole(const Zone& z, Pattern pattern) {
+  const Part all = z.whole();
+  if (access_.host_visible || all.bytes > kChunk)
+    return fill(z.buffer.data, z.buffer.bytes, pattern) && fill_guards(z);
+  Room room(all.bytes);
+  checked::fill(room.data(), room.size(), Pattern::guard, number(all.from));
+  checked::fill(room.data() + z.before().bytes, z.buffer.bytes, pattern, number(z.buffer.data));
+  const Piece piece{room.data(), all.from, all.bytes};
+  return access_.write({&piece, 1});
+}
+
+// Reads all parts together, for the same reason. They are in `room` if the host cannot see them.
+bool Memory::read(std::span<Part> parts, Room& room) {
+  uint64_t bytes = 0;
+  for (auto& p : parts) bytes += p.bytes;
+  if (!access_.host_visible) room.resize(bytes);
+  std::vector<Piece> pieces;
+  auto* host = room.data();
+  for (auto& p : parts) {
+    p.host = access_.host_visible ? reinterpret_cast<unsigned char*>(p.from) : host;
+    if (access_.host_visible) continue;
+    pieces.push_back({host, p.from, p.bytes});
+    host += p.bytes;
+  }
+  return pieces.empty() || access_.read(pieces);
+}
+
+namespace {
+
+// Which bytes do not have the pattern any more.
+struct Changes {
+  uint64_t count = 0;
+  const char* first = nullptr;
+
+  void look(const char* from, const unsigned char* host, uint64_t bytes, Pattern pattern) {
+    for (uint64_t i = 0; i < bytes; ++i) {
+      i += intact(host + i, bytes - i, pattern, number(from + i));
+      if (i < bytes && count++ == 0) first = from + i;
     }
   }
-  if (!count) return "";
-  return fmt::format("{} {} of {}, the first of them byte {}", bytes_text(count), where,
-                     bytes_text(zone.buffer.bytes),
-                     static_cast<int64_t>(from + first - zone.buffer.data));
+  // "3 bytes <where> of 12 bytes, the first of them byte 12", or empty.
+  std::string text(const Buffer& buffer, const char* where) const {
+    if (!count) return "";
+    return fmt::format("{} {} of {}, the first of them byte {}", bytes_text(count), where,
+                       bytes_text(buffer.bytes), static_cast<int64_t>(first - buffer.data));
+  }
+};
+
+}  // namespace
+
+std::string Memory::spoilt(const Zone& z, const Part& before, const Part& behind) const {
+  Changes front, back;
+  front.look(before.from, before.host, before.bytes, Pattern::guard);
+  back.look(behind.from, behind.host, behind.bytes, Pattern::guard);
+  const auto text = front.text(z.buffer, "before the start of the buffer");
+  const auto more = back.text(z.buffer, "behind the end of the buffer");
+  return text + (text.empty() || more.empty() ? "" : ", and ") + more;
 }
 
 std::string Memory::spoilt(const Zone& z) {
-  if (!z.filled) return "";
-  const auto before =
-      changed(z, z.begin(), z.bytes_before(), Pattern::guard, "before the start of the buffer");
-  const auto behind =
-      changed(z, z.behind(), kGuard, Pattern::guard, "behind the end of the buffer");
-  return before + (before.empty() || behind.empty() ? "" : ", and ") + behind;
+  Part parts[] = {z.before(), z.behind()};
+  Room room;
+  return z.filled && read(parts, room) ? spoilt(z, parts[0], parts[1]) : "";
 }
 
+// What was written into a buffer, or around it, after it was given back.
 std::string Memory::written_into(const Zone& z) {
   if (!z.filled) return "";
-  const auto inside = changed(z, z.buffer.data, z.buffer.bytes, Pattern::freed, "inside a buffer");
-  return inside.empty() ? spoilt(z) : inside;
+  Changes inside;
+  Room room;
+  for (uint64_t at = 0; at < z.buffer.bytes; at += kChunk) {
+    Part part{z.buffer.data + at, std::min(kChunk, z.buffer.bytes - at)};
+    if (!read({&part, 1}, room)) return "";
+    inside.look(part.from, part.host, part.bytes, Pattern::freed);
+  }
+  const auto text = inside.text(z.buffer, "inside a buffer");
+  return text.empty() ? spoilt(z) : text;
 }
 
 // ---- blocks ----
@@ -104,7 +145,7 @@ void Memory::hand_out(Storage& s) {
     zones_[number(zone.begin())] = std::move(made);
   }
   s.data = zone.buffer.data;
-  zone.filled = fill(zone.buffer.data, zone.buffer.bytes, Pattern::fresh) && fill_guards(zone);
+  zone.filled = fill_whole(zone, Pattern::fresh);
 }
 
 bool Memory::give_back(const Storage& s, uint64_t ticket) noexcept {
@@ -146,7 +187,7 @@ void Memory::settle_one(Zone& z) {
         fmt::format("something wrote outside of a buffer on {}: {}{}; set TENON_SYNC=1 and "
                     "look at the operators before this message",
                     context_.device, what, z.owner.empty() ? "" : "; it was " + z.owner));
-  z.filled = z.filled && fill(z.buffer.data, z.buffer.bytes, Pattern::freed) && fill_guards(z);
+  z.filled = z.filled && fill_whole(z, Pattern::freed);
 }
 
 std::vector<BlockHeap::Block> Memory::settle(bool all) {
@@ -193,38 +234,61 @@ std::vector<BlockHeap::Block> Memory::settle(bool all) {
 
 // ---- looking ----
 
-std::optional<Buffer> Memory::buffer_of(const void* address) {
-  std::lock_guard lock(mutex_);
-  const Zone* zone = find(address);
-  return zone ? std::optional(zone->buffer) : std::nullopt;
-}
-
 void Memory::label(const void* address, const std::string& owner) {
   std::lock_guard lock(mutex_);
   if (Zone* zone = find(address)) zone->owner = owner;
 }
 
-std::string Memory::spoilt_guard(const void* address) {
-  Zone* zone;
+std::vector<std::string> Memory::spoilt_guards(std::span<const void* const> addresses) {
+  std::vector<std::string> found(addresses.size());
+  std::vector<Zone*> zones;  // the caller uses the buffers, so that their zones stay
   {
     std::lock_guard lock(mutex_);
-    zone = find(address);
+    for (auto* address : addresses) zones.push_back(find(address));
   }
-  if (!zone) return "";
-  const auto what = spoilt(*zone);  // the caller uses the buffer, so that its zone stays
-  if (!what.empty()) zone->filled = fill_guards(*zone);
-  return what;
+  std::vector<Part> parts;
+  for (auto* zone : zones)
+    if (zone && zone->filled) parts.insert(parts.end(), {zone->before(), zone->behind()});
+  Room room;
+  if (!read(parts, room)) return found;
+  const Part* part = parts.data();
+  for (size_t i = 0; i < zones.size(); ++i) {
+    Zone* zone = zones[i];
+    if (!zone || !zone->filled) continue;
+    // A buffer may come twice.
+    const bool first = std::find(zones.begin(), zones.end(), zone) - zones.begin() ==
+                       static_cast<std::ptrdiff_t>(i);
+    if (first) found[i] = spoilt(*zone, part[0], part[1]);
+    part += 2;
+  }
+  for (size_t i = 0; i < zones.size(); ++i)
+    if (!found[i].empty()) zones[i]->filled = fill_guards(*zones[i]);
+  return found;
 }
 
 std::string Memory::written_after_free() {
   std::lock_guard looking(looking_);
-  const size_t recent = std::min(kRecent, kept_.size());
-  for (auto zone = kept_.end() - static_cast<std::ptrdiff_t>(recent); zone != kept_.end(); ++zone) {
-    Zone& z = **zone;
-    if (z.buffer.bytes > kRecentBytes) continue;
-    const auto what = written_into(z);
+  std::vector<Zone*> zones;
+  std::vector<Part> parts;
+  const size_t recent = std::min(access_.host_visible ? kRecent : kRecentCopied, kept_.size());
+  for (auto zone = kept_.end() - static_cast<std::ptrdiff_t>(recent); zone != kept_.end(); ++zone)
+    if ((*zone)->filled && (*zone)->buffer.bytes <= kRecentBytes) {
+      zones.push_back(*zone);
+      parts.push_back((*zone)->whole());
+    }
+  Room room;
+  if (!read(parts, room)) return "";
+  for (size_t i = 0; i < zones.size(); ++i) {
+    Zone& z = *zones[i];
+    const uint64_t before = z.before().bytes;
+    Changes inside, around;
+    inside.look(z.buffer.data, parts[i].host + before, z.buffer.bytes, Pattern::freed);
+    around.look(z.before().from, parts[i].host, before, Pattern::guard);
+    around.look(z.behind().from, parts[i].host + before + z.buffer.bytes, kGuard, Pattern::guard);
+    const auto what = inside.count ? inside.text(z.buffer, "inside a buffer")
+                                   : around.text(z.buffer, "around a buffer");
     if (what.empty()) continue;
-    z.filled = fill(z.buffer.data, z.buffer.bytes, Pattern::freed) && fill_guards(z);
+    z.filled = fill_whole(z, Pattern::freed);
     return what + (z.owner.empty() ? "" : ", which was " + z.owner);
   }
   return "";

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,13 +45,12 @@ class Memory {
   // free to be used again: the ones that were kept for longest, or all of them.
   std::vector<BlockHeap::Block> settle(bool all);
 
-  // The buffer with this address in it, which may be a view's; nothing if it has no guards.
-  std::optional<Buffer> buffer_of(const void* address);
   // Says whose buffer this is, for what is found later: "output 0 of abs: (3) on joint:0".
   void label(const void* address, const std::string& owner);
-  // Looks at both guard zones of the buffer with this address and repairs them. Returns what was
-  // written there, "4 bytes, the first of them right behind its 12 bytes"; empty if nothing was.
-  std::string spoilt_guard(const void* address);
+  // Looks at the guard zones of the buffers with these addresses and repairs them. Returns for each
+  // what was written there, "4 bytes behind the end of the buffer of 12 bytes, the first of them
+  // byte 12"; empty if nothing was.
+  std::vector<std::string> spoilt_guards(std::span<const void* const> addresses);
   // Looks at the blocks that were given back last. Returns what was written into one of them, and
   // whose it was; empty if nothing was.
   std::string written_after_free();
@@ -66,6 +65,13 @@ class Memory {
   Access& access() { return access_; }
 
  private:
+  // Part of the memory, and where the host can look at it.
+  struct Part {
+    char* from;
+    uint64_t bytes;
+    const unsigned char* host = nullptr;
+  };
+
   // What is known of a block.
   struct Zone {
     Buffer buffer;
@@ -78,13 +84,19 @@ class Memory {
 
     char* begin() const { return static_cast<char*>(block.data); }
     char* end() const { return begin() + block.bytes; }
-    char* behind() const { return buffer.data + buffer.bytes; }
-    uint64_t bytes_before() const { return static_cast<uint64_t>(buffer.data - begin()); }
+    Part before() const { return {begin(), static_cast<uint64_t>(buffer.data - begin())}; }
+    Part behind() const { return {buffer.data + buffer.bytes, kGuard}; }
+    Part whole() const {
+      return {begin(), static_cast<uint64_t>(buffer.data - begin()) + buffer.bytes + kGuard};
+    }
   };
+  using Room = std::vector<unsigned char>;
+
   Zone* find(const void* address);
+  bool read(std::span<Part> parts, Room& room);
+  bool fill_whole(const Zone& zone, Pattern pattern);
   bool fill_guards(const Zone& zone);
-  std::string changed(const Zone& zone, char* from, uint64_t bytes, Pattern pattern,
-                      const char* where);
+  std::string spoilt(const Zone& zone, const Part& before, const Part& behind) const;
   std::string spoilt(const Zone& zone);
   std::string written_into(const Zone& zone);
   void settle_one(Zone& zone);

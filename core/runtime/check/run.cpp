@@ -37,11 +37,24 @@ bool RunCheck::skipped() const { return !memory_ || context_.stream->capturing()
 
 tn_error* RunCheck::finish() { return stream_ ? memory_->access().finish(stream_) : nullptr; }
 
+// Looks at the guards of all buffers of the run, and calls `visit` with the name of each that is
+// spoilt, and what was written there.
 template <class F>
-void RunCheck::each_buffer(F&& visit) {
-  for (auto& o : outputs_) visit(o.data, o.name);
-  for (auto& i : inputs_) visit(i.data, i.name);
-  if (launch_.workspace) visit(launch_.workspace, std::string("its workspace"));
+void RunCheck::each_spoilt(F&& visit) {
+  std::vector<const void*> addresses;
+  std::vector<std::string> names;
+  for (auto* operands : {&outputs_, &inputs_})
+    for (auto& o : *operands) {
+      addresses.push_back(o.data);
+      names.push_back(o.name);
+    }
+  if (launch_.workspace) {
+    addresses.push_back(launch_.workspace);
+    names.push_back("its workspace");
+  }
+  const auto spoilt = memory_->spoilt_guards(addresses);
+  for (size_t i = 0; i < spoilt.size(); ++i)
+    if (!spoilt[i].empty()) visit(names[i], spoilt[i]);
 }
 
 // ---- before ----
@@ -55,12 +68,11 @@ tn_error* RunCheck::before() {
         1, failure_of(error, [] { return std::pair("queued work failed: ", ""); }));
   }
   const auto owner = launch_.plan->describe(launch_.shape);
-  each_buffer([&](const void* data, const std::string& name) {
-    if (const auto what = memory_->spoilt_guard(data); !what.empty())
-      memory_->report(
-          fmt::format("something wrote outside of {}, before {}: {}. Look at the copies "
-                      "and operators before it",
-                      name, owner, what));
+  each_spoilt([&](const std::string& name, const std::string& what) {
+    memory_->report(
+        fmt::format("something wrote outside of {}, before {}: {}. Look at the copies "
+                    "and operators before it",
+                    name, owner, what));
   });
   for (auto& o : outputs_) memory_->label(o.data, o.name + " of " + owner);
   if (launch_.workspace) memory_->label(launch_.workspace, "the workspace of " + owner);
@@ -154,12 +166,11 @@ void RunCheck::found(const std::string& what) {
 }
 
 void RunCheck::look_at_guards() {
-  each_buffer([&](const void* data, const std::string& name) {
-    if (const auto what = memory_->spoilt_guard(data); !what.empty())
-      found(
-          fmt::format("wrote outside of {}: {}. Look for a loop or a wide store that begins "
-                      "before the first element or goes past the last one",
-                      name, what));
+  each_spoilt([&](const std::string& name, const std::string& what) {
+    found(
+        fmt::format("wrote outside of {}: {}. Look for a loop or a wide store that begins before "
+                    "the first element or goes past the last one",
+                    name, what));
   });
   if (const auto what = memory_->written_after_free(); !what.empty())
     found(
@@ -209,7 +220,8 @@ void RunCheck::look_at_outputs() {
     const auto first = std::find(suspects[i].begin(), suspects[i].end(), true);
     if (first == suspects[i].end()) continue;
     found(
-        fmt::format("did not write {} of the {} elements of {}; in the order of memory, the first "
+        fmt::format("did not write {} of the {} elements of {}, or computed them with what was "
+                    "there before; in the order of memory, the first "
                     "of them is number {} (counted from 0)",
                     std::count(first, suspects[i].end(), true), suspects[i].size(),
                     outputs_[i].name, first - suspects[i].begin()));

@@ -42,7 +42,7 @@ class RunCheck {
 
   bool skipped() const;
   template <class F>
-  void each_buffer(F&& visit);
+  void each_spoilt(F&& visit);
   void fill_outputs(Pattern pattern);
   void fill(const Operand& output, Pattern pattern);
   unsigned char* fetch(const Operand& operand, Room& room);
