@@ -18,6 +18,7 @@ struct BinaryRequest {
 
   static BinaryRequest from(const Request& request) {
     const tn_tensor_desc* x = &request.input(0);
+    const bool reverse = request.get_bool("reverse", false);  // of two tensors it means nothing
     for (size_t i = 0; i < 2; ++i)
       if (request.has_input(i) && !same_shape(request.input(i), request.output(0)))
         invalid("operands have the result's shape; found {} and {}", shape_text(request.input(i)),
@@ -27,7 +28,6 @@ struct BinaryRequest {
       return {x, &request.input(1), x->dtype};
     }
     require_scalars(request, 1);
-    const bool reverse = request.get_bool("reverse", false);
     return {reverse ? nullptr : x, reverse ? x : nullptr, x->dtype};
   }
 };
