@@ -43,6 +43,9 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_found) {
   const std::string none[2] = {failures_of(Device("joint", 0)), failures_of(Device("joint", 1))};
   BOOST_TEST(none[0] == "");
   BOOST_TEST(none[1] == "");
+  // What writes where it must not is found by the sanitizers, which end the process, and their
+  // allocators do not tell how much is in use.
+  if (tenon::test::kSanitized) return;
   struct {
     const char *fault, *said;
   } const planted[] = {
@@ -66,7 +69,6 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_found) {
     const std::string found = failures_of(Device("joint", 1));
     BOOST_TEST(tenon::test::has(found, p.said), p.fault << " is not found; found is\n" << found);
   }
-  if (tenon::test::kSanitized) return;  // their allocators do not tell how much is in use
   for (auto [name, said] : {std::pair("error_leaks", "a refusal by supports leaves about "),
                             std::pair("plan_leaks", "a plan that is made and destroyed leaves ")}) {
     tenon::test::Environment fault("TENON_TEST_FAULT", name);
