@@ -10,7 +10,7 @@
 #include <tenon/plugins/host/registry.h>
 #include <tenon/tenon.h>
 
-#include "plugin_folder.h"
+#include "joint_folder.h"
 #include "support/expect.h"
 
 BOOST_AUTO_TEST_SUITE(extension_faults_test)
@@ -22,11 +22,7 @@ namespace {
 
 // The plugin has one operator; the cpu computes the others.
 struct Joint {
-  Joint() {
-    folder.add("joint", {{"name", "joint"}, {"version", "1.0"}});
-    plugins::registry().add_path(folder.path());
-  }
-  PluginFolder folder;
+  Joint() { backends(); }
   Environment fallback{"TENON_CPU_FALLBACK", "1"};
 };
 
@@ -38,20 +34,6 @@ std::string message_of(const std::function<void()>& action) {
   }
   return "nothing was thrown";
 }
-
-// A fault may have shown several times; each is told once.
-void forget_failures() {
-  for (int i = 0; i < 20 && message_of([] { synchronize(); }) != "nothing was thrown"; ++i) {
-  }
-}
-
-const std::vector<std::pair<std::string, std::string>> kWays = {
-    {"_throws", "let an exception out: a thrown text"},
-    {"_throws_int", "let an exception of unknown type out"},
-    {"_error", "a reason of its own"},
-    {"_silent_error", "an error without a message"},
-    {"_short_error", "too short to read"},
-    {"_immortal_error", "without destroy"}};
 
 void check_fault(const std::string& fault, const std::string& said,
                  const std::function<void()>& action) {

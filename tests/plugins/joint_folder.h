@@ -1,6 +1,13 @@
 // Small backends, in the registry that the core asks.
 #pragma once
 
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tenon/core/error.h>
+#include <tenon/tenon.h>
+
 #include "plugin_folder.h"
 
 namespace tenon::test {
@@ -21,5 +28,24 @@ struct Backends {
   PluginFolder folder;
 };
 inline void backends() { static Backends once; }
+
+// What every function of "joint" can do wrong (TENON_TEST_FAULT), and what is then said.
+inline const std::vector<std::pair<std::string, std::string>> kWays = {
+    {"_throws", "let an exception out: a thrown text"},
+    {"_throws_int", "let an exception of unknown type out"},
+    {"_error", "a reason of its own"},
+    {"_silent_error", "an error without a message"},
+    {"_short_error", "too short to read"},
+    {"_immortal_error", "without destroy"}};
+
+// A fault may have shown several times; each is told once.
+inline void forget_failures() {
+  for (int i = 0; i < 20; ++i) {
+    try {
+      return synchronize();
+    } catch (const Error&) {
+    }
+  }
+}
 
 }  // namespace tenon::test

@@ -49,25 +49,6 @@ void compute_on_two(Device device, Device other) {
   BOOST_TEST(abs(y.to(other)).to_vector<float>()[0] == 2);
 }
 
-// A fault may have shown several times; each is told once.
-void forget_failures() {
-  for (int i = 0; i < 10; ++i) {
-    try {
-      return synchronize();
-    } catch (const Error&) {
-    }
-  }
-}
-
-// What every function can do wrong, and what is then said.
-const std::vector<std::pair<std::string, std::string>> kWays = {
-    {"_throws", "let an exception out: a thrown text"},
-    {"_throws_int", "let an exception of unknown type out"},
-    {"_error", "a reason of its own"},
-    {"_silent_error", "an error without a message"},
-    {"_short_error", "too short to read"},
-    {"_immortal_error", "without destroy"}};
-
 // `action` fails with the fault, in an Error with all of `parts` in its text, and works without it.
 void check_fault(const std::string& fault, const std::vector<std::string>& parts,
                  const std::function<void()>& action) {
