@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -88,17 +89,28 @@ inline std::string read_text(const std::string& path) {
   return text.str();
 }
 
+// What the fixtures read on threads of their own. These exist from the start, as a variable that
+// exists is changed by exchanging a pointer; a new one moves them all, away from whoever reads.
+inline const bool kFixtureVariables = [] {
+  for (const char* name : {"TENON_TEST_FAULT", "TENON_TEST_OVERLAY_FAULT", "TENON_TEST_FAULT_INDEX",
+                           "TENON_TEST_DEVICE_MEMORY", "TENON_TEST_GO", "TENON_TEST_TRACE"})
+    setenv(name, "", 0);
+  return true;
+}();
+
 // Sets an environment variable for the life of the object.
 class Environment {
  public:
   Environment(const char* name, const std::string& value) : name_(name) {
+    if (const char* before = getenv(name)) before_ = before;
     setenv(name, value.c_str(), 1);
   }
-  ~Environment() { unsetenv(name_); }
+  ~Environment() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
   Environment(const Environment&) = delete;
 
  private:
   const char* name_;
+  std::optional<std::string> before_;
 };
 
 // The only entry of the report whose path ends in `name`.
