@@ -58,10 +58,12 @@ std::vector<std::string> manifests_of_device(const std::string& name, bool envir
 }
 
 // A registry that has these manifests and no others. It exists as long as the process.
-Registry& registry_of(std::vector<std::string> manifests) {
+Registry& registry_of(std::vector<std::string> manifests, bool first_plan_wins = false) {
   static auto& kept = *new std::vector<Registry*>;  // never freed: devices refer to them
-  kept.push_back(
-      new Registry({.paths = std::move(manifests), .environment = false, .install_folder = false}));
+  kept.push_back(new Registry({.paths = std::move(manifests),
+                               .environment = false,
+                               .install_folder = false,
+                               .first_plan_wins = first_plan_wins}));
   return *kept.back();
 }
 
@@ -77,26 +79,38 @@ std::string describe(Registry& registry, const std::string& type) {
   return result;
 }
 
-// The names of a plugin that is checked alone, and the registry that has it.
+// A plugin that is checked alone, as its manifest tells.
 struct Alone {
-  Registry* registry;
-  std::string device;
+  fs::path manifest;
+  std::string device;   // the one that it has, or that it is an overlay of
+  std::string overlay;  // its name if it is one
 };
 
 Alone alone(const std::string& file) {
   const fs::path manifest = manifest_of(file);
   const auto content = read_manifest(manifest);
   const bool overlay = text_in(content, "kind") == "overlay";
-  const std::string device = text_in(content, overlay ? "overlays" : "name");
-  std::vector<std::string> paths = {manifest};
-  if (overlay || device != "cpu") {
-    const auto below = manifests_of_device(overlay ? device : "cpu", overlay && device != "cpu");
+  Alone result{manifest, text_in(content, overlay ? "overlays" : "name"),
+               overlay ? text_in(content, "name") : ""};
+  if (result.device.empty()) throw PluginError(file + ": its manifest does not name a device");
+  return result;
+}
+
+// The registry that has it, the device below it, and the cpu to compare with.
+Registry& registry_with(const Alone& plugin, const std::string& file) {
+  std::vector<std::string> paths = {plugin.manifest};
+  const auto add = [&](const std::string& device, bool environment) {
+    const auto below = manifests_of_device(device, environment);
     paths.insert(paths.end(), below.begin(), below.end());
-  }
-  auto& registry = registry_of(paths);
-  if (!overlay) return {&registry, device};
-  for (auto* loaded : registry.overlays(device))
-    if (loaded->name() == text_in(content, "name")) return {&registry, device};
+  };
+  const bool overlay = !plugin.overlay.empty();
+  if (overlay && plugin.device != "cpu") add(plugin.device, /*environment=*/true);
+  if (overlay || plugin.device != "cpu") add("cpu", /*environment=*/false);
+  // The overlay is asked first. Where its plan is not the cheapest, it would not be tried.
+  auto& registry = registry_of(paths, /*first_plan_wins=*/overlay);
+  if (!overlay) return registry;
+  for (auto* loaded : registry.overlays(plugin.device))
+    if (loaded->name() == plugin.overlay) return registry;
   throw PluginError(
       fmt::format("{}: the overlay cannot be used:\n{}", file, registry.report().to_string()));
 }
@@ -105,6 +119,7 @@ Alone alone(const std::string& file) {
 
 Opened open_subject(const Options& options) {
   const bool named = options.plugin.empty();
+  const Alone plugin = named ? Alone() : alone(options.plugin);
   auto& stock = registry_of(manifests_of_device("cpu", named));
   auto& installed = plugins::registry();
   plugins::replace_registry(&stock);
@@ -116,16 +131,13 @@ Opened open_subject(const Options& options) {
 
   auto* registry = &installed;
   if (!named) {
-    const Alone plugin = alone(options.plugin);
-    registry = plugin.registry;
-    if (plugin.device.empty())
-      throw PluginError(options.plugin + ": its manifest does not name a device");
+    registry = &registry_with(plugin, options.plugin);
     subject.device = Device(plugin.device);
   }
   plugins::replace_registry(registry == &installed ? nullptr : registry);
   const std::string type(subject.device.type());
   registry->load(type);  // or the error would speak of the first operator
-  return {subject,
+  return {subject, plugin.overlay,
           fmt::format("{}: {}\ncompared with {}: {}", subject.device.str(),
                       describe(*registry, type), subject.reference.str(), describe(stock, "cpu"))};
 }

@@ -48,14 +48,14 @@ class Supervisor {
     running_.reset();
     opened_ = done_ = false;
     Outcome outcome;
-    // Before the first check it loads everything, whatever a check may take.
+    // Before the first check it loads plugins, which may start a driver, and reads all case files.
     while (worker.read_line(
-        line_, std::chrono::seconds(opened_ ? options_.limit : std::max(options_.limit, 60u)),
+        line_, std::chrono::seconds(opened_ ? options_.limit : std::max(options_.limit, 600u)),
         outcome)) {
       std::cerr << printable_lines(worker.take_words());
       try {
         take(json::parse(line_));
-      } catch (const json::exception& e) {  // somebody else has written to the pipe
+      } catch (const std::exception& e) {  // somebody else has written to the pipe
         report_.add({"start", "", "", "the results", Status::failed,
                      fmt::format("{}: \"{}\"", e.what(), line_)});
         return false;
@@ -95,8 +95,10 @@ class Supervisor {
       report_.add(result_from_json(line));
     } else if (line.contains("error")) {
       done_ = failed_to_open_ = true;
-      report_.add(
-          {"start", "", "", "the device", Status::failed, line["error"].get<std::string>()});
+      // After the last check it waits for whatever may still be queued.
+      report_.add({opened_ ? "exit" : "start", "", "",
+                   opened_ ? "the end of the checks" : "the device", Status::failed,
+                   line["error"].get<std::string>()});
     } else if (line.contains("done")) {
       done_ = true;
     }

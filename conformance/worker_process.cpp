@@ -153,12 +153,13 @@ bool WorkerProcess::read_line(std::string& line, std::chrono::seconds limit, Out
   return false;
 }
 
-// It has closed its end of the pipe, or has to be killed.
+// It has closed its end of the pipe, or has ended, or has to be killed.
 Outcome WorkerProcess::ended(bool in_time, std::chrono::seconds limit) {
   const auto end = Clock::now() + limit;
   int status = 0;
   bool gone = false;
-  while (in_time && !(gone = waitpid(process_, &status, WNOHANG) == process_) && Clock::now() < end)
+  // A process that it started may hold the pipe open, so that it may have ended without that.
+  while (!(gone = waitpid(process_, &status, WNOHANG) == process_) && in_time && Clock::now() < end)
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   Outcome outcome{gone ? how_it_ended(status) : "", !gone};
   if (!gone) {

@@ -21,6 +21,7 @@
 #include <tenon/core/runtime/check/work.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/trace.h>
+#include <tenon/plugins/host/registry.h>
 
 namespace tenon {
 
@@ -178,8 +179,9 @@ void offer(PlanEntry& entry, const Planner& planner, tn_plan* plan, std::string&
 // plan of unknown cost are not asked.
 void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std::string& reasons) {
   const Request request(entry, contiguous);
+  const bool first_wins = plugins::registry().first_plan_wins();
   for (auto& p : context.planners) {
-    if (entry.plan && entry.plan->cost_ns == 0) return;
+    if (entry.plan && (first_wins || entry.plan->cost_ns == 0)) return;
     if (const auto dtype = unknown_dtype(p, request)) {
       reasons += fmt::format("\n  {}: it was built with an ABI version that does not know {}",
                              p.backend->name(), *dtype);

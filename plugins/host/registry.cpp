@@ -285,6 +285,8 @@ std::vector<Backend*> Registry::overlays(std::string_view name) {
   return found;
 }
 
+bool Registry::first_plan_wins() const { return impl_->options.first_plan_wins; }
+
 std::vector<Backend*> Registry::loaded() {
   std::lock_guard lock(impl_->mutex);
   return impl_->loaded;

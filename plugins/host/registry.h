@@ -21,6 +21,9 @@ struct SearchOptions {
   std::vector<std::string> paths;  // before all others
   bool environment = true;     // the folders in TENON_PLUGIN_PATH, which are separated by colons
   bool install_folder = true;  // the folder tenon/plugins next to libtenon
+  // The first plan that is offered is used, whatever it costs. For tools that check an overlay,
+  // whose plans may never be the cheapest.
+  bool first_plan_wins = false;
 };
 
 // Any thread may use a registry. It searches the places once, when it is first used.
@@ -47,6 +50,9 @@ class TENON_API Registry {
   // Returns the overlays for the devices of `name`, the one with the highest priority first. The
   // first call loads them. Overlays that cannot be loaded are listed in the report and left out.
   std::vector<Backend*> overlays(std::string_view name);
+
+  // Returns what the options say.
+  bool first_plan_wins() const;
 
   // Returns all plugins in the order in which they were loaded.
   std::vector<Backend*> loaded();

@@ -68,8 +68,9 @@ BOOST_AUTO_TEST_CASE(what_is_right_passes) {
                {"cpu:0: cpu ", "compared with cpu:1", "relu", "cases ", "gradients ", "layouts ",
                 "repeat ", "shapes ", " 0 failed"});
   require_line({0, slurp(folder / "all.json")}, 0, {"\"failed\": 0", "\"op\": \"relu\""});
-  require_line(run(folder, faulty() + "--op matmul --dtype f64"), 0,
-               {"with the overlay faulty 1.0 (", "0 failed"});
+  require_line(run(folder, faulty() + "--op relu", "none"), 0,
+               {"with the overlay faulty 1.0 (", " 0 failed, ",
+                "relu in bf16, f16, f64, i32, i64, u8: no plan of the overlay was used"});
   require_line(run(folder, "--section joint"), 0, {"joint ", " 0 failed"});
   if (kSanitized) return;
   // In checked mode, each run on a device with streams is waited for several times. All operators
@@ -90,6 +91,28 @@ BOOST_AUTO_TEST_CASE(what_is_not_offered_does_not_pass) {
        "Nothing passed"});
   require_line(run(folder, plugin("primitives/libtenon_primitives.so") + "--op normal"), 1,
                {"primitives has no normal", "Nothing passed"});
+}
+
+// The plugin below computes it then, and may be as right as it wants.
+BOOST_AUTO_TEST_CASE(an_overlay_passes_by_its_own_plans_alone) {
+  const Folder folder;
+  require_line(
+      run(folder, faulty() + "--op relu"), 1,
+      {"relu in ", ": no plan of the overlay was used", " 0 passed, 0 failed, ", "Nothing passed"});
+  require_line(run(folder, faulty() + "--section joint"), 1,
+               {"joint: no plan of the overlay was used", " 0 passed, 0 failed, "});
+  require_line(run(folder, faulty() + "--op relu --dtype f32", "42 at a great cost"), 1,
+               {"FAILED cases: relu", "is 42, expected"});
+}
+
+BOOST_AUTO_TEST_CASE(an_overlay_over_another_device_is_compared_with_the_cpu) {
+  const Folder folder;
+  setenv("TENON_PLUGIN_PATH", (build_dir() + "/tests/sim").c_str(), 1);
+  const auto outcome = run(folder, plugin("conformance/libtenon_faulty_over_sim.so") + "--op relu");
+  unsetenv("TENON_PLUGIN_PATH");
+  require_line(outcome, 1,
+               {"sim:0: sim 1.0 (", "with the overlay faulty_over_sim 1.0 (",
+                ": no plan of the overlay was used", " 0 passed, 0 failed, "});
 }
 
 BOOST_AUTO_TEST_CASE(a_required_operator_has_to_be_offered) {
@@ -133,6 +156,20 @@ BOOST_AUTO_TEST_CASE(a_check_that_hangs_is_ended_and_its_operator_left_out) {
   const Folder folder;
   require_line(run(folder, faulty() + "--op sin --limit 3", "hangs"), 1,
                {"FAILED cases: sin", "did not end within 3 s", "Skipped, because checks of these"});
+}
+
+BOOST_AUTO_TEST_CASE(what_a_plugin_starts_does_not_hide_its_end) {
+  const Folder folder;
+  for (auto* fault : {"leaves a process behind", "leaves a program behind"})
+    require_line(run(folder, faulty() + "--op cos --dtype f32 --section cases --limit 3", fault), 1,
+                 {"FAILED cases: cos", "ended the process with status 3"});
+}
+
+BOOST_AUTO_TEST_CASE(lines_of_others_on_the_pipe_do_not_lose_the_report) {
+  const Folder folder;
+  require_line(run(folder, faulty() + "--op cos --dtype f32 --section cases", "writes to the pipe"),
+               1,
+               {"FAILED start: the results: no result of a check: ", "{\"end\": 1}", "\ntotal "});
 }
 
 BOOST_AUTO_TEST_CASE(requests_that_make_no_sense_are_refused) {

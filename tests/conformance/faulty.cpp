@@ -1,12 +1,17 @@
 // "faulty": an overlay over the cpu that computes one operator with the cpu's own kernels, and then
 // makes the mistake that TENON_TEST_FAULT names. What checks backends has to find each of them.
+// Without that name it refuses everything, as "faulty_over_sim" is to do, the same over sim.
+#include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -59,13 +64,36 @@ void crash(float*, int64_t, const std::function<void()>&) {
 void hang(float*, int64_t, const std::function<void()>&) {
   for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
 }
+// Says something on the pipe that is for the results.
+void write_to_the_pipe(float*, int64_t, const std::function<void()>& run) {
+  run();
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  for (std::string word; std::getline(file, word, '\0');)
+    if (word == "--pipe" && std::getline(file, word, '\0'))
+      dprintf(std::atoi(word.c_str()), "{\"end\": 1}\n");
+}
+// Without the handlers of fork(), which would wait for this run.
+void leave_a_process_behind(float*, int64_t, const std::function<void()>&) {
+  if (_Fork() == 0)
+    for (;;) pause();
+  _exit(3);
+}
+void leave_a_program_behind(float*, int64_t, const std::function<void()>&) {
+  if (_Fork() == 0) {
+    execl("/bin/sleep", "sleep", "1000", nullptr);
+    _exit(127);
+  }
+  _exit(3);
+}
 void end_the_process(float*, int64_t, const std::function<void()>&) { _exit(3); }
+void all_42(float* y, int64_t n, const std::function<void()>&) { std::fill(y, y + n, 42.0f); }
 void right(float*, int64_t, const std::function<void()>& run) { run(); }
 
 struct Fault {
   const char *name, *op;
   Around around;
   bool forgets_strides = false;
+  uint64_t cost_ns = 0;  // 0: as much as the cpu's
 };
 constexpr Fault faults[] = {
     {"wrong tail", "add", wrong_tail},
@@ -75,9 +103,14 @@ constexpr Fault faults[] = {
     {"forgets strides", "mul", right, true},
     {"other bits", "exp", other_bits_each_time},
     {"swallows NaN", "maximum", swallowed_nan},
+    {"none", "relu", right, false, uint64_t{1} << 50},
+    {"42 at a great cost", "relu", all_42, false, uint64_t{1} << 50},
     {"crashes", "tanh", crash},
     {"hangs", "sin", hang},
     {"exits", "cos", end_the_process},
+    {"writes to the pipe", "cos", write_to_the_pipe},
+    {"leaves a process behind", "cos", leave_a_process_behind},
+    {"leaves a program behind", "cos", leave_a_program_behind},
 };
 
 const Fault* fault_of(const Request& request) {
@@ -138,7 +171,7 @@ tn_error* plan_create(tn_device* device, const tn_op_request* raw, tn_plan** pla
             }
           });
         },
-        {made->workspace_bytes, made->cost_ns});
+        {made->workspace_bytes, fault->cost_ns ? fault->cost_ns : made->cost_ns});
   });
 }
 
@@ -176,5 +209,5 @@ tn_error* init(const tn_host* host, tn_backend_api* api) {
 }  // namespace
 
 extern "C" TN_EXPORT const tn_plugin_info tn_plugin_entry = {
-    sizeof(tn_plugin_info), TN_PLUGIN_MAGIC, TN_ABI_MAJOR, TN_ABI_MINOR, "faulty", "1.0",
-    TN_PLUGIN_OVERLAY,      "cpu",           100,          init};
+    sizeof(tn_plugin_info), TN_PLUGIN_MAGIC,   TN_ABI_MAJOR, TN_ABI_MINOR, TENON_FAULTY_NAME, "1.0",
+    TN_PLUGIN_OVERLAY,      TENON_FAULTY_OVER, 100,          init};

@@ -175,6 +175,20 @@ BOOST_AUTO_TEST_CASE(a_plan_of_unknown_cost_ends_the_search) {
              }) == "overlay_priced plan\n");
 }
 
+BOOST_AUTO_TEST_CASE(where_the_first_plan_wins_costs_do_not_matter) {
+  planners();
+  const Device device("priced:0");
+  float first = 0;
+  Registry registry({.paths = {}, .first_plan_wins = true});
+  plugins::replace_registry(&registry);
+  // The plan of the overlay costs 200, that of the base 100.
+  const std::string asked = questions(
+      device, [&] { first = abs(empty({20}, {.device = device})).to_vector<float>()[0]; });
+  plugins::replace_registry(nullptr);
+  BOOST_TEST(asked == "overlay_priced plan\n");
+  BOOST_TEST(first == 1);
+}
+
 struct Absolute : nn::Module<Absolute> {
   Tensor forward(const Tensor& x) { return abs(x); }
 };
