@@ -69,17 +69,6 @@ Allocator::Allocator(DeviceContext& context, uint32_t kind, const tn_memory_kind
                                          context, description.flags & TN_MEMORY_HOST_VISIBLE)
                                    : nullptr) {}
 Allocator::~Allocator() = default;
-Allocator::Allocator(Allocator& parent)
-    : context_(parent.context_),
-      kind_(parent.kind_),
-      alignment_(parent.alignment_),
-      granularity_(parent.granularity_),
-      waits_for_(parent.waits_for_),
-      parent_(&parent),
-      lock_(parent.lock_),
-      stats_(parent.stats_) {}
-
-Allocator* Allocator::make_private(Allocator& parent) { return new Allocator(parent); }
 
 // ---- taking ----
 
@@ -120,18 +109,6 @@ void Allocator::note(Storage& s) {
   if (checked_) return checked_->hand_out(s);
   std::lock_guard lock(lock_);
   live_.add(s);
-}
-
-BlockHeap::Block Allocator::take_checked(uint64_t bytes, bool for_host) {
-  reuse_checked(false);
-  return take(bytes + checked::Memory::kExtra, for_host);
-}
-
-// Blocks that checked mode has kept for long enough.
-void Allocator::reuse_checked(bool all) {
-  const auto blocks = checked_->settle(all);
-  std::lock_guard lock(lock_);
-  for (auto& block : blocks) BlockHeap::put_back(block, 0);
 }
 
 Ref<Storage> Allocator::allocate(uint64_t bytes) {
@@ -317,37 +294,6 @@ void Allocator::free(Storage* s) noexcept {
   lock.unlock();
   if (!pending) delete s;
   if (ended) delete this;
-}
-
-void Allocator::release() {
-  std::unique_lock lock(lock_);
-  released_ = true;
-  if (live_.first) return;
-  return_to_parent();
-  lock.unlock();
-  delete this;
-}
-
-// Later work of the same stream may use the blocks at once, as with all freed blocks.
-void Allocator::return_to_parent() {
-  while (auto* s = pending_.first) {
-    pending_.remove(*s);
-    parent_->pending_.add(*s);
-    parent_->pending_bytes_ += s->block_bytes;
-    parent_->heap_.adopt(*s->chunk);
-  }
-  heap_.move_free_to(parent_->heap_, context_.stream->last());
-  host_heap_.move_free_to(parent_->host_heap_, context_.stream->last());
-}
-
-std::vector<Ref<Storage>> Allocator::live_storages() const {
-  std::lock_guard lock(lock_);
-  size_t count = 0;
-  for (auto* s = live_.first; s; s = s->next) ++count;
-  std::vector<Ref<Storage>> all;
-  all.reserve(count);  // so that no handle is released while the lock is held
-  for (auto* s = live_.first; s; s = s->next) all.push_back(Ref<Storage>::share(s));
-  return all;
 }
 
 // ---- work on other streams ----

@@ -67,6 +67,8 @@ class Allocator {
   void empty_cache();
   // Returns null unless in checked mode.
   checked::Memory* checked() const { return checked_.get(); }
+  // In checked mode, at exit: looks at all memory that was not looked at before.
+  void look_at_all();
 
  private:
   explicit Allocator(Allocator& parent);

@@ -113,12 +113,12 @@ std::vector<const plugins::Backend*> left_open(const std::vector<DeviceContext*>
   return left;
 }
 
-// Visits the memory that checked mode guards.
+// Visits the allocators that guard their memory in checked mode.
 template <class F>
 void for_checked(const std::vector<DeviceContext*>& all, F&& visit) {
   for (auto* context : all)
     for (auto* allocator : {context->memory.get(), context->pinned.get()})
-      if (allocator && allocator->checked()) visit(*allocator->checked());
+      if (allocator && allocator->checked()) visit(*allocator);
 }
 
 // Closes graphs, communicators and streams, and then the plugins, while everything that they need
@@ -135,12 +135,12 @@ void close_all() {
   const auto left = left_open(all);
   for (auto* context : all)
     if (!context->stream->capturing()) context->stream->wait(context->stream->last());
-  for_checked(all, [](checked::Memory& memory) { memory.look_at_all(); });
+  for_checked(all, [](Allocator& memory) { memory.look_at_all(); });
   report_unreported(all);
   plugins::registry().drain(left);
   for (auto* context : all) context->close_recordings();
   close_communicators();
-  for_checked(all, [](checked::Memory& memory) { memory.close(); });
+  for_checked(all, [](Allocator& memory) { memory.checked()->close(); });
   for (auto* context : all)
     if (auto* stream = dynamic_cast<PluginStream*>(context->stream.get())) stream->close();
   plugins::registry().close(left);

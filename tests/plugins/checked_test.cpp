@@ -142,6 +142,20 @@ BOOST_AUTO_TEST_CASE(a_plugin_that_uses_freed_memory_is_named) {
   require_success("freed_memory_alone", {"TENON_CHECK=1"});
 }
 
+// With its guards, each block fills a segment of its own, so that no other block leads to it.
+BOOST_AUTO_TEST_CASE(kept_until_the_end_alone,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  Joint joint;
+  for (auto& c : kDevices) {
+    const Device device = open(c);
+    for (int i = 0; i < 3; ++i) (void)full({(1 << 20) - 80}, 1.0).to(device).to_vector<float>();
+  }
+}
+
+BOOST_AUTO_TEST_CASE(memory_that_is_kept_back_is_no_leak) {
+  require_success("kept_until_the_end_alone", {"TENON_CHECK=1"});  // the address sanitizer looks
+}
+
 BOOST_AUTO_TEST_CASE(reliance_alone,
                      *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
   Joint joint;

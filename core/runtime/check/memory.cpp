@@ -294,9 +294,8 @@ std::string Memory::written_after_free() {
   return "";
 }
 
-void Memory::look_at_all() {
+void Memory::look_at_live() {
   if (context_.stream->closed() || context_.stream->capturing()) return;
-  settle(true);
   std::vector<Zone*> all;
   {
     std::lock_guard lock(mutex_);

@@ -56,8 +56,9 @@ class Memory {
   std::string written_after_free();
   // Logs what was found, and has it thrown by the next synchronize().
   void report(const std::string& text);
-  // At exit: looks at everything that was not looked at before. `close` afterwards.
-  void look_at_all();
+  // At exit, after all blocks that were given back have been settled: looks at the others. `close`
+  // afterwards.
+  void look_at_live();
   void close() { access_.close(); }
 
   // Fills part of the memory; false if the device does not do it.
