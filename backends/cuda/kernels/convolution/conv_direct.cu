@@ -13,7 +13,7 @@ struct Conv : sdk::ConvRequest {
 
 // What sums are kept in.
 template <class T>
-using Sum = std::conditional_t<std::is_same_v<T, double>, double, float>;
+using Accumulator = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 // A thread an element of y.
 template <class T>
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(kBlock)
                   group = divide(o, s.og);
     const T* from = x + (n * s.c + group * s.cg) * s.h * s.w;
     const T* w = weight + o * s.cg * s.kh * s.kw;
-    Sum<T> sum = bias ? widen(bias[o]) : Sum<T>(0);
+    Accumulator<T> sum = bias ? widen(bias[o]) : Accumulator<T>(0);
     for (int64_t c = 0; c < s.cg; ++c, from += s.h * s.w)
       for (int64_t i = 0; i < s.kh; ++i) {
         const int64_t in_row = row * s.sh - s.ph + i * s.dh;
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(kBlock)
     const int64_t group = divide(channel, s.cg), first = group * s.og, taps = s.kh * s.kw;
     const T* from = g + (n * s.o + first) * s.oh * s.ow;
     const T* w = weight + (first * s.cg + channel - group * s.cg) * taps;
-    Sum<T> sum = 0;
+    Accumulator<T> sum = 0;
     for (int64_t i = 0; i < s.kh; ++i) {
       const int64_t out_row = output_of(row, s.ph, i, s.dh, s.by_sh, s.oh);
       if (out_row < 0) continue;

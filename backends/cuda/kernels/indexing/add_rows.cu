@@ -5,8 +5,7 @@
 namespace tenon::cuda {
 namespace {
 
-constexpr int64_t kManyLines = 64 * 1024;  // that fill a device
-constexpr int64_t kFewKeys = 32;           // for which sorting is not worth its launches
+constexpr int64_t kFewKeys = 32;  // for which sorting is not worth its launches
 
 struct Rows {
   int64_t outer, size, count, inner;

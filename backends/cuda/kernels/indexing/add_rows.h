@@ -9,6 +9,8 @@
 
 namespace tenon::cuda {
 
+inline constexpr int64_t kManyLines = 64 * 1024;  // that fill a device
+
 class AddRows {
  public:
   // gx is (outer, size, inner), g (outer, count, inner), both contiguous. Refuses what 32-bit keys

@@ -59,7 +59,7 @@ const sdk::Kernel gathers({"gather"}, make_gather);
 // Elements that differ in another dimension never meet: where lines along `dim` are many or short,
 // a thread goes down each; else each element's place in gx is a row for AddRows.
 
-constexpr int64_t kManyLines = 64 * 1024, kShortLine = 32;
+constexpr int64_t kShortLine = 32;
 
 // gx is zero before; index and g are (outer, count, inner), gx is (outer, size, inner).
 template <class T, class I>

@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(1024) sum_of_weights(const T* weight, int64_t 
 }
 
 template <class T>
-struct Backward {
+struct CrossEntropyBackward {
   const T *g, *normalizer, *total,
       *weights;  // weights: the sum over classes; null where it is c or of no interest
   T* glogits;
@@ -163,7 +163,7 @@ struct Backward {
 
 template <class T, int V>
 __global__ void __launch_bounds__(kBlock)
-    cross_entropy_backward(CrossEntropy s, Operands<T> o, Backward<T> b) {
+    cross_entropy_backward(CrossEntropy s, Operands<T> o, CrossEntropyBackward<T> b) {
   const T smooth = static_cast<T>(s.smoothing) / static_cast<T>(s.c),
           keep = 1 - static_cast<T>(s.smoothing);
   const T weights = smooth == 0 ? T(0) : b.weights ? *b.weights : static_cast<T>(s.c);
@@ -231,12 +231,12 @@ tn_plan* plan_backward(const CrossEntropy& s) {
   auto body = [=, by_packs = divider_of(s.c / kFullPack<T>),
                by_elements = divider_of(s.c)](const tn_run& run) {
     const Operands<T> o(s, run, 1);
-    Backward<T> b{static_cast<const T*>(run.inputs[0]),
-                  static_cast<const T*>(run.inputs[4]),
-                  static_cast<const T*>(run.inputs[5]),
-                  sums_weights ? static_cast<const T*>(run.workspace) : nullptr,
-                  static_cast<T*>(run.outputs[0]),
-                  by_elements};
+    CrossEntropyBackward<T> b{static_cast<const T*>(run.inputs[0]),
+                              static_cast<const T*>(run.inputs[4]),
+                              static_cast<const T*>(run.inputs[5]),
+                              sums_weights ? static_cast<const T*>(run.workspace) : nullptr,
+                              static_cast<T*>(run.outputs[0]),
+                              by_elements};
     if (sums_weights)
       launch(run.stream, 1, 1024, sum_of_weights<T>, o.weight, s.c, static_cast<T*>(run.workspace));
     const bool packs = s.c % kFullPack<T> == 0 && aligned(o.logits, 16) && aligned(b.glogits, 16);
@@ -249,19 +249,20 @@ tn_plan* plan_backward(const CrossEntropy& s) {
   return make_plan(body, sums_weights ? sizeof(T) : 0);
 }
 
-tn_plan* make_forward(tn_device*, const Request& request) {
+tn_plan* make_cross_entropy(tn_device*, const Request& request) {
   const CrossEntropy s(request);
   return with_float(s.dtype, [&s]<class T>(T) { return plan_forward<T>(s); });
 }
 
-tn_plan* make_backward(tn_device*, const Request& request) {
+tn_plan* make_cross_entropy_backward(tn_device*, const Request& request) {
   const CrossEntropy s(request);
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
   return with_float(s.dtype, [&s]<class T>(T) { return plan_backward<T>(s); });
 }
 
-const sdk::Kernel registration({"cross_entropy"}, make_forward);
-const sdk::Kernel backward_registration({"cross_entropy_backward"}, make_backward);
+const sdk::Kernel cross_entropy_registration({"cross_entropy"}, make_cross_entropy);
+const sdk::Kernel cross_entropy_backward_registration({"cross_entropy_backward"},
+                                                      make_cross_entropy_backward);
 
 }  // namespace
 }  // namespace tenon::cuda

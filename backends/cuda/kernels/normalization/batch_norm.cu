@@ -332,22 +332,23 @@ tn_plan* plan_forward_of_nothing(const BatchNorm& s) {
   });
 }
 
-tn_plan* make_forward(tn_device* device, const Request& request) {
+tn_plan* make_batch_norm(tn_device* device, const Request& request) {
   const auto s = BatchNorm::from(request);
   return with_float(s.dtype, [&]<class T>(T) {
     return s.numel() ? plan_forward<T>(*device, s) : plan_forward_of_nothing<T>(s);
   });
 }
 
-tn_plan* make_backward(tn_device* device, const Request& request) {
+tn_plan* make_batch_norm_backward(tn_device* device, const Request& request) {
   const auto s = BatchNorm::from(request);
   if (s.c == 0) return empty_plan();
   const bool sums = request.has_output(1) || request.has_output(2);
   return with_float(s.dtype, [&]<class T>(T) { return plan_backward<T>(*device, s, sums); });
 }
 
-const sdk::Kernel registration({"batch_norm"}, make_forward);
-const sdk::Kernel backward_registration({"batch_norm_backward"}, make_backward);
+const sdk::Kernel batch_norm_registration({"batch_norm"}, make_batch_norm);
+const sdk::Kernel batch_norm_backward_registration({"batch_norm_backward"},
+                                                   make_batch_norm_backward);
 
 }  // namespace
 }  // namespace tenon::cuda

@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(kMostThreads) layer_norm_long_rows(Forward<T> 
 // With h = (x - mean) invstd: gx = invstd (g w - mean of g w - h * mean of g w h).
 
 template <class T>
-struct Backward {
+struct LayerNormBackward {
   const T *g, *x, *weight, *mean, *invstd;  // weight may be null
   T* gx;
   int64_t rows, size;
@@ -115,7 +115,7 @@ struct Backward {
 
 template <class T, class Tile>
 __global__ void __launch_bounds__(kMostThreads)
-    layer_norm_backward_rows(Backward<T> b, unsigned lanes) {
+    layer_norm_backward_rows(LayerNormBackward<T> b, unsigned lanes) {
   constexpr int V = Tile::kWidth;
   __shared__ T shared[32];
   const Group group = Group::of(lanes);
@@ -147,7 +147,8 @@ __global__ void __launch_bounds__(kMostThreads)
 }
 
 template <class T>
-__global__ void __launch_bounds__(kMostThreads) layer_norm_backward_long_rows(Backward<T> b) {
+__global__ void __launch_bounds__(kMostThreads)
+    layer_norm_backward_long_rows(LayerNormBackward<T> b) {
   __shared__ T shared[32];
   for (int64_t row = blockIdx.x; row < b.rows; row += gridDim.x) {
     const T *g = b.g + row * b.size, *x = b.x + row * b.size;
@@ -169,9 +170,9 @@ __global__ void __launch_bounds__(kMostThreads) layer_norm_backward_long_rows(Ba
 
 // gweight = sum over rows of g h and gbias = sum of g: columns side by side, the rows in `splits`
 // parts of `chunk`. Both sums of each part go to partial[split][2][size].
-struct Columns {
+struct AffineColumns {
   int64_t rows, size, chunk, splits, across;
-  Columns(const tn_device& device, const LayerNorm& s) : rows(s.rows), size(s.size) {
+  AffineColumns(const tn_device& device, const LayerNorm& s) : rows(s.rows), size(s.size) {
     constexpr int64_t kRows = kBlock / 32;  // of a block at a time
     across = ceil_div(size, 32);
     const int64_t wanted =
@@ -187,7 +188,8 @@ struct Columns {
 };
 
 template <class T>
-__global__ void __launch_bounds__(kBlock) parameter_sums(Backward<T> b, Columns c, T* partial) {
+__global__ void __launch_bounds__(kBlock)
+    parameter_sums(LayerNormBackward<T> b, AffineColumns c, T* partial) {
   __shared__ T shared[2][kBlock];
   const unsigned below = blockDim.x / 32, down = threadIdx.x / 32;
   for (int64_t task = blockIdx.x; task < c.across * c.splits; task += gridDim.x) {
@@ -218,7 +220,7 @@ __global__ void __launch_bounds__(kBlock) parameter_sums(Backward<T> b, Columns 
 
 template <class T>
 __global__ void __launch_bounds__(kBlock)
-    parameter_backward(Columns c, const T* partial, T* gweight, T* gbias, unsigned lanes) {
+    parameter_backward(AffineColumns c, const T* partial, T* gweight, T* gbias, unsigned lanes) {
   const Group group = Group::of(lanes);
   const int64_t turns = group.turns(2 * c.size);
   for (int64_t turn = 0; turn < turns; ++turn) {
@@ -254,11 +256,11 @@ void run_forward(const tn_run& run, const LayerNorm& s) {
 }
 
 template <class T>
-void run_backward(const tn_run& run, const LayerNorm& s, const Columns& columns) {
+void run_backward(const tn_run& run, const LayerNorm& s, const AffineColumns& columns) {
   auto in = [&](int i) { return static_cast<const T*>(run.inputs[i]); };
   auto *gweight = static_cast<T*>(run.outputs[1]), *gbias = static_cast<T*>(run.outputs[2]);
-  const Backward<T> b{in(0),  in(1), in(2), in(3), in(4), static_cast<T*>(run.outputs[0]),
-                      s.rows, s.size};
+  const LayerNormBackward<T> b{in(0),  in(1), in(2), in(3), in(4), static_cast<T*>(run.outputs[0]),
+                               s.rows, s.size};
   if (b.gx && s.rows > 0) {
     const bool packs = s.size % kFullPack<T> == 0 && aligned(b.g, 16) && aligned(b.x, 16) &&
                        aligned(b.gx, 16) && aligned(b.weight, 16);
@@ -281,7 +283,7 @@ void run_backward(const tn_run& run, const LayerNorm& s, const Columns& columns)
          columns, partial, gweight, gbias, shape.lanes);
 }
 
-tn_plan* make_forward(tn_device*, const Request& request) {
+tn_plan* make_layer_norm(tn_device*, const Request& request) {
   const auto s = LayerNorm::from(request);
   if (s.rows == 0) return empty_plan();
   return with_float(s.dtype, [s]<class T>(T) {
@@ -289,19 +291,20 @@ tn_plan* make_forward(tn_device*, const Request& request) {
   });
 }
 
-tn_plan* make_backward(tn_device* device, const Request& request) {
+tn_plan* make_layer_norm_backward(tn_device* device, const Request& request) {
   const auto s = LayerNorm::from(request);
   if (s.size == 0) return empty_plan();
   const bool sums = request.has_output(1) || request.has_output(2);
   return with_float(s.dtype, [&]<class T>(T) {
-    const Columns columns(*device, s);
+    const AffineColumns columns(*device, s);
     return make_plan([s, columns](const tn_run& run) { run_backward<T>(run, s, columns); },
                      sums ? columns.workspace_bytes<T>() : 0);
   });
 }
 
-const sdk::Kernel registration({"layer_norm"}, make_forward);
-const sdk::Kernel backward_registration({"layer_norm_backward"}, make_backward);
+const sdk::Kernel layer_norm_registration({"layer_norm"}, make_layer_norm);
+const sdk::Kernel layer_norm_backward_registration({"layer_norm_backward"},
+                                                   make_layer_norm_backward);
 
 }  // namespace
 }  // namespace tenon::cuda

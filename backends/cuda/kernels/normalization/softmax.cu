@@ -128,10 +128,11 @@ __global__ void __launch_bounds__(kMostThreads)
 // `lanes` threads of a block side by side, the others take every so many-th element of the same
 // columns. Columns are read twice, the second time from the cache where the block's share fits it.
 
-struct Columns {
+struct SoftmaxColumns {
   int64_t outer, size, inner;
   unsigned lanes, grid;
-  Columns(const tn_device& device, const Lines& s) : outer(s.outer), size(s.size), inner(s.inner) {
+  SoftmaxColumns(const tn_device& device, const Lines& s)
+      : outer(s.outer), size(s.size), inner(s.inner) {
     const unsigned below = std::min(power_of_two_from(ceil_div(size, 16)),
                                     kBlock / std::min(32u, power_of_two_from(inner)));
     lanes = kBlock / below;
@@ -142,7 +143,7 @@ struct Columns {
 // Calls f(offset of the thread's column, whether there is one, its place below the first, threads
 // below each other).
 template <class F>
-__device__ void for_columns(const Columns& c, F&& f) {
+__device__ void for_columns(const SoftmaxColumns& c, F&& f) {
   const unsigned across_lane = threadIdx.x % c.lanes, down = threadIdx.x / c.lanes,
                  below = blockDim.x / c.lanes;
   const int64_t across = (c.inner + c.lanes - 1) / c.lanes;
@@ -166,7 +167,7 @@ __device__ T column_reduce(T value, Op op, unsigned lanes, T* shared) {
 
 template <class T>
 __global__ void __launch_bounds__(kBlock)
-    softmax_columns(const T* x, T* y, Columns c, bool logarithm) {
+    softmax_columns(const T* x, T* y, SoftmaxColumns c, bool logarithm) {
   __shared__ T shared[kBlock];
   for_columns(c, [&](int64_t at, bool inside, int64_t down, int64_t below) {
     LogSum<T> found;
@@ -185,7 +186,7 @@ __global__ void __launch_bounds__(kBlock)
 
 template <class T>
 __global__ void __launch_bounds__(kBlock)
-    softmax_backward_columns(const T* g, const T* y, T* gx, Columns c, bool logarithm) {
+    softmax_backward_columns(const T* g, const T* y, T* gx, SoftmaxColumns c, bool logarithm) {
   __shared__ T shared[kBlock];
   for_columns(c, [&](int64_t at, bool inside, int64_t down, int64_t below) {
     T sum = 0;
@@ -206,7 +207,7 @@ __global__ void __launch_bounds__(kBlock)
 // ---- Plans
 
 template <class T>
-void run_softmax(const tn_run& run, const Lines& s, const Columns& columns, bool logarithm) {
+void run_softmax(const tn_run& run, const Lines& s, const SoftmaxColumns& columns, bool logarithm) {
   auto* x = static_cast<const T*>(run.inputs[0]);
   auto* y = static_cast<T*>(run.outputs[0]);
   auto* stream = run.stream;
@@ -225,7 +226,8 @@ void run_softmax(const tn_run& run, const Lines& s, const Columns& columns, bool
 }
 
 template <class T>
-void run_backward(const tn_run& run, const Lines& s, const Columns& columns, bool logarithm) {
+void run_backward(const tn_run& run, const Lines& s, const SoftmaxColumns& columns,
+                  bool logarithm) {
   auto *g = static_cast<const T*>(run.inputs[0]), *y = static_cast<const T*>(run.inputs[1]);
   auto* gx = static_cast<T*>(run.outputs[0]);
   auto* stream = run.stream;
@@ -249,7 +251,7 @@ tn_plan* make_softmax(tn_device* device, const Request& request) {
   const auto s = sdk::SoftmaxRequest::from(request);
   if (s.outer * s.size * s.inner == 0) return empty_plan();
   return with_float(s.dtype, [&]<class T>(T) {
-    const Columns columns(*device, s);
+    const SoftmaxColumns columns(*device, s);
     return make_plan([=](const tn_run& run) {
       s.backward ? run_backward<T>(run, s, columns, s.logarithm)
                  : run_softmax<T>(run, s, columns, s.logarithm);
@@ -257,9 +259,9 @@ tn_plan* make_softmax(tn_device* device, const Request& request) {
   });
 }
 
-const sdk::Kernel registration({"softmax", "log_softmax", "softmax_backward",
-                                "log_softmax_backward"},
-                               make_softmax);
+const sdk::Kernel softmax_registration({"softmax", "log_softmax", "softmax_backward",
+                                        "log_softmax_backward"},
+                                       make_softmax);
 
 }  // namespace
 }  // namespace tenon::cuda

@@ -6,20 +6,20 @@
 namespace tenon::cuda {
 namespace {
 
-struct Entry {
+struct BinaryEntry {
   const char* op;
   ByDtype<BinaryStart> starts;
 };
 template <class Op>
-constexpr Entry numbers(const char* op, BinaryStart boolean) {
-  Entry entry{op, number_starts([]<class T>(Type<T>) { return start_binary<Op, T, T>; })};
+constexpr BinaryEntry numbers(const char* op, BinaryStart boolean) {
+  BinaryEntry entry{op, number_starts([]<class T>(Type<T>) { return start_binary<Op, T, T>; })};
   entry.starts.boolean = boolean;
   return entry;
 }
 // Of bools, sums and products are "or" and "and".
 constexpr BinaryStart kOr = start_binary<formulas::Or, uint8_t, uint8_t>,
                       kAnd = start_binary<formulas::And, uint8_t, uint8_t>;
-constexpr Entry kEntries[] = {
+constexpr BinaryEntry kBinaryEntries[] = {
     numbers<formulas::Add>("add", kOr),
     numbers<formulas::Sub>("sub", nullptr),
     numbers<formulas::Mul>("mul", kAnd),
@@ -28,7 +28,7 @@ constexpr Entry kEntries[] = {
     {"div", float_starts([]<class T>(Type<T>) { return start_binary<formulas::Div, T, T>; })}};
 
 tn_plan* make_arithmetic(tn_device*, const Request& request) {
-  auto& starts = sdk::entry_of(kEntries, request.op()).starts;
+  auto& starts = sdk::entry_of(kBinaryEntries, request.op()).starts;
   return make_binary_plan(request, starts.pick(request.input(0).dtype));
 }
 const sdk::Kernel arithmetic({"add", "sub", "mul", "maximum", "minimum", "div"}, make_arithmetic);

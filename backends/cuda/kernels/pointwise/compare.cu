@@ -29,7 +29,7 @@ tn_plan* logical(tn_device*, const Request& request) {
   return make_binary_plan(request, starts.pick(request.input(0).dtype));
 }
 const sdk::Kernel both({"logical_and"}, logical<formulas::And>);
-const sdk::Kernel any({"logical_or"}, logical<formulas::Or>);
+const sdk::Kernel either({"logical_or"}, logical<formulas::Or>);
 const sdk::Kernel one({"logical_xor"}, logical<formulas::Xor>);
 
 constexpr ByDtype<UnaryStart> kNot = [] {

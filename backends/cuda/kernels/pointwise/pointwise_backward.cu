@@ -8,7 +8,7 @@ namespace tenon::cuda {
 namespace {
 
 // d/dx x Phi(x) = Phi(x) + x phi(x)
-struct Gelu {
+struct GeluBackward {
   template <class T>
   __device__ T operator()(T g, T x) const {
     T cdf = T(0.5) * (T(1) + std::erf(x * T(0.70710678118654752440)));
@@ -16,7 +16,7 @@ struct Gelu {
     return g * (cdf + x * pdf);
   }
 };
-struct Silu {
+struct SiluBackward {
   template <class T>
   __device__ T operator()(T g, T x) const {
     T s = T(1) / (T(1) + std::exp(-x));
@@ -34,8 +34,8 @@ tn_plan* make(tn_device*, const Request& request) {
 const sdk::Kernel sigmoid({"sigmoid_backward"}, make<formulas::SigmoidBackward>);
 const sdk::Kernel tanh({"tanh_backward"}, make<formulas::TanhBackward>);
 const sdk::Kernel relu({"relu_backward"}, make<formulas::ReluBackward>);
-const sdk::Kernel gelu({"gelu_backward"}, make<Gelu>);
-const sdk::Kernel silu({"silu_backward"}, make<Silu>);
+const sdk::Kernel gelu({"gelu_backward"}, make<GeluBackward>);
+const sdk::Kernel silu({"silu_backward"}, make<SiluBackward>);
 
 }  // namespace
 }  // namespace tenon::cuda

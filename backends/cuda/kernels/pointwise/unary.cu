@@ -25,20 +25,20 @@ TN_UNARY(Silu, x / (T(1) + std::exp(-x)));
 TN_UNARY(Gelu, T(0.5) * x * (T(1) + std::erf(x * T(0.70710678118654752440))));
 #undef TN_UNARY
 
-struct Entry {
+struct UnaryEntry {
   const char* op;
   ByDtype<UnaryStart> starts;
 };
 template <class Op>
-constexpr Entry floats(const char* op) {
+constexpr UnaryEntry floats(const char* op) {
   return {op, float_starts([]<class T>(Type<T>) { return start_unary<Op, T, T>; })};
 }
 template <class Op>
-constexpr Entry numbers(const char* op) {
+constexpr UnaryEntry numbers(const char* op) {
   return {op, number_starts([]<class T>(Type<T>) { return start_unary<Op, T, T>; })};
 }
 
-constexpr Entry kEntries[] = {
+constexpr UnaryEntry kUnaryEntries[] = {
     numbers<formulas::Neg>("neg"),
     numbers<formulas::Abs>("abs"),
     numbers<formulas::Sign>("sign"),
@@ -62,7 +62,7 @@ constexpr Entry kEntries[] = {
 };
 
 tn_plan* make_unary(tn_device*, const Request& request) {
-  auto& starts = sdk::entry_of(kEntries, request.op()).starts;
+  auto& starts = sdk::entry_of(kUnaryEntries, request.op()).starts;
   return make_unary_plan(request, starts.pick(request.input(0).dtype));
 }
 

@@ -4,7 +4,7 @@
 namespace tenon::cuda {
 namespace {
 
-struct Select {
+struct Choose {
   template <class T>
   __device__ T operator()(uint8_t condition, T a, T b) const {
     return condition ? a : b;
@@ -19,7 +19,7 @@ tn_plan* make_where(tn_device*, const Request& request) {
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
   return with_width(a.dtype, [&]<class T>(T) {
     return make_plan([loop = loop_over(request, &c, &a, &b)](const tn_run& run) {
-      loop.run<Select, T>(run.stream, Select{}, run.outputs[0], operand<uint8_t>(run.inputs[0]),
+      loop.run<Choose, T>(run.stream, Choose{}, run.outputs[0], operand<uint8_t>(run.inputs[0]),
                           operand<T>(run.inputs[1]), operand<T>(run.inputs[2]));
     });
   });

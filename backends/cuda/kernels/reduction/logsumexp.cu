@@ -50,7 +50,7 @@ tn_plan* make(tn_device* device, const Request& request) {
                     [&]<class T>(T) { return reduction_plan<LogSumExp<T>>(*device, request); });
 }
 
-const sdk::Kernel registration({"logsumexp"}, make);
+const sdk::Kernel logsumexp_registration({"logsumexp"}, make);
 
 }  // namespace
 }  // namespace tenon::cuda

@@ -1,0 +1,25 @@
+# tenon_bundles(RESULT folder extension size sources…): where TENON_UNITY is on, sets RESULT to files in the build tree, each of which
+# includes `size` of the sources, and otherwise to the sources. For CUDA's, as CMake bundles only those of C and C++ (UNITY_BUILD); most
+# of what nvcc does for a file it does for its headers.
+function(tenon_bundles result folder extension size)
+  if(NOT TENON_UNITY)
+    set(${result} ${ARGN} PARENT_SCOPE)
+    return()
+  endif()
+  list(SORT ARGN)
+  set(bundles)
+  while(ARGN)
+    list(LENGTH bundles number)
+    set(bundle ${CMAKE_CURRENT_BINARY_DIR}/${folder}/bundle_${number}.${extension})
+    set(text "")
+    foreach(i RANGE 1 ${size})
+      if(ARGN)
+        list(POP_FRONT ARGN source)
+        string(APPEND text "#include \"${source}\"\n")
+      endif()
+    endforeach()
+    file(CONFIGURE OUTPUT ${bundle} CONTENT "${text}" @ONLY)  # not written again where nothing changed
+    list(APPEND bundles ${bundle})
+  endwhile()
+  set(${result} ${bundles} PARENT_SCOPE)
+endfunction()
