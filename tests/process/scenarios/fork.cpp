@@ -108,7 +108,7 @@ SCENARIO(children_of_a_process_whose_threads_share_tensors) {
     while (!stop) read_replica();
   });
   int failed = 0;
-  for (int i = 0; i < 200 && !failed; ++i)
+  for (int i = 0; i < 60 && !failed; ++i)
     failed = in_child([&] {
       go_back();
       read_replica();
