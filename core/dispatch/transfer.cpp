@@ -44,20 +44,26 @@ Ref<Storage> block_between(DeviceContext& from, DeviceContext& to, uint64_t byte
              : Ref<Storage>();
 }
 
+// In checked mode, what guards the memory of a storage.
+checked::Memory* guards_of(const Storage& s) {
+  return s.allocator ? s.allocator->checked() : nullptr;
+}
+
 // The two halves of a copy through a block. Each runs on the queue of the device of its tensor.
 uint64_t queue_into_block(TensorImpl& src, Storage& block, FailureLog& block_failures) {
   auto& by = *src.storage->context;
   const tn_copy copy{sizeof(tn_copy), block.data, src.data(), bytes_of(src), nullptr, by.handle};
   const uint64_t ticket =
-      by.stream->copy({&by.backend.api(), by.handle, copy, &by.stream->failures, &block_failures});
+      by.stream->copy({&by.backend.api(), by.handle, copy, &by.stream->failures, &block_failures,
+                       guards_of(*src.storage), guards_of(block)});
   block.add_use(*by.stream, ticket);
   return ticket;
 }
 void queue_from_block(Storage& block, TensorImpl& dst, const FailureLog* block_failures) {
   auto& by = *dst.storage->context;
   const tn_copy copy{sizeof(tn_copy), dst.data(), block.data, bytes_of(dst), by.handle, nullptr};
-  const uint64_t ticket =
-      by.stream->copy({&by.backend.api(), by.handle, copy, block_failures, nullptr});
+  const uint64_t ticket = by.stream->copy({&by.backend.api(), by.handle, copy, block_failures,
+                                           nullptr, guards_of(block), guards_of(*dst.storage)});
   block.add_use(*by.stream, ticket);
   dst.storage->ticket.store(ticket, std::memory_order_release);
   if (sync_mode()) by.stream->wait_for_call(ticket);
@@ -116,8 +122,9 @@ void queue_copy(TensorImpl& src, TensorImpl& dst, bool fresh, Ref<Storage> block
                bytes_of(src),
                &by == &to || same_plugin ? to.handle : nullptr,
                &by == &from || same_plugin ? from.handle : nullptr};
-  const uint64_t ticket = by.stream->copy(
-      {&by.backend.api(), by.handle, copy, &from.stream->failures, &to.stream->failures});
+  const uint64_t ticket =
+      by.stream->copy({&by.backend.api(), by.handle, copy, &from.stream->failures,
+                       &to.stream->failures, guards_of(*src.storage), guards_of(*dst.storage)});
   if (&by != &other) {
     other_side.storage->add_use(*by.stream, ticket);
     if (&by == &from) {
@@ -237,7 +244,8 @@ Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Dev
   }
   // The memory of the caller is valid only during the call.
   const tn_copy copy{sizeof(tn_copy), dst.data(), values, bytes, to.handle, nullptr};
-  const uint64_t ticket = to.stream->copy({&to.backend.api(), to.handle, copy, nullptr, nullptr});
+  const uint64_t ticket = to.stream->copy(
+      {&to.backend.api(), to.handle, copy, nullptr, nullptr, nullptr, guards_of(*dst.storage)});
   dst.storage->ticket.store(ticket, std::memory_order_release);
   to.stream->wait(ticket);
   return result;

@@ -65,9 +65,10 @@ Allocator::Allocator(DeviceContext& context, uint32_t kind, const tn_memory_kind
       alignment_(description.alignment),
       granularity_(TN_HAS(tn_memory_kind, &description, granularity) ? description.granularity : 0),
       waits_for_(waits_for),
-      checked_(check_settings().on ? std::make_unique<checked::Memory>(
-                                         context, description.flags & TN_MEMORY_HOST_VISIBLE)
-                                   : nullptr) {}
+      own_checked_(check_settings().on ? std::make_unique<checked::Memory>(
+                                             context, description.flags & TN_MEMORY_HOST_VISIBLE)
+                                       : nullptr),
+      checked_(own_checked_.get()) {}
 Allocator::~Allocator() = default;
 
 // ---- taking ----
@@ -106,9 +107,11 @@ Ref<Storage> Allocator::make(uint64_t bytes, bool for_host) {
 }
 
 void Allocator::note(Storage& s) {
-  if (checked_) return checked_->hand_out(s);
-  std::lock_guard lock(lock_);
-  live_.add(s);
+  if (parent_) {
+    std::lock_guard lock(lock_);
+    live_.add(s);
+  }
+  if (checked_) checked_->hand_out(s, parent_ ? this : nullptr);
 }
 
 Ref<Storage> Allocator::allocate(uint64_t bytes) {

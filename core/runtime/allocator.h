@@ -27,7 +27,8 @@ class Memory;
 // so far. Otherwise a series of growing sizes, each used only once, would accumulate segments.
 //
 // In checked mode (TENON_CHECK), each block has guard zones, and freed blocks are kept for a while
-// before they are reused; see core/runtime/check/memory.h. Memory of stream graphs is not checked.
+// before they are reused; see core/runtime/check/memory.h. In the memory of stream graphs no block
+// is used twice then.
 class Allocator {
  public:
   // Which queued work may still use a freed block. `stream_and_uses`: everything that is queued on
@@ -65,8 +66,8 @@ class Allocator {
   // Returns all segments to the system of which no block is in use, by tensors or by queued work.
   // The caller has waited for the device.
   void empty_cache();
-  // Returns null unless in checked mode.
-  checked::Memory* checked() const { return checked_.get(); }
+  // Returns null unless in checked mode. A private allocator returns that of its parent.
+  checked::Memory* checked() const { return checked_; }
   // In checked mode, at exit: looks at all memory that was not looked at before.
   void look_at_all();
 
@@ -102,7 +103,8 @@ class Allocator {
   const uint64_t alignment_;
   const uint64_t granularity_;  // 0 if the backend does not say
   const WaitsFor waits_for_;
-  const std::unique_ptr<checked::Memory> checked_;
+  const std::unique_ptr<checked::Memory> own_checked_;
+  checked::Memory* const checked_;
   Allocator* const parent_ = nullptr;  // of a private one
   const bool notes_blocks_ = parent_ || checked_;
   mutable ForkSpinLock own_lock_{ForkOrder::memory};

@@ -6,6 +6,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/runtime/capture.h>
+#include <tenon/core/runtime/check/graph.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/plugin_stream.h>
 #include <tenon/core/tensor_impl.h>
@@ -35,6 +36,7 @@ Recording::Recording(DeviceContext& c, const plugins::CheckedCapture& api, tn_gr
       graph_(graph),
       memory_(memory) {
   for (auto& [storage, use] : capture.outside) (use.second ? written_ : read_).push_back(use.first);
+  if (memory.checked()) check_ = std::make_unique<checked::GraphCheck>(c, memory, read_, written_);
   // An in-place change also reads what it changes.
   for (auto& s : written_) read_.push_back(s);
   for (auto& s : memory_.live_storages()) written_.push_back(s);
@@ -81,7 +83,7 @@ void Recording::replay() {
       if (!failure && !stream_.failures.lost())
         failure = stream_.failures.poisoned(s->data, s->bytes);
   const bool skipped = failure != nullptr;
-  if (!skipped) failure = stream_.replay(api_, graph_, last_replay_);
+  if (!skipped) failure = stream_.replay(api_, graph_, last_replay_, check_.get());
   for (auto& s : written_) {
     if (!skipped) s->ticket.store(last_replay_, std::memory_order_release);
     // If nothing was queued, memory from before the capture keeps its values.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -19,6 +20,9 @@ class Allocator;
 class DeviceContext;
 class PluginStream;
 struct TensorImpl;
+namespace checked {
+class GraphCheck;
+}
 
 // A recording in progress. Only the capturing thread uses it.
 class Capture {
@@ -72,6 +76,7 @@ class Recording {
   std::vector<Ref<Storage>>
       written_;  // of these, and of the recording's own memory, what outlived the capture
   uint64_t last_replay_ = 0;
+  std::unique_ptr<checked::GraphCheck> check_;  // in checked mode
 };
 
 }  // namespace tenon

@@ -3,9 +3,12 @@
 #include <mutex>
 #include <new>
 
+#include <fmt/core.h>
+
 #include <tenon/core/base/environment.h>
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/printable.h>
+#include <tenon/core/runtime/check/copy.h>
 #include <tenon/core/runtime/check/run.h>
 #include <tenon/core/runtime/check/work.h>
 #include <tenon/core/runtime/counts.h>
@@ -98,12 +101,22 @@ tn_error* run_watched(const Launch& launch, tn_run& args, const PathNode* path) 
   return check.after(run_traced(launch, args, path));
 }
 
-tn_error* run_copy_watched(const CopyTask& t, tn_stream* stream) {
+namespace {
+tn_error* copy_traced(const CopyTask& t, tn_stream* stream) {
   const auto began = Clock::now();
   tn_error* error = t.api->copy(t.device, &t.copy, stream);
   if (watched_by(kCount)) count_copy(t.copy.bytes);
   if (watched_by(kTrace)) trace::add_copy(t, began, error != nullptr);
   return error;
+}
+}  // namespace
+
+tn_error* run_copy_watched(const CopyTask& t, tn_stream* stream) {
+  if (!watched_by(kCheck)) return copy_traced(t, stream);
+  const checked::Work work(t.api->name(), fmt::format("a copy of {} bytes", t.copy.bytes));
+  checked::CopyCheck check(t, stream);
+  if (tn_error* refused = check.before()) return refused;
+  return check.after(copy_traced(t, stream));
 }
 
 }  // namespace tenon::observe

@@ -15,6 +15,10 @@
 
 namespace tenon {
 
+namespace checked {
+class GraphCheck;
+}
+
 class PluginStream final : public Stream, ForkMember {
  public:
   PluginStream(const plugins::CheckedApi& api, tn_device* device, const std::string& name);
@@ -39,9 +43,10 @@ class PluginStream final : public Stream, ForkMember {
   void begin_capture(const plugins::CheckedCapture& api, Capture& capture);
   // Returns the error of the plugin, or null and the graph.
   tn_error* end_capture(const plugins::CheckedCapture& api, tn_graph** graph);
-  // Queues a graph. Returns null, or the failure if it could not be queued, which is in the log
-  // then.
-  FailureLog::Pointer replay(const plugins::CheckedCapture& api, tn_graph* graph, uint64_t& ticket);
+  // Queues a graph, with `check` in checked mode, which is null otherwise. Returns null, or the
+  // failure if it could not be queued, which is in the log then.
+  FailureLog::Pointer replay(const plugins::CheckedCapture& api, tn_graph* graph, uint64_t& ticket,
+                             checked::GraphCheck* check);
 
   // Makes one call for several streams. `call` gets their handles, and no other thread can queue
   // work on any of them meanwhile. The work on each stream reads what the first `num_read` streams
@@ -82,6 +87,7 @@ class PluginStream final : public Stream, ForkMember {
   void after_fork(bool in_child) override;
   uint64_t next_ticket(const Launch* launch, const char* what);
   uint64_t record(const Launch& launch);
+  tn_error* launch(const plugins::CheckedCapture& api, tn_graph* graph, checked::GraphCheck* check);
   void require_usable() const;
   tn_event* mark_covering(uint64_t ticket);
   tn_event* new_mark();

@@ -6,6 +6,8 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/capture.h>
+#include <tenon/core/runtime/check/graph.h>
+#include <tenon/core/runtime/check/work.h>
 #include <tenon/core/runtime/observe.h>
 #include <tenon/core/runtime/plugin_stream.h>
 
@@ -54,13 +56,21 @@ tn_error* PluginStream::end_capture(const plugins::CheckedCapture& api, tn_graph
   return error;
 }
 
+tn_error* PluginStream::launch(const plugins::CheckedCapture& api, tn_graph* graph,
+                               checked::GraphCheck* check) {
+  if (!check) return api.launch(graph, stream_);
+  const checked::Work work(api_.name(), "the replay of a stream graph on " + name_);
+  if (tn_error* lost = check->before(stream_)) return lost;
+  return check->after(api.launch(graph, stream_), stream_);
+}
+
 FailureLog::Pointer PluginStream::replay(const plugins::CheckedCapture& api, tn_graph* graph,
-                                         uint64_t& ticket) {
+                                         uint64_t& ticket, checked::GraphCheck* check) {
   std::lock_guard lock(mutex_);
   refuse_while_capturing("a stream graph cannot be replayed");
   require_usable();
   ticket = next_ticket(nullptr, "replay of a stream graph");
-  tn_error* error = api.launch(graph, stream_);
+  tn_error* error = launch(api, graph, check);
   if (!error) return nullptr;
   auto failure = failure_of(
       error, [&] { return std::pair(fmt::format("replay of a stream graph on {}: ", name_), ""); });

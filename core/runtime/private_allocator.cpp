@@ -13,6 +13,7 @@ Allocator::Allocator(Allocator& parent)
       alignment_(parent.alignment_),
       granularity_(parent.granularity_),
       waits_for_(parent.waits_for_),
+      checked_(parent.checked_),
       parent_(&parent),
       lock_(parent.lock_),
       stats_(parent.stats_) {}
@@ -30,6 +31,7 @@ void Allocator::release() {
 
 // Later work of the same stream may use the blocks at once, as with all freed blocks.
 void Allocator::return_to_parent() {
+  if (checked_) checked_->end_graph(*this);
   while (auto* s = pending_.first) {
     pending_.remove(*s);
     parent_->pending_.add(*s);

@@ -16,6 +16,9 @@
 namespace tenon {
 
 class Capture;
+namespace checked {
+class Memory;
+}
 
 // One run of a plan, with its pointers and scalars. Except for the plan, everything it points to
 // has to live only during the call.
@@ -47,6 +50,9 @@ struct CopyTask {
   const FailureLog* source_failures = nullptr;  // of the stream that wrote the source
   FailureLog* target_failures =
       nullptr;  // of the device that owns the destination; null for the log of this stream
+  // In checked mode, whose guards are around the source and the destination; null if neither is
+  // memory of the core.
+  checked::Memory *source = nullptr, *target = nullptr;
 };
 
 class Stream {

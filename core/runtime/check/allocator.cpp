@@ -7,7 +7,7 @@
 namespace tenon {
 
 BlockHeap::Block Allocator::take_checked(uint64_t bytes, bool for_host) {
-  reuse_checked(false);
+  if (!parent_) reuse_checked(false);
   return take_slow(bytes + checked::Memory::kExtra, for_host);
 }
 
@@ -20,7 +20,7 @@ void Allocator::reuse_checked(bool all) {
 }
 
 void Allocator::look_at_all() {
-  if (!checked_) return;
+  if (!own_checked_) return;
   reuse_checked(true);
   checked_->look_at_live();
 }

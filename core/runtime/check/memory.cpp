@@ -135,17 +135,19 @@ std::string Memory::written_into(const Zone& z) {
 
 // ---- blocks ----
 
-void Memory::hand_out(Storage& s) {
+void Memory::hand_out(Storage& s, const Allocator* graph) {
   auto made = std::make_unique<Zone>();
   Zone& zone = *made;
   zone.block = {s.data, s.block_bytes, s.chunk, s.slot};
+  zone.graph = graph;
   zone.buffer = {zone.begin() + kGuard + (number(zone.begin()) % 128 ? 0 : 64), s.bytes};
   {
     std::lock_guard lock(mutex_);
     zones_[number(zone.begin())] = std::move(made);
   }
   s.data = zone.buffer.data;
-  zone.filled = fill_whole(zone, Pattern::fresh);
+  // Nothing can be copied during a capture: guard_graph does it.
+  if (!graph) zone.filled = fill_whole(zone, Pattern::fresh);
 }
 
 bool Memory::give_back(const Storage& s, uint64_t ticket) noexcept {
@@ -154,6 +156,7 @@ bool Memory::give_back(const Storage& s, uint64_t ticket) noexcept {
   if (!zone) return false;
   zone->ticket = ticket;
   zone->given_back = true;
+  if (zone->graph) return true;
   (first_left_ ? last_left_->next : first_left_) = zone;
   last_left_ = zone;
   return true;
@@ -232,7 +235,71 @@ std::vector<BlockHeap::Block> Memory::settle(bool all) {
   return free;
 }
 
+// ---- the memory of stream graphs ----
+
+// Visits its zones without the lock: whoever calls this owns them.
+template <class F>
+void Memory::each_of(const Allocator& graph, F&& visit) {
+  std::vector<Zone*> zones;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& [begin, zone] : zones_)
+      if (zone->graph == &graph) zones.push_back(zone.get());
+  }
+  for (Zone* zone : zones) visit(*zone);
+}
+
+void Memory::guard_graph(const Allocator& graph) {
+  each_of(graph, [&](Zone& zone) { zone.filled = fill_whole(zone, Pattern::fresh); });
+}
+
+void Memory::refill_freed(const Allocator& graph) {
+  each_of(graph, [&](Zone& zone) {
+    if (zone.given_back) fill(zone.buffer.data, zone.buffer.bytes, Pattern::fresh);
+  });
+}
+
+std::vector<const void*> Memory::graph_buffers(const Allocator& graph) {
+  std::vector<const void*> all;
+  each_of(graph, [&](Zone& zone) { all.push_back(zone.buffer.data); });
+  return all;
+}
+
+void Memory::end_graph(const Allocator& graph) noexcept {
+  std::lock_guard lock(mutex_);
+  for (auto at = zones_.begin(); at != zones_.end();) {
+    Zone& zone = *at->second;
+    if (zone.graph == &graph && zone.given_back) {
+      BlockHeap::put_back(zone.block, 0);
+      at = zones_.erase(at);
+      continue;
+    }
+    if (zone.graph == &graph) zone.graph = nullptr;
+    ++at;
+  }
+}
+
 // ---- looking ----
+
+tn_error* Memory::finish_earlier(tn_stream* stream) {
+  tn_error* error = access_.finish(stream);
+  if (!error || error->code == TN_CODE_DEVICE_LOST) return error;
+  context_.stream->failures.add_late(
+      1, failure_of(error, [] { return std::pair("queued work failed: ", ""); }));
+  return nullptr;
+}
+
+tn_error* Memory::finish(tn_error* error, tn_stream* stream) {
+  tn_error* late = access_.finish(stream);
+  if (error && late) late->destroy(late);
+  return error ? error : late;
+}
+
+std::string Memory::owner_of(const void* address) {
+  std::lock_guard lock(mutex_);
+  const Zone* zone = find(address);
+  return zone ? zone->owner : "";
+}
 
 void Memory::label(const void* address, const std::string& owner) {
   std::lock_guard lock(mutex_);

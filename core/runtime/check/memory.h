@@ -16,6 +16,10 @@
 #include <tenon/core/runtime/check/patterns.h>
 #include <tenon/core/storage.h>
 
+namespace tenon {
+class Allocator;
+}
+
 namespace tenon::checked {
 
 // A buffer at which someone looks.
@@ -36,8 +40,9 @@ class Memory {
   // What a block needs beyond the bytes of its buffer.
   static constexpr uint64_t kExtra = 2 * kGuard + 64;
 
-  // Makes the buffer of a storage in its block. Throws std::bad_alloc.
-  void hand_out(Storage& storage);
+  // Makes the buffer of a storage in its block. `graph` is the allocator of a stream graph, or
+  // null. Throws std::bad_alloc.
+  void hand_out(Storage& storage, const Allocator* graph);
   // Takes over the block of a storage that has no handle any more: it is looked at and filled once
   // the stream has reached `ticket`. False if the storage was not made here. Never waits.
   bool give_back(const Storage& storage, uint64_t ticket) noexcept;
@@ -45,8 +50,28 @@ class Memory {
   // free to be used again: the ones that were kept for longest, or all of them.
   std::vector<BlockHeap::Block> settle(bool all);
 
+  // The memory of a stream graph, whose blocks stay as they are until it is taken back. After the
+  // capture, `guard_graph` fills all of it. `refill_freed` fills the buffers that the body freed:
+  // no replay may use what the one before left there. `graph_buffers` returns all of them.
+  void guard_graph(const Allocator& graph);
+  void refill_freed(const Allocator& graph);
+  std::vector<const void*> graph_buffers(const Allocator& graph);
+  // Puts its blocks back into their heap. Those that other streams still use are from now on as any
+  // others. The caller holds the lock of the allocator.
+  void end_graph(const Allocator& graph) noexcept;
+
+  // Waits for what was queued on `stream`, which may be null, before something is looked at. An
+  // error of it belongs to work that has no name any more, and is kept for whoever waits next.
+  // Returns only that the device is lost.
+  tn_error* finish_earlier(tn_stream* stream);
+  // The same for the work that is looked at, whose error so far is `error`. Returns its first
+  // error.
+  tn_error* finish(tn_error* error, tn_stream* stream);
+
   // Says whose buffer this is, for what is found later: "output 0 of abs: (3) on joint:0".
   void label(const void* address, const std::string& owner);
+  // Returns what was said; empty if nothing was.
+  std::string owner_of(const void* address);
   // Looks at the guard zones of the buffers with these addresses and repairs them. Returns for each
   // what was written there, "4 bytes behind the end of the buffer of 12 bytes, the first of them
   // byte 12"; empty if nothing was.
@@ -78,6 +103,7 @@ class Memory {
     Buffer buffer;
     BlockHeap::Block block;
     std::string owner;
+    const Allocator* graph = nullptr;  // to whose memory it belongs
     uint64_t ticket = 0;  // the work up to this may still use it, after it was given back
     bool given_back = false;
     bool filled = false;   // the device filled the guards, or now the whole buffer
@@ -94,6 +120,8 @@ class Memory {
   using Room = std::vector<unsigned char>;
 
   Zone* find(const void* address);
+  template <class F>
+  void each_of(const Allocator& graph, F&& visit);
   bool read(std::span<Part> parts, Room& room);
   bool fill_whole(const Zone& zone, Pattern pattern);
   bool fill_guards(const Zone& zone);

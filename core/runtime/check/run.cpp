@@ -35,8 +35,6 @@ RunCheck::RunCheck(const Launch& l, const PathNode* path, tn_stream* stream)
 // What is recorded does not run, and its memory must not be touched meanwhile.
 bool RunCheck::skipped() const { return !memory_ || context_.stream->capturing(); }
 
-tn_error* RunCheck::finish() { return stream_ ? memory_->access().finish(stream_) : nullptr; }
-
 // Looks at the guards of all buffers of the run, and calls `visit` with the name of each that is
 // spoilt, and what was written there.
 template <class F>
@@ -59,14 +57,17 @@ void RunCheck::each_spoilt(F&& visit) {
 
 // ---- before ----
 
+void RunCheck::label_operands() {
+  if (!memory_) return;
+  const auto owner = launch_.plan->describe(launch_.shape);
+  for (auto& o : outputs_) memory_->label(o.data, o.name + " of " + owner);
+  if (launch_.workspace) memory_->label(launch_.workspace, "the workspace of " + owner);
+}
+
 tn_error* RunCheck::before() {
-  if (skipped()) return nullptr;
-  if (tn_error* error = finish()) {
-    if (error->code == TN_CODE_DEVICE_LOST) return error;
-    // It belongs to work before this run, which has no name any more.
-    context_.stream->failures.add_late(
-        1, failure_of(error, [] { return std::pair("queued work failed: ", ""); }));
-  }
+  if (skipped()) return label_operands(), nullptr;
+  if (tn_error* lost = memory_->finish_earlier(stream_)) return lost;
+  label_operands();
   const auto owner = launch_.plan->describe(launch_.shape);
   each_spoilt([&](const std::string& name, const std::string& what) {
     memory_->report(
@@ -74,8 +75,6 @@ tn_error* RunCheck::before() {
                     "and operators before it",
                     name, owner, what));
   });
-  for (auto& o : outputs_) memory_->label(o.data, o.name + " of " + owner);
-  if (launch_.workspace) memory_->label(launch_.workspace, "the workspace of " + owner);
   // A scalar may be an integer that looks like a NaN; then less is looked at.
   for (uint32_t i = 0; i < launch_.num_scalars; ++i)
     inputs_had_nan_ = inputs_had_nan_ || std::isnan(launch_.scalars[i].f);
@@ -139,12 +138,7 @@ bool RunCheck::overlaps_an_output(const Operand& input) const {
 
 tn_error* RunCheck::after(tn_error* error) {
   if (skipped()) return error;
-  if (tn_error* late = finish()) {
-    if (error)
-      late->destroy(late);
-    else
-      error = late;
-  }
+  error = memory_->finish(error, stream_);
   if (error && error->code == TN_CODE_DEVICE_LOST) return error;
   look_at_guards();
   look_at_inputs();
@@ -231,8 +225,7 @@ void RunCheck::look_at_outputs() {
 void RunCheck::run_again(std::vector<std::vector<bool>>& suspects) {
   fill_outputs(Pattern::unwritten_again);
   tn_run args = launch_.args(stream_);
-  tn_error* error = launch_.plan->api->run(launch_.plan->plan, &args);
-  if (tn_error* late = finish()) error ? late->destroy(late) : void(error = late);
+  tn_error* error = memory_->finish(launch_.plan->api->run(launch_.plan->plan, &args), stream_);
   if (error) error->destroy(error);
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (suspects[i].empty()) continue;

@@ -41,6 +41,7 @@ class RunCheck {
   using Room = std::vector<unsigned char>;
 
   bool skipped() const;
+  void label_operands();
   template <class F>
   void each_spoilt(F&& visit);
   void fill_outputs(Pattern pattern);
@@ -54,7 +55,6 @@ class RunCheck {
   std::vector<bool> unwritten(const Operand& output, Pattern pattern);
   void run_again(std::vector<std::vector<bool>>& suspects);
   void found(const std::string& what);
-  tn_error* finish();
 
   const Launch& launch_;
   const PathNode* const path_;

@@ -102,12 +102,20 @@ struct Works final : ForkMember {
 Work::Work(const PreparedPlan& plan, const Shape* shape, const PathNode* path) {
   if (!check_settings().on) return;
   const auto module = path_string(path);
-  const auto text = fmt::format("operator {}{}{}", plan.describe(shape),
-                                module.empty() ? "" : ", module ", module);
+  begin(plan.api ? plan.api->name() : "tenon",
+        fmt::format("operator {}{}{}", plan.describe(shape), module.empty() ? "" : ", module ",
+                    module));
+}
+
+Work::Work(const char* plugin, const std::string& text) {
+  if (check_settings().on) begin(plugin, text);
+}
+
+void Work::begin(const char* plugin, const std::string& text) {
   const size_t length = std::min(text.size(), sizeof text_ - 1);
   std::memcpy(text_, text.data(), length);
   text_[length] = 0;
-  plugin_ = plan.api ? plan.api->name() : "tenon";
+  plugin_ = plugin;
   begin_ = Clock::now();
   outer_ = InsidePlugin::set_work(text_);
   listed_ = true;

@@ -4,18 +4,21 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 #include <tenon/core/base/module_path.h>
 #include <tenon/core/runtime/prepared_plan.h>
 
 namespace tenon::checked {
 
-// As long as it lives, this thread works for one operator of a plugin. It does nothing unless in
-// checked mode.
+// As long as it lives, this thread works for one operator, copy or replay of a plugin. It does
+// nothing unless in checked mode.
 class Work {
  public:
   // `path` is the module that asked for it; it may be null.
   Work(const PreparedPlan& plan, const Shape* shape, const PathNode* path);
+  // For work that is no operator. `plugin` has to live as long.
+  Work(const char* plugin, const std::string& text);
   ~Work();
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
@@ -28,6 +31,8 @@ class Work {
  private:
   friend struct Works;
   using Clock = std::chrono::steady_clock;
+
+  void begin(const char* plugin, const std::string& text);
 
   bool listed_ = false;
   const char* plugin_ = nullptr;

@@ -1,0 +1,104 @@
+#include <algorithm>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include <tenon/core/base/log.h>
+#include <tenon/core/runtime/check/copy.h>
+#include <tenon/core/runtime/context.h>
+
+namespace tenon::checked {
+
+namespace {
+// What is compared at once.
+constexpr uint64_t kChunk = 4 << 20;
+
+std::string text_of(const CopyTask& t) {
+  return fmt::format("a copy of {} bytes {}", t.copy.bytes,
+                     !t.copy.src_device   ? "from the host"
+                     : !t.copy.dst_device ? "to the host"
+                                          : "between devices");
+}
+}  // namespace
+
+// A side that is host memory of the user has no guards.
+CopyCheck::CopyCheck(const CopyTask& t, tn_stream* stream)
+    : task_(t), stream_(stream), memory_(t.copy.dst_device == t.device ? t.target : t.source) {}
+
+template <class F>
+void CopyCheck::each_spoilt(F&& visit) {
+  const struct {
+    Memory* memory;
+    const void* data;
+    const char* name;
+  } sides[] = {{task_.target, task_.copy.dst, "its destination"},
+               {task_.source, task_.copy.src, "its source"}};
+  for (auto& side : sides) {
+    if (!side.memory) continue;
+    const auto spoilt = side.memory->spoilt_guards({&side.data, 1});
+    if (!spoilt[0].empty()) visit(*side.memory, side.name, spoilt[0]);
+  }
+}
+
+tn_error* CopyCheck::before() {
+  if (memory_)
+    if (tn_error* lost = memory_->finish_earlier(stream_)) return lost;
+  each_spoilt([&](Memory& memory, const char* name, const std::string& what) {
+    memory.report(
+        fmt::format("something wrote outside of {}, before {}: {}. Look at the copies "
+                    "and operators before it",
+                    name, text_of(task_), what));
+  });
+  if (task_.target) task_.target->label(task_.copy.dst, "the destination of " + text_of(task_));
+  return nullptr;
+}
+
+tn_error* CopyCheck::after(tn_error* error) {
+  if (memory_) error = memory_->finish(error, stream_);
+  if (error && error->code == TN_CODE_DEVICE_LOST) return error;
+  std::string found;
+  each_spoilt([&](Memory&, const char* name, const std::string& what) {
+    found += fmt::format(
+        "{}wrote outside of {}: {}. Look for a copy of more bytes than "
+        "tn_copy.bytes says",
+        found.empty() ? "" : ";\n  and it ", name, what);
+  });
+  if (!error)
+    if (const auto what = difference(); !what.empty())
+      found += (found.empty() ? "" : ";\n  and it ") + what;
+  if (found.empty()) return error;
+  log_message(TN_LOG_ERROR, task_.api->name(),
+              fmt::format("copy {}\n  in {}", found, text_of(task_)));
+  return error ? error : task_.api->broken("copy", found);
+}
+
+const unsigned char* CopyCheck::fetch(Memory* memory, const void* data, uint64_t bytes,
+                                      std::vector<unsigned char>& room) {
+  if (!memory || memory->access().host_visible) return static_cast<const unsigned char*>(data);
+  room.resize(bytes);
+  const Piece piece{room.data(), const_cast<void*>(data), bytes};
+  return memory->access().read({&piece, 1}) ? room.data() : nullptr;
+}
+
+std::string CopyCheck::difference() {
+  std::vector<unsigned char> rooms[2];
+  const auto *from = static_cast<const char*>(task_.copy.src),
+             *to = static_cast<const char*>(task_.copy.dst);
+  for (uint64_t at = 0; at < task_.copy.bytes; at += kChunk) {
+    const uint64_t bytes = std::min(kChunk, task_.copy.bytes - at);
+    const auto* source = fetch(task_.source, from + at, bytes, rooms[0]);
+    const auto* copied = fetch(task_.target, to + at, bytes, rooms[1]);
+    if (!source || !copied) return "";
+    const auto [here, there] = std::mismatch(source, source + bytes, copied);
+    if (here != source + bytes)
+      return fmt::format(
+          "changed byte {} of {} on the way: the source has {:#04x} there, the destination "
+          "{:#04x}. "
+          "Look at what is left over after the last wide copy, and at events that were not waited "
+          "for",
+          at + static_cast<uint64_t>(here - source), task_.copy.bytes, *here, *there);
+  }
+  return "";
+}
+
+}  // namespace tenon::checked
