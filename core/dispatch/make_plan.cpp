@@ -21,7 +21,6 @@
 #include <tenon/core/runtime/check/work.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/trace.h>
-#include <tenon/plugins/host/registry.h>
 
 namespace tenon {
 
@@ -179,7 +178,7 @@ void offer(PlanEntry& entry, const Planner& planner, tn_plan* plan, std::string&
 // plan of unknown cost are not asked.
 void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std::string& reasons) {
   const Request request(entry, contiguous);
-  const bool first_wins = plugins::registry().first_plan_wins();
+  const bool first_wins = context.first_plan_wins();
   for (auto& p : context.planners) {
     if (entry.plan && (first_wins || entry.plan->cost_ns == 0)) return;
     if (const auto dtype = unknown_dtype(p, request)) {

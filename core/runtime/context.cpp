@@ -52,6 +52,8 @@ DeviceContext::DeviceContext(Device d, plugins::Backend& b,
   planners.push_back({&b, handle});
 }
 
+bool DeviceContext::first_plan_wins() const { return plugins::registry().first_plan_wins(); }
+
 DeviceContext::~DeviceContext() = default;
 
 void DeviceContext::refuse_allocation(uint64_t bytes, const std::string& what) const {
