@@ -11,7 +11,7 @@ namespace tenon::checked {
 
 namespace {
 // What is compared at once.
-constexpr uint64_t kChunk = 4 << 20;
+constexpr uint64_t kCopiedAtOnce = 4 << 20;
 
 std::string text_of(const CopyTask& t) {
   return fmt::format("a copy of {} bytes {}", t.copy.bytes,
@@ -84,8 +84,8 @@ std::string CopyCheck::difference() {
   std::vector<unsigned char> rooms[2];
   const auto *from = static_cast<const char*>(task_.copy.src),
              *to = static_cast<const char*>(task_.copy.dst);
-  for (uint64_t at = 0; at < task_.copy.bytes; at += kChunk) {
-    const uint64_t bytes = std::min(kChunk, task_.copy.bytes - at);
+  for (uint64_t at = 0; at < task_.copy.bytes; at += kCopiedAtOnce) {
+    const uint64_t bytes = std::min(kCopiedAtOnce, task_.copy.bytes - at);
     const auto* source = fetch(task_.source, from + at, bytes, rooms[0]);
     const auto* copied = fetch(task_.target, to + at, bytes, rooms[1]);
     if (!source || !copied) return "";
