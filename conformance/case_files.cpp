@@ -187,11 +187,17 @@ bool is_in_table(const std::string& op) {
   return false;
 }
 
-ReferenceCase read_case(hid_t file, const std::string& name) {
+using Wanted = std::function<bool(const std::string&)>;
+
+// Nothing if it is not wanted.
+std::shared_ptr<ReferenceCase> read_case(hid_t file, const std::string& name,
+                                         const Wanted& wanted) {
   const Handle group = group_of(file, name);
-  ReferenceCase c;
+  auto result = std::make_shared<ReferenceCase>();
+  ReferenceCase& c = *result;
   c.op = text_attribute(group, "op");
-  if (!is_in_table(c.op)) return c;
+  if (!is_in_table(c.op)) return result;
+  if (wanted && !wanted(c.op)) return nullptr;
   c.args = nlohmann::json::parse(text_attribute(group, "args"));
   require(c.args.is_object(), "attribute args is no JSON object");
   c.rtol = number_attribute(group, "rtol");
@@ -205,15 +211,16 @@ ReferenceCase read_case(hid_t file, const std::string& name) {
     c.gout = read_list(group, "gout", c.out.size());
     c.gin = read_list(group, "gin", c.in.size());
   }
-  return c;
+  return result;
 }
 
-void read_file(const std::filesystem::path& path, CaseFolder& folder) {
+void read_file(const std::filesystem::path& path, const Wanted& wanted, CaseFolder& folder) {
   const std::string file = path.filename();
   const Handle h5(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose, "the file");
   for (auto& name : members(h5)) {
     try {
-      auto c = std::make_shared<ReferenceCase>(read_case(h5, name));
+      auto c = read_case(h5, name, wanted);
+      if (!c) continue;
       c->name = file + "/" + name;
       folder.by_op[c->op].push_back(std::move(c));
       ++folder.count;
@@ -227,7 +234,7 @@ void read_file(const std::filesystem::path& path, CaseFolder& folder) {
 
 }  // namespace
 
-CaseFolder read_case_folder(const std::string& path, Device device) {
+CaseFolder read_case_folder(const std::string& path, Device device, const Wanted& wanted) {
   std::error_code error;
   std::set<std::filesystem::path> files;
   for (std::filesystem::directory_iterator it(path, error), end; !error && it != end;
@@ -240,7 +247,7 @@ CaseFolder read_case_folder(const std::string& path, Device device) {
   CaseFolder folder;
   for (auto& file : files) {
     try {
-      read_file(file, folder);
+      read_file(file, wanted, folder);
     } catch (const std::exception& e) {
       folder.unreadable.push_back({file.filename(), e.what(), false});
     }

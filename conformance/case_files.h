@@ -2,6 +2,7 @@
 // tests/reference/cases/FORMAT.md describes.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -38,6 +39,8 @@ struct CaseFolder {
 // Reads every *.h5 of a folder into tensors of `device`. Throws a DataError if it is no folder or
 // has no such file. Files may come from anybody: what is not as the format says is named in
 // `unreadable`. Of operators that are not in the table no tensor is read.
-CaseFolder read_case_folder(const std::string& folder, Device device);
+// With `wanted`, cases of the table's other operators are left out unread.
+CaseFolder read_case_folder(const std::string& folder, Device device,
+                            const std::function<bool(const std::string& op)>& wanted = {});
 
 }  // namespace tenon::conformance

@@ -6,6 +6,7 @@
 #include <tenon/conformance/driver.h>
 #include <tenon/conformance/joint/joint.h>
 #include <tenon/conformance/levels.h>
+#include <tenon/conformance/processes.h>
 #include <tenon/conformance/speed.h>
 #include <tenon/core/error.h>
 
@@ -48,7 +49,32 @@ bool is_asked_for(const Options& options, const Line& line) {
   return options.op.empty() || options.op == line.name || (line.op && options.op == line.op);
 }
 
-Checklist make_checklist(const Options& options, const Subject& subject) {
+namespace {
+
+bool has_line(const std::string& op, const std::function<bool(const Line&)>& holds) {
+  for (auto& family : table())
+    for (auto& line : family.lines)
+      if (op == line.name && holds(line)) return true;
+  return false;
+}
+
+// Who asks for an operator is told where the files have no case of it.
+void note_missing_cases(const Options& options, Checklist& list) {
+  if (options.op.empty()) return;
+  std::set<std::string> missing;
+  for (auto& family : table())
+    for (auto& line : family.lines)
+      if (!line.no_reference && is_asked_for(options, line) && !list.cases.by_op.count(line.name))
+        missing.insert(line.name);
+  for (auto& op : missing)
+    list.known.push_back({"cases", op, "", "every case", Status::skipped,
+                          "because " + options.cases + " has no case of it"});
+}
+
+}  // namespace
+
+Checklist make_checklist(const Options& options, const Subject& subject,
+                         const std::vector<std::string>& command) {
   Checklist list;
   if (options.speed) {
     list.checks = speed_checks(options, subject);
@@ -57,15 +83,24 @@ Checklist make_checklist(const Options& options, const Subject& subject) {
   const auto wants = [&](const std::string& section) {
     return options.section.empty() || options.section == section;
   };
-  if (wants("joint") && options.op.empty() && !options.dtype)
-    for (auto& check : joint_checks(subject.device)) {
+  if (wants("joint") && options.op.empty() && !options.dtype) {
+    auto checks = joint_checks(subject);
+    if (!command.empty())
+      for (auto& check :
+           process_checks({.command = command, .limit = options.limit, .checked = options.checked}))
+        checks.push_back(std::move(check));
+    for (auto& check : checks) {
       check.name = check.op + ": " + check.name;
       check.op = "";
       list.checks.push_back(std::move(check));
     }
+  }
   if (wants("cases")) {
-    list.cases = read_case_folder(options.cases, subject.reference);
+    list.cases = read_case_folder(options.cases, subject.reference, [&](const std::string& op) {
+      return has_line(op, [&](auto& line) { return is_asked_for(options, line); });
+    });
     note_cases_beside(options, list);
+    note_missing_cases(options, list);
   }
   const Effort effort{.runs = 48, .elsewhere = true, .seed = options.seed};
   const auto add = [&](const Line& line, std::vector<Check> checks) {

@@ -19,7 +19,10 @@ struct Checklist {
 // Whether the options leave the operator of this line in.
 bool is_asked_for(const Options& options, const Line& line);
 
-Checklist make_checklist(const Options& options, const Subject& subject);
+// `command`: with which this program does `run_checks` of the section "joint"; empty where no check
+// may start a process.
+Checklist make_checklist(const Options& options, const Subject& subject,
+                         const std::vector<std::string>& command);
 
 // Throws a ValueError with the names that there are, unless `op` is empty or in the table.
 void require_known_op(const std::string& op);

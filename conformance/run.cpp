@@ -75,9 +75,11 @@ Sides inputs_of(const Run& run, const Subject& subject, bool ordinary, bool wide
   Sides sides;
   Shared shared;
   const auto add = [&](const Tensor& there, const Tensor& here) {
-    const Tensor expected = here.contiguous();
     sides.found.push_back(there);
-    sides.expected.push_back(wide && is_floating_point(here.dtype()) ? expected.to(f64) : expected);
+    sides.expected.push_back(from_reference(subject, [&] {
+      const Tensor expected = here.contiguous();
+      return wide && is_floating_point(here.dtype()) ? expected.to(f64) : expected;
+    }));
   };
   for (size_t i = 0; i < run.variant.in.size(); ++i) {
     const In& in = run.variant.in[i];
@@ -183,7 +185,8 @@ void compare_sides(const Run& run, const Subject& subject, bool wide, bool with_
   const double allowed = run.line->tolerance.of(run.dtype);
   const Sides sides = inputs_of(run, subject, wide, wide);
   const List found = run.line->call(args, sides.found),
-             expected = run.line->call(args, sides.expected);
+             expected =
+                 from_reference(subject, [&] { return run.line->call(args, sides.expected); });
   if (found.size() != expected.size()) throw Mismatch("another number of results");
   for (size_t i = 0; i < found.size(); ++i) {
     const std::string which = "output " + std::to_string(i);
@@ -195,7 +198,8 @@ void compare_sides(const Run& run, const Subject& subject, bool wide, bool with_
   if (!with_gradients) return require_elements(expected, {});
   const Sides ordinary = inputs_of(run, subject, true, wide);
   const List there = gradients(run, subject, args, ordinary.found),
-             here = gradients(run, subject, args, ordinary.expected);
+             here = from_reference(
+                 subject, [&] { return gradients(run, subject, args, ordinary.expected); });
   if (there.size() != here.size()) throw Mismatch("gradients on one device only");
   for (size_t i = 0; i < here.size(); ++i) {
     const std::string which = "gradient " + std::to_string(i);

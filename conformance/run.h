@@ -9,6 +9,7 @@
 #include <tenon/conformance/case.h>
 #include <tenon/conformance/check.h>
 #include <tenon/conformance/layout.h>
+#include <tenon/core/error.h>
 
 namespace tenon::conformance {
 
@@ -44,6 +45,18 @@ Sides inputs_of(const Run& run, const Subject& subject, bool ordinary, bool wide
 // The gradients of the first floating output with respect to the inputs that have one, seeded with
 // values that are the same on both sides.
 List gradients(const Run& run, const Subject& subject, const json& args, List in);
+
+// Returns what `call` does on the reference device. What that does not offer says nothing about the
+// subject: an UnsupportedError becomes a Skipped. Ask the subject before.
+template <class F>
+auto from_reference(const Subject& subject, F&& call) {
+  try {
+    return call();
+  } catch (const UnsupportedError& e) {
+    throw Skipped("because " + subject.reference.str() +
+                  ", which it is compared with, does not offer it: " + e.what());
+  }
+}
 
 // Throws a Skipped if no tensor of the lists has an element.
 void require_elements(const List& outputs, const List& gradients);

@@ -135,9 +135,19 @@ void agree_or_refuse(const Run& run, const Subject& subject) {
              wide = run.wide || compared_in_f64(line, run.dtype, subject);
   const json args = parsed(run.variant);
   const Sides sides = inputs_of(run, subject, wide, wide);
-  const std::string here = refusal([&] { return line.call(args, sides.expected); });
+  const auto on_reference = [&] {
+    return refusal([&] { return line.call(args, sides.expected); });
+  };
+  const auto on_subject = [&] { return refusal([&] { return line.call(args, sides.found); }); };
+  std::string here;
+  try {
+    here = on_reference();
+  } catch (const UnsupportedError&) {
+    on_subject();  // what it lacks, too, is not offered
+    here = from_reference(subject, on_reference);
+  }
   if (here.empty()) return compare_sides(run, subject, wide, with_gradients);
-  const std::string there = refusal([&] { return line.call(args, sides.found); });
+  const std::string there = on_subject();
   if (there.empty())
     throw Mismatch("gives a result, but " + subject.reference.str() + " refuses: " + here);
   throw Skipped();

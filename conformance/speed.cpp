@@ -49,7 +49,8 @@ void measure(const Run& run, const Subject& subject, std::string& note) {
   const auto time = [&](const List& in) {
     return shortest([&] { return run.line->call(args, in); });
   };
-  const double here = time(sides.found), there = time(sides.expected);
+  const double here = time(sides.found),
+               there = from_reference(subject, [&] { return time(sides.expected); });
   const int64_t bytes = bytes_of(sides.found) + bytes_of(run.line->call(args, sides.found));
   std::string shapes;
   for (auto& x : sides.found)

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <exception>
 
 #include <fcntl.h>
@@ -7,11 +8,13 @@
 #include <unistd.h>
 
 #include <tenon/conformance/checklist.h>
+#include <tenon/conformance/processes.h>
 #include <tenon/conformance/report.h>
 #include <tenon/conformance/subject.h>
 #include <tenon/conformance/worker.h>
 #include <tenon/core/device.h>
 #include <tenon/core/runtime/dispatch_stats.h>
+#include <tenon/plugins/host/host_version.h>
 
 namespace tenon::conformance {
 
@@ -84,15 +87,38 @@ void run_from(const Checklist& list, const std::string& overlay, const Resumptio
   }
 }
 
+plugins::HostVersion host_named(const std::string& name) {
+  if (name == "1.0") return plugins::HostVersion::v1_0();
+  if (name == "1.1") return plugins::HostVersion::v1_1();
+  return plugins::HostVersion::newer();
+}
+
+int end_with_queued_work(const Options& options, const Subject& subject, const Channel& channel) {
+  const std::string plugin(subject.device.type());
+  const Check check{"joint", "", plugin, f32, [&] { queue_before_the_end(options, subject); }};
+  const Result begun{"joint", "", "", plugin, Status::skipped, ""};
+  channel.say(with(to_json(begun), "begin", 0));
+  channel.say(with(to_json(result_of(check)), "end", 0));
+  channel.say({{"done", true}});
+  if (options.end == "exit") std::exit(0);
+  return 0;
+}
+
 }  // namespace
 
-int run_checks(const Options& options, const Resumption& resumption, int pipe) {
+int run_checks(const Options& options, const std::vector<std::string>& command,
+               const Resumption& resumption, int pipe) {
   // A process that a plugin starts would keep it open after the end of this one.
   fcntl(pipe, F_SETFD, FD_CLOEXEC);
   const Channel channel(pipe);
   try {
+    if (!options.host.empty()) plugins::pretend_host_version(host_named(options.host));
     const Opened opened = open_subject(options);
-    const Checklist list = make_checklist(options, opened.subject);
+    if (!options.end.empty()) return end_with_queued_work(options, opened.subject, channel);
+    // An overlay has neither devices nor queues, and a process of these starts no others.
+    const bool alone = !options.host.empty() || !opened.overlay.empty();
+    const Checklist list =
+        make_checklist(options, opened.subject, alone ? std::vector<std::string>() : command);
     channel.say({{"title", opened.description}, {"count", list.checks.size()}});
     if (resumption.from == 0)
       for (auto& result : list.known) channel.say(with(to_json(result), "known", true));

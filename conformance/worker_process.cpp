@@ -3,12 +3,14 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <thread>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -74,7 +76,8 @@ std::string how_it_ended(int status) {
 
 }  // namespace
 
-WorkerProcess::WorkerProcess(std::vector<std::string> command, bool checked) {
+WorkerProcess::WorkerProcess(std::vector<std::string> command, bool checked,
+                             const std::string& program) {
   Pipe lines, prints;
   command.insert(command.end(), {"--pipe", std::to_string(lines.to)});
   auto environment = environment_of(checked);
@@ -91,12 +94,13 @@ WorkerProcess::WorkerProcess(std::vector<std::string> command, bool checked) {
     dup2(nothing, STDIN_FILENO);
     dup2(prints.to, STDOUT_FILENO);
     dup2(prints.to, STDERR_FILENO);
-    execve("/proc/self/exe", arguments.data(), variables.data());
+    execve(program.c_str(), arguments.data(), variables.data());
     _exit(127);
   }
   setpgid(process_, process_);
   close(lines.to), close(prints.to);
   lines_ = lines.from, prints_ = prints.from;
+  end_ = static_cast<int>(syscall(SYS_pidfd_open, process_, 0));  // -1 where the kernel is older
 }
 
 WorkerProcess::~WorkerProcess() {
@@ -104,7 +108,7 @@ WorkerProcess::~WorkerProcess() {
     kill(-process_, SIGKILL);
     wait_for(process_);
   }
-  close(lines_), close(prints_);
+  close(lines_), close(prints_), close(end_);
 }
 
 bool WorkerProcess::take_line(std::string& line) {
@@ -120,23 +124,28 @@ void WorkerProcess::keep_words(const char* text, size_t size) {
   if (words_.size() > kMostWords) words_.erase(0, words_.size() - kMostWords);
 }
 
-// Reads what is there of both pipes. Returns false at the end of the lines or of the time.
+// Reads what is there of both pipes. Returns false at the end of the lines, of the process or of
+// the time.
 bool WorkerProcess::read_some(Clock::time_point end) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
     if (left <= 0) return false;
-    pollfd ready[] = {{lines_, POLLIN, 0}, {prints_, POLLIN, 0}};
-    if (poll(ready, prints_ < 0 ? 1 : 2, static_cast<int>(std::min<int64_t>(left, 1000))) < 0) {
+    pollfd ready[] = {{lines_, POLLIN, 0}, {end_, POLLIN, 0}, {prints_, POLLIN, 0}};
+    if (poll(ready, std::size(ready), static_cast<int>(std::min<int64_t>(left, 1000))) < 0) {
       if (errno == EINTR) continue;
       return false;
     }
     char part[4096];
-    if (prints_ >= 0 && ready[1].revents) {
+    if (prints_ >= 0 && ready[2].revents) {
       const ssize_t n = read(prints_, part, sizeof part);
       if (n > 0) keep_words(part, static_cast<size_t>(n));
       if (n == 0) close(prints_), prints_ = -1;
     }
-    if (!ready[0].revents) continue;
+    if (!ready[0].revents) {
+      // A process that it started may hold the pipe open.
+      if (end_ >= 0 && ready[1].revents) return false;
+      continue;
+    }
     const ssize_t n = read(lines_, part, sizeof part);
     if (n > 0) buffer_.append(part, static_cast<size_t>(n));
     if (n < 0 && errno == EINTR) continue;

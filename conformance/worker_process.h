@@ -17,10 +17,11 @@ struct Outcome {
 
 class WorkerProcess {
  public:
-  // Starts the program with these arguments and "--pipe N". Its standard input is empty, and what
+  // Starts `program` with these arguments and "--pipe N". Its standard input is empty, and what
   // it prints goes to the standard error. `checked`: with TENON_CHECK=1, unless that is set.
   // Throws an Error if there can be no process.
-  WorkerProcess(std::vector<std::string> command, bool checked);
+  WorkerProcess(std::vector<std::string> command, bool checked,
+                const std::string& program = "/proc/self/exe");
   ~WorkerProcess();  // kills it
   WorkerProcess(const WorkerProcess&) = delete;
 
@@ -39,6 +40,7 @@ class WorkerProcess {
 
   pid_t process_ = -1;
   int lines_ = -1, prints_ = -1;
+  int end_ = -1;  // readable once the process has ended
   std::string buffer_, words_;
 };
 

@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What the command line says; `pipe`, `from` and `without` are for the process that runs the
-// checks.
+// What the command line says; `pipe`, `from`, `without`, `host` and `end` are for the processes
+// that run the checks.
 struct Asked {
   conformance::Options options;
   conformance::Resumption resumption;
@@ -71,9 +71,18 @@ std::vector<std::string> command_of(const conformance::Options& o) {
   return command;
 }
 
+// Of the joint alone.
+std::vector<std::string> command_of_joint(conformance::Options options) {
+  options.op = "";
+  options.dtype.reset();
+  options.section = "joint";
+  return command_of(options);
+}
+
 bool run(const Asked& asked) {
   const auto options = checked_options(asked);
-  if (asked.pipe >= 0) return run_checks(options, asked.resumption, asked.pipe) == 0;
+  if (asked.pipe >= 0)
+    return run_checks(options, command_of_joint(options), asked.resumption, asked.pipe) == 0;
   return supervise(options, command_of(options), std::cout) == 0;
 }
 
@@ -104,7 +113,8 @@ void add_conformance(CLI::App& app, bool& good) {
   command->add_flag("--no-check", asked->unchecked, "Without checked mode (TENON_CHECK)");
   for (auto* hidden : {command->add_option("--pipe", asked->pipe),
                        command->add_option("--from", asked->resumption.from),
-                       command->add_option("--without", asked->resumption.without)})
+                       command->add_option("--without", asked->resumption.without),
+                       command->add_option("--host", o.host), command->add_option("--end", o.end)})
     hidden->group("");
   command->footer(
       "Exits with 0 if something passed and nothing failed. What a backend does not offer is "

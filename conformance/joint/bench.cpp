@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <cstring>
 
 #include <tenon/conformance/joint/bench.h>
 #include <tenon/core/error.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/plugins/host/host_version.h>
 #include <tenon/plugins/host/registry.h>
 
 namespace tenon::conformance::joint {
@@ -15,18 +18,18 @@ std::string must_fail(const char* call, tn_error* error, tn_code code) {
   const tn_code found = error->code;
   const bool silent = !error->message || !*error->message;
   const std::string message = plugins::take_message(error);
-  require(found == code,
-          fmt::format("{} failed with code {} instead of {}: {}", call, found, code, message));
-  require(!silent, fmt::format("{} failed without saying why: the message is empty", call));
+  require(found == code, "{} failed with code {} instead of {}: {}", call, found, code, message);
+  require(!silent, "{} failed without saying why: the message is empty", call);
   return message;
 }
 
 // ---- the device
 
-Bench::Bench(const Device& d)
-    : backend(plugins::registry().load(d.type())),
+Bench::Bench(const Subject& s, std::optional<uint32_t> index)
+    : subject(s),
+      backend(plugins::registry().load(s.device.type())),
       api(backend.api()),
-      device(backend.open_device(static_cast<uint32_t>(d.index()))),
+      device(backend.open_device(index.value_or(static_cast<uint32_t>(s.device.index())))),
       info(backend.device_info(device)),
       has_streams(!(info.flags & TN_DEVICE_CALLER_THREAD)) {
   const tn_memory_kind* const* table = nullptr;
@@ -67,16 +70,22 @@ void Stream::copy(void* to, const void* from, uint64_t bytes, bool to_device, bo
   must("copy", bench_.api.copy(bench_.device, &copy, handle_));
 }
 
+void Stream::copy_from(const Bench& other, void* to, const void* from, uint64_t bytes) {
+  const tn_copy copy{sizeof copy, to, from, bytes, bench_.device, other.device};
+  must("copy", bench_.api.copy(bench_.device, &copy, handle_));
+}
+
 void Stream::upload(const Memory& to, const std::vector<float>& values) {
-  copy(to.data(), values.data(), values.size() * sizeof(float), true, false);
+  const auto& kept = kept_.emplace_back(values);
+  copy(to.data(), kept.data(), kept.size() * sizeof(float), true, false);
   wait();
 }
 
 std::vector<float> Stream::download(const Memory& from, size_t count) {
-  std::vector<float> values(count);
-  copy(values.data(), from.data(), count * sizeof(float), false, true);
+  auto& kept = kept_.emplace_back(count);
+  copy(kept.data(), from.data(), count * sizeof(float), false, true);
   wait();
-  return values;
+  return kept;
 }
 
 void Stream::wait() {
@@ -132,18 +141,32 @@ Plan::~Plan() { bench_.api.destroy(plan_); }
 void Plan::run(const Stream& stream, const Memory& in, const Memory& out) {
   void* inputs[] = {in.data()};
   void* outputs[] = {out.data()};
-  tn_run args{};
-  args.struct_size = sizeof args;
+  // What this version of the host does not have holds any bytes; a newer one has more.
+  struct {
+    tn_run args;
+    unsigned char more[64];
+  } longer;
+  std::memset(&longer, 0xa5, sizeof longer);
+  tn_run& args = longer.args;
+  args.struct_size = plugins::host_version().run_bytes;
+  args.scalars = nullptr;
   args.inputs = inputs;
   args.outputs = outputs;
   args.workspace = workspace_ ? workspace_->data() : nullptr;
   args.stream = stream.handle();
-  args.num_inputs = args.num_outputs = 1;
+  if (TN_HAS(tn_run, &args, num_scalars)) {
+    args.num_inputs = args.num_outputs = 1;
+    args.num_scalars = 0;
+  }
   must("run", bench_.api.run(plan_, &args));
 }
 
 Operator known_operator(Bench& bench) {
-  constexpr Operator known[] = {{"abs", 2}, {"relu", 0}, {"neg", 2}, {"square", 4}, {"sign", -1}};
+  constexpr Operator known[] = {{"abs", 2, tenon::abs},
+                                {"relu", 0, tenon::relu},
+                                {"neg", 2, tenon::neg},
+                                {"square", 4, tenon::square},
+                                {"sign", -1, tenon::sign}};
   for (auto& o : known) {
     Request request(o.name, 16);
     tn_error* no = bench.api.supports(bench.device, request.get());

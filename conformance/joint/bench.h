@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include <tenon/conformance/check.h>
 #include <tenon/conformance/compare.h>
 #include <tenon/core/device.h>
 #include <tenon/plugins/abi/abi.h>
@@ -21,13 +23,19 @@ namespace tenon::conformance::joint {
 inline void require(bool ok, const std::string& what) {
   if (!ok) throw Mismatch(what);
 }
+template <class... Args>
+void require(bool ok, fmt::format_string<const Args&...> what, const Args&... args) {
+  if (!ok) throw Mismatch(fmt::format(what, args...));
+}
 // Throws the plugin's reason.
 void must(const char* call, tn_error* error);
 // Returns the message of an error that has to come, with that code.
 std::string must_fail(const char* call, tn_error* error, tn_code code);
 
 struct Bench {
-  explicit Bench(const Device& device);
+  // `index`: of another device of the same plugin than the subject's.
+  explicit Bench(const Subject& subject, std::optional<uint32_t> index = {});
+  const Subject subject;
   plugins::Backend& backend;
   const plugins::CheckedApi& api;
   tn_device* device;
@@ -59,6 +67,8 @@ class Stream {
   tn_stream* handle() const { return handle_; }
   // One of the pointers may be the host's.
   void copy(void* to, const void* from, uint64_t bytes, bool to_device, bool from_device);
+  // From the memory of another device of the plugin.
+  void copy_from(const Bench& other, void* to, const void* from, uint64_t bytes);
   void upload(const Memory& to, const std::vector<float>& values);
   std::vector<float> download(const Memory& from, size_t count);
   void wait();
@@ -66,6 +76,8 @@ class Stream {
  private:
   Bench& bench_;
   tn_stream* handle_ = nullptr;
+  // What copies read and write lives as long as the stream: a plugin may not wait as it should.
+  std::deque<std::vector<float>> kept_;
 };
 
 class Event {
@@ -107,10 +119,12 @@ class Plan {
   std::unique_ptr<Memory> workspace_;
 };
 
-// An operator of one input that the device takes, and what it makes of -2: "abs" and 2.
+// An operator of one input that the device takes, what it makes of -2, "abs" and 2, and the core's
+// function for it. Of 0 each of them makes 0.
 struct Operator {
   const char* name;
   float of_minus_two;
+  Tensor (*call)(const Tensor&);
 };
 // Throws an UnsupportedError if it takes none that is known here.
 Operator known_operator(Bench& bench);

@@ -14,5 +14,10 @@ void add_memory_checks(const Add& add);
 void add_request_checks(const Add& add);
 void add_plan_checks(const Add& add);
 void add_stream_checks(const Add& add);
+void add_shortage_checks(const Add& add);
+void add_neighbour_checks(const Add& add);
+
+// What drain has to wait for. It is called at most once in a process, before its end.
+void require_drain_to_wait(Bench& bench);
 
 }  // namespace tenon::conformance::joint

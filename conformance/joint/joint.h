@@ -8,8 +8,9 @@
 
 namespace tenon::conformance {
 
-// For a device: memory, copies, errors, requests, plans and, where it has them, streams and events.
-// They use the plugin directly, beside the core, and open its device in this process.
-std::vector<Check> joint_checks(const Device& device);
+// For the device of the subject: memory and its shortage, copies, errors, requests, plans, what it
+// does to the plugin of the reference device and, where it has them, streams and events. They use
+// the plugin directly, beside the core, and open its device in this process.
+std::vector<Check> joint_checks(const Subject& subject);
 
 }  // namespace tenon::conformance

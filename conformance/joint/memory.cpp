@@ -18,9 +18,9 @@ void allocations(Bench& bench) {
       const auto begin = reinterpret_cast<uintptr_t>(all.back()->data());
       for (auto& [from, to] : ranges)
         require(begin + bytes <= from || to <= begin,
-                fmt::format("memory_alloc of {} bytes of kind {} gave memory that overlaps an "
-                            "earlier allocation",
-                            bytes, kind));
+                "memory_alloc of {} bytes of kind {} gave memory that overlaps an "
+                "earlier allocation",
+                bytes, kind);
       ranges.emplace_back(begin, begin + bytes);
     }
   }
@@ -55,9 +55,9 @@ void copies(Bench& bench) {
     stream.wait();
     for (size_t i = 0; i < bytes; ++i)
       require(got[i] == sent[i],
-              fmt::format("of {} bytes copied to the device, within it and back, byte {} is {}, "
-                          "expected {}",
-                          bytes, i, got[i], sent[i]));
+              "of {} bytes copied to the device, within it and back, byte {} is {}, "
+              "expected {}",
+              bytes, i, got[i], sent[i]);
   }
 }
 
@@ -75,8 +75,8 @@ void copies_beside(Bench& bench) {
   for (size_t i = 0; i < room; ++i) {
     const bool inside = i >= begin && i < begin + count;
     require(got[i] == (inside ? inner[i - begin] : before[i]),
-            fmt::format("a copy of {} bytes to offset {} {} byte {}", count, begin,
-                        inside ? "did not write" : "also changed", i));
+            "a copy of {} bytes to offset {} {} byte {}", count, begin,
+            inside ? "did not write" : "also changed", i);
   }
 }
 

@@ -71,9 +71,8 @@ void longer_structs(Bench& bench) {
   Memory x(bench, 64), y(bench, 64);
   stream.upload(x, std::vector<float>(16, -2));
   plan.run(stream, x, y);
-  require(
-      stream.download(y, 16) == std::vector<float>(16, op.of_minus_two),
-      fmt::format("{} is wrong where the structs of the request are longer than known", op.name));
+  require(stream.download(y, 16) == std::vector<float>(16, op.of_minus_two),
+          "{} is wrong where the structs of the request are longer than known", op.name);
 }
 
 void short_info(Bench& bench) {
@@ -90,7 +89,7 @@ void short_info(Bench& bench) {
     auto* bytes = reinterpret_cast<unsigned char*>(&room);
     for (size_t i = size; i < sizeof room; ++i)
       require(bytes[i] == (i < sizeof room.info ? 0 : 0xa5),
-              fmt::format("device_info wrote byte {} of a struct of {}", i, size));
+              "device_info wrote byte {} of a struct of {}", i, size);
     require(std::memchr(room.info.name, 0, sizeof room.info.name),
             "device_info gives a name that does not end");
   }
@@ -103,8 +102,7 @@ void index_out_of_range(Bench& bench) {
   tn_device* device = nullptr;
   tn_error* error = bench.api.device_open(count + 1000, &device);
   if (!error) bench.api.device_close(device);
-  require(error,
-          fmt::format("device_open({}) succeeded, and there are {} devices", count + 1000, count));
+  require(error, "device_open({}) succeeded, and there are {} devices", count + 1000, count);
   error->destroy(error);
 }
 
@@ -120,8 +118,7 @@ void must_not_leak(const char* what, const std::function<void()>& turn) {
     const size_t after = mallinfo2().uordblks;
     least = std::min(least, after > before ? after - before : 0);
   }
-  require(least < allowed,
-          fmt::format("{} leaves about {} bytes behind each time", what, least / turns));
+  require(least < allowed, "{} leaves about {} bytes behind each time", what, least / turns);
 }
 
 void errors_are_freed(Bench& bench) {

@@ -77,8 +77,8 @@ void across_streams(Bench& bench) {
     const auto found = reader.download(result, kWords);
     for (size_t i : {size_t{0}, kWords / 2, kWords - 1})
       require(found[i] == value,
-              fmt::format("a stream did not wait for the event of another: it read {}, expected {}",
-                          found[i], value));
+              "a stream did not wait for the event of another: it read {}, expected {}", found[i],
+              value);
   }
 }
 
@@ -109,6 +109,8 @@ void comes_by_itself(Bench& bench) {
             "an event is not reached although nothing but event_query was called for 30 s");
     std::this_thread::yield();
   }
+  require(Stream(bench).download(slow.memory, 1)[0] == 1,
+          "event_query says that an event is reached, and the work before it is not done");
 }
 
 void while_another_waits(Bench& bench) {
@@ -134,6 +136,36 @@ void while_another_waits(Bench& bench) {
           "work that was queued while a thread waited is lost");
 }
 
+// Streams and events of another device of the plugin: its second one.
+void across_devices(Bench& bench) {
+  require_streams(bench);
+  uint32_t count = 0;
+  must("device_count", bench.api.device_count(&count));
+  const auto other = static_cast<uint32_t>(bench.subject.device.index() == 0 ? 1 : 0);
+  if (other >= count && !(bench.info.flags & TN_DEVICE_LOGICAL))
+    throw UnsupportedError("there is only one device");
+  Bench second(bench.subject, other);
+  if (!second.has_streams) throw UnsupportedError("the other device has no streams");
+  Slow slow(bench);
+  Memory result(second, kWords * sizeof(float));
+  Stream writer(bench), reader(second);
+  Event written(bench), read(second);
+  for (float value = 1; value <= 10; ++value) {
+    must("stream_wait", bench.api.stream_wait(writer.handle(), read.handle()));
+    slow.queue(writer, value);
+    written.record(writer);
+    must("stream_wait", bench.api.stream_wait(reader.handle(), written.handle()));
+    reader.copy_from(bench, result.data(), slow.memory.data(), kWords * sizeof(float));
+    read.record(reader);
+    const auto found = reader.download(result, kWords);
+    for (size_t i : {size_t{0}, kWords / 2, kWords - 1})
+      require(found[i] == value,
+              "a stream did not wait for the event of another device, or the copy "
+              "between the devices is wrong: it read {}, expected {}",
+              found[i], value);
+  }
+}
+
 void many_of_them(Bench& bench) {
   require_streams(bench);
   for (int turn = 0; turn < 20; ++turn) {
@@ -150,6 +182,19 @@ void many_of_them(Bench& bench) {
 
 }  // namespace
 
+void require_drain_to_wait(Bench& bench) {
+  require_streams(bench);
+  if (!bench.api.table().drain) throw Skipped("because the plugin has no drain");
+  Slow slow(bench);
+  std::vector<float> here(kWords, 0);
+  Stream stream(bench);
+  for (float value = 1; value <= 3; ++value) slow.queue(stream, value);
+  stream.copy(here.data(), slow.memory.data(), kWords * sizeof(float), false, true);
+  bench.backend.drain();
+  require(here[0] == 3 && here[kWords - 1] == 3,
+          "drain returned while work was queued: a copy to the host was not done");
+}
+
 void add_stream_checks(const Add& add) {
   add("events", "one that was never recorded counts as reached", never_recorded);
   add("events", "after event_wait, the work before is done", waited_for);
@@ -157,6 +202,8 @@ void add_stream_checks(const Add& add) {
   add("events", "one that is recorded again is reached again", recorded_again);
   add("events", "one is reached without anybody waiting for it", comes_by_itself);
   add("events", "a thread waits while another queues on the stream", while_another_waits);
+  add("events", "a stream waits for the event of another device, and copies from it",
+      across_devices);
   add("streams", "many are made and destroyed", many_of_them);
 }
 

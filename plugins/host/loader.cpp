@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <tenon/plugins/host/files.h>
+#include <tenon/plugins/host/host_version.h>
 #include <tenon/plugins/host/loader.h>
 #include <tenon/plugins/host/services.h>
 
@@ -186,16 +187,16 @@ void check_functions(const tn_backend_api& api, tn_plugin_kind kind) {
 
 // Calls init. A shortage of memory is a std::bad_alloc, after which init may be called again.
 tn_backend_api initialise(const tn_plugin_info& entry, const tn_host* host, tn_plugin_kind kind) {
-  struct {
-    tn_backend_api api;
-    unsigned char fence[kFenceSize];
-  } room{};
-  std::memset(room.fence, kFenceByte, sizeof room.fence);
-  room.api.struct_size = sizeof room.api;
+  const size_t given = host_version().table_bytes;
+  alignas(tn_backend_api) unsigned char
+      room[sizeof(tn_backend_api) + HostVersion::kMostFuture + kFenceSize]{};
+  std::memset(room + given, kFenceByte, sizeof room - given);
+  auto* table = reinterpret_cast<tn_backend_api*>(room);
+  table->struct_size = given;
   tn_error* error = nullptr;
   try {
     InsidePlugin inside(entry.name, host->plugin_path, "init");
-    error = entry.init(host, &room.api);
+    error = entry.init(host, table);
   } catch (const std::exception& e) {
     throw Refused(fmt::format("init threw an exception across the boundary: {}", e.what()));
   } catch (...) {
@@ -207,19 +208,19 @@ tn_backend_api initialise(const tn_plugin_info& entry, const tn_host* host, tn_p
   }
   if (error) throw Refused(fmt::format("init failed: {}", take_message(error)));
 
-  bool overrun = std::any_of(std::begin(room.fence), std::end(room.fence),
-                             [](unsigned char b) { return b != kFenceByte; });
-  size_t filled = room.api.struct_size;
-  if (overrun || filled > sizeof room.api)
+  bool overrun =
+      std::any_of(room + given, std::end(room), [](unsigned char b) { return b != kFenceByte; });
+  size_t filled = table->struct_size;
+  if (overrun || filled > given)
     throw Refused(fmt::format(
         "init filled more of the function table than the {} bytes it was given (it says {} bytes)",
-        sizeof room.api, filled));
+        given, filled));
   if (filled < TN_BACKEND_API_SIZE_1_0)
     throw Refused(
         fmt::format("init filled {} bytes of the function table, less than the {} bytes of ABI 1.0",
                     filled, size_t{TN_BACKEND_API_SIZE_1_0}));
   tn_backend_api api{};
-  std::memcpy(&api, &room.api, filled);
+  std::memcpy(&api, room, std::min(filled, sizeof api));
   check_functions(api, kind);
   return api;
 }

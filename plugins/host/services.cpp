@@ -3,6 +3,7 @@
 
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/log.h>
+#include <tenon/plugins/host/host_version.h>
 #include <tenon/plugins/host/services.h>
 
 namespace tenon::plugins {
@@ -13,6 +14,7 @@ struct Services {
   std::string name;
   std::string library;
   tn_host table;
+  unsigned char future[HostVersion::kMostFuture];  // zeros: a newer host would have more functions
 };
 
 void host_log(void* context, tn_log_level level, const char* message) {
@@ -20,6 +22,7 @@ void host_log(void* context, tn_log_level level, const char* message) {
 }
 
 constinit Threads threads;
+constinit HostVersion version;
 
 uint32_t host_thread_count(void*) { return threads.count ? threads.count() : 1; }
 
@@ -33,6 +36,9 @@ void host_parallel_for(void*, int64_t n, int64_t grain, tn_loop_body body, void*
 
 }  // namespace
 
+void pretend_host_version(const HostVersion& other) { version = other; }
+const HostVersion& host_version() { return version; }
+
 void lend_threads(const Threads& lent) { threads = lent; }
 
 const tn_host* make_host_services(const std::string& name, const std::string& library) {
@@ -40,9 +46,9 @@ const tn_host* make_host_services(const std::string& name, const std::string& li
   static auto* all = new std::deque<Services>;
   static auto& mutex = *new ForkMutex(ForkOrder::tables);
   std::lock_guard lock(mutex);
-  auto& s = all->emplace_back(Services{name, library, {}});
-  s.table = {sizeof(tn_host),   TN_ABI_MAJOR, TN_ABI_MINOR,      &s,
-             s.library.c_str(), host_log,     host_thread_count, host_parallel_for};
+  auto& s = all->emplace_back(Services{name, library, {}, {}});
+  s.table = {version.host_bytes, TN_ABI_MAJOR, version.abi_minor, &s,
+             s.library.c_str(),  host_log,     host_thread_count, host_parallel_for};
   return &s.table;
 }
 

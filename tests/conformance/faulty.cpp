@@ -47,6 +47,10 @@ void added_to_what_was_there(float* y, int64_t n, const std::function<void()>& r
   run();
   for (int64_t i = 0; i < n; ++i) y[i] += before[static_cast<size_t>(i)];
 }
+void byte_behind(float* y, int64_t n, const std::function<void()>& run) {
+  run();
+  reinterpret_cast<char*>(y + n)[0] ^= 1;
+}
 void other_bits_each_time(float* y, int64_t, const std::function<void()>& run) {
   static bool odd = false;
   run();
@@ -100,6 +104,7 @@ constexpr Fault faults[] = {
     {"wrong gradient", "sigmoid_backward", one_percent_more},
     {"wrong label smoothing", "cross_entropy", one_percent_more},
     {"relies on zeros", "sum", added_to_what_was_there},
+    {"writes a byte behind", "neg", byte_behind},
     {"forgets strides", "mul", right, true},
     {"other bits", "exp", other_bits_each_time},
     {"swallows NaN", "maximum", swallowed_nan},

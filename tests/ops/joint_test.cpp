@@ -1,8 +1,14 @@
 // The joint of our own backends, and of the device of TENON_TEST_DEVICE: the checks of
 // conformance/joint. And of a plugin in which one thing is wrong: they find it.
+#include <set>
+
 #include <boost/test/unit_test.hpp>
 
+#include <tenon/conformance/checklist.h>
+#include <tenon/conformance/driver.h>
 #include <tenon/conformance/joint/joint.h>
+#include <tenon/conformance/processes.h>
+#include <tenon/conformance/speed.h>
 #include <tenon/plugins/host/registry.h>
 
 #include "plugins/plugin_folder.h"
@@ -12,23 +18,34 @@ BOOST_AUTO_TEST_SUITE(joint)
 
 using namespace tenon::conformance;
 using tenon::Device;
+using tenon::test::build_dir;
+using tenon::test::has;
 
 namespace {
 
-// The failures, a line each.
-std::string failures_of(const Device& device) {
+// The failures of those whose names have `about` in them, a line each.
+std::string failures_among(const std::vector<Check>& checks, std::string_view about = "") {
   std::string text;
-  for (auto& check : joint_checks(device))
+  for (auto& check : checks) {
+    if (!has(check.op + ": " + check.name, std::string(about))) continue;
     if (const Result r = result_of(check); r.status == Status::failed)
       text += r.name + ": " + r.detail + "\n";
+  }
   return text;
+}
+std::string failures_of(const Device& device, std::string_view about = "") {
+  return failures_among(joint_checks({device, Device("cpu", 7)}), about);
+}
+
+void require_found(const char* fault, const std::string& found, const char* said) {
+  BOOST_TEST(has(found, said), fault << " is not found; found is\n" << found);
 }
 
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(our_own_keep_their_promises) {
   size_t passed = 0;
-  for (auto& check : joint_checks(tenon::default_device())) {
+  for (auto& check : joint_checks({tenon::default_device(), Device("cpu", 7)})) {
     const Result r = result_of(check);
     BOOST_CHECK_MESSAGE(r.status != Status::failed, r.op << ": " << r.name << ": " << r.detail);
     passed += r.status == Status::passed;
@@ -47,8 +64,10 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_found) {
   // allocators do not tell how much is in use.
   if (tenon::test::kSanitized) return;
   struct {
-    const char *fault, *said;
+    const char *fault, *said, *about = "";
   } const planted[] = {
+      {"memory_alloc_stays_short", "fails although memory is no longer short", "memory"},
+      {"memory_alloc_too_much_is_internal", "where memory was short once, abs failed", "memory"},
       {"memory_alloc_overlaps", "overlaps an earlier allocation"},
       {"memory_alloc_endless", "reported success"},
       {"memory_alloc_misaligned", "not aligned"},
@@ -66,14 +85,105 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_found) {
   for (auto& p : planted) {
     // Streams of this plugin are only names, so its events cannot come too early or too late.
     tenon::test::Environment fault("TENON_TEST_FAULT", p.fault);
-    const std::string found = failures_of(Device("joint", 1));
-    BOOST_TEST(tenon::test::has(found, p.said), p.fault << " is not found; found is\n" << found);
+    require_found(p.fault, failures_of(Device("joint", 1), p.about), p.said);
   }
   for (auto [name, said] : {std::pair("error_leaks", "a refusal by supports leaves about "),
                             std::pair("plan_leaks", "a plan that is made and destroyed leaves ")}) {
     tenon::test::Environment fault("TENON_TEST_FAULT", name);
-    BOOST_TEST(tenon::test::has(failures_of(Device("joint", 0)), said), name);
+    require_found(name, failures_of(Device("joint", 0)), said);
   }
+  tenon::test::Environment fault("TENON_TEST_FAULT", "run_changes_the_rounding");
+  require_found("the rounding", failures_of(Device("joint", 0), "two plugins"),
+                "the thread that called it rounds otherwise");
+}
+
+BOOST_AUTO_TEST_CASE(work_that_is_not_waited_for_is_found) {
+  tenon::test::PluginFolder folder;
+  folder.add("joint_streams", {{"name", "joint_streams"}, {"version", "1.0"}});
+  tenon::plugins::registry().add_path(folder.path());
+  const Device device("joint_streams", 0);
+  BOOST_TEST(failures_of(device) == "");
+  struct {
+    const char *fault, *said, *about;
+  } const planted[] = {
+      {"wait_skips", "after event_wait, event_query says that it is not reached", "after event_w"},
+      {"query_skips", "is reached, and the work before it is not done", "anybody waiting"},
+      {"stream_wait_skips", "did not wait for the event of another: it read", "event of another"},
+      {"stream_wait_skips", "did not wait for the event of another device", "another device"},
+      {"records_once", "counts as reached by its first recording", "recorded again"}};
+  for (auto& p : planted) {
+    tenon::test::Environment fault("TENON_TEST_FAULT", p.fault);
+    require_found(p.fault, failures_of(device, p.about), p.said);
+  }
+}
+
+// What reference devices lack says nothing about the subject.
+BOOST_AUTO_TEST_CASE(a_reference_may_lack_what_the_subject_has) {
+  tenon::test::PluginFolder folder;
+  folder.add("joint", {{"name", "joint"}, {"version", "1.0"}});
+  tenon::plugins::registry().add_path(folder.path());
+  Options options;
+  options.op = "relu";
+  options.dtype = tenon::f64;
+  const auto statuses = [&](const Subject& subject) {
+    auto checks = speed_checks(options, subject);
+    for (auto& family : table())
+      for (auto& line : family.lines)
+        if (is_asked_for(options, line))
+          for (auto& check : shape_checks(line, subject, 0, {.shapes = 24}))
+            checks.push_back(std::move(check));
+    std::set<Status> all;
+    for (auto& check : checks) {
+      // The reference cannot convert or copy the inputs of the others.
+      if (check.dtype == tenon::f64 && has(check.name, "contiguous"))
+        all.insert(result_of(check).status);
+    }
+    return all;
+  };
+  const Device has_it("cpu", 0), lacks_it("joint", 0);
+  BOOST_TEST((statuses({has_it, lacks_it}) == std::set{Status::skipped}));
+  BOOST_TEST(statuses({lacks_it, has_it}).count(Status::not_offered) == 1u);
+  BOOST_TEST(statuses({lacks_it, Device("joint", 2)}).count(Status::not_offered) == 1u);
+}
+
+// Under the sanitizers these processes take long, and end otherwise.
+BOOST_AUTO_TEST_CASE(other_hosts_and_the_end,
+                     *boost::unit_test::enable_if<!tenon::test::kSanitized>()) {
+  tenon::test::PluginFolder folder;
+  folder.add("joint", {{"name", "joint"}, {"version", "1.0"}});
+  folder.add("joint_streams", {{"name", "joint_streams"}, {"version", "1.0"}});
+  const auto found = [&](const char* plugin, std::string_view name, const char* fault,
+                         unsigned limit = 60) {
+    tenon::test::Environment planted("TENON_TEST_FAULT", fault);
+    Launch launch;
+    launch.program = build_dir() + "/bin/tenon";
+    launch.limit = limit;
+    launch.checked = false;
+    launch.command = {"tenon", "conformance", "--section",
+                      "joint", "--plugin",    folder.file(std::string(plugin) + ".so")};
+    std::vector<Check> checks;
+    for (auto& check : process_checks(launch))
+      if (has(check.name, std::string(name))) checks.push_back(check);
+    BOOST_TEST(!checks.empty());
+    return failures_among(checks);
+  };
+  BOOST_TEST(found("joint", "", "") == "");
+  BOOST_TEST(found("joint_streams", "", "") == "");
+  struct {
+    const char *plugin, *name, *fault, *said;
+    unsigned limit = 10;
+  } const planted[] = {
+      {"joint", "1.0", "init_fills_all", "init filled more of the function table than the "},
+      {"joint", "1.1", "init_wants_this_host", "the host is of another version"},
+      {"joint", "newer", "init_wants_this_host", "the host is of another version"},
+      {"joint", "1.1", "run_trusts_the_counts", "abs has one input"},
+      {"joint_streams", "drain", "drain_skips", "drain returned while work was queued"},
+      {"joint_streams", "from main", "drain_fails", "] warning: drain: the driver is gone"},
+      {"joint_streams", "from main", "shutdown_crashes", "at its end, it crashed: SIGSEGV"},
+      {"joint_streams", "calls exit", "shutdown_crashes", "at its end, it crashed: SIGSEGV"},
+      {"joint_streams", "calls exit", "drain_hangs", "at its end, it did not end within", 2},
+  };
+  for (auto& p : planted) require_found(p.fault, found(p.plugin, p.name, p.fault, p.limit), p.said);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

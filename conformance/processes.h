@@ -1,0 +1,29 @@
+// Checks that need a process of their own: the plugin under older and newer hosts, and the end of a
+// process that has work in its queues.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <tenon/conformance/check.h>
+#include <tenon/conformance/options.h>
+
+namespace tenon::conformance {
+
+// How such a process is started.
+struct Launch {
+  std::string program = "/proc/self/exe";
+  // The program's name and the arguments with which it does `run_checks` of the section "joint".
+  // "--host", "--end" and "--pipe" are added.
+  std::vector<std::string> command;
+  unsigned limit = 60;  // seconds that it may take
+  bool checked = true;
+};
+
+std::vector<Check> process_checks(const Launch& launch);
+
+// What the process that is to end does (Options::end): queues work on the subject's device, and,
+// for "drain", drains its plugin. Throws a Mismatch if that goes wrong.
+void queue_before_the_end(const Options& options, const Subject& subject);
+
+}  // namespace tenon::conformance
