@@ -19,6 +19,7 @@
 #include <tenon/core/format.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/runtime/collectives.h>
+#include <tenon/core/runtime/observe.h>
 
 namespace tenon {
 
@@ -215,6 +216,7 @@ class Backward {
     // replica there is then read, and its errors name the module.
     DeviceGuard device(device_of(grads));
     ModulePath path(node.path);
+    observe::Gradient part(node.op->name);
     auto gradients = node.backward(grads, {needed, n});
     for (size_t i = 0; i < n; ++i)
       if (needed[i] && gradients[i].defined()) send(node.edges[i], gradients[i]);

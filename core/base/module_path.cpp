@@ -13,6 +13,7 @@ namespace tenon {
 struct PathNode {
   const PathNode* parent = nullptr;
   std::string name;
+  bool is_part = false;  // an operator, and no module
   mutable std::vector<std::unique_ptr<PathNode>> children;
 };
 
@@ -26,15 +27,16 @@ const PathNode& root() {
   return *node;
 }
 
-const PathNode* find_child(const PathNode& parent, const char* name) {
+const PathNode* find_child(const PathNode& parent, const char* name, bool is_part) {
   static auto& mutex =
       *new ForkMutex(ForkOrder::tables);  // one for all nodes, because new names are rare
   std::lock_guard lock(mutex);
   for (auto& c : parent.children)
-    if (c->name == name) return c.get();
+    if (c->name == name && c->is_part == is_part) return c.get();
   auto node = std::make_unique<PathNode>();
   node->parent = &parent;
   node->name = name;
+  node->is_part = is_part;
   parent.children.push_back(std::move(node));
   return parent.children.back().get();
 }
@@ -49,15 +51,16 @@ struct RecentChildren {
   Slot slots[64];
 };
 
-const PathNode* child_of(const PathNode& parent, const char* name) {
+const PathNode* child_of(const PathNode& parent, const char* name, bool is_part) {
   auto* recent = PerThread<RecentChildren>::get();
-  if (!recent) return find_child(parent, name);
+  if (!recent) return find_child(parent, name, is_part);
   auto& slot = recent->slots[((reinterpret_cast<uintptr_t>(&parent) >> 4) ^
                               (reinterpret_cast<uintptr_t>(name) >> 2)) %
                              64];
   // The text is compared as well, because the address may belong to a temporary string.
-  if (slot.parent != &parent || slot.name != name || slot.child->name != name)
-    slot = {&parent, name, find_child(parent, name)};
+  if (slot.parent != &parent || slot.name != name || slot.child->name != name ||
+      slot.child->is_part != is_part)
+    slot = {&parent, name, find_child(parent, name, is_part)};
   return slot.child;
 }
 
@@ -66,15 +69,35 @@ const PathNode* child_of(const PathNode& parent, const char* name) {
 std::string path_string(const PathNode* node) {
   if (!node || !node->parent) return "";
   auto before = path_string(node->parent);
+  if (node->is_part) return before;
   return before.empty() ? node->name : before + "." + node->name;
+}
+
+std::string part_string(const PathNode* node) {
+  std::string text;
+  for (; node && node->parent; node = node->parent)
+    if (node->is_part) text += (text.empty() ? "" : " of ") + node->name;
+  return text;
 }
 
 const PathNode* current_path() { return current; }
 
-std::string path_suffix() { return current ? " (in module " + path_string(current) + ")" : ""; }
+std::string path_suffix() {
+  const auto path = path_string(current);
+  return path.empty() ? "" : " (in module " + path + ")";
+}
+
+namespace {
+const PathNode* child_of_current(const char* name, bool is_part) {
+  return child_of(current ? *current : root(), name, is_part);
+}
+}  // namespace
+
+PartPath::PartPath(const char* name) : before_(current) { current = child_of_current(name, true); }
+PartPath::~PartPath() { current = before_; }
 
 ModulePath::ModulePath(const char* name) : before_(current) {
-  current = child_of(current ? *current : root(), name);
+  current = child_of_current(name, false);
 }
 ModulePath::ModulePath(const PathNode* path) : before_(current) { current = path; }
 ModulePath::~ModulePath() { current = before_; }

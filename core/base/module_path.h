@@ -12,6 +12,9 @@ namespace tenon {
 struct PathNode;
 // Returns a text such as "LeNet.fc1"; empty for null.
 TENON_API std::string path_string(const PathNode* node);
+// Returns the operators of which this is a part, the innermost first, such as "softmax_backward of
+// softmax (gradient)"; empty if there are none. See PartPath.
+TENON_API std::string part_string(const PathNode* node);
 // Returns the path of this thread; null outside modules.
 TENON_API const PathNode* current_path();
 // Returns a text such as " (in module LeNet.fc1)", or an empty one outside modules.
@@ -27,6 +30,19 @@ class TENON_API ModulePath {
   ~ModulePath();
   ModulePath(const ModulePath&) = delete;
   ModulePath& operator=(const ModulePath&) = delete;
+
+ private:
+  const PathNode* before_;
+};
+
+// Enters an operator that is made of others, such as "softmax" or "abs (gradient)", until the end
+// of the scope: what runs meanwhile is a part of it. It stays in the module.
+class TENON_API PartPath {
+ public:
+  explicit PartPath(const char* name);  // the name is copied when it is first seen
+  ~PartPath();
+  PartPath(const PartPath&) = delete;
+  PartPath& operator=(const PartPath&) = delete;
 
  private:
   const PathNode* before_;

@@ -100,11 +100,13 @@ void Detour::announce() {
   began_ = trace::Clock::now();
   try {
     if (observe::watched_by(observe::kTrace)) trace::announce_detour(seen());
+    if (kind_ == DetourKind::decomposed) part_.emplace(name());
   } catch (const std::bad_alloc&) {  // it is not announced
   }
 }
 
-void Detour::add() const {
+void Detour::add() {
+  part_.reset();
   try {
     const trace::Detour all = seen();
     if (observe::watched_by(observe::kCount)) observe::count_detour(kind_, all);

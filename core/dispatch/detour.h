@@ -3,8 +3,10 @@
 // call of the user, and the detour is counted and traced.
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include <tenon/core/base/module_path.h>
 #include <tenon/core/device.h>
 #include <tenon/core/dispatch/op.h>
 #include <tenon/core/runtime/counts.h>
@@ -37,7 +39,7 @@ class Detour {
 
  private:
   void announce();
-  void add() const;
+  void add();
   trace::Detour seen() const;
   const char* name() const;
   const char* outermost() const;
@@ -52,6 +54,7 @@ class Detour {
   uint64_t bytes_;
   const Detour* const outer_;
   trace::Clock::time_point began_{};
+  std::optional<PartPath> part_;  // the call, while its decomposition is watched
 };
 
 }  // namespace tenon

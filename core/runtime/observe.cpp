@@ -101,6 +101,17 @@ tn_error* run_watched(const Launch& launch, tn_run& args, const PathNode* path) 
   return check.after(run_traced(launch, args, path));
 }
 
+void Gradient::begin(const char* op) {
+  name_ = fmt::format("{} (gradient)", op);
+  began_ = Clock::now();
+  part_.emplace(name_.c_str());
+}
+
+void Gradient::end() noexcept {
+  part_.reset();
+  if (watched_by(kTrace)) trace::add_gradient(name_, began_);
+}
+
 namespace {
 tn_error* copy_traced(const CopyTask& t, tn_stream* stream) {
   const auto began = Clock::now();

@@ -128,6 +128,13 @@ void quietly(F&& body) noexcept {
   }
 }
 
+// ", part of softmax (gradient), in module Net", for a line.
+std::string origin_of(const PathNode* path) {
+  const auto part = part_string(path), module = path_string(path);
+  return (part.empty() ? "" : ", part of " + part) +
+         (module.empty() ? "" : ", in module " + module);
+}
+
 const char* place_of(const observe::Run& run) {
   if (run.args.stream) return "queued on the device";
   auto* row = PerThread<Row>::get();
@@ -156,14 +163,15 @@ void name_this_thread(const std::string& device) noexcept {
 void add_run(const observe::Run& run, bool failed) noexcept {
   quietly([&] {
     const auto& plan = *run.launch.plan;
-    const auto signature = plan.signature(run.launch.shape), module = path_string(run.path);
+    const auto signature = plan.signature(run.launch.shape);
     if (the().wanted.ops)
-      print(fmt::format("{}: {} on {} by {}, {} {}{}{}{}", plan.name(), signature, plan.device,
+      print(fmt::format("{}: {} on {} by {}, {} {}{}{}", plan.name(), signature, plan.device,
                         plan.api->name(), text_of(run.ended - run.began), place_of(run),
-                        failed ? ", failed" : "", module.empty() ? "" : ", in module ", module));
+                        failed ? ", failed" : "", origin_of(run.path)));
     Members args;
     args.add("tensors", signature).add("device", plan.device.str()).add("by", plan.api->name());
-    args.add("how", place_of(run)).add("module", module).add("failed", failed ? "yes" : "");
+    args.add("how", place_of(run)).add("part of", part_string(run.path));
+    args.add("module", path_string(run.path)).add("failed", failed ? "yes" : "");
     add_event("run", plan.name(), run.began, run.ended, args);
   });
 }
@@ -191,23 +199,31 @@ void add_plan(const PreparedPlan& plan, std::string_view outcome, std::string_vi
               Clock::time_point began) noexcept {
   quietly([&] {
     const auto ended = Clock::now();
-    const auto module = path_string(current_path());
-    const auto signature = plan.signature();
+    const auto signature = plan.signature(), origin = origin_of(current_path());
     if (the().wanted.plans) {
       std::string text = fmt::format("plan: {}: {} on {} {}, made in {}", plan.name(), signature,
                                      plan.device, outcome, text_of(ended - began));
       if (plan.cost_ns)
         text += ", estimated to take " + text_of(std::chrono::nanoseconds(plan.cost_ns));
       if (plan.workspace_bytes) text += fmt::format(", workspace {} bytes", plan.workspace_bytes);
-      if (!module.empty()) text += ", in module " + module;
+      text += origin;
       if (!refusals.empty()) text += fmt::format("; refused by{}", refusals);
       print(text);
     }
     Members args;
     args.add("tensors", signature).add("device", plan.device.str()).add("outcome", outcome);
     args.add("estimated ns", plan.cost_ns).add("workspace bytes", plan.workspace_bytes);
-    args.add("refused by", refusals).add("module", module);
+    args.add("refused by", refusals).add("part of", part_string(current_path()));
+    args.add("module", path_string(current_path()));
     add_event("plan", std::string("plan ") + plan.name(), began, ended, args);
+  });
+}
+
+void add_gradient(const std::string& name, Clock::time_point began) noexcept {
+  quietly([&] {
+    Members args;
+    args.add("part of", part_string(current_path())).add("module", path_string(current_path()));
+    add_event("gradient", name, began, Clock::now(), args);
   });
 }
 

@@ -37,7 +37,8 @@ bool mentions(std::string_view text, std::string_view value) {
 
 std::string text_of(const tn_error& error) {
   const bool silent = !error.message || !*error.message;
-  const std::string message = silent ? "an error without a message" : error.message;
+  const std::string message =
+      silent ? "an error without a message; set tn_error.message" : error.message;
   std::string more;
   for (size_t i = 0; error.details && i < error.num_details; ++i) {
     const auto& [key, value] = error.details[i];

@@ -45,16 +45,22 @@ constexpr size_t kKindSize =
 constexpr uint64_t kLargestAlignment = uint64_t{1} << 30;
 constexpr uint64_t kLargestWorkspace = uint64_t{1} << 56;
 
+// What to do about an exception.
+constexpr const char* kCatch =
+    "catch it in the plugin and return a tn_error, as tenon::sdk::guard does";
+
 bool is_alignment(uint64_t bytes) {
   return std::has_single_bit(bytes) && bytes >= 64 && bytes <= kLargestAlignment;
 }
 
 // What is wrong with a memory kind, or nothing.
 std::string fault_of(const tn_memory_kind* kind, size_t index) {
-  if (!kind) return fmt::format("kind {} is NULL", index);
+  if (!kind) return fmt::format("kind {} is NULL; *kinds must have *count kinds", index);
   if (kind->struct_size < kKindSize)
-    return fmt::format("kind {} says it has {} bytes, less than the {} bytes of ABI 1.0", index,
-                       kind->struct_size, kKindSize);
+    return fmt::format(
+        "kind {} says it has {} bytes, less than the {} bytes of ABI 1.0; set "
+        "struct_size to sizeof(tn_memory_kind)",
+        index, kind->struct_size, kKindSize);
   if (!is_alignment(kind->alignment))
     return fmt::format("kind {} has the alignment {}; it must be a power of two from 64 to 2^30",
                        index, kind->alignment);
@@ -63,15 +69,20 @@ std::string fault_of(const tn_memory_kind* kind, size_t index) {
 
 // What is wrong with a plan, or nothing.
 std::string fault_of(const tn_plan* plan) {
-  if (!plan) return "reported success, but gave no plan";
+  if (!plan) return "reported success, but gave no plan; set *plan, or return a tn_error";
   if (plan->struct_size < kPlanSize)
-    return fmt::format("made a plan that says it has {} bytes, less than the {} bytes of ABI 1.0",
-                       plan->struct_size, kPlanSize);
-  if (!plan->run) return "made a plan whose run is NULL";
-  if (!plan->destroy) return "made a plan whose destroy is NULL";
+    return fmt::format(
+        "made a plan that says it has {} bytes, less than the {} bytes of ABI 1.0; set "
+        "struct_size to sizeof(tn_plan)",
+        plan->struct_size, kPlanSize);
+  if (!plan->run) return "made a plan whose run is NULL; set it to the function that computes";
+  if (!plan->destroy)
+    return "made a plan whose destroy is NULL; set it to the function that frees the plan";
   if (plan->workspace_bytes > kLargestWorkspace)
-    return fmt::format("made a plan with a workspace of {} bytes, which no memory has",
-                       plan->workspace_bytes);
+    return fmt::format(
+        "made a plan with a workspace of {} bytes, which no memory has; look at how "
+        "workspace_bytes is computed",
+        plan->workspace_bytes);
   return "";
 }
 
@@ -98,18 +109,23 @@ tn_error* CheckedApi::thrown(const char* function) const noexcept {
     try {
       throw;
     } catch (const std::exception& e) {
-      return broken(function, fmt::format("let an exception out: {}", e.what()));
+      return broken(function, fmt::format("let an exception out: {}; {}", e.what(), kCatch));
     }
   } catch (...) {
-    return broken(function, "let an exception of unknown type out");
+    return broken(function, fmt::format("let an exception of unknown type out; {}", kCatch));
   }
 }
 
 // An object that is too short to have a `destroy` cannot be freed, nor can one without it.
 tn_error* CheckedApi::readable(const char* function, tn_error* error) const noexcept {
   if (error->struct_size < kErrorSize)
-    return broken(function, "failed, with an error object that is too short to read");
-  if (!error->destroy) return broken(function, "failed, with an error object without destroy");
+    return broken(function,
+                  "failed, with an error object that is too short to read; set its struct_size to "
+                  "sizeof(tn_error)");
+  if (!error->destroy)
+    return broken(function,
+                  "failed, with an error object without destroy; set it to the function that frees "
+                  "the error");
   return error;
 }
 
@@ -155,7 +171,7 @@ tn_error* CheckedApi::memory_kinds(tn_device* device, const tn_memory_kind* cons
   return call(
       "memory_kinds", [&] { return table_.memory_kinds(device, kinds, count); },
       [&] {
-        std::string fault = *count && *kinds ? "" : "offers no memory";
+        std::string fault = *count && *kinds ? "" : "offers no memory; give at least one kind";
         for (size_t i = 0; fault.empty() && i < *count; ++i) fault = fault_of((*kinds)[i], i);
         return fault;
       });
@@ -167,10 +183,13 @@ tn_error* CheckedApi::memory_alloc(tn_device* device, uint32_t kind, uint64_t by
   tn_error* error = call(
       "memory_alloc", [&] { return table_.memory_alloc(device, kind, bytes, memory); },
       [&]() -> std::string {
-        if (!*memory) return "reported success, but gave no memory";
+        if (!*memory)
+          return "reported success, but gave no memory; set *memory, or return a tn_error";
         if (reinterpret_cast<uintptr_t>(*memory) % alignment == 0) return "";
-        return fmt::format("gave the address {}, which is not aligned to the {} bytes of its kind",
-                           *memory, alignment);
+        return fmt::format(
+            "gave the address {}, which is not aligned to the {} bytes of its kind; align it "
+            "as tn_memory_kind.alignment says",
+            *memory, alignment);
       });
   if (error && *memory && error->destroy == destroy_host_error)
     memory_free(device, kind, std::exchange(*memory, nullptr), bytes);

@@ -43,7 +43,9 @@ void CheckedApi::call_quietly(const char* function, Call&& call) const noexcept 
 // The check of a function that makes one object.
 auto must_give(auto** made, const char* what) {
   return [made, what] {
-    return *made ? std::string() : fmt::format("reported success, but gave no {}", what);
+    return *made ? std::string()
+                 : fmt::format("reported success, but gave no {0}; set *{0}, or return a tn_error",
+                               what);
   };
 }
 

@@ -29,14 +29,28 @@ struct Backends {
 };
 inline void backends() { static Backends once; }
 
-// What every function of "joint" can do wrong (TENON_TEST_FAULT), and what is then said.
-inline const std::vector<std::pair<std::string, std::string>> kWays = {
-    {"_throws", "let an exception out: a thrown text"},
-    {"_throws_int", "let an exception of unknown type out"},
-    {"_error", "a reason of its own"},
-    {"_silent_error", "an error without a message"},
-    {"_short_error", "too short to read"},
-    {"_immortal_error", "without destroy"}};
+// What every function of "joint" can do wrong (TENON_TEST_FAULT is its name and the suffix), what
+// is then said, and what to do about it. Only an error with a reason is right: it is passed on.
+struct Way {
+  std::string suffix, said, remedy;
+};
+inline const std::vector<Way> kWays = {
+    {.suffix = "_throws",
+     .said = "let an exception out: a thrown text",
+     .remedy = "; catch it in the plugin and return a tn_error"},
+    {.suffix = "_throws_int",
+     .said = "let an exception of unknown type out",
+     .remedy = "; catch it in the plugin and return a tn_error"},
+    {.suffix = "_error", .said = "a reason of its own", .remedy = ""},
+    {.suffix = "_silent_error",
+     .said = "an error without a message",
+     .remedy = "; set tn_error.message"},
+    {.suffix = "_short_error",
+     .said = "an error object that is too short to read",
+     .remedy = "; set its struct_size to sizeof(tn_error)"},
+    {.suffix = "_immortal_error",
+     .said = "an error object without destroy",
+     .remedy = "; set it to the function that frees the error"}};
 
 // A fault may have shown several times; each is told once.
 inline void forget_failures() {

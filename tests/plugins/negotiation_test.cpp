@@ -246,7 +246,7 @@ BOOST_AUTO_TEST_CASE(many_threads_get_one_backend) {
 BOOST_AUTO_TEST_CASE(badly_filled_errors_are_survived) {
   BOOST_TEST(plugins::take_message(nullptr).empty());
   tn_error empty{sizeof(tn_error), TN_CODE_INTERNAL, nullptr, 3, nullptr, nullptr};
-  BOOST_TEST(plugins::take_message(&empty) == "an error without a message");
+  BOOST_TEST(plugins::take_message(&empty) == "an error without a message; set tn_error.message");
   tn_error small{8, TN_CODE_INTERNAL, "text", 0, nullptr, nullptr};
   BOOST_TEST(has(plugins::take_message(&small), "too short"));
   tn_key_value holes[] = {{nullptr, "1"}, {"b", nullptr}};

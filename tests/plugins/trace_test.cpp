@@ -214,6 +214,42 @@ BOOST_AUTO_TEST_CASE(lines_tell_each_run_and_each_plan) {
   BOOST_TEST(has(text, "[trace] copy of 48 bytes from the host by primitives, "), text);
 }
 
+BOOST_AUTO_TEST_CASE(a_step, ALONE) {
+  backends();
+  Net net;
+  abs(net(ones({3, 4}))).sum().backward();
+  Tensor there = ones({3, 4}).to("primitives:0");
+  there.requires_grad_();
+  (softmax(there, 1) * there).sum().backward();
+  synchronize();
+}
+
+BOOST_AUTO_TEST_CASE(parts_name_the_operator_that_needs_them) {
+  const PluginFolder folder;
+  const Outcome outcome = traced("a_step", "ops," + folder.file("a.json"));
+  BOOST_REQUIRE_MESSAGE(outcome.status == 0, outcome.output);
+  const auto events = events_of(folder.file("a.json"));
+  auto gradients = counts_of(events, "gradient");
+  BOOST_TEST(gradients["abs (gradient)"] == 1);
+  BOOST_TEST(gradients["softmax (gradient)"] == 1);
+  std::set<std::string> seen;  // "<operator>: part of <operator>, in <module>"
+  for (auto& e : events) {
+    if (e.at("cat") != "run") continue;
+    const json& args = e.at("args");
+    seen.insert(e.at("name").get<std::string>() + ": part of " + args.value("part of", "nothing") +
+                ", in " + args.value("module", "no module"));
+  }
+  for (const char* run :
+       {"abs: part of nothing, in no module", "mul: part of abs (gradient), in no module",
+        "matmul: part of linear (gradient), in Net.first",
+        "matmul: part of linear (gradient), in Net.second", "exp: part of softmax, in no module",
+        "sum: part of softmax_backward of softmax (gradient), in no module"})
+    BOOST_TEST(seen.contains(run), run << " is not there");
+  for (const char* line : {", part of abs (gradient)\n", ", part of softmax\n",
+                           ", part of linear (gradient), in module Net.second\n"})
+    BOOST_TEST(has(outcome.output, line), outcome.output << " lacks " << line);
+}
+
 BOOST_AUTO_TEST_CASE(an_overlay_that_refuses, ALONE) {
   backends();
   abs(ones({3}).to("joint:0")).wait();

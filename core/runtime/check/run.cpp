@@ -147,9 +147,10 @@ tn_error* RunCheck::after(tn_error* error) {
     if (check_settings().nan) look_for_nan();
   }
   if (found_.empty()) return error;
-  const auto module = path_string(path_);
+  const auto part = part_string(path_), module = path_string(path_);
   log_message(TN_LOG_ERROR, launch_.plan->api->name(),
-              fmt::format("run {}\n  in {}{}{}", found_, launch_.plan->describe(launch_.shape),
+              fmt::format("run {}\n  in {}{}{}{}{}", found_, launch_.plan->describe(launch_.shape),
+                          part.empty() ? "" : ", part of ", part,
                           module.empty() ? "" : ", queued by module ", module));
   if (error) return error;
   return launch_.plan->api->broken("run", found_);

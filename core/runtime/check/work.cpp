@@ -101,10 +101,10 @@ struct Works final : ForkMember {
 
 Work::Work(const PreparedPlan& plan, const Shape* shape, const PathNode* path) {
   if (!check_settings().on) return;
-  const auto module = path_string(path);
+  const auto part = part_string(path), module = path_string(path);
   begin(plan.api ? plan.api->name() : "tenon",
-        fmt::format("operator {}{}{}", plan.describe(shape), module.empty() ? "" : ", module ",
-                    module));
+        fmt::format("operator {}{}{}{}{}", plan.describe(shape), part.empty() ? "" : ", part of ",
+                    part, module.empty() ? "" : ", module ", module));
 }
 
 Work::Work(const char* plugin, const std::string& text) {
