@@ -117,7 +117,8 @@ class Supervisor {
       report_.add(*std::move(running_));
       running_.reset();
       crashes_[op] += outcome.hung ? kMostCrashes : 1;
-      if (crashes_[op] >= kMostCrashes) resumption_.without.push_back(op);
+      // Checks that are about no operator have nothing else in common.
+      if (crashes_[op] >= kMostCrashes && !op.empty()) resumption_.without.push_back(op);
       if (outcome.hung && ++hangs_ >= kMostHangs) {
         report_.add({"start", "", "", "the rest", Status::failed,
                      fmt::format("not run, because {} operators have hung", hangs_)});

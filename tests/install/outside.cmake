@@ -39,7 +39,7 @@ run(${work}/application/with_eigen)
 expect("${output}" "solved 1 0\n")
 
 # The kit that checks backends needs nothing but the installed copy.
-run(${work}/prefix/${bindir}/tenon conformance --op add --no-check)
+run(${work}/prefix/${bindir}/tenon conformance --op add)
 expect("${output}" "cases .* passed, 0 failed")
 
 # A component that does not exist is named.
@@ -56,5 +56,5 @@ run(${CMAKE_COMMAND} -E env TENON_PLUGIN_PATH=${work}/template ${work}/prefix/${
 expect("${output}" "template:0")
 run(${CMAKE_COMMAND} -E env TENON_PLUGIN_PATH=${work}/template ${work}/application/application template)
 expect("${output}" "template:0")
-run(${work}/prefix/${bindir}/tenon conformance --plugin ${work}/template/template.tenon.json --op add --no-check)
+run(${work}/prefix/${bindir}/tenon conformance --plugin ${work}/template/template.tenon.json --op add)
 expect("${output}" "cases .* passed, 0 failed")

@@ -12,6 +12,7 @@
 #include <tenon/plugins/host/registry.h>
 
 #include "plugins/plugin_folder.h"
+#include "process/child.h"
 #include "support/sanitized.h"
 
 BOOST_AUTO_TEST_SUITE(joint)
@@ -184,6 +185,13 @@ BOOST_AUTO_TEST_CASE(other_hosts_and_the_end,
       {"joint_streams", "calls exit", "drain_hangs", "at its end, it did not end within", 2},
   };
   for (auto& p : planted) require_found(p.fault, found(p.plugin, p.name, p.fault, p.limit), p.said);
+  // Each check that crashes is told, and the others are run.
+  const auto crashes = run_child({build_dir() + "/bin/tenon", "conformance", "--section", "joint",
+                                  "--no-check", "--plugin", folder.file("joint.so")},
+                                 {"TENON_TEST_FAULT=run_of_1031_crashes"});
+  for (auto* said : {"FAILED joint: plans: one plan runs on",
+                     "FAILED joint: plans: runs and copies", "FAILED joint: plans: threads make"})
+    require_found("run_of_1031_crashes", crashes.output, said);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
