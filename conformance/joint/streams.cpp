@@ -100,17 +100,19 @@ void comes_by_itself(Bench& bench) {
   require_streams(bench);
   Slow slow(bench);
   Stream stream(bench);
-  slow.queue(stream, 1);
-  Event event(bench);
-  event.record(stream);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!event.is_reached()) {
-    require(std::chrono::steady_clock::now() < end,
-            "an event is not reached although nothing but event_query was called for 30 s");
-    std::this_thread::yield();
+  for (float value = 1; value <= 3; ++value) {  // the memory may hold what an earlier check left
+    slow.queue(stream, value);
+    Event event(bench);
+    event.record(stream);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!event.is_reached()) {
+      require(std::chrono::steady_clock::now() < end,
+              "an event is not reached although nothing but event_query was called for 30 s");
+      std::this_thread::yield();
+    }
+    require(Stream(bench).download(slow.memory, 1)[0] == value,
+            "event_query says that an event is reached, and the work before it is not done");
   }
-  require(Stream(bench).download(slow.memory, 1)[0] == 1,
-          "event_query says that an event is reached, and the work before it is not done");
 }
 
 void while_another_waits(Bench& bench) {
