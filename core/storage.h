@@ -3,8 +3,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
+#include <tenon/core/api.h>
 #include <tenon/core/base/pool.h>
 #include <tenon/core/base/ref.h>
 
@@ -19,6 +21,7 @@ struct MemoryChunk;
 // the block is queued behind this one on the stream of the device, so only work on other streams
 // (`uses`) has to be waited for.
 struct Storage : RefCounted, Pooled<Storage> {
+  uint32_t slot = 0;     // in its chunk; beside the count of references, to fill two lines of cache
   void* data = nullptr;  // null if bytes is 0
   uint64_t bytes = 0;
   DeviceContext* context = nullptr;
@@ -26,11 +29,14 @@ struct Storage : RefCounted, Pooled<Storage> {
   // The block of the allocator (core/runtime/block_heap.h).
   uint64_t block_bytes = 0;
   MemoryChunk* chunk = nullptr;
-  uint32_t slot = 0;
   std::atomic<uint64_t> written{
       ~uint64_t{0}};  // after `empty`: how many bytes from the first on have been written
   std::atomic<uint64_t> version{0};  // incremented by every mutator
   std::atomic<uint64_t> ticket{0};   // of the last queued write on the stream of the device
+  // The number of the present values, which no other values of any storage have had; it is given
+  // when somebody first asks. Values that were queued count as present, so ask before you queue
+  // what reads them.
+  TENON_API uint64_t values_number();
   struct Use {
     Stream* stream;
     uint64_t ticket;
@@ -49,7 +55,28 @@ struct Storage : RefCounted, Pooled<Storage> {
   // Forgets failures of the last owner of the memory, which do not concern the new owner. It is for
   // memory that is handed out without values.
   void forget_failed();
+
+ private:
+  friend class InPlaceChange;
+  std::atomic<uint64_t> values_number_{0};  // 0 until somebody asks
 };
 void destroy(Storage*);
+
+// An in-place change while it is queued; every mutator makes one. It first waits for other streams
+// that still read the old values. Version and number change last, even if queueing failed, so that
+// a reader who takes one of them and then the values never mistakes old values for new ones.
+class InPlaceChange {
+ public:
+  explicit InPlaceChange(Storage& storage) : storage_(&storage) { storage.wait_for_uses(); }
+  InPlaceChange(InPlaceChange&& o) noexcept : storage_(std::exchange(o.storage_, nullptr)) {}
+  ~InPlaceChange() {
+    if (!storage_) return;
+    storage_->values_number_.store(0, std::memory_order_relaxed);
+    storage_->version.fetch_add(1, std::memory_order_release);
+  }
+
+ private:
+  Storage* storage_;
+};
 
 }  // namespace tenon

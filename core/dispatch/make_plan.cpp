@@ -342,6 +342,8 @@ void prepare(DeviceContext& context, PlanEntry& entry, std::string& reasons) {
     note_footprints(entry);
     entry.cost_ns = entry.plan->cost_ns;
     entry.workspace_bytes = entry.plan->workspace_bytes;
+    entry.wants_versions =
+        TN_HAS(tn_plan, entry.plan, flags) && (entry.plan->flags & TN_PLAN_INPUT_VERSIONS) != 0;
     if (entry.workspace_bytes > context.max_bytes())
       context.refuse_allocation(
           entry.workspace_bytes,

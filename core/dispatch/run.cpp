@@ -19,7 +19,6 @@
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {
-
 namespace {
 
 // Returns a contiguous copy of a tensor for a call that cannot use the tensor itself.
@@ -110,10 +109,11 @@ Ref<Storage> new_workspace(DeviceContext& context, const PlanEntry& entry, const
   refuse(e, entry, shape);
 }
 
-// Queues the plan. `outputs[i]` is null if it is absent.
-void launch(DeviceContext& context, PlanEntry& entry, Inputs inputs,
-            std::span<TensorImpl* const> outputs, std::span<const Scalar> scalars,
-            const Shape* shape, bool outputs_hold_values = false) {
+// What `launch` does. `versions` are those of the inputs, or null.
+[[gnu::always_inline]] inline void queue_plan(DeviceContext& context, PlanEntry& entry,
+                                              Inputs inputs, std::span<TensorImpl* const> outputs,
+                                              std::span<const Scalar> scalars, const Shape* shape,
+                                              bool outputs_hold_values, const uint64_t* versions) {
   constexpr size_t in_place = 24;
   void* buffer[in_place];
   std::vector<void*> heap;
@@ -137,7 +137,8 @@ void launch(DeviceContext& context, PlanEntry& entry, Inputs inputs,
            static_cast<uint32_t>(scalars.size()),
            workspace ? workspace->data : nullptr,
            outputs_hold_values,
-           shape};
+           shape,
+           versions};
   const uint64_t ticket = context.stream->run(l);
   for (auto* o : outputs)
     if (o) o->storage->ticket.store(ticket, std::memory_order_release);
@@ -145,6 +146,28 @@ void launch(DeviceContext& context, PlanEntry& entry, Inputs inputs,
     capture->note(inputs, outputs);
   else if (sync_mode())
     context.stream->wait_for_call(ticket);
+}
+
+// The versions have to be known before the run is queued. What is recorded runs again with other
+// values, so there they are unknown.
+[[gnu::noinline]] void launch_with_versions(DeviceContext& context, PlanEntry& entry, Inputs inputs,
+                                            std::span<TensorImpl* const> outputs,
+                                            std::span<const Scalar> scalars, const Shape* shape,
+                                            bool outputs_hold_values) {
+  std::vector<uint64_t> versions;
+  for (auto* t : inputs) versions.push_back(t ? impl_of(*t).storage->values_number() : 0);
+  queue_plan(context, entry, inputs, outputs, scalars, shape, outputs_hold_values,
+             context.stream->own_capture() ? nullptr : versions.data());
+}
+
+// Queues the plan. `outputs[i]` is null if it is absent.
+void launch(DeviceContext& context, PlanEntry& entry, Inputs inputs,
+            std::span<TensorImpl* const> outputs, std::span<const Scalar> scalars,
+            const Shape* shape, bool outputs_hold_values = false) {
+  if (entry.wants_versions) [[unlikely]]
+    launch_with_versions(context, entry, inputs, outputs, scalars, shape, outputs_hold_values);
+  else
+    queue_plan(context, entry, inputs, outputs, scalars, shape, outputs_hold_values, nullptr);
 }
 
 // `shape` is that of the call if the plan is flattened.
@@ -156,23 +179,6 @@ Tensor new_output(DeviceContext& context, const PlanEntry& entry, const PlanOutp
 } catch (const OutOfMemoryError& e) {
   refuse(e, entry, shape);
 }
-
-// An in-place change while it is queued. It first waits for other streams that still read the old
-// values. The version is incremented last, even if queueing failed, so that a reader which reads
-// the version and then the values never mistakes old values for new ones.
-class InPlaceChange {
- public:
-  explicit InPlaceChange(const Tensor& t) : storage_(impl_of(t).storage.get()) {
-    storage_->wait_for_uses();
-  }
-  InPlaceChange(InPlaceChange&& o) noexcept : storage_(std::exchange(o.storage_, nullptr)) {}
-  ~InPlaceChange() {
-    if (storage_) storage_->version.fetch_add(1, std::memory_order_release);
-  }
-
- private:
-  Storage* storage_;
-};
 
 uint64_t bytes_before(const TensorImpl& t) {
   return static_cast<uint64_t>(t.offset) * size_of(t.dtype);
@@ -240,7 +246,7 @@ void run_entry(DeviceContext& context, PlanEntry& entry, const Call& call, Argum
       const bool in_place = o.kind == OutputKind::in_place;
       const Tensor& written = in_place ? here.in(o.input) : outputs[i];
       raw.push_back(written.impl().get());
-      if (in_place) changes.emplace_back(written);
+      if (in_place) changes.emplace_back(*impl_of(written).storage);
     }
     if (entry.plan) launch(context, entry, here.inputs, raw, call.scalars, shape);
   }
@@ -372,7 +378,7 @@ void run_into(const Tensor& out, const Call& call, Target kind) {
     return note_written(target);
   }
   TensorImpl* raw = &target;
-  InPlaceChange change(out);
+  InPlaceChange change(*target.storage);
   if (!entry.plan) return;
   launch(context, entry, safe, {&raw, 1}, call.scalars, shape,
          kind == Target::existing && was_written(target));

@@ -184,9 +184,8 @@ void copy_between_devices(const Tensor& source, const Tensor& destination) {
   auto& storage = *impl_of(destination).storage;
   auto &from = *src.storage->context, &to = *storage.context;
   require_both(from, to);
-  storage.wait_for_uses();
+  const InPlaceChange change(storage);
   copy_values(source, destination, false, block_between(from, to, bytes_of(src)));
-  storage.version.fetch_add(1, std::memory_order_relaxed);
 }
 
 Tensor copy_to_device(const Tensor& source, Device destination) {

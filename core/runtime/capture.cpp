@@ -73,10 +73,9 @@ void Recording::replay() {
   std::lock_guard lock(mutex_);
   stream_.require_open();
   stream_.refuse_while_capturing("a stream graph cannot be replayed");
-  for (auto& s : written_) {
-    s->wait_for_uses();
-    s->version.fetch_add(1, std::memory_order_relaxed);
-  }
+  std::vector<InPlaceChange> changes;
+  changes.reserve(written_.size());
+  for (auto& s : written_) changes.emplace_back(*s);
   FailureLog::Pointer failure;
   if (stream_.failures.any())
     for (auto& s : read_)

@@ -86,12 +86,10 @@ template <class F>
 bool queue(Communicator& c, std::span<const Members> rows, size_t first_written, const char* what,
            F&& call) {
   const size_t n = c.streams.size();
+  std::vector<InPlaceChange> changes;
+  changes.reserve(rows.size() * n);
   for (auto& row : rows)
-    for (size_t i = first_written; i < n; ++i) {
-      auto& storage = *impl_of(row[i]).storage;
-      storage.wait_for_uses();
-      storage.version.fetch_add(1, std::memory_order_relaxed);
-    }
+    for (size_t i = first_written; i < n; ++i) changes.emplace_back(*impl_of(row[i]).storage);
   const size_t num_read = first_written ? first_written : n;
   const auto usable = usable_rows(c, rows, num_read);
   if (usable.empty()) return true;

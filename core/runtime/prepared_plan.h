@@ -24,7 +24,8 @@ struct PreparedPlan {
   const plugins::CheckedApi* api = nullptr;  // of the plugin that made it
   uint64_t cost_ns = 0;
   uint64_t workspace_bytes = 0;
-  bool flattened = false;  // made for a number of elements; each call gives their shape
+  bool wants_versions = false;  // of its inputs, with each run
+  bool flattened = false;       // made for a number of elements; each call gives their shape
   std::vector<Footprint> read, written;  // the bytes of inputs and outputs that the plan uses
   std::vector<DType> read_types, written_types;  // undefined where they are absent
   std::vector<bool> in_place;  // true for an output that is an input changed in place

@@ -31,14 +31,15 @@ struct Launch {
   const tn_scalar* scalars;
   uint32_t num_scalars;
   void* workspace;
-  bool outputs_hold_values = false;  // the outputs keep their old values if this is skipped
-  const Shape* shape = nullptr;      // the shape of all tensors, if the plan is flattened
+  bool outputs_hold_values = false;          // the outputs keep their old values if this is skipped
+  const Shape* shape = nullptr;              // the shape of all tensors, if the plan is flattened
+  const uint64_t* input_versions = nullptr;  // as in tn_run
 
   // What the plugin gets to see of it.
   tn_run args(tn_stream* stream) const {
-    return {sizeof(tn_run), inputs, outputs,    num_scalars ? scalars : nullptr,
-            workspace,      stream, num_inputs, num_outputs,
-            num_scalars};
+    return {sizeof(tn_run), inputs,        outputs,    num_scalars ? scalars : nullptr,
+            workspace,      stream,        num_inputs, num_outputs,
+            num_scalars,    input_versions};
   }
 };
 

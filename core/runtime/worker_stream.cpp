@@ -29,6 +29,7 @@ constexpr uint64_t kInPlaceNs = 4000;
 struct Task {
   enum Kind : uint8_t { run, copy, wait_for, forget, stop } kind = run;
   bool outputs_hold_values = false;
+  bool has_versions = false;
   uint32_t num_inputs = 0, num_outputs = 0, num_scalars = 0;
   const PreparedPlan* plan = nullptr;
   const PathNode* path = nullptr;
@@ -37,12 +38,13 @@ struct Task {
   uint64_t other_ticket = 0;
   const void* memory = nullptr;
   uint64_t bytes = 0;
-  static constexpr uint32_t kPointersInPlace = 10, kScalarsInPlace = 6;
+  static constexpr uint32_t kPointersInPlace = 10, kScalarsInPlace = 6, kVersionsInPlace = 3;
   void* pointers[kPointersInPlace];
   tn_scalar scalars[kScalarsInPlace];
-  Shape shape;  // if the plan is flattened
-  // For more pointers and scalars, which only optimizers have; the worker frees it. It also holds a
-  // CopyTask.
+  uint64_t versions[kVersionsInPlace];  // of the inputs, if the plan wants them
+  Shape shape;                          // if the plan is flattened
+  // For more pointers, scalars or versions, as optimizers have them; the worker frees it. It also
+  // holds a CopyTask.
   std::unique_ptr<std::byte[]> heap;
 };
 
@@ -170,16 +172,23 @@ class WorkerStream final : public Stream, ForkMember {
     t.num_outputs = l.num_outputs;
     t.num_scalars = l.num_scalars;
     const size_t pointers = l.num_inputs + l.num_outputs;
+    t.has_versions = l.input_versions != nullptr;
+    const size_t num_versions = t.has_versions ? l.num_inputs : 0;
     void** to = t.pointers;
     tn_scalar* scalars = t.scalars;
-    if (pointers > Task::kPointersInPlace || l.num_scalars > Task::kScalarsInPlace) {
-      t.heap.reset(new std::byte[pointers * sizeof(void*) + l.num_scalars * sizeof(tn_scalar)]);
+    uint64_t* versions = t.versions;
+    if (pointers > Task::kPointersInPlace || l.num_scalars > Task::kScalarsInPlace ||
+        num_versions > Task::kVersionsInPlace) {
+      t.heap.reset(new std::byte[pointers * sizeof(void*) + l.num_scalars * sizeof(tn_scalar) +
+                                 num_versions * sizeof(uint64_t)]);
       to = reinterpret_cast<void**>(t.heap.get());
       scalars = reinterpret_cast<tn_scalar*>(to + pointers);
+      versions = reinterpret_cast<uint64_t*>(scalars + l.num_scalars);
     }
     std::copy_n(l.inputs, l.num_inputs, to);
     std::copy_n(l.outputs, l.num_outputs, to + l.num_inputs);
     std::copy_n(l.scalars, l.num_scalars, scalars);
+    if (t.has_versions) std::copy_n(l.input_versions, num_versions, versions);
   }
 
   template <class F>
@@ -290,6 +299,8 @@ class WorkerStream final : public Stream, ForkMember {
       const size_t pointers = t.num_inputs + t.num_outputs;
       void** from = t.heap ? reinterpret_cast<void**>(t.heap.get()) : t.pointers;
       const tn_scalar* scalars = t.heap ? reinterpret_cast<tn_scalar*>(from + pointers) : t.scalars;
+      const uint64_t* versions =
+          t.heap ? reinterpret_cast<const uint64_t*>(scalars + t.num_scalars) : t.versions;
       Launch l{t.plan,
                from,
                t.num_inputs,
@@ -299,7 +310,8 @@ class WorkerStream final : public Stream, ForkMember {
                t.num_scalars,
                t.workspace,
                t.outputs_hold_values,
-               t.plan->flattened ? &t.shape : nullptr};
+               t.plan->flattened ? &t.shape : nullptr,
+               t.has_versions ? versions : nullptr};
       run_and_log(failures, l, t.path, ticket, nullptr);
     }
   }

@@ -166,7 +166,19 @@ typedef struct tn_run {
   size_t num_inputs;
   size_t num_outputs;
   size_t num_scalars;
+  /* [1.2] For a plan with TN_PLAN_INPUT_VERSIONS, a number for each input. Two runs with the same
+   * number and the same pointer of an input read the same bytes there, even where memory was freed
+   * and used again between them: no number is given twice in a process. 0 says nothing, as for an
+   * input that is absent. NULL for other plans, and where runs are recorded. */
+  const uint64_t* input_versions;
 } tn_run;
+
+typedef uint64_t tn_plan_flags;
+enum {
+  /* The plan keeps what it computes from inputs that do not change (a reordered weight), and wants
+   * tn_run.input_versions. */
+  TN_PLAN_INPUT_VERSIONS = 1u << 0
+};
 
 /* The head of every plan; a plugin embeds it at the start of a struct of its own. */
 typedef struct tn_plan tn_plan;
@@ -184,6 +196,7 @@ struct tn_plan {
   /* Estimated time of one run on one core, 0 where unknown. The host runs a plan in place, without
    * queueing, only where it is known to be short. Caller's-thread devices should fill it. */
   uint64_t cost_ns;
+  tn_plan_flags flags; /* [1.2] Those that the host does not know have no effect. */
 };
 
 /* ---- Memory ---------------------------------------------------------------------------------- */

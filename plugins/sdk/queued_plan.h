@@ -24,8 +24,8 @@ struct RunCounts {
   }
 };
 
-// A copy of a tn_run that outlives the call: of its pointers and scalars. The memory to which they
-// point, and the workspace, live until the stream has done the work.
+// A copy of a tn_run that outlives the call: of its pointers, scalars and versions. The memory to
+// which they point, and the workspace, live until the stream has done the work.
 class OwnedRun {
  public:
   OwnedRun(const tn_run& run, const RunCounts& counts)
@@ -34,6 +34,8 @@ class OwnedRun {
     pointers_.insert(pointers_.end(), run.inputs, run.inputs + counts.inputs);
     pointers_.insert(pointers_.end(), run.outputs, run.outputs + counts.outputs);
     if (counts.scalars > 0) scalars_.assign(run.scalars, run.scalars + counts.scalars);
+    if (TN_HAS(tn_run, &run, input_versions) && run.input_versions)
+      versions_.assign(run.input_versions, run.input_versions + counts.inputs);
   }
 
   // For a plan that computes on the calling thread. Valid as long as this object lives.
@@ -46,13 +48,15 @@ class OwnedRun {
             nullptr,
             counts_.inputs,
             counts_.outputs,
-            counts_.scalars};
+            counts_.scalars,
+            versions_.empty() ? nullptr : versions_.data()};
   }
 
  private:
   RunCounts counts_;
   std::vector<void*> pointers_;
   std::vector<tn_scalar> scalars_;
+  std::vector<uint64_t> versions_;
   void* workspace_;
 };
 
@@ -84,7 +88,9 @@ tn_plan* make_queued_plan(tn_plan* inner, const tn_op_request& request, Push pus
     });
   };
   auto destroy = [](tn_plan* self) { delete reinterpret_cast<Plan*>(self); };
-  const tn_plan head{sizeof(tn_plan), run, destroy, inner->workspace_bytes, inner->cost_ns};
+  const tn_plan head{sizeof(tn_plan), run,
+                     destroy,         inner->workspace_bytes,
+                     inner->cost_ns,  TN_HAS(tn_plan, inner, flags) ? inner->flags : 0};
   auto* plan = new Plan{head, nullptr, RunCounts::of(request), request.op, std::move(push)};
   plan->inner = std::move(owned);
   return &plan->head;

@@ -218,7 +218,14 @@ class Request {
 struct PlanOptions {
   uint64_t workspace_bytes = 0;
   uint64_t cost_ns = 0;
+  tn_plan_flags flags = 0;  // TN_PLAN_*
 };
+
+// The version of an input (tn_run.input_versions); 0 where nothing is known of it, as under a host
+// older than ABI 1.2.
+inline uint64_t input_version(const tn_run& run, size_t input) {
+  return TN_HAS(tn_run, &run, input_versions) && run.input_versions ? run.input_versions[input] : 0;
+}
 
 // A plan whose run is a C++ callable `void(const tn_run&)`, which may throw and owns whatever was
 // prepared.
@@ -232,8 +239,9 @@ tn_plan* make_plan(F body, PlanOptions options = {}) {
     return guard([&] { reinterpret_cast<Plan*>(self)->body(*args); });
   };
   auto destroy = [](tn_plan* self) { delete reinterpret_cast<Plan*>(self); };
-  auto* plan = new Plan{{sizeof(tn_plan), run, destroy, options.workspace_bytes, options.cost_ns},
-                        std::move(body)};
+  auto* plan = new Plan{
+      {sizeof(tn_plan), run, destroy, options.workspace_bytes, options.cost_ns, options.flags},
+      std::move(body)};
   return &plan->head;
 }
 

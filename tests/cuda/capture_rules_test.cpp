@@ -46,7 +46,7 @@ struct Adding {
     scalar.f = number;
     void* in[] = {x, nullptr};
     void* out[] = {y};
-    const tn_run args{sizeof args, in, out, &scalar, nullptr, stream, 2, 1, 1};
+    const tn_run args{sizeof args, in, out, &scalar, nullptr, stream, 2, 1, 1, nullptr};
     return plan->run(plan, &args);  // nothing of args needs to live longer
   }
   float result() { return gpu.get(y, kCount)[kCount - 1]; }
@@ -148,7 +148,7 @@ struct Selecting {
     tn_graph* graph = nullptr;
     ok(capture.begin(stream));
     void *in[] = {x, index}, *out[] = {y};
-    const tn_run args{sizeof args, in, out, nullptr, nullptr, stream, 2, 1, 0};
+    const tn_run args{sizeof args, in, out, nullptr, nullptr, stream, 2, 1, 0, nullptr};
     ok(plan->run(plan, &args));
     ok(capture.end(stream, &graph));
     return graph;
@@ -191,7 +191,7 @@ BOOST_AUTO_TEST_CASE(an_event_outlives_its_stream) {
   tn_stream* other = nullptr;
   ok(s.gpu.api.stream_create(s.gpu.device, &other));
   void *in[] = {s.x, s.index}, *out[] = {s.y};
-  const tn_run args{sizeof args, in, out, nullptr, nullptr, other, 2, 1, 0};
+  const tn_run args{sizeof args, in, out, nullptr, nullptr, other, 2, 1, 0, nullptr};
   ok(s.plan->run(s.plan, &args));
   tn_event* event = nullptr;
   ok(s.gpu.api.event_create(s.gpu.device, &event));

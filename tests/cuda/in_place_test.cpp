@@ -67,8 +67,8 @@ std::vector<T> in_place(const char* plugin, const char* op, const std::vector<T>
   tn_plan* plan = nullptr;
   ok(device.api.plan_create(device.device, &request, &plan));
   BOOST_REQUIRE(plan->workspace_bytes == 0u);
-  const tn_run args{sizeof args,        in, &at, &number, nullptr, device.stream, 2, 1,
-                    request.num_scalars};
+  const tn_run args{sizeof args,         in,     &at, &number, nullptr, device.stream, 2, 1,
+                    request.num_scalars, nullptr};
   ok(plan->run(plan, &args));
   device.wait();
   plan->destroy(plan);

@@ -39,10 +39,12 @@ BOOST_AUTO_TEST_CASE(plans) {
   CHECK_OFFSET(tn_run, num_inputs, 48);
   CHECK_OFFSET(tn_run, num_outputs, 56);
   CHECK_OFFSET(tn_run, num_scalars, 64);
+  CHECK_OFFSET(tn_run, input_versions, 72);
   CHECK_OFFSET(tn_plan, run, 8);
   CHECK_OFFSET(tn_plan, destroy, 16);
   CHECK_OFFSET(tn_plan, workspace_bytes, 24);
   CHECK_OFFSET(tn_plan, cost_ns, 32);
+  CHECK_OFFSET(tn_plan, flags, 40);
 }
 
 BOOST_AUTO_TEST_CASE(devices_and_memory) {

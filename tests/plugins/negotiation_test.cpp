@@ -28,7 +28,7 @@ std::array<float, 4> answer(plugins::Backend& backend) {
   BOOST_REQUIRE_MESSAGE(!error, plugins::take_message(error));
   std::array<float, 4> result{};
   void* outputs[] = {result.data()};
-  tn_run run{sizeof run, nullptr, outputs, nullptr, nullptr, nullptr, 0, 1, 0};
+  tn_run run{sizeof run, nullptr, outputs, nullptr, nullptr, nullptr, 0, 1, 0, nullptr};
   BOOST_REQUIRE(!plan->run(plan, &run));
   plan->destroy(plan);
   return result;

@@ -3,6 +3,7 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/ops/pointwise.h>
+#include <tenon/core/tensor_impl.h>
 #include <tenon/plugins/host/registry.h>
 #include <tenon/tenon.h>
 
@@ -32,6 +33,7 @@ struct Planners {
     folder.add("good");
     over("overlay_shy", 10, json::object());
     over("overlay_first", 5, {{"abi", of_1_0}});
+    folder.add("versions", {{"name", "versions"}});
     folder.add("priced", {{"name", "priced"}});
     folder.add(
         "overlay_priced",
@@ -187,6 +189,28 @@ BOOST_AUTO_TEST_CASE(where_the_first_plan_wins_costs_do_not_matter) {
   plugins::replace_registry(nullptr);
   BOOST_TEST(asked == "overlay_priced plan\n");
   BOOST_TEST(first == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_plan_that_asks_gets_the_versions_of_its_inputs) {
+  planners();
+  const Device device("versions");
+  std::vector<Tensor> x;
+  for (int i = 0; i < 5; ++i) x.push_back(tensor({1, 2}, {2}, {.device = device}));
+  // In place, from the queue, and with more than fit into a slot of the queue.
+  for (const std::vector<Tensor>& inputs : {std::vector{x[0], x[1]}, std::vector{x[2], x[0], x[1]},
+                                            std::vector{x[4], x[3], x[2], x[1], x[0]}}) {
+    const auto first = cat(inputs).to_vector<float>(), again = cat(inputs).to_vector<float>();
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      BOOST_TEST(first[i] == inputs[i].impl()->storage->values_number());
+      BOOST_TEST(again[i] == first[i]);
+    }
+  }
+  const float before = cat({x[0], x[1]}).to_vector<float>()[1];
+  set_data(x[1], tensor({3, 4}, {2}, {.device = device}));
+  const auto after = cat({x[0], x[1]}).to_vector<float>();
+  BOOST_TEST(after[1] > before);
+  BOOST_TEST(after[0] < before);
+  BOOST_TEST(abs(x[0]).to_vector<float>()[0] == -1);  // did not ask
 }
 
 struct Absolute : nn::Module<Absolute> {

@@ -183,15 +183,17 @@ BOOST_AUTO_TEST_CASE(a_queued_run_owns_its_arguments) {
               throw sdk::Error(TN_CODE_OUT_OF_RANGE, "less than 0", {{"index", "3"}});
             as_queued = as_queued && run.num_inputs == 2 && !run.inputs[1] &&
                         run.num_outputs == 1 && run.num_scalars == 1 && !run.stream &&
-                        !run.workspace;
+                        !run.workspace &&
+                        sdk::input_version(run, 0) == (run.scalars[0].f == 1 ? 7 : 0);
             for (int i = 0; i < 3; ++i)
               static_cast<float*>(run.outputs[0])[i] +=
                   static_cast<const float*>(run.inputs[0])[i] *
                   static_cast<float>(run.scalars[0].f);
           },
-          {.workspace_bytes = 0, .cost_ns = 5}),
+          {.workspace_bytes = 0, .cost_ns = 5, .flags = TN_PLAN_INPUT_VERSIONS}),
       request, Machine::push);
   BOOST_TEST(plan->cost_ns == 5u);
+  BOOST_TEST(plan->flags == TN_PLAN_INPUT_VERSIONS);
   // Nothing runs before all is queued, and until then every argument is overwritten.
   std::promise<void> go;
   Machine::push(stream, [&, gate = go.get_future().share()] { gate.wait(); });
@@ -199,10 +201,12 @@ BOOST_AUTO_TEST_CASE(a_queued_run_owns_its_arguments) {
   tn_scalar scalar;
   auto queue = [&](double factor, size_t size) {
     in[0] = x.data(), in[1] = nullptr, out[0] = y.data(), scalar.f = factor;
-    // Under a host of ABI 1.1 there are no counts.
-    tn_run run{size, in, out, &scalar, nullptr, stream, 99, 99, 99};
+    // Under a host of ABI 1.1 there are neither counts nor versions.
+    uint64_t versions[] = {7, 0};
+    tn_run run{size, in, out, &scalar, nullptr, stream, 99, 99, 99, versions};
     BOOST_TEST(said(plan->run(plan, &run)) == "");
     std::memset(in, 0x5a, sizeof in), std::memset(out, 0x5a, sizeof out), scalar.f = 1e9;
+    versions[0] = 99;
   };
   queue(1, sizeof(tn_run));
   queue(10, offsetof(tn_run, num_inputs));

@@ -56,7 +56,7 @@ struct Template {
     if (error) return plugins::take_message(error);
     void* results[] = {result};
     tn_run args{sizeof args, data.data(), results, scalars.data(), nullptr,
-                nullptr,     data.size(), 1,       scalars.size()};
+                nullptr,     data.size(), 1,       scalars.size(), nullptr};
     BOOST_TEST(!plan->run(plan, &args));
     plan->destroy(plan);
     return "";

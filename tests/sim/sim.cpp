@@ -201,7 +201,7 @@ tn_error* plan_create(tn_device* device, const tn_op_request* request, tn_plan**
       gaps |= made->shape[d] > 1 && made->strides[d] != elements;
     if (!gaps) bytes[i] = static_cast<uint64_t>(elements) * sdk::dtype_size(made->dtype);
   }
-  *plan = &(new SimPlan{{sizeof(tn_plan), run, destroy, inner->workspace_bytes, inner->cost_ns},
+  *plan = &(new SimPlan{{sizeof(tn_plan), run, destroy, inner->workspace_bytes, inner->cost_ns, 0},
                         inner,
                         sdk::RunCounts::of(*request),
                         request->op,

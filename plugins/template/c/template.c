@@ -203,7 +203,7 @@ static tn_error* prepare(const tn_op_request* request, plan* p) {
                        (same_shape(a, y) && (form != FORM_BINARY || !b || same_shape(b, y)));
   if (!fits) return fail(TN_CODE_INVALID_ARGUMENT, "the shapes of operands and result do not fit");
 
-  *p = (plan){.head = {sizeof(tn_plan), plan_run, plan_destroy, 0, 0},
+  *p = (plan){.head = {.struct_size = sizeof(tn_plan), .run = plan_run, .destroy = plan_destroy},
               .work = ops[o].work,
               .has_b = b != NULL,
               .y = *y};
