@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Prints bench/onednn_bench with the onednn overlay, without it, and oneDNN called directly.
+"""Prints the times of a benchmark with the onednn overlay and without it, and those of oneDNN called directly where the program
+has them (onednn_bench).
 
-compare_onednn.py PROGRAM [FILTER] [--threads N] [--turns N]: the least times of several turns.
+compare_onednn.py PROGRAM [FILTER] [--threads N] [--turns N]: the least times of several turns. FILTER is a pattern of what comes after
+"tenon/" and "direct/" in onednn_bench, and of whole names in other programs.
 """
 import argparse
 import json
@@ -11,13 +13,15 @@ import subprocess
 MICROSECONDS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 
 
-def run(args, side, settings):
+def run(args, prefix, settings):
     threads = str(args.threads)
     env = dict(os.environ, TENON_NUM_THREADS=threads, OMP_NUM_THREADS=threads, **settings)
-    command = [args.program, f"--benchmark_filter=^{side}/{args.filter}", "--benchmark_min_time=0.05", "--benchmark_format=json"]
-    report = json.loads(subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE).stdout)
-    return {b["name"].removesuffix("/real_time").split("/", 1)[1]: b["real_time"] * MICROSECONDS[b["time_unit"]]
-            for b in report["benchmarks"]}
+    command = [args.program, f"--benchmark_filter=^{prefix}{args.filter}", "--benchmark_min_time=0.05", "--benchmark_format=json"]
+    text = subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE, text=True).stdout
+    benchmarks = json.loads(text)["benchmarks"] if text.strip().startswith("{") else []
+    # Without the settings of a benchmark in its name. A ratio within one program is no time.
+    return {b["name"].split("/real_time")[0].split("/iterations:")[0].removeprefix(prefix): b["real_time"] * MICROSECONDS[b["time_unit"]]
+            for b in benchmarks if "ratio" not in b}
 
 
 def main():
@@ -27,16 +31,21 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--turns", type=int, default=3)
     args = parser.parse_args()
-    sides = {"overlay": ("tenon", {}), "cpu": ("tenon", {"TENON_DISABLE": "onednn"}), "direct": ("direct", {})}
+    own = "tenon/" if os.path.basename(args.program) == "onednn_bench" else ""
+    sides = {"overlay": (own, {}), "cpu": (own, {"TENON_DISABLE": "onednn"})}
+    if own:
+        sides["direct"] = ("direct/", {})
     least = {}
     for _ in range(args.turns):
-        for name, (side, settings) in sides.items():
-            for subject, time in run(args, side, settings).items():
+        for name, (prefix, settings) in sides.items():
+            for subject, time in run(args, prefix, settings).items():
                 row = least.setdefault(subject, {})
                 row[name] = min(time, row.get(name, time))
-    print("| subject | overlay µs | cpu µs | oneDNN µs | overlay / cpu | overlay / oneDNN |\n|---|---:|---:|---:|---:|---:|")
+    columns = ["subject", *(f"{name} µs" for name in sides), *(f"overlay / {name}" for name in list(sides)[1:])]
+    print("| " + " | ".join(columns) + " |\n|---|" + "---:|" * (len(columns) - 1))
     for subject, t in least.items():
-        print(f"| {subject} | {t['overlay']:.1f} | {t['cpu']:.1f} | {t['direct']:.1f} | {t['overlay'] / t['cpu']:.2f} | {t['overlay'] / t['direct']:.2f} |")
+        cells = [f"{t[name]:.1f}" for name in sides] + [f"{t['overlay'] / t[name]:.2f}" for name in list(sides)[1:]]
+        print("| " + " | ".join([subject, *cells]) + " |")
 
 
 if __name__ == "__main__":

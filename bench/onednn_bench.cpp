@@ -49,6 +49,42 @@ void product(const std::string& name, int64_t m, int64_t n, int64_t k, bool line
   });
 }
 
+// Averages of `planes` planes of size x size.
+void average(int64_t planes, int64_t size, int64_t kernel, int64_t stride, int64_t padding) {
+  const std::string name = "avg_pool/" + std::to_string(planes) + "x" + std::to_string(size) +
+                           "_k" + std::to_string(kernel) + "s" + std::to_string(stride);
+  const AvgPool2dOptions options{.stride = stride, .padding = padding};
+  bench::subject("tenon/" + name, [=] {
+    Tensor x = rand({1, planes, size, size});
+    return [=] { avg_pool2d(x, kernel, options).wait(); };
+  });
+  bench::subject("tenon/" + name + "_backward", [=] {
+    Tensor x = rand({1, planes, size, size}).requires_grad_(), y = avg_pool2d(x, kernel, options),
+           g = rand(y.shape());
+    return [=]() mutable {
+      y.backward(g, {.retain_graph = true});
+      x.grad().wait();
+      x.set_grad(Tensor());
+    };
+  });
+  const int64_t out = (size + 2 * padding - kernel) / stride + 1;
+  const dnnl::memory::desc large({1, planes, size, size}, kF32, Tag::nChw16c),
+      small({1, planes, out, out}, kF32, Tag::nChw16c);
+  const dnnl::memory::dims strides{stride, stride}, windows{kernel, kernel}, pad{padding, padding};
+  constexpr auto algorithm = dnnl::algorithm::pooling_avg_include_padding;
+  const auto forward = [=] {
+    return dnnl::pooling_forward::primitive_desc(
+        {dnnl::prop_kind::forward_training, algorithm, large, small, strides, windows, pad, pad},
+        engine());
+  };
+  bench::subject("direct/" + name, [=] { return direct(forward(), {DNNL_ARG_SRC, DNNL_ARG_DST}); });
+  bench::subject("direct/" + name + "_backward", [=] {
+    return direct(dnnl::pooling_backward::primitive_desc(
+                      {algorithm, large, small, strides, windows, pad, pad}, engine(), forward()),
+                  {DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST});
+  });
+}
+
 struct Conv {
   const char* name;
   int64_t c, size, o, kernel, stride, padding;
@@ -132,6 +168,7 @@ int main(int argc, char** argv) {
   for (auto [m, n, k] : {std::array<int64_t, 3>{1, 1024, 1024},
                          {1, 128, 784},
                          {1, 4096, 4096},
+                         {2, 1024, 1024},
                          {4, 1024, 1024},
                          {8, 1024, 1024},
                          {16, 1024, 1024},
@@ -151,6 +188,12 @@ int main(int argc, char** argv) {
                          {512, 3072, 768}})
     product("linear/" + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k), m, n,
             k, true);
+  for (auto [planes, size, kernel, stride, padding] : {std::array<int64_t, 5>{512, 112, 3, 2, 1},
+                                                       {512, 28, 3, 1, 1},
+                                                       {4096, 7, 7, 1, 0},
+                                                       {384, 28, 2, 2, 0},
+                                                       {1024, 10, 2, 2, 0}})
+    average(planes, size, kernel, stride, padding);
   const Conv convs[] = {
       {"lenet1", 1, 28, 6, 5, 1, 2},          {"lenet2", 6, 14, 16, 5, 1, 0},
       {"stem", 3, 224, 64, 7, 2, 3},          {"64x56", 64, 56, 64, 3, 1, 1},

@@ -216,6 +216,8 @@ def training():
     def mlp():
         return nn.Sequential(nn.Flatten(), nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10))
     images = (256, 1, 28, 28)
+    for name, make in (("lenet", lenet), ("mlp", mlp)):
+        subjects[f"training/{name}_64"] = (step(make, (64, 1, 28, 28), torch.optim.SGD, lr=0.1), 1)
     subjects["training/lenet_256"] = (step(lenet, images, torch.optim.SGD, lr=0.1), 1)
     subjects["training/lenet_256_adam"] = (step(lenet, images, torch.optim.Adam, lr=1e-3), 1)
     subjects["training/mlp_256"] = (step(mlp, images, torch.optim.SGD, lr=0.1), 1)

@@ -22,9 +22,9 @@ nn::Sequential mlp() {
 
 // One step on a batch of pictures. The body owns net and optimizer.
 template <class Optimizer, class Net, class Options>
-auto step(Net net, const Options& options) {
+auto step(Net net, const Options& options, int64_t batch = 256) {
   auto optimizer = std::make_shared<Optimizer>(net.parameters(), options);
-  Tensor x = rand({256, 1, 28, 28}), y = randint(0, 10, {256});
+  Tensor x = rand({batch, 1, 28, 28}), y = randint(0, 10, {batch});
   return [=]() mutable {
     optimizer->zero_grad();
     cross_entropy(net(x), y).backward();
@@ -35,6 +35,8 @@ auto step(Net net, const Options& options) {
 
 void steps() {
   const optim::SGDOptions sgd{.lr = 0.1};
+  bench::subject("training/lenet_64", [=] { return step<optim::SGD>(lenet(), sgd, 64); });
+  bench::subject("training/mlp_64", [=] { return step<optim::SGD>(mlp(), sgd, 64); });
   bench::subject("training/lenet_256", [=] { return step<optim::SGD>(lenet(), sgd); });
   bench::subject("training/lenet_256_adam",
                  [] { return step<optim::Adam>(lenet(), optim::AdamOptions{.lr = 1e-3}); });

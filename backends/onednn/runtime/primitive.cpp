@@ -78,6 +78,14 @@ const Desc& queried(const_dnnl_primitive_desc_t description, dnnl_query_t what, 
   return *desc;
 }
 
+std::string_view name_of(const_dnnl_primitive_desc_t description) {
+  const char* name = nullptr;
+  check(dnnl_primitive_desc_query(description, dnnl_query_impl_info_str, 0,
+                                  static_cast<void*>(&name)),
+        "the name of an implementation");
+  return name;
+}
+
 }  // namespace
 
 const char* reason_not_to_start() {
@@ -139,12 +147,9 @@ Desc any_layout(dnnl_data_type_t type, std::span<const int64_t> shape) {
 }
 
 Primitive Primitive::compile(dnnl_primitive_desc_t description) {
-  const char* name = nullptr;
-  check(dnnl_primitive_desc_query(description, dnnl_query_impl_info_str, 0,
-                                  static_cast<void*>(&name)),
-        "the name of an implementation");
+  const std::string_view name = name_of(description);
   for (const char* slow : {"ref", "simple:any"})
-    if (std::strncmp(name, slow, std::strlen(slow)) == 0)
+    if (name.starts_with(slow))
       sdk::unsupported("oneDNN has only reference code for this ({})", name);
   dnnl_primitive_t code = nullptr;
   check(dnnl_primitive_create(&code, description), "compiled code");
@@ -189,6 +194,8 @@ Primitive Primitive::reorder(const Desc& from, const Desc& to) {
 Desc Primitive::layout(int argument) const {
   return queried(description_of(get()), dnnl_query_exec_arg_md, argument);
 }
+
+std::string_view Primitive::name() const { return name_of(description_of(get())); }
 
 uint64_t Primitive::scratch_bytes() const {
   return bytes_of(queried(description_of(get()), dnnl_query_scratchpad_md, 0));

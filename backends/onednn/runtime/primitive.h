@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -56,6 +57,8 @@ class Primitive {
   // The layout of an argument (DNNL_ARG_*).
   Desc layout(int argument) const;
   uint64_t scratch_bytes() const;
+  // Of its implementation: "brg:avx512_core".
+  std::string_view name() const;
   dnnl_primitive_t get() const { return code_.get(); }
   explicit operator bool() const { return code_ != nullptr; }
 
