@@ -9,6 +9,7 @@
 #include <tenon/plugins/sdk/dispatch.h>
 #include <tenon/plugins/sdk/requests/checks.h>
 
+#include "runtime/kept.h"
 #include "runtime/primitive.h"
 
 namespace tenon::onednn {

@@ -6,7 +6,7 @@
 namespace tenon::onednn {
 namespace {
 
-enum Operand : size_t { kIn, kWeight, kBias, kOut };
+enum Operand : size_t { kIn, kWeight, kBias, kOut, kKeptWeight, kOperands };
 
 // Images that a job takes through the blocked layouts at a time should stay in its cache.
 constexpr int64_t kCacheBytes = 256 << 10;
@@ -18,6 +18,13 @@ Desc slice(dnnl_data_type_t type, const Dims& whole, const Dims& part) {
   return strided(type, part, strides);
 }
 
+// What one thread does: brings the weight into blocks, and then some images at a time through them,
+// or reads blocks of the weight that are kept.
+struct Job {
+  std::vector<Step> weight, repeated, repeated_with_kept;
+  int64_t times;
+};
+
 // The convolution and the gradient of its input: feature maps in, a weight, feature maps out.
 struct Through {
   const Conv& conv;
@@ -27,7 +34,8 @@ struct Through {
   int64_t out_plane = forward ? conv.oh * conv.ow : conv.h * conv.w;
 
   std::vector<ConvPart> cut(int64_t threads) const;
-  void add_job(Work& work, const ConvPart& part, int64_t at_once, const Primitive& primitive) const;
+  Job job(Work& work, Kept& kept, const ConvPart& part, int64_t at_once,
+          const Primitive& primitive) const;
   Primitive primitive(int64_t images, int64_t some) const {
     return forward ? conv.forward(images, some) : conv.backward_input(images, some);
   }
@@ -59,8 +67,8 @@ std::vector<ConvPart> Through::cut(int64_t threads) const {
   return parts;
 }
 
-void Through::add_job(Work& work, const ConvPart& part, int64_t at_once,
-                      const Primitive& primitive) const {
+Job Through::job(Work& work, Kept& kept, const ConvPart& part, int64_t at_once,
+                 const Primitive& primitive) const {
   const int64_t size = conv.element, taps = conv.taps(), all = channels * out_plane;
   const int in_name = forward ? DNNL_ARG_SRC : DNNL_ARG_DIFF_DST,
             out_name = forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_SRC;
@@ -78,35 +86,48 @@ void Through::add_job(Work& work, const ConvPart& part, int64_t at_once,
   Arranged w = arranged_input(work, primitive, DNNL_ARG_WEIGHTS, weights),
            x = arranged_input(work, primitive, in_name, in),
            y = arranged_output(work, primitive, out_name, out);
-  Step step{primitive, {x.argument, w.argument, y.argument}};
-  if (conv.bias)
-    step.arguments.push_back(
-        {DNNL_ARG_BIAS, kBias, primitive.layout(DNNL_ARG_BIAS), part.channel * size});
-  std::vector<Step> repeated = x.copy;
-  repeated.push_back(std::move(step));
-  repeated.insert(repeated.end(), y.copy.begin(), y.copy.end());
-  work.add(w.copy, repeated, part.images / at_once);
+  const auto steps = [&](const Argument& weight_argument) {
+    Step step{primitive, {x.argument, weight_argument, y.argument}};
+    if (conv.bias)
+      step.arguments.push_back(
+          {DNNL_ARG_BIAS, kBias, primitive.layout(DNNL_ARG_BIAS), part.channel * size});
+    std::vector<Step> all = x.copy;
+    all.push_back(std::move(step));
+    all.insert(all.end(), y.copy.begin(), y.copy.end());
+    return all;
+  };
+  const Argument of_copy =
+      w.copy.empty() ? w.argument : kept.add(DNNL_ARG_WEIGHTS, weights, w.argument.desc);
+  return {w.copy, steps(w.argument), steps(of_copy), part.images / at_once};
 }
 
 tn_plan* make_through(const Conv& conv) {
   const Through through{conv};
-  Work work;
+  Work work, work_with_kept;
+  Kept kept(kWeight, kKeptWeight, 2);
   std::map<std::array<int64_t, 2>, Primitive> known;
+  std::vector<Job> jobs;
   for (auto& part : through.cut(thread_count())) {
     const int64_t at_once = through.at_once(part);
     auto& primitive = known[{at_once, part.channels}];
     if (!primitive) primitive = through.primitive(at_once, part.channels);
-    through.add_job(work, part, at_once, primitive);
+    jobs.push_back(through.job(work, kept, part, at_once, primitive));
   }
+  for (auto& job : jobs) work.add(job.weight, job.repeated, job.times);
+  work_with_kept.reserve(work.workspace_bytes());  // the steps use the same scratch memory
+  for (auto& job : jobs) work_with_kept.add({}, job.repeated_with_kept, job.times);
   const int64_t lanes = vector_lanes(), group = through.channels / conv.groups;
   const double padded = double(ceil_div(group, lanes) * lanes) / double(group);
   const bool bias = conv.bias;
-  const sdk::PlanOptions options{work.workspace_bytes(), conv.cost_ns(padded, false)};
+  const sdk::PlanOptions options{work_with_kept.workspace_bytes(), conv.cost_ns(padded, false),
+                                 TN_PLAN_INPUT_VERSIONS};
   return sdk::make_plan(
-      [bias, work = std::move(work)](const tn_run& run) {
-        void* const operands[] = {run.inputs[0], run.inputs[1], bias ? run.inputs[2] : nullptr,
-                                  run.outputs[0]};
-        work.run(operands, run.workspace);
+      [bias, work = std::move(work), work_with_kept = std::move(work_with_kept),
+       kept = std::move(kept)](const tn_run& run) mutable {
+        void* operands[kOperands] = {run.inputs[0], run.inputs[1], bias ? run.inputs[2] : nullptr,
+                                     run.outputs[0], nullptr};
+        const bool there = kept.provide(operands, sdk::input_version(run, 1));
+        (there ? work_with_kept : work).run(operands, run.workspace);
       },
       options);
 }

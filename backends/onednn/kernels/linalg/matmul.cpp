@@ -13,7 +13,7 @@
 namespace tenon::onednn {
 namespace {
 
-enum Operand : size_t { kA, kB, kBias, kY };
+enum Operand : size_t { kA, kB, kBias, kY, kKeptB, kOperands };
 
 // Sizes and strides beyond this are left to the base: oneDNN's kernels count in 32 bits.
 constexpr int64_t kMost = int64_t{1} << 31;
@@ -22,6 +22,12 @@ constexpr int64_t kMost = int64_t{1} << 31;
 constexpr double kSerialWork = 1 << 19;
 // Columns are cut where there are this many times more of them than rows.
 constexpr int64_t kColumnsOverRows = 8;
+
+// A right operand whose columns are contiguous is packed by the primitive in every run. With fewer
+// rows than this, that takes more than a twentieth of the run. Reordering it once takes as long as
+// packing it eight times.
+constexpr int64_t kRowsWorthKeeping = 256;
+constexpr uint32_t kRunsWorthKeeping = 8;
 
 // oneDNN's kernels for one product are better than those for a batch of one.
 std::span<const int64_t> without_batch(std::span<const int64_t> dims, int64_t count) {
@@ -85,9 +91,13 @@ struct Product {
 
   int64_t element() const { return static_cast<int64_t>(dnnl_data_type_size(type)); }
   double work() const { return double(batch) * double(m) * double(n) * double(k); }
+  bool transposes() const { return b.row == 1 && b.col != 1; }
+  bool worth_keeping() const { return transposes() && batch == 1 && m < kRowsWorthKeeping; }
   std::vector<Part> cut(int64_t threads) const;
-  Primitive primitive(const Part& part) const;
+  // `packed`: the right operand is in the layout that the primitive chooses.
+  Primitive primitive(const Part& part, bool packed = false) const;
   std::vector<Argument> arguments(const Primitive& primitive, const Part& part) const;
+  bool add_with_kept(Work& work, Kept& kept, const Part& part, const Primitive& plain) const;
   template <class T>
   void finish(const Part& part, const void* workspace, void* y) const;
 };
@@ -145,10 +155,12 @@ std::vector<Part> Product::cut(int64_t threads) const {
   return parts;
 }
 
-Primitive Product::primitive(const Part& part) const {
+Primitive Product::primitive(const Part& part, bool packed) const {
   Matrix left = a, right = b;
   left.rows = part.rows, right.cols = part.cols;
-  const Desc source = left.desc(type, part.count), weight = right.desc(type, part.count);
+  const int64_t matrix[] = {k, part.cols};
+  const Desc source = left.desc(type, part.count),
+             weight = packed ? any_layout(type, matrix) : right.desc(type, part.count);
   const int64_t shape[] = {part.count, part.rows, part.cols};
   const Desc result = contiguous(type, without_batch(shape, part.count));
   const int64_t bias_shape[] = {1, 1, part.cols};
@@ -172,6 +184,23 @@ std::vector<Argument> Product::arguments(const Primitive& primitive, const Part&
     add(DNNL_ARG_DST, kY, (part.first * m + part.row) * n);
   if (bias) add(DNNL_ARG_BIAS, kBias, part.column);
   return all;
+}
+
+// Adds the job that computes `part` with a right operand that is kept packed. Returns false where
+// that would be other code than `plain`, and so might round otherwise.
+bool Product::add_with_kept(Work& work, Kept& kept, const Part& part, const Primitive& plain) const
+    try {
+  const Primitive packed = primitive(part, true);
+  if (!packed.name().starts_with("brg") || packed.name() != plain.name()) return false;
+  std::vector<Argument> all = arguments(plain, part);
+  for (auto& argument : all)
+    if (argument.name == DNNL_ARG_WEIGHTS)
+      argument = kept.add(DNNL_ARG_WEIGHTS, argument, packed.layout(DNNL_ARG_WEIGHTS));
+  work.add({{packed, all}});
+  return true;
+} catch (const sdk::Error& e) {
+  if (e.code() != TN_CODE_UNSUPPORTED) throw;
+  return false;  // nothing is packed, or brought into that layout, but by reference code
 }
 
 // oneDNN's relu turns NaN into 0; here NaN stays.
@@ -203,8 +232,8 @@ uint64_t cost_ns(const Product& p) {
   const double columns = std::ceil(static_cast<double>(p.n) / lanes) * lanes;
   const double sums = static_cast<double>(p.m) * columns * static_cast<double>(p.k);
   const double rate = 58.0 * lanes / 16 * width;
-  const bool transposes = p.b.row == 1 && p.b.col != 1;
-  const double packing = transposes ? 0.2 * static_cast<double>(p.k) * static_cast<double>(p.n) : 0;
+  const double packing =
+      p.transposes() ? 0.2 * static_cast<double>(p.k) * static_cast<double>(p.n) : 0;
   const double count = static_cast<double>(p.batch);
   return 800 + static_cast<uint64_t>(std::min(count * (sums / rate + packing), 0x1p60));
 }
@@ -212,21 +241,32 @@ uint64_t cost_ns(const Product& p) {
 tn_plan* make_product(tn_device*, const Request& request) {
   const Product product(request);
   auto parts = product.cut(thread_count());
-  Work work;
+  Work work, work_with_kept;
+  for (auto& part : parts)
+    if (part.in_scratch)
+      part.scratch = work.reserve(static_cast<uint64_t>(part.rows * part.cols * product.element()));
+  work_with_kept.reserve(work.workspace_bytes());  // the results there are at the same place
+  Kept kept(kB, kKeptB, kRunsWorthKeeping);
+  bool keeps = product.worth_keeping();
   std::map<std::array<int64_t, 3>, Primitive> known;
   for (auto& part : parts) {
     auto& primitive = known[{part.count, part.rows, part.cols}];
     if (!primitive) primitive = product.primitive(part);
-    if (part.in_scratch) part.scratch = work.reserve(bytes_of(primitive.layout(DNNL_ARG_DST)));
     work.add({{primitive, product.arguments(primitive, part)}});
+    keeps = keeps && product.add_with_kept(work_with_kept, kept, part, primitive);
   }
-  const sdk::PlanOptions options{work.workspace_bytes(), cost_ns(product)};
+  sdk::PlanOptions options{std::max(work.workspace_bytes(), work_with_kept.workspace_bytes()),
+                           cost_ns(product)};
+  if (keeps) options.flags = TN_PLAN_INPUT_VERSIONS;
   return sdk::make_plan(
-      [product, parts = std::move(parts), work = std::move(work)](const tn_run& run) {
+      [product, keeps, parts = std::move(parts), work = std::move(work),
+       work_with_kept = std::move(work_with_kept),
+       kept = std::move(kept)](const tn_run& run) mutable {
         void* y = run.outputs[0];
-        void* const operands[] = {run.inputs[0], run.inputs[1],
-                                  product.bias ? run.inputs[2] : nullptr, y};
-        work.run(operands, run.workspace, [&](size_t job) {
+        void* operands[kOperands] = {run.inputs[0], run.inputs[1],
+                                     product.bias ? run.inputs[2] : nullptr, y, nullptr};
+        const bool there = keeps && kept.provide(operands, sdk::input_version(run, 1));
+        (there ? work_with_kept : work).run(operands, run.workspace, [&](size_t job) {
           if (product.type == dnnl_f32)
             product.finish<float>(parts[job], run.workspace, y);
           else
