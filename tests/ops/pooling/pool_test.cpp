@@ -1,3 +1,6 @@
+#include <cmath>
+#include <vector>
+
 #include <tenon/core/ops/pooling.h>
 #include <tenon/core/ops/shape.h>
 
@@ -59,6 +62,40 @@ BOOST_AUTO_TEST_CASE(values) {
   require_values(max_pool2d(doubles({1, nan_value, 3, 4}, {1, 2, 2}), {2, 2}), {1, 1, 1},
                  {nan_value});
   require_values(max_pool2d(zeros({0, 2, 4, 4}), {2, 2}), {0, 2, 2, 2}, {});
+}
+
+// Windows of 2 x 2 have code of their own. Of equal numbers the first wins, of several NaN the
+// last.
+BOOST_AUTO_TEST_CASE(halves_take_the_gradient_to_the_element_that_won) {
+  for (int64_t width : {2, 7, 36, 75}) {
+    const int64_t height = 5, rows = height / 2, columns = width / 2;
+    std::vector<float> x(static_cast<size_t>(2 * height * width)), gradient(x.size()), best,
+        weights;
+    for (size_t i = 0; i < x.size(); ++i)
+      x[i] = i % 13 == 5 ? NAN : i % 7 == 3 ? -INFINITY : static_cast<float>(i * 7919 % 4) - 2;
+    for (int64_t plane = 0; plane < 2; ++plane)
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < columns; ++c) {
+          size_t won = 0;
+          float value = -INFINITY;
+          for (int64_t tap : {0, 1, 2, 3}) {
+            const auto at =
+                static_cast<size_t>((plane * height + 2 * r + tap / 2) * width + 2 * c + tap % 2);
+            if (tap == 0) won = at;
+            if (x[at] > value || std::isnan(x[at])) value = x[at], won = at;
+          }
+          best.push_back(value);
+          weights.push_back(static_cast<float>(best.size()));
+          gradient[won] += weights.back();
+        }
+    Tensor t = tensor(x, {1, 2, height, width}).requires_grad_();
+    Tensor y = max_pool2d(t, {2, 2});
+    y.backward(tensor(weights, y.shape()));
+    const auto found = y.to_vector<float>();
+    for (size_t i = 0; i < best.size(); ++i)
+      BOOST_TEST((found[i] == best[i] || (std::isnan(found[i]) && std::isnan(best[i]))));
+    BOOST_TEST(t.grad().to_vector<float>() == gradient, boost::test_tools::per_element());
+  }
 }
 
 // Of padding alone there is no value to take: PyTorch gives -inf and, going back, writes to an

@@ -80,6 +80,36 @@ void max_halves(const Pool& p, const T* x, T* y) {
   }
 }
 
+// The same with indices. `taps` has room for a row of outputs: which of the four each one is.
+template <class T>
+void max_halves_at(const Pool& p, const T* x, T* y, int64_t* indices, T* taps) {
+  for (int64_t r = 0; r < p.oh; ++r) {
+    const T *a = x + 2 * r * p.w, *b = a + p.w;
+    for_lanes<T>(p.ow, [&](int64_t i, auto part) {
+      const auto above =
+          split_pairs<T>(first_of_pair(a + 2 * i, part), second_of_pair(a + 2 * i, part));
+      const auto below =
+          split_pairs<T>(first_of_pair(b + 2 * i, part), second_of_pair(b + 2 * i, part));
+      Vec<T> best = above.even, tap{};
+      const auto take = [&](Vec<T> v, T number) {
+        const auto wins = (v > best) | (v != v);
+        best = wins ? v : best;
+        tap = wins ? Vec<T>{} + number : tap;
+      };
+      take(above.odd, 1);
+      take(below.even, 2);
+      take(below.odd, 3);
+      store<T>(y + r * p.ow + i, best, part);
+      store<T>(taps + i, tap, part);
+    });
+    int64_t* row = indices + r * p.ow;
+    for (int64_t k = 0; k < p.ow; ++k) {
+      const auto tap = static_cast<int32_t>(taps[k]);
+      row[k] = (2 * r + (tap >> 1)) * p.w + 2 * k + (tap & 1);
+    }
+  }
+}
+
 tn_plan* make_max(tn_device*, const Request& request) {
   auto &x = request.input(0), &y = request.output(0);
   Pool p(request, x, y, PoolWindows::dilated);
@@ -95,10 +125,16 @@ tn_plan* make_max(tn_device*, const Request& request) {
           auto* y = static_cast<T*>(run.outputs[0]);
           auto* at = indices ? static_cast<int64_t*>(run.outputs[1]) : nullptr;
           p.for_planes([&](int64_t i, uint32_t slot) {
-            if (p.halves() && !at) return max_halves(p, x + i * p.in_size(), y + i * p.out_size());
-            max_plane(p, x + i * p.in_size(), y + i * p.out_size(),
-                      at ? at + i * p.out_size() : nullptr,
-                      RowBuffers<T>(run.workspace, slot, p.ow));
+            const T* from = x + i * p.in_size();
+            T* to = y + i * p.out_size();
+            int64_t* at_plane = at ? at + i * p.out_size() : nullptr;
+            const RowBuffers<T> row(run.workspace, slot, p.ow);
+            if (!p.halves())
+              max_plane(p, from, to, at_plane, row);
+            else if (at)
+              max_halves_at(p, from, to, at_plane, row.best);
+            else
+              max_halves(p, from, to);
           });
         },
         {RowBuffers<T>::bytes(p.ow) * thread_count(), p.cost(x.dtype)});
