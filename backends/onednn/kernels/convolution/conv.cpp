@@ -209,7 +209,7 @@ uint64_t Conv::cost_ns(double padded, bool weight_result) const {
   const double maps = double(n) * double(element) *
                       (double(c) * double(h) * double(w) + double(o) * double(oh) * double(ow)),
                weights = double(o) * double(cg) * double(taps()) * double(element);
-  const double reorders = maps * 0.03 + weights * (weight_result ? 0.17 : 0.05);
+  const double reorders = maps * 0.06 + weights * (weight_result ? 0.17 : 0.05);
   return 2500 + static_cast<uint64_t>(std::min(work() * padded / rate + reorders, 0x1p60));
 }
 
