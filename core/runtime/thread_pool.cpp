@@ -2,6 +2,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,11 +15,13 @@
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/per_thread.h>
 #include <tenon/core/base/spin_lock.h>
-#include <tenon/core/runtime/check/work.h>
 #include <tenon/core/runtime/thread_pool.h>
+#include <tenon/plugins/host/checked_api.h>
 #include <tenon/plugins/host/services.h>
 
 namespace tenon {
+
+using plugins::InsidePlugin;
 
 namespace {
 
@@ -46,6 +49,9 @@ struct ThreadPool::Impl final : ForkMember {
     std::atomic<uint32_t> running_or_waiting;
     Loop* next =
         nullptr;  // the next in the list; it needs no memory, so a kernel cannot fail because of it
+    // Where its caller is. Threads of the pool are there too while they run a part.
+    const InsidePlugin* const inside = InsidePlugin::current();
+    const char* const work = InsidePlugin::work();
   };
 
   explicit Impl(uint32_t n) : ForkMember(ForkOrder::tables), size(n) {
@@ -109,8 +115,10 @@ struct ThreadPool::Impl final : ForkMember {
     if (last == loop) last = before;
   }
 
-  // Runs one part of `loop`, or of any loop if it is null. Returns false if there is no part left.
+  // Runs one part of `loop`, for its caller; or of any loop, on a thread of the pool, if it is
+  // null. Returns false if there is no part left.
   bool run_part(Loop* loop) {
+    const bool for_others = !loop;
     uint32_t part;
     {
       std::lock_guard guard(lock);
@@ -123,7 +131,10 @@ struct ThreadPool::Impl final : ForkMember {
       if (loop->taken == loop->parts) unlist(loop);
     }
     const int64_t begin = loop->n * part / loop->parts, end = loop->n * (part + 1) / loop->parts;
-    loop->body(loop->context, begin, end, part);
+    if (for_others)
+      run_for_caller(*loop, begin, end, part);
+    else
+      loop->body(loop->context, begin, end, part);
     // The caller may destroy the loop as soon as the last part is done, so nothing of it is used
     // after this.
     if (loop->running_or_waiting.fetch_sub(1, std::memory_order_acq_rel) == 1) {
@@ -131,6 +142,15 @@ struct ThreadPool::Impl final : ForkMember {
       finished.notify_all();
     }
     return true;
+  }
+
+  // A signal, or the end of the process, in a part of a plugin's loop is one inside that plugin.
+  static void run_for_caller(const Loop& loop, int64_t begin, int64_t end, uint32_t part) {
+    std::optional<InsidePlugin> inside;
+    if (loop.inside) inside.emplace(*loop.inside);
+    const char* const before = InsidePlugin::set_work(loop.work);
+    loop.body(loop.context, begin, end, part);
+    InsidePlugin::set_work(before);
   }
 
   void work() {
@@ -187,7 +207,7 @@ uint32_t ThreadPool::size() const { return impl_->size; }
 void ThreadPool::parallel_for(int64_t n, int64_t grain, tn_loop_body body, void* context) {
   if (n <= 0) return;
   grain = std::max<int64_t>(grain, 1);
-  const auto parts = static_cast<uint32_t>(std::min<int64_t>(impl_->size, (n + grain - 1) / grain));
+  const auto parts = static_cast<uint32_t>(std::min<int64_t>(impl_->size, (n - 1) / grain + 1));
   if (inside_loop) return body(context, 0, n, 0);
   if (parts == 1) return body(context, 0, n, 0);
   if (!impl_->started) [[unlikely]]
@@ -231,8 +251,6 @@ void run_shared_loop(int64_t n, int64_t grain, tn_loop_body body, void* context)
     body(context, 0, n, 0);
 }
 
-void lend_threads_to_plugins() {
-  plugins::lend_threads({shared_size, check_settings().on ? checked::named_loop : run_shared_loop});
-}
+void lend_threads_to_plugins() { plugins::lend_threads({shared_size, run_shared_loop}); }
 
 }  // namespace tenon

@@ -43,11 +43,23 @@ constexpr size_t kPlanSize = offsetof(tn_plan, cost_ns) + sizeof(tn_plan::cost_n
 constexpr size_t kKindSize =
     offsetof(tn_memory_kind, alignment) + sizeof(tn_memory_kind::alignment);
 constexpr uint64_t kLargestAlignment = uint64_t{1} << 30;
+constexpr uint64_t kLargestGranularity = uint64_t{1} << 40;
 constexpr uint64_t kLargestWorkspace = uint64_t{1} << 56;
 
 // What to do about an exception.
 constexpr const char* kCatch =
     "catch it in the plugin and return a tn_error, as tenon::sdk::guard does";
+
+// Inside a catch block: what was caught.
+std::string caught() {
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    return fmt::format("out: {}", e.what());
+  } catch (...) {
+    return "of unknown type out";
+  }
+}
 
 bool is_alignment(uint64_t bytes) {
   return std::has_single_bit(bytes) && bytes >= 64 && bytes <= kLargestAlignment;
@@ -64,6 +76,10 @@ std::string fault_of(const tn_memory_kind* kind, size_t index) {
   if (!is_alignment(kind->alignment))
     return fmt::format("kind {} has the alignment {}; it must be a power of two from 64 to 2^30",
                        index, kind->alignment);
+  const bool granular = TN_HAS(tn_memory_kind, kind, granularity);
+  if (granular && kind->granularity > kLargestGranularity)
+    return fmt::format("kind {} has the granularity {}; it must be at most 2^40, or 0", index,
+                       kind->granularity);
   return "";
 }
 
@@ -104,15 +120,12 @@ tn_error* CheckedApi::broken(const char* function, std::string_view what,
   }
 }
 
+// Where memory is short, which may be why a plugin throws, there is none for the text either.
 tn_error* CheckedApi::thrown(const char* function) const noexcept {
   try {
-    try {
-      throw;
-    } catch (const std::exception& e) {
-      return broken(function, fmt::format("let an exception out: {}; {}", e.what(), kCatch));
-    }
+    return broken(function, fmt::format("let an exception {}; {}", caught(), kCatch));
   } catch (...) {
-    return broken(function, fmt::format("let an exception of unknown type out; {}", kCatch));
+    return &without_text;
   }
 }
 
@@ -126,6 +139,12 @@ tn_error* CheckedApi::readable(const char* function, tn_error* error) const noex
     return broken(function,
                   "failed, with an error object without destroy; set it to the function that frees "
                   "the error");
+  if (error->num_details && !error->details) {
+    call_quietly("an error's destroy", [&] { error->destroy(error); });
+    return broken(function,
+                  "failed, with an error object whose details are NULL, but num_details is not 0; "
+                  "set both or neither");
+  }
   return error;
 }
 

@@ -77,7 +77,7 @@ class TENON_API CheckedApi {
   void device_close(tn_device* device) const noexcept;
   tn_error* device_info(tn_device* device, tn_device_info* info) const noexcept;
 
-  // At least one kind; each has a name and an alignment that is a power of two from 64 to 1 GiB.
+  // At least one kind, with alignments that are powers of two from 64 to 2^30 and sane granularity.
   tn_error* memory_kinds(tn_device* device, const tn_memory_kind* const** kinds,
                          size_t* count) const noexcept;
   // `alignment` is that of the kind.

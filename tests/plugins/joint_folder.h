@@ -50,7 +50,10 @@ inline const std::vector<Way> kWays = {
      .remedy = "; set its struct_size to sizeof(tn_error)"},
     {.suffix = "_immortal_error",
      .said = "an error object without destroy",
-     .remedy = "; set it to the function that frees the error"}};
+     .remedy = "; set it to the function that frees the error"},
+    {.suffix = "_detailless_error",
+     .said = "an error object whose details are NULL, but num_details is not 0",
+     .remedy = "; set both or neither"}};
 
 // A fault may have shown several times; each is told once.
 inline void forget_failures() {

@@ -103,6 +103,9 @@ BOOST_AUTO_TEST_CASE(when_a_device_is_opened) {
   for (const char* bytes : {"0", "8", "96"})
     check_opening(std::string("memory_kinds_aligned_to_") + bytes,
                   {std::string("kind 0 has the alignment ") + bytes, "a power of two"}, false);
+  check_opening("memory_kinds_granular",
+                {"kind 0 has the granularity 18446744073709551615; it must be at most 2^40"},
+                false);
   check_opening("stream_create_null", {"stream_create reported success, but gave no stream"}, true);
 }
 
@@ -147,6 +150,12 @@ BOOST_AUTO_TEST_CASE(when_plans_are_made_and_run) {
     check_fault("plan_create_huge_workspace",
                 {"a workspace of 18446744073709551615 bytes, which no memory has"}, compute);
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_loop_with_the_largest_grain_is_one_part) {
+  backends();
+  Environment asked("TENON_TEST_FAULT", "run_in_one_part");
+  for (bool streams : {false, true}) compute_on(Device("joint", next_index(streams)));
 }
 
 BOOST_AUTO_TEST_CASE(when_streams_are_waited_for) {
@@ -233,11 +242,11 @@ BOOST_AUTO_TEST_CASE(in_a_process_of_its_own,
 
 BOOST_AUTO_TEST_CASE(a_plugin_that_calls_exit_ends_the_process_and_is_named) {
   for (const char* function : {"load", "init", "device_open", "memory_alloc", "plan_create", "run",
-                               "copy", "event_record", "device_close"})
+                               "run_in_a_loop", "copy", "event_record", "device_close"})
     for (bool streams : {false, true}) BOOST_TEST_CONTEXT(function << ", " << streams) {
         if (!streams && std::string(function) == "event_record") continue;
-        std::vector<std::string> environment = {std::string("TENON_TEST_FAULT=") + function +
-                                                "_exits"};
+        std::vector<std::string> environment = {
+            std::string("TENON_TEST_FAULT=") + function + "_exits", "TENON_NUM_THREADS=2"};
         if (streams) environment.push_back("TENON_TEST_STREAMS=1");
         const Outcome outcome =
             run_alone("misbehaviour_test/in_a_process_of_its_own", environment, 20);

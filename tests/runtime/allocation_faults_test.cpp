@@ -9,6 +9,8 @@
 #include <boost/test/unit_test.hpp>
 
 #include <tenon/core/runtime/failure.h>
+#include <tenon/plugins/host/backend.h>
+#include <tenon/plugins/host/checked_api.h>
 #include <tenon/tenon.h>
 
 #include "sim/faults.h"
@@ -174,6 +176,27 @@ BOOST_AUTO_TEST_CASE(a_loss_that_there_is_no_memory_to_file_or_to_describe_is_to
     BOOST_TEST((described->code == TN_CODE_DEVICE_LOST && !described->seen));
   } while (failed);
   BOOST_TEST(n > 2);
+}
+
+// A plugin throws where memory is short, and no text can be made of it.
+BOOST_AUTO_TEST_CASE(an_exception_of_a_plugin_that_there_is_no_memory_to_describe_is_told) {
+  plugins::BackendInfo plugin{};
+  plugin.name = "short";
+  plugins::CheckedApi api(plugin);
+  tn_backend_api table{};
+  for (auto* throws : {+[](tn_backend*, uint32_t*) -> tn_error* { throw std::bad_alloc(); },
+                       +[](tn_backend*, uint32_t*) -> tn_error* { throw 7; }}) {
+    table.device_count = throws;
+    api.set_table(table);
+    uint32_t count = 0;
+    max_bytes = 0;
+    tn_error* const error = api.device_count(&count);
+    max_bytes = SIZE_MAX;
+    BOOST_REQUIRE(error);
+    BOOST_TEST(error->code == TN_CODE_OUT_OF_MEMORY);
+    BOOST_TEST(std::string(error->message).ends_with("there was no memory to say how"));
+    error->destroy(error);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(what_failed_is_found_where_another_failure_in_front_of_it_is_over) {

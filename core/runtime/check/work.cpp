@@ -14,7 +14,6 @@
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/log.h>
 #include <tenon/core/runtime/check/work.h>
-#include <tenon/core/runtime/thread_pool.h>
 #include <tenon/plugins/host/checked_api.h>
 
 namespace tenon::checked {
@@ -147,27 +146,6 @@ void print_all_work() noexcept {
     print(work->text());
     print("\n");
   }
-}
-
-void named_loop(int64_t n, int64_t grain, tn_loop_body body, void* context) noexcept {
-  struct Named {
-    tn_loop_body body;
-    void* context;
-    const InsidePlugin* caller;
-    const char* work;
-  } named{body, context, InsidePlugin::current(), InsidePlugin::work()};
-  auto part = [](void* c, int64_t begin, int64_t end, uint32_t slot) {
-    const auto& loop = *static_cast<const Named*>(c);
-    const char* const outer = InsidePlugin::set_work(loop.work);
-    if (loop.caller) {
-      InsidePlugin inside(*loop.caller);
-      loop.body(loop.context, begin, end, slot);
-    } else {
-      loop.body(loop.context, begin, end, slot);
-    }
-    InsidePlugin::set_work(outer);
-  };
-  run_shared_loop(n, grain, part, &named);
 }
 
 }  // namespace tenon::checked

@@ -53,8 +53,4 @@ void watch_signals() noexcept;
 // Writes the text of all work of the process to stderr. For a signal handler.
 void print_all_work() noexcept;
 
-// As tn_host::parallel_for with the threads of the process, but a signal in a part of the loop is
-// noticed as one in the plugin that asked for the loop.
-void named_loop(int64_t n, int64_t grain, tn_loop_body body, void* context) noexcept;
-
 }  // namespace tenon::checked
