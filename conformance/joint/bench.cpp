@@ -141,23 +141,21 @@ Plan::~Plan() { bench_.api.destroy(plan_); }
 void Plan::run(const Stream& stream, const Memory& in, const Memory& out) {
   void* inputs[] = {in.data()};
   void* outputs[] = {out.data()};
-  // What this version of the host does not have holds any bytes; a newer one has more.
+  // What this version of the host has is zero where it is not set below; what a newer one has, any
+  // bytes.
   struct {
     tn_run args;
     unsigned char more[64];
   } longer;
   std::memset(&longer, 0xa5, sizeof longer);
   tn_run& args = longer.args;
+  std::memset(&args, 0, std::min(sizeof args, plugins::host_version().run_bytes));
   args.struct_size = plugins::host_version().run_bytes;
-  args.scalars = nullptr;
   args.inputs = inputs;
   args.outputs = outputs;
   args.workspace = workspace_ ? workspace_->data() : nullptr;
   args.stream = stream.handle();
-  if (TN_HAS(tn_run, &args, num_scalars)) {
-    args.num_inputs = args.num_outputs = 1;
-    args.num_scalars = 0;
-  }
+  if (TN_HAS(tn_run, &args, num_outputs)) args.num_inputs = args.num_outputs = 1;
   must("run", bench_.api.run(plan_, &args));
 }
 
