@@ -73,8 +73,38 @@ void note_missing_cases(const Options& options, Checklist& list) {
 
 }  // namespace
 
+namespace {
+
+std::vector<Check> all_joint_checks(const Options& options, const Subject& subject,
+                                    const std::vector<std::string>& command,
+                                    const std::function<void()>& alive) {
+  const Launch launch{
+      .command = command, .limit = options.limit, .checked = options.checked, .alive = alive};
+  const auto named = [](Check& check) {
+    check.name = check.op + ": " + check.name;
+    check.op = "";
+  };
+  auto checks = joint_checks(subject);
+  for (auto& check : checks) {
+    named(check);
+    check.run = [run = check.run, name = check.name, passed = launch.passed] {
+      run();
+      passed->insert(name);
+    };
+  }
+  if (command.empty()) return checks;
+  for (auto& check : process_checks(launch)) {
+    named(check);
+    checks.push_back(std::move(check));
+  }
+  return checks;
+}
+
+}  // namespace
+
 Checklist make_checklist(const Options& options, const Subject& subject,
-                         const std::vector<std::string>& command) {
+                         const std::vector<std::string>& command,
+                         const std::function<void()>& alive) {
   Checklist list;
   if (options.speed) {
     list.checks = speed_checks(options, subject);
@@ -83,18 +113,8 @@ Checklist make_checklist(const Options& options, const Subject& subject,
   const auto wants = [&](const std::string& section) {
     return options.section.empty() || options.section == section;
   };
-  if (wants("joint") && options.op.empty() && !options.dtype) {
-    auto checks = joint_checks(subject);
-    if (!command.empty())
-      for (auto& check :
-           process_checks({.command = command, .limit = options.limit, .checked = options.checked}))
-        checks.push_back(std::move(check));
-    for (auto& check : checks) {
-      check.name = check.op + ": " + check.name;
-      check.op = "";
-      list.checks.push_back(std::move(check));
-    }
-  }
+  if (wants("joint") && options.op.empty() && !options.dtype)
+    list.checks = all_joint_checks(options, subject, command, alive);
   if (wants("cases")) {
     list.cases = read_case_folder(options.cases, subject.reference, [&](const std::string& op) {
       return has_line(op, [&](auto& line) { return is_asked_for(options, line); });

@@ -1,6 +1,7 @@
 // All checks that the options ask for, in an order that is the same in every process.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include <tenon/conformance/case.h>
@@ -20,9 +21,10 @@ struct Checklist {
 bool is_asked_for(const Options& options, const Line& line);
 
 // `command`: with which this program does `run_checks` of the section "joint"; empty where no check
-// may start a process.
+// may start a process. `alive` is called while a check waits for such processes.
 Checklist make_checklist(const Options& options, const Subject& subject,
-                         const std::vector<std::string>& command);
+                         const std::vector<std::string>& command,
+                         const std::function<void()>& alive);
 
 // Throws a ValueError with the names that there are, unless `op` is empty or in the table.
 void require_known_op(const std::string& op);

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <set>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -15,36 +17,42 @@ namespace tenon::conformance {
 
 namespace {
 
-using std::chrono::steady_clock;
-
 // What a process said, until it ended.
 struct Said {
   Outcome outcome;
-  std::string running;               // the check that it was in
-  std::string failure, unsupported;  // the first of each
+  std::string running;                            // the check that it was in
+  std::string failure, unsupported, skipped;      // the first of each
+  std::map<std::string, std::string> not_passed;  // why, by name
+  std::set<std::string> passed;
   bool done = false;
   std::string words;  // printed since it began
 };
 
 void note(Said& said, const Result& result) {
-  auto& first = result.status == Status::failed ? said.failure : said.unsupported;
-  if (result.status != Status::failed && result.status != Status::not_offered) return;
+  if (result.status == Status::passed) return void(said.passed.insert(result.name));
+  said.not_passed[result.name] = result.detail;
+  auto& first = result.status == Status::failed        ? said.failure
+                : result.status == Status::not_offered ? said.unsupported
+                                                       : said.skipped;
   if (first.empty()) first = result.name + ": " + result.detail;
 }
 
-Said listen(const Launch& launch, const char* option, const char* value) {
-  auto command = launch.command;
-  command.insert(command.end(), {option, value});
-  WorkerProcess process(command, launch.checked, launch.program);
+constexpr size_t kWordsOfMessages = 4000;
+
+Said listen(const Launch& launch, const char* option, const char* value,
+            const Variables& changes = {}) {
+  Start start{.program = launch.program, .command = launch.command};
+  start.command.insert(start.command.end(), {option, value});
+  start.variables = variables_of_checks(launch.checked, launch.limit);
+  for (auto& [name, text] : changes) start.variables[name] = text;
+  start.most_words = 1 << 20;  // complaints are searched for in them
+  WorkerProcess process(std::move(start));
   // Before somebody waits too long for the process that waits here.
-  const auto end = steady_clock::now() + std::chrono::milliseconds(launch.limit * 700);
+  const std::chrono::seconds limit(std::max(launch.limit - std::max(launch.limit / 10, 1u), 1u));
   Said said;
   std::string line;
-  const auto left = [&] {
-    return std::max(std::chrono::ceil<std::chrono::seconds>(end - steady_clock::now()),
-                    std::chrono::seconds(1));
-  };
-  while (process.read_line(line, left(), said.outcome)) {
+  while (process.read_line(line, limit, said.outcome)) {
+    launch.alive();
     const auto json = nlohmann::json::parse(line);
     if (json.contains("error"))
       said.failure = json["error"].get<std::string>();
@@ -58,12 +66,14 @@ Said listen(const Launch& launch, const char* option, const char* value) {
   return said;
 }
 
-// What the host logged about the plugin, "[npu] warning: drain: …"; else nothing.
+// What the host logged about the plugin, "[npu] warning: drain: …", or about work that failed,
+// "[tenon] error: work failed, …"; else nothing.
 std::string complaint_in(const std::string& words, const std::string& plugin) {
   std::istringstream lines(words);
   for (std::string line; std::getline(lines, line);)
-    for (auto* level : {"warning", "error"})
-      if (line.starts_with(fmt::format("[{}] {}: ", plugin, level))) return line;
+    for (auto& start :
+         {"[" + plugin + "] warning: ", "[" + plugin + "] error: ", std::string("[tenon] error: ")})
+      if (line.starts_with(start)) return line;
   return "";
 }
 
@@ -72,8 +82,10 @@ void require_good_end(const Said& said) {
   if (!said.outcome.how.empty() || !said.done) {
     const std::string how =
         said.outcome.how.empty() ? "the process ended without a word" : said.outcome.how;
+    const size_t most = std::min(said.words.size(), kWordsOfMessages);
+    const std::string words = said.words.substr(said.words.size() - most);
     throw Mismatch(fmt::format("{}{}{}", said.done ? "at its end, it " : "", how,
-                               said.words.empty() ? "" : "; it had written:\n" + said.words));
+                               words.empty() ? "" : "; it had written:\n" + words));
   }
 }
 
@@ -82,12 +94,21 @@ void require_right_under(const Launch& launch, const char* host) {
   if (!said.done && said.failure.empty() && !said.running.empty())
     throw Mismatch(said.running + ": " + said.outcome.how);
   require_good_end(said);
+  // A plugin that refuses everything under another host does not work under it.
+  for (auto& name : *launch.passed)
+    if (!said.passed.count(name))
+      throw Mismatch(
+          fmt::format("{}: this passes under the present host, and not under that one{}", name,
+                      said.not_passed.count(name) ? ": " + said.not_passed.at(name) : ""));
 }
 
 void require_end(const Launch& launch, const char* how) {
-  const Said said = listen(launch, "--end", how);
+  // Work is queued only where nobody waits for each call.
+  const Said said = listen(launch, "--end", how,
+                           {{"TENON_CHECK", ""}, {"TENON_SYNC", ""}, {"TENON_LOG", "warning"}});
   require_good_end(said);
   if (const auto text = complaint_in(said.words, said.running); !text.empty()) throw Mismatch(text);
+  if (!said.skipped.empty()) throw Skipped(said.skipped);
   if (!said.unsupported.empty()) throw UnsupportedError(said.unsupported);
 }
 

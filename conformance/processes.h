@@ -2,6 +2,9 @@
 // process that has work in its queues.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,8 +19,11 @@ struct Launch {
   // The program's name and the arguments with which it does `run_checks` of the section "joint".
   // "--host", "--end" and "--pipe" are added.
   std::vector<std::string> command;
-  unsigned limit = 60;  // seconds that it may take
-  bool checked = true;
+  unsigned limit = 60;  // seconds that each check in it may take
+  bool checked = true;  // except for those that end with queued work: a check would wait for it
+  // The names of checks that have passed under this host, and have to pass under others.
+  std::shared_ptr<std::set<std::string>> passed = std::make_shared<std::set<std::string>>();
+  std::function<void()> alive = [] {};  // called whenever a check in it begins or ends
 };
 
 std::vector<Check> process_checks(const Launch& launch);

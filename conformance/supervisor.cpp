@@ -44,11 +44,13 @@ class Supervisor {
  private:
   // Returns whether another process has to go on.
   bool run_once() {
-    WorkerProcess worker(arguments(), options_.checked);
+    WorkerProcess worker({.command = arguments(),
+                          .variables = variables_of_checks(options_.checked, options_.limit)});
     running_.reset();
     opened_ = done_ = false;
     Outcome outcome;
     // Before the first check it loads plugins, which may start a driver, and reads all case files.
+    // A line {"alive": true} says that a check which waits for other processes goes on.
     while (worker.read_line(
         line_, std::chrono::seconds(opened_ ? options_.limit : std::max(options_.limit, 600u)),
         outcome)) {

@@ -118,7 +118,9 @@ int run_checks(const Options& options, const std::vector<std::string>& command,
     // An overlay has neither devices nor queues, and a process of these starts no others.
     const bool alone = !options.host.empty() || !opened.overlay.empty();
     const Checklist list =
-        make_checklist(options, opened.subject, alone ? std::vector<std::string>() : command);
+        make_checklist(options, opened.subject, alone ? std::vector<std::string>() : command, [&] {
+          channel.say({{"alive", true}});
+        });
     channel.say({{"title", opened.description}, {"count", list.checks.size()}});
     if (resumption.from == 0)
       for (auto& result : list.known) channel.say(with(to_json(result), "known", true));

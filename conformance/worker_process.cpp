@@ -22,7 +22,6 @@ namespace tenon::conformance {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr size_t kMostWords = 4000;
 
 [[noreturn]] void refuse(const char* what) {
   throw Error(fmt::format("the process for the checks cannot be started: {}: {}", what,
@@ -45,12 +44,14 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   return pointers;
 }
 
-// TENON_CPU_FALLBACK would compute on the cpu what the backend does not offer.
-std::vector<std::string> environment_of(bool checked) {
+std::vector<std::string> environment_with(const Variables& changes) {
   std::vector<std::string> all;
-  for (char** variable = environ; *variable; ++variable)
-    if (std::strncmp(*variable, "TENON_CPU_FALLBACK=", 19) != 0) all.emplace_back(*variable);
-  if (checked && !std::getenv("TENON_CHECK")) all.emplace_back("TENON_CHECK=1");
+  for (char** variable = environ; *variable; ++variable) {
+    const std::string text = *variable;
+    if (!changes.count(text.substr(0, text.find('=')))) all.push_back(text);
+  }
+  for (auto& [name, value] : changes)
+    if (!value.empty()) all.push_back(fmt::format("{}={}", name, value));
   return all;
 }
 
@@ -76,12 +77,23 @@ std::string how_it_ended(int status) {
 
 }  // namespace
 
-WorkerProcess::WorkerProcess(std::vector<std::string> command, bool checked,
-                             const std::string& program) {
+Variables variables_of_checks(bool checked, unsigned limit) {
+  // TENON_CPU_FALLBACK would compute on the cpu what the backend does not offer.
+  Variables variables = {{"TENON_CPU_FALLBACK", ""}};
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!std::getenv(name)) variables[name] = value;
+  };
+  if (checked) add("TENON_CHECK", "1");
+  // The error of work that is stuck names it, and has to come before the process is killed.
+  add("TENON_CHECK_TIMEOUT", std::to_string(std::clamp(limit / 2, 1u, 1024u)));
+  return variables;
+}
+
+WorkerProcess::WorkerProcess(Start start) : most_words_(start.most_words) {
   Pipe lines, prints;
-  command.insert(command.end(), {"--pipe", std::to_string(lines.to)});
-  auto environment = environment_of(checked);
-  const auto arguments = pointers_to(command), variables = pointers_to(environment);
+  start.command.insert(start.command.end(), {"--pipe", std::to_string(lines.to)});
+  auto environment = environment_with(start.variables);
+  const auto arguments = pointers_to(start.command), variables = pointers_to(environment);
   const pid_t parent = getpid();
   process_ = fork();
   if (process_ < 0) refuse("fork");
@@ -94,7 +106,7 @@ WorkerProcess::WorkerProcess(std::vector<std::string> command, bool checked,
     dup2(nothing, STDIN_FILENO);
     dup2(prints.to, STDOUT_FILENO);
     dup2(prints.to, STDERR_FILENO);
-    execve(program.c_str(), arguments.data(), variables.data());
+    execve(start.program.c_str(), arguments.data(), variables.data());
     _exit(127);
   }
   setpgid(process_, process_);
@@ -121,7 +133,7 @@ bool WorkerProcess::take_line(std::string& line) {
 
 void WorkerProcess::keep_words(const char* text, size_t size) {
   words_.append(text, size);
-  if (words_.size() > kMostWords) words_.erase(0, words_.size() - kMostWords);
+  if (words_.size() > most_words_) words_.erase(0, words_.size() - most_words_);
 }
 
 // Reads what is there of both pipes. Returns false at the end of the lines, of the process or of

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,13 +16,25 @@ struct Outcome {
   bool hung = false;
 };
 
+// Environment variables by their names; one that is empty is taken away.
+using Variables = std::map<std::string, std::string>;
+
+// Those with which checks are run that may take `limit` seconds each, in checked mode or without.
+// What is set already stays, except for what would compute on another device.
+Variables variables_of_checks(bool checked, unsigned limit);
+
+struct Start {
+  std::string program = "/proc/self/exe";
+  std::vector<std::string> command = {};  // "--pipe N" is added
+  Variables variables = {};               // besides those of this process
+  size_t most_words = 4000;               // bytes that are kept of what it prints
+};
+
 class WorkerProcess {
  public:
-  // Starts `program` with these arguments and "--pipe N". Its standard input is empty, and what
-  // it prints goes to the standard error. `checked`: with TENON_CHECK=1, unless that is set.
-  // Throws an Error if there can be no process.
-  WorkerProcess(std::vector<std::string> command, bool checked,
-                const std::string& program = "/proc/self/exe");
+  // Its standard input is empty, and what it prints is kept. Throws an Error if there can be no
+  // process.
+  explicit WorkerProcess(Start start);
   ~WorkerProcess();  // kills it
   WorkerProcess(const WorkerProcess&) = delete;
 
@@ -42,6 +55,7 @@ class WorkerProcess {
   int lines_ = -1, prints_ = -1;
   int end_ = -1;  // readable once the process has ended
   std::string buffer_, words_;
+  const size_t most_words_;
 };
 
 }  // namespace tenon::conformance

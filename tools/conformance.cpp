@@ -67,6 +67,7 @@ std::vector<std::string> command_of(const conformance::Options& o) {
   add("--section", o.section);
   if (o.required_only) add("--level", "required");
   if (o.speed) command.push_back("--speed");
+  if (!o.checked) command.push_back("--no-check");
   if (o.dtype) add("--dtype", std::string(name_of(*o.dtype)));
   return command;
 }
