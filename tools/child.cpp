@@ -54,12 +54,12 @@ bool read_answer(int from, pid_t child, ChildResult& result, int& status, bool& 
       text.pop_back();
       return result.answered = true;
     }
-    // A process that the child has started may hold the pipe open for ever.
-    if (ended) return true;
-    ended = waitpid(child, &status, WNOHANG) == child;
+    ended = ended || waitpid(child, &status, WNOHANG) == child;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
     pollfd ready{from, POLLIN, 0};
     const int n = poll(&ready, 1, ended ? 0 : static_cast<int>(std::clamp<int64_t>(left, 0, 20)));
+    // All that it wrote is read; a process that it has started may hold the pipe open for ever.
+    if (n == 0 && ended) return true;
     if (n == 0 && left <= 0) return false;
     if (n == 0) continue;
     if (n < 0) {

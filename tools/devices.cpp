@@ -119,11 +119,18 @@ Found probe(const std::string& name, LoadReport& report) {
   Found found;
   found.name = name;
   auto look = [&](bool with_overlays) {
-    const ChildResult child = in_child([&] { return look_at(name, with_overlays); }, kLimit);
-    if (const json answer = child.answered ? json::parse(child.text) : json(); child.answered) {
+    ChildResult child = in_child([&] { return look_at(name, with_overlays); }, kLimit);
+    if (!child.answered) return child;
+    try {
+      const json answer = json::parse(child.text);
       found.devices = answer.at("devices");
       found.error = answer.at("error");
       take_over(report, answer.at("plugins"), with_overlays);
+    } catch (const json::exception&) {  // the plugin has written where it answers
+      child.answered = false;
+      if (child.ended.empty())
+        child.ended =
+            fmt::format("gave an answer that cannot be read: \"{}\"", excerpt(child.text));
     }
     return child;
   };

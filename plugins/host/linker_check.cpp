@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <tenon/plugins/host/files.h>
 #include <tenon/plugins/host/linker_check.h>
 
 namespace tenon::plugins {
@@ -32,25 +33,37 @@ std::string linker_path() {
   return path;
 }
 
-// Runs a program and adds its output, both kinds, to `text`. Returns why it did not end well, or
-// nothing.
+// The folder of the plugin in the linker's process: --preload splits at spaces and colons, which
+// the folder's own name may have.
+constexpr int kFolder = 3;
+constexpr std::string_view kFolderPath = "/proc/self/fd/3/";
+
+// Runs a program, with the folder open, and adds its output, both kinds, to `text`. Returns why it
+// did not end well, or nothing.
 std::string run(std::vector<std::string> command, std::vector<std::string> variables,
-                std::string& text) {
+                const std::string& folder, std::string& text) {
   std::vector<char*> arguments, environment;
   for (auto& c : command) arguments.push_back(c.data());
   for (auto& v : variables) environment.push_back(v.data());
   arguments.push_back(nullptr), environment.push_back(nullptr);
+  const int opened = open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (opened < 0) return std::strerror(errno);
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return std::strerror(errno);
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    const int reason = errno;
+    close(opened);
+    return std::strerror(reason);
+  }
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, opened, kFolder);
   pid_t child = 0;
   const int failed =
       posix_spawn(&child, arguments[0], &actions, nullptr, arguments.data(), environment.data());
   posix_spawn_file_actions_destroy(&actions);
-  close(ends[1]);
+  close(ends[1]), close(opened);
   char buffer[4096];
   for (ssize_t n;
        !failed && ((n = ::read(ends[0], buffer, sizeof buffer)) > 0 || (n < 0 && errno == EINTR));)
@@ -85,7 +98,9 @@ void read_line(std::string_view line, LinkerReport& report) {
   if (const size_t at = line.find(preload);
       at != line.npos && line.find("from --preload cannot be preloaded") != line.npos) {
     line.remove_prefix(at + preload.size());
-    note(line.substr(0, line.find('\'')), report.missing);
+    line = line.substr(0, line.find('\''));
+    if (line.starts_with(kFolderPath)) line.remove_prefix(kFolderPath.size());
+    note(line, report.missing);
   }
 }
 
@@ -99,7 +114,12 @@ LinkerReport ask_linker(const std::string& library, const std::vector<std::strin
     return report;
   }
   std::string names;
-  for (auto& name : more) names += (names.empty() ? "" : ":") + name;
+  const std::string folder = parent_folder(library);
+  for (auto& name : more) {
+    if (!names.empty()) names += ":";
+    const bool beside = parent_folder(name) == folder;
+    names += beside ? std::string(kFolderPath) + name.substr(name.rfind('/') + 1) : name;
+  }
   std::vector<std::string> command{linker};
   if (!names.empty()) command.insert(command.end(), {"--preload", names});
   command.push_back(library);
@@ -111,7 +131,7 @@ LinkerReport ask_linker(const std::string& library, const std::vector<std::strin
   if (const char* path = secure_getenv("LD_LIBRARY_PATH"))
     variables.push_back(std::string("LD_LIBRARY_PATH=") + path);
   std::string text;
-  if (const std::string why = run(command, variables, text); !why.empty()) {
+  if (const std::string why = run(command, variables, folder, text); !why.empty()) {
     report.why = fmt::format("{}: {}", linker, why);
     return report;
   }

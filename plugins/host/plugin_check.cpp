@@ -99,7 +99,9 @@ void Check::check_manifest() {
 void Check::check_places() {
   const std::string folder = parent_folder(manifest_ ? manifest_->path : library_);
   if (passes([&] { require_trusted_folder(folder); }))
-    good("nobody else may write its folder, nor one above it");
+    good(
+        "its folder and those above it belong to root or to this user, and none is world-writable "
+        "without a sticky bit");
   if (!manifest_ || manifest_->library.empty()) return;
   passes([&] {
     Manifest m = *manifest_;
