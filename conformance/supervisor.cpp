@@ -137,7 +137,7 @@ class Supervisor {
 
   void write_json() const {
     json all = report_.to_json();
-    all["device"] = options_.device;
+    all["device"] = options_.plugin.empty() ? json(options_.device) : json();
     all["plugin"] = options_.plugin;
     all["seed"] = options_.seed;
     std::ofstream file(options_.json);

@@ -51,9 +51,11 @@ void start() {
     trace::start(settings);
     watchers |= kTrace;
   }
-  if (settings.any() || cpu_fallback_from_environment() == CpuFallback::report) count_dispatch();
-  // The handlers that wait for devices are registered later, so they run before this one.
-  if (watched()) std::atexit(report_at_exit);
+  if (settings.any() || cpu_fallback_from_environment() == CpuFallback::report) {
+    count_dispatch();
+    // The handlers that wait for devices are registered later, so they run before this one.
+    std::atexit(report_at_exit);
+  }
   if (check_settings().on) {
     checked::start_watching();
     watchers |= kCheck;
@@ -67,29 +69,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What watchers do right before the plan runs. Whatever they return is the error of the run, and
-// the plan does not run.
-tn_error* before_run(Run& run) {
+tn_error* run_traced(const Launch& launch, tn_run& args, const PathNode* path) {
+  Run run{launch, args, path};
   run.began = Clock::now();
-  return nullptr;
-}
-
-// What watchers do right after it, with its error or null. They may replace the error.
-tn_error* after_run(Run& run, tn_error* error) {
+  tn_error* error = launch.plan->api->run(launch.plan->plan, &args);
   run.ended = Clock::now();
   if (watched_by(kCount)) count_run(run);
   if (watched_by(kTrace)) trace::add_run(run, error != nullptr);
   return error;
 }
 
-}  // namespace
-
-namespace {
-tn_error* run_traced(const Launch& launch, tn_run& args, const PathNode* path) {
-  Run run{launch, args, path};
-  if (tn_error* refused = before_run(run)) return refused;
-  return after_run(run, launch.plan->api->run(launch.plan->plan, &args));
-}
 }  // namespace
 
 // The time of checks counts for no operator.

@@ -41,8 +41,8 @@ struct Run {
 // Runs the plan with its watchers. Returns the error of the plan, or one that a watcher found.
 tn_error* run_watched(const Launch& launch, tn_run& args, const PathNode* path);
 
-// Runs the plan. This is the only place where plans run. `stream` is null if the plan computes on
-// this thread.
+// Runs the plan. Everything that a program computes runs here; checked mode runs a plan once more,
+// to compare. `stream` is null if the plan computes on this thread.
 inline tn_error* run_plan(const Launch& l, const PathNode* path, tn_stream* stream) {
   tn_run args = l.args(stream);
   if (watched()) [[unlikely]]

@@ -68,9 +68,11 @@ BOOST_AUTO_TEST_CASE(what_is_right_passes) {
                {"cpu:0: cpu ", "compared with cpu:1", "relu", "cases ", "gradients ", "layouts ",
                 "repeat ", "shapes ", " 0 failed"});
   require_line({0, slurp(folder / "all.json")}, 0, {"\"failed\": 0", "\"op\": \"relu\""});
-  require_line(run(folder, faulty() + "--op relu", "none"), 0,
+  require_line(run(folder, faulty() + "--op relu --json '" + (folder / "all.json") + "'", "none"),
+               0,
                {"with the overlay faulty 1.0 (", " 0 failed, ",
                 "relu in bf16, f16, f64, i32, i64, u8: no plan of the overlay was used"});
+  require_line({0, slurp(folder / "all.json")}, 0, {"\"device\": null", "libtenon_faulty.so\""});
   if (kSanitized) return;
   require_line(run(folder, "--section joint"), 0, {"joint ", " 0 failed"});
   // In checked mode, each run on a device with streams is waited for several times. All operators
