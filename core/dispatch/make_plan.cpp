@@ -372,6 +372,7 @@ std::string outcome_of(const PlanEntry& entry) {
 Ref<PlanEntry> make_plan_entry(DeviceContext& context, CallDesc desc) {
   auto entry = Ref<PlanEntry>::adopt(new PlanEntry(std::move(desc)));
   entry->device = context.device;
+  entry->context = &context;
   std::string reasons;
   if (!observe::watched_by(observe::kTrace)) [[likely]] {
     prepare(context, *entry, reasons);

@@ -37,9 +37,16 @@ DeviceContext::DeviceContext(Device d, plugins::Backend& b,
   stream =
       caller_thread ? make_worker_stream(d.str()) : make_plugin_stream(b.api(), handle, d.str());
   memory = std::make_unique<Allocator>(*this, 0, *table[0]);
-  for (uint32_t i = 1; i < count; ++i)
-    if (table[i]->flags & TN_MEMORY_PINNED)
+  for (uint32_t i = 1; i < count; ++i) {
+    if (!(table[i]->flags & TN_MEMORY_PINNED)) continue;
+    if (table[i]->flags & TN_MEMORY_HOST_VISIBLE)
       pinned = std::make_unique<Allocator>(*this, i, *table[i], Allocator::WaitsFor::uses);
+    else  // the host would copy from and to it
+      log_message(TN_LOG_WARNING, b.name(),
+                  fmt::format("memory kind {} of {} is not used: it is TN_MEMORY_PINNED, but not "
+                              "TN_MEMORY_HOST_VISIBLE; set both",
+                              i, d));
+  }
   plans = make_plan_store(*this);
 
   for (auto* o : overlays) {

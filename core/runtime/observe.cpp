@@ -79,15 +79,34 @@ tn_error* run_traced(const Launch& launch, tn_run& args, const PathNode* path) {
   return error;
 }
 
+// What is said of a run or a copy at which there was no memory to look. It is never freed.
+tn_error without_a_look{
+    sizeof(tn_error), TN_CODE_OUT_OF_MEMORY, "there was no memory to look at it (TENON_CHECK)", 0,
+    nullptr,          [](tn_error*) {}};
+
+// `check_it` sets the error. The worker of a stream calls this, and can throw nothing.
+template <class F>
+tn_error* error_of_check(F&& check_it) noexcept {
+  tn_error* error = nullptr;
+  try {
+    check_it(error);
+  } catch (const std::bad_alloc&) {
+    if (!error) error = &without_a_look;
+  }
+  return error;
+}
 }  // namespace
 
 // The time of checks counts for no operator.
 tn_error* run_watched(const Launch& launch, tn_run& args, const PathNode* path) {
   if (!watched_by(kCheck)) return run_traced(launch, args, path);
-  const checked::Work work(*launch.plan, launch.shape, path);
-  checked::RunCheck check(launch, path, args.stream);
-  if (tn_error* refused = check.before()) return refused;
-  return check.after(run_traced(launch, args, path));
+  return error_of_check([&](tn_error*& error) {
+    const checked::Work work(*launch.plan, launch.shape, path);
+    checked::RunCheck check(launch, path, args.stream);
+    if ((error = check.before())) return;
+    error = run_traced(launch, args, path);
+    error = check.after(error);
+  });
 }
 
 void Gradient::begin(const char* op) {
@@ -113,10 +132,13 @@ tn_error* copy_traced(const CopyTask& t, tn_stream* stream) {
 
 tn_error* run_copy_watched(const CopyTask& t, tn_stream* stream) {
   if (!watched_by(kCheck)) return copy_traced(t, stream);
-  const checked::Work work(t.api->name(), fmt::format("a copy of {} bytes", t.copy.bytes));
-  checked::CopyCheck check(t, stream);
-  if (tn_error* refused = check.before()) return refused;
-  return check.after(copy_traced(t, stream));
+  return error_of_check([&](tn_error*& error) {
+    const checked::Work work(t.api->name(), fmt::format("a copy of {} bytes", t.copy.bytes));
+    checked::CopyCheck check(t, stream);
+    if ((error = check.before())) return;
+    error = copy_traced(t, stream);
+    error = check.after(error);
+  });
 }
 
 }  // namespace tenon::observe

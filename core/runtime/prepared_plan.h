@@ -21,6 +21,7 @@ class DeviceContext;
 struct PreparedPlan {
   tn_plan* plan = nullptr;
   Device device;
+  DeviceContext* context = nullptr;          // of that device
   const plugins::CheckedApi* api = nullptr;  // of the plugin that made it
   uint64_t cost_ns = 0;
   uint64_t workspace_bytes = 0;

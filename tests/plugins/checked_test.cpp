@@ -12,6 +12,8 @@
 #include <boost/test/unit_test.hpp>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <tenon/core/base/module_path.h>
 #include <tenon/core/error.h>
@@ -191,6 +193,42 @@ BOOST_AUTO_TEST_CASE(settings_that_cannot_be_understood_are_refused) {
                    "TENON_TEST_SAID=TENON_CHECK_TIMEOUT is \"0\"; it must be a number"});
 }
 
+BOOST_AUTO_TEST_CASE(again_alone,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  Joint joint;
+  for (auto& c : kDevices) {
+    const Device device = open(c);
+    check_named("run_fails_again", device,
+                {"run failed when it was run again with the same arguments: it ran before"});
+    const std::string lost = error_with("run_fails_again_lost", device);
+    BOOST_TEST(has(lost, "it ran before"), lost);
+    BOOST_TEST(!has(lost, "run again"), lost);
+    BOOST_TEST(has(error_of([&] { (void)error_with("", device); }), "it ran before"));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_plan_that_fails_when_it_is_run_again_is_named) {
+  require_success("again_alone", {"TENON_CHECK=1"});
+}
+
+// Devices above the 64th are found under a lock, which the fork holds while it waits for the work.
+BOOST_AUTO_TEST_CASE(fork_alone, *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  Joint joint;
+  Tensor x = full({1 << 12}, -2.0).to(Device("joint", 64));
+  for (int i = 0; i < 300; ++i) x = abs(x);
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  BOOST_REQUIRE(child > 0);
+  int status = -1;
+  BOOST_TEST(waitpid(child, &status, 0) == child);
+  BOOST_TEST(status == 0);
+  BOOST_TEST(x.to_vector<float>()[0] == 2);
+}
+
+BOOST_AUTO_TEST_CASE(a_fork_waits_for_work_on_any_device) {
+  require_success("fork_alone", {"TENON_CHECK=1"}, 20);
+}
+
 // ---- what never ends
 
 BOOST_AUTO_TEST_CASE(event_alone,
@@ -264,6 +302,7 @@ BOOST_AUTO_TEST_CASE(a_crash_names_plugin_operator_shapes_and_module) {
   const std::string work = " of operator abs: (5,) on joint:";
   for (auto& crash :
        std::vector<Crash>{{"run_segfaults", "SIGSEGV", "run" + work, SIGSEGV},
+                          {"run_passes_on_segfaults", "SIGSEGV", "run" + work, SIGSEGV},
                           {"run_segfaults_in_a_loop", "SIGSEGV", "run" + work, SIGSEGV},
                           {"run_overflows_the_stack", "SIGSEGV", "run" + work, SIGSEGV},
                           {"run_aborts", "SIGABRT", "run" + work, SIGABRT},

@@ -259,6 +259,16 @@ BOOST_AUTO_TEST_CASE(a_plugin_that_calls_exit_ends_the_process_and_is_named) {
       }
 }
 
+BOOST_AUTO_TEST_CASE(pinned_memory_that_the_host_cannot_see_is_not_used) {
+  const Outcome outcome = run_alone("misbehaviour_test/in_a_process_of_its_own",
+                                    {"TENON_TEST_FAULT=memory_kinds_pinned_alone"});
+  BOOST_TEST(outcome.status == 0, outcome.output);
+  BOOST_TEST(has(outcome.output,
+                 "[joint] warning: memory kind 1 of joint:0 is not used: it is TN_MEMORY_PINNED, "
+                 "but not TN_MEMORY_HOST_VISIBLE; set both"),
+             outcome.output);
+}
+
 BOOST_AUTO_TEST_CASE(a_library_that_throws_while_it_is_loaded_is_not_tried_again) {
   const Outcome outcome =
       run_alone("misbehaviour_test/in_a_process_of_its_own", {"TENON_TEST_FAULT=load_throws"});

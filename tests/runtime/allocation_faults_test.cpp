@@ -13,6 +13,7 @@
 #include <tenon/plugins/host/checked_api.h>
 #include <tenon/tenon.h>
 
+#include "process/child.h"
 #include "sim/faults.h"
 #include "support/drain.h"
 #include "support/expect.h"
@@ -197,6 +198,27 @@ BOOST_AUTO_TEST_CASE(an_exception_of_a_plugin_that_there_is_no_memory_to_describ
     BOOST_TEST(std::string(error->message).ends_with("there was no memory to say how"));
     error->destroy(error);
   }
+}
+
+BOOST_AUTO_TEST_CASE(checked_runs_alone,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  const Tensor x = ones({1 << 14});
+  (x + x).sum().item();
+  int64_t n = 0;
+  do {
+    double sum = 0;
+    const bool told = throws_at(++n, [&] { sum = (x + x).to("cpu:1").sum().item(); });
+    drain();
+    BOOST_TEST((told || sum == 2 << 14), "allocation " << n);
+  } while (failed);
+  BOOST_TEST(n > 10);
+  BOOST_TEST((x + x).sum().item() == 2 << 14);
+}
+
+// In checked mode, looking at a run takes memory, on the thread of the stream.
+BOOST_AUTO_TEST_CASE(a_checked_run_survives_each_failed_allocation) {
+  const Outcome outcome = run_alone("checked_runs_alone", {"TENON_CHECK=1"});
+  BOOST_TEST(outcome.status == 0, outcome.output);
 }
 
 BOOST_AUTO_TEST_CASE(what_failed_is_found_where_another_failure_in_front_of_it_is_over) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include <fmt/core.h>
@@ -24,6 +25,17 @@ constexpr uint64_t kRecentBytes = 16 << 10;
 constexpr uint64_t kChunk = 4 << 20;
 
 uintptr_t number(const void* address) { return reinterpret_cast<uintptr_t>(address); }
+
+// What there is no memory to look at is not looked at.
+template <class F>
+bool looked(F&& look) noexcept {
+  try {
+    look();
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
 
 std::string bytes_text(uint64_t n) { return n == 1 ? "1 byte" : fmt::format("{} bytes", n); }
 
@@ -141,13 +153,11 @@ void Memory::hand_out(Storage& s, const Allocator* graph) {
   zone.block = {s.data, s.block_bytes, s.chunk, s.slot};
   zone.graph = graph;
   zone.buffer = {zone.begin() + kGuard + (number(zone.begin()) % 128 ? 0 : 64), s.bytes};
-  {
-    std::lock_guard lock(mutex_);
-    zones_[number(zone.begin())] = std::move(made);
-  }
-  s.data = zone.buffer.data;
   // Nothing can be copied during a capture: guard_graph does it.
   if (!graph) zone.filled = fill_whole(zone, Pattern::fresh);
+  std::lock_guard lock(mutex_);
+  zones_[number(zone.begin())] = std::move(made);
+  s.data = zone.buffer.data;
 }
 
 bool Memory::give_back(const Storage& s, uint64_t ticket) noexcept {
@@ -198,6 +208,10 @@ std::vector<BlockHeap::Block> Memory::settle(bool all) {
   if (context_.stream->closed() || context_.stream->capturing()) return free;
   std::lock_guard looking(looking_);
   std::unique_lock lock(mutex_);
+  // From here on, nothing fails: every zone stays in one of the lists.
+  size_t most = kept_.size();
+  for (Zone* left = first_left_; left; left = left->next) ++most;
+  if (most > kept_.capacity()) kept_.reserve(2 * most);
   Zone* zone = std::exchange(first_left_, nullptr);
   last_left_ = nullptr;
   lock.unlock();
@@ -210,7 +224,7 @@ std::vector<BlockHeap::Block> Memory::settle(bool all) {
       last = zone;
       continue;
     }
-    settle_one(*zone);
+    if (!looked([&] { settle_one(*zone); })) zone->filled = false;
     kept_.push_back(zone);
     kept_bytes_ += zone->block.bytes;
   }
@@ -221,14 +235,18 @@ std::vector<BlockHeap::Block> Memory::settle(bool all) {
     lock.unlock();
   }
   size_t count = 0;
-  for (; count < kept_.size(); ++count) {
-    if (!all && kept_bytes_ <= kMostKeptBytes && kept_.size() - count <= kMostKept) break;
-    const auto gone = remove(kept_[count]);
+  for (uint64_t bytes = kept_bytes_; count < kept_.size(); bytes -= kept_[count++]->block.bytes)
+    if (!all && bytes <= kMostKeptBytes && kept_.size() - count <= kMostKept) break;
+  free.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    const auto gone = remove(kept_[i]);
     kept_bytes_ -= gone->block.bytes;
-    if (const auto what = written_into(*gone); !what.empty())
-      report(fmt::format("something wrote into memory on {} after it was freed: {}{}",
-                         context_.device, what,
-                         gone->owner.empty() ? "" : "; it was " + gone->owner));
+    looked([&] {
+      if (const auto what = written_into(*gone); !what.empty())
+        report(fmt::format("something wrote into memory on {} after it was freed: {}{}",
+                           context_.device, what,
+                           gone->owner.empty() ? "" : "; it was " + gone->owner));
+    });
     free.push_back(gone->block);
   }
   kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(count));
@@ -361,8 +379,11 @@ std::string Memory::written_after_free() {
   return "";
 }
 
+// Detached threads may compute, and give buffers back, until the process has ended. Meanwhile none
+// of these is handed on, because that is done while looking, too.
 void Memory::look_at_live() {
   if (context_.stream->closed() || context_.stream->capturing()) return;
+  std::lock_guard looking(looking_);
   std::vector<Zone*> all;
   {
     std::lock_guard lock(mutex_);
@@ -370,9 +391,11 @@ void Memory::look_at_live() {
       if (!zone->given_back) all.push_back(zone.get());
   }
   for (Zone* zone : all)
-    if (const auto what = spoilt(*zone); !what.empty())
+    if (const auto what = spoilt(*zone); !what.empty()) {
+      const auto owner = owner_of(zone->begin());
       report(fmt::format("something wrote outside of a buffer on {}: {}{}", context_.device, what,
-                         zone->owner.empty() ? "" : "; it was " + zone->owner));
+                         owner.empty() ? "" : "; it was " + owner));
+    }
 }
 
 }  // namespace tenon::checked

@@ -10,6 +10,7 @@
 #include <tenon/core/runtime/check/elements.h>
 #include <tenon/core/runtime/check/run.h>
 #include <tenon/core/runtime/context.h>
+#include <tenon/plugins/host/backend.h>
 
 namespace tenon::checked {
 
@@ -17,7 +18,7 @@ RunCheck::RunCheck(const Launch& l, const PathNode* path, tn_stream* stream)
     : launch_(l),
       path_(path),
       stream_(stream),
-      context_(context_of(l.plan->device)),
+      context_(*l.plan->context),
       memory_(context_.memory->checked()) {
   auto add = [](std::vector<Operand>& to, const char* kind, uint32_t i, void* data,
                 const Footprint& footprint, DType type, bool in_place) {
@@ -142,10 +143,8 @@ tn_error* RunCheck::after(tn_error* error) {
   if (error && error->code == TN_CODE_DEVICE_LOST) return error;
   look_at_guards();
   look_at_inputs();
-  if (!error) {
-    look_at_outputs();
-    if (check_settings().nan) look_for_nan();
-  }
+  if (!error) error = look_at_outputs();
+  if (!error && check_settings().nan) look_for_nan();
   if (found_.empty()) return error;
   const auto part = part_string(path_), module = path_string(path_);
   log_message(TN_LOG_ERROR, launch_.plan->api->name(),
@@ -199,8 +198,8 @@ std::vector<bool> RunCheck::unwritten(const Operand& o, Pattern pattern) {
 // A value may happen to be the pattern. What is still unwritten after a second run, with a pattern
 // that differs in each byte, was never written. Plans that change memory in place cannot run again:
 // for these only types of more than two bytes are looked at, of which no sensible value is the
-// pattern.
-void RunCheck::look_at_outputs() {
+// pattern. Returns the error of the second run, which leaves outputs without values.
+tn_error* RunCheck::look_at_outputs() {
   std::vector<std::vector<bool>> suspects;
   bool any = false;
   const bool changes =
@@ -210,7 +209,8 @@ void RunCheck::look_at_outputs() {
     suspects.push_back(looks ? unwritten(o, Pattern::unwritten) : std::vector<bool>());
     any = any || !suspects.back().empty();
   }
-  if (any && !changes) run_again(suspects);
+  if (any && !changes)
+    if (tn_error* error = run_again(suspects)) return error;
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const auto first = std::find(suspects[i].begin(), suspects[i].end(), true);
     if (first == suspects[i].end()) continue;
@@ -221,19 +221,30 @@ void RunCheck::look_at_outputs() {
                     std::count(first, suspects[i].end(), true), suspects[i].size(),
                     outputs_[i].name, first - suspects[i].begin()));
   }
+  return nullptr;
 }
 
-void RunCheck::run_again(std::vector<std::vector<bool>>& suspects) {
+tn_error* RunCheck::run_again(std::vector<std::vector<bool>>& suspects) {
   fill_outputs(Pattern::unwritten_again);
   tn_run args = launch_.args(stream_);
   tn_error* error = memory_->finish(launch_.plan->api->run(launch_.plan->plan, &args), stream_);
-  if (error) error->destroy(error);
+  if (error && error->code == TN_CODE_DEVICE_LOST) return error;
+  if (error) {
+    const auto code = error->code;
+    return launch_.plan->api->broken(
+        "run",
+        fmt::format("failed when it was run again with the same arguments: {}; a plan must run "
+                    "any number of times",
+                    plugins::take_message(error)),
+        code);
+  }
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (suspects[i].empty()) continue;
     const auto again = unwritten(outputs_[i], Pattern::unwritten_again);
     for (size_t k = 0; k < suspects[i].size(); ++k)
-      suspects[i][k] = suspects[i][k] && !error && !again.empty() && again[k];
+      suspects[i][k] = suspects[i][k] && !again.empty() && again[k];
   }
+  return nullptr;
 }
 
 void RunCheck::look_for_nan() {

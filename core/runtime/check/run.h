@@ -50,10 +50,10 @@ class RunCheck {
   bool overlaps_an_output(const Operand& input) const;
   void look_at_guards();
   void look_at_inputs();
-  void look_at_outputs();
+  tn_error* look_at_outputs();
   void look_for_nan();
   std::vector<bool> unwritten(const Operand& output, Pattern pattern);
-  void run_again(std::vector<std::vector<bool>>& suspects);
+  tn_error* run_again(std::vector<std::vector<bool>>& suspects);
   void found(const std::string& what);
 
   const Launch& launch_;

@@ -1,10 +1,13 @@
 // The handler of the signals with which the system ends a program that a plugin has spoilt. It says
 // where that happened, and leaves the rest to the handler before it.
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include <signal.h>
 #include <unistd.h>
@@ -65,14 +68,25 @@ void tell(const char* signal) {
   line.print();
 }
 
+// How often ours was put before another action; and for each signal how often it had been when
+// this thread last was in ours, since its last work began.
+std::atomic<uint32_t> installed{1};
+constinit thread_local uint32_t handled[std::size(watched)] TENON_FAST_TLS = {};
+
+// Another handler may have put ours back as the one that was there before it, although it comes
+// after ours: then each would pass the signal on to the other for ever, so the system gets it.
+//
 // The instruction that caused a signal causes it again after this returns; a signal that was sent
 // is sent again.
 void on_signal(int signal, siginfo_t* info, void*) {
   const int error = errno;
-  for (auto& w : watched) {
-    if (w.signal != signal) continue;
-    tell(w.name);
-    sigaction(signal, &w.before, nullptr);
+  for (size_t i = 0; i < std::size(watched); ++i) {
+    if (watched[i].signal != signal) continue;
+    const bool again = std::exchange(handled[i], installed.load()) == installed;
+    struct sigaction system {};
+    system.sa_handler = SIG_DFL;
+    if (!again) tell(watched[i].name);
+    sigaction(signal, again ? &system : &watched[i].before, nullptr);
   }
   if (info->si_code <= 0) raise(signal);
   errno = error;
@@ -107,11 +121,13 @@ class SignalStack {
 void watch_signals() noexcept {
   static auto& mutex = *new ForkMutex(ForkOrder::tables);
   PerThread<SignalStack>::get();
+  std::fill(std::begin(handled), std::end(handled), 0);
   std::lock_guard lock(mutex);
   for (auto& w : watched) {
     struct sigaction now {};
     if (sigaction(w.signal, nullptr, &now) != 0 || now.sa_sigaction == on_signal) continue;
     w.before = now;
+    ++installed;
     struct sigaction ours {};
     ours.sa_sigaction = on_signal;
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK;

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <string>
-#include <system_error>
 #include <thread>
 
 #include <fmt/core.h>
@@ -57,7 +57,7 @@ struct Works final : ForkMember {
     watcher_of = fork_generation();
     try {
       std::thread([this] { look_again_and_again(); }).detach();
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {
     }
   }
 
