@@ -97,6 +97,21 @@ BOOST_AUTO_TEST_CASE(the_cpu_computes_all_that_a_device_lacks) {
   }
 }
 
+// Starts to count before it opens a device. It has to be the only test of its process.
+BOOST_AUTO_TEST_CASE(counted_from_the_start, ALONE) {
+  count_dispatch();
+  backends();
+  BOOST_TEST(sum(ones({2, 3}).to(Device("joint:0"))).item<float>() == 6.0f);
+  BOOST_TEST(dispatch_stats().on_cpu.size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(who_counts_for_itself_is_told_nothing_at_the_end) {
+  const Outcome outcome =
+      run_alone("fallback_test/counted_from_the_start", {"TENON_CPU_FALLBACK=1"});
+  BOOST_TEST(outcome.status == 0, outcome.output);
+  BOOST_TEST(!has(outcome.output, "[tenon] computed on the CPU"), outcome.output);
+}
+
 BOOST_AUTO_TEST_CASE(an_error_names_what_the_user_called) {
   backends();
   const Tensor x = ones({2, 3}).to("joint:2");
