@@ -11,7 +11,6 @@
 #include <tenon/core/runtime/context.h>
 
 namespace tenon::checked {
-
 namespace {
 
 // Blocks that were given back wait until there are more bytes or more of them than this.
