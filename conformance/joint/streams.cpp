@@ -60,26 +60,30 @@ void waited_for(Bench& bench) {
   }
 }
 
-// What another stream reads behind the event is what was written before it.
-void across_streams(Bench& bench) {
-  require_streams(bench);
-  Slow slow(bench);
-  Memory result(bench, kWords * sizeof(float));
-  Stream writer(bench), reader(bench);  // they end first, and wait for their work
-  Event written(bench), read(bench);
-  for (float value = 1; value <= 20; ++value) {
-    must("stream_wait", bench.api.stream_wait(writer.handle(), read.handle()));
+// What a stream reads behind the event of another is what was written before it. The streams may be
+// those of two devices.
+void read_behind_events(Bench& writes, Bench& reads, int turns, const char* fault) {
+  Slow slow(writes);
+  Memory result(reads, kWords * sizeof(float));
+  Stream writer(writes), reader(reads);  // they end first, and wait for their work
+  Event written(writes), read(reads);
+  for (int turn = 1; turn <= turns; ++turn) {
+    const auto value = static_cast<float>(turn);
+    must("stream_wait", writes.api.stream_wait(writer.handle(), read.handle()));
     slow.queue(writer, value);
     written.record(writer);
-    must("stream_wait", bench.api.stream_wait(reader.handle(), written.handle()));
-    reader.copy(result.data(), slow.memory.data(), kWords * sizeof(float), true, true);
+    must("stream_wait", writes.api.stream_wait(reader.handle(), written.handle()));
+    reader.copy_from(writes, result.data(), slow.memory.data(), kWords * sizeof(float));
     read.record(reader);
     const auto found = reader.download(result, kWords);
     for (size_t i : {size_t{0}, kWords / 2, kWords - 1})
-      require(found[i] == value,
-              "a stream did not wait for the event of another: it read {}, expected {}", found[i],
-              value);
+      require(found[i] == value, "{}: it read {}, expected {}", fault, found[i], value);
   }
+}
+
+void across_streams(Bench& bench) {
+  require_streams(bench);
+  read_behind_events(bench, bench, 20, "a stream did not wait for the event of another");
 }
 
 void recorded_again(Bench& bench) {
@@ -148,24 +152,9 @@ void across_devices(Bench& bench) {
     throw UnsupportedError("there is only one device");
   Bench second(bench.subject, other);
   if (!second.has_streams) throw UnsupportedError("the other device has no streams");
-  Slow slow(bench);
-  Memory result(second, kWords * sizeof(float));
-  Stream writer(bench), reader(second);
-  Event written(bench), read(second);
-  for (float value = 1; value <= 10; ++value) {
-    must("stream_wait", bench.api.stream_wait(writer.handle(), read.handle()));
-    slow.queue(writer, value);
-    written.record(writer);
-    must("stream_wait", bench.api.stream_wait(reader.handle(), written.handle()));
-    reader.copy_from(bench, result.data(), slow.memory.data(), kWords * sizeof(float));
-    read.record(reader);
-    const auto found = reader.download(result, kWords);
-    for (size_t i : {size_t{0}, kWords / 2, kWords - 1})
-      require(found[i] == value,
-              "a stream did not wait for the event of another device, or the copy "
-              "between the devices is wrong: it read {}, expected {}",
-              found[i], value);
-  }
+  read_behind_events(bench, second, 10,
+                     "a stream did not wait for the event of another device, or the copy between "
+                     "the devices is wrong");
 }
 
 void many_of_them(Bench& bench) {
