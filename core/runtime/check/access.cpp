@@ -27,6 +27,14 @@ bool Access::usable() const {
 bool Access::read(std::span<const Piece> pieces) { return copy(pieces, false); }
 bool Access::write(std::span<const Piece> pieces) { return copy(pieces, true); }
 
+const unsigned char* Access::look(const void* data, uint64_t bytes,
+                                  std::vector<unsigned char>& room) {
+  if (host_visible) return static_cast<const unsigned char*>(data);
+  room.resize(bytes);
+  const Piece piece{room.data(), const_cast<void*>(data), bytes};
+  return read({&piece, 1}) ? room.data() : nullptr;
+}
+
 bool Access::copy_here(const Piece& p, bool to_device) const {
   tn_copy copy{sizeof(tn_copy), p.host, p.memory, p.bytes, nullptr, context_.handle};
   if (to_device) copy = {sizeof(tn_copy), p.memory, p.host, p.bytes, context_.handle, nullptr};

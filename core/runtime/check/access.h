@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include <tenon/core/base/fork.h>
 #include <tenon/plugins/abi/abi.h>
@@ -36,6 +37,9 @@ class Access {
   // streams before must be finished.
   bool read(std::span<const Piece> pieces);
   bool write(std::span<const Piece> pieces);
+
+  // Returns where the host can read these bytes, which may be in `room`; null if it cannot.
+  const unsigned char* look(const void* data, uint64_t bytes, std::vector<unsigned char>& room);
 
   // Waits until the device has done what is queued on `stream`, at most as long as
   // TENON_CHECK_TIMEOUT says, and returns the error of that work.

@@ -74,10 +74,8 @@ tn_error* CopyCheck::after(tn_error* error) {
 
 const unsigned char* CopyCheck::fetch(Memory* memory, const void* data, uint64_t bytes,
                                       std::vector<unsigned char>& room) {
-  if (!memory || memory->access().host_visible) return static_cast<const unsigned char*>(data);
-  room.resize(bytes);
-  const Piece piece{room.data(), const_cast<void*>(data), bytes};
-  return memory->access().read({&piece, 1}) ? room.data() : nullptr;
+  return memory ? memory->access().look(data, bytes, room)
+                : static_cast<const unsigned char*>(data);
 }
 
 std::string CopyCheck::difference() {

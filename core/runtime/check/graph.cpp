@@ -37,13 +37,8 @@ void GraphCheck::each_spoilt(F&& visit) {
 bool GraphCheck::hash_of(const Storage& s, uint64_t& hash) {
   const Footprint all(s.bytes);
   std::vector<unsigned char> room;
-  const unsigned char* bytes = static_cast<unsigned char*>(s.data);
-  if (!memory_.access().host_visible) {
-    room.resize(s.bytes);
-    const Piece piece{room.data(), s.data, s.bytes};
-    if (!memory_.access().read({&piece, 1})) return false;
-    bytes = room.data();
-  }
+  const unsigned char* bytes = memory_.access().look(s.data, s.bytes, room);
+  if (!bytes) return false;
   hash = checked::hash_of(bytes, all);
   return true;
 }
