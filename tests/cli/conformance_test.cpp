@@ -161,6 +161,19 @@ BOOST_AUTO_TEST_CASE(each_planted_fault_is_found) {
   });
 }
 
+// In checked mode memory is filled before each use, in the same way but for this section.
+BOOST_AUTO_TEST_CASE(only_a_second_call_shows_what_depends_on_what_memory_held) {
+  if (kSanitized) return;
+  const Folder folder;
+  for (const char* mode : {"", " --no-check"}) {
+    const auto outcome =
+        run(folder, faulty() + "--op abs --dtype f32" + mode, "depends on what memory held");
+    require_line(outcome, 1, {"FAILED repeat: abs of", "output 0: element", " the second"});
+    for (const char* section : {"cases", "layouts", "shapes", "gradients"})
+      BOOST_TEST(!has(outcome.out, std::string("FAILED ") + section), outcome.out);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_end_of_the_process_is_found) {
   require_found({{"crashes", "tanh", {"FAILED cases: tanh", "SIGSEGV"}},
                  {"exits", "cos", {"FAILED cases: cos", "ended the process with status 3"}}});

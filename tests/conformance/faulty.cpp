@@ -56,6 +56,12 @@ void other_bits_each_time(float* y, int64_t, const std::function<void()>& run) {
   run();
   if ((odd = !odd)) y[0] = std::nextafterf(y[0], std::numeric_limits<float>::infinity());
 }
+// As what takes uninitialised memory for a buffer that it has filled before.
+void other_bits_after_a_large_number(float* y, int64_t n, const std::function<void()>& run) {
+  const bool large = n > 0 && std::abs(y[0]) > 1e6f;
+  run();
+  if (large) y[0] = std::nextafterf(y[0], std::numeric_limits<float>::infinity());
+}
 void swallowed_nan(float* y, int64_t n, const std::function<void()>& run) {
   run();
   for (int64_t i = 0; i < n; ++i)
@@ -107,6 +113,7 @@ constexpr Fault faults[] = {
     {"writes a byte behind", "neg", byte_behind},
     {"forgets strides", "mul", right, true},
     {"other bits", "exp", other_bits_each_time},
+    {"depends on what memory held", "abs", other_bits_after_a_large_number},
     {"swallows NaN", "maximum", swallowed_nan},
     {"none", "relu", right, false, uint64_t{1} << 50},
     {"42 at a great cost", "relu", all_42, false, uint64_t{1} << 50},

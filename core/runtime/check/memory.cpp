@@ -7,6 +7,7 @@
 
 #include <tenon/core/base/log.h>
 #include <tenon/core/format.h>
+#include <tenon/core/runtime/check/contents.h>
 #include <tenon/core/runtime/check/memory.h>
 #include <tenon/core/runtime/context.h>
 
@@ -35,8 +36,6 @@ bool looked(F&& look) noexcept {
     return false;
   }
 }
-
-std::string bytes_text(uint64_t n) { return n == 1 ? "1 byte" : fmt::format("{} bytes", n); }
 
 }  // namespace
 
@@ -92,29 +91,6 @@ bool Memory::read(std::span<Part> parts, Room& room) {
   return pieces.empty() || access_.read(pieces);
 }
 
-namespace {
-
-// Which bytes do not have the pattern any more.
-struct Changes {
-  uint64_t count = 0;
-  const char* first = nullptr;
-
-  void look(const char* from, const unsigned char* host, uint64_t bytes, Pattern pattern) {
-    for (uint64_t i = 0; i < bytes; ++i) {
-      i += intact(host + i, bytes - i, pattern, number(from + i));
-      if (i < bytes && count++ == 0) first = from + i;
-    }
-  }
-  // "3 bytes <where> of 12 bytes, the first of them byte 12", or empty.
-  std::string text(const Buffer& buffer, const char* where) const {
-    if (!count) return "";
-    return fmt::format("{} {} of {}, the first of them byte {}", bytes_text(count), where,
-                       bytes_text(buffer.bytes), static_cast<int64_t>(first - buffer.data));
-  }
-};
-
-}  // namespace
-
 std::string Memory::spoilt(const Zone& z, const Part& before, const Part& behind) const {
   Changes front, back;
   front.look(before.from, before.host, before.bytes, Pattern::guard);
@@ -153,7 +129,7 @@ void Memory::hand_out(Storage& s, const Allocator* graph) {
   zone.graph = graph;
   zone.buffer = {zone.begin() + kGuard + (number(zone.begin()) % 128 ? 0 : 64), s.bytes};
   // Nothing can be copied during a capture: guard_graph does it.
-  if (!graph) zone.filled = fill_whole(zone, Pattern::fresh);
+  if (!graph) zone.filled = fill_whole(zone, contents(Pattern::fresh));
   std::lock_guard lock(mutex_);
   zones_[number(zone.begin())] = std::move(made);
   s.data = zone.buffer.data;
@@ -267,12 +243,12 @@ void Memory::each_of(const Allocator& graph, F&& visit) {
 }
 
 void Memory::guard_graph(const Allocator& graph) {
-  each_of(graph, [&](Zone& zone) { zone.filled = fill_whole(zone, Pattern::fresh); });
+  each_of(graph, [&](Zone& zone) { zone.filled = fill_whole(zone, contents(Pattern::fresh)); });
 }
 
 void Memory::refill_freed(const Allocator& graph) {
   each_of(graph, [&](Zone& zone) {
-    if (zone.given_back) fill(zone.buffer.data, zone.buffer.bytes, Pattern::fresh);
+    if (zone.given_back) fill(zone.buffer.data, zone.buffer.bytes, contents(Pattern::fresh));
   });
 }
 

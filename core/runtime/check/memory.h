@@ -13,6 +13,7 @@
 #include <tenon/core/base/fork.h>
 #include <tenon/core/runtime/block_heap.h>
 #include <tenon/core/runtime/check/access.h>
+#include <tenon/core/runtime/check/changes.h>
 #include <tenon/core/runtime/check/patterns.h>
 #include <tenon/core/storage.h>
 
@@ -21,12 +22,6 @@ class Allocator;
 }
 
 namespace tenon::checked {
-
-// A buffer at which someone looks.
-struct Buffer {
-  char* data = nullptr;
-  uint64_t bytes = 0;
-};
 
 class Memory {
  public:

@@ -90,7 +90,7 @@ tn_error* RunCheck::before() {
     if (check_settings().nan && !inputs_had_nan_)
       inputs_had_nan_ = first_nan(bytes, *input.footprint, input.type).has_value();
   }
-  fill_outputs(Pattern::unwritten);
+  fill_outputs(unwritten_);
   return nullptr;
 }
 
@@ -206,7 +206,7 @@ tn_error* RunCheck::look_at_outputs() {
       std::any_of(outputs_.begin(), outputs_.end(), [](const Operand& o) { return o.in_place; });
   for (auto& o : outputs_) {
     const bool looks = !o.in_place && (!changes || size_of(o.type) > 2);
-    suspects.push_back(looks ? unwritten(o, Pattern::unwritten) : std::vector<bool>());
+    suspects.push_back(looks ? unwritten(o, unwritten_) : std::vector<bool>());
     any = any || !suspects.back().empty();
   }
   if (any && !changes)

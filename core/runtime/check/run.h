@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <tenon/core/dtype.h>
+#include <tenon/core/runtime/check/contents.h>
 #include <tenon/core/runtime/check/memory.h>
 #include <tenon/core/runtime/poison_map.h>
 
@@ -62,6 +63,7 @@ class RunCheck {
   DeviceContext& context_;
   Memory* const memory_;
   std::vector<Operand> inputs_, outputs_;
+  const Pattern unwritten_ = contents(Pattern::unwritten);
   bool inputs_had_nan_ = false;
   std::string found_;
 };
