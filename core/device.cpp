@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include <tenon/core/base/fork.h>
+#include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/base/per_thread.h>
 #include <tenon/core/base/printable.h>
 #include <tenon/core/device.h>
@@ -23,8 +24,8 @@ struct TypeNames {
   std::unordered_map<std::string_view, uint16_t> ids{{names[0], uint16_t{0}}};
 };
 TypeNames& type_names() {
-  static auto* t = new TypeNames;
-  return *t;
+  static constinit NeverDestroyed<TypeNames> names;
+  return names.get();
 }
 
 uint16_t intern(std::string_view type) {

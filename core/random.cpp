@@ -1,14 +1,15 @@
 #include <mutex>
 
 #include <tenon/core/base/fork.h>
+#include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/random.h>
 
 namespace tenon {
 
 namespace {
 ForkMutex& state_mutex() {
-  static auto& mutex = *new ForkMutex(ForkOrder::tables);
-  return mutex;
+  static constinit NeverDestroyed<ForkMutex, ForkOrder::tables> mutex;
+  return mutex.get();
 }
 RandomState state;
 }  // namespace

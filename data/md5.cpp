@@ -23,6 +23,7 @@ std::array<uint32_t, 64> sine_table() {
         static_cast<uint32_t>(std::floor(std::abs(std::sin(static_cast<double>(i + 1))) * 0x1p32));
   return table;
 }
+const auto sines = sine_table();
 
 class Md5 {
  public:
@@ -56,7 +57,6 @@ class Md5 {
 
  private:
   void mix() {
-    static const std::array<uint32_t, 64> sines = sine_table();
     uint32_t words[16];
     for (int i = 0; i < 16; ++i)
       words[i] = uint32_t{block_[4 * i]} | uint32_t{block_[4 * i + 1]} << 8 |

@@ -7,6 +7,7 @@
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/log.h>
+#include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/format.h>
 #include <tenon/modules/listing.h>
 #include <tenon/modules/module.h>
@@ -89,8 +90,8 @@ class Warned {
   std::set<std::pair<const ModuleType*, const ModuleType*>> pairs_;
 };
 Warned& warned() {
-  static auto& w = *new Warned;  // never freed: models may be static objects
-  return w;
+  static constinit NeverDestroyed<Warned> all;  // models may be static objects
+  return all.get();
 }
 
 [[noreturn]] void left_out(const ModuleType& type, const std::string& what) {
@@ -152,11 +153,15 @@ bool has_state(ModuleRef module) {
 void require_all_listed(ModuleRef module) {
   const ModuleType& type = *module.type;
   if (!type.by_hand) return;
-  static auto& mutex = *new ForkMutex(ForkOrder::tables);
-  static auto* right = new std::set<const ModuleType*>;  // never freed, as above
+  struct Right {
+    ForkMutex mutex{ForkOrder::tables};
+    std::set<const ModuleType*> types;
+  };
+  static constinit NeverDestroyed<Right> kept;
+  Right& right = kept.get();
   {
-    std::lock_guard lock(mutex);
-    if (right->contains(&type)) return;
+    std::lock_guard lock(right.mutex);
+    if (right.types.contains(&type)) return;
   }
   Listed listed;
   type.visit(module.self, listed);
@@ -186,8 +191,8 @@ void require_all_listed(ModuleRef module) {
                     "v(\"name\", name), unless they belong to another model",
                     type.name, hidden.size()));
   if (absent) return;  // another object of this type may have what this one lacks
-  std::lock_guard lock(mutex);
-  right->insert(&type);
+  std::lock_guard lock(right.mutex);
+  right.types.insert(&type);
 }
 
 void require_listed_child(ModuleRef parent, ModuleRef child) {

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include <tenon/core/base/fork.h>
+#include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/base/per_thread.h>
 #include <tenon/core/dispatch/misplaced.h>
 #include <tenon/core/error.h>
@@ -21,10 +22,14 @@ thread_local const ModuleScope* innermost TENON_FAST_TLS = nullptr;
 
 // Names live as long as the process: queued work may mention them.
 const char* intern(std::string name) {
-  static auto& mutex = *new ForkMutex(ForkOrder::tables);
-  static auto* names = new std::unordered_set<std::string>;
-  std::lock_guard lock(mutex);
-  return names->insert(std::move(name)).first->c_str();
+  struct Names {
+    ForkMutex mutex{ForkOrder::tables};
+    std::unordered_set<std::string> all;
+  };
+  static constinit NeverDestroyed<Names> kept;
+  Names& names = kept.get();
+  std::lock_guard lock(names.mutex);
+  return names.all.insert(std::move(name)).first->c_str();
 }
 
 struct FindChild : FieldVisitor {

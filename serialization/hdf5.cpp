@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/serialization/hdf5.h>
@@ -9,8 +10,8 @@ namespace tenon::h5 {
 namespace {
 
 ForkMutex& library_mutex() {
-  static auto& mutex = *new ForkMutex(ForkOrder::sessions);
-  return mutex;
+  static constinit NeverDestroyed<ForkMutex, ForkOrder::sessions> mutex;
+  return mutex.get();
 }
 
 // The walk starts at the cause, so the first entry says most.

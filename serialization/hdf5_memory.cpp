@@ -134,13 +134,14 @@ H5FD_class_t describe_driver() {
   return driver;
 }
 
+const H5FD_class_t file_driver = describe_driver();
+
 }  // namespace
 
 void MemoryFile::use_in(hid_t access) {
-  static const H5FD_class_t driver = describe_driver();
   // The driver is registered each time, because an application may shut HDF5 down in between. The
   // property list keeps its own reference.
-  hid_t id = H5FDregister(&driver);
+  hid_t id = H5FDregister(&file_driver);
   DriverInfo info{this};
   bool set = id >= 0 && H5Pset_driver(access, id, &info) >= 0;
   if (id >= 0) H5FDunregister(id);

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include <tenon/core/base/environment.h>
+#include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
 
@@ -86,8 +87,11 @@ CheckSettings read_check_settings() {
 }  // namespace
 
 const CheckSettings& check_settings() {
-  static const CheckSettings settings = read_check_settings();
-  return settings;
+  struct Read : CheckSettings {
+    Read() : CheckSettings(read_check_settings()) {}
+  };
+  static constinit NeverDestroyed<Read> settings;
+  return settings.get();
 }
 
 void check_environment() {

@@ -1,3 +1,4 @@
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -11,18 +12,21 @@ namespace {
 
 constexpr const char* kLevelNames[] = {"debug", "info", "warning", "error"};
 
+tn_log_level read_threshold() {
+  const char* text = std::getenv("TENON_LOG");
+  for (tn_log_level i = 0; text && i < 4; ++i)
+    if (std::string_view(text) == kLevelNames[i]) return i;
+  if (text && *text)  // a wrong log level should not end the program
+    std::fprintf(stderr,
+                 "[tenon] warning: TENON_LOG is \"%s\"; it must be debug, info, warning or "
+                 "error, and warning is used\n",
+                 excerpt(text).c_str());
+  return TN_LOG_WARNING;
+}
+
 tn_log_level log_threshold() {
-  static const tn_log_level threshold = [] {
-    const char* text = std::getenv("TENON_LOG");
-    for (tn_log_level i = 0; text && i < 4; ++i)
-      if (std::string_view(text) == kLevelNames[i]) return i;
-    if (text && *text)  // a wrong log level should not end the program
-      std::fprintf(stderr,
-                   "[tenon] warning: TENON_LOG is \"%s\"; it must be debug, info, warning or "
-                   "error, and warning is used\n",
-                   excerpt(text).c_str());
-    return tn_log_level{TN_LOG_WARNING};
-  }();
+  static std::atomic<tn_log_level> threshold{-1};  // not read yet
+  if (threshold < 0) threshold = read_threshold();
   return threshold;
 }
 

@@ -5,6 +5,7 @@
 
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/module_path.h>
+#include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/base/per_thread.h>
 
 namespace tenon {
@@ -22,15 +23,14 @@ namespace {
 thread_local const PathNode* current TENON_FAST_TLS = nullptr;
 
 const PathNode& root() {
-  static const auto* node =
-      new PathNode;  // never freed, because queued work may use it while the process exits
-  return *node;
+  static constinit NeverDestroyed<PathNode> node;  // queued work may use it while the process ends
+  return node.get();
 }
 
 const PathNode* find_child(const PathNode& parent, const char* name, bool is_part) {
-  static auto& mutex =
-      *new ForkMutex(ForkOrder::tables);  // one for all nodes, because new names are rare
-  std::lock_guard lock(mutex);
+  // One for all nodes, because new names are rare.
+  static constinit NeverDestroyed<ForkMutex, ForkOrder::tables> mutex;
+  std::lock_guard lock(mutex.get());
   for (auto& c : parent.children)
     if (c->name == name && c->is_part == is_part) return c.get();
   auto node = std::make_unique<PathNode>();

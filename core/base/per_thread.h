@@ -3,6 +3,8 @@
 // stored there.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <new>
 #include <optional>
 
@@ -14,15 +16,28 @@
 
 namespace tenon {
 
-// Returns a key. If a thread has set it to a non-null value, `end` runs when that thread ends. In
-// contrast to the destructor of a thread_local, a key can be requested without ending the process
-// if memory is short, and objects that are destroyed later in that thread may set it again. Returns
-// nothing if the process has no keys left. For the main thread, `end` does not run at exit, because
-// static objects may still need the data.
-inline std::optional<pthread_key_t> make_thread_exit_key(void (*end)(void*)) noexcept {
-  pthread_key_t key;
-  return pthread_key_create(&key, end) == 0 ? std::optional(key) : std::nullopt;
-}
+// A key that is made at its first use. If a thread has set it to a non-null value, `end` runs when
+// that thread ends. In contrast to the destructor of a thread_local, a key can be requested without
+// ending the process if memory is short, and objects that are destroyed later in that thread may
+// set it again. For the main thread, `end` does not run at exit, because static objects may still
+// need the data. Not a static variable of a function, for the reason in never_destroyed.h.
+class ThreadExitKey {
+ public:
+  // Returns nothing if the process has no keys left; the next call tries again.
+  std::optional<pthread_key_t> get(void (*end)(void*)) noexcept {
+    if (const uint64_t made = made_.load(std::memory_order_acquire)) return key_of(made);
+    pthread_key_t fresh;
+    if (pthread_key_create(&fresh, end) != 0) return std::nullopt;
+    uint64_t first = 0;
+    if (made_.compare_exchange_strong(first, uint64_t{fresh} + 1)) return fresh;
+    pthread_key_delete(fresh);  // another thread was faster
+    return key_of(first);
+  }
+
+ private:
+  static pthread_key_t key_of(uint64_t made) { return static_cast<pthread_key_t>(made - 1); }
+  std::atomic<uint64_t> made_{0};  // the key and one
+};
 
 // One T for each thread. The first call creates it, and it is destroyed when the thread ends.
 template <class T>
@@ -37,7 +52,8 @@ class PerThread {
 
  private:
   [[gnu::noinline]] static T* make() noexcept {
-    static const auto key = make_thread_exit_key([](void* ended) {
+    static constinit ThreadExitKey kept;
+    const auto key = kept.get([](void* ended) {
       here_ = nullptr;
       delete static_cast<T*>(ended);
     });

@@ -49,7 +49,8 @@ struct Pooled {
   // Called for the first deallocation in a thread. If the list could not be freed at the end of the
   // thread, nothing is kept.
   [[gnu::noinline]] static bool open(List& list) noexcept {
-    static const auto key = make_thread_exit_key([](void*) { end(); });
+    static constinit ThreadExitKey kept;
+    const auto key = kept.get([](void*) { end(); });
     if (list.open || kMaxKept == 0 || !key || pthread_setspecific(*key, &list) != 0) return false;
     list.open = true;
     list.room = kMaxKept;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <tenon/core/base/fork.h>
+#include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/dispatch/cpu_fallback.h>
 #include <tenon/core/dispatch/detour.h>
 #include <tenon/core/dispatch/transfer.h>
@@ -19,11 +20,15 @@ const Device kCpu;
 // The first call of each operator prints a line, so that a user who allowed the CPU sees that it is
 // used.
 void tell_once(const PlanEntry& entry) {
-  static auto& mutex = *new ForkMutex(ForkOrder::tables);
-  static auto& told = *new std::set<const Op*>;
+  struct Told {
+    ForkMutex mutex{ForkOrder::tables};
+    std::set<const Op*> of;
+  };
+  static constinit NeverDestroyed<Told> kept;
   {
-    std::lock_guard lock(mutex);
-    if (!told.insert(entry.call.op).second) return;
+    Told& told = kept.get();
+    std::lock_guard lock(told.mutex);
+    if (!told.of.insert(entry.call.op).second) return;
   }
   std::fprintf(stderr, "tenon: %s is computed on the CPU (TENON_CPU_FALLBACK)\n",
                entry.describe().c_str());

@@ -7,6 +7,7 @@
 
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/log.h>
+#include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/runtime/collectives.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/plugin_stream.h>
@@ -40,8 +41,8 @@ struct Communicators {
   bool closed = false;
 };
 Communicators& communicators() {
-  static auto* c = new Communicators;  // never freed; the communicators are closed at exit
-  return *c;
+  static constinit NeverDestroyed<Communicators> all;  // the communicators are closed at exit
+  return all.get();
 }
 
 std::vector<uint64_t> key_of(std::span<const Device> devices) {

@@ -9,6 +9,7 @@
 #include <tenon/core/base/environment.h>
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/log.h>
+#include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/runtime/capture.h>
@@ -96,8 +97,8 @@ struct Contexts {
 };
 
 Contexts& contexts() {
-  static auto* c = new Contexts;  // never destroyed, because static tensors may be destroyed later
-  return *c;
+  static constinit NeverDestroyed<Contexts> all;  // static tensors may be destroyed later
+  return all.get();
 }
 
 void report_unreported(const std::vector<DeviceContext*>& all) {
@@ -176,7 +177,9 @@ DeviceContext& open(Device d) {
        c.all)  // if one device of a plugin is closed, no other device of it can be used
     if (context->device.type_id() == d.type_id()) context->stream->require_open();
   // This happens once, because devices that are open already read it without a lock.
-  [[maybe_unused]] static const bool lent = (lend_threads_to_plugins(), true);
+  static bool lent = false;
+  if (!lent) lend_threads_to_plugins();
+  lent = true;
   auto& registry = plugins::registry();
   auto& backend = registry.load(d.type());
   auto context = std::make_unique<DeviceContext>(d, backend, registry.overlays(d.type()));

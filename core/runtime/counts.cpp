@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include <tenon/core/base/fork.h>
+#include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/runtime/counts.h>
 
 namespace tenon {
@@ -44,8 +45,8 @@ struct Counts {
 
 // Never freed, because devices compute until the process has ended.
 Counts& counts_of_all() {
-  static auto& counts = *new Counts;
-  return counts;
+  static constinit NeverDestroyed<Counts> counts;
+  return counts.get();
 }
 
 // Calls `body` with the counts of this process. What its parent counted before the fork is for the

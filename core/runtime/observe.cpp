@@ -7,6 +7,7 @@
 
 #include <tenon/core/base/environment.h>
 #include <tenon/core/base/fork.h>
+#include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/base/printable.h>
 #include <tenon/core/runtime/check/copy.h>
 #include <tenon/core/runtime/check/run.h>
@@ -42,9 +43,9 @@ void report_at_exit() {
 }  // namespace
 
 void start() {
-  static auto& mutex = *new ForkMutex(ForkOrder::tables);
+  static constinit NeverDestroyed<ForkMutex, ForkOrder::tables> mutex;
   static bool started = false;
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(mutex.get());
   if (started) return;
   const auto settings = trace_from_environment();
   if (settings.any()) {

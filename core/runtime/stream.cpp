@@ -1,3 +1,4 @@
+#include <atomic>
 #include <memory>
 #include <new>
 #include <string>
@@ -14,8 +15,9 @@
 namespace tenon {
 
 bool sync_mode() {
-  static const bool on = flag_from_environment("TENON_SYNC");
-  return on;
+  static std::atomic<int> on{-1};  // not read yet
+  if (on < 0) on = flag_from_environment("TENON_SYNC");
+  return on > 0;
 }
 
 void Stream::wait_and_watch(uint64_t ticket) {

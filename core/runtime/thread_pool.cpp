@@ -13,6 +13,7 @@
 
 #include <tenon/core/base/environment.h>
 #include <tenon/core/base/fork.h>
+#include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/base/per_thread.h>
 #include <tenon/core/base/spin_lock.h>
 #include <tenon/core/runtime/thread_pool.h>
@@ -197,9 +198,11 @@ ThreadPool::ThreadPool(uint32_t threads) : impl_(std::make_unique<Impl>(std::max
 ThreadPool::~ThreadPool() = default;
 
 ThreadPool& ThreadPool::shared() {
-  static auto* pool = new ThreadPool(
-      default_threads());  // not destroyed at exit, because streams may still need it
-  return *pool;
+  struct Shared : ThreadPool {
+    Shared() : ThreadPool(default_threads()) {}
+  };
+  static constinit NeverDestroyed<Shared> pool;  // streams may need it while the process ends
+  return pool.get();
 }
 
 uint32_t ThreadPool::size() const { return impl_->size; }

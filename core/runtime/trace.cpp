@@ -12,6 +12,7 @@
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/log.h>
 #include <tenon/core/base/module_path.h>
+#include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/base/per_thread.h>
 #include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
@@ -30,10 +31,9 @@ struct Trace {
   TraceFile file;
   uint32_t generation = fork_generation();  // of the process to which the file belongs
 };
-// Never freed, because devices compute until the process has ended.
 Trace& the() {
-  static auto& trace = *new Trace;
-  return trace;
+  static constinit NeverDestroyed<Trace> trace;
+  return trace.get();
 }
 
 // What is known of a thread.

@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <memory>
 #include <string_view>
 
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <tenon/core/base/never_destroyed.h>
 #include <tenon/plugins/host/cpu_features.h>
 
 namespace tenon::plugins {
@@ -38,23 +38,25 @@ void add_words(std::string_view line, std::set<std::string>& found) {
   }
 }
 
-}  // namespace
-
-const std::set<std::string>& cpu_features() {
-  // Never freed, because a device may be opened while the process ends.
-  static const auto& features = *[] {
-    auto found = std::make_unique<std::set<std::string>>();
+struct Features {
+  std::set<std::string> found;
+  Features() {
     const std::string text = beginning_of_cpuinfo();
-    for (std::string_view rest = text; !rest.empty() && found->empty();) {
+    for (std::string_view rest = text; !rest.empty() && found.empty();) {
       const auto line = rest.substr(0, rest.find('\n'));
       rest.remove_prefix(std::min(line.size() + 1, rest.size()));
       const auto colon = line.find(':');
       if (colon != line.npos && (line.starts_with("flags") || line.starts_with("Features")))
-        add_words(line.substr(colon + 1), *found);
+        add_words(line.substr(colon + 1), found);
     }
-    return found.release();
-  }();
-  return features;
+  }
+};
+
+}  // namespace
+
+const std::set<std::string>& cpu_features() {
+  static constinit NeverDestroyed<Features> features;  // a device may be opened at exit
+  return features.get().found;
 }
 
 }  // namespace tenon::plugins

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <tenon/core/base/fork.h>
+#include <tenon/core/base/never_destroyed.h>
 #include <tenon/plugins/host/files.h>
 #include <tenon/plugins/host/host_version.h>
 #include <tenon/plugins/host/loader.h>
@@ -262,11 +264,14 @@ Outcome first_load(const Manifest& m) {
 }  // namespace
 
 Backend& load_plugin(const Manifest& m) {
-  static auto& mutex = *new ForkMutex(ForkOrder::backends);
-  static auto* outcomes =
-      new std::map<std::string, Outcome>;  // never freed: plugins outlive every exit handler
-  std::lock_guard lock(mutex);
-  auto& outcome = (*outcomes)[m.library];
+  struct Outcomes {
+    ForkMutex mutex{ForkOrder::backends};
+    std::map<std::string, Outcome> of;
+  };
+  static constinit NeverDestroyed<Outcomes> kept;  // plugins outlive every exit handler
+  Outcomes& outcomes = kept.get();
+  std::lock_guard lock(outcomes.mutex);
+  auto& outcome = outcomes.of[m.library];
   if (outcome.entry)
     check_entry(*outcome.entry, m);
   else if (outcome.reason.empty())

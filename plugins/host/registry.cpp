@@ -7,6 +7,7 @@
 
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/log.h>
+#include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
 #include <tenon/plugins/host/discovery.h>
@@ -310,9 +311,9 @@ std::atomic<Registry*> replacement{nullptr};
 }
 
 Registry& registry() {
-  static auto* standard = new Registry;  // never freed: used until the last exit handler
+  static constinit NeverDestroyed<Registry> standard;
   auto* other = replacement.load(std::memory_order_acquire);
-  return other ? *other : *standard;
+  return other ? *other : standard.get();
 }
 
 Registry* replace_registry(Registry* other) {

@@ -3,6 +3,7 @@
 
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/log.h>
+#include <tenon/core/base/never_destroyed.h>
 #include <tenon/plugins/host/host_version.h>
 #include <tenon/plugins/host/services.h>
 
@@ -42,11 +43,15 @@ const HostVersion& host_version() { return version; }
 void lend_threads(const Threads& lent) { threads = lent; }
 
 const tn_host* make_host_services(const std::string& name, const std::string& library) {
-  // Never freed: a plugin may log from another library's exit handler.
-  static auto* all = new std::deque<Services>;
-  static auto& mutex = *new ForkMutex(ForkOrder::tables);
-  std::lock_guard lock(mutex);
-  auto& s = all->emplace_back(Services{name, library, {}, {}});
+  struct All {
+    ForkMutex mutex{ForkOrder::tables};
+    std::deque<Services> services;
+  };
+  // A plugin may log from another library's exit handler.
+  static constinit NeverDestroyed<All> kept;
+  All& all = kept.get();
+  std::lock_guard lock(all.mutex);
+  auto& s = all.services.emplace_back(Services{name, library, {}, {}});
   s.table = {version.host_bytes, TN_ABI_MAJOR, version.abi_minor, &s,
              s.library.c_str(),  host_log,     host_thread_count, host_parallel_for};
   return &s.table;

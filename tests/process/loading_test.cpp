@@ -1,6 +1,8 @@
 // libtenon opened by a process that already runs, and what it asks of every thread.
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <thread>
 
 #include <boost/test/unit_test.hpp>
@@ -51,10 +53,33 @@ struct Scarce {
   static void operator delete(void* p) { ::operator delete(p); }
 };
 
+// What "nm" prints for a library, with the names as they are in the source.
+std::string symbols_of(const fs::path& library) {
+  std::unique_ptr<FILE, int (*)(FILE*)> pipe(
+      popen(("nm -C '" + library.string() + "' 2>&1").c_str(), "r"), pclose);
+  std::string text;
+  char part[4096];
+  while (size_t n = std::fread(part, 1, sizeof part, pipe.get())) text.append(part, n);
+  return text;
+}
+
 // Somebody else's destructor, which runs after this library's because its key is younger.
 void ask_late(void*) { tenon::PerThread<Counted>::get()->value = 1; }
 
 }  // namespace
+
+// A fork in another thread would leave its lock in the child: see core/base/never_destroyed.h. What
+// brings forks through the library is made while it is loaded.
+BOOST_AUTO_TEST_CASE(no_static_variable_of_a_function_is_locked_while_it_is_made) {
+  const std::string mark = "guard variable for ";
+  const std::string symbols = symbols_of(tenon::test::build_dir() + "/lib/libtenon.so");
+  BOOST_TEST(symbols.find("tenon::Tensor::wait() const") != symbols.npos);  // they were listed
+  for (size_t at = 0; (at = symbols.find(mark, at)) != symbols.npos;) {
+    at += mark.size();
+    const std::string name = symbols.substr(at, symbols.find('\n', at) - at);
+    if (name.starts_with("tenon::")) BOOST_TEST(name == "tenon::Fork::instance()::fork");
+  }
+}
 
 BOOST_AUTO_TEST_CASE(opens_where_little_static_thread_local_storage_is_left) {
   const std::string build = tenon::test::build_dir(), folder = build + "/tests/process/";

@@ -5,6 +5,7 @@
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/log.h>
 #include <tenon/core/base/module_path.h>
+#include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/loss.h>
@@ -27,14 +28,17 @@ Tensor reduce(const Tensor& loss, Reduction reduction) {
 // of shapes, as long as the pairs are few.
 void warn_of_broadcasting(const char* op, const Tensor& x, const Tensor& y) {
   if (shape_of(x) == shape_of(y)) return;
-  static auto& mutex = *new ForkMutex(ForkOrder::tables);
-  // Never freed, because a loss may be computed while the process ends.
-  static auto* said = new std::set<std::string>;
+  struct Said {
+    ForkMutex mutex{ForkOrder::tables};
+    std::set<std::string> pairs;
+  };
+  static constinit NeverDestroyed<Said> kept;  // a loss may be computed while the process ends
   std::string what =
       fmt::format("{}: the target has shape {}, but the input {}", op, shape_of(y), shape_of(x));
   {
-    std::lock_guard lock(mutex);
-    if (said->size() >= 100 || !said->insert(what).second) return;
+    Said& said = kept.get();
+    std::lock_guard lock(said.mutex);
+    if (said.pairs.size() >= 100 || !said.pairs.insert(what).second) return;
   }
   log_message(TN_LOG_WARNING, "tenon",
               fmt::format("{}; they are broadcast to {}, which is rarely meant: give both the same "

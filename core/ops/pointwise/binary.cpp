@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/pointwise/binary.h>
@@ -14,8 +15,11 @@ namespace tenon {
 namespace {
 
 const Attrs& order(bool reverse) {
-  static const Attrs plain = Attrs().set("reverse", false), reversed = Attrs().set("reverse", true);
-  return reverse ? reversed : plain;
+  struct Orders {
+    Attrs plain = Attrs().set("reverse", false), reversed = Attrs().set("reverse", true);
+  };
+  static constinit NeverDestroyed<Orders> orders;
+  return reverse ? orders.get().reversed : orders.get().plain;
 }
 
 void infer_arithmetic(Infer& infer) {

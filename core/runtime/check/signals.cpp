@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <tenon/core/base/fork.h>
+#include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/base/per_thread.h>
 #include <tenon/core/runtime/check/work.h>
 #include <tenon/plugins/host/checked_api.h>
@@ -119,10 +120,10 @@ class SignalStack {
 }  // namespace
 
 void watch_signals() noexcept {
-  static auto& mutex = *new ForkMutex(ForkOrder::tables);
+  static constinit NeverDestroyed<ForkMutex, ForkOrder::tables> mutex;
   PerThread<SignalStack>::get();
   std::fill(std::begin(handled), std::end(handled), 0);
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(mutex.get());
   for (auto& w : watched) {
     struct sigaction now {};
     if (sigaction(w.signal, nullptr, &now) != 0 || now.sa_sigaction == on_signal) continue;

@@ -13,6 +13,7 @@
 #include <tenon/core/base/environment.h>
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/log.h>
+#include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/runtime/check/work.h>
 #include <tenon/plugins/host/checked_api.h>
 
@@ -25,8 +26,8 @@ struct Works final : ForkMember {
   Works() : ForkMember(ForkOrder::tables) { join(); }
 
   static Works& all() {
-    static auto& works = *new Works;
-    return works;
+    static constinit NeverDestroyed<Works> works;
+    return works.get();
   }
 
   void before_fork() override { lock.lock(); }

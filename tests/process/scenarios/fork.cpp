@@ -1,4 +1,5 @@
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <mutex>
 #include <thread>
@@ -43,6 +44,28 @@ SCENARIO(children_of_a_process_whose_threads_compute) {
     failed += in_child([] { MUST(computes() && computes("cpu:1")); }) != 0;
   stop = true;
   for (auto& t : threads) t.join();
+  return failed;
+}
+
+// Each child is a process that has not used the library. It forks while a thread of its own makes
+// what the library keeps for the whole process; the forks of the children are a little later each.
+SCENARIO(children_of_processes_whose_threads_use_the_library_first) {
+  int failed = 0;
+  for (int i = 0; i < 40 && !failed; ++i)
+    failed = in_child([&] {
+      std::atomic<bool> begins{false};
+      std::thread thread([&] {
+        begins = true;
+        MUST(computes());
+      });
+      while (!begins) {
+      }
+      for (const auto until = std::chrono::steady_clock::now() + i * std::chrono::microseconds(20);
+           std::chrono::steady_clock::now() < until;) {
+      }
+      MUST(in_child([] { MUST(computes()); }) == 0);
+      thread.join();
+    });
   return failed;
 }
 
