@@ -237,3 +237,27 @@ BOOST_AUTO_TEST_CASE(all_else_goes_on_while_a_stream_captures) {
   for (auto* e : {before, there}) api.event_destroy(e);
   api.stream_destroy(other);
 }
+
+// The last case, because the plugin takes it for the end of the process.
+BOOST_AUTO_TEST_CASE(drain_waits_for_streams_and_leaves_a_recording_as_it_is) {
+  Adding a;
+  auto& api = a.gpu.api;
+  tn_stream* other = nullptr;
+  ok(api.stream_create(a.gpu.device, &other));
+  ok(a.capture.begin(a.gpu.stream));
+  ok(a.run(1, a.gpu.stream));
+  ok(a.run(40, other));
+  std::vector<float> found(kCount);
+  const tn_copy to_host{sizeof to_host,         found.data(), a.y,
+                        kCount * sizeof(float), nullptr,      a.gpu.device};
+  ok(api.copy(a.gpu.device, &to_host, other));
+  ok(api.drain(api.backend));
+  BOOST_TEST(found[kCount - 1] == 41.0f);
+
+  tn_graph* graph = nullptr;
+  ok(a.capture.end(a.gpu.stream, &graph));
+  ok(a.capture.launch(graph, a.gpu.stream));
+  BOOST_TEST(a.result() == 2.0f);
+  a.capture.destroy(graph);
+  api.stream_destroy(other);
+}

@@ -29,10 +29,9 @@ const void* extension(tn_backend*, const char* name, uint32_t version) {
 
 std::atomic<bool> process_ends{false};
 
-// The host has waited for every stream, and nothing runs without one.
 tn_error* drain(tn_backend*) {
   process_ends = true;
-  return nullptr;
+  return sdk::guard([] { wait_for_streams(); });
 }
 void shutdown(tn_backend*) {}
 

@@ -36,7 +36,7 @@ struct tn_stream {
   std::shared_ptr<tenon::cuda::FaultList> faults;  // all that work on this stream may file
   std::shared_ptr<tenon::cuda::PinnedFault>
       captured_faults;  // the graph's; null unless it captures
-  bool capturing = false;
+  std::atomic<bool> capturing{false};
 };
 
 struct tn_event {

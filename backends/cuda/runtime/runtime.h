@@ -26,6 +26,8 @@ tn_error* event_record(tn_event* event, tn_stream* stream);
 tn_error* stream_wait(tn_stream* stream, tn_event* event);
 tn_error* event_query(tn_event* event, int32_t* done);
 tn_error* event_wait(tn_event* event);
+// Throws what the first of them says that fails, after all have been waited for.
+void wait_for_streams();
 
 // backend.cpp: whether the process ends. What belongs to NCCL and the other libraries is left to it
 // then, as their own exit handlers may have run.

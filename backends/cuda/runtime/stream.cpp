@@ -1,6 +1,8 @@
 // Streams and events. An event brings up what its stream's kernels filed: see fault.h.
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "runtime/check.h"
 #include "runtime/device.h"
@@ -10,6 +12,26 @@
 namespace tenon::cuda {
 
 namespace {
+
+// The streams that exist. Never destroyed, because detached threads may still make and destroy some
+// while the process ends.
+struct Streams {
+  std::mutex mutex;
+  std::vector<tn_stream*> all;
+};
+Streams& streams() {
+  static auto& s = *new Streams;
+  return s;
+}
+
+void list_stream(tn_stream* stream) {
+  std::lock_guard lock(streams().mutex);
+  streams().all.push_back(stream);
+}
+void unlist_stream(tn_stream* stream) {
+  std::lock_guard lock(streams().mutex);
+  std::erase(streams().all, stream);
+}
 
 void destroy_quietly(tn_stream* s) {
   CurrentDevice current(s->device);
@@ -35,11 +57,18 @@ tn_error* stream_create(tn_device* device, tn_stream** out) {
     stream->fault = stream->faults->own();
     // Not joined with the default stream, which the user's own code may use.
     check(cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking), "cudaStreamCreate");
+    try {
+      list_stream(stream.get());
+    } catch (...) {
+      destroy_quietly(stream.get());
+      throw;
+    }
     *out = stream.release();
   });
 }
 
 void stream_destroy(tn_stream* stream) {
+  unlist_stream(stream);
   tn_error* error = sdk::guard([&] { destroy_quietly(stream); });
   if (error) error->destroy(error);
   delete stream;
@@ -87,6 +116,17 @@ tn_error* event_query(tn_event* event, int32_t* done) {
 
 tn_error* event_wait(tn_event* event) {
   return sdk::guard([&] { throw_late_error(event, cudaEventSynchronize(event->handle)); });
+}
+
+void wait_for_streams() {
+  std::lock_guard lock(streams().mutex);  // none is destroyed meanwhile
+  cudaError_t first = cudaSuccess;
+  for (auto* stream : streams().all) {
+    if (stream->capturing) continue;  // what it records does not run, and waiting would spoil it
+    const cudaError_t code = cudaStreamSynchronize(stream->handle);
+    if (first == cudaSuccess) first = code;
+  }
+  check(first, "cudaStreamSynchronize");
 }
 
 }  // namespace tenon::cuda
