@@ -15,6 +15,7 @@ namespace tenon::conformance {
 // What is checked, and what it is compared with: the cpu as it is without overlays.
 struct Subject {
   Device device, reference;
+  std::string overlay = {};  // the one over the device that is checked; empty: the whole device
 };
 
 // What a check throws that found nothing to ask of a backend: no element to compute, or a call that

@@ -78,8 +78,11 @@ namespace {
 std::vector<Check> all_joint_checks(const Options& options, const Subject& subject,
                                     const std::vector<std::string>& command,
                                     const std::function<void()>& alive) {
-  const Launch launch{
-      .command = command, .limit = options.limit, .checked = options.checked, .alive = alive};
+  const Launch launch{.command = command,
+                      .limit = options.limit,
+                      .checked = options.checked,
+                      .queues = subject.overlay.empty(),
+                      .alive = alive};
   const auto named = [](Check& check) {
     check.name = check.op + ": " + check.name;
     check.op = "";

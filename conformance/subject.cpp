@@ -133,11 +133,12 @@ Opened open_subject(const Options& options) {
   if (!named) {
     registry = &registry_with(plugin, options.plugin);
     subject.device = Device(plugin.device);
+    subject.overlay = plugin.overlay;
   }
   plugins::replace_registry(registry == &installed ? nullptr : registry);
   const std::string type(subject.device.type());
   registry->load(type);  // or the error would speak of the first operator
-  return {subject, plugin.overlay,
+  return {subject,
           fmt::format("{}: {}\ncompared with {}: {}", subject.device.str(),
                       describe(*registry, type), subject.reference.str(), describe(stock, "cpu"))};
 }

@@ -10,7 +10,6 @@ namespace tenon::conformance {
 
 struct Opened {
   Subject subject;
-  std::string overlay;      // the one that is checked; empty: the whole device
   std::string description;  // for people: which plugins it is, and what they are compared with
 };
 

@@ -52,8 +52,9 @@ bool has_run(const std::string& overlay) {
 }
 
 // What passes without a run of the overlay's plans was computed by the plugin below it.
+// The checks of the joint ask the overlay themselves.
 Result result_with(const std::string& overlay, const Check& check) {
-  if (overlay.empty()) return result_of(check);
+  if (overlay.empty() || check.section == "joint") return result_of(check);
   Check whole = check;
   bool used = false;
   whole.run = [&] {
@@ -94,7 +95,7 @@ plugins::HostVersion host_named(const std::string& name) {
 }
 
 int end_with_queued_work(const Options& options, const Subject& subject, const Channel& channel) {
-  const std::string plugin(subject.device.type());
+  const std::string plugin(subject.overlay.empty() ? subject.device.type() : subject.overlay);
   const Check check{"joint", "", plugin, f32, [&] { queue_before_the_end(options, subject); }};
   const Result begun{"joint", "", "", plugin, Status::skipped, ""};
   channel.say(with(to_json(begun), "begin", 0));
@@ -115,17 +116,18 @@ int run_checks(const Options& options, const std::vector<std::string>& command,
     if (!options.host.empty()) plugins::pretend_host_version(host_named(options.host));
     const Opened opened = open_subject(options);
     if (!options.end.empty()) return end_with_queued_work(options, opened.subject, channel);
-    // An overlay has neither devices nor queues, and a process of these starts no others.
-    const bool alone = !options.host.empty() || !opened.overlay.empty();
+    // A process that pretends to have another host starts no others.
+    const bool alone = !options.host.empty();
     const Checklist list =
         make_checklist(options, opened.subject, alone ? std::vector<std::string>() : command, [&] {
           channel.say({{"alive", true}});
         });
+    const std::string& overlay = opened.subject.overlay;
     channel.say({{"title", opened.description}, {"count", list.checks.size()}});
     if (resumption.from == 0)
       for (auto& result : list.known) channel.say(with(to_json(result), "known", true));
-    if (!opened.overlay.empty()) count_dispatch();
-    run_from(list, opened.overlay, resumption, channel);
+    if (!overlay.empty()) count_dispatch();
+    run_from(list, overlay, resumption, channel);
     synchronize();
     channel.say({{"done", true}});
     return 0;

@@ -2,8 +2,6 @@
 #include <cstring>
 
 #include <tenon/conformance/joint/bench.h>
-#include <tenon/core/error.h>
-#include <tenon/core/ops/pointwise.h>
 #include <tenon/plugins/host/host_version.h>
 #include <tenon/plugins/host/registry.h>
 
@@ -25,11 +23,25 @@ std::string must_fail(const char* call, tn_error* error, tn_code code) {
 
 // ---- the device
 
+namespace {
+
+plugins::Backend& planning_for(const Subject& subject, plugins::Backend& below) {
+  if (subject.overlay.empty()) return below;
+  for (auto* overlay : plugins::registry().overlays(subject.device.type()))
+    if (overlay->name() == subject.overlay) return *overlay;
+  throw Mismatch(fmt::format("the overlay {} is not used any more", subject.overlay));
+}
+
+}  // namespace
+
 Bench::Bench(const Subject& s, std::optional<uint32_t> index)
     : subject(s),
       backend(plugins::registry().load(s.device.type())),
       api(backend.api()),
       device(backend.open_device(index.value_or(static_cast<uint32_t>(s.device.index())))),
+      planning(planning_for(s, backend)),
+      planner(planning.api()),
+      planner_device(planning.open_device(index.value_or(static_cast<uint32_t>(s.device.index())))),
       info(backend.device_info(device)),
       has_streams(!(info.flags & TN_DEVICE_CALLER_THREAD)) {
   const tn_memory_kind* const* table = nullptr;
@@ -111,36 +123,19 @@ void Event::wait() { must("event_wait", bench_.api.event_wait(handle_)); }
 
 // ---- plans
 
-Request::Request(const char* op, int64_t count, tn_dtype dtype) : in{}, out{}, raw{} {
-  in.struct_size = sizeof in;
-  in.dtype = dtype;
-  in.rank = 1;
-  in.shape[0] = count;
-  in.strides[0] = 1;
-  out = in;
-  inputs[0] = &in;
-  outputs[0] = &out;
-  raw.struct_size = sizeof raw;
-  raw.op = op;
-  raw.num_inputs = raw.num_outputs = 1;
-  raw.inputs = inputs;
-  raw.outputs = outputs;
-}
-const tn_op_request* Request::get() {
-  raw.num_attrs = attrs.size();
-  raw.attrs = attrs.empty() ? nullptr : attrs.data();
-  return &raw;
-}
-
 Plan::Plan(Bench& bench, const tn_op_request* request) : bench_(bench) {
-  must("plan_create", bench.api.plan_create(bench.device, request, &plan_));
+  must("plan_create", bench.planner.plan_create(bench.planner_device, request, &plan_));
   if (plan_->workspace_bytes) workspace_ = std::make_unique<Memory>(bench, plan_->workspace_bytes);
+  if (request->num_inputs == 1) return;
+  const auto unit = unit_matrix();
+  factor_ = std::make_unique<Memory>(bench, unit.size() * sizeof(float));
+  Stream(bench).upload(*factor_, unit);
 }
-Plan::~Plan() { bench_.api.destroy(plan_); }
+Plan::~Plan() { bench_.planner.destroy(plan_); }
 
-void Plan::run(const Stream& stream, const Memory& in, const Memory& out) {
-  void* inputs[] = {in.data()};
-  void* outputs[] = {out.data()};
+void Plan::run(const Stream& stream, void* in, void* out) {
+  void* inputs[] = {in, factor_ ? factor_->data() : nullptr};
+  void* outputs[] = {out};
   // What this version of the host has is zero where it is not set below; what a newer one has, any
   // bytes.
   struct {
@@ -155,26 +150,8 @@ void Plan::run(const Stream& stream, const Memory& in, const Memory& out) {
   args.outputs = outputs;
   args.workspace = workspace_ ? workspace_->data() : nullptr;
   args.stream = stream.handle();
-  if (TN_HAS(tn_run, &args, num_outputs)) args.num_inputs = args.num_outputs = 1;
-  must("run", bench_.api.run(plan_, &args));
-}
-
-Operator known_operator(Bench& bench) {
-  constexpr Operator known[] = {{"abs", 2, tenon::abs},
-                                {"relu", 0, tenon::relu},
-                                {"neg", 2, tenon::neg},
-                                {"square", 4, tenon::square},
-                                {"sign", -1, tenon::sign}};
-  for (auto& o : known) {
-    Request request(o.name, 16);
-    tn_error* no = bench.api.supports(bench.device, request.get());
-    if (!no) return o;
-    no->destroy(no);
-  }
-  throw UnsupportedError(
-      "none of the operators abs, relu, neg, square and sign of f32 is offered, with which plans "
-      "are "
-      "tried");
+  if (TN_HAS(tn_run, &args, num_outputs)) args.num_inputs = factor_ ? 2 : 1, args.num_outputs = 1;
+  must("run", bench_.planner.run(plan_, &args));
 }
 
 }  // namespace tenon::conformance::joint

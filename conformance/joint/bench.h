@@ -1,5 +1,5 @@
-// A device of a plugin as the host sees it, with owners for what it makes. Every failure of the
-// plugin is a Mismatch that names the call.
+// A device of a plugin as the host sees it, with owners for what it makes; of an overlay, with the
+// memory and the streams of the plugin below. Every failure is a Mismatch that names the call.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +39,11 @@ struct Bench {
   plugins::Backend& backend;
   const plugins::CheckedApi& api;
   tn_device* device;
+  // Who makes the plans: the overlay that is checked, or the plugin of the device. Its own handle
+  // stands for the device.
+  plugins::Backend& planning;
+  const plugins::CheckedApi& planner;
+  tn_device* planner_device;
   tn_device_info info;
   bool has_streams;
   std::vector<const tn_memory_kind*> kinds;
@@ -95,11 +100,31 @@ class Event {
   tn_event* handle_ = nullptr;
 };
 
-// A request for an operator with one input and one output, both contiguous f32 of one dimension.
+// An operator that is tried, what it makes of -2, "abs" and 2, and the core's function for it, of
+// tensors of one dimension. Of 0 each of them makes 0.
+struct Operator {
+  enum Form { pointwise, pooling, product };
+  const char* name;
+  float of_minus_two;
+  Tensor (*call)(const Tensor&);
+  Form form = pointwise;
+  int64_t count = 1031;  // of elements for which plans are made
+  // The next number of elements that it can have.
+  int64_t at_least(int64_t elements) const;
+};
+// The first that is taken by who makes the plans. Throws an UnsupportedError if it takes none that
+// is known here.
+Operator known_operator(const Bench& bench);
+
+// A request for an operator that computes each element from the one at its place. All tensors are
+// contiguous; a product has a second input, the unit matrix.
+std::vector<float> unit_matrix();
 struct Request {
   Request(const char* op, int64_t count, tn_dtype dtype = TN_F32);
-  tn_tensor_desc in, out;
-  const tn_tensor_desc* inputs[1];
+  Request(const Operator& op, int64_t count, tn_dtype dtype = TN_F32);
+  Request(const Request&) = delete;
+  tn_tensor_desc in, factor, out;
+  const tn_tensor_desc* inputs[2];
   const tn_tensor_desc* outputs[1];
   std::vector<const tn_attr*> attrs;
   tn_op_request raw;
@@ -111,22 +136,15 @@ class Plan {
   Plan(Bench& bench, const tn_op_request* request);
   ~Plan();
   Plan(const Plan&) = delete;
-  void run(const Stream& stream, const Memory& in, const Memory& out);
+  void run(const Stream& stream, const Memory& in, const Memory& out) {
+    run(stream, in.data(), out.data());
+  }
+  void run(const Stream& stream, void* in, void* out);
 
  private:
   Bench& bench_;
   tn_plan* plan_ = nullptr;
-  std::unique_ptr<Memory> workspace_;
+  std::unique_ptr<Memory> workspace_, factor_;
 };
-
-// An operator of one input that the device takes, what it makes of -2, "abs" and 2, and the core's
-// function for it. Of 0 each of them makes 0.
-struct Operator {
-  const char* name;
-  float of_minus_two;
-  Tensor (*call)(const Tensor&);
-};
-// Throws an UnsupportedError if it takes none that is known here.
-Operator known_operator(Bench& bench);
 
 }  // namespace tenon::conformance::joint

@@ -1,4 +1,4 @@
-// The parts of joint_checks.
+// The parts of joint_checks. Those of requests, plans and neighbours are for overlays, too.
 #pragma once
 
 #include <functional>
@@ -12,6 +12,7 @@ using Add = std::function<void(const char* about, const char* name, void (*look)
 
 void add_memory_checks(const Add& add);
 void add_request_checks(const Add& add);
+void add_device_checks(const Add& add);
 void add_plan_checks(const Add& add);
 void add_stream_checks(const Add& add);
 void add_shortage_checks(const Add& add);

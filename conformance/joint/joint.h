@@ -8,9 +8,10 @@
 
 namespace tenon::conformance {
 
-// For the device of the subject: memory and its shortage, copies, errors, requests, plans, what it
-// does to the plugin of the reference device and, where it has them, streams and events. They use
-// the plugin directly, beside the core, and open its device in this process.
+// For the device of the subject: errors, requests, plans, what it does to the plugin of the
+// reference device, memory and its shortage, copies and, where it has them, streams and events. An
+// overlay has its own errors, requests and plans; the rest is of the plugin below. They use the
+// plugin directly, beside the core, and open its device in this process.
 std::vector<Check> joint_checks(const Subject& subject);
 
 }  // namespace tenon::conformance

@@ -45,11 +45,12 @@ void arithmetic(Bench& bench) {
   fegetenv(&environment);
   const int rounding = fegetround();
   {
-    Request request(op.name, 1024);
+    const auto count = static_cast<size_t>(op.count);
+    Request request(op, op.count);
     Plan plan(bench, request.get());
     Stream stream(bench);
-    Memory in(bench, 4096), out(bench, 4096);
-    stream.upload(in, std::vector<float>(1024, -2));
+    Memory in(bench, count * sizeof(float)), out(bench, count * sizeof(float));
+    stream.upload(in, std::vector<float>(count, -2));
     plan.run(stream, in, out);
     stream.wait();
   }
@@ -83,7 +84,8 @@ void at_the_same_time(Bench& bench) {
   });
   try {
     for (int turn = 0; turn < 10; ++turn) {
-      const Tensor here = full({kLong - turn}, -2, {.device = bench.subject.reference});
+      const Tensor here =
+          full({op.at_least(kLong - turn)}, -2, {.device = bench.subject.reference});
       const Tensor there = op.call(here.to(bench.subject.device));
       const auto found = (there.to(bench.subject.reference) + here).to_vector<float>();
       for (size_t i = 0; i < found.size(); ++i)

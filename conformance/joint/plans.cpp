@@ -4,22 +4,19 @@
 
 #include <tenon/conformance/joint/bench.h>
 #include <tenon/conformance/joint/checks.h>
-#include <tenon/plugins/host/host_version.h>
 
 namespace tenon::conformance::joint {
 
 namespace {
 
-constexpr size_t kCount = 1031;
-
-std::vector<float> input(size_t salt) {
-  std::vector<float> values(kCount);
-  for (size_t i = 0; i < kCount; ++i) values[i] = (i + salt) % 3 == 0 ? -2.0f : 0.0f;
+std::vector<float> input(const Operator& op, size_t salt) {
+  std::vector<float> values(static_cast<size_t>(op.count));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = (i + salt) % 3 == 0 ? -2.0f : 0.0f;
   return values;
 }
 // f(0) is 0 for all operators that known_operator knows.
 void check(const std::vector<float>& found, const Operator& op, size_t salt, const char* when) {
-  for (size_t i = 0; i < kCount; ++i) {
+  for (size_t i = 0; i < found.size(); ++i) {
     const float expected = (i + salt) % 3 == 0 ? op.of_minus_two : 0.0f;
     require(found[i] == expected, "{}: element {} of {} is {}, expected {}", when, i, op.name,
             found[i], expected);
@@ -29,33 +26,38 @@ void check(const std::vector<float>& found, const Operator& op, size_t salt, con
 // Run again before the last run is done, with other pointers.
 void other_pointers(Bench& bench) {
   const Operator op = known_operator(bench);
-  Request request(op.name, kCount);
+  Request request(op, op.count);
   Plan plan(bench, request.get());
   Stream stream(bench);
   std::vector<std::unique_ptr<Memory>> in, out;
+  const auto count = static_cast<size_t>(op.count);
   for (size_t i = 0; i < 20; ++i) {
-    in.push_back(std::make_unique<Memory>(bench, kCount * sizeof(float)));
-    out.push_back(std::make_unique<Memory>(bench, kCount * sizeof(float)));
-    stream.upload(*in[i], input(i));
+    in.push_back(std::make_unique<Memory>(bench, count * sizeof(float)));
+    out.push_back(std::make_unique<Memory>(bench, count * sizeof(float)));
+    stream.upload(*in[i], input(op, i));
   }
   for (size_t i = 0; i < in.size(); ++i) plan.run(stream, *in[i], *out[i]);
   for (size_t i = 0; i < in.size(); ++i)
-    check(stream.download(*out[i], kCount), op, i, "one plan with many pointers");
+    check(stream.download(*out[i], count), op, i, "one plan with many pointers");
 }
 
-// Runs of one plan on memory that the run before wrote.
+// Runs of one plan on memory that queued copies write, behind one that takes its time.
 void in_order(Bench& bench) {
   const Operator op = known_operator(bench);
-  Request request(op.name, kCount);
+  Request request(op, op.count);
   Plan plan(bench, request.get());
   Stream stream(bench);
-  Memory a(bench, kCount * sizeof(float)), b(bench, kCount * sizeof(float));
+  const uint64_t bytes = static_cast<size_t>(op.count) * sizeof(float), many = 4 << 20;
+  Memory sent(bench, bytes), in(bench, bytes), out(bench, bytes), from(bench, many),
+      to(bench, many);
   for (size_t turn = 0; turn < 50; ++turn) {
-    const auto values = input(turn);
-    stream.copy(a.data(), values.data(), kCount * sizeof(float), true, false);
-    plan.run(stream, a, b);
-    stream.copy(a.data(), b.data(), kCount * sizeof(float), true, true);
-    check(stream.download(a, kCount), op, turn, "copy, run, copy on one stream");
+    const auto values = input(op, turn);
+    stream.upload(sent, values);
+    stream.copy(to.data(), from.data(), many, true, true);
+    stream.copy(in.data(), sent.data(), bytes, true, true);
+    plan.run(stream, in, out);
+    stream.copy(sent.data(), out.data(), bytes, true, true);
+    check(stream.download(sent, values.size()), op, turn, "copy, run, copy on one stream");
   }
 }
 
@@ -70,12 +72,14 @@ void many_threads(Bench& bench) {
       try {
         Stream stream(bench);
         for (size_t turn = 0; turn < 25; ++turn) {
-          Request request(op.name, kCount);
+          Request request(op, op.count);
           Plan plan(bench, request.get());
-          Memory in(bench, kCount * sizeof(float)), out(bench, kCount * sizeof(float));
-          stream.upload(in, input(t + turn));
+          const auto values = input(op, t + turn);
+          Memory in(bench, values.size() * sizeof(float)),
+              out(bench, values.size() * sizeof(float));
+          stream.upload(in, values);
           plan.run(stream, in, out);
-          check(stream.download(out, kCount), op, t + turn, "four threads at once");
+          check(stream.download(out, values.size()), op, t + turn, "four threads at once");
         }
       } catch (const std::exception& e) {
         std::lock_guard lock(mutex);
@@ -88,26 +92,20 @@ void many_threads(Bench& bench) {
 
 void empty_tensors(Bench& bench) {
   const Operator op = known_operator(bench);
-  Request request(op.name, 0);
+  Request request(op, 0);
   tn_plan* plan = nullptr;
   // The host does not run a plan whose outputs are empty, but a plugin may be asked for one.
-  if (tn_error* no = bench.api.plan_create(bench.device, request.get(), &plan)) {
+  if (tn_error* no = bench.planner.plan_create(bench.planner_device, request.get(), &plan)) {
     const tn_code code = no->code;
     const std::string message = plugins::take_message(no);
     require(code == TN_CODE_UNSUPPORTED, "plan_create of an empty tensor failed: {}", message);
     return;
   }
+  bench.planner.destroy(plan);
+  Plan again(bench, request.get());
   Stream stream(bench);
-  void* nothing[] = {nullptr};
-  tn_run args{};
-  args.struct_size = std::min(sizeof args, plugins::host_version().run_bytes);
-  args.inputs = args.outputs = nothing;
-  args.stream = stream.handle();
-  args.num_inputs = args.num_outputs = 1;
-  tn_error* error = bench.api.run(plan, &args);
-  if (!error) stream.wait();
-  bench.api.destroy(plan);
-  must("run of an empty tensor", error);
+  again.run(stream, nullptr, nullptr);
+  stream.wait();
 }
 
 }  // namespace

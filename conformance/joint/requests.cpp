@@ -1,6 +1,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include <malloc.h>
 
@@ -14,11 +15,11 @@ namespace {
 
 // From plan_create and from supports, both times with the reason.
 void must_refuse(Bench& bench, const char* what, const tn_op_request* request) {
-  must_fail(fmt::format("supports of {}", what).c_str(), bench.api.supports(bench.device, request),
-            TN_CODE_UNSUPPORTED);
+  must_fail(fmt::format("supports of {}", what).c_str(),
+            bench.planner.supports(bench.planner_device, request), TN_CODE_UNSUPPORTED);
   tn_plan* plan = nullptr;
-  tn_error* error = bench.api.plan_create(bench.device, request, &plan);
-  if (!error) bench.api.destroy(plan);
+  tn_error* error = bench.planner.plan_create(bench.planner_device, request, &plan);
+  if (!error) bench.planner.destroy(plan);
   must_fail(fmt::format("plan_create of {}", what).c_str(), error, TN_CODE_UNSUPPORTED);
 }
 
@@ -32,12 +33,13 @@ void unknown_operator(Bench& bench) {
 void unknown_dtype(Bench& bench) {
   const Operator op = known_operator(bench);
   for (tn_dtype dtype : {99, -1})
-    must_refuse(bench, "a dtype that nobody knows", Request(op.name, 16, dtype).get());
+    must_refuse(bench, "a dtype that nobody knows", Request(op, op.count, dtype).get());
 }
 
 // An operator of a newer core may have one more.
 void unknown_attribute(Bench& bench) {
-  Request request(known_operator(bench).name, 16);
+  const Operator op = known_operator(bench);
+  Request request(op, op.count);
   tn_attr attr{};
   attr.struct_size = sizeof attr;
   attr.name = "tenon.no_such_attribute";
@@ -50,30 +52,33 @@ void unknown_attribute(Bench& bench) {
 // As a newer host has them: fields that this plugin cannot know, with any bytes in them.
 void longer_structs(Bench& bench) {
   const Operator op = known_operator(bench);
-  struct {
+  struct Longer {
     tn_tensor_desc desc;
     unsigned char more[64];
-  } in, out;
+  } descs[3];
   struct {
     tn_op_request raw;
     unsigned char more[64];
   } longer;
-  Request request(op.name, 16);
-  std::memset(&in, 0xa5, sizeof in);
+  Request request(op, op.count);
+  std::memset(&descs, 0xa5, sizeof descs);
   std::memset(&longer, 0xa5, sizeof longer);
-  in.desc = request.in;
-  in.desc.struct_size = sizeof in;
-  out = in;
-  request.inputs[0] = &in.desc;
-  request.outputs[0] = &out.desc;
+  const tn_tensor_desc** const places[] = {&request.inputs[0], &request.inputs[1],
+                                           &request.outputs[0]};
+  for (size_t i = 0; i < std::size(places); ++i) {
+    descs[i].desc = **places[i];
+    descs[i].desc.struct_size = sizeof descs[i];
+    *places[i] = &descs[i].desc;
+  }
   longer.raw = *request.get();
   longer.raw.struct_size = sizeof longer;
   Plan plan(bench, &longer.raw);
   Stream stream(bench);
-  Memory x(bench, 64), y(bench, 64);
-  stream.upload(x, std::vector<float>(16, -2));
+  const auto count = static_cast<size_t>(op.count);
+  Memory x(bench, count * sizeof(float)), y(bench, count * sizeof(float));
+  stream.upload(x, std::vector<float>(count, -2));
   plan.run(stream, x, y);
-  require(stream.download(y, 16) == std::vector<float>(16, op.of_minus_two),
+  require(stream.download(y, count) == std::vector<float>(count, op.of_minus_two),
           "{} is wrong where the structs of the request are longer than known", op.name);
 }
 
@@ -143,21 +148,22 @@ void must_not_leak(const char* what, const std::function<void()>& turn) {
 void errors_are_freed(Bench& bench) {
   Request request("tenon.no_such_operator", 16);
   must_not_leak("a refusal by supports", [&] {
-    if (tn_error* e = bench.api.supports(bench.device, request.get())) e->destroy(e);
+    if (tn_error* e = bench.planner.supports(bench.planner_device, request.get())) e->destroy(e);
   });
   must_not_leak("a refusal by plan_create", [&] {
     tn_plan* plan = nullptr;
-    if (tn_error* e = bench.api.plan_create(bench.device, request.get(), &plan)) e->destroy(e);
+    if (tn_error* e = bench.planner.plan_create(bench.planner_device, request.get(), &plan))
+      e->destroy(e);
   });
 }
 
 void plans_are_freed(Bench& bench) {
   const Operator op = known_operator(bench);
-  Request request(op.name, 16);
+  Request request(op, op.count);
   must_not_leak("a plan that is made and destroyed", [&] {
     tn_plan* plan = nullptr;
-    must("plan_create", bench.api.plan_create(bench.device, request.get(), &plan));
-    bench.api.destroy(plan);
+    must("plan_create", bench.planner.plan_create(bench.planner_device, request.get(), &plan));
+    bench.planner.destroy(plan);
   });
 }
 
@@ -168,10 +174,13 @@ void add_request_checks(const Add& add) {
   add("requests", "an unknown dtype is TN_CODE_UNSUPPORTED, with a reason", unknown_dtype);
   add("requests", "an unknown attribute is TN_CODE_UNSUPPORTED, with a reason", unknown_attribute);
   add("requests", "structs of a newer host, which are longer, are read rightly", longer_structs);
-  add("requests", "device_info writes no more than the caller has room for", short_info);
-  add("requests", "an index that no device has is refused", index_out_of_range);
   add("errors", "an error leaves nothing behind when it was destroyed", errors_are_freed);
   add("plans", "a plan leaves nothing behind when it was destroyed", plans_are_freed);
+}
+
+void add_device_checks(const Add& add) {
+  add("requests", "device_info writes no more than the caller has room for", short_info);
+  add("requests", "an index that no device has is refused", index_out_of_range);
 }
 
 }  // namespace tenon::conformance::joint

@@ -75,6 +75,8 @@ BOOST_AUTO_TEST_CASE(what_is_right_passes) {
   require_line({0, slurp(folder / "all.json")}, 0, {"\"device\": null", "libtenon_faulty.so\""});
   if (kSanitized) return;
   require_line(run(folder, "--section joint"), 0, {"joint ", " 0 failed"});
+  require_line(run(folder, faulty() + "--section joint", "none"), 0,
+               {"joint        17 passed, 0 failed"});
   // In checked mode, each run on a device with streams is waited for several times. All operators
   // of these run in tests/ops.
   require_line(run(folder, "--no-check"), 0, {"0 failed"});
@@ -102,7 +104,7 @@ BOOST_AUTO_TEST_CASE(an_overlay_passes_by_its_own_plans_alone) {
       run(folder, faulty() + "--op relu"), 1,
       {"relu in ", ": no plan of the overlay was used", " 0 passed, 0 failed, ", "Nothing passed"});
   require_line(run(folder, faulty() + "--section joint"), 1,
-               {"joint: no plan of the overlay was used", " 0 passed, 0 failed, "});
+               {"joint: none of the operators abs, relu, ", " 0 passed, 0 failed, "});
   require_line(run(folder, faulty() + "--op relu --dtype f32", "42 at a great cost"), 1,
                {"FAILED cases: relu", "is 42, expected"});
 }
@@ -111,10 +113,14 @@ BOOST_AUTO_TEST_CASE(an_overlay_over_another_device_is_compared_with_the_cpu) {
   const Folder folder;
   setenv("TENON_PLUGIN_PATH", (build_dir() + "/tests/sim").c_str(), 1);
   const auto outcome = run(folder, plugin("conformance/libtenon_faulty_over_sim.so") + "--op relu");
+  const auto at_once =
+      run(folder, plugin("conformance/libtenon_faulty_over_sim.so") + "--section joint", "none");
   unsetenv("TENON_PLUGIN_PATH");
   require_line(outcome, 1,
                {"sim:0: sim 1.0 (", "with the overlay faulty_over_sim 1.0 (",
                 ": no plan of the overlay was used", " 0 passed, 0 failed, "});
+  // Its plans compute at once, whatever is queued on the stream that they are given.
+  require_line(at_once, 1, {"FAILED joint: plans: runs and copies of one stream happen in order"});
 }
 
 BOOST_AUTO_TEST_CASE(a_required_operator_has_to_be_offered) {
@@ -159,6 +165,24 @@ BOOST_AUTO_TEST_CASE(each_planted_fault_is_found) {
       {"other bits", "exp", {"FAILED repeat: exp of", " the first time and "}},
       {"swallows NaN", "maximum", {"FAILED layouts: maximum ", "is 0, expected nan"}},
   });
+}
+
+// Its own requests, errors, plans and ends, on the memory of the cpu.
+BOOST_AUTO_TEST_CASE(the_joint_of_an_overlay_is_looked_at) {
+  if (kSanitized) return;  // allocators that do not tell how much is in use
+  const Folder folder;
+  const std::string onednn = build_dir() + "/lib/tenon/plugins/libtenon_onednn.so";
+  if (fs::exists(onednn))
+    require_line(run(folder, "--plugin '" + onednn + "' --section joint"), 0,
+                 {"joint        17 passed, 0 failed"});
+  require_line(run(folder, faulty() + "--section joint", "is careless with requests"), 1,
+               {"supports of an operator that nobody knows failed with code ",
+                "supports of an attribute that nobody knows reported success",
+                "a refusal by supports leaves about ", "rounds otherwise"});
+  require_line(run(folder, faulty() + "--section joint", "is careless with hosts"), 1,
+               {"under a host of ABI 1.0, all of this is so: ", "not this host",
+                "returns from main: at its end, it crashed: SIGSEGV",
+                "calls exit: at its end, it crashed: SIGSEGV"});
 }
 
 // In checked mode memory is filled before each use, in the same way but for this section.

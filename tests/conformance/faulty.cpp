@@ -2,6 +2,7 @@
 // makes the mistake that TENON_TEST_FAULT names. What checks backends has to find each of them.
 // Without that name it refuses everything, as "faulty_over_sim" is to do, the same over sim.
 #include <algorithm>
+#include <cfenv>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -98,6 +99,10 @@ void leave_a_program_behind(float*, int64_t, const std::function<void()>&) {
 void end_the_process(float*, int64_t, const std::function<void()>&) { _exit(3); }
 void all_42(float* y, int64_t n, const std::function<void()>&) { std::fill(y, y + n, 42.0f); }
 void right(float*, int64_t, const std::function<void()>& run) { run(); }
+void other_rounding(float*, int64_t, const std::function<void()>& run) {
+  run();
+  std::fesetround(FE_UPWARD);
+}
 
 struct Fault {
   const char *name, *op;
@@ -123,7 +128,15 @@ constexpr Fault faults[] = {
     {"writes to the pipe", "cos", write_to_the_pipe},
     {"leaves a process behind", "cos", leave_a_process_behind},
     {"leaves a program behind", "cos", leave_a_program_behind},
+    // These do what is wrong outside of the run, too.
+    {"is careless with requests", "relu", other_rounding},
+    {"is careless with hosts", "relu", right},
 };
+
+bool is_careless_with(const char* what) {
+  const char* asked = std::getenv("TENON_TEST_FAULT");
+  return asked && std::string("is careless with ") + what == asked;
+}
 
 const Fault* fault_of(const Request& request) {
   const char* asked = std::getenv("TENON_TEST_FAULT");
@@ -157,16 +170,20 @@ tn_error* inner_plan(const tn_op_request* request, bool dense, tn_plan** plan) {
   return cpu.plan_create(inner, &changed, plan);
 }
 
-tn_error* supports(tn_device*, const tn_op_request* request) {
-  return fault_of(Request(*request))
-             ? nullptr
-             : make_error(TN_CODE_UNSUPPORTED, "faulty has only what it is to do wrong");
+tn_error* refuse() {
+  constexpr const char* reason = "faulty has only what it is to do wrong";
+  if (!is_careless_with("requests")) return make_error(TN_CODE_UNSUPPORTED, reason);
+  make_error(TN_CODE_UNSUPPORTED, reason);  // and forgotten
+  return make_error(TN_CODE_INTERNAL, reason);
 }
 
-tn_error* plan_create(tn_device* device, const tn_op_request* raw, tn_plan** plan) {
-  if (tn_error* no = supports(device, raw)) return no;
-  const Request request(*raw);
+tn_error* plan_create(tn_device*, const tn_op_request* asked, tn_plan** plan) {
+  const Request request(*asked);
   const Fault* fault = fault_of(request);
+  if (!fault) return refuse();
+  tn_op_request changed = *asked;
+  if (is_careless_with("requests")) changed.num_attrs = 0;
+  const tn_op_request* raw = &changed;
   tn_plan* made = nullptr;
   if (tn_error* error = inner_plan(raw, fault->forgets_strides, &made)) return error;
   return guard([&] {
@@ -185,6 +202,13 @@ tn_error* plan_create(tn_device* device, const tn_op_request* raw, tn_plan** pla
         },
         {made->workspace_bytes, fault->cost_ns ? fault->cost_ns : made->cost_ns});
   });
+}
+
+tn_error* supports(tn_device* device, const tn_op_request* request) {
+  tn_plan* plan = nullptr;
+  if (tn_error* no = plan_create(device, request, &plan)) return no;
+  plan->destroy(plan);
+  return nullptr;
 }
 
 tn_error* device_open(tn_backend*, uint32_t, tn_device** device) {
@@ -212,6 +236,10 @@ tn_error* init(const tn_host* host, tn_backend_api* api) {
     table.device_close = device_close;
     table.supports = supports;
     table.plan_create = plan_create;
+    if (is_careless_with("hosts")) {
+      if (api->struct_size != sizeof table) throw Error(TN_CODE_INTERNAL, "not this host");
+      std::atexit([] { crash(nullptr, 0, {}); });
+    }
     const size_t size = std::min(api->struct_size, sizeof table);
     std::memcpy(api, &table, size);
     api->struct_size = size;
