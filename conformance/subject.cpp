@@ -1,52 +1,18 @@
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <tenon/conformance/subject.h>
 #include <tenon/core/error.h>
 #include <tenon/core/tensor.h>
+#include <tenon/plugins/host/plugin_check.h>
 #include <tenon/plugins/host/registry.h>
 
 namespace tenon::conformance {
 
 namespace {
 
-namespace fs = std::filesystem;
 using plugins::Registry;
-
-constexpr const char* kEnding = ".tenon.json";
-
-nlohmann::json read_manifest(const fs::path& path) {
-  std::ifstream file(path);
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
-  const auto manifest = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  return manifest.is_object() ? manifest : nlohmann::json::object();
-}
-
-std::string text_in(const nlohmann::json& manifest, const char* key) {
-  const auto found = manifest.find(key);
-  return found != manifest.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-// The manifest of a library: the one in its folder that names it.
-fs::path manifest_of(const std::string& file) {
-  std::error_code error;
-  const fs::path path = fs::canonical(file, error);
-  if (error) throw PluginError(fmt::format("{}: {}", file, error.message()));
-  if (path.string().ends_with(kEnding)) return path;
-  for (fs::directory_iterator it(path.parent_path(), error), end; !error && it != end;
-       it.increment(error))
-    if (it->path().string().ends_with(kEnding) &&
-        text_in(read_manifest(it->path()), "library") == path.filename())
-      return it->path();
-  throw PluginError(fmt::format("{}: no manifest (*{}) in its folder names it as its \"library\"",
-                                path.string(), kEnding));
-}
 
 // The manifests of the device plugins called `name`, without any overlay.
 std::vector<std::string> manifests_of_device(const std::string& name, bool environment) {
@@ -79,25 +45,8 @@ std::string describe(Registry& registry, const std::string& type) {
   return result;
 }
 
-// A plugin that is checked alone, as its manifest tells.
-struct Alone {
-  fs::path manifest;
-  std::string device;   // the one that it has, or that it is an overlay of
-  std::string overlay;  // its name if it is one
-};
-
-Alone alone(const std::string& file) {
-  const fs::path manifest = manifest_of(file);
-  const auto content = read_manifest(manifest);
-  const bool overlay = text_in(content, "kind") == "overlay";
-  Alone result{manifest, text_in(content, overlay ? "overlays" : "name"),
-               overlay ? text_in(content, "name") : ""};
-  if (result.device.empty()) throw PluginError(file + ": its manifest does not name a device");
-  return result;
-}
-
 // The registry that has it, the device below it, and the cpu to compare with.
-Registry& registry_with(const Alone& plugin, const std::string& file) {
+Registry& registry_with(const plugins::PluginFile& plugin, const std::string& file) {
   std::vector<std::string> paths = {plugin.manifest};
   const auto add = [&](const std::string& device, bool environment) {
     const auto below = manifests_of_device(device, environment);
@@ -119,7 +68,7 @@ Registry& registry_with(const Alone& plugin, const std::string& file) {
 
 Opened open_subject(const Options& options) {
   const bool named = options.plugin.empty();
-  const Alone plugin = named ? Alone() : alone(options.plugin);
+  const auto plugin = named ? plugins::PluginFile() : plugins::read_plugin_file(options.plugin);
   auto& stock = registry_of(manifests_of_device("cpu", named));
   auto& installed = plugins::registry();
   plugins::replace_registry(&stock);

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include <tenon/core/base/printable.h>
+#include <tenon/core/error.h>
 #include <tenon/plugins/host/elf_file.h>
 #include <tenon/plugins/host/files.h>
 #include <tenon/plugins/host/linker_check.h>
@@ -18,6 +19,24 @@ namespace tenon::plugins {
 namespace {
 
 namespace fs = std::filesystem;
+
+// For a library, the manifest beside it that names it, or an empty text. For a manifest, itself.
+std::string manifest_of(const std::string& canonical) {
+  constexpr const char* ending = ".tenon.json";
+  if (canonical.ends_with(ending)) return canonical;
+  std::error_code error;
+  for (auto& entry : fs::directory_iterator(parent_folder(canonical), error)) {
+    Manifest m;
+    m.path = entry.path().string();
+    if (!m.path.ends_with(ending)) continue;
+    try {
+      read_manifest(m);
+    } catch (const Refused&) {  // what it says of its library may have been read
+    }
+    if (m.library == fs::path(canonical).filename().string()) return m.path;
+  }
+  return "";
+}
 
 class Check {
  public:
@@ -56,32 +75,17 @@ class Check {
   std::vector<Finding> findings_;
 };
 
-// For a library, looks for the manifest beside it that names it.
 void Check::find_manifest() {
-  const std::string canonical = canonical_path(fs::absolute(path_).string());
-  if (canonical.ends_with(".tenon.json")) {
-    manifest_.emplace().path = canonical;
-    return;
-  }
-  library_ = canonical;
-  std::error_code error;
-  for (auto& entry : fs::directory_iterator(parent_folder(canonical), error)) {
-    Manifest m;
-    m.path = entry.path().string();
-    if (!m.path.ends_with(".tenon.json")) continue;
-    try {
-      read_manifest(m);
-    } catch (const Refused&) {
-      if (m.library.empty()) continue;
-    }
-    if (m.library != fs::path(canonical).filename().string()) continue;
-    manifest_.emplace().path = m.path;
-    return;
-  }
-  fault(
-      fmt::format("no manifest (*.tenon.json) beside the library names it, so it is never found: "
-                  "{}",
-                  canonical));
+  const std::string canonical = canonical_path(fs::absolute(path_).string()),
+                    manifest = manifest_of(canonical);
+  if (manifest != canonical) library_ = canonical;
+  if (!manifest.empty())
+    manifest_.emplace().path = manifest;
+  else
+    fault(
+        fmt::format("no manifest (*.tenon.json) beside the library names it, so it is never found: "
+                    "{}",
+                    canonical));
 }
 
 void Check::check_manifest() {
@@ -251,5 +255,16 @@ std::vector<Finding> Check::run() {
 }  // namespace
 
 std::vector<Finding> check_plugin(const std::string& path) { return Check(path).run(); }
+
+PluginFile read_plugin_file(const std::string& path) try {
+  Manifest m;
+  m.path = manifest_of(canonical_path(fs::absolute(path).string()));
+  if (m.path.empty()) throw Refused("no manifest (*.tenon.json) beside the library names it");
+  read_manifest(m);
+  const bool overlay = m.kind == TN_PLUGIN_OVERLAY;
+  return {m.path, overlay ? m.overlays : m.name, overlay ? m.name : ""};
+} catch (const Refused& e) {
+  throw PluginError(fmt::format("{}: {}", path, e.what()));
+}
 
 }  // namespace tenon::plugins

@@ -19,4 +19,15 @@ struct Finding {
 // can be loaded on this machine if nothing found is a fault; what `init` does then is not known.
 TENON_API std::vector<Finding> check_plugin(const std::string& path);
 
+// What the manifest of a plugin says of it.
+struct PluginFile {
+  std::string manifest;  // its canonical path
+  std::string device;    // the name of its devices, or of those that it is an overlay of
+  std::string overlay;   // its name if it is one; else empty
+};
+
+// Reads the manifest that `path` is, or the one beside the library `path` that names it. Throws a
+// PluginError if there is none, or if the host would refuse it.
+TENON_API PluginFile read_plugin_file(const std::string& path);
+
 }  // namespace tenon::plugins
