@@ -95,7 +95,9 @@ void add_conformance(CLI::App& app, bool& good) {
   auto* command = app.add_subcommand(
       "conformance", "Check a backend: values, gradients, memory layouts, shapes, every dtype");
   auto* device = command->add_option("--device", o.device, "An installed device (default: cpu)");
-  command->add_option("--plugin", o.plugin, "A library or manifest: this plugin, with the cpu")
+  command
+      ->add_option("--plugin", o.plugin,
+                   "A library or manifest: this plugin, with the cpu and what it is an overlay of")
       ->excludes(device);
   command->add_option("--cases", o.cases, "A folder of reference cases (default: the installed)");
   command->add_option("--op", o.op, "Only this operator");

@@ -203,6 +203,23 @@ BOOST_AUTO_TEST_CASE(the_end_of_the_process_is_found) {
                  {"exits", "cos", {"FAILED cases: cos", "ended the process with status 3"}}});
 }
 
+// Also those of the joint, which are started by the process that runs the checks.
+BOOST_AUTO_TEST_CASE(each_process_is_told_of_checked_mode_and_of_the_limit) {
+  const Folder folder;
+  const std::string cases = "--op relu --dtype f32 --section cases";
+  const char* const fault = "fails in checked mode";
+  require_line(run(folder, faulty() + cases + " --limit 11", fault), 1, {"stuck after 5 s"});
+  require_line(run(folder, faulty() + cases + " --limit 1", fault), 1, {"stuck after 1 s"});
+  setenv("TENON_CHECK_TIMEOUT", "7", 1);
+  const auto set = run(folder, faulty() + cases + " --limit 11", fault);
+  unsetenv("TENON_CHECK_TIMEOUT");
+  require_line(set, 1, {"stuck after 7 s"});
+  require_line(run(folder, faulty() + cases + " --no-check", fault), 0, {" 0 failed"});
+  if (kSanitized) return;  // the joint takes long there
+  require_line(run(folder, faulty() + "--section joint --no-check", fault), 0,
+               {"joint        17 passed, 0 failed"});
+}
+
 BOOST_AUTO_TEST_CASE(a_check_that_hangs_is_ended_and_its_operator_left_out) {
   const Folder folder;
   require_line(run(folder, faulty() + "--op sin --limit 1", "hangs"), 1,

@@ -98,6 +98,12 @@ void leave_a_program_behind(float*, int64_t, const std::function<void()>&) {
 }
 void end_the_process(float*, int64_t, const std::function<void()>&) { _exit(3); }
 void all_42(float* y, int64_t n, const std::function<void()>&) { std::fill(y, y + n, 42.0f); }
+void fail_in_checked_mode(float*, int64_t, const std::function<void()>& run) {
+  const char *check = std::getenv("TENON_CHECK"), *timeout = std::getenv("TENON_CHECK_TIMEOUT");
+  if (check)
+    throw Error(TN_CODE_INTERNAL, std::string("in checked mode, stuck after ") + timeout + " s");
+  run();
+}
 void right(float*, int64_t, const std::function<void()>& run) { run(); }
 void other_rounding(float*, int64_t, const std::function<void()>& run) {
   run();
@@ -128,6 +134,7 @@ constexpr Fault faults[] = {
     {"writes to the pipe", "cos", write_to_the_pipe},
     {"leaves a process behind", "cos", leave_a_process_behind},
     {"leaves a program behind", "cos", leave_a_program_behind},
+    {"fails in checked mode", "relu", fail_in_checked_mode},
     // These do what is wrong outside of the run, too.
     {"is careless with requests", "relu", other_rounding},
     {"is careless with hosts", "relu", right},
