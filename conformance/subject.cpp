@@ -33,7 +33,7 @@ Registry& registry_of(std::vector<std::string> manifests, bool first_plan_wins =
   return *kept.back();
 }
 
-void open(Device device) { empty({1}, {.device = device}).fill_(0).wait(); }
+void use(Device device) { empty({1}, {.device = device}).fill_(0).wait(); }
 
 // "cpu 0.1.0 (/usr/lib/…/libtenon_cpu_v3.so) with the overlay onednn 1.0 (…)"
 std::string describe(Registry& registry, const std::string& type) {
@@ -76,7 +76,7 @@ Opened open_subject(const Options& options) {
   if (named) subject.device = Device(options.device);
   // Another device of the cpu than the one that is checked: overlays are chosen when it is opened.
   subject.reference = Device("cpu", subject.device == Device("cpu:1") ? 2 : 1);
-  open(subject.reference);
+  use(subject.reference);
 
   auto* registry = &installed;
   if (!named) {
