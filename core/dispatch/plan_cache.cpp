@@ -259,6 +259,7 @@ void PlanCache::destroy_later(PlanEntry* entry) {
 // Returns a list of the entries whose ticket the stream has reached.
 PlanEntry* PlanCache::take_destroyable() {
   if (pins_ || !first_to_destroy_ || context_.stream->closed()) return nullptr;
+  if (context_.backend.api().hangs()) return nullptr;  // their last run may still go on
   Reached reached(*context_.stream);
   PlanEntry *first = first_to_destroy_, *last = nullptr;
   for (auto* e = first; e && reached(e->ticket); e = e->next_to_destroy) last = e;

@@ -113,12 +113,12 @@ void report_unreported(const std::vector<DeviceContext*>& all) {
 
 // Returns the plugins that are not closed at exit. The devices of some can still be used: static
 // objects and detached threads may compute on a device that runs on the thread of its caller until
-// the process has ended. Others must not be called any more, because this process is the child of a
-// fork.
+// the process has ended. Others must not be called any more: because this process is the child of a
+// fork, or because their work does not end, and each of them might wait for it.
 std::vector<const plugins::Backend*> left_open(const std::vector<DeviceContext*>& all) {
   std::vector<const plugins::Backend*> left;
   for (auto* context : all)
-    if (context->caller_thread || context->stream->closed())
+    if (context->caller_thread || context->stream->closed() || context->backend.api().hangs())
       for (auto& planner : context->planners) left.push_back(planner.backend);
   return left;
 }
@@ -142,11 +142,11 @@ void close_all() {
     return;
   }
   const auto all = open_contexts();  // a copy, so that no lock is held while others are taken
-  const auto left = left_open(all);
   for (auto* context : all)
     if (!context->stream->capturing()) context->stream->wait(context->stream->last());
   for_checked(all, [](Allocator& memory) { memory.look_at_all(); });
   report_unreported(all);
+  const auto left = left_open(all);  // only now is it known whose work does not end
   plugins::registry().drain(left);
   for (auto* context : all) context->close_recordings();
   close_communicators();

@@ -29,12 +29,13 @@ void PluginStream::close() {
   wait_until_idle(lock);
   closed_ = "the program is ending";
   retired_.wait(lock, [&] { return !awaited_; });
+  completed_.store(submitted_);
+  if (api_.hangs()) return;  // its work may still use them
   for (auto& m : marks_) api_.event_destroy(m.event);
   for (auto* e : spare_) api_.event_destroy(e);
   marks_.clear();
   spare_.clear();
   api_.stream_destroy(stream_);
-  completed_.store(submitted_);
 }
 
 // The driver of a device does not survive a fork, so the plugin must not be called in the child,

@@ -217,7 +217,7 @@ tn_error* CheckedApi::memory_alloc(tn_device* device, uint32_t kind, uint64_t by
 
 void CheckedApi::memory_free(tn_device* device, uint32_t kind, void* memory,
                              uint64_t bytes) const noexcept {
-  call_quietly("memory_free", [&] { table_.memory_free(device, kind, memory, bytes); });
+  release("memory_free", [&] { table_.memory_free(device, kind, memory, bytes); });
 }
 
 // ---- streams and events ----
@@ -230,7 +230,7 @@ tn_error* CheckedApi::stream_create(tn_device* device, tn_stream** stream) const
 }
 
 void CheckedApi::stream_destroy(tn_stream* stream) const noexcept {
-  call_quietly("stream_destroy", [&] { table_.stream_destroy(stream); });
+  release("stream_destroy", [&] { table_.stream_destroy(stream); });
 }
 
 tn_error* CheckedApi::event_create(tn_device* device, tn_event** event) const noexcept {
@@ -241,7 +241,7 @@ tn_error* CheckedApi::event_create(tn_device* device, tn_event** event) const no
 }
 
 void CheckedApi::event_destroy(tn_event* event) const noexcept {
-  call_quietly("event_destroy", [&] { table_.event_destroy(event); });
+  release("event_destroy", [&] { table_.event_destroy(event); });
 }
 
 tn_error* CheckedApi::event_record(tn_event* event, tn_stream* stream) const noexcept {
@@ -269,13 +269,15 @@ tn_error* CheckedApi::event_wait_at_most(tn_event* event, uint32_t seconds) cons
     int32_t done = 0;
     if (tn_error* error = event_query(event, &done)) return error;
     if (done) return nullptr;
-    if (Clock::now() >= end)
+    if (Clock::now() >= end) {
+      hangs_.store(true, std::memory_order_relaxed);
       return broken("event_query",
                     fmt::format("said for {} seconds that an event was not reached "
                                 "(TENON_CHECK_TIMEOUT sets how long that may take): work does not "
                                 "end, or the event does not follow it",
                                 seconds),
                     TN_CODE_DEVICE_LOST);
+    }
     if (asked > 20)
       std::this_thread::sleep_for(std::chrono::microseconds(std::min(asked - 20, 1000)));
   }

@@ -2,6 +2,7 @@
 // names it: exceptions stop here, and what a function says it has made is looked at.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -96,6 +97,10 @@ class TENON_API CheckedApi {
   // Asks event_query until it is reached. After `seconds` the device counts as lost
   // (TN_CODE_DEVICE_LOST).
   tn_error* event_wait_at_most(tn_event* event, uint32_t seconds) const noexcept;
+  // Whether that has happened to an event of this plugin. Its work may go on, so from then on
+  // nothing is taken from it and nothing called that might wait for it: memory_free,
+  // stream_destroy, event_destroy, and the functions of extension tables that destroy, do nothing.
+  bool hangs() const { return hangs_.load(std::memory_order_relaxed); }
   tn_error* copy(tn_device* device, const tn_copy* copy, tn_stream* stream) const noexcept;
 
   tn_error* supports(tn_device* device, const tn_op_request* request) const noexcept;
@@ -127,6 +132,11 @@ class TENON_API CheckedApi {
   tn_error* call(const char* function, Call&& call) const noexcept;
   template <class Call>
   void call_quietly(const char* function, Call&& call) const noexcept;
+  // The same for a function that gives something back which work might use.
+  template <class Call>
+  void release(const char* function, Call&& call) const noexcept {
+    if (!hangs()) call_quietly(function, call);
+  }
 
  private:
   tn_error* readable(const char* function, tn_error* error) const noexcept;
@@ -139,6 +149,7 @@ class TENON_API CheckedApi {
   const BackendInfo& plugin_;
   const char *const name_, *const library_;
   tn_backend_api table_{};
+  mutable std::atomic<bool> hangs_{false};
 };
 
 }  // namespace tenon::plugins

@@ -64,7 +64,7 @@ tn_error* CheckedCollectives::communicator_create(tn_device* const* devices, siz
 }
 
 void CheckedCollectives::communicator_destroy(tn_communicator* communicator) const noexcept {
-  api_->call_quietly("communicator_destroy", [&] { table_->communicator_destroy(communicator); });
+  api_->release("communicator_destroy", [&] { table_->communicator_destroy(communicator); });
 }
 
 tn_error* CheckedCollectives::all_reduce(tn_communicator* communicator, const void* const* inputs,
@@ -120,7 +120,7 @@ tn_error* CheckedCapture::launch(tn_graph* graph, tn_stream* stream) const noexc
 }
 
 void CheckedCapture::destroy(tn_graph* graph) const noexcept {
-  api_->call_quietly("a capture's destroy", [&] { table_->destroy(graph); });
+  api_->release("a capture's destroy", [&] { table_->destroy(graph); });
 }
 
 tn_capture_flags CheckedCapture::flags() const {

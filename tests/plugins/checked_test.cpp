@@ -256,6 +256,25 @@ BOOST_AUTO_TEST_CASE(an_event_that_never_comes_is_an_error_that_names_what_was_i
   require_success("event_alone", {"TENON_CHECK=1", "TENON_CHECK_TIMEOUT=1"});
 }
 
+// Whatever this plugin would do to give something back waits for all of its work.
+BOOST_AUTO_TEST_CASE(hang_alone, *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  PluginFolder folder;
+  folder.add("joint_streams", {{"name", "joint_streams"}, {"version", "1.0"}});
+  plugins::registry().add_path(folder.path());
+  const Device device("joint_streams", 0), other("joint_streams", 1);
+  const Tensor y = abs(full({2}, -2.0).to(other));
+  synchronize();
+  BOOST_TEST(has(error_with("run_hangs", device), "said for 1 seconds"));
+  empty_cache(device);
+  BOOST_TEST(error_of([&] { synchronize(other); }) == "");
+  BOOST_TEST(abs(y).to_vector<float>()[1] == 2);
+  BOOST_TEST(error_with("", other) == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_process_whose_device_hangs_ends) {
+  require_success("hang_alone", {"TENON_CHECK=1", "TENON_CHECK_TIMEOUT=1"}, 30);
+}
+
 BOOST_AUTO_TEST_CASE(slow_alone, *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
   Joint joint;
   const Device device = open({0, false});
