@@ -194,7 +194,9 @@ struct tn_plan {
   void (*destroy)(tn_plan* self);
   uint64_t workspace_bytes;
   /* Estimated time of one run on one core, 0 where unknown. The host runs a plan in place, without
-   * queueing, only where it is known to be short. Caller's-thread devices should fill it. */
+   * queueing, only where it is known to be short. Caller's-thread devices should fill it. Where
+   * several plugins make a plan, the lowest cost is used. A plan of an overlay with cost 0 goes
+   * before all that have one, and a plan of the device's own plugin with cost 0 behind them. */
   uint64_t cost_ns;
   tn_plan_flags flags; /* [1.2] Those that the host does not know have no effect. */
 };

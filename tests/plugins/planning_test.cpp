@@ -1,4 +1,8 @@
 // Who is asked for a plan, in which words, and what is said when nobody makes it.
+#include <cstdio>
+#include <string>
+#include <utility>
+
 #include <boost/test/unit_test.hpp>
 
 #include <tenon/core/error.h>
@@ -8,6 +12,7 @@
 #include <tenon/tenon.h>
 
 #include "plugin_folder.h"
+#include "process/child.h"
 #include "support/expect.h"
 
 BOOST_AUTO_TEST_SUITE(planning_test)
@@ -175,6 +180,59 @@ BOOST_AUTO_TEST_CASE(a_plan_of_unknown_cost_ends_the_search) {
   BOOST_TEST(questions("priced:0", [&] {
                BOOST_TEST(abs(empty({3}, {.device = "priced:0"})).to_vector<float>()[0] == 1);
              }) == "overlay_priced plan\n");
+}
+
+// Prints whose plan is used for some numbers of elements: 1 is stated_high, 2 stated_low, 42 the
+// plugin below.
+BOOST_AUTO_TEST_CASE(choices_alone,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  PluginFolder folder;
+  folder.add("stated", {{"name", "stated"}});
+  for (auto& [name, priority] :
+       {std::pair("stated_high", 3), std::pair("stated_broken", 2), std::pair("stated_low", 1)})
+    folder.add(
+        name,
+        {{"kind", "overlay"}, {"overlays", "stated"}, {"name", name}, {"priority", priority}});
+  plugins::registry().add_path(folder.path());
+  std::string choices;
+  for (int64_t n : {3, 5, 8, 12, 20})
+    choices += " " + std::to_string(static_cast<int>(
+                         abs(empty({n}, {.device = "stated:0"})).to_vector<float>()[0]));
+  std::printf("choices:%s\n", choices.c_str());
+}
+
+BOOST_AUTO_TEST_CASE(which_of_two_plans_is_used_does_not_depend_on_others) {
+  auto output = [](const std::string& disabled) {
+    return run_alone("planning_test/choices_alone",
+                     {"TENON_TRACE=plans", "TENON_DISABLE=" + disabled}, 20)
+        .output;
+  };
+  const std::string all = output("stated_broken"),
+                    without_high = output("stated_broken,stated_high"),
+                    without_low = output("stated_broken,stated_low"),
+                    alone = output("stated_broken,stated_high,stated_low");
+  // An overlay that states no cost goes first, the plugin below that states none last.
+  BOOST_TEST(has(all, "choices: 1 2 2 2 2\n"), all);
+  BOOST_TEST(has(without_high, "choices: 2 2 2 2 2\n"), without_high);
+  BOOST_TEST(has(without_low, "choices: 1 1 1 42 42\n"), without_low);
+  BOOST_TEST(has(alone, "choices: 42 42 42 42 42\n"), alone);
+  for (const char* line :
+       {"\n  stated_high: 120 ns, an estimate; stated_low states no cost, and an overlay that "
+        "states "
+        "none goes first\n  stated: not asked, because stated_low, an overlay, states no cost\n",
+        "\n  stated: 100 ns, an estimate that does not beat the 50 ns of stated_low\n"})
+    BOOST_TEST(has(all, line), all << " lacks " << line);
+  const std::string behind =
+      "\n  stated: it states no cost, and so goes behind the 50 ns of stated_high\n";
+  BOOST_TEST(has(without_low, behind), without_low);
+  // One that fails is told whether or not there is a plan already.
+  for (const std::string disabled : {"stated_low", "stated_low,stated_high"}) {
+    const std::string text = output(disabled);
+    BOOST_TEST(has(text, "[stated_broken] warning: abs: (8,) on stated:0 is left to "), text);
+    BOOST_TEST(has(text, disabled == "stated_low" ? "choices: 1 1 1 42 42\n"
+                                                  : "choices: 42 42 42 42 42\n"),
+               text);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(where_the_first_plan_wins_costs_do_not_matter) {

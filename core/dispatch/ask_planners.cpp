@@ -1,0 +1,241 @@
+// Makes the descriptors of a call, and asks one plugin after the other for a plan.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include <tenon/core/base/log.h>
+#include <tenon/core/base/module_path.h>
+#include <tenon/core/dispatch/abi_dtypes.h>
+#include <tenon/core/dispatch/ask_planners.h>
+#include <tenon/core/dispatch/plan_cache.h>
+#include <tenon/core/format.h>
+#include <tenon/core/runtime/check/work.h>
+#include <tenon/core/runtime/context.h>
+
+namespace tenon {
+
+namespace {
+
+tn_tensor_desc abi_desc(DType dtype, const Shape& shape, const Strides& strides) {
+  tn_tensor_desc d{};
+  d.struct_size = sizeof d;
+  d.dtype = static_cast<tn_dtype>(dtype);
+  d.rank = static_cast<uint32_t>(shape.size());
+  std::copy(shape.begin(), shape.end(), d.shape);
+  std::copy(strides.begin(), strides.end(), d.strides);
+  return d;
+}
+
+// Returns strides that read `t` as if it had the shape `shape`: 0 for dimensions that broadcasting
+// adds.
+Strides expanded_strides(const TensorDesc& t, const Shape& shape) {
+  Strides s = Shape::filled(shape.size(), 0);
+  const size_t added = shape.size() - t.shape.size();
+  for (size_t i = 0; i < t.shape.size(); ++i)
+    s[added + i] = t.shape[i] == 1 && shape[added + i] != 1 ? 0 : t.strides[i];
+  return s;
+}
+
+// Owns everything to which a tn_op_request points. With `contiguous`, inputs that are not
+// contiguous will be copied first.
+struct Request {
+  std::vector<tn_tensor_desc> descs;
+  std::vector<const tn_tensor_desc*> inputs, outputs;
+  std::vector<int32_t> aliases;
+  std::vector<tn_attr> attrs;
+  std::vector<const tn_attr*> attr_pointers;
+  tn_op_request raw{};
+  size_t num_hints = 0;  // the last attributes
+
+  Request(const PlanEntry& entry, bool contiguous) {
+    const CallDesc& call = entry.call;
+    descs.reserve(call.inputs.size() + entry.outputs.size());
+    for (auto& t : call.inputs) inputs.push_back(t ? input(*t, entry, contiguous) : nullptr);
+    for (auto& o : entry.outputs) {
+      outputs.push_back(output(o, entry, contiguous));
+      // If the output is given, an input that will be copied does not share its memory with the
+      // output any more.
+      const bool in_place = o.kind == OutputKind::in_place;
+      const bool copied = in_place && call.out && contiguous && !call.inputs[o.input]->contiguous;
+      aliases.push_back(in_place && !copied ? static_cast<int32_t>(o.input) : -1);
+    }
+    for (const bool hint : {false, true})
+      for (auto& x : call.attrs.all())
+        if (x.hint == hint && !is_core_attr(x, *call.op)) {
+          attrs.push_back({sizeof(tn_attr), x.name, x.kind, x.i, x.f, x.s, x.num_ints, x.ints});
+          num_hints += hint;
+        }
+    for (auto& x : attrs) attr_pointers.push_back(&x);
+    raw = {sizeof raw,           call.op->name,   inputs.size(),  inputs.data(),
+           outputs.size(),       outputs.data(),  aliases.data(), attr_pointers.size(),
+           attr_pointers.data(), call.num_scalars};
+  }
+
+ private:
+  static bool is_core_attr(const Attr& x, const Op& op) {
+    return op.core_attr && std::strcmp(x.name, op.core_attr) == 0;
+  }
+
+  const tn_tensor_desc* input(const TensorDesc& t, const PlanEntry& entry, bool contiguous) {
+    if (entry.flattened) {
+      const Shape flat{t.numel};
+      descs.push_back(abi_desc(t.dtype, flat, Shape::row_major(flat)));
+    } else if (entry.call.op->pointwise && !entry.outputs.empty()) {
+      const Shape& shape = entry.outputs[0].shape;
+      descs.push_back(abi_desc(t.dtype, shape, expanded_strides(t, shape)));
+    } else {
+      descs.push_back(
+          abi_desc(t.dtype, t.shape, contiguous ? Shape::row_major(t.shape) : t.strides));
+    }
+    return &descs.back();
+  }
+
+  const tn_tensor_desc* output(const PlanOutput& o, const PlanEntry& entry, bool contiguous) {
+    if (o.kind == OutputKind::absent) return nullptr;
+    const CallDesc& call = entry.call;
+    const TensorDesc* given = nullptr;
+    if (call.out)
+      given = &*call.out;
+    else if (o.kind == OutputKind::in_place && !contiguous)
+      given = &*call.inputs[o.input];
+    const bool own_strides = given && !entry.flattened;
+    descs.push_back(
+        abi_desc(o.dtype, o.shape, own_strides ? given->strides : Shape::row_major(o.shape)));
+    return &descs.back();
+  }
+};
+
+// From ABI 1.1 on, plan_create alone accepts or refuses, so that nothing is computed twice. A
+// plugin of ABI 1.0 may rely on being asked with supports() first.
+tn_error* ask(const Planner& planner, const tn_op_request& request, tn_plan** plan) {
+  auto& api = planner.backend->api();
+  if (planner.backend->info().abi_minor == 0)
+    if (tn_error* no = api.supports(planner.device, &request)) return no;
+  return api.plan_create(planner.device, &request, plan);
+}
+
+// A plugin refuses attributes that it does not know. Hints are permissions, so that it is asked
+// again without them.
+tn_error* ask(const Planner& planner, const Request& request, tn_plan** plan) {
+  tn_error* no = ask(planner, request.raw, plan);
+  if (!no || no->code != TN_CODE_UNSUPPORTED || request.num_hints == 0) return no;
+  no->destroy(no);
+  tn_op_request without = request.raw;
+  without.num_attrs -= request.num_hints;
+  return ask(planner, without, plan);
+}
+
+// Returns a dtype of the request that the ABI version of the plugin does not know, or nothing.
+std::optional<DType> unknown_dtype(const Planner& planner, const Request& request) {
+  for (auto& d : request.descs)
+    if (const auto dtype = static_cast<DType>(d.dtype);
+        !abi_knows(planner.backend->info().abi_minor, dtype))
+      return dtype;
+  return std::nullopt;
+}
+
+// What no other plugin would do better: errors of the caller, and a shortage of memory.
+bool ends_the_call(tn_code code) {
+  return code == TN_CODE_INVALID_ARGUMENT || code == TN_CODE_OUT_OF_RANGE ||
+         code == TN_CODE_OUT_OF_MEMORY;
+}
+
+// The lowest is used, and of equal ones that of the plugin which was asked first. Where a plan
+// states no cost (0), that of an overlay goes before all others, as whoever installs an overlay
+// wants it to be used, and that of the device's own plugin behind them. So which of two plans is
+// used does not depend on who else is installed. Costs are estimates that plugins make from shapes
+// alone: the choice is the same in every run, and so are the bits of results.
+uint64_t rank(const tn_plan& plan, const plugins::Backend& planner) {
+  if (plan.cost_ns) return plan.cost_ns;
+  return planner.info().kind == TN_PLUGIN_OVERLAY ? 0 : ~uint64_t{0};
+}
+uint64_t rank(const PlanEntry& entry) { return rank(*entry.plan, *entry.planner); }
+
+// Why a plan is not used, of which one of the two may have the cost 0.
+std::string why_not(uint64_t cost, uint64_t cost_of_used, const std::string& used) {
+  if (cost_of_used == 0)
+    return fmt::format(
+        "{} ns, an estimate; {} states no cost, and an overlay that states none goes first", cost,
+        used);
+  if (cost == 0)
+    return fmt::format("it states no cost, and so goes behind the {} ns of {}", cost_of_used, used);
+  return fmt::format("{} ns, an estimate that does not beat the {} ns of {}", cost, cost_of_used,
+                     used);
+}
+
+// Keeps the better one of `plan` and the plan that `entry` has, and tells why not the other.
+void offer(PlanEntry& entry, const Planner& planner, tn_plan* plan, std::string& reasons) {
+  auto& api = planner.backend->api();
+  const bool taken = !entry.plan || rank(*plan, *planner.backend) < rank(entry);
+  if (entry.plan && taken)
+    reasons += fmt::format("\n  {}: {}", entry.api->name(),
+                           why_not(entry.plan->cost_ns, plan->cost_ns, api.name()));
+  if (!taken) {
+    reasons += fmt::format("\n  {}: {}", api.name(),
+                           why_not(plan->cost_ns, entry.plan->cost_ns, entry.api->name()));
+    return api.destroy(plan);
+  }
+  if (entry.plan) entry.api->destroy(entry.plan);
+  entry.plan = plan;
+  entry.api = &api;
+  entry.planner = planner.backend;
+}
+
+// What the call is, for messages about a plugin whose plan is not used.
+std::string asked_for(PlanEntry& entry) {
+  auto* const planner = std::exchange(entry.planner, nullptr);
+  std::string text = entry.describe();
+  entry.planner = planner;
+  return text;
+}
+
+}  // namespace
+
+void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std::string& reasons) {
+  const Request request(entry, contiguous);
+  const bool first_wins = context.first_plan_wins();
+  for (auto& p : context.planners) {
+    if (entry.plan && (first_wins || rank(entry) == 0)) {
+      reasons +=
+          fmt::format("\n  {}: not asked, because {}{}", p.backend->name(), entry.api->name(),
+                      first_wins ? " made a plan" : ", an overlay, states no cost");
+      continue;
+    }
+    if (const auto dtype = unknown_dtype(p, request)) {
+      reasons += fmt::format("\n  {}: it was built with an ABI version that does not know {}",
+                             p.backend->name(), *dtype);
+      continue;
+    }
+    const checked::Work work(entry, nullptr, current_path());
+    tn_plan* plan = nullptr;  // undefined if the plugin refuses
+    tn_error* no = ask(p, request, &plan);
+    if (!context.caller_thread) close_before_new_libraries();
+    if (!no) {
+      offer(entry, p, plan, reasons);
+      continue;
+    }
+    // A malformed request is an error of the caller whichever plugin gets it. Only after
+    // "unsupported" is the next plugin asked, and after an overlay that fails otherwise. Where
+    // there is a plan already, it is used; a plugin that fails is told all the same.
+    if (!entry.plan && ends_the_call(no->code))
+      check(no, fmt::format("{}{}: {}: ", entry.describe(), path_suffix(), p.backend->name()));
+    const tn_code code = no->code;
+    const std::string reason = take_failure(no).message;
+    if (code != TN_CODE_UNSUPPORTED && !ends_the_call(code)) {
+      if (!entry.plan && p.backend->info().kind != TN_PLUGIN_OVERLAY)
+        throw_failure({code, fmt::format("{}{}: {}: {}", entry.describe(), path_suffix(),
+                                         p.backend->name(), reason)});
+      log_message(TN_LOG_WARNING, p.backend->name(),
+                  fmt::format("{} is left to {}: {}", asked_for(entry),
+                              entry.plan ? "the other plugins" : "the plugin below", reason));
+    }
+    reasons += fmt::format("\n  {}: {}", p.backend->name(), reason);
+  }
+}
+
+}  // namespace tenon

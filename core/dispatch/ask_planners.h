@@ -1,0 +1,17 @@
+// Asks the plugins of a device for a plan.
+#pragma once
+
+#include <string>
+
+namespace tenon {
+
+class DeviceContext;
+struct PlanEntry;
+
+// Asks the overlays and then the plugin of the device, and adds the reasons of refusals to
+// `reasons`. The plan stays null if all refuse. Of several plans, the one of the lowest cost is
+// used; nobody is asked once it cannot be beaten. With `contiguous`, inputs that are not contiguous
+// will be copied first.
+void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std::string& reasons);
+
+}  // namespace tenon
