@@ -2,6 +2,7 @@
 #include <cmath>
 #include <span>
 
+#include <tenon/conformance/bytes.h>
 #include <tenon/conformance/case.h>
 
 namespace tenon::conformance {
@@ -48,7 +49,11 @@ Number number_of(const json& value) {
 }
 
 Tensor like(const json& values, const Tensor& x) {
-  return tensor(values.get<std::vector<double>>()).to(x.dtype()).to(x.device());
+  const auto numbers = values.get<std::vector<double>>();
+  if (x.dtype() == f64) return tensor(numbers, numbers.size(), {.device = x.device()});
+  const std::vector<float> rounded(numbers.begin(), numbers.end());
+  return copied_to(tensor(rounded, rounded.size(), {.dtype = x.dtype(), .device = Device()}),
+                   x.device());
 }
 
 double Tolerance::of(DType t) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <tenon/conformance/bytes.h>
 #include <tenon/conformance/case_files.h>
 #include <tenon/conformance/compare.h>
 #include <tenon/conformance/driver.h>
@@ -22,7 +23,7 @@ struct CaseRun {
 };
 
 void compare(const Tensor& found, const Tensor& expected, const CaseRun& run,
-             const std::string& what) {
+             const Subject& subject, const std::string& what) {
   double rtol = run.reference->rtol, atol = run.reference->atol;
   if (run.dtype == f64) {
     double largest = 0;
@@ -31,7 +32,7 @@ void compare(const Tensor& found, const Tensor& expected, const CaseRun& run,
     rtol = 1e-9;
     atol = 1e-9 * std::max(largest, 1.0);
   }
-  require_close(found, expected, rtol, atol, what);
+  require_close(copied_to(found, subject.reference), expected, rtol, atol, what);
 }
 
 // A value that lies in memory as `layout` says. It is laid out on the reference device, so that the
@@ -71,7 +72,7 @@ void run_case(const CaseRun& run, const Subject& subject) {
   List sources, upstream;
   for (size_t i = 0; i < out.size(); ++i) {
     if (!c.out[i].defined()) throw Mismatch("the file has no output " + std::to_string(i));
-    compare(out[i], c.out[i], run, "output " + std::to_string(i));
+    compare(out[i], c.out[i], run, subject, "output " + std::to_string(i));
     if (i >= c.gout.size() || !c.gout[i].defined()) continue;
     sources.push_back(out[i]);
     upstream.push_back(c.gout[i].to(run.dtype).to(subject.device));
@@ -88,7 +89,7 @@ void run_case(const CaseRun& run, const Subject& subject) {
     const auto found =
         grad(sources, wanted, upstream, {.retain_graph = true, .create_graph = again});
     for (size_t i = 0; i < found.size(); ++i)
-      compare(found[i], expected[i], run,
+      compare(found[i], expected[i], run, subject,
               "gradient " + std::to_string(i) + (again ? ", composed" : ""));
   }
   require_elements(c.out, expected);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include <tenon/conformance/bytes.h>
 #include <tenon/conformance/compare.h>
 #include <tenon/conformance/driver.h>
 #include <tenon/conformance/run.h>
@@ -12,35 +13,31 @@ namespace tenon::conformance {
 
 namespace {
 
-std::vector<unsigned char> bits_of(const Tensor& x) {
-  std::vector<unsigned char> bits(static_cast<size_t>(x.numel()) * size_of(x.dtype()));
-  x.copy_to_host(bits.data(), x.dtype());
-  return bits;
-}
-
 // Leaves memory in the device's cache that holds large numbers in every dtype. In checked mode,
 // what comes out of the cache is filled: OtherContents do it there.
 void soil_memory(const List& results, Device device) {
   if (check_settings().on) return;
   List soiled;
   for (auto& y : results)
-    if (y.defined())
-      soiled.push_back(full({y.numel() * static_cast<int64_t>(size_of(y.dtype()))}, 0x7f,
-                            {.dtype = u8, .device = "cpu"})
-                           .to(device));
+    if (y.defined()) {
+      const std::vector<unsigned char> large(static_cast<size_t>(y.numel()) * size_of(y.dtype()),
+                                             0x7f);
+      soiled.push_back(from_host(large.data(), u8, large.size(), {.device = device}));
+    }
   for (auto& x : soiled) x.wait();
 }
 
-void require_same_bits(const List& first, const List& second, const char* what) {
+void require_same_bits(const List& first, const List& second, Device reference, const char* what) {
   if (first.size() != second.size()) throw Mismatch("another number of results");
   for (size_t i = 0; i < first.size(); ++i) {
     if (!first[i].defined()) continue;
-    const auto a = bits_of(first[i]), b = bits_of(second[i]);
+    const auto a = bytes_of(first[i]), b = bytes_of(second[i]);
     if (a.size() != b.size()) throw Mismatch("another shape the second time");
     const auto differ = std::mismatch(a.begin(), a.end(), b.begin());
     if (differ.first == a.end()) continue;
     const auto at = static_cast<size_t>(differ.first - a.begin()) / size_of(first[i].dtype());
-    const auto f = first[i].to_vector<double>(), s = second[i].to_vector<double>();
+    const auto f = copied_to(first[i], reference).to_vector<double>(),
+               s = copied_to(second[i], reference).to_vector<double>();
     throw Mismatch(std::string(what) + " " + std::to_string(i) + ": element " +
                    place_of(at, first[i].shape()) + " is " + text_of(f[at], "%.17g") +
                    " the first time and " + text_of(s[at], "%.17g") + " the second");
@@ -49,13 +46,13 @@ void require_same_bits(const List& first, const List& second, const char* what) 
 
 // Returns the results of a call, after it was made once more where memory holds something else.
 template <class F>
-List same_twice(const char* what, Device device, F&& call) {
+List same_twice(const char* what, const Subject& subject, F&& call) {
   const List first = call();
   for (auto& y : first)
     if (y.defined()) y.wait();
-  soil_memory(first, device);
+  soil_memory(first, subject.device);
   const checked::OtherContents other;
-  require_same_bits(first, call(), what);
+  require_same_bits(first, call(), subject.reference, what);
   return first;
 }
 
@@ -63,12 +60,10 @@ void repeat(const Run& run, const Subject& subject) {
   const json args = parsed(run.variant);
   // Without NaN, which would hide everything else in a sum.
   const List in = inputs_of(run, subject, true, false).found;
-  const List results =
-      same_twice("output", subject.device, [&] { return run.line->call(args, in); });
+  const List results = same_twice("output", subject, [&] { return run.line->call(args, in); });
   List slopes;
   if (run.line->difference != 0 && contains(kReals, run.dtype))
-    slopes =
-        same_twice("gradient", subject.device, [&] { return gradients(run, subject, args, in); });
+    slopes = same_twice("gradient", subject, [&] { return gradients(run, subject, args, in); });
   require_elements(results, slopes);
 }
 

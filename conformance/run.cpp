@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <tenon/conformance/bytes.h>
 #include <tenon/conformance/compare.h>
 #include <tenon/conformance/run.h>
 #include <tenon/conformance/values.h>
@@ -169,6 +170,7 @@ double allowed_in_gradients(const Run& run) {
   return 4 * (allowed > 0 ? allowed : kSums.of(run.dtype));
 }
 
+// Both are on the reference device.
 void compare_one(const Run& run, const Tensor& found, const Tensor& expected, double allowed,
                  const std::string& what) {
   const double scale = scale_of(run, expected);
@@ -193,7 +195,8 @@ void compare_sides(const Run& run, const Subject& subject, bool wide, bool with_
     if (found[i].device() != subject.device)
       throw Mismatch(which + " is on " + found[i].device().str());
     const bool narrowed = wide && is_floating_point(expected[i].dtype());
-    compare_one(run, found[i], narrowed ? expected[i].to(run.dtype) : expected[i], allowed, which);
+    compare_one(run, copied_to(found[i], subject.reference),
+                narrowed ? expected[i].to(run.dtype) : expected[i], allowed, which);
   }
   if (!with_gradients) return require_elements(expected, {});
   const Sides ordinary = inputs_of(run, subject, true, wide);
@@ -205,8 +208,8 @@ void compare_sides(const Run& run, const Subject& subject, bool wide, bool with_
     const std::string which = "gradient " + std::to_string(i);
     if (there[i].defined() != here[i].defined()) throw Mismatch(which + " is on one device only");
     if (!here[i].defined()) continue;
-    compare_one(run, there[i], wide ? here[i].to(run.dtype) : here[i], allowed_in_gradients(run),
-                which);
+    compare_one(run, copied_to(there[i], subject.reference), wide ? here[i].to(run.dtype) : here[i],
+                allowed_in_gradients(run), which);
   }
   require_elements(expected, here);
 }

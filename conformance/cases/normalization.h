@@ -5,6 +5,7 @@
 #include <tenon/core/ops/normalization.h>
 #include <tenon/core/ops/shape.h>
 
+#include <tenon/conformance/bytes.h>
 #include <tenon/conformance/case.h>
 
 namespace tenon::conformance {
@@ -13,7 +14,7 @@ namespace tenon::conformance {
 // gets back what became of them.
 inline List call_batch_norm(const json& a, const List& in) {
   Tensor mean, var;
-  if (at(in, 3).defined()) mean = in[3].clone(), var = in[4].clone();
+  if (at(in, 3).defined()) mean = copied(in[3]), var = copied(in[4]);
   if (a.contains("running_mean"))
     mean = like(a.at("running_mean"), in[0]), var = like(a.at("running_var"), in[0]);
   List out = {batch_norm(in[0], mean, var, at(in, 1), at(in, 2), a.at("training"),

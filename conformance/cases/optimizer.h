@@ -3,25 +3,30 @@
 #pragma once
 
 #include <tenon/core/ops/optimizer.h>
-#include <tenon/core/ops/shape.h>
 
+#include <tenon/conformance/bytes.h>
 #include <tenon/conformance/case.h>
 
 namespace tenon::conformance {
 
+inline Tensor zeros_beside(const Tensor& x) { return zero_bytes(x.shape(), x.dtype(), x.device()); }
+
 // `step(parameters, gradients, number of the step, which counts from 1)`.
 inline List after_each_step(const List& in, const auto& step) {
-  const List p = {in[0].detach().clone()};
-  List values;
+  const List p = {copied(in[0])};
+  std::vector<unsigned char> values;
   for (int64_t k = 0; k < in[1].size(0); ++k) {
-    step(p, List{in[1][k].contiguous()}, k + 1);
-    values.push_back(p[0].clone());
+    step(p, List{copied(in[1][k])}, k + 1);
+    const auto now = bytes_of(p[0]);
+    values.insert(values.end(), now.begin(), now.end());
   }
-  return {stack(values)};
+  Shape shape = {in[1].size(0)};
+  for (int64_t n : in[0].shape()) shape.push_back(n);
+  return {from_host(values.data(), in[0].dtype(), shape, {.device = in[0].device()})};
 }
 inline List call_sgd(const json& a, const List& in) {
   const double momentum = a.value("momentum", 0.0);
-  const List buffers = momentum == 0 ? List{} : List{zeros_like(in[0])};
+  const List buffers = momentum == 0 ? List{} : List{zeros_beside(in[0])};
   return after_each_step(in, [&](const List& p, const List& g, int64_t k) {
     sgd_step(p, g, buffers,
              {a.at("lr"), momentum, a.value("dampening", 0.0), a.value("weight_decay", 0.0),
@@ -31,8 +36,8 @@ inline List call_sgd(const json& a, const List& in) {
 inline List adam_steps(const json& a, const List& in, bool decoupled) {
   const auto betas = a.value("betas", std::vector<double>{0.9, 0.999});
   const bool amsgrad = a.value("amsgrad", false);
-  const List mean = {zeros_like(in[0])}, square = {zeros_like(in[0])},
-             largest = amsgrad ? List{zeros_like(in[0])} : List{};
+  const List mean = {zeros_beside(in[0])}, square = {zeros_beside(in[0])},
+             largest = amsgrad ? List{zeros_beside(in[0])} : List{};
   return after_each_step(in, [&](const List& p, const List& g, int64_t k) {
     adam_step(p, g, mean, square, largest,
               {a.at("lr"), betas[0], betas[1], a.value("eps", 1e-8),

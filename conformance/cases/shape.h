@@ -4,6 +4,7 @@
 #include <tenon/core/device.h>
 #include <tenon/core/ops/shape.h>
 
+#include <tenon/conformance/bytes.h>
 #include <tenon/conformance/case.h>
 
 namespace tenon::conformance {
@@ -56,10 +57,10 @@ inline List call_there_and_back(const json&, const List& in) {
 }
 inline List call_contiguous(const json&, const List& in) { return {contiguous(in[0])}; }
 inline List call_clone(const json&, const List& in) { return {clone(in[0])}; }
-// Copies into a part of a tensor of -77, which broadcasts the source.
+// Copies into a part of a tensor of zeros, which broadcasts the source.
 inline List call_copy(const json&, const List& in) {
-  Tensor whole = full({3, in[0].size(0) + 1, in[0].size(1)}, 7,
-                      {.dtype = in[0].dtype(), .device = in[0].device()});
+  Tensor whole =
+      zero_bytes({3, in[0].size(0) + 1, in[0].size(1)}, in[0].dtype(), in[0].device());
   whole.narrow(1, 1, in[0].size(0)).copy_(in[0]);
   return {whole};
 }

@@ -34,15 +34,6 @@ void tell_once(const PlanEntry& entry) {
                entry.describe().c_str());
 }
 
-// Returns the elements from the first to the last of a tensor, and those that lie between them, in
-// one dimension. Unlike a contiguous copy, no operator of the device has to make it.
-Tensor span_of(const Tensor& tensor) {
-  auto& t = impl_of(tensor);
-  int64_t last = 0;
-  for (size_t i = 0; i < t.shape.size(); ++i) last += (t.shape[i] - 1) * t.strides[i];
-  return make_view(tensor, {last + 1}, {1}, 0);
-}
-
 Tensor move(const Tensor& tensor, Device device, Detour& detour) {
   detour.add_bytes(describe(impl_of(tensor)).bytes());
   return copy_to_device(tensor, device);

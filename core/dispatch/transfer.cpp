@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <tenon/core/dispatch/op.h>
 #include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/error.h>
 #include <tenon/core/extent.h>
@@ -159,6 +160,13 @@ Tensor tensor_on(Ref<Storage> storage, const Shape& shape, DType dtype, Device d
 }
 
 }  // namespace
+
+Tensor span_of(const Tensor& x) {
+  auto& t = impl_of(x);
+  int64_t last = 0;
+  for (size_t i = 0; i < t.shape.size(); ++i) last += (t.shape[i] - 1) * t.strides[i];
+  return make_view(x, {last + 1}, {1}, 0);
+}
 
 Tensor allocate_tensor(const Shape& shape, DType dtype, Device device) {
   require_addressable("a tensor cannot be made", shape);

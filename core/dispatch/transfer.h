@@ -22,6 +22,10 @@ void prepare_copy(const Tensor& target, const Tensor& source);
 void read_to_host(const Tensor& contiguous_source, void* destination);
 // Returns a tensor with a copy of host values. The host memory may be reused when this returns.
 Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Device device);
+// Returns the elements from the first to the last of a tensor, and those that lie between them in
+// memory, in one dimension. It shares the memory. Unlike a contiguous copy, no operator of the
+// device has to make it, and it can be copied as bytes. Requires an element.
+TENON_API Tensor span_of(const Tensor& x);
 // Returns a contiguous tensor with undefined values.
 Tensor allocate_tensor(const Shape& shape, DType dtype, Device device);
 
