@@ -154,6 +154,7 @@ struct Variant {
   std::vector<In> in;
   Types types =
       kAll;  // of the line's, those that this variant is for; kF32: large, always run once
+  bool large = false;  // it computes much, although no input has as many elements
 };
 
 // What most lines need not say.

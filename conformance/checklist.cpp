@@ -145,6 +145,7 @@ Checklist make_checklist(const Options& options, const Subject& subject,
       if (!is_asked_for(options, line)) continue;
       add(line, case_checks(line, subject, list.cases, effort));
       add(line, layout_checks(line, subject, i, effort));
+      add(line, large_checks(line, subject));
       add(line, shape_checks(line, subject, i, effort));
       add(line, repeat_checks(line, subject, i, effort));
       add(line, gradient_checks(line, subject, i, effort));

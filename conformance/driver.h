@@ -40,6 +40,9 @@ std::string cases_beside_the_table(const CaseFolder& folder);
 std::vector<Check> layout_checks(const Line& line, const Subject& subject, size_t number,
                                  const Effort& effort);
 
+// Values and gradients of each dtype from contiguous inputs of more than 10 000 elements.
+std::vector<Check> large_checks(const Line& line, const Subject& subject);
+
 // Values and gradients for random shapes that the table does not have: no element, one element,
 // extents around the sizes of vectors and blocks, shapes that broadcast; with NaN and infinities,
 // and inputs that share memory.

@@ -152,12 +152,38 @@ void Report::print_summary() const {
   print_skipped();
   print_sections();
   if (totals().passed == 0) out_ << "Nothing passed, so nothing is shown.\n";
+  for (auto& [op, types] : not_compared())
+    out_ << fmt::format(
+        "{} in {} is not shown to be right: it gives the same bits twice, but no check that "
+        "compares its values was offered.\n",
+        op, fmt::join(types, ", "));
   out_.flush();
+}
+
+std::map<std::string, std::set<std::string>> Report::not_compared() const {
+  struct Found {
+    bool repeats = false, compares = false, would_compare = false;
+  };
+  std::map<std::pair<std::string, std::string>, Found> all;
+  for (auto& r : results_) {
+    if (r.op.empty() || r.section == "speed") continue;
+    Found& found = all[{r.op, r.dtype}];
+    const bool is_done = r.status == Status::passed || r.status == Status::failed;
+    if (r.section == "repeat")
+      found.repeats = found.repeats || is_done;
+    else
+      found.would_compare = true, found.compares = found.compares || is_done;
+  }
+  std::map<std::string, std::set<std::string>> result;
+  for (auto& [key, found] : all)
+    if (found.repeats && found.would_compare && !found.compares)
+      result[key.first].insert(key.second);
+  return result;
 }
 
 int Report::exit_status() const {
   const Counts counts = totals();
-  return counts.failed == 0 && counts.passed > 0 ? 0 : 1;
+  return counts.failed == 0 && counts.passed > 0 && not_compared().empty() ? 0 : 1;
 }
 
 nlohmann::json Report::to_json() const {

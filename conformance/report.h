@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iosfwd>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,11 @@ class Report {
   const std::vector<Result>& results() const { return results_; }
   Counts totals() const;
   nlohmann::json to_json() const;
-  // 0 if something passed and nothing failed, otherwise 1.
+  // Operators of which in a dtype nothing passed but that they repeat themselves: their values were
+  // compared with nothing. By operator, the dtypes.
+  std::map<std::string, std::set<std::string>> not_compared() const;
+  // 0 if something passed, nothing failed and values were compared wherever something passed;
+  // otherwise 1.
   int exit_status() const;
 
  private:

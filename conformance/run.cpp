@@ -15,6 +15,15 @@ json parsed(const Variant& variant) {
   return json::parse(text);
 }
 
+std::string with_extents(const Variant& variant, const std::function<int64_t(int64_t)>& changed) {
+  json args = parsed(variant);
+  for (const char* name : {"shape", "normalized_shape", "left", "right"})
+    if (auto found = args.find(name); found != args.end() && found->is_array())
+      for (auto& n : *found)
+        if (n.is_number_integer() && n.get<int64_t>() > 1) n = changed(n.get<int64_t>());
+  return args.empty() ? "" : args.dump();
+}
+
 bool is_fixed(Values kind) {
   return kind == Values::flags || kind == Values::index || kind == Values::constant;
 }

@@ -2,6 +2,7 @@
 // layouts, and on the reference device from contiguous ones.
 #pragma once
 
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -67,6 +68,9 @@ void compare_sides(const Run& run, const Subject& subject, bool wide, bool with_
 
 // The variant's arguments.
 json parsed(const Variant& variant);
+// The arguments, as in the variant, with `changed` in place of each extent above 1 that they
+// repeat.
+std::string with_extents(const Variant& variant, const std::function<int64_t(int64_t)>& changed);
 // The kind of values of an input, which the line says where the input does not.
 Values kind_of(const Line& line, const In& in);
 // Values of this kind are never differentiated by.

@@ -60,16 +60,6 @@ class Symbols {
   std::vector<int64_t> bounds_;  // of indices, of which there is none in an extent of 0
 };
 
-// Arguments that repeat extents of the inputs.
-std::string renamed_args(const Variant& variant, Symbols& symbols) {
-  json args = parsed(variant);
-  for (const char* name : {"shape", "normalized_shape", "left", "right"})
-    if (auto found = args.find(name); found != args.end() && found->is_array())
-      for (auto& n : *found)
-        if (n.is_number_integer() && n.get<int64_t>() > 1) n = symbols(n.get<int64_t>());
-  return args.empty() ? "" : args.dump();
-}
-
 // As a double, which does not overflow.
 double size_of_inputs(const Variant& variant) {
   double most = 0;
@@ -89,7 +79,7 @@ Variant renamed(const Variant& variant, Symbols::Kind kind, Random& random) {
       in.shape = symbols(in.shape);
       if (in.bound > 1) in.bound = symbols(in.bound);
     }
-    result.args = renamed_args(variant, symbols);
+    result.args = with_extents(variant, [&](int64_t n) { return symbols(n); });
     if (size_of_inputs(result) <= kMostElements) return result;
   }
 }

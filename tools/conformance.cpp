@@ -120,9 +120,10 @@ void add_conformance(CLI::App& app, bool& good) {
                        command->add_option("--host", o.host), command->add_option("--end", o.end)})
     hidden->group("");
   command->footer(
-      "Exits with 0 if something passed and nothing failed. What a backend does not offer is "
-      "listed with its reason and neither passes nor fails. The checks run in a process of their "
-      "own: one that crashes or hangs is a failure, and the next are run.");
+      "Exits with 0 if something passed, nothing failed, and values were compared wherever "
+      "something passed. What a backend does not offer is listed with its reason and neither "
+      "passes nor fails. The checks run in a process of their own: one that crashes or hangs is a "
+      "failure, and the next are run.");
   command->callback([asked, &good] { good = run(*asked); });
 }
 

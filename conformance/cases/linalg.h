@@ -67,7 +67,8 @@ inline std::vector<Variant> products() {
            {{2, 3, 0}, {2, 0, 4}},
            {{0, 3}, {3, 4}},
            {{2, 3}, {3, 0}},
-           {{0, 2, 3}, {0, 3, 4}}})
+           {{0, 2, 3}, {0, 3, 4}},
+           {{129, 80}, {80, 131}}})
     add(a, b);
   return variants;
 }
@@ -75,7 +76,8 @@ inline std::vector<Variant> layers() {
   return {{"", {{6, 5}, {4, 5}, {4}}},       {"", {{6, 5}, {4, 5}, absent()}},
           {"", {{2, 3, 5}, {4, 5}, {4}}},    {"", {{5}, {4, 5}, {4}}},
           {"", {{2, 1, 2, 3}, {4, 3}, {4}}}, {"", {{37, 33}, {65, 33}, {65}}},
-          {"", {{3, 0}, {4, 0}, {4}}},       {"", {{0, 3}, {2, 3}, absent()}}};
+          {"", {{3, 0}, {4, 0}, {4}}},       {"", {{0, 3}, {2, 3}, absent()}},
+          {"", {{129, 80}, {131, 80}, {131}}}};
 }
 inline std::vector<Variant> views_of_factors() {
   std::vector<Variant> variants = {{"{'view': 'transposed'}", {{3, 5, 4}, {3, 6, 5}}},
@@ -103,8 +105,8 @@ inline std::vector<Line> linalg_cases() {
         {"{'left': [2, 3, 4, 5]}", {{1, 3, 4, 5}, {2, 3, 5, 6}}}, {"{'left': [2, 3, 4, 5]}", {{2, 1, 4, 5}, {2, 3, 5, 6}}},
         {"{'left': [2, 2, 3]}", {{1, 2, 3}, {2, 3, 2}}}},
        tolerance, {.types_elsewhere = kHalves, .values = Values::ordinary, .no_reference = views}},
-      {"mm", two(mm), kReals, {{"", {{2, 3}, {3, 4}}}, {"", {{31, 7}, {7, 17}}}}, tolerance, {.types_elsewhere = kHalves, .values = Values::ordinary, .no_reference = "matmul of matrices"}},
-      {"bmm", two(bmm), kReals, {{"", {{2, 2, 3}, {2, 3, 2}}}, {"", {{5, 7, 3}, {5, 3, 11}}}}, tolerance, {.types_elsewhere = kHalves, .values = Values::ordinary}},
+      {"mm", two(mm), kReals, {{"", {{2, 3}, {3, 4}}}, {"", {{31, 7}, {7, 17}}}, {"", {{129, 80}, {80, 131}}}}, tolerance, {.types_elsewhere = kHalves, .values = Values::ordinary, .no_reference = "matmul of matrices"}},
+      {"bmm", two(bmm), kReals, {{"", {{2, 2, 3}, {2, 3, 2}}}, {"", {{5, 7, 3}, {5, 3, 11}}}, {"", {{5, 65, 33}, {5, 33, 67}}}}, tolerance, {.types_elsewhere = kHalves, .values = Values::ordinary}},
       {"linear", call_linear, kReals, layers(), tolerance, {.types_elsewhere = kHalves, .values = Values::ordinary}},
       {"linear_relu", call_linear_relu, kReals, layers(), tolerance, {.types_elsewhere = kHalves, .values = Values::ordinary, .no_reference = "relu of linear in one call; no function of PyTorch's"}},
   };

@@ -51,7 +51,7 @@ inline List call_adamw(const json& a, const List& in) { return adam_steps(a, in,
 inline std::vector<Variant> steps_of(std::initializer_list<const char*> options) {
   std::vector<Variant> variants;
   for (const char* args : options)
-    for (const Shape& shape : {Shape{4, 3}, Shape{0}, Shape{1031}}) {
+    for (const Shape& shape : {Shape{4, 3}, Shape{0}, Shape{1031}, Shape{12007}}) {
       Shape gradients = {3};
       for (int64_t n : shape) gradients.push_back(n);
       variants.push_back({args, {In(shape), In(gradients)}});

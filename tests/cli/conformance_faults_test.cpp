@@ -21,4 +21,20 @@ BOOST_AUTO_TEST_CASE(values_are_compared_although_the_device_has_no_conversion) 
                {"FAILED cases: softmax ", "gradient 0: element"});
 }
 
+BOOST_AUTO_TEST_CASE(what_takes_large_inputs_alone_is_compared) {
+  const Folder folder;
+  const auto wrong = run(folder, faulty() + "--op relu --dtype f32", "wrong where it is large");
+  require_line(wrong, 1, {"FAILED layouts: relu large and contiguous in f32: of ", ": output 0: "});
+}
+
+BOOST_AUTO_TEST_CASE(to_give_the_same_bits_twice_is_not_to_be_right) {
+  const Folder folder;
+  const auto outcome = run(folder, faulty() + "--op relu --dtype f32", "has one size");
+  require_line(outcome, 1,
+               {"repeat       1 passed", "total        1 passed, 0 failed",
+                "relu in f32 is not shown to be right: it gives the same bits twice"});
+  require_line(run(folder, faulty() + "--op relu --section repeat", "has one size"), 0,
+               {"total        1 passed, 0 failed"});
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -104,6 +104,10 @@ void fail_in_checked_mode(float*, int64_t, const std::function<void()>& run) {
     throw Error(TN_CODE_INTERNAL, std::string("in checked mode, stuck after ") + timeout + " s");
   run();
 }
+void all_more(float* y, int64_t n, const std::function<void()>& run) {
+  run();
+  for (int64_t i = 0; i < n; ++i) y[i] += 100;
+}
 void right(float*, int64_t, const std::function<void()>& run) { run(); }
 void other_rounding(float*, int64_t, const std::function<void()>& run) {
   run();
@@ -114,7 +118,8 @@ struct Fault {
   const char *name, *op;
   Around around;
   bool forgets_strides = false;
-  uint64_t cost_ns = 0;  // 0: as much as the cpu's
+  uint64_t cost_ns = 0;                                           // 0: as much as the cpu's
+  int64_t least = 0, most = std::numeric_limits<int64_t>::max();  // elements; others are refused
 };
 constexpr Fault faults[] = {
     {"wrong tail", "add", wrong_tail},
@@ -127,6 +132,9 @@ constexpr Fault faults[] = {
     {"depends on what memory held", "abs", other_bits_after_a_large_number},
     {"swallows NaN", "maximum", swallowed_nan},
     {"none", "relu", right, false, uint64_t{1} << 50},
+    {"wrong where it is large", "relu", all_more, false, 0, 4096},
+    // The size of a variant of the table, which no check but that of repetition has contiguous.
+    {"has one size", "relu", right, false, 0, 6435, 6435},
     {"42 at a great cost", "relu", all_42, false, uint64_t{1} << 50},
     {"crashes", "tanh", crash},
     {"hangs", "sin", hang},
@@ -151,6 +159,9 @@ const Fault* fault_of(const Request& request) {
     if (!asked || std::string_view(asked) != fault.name || request.op() != fault.op) continue;
     if (request.output(0).dtype != TN_F32 || !tenon::sdk::is_contiguous(request.output(0)))
       return nullptr;
+    const int64_t elements = tenon::sdk::numel(request.output(0));
+    if (elements < fault.least || elements > fault.most) return nullptr;
+    if (fault.least > 0 && !tenon::sdk::is_contiguous(request.input(0))) return nullptr;
     if (request.op() == "cross_entropy" && request.get_float("label_smoothing") == 0)
       return nullptr;
     return &fault;

@@ -78,6 +78,7 @@ tn_error* device_count(tn_backend*, uint32_t* count) {
 }
 tn_error* device_open(tn_backend*, uint32_t index, tn_device** device) {
   static int opened[2];
+  if (index >= 2) return sdk::make_error(TN_CODE_UNAVAILABLE, "there are 2 devices");
   *device = reinterpret_cast<tn_device*>(&opened[index]);
   return nullptr;
 }
