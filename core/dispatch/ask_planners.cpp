@@ -16,6 +16,7 @@
 #include <tenon/core/format.h>
 #include <tenon/core/runtime/check/work.h>
 #include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/observe.h>
 
 namespace tenon {
 
@@ -112,22 +113,24 @@ struct Request {
 
 // From ABI 1.1 on, plan_create alone accepts or refuses, so that nothing is computed twice. A
 // plugin of ABI 1.0 may rely on being asked with supports() first.
-tn_error* ask(const Planner& planner, const tn_op_request& request, tn_plan** plan) {
+tn_error* ask(const Planner& planner, const tn_op_request& request, const plugins::Asked& asked,
+              tn_plan** plan) {
   auto& api = planner.backend->api();
   if (planner.backend->info().abi_minor == 0)
     if (tn_error* no = api.supports(planner.device, &request)) return no;
-  return api.plan_create(planner.device, &request, plan);
+  return api.plan_create(planner.device, &request, plan, &asked);
 }
 
 // A plugin refuses attributes that it does not know. Hints are permissions, so that it is asked
 // again without them.
-tn_error* ask(const Planner& planner, const Request& request, tn_plan** plan) {
-  tn_error* no = ask(planner, request.raw, plan);
+tn_error* ask(const Planner& planner, const Request& request, const plugins::Asked& asked,
+              tn_plan** plan) {
+  tn_error* no = ask(planner, request.raw, asked, plan);
   if (!no || no->code != TN_CODE_UNSUPPORTED || request.num_hints == 0) return no;
   no->destroy(no);
   tn_op_request without = request.raw;
   without.num_attrs -= request.num_hints;
-  return ask(planner, without, plan);
+  return ask(planner, without, asked, plan);
 }
 
 // Returns a dtype of the request that the ABI version of the plugin does not know, or nothing.
@@ -213,7 +216,8 @@ void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std
     }
     const checked::Work work(entry, nullptr, current_path());
     tn_plan* plan = nullptr;  // undefined if the plugin refuses
-    tn_error* no = ask(p, request, &plan);
+    const observe::PlanAtWork asked(entry, nullptr, current_path());
+    tn_error* no = ask(p, request, asked, &plan);
     if (!context.caller_thread) close_before_new_libraries();
     if (!no) {
       offer(entry, p, plan, reasons);

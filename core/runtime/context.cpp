@@ -14,11 +14,13 @@
 #include <tenon/core/format.h>
 #include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/check/memory.h>
+#include <tenon/core/runtime/check/work.h>
 #include <tenon/core/runtime/collectives.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/observe.h>
 #include <tenon/core/runtime/plugin_stream.h>
 #include <tenon/core/runtime/thread_pool.h>
+#include <tenon/plugins/host/library_table.h>
 #include <tenon/plugins/host/registry.h>
 
 namespace tenon {
@@ -131,16 +133,33 @@ void for_checked(const std::vector<DeviceContext*>& all, F&& visit) {
       if (allocator && allocator->checked()) visit(*allocator);
 }
 
+// Returns whether a plugin ends the process, and says so, once. Nobody must wait then for what this
+// thread does.
+bool ended_by_a_plugin() {
+  const auto* inside = plugins::InsidePlugin::current();
+  const auto* library = inside ? nullptr : plugins::library_on_this_stack();
+  if (!inside && !library) return false;
+  static std::atomic<bool> told{false};
+  if (told.exchange(true)) return true;
+  try {
+    const std::string name = inside ? inside->name() : library->name;
+    std::string where = inside ? inside->function() : "a thread of its own";
+    if (inside && inside->asked()) where += " of " + inside->asked()->text();
+    log_message(TN_LOG_ERROR, name,
+                fmt::format("the plugin ended the process (exit) from inside {}; devices are left "
+                            "as they are. It must return an error instead (plugin {})",
+                            where, inside ? inside->library() : library->path));
+    if (!inside && check_settings().on) checked::print_all_work();
+  } catch (const std::bad_alloc&) {  // the process ends without a word
+  }
+  return true;
+}
+
 // Closes graphs, communicators and streams, and then the plugins, while everything that they need
 // still exists. Tensors in static storage may be destroyed later, so allocators and streams stay as
 // objects that do nothing. It may be called again.
 void close_all() {
-  if (const auto* plugin = plugins::InsidePlugin::current()) {
-    log_message(TN_LOG_ERROR, plugin->name(),
-                "the plugin ended the process (exit) from inside one of its functions; devices are "
-                "left as they are");
-    return;
-  }
+  if (ended_by_a_plugin()) return;
   const auto all = open_contexts();  // a copy, so that no lock is held while others are taken
   for (auto* context : all)
     if (!context->stream->capturing()) context->stream->wait(context->stream->last());

@@ -64,6 +64,13 @@ void start() {
   started = true;
 }
 
+std::string PlanAtWork::text() const {
+  const auto part = part_string(path_), module = path_string(path_);
+  return fmt::format("operator {}{}{}{}{}", plan_.describe(shape_),
+                     part.empty() ? "" : ", part of ", part, module.empty() ? "" : ", module ",
+                     module);
+}
+
 void name_this_thread(const std::string& device) { trace::name_this_thread(device); }
 
 namespace {
@@ -73,7 +80,8 @@ using Clock = std::chrono::steady_clock;
 tn_error* run_traced(const Launch& launch, tn_run& args, const PathNode* path) {
   Run run{launch, args, path};
   run.began = Clock::now();
-  tn_error* error = launch.plan->api->run(launch.plan->plan, &args);
+  const PlanAtWork work(*launch.plan, launch.shape, path);
+  tn_error* error = launch.plan->api->run(launch.plan->plan, &args, &work);
   run.ended = Clock::now();
   if (watched_by(kCount)) count_run(run);
   if (watched_by(kTrace)) trace::add_run(run, error != nullptr);

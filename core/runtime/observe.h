@@ -41,13 +41,27 @@ struct Run {
 // Runs the plan with its watchers. Returns the error of the plan, or one that a watcher found.
 tn_error* run_watched(const Launch& launch, tn_run& args, const PathNode* path);
 
+// A plan that is made or run, for those who have to say what a plugin was doing.
+class PlanAtWork final : public plugins::Asked {
+ public:
+  PlanAtWork(const PreparedPlan& plan, const Shape* shape, const PathNode* path)
+      : plan_(plan), shape_(shape), path_(path) {}
+  std::string text() const override;
+
+ private:
+  const PreparedPlan& plan_;
+  const Shape* const shape_;  // as in Launch
+  const PathNode* const path_;
+};
+
 // Runs the plan. Everything that a program computes runs here; checked mode runs a plan once more,
 // to compare. `stream` is null if the plan computes on this thread.
 inline tn_error* run_plan(const Launch& l, const PathNode* path, tn_stream* stream) {
   tn_run args = l.args(stream);
   if (watched()) [[unlikely]]
     return run_watched(l, args, path);
-  return l.plan->api->run(l.plan->plan, &args);
+  const PlanAtWork work(*l.plan, l.shape, path);
+  return l.plan->api->run(l.plan->plan, &args, &work);
 }
 
 // As long as it lives, what this thread queues is a part of the gradient of an operator, for those

@@ -294,13 +294,13 @@ tn_error* CheckedApi::supports(tn_device* device, const tn_op_request* request) 
   return call("supports", [&] { return table_.supports(device, request); });
 }
 
-tn_error* CheckedApi::plan_create(tn_device* device, const tn_op_request* request,
-                                  tn_plan** plan) const noexcept {
+tn_error* CheckedApi::plan_create(tn_device* device, const tn_op_request* request, tn_plan** plan,
+                                  const Asked* asked) const noexcept {
   *plan = nullptr;
   std::string fault;
   tn_error* error = call(
       "plan_create", [&] { return table_.plan_create(device, request, plan); },
-      [&] { return fault = fault_of(*plan); });
+      [&] { return fault = fault_of(*plan); }, asked);
   if (!fault.empty() && *plan && (*plan)->struct_size >= kPlanSize && (*plan)->destroy)
     destroy(*plan);
   if (error) *plan = nullptr;  // what a refusal leaves there means nothing

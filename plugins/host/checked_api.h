@@ -15,24 +15,36 @@ namespace tenon::plugins {
 
 struct BackendInfo;
 
+// What a plugin is asked to do. Only who has to tell it asks for the text, "operator abs: (3,) on
+// sim:0, module Net".
+class Asked {
+ public:
+  virtual std::string text() const = 0;
+
+ protected:
+  ~Asked() = default;
+};
+
 // As long as it lives, this thread is inside a function of the plugin of that name. Whoever is
 // there when the process ends (a plugin that calls exit) must not be waited for: it would be for
 // ever. All texts have to live as long.
 class InsidePlugin {
  public:
-  InsidePlugin(const char* name, const char* library, const char* function)
-      : name_(name), library_(library), function_(function), outer_(current_) {
+  InsidePlugin(const char* name, const char* library, const char* function,
+               const Asked* asked = nullptr)
+      : name_(name), library_(library), function_(function), asked_(asked), outer_(current_) {
     current_ = this;
   }
   // In a function where another thread is.
   InsidePlugin(const InsidePlugin& other)
-      : InsidePlugin(other.name_, other.library_, other.function_) {}
+      : InsidePlugin(other.name_, other.library_, other.function_, other.asked_) {}
   ~InsidePlugin() { current_ = outer_; }
   InsidePlugin& operator=(const InsidePlugin&) = delete;
 
   const char* name() const { return name_; }
   const char* library() const { return library_; }    // its path; empty where it has none
   const char* function() const { return function_; }  // "plan_create"
+  const Asked* asked() const { return asked_; }       // NULL where there is no more to say
 
   // Where this thread is, or NULL where it is in no plugin. Signal handlers may ask.
   static const InsidePlugin* current() { return current_; }
@@ -47,6 +59,7 @@ class InsidePlugin {
 
  private:
   const char *const name_, *const library_, *const function_;
+  const Asked* const asked_;
   const InsidePlugin* const outer_;
   [[gnu::tls_model(
       "initial-exec")]] TENON_API static thread_local constinit const InsidePlugin* current_;
@@ -105,11 +118,11 @@ class TENON_API CheckedApi {
 
   tn_error* supports(tn_device* device, const tn_op_request* request) const noexcept;
   // The plan can be run and destroyed, and its workspace has a size that memory might have.
-  tn_error* plan_create(tn_device* device, const tn_op_request* request,
-                        tn_plan** plan) const noexcept;
-  tn_error* run(tn_plan* plan, const tn_run* args) const noexcept {
+  tn_error* plan_create(tn_device* device, const tn_op_request* request, tn_plan** plan,
+                        const Asked* asked = nullptr) const noexcept;
+  tn_error* run(tn_plan* plan, const tn_run* args, const Asked* asked = nullptr) const noexcept {
     try {
-      InsidePlugin inside(name_, library_, "run");
+      InsidePlugin inside(name_, library_, "run", asked);
       tn_error* error = plan->run(plan, args);
       return error ? readable("run", error) : nullptr;
     } catch (...) {
@@ -127,7 +140,8 @@ class TENON_API CheckedApi {
   // returns what is wrong, or an empty text. The third calls one that can only succeed; what it
   // throws is logged.
   template <class Call, class Check>
-  tn_error* call(const char* function, Call&& call, Check&& check) const noexcept;
+  tn_error* call(const char* function, Call&& call, Check&& check,
+                 const Asked* asked = nullptr) const noexcept;
   template <class Call>
   tn_error* call(const char* function, Call&& call) const noexcept;
   template <class Call>

@@ -11,9 +11,10 @@
 namespace tenon::plugins {
 
 template <class Call, class Check>
-tn_error* CheckedApi::call(const char* function, Call&& call, Check&& check) const noexcept {
+tn_error* CheckedApi::call(const char* function, Call&& call, Check&& check,
+                           const Asked* asked) const noexcept {
   try {
-    InsidePlugin inside(name_, library_, function);
+    InsidePlugin inside(name_, library_, function, asked);
     if (tn_error* error = call()) return readable(function, error);
   } catch (...) {
     return thrown(function);

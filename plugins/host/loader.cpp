@@ -17,6 +17,7 @@
 #include <tenon/core/base/never_destroyed.h>
 #include <tenon/plugins/host/files.h>
 #include <tenon/plugins/host/host_version.h>
+#include <tenon/plugins/host/library_table.h>
 #include <tenon/plugins/host/loader.h>
 #include <tenon/plugins/host/services.h>
 
@@ -245,6 +246,7 @@ Outcome first_load(const Manifest& m) {
     outcome.reason = e.what();
     return outcome;
   }
+  enter_library(library, {m.name, m.library});
   auto* entry = find_entry(library);
   check_entry(*entry, m);
   outcome.entry = entry;

@@ -348,6 +348,40 @@ BOOST_AUTO_TEST_CASE(a_crash_names_plugin_operator_shapes_and_module) {
       }
 }
 
+// The kernel runs on the thread of a stream.
+BOOST_AUTO_TEST_CASE(thread_alone,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  PluginFolder folder;
+  folder.add("joint_streams", {{"name", "joint_streams"}, {"version", "1.0"}});
+  plugins::registry().add_path(folder.path());
+  ModulePath path("Net");
+  (void)abs(full({5}, -2.0).to("joint_streams:0")).to_vector<float>();
+}
+
+BOOST_AUTO_TEST_CASE(a_thread_of_a_plugin_is_known_by_its_library) {
+  auto run = [](const std::string& fault, const char* checked) {
+    return run_child({"/proc/self/exe", "--run_test=checked_test/thread_alone",
+                      "--catch_system_errors=no", "--color_output=no"},
+                     {std::string("TENON_CHECK=") + checked, "TENON_TEST_FAULT=" + fault}, 20);
+  };
+  const std::string work = "\n  at work: operator abs: (5,) on joint_streams:0, module Net\n";
+  const Outcome crash = run("run_segfaults", "1");
+  for (const std::string& part : {std::string("tenon: signal SIGSEGV in plugin joint_streams ("),
+                                  std::string("joint_streams.so): on a thread of its own\n"), work})
+    BOOST_TEST(has(crash.output, part), crash.output << " lacks " << part);
+  BOOST_TEST((kSanitized ? crash.status != 0 : crash.status == 1000 + SIGSEGV), crash.output);
+
+  for (const char* checked : {"", "1"}) {
+    const Outcome exit = run("run_exits", checked);
+    BOOST_TEST(exit.status == 3, exit.status << ": " << exit.output);
+    const std::string said =
+        "[joint_streams] error: the plugin ended the process (exit) from "
+        "inside a thread of its own; devices are left as they are";
+    BOOST_TEST(has(exit.output, said), exit.output);
+    BOOST_TEST(has(exit.output, work) == (*checked == '1'), exit.output);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_handler_that_was_there_before_gets_the_signal) {
   if (kSanitized) return;  // the address sanitizer's is there, and ends the process itself
   const Outcome outcome =

@@ -10,6 +10,7 @@
 #include <tenon/core/runtime/check/elements.h>
 #include <tenon/core/runtime/check/run.h>
 #include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/observe.h>
 #include <tenon/plugins/host/backend.h>
 
 namespace tenon::checked {
@@ -227,7 +228,9 @@ tn_error* RunCheck::look_at_outputs() {
 tn_error* RunCheck::run_again(std::vector<std::vector<bool>>& suspects) {
   fill_outputs(Pattern::unwritten_again);
   tn_run args = launch_.args(stream_);
-  tn_error* error = memory_->finish(launch_.plan->api->run(launch_.plan->plan, &args), stream_);
+  const observe::PlanAtWork work(*launch_.plan, launch_.shape, path_);
+  tn_error* error =
+      memory_->finish(launch_.plan->api->run(launch_.plan->plan, &args, &work), stream_);
   if (error && error->code == TN_CODE_DEVICE_LOST) return error;
   if (error) {
     const auto code = error->code;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <signal.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <tenon/core/base/fork.h>
@@ -17,6 +18,7 @@
 #include <tenon/core/base/per_thread.h>
 #include <tenon/core/runtime/check/work.h>
 #include <tenon/plugins/host/checked_api.h>
+#include <tenon/plugins/host/library_table.h>
 
 namespace tenon::checked {
 
@@ -54,12 +56,30 @@ class Line {
   size_t used_ = 0;
 };
 
-void tell(const char* signal) {
+// Where the thread was that got the signal, or NULL on a machine of which this is not known.
+const void* place_of([[maybe_unused]] const void* context) {
+#if defined(__x86_64__)
+  return reinterpret_cast<const void*>(
+      static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+  return reinterpret_cast<const void*>(static_cast<const ucontext_t*>(context)->uc_mcontext.pc);
+#else
+  return nullptr;
+#endif
+}
+
+void tell(const char* signal, const void* place) {
   Line line;
   line << "tenon: signal " << signal;
   const InsidePlugin* inside = InsidePlugin::current();
   if (!inside) {
-    (line << " outside of all plugins").print();
+    // A plugin may have threads of its own, such as those of its streams.
+    if (const auto* library = plugins::library_at(place))
+      line << " in plugin " << library->name.c_str() << " (" << library->path.c_str()
+           << "): on a thread of its own";
+    else
+      line << " outside of all plugins";
+    line.print();
     return print_all_work();
   }
   line << " in plugin " << inside->name();
@@ -79,14 +99,14 @@ constinit thread_local uint32_t handled[std::size(watched)] TENON_FAST_TLS = {};
 //
 // The instruction that caused a signal causes it again after this returns; a signal that was sent
 // is sent again.
-void on_signal(int signal, siginfo_t* info, void*) {
+void on_signal(int signal, siginfo_t* info, void* context) {
   const int error = errno;
   for (size_t i = 0; i < std::size(watched); ++i) {
     if (watched[i].signal != signal) continue;
     const bool again = std::exchange(handled[i], installed.load()) == installed;
     struct sigaction system {};
     system.sa_handler = SIG_DFL;
-    if (!again) tell(watched[i].name);
+    if (!again) tell(watched[i].name, place_of(context));
     sigaction(signal, again ? &system : &watched[i].before, nullptr);
   }
   if (info->si_code <= 0) raise(signal);

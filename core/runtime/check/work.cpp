@@ -15,6 +15,7 @@
 #include <tenon/core/base/log.h>
 #include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/runtime/check/work.h>
+#include <tenon/core/runtime/observe.h>
 #include <tenon/plugins/host/checked_api.h>
 
 namespace tenon::checked {
@@ -101,10 +102,7 @@ struct Works final : ForkMember {
 
 Work::Work(const PreparedPlan& plan, const Shape* shape, const PathNode* path) {
   if (!check_settings().on) return;
-  const auto part = part_string(path), module = path_string(path);
-  begin(plan.api ? plan.api->name() : "tenon",
-        fmt::format("operator {}{}{}{}{}", plan.describe(shape), part.empty() ? "" : ", part of ",
-                    part, module.empty() ? "" : ", module ", module));
+  begin(plan.api ? plan.api->name() : "tenon", observe::PlanAtWork(plan, shape, path).text());
 }
 
 Work::Work(const char* plugin, const std::string& text) {
