@@ -10,8 +10,6 @@ import json
 import os
 import subprocess
 
-MICROSECONDS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
-
 
 def run(args, prefix, settings):
     threads = str(args.threads)
@@ -20,7 +18,7 @@ def run(args, prefix, settings):
     text = subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE, text=True).stdout
     benchmarks = json.loads(text)["benchmarks"] if text.strip().startswith("{") else []
     # Without the settings of a benchmark in its name. A ratio within one program is no time.
-    return {b["name"].split("/real_time")[0].split("/iterations:")[0].removeprefix(prefix): b["real_time"] * MICROSECONDS[b["time_unit"]]
+    return {b["name"].split("/real_time")[0].split("/iterations:")[0].removeprefix(prefix): 1e6 / b["items_per_second"]
             for b in benchmarks if "ratio" not in b}
 
 

@@ -20,9 +20,10 @@ dnnl::engine& engine() {
   return the_engine;
 }
 
-// Runs `primitive` on memory of its own, filled with small numbers.
+// Runs `primitive` so many times on memory of its own, filled with small numbers.
 template <class PrimitiveDesc>
-std::function<void()> direct(const PrimitiveDesc& pd, std::initializer_list<int> names) {
+std::function<void()> direct(const PrimitiveDesc& pd, std::initializer_list<int> names,
+                             int calls = 1) {
   std::unordered_map<int, dnnl::memory> arguments;
   for (int name : names) {
     dnnl::memory memory(pd.query_md(dnnl::query::exec_arg_md, name), engine());
@@ -33,20 +34,33 @@ std::function<void()> direct(const PrimitiveDesc& pd, std::initializer_list<int>
   }
   dnnl::primitive primitive(pd);
   dnnl::stream stream(engine());
-  return [=]() mutable { primitive.execute(stream, arguments), stream.wait(); };
+  return [=]() mutable {
+    for (int i = 0; i < calls; ++i) primitive.execute(stream, arguments);
+    stream.wait();
+  };
 }
 
-void product(const std::string& name, int64_t m, int64_t n, int64_t k, bool linear_weight) {
-  bench::subject("tenon/" + name, [=] {
+// Each call is waited for, or `calls` of them together, as in a model.
+void product(const std::string& name, int64_t m, int64_t n, int64_t k, bool linear_weight,
+             int calls) {
+  bench::subject("tenon/" + name, calls, [=] {
     Tensor a = rand({m, k}), b = linear_weight ? rand({n, k}) : rand({k, n});
-    return [=] { (linear_weight ? linear(a, b) : matmul(a, b)).wait(); };
+    return [=] {
+      Tensor y;
+      for (int i = 0; i < calls; ++i) y = linear_weight ? linear(a, b) : matmul(a, b);
+      y.wait();
+    };
   });
-  bench::subject("direct/" + name, [=] {
+  bench::subject("direct/" + name, calls, [=] {
     const dnnl::memory::desc a({m, k}, kF32, Tag::ab), y({m, n}, kF32, Tag::ab),
         b({k, n}, kF32, linear_weight ? Tag::ba : Tag::ab);
     return direct(dnnl::matmul::primitive_desc({a, b, y}, engine()),
-                  {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST});
+                  {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}, calls);
   });
+}
+void product(const std::string& name, int64_t m, int64_t n, int64_t k, bool linear_weight) {
+  product(name, m, n, k, linear_weight, 1);
+  product(name + "_queued", m, n, k, linear_weight, 16);
 }
 
 // Averages of `planes` planes of size x size.
