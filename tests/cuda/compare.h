@@ -54,12 +54,20 @@ inline Tensor random_values(const Shape& shape, DType dtype, bool awkward = true
   constexpr double inf = std::numeric_limits<double>::infinity();
   const double odd[] = {0.0,          -0.0,  1.0,     -1.0, inf, -inf,
                         std::nan(""), 1e-42, -1e-310, 3e38, 0.5, 2.5};
+  // SplitMix64: the standard library's distributions would take longer than what is tested.
+  uint64_t state = generator()();
   for (auto& v : values) {
-    v = std::normal_distribution<double>(0, 2)(generator());
-    if (awkward && pick(0, 9) == 0) v = odd[pick(0, 11)];
-    if (is_integer(dtype))
-      v = dtype == DType::u8 ? static_cast<double>(pick(0, 255)) : static_cast<double>(pick(-9, 9));
-    if (dtype == DType::boolean) v = static_cast<double>(pick(0, 1));
+    uint64_t bits = state += 0x9e3779b97f4a7c15;
+    bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9;
+    bits = (bits ^ bits >> 27) * 0x94d049bb133111eb;
+    bits ^= bits >> 31;
+    const auto below = [&](uint64_t n) { return static_cast<double>((bits >> 32) % n); };
+    // The sum of four numbers in [-2, 2).
+    v = -8;
+    for (int i = 0; i < 64; i += 16) v += static_cast<double>(bits >> i & 0xffff) / 16384;
+    if (awkward && bits % 10 == 0) v = odd[(bits >> 32) % 12];
+    if (is_integer(dtype)) v = dtype == DType::u8 ? below(256) : below(19) - 9;
+    if (dtype == DType::boolean) v = below(2);
   }
   return doubles(values, shape).to(dtype);
 }

@@ -8,8 +8,8 @@
 
 #include <cuda_runtime.h>
 #include <sys/mman.h>
-#include <ucontext.h>
 
+#include "stack_switch.h"
 #include "symbols.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -28,7 +28,7 @@ constexpr size_t kStackBytes = size_t{128} << 10;
 enum class State { unstarted, running, at_block_barrier, at_warp_barrier, done };
 
 struct Fiber {
-  ucontext_t context;
+  Place place;
   void* stack;
   int thread = -1;
 };
@@ -39,7 +39,7 @@ struct Thread {
 };
 
 // All of it belongs to the one block that runs.
-ucontext_t scheduler;
+Place scheduler;
 std::vector<std::unique_ptr<Fiber>> fibers;
 std::vector<Fiber*> idle;
 std::vector<Thread> threads;
@@ -81,10 +81,10 @@ void to_scheduler(Fiber& fiber) {
 #if defined(__SANITIZE_ADDRESS__)
   void* kept = nullptr;
   leave_for(scheduler_stack, scheduler_stack_bytes, &kept);
-  swapcontext(&fiber.context, &scheduler);
+  switch_stack(fiber.place, scheduler);
   arrived(kept, &scheduler_stack, &scheduler_stack_bytes);
 #else
-  swapcontext(&fiber.context, &scheduler);
+  switch_stack(fiber.place, scheduler);
 #endif
 }
 
@@ -92,10 +92,10 @@ void to_fiber(Fiber& fiber) {
 #if defined(__SANITIZE_ADDRESS__)
   void* kept = nullptr;
   leave_for(fiber.stack, kStackBytes, &kept);
-  swapcontext(&scheduler, &fiber.context);
+  switch_stack(scheduler, fiber.place);
   arrived(kept, nullptr, nullptr);
 #else
-  swapcontext(&scheduler, &fiber.context);
+  switch_stack(scheduler, fiber.place);
 #endif
 }
 
@@ -105,9 +105,8 @@ int next_unstarted() {
 }
 
 // What a fiber does for ever: threads that have not started, then back to the scheduler.
-void fiber_main(unsigned low, unsigned high) {
-  auto& self =
-      *reinterpret_cast<Fiber*>(static_cast<uintptr_t>(low) | static_cast<uintptr_t>(high) << 32);
+void fiber_main(void* fiber) {
+  auto& self = *static_cast<Fiber*>(fiber);
 #if defined(__SANITIZE_ADDRESS__)
   arrived(nullptr, &scheduler_stack, &scheduler_stack_bytes);
 #endif
@@ -134,13 +133,7 @@ Fiber& idle_fiber() {
     fiber->stack = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (fiber->stack == MAP_FAILED) fail("no memory for a stack");
-    getcontext(&fiber->context);
-    fiber->context.uc_stack.ss_sp = fiber->stack;
-    fiber->context.uc_stack.ss_size = kStackBytes;
-    fiber->context.uc_link = nullptr;
-    auto address = reinterpret_cast<uintptr_t>(fiber.get());
-    makecontext(&fiber->context, reinterpret_cast<void (*)()>(fiber_main), 2,
-                static_cast<unsigned>(address), static_cast<unsigned>(address >> 32));
+    prepare_stack(fiber->place, fiber->stack, kStackBytes, fiber_main, fiber.get());
     idle.push_back(fiber.get());
     fibers.push_back(std::move(fiber));
   }

@@ -1,5 +1,6 @@
 #include "symbols.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -46,7 +47,10 @@ struct Table {
     // The program itself may go by a relative name.
     std::ifstream file(info.dli_fname, std::ios::binary);
     if (!file) file.open("/proc/self/exe", std::ios::binary);
-    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    file.seekg(0, std::ios::end);
+    std::string bytes(static_cast<size_t>(std::max<std::streamoff>(file.tellg(), 0)), '\0');
+    file.seekg(0);
+    file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     read(bytes, static_cast<char*>(info.dli_fbase));
   }
 
