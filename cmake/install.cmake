@@ -10,7 +10,9 @@ install(CODE "set(source \"${PROJECT_SOURCE_DIR}\")\nset(destination \"${CMAKE_I
 install(SCRIPT ${PROJECT_SOURCE_DIR}/cmake/install_headers.cmake)
 
 # For authors of backends: documentation, and templates that build from this copy. The kernels of two templates are the same files.
-install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tenon/docs FILES_MATCHING PATTERN "*.md")
+install(CODE "set(source \"${PROJECT_SOURCE_DIR}\")\nset(room \"${PROJECT_BINARY_DIR}/installed_docs\")\nset(headers \"${CMAKE_INSTALL_INCLUDEDIR}\")
+set(destination \"${CMAKE_INSTALL_DATADIR}/tenon/docs\")")
+install(SCRIPT ${PROJECT_SOURCE_DIR}/cmake/install_docs.cmake)
 install(DIRECTORY plugins/template DESTINATION ${CMAKE_INSTALL_DATADIR}/tenon PATTERN build EXCLUDE)
 foreach(file kernels.h matrix.cpp pointwise.cpp training.cpp)
   install(FILES plugins/template/cpp/${file} DESTINATION ${CMAKE_INSTALL_DATADIR}/tenon/template/streams)
