@@ -67,14 +67,10 @@ void leave_out_overlays(const std::string& name) {
 }
 
 json described(const DeviceDescription& d) {
-  return {{"device", d.device.str()},
-          {"name", printable(d.name)},
-          {"memory_total", d.memory_total},
-          {"memory_free", d.memory_free},
-          {"threads", d.threads},
-          {"logical", d.logical},
-          {"architecture", printable(d.architecture)},
-          {"driver", printable(d.driver)}};
+  return {{"device", d.device.str()},       {"name", d.name},
+          {"memory_total", d.memory_total}, {"memory_free", d.memory_free},
+          {"threads", d.threads},           {"logical", d.logical},
+          {"architecture", d.architecture}, {"driver", d.driver}};
 }
 
 // Opening a device loads the overlays, too, unless they are left out.

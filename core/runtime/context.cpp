@@ -10,6 +10,7 @@
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/log.h>
 #include <tenon/core/base/never_destroyed.h>
+#include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/runtime/capture.h>
@@ -275,8 +276,9 @@ std::vector<DeviceDescription> describe_devices(std::string_view type) {
     auto& c = context_of(Device(type, i));
     c.stream->require_open();
     auto now = c.backend.device_info(c.handle);
-    all.push_back({c.device, now.name, now.memory_total, now.memory_free, now.threads,
-                   (now.flags & TN_DEVICE_LOGICAL) != 0, now.architecture, now.driver});
+    all.push_back({c.device, printable(now.name), now.memory_total, now.memory_free, now.threads,
+                   (now.flags & TN_DEVICE_LOGICAL) != 0, printable(now.architecture),
+                   printable(now.driver)});
   }
   return all;
 }

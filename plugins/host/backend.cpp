@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include <tenon/core/base/log.h>
+#include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
 #include <tenon/plugins/host/backend.h>
 
@@ -37,15 +38,19 @@ bool mentions(std::string_view text, std::string_view value) {
 
 std::string text_of(const tn_error& error) {
   const bool silent = !error.message || !*error.message;
-  const std::string message =
-      silent ? "an error without a message; set tn_error.message" : error.message;
+  std::string message = silent ? "an error without a message; set tn_error.message" : error.message;
+  if (error.code < TN_CODE_INVALID_ARGUMENT || error.code > TN_CODE_INTERNAL)
+    message += fmt::format(
+        " (an error with the code {}, which is none of ABI {}.{}; it counts as "
+        "TN_CODE_INTERNAL)",
+        error.code, TN_ABI_MAJOR, TN_ABI_MINOR);
   std::string more;
   for (size_t i = 0; error.details && i < error.num_details; ++i) {
     const auto& [key, value] = error.details[i];
     if (value && mentions(message, value)) continue;
     more += fmt::format("{}{}={}", more.empty() ? "" : ", ", key ? key : "?", value ? value : "?");
   }
-  return more.empty() ? message : fmt::format("{} [{}]", message, more);
+  return printable_lines(more.empty() ? message : fmt::format("{} [{}]", message, more));
 }
 
 std::string take_message(tn_error* error) noexcept {
@@ -105,9 +110,10 @@ void Backend::require_usable(uint32_t index, tn_device* device) const {
   if (!(flags & TN_DEVICE_LOGICAL))
     if (const uint32_t count = device_count(); index >= count)
       throw DeviceError(fmt::format(
-          "device {}:{} cannot be used: there are {} devices of {}, and the plugin does not say "
+          "device {}:{} cannot be used: there {} of {}, and the plugin does not say "
           "that they are logical (TN_DEVICE_LOGICAL) (plugin {})",
-          name(), index, count, name(), info_.library));
+          name(), index, count == 1 ? "is 1 device" : fmt::format("are {} devices", count), name(),
+          info_.library));
   if (flags & TN_DEVICE_CALLER_THREAD) return;
   const tn_backend_api& table = api_.table();
   const std::pair<bool, const char*> needed[] = {

@@ -81,7 +81,7 @@ class TENON_API Backend {
 // objects that are filled incorrectly.
 TENON_API std::string take_message(tn_error* error) noexcept;
 // Returns the message of an error and, in brackets, those of its details that the message does not
-// contain: "there is no driver [driver=none]".
+// contain: "there is no driver [driver=none]". It is safe to print.
 TENON_API std::string text_of(const tn_error& error);
 
 }  // namespace tenon::plugins

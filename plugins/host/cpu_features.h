@@ -11,4 +11,8 @@ namespace tenon::plugins {
 // read.
 const std::set<std::string>& cpu_features();
 
+// Returns what to say of a feature that this machine lacks and that no machine has, as far as is
+// known: " (no known name; did you mean avx512f?)". Returns "" for a known one.
+std::string remark_on_feature(const std::string& name);
+
 }  // namespace tenon::plugins

@@ -169,7 +169,7 @@ void check_cpu(const Manifest& m) {
                     join(m.cpu_features)));
   std::vector<std::string> missing;
   for (auto& f : m.cpu_features)
-    if (!have.contains(f)) missing.push_back(f);
+    if (!have.contains(f)) missing.push_back(f + remark_on_feature(f));
   if (!missing.empty())
     throw Unsuitable(
         fmt::format("needs CPU features that this machine does not have: {}", join(missing)));

@@ -133,10 +133,10 @@ void Check::check_symbols(const ElfFile& library) {
     if (!s.is_weak && s.name != TN_PLUGIN_ENTRY_NAME) others.push_back(s.name);
   if (!others.empty())
     remark(
-        fmt::format("the library exports {} more symbols, such as {}; hide them "
+        fmt::format("the library exports {} more symbol{}, such as {}; hide them "
                     "(-fvisibility=hidden, or a version script), or they may clash with those "
                     "of other libraries",
-                    others.size(), excerpt(others[0])));
+                    others.size(), others.size() == 1 ? "" : "s", excerpt(others[0])));
 }
 
 // Compares the text of the entry with that of the manifest.
@@ -230,8 +230,10 @@ void Check::check_libraries(const ElfFile& library) {
       fault(fmt::format("lacks the symbol {}, which no library that it links defines",
                         excerpt(name)));
   if (report.missing.empty() && report.versions.empty() && report.undefined.empty())
-    good(fmt::format("the {} libraries that it links and all their symbols are found",
-                     library.needed().size()));
+    good(library.needed().size() == 1
+             ? "the one library that it links and all its symbols are found"
+             : fmt::format("the {} libraries that it links and all their symbols are found",
+                           library.needed().size()));
 }
 
 std::vector<Finding> Check::run() {

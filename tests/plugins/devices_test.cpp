@@ -9,6 +9,7 @@
 #include "plugin_folder.h"
 #include "process/child.h"
 #include "support/expect.h"
+#include "support/sanitized.h"
 
 BOOST_AUTO_TEST_SUITE(devices_test)
 
@@ -220,6 +221,15 @@ BOOST_AUTO_TEST_CASE(a_good_plugin_has_no_fault) {
     require_has(checked.output, "belong to root or to this user, and none is world-writable");
     require_has(checked.output, "libraries that it links and all their symbols are found");
   }
+}
+
+BOOST_AUTO_TEST_CASE(what_there_is_one_of_is_not_plural) {
+  PluginFolder folder;
+  folder.add("good");
+  const Outcome checked = tenon_command(folder, {"plugin", "check", folder.file("good.so")});
+  // Sanitizers bring libraries of their own.
+  if (!kSanitized) require_has(checked.output, "the one library that it links and all its symbols");
+  BOOST_TEST(!has(checked.output, "the 1 libraries"), checked.output);
 }
 
 BOOST_AUTO_TEST_CASE(each_fault_of_a_plugin_is_named_without_running_it) {

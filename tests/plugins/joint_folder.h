@@ -33,6 +33,7 @@ inline void backends() { static Backends once; }
 // is then said, and what to do about it. Only an error with a reason is right: it is passed on.
 struct Way {
   std::string suffix, said, remedy;
+  bool passed_on = false;  // the plugin's own words, with nothing about the plugin
 };
 inline const std::vector<Way> kWays = {
     {.suffix = "_throws",
@@ -41,16 +42,25 @@ inline const std::vector<Way> kWays = {
     {.suffix = "_throws_int",
      .said = "let an exception of unknown type out",
      .remedy = "; catch it in the plugin and return a tn_error"},
-    {.suffix = "_error", .said = "a reason of its own", .remedy = ""},
+    {.suffix = "_error", .said = "a reason of its own", .remedy = "", .passed_on = true},
     {.suffix = "_silent_error",
      .said = "an error without a message",
-     .remedy = "; set tn_error.message"},
+     .remedy = "; set tn_error.message",
+     .passed_on = true},
     {.suffix = "_short_error",
      .said = "an error object that is too short to read",
      .remedy = "; set its struct_size to sizeof(tn_error)"},
     {.suffix = "_immortal_error",
      .said = "an error object without destroy",
      .remedy = "; set it to the function that frees the error"},
+    {.suffix = "_error_of_no_code",
+     .said = "a reason of its own (an error with the code 99, which is none of ABI 1.",
+     .remedy = "; it counts as TN_CODE_INTERNAL",
+     .passed_on = true},
+    {.suffix = "_error_with_escapes",
+     .said = "\\x1b[31mred\\x1b[0m\nand \\x9b2J [where=\\x07]",
+     .remedy = "",
+     .passed_on = true},
     {.suffix = "_detailless_error",
      .said = "an error object whose details are NULL, but num_details is not 0",
      .remedy = "; set both or neither"}};

@@ -74,8 +74,7 @@ void check_fault(const std::string& fault, const std::vector<std::string>& parts
 // What an error of this kind says. What the plugin itself says is passed on; what the host found
 // out names the function.
 std::vector<std::string> parts_of(const std::string& function, const Way& way) {
-  const bool passed_on = way.suffix == "_error" || way.suffix == "_silent_error";
-  return {way.said, way.remedy, passed_on ? "joint" : "joint.so): " + function};
+  return {way.said, way.remedy, way.passed_on ? "joint" : "joint.so): " + function};
 }
 void check_every_way(const std::string& function, const std::function<void()>& action) {
   for (auto& way : kWays) check_fault(function + way.suffix, parts_of(function, way), action);

@@ -177,9 +177,12 @@ BOOST_AUTO_TEST_CASE(init_that_fails_or_throws) {
 
 BOOST_AUTO_TEST_CASE(an_absent_cpu_feature) {
   PluginFolder folder;
-  folder.add("good", {{"cpu_features", {"avx1024", "antigravity"}}});
-  check_contains(reason_before_loading(folder, "unsuitable"),
-                 "this machine does not have: avx1024, antigravity");
+  folder.add("good", {{"cpu_features", {"avx1024", "amx_complex", "AVX_512-f", "lzcnt"}}});
+  const auto reason = reason_before_loading(folder, "unsuitable");
+  check_contains(reason, "this machine does not have: avx1024 (no known name), ");
+  check_contains(reason, "AVX_512-f (no known name; did you mean avx512f?)");
+  check_contains(reason, "lzcnt (no known name; did you mean abm?)");
+  BOOST_TEST(!has(reason, "amx_complex ("), reason);
 }
 
 BOOST_AUTO_TEST_CASE(an_absent_vendor_library) {
