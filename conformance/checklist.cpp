@@ -161,6 +161,10 @@ void require_known_op(const std::string& op) {
       names.insert(line.name);
       if (line.op) names.insert(line.op);
     }
+  const size_t gradient = op.find("_backward");
+  if (gradient != op.npos && names.count(op.substr(0, gradient)))
+    throw ValueError(fmt::format("{} is the gradient of {}, and checked with --op {}", op,
+                                 op.substr(0, gradient), op.substr(0, gradient)));
   if (!names.count(op))
     throw ValueError(
         fmt::format("no operator is called \"{}\"; there are {}", op, fmt::join(names, ", ")));

@@ -86,7 +86,8 @@ Opened open_subject(const Options& options) {
   }
   plugins::replace_registry(registry == &installed ? nullptr : registry);
   const std::string type(subject.device.type());
-  registry->load(type);  // or the error would speak of the first operator
+  registry->load(type);          // or the error would speak of the first operator
+  memory_stats(subject.device);  // which opens it
   return {subject,
           fmt::format("{}: {}\ncompared with {}: {}", subject.device.str(),
                       describe(*registry, type), subject.reference.str(), describe(stock, "cpu"))};
