@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <exception>
+#include <string_view>
 
 #include <tenon/conformance/check.h>
 #include <tenon/core/error.h>
@@ -19,6 +21,24 @@ std::string_view name_of(Status status) {
   return "";
 }
 
+namespace {
+
+// What no plugin offers, of the text of an UnsupportedError: the operator that the call or one of
+// its decompositions needs, with the dtypes of a conversion.
+std::string refused_in(const std::string& text) {
+  const std::string line = text.substr(0, text.find('\n'));
+  const size_t end = std::min(line.find(": no plugin of"), line.find(", which no plugin of"));
+  if (end == line.npos) return "";
+  constexpr std::string_view kNeeds = " needs ";
+  const size_t needs = line.rfind(kNeeds, end),
+               begin = needs == line.npos ? 0 : needs + kNeeds.size();
+  const std::string call = line.substr(begin, end - begin);
+  const size_t types = call.rfind(" from ");
+  return call.substr(0, call.find_first_of(": ")) + (types == call.npos ? "" : call.substr(types));
+}
+
+}  // namespace
+
 Result result_of(const Check& check) {
   Result result{
       check.section, check.op,       std::string(check.op.empty() ? "" : name_of(check.dtype)),
@@ -34,6 +54,7 @@ Result result_of(const Check& check) {
     end(Status::skipped, e.what());
   } catch (const UnsupportedError& e) {
     end(check.promised ? Status::failed : Status::not_offered, e.what());
+    result.refused = refused_in(e.what());
   } catch (const std::exception& e) {
     end(Status::failed, e.what());
   } catch (...) {

@@ -42,6 +42,8 @@ struct Result {
   std::string section, op, dtype, name;
   Status status;
   std::string detail;  // what is wrong, or why it is not offered or skipped, or a note
+  // What the device refused, where that is why: "sum", "copy from f32 to f64".
+  std::string refused = {};
 };
 
 // An UnsupportedError is `not_offered` unless it was promised, any other exception `failed`.

@@ -17,14 +17,17 @@ constexpr DType kColumns[] = {f32, f64, f16, bf16, i64, i32, u8, boolean};
 constexpr Status kStatuses[] = {Status::passed, Status::failed, Status::not_offered,
                                 Status::skipped};
 
-// The first of its lines that gives a reason: below "… no plugin of this device offers it:", the
-// plugin's own words.
-std::string reason_in(const std::string& detail) {
+// The first of its lines that gives a reason: below "… no plugin of this device offers it:", what
+// was refused and the plugin's own words.
+std::string reason_in(const Result& result) {
+  const std::string& detail = result.detail;
   const size_t first = detail.find('\n');
   if (first == detail.npos) return detail;
   const size_t begin = detail.find_first_not_of(" \n", first),
                end = std::min(detail.find('\n', begin), detail.size());
-  return begin == detail.npos ? detail.substr(0, first) : detail.substr(begin, end - begin);
+  const std::string words =
+      begin == detail.npos ? detail.substr(0, first) : detail.substr(begin, end - begin);
+  return result.refused.empty() ? words : result.refused + ": " + words;
 }
 
 // "36" passed, "2 bad", "-" not offered.
@@ -106,7 +109,7 @@ void Report::print_not_offered() const {
   std::map<std::string, std::map<std::string, std::set<std::string>>> reasons;
   for (auto& r : results_)
     if (r.status == Status::not_offered)
-      reasons[r.op.empty() ? r.section : r.op][reason_in(r.detail)].insert(r.dtype);
+      reasons[r.op.empty() ? r.section : r.op][reason_in(r)].insert(r.dtype);
   if (reasons.empty()) return;
   out_ << "\nNot offered:\n";
   constexpr size_t kMost = 3;
@@ -124,12 +127,21 @@ void Report::print_not_offered() const {
   }
 }
 
+// Where not to offer something is a failure: what is missing.
+void Report::print_missing() const {
+  std::set<std::string> missing;
+  for (auto& r : results_)
+    if (r.status == Status::failed && !r.refused.empty()) missing.insert(r.refused);
+  if (!missing.empty())
+    out_ << fmt::format("\nRequired, and not offered: {}\n", fmt::join(missing, ", "));
+}
+
 // A line for each reason, with the operators that it is about.
 void Report::print_skipped() const {
   std::map<std::string, std::map<std::string, size_t>> reasons;
   for (auto& r : results_)
     if (r.status == Status::skipped && !r.detail.empty())
-      ++reasons[reason_in(r.detail)][r.op.empty() ? r.name.substr(0, r.name.find('/')) : r.op];
+      ++reasons[reason_in(r)][r.op.empty() ? r.name.substr(0, r.name.find('/')) : r.op];
   for (auto& [reason, ops] : reasons) {
     out_ << "\nSkipped, " << printable(reason) << ":\n ";
     for (auto& [op, count] : ops) out_ << " " << printable(op) << "(" << count << ")";
@@ -149,6 +161,7 @@ void Report::print_sections() const {
 void Report::print_summary() const {
   print_table();
   print_not_offered();
+  print_missing();
   print_skipped();
   print_sections();
   if (totals().passed == 0) out_ << "Nothing passed, so nothing is shown.\n";
@@ -199,13 +212,14 @@ nlohmann::json Report::to_json() const {
 
 nlohmann::json to_json(const Result& r) {
   return {{"section", r.section}, {"op", r.op},         {"dtype", r.dtype},
-          {"name", r.name},       {"detail", r.detail}, {"status", std::string(name_of(r.status))}};
+          {"name", r.name},       {"detail", r.detail}, {"status", std::string(name_of(r.status))},
+          {"refused", r.refused}};
 }
 
 Result result_from_json(const nlohmann::json& json) {
   try {
-    Result r{json.at("section"), json.at("op"),  json.at("dtype"),
-             json.at("name"),    Status::failed, json.at("detail")};
+    Result r{json.at("section"), json.at("op"),     json.at("dtype"),  json.at("name"),
+             Status::failed,     json.at("detail"), json.at("refused")};
     const std::string status = json.at("status");
     for (Status s : kStatuses)
       if (status == name_of(s)) {

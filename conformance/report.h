@@ -42,6 +42,7 @@ class Report {
  private:
   void print_table() const;
   void print_not_offered() const;
+  void print_missing() const;
   void print_skipped() const;
   void print_sections() const;
 

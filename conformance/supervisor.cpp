@@ -56,7 +56,9 @@ class Supervisor {
         outcome)) {
       std::cerr << printable_lines(worker.take_words());
       try {
-        take(json::parse(line_));
+        const json line = json::parse(line_);
+        take(line);
+        if (line.value("lost", false)) return goes_on_without(line["op"], /*hung=*/true);
       } catch (const std::exception& e) {  // somebody else has written to the pipe
         report_.add({"start", "", "", "the results", Status::failed,
                      fmt::format("{}: \"{}\"", e.what(), line_)});
@@ -106,6 +108,17 @@ class Supervisor {
     }
   }
 
+  // A check of this operator has ended the process. Returns whether another one has to go on.
+  bool goes_on_without(const std::string& op, bool hung) {
+    crashes_[op] += hung ? kMostCrashes : 1;
+    // Checks that are about no operator have nothing else in common.
+    if (crashes_[op] >= kMostCrashes && !op.empty()) resumption_.without.push_back(op);
+    if (!hung || ++hangs_ < kMostHangs) return true;
+    report_.add({"start", "", "", "the rest", Status::failed,
+                 fmt::format("not run, because {} operators have hung", hangs_)});
+    return false;
+  }
+
   // The process has ended otherwise than it should.
   bool explain(const Outcome& outcome, const std::string& words) {
     const std::string how =
@@ -118,15 +131,7 @@ class Supervisor {
       const std::string op = running_->op;
       report_.add(*std::move(running_));
       running_.reset();
-      crashes_[op] += outcome.hung ? kMostCrashes : 1;
-      // Checks that are about no operator have nothing else in common.
-      if (crashes_[op] >= kMostCrashes && !op.empty()) resumption_.without.push_back(op);
-      if (outcome.hung && ++hangs_ >= kMostHangs) {
-        report_.add({"start", "", "", "the rest", Status::failed,
-                     fmt::format("not run, because {} operators have hung", hangs_)});
-        return false;
-      }
-      return true;
+      return goes_on_without(op, outcome.hung);
     }
     const char* when = done_     ? "the end of the process"
                        : opened_ ? "between two checks"

@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <exception>
+#include <map>
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
@@ -45,33 +46,83 @@ json with(json line, const char* key, const json& value) {
   return line;
 }
 
-bool has_run(const std::string& overlay) {
-  const auto stats = dispatch_stats();
-  return std::any_of(stats.runs.begin(), stats.runs.end(),
-                     [&](auto& r) { return r.owner == overlay; });
+// Whether plans of the overlay have run, and why it refused.
+class OverlayWatch {
+ public:
+  explicit OverlayWatch(const std::string& overlay) : overlay_(overlay) {
+    if (!overlay.empty()) count_dispatch();
+  }
+  Result result_of(const Check& check);
+
+ private:
+  void note_reasons(const DispatchStats& stats);
+  std::string reason_for(const Check& check, const DispatchStats& stats) const;
+
+  const std::string& overlay_;
+  // The last reason for each operator: plans are kept, so that it is asked once for each.
+  std::map<std::string, std::string> reasons_;
+};
+
+void OverlayWatch::note_reasons(const DispatchStats& stats) {
+  const std::string begins = "\n  " + overlay_ + ": ";
+  for (auto& refused : stats.refused) {
+    const size_t at = refused.reason.rfind(begins);
+    if (at == refused.reason.npos) continue;
+    const size_t begin = at + begins.size(), end = refused.reason.find('\n', begin);
+    reasons_[refused.op] = refused.reason.substr(begin, end - begin);
+  }
+}
+
+// That for the operator of the check, or for one that has run instead.
+std::string OverlayWatch::reason_for(const Check& check, const DispatchStats& stats) const {
+  std::vector<std::string> ops = {check.op};
+  for (auto& run : stats.runs) ops.push_back(run.op);
+  for (auto& op : ops)
+    if (const auto found = reasons_.find(op); found != reasons_.end())
+      return "; " + op + ": " + found->second;
+  return "";
 }
 
 // What passes without a run of the overlay's plans was computed by the plugin below it.
 // The checks of the joint ask the overlay themselves.
-Result result_with(const std::string& overlay, const Check& check) {
-  if (overlay.empty() || check.section == "joint") return result_of(check);
+Result OverlayWatch::result_of(const Check& check) {
+  if (overlay_.empty() || check.section == "joint") return conformance::result_of(check);
   Check whole = check;
-  bool used = false;
+  DispatchStats stats;
   whole.run = [&] {
     reset_dispatch_stats();
     check.run();
     synchronize();  // what is still queued is counted, too
-    used = has_run(overlay);
+    stats = dispatch_stats();
   };
-  Result result = result_of(whole);
+  Result result = conformance::result_of(whole);
+  note_reasons(dispatch_stats());
+  const bool used = std::any_of(stats.runs.begin(), stats.runs.end(),
+                                [&](auto& r) { return r.owner == overlay_; });
   if (result.status != Status::passed || used) return result;
   result.status = Status::not_offered;
-  result.detail = "no plan of the overlay was used";
+  result.detail = "no plan of the overlay was used" + reason_for(check, stats);
   return result;
 }
 
-void run_from(const Checklist& list, const std::string& overlay, const Resumption& resumption,
+// A device that is lost, such as by work that did not end, computes nothing in this process any
+// more. The first error may be one that nobody was told.
+bool is_lost(Device device) {
+  const auto fails = [&] {
+    try {
+      synchronize(device);
+      return false;
+    } catch (const std::exception&) {
+      return true;
+    }
+  };
+  return fails() && fails();
+}
+
+// Returns false if the rest needs another process.
+bool run_from(const Checklist& list, const Subject& subject, const Resumption& resumption,
               const Channel& channel) {
+  OverlayWatch overlay(subject.overlay);
   for (size_t i = resumption.from; i < list.checks.size(); ++i) {
     const Check& check = list.checks[i];
     Result begun{
@@ -84,8 +135,12 @@ void run_from(const Checklist& list, const std::string& overlay, const Resumptio
       continue;
     }
     channel.say(with(to_json(begun), "begin", i));
-    channel.say(with(to_json(result_with(overlay, check)), "end", i));
+    const Result result = overlay.result_of(check);
+    const bool lost = result.status == Status::failed && is_lost(subject.device);
+    channel.say(with(with(to_json(result), "lost", lost), "end", i));
+    if (lost) return false;
   }
+  return true;
 }
 
 plugins::HostVersion host_named(const std::string& name) {
@@ -122,12 +177,10 @@ int run_checks(const Options& options, const std::vector<std::string>& command,
         make_checklist(options, opened.subject, alone ? std::vector<std::string>() : command, [&] {
           channel.say({{"alive", true}});
         });
-    const std::string& overlay = opened.subject.overlay;
     channel.say({{"title", opened.description}, {"count", list.checks.size()}});
     if (resumption.from == 0)
       for (auto& result : list.known) channel.say(with(to_json(result), "known", true));
-    if (!overlay.empty()) count_dispatch();
-    run_from(list, overlay, resumption, channel);
+    if (!run_from(list, opened.subject, resumption, channel)) return 1;
     synchronize();
     channel.say({{"done", true}});
     return 0;

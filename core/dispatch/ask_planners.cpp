@@ -231,7 +231,7 @@ void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std
     const tn_code code = no->code;
     const std::string reason = take_failure(no).message;
     if (code != TN_CODE_UNSUPPORTED && !ends_the_call(code)) {
-      if (!entry.plan && p.backend->info().kind != TN_PLUGIN_OVERLAY)
+      if (first_wins || (!entry.plan && p.backend->info().kind != TN_PLUGIN_OVERLAY))
         throw_failure({code, fmt::format("{}{}: {}: {}", entry.describe(), path_suffix(),
                                          p.backend->name(), reason)});
       log_message(TN_LOG_WARNING, p.backend->name(),

@@ -30,6 +30,7 @@ Words words_of(DetourKind kind) {
     case DetourKind::hidden_copy:
       return {"copied for it", "copy of a tensor"};
     case DetourKind::conversion:
+    case DetourKind::refused:  // which is no detour
       break;
   }
   return {"converted for it", "conversion of its inputs to one type"};

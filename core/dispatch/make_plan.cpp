@@ -106,6 +106,15 @@ void flatten(PlanEntry& entry, const Shape& common) {
   entry.flattened = true;
 }
 
+// " from f32 to f64" where an operator of one input makes another type of it.
+std::string conversion_in(const PlanEntry& entry) {
+  const auto& inputs = entry.call.inputs;
+  if (inputs.size() != 1 || entry.outputs.size() != 1 || !inputs[0] ||
+      inputs[0]->dtype == entry.outputs[0].dtype)
+    return "";
+  return fmt::format(" from {} to {}", inputs[0]->dtype, entry.outputs[0].dtype);
+}
+
 [[noreturn]] void refuse(const PlanEntry& entry, const std::string& reasons) {
   const char* advice =
       entry.device.type() == "cpu"
@@ -115,7 +124,7 @@ void flatten(PlanEntry& entry, const Shape& common) {
             "the CPU";
   const std::string whole = Detour::whole();
   throw UnsupportedError(fmt::format(
-      "{}{}{}{}:{}{}", whole, entry.describe(),
+      "{}{}{}{}{}:{}{}", whole, entry.describe(), conversion_in(entry),
       whole.empty() ? ": no plugin of this device offers it" : ", which no plugin of it offers",
       path_suffix(), reasons, advice));
 }
@@ -168,6 +177,26 @@ void prepare(DeviceContext& context, PlanEntry& entry, std::string& reasons) {
   if (entry.make_contiguous || entry.decomposed || entry.on_cpu) entry.refusals = reasons;
 }
 
+// Counts at its end what the plugins said that made no plan.
+class CountOfRefusals {
+ public:
+  CountOfRefusals(const PlanEntry& entry, const std::string& reasons)
+      : entry_(entry), reasons_(reasons) {}
+  ~CountOfRefusals() {
+    if (reasons_.empty() || !observe::watched_by(observe::kCount)) return;
+    try {
+      observe::count_detour(observe::DetourKind::refused, {entry_.name(), "refused", entry_.device,
+                                                           entry_.signature(), "", reasons_, 0});
+    } catch (const std::bad_alloc&) {  // it is not counted
+    }
+  }
+  CountOfRefusals(const CountOfRefusals&) = delete;
+
+ private:
+  const PlanEntry& entry_;
+  const std::string& reasons_;
+};
+
 std::string outcome_of(const PlanEntry& entry) {
   if (entry.decomposed) return "by no plugin, decomposed";
   if (entry.on_cpu) return "by no plugin, on the CPU";
@@ -183,7 +212,12 @@ Ref<PlanEntry> make_plan_entry(DeviceContext& context, CallDesc desc) {
   entry->device = context.device;
   entry->context = &context;
   std::string reasons;
-  if (!observe::watched_by(observe::kTrace)) [[likely]] {
+  if (!observe::watched()) [[likely]] {
+    prepare(context, *entry, reasons);
+    return entry;
+  }
+  const CountOfRefusals refusals(*entry, reasons);
+  if (!observe::watched_by(observe::kTrace)) {
     prepare(context, *entry, reasons);
     return entry;
   }

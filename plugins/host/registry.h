@@ -21,8 +21,9 @@ struct SearchOptions {
   std::vector<std::string> paths;  // before all others
   bool environment = true;     // the folders in TENON_PLUGIN_PATH, which are separated by colons
   bool install_folder = true;  // the folder tenon/plugins next to libtenon
-  // The first plan that is offered is used, whatever it costs. For tools that check an overlay,
-  // whose plans may never be the cheapest.
+  // The first plan that is offered is used, whatever it costs, and an overlay that fails otherwise
+  // than by TN_CODE_UNSUPPORTED ends the call. For tools that check an overlay, whose plans may
+  // never be the cheapest.
   bool first_plan_wins = false;
 };
 

@@ -14,7 +14,8 @@ using namespace tenon::test::conformance_run;
 BOOST_AUTO_TEST_CASE(values_are_compared_although_the_device_has_no_conversion) {
   const Folder folder;
   for (const char* op : {"add", "softmax"})
-    require_line(run(folder, poor() + "--dtype f32 --no-check --op " + op), 0, {" 0 failed"});
+    require_line(run(folder, poor() + "--dtype f32 --no-check --section layouts --op " + op), 0,
+                 {" 0 failed"});
   const auto sums = run(folder, poor() + "--dtype f32 --no-check --op add", "wrong sums");
   require_line(sums, 1, {"FAILED cases: add ", "FAILED layouts: add ", "FAILED shapes: add "});
   require_line(run(folder, poor() + "--dtype f32 --no-check --op softmax", "wrong gradient"), 1,
@@ -35,6 +36,63 @@ BOOST_AUTO_TEST_CASE(to_give_the_same_bits_twice_is_not_to_be_right) {
                 "relu in f32 is not shown to be right: it gives the same bits twice"});
   require_line(run(folder, faulty() + "--op relu --section repeat", "has one size"), 0,
                {"total        1 passed, 0 failed"});
+}
+
+// An overlay that fails is left to the plugin below, but not where it is checked itself.
+BOOST_AUTO_TEST_CASE(an_overlay_that_fails_to_plan_has_failed) {
+  const Folder folder;
+  const std::string cases = "--op relu --dtype f32 --section cases";
+  require_line(
+      run(folder, faulty() + cases, "fails to plan"), 1,
+      {"FAILED cases: relu ", "faulty: the table of kernels is damaged", "0 passed, 4 failed"});
+  require_line(run(folder, faulty() + cases, "makes no plan"), 1,
+               {"FAILED cases: relu ", "plan_create", "0 passed, 4 failed"});
+}
+
+BOOST_AUTO_TEST_CASE(what_is_not_offered_says_what_was_refused) {
+  const Folder folder;
+  const auto softmax =
+      run(folder, poor() + "--op softmax --no-check --json '" + (folder / "all.json") + "'");
+  require_line(softmax, 0, {"\n  softmax in f32: sum: poor: poor does not have it\n"});
+  require_line({0, slurp(folder / "all.json")}, 0, {"\"refused\": \"sum\""});
+  require_line(run(folder, poor() + "--op to --dtype f32 --no-check --section layouts"), 0,
+               {"copy from f32 to bf16: poor: poor computes in f32 only\n"});
+  require_line(run(folder, faulty() + "--op relu --section cases", "none"), 0,
+               {"relu in f64: no plan of the overlay was used; relu: faulty has only what"});
+}
+
+// Work that the host has given up: the device is lost, and with it the process.
+BOOST_AUTO_TEST_CASE(the_checks_after_a_lost_device_are_run) {
+  const Folder folder;
+  const auto outcome = run(folder, poor() + "--dtype f32 --section repeat --limit 2", "never ends");
+  require_line(
+      outcome, 1,
+      {"FAILED repeat: relu ", "an event was not reached", "\nadd ", "\nsoftmax ", " 1 failed, "});
+  BOOST_TEST(!has(outcome.out, "lost"), outcome.out);
+}
+
+BOOST_AUTO_TEST_CASE(speed_needs_copies_of_bytes_alone) {
+  const Folder folder;
+  const auto outcome = run(folder, poor() + "--speed --op mul --dtype f32");
+  require_line(outcome, 0, {"\nmul ", "speed        2 passed, 0 failed\n"});
+}
+
+BOOST_AUTO_TEST_CASE(a_device_that_there_is_not_is_one_error) {
+  const Folder folder;
+  setenv("TENON_PLUGIN_PATH", (tenon::test::build_dir() + "/tests/conformance").c_str(), 1);
+  const auto outcome = run(folder, "--device poor:7 --op add");
+  unsetenv("TENON_PLUGIN_PATH");
+  require_line(outcome, 1,
+               {"FAILED start: the device: device poor:7 cannot be opened: there are 2 devices",
+                "total        0 passed, 1 failed\n"});
+}
+
+BOOST_AUTO_TEST_CASE(what_is_asked_for_is_said) {
+  const Folder folder;
+  require_line(run(folder, "--op softmax_backward"), 1,
+               {"softmax_backward is the gradient of softmax, and checked with --op softmax"});
+  require_line(run(folder, poor() + "--level required --op sub --section cases --no-check"), 1,
+               {"FAILED cases: sub ", "\nRequired, and not offered: sub\n"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()
