@@ -5,6 +5,8 @@
 #include <map>
 #include <optional>
 #include <ostream>
+#include <set>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -26,7 +28,17 @@ using nlohmann::json;
 // counts as much as both.
 constexpr int kMostCrashes = 2;
 // So many operators that hang are enough to know.
-constexpr int kMostHangs = 5;
+constexpr size_t kMostHangs = 5;
+
+// The operator with which the device was lost, such as "matmul" in a check of linear: the first of
+// the lines "  in matmul: (2, 3), (3, 4) on npu:0" below the error.
+std::string operator_in_flight(const Result& result) {
+  constexpr std::string_view kBegin = "\n  in ";
+  const size_t at = result.detail.find(kBegin);
+  if (at == result.detail.npos) return result.op;
+  const size_t begin = at + kBegin.size();
+  return result.detail.substr(begin, result.detail.find_first_of(": \n", begin) - begin);
+}
 
 class Supervisor {
  public:
@@ -58,7 +70,10 @@ class Supervisor {
       try {
         const json line = json::parse(line_);
         take(line);
-        if (line.value("lost", false)) return goes_on_without(line["op"], /*hung=*/true);
+        if (line.value("lost", false)) {
+          const Result result = result_from_json(line);
+          return goes_on_without(result.op, /*hung=*/true, operator_in_flight(result));
+        }
       } catch (const std::exception& e) {  // somebody else has written to the pipe
         report_.add({"start", "", "", "the results", Status::failed,
                      fmt::format("{}: \"{}\"", e.what(), line_)});
@@ -108,14 +123,16 @@ class Supervisor {
     }
   }
 
-  // A check of this operator has ended the process. Returns whether another one has to go on.
-  bool goes_on_without(const std::string& op, bool hung) {
+  // A check of `op` has ended the process, in `culprit`, which may be a part of it. Returns whether
+  // another one has to go on.
+  bool goes_on_without(const std::string& op, bool hung, const std::string& culprit) {
     crashes_[op] += hung ? kMostCrashes : 1;
     // Checks that are about no operator have nothing else in common.
     if (crashes_[op] >= kMostCrashes && !op.empty()) resumption_.without.push_back(op);
-    if (!hung || ++hangs_ < kMostHangs) return true;
+    if (hung) hung_.insert(culprit);
+    if (hung_.size() < kMostHangs) return true;
     report_.add({"start", "", "", "the rest", Status::failed,
-                 fmt::format("not run, because {} operators have hung", hangs_)});
+                 fmt::format("not run, because {} operators have hung", hung_.size())});
     return false;
   }
 
@@ -131,7 +148,7 @@ class Supervisor {
       const std::string op = running_->op;
       report_.add(*std::move(running_));
       running_.reset();
-      return goes_on_without(op, outcome.hung);
+      return goes_on_without(op, outcome.hung, op);
     }
     const char* when = done_     ? "the end of the process"
                        : opened_ ? "between two checks"
@@ -159,7 +176,7 @@ class Supervisor {
   std::optional<Result> running_;
   bool opened_ = false, done_ = false, titled_ = false, failed_to_open_ = false;
   std::map<std::string, int> crashes_;
-  int hangs_ = 0;
+  std::set<std::string> hung_;  // operators of which work did not end
 };
 
 }  // namespace

