@@ -7,11 +7,8 @@
 
 #include <boost/test/unit_test.hpp>
 #include <hdf5.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "places.h"
-#include "support/expect.h"
+#include "cli/conformance_run.h"
 #include "support/sanitized.h"
 
 BOOST_AUTO_TEST_SUITE(conformance_test)
@@ -20,47 +17,7 @@ namespace fs = std::filesystem;
 using tenon::test::build_dir;
 using tenon::test::has;
 using tenon::test::kSanitized;
-
-namespace {
-
-struct Folder {
-  fs::path path = fs::temp_directory_path() / ("tenon-conformance-" + std::to_string(getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-  std::string operator/(const char* name) const { return (path / name).string(); }
-};
-
-struct Outcome {
-  int status;
-  std::string out;  // standard output and standard error
-};
-
-std::string slurp(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-Outcome run(const Folder& folder, const std::string& arguments, const std::string& fault = "") {
-  const std::string out = folder / "out", command = "TENON_TEST_FAULT='" + fault + "' '" +
-                                                    build_dir() + "/bin/tenon' conformance " +
-                                                    arguments + " >'" + out + "' 2>&1 </dev/null";
-  const int status = std::system(command.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), slurp(out)};
-}
-
-std::string plugin(const char* path) {
-  return "--plugin '" + build_dir() + "/tests/" + path + "' ";
-}
-std::string faulty() { return plugin("conformance/libtenon_faulty.so"); }
-
-void require_line(const Outcome& outcome, int status, std::initializer_list<const char*> parts) {
-  BOOST_TEST(outcome.status == status);
-  for (auto* part : parts)
-    BOOST_REQUIRE_MESSAGE(has(outcome.out, part), "\"" << part << "\" expected in:\n"
-                                                       << outcome.out.substr(0, 4000));
-}
-
-}  // namespace
+using namespace tenon::test::conformance_run;
 
 BOOST_AUTO_TEST_CASE(what_is_right_passes) {
   const Folder folder;
@@ -119,8 +76,9 @@ BOOST_AUTO_TEST_CASE(an_overlay_over_another_device_is_compared_with_the_cpu) {
   require_line(outcome, 1,
                {"sim:0: sim 1.0 (", "with the overlay faulty_over_sim 1.0 (",
                 ": no plan of the overlay was used", " 0 passed, 0 failed, "});
-  // Its plans compute at once, whatever is queued on the stream that they are given.
-  require_line(at_once, 1, {"FAILED joint: plans: runs and copies of one stream happen in order"});
+  // Its plans compute at once, whatever is queued on the stream that they are given. Under which of
+  // the hosts a copy is late is chance.
+  require_line(at_once, 1, {"FAILED joint: ", "runs and copies of one stream happen in order"});
 }
 
 BOOST_AUTO_TEST_CASE(a_required_operator_has_to_be_offered) {
