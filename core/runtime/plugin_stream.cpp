@@ -46,6 +46,7 @@ void PluginStream::after_fork(bool in_child) {
   new (&mutex_) std::mutex;
   new (&retired_) std::condition_variable;
   new (&sources_) std::vector<Source>;  // a thread of the parent may have been changing it
+  first_sourced_ = ~uint64_t{0};
   capturing_thread_ = std::thread::id();
   capture_ = nullptr;
   closed_ =
@@ -100,7 +101,7 @@ void PluginStream::wait_for(Stream& other, uint64_t ticket, const void* data, ui
   auto pass_on = [&] {
     if (data && other.failures.any()) other.failures.pass_on_late(ticket, failures, last() + 1);
   };
-  if (other.reached(ticket)) return pass_on();
+  if (data ? other.settled(ticket) : other.reached(ticket)) return pass_on();
   refuse_while_capturing("waiting for another device is not possible");
   auto* peer = dynamic_cast<PluginStream*>(&other);
   // Only streams of one plugin can wait for each other on the device. Otherwise the host waits; it
@@ -125,12 +126,14 @@ bool PluginStream::queue_wait(PluginStream& peer, uint64_t ticket, bool reads) {
   return true;
 }
 
-// Also forgets the sources that have turned out well.
+// Also forgets the sources that have turned out well: what they read from others has, too.
 void PluginStream::add_source(PluginStream& stream, uint64_t ticket, uint64_t first) {
   std::erase_if(sources_, [&](const Source& s) {
-    return s.first <= completed_ && s.stream->completed_ >= s.ticket && !s.stream->failures.any();
+    return s.first <= completed_ && s.stream->completed_ >= s.ticket &&
+           s.stream->first_sourced_ > s.ticket && !s.stream->failures.any();
   });
   sources_.push_back({&stream, ticket, first});
+  note_first_sourced();
 }
 
 PluginStream::LockedStreams::LockedStreams(std::span<PluginStream* const> streams)
@@ -212,6 +215,7 @@ void PluginStream::check_sources(uint64_t ticket) {
   std::lock_guard lock(mutex_);
   std::erase_if(sources_,
                 [&](const Source& s) { return std::find(due.begin(), due.end(), s) != due.end(); });
+  note_first_sourced();
 }
 
 void PluginStream::wait_locked(std::unique_lock<std::mutex>& lock, uint64_t ticket) {

@@ -2,7 +2,9 @@
 // to its events.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -35,6 +37,11 @@ class PluginStream final : public Stream, ForkMember {
   }
   uint64_t last() const override { return submitted_.load(std::memory_order_acquire); }
   bool reached(uint64_t ticket) override;
+  bool settled(uint64_t ticket) override {
+    if (!reached(ticket)) return false;
+    if (first_sourced_ <= ticket) check_sources(ticket);
+    return true;
+  }
   void wait(uint64_t ticket) override;
   tn_stream* native() const override { return stream_; }
 
@@ -103,6 +110,11 @@ class PluginStream final : public Stream, ForkMember {
   void finish_if_lost();
   bool queue_wait(PluginStream& peer, uint64_t ticket, bool reads);
   void add_source(PluginStream& stream, uint64_t ticket, uint64_t first);
+  void note_first_sourced() {
+    uint64_t first = ~uint64_t{0};
+    for (auto& s : sources_) first = std::min(first, s.first);
+    first_sourced_ = first;
+  }
   void check_sources(uint64_t ticket);
 
   const plugins::CheckedApi& api_;
@@ -116,6 +128,8 @@ class PluginStream final : public Stream, ForkMember {
   std::vector<tn_event*> spare_;
   FailureLog::Pointer unmarked_;  // the last failure to make a mark
   std::vector<Source> sources_;   // for work that was not waited for yet
+  // The least `first` of them; it is raised after their failures were passed on.
+  std::atomic<uint64_t> first_sourced_{~uint64_t{0}};
   std::array<Queued, 64> ring_;
 };
 

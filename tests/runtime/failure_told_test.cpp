@@ -91,6 +91,24 @@ BOOST_AUTO_TEST_CASE(what_failed_late_is_heard_of_on_another_device_of_the_plugi
   }
 }
 
+// The device in the middle is done before anybody asked the first one how its work ended.
+BOOST_AUTO_TEST_CASE(what_failed_late_is_heard_of_two_devices_further) {
+  synchronize();
+  for (const char* last : {"sim:2", "cpu:0"})
+    for (int i = 0; i < 20; ++i) {
+      Tensor x = ones({5}, {.device = "sim:0"});
+      empty({3}, {.device = "sim:0"}).fill_(sim::kFailsLate);
+      x = (x * 2.0).to("sim:1") + 1.0;
+      while (i % 2 && !x.is_ready()) {
+      }
+      x = x.to(last) * 2.0;
+      while (i % 4 > 1 && !x.is_ready()) {
+      }
+      require_error<Error>([&] { x.sum().item(); }, "sim: an accident");
+      BOOST_CHECK_NO_THROW(synchronize());
+    }
+}
+
 // Neither the memory that is written again nor what writes it has to do with what the reader's
 // device did.
 BOOST_AUTO_TEST_CASE(what_failed_late_is_not_told_to_who_waits_for_a_reader) {
