@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(batches_of_products, *where_built()) {
 }
 
 BOOST_AUTO_TEST_CASE(convolutions_in_all_directions, *where_built()) {
-  int taken = 0, asked = 0;
+  int taken = 0, asked = 0, refused = 0;
   for (int i = 0; i < 60; ++i) {
     // Few channels and many, in blocks and not; images that the threads share evenly, and not.
     const bool wide = i % 3 == 0;
@@ -129,13 +129,16 @@ BOOST_AUTO_TEST_CASE(convolutions_in_all_directions, *where_built()) {
     for (auto dtype : {TN_F32, TN_BF16}) {
       if (dtype == TN_BF16 && !has_bf16()) continue;
       asked += 3;
+      const int before = taken;
       taken += agree({"conv2d", {x, weight, bias}, y, attrs}, dtype, inner);
       taken += agree({"conv2d_backward_input", {y, weight}, x, attrs}, dtype,
                      static_cast<double>(o / groups * kh * kw));
       taken += agree({"conv2d_backward_weight", {y, x}, weight, attrs}, dtype,
                      static_cast<double>(n * oh * ow));
+      if (dtype == TN_BF16) refused += before + 3 - taken;
     }
   }
+  BOOST_TEST(refused == 0);  // of bf16
   // Of those with groups that do not fill blocks, oneDNN has only reference code.
   BOOST_TEST(taken >= asked * 2 / 3, taken << " of " << asked);
 }
@@ -165,6 +168,13 @@ BOOST_AUTO_TEST_CASE(averages_over_windows, *where_built()) {
                                   Attr("count_include_pad", true)};
   BOOST_TEST(has(refusal({"avg_pool2d", {Desc({1, 16, 5, 5})}, Desc({1, 16, 3, 3}), over}),
                  "beyond the padding"));
+  const std::vector<Attr> counted = {Attr("kernel_size", Dims{3, 3}), Attr("stride", Dims{3, 3}),
+                                     Attr("padding", Dims{1, 1}), Attr("ceil_mode", true),
+                                     Attr("count_include_pad", true)};
+  if (has_bf16())
+    BOOST_TEST(
+        has(refusal({"avg_pool2d", {Desc({1, 16, 6, 6})}, Desc({1, 16, 3, 3}), counted}, TN_BF16),
+            "padding that counts"));
 }
 
 // What is odd about values and memory, in every operator that has such operands. Convolutions have
@@ -227,6 +237,114 @@ BOOST_AUTO_TEST_CASE(nan_and_infinity_stay, *where_built()) {
       for (size_t i = 0; i < y->size(); ++i)
         if (!std::isnan((*y)[i])) BOOST_TEST((*relu)[i] == std::max(0.0f, (*y)[i]));
     }
+  }
+}
+
+// In bf16 nobody else computes: what the overlay leaves to cpu in f32, it takes in bf16.
+BOOST_AUTO_TEST_CASE(bf16_vectors_and_strides, *where_built()) {
+  if (!has_bf16()) return;
+  for (int i = 0; i < 40; ++i) {
+    const int64_t vector = draw(0, 2), m = vector == 0 ? 1 : draw(1, 300),
+                  n = vector == 1 ? 1 : draw(1, 300), k = draw(1, 80);
+    const bool linear = draw(0, 1);
+    const Dims b = linear ? Dims{n, k} : Dims{k, n};
+    // Rows or columns, steps in both directions, and one row or one element for all.
+    const auto steps = [](int64_t rows, int64_t cols) {
+      const int64_t kind = draw(0, 4), step = draw(2, 3);
+      return kind == 0   ? Dims{cols * step, step}
+             : kind == 1 ? Dims{0, 1}
+             : kind == 2 ? Dims{0, 0}
+                         : matrix_strides(rows, cols);
+    };
+    Case c{linear ? "linear" : "matmul",
+           {Desc({m, k}, TN_F32, steps(m, k)), Desc(b, TN_F32, steps(b[0], b[1]))},
+           Desc({m, n})};
+    if (linear) c.inputs.push_back(draw(0, 1) ? std::optional(Desc({n})) : std::nullopt);
+    BOOST_TEST(agree(c, TN_BF16, static_cast<double>(k) + 1), text_of(c));
+  }
+  for (const int64_t m : {1, 4}) {  // batches that do not lie evenly, and that overlap
+    const Desc b({2, 3, 6, 5});
+    for (const Dims& a : {Dims{100, 8 * m, 6, 1}, Dims{0, 7, 6, 1}, Dims{1, 0, 12, 2}}) {
+      const Case c{"matmul", {Desc({2, 3, m, 6}, TN_F32, a), b}, Desc({2, 3, m, 5})};
+      BOOST_TEST(agree(c, TN_BF16, 6), text_of(c));
+    }
+    const Case c{"matmul", {Desc({3, m, 6}), Desc({3, 6, 5}, TN_F32, {0, 1, 1})}, Desc({3, m, 5})};
+    BOOST_TEST(agree(c, TN_BF16, 6), text_of(c));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(bf16_without_elements, *where_built()) {
+  if (!has_bf16()) return;
+  const std::vector<Attr> conv = {Attr("stride", Dims{1, 1}), Attr("padding", Dims{0, 0}),
+                                  Attr("dilation", Dims{1, 1}), Attr("groups", 1)},
+                          windows = {Attr("kernel_size", Dims{2, 2}), Attr("stride", Dims{2, 2}),
+                                     Attr("padding", Dims{0, 0}), Attr("ceil_mode", false),
+                                     Attr("count_include_pad", true)};
+  const Case cases[] = {
+      {"matmul", {Desc({0, 4}), Desc({4, 3})}, Desc({0, 3})},
+      {"matmul", {Desc({2, 0, 5, 4}), Desc({2, 0, 4, 3})}, Desc({2, 0, 5, 3})},
+      {"matmul", {Desc({5, 0}), Desc({0, 3})}, Desc({5, 3})},
+      {"linear", {Desc({5, 0}), Desc({3, 0}), Desc({3})}, Desc({5, 3})},
+      {"linear", {Desc({5, 0}), Desc({3, 0}), std::nullopt}, Desc({5, 3})},
+      {"conv2d", {Desc({0, 3, 4, 4}), Desc({2, 3, 3, 3}), Desc({2})}, Desc({0, 2, 2, 2}), conv},
+      {"conv2d", {Desc({2, 0, 4, 4}), Desc({3, 0, 3, 3}), Desc({3})}, Desc({2, 3, 2, 2}), conv},
+      {"conv2d_backward_input", {Desc({2, 0, 2, 2}), Desc({0, 3, 3, 3})}, Desc({2, 3, 4, 4}), conv},
+      {"conv2d_backward_weight",
+       {Desc({0, 2, 2, 2}), Desc({0, 3, 4, 4})},
+       Desc({2, 3, 3, 3}),
+       conv},
+      {"avg_pool2d", {Desc({0, 3, 4, 4})}, Desc({0, 3, 2, 2}), windows},
+      {"avg_pool2d_backward", {Desc({2, 0, 2, 2})}, Desc({2, 0, 4, 4}), windows}};
+  for (auto& c : cases) BOOST_TEST(agree(c, TN_BF16, 0), text_of(c));
+  const Case relu{"linear_relu", {Desc({2, 0}), Desc({4, 0}), Desc({4})}, Desc({2, 4})};
+  const auto y = both().overlay.run(relu, TN_BF16, {{}, {}, {-1, 2, NAN, -0.0f}});
+  BOOST_REQUIRE(y.has_value());
+  for (size_t row : {size_t{0}, size_t{4}}) {
+    BOOST_TEST((*y)[row] == 0);
+    BOOST_TEST((*y)[row + 1] == 2);
+    BOOST_TEST(std::isnan((*y)[row + 2]));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(bf16_windows_at_and_beyond_the_edges, *where_built()) {
+  if (!has_bf16()) return;
+  for (int i = 0; i < 30; ++i) {
+    const int64_t kh = draw(1, 5), kw = draw(1, 5), sh = draw(1, 3), sw = draw(1, 3),
+                  count = draw(0, 1), ph = count ? 0 : draw(0, kh / 2),
+                  pw = count ? 0 : draw(0, kw / 2), h = kh + draw(0, 9), w = kw + draw(0, 9),
+                  c = draw(1, 40);
+    const auto out = [](int64_t in, int64_t kernel, int64_t stride, int64_t padding) {
+      const int64_t size = (in + 2 * padding - kernel + stride - 1) / stride + 1;
+      return (size - 1) * stride >= in + padding ? size - 1 : size;
+    };
+    const Desc x({2, c, h, w}), y({2, c, out(h, kh, sh, ph), out(w, kw, sw, pw)});
+    const std::vector<Attr> attrs = {Attr("kernel_size", Dims{kh, kw}),
+                                     Attr("stride", Dims{sh, sw}), Attr("padding", Dims{ph, pw}),
+                                     Attr("ceil_mode", true),
+                                     Attr("count_include_pad", count == 1)};
+    const double taps = static_cast<double>(kh * kw);
+    BOOST_TEST(agree({"avg_pool2d", {x}, y, attrs}, TN_BF16, 2), text_of({"", {x}, y}));
+    BOOST_TEST(agree({"avg_pool2d_backward", {y}, x, attrs}, TN_BF16, taps));
+  }
+  // Of these with groups oneDNN has only reference code; the padding is wider than the kernel, or
+  // than the image.
+  for (int i = 0; i < 24; ++i) {
+    const int64_t groups = draw(1, 3), n = draw(1, 4), c = groups * draw(1, 20),
+                  o = groups * draw(1, 20), k = draw(1, 3), d = draw(1, 2), s = draw(1, 2),
+                  h = draw(1, 6), w = draw(1, 6), reach = (k - 1) * d,
+                  p = std::max(reach / 2, draw(0, reach + 3)) + (h <= reach || w <= reach) * reach,
+                  oh = (h + 2 * p - reach - 1) / s + 1, ow = (w + 2 * p - reach - 1) / s + 1;
+    const Desc x({n, c, h, w}), weight({o, c / groups, k, k}), y({n, o, oh, ow});
+    const std::vector<Attr> attrs = {Attr("stride", Dims{s, s}), Attr("padding", Dims{p, p}),
+                                     Attr("dilation", Dims{d, d}), Attr("groups", groups)};
+    const auto bias = draw(0, 1) ? std::optional(Desc({o})) : std::nullopt;
+    const auto sums = [&](int64_t count) { return static_cast<double>(count + 1); };
+    const Case cases[] = {{"conv2d", {x, weight, bias}, y, attrs},
+                          {"conv2d_backward_input", {y, weight}, x, attrs},
+                          {"conv2d_backward_weight", {y, x}, weight, attrs}};
+    BOOST_TEST(agree(cases[0], TN_BF16, sums(c / groups * k * k)), text_of(cases[0]));
+    BOOST_TEST(agree(cases[1], TN_BF16, sums(o / groups * k * k)), text_of(cases[1]));
+    BOOST_TEST(agree(cases[2], TN_BF16, sums(n * oh * ow)), text_of(cases[2]));
   }
 }
 

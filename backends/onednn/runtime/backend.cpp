@@ -55,6 +55,19 @@ dnnl_data_type_t compute_type(tn_dtype dtype) {
   }
 }
 
+tn_plan* make_empty_sum(const Request& request, bool bias, int64_t inner, bool relu) {
+  const int64_t numel = sdk::numel(request.output(0)),
+                channels = bias ? request.input(2).shape[0] : 1;
+  return sdk::make_plan([=](const tn_run& run) {
+    auto* y = static_cast<uint16_t*>(run.outputs[0]);
+    const auto* added = bias ? static_cast<const uint16_t*>(run.inputs[2]) : nullptr;
+    for (int64_t i = 0; i < numel; ++i) {
+      const uint16_t sum = added ? added[i / inner % channels] : 0;
+      y[i] = relu ? rectified(sum) : sum;
+    }
+  });
+}
+
 }  // namespace tenon::onednn
 
 extern "C" TN_EXPORT const tn_plugin_info tn_plugin_entry;

@@ -22,6 +22,20 @@ inline int64_t thread_count() { return host().thread_count(host().context); }
 // The dtype as oneDNN calls it, where this CPU computes in it; refuses others with the reason.
 dnnl_data_type_t compute_type(tn_dtype dtype);
 
+// Whether `cpu` computes in this type itself. Where it does, requests for which oneDNN is no faster
+// are left to it. In bf16 nobody else computes, and slow code is better than none.
+constexpr bool base_computes(dnnl_data_type_t type) { return type != dnnl_bf16; }
+constexpr Code code_for(dnnl_data_type_t type) {
+  return base_computes(type) ? Code::fast : Code::any;
+}
+
+// A plan for a bf16 output to which nothing is added up, because an operand has no elements: zeros,
+// or the bias of its channel (input 2), of which `inner` elements each follow one another.
+tn_plan* make_empty_sum(const Request& request, bool bias, int64_t inner, bool relu);
+
+// relu of bf16 that keeps NaN: everything with a sign that is no NaN becomes 0.
+constexpr uint16_t rectified(uint16_t y) { return y >= 0x8000 && y <= 0xff80 ? 0 : y; }
+
 // Elements of f32 in a vector register that oneDNN uses on this CPU: 4, 8 or 16.
 int64_t vector_lanes();
 

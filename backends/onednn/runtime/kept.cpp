@@ -3,6 +3,8 @@
 #include <atomic>
 #include <new>
 
+#include "runtime/common.h"
+
 namespace tenon::onednn {
 namespace {
 
@@ -42,7 +44,8 @@ Argument Kept::add(int name, const Argument& from, const Desc& layout) {
   Argument source{DNNL_ARG_FROM, input_, from.desc, from.offset},
       target{DNNL_ARG_TO, copy_, layout, static_cast<int64_t>(bytes_)};
   bytes_ += (bytes_of(layout) + 63) / 64 * 64;
-  fill_.add({{Primitive::reorder(from.desc, layout), {source, target}}});
+  fill_.add(
+      {{Primitive::reorder(from.desc, layout, code_for(from.desc.data_type)), {source, target}}});
   parts_.push_back({source, target});
   target.name = name;
   return target;

@@ -50,12 +50,16 @@ template <class T, auto Destroy>
 struct Handle {
   T value = nullptr;
   Handle() = default;
+  explicit Handle(T v) : value(v) {}
   Handle(const Handle&) = delete;
-  ~Handle() {
+  ~Handle() { reset(nullptr); }
+  void reset(T other) {
     if (value) Destroy(value);
+    value = other;
   }
 };
 using PrimitiveDesc = Handle<dnnl_primitive_desc_t, dnnl_primitive_desc_destroy>;
+using Candidates = Handle<dnnl_primitive_desc_iterator_t, dnnl_primitive_desc_iterator_destroy>;
 using Attributes = Handle<dnnl_primitive_attr_t, dnnl_primitive_attr_destroy>;
 
 void make_attributes(Attributes& attributes, dnnl_fpmath_mode_t precision) {
@@ -84,6 +88,10 @@ std::string_view name_of(const_dnnl_primitive_desc_t description) {
                                   static_cast<void*>(&name)),
         "the name of an implementation");
   return name;
+}
+
+bool is_reference(std::string_view name) {
+  return name.starts_with("ref") || name.starts_with("simple:any");
 }
 
 }  // namespace
@@ -146,37 +154,47 @@ Desc any_layout(dnnl_data_type_t type, std::span<const int64_t> shape) {
   return desc;
 }
 
-Primitive Primitive::compile(dnnl_primitive_desc_t description) {
+Primitive Primitive::compile(dnnl_primitive_desc_t description, Code kind) {
   const std::string_view name = name_of(description);
-  for (const char* slow : {"ref", "simple:any"})
-    if (name.starts_with(slow))
-      sdk::unsupported("oneDNN has only reference code for this ({})", name);
+  if (kind == Code::fast && is_reference(name))
+    sdk::unsupported("oneDNN has only reference code for this ({})", name);
   dnnl_primitive_t code = nullptr;
   check(dnnl_primitive_create(&code, description), "compiled code");
   Primitive made;
   made.code_ = {code, dnnl_primitive_destroy};
+  made.kind_ = kind;
   return made;
 }
 
-Primitive Primitive::make(const void* op, const Primitive* hint, dnnl_fpmath_mode_t precision) {
+Primitive Primitive::make(const void* op, Code code, const Primitive* hint,
+                          dnnl_fpmath_mode_t precision) {
   std::lock_guard lock(making.mutex);
   if (making.ended) sdk::unsupported("the process is ending");
   sdk::SingleThreadedOpenMP single;
   Attributes attributes;
   make_attributes(attributes, precision);
-  PrimitiveDesc description;
   dnnl_primitive_kind_t kind;  // every description begins with it
   std::memcpy(&kind, op, sizeof kind);
-  check(dnnl_primitive_desc_create(&description.value, static_cast<const_dnnl_op_desc_t>(op),
-                                   attributes.value, engine(),
-                                   hint ? description_of(hint->get()) : nullptr),
+  Candidates candidates;
+  check(dnnl_primitive_desc_iterator_create(&candidates.value,
+                                            static_cast<const_dnnl_op_desc_t>(op), attributes.value,
+                                            engine(), hint ? description_of(hint->get()) : nullptr),
         "a primitive");
-  Primitive made = compile(description.value);
+  PrimitiveDesc description{dnnl_primitive_desc_iterator_fetch(candidates.value)};
+  while (code == Code::reference && description.value &&
+         !is_reference(name_of(description.value))) {
+    const auto status = dnnl_primitive_desc_iterator_next(candidates.value);
+    if (status == dnnl_iterator_ends) sdk::unsupported("oneDNN has no reference code for this");
+    check(status, "another implementation");
+    description.reset(dnnl_primitive_desc_iterator_fetch(candidates.value));
+  }
+  if (!description.value) throw std::bad_alloc();
+  Primitive made = compile(description.value, code);
   end_before_tables_of(kind);
   return made;
 }
 
-Primitive Primitive::reorder(const Desc& from, const Desc& to) {
+Primitive Primitive::reorder(const Desc& from, const Desc& to, Code code) {
   std::lock_guard lock(making.mutex);
   if (making.ended) sdk::unsupported("the process is ending");
   sdk::SingleThreadedOpenMP single;
@@ -186,7 +204,7 @@ Primitive Primitive::reorder(const Desc& from, const Desc& to) {
   check(dnnl_reorder_primitive_desc_create(&description.value, &from, engine(), &to, engine(),
                                            attributes.value),
         "a reorder");
-  Primitive made = compile(description.value);
+  Primitive made = compile(description.value, code);
   end_before_tables_of(dnnl_reorder);
   return made;
 }

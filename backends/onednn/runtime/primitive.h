@@ -43,16 +43,22 @@ inline bool same_layout(const Desc& a, const Desc& b) {
 }
 inline uint64_t bytes_of(const Desc& desc) { return dnnl_memory_desc_get_size(&desc); }
 
-// Compiled code for one operator and shape, for one thread. Copies share it. Refuses what oneDNN
-// has only reference code for, which is slower than any other backend.
+// Which of oneDNN's implementations are used. Its reference code is slower than any other backend.
+enum class Code {
+  fast,       // all but the reference code
+  any,        // the first that there is
+  reference,  // the reference code alone, which is right for every shape
+};
+
+// Compiled code for one operator and shape, for one thread. Copies share it.
 class Primitive {
  public:
   Primitive() = default;
   // `op` is a dnnl_*_desc_t; `hint` the forward primitive of a gradient that needs one.
-  static Primitive make(const void* op, const Primitive* hint = nullptr,
+  static Primitive make(const void* op, Code code = Code::fast, const Primitive* hint = nullptr,
                         dnnl_fpmath_mode_t precision = dnnl_fpmath_mode_strict);
   // Copies values from one layout to another.
-  static Primitive reorder(const Desc& from, const Desc& to);
+  static Primitive reorder(const Desc& from, const Desc& to, Code code = Code::fast);
 
   // The layout of an argument (DNNL_ARG_*).
   Desc layout(int argument) const;
@@ -60,11 +66,14 @@ class Primitive {
   // Of its implementation: "brg:avx512_core".
   std::string_view name() const;
   dnnl_primitive_t get() const { return code_.get(); }
+  // What was asked for.
+  Code kind() const { return kind_; }
   explicit operator bool() const { return code_ != nullptr; }
 
  private:
-  static Primitive compile(dnnl_primitive_desc_t description);
+  static Primitive compile(dnnl_primitive_desc_t description, Code code);
   std::shared_ptr<dnnl_primitive> code_;
+  Code kind_ = Code::fast;
 };
 
 // The operand that stands for a plan's own scratch memory.

@@ -134,6 +134,7 @@ tn_plan* make_through(const Conv& conv) {
 
 tn_plan* make_conv(tn_device*, const Request& request) {
   const Conv conv(request);
+  if (conv.empty) return make_empty_sum(request, conv.bias, conv.oh * conv.ow, false);
   return conv.kind == sdk::ConvKind::backward_weight ? make_backward_weight(conv)
                                                      : make_through(conv);
 }
@@ -144,17 +145,23 @@ const sdk::Kernel registration({"conv2d", "conv2d_backward_input", "conv2d_backw
 }  // namespace
 
 Conv::Conv(const Request& request)
-    : sdk::ConvRequest(from(request)), type(compute_type(dtype)), element(dtype == TN_F32 ? 4 : 2) {
+    : sdk::ConvRequest(from(request)),
+      type(compute_type(dtype)),
+      element(dtype == TN_F32 ? 4 : 2),
+      code(code_for(type)) {
   for (auto* d : {&request.input(0), &request.input(1), &request.output(0)}) {
-    if (sdk::numel(*d) == 0) unsupported("a tensor has no elements");
+    if (sdk::numel(*d) == 0) empty = true;
     if (sdk::numel(*d) >= int64_t{1} << 29)
       unsupported("a tensor is too large for oneDNN's kernels");
     require_contiguous(*d);
   }
-  // Kernels look at the edges of an image apart from its middle: where windows lie wholly in the
-  // padding, there is none.
-  if (ph >= (kh - 1) * dh + 1 || pw >= (kw - 1) * dw + 1 || ph > h || pw > w)
-    unsupported("windows lie wholly in the padding");
+  if (empty && base_computes(type)) unsupported("a tensor has no elements");
+  // Fast kernels look at the edges of an image apart from its middle: where windows lie wholly in
+  // the padding, there is none.
+  if (ph >= (kh - 1) * dh + 1 || pw >= (kw - 1) * dw + 1 || ph > h || pw > w) {
+    if (base_computes(type)) unsupported("windows lie wholly in the padding");
+    code = Code::reference;
+  }
 }
 
 Desc Conv::weight_slice(int64_t out, int64_t in) const {
@@ -177,7 +184,7 @@ Primitive Conv::forward(int64_t images, int64_t out) const {
           &op, dnnl_forward_training, dnnl_convolution_direct, &x, &weight, bias ? &added : nullptr,
           &y, strides().data(), dilations().data(), padding().data(), padding().data()),
       "a convolution");
-  return Primitive::make(&op);
+  return Primitive::make(&op, code);
 }
 
 Primitive Conv::backward_input(int64_t images, int64_t in) const {
@@ -189,7 +196,7 @@ Primitive Conv::backward_input(int64_t images, int64_t in) const {
                                                          &y, strides().data(), dilations().data(),
                                                          padding().data(), padding().data()),
         "a convolution's gradient");
-  return Primitive::make(&op);
+  return Primitive::make(&op, code);
 }
 
 Primitive Conv::backward_weight(int64_t images, int64_t out, dnnl_data_type_t result) const {
@@ -201,7 +208,7 @@ Primitive Conv::backward_weight(int64_t images, int64_t out, dnnl_data_type_t re
             &op, dnnl_convolution_direct, &x, &weight, nullptr, &y, strides().data(),
             dilations().data(), padding().data(), padding().data()),
         "a convolution's gradient");
-  return Primitive::make(&op);
+  return Primitive::make(&op, code);
 }
 
 uint64_t Conv::cost_ns(double padded, bool weight_result) const {
@@ -218,7 +225,7 @@ Arranged arranged_input(Work& work, const Primitive& primitive, int name, const 
   if (same_layout(wanted, from.desc)) return {from, {}};
   Argument source = from, target{DNNL_ARG_TO, kWorkspace, wanted, work.reserve(bytes_of(wanted))};
   source.name = DNNL_ARG_FROM;
-  const Step copy{Primitive::reorder(from.desc, wanted), {source, target}};
+  const Step copy{Primitive::reorder(from.desc, wanted, primitive.kind()), {source, target}};
   target.name = name;
   return {target, {copy}};
 }
@@ -228,7 +235,7 @@ Arranged arranged_output(Work& work, const Primitive& primitive, int name, const
   if (same_layout(written, to.desc)) return {to, {}};
   Argument source{DNNL_ARG_FROM, kWorkspace, written, work.reserve(bytes_of(written))}, target = to;
   target.name = DNNL_ARG_TO;
-  const Step copy{Primitive::reorder(written, to.desc), {source, target}};
+  const Step copy{Primitive::reorder(written, to.desc, primitive.kind()), {source, target}};
   source.name = name;
   return {source, {copy}};
 }

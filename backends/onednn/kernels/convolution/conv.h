@@ -21,6 +21,8 @@ using Dims = std::vector<int64_t>;
 struct Conv : sdk::ConvRequest {
   dnnl_data_type_t type;
   int64_t element;  // bytes
+  Code code;
+  bool empty = false;  // a tensor has no elements
 
   // Refuses what is left to the base.
   explicit Conv(const Request& request);

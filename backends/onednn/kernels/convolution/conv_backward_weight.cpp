@@ -46,7 +46,7 @@ SharedInput share_input(Work& work, const Conv& conv, const Primitive& primitive
     Desc part;
     check(dnnl_memory_desc_init_submemory(&part, &wanted, shape.data(), offsets.data()),
           "some images of many");
-    shared.copies.push_back({Primitive::reorder(from, part),
+    shared.copies.push_back({Primitive::reorder(from, part, conv.code),
                              {{DNNL_ARG_FROM, kX, from, (image + first) * bytes},
                               {DNNL_ARG_TO, kWorkspace, part, target.offset}}});
   });

@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -40,15 +41,16 @@ struct Matrix {
   int64_t batch;                 // stride from one matrix to the next; 0: one for all
 
   // The stride of a dimension of size 1 says nothing.
-  void settle() {
+  // Returns why oneDNN cannot read the matrix, or nothing.
+  const char* settle() {
     if (cols == 1 && row != 1) col = 1;
-    if (rows == 1 && col == 1) row = cols;
+    if (rows == 1) row = col == 1 ? cols : 1;
     if (cols == 1 && row == 1) col = rows;
     const bool by_rows = col == 1 && row >= cols, by_columns = row == 1 && col >= rows;
     if (!by_rows && !by_columns)
-      unsupported("neither the rows nor the columns of an operand are contiguous");
-    if (std::max({rows, cols, row, col}) >= kMost)
-      unsupported("an operand is too large for oneDNN's kernels");
+      return "neither the rows nor the columns of an operand are contiguous";
+    if (std::max(row, col) >= kMost) return "an operand is too large for oneDNN's kernels";
+    return nullptr;
   }
   Desc desc(dnnl_data_type_t type, int64_t count) const {
     const int64_t shape[] = {batch == 0 ? 1 : count, rows, cols},
@@ -58,16 +60,15 @@ struct Matrix {
 };
 
 // The stride from one matrix of a batch to the next, where it is always the same.
-int64_t batch_stride(const tn_tensor_desc& d) {
+std::optional<int64_t> batch_stride(const sdk::ProductRequest& r, const int64_t* strides) {
   int64_t stride = 0, expected = 0;
   bool first = true;
-  for (uint32_t k = d.rank - 2; k-- > 0;) {
-    if (d.shape[k] == 1) continue;
-    if (first) stride = d.strides[k];
-    if (!first && d.strides[k] != expected)
-      unsupported("the matrices of a batch do not lie evenly one behind the other");
+  for (uint32_t k = r.batch_rank; k-- > 0;) {
+    if (r.batch_shape[k] == 1) continue;
+    if (first) stride = strides[k];
+    if (!first && strides[k] != expected) return std::nullopt;
     first = false;
-    expected = d.strides[k] * d.shape[k];
+    expected = strides[k] * r.batch_shape[k];
   }
   return stride;
 }
@@ -82,12 +83,15 @@ struct Part {
 
 // One product or a batch of them.
 struct Product {
+  sdk::ProductRequest asked;
   dnnl_data_type_t type;
   int64_t batch, m, n, k;
   Matrix a, b;
   bool bias, relu;
+  // An operand of bf16 that oneDNN cannot read is first copied to scratch memory, row by row.
+  bool copies_a = false, copies_b = false;
 
-  explicit Product(const Request& request);
+  Product(const Request& request, const sdk::ProductRequest& r);
 
   int64_t element() const { return static_cast<int64_t>(dnnl_data_type_size(type)); }
   double work() const { return double(batch) * double(m) * double(n) * double(k); }
@@ -98,32 +102,78 @@ struct Product {
   Primitive primitive(const Part& part, bool packed = false) const;
   std::vector<Argument> arguments(const Primitive& primitive, const Part& part) const;
   bool add_with_kept(Work& work, Kept& kept, const Part& part, const Primitive& plain) const;
+  int64_t copied_bytes(bool copies, int64_t rows, int64_t cols) const {
+    return copies ? asked.batch * rows * cols * element() : 0;
+  }
+  void copy_a(const void* from, void* to) const;
+  void copy_b(const void* from, void* to) const;
   template <class T>
   void finish(const Part& part, const void* workspace, void* y) const;
+
+ private:
+  // An operand that oneDNN cannot read where it lies, and why; nothing where it can read both.
+  struct Unreadable {
+    Operand operand = kOperands;
+    const char* why = nullptr;
+  };
+  Unreadable lay_out();
 };
 
-Product::Product(const Request& request) {
-  const auto r = sdk::ProductRequest::from(request);
-  if (r.m == 0 || r.n == 0 || r.k == 0 || r.batch == 0) unsupported("an operand has no elements");
-  if (r.m == 1 || r.n == 1)
+Product::Product(const Request& request, const sdk::ProductRequest& r)
+    : asked(r), type(compute_type(r.dtype)), bias(r.bias), relu(request.op() == "linear_relu") {
+  if (base_computes(type) && (r.m == 1 || r.n == 1))
     unsupported("the product of a matrix and a vector is limited by memory, not by computing");
-  type = compute_type(r.dtype);
+  for (Unreadable found; (found = lay_out()).why;) {
+    if (base_computes(type)) unsupported(found.why);
+    (found.operand == kA ? copies_a : copies_b) = true;
+  }
+  if (std::max({m, n, k}) >= kMost) unsupported("an operand is too large for oneDNN's kernels");
+}
+
+Product::Unreadable Product::lay_out() {
+  const auto& r = asked;
   batch = r.batch, m = r.m, n = r.n, k = r.k;
-  a = {m, k, r.a_row, r.a_col, batch_stride(request.input(0))};
-  b = {k, n, r.b_row, r.b_col, batch_stride(request.input(1))};
-  bias = r.bias;
-  relu = request.op() == "linear_relu";
+  const auto a_step = copies_a ? m * k : batch_stride(r, r.a_batch),
+             b_step = copies_b ? k * n : batch_stride(r, r.b_batch);
+  const char* uneven = "the matrices of a batch do not lie evenly one behind the other";
+  if (!a_step) return {kA, uneven};
+  if (!b_step) return {kB, uneven};
+  a = {m, k, copies_a ? k : r.a_row, copies_a ? 1 : r.a_col, *a_step};
+  b = {k, n, copies_b ? n : r.b_row, copies_b ? 1 : r.b_col, *b_step};
   // One right operand for all, and rows that go on from matrix to matrix: a single tall product.
   if (batch > 1 && b.batch == 0 && (m == 1 || a.batch == m * a.row)) {
     if (m == 1) a.row = a.batch;
     m = a.rows = m * batch;
     batch = 1;
   }
-  a.settle();
-  b.settle();
-  for (auto* x : {&a, &b})
+  for (auto [operand, x] : {std::pair{kA, &a}, {kB, &b}}) {
+    if (const char* why = x->settle()) return {operand, why};
     if (batch > 1 && x->batch != 0 && x->batch < x->rows * x->cols)
-      unsupported("the matrices of a batch overlap");
+      return {operand, "the matrices of a batch overlap"};
+  }
+  return {};
+}
+
+// Copies matrices of bf16 with any strides to rows without gaps; at(i) is where matrix i begins.
+template <class At>
+void copy_rows(const void* from, void* to, int64_t matrices, int64_t rows, int64_t cols,
+               int64_t row, int64_t col, At&& at) {
+  sdk::parallel_for(
+      host(), matrices * rows, ceil_div(1 << 14, cols), [&](int64_t begin, int64_t end, uint32_t) {
+        for (int64_t i = begin; i < end; ++i) {
+          const auto* x = static_cast<const uint16_t*>(from) + at(i / rows) + i % rows * row;
+          auto* y = static_cast<uint16_t*>(to) + i * cols;
+          for (int64_t j = 0; j < cols; ++j) y[j] = x[j * col];
+        }
+      });
+}
+void Product::copy_a(const void* from, void* to) const {
+  copy_rows(from, to, asked.batch, asked.m, asked.k, asked.a_row, asked.a_col,
+            [&](int64_t i) { return asked.offsets(i).a; });
+}
+void Product::copy_b(const void* from, void* to) const {
+  copy_rows(from, to, asked.batch, asked.k, asked.n, asked.b_row, asked.b_col,
+            [&](int64_t i) { return asked.offsets(i).b; });
 }
 
 // Into parts of about equal size: whole matrices where there are enough of them, else rows, or
@@ -168,7 +218,7 @@ Primitive Product::primitive(const Part& part, bool packed) const {
   dnnl_matmul_desc_t op;
   check(dnnl_matmul_desc_init(&op, &source, &weight, bias ? &added : nullptr, &result),
         "a matrix product");
-  return Primitive::make(&op);
+  return Primitive::make(&op, code_for(type));
 }
 
 std::vector<Argument> Product::arguments(const Primitive& primitive, const Part& part) const {
@@ -207,9 +257,8 @@ bool Product::add_with_kept(Work& work, Kept& kept, const Part& part, const Prim
 void rectify(float* y, int64_t count) {
   for (int64_t i = 0; i < count; ++i) y[i] = y[i] <= 0 ? 0 : y[i];
 }
-// bf16: everything with a sign that is no NaN.
 void rectify(uint16_t* y, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) y[i] = y[i] >= 0x8000 && y[i] <= 0xff80 ? 0 : y[i];
+  for (int64_t i = 0; i < count; ++i) y[i] = rectified(y[i]);
 }
 
 template <class T>
@@ -239,12 +288,22 @@ uint64_t cost_ns(const Product& p) {
 }
 
 tn_plan* make_product(tn_device*, const Request& request) {
-  const Product product(request);
+  const auto asked = sdk::ProductRequest::from(request);
+  if (asked.m == 0 || asked.n == 0 || asked.k == 0 || asked.batch == 0) {
+    if (base_computes(compute_type(asked.dtype))) unsupported("an operand has no elements");
+    return make_empty_sum(request, asked.bias, 1, request.op() == "linear_relu");
+  }
+  const Product product(request, asked);
   auto parts = product.cut(thread_count());
   Work work, work_with_kept;
+  const auto reserve = [&](bool copies, int64_t rows, int64_t cols) {
+    return work.reserve(static_cast<uint64_t>(product.copied_bytes(copies, rows, cols)));
+  };
   for (auto& part : parts)
     if (part.in_scratch)
       part.scratch = work.reserve(static_cast<uint64_t>(part.rows * part.cols * product.element()));
+  const int64_t at_a = reserve(product.copies_a, asked.m, asked.k),
+                at_b = reserve(product.copies_b, asked.k, asked.n);
   work_with_kept.reserve(work.workspace_bytes());  // the results there are at the same place
   Kept kept(kB, kKeptB, kRunsWorthKeeping);
   bool keeps = product.worth_keeping();
@@ -259,12 +318,16 @@ tn_plan* make_product(tn_device*, const Request& request) {
                            cost_ns(product)};
   if (keeps) options.flags = TN_PLAN_INPUT_VERSIONS;
   return sdk::make_plan(
-      [product, keeps, parts = std::move(parts), work = std::move(work),
+      [product, keeps, at_a, at_b, parts = std::move(parts), work = std::move(work),
        work_with_kept = std::move(work_with_kept),
        kept = std::move(kept)](const tn_run& run) mutable {
         void* y = run.outputs[0];
         void* operands[kOperands] = {run.inputs[0], run.inputs[1],
                                      product.bias ? run.inputs[2] : nullptr, y, nullptr};
+        if (product.copies_a)
+          product.copy_a(run.inputs[0], operands[kA] = static_cast<char*>(run.workspace) + at_a);
+        if (product.copies_b)
+          product.copy_b(run.inputs[1], operands[kB] = static_cast<char*>(run.workspace) + at_b);
         const bool there = keeps && kept.provide(operands, sdk::input_version(run, 1));
         (there ? work_with_kept : work).run(operands, run.workspace, [&](size_t job) {
           if (product.type == dnnl_f32)

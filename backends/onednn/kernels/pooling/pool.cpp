@@ -20,12 +20,14 @@ constexpr double kSerialNs = 20'000;
 struct Average : sdk::PoolRequest {
   bool forward;
   dnnl_data_type_t type;
+  int64_t below = 0, right = 0;  // padding at the far edges, as far as windows reach
 
   explicit Average(const Request& request)
       : Average(request,
                 request.op() == "avg_pool2d_backward" ? request.output(0) : request.input(0),
                 request.op() == "avg_pool2d_backward" ? request.input(0) : request.output(0)) {}
 
+  bool empty() const { return planes == 0 || in_size() == 0 || out_size() == 0; }
   double cost_ns() const;
   Primitive primitive(int64_t some) const;
 
@@ -37,14 +39,23 @@ Average::Average(const Request& request, const tn_tensor_desc& large, const tn_t
     : sdk::PoolRequest(from(request, large, small, sdk::PoolWindows::averaged)),
       forward(request.op() == "avg_pool2d"),
       type(compute_type(large.dtype)) {
-  if (sdk::numel(large) == 0 || sdk::numel(small) == 0) unsupported("a tensor has no elements");
+  if (empty() && base_computes(type)) unsupported("a tensor has no elements");
   if (sdk::numel(large) >= int64_t{1} << 29)
     unsupported("a tensor is too large for oneDNN's kernels");
   require_contiguous(request.input(0));
   require_contiguous(request.output(0));
-  // What lies beyond the padding does not count, but oneDNN would count it.
-  if ((oh - 1) * sh + kh > h + 2 * ph || (ow - 1) * sw + kw > w + 2 * pw)
-    unsupported("windows reach beyond the padding (ceil_mode)");
+  below = (oh - 1) * sh + kh - h - ph;
+  right = (ow - 1) * sw + kw - w - pw;
+  if (below <= ph && right <= pw) {
+    below = ph, right = pw;
+    return;
+  }
+  if (base_computes(type)) unsupported("windows reach beyond the padding (ceil_mode)");
+  below = std::max(below, ph), right = std::max(right, pw);
+  // What lies beyond the padding does not count, but oneDNN would count it with the padding.
+  if (count_pad && (ph || pw))
+    unsupported("windows reach beyond padding that counts (ceil_mode with count_include_pad)");
+  count_pad = false;
 }
 
 // On one core. Planes are transposed, so that the same place of several of them fills a vector, and
@@ -59,24 +70,27 @@ double Average::cost_ns() const {
 Primitive Average::primitive(int64_t some) const {
   const Desc x = contiguous(type, std::array{int64_t{1}, some, h, w}),
              y = contiguous(type, std::array{int64_t{1}, some, oh, ow});
-  const int64_t strides[] = {sh, sw}, kernel[] = {kh, kw}, padding[] = {ph, pw};
+  const int64_t strides[] = {sh, sw}, kernel[] = {kh, kw}, padding[] = {ph, pw},
+                far_padding[] = {below, right};
   const auto kind = count_pad ? dnnl_pooling_avg_include_padding : dnnl_pooling_avg_exclude_padding;
   dnnl_pooling_desc_t op;
   check(dnnl_pooling_forward_desc_init(&op, dnnl_forward_training, kind, &x, &y, strides, kernel,
-                                       padding, padding),
+                                       padding, far_padding),
         "an average");
-  Primitive made = Primitive::make(&op);
+  Primitive made = Primitive::make(&op, code_for(type));
   if (!forward) {
-    check(dnnl_pooling_backward_desc_init(&op, kind, &x, &y, strides, kernel, padding, padding),
+    check(dnnl_pooling_backward_desc_init(&op, kind, &x, &y, strides, kernel, padding, far_padding),
           "an average's gradient");
-    made = Primitive::make(&op, &made);
+    made = Primitive::make(&op, code_for(type), &made);
   }
-  if (!made.name().starts_with("jit")) unsupported("oneDNN has only slow code for this");
+  if (base_computes(type) && !made.name().starts_with("jit"))
+    unsupported("oneDNN has only slow code for this");
   return made;
 }
 
 tn_plan* make_average(tn_device*, const Request& request) {
   const Average average(request);
+  if (average.empty()) return make_empty_sum(request, false, 1, false);
   const double cost = average.cost_ns();
   const int64_t lanes = vector_lanes(), runs = cost < kSerialNs ? 1 : thread_count(),
                 each = ceil_div(ceil_div(average.planes, runs), lanes) * lanes;
