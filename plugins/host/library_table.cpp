@@ -1,10 +1,10 @@
 #include <atomic>
 #include <cstdint>
-#include <iterator>
+#include <string>
 
 #include <dlfcn.h>
-#include <execinfo.h>
 #include <link.h>
+#include <unwind.h>
 
 #include <tenon/plugins/host/library_table.h>
 
@@ -63,11 +63,15 @@ const LoadedLibrary* library_at(const void* address) noexcept {
 
 const LoadedLibrary* library_on_this_stack() noexcept {
   if (!segments.load()) return nullptr;
-  void* frames[64];
-  const int count = backtrace(frames, static_cast<int>(std::size(frames)));
-  for (int i = 0; i < count; ++i)
-    if (auto* library = library_at(frames[i])) return library;
-  return nullptr;
+  // Not by backtrace(), which opens the library of the unwinder, and this is asked at exit.
+  const LoadedLibrary* found = nullptr;
+  const auto look = [](_Unwind_Context* frame, void* out) {
+    const auto* library = library_at(reinterpret_cast<const void*>(_Unwind_GetIP(frame)));
+    *static_cast<const LoadedLibrary**>(out) = library;
+    return library ? _URC_END_OF_STACK : _URC_NO_REASON;  // of which the first ends the walk
+  };
+  _Unwind_Backtrace(look, &found);
+  return found;
 }
 
 }  // namespace tenon::plugins
