@@ -162,7 +162,7 @@ BOOST_AUTO_TEST_CASE(each_process_is_told_of_checked_mode_and_of_the_limit) {
   const std::string cases = "--op relu --dtype f32 --section cases";
   const char* const fault = "fails in checked mode";
   require_line(run(folder, faulty() + cases + " --limit 11", fault), 1, {"stuck after 5 s"});
-  require_line(run(folder, faulty() + cases + " --limit 1", fault), 1, {"stuck after 1 s"});
+  require_line(run(folder, faulty() + cases + " --limit 3", fault), 1, {"stuck after 1 s"});
   setenv("TENON_CHECK_TIMEOUT", "7", 1);
   const auto set = run(folder, faulty() + cases + " --limit 11", fault);
   unsetenv("TENON_CHECK_TIMEOUT");
