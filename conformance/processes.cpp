@@ -25,7 +25,7 @@ struct Said {
   std::map<std::string, std::string> not_passed;  // why, by name
   std::set<std::string> passed;
   bool done = false;
-  std::string words;  // printed since it began
+  std::string words;  // printed since the last check began
 };
 
 void note(Said& said, const Result& result) {
@@ -38,6 +38,11 @@ void note(Said& said, const Result& result) {
 }
 
 constexpr size_t kWordsOfMessages = 4000;
+
+std::string since_the_last_beginning(const std::string& words) {
+  const size_t at = words.rfind(kBeginning);
+  return at == words.npos ? words : words.substr(at + kBeginning.size());
+}
 
 Said listen(const Launch& launch, const char* option, const char* value,
             const Variables& changes = {}) {
@@ -57,12 +62,12 @@ Said listen(const Launch& launch, const char* option, const char* value,
     if (json.contains("error"))
       said.failure = json["error"].get<std::string>();
     else if (json.contains("begin"))
-      said.running = result_from_json(json).name, process.take_words();
+      said.running = result_from_json(json).name;
     else if (json.contains("end"))
       note(said, result_from_json(json));
     said.done = said.done || json.contains("done");
   }
-  said.words = process.take_words();
+  said.words = since_the_last_beginning(process.take_words());
   return said;
 }
 

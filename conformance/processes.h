@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tenon/conformance/check.h>
@@ -26,6 +27,10 @@ struct Launch {
   std::shared_ptr<std::set<std::string>> passed = std::make_shared<std::set<std::string>>();
   std::function<void()> alive = [] {};  // called whenever a check in it begins or ends
 };
+
+// What such a process prints where a check in it begins: what it printed before is not about that
+// check. The line on the pipe does not tell, because it may be read later than what is printed.
+inline constexpr std::string_view kBeginning = "[tenon conformance] a check begins\n";
 
 std::vector<Check> process_checks(const Launch& launch);
 

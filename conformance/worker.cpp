@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <exception>
+#include <iostream>
 #include <map>
 
 #include <fcntl.h>
@@ -25,7 +26,13 @@ using nlohmann::json;
 
 class Channel {
  public:
-  explicit Channel(int pipe) : pipe_(pipe) {}
+  // `prints`: also that a check begins, as processes.h says.
+  Channel(int pipe, bool prints) : pipe_(pipe), prints_(prints) {}
+  void begin(json line, size_t check) const {
+    if (prints_) std::cerr << kBeginning << std::flush;
+    line["begin"] = check;
+    say(line);
+  }
   // Texts may hold any bytes, which JSON does not.
   void say(const json& line) const {
     const std::string text = line.dump(-1, ' ', true, json::error_handler_t::replace) + "\n";
@@ -39,6 +46,7 @@ class Channel {
 
  private:
   int pipe_;
+  bool prints_;
 };
 
 json with(json line, const char* key, const json& value) {
@@ -134,7 +142,7 @@ bool run_from(const Checklist& list, const Subject& subject, const Resumption& r
       channel.say(with(to_json(begun), "end", i));
       continue;
     }
-    channel.say(with(to_json(begun), "begin", i));
+    channel.begin(to_json(begun), i);
     const Result result = overlay.result_of(check);
     const bool lost = result.status == Status::failed && is_lost(subject.device);
     channel.say(with(with(to_json(result), "lost", lost), "end", i));
@@ -153,7 +161,7 @@ int end_with_queued_work(const Options& options, const Subject& subject, const C
   const std::string plugin(subject.overlay.empty() ? subject.device.type() : subject.overlay);
   const Check check{"joint", "", plugin, f32, [&] { queue_before_the_end(options, subject); }};
   const Result begun{"joint", "", "", plugin, Status::skipped, ""};
-  channel.say(with(to_json(begun), "begin", 0));
+  channel.begin(to_json(begun), 0);
   channel.say(with(to_json(result_of(check)), "end", 0));
   channel.say({{"done", true}});
   if (options.end == "exit") std::exit(0);
@@ -166,7 +174,7 @@ int run_checks(const Options& options, const std::vector<std::string>& command,
                const Resumption& resumption, int pipe) {
   // A process that a plugin starts would keep it open after the end of this one.
   fcntl(pipe, F_SETFD, FD_CLOEXEC);
-  const Channel channel(pipe);
+  const Channel channel(pipe, !options.host.empty() || !options.end.empty());
   try {
     if (!options.host.empty()) plugins::pretend_host_version(host_named(options.host));
     const Opened opened = open_subject(options);
