@@ -1,8 +1,18 @@
-// Optimizer steps that change all parameters in place in one pass over memory. The optimizers of
-// modules/optim call them; the formulas are those of PyTorch's documentation of torch.optim.SGD,
-// Adam and AdamW.
+// Optimizer steps that change all parameters in place. The optimizers of modules/optim call them;
+// the formulas are those of PyTorch's documentation of torch.optim.
+//
+// All tensors of a call have one floating dtype and one device, and entry i of each list has the
+// shape of params[i]. All but the gradients are changed in place, which raises their versions;
+// nothing is recorded for autograd. Lists of state that the settings do not use are empty. Each
+// function throws a ValueError, ShapeError or DTypeError for a list or an entry that does not fit,
+// and a ValueError if args.step, which counts from 1, is less than 1.
+//
+// sgd_step, adam_step, rmsprop_step, adagrad_step, nadam_step, radam_step and lion_step are
+// operators with kernels, which take all parameters in one pass over memory. The others, which are
+// used less, are made of other operators.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <span>
 
@@ -32,22 +42,142 @@ struct AdamArgs {
   int64_t step = 1;  // the number of this step, which starts at 1
 };
 
-// Takes a step of stochastic gradient descent. All tensors have one floating dtype and one device,
-// and entry i of each list has the shape of params[i]. `momentum_buffers` is empty if args.momentum
-// is 0 and has an entry for each parameter otherwise. Parameters and buffers are changed in place,
-// which raises their versions; nothing is recorded for autograd. Throws a ValueError, ShapeError or
-// DTypeError for a list or an entry that does not fit.
-TENON_API void sgd_step(std::span<const Tensor> params, std::span<const Tensor> grads,
-                        std::span<const Tensor> momentum_buffers, const SgdArgs& args);
+struct RmspropArgs {
+  double lr = 1e-2;
+  double alpha = 0.99;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  double momentum = 0;
+  bool centered = false;
+  bool maximize = false;
+};
 
-// Takes a step of Adam (Kingma and Ba, arXiv:1412.6980), or of AdamW if args.decoupled is true. All
-// tensors have one floating dtype and one device, and entry i of each list has the shape of
-// params[i]. `max_exp_avg_sq` is empty unless args.amsgrad is true. All but the gradients are
-// changed in place, which raises their versions; nothing is recorded for autograd. Throws a
-// ValueError, ShapeError or DTypeError for a list or an entry that does not fit, and a ValueError
-// if args.step is less than 1.
-TENON_API void adam_step(std::span<const Tensor> params, std::span<const Tensor> grads,
-                         std::span<const Tensor> exp_avg, std::span<const Tensor> exp_avg_sq,
-                         std::span<const Tensor> max_exp_avg_sq, const AdamArgs& args);
+struct AdagradArgs {
+  double lr = 1e-2;
+  double lr_decay = 0;
+  double weight_decay = 0;
+  double eps = 1e-10;
+  bool maximize = false;
+  int64_t step = 1;
+};
+
+struct NadamArgs {
+  double lr = 2e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  double momentum_decay = 4e-3;
+  double mu_product = 1;   // the product of nadam_mu of all earlier steps
+  bool decoupled = false;  // whether weight decay is AdamW's
+  bool maximize = false;
+  int64_t step = 1;
+};
+// Returns the momentum of one step of NAdam.
+inline double nadam_mu(double beta1, double momentum_decay, int64_t step) {
+  return beta1 * (1 - 0.5 * std::pow(0.96, static_cast<double>(step) * momentum_decay));
+}
+
+struct RadamArgs {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  bool decoupled = false;  // whether weight decay is AdamW's
+  bool maximize = false;
+  int64_t step = 1;
+};
+
+struct LionArgs {
+  double lr = 1e-4;
+  double beta1 = 0.9;
+  double beta2 = 0.99;
+  double weight_decay = 0;
+  bool maximize = false;
+};
+
+struct AdadeltaArgs {
+  double lr = 1;
+  double rho = 0.9;
+  double eps = 1e-6;
+  double weight_decay = 0;
+  bool maximize = false;
+};
+
+struct AdamaxArgs {
+  double lr = 2e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  bool maximize = false;
+  int64_t step = 1;
+};
+
+struct AsgdArgs {
+  double eta = 1e-2;  // the learning rate of this step
+  double lambd = 1e-4;
+  double mu = 1;  // the weight of the new parameter in the average; 1: it replaces the average
+  double weight_decay = 0;
+  bool maximize = false;
+};
+
+struct RpropArgs {
+  double etaminus = 0.5;
+  double etaplus = 1.2;
+  double step_size_min = 1e-6;
+  double step_size_max = 50;
+  bool maximize = false;
+};
+
+using TensorList = std::span<const Tensor>;
+
+// Takes a step of stochastic gradient descent. `momentum_buffers` is empty if args.momentum is 0.
+TENON_API void sgd_step(TensorList params, TensorList grads, TensorList momentum_buffers,
+                        const SgdArgs& args);
+
+// Takes a step of Adam (Kingma and Ba, arXiv:1412.6980), or of AdamW if args.decoupled is true.
+// `max_exp_avg_sq` is empty unless args.amsgrad is true.
+TENON_API void adam_step(TensorList params, TensorList grads, TensorList exp_avg,
+                         TensorList exp_avg_sq, TensorList max_exp_avg_sq, const AdamArgs& args);
+
+// Takes a step of RMSprop (Hinton's lecture 6e; centered: Graves, arXiv:1308.0850). `grad_avg` is
+// empty unless args.centered is true, `momentum_buffers` is empty if args.momentum is 0.
+TENON_API void rmsprop_step(TensorList params, TensorList grads, TensorList square_avg,
+                            TensorList grad_avg, TensorList momentum_buffers,
+                            const RmspropArgs& args);
+
+// Takes a step of Adagrad (Duchi et al., JMLR 12, 2011).
+TENON_API void adagrad_step(TensorList params, TensorList grads, TensorList sum,
+                            const AdagradArgs& args);
+
+// Takes a step of NAdam (Dozat 2016).
+TENON_API void nadam_step(TensorList params, TensorList grads, TensorList exp_avg,
+                          TensorList exp_avg_sq, const NadamArgs& args);
+
+// Takes a step of RAdam (Liu et al., arXiv:1908.03265).
+TENON_API void radam_step(TensorList params, TensorList grads, TensorList exp_avg,
+                          TensorList exp_avg_sq, const RadamArgs& args);
+
+// Takes a step of Lion (Chen et al., arXiv:2302.06675).
+TENON_API void lion_step(TensorList params, TensorList grads, TensorList exp_avg,
+                         const LionArgs& args);
+
+// Takes a step of Adadelta (Zeiler, arXiv:1212.5701).
+TENON_API void adadelta_step(TensorList params, TensorList grads, TensorList square_avg,
+                             TensorList acc_delta, const AdadeltaArgs& args);
+
+// Takes a step of Adamax (Kingma and Ba, arXiv:1412.6980, section 7.1).
+TENON_API void adamax_step(TensorList params, TensorList grads, TensorList exp_avg,
+                           TensorList exp_inf, const AdamaxArgs& args);
+
+// Takes a step of averaged SGD (Polyak and Juditsky 1992); `ax` are the averages.
+TENON_API void asgd_step(TensorList params, TensorList grads, TensorList ax, const AsgdArgs& args);
+
+// Takes a step of Rprop (Riedmiller and Braun 1993). `prev` holds the last gradients, zeros before
+// the first step, and `step_size` the size of each element's next step.
+TENON_API void rprop_step(TensorList params, TensorList grads, TensorList prev,
+                          TensorList step_size, const RpropArgs& args);
 
 }  // namespace tenon

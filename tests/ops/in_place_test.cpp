@@ -123,6 +123,26 @@ BOOST_AUTO_TEST_CASE(optimizer_steps) {
         5, dtype,
         [](Lists& l) { adam_step(l[0], l[1], l[2], l[3], l[4], {.lr = 0.1, .amsgrad = true}); },
         "amsgrad " + type);
+    for (bool centered : {false, true})
+      compare_steps(
+          4, dtype,
+          [&](Lists& l) {
+            const std::vector<Tensor> none, &last = l[3];
+            rmsprop_step(l[0], l[1], l[2], centered ? last : none, centered ? none : last,
+                         {.lr = 0.01, .momentum = centered ? 0 : 0.9, .centered = centered});
+          },
+          "rmsprop " + type);
+    compare_steps(
+        3, dtype, [](Lists& l) { adagrad_step(l[0], l[1], l[2], {.weight_decay = 0.1}); },
+        "adagrad " + type);
+    compare_steps(
+        4, dtype, [](Lists& l) { nadam_step(l[0], l[1], l[2], l[3], {.step = 3}); },
+        "nadam " + type);
+    compare_steps(
+        4, dtype, [](Lists& l) { radam_step(l[0], l[1], l[2], l[3], {.step = 7}); },
+        "radam " + type);
+    compare_steps(
+        3, dtype, [](Lists& l) { lion_step(l[0], l[1], l[2], {.lr = 0.01}); }, "lion " + type);
   }
 }
 

@@ -150,4 +150,31 @@ BOOST_AUTO_TEST_CASE(steps) {
   adam.refused(AdamRequest::from, "amsgrad");
 }
 
+BOOST_AUTO_TEST_CASE(adaptive_steps) {
+  auto ask = [](const char* op, size_t lists, size_t scalars) {
+    Ask step(op);
+    for (size_t i = 0; i < lists; ++i) step.in(tensor({4}));
+    for (size_t i = 0; i < lists; ++i)
+      if (i != 1) step.out_at(i);
+    return step.set("n", 1).flag("maximize", true).scalars(scalars);
+  };
+  auto rmsprop = [&](size_t lists, bool centered, bool momentum) {
+    return ask("rmsprop_step", lists, 5).flag("centered", centered).flag("momentum", momentum);
+  };
+  tn_scalar s[8]{};
+  s[1].f = 0.75;
+  const auto r = rmsprop(4, true, false).read(RmspropRequest::from);
+  BOOST_TEST((r.centered && !r.momentum && r.numbers<double>(s).grow == 0.25));
+  rmsprop(4, true, true)
+      .refused(RmspropRequest::from, "there are 5 tensors of each parameter, found 4");
+  ask("adagrad_step", 4, 3)
+      .refused(AdagradRequest::from, "there are 3 tensors of each parameter, found 4");
+  BOOST_TEST(ask("adagrad_step", 3, 3).read(AdagradRequest::from).numbers<double>(s).sign == -1);
+  BOOST_TEST(ask("nadam_step", 4, 8).read(NadamRequest::from).numbers<double>(s).grow2 == 0.25);
+  s[6].i = 1;
+  BOOST_TEST(ask("radam_step", 4, 7).read(RadamRequest::from).numbers<double>(s).adaptive);
+  ask("radam_step", 4, 6).refused(RadamRequest::from, "needs 7 scalars, found 6");
+  BOOST_TEST(ask("lion_step", 3, 4).read(LionRequest::from).numbers<double>(s).beta1 == 0.75);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,48 +1,16 @@
-// Optimizer steps (core/ops/optimizer.h).
+// The steps of SGD, Adam and AdamW (core/ops/optimizer.h).
 #include <cmath>
 
-#include <tenon/core/format.h>
 #include <tenon/core/ops/optimizer.h>
+#include <tenon/core/ops/optimizer/lists.h>
 #include <tenon/core/ops/pointwise.h>
-#include <tenon/core/ops/rules.h>
 
 namespace tenon {
 
 namespace {
 
-// Inputs are lists of n tensors: parameters, gradients, then state. All but the gradients are
-// changed in place and are outputs.
-void infer_in_place(Infer& infer) {
-  size_t n = static_cast<size_t>(infer.attrs.get_int("n")), lists = infer.size() / n;
-  for (size_t i = 0; i < infer.size(); ++i) {
-    const TensorDesc &t = infer.in(i), &parameter = infer.in(i % n);
-    infer.require_dtype(
-        is_floating_point(dtype_of(t)) && dtype_of(t) == dtype_of(infer.in(0)), i,
-        "floating, and of the first parameter's type",
-        is_floating_point(dtype_of(infer.in(0))) ? dtype_of(infer.in(0)) : DType::f32);
-    if (!(shape_of(t) == shape_of(parameter)))
-      infer.shape_error(
-          fmt::format("a gradient or state of shape {} does not fit parameter {} of shape {}",
-                      shape_of(t), i % n, shape_of(parameter)));
-  }
-  for (size_t list = 0; list < lists; ++list)
-    for (size_t i = 0; list != 1 && i < n; ++i) infer.output_in_place(list * n + i);
-}
-
-// Access to these lists by number.
-struct InPlace {
-  Inputs in;
-  size_t n;
-  Tensor operator()(size_t list, size_t i) const { return *in[list * n + i]; }
-  bool has(size_t list) const { return in.size() > list * n; }
-  void outputs(std::vector<Tensor>& out) const {
-    for (size_t i = 0; i < in.size(); ++i)
-      if (i / n != 1) out.push_back(*in[i]);
-  }
-};
-
 void decompose_sgd(const Call& call, Outputs& out) {
-  InPlace lists{call.inputs, static_cast<size_t>(call.attrs.get_int("n"))};
+  const InPlace lists(call);
   double lr = call.scalars[0].value.f, momentum = call.scalars[1].value.f,
          dampening = call.scalars[2].value.f, weight_decay = call.scalars[3].value.f;
   for (size_t i = 0; i < lists.n; ++i) {
@@ -59,7 +27,7 @@ void decompose_sgd(const Call& call, Outputs& out) {
 }
 
 void decompose_adam(const Call& call, Outputs& out) {
-  InPlace lists{call.inputs, static_cast<size_t>(call.attrs.get_int("n"))};
+  const InPlace lists(call);
   double lr = call.scalars[0].value.f, beta1 = call.scalars[1].value.f,
          beta2 = call.scalars[2].value.f, eps = call.scalars[3].value.f,
          weight_decay = call.scalars[4].value.f;
@@ -86,37 +54,10 @@ void decompose_adam(const Call& call, Outputs& out) {
 const Op sgd_step_op{{.name = "sgd_step", .infer = infer_in_place, .decompose = decompose_sgd}};
 const Op adam_step_op{{.name = "adam_step", .infer = infer_in_place, .decompose = decompose_adam}};
 
-using Lists = std::initializer_list<std::span<const Tensor>>;
-
-std::vector<const Tensor*> gather_inputs(const char* op, Lists lists) {
-  size_t n = lists.begin()->size();
-  std::vector<const Tensor*> inputs;
-  inputs.reserve(n * lists.size());
-  for (auto list : lists) {
-    if (list.empty()) continue;
-    if (list.size() != n)
-      throw ValueError(
-          fmt::format("{}: {} parameters, but {} gradients or states; each parameter needs one", op,
-                      n, list.size()));
-    for (auto& t : list) {
-      require_tensor(op, t, inputs.size());
-      inputs.push_back(&t);
-    }
-  }
-  return inputs;
-}
-
-void require_list(const char* op, const char* name, bool there, bool wanted) {
-  if (there != wanted)
-    throw ValueError(fmt::format("{}: {} {}", op, name,
-                                 wanted ? "are needed with these settings, but none were given"
-                                        : "were given, but these settings have none"));
-}
-
 }  // namespace
 
-void sgd_step(std::span<const Tensor> params, std::span<const Tensor> grads,
-              std::span<const Tensor> momentum_buffers, const SgdArgs& args) {
+void sgd_step(TensorList params, TensorList grads, TensorList momentum_buffers,
+              const SgdArgs& args) {
   if (params.empty()) return;
   require_list("sgd_step", "gradients", !grads.empty(), true);
   require_list("sgd_step", "momentum buffers", !momentum_buffers.empty(), args.momentum != 0);
@@ -131,16 +72,14 @@ void sgd_step(std::span<const Tensor> params, std::span<const Tensor> grads,
   run_all({sgd_step_op, inputs, attrs, scalars});
 }
 
-void adam_step(std::span<const Tensor> params, std::span<const Tensor> grads,
-               std::span<const Tensor> exp_avg, std::span<const Tensor> exp_avg_sq,
-               std::span<const Tensor> max_exp_avg_sq, const AdamArgs& args) {
+void adam_step(TensorList params, TensorList grads, TensorList exp_avg, TensorList exp_avg_sq,
+               TensorList max_exp_avg_sq, const AdamArgs& args) {
   if (params.empty()) return;
   require_list("adam_step", "gradients", !grads.empty(), true);
   require_list("adam_step", "first moments", !exp_avg.empty(), true);
   require_list("adam_step", "second moments", !exp_avg_sq.empty(), true);
   require_list("adam_step", "largest second moments", !max_exp_avg_sq.empty(), args.amsgrad);
-  if (args.step < 1)
-    throw ValueError(fmt::format("adam_step: step counts from 1, found {}", args.step));
+  require_step("adam_step", args.step);
   NoGrad guard;
   auto inputs = gather_inputs("adam_step", {params, grads, exp_avg, exp_avg_sq, max_exp_avg_sq});
   Attrs attrs;

@@ -1,5 +1,6 @@
-// "sgd_step" and "adam_step", read and checked once for every plugin, with the numbers that the
-// scalars of a run amount to. Formulas: PyTorch's documentation of torch.optim.SGD, Adam and AdamW.
+// The steps of optimizers ("sgd_step", "adam_step", …), read and checked once for every plugin,
+// with the numbers that the scalars of a run amount to. Formulas: PyTorch's documentation of
+// torch.optim, and docs/operators.md.
 #pragma once
 
 #include <cmath>
@@ -97,6 +98,110 @@ struct AdamRequest : StepRequest {
             static_cast<T>(std::sqrt(bias2)),
             static_cast<T>(decoupled ? 0 : weight_decay),
             static_cast<T>(decoupled ? 1 - lr * weight_decay : 1),
+            T(maximize ? -1 : 1)};
+  }
+};
+
+template <class T>
+struct RmspropNumbers {
+  T lr, alpha, grow, eps, decay, momentum, sign;  // grow: 1 - alpha
+};
+
+// After the averages of squares come those of gradients, if `centered`, and then the buffers of the
+// momentum, if there is one.
+struct RmspropRequest : StepRequest {
+  bool centered, momentum;
+
+  static RmspropRequest from(const Request& request) {
+    const RmspropRequest r{StepRequest::from(request, 3, 5), request.get_bool("centered"),
+                           request.get_bool("momentum")};
+    const size_t lists = size_t{3} + r.centered + r.momentum;
+    if (request.num_inputs() != lists * r.n)
+      invalid("with these attributes there are {} tensors of each parameter, found {}", lists,
+              request.num_inputs() / r.n);
+    return r;
+  }
+  template <class T>
+  RmspropNumbers<T> numbers(const tn_scalar* s) const {
+    return {static_cast<T>(s[0].f), static_cast<T>(s[1].f), static_cast<T>(1 - s[1].f),
+            static_cast<T>(s[2].f), static_cast<T>(s[3].f), static_cast<T>(s[4].f),
+            T(maximize ? -1 : 1)};
+  }
+};
+
+// A step with one list of tensors for each of `Lists`, and `Scalars` numbers for each run.
+template <size_t Lists, size_t Scalars>
+struct PlainStepRequest : StepRequest {
+  static StepRequest read(const Request& request) {
+    const auto r = StepRequest::from(request, Lists, Scalars);
+    if (request.num_inputs() != Lists * r.n)
+      invalid("there are {} tensors of each parameter, found {}", Lists,
+              request.num_inputs() / r.n);
+    return {r};
+  }
+};
+
+template <class T>
+struct AdagradNumbers {
+  T rate, eps, decay, sign;
+};
+
+// Parameters, gradients, sums of squares.
+struct AdagradRequest : PlainStepRequest<3, 3> {
+  static AdagradRequest from(const Request& request) { return {read(request)}; }
+  template <class T>
+  AdagradNumbers<T> numbers(const tn_scalar* s) const {
+    return {static_cast<T>(s[0].f), static_cast<T>(s[1].f), static_cast<T>(s[2].f),
+            T(maximize ? -1 : 1)};
+  }
+};
+
+template <class T>
+struct NadamNumbers {
+  T grow1, beta2, grow2, eps, decay, shrink, grad_rate, average_rate, root_bias2, sign;
+};
+
+// Parameters, gradients, first and second moments.
+struct NadamRequest : PlainStepRequest<4, 8> {
+  static NadamRequest from(const Request& request) { return {read(request)}; }
+  template <class T>
+  NadamNumbers<T> numbers(const tn_scalar* s) const {
+    return {static_cast<T>(1 - s[0].f), static_cast<T>(s[1].f), static_cast<T>(1 - s[1].f),
+            static_cast<T>(s[2].f),     static_cast<T>(s[3].f), static_cast<T>(s[4].f),
+            static_cast<T>(s[5].f),     static_cast<T>(s[6].f), static_cast<T>(s[7].f),
+            T(maximize ? -1 : 1)};
+  }
+};
+
+template <class T>
+struct RadamNumbers {
+  T grow1, beta2, grow2, eps, decay, shrink, rate, sign;
+  bool adaptive;  // whether the step is divided by the root of the second moment
+};
+
+// Parameters, gradients, first and second moments.
+struct RadamRequest : PlainStepRequest<4, 7> {
+  static RadamRequest from(const Request& request) { return {read(request)}; }
+  template <class T>
+  RadamNumbers<T> numbers(const tn_scalar* s) const {
+    return {static_cast<T>(1 - s[0].f), static_cast<T>(s[1].f), static_cast<T>(1 - s[1].f),
+            static_cast<T>(s[2].f),     static_cast<T>(s[3].f), static_cast<T>(s[4].f),
+            static_cast<T>(s[5].f),     T(maximize ? -1 : 1),   s[6].i != 0};
+  }
+};
+
+template <class T>
+struct LionNumbers {
+  T lr, beta1, grow1, beta2, grow2, shrink, sign;
+};
+
+// Parameters, gradients, averages.
+struct LionRequest : PlainStepRequest<3, 4> {
+  static LionRequest from(const Request& request) { return {read(request)}; }
+  template <class T>
+  LionNumbers<T> numbers(const tn_scalar* s) const {
+    return {static_cast<T>(s[0].f), static_cast<T>(s[1].f),     static_cast<T>(1 - s[1].f),
+            static_cast<T>(s[2].f), static_cast<T>(1 - s[2].f), static_cast<T>(s[3].f),
             T(maximize ? -1 : 1)};
   }
 };

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include <tenon/core/ops/optimizer.h>
 
 #include "ops/check.h"
@@ -58,6 +60,64 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<DTypeError>([&] { sgd_step(p, mixed, {}, {}); }, "argument 3 has dtype f64");
   require_error<ValueError>([&] { sgd_step(p, undefined, {}, {}); },
                             "argument 3 is an undefined tensor");
+}
+
+// Where the average of squares is the square of the average, rounding may leave less than nothing.
+BOOST_AUTO_TEST_CASE(a_constant_gradient_of_centered_rmsprop_is_no_nan) {
+  for (DType dtype : {f32, f64}) {
+    const std::vector<Tensor> p = {zeros({1031}, {.dtype = dtype})},
+                              g = {full({1031}, 0.1, {.dtype = dtype})},
+                              v = {full({1031}, 0.01, {.dtype = dtype})},
+                              mean = {full({1031}, 0.1, {.dtype = dtype})};
+    for (int i = 0; i < 5; ++i)
+      rmsprop_step(p, g, v, mean, {}, {.lr = 1e-9, .alpha = 0.3, .centered = true});
+    for (double x : p[0].to_vector<double>()) BOOST_REQUIRE(std::isfinite(x));
+  }
+}
+
+// The variance of the average square is not known before the sixth step of RAdam with its defaults.
+BOOST_AUTO_TEST_CASE(first_steps_of_radam_have_momentum_alone) {
+  const std::vector<Tensor> g = {doubles({1, 1000}, {2})};
+  auto first = [&](int64_t step) {
+    const std::vector<Tensor> p = {doubles({0, 0}, {2})}, m = {doubles({0, 0}, {2})},
+                              v = {doubles({0, 0}, {2})};
+    radam_step(p, g, m, v, {.lr = 1, .beta1 = 0, .step = step});
+    return p[0].to_vector<double>();
+  };
+  BOOST_TEST(first(5) == (std::vector<double>{-1, -1000}), boost::test_tools::per_element());
+  BOOST_TEST(std::abs(first(6)[0] / first(6)[1] - 1) < 1e-6);
+}
+
+BOOST_AUTO_TEST_CASE(lion_steps_by_the_sign) {
+  const std::vector<Tensor> p = {doubles({1, 1, 1}, {3})}, g = {doubles({4, 0, -0.01}, {3})},
+                            m = {zeros({3}, {.dtype = f64})};
+  lion_step(p, g, m, {.lr = 0.25, .beta1 = 0.5, .beta2 = 0.75, .weight_decay = 0.4});
+  require_values(p[0], {3}, {0.65, 0.9, 1.15}, 1e-12);
+  require_values(m[0], {3}, {1, 0, -0.0025}, 1e-12);
+}
+
+BOOST_AUTO_TEST_CASE(bad_input_of_the_adaptive_steps) {
+  const std::vector<Tensor> p = {zeros({2})}, two = {p[0], p[0]}, other = {zeros({3})},
+                            wide = {zeros({2}, {.dtype = f64})};
+  require_error<ValueError>([&] { rmsprop_step(p, p, p, {}, {}, {.centered = true}); },
+                            "rmsprop_step: averages of gradients are needed");
+  require_error<ValueError>([&] { rmsprop_step(p, p, p, {}, p, {}); },
+                            "rmsprop_step: momentum buffers were given");
+  require_error<ValueError>([&] { adagrad_step(p, p, p, {.step = 0}); },
+                            "adagrad_step: step counts from 1, found 0");
+  require_error<ValueError>([&] { nadam_step(p, {}, p, p, {}); },
+                            "nadam_step: gradients are needed");
+  require_error<ShapeError>([&] { radam_step(p, other, p, p, {}); }, "of shape (3,) does not fit");
+  require_error<DTypeError>([&] { lion_step(p, wide, p, {}); },
+                            "lion_step: argument 1 has dtype f64");
+  require_error<ShapeError>([&] { adadelta_step(p, p, other, p, {}); },
+                            "adadelta_step: a gradient or state of shape (3,) does not fit "
+                            "parameter 0 of shape (2,)");
+  require_error<DTypeError>([&] { adamax_step(p, wide, p, p, {}); },
+                            "adamax_step: argument 1 has dtype f64");
+  require_error<ValueError>([&] { asgd_step(p, p, {}, {}); }, "asgd_step: averages are needed");
+  require_error<ValueError>([&] { rprop_step(p, two, p, p, {}); },
+                            "rprop_step: 1 parameters, but 2 gradients or states");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -52,6 +52,11 @@ const std::set<std::string> absent = {"linear",
                                       "sgd_step",
                                       "dropout_backward",
                                       "adam_step",
+                                      "rmsprop_step",
+                                      "adagrad_step",
+                                      "nadam_step",
+                                      "radam_step",
+                                      "lion_step",
                                       "normal"};
 
 tn_error* refusal(const tn_op_request* request) {

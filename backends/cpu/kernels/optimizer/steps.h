@@ -1,0 +1,60 @@
+// What all optimizer steps share: one pass over the memory of all parameters at once, shared out by
+// elements, whatever tensor they are in.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include <tenon/plugins/sdk/requests/optimizer.h>
+
+#include "kernels/pointwise/pointwise.h"
+
+namespace tenon::cpu {
+
+// The n parameters laid end to end.
+class Segments {
+ public:
+  Segments(const Request& request, size_t n) : starts_(1, 0) {
+    for (size_t i = 0; i < n; ++i) starts_.push_back(starts_.back() + sdk::numel(request.input(i)));
+  }
+  int64_t total() const { return starts_.back(); }
+
+  // f(tensor, begin, end) for each piece of [begin, end), in parallel.
+  template <class F>
+  void each(F&& f) const {
+    parallel_for(total(), kGrain / 2, [&](int64_t begin, int64_t end, uint32_t) {
+      size_t i = static_cast<size_t>(std::upper_bound(starts_.begin(), starts_.end(), begin) -
+                                     starts_.begin()) -
+                 1;
+      for (; begin < end; ++i) {
+        int64_t stop = std::min(end, starts_[i + 1]);
+        if (begin < stop) f(i, begin - starts_[i], stop - starts_[i]);
+        begin = std::max(begin, stop);
+      }
+    });
+  }
+
+ private:
+  std::vector<int64_t> starts_;
+};
+
+// `step` for all parameters; x[0] is a parameter's part, x[1] its gradient's, then its state's.
+template <class T, class R>
+tn_plan* plan_of(const Request& request, const R& r, double ns,
+                 void (*step)(T* const* x, int64_t n, decltype(r.template numbers<T>(nullptr)) c)) {
+  const Segments segments(request, r.n);
+  const size_t tensors = request.num_inputs() / r.n;
+  const auto cost =
+      50 + 5 * r.n + static_cast<uint64_t>(ns * static_cast<double>(segments.total()));
+  auto run = [=](const tn_run& run) {
+    const auto numbers = r.template numbers<T>(run.scalars);
+    segments.each([&](size_t i, int64_t begin, int64_t end) {
+      T* x[5];
+      for (size_t t = 0; t < tensors; ++t) x[t] = static_cast<T*>(run.inputs[t * r.n + i]) + begin;
+      step(x, end - begin, numbers);
+    });
+  };
+  return sdk::make_plan(std::move(run), {0, cost});
+}
+
+}  // namespace tenon::cpu
