@@ -38,7 +38,16 @@
 #include <tenon/modules/loss.h>
 #include <tenon/modules/module.h>
 #include <tenon/modules/norm.h>
+#include <tenon/modules/optim/adadelta.h>
+#include <tenon/modules/optim/adagrad.h>
 #include <tenon/modules/optim/adam.h>
+#include <tenon/modules/optim/adamax.h>
+#include <tenon/modules/optim/asgd.h>
+#include <tenon/modules/optim/lion.h>
+#include <tenon/modules/optim/nadam.h>
+#include <tenon/modules/optim/radam.h>
+#include <tenon/modules/optim/rmsprop.h>
+#include <tenon/modules/optim/rprop.h>
 #include <tenon/modules/optim/sgd.h>
 #include <tenon/modules/parameter.h>
 #include <tenon/modules/pool.h>

@@ -24,6 +24,7 @@ class TENON_API Adam : public Optimizer {
   explicit Adam(std::vector<Tensor> params, const AdamOptions& options = {});
   explicit Adam(std::vector<ParamGroup<AdamOptions>> groups);
 
+  using Optimizer::step;
   void step() override;
   // Returns the options of a group, which may be changed; the next step checks them.
   AdamOptions& options(size_t group = 0) { return options_[checked(group)]; }

@@ -1,28 +1,24 @@
-#include <cmath>
-#include <map>
-#include <optional>
 #include <unordered_set>
 
 #include <tenon/core/autograd/autograd.h>
-#include <tenon/core/base/number_text.h>
 #include <tenon/core/format.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/tensor_impl.h>
 #include <tenon/modules/optim/optimizer.h>
+#include <tenon/modules/optim/state.h>
 #include <tenon/modules/repr.h>
 
 namespace tenon::optim {
 
 namespace {
 
-std::string state_key(size_t index, const char* what) {
-  return fmt::format("state.{}.{}", index, what);
-}
-std::string group_key(size_t group, const char* what) {
-  return fmt::format("param_groups.{}.{}", group, what);
+// Brings a slot to where its parameter is: the model may have moved since.
+Tensor moved(const Tensor& slot, Device device, DType dtype) {
+  if (slot.device() == device && slot.dtype() == dtype) return slot;
+  return slot.to(device).to(dtype);
 }
 
-Tensor fresh_slot(const Tensor& p) {
-  return zeros(p.shape(), {.dtype = p.dtype(), .device = p.device()});
-}
+uint64_t number_of_values(const Tensor& t) { return impl_of(t).storage->values_number(); }
 
 }  // namespace
 
@@ -59,6 +55,10 @@ void Optimizer::require_not_negative(double value, const char* what) const {
   nn::require_not_negative(value, name_, what);
 }
 
+void Optimizer::require_fraction(double value, const char* what) const {
+  require(value >= 0 && value < 1, what, value, "at least 0 and below 1");
+}
+
 void Optimizer::zero_grad(bool set_to_none) {
   NoGrad guard;
   for (auto& group : groups_)
@@ -87,46 +87,95 @@ void Optimizer::set_lr(double lr, size_t group) {
   *options_of(group)[0].number = lr;
 }
 
+void Optimizer::Option::assign(double value) const {
+  if (number) *number = value;
+  if (flag) *flag = value != 0;
+  if (whole) *whole = static_cast<int64_t>(value);
+}
+
+double* Optimizer::number_option(const std::string& name, size_t group) {
+  for (auto& option : options_of(checked(group)))
+    if (name == option.name) return option.number;
+  return nullptr;
+}
+
+Tensor Optimizer::step(const Closure& closure) {
+  const GradMode guard(true);
+  const Tensor loss = closure();
+  step();
+  return loss;
+}
+
+namespace {
+
+// The master weights of a parameter whose values are not those of the last step: where they still
+// round to the parameter they stay, elsewhere they take its value.
+Tensor follow(const Tensor& master, const Tensor& p) {
+  const Tensor values = p.detach().to(f32);
+  if (!master.defined() || master.shape() != p.shape()) return values.contiguous();
+  const Tensor known = moved(master, p.device(), f32);
+  return where(eq(known.to(p.dtype()), p.detach()), known, values);
+}
+
+}  // namespace
+
+void Optimizer::add_to_bucket(const Tensor& p, const Tensor& grad, State& state,
+                              const std::vector<Slot>& wanted, const std::vector<Memory>& numbers) {
+  const DType dtype = detail::state_dtype(p);
+  const bool half = dtype != p.dtype();
+  const bool fresh = !wanted.empty() && wanted[0].used && !state.slots[0].defined();
+  std::array<double, 2> values = {};
+  for (size_t k = 0; k < numbers.size(); ++k)
+    values[k] = state.step ? state.numbers[k] : numbers[k].initial;
+  auto fits = [&](const Bucket& b) {
+    return b.params.empty() || (b.device == p.device() && b.dtype == dtype &&
+                                b.step == state.step && b.fresh == fresh && b.numbers == values);
+  };
+  size_t at = 0;
+  while (at < buckets_.size() && !fits(buckets_[at])) ++at;
+  if (at == buckets_.size()) buckets_.emplace_back();
+  Bucket& b = buckets_[at];
+  b.device = p.device(), b.dtype = dtype, b.step = state.step, b.fresh = fresh;
+  b.numbers = values;
+  if (half && (!state.master.defined() || state.seen != number_of_values(p)))
+    state.master = follow(state.master, p);
+  if (!half) state.master = Tensor();
+  b.states.push_back(&state);
+  b.params.push_back(half ? state.master : p);
+  b.halves.push_back(half ? p : Tensor());
+  b.grads.push_back(half ? grad.to(f32) : grad);
+  for (size_t s = 0; s < wanted.size(); ++s) {
+    if (!wanted[s].used) continue;
+    const Tensor& slot = state.slots[s];
+    b.slots[s].push_back(slot.defined() ? moved(slot, b.device, b.dtype)
+                                        : detail::fresh_slot(p, wanted[s].initial));
+  }
+}
+
 std::vector<Optimizer::Bucket>& Optimizer::collect(size_t group) {
   NoGrad guard;
-  auto wanted = slots(group);
+  const auto wanted = slots(group);
+  const auto numbers = memories(group);
   for (size_t i = 0; i < groups_[group].size(); ++i) {
     const Tensor& p = groups_[group][i];
-    Tensor grad = p.grad();
-    if (!grad.defined()) continue;
-    State& state = states_[group][i];
-    size_t at = 0;
-    bool fresh = !wanted.empty() && wanted[0].used && !state.slots[0].defined();
-    auto fits = [&](const Bucket& b) {
-      return b.params.empty() || (b.device == p.device() && b.dtype == p.dtype() &&
-                                  b.step == state.step && b.fresh == fresh);
-    };
-    while (at < buckets_.size() && !fits(buckets_[at])) ++at;
-    if (at == buckets_.size()) buckets_.emplace_back();
-    Bucket& b = buckets_[at];
-    b.device = p.device(), b.dtype = p.dtype(), b.step = state.step, b.fresh = fresh;
-    b.states.push_back(&state);
-    b.params.push_back(p);
-    b.grads.push_back(std::move(grad));
-    for (size_t s = 0; s < wanted.size(); ++s) {
-      if (!wanted[s].used) continue;
-      Tensor slot = state.slots[s];
-      if (!slot.defined())
-        slot = fresh_slot(p);
-      else if (slot.device() != b.device || slot.dtype() != b.dtype)  // the model has moved since
-        slot = slot.to(b.device).to(b.dtype);
-      b.slots[s].push_back(std::move(slot));
-    }
+    const Tensor grad = p.grad();
+    if (grad.defined()) add_to_bucket(p, grad, states_[group][i], wanted, numbers);
   }
   while (!buckets_.empty() && buckets_.back().params.empty()) buckets_.pop_back();
   return buckets_;
 }
 
 void Optimizer::keep_slots(Bucket& b) {
+  NoGrad guard;
   for (size_t i = 0; i < b.states.size(); ++i) {
-    ++b.states[i]->step;
+    State& state = *b.states[i];
+    ++state.step;
+    state.numbers = b.numbers;
     for (size_t s = 0; s < std::size(b.slots); ++s)
-      if (!b.slots[s].empty()) b.states[i]->slots[s] = b.slots[s][i];
+      if (!b.slots[s].empty()) state.slots[s] = b.slots[s][i];
+    if (!b.halves[i].defined()) continue;
+    b.halves[i].copy_(b.params[i]);
+    state.seen = number_of_values(b.halves[i]);
   }
 }
 
@@ -135,161 +184,9 @@ void Optimizer::keep_slots(Bucket& b) {
 // meantime.
 void Optimizer::forget_buckets() {
   for (auto& b : buckets_) {
-    b.states.clear(), b.params.clear(), b.grads.clear();
+    b.states.clear(), b.params.clear(), b.grads.clear(), b.halves.clear();
     for (auto& s : b.slots) s.clear();
   }
-}
-
-OptimizerState Optimizer::state_dict() {
-  NoGrad guard;
-  OptimizerState result;
-  size_t index = 0;
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    result.numbers.emplace_back(group_key(g, "params"), static_cast<double>(groups_[g].size()));
-    for (auto& o : options_of(g))
-      result.numbers.emplace_back(group_key(g, o.name), o.number ? *o.number : double(*o.flag));
-    auto named = slots(g);
-    for (size_t i = 0; i < states_[g].size(); ++i, ++index) {
-      State& state = states_[g][i];
-      if (state.step)
-        result.numbers.emplace_back(state_key(index, "step"), static_cast<double>(state.step));
-      for (size_t s = 0; s < named.size(); ++s) {
-        // An option that was switched on since the last step begins to use a slot.
-        if (state.step && named[s].used && named[s].steady && !state.slots[s].defined())
-          state.slots[s] = fresh_slot(groups_[g][i]);
-        if (state.slots[s].defined())
-          result.tensors.set(state_key(index, named[s].name), state.slots[s]);
-      }
-    }
-  }
-  return result;
-}
-
-namespace {
-
-// Assigns the options of all groups and, unless `keep` is called, assigns the old ones again.
-template <class Option>
-class NewOptions {
- public:
-  explicit NewOptions(std::vector<std::pair<Option, double>> options)
-      : options_(std::move(options)) {
-    exchange();
-  }
-  ~NewOptions() {
-    if (!kept_) exchange();
-  }
-  NewOptions(const NewOptions&) = delete;
-  NewOptions& operator=(const NewOptions&) = delete;
-  void keep() { kept_ = true; }
-
- private:
-  void exchange() {
-    for (auto& [option, value] : options_) {
-      const double before = option.number ? *option.number : double(*option.flag);
-      if (option.number) *option.number = value;
-      if (option.flag) *option.flag = value != 0;
-      value = before;
-    }
-  }
-
-  std::vector<std::pair<Option, double>> options_;
-  bool kept_ = false;
-};
-
-// The numbers of a state, each of which is taken once.
-class StateNumbers {
- public:
-  StateNumbers(const char* optimizer, const OptimizerState& state)
-      : optimizer_(optimizer), numbers_(state.numbers.begin(), state.numbers.end()) {}
-
-  [[noreturn]] void fail(const std::string& why) const {
-    throw StateDictError(fmt::format("Error in loading state_dict for {}: {}", optimizer_, why));
-  }
-  // Returns a finite number. Without `absent` it has to be there.
-  double take(const std::string& key, std::optional<double> absent = std::nullopt) {
-    auto found = numbers_.find(key);
-    if (found == numbers_.end()) {
-      if (absent) return *absent;
-      fail(
-          fmt::format("it has no \"{}\", so it does not come from an optimizer of this kind with "
-                      "these parameter groups",
-                      key));
-    }
-    const double value = found->second;
-    if (!std::isfinite(value))
-      fail(fmt::format("\"{}\" is {}, which is not a finite number", key, number_text(value)));
-    numbers_.erase(found);
-    return value;
-  }
-  void require_all_taken() const {
-    if (!numbers_.empty()) fail(fmt::format("unexpected \"{}\"", numbers_.begin()->first));
-  }
-
- private:
-  const char* optimizer_;
-  std::map<std::string, double> numbers_;
-};
-
-}  // namespace
-
-void Optimizer::load_state_dict(const OptimizerState& from) {
-  NoGrad guard;
-  StateNumbers numbers(name_, from);
-  std::vector<std::pair<Option, double>> options;
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    const double count = numbers.take(group_key(g, "params"));
-    if (count != static_cast<double>(groups_[g].size()))
-      numbers.fail(fmt::format("group {} has {} parameters here and {} there", g, groups_[g].size(),
-                               number_text(count)));
-    for (auto& o : options_of(g)) {
-      const auto key = group_key(g, o.name);
-      const double value = numbers.take(key);
-      if (o.flag && value != 0 && value != 1)
-        numbers.fail(fmt::format("\"{}\" is {}; it has to be 0 or 1", key, number_text(value)));
-      options.emplace_back(o, value);
-    }
-  }
-  NewOptions loaded(std::move(options));  // which decide what tensors there have to be
-  try {
-    check_all_options();
-  } catch (const ValueError& e) {
-    numbers.fail(e.what());
-  }
-  auto states = states_;
-  size_t index = 0, tensors_used = 0;
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    const auto named = slots(g);
-    for (size_t i = 0; i < groups_[g].size(); ++i, ++index) {
-      const Tensor& p = groups_[g][i];
-      const auto step_key = state_key(index, "step");
-      const double step = numbers.take(step_key, 0.0);
-      if (!(step >= 0 && step <= 0x1p53 && step == std::floor(step)))
-        numbers.fail(fmt::format("\"{}\" is {}, which is not a number of steps", step_key,
-                                 number_text(step)));
-      states[g][i] = {.step = static_cast<int64_t>(step), .slots = {}};
-      for (size_t s = 0; s < named.size(); ++s) {
-        const auto key = state_key(index, named[s].name);
-        const Tensor* value = from.tensors.find(key);
-        if (!value && step > 0 && named[s].used && named[s].steady)
-          numbers.fail(fmt::format("it has no \"{}\", although \"{}\" is {}", key, step_key,
-                                   number_text(step)));
-        if (!value) continue;
-        ++tensors_used;
-        if (!value->defined()) numbers.fail(fmt::format("\"{}\" is an undefined tensor", key));
-        if (step == 0 && named[s].steady)
-          numbers.fail(fmt::format("it has \"{}\", but no \"{}\"", key, step_key));
-        if (value->shape() != p.shape())
-          numbers.fail(
-              fmt::format("\"{}\" has shape {}, the parameter {}", key, value->shape(), p.shape()));
-        states[g][i].slots[s] = value->detach().clone().to(p.device()).to(p.dtype());
-      }
-    }
-  }
-  numbers.require_all_taken();
-  if (tensors_used != from.tensors.size())
-    numbers.fail("it holds tensors that do not belong to these parameters");
-  states_ = std::move(states);
-  loaded.keep();
 }
 
 }  // namespace tenon::optim

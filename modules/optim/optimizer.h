@@ -1,6 +1,8 @@
 // The base of all optimizers.
 #pragma once
 
+#include <array>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +11,10 @@
 #include <tenon/modules/state_dict.h>
 
 namespace tenon::optim {
+
+namespace detail {
+class StateNumbers;
+}
 
 // Parameters with their own options.
 template <class Options>
@@ -26,9 +32,11 @@ struct OptimizerState {
 };
 
 // An optimizer has handles of its parameters, so they may be moved to another device or loaded from
-// a checkpoint, and it still updates them. Constructors throw a ValueError if there is no
-// parameter, if one is given twice or is not a leaf, or for an option outside its range, and a
-// DTypeError for a parameter that is not floating.
+// a checkpoint, and it still updates them. Of a parameter in f16 or bf16 it keeps a copy in f32,
+// the master weights, which it updates, with all state in f32: small steps are not lost to
+// rounding. Where somebody else changes such a parameter, the master weights follow. Constructors
+// throw a ValueError if there is no parameter, if one is given twice or is not a leaf, or for an
+// option outside its range, and a DTypeError for a parameter that is not floating.
 class TENON_API Optimizer {
  public:
   virtual ~Optimizer();
@@ -38,6 +46,10 @@ class TENON_API Optimizer {
   // Updates each parameter that has a gradient, in place. Throws a ValueError, and changes nothing,
   // if an option is outside its range by now.
   virtual void step() = 0;
+  // Calls the closure, which computes the loss and its gradients, and then makes the step. Returns
+  // the loss.
+  using Closure = std::function<Tensor()>;
+  virtual Tensor step(const Closure& closure);
   // Drops the gradients of all parameters, or sets them to zero.
   void zero_grad(bool set_to_none = true);
 
@@ -54,37 +66,57 @@ class TENON_API Optimizer {
   void set_lr(double lr, size_t group);
 
   // Returns the state. Its tensors are handles: a later step changes them.
-  OptimizerState state_dict();
+  virtual OptimizerState state_dict();
   // Replaces the state by a copy of another. Throws a StateDictError if it comes from another kind
   // of optimizer, does not fit the parameters, lacks tensors, or has an option outside its range;
   // nothing is changed then.
-  void load_state_dict(const OptimizerState& state);
+  virtual void load_state_dict(const OptimizerState& state);
+
+  // Returns the option of that name of a group, such as "momentum" or "betas.0", for whoever
+  // schedules it; null if the optimizer has no such option that is a number.
+  double* number_option(const std::string& name, size_t group = 0);
 
  protected:
   struct Slot {
-    const char* name;  // "exp_avg"
-    bool used;         // by the options of that group
-    bool steady;       // used slots of a parameter that has made steps exist, or start at zero
+    const char* name;    // "exp_avg"
+    bool used;           // by the options of that group
+    bool steady;         // used slots of a parameter that has made steps exist, or start anew
+    double initial = 0;  // the value of all elements at the start
   };
   struct Option {
     const char* name;          // "lr"
-    double* number = nullptr;  // either this or the flag is set
+    double* number = nullptr;  // one of these is set
     bool* flag = nullptr;
+    int64_t* whole = nullptr;
+    double value() const { return number ? *number : flag ? double(*flag) : double(*whole); }
+    void assign(double value) const;
   };
-  // What the optimizer remembers about a parameter: the number of steps, and tensors of its shape.
+  // A number that is remembered for each parameter, such as a product over its steps.
+  struct Memory {
+    const char* name;
+    double initial;
+  };
+  // What the optimizer remembers about a parameter: the number of steps, tensors of its shape, and
+  // numbers.
   struct State {
     int64_t step = 0;
     Tensor slots[3];
+    std::array<double, 2> numbers = {};
+    Tensor master;      // in f32; undefined where the parameter is not of a half type
+    uint64_t seen = 0;  // the number of the parameter's values that the master belongs to
   };
-  // Parameters that one call of a fused operator can update: they have one device, one dtype and
-  // the same number of steps.
+  // Parameters that one call of a fused operator can update: they have one device, one dtype, the
+  // same number of steps and the same numbers. In place of those of a half type it has the master
+  // weights.
   struct Bucket {
     Device device;
     DType dtype;
-    int64_t step;  // the number of earlier steps
-    bool fresh;    // whether the slots are new
+    int64_t step;                   // the number of earlier steps
+    bool fresh;                     // whether the slots are new
+    std::array<double, 2> numbers;  // which a step may change
     std::vector<Tensor> params, grads, slots[3];
     std::vector<State*> states;
+    std::vector<Tensor> halves;  // beside each master the parameter itself, otherwise undefined
   };
 
   Optimizer(const char* name, std::vector<std::vector<Tensor>> groups);
@@ -105,6 +137,7 @@ class TENON_API Optimizer {
     }
   }
   virtual std::vector<Slot> slots(size_t group) = 0;
+  virtual std::vector<Memory> memories(size_t) { return {}; }
   virtual std::vector<Option> options_of(size_t group) = 0;
   // Throws a ValueError for an option of the group that is outside its range. Constructors and
   // `step` call it, because options() lets anyone change them in between.
@@ -121,9 +154,17 @@ class TENON_API Optimizer {
   void require(bool ok, const char* what, double value, const char* wanted) const;
   // The same for a number that has to be finite and at least 0.
   void require_not_negative(double value, const char* what) const;
+  // The same for a number that has to be at least 0 and below 1.
+  void require_fraction(double value, const char* what) const;
+  const char* name() const { return name_; }
 
  private:
+  void add_to_bucket(const Tensor& param, const Tensor& grad, State& state,
+                     const std::vector<Slot>& wanted, const std::vector<Memory>& numbers);
   std::vector<Bucket>& collect(size_t group);
+  std::vector<std::pair<Option, double>> load_options(detail::StateNumbers& numbers);
+  void load_state(size_t group, size_t i, size_t index, const nn::StateDict& tensors,
+                  detail::StateNumbers& numbers, State& state, size_t& used);
   static void keep_slots(Bucket& bucket);
   void forget_buckets();
   [[noreturn]] void refuse_group(size_t group) const;
@@ -135,12 +176,30 @@ class TENON_API Optimizer {
       buckets_;  // empty between steps; kept because the next step reuses its memory
 };
 
-// Returns the parameters of groups, for the constructor above.
+// The part of an optimizer that keeps the options of the groups.
+template <class Options>
+class OptimizerOf : public Optimizer {
+ public:
+  // Returns the options of a group, which may be changed; the next step checks them.
+  Options& options(size_t group = 0) { return options_[checked(group)]; }
+
+ protected:
+  OptimizerOf(const char* name, const std::vector<ParamGroup<Options>>& groups);
+  std::vector<Options> options_;
+};
+
+// Returns the parameters of groups, for the constructors above.
 template <class Options>
 std::vector<std::vector<Tensor>> params_of(const std::vector<ParamGroup<Options>>& groups) {
   std::vector<std::vector<Tensor>> params;
   for (auto& group : groups) params.push_back(group.params);
   return params;
+}
+
+template <class Options>
+OptimizerOf<Options>::OptimizerOf(const char* name, const std::vector<ParamGroup<Options>>& groups)
+    : Optimizer(name, params_of(groups)) {
+  for (auto& group : groups) options_.push_back(group.options);
 }
 
 }  // namespace tenon::optim

@@ -23,6 +23,7 @@ class TENON_API SGD : public Optimizer {
   explicit SGD(std::vector<Tensor> params, const SGDOptions& options = {});
   explicit SGD(std::vector<ParamGroup<SGDOptions>> groups);
 
+  using Optimizer::step;
   void step() override;
   // Returns the options of a group, which may be changed; the next step checks them.
   SGDOptions& options(size_t group = 0) { return options_[checked(group)]; }

@@ -1,111 +1,20 @@
 // Optimizers step by step against PyTorch's, and what they refuse.
-#include <hdf5.h>
-#include <nlohmann/json.hpp>
-
 #include <tenon/core/tensor_impl.h>
-#include <tenon/modules/linear.h>
-#include <tenon/modules/optim/adam.h>
-#include <tenon/modules/optim/sgd.h>
+#include <tenon/tenon.h>
 
+#include "modules/optimizers.h"
 #include "modules/stepped.h"
-#include "ops/check.h"
-#include "places.h"
 
 BOOST_AUTO_TEST_SUITE(optim_test)
 
 using namespace tenon;
 using namespace tenon::test;
-using nlohmann::json;
-
-namespace {
-
-struct Case {
-  std::string op;
-  json args;
-  Tensor param, grads, steps;
-};
-
-Tensor read_tensor(hid_t group, const char* name) {
-  hid_t set = H5Dopen2(group, name, H5P_DEFAULT), space = H5Dget_space(set);
-  hsize_t dims[Shape::max_rank];
-  int rank = H5Sget_simple_extent_dims(space, dims, nullptr);
-  Shape shape;
-  for (int i = 0; i < rank; ++i) shape.push_back(static_cast<int64_t>(dims[i]));
-  std::vector<double> values(static_cast<size_t>(shape.numel()));
-  H5Dread(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
-  H5Sclose(space);
-  H5Dclose(set);
-  return doubles(values, shape);
-}
-
-std::string read_text(hid_t group, const char* name) {
-  hid_t attribute = H5Aopen(group, name, H5P_DEFAULT), type = H5Aget_type(attribute);
-  char* text = nullptr;
-  H5Aread(attribute, type, &text);
-  std::string result(text);
-  H5free_memory(text);
-  H5Tclose(type);
-  H5Aclose(attribute);
-  return result;
-}
-
-std::vector<Case> reference_cases() {
-  hid_t file = H5Fopen((reference_dir() + "/cases/optim.h5").c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
-  BOOST_REQUIRE(file >= 0);
-  H5G_info_t info;
-  H5Gget_info(file, &info);
-  std::vector<Case> cases;
-  for (hsize_t i = 0; i < info.nlinks; ++i) {
-    char name[64];
-    H5Lget_name_by_idx(file, ".", H5_INDEX_NAME, H5_ITER_INC, i, name, sizeof name, H5P_DEFAULT);
-    hid_t group = H5Gopen2(file, name, H5P_DEFAULT);
-    cases.push_back({read_text(group, "op"), json::parse(read_text(group, "args")),
-                     read_tensor(group, "param"), read_tensor(group, "grads"),
-                     read_tensor(group, "steps")});
-    H5Gclose(group);
-  }
-  H5Fclose(file);
-  return cases;
-}
-
-template <class Options>
-Options adam_options(const json& args) {
-  Options o;
-  o.lr = args.value("lr", o.lr);
-  o.eps = args.value("eps", o.eps);
-  o.betas = args.value("betas", o.betas);
-  o.weight_decay = args.value("weight_decay", o.weight_decay);
-  o.amsgrad = args.value("amsgrad", o.amsgrad);
-  o.maximize = args.value("maximize", o.maximize);
-  return o;
-}
-
-std::unique_ptr<optim::Optimizer> make(const std::string& op, const json& args,
-                                       std::vector<Tensor> params) {
-  if (op == "Adam")
-    return std::make_unique<optim::Adam>(std::move(params), adam_options<optim::AdamOptions>(args));
-  if (op == "AdamW")
-    return std::make_unique<optim::AdamW>(std::move(params),
-                                          adam_options<optim::AdamWOptions>(args));
-  if (op != "SGD") return nullptr;
-  optim::SGDOptions o;
-  o.lr = args.value("lr", o.lr);
-  o.momentum = args.value("momentum", o.momentum);
-  o.dampening = args.value("dampening", o.dampening);
-  o.weight_decay = args.value("weight_decay", o.weight_decay);
-  o.nesterov = args.value("nesterov", o.nesterov);
-  o.maximize = args.value("maximize", o.maximize);
-  return std::make_unique<optim::SGD>(std::move(params), o);
-}
-
-}  // namespace
 
 BOOST_AUTO_TEST_CASE(steps_are_pytorchs) {
   int ran = 0;
   for (auto& c : reference_cases()) {
     Tensor param = leaf(c.param);
     auto opt = make(c.op, c.args, {param});
-    if (!opt) continue;  // an optimizer that is not there
     ++ran;
     for (int64_t i = 0; i < c.grads.size(0); ++i) {
       step_with(*opt, param, c.grads[i]);
@@ -113,12 +22,12 @@ BOOST_AUTO_TEST_CASE(steps_are_pytorchs) {
                     c.op + c.args.dump() + " step " + std::to_string(i));
     }
   }
-  BOOST_TEST(ran >= 16);
+  BOOST_TEST(ran == 96);
 }
 
 // A layer's weight as a view of another tensor: what is trained is that memory.
 BOOST_AUTO_TEST_CASE(parameters_that_are_not_contiguous_train) {
-  for (const char* op : {"SGD", "Adam", "AdamW"})
+  for (auto& op : optimizers())
     for (int way = 0; way < 3; ++way) {
       Tensor whole = sample({6, 8}).to(f32);
       Tensor view = way == 0   ? whole.t()
@@ -152,7 +61,6 @@ BOOST_AUTO_TEST_CASE(in_float32_too) {
   for (auto& c : reference_cases()) {
     Tensor param = leaf(c.param.to(f32));
     auto opt = make(c.op, c.args, {param});
-    if (!opt) continue;
     for (int64_t i = 0; i < c.grads.size(0); ++i) step_with(*opt, param, c.grads[i].to(f32));
     require_close(param.to_vector<double>(), c.steps[c.steps.size(0) - 1].to_vector<double>(), 1e-4,
                   1e-5, c.op + c.args.dump());
@@ -212,13 +120,10 @@ BOOST_AUTO_TEST_CASE(state_can_be_saved_and_taken_up_again) {
   for (auto& c : cases) {
     Tensor first = leaf(c.param);
     auto before = make(c.op, c.args, {first});
-    if (!before) continue;
     for (int64_t i = 0; i < 3; ++i) step_with(*before, first, c.grads[i]);
     auto state = before->state_dict();
     Tensor second = leaf(first.detach());
-    auto after =
-        make(c.op, {{"lr", 123.0}, {"momentum", 0.9}, {"amsgrad", c.args.value("amsgrad", false)}},
-             {second});
+    auto after = make(c.op, {{"lr", 123.0}, {"momentum", 0.9}}, {second});
     after->load_state_dict(state);
     BOOST_TEST(after->lr() == before->lr());
     for (int64_t i = 3; i < 6; ++i) {
@@ -231,15 +136,16 @@ BOOST_AUTO_TEST_CASE(state_can_be_saved_and_taken_up_again) {
 
 // A step that throws is as if it had not been asked for: no step is counted, and no state is begun.
 BOOST_AUTO_TEST_CASE(a_failed_step_does_not_count) {
-  for (const char* op : {"Adam", "AdamW", "SGD"}) {
+  for (auto& op : optimizers()) {
     const json args = {{"lr", 0.1}, {"momentum", 0.9}, {"dampening", 0.5}, {"amsgrad", true}};
     Tensor bad = ones({2, 1}).expand({2, 3}).detach().requires_grad_(), good = leaf(ones({2, 3}));
     auto opt = make(op, args, {bad});
     bad.set_grad(ones({2, 3}));
-    for (int i = 0; i < 3; ++i) require_error<ValueError>([&] { opt->step(); }, "changed in place");
+    for (int i = 0; i < 3; ++i)
+      require_error<ValueError>([&] { opt->step(); }, "share one place in memory");
     auto state = opt->state_dict();
     BOOST_TEST(state.tensors.size() == 0u);
-    for (auto& [key, value] : state.numbers) BOOST_TEST(key.find(".step") == std::string::npos);
+    for (auto& [key, value] : state.numbers) BOOST_TEST(!key.ends_with(".step"));
     // And the first step that succeeds is the first.
     bad.set_grad({});
     set_data(bad, good.detach().clone());

@@ -1,0 +1,32 @@
+// The optimizer Adadelta.
+#pragma once
+
+#include <tenon/modules/optim/optimizer.h>
+
+namespace tenon::optim {
+
+struct AdadeltaOptions {
+  double lr = 1;            // finite and at least 0
+  double rho = 0.9;         // the decay of the averages, at least 0 and at most 1
+  double eps = 1e-6;        // added below both roots
+  double weight_decay = 0;  // this times the parameter is added to its gradient
+  bool maximize = false;    // steps towards larger values of the objective
+};
+
+// Adadelta (Zeiler, arXiv:1212.5701): scales each step by the root of the average squared step.
+// Constructors throw a ValueError for an option outside its range.
+class TENON_API Adadelta final : public OptimizerOf<AdadeltaOptions> {
+ public:
+  explicit Adadelta(std::vector<Tensor> params, const AdadeltaOptions& options = {});
+  explicit Adadelta(const std::vector<ParamGroup<AdadeltaOptions>>& groups);
+
+  using Optimizer::step;
+  void step() override;
+
+ protected:
+  std::vector<Slot> slots(size_t group) override;
+  std::vector<Option> options_of(size_t group) override;
+  void check_options(size_t group) const override;
+};
+
+}  // namespace tenon::optim

@@ -1,0 +1,35 @@
+// The optimizer Adamax.
+#pragma once
+
+#include <array>
+
+#include <tenon/modules/optim/optimizer.h>
+
+namespace tenon::optim {
+
+struct AdamaxOptions {
+  double lr = 2e-3;  // finite and at least 0
+  // The decay of the averages of the gradient and of its largest size, each at least 0 and below 1.
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-8;        // added to the size of the gradient
+  double weight_decay = 0;  // this times the parameter is added to its gradient
+  bool maximize = false;    // steps towards larger values of the objective
+};
+
+// Adamax: Adam with the largest size of a gradient in place of its average square (Kingma and Ba,
+// arXiv:1412.6980, section 7.1). Constructors throw a ValueError for an option outside its range.
+class TENON_API Adamax final : public OptimizerOf<AdamaxOptions> {
+ public:
+  explicit Adamax(std::vector<Tensor> params, const AdamaxOptions& options = {});
+  explicit Adamax(const std::vector<ParamGroup<AdamaxOptions>>& groups);
+
+  using Optimizer::step;
+  void step() override;
+
+ protected:
+  std::vector<Slot> slots(size_t group) override;
+  std::vector<Option> options_of(size_t group) override;
+  void check_options(size_t group) const override;
+};
+
+}  // namespace tenon::optim

@@ -1,0 +1,36 @@
+// The optimizer Lion.
+#pragma once
+
+#include <array>
+
+#include <tenon/modules/optim/optimizer.h>
+
+namespace tenon::optim {
+
+struct LionOptions {
+  double lr = 1e-4;  // finite and at least 0
+  // How much the average weighs in the step, and its own decay, each at least 0 and below 1.
+  std::array<double, 2> betas = {0.9, 0.99};
+  double weight_decay = 0;  // each step shrinks the parameter by the factor 1 - lr weight_decay
+  bool maximize = false;    // steps towards larger values of the objective
+};
+
+// Lion (Chen et al., arXiv:2302.06675), which steps by the sign of an average:
+//   p = p - lr (sign(beta1 m + (1 - beta1) g) + weight_decay p);
+//   m = beta2 m + (1 - beta2) g.
+// Constructors throw a ValueError for an option outside its range.
+class TENON_API Lion final : public OptimizerOf<LionOptions> {
+ public:
+  explicit Lion(std::vector<Tensor> params, const LionOptions& options = {});
+  explicit Lion(const std::vector<ParamGroup<LionOptions>>& groups);
+
+  using Optimizer::step;
+  void step() override;
+
+ protected:
+  std::vector<Slot> slots(size_t group) override;
+  std::vector<Option> options_of(size_t group) override;
+  void check_options(size_t group) const override;
+};
+
+}  // namespace tenon::optim

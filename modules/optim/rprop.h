@@ -1,0 +1,36 @@
+// The optimizer Rprop: resilient propagation.
+#pragma once
+
+#include <array>
+
+#include <tenon/modules/optim/optimizer.h>
+
+namespace tenon::optim {
+
+struct RpropOptions {
+  double lr = 1e-2;  // the size of the first step, finite and at least 0
+  // The factors of a step's size where the gradient turns and where it does not, in (0, 1) and
+  // above 1.
+  std::array<double, 2> etas = {0.5, 1.2};
+  std::array<double, 2> step_sizes = {1e-6, 50};  // the smallest and the largest step
+  bool maximize = false;                          // steps towards larger values of the objective
+};
+
+// Rprop (Riedmiller and Braun 1993), for gradients over all data: each element steps by the sign of
+// its gradient, by a size that grows while the sign stays. Constructors throw a ValueError for an
+// option outside its range.
+class TENON_API Rprop final : public OptimizerOf<RpropOptions> {
+ public:
+  explicit Rprop(std::vector<Tensor> params, const RpropOptions& options = {});
+  explicit Rprop(const std::vector<ParamGroup<RpropOptions>>& groups);
+
+  using Optimizer::step;
+  void step() override;
+
+ protected:
+  std::vector<Slot> slots(size_t group) override;
+  std::vector<Option> options_of(size_t group) override;
+  void check_options(size_t group) const override;
+};
+
+}  // namespace tenon::optim
