@@ -5,20 +5,29 @@
 #include <tenon/conformance/cases/loss.h>
 #include <tenon/conformance/cases/normalization.h>
 #include <tenon/conformance/cases/optimizer.h>
+#include <tenon/conformance/cases/order.h>
 #include <tenon/conformance/cases/pointwise.h>
 #include <tenon/conformance/cases/pooling.h>
 #include <tenon/conformance/cases/random.h>
 #include <tenon/conformance/cases/reduction.h>
+#include <tenon/conformance/cases/scatter.h>
 #include <tenon/conformance/cases/shape.h>
 
 namespace tenon::conformance {
 
+namespace {
+std::vector<Line> together(std::vector<Line> lines, const std::vector<Line>& more) {
+  lines.insert(lines.end(), more.begin(), more.end());
+  return lines;
+}
+}  // namespace
+
 const std::vector<Family>& table() {
   static const std::vector<Family> families = {
-      {"pointwise", pointwise_cases()}, {"reduction", reduction_cases()},
+      {"pointwise", pointwise_cases()}, {"reduction", together(reduction_cases(), order_cases())},
       {"linalg", linalg_cases()},       {"convolution", convolution_cases()},
       {"pooling", pooling_cases()},     {"normalization", normalization_cases()},
-      {"loss", loss_cases()},           {"indexing", indexing_cases()},
+      {"loss", loss_cases()},           {"indexing", together(indexing_cases(), scatter_cases())},
       {"shape", shape_cases()},         {"creation", creation_cases()},
       {"random", random_cases()},       {"optimizer", optimizer_cases()},
   };

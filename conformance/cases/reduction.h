@@ -1,9 +1,8 @@
 // The reductions: every set of dimensions of many shapes.
 #pragma once
 
-#include <tenon/core/ops/reduction.h>
-
 #include <tenon/conformance/case.h>
+#include <tenon/core/ops/reduction.h>
 
 namespace tenon::conformance {
 
@@ -60,8 +59,10 @@ inline List call_std(const json& a, const List& in) {
   return {tenon::std(in[0], dims_of(a), a.value("unbiased", true) ? 1 : 0, keeps_dims(a))};
 }
 inline List call_norm(const json& a, const List& in) {
-  return {
-      norm(in[0], a.at("p").is_string() ? HUGE_VAL : a.at("p").get<double>(), dims_of(a), keeps_dims(a))};
+  const double p = !a.at("p").is_string() ? a.at("p").get<double>()
+                   : a.at("p") == "inf"   ? HUGE_VAL
+                                          : -HUGE_VAL;
+  return {norm(in[0], p, dims_of(a), keeps_dims(a))};
 }
 template <Tensor (*whole)(const Tensor&), Tensor (*along_dim)(const Tensor&, int64_t, bool)>
 List call_argument(const json& a, const List& in) {
@@ -85,9 +86,11 @@ inline std::vector<Line> reduction_cases() {
       {"norm", call_norm, kReals, and_argument(some, "'p': 3.0"), kLongSums, {.difference = 1e-5, .values = Values::ordinary, .no_reference = "the first line has it"}},
       {"norm", call_norm, kReals, and_argument(some, "'p': 1.0"), kLongSums, {.values = Values::sums, .no_reference = "the first line has it"}},
       {"norm", call_norm, kReals, and_argument(some, "'p': 'inf'"), kLongSums, {.values = Values::sums, .no_reference = "the first line has it"}},
+      {"norm", call_norm, kReals, and_argument(some, "'p': 0.0"), kLongSums, {.values = Values::ordinary, .no_reference = "the first line has it"}},
+      {"norm", call_norm, kReals, and_argument(some, "'p': '-inf'"), kLongSums, {.values = Values::sums, .no_reference = "the first line has it"}},
       {"logsumexp", over_dims(logsumexp), kReals, some, kSums, {.values = Values::sums}},
-      {"any", over_dims(any), kBool, every, {.difference = 0}},
-      {"all", over_dims(all), kBool, every, {.difference = 0}},
+      {"any", over_dims(any), kAll, every, {.difference = 0}},
+      {"all", over_dims(all), kAll, every, {.difference = 0}},
       {"argmax", call_argument<argmax, argmax>, ints_too, places, {.difference = 0}},
       {"argmin", call_argument<argmin, argmin>, ints_too, places, {.difference = 0}},
   };

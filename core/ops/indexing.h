@@ -1,11 +1,20 @@
-// Selection by index.
+// Selection by index, and writing at indices. core/ops/subscript.h has x(Slice(1, 5), mask).
 //
-// Indices are i64 or i32 and not negative; every function throws a DTypeError for indices of
-// another dtype and a ValueError for an undefined tensor. An index out of range is an IndexError of
-// the queued work, which the next wait throws and which names the position, the index and the
-// bound.
+// Indices are i64 or i32 and, where nothing else is said, not negative; every function throws a
+// DTypeError for indices of another dtype and a ValueError for an undefined tensor. An index out of
+// range is an IndexError of the queued work, which the next wait throws and which names the
+// position, the index and the bound. `dim` may be negative; every function throws an IndexError if
+// x has no such dimension.
+//
+// Where an index occurs several times, values are written or added in the order of the index, so
+// that the results are the same bits in every run. Values have the dtype of x, or it is a
+// DTypeError.
 #pragma once
 
+#include <string_view>
+#include <vector>
+
+#include <tenon/core/number.h>
 #include <tenon/core/tensor.h>
 
 namespace tenon {
@@ -25,5 +34,83 @@ TENON_API Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index)
 // IndexError if x has no such dimension, and a ShapeError if the index has another number of
 // dimensions than x or is larger than x in a dimension other than `dim`.
 TENON_API Tensor gather(const Tensor& x, int64_t dim, const Tensor& index);
+
+// Returns gather(x, dim, indices), where the other dimensions of both broadcast. Without `dim` both
+// are flattened.
+TENON_API Tensor take_along_dim(const Tensor& x, const Tensor& indices);
+TENON_API Tensor take_along_dim(const Tensor& x, const Tensor& indices, int64_t dim);
+// Returns the elements of x, as if it were flattened, in the shape of `index`. A negative index
+// counts from the end.
+TENON_API Tensor take(const Tensor& x, const Tensor& index);
+// Returns a copy of x with the elements of `source` at these places. `accumulate` adds them.
+TENON_API Tensor put(const Tensor& x, const Tensor& index, const Tensor& source,
+                     bool accumulate = false);
+
+// ---- one element an index, as gather; a ShapeError if the index is larger than src, or than x
+// except along `dim` ----
+
+// Returns a copy of x with src[i][j][k] written to [index[i][j][k]][j][k], for dim 0 of a tensor of
+// three dimensions; of several the last. A number stands for a src of this value.
+TENON_API Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src);
+TENON_API Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, Number value);
+// Returns a copy of x with the elements of src added there.
+TENON_API Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src);
+// Returns a copy of x with the elements of src combined there by `reduce`: "sum", "prod", "mean",
+// "amax" or "amin". The element of x itself takes part unless include_self is false. The mean of
+// integers is rounded down. Throws a ValueError for another word. The second derivative of "prod"
+// is right unless several elements of one place are 0.
+TENON_API Tensor scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index,
+                                const Tensor& src, std::string_view reduce,
+                                bool include_self = true);
+
+// ---- one slice an index: `index` is a vector ----
+
+// Returns a copy of x with alpha times slice i of `source` added to slice index[i] along `dim`.
+// Throws a ShapeError unless source has the shape of x but for `dim`, where it is as long as index.
+TENON_API Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
+                           Number alpha = 1);
+// Returns a copy of x with slice i of `source` in place of slice index[i]; shapes as for index_add.
+TENON_API Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index,
+                            const Tensor& source);
+// Returns a copy of x of which the slices that `index` lists are this value.
+TENON_API Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, Number value);
+TENON_API Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& value);
+
+// ---- several indices ----
+
+// Returns x[indices[0], indices[1], …] by the rules of NumPy: tensors of indices broadcast, and
+// their dimensions replace those that they index, or come first where an undefined tensor, which
+// stands for a whole dimension, lies between two of them. A negative index counts from the end. A
+// tensor of bool, or u8, stands for the places where it is true, and the function then waits for
+// it. Throws an IndexError for more indices than dimensions, and a ShapeError if indices do not
+// broadcast or a mask has another shape than what it indexes.
+TENON_API Tensor index(const Tensor& x, const std::vector<Tensor>& indices);
+// Returns a copy of x with values, which broadcast to the shape of index(x, indices), written
+// there; `accumulate` adds them.
+TENON_API Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices,
+                           const Tensor& values, bool accumulate = false);
+// Writes or adds the values in x itself. Throws an AutogradError where x or the values require a
+// gradient, because changes in place are not recorded.
+TENON_API void index_put_(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values,
+                          bool accumulate = false);
+
+// ---- masks: a DTypeError unless they are bool ----
+
+// Returns the elements of x where the mask is true, as a vector; both broadcast. Waits for the
+// mask.
+TENON_API Tensor masked_select(const Tensor& x, const Tensor& mask);
+// Returns a copy of x with this value where the mask is true; both broadcast.
+TENON_API Tensor masked_fill(const Tensor& x, const Tensor& mask, Number value);
+TENON_API Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value);
+// Returns a copy of x with the elements of `source`, one after the other, where the mask is true;
+// x and the mask broadcast. Too few elements are an IndexError of the queued work.
+TENON_API Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source);
+// Returns the places of elements that are not 0 as an i64 matrix, a row each, in row-major order.
+// Waits for x.
+TENON_API Tensor nonzero(const Tensor& x);
+// Returns the same as a vector for each dimension, which `index` takes.
+TENON_API std::vector<Tensor> nonzero_as_tuple(const Tensor& x);
+// Returns the same as nonzero.
+TENON_API Tensor argwhere(const Tensor& x);
 
 }  // namespace tenon

@@ -9,14 +9,31 @@
 #pragma once
 
 #include <concepts>
+#include <optional>
+#include <utility>
 
+#include <tenon/core/number.h>
 #include <tenon/core/tensor.h>
 
 namespace tenon {
 
+// Elements that were chosen along a dimension, and where they were (i64).
+struct ValuesIndices {
+  Tensor values, indices;
+};
+
 // Returns the sum of the elements, in i64 for integers and bool. An empty tensor sums to 0.
 TENON_API Tensor sum(const Tensor& x);
 TENON_API Tensor sum(const Tensor& x, const Shape& dims, bool keepdim = false);
+// Return the sum in another dtype, to which x is converted first.
+TENON_API Tensor sum(const Tensor& x, DType dtype);
+TENON_API Tensor sum(const Tensor& x, const Shape& dims, bool keepdim, DType dtype);
+
+// Returns the sum of the elements that are not NaN, in i64 for integers and bool, or in `dtype`.
+TENON_API Tensor nansum(const Tensor& x, const Shape& dims = {}, bool keepdim = false,
+                        std::optional<DType> dtype = std::nullopt);
+// Returns how many elements are not 0, as i64. NaN is not 0.
+TENON_API Tensor count_nonzero(const Tensor& x, const Shape& dims = {});
 
 // Returns the product of the elements, in i64 for integers and bool. The product of an empty tensor
 // is 1.
@@ -26,6 +43,8 @@ TENON_API Tensor prod(const Tensor& x, const Shape& dims, bool keepdim = false);
 // Returns the mean of the elements of a floating tensor. The mean of an empty tensor is NaN.
 TENON_API Tensor mean(const Tensor& x);
 TENON_API Tensor mean(const Tensor& x, const Shape& dims, bool keepdim = false);
+// Returns the mean of the elements of a floating tensor that are not NaN; NaN if there is none.
+TENON_API Tensor nanmean(const Tensor& x, const Shape& dims = {}, bool keepdim = false);
 
 // Returns the largest element of a floating or integer tensor. Equal largest elements share the
 // gradient evenly. Throws a ValueError if there is no element to choose from.
@@ -52,6 +71,12 @@ TENON_API Tensor std(const Tensor& x, const Shape& dims = {}, int64_t correction
 template <std::same_as<bool> B>
 Tensor std(const Tensor& x, const Shape& dims, B keepdim) = delete;  // give the correction first
 
+// Returns the variance, or the standard deviation, and the mean of a floating tensor.
+TENON_API std::pair<Tensor, Tensor> var_mean(const Tensor& x, const Shape& dims = {},
+                                             int64_t correction = 1, bool keepdim = false);
+TENON_API std::pair<Tensor, Tensor> std_mean(const Tensor& x, const Shape& dims = {},
+                                             int64_t correction = 1, bool keepdim = false);
+
 // Returns log(sum(exp(x))), computed without overflow; integers and bool become f32. The result for
 // an empty tensor is -infinity.
 TENON_API Tensor logsumexp(const Tensor& x, const Shape& dims, bool keepdim = false);
@@ -63,6 +88,29 @@ TENON_API Tensor logsumexp(const Tensor& x, const Shape& dims, bool keepdim = fa
 // choose from.
 TENON_API Tensor norm(const Tensor& x, double p = 2);
 TENON_API Tensor norm(const Tensor& x, double p, const Shape& dims, bool keepdim = false);
+
+// Returns the p-norm of a - b, which broadcast.
+TENON_API Tensor dist(const Tensor& a, const Tensor& b, double p = 2);
+// Returns x with each slice along `dim` whose p-norm is above maxnorm scaled down to it. Throws a
+// ValueError unless p is positive and maxnorm not negative, a DTypeError unless x is floating, and
+// a ShapeError if x has less than two dimensions.
+TENON_API Tensor renorm(const Tensor& x, double p, int64_t dim, double maxnorm);
+
+// Return the largest or the smallest element, as amax and amin do.
+TENON_API Tensor max(const Tensor& x);
+TENON_API Tensor min(const Tensor& x);
+// Return the largest or the smallest element along `dim` and where it lies: the first of equal
+// ones, or of those that are NaN. The gradient goes to that element. Throw a ValueError if there is
+// no element to choose from.
+TENON_API ValuesIndices max(const Tensor& x, int64_t dim, bool keepdim = false);
+TENON_API ValuesIndices min(const Tensor& x, int64_t dim, bool keepdim = false);
+// Return the larger or the smaller of two elements, as maximum and minimum do.
+TENON_API Tensor max(const Tensor& a, const Tensor& b);
+TENON_API Tensor min(const Tensor& a, const Tensor& b);
+// Returns the smallest and the largest element, of all or along `dim`, as amin and amax do.
+TENON_API std::pair<Tensor, Tensor> aminmax(const Tensor& x,
+                                            std::optional<int64_t> dim = std::nullopt,
+                                            bool keepdim = false);
 
 // Returns the position of the largest element of a floating or integer tensor as i64: in the
 // flattened tensor, or along `dim`. The first of equal elements counts, and NaN counts as the

@@ -41,6 +41,9 @@ int64_t wrap(int64_t dim, int64_t places, int64_t rank, const char* op) {
 }  // namespace
 
 int64_t wrap_dim(int64_t dim, int64_t rank, const char* op) { return wrap(dim, rank, rank, op); }
+int64_t wrap_dim_of(const Tensor& x, int64_t dim, const char* op) {
+  return wrap_dim(dim, std::max<int64_t>(1, static_cast<int64_t>(shape_of(x).size())), op);
+}
 int64_t wrap_new_dim(int64_t dim, int64_t rank, const char* op) {
   return wrap(dim, rank + 1, rank, op);
 }

@@ -43,6 +43,8 @@ Scalar scalar_for(DType dtype, Number number);
 bool holds(DType dtype, Number number);
 // Throws a ValueError unless the dtype holds the number.
 void require_held(const char* op, DType dtype, Number number);
+// Returns the dimension of x as wrap_dim does; a tensor without dimensions takes 0 and -1.
+int64_t wrap_dim_of(const Tensor& x, int64_t dim, const char* op);
 // Returns the position in [0, rank] of a new dimension, of which there are then rank + 1; throws an
 // IndexError as wrap_dim does.
 int64_t wrap_new_dim(int64_t dim, int64_t rank, const char* op);
@@ -63,6 +65,15 @@ inline void require_one_dtype(const char* op, const Tensor& x, const Tensor& wei
   const DType dtype = dtype_of(x);
   if (dtype != dtype_of(weight) || (bias.defined() && dtype != dtype_of(bias))) [[unlikely]]
     refuse_dtypes(op, x, weight, bias);
+}
+
+// Returns whether x is f16 or bf16.
+inline bool is_half(const Tensor& x) {
+  return dtype_of(x) == DType::f16 || dtype_of(x) == DType::bf16;
+}
+// The size of dimension `dim`, 1 where x has no dimensions.
+inline int64_t size_along(const Tensor& x, int64_t dim) {
+  return shape_of(x).empty() ? 1 : shape_of(x)[dim];
 }
 
 // ---- decompositions ----

@@ -15,7 +15,9 @@
 #include <tenon/core/ops/pooling.h>
 #include <tenon/core/ops/random.h>
 #include <tenon/core/ops/reduction.h>
+#include <tenon/core/ops/scan.h>
 #include <tenon/core/ops/shape.h>
+#include <tenon/core/ops/sort.h>
 #include <tenon/core/random.h>
 #include <tenon/core/runtime/dispatch_stats.h>
 #include <tenon/core/runtime/stream_graph.h>

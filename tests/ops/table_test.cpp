@@ -166,16 +166,16 @@ BOOST_AUTO_TEST_CASE(every_public_function_has_a_line) {
 
 // Cases of operators that the library does not have yet are named here, so that none is lost.
 BOOST_AUTO_TEST_CASE(no_reference_case_is_lost) {
-  BOOST_TEST(cases().count == 575u);
+  BOOST_TEST(cases().count == 834u);
   BOOST_TEST(cases().unreadable.empty());
   BOOST_TEST(conformance::cases_beside_the_table(cases()) ==
              " atan2(2) binary_cross_entropy_with_logits(12)"
-             " conv1d(4) conv3d(4) conv_transpose2d(4) cumsum(2) elu(4) expm1(2) flip(2)"
+             " conv1d(4) conv3d(4) conv_transpose2d(4) elu(4) expm1(2) flip(2)"
              " group_norm(4) hardsigmoid(2) hardswish(2) hardtanh(2) huber_loss(12)"
              " instance_norm(4) interpolate(8) kl_div(12) leaky_relu(4) lerp(2) log1p(2)"
-             " masked_fill(2) mish(2) normalize(4) one_hot(2) pad(6) relu6(2) repeat(2)"
-             " rms_norm(4) roll(2) scaled_dot_product_attention(8) scatter_add(2) selu(2)"
-             " smooth_l1_loss(12) softplus(4) sort(2) topk(2) tril(2) triu(2)");
+             " mish(2) normalize(4) one_hot(2) pad(6) relu6(2) repeat(2)"
+             " rms_norm(4) roll(2) scaled_dot_product_attention(8) selu(2)"
+             " smooth_l1_loss(12) softplus(4) tril(2) triu(2)");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

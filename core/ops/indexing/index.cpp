@@ -1,6 +1,7 @@
 // Selection by index (core/ops/indexing.h).
 #include <tenon/core/format.h>
 #include <tenon/core/ops/indexing.h>
+#include <tenon/core/ops/indexing/indexing.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/shape.h>
@@ -28,7 +29,7 @@ void infer_index_select(Infer& infer) {
 }
 void index_select_gradient(const GradContext& c, Grads g) {
   if (c.needs(0))
-    g[0] = run_as(c.input_shape(0), index_select_backward_op, {&c.grad(), &c.input(1)}, c.attrs);
+    g[0] = add_slices_at(c.input_shape(0), c.grad(), c.attrs.get_int("dim"), c.input(1));
 }
 const Op index_select_op{{
     .name = "index_select",
@@ -60,8 +61,7 @@ void infer_gather(Infer& infer) {
   infer.output(dtype_of(infer.in(0)), index);
 }
 void gather_gradient(const GradContext& c, Grads g) {
-  if (c.needs(0))
-    g[0] = run_as(c.input_shape(0), gather_backward_op, {&c.grad(), &c.input(1)}, c.attrs);
+  if (c.needs(0)) g[0] = add_at(c.input_shape(0), c.grad(), c.attrs.get_int("dim"), c.input(1));
 }
 const Op gather_op{{
     .name = "gather",
@@ -128,7 +128,25 @@ Tensor look_up(const Tensor& weight, const Tensor& indices, int64_t padding_idx)
   return run(embedding_op, {&weight, &indices}, Attrs().set("padding_idx", padding_idx));
 }
 
+// Sums of halves are computed in f32.
+Tensor run_add(const Op& op, const Shape& shape, const Tensor& values, int64_t dim,
+               const Tensor& index) {
+  const Attrs attrs = Attrs().set("dim", dim);
+  if (!is_half(values)) return run_as(shape, op, {&values, &index}, attrs);
+  const Tensor wide = values.to(DType::f32);
+  return run_as(shape, op, {&wide, &index}, attrs).to(dtype_of(values));
+}
+
 }  // namespace
+
+Tensor add_at(const Shape& shape, const Tensor& values, int64_t dim, const Tensor& index) {
+  if (shape.empty()) return values.reshape({});
+  return run_add(gather_backward_op, shape, values, dim, index);
+}
+
+Tensor add_slices_at(const Shape& shape, const Tensor& values, int64_t dim, const Tensor& index) {
+  return run_add(index_select_backward_op, shape, values, dim, index);
+}
 
 Tensor embedding(const Tensor& indices, const Tensor& weight, int64_t padding_idx) {
   require_defined("embedding", {&indices, &weight});

@@ -213,6 +213,11 @@ Tensor sum(const Tensor& x) { return reduce(sum_op, x, {}, false); }
 Tensor sum(const Tensor& x, const Shape& dims, bool keepdim) {
   return reduce(sum_op, x, dims, keepdim);
 }
+Tensor sum(const Tensor& x, DType dtype) { return sum(x, {}, false, dtype); }
+Tensor sum(const Tensor& x, const Shape& dims, bool keepdim, DType dtype) {
+  require_tensor("sum", x);
+  return sum(x.to(dtype), dims, keepdim).to(dtype);
+}
 Tensor prod(const Tensor& x) { return reduce(prod_op, x, {}, false); }
 Tensor prod(const Tensor& x, const Shape& dims, bool keepdim) {
   return reduce(prod_op, x, dims, keepdim);

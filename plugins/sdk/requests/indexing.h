@@ -1,8 +1,11 @@
-// "embedding", "index_select" and "gather" with their gradients, read and checked once for every
-// plugin. Indices themselves are checked by who runs it.
+// "embedding", "index_select" and "gather" with their gradients, and "scatter": read and checked
+// once for every plugin. Indices themselves are checked by who runs it.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <string>
 
 #include <tenon/plugins/sdk/dims.h>
 #include <tenon/plugins/sdk/requests/checks.h>
@@ -65,5 +68,99 @@ inline GatherRequest GatherRequest::from(const Request& request) {
       invalid("an index {} reaches beyond {} along dim {}", shape_text(index), shape_text(x), d);
   return {x.dtype, index.dtype, dim, x.shape[dim], x.strides[dim], without_dim(x, index, dim)};
 }
+
+// "scatter" and "scatter_reduce": x, index, src -> y, which may be x in place. Index and src have
+// one shape.
+enum class ScatterReduce { assign, sum, prod, amax, amin };
+struct ScatterRequest {
+  tn_dtype dtype, index;
+  size_t dim;
+  int64_t size, stride;  // of y along `dim`
+  tn_tensor_desc seen;   // y as the index walks over it: no step along `dim`
+  ScatterReduce reduce;
+  bool include_self;
+
+  static ScatterRequest from(const Request& request);
+};
+
+inline ScatterReduce scatter_reduce_of(const Request& request) {
+  if (request.op() == "scatter") return ScatterReduce::assign;
+  const auto name = request.get_string("reduce");
+  if (name == "sum") return ScatterReduce::sum;
+  if (name == "prod") return ScatterReduce::prod;
+  if (name == "amax") return ScatterReduce::amax;
+  if (name == "amin") return ScatterReduce::amin;
+  unsupported("reduce is \"sum\", \"prod\", \"amax\" or \"amin\", found \"" + std::string(name) +
+              "\"");
+}
+
+inline ScatterRequest ScatterRequest::from(const Request& request) {
+  require_op(request, {"scatter", "scatter_reduce"});
+  auto &x = request.input(0), &index = request.input(1), &src = request.input(2),
+       &y = request.output(0);
+  require_contiguous(x);
+  require_contiguous(y);
+  if (!same_shape(x, y) || x.dtype != y.dtype || x.dtype != src.dtype)
+    invalid("x, src and the output have one dtype, and the output the shape of x");
+  if (y.rank == 0 || y.rank != index.rank || !same_shape(index, src))
+    invalid("index and src have one shape, and as many dimensions as x");
+  const size_t dim = dim_of(request, y);
+  for (uint32_t d = 0; d < y.rank; ++d)
+    if (d != dim && index.shape[d] > y.shape[d])
+      invalid("an index {} reaches beyond {} along dim {}", shape_text(index), shape_text(y), d);
+  const auto reduce = scatter_reduce_of(request);
+  return {x.dtype,
+          index.dtype,
+          dim,
+          y.shape[dim],
+          y.strides[dim],
+          without_dim(y, index, dim),
+          reduce,
+          reduce == ScatterReduce::assign || request.get_bool("include_self")};
+}
+
+// "nonzero": mask, counts -> y. Of each element `counts` says how many are true up to it; y has a
+// row for each that is.
+struct NonzeroRequest {
+  int64_t elements, count;  // of the mask; rows
+  size_t rank;
+  std::array<int64_t, TN_MAX_RANK> shape;
+
+  static NonzeroRequest from(const Request& request) {
+    require_op(request, {"nonzero"});
+    auto &mask = request.input(0), &counts = request.input(1), &y = request.output(0);
+    if (mask.dtype != TN_BOOL || y.dtype != TN_I64) refuse_dtype(mask.dtype);
+    require_contiguous(mask);
+    require_elements(counts, numel(mask), TN_I64, "counts");
+    if (y.rank != 2 || y.shape[1] != mask.rank || y.shape[0] > numel(mask))
+      invalid("{} does not list places in {}", shape_text(y), shape_text(mask));
+    require_contiguous(y);
+    NonzeroRequest r{numel(mask), y.shape[0], mask.rank, {}};
+    std::copy_n(mask.shape, mask.rank, r.shape.begin());
+    return r;
+  }
+};
+
+// "ravel_index": as many i64 indices as `sizes` -> the number of the element that they meet in.
+struct RavelRequest {
+  size_t indices;
+  int64_t count;
+  std::array<int64_t, TN_MAX_RANK> sizes;
+
+  static RavelRequest from(const Request& request) {
+    require_op(request, {"ravel_index"});
+    const auto sizes = request.get_ints("sizes");
+    auto& y = request.output(0);
+    if (sizes.empty() || sizes.size() > TN_MAX_RANK || sizes.size() != request.num_inputs())
+      invalid("{} sizes for {} indices", sizes.size(), request.num_inputs());
+    RavelRequest r{sizes.size(), numel(y), {}};
+    for (size_t k = 0; k < r.indices; ++k) {
+      require_elements(request.input(k), r.count, TN_I64, "an index");
+      r.sizes[k] = sizes[k];
+    }
+    require_elements(y, r.count, TN_I64, "the output");
+    return r;
+  }
+};
 
 }  // namespace tenon::sdk

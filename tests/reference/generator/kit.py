@@ -12,7 +12,7 @@ class File:
     """The HDF5 file of a family: numbered groups, one a case."""
 
     def __init__(self, directory, name):
-        self.hdf5 = h5py.File(pathlib.Path(directory) / f"{name}.h5", "w", libver="latest")
+        self.hdf5 = h5py.File(pathlib.Path(directory) / f"{name}.h5", "w", libver=("v108", "v112"))
         self.count = 0
 
     def __enter__(self):

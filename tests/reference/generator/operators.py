@@ -43,6 +43,8 @@ def logsumexp(kit):
 
 def write(directory):
     """Writes the file of every family into the directory."""
+    from . import order  # noqa: F401, registers its operators
+
     for name, members in OPERATORS.items():
         with File(directory, name) as file:
             for op, function in members:

@@ -1,0 +1,161 @@
+// Writing and combining at indices, in the order of the index whatever the number of threads: where
+// there are few dimensions before `dim` to share out, each thread has a part of the places along it
+// and looks at all indices.
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include <tenon/plugins/sdk/requests/indexing.h>
+
+#include "kernels/indexing/indexing.h"
+#include "kernels/shape/copy.h"
+
+namespace tenon::cpu {
+namespace {
+
+using Reduce = sdk::ScatterReduce;
+
+template <class T>
+struct AssignTo {
+  static void put(T& y, T x) { y = x; }
+};
+template <class T>
+struct AddTo {
+  static constexpr T kFirst = 0;
+  static void put(T& y, T x) { y = static_cast<T>(y + x); }
+};
+// Integers wrap, in unsigned numbers that are not promoted.
+template <class T>
+struct MultiplyTo {
+  static constexpr T kFirst = 1;
+  static void put(T& y, T x) {
+    if constexpr (std::is_integral_v<T>)
+      y = static_cast<T>(static_cast<uint64_t>(y) * static_cast<uint64_t>(x));
+    else
+      y *= x;
+  }
+};
+// NaN wins, and stays.
+template <class T, bool Largest>
+struct ExtremeTo {
+  using Limits = std::numeric_limits<T>;
+  static constexpr T kFirst = Largest
+                                  ? (Limits::has_infinity ? -Limits::infinity() : Limits::lowest())
+                                  : (Limits::has_infinity ? Limits::infinity() : Limits::max());
+  static void put(T& y, T x) {
+    const bool beats = (Largest ? x > y : x < y) || x != x;
+    y = beats ? x : y;
+  }
+};
+template <>
+inline void AddTo<int64_t>::put(int64_t& y, int64_t x) {
+  y = static_cast<int64_t>(static_cast<uint64_t>(y) + static_cast<uint64_t>(x));
+}
+template <>
+inline void AddTo<int32_t>::put(int32_t& y, int32_t x) {
+  y = static_cast<int32_t>(static_cast<uint32_t>(y) + static_cast<uint32_t>(x));
+}
+
+// Dimensions [begin, end) of a descriptor.
+tn_tensor_desc dims_between(const tn_tensor_desc& d, size_t begin, size_t end) {
+  tn_tensor_desc p = d;
+  p.rank = static_cast<uint32_t>(end - begin);
+  std::copy(d.shape + begin, d.shape + end, p.shape);
+  std::copy(d.strides + begin, d.strides + end, p.strides);
+  return p;
+}
+
+struct Walk {
+  std::string op;
+  Nest outer, inner;  // index, src, y: the dimensions before dim, and the others
+  int64_t size, stride;
+
+  // f(y at the place, src there) for each element, one outer part and one part of places a time.
+  template <class T, class I, class F>
+  void operator()(const tn_run& run, F&& f) const {
+    auto* index = static_cast<const I*>(run.inputs[1]);
+    auto* src = static_cast<const T*>(run.inputs[2]);
+    auto* y = static_cast<T*>(run.outputs[0]);
+    const Tiling blocks{outer, 1, 1}, rows{inner, 1, inner.cols()};
+    const int64_t count = blocks.count(), work = outer.numel * inner.numel;
+    const int64_t threads = work < kGrain ? 1 : thread_count();
+    const int64_t parts = count >= threads ? 1 : std::min(threads, size);
+    const int64_t step[] = {inner.col_stride(0), inner.col_stride(1), inner.col_stride(2)};
+    const int64_t grain = threads == 1 ? count * parts : (count * parts + threads - 1) / threads;
+    parallel_for(count * parts, grain, [&](int64_t begin, int64_t end, uint32_t) {
+      for (int64_t unit = begin; unit < end; ++unit) {
+        const int64_t part = unit % parts, low = size * part / parts,
+                      high = size * (part + 1) / parts;
+        blocks.walk(unit / parts, unit / parts + 1, [&](const int64_t* base, int64_t, int64_t) {
+          const auto row = [&](const int64_t* at, int64_t, int64_t cols) {
+            for (int64_t k = 0; k < cols; ++k) {
+              const int64_t position = base[0] + at[0] + k * step[0];
+              const int64_t i = checked(op, index[position], size, position);
+              if (i < low || i >= high) continue;
+              f(y[base[2] + at[2] + k * step[2] + i * stride], src[base[1] + at[1] + k * step[1]]);
+            }
+          };
+          constexpr int64_t origin[kMaxOperands] = {};
+          inner.rank <= 1 ? row(origin, 1, inner.cols()) : rows.walk(0, rows.count(), row);
+        });
+      }
+    });
+  }
+};
+
+template <class Put, class T, class I>
+tn_plan* scatter_plan(const Walk& walk, int64_t bytes, bool include_self, uint64_t cost) {
+  auto body = [=](const tn_run& run) {
+    if (run.outputs[0] != run.inputs[0]) copy_bytes(run.outputs[0], run.inputs[0], bytes);
+    if constexpr (requires { Put::kFirst; })
+      if (!include_self) walk.operator()<T, I>(run, [](T& y, T) { y = Put::kFirst; });
+    walk.operator()<T, I>(run, [](T& y, T x) { Put::put(y, x); });
+  };
+  return sdk::make_plan(body, {0, cost});
+}
+
+template <class T, class I>
+tn_plan* reduce_plan(const sdk::ScatterRequest& r, const Walk& walk, int64_t bytes, uint64_t cost) {
+  switch (r.reduce) {
+    case Reduce::sum:
+      return scatter_plan<AddTo<T>, T, I>(walk, bytes, r.include_self, cost);
+    case Reduce::prod:
+      return scatter_plan<MultiplyTo<T>, T, I>(walk, bytes, r.include_self, cost);
+    case Reduce::amax:
+      return scatter_plan<ExtremeTo<T, true>, T, I>(walk, bytes, r.include_self, cost);
+    default:
+      return scatter_plan<ExtremeTo<T, false>, T, I>(walk, bytes, r.include_self, cost);
+  }
+}
+
+tn_plan* make_scatter(tn_device*, const Request& request) {
+  const auto r = sdk::ScatterRequest::from(request);
+  auto &index = request.input(1), &src = request.input(2), &y = request.output(0);
+  const int64_t elements = sdk::numel(y), count = sdk::numel(index);
+  const int64_t bytes = elements * static_cast<int64_t>(sdk::dtype_size(r.dtype));
+  if (elements == 0 && count == 0) return empty_plan();
+  if (count == 0)
+    return sdk::make_plan([bytes](const tn_run& run) {
+      if (run.outputs[0] != run.inputs[0]) copy_bytes(run.outputs[0], run.inputs[0], bytes);
+    });
+  const auto nest = [&](size_t begin, size_t end) {
+    const auto i = dims_between(index, begin, end), from = dims_between(src, begin, end),
+               to = dims_between(r.seen, begin, end);
+    return Nest({&i, &from, &to});
+  };
+  const Walk walk{std::string(request.op()), nest(0, r.dim), nest(r.dim, index.rank), r.size,
+                  r.stride};
+  const auto cost = 30 + static_cast<uint64_t>(elements / 4 + 3 * count);
+  return with_index(r.index, [&]<class I>(I) {
+    if (r.reduce == Reduce::assign)
+      return with_width(r.dtype, [&]<class T>(T) {
+        return scatter_plan<AssignTo<T>, T, I>(walk, bytes, true, cost);
+      });
+    return with_number(sdk::byte_for_bool(r.dtype),
+                       [&]<class T>(T) { return reduce_plan<T, I>(r, walk, bytes, cost); });
+  });
+}
+const sdk::Kernel scatters({"scatter", "scatter_reduce"}, make_scatter);
+
+}  // namespace
+}  // namespace tenon::cpu
