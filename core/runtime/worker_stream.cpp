@@ -1,5 +1,6 @@
 // The stream of a backend that computes on the thread of the caller: a ring of tasks and one worker
-// thread.
+// thread. One thread at a time executes what is queued: the worker, or a thread that waits for the
+// work and came before the worker had woken up.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include <fmt/core.h>
 #include <pthread.h>
 
+#include <tenon/core/base/arithmetic.h>
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/spin_lock.h>
 #include <tenon/core/error.h>
@@ -118,7 +120,22 @@ class WorkerStream final : public Stream, ForkMember {
     return completed_.load(std::memory_order_acquire) >= ticket;
   }
 
+  // If no thread executes the queue, this one does, since that takes less time than to wait until
+  // the worker has woken up. For a product of 128 x 128 that is a third of the time.
   void wait(uint64_t ticket) override {
+    if (reached(ticket)) return;
+    if (!try_to_execute()) return wait_for_others(ticket);
+    {
+      const DefaultArithmetic as_the_worker;
+      while (!reached(ticket)) execute_next();
+    }
+    stop_executing();
+  }
+
+ private:
+  static constexpr uint64_t kRingSize = 8192;
+
+  void wait_for_others(uint64_t ticket) {
     for (int spins = 0; spins < 200; ++spins) {
       if (reached(ticket)) return;
       cpu_pause();
@@ -127,9 +144,6 @@ class WorkerStream final : public Stream, ForkMember {
     for (uint64_t seen; (seen = completed_.load()) < ticket;) completed_.wait(seen);
     waiters_.fetch_sub(1);
   }
-
- private:
-  static constexpr uint64_t kRingSize = 8192;
 
   void start() {
     try {
@@ -145,7 +159,7 @@ class WorkerStream final : public Stream, ForkMember {
   // While the lock is held, no work is queued, and the worker finishes what is in the queue.
   void before_fork() override {
     lock_.lock();
-    wait(submitted_.load());
+    wait_for_others(submitted_.load());
   }
   // The first work in the child that needs a worker starts it, because most children start another
   // program before.
@@ -154,7 +168,7 @@ class WorkerStream final : public Stream, ForkMember {
       new (&thread_) std::thread;  // the old thread does not exist here and cannot be joined
       line_front_ = line_end_;     // the threads that waited for room do not exist here either
       has_thread_ = false;
-      asleep_ = false;
+      asleep_ = executing_ = false;
       waiters_ = 0;
       forget_failures();
     }
@@ -210,7 +224,7 @@ class WorkerStream final : public Stream, ForkMember {
       base_.store(ticket, std::memory_order_relaxed);
     fill_in(ring_[(ticket - base_.load(std::memory_order_relaxed)) % kRingSize]);
     submitted_.store(ticket);
-    if (asleep_.load()) submitted_.notify_one();
+    wake_worker();
     return ticket;
   }
 
@@ -238,14 +252,48 @@ class WorkerStream final : public Stream, ForkMember {
 
   void work() {
     observe::name_this_thread(name_);
-    for (uint64_t next = 1;; ++next) {
-      next = await_task(next);
-      Task& t = ring_[(next - base_.load(std::memory_order_relaxed)) % kRingSize];
-      if (t.kind == Task::stop) return;
-      execute(t, next);
-      t.heap.reset();
-      complete(next);
+    for (;;) {
+      await_task();
+      while (has_task())
+        if (!execute_next()) return;
+      stop_executing();
     }
+  }
+
+  // The order matters: work that is submitted but not completed can then only be in the queue. Work
+  // that callers ran themselves has taken some tickets.
+  bool has_task() const {
+    const uint64_t submitted = submitted_.load();
+    return submitted > completed_.load();
+  }
+
+  // Returns false for the task that ends the worker. Only the thread that executes the queue calls
+  // it, and only if there is a task.
+  bool execute_next() {
+    const uint64_t ticket = completed_.load(std::memory_order_acquire) + 1;
+    Task& t = ring_[(ticket - base_.load(std::memory_order_relaxed)) % kRingSize];
+    if (t.kind == Task::stop) return false;
+    execute(t, ticket);
+    t.heap.reset();
+    complete(ticket);
+    return true;
+  }
+
+  bool try_to_execute() {
+    return !executing_.load(std::memory_order_relaxed) && !executing_.exchange(true);
+  }
+  // Another thread may have queued work for which the worker woke up in vain.
+  void stop_executing() {
+    executing_.store(false);
+    if (has_task()) wake_worker();
+  }
+
+  // The worker announces its sleep and then looks for work; this is called after work was queued or
+  // left. In the default memory order, one of the two sees the other.
+  void wake_worker() {
+    if (!asleep_.load()) return;
+    wakes_.fetch_add(1);
+    wakes_.notify_one();
   }
 
   // Waiting threads are counted, because a notification can cost a system call even if no thread
@@ -256,20 +304,21 @@ class WorkerStream final : public Stream, ForkMember {
     if (waiters_.load()) completed_.notify_all();
   }
 
-  // Returns the ticket of the next queued task, which is at least `next`. Work that callers ran
-  // themselves has taken some tickets.
-  uint64_t await_task(uint64_t next) {
+  // Returns when there is a task and this thread, the worker, is the one that executes the queue.
+  // While another thread does, the worker sleeps at once, because that thread needs the processors.
+  void await_task() {
     for (int spins = 0;; ++spins) {
-      // The order matters: work that is submitted but not completed can then only be in the queue.
-      const uint64_t submitted = submitted_.load(std::memory_order_acquire);
-      next = std::max(next, completed_.load(std::memory_order_acquire) + 1);
-      if (submitted >= next) return next;
-      if (spins < 400) {
+      if (has_task() && try_to_execute()) {
+        if (has_task()) return;
+        stop_executing();
+      }
+      if (spins < 400 && !executing_.load(std::memory_order_relaxed)) {
         cpu_pause();
         continue;
       }
+      const uint32_t seen = wakes_.load();
       asleep_.store(true);
-      if (submitted_.load() == submitted) submitted_.wait(submitted);
+      if (!has_task() || executing_.load()) wakes_.wait(seen);
       asleep_.store(false);
     }
   }
@@ -327,7 +376,9 @@ class WorkerStream final : public Stream, ForkMember {
   alignas(64) std::atomic<uint64_t> submitted_{0};
   alignas(64) std::atomic<uint64_t> completed_{0};
   alignas(64) std::atomic<uint32_t> waiters_{0};  // threads in wait()
-  std::atomic<bool> asleep_{false};               // the worker sleeps
+  std::atomic<bool> asleep_{false};               // the worker sleeps, or is about to
+  std::atomic<uint32_t> wakes_{0};                // what it sleeps on
+  std::atomic<bool> executing_{false};            // a thread executes the queue
   std::thread thread_;
 };
 

@@ -177,7 +177,8 @@ BOOST_AUTO_TEST_CASE(a_file_holds_all_that_ran) {
   for (auto& e : events) {
     const json& args = e.at("args");
     if (e.at("name") == "matmul") {
-      big = args.at("how") == "on the worker thread";
+      big = args.at("how") == "on the worker thread" ||
+            args.at("how") == "on the caller's thread";  // which waited, and was faster
       BOOST_TEST(args.at("tensors") == "f32 (512, 512), f32 (512, 512) -> f32 (512, 512)");
       BOOST_TEST(args.at("device") == "cpu:0");
     }

@@ -1,5 +1,6 @@
 // Work is queued, looks sequential, and its errors reach whoever waits.
 #include <atomic>
+#include <cfenv>
 #include <thread>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/random.h>
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/tensor.h>
 
@@ -182,6 +184,36 @@ BOOST_AUTO_TEST_CASE(a_thread_that_never_waits_keeps_no_other_from_its_turn) {
     greedy.join();
     return fair >= turns / 2;  // whoever loses the core has lost a turn
   }));
+}
+
+// The thread that waits may do the work itself.
+BOOST_AUTO_TEST_CASE(how_the_waiting_thread_rounds_changes_no_result) {
+  const int64_t n = 96;
+  const Tensor a = rand({n, n}), b = rand({n, n});
+  const auto before = matmul(a, b).to_vector<float>();
+  std::fesetround(FE_UPWARD);
+  bool same = true;
+  for (int i = 0; i < 100 && same; ++i) same = matmul(a, b).to_vector<float>() == before;
+  const int rounding = std::fegetround();
+  std::fesetround(FE_TONEAREST);
+  BOOST_TEST(same);
+  BOOST_TEST(rounding == FE_UPWARD);
+}
+
+BOOST_AUTO_TEST_CASE(many_threads_wait_for_parts_of_one_queue) {
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&wrong, t] {
+      const Tensor a = full({48, 48}, t + 1);
+      for (int i = 0; i < (test::kSanitized ? 30 : 300); ++i) {
+        const Tensor y = matmul(a, a), z = y + a;
+        if (i % 3) y.wait();
+        wrong += z.to_vector<float>()[5] != static_cast<float>(48 * (t + 1) * (t + 1) + t + 1);
+      }
+    });
+  for (auto& t : threads) t.join();
+  BOOST_TEST(wrong == 0);
 }
 
 BOOST_AUTO_TEST_CASE(many_threads_share_a_device) {
