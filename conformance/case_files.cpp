@@ -1,6 +1,7 @@
 #include <cmath>
 #include <filesystem>
 #include <set>
+#include <sstream>
 
 #include <hdf5.h>
 
@@ -180,11 +181,45 @@ std::vector<Tensor> read_all(hid_t parent, const std::string& name) {
   return read_list(parent, name, members(group_of(parent, name)).size());
 }
 
-bool is_in_table(const std::string& op) {
+// The first line of an operator that has cases; null if there is none.
+const Line* line_of(const std::string& op) {
   for (auto& family : table())
     for (auto& line : family.lines)
-      if (op == line.name && !line.no_reference) return true;
-  return false;
+      if (op == line.name && !line.no_reference) return &line;
+  return nullptr;
+}
+
+// Puts the inputs, and their gradients, in the order of `names`, undefined where one was not given.
+void sort_by_name(ReferenceCase& c, hid_t group, std::string_view names) {
+  const Handle inputs = group_of(group, "in");
+  std::vector<Tensor> in, gin;
+  std::vector<bool> used(c.in.size());
+  auto take = [&](auto&& is_meant) {
+    for (size_t i = 0; i < c.in.size(); ++i) {
+      if (used[i]) continue;
+      const Handle dataset(H5Dopen2(inputs, std::to_string(i).c_str(), H5P_DEFAULT), H5Dclose,
+                           "an input");
+      if (!is_meant(text_attribute(dataset, "name"))) continue;
+      used[i] = true;
+      in.push_back(c.in[i]);
+      gin.push_back(c.gin[i]);
+      return true;
+    }
+    return false;
+  };
+  std::string last;
+  std::istringstream words{std::string(names)};
+  for (std::string name; words >> name; last = name)
+    if (!take([&](const std::string& n) { return n == name || n == name + ".0"; }))
+      in.emplace_back(), gin.emplace_back();
+  for (int i = 1; take([&](const std::string& n) { return n == last + "." + std::to_string(i); });)
+    ++i;
+  for (size_t i = 0; i < used.size(); ++i)
+    require(used[i], "input " + std::to_string(i) +
+                         " has a name that the table of operators does "
+                         "not know (it knows " +
+                         std::string(names) + ")");
+  c.in = std::move(in), c.gin = std::move(gin);
 }
 
 using Wanted = std::function<bool(const std::string&)>;
@@ -196,7 +231,8 @@ std::shared_ptr<ReferenceCase> read_case(hid_t file, const std::string& name,
   auto result = std::make_shared<ReferenceCase>();
   ReferenceCase& c = *result;
   c.op = text_attribute(group, "op");
-  if (!is_in_table(c.op)) return result;
+  const Line* line = line_of(c.op);
+  if (!line) return result;
   if (wanted && !wanted(c.op)) return nullptr;
   c.args = nlohmann::json::parse(text_attribute(group, "args"));
   require(c.args.is_object(), "attribute args is no JSON object");
@@ -210,6 +246,7 @@ std::shared_ptr<ReferenceCase> read_case(hid_t file, const std::string& name,
     c.out = read_all(group, "out");
     c.gout = read_list(group, "gout", c.out.size());
     c.gin = read_list(group, "gin", c.in.size());
+    if (line->inputs) sort_by_name(c, group, line->inputs);
   }
   return result;
 }

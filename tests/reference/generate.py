@@ -9,9 +9,10 @@ FORMAT.md in cases/ describes the files. Expected values are computed in float64
 float32 inputs that are stored. Needs h5py, numpy and PyTorch 2.15.0 (`pip install torch==2.15.0
 h5py`): another version may change a definition, so it is refused unless --any-version is given.
 
-Two kinds of families. Those of generator/sequence.py draw from one generator, seed 1, in the order
+Three kinds of families. Those of generator/sequence.py draw from one generator, seed 1, in the order
 of the file: nothing may be inserted there. An operator of generator/operators.py draws from a
-generator of its own, seeded by its name: adding one changes no other case.
+generator of its own, seeded by its name: adding one changes no other case. Each family of
+generator/further draws from one of its own, in the order of its module.
 """
 import argparse
 import pathlib
@@ -89,16 +90,18 @@ def main():
         sys.exit(f"generate.py: PyTorch {TORCH} is wanted, found {torch.__version__}; install that "
                  "one or give --any-version")
     sys.path.insert(0, str(HERE))
-    from generator import operators, sequence
+    from generator import further, operators, sequence
 
     if not options.compare:
         options.directory.mkdir(parents=True, exist_ok=True)
         sequence.write(options.directory)
         operators.write(options.directory)
+        further.write(options.directory)
         return
     with tempfile.TemporaryDirectory() as generated:
         sequence.write(pathlib.Path(generated))
         operators.write(pathlib.Path(generated))
+        further.write(pathlib.Path(generated))
         problems = compare(options.directory, pathlib.Path(generated))
     for problem in problems:
         print(problem, file=sys.stderr)

@@ -1,1 +1,1 @@
-"""The parts of generate.py: kit (writing a case), sequence with draws, and operators (which cases)."""
+"""The parts of generate.py: kit (writing a case), sequence with draws, operators, and further (which cases)."""
