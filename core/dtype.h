@@ -26,6 +26,10 @@ constexpr size_t size_of(DType t) {
 }
 // Returns whether t is f32, f64, f16 or bf16.
 constexpr bool is_floating_point(DType t) { return t <= DType::bf16; }
+constexpr bool is_half(DType t) { return t == DType::f16 || t == DType::bf16; }
+// Returns the type in which operators compute with t, and keep statistics of it: f32 for f16 and
+// bf16, t otherwise.
+constexpr DType computation_type(DType t) { return is_half(t) ? DType::f32 : t; }
 // Returns whether t is i64, i32 or u8; bool is no integer.
 constexpr bool is_integer(DType t) { return t >= DType::i64 && t <= DType::u8; }
 

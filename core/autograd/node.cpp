@@ -147,6 +147,10 @@ std::vector<Tensor> Node::backward(std::span<const Tensor> grads,
   GradContext context{
       *op, attrs ? *attrs : no_attrs, scalars, grads, in, out, needed, input_shapes, input_dtypes};
   op->gradient(context, gradients);
+  // Statistics of half types are f32, and so is what is composed with them.
+  for (size_t i = 0; i < gradients.size(); ++i)
+    if (gradients[i].defined() && gradients[i].dtype() != input_dtypes[i])
+      gradients[i] = gradients[i].to(input_dtypes[i]);
   return gradients;
 }
 

@@ -25,6 +25,8 @@ Words words_of(DetourKind kind) {
   switch (kind) {
     case DetourKind::decomposed:
       return {"decomposed", "decomposition"};
+    case DetourKind::widened:
+      return {"computed in f32", "computation in f32"};
     case DetourKind::on_cpu:
       return {"computed on the CPU", "computation on the CPU"};
     case DetourKind::hidden_copy:
@@ -101,7 +103,7 @@ void Detour::announce() {
   began_ = trace::Clock::now();
   try {
     if (observe::watched_by(observe::kTrace)) trace::announce_detour(seen());
-    if (kind_ == DetourKind::decomposed) part_.emplace(name());
+    if (kind_ == DetourKind::decomposed || kind_ == DetourKind::widened) part_.emplace(name());
   } catch (const std::bad_alloc&) {  // it is not announced
   }
 }

@@ -11,6 +11,7 @@
 #include <tenon/core/dispatch/ask_planners.h>
 #include <tenon/core/dispatch/detour.h>
 #include <tenon/core/dispatch/plan_cache.h>
+#include <tenon/core/dispatch/widened.h>
 #include <tenon/core/error.h>
 #include <tenon/core/extent.h>
 #include <tenon/core/format.h>
@@ -166,6 +167,8 @@ void prepare(DeviceContext& context, PlanEntry& entry, std::string& reasons) {
       context.refuse_allocation(
           entry.workspace_bytes,
           fmt::format("{}: the plugin's workspace{}: ", entry.describe(), path_suffix()));
+  } else if (can_be_widened(call)) {
+    entry.widened = true;
   } else if (call.op->decompose && !call.out) {
     entry.decomposed = true;
   } else if (cpu_fallback_from_environment() != CpuFallback::off &&
@@ -174,7 +177,8 @@ void prepare(DeviceContext& context, PlanEntry& entry, std::string& reasons) {
   } else {
     refuse(entry, reasons);
   }
-  if (entry.make_contiguous || entry.decomposed || entry.on_cpu) entry.refusals = reasons;
+  if (entry.make_contiguous || entry.widened || entry.decomposed || entry.on_cpu)
+    entry.refusals = reasons;
 }
 
 // Counts at its end what the plugins said that made no plan.
@@ -198,6 +202,7 @@ class CountOfRefusals {
 };
 
 std::string outcome_of(const PlanEntry& entry) {
+  if (entry.widened) return "by no plugin, in f32";
   if (entry.decomposed) return "by no plugin, decomposed";
   if (entry.on_cpu) return "by no plugin, on the CPU";
   if (!entry.plan) return "has nothing to compute";

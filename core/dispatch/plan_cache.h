@@ -34,13 +34,14 @@ class PlanCache;
 struct PlanEntry final : RefCounted, PreparedPlan {
   CallDesc call;
   const plugins::Backend* planner = nullptr;  // the plugin that made the plan
-  // `plan` is null if there is nothing to run, because every output is empty, or if `decomposed` or
-  // `on_cpu` is true.
+  // `plan` is null if there is nothing to run, because every output is empty, or if `widened`,
+  // `decomposed` or `on_cpu` is true.
   bool make_contiguous = false;  // the plugin takes only contiguous inputs
+  bool widened = false;          // no plugin offers it in a half type, so it runs in f32
   bool decomposed = false;       // no plugin offers it, so the core decomposes it
   bool on_cpu = false;           // no plugin offers it, and the user allowed the CPU
   // Why the plugins refused the call as it was made, a line "\n  <plugin>: <reason>" for each. It
-  // is kept if one of the three above is true.
+  // is kept if one of the four above is true.
   std::string refusals;
   std::vector<PlanOutput> outputs;  // if the plan is flattened, they have the shape of the call
 

@@ -13,6 +13,7 @@
 #include <tenon/core/dispatch/promotion.h>
 #include <tenon/core/dispatch/record.h>
 #include <tenon/core/dispatch/replica.h>
+#include <tenon/core/dispatch/widened.h>
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/context.h>
@@ -228,6 +229,7 @@ void run_entry(DeviceContext& context, PlanEntry& entry, const Call& call, Argum
   NoGrad guard;                                     // the call is recorded as a whole
   const auto held = Ref<PlanEntry>::share(&entry);  // other operators run before its last use
   const Call here = call.with_inputs(arguments.used());
+  if (entry.widened) return run_widened(entry, here, outputs);
   if (entry.decomposed) {
     const Detour detour(observe::DetourKind::decomposed, here, entry.device, entry.refusals);
     return call.op.decompose(here, outputs);
@@ -373,8 +375,8 @@ void run_into(const Tensor& out, const Call& call, Target kind) {
         copies.push_back(hidden_copy(call, entry.refusals, *t));
         t = &copies.back();
       }
-  if (entry.on_cpu) {
-    run_into_on_cpu(entry, here);
+  if (entry.widened || entry.on_cpu) {
+    entry.widened ? run_into_widened(entry, here) : run_into_on_cpu(entry, here);
     return note_written(target);
   }
   TensorImpl* raw = &target;

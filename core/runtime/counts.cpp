@@ -173,8 +173,9 @@ DispatchStats dispatch_stats() {
       stats.runs.push_back({std::get<0>(key), sum.device.str(), std::get<1>(key), sum.runs,
                             std::chrono::duration<double>(sum.time).count()});
     for (auto& [key, detours] : c.detours) {
-      std::vector<Detours>* const lists[] = {&stats.decomposed, &stats.on_cpu, &stats.hidden_copies,
-                                             &stats.conversions, &stats.refused};
+      std::vector<Detours>* const lists[] = {&stats.decomposed,    &stats.on_cpu,
+                                             &stats.hidden_copies, &stats.conversions,
+                                             &stats.refused,       &stats.widened};
       lists[static_cast<size_t>(std::get<0>(key))]->push_back(detours);
     }
     stats.copies_between_devices = c.copies;
@@ -182,8 +183,8 @@ DispatchStats dispatch_stats() {
   });
   std::stable_sort(stats.runs.begin(), stats.runs.end(),
                    [](auto& a, auto& b) { return a.seconds > b.seconds; });
-  for (auto* list :
-       {&stats.decomposed, &stats.on_cpu, &stats.hidden_copies, &stats.conversions, &stats.refused})
+  for (auto* list : {&stats.decomposed, &stats.on_cpu, &stats.hidden_copies, &stats.conversions,
+                     &stats.refused, &stats.widened})
     std::stable_sort(list->begin(), list->end(),
                      [](auto& a, auto& b) { return a.count > b.count; });
   return stats;

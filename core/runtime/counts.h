@@ -9,7 +9,14 @@ namespace tenon::observe {
 
 void count_run(const Run& run) noexcept;
 void count_copy(uint64_t bytes) noexcept;
-enum class DetourKind : uint8_t { decomposed, on_cpu, hidden_copy, conversion, refused };
+enum class DetourKind : uint8_t {
+  decomposed,
+  on_cpu,
+  hidden_copy,
+  conversion,
+  refused,
+  widened,
+};
 void count_detour(DetourKind kind, const trace::Detour& detour) noexcept;
 
 // Texts for people, of several lines; empty if there is nothing to tell.

@@ -30,7 +30,8 @@ void report_at_exit() {
     std::string text =
         text_of_detours(stats.on_cpu, "computed on the CPU, because the device lacks them:");
     if (traced)
-      for (auto& part : {text_of_detours(stats.decomposed, "decomposed into other operators:"),
+      for (auto& part : {text_of_detours(stats.widened, "half types computed in f32:"),
+                         text_of_detours(stats.decomposed, "decomposed into other operators:"),
                          text_of_detours(stats.hidden_copies, "copies that nobody asked for:"),
                          text_of_detours(stats.conversions, "inputs converted to one type:"),
                          text_of_runs(stats)})

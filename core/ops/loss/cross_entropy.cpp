@@ -19,8 +19,8 @@ void infer_cross_entropy(Infer& infer) {
   const Shape& logits = shape_of(infer.in(0));
   DType t = dtype_of(infer.in(0));
   infer.output(t, infer.attrs.get_string("reduction") == "none" ? Shape{logits[0]} : Shape{});
-  infer.output(t, {2, logits[0]});
-  infer.output(t, {});
+  infer.output(computation_type(t), {2, logits[0]});
+  infer.output(computation_type(t), {});
 }
 
 // Returns a matrix of bool that is true in row i at the column of its label. A label outside the

@@ -102,8 +102,8 @@ void infer_batch_norm(Infer& infer) {
                                     names[i], shape_of(infer.in(i)), shape[1], shape));
   }
   infer.output(t, shape);
-  infer.output(t, {shape[1]});
-  infer.output(t, {shape[1]});
+  infer.output(computation_type(t), {shape[1]});
+  infer.output(computation_type(t), {shape[1]});
   bool updates = infer.attrs.get_bool("training") && infer.has(3);
   for (size_t i = 3; i < 5; ++i) {
     if (updates)

@@ -40,7 +40,7 @@ void infer_layer_norm(Infer& infer) {
                                     i == 1 ? "weight" : "bias", shape_of(infer.in(i)), wanted));
   }
   infer.output(t, shape_of(x));
-  for (int i = 0; i < 2; ++i) infer.output(t, leading(shape_of(x), count));
+  for (int i = 0; i < 2; ++i) infer.output(computation_type(t), leading(shape_of(x), count));
 }
 
 // The gradients of x, weight and bias. With h = (x - mean) invstd and k = g weight:

@@ -62,6 +62,11 @@ inline void require_one_dtype(const tn_tensor_desc& a, const tn_tensor_desc& b,
   if (a.dtype != b.dtype || a.dtype != c.dtype) invalid("all tensors have one dtype");
 }
 
+// The type of statistics of values of `dtype`, such as means: f32 for half types.
+inline tn_dtype statistics_dtype(tn_dtype dtype) {
+  return dtype == TN_F16 || dtype == TN_BF16 ? TN_F32 : dtype;
+}
+
 // `what` is contiguous and has `n` elements of `dtype`, in whatever shape.
 inline void require_elements(const tn_tensor_desc& d, int64_t n, tn_dtype dtype, const char* what) {
   if (d.dtype != dtype || numel(d) != n)

@@ -26,11 +26,10 @@ struct CrossEntropyRequest {
   static CrossEntropyRequest from(const Request& request);
 
  private:
-  // A value for each row where `rows`, else one.
-  void require_values(const tn_tensor_desc& d, bool rows, const char* what) const {
-    if (d.dtype != dtype || !(rows ? d.rank == 1 && d.shape[0] == n : numel(d) == 1))
-      invalid(std::string(what) + " must be " + (rows ? "one value a row" : "a scalar") +
-              " of the logits' dtype");
+  // A value of type `t` for each row where `rows`, else one.
+  void require_values(const tn_tensor_desc& d, bool rows, tn_dtype t, const char* what) const {
+    if (d.dtype != t || !(rows ? d.rank == 1 && d.shape[0] == n : numel(d) == 1))
+      invalid("{} must be {} of {}", what, rows ? "one value a row" : "a scalar", dtype_name(t));
     require_contiguous(d);
   }
 };
@@ -69,12 +68,13 @@ inline CrossEntropyRequest CrossEntropyRequest::from(const Request& request) {
   auto& normalizer = backward ? request.input(4) : request.output(1);
   auto& total = backward ? request.input(5) : request.output(2);
   r.require_values(backward ? request.input(0) : request.output(0),
-                   r.reduction == LossReduction::none, backward ? "the gradient" : "loss");
-  if (normalizer.dtype != r.dtype || normalizer.rank != 2 || normalizer.shape[0] != 2 ||
+                   r.reduction == LossReduction::none, r.dtype, backward ? "the gradient" : "loss");
+  const tn_dtype statistics = statistics_dtype(r.dtype);
+  if (normalizer.dtype != statistics || normalizer.rank != 2 || normalizer.shape[0] != 2 ||
       normalizer.shape[1] != r.n)
-    invalid("normalizer must be two values a row, of shape (2, n) and the logits' dtype");
+    invalid("normalizer must be two values a row, of shape (2, n), of {}", dtype_name(statistics));
   require_contiguous(normalizer);
-  r.require_values(total, false, "total");
+  r.require_values(total, false, statistics, "total");
   if (backward && (!same_shape(request.output(0), logits) || request.output(0).dtype != r.dtype))
     invalid("the output has the logits' shape and dtype");
   return r;

@@ -57,7 +57,7 @@ inline void BatchNormRequest::check_forward(const Request& request) const {
   require_outputs(request, 5);
   for (size_t i = 1; i < 5; ++i) {
     if (!request.has_output(i)) continue;
-    require_elements(request.output(i), c, dtype, "a statistic");
+    require_elements(request.output(i), c, i < 3 ? statistics_dtype(dtype) : dtype, "a statistic");
     if (i >= 3 && request.alias(i) != static_cast<int32_t>(i))
       invalid("outputs 3 and 4 are inputs 3 and 4, updated in place");
   }
@@ -66,8 +66,8 @@ inline void BatchNormRequest::check_forward(const Request& request) const {
 inline void BatchNormRequest::check_backward(const Request& request) const {
   require_elements(request.input(0), numel(), dtype, "the gradient");
   if (weight) require_elements(request.input(2), c, dtype, "weight");
-  require_elements(request.input(3), c, dtype, "mean");
-  require_elements(request.input(4), c, dtype, "invstd");
+  require_elements(request.input(3), c, statistics_dtype(dtype), "mean");
+  require_elements(request.input(4), c, statistics_dtype(dtype), "invstd");
   require_outputs(request, 3);
   constexpr const char* names[] = {"gx", "gweight", "gbias"};
   for (size_t i = 0; i < 3; ++i)
@@ -103,27 +103,31 @@ inline LayerNormRequest LayerNormRequest::from(const Request& request) {
   struct Place {
     const char* name;
     int64_t n;
+    tn_dtype dtype;
   };
   const int64_t all = r.rows * r.size;
-  const Place inputs[] = {{"x", all}, {"weight", r.size}, {"bias", r.size}},
-              outputs[] = {{"y", all}, {"mean", r.rows}, {"invstd", r.rows}},
-              back_inputs[] = {{"the gradient", all},
-                               {"x", all},
-                               {"weight", r.size},
-                               {"mean", r.rows},
-                               {"invstd", r.rows}},
-              back_outputs[] = {{"gx", all}, {"gweight", r.size}, {"gbias", r.size}};
+  const tn_dtype t = r.dtype, statistics = statistics_dtype(t);
+  const Place inputs[] = {{"x", all, t}, {"weight", r.size, t}, {"bias", r.size, t}},
+              outputs[] = {{"y", all, t},
+                           {"mean", r.rows, statistics},
+                           {"invstd", r.rows, statistics}},
+              back_inputs[] = {{"the gradient", all, t},
+                               {"x", all, t},
+                               {"weight", r.size, t},
+                               {"mean", r.rows, statistics},
+                               {"invstd", r.rows, statistics}},
+              back_outputs[] = {{"gx", all, t}, {"gweight", r.size, t}, {"gbias", r.size, t}};
   require_outputs(request, 3);
   for (size_t i = 0; i < (backward ? 5 : 3); ++i) {
     const bool optional = backward ? i == 2 : i > 0;
     const Place& place = backward ? back_inputs[i] : inputs[i];
     if (!optional || request.has_input(i))
-      require_elements(request.input(i), place.n, r.dtype, place.name);
+      require_elements(request.input(i), place.n, place.dtype, place.name);
   }
   for (size_t i = 0; i < 3; ++i) {
     const Place& place = backward ? back_outputs[i] : outputs[i];
     if (request.has_output(i) || (i == 0 && !backward))
-      require_elements(request.output(i), place.n, r.dtype, place.name);
+      require_elements(request.output(i), place.n, place.dtype, place.name);
   }
   return r;
 }
