@@ -53,6 +53,9 @@ struct ThreadPool::Impl final : ForkMember {
     // Where its caller is. Threads of the pool are there too while they run a part.
     const InsidePlugin* const inside = InsidePlugin::current();
     const char* const work = InsidePlugin::work();
+
+    // Returns n * part / parts, whose product may be too large.
+    int64_t begin_of(uint32_t part) const { return n / parts * part + n % parts * part / parts; }
   };
 
   explicit Impl(uint32_t n) : ForkMember(ForkOrder::tables), size(n) {
@@ -131,7 +134,7 @@ struct ThreadPool::Impl final : ForkMember {
       part = loop->taken++;
       if (loop->taken == loop->parts) unlist(loop);
     }
-    const int64_t begin = loop->n * part / loop->parts, end = loop->n * (part + 1) / loop->parts;
+    const int64_t begin = loop->begin_of(part), end = loop->begin_of(part + 1);
     if (for_others)
       run_for_caller(*loop, begin, end, part);
     else

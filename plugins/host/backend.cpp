@@ -60,7 +60,10 @@ std::string take_message(tn_error* error) noexcept {
     if (error->struct_size < offsetof(tn_error, destroy) + sizeof(error->destroy))
       return "an error object that is too short to read";
     text = text_of(*error);
-    if (error->destroy) error->destroy(error);
+  } catch (...) {
+  }
+  try {  // also where there was no memory for its text
+    if (error && error->destroy) error->destroy(error);
   } catch (...) {
   }
   return text;
@@ -79,12 +82,14 @@ tn_device* Backend::open_device(uint32_t index) {
   std::lock_guard lock(mutex_);
   const auto failure = fmt::format("device {}:{} cannot be opened", name(), index);
   if (closed_) throw DeviceError(fmt::format("{}: its plugin was closed", failure));
-  if (auto it = devices_.find(index); it != devices_.end()) return it->second;
+  if (auto it = devices_.find(index); it != devices_.end()) return it->second.device;
   tn_device* device = nullptr;
   require(info_, failure, api_.device_open(index, &device));
   try {
-    if (info_.kind == TN_PLUGIN_DEVICE) require_usable(index, device);
-    devices_.emplace(index, device);
+    tn_device_flags flags = 0;
+    if (info_.kind == TN_PLUGIN_DEVICE)
+      require_usable(index, flags = ask_device_info(device).flags);
+    devices_.emplace(index, Opened{device, flags});
   } catch (...) {
     api_.device_close(device);
     throw;
@@ -93,6 +98,14 @@ tn_device* Backend::open_device(uint32_t index) {
 }
 
 tn_device_info Backend::device_info(tn_device* device) const {
+  tn_device_info info = ask_device_info(device);
+  std::lock_guard lock(mutex_);
+  for (auto& [index, opened] : devices_)
+    if (opened.device == device) info.flags = opened.flags;
+  return info;
+}
+
+tn_device_info Backend::ask_device_info(tn_device* device) const {
   tn_device_info info{};
   info.struct_size = sizeof info;
   if (api_.table().device_info)
@@ -105,8 +118,7 @@ tn_device_info Backend::device_info(tn_device* device) const {
 }
 
 // Only an open device can tell whether any index may be opened and whether it needs streams.
-void Backend::require_usable(uint32_t index, tn_device* device) const {
-  const tn_device_flags flags = device_info(device).flags;
+void Backend::require_usable(uint32_t index, tn_device_flags flags) const {
   if (!(flags & TN_DEVICE_LOGICAL))
     if (const uint32_t count = device_count(); index >= count)
       throw DeviceError(fmt::format(
@@ -139,7 +151,7 @@ void Backend::drain() noexcept {
 void Backend::close_devices() noexcept {
   std::lock_guard lock(mutex_);
   closed_ = true;
-  for (auto& [index, device] : std::exchange(devices_, {})) api_.device_close(device);
+  for (auto& [index, opened] : std::exchange(devices_, {})) api_.device_close(opened.device);
 }
 
 void Backend::shutdown() noexcept {

@@ -54,8 +54,9 @@ class TENON_API Backend {
   // Opens device `index` on the first call, and returns it. The backend closes it at exit. Throws a
   // DeviceError if it cannot be opened or lacks functions that a device of its kind must have.
   tn_device* open_device(uint32_t index);
-  // Returns the description of a device. Fields that the plugin does not know are 0. Throws a
-  // DeviceError if the plugin fails.
+  // Returns the description of a device. Fields that the plugin does not know are 0. The flags of
+  // an open device are those that it had when it was opened: functions were chosen by them. Throws
+  // a DeviceError if the plugin fails.
   tn_device_info device_info(tn_device* device) const;
 
   // The three steps at exit, which the registry calls for all plugins. Only the first call of each
@@ -66,12 +67,17 @@ class TENON_API Backend {
   bool closed() const;
 
  private:
-  void require_usable(uint32_t index, tn_device* device) const;
+  struct Opened {
+    tn_device* device;
+    tn_device_flags flags;
+  };
+  tn_device_info ask_device_info(tn_device* device) const;
+  void require_usable(uint32_t index, tn_device_flags flags) const;
 
   const BackendInfo info_;
   CheckedApi api_;
   mutable ForkMutex mutex_{ForkOrder::backends};
-  std::map<uint32_t, tn_device*> devices_;
+  std::map<uint32_t, Opened> devices_;
   bool drained_ = false;
   bool closed_ = false;
   bool shut_down_ = false;

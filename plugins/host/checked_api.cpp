@@ -2,7 +2,6 @@
 #include <bit>
 #include <chrono>
 #include <exception>
-#include <memory>
 #include <new>
 #include <string>
 #include <thread>
@@ -14,6 +13,7 @@
 #include <tenon/plugins/host/backend.h>
 #include <tenon/plugins/host/checked_api.h>
 #include <tenon/plugins/host/checked_call.h>
+#include <tenon/plugins/host/host_error.h>
 
 namespace tenon::plugins {
 
@@ -22,22 +22,6 @@ constinit thread_local const char* InsidePlugin::work_ = nullptr;
 
 namespace {
 
-// An error object of the host's own.
-struct HostError {
-  tn_error head;
-  std::string message;
-};
-
-void destroy_host_error(tn_error* error) { delete reinterpret_cast<HostError*>(error); }
-
-// What says that there is no memory for a text. It is never freed.
-tn_error without_text{sizeof(tn_error),
-                      TN_CODE_OUT_OF_MEMORY,
-                      "a plugin broke the contract, and there was no memory to say how",
-                      0,
-                      nullptr,
-                      [](tn_error*) {}};
-
 constexpr size_t kErrorSize = offsetof(tn_error, destroy) + sizeof(tn_error::destroy);
 constexpr size_t kPlanSize = offsetof(tn_plan, cost_ns) + sizeof(tn_plan::cost_ns);
 constexpr size_t kKindSize =
@@ -45,6 +29,8 @@ constexpr size_t kKindSize =
 constexpr uint64_t kLargestAlignment = uint64_t{1} << 30;
 constexpr uint64_t kLargestGranularity = uint64_t{1} << 40;
 constexpr uint64_t kLargestWorkspace = uint64_t{1} << 56;
+// Far above what machines have. Whoever lists devices opens each of them.
+constexpr uint32_t kMostDevices = 1024;
 
 // What to do about an exception.
 constexpr const char* kCatch =
@@ -110,13 +96,10 @@ CheckedApi::CheckedApi(const BackendInfo& plugin)
 tn_error* CheckedApi::broken(const char* function, std::string_view what,
                              tn_code code) const noexcept {
   try {
-    auto error = std::make_unique<HostError>();
-    error->message =
-        fmt::format("plugin {} ({}): {} {}", plugin_.name, plugin_.library, function, what);
-    error->head = {sizeof(tn_error), code, error->message.c_str(), 0, nullptr, destroy_host_error};
-    return &error.release()->head;
+    return host_error(
+        code, fmt::format("plugin {} ({}): {} {}", plugin_.name, plugin_.library, function, what));
   } catch (...) {
-    return &without_text;
+    return error_without_memory();
   }
 }
 
@@ -125,11 +108,13 @@ tn_error* CheckedApi::thrown(const char* function) const noexcept {
   try {
     return broken(function, fmt::format("let an exception {}; {}", caught(), kCatch));
   } catch (...) {
-    return &without_text;
+    return error_without_memory();
   }
 }
 
-// An object that is too short to have a `destroy` cannot be freed, nor can one without it.
+// What the plugin says becomes an error of the host's own, so that nobody else has to call the
+// plugin to destroy it, which may go wrong as any other call. An object that is too short to have a
+// `destroy` cannot be freed, nor can one without it.
 tn_error* CheckedApi::readable(const char* function, tn_error* error) const noexcept {
   if (error->struct_size < kErrorSize)
     return broken(function,
@@ -145,7 +130,9 @@ tn_error* CheckedApi::readable(const char* function, tn_error* error) const noex
                   "failed, with an error object whose details are NULL, but num_details is not 0; "
                   "set both or neither");
   }
-  return error;
+  tn_error* own = copy_of(*error);
+  call_quietly("an error's destroy", [&] { error->destroy(error); });
+  return own;
 }
 
 tn_error* CheckedApi::checked(const char* function, const std::string& fault) const noexcept {
@@ -158,12 +145,20 @@ void CheckedApi::log_thrown(const char* function) const noexcept {
   error->destroy(error);
 }
 
-tn_error* CheckedApi::no_memory_to_say_how() { return &without_text; }
+tn_error* CheckedApi::no_memory_to_say_how() { return error_without_memory(); }
 
 // ---- devices ----
 
 tn_error* CheckedApi::device_count(uint32_t* count) const noexcept {
-  return call("device_count", [&] { return table_.device_count(table_.backend, count); });
+  return call(
+      "device_count", [&] { return table_.device_count(table_.backend, count); },
+      [&]() -> std::string {
+        if (*count <= kMostDevices) return "";
+        return fmt::format(
+            "says that there are {} devices, more than the {} that one backend may have; look at "
+            "how *count is computed, and offer more as logical ones (TN_DEVICE_LOGICAL)",
+            *count, kMostDevices);
+      });
 }
 
 tn_error* CheckedApi::device_open(uint32_t index, tn_device** device) const noexcept {
@@ -199,19 +194,20 @@ tn_error* CheckedApi::memory_kinds(tn_device* device, const tn_memory_kind* cons
 tn_error* CheckedApi::memory_alloc(tn_device* device, uint32_t kind, uint64_t bytes,
                                    uint64_t alignment, void** memory) const noexcept {
   *memory = nullptr;
+  bool misaligned = false;
   tn_error* error = call(
       "memory_alloc", [&] { return table_.memory_alloc(device, kind, bytes, memory); },
       [&]() -> std::string {
         if (!*memory)
           return "reported success, but gave no memory; set *memory, or return a tn_error";
-        if (reinterpret_cast<uintptr_t>(*memory) % alignment == 0) return "";
+        misaligned = reinterpret_cast<uintptr_t>(*memory) % alignment != 0;
+        if (!misaligned) return "";
         return fmt::format(
             "gave the address {}, which is not aligned to the {} bytes of its kind; align it "
             "as tn_memory_kind.alignment says",
             *memory, alignment);
       });
-  if (error && *memory && error->destroy == destroy_host_error)
-    memory_free(device, kind, std::exchange(*memory, nullptr), bytes);
+  if (misaligned) memory_free(device, kind, std::exchange(*memory, nullptr), bytes);
   return error;
 }
 

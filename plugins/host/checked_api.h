@@ -86,6 +86,7 @@ class TENON_API CheckedApi {
   const tn_backend_api& table() const { return table_; }
   void set_table(const tn_backend_api& table) { table_ = table; }
 
+  // At most 1024 devices: whoever lists them opens each.
   tn_error* device_count(uint32_t* count) const noexcept;
   tn_error* device_open(uint32_t index, tn_device** device) const noexcept;
   void device_close(tn_device* device) const noexcept;

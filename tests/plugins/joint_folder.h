@@ -63,7 +63,11 @@ inline const std::vector<Way> kWays = {
      .passed_on = true},
     {.suffix = "_detailless_error",
      .said = "an error object whose details are NULL, but num_details is not 0",
-     .remedy = "; set both or neither"}};
+     .remedy = "; set both or neither"},
+    {.suffix = "_error_that_throws",
+     .said = "a reason of its own",
+     .remedy = "",
+     .passed_on = true}};
 
 // A fault may have shown several times; each is told once.
 inline void forget_failures() {

@@ -113,6 +113,9 @@ BOOST_AUTO_TEST_CASE(when_devices_are_counted) {
   backends();
   check_every_way("device_count",
                   [] { BOOST_TEST(plugins::registry().load("joint").device_count() == 2u); });
+  check_fault("device_count_huge",
+              {"joint.so): device_count says that there are 100000 devices, more than the 1024"},
+              [] { BOOST_TEST(plugins::registry().load("joint").device_count() == 2u); });
 }
 
 BOOST_AUTO_TEST_CASE(when_memory_is_allocated) {
@@ -220,6 +223,15 @@ BOOST_AUTO_TEST_CASE(an_overlay_that_fails_leaves_the_work_to_the_plugin_below) 
     compute_on(device);
   } catch (const Error& e) {
     text = e.what();
+// In a process of its own, as the number of threads is read once.
+BOOST_AUTO_TEST_CASE(the_parts_of_the_longest_loop_cover_it) {
+  const Outcome outcome =
+      run_alone("misbehaviour_test/in_a_process_of_its_own",
+                {"TENON_TEST_FAULT=run_in_the_longest_loop", "TENON_NUM_THREADS=7"});
+  BOOST_TEST(outcome.status == 0, outcome.output);
+  BOOST_TEST(!has(outcome.output, "refused: "), outcome.output);
+}
+
   }
   BOOST_TEST(has(text, "joint_overlay.so): run let an exception out"), text);
   BOOST_TEST(has(text, "by the overlay joint_overlay"), text);

@@ -57,6 +57,19 @@ BOOST_AUTO_TEST_CASE(a_plugin_built_against_an_older_header_works) {
   registry.close();
 }
 
+// It has no streams, and says so once.
+BOOST_AUTO_TEST_CASE(a_device_is_what_it_first_says_of_itself) {
+  PluginFolder folder;
+  folder.add("fickle", {{"name", "fickle"}});
+  plugins::registry().add_path(folder.path());
+  const Device device("fickle:0");
+  BOOST_TEST(abs(ones({4}).to(device)).to_vector<float>() ==
+                 std::vector<float>(expected.begin(), expected.end()),
+             boost::test_tools::per_element());
+  auto& backend = plugins::registry().load("fickle");
+  BOOST_TEST(backend.device_info(backend.open_device(0)).flags == TN_DEVICE_CALLER_THREAD);
+}
+
 BOOST_AUTO_TEST_CASE(a_plugin_built_against_the_header_of_1_0_works) {
   PluginFolder folder;
   folder.add("first", {{"name", "first"}, {"abi", {{"major", 1}, {"minor", 0}}}});
