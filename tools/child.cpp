@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -92,7 +93,7 @@ ChildResult in_child(const std::function<std::string()>& work, std::chrono::mill
     throw std::runtime_error(fmt::format("there is no pipe: {}", std::strerror(errno)));
   std::cout.flush();
   std::fflush(nullptr);
-  const pid_t child = fork();
+  const pid_t parent = getpid(), child = fork();
   if (child < 0) {
     const int reason = errno;
     close(ends[0]), close(ends[1]);
@@ -100,8 +101,12 @@ ChildResult in_child(const std::function<std::string()>& work, std::chrono::mill
   }
   if (child == 0) {
     close(ends[0]);
+    setpgid(0, 0);  // so that a signal to its own group (kill(0, …)) ends it alone
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(126);
     be_the_child(work, ends[1]);
   }
+  setpgid(child, child);  // whichever of both comes first
   close(ends[1]);
   ChildResult result;
   int status = 0;
@@ -111,7 +116,7 @@ ChildResult in_child(const std::function<std::string()>& work, std::chrono::mill
                        (ended || await_end(child, status, end));
   close(ends[0]);
   if (!in_time) {
-    kill(child, SIGKILL);
+    kill(-child, SIGKILL);  // with what it has started
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
     result.ended =

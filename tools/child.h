@@ -15,9 +15,10 @@ struct ChildResult {
 };
 
 // Forks, returns what `work` returned there, and waits until that process has ended with all its
-// exit handlers. It is killed if that takes longer than `limit`. What it prints to the standard
-// output goes to the standard error. Call it while this process has one thread. Throws a
-// std::runtime_error if there can be no process, and in the child nothing.
+// exit handlers. It is killed, with what it has started, if that takes longer than `limit`, and
+// with this process. It has a process group of its own. What it prints to the standard output goes
+// to the standard error. Call it while this process has one thread. Throws a std::runtime_error if
+// there can be no process, and in the child nothing.
 ChildResult in_child(const std::function<std::string()>& work, std::chrono::milliseconds limit);
 
 }  // namespace tenon::tools

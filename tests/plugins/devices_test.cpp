@@ -4,7 +4,11 @@
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
+#include <poll.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "plugin_folder.h"
 #include "process/child.h"
@@ -72,6 +76,55 @@ BOOST_AUTO_TEST_CASE(a_plugin_that_crashes_or_exits_is_a_line_of_the_report) {
       BOOST_TEST(report["devices"].size() >= 1u);
     }
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_plugin_that_ends_its_process_group_ends_itself) {
+  PluginFolder folder;
+  folder.add("joint", kJoint);
+  for (const char* fault : {"init_kills_its_group", "device_open_ends_its_group"}) {
+    const json report = devices(folder, {std::string("TENON_TEST_FAULT=") + fault});
+    BOOST_TEST(plugin_of(report, "joint")["status"] == "refused");
+    require_has(error_of(report, "joint"), "was ended by a signal");
+    BOOST_TEST(plugin_of(report, "cpu")["status"] == "loaded");
+  }
+}
+
+// A process that hangs would hold the pipe open.
+BOOST_AUTO_TEST_CASE(who_kills_the_command_kills_what_it_looks_with) {
+  PluginFolder folder;
+  folder.add("joint", kJoint);
+  int ends[2];
+  BOOST_REQUIRE(pipe(ends) == 0);
+  tenon::test::Environment path("TENON_PLUGIN_PATH", folder.path()),
+      fault("TENON_TEST_FAULT", "device_open_hangs");
+  const std::string program = tenon::test::build_dir() + "/bin/tenon";
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], 2);
+    close(ends[0]), close(ends[1]);
+    execl(program.c_str(), "tenon", "devices", nullptr);
+    _exit(127);
+  }
+  close(ends[1]);
+  std::string text;
+  // Returns false at the end of what is written, or after half a minute without a word.
+  const auto read_more = [&] {
+    char part[256];
+    pollfd ready{ends[0], POLLIN, 0};
+    if (poll(&ready, 1, 30'000) <= 0) return text += "(silence)", false;
+    const ssize_t n = read(ends[0], part, sizeof part);
+    if (n > 0) text.append(part, static_cast<size_t>(n));
+    return n > 0;
+  };
+  while (!has(text, "it hangs") && read_more()) {
+  }
+  require_has(text, "it hangs");
+  kill(child, SIGKILL);
+  BOOST_TEST(waitpid(child, nullptr, 0) == child);
+  while (read_more()) {
+  }
+  BOOST_TEST(!has(text, "(silence)"), text);
+  close(ends[0]);
 }
 
 BOOST_AUTO_TEST_CASE(a_plugin_that_quits_without_a_word_is_refused) {

@@ -36,6 +36,7 @@ inline Outcome run_child(std::vector<std::string> command,
     dup2(ends[1], 2);
     close(ends[0]);
     close(ends[1]);
+    setpgid(0, 0);  // a test of what ends its own process group ends no others
     alarm(seconds);
     execve(arguments[0], arguments.data(), variables.data());
     _exit(127);
