@@ -200,6 +200,7 @@ std::string asked_for(PlanEntry& entry) {
 }  // namespace
 
 void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std::string& reasons) {
+  context.stream->require_device();
   const Request request(entry, contiguous);
   const bool first_wins = context.first_plan_wins();
   for (auto& p : context.planners) {
@@ -226,8 +227,10 @@ void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std
     // A malformed request is an error of the caller whichever plugin gets it. Only after
     // "unsupported" is the next plugin asked, and after an overlay that fails otherwise. Where
     // there is a plan already, it is used; a plugin that fails is told all the same.
-    if (!entry.plan && ends_the_call(no->code))
-      check(no, fmt::format("{}{}: {}: ", entry.describe(), path_suffix(), p.backend->name()));
+    // Nobody can plan for a device that is lost.
+    if (no->code == TN_CODE_DEVICE_LOST || (!entry.plan && ends_the_call(no->code)))
+      context.stream->require(
+          no, fmt::format("{}{}: {}: ", entry.describe(), path_suffix(), p.backend->name()));
     const tn_code code = no->code;
     const std::string reason = take_failure(no).message;
     if (code != TN_CODE_UNSUPPORTED && !ends_the_call(code)) {

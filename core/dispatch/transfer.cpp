@@ -93,8 +93,8 @@ bool queue_copy_to_device(TensorImpl& src, TensorImpl& dst, Storage& block) {
     return false;
   // The plugin makes this copy, because it uses all threads.
   const tn_copy copy{sizeof(tn_copy), block.data, src.data(), bytes, nullptr, from.handle};
-  check(from.backend.api().copy(from.handle, &copy, nullptr),
-        fmt::format("copy of {} bytes into pinned memory: ", bytes));
+  from.stream->require(from.backend.api().copy(from.handle, &copy, nullptr),
+                       fmt::format("copy of {} bytes into pinned memory: ", bytes));
   queue_from_block(block, dst, nullptr);
   return true;
 }

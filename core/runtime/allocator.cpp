@@ -217,6 +217,7 @@ void Allocator::ask_system(uint64_t bytes, bool for_host) {
     throw OutOfMemoryError(fmt::format(
         "cannot allocate {} bytes on {}: no device has that much memory", bytes, context_.device));
   context_.stream->require_open();
+  context_.stream->require_device();
   auto& api = context_.backend.api();
   auto node = BlockHeap::make_node();
   const uint64_t needed = BlockHeap::needed_for(bytes);
@@ -241,9 +242,10 @@ void Allocator::ask_system(uint64_t bytes, bool for_host) {
   if (e && context_.stream->failures.lost()) e->destroy(e), context_.stream->require_device();
   if (e) {
     auto s = stats();
-    check(e, fmt::format("cannot allocate {} bytes on {} ({} in live tensors, {} reserved; the "
-                         "cache was emptied first): ",
-                         bytes, context_.device, s.allocated, s.reserved));
+    context_.stream->require(
+        e, fmt::format("cannot allocate {} bytes on {} ({} in live tensors, {} reserved; the "
+                       "cache was emptied first): ",
+                       bytes, context_.device, s.allocated, s.reserved));
   }
   std::lock_guard lock(lock_);
   stats_.system_allocations++;

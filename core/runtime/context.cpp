@@ -264,6 +264,8 @@ uint32_t device_count(std::string_view type) {
   uint32_t counted = 0;
   try {
     counted = plugins::registry().load(type).device_count();
+  } catch (const OutOfMemoryError&) {  // there may be devices
+    throw;
   } catch (const DeviceError&) {  // no plugin, no driver or no card: no devices
   }
   return with_logical_devices(type, counted);

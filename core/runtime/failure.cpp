@@ -111,6 +111,18 @@ FailureLog::Pointer FailureLog::lost() const {
   return lost_;
 }
 
+FailureLog::Pointer FailureLog::take_lost() const {
+  std::lock_guard lock(mutex_);
+  if (lost_) lost_->seen = true;
+  return lost_;
+}
+
+FailureLog::Pointer FailureLog::lose(Pointer failure) {
+  std::lock_guard lock(mutex_);
+  if (!lost_) lost_ = std::move(failure);
+  return mark_seen(lost_);
+}
+
 void FailureLog::poison(const void* data, const Footprint& footprint, Pointer failure) {
   retry_until_memory([&] {
     std::lock_guard lock(mutex_);

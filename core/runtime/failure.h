@@ -56,6 +56,11 @@ class FailureLog {
   void add_late(uint64_t first, Pointer failure);
   // Returns the failure with which the device was lost; null while it works.
   Pointer lost() const;
+  // The same, marked as reported.
+  Pointer take_lost() const;
+  // A call that is no queued work, such as an allocation, lost the device. Returns the failure with
+  // which it was lost first, marked as reported.
+  Pointer lose(Pointer failure);
 
   void poison(const void* data, const Footprint& footprint, Pointer failure);
   void clear_poison(const void* data, const Footprint& footprint);

@@ -20,7 +20,7 @@ void PluginStream::begin_capture(const plugins::CheckedCapture& api, Capture& ca
   wait_until_idle(lock);
   refuse_while_capturing("a stream graph cannot be captured");
   require_usable();
-  check(api.begin(stream_), fmt::format("stream graph of {}: ", name_));
+  require(api.begin(stream_), fmt::format("stream graph of {}: ", name_));
   capture_ = &capture;
   capturing_thread_.store(std::this_thread::get_id(), std::memory_order_release);
 }
@@ -40,6 +40,7 @@ uint64_t PluginStream::record(const Launch& l) {
                      fmt::format("\n  in {}, while it was captured into a stream graph{}",
                                  l.plan->describe(l.shape), path_suffix()));
     capture->failure = std::make_shared<const Failure>(std::move(failure));
+    if (capture->failure->code == TN_CODE_DEVICE_LOST) failures.lose(capture->failure);
     throw_failure(*capture->failure);
   }
   capture->operators++;

@@ -46,6 +46,13 @@ void Stream::wait_for_all() {
     if (auto f = failures.take_unreported()) throw_failure(*f);
 }
 
+void Stream::require(tn_error* error, const std::string& prefix) {
+  if (!error || error->code != TN_CODE_DEVICE_LOST) return check(error, prefix);
+  const std::string lost = name_ + " is lost and cannot be used again in this process: ";
+  throw_failure(
+      *failures.lose(failure_of(error, [&] { return std::pair(lost + prefix, std::string()); })));
+}
+
 void Stream::forget_failures() {
   while (failures.take_unreported()) {
   }

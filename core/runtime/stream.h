@@ -104,8 +104,11 @@ class Stream {
   // Throws the first error of the device as a DeviceError if the device is lost.
   void require_device() const {
     if (failures.any())
-      if (auto f = failures.lost()) throw_failure(*f);
+      if (auto f = failures.take_lost()) throw_failure(*f);
   }
+  // Throws the error of a call to the plugin that is no queued work, unless it is null, and
+  // destroys it. If it says that the device is lost, every later call fails with it.
+  void require(tn_error* error, const std::string& prefix);
 
   // While a thread captures what it queues here (core/runtime/stream_graph.h), nothing runs, and
   // nothing can be waited for.

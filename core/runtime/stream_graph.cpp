@@ -38,7 +38,7 @@ tn_graph* end(PluginStream& stream, const plugins::CheckedCapture& api, const Ca
     if (graph) api.destroy(graph);
     throw_failure(*capture.failure);
   }
-  check(error, fmt::format("StreamGraph: {}: ", capture.device));
+  stream.require(error, fmt::format("StreamGraph: {}: ", capture.device));
   return graph;
 }
 

@@ -66,6 +66,7 @@ class WorkerStream final : public Stream, ForkMember {
   }
 
   uint64_t run(const Launch& l) override {
+    require_device();
     std::lock_guard lock(lock_);
     const uint64_t before = submitted_.load(std::memory_order_relaxed);
     if (l.plan->cost_ns <= kInPlaceNs && l.plan->cost_ns &&
@@ -83,6 +84,7 @@ class WorkerStream final : public Stream, ForkMember {
   }
 
   uint64_t copy(const CopyTask& task) override {
+    require_device();
     return push([&](Task& t) {
       t.kind = Task::copy;
       t.heap.reset(new std::byte[sizeof(CopyTask)]);

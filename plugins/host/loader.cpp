@@ -15,6 +15,8 @@
 
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/never_destroyed.h>
+#include <tenon/core/base/printable.h>
+#include <tenon/core/error.h>
 #include <tenon/plugins/host/files.h>
 #include <tenon/plugins/host/host_version.h>
 #include <tenon/plugins/host/library_table.h>
@@ -188,7 +190,7 @@ void check_functions(const tn_backend_api& api, tn_plugin_kind kind) {
     throw Refused(fmt::format("init left required functions NULL: {}", missing));
 }
 
-// Calls init. A shortage of memory is a std::bad_alloc, after which init may be called again.
+// Calls init. A shortage of memory is no reason to refuse a plugin: init may be called again.
 tn_backend_api initialise(const tn_plugin_info& entry, const tn_host* host, tn_plugin_kind kind) {
   const size_t given = host_version().table_bytes;
   alignas(tn_backend_api) unsigned char
@@ -205,10 +207,11 @@ tn_backend_api initialise(const tn_plugin_info& entry, const tn_host* host, tn_p
   } catch (...) {
     throw Refused("init threw an exception of unknown type across the boundary");
   }
-  if (error && error->code == TN_CODE_OUT_OF_MEMORY) {
-    take_message(error);
-    throw std::bad_alloc();
-  }
+  if (error && error->code == TN_CODE_OUT_OF_MEMORY)
+    throw OutOfMemoryError(
+        fmt::format("plugin {} ({}): init ran out of memory: {}; the next use of the backend calls "
+                    "it again",
+                    printable(entry.name), host->plugin_path, take_message(error)));
   if (error) throw Refused(fmt::format("init failed: {}", take_message(error)));
 
   bool overrun =

@@ -155,6 +155,68 @@ BOOST_AUTO_TEST_CASE(when_plans_are_made_and_run) {
   }
 }
 
+// Whichever function says so, it is final: the device is not asked again.
+BOOST_AUTO_TEST_CASE(a_lost_device_stays_lost) {
+  backends();
+  for (const char* function : {"memory_alloc", "plan_create", "run"})
+    for (bool streams : {false, true}) {
+      const Device device("joint", next_index(streams));
+      const Tensor x = full({5}, -2.0).to(device), known = abs(x);
+      known.wait();
+      std::string lost;
+      {
+        Environment broken("TENON_TEST_FAULT", std::string(function) + "_loses_the_device");
+        if (std::string(function) == "memory_alloc") empty_cache(device);
+        const auto lose = [&] { (void)abs(full({1 << 19}, -2.0).to(device)).to_vector<float>(); };
+        lost = error_of(lose);
+      }
+      BOOST_TEST_CONTEXT(function << " on " << device.str()) {
+        BOOST_TEST(has(lost, "it fell off the bus"), lost);
+        if (std::string(function) != "run")
+          BOOST_TEST(has(lost, device.str() + " is lost and cannot be used again"), lost);
+        BOOST_TEST(error_of([&] { abs(x); }) == lost);
+        BOOST_TEST(error_of([&] { full({7}, 1.0).to(device); }) == lost);
+        BOOST_TEST(error_of([&] { abs(full({1 << 20}, 1.0, {.device = device})); }) == lost);
+        BOOST_TEST(error_of([&] { (void)known.to_vector<float>(); }) == lost);
+        BOOST_TEST(error_of([&] { synchronize(device); }) == lost);
+      }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(the_loss_of_a_device_is_told_once,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  backends();
+  const Device device("joint:1");
+  const Tensor x = full({5}, -2.0).to(device);
+  setenv("TENON_TEST_FAULT", "run_loses_the_device", 1);
+  abs(x);
+  setenv("TENON_TEST_FAULT", "", 1);
+  BOOST_TEST(has(error_of([&] { abs(x); }), "it fell off the bus"));
+}
+
+BOOST_AUTO_TEST_CASE(a_loss_that_a_call_has_thrown_is_not_printed_at_the_end) {
+  const Outcome outcome = run_alone("misbehaviour_test/the_loss_of_a_device_is_told_once");
+  BOOST_TEST(outcome.status == 0, outcome.output);
+  BOOST_TEST(!has(outcome.output, "it fell off the bus"), outcome.output);
+}
+
+BOOST_AUTO_TEST_CASE(the_shortage_of_memory_in_an_init,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  backends();
+  setenv("TENON_TEST_FAULT", "init_lacks_memory", 1);
+  for (int i = 0; i < 2; ++i)
+    require_error<OutOfMemoryError>([] { compute_on("joint:0"); },
+                                    "joint.so): init ran out of memory: no room for the tables",
+                                    "calls it again");
+  setenv("TENON_TEST_FAULT", "", 1);
+  compute_on("joint:0");
+}
+
+BOOST_AUTO_TEST_CASE(an_init_that_runs_out_of_memory_says_where_and_is_called_again) {
+  const Outcome outcome = run_alone("misbehaviour_test/the_shortage_of_memory_in_an_init");
+  BOOST_TEST(outcome.status == 0, outcome.output);
+}
+
 BOOST_AUTO_TEST_CASE(a_loop_with_the_largest_grain_is_one_part) {
   backends();
   Environment asked("TENON_TEST_FAULT", "run_in_one_part");
