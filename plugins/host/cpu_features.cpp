@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <string_view>
 #include <utility>
 
@@ -9,6 +10,7 @@
 
 #include <tenon/core/base/never_destroyed.h>
 #include <tenon/plugins/host/cpu_features.h>
+#include <tenon/plugins/host/files.h>
 
 namespace tenon::plugins {
 
@@ -23,6 +25,7 @@ std::string beginning_of_cpuinfo() {
       if (fd >= 0) close(fd);
     }
   } file;
+  if (file.fd < 0) require_descriptors(errno, "/proc/cpuinfo");
   std::string text;
   char part[4096];
   for (ssize_t n; file.fd >= 0 && (n = read(file.fd, part, sizeof part)) > 0;) {

@@ -77,6 +77,7 @@ std::vector<std::string> manifests_in(const std::string& folder) {
   for (dirent* entry; stream && (entry = readdir(stream.get())); errno = 0)
     if (std::string_view(entry->d_name).ends_with(kManifestSuffix))
       manifests.push_back(folder + "/" + entry->d_name);
+  require_descriptors(errno, folder);
   if (errno == ENOMEM) throw std::bad_alloc();
   if (errno) throw Refused(fmt::format("folder cannot be read: {}", std::strerror(errno)));
   std::sort(manifests.begin(), manifests.end());

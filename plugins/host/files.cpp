@@ -3,6 +3,7 @@
 #include <cstring>
 #include <filesystem>
 #include <new>
+#include <system_error>
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -10,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <tenon/core/base/printable.h>
+#include <tenon/core/error.h>
 #include <tenon/plugins/host/files.h>
 #include <tenon/plugins/host/manifest.h>
 
@@ -31,6 +34,7 @@ class File {
  public:
   File(const std::string& path, const char* what)
       : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    if (fd_ < 0) require_descriptors(errno, path);
     if (fd_ < 0)
       throw Refused(fmt::format("{} cannot be read: {}: {}", what, std::strerror(errno), path));
     struct stat s {};
@@ -65,6 +69,14 @@ class File {
 };
 
 }  // namespace
+
+void require_descriptors(int error, const std::string& what) {
+  if (error != EMFILE && error != ENFILE) return;
+  throw PluginError(
+      fmt::format("{} cannot be opened now: {}. Close files, or raise the limit (ulimit -n); the "
+                  "next use tries again",
+                  printable(what), std::generic_category().message(error)));
+}
 
 std::string canonical_path(const std::string& path) {
   if (path.empty())

@@ -24,6 +24,10 @@ void require_trusted_folder(const std::string& canonical);
 // complete shared library.
 std::string trusted_library(const std::string& folder, const std::string& name, const char* what);
 
+// Throws a PluginError if a file could not be opened because too many are open. Nothing is refused
+// for that: the next use tries again. `what` is what was to be opened.
+void require_descriptors(int error, const std::string& what);
+
 // Returns the text of a trusted regular file of at most `limit` bytes. Throws Refused otherwise.
 std::string read_trusted_file(const std::string& path, size_t limit, const char* what);
 

@@ -35,12 +35,15 @@ constexpr size_t kAbsurdSize = 4096;
 constexpr size_t kFenceSize = 1024;
 constexpr unsigned char kFenceByte = 0xa5;
 
-// Returns why the dynamic linker failed. A shortage of memory is temporary and no reason to refuse
-// a plugin for ever, so it is a std::bad_alloc.
-std::string dl_error() {
+// Returns why the dynamic linker failed to open `library`. A shortage of memory or of file
+// descriptors is temporary and no reason to refuse a plugin for ever, so it is a std::bad_alloc or
+// a PluginError.
+std::string dl_error(const std::string& library) {
   const char* text = dlerror();
   if (!text) return "the dynamic linker gives no reason";
   const std::string_view reason = text;
+  for (int shortage : {EMFILE, ENFILE})
+    if (reason.ends_with(std::strerror(shortage))) require_descriptors(shortage, library);
   const bool short_of_memory = reason == "out of memory" ||
                                reason.ends_with(std::strerror(ENOMEM)) ||
                                reason.find(": cannot create ") != reason.npos ||
@@ -62,12 +65,12 @@ void require_vendor_libraries(const Manifest& m) {
       throw Refused(
           fmt::format("needs the vendor library {}, which cannot be loaded: {}", name, reason));
     };
-    const auto reason = dl_error();
+    const auto reason = dl_error(name);
     struct stat s {};
     if (lstat((m.folder + "/" + name).c_str(), &s) != 0) refuse(reason);
     // A library next to the plugin is part of it and has to be trusted as its own library is.
     const auto path = trusted_library(m.folder, name, "vendor library");
-    if (!dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL)) refuse(dl_error());
+    if (!dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL)) refuse(dl_error(path));
   }
 }
 
@@ -92,7 +95,7 @@ void* open_library(const std::string& path, const std::string& name) {
     throw Broken("one of unknown type");
   }
   if (handle) return handle;
-  const std::string reason = dl_error();
+  const std::string reason = dl_error(path);
   // The linker says this too, with or without a reason of the system, if it has no memory for the
   // name of a file that exists.
   if (reason.starts_with(path + ": cannot open shared object file") &&

@@ -1,5 +1,6 @@
 // Where plugins are looked for, which one wins, and that looking loads nothing.
 #include <boost/test/unit_test.hpp>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <tenon/core/error.h>
@@ -7,6 +8,7 @@
 #include "logged.h"
 #include "places.h"
 #include "plugin_folder.h"
+#include "process/child.h"
 
 BOOST_AUTO_TEST_SUITE(discovery_test)
 
@@ -41,6 +43,72 @@ BOOST_AUTO_TEST_CASE(a_second_registry_shares_the_running_plugin) {
   Registry one(folder.only()), two(folder.only());
   BOOST_TEST(&one.load("good") == &two.load("good"));
   BOOST_TEST(read_text(folder.file("trace")) == "good load\ngood init\n");
+}
+
+// With no free descriptor, then with one, two …: each step of the first use fails once, says why,
+// and works when there are enough.
+BOOST_AUTO_TEST_CASE(with_few_descriptors,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  PluginFolder folder;
+  folder.add("good");
+  const int file = dup(0);  // the lowest that is free
+  close(file);
+  rlimit before{};
+  BOOST_REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  Registry registry(folder.only());
+  int failed = 0;
+  const auto load = [&] {
+    try {
+      registry.load("good");
+      return true;
+    } catch (const PluginError& e) {
+      BOOST_TEST(has(e.what(), "cannot be opened now: Too many open files. Close files, or raise"),
+                 e.what());
+      return false;
+    }
+  };
+  for (bool loaded = false; !loaded && failed < 20; failed += !loaded) {
+    const rlimit few{static_cast<rlim_t>(file + failed), before.rlim_max};
+    BOOST_REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
+    loaded = load();
+  }
+  BOOST_TEST(failed > 0);
+  BOOST_TEST(setrlimit(RLIMIT_NOFILE, &before) == 0);
+  BOOST_TEST(load());
+}
+
+BOOST_AUTO_TEST_CASE(too_many_open_files_are_no_fault_of_a_plugin) {
+  const Outcome outcome = run_alone("discovery_test/with_few_descriptors");
+  BOOST_TEST(outcome.status == 0, outcome.output);
+}
+
+// The same where the linker is the first that finds none.
+BOOST_AUTO_TEST_CASE(with_few_descriptors_for_the_linker,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  PluginFolder folder;
+  folder.add("good");
+  Registry registry(folder.only());
+  BOOST_TEST(registry.report().entries.size() == 1u);  // they are found, but not loaded
+  const int file = dup(0);
+  close(file);
+  rlimit before{};
+  BOOST_REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit none{static_cast<rlim_t>(file), before.rlim_max};
+  BOOST_REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  std::string text;
+  try {
+    registry.load("good");
+  } catch (const std::exception& e) {
+    text = e.what();
+  }
+  BOOST_TEST(setrlimit(RLIMIT_NOFILE, &before) == 0);
+  BOOST_TEST(has(text, "good.so cannot be opened now: Too many open files"), text);
+  BOOST_TEST(registry.load("good").name() == "good");
+}
+
+BOOST_AUTO_TEST_CASE(too_many_open_files_for_the_linker_are_no_shortage_of_memory) {
+  const Outcome outcome = run_alone("discovery_test/with_few_descriptors_for_the_linker");
+  BOOST_TEST(outcome.status == 0, outcome.output);
 }
 
 BOOST_AUTO_TEST_CASE(the_highest_preference_that_the_machine_can_run_wins) {
