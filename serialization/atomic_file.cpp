@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <tenon/core/base/printable.h>
+#include <tenon/core/base/standard_streams.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/serialization/atomic_file.h>
@@ -50,18 +51,6 @@ template <class Call>
 auto uninterrupted(Call&& call) {
   for (;;)
     if (const auto result = call(); result >= 0 || errno != EINTR) return result;
-}
-
-// Gives an open file a number that is not that of a standard stream, and returns the number. If a
-// program was started without standard streams or has closed them, the next file that is opened
-// gets such a number, and everything that a thread prints would be written into the checkpoint.
-// Returns -1 and closes the file if there is no number left.
-int beyond_standard_streams(int file) {
-  if (file < 0 || file > STDERR_FILENO) return file;
-  const int other = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), error = errno;
-  close(file);
-  errno = error;
-  return other;
 }
 
 // Returns the process in the name of a temporary file, or 0 if the name does not end in

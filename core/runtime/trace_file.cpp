@@ -1,15 +1,18 @@
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <system_error>
 
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <tenon/core/base/log.h>
 #include <tenon/core/base/printable.h>
+#include <tenon/core/base/standard_streams.h>
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/trace_file.h>
 
@@ -19,13 +22,51 @@ namespace {
 constexpr std::string_view kBegin = "[", kEnd = "\n]\n";
 
 std::string reason_of(int error) { return std::generic_category().message(error); }
+
+// A pipe would make the process wait for who reads it, and has no place to write the end again.
+bool is_regular_or_absent(const std::string& path) {
+  struct stat s {};
+  return ::stat(path.c_str(), &s) != 0 || S_ISREG(s.st_mode);
+}
+
+// As long as it lives, a write beyond the limit of a file's size (ulimit -f) is an error for this
+// thread, and its signal does not end the process. What others do about the signal stays as it is.
+class NoSignalForSize {
+ public:
+  NoSignalForSize() {
+    sigemptyset(&signal_), sigaddset(&signal_, SIGXFSZ);
+    sigset_t pending;
+    was_pending_ = sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 1;
+    pthread_sigmask(SIG_BLOCK, &signal_, &before_);
+  }
+  ~NoSignalForSize() {
+    const timespec at_once{};
+    while (exceeded && !was_pending_ && sigtimedwait(&signal_, nullptr, &at_once) < 0 &&
+           errno == EINTR) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoSignalForSize(const NoSignalForSize&) = delete;
+  bool exceeded = false;
+
+ private:
+  sigset_t signal_, before_;
+  bool was_pending_;
+};
 }  // namespace
 
 TraceFile::~TraceFile() { close(); }
 
 bool TraceFile::open(const std::string& path) {
   path_ = path;
-  file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (!is_regular_or_absent(path))
+    throw Error(
+        fmt::format("TENON_TRACE: {} is not a regular file; name one, or one that there is "
+                    "not yet",
+                    printable(path)));
+  // A pipe that has come to be there meanwhile does not block.
+  file_ = beyond_standard_streams(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666));
   // The lock ends with the last process that has this file open. Where files cannot be locked, that
   // of another process is not protected.
   if (file_ >= 0 && ::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
@@ -50,8 +91,10 @@ void TraceFile::close() {
 
 // Throws a std::system_error.
 void TraceFile::write_at(std::string_view text, int64_t at) const {
+  NoSignalForSize no_signal;
   while (!text.empty()) {
     const ssize_t written = ::pwrite(file_, text.data(), text.size(), at);
+    no_signal.exceeded = written < 0 && errno == EFBIG;
     if (written < 0 && errno != EINTR) throw std::system_error(errno, std::generic_category());
     if (written <= 0) continue;
     text.remove_prefix(static_cast<size_t>(written));

@@ -18,11 +18,12 @@ class TraceFile {
   TraceFile& operator=(const TraceFile&) = delete;
 
   // Makes the file, or empties it. Returns false if another process that still runs writes into it.
-  // Throws an Error that names it if it cannot be written.
+  // Throws an Error that names it if it is not a regular file or cannot be written.
   bool open(const std::string& path);
   bool is_open() const { return file_ >= 0; }
-  // Adds the text of one JSON object. If it cannot be written, as when the disk is full, the file
-  // ends with the event before it, and a warning is logged. One thread at a time.
+  // Adds the text of one JSON object. If it cannot be written, as when the disk is full or the file
+  // too large (ulimit -f), it ends with the event before it, and a warning is logged. One thread at
+  // a time.
   void add(std::string_view object);
   // Gives the file up to another process, which shares it after a fork.
   void close();

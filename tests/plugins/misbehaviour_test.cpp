@@ -223,6 +223,15 @@ BOOST_AUTO_TEST_CASE(a_loop_with_the_largest_grain_is_one_part) {
   for (bool streams : {false, true}) compute_on(Device("joint", next_index(streams)));
 }
 
+// In a process of its own, as the number of threads is read once.
+BOOST_AUTO_TEST_CASE(the_parts_of_the_longest_loop_cover_it) {
+  const Outcome outcome =
+      run_alone("misbehaviour_test/in_a_process_of_its_own",
+                {"TENON_TEST_FAULT=run_in_the_longest_loop", "TENON_NUM_THREADS=7"});
+  BOOST_TEST(outcome.status == 0, outcome.output);
+  BOOST_TEST(!has(outcome.output, "refused: "), outcome.output);
+}
+
 BOOST_AUTO_TEST_CASE(when_streams_are_waited_for) {
   backends();
   // The loss of an event is told to whoever reads next, and the stream works on.
@@ -285,15 +294,6 @@ BOOST_AUTO_TEST_CASE(an_overlay_that_fails_leaves_the_work_to_the_plugin_below) 
     compute_on(device);
   } catch (const Error& e) {
     text = e.what();
-// In a process of its own, as the number of threads is read once.
-BOOST_AUTO_TEST_CASE(the_parts_of_the_longest_loop_cover_it) {
-  const Outcome outcome =
-      run_alone("misbehaviour_test/in_a_process_of_its_own",
-                {"TENON_TEST_FAULT=run_in_the_longest_loop", "TENON_NUM_THREADS=7"});
-  BOOST_TEST(outcome.status == 0, outcome.output);
-  BOOST_TEST(!has(outcome.output, "refused: "), outcome.output);
-}
-
   }
   BOOST_TEST(has(text, "joint_overlay.so): run let an exception out"), text);
   BOOST_TEST(has(text, "by the overlay joint_overlay"), text);

@@ -1,26 +1,18 @@
 // What ran, for how long, by whom and why: TENON_TRACE, TENON_CPU_FALLBACK, dispatch_stats().
 // Variables are read once, so most of it happens in processes of their own.
 #include <algorithm>
-#include <chrono>
-#include <csignal>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <tenon/tenon.h>
 
 #include "joint_folder.h"
-#include "process/child.h"
 #include "support/expect.h"
+#include "traced.h"
 
 BOOST_AUTO_TEST_SUITE(trace_test)
 
@@ -37,40 +29,10 @@ struct Net : nn::Module<Net> {
 
 constexpr int kSteps = 5;
 
-// Parses a trace and checks what all traces have.
-std::vector<json> events_of(const std::string& file) {
-  const json all = json::parse(read_text(file));
-  std::vector<json> events;
-  std::set<int64_t> named;
-  for (auto& e : all) {
-    if (e.at("name") == "thread_name") named.insert(e.at("tid").get<int64_t>());
-    if (e.at("ph") == "M") continue;
-    BOOST_TEST(e.at("ph") == "X");
-    BOOST_TEST(e.at("ts").get<double>() >= 0);
-    BOOST_TEST(e.at("dur").get<double>() >= 0);
-    BOOST_TEST(named.contains(e.at("tid").get<int64_t>()));
-    events.push_back(e);
-  }
-  return events;
-}
-std::map<std::string, int> counts_of(const std::vector<json>& events, const std::string& category) {
-  std::map<std::string, int> counts;
-  for (auto& e : events)
-    if (e.at("cat") == category) ++counts[e.at("name").get<std::string>()];
-  return counts;
-}
-using Counts = std::map<std::string, int>;
-
 size_t times(const std::string& text, const std::string& part) {
   size_t n = 0;
   for (size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++n;
   return n;
-}
-
-Outcome traced(const std::string& test_case, const std::string& trace,
-               std::vector<std::string> environment = {}) {
-  environment.push_back("TENON_TRACE=" + trace);
-  return run_alone("trace_test/" + test_case, environment);
 }
 
 std::optional<DispatchStats::Runs> runs_of(const DispatchStats& stats, const char* op) {
@@ -160,7 +122,7 @@ BOOST_AUTO_TEST_CASE(a_small_net, ALONE) {
 
 BOOST_AUTO_TEST_CASE(a_file_holds_all_that_ran) {
   const PluginFolder folder;
-  const Outcome outcome = traced("a_small_net", folder.file("a.json"));
+  const Outcome outcome = traced("trace_test/a_small_net", folder.file("a.json"));
   BOOST_REQUIRE_MESSAGE(outcome.status == 0, outcome.output);
   const auto events = events_of(folder.file("a.json"));
   auto runs = counts_of(events, "run");
@@ -196,7 +158,7 @@ BOOST_AUTO_TEST_CASE(a_file_holds_all_that_ran) {
 
 BOOST_AUTO_TEST_CASE(lines_tell_each_run_and_each_plan) {
   const PluginFolder folder;
-  const Outcome outcome = traced("a_small_net", "ops,plans," + folder.file("a.json"));
+  const Outcome outcome = traced("trace_test/a_small_net", "ops,plans," + folder.file("a.json"));
   BOOST_REQUIRE_MESSAGE(outcome.status == 0, outcome.output);
   auto& text = outcome.output;
   const size_t runs = counts_of(events_of(folder.file("a.json")), "run").size();
@@ -227,7 +189,7 @@ BOOST_AUTO_TEST_CASE(a_step, ALONE) {
 
 BOOST_AUTO_TEST_CASE(parts_name_the_operator_that_needs_them) {
   const PluginFolder folder;
-  const Outcome outcome = traced("a_step", "ops," + folder.file("a.json"));
+  const Outcome outcome = traced("trace_test/a_step", "ops," + folder.file("a.json"));
   BOOST_REQUIRE_MESSAGE(outcome.status == 0, outcome.output);
   const auto events = events_of(folder.file("a.json"));
   auto gradients = counts_of(events, "gradient");
@@ -267,7 +229,7 @@ BOOST_AUTO_TEST_CASE(an_overlay_that_refuses, ALONE) {
 }
 
 BOOST_AUTO_TEST_CASE(plans_tell_their_owner_and_who_refused) {
-  const Outcome outcome = traced("an_overlay_that_refuses", "ops,plans");
+  const Outcome outcome = traced("trace_test/an_overlay_that_refuses", "ops,plans");
   BOOST_REQUIRE_MESSAGE(outcome.status == 0, outcome.output);
   auto& text = outcome.output;
   BOOST_TEST(has(text, "plan: abs: f32 (3,) -> f32 (3,) on joint:0 by joint, made in"), text);
@@ -284,97 +246,6 @@ BOOST_AUTO_TEST_CASE(plans_tell_their_owner_and_who_refused) {
           "plan: exp: f32 (5,) -> f32 (5,) on joint:1 was not made: exp: (5,) on joint:1: no "
           "plugin of this device offers it:"),
       text);
-}
-
-// ---- however it ends
-
-namespace {
-std::vector<std::string> files_beside(const PluginFolder& folder, const std::string& name) {
-  std::vector<std::string> others;
-  for (auto& entry : fs::directory_iterator(folder.path()))
-    if (entry.path().filename() != name) others.push_back(entry.path().string());
-  return others;
-}
-}  // namespace
-
-BOOST_AUTO_TEST_CASE(ending, ALONE) {
-  const std::string how = std::getenv("TENON_TEST_END");
-  (ones({3}) + 1.0).wait();
-  if (how == "fork") {
-    const pid_t child = fork();
-    if (child == 0) {
-      for (int i = 0; i < 4; ++i) (ones({3}) * 2.0).wait();
-      _exit(0);
-    }
-    const pid_t idle = fork();
-    if (idle == 0) _exit(0);
-    int status;
-    waitpid(child, &status, 0);
-    waitpid(idle, &status, 0);
-    (ones({3}) + 1.0).wait();
-    return;
-  }
-  if (how == "exit") std::exit(0);
-  if (how == "kill") std::raise(SIGKILL);
-  if (how == "throw") std::set_terminate([] { std::signal(SIGABRT, SIG_DFL), std::abort(); });
-  std::thread([] { throw 1; }).join();
-}
-
-BOOST_AUTO_TEST_CASE(a_file_is_valid_however_the_process_ends) {
-  const PluginFolder folder;
-  for (const std::string how : {"exit", "kill", "throw"}) BOOST_TEST_CONTEXT(how) {
-      const std::string file = folder.file(how + ".json");
-      const Outcome outcome = traced("ending", file, {"TENON_TEST_END=" + how});
-      BOOST_TEST((outcome.status == 0) == (how == "exit"), outcome.output);
-      BOOST_TEST((counts_of(events_of(file), "run") == Counts{{"add", 1}, {"fill", 1}}));
-    }
-}
-
-BOOST_AUTO_TEST_CASE(a_child_writes_into_a_file_of_its_own) {
-  const PluginFolder folder;
-  const Outcome outcome = traced("ending", folder.file("a.json"), {"TENON_TEST_END=fork"});
-  BOOST_REQUIRE_MESSAGE(outcome.status == 0, outcome.output);
-  BOOST_TEST(
-      (counts_of(events_of(folder.file("a.json")), "run") == Counts{{"add", 2}, {"fill", 2}}));
-  const auto others = files_beside(folder, "a.json");
-  BOOST_REQUIRE(others.size() == 1u);
-  BOOST_TEST(others[0].starts_with(folder.file("a.")), others[0]);
-  BOOST_TEST((counts_of(events_of(others[0]), "run") == Counts{{"fill", 4}, {"mul", 4}}));
-}
-
-BOOST_AUTO_TEST_CASE(a_file_in_use_is_left_to_its_process) {
-  const PluginFolder folder;
-  const int file = open(folder.write("a.json", "busy").c_str(), O_RDONLY);
-  BOOST_REQUIRE(flock(file, LOCK_EX) == 0);
-  const Outcome outcome = traced("ending", folder.file("a.json"), {"TENON_TEST_END=exit"});
-  close(file);
-  BOOST_TEST(outcome.status == 0, outcome.output);
-  BOOST_TEST(read_text(folder.file("a.json")) == "busy");
-  const auto others = files_beside(folder, "a.json");
-  BOOST_REQUIRE(others.size() == 1u);
-  BOOST_TEST((counts_of(events_of(others[0]), "run") == Counts{{"add", 1}, {"fill", 1}}));
-}
-
-BOOST_AUTO_TEST_CASE(computing, ALONE) {
-  try {
-    ones({3}).wait();
-  } catch (const Error& e) {
-    std::printf("refused: %s\n", e.what());
-    std::fflush(stdout);
-  }
-  BOOST_CHECK_THROW(ones({3}).wait(), Error);  // not only the first time
-}
-
-BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_written_is_an_error) {
-  const PluginFolder folder;
-  for (const std::string& path :
-       {folder.file("no/such/folder.json"), folder.path() + "/../.json/"}) {
-    const Outcome outcome = traced("computing", path + (path.ends_with('/') ? "x.json" : ""));
-    BOOST_TEST(outcome.status == 0, outcome.output);
-    BOOST_TEST(has(outcome.output, "refused: TENON_TRACE: the file " + path), outcome.output);
-    BOOST_TEST(has(outcome.output, " cannot be written: No such file or directory"),
-               outcome.output);
-  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,169 @@
+// The file of a trace (TENON_TRACE=FILE.json), however its process ends and whatever else it is.
+#include <csignal>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <tenon/core/base/log.h>
+#include <tenon/core/error.h>
+#include <tenon/tenon.h>
+
+#include "support/expect.h"
+#include "traced.h"
+
+BOOST_AUTO_TEST_SUITE(trace_file_test)
+
+using namespace tenon;
+using namespace tenon::test;
+namespace but = boost::unit_test;
+
+#define ALONE *but::disabled() * but::label("alone")
+
+namespace {
+std::vector<std::string> files_beside(const PluginFolder& folder, const std::string& name) {
+  std::vector<std::string> others;
+  for (auto& entry : fs::directory_iterator(folder.path()))
+    if (entry.path().filename() != name) others.push_back(entry.path().string());
+  return others;
+}
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(ending, ALONE) {
+  const std::string how = std::getenv("TENON_TEST_END");
+  (ones({3}) + 1.0).wait();
+  if (how == "fork") {
+    const pid_t child = fork();
+    if (child == 0) {
+      for (int i = 0; i < 4; ++i) (ones({3}) * 2.0).wait();
+      _exit(0);
+    }
+    const pid_t idle = fork();
+    if (idle == 0) _exit(0);
+    int status;
+    waitpid(child, &status, 0);
+    waitpid(idle, &status, 0);
+    (ones({3}) + 1.0).wait();
+    return;
+  }
+  if (how == "exit") std::exit(0);
+  if (how == "kill") std::raise(SIGKILL);
+  if (how == "throw") std::set_terminate([] { std::signal(SIGABRT, SIG_DFL), std::abort(); });
+  std::thread([] { throw 1; }).join();
+}
+
+BOOST_AUTO_TEST_CASE(a_file_is_valid_however_the_process_ends) {
+  const PluginFolder folder;
+  for (const std::string how : {"exit", "kill", "throw"}) BOOST_TEST_CONTEXT(how) {
+      const std::string file = folder.file(how + ".json");
+      const Outcome outcome = traced("trace_file_test/ending", file, {"TENON_TEST_END=" + how});
+      BOOST_TEST((outcome.status == 0) == (how == "exit"), outcome.output);
+      BOOST_TEST((counts_of(events_of(file), "run") == Counts{{"add", 1}, {"fill", 1}}));
+    }
+}
+
+// The disposition of SIGXFSZ is as ever: a write of the program's own would end it.
+BOOST_AUTO_TEST_CASE(with_room_for_some_events, ALONE) {
+  std::signal(SIGXFSZ, SIG_DFL);  // Boost's handler would go on with the suite
+  const rlimit limit{4000, 4000};
+  setrlimit(RLIMIT_FSIZE, &limit);
+  for (int i = 0; i < 100; ++i) (ones({3}) + 1.0).wait();
+  BOOST_TEST((std::signal(SIGXFSZ, SIG_DFL) == SIG_DFL));
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_grows_too_large_ends_with_its_last_whole_event) {
+  const PluginFolder folder;
+  const Outcome outcome =
+      traced("trace_file_test/with_room_for_some_events", folder.file("a.json"));
+  BOOST_TEST(outcome.status == 0, outcome.output);
+  BOOST_TEST(has(outcome.output, "a.json ends here, because it cannot be written: File too large"),
+             outcome.output);
+  BOOST_TEST(fs::file_size(folder.file("a.json")) <= 4000u);
+  auto runs = counts_of(events_of(folder.file("a.json")), "run");
+  BOOST_TEST((runs["add"] > 0 && runs["add"] < 100));
+}
+
+BOOST_AUTO_TEST_CASE(without_standard_error, ALONE) {
+  close(2);
+  (ones({3}) + 1.0).wait();
+  log_message(TN_LOG_ERROR, "npu", "hot");
+  std::fflush(nullptr);
+  _exit(0);
+}
+
+BOOST_AUTO_TEST_CASE(what_a_process_without_standard_error_prints_stays_out_of_the_file) {
+  const PluginFolder folder;
+  const Outcome outcome = traced("trace_file_test/without_standard_error", folder.file("a.json"));
+  BOOST_TEST(outcome.status == 0);
+  BOOST_TEST(
+      (counts_of(events_of(folder.file("a.json")), "run") == Counts{{"add", 1}, {"fill", 1}}));
+}
+
+BOOST_AUTO_TEST_CASE(a_pipe_is_refused_and_not_waited_for) {
+  const PluginFolder folder;
+  const std::string pipe = folder.file("a.json");
+  BOOST_REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  const Outcome outcome = traced("trace_file_test/computing", pipe, {}, 20);
+  BOOST_TEST(outcome.status == 0, outcome.output);
+  BOOST_TEST(has(outcome.output, "refused: TENON_TRACE: " + pipe + " is not a regular file"),
+             outcome.output);
+}
+
+BOOST_AUTO_TEST_CASE(a_child_writes_into_a_file_of_its_own) {
+  const PluginFolder folder;
+  const Outcome outcome =
+      traced("trace_file_test/ending", folder.file("a.json"), {"TENON_TEST_END=fork"});
+  BOOST_REQUIRE_MESSAGE(outcome.status == 0, outcome.output);
+  BOOST_TEST(
+      (counts_of(events_of(folder.file("a.json")), "run") == Counts{{"add", 2}, {"fill", 2}}));
+  const auto others = files_beside(folder, "a.json");
+  BOOST_REQUIRE(others.size() == 1u);
+  BOOST_TEST(others[0].starts_with(folder.file("a.")), others[0]);
+  BOOST_TEST((counts_of(events_of(others[0]), "run") == Counts{{"fill", 4}, {"mul", 4}}));
+}
+
+BOOST_AUTO_TEST_CASE(a_file_in_use_is_left_to_its_process) {
+  const PluginFolder folder;
+  const int file = open(folder.write("a.json", "busy").c_str(), O_RDONLY);
+  BOOST_REQUIRE(flock(file, LOCK_EX) == 0);
+  const Outcome outcome =
+      traced("trace_file_test/ending", folder.file("a.json"), {"TENON_TEST_END=exit"});
+  close(file);
+  BOOST_TEST(outcome.status == 0, outcome.output);
+  BOOST_TEST(read_text(folder.file("a.json")) == "busy");
+  const auto others = files_beside(folder, "a.json");
+  BOOST_REQUIRE(others.size() == 1u);
+  BOOST_TEST((counts_of(events_of(others[0]), "run") == Counts{{"add", 1}, {"fill", 1}}));
+}
+
+BOOST_AUTO_TEST_CASE(computing, ALONE) {
+  try {
+    ones({3}).wait();
+  } catch (const Error& e) {
+    std::printf("refused: %s\n", e.what());
+    std::fflush(stdout);
+  }
+  BOOST_CHECK_THROW(ones({3}).wait(), Error);  // not only the first time
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_written_is_an_error) {
+  const PluginFolder folder;
+  for (const std::string& path :
+       {folder.file("no/such/folder.json"), folder.path() + "/../.json/"}) {
+    const Outcome outcome =
+        traced("trace_file_test/computing", path + (path.ends_with('/') ? "x.json" : ""));
+    BOOST_TEST(outcome.status == 0, outcome.output);
+    BOOST_TEST(has(outcome.output, "refused: TENON_TRACE: the file " + path), outcome.output);
+    BOOST_TEST(has(outcome.output, " cannot be written: No such file or directory"),
+               outcome.output);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
