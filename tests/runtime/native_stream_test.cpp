@@ -239,11 +239,14 @@ BOOST_AUTO_TEST_CASE(losing_a_device,
 BOOST_AUTO_TEST_CASE(losing_a_device_before_a_copy,
                      *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
   const Device lost("sim:1");
-  Tensor a = ones({100}, {.device = lost});
+  Tensor a = ones({100}, {.device = lost}), copied;
   accident(sim::kLosesDevice, lost);
-  Tensor copied = a.to("cpu");  // queued, but it never arrives, and is never read as if it had
-  for (int i = 0; i < 2; ++i)
+  // Where it is queued, it never arrives, and is never read as if it had. Where the allocation of
+  // pinned memory comes after the accident, that loses the device, and the copy is refused.
+  const auto refused = error_of([&] { copied = a.to("cpu"); });
+  for (int i = 0; i < 2 && refused.empty(); ++i)
     require_error<Error>([&] { copied.sum().item(); }, "sim: device 1 has fallen off the bus");
+  BOOST_TEST((refused.empty() || has(refused, "sim: device 1 has fallen off the bus")), refused);
   BOOST_TEST((ones({4}) * 2.0).sum().item() == 8.0);
 }
 
