@@ -90,6 +90,9 @@ Variables variables_of_checks(bool checked, unsigned limit) {
 }
 
 WorkerProcess::WorkerProcess(Start start) : most_words_(start.most_words) {
+  // A plugin may ignore SIGCHLD, as may whoever started this program. Nobody could be told how the
+  // process ended then.
+  std::signal(SIGCHLD, SIG_DFL);
   Pipe lines, prints;
   start.command.insert(start.command.end(), {"--pipe", std::to_string(lines.to)});
   auto environment = environment_with(start.variables);

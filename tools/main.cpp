@@ -1,4 +1,5 @@
 // The `tenon` command, which lists devices, checks backends, shows checkpoints and downloads data.
+#include <csignal>
 #include <exception>
 #include <iostream>
 #include <sstream>
@@ -79,4 +80,6 @@ int main(int argc, char** argv) {
     std::cerr << "tenon: " << tenon::printable_lines(e.what()) << "\n";
     return 1;
   }
+  // The shell's `trap '' CHLD` is inherited, and then nobody is told how a child has ended.
+  std::signal(SIGCHLD, SIG_DFL);
 }

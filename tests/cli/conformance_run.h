@@ -34,12 +34,13 @@ inline std::string slurp(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// `fault`: what a plugin of tests/conformance does wrong.
+// `fault`: what a plugin of tests/conformance does wrong. `options`: those of env.
 inline Outcome run(const Folder& folder, const std::string& arguments,
-                   const std::string& fault = "") {
-  const std::string out = folder / "out", command = "TENON_TEST_FAULT='" + fault + "' '" +
-                                                    build_dir() + "/bin/tenon' conformance " +
-                                                    arguments + " >'" + out + "' 2>&1 </dev/null";
+                   const std::string& fault = "", const std::string& options = "") {
+  const std::string out = folder / "out", command = "env " + options + " TENON_TEST_FAULT='" +
+                                                    fault + "' '" + build_dir() +
+                                                    "/bin/tenon' conformance " + arguments + " >'" +
+                                                    out + "' 2>&1 </dev/null";
   const int status = std::system(command.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), slurp(out)};
 }

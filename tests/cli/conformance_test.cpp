@@ -170,7 +170,20 @@ BOOST_AUTO_TEST_CASE(each_process_is_told_of_checked_mode_and_of_the_limit) {
   require_line(run(folder, faulty() + cases + " --no-check", fault), 0, {" 0 failed"});
   if (kSanitized) return;  // the joint takes long there
   require_line(run(folder, faulty() + "--section joint --no-check", fault), 0,
-               {"joint        17 passed, 0 failed"});
+               {"joint        18 passed, 0 failed"});
+}
+
+// Who starts the command may ignore SIGCHLD, which is inherited: waitpid knows no child then.
+BOOST_AUTO_TEST_CASE(how_a_process_ends_is_known_although_its_starter_ignores_children) {
+  const Folder folder;
+  const std::string ignore = "--ignore-signal=CHLD",
+                    cases = "--op cos --dtype f32 --section cases --limit 20";
+  require_line(run(folder, cases, "", ignore), 0, {" 0 failed"});
+  require_line(run(folder, faulty() + cases, "exits", ignore), 1,
+               {"FAILED cases: cos", "ended the process with status 3"});
+  if (kSanitized) return;  // the joint takes long there
+  require_line(run(folder, faulty() + "--section joint", "ignores its children"), 0,
+               {"joint        18 passed, 0 failed"});
 }
 
 BOOST_AUTO_TEST_CASE(a_check_that_hangs_is_ended_and_its_operator_left_out) {

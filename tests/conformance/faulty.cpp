@@ -109,6 +109,10 @@ void all_more(float* y, int64_t n, const std::function<void()>& run) {
   for (int64_t i = 0; i < n; ++i) y[i] += 100;
 }
 void right(float*, int64_t, const std::function<void()>& run) { run(); }
+void ignore_children(float*, int64_t, const std::function<void()>& run) {
+  run();
+  std::signal(SIGCHLD, SIG_IGN);
+}
 void other_rounding(float*, int64_t, const std::function<void()>& run) {
   run();
   std::fesetround(FE_UPWARD);
@@ -142,6 +146,7 @@ constexpr Fault faults[] = {
     {"writes to the pipe", "cos", write_to_the_pipe},
     {"leaves a process behind", "cos", leave_a_process_behind},
     {"leaves a program behind", "cos", leave_a_program_behind},
+    {"ignores its children", "relu", ignore_children},
     {"fails in checked mode", "relu", fail_in_checked_mode},
     // These do what is wrong outside of the run, too.
     {"is careless with requests", "relu", other_rounding},
