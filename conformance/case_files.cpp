@@ -222,18 +222,16 @@ void sort_by_name(ReferenceCase& c, hid_t group, std::string_view names) {
   c.in = std::move(in), c.gin = std::move(gin);
 }
 
-using Wanted = std::function<bool(const std::string&)>;
-
 // Nothing if it is not wanted.
 std::shared_ptr<ReferenceCase> read_case(hid_t file, const std::string& name,
-                                         const Wanted& wanted) {
+                                         const CaseReading& reading) {
   const Handle group = group_of(file, name);
   auto result = std::make_shared<ReferenceCase>();
   ReferenceCase& c = *result;
   c.op = text_attribute(group, "op");
   const Line* line = line_of(c.op);
   if (!line) return result;
-  if (wanted && !wanted(c.op)) return nullptr;
+  if (!reading.wanted(c.op)) return nullptr;
   c.args = nlohmann::json::parse(text_attribute(group, "args"));
   require(c.args.is_object(), "attribute args is no JSON object");
   c.rtol = number_attribute(group, "rtol");
@@ -251,12 +249,14 @@ std::shared_ptr<ReferenceCase> read_case(hid_t file, const std::string& name,
   return result;
 }
 
-void read_file(const std::filesystem::path& path, const Wanted& wanted, CaseFolder& folder) {
+void read_file(const std::filesystem::path& path, const CaseReading& reading, CaseFolder& folder) {
   const std::string file = path.filename();
+  reading.begins(file);
   const Handle h5(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose, "the file");
   for (auto& name : members(h5)) {
+    reading.begins(file + "/" + name);
     try {
-      auto c = read_case(h5, name, wanted);
+      auto c = read_case(h5, name, reading);
       if (!c) continue;
       c->name = file + "/" + name;
       folder.by_op[c->op].push_back(std::move(c));
@@ -267,11 +267,12 @@ void read_file(const std::filesystem::path& path, const Wanted& wanted, CaseFold
       folder.unreadable.push_back({file + "/" + name, e.what(), false});
     }
   }
+  reading.begins(file);  // to close it
 }
 
 }  // namespace
 
-CaseFolder read_case_folder(const std::string& path, Device device, const Wanted& wanted) {
+CaseFolder read_case_folder(const std::string& path, Device device, const CaseReading& reading) {
   std::error_code error;
   std::set<std::filesystem::path> files;
   for (std::filesystem::directory_iterator it(path, error), end; !error && it != end;
@@ -283,12 +284,14 @@ CaseFolder read_case_folder(const std::string& path, Device device, const Wanted
   const DeviceGuard guard(device);
   CaseFolder folder;
   for (auto& file : files) {
+    if (reading.without.count(file.filename())) continue;
     try {
-      read_file(file, wanted, folder);
+      read_file(file, reading, folder);
     } catch (const std::exception& e) {
       folder.unreadable.push_back({file.filename(), e.what(), false});
     }
   }
+  reading.begins("");
   return folder;
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,11 +37,19 @@ struct CaseFolder {
   std::vector<Unreadable> unreadable;
 };
 
+struct CaseReading {
+  // Cases of the table's other operators are left out unread.
+  std::function<bool(const std::string& op)> wanted = [](auto&) { return true; };
+  std::set<std::string> without = {};  // files that are not opened: "binary.h5"
+  // Called before HDF5 reads anything, with the name of the file or of the case in it, and with
+  // none at the end. A damaged file may crash or stop HDF5.
+  std::function<void(const std::string& part)> begins = [](auto&) {};
+};
+
 // Reads every *.h5 of a folder into tensors of `device`. Throws a DataError if it is no folder or
 // has no such file. Files may come from anybody: what is not as the format says is named in
 // `unreadable`. Of operators that are not in the table no tensor is read.
-// With `wanted`, cases of the table's other operators are left out unread.
 CaseFolder read_case_folder(const std::string& folder, Device device,
-                            const std::function<bool(const std::string& op)>& wanted = {});
+                            const CaseReading& reading = {});
 
 }  // namespace tenon::conformance

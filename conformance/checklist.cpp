@@ -106,8 +106,8 @@ std::vector<Check> all_joint_checks(const Options& options, const Subject& subje
 }  // namespace
 
 Checklist make_checklist(const Options& options, const Subject& subject,
-                         const std::vector<std::string>& command,
-                         const std::function<void()>& alive) {
+                         const std::vector<std::string>& command, const Resumption& resumption,
+                         const Listener& listener) {
   Checklist list;
   if (options.speed) {
     list.checks = speed_checks(options, subject);
@@ -117,11 +117,16 @@ Checklist make_checklist(const Options& options, const Subject& subject,
     return options.section.empty() || options.section == section;
   };
   if (wants("joint") && options.op.empty() && !options.dtype)
-    list.checks = all_joint_checks(options, subject, command, alive);
+    list.checks = all_joint_checks(options, subject, command, listener.alive);
   if (wants("cases")) {
     list.cases = read_case_folder(options.cases, subject.reference, [&](const std::string& op) {
       return has_line(op, [&](auto& line) { return is_asked_for(options, line); });
-    });
+    };
+    const auto& without = resumption.without_files;
+    list.cases = read_case_folder(options.cases, subject.reference,
+                                  {.wanted = wanted,
+                                   .without = {without.begin(), without.end()},
+                                   .begins = listener.reading});
     note_cases_beside(options, list);
     note_missing_cases(options, list);
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include <tenon/conformance/case.h>
@@ -20,11 +21,18 @@ struct Checklist {
 // Whether the options leave the operator of this line in.
 bool is_asked_for(const Options& options, const Line& line);
 
+// Who hears of what goes on.
+struct Listener {
+  std::function<void()> alive;  // a check that waits for processes goes on
+  // HDF5 begins to read this file or case; none at the end.
+  std::function<void(const std::string& part)> reading;
+};
+
 // `command`: with which this program does `run_checks` of the section "joint"; empty where no check
-// may start a process. `alive` is called while a check waits for such processes.
+// may start a process.
 Checklist make_checklist(const Options& options, const Subject& subject,
-                         const std::vector<std::string>& command,
-                         const std::function<void()>& alive);
+                         const std::vector<std::string>& command, const Resumption& resumption,
+                         const Listener& listener);
 
 // Throws a ValueError with the names that there are, unless `op` is empty or in the table.
 void require_known_op(const std::string& op);

@@ -32,7 +32,8 @@ struct Options {
 // before.
 struct Resumption {
   size_t from = 0;
-  std::vector<std::string> without;  // operators
+  std::vector<std::string> without;        // operators
+  std::vector<std::string> without_files;  // of reference cases
 };
 
 }  // namespace tenon::conformance

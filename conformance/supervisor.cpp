@@ -27,7 +27,7 @@ using nlohmann::json;
 // An operator that ended the process this often is not tried again; a hang, which takes its time,
 // counts as much as both.
 constexpr int kMostCrashes = 2;
-// So many operators that hang are enough to know.
+// So many operators or files that hang are enough to know.
 constexpr size_t kMostHangs = 5;
 
 // The operator with which the device was lost, such as "matmul" in a check of linear: the first of
@@ -59,13 +59,15 @@ class Supervisor {
     WorkerProcess worker({.command = arguments(),
                           .variables = variables_of_checks(options_.checked, options_.limit)});
     running_.reset();
+    reading_.clear();
     opened_ = done_ = false;
     Outcome outcome;
-    // Before the first check it loads plugins, which may start a driver, and reads all case files.
-    // A line {"alive": true} says that a check which waits for other processes goes on.
-    while (worker.read_line(
-        line_, std::chrono::seconds(opened_ ? options_.limit : std::max(options_.limit, 600u)),
-        outcome)) {
+    // Before the first check it loads plugins, which may start a driver, and makes the list of
+    // checks. A line {"alive": true} says that a check which waits for other processes goes on.
+    const auto limit = [&] {
+      return opened_ || !reading_.empty() ? options_.limit : std::max(options_.limit, 600u);
+    };
+    while (worker.read_line(line_, std::chrono::seconds(limit()), outcome)) {
       std::cerr << printable_lines(worker.take_words());
       try {
         const json line = json::parse(line_);
@@ -90,6 +92,7 @@ class Supervisor {
     std::vector<std::string> all = command_;
     all.insert(all.end(), {"--from", std::to_string(resumption_.from)});
     for (auto& op : resumption_.without) all.insert(all.end(), {"--without", op});
+    for (auto& file : resumption_.without_files) all.push_back("--without-file=" + file);
     return all;
   }
 
@@ -103,6 +106,8 @@ class Supervisor {
                                               options_.seed))
              << std::endl;
       titled_ = true;
+    } else if (line.contains("reading")) {
+      reading_ = line["reading"].get<std::string>();
     } else if (line.contains("begin")) {
       running_ = result_from_json(line);
       resumption_.from = line["begin"].get<size_t>() + 1;
@@ -129,17 +134,30 @@ class Supervisor {
     crashes_[op] += hung ? kMostCrashes : 1;
     // Checks that are about no operator have nothing else in common.
     if (crashes_[op] >= kMostCrashes && !op.empty()) resumption_.without.push_back(op);
+    return goes_on_after(hung, culprit, "operators");
+  }
+
+  // What a case file holds has ended the process, inside of HDF5. The other files are read.
+  bool goes_on_without_file(bool hung, const std::string& how) {
+    report_.add(
+        {"cases", "", "", reading_, Status::failed, "cannot be read: HDF5, which read it, " + how});
+    const std::string file = reading_.substr(0, reading_.find('/'));
+    resumption_.without_files.push_back(file);
+    return goes_on_after(hung, file, "files");
+  }
+
+  bool goes_on_after(bool hung, const std::string& culprit, const char* kind) {
     if (hung) hung_.insert(culprit);
     if (hung_.size() < kMostHangs) return true;
     report_.add({"start", "", "", "the rest", Status::failed,
-                 fmt::format("not run, because {} operators have hung", hung_.size())});
+                 fmt::format("not run, because {} {} have hung", hung_.size(), kind)});
     return false;
   }
 
   // The process has ended otherwise than it should.
   bool explain(const Outcome& outcome, const std::string& words) {
     const std::string how =
-        (outcome.how.empty() ? "the process ended without a word" : outcome.how) +
+        (outcome.how.empty() ? "ended the process without a word" : outcome.how) +
         (words.empty() ? "" : "; it had written:\n" + words);
     if (failed_to_open_) return false;
     if (running_) {
@@ -150,6 +168,7 @@ class Supervisor {
       running_.reset();
       return goes_on_without(op, outcome.hung, op);
     }
+    if (!reading_.empty()) return goes_on_without_file(outcome.hung, how);
     const char* when = done_     ? "the end of the process"
                        : opened_ ? "between two checks"
                                  : "the start of the process";
@@ -176,7 +195,8 @@ class Supervisor {
   std::optional<Result> running_;
   bool opened_ = false, done_ = false, titled_ = false, failed_to_open_ = false;
   std::map<std::string, int> crashes_;
-  std::set<std::string> hung_;  // operators of which work did not end
+  std::set<std::string> hung_;  // operators of which work did not end, and files
+  std::string reading_;         // the file or the case in it that HDF5 reads
 };
 
 }  // namespace

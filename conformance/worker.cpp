@@ -181,10 +181,17 @@ int run_checks(const Options& options, const std::vector<std::string>& command,
     if (!options.end.empty()) return end_with_queued_work(options, opened.subject, channel);
     // A process that pretends to have another host starts no others.
     const bool alone = !options.host.empty();
+    const Listener listener{.alive =
+                                [&] {
+                                  channel.say({{"alive", true}});
+                                },
+                            .reading =
+                                [&](const std::string& part) {
+                                  channel.say({{"reading", part}});
+                                }};
     const Checklist list =
-        make_checklist(options, opened.subject, alone ? std::vector<std::string>() : command, [&] {
-          channel.say({{"alive", true}});
-        });
+        make_checklist(options, opened.subject, alone ? std::vector<std::string>() : command,
+                       resumption, listener);
     channel.say({{"title", opened.description}, {"count", list.checks.size()}});
     if (resumption.from == 0)
       for (auto& result : list.known) channel.say(with(to_json(result), "known", true));

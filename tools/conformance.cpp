@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What the command line says; `pipe`, `from`, `without`, `host` and `end` are for the processes
-// that run the checks.
+// What the command line says; `pipe`, `resumption`, `host` and `end` are for the processes that run
+// the checks.
 struct Asked {
   conformance::Options options;
   conformance::Resumption resumption;
@@ -118,6 +118,7 @@ void add_conformance(CLI::App& app, bool& good) {
                        command->add_option("--from", asked->resumption.from),
                        command->add_option("--without", asked->resumption.without),
                        command->add_option("--host", o.host), command->add_option("--end", o.end)})
+                       command->add_option("--without-file", asked->resumption.without_files),
     hidden->group("");
   command->footer(
       "Exits with 0 if something passed, nothing failed, and values were compared wherever "

@@ -7,6 +7,7 @@
 
 #include <boost/test/unit_test.hpp>
 #include <hdf5.h>
+#include <sys/stat.h>
 
 #include "cli/conformance_run.h"
 #include "support/sanitized.h"
@@ -294,6 +295,32 @@ BOOST_AUTO_TEST_CASE(case_files_may_hold_anything) {
   const auto one = run(folder, "--section cases --op tanh --cases '" + (folder / "cases") + "'");
   require_line(one, 1, {"has no case of it:\n  tanh(1)", "Nothing passed"});
   BOOST_TEST(!has(one.out, "6_huge"));  // of another operator: it is not read
+}
+
+// Some crash HDF5, or keep it busy for ever. Each is named, and the others are read.
+BOOST_AUTO_TEST_CASE(damaged_case_files_do_not_hide_the_others) {
+  if (kSanitized) return;  // what is slow counts as stuck
+  const Folder folder;
+  fs::create_directory(folder.path / "cases");
+  const auto make = [&](const char* name) {
+    const File file(folder / name);
+    add_case(file, "0_right", "relu", "{}", {-1, 2}, {0, 2});
+  };
+  for (auto* name : {"cases/flipped.h5", "cases/truncated.h5", "cases/whole.h5"}) make(name);
+  {
+    std::fstream file(folder / "cases/flipped.h5", std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(728);  // HDF5 1.10.8 goes round in circles then
+    file.put(16);
+  }
+  fs::resize_file(folder / "cases/truncated.h5", fs::file_size(folder / "cases/whole.h5") / 2);
+  BOOST_REQUIRE(mkfifo((folder / "cases/endless.h5").c_str(), 0600) == 0);
+  const auto outcome = run(folder, "--section cases --op relu --dtype f32 --limit 1 --cases '" +
+                                       (folder / "cases") + "'");
+  require_line(outcome, 1,
+               {"FAILED cases: endless.h5: cannot be read: HDF5, which read it, did not end within "
+                "1 s and was killed (--limit)",
+                "FAILED cases: flipped.h5", "FAILED cases: truncated.h5: cannot be read: HDF5 1.",
+                "cases        2 passed, 3 failed\n"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()
