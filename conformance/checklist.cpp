@@ -78,11 +78,8 @@ namespace {
 std::vector<Check> all_joint_checks(const Options& options, const Subject& subject,
                                     const std::vector<std::string>& command,
                                     const std::function<void()>& alive) {
-  const Launch launch{.command = command,
-                      .limit = options.limit,
-                      .checked = options.checked,
-                      .queues = subject.overlay.empty(),
-                      .alive = alive};
+  const Launch launch{
+      .command = command, .limit = options.limit, .checked = options.checked, .alive = alive};
   const auto named = [](Check& check) {
     check.name = check.op + ": " + check.name;
     check.op = "";
@@ -119,7 +116,7 @@ Checklist make_checklist(const Options& options, const Subject& subject,
   if (wants("joint") && options.op.empty() && !options.dtype)
     list.checks = all_joint_checks(options, subject, command, listener.alive);
   if (wants("cases")) {
-    list.cases = read_case_folder(options.cases, subject.reference, [&](const std::string& op) {
+    const auto wanted = [&](const std::string& op) {
       return has_line(op, [&](auto& line) { return is_asked_for(options, line); });
     };
     const auto& without = resumption.without_files;

@@ -22,7 +22,6 @@ struct Launch {
   std::vector<std::string> command;
   unsigned limit = 60;  // seconds that each check in it may take
   bool checked = true;  // except for those that end with queued work: a check would wait for it
-  bool queues = true;   // an overlay has none that it could drain
   // The names of checks that have passed under this host, and have to pass under others.
   std::shared_ptr<std::set<std::string>> passed = std::make_shared<std::set<std::string>>();
   std::function<void()> alive = [] {};  // called whenever a check in it begins or ends

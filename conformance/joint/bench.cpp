@@ -133,21 +133,18 @@ Plan::Plan(Bench& bench, const tn_op_request* request) : bench_(bench) {
 }
 Plan::~Plan() { bench_.planner.destroy(plan_); }
 
-void Plan::run(const Stream& stream, void* in, void* out) {
-  void* inputs[] = {in, factor_ ? factor_->data() : nullptr};
-  void* outputs[] = {out};
+void Plan::run(Arguments& own, const Stream& stream, void* in, void* out) {
   // What this version of the host has is zero where it is not set below; what a newer one has, any
   // bytes.
-  struct {
-    tn_run args;
-    unsigned char more[64];
-  } longer;
-  std::memset(&longer, 0xa5, sizeof longer);
-  tn_run& args = longer.args;
+  std::memset(&own, 0xa5, sizeof own);
+  tn_run& args = own.run;
   std::memset(&args, 0, std::min(sizeof args, plugins::host_version().run_bytes));
+  own.inputs[0] = in;
+  own.inputs[1] = factor_ ? factor_->data() : nullptr;
+  own.outputs[0] = out;
   args.struct_size = plugins::host_version().run_bytes;
-  args.inputs = inputs;
-  args.outputs = outputs;
+  args.inputs = own.inputs;
+  args.outputs = own.outputs;
   args.workspace = workspace_ ? workspace_->data() : nullptr;
   args.stream = stream.handle();
   if (TN_HAS(tn_run, &args, num_outputs)) args.num_inputs = factor_ ? 2 : 1, args.num_outputs = 1;

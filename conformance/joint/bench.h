@@ -131,6 +131,14 @@ struct Request {
   const tn_op_request* get();
 };
 
+// A run, and the arrays to which it points, which are the plan's for the call alone.
+struct Arguments {
+  void* inputs[2];
+  void* outputs[1];
+  tn_run run;
+  unsigned char more[64];  // what a newer host has
+};
+
 class Plan {
  public:
   Plan(Bench& bench, const tn_op_request* request);
@@ -139,7 +147,12 @@ class Plan {
   void run(const Stream& stream, const Memory& in, const Memory& out) {
     run(stream, in.data(), out.data());
   }
-  void run(const Stream& stream, void* in, void* out);
+  void run(const Stream& stream, void* in, void* out) {
+    Arguments own;
+    run(own, stream, in, out);
+  }
+  // With arguments that the caller may change afterwards.
+  void run(Arguments& own, const Stream& stream, void* in, void* out);
 
  private:
   Bench& bench_;

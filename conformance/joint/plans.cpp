@@ -61,6 +61,38 @@ void in_order(Bench& bench) {
   }
 }
 
+// The arrays to which a run points are the host's again when it has returned. Behind work that
+// takes its time, the run begins when they hold other pointers.
+void arrays_of_a_run(Bench& bench) {
+  const Operator op = known_operator(bench);
+  Request request(op, op.count);
+  Plan plan(bench, request.get());
+  const auto count = static_cast<size_t>(op.count);
+  const uint64_t bytes = count * sizeof(float), many = 4 << 20;
+  Memory in(bench, bytes), out(bench, bytes), other_in(bench, bytes), other_out(bench, bytes),
+      from(bench, many), to(bench, many);
+  Arguments own;  // outlives the stream, which waits for what may read it
+  Stream stream(bench);
+  const std::vector<float> untouched(count, 7);
+  stream.upload(other_in, std::vector<float>(count, 0));
+  for (size_t turn = 0; turn < 10; ++turn) {
+    stream.upload(in, input(op, turn));
+    stream.upload(other_out, untouched);
+    for (int i = 0; i < 4; ++i) stream.copy(to.data(), from.data(), many, true, true);
+    plan.run(own, stream, in.data(), out.data());
+    own.inputs[0] = other_in.data();
+    own.outputs[0] = other_out.data();
+    const auto found = stream.download(out, count);
+    require(stream.download(other_out, count) == untouched,
+            "the array tn_run.outputs was read after run had returned, when it held another "
+            "pointer. It lives for the call only: copy the pointers into what is queued "
+            "(sdk::make_queued_plan does)");
+    check(found, op, turn,
+          "the arrays of tn_run were changed after run had returned (they live for the call only: "
+          "copy their pointers into what is queued)");
+  }
+}
+
 // Plans, memory and streams of several threads at once.
 void many_threads(Bench& bench) {
   const Operator op = known_operator(bench);
@@ -113,6 +145,7 @@ void empty_tensors(Bench& bench) {
 void add_plan_checks(const Add& add) {
   add("plans", "one plan runs on many pointers before the first run is done", other_pointers);
   add("plans", "runs and copies of one stream happen in order", in_order);
+  add("plans", "the arrays of a run are not read after it has returned", arrays_of_a_run);
   add("plans", "threads make and run plans at the same time", many_threads);
   add("plans", "an empty tensor does no harm", empty_tensors);
 }

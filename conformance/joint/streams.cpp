@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -171,9 +172,7 @@ void many_of_them(Bench& bench) {
   }
 }
 
-}  // namespace
-
-void require_drain_to_wait(Bench& bench) {
+void require_device_to_wait(Bench& bench) {
   require_streams(bench);
   if (!bench.api.table().drain) throw Skipped("because the plugin has no drain");
   Slow slow(bench);
@@ -184,6 +183,34 @@ void require_drain_to_wait(Bench& bench) {
   bench.backend.drain();
   require(here[0] == 3 && here[kWords - 1] == 3,
           "drain returned while work was queued: a copy to the host was not done");
+}
+
+// An overlay has no queue of its own, but drain has to wait for its plans in the streams below.
+void require_overlay_to_wait(Bench& bench) {
+  require_streams(bench);
+  if (!bench.planner.table().drain) throw Skipped("because the overlay has no drain");
+  const Operator op = known_operator(bench);
+  const auto count = static_cast<size_t>(op.count);
+  Request request(op, op.count);
+  Plan plan(bench, request.get());
+  Memory in(bench, count * sizeof(float)), out(bench, count * sizeof(float));
+  Slow slow(bench);
+  Stream stream(bench);
+  stream.upload(in, std::vector<float>(count, -2));
+  stream.upload(out, std::vector<float>(count, 7));
+  for (float value = 1; value <= 3; ++value) slow.queue(stream, value);
+  plan.run(stream, in, out);
+  bench.planning.drain();
+  const auto found = Stream(bench).download(out, count);
+  require(std::count(found.begin(), found.end(), op.of_minus_two) == op.count,
+          "drain of the overlay returned while a plan of its own was queued: {} was not done",
+          op.name);
+}
+
+}  // namespace
+
+void require_drain_to_wait(Bench& bench) {
+  bench.subject.overlay.empty() ? require_device_to_wait(bench) : require_overlay_to_wait(bench);
 }
 
 void add_stream_checks(const Add& add) {

@@ -119,7 +119,8 @@ BOOST_AUTO_TEST_CASE(work_that_is_not_waited_for_is_found) {
       {"query_skips", "is reached, and the work before it is not done", "anybody waiting"},
       {"stream_wait_skips", "did not wait for the event of another: it read", "event of another"},
       {"stream_wait_skips", "did not wait for the event of another device", "another device"},
-      {"records_once", "counts as reached by its first recording", "recorded again"}};
+      {"records_once", "counts as reached by its first recording", "recorded again"},
+      {"keeps_the_arrays", "outputs was read after run had returned", "arrays of a run"}};
   for (auto& p : planted) {
     tenon::test::Environment fault("TENON_TEST_FAULT", p.fault);
     require_found(p.fault, failures_of(device, p.about), p.said);
@@ -161,6 +162,12 @@ BOOST_AUTO_TEST_CASE(other_hosts_and_the_end) {
   tenon::test::PluginFolder folder;
   folder.add("joint", {{"name", "joint"}, {"version", "1.0"}});
   folder.add("joint_streams", {{"name", "joint_streams"}, {"version", "1.0"}});
+  folder.add("joint_streams_overlay", {{"name", "joint_streams_overlay"},
+                                       {"version", "1.0"},
+                                       {"kind", "overlay"},
+                                       {"overlays", "joint_streams"},
+                                       {"priority", 1}});
+  tenon::test::Environment path("TENON_PLUGIN_PATH", folder.path());
   size_t steps = 0;
   const auto found = [&](const char* plugin, std::string_view name, const char* fault,
                          Status status = Status::failed, unsigned limit = 60) {
@@ -182,6 +189,7 @@ BOOST_AUTO_TEST_CASE(other_hosts_and_the_end) {
   BOOST_TEST(found("joint", "", "") == "");
   BOOST_TEST(steps > 100u);  // of three processes: each check begins and ends
   BOOST_TEST(found("joint_streams", "", "") == "");
+  BOOST_TEST(found("joint_streams_overlay", "drain", "") == "");
   require_found("has_no_drain", found("joint_streams", "drain", "has_no_drain", Status::skipped),
                 "the plugin has no drain");
   struct {
@@ -195,6 +203,7 @@ BOOST_AUTO_TEST_CASE(other_hosts_and_the_end) {
       {"joint", "1.1", "run_trusts_the_counts", "abs has one input"},
       {"joint", "1.0", "refuses_older_hosts", "passes under the present host, and not under that"},
       {"joint_streams", "drain", "drain_skips", "drain returned while work was queued"},
+      {"joint_streams_overlay", "drain", "drain_skips", "drain of the overlay returned while"},
       {"joint_streams", "from main", "drain_fails", "] warning: drain: the driver is gone"},
       {"joint_streams", "from main", "shutdown_crashes", "at its end, it crashed: SIGSEGV"},
       {"joint_streams", "calls exit", "shutdown_crashes", "at its end, it crashed: SIGSEGV"},
