@@ -9,6 +9,7 @@
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/base/printable.h>
+#include <tenon/core/runtime/check/arguments.h>
 #include <tenon/core/runtime/check/copy.h>
 #include <tenon/core/runtime/check/run.h>
 #include <tenon/core/runtime/check/work.h>
@@ -114,7 +115,9 @@ tn_error* run_watched(const Launch& launch, tn_run& args, const PathNode* path) 
     const checked::Work work(*launch.plan, launch.shape, path);
     checked::RunCheck check(launch, path, args.stream);
     if ((error = check.before())) return;
-    error = run_traced(launch, args, path);
+    checked::Arguments own(args);
+    error = run_traced(launch, own.run(), path);
+    own.spoil();
     error = check.after(error);
   });
 }

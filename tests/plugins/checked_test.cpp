@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
@@ -229,6 +230,31 @@ BOOST_AUTO_TEST_CASE(a_fork_waits_for_work_on_any_device) {
   require_success("fork_alone", {"TENON_CHECK=1"}, 20);
 }
 
+// What other threads still compute when the process ends is not waited for.
+BOOST_AUTO_TEST_CASE(computing_alone,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  PluginFolder folder;
+  folder.add("joint_streams", {{"name", "joint_streams"}, {"version", "1.0"}});
+  plugins::registry().add_path(folder.path());
+  const Tensor x = full({5}, -2.0).to("joint_streams:0");
+  BOOST_TEST(abs(x).to_vector<float>()[0] == 2);
+  std::thread([x] {
+    try {
+      for (;;) abs(x).wait();
+    } catch (const Error&) {  // the device is closed
+    }
+  }).detach();
+}
+
+BOOST_AUTO_TEST_CASE(work_that_is_unfinished_when_the_process_ends_is_no_fault) {
+  const Outcome outcome =
+      run_alone("checked_test/computing_alone",
+                {"TENON_CHECK=1", "TENON_TEST_FAULT=run_begins_while_the_process_ends"}, 60);
+  BOOST_TEST(outcome.status == 0, outcome.output);
+  BOOST_TEST(has(outcome.output, "a run has begun late"), outcome.output);
+  BOOST_TEST(!has(outcome.output, "error:"), outcome.output);
+}
+
 // ---- what never ends
 
 BOOST_AUTO_TEST_CASE(event_alone,
@@ -365,11 +391,15 @@ BOOST_AUTO_TEST_CASE(a_thread_of_a_plugin_is_known_by_its_library) {
                      {std::string("TENON_CHECK=") + checked, "TENON_TEST_FAULT=" + fault}, 20);
   };
   const std::string work = "\n  at work: operator abs: (5,) on joint_streams:0, module Net\n";
-  const Outcome crash = run("run_segfaults", "1");
-  for (const std::string& part : {std::string("tenon: signal SIGSEGV in plugin joint_streams ("),
-                                  std::string("joint_streams.so): on a thread of its own\n"), work})
-    BOOST_TEST(has(crash.output, part), crash.output << " lacks " << part);
-  BOOST_TEST((kSanitized ? crash.status != 0 : crash.status == 1000 + SIGSEGV), crash.output);
+  // The arrays of a run lead nowhere once it has returned: who keeps them crashes, too.
+  for (const char* fault : {"run_segfaults", "keeps_the_arrays"}) {
+    const Outcome crash = run(fault, "1");
+    for (const std::string& part :
+         {std::string("tenon: signal SIGSEGV in plugin joint_streams ("),
+          std::string("joint_streams.so): on a thread of its own\n"), work})
+      BOOST_TEST(has(crash.output, part), crash.output << " lacks " << part);
+    BOOST_TEST((kSanitized ? crash.status != 0 : crash.status == 1000 + SIGSEGV), crash.output);
+  }
 
   for (const char* checked : {"", "1"}) {
     const Outcome exit = run("run_exits", checked);

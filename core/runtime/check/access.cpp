@@ -60,9 +60,10 @@ bool Access::copy(std::span<const Piece> pieces, bool to_device) {
   return succeeded(error) && all;
 }
 
-tn_error* Access::finish(tn_stream* stream) {
+tn_error* Access::finish(tn_stream* stream, bool& done) {
   std::lock_guard lock(mutex_);
-  if (!stream || !usable()) return nullptr;
+  done = !stream || usable();
+  if (!stream || !done) return nullptr;
   tn_error* error = prepare();
   return error ? error : await(stream);
 }

@@ -2,6 +2,7 @@
 // plugin.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -14,6 +15,9 @@ class DeviceContext;
 }
 
 namespace tenon::checked {
+
+// Bytes that are copied from or to a device at once.
+constexpr uint64_t kMostAtOnce = 4 << 20;
 
 // Part of a device's memory and where it is, or will be, in memory of the host.
 struct Piece {
@@ -42,8 +46,9 @@ class Access {
   const unsigned char* look(const void* data, uint64_t bytes, std::vector<unsigned char>& room);
 
   // Waits until the device has done what is queued on `stream`, at most as long as
-  // TENON_CHECK_TIMEOUT says, and returns the error of that work.
-  tn_error* finish(tn_stream* stream);
+  // TENON_CHECK_TIMEOUT says, and returns the error of that work. `done` is false if nothing could
+  // wait for it, as while the process ends.
+  tn_error* finish(tn_stream* stream, bool& done);
 
   // Called at exit, before the device is closed. Nothing is read or written afterwards.
   void close();

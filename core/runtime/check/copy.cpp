@@ -3,16 +3,13 @@
 
 #include <fmt/core.h>
 
-#include <tenon/core/base/log.h>
 #include <tenon/core/runtime/check/copy.h>
+#include <tenon/core/runtime/check/findings.h>
 #include <tenon/core/runtime/context.h>
 
 namespace tenon::checked {
 
 namespace {
-// What is compared at once.
-constexpr uint64_t kCopiedAtOnce = 4 << 20;
-
 std::string text_of(const CopyTask& t) {
   return fmt::format("a copy of {} bytes {}", t.copy.bytes,
                      !t.copy.src_device   ? "from the host"
@@ -54,22 +51,16 @@ tn_error* CopyCheck::before() {
 }
 
 tn_error* CopyCheck::after(tn_error* error) {
-  if (memory_) error = memory_->finish(error, stream_);
-  if (error && error->code == TN_CODE_DEVICE_LOST) return error;
-  std::string found;
+  if (memory_ && !memory_->finish(error, stream_)) return error;
+  Findings found;
   each_spoilt([&](Memory&, const char* name, const std::string& what) {
-    found += fmt::format(
-        "{}wrote outside of {}: {}. Look for a copy of more bytes than "
-        "tn_copy.bytes says",
-        found.empty() ? "" : ";\n  and it ", name, what);
+    found.add(fmt::format(
+        "wrote outside of {}: {}. Look for a copy of more bytes than tn_copy.bytes says", name,
+        what));
   });
   if (!error)
-    if (const auto what = difference(); !what.empty())
-      found += (found.empty() ? "" : ";\n  and it ") + what;
-  if (found.empty()) return error;
-  log_message(TN_LOG_ERROR, task_.api->name(),
-              fmt::format("copy {}\n  in {}", found, text_of(task_)));
-  return error ? error : task_.api->broken("copy", found);
+    if (const auto what = difference(); !what.empty()) found.add(what);
+  return found.tell(error, *task_.api, "copy", text_of(task_));
 }
 
 const unsigned char* CopyCheck::fetch(Memory* memory, const void* data, uint64_t bytes,
@@ -82,8 +73,8 @@ std::string CopyCheck::difference() {
   std::vector<unsigned char> rooms[2];
   const auto *from = static_cast<const char*>(task_.copy.src),
              *to = static_cast<const char*>(task_.copy.dst);
-  for (uint64_t at = 0; at < task_.copy.bytes; at += kCopiedAtOnce) {
-    const uint64_t bytes = std::min(kCopiedAtOnce, task_.copy.bytes - at);
+  for (uint64_t at = 0; at < task_.copy.bytes; at += kMostAtOnce) {
+    const uint64_t bytes = std::min(kMostAtOnce, task_.copy.bytes - at);
     const auto* source = fetch(task_.source, from + at, bytes, rooms[0]);
     const auto* copied = fetch(task_.target, to + at, bytes, rooms[1]);
     if (!source || !copied) return "";

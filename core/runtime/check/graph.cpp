@@ -2,9 +2,9 @@
 
 #include <fmt/core.h>
 
-#include <tenon/core/base/log.h>
 #include <tenon/core/format.h>
 #include <tenon/core/runtime/check/elements.h>
+#include <tenon/core/runtime/check/findings.h>
 #include <tenon/core/runtime/check/graph.h>
 #include <tenon/core/runtime/context.h>
 
@@ -57,27 +57,20 @@ tn_error* GraphCheck::before(tn_stream* stream) {
 }
 
 tn_error* GraphCheck::after(tn_error* error, tn_stream* stream) {
-  error = memory_.finish(error, stream);
-  if (error && error->code == TN_CODE_DEVICE_LOST) return error;
-  std::string found;
-  auto add = [&](const std::string& what) {
-    if (found.find(what) == found.npos) found += (found.empty() ? "" : ";\n  and it ") + what;
-  };
+  if (!memory_.finish(error, stream)) return error;
+  Findings found;
   each_spoilt([&](const std::string& name, const std::string& what) {
-    add(
+    found.add(
         fmt::format("wrote outside of {}: {}. Run the operators without a StreamGraph to see which "
                     "of them does",
                     name, what));
   });
   for (auto& source : sources_)
     if (uint64_t now; source.hashed && hash_of(*source.storage, now) && now != source.hash)
-      add(fmt::format("changed memory that it may only read, {} ({} bytes)",
-                      name_of(source.storage->data), source.storage->bytes));
-  if (found.empty()) return error;
-  const auto& api = context_.backend.api();
-  log_message(TN_LOG_ERROR, api.name(),
-              fmt::format("the replay of a stream graph on {} {}", context_.device, found));
-  return error ? error : api.broken("the replay of a stream graph", found);
+      found.add(fmt::format("changed memory that it may only read, {} ({} bytes)",
+                            name_of(source.storage->data), source.storage->bytes));
+  return found.tell(error, context_.backend.api(), "the replay of a stream graph",
+                    fmt::format("a graph of {}", context_.device));
 }
 
 }  // namespace tenon::checked

@@ -21,8 +21,6 @@ constexpr size_t kMostKept = 4096;
 // copied.
 constexpr size_t kRecent = 8, kRecentCopied = 4;
 constexpr uint64_t kRecentBytes = 16 << 10;
-// What is copied from or to a device at once.
-constexpr uint64_t kChunk = 4 << 20;
 
 uintptr_t number(const void* address) { return reinterpret_cast<uintptr_t>(address); }
 
@@ -49,10 +47,10 @@ bool Memory::fill(char* data, uint64_t bytes, Pattern pattern) {
     checked::fill(reinterpret_cast<unsigned char*>(data), bytes, pattern, number(data));
     return true;
   }
-  std::vector<unsigned char> host(std::min(bytes, kChunk));
+  std::vector<unsigned char> host(std::min(bytes, kMostAtOnce));
   checked::fill(host.data(), host.size(), pattern, number(data));  // a chunk has an even size
-  for (uint64_t at = 0; at < bytes; at += kChunk) {
-    const Piece piece{host.data(), data + at, std::min(kChunk, bytes - at)};
+  for (uint64_t at = 0; at < bytes; at += kMostAtOnce) {
+    const Piece piece{host.data(), data + at, std::min(kMostAtOnce, bytes - at)};
     if (!access_.write({&piece, 1})) return false;
   }
   return true;
@@ -66,7 +64,7 @@ bool Memory::fill_guards(const Zone& z) {
 // Fills the buffer and its guards. A copy to a device takes about as long for all as for one.
 bool Memory::fill_whole(const Zone& z, Pattern pattern) {
   const Part all = z.whole();
-  if (access_.host_visible || all.bytes > kChunk)
+  if (access_.host_visible || all.bytes > kMostAtOnce)
     return fill(z.buffer.data, z.buffer.bytes, pattern) && fill_guards(z);
   Room room(all.bytes);
   checked::fill(room.data(), room.size(), Pattern::guard, number(all.from));
@@ -111,8 +109,8 @@ std::string Memory::written_into(const Zone& z) {
   if (!z.filled) return "";
   Changes inside;
   Room room;
-  for (uint64_t at = 0; at < z.buffer.bytes; at += kChunk) {
-    Part part{z.buffer.data + at, std::min(kChunk, z.buffer.bytes - at)};
+  for (uint64_t at = 0; at < z.buffer.bytes; at += kMostAtOnce) {
+    Part part{z.buffer.data + at, std::min(kMostAtOnce, z.buffer.bytes - at)};
     if (!read({&part, 1}, room)) return "";
     inside.look(part.from, part.host, part.bytes, Pattern::freed);
   }
@@ -275,17 +273,20 @@ void Memory::end_graph(const Allocator& graph) noexcept {
 // ---- looking ----
 
 tn_error* Memory::finish_earlier(tn_stream* stream) {
-  tn_error* error = access_.finish(stream);
+  bool done = false;
+  tn_error* error = access_.finish(stream, done);
   if (!error || error->code == TN_CODE_DEVICE_LOST) return error;
   context_.stream->failures.add_late(
       1, failure_of(error, [] { return std::pair("queued work failed: ", ""); }));
   return nullptr;
 }
 
-tn_error* Memory::finish(tn_error* error, tn_stream* stream) {
-  tn_error* late = access_.finish(stream);
+bool Memory::finish(tn_error*& error, tn_stream* stream) {
+  bool done = false;
+  tn_error* late = access_.finish(stream, done);
   if (error && late) late->destroy(late);
-  return error ? error : late;
+  if (!error) error = late;
+  return done && !(error && error->code == TN_CODE_DEVICE_LOST);
 }
 
 std::string Memory::owner_of(const void* address) {

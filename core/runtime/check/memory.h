@@ -59,9 +59,10 @@ class Memory {
   // error of it belongs to work that has no name any more, and is kept for whoever waits next.
   // Returns only that the device is lost.
   tn_error* finish_earlier(tn_stream* stream);
-  // The same for the work that is looked at, whose error so far is `error`. Returns its first
-  // error.
-  tn_error* finish(tn_error* error, tn_stream* stream);
+  // The same for the work that is to be looked at, whose error so far is `error`, and then its
+  // first one. Returns false if nothing can be said of it: the device is lost, or the process ends
+  // and does not wait for what other threads still do.
+  bool finish(tn_error*& error, tn_stream* stream);
 
   // Says whose buffer this is, for what is found later: "output 0 of abs: (3) on joint:0".
   void label(const void* address, const std::string& owner);

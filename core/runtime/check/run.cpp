@@ -5,8 +5,8 @@
 #include <fmt/core.h>
 
 #include <tenon/core/base/environment.h>
-#include <tenon/core/base/log.h>
 #include <tenon/core/format.h>
+#include <tenon/core/runtime/check/arguments.h>
 #include <tenon/core/runtime/check/elements.h>
 #include <tenon/core/runtime/check/run.h>
 #include <tenon/core/runtime/context.h>
@@ -139,36 +139,27 @@ bool RunCheck::overlaps_an_output(const Operand& input) const {
 // ---- after ----
 
 tn_error* RunCheck::after(tn_error* error) {
-  if (skipped()) return error;
-  error = memory_->finish(error, stream_);
-  if (error && error->code == TN_CODE_DEVICE_LOST) return error;
+  if (skipped() || !memory_->finish(error, stream_)) return error;
   look_at_guards();
   look_at_inputs();
   if (!error) error = look_at_outputs();
   if (!error && check_settings().nan) look_for_nan();
-  if (found_.empty()) return error;
   const auto part = part_string(path_), module = path_string(path_);
-  log_message(TN_LOG_ERROR, launch_.plan->api->name(),
-              fmt::format("run {}\n  in {}{}{}{}{}", found_, launch_.plan->describe(launch_.shape),
-                          part.empty() ? "" : ", part of ", part,
-                          module.empty() ? "" : ", queued by module ", module));
-  if (error) return error;
-  return launch_.plan->api->broken("run", found_);
-}
-
-void RunCheck::found(const std::string& what) {
-  found_ += (found_.empty() ? "" : ";\n  and it ") + what;
+  return found_.tell(error, *launch_.plan->api, "run",
+                     fmt::format("{}{}{}{}{}", launch_.plan->describe(launch_.shape),
+                                 part.empty() ? "" : ", part of ", part,
+                                 module.empty() ? "" : ", queued by module ", module));
 }
 
 void RunCheck::look_at_guards() {
   each_spoilt([&](const std::string& name, const std::string& what) {
-    found(
+    found_.add(
         fmt::format("wrote outside of {}: {}. Look for a loop or a wide store that begins before "
                     "the first element or goes past the last one",
                     name, what));
   });
   if (const auto what = memory_->written_after_free(); !what.empty())
-    found(
+    found_.add(
         fmt::format("wrote into memory that was freed before: {}. Look for a pointer of an "
                     "earlier run that is kept",
                     what));
@@ -180,7 +171,7 @@ void RunCheck::look_at_inputs() {
     if (!input.hashed) continue;
     const auto* bytes = fetch(input, room);
     if (bytes && hash_of(bytes, *input.footprint) != input.hash)
-      found(
+      found_.add(
           fmt::format("changed {}, which it may only read: it is no input that an output stands "
                       "for (tn_op_request.aliases)",
                       input.name));
@@ -215,7 +206,7 @@ tn_error* RunCheck::look_at_outputs() {
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const auto first = std::find(suspects[i].begin(), suspects[i].end(), true);
     if (first == suspects[i].end()) continue;
-    found(
+    found_.add(
         fmt::format("did not write {} of the {} elements of {}, or computed them with what was "
                     "there before; in the order of memory, the first "
                     "of them is number {} (counted from 0)",
@@ -227,11 +218,14 @@ tn_error* RunCheck::look_at_outputs() {
 
 tn_error* RunCheck::run_again(std::vector<std::vector<bool>>& suspects) {
   fill_outputs(Pattern::unwritten_again);
-  tn_run args = launch_.args(stream_);
+  Arguments own(launch_.args(stream_));
   const observe::PlanAtWork work(*launch_.plan, launch_.shape, path_);
-  tn_error* error =
-      memory_->finish(launch_.plan->api->run(launch_.plan->plan, &args, &work), stream_);
-  if (error && error->code == TN_CODE_DEVICE_LOST) return error;
+  tn_error* error = launch_.plan->api->run(launch_.plan->plan, &own.run(), &work);
+  own.spoil();
+  if (!memory_->finish(error, stream_)) {
+    for (auto& suspect : suspects) suspect.clear();
+    return error;
+  }
   if (error) {
     const auto code = error->code;
     return launch_.plan->api->broken(
@@ -257,7 +251,7 @@ void RunCheck::look_for_nan() {
     const auto* bytes = fetch(o, room);
     if (!bytes) continue;
     if (const auto element = first_nan(bytes, *o.footprint, o.type))
-      return found(
+      return found_.add(
           fmt::format("made a NaN of inputs that have none (TENON_CHECK=nan looks for "
                       "this): element {} of {}, counted in the order of memory",
                       *element, o.name));

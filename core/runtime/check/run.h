@@ -7,6 +7,7 @@
 
 #include <tenon/core/dtype.h>
 #include <tenon/core/runtime/check/contents.h>
+#include <tenon/core/runtime/check/findings.h>
 #include <tenon/core/runtime/check/memory.h>
 #include <tenon/core/runtime/poison_map.h>
 
@@ -55,7 +56,6 @@ class RunCheck {
   void look_for_nan();
   std::vector<bool> unwritten(const Operand& output, Pattern pattern);
   tn_error* run_again(std::vector<std::vector<bool>>& suspects);
-  void found(const std::string& what);
 
   const Launch& launch_;
   const PathNode* const path_;
@@ -65,7 +65,7 @@ class RunCheck {
   std::vector<Operand> inputs_, outputs_;
   const Pattern unwritten_ = contents(Pattern::unwritten);
   bool inputs_had_nan_ = false;
-  std::string found_;
+  Findings found_;
 };
 
 }  // namespace tenon::checked
