@@ -6,7 +6,7 @@
 
 #include <dlfcn.h>
 
-#include <tenon/plugins/sdk/sdk.h>
+#include <tenon/plugins/sdk/backend.h>
 
 #include "asked.h"
 
@@ -134,10 +134,11 @@ tn_error* init(const tn_host* host, tn_backend_api* api) {
       e->destroy(e);
       throw Error(TN_CODE_UNAVAILABLE, "the cpu plugin does not start");
     }
-    *api = cpu;
-    api->supports = supports;
-    api->plan_create = plan_create;
-    api->extension = extension;
+    tn_backend_api table = cpu;
+    table.supports = supports;
+    table.plan_create = plan_create;
+    table.extension = extension;
+    if (tn_error* error = tenon::sdk::fill_table(api, table)) tenon::sdk::throw_error(error);
   });
 }
 
