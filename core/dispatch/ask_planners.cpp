@@ -163,12 +163,12 @@ uint64_t rank(const PlanEntry& entry) { return rank(*entry.plan, *entry.planner)
 std::string why_not(uint64_t cost, uint64_t cost_of_used, const std::string& used) {
   if (cost_of_used == 0)
     return fmt::format(
-        "{} ns, an estimate; {} states no cost, and an overlay that states none goes first", cost,
-        used);
+        "estimated to take {} ns; {} states no cost, and an overlay that states none goes first",
+        cost, used);
   if (cost == 0)
     return fmt::format("it states no cost, and so goes behind the {} ns of {}", cost_of_used, used);
-  return fmt::format("{} ns, an estimate that does not beat the {} ns of {}", cost, cost_of_used,
-                     used);
+  return fmt::format("{}, estimated to take {} ns where {} takes {} ns",
+                     cost > cost_of_used ? "dearer" : "as dear", cost, used, cost_of_used);
 }
 
 // Keeps the better one of `plan` and the plan that `entry` has, and tells why not the other.

@@ -254,7 +254,7 @@ Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Dev
   const uint64_t ticket = to.stream->copy(
       {&to.backend.api(), to.handle, copy, nullptr, nullptr, nullptr, guards_of(*dst.storage)});
   dst.storage->ticket.store(ticket, std::memory_order_release);
-  to.stream->wait(ticket);
+  to.stream->wait_and_watch(ticket);
   return result;
 }
 

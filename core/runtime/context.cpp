@@ -293,7 +293,7 @@ void synchronize(Device device) {
 
 void synchronize() {
   auto all = open_contexts();
-  for (auto* c : all) c->stream->wait(c->stream->last());
+  for (auto* c : all) c->stream->wait_and_watch(c->stream->last());
   for (auto* c : all) c->stream->wait_for_all();
 }
 

@@ -125,6 +125,8 @@ class Stream {
     if (capturing()) refuse(what);
   }
 
+  // wait() for whoever reads, which the trace shows.
+  void wait_and_watch(uint64_t ticket);
   // Waits for the value at `data`, which `ticket` wrote, and throws the error that affected it, but
   // no other error.
   void wait_for_value(uint64_t ticket, const void* data, const Footprint& footprint);
@@ -137,8 +139,6 @@ class Stream {
   explicit Stream(std::string name) : name_(std::move(name)) {}
   [[noreturn]] void refuse(const char* what) const;
   [[noreturn]] void refuse_closed(const char* why) const;
-  // wait(), which the trace shows.
-  void wait_and_watch(uint64_t ticket);
   // Called in the child of a fork. Failures that were not reported yet are for the parent to
   // report. Values that were never computed cannot be read in the child either.
   void forget_failures();

@@ -195,7 +195,7 @@ void add_wait(const std::string& device, Clock::time_point began) noexcept {
   quietly([&] { add_event("wait", "wait for " + device, began, Clock::now(), {}); });
 }
 
-void add_plan(const PreparedPlan& plan, std::string_view outcome, std::string_view refusals,
+void add_plan(const PreparedPlan& plan, std::string_view outcome, std::string_view passed_over,
               Clock::time_point began) noexcept {
   quietly([&] {
     const auto ended = Clock::now();
@@ -203,17 +203,16 @@ void add_plan(const PreparedPlan& plan, std::string_view outcome, std::string_vi
     if (the().wanted.plans) {
       std::string text = fmt::format("plan: {}: {} on {} {}, made in {}", plan.name(), signature,
                                      plan.device, outcome, text_of(ended - began));
-      if (plan.cost_ns)
-        text += ", estimated to take " + text_of(std::chrono::nanoseconds(plan.cost_ns));
+      if (plan.cost_ns) text += fmt::format(", estimated to take {} ns", plan.cost_ns);
       if (plan.workspace_bytes) text += fmt::format(", workspace {} bytes", plan.workspace_bytes);
       text += origin;
-      if (!refusals.empty()) text += fmt::format("; refused by{}", refusals);
+      if (!passed_over.empty()) text += fmt::format("; passed over{}", passed_over);
       print(text);
     }
     Members args;
     args.add("tensors", signature).add("device", plan.device.str()).add("outcome", outcome);
     args.add("estimated ns", plan.cost_ns).add("workspace bytes", plan.workspace_bytes);
-    args.add("refused by", refusals).add("part of", part_string(current_path()));
+    args.add("passed over", passed_over).add("part of", part_string(current_path()));
     args.add("module", path_string(current_path()));
     add_event("plan", std::string("plan ") + plan.name(), began, ended, args);
   });

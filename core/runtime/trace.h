@@ -27,9 +27,9 @@ void add_wait(const std::string& device, Clock::time_point began) noexcept;
 // The gradient rule of an operator queued its work, in the current module.
 void add_gradient(const std::string& name, Clock::time_point began) noexcept;
 
-// A plan was made, or there is none. `outcome` is "by cpu" or "decomposed"; `refusals` has a line
-// "\n  onednn: only f32" for each plugin that refused.
-void add_plan(const PreparedPlan& plan, std::string_view outcome, std::string_view refusals,
+// A plan was made, or there is none. `outcome` is "by cpu" or "decomposed"; `passed_over` has
+// a line "\n  onednn: only f32" for each plugin that refused, or whose plan is dearer.
+void add_plan(const PreparedPlan& plan, std::string_view outcome, std::string_view passed_over,
               Clock::time_point began) noexcept;
 
 // A call takes a detour, such as "decomposed". The line is for its beginning, because the runs that

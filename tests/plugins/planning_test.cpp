@@ -217,10 +217,11 @@ BOOST_AUTO_TEST_CASE(which_of_two_plans_is_used_does_not_depend_on_others) {
   BOOST_TEST(has(without_low, "choices: 1 1 1 42 42\n"), without_low);
   BOOST_TEST(has(alone, "choices: 42 42 42 42 42\n"), alone);
   for (const char* line :
-       {"\n  stated_high: 120 ns, an estimate; stated_low states no cost, and an overlay that "
-        "states "
-        "none goes first\n  stated: not asked, because stated_low, an overlay, states no cost\n",
-        "\n  stated: 100 ns, an estimate that does not beat the 50 ns of stated_low\n"})
+       {"\n  stated_high: estimated to take 120 ns; stated_low states no cost, and an overlay "
+        "that states none goes first\n  stated: not asked, because stated_low, an overlay, states "
+        "no cost\n",
+        ", estimated to take 50 ns; passed over\n",
+        "\n  stated: dearer, estimated to take 100 ns where stated_low takes 50 ns\n"})
     BOOST_TEST(has(all, line), all << " lacks " << line);
   const std::string behind =
       "\n  stated: it states no cost, and so goes behind the 50 ns of stated_high\n";
