@@ -14,7 +14,7 @@ namespace tenon {
 
 std::optional<uint32_t> count_from_environment(const char* name) {
   const char* text = std::getenv(name);
-  if (!text) return std::nullopt;
+  if (!text || !*text) return std::nullopt;
   uint32_t n = 0;
   auto [end, error] = std::from_chars(text, text + std::strlen(text), n);
   if (error != std::errc() || *end || n < 1 || n > 1024)

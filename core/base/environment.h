@@ -1,5 +1,5 @@
-// Reads settings from environment variables. A value that cannot be understood is an error; it is
-// never guessed.
+// Reads settings from environment variables. One that is empty is as one that is not set. A value
+// that cannot be understood is an error; it is never guessed.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace tenon {
 
 // Returns the value of an environment variable, a number from 1 to 1024, or nothing if it is not
-// set. Throws a ValueError for any other value.
+// set or empty. Throws a ValueError for any other value.
 std::optional<uint32_t> count_from_environment(const char* name);
 // Returns true if the variable is 1, and false if it is 0, empty or not set. Throws a ValueError
 // for any other value.

@@ -364,8 +364,7 @@ BOOST_AUTO_TEST_CASE(settings_in_the_environment_that_make_no_sense) {
     BOOST_TEST(has(text, std::string(name) + " is \"" + value + "\"; it must be " + allowed), text);
   };
   for (auto* name : {"TENON_NUM_THREADS", "TENON_CPU_DEVICES"})
-    for (auto* value :
-         {"abc", "0", "99999999", "1025", "-1", "", "4x", " 4", "99999999999999999999"})
+    for (auto* value : {"abc", "0", "99999999", "1025", "-1", "4x", " 4", "99999999999999999999"})
       refused(name, value, "a number from 1 to 1024");
   for (auto* value : {"yes", "2", "-1", " "}) {
     refused("TENON_SYNC", value, "1 for yes, or 0 for no");
@@ -373,6 +372,13 @@ BOOST_AUTO_TEST_CASE(settings_in_the_environment_that_make_no_sense) {
   }
   for (auto* value : {"1", "op", "ops,", ",", "ops plans", "a.json,b.json", "trace.txt"})
     refused("TENON_TRACE", value, "ops, plans or the name of a file that ends in .json");
+  // One that is empty is as one that is not set.
+  for (auto* name : {"TENON_NUM_THREADS", "TENON_CPU_DEVICES", "TENON_SYNC", "TENON_CPU_FALLBACK",
+                     "TENON_TRACE"}) {
+    setenv(name, "", 1);
+    BOOST_TEST(ones({1}, {.device = "cpu:9"}).item() == 1.0, name);
+    unsetenv(name);
+  }
   setenv("TENON_NUM_THREADS", "1024", 1);  // of a pool that is there already
   BOOST_TEST(ones({1}, {.device = "cpu:9"}).item() == 1.0);
   unsetenv("TENON_NUM_THREADS");
