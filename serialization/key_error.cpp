@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <numeric>
 #include <string_view>
 
+#include <tenon/core/base/edit_distance.h>
 #include <tenon/core/base/printable.h>
 #include <tenon/core/format.h>
 #include <tenon/serialization/key_error.h>
@@ -17,22 +17,6 @@ std::string quoted(const KeySide& side, const std::vector<size_t>& positions) {
   for (size_t i : positions)
     text += fmt::format("{}\"{}\"", text.empty() ? "" : ", ", printable(side.tensors[i].key));
   return text;
-}
-
-// Levenshtein's distance between bytes.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      size_t replaced = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row[b.size()];
 }
 
 std::string nearest_names(const KeySide& checkpoint, const KeySide& model, const Pairing& pairing) {

@@ -12,6 +12,7 @@
 #include <tenon/core/error.h>
 
 #include "commands.h"
+#include "help.h"
 
 namespace tenon::tools {
 
@@ -109,7 +110,7 @@ void add_conformance(CLI::App& app, bool& good) {
                    "Only joint, cases, layouts, shapes, repeat or gradients")
       ->check(CLI::IsMember({"joint", "cases", "layouts", "shapes", "repeat", "gradients"}));
   command->add_flag("--speed", o.speed, "Measure operators beside the cpu and beside a copy");
-  command->add_option("--seed", o.seed, "For the random shapes (default: 0)");
+  command->add_option("--seed", o.seed, "For the random shapes (default: 0)")->check(check_seed);
   command->add_option("--json", o.json, "Write all results to this file");
   command->add_option("--limit", o.limit, "Seconds that a check may take (default: 60)")
       ->check(CLI::Range(1u, 86400u));
@@ -117,8 +118,8 @@ void add_conformance(CLI::App& app, bool& good) {
   for (auto* hidden : {command->add_option("--pipe", asked->pipe),
                        command->add_option("--from", asked->resumption.from),
                        command->add_option("--without", asked->resumption.without),
-                       command->add_option("--host", o.host), command->add_option("--end", o.end)})
                        command->add_option("--without-file", asked->resumption.without_files),
+                       command->add_option("--host", o.host), command->add_option("--end", o.end)})
     hidden->group("");
   command->footer(
       "Exits with 0 if something passed, nothing failed, and values were compared wherever "

@@ -12,6 +12,7 @@
 #include <tenon/plugins/abi/abi.h>
 
 #include "commands.h"
+#include "help.h"
 
 namespace {
 
@@ -58,11 +59,17 @@ int run(int argc, char** argv) {
   fetch->add_option("DIR", folder, "Where to put it")->required();
   fetch->callback([&] { tenon::tools::fetch_data(name, folder); });
 
+  app.footer(tenon::tools::environment_help());  // last, or the commands would have it, too
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     std::ostringstream errors;  // errors quote arguments, which may contain any bytes
-    const int status = app.exit(e, std::cout, errors) == 0 ? 0 : 2;
+    int status = 2;
+    if (const auto unknown = tenon::tools::unknown_command(app);
+        !unknown.empty() && e.get_exit_code())
+      errors << "tenon: " << unknown << "\nRun with --help for more information.\n";
+    else if (app.exit(e, std::cout, errors) == 0)
+      status = 0;
     std::cerr << tenon::printable_lines(errors.str());
     return std::cout.flush() ? status : 1;
   }
@@ -73,6 +80,8 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // The shell's `trap '' CHLD` is inherited, and then nobody is told how a child has ended.
+  std::signal(SIGCHLD, SIG_DFL);
   try {
     return run(argc, argv);
   } catch (const std::exception& e) {
@@ -80,6 +89,4 @@ int main(int argc, char** argv) {
     std::cerr << "tenon: " << tenon::printable_lines(e.what()) << "\n";
     return 1;
   }
-  // The shell's `trap '' CHLD` is inherited, and then nobody is told how a child has ended.
-  std::signal(SIGCHLD, SIG_DFL);
 }

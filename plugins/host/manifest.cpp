@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <span>
 #include <utility>
 
 #include <fmt/core.h>
 
+#include <tenon/core/base/edit_distance.h>
 #include <tenon/core/base/printable.h>
 #include <tenon/plugins/host/cpu_features.h>
 #include <tenon/plugins/host/files.h>
@@ -84,21 +84,6 @@ std::string identifier(const std::string& text, const std::string& field) {
   return text;
 }
 
-// How many letters have to be changed, added or left out to make one word of the other.
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t changed = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
-
 // A newer Tenon may read more keys than this one, so an unknown key is no error. But it may also be
 // one that the author has mistyped.
 void note_unread(const std::vector<std::pair<std::string, JsonValue>>& fields,
@@ -109,7 +94,7 @@ void note_unread(const std::vector<std::pair<std::string, JsonValue>>& fields,
     if (m.remarks.size() == most) return;
     std::string remark = fmt::format("the key \"{}\" is not read", excerpt(key));
     for (auto& other : known)
-      if (key.size() <= kMaxString && distance(key, other) <= 2) {
+      if (key.size() <= kMaxString && edit_distance(key, other) <= 2) {
         remark += fmt::format("; did you mean \"{}\"?", other);
         break;
       }

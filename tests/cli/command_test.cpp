@@ -71,6 +71,21 @@ BOOST_AUTO_TEST_CASE(version_names_the_library_and_its_abi) {
   REQUIRE_HAS(result.out, "plugin ABI 1.");
 }
 
+// The README has them all, in the first column of a table.
+BOOST_AUTO_TEST_CASE(help_names_every_variable_of_the_environment) {
+  Folder folder;
+  const auto help = run(folder, "tenon --help").out;
+  std::ifstream readme(tenon::test::reference_dir() + "/../../README.md");
+  size_t count = 0;
+  for (std::string line; std::getline(readme, line);) {
+    if (!line.starts_with("| `TENON_")) continue;
+    ++count;
+    REQUIRE_HAS(help, "\n  " + line.substr(3, line.find_first_of("`=", 3) - 3) + " ");
+  }
+  BOOST_TEST(count > 8u);
+  BOOST_TEST(!has(run(folder, "tenon devices --help").out, "TENON_"));
+}
+
 BOOST_AUTO_TEST_CASE(devices_lists_plugins_and_devices) {
   Folder folder;
   auto result = run(folder, "tenon devices");
@@ -133,8 +148,27 @@ BOOST_AUTO_TEST_CASE(mistakes_end_in_one_line_and_a_status) {
   Folder folder;
   auto nothing = run(folder, "tenon");
   BOOST_TEST(nothing.status == 2);
-  auto unknown = run(folder, "tenon frobnicate");
-  BOOST_TEST(unknown.status == 2);
+  const std::pair<const char*, const char*> unknown[] = {
+      {"tenon frobnicate",
+       "tenon: there is no command \"frobnicate\"; there are devices, plugin, conformance, "
+       "checkpoint, data\nRun with --help"},
+      {"tenon devcies", "there is no command \"devcies\": did you mean \"devices\"?; there are "},
+      {"tenon checkpoint shwo a.h5",
+       "no command \"shwo\": did you mean \"show\"?; there are show, "},
+      {"tenon data get", "there is no command \"get\"; there is fetch\n"},
+      {"tenon '\x1b[31m'", "there is no command \"\\x1b[31m\""},
+      {"tenon devices twice", "not expected: twice"},
+      {"tenon conformance --seed 18446744073709551616",
+       "--seed: \"18446744073709551616\" is not a whole number from 0 to 18446744073709551615"},
+      {"tenon conformance --seed -1", "--seed: \"-1\" is not a whole number"},
+      {"tenon conformance --limit 4294967297", "--limit"},
+      {"tenon conformance --limit 0", "--limit"}};
+  for (auto& [command, said] : unknown) {
+    auto refused = run(folder, command);
+    BOOST_TEST(refused.status == 2, command);
+    BOOST_TEST(refused.out == "");
+    REQUIRE_HAS(refused.err, said);
+  }
   for (std::string command : {"show", "verify"}) {
     auto missing = run(folder, "tenon checkpoint " + command + " /no/such/file.h5");
     BOOST_TEST(missing.status == 1);
