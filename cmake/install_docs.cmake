@@ -1,12 +1,16 @@
-# Run at install time with `source`, `room`, `headers` and `destination`, the last two relative to the prefix: installs the documentation. Where it links to
-# a file of the source tree, an installed copy links to the installed header, and has plain text if there is none. Headers are installed before.
+# Run at install time with `source`, `room`, `headers` and `destination`, the last two relative to the prefix: installs the documentation, and beside its
+# folder README.md, as in the source tree. Where a page links to another file of that tree, an installed copy links to the installed header,
+# and has plain text if there is none. Headers are installed before.
 cmake_policy(VERSION 3.22)
 file(REMOVE_RECURSE ${room})
+get_filename_component(beside "${destination}" DIRECTORY)
+file(INSTALL ${source}/README.md DESTINATION "${CMAKE_INSTALL_PREFIX}/${beside}")
 file(GLOB pages RELATIVE ${source}/docs ${source}/docs/*.md)
 foreach(page ${pages})
   file(READ ${source}/docs/${page} text)
   string(REGEX MATCHALL "\\(\\.\\./[^) \n]+\\)" links "${text}")
   list(REMOVE_DUPLICATES links)
+  list(REMOVE_ITEM links "(../README.md)")
   foreach(link ${links})
     string(REGEX REPLACE "^\\(\\.\\./(.*)\\)$" "\\1" path "${link}")
     if(path MATCHES "\\.h$" AND EXISTS "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/${headers}/tenon/${path}")

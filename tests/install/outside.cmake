@@ -40,7 +40,11 @@ if(NOT staged STREQUAL "usr" OR NOT EXISTS ${work}/staged/usr/include/tenon/teno
 endif()
 
 # Every link of the documentation leads to an installed file; what is nowhere else, to the headers.
-file(GLOB pages ${work}/prefix/share/tenon/docs/*.md)
+set(readme ${work}/prefix/share/tenon/README.md)
+if(NOT EXISTS ${readme})
+  message(FATAL_ERROR "there is no ${readme}")
+endif()
+file(GLOB pages ${readme} ${work}/prefix/share/tenon/docs/*.md)
 set(followed 0)
 foreach(page ${pages})
   file(READ ${page} text)
