@@ -13,38 +13,10 @@
 
 #include <tenon/tenon.h>
 
+#include "desc.h"
 #include "plugin_folder.h"
 
 namespace tenon::test::overlaid {
-
-using Dims = std::vector<int64_t>;
-
-struct Desc : tn_tensor_desc {
-  Desc(const Dims& sizes, tn_dtype type = TN_F32, const Dims& steps = {}) : tn_tensor_desc{} {
-    struct_size = sizeof(tn_tensor_desc);
-    dtype = type;
-    rank = static_cast<uint32_t>(sizes.size());
-    int64_t dense = 1;
-    for (size_t i = sizes.size(); i-- > 0; dense *= sizes[i]) {
-      shape[i] = sizes[i];
-      strides[i] = steps.empty() ? dense : steps[i];
-    }
-  }
-  // Elements from the first to the last one.
-  size_t extent() const {
-    int64_t last = 0;
-    for (uint32_t i = 0; i < rank; ++i) {
-      if (shape[i] == 0) return 0;
-      last += (shape[i] - 1) * strides[i];
-    }
-    return static_cast<size_t>(last) + 1;
-  }
-  Desc as(tn_dtype type) const {
-    Desc other = *this;
-    other.dtype = type;
-    return other;
-  }
-};
 
 struct Attr {
   Attr(const char* n, int64_t value) : name(n), kind(TN_ATTR_INT), number(value) {}

@@ -6,30 +6,13 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "desc.h"
 #include "plugin_folder.h"
 
 BOOST_AUTO_TEST_SUITE(template_test)
 
 using namespace tenon;
 using namespace tenon::test;
-
-namespace {
-
-struct Desc : tn_tensor_desc {
-  Desc(std::vector<int64_t> sizes, std::vector<int64_t> steps = {}, tn_dtype type = TN_F32)
-      : tn_tensor_desc{} {
-    struct_size = sizeof(tn_tensor_desc);
-    dtype = type;
-    rank = static_cast<uint32_t>(sizes.size());
-    int64_t dense = 1;
-    for (size_t i = sizes.size(); i-- > 0; dense *= sizes[i]) {
-      shape[i] = sizes[i];
-      strides[i] = steps.empty() ? dense : steps[i];
-    }
-  }
-};
-
-}  // namespace
 
 struct Template {
   Template() {
@@ -113,7 +96,7 @@ BOOST_FIXTURE_TEST_CASE(pointwise, Template) {
   Desc d({2, 3});
   BOOST_TEST(run("add", {&d, &d}, d, {a.data(), a.data()}, y.data()) == "");
   BOOST_TEST(y == (std::vector<float>{2, 4, 6, 8, 10, 12}));
-  Desc expanded({2, 3}, {0, 1});
+  Desc expanded({2, 3}, TN_F32, {0, 1});
   BOOST_TEST(run("mul", {&d, &expanded}, d, {a.data(), row.data()}, y.data()) == "");
   BOOST_TEST(y == (std::vector<float>{10, 40, 90, 40, 100, 180}));
   BOOST_TEST(run("add", {&d, nullptr}, d, {a.data(), nullptr}, y.data(), {f(0.5)}) == "");
@@ -127,7 +110,7 @@ BOOST_FIXTURE_TEST_CASE(pointwise, Template) {
 
 BOOST_FIXTURE_TEST_CASE(fill_and_copy_take_any_strides, Template) {
   std::vector<float> a{1, 2, 3, 4, 5, 6}, y(12, -1);
-  Desc every_other({2, 3}, {6, 2}), transposed({2, 3}, {1, 2});
+  Desc every_other({2, 3}, TN_F32, {6, 2}), transposed({2, 3}, TN_F32, {1, 2});
   BOOST_TEST(run("fill", {}, every_other, {}, y.data(), {f(7)}) == "");
   BOOST_TEST(y == (std::vector<float>{7, -1, 7, -1, 7, -1, 7, -1, 7, -1, 7, -1}));
   BOOST_TEST(run("copy", {&transposed}, every_other, {a.data()}, y.data()) == "");
@@ -149,13 +132,13 @@ BOOST_FIXTURE_TEST_CASE(more_elements_than_one_thread_takes, Template) {
 
 BOOST_FIXTURE_TEST_CASE(matrix_products, Template) {
   std::vector<float> a{1, 2, 3, 4, 5, 6}, b{1, 2, 3, 4, 5, 6}, y(4), z(9);
-  Desc a23({2, 3}), b32({3, 2}), y22({2, 2}), bt({3, 2}, {1, 3});
+  Desc a23({2, 3}), b32({3, 2}), y22({2, 2}), bt({3, 2}, TN_F32, {1, 3});
   BOOST_TEST(run("matmul", {&a23, &b32}, y22, {a.data(), b.data()}, y.data()) == "");
   BOOST_TEST(y == (std::vector<float>{22, 28, 49, 64}));
   BOOST_TEST(run("matmul", {&a23, &bt}, y22, {a.data(), b.data()}, y.data()) == "");
   BOOST_TEST(y == (std::vector<float>{14, 32, 32, 77}));
   // A batch of three, the second matrix shared.
-  Desc a312({3, 1, 2}), b321({3, 2, 1}, {0, 1, 1}), y311({3, 1, 1});
+  Desc a312({3, 1, 2}), b321({3, 2, 1}, TN_F32, {0, 1, 1}), y311({3, 1, 1});
   BOOST_TEST(run("matmul", {&a312, &b321}, y311, {a.data(), b.data()}, z.data()) == "");
   BOOST_TEST((std::vector<float>{z[0], z[1], z[2]} == std::vector<float>{5, 11, 17}));
 }
@@ -172,7 +155,7 @@ BOOST_FIXTURE_TEST_CASE(nothing_to_do, Template) {
 }
 
 BOOST_FIXTURE_TEST_CASE(what_it_does_not_do_has_a_reason, Template) {
-  Desc d({2, 3}), wide({2, 4}), doubles({2, 3}, {}, TN_F64), vector({3});
+  Desc d({2, 3}), wide({2, 4}), doubles({2, 3}, TN_F64), vector({3});
   float x = 0;
   BOOST_TEST(has(run("conv2d", {&d}, d, {&x}, &x), "no such operator"));
   BOOST_TEST(has(run("add", {&d, &doubles}, d, {&x, &x}, &x), "f32 only"));
