@@ -41,8 +41,8 @@ BOOST_AUTO_TEST_CASE(what_is_right_passes) {
   for (const char* what : {"--op conv2d --section cases", "--op sum --no-check --seed 3"})
     require_line(run(folder, plugin("sim/libtenon_sim.so") + what), 0,
                  {"sim:0: sim 1.0", "0 failed"});
-  require_line(run(folder, plugin("primitives/libtenon_primitives.so") + "--op gelu --no-check"), 0,
-               {"0 failed"});
+  for (const char* what : {"--op gelu --no-check", "--section joint"})
+    require_line(run(folder, plugin("primitives/libtenon_primitives.so") + what), 0, {"0 failed"});
 }
 
 BOOST_AUTO_TEST_CASE(what_is_not_offered_does_not_pass) {
