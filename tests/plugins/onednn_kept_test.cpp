@@ -96,15 +96,21 @@ void for_each_subject(auto&& f) {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(a_weight_that_stays_is_reordered_once, *where_built()) {
-  for_each_subject([](Subject& s) {
+  int kept = 0;
+  for_each_subject([&](Subject& s) {
     const Values expected = s.expected(s.data[1]);
     for (int i = 0; i < kRuns; ++i) BOOST_TEST(same(s.run(7), expected), "run " << i);
-    // The promise is broken so that it shows which of the two was read.
+    // The promise is broken so that it shows which of the two was read. Where oneDNN reads weights
+    // as they lie, which depends on the processor, there is no copy.
     const auto weight = s.data[1];
     s.data[1] = s.other;
-    BOOST_TEST(same(s.run(7), expected));
+    const Values found = s.run(7);
+    const bool copied = same(found, expected);
+    BOOST_TEST((copied || same(found, s.expected(s.data[1]))));
+    kept += copied;
     std::memcpy(s.data[1].data(), weight.data(), weight.size());
   });
+  BOOST_TEST(kept >= 1);
 }
 
 BOOST_AUTO_TEST_CASE(a_weight_that_changes_is_read_again, *where_built()) {
