@@ -3,6 +3,9 @@
 // same code as the others: what becomes of an element does not depend on where its row was cut.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -139,22 +142,87 @@ inline void for_lanes(int64_t n, F&& f) {
   if (i < n) f(i, Rest{n - i});
 }
 
-// Sum of all lanes of f(i, Full{} or Rest{}) over a row, always in the same order. Lanes behind the
-// end have to be zero.
+// N sums over a row at once: add(i, Full{} or Rest{}, sums) adds what belongs to the elements from
+// i on to the N packets `sums`. Always in the same order, in blocks whose sums are added in f64:
+// the rounding error does not grow with the row. Lanes behind the end have to add zero.
+template <int N, class T, class Add>
+inline std::array<double, N> sums_of_row(int64_t n, Add&& add) {
+  constexpr int64_t w = kWidth<T>, kBlock = 64 * 4 * w;
+  std::array<double, N> totals{};
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    Vec<T> a[N]{}, b[N]{}, c[N]{}, d[N]{};
+    const int64_t end = std::min(n, begin + kBlock);
+    int64_t i = begin;
+    for (; i + 4 * w <= end; i += 4 * w) {
+      add(i, Full{}, a);
+      add(i + w, Full{}, b);
+      add(i + 2 * w, Full{}, c);
+      add(i + 3 * w, Full{}, d);
+    }
+    for (; i + w <= end; i += w) add(i, Full{}, a);
+    if (i < end) add(i, Rest{end - i}, b);
+    for (size_t k = 0; k < N; ++k)
+      totals[k] += static_cast<double>(sum_lanes<T>((a[k] + b[k]) + (c[k] + d[k])));
+  }
+  return totals;
+}
+
+// Sum of all lanes of f(i, Full{} or Rest{}) over a row. Lanes behind the end have to be zero.
 template <class T, class F>
 inline T sum_row(int64_t n, F&& f) {
-  constexpr int64_t w = kWidth<T>;
-  Vec<T> a{}, b{}, c{}, d{};
-  int64_t i = 0;
-  for (; i + 4 * w <= n; i += 4 * w) {
-    a += f(i, Full{});
-    b += f(i + w, Full{});
-    c += f(i + 2 * w, Full{});
-    d += f(i + 3 * w, Full{});
+  return static_cast<T>(sums_of_row<1, T>(
+      n, [&](int64_t i, auto part, Vec<T>(&acc)[1]) { acc[0] += f(i, part); })[0]);
+}
+
+// Mean of a row and sum of squared distances from it. The mean that was rounded is corrected by the
+// mean distance from it, so that a row of equal elements has no distances at all.
+struct RowMoments {
+  double mean, squares;
+};
+// Of `count` elements whose distances from `near` and their squares add up to `sum` and `squares`.
+inline RowMoments corrected(double near, double sum, double squares, double count) {
+  if (!std::isfinite(near)) return {near, squares};
+  const double rest = squares - sum * sum / count;  // rounding may leave less than nothing
+  return {near + sum / count, rest < 0 ? 0 : rest};
+}
+template <class T>
+inline RowMoments moments_of_row(int64_t n, const T* x) {
+  const double count = static_cast<double>(n);
+  const T near = static_cast<T>(
+      sums_of_row<1, T>(
+          n, [&](int64_t i, auto part, Vec<T>(&acc)[1]) { acc[0] += load(x + i, part); })[0] /
+      count);
+  const auto [sum, squares] = sums_of_row<2, T>(n, [&](int64_t i, auto part, Vec<T>(&acc)[2]) {
+    const Vec<T> d = keep<T>(load(x + i, part) - near, part);
+    acc[0] += d;
+    acc[1] += d * d;
+  });
+  return corrected(static_cast<double>(near), sum, squares, count);
+}
+
+// N sums in each lane over the rows [0, n): add(i, sums) adds what belongs to row i to the N
+// packets `sums`. In blocks that are added in f64, as above.
+template <int N, class T>
+struct LaneTotals {
+  double at[N][kWidth<T>] = {};
+  Vec<T> packet(int k) const {
+    Vec<T> v{};
+    for (int lane = 0; lane < kWidth<T>; ++lane) v[lane] = static_cast<T>(at[k][lane]);
+    return v;
   }
-  for (; i + w <= n; i += w) a += f(i, Full{});
-  if (i < n) b += f(i, Rest{n - i});
-  return sum_lanes<T>((a + b) + (c + d));
+};
+template <int N, class T, class Add>
+inline LaneTotals<N, T> sums_of_lanes(int64_t n, Add&& add) {
+  constexpr int64_t kBlock = 256;
+  LaneTotals<N, T> totals;
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    Vec<T> sums[N]{};
+    for (int64_t i = begin, end = std::min(n, begin + kBlock); i < end; ++i) add(i, sums);
+    for (int k = 0; k < N; ++k)
+      for (int lane = 0; lane < kWidth<T>; ++lane)
+        totals.at[k][lane] += static_cast<double>(sums[k][lane]);
+  }
+  return totals;
 }
 
 template <class T>

@@ -13,11 +13,17 @@ struct Moments {
   }
 };
 
+template <class T>
+__device__ inline bool is_finite(T x) {
+  return x - x == T(0);
+}
+
 // For T double and float.
 template <class T>
 __device__ inline void combine_moments(T& n, T& mean, T& m2, T n2, T mean2, T m2_2) {
   const T total = n + n2, part = n2 / total, delta = mean2 - mean;
-  mean += delta * part;
+  // A mean that is not finite is that of the sum, without differences of infinities.
+  mean += is_finite(mean) && is_finite(mean2) ? delta * part : mean2;
   m2 += m2_2 + delta * delta * n * part;
   n = total;
 }
@@ -70,7 +76,7 @@ struct MomentsOfThread<float> {
   float shift = 0, n = 0, mean = 0, m2 = 0;
   template <int N>
   __device__ void take(const float* x) {
-    if (n == 0) shift = x[0];
+    if (n == 0) shift = is_finite(x[0]) ? x[0] : 0.0f;
     const MomentsOfPack<float, N> pack(x, shift);
     combine_moments(n, mean, m2, static_cast<float>(N), pack.mean, pack.m2);
     if (n >= kMost) {

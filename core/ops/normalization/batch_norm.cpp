@@ -1,4 +1,6 @@
 // batch_norm (core/ops/normalization.h).
+#include <utility>
+
 #include <tenon/core/base/number_text.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/normalization.h>
@@ -160,6 +162,13 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
     throw ValueError("batch_norm: running_mean and running_var must both be given, or neither");
   if (!training && !running_mean.defined())
     throw ValueError("batch_norm: needs running_mean and running_var where it is not training");
+  for (const auto& [name, statistic] :
+       {std::pair("running_mean", &running_mean), {"running_var", &running_var}})
+    if (wants_gradient(*statistic))
+      throw AutogradError(fmt::format(
+          "batch_norm: {0} requires a gradient, but the result is not differentiated with "
+          "respect to it; give {0}.detach(), or call it inside tenon::NoGrad",
+          name));
   if (training && shape[1] > 0 && shape.numel() / shape[1] < 2)
     throw ValueError(
         fmt::format("batch_norm: expected more than 1 value per channel when training, found an "

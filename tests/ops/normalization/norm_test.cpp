@@ -1,7 +1,10 @@
+#include <cmath>
+
 #include <tenon/core/ops/normalization.h>
 #include <tenon/core/ops/shape.h>
 
 #include "ops/check.h"
+#include "support/sanitized.h"
 
 BOOST_AUTO_TEST_SUITE(normalization)
 
@@ -99,6 +102,77 @@ BOOST_AUTO_TEST_CASE(large_means_do_not_cancel) {
   require_equal(layer_norm(x, {3}).to(f64), layer_norm(x.to(f64), {3}), 5e-3);
 }
 
+// Statistics that do not come from x leave its values out of its gradient.
+BOOST_AUTO_TEST_CASE(running_statistics_pass_gradients_on_whatever_x_holds) {
+  for (const Shape& shape : {Shape{3, 2}, Shape{1, 2, 3}}) {
+    std::vector<float> values = {1, NAN, INFINITY, 2, -INFINITY, 3};
+    Tensor x = tensor(values, shape).requires_grad_(), mean = floats({0, 1}, {2}),
+           var = floats({1, 4}, {2}), weight = floats({2, 3}, {2});
+    sum(batch_norm(x, mean, var, weight, Tensor(), false, 0.1, 0)).backward();
+    const std::vector<double> by_column = {2, 1.5, 2, 1.5, 2, 1.5},
+                              by_plane = {2, 2, 2, 1.5, 1.5, 1.5};
+    require_values(x.grad(), shape, shape.size() == 2 ? by_column : by_plane);
+  }
+}
+
+// 0 and nothing near it: what rounding leaves of equal elements would be divided by almost nothing.
+BOOST_AUTO_TEST_CASE(equal_elements_become_zero) {
+  for (const float value : {1e4f, 12345.678f, 1e6f + 0.3f, -7.7e8f})
+    for (const int64_t n : {5, 7, 16, 100, 1000}) {
+      const Tensor x = full({4, n}, value);
+      require_values(layer_norm(x, {n}), {4, n}, std::vector<double>(static_cast<size_t>(4 * n)),
+                     0);
+      for (const Shape& shape : {Shape{n, 4}, Shape{4, n}, Shape{2, 2, n}, Shape{1, 4, n}}) {
+        if (shape.numel() / shape[1] < 2) continue;
+        const Tensor y = batch_norm(x.reshape(shape), {}, {}, {}, {}, true);
+        require_equal(y, zeros(shape));
+      }
+    }
+}
+
+// Of infinite elements the mean is infinite, and the variance no number.
+BOOST_AUTO_TEST_CASE(running_statistics_of_infinities) {
+  const float inf = INFINITY;
+  for (const Shape& shape : {Shape{6, 1}, Shape{2, 1, 3}, Shape{3, 1, 2}})
+    for (const size_t at : {size_t{0}, size_t{4}}) {
+      std::vector<float> values = {1, 2, 3, 4, 5, 6};
+      values[at] = inf;
+      Tensor mean = zeros({1}), var = ones({1});
+      batch_norm(tensor(values, shape), mean, var, {}, {}, true);
+      BOOST_TEST(mean.item() == inf, shape.str() << ", element " << at);
+      BOOST_TEST(std::isnan(var.item()));
+      values[at == 0 ? 5 : 0] = -inf;
+      mean = zeros({1});
+      batch_norm(tensor(values, shape), mean, var, {}, {}, true);
+      BOOST_TEST(std::isnan(mean.item()), shape.str() << ", element " << at);
+    }
+}
+
+// One running sum of a million elements in f32 would be off by 1e-3.
+BOOST_AUTO_TEST_CASE(long_columns_and_rows_are_summed_exactly) {
+  const int64_t n = kSanitized ? 100000 : 2000000;
+  const double exact = 1.0 / static_cast<double>(n), near = 1e-5;
+  const auto require_near = [&](const Tensor& y, double expected, const char* what) {
+    const auto [low, high] = std::pair(amin(y).item(), amax(y).item());
+    BOOST_TEST(std::abs(low / expected - 1) < near, what << ": " << low / expected);
+    BOOST_TEST(std::abs(high / expected - 1) < near, what << ": " << high / expected);
+  };
+  const Tensor rows = full({1, n}, 0.3f), columns = full({n, 3}, 0.3f);
+  require_near(softmax(rows, 1), exact, "softmax of a row");
+  require_near(softmax(columns, 0), exact, "softmax of columns");
+  Tensor x = columns.clone().requires_grad_();
+  sum(softmax(x, 0) * columns).backward();
+  BOOST_TEST(amax(abs(x.grad())).item() < 0.3 * exact * near);
+  const Tensor weight = ones({3}).requires_grad_(), bias = zeros({3}).requires_grad_();
+  batch_norm(columns, zeros({3}), ones({3}), weight, bias, false, 0.1, 0)
+      .backward(full({n, 3}, 0.1f));
+  require_near(bias.grad(), 0.1f * static_cast<double>(n), "bias of batch_norm");
+  require_near(weight.grad(), 0.1f * 0.3f * static_cast<double>(n), "weight of batch_norm");
+  const Tensor scale = ones({3}).requires_grad_(), shift = zeros({3}).requires_grad_();
+  layer_norm(columns, {3}, scale, shift).backward(full({n, 3}, 0.1f));
+  require_near(shift.grad(), 0.1f * static_cast<double>(n), "bias of layer_norm");
+}
+
 BOOST_AUTO_TEST_CASE(empty_and_strided) {
   Tensor stats = zeros({2});
   require_values(batch_norm(zeros({0, 2}), stats, ones({2}), Tensor(), Tensor(), false), {0, 2},
@@ -111,6 +185,19 @@ BOOST_AUTO_TEST_CASE(empty_and_strided) {
       1e-12);
   require_equal(layer_norm(x.transpose(1, 2), {4}), layer_norm(x.transpose(1, 2).contiguous(), {4}),
                 1e-12);
+}
+
+BOOST_AUTO_TEST_CASE(running_statistics_have_no_gradient) {
+  const Tensor x = sample({4, 2}).requires_grad_(), still = ones({2}, {.dtype = f64}),
+               wanted = ones({2}, {.dtype = f64}).requires_grad_();
+  for (bool training : {true, false}) {
+    require_error<AutogradError>([&] { batch_norm(x, wanted, still, {}, {}, training); },
+                                 "batch_norm: running_mean requires a gradient");
+    require_error<AutogradError>([&] { batch_norm(x, still, wanted, {}, {}, training); },
+                                 "batch_norm: running_var requires a gradient");
+    NoGrad guard;
+    batch_norm(x, still, wanted, {}, {}, training);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(bad_input) {

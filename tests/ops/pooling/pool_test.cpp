@@ -5,6 +5,7 @@
 #include <tenon/core/ops/shape.h>
 
 #include "ops/check.h"
+#include "support/sanitized.h"
 
 BOOST_AUTO_TEST_SUITE(pooling)
 
@@ -189,6 +190,15 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<ShapeError>([&] { max_pool2d(zeros({4, 4}), {2, 2}); }, "found shape (4, 4)");
   require_error<ValueError>([&] { adaptive_avg_pool2d(x, -1); }, "output_size");
   require_error<DTypeError>([&] { max_pool2d(x.to(i64), {2, 2}); }, "floating");
+}
+
+// One running sum of a million elements in f32 would be off by 1e-3.
+BOOST_AUTO_TEST_CASE(averages_of_large_windows_are_exact) {
+  const int64_t h = kSanitized ? 300 : 2000, w = 1001;
+  const Tensor x = full({1, 1, h, w}, 0.3f);
+  for (const Tensor& y : {adaptive_avg_pool2d(x, {1, 2}), adaptive_avg_pool2d(x, 1),
+                          avg_pool2d(x, {h, w - 1}, {.stride = 1})})
+    require_equal(y, full(y.shape(), 0.3f), 1e-7);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

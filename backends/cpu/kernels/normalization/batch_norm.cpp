@@ -26,38 +26,37 @@ void for_channels(const BatchNorm& s, int64_t unit, F&& body) {
 }
 
 // Mean and sum of squared distances of one channel: of each plane, then put together (Chan, Golub,
-// LeVeque 1979).
+// LeVeque 1979). A mean that is not finite is that of the sum, without the differences of
+// infinities.
 template <class T>
-std::pair<double, double> plane_moments(const BatchNorm& s, const T* x, int64_t channel) {
+RowMoments plane_moments(const BatchNorm& s, const T* x, int64_t channel) {
   double mean = 0, squares = 0, count = 0, size = static_cast<double>(s.size);
   for (int64_t i = 0; i < s.n; ++i) {
-    const T* p = x + (i * s.c + channel) * s.size;
-    T m = sum_row<T>(s.size, [&](int64_t k, auto part) { return load(p + k, part); }) /
-          static_cast<T>(s.size);
-    T q = sum_row<T>(s.size, [&](int64_t k, auto part) {
-      Vec<T> d = keep<T>(load(p + k, part) - m, part);
-      return d * d;
-    });
-    double apart = static_cast<double>(m) - mean, all = count + size;
-    mean += apart * size / all;
-    squares += static_cast<double>(q) + apart * apart * count * size / all;
+    const RowMoments plane = moments_of_row(s.size, x + (i * s.c + channel) * s.size);
+    const double apart = plane.mean - mean, all = count + size;
+    mean += std::isfinite(mean) && std::isfinite(plane.mean) ? apart * size / all : plane.mean;
+    squares += plane.squares + apart * apart * count * size / all;
     count = all;
   }
   return {mean, squares};
 }
 
-// The same for a vector of channels of an (n, c) input.
+// The same for a vector of channels of an (n, c) input. As in moments_of_row, the mean is corrected
+// by the mean distance from it.
 template <class T, class Part>
-void column_moments(const BatchNorm& s, const T* x, Part part, double* mean, double* squares) {
-  Vec<T> sum{}, square{}, first = load(x, part);
-  for (int64_t i = 0; i < s.n; ++i) sum += load(x + i * s.c, part) - first;
-  Vec<T> m = first + sum / static_cast<T>(s.n);
-  for (int64_t i = 0; i < s.n; ++i) {
-    Vec<T> d = load(x + i * s.c, part) - m;
-    square += d * d;
-  }
+void column_moments(const BatchNorm& s, const T* x, Part part, RowMoments* moments) {
+  const double n = static_cast<double>(s.n);
+  auto sums = sums_of_lanes<1, T>(
+      s.n, [&](int64_t i, Vec<T>(&acc)[1]) { acc[0] += load(x + i * s.c, part); });
+  for (double& v : sums.at[0]) v /= n;
+  const Vec<T> near = sums.packet(0);
+  const auto apart = sums_of_lanes<2, T>(s.n, [&](int64_t i, Vec<T>(&acc)[2]) {
+    const Vec<T> d = load(x + i * s.c, part) - near;
+    acc[0] += d;
+    acc[1] += d * d;
+  });
   for (int k = 0; k < kWidth<T>; ++k)
-    mean[k] = static_cast<double>(m[k]), squares[k] = static_cast<double>(square[k]);
+    moments[k] = corrected(static_cast<double>(near[k]), apart.at[0][k], apart.at[1][k], n);
 }
 
 // Computes all elements of the channels [c0, c1). `with(of)` reads by of(p) what p holds for each
@@ -93,7 +92,8 @@ void statistics(const BatchNorm& s, const tn_run& run, int64_t c0, int64_t c1, T
   }
   auto *running_mean = static_cast<T*>(run.outputs[3]),
        *running_var = static_cast<T*>(run.outputs[4]);
-  auto finish = [&](int64_t c, double m, double squares) {
+  auto finish = [&](int64_t c, const RowMoments& found) {
+    const auto [m, squares] = found;
     double n = count(s), momentum = run.scalars[0].f;
     mean[c] = static_cast<T>(m);
     invstd[c] = static_cast<T>(1 / std::sqrt(squares / n + s.eps));
@@ -106,16 +106,15 @@ void statistics(const BatchNorm& s, const tn_run& run, int64_t c0, int64_t c1, T
   };
   if (s.size > 1) {
     for (int64_t c = c0; c < c1; ++c) {
-      auto [m, squares] = plane_moments(s, x, c);
-      finish(c, m, squares);
+      finish(c, plane_moments(s, x, c));
     }
     return;
   }
   for_lanes<T>(c1 - c0, [&](int64_t k, auto part) {
-    double m[kWidth<T>], squares[kWidth<T>];
-    column_moments(s, x + c0 + k, part, m, squares);
+    RowMoments moments[kWidth<T>];
+    column_moments(s, x + c0 + k, part, moments);
     for (int64_t j = 0; j < std::min<int64_t>(kWidth<T>, c1 - c0 - k); ++j)
-      finish(c0 + k + j, m[j], squares[j]);
+      finish(c0 + k + j, moments[j]);
   });
 }
 
@@ -140,28 +139,38 @@ void forward(const BatchNorm& s, const tn_run& run) {
   });
 }
 
-// Adds the sums of g and of g (x - mean) of each channel.
+// The sums of g and of g (x - mean) of each channel.
 template <class T>
 void add_sums(const BatchNorm& s, int64_t c0, int64_t c1, const T* g, const T* x, const T* mean,
               T* sums, T* products) {
-  for (int64_t i = 0; i < s.n; ++i)
-    if (s.size > 1) {
-      for (int64_t c = c0; c < c1; ++c) {
-        const int64_t at = (i * s.c + c) * s.size;
-        const T m = mean[c];
-        sums[c] += sum_row<T>(s.size, [&](int64_t k, auto part) { return load(g + at + k, part); });
-        products[c] += sum_row<T>(s.size, [&](int64_t k, auto part) {
-          return load(g + at + k, part) * (load(x + at + k, part) - m);
-        });
-      }
-    } else {
-      for_lanes<T>(c1 - c0, [&](int64_t k, auto part) {
-        const int64_t c = c0 + k, at = i * s.c + c;
-        const Vec<T> v = load(g + at, part), d = load(x + at, part) - load(mean + c, part);
-        store<T>(sums + c, load(sums + c, part) + v, part);
-        store<T>(products + c, load(products + c, part) + v * d, part);
+  for (int64_t c = c0; s.size > 1 && c < c1; ++c) {
+    double sum = 0, product = 0;
+    const T m = mean[c];
+    for (int64_t i = 0; i < s.n; ++i) {
+      const int64_t at = (i * s.c + c) * s.size;
+      const auto plane = sums_of_row<2, T>(s.size, [&](int64_t k, auto part, Vec<T>(&acc)[2]) {
+        const Vec<T> v = load(g + at + k, part);
+        acc[0] += v;
+        acc[1] += v * (load(x + at + k, part) - m);
       });
+      sum += plane[0];
+      product += plane[1];
     }
+    sums[c] = static_cast<T>(sum);
+    products[c] = static_cast<T>(product);
+  }
+  if (s.size > 1) return;
+  for_lanes<T>(c1 - c0, [&](int64_t k, auto part) {
+    const int64_t c = c0 + k;
+    const Vec<T> m = load(mean + c, part);
+    const auto found = sums_of_lanes<2, T>(s.n, [&](int64_t i, Vec<T>(&acc)[2]) {
+      const Vec<T> v = load(g + i * s.c + c, part);
+      acc[0] += v;
+      acc[1] += v * (load(x + i * s.c + c, part) - m);
+    });
+    store<T>(sums + c, found.packet(0), part);
+    store<T>(products + c, found.packet(1), part);
+  });
 }
 
 // With h = (x - mean) invstd: gweight = sum of g h, gbias = sum of g, and in training gx = w invstd
@@ -176,18 +185,23 @@ void backward(const BatchNorm& s, const tn_run& run) {
   T *sums = static_cast<T*>(run.workspace), *products = sums + s.c;
   T scale = static_cast<T>(1 / count(s));
   for_channels(s, 64 / sizeof(T), [&](int64_t c0, int64_t c1) {
-    std::fill(sums + c0, sums + c1, T(0));
-    std::fill(products + c0, products + c1, T(0));
-    if (gweight || gbias || s.training) add_sums(s, c0, c1, g, x, mean, sums, products);
-    for (int64_t c = c0; c < c1; ++c) {
+    const bool needs_sums = gweight || gbias || s.training;
+    if (needs_sums) add_sums(s, c0, c1, g, x, mean, sums, products);
+    for (int64_t c = c0; needs_sums && c < c1; ++c) {
       products[c] *= invstd[c];
       if (gweight) gweight[c] = products[c];
       if (gbias) gbias[c] = sums[c];
       // From here on: what gx subtracts from g.
-      sums[c] = s.training ? sums[c] * scale : T(0);
-      products[c] = s.training ? products[c] * scale * invstd[c] : T(0);
+      sums[c] *= scale;
+      products[c] *= scale * invstd[c];
     }
     if (!gx) return;
+    // Statistics that are constants: what x holds does not matter, be it NaN.
+    if (!s.training)
+      return for_elements<T>(s, c0, c1, [&](auto of) {
+        const Vec<T> w = weight ? of(invstd) * of(weight) : of(invstd);
+        return [=](int64_t at, auto part) { store<T>(gx + at, load(g + at, part) * w, part); };
+      });
     for_elements<T>(s, c0, c1, [&](auto of) {
       const Vec<T> m = of(mean), w = weight ? of(invstd) * of(weight) : of(invstd), a = of(sums),
                    b = of(products);

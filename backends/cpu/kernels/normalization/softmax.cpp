@@ -54,12 +54,11 @@ template <class T, class Part>
 void softmax_columns(int64_t n, int64_t step, const T* x, T* y, Part part, bool logarithm) {
   Vec<T> top = load(x, part);
   for (int64_t i = 1; i < n; ++i) top = max_vec<T>(load(x + i * step, part), top);
-  Vec<T> sum{};
-  for (int64_t i = 0; i < n; ++i) {
-    Vec<T> e = math::exp<T>(load(x + i * step, part) - top);
-    if (!logarithm) store<T>(y + i * step, e, part);
-    sum += e;
-  }
+  const Vec<T> sum = sums_of_lanes<1, T>(n, [&](int64_t i, Vec<T>(&acc)[1]) {
+                       Vec<T> e = math::exp<T>(load(x + i * step, part) - top);
+                       if (!logarithm) store<T>(y + i * step, e, part);
+                       acc[0] += e;
+                     }).packet(0);
   if (logarithm) {
     Vec<T> log_sum{};
     for (int k = 0; k < kWidth<T>; ++k) log_sum[k] = std::log(sum[k]);
@@ -73,9 +72,10 @@ void softmax_columns(int64_t n, int64_t step, const T* x, T* y, Part part, bool 
 template <class T, class Part>
 void softmax_backward_columns(int64_t n, int64_t step, const T* g, const T* y, T* gx, Part part,
                               bool logarithm) {
-  Vec<T> sum{};
-  for (int64_t i = 0; i < n; ++i)
-    sum += load(g + i * step, part) * (logarithm ? splat(T(1)) : load(y + i * step, part));
+  const Vec<T> sum = sums_of_lanes<1, T>(n, [&](int64_t i, Vec<T>(&acc)[1]) {
+                       const Vec<T> v = load(g + i * step, part);
+                       acc[0] += logarithm ? v : v * load(y + i * step, part);
+                     }).packet(0);
   for (int64_t i = 0; i < n; ++i) {
     Vec<T> gi = load(g + i * step, part), yi = load(y + i * step, part);
     store<T>(gx + i * step, logarithm ? gi - math::exp<T>(yi) * sum : (gi - sum) * yi, part);

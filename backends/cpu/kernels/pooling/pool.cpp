@@ -49,11 +49,15 @@ void average_halves(const Pool& p, const T* x, T* y) {
   }
 }
 
-template <class T>
-void average_plane(const Pool& p, const Divisors<T>& divisors, const T* x, T* y) {
+// Of windows with more elements the sums are kept in f64.
+constexpr int64_t kMostSummedAsTheyAre = 256;
+
+// `sums` has room for a row of outputs.
+template <class T, class Sum>
+void average_plane(const Pool& p, const Divisors<T>& divisors, const T* x, T* y, Sum* sums) {
   const auto [left, right] = p.column_taps();
   for (int64_t r = 0; r < p.oh; ++r, y += p.ow) {
-    std::fill(y, y + p.ow, T(0));
+    std::fill(sums, sums + p.ow, Sum(0));
     const auto [top, bottom] = p.row_taps(r);
     for (int64_t i = top; i < bottom; ++i) {
       int64_t row = r * p.sh - p.ph + i;
@@ -61,14 +65,15 @@ void average_plane(const Pool& p, const Divisors<T>& divisors, const T* x, T* y)
         auto [first, last] = p.columns(j);
         const T* from = x + row * p.w + j - p.pw;
         if (p.sw == 1) {
-          for (int64_t k = first; k < last; ++k) y[k] += from[k];
+          for (int64_t k = first; k < last; ++k) sums[k] += static_cast<Sum>(from[k]);
         } else {
-          for (int64_t k = first; k < last; ++k) y[k] += from[k * p.sw];
+          for (int64_t k = first; k < last; ++k) sums[k] += static_cast<Sum>(from[k * p.sw]);
         }
       }
     }
     const T* inverse = divisors.row(r);
-    for (int64_t k = 0; k < p.ow; ++k) y[k] *= inverse[k];
+    for (int64_t k = 0; k < p.ow; ++k)
+      y[k] = static_cast<T>(sums[k] * static_cast<Sum>(inverse[k]));
   }
 }
 
@@ -123,27 +128,33 @@ tn_plan* make_average(tn_device*, const Request& request) {
   require_contiguous(in);
   if (sdk::numel(out) == 0) return empty_plan();
   return with_float(in.dtype, [&]<class T>(T) {
-    auto row_bytes = (static_cast<uint64_t>(p.ow) * sizeof(T) + 63) / 64 * 64;
+    const bool large = p.kh * p.kw > kMostSummedAsTheyAre;
+    const auto row_bytes =
+        (static_cast<uint64_t>(p.ow) * (large ? sizeof(double) : sizeof(T)) + 63) / 64 * 64;
     return sdk::make_plan(
-        [p, back, row_bytes, divisors = Divisors<T>(p)](const tn_run& run) {
+        [p, back, large, row_bytes, divisors = Divisors<T>(p)](const tn_run& run) {
           auto* from = static_cast<const T*>(run.inputs[0]);
           auto* to = static_cast<T*>(run.outputs[0]);
           p.for_planes([&](int64_t i, uint32_t slot) {
-            if (!back) {
-              const T* x = from + i * p.in_size();
-              p.halves() ? average_halves(p, x, to + i * p.out_size())
-                         : average_plane(p, divisors, x, to + i * p.out_size());
-            } else {
+            char* row = static_cast<char*>(run.workspace) + slot * row_bytes;
+            if (back) {
               const T* g = from + i * p.out_size();
-              T *gx = to + i * p.in_size(),
-                *scaled =
-                    reinterpret_cast<T*>(static_cast<char*>(run.workspace) + slot * row_bytes);
-              p.halves() ? average_halves_backward(p, g, gx)
-                         : average_plane_backward(p, divisors, g, gx, scaled);
+              T* gx = to + i * p.in_size();
+              return p.halves()
+                         ? average_halves_backward(p, g, gx)
+                         : average_plane_backward(p, divisors, g, gx, reinterpret_cast<T*>(row));
             }
+            const T* x = from + i * p.in_size();
+            T* y = to + i * p.out_size();
+            if (p.halves())
+              average_halves(p, x, y);
+            else if (large)
+              average_plane(p, divisors, x, y, reinterpret_cast<double*>(row));
+            else
+              average_plane(p, divisors, x, y, reinterpret_cast<T*>(row));
           });
         },
-        {back ? row_bytes * thread_count() : 0, p.cost(in.dtype)});
+        {row_bytes * thread_count(), p.cost(in.dtype)});
   });
 }
 
@@ -161,16 +172,17 @@ void adaptive_plane(const Pool& p, const T* x, T* y) {
     Window rows(r, p.oh, p.h);
     for (int64_t k = 0; k < p.ow; ++k) {
       Window columns(k, p.ow, p.w);
-      T sum = 0;
+      double sum = 0;
       if (columns.size() == p.w) {
-        sum = sum_row<T>(rows.size() * p.w, [&](int64_t i, auto part) {
+        sum = static_cast<double>(sum_row<T>(rows.size() * p.w, [&](int64_t i, auto part) {
           return load(x + rows.begin * p.w + i, part);
-        });
+        }));
       } else {
         for (int64_t i = rows.begin; i < rows.end; ++i)
-          for (int64_t j = columns.begin; j < columns.end; ++j) sum += x[i * p.w + j];
+          for (int64_t j = columns.begin; j < columns.end; ++j)
+            sum += static_cast<double>(x[i * p.w + j]);
       }
-      y[r * p.ow + k] = sum / static_cast<T>(rows.size() * columns.size());
+      y[r * p.ow + k] = static_cast<T>(sum / static_cast<double>(rows.size() * columns.size()));
     }
   }
 }
