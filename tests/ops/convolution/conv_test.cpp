@@ -1,3 +1,7 @@
+#include <cmath>
+#include <utility>
+
+#include <tenon/core/autograd/autograd.h>
 #include <tenon/core/ops/convolution.h>
 #include <tenon/core/ops/shape.h>
 
@@ -60,6 +64,79 @@ BOOST_AUTO_TEST_CASE(values_and_gradients) {
                   y + b.reshape({-1, 1, 1}), 1e-4);
     check_gradients([&](auto& v) { return conv2d(v[0], v[1], v[2], c.options); }, {x, w, b},
                     "conv2d " + c.w.str());
+  }
+}
+
+namespace {
+
+struct Geometry {
+  Shape x, w;
+  Conv2dOptions options;
+};
+
+std::vector<Geometry> geometries() {
+  std::vector<Geometry> all;
+  for (int64_t stride : {1, 2, 3})
+    for (int64_t padding : {0, 1})
+      for (int64_t channels : {1, 3, 16})
+        all.push_back({{2, channels, 9, 8},
+                       {channels, channels, 3, 3},
+                       {.stride = stride, .padding = padding}});
+  all.push_back({{1, 4, 9, 9}, {4, 2, 3, 3}, {.stride = {2, 1}, .dilation = 2, .groups = 2}});
+  all.push_back({{1, 8, 6, 5}, {8, 1, 2, 3}, {.padding = {0, 1}, .groups = 8}});
+  return all;
+}
+
+Tensor gradient_of(const Tensor& y, const Tensor& x) {
+  return grad(std::span(&y, 1), std::span(&x, 1), {})[0];
+}
+
+// 1 where x is not finite, 0 elsewhere.
+Tensor marks_of(const Tensor& x) { return logical_not(eq(x - x, 0.0)).to(f64); }
+
+}  // namespace
+
+// The tap reaches those elements of the input alone that a window has it on.
+BOOST_AUTO_TEST_CASE(nan_in_a_weight_reaches_the_elements_that_it_touches) {
+  for (auto& c : geometries())
+    for (const double value : {double(NAN), double(INFINITY)})
+      for (const DType dtype : {f32, f64}) {
+        const Tensor x = ones(c.x, {.dtype = dtype}).requires_grad_();
+        Tensor w = ones(c.w, {.dtype = dtype}), marked = zeros(c.w, {.dtype = f64});
+        w.select(2, 0).select(2, 1).fill_(value);
+        marked.select(2, 0).select(2, 1).fill_(1);
+        const Tensor reached = ones(c.x, {.dtype = f64}).requires_grad_(),
+                     found = gradient_of(sum(conv2d(x, w, {}, c.options)), x),
+                     expected = gradient_of(sum(conv2d(reached, marked, {}, c.options)), reached);
+        require_equal(marks_of(found), gt(expected, 0.0).to(f64));
+      }
+}
+
+// And an element of the input the taps alone that a window has on it.
+BOOST_AUTO_TEST_CASE(nan_in_the_input_reaches_the_taps_that_touch_it) {
+  for (auto& c : geometries())
+    for (const double value : {double(NAN), double(INFINITY)})
+      for (const auto& [row, column] : {std::pair<int64_t, int64_t>{0, 0}, {0, 7}, {4, 4}}) {
+        if (row >= c.x[2] || column >= c.x[3]) continue;
+        Tensor x = ones(c.x), marked = zeros(c.x, {.dtype = f64});
+        x.select(2, row).select(2, column).fill_(value);
+        marked.select(2, row).select(2, column).fill_(1);
+        const Tensor w = ones(c.w).requires_grad_(),
+                     reached = ones(c.w, {.dtype = f64}).requires_grad_(),
+                     found = gradient_of(sum(conv2d(x, w, {}, c.options)), w),
+                     expected = gradient_of(sum(conv2d(marked, reached, {}, c.options)), reached);
+        require_equal(marks_of(found), gt(expected, 0.0).to(f64));
+      }
+}
+
+// Padding counts as zeros, and 0 times infinity is NaN, as in PyTorch.
+BOOST_AUTO_TEST_CASE(infinite_weights_meet_the_zeros_of_padding) {
+  for (const int64_t channels : {1, 16}) {
+    Tensor w = ones({channels, channels, 3, 3});
+    w.select(2, 0).select(2, 0).fill_(INFINITY);
+    const Tensor y = conv2d(ones({1, channels, 4, 4}), w, {}, {.padding = 1});
+    const Tensor nan = ne(y, y).to(f64).select(1, channels - 1);
+    require_values(nan, {1, 4, 4}, {1, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0});
   }
 }
 

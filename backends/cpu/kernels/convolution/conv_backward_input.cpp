@@ -1,6 +1,6 @@
 #include <array>
 
-#include "kernels/convolution/conv.h"
+#include "kernels/convolution/by_taps.h"
 
 namespace tenon::cpu {
 namespace {
@@ -101,6 +101,26 @@ class InputGrad {
   uint64_t workspace_bytes_;
 };
 
+// One of the two where all weights are finite.
+template <class Conv>
+class WhereFinite {
+ public:
+  WhereFinite(const ConvShape& s, Conv conv) : s_(s), conv_(std::move(conv)) {}
+  using Element = typename Conv::Element;
+  uint64_t workspace_bytes() const { return conv_.workspace_bytes(); }
+  void run(const Element* g, const Element* weight, const Element* bias, Element* gx,
+           void* workspace) const {
+    if (all_finite(weight, s_.o * s_.cg * s_.taps()))
+      conv_.run(g, weight, bias, gx, workspace);
+    else
+      input_gradient_by_taps(s_, g, weight, gx);
+  }
+
+ private:
+  ConvShape s_;
+  Conv conv_;
+};
+
 // A convolution of stride 1 with the taps turned round gives the same. It wins but for few input
 // channels, or a kernel so large against the image that most taps of that convolution meet padding.
 template <class T>
@@ -127,8 +147,9 @@ tn_plan* make_backward_input(tn_device*, const Request& request) {
   const ConvShape s(request);
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
   return with_float(s.dtype, [&]<class T>(T) {
-    return better_turned_round<T>(s) ? conv_plan(s, ConvForward<T>(turned_round(s), true))
-                                     : conv_plan(s, InputGrad<T>(s));
+    return better_turned_round<T>(s)
+               ? conv_plan(s, WhereFinite(s, ConvForward<T>(turned_round(s), true)))
+               : conv_plan(s, WhereFinite(s, InputGrad<T>(s)));
   });
 }
 

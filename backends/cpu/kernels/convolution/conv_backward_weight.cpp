@@ -1,6 +1,6 @@
 #include <array>
 
-#include "kernels/convolution/conv.h"
+#include "kernels/convolution/by_taps.h"
 
 namespace tenon::cpu {
 namespace {
@@ -169,6 +169,8 @@ class WeightGrad {
 
   void add_image(const T* g, const T* x, int64_t split, T* planes, Vec<T>* sums) const {
     int64_t c0 = first_channel(split), c1 = first_channel(split + 1);
+    if (over_pixels_ && !all_finite(x + c0 * s_.h * s_.w, (c1 - c0) * s_.h * s_.w))
+      return add_by_taps(g, x, c0, c1, sums);
     for (int64_t c = c0; c < c1; ++c)
       split_planes(s_, 0, s_.oh, x + c * s_.h * s_.w, planes + (c - c0) * s_.channel_size(s_.oh));
     std::fill(planes + (c1 - c0) * s_.channel_size(s_.oh), planes + planes_elements_, T(0));
@@ -187,6 +189,15 @@ class WeightGrad {
                           sums + b * s_.cg * s_.taps());
       }
     }
+  }
+
+  void add_by_taps(const T* g, const T* x, int64_t c0, int64_t c1, Vec<T>* sums) const {
+    for (int64_t k = 0; k < s_.og; ++k)
+      for (int64_t t = c0 * s_.taps(); t < c1 * s_.taps(); ++t) {
+        const int64_t tap = t % s_.taps();
+        sums[k * s_.cg * s_.taps() + t][0] += weight_gradient_by_windows(
+            s_, g + k * s_.oh * s_.ow, x + t / s_.taps() * s_.h * s_.w, tap / s_.kw, tap % s_.kw);
+      }
   }
 
   // `count` channels of the gradient to one vector a pixel.
