@@ -202,17 +202,23 @@ Tensor from_host(const void* values, DType dtype, const Shape& shape,
   require_addressable("from_host", shape);
   if (!values && shape.numel() > 0)
     throw ValueError(fmt::format("from_host: null pointer given for shape {}", shape));
-  Tensor x =
-      tensor_from_host(values, dtype, shape, options.device ? *options.device : default_device());
+  const Device device = options.device ? *options.device : default_device();
+  // Bytes from elsewhere may have another "true" than 1, which kernels rely on.
+  Tensor x = dtype == DType::boolean
+                 ? tensor_from_host(values, DType::u8, shape, device).to(DType::boolean)
+                 : tensor_from_host(values, dtype, shape, device);
   return finish(options.dtype ? x.to(*options.dtype) : x, options);
 }
 
 Tensor& Tensor::uniform_(double low, double high) {
   require_random_target("uniform_", *this);
-  // The kernels compute high - low in the tensor's type.
-  const double most = dtype() == DType::f64 ? std::numeric_limits<double>::max()
-                                            : std::numeric_limits<float>::max();
-  if (!(low <= high && std::abs(low) <= most && std::abs(high) <= most && high - low <= most))
+  // The kernels compute high - low in the tensor's type, and those of f16 and bf16 in f32.
+  const double widest = dtype() == DType::f64 ? std::numeric_limits<double>::max()
+                                              : std::numeric_limits<float>::max(),
+               most = dtype() == DType::f16    ? 65504
+                      : dtype() == DType::bf16 ? 0x1.fep127
+                                               : widest;
+  if (!(low <= high && std::abs(low) <= most && std::abs(high) <= most && high - low <= widest))
     throw ValueError(
         fmt::format("uniform_: needs low <= high, both and their difference finite in {}; found "
                     "[{}, {})",

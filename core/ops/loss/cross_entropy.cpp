@@ -41,8 +41,10 @@ Tensor composed_backward(const Tensor& g, const Tensor& logits, const Tensor& la
   int64_t classes = shape_of(logits)[1];
   double smoothing = attrs.get_float("label_smoothing");
   Tensor scale = attrs.get_string("reduction") == "mean" ? g / total : g;
-  scale = where(ne(labels, attrs.get_int("ignore_index")), scale, 0.0);
-  Tensor marks = one_hot(labels, classes), p = softmax(logits, 1);
+  // Rows that are ignored have no gradient, not even where their logits are NaN.
+  const Tensor valid = ne(labels, attrs.get_int("ignore_index"));
+  scale = where(valid, scale, 0.0);
+  Tensor marks = one_hot(labels, classes), p = softmax(where(unsqueeze(valid, 1), logits, 0.0), 1);
   Tensor row = scale * (1.0 - smoothing);
   if (weight.defined()) row = row * sum(where(marks, weight, 0.0), {1});
   Tensor result = unsqueeze(row, 1) * (p - marks.to(dtype_of(p)));

@@ -64,8 +64,14 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target,
   ClassTargets c = class_targets("nll_loss", log_probabilities, target, options.weight);
   DType dtype = dtype_of(c.scores);
   Tensor valid = ne(c.labels, options.ignore_index);
-  Tensor safe = where(valid, c.labels, 0);  // any class will do, because it is masked below
-  Tensor loss = neg(squeeze(gather(c.scores, 1, unsqueeze(safe, 1)), 1));
+  // Any class will do for rows that are ignored, because they are masked below. Without classes
+  // there is one of zeros to take, and labels that count lie behind it.
+  const bool none = shape_of(c.scores)[1] == 0;
+  Tensor safe = where(valid, none ? ones_like(c.labels) : c.labels, 0);
+  Tensor scores =
+      none ? zeros({shape_of(c.scores)[0], 1}, {.dtype = dtype, .device = c.scores.device()})
+           : c.scores;
+  Tensor loss = neg(squeeze(gather(scores, 1, unsqueeze(safe, 1)), 1));
   Tensor weight = options.weight.defined() ? index_select(options.weight, 0, safe) : Tensor();
   if (weight.defined()) loss = loss * weight;
   loss = where(valid, loss, 0.0);

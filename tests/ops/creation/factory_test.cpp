@@ -99,6 +99,16 @@ BOOST_AUTO_TEST_CASE(random_values_follow_the_seed) {
   require_error<ValueError>([] { randint(0, 257, {1}, {.dtype = u8}); }, "does not fit into u8");
 }
 
+// Kernels rely on 0 and 1.
+BOOST_AUTO_TEST_CASE(bytes_of_bools_that_are_not_0_become_1) {
+  const std::vector<uint8_t> bytes = {0, 1, 2, 255, 128};
+  const Tensor x = from_host(bytes.data(), boolean, {5});
+  BOOST_TEST(x.to_vector<uint8_t>() == (std::vector<uint8_t>{0, 1, 1, 1, 1}),
+             boost::test_tools::per_element());
+  require_values(sum(x), {}, {4});
+  require_values(sum(eq(x, true)), {}, {4});
+}
+
 BOOST_AUTO_TEST_CASE(random_mutators) {
   Tensor x = zeros({4, 100});
   uint64_t version = x.version();

@@ -1,3 +1,6 @@
+#include <cmath>
+
+#include <tenon/core/autograd/autograd.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/loss.h>
 #include <tenon/core/ops/normalization.h>
@@ -170,6 +173,35 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<IndexError>([&] { cross_entropy(logits, ints({0, 3}, {2})).wait(); }, "3");
   require_error<IndexError>([&] { nll_loss(logits, ints({0, -1}, {2})).wait(); }, "-1");
   require_error<ShapeError>([&] { mse_loss(logits, zeros({2, 2})); }, "(2, 2)");
+}
+
+// Whatever the logits of a row that is ignored are, they go into nothing.
+BOOST_AUTO_TEST_CASE(ignored_rows_of_nan_leave_loss_and_gradient_alone) {
+  const Tensor labels = ints({1, -100, -100}, {3}), first = ints({1}, {1});
+  const Tensor logits = floats({1, 2, 3, NAN, 1, 2, INFINITY, 0, -INFINITY}, {3, 3});
+  for (Reduction reduction : {Reduction::mean, Reduction::sum})
+    for (double smoothing : {0.0, 0.1})
+      for (bool again : {false, true}) {
+        const CrossEntropyOptions options{.reduction = reduction, .label_smoothing = smoothing};
+        Tensor x = logits.clone().requires_grad_(),
+               alone = logits.narrow(0, 0, 1).clone().requires_grad_();
+        const Tensor loss = cross_entropy(x, labels, options),
+                     expected = cross_entropy(alone, first, options);
+        require_equal(loss, expected, 1e-6);
+        const auto slope = [&](const Tensor& y, const Tensor& in) {
+          return grad(std::span(&y, 1), std::span(&in, 1), {}, {.create_graph = again})[0];
+        };
+        require_equal(slope(loss, x), cat({slope(expected, alone), zeros({2, 3})}, 0), 1e-6);
+      }
+}
+
+// As in PyTorch: without classes only rows that are ignored have a loss.
+BOOST_AUTO_TEST_CASE(nll_loss_without_classes) {
+  const Tensor scores = zeros({3, 0}), ignored = full({3}, -100, {.dtype = i64});
+  require_values(nll_loss(scores, ignored, {.reduction = Reduction::sum}), {}, {0});
+  require_values(nll_loss(scores, ignored, {.reduction = Reduction::none}), {3}, {0, 0, 0});
+  BOOST_TEST(std::isnan(nll_loss(scores, ignored).item()));
+  require_error<IndexError>([&] { nll_loss(scores, ints({-100, 0, -100}, {3})).wait(); }, "gather");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
