@@ -163,6 +163,9 @@ struct LineOptions {
   double difference = 2e-6;
   // Dtypes that only devices with units for them take: compared with the cpu's f64.
   Types types_elsewhere = kNoTypes;
+  // Dtypes that the core computes in f32 where a backend does not take them. They are looked at on
+  // the cpu, against its f64 and with gradients; on other devices where that is asked for.
+  Types types_of_cpu = kNoTypes;
   Values values = Values::any;  // of inputs that do not say
   // Why PyTorch's files have no case for it. Without a reason, a missing case is an error.
   const char* no_reference = nullptr;

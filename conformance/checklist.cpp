@@ -7,6 +7,7 @@
 #include <tenon/conformance/joint/joint.h>
 #include <tenon/conformance/levels.h>
 #include <tenon/conformance/processes.h>
+#include <tenon/conformance/run.h>
 #include <tenon/conformance/speed.h>
 #include <tenon/core/error.h>
 
@@ -127,7 +128,7 @@ Checklist make_checklist(const Options& options, const Subject& subject,
     note_cases_beside(options, list);
     note_missing_cases(options, list);
   }
-  const Effort effort{.runs = 48, .elsewhere = true, .seed = options.seed};
+  const Effort effort{.runs = 48, .elsewhere = true, .optional = true, .seed = options.seed};
   const auto add = [&](const Line& line, std::vector<Check> checks) {
     for (auto& check : checks) {
       if (!wants(check.section)) continue;
@@ -135,9 +136,9 @@ Checklist make_checklist(const Options& options, const Subject& subject,
       // What the stock cpu has, it has to keep; and what every backend has to offer, in f32.
       // Gradients in halves, which only the files have, are no promise.
       const bool in_table = check.section != "cases" || !contains(kHalves, check.dtype);
-      check.promised =
-          (in_table && subject.device.type() == "cpu" && contains(line.types, check.dtype)) ||
-          (options.required_only && check.dtype == f32);
+      check.promised = (in_table && subject.device.type() == "cpu" &&
+                        contains(types_for(line, subject), check.dtype)) ||
+                       (options.required_only && check.dtype == f32);
       list.checks.push_back(std::move(check));
     }
   };

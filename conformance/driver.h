@@ -19,7 +19,8 @@ struct Effort {
   static constexpr size_t kAll = std::numeric_limits<size_t>::max();
   size_t runs = 24;           // combinations of variant and dtype of a line
   size_t differences = kAll;  // variants of a line that are differentiated
-  bool elsewhere = false;     // dtypes that not every backend has as well
+  bool elsewhere = false;     // dtypes that devices with units for them have as well
+  bool optional = false;      // dtypes that are looked at on the cpu alone otherwise
   bool strided_cases = true;  // reference cases also from inputs that are not contiguous
   size_t shapes = 24;         // of a line, that the table does not have
   size_t repeats = 4;         // of a line

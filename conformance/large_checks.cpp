@@ -111,7 +111,7 @@ void compare_large(const Line& line, DType dtype, const Subject& subject) {
     const Run run = run_of(line, variant, dtype);
     if (!makes_sense(run, subject, wide)) continue;
     try {
-      return compare_sides(run, subject, wide, line.difference > 0 && contains(kReals, dtype));
+      return compare_sides(run, subject, wide, compares_gradients(line, dtype));
     } catch (const Mismatch& e) {
       throw Mismatch(run.describe() + ": " + e.what());
     }
@@ -124,7 +124,7 @@ void compare_large(const Line& line, DType dtype, const Subject& subject) {
 std::vector<Check> large_checks(const Line& line, const Subject& subject) {
   std::vector<Check> checks;
   for (DType dtype : kEvery)
-    if (contains(line.types | line.types_elsewhere, dtype))
+    if (contains(line.types | line.types_elsewhere | line.types_of_cpu, dtype))
       checks.push_back({"layouts", line.name, "large and contiguous", dtype,
                         [&line, dtype, subject] { compare_large(line, dtype, subject); }});
   return checks;

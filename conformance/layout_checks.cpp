@@ -8,11 +8,13 @@ namespace tenon::conformance {
 
 namespace {
 
-std::vector<DType> types_of(const Line& line, const Effort& effort) {
+std::vector<DType> types_of(const Line& line, const Subject& subject, const Effort& effort) {
+  const Types wanted = types_for(line, subject) |
+                       (effort.elsewhere ? line.types_elsewhere : kNoTypes) |
+                       (effort.optional ? line.types_of_cpu : kNoTypes);
   std::vector<DType> types;
   for (DType t : kEvery)
-    if (contains(line.types | (effort.elsewhere ? line.types_elsewhere : kNoTypes), t))
-      types.push_back(t);
+    if (contains(wanted, t)) types.push_back(t);
   return types;
 }
 
@@ -23,7 +25,7 @@ Check check_of(Run run, const Subject& subject) {
   const Line& line = *run.line;
   return {"layouts", line.name, run.describe(), run.dtype, [=] {
             compare_sides(run, subject, compared_in_f64(line, run.dtype, subject),
-                          line.difference > 0 && contains(kReals, run.dtype));
+                          compares_gradients(line, run.dtype));
           }};
 }
 
@@ -56,7 +58,7 @@ std::vector<Check> layout_checks(const Line& line, const Subject& subject, size_
                        size_t second) {
     checks.push_back(check_of(run_of(line, variant, dtype, seed, first, second), subject));
   };
-  const auto types = types_of(line, effort);
+  const auto types = types_of(line, subject, effort);
   const size_t count = line.variants.size() * types.size(),
                step = step_of(count, effort.runs, types.size(), number);
   for (size_t k = number % step; k < count; k += step) {

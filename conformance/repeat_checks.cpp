@@ -84,7 +84,7 @@ std::vector<Check> repeat_checks(const Line& line, const Subject& subject, size_
                    [](auto* a, auto* b) { return elements_of(*a) > elements_of(*b); });
   std::vector<DType> types;
   for (DType t : {f32, f64, f16, bf16, i64, i32, u8, boolean})
-    if (contains(line.types | line.types_elsewhere, t)) types.push_back(t);
+    if (contains(line.types | line.types_elsewhere | line.types_of_cpu, t)) types.push_back(t);
   std::vector<Check> checks;
   for (size_t turn = 0; turn < effort.repeats; ++turn) {
     const size_t at = turn < 2 ? turn : turn * 7 + number;

@@ -145,7 +145,8 @@ List gradients(const Run& run, const Subject& subject, const json& args, List in
   for (const Tensor& y : run.line->call(args, in)) {
     if (!y.requires_grad()) continue;
     DeviceGuard guard(subject.reference);
-    const Tensor seed = sample(y.shape(), 0.9).to(y.dtype()).to(y.device());
+    // The same on both sides, of which one may compute in f64.
+    const Tensor seed = sample(y.shape(), 0.9).to(run.dtype).to(y.dtype()).to(y.device());
     return grad(std::span(&y, 1), leaves, std::span(&seed, 1), {.allow_unused = true});
   }
   return {};

@@ -77,6 +77,14 @@ Values kind_of(const Line& line, const In& in);
 bool is_fixed(Values kind);
 // How the results of a line in a dtype are compared: with those in f64 (`wide`).
 bool compared_in_f64(const Line& line, DType dtype, const Subject& subject);
+// Whether the gradients of a line in a dtype are compared with those of the reference device.
+inline bool compares_gradients(const Line& line, DType dtype) {
+  return line.difference > 0 && contains(kReals | line.types_of_cpu, dtype);
+}
+// The dtypes in which a line is looked at on the subject.
+inline Types types_for(const Line& line, const Subject& subject) {
+  return line.types | (subject.device.type() == "cpu" ? line.types_of_cpu : kNoTypes);
+}
 
 // Values for the inputs of a line.
 class Random {

@@ -121,7 +121,7 @@ std::string refusal(const std::function<List()>& call) {
 
 void agree_or_refuse(const Run& run, const Subject& subject) {
   const Line& line = *run.line;
-  const bool with_gradients = line.difference > 0 && contains(kReals, run.dtype),
+  const bool with_gradients = compares_gradients(line, run.dtype),
              wide = run.wide || compared_in_f64(line, run.dtype, subject);
   const json args = parsed(run.variant);
   const Sides sides = inputs_of(run, subject, wide, wide);
@@ -173,7 +173,7 @@ std::vector<Check> shape_checks(const Line& line, const Subject& subject, size_t
                                 const Effort& effort) {
   std::vector<DType> types;
   for (DType t : kEvery)
-    if (contains(line.types | line.types_elsewhere, t)) types.push_back(t);
+    if (contains(line.types | line.types_elsewhere | line.types_of_cpu, t)) types.push_back(t);
   std::vector<const Variant*> variants;
   for (auto& v : line.variants)
     if (size_of_inputs(v) <= kMostElements) variants.push_back(&v);

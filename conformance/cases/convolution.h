@@ -1,9 +1,8 @@
 // Convolutions: with and without bias, groups, strides, padding, dilation.
 #pragma once
 
-#include <tenon/core/ops/convolution.h>
-
 #include <tenon/conformance/case.h>
+#include <tenon/core/ops/convolution.h>
 
 namespace tenon::conformance {
 
@@ -49,7 +48,7 @@ inline std::vector<Line> convolution_cases() {
            kReals,
            convolutions(),
            kConvolution,
-           {.types_elsewhere = kHalves, .values = Values::ordinary}}};
+           {.types_elsewhere = kHalves, .types_of_cpu = kHalves, .values = Values::ordinary}}};
 }
 
 }  // namespace tenon::conformance

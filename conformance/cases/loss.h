@@ -1,9 +1,8 @@
 // Losses, with every option.
 #pragma once
 
-#include <tenon/core/ops/loss.h>
-
 #include <tenon/conformance/case.h>
+#include <tenon/core/ops/loss.h>
 
 namespace tenon::conformance {
 
@@ -64,10 +63,10 @@ inline std::vector<Variant> distances() {
 inline std::vector<Line> loss_cases() {
   // clang-format off
   return {
-      {"cross_entropy", call_cross_entropy, kReals, labels(true), kSums, {.values = Values::ordinary}},
-      {"nll_loss", call_nll_loss, kReals, labels(false), kSums, {.values = Values::ordinary}},
-      {"mse_loss", call_mse_loss, kReals, distances(), kSums, {.values = Values::ordinary}},
-      {"l1_loss", call_l1_loss, kReals, distances(), kSums, {.values = Values::ordinary}},
+      {"cross_entropy", call_cross_entropy, kReals, labels(true), kSums, {.types_of_cpu = kHalves, .values = Values::ordinary}},
+      {"nll_loss", call_nll_loss, kReals, labels(false), kSums, {.types_of_cpu = kHalves, .values = Values::ordinary}},
+      {"mse_loss", call_mse_loss, kReals, distances(), kSums, {.types_of_cpu = kHalves, .values = Values::ordinary}},
+      {"l1_loss", call_l1_loss, kReals, distances(), kSums, {.types_of_cpu = kHalves, .values = Values::ordinary}},
   };
   // clang-format on
 }

@@ -2,11 +2,10 @@
 // of every size.
 #pragma once
 
-#include <tenon/core/ops/normalization.h>
-#include <tenon/core/ops/shape.h>
-
 #include <tenon/conformance/bytes.h>
 #include <tenon/conformance/case.h>
+#include <tenon/core/ops/normalization.h>
+#include <tenon/core/ops/shape.h>
 
 namespace tenon::conformance {
 
@@ -29,13 +28,13 @@ inline List call_layer_norm(const json& a, const List& in) {
 
 inline std::vector<Variant> lines_of_all_sizes() {
   std::vector<Variant> variants;
-  const auto add = [&](const Shape& shape, int64_t dim, Types types = kReals) {
+  const auto add = [&](const Shape& shape, int64_t dim, Types types = kFloats) {
     variants.push_back({"{'dim': " + std::to_string(dim) + "}", {In(shape)}, types});
   };
   for (int64_t dim : {0, 1, -1}) add({2, 3, 4}, dim);
   for (int64_t n : {1, 2, 5, 10, 32, 100, 128, 129, 500, 512, 513, 1000, 1024, 2047, 4096})
     add({n > 1000 ? 2 : 7, n}, 1);
-  for (int64_t n : {9000, 17000, 20001}) add({2, n}, 1, n == 9000 ? kReals : kF32);
+  for (int64_t n : {9000, 17000, 20001}) add({2, n}, 1, n == 9000 ? kFloats : kF32);
   for (const Shape& shape : {Shape{0, 5}, Shape{5, 0}, Shape{1, 1}}) add(shape, 1);
   add({3000, 10}, 1, kF32);
   for (const Shape& shape : {Shape{4, 5, 6}, Shape{1, 3, 1}, Shape{2, 300, 3}, Shape{3, 2, 70},
@@ -55,7 +54,7 @@ inline std::vector<Variant> layers_of_all_sizes() {
       {"{'normalized_shape': [6]}", {{5000, 6}, {6}, {6}}, kF32},
       {"{'normalized_shape': [4]}", {{0, 4}, {4}}}};
   for (int64_t n : {1, 3, 32, 100, 129, 512, 768, 1000, 4096, 17001, 20000}) {
-    const Types types = n > 5000 ? kF32 : kReals;
+    const Types types = n > 5000 ? kF32 : kFloats;
     const std::string args = "{'normalized_shape': [" + std::to_string(n) + "]}";
     const In x = Shape{n > 2000 ? 3 : 9, n};
     variants.push_back({args, {x, In(Shape{n}), In(Shape{n})}, types});
@@ -72,7 +71,7 @@ inline std::vector<Variant> channels_of_all_sizes() {
         // More than one part of a plane, and more rows than are under way at a time.
         Shape{1, 2, 99, 100}, Shape{9000, 3}, Shape{2, 5000}}) {
     const Shape c = {shape[1]};
-    const Types types = shape.numel() > 15000 ? kF32 : kReals;
+    const Types types = shape.numel() > 15000 ? kF32 : kFloats;
     for (const char* training : {"{'training': true}", "{'training': false}"}) {
       variants.push_back({training, {In(shape), In(c), In(c), constant(c), constant(c)}, types});
       variants.push_back(
@@ -88,10 +87,10 @@ inline std::vector<Variant> channels_of_all_sizes() {
 inline std::vector<Line> normalization_cases() {
   // clang-format off
   return {
-      {"softmax", along(softmax), kReals, lines_of_all_sizes(), kSums, {.values = Values::ordinary}},
-      {"log_softmax", along(log_softmax), kReals, lines_of_all_sizes(), kLongSums, {.values = Values::ordinary}},
-      {"layer_norm", call_layer_norm, kReals, layers_of_all_sizes(), kLongSums, {.difference = 1e-5, .values = Values::ordinary, .distinct = true}},
-      {"batch_norm", call_batch_norm, kReals, channels_of_all_sizes(), kLongSums, {.difference = 1e-5, .values = Values::ordinary, .distinct = true}},
+      {"softmax", along(softmax), kReals, lines_of_all_sizes(), kSums, {.types_of_cpu = kHalves, .values = Values::ordinary}},
+      {"log_softmax", along(log_softmax), kReals, lines_of_all_sizes(), kLongSums, {.types_of_cpu = kHalves, .values = Values::ordinary}},
+      {"layer_norm", call_layer_norm, kReals, layers_of_all_sizes(), kLongSums, {.difference = 1e-5, .types_of_cpu = kHalves, .values = Values::ordinary, .distinct = true}},
+      {"batch_norm", call_batch_norm, kReals, channels_of_all_sizes(), kLongSums, {.difference = 1e-5, .types_of_cpu = kHalves, .values = Values::ordinary, .distinct = true}},
   };
   // clang-format on
 }

@@ -162,10 +162,10 @@ inline std::vector<Line> optimizer_cases() {
   // clang-format off
   return {
       {"SGD", call_sgd, kReals, steps_of({"{'lr': 0.1, 'weight_decay': 0.2}", "{'lr': 0.1, 'momentum': 0.9, 'dampening': 0.1}", "{'lr': 0.1, 'momentum': 0.9, 'nesterov': true}", "{'lr': 0.1, 'maximize': true}"}),
-       kSums, {.difference = 0, .values = Values::ordinary, .op = "sgd_step"}},
+       kSums, {.difference = 0, .types_of_cpu = kHalves, .values = Values::ordinary, .op = "sgd_step"}},
       {"Adam", call_adam, kReals, steps_of({"{'lr': 0.1, 'weight_decay': 0.1}", "{'lr': 0.1, 'amsgrad': true}", "{'lr': 0.1, 'betas': [0.5, 0.9], 'maximize': true}"}),
-       kSums, {.difference = 0, .values = Values::ordinary, .op = "adam_step"}},
-      {"AdamW", call_adamw, kReals, steps_of({"{'lr': 0.1, 'weight_decay': 0.1}"}), kSums, {.difference = 0, .values = Values::ordinary, .op = "adam_step"}},
+       kSums, {.difference = 0, .types_of_cpu = kHalves, .values = Values::ordinary, .op = "adam_step"}},
+      {"AdamW", call_adamw, kReals, steps_of({"{'lr': 0.1, 'weight_decay': 0.1}"}), kSums, {.difference = 0, .types_of_cpu = kHalves, .values = Values::ordinary, .op = "adam_step"}},
       {"RMSprop", call_rmsprop, kReals, steps_of({"{'lr': 0.02, 'weight_decay': 0.1}", "{'lr': 0.02, 'alpha': 0.8, 'centered': true, 'eps': 1e-3}", "{'lr': 0.02, 'momentum': 0.9, 'maximize': true}", "{'lr': 0.02, 'centered': true, 'momentum': 0.7, 'eps': 1e-3}"}),
        kSums, {.difference = 0, .values = Values::ordinary, .op = "rmsprop_step"}},
       {"Adagrad", call_adagrad, kReals, steps_of({"{'lr': 0.1, 'weight_decay': 0.1}", "{'lr': 0.1, 'lr_decay': 0.2, 'initial_accumulator_value': 0.3, 'maximize': true}"}),

@@ -16,6 +16,11 @@ namespace tenon::cpu {
 
 using sdk::empty_plan, sdk::is_float, sdk::Lines, sdk::refuse_dtype, sdk::Request,
     sdk::require_contiguous, sdk::with_float, sdk::with_index, sdk::with_number, sdk::with_width;
+
+inline bool has_16_bits(tn_dtype dtype) { return dtype == TN_F16 || dtype == TN_BF16; }
+// The dtype that kernels compute in: f16 and bf16 are computed as f32.
+inline tn_dtype computed_as(tn_dtype dtype) { return has_16_bits(dtype) ? TN_F32 : dtype; }
+
 // The services of the host that loaded the plugin; valid from init on.
 const tn_host& host();
 

@@ -89,10 +89,10 @@ void prod_gradient(const GradContext& c, Grads g) {
   for (int64_t d : dims) order.push_back(d);
   for (size_t i = 0; i < order.size(); ++i)
     inverse[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
-  Tensor moved = permute(x, order);
+  Tensor moved = permute(is_half(dtype_of(x)) ? x.to(DType::f32) : x, order);
   Tensor rows = moved.reshape({-1, reduced_count(shape, dims)});
   Tensor others = exclusive_products(rows, false) * exclusive_products(rows, true);
-  g[0] = spread(c, c.grad()) * permute(others.reshape(moved.shape()), inverse);
+  g[0] = (spread(c, c.grad()) * permute(others.reshape(moved.shape()), inverse)).to(dtype_of(x));
 }
 
 void extremum_gradient(const GradContext& c, Grads g) {
@@ -259,6 +259,9 @@ Tensor var(const Tensor& x, const Shape& dims, int64_t correction, bool keepdim)
 }
 
 Tensor std(const Tensor& x, const Shape& dims, int64_t correction, bool keepdim) {
+  // A variance goes beyond the range of a half type long before its root does.
+  if (x.defined() && is_half(dtype_of(x)))
+    return std(x.to(DType::f32), dims, correction, keepdim).to(dtype_of(x));
   return sqrt_with_zero_gradient(var(x, dims, correction, keepdim));
 }
 
@@ -282,6 +285,7 @@ Tensor norm(const Tensor& x, double p) { return norm(x, p, {}, false); }
 Tensor norm(const Tensor& x, double p, const Shape& dims, bool keepdim) {
   require_tensor("norm", x);
   if (std::isnan(p)) throw ValueError("norm: p must be a number, found NaN");
+  if (is_half(dtype_of(x))) return norm(x.to(DType::f32), p, dims, keepdim).to(dtype_of(x));
   Tensor value = is_floating_point(dtype_of(x)) ? x : x.to(DType::f32);
   if (p == 2) return sqrt_with_zero_gradient(sum(square(value), dims, keepdim));
   if (p == 1) return sum(abs(value), dims, keepdim);

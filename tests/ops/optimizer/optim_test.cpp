@@ -43,6 +43,40 @@ BOOST_AUTO_TEST_CASE(maximize_turns_the_step_around) {
   require_values(p[0], {1}, {2.5}, 1e-7);
 }
 
+BOOST_AUTO_TEST_CASE(infinite_parameters_without_weight_decay_stay) {
+  for (const bool amsgrad : {false, true}) {
+    std::vector<Tensor> p = {floats({INFINITY, 1}, {2})}, g = {ones({2})}, m = {zeros({2})},
+                        v = {zeros({2})}, most = {zeros({2})};
+    adam_step(p, g, m, v, amsgrad ? std::span<const Tensor>(most) : std::span<const Tensor>(),
+              {.lr = 0.1, .amsgrad = amsgrad});
+    require_values(p[0], {2}, {INFINITY, 0.9}, 1e-6);
+    require_values(m[0], {2}, {0.1, 0.1}, 1e-6);
+  }
+}
+
+// In f16 and bf16, too: computed in f32, of which every tensor that changes is rounded once.
+BOOST_AUTO_TEST_CASE(halves_are_stepped_in_f32) {
+  DeviceGuard on_cpu("cpu");
+  for (DType t : {f16, bf16}) {
+    const auto list = [&](double phase) { return sample({3000}, phase).to(t); };
+    std::vector<Tensor> p = {list(0), list(1).narrow(0, 0, 7).clone()},
+                        g = {list(2), list(3).narrow(0, 0, 7).clone()}, m, v, wide[4];
+    for (auto& x : p) m.push_back(zeros_like(x)), v.push_back(zeros_like(x));
+    for (size_t i = 0; i < 2; ++i)
+      for (size_t k = 0; k < 4; ++k)
+        wide[k].push_back((k == 0 ? p : k == 1 ? g : k == 2 ? m : v)[i].to(f32));
+    adam_step(p, g, m, v, {}, {.lr = 0.1, .weight_decay = 0.1});
+    adam_step(wide[0], wide[1], wide[2], wide[3], {}, {.lr = 0.1, .weight_decay = 0.1});
+    for (size_t i = 0; i < 2; ++i) {
+      require_equal(p[i], wide[0][i].to(t));
+      require_equal(m[i], wide[2][i].to(t));
+      require_equal(v[i], wide[3][i].to(t));
+    }
+    sgd_step(p, g, m, {.lr = 0.1, .momentum = 0.9});
+    BOOST_CHECK(p[0].dtype() == t);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(bad_input) {
   std::vector<Tensor> p = {zeros({2}), zeros({3})}, one = {zeros({2})},
                       twisted = {zeros({3}), zeros({2})};

@@ -39,7 +39,7 @@ void rmsprop(T* const* x, int64_t n, sdk::RmspropNumbers<T> c) {
 
 const sdk::Kernel rmsprop_steps({"rmsprop_step"}, [](tn_device*, const Request& request) {
   const auto r = sdk::RmspropRequest::from(request);
-  return with_float(r.dtype, [&]<class T>(T) {
+  return with_float(computed_as(r.dtype), [&]<class T>(T) {
     return plan_of<T>(request, r, 1.2,
                       r.centered   ? (r.momentum ? rmsprop<T, true, true> : rmsprop<T, true, false>)
                       : r.momentum ? rmsprop<T, false, true>
@@ -61,7 +61,8 @@ void adagrad(T* const* x, int64_t n, sdk::AdagradNumbers<T> c) {
 
 const sdk::Kernel adagrad_steps({"adagrad_step"}, [](tn_device*, const Request& request) {
   const auto r = sdk::AdagradRequest::from(request);
-  return with_float(r.dtype, [&]<class T>(T) { return plan_of<T>(request, r, 1.0, adagrad<T>); });
+  return with_float(computed_as(r.dtype),
+                    [&]<class T>(T) { return plan_of<T>(request, r, 1.0, adagrad<T>); });
 });
 
 template <class T>
@@ -81,7 +82,8 @@ void nadam(T* const* x, int64_t n, sdk::NadamNumbers<T> c) {
 
 const sdk::Kernel nadam_steps({"nadam_step"}, [](tn_device*, const Request& request) {
   const auto r = sdk::NadamRequest::from(request);
-  return with_float(r.dtype, [&]<class T>(T) { return plan_of<T>(request, r, 1.2, nadam<T>); });
+  return with_float(computed_as(r.dtype),
+                    [&]<class T>(T) { return plan_of<T>(request, r, 1.2, nadam<T>); });
 });
 
 template <class T>
@@ -107,7 +109,8 @@ void radam(T* const* x, int64_t n, sdk::RadamNumbers<T> c) {
 
 const sdk::Kernel radam_steps({"radam_step"}, [](tn_device*, const Request& request) {
   const auto r = sdk::RadamRequest::from(request);
-  return with_float(r.dtype, [&]<class T>(T) { return plan_of<T>(request, r, 1.2, radam<T>); });
+  return with_float(computed_as(r.dtype),
+                    [&]<class T>(T) { return plan_of<T>(request, r, 1.2, radam<T>); });
 });
 
 template <class T>
@@ -125,7 +128,8 @@ void lion(T* const* x, int64_t n, sdk::LionNumbers<T> c) {
 
 const sdk::Kernel lion_steps({"lion_step"}, [](tn_device*, const Request& request) {
   const auto r = sdk::LionRequest::from(request);
-  return with_float(r.dtype, [&]<class T>(T) { return plan_of<T>(request, r, 0.8, lion<T>); });
+  return with_float(computed_as(r.dtype),
+                    [&]<class T>(T) { return plan_of<T>(request, r, 0.8, lion<T>); });
 });
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include <tenon/plugins/sdk/requests/optimizer.h>
@@ -38,6 +39,23 @@ class Segments {
   std::vector<int64_t> starts_;
 };
 
+// The elements of a parameter's tensors that `memory` points to, as f32: brought there and back
+// tile by tile. All but the gradient, tensor 1, are changed.
+template <class Step>
+void step_in_f32(tn_dtype dtype, char* const* memory, size_t tensors, int64_t n, Step&& step) {
+  constexpr int64_t kTile = 1024;
+  const ConvertRow widen = convert_row(TN_F32, dtype), round = convert_row(dtype, TN_F32);
+  alignas(64) float tiles[5][kTile];
+  float* const x[] = {tiles[0], tiles[1], tiles[2], tiles[3], tiles[4]};
+  for (int64_t begin = 0; begin < n; begin += kTile) {
+    const int64_t count = std::min(kTile, n - begin), at = begin * 2;
+    for (size_t t = 0; t < tensors; ++t) widen(count, x[t], memory[t] + at);
+    step(x, count);
+    for (size_t t = 0; t < tensors; ++t)
+      if (t != 1) round(count, memory[t] + at, x[t]);
+  }
+}
+
 // `step` for all parameters; x[0] is a parameter's part, x[1] its gradient's, then its state's.
 template <class T, class R>
 tn_plan* plan_of(const Request& request, const R& r, double ns,
@@ -48,9 +66,18 @@ tn_plan* plan_of(const Request& request, const R& r, double ns,
       50 + 5 * r.n + static_cast<uint64_t>(ns * static_cast<double>(segments.total()));
   auto run = [=](const tn_run& run) {
     const auto numbers = r.template numbers<T>(run.scalars);
+    const auto size = static_cast<int64_t>(sdk::dtype_size(r.dtype));
     segments.each([&](size_t i, int64_t begin, int64_t end) {
+      char* memory[5];
+      for (size_t t = 0; t < tensors; ++t)
+        memory[t] = static_cast<char*>(run.inputs[t * r.n + i]) + begin * size;
+      if constexpr (std::is_same_v<T, float>) {
+        if (has_16_bits(r.dtype))
+          return step_in_f32(r.dtype, memory, tensors, end - begin,
+                             [&](float* const* x, int64_t n) { step(x, n, numbers); });
+      }
       T* x[5];
-      for (size_t t = 0; t < tensors; ++t) x[t] = static_cast<T*>(run.inputs[t * r.n + i]) + begin;
+      for (size_t t = 0; t < tensors; ++t) x[t] = reinterpret_cast<T*>(memory[t]);
       step(x, end - begin, numbers);
     });
   };

@@ -22,7 +22,7 @@ Pointwise::Pointwise(const Request& request, std::initializer_list<const tn_tens
   for (auto* d : inputs) all[count++] = d;
   for (int k = 0; k < count; ++k) {
     if (!all[k]) continue;
-    auto dtype = all[k]->dtype, seen = as_bits ? dtype : compute_dtype(dtype);
+    auto dtype = all[k]->dtype, seen = as_bits ? dtype : computed_as(dtype);
     operands_[k] = {static_cast<uint32_t>(sdk::dtype_size(dtype)),
                     static_cast<uint32_t>(sdk::dtype_size(seen)), seen != dtype, nullptr};
     if (seen != dtype)

@@ -31,9 +31,6 @@ struct Row {
 };
 using RowKernel = void (*)(const Row&);
 
-// The dtype that kernels compute in: f16 and bf16 are computed as f32.
-inline tn_dtype compute_dtype(tn_dtype t) { return t == TN_F16 || t == TN_BF16 ? TN_F32 : t; }
-
 class Pointwise {
  public:
   // A NULL input is a single value, given at run by pointer and already of the computing dtype.
@@ -83,7 +80,7 @@ union Value {
   uint8_t u8;
 };
 inline Value value_of(tn_dtype dtype, const tn_scalar& s) {
-  switch (compute_dtype(dtype)) {
+  switch (computed_as(dtype)) {
     case TN_F32:
       return {.f32 = static_cast<float>(s.f)};
     case TN_F64:

@@ -90,7 +90,7 @@ tn_plan* make_clamp(tn_device*, const Request& request) {
   auto& x = request.input(0);
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
   Pointwise loop(request, {&x, nullptr}, 0, 0.2);
-  return with_number(compute_dtype(x.dtype), [&loop]<class T>(T) {
+  return with_number(computed_as(x.dtype), [&loop]<class T>(T) {
     auto run = [loop](const tn_run& run) {
       const auto clamp = formulas::Clamp<T>::from(run.scalars);
       const void* in[] = {run.inputs[0], &clamp};

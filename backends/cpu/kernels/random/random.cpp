@@ -101,17 +101,39 @@ inline uint64_t u64_at(const uint32_t* words, int64_t i) {
 }
 
 template <class T>
+constexpr int kUniformsOfBlock = sizeof(T) == 4 ? 4 : 2;
+
+// The values of a batch of blocks.
+template <class T>
+void make_uniforms(const sdk::UniformBounds<T>& b, const uint32_t* words, T* y) {
+  for (int64_t i = 0; i < kBatch * kUniformsOfBlock<T>; ++i) {
+    if constexpr (sizeof(T) == 4) {
+      y[i] = sdk::uniform_from(sdk::unit_float(words[i]), b.low, b.high, b.range);
+    } else {
+      y[i] = sdk::uniform_from(sdk::unit_double(u64_at(words, i)), b.low, b.high, b.range);
+    }
+  }
+}
+
+template <class T>
 void uniform(const tn_run& run, int64_t n) {
   const auto b = sdk::UniformBounds<T>::from(run.scalars);
-  constexpr int per_block = sizeof(T) == 4 ? 4 : 2;
-  generate_into<per_block, T>(run, n, [=](const uint32_t* words, T* y) {
-    for (int64_t i = 0; i < kBatch * per_block; ++i) {
-      if constexpr (sizeof(T) == 4) {
-        y[i] = sdk::uniform_from(sdk::unit_float(words[i]), b.low, b.high, b.range);
-      } else {
-        y[i] = sdk::uniform_from(sdk::unit_double(u64_at(words, i)), b.low, b.high, b.range);
-      }
-    }
+  generate_into<kUniformsOfBlock<T>, T>(
+      run, n, [=](const uint32_t* words, T* y) { make_uniforms(b, words, y); });
+}
+
+// f16 and bf16: the values of f32, rounded. Where rounding reaches high it gives low.
+void uniform_of_16_bits(const tn_run& run, int64_t n, tn_dtype dtype) {
+  const auto b = sdk::UniformBounds<float>::from(run.scalars);
+  const ConvertRow widen = convert_row(TN_F32, dtype), round = convert_row(dtype, TN_F32);
+  auto make = [=](const uint32_t* words, float* y) { make_uniforms(b, words, y); };
+  generate<4, float>(run, n, make, [=](int64_t i, int64_t count, const float* values) {
+    uint16_t rounded[kBatch * 4];
+    float wide[kBatch * 4];
+    round(count, rounded, values);
+    widen(count, wide, rounded);
+    for (int64_t k = 0; k < count; ++k) wide[k] = wide[k] < b.high ? wide[k] : b.low;
+    round(count, static_cast<uint16_t*>(run.outputs[0]) + i, wide);
   });
 }
 
@@ -156,8 +178,11 @@ tn_plan* plan_of(const Request& request, F run_part, double ns) {
 }
 
 const sdk::Kernel uniforms({"uniform"}, [](tn_device*, const Request& request) {
-  return with_float(request.output(0).dtype,
-                    [&]<class T>(T) { return plan_of(request, uniform<T>, 1.2); });
+  const tn_dtype dtype = request.output(0).dtype;
+  if (has_16_bits(dtype))
+    return plan_of(
+        request, [dtype](const tn_run& run, int64_t n) { uniform_of_16_bits(run, n, dtype); }, 1.8);
+  return with_float(dtype, [&]<class T>(T) { return plan_of(request, uniform<T>, 1.2); });
 });
 const sdk::Kernel normals({"normal"}, [](tn_device*, const Request& request) {
   return with_float(request.output(0).dtype,

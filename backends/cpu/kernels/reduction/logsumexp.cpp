@@ -146,7 +146,7 @@ void finish(void* y, int64_t step, const void* acc, int64_t n, int64_t, double) 
 }
 
 tn_plan* make(tn_device*, const Request& request) {
-  return with_float(request.input(0).dtype, [&]<class T>(T) {
+  return with_float(computed_as(request.input(0).dtype), [&]<class T>(T) {
     return reduction_plan(request, {sizeof(T), 2 * sizeof(T), sizeof(T), init<T>, fold<T>,
                                     fold_short<T>, add<T>, combine<T>, finish<T>});
   });

@@ -244,7 +244,7 @@ Reducer moments_table() {
 
 template <template <class> class R>
 tn_plan* make_number(tn_device*, const Request& request) {
-  return with_number(sdk::byte_for_bool(request.input(0).dtype),
+  return with_number(sdk::byte_for_bool(computed_as(request.input(0).dtype)),
                      [&]<class T>(T) { return reduction_plan(request, table<R<T>>()); });
 }
 
@@ -261,12 +261,12 @@ const sdk::Kernel minima({"amin"}, make_number<Amin>);
 const sdk::Kernel any({"any"}, make_bool<Any>);
 const sdk::Kernel all({"all"}, make_bool<All>);
 const sdk::Kernel means({"mean"}, [](tn_device*, const Request& request) {
-  return with_float(request.input(0).dtype,
+  return with_float(computed_as(request.input(0).dtype),
                     [&]<class T>(T) { return reduction_plan(request, table<Mean<T>>()); });
 });
 const sdk::Kernel variances({"var"}, [](tn_device*, const Request& request) {
   double correction = static_cast<double>(request.get_int("correction"));
-  return with_float(request.input(0).dtype, [&]<class T>(T) {
+  return with_float(computed_as(request.input(0).dtype), [&]<class T>(T) {
     return reduction_plan(request, moments_table<T>(), correction);
   });
 });

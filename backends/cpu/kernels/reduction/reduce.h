@@ -7,6 +7,7 @@
 #include <tenon/plugins/sdk/requests/reduction.h>
 
 #include "runtime/common.h"
+#include "simd/convert.h"
 
 namespace tenon::cpu {
 
@@ -21,7 +22,8 @@ struct ReduceShape : sdk::ReduceShape {
   Place locate(int64_t i, int rank) const;
 };
 
-// Functions over accumulators, `acc_size` bytes each. One table for each operator and dtype.
+// Functions over accumulators, `acc_size` bytes each. One table for each operator and dtype; that
+// of f32 serves f16 and bf16, which are converted a row at a time.
 struct Reducer {
   int64_t in_size, acc_size, out_size;
   void (*init)(void* acc, int64_t n);
@@ -37,7 +39,9 @@ struct Reducer {
 
 class Reduction {
  public:
-  Reduction(const ReduceShape& shape, const Reducer& reducer, double parameter);
+  // Of tensors of these dtypes.
+  Reduction(const ReduceShape& shape, const Reducer& reducer, double parameter, tn_dtype x,
+            tn_dtype y);
   uint64_t workspace_bytes() const;
   uint64_t cost_ns() const;
   void run(const tn_run& run) const;
@@ -54,13 +58,19 @@ class Reduction {
   void finish_partials(char* y, char* partial) const;
   template <class F>
   void for_rows(int rank, int64_t begin, int64_t end, F&& f) const;
-  void finish(char* y, int64_t y_offset, int64_t step, const void* acc, int64_t n) const {
-    r_.finish(y + y_offset * r_.out_size, step, acc, n, s_.count, parameter_);
+  // Elements of x as the reducer takes them: x itself, or in `wide`.
+  const void* widened(const char* x, int64_t n, void* wide) const {
+    if (!widen_) return x;
+    widen_(n, wide, x);
+    return wide;
   }
+  void finish(char* y, int64_t y_offset, int64_t step, const void* acc, int64_t n) const;
 
   ReduceShape s_;
   Reducer r_;
   double parameter_;
+  int64_t in_size_, out_size_;                    // bytes of an element of x and of y
+  ConvertRow widen_ = nullptr, round_ = nullptr;  // x to f32, and f32 to y, where they have 16 bits
   bool columns_, partials_ = false, short_rows_ = false;
   int64_t cols_;  // outputs in a block of columns
   // A chunk is group_ rows of row_ elements, or one of pieces_ parts of a long row.

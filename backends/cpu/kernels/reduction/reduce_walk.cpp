@@ -4,9 +4,10 @@
 namespace tenon::cpu {
 
 namespace {
-constexpr int64_t kChunk = 64 * 1024;    // elements that one thread folds at a time
-constexpr int64_t kAccBytes = 8 * 1024;  // of the accumulators side by side
-constexpr int64_t kFewOutputs = 64;      // below this one output is worked on by several threads
+constexpr int64_t kChunk = 64 * 1024;            // elements that one thread folds at a time
+constexpr int64_t kAccBytes = 8 * 1024;          // of the accumulators side by side
+constexpr int64_t kMostColumns = kAccBytes / 4;  // of elements that are widened to f32
+constexpr int64_t kFewOutputs = 64;  // below this one output is worked on by several threads
 constexpr int64_t kGather = 512;
 constexpr int64_t kShortRow = 32;  // below this rows are folded side by side
 }  // namespace
@@ -22,8 +23,16 @@ ReduceShape::Place ReduceShape::locate(int64_t i, int rank) const {
   return place;
 }
 
-Reduction::Reduction(const ReduceShape& shape, const Reducer& reducer, double parameter)
-    : s_(shape), r_(reducer), parameter_(parameter), cols_(kAccBytes / reducer.acc_size) {
+Reduction::Reduction(const ReduceShape& shape, const Reducer& reducer, double parameter, tn_dtype x,
+                     tn_dtype y)
+    : s_(shape),
+      r_(reducer),
+      parameter_(parameter),
+      in_size_(static_cast<int64_t>(sdk::dtype_size(x))),
+      out_size_(static_cast<int64_t>(sdk::dtype_size(y))),
+      cols_(kAccBytes / reducer.acc_size) {
+  if (has_16_bits(x)) widen_ = convert_row(TN_F32, x);
+  if (has_16_bits(y)) round_ = convert_row(y, TN_F32);
   bool row_is_contiguous = s_.reduced_rank > 0 && s_.reduced[s_.reduced_rank - 1].x_stride == 1;
   bool kept_is_contiguous = s_.kept_rank > 0 && s_.kept[s_.kept_rank - 1].x_stride == 1;
   columns_ = !row_is_contiguous && kept_is_contiguous;
@@ -60,6 +69,15 @@ void Reduction::finish_partials(char* y, char* partial) const {
                });
 }
 
+void Reduction::finish(char* y, int64_t y_offset, int64_t step, const void* acc, int64_t n) const {
+  y += y_offset * out_size_;
+  if (!round_) return r_.finish(y, step, acc, n, s_.count, parameter_);
+  alignas(64) char wide[kMostColumns * 4], rounded[kMostColumns * 2];
+  r_.finish(wide, 1, acc, n, s_.count, parameter_);
+  round_(n, rounded, wide);
+  move_tile(2, y, 0, step, rounded, 0, 1, 1, n);
+}
+
 // Calls f(offset) for rows [begin, end) of the first `rank` reduced dimensions.
 template <class F>
 void Reduction::for_rows(int rank, int64_t begin, int64_t end, F&& f) const {
@@ -91,18 +109,21 @@ void Reduction::plan_rows() {
   group_ = std::max<int64_t>(1, kChunk / std::max<int64_t>(row_, 1));
   chunks_ = std::max<int64_t>(1, (rows_ + group_ - 1) / group_ * pieces_);
   partials_ = chunks_ > 1 && s_.outputs < kFewOutputs;
-  short_rows_ = s_.reduced_rank == 1 && s_.kept_rank == 1 && step_ == 1 && row_ < kShortRow &&
-                s_.kept[0].x_stride == row_;
+  short_rows_ = !widen_ && s_.reduced_rank == 1 && s_.kept_rank == 1 && step_ == 1 &&
+                row_ < kShortRow && s_.kept[0].x_stride == row_;
 }
 
 void Reduction::fold_row(void* acc, const char* x, int64_t n) const {
-  if (step_ == 1) return r_.fold(acc, x, n);
-  alignas(64) char gathered[kGather * 8];
+  if (step_ == 1 && !widen_) return r_.fold(acc, x, n);
+  alignas(64) char gathered[kGather * 8], wide[kGather * 4];
   for (int64_t i = 0; i < n; i += kGather) {
-    int64_t m = std::min(kGather, n - i);
-    move_tile(static_cast<size_t>(r_.in_size), gathered, m, 1, x + i * step_ * r_.in_size, 0, step_,
-              1, m);
-    r_.fold(acc, gathered, m);
+    const int64_t m = std::min(kGather, n - i);
+    const char* from = x + i * step_ * in_size_;
+    if (step_ != 1) {
+      move_tile(static_cast<size_t>(in_size_), gathered, m, 1, from, 0, step_, 1, m);
+      from = gathered;
+    }
+    r_.fold(acc, widened(from, m, wide), m);
   }
 }
 
@@ -110,10 +131,10 @@ void Reduction::fold_chunk(void* acc, const char* x, int64_t chunk) const {
   if (s_.count == 0) return;
   int64_t begin = chunk % pieces_ * kChunk, n = std::min(kChunk, row_ - begin),
           first = chunk / pieces_ * group_;
-  x += begin * step_ * r_.in_size;
+  x += begin * step_ * in_size_;
   if (rows_ == 1) return fold_row(acc, x, n);
   for_rows(s_.reduced_rank - 1, first, std::min(rows_, first + group_),
-           [&](int64_t offset) { fold_row(acc, x + offset * r_.in_size, n); });
+           [&](int64_t offset) { fold_row(acc, x + offset * in_size_, n); });
 }
 
 void Reduction::run_short_rows(const char* x, char* y) const {
@@ -122,7 +143,7 @@ void Reduction::run_short_rows(const char* x, char* y) const {
     for (int64_t i = begin; i < end; i += cols_) {
       int64_t n = std::min(cols_, end - i);
       r_.init(acc, n);
-      r_.fold_short(acc, x + i * row_ * r_.in_size, n, row_);
+      r_.fold_short(acc, x + i * row_ * in_size_, n, row_);
       finish(y, i * s_.kept[0].y_stride, s_.kept[0].y_stride, acc, n);
     }
   });
@@ -137,7 +158,7 @@ void Reduction::run_rows(const char* x, char* y, char* partial) const {
                  alignas(64) char acc[64], chunk_acc[64];
                  for (int64_t t = begin; t < end; ++t) {
                    auto place = s_.locate(t % s_.outputs, s_.kept_rank);
-                   const char* from = x + place.x * r_.in_size;
+                   const char* from = x + place.x * in_size_;
                    if (partials_) {
                      char* to = partial + t * r_.acc_size;
                      r_.init(to, 1);
@@ -172,12 +193,15 @@ void Reduction::plan_columns() {
 
 void Reduction::add_chunk(char* acc, const char* x, int64_t n, int64_t chunk) const {
   int64_t begin = chunk * group_, end = std::min(rows_, begin + group_);
+  alignas(64) char wide[kMostColumns * 4];
+  const auto add = [&](int64_t offset, int64_t count) {
+    r_.add(acc, widened(x + offset * in_size_, count, wide), count);
+  };
   r_.init(acc, n * together_);
   if (together_ == 1)
-    return for_rows(s_.reduced_rank, begin, end,
-                    [&](int64_t offset) { r_.add(acc, x + offset * r_.in_size, n); });
+    return for_rows(s_.reduced_rank, begin, end, [&](int64_t offset) { add(offset, n); });
   for (int64_t row = begin; row < end; row += together_)
-    r_.add(acc, x + row * n * r_.in_size, n * std::min(together_, end - row));
+    add(row * n, n * std::min(together_, end - row));
   for (int64_t t = 1; t < together_; ++t) r_.combine(acc, acc + t * n * r_.acc_size, n);
 }
 
@@ -192,7 +216,7 @@ void Reduction::run_columns(const char* x, char* y, char* partial) const {
                            col = block % across_ * cols_;
                    int64_t n = std::min(cols_, row_ - col);
                    auto place = s_.locate(outer, s_.kept_rank - 1);
-                   add_chunk(acc, x + (place.x + col) * r_.in_size, n, chunk);
+                   add_chunk(acc, x + (place.x + col) * in_size_, n, chunk);
                    if (partials_) {
                      std::copy_n(acc, n * r_.acc_size,
                                  partial + (chunk * s_.outputs + outer * row_ + col) * r_.acc_size);
@@ -207,10 +231,12 @@ void Reduction::run_columns(const char* x, char* y, char* partial) const {
 tn_plan* reduction_plan(const Request& request, const Reducer& reducer, double parameter) {
   auto& y = request.output(0);
   require_contiguous(y);
-  if (static_cast<int64_t>(sdk::dtype_size(y.dtype)) != reducer.out_size) refuse_dtype(y.dtype);
+  const auto& x = request.input(0);
+  if (static_cast<int64_t>(sdk::dtype_size(computed_as(y.dtype))) != reducer.out_size)
+    refuse_dtype(y.dtype);
   if (sdk::numel(y) == 0) return empty_plan();
-  Reduction reduction(ReduceShape(request.input(0), sdk::reduced_dims(request)), reducer,
-                      parameter);
+  Reduction reduction(ReduceShape(x, sdk::reduced_dims(request)), reducer, parameter, x.dtype,
+                      y.dtype);
   return sdk::make_plan([reduction](const tn_run& run) { reduction.run(run); },
                         {reduction.workspace_bytes(), reduction.cost_ns()});
 }

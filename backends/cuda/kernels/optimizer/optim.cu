@@ -40,7 +40,8 @@ struct Adam : sdk::AdamNumbers<Number> {
   static constexpr int kTensors = Amsgrad ? 5 : 4;
   __device__ bool reads(int) const { return true; }
   __device__ void operator()(T (&x)[kTensors]) const {
-    T w = x[0] * this->shrink, g = this->sign * x[1] + this->decay * w;
+    T w = x[0] * this->shrink, g = this->sign * x[1];
+    if (this->decay != T(0)) g += this->decay * w;
     T m = x[2] + this->grow1 * (g - x[2]);
     T second = this->beta2 * x[3] + this->grow2 * (g * g);
     x[2] = m;
