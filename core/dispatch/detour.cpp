@@ -86,7 +86,7 @@ Detour::~Detour() {
     add();
 }
 
-trace::Detour Detour::seen() const {
+tracing::Detour Detour::seen() const {
   return {name(),
           words_of(kind_).done,
           device_,
@@ -100,9 +100,9 @@ const char* Detour::name() const { return function_ ? function_ : call_->op.name
 const char* Detour::outermost() const { return outer_ ? outer_->outermost() : name(); }
 
 void Detour::announce() {
-  began_ = trace::Clock::now();
+  began_ = tracing::Clock::now();
   try {
-    if (observe::watched_by(observe::kTrace)) trace::announce_detour(seen());
+    if (observe::watched_by(observe::kTrace)) tracing::announce_detour(seen());
     if (kind_ == DetourKind::decomposed || kind_ == DetourKind::widened) part_.emplace(name());
   } catch (const std::bad_alloc&) {  // it is not announced
   }
@@ -111,9 +111,9 @@ void Detour::announce() {
 void Detour::add() {
   part_.reset();
   try {
-    const trace::Detour all = seen();
+    const tracing::Detour all = seen();
     if (observe::watched_by(observe::kCount)) observe::count_detour(kind_, all);
-    if (observe::watched_by(observe::kTrace)) trace::add_detour(all, began_);
+    if (observe::watched_by(observe::kTrace)) tracing::add_detour(all, began_);
   } catch (const std::bad_alloc&) {  // it is not counted
   }
 }

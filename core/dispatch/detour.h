@@ -40,7 +40,7 @@ class Detour {
  private:
   void announce();
   void add();
-  trace::Detour seen() const;
+  tracing::Detour seen() const;
   const char* name() const;
   const char* outermost() const;
   std::string text() const;
@@ -53,7 +53,7 @@ class Detour {
   const Tensor* const copied_;
   uint64_t bytes_;
   const Detour* const outer_;
-  trace::Clock::time_point began_{};
+  tracing::Clock::time_point began_{};
   std::optional<PartPath> part_;  // the call, while its decomposition is watched
 };
 

@@ -226,14 +226,14 @@ Ref<PlanEntry> make_plan_entry(DeviceContext& context, CallDesc desc) {
     prepare(context, *entry, reasons);
     return entry;
   }
-  const auto began = trace::Clock::now();
+  const auto began = tracing::Clock::now();
   try {
     prepare(context, *entry, reasons);
   } catch (const Error& e) {
-    trace::add_plan(*entry, fmt::format("was not made: {}", e.what()), "", began);
+    tracing::add_plan(*entry, fmt::format("was not made: {}", e.what()), "", began);
     throw;
   }
-  trace::add_plan(*entry, outcome_of(*entry), reasons, began);
+  tracing::add_plan(*entry, outcome_of(*entry), reasons, began);
   return entry;
 }
 

@@ -87,7 +87,7 @@ void count_run(const Run& run) noexcept {
   });
 }
 
-void count_detour(DetourKind kind, const trace::Detour& d) noexcept {
+void count_detour(DetourKind kind, const tracing::Detour& d) noexcept {
   count([&](Counts& c) {
     DetourKey key{kind, d.op, d.device.type_id(), d.device.index(), d.signature, d.part_of};
     if (!c.detours.contains(key) && ++c.signatures[{kind, d.op}] > kMostSignatures)

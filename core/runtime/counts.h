@@ -17,7 +17,7 @@ enum class DetourKind : uint8_t {
   refused,
   widened,
 };
-void count_detour(DetourKind kind, const trace::Detour& detour) noexcept;
+void count_detour(DetourKind kind, const tracing::Detour& detour) noexcept;
 
 // Texts for people, of several lines; empty if there is nothing to tell.
 std::string text_of_runs(const DispatchStats& stats);

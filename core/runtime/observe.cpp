@@ -51,7 +51,7 @@ void start() {
   if (started) return;
   const auto settings = trace_from_environment();
   if (settings.any()) {
-    trace::start(settings);
+    tracing::start(settings);
     watchers |= kTrace;
   }
   if (settings.any() || cpu_fallback_from_environment() == CpuFallback::report) {
@@ -73,7 +73,7 @@ std::string PlanAtWork::text() const {
                      module);
 }
 
-void name_this_thread(const std::string& device) { trace::name_this_thread(device); }
+void name_this_thread(const std::string& device) { tracing::name_this_thread(device); }
 
 namespace {
 
@@ -86,7 +86,7 @@ tn_error* run_traced(const Launch& launch, tn_run& args, const PathNode* path) {
   tn_error* error = launch.plan->api->run(launch.plan->plan, &args, &work);
   run.ended = Clock::now();
   if (watched_by(kCount)) count_run(run);
-  if (watched_by(kTrace)) trace::add_run(run, error != nullptr);
+  if (watched_by(kTrace)) tracing::add_run(run, error != nullptr);
   return error;
 }
 
@@ -130,7 +130,7 @@ void Gradient::begin(const char* op) {
 
 void Gradient::end() noexcept {
   part_.reset();
-  if (watched_by(kTrace)) trace::add_gradient(name_, began_);
+  if (watched_by(kTrace)) tracing::add_gradient(name_, began_);
 }
 
 namespace {
@@ -138,7 +138,7 @@ tn_error* copy_traced(const CopyTask& t, tn_stream* stream) {
   const auto began = Clock::now();
   tn_error* error = t.api->copy(t.device, &t.copy, stream);
   if (watched_by(kCount)) count_copy(t.copy.bytes);
-  if (watched_by(kTrace)) trace::add_copy(t, began, error != nullptr);
+  if (watched_by(kTrace)) tracing::add_copy(t, began, error != nullptr);
   return error;
 }
 }  // namespace

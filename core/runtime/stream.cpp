@@ -23,9 +23,9 @@ bool sync_mode() {
 void Stream::wait_and_watch(uint64_t ticket) {
   if (!observe::watched_by(observe::kTrace) || reached(ticket)) [[likely]]
     return wait(ticket);
-  const auto began = trace::Clock::now();
+  const auto began = tracing::Clock::now();
   wait(ticket);
-  trace::add_wait(name_, began);
+  tracing::add_wait(name_, began);
 }
 
 void Stream::wait_for_value(uint64_t ticket, const void* data, const Footprint& footprint) {

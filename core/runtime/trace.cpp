@@ -20,7 +20,7 @@
 #include <tenon/core/runtime/trace.h>
 #include <tenon/core/runtime/trace_file.h>
 
-namespace tenon::trace {
+namespace tenon::tracing {
 
 namespace {
 
@@ -246,4 +246,4 @@ void add_detour(const Detour& d, Clock::time_point began) noexcept {
   });
 }
 
-}  // namespace tenon::trace
+}  // namespace tenon::tracing

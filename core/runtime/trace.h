@@ -9,7 +9,7 @@
 #include <tenon/core/base/environment.h>
 #include <tenon/core/runtime/observe.h>
 
-namespace tenon::trace {
+namespace tenon::tracing {
 
 using Clock = std::chrono::steady_clock;
 
@@ -44,4 +44,4 @@ struct Detour {
 void announce_detour(const Detour& detour) noexcept;
 void add_detour(const Detour& detour, Clock::time_point began) noexcept;
 
-}  // namespace tenon::trace
+}  // namespace tenon::tracing

@@ -16,7 +16,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/trace_file.h>
 
-namespace tenon::trace {
+namespace tenon::tracing {
 
 namespace {
 constexpr std::string_view kBegin = "[", kEnd = "\n]\n";
@@ -128,4 +128,4 @@ std::string json_text(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-}  // namespace tenon::trace
+}  // namespace tenon::tracing

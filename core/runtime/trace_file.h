@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace tenon::trace {
+namespace tenon::tracing {
 
 // The file is complete and valid after each event, whatever ends the process: an event replaces the
 // bracket that closes the list, and writes it again behind itself. So nothing is held back in
@@ -38,4 +38,4 @@ class TraceFile {
 // A JSON string in its quotes. Bytes that are not UTF-8 are replaced.
 std::string json_text(std::string_view text);
 
-}  // namespace tenon::trace
+}  // namespace tenon::tracing
