@@ -4,6 +4,7 @@
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/device.h>
 #include <tenon/core/error.h>
+#include <tenon/core/factories.h>
 #include <tenon/core/grad_mode.h>
 #include <tenon/core/host_tensor.h>
 #include <tenon/core/ops/convolution.h>

@@ -40,9 +40,11 @@ Tensor finish(Tensor x, const TensorOptions& options) {
   return x;
 }
 
-TensorOptions options_like(const Tensor& like, const char* op) {
+TensorOptions options_like(const Tensor& like, const char* op, TensorOptions options) {
   require_tensor(op, like);
-  return {.dtype = dtype_of(like), .device = device_read_on(like)};
+  if (!options.dtype) options.dtype = dtype_of(like);
+  if (!options.device) options.device = device_read_on(like);
+  return options;
 }
 
 // Random operators write contiguous tensors; other targets get a copy of one.
@@ -178,15 +180,16 @@ Tensor randint(int64_t low, int64_t high, const Shape& shape, const TensorOption
   return finish(x.to(dtype), options);
 }
 
-Tensor empty_like(const Tensor& like) {
-  return empty(like.shape(), options_like(like, "empty_like"));
+Tensor empty_like(const Tensor& like, const TensorOptions& given) {
+  const TensorOptions options = options_like(like, "empty_like", given);
+  return empty(like.shape(), options);
 }
-Tensor zeros_like(const Tensor& like) {
-  const TensorOptions options = options_like(like, "zeros_like");
+Tensor zeros_like(const Tensor& like, const TensorOptions& given) {
+  const TensorOptions options = options_like(like, "zeros_like", given);
   return filled("zeros_like", like.shape(), 0, options);
 }
-Tensor ones_like(const Tensor& like) {
-  const TensorOptions options = options_like(like, "ones_like");
+Tensor ones_like(const Tensor& like, const TensorOptions& given) {
+  const TensorOptions options = options_like(like, "ones_like", given);
   return filled("ones_like", like.shape(), 1, options);
 }
 
