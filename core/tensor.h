@@ -167,6 +167,10 @@ class TENON_API Tensor {
   Tensor select(int64_t dim, int64_t index) const;
   // Returns the slice at `index` along the first dimension, as select(0, index).
   Tensor operator[](int64_t index) const;
+  // Returns the windows of `size` elements along `dim` that begin every `step` elements, as a view:
+  // the dimension counts the windows, and a new last one the elements of a window. Throws a
+  // ValueError if size is negative or step not positive, and a ShapeError if size is too large.
+  Tensor unfold(int64_t dim, int64_t size, int64_t step) const;
 
   // ---- arithmetic: as the functions of core/ops/reduction.h, linalg.h, pointwise.h and
   // normalization.h ----

@@ -1,6 +1,8 @@
 // Matrix products: everything that decides how a library is called.
 #pragma once
 
+#include <limits>
+
 #include <tenon/conformance/case.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/shape.h>
@@ -26,6 +28,56 @@ inline List call_expanded_matmul(const json& a, const List& in) {
     return a.contains(name) ? x.expand(shape_of(a[name])) : x;
   };
   return {matmul(expanded(in[0], "left"), expanded(in[1], "right"))};
+}
+
+inline Number factor(const json& a, const char* name) {
+  return a.contains(name) ? number_of(a[name]) : Number(1);
+}
+template <Tensor (*add_product)(const Tensor&, const Tensor&, const Tensor&, Number, Number)>
+List call_add_product(const json& a, const List& in) {
+  return {add_product(in[0], in[1], in[2], factor(a, "beta"), factor(a, "alpha"))};
+}
+inline List call_einsum(const json& a, const List& in) {
+  return {einsum(a.at("equation").get<std::string>(), in)};
+}
+inline List call_tensordot(const json& a, const List& in) {
+  const json& dims = a.at("dims");
+  if (dims.is_number()) return {tensordot(in[0], in[1], dims.get<int64_t>())};
+  return {tensordot(in[0], in[1], shape_of(dims.at(0)), shape_of(dims.at(1)))};
+}
+inline List call_cross(const json& a, const List& in) {
+  if (!a.contains("dim")) return {cross(in[0], in[1])};
+  return {cross(in[0], in[1], a["dim"].get<int64_t>())};
+}
+inline List call_matrix_power(const json& a, const List& in) {
+  return {matrix_power(in[0], a.at("n"))};
+}
+inline List call_multi_dot(const json&, const List& in) { return {multi_dot(in)}; }
+inline List call_chain_matmul(const json&, const List& in) { return {chain_matmul(in)}; }
+inline List call_vander(const json& a, const List& in) {
+  if (!a.contains("N")) return {vander(in[0], std::nullopt, a.value("increasing", false))};
+  return {vander(in[0], a["N"].get<int64_t>(), a.value("increasing", false))};
+}
+inline List call_cov(const json& a, const List& in) {
+  return {cov(in[0], a.value("correction", int64_t{1}), at(in, 1), at(in, 2))};
+}
+inline double p_of(const json& a) {
+  if (!a.contains("p")) return 2;
+  return a["p"].is_string() ? std::numeric_limits<double>::infinity() : a["p"].get<double>();
+}
+inline List call_cdist(const json& a, const List& in) {
+  return {cdist(in[0], in[1], p_of(a),
+                a.value("compute_mode", std::string("use_mm_for_euclid_dist_if_necessary")))};
+}
+inline List call_pairwise_distance(const json& a, const List& in) {
+  return {pairwise_distance(in[0], in[1], p_of(a), a.value("eps", 1e-6), keeps_dims(a))};
+}
+inline List call_cosine_similarity(const json& a, const List& in) {
+  return {cosine_similarity(in[0], in[1], a.value("dim", int64_t{1}), a.value("eps", 1e-8))};
+}
+inline List call_normalize(const json& a, const List& in) {
+  return {normalize(in[0], p_of(a), a.contains("dim") ? shape_of(a["dim"]) : Shape{1},
+                    a.value("eps", 1e-12))};
 }
 
 inline std::vector<Variant> products() {
@@ -108,6 +160,41 @@ inline std::vector<Line> linalg_cases() {
       {"bmm", two(bmm), kReals, {{"", {{2, 2, 3}, {2, 3, 2}}}, {"", {{5, 7, 3}, {5, 3, 11}}}, {"", {{5, 65, 33}, {5, 33, 67}}}}, tolerance, {.types_elsewhere = kHalves, .types_of_cpu = kHalves, .values = Values::ordinary}},
       {"linear", call_linear, kReals, layers(), tolerance, {.types_elsewhere = kHalves, .types_of_cpu = kHalves, .values = Values::ordinary}},
       {"linear_relu", call_linear_relu, kReals, layers(), tolerance, {.types_elsewhere = kHalves, .types_of_cpu = kHalves, .values = Values::ordinary, .no_reference = "relu of linear in one call; no function of PyTorch's"}},
+      {"mv", two(mv), kReals, {{"", {{3, 4}, {4}}}, {"", {{31, 65}, {65}}}}, tolerance, {.types_elsewhere = kHalves, .values = Values::ordinary}},
+      {"dot", two(dot), kReals, {{"", {{4}, {4}}}, {"", {{0}, {0}}}, {"", {{1031}, {1031}}}}, tolerance, {.types_elsewhere = kHalves, .values = Values::ordinary}},
+      {"dot", two(dot), kIntegers, {{"", {{31}, {31}}}}, {.difference = 0, .no_reference = views}},
+      {"vdot", two(vdot), kReals, {{"", {{4}, {4}}}}, tolerance, {.types_elsewhere = kHalves, .values = Values::ordinary, .no_reference = "dot"}},
+      {"inner", two(inner), kReals, {{"", {{2, 3}, {4, 3}}}, {"", {{3}, {3}}}, {"", {{}, {2, 3}}}}, tolerance, {.types_elsewhere = kHalves, .values = Values::ordinary}},
+      {"outer", two(outer), kNumbers, {{"", {{3}, {4}}}, {"", {{65}, {31}}}}, {.values = Values::ordinary}},
+      {"addmm", call_add_product<addmm>, kReals,
+       {{"", {{4}, {2, 3}, {3, 4}}}, {"{'beta': 0.5, 'alpha': 2}", {{2, 1}, {2, 3}, {3, 4}}}, {"{'beta': 0}", {{2, 4}, {2, 3}, {3, 4}}}, {"{'beta': 2}", {{}, {31, 17}, {17, 65}}}},
+       tolerance, {.types_elsewhere = kHalves, .values = Values::ordinary}},
+      {"addmv", call_add_product<addmv>, kReals, {{"", {{2}, {2, 3}, {3}}}, {"{'beta': 0.5, 'alpha': 2}", {{}, {31, 17}, {17}}}}, tolerance, {.types_elsewhere = kHalves, .values = Values::ordinary}},
+      {"addbmm", call_add_product<addbmm>, kReals, {{"", {{2, 4}, {2, 2, 3}, {2, 3, 4}}}, {"{'beta': 0.5, 'alpha': 2}", {{17}, {3, 31, 5}, {3, 5, 17}}}}, tolerance, {.types_elsewhere = kHalves, .values = Values::ordinary}},
+      {"baddbmm", call_add_product<baddbmm>, kReals, {{"", {{2, 2, 4}, {2, 2, 3}, {2, 3, 4}}}, {"{'beta': 0.5, 'alpha': 2}", {{17}, {3, 31, 5}, {3, 5, 17}}}, {"{'beta': 0}", {{}, {2, 2, 3}, {2, 3, 4}}}}, tolerance, {.types_elsewhere = kHalves, .values = Values::ordinary}},
+      {"einsum", call_einsum, kReals,
+       {{"{'equation': 'ij,jk->ik'}", {{2, 3}, {3, 4}}}, {"{'equation': 'bij, bjk'}", {{2, 2, 3}, {2, 3, 4}}}, {"{'equation': 'ii->i'}", {{3, 3}}}, {"{'equation': 'ii'}", {{3, 3}}}, {"{'equation': 'ji'}", {{3, 4}}},
+        {"{'equation': 'i,j->'}", {{3}, {4}}}, {"{'equation': '...ij,...jk'}", {{2, 1, 2, 3}, {2, 3, 2}}}, {"{'equation': '...i->i...'}", {{2, 3, 4}}}, {"{'equation': 'i...j->ij'}", {{2, 3, 4}}},
+        {"{'equation': 'ij,kj,k->ikj'}", {{1, 3}, {4, 1}, {4}}}, {"{'equation': 'bij,bkj,bi->bk'}", {{2, 2, 3}, {2, 4, 3}, {2, 2}}}, {"{'equation': 'iij,jkk->ki'}", {{2, 2, 3}, {3, 2, 2}}},
+        {"{'equation': 'bhld,bhmd->bhlm'}", {{2, 3, 17, 31}, {2, 3, 33, 31}}}, {"{'equation': 'aB,Bc'}", {{31, 17}, {17, 5}}}, {"{'equation': 'ijk->'}", {{3, 0, 2}}}},
+       tolerance, {.types_elsewhere = kHalves, .values = Values::ordinary}},
+      {"einsum", call_einsum, kIntegers, {{"{'equation': 'ij,jk->ik'}", {{2, 3}, {3, 4}}}, {"{'equation': 'ii'}", {{3, 3}}}}, {.difference = 0, .no_reference = views}},
+      {"tensordot", call_tensordot, kReals, {{"{'dims': 1}", {{2, 3}, {3, 4}}}, {"{'dims': 2}", {{2, 3, 4}, {3, 4}}}, {"{'dims': 0}", {{2}, {3}}}, {"{'dims': [[0, 2], [1, 0]]}", {{5, 31, 17}, {17, 5, 3}}}}, tolerance, {.types_elsewhere = kHalves, .values = Values::ordinary}},
+      {"kron", two(kron), kNumbers, {{"", {{2, 3}, {3, 2}}}, {"", {{3}, {2, 2}}}, {"", {{}, {2}}}, {"", {{5, 17}, {31, 3}}}}, {.values = Values::ordinary}},
+      {"cross", call_cross, kNumbers, {{"", {{3, 4}, {3, 4}}}, {"{'dim': -1}", {{2, 3}, {3}}}, {"{'dim': 1}", {{31, 3, 17}, {31, 3, 17}}}}, kSums, {.values = Values::ordinary}},
+      {"matrix_power", call_matrix_power, kReals, {{"{'n': 0}", {{3, 3}}}, {"{'n': 1}", {{3, 3}}}, {"{'n': 3}", {{2, 3, 3}}}, {"{'n': 6}", {{3, 3}}}}, kLongSums, {.types_elsewhere = kHalves, .values = Values::ordinary}},
+      {"multi_dot", call_multi_dot, kReals, {{"", {{2, 3}, {3, 4}}}, {"", {{2}, {2, 3}, {3, 2}, {2}}}, {"", {{31, 5}, {5, 17}, {17, 33}, {33, 2}}}}, kLongSums, {.types_elsewhere = kHalves, .values = Values::ordinary, .no_reference = "matmul in another order"}},
+      {"chain_matmul", call_chain_matmul, kReals, {{"", {{2, 3}}}, {"", {{2, 3}, {3, 4}, {4, 2}}}}, kLongSums, {.types_elsewhere = kHalves, .values = Values::ordinary, .no_reference = "matmul in another order"}},
+      {"vander", call_vander, kNumbers, {{"", {{3}}}, {"{'N': 5}", {{4}}}, {"{'N': 3, 'increasing': true}", {{31}}}, {"{'N': 0}", {{3}}}, {"{'N': 1}", {{3}}}}, {.values = Values::near_one}},
+      {"cov", call_cov, kReals, {{"", {{3, 4}}}, {"", {{7}}}, {"{'correction': 0}", {{5, 31}}}}, kLongSums, {.types_elsewhere = kHalves, .values = Values::ordinary}},
+      {"corrcoef", one(corrcoef), kReals, {{"", {{3, 4}}}, {"", {{5, 31}}}}, kLongSums, {.types_elsewhere = kHalves, .values = Values::ordinary}},
+      {"cdist", call_cdist, kReals,
+       {{"", {{3, 4}, {2, 4}}}, {"{'p': 1}", {{3, 4}, {2, 4}}}, {"{'p': 3}", {{2, 1, 2, 3}, {2, 3, 3}}}, {"{'p': 'inf'}", {{3, 4}, {2, 4}}}, {"{'p': 0}", {{3, 4}, {2, 4}}}, {"{'p': 0.5}", {{3, 4}, {2, 4}}},
+        {"{'compute_mode': 'use_mm_for_euclid_dist'}", {{3, 4}, {2, 4}}}, {"", {{31, 17}, {33, 17}}}, {"", {{2, 0}, {3, 0}}}},
+       kLongSums, {.types_elsewhere = kHalves, .values = Values::ordinary}},
+      {"pairwise_distance", call_pairwise_distance, kReals, {{"", {{3, 4}, {3, 4}}}, {"{'p': 1, 'keepdim': true}", {{2, 3, 4}, {4}}}, {"{'p': 3}", {{31, 17}, {31, 17}}}}, kSums, {.types_elsewhere = kHalves, .values = Values::ordinary}},
+      {"cosine_similarity", call_cosine_similarity, kReals, {{"", {{3, 4}, {3, 4}}}, {"{'dim': -2}", {{2, 3, 4}, {3, 1}}}, {"", {{31, 17}, {31, 17}}}}, kSums, {.types_elsewhere = kHalves, .values = Values::ordinary}},
+      {"normalize", call_normalize, kReals, {{"", {{3, 4}}}, {"{'p': 1, 'dim': [0]}", {{3, 4}}}, {"{'p': 3, 'dim': [0, 1]}", {{3, 4}}}, {"{'dim': [-1]}", {{31, 17}}}}, kSums, {.types_elsewhere = kHalves, .values = Values::ordinary}},
   };
   // clang-format on
 }

@@ -2,10 +2,9 @@
 // and device only, but for dropout.
 #pragma once
 
+#include <tenon/conformance/case.h>
 #include <tenon/core/ops/random.h>
 #include <tenon/core/random.h>
-
-#include <tenon/conformance/case.h>
 
 namespace tenon::conformance {
 
@@ -27,6 +26,11 @@ inline List call_dropout(const json& a, const List& in) {
   return {dropout(in[0], a.at("p"))};
 }
 
+inline List call_bernoulli(const json&, const List& in) {
+  manual_seed(11);
+  return {bernoulli(in[0])};
+}
+
 inline std::vector<Line> random_cases() {
   const std::vector<Variant> shapes = {{"", {{}}},  {"", {{7}}}, {"", {{0, 3}}}, {"", {{1}}},
                                        {"", {{4}}}, {"", {{5}}}, {"", {{1023}}}, {"", {{20001}}}};
@@ -40,6 +44,7 @@ inline std::vector<Line> random_cases() {
       {"dropout", call_dropout, kReals,
        {{"{'p': 0.4}", {{20}}}, {"{'p': 0.1}", {{1031}}}, {"{'p': 0.5}", {{64, 96}}}, {"{'p': 1.0}", {{7}}}, {"{'p': 0.5}", {{0}}}, {"{'p': 0.1}", {{3, 1367}}}},
        kExact, {.values = Values::ordinary, .no_reference = seeded}},
+      {"bernoulli", call_bernoulli, kReals, {{"", {{}}}, {"", {{1031}}}, {"", {{0, 3}}}}, kExact, {.difference = 0, .no_reference = seeded}},
   };
   // clang-format on
 }

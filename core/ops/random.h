@@ -12,4 +12,10 @@ namespace tenon {
 // and a DTypeError for a tensor that is not floating.
 TENON_API Tensor dropout(const Tensor& x, double p = 0.5, bool training = true);
 
+// Returns 1 with the probability that x has at this place and 0 otherwise, in the dtype and shape
+// of x. Probabilities below 0 count as 0, those above 1 as 1, and NaN as 0. The result has no
+// gradient. Throws a DTypeError for a tensor that is not floating, and a ValueError for an
+// undefined one.
+TENON_API Tensor bernoulli(const Tensor& x);
+
 }  // namespace tenon

@@ -8,6 +8,7 @@
 #include <tenon/core/grad_mode.h>
 #include <tenon/core/host_tensor.h>
 #include <tenon/core/ops/convolution.h>
+#include <tenon/core/ops/creation.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/loss.h>

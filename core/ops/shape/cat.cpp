@@ -170,6 +170,98 @@ std::vector<Tensor> split(const Tensor& x, const Shape& sizes, int64_t dim) {
   return pieces;
 }
 
+std::vector<Tensor> unbind(const Tensor& x, int64_t dim) {
+  require_tensor("unbind", x);
+  const int64_t d = wrap_dim(dim, static_cast<int64_t>(shape_of(x).size()), "unbind"),
+                count = shape_of(x)[static_cast<size_t>(d)];
+  require_few_pieces("unbind", count, d, shape_of(x));
+  std::vector<Tensor> slices;
+  for (int64_t i = 0; i < count; ++i) slices.push_back(select(x, d, i));
+  return slices;
+}
+
+std::vector<Tensor> tensor_split(const Tensor& x, int64_t sections, int64_t dim) {
+  require_tensor("tensor_split", x);
+  const int64_t d = wrap_dim(dim, static_cast<int64_t>(shape_of(x).size()), "tensor_split"),
+                total = shape_of(x)[static_cast<size_t>(d)];
+  if (sections <= 0)
+    throw ValueError(
+        fmt::format("tensor_split: the number of sections must be positive, found {}", sections));
+  require_few_pieces("tensor_split", sections, d, shape_of(x));
+  std::vector<Tensor> pieces;
+  for (int64_t i = 0, start = 0; i < sections; ++i) {
+    const int64_t length = total / sections + (i < total % sections);
+    pieces.push_back(narrow(x, d, start, length));
+    start += length;
+  }
+  return pieces;
+}
+
+std::vector<Tensor> tensor_split(const Tensor& x, const std::vector<int64_t>& indices,
+                                 int64_t dim) {
+  require_tensor("tensor_split", x);
+  const int64_t d = wrap_dim(dim, static_cast<int64_t>(shape_of(x).size()), "tensor_split");
+  std::vector<Tensor> pieces;
+  int64_t start = 0;
+  for (int64_t end : indices) {
+    pieces.push_back(slice(x, d, start, end));
+    start = end;
+  }
+  pieces.push_back(slice(x, d, start, shape_of(x)[static_cast<size_t>(d)]));
+  return pieces;
+}
+
+namespace {
+
+std::vector<Tensor> each(const char* op, const std::vector<Tensor>& tensors,
+                         Tensor (*change)(const Tensor&)) {
+  if (tensors.empty()) throw ValueError(fmt::format("{}: needs at least one tensor", op));
+  std::vector<Tensor> changed;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    require_tensor(op, tensors[i], i);
+    changed.push_back(change(tensors[i]));
+  }
+  return changed;
+}
+
+// A vector as a column; a matrix as it is.
+Tensor as_columns(const Tensor& x) {
+  return shape_of(x).size() < 2 ? unsqueeze(atleast_1d(x), 1) : x;
+}
+
+}  // namespace
+
+Tensor hstack(const std::vector<Tensor>& tensors) {
+  const auto parts = each("hstack", tensors, atleast_1d);
+  return cat(parts, shape_of(parts[0]).size() == 1 ? 0 : 1);
+}
+Tensor vstack(const std::vector<Tensor>& tensors) {
+  return cat(each("vstack", tensors, atleast_2d), 0);
+}
+Tensor dstack(const std::vector<Tensor>& tensors) {
+  return cat(each("dstack", tensors, atleast_3d), 2);
+}
+Tensor column_stack(const std::vector<Tensor>& tensors) {
+  return cat(each("column_stack", tensors, as_columns), 1);
+}
+
+Tensor block_diag(const std::vector<Tensor>& tensors) {
+  const auto blocks = each("block_diag", tensors, atleast_2d);
+  int64_t width = 0, before = 0;
+  for (auto& block : blocks) {
+    if (shape_of(block).size() > 2)
+      throw ShapeError(fmt::format("block_diag: takes matrices, found shape {}", shape_of(block)));
+    width += shape_of(block)[1];
+  }
+  std::vector<Tensor> rows;
+  for (auto& block : blocks) {
+    const int64_t behind = width - before - shape_of(block)[1];
+    rows.push_back(pad(block, {before, behind}));
+    before += shape_of(block)[1];
+  }
+  return cat(rows, 0);
+}
+
 std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim) {
   require_tensor("chunk", x);
   if (chunks <= 0)

@@ -41,6 +41,107 @@ def logsumexp(kit):
     case(x, [1], False)
 
 
+# ---- products
+
+
+@operator("products", "inner")
+def inner(kit):
+    kit.case(torch.inner, [kit.normal(2, 3), kit.normal(4, 3)])
+    kit.case(torch.inner, [kit.normal(3), kit.normal(2, 4, 3)])
+    kit.case(torch.inner, [kit.normal(), kit.normal(2, 3)])
+
+
+@operator("products", "addmv")
+def addmv(kit):
+    def case(x, a, b, **scale):
+        kit.case(lambda x, a, b: torch.addmv(x, a, b, **scale), [x, a, b], scale)
+
+    case(kit.normal(3), kit.normal(3, 4), kit.normal(4))
+    case(kit.normal(1), kit.normal(3, 4), kit.normal(4), beta=0.5, alpha=-2.0)
+
+
+@operator("products", "addbmm")
+def addbmm(kit):
+    def case(x, a, b, **scale):
+        kit.case(lambda x, a, b: torch.addbmm(x, a, b, **scale), [x, a, b], scale)
+
+    case(kit.normal(3, 5), kit.normal(2, 3, 4), kit.normal(2, 4, 5))
+    case(kit.normal(5), kit.normal(2, 3, 4), kit.normal(2, 4, 5), beta=0.5, alpha=-2.0)
+
+
+@operator("products", "vander")
+def vander(kit):
+    def case(n, args, *exponents):  # torch.vander has no gradient for more than two columns
+        kit.case(lambda x: torch.stack([x**e for e in exponents], 1), [kit.normal(n)], args)
+
+    case(4, {}, 3, 2, 1, 0)
+    case(4, {"N": 3}, 2, 1, 0)
+    case(3, {"N": 5, "increasing": True}, 0, 1, 2, 3, 4)
+
+
+@operator("products", "matrix_power")
+def matrix_power(kit):
+    for n, shape in [(0, (3, 3)), (1, (2, 2)), (2, (3, 3)), (7, (2, 3, 3))]:
+        kit.case(lambda x: torch.linalg.matrix_power(x, n), [kit.normal(*shape)], {"n": n})
+
+
+@operator("products", "cov")
+def cov(kit):
+    kit.case(torch.cov, [kit.normal(3, 5)])
+    kit.case(torch.cov, [kit.normal(5)])
+    kit.case(lambda x: torch.cov(x, correction=0), [kit.normal(3, 5)], {"correction": 0})
+    counts = kit.integers(4, 5) + 1
+    importance = kit.uniform(0.2, 2, 5)
+    kit.case(lambda x, f: torch.cov(x, fweights=f), [kit.normal(3, 5), counts])
+    kit.case(lambda x, f, a: torch.cov(x, fweights=f, aweights=a),
+             [kit.normal(3, 5), counts, importance], constant=(2,))
+
+
+@operator("products", "corrcoef")
+def corrcoef(kit):
+    kit.case(torch.corrcoef, [kit.normal(3, 5)])
+    kit.case(torch.corrcoef, [kit.normal(2, 9)])
+
+
+# ---- new tensors: the input stands for dtype and device
+
+
+@operator("creation", "linspace")
+def linspace(kit):
+    for start, end, steps in [(-3, 7, 5), (0.5, 0.75, 11), (2, -9, 4), (3, 4, 1), (0, 1, 0)]:
+        kit.case(lambda x: torch.linspace(start, end, steps, dtype=torch.float64), [kit.normal(1)],
+                 {"start": start, "end": end, "steps": steps}, differentiate=False)
+
+
+@operator("creation", "logspace")
+def logspace(kit):
+    for start, end, steps, base in [(-2, 2, 5, 10.0), (0, 8, 9, 2.0), (0.5, 1.5, 4, 3.5)]:
+        kit.case(lambda x: torch.logspace(start, end, steps, base, dtype=torch.float64),
+                 [kit.normal(1)], {"start": start, "end": end, "steps": steps, "base": base},
+                 differentiate=False)
+
+
+@operator("creation", "eye")
+def eye(kit):
+    for n, m in [(3, 3), (2, 4), (4, 2), (0, 3)]:
+        kit.case(lambda x: torch.eye(n, m, dtype=torch.float64), [kit.normal(1)], {"n": n, "m": m},
+                 differentiate=False)
+
+
+@operator("creation", "tril_indices")
+def tril_indices(kit):
+    for row, col, offset in [(3, 4, 0), (4, 3, -1), (2, 5, 2), (3, 3, -5)]:
+        kit.case(lambda x: torch.tril_indices(row, col, offset), [kit.integers(2, 1)],
+                 {"row": row, "col": col, "offset": offset})
+
+
+@operator("creation", "triu_indices")
+def triu_indices(kit):
+    for row, col, offset in [(3, 4, 0), (4, 3, -1), (2, 5, 2), (3, 3, 5)]:
+        kit.case(lambda x: torch.triu_indices(row, col, offset), [kit.integers(2, 1)],
+                 {"row": row, "col": col, "offset": offset})
+
+
 def write(directory):
     """Writes the file of every family into the directory."""
     from . import order  # noqa: F401, registers its operators

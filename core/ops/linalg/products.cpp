@@ -1,0 +1,266 @@
+// Products made of matmul and of products of elements (core/ops/linalg.h).
+#include <algorithm>
+#include <vector>
+
+#include <tenon/core/dispatch/replica.h>
+#include <tenon/core/format.h>
+#include <tenon/core/ops/creation.h>
+#include <tenon/core/ops/linalg.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/reduction.h>
+#include <tenon/core/ops/rules.h>
+#include <tenon/core/ops/shape.h>
+
+namespace tenon {
+
+namespace {
+
+size_t rank_of(const Tensor& x) { return shape_of(x).size(); }
+
+void require_ranks(const char* op, const Tensor& a, size_t rank_a, const Tensor& b, size_t rank_b) {
+  require_tensor(op, a, 0);
+  require_tensor(op, b, 1);
+  if (rank_of(a) != rank_a || rank_of(b) != rank_b)
+    throw ShapeError(fmt::format("{}: expects tensors of {} and {} dimensions, found {} and {}", op,
+                                 rank_a, rank_b, shape_of(a), shape_of(b)));
+}
+
+// Adds nothing, so that an input that does not matter gets a gradient of zeros, and its NaN does
+// not count.
+Tensor with_zero_gradient(const Tensor& y, const Tensor& input) {
+  if (!wants_gradient(input)) return y;
+  return y + sum(narrow(flatten(input), 0, 0, 0));
+}
+
+Tensor scaled(const Tensor& x, Number factor) { return factor.f == 1 ? x : x * factor; }
+
+// beta input + alpha product.
+Tensor add_product(const char* op, const Tensor& input, const Tensor& product, Number beta,
+                   Number alpha) {
+  const Shape& shape = shape_of(product);
+  if (!(broadcast_shapes(shape_of(input), shape, op) == shape))
+    throw ShapeError(fmt::format("{}: an input of shape {} does not broadcast to the product's {}",
+                                 op, shape_of(input), shape));
+  const Tensor y = scaled(product, alpha);
+  if (beta.f == 0) return with_zero_gradient(y, input);
+  return y + scaled(input, beta);
+}
+
+}  // namespace
+
+Tensor mv(const Tensor& a, const Tensor& b) {
+  require_ranks("mv", a, 2, b, 1);
+  return matmul(a, b);
+}
+
+Tensor dot(const Tensor& a, const Tensor& b) {
+  require_ranks("dot", a, 1, b, 1);
+  if (!(shape_of(a) == shape_of(b)))
+    throw ShapeError(fmt::format("dot: both vectors must have one length, found {} and {}",
+                                 shape_of(a), shape_of(b)));
+  const DType t = result_type(a, b);
+  if (t == DType::boolean)
+    throw DTypeError("dot: takes numbers, found bool; " + conversion_to(DType::i64, "them"));
+  return is_floating_point(t) ? matmul(a, b) : sum(a * b).to(t);
+}
+
+Tensor vdot(const Tensor& a, const Tensor& b) { return dot(a, b); }
+
+Tensor inner(const Tensor& a, const Tensor& b) {
+  require_defined("inner", {&a, &b});
+  if (rank_of(a) == 0 || rank_of(b) == 0) return a * b;
+  if (shape_of(a).back() != shape_of(b).back())
+    throw ShapeError(fmt::format("inner: the last dimensions must be equal, found {} and {}",
+                                 shape_of(a), shape_of(b)));
+  return tensordot(a, b, Shape{-1}, Shape{-1});
+}
+
+Tensor outer(const Tensor& a, const Tensor& b) {
+  require_ranks("outer", a, 1, b, 1);
+  return unsqueeze(a, 1) * b;
+}
+
+Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, Number beta, Number alpha) {
+  require_tensor("addmm", input);
+  require_ranks("addmm", a, 2, b, 2);
+  const bool layer = beta.f == 1 && alpha.f == 1 && shape_of(a)[1] == shape_of(b)[0] &&
+                     shape_of(input) == Shape{shape_of(b)[1]} && dtype_of(a) == dtype_of(b) &&
+                     dtype_of(a) == dtype_of(input);
+  if (layer) return linear(a, transpose(b, 0, 1), input);
+  return add_product("addmm", input, mm(a, b), beta, alpha);
+}
+
+Tensor addmv(const Tensor& input, const Tensor& a, const Tensor& b, Number beta, Number alpha) {
+  require_tensor("addmv", input);
+  require_ranks("addmv", a, 2, b, 1);
+  return add_product("addmv", input, mv(a, b), beta, alpha);
+}
+
+Tensor addbmm(const Tensor& input, const Tensor& a, const Tensor& b, Number beta, Number alpha) {
+  require_tensor("addbmm", input);
+  require_ranks("addbmm", a, 3, b, 3);
+  const Shape &sa = shape_of(a), &sb = shape_of(b);
+  if (sa[0] != sb[0] || sa[2] != sb[1])
+    throw ShapeError(fmt::format(
+        "addbmm: cannot multiply {} by {}: expects (batch, m, k) and (batch, k, n)", sa, sb));
+  // The matrices side by side and one below the other have the sum as their product.
+  const Tensor wide = reshape(transpose(a, 0, 1), {sa[1], sa[0] * sa[2]}),
+               tall = reshape(b, {sb[0] * sb[1], sb[2]});
+  return add_product("addbmm", input, mm(wide, tall), beta, alpha);
+}
+
+Tensor baddbmm(const Tensor& input, const Tensor& a, const Tensor& b, Number beta, Number alpha) {
+  require_tensor("baddbmm", input);
+  require_ranks("baddbmm", a, 3, b, 3);
+  return add_product("baddbmm", input, bmm(a, b), beta, alpha);
+}
+
+Tensor kron(const Tensor& a, const Tensor& b) {
+  require_defined("kron", {&a, &b});
+  const size_t rank = std::max(rank_of(a), rank_of(b));
+  Shape left = shape_of(a), right = shape_of(b);
+  while (left.size() < rank) left.insert(0, 1);
+  while (right.size() < rank) right.insert(0, 1);
+  if (2 * rank > Shape::max_rank)
+    throw ShapeError(fmt::format("kron: takes at most {} dimensions, found {} and {}",
+                                 Shape::max_rank / 2, shape_of(a), shape_of(b)));
+  Shape between_left, between_right, result;
+  for (size_t d = 0; d < rank; ++d) {
+    between_left.push_back(left[d]);
+    between_left.push_back(1);
+    between_right.push_back(1);
+    between_right.push_back(right[d]);
+    result.push_back(left[d] * right[d]);
+  }
+  return reshape(reshape(a, between_left) * reshape(b, between_right), result);
+}
+
+Tensor cross(const Tensor& a, const Tensor& b, std::optional<int64_t> dim) {
+  require_defined("cross", {&a, &b});
+  const Shape shape = broadcast_shapes(shape_of(a), shape_of(b), "cross");
+  const auto rank = static_cast<int64_t>(shape.size());
+  int64_t d = 0;
+  if (dim)
+    d = wrap_dim(*dim, rank, "cross");
+  else
+    while (d < rank && shape[d] != 3) ++d;
+  const int64_t behind = d - rank;  // the same dimension in both
+  const auto has_three = [&](const Tensor& x) {
+    const auto own = static_cast<int64_t>(rank_of(x)) + behind;
+    return own >= 0 && shape_of(x)[own] == 3;
+  };
+  if (d == rank || !has_three(a) || !has_three(b))
+    throw ShapeError(
+        fmt::format("cross: needs a dimension of size 3 in both tensors{}, found {} and {}",
+                    dim ? fmt::format(" at dim {}", *dim) : "", shape_of(a), shape_of(b)));
+  if (result_type(a, b) == DType::boolean)
+    throw DTypeError("cross: takes numbers, found bool; " + conversion_to(DType::i64, "them"));
+  const auto turned = [&](const Tensor& x, int64_t by) { return roll(x, by, behind); };
+  return turned(a, -1) * turned(b, -2) - turned(a, -2) * turned(b, -1);
+}
+
+Tensor matrix_power(const Tensor& x, int64_t n) {
+  require_tensor("matrix_power", x);
+  const Shape& shape = shape_of(x);
+  if (shape.size() < 2 || shape[-1] != shape[-2])
+    throw ShapeError(
+        fmt::format("matrix_power: expects square matrices (…, m, m), found shape {}", shape));
+  if (n < 0) throw ValueError(fmt::format("matrix_power: n must not be negative, found {}", n));
+  if (n == 0) {
+    const TensorOptions options{.dtype = dtype_of(x), .device = device_read_on(x)};
+    return with_zero_gradient(eye(shape[-1], options).expand(shape).clone(), x);
+  }
+  Tensor result, square = x;  // x^(2^i)
+  for (;; square = matmul(square, square)) {
+    if (n % 2) result = result.defined() ? matmul(result, square) : square;
+    n /= 2;
+    if (n == 0) break;
+  }
+  return result.is_same(x) ? clone(x) : result;
+}
+
+namespace {
+
+// The cheapest order of a chain of matrices: where the last product of each part splits it.
+class ChainOrder {
+ public:
+  explicit ChainOrder(const std::vector<Tensor>& matrices)
+      : count_(matrices.size()), cost_(count_ * count_, 0), split_(count_ * count_, 0) {
+    std::vector<double> sizes{static_cast<double>(shape_of(matrices[0])[0])};
+    for (auto& m : matrices) sizes.push_back(static_cast<double>(shape_of(m)[1]));
+    for (size_t length = 1; length < count_; ++length)
+      for (size_t first = 0; first + length < count_; ++first) {
+        const size_t last = first + length;
+        double best = -1;
+        for (size_t at = first; at < last; ++at) {
+          const double cost = cost_[first * count_ + at] + cost_[(at + 1) * count_ + last] +
+                              sizes[first] * sizes[at + 1] * sizes[last + 1];
+          if (best >= 0 && cost >= best) continue;
+          best = cost;
+          split_[first * count_ + last] = at;
+        }
+        cost_[first * count_ + last] = best;
+      }
+  }
+  Tensor multiply(const std::vector<Tensor>& matrices, size_t first, size_t last) const {
+    if (first == last) return matrices[first];
+    const size_t at = split_[first * count_ + last];
+    return matmul(multiply(matrices, first, at), multiply(matrices, at + 1, last));
+  }
+
+ private:
+  size_t count_;
+  std::vector<double> cost_;
+  std::vector<size_t> split_;
+};
+
+Tensor chain(const char* op, std::vector<Tensor> matrices) {
+  for (size_t i = 0; i < matrices.size(); ++i) {
+    if (rank_of(matrices[i]) != 2)
+      throw ShapeError(fmt::format("{}: tensor {} has shape {}, but must be a matrix", op, i,
+                                   shape_of(matrices[i])));
+    if (i > 0 && shape_of(matrices[i])[0] != shape_of(matrices[i - 1])[1])
+      throw ShapeError(fmt::format("{}: cannot multiply {} by {}, tensors {} and {}", op,
+                                   shape_of(matrices[i - 1]), shape_of(matrices[i]), i - 1, i));
+  }
+  return ChainOrder(matrices).multiply(matrices, 0, matrices.size() - 1);
+}
+
+}  // namespace
+
+Tensor multi_dot(const std::vector<Tensor>& tensors) {
+  if (tensors.size() < 2)
+    throw ValueError(
+        fmt::format("multi_dot: needs at least two tensors, found {}", tensors.size()));
+  for (size_t i = 0; i < tensors.size(); ++i) require_tensor("multi_dot", tensors[i], i);
+  std::vector<Tensor> matrices = tensors;
+  const bool row = rank_of(tensors.front()) == 1, column = rank_of(tensors.back()) == 1;
+  if (row) matrices.front() = unsqueeze(matrices.front(), 0);
+  if (column) matrices.back() = unsqueeze(matrices.back(), 1);
+  Tensor y = chain("multi_dot", std::move(matrices));
+  if (column) y = squeeze(y, -1);
+  return row ? squeeze(y, 0) : y;
+}
+
+Tensor chain_matmul(const std::vector<Tensor>& matrices) {
+  if (matrices.empty()) throw ValueError("chain_matmul: needs at least one matrix");
+  for (size_t i = 0; i < matrices.size(); ++i) require_tensor("chain_matmul", matrices[i], i);
+  return chain("chain_matmul", matrices);
+}
+
+Tensor vander(const Tensor& x, std::optional<int64_t> n, bool increasing) {
+  require_tensor("vander", x);
+  if (rank_of(x) != 1)
+    throw ShapeError(fmt::format("vander: expects a vector, found shape {}", shape_of(x)));
+  const int64_t count = n.value_or(shape_of(x)[0]);
+  if (count < 0) throw ValueError(fmt::format("vander: n must not be negative, found {}", count));
+  const Tensor base = dtype_of(x) == DType::boolean ? x.to(DType::i64) : x;
+  if (count == 0) return reshape(narrow(base, 0, 0, 0), {0, 0}).expand({0, 0});
+  std::vector<Tensor> powers{ones_like(base)};
+  while (static_cast<int64_t>(powers.size()) < count)
+    powers.push_back(powers.size() == 1 ? base : powers.back() * base);
+  if (!increasing) std::reverse(powers.begin(), powers.end());
+  return stack(powers, 1);
+}
+
+}  // namespace tenon

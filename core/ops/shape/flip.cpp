@@ -1,0 +1,114 @@
+// Elements in another order along dimensions (core/ops/shape.h).
+#include <tenon/core/dispatch/transfer.h>
+#include <tenon/core/format.h>
+#include <tenon/core/ops/indexing.h>
+#include <tenon/core/ops/rules.h>
+#include <tenon/core/ops/shape.h>
+
+namespace tenon {
+
+namespace {
+
+void flip_gradient(const GradContext& c, Grads g) {
+  g[0] = flip(c.grad(), c.attrs.get_list("dims"));
+}
+void execute_flip(const Call& call, Outputs& out) {
+  Tensor x = call.in(0);
+  for (int64_t d : call.attrs.get_list("dims")) {
+    const TensorOptions options{.dtype = i64, .device = x.device()};
+    x = index_select(x, d, arange(x.size(d) - 1, -1, -1, options));
+  }
+  out.push_back(x);
+}
+const Op flip_op{{.name = "flip", .gradient = flip_gradient, .execute = execute_flip}};
+
+// Writes the parts that the shift separates, along dimension d and those behind it.
+void write_shifted(const Tensor& to, const Tensor& from, const Shape& shifts, size_t d) {
+  if (d == shifts.size()) return write_part(to, from);
+  const auto dim = static_cast<int64_t>(d);
+  const int64_t shift = shifts[d], rest = from.size(dim) - shift;
+  if (shift == 0) return write_shifted(to, from, shifts, d + 1);
+  write_shifted(narrow(to, dim, shift, rest), narrow(from, dim, 0, rest), shifts, d + 1);
+  write_shifted(narrow(to, dim, 0, shift), narrow(from, dim, rest, shift), shifts, d + 1);
+}
+
+void roll_gradient(const GradContext& c, Grads g);
+void execute_roll(const Call& call, Outputs& out) {
+  const Tensor& x = call.in(0);
+  Tensor result = allocate_tensor(shape_of(x), dtype_of(x), x.device());
+  write_shifted(result, x, call.attrs.get_list("shifts"), 0);
+  out.push_back(result);
+}
+const Op roll_op{{.name = "roll", .gradient = roll_gradient, .execute = execute_roll}};
+
+// `shifts` has a number for each dimension, from 0 to its size.
+void roll_gradient(const GradContext& c, Grads g) {
+  Shape back = c.attrs.get_list("shifts");
+  for (size_t d = 0; d < back.size(); ++d)
+    if (back[d] > 0) back[d] = c.input_shape(0)[d] - back[d];
+  g[0] = run(roll_op, {&c.grad()}, Attrs().set("shifts", back));
+}
+
+}  // namespace
+
+Tensor flip(const Tensor& x, const Shape& dims) {
+  require_tensor("flip", x);
+  if (dims.empty() || shape_of(x).empty()) {
+    if (!dims.empty()) wrap_dims(dims, 0, "flip");
+    return clone(x);
+  }
+  const Shape wrapped = wrap_dims(dims, static_cast<int64_t>(shape_of(x).size()), "flip");
+  return run(flip_op, {&x}, Attrs().set("dims", wrapped));
+}
+
+Tensor fliplr(const Tensor& x) {
+  require_tensor("fliplr", x);
+  if (shape_of(x).size() < 2)
+    throw ShapeError(
+        fmt::format("fliplr: needs at least two dimensions, found shape {}", shape_of(x)));
+  return flip(x, 1);
+}
+
+Tensor flipud(const Tensor& x) {
+  require_tensor("flipud", x);
+  if (shape_of(x).empty()) throw ShapeError("flipud: needs at least one dimension, found shape ()");
+  return flip(x, 0);
+}
+
+Tensor roll(const Tensor& x, const Shape& shifts, const Shape& dims) {
+  require_tensor("roll", x);
+  const Shape& shape = shape_of(x);
+  if (dims.empty() && shifts.size() == 1) return reshape(roll(flatten(x), shifts, 0), shape);
+  if (shifts.size() != dims.size() || dims.empty())
+    throw ValueError(
+        fmt::format("roll: needs as many shifts as dims, found {} and {}", shifts, dims));
+  Shape moved = Shape::filled(shape.size(), 0);
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const int64_t d = wrap_dim(dims[i], static_cast<int64_t>(shape.size()), "roll"),
+                  size = shape[d];
+    if (size > 0) moved[d] = ((moved[d] + shifts[i] % size) % size + size) % size;
+  }
+  return run(roll_op, {&x}, Attrs().set("shifts", moved));
+}
+
+Tensor rot90(const Tensor& x, int64_t k, const Shape& dims) {
+  require_tensor("rot90", x);
+  if (dims.size() != 2)
+    throw ValueError(fmt::format("rot90: dims must be two dimensions, found {}", dims));
+  const int64_t rank = static_cast<int64_t>(shape_of(x).size()),
+                from = wrap_dim(dims[0], rank, "rot90"), to = wrap_dim(dims[1], rank, "rot90");
+  if (from == to)
+    throw ValueError(fmt::format("rot90: dims must be two different dimensions, found {}", dims));
+  switch ((k % 4 + 4) % 4) {
+    case 1:
+      return transpose(flip(x, to), from, to);
+    case 2:
+      return flip(x, {from, to});
+    case 3:
+      return transpose(flip(x, from), from, to);
+    default:
+      return clone(x);
+  }
+}
+
+}  // namespace tenon
