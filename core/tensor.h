@@ -167,19 +167,108 @@ class TENON_API Tensor {
   Tensor select(int64_t dim, int64_t index) const;
   // Returns the slice at `index` along the first dimension, as select(0, index).
   Tensor operator[](int64_t index) const;
+  Tensor squeeze() const;
+  Tensor movedim(const Shape& source, const Shape& destination) const;
+  Tensor swapaxes(int64_t axis0, int64_t axis1) const;
+  Tensor unflatten(int64_t dim, const Shape& sizes) const;
+  Tensor broadcast_to(const Shape& shape) const;
+  Tensor expand_as(const Tensor& other) const;
+  Tensor view_as(const Tensor& other) const;
+  Tensor reshape_as(const Tensor& other) const;
+  // Returns x converted to the dtype of `other`.
+  Tensor type_as(const Tensor& other) const;
+  Tensor diagonal(int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1) const;
   // Returns the windows of `size` elements along `dim` that begin every `step` elements, as a view:
   // the dimension counts the windows, and a new last one the elements of a window. Throws a
   // ValueError if size is negative or step not positive, and a ShapeError if size is too large.
   Tensor unfold(int64_t dim, int64_t size, int64_t step) const;
+  std::vector<Tensor> unbind(int64_t dim = 0) const;
+  std::vector<Tensor> split(int64_t size, int64_t dim = 0) const;
+  std::vector<Tensor> split(const Shape& sizes, int64_t dim = 0) const;
+  std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0) const;
+  std::vector<Tensor> tensor_split(int64_t sections, int64_t dim = 0) const;
+  Tensor flip(const Shape& dims) const;
+  Tensor roll(const Shape& shifts, const Shape& dims = {}) const;
+  Tensor rot90(int64_t k = 1, const Shape& dims = {0, 1}) const;
+  Tensor tril(int64_t diagonal = 0) const;
+  Tensor triu(int64_t diagonal = 0) const;
+  Tensor diag(int64_t diagonal = 0) const;
+  Tensor diag_embed(int64_t offset = 0, int64_t dim1 = -2, int64_t dim2 = -1) const;
+  Tensor trace() const;
+  Tensor repeat(const Shape& repeats) const;
+  Tensor tile(const Shape& repeats) const;
+  Tensor repeat_interleave(int64_t repeats, std::optional<int64_t> dim = std::nullopt) const;
+  Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> dim = std::nullopt) const;
 
-  // ---- arithmetic: as the functions of core/ops/reduction.h, linalg.h, pointwise.h and
-  // normalization.h ----
+  // ---- arithmetic: as the functions of core/ops/reduction.h, linalg.h, pointwise.h,
+  // normalization.h and indexing.h ----
   Tensor sum() const;
   Tensor sum(const Shape& dims, bool keepdim = false) const;
   Tensor mean() const;
   Tensor mean(const Shape& dims, bool keepdim = false) const;
+  Tensor prod() const;
+  Tensor prod(const Shape& dims, bool keepdim = false) const;
+  Tensor amax() const;
+  Tensor amax(const Shape& dims, bool keepdim = false) const;
+  Tensor amin() const;
+  Tensor amin(const Shape& dims, bool keepdim = false) const;
+  Tensor var(const Shape& dims = {}, int64_t correction = 1, bool keepdim = false) const;
+  Tensor std(const Shape& dims = {}, int64_t correction = 1, bool keepdim = false) const;
+  Tensor norm(double p = 2) const;
+  Tensor norm(double p, const Shape& dims, bool keepdim = false) const;
+  Tensor logsumexp(const Shape& dims, bool keepdim = false) const;
+  Tensor any() const;
+  Tensor any(const Shape& dims, bool keepdim = false) const;
+  Tensor all() const;
+  Tensor all(const Shape& dims, bool keepdim = false) const;
+  Tensor argmax() const;
   Tensor argmax(int64_t dim, bool keepdim = false) const;
+  Tensor argmin() const;
+  Tensor argmin(int64_t dim, bool keepdim = false) const;
   Tensor matmul(const Tensor& other) const;
+  Tensor mm(const Tensor& other) const;
+  Tensor bmm(const Tensor& other) const;
+  Tensor mv(const Tensor& vector) const;
+  Tensor dot(const Tensor& other) const;
+  Tensor outer(const Tensor& other) const;
+  Tensor index_select(int64_t dim, const Tensor& index) const;
+  Tensor gather(int64_t dim, const Tensor& index) const;
+  Tensor add(const Tensor& other) const;
+  Tensor add(Number other) const;
+  Tensor sub(const Tensor& other) const;
+  Tensor sub(Number other) const;
+  Tensor mul(const Tensor& other) const;
+  Tensor mul(Number other) const;
+  Tensor div(const Tensor& other) const;
+  Tensor div(Number other) const;
+  Tensor maximum(const Tensor& other) const;
+  Tensor minimum(const Tensor& other) const;
+  Tensor eq(const Tensor& other) const;
+  Tensor eq(Number other) const;
+  Tensor ne(const Tensor& other) const;
+  Tensor ne(Number other) const;
+  Tensor lt(const Tensor& other) const;
+  Tensor lt(Number other) const;
+  Tensor le(const Tensor& other) const;
+  Tensor le(Number other) const;
+  Tensor gt(const Tensor& other) const;
+  Tensor gt(Number other) const;
+  Tensor ge(const Tensor& other) const;
+  Tensor ge(Number other) const;
+  Tensor logical_not() const;
+  Tensor clamp(std::optional<Number> min, std::optional<Number> max = std::nullopt) const;
+  Tensor neg() const;
+  Tensor sign() const;
+  Tensor floor() const;
+  Tensor ceil() const;
+  Tensor round() const;
+  Tensor reciprocal() const;
+  Tensor rsqrt() const;
+  Tensor sin() const;
+  Tensor cos() const;
+  Tensor erf() const;
+  Tensor pow(const Tensor& exponent) const;
+  Tensor log_softmax(int64_t dim) const;
   Tensor exp() const;
   Tensor log() const;
   Tensor sqrt() const;
