@@ -4,7 +4,9 @@
 #include <limits>
 
 #include <tenon/conformance/case.h>
+#include <tenon/core/ops/creation.h>
 #include <tenon/core/ops/linalg.h>
+#include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/shape.h>
 
 namespace tenon::conformance {
@@ -51,6 +53,11 @@ inline List call_cross(const json& a, const List& in) {
 }
 inline List call_matrix_power(const json& a, const List& in) {
   return {matrix_power(in[0], a.at("n"))};
+}
+// Of matrices that are far from singular.
+inline List call_inverse_power(const json& a, const List& in) {
+  const Tensor unit = eye(in[0].size(-1), {.dtype = in[0].dtype(), .device = in[0].device()});
+  return {matrix_power(in[0] + unit * (4 + in[0].size(-1)), a.at("n"))};
 }
 inline List call_multi_dot(const json&, const List& in) { return {multi_dot(in)}; }
 inline List call_chain_matmul(const json&, const List& in) { return {chain_matmul(in)}; }
@@ -183,6 +190,7 @@ inline std::vector<Line> linalg_cases() {
       {"kron", two(kron), kNumbers, {{"", {{2, 3}, {3, 2}}}, {"", {{3}, {2, 2}}}, {"", {{}, {2}}}, {"", {{5, 17}, {31, 3}}}}, {.values = Values::ordinary}},
       {"cross", call_cross, kNumbers, {{"", {{3, 4}, {3, 4}}}, {"{'dim': -1}", {{2, 3}, {3}}}, {"{'dim': 1}", {{31, 3, 17}, {31, 3, 17}}}}, kSums, {.values = Values::ordinary}},
       {"matrix_power", call_matrix_power, kReals, {{"{'n': 0}", {{3, 3}}}, {"{'n': 1}", {{3, 3}}}, {"{'n': 3}", {{2, 3, 3}}}, {"{'n': 6}", {{3, 3}}}}, kLongSums, {.types_elsewhere = kHalves, .values = Values::ordinary}},
+      {"matrix_power", call_inverse_power, kReals, {{"{'n': -1}", {{3, 3}}}, {"{'n': -3}", {{2, 3, 3}}}, {"{'n': -1}", {{17, 17}}}, {"{'n': -2}", {{1, 1}}}}, kLongSums, {.values = Values::ordinary, .no_reference = "the line before has the cases", .op = "inverse"}},
       {"multi_dot", call_multi_dot, kReals, {{"", {{2, 3}, {3, 4}}}, {"", {{2}, {2, 3}, {3, 2}, {2}}}, {"", {{31, 5}, {5, 17}, {17, 33}, {33, 2}}}}, kLongSums, {.types_elsewhere = kHalves, .values = Values::ordinary, .no_reference = "matmul in another order"}},
       {"chain_matmul", call_chain_matmul, kReals, {{"", {{2, 3}}}, {"", {{2, 3}, {3, 4}, {4, 2}}}}, kLongSums, {.types_elsewhere = kHalves, .values = Values::ordinary, .no_reference = "matmul in another order"}},
       {"vander", call_vander, kNumbers, {{"", {{3}}}, {"{'N': 5}", {{4}}}, {"{'N': 3, 'increasing': true}", {{31}}}, {"{'N': 0}", {{3}}}, {"{'N': 1}", {{3}}}}, {.values = Values::near_one}},

@@ -31,6 +31,11 @@ inline List call_bernoulli(const json&, const List& in) {
   return {bernoulli(in[0])};
 }
 
+inline List call_multinomial(const json& a, const List& in) {
+  manual_seed(14);
+  return {multinomial(in[0], a.at("num_samples"), a.at("replacement"))};
+}
+
 inline std::vector<Line> random_cases() {
   const std::vector<Variant> shapes = {{"", {{}}},  {"", {{7}}}, {"", {{0, 3}}}, {"", {{1}}},
                                        {"", {{4}}}, {"", {{5}}}, {"", {{1023}}}, {"", {{20001}}}};
@@ -44,6 +49,7 @@ inline std::vector<Line> random_cases() {
       {"dropout", call_dropout, kReals,
        {{"{'p': 0.4}", {{20}}}, {"{'p': 0.1}", {{1031}}}, {"{'p': 0.5}", {{64, 96}}}, {"{'p': 1.0}", {{7}}}, {"{'p': 0.5}", {{0}}}, {"{'p': 0.1}", {{3, 1367}}}},
        kExact, {.values = Values::ordinary, .no_reference = seeded}},
+      {"multinomial", call_multinomial, kReals, {{"{'num_samples': 3, 'replacement': false}", {{7}}}, {"{'num_samples': 1, 'replacement': false}", {{5, 31}}}, {"{'num_samples': 40, 'replacement': true}", {{5, 31}}}}, kExact, {.difference = 0, .values = Values::positive, .no_reference = seeded}},
       {"bernoulli", call_bernoulli, kReals, {{"", {{}}}, {"", {{1031}}}, {"", {{0, 3}}}}, kExact, {.difference = 0, .no_reference = seeded}},
   };
   // clang-format on

@@ -18,4 +18,13 @@ TENON_API Tensor dropout(const Tensor& x, double p = 0.5, bool training = true);
 // undefined one.
 TENON_API Tensor bernoulli(const Tensor& x);
 
+// Returns classes that are drawn with probabilities proportional to the weights x (classes) or
+// (rows, classes): i64 of shape (num_samples) or (rows, num_samples). Without `replacement` no
+// class is drawn twice, and one of weight 0 only when no other is left. Weights that are negative
+// or not finite, and rows of nothing but 0, give any classes: they are not looked at, because that
+// would have to wait. Throws a ShapeError for another shape, a DTypeError unless x is floating, and
+// a ValueError unless num_samples is positive and, without replacement, at most the number of
+// classes.
+TENON_API Tensor multinomial(const Tensor& x, int64_t num_samples, bool replacement = false);
+
 }  // namespace tenon

@@ -6,6 +6,7 @@
 #include <tenon/core/format.h>
 #include <tenon/core/ops/creation.h>
 #include <tenon/core/ops/linalg.h>
+#include <tenon/core/ops/linalg/inverse.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/rules.h>
@@ -165,16 +166,19 @@ Tensor matrix_power(const Tensor& x, int64_t n) {
   if (shape.size() < 2 || shape[-1] != shape[-2])
     throw ShapeError(
         fmt::format("matrix_power: expects square matrices (…, m, m), found shape {}", shape));
-  if (n < 0) throw ValueError(fmt::format("matrix_power: n must not be negative, found {}", n));
   if (n == 0) {
     const TensorOptions options{.dtype = dtype_of(x), .device = device_read_on(x)};
     return with_zero_gradient(eye(shape[-1], options).expand(shape).clone(), x);
   }
-  Tensor result, square = x;  // x^(2^i)
+  if (!is_floating_point(dtype_of(x)))
+    throw DTypeError(fmt::format("matrix_power: needs a floating type, found {}; {}", dtype_of(x),
+                                 conversion_to(f32)));
+  auto left = n < 0 ? 0 - static_cast<uint64_t>(n) : static_cast<uint64_t>(n);
+  Tensor result, square = n < 0 ? inverse(x) : x;  // x^(2^i)
   for (;; square = matmul(square, square)) {
-    if (n % 2) result = result.defined() ? matmul(result, square) : square;
-    n /= 2;
-    if (n == 0) break;
+    if (left % 2) result = result.defined() ? matmul(result, square) : square;
+    left /= 2;
+    if (left == 0) break;
   }
   return result.is_same(x) ? clone(x) : result;
 }

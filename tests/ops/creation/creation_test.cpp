@@ -97,6 +97,32 @@ BOOST_AUTO_TEST_CASE(draws_of_given_probabilities) {
                             "bernoulli: needs probabilities of a floating type, found i64");
 }
 
+BOOST_AUTO_TEST_CASE(draws_of_classes) {
+  manual_seed(6);
+  const Tensor weights = doubles({1, 0, 3, 6}, {4});
+  for (bool replacement : {true, false}) {
+    // How often each class comes first.
+    const Tensor rows = weights.expand({20000, 4});
+    const auto drawn = multinomial(rows, replacement ? 2 : 3, replacement).select(1, 0);
+    const auto counts = one_hot(drawn, 4).sum(0).to_vector<double>();
+    BOOST_CHECK_EQUAL(counts[1], 0);
+    BOOST_CHECK(counts[0] > 1800 && counts[0] < 2200);
+    BOOST_CHECK(counts[3] > 11600 && counts[3] < 12400);
+  }
+  auto all = multinomial(weights, 4).to_vector<int64_t>();
+  BOOST_CHECK_EQUAL(all[3], 1);  // nothing else was left
+  std::sort(all.begin(), all.end());
+  BOOST_CHECK(all == (std::vector<int64_t>{0, 1, 2, 3}));
+  BOOST_CHECK_EQUAL(multinomial(weights.to(f16), 5, true).shape().str(), "(5,)");
+  require_error<ValueError>([&] { multinomial(weights, 5); },
+                            "multinomial: num_samples must be positive and, without replacement",
+                            "found 5 for 4 classes");
+  require_error<ValueError>([&] { multinomial(weights, 0, true); }, "found 0");
+  require_error<ShapeError>([&] { multinomial(scalar(1), 1); }, "multinomial: expects weights");
+  require_error<DTypeError>([] { multinomial(ones({2}, i64), 1); },
+                            "multinomial: needs weights of a floating type, found i64");
+}
+
 BOOST_AUTO_TEST_CASE(classes_as_vectors) {
   require_values(one_hot(ints({1, 0, 2}, {3})), {3, 3}, {0, 1, 0, 1, 0, 0, 0, 0, 1});
   require_values(one_hot(ints({1}, {1}).to(i32), 3), {1, 3}, {0, 1, 0});

@@ -1,4 +1,5 @@
 // Products and distances: values at the edges and errors, beside the table.
+#include <cmath>
 #include <limits>
 
 #include <tenon/core/ops/linalg.h>
@@ -62,7 +63,17 @@ BOOST_AUTO_TEST_CASE(powers_and_chains) {
   const Tensor a = doubles({1, 1, 0, 1}, {2, 2});
   require_values(matrix_power(a, 10), {2, 2}, {1, 10, 0, 1});
   require_values(matrix_power(a.expand({2, 2, 2}), 0), {2, 2, 2}, {1, 0, 0, 1, 1, 0, 0, 1});
-  require_error<ValueError>([&] { matrix_power(a, -1); }, "matrix_power: n must not be negative");
+  require_values(matrix_power(a, -10), {2, 2}, {1, -10, 0, 1});
+  // Without an exchange of rows, the first step would divide by 0.
+  require_values(matrix_power(doubles({0, 2, 4, 0}, {2, 2}), -1), {2, 2}, {0, 0.25, 0.5, 0});
+  require_values(matrix_power(a, std::numeric_limits<int64_t>::min()).select(0, 1), {2}, {0, 1});
+  BOOST_CHECK(!std::isfinite(matrix_power(ones({2, 2}, f64), -1)[0][0].item()));
+  BOOST_CHECK_EQUAL(matrix_power(zeros({0, 3, 3}), -1).shape().str(), "(0, 3, 3)");
+  require_error<DTypeError>(
+      [] {
+        matrix_power(ones({2, 2}, i64), 2);
+      },
+      "matrix_power: needs a floating type, found i64");
   require_error<ShapeError>([&] { matrix_power(a[0], 2); },
                             "matrix_power: expects square matrices");
   require_values(multi_dot({a[0], a, a, a[1]}), {}, {3});

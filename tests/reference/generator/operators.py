@@ -7,6 +7,7 @@ of its own, so that adding an operator, or a case to one, changes no other opera
     def logsumexp(kit):
         kit.case(lambda x: torch.logsumexp(x, [1]), [kit.normal(3, 4)], {"dim": [1]})
 """
+import numpy as np
 import torch
 
 from .kit import File, Kit
@@ -83,6 +84,9 @@ def vander(kit):
 def matrix_power(kit):
     for n, shape in [(0, (3, 3)), (1, (2, 2)), (2, (3, 3)), (7, (2, 3, 3))]:
         kit.case(lambda x: torch.linalg.matrix_power(x, n), [kit.normal(*shape)], {"n": n})
+    for n, shape in [(-1, (3, 3)), (-3, (2, 4, 4)), (-2, (1, 1))]:  # far from singular
+        regular = kit.normal(*shape) + 5 * np.eye(shape[-1], dtype=np.float32)
+        kit.case(lambda x: torch.linalg.matrix_power(x, n), [regular], {"n": n})
 
 
 @operator("products", "cov")
