@@ -5,7 +5,9 @@
 #include <tenon/core/ops/normalization.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
+#include <tenon/core/ops/scan.h>
 #include <tenon/core/ops/shape.h>
+#include <tenon/core/ops/sort.h>
 
 namespace tenon {
 
@@ -63,7 +65,7 @@ Tensor Tensor::repeat_interleave(const Tensor& repeats, std::optional<int64_t> d
   return tenon::repeat_interleave(*this, repeats, dim);
 }
 
-// ---- core/ops/reduction.h ----
+// ---- core/ops/reduction.h, core/ops/scan.h, core/ops/sort.h ----
 
 Tensor Tensor::prod() const { return tenon::prod(*this); }
 Tensor Tensor::prod(const Shape& dims, bool keepdim) const {
@@ -104,6 +106,30 @@ Tensor Tensor::argmin(int64_t dim, bool keepdim) const {
   return tenon::argmin(*this, dim, keepdim);
 }
 
+Tensor Tensor::max() const { return tenon::max(*this); }
+ValuesIndices Tensor::max(int64_t dim, bool keepdim) const {
+  return tenon::max(*this, dim, keepdim);
+}
+Tensor Tensor::min() const { return tenon::min(*this); }
+ValuesIndices Tensor::min(int64_t dim, bool keepdim) const {
+  return tenon::min(*this, dim, keepdim);
+}
+Tensor Tensor::cumsum(int64_t dim, std::optional<DType> dtype) const {
+  return tenon::cumsum(*this, dim, dtype);
+}
+Tensor Tensor::cumprod(int64_t dim, std::optional<DType> dtype) const {
+  return tenon::cumprod(*this, dim, dtype);
+}
+ValuesIndices Tensor::sort(int64_t dim, bool descending, bool stable) const {
+  return tenon::sort(*this, dim, descending, stable);
+}
+Tensor Tensor::argsort(int64_t dim, bool descending, bool stable) const {
+  return tenon::argsort(*this, dim, descending, stable);
+}
+ValuesIndices Tensor::topk(int64_t k, int64_t dim, bool largest, bool sorted) const {
+  return tenon::topk(*this, k, dim, largest, sorted);
+}
+
 // ---- core/ops/linalg.h, core/ops/indexing.h ----
 
 Tensor Tensor::mm(const Tensor& other) const { return tenon::mm(*this, other); }
@@ -117,6 +143,25 @@ Tensor Tensor::index_select(int64_t dim, const Tensor& index) const {
 Tensor Tensor::gather(int64_t dim, const Tensor& index) const {
   return tenon::gather(*this, dim, index);
 }
+Tensor Tensor::scatter(int64_t dim, const Tensor& index, const Tensor& src) const {
+  return tenon::scatter(*this, dim, index, src);
+}
+Tensor Tensor::scatter(int64_t dim, const Tensor& index, Number value) const {
+  return tenon::scatter(*this, dim, index, value);
+}
+Tensor Tensor::scatter_add(int64_t dim, const Tensor& index, const Tensor& src) const {
+  return tenon::scatter_add(*this, dim, index, src);
+}
+Tensor Tensor::index_add(int64_t dim, const Tensor& index, const Tensor& source,
+                         Number alpha) const {
+  return tenon::index_add(*this, dim, index, source, alpha);
+}
+Tensor Tensor::masked_fill(const Tensor& mask, Number value) const {
+  return tenon::masked_fill(*this, mask, value);
+}
+Tensor Tensor::masked_select(const Tensor& mask) const { return tenon::masked_select(*this, mask); }
+Tensor Tensor::take(const Tensor& index) const { return tenon::take(*this, index); }
+Tensor Tensor::nonzero() const { return tenon::nonzero(*this); }
 
 // ---- core/ops/pointwise.h, core/ops/normalization.h ----
 

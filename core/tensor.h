@@ -25,6 +25,7 @@ namespace tenon {
 
 struct TensorImpl;
 struct Node;
+struct ValuesIndices;
 TENON_API void retain(TensorImpl*);
 TENON_API void release(TensorImpl*);
 
@@ -200,8 +201,8 @@ class TENON_API Tensor {
   Tensor repeat_interleave(int64_t repeats, std::optional<int64_t> dim = std::nullopt) const;
   Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> dim = std::nullopt) const;
 
-  // ---- arithmetic: as the functions of core/ops/reduction.h, linalg.h, pointwise.h,
-  // normalization.h and indexing.h ----
+  // ---- arithmetic and selection: as the functions of core/ops/reduction.h, scan.h, sort.h,
+  // linalg.h, indexing.h, pointwise.h and normalization.h ----
   Tensor sum() const;
   Tensor sum(const Shape& dims, bool keepdim = false) const;
   Tensor mean() const;
@@ -221,6 +222,15 @@ class TENON_API Tensor {
   Tensor any(const Shape& dims, bool keepdim = false) const;
   Tensor all() const;
   Tensor all(const Shape& dims, bool keepdim = false) const;
+  Tensor max() const;
+  ValuesIndices max(int64_t dim, bool keepdim = false) const;
+  Tensor min() const;
+  ValuesIndices min(int64_t dim, bool keepdim = false) const;
+  Tensor cumsum(int64_t dim, std::optional<DType> dtype = std::nullopt) const;
+  Tensor cumprod(int64_t dim, std::optional<DType> dtype = std::nullopt) const;
+  ValuesIndices sort(int64_t dim = -1, bool descending = false, bool stable = false) const;
+  Tensor argsort(int64_t dim = -1, bool descending = false, bool stable = false) const;
+  ValuesIndices topk(int64_t k, int64_t dim = -1, bool largest = true, bool sorted = true) const;
   Tensor argmax() const;
   Tensor argmax(int64_t dim, bool keepdim = false) const;
   Tensor argmin() const;
@@ -233,6 +243,14 @@ class TENON_API Tensor {
   Tensor outer(const Tensor& other) const;
   Tensor index_select(int64_t dim, const Tensor& index) const;
   Tensor gather(int64_t dim, const Tensor& index) const;
+  Tensor scatter(int64_t dim, const Tensor& index, const Tensor& src) const;
+  Tensor scatter(int64_t dim, const Tensor& index, Number value) const;
+  Tensor scatter_add(int64_t dim, const Tensor& index, const Tensor& src) const;
+  Tensor index_add(int64_t dim, const Tensor& index, const Tensor& source, Number alpha = 1) const;
+  Tensor masked_fill(const Tensor& mask, Number value) const;
+  Tensor masked_select(const Tensor& mask) const;
+  Tensor take(const Tensor& index) const;
+  Tensor nonzero() const;
   Tensor add(const Tensor& other) const;
   Tensor add(Number other) const;
   Tensor sub(const Tensor& other) const;
@@ -293,6 +311,17 @@ class TENON_API Tensor {
   Tensor& fill_(Number value);
   // Writes 0 to every element.
   Tensor& zero_() { return fill_(0); }
+  // Write the sum, difference, product or quotient of this tensor and `other`, which broadcasts.
+  // Throw a DTypeError if this dtype does not hold the result's kind of numbers, a ShapeError if
+  // the result is larger than this tensor, and an AutogradError if `other` requires a gradient.
+  Tensor& add_(const Tensor& other);
+  Tensor& add_(Number other);
+  Tensor& sub_(const Tensor& other);
+  Tensor& sub_(Number other);
+  Tensor& mul_(const Tensor& other);
+  Tensor& mul_(Number other);
+  Tensor& div_(const Tensor& other);
+  Tensor& div_(Number other);
   // Writes samples of the uniform distribution in [low, high). Throws a DTypeError unless the dtype
   // is floating, and a ValueError unless low <= high and both and their difference are finite.
   Tensor& uniform_(double low = 0, double high = 1);
