@@ -1,4 +1,4 @@
-// Selection by index, and writing at indices. core/ops/subscript.h has x(Slice(1, 5), mask).
+// Selection by index, and writing at indices.
 //
 // Indices are i64 or i32 and, where nothing else is said, not negative; every function throws a
 // DTypeError for indices of another dtype and a ValueError for an undefined tensor. An index out of
@@ -35,8 +35,8 @@ TENON_API Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index)
 // dimensions than x or is larger than x in a dimension other than `dim`.
 TENON_API Tensor gather(const Tensor& x, int64_t dim, const Tensor& index);
 
-// Returns gather(x, dim, indices), where the other dimensions of both broadcast. Without `dim` both
-// are flattened.
+// Returns gather(x, dim, indices), where the other dimensions of both broadcast and a negative
+// index counts from the end. Without `dim` both are flattened.
 TENON_API Tensor take_along_dim(const Tensor& x, const Tensor& indices);
 TENON_API Tensor take_along_dim(const Tensor& x, const Tensor& indices, int64_t dim);
 // Returns the elements of x, as if it were flattened, in the shape of `index`. A negative index

@@ -19,6 +19,10 @@ const char* operator_of(FaultSite site) {
       return "embedding";
     case FaultSite::index_select:
       return "index_select";
+    case FaultSite::scatter:
+      return "scatter";
+    case FaultSite::scatter_reduce:
+      return "scatter_reduce";
     default:
       return "gather";
   }

@@ -14,7 +14,15 @@
 
 namespace tenon::cuda {
 
-enum class FaultSite : int32_t { none, cross_entropy, embedding, index_select, gather };
+enum class FaultSite : int32_t {
+  none,
+  cross_entropy,
+  embedding,
+  index_select,
+  gather,
+  scatter,
+  scatter_reduce
+};
 
 struct Fault {
   int32_t claimed;   // 1 once a thread has taken the record

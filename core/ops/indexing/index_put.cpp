@@ -237,9 +237,17 @@ Tensor put(const Tensor& x, const Tensor& index, const Tensor& source, bool accu
   return put_rows(flatten(x), 0, rows, flatten(source), accumulate).reshape(shape_of(x));
 }
 
+namespace {
+// Negative indices counted from the beginning of a line of n elements.
+Tensor from_beginning(const Tensor& indices, int64_t n) {
+  require_index("take_along_dim", indices, "indices");
+  return where(lt(indices, 0), indices + n, indices);
+}
+}  // namespace
+
 Tensor take_along_dim(const Tensor& x, const Tensor& indices) {
   require_defined("take_along_dim", {&x, &indices});
-  return gather(flatten(x), 0, flatten(indices));
+  return gather(flatten(x), 0, from_beginning(flatten(indices), x.numel()));
 }
 
 Tensor take_along_dim(const Tensor& x, const Tensor& indices, int64_t dim) {
@@ -249,14 +257,14 @@ Tensor take_along_dim(const Tensor& x, const Tensor& indices, int64_t dim) {
     throw ShapeError(
         fmt::format("take_along_dim: x and indices must have as many dimensions, found {} and {}",
                     shape_of(x), shape_of(indices)));
-  if (shape_of(x).empty()) return gather(x, d, indices);
+  if (shape_of(x).empty()) return gather(x, d, from_beginning(indices, 1));
   Shape from = shape_of(x), at = shape_of(indices);
   from[d] = at[d] = 1;
   const Shape common = broadcast_shapes(from, at, "take_along_dim");
   from = at = common;
   from[d] = x.size(d);
   at[d] = indices.size(d);
-  return gather(x.expand(from), d, indices.expand(at));
+  return gather(x.expand(from), d, from_beginning(indices, x.size(d)).expand(at));
 }
 
 }  // namespace tenon

@@ -60,6 +60,8 @@ BOOST_AUTO_TEST_CASE(several_indices) {
   BOOST_TEST(index(x, {ints({0}, {1}), Tensor(), ints({0, 1, 2}, {3})}).shape().str() == "(3, 3)");
   require_values(index(x, {Tensor(), bools({0, 1, 0}, {3}), ints({3}, {1})}), {2, 1}, {7, 19});
   require_values(take(x, ints({-1, 5}, {2})), {2}, {23, 5});
+  require_values(take_along_dim(select(x, 0, 0), ints({-1, 2}, {1, 2}), 1), {3, 2},
+                 {3, 2, 7, 6, 11, 10});
 }
 
 BOOST_AUTO_TEST_CASE(values_are_put_in_place) {
