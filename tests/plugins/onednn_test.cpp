@@ -365,4 +365,20 @@ BOOST_AUTO_TEST_CASE(what_it_refuses_and_why, *where_built()) {
   BOOST_TEST(has(refusal({"exp", {Desc({4})}, Desc({4})}), "no kernel for operator \"exp\""));
 }
 
+// A copy of such an operand could not be read either. A few elements stand for all of it.
+BOOST_AUTO_TEST_CASE(operands_beyond_32_bits_are_refused, *where_built()) {
+  const int64_t large = int64_t{1} << 31;
+  for (const Case& c :
+       {Case{"matmul",
+             {Desc({1, large}, TN_F32, {0, 0}), Desc({large, 1}, TN_F32, {0, 0})},
+             Desc({1, 1})},
+        Case{"matmul",
+             {Desc({2, large / 2, 1}, TN_F32, {0, 0, 0}), Desc({2, 1, 1}, TN_F32, {0, 0, 0})},
+             Desc({2, large / 2, 1})}})
+    if (has_bf16()) {
+      const std::string reason = refusal(c, TN_BF16);
+      BOOST_TEST(has(reason, "too large for oneDNN's kernels"), text_of(c) << ": " << reason);
+    }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

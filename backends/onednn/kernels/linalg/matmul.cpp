@@ -16,8 +16,9 @@ namespace {
 
 enum Operand : size_t { kA, kB, kBias, kY, kKeptB, kOperands };
 
-// Sizes and strides beyond this are left to the base: oneDNN's kernels count in 32 bits.
+// Sizes and strides from this on are left to the base: oneDNN's kernels count in 32 bits.
 constexpr int64_t kMost = int64_t{1} << 31;
+constexpr const char* kTooLarge = "an operand is too large for oneDNN's kernels";
 
 // Multiply-adds below which waking another thread costs more than it saves.
 constexpr double kSerialWork = 1 << 19;
@@ -40,8 +41,8 @@ struct Matrix {
   int64_t rows, cols, row, col;  // sizes, strides
   int64_t batch;                 // stride from one matrix to the next; 0: one for all
 
-  // The stride of a dimension of size 1 says nothing.
-  // Returns why oneDNN cannot read the matrix, or nothing.
+  // Returns why oneDNN cannot read the matrix, or nothing. The stride of a dimension of size 1 says
+  // nothing, and is replaced by one that suits it.
   const char* settle() {
     if (cols == 1 && row != 1) col = 1;
     if (rows == 1) row = col == 1 ? cols : 1;
@@ -49,7 +50,7 @@ struct Matrix {
     const bool by_rows = col == 1 && row >= cols, by_columns = row == 1 && col >= rows;
     if (!by_rows && !by_columns)
       return "neither the rows nor the columns of an operand are contiguous";
-    if (std::max(row, col) >= kMost) return "an operand is too large for oneDNN's kernels";
+    if (std::max(row, col) >= kMost) return kTooLarge;
     return nullptr;
   }
   Desc desc(dnnl_data_type_t type, int64_t count) const {
@@ -124,10 +125,12 @@ Product::Product(const Request& request, const sdk::ProductRequest& r)
   if (base_computes(type) && (r.m == 1 || r.n == 1))
     unsupported("the product of a matrix and a vector is limited by memory, not by computing");
   for (Unreadable found; (found = lay_out()).why;) {
-    if (base_computes(type)) unsupported(found.why);
-    (found.operand == kA ? copies_a : copies_b) = true;
+    bool& copies = found.operand == kA ? copies_a : copies_b;
+    // Another copy would lie as the first one does.
+    if (base_computes(type) || copies) unsupported(found.why);
+    copies = true;
   }
-  if (std::max({m, n, k}) >= kMost) unsupported("an operand is too large for oneDNN's kernels");
+  if (std::max({m, n, k}) >= kMost) unsupported(kTooLarge);
 }
 
 Product::Unreadable Product::lay_out() {
