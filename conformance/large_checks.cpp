@@ -66,7 +66,7 @@ void add_multiples(const Variant& variant, std::vector<Variant>& all) {
 // those whose inputs have one shape. Whether such a call makes sense is for the reference device
 // to say.
 std::vector<Variant> large_variants(const Line& line, DType dtype) {
-  std::vector<Variant> large, others, multiples;
+  std::vector<Variant> large, others;
   for (auto& v : line.variants) {
     if (!contains(v.types, dtype)) continue;
     const int64_t elements = largest_input(v);

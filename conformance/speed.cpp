@@ -30,7 +30,7 @@ double shortest(const std::function<void()>& work) {
   return best;
 }
 
-int64_t bytes_of(const List& tensors) {
+int64_t size_in_bytes(const List& tensors) {
   int64_t bytes = 0;
   for (auto& x : tensors)
     if (x.defined()) bytes += x.numel() * static_cast<int64_t>(size_of(x.dtype()));
@@ -63,7 +63,8 @@ void measure(const Run& run, const Subject& subject, std::string& note) {
   };
   const double here = time(sides.found),
                there = from_reference(subject, [&] { return time(sides.expected); });
-  const int64_t bytes = bytes_of(sides.found) + bytes_of(run.line->call(args, sides.found));
+  const int64_t bytes =
+      size_in_bytes(sides.found) + size_in_bytes(run.line->call(args, sides.found));
   std::string shapes;
   for (auto& x : sides.found)
     if (x.defined()) shapes += (shapes.empty() ? "" : " ") + x.shape().str();
