@@ -22,9 +22,11 @@ namespace tenon::checked {
 
 using plugins::InsidePlugin;
 
-// The work of all threads. Nothing of it is ever destroyed.
+// The work of all threads. The one that is used is never destroyed; but if two threads make one at
+// once, one of the two is.
 struct Works final : ForkMember {
   Works() : ForkMember(ForkOrder::tables) { join(); }
+  ~Works() { leave(); }
 
   static Works& all() {
     static constinit NeverDestroyed<Works> works;
