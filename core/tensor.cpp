@@ -70,7 +70,7 @@ const Tensor& Tensor::wait() const {
   auto& stream = *t.storage->context->stream;
   const uint64_t ticket = t.storage->ticket.load(std::memory_order_acquire);
   stream.wait_and_watch(ticket);
-  if (stream.failures.any())
+  if (stream.failures.any() || stream.failures.may_be_told(ticket))
     stream.wait_for_value(ticket, t.data(), Footprint(t.shape, t.strides, size_of(t.dtype)));
   return *this;
 }

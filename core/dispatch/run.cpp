@@ -14,6 +14,7 @@
 #include <tenon/core/dispatch/record.h>
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/dispatch/widened.h>
+#include <tenon/core/dispatch/written.h>
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/context.h>
@@ -110,11 +111,25 @@ Ref<Storage> new_workspace(DeviceContext& context, const PlanEntry& entry, const
   refuse(e, entry, shape);
 }
 
-// What `launch` does. `versions` are those of the inputs, or null.
-[[gnu::always_inline]] inline void queue_plan(DeviceContext& context, PlanEntry& entry,
-                                              Inputs inputs, std::span<TensorImpl* const> outputs,
-                                              std::span<const Scalar> scalars, const Shape* shape,
-                                              bool outputs_hold_values, const uint64_t* versions) {
+// What is launched. `outputs[i]` is null if it is absent; `shape` is that of the call if the plan
+// is flattened.
+struct Work {
+  DeviceContext& context;
+  PlanEntry& entry;
+  Inputs inputs;
+  std::span<TensorImpl* const> outputs;
+  std::span<const Scalar> scalars;
+  const Shape* shape;
+  bool outputs_hold_values = false;
+};
+
+uint64_t ticket_of(const Tensor& t) {
+  return impl_of(t).storage->ticket.load(std::memory_order_acquire);
+}
+
+// `versions` are those of the inputs, or null.
+[[gnu::always_inline]] inline void queue_plan(const Work& work, const uint64_t* versions) {
+  auto& [context, entry, inputs, outputs, scalars, shape, outputs_hold_values] = work;
   constexpr size_t in_place = 24;
   void* buffer[in_place];
   std::vector<void*> heap;
@@ -123,7 +138,10 @@ Ref<Storage> new_workspace(DeviceContext& context, const PlanEntry& entry, const
     heap.resize(inputs.size() + outputs.size());
     pointers = heap.data();
   }
-  for (size_t i = 0; i < inputs.size(); ++i) pointers[i] = data_of(inputs[i]);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    pointers[i] = data_of(inputs[i]);
+    if (inputs[i]) context.stream->tell_of(ticket_of(*inputs[i]));
+  }
   for (size_t i = 0; i < outputs.size(); ++i)
     pointers[inputs.size() + i] = outputs[i] ? outputs[i]->data() : nullptr;
 
@@ -151,24 +169,18 @@ Ref<Storage> new_workspace(DeviceContext& context, const PlanEntry& entry, const
 
 // The versions have to be known before the run is queued. What is recorded runs again with other
 // values, so there they are unknown.
-[[gnu::noinline]] void launch_with_versions(DeviceContext& context, PlanEntry& entry, Inputs inputs,
-                                            std::span<TensorImpl* const> outputs,
-                                            std::span<const Scalar> scalars, const Shape* shape,
-                                            bool outputs_hold_values) {
+[[gnu::noinline]] void launch_with_versions(const Work& work) {
   std::vector<uint64_t> versions;
-  for (auto* t : inputs) versions.push_back(t ? impl_of(*t).storage->values_number() : 0);
-  queue_plan(context, entry, inputs, outputs, scalars, shape, outputs_hold_values,
-             context.stream->own_capture() ? nullptr : versions.data());
+  for (auto* t : work.inputs) versions.push_back(t ? impl_of(*t).storage->values_number() : 0);
+  queue_plan(work, work.context.stream->own_capture() ? nullptr : versions.data());
 }
 
-// Queues the plan. `outputs[i]` is null if it is absent.
-void launch(DeviceContext& context, PlanEntry& entry, Inputs inputs,
-            std::span<TensorImpl* const> outputs, std::span<const Scalar> scalars,
-            const Shape* shape, bool outputs_hold_values = false) {
-  if (entry.wants_versions) [[unlikely]]
-    launch_with_versions(context, entry, inputs, outputs, scalars, shape, outputs_hold_values);
+// Queues the plan.
+void launch(const Work& work) {
+  if (work.entry.wants_versions) [[unlikely]]
+    launch_with_versions(work);
   else
-    queue_plan(context, entry, inputs, outputs, scalars, shape, outputs_hold_values, nullptr);
+    queue_plan(work, nullptr);
 }
 
 // `shape` is that of the call if the plan is flattened.
@@ -179,35 +191,6 @@ Tensor new_output(DeviceContext& context, const PlanEntry& entry, const PlanOutp
                                             o.numel, context.memory->allocate(o.bytes))));
 } catch (const OutOfMemoryError& e) {
   refuse(e, entry, shape);
-}
-
-uint64_t bytes_before(const TensorImpl& t) {
-  return static_cast<uint64_t>(t.offset) * size_of(t.dtype);
-}
-// Returns the number of bytes from the start of the storage to the end of the last element of the
-// tensor.
-uint64_t bytes_up_to_end(const TensorImpl& t) {
-  int64_t last = t.offset;
-  for (size_t i = 0; i < t.shape.size(); ++i) last += (t.shape[i] - 1) * t.strides[i];
-  return (static_cast<uint64_t>(last) + 1) * size_of(t.dtype);
-}
-
-bool was_written(const TensorImpl& t) {
-  const uint64_t written = t.storage->written.load(std::memory_order_relaxed);
-  return written >= t.storage->bytes || written >= bytes_up_to_end(t);
-}
-
-// Notes which part of the storage has been written: from the front on, or all of it at once. No two
-// elements share a place, so a tensor that spans as many places as it has elements has no gaps,
-// whatever their order is.
-void note_written(const TensorImpl& t) {
-  auto& storage = *t.storage;
-  const uint64_t written = storage.written.load(std::memory_order_relaxed);
-  if (written >= storage.bytes) return;
-  const uint64_t begin = bytes_before(t), end = bytes_up_to_end(t);
-  const bool has_gaps = end - begin != static_cast<uint64_t>(t.numel) * size_of(t.dtype);
-  if (!has_gaps && begin <= written && written < end)
-    storage.written.store(end, std::memory_order_relaxed);
 }
 
 Tensor output_of(DeviceContext& context, const PlanEntry& entry, const PlanOutput& o,
@@ -250,7 +233,7 @@ void run_entry(DeviceContext& context, PlanEntry& entry, const Call& call, Argum
       raw.push_back(written.impl().get());
       if (in_place) changes.emplace_back(*impl_of(written).storage);
     }
-    if (entry.plan) launch(context, entry, here.inputs, raw, call.scalars, shape);
+    if (entry.plan) launch({context, entry, here.inputs, raw, call.scalars, shape});
   }
   if (!entry.make_contiguous) return;
   for (size_t i = 0; i < outputs.size(); ++i)
@@ -282,7 +265,7 @@ Tensor run_one(const Call& call) {
       !entry.make_contiguous) {
     output = new_output(context, entry, entry.outputs[0], shape);
     TensorImpl* raw = output.impl().get();
-    launch(context, entry, here.inputs, {&raw, 1}, call.scalars, shape);
+    launch({context, entry, here.inputs, {&raw, 1}, call.scalars, shape});
   } else {
     Outputs outputs;
     run_entry(context, entry, call, arguments, outputs, shape);
@@ -382,8 +365,13 @@ void run_into(const Tensor& out, const Call& call, Target kind) {
   TensorImpl* raw = &target;
   InPlaceChange change(*target.storage);
   if (!entry.plan) return;
-  launch(context, entry, safe, {&raw, 1}, call.scalars, shape,
-         kind == Target::existing && was_written(target));
+  launch({context,
+          entry,
+          safe,
+          {&raw, 1},
+          call.scalars,
+          shape,
+          kind == Target::existing && was_written(target)});
   note_written(target);
 }
 

@@ -150,6 +150,11 @@ void require_both(const DeviceContext& from, const DeviceContext& to) {
   to.stream->refuse_while_capturing(what.c_str());
 }
 
+// Work of the copy is newer than a failure that affected its source.
+void tell_of(const TensorImpl& source) {
+  source.storage->context->stream->tell_of(source.storage->ticket.load(std::memory_order_acquire));
+}
+
 bool can_copy_directly(const DeviceContext& from, const DeviceContext& to) {
   return &from.backend == &to.backend || from.host_visible || to.host_visible;
 }
@@ -192,6 +197,7 @@ void copy_between_devices(const Tensor& source, const Tensor& destination) {
   auto& storage = *impl_of(destination).storage;
   auto &from = *src.storage->context, &to = *storage.context;
   require_both(from, to);
+  tell_of(src);
   const InPlaceChange change(storage);
   copy_values(source, destination, false, block_between(from, to, bytes_of(src)));
 }
@@ -201,6 +207,7 @@ Tensor copy_to_device(const Tensor& source, Device destination) {
   auto& to = context_of(destination);
   auto& from = *src.storage->context;
   require_both(from, to);
+  tell_of(src);
   auto block = block_between(from, to, bytes_of(src));
   // If the stream of the source writes into the memory of the destination, no work of the
   // destination may still use that memory.
@@ -216,6 +223,7 @@ void read_to_host(const Tensor& source, void* destination) {
   auto& src = impl_of(source);
   auto& from = *src.storage->context;
   const uint64_t bytes = bytes_of(src);
+  tell_of(src);
   if (!from.host_visible) require_both(from, context_of(Device()));
   // The caller waits itself, because passing the work to the worker of the host and back would take
   // longer than a small copy.

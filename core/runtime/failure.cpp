@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <thread>
 #include <utility>
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/failure.h>
@@ -77,19 +79,21 @@ void FailureLog::update_any() {
   any_.store(lost_ || !unreported_.empty() || !poison_.empty(), std::memory_order_release);
 }
 
-void FailureLog::add(uint64_t ticket, Pointer failure, bool late, bool own) {
+void FailureLog::add(const Unreported& entry, bool own) {
+  const auto& [ticket, failure, late, last] = entry;
   std::lock_guard lock(mutex_);
   const bool loses = own && failure->code == TN_CODE_DEVICE_LOST;
   if (loses && lost_) return;  // all later failures follow from the first
   // A failure that is in several logs, or that caused others, is one event for the user.
-  std::erase_if(unreported_, [](const Unreported& u) { return u.failure->seen.load(); });
+  settle();
   // Each wait for a device that has reported a failure brings the same failure again.
-  const auto covers = [&](const Unreported& u) {
-    return u.late && u.failure == failure && u.ticket <= ticket;
-  };
-  if (late && std::any_of(unreported_.begin(), unreported_.end(), covers)) return;
+  for (auto& u : unreported_)
+    if (late && u.late && u.failure == failure && u.ticket <= ticket) {
+      u.last = std::max(u.last, last);
+      return;
+    }
   if (unreported_.size() < kMaxUnreported)
-    unreported_.push_back({ticket, failure, late});
+    unreported_.push_back(entry);
   else
     ++dropped_;
   if (loses) {  // only after the entry was made; otherwise this function is called again
@@ -100,10 +104,10 @@ void FailureLog::add(uint64_t ticket, Pointer failure, bool late, bool own) {
 }
 
 void FailureLog::add_unseen(uint64_t ticket, Pointer failure) {
-  retry_until_memory([&] { add(ticket, failure, false, true); });
+  retry_until_memory([&] { add({ticket, failure, false, 0}, true); });
 }
-void FailureLog::add_late(uint64_t first, Pointer failure) {
-  retry_until_memory([&] { add(first, failure, true, true); });
+void FailureLog::add_late(uint64_t first, uint64_t last, Pointer failure) {
+  retry_until_memory([&] { add({first, failure, true, last}, true); });
 }
 
 FailureLog::Pointer FailureLog::lost() const {
@@ -144,9 +148,38 @@ FailureLog::Pointer FailureLog::poisoned(const void* data, const Footprint& foot
   return lost_ ? lost_ : poison_.find(static_cast<const char*>(data), footprint);
 }
 
+bool Failure::tell_this_thread() const {
+  const int thread = gettid();
+  std::lock_guard lock(lock_);
+  if (std::find(told_.begin(), told_.end(), thread) != told_.end()) return false;
+  try {
+    told_.push_back(thread);
+  } catch (const std::bad_alloc&) {  // it may be told twice
+  }
+  return true;
+}
+
+// Takes out what was reported to the user. Late failures are kept for other threads.
+void FailureLog::settle() {
+  for (auto& u : unreported_)
+    if (u.late && u.failure->seen) {
+      told_[next_told_++ % told_.size()] = {u.ticket, u.last, u.failure};
+      told_up_to_.store(std::max(told_up_to_.load(), u.last), std::memory_order_release);
+    }
+  std::erase_if(unreported_, [](const Unreported& u) { return u.failure->seen.load(); });
+}
+
+FailureLog::Pointer FailureLog::find_told(uint64_t ticket) const {
+  for (auto& t : told_)
+    if (t.failure && t.first <= ticket && ticket <= t.last && t.failure->tell_this_thread())
+      return t.failure;
+  return nullptr;
+}
+
 FailureLog::Pointer FailureLog::mark_seen(Pointer failure) {
   if (failure) failure->seen = true;
-  std::erase_if(unreported_, [](const Unreported& u) { return u.failure->seen.load(); });
+  if (failure) failure->tell_this_thread();
+  settle();
   update_any();
   return failure;
 }
@@ -157,18 +190,25 @@ FailureLog::Pointer FailureLog::take_for_value(uint64_t ticket, const void* data
   if (lost_) return mark_seen(lost_);
   if (auto f = poison_.find(static_cast<const char*>(data), footprint))
     return mark_seen(std::move(f));
+  settle();  // another log may have reported some
   for (auto& u : unreported_)
     if (u.late && u.ticket <= ticket && !u.failure->seen.exchange(true))
       return mark_seen(Pointer(u.failure));
-  return mark_seen(nullptr);
+  return mark_seen(find_told(ticket));
 }
 
 FailureLog::Pointer FailureLog::take_for_call(uint64_t ticket) {
   std::lock_guard lock(mutex_);
+  settle();
   for (auto& u : unreported_)
     if ((u.late ? u.ticket <= ticket : u.ticket == ticket) && !u.failure->seen.exchange(true))
       return mark_seen(Pointer(u.failure));
-  return mark_seen(nullptr);
+  return mark_seen(find_told(ticket));
+}
+
+FailureLog::Pointer FailureLog::take_told(uint64_t ticket) {
+  std::lock_guard lock(mutex_);
+  return find_told(ticket);
 }
 
 FailureLog::Pointer FailureLog::take_unreported() {
@@ -196,15 +236,17 @@ void FailureLog::pass_on(uint64_t ticket, FailureLog& other, const void* data,
   if (auto failure = late_up_to(ticket)) other.poison(data, bytes, failure);
 }
 
-void FailureLog::pass_on_late(uint64_t ticket, FailureLog& other, uint64_t first) const {
+void FailureLog::pass_on_late(uint64_t ticket, FailureLog& other, uint64_t first,
+                              uint64_t last) const {
   auto failure = late_up_to(ticket);
   if (!failure) return;
   // The loss of this device does not mean that the other device is lost.
   const bool is_loss = failure == lost();
   retry_until_memory([&] {
-    other.add(first,
-              is_loss ? std::make_shared<const Failure>(failure->code, failure->message) : failure,
-              true, false);
+    other.add({first,
+               is_loss ? std::make_shared<const Failure>(failure->code, failure->message) : failure,
+               true, std::max(first, last)},
+              false);
   });
 }
 

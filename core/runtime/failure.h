@@ -2,6 +2,7 @@
 // user, and with the memory that was not written because of them.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include <tenon/core/base/fork.h>
+#include <tenon/core/base/spin_lock.h>
 #include <tenon/core/runtime/poison_map.h>
 #include <tenon/plugins/abi/abi.h>
 
@@ -21,9 +23,17 @@ struct Failure {
   Failure(tn_code code, std::string message) : code(code), message(std::move(message)) {}
   Failure(Failure&& other) : code(other.code), message(std::move(other.message)) {}
 
+  // Notes that this thread is told of it. Returns false if it was told before. Call it with the
+  // lock of a log.
+  bool tell_this_thread() const;
+
   tn_code code;
   std::string message;
   mutable std::atomic<bool> seen{false};  // it was reported to the user, from whichever log
+
+ private:
+  mutable SpinLock lock_;
+  mutable std::vector<int> told_;  // threads, by the number that the system gives them
 };
 // Throws the class of Error that belongs to the code.
 [[noreturn]] void throw_failure(const Failure& failure);
@@ -40,7 +50,7 @@ void check(tn_error* error, const std::string& prefix);
 // others are thrown by the next synchronize(), or printed at exit, once. And which failures did the
 // device report late, without naming the memory? Such a failure may affect every value that was
 // written since the work of the device was last known to be correct, so the first read of such a
-// value throws it.
+// value throws it, in each thread that makes one: what one thread was told does not help another.
 class FailureLog {
  public:
   using Pointer = std::shared_ptr<const Failure>;
@@ -52,8 +62,8 @@ class FailureLog {
   // device is lost, the log remembers that, and from then on every value of the stream counts as
   // poisoned.
   void add_unseen(uint64_t ticket, Pointer failure);
-  // Some of the work from ticket `first` on failed.
-  void add_late(uint64_t first, Pointer failure);
+  // Some of the work from ticket `first` on failed, and all up to `last` may have read its results.
+  void add_late(uint64_t first, uint64_t last, Pointer failure);
   // Returns the failure with which the device was lost; null while it works.
   Pointer lost() const;
   // The same, marked as reported.
@@ -73,6 +83,13 @@ class FailureLog {
   Pointer take_for_value(uint64_t ticket, const void* data, const Footprint& footprint);
   // For the caller that queued the work with this ticket.
   Pointer take_for_call(uint64_t ticket);
+  // Whether take_told may return anything. A cheap test for the hot path.
+  bool may_be_told(uint64_t ticket) const {
+    return ticket - 1 < told_up_to_.load(std::memory_order_acquire);  // 0: nobody wrote it
+  }
+  // Returns a failure that was reported late and may have affected what `ticket` wrote, if another
+  // thread was told of it and this one was not.
+  Pointer take_told(uint64_t ticket);
   // Returns a failure that was not reported yet, one at a time.
   Pointer take_unreported();
   // Returns how many failures were dropped because too many were unreported, and resets the number.
@@ -81,18 +98,26 @@ class FailureLog {
   // Work of this stream up to `ticket` wrote the values at `data`, which the stream of `other`
   // reads from now on. If a failure of that work was reported late, this poisons the values there.
   void pass_on(uint64_t ticket, FailureLog& other, const void* data, uint64_t bytes) const;
-  // The same if work of `other` from ticket `first` on may have read what this stream wrote up to
-  // `ticket`. The loss of this device becomes a separate failure there, which has to be reported
-  // even if the loss itself was reported already.
-  void pass_on_late(uint64_t ticket, FailureLog& other, uint64_t first) const;
+  // The same if work of `other` from ticket `first` to `last` may have read what this stream wrote
+  // up to `ticket`. The loss of this device becomes a separate failure there, which has to be
+  // reported even if the loss itself was reported already.
+  void pass_on_late(uint64_t ticket, FailureLog& other, uint64_t first, uint64_t last) const;
 
  private:
   struct Unreported {
     uint64_t ticket;  // if late: the first ticket to which it may belong
     Pointer failure;
     bool late;
+    uint64_t last;  // if late: the last that it may have affected
   };
-  void add(uint64_t ticket, Pointer failure, bool late, bool own);
+  // A late failure that some thread was told of.
+  struct Told {
+    uint64_t first, last;
+    Pointer failure;
+  };
+  void add(const Unreported& entry, bool own);
+  void settle();
+  Pointer find_told(uint64_t ticket) const;
   Pointer mark_seen(Pointer failure);
   Pointer late_up_to(uint64_t ticket) const;
   void update_any();
@@ -100,6 +125,9 @@ class FailureLog {
   std::atomic<bool> any_{false};
   mutable ForkMutex mutex_{ForkOrder::tables};
   std::vector<Unreported> unreported_;
+  std::array<Told, 16> told_{};  // the newest
+  size_t next_told_ = 0;
+  std::atomic<uint64_t> told_up_to_{0};  // the last ticket of all of them
   uint64_t dropped_ = 0;
   PoisonMap poison_;
   Pointer lost_;

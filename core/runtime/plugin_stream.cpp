@@ -99,7 +99,7 @@ void PluginStream::wait_for(Stream& other, uint64_t ticket, const void* data, ui
   // Passes on what the other device has reported so far, because this stream reads its results from
   // now on. A caller that waits only to overwrite memory reads nothing.
   auto pass_on = [&] {
-    if (data && other.failures.any()) other.failures.pass_on_late(ticket, failures, last() + 1);
+    if (data && other.failures.any()) other.failures.pass_on_late(ticket, failures, last() + 1, 0);
   };
   if (data ? other.settled(ticket) : other.reached(ticket)) return pass_on();
   refuse_while_capturing("waiting for another device is not possible");
@@ -210,7 +210,8 @@ void PluginStream::check_sources(uint64_t ticket) {
   }
   for (auto& s : due) {
     s.stream->wait(s.ticket);
-    if (s.stream->failures.any()) s.stream->failures.pass_on_late(s.ticket, failures, s.first);
+    if (s.stream->failures.any())
+      s.stream->failures.pass_on_late(s.ticket, failures, s.first, submitted_);
   }
   std::lock_guard lock(mutex_);
   std::erase_if(sources_,
@@ -330,7 +331,8 @@ void PluginStream::retire_front() {
 // Logs the error for the oldest work to which it may belong, so that everybody who waits for that
 // work or later work gets it.
 void PluginStream::add_late_error(tn_error* error, uint64_t ticket) {
-  if (error) failures.add_late(std::min(completed_ + 1, ticket), name_late(error, ticket));
+  if (error)
+    failures.add_late(std::min(completed_ + 1, ticket), submitted_, name_late(error, ticket));
 }
 
 // Without a mark, nobody knows what the work came to, so the error is one of all unfinished work.
@@ -340,7 +342,7 @@ void PluginStream::add_late_error(tn_error* error, uint64_t ticket) {
 void PluginStream::add_mark_error(tn_error* error) {
   if (unmarked_ && !unmarked_->seen && unmarked_->code == error->code) return error->destroy(error);
   unmarked_ = name_late(error, submitted_);
-  failures.add_late(completed_ + 1, unmarked_);
+  failures.add_late(completed_ + 1, submitted_, unmarked_);
 }
 
 FailureLog::Pointer PluginStream::name_late(tn_error* error, uint64_t last) const {

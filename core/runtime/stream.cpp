@@ -30,13 +30,13 @@ void Stream::wait_and_watch(uint64_t ticket) {
 
 void Stream::wait_for_value(uint64_t ticket, const void* data, const Footprint& footprint) {
   wait_and_watch(ticket);
-  if (failures.any())
+  if (failures.any() || failures.may_be_told(ticket))
     if (auto f = failures.take_for_value(ticket, data, footprint)) throw_failure(*f);
 }
 
 void Stream::wait_for_call(uint64_t ticket) {
   wait_and_watch(ticket);
-  if (failures.any())
+  if (failures.any() || failures.may_be_told(ticket))
     if (auto f = failures.take_for_call(ticket)) throw_failure(*f);
 }
 

@@ -132,6 +132,12 @@ class Stream {
   void wait_for_value(uint64_t ticket, const void* data, const Footprint& footprint);
   // Waits for the call with this ticket and throws its error.
   void wait_for_call(uint64_t ticket);
+  // Throws a failure that the device reported late, while other threads were told of it, if it may
+  // have affected what `ticket` wrote. For who is about to use that value; it waits for nothing.
+  void tell_of(uint64_t ticket) {
+    if (failures.may_be_told(ticket)) [[unlikely]]
+      if (auto f = failures.take_told(ticket)) throw_failure(*f);
+  }
   // Waits for all work and throws the first error that was not reported yet.
   void wait_for_all();
 

@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(a_loss_that_there_is_no_memory_to_file_or_to_describe_is_to
   FailureLog log;
   const auto loss =
       std::make_shared<const Failure>(TN_CODE_DEVICE_LOST, "the device has fallen off the bus");
-  throws_at(1, [&] { log.add_late(3, loss); });
+  throws_at(1, [&] { log.add_late(3, 3, loss); });
   BOOST_TEST(failed);
   BOOST_TEST(log.lost() == loss);
   BOOST_TEST(log.take_unreported() == loss);

@@ -1,5 +1,7 @@
 // Who is told of a failure: whoever reads a value that it left without one, else who waits for the
 // device, else who reads what the program prints at its end.
+#include <atomic>
+#include <functional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -109,6 +111,31 @@ BOOST_AUTO_TEST_CASE(what_failed_late_is_heard_of_two_devices_further) {
     }
 }
 
+// What one thread was told is not known to another, whatever that does with the value.
+BOOST_AUTO_TEST_CASE(what_failed_late_is_heard_of_by_each_thread_that_uses_a_value) {
+  synchronize();
+  const std::function<void(const Tensor&)> uses[] = {
+      [](const Tensor& x) { x.to_vector<float>(); }, [](const Tensor& x) { x.wait(); },
+      [](const Tensor& x) { (x * 2.0).sum().item(); }, [](const Tensor& x) { x.to("cpu").wait(); },
+      [](const Tensor& x) { x.to("sim:1").wait(); }};
+  for (auto& use : uses) {
+    Tensor bad = empty({3}, {.device = "sim:0"});
+    bad.fill_(sim::kFailsLate);
+    const Tensor other = ones({3}, {.device = "sim:0"}) * 2.0;
+    std::thread([&] {
+      require_error<Error>([&] { other.wait(); }, "sim: an accident");
+      BOOST_CHECK_NO_THROW(other.wait());
+    }).join();
+    require_error<Error>([&] { use(bad); }, "sim: an accident");
+    BOOST_CHECK_NO_THROW(use(bad));
+    BOOST_CHECK_NO_THROW(synchronize());
+    // It is no news for who uses other values.
+    std::thread([] {
+      BOOST_TEST((ones({3}, {.device = "sim:0"}) * 2.0).sum().item() == 6.0);
+    }).join();
+  }
+}
+
 // Neither the memory that is written again nor what writes it has to do with what the reader's
 // device did.
 BOOST_AUTO_TEST_CASE(what_failed_late_is_not_told_to_who_waits_for_a_reader) {
@@ -170,6 +197,43 @@ BOOST_AUTO_TEST_CASE(throwing_where_the_call_stands,
   BOOST_CHECK_NO_THROW(embedding(tensor(std::vector<int64_t>{1}), weight));
   BOOST_CHECK_NO_THROW(synchronize());
   BOOST_CHECK_THROW(empty({3}, {.device = "sim:0"}).fill_(sim::kFailsLate), Error);
+}
+
+// All calls wait behind the gate, so that the failure of one is found by whichever waits.
+BOOST_AUTO_TEST_CASE(calls_of_several_threads,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  auto* gate = plugins::registry().load("sim").extension<sim::Gate>("sim.gate", 1);
+  const auto queued = [] {
+    size_t runs = 0;
+    for (auto& r : dispatch_stats().runs) runs += r.op == "fill" ? r.runs : 0;
+    return runs;
+  };
+  count_dispatch();
+  for (int round = 0; round < 30; ++round) {
+    gate->shut();
+    reset_dispatch_stats();
+    std::atomic<int> told{0};
+    std::vector<std::jthread> threads;
+    const auto call = [&](double value) {
+      threads.emplace_back([&, value] {
+        const auto text = error_of([&] { empty({3}, {.device = "sim:0"}).fill_(value); });
+        told += value == sim::kFailsLate && has(text, "sim: an accident");
+      });
+      while (queued() < threads.size()) std::this_thread::yield();
+    };
+    call(sim::kWaitsAtGate);
+    for (double value : {1.0, sim::kFailsLate, 2.0, 3.0}) call(value);
+    gate->open();
+    threads.clear();
+    BOOST_TEST(told.load() == 1);
+  }
+  BOOST_CHECK_NO_THROW(synchronize());
+}
+
+BOOST_AUTO_TEST_CASE(a_call_that_waits_hears_of_its_failure_whoever_else_waits) {
+  const auto [status, text] =
+      run_alone("failure_told_test/calls_of_several_threads", {"TENON_SYNC=1"});
+  BOOST_TEST(status == 0, text);
 }
 
 BOOST_AUTO_TEST_CASE(what_nobody_waited_for_is_printed_at_the_end) {

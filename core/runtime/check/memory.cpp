@@ -276,8 +276,9 @@ tn_error* Memory::finish_earlier(tn_stream* stream) {
   bool done = false;
   tn_error* error = access_.finish(stream, done);
   if (!error || error->code == TN_CODE_DEVICE_LOST) return error;
-  context_.stream->failures.add_late(
-      1, failure_of(error, [] { return std::pair("queued work failed: ", ""); }));
+  context_.stream->failures.add_late(1, context_.stream->last(), failure_of(error, [] {
+                                       return std::pair("queued work failed: ", "");
+                                     }));
   return nullptr;
 }
 
