@@ -17,6 +17,11 @@
 
 namespace tenon {
 
+// Whether this thread is inside a plugin; plugins/host says so. Then a fork stops nobody: others
+// may wait for the very call that forks, and hold what the members would wait for. Such a child can
+// only start another program or end (_exit).
+bool is_inside_a_plugin() noexcept;
+
 // The order in which members stop. A member that may wait for another, or that takes another's lock
 // while it holds its own, comes first.
 enum class ForkOrder { sessions, devices, plugins, backends, streams, memory, tables };

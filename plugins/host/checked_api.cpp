@@ -9,11 +9,21 @@
 
 #include <fmt/core.h>
 
+#include <tenon/core/base/fork.h>
 #include <tenon/core/base/log.h>
 #include <tenon/plugins/host/backend.h>
 #include <tenon/plugins/host/checked_api.h>
 #include <tenon/plugins/host/checked_call.h>
 #include <tenon/plugins/host/host_error.h>
+#include <tenon/plugins/host/library_table.h>
+
+namespace tenon {
+
+bool is_inside_a_plugin() noexcept {
+  return plugins::InsidePlugin::current() || plugins::library_on_this_stack();
+}
+
+}  // namespace tenon
 
 namespace tenon::plugins {
 
