@@ -2,6 +2,8 @@
 #pragma once
 
 #include <tenon/conformance/case.h>
+#include <tenon/conformance/cases/activation.h>
+#include <tenon/conformance/cases/special.h>
 #include <tenon/core/ops/pointwise.h>
 
 namespace tenon::conformance {
@@ -75,7 +77,7 @@ inline std::vector<Line> pointwise_cases() {
   const auto one_shapes = shapes_of_one(), two_shapes = shapes_of_two();
   const char* const numbers = "a number as an operand";
   // clang-format off
-  return {
+  std::vector<Line> lines = {
       {"abs", one(abs), kNumbers, one_shapes},
       {"neg", one(neg), kNumbers, one_shapes},
       {"sign", one(sign), kNumbers, one_shapes},
@@ -150,6 +152,9 @@ inline std::vector<Line> pointwise_cases() {
       {"pow", with_number(pow), kIntegers, whole_exponents(), {.difference = 0, .no_reference = numbers}},
   };
   // clang-format on
+  for (auto& more : {activation_lines(), special_lines()})
+    lines.insert(lines.end(), more.begin(), more.end());
+  return lines;
 }
 
 }  // namespace tenon::conformance

@@ -7,6 +7,8 @@
 #include <tenon/core/factories.h>
 #include <tenon/core/grad_mode.h>
 #include <tenon/core/host_tensor.h>
+#include <tenon/core/ops/activation.h>
+#include <tenon/core/ops/arithmetic.h>
 #include <tenon/core/ops/convolution.h>
 #include <tenon/core/ops/creation.h>
 #include <tenon/core/ops/indexing.h>
@@ -20,6 +22,7 @@
 #include <tenon/core/ops/scan.h>
 #include <tenon/core/ops/shape.h>
 #include <tenon/core/ops/sort.h>
+#include <tenon/core/ops/special.h>
 #include <tenon/core/random.h>
 #include <tenon/core/runtime/dispatch_stats.h>
 #include <tenon/core/runtime/stream_graph.h>

@@ -22,32 +22,6 @@ const Attrs& order(bool reverse) {
   return reverse ? orders.get().reversed : orders.get().plain;
 }
 
-void infer_arithmetic(Infer& infer) {
-  infer.output(dtype_of(infer.in(0)), broadcast_inputs(infer));
-}
-void infer_number(Infer& infer) {
-  infer.require_dtype(dtype_of(infer.in(0)) != DType::boolean, 0, "a floating or integer type",
-                      DType::i64);
-  infer_arithmetic(infer);
-}
-void infer_float(Infer& infer) {
-  infer.require_dtype(is_floating_point(dtype_of(infer.in(0))), 0, "a floating type");
-  infer_arithmetic(infer);
-}
-
-// Which form a call had: if the second operand is a number, input 1 is absent.
-bool has_number(const GradContext& c) { return !c.scalars.empty(); }
-bool reversed(const GradContext& c) { return has_number(c) && c.attrs.get_bool("reverse"); }
-// Gradients exist for floating types only, so the number is a double.
-double number(const GradContext& c) { return c.scalars[0].value.f; }
-
-Tensor first(const GradContext& c, const Tensor& gradient) {
-  return sum_to(gradient, c.input_shape(0));
-}
-Tensor second(const GradContext& c, const Tensor& gradient) {
-  return sum_to(gradient, c.input_shape(1));
-}
-
 void add_gradient(const GradContext& c, Grads g) {
   if (c.needs(0)) g[0] = first(c, c.grad());
   if (c.needs(1)) g[1] = second(c, c.grad());
@@ -216,13 +190,20 @@ const Op whole_pow_op{{
     .decompose = decompose_whole_pow,
 }};
 
-// div computes in floating dtypes only, and so does pow unless both of its operands are integers.
-Tensor float_binary(const Op& op, const Tensor& a, Number b, bool reverse = false) {
-  require_tensor(op.name, a, reverse ? 1 : 0);
-  return run(op, {&a, nullptr}, order(reverse), {Scalar(b.f)});
-}
-
 }  // namespace
+
+void infer_arithmetic(Infer& infer) {
+  infer.output(dtype_of(infer.in(0)), broadcast_inputs(infer));
+}
+void infer_number(Infer& infer) {
+  infer.require_dtype(dtype_of(infer.in(0)) != DType::boolean, 0, "a floating or integer type",
+                      DType::i64);
+  infer_arithmetic(infer);
+}
+void infer_float(Infer& infer) {
+  infer.require_dtype(is_floating_point(dtype_of(infer.in(0))), 0, "a floating type");
+  infer_arithmetic(infer);
+}
 
 Shape broadcast_inputs(Infer& infer) {
   if (!infer.has(1)) return shape_of(infer.in(0));
@@ -243,6 +224,12 @@ Tensor run_binary(const Op& op, const Tensor& a, Number b, bool reverse) {
   DType wanted = result_type(a, b);
   Tensor converted = a.to(wanted);
   return run(op, {&converted, nullptr}, order(reverse), {scalar_for(wanted, b)});
+}
+
+// div computes in floating dtypes only, and so does pow unless both of its operands are integers.
+Tensor float_binary(const Op& op, const Tensor& a, Number b, bool reverse) {
+  require_tensor(op.name, a, reverse ? 1 : 0);
+  return run(op, {&a, nullptr}, order(reverse), {Scalar(b.f)});
 }
 
 Tensor run_ordering(const Op& op, const Tensor& a, Number b) {

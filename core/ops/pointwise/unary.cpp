@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numbers>
 
+#include <tenon/core/ops/arithmetic.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/rules.h>
 
@@ -45,6 +46,12 @@ const Op floor_op{{
 }};
 const Op ceil_op{{
     .name = "ceil",
+    .infer = infer_floating,
+    .gradient = zero_gradient,
+    .pointwise = true,
+}};
+const Op trunc_op{{
+    .name = "trunc",
     .infer = infer_floating,
     .gradient = zero_gradient,
     .pointwise = true,
@@ -188,6 +195,8 @@ Tensor erf(const Tensor& x) { return unary(erf_op, x); }
 Tensor floor(const Tensor& x) { return rounding(floor_op, x); }
 Tensor ceil(const Tensor& x) { return rounding(ceil_op, x); }
 Tensor round(const Tensor& x) { return rounding(round_op, x); }
+Tensor trunc(const Tensor& x) { return rounding(trunc_op, x); }
+Tensor frac(const Tensor& x) { return sub(x, trunc(x)); }
 
 Tensor Tensor::exp() const { return tenon::exp(*this); }
 Tensor Tensor::log() const { return tenon::log(*this); }

@@ -1,0 +1,186 @@
+// Formulas of two and three operands beside those of formulas.h, alike on every device.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include <tenon/plugins/sdk/formulas.h>
+#include <tenon/plugins/sdk/host_device.h>
+
+namespace tenon::sdk::formulas {
+
+// ---- division with a remainder. Of integers by 0 all of it is 0. ----
+
+// -1 divides every integer; of the least one the quotient wraps around, where a processor traps.
+template <class T>
+TN_HD bool divides_all(T b) {
+  if constexpr (std::is_signed_v<T>) return b == T(0) || b == T(-1);
+  return b == T(0);
+}
+// What a processor's remainder has to be moved by, so that it has the sign of b.
+template <class T>
+TN_HD bool has_other_sign(T rest, T b) {
+  return rest != T(0) && (rest < T(0)) != (b < T(0));
+}
+
+struct Fmod {
+  template <class T>
+  TN_HD T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>) {
+      return std::fmod(a, b);
+    } else {
+      return divides_all(b) ? T(0) : static_cast<T>(a % b);
+    }
+  }
+};
+struct Remainder {
+  template <class T>
+  TN_HD T operator()(T a, T b) const {
+    const T rest = Fmod()(a, b);
+    return has_other_sign(rest, b) ? static_cast<T>(rest + b) : rest;
+  }
+};
+struct FloorDivide {
+  template <class T>
+  TN_HD T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>) {
+      if (b == T(0)) return a / b;
+      const T rest = std::fmod(a, b);
+      T quotient = (a - rest) / b;
+      if (has_other_sign(rest, b)) quotient -= T(1);
+      if (quotient == T(0)) return std::copysign(T(0), a / b);
+      const T whole = std::floor(quotient);
+      return quotient - whole > T(0.5) ? whole + T(1) : whole;
+    } else {
+      if (divides_all(b)) return b == T(0) ? T(0) : Neg()(a);
+      const T quotient = static_cast<T>(a / b);
+      return has_other_sign(static_cast<T>(a % b), b) ? static_cast<T>(quotient - 1) : quotient;
+    }
+  }
+};
+
+// ---- functions of two real numbers ----
+
+struct Atan2 {
+  template <class T>
+  TN_HD T operator()(T y, T x) const {
+    return std::atan2(y, x);
+  }
+};
+struct Hypot {
+  template <class T>
+  TN_HD T operator()(T a, T b) const {
+    return std::hypot(a, b);
+  }
+};
+struct Copysign {
+  template <class T>
+  TN_HD T operator()(T a, T b) const {
+    return std::copysign(a, b);
+  }
+};
+// The larger, and what the smaller adds; equal infinities have no difference.
+struct Logaddexp {
+  template <class T>
+  TN_HD T operator()(T a, T b) const {
+    const T larger = a > b ? a : b;
+    if (a == b && std::fabs(a) > T(1) && a - a != T(0)) return a;
+    return larger + std::log1p(std::exp(-std::fabs(a - b)));
+  }
+};
+struct Xlogy {
+  template <class T>
+  TN_HD T operator()(T x, T y) const {
+    return x == T(0) && y == y ? T(0) : x * std::log(y);
+  }
+};
+
+// ---- bits ----
+
+struct BitAnd {
+  template <class T>
+  TN_HD T operator()(T a, T b) const {
+    return static_cast<T>(a & b);
+  }
+};
+struct BitOr {
+  template <class T>
+  TN_HD T operator()(T a, T b) const {
+    return static_cast<T>(a | b);
+  }
+};
+struct BitXor {
+  template <class T>
+  TN_HD T operator()(T a, T b) const {
+    return static_cast<T>(a ^ b);
+  }
+};
+// A shift by a negative number, or by all bits, leaves none but those of the sign.
+template <class T>
+TN_HD bool shifts_out(T by) {
+  return by < T(0) || by >= static_cast<T>(8 * sizeof(T));
+}
+struct LeftShift {
+  template <class T>
+  TN_HD T operator()(T a, T b) const {
+    using Bits = std::make_unsigned_t<T>;
+    return shifts_out(b) ? T(0) : static_cast<T>(static_cast<Bits>(a) << b);
+  }
+};
+struct RightShift {
+  template <class T>
+  TN_HD T operator()(T a, T b) const {
+    if (shifts_out(b)) return a < T(0) ? static_cast<T>(-1) : T(0);
+    return static_cast<T>(a >> b);
+  }
+};
+
+// ---- three operands ----
+
+// From the nearer end, so that weights 0 and 1 give a and b themselves.
+struct Lerp {
+  template <class T>
+  TN_HD T operator()(T a, T b, T weight) const {
+    const T difference = b - a;
+    return std::fabs(weight) < T(0.5) ? a + weight * difference : b - difference * (T(1) - weight);
+  }
+};
+struct Addcmul {
+  template <class T>
+  TN_HD T operator()(T x, T a, T b) const {
+    return static_cast<T>(wrapping(x) + wrapping(a) * wrapping(b));
+  }
+};
+struct Addcdiv {
+  template <class T>
+  TN_HD T operator()(T x, T a, T b) const {
+    return x + a / b;
+  }
+};
+
+// ---- one operand with limits that a run brings ----
+
+template <class T>
+struct NanToNum {
+  T nan, posinf, neginf;
+  static NanToNum from(const tn_scalar* s) {
+    return {static_cast<T>(s[0].f), static_cast<T>(s[1].f), static_cast<T>(s[2].f)};
+  }
+  TN_HD T operator()(T x) const {
+    if (x != x) return nan;
+    if (x - x == T(0)) return x;
+    return x > T(0) ? posinf : neginf;
+  }
+};
+template <class T>
+struct Logit {
+  T low, high;
+  static Logit from(const tn_scalar* s) { return {static_cast<T>(s[0].f), static_cast<T>(s[1].f)}; }
+  TN_HD T operator()(T x) const {
+    const T up = x < low ? low : x, p = up > high ? high : up;
+    return std::log(p / (T(1) - p));
+  }
+};
+
+}  // namespace tenon::sdk::formulas
