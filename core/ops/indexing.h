@@ -1,4 +1,4 @@
-// Selection by index, and writing at indices.
+// Selection by index, and writing at indices. core/ops/subscript.h has slices and more.
 //
 // Indices are i64 or i32 and, where nothing else is said, not negative; every function throws a
 // DTypeError for indices of another dtype and a ValueError for an undefined tensor. An index out of

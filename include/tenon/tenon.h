@@ -23,6 +23,7 @@
 #include <tenon/core/ops/shape.h>
 #include <tenon/core/ops/sort.h>
 #include <tenon/core/ops/special.h>
+#include <tenon/core/ops/subscript.h>
 #include <tenon/core/random.h>
 #include <tenon/core/runtime/dispatch_stats.h>
 #include <tenon/core/runtime/stream_graph.h>
