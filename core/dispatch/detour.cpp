@@ -9,7 +9,7 @@ namespace tenon {
 
 namespace {
 
-thread_local constinit const Detour* current TENON_FAST_TLS = nullptr;
+thread_local constinit const Detour* current_detour TENON_FAST_TLS = nullptr;
 
 std::string text_of(const Tensor& t) {
   return fmt::format("{} {}", impl_of(t).dtype, impl_of(t).shape);
@@ -57,8 +57,8 @@ Detour::Detour(DetourKind kind, const Call& call, Device device, const std::stri
       reason_(reason),
       copied_(copied),
       bytes_(copied ? describe(impl_of(*copied)).bytes() : 0),
-      outer_(current) {
-  current = this;
+      outer_(current_detour) {
+  current_detour = this;
   if (observe::watched()) [[unlikely]]
     announce();
 }
@@ -74,14 +74,14 @@ Detour::Detour(const char* function, const Tensor& copied)
       reason_(no_reason),
       copied_(&copied),
       bytes_(describe(impl_of(copied)).bytes()),
-      outer_(current) {
-  current = this;
+      outer_(current_detour) {
+  current_detour = this;
   if (observe::watched()) [[unlikely]]
     announce();
 }
 
 Detour::~Detour() {
-  current = outer_;
+  current_detour = outer_;
   if (observe::watched()) [[unlikely]]
     add();
 }
@@ -132,6 +132,6 @@ std::string Detour::text() const {
                 : fmt::format("{} on {}: its {} needs ", call, device_, noun);
 }
 
-std::string Detour::whole() { return current ? current->text() : ""; }
+std::string Detour::whole() { return current_detour ? current_detour->text() : ""; }
 
 }  // namespace tenon
