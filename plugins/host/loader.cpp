@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <string_view>
 
 #include <dlfcn.h>
@@ -17,6 +18,7 @@
 #include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
+#include <tenon/plugins/host/entry_rules.h>
 #include <tenon/plugins/host/files.h>
 #include <tenon/plugins/host/host_version.h>
 #include <tenon/plugins/host/library_table.h>
@@ -104,6 +106,8 @@ void* open_library(const std::string& path, const std::string& name) {
   throw Refused(fmt::format("library cannot be loaded: {}", reason));
 }
 
+[[noreturn]] void refuse_entry(const std::string& fault) { throw Refused(fault); }
+
 // Returns the query symbol of the library, which has as many bytes as its struct_size says.
 const tn_plugin_info* find_entry(void* handle) {
   dlerror();
@@ -122,55 +126,19 @@ const tn_plugin_info* find_entry(void* handle) {
     throw Refused(fmt::format("library has no symbol {} of its own; the one found belongs to {}",
                               TN_PLUGIN_ENTRY_NAME, where.dli_fname));
   size_t room = known && symbol && symbol->st_size > 0 ? symbol->st_size : kAbsurdSize;
-  if (room < TN_PLUGIN_INFO_SIZE_1_0)
-    throw Refused(fmt::format("{} has {} bytes, less than the {} bytes of ABI 1.0",
-                              TN_PLUGIN_ENTRY_NAME, room, size_t{TN_PLUGIN_INFO_SIZE_1_0}));
-  if (entry->magic != TN_PLUGIN_MAGIC)
-    throw Refused(TN_PLUGIN_ENTRY_NAME " does not begin as a tn_plugin_info: wrong magic number");
-  if (entry->struct_size < TN_PLUGIN_INFO_SIZE_1_0)
-    throw Refused(fmt::format("{} says it has {} bytes, less than the {} bytes of ABI 1.0",
-                              TN_PLUGIN_ENTRY_NAME, entry->struct_size,
-                              size_t{TN_PLUGIN_INFO_SIZE_1_0}));
-  if (entry->struct_size > std::min(room, kAbsurdSize))
-    throw Refused(fmt::format("{} says it has {} bytes, more than the {} bytes that are there",
-                              TN_PLUGIN_ENTRY_NAME, entry->struct_size,
-                              std::min(room, kAbsurdSize)));
+  look_at_symbol(room, refuse_entry);
+  look_at_head(*entry, std::min(room, kAbsurdSize), refuse_entry);
   return entry;
 }
 
-std::string quoted(const std::string& text) { return fmt::format("\"{}\"", text); }
-
-void require_same(const char* field, const std::string& manifest, const std::string& library) {
-  if (manifest != library)
-    throw Refused(
-        fmt::format("manifest and library disagree about {}: the manifest says {}, the library {}",
-                    field, manifest, library));
-}
-
 void check_entry(const tn_plugin_info& entry, const Manifest& m) {
-  auto version = [](uint32_t major, uint32_t minor) { return fmt::format("{}.{}", major, minor); };
-  auto text = [](const char* s) { return s ? quoted(s) : std::string("nothing"); };
-  auto kind = [](tn_plugin_kind k) -> std::string {
-    return k == TN_PLUGIN_DEVICE    ? "device"
-           : k == TN_PLUGIN_OVERLAY ? "overlay"
-                                    : std::to_string(k);
-  };
-  require_same("the ABI", version(m.abi_major, m.abi_minor),
-               version(entry.abi_major, entry.abi_minor));
-  // Newer minor versions have longer structs. In a version that this host knows, a longer struct is
-  // a mistake.
-  if (entry.abi_minor <= TN_ABI_MINOR && entry.struct_size > sizeof(tn_plugin_info))
-    throw Refused(fmt::format("{} is over-long: {} bytes, where ABI {} has {} bytes",
-                              TN_PLUGIN_ENTRY_NAME, entry.struct_size,
-                              version(entry.abi_major, entry.abi_minor), sizeof(tn_plugin_info)));
-  require_same("the name", quoted(m.name), text(entry.name));
-  require_same("the kind", kind(m.kind), kind(entry.kind));
-  require_same("the version", quoted(m.version), text(entry.version));
-  if (m.kind == TN_PLUGIN_OVERLAY) {
-    require_same("what is overlaid", quoted(m.overlays), text(entry.overlays));
-    require_same("the priority", std::to_string(m.priority), std::to_string(entry.priority));
-  }
-  if (!entry.init) throw Refused(TN_PLUGIN_ENTRY_NAME " has no init function");
+  const auto text = [](const char* s) { return s ? std::optional<std::string>(s) : std::nullopt; };
+  look_at_numbers(entry, m, refuse_entry);
+  look_at_text("the name", text(entry.name), &m.name, refuse_entry);
+  look_at_text("the version", text(entry.version), &m.version, refuse_entry);
+  if (m.kind == TN_PLUGIN_OVERLAY)
+    look_at_text("what it overlays", text(entry.overlays), &m.overlays, refuse_entry);
+  look_at_init(entry.init, refuse_entry);
 }
 
 void check_functions(const tn_backend_api& api, tn_plugin_kind kind) {

@@ -9,6 +9,7 @@
 #include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
 #include <tenon/plugins/host/elf_file.h>
+#include <tenon/plugins/host/entry_rules.h>
 #include <tenon/plugins/host/files.h>
 #include <tenon/plugins/host/linker_check.h>
 #include <tenon/plugins/host/manifest.h>
@@ -72,6 +73,7 @@ class Check {
   std::string library_;  // a canonical path
   std::optional<Manifest> manifest_;
   bool manifest_read_ = false;
+  const OnFault on_fault_ = [this](const std::string& what) { fault(what); };
   std::vector<Finding> findings_;
 };
 
@@ -123,9 +125,7 @@ void Check::check_symbols(const ElfFile& library) {
                  ": define it as extern \"C\" and with TN_EXPORT");
   if (!entry->is_data)
     return fault(TN_PLUGIN_ENTRY_NAME " is no data; it must be a constant of tn_plugin_info");
-  if (entry->bytes < TN_PLUGIN_INFO_SIZE_1_0)
-    return fault(fmt::format("{} has {} bytes, less than the {} of ABI 1.0", TN_PLUGIN_ENTRY_NAME,
-                             entry->bytes, size_t{TN_PLUGIN_INFO_SIZE_1_0}));
+  if (!look_at_symbol(entry->bytes, on_fault_)) return;
   check_entry(library, *entry);
   // Weak ones come out of templates, and are the same everywhere.
   std::vector<std::string> others;
@@ -139,19 +139,12 @@ void Check::check_symbols(const ElfFile& library) {
                     others.size(), others.size() == 1 ? "" : "s", excerpt(others[0])));
 }
 
-// Compares the text of the entry with that of the manifest.
 void Check::check_text(const ElfFile& library, uint64_t at, const char* field,
                        const std::string& said) {
   const auto pointer = library.pointer_at(at);
   if (!pointer) return;  // only the linker knows
-  const auto text = *pointer ? library.text_at(*pointer) : std::nullopt;
-  if (!text)
-    fault(fmt::format("{} has no {}", TN_PLUGIN_ENTRY_NAME, field));
-  else if (manifest_read_ && *text != said)
-    fault(
-        fmt::format("manifest and library disagree about {}: the manifest says \"{}\", the "
-                    "library \"{}\"",
-                    field, said, excerpt(*text)));
+  look_at_text(field, *pointer ? library.text_at(*pointer) : std::nullopt,
+               manifest_read_ ? &said : nullptr, on_fault_);
 }
 
 void Check::check_entry(const ElfFile& library, const ElfFile::Symbol& symbol) {
@@ -159,38 +152,15 @@ void Check::check_entry(const ElfFile& library, const ElfFile::Symbol& symbol) {
   tn_plugin_info entry{};
   if (!library.read(at, &entry, TN_PLUGIN_INFO_SIZE_1_0))
     return fault(TN_PLUGIN_ENTRY_NAME " lies outside of the file");
-  if (entry.magic != TN_PLUGIN_MAGIC)
-    return fault(TN_PLUGIN_ENTRY_NAME " does not begin as a tn_plugin_info: wrong magic number");
-  if (entry.struct_size < TN_PLUGIN_INFO_SIZE_1_0)
-    fault(fmt::format("{} says it has {} bytes, less than the {} of ABI 1.0", TN_PLUGIN_ENTRY_NAME,
-                      entry.struct_size, size_t{TN_PLUGIN_INFO_SIZE_1_0}));
-  if (entry.struct_size > symbol.bytes)
-    fault(fmt::format("{} says it has {} bytes, more than the {} that are there",
-                      TN_PLUGIN_ENTRY_NAME, entry.struct_size, symbol.bytes));
-  else if (entry.abi_minor <= TN_ABI_MINOR && entry.struct_size > sizeof(tn_plugin_info))
-    fault(fmt::format("{} is over-long: {} bytes, where ABI {}.{} has {}", TN_PLUGIN_ENTRY_NAME,
-                      entry.struct_size, entry.abi_major, entry.abi_minor, sizeof(tn_plugin_info)));
   const size_t before = findings_.size();
+  if (!look_at_head(entry, symbol.bytes, on_fault_)) return;
   const Manifest m = manifest_.value_or(Manifest{});
-  if (manifest_read_) {
-    if (entry.abi_major != m.abi_major || entry.abi_minor != m.abi_minor)
-      fault(
-          fmt::format("manifest and library disagree about the ABI: the manifest says {}.{}, the "
-                      "library {}.{}",
-                      m.abi_major, m.abi_minor, entry.abi_major, entry.abi_minor));
-    if (entry.kind != m.kind) fault("manifest and library disagree about the kind");
-    if (m.kind == TN_PLUGIN_OVERLAY && entry.priority != m.priority)
-      fault(
-          fmt::format("manifest and library disagree about the priority: the manifest says {}, "
-                      "the library {}",
-                      m.priority, entry.priority));
-  }
-  check_text(library, at + offsetof(tn_plugin_info, name), "name", m.name);
-  check_text(library, at + offsetof(tn_plugin_info, version), "version", m.version);
+  if (manifest_read_) look_at_numbers(entry, m, on_fault_);
+  check_text(library, at + offsetof(tn_plugin_info, name), "the name", m.name);
+  check_text(library, at + offsetof(tn_plugin_info, version), "the version", m.version);
   if (entry.kind == TN_PLUGIN_OVERLAY)
-    check_text(library, at + offsetof(tn_plugin_info, overlays), "overlays", m.overlays);
-  if (library.pointer_at(at + offsetof(tn_plugin_info, init)) == 0)
-    fault(TN_PLUGIN_ENTRY_NAME " has no init function");
+    check_text(library, at + offsetof(tn_plugin_info, overlays), "what it overlays", m.overlays);
+  look_at_init(library.pointer_at(at + offsetof(tn_plugin_info, init)) != 0, on_fault_);
   if (findings_.size() == before)
     good(fmt::format("{} is there{}", TN_PLUGIN_ENTRY_NAME,
                      manifest_read_ ? " and agrees with the manifest" : ""));

@@ -291,7 +291,7 @@ BOOST_AUTO_TEST_CASE(each_fault_of_a_plugin_is_named_without_running_it) {
     json changes;
     std::string fault;
   } const cases[] = {
-      {"joint", {{"version", "2.0"}}, "disagree about version: the manifest says \"2.0\""},
+      {"joint", {{"version", "2.0"}}, "disagree about the version: the manifest says \"2.0\""},
       {"joint", {{"name", "other"}}, "the manifest says \"other\", the library \"joint\""},
       {"joint", {{"abi", {{"major", 1}, {"minor", 0}}}}, "disagree about the ABI"},
       {"joint", {{"abi", {{"major", 9}, {"minor", 0}}}}, "built for plugin ABI 9.0"},
@@ -304,7 +304,7 @@ BOOST_AUTO_TEST_CASE(each_fault_of_a_plugin_is_named_without_running_it) {
        "disagree about the priority: the manifest says 7, the library 1"},
       {"joint_overlay",
        {{"kind", "overlay"}, {"overlays", "cpu"}},
-       "disagree about overlays: the manifest says \"cpu\", the library \"joint\""},
+       "disagree about what it overlays: the manifest says \"cpu\", the library \"joint\""},
       {"no_symbol", {}, "no symbol tn_plugin_entry"},
       {"wrong_magic", {}, "wrong magic number"},
       {"entry_short", {}, "less than the 72 of ABI 1.0"},

@@ -139,7 +139,7 @@ BOOST_AUTO_TEST_CASE(a_manifest_that_lies_about_anything_else) {
   check_contains(reason_for("overlay_low", {{"name", "overlay_low"}}),
                  "disagree about the kind: the manifest says device, the library overlay");
   for (auto& [changes, part] : std::initializer_list<std::pair<json, const char*>>{
-           {{{"overlays", "other"}, {"priority", 1}}, "what is overlaid"},
+           {{{"overlays", "other"}, {"priority", 1}}, "what it overlays"},
            {{{"overlays", "good"}, {"priority", 2}}, "the priority"}}) {
     PluginFolder folder;
     json manifest = {{"name", "overlay_low"}, {"kind", "overlay"}};

@@ -1,0 +1,96 @@
+// What tn_plugin_entry has to be. The loader reads it in memory and refuses a plugin for the first
+// fault; `tenon plugin check` reads it in the file and names all of them. Private to the host.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <fmt/core.h>
+
+#include <tenon/core/base/printable.h>
+#include <tenon/plugins/host/manifest.h>
+
+namespace tenon::plugins {
+
+// Gets what is wrong, and may throw.
+using OnFault = std::function<void(const std::string&)>;
+
+namespace entry_rules {
+
+inline std::string kind_text(tn_plugin_kind kind) {
+  return kind == TN_PLUGIN_DEVICE    ? "device"
+         : kind == TN_PLUGIN_OVERLAY ? "overlay"
+                                     : std::to_string(kind);
+}
+
+inline void look_at_same(const char* field, const std::string& manifest, const std::string& library,
+                         const OnFault& fault) {
+  if (manifest != library)
+    fault(
+        fmt::format("manifest and library disagree about {}: the manifest says {}, the library {}",
+                    field, manifest, library));
+}
+
+inline std::string version_text(uint32_t major, uint32_t minor) {
+  return fmt::format("{}.{}", major, minor);
+}
+
+}  // namespace entry_rules
+
+// The symbol has `bytes` bytes. Returns whether what it begins with can be read.
+inline bool look_at_symbol(uint64_t bytes, const OnFault& fault) {
+  if (bytes >= TN_PLUGIN_INFO_SIZE_1_0) return true;
+  fault(fmt::format("{} has {} bytes, less than the {} of ABI 1.0", TN_PLUGIN_ENTRY_NAME, bytes,
+                    size_t{TN_PLUGIN_INFO_SIZE_1_0}));
+  return false;
+}
+
+// The magic number and the size that it gives itself. Returns whether it is a tn_plugin_info.
+inline bool look_at_head(const tn_plugin_info& entry, uint64_t bytes, const OnFault& fault) {
+  if (entry.magic != TN_PLUGIN_MAGIC) {
+    fault(TN_PLUGIN_ENTRY_NAME " does not begin as a tn_plugin_info: wrong magic number");
+    return false;
+  }
+  if (entry.struct_size < TN_PLUGIN_INFO_SIZE_1_0)
+    fault(fmt::format("{} says it has {} bytes, less than the {} of ABI 1.0", TN_PLUGIN_ENTRY_NAME,
+                      entry.struct_size, size_t{TN_PLUGIN_INFO_SIZE_1_0}));
+  if (entry.struct_size > bytes)
+    fault(fmt::format("{} says it has {} bytes, more than the {} that are there",
+                      TN_PLUGIN_ENTRY_NAME, entry.struct_size, bytes));
+  // Newer minor versions have longer structs. In a version that this host knows, a longer struct is
+  // a mistake.
+  else if (entry.abi_major == TN_ABI_MAJOR && entry.abi_minor <= TN_ABI_MINOR &&
+           entry.struct_size > sizeof(tn_plugin_info))
+    fault(fmt::format(
+        "{} is over-long: {} bytes, where ABI {} has {}", TN_PLUGIN_ENTRY_NAME, entry.struct_size,
+        entry_rules::version_text(entry.abi_major, entry.abi_minor), sizeof(tn_plugin_info)));
+  return true;
+}
+
+// Its numbers, which must be those of the manifest.
+inline void look_at_numbers(const tn_plugin_info& entry, const Manifest& m, const OnFault& fault) {
+  entry_rules::look_at_same("the ABI", entry_rules::version_text(m.abi_major, m.abi_minor),
+                            entry_rules::version_text(entry.abi_major, entry.abi_minor), fault);
+  entry_rules::look_at_same("the kind", entry_rules::kind_text(m.kind),
+                            entry_rules::kind_text(entry.kind), fault);
+  if (m.kind == TN_PLUGIN_OVERLAY)
+    entry_rules::look_at_same("the priority", std::to_string(m.priority),
+                              std::to_string(entry.priority), fault);
+}
+
+// One of its texts, "the name", which must be there, and that of the manifest unless that is NULL.
+inline void look_at_text(const char* field, const std::optional<std::string>& text,
+                         const std::string* manifest, const OnFault& fault) {
+  if (!text) return fault(fmt::format("{} does not say {}", TN_PLUGIN_ENTRY_NAME, field));
+  if (manifest && *manifest != *text)
+    entry_rules::look_at_same(field, fmt::format("\"{}\"", *manifest),
+                              fmt::format("\"{}\"", excerpt(*text)), fault);
+}
+
+inline void look_at_init(bool is_there, const OnFault& fault) {
+  if (!is_there) fault(TN_PLUGIN_ENTRY_NAME " has no init function");
+}
+
+}  // namespace tenon::plugins
