@@ -194,7 +194,7 @@ struct Line : LineOptions {
   const char* name;
   Call call;
   Types types;
-  std::vector<Variant> variants;
+  std::vector<Variant> variants;  // none: the reference cases are all
   Tolerance tolerance;
 };
 

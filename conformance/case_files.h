@@ -21,8 +21,10 @@ struct ReferenceCase {
   nlohmann::json args;
   double rtol = 0, atol = 0;
   // As f64, i64 or bool; undefined where the file has none. optim.h5: in = {param,
-  // grads}, out = {steps}.
+  // grads}, out = {steps}. schedule.h5: in = {metric} or nothing, out = {lr}, and args are {"op",
+  // "args", "steps"}.
   std::vector<Tensor> in, out, gout, gin;
+  bool f64_only = false;
 };
 
 struct CaseFolder {

@@ -54,6 +54,7 @@ size_t step_of(size_t count, size_t most, size_t types, size_t number) {
 std::vector<Check> layout_checks(const Line& line, const Subject& subject, size_t number,
                                  const Effort& effort) {
   std::vector<Check> checks;
+  if (line.variants.empty()) return checks;
   const auto add = [&](const Variant& variant, DType dtype, size_t seed, size_t first,
                        size_t second) {
     checks.push_back(check_of(run_of(line, variant, dtype, seed, first, second), subject));

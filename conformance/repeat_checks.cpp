@@ -77,6 +77,7 @@ int64_t elements_of(const Variant& variant) {
 
 std::vector<Check> repeat_checks(const Line& line, const Subject& subject, size_t number,
                                  const Effort& effort) {
+  if (line.variants.empty()) return {};
   // The largest, which are worked on by several threads, and others in turn.
   std::vector<const Variant*> variants;
   for (auto& v : line.variants) variants.push_back(&v);

@@ -11,6 +11,7 @@
 #include <tenon/conformance/cases/random.h>
 #include <tenon/conformance/cases/reduction.h>
 #include <tenon/conformance/cases/scatter.h>
+#include <tenon/conformance/cases/schedule.h>
 #include <tenon/conformance/cases/shape.h>
 
 namespace tenon::conformance {
@@ -24,12 +25,18 @@ std::vector<Line> together(std::vector<Line> lines, const std::vector<Line>& mor
 
 const std::vector<Family>& table() {
   static const std::vector<Family> families = {
-      {"pointwise", pointwise_cases()}, {"reduction", together(reduction_cases(), order_cases())},
-      {"linalg", linalg_cases()},       {"convolution", convolution_cases()},
-      {"pooling", pooling_cases()},     {"normalization", normalization_cases()},
-      {"loss", loss_cases()},           {"indexing", together(indexing_cases(), scatter_cases())},
-      {"shape", shape_cases()},         {"creation", creation_cases()},
-      {"random", random_cases()},       {"optimizer", optimizer_cases()},
+      {"pointwise", pointwise_cases()},
+      {"reduction", together(reduction_cases(), order_cases())},
+      {"linalg", linalg_cases()},
+      {"convolution", convolution_cases()},
+      {"pooling", pooling_cases()},
+      {"normalization", normalization_cases()},
+      {"loss", loss_cases()},
+      {"indexing", together(indexing_cases(), scatter_cases())},
+      {"shape", shape_cases()},
+      {"creation", creation_cases()},
+      {"random", random_cases()},
+      {"optimizer", together(optimizer_cases(), schedule_cases())},
   };
   return families;
 }

@@ -52,6 +52,8 @@
 #include <tenon/modules/optim/adamax.h>
 #include <tenon/modules/optim/asgd.h>
 #include <tenon/modules/optim/lion.h>
+#include <tenon/modules/optim/lr_cycles.h>
+#include <tenon/modules/optim/lr_scheduler.h>
 #include <tenon/modules/optim/nadam.h>
 #include <tenon/modules/optim/radam.h>
 #include <tenon/modules/optim/rmsprop.h>

@@ -1,3 +1,5 @@
+#include <cmath>
+#include <limits>
 #include <unordered_set>
 
 #include <tenon/core/autograd/autograd.h>
@@ -85,6 +87,19 @@ void Optimizer::set_lr(double lr, size_t group) {
   checked(group);
   nn::require_not_negative(lr, name_, "lr");
   *options_of(group)[0].number = lr;
+}
+
+double Optimizer::initial_lr(size_t group) {
+  checked(group);
+  initial_lrs_.resize(groups_.size(), std::numeric_limits<double>::quiet_NaN());
+  if (std::isnan(initial_lrs_[group])) initial_lrs_[group] = lr(group);
+  return initial_lrs_[group];
+}
+
+void Optimizer::set_initial_lr(double lr, size_t group) {
+  initial_lr(group);
+  nn::require_not_negative(lr, name_, "initial_lr");
+  initial_lrs_[group] = lr;
 }
 
 void Optimizer::Option::assign(double value) const {

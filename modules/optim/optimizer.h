@@ -64,6 +64,11 @@ class TENON_API Optimizer {
   void set_lr(double lr);
   // Sets the learning rate of one group.
   void set_lr(double lr, size_t group);
+  // Returns the learning rate that a group had before any scheduler changed it: schedulers ask when
+  // they are made.
+  double initial_lr(size_t group = 0);
+  // Says what it is, for schedulers that have rates of their own.
+  void set_initial_lr(double lr, size_t group);
 
   // Returns the state. Its tensors are handles: a later step changes them.
   virtual OptimizerState state_dict();
@@ -172,6 +177,7 @@ class TENON_API Optimizer {
   const char* name_;
   std::vector<std::vector<Tensor>> groups_;
   std::vector<std::vector<State>> states_;
+  std::vector<double> initial_lrs_;  // NaN until somebody asks
   std::vector<Bucket>
       buckets_;  // empty between steps; kept because the next step reuses its memory
 };

@@ -32,10 +32,7 @@ double StateNumbers::take(const std::string& key, std::optional<double> absent) 
   auto found = numbers_.find(key);
   if (found == numbers_.end()) {
     if (absent) return *absent;
-    fail(
-        fmt::format("it has no \"{}\", so it does not come from an optimizer of this kind with "
-                    "these parameter groups",
-                    key));
+    fail(fmt::format("it has no \"{}\", so it does not come from {}", key, source_));
   }
   const double value = found->second;
   if (!std::isfinite(value))

@@ -22,8 +22,10 @@ Tensor fresh_slot(const Tensor& p, double value);
 // The numbers of a state, each of which is taken once.
 class StateNumbers {
  public:
-  StateNumbers(const char* owner, const std::vector<std::pair<std::string, double>>& numbers)
-      : owner_(owner), numbers_(numbers.begin(), numbers.end()) {}
+  // `source`: what the numbers have to come from, for errors.
+  StateNumbers(const char* owner, const std::vector<std::pair<std::string, double>>& numbers,
+               const char* source = "an optimizer of this kind with these parameter groups")
+      : owner_(owner), source_(source), numbers_(numbers.begin(), numbers.end()) {}
 
   // Throws the StateDictError "Error in loading state_dict for <owner>: <why>".
   [[noreturn]] void fail(const std::string& why) const;
@@ -36,7 +38,7 @@ class StateNumbers {
   void require_all_taken() const;
 
  private:
-  const char* owner_;
+  const char *owner_, *source_;
   std::map<std::string, double> numbers_;
 };
 
