@@ -3,6 +3,7 @@
 #include <tenon/conformance/cases/indexing.h>
 #include <tenon/conformance/cases/linalg.h>
 #include <tenon/conformance/cases/loss.h>
+#include <tenon/conformance/cases/metrics.h>
 #include <tenon/conformance/cases/normalization.h>
 #include <tenon/conformance/cases/optimizer.h>
 #include <tenon/conformance/cases/order.h>
@@ -26,7 +27,7 @@ std::vector<Line> together(std::vector<Line> lines, const std::vector<Line>& mor
 const std::vector<Family>& table() {
   static const std::vector<Family> families = {
       {"pointwise", pointwise_cases()},
-      {"reduction", together(reduction_cases(), order_cases())},
+      {"reduction", together(together(reduction_cases(), order_cases()), metrics_cases())},
       {"linalg", linalg_cases()},
       {"convolution", convolution_cases()},
       {"pooling", pooling_cases()},

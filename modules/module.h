@@ -184,12 +184,31 @@ M clone(const M& module) {
   }
 }
 
+namespace detail {
+// While one exists, it hears of each call of a module on its thread that returns a tensor.
+class TENON_API CallWatcher {
+ public:
+  CallWatcher();
+  CallWatcher(const CallWatcher&) = delete;
+  virtual ~CallWatcher();
+  virtual void returned(ModuleRef module, const Tensor& output) = 0;
+
+ private:
+  CallWatcher* before_;
+};
+}  // namespace detail
+
 // During its lifetime, errors say that they came from inside this module.
 class TENON_API ModuleScope {
  public:
   ModuleScope(const void* self, const ModuleType* type);
   ~ModuleScope();
   ModuleScope(const ModuleScope&) = delete;
+  // Tells whoever watches what the module returned.
+  void returned(const Tensor& output) const {
+    if (watcher_) [[unlikely]]
+      watcher_->returned({const_cast<void*>(self_), type_}, output);
+  }
   ModuleScope& operator=(const ModuleScope&) = delete;
 
   // Adds " (in module LeNet.fc1)" to an error that does not say where it came from, and the name of
@@ -203,6 +222,7 @@ class TENON_API ModuleScope {
   const void* self_;
   const ModuleType* type_;
   const ModuleScope* parent_;
+  detail::CallWatcher* watcher_;
   ModulePath path_;
 };
 
@@ -258,7 +278,14 @@ struct Module : ModuleTag {
   static decltype(auto) call(Self& self, A&&... args) {
     ModuleScope scope(&self, module_type<D>());
     try {
-      return self.forward(std::forward<A>(args)...);
+      using Result = decltype(self.forward(std::forward<A>(args)...));
+      if constexpr (std::is_same_v<Result, Tensor>) {
+        Tensor result = self.forward(std::forward<A>(args)...);
+        scope.returned(result);
+        return result;
+      } else {
+        return self.forward(std::forward<A>(args)...);
+      }
     } catch (Error& error) {
       scope.explain(error);
       throw;

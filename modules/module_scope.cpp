@@ -19,6 +19,7 @@ namespace tenon::nn {
 namespace {
 
 thread_local const ModuleScope* innermost TENON_FAST_TLS = nullptr;
+thread_local detail::CallWatcher* watching TENON_FAST_TLS = nullptr;
 
 // Names live as long as the process: queued work may mention them.
 const char* intern(std::string name) {
@@ -111,9 +112,12 @@ const char* ModuleScope::name_in_parent() const {
 }
 
 ModuleScope::ModuleScope(const void* self, const ModuleType* type)
-    : self_(self), type_(type), parent_(innermost), path_(name_in_parent()) {
+    : self_(self), type_(type), parent_(innermost), watcher_(watching), path_(name_in_parent()) {
   innermost = this;
 }
+detail::CallWatcher::CallWatcher() : before_(watching) { watching = this; }
+detail::CallWatcher::~CallWatcher() { watching = before_; }
+
 ModuleScope::~ModuleScope() { innermost = parent_; }
 
 namespace {

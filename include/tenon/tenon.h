@@ -36,6 +36,7 @@
 #include <tenon/data/tensor_dataset.h>
 #include <tenon/data/transform.h>
 #include <tenon/modules/activation.h>
+#include <tenon/modules/clip_grad.h>
 #include <tenon/modules/conv.h>
 #include <tenon/modules/data_parallel.h>
 #include <tenon/modules/dropout.h>
@@ -44,6 +45,7 @@
 #include <tenon/modules/init.h>
 #include <tenon/modules/linear.h>
 #include <tenon/modules/loss.h>
+#include <tenon/modules/metrics.h>
 #include <tenon/modules/module.h>
 #include <tenon/modules/norm.h>
 #include <tenon/modules/optim/adadelta.h>
@@ -51,6 +53,7 @@
 #include <tenon/modules/optim/adam.h>
 #include <tenon/modules/optim/adamax.h>
 #include <tenon/modules/optim/asgd.h>
+#include <tenon/modules/optim/lbfgs.h>
 #include <tenon/modules/optim/lion.h>
 #include <tenon/modules/optim/lr_cycles.h>
 #include <tenon/modules/optim/lr_scheduler.h>
@@ -59,8 +62,10 @@
 #include <tenon/modules/optim/rmsprop.h>
 #include <tenon/modules/optim/rprop.h>
 #include <tenon/modules/optim/sgd.h>
+#include <tenon/modules/optim/swa_utils.h>
 #include <tenon/modules/parameter.h>
 #include <tenon/modules/pool.h>
 #include <tenon/modules/sequential.h>
 #include <tenon/modules/state_dict.h>
+#include <tenon/modules/summary.h>
 #include <tenon/serialization/checkpoint.h>

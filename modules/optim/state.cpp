@@ -3,6 +3,7 @@
 #include <tenon/core/base/number_text.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
+#include <tenon/core/grad_mode.h>
 #include <tenon/modules/optim/state.h>
 
 namespace tenon::optim {

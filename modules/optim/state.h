@@ -36,6 +36,10 @@ class StateNumbers {
   int64_t take_count(const std::string& key, const char* what,
                      std::optional<double> absent = std::nullopt);
   void require_all_taken() const;
+  // Returns those that were not taken.
+  std::vector<std::pair<std::string, double>> left() const {
+    return {numbers_.begin(), numbers_.end()};
+  }
 
  private:
   const char *owner_, *source_;

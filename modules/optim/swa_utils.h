@@ -1,0 +1,123 @@
+// Averages of a model's weights over its training, as torch.optim.swa_utils has them: stochastic
+// weight averaging (Izmailov et al., arXiv:1803.05407) and exponential moving averages.
+//
+//   optim::swa_utils::AveragedModel average(net);                                    // SWA
+//   optim::swa_utils::AveragedModel ema(net, optim::swa_utils::get_ema_avg_fn(0.99));  // EMA
+//   … optimizer.step(); average.update_parameters(net);
+//   optim::swa_utils::update_bn(loader, average);
+//   Tensor y = average(x);
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <tenon/core/grad_mode.h>
+#include <tenon/modules/module.h>
+#include <tenon/modules/optim/lr_scheduler.h>
+
+namespace tenon::optim::swa_utils {
+
+// Returns the new average of an average over `num_averaged` models, an i64 scalar on the device of
+// the tensors, and a further one.
+using AverageFn =
+    std::function<Tensor(const Tensor& average, const Tensor& value, const Tensor& num_averaged)>;
+// Returns the function of a plain average.
+TENON_API AverageFn get_swa_avg_fn();
+// Returns the function decay * average + (1 - decay) * value. Throws a ValueError unless decay is
+// in [0, 1].
+TENON_API AverageFn get_ema_avg_fn(double decay = 0.999);
+
+namespace detail {
+
+TENON_API void average_into(nn::ModuleRef target, nn::ModuleRef source, const AverageFn& avg_fn,
+                            bool use_buffers, const Tensor& num_averaged);
+
+// Sets the running statistics of all batch normalisations back, and lets them average over all
+// batches until the end of the scope, in training mode.
+class TENON_API BatchNormAverages {
+ public:
+  explicit BatchNormAverages(nn::ModuleRef module);
+  ~BatchNormAverages();
+  BatchNormAverages(const BatchNormAverages&) = delete;
+  // Whether there is a batch normalisation with running statistics.
+  bool any() const { return !momenta_.empty(); }
+
+ private:
+  std::vector<std::pair<std::optional<double>*, std::optional<double>>> momenta_;
+  std::vector<std::pair<bool*, bool>> training_;
+};
+
+}  // namespace detail
+
+// A copy of a model whose parameters are averages of those that update_parameters was given. The
+// first call copies them. Buffers are copied at each call, or averaged as well if `use_buffers` is
+// true and they are floating.
+template <class M>
+struct AveragedModel final : nn::Module<AveragedModel<M>> {
+  explicit AveragedModel(const M& model, AverageFn avg_fn = get_swa_avg_fn(),
+                         bool use_buffers = false)
+      : module(nn::clone(model)),
+        n_averaged(zeros({}, {.dtype = i64})),
+        avg_fn_(std::move(avg_fn)),
+        use_buffers_(use_buffers) {}
+
+  template <class... A>
+  decltype(auto) forward(A&&... args) {
+    return module(std::forward<A>(args)...);
+  }
+  // Takes the model's present parameters into the average. Nothing waits for them.
+  void update_parameters(const M& model) {
+    detail::average_into(module, model, avg_fn_, use_buffers_, n_averaged);
+  }
+  void fields(nn::FieldVisitor& v) { v("module", module), v("n_averaged", n_averaged); }
+
+  M module;
+  nn::Buffer n_averaged;  // i64 scalar: the number of models
+
+ private:
+  AverageFn avg_fn_;
+  bool use_buffers_;
+};
+
+// Computes the running statistics of all batch normalisations of a model anew, as averages over
+// the batches of the loader: an average of weights has none of its own. A batch is a tensor, or a
+// data::Batch, of which `data` is the input; it is moved to the device, if one is given.
+template <class Loader, class M>
+void update_bn(Loader&& loader, M& model, std::optional<Device> device = std::nullopt) {
+  const NoGrad guard;
+  const detail::BatchNormAverages averages(model);
+  if (!averages.any()) return;
+  for (auto&& batch : loader) {
+    const Tensor x = [&]() -> Tensor {
+      if constexpr (requires { batch.data; })
+        return batch.data;
+      else
+        return batch;
+    }();
+    model(device ? x.to(*device) : x);
+  }
+}
+
+// Takes the rates to swa_lr in anneal_epochs epochs, along a cosine ("cos") or evenly ("linear"),
+// and keeps them there.
+class TENON_API SWALR final : public LRScheduler {
+ public:
+  SWALR(Optimizer& optimizer, double swa_lr, int64_t anneal_epochs = 10,
+        const std::string& anneal_strategy = "cos");
+
+ protected:
+  double first_lr(size_t, double lr) override { return anneal_epochs_ ? lr : swa_lr_; }
+  double next_lr(size_t group, double lr) override;
+  std::vector<SchedulerNumber> numbers() override;
+
+ private:
+  double part(int64_t epoch) const;
+
+  double swa_lr_;
+  int64_t anneal_epochs_;
+  bool cosine_;
+};
+
+}  // namespace tenon::optim::swa_utils

@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <array>
+
+#include <tenon/core/format.h>
+#include <tenon/modules/summary.h>
+
+namespace tenon::nn {
+
+namespace {
+
+int64_t bytes_of(const Tensor& t) { return t.numel() * static_cast<int64_t>(size_of(t.dtype())); }
+
+// The parameters of a module itself.
+struct OwnParameters : FieldVisitor {
+  Tensor weight;
+  LayerSummary* layer = nullptr;
+  void parameter(std::string_view name, Tensor& t) override {
+    if (name == "weight") weight = t;
+    if (!layer) return;
+    layer->parameters += t.numel();
+    layer->trainable += t.requires_grad() ? t.numel() : 0;
+    layer->parameter_bytes += bytes_of(t);
+  }
+};
+
+struct TrainingFlags : FieldVisitor {
+  std::vector<std::pair<bool*, bool>>* flags = nullptr;
+  void training(bool& flag) override { flags->emplace_back(&flag, flag); }
+};
+
+// Each element of the output is a sum of products with the weights of its channel.
+int64_t flops_of(ModuleRef module, const Tensor& output) {
+  const std::string_view type = module.type->name;
+  const bool convolution = type.starts_with("Conv") && !type.starts_with("ConvTranspose");
+  if (type != "Linear" && !convolution) return 0;
+  OwnParameters own;
+  module.type->visit(module.self, own);
+  if (!own.weight.defined() || own.weight.dim() < 2 || own.weight.size(0) == 0) return 0;
+  return 2 * own.weight.numel() / own.weight.size(0) * output.numel();
+}
+
+// "1,234,567".
+std::string grouped(int64_t n) {
+  std::string text = fmt::format("{}", n);
+  for (size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+  return text;
+}
+
+std::string size_text(int64_t bytes) {
+  return bytes < 1024 ? fmt::format("{} B", bytes)
+                      : fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 1024);
+}
+
+}  // namespace
+
+namespace detail {
+
+SummaryRun::SummaryRun(ModuleRef model) : model_(model) {
+  TrainingFlags flags;
+  flags.flags = &training_;
+  for (auto& [name, module] : named_modules(model)) {
+    modules_.push_back(module);
+    LayerSummary& layer = layers_.emplace_back();
+    layer.name = name;
+    layer.type = module.type->name;
+    layer.is_leaf = named_children(module).empty();
+    OwnParameters own;
+    own.layer = &layer;
+    module.type->visit(module.self, own);
+    module.type->visit(module.self, flags);
+  }
+  nn::eval(model);
+}
+
+SummaryRun::~SummaryRun() {
+  for (auto& [flag, value] : training_) *flag = value;
+}
+
+void SummaryRun::returned(ModuleRef module, const Tensor& output) {
+  const auto found = std::find(modules_.begin(), modules_.end(), module);
+  if (found == modules_.end()) return;  // a module that the model has in no field
+  LayerSummary& layer = layers_[static_cast<size_t>(found - modules_.begin())];
+  ++layer.calls;
+  if (!output.defined()) return;
+  layer.output = output.shape();
+  layer.output_bytes += bytes_of(output);
+  layer.flops += flops_of(module, output);
+}
+
+Summary SummaryRun::result() const {
+  Summary summary;
+  summary.layers = layers_;
+  for (auto& p : nn::parameters(model_)) {
+    summary.parameters += p.numel();
+    summary.trainable += p.requires_grad() ? p.numel() : 0;
+    summary.parameter_bytes += bytes_of(p);
+  }
+  for (auto& layer : layers_) {
+    summary.flops += layer.flops;
+    if (layer.is_leaf) summary.output_bytes += layer.output_bytes;
+  }
+  return summary;
+}
+
+}  // namespace detail
+
+std::string Summary::str() const {
+  std::vector<std::array<std::string, 4>> rows = {
+      {"Layer (type)", "Output", "Parameters", "FLOPs"}};
+  for (auto& layer : layers) {
+    const std::string name = layer.name.empty() ? std::string(layer.type)
+                                                : fmt::format("{} ({})", layer.name, layer.type);
+    rows.push_back({name, layer.output ? layer.output->str() : "-", grouped(layer.parameters),
+                    grouped(layer.flops)});
+  }
+  size_t widths[4] = {};
+  for (auto& row : rows)
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string text;
+  for (auto& row : rows)
+    text += fmt::format("{:<{}}  {:<{}}  {:>{}}  {:>{}}\n", row[0], widths[0], row[1], widths[1],
+                        row[2], widths[2], row[3], widths[3]);
+  text += fmt::format("Parameters: {} ({}), trainable: {}\nFLOPs: {}\nOutputs of the layers: {}\n",
+                      grouped(parameters), size_text(parameter_bytes), grouped(trainable),
+                      grouped(flops), size_text(output_bytes));
+  return text;
+}
+
+}  // namespace tenon::nn

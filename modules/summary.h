@@ -1,0 +1,74 @@
+// What the layers of a model compute for a given input, and what they cost.
+//
+//   std::cout << nn::summary(net, x).str();
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tenon/core/grad_mode.h>
+#include <tenon/modules/module.h>
+
+namespace tenon::nn {
+
+// One module of a model.
+struct LayerSummary {
+  std::string name;  // "body.0"; empty for the model itself
+  std::string_view type;
+  bool is_leaf = true;          // has no modules below it
+  int64_t calls = 0;            // how often it returned a tensor
+  std::optional<Shape> output;  // of its last call
+  int64_t parameters = 0;       // elements of its own parameters, not of those below it
+  int64_t trainable = 0;        // of which so many require a gradient
+  // Floating operations of Linear and of convolutions (Conv…), a multiplication and an addition
+  // counted as two; 0 for all other modules.
+  int64_t flops = 0;
+  int64_t parameter_bytes = 0;  // of its own parameters
+  int64_t output_bytes = 0;     // of the outputs of all calls
+};
+
+struct TENON_API Summary {
+  std::vector<LayerSummary> layers;  // in the order of named_modules
+  // Of the whole model: a shared parameter counts once, and outputs are those of modules without
+  // children, which is what training keeps of them.
+  int64_t parameters = 0, trainable = 0, flops = 0, parameter_bytes = 0, output_bytes = 0;
+
+  // Returns a table.
+  std::string str() const;
+};
+
+namespace detail {
+
+// Notes the calls of a model's modules on this thread until the end of the scope, in eval mode and
+// without recording for autograd.
+class TENON_API SummaryRun final : CallWatcher {
+ public:
+  explicit SummaryRun(ModuleRef model);
+  ~SummaryRun() override;
+  Summary result() const;
+
+ private:
+  void returned(ModuleRef module, const Tensor& output) override;
+
+  ModuleRef model_;
+  NoGrad guard_;
+  std::vector<std::pair<bool*, bool>> training_;
+  std::vector<ModuleRef> modules_;
+  std::vector<LayerSummary> layers_;
+};
+
+}  // namespace detail
+
+// Calls the model with these inputs, in eval mode, which is undone afterwards, and returns what
+// each module did. Throws what the call throws.
+template <class M, class... A>
+Summary summary(M& model, const A&... inputs) {
+  detail::SummaryRun run{ModuleRef(model)};
+  model(inputs...);
+  return run.result();
+}
+
+}  // namespace tenon::nn

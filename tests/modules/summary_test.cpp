@@ -1,0 +1,78 @@
+// Summaries of models.
+#include <tenon/tenon.h>
+
+#include "ops/check.h"
+
+BOOST_AUTO_TEST_SUITE(summary_test)
+
+using namespace tenon;
+using namespace tenon::test;
+
+namespace {
+
+struct Net : nn::Module<Net> {
+  nn::Conv2d conv{1, 4, 3, {.padding = 1}};
+  nn::BatchNorm2d norm{4};
+  nn::Linear fc{4, 4};
+  nn::Dropout dropout{0.5};
+  nn::Linear unused{2, 3};
+  Tensor forward(const Tensor& x) {
+    const Tensor y = norm(conv(x)).mean({2, 3});
+    return dropout(fc(fc(y)));
+  }
+};
+
+const nn::LayerSummary& layer(const nn::Summary& summary, const std::string& name) {
+  for (auto& l : summary.layers)
+    if (l.name == name) return l;
+  throw std::out_of_range(name);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(shapes_parameters_and_costs) {
+  Net net;
+  net.fc.requires_grad_(false);
+  const auto s = nn::summary(net, ones({2, 1, 5, 6}));
+  BOOST_TEST(s.layers.size() == 6u);
+  const auto &conv = layer(s, "conv"), &fc = layer(s, "fc"), &unused = layer(s, "unused");
+  BOOST_TEST((conv.type == "Conv2d" && *conv.output == Shape{2, 4, 5, 6}));
+  BOOST_TEST(conv.parameters == 4 * 9 + 4);
+  BOOST_TEST(conv.flops == 2 * 9 * 2 * 4 * 5 * 6);
+  BOOST_TEST(conv.output_bytes == 2 * 4 * 5 * 6 * 4);
+  BOOST_TEST(fc.calls == 2);
+  BOOST_TEST(fc.flops == 2 * (2 * 4 * 4 * 2));
+  BOOST_TEST((fc.parameters == 20 && fc.trainable == 0));
+  BOOST_TEST((unused.calls == 0 && !unused.output));
+  BOOST_TEST(s.parameters == net.num_parameters());
+  BOOST_TEST(s.trainable == s.parameters - 20);
+  BOOST_TEST(s.parameter_bytes == 4 * s.parameters);
+  BOOST_TEST(s.flops == conv.flops + fc.flops);
+  BOOST_TEST((*layer(s, "").output == Shape{2, 4} && !layer(s, "").is_leaf));
+}
+
+// It runs in eval mode, and leaves the model as it was.
+BOOST_AUTO_TEST_CASE(the_model_stays_as_it_was) {
+  Net net;
+  net.norm.eval();
+  nn::summary(net, ones({2, 1, 5, 6}));
+  BOOST_TEST((net.dropout.training && !net.norm.training));
+  BOOST_TEST(net.norm.num_batches_tracked.item<int>() == 0);
+  require_error<ShapeError>([&] { nn::summary(net, ones({2, 3, 5, 6})); }, "conv");
+  BOOST_TEST(net.dropout.training);
+  net(ones({2, 1, 5, 6})).sum().backward();  // nobody watches any more
+}
+
+BOOST_AUTO_TEST_CASE(a_table) {
+  nn::Sequential net(nn::Linear(1000, 2), nn::ReLU());
+  BOOST_TEST(nn::summary(net, ones({3, 1000})).str() ==
+             "Layer (type)  Output  Parameters   FLOPs\n"
+             "Sequential    (3, 2)           0       0\n"
+             "0 (Linear)    (3, 2)       2,002  12,000\n"
+             "1 (ReLU)      (3, 2)           0       0\n"
+             "Parameters: 2,002 (7.8 KiB), trainable: 2,002\n"
+             "FLOPs: 12,000\n"
+             "Outputs of the layers: 48 B\n");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
