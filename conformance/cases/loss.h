@@ -2,17 +2,11 @@
 #pragma once
 
 #include <tenon/conformance/case.h>
+#include <tenon/conformance/cases/loss_more.h>
+#include <tenon/conformance/cases/reductions.h>
 #include <tenon/core/ops/loss.h>
 
 namespace tenon::conformance {
-
-// PyTorch's name for a reduction, "mean" if there is none.
-inline Reduction reduction_of(const json& attributes) {
-  const std::string name = attributes.value("reduction", "mean");
-  for (Reduction reduction : {Reduction::none, Reduction::mean, Reduction::sum})
-    if (name == name_of(reduction)) return reduction;
-  throw ValueError("no reduction is called " + name);
-}
 
 inline List call_cross_entropy(const json& a, const List& in) {
   return {cross_entropy(in[0], in[1],
@@ -62,13 +56,16 @@ inline std::vector<Variant> distances() {
 
 inline std::vector<Line> loss_cases() {
   // clang-format off
-  return {
-      {"cross_entropy", call_cross_entropy, kReals, labels(true), kSums, {.types_of_cpu = kHalves, .values = Values::ordinary}},
-      {"nll_loss", call_nll_loss, kReals, labels(false), kSums, {.types_of_cpu = kHalves, .values = Values::ordinary}},
+  std::vector<Line> lines = {
+      {"cross_entropy", call_cross_entropy, kReals, labels(true), kSums, {.types_of_cpu = kHalves, .values = Values::ordinary, .inputs = "input target weight"}},
+      {"nll_loss", call_nll_loss, kReals, labels(false), kSums, {.types_of_cpu = kHalves, .values = Values::ordinary, .inputs = "input target weight"}},
       {"mse_loss", call_mse_loss, kReals, distances(), kSums, {.types_of_cpu = kHalves, .values = Values::ordinary}},
       {"l1_loss", call_l1_loss, kReals, distances(), kSums, {.types_of_cpu = kHalves, .values = Values::ordinary}},
   };
   // clang-format on
+  const auto more = more_losses();
+  lines.insert(lines.end(), more.begin(), more.end());
+  return lines;
 }
 
 }  // namespace tenon::conformance

@@ -15,6 +15,8 @@ const char* operator_of(FaultSite site) {
   switch (site) {
     case FaultSite::cross_entropy:
       return "cross_entropy";
+    case FaultSite::ctc_loss:
+      return "ctc_loss";
     case FaultSite::embedding:
       return "embedding";
     case FaultSite::index_select:
@@ -60,7 +62,7 @@ void throw_fault(Fault& fault) {
   const FaultSite site = *const_cast<volatile FaultSite*>(&fault.site);
   if (site == FaultSite::none) return;
   const std::string op = operator_of(site);
-  const bool label = site == FaultSite::cross_entropy;
+  const bool label = site == FaultSite::cross_entropy || site == FaultSite::ctc_loss;
   const std::string message = label ? sdk::text("{}: label {} in row {} lies outside [0, {})", op,
                                                 fault.value, fault.position, fault.bound)
                                     : sdk::text("{}: index {} at position {} is outside [0, {})",

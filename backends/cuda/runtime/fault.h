@@ -17,6 +17,7 @@ namespace tenon::cuda {
 enum class FaultSite : int32_t {
   none,
   cross_entropy,
+  ctc_loss,
   embedding,
   index_select,
   gather,

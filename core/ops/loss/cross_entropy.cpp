@@ -5,6 +5,7 @@
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/loss.h>
 #include <tenon/core/ops/loss/class_targets.h>
+#include <tenon/core/ops/loss/reduce_loss.h>
 #include <tenon/core/ops/normalization.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
@@ -149,6 +150,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target,
   if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1))
     throw ValueError(fmt::format("cross_entropy: label_smoothing must lie in [0, 1], found {}",
                                  number_text(options.label_smoothing)));
+  require_reduction("cross_entropy", options.reduction);
   require_defined("cross_entropy", {&logits, &target});
   if (is_floating_point(dtype_of(target)) && shape_of(target) == shape_of(logits) &&
       !shape_of(logits).empty())

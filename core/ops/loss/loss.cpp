@@ -10,6 +10,7 @@
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/loss.h>
 #include <tenon/core/ops/loss/class_targets.h>
+#include <tenon/core/ops/loss/reduce_loss.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/rules.h>
@@ -17,9 +18,14 @@
 
 namespace tenon {
 
-namespace {
+void require_reduction(const char* op, Reduction reduction) {
+  if (reduction == Reduction::batchmean)
+    throw ValueError(fmt::format(
+        "{}: the reduction \"batchmean\" is for kl_div alone; use none, mean or sum", op));
+}
 
-Tensor reduce(const Tensor& loss, Reduction reduction) {
+Tensor reduce_loss(const char* op, const Tensor& loss, Reduction reduction) {
+  require_reduction(op, reduction);
   if (reduction == Reduction::mean) return mean(loss);
   return reduction == Reduction::sum ? sum(loss) : loss;
 }
@@ -46,14 +52,14 @@ void warn_of_broadcasting(const char* op, const Tensor& x, const Tensor& y) {
                           what, broadcast_shapes(shape_of(x), shape_of(y), op), path_suffix()));
 }
 
-}  // namespace
-
 const char* name_of(Reduction reduction) {
   switch (reduction) {
     case Reduction::mean:
       return "mean";
     case Reduction::sum:
       return "sum";
+    case Reduction::batchmean:
+      return "batchmean";
     default:
       return "none";
   }
@@ -61,6 +67,7 @@ const char* name_of(Reduction reduction) {
 
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target,
                 const NllLossOptions& options) {
+  require_reduction("nll_loss", options.reduction);
   ClassTargets c = class_targets("nll_loss", log_probabilities, target, options.weight);
   DType dtype = dtype_of(c.scores);
   Tensor valid = ne(c.labels, options.ignore_index);
@@ -83,13 +90,13 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target,
 Tensor mse_loss(const Tensor& x, const Tensor& y, Reduction reduction) {
   require_defined("mse_loss", {&x, &y});
   warn_of_broadcasting("mse_loss", x, y);
-  return reduce(square(x - y), reduction);
+  return reduce_loss("mse_loss", square(x - y), reduction);
 }
 
 Tensor l1_loss(const Tensor& x, const Tensor& y, Reduction reduction) {
   require_defined("l1_loss", {&x, &y});
   warn_of_broadcasting("l1_loss", x, y);
-  return reduce(abs(x - y), reduction);
+  return reduce_loss("l1_loss", abs(x - y), reduction);
 }
 
 }  // namespace tenon

@@ -148,7 +148,7 @@ def triu_indices(kit):
 
 def write(directory):
     """Writes the file of every family into the directory."""
-    from . import order, pointwise  # noqa: F401, register their operators
+    from . import loss, order, pointwise  # noqa: F401, register their operators
 
     for name, members in OPERATORS.items():
         with File(directory, name) as file:

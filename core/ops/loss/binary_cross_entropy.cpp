@@ -1,0 +1,95 @@
+// Losses of probabilities (core/ops/loss.h).
+#include <tenon/core/format.h>
+#include <tenon/core/ops/activation.h>
+#include <tenon/core/ops/loss.h>
+#include <tenon/core/ops/loss/reduce_loss.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/reduction.h>
+#include <tenon/core/ops/rules.h>
+#include <tenon/core/ops/special.h>
+
+namespace tenon {
+
+namespace {
+
+// ---- binary_cross_entropy: an operator for its gradient, in which PyTorch keeps x (1 - x) from 0
+
+void infer_binary_cross_entropy(Infer& infer) {
+  infer.require_dtype(dtype_of(infer.in(1)) == dtype_of(infer.in(0)), 1, "the dtype of argument 0",
+                      dtype_of(infer.in(0)));
+  infer_floating(infer);
+}
+
+// PyTorch's constant, which is an f32 for every dtype.
+constexpr double kLeast = 1e-12f;
+
+Tensor log_at_least(const Tensor& x) { return maximum(log(x), -100.0); }
+
+void binary_cross_entropy_gradient(const GradContext& c, Grads g) {
+  const Tensor &x = c.input(0), &t = c.input(1);
+  if (c.needs(0)) g[0] = c.grad() * ((x - t) / maximum(x * (1.0 - x), kLeast));
+  if (c.needs(1)) g[1] = c.grad() * (log_at_least(1.0 - x) - log_at_least(x));
+}
+void decompose_binary_cross_entropy(const Call& call, Outputs& out) {
+  const Tensor &x = call.in(0), &t = call.in(1);
+  out.push_back((t - 1.0) * log_at_least(1.0 - x) - t * log_at_least(x));
+}
+const Op binary_cross_entropy_op{{
+    .name = "binary_cross_entropy",
+    .infer = infer_binary_cross_entropy,
+    .gradient = binary_cross_entropy_gradient,
+    .saves_inputs = 3,
+    .pointwise = true,
+    .decompose = decompose_binary_cross_entropy,
+}};
+
+void require_same_shape(const char* op, const Tensor& input, const Tensor& target) {
+  require_defined(op, {&input, &target});
+  if (!(shape_of(input) == shape_of(target)))
+    throw ShapeError(fmt::format("{}: input and target must have one shape, found {} and {}", op,
+                                 shape_of(input), shape_of(target)));
+}
+
+}  // namespace
+
+Tensor binary_cross_entropy(const Tensor& input, const Tensor& target,
+                            const BinaryCrossEntropyOptions& options) {
+  require_same_shape("binary_cross_entropy", input, target);
+  Tensor loss = run(binary_cross_entropy_op, {&input, &target});
+  if (options.weight.defined()) loss = loss * options.weight;
+  return reduce_loss("binary_cross_entropy", loss, options.reduction);
+}
+
+// (1 - t) x - w log(sigmoid(x)) with w = 1 + (pos_weight - 1) t
+Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
+                                        const BinaryCrossEntropyWithLogitsOptions& options) {
+  require_same_shape("binary_cross_entropy_with_logits", input, target);
+  Tensor likelihood = logsigmoid(input);
+  if (options.pos_weight.defined())
+    likelihood = likelihood * ((options.pos_weight - 1.0) * target + 1.0);
+  Tensor loss = (1.0 - target) * input - likelihood;
+  if (options.weight.defined()) loss = loss * options.weight;
+  return reduce_loss("binary_cross_entropy_with_logits", loss, options.reduction);
+}
+
+Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
+                                   Reduction reduction) {
+  require_same_shape("multilabel_soft_margin_loss", input, target);
+  if (shape_of(input).empty())
+    throw ShapeError(
+        "multilabel_soft_margin_loss: the input needs a dimension of classes, found shape ()");
+  Tensor loss = (1.0 - target) * input - logsigmoid(input);
+  if (weight.defined()) loss = loss * weight;
+  return reduce_loss("multilabel_soft_margin_loss", mean(loss, {-1}), reduction);
+}
+
+Tensor kl_div(const Tensor& input, const Tensor& target, Reduction reduction, bool log_target) {
+  require_defined("kl_div", {&input, &target});
+  const Tensor loss =
+      log_target ? exp(target) * (target - input) : xlogy(target, target) - target * input;
+  if (reduction != Reduction::batchmean) return reduce_loss("kl_div", loss, reduction);
+  const Shape& shape = shape_of(input);
+  return sum(loss) / (shape.empty() ? 1.0 : static_cast<double>(shape[0]));
+}
+
+}  // namespace tenon

@@ -1,0 +1,112 @@
+// "ctc_loss" and its gradient, read and checked once for every plugin, and what its recursions are
+// made of. All tensors are contiguous.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include <tenon/plugins/sdk/host_device.h>
+#include <tenon/plugins/sdk/requests/checks.h>
+
+namespace tenon::sdk {
+
+// Log-probabilities (t, n, c) and labels (n, s), of which each sequence has its own lengths.
+// Between, before and behind its labels are blanks: 2 s + 1 states at most.
+struct CtcRequest {
+  tn_dtype dtype;
+  int64_t t, n, c, s, blank;
+
+  int64_t states() const { return 2 * s + 1; }
+
+  // Of "ctc_loss" (log_probs, targets, input_lengths, target_lengths -> losses (n), alphas (n, t,
+  // states)) or "ctc_loss_backward" (g, the four, losses, alphas -> glog_probs). Labels and lengths
+  // are checked by who runs it.
+  static CtcRequest from(const Request& request) {
+    require_op(request, {"ctc_loss", "ctc_loss_backward"});
+    const bool backward = request.op() == "ctc_loss_backward";
+    const size_t first = backward ? 1 : 0;
+    auto &x = request.input(first), &targets = request.input(first + 1);
+    if (x.rank != 3 || targets.rank != 2)
+      invalid("log_probs have 3 dimensions and targets 2, found {} and {}", x.rank, targets.rank);
+    const CtcRequest r{x.dtype,    x.shape[0],       x.shape[1],
+                       x.shape[2], targets.shape[1], request.get_int("blank")};
+    if (r.blank < 0 || r.blank >= r.c) invalid("blank {} lies outside [0, {})", r.blank, r.c);
+    require_contiguous(x);
+    require_elements(targets, r.n * r.s, TN_I64, "targets");
+    require_elements(request.input(first + 2), r.n, TN_I64, "input_lengths");
+    require_elements(request.input(first + 3), r.n, TN_I64, "target_lengths");
+    require_elements(backward ? request.input(5) : request.output(0), r.n, r.dtype, "losses");
+    require_elements(backward ? request.input(6) : request.output(1), r.n * r.t * r.states(),
+                     r.dtype, "alphas");
+    if (backward) {
+      require_elements(request.input(0), r.n, r.dtype, "the gradient");
+      require_elements(request.output(0), r.t * r.n * r.c, r.dtype, "the output");
+    }
+    return r;
+  }
+};
+
+// log(exp(a) + exp(b)), where both may be -infinity.
+template <class T>
+TN_HD T log_add(T a, T b) {
+  const T top = a > b ? a : b;
+  if (top == -std::numeric_limits<T>::infinity()) return top;
+  return top + std::log1p(std::exp((a > b ? b : a) - top));
+}
+
+// One sequence: its labels, and its steps in the tensor (t, n, c).
+template <class T>
+struct CtcSequence {
+  const T* x;             // log-probabilities of its step 0
+  const int64_t* labels;  // `count` of them
+  int64_t steps, count, stride, blank;
+
+  TN_HD int64_t states() const { return 2 * count + 1; }
+  TN_HD int64_t label(int64_t state) const { return state % 2 ? labels[state / 2] : blank; }
+  TN_HD T probability(int64_t step, int64_t state) const { return x[step * stride + label(state)]; }
+  // Whether a path may go from state - 2 to state: past a blank between two unlike labels.
+  TN_HD bool skips(int64_t state) const {
+    return state >= 2 && state % 2 && labels[state / 2] != labels[state / 2 - 1];
+  }
+  TN_HD T first_alpha(int64_t state) const {
+    return state < 2 ? probability(0, state) : -std::numeric_limits<T>::infinity();
+  }
+  // Of all paths to a state, from the alphas of the step before.
+  TN_HD T alpha(const T* before, int64_t step, int64_t state) const {
+    T sum = before[state];
+    if (state >= 1) sum = log_add(sum, before[state - 1]);
+    if (skips(state)) sum = log_add(sum, before[state - 2]);
+    return sum + probability(step, state);
+  }
+  TN_HD T last_beta(int64_t state) const {
+    return state >= states() - 2 ? probability(steps - 1, state)
+                                 : -std::numeric_limits<T>::infinity();
+  }
+  // Of all paths from a state, from the betas of the step behind.
+  TN_HD T beta(const T* behind, int64_t step, int64_t state) const {
+    T sum = behind[state];
+    if (state + 1 < states()) sum = log_add(sum, behind[state + 1]);
+    if (state + 2 < states() && skips(state + 2)) sum = log_add(sum, behind[state + 2]);
+    return sum + probability(step, state);
+  }
+  // From the alphas of the last step.
+  TN_HD T loss(const T* last) const {
+    if (steps == 0) return count == 0 ? T(0) : std::numeric_limits<T>::infinity();
+    const T blank_last = last[states() - 1];
+    return -(count == 0 ? blank_last : log_add(blank_last, last[states() - 2]));
+  }
+  // Of all paths through a state; alpha and beta both have the probability of the step.
+  TN_HD T through(T alpha, T beta, int64_t step, int64_t state) const {
+    const T both = alpha + beta - probability(step, state);
+    return both == both ? both : -std::numeric_limits<T>::infinity();
+  }
+  // Of one log-probability, where `through` is that of all states of its class.
+  TN_HD static T gradient(T g, T x, T through, T loss) {
+    const T share =
+        through == -std::numeric_limits<T>::infinity() ? T(0) : std::exp(through + loss);
+    return g * (std::exp(x) - share);
+  }
+};
+
+}  // namespace tenon::sdk
