@@ -15,13 +15,20 @@ namespace tenon::sdk::formulas {
 // -1 divides every integer; of the least one the quotient wraps around, where a processor traps.
 template <class T>
 TN_HD bool divides_all(T b) {
-  if constexpr (std::is_signed_v<T>) return b == T(0) || b == T(-1);
-  return b == T(0);
+  if constexpr (std::is_signed_v<T>) {
+    return b == T(0) || b == T(-1);
+  } else {
+    return b == T(0);
+  }
 }
 // What a processor's remainder has to be moved by, so that it has the sign of b.
 template <class T>
 TN_HD bool has_other_sign(T rest, T b) {
-  return rest != T(0) && (rest < T(0)) != (b < T(0));
+  if constexpr (std::is_unsigned_v<T>) {
+    return false;
+  } else {
+    return rest != T(0) && (rest < T(0)) != (b < T(0));
+  }
 }
 
 struct Fmod {
@@ -119,7 +126,12 @@ struct BitXor {
 // A shift by a negative number, or by all bits, leaves none but those of the sign.
 template <class T>
 TN_HD bool shifts_out(T by) {
-  return by < T(0) || by >= static_cast<T>(8 * sizeof(T));
+  constexpr T width = 8 * sizeof(T);
+  if constexpr (std::is_unsigned_v<T>) {
+    return by >= width;
+  } else {
+    return by < T(0) || by >= width;
+  }
 }
 struct LeftShift {
   template <class T>
@@ -131,8 +143,12 @@ struct LeftShift {
 struct RightShift {
   template <class T>
   TN_HD T operator()(T a, T b) const {
-    if (shifts_out(b)) return a < T(0) ? static_cast<T>(-1) : T(0);
-    return static_cast<T>(a >> b);
+    if (!shifts_out(b)) return static_cast<T>(a >> b);
+    if constexpr (std::is_unsigned_v<T>) {
+      return T(0);
+    } else {
+      return a < T(0) ? T(-1) : T(0);
+    }
   }
 };
 

@@ -17,7 +17,7 @@ struct CtcRequest {
   tn_dtype dtype;
   int64_t t, n, c, s, blank;
 
-  int64_t states() const { return 2 * s + 1; }
+  TN_HD int64_t states() const { return 2 * s + 1; }
 
   // Of "ctc_loss" (log_probs, targets, input_lengths, target_lengths -> losses (n), alphas (n, t,
   // states)) or "ctc_loss_backward" (g, the four, losses, alphas -> glog_probs). Labels and lengths

@@ -2,6 +2,7 @@
 // sequence follow one another.
 #include <tenon/plugins/sdk/requests/ctc.h>
 
+#include "device/launch.h"
 #include "runtime/common.h"
 
 namespace tenon::cuda {
