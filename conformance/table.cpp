@@ -1,3 +1,4 @@
+#include <tenon/conformance/cases/attention.h>
 #include <tenon/conformance/cases/convolution.h>
 #include <tenon/conformance/cases/creation.h>
 #include <tenon/conformance/cases/indexing.h>
@@ -10,6 +11,7 @@
 #include <tenon/conformance/cases/pointwise.h>
 #include <tenon/conformance/cases/pooling.h>
 #include <tenon/conformance/cases/random.h>
+#include <tenon/conformance/cases/recurrent.h>
 #include <tenon/conformance/cases/reduction.h>
 #include <tenon/conformance/cases/scatter.h>
 #include <tenon/conformance/cases/schedule.h>
@@ -38,6 +40,8 @@ const std::vector<Family>& table() {
       {"creation", creation_cases()},
       {"random", random_cases()},
       {"optimizer", together(optimizer_cases(), schedule_cases())},
+      {"attention", attention_cases()},
+      {"recurrent", recurrent_cases()},
   };
   return families;
 }

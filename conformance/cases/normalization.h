@@ -26,6 +26,38 @@ inline List call_layer_norm(const json& a, const List& in) {
                      a.value("eps", 1e-5))};
 }
 
+inline List call_group_norm(const json& a, const List& in) {
+  return {group_norm(in[0], a.at("num_groups"), at(in, 1), at(in, 2), a.value("eps", 1e-5))};
+}
+// As call_batch_norm.
+inline List call_instance_norm(const json& a, const List& in) {
+  Tensor mean, var;
+  if (at(in, 3).defined()) mean = copied(in[3]), var = copied(in[4]);
+  if (a.contains("running_mean"))
+    mean = like(a.at("running_mean"), in[0]), var = like(a.at("running_var"), in[0]);
+  List out = {instance_norm(in[0], mean, var, at(in, 1), at(in, 2), a.value("use_input_stats", true),
+                            a.value("momentum", 0.3), a.value("eps", 1e-5))};
+  if (at(in, 3).defined()) out.insert(out.end(), {mean, var});
+  return out;
+}
+inline List call_batch_norm_stats(const json& a, const List& in) {
+  Tensor mean = like(a.at("running_mean"), in[0]), var = like(a.at("running_var"), in[0]);
+  batch_norm(in[0], mean, var, Tensor(), Tensor(), true, a.at("momentum"), a.at("eps"));
+  return {mean, var};
+}
+inline List call_rms_norm(const json& a, const List& in) {
+  std::optional<double> eps;
+  if (a.contains("eps") && !a.at("eps").is_null()) eps = a.at("eps").get<double>();
+  return {rms_norm(in[0], shape_of(a.at("normalized_shape")), at(in, 1), eps)};
+}
+inline List call_local_response_norm(const json& a, const List& in) {
+  return {local_response_norm(in[0], a.at("size"), a.value("alpha", 1e-4), a.value("beta", 0.75),
+                              a.value("k", 1.0))};
+}
+inline List call_weight_norm(const json& a, const List& in) {
+  return {weight_norm(in[0], in[1], a.value("dim", int64_t{0}))};
+}
+
 inline std::vector<Variant> lines_of_all_sizes() {
   std::vector<Variant> variants;
   const auto add = [&](const Shape& shape, int64_t dim, Types types = kFloats) {
@@ -91,6 +123,22 @@ inline std::vector<Line> normalization_cases() {
       {"log_softmax", along(log_softmax), kReals, lines_of_all_sizes(), kLongSums, {.types_of_cpu = kHalves, .values = Values::ordinary}},
       {"layer_norm", call_layer_norm, kReals, layers_of_all_sizes(), kLongSums, {.difference = 1e-5, .types_of_cpu = kHalves, .values = Values::ordinary, .distinct = true}},
       {"batch_norm", call_batch_norm, kReals, channels_of_all_sizes(), kLongSums, {.difference = 1e-5, .types_of_cpu = kHalves, .values = Values::ordinary, .distinct = true}},
+      {"batch_norm_stats", call_batch_norm_stats, kReals, {{"{'running_mean': [0.5, 1, 2], 'running_var': [1, 2, 3], 'momentum': 0.2, 'eps': 1e-4}", {{4, 3, 5}}}}, kLongSums, {.difference = 0, .values = Values::ordinary}},
+      {"group_norm", call_group_norm, kFloats,
+          {{"{'num_groups': 2}", {{2, 4, 3}, {4}, {4}}}, {"{'num_groups': 1}", {{3, 5}}}, {"{'num_groups': 6}", {{2, 6, 5, 7}, {6}, absent()}}, {"{'num_groups': 2}", {{0, 4, 3}, {4}}}, {"{'num_groups': 32}", {{4, 64, 28, 28}, {64}, {64}}, kF32}},
+          kLongSums, {.difference = 1e-5, .values = Values::ordinary, .distinct = true}},
+      {"instance_norm", call_instance_norm, kFloats,
+          {{"", {{2, 3, 4}, {3}, {3}}}, {"", {{1, 2, 3, 3}}}, {"", {{2, 3, 5}, absent(), absent(), constant({3}), constant({3})}}, {"{'use_input_stats': false}", {{2, 3, 5}, {3}, {3}, constant({3}), constant({3})}}, {"", {{0, 3, 4}}}, {"", {{4, 8, 40, 33}, {8}, {8}}, kF32}},
+          kLongSums, {.difference = 1e-5, .values = Values::ordinary, .distinct = true}},
+      {"rms_norm", call_rms_norm, kFloats,
+          {{"{'normalized_shape': [4]}", {{2, 3, 4}, {4}}}, {"{'normalized_shape': [3, 4], 'eps': 0.1}", {{2, 3, 4}}}, {"{'normalized_shape': [4]}", {{0, 4}, {4}}}, {"{'normalized_shape': [768]}", {{70, 768}, {768}}, kF32}},
+          kLongSums, {.difference = 1e-5, .values = Values::ordinary}},
+      {"local_response_norm", call_local_response_norm, kFloats,
+          {{"{'size': 2}", {{2, 5, 3}}}, {"{'size': 5, 'alpha': 0.1, 'beta': 0.5, 'k': 2.0}", {{1, 7, 2, 3}}}, {"{'size': 9}", {{2, 3, 4}}}, {"{'size': 1}", {{2, 1, 4}}}, {"{'size': 3}", {{0, 3, 4}}}},
+          kSums, {.values = Values::ordinary}},
+      {"weight_norm", call_weight_norm, kFloats,
+          {{"", {{3, 4}, {3, 1}}}, {"{'dim': 1}", {{2, 3, 2}, {1, 3, 1}}}, {"{'dim': -1}", {{5, 2}, {}}}, {"", {{16, 8, 3, 3}, {16, 1, 1, 1}}}},
+          kLongSums, {.difference = 1e-5, .values = Values::ordinary, .distinct = true}},
   };
   // clang-format on
 }

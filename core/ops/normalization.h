@@ -1,6 +1,8 @@
 // Normalisation. Every function throws a ValueError if x is undefined.
 #pragma once
 
+#include <optional>
+
 #include <tenon/core/tensor.h>
 
 namespace tenon {
@@ -25,6 +27,48 @@ TENON_API Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const T
 TENON_API Tensor layer_norm(const Tensor& x, const Shape& normalized_shape,
                             const Tensor& weight = Tensor(), const Tensor& bias = Tensor(),
                             double eps = 1e-5);
+
+// Returns x normalised over each of `num_groups` groups of channels of each image, by mean and
+// biased variance, then times weight plus bias of each channel (Wu and He, arXiv:1803.08494). x is
+// floating and of shape (n, c) or (n, c, …); weight and bias have shape (c), an undefined one is
+// left out. Throws a ValueError unless the groups divide c, a ShapeError or DTypeError for a tensor
+// that does not fit.
+TENON_API Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight = Tensor(),
+                            const Tensor& bias = Tensor(), double eps = 1e-5);
+
+// Returns x normalised over each channel of each image, then times weight plus bias of each channel
+// (Ulyanov et al., arXiv:1607.08022). x is floating and of shape (n, c, …) with at least three
+// dimensions; the other tensors have shape (c), and each may be undefined, which leaves it out.
+// Running statistics, if given, are changed in place as in batch_norm, to those of the images on
+// average; with use_input_stats = false they are used instead of those of the images. Throws a
+// ShapeError, DTypeError or ValueError for arguments that do not fit, such as images of one
+// element.
+TENON_API Tensor instance_norm(const Tensor& x, const Tensor& running_mean = Tensor(),
+                               const Tensor& running_var = Tensor(),
+                               const Tensor& weight = Tensor(), const Tensor& bias = Tensor(),
+                               bool use_input_stats = true, double momentum = 0.1,
+                               double eps = 1e-5);
+
+// Returns x / sqrt(mean(x²) + eps) * weight, with the mean over the last dimensions, which must be
+// `normalized_shape` (Zhang and Sennrich, arXiv:1910.07467). The weight has that shape, or is
+// undefined, which leaves it out. `eps` is the distance from 1 to the next number of x's dtype
+// unless it is given. Throws a ShapeError, DTypeError or ValueError for arguments that do not fit.
+TENON_API Tensor rms_norm(const Tensor& x, const Shape& normalized_shape,
+                          const Tensor& weight = Tensor(),
+                          std::optional<double> eps = std::nullopt);
+
+// Returns x / (k + alpha * mean of x² over `size` neighbouring channels)^beta, where channels
+// outside count as zeros (Krizhevsky et al., 2012). x is floating and of shape (n, c, …) with at
+// least three dimensions. Throws a ShapeError, DTypeError or ValueError for arguments that do not
+// fit.
+TENON_API Tensor local_response_norm(const Tensor& x, int64_t size, double alpha = 1e-4,
+                                     double beta = 0.75, double k = 1);
+
+// Returns v scaled so that its slices along `dim` have the lengths g: v * g / norm(v), with the
+// norm over all other dimensions, or over all for -1 (Salimans and Kingma, arXiv:1602.07868). g has
+// the shape of v with size 1 in all dimensions but `dim`; for -1 it has no dimensions. Throws a
+// ShapeError for another shape, an IndexError if v has no such dimension.
+TENON_API Tensor weight_norm(const Tensor& v, const Tensor& g, int64_t dim = 0);
 
 // Returns exp(x) / sum(exp(x)) along `dim`, computed without overflow, in the shape of x; integers
 // and bool become f32. `dim` may be negative. Throws an IndexError if x has no such dimension.

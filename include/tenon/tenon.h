@@ -9,6 +9,7 @@
 #include <tenon/core/host_tensor.h>
 #include <tenon/core/ops/activation.h>
 #include <tenon/core/ops/arithmetic.h>
+#include <tenon/core/ops/attention.h>
 #include <tenon/core/ops/convolution.h>
 #include <tenon/core/ops/creation.h>
 #include <tenon/core/ops/indexing.h>
@@ -18,6 +19,7 @@
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/pooling.h>
 #include <tenon/core/ops/random.h>
+#include <tenon/core/ops/recurrent.h>
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/scan.h>
 #include <tenon/core/ops/shape.h>

@@ -115,6 +115,8 @@ TENON_FAMILY(shape)
 TENON_FAMILY(creation)
 TENON_FAMILY(random)
 TENON_FAMILY(optimizer)
+TENON_FAMILY(attention)
+TENON_FAMILY(recurrent)
 
 // ---- nothing is forgotten
 

@@ -4,6 +4,7 @@
 #include <tenon/core/base/number_text.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/normalization.h>
+#include <tenon/core/ops/normalization/channels.h>
 #include <tenon/core/ops/normalization/fused.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
@@ -19,13 +20,6 @@ Shape batch_dims(const Shape& x) {
   Shape dims = {0};
   for (size_t d = 2; d < x.size(); ++d) dims.push_back(static_cast<int64_t>(d));
   return dims;
-}
-
-// (c) as (1, c, 1, …), so that it broadcasts along channels.
-Tensor by_channel(const Tensor& values, const Shape& x) {
-  Shape shape = Shape::filled(x.size(), 1);
-  shape[1] = x[1];
-  return values.reshape(shape);
 }
 
 struct Statistics {

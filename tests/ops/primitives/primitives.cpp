@@ -126,13 +126,14 @@ void destroy(tn_plan* self) {
 }
 
 tn_error* plan_create(tn_device* device, const tn_op_request* request, tn_plan** plan) {
-  if (tn_error* no = refusal(request)) {
+  tn_plan* inner = nullptr;
+  tn_error* no = refusal(request);
+  if (!no) no = cpu.plan_create(device, request, &inner);
+  if (no) {
     std::lock_guard lock(asked.mutex);
     asked.refused.insert(request->op);
     return no;
   }
-  tn_plan* inner = nullptr;
-  if (tn_error* error = cpu.plan_create(device, request, &inner)) return error;
   return guard([&] {
     auto* noted = new Noted{*inner, inner, request->op};
     noted->head.run = run;

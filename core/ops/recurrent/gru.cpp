@@ -1,0 +1,106 @@
+// gru and gru_step (core/ops/recurrent.h).
+#include <tenon/core/format.h>
+#include <tenon/core/ops/linalg.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/recurrent/layers.h>
+#include <tenon/core/ops/rules.h>
+#include <tenon/core/ops/shape.h>
+
+namespace tenon {
+
+namespace {
+
+void infer_gru_step(Infer& infer) {
+  const TensorDesc& h = infer.in(2);
+  infer.require_dtype(is_floating_point(dtype_of(h)), 2, "a floating type");
+  const Shape& s = shape_of(h);
+  for (size_t i = 0; i < 2; ++i) {
+    infer.require_dtype(dtype_of(infer.in(i)) == dtype_of(h), i, "of the hidden state's type",
+                        dtype_of(h));
+    if (s.size() != 2 || !(shape_of(infer.in(i)) == Shape{s[0], 3 * s[1]}))
+      infer.shape_error(
+          fmt::format("needs gates (batch, 3 hidden) and a hidden state (batch, hidden); found {}, "
+                      "{} and {}",
+                      shape_of(infer.in(0)), shape_of(infer.in(1)), s));
+  }
+  infer.output(dtype_of(h), s);
+}
+
+struct GruGates {
+  Tensor r, z, n, hidden_n;
+};
+GruGates gru_gates_of(const Tensor& input, const Tensor& hidden) {
+  const int64_t n = shape_of(input)[1] / 3;
+  const Tensor r = sigmoid(input.narrow(1, 0, n) + hidden.narrow(1, 0, n));
+  const Tensor z = sigmoid(input.narrow(1, n, n) + hidden.narrow(1, n, n));
+  const Tensor hidden_n = hidden.narrow(1, 2 * n, n);
+  return {r, z, tanh(input.narrow(1, 2 * n, n) + r * hidden_n), hidden_n};
+}
+
+void decompose_gru_step(const Call& call, Outputs& out) {
+  const auto gates = gru_gates_of(call.in(0), call.in(1));
+  out = {gates.n + gates.z * (call.in(2) - gates.n)};
+}
+
+void gru_composed_backward(const Tensor& g, const Tensor& input, const Tensor& hidden,
+                           const Tensor& h, Grads out) {
+  const auto [r, z, n, hidden_n] = gru_gates_of(input, hidden);
+  const Tensor gn = g * (1.0 - z) * (1.0 - square(n)), gz = g * (h - n) * z * (1.0 - z);
+  const Tensor gr = gn * hidden_n * r * (1.0 - r);
+  out[0] = cat({gr, gz, gn}, 1);
+  out[1] = cat({gr, gz, gn * r}, 1);
+  out[2] = g * z;
+}
+
+void infer_gru_step_backward(Infer& infer) {
+  for (size_t i = 1; i < 4; ++i) infer.output(dtype_of(infer.in(i)), shape_of(infer.in(i)));
+}
+
+void decompose_gru_step_backward(const Call& call, Outputs& out) {
+  out.resize(3);
+  gru_composed_backward(call.in(0), call.in(1), call.in(2), call.in(3), out);
+}
+
+const Op gru_step_backward_op{{
+    .name = "gru_step_backward",
+    .infer = infer_gru_step_backward,
+    .decompose = decompose_gru_step_backward,
+}};
+
+void gru_step_gradient(const GradContext& c, Grads g) {
+  if (grad_enabled()) return gru_composed_backward(c.grad(), c.input(0), c.input(1), c.input(2), g);
+  const Tensor* inputs[] = {&c.grad(), &c.input(0), &c.input(1), &c.input(2)};
+  auto grads = run_all({gru_step_backward_op, inputs});
+  for (size_t i = 0; i < 3; ++i) g[i] = grads[i];
+}
+
+const Op gru_step_op{{
+    .name = "gru_step",
+    .infer = infer_gru_step,
+    .gradient = gru_step_gradient,
+    .saves_inputs = 7,
+    .decompose = decompose_gru_step,
+}};
+
+}  // namespace
+
+Tensor gru_step(const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& h) {
+  const Tensor* all[] = {&input_gates, &hidden_gates, &h};
+  for (size_t i = 0; i < 3; ++i) require_tensor("gru_step", *all[i], i);
+  return run(gru_step_op, {&input_gates, &hidden_gates, &h});
+}
+
+std::pair<Tensor, Tensor> gru(const Tensor& x, const Tensor& h0, const std::vector<Tensor>& weights,
+                              const RecurrentOptions& options) {
+  const RecurrentKind kind = {
+      "gru", 3, 1,
+      [](const Tensor& input_gates, const std::vector<Tensor>& states, const Tensor& weight_hh,
+         const Tensor& bias_hh) -> std::vector<Tensor> {
+        return {gru_step(input_gates, linear(states[0], weight_hh, bias_hh), states[0])};
+      }};
+  const Tensor initial[] = {h0};
+  auto result = run_layers(kind, x, initial, weights, options);
+  return {result.y, result.states[0]};
+}
+
+}  // namespace tenon

@@ -1,0 +1,112 @@
+// lstm and lstm_step (core/ops/recurrent.h).
+#include <tenon/core/format.h>
+#include <tenon/core/ops/linalg.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/recurrent/layers.h>
+#include <tenon/core/ops/rules.h>
+#include <tenon/core/ops/shape.h>
+
+namespace tenon {
+
+namespace {
+
+void infer_lstm_step(Infer& infer) {
+  const TensorDesc &gates = infer.in(0), &c = infer.in(1);
+  infer.require_dtype(is_floating_point(dtype_of(c)), 1, "a floating type");
+  infer.require_dtype(dtype_of(gates) == dtype_of(c), 0, "of the cell's type", dtype_of(c));
+  const Shape& s = shape_of(c);
+  if (s.size() != 2 || !(shape_of(gates) == Shape{s[0], 4 * s[1]}))
+    infer.shape_error(
+        fmt::format("needs gates (batch, 4 hidden) and a cell (batch, hidden); found {} and {}",
+                    shape_of(gates), s));
+  infer.output(dtype_of(c), s);
+  infer.output(dtype_of(c), s);
+}
+
+struct LstmGates {
+  Tensor i, f, g, o;
+};
+LstmGates lstm_gates_of(const Tensor& gates) {
+  const int64_t n = shape_of(gates)[1] / 4;
+  return {sigmoid(gates.narrow(1, 0, n)), sigmoid(gates.narrow(1, n, n)),
+          tanh(gates.narrow(1, 2 * n, n)), sigmoid(gates.narrow(1, 3 * n, n))};
+}
+
+void decompose_lstm_step(const Call& call, Outputs& out) {
+  const auto [i, f, g, o] = lstm_gates_of(call.in(0));
+  const Tensor c = f * call.in(1) + i * g;
+  out = {o * tanh(c), c};
+}
+
+// The gradients of the gates and of the cell before; gh and gc may be undefined.
+void lstm_composed_backward(const Tensor& gh, const Tensor& gc, const Tensor& gates,
+                            const Tensor& c, Grads out) {
+  const auto [i, f, g, o] = lstm_gates_of(gates);
+  const Tensor t = tanh(f * c + i * g);
+  Tensor d = gh.defined() ? gh * o * (1.0 - square(t)) : gc;
+  if (gh.defined() && gc.defined()) d = d + gc;
+  const Tensor go = gh.defined() ? gh * t * o * (1.0 - o) : o * 0.0;
+  out[0] = cat({d * g * i * (1.0 - i), d * c * f * (1.0 - f), d * i * (1.0 - square(g)), go}, 1);
+  out[1] = d * f;
+}
+
+void infer_lstm_step_backward(Infer& infer) {
+  infer.output(dtype_of(infer.in(2)), shape_of(infer.in(2)));
+  infer.output(dtype_of(infer.in(3)), shape_of(infer.in(3)));
+}
+
+void decompose_lstm_step_backward(const Call& call, Outputs& out) {
+  out.resize(2);
+  lstm_composed_backward(call.optional(0), call.optional(1), call.in(2), call.in(3), out);
+}
+
+const Op lstm_step_backward_op{{
+    .name = "lstm_step_backward",
+    .infer = infer_lstm_step_backward,
+    .decompose = decompose_lstm_step_backward,
+}};
+
+void lstm_step_gradient(const GradContext& c, Grads g) {
+  const Tensor &gh = c.grad(0), &gc = c.grad(1);
+  if (grad_enabled()) return lstm_composed_backward(gh, gc, c.input(0), c.input(1), g);
+  const Tensor* inputs[] = {gh.defined() ? &gh : nullptr, gc.defined() ? &gc : nullptr, &c.input(0),
+                            &c.input(1)};
+  auto grads = run_all({lstm_step_backward_op, inputs});
+  g[0] = grads[0], g[1] = grads[1];
+}
+
+const Op lstm_step_op{{
+    .name = "lstm_step",
+    .infer = infer_lstm_step,
+    .gradient = lstm_step_gradient,
+    .saves_inputs = 3,
+    .differentiable = 3,
+    .decompose = decompose_lstm_step,
+}};
+
+}  // namespace
+
+std::pair<Tensor, Tensor> lstm_step(const Tensor& gates, const Tensor& c) {
+  require_tensor("lstm_step", gates);
+  require_tensor("lstm_step", c, 1);
+  const Tensor* inputs[] = {&gates, &c};
+  auto out = run_all({lstm_step_op, inputs});
+  return {out[0], out[1]};
+}
+
+std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& x, const Tensor& h0, const Tensor& c0,
+                                        const std::vector<Tensor>& weights,
+                                        const RecurrentOptions& options) {
+  const RecurrentKind kind = {
+      "lstm", 4, 2,
+      [](const Tensor& input_gates, const std::vector<Tensor>& states, const Tensor& weight_hh,
+         const Tensor& bias_hh) -> std::vector<Tensor> {
+        auto [h, c] = lstm_step(input_gates + linear(states[0], weight_hh, bias_hh), states[1]);
+        return {h, c};
+      }};
+  const Tensor initial[] = {h0, c0};
+  auto result = run_layers(kind, x, initial, weights, options);
+  return {result.y, result.states[0], result.states[1]};
+}
+
+}  // namespace tenon

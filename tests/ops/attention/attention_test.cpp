@@ -1,0 +1,82 @@
+#include <tenon/core/ops/attention.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/reduction.h>
+#include <tenon/core/ops/shape.h>
+#include <tenon/core/random.h>
+
+#include "ops/check.h"
+
+BOOST_AUTO_TEST_SUITE(attention)
+
+using namespace tenon;
+using namespace tenon::test;
+
+BOOST_AUTO_TEST_CASE(a_row_that_attends_to_nothing_is_zero_and_has_no_gradient) {
+  const Tensor q = rand({2, 3, 4}).requires_grad_(), k = rand({2, 5, 4}).requires_grad_(),
+               v = rand({2, 5, 4}).requires_grad_();
+  Tensor mask = ones({3, 5}, {.dtype = boolean});
+  mask.select(0, 1).fill_(false);
+  const Tensor y = scaled_dot_product_attention(q, k, v, {.attn_mask = mask});
+  BOOST_TEST(abs(y.select(1, 1)).sum().item<float>() == 0);
+  y.sum().backward();
+  for (auto& t : {q, k, v}) BOOST_TEST(std::isfinite(abs(t.grad()).sum().item<float>()));
+  BOOST_TEST(abs(q.grad().select(1, 1)).sum().item<float>() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(dropout_keeps_the_mean) {
+  manual_seed(3);
+  const Tensor q = zeros({1, 400, 8}), v = ones({1, 50, 1});
+  const Tensor y = scaled_dot_product_attention(q, zeros({1, 50, 8}), v, {.dropout_p = 0.5});
+  BOOST_TEST(std::abs(y.mean().item<float>() - 1) < 0.05);
+  BOOST_TEST(var(y).item<float>() > 0.001);
+}
+
+BOOST_AUTO_TEST_CASE(bad_input) {
+  const Tensor q = zeros({2, 3, 4}), k = zeros({2, 5, 4}), v = zeros({2, 5, 6});
+  const auto attend = [&](const Tensor& a, const Tensor& b, const Tensor& c,
+                          const AttentionOptions& options = {}) {
+    return [=] { scaled_dot_product_attention(a, b, c, options); };
+  };
+  require_error<ValueError>(attend(Tensor(), k, v), "argument 0 is an undefined tensor");
+  require_error<ShapeError>(attend(zeros({4}), k, v), "have at least two dimensions; found (4,)");
+  require_error<ShapeError>(attend(zeros({2, 3, 5}), k, v), "query (2, 3, 5) and key (2, 5, 4)");
+  require_error<ShapeError>(attend(q, k, zeros({2, 4, 6})), "number of positions");
+  require_error<DTypeError>(attend(q.to(f64), k, v), "one floating dtype; found f64, f32 and f32");
+  require_error<DTypeError>(attend(q.to(i64), k.to(i64), v.to(i64)), "one floating dtype");
+  require_error<ValueError>(
+      attend(q, k, v, {.attn_mask = ones({3, 5}, {.dtype = boolean}), .is_causal = true}),
+      "attn_mask and is_causal cannot be combined");
+  require_error<DTypeError>(attend(q, k, v, {.attn_mask = ones({3, 5}, {.dtype = i64})}),
+                            "attn_mask is bool or has the dtype of the query");
+  require_error<ShapeError>(attend(q, k, v, {.attn_mask = ones({4, 5})}), "(2, 3, 5)");
+  require_error<ValueError>(attend(q, k, v, {.dropout_p = 1.5}), "dropout_p must lie in [0, 1]");
+  require_error<ShapeError>(
+      attend(zeros({1, 3, 2, 4}), zeros({1, 2, 2, 4}), zeros({1, 2, 2, 4}), {.enable_gqa = true}),
+      "the 3 query heads must be a multiple of the 2 heads of key");
+
+  const Tensor w = zeros({12, 4}), o = zeros({4, 4}), x = zeros({3, 2, 4});
+  const auto many = [&](const Tensor& query, const Tensor& key, int64_t heads,
+                        const MultiHeadAttentionWeights& weights,
+                        const MultiHeadAttentionOptions& options = {}) {
+    return [=] { multi_head_attention_forward(query, key, key, heads, weights, options); };
+  };
+  const MultiHeadAttentionWeights good = {.in_proj_weight = w, .out_proj_weight = o};
+  require_error<ShapeError>(many(zeros({3, 4}), x, 1, good), "needs a query (l, batch, width)");
+  require_error<ShapeError>(many(x, zeros({3, 1, 4}), 1, good), "found (3, 2, 4), (3, 1, 4)");
+  require_error<ValueError>(many(x, x, 3, good), "width 4 cannot be divided into 3 heads");
+  require_error<ValueError>(many(x, x, 0, good), "cannot be divided into 0 heads");
+  require_error<ValueError>(many(x, x, 1, {.in_proj_weight = w}), "argument 6 is an undefined");
+  require_error<ShapeError>(many(x, x, 1, {.in_proj_weight = o, .out_proj_weight = o}),
+                            "in_proj_weight has shape (4, 4), but must be (12, 4)");
+  require_error<ShapeError>(many(x, x, 1, good, {.key_padding_mask = zeros({3, 2})}),
+                            "key_padding_mask has shape (3, 2), but must be (2, 3)");
+  require_error<ShapeError>(many(x, x, 2, good, {.attn_mask = zeros({2, 3, 3})}),
+                            "attn_mask has shape (2, 3, 3), but must be (3, 3) or (4, 3, 3)");
+
+  require_error<ShapeError>([] { rotary_embedding(zeros({3, 5})); }, "with an even d");
+  require_error<ShapeError>([] { rotary_embedding(zeros({4})); }, "needs an input (…, n, d)");
+  require_error<DTypeError>([] { rotary_embedding(zeros({3, 4}).to(i64)); }, "needs a floating");
+  require_error<ValueError>([] { rotary_embedding(zeros({3, 4}), 0); }, "base must be above 0");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
