@@ -38,12 +38,14 @@
 #include <tenon/data/tensor_dataset.h>
 #include <tenon/data/transform.h>
 #include <tenon/modules/activation.h>
+#include <tenon/modules/attention.h>
 #include <tenon/modules/clip_grad.h>
 #include <tenon/modules/conv.h>
 #include <tenon/modules/data_parallel.h>
 #include <tenon/modules/dropout.h>
 #include <tenon/modules/embedding.h>
 #include <tenon/modules/flatten.h>
+#include <tenon/modules/group_norm.h>
 #include <tenon/modules/init.h>
 #include <tenon/modules/linear.h>
 #include <tenon/modules/loss.h>
@@ -67,6 +69,7 @@
 #include <tenon/modules/optim/swa_utils.h>
 #include <tenon/modules/parameter.h>
 #include <tenon/modules/pool.h>
+#include <tenon/modules/recurrent.h>
 #include <tenon/modules/sequential.h>
 #include <tenon/modules/state_dict.h>
 #include <tenon/modules/summary.h>

@@ -1,0 +1,46 @@
+// Attention layers.
+#pragma once
+
+#include <utility>
+
+#include <tenon/modules/linear.h>
+#include <tenon/modules/module.h>
+
+namespace tenon::nn {
+
+struct MultiheadAttentionOptions {
+  double dropout = 0;  // of the attention weights in training; in [0, 1]
+  bool bias = true;    // whether the projections add biases
+  bool batch_first =
+      false;  // inputs and results are (batch, length, width), not (length, batch, …)
+  TensorOptions tensor = {};  // dtype and device of the parameters
+};
+
+struct AttentionMasks {
+  Tensor key_padding_mask = {};  // (batch, s); boolean: true is left out; floating: is added
+  Tensor attn_mask = {};         // (l, s) or (batch num_heads, l, s); the same
+  bool need_weights = true;      // otherwise the second result is undefined
+  bool average_attn_weights = true;
+};
+
+// Attention of `num_heads` heads between learned projections (Vaswani et al., arXiv:1706.03762),
+// with PyTorch's names: "in_proj_weight" (3 embed_dim, embed_dim), "in_proj_bias",
+// "out_proj.weight", "out_proj.bias". in_proj_weight starts Xavier uniform, biases at 0. The
+// constructor throws a ValueError for an option outside its range or unless num_heads divides
+// embed_dim; calls throw as multi_head_attention_forward does.
+struct TENON_API MultiheadAttention final : Module<MultiheadAttention> {
+  MultiheadAttention(int64_t embed_dim, int64_t num_heads,
+                     const MultiheadAttentionOptions& options = {});
+  // Returns the result (length, batch, embed_dim) and the weights of the heads on average.
+  std::pair<Tensor, Tensor> forward(const Tensor& query, const Tensor& key, const Tensor& value,
+                                    const AttentionMasks& masks = {}) const;
+  void fields(FieldVisitor& v);
+
+  int64_t embed_dim, num_heads;
+  MultiheadAttentionOptions options;
+  Parameter in_proj_weight, in_proj_bias;
+  Linear out_proj;
+  bool training = true;
+};
+
+}  // namespace tenon::nn

@@ -1,0 +1,74 @@
+// Recurrent layers over sequences.
+#pragma once
+
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <tenon/modules/module.h>
+
+namespace tenon::nn {
+
+struct RecurrentLayerOptions {
+  int64_t num_layers = 1;    // at least 1
+  bool bias = true;          // whether to add biases
+  bool batch_first = false;  // inputs and results are (batch, length, …), not (length, batch, …)
+  double dropout = 0;        // of the outputs of all layers but the last, in training; in [0, 1]
+  bool bidirectional = false;  // a second network reads the sequence from its end
+  TensorOptions tensor = {};   // dtype and device of the parameters
+};
+
+// What the recurrent layers have in common: the weights by PyTorch's names, "weight_ih_l0",
+// "weight_hh_l0", "bias_ih_l0", "bias_hh_l0", "…_l0_reverse", "…_l1", all of which start uniform in
+// (-k, k) with k = 1 / sqrt(hidden_size). An input is (length, batch, input_size), a state
+// (layers directions, batch, hidden_size), and the result (length, batch, directions hidden_size).
+// States that are not given are zeros. Constructors throw a ValueError for an option outside its
+// range; calls throw a ShapeError or DTypeError for tensors that do not fit.
+struct TENON_API RecurrentState {
+  RecurrentState(const char* layer, int64_t gates, int64_t input_size, int64_t hidden_size,
+                 const RecurrentLayerOptions& options);
+
+  int64_t input_size, hidden_size;
+  RecurrentLayerOptions options;
+  std::vector<Parameter> weights;  // in the order of their names
+  bool training = true;
+
+ protected:
+  std::vector<Tensor> tensors() const;
+  void visit(FieldVisitor& v);
+  std::string repr_text() const;
+};
+
+// A network of h = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu instead of tanh.
+struct TENON_API RNN final : Module<RNN>, RecurrentState {
+  RNN(int64_t input_size, int64_t hidden_size, const RecurrentLayerOptions& options = {},
+      std::string nonlinearity = "tanh");
+  // Returns the result and the last state.
+  std::pair<Tensor, Tensor> forward(const Tensor& x, const Tensor& h0 = Tensor());
+  void fields(FieldVisitor& v) { visit(v); }
+  std::string extra_repr() const;
+
+  std::string nonlinearity;  // "tanh" or "relu"
+};
+
+// Long short-term memory (Hochreiter and Schmidhuber, 1997).
+struct TENON_API LSTM final : Module<LSTM>, RecurrentState {
+  LSTM(int64_t input_size, int64_t hidden_size, const RecurrentLayerOptions& options = {});
+  // Returns the result, and the last hidden state and cell.
+  std::tuple<Tensor, Tensor, Tensor> forward(const Tensor& x, const Tensor& h0 = Tensor(),
+                                             const Tensor& c0 = Tensor());
+  void fields(FieldVisitor& v) { visit(v); }
+  std::string extra_repr() const { return repr_text(); }
+};
+
+// Gated recurrent units (Cho et al., arXiv:1406.1078).
+struct TENON_API GRU final : Module<GRU>, RecurrentState {
+  GRU(int64_t input_size, int64_t hidden_size, const RecurrentLayerOptions& options = {});
+  // Returns the result and the last state.
+  std::pair<Tensor, Tensor> forward(const Tensor& x, const Tensor& h0 = Tensor());
+  void fields(FieldVisitor& v) { visit(v); }
+  std::string extra_repr() const { return repr_text(); }
+};
+
+}  // namespace tenon::nn
