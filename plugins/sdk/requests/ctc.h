@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <limits>
 
 #include <tenon/plugins/sdk/host_device.h>
 #include <tenon/plugins/sdk/requests/checks.h>
@@ -51,7 +50,7 @@ struct CtcRequest {
 template <class T>
 TN_HD T log_add(T a, T b) {
   const T top = a > b ? a : b;
-  if (top == -std::numeric_limits<T>::infinity()) return top;
+  if (top == -T(INFINITY)) return top;
   return top + std::log1p(std::exp((a > b ? b : a) - top));
 }
 
@@ -70,7 +69,7 @@ struct CtcSequence {
     return state >= 2 && state % 2 && labels[state / 2] != labels[state / 2 - 1];
   }
   TN_HD T first_alpha(int64_t state) const {
-    return state < 2 ? probability(0, state) : -std::numeric_limits<T>::infinity();
+    return state < 2 ? probability(0, state) : -T(INFINITY);
   }
   // Of all paths to a state, from the alphas of the step before.
   TN_HD T alpha(const T* before, int64_t step, int64_t state) const {
@@ -81,7 +80,7 @@ struct CtcSequence {
   }
   TN_HD T last_beta(int64_t state) const {
     return state >= states() - 2 ? probability(steps - 1, state)
-                                 : -std::numeric_limits<T>::infinity();
+                                 : -T(INFINITY);
   }
   // Of all paths from a state, from the betas of the step behind.
   TN_HD T beta(const T* behind, int64_t step, int64_t state) const {
@@ -92,19 +91,19 @@ struct CtcSequence {
   }
   // From the alphas of the last step.
   TN_HD T loss(const T* last) const {
-    if (steps == 0) return count == 0 ? T(0) : std::numeric_limits<T>::infinity();
+    if (steps == 0) return count == 0 ? T(0) : T(INFINITY);
     const T blank_last = last[states() - 1];
     return -(count == 0 ? blank_last : log_add(blank_last, last[states() - 2]));
   }
   // Of all paths through a state; alpha and beta both have the probability of the step.
   TN_HD T through(T alpha, T beta, int64_t step, int64_t state) const {
     const T both = alpha + beta - probability(step, state);
-    return both == both ? both : -std::numeric_limits<T>::infinity();
+    return both == both ? both : -T(INFINITY);
   }
   // Of one log-probability, where `through` is that of all states of its class.
   TN_HD static T gradient(T g, T x, T through, T loss) {
     const T share =
-        through == -std::numeric_limits<T>::infinity() ? T(0) : std::exp(through + loss);
+        through == -T(INFINITY) ? T(0) : std::exp(through + loss);
     return g * (std::exp(x) - share);
   }
 };

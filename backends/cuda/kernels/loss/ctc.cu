@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t step = 0; step < c.t; ++step) {
     T* now = row + step * c.states();
     for (int64_t state = threadIdx.x; state < c.states(); state += blockDim.x) {
-      T value = -std::numeric_limits<T>::infinity();
+      T value = -T(INFINITY);
       if (step < q.steps && state < q.states())
         value = step == 0 ? q.first_alpha(state) : q.alpha(now - c.states(), step, state);
       now[state] = value;
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kThreads)
   }
   if (threadIdx.x == 0)
     losses[blockIdx.x] =
-        wrong ? std::numeric_limits<T>::quiet_NaN() : q.loss(row + (q.steps - 1) * c.states());
+        wrong ? T(NAN) : q.loss(row + (q.steps - 1) * c.states());
 }
 
 // `betas` has two steps a sequence.
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kThreads)
     __syncthreads();
     // A class is a thread's, so that its states are added in one order.
     for (int64_t k = threadIdx.x; k < c.c; k += blockDim.x) {
-      T through = -std::numeric_limits<T>::infinity();
+      T through = -T(INFINITY);
       for (int64_t state = k == q.blank ? 0 : 1; counts && state < q.states(); state += 2)
         if (q.label(state) == k)
           through = sdk::log_add(
