@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cmath>
-#include <limits>
 
 #include <tenon/plugins/sdk/host_device.h>
 
@@ -65,10 +64,10 @@ TN_HD double pi_cot_pi(double x) {
 // 1/x up to 10, then by the asymptotic series; below 0 by reflection. As in PyTorch, whole numbers
 // below 0 give NaN, and 0 an infinity of the opposite sign.
 TN_HD double digamma_of(double x) {
-  if (x == 0) return std::copysign(std::numeric_limits<double>::infinity(), -x);
+  if (x == 0) return std::copysign(double(INFINITY), -x);
   double result = 0;
   if (x < 0) {
-    if (x == std::floor(x)) return std::numeric_limits<double>::quiet_NaN();
+    if (x == std::floor(x)) return double(NAN);
     result = -pi_cot_pi(x);
     x = 1 - x;
   }
@@ -89,7 +88,7 @@ TN_HD double zeta_of_positive(int s, double x) {
                              30240.0,       -1209600.0,
                              47900160.0,    -1.8924375803183791606e9,
                              7.47242496e10, -2.950130727918164224e12};
-  if (x == std::numeric_limits<double>::infinity()) return 0;
+  if (x == double(INFINITY)) return 0;
   double sum = 0;
   int terms = 0;
   for (; terms < 12 && x < 1e8; ++terms, x += 1) sum += std::pow(x, -s);
@@ -107,7 +106,7 @@ TN_HD double zeta_of_positive(int s, double x) {
 TN_HD double zeta_of(int s, double x) {
   if (!(x <= 0)) return zeta_of_positive(s, x);
   const double part = x - std::floor(x);
-  if (!(part > 0)) return std::numeric_limits<double>::infinity();
+  if (!(part > 0)) return double(INFINITY);
   // The terms below 0 are, but for their sign, those from 1 - part to -x.
   const double below = zeta_of_positive(s, 1 - part) - zeta_of_positive(s, 1 - x);
   return zeta_of_positive(s, part) + (s % 2 ? -below : below);
@@ -140,9 +139,7 @@ struct Erfinv {
  private:
   TN_HD static double of(double y) {
     const double size = std::fabs(y);
-    if (!(size < 1))
-      return size == 1 ? std::copysign(std::numeric_limits<double>::infinity(), y)
-                       : std::numeric_limits<double>::quiet_NaN();
+    if (!(size < 1)) return size == 1 ? std::copysign(double(INFINITY), y) : double(NAN);
     double x = 0;
     if (size <= 0.7) {
       const double z = y * y;

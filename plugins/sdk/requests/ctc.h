@@ -79,8 +79,7 @@ struct CtcSequence {
     return sum + probability(step, state);
   }
   TN_HD T last_beta(int64_t state) const {
-    return state >= states() - 2 ? probability(steps - 1, state)
-                                 : -T(INFINITY);
+    return state >= states() - 2 ? probability(steps - 1, state) : -T(INFINITY);
   }
   // Of all paths from a state, from the betas of the step behind.
   TN_HD T beta(const T* behind, int64_t step, int64_t state) const {
@@ -102,8 +101,7 @@ struct CtcSequence {
   }
   // Of one log-probability, where `through` is that of all states of its class.
   TN_HD static T gradient(T g, T x, T through, T loss) {
-    const T share =
-        through == -T(INFINITY) ? T(0) : std::exp(through + loss);
+    const T share = through == -T(INFINITY) ? T(0) : std::exp(through + loss);
     return g * (std::exp(x) - share);
   }
 };

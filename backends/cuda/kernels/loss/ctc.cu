@@ -71,8 +71,7 @@ __global__ void __launch_bounds__(kThreads)
     __syncthreads();
   }
   if (threadIdx.x == 0)
-    losses[blockIdx.x] =
-        wrong ? T(NAN) : q.loss(row + (q.steps - 1) * c.states());
+    losses[blockIdx.x] = wrong ? T(NAN) : q.loss(row + (q.steps - 1) * c.states());
 }
 
 // `betas` has two steps a sequence.
