@@ -111,8 +111,8 @@ inline std::vector<Line> special_lines() {
 
       {"lerp", call_lerp, kFloats, three()},
       {"lerp", call_lerp, kFloats, with_args(two_shapes, {"{'weight': 0.3}", "{'weight': 1.7}"}), {.no_reference = numbers}},
-      {"addcmul", call_addcmul, kNumbers, with_args(three(), {"", "{'value': 3}"})},
-      {"addcdiv", call_addcdiv, kFloats, with_args(three(), {"", "{'value': -0.5}"})},
+      {"addcmul", call_addcmul, kNumbers, with_args(three(), {"", "{'value': 3}"}), {.values = Values::ordinary}},
+      {"addcdiv", call_addcdiv, kFloats, with_args(three(), {"", "{'value': -0.5}"}), {.values = Values::ordinary}},
 
       {"bitwise_and", two(bitwise_and), kIntegers | kBool, two_shapes, {.difference = 0}},
       {"bitwise_or", two(bitwise_or), kIntegers | kBool, two_shapes, {.difference = 0}},

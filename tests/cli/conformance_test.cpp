@@ -10,12 +10,14 @@
 #include <sys/stat.h>
 
 #include "cli/conformance_run.h"
+#include "fuzz.h"
 #include "support/sanitized.h"
 
 BOOST_AUTO_TEST_SUITE(conformance_test)
 
 namespace fs = std::filesystem;
 using tenon::test::build_dir;
+using tenon::test::fuzz_long;
 using tenon::test::has;
 using tenon::test::kSanitized;
 using namespace tenon::test::conformance_run;
@@ -37,7 +39,8 @@ BOOST_AUTO_TEST_CASE(what_is_right_passes) {
                {"joint        18 passed, 0 failed"});
   // In checked mode, each run on a device with streams is waited for several times. All operators
   // of these run in tests/ops.
-  require_line(run(folder, "--no-check"), 0, {"0 failed"});
+  require_line(run(folder, fuzz_long() ? "--no-check" : "--no-check --level required"), 0,
+               {"0 failed"});
   for (const char* what : {"--op conv2d --section cases", "--op sum --no-check --seed 3"})
     require_line(run(folder, plugin("sim/libtenon_sim.so") + what), 0,
                  {"sim:0: sim 1.0", "0 failed"});

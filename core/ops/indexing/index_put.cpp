@@ -221,8 +221,17 @@ void index_put_(const Tensor& x, const std::vector<Tensor>& indices, const Tenso
   scatter_into(joined, dim, spread_index(plan.rows, dim, slices), slices, accumulate);
 }
 
+namespace {
+void require_elements(const char* op, const Tensor& x, const Tensor& index) {
+  if (x.numel() == 0 && index.numel() > 0)
+    throw IndexError(fmt::format("{}: a tensor of shape {} has no elements for {} indices", op,
+                                 shape_of(x), index.numel()));
+}
+}  // namespace
+
 Tensor take(const Tensor& x, const Tensor& index) {
   require_defined("take", {&x, &index});
+  require_elements("take", x, index);
   const Tensor rows = ravel_index("take", {index}, {x.numel()});
   return index_select(flatten(x), 0, flatten(rows)).reshape(shape_of(index));
 }
@@ -233,6 +242,7 @@ Tensor put(const Tensor& x, const Tensor& index, const Tensor& source, bool accu
     throw ShapeError(
         fmt::format("put: index has {} elements, source {}, but both must have as many",
                     index.numel(), source.numel()));
+  require_elements("put", x, index);
   const Tensor rows = flatten(ravel_index("put", {index}, {x.numel()}));
   return put_rows(flatten(x), 0, rows, flatten(source), accumulate).reshape(shape_of(x));
 }
