@@ -55,7 +55,7 @@ struct CtcOperands {
 };
 
 template <class T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(256)
     ctc_forward(sdk::CtcRequest c, CtcOperands<T> o, T* losses, T* alphas) {
   bool wrong = false;
   const auto q = o.sequence(c, &wrong);
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // `betas` has two steps a sequence.
 template <class T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(256)
     ctc_backward(sdk::CtcRequest c, CtcOperands<T> o, const T* gs, const T* losses, const T* alphas,
                  T* gx, T* betas) {
   bool wrong = false;
