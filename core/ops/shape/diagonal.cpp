@@ -54,9 +54,9 @@ void execute_diagonal(const Call& call, Outputs& out) {
   const Place place(call.attrs);
   const int64_t row = x.strides[place.dim1], col = x.strides[place.dim2];
   const Shape shape = place.moved(x.shape, place.length(x.shape));
-  const int64_t first = place.offset >= 0 ? place.offset * col : -place.offset * row;
-  out.push_back(make_view(call.in(0), shape, place.moved(x.strides, row + col),
-                          shape.numel() > 0 ? first : 0));
+  int64_t first = 0;  // of an empty diagonal, which may lie anywhere
+  if (shape.numel() > 0) first = place.offset >= 0 ? place.offset * col : -place.offset * row;
+  out.push_back(make_view(call.in(0), shape, place.moved(x.strides, row + col), first));
 }
 const Op diagonal_op{{
     .name = "diagonal",
