@@ -1,7 +1,9 @@
 #include <tenon/core/format.h>
+#include <tenon/core/ops/activation.h>
 #include <tenon/core/ops/normalization.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/modules/activation.h>
+#include <tenon/modules/repr.h>
 
 namespace tenon::nn {
 
@@ -22,5 +24,50 @@ GELU::GELU(std::string a) : approximate(std::move(a)) {
 std::string GELU::extra_repr() const { return fmt::format("approximate='{}'", approximate); }
 std::string Softmax::extra_repr() const { return fmt::format("dim={}", dim); }
 std::string LogSoftmax::extra_repr() const { return fmt::format("dim={}", dim); }
+
+Tensor ELU::forward(const Tensor& x) const { return elu(x, alpha); }
+Tensor SELU::forward(const Tensor& x) const { return selu(x); }
+Tensor CELU::forward(const Tensor& x) const { return celu(x, alpha); }
+Tensor LeakyReLU::forward(const Tensor& x) const { return leaky_relu(x, negative_slope); }
+Tensor Softplus::forward(const Tensor& x) const { return softplus(x, beta, threshold); }
+Tensor LogSigmoid::forward(const Tensor& x) const { return logsigmoid(x); }
+Tensor Mish::forward(const Tensor& x) const { return mish(x); }
+Tensor Hardsigmoid::forward(const Tensor& x) const { return hardsigmoid(x); }
+Tensor Hardswish::forward(const Tensor& x) const { return hardswish(x); }
+Tensor Hardtanh::forward(const Tensor& x) const { return hardtanh(x, min_val, max_val); }
+Tensor ReLU6::forward(const Tensor& x) const { return relu6(x); }
+Tensor Hardshrink::forward(const Tensor& x) const { return hardshrink(x, lambd); }
+Tensor Softshrink::forward(const Tensor& x) const { return softshrink(x, lambd); }
+Tensor Threshold::forward(const Tensor& x) const { return tenon::threshold(x, threshold, value); }
+Tensor Tanhshrink::forward(const Tensor& x) const { return tanhshrink(x); }
+Tensor Softsign::forward(const Tensor& x) const { return softsign(x); }
+Tensor GLU::forward(const Tensor& x) const { return glu(x, dim); }
+Tensor Softmin::forward(const Tensor& x) const { return softmin(x, dim); }
+Tensor PReLU::forward(const Tensor& x) const { return prelu(x, weight); }
+
+std::string ELU::extra_repr() const { return fmt::format("alpha={}", repr(alpha)); }
+std::string CELU::extra_repr() const { return fmt::format("alpha={}", repr(alpha)); }
+std::string LeakyReLU::extra_repr() const {
+  return fmt::format("negative_slope={}", repr(negative_slope));
+}
+std::string Softplus::extra_repr() const {
+  return fmt::format("beta={}, threshold={}", repr(beta), repr(threshold));
+}
+std::string Hardtanh::extra_repr() const {
+  return fmt::format("min_val={}, max_val={}", repr(min_val), repr(max_val));
+}
+std::string Hardshrink::extra_repr() const { return fmt::format("lambd={}", repr(lambd)); }
+std::string Softshrink::extra_repr() const { return fmt::format("lambd={}", repr(lambd)); }
+std::string Threshold::extra_repr() const {
+  return fmt::format("threshold={}, value={}", repr(threshold), repr(value));
+}
+std::string GLU::extra_repr() const { return fmt::format("dim={}", dim); }
+std::string Softmin::extra_repr() const { return fmt::format("dim={}", dim); }
+
+PReLU::PReLU(int64_t n, double init, const TensorOptions& options) : num_parameters(n) {
+  require(n >= 1, "PReLU", "num_parameters", static_cast<double>(n), "at least 1");
+  weight = Parameter(full({n}, init, options));
+}
+std::string PReLU::extra_repr() const { return fmt::format("num_parameters={}", num_parameters); }
 
 }  // namespace tenon::nn

@@ -160,6 +160,39 @@ BOOST_AUTO_TEST_CASE(activations) {
   require_error<ValueError>([] { nn::GELU("exact"); }, "GELU: approximate is \"exact\"");
 }
 
+BOOST_AUTO_TEST_CASE(more_activations) {
+  const Tensor x = doubles({-2, -0.5, 0, 1, 3}, {5}), pairs = doubles({1, 2, 0, 0}, {1, 4});
+  require_values(nn::ELU(2)(x), {5}, {-1.7293294, -0.7869387, 0, 1, 3});
+  require_values(nn::SELU()(x), {5}, {-1.5201665, -0.6917582, 0, 1.050701, 3.152103});
+  require_values(nn::CELU(2)(x), {5}, {-1.2642411, -0.4423984, 0, 1, 3});
+  require_values(nn::LeakyReLU(0.5)(x), {5}, {-1, -0.25, 0, 1, 3});
+  require_values(nn::Softplus(2, 4)(x), {5}, {0.0090750, 0.1566308, 0.3465736, 1.0634640, 3});
+  require_values(nn::LogSigmoid()(x), {5},
+                 {-2.1269280, -0.9740770, -0.6931472, -0.3132617, -0.0485874});
+  require_values(nn::Mish()(x), {5}, {-0.2525015, -0.2207438, 0, 0.8650984, 2.9865350});
+  require_values(nn::Hardsigmoid()(x), {5}, {0.1666667, 0.4166667, 0.5, 0.6666667, 1});
+  require_values(nn::Hardswish()(x), {5}, {-0.3333333, -0.2083333, 0, 0.6666667, 3});
+  require_values(nn::Hardtanh(-1, 2)(x), {5}, {-1, -0.5, 0, 1, 2});
+  require_values(nn::ReLU6()(x * 4), {5}, {0, 0, 0, 4, 6});
+  require_values(nn::Hardshrink(0.5)(x), {5}, {-2, 0, 0, 1, 3});
+  require_values(nn::Softshrink(0.5)(x), {5}, {-1.5, 0, 0, 0.5, 2.5});
+  require_values(nn::Threshold(0, 7)(x), {5}, {7, 7, 7, 1, 3});
+  require_values(nn::Tanhshrink()(x), {5}, {-1.0359724, -0.0378828, 0, 0.2384058, 2.0049452});
+  require_values(nn::Softsign()(x), {5}, {-0.6666667, -0.3333333, 0, 0.5, 0.75});
+  require_values(nn::GLU()(pairs), {1, 2}, {0.5, 1});
+  require_values(nn::Softmin(0)(x * -1), {5},
+                 {0.0055136, 0.0247103, 0.0407404, 0.1107438, 0.818292});
+  nn::PReLU slope(1, 0.25, {.dtype = f64});
+  require_values(slope(x), {5}, {-0.5, -0.125, 0, 1, 3});
+  slope(x).sum().backward();
+  require_values(slope.weight.grad(), {1}, {-2.5});
+  BOOST_TEST(slope.state_dict().contains("weight"));
+  BOOST_TEST(nn::str(nn::PReLU(3)) == "PReLU(num_parameters=3)");
+  BOOST_TEST(nn::str(nn::Softplus()) == "Softplus(beta=1.0, threshold=20.0)");
+  BOOST_TEST(nn::str(nn::GLU()) == "GLU(dim=-1)");
+  require_error<ValueError>([] { nn::PReLU(0); }, "PReLU: num_parameters is 0");
+}
+
 BOOST_AUTO_TEST_CASE(losses) {
   Tensor logits = square(ramp({3, 4}));
   Tensor target = ints({0, 3, -100}, {3});
@@ -176,6 +209,43 @@ BOOST_AUTO_TEST_CASE(losses) {
   Tensor x = square(ramp({4, 3}));
   require_values(nn::MSELoss()(x, x * 0.5), {}, {0.0067792});
   require_values(nn::MSELoss(Reduction::sum)(x, x * 0.5), {}, {0.08135});
+}
+
+BOOST_AUTO_TEST_CASE(losses_as_layers_are_the_functions) {
+  const Tensor x = square(ramp({4, 3})) + 0.1, y = x * 0.5, signs = doubles({1, -1, 1, -1}, {4});
+  const Tensor labels = ints({0, 2, 1, 0}, {4}), weight = doubles({1, 2, 3}, {3});
+  auto same = [](const Tensor& a, const Tensor& b) { require_values(a, {}, {b.item<double>()}); };
+  same(nn::L1Loss()(x, y), l1_loss(x, y));
+  same(nn::NLLLoss({.weight = weight})(x, labels), nll_loss(x, labels, {.weight = weight}));
+  same(nn::BCELoss()(y, y), binary_cross_entropy(y, y));
+  same(nn::BCEWithLogitsLoss({.pos_weight = weight})(x, y),
+       binary_cross_entropy_with_logits(x, y, {.pos_weight = weight}));
+  same(nn::KLDivLoss(Reduction::batchmean)(x, y), kl_div(x, y, Reduction::batchmean));
+  same(nn::HuberLoss(Reduction::sum, 0.1)(x, y), huber_loss(x, y, Reduction::sum, 0.1));
+  same(nn::SmoothL1Loss(Reduction::sum, 0.1)(x, y), smooth_l1_loss(x, y, Reduction::sum, 0.1));
+  same(nn::PoissonNLLLoss()(x, y), poisson_nll_loss(x, y));
+  same(nn::GaussianNLLLoss()(x, y, x), gaussian_nll_loss(x, y, x));
+  same(nn::HingeEmbeddingLoss()(x.select(1, 0), signs),
+       hinge_embedding_loss(x.select(1, 0), signs));
+  same(nn::MarginRankingLoss(0.3)(x.select(1, 0), y.select(1, 1), signs),
+       margin_ranking_loss(x.select(1, 0), y.select(1, 1), signs, 0.3));
+  same(nn::TripletMarginLoss({.swap = true})(x, y, x * 0.7),
+       triplet_margin_loss(x, y, x * 0.7, {.swap = true}));
+  same(nn::CosineEmbeddingLoss()(x, y - 0.2, signs), cosine_embedding_loss(x, y - 0.2, signs));
+  same(nn::MultiMarginLoss({.p = 2})(x, labels), multi_margin_loss(x, labels, {.p = 2}));
+  same(nn::SoftMarginLoss()(x.select(1, 0), signs), soft_margin_loss(x.select(1, 0), signs));
+  same(nn::MultiLabelMarginLoss()(x, ints({0, 1, -1, 2, -1, 0, -1, 0, 0, 0, 1, 2}, {4, 3})),
+       multilabel_margin_loss(x, ints({0, 1, -1, 2, -1, 0, -1, 0, 0, 0, 1, 2}, {4, 3})));
+  same(nn::MultiLabelSoftMarginLoss(weight)(x, y), multilabel_soft_margin_loss(x, y, weight));
+  const Tensor steps = ints({4}, {1}), one = ints({1}, {1}), row = ints({2}, {1, 1});
+  same(nn::CTCLoss({.blank = 1})(x.unsqueeze(1), row, steps, one),
+       ctc_loss(x.unsqueeze(1), row, steps, one, {.blank = 1}));
+  nn::BCEWithLogitsLoss weighted({.weight = weight, .pos_weight = weight});
+  BOOST_TEST(weighted.state_dict().contains("pos_weight"));
+  require_error<ValueError>([] { nn::HuberLoss(Reduction::mean, 0); }, "HuberLoss: delta is 0");
+  require_error<ValueError>([] { nn::SmoothL1Loss(Reduction::mean, -1); },
+                            "SmoothL1Loss: beta is -1");
+  require_error<ValueError>([] { nn::MultiMarginLoss({.p = 3}); }, "MultiMarginLoss: p is 3");
 }
 
 BOOST_AUTO_TEST_CASE(a_loss_that_broadcasts_is_warned_of_once) {
