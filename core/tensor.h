@@ -26,6 +26,10 @@ namespace tenon {
 struct TensorImpl;
 struct Node;
 struct ValuesIndices;
+namespace detail {
+template <class... Indices>
+struct Subscripted;
+}
 TENON_API void retain(TensorImpl*);
 TENON_API void release(TensorImpl*);
 
@@ -168,6 +172,10 @@ class TENON_API Tensor {
   Tensor select(int64_t dim, int64_t index) const;
   // Returns the slice at `index` along the first dimension, as select(0, index).
   Tensor operator[](int64_t index) const;
+  // Returns subscript(*this, indices…), a part to read or to write: core/ops/subscript.h.
+  template <class... Indices>
+    requires(sizeof...(Indices) > 0)
+  typename detail::Subscripted<Indices...>::type operator()(const Indices&... indices) const;
   Tensor squeeze() const;
   Tensor movedim(const Shape& source, const Shape& destination) const;
   Tensor swapaxes(int64_t axis0, int64_t axis1) const;

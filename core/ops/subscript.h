@@ -140,4 +140,10 @@ typename detail::Subscripted<Indices...>::type subscript(const Tensor& x,
   return typename detail::Subscripted<Indices...>::type(x, all);
 }
 
+template <class... Indices>
+  requires(sizeof...(Indices) > 0)
+typename detail::Subscripted<Indices...>::type Tensor::operator()(const Indices&... indices) const {
+  return subscript(*this, indices...);
+}
+
 }  // namespace tenon
