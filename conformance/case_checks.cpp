@@ -64,7 +64,6 @@ List inputs_of(const CaseRun& run, const Subject& subject) {
 
 void run_case(const CaseRun& run, const Subject& subject) {
   const ReferenceCase& c = *run.reference;
-  if (c.args.contains("form")) throw Skipped("because the kit does not run cases of promotion");
   const List in = inputs_of(run, subject), out = run.line->call(c.args, in);
   if (out.size() != c.out.size())
     throw Mismatch(std::to_string(out.size()) + " results, expected " +
@@ -116,7 +115,11 @@ std::vector<Check> case_checks(const Line& line, const Subject& subject, const C
   if (line.no_reference || found == folder.by_op.end()) return {};
   std::vector<Check> checks;
   size_t turn = 0;
-  for (auto& c : found->second)
+  for (auto& c : found->second) {
+    if (is_promotion(*c)) {
+      checks.push_back(promotion_check(c, subject));
+      continue;
+    }
     for (DType dtype : types_of(*c))
       for (bool contiguous : {true, false}) {
         if (!contiguous && !effort.strided_cases) continue;
@@ -125,6 +128,7 @@ std::vector<Check> case_checks(const Line& line, const Subject& subject, const C
                           c->name + (contiguous ? "" : ", inputs not contiguous"), dtype,
                           [run, subject] { run_case(run, subject); }});
       }
+  }
   return checks;
 }
 

@@ -181,6 +181,19 @@ std::vector<Tensor> read_all(hid_t parent, const std::string& name) {
   return read_list(parent, name, members(group_of(parent, name)).size());
 }
 
+// The attribute "dtype" of each member "0", "1", … of a group.
+std::vector<std::string> read_types(hid_t parent, const std::string& name, size_t count) {
+  const Handle group = group_of(parent, name);
+  std::vector<std::string> types;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string member = std::to_string(i);
+    const Handle dataset(H5Dopen2(group, member.c_str(), H5P_DEFAULT), H5Dclose,
+                         "the tensor " + member);
+    types.push_back(text_attribute(dataset, "dtype"));
+  }
+  return types;
+}
+
 // The first line of an operator that has cases; null if there is none.
 const Line* line_of(const std::string& op) {
   for (auto& family : table())
@@ -250,7 +263,12 @@ std::shared_ptr<ReferenceCase> read_case(hid_t file, const std::string& name,
     c.out = read_all(group, "out");
     c.gout = read_list(group, "gout", c.out.size());
     c.gin = read_list(group, "gin", c.in.size());
-    if (line->inputs) sort_by_name(c, group, line->inputs);
+    if (is_promotion(c)) {
+      c.in_types = read_types(group, "in", c.in.size());
+      c.out_types = read_types(group, "out", c.out.size());
+    } else if (line->inputs) {
+      sort_by_name(c, group, line->inputs);
+    }
   }
   return result;
 }

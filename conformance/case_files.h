@@ -25,7 +25,11 @@ struct ReferenceCase {
   // "args", "steps"}.
   std::vector<Tensor> in, out, gout, gin;
   bool f64_only = false;
+  // Of cases of promotion: PyTorch's names of the dtypes of `in` and `out`.
+  std::vector<std::string> in_types, out_types;
 };
+// Whether the case is one of promotion, which promotion_check (driver.h) runs.
+inline bool is_promotion(const ReferenceCase& c) { return c.args.contains("form"); }
 
 struct CaseFolder {
   std::map<std::string, std::vector<std::shared_ptr<const ReferenceCase>>> by_op;

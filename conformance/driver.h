@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,11 +29,14 @@ struct Effort {
 };
 
 struct CaseFolder;
+struct ReferenceCase;
 
 // Values and gradients of the reference cases of this operator, in f32 and f64, from contiguous
 // inputs and from others. Lines with `no_reference` have none.
 std::vector<Check> case_checks(const Line& line, const Subject& subject, const CaseFolder& folder,
                                const Effort& effort);
+// A case of promotion.
+Check promotion_check(const std::shared_ptr<const ReferenceCase>& c, const Subject& subject);
 // Names in the files whose cases no line of the table runs, with how many cases each: " atan2(2)".
 std::string cases_beside_the_table(const CaseFolder& folder);
 

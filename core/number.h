@@ -1,5 +1,6 @@
-// A C++ number as an operand. It remembers whether it was an integer, because `int_tensor + 1`
-// stays an integer tensor and `int_tensor + 1.0` becomes f32, as in PyTorch.
+// A C++ number as an operand. It remembers whether it was an integer or a bool, because `int_tensor
+// + 1` stays an integer tensor and `int_tensor + 1.0` becomes f32, and `bool_tensor + true` stays
+// bool while `bool_tensor + 1` becomes i64, as in PyTorch.
 #pragma once
 
 #include <concepts>
@@ -12,13 +13,18 @@ namespace tenon {
 struct Number {
   template <class T>
     requires std::is_arithmetic_v<T>
-  constexpr Number(T value) : f(static_cast<double>(value)), i(0), integral(is_int64(value)) {
+  constexpr Number(T value)
+      : f(static_cast<double>(value)),
+        i(0),
+        integral(is_int64(value)),
+        boolean(std::is_same_v<T, bool>) {
     if (integral) i = static_cast<int64_t>(value);
   }
 
   double f;
   int64_t i;  // valid if integral
   bool integral;
+  bool boolean;  // then i is 0 or 1
 
  private:
   // An unsigned number that does not fit into int64 counts as a floating-point number, so that it

@@ -67,7 +67,7 @@ DType result_type(const Tensor& x, Number number) {
   DType t = dtype_of(x);
   if (is_floating_point(t)) return t;
   if (!number.integral) return DType::f32;
-  return t == DType::boolean ? DType::i64 : t;
+  return t == DType::boolean && !number.boolean ? DType::i64 : t;
 }
 
 Scalar scalar_for(DType dtype, Number number) {

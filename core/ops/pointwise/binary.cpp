@@ -270,6 +270,8 @@ Tensor pow(const Tensor& a, Number b) {
         "pow: an integer tensor cannot be raised to a negative integer power; found a tensor of "
         "type {} and the exponent {}; {}, or give a floating exponent such as {}.0",
         dtype_of(a), b.i, conversion_to(DType::f32), b.i));
+  // As PyTorch has it: to the power of false everything is true.
+  if (dtype_of(a) == DType::boolean && b.boolean) return logical_or(a, eq(a, b));
   // An exponent that the dtype of `a` cannot hold is used in i64, where powers wrap around to the
   // same low bits.
   const bool narrow = dtype_of(a) == DType::i32 || dtype_of(a) == DType::u8;

@@ -96,6 +96,28 @@ BOOST_AUTO_TEST_CASE(arithmetic_on_bools) {
   BOOST_CHECK((a + ints({1, 2, 3, 4}, {4})).dtype() == i64);
 }
 
+// A bool beside a tensor is no integer.
+BOOST_AUTO_TEST_CASE(bools_as_numbers) {
+  const Tensor flags = bools({1, 0}, {2});
+  const auto whole = [](const Tensor& x) { return x.to(i64).to_vector<int64_t>(); };
+  using Values = std::vector<int64_t>;
+  const auto check = [&](const Tensor& x, DType dtype, const Values& values) {
+    BOOST_CHECK(x.dtype() == dtype);
+    BOOST_TEST(whole(x) == values, boost::test_tools::per_element());
+  };
+  check(flags + true, boolean, {1, 1});
+  check(flags * false, boolean, {0, 0});
+  check(maximum(flags, true), boolean, {1, 1});
+  check(pow(flags, true), boolean, {1, 0});
+  check(pow(flags, false), boolean, {1, 1});
+  check(eq(flags, true), boolean, {1, 0});
+  check(where(flags, false, flags), boolean, {0, 0});
+  check(flags + 1, i64, {2, 1});
+  check(ints({3, 4}, {2}).to(u8) + true, u8, {4, 5});
+  check(div(flags, true), f32, {1, 0});
+  require_error<DTypeError>([&] { flags - true; }, "sub: argument 0 has dtype bool");
+}
+
 BOOST_AUTO_TEST_CASE(gradients_pass_through_promotion) {
   Tensor x = floats({1, 2}, {2});
   x.requires_grad_();
