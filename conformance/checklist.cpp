@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -78,6 +79,7 @@ namespace {
 
 std::vector<Check> all_joint_checks(const Options& options, const Subject& subject,
                                     const std::vector<std::string>& command,
+                                    const std::vector<std::string>& passed_before,
                                     const std::function<void()>& alive) {
   const Launch launch{
       .command = command, .limit = options.limit, .checked = options.checked, .alive = alive};
@@ -88,6 +90,8 @@ std::vector<Check> all_joint_checks(const Options& options, const Subject& subje
   auto checks = joint_checks(subject);
   for (auto& check : checks) {
     named(check);
+    if (std::count(passed_before.begin(), passed_before.end(), check.name))
+      launch.passed->insert(check.name);
     check.run = [run = check.run, name = check.name, passed = launch.passed] {
       run();
       passed->insert(name);
@@ -115,7 +119,7 @@ Checklist make_checklist(const Options& options, const Subject& subject,
     return options.section.empty() || options.section == section;
   };
   if (wants("joint") && options.op.empty() && !options.dtype)
-    list.checks = all_joint_checks(options, subject, command, listener.alive);
+    list.checks = all_joint_checks(options, subject, command, resumption.passed, listener.alive);
   if (wants("cases")) {
     const auto wanted = [&](const std::string& op) {
       return has_line(op, [&](auto& line) { return is_asked_for(options, line); });

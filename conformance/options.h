@@ -28,12 +28,13 @@ struct Options {
   std::string host, end;
 };
 
-// Where the process that runs the checks shall begin, and what it leaves out because it ended it
-// before.
+// Where the process that runs the checks shall begin, what it leaves out because it ended it
+// before, and what has passed before.
 struct Resumption {
   size_t from = 0;
   std::vector<std::string> without;        // operators
   std::vector<std::string> without_files;  // of reference cases
+  std::vector<std::string> passed;         // names of checks of the joint
 };
 
 }  // namespace tenon::conformance

@@ -30,13 +30,15 @@ constexpr int kMostCrashes = 2;
 // So many operators or files that hang are enough to know.
 constexpr size_t kMostHangs = 5;
 
-// The operator with which the device was lost, such as "matmul" in a check of linear: the first of
-// the lines "  in matmul: (2, 3), (3, 4) on npu:0" below the error.
+// The operator with which the device was lost, such as "matmul" in a check of linear: that of the
+// line "  in matmul: (2, 3), (3, 4) on npu:0" below the error. Of several in flight it is not known
+// which one it was, so that it counts as the operator of the check.
 std::string operator_in_flight(const Result& result) {
   constexpr std::string_view kBegin = "\n  in ";
   const size_t at = result.detail.find(kBegin);
   if (at == result.detail.npos) return result.op;
   const size_t begin = at + kBegin.size();
+  if (result.detail.substr(begin).starts_with("one of the ")) return result.op;
   return result.detail.substr(begin, result.detail.find_first_of(": \n", begin) - begin);
 }
 
@@ -93,6 +95,7 @@ class Supervisor {
     all.insert(all.end(), {"--from", std::to_string(resumption_.from)});
     for (auto& op : resumption_.without) all.insert(all.end(), {"--without", op});
     for (auto& file : resumption_.without_files) all.push_back("--without-file=" + file);
+    for (auto& name : resumption_.passed) all.insert(all.end(), {"--passed", name});
     return all;
   }
 
@@ -114,7 +117,10 @@ class Supervisor {
     } else if (line.contains("end")) {
       running_.reset();
       resumption_.from = line["end"].get<size_t>() + 1;
-      report_.add(result_from_json(line));
+      const Result result = result_from_json(line);
+      if (result.section == "joint" && result.status == Status::passed)
+        resumption_.passed.push_back(result.name);
+      report_.add(result);
     } else if (line.contains("known")) {
       report_.add(result_from_json(line));
     } else if (line.contains("error")) {
