@@ -119,6 +119,12 @@ BOOST_AUTO_TEST_CASE(each_planted_fault_is_found) {
        {"FAILED cases: neg", "wrote outside of output 0: 1 byte behind the end"}},
       {"forgets strides", "mul", {"FAILED layouts: mul ", "inputs not contiguous in f32"}},
       {"other bits", "exp", {"FAILED repeat: exp of", " the first time and "}},
+      {"keeps what was greater",
+       "maximum",
+       {"FAILED repeat: maximum of", "or computed them with what was there"}},
+      {"keeps what was smaller",
+       "minimum",
+       {"FAILED repeat: minimum of", "or computed them with what was there"}},
       {"swallows NaN", "maximum", {"FAILED layouts: maximum ", "is 0, expected nan"}},
   });
 }

@@ -63,6 +63,14 @@ void other_bits_after_a_large_number(float* y, int64_t n, const std::function<vo
   run();
   if (large) y[0] = std::nextafterf(y[0], std::numeric_limits<float>::infinity());
 }
+// As what looks for an element beyond all others without a first one.
+template <class Beyond>
+void compared_with_what_was_there(float* y, int64_t n, const std::function<void()>& run) {
+  const std::vector<float> before(y, y + n);
+  run();
+  for (int64_t i = 0; i < n; ++i)
+    if (const float old = before[static_cast<size_t>(i)]; Beyond()(old, y[i])) y[i] = old;
+}
 void swallowed_nan(float* y, int64_t n, const std::function<void()>& run) {
   run();
   for (int64_t i = 0; i < n; ++i)
@@ -134,6 +142,8 @@ constexpr Fault faults[] = {
     {"forgets strides", "mul", right, true},
     {"other bits", "exp", other_bits_each_time},
     {"depends on what memory held", "abs", other_bits_after_a_large_number},
+    {"keeps what was greater", "maximum", compared_with_what_was_there<std::greater<>>},
+    {"keeps what was smaller", "minimum", compared_with_what_was_there<std::less<>>},
     {"swallows NaN", "maximum", swallowed_nan},
     {"none", "relu", right, false, uint64_t{1} << 50},
     {"wrong where it is large", "relu", all_more, false, 0, 4096},

@@ -5,12 +5,16 @@
 namespace tenon::checked {
 
 namespace {
-std::atomic<int> others{0};
+// `fresh` while there is nothing else.
+std::atomic<Pattern> present{Pattern::fresh};
+}  // namespace
+
+OtherContents::OtherContents(Pattern pattern) { present = pattern; }
+OtherContents::~OtherContents() { present = Pattern::fresh; }
+
+Pattern contents(Pattern usual) {
+  const Pattern other = present;
+  return other == Pattern::fresh ? usual : other;
 }
-
-OtherContents::OtherContents() { ++others; }
-OtherContents::~OtherContents() { --others; }
-
-Pattern contents(Pattern usual) { return others > 0 ? Pattern::other : usual; }
 
 }  // namespace tenon::checked

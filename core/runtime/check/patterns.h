@@ -1,6 +1,6 @@
 // What checked mode (TENON_CHECK) writes into memory that holds no values. Each pattern repeats two
-// bytes, and read as a number of any floating dtype all but one are a NaN, so that a result
-// computed from it shows.
+// bytes, and read as a number of any floating dtype all but the last two are a NaN, so that a
+// result computed from it shows.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,11 @@ enum class Pattern : uint16_t {
   // The same for a second run. It differs from the first in each byte, so no value of any dtype
   // equals both.
   unwritten_again = 0xfff8,
-  // In place of `fresh` and `unwritten` while there are OtherContents. It differs from
-  // `unwritten_again` in each byte, too, and is a number in every dtype: what takes the greater of
-  // two numbers passes over a NaN.
-  other = 0xcbcb,
+  // In place of `fresh` and `unwritten` while there are OtherContents. They differ from
+  // `unwritten_again` in each byte, too, and are finite numbers in every dtype: what takes the
+  // greater or the smaller of two numbers passes over a NaN, and over one of the two.
+  large = 0x7b7b,
+  large_negative = 0xfbfb,
 };
 
 // The byte of a pattern at an address: its lower byte at even ones. Host memory can stand for

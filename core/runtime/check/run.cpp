@@ -187,10 +187,11 @@ std::vector<bool> RunCheck::unwritten(const Operand& o, Pattern pattern) {
                : std::vector<bool>();
 }
 
-// A value may happen to be the pattern. What is still unwritten after a second run, with a pattern
-// that differs in each byte, was never written. Plans that change memory in place cannot run again:
-// for these only types of more than two bytes are looked at, of which no sensible value is the
-// pattern. Returns the error of the second run, which leaves outputs without values.
+// A value may happen to be the pattern. It is the same then after a second run, over a pattern that
+// differs in each byte. What is not was never written, or depends on what was there. Plans that
+// change memory in place cannot run again: for these only types of more than two bytes are looked
+// at, of which no sensible value is the pattern. Returns the error of the second run, which leaves
+// outputs without values.
 tn_error* RunCheck::look_at_outputs() {
   std::vector<std::vector<bool>> suspects;
   bool any = false;
@@ -237,9 +238,9 @@ tn_error* RunCheck::run_again(std::vector<std::vector<bool>>& suspects) {
   }
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (suspects[i].empty()) continue;
-    const auto again = unwritten(outputs_[i], Pattern::unwritten_again);
+    const auto same = unwritten(outputs_[i], unwritten_);
     for (size_t k = 0; k < suspects[i].size(); ++k)
-      suspects[i][k] = suspects[i][k] && !again.empty() && again[k];
+      suspects[i][k] = suspects[i][k] && (same.empty() || !same[k]);
   }
   return nullptr;
 }
