@@ -171,22 +171,25 @@ std::string why_not(uint64_t cost, uint64_t cost_of_used, const std::string& use
                      cost > cost_of_used ? "dearer" : "as dear", cost, used, cost_of_used);
 }
 
-// Keeps the better one of `plan` and the plan that `entry` has, and tells why not the other.
-void offer(PlanEntry& entry, const Planner& planner, tn_plan* plan, std::string& reasons) {
+// Keeps the better one of `plan` and the plan that `entry` has, and tells why not the other. Each
+// plan has its owner before anything can fail.
+void offer(PlanEntry& entry, const Planner& planner, tn_plan* plan, Reasons& reasons) {
   auto& api = planner.backend->api();
-  const bool taken = !entry.plan || rank(*plan, *planner.backend) < rank(entry);
-  if (entry.plan && taken)
-    reasons += fmt::format("\n  {}: {}", entry.api->name(),
-                           why_not(entry.plan->cost_ns, plan->cost_ns, api.name()));
-  if (!taken) {
-    reasons += fmt::format("\n  {}: {}", api.name(),
-                           why_not(plan->cost_ns, entry.plan->cost_ns, entry.api->name()));
-    return api.destroy(plan);
+  if (entry.plan && rank(*plan, *planner.backend) >= rank(entry)) {
+    const uint64_t cost = plan->cost_ns;
+    api.destroy(plan);
+    reasons.text += fmt::format("\n  {}: {}", api.name(),
+                                why_not(cost, entry.plan->cost_ns, entry.api->name()));
+    return;
   }
-  if (entry.plan) entry.api->destroy(entry.plan);
-  entry.plan = plan;
-  entry.api = &api;
+  tn_plan* const before = std::exchange(entry.plan, plan);
+  auto* const api_before = std::exchange(entry.api, &api);
   entry.planner = planner.backend;
+  if (!before) return;
+  const uint64_t cost = before->cost_ns;
+  api_before->destroy(before);
+  reasons.text +=
+      fmt::format("\n  {}: {}", api_before->name(), why_not(cost, plan->cost_ns, api.name()));
 }
 
 // What the call is, for messages about a plugin whose plan is not used.
@@ -199,20 +202,21 @@ std::string asked_for(PlanEntry& entry) {
 
 }  // namespace
 
-void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std::string& reasons) {
+void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, Reasons& reasons) {
   context.stream->require_device();
   const Request request(entry, contiguous);
   const bool first_wins = context.first_plan_wins();
   for (auto& p : context.planners) {
     if (entry.plan && (first_wins || rank(entry) == 0)) {
-      reasons +=
+      reasons.text +=
           fmt::format("\n  {}: not asked, because {}{}", p.backend->name(), entry.api->name(),
                       first_wins ? " made a plan" : ", an overlay, states no cost");
       continue;
     }
     if (const auto dtype = unknown_dtype(p, request)) {
-      reasons += fmt::format("\n  {}: it was built with an ABI version that does not know {}",
-                             p.backend->name(), *dtype);
+      reasons.refused = true;
+      reasons.text += fmt::format("\n  {}: it was built with an ABI version that does not know {}",
+                                  p.backend->name(), *dtype);
       continue;
     }
     const checked::Work work(entry, nullptr, current_path());
@@ -231,9 +235,10 @@ void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std
     if (no->code == TN_CODE_DEVICE_LOST || (!entry.plan && ends_the_call(no->code)))
       context.stream->require(
           no, fmt::format("{}{}: {}: ", entry.describe(), path_suffix(), p.backend->name()));
+    reasons.refused = true;
     const tn_code code = no->code;
     const std::string reason = take_failure(no).message;
-    if (code != TN_CODE_UNSUPPORTED && !ends_the_call(code)) {
+    if (code != TN_CODE_UNSUPPORTED) {
       if (first_wins || (!entry.plan && p.backend->info().kind != TN_PLUGIN_OVERLAY))
         throw_failure({code, fmt::format("{}{}: {}: {}", entry.describe(), path_suffix(),
                                          p.backend->name(), reason)});
@@ -241,7 +246,7 @@ void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std
                   fmt::format("{} is left to {}: {}", asked_for(entry),
                               entry.plan ? "the other plugins" : "the plugin below", reason));
     }
-    reasons += fmt::format("\n  {}: {}", p.backend->name(), reason);
+    reasons.text += fmt::format("\n  {}: {}", p.backend->name(), reason);
   }
 }
 

@@ -8,10 +8,15 @@ namespace tenon {
 class DeviceContext;
 struct PlanEntry;
 
-// Asks the overlays and then the plugin of the device, and adds the reasons of refusals to
-// `reasons`. The plan stays null if all refuse. Of several plans, the one of the lowest cost is
-// used; nobody is asked once it cannot be beaten. With `contiguous`, inputs that are not contiguous
-// will be copied first.
-void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, std::string& reasons);
+// What is said of the plugins whose plans are not used.
+struct Reasons {
+  std::string text;      // a line each, "\n  cpu: …"
+  bool refused = false;  // one of them made no plan; others only cost more, or were not asked
+};
+
+// Asks the overlays and then the plugin of the device, and adds to `reasons`. The plan stays null
+// if all refuse. Of several plans, the one of the lowest cost is used; nobody is asked once it
+// cannot be beaten. With `contiguous`, inputs that are not contiguous will be copied first.
+void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, Reasons& reasons);
 
 }  // namespace tenon

@@ -130,21 +130,22 @@ std::string conversion_in(const PlanEntry& entry) {
       path_suffix(), reasons, advice));
 }
 
-void make_plan(DeviceContext& context, PlanEntry& entry, std::string& reasons) {
+void make_plan(DeviceContext& context, PlanEntry& entry, Reasons& reasons) {
   const CallDesc& call = entry.call;
   ask_planners(context, entry, false, reasons);
   const bool all_contiguous = std::all_of(call.inputs.begin(), call.inputs.end(),
                                           [](auto& t) { return !t || t->contiguous; });
   if (entry.plan || all_contiguous || call.op->pointwise) return;
-  std::string why_copies = std::exchange(reasons, {});
+  Reasons why_copies = std::exchange(reasons, {});
   require_room_for_copies(context, entry);
   ask_planners(context, entry, true, reasons);
   entry.make_contiguous = entry.plan != nullptr;
   if (entry.make_contiguous) reasons = std::move(why_copies);
 }
 
-// Fills the entry in. `reasons` are those of all plugins that refused, also if this throws.
-void prepare(DeviceContext& context, PlanEntry& entry, std::string& reasons) {
+// Fills the entry in. `reasons` are those of all plugins whose plans are not used, also if this
+// throws.
+void prepare(DeviceContext& context, PlanEntry& entry, Reasons& reasons) {
   const CallDesc& call = entry.call;
   infer_outputs(entry);
   if (!call.out) require_room_for_outputs(context, entry);
@@ -175,22 +176,23 @@ void prepare(DeviceContext& context, PlanEntry& entry, std::string& reasons) {
              context.device.type() != "cpu") {
     entry.on_cpu = true;
   } else {
-    refuse(entry, reasons);
+    refuse(entry, reasons.text);
   }
   if (entry.make_contiguous || entry.widened || entry.decomposed || entry.on_cpu)
-    entry.refusals = reasons;
+    entry.refusals = reasons.text;
 }
 
-// Counts at its end what the plugins said that made no plan.
+// Counts at its end what was said of the plugins, where one of them made no plan.
 class CountOfRefusals {
  public:
-  CountOfRefusals(const PlanEntry& entry, const std::string& reasons)
+  CountOfRefusals(const PlanEntry& entry, const Reasons& reasons)
       : entry_(entry), reasons_(reasons) {}
   ~CountOfRefusals() {
-    if (reasons_.empty() || !observe::watched_by(observe::kCount)) return;
+    if (!reasons_.refused || !observe::watched_by(observe::kCount)) return;
     try {
-      observe::count_detour(observe::DetourKind::refused, {entry_.name(), "refused", entry_.device,
-                                                           entry_.signature(), "", reasons_, 0});
+      observe::count_detour(
+          observe::DetourKind::refused,
+          {entry_.name(), "refused", entry_.device, entry_.signature(), "", reasons_.text, 0});
     } catch (const std::bad_alloc&) {  // it is not counted
     }
   }
@@ -198,7 +200,7 @@ class CountOfRefusals {
 
  private:
   const PlanEntry& entry_;
-  const std::string& reasons_;
+  const Reasons& reasons_;
 };
 
 std::string outcome_of(const PlanEntry& entry) {
@@ -216,7 +218,7 @@ Ref<PlanEntry> make_plan_entry(DeviceContext& context, CallDesc desc) {
   auto entry = Ref<PlanEntry>::adopt(new PlanEntry(std::move(desc)));
   entry->device = context.device;
   entry->context = &context;
-  std::string reasons;
+  Reasons reasons;
   if (!observe::watched()) [[likely]] {
     prepare(context, *entry, reasons);
     return entry;
@@ -233,7 +235,7 @@ Ref<PlanEntry> make_plan_entry(DeviceContext& context, CallDesc desc) {
     tracing::add_plan(*entry, fmt::format("was not made: {}", e.what()), "", began);
     throw;
   }
-  tracing::add_plan(*entry, outcome_of(*entry), reasons, began);
+  tracing::add_plan(*entry, outcome_of(*entry), reasons.text, began);
   return entry;
 }
 

@@ -37,7 +37,7 @@ struct DispatchStats {
   std::vector<Detours> on_cpu;         // by TENON_CPU_FALLBACK
   std::vector<Detours> hidden_copies;  // of tensors, such as contiguous ones for a plugin
   std::vector<Detours> conversions;    // of inputs to the dtype that a call has in common
-  std::vector<Detours> refused;        // plans that not every plugin made which was asked
+  std::vector<Detours> refused;        // plans that a plugin was asked for and did not make
   uint64_t copies_between_devices = 0, bytes_between_devices = 0;
 };
 

@@ -7,6 +7,7 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/ops/pointwise.h>
+#include <tenon/core/runtime/dispatch_stats.h>
 #include <tenon/core/tensor_impl.h>
 #include <tenon/plugins/host/registry.h>
 #include <tenon/tenon.h>
@@ -175,6 +176,21 @@ BOOST_AUTO_TEST_CASE(the_plan_that_is_known_to_cost_less_is_used) {
   BOOST_TEST(questions("priced:0", [&] { first_of(9), first_of(11); }) == "");
 }
 
+BOOST_AUTO_TEST_CASE(a_plan_that_costs_more_is_not_counted_as_a_refusal) {
+  planners();
+  reset_dispatch_stats();
+  count_dispatch();
+  abs(empty({13}, {.device = "priced:0"})).wait();  // both make a plan
+  abs(empty({2}, {.device = "priced:0"})).wait();
+  const size_t dearer = dispatch_stats().refused.size();
+  abs(empty({13}, {.device = "good:0"})).wait();  // overlay_shy and overlay_first refuse
+  const auto refused = dispatch_stats().refused;
+  count_dispatch(false);
+  BOOST_TEST(dearer == 0u);
+  BOOST_REQUIRE(refused.size() == 1u);
+  BOOST_TEST(has(refused[0].reason, "\n  overlay_shy: not for overlay_shy"), refused[0].reason);
+}
+
 BOOST_AUTO_TEST_CASE(a_plan_of_unknown_cost_ends_the_search) {
   planners();
   BOOST_TEST(questions("priced:0", [&] {
@@ -188,8 +204,8 @@ BOOST_AUTO_TEST_CASE(choices_alone,
                      *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
   PluginFolder folder;
   folder.add("stated", {{"name", "stated"}});
-  for (auto& [name, priority] :
-       {std::pair("stated_high", 3), std::pair("stated_broken", 2), std::pair("stated_low", 1)})
+  for (auto& [name, priority] : {std::pair("stated_high", 3), std::pair("stated_broken", 2),
+                                 std::pair("stated_invalid", 2), std::pair("stated_low", 1)})
     folder.add(
         name,
         {{"kind", "overlay"}, {"overlays", "stated"}, {"name", name}, {"priority", priority}});
@@ -202,9 +218,10 @@ BOOST_AUTO_TEST_CASE(choices_alone,
 }
 
 BOOST_AUTO_TEST_CASE(which_of_two_plans_is_used_does_not_depend_on_others) {
-  auto output = [](const std::string& disabled) {
+  auto output = [](const std::string& disabled, const std::string& fails = "stated_broken") {
+    const std::string sound = fails == "stated_broken" ? "stated_invalid" : "stated_broken";
     return run_alone("planning_test/choices_alone",
-                     {"TENON_TRACE=plans", "TENON_DISABLE=" + disabled}, 20)
+                     {"TENON_TRACE=plans", "TENON_DISABLE=" + sound + "," + disabled}, 20)
         .output;
   };
   const std::string all = output("stated_broken"),
@@ -234,6 +251,13 @@ BOOST_AUTO_TEST_CASE(which_of_two_plans_is_used_does_not_depend_on_others) {
                                                   : "choices: 42 42 42 42 42\n"),
                text);
   }
+  // Where there is one, also what would else end the call.
+  const std::string text = output("stated_low", "stated_invalid");
+  BOOST_TEST(has(text,
+                 "[stated_invalid] warning: abs: (8,) on stated:0 is left to the other plugins: "
+                 "not for stated_invalid"),
+             text);
+  BOOST_TEST(has(text, "choices: 1 1 1 42 42\n"), text);
 }
 
 BOOST_AUTO_TEST_CASE(where_the_first_plan_wins_costs_do_not_matter) {
