@@ -198,16 +198,30 @@ void PluginStream::wait(uint64_t ticket) {
   check_sources(ticket);
 }
 
+// Those of all work up to the ticket.
+std::vector<PluginStream::Source> PluginStream::sources_of(uint64_t ticket) {
+  std::vector<Source> due;
+  std::lock_guard lock(mutex_);
+  for (auto& s : sources_)
+    if (s.first <= ticket) due.push_back(s);
+  return due;
+}
+
+// The same as check_sources() where it has nothing to wait for; else returns false. What a source
+// read from others counts, too. A source may have been reached without anybody knowing, and its
+// device have much other work by now: waiting would last as long as that.
+bool PluginStream::settle_sources(uint64_t ticket) {
+  for (auto& s : sources_of(ticket))
+    if (!s.stream->settled(s.ticket)) return false;
+  check_sources(ticket);
+  return true;
+}
+
 // Looks for late failures of other devices whose results this stream has read. They are known by
 // now or will be at once. It works without the lock, because each stream takes its own. The sources
 // are removed only afterwards, so that no other waiting thread continues without their failures.
 void PluginStream::check_sources(uint64_t ticket) {
-  std::vector<Source> due;
-  {
-    std::lock_guard lock(mutex_);
-    for (auto& s : sources_)
-      if (s.first <= ticket) due.push_back(s);
-  }
+  const auto due = sources_of(ticket);
   for (auto& s : due) {
     s.stream->wait(s.ticket);
     if (s.stream->failures.any())

@@ -38,9 +38,7 @@ class PluginStream final : public Stream, ForkMember {
   uint64_t last() const override { return submitted_.load(std::memory_order_acquire); }
   bool reached(uint64_t ticket) override;
   bool settled(uint64_t ticket) override {
-    if (!reached(ticket)) return false;
-    if (first_sourced_ <= ticket) check_sources(ticket);
-    return true;
+    return reached(ticket) && (first_sourced_ > ticket || settle_sources(ticket));
   }
   void wait(uint64_t ticket) override;
   tn_stream* native() const override { return stream_; }
@@ -115,7 +113,9 @@ class PluginStream final : public Stream, ForkMember {
     for (auto& s : sources_) first = std::min(first, s.first);
     first_sourced_ = first;
   }
+  std::vector<Source> sources_of(uint64_t ticket);
   void check_sources(uint64_t ticket);
+  bool settle_sources(uint64_t ticket);
 
   const plugins::CheckedApi& api_;
   tn_device* device_;

@@ -83,7 +83,7 @@ class Stream {
   virtual uint64_t last() const = 0;
   virtual bool reached(uint64_t ticket) = 0;
   // The same, and if so, all is known that can be wrong with it: `failures` has what other devices
-  // reported late of the values that this work read. It may wait for them for a moment.
+  // reported late of the values that this work read. Like reached(), it waits for no device.
   virtual bool settled(uint64_t ticket) { return reached(ticket); }
   // Blocks this thread until the ticket is reached. It does not throw errors of the work.
   virtual void wait(uint64_t ticket) = 0;

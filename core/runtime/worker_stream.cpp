@@ -93,7 +93,8 @@ class WorkerStream final : public Stream, ForkMember {
   }
 
   void wait_for(Stream& other, uint64_t ticket, const void* data, uint64_t bytes) override {
-    if (&other == this || (other.settled(ticket) && !other.failures.any())) return;
+    if (&other == this) return;
+    if ((data ? other.settled(ticket) : other.reached(ticket)) && !other.failures.any()) return;
     push([&](Task& t) {
       t.kind = Task::wait_for;
       t.other = &other;

@@ -96,6 +96,22 @@ BOOST_AUTO_TEST_CASE(nobody_waits_for_a_busy_device) {
   BOOST_TEST(blocking_copies() == blocked);
 }
 
+// What a device computes after a sum of gradients is known to be sound only when the others of that
+// sum have told how theirs ended. One of them is busy with something else by now.
+BOOST_AUTO_TEST_CASE(nobody_waits_for_a_device_that_only_shared_a_sum) {
+  nn::Linear layer(4, 2);
+  layer.to("sim:0");
+  nn::DataParallel model(layer, {Device("sim:0"), Device("sim:1")});
+  model(ones({4, 4}, {.device = "sim:0"})).sum().backward();
+  Tensor x = ones({5}, {.device = "sim:1"}) * 2.0;
+  while (!x.is_ready()) {
+  }
+  Held held("sim:0");
+  Tensor copied = x.to("sim:2");
+  held.let_go();
+  BOOST_TEST(copied.sum().item() == 10.0);
+}
+
 // A step whose loss nobody reads yet is queued to its end while the device does nothing.
 BOOST_AUTO_TEST_CASE(a_training_step_waits_for_nothing) {
   auto losses_of = [](bool hold) {
