@@ -392,13 +392,15 @@ BOOST_AUTO_TEST_CASE(a_thread_of_a_plugin_is_known_by_its_library) {
   };
   const std::string work = "\n  at work: operator abs: (5,) on joint_streams:0, module Net\n";
   // The arrays of a run lead nowhere once it has returned: who keeps them crashes, too.
-  for (const char* fault : {"run_segfaults", "keeps_the_arrays"}) {
+  for (auto& [fault, signal, number] : {std::tuple("run_segfaults", "SIGSEGV", SIGSEGV),
+                                        std::tuple("keeps_the_arrays", "SIGSEGV", SIGSEGV),
+                                        std::tuple("run_aborts", "SIGABRT", SIGABRT)}) {
     const Outcome crash = run(fault, "1");
     for (const std::string& part :
-         {std::string("tenon: signal SIGSEGV in plugin joint_streams ("),
+         {"tenon: signal " + std::string(signal) + " in plugin joint_streams (",
           std::string("joint_streams.so): on a thread of its own\n"), work})
       BOOST_TEST(has(crash.output, part), crash.output << " lacks " << part);
-    BOOST_TEST((kSanitized ? crash.status != 0 : crash.status == 1000 + SIGSEGV), crash.output);
+    BOOST_TEST((kSanitized ? crash.status != 0 : crash.status == 1000 + number), crash.output);
   }
 
   for (const char* checked : {"", "1"}) {

@@ -68,17 +68,20 @@ const void* place_of([[maybe_unused]] const void* context) {
 #endif
 }
 
-void tell(const char* signal, const void* place) {
+void tell(int number, const char* signal, const void* place) {
   Line line;
   line << "tenon: signal " << signal;
   const InsidePlugin* inside = InsidePlugin::current();
   if (!inside) {
-    // A plugin may have threads of its own, such as those of its streams.
-    if (const auto* library = plugins::library_at(place))
+    // A plugin may have threads of its own, such as those of its streams. abort() lies in the C
+    // library: whoever called it is on the stack.
+    const auto* library = plugins::library_at(place);
+    if (!library && number == SIGABRT) library = plugins::library_on_this_stack();
+    if (library)
       line << " in plugin " << library->name.c_str() << " (" << library->path.c_str()
            << "): on a thread of its own";
     else
-      line << " outside of all plugins";
+      line << " in code of no plugin, on a thread that the host has not sent into one";
     line.print();
     return print_all_work();
   }
@@ -106,7 +109,7 @@ void on_signal(int signal, siginfo_t* info, void* context) {
     const bool again = std::exchange(handled[i], installed.load()) == installed;
     struct sigaction system {};
     system.sa_handler = SIG_DFL;
-    if (!again) tell(watched[i].name, place_of(context));
+    if (!again) tell(signal, watched[i].name, place_of(context));
     sigaction(signal, again ? &system : &watched[i].before, nullptr);
   }
   if (info->si_code <= 0) raise(signal);
