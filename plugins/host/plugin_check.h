@@ -27,7 +27,8 @@ struct PluginFile {
 };
 
 // Reads the manifest that `path` is, or the one beside the library `path` that names it. Throws a
-// PluginError if there is none, or if the host would refuse it.
+// PluginError if there is none, or if the manifest cannot be read or says
+// what the host refuses. The library itself is not looked at.
 TENON_API PluginFile read_plugin_file(const std::string& path);
 
 }  // namespace tenon::plugins

@@ -77,7 +77,8 @@ BOOST_AUTO_TEST_CASE(no_static_variable_of_a_function_is_locked_while_it_is_made
   for (size_t at = 0; (at = symbols.find(mark, at)) != symbols.npos;) {
     at += mark.size();
     const std::string name = symbols.substr(at, symbols.find('\n', at) - at);
-    if (name.starts_with("tenon::")) BOOST_TEST(name == "tenon::Fork::instance()::fork");
+    // That of a template begins with the type that it returns.
+    if (name.find("tenon::") != name.npos) BOOST_TEST(name == "tenon::Fork::instance()::fork");
   }
 }
 
