@@ -30,9 +30,12 @@ tn_error* begin(tn_stream* stream) {
     auto faults = std::make_shared<PinnedFault>();
     // Relaxed: the stricter modes would forbid other threads, the user's own among them, to
     // allocate.
-    check(cudaStreamBeginCapture(stream->handle, cudaStreamCaptureModeRelaxed),
-          "cudaStreamBeginCapture");
+    // Said before it begins and until it has ended: whoever drains the plugin meanwhile must not
+    // wait for a stream that records.
     stream->capturing = true;
+    const cudaError_t code = cudaStreamBeginCapture(stream->handle, cudaStreamCaptureModeRelaxed);
+    if (code != cudaSuccess) stream->capturing = false;
+    check(code, "cudaStreamBeginCapture");
     stream->captured_faults = std::move(faults);
     stream->fault = stream->captured_faults->get();
   });
@@ -44,13 +47,14 @@ tn_error* end(tn_stream* stream, tn_graph** out) {
     CurrentDevice current(stream->device);
     if (!stream->capturing)
       throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cuda: this stream is not being captured");
-    stream->capturing = false;
     stream->fault = stream->faults->own();
     auto faults = std::move(stream->captured_faults);
     cudaGraph_t graph = nullptr;
-    check(cudaStreamEndCapture(stream->handle, &graph), "cudaStreamEndCapture");
+    cudaError_t code = cudaStreamEndCapture(stream->handle, &graph);
+    stream->capturing = false;
+    check(code, "cudaStreamEndCapture");
     cudaGraphExec_t exec = nullptr;
-    cudaError_t code = cudaGraphInstantiateWithFlags(&exec, graph, 0);
+    code = cudaGraphInstantiateWithFlags(&exec, graph, 0);
     cudaGraphDestroy(graph);
     check(code, "cudaGraphInstantiate");
     // The first launch should not be the one that moves the graph to the device. Nothing is lost
