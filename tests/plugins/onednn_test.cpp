@@ -143,6 +143,28 @@ BOOST_AUTO_TEST_CASE(convolutions_in_all_directions, *where_built()) {
   BOOST_TEST(taken >= asked * 2 / 3, taken << " of " << asked);
 }
 
+// Few windows, far apart, on a small image: some elements of the kernel lie in the padding in all
+// of them, and their gradient is 0.
+BOOST_AUTO_TEST_CASE(elements_of_a_kernel_that_no_image_meets, *where_built()) {
+  int taken = 0;
+  for (int i = 0; i < 120; ++i) {
+    const int64_t groups = draw(1, 2), n = draw(1, 3), c = groups * draw(1, 3) * (i % 2 ? 16 : 1),
+                  o = groups * draw(1, 3) * (i % 3 ? 16 : 1), kh = draw(1, 2), kw = draw(2, 4),
+                  sh = draw(1, 2), sw = draw(2, 5), pw = draw(1, kw - 1), h = kh + draw(0, 2),
+                  w = std::max(kw - 2 * pw, int64_t{1}) + draw(0, 3), oh = (h - kh) / sh + 1,
+                  ow = (w + 2 * pw - kw) / sw + 1;
+    const Desc x({n, c, h, w}), weight({o, c / groups, kh, kw}), y({n, o, oh, ow});
+    const std::vector<Attr> attrs = {Attr("stride", Dims{sh, sw}), Attr("padding", Dims{0, pw}),
+                                     Attr("dilation", Dims{1, 1}), Attr("groups", groups)};
+    for (auto dtype : {TN_F32, TN_BF16}) {
+      if (dtype == TN_BF16 && !has_bf16()) continue;
+      taken += agree({"conv2d_backward_weight", {y, x}, weight, attrs}, dtype,
+                     static_cast<double>(n * oh * ow));
+    }
+  }
+  BOOST_TEST(taken >= (has_bf16() ? 120 : 10));
+}
+
 BOOST_AUTO_TEST_CASE(averages_over_windows, *where_built()) {
   int taken = 0, asked = 0;
   for (int i = 0; i < 40; ++i) {

@@ -132,6 +132,17 @@ tn_plan* make_through(const Conv& conv) {
       options);
 }
 
+// Whether each element of the kernel lies on the image in one of the windows along a dimension.
+bool each_tap_meets_image(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
+                          int64_t dilation, int64_t positions) {
+  for (int64_t tap = 0; tap < kernel; ++tap) {
+    const int64_t place = tap * dilation - padding,  // in the first window
+        window = place < 0 ? ceil_div(-place, stride) : 0;
+    if (window >= positions || place + window * stride >= size) return false;
+  }
+  return true;
+}
+
 tn_plan* make_conv(tn_device*, const Request& request) {
   const Conv conv(request);
   if (conv.empty) return make_empty_sum(request, conv.bias, conv.oh * conv.ow, false);
@@ -160,6 +171,13 @@ Conv::Conv(const Request& request)
   // the padding, there is none.
   if (ph >= (kh - 1) * dh + 1 || pw >= (kw - 1) * dw + 1 || ph > h || pw > w) {
     if (base_computes(type)) unsupported("windows lie wholly in the padding");
+    code = Code::reference;
+  }
+  // Of an element of the kernel that lies in the padding in all windows they leave the gradient as
+  // the memory was.
+  if (kind == sdk::ConvKind::backward_weight && !(each_tap_meets_image(h, kh, sh, ph, dh, oh) &&
+                                                  each_tap_meets_image(w, kw, sw, pw, dw, ow))) {
+    if (base_computes(type)) unsupported("elements of the kernel lie wholly in the padding");
     code = Code::reference;
   }
 }
