@@ -1,4 +1,4 @@
-// A size in two dimensions, as convolution and pooling take it: `2` or `{2, 3}`.
+// Sizes in one, two and three dimensions, as convolution and pooling take them: `2` or `{2, 3}`.
 #pragma once
 
 #include <concepts>
@@ -7,6 +7,22 @@
 #include <tenon/core/shape.h>
 
 namespace tenon {
+
+// A length, where layers of more dimensions have a Pair or a Triple.
+struct Single {
+  int64_t length = 0;
+  // How many numbers it was made from, as for Pair.
+  int numbers = 0;
+
+  constexpr Single() = default;
+  template <std::integral I>
+  constexpr Single(I length) : length(static_cast<int64_t>(length)), numbers(1) {}
+
+  constexpr bool given() const { return numbers > 0; }
+  // Returns (length,).
+  Shape shape() const { return {length}; }
+  constexpr bool is(int64_t number) const { return length == number; }
+};
 
 // Height and width. One number means both.
 struct Pair {
@@ -26,6 +42,25 @@ struct Pair {
   Shape shape() const { return {height, width}; }
   // Returns whether height and width are both this number.
   constexpr bool is(int64_t both) const { return height == both && width == both; }
+};
+
+// Depth, height and width. One number means all of them.
+struct Triple {
+  int64_t depth = 0, height = 0, width = 0;
+  // How many numbers it was made from, as for Pair.
+  int numbers = 0;
+
+  constexpr Triple() = default;
+  template <std::integral I>
+  constexpr Triple(I all)
+      : depth(static_cast<int64_t>(all)), height(depth), width(depth), numbers(1) {}
+  constexpr Triple(int64_t depth, int64_t height, int64_t width)
+      : depth(depth), height(height), width(width), numbers(3) {}
+
+  constexpr bool given() const { return numbers > 0; }
+  // Returns (depth, height, width).
+  Shape shape() const { return {depth, height, width}; }
+  constexpr bool is(int64_t all) const { return depth == all && height == all && width == all; }
 };
 
 }  // namespace tenon

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <limits>
 
 #include <tenon/core/error.h>
@@ -7,12 +8,19 @@
 
 namespace tenon {
 
-void check_pair(const char* op, const char* name, const Pair& pair, int64_t least) {
+void check_sizes(const char* op, const char* name, const Shape& sizes, int64_t least) {
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
-  const bool small = pair.height < least || pair.width < least;
-  if (small || pair.height > most || pair.width > most)
-    throw ValueError(fmt::format("{}: {} must be two numbers of at {} {}, found {}", op, name,
-                                 small ? "least" : "most", small ? least : most, pair.shape()));
+  constexpr const char* counts[] = {"one number", "two numbers", "three numbers"};
+  const auto [smallest, largest] = std::minmax_element(sizes.begin(), sizes.end());
+  const bool small = *smallest < least;
+  if (small || *largest > most)
+    throw ValueError(fmt::format("{}: {} must be {} of at {} {}, found {}", op, name,
+                                 counts[sizes.size() - 1], small ? "least" : "most",
+                                 small ? least : most, sizes));
+}
+
+void check_pair(const char* op, const char* name, const Pair& pair, int64_t least) {
+  check_sizes(op, name, pair.shape(), least);
 }
 
 int64_t window_positions(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
