@@ -1,4 +1,4 @@
-// Convolutions: with and without bias, groups, strides, padding, dilation.
+// Convolutions and transposed ones: with and without bias, groups, strides, padding, dilation.
 #pragma once
 
 #include <tenon/conformance/case.h>
@@ -6,14 +6,48 @@
 
 namespace tenon::conformance {
 
-inline List call_conv2d(const json& a, const List& in) {
-  Conv2dOptions o;
-  if (a.contains("stride")) o.stride = pair_of(a.at("stride"));
-  if (a.contains("padding")) o.padding = pair_of(a.at("padding"));
-  if (a.contains("dilation")) o.dilation = pair_of(a.at("dilation"));
-  o.groups = a.value("groups", int64_t{1});
-  return {conv2d(in[0], in[1], at(in, 2), o)};
+// ---- arguments: a number, or a list with one for each dimension ----
+
+inline void read_size(const json& a, const char* name, Single& size) {
+  if (a.contains(name)) size = shape_of(a.at(name))[0];
 }
+inline void read_size(const json& a, const char* name, Pair& size) {
+  if (!a.contains(name)) return;
+  const Shape n = shape_of(a.at(name));
+  size = n.size() == 1 ? Pair(n[0]) : Pair(n[0], n[1]);
+}
+inline void read_size(const json& a, const char* name, Triple& size) {
+  if (!a.contains(name)) return;
+  const Shape n = shape_of(a.at(name));
+  size = n.size() == 1 ? Triple(n[0]) : Triple(n[0], n[1], n[2]);
+}
+
+template <class Size, auto function>
+List call_conv(const json& a, const List& in) {
+  ConvOptions<Size> o;
+  read_size(a, "stride", o.stride);
+  read_size(a, "dilation", o.dilation);
+  if (a.contains("padding") && a.at("padding").is_string())
+    o.padding = a.at("padding").get<std::string>();
+  else
+    read_size(a, "padding", o.padding);
+  o.groups = a.value("groups", int64_t{1});
+  o.padding_mode = a.value("padding_mode", o.padding_mode);
+  return {function(in[0], in[1], at(in, 2), o)};
+}
+
+template <class Size, auto function>
+List call_conv_transpose(const json& a, const List& in) {
+  ConvTransposeOptions<Size> o;
+  read_size(a, "stride", o.stride);
+  read_size(a, "padding", o.padding);
+  read_size(a, "output_padding", o.output_padding);
+  read_size(a, "dilation", o.dilation);
+  o.groups = a.value("groups", int64_t{1});
+  return {function(in[0], in[1], at(in, 2), o)};
+}
+
+// ---- variants ----
 
 inline std::vector<Variant> convolutions() {
   // clang-format off
@@ -37,18 +71,116 @@ inline std::vector<Variant> convolutions() {
       {"", {{0, 2, 6, 7}, {5, 2, 3, 3}, {5}}},
       {"", {{2, 0, 4, 4}, {3, 0, 3, 3}, {3}}},
       {"", {{20, 1, 32, 32}, {2, 1, 3, 3}, {2}}, kF32},
+      {"{'padding': 'same', 'dilation': [1, 2]}", {{2, 2, 5, 6}, {3, 2, 2, 4}, {3}}},
+      {"{'padding': [1, 2], 'padding_mode': 'reflect'}", {{1, 2, 4, 3}, {2, 2, 2, 2}, {2}}},
+  };
+  // clang-format on
+}
+
+inline std::vector<Variant> convolutions_1d() {
+  // clang-format off
+  return {
+      {"", {{1, 2, 5}, {3, 2, 2}, {3}}},
+      {"{'stride': 3, 'padding': 1, 'dilation': 2, 'groups': 2}", {{2, 2, 7}, {4, 1, 2}, {4}}},
+      {"{'padding': 'same', 'dilation': 3}", {{1, 2, 6}, {2, 2, 2}, absent()}},
+      {"{'padding': 2, 'padding_mode': 'circular'}", {{2, 2, 5}, {3, 2, 3}, {3}}},
+      {"{'stride': 5}", {{2, 3, 17}, {4, 3, 2}, {4}}},
+      {"{'padding': 4, 'groups': 3}", {{2, 6, 31}, {3, 2, 5}, absent()}},
+      {"", {{3, 9}, {2, 3, 4}, {2}}},
+      {"", {{0, 2, 9}, {3, 2, 4}, {3}}},
+      {"{'padding': 2}", {{16, 8, 401}, {8, 8, 5}, {8}}, kF32},
+  };
+  // clang-format on
+}
+
+inline std::vector<Variant> convolutions_3d() {
+  // clang-format off
+  return {
+      {"", {{1, 1, 3, 2, 3}, {2, 1, 2, 2, 1}, {2}}},
+      {"{'stride': [2, 1, 3], 'padding': [1, 0, 1], 'dilation': [2, 1, 1], 'groups': 2}", {{1, 2, 4, 2, 2}, {2, 1, 2, 1, 2}, {2}}},
+      {"{'padding': 'same'}", {{1, 1, 3, 2, 3}, {1, 1, 2, 3, 2}, absent()}},
+      {"{'padding': [1, 1, 0], 'padding_mode': 'replicate'}", {{1, 2, 2, 3, 2}, {2, 2, 2, 2, 1}, {2}}},
+      {"{'stride': [3, 2, 1], 'padding': [2, 1, 1]}", {{2, 3, 7, 6, 5}, {4, 3, 3, 2, 3}, {4}}},
+      {"{'padding': 1, 'groups': 2}", {{1, 4, 5, 6, 7}, {6, 2, 3, 3, 3}, absent()}},
+      {"", {{2, 2, 4, 5, 6}, {3, 2, 1, 1, 1}, {3}}},
+      {"", {{2, 2, 3, 5, 4}, {3, 2, 3, 2, 2}, {3}}},
+      {"", {{2, 4, 5, 4}, {3, 2, 3, 2, 2}, {3}}},
+      {"", {{0, 2, 4, 5, 6}, {3, 2, 2, 2, 2}, {3}}},
+      {"{'padding': 1}", {{2, 4, 9, 31, 31}, {4, 4, 3, 3, 3}, {4}}, kF32},
+  };
+  // clang-format on
+}
+
+inline std::vector<Variant> transposed_1d() {
+  // clang-format off
+  return {
+      {"", {{1, 2, 4}, {2, 3, 2}, {3}}},
+      {"{'stride': 3, 'padding': 1, 'output_padding': 2, 'groups': 2}", {{2, 2, 3}, {2, 2, 2}, {4}}},
+      {"{'dilation': 3, 'output_padding': 2}", {{1, 2, 3}, {2, 2, 2}, absent()}},
+      {"{'stride': 2, 'dilation': 5, 'output_padding': 4, 'padding': 3}", {{2, 2, 4}, {2, 2, 3}, {2}}},
+      {"{'stride': 5}", {{2, 3, 9}, {3, 4, 2}, {4}}},
+      {"", {{3, 9}, {3, 2, 4}, {2}}},
+      {"{'stride': 2}", {{0, 2, 9}, {2, 3, 4}, {3}}},
+      {"{'stride': 2, 'padding': 2}", {{16, 8, 201}, {8, 8, 5}, {8}}, kF32},
+  };
+  // clang-format on
+}
+
+inline std::vector<Variant> transposed_2d() {
+  // clang-format off
+  return {
+      {"", {{1, 1, 3, 2}, {1, 2, 3, 2}, {2}}},
+      {"{'stride': [2, 3], 'padding': [1, 0], 'output_padding': [1, 2], 'groups': 2}", {{1, 2, 2, 3}, {2, 2, 3, 2}, {4}}},
+      {"{'dilation': [3, 2], 'output_padding': [2, 1]}", {{1, 2, 2, 3}, {2, 1, 2, 2}, absent()}},
+      {"{'stride': 2, 'padding': 1}", {{2, 3, 7, 6}, {3, 4, 3, 3}, {4}}},
+      {"{'stride': [4, 5]}", {{2, 3, 3, 4}, {3, 4, 2, 3}, absent()}},
+      {"{'stride': 2, 'dilation': 4, 'output_padding': 3, 'padding': 2}", {{2, 2, 3, 4}, {2, 2, 2, 3}, {2}}},
+      {"{'padding': [1, 2], 'groups': 4}", {{3, 4, 5, 5}, {4, 1, 3, 3}, {4}}},
+      {"", {{2, 5, 4, 3}, {5, 3, 1, 1}, {3}}},
+      {"", {{3, 4, 5}, {3, 2, 2, 2}, {2}}},
+      {"", {{0, 2, 6, 7}, {2, 5, 3, 3}, {5}}},
+      {"", {{2, 0, 4, 4}, {0, 3, 3, 3}, {3}}},
+      {"{'stride': 2, 'padding': 1}", {{4, 4, 31, 31}, {4, 4, 4, 4}, {4}}, kF32},
+  };
+  // clang-format on
+}
+
+inline std::vector<Variant> transposed_3d() {
+  // clang-format off
+  return {
+      {"", {{1, 1, 2, 2, 2}, {1, 2, 2, 1, 2}, {2}}},
+      {"{'stride': [2, 1, 3], 'padding': [1, 0, 1], 'output_padding': [1, 0, 2], 'groups': 2}", {{1, 2, 2, 1, 2}, {2, 1, 3, 1, 2}, {2}}},
+      {"{'dilation': [3, 2, 1], 'output_padding': [2, 1, 0]}", {{1, 1, 2, 2, 2}, {1, 1, 2, 2, 1}, absent()}},
+      {"{'stride': 2, 'padding': 1}", {{2, 3, 3, 4, 5}, {3, 4, 3, 3, 3}, {4}}},
+      {"{'stride': [5, 1, 2]}", {{2, 3, 3, 4, 3}, {3, 4, 2, 3, 1}, absent()}},
+      {"{'stride': 2, 'dilation': [5, 3, 1], 'output_padding': [4, 2, 0], 'padding': [2, 1, 0]}", {{1, 2, 3, 2, 4}, {2, 2, 2, 3, 2}, {2}}},
+      {"", {{2, 5, 2, 4, 3}, {5, 3, 1, 1, 1}, {3}}},
+      {"", {{3, 2, 4, 5}, {3, 2, 2, 2, 2}, {2}}},
+      {"", {{0, 2, 3, 4, 5}, {2, 5, 2, 3, 3}, {5}}},
+      {"{'stride': 2, 'padding': 1}", {{1, 4, 7, 15, 15}, {4, 4, 4, 4, 4}, {4}}, kF32},
   };
   // clang-format on
 }
 
 inline std::vector<Line> convolution_cases() {
   constexpr Tolerance kConvolution = {1e-4, 1e-12, 4e-3, 4e-2};
-  return {{"conv2d",
-           call_conv2d,
-           kReals,
-           convolutions(),
-           kConvolution,
-           {.types_elsewhere = kHalves, .types_of_cpu = kHalves, .values = Values::ordinary}}};
+  const auto line = [&](const char* name, Call call, std::vector<Variant> variants) {
+    return Line{name,
+                call,
+                kReals,
+                std::move(variants),
+                kConvolution,
+                {.types_elsewhere = kHalves,
+                 .types_of_cpu = kHalves,
+                 .values = Values::ordinary,
+                 .inputs = "input weight bias"}};
+  };
+  return {line("conv1d", call_conv<Single, conv1d>, convolutions_1d()),
+          line("conv2d", call_conv<Pair, conv2d>, convolutions()),
+          line("conv3d", call_conv<Triple, conv3d>, convolutions_3d()),
+          line("conv_transpose1d", call_conv_transpose<Single, conv_transpose1d>, transposed_1d()),
+          line("conv_transpose2d", call_conv_transpose<Pair, conv_transpose2d>, transposed_2d()),
+          line("conv_transpose3d", call_conv_transpose<Triple, conv_transpose3d>, transposed_3d())};
 }
 
 }  // namespace tenon::conformance

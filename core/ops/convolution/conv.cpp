@@ -1,13 +1,12 @@
-// conv2d and its two gradients (core/ops/convolution.h). All three are bilinear, so the gradients
-// of each are made of the other two.
-#include <tenon/core/format.h>
-#include <tenon/core/ops/convolution.h>
+// conv2d and its two gradients, which are bilinear, so that the gradients of each are made of the
+// other two; conv1d and conv3d by conv2d (core/ops/convolution.h).
+#include <tenon/core/extent.h>
+#include <tenon/core/ops/convolution/conv.h>
 #include <tenon/core/ops/convolution/window.h>
-#include <tenon/core/ops/linalg/precision.h>
-#include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/shape.h>
+#include <tenon/core/ops/shape/unfold.h>
 
 namespace tenon {
 
@@ -24,28 +23,11 @@ void infer_conv2d(Infer& infer) {
   DType t = dtype_of(infer.in(0));
   infer.require_dtype(is_floating_point(t), 0, "a floating type");
   const Shape &x = shape_of(infer.in(0)), &weight = shape_of(infer.in(1));
-  Shape stride = infer.attrs.get_list("stride"), padding = infer.attrs.get_list("padding"),
-        dilation = infer.attrs.get_list("dilation");
-  int64_t groups = infer.attrs.get_int("groups");
-  if (weight[0] % groups != 0)
-    infer.shape_error(fmt::format(
-        "a weight of shape {} has {} output channels, which must be a multiple of groups={}",
-        weight, weight[0], groups));
-  if (x[1] % groups != 0 || x[1] / groups != weight[1])
-    infer.shape_error(fmt::format(
-        "an input of shape {} has {} channels, but a weight of shape {}{} takes {}", x, x[1],
-        weight, groups == 1 ? "" : fmt::format(" with groups={}", groups), weight[1] * groups));
+  const ConvWindows windows{infer.attrs.get_list("stride"), infer.attrs.get_list("padding"),
+                            infer.attrs.get_list("dilation"), infer.attrs.get_int("groups")};
   require_bias(infer, weight);
-  require_addressable_padded(infer, x, padding);
-  Shape result = {x[0], weight[0], 0, 0};
-  for (size_t d = 0; d < 2; ++d) {
-    result[2 + d] = window_positions(x[2 + d], weight[2 + d], stride[d], padding[d], dilation[d]);
-    if (weight[2 + d] < 1 || result[2 + d] < 1)
-      infer.shape_error(
-          fmt::format("the kernel of a weight of shape {} (with dilation {}) is larger than the "
-                      "padded input: shape {}, padding {}",
-                      weight, dilation, x, padding));
-  }
+  const Shape result = convolved_shape(infer.op.name, x, weight, windows);
+  require_addressable_padded(infer, x, windows.padding);
   infer.output(t, result);
 }
 void conv2d_gradient(const GradContext& c, Grads g) {
@@ -96,32 +78,56 @@ Tensor backward_weight(const Tensor& gradient, const Tensor& x, const Attrs& att
 
 }  // namespace
 
+Tensor run_conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Attrs& attrs) {
+  return run(conv2d_op, {&x, &weight, bias.defined() ? &bias : nullptr}, attrs);
+}
+Tensor run_conv2d_backward_input(const Tensor& gradient, const Tensor& weight, const Attrs& attrs,
+                                 const Shape& shape) {
+  return backward_input(gradient, weight, attrs, shape);
+}
+
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+              const Conv1dOptions& options) {
+  ConvArguments a("conv1d", x, weight, bias, options);
+  convolved_shape("conv1d", shape_of(a.x), shape_of(weight), a.windows);
+  // An image of one row.
+  a.windows = {{1, a.windows.stride[0]},
+               {0, a.windows.padding[0]},
+               {1, a.windows.dilation[0]},
+               a.windows.groups};
+  const Tensor row = unsqueeze(a.x, 2), kernel = unsqueeze(weight, 2);
+  return a.result(squeeze(run_conv2d(row, kernel, bias, a.windows.attrs(dtype_of(x))), 2));
+}
+
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv2dOptions& options) {
-  require_tensor("conv2d", x, 0);
-  require_tensor("conv2d", weight, 1);
-  const Tensor* b = bias.defined() ? &bias : nullptr;
-  check_pair("conv2d", "stride", options.stride, 1);
-  check_pair("conv2d", "padding", options.padding, 0);
-  check_pair("conv2d", "dilation", options.dilation, 1);
-  if (options.groups < 1)
-    throw ValueError(fmt::format("conv2d: groups must be at least 1, found {}", options.groups));
-  size_t rank = shape_of(x).size();
-  if ((rank != 4 && rank != 3) || shape_of(weight).size() != 4)
-    throw ShapeError(
-        fmt::format("conv2d: needs an input (n, c, h, w) or (c, h, w) and a weight (o, c/groups, "
-                    "kh, kw); found {} and {}",
-                    shape_of(x), shape_of(weight)));
-  require_one_dtype("conv2d", x, weight, bias);
-  Attrs attrs;
-  attrs.set("stride", options.stride.shape())
-      .set("padding", options.padding.shape())
-      .set("dilation", options.dilation.shape())
-      .set("groups", options.groups);
-  add_precision(dtype_of(x), attrs);
-  if (rank == 4) return run(conv2d_op, {&x, &weight, b}, attrs);
-  Tensor batch = unsqueeze(x, 0);
-  return squeeze(run(conv2d_op, {&batch, &weight, b}, attrs), 0);
+  const ConvArguments a("conv2d", x, weight, bias, options);
+  return a.result(run_conv2d(a.x, weight, bias, a.windows.attrs(dtype_of(x))));
+}
+
+// The planes that a window touches are channels of one image, so that all windows along the depth
+// are a batch of images. The channels of a group stay together.
+Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+              const Conv3dOptions& options) {
+  ConvArguments a("conv3d", x, weight, bias, options);
+  const ConvWindows& windows = a.windows;
+  const Shape &k = shape_of(weight), result = convolved_shape("conv3d", shape_of(a.x), k, windows);
+  const int64_t before = windows.padding[0];
+  const Tensor padded = before ? pad(a.x, {0, 0, 0, 0, before, before}) : a.x;
+  const Shape& s = shape_of(padded);
+  require_addressable("conv3d: the windows along the depth",
+                      {s[0], result[2], s[1], k[2], s[3], s[4]});
+  const Tensor parts = unfold_dim(padded, 2, k[2], windows.stride[0], windows.dilation[0]);
+  const Tensor images =
+      reshape(permute(parts, {0, 2, 1, 5, 3, 4}), {s[0] * result[2], s[1] * k[2], s[3], s[4]});
+  a.windows = {{windows.stride[1], windows.stride[2]},
+               {windows.padding[1], windows.padding[2]},
+               {windows.dilation[1], windows.dilation[2]},
+               windows.groups};
+  const Tensor y = run_conv2d(images, reshape(weight, {k[0], k[1] * k[2], k[3], k[4]}), bias,
+                              a.windows.attrs(dtype_of(x)));
+  const Tensor planes = reshape(y, {s[0], result[2], k[0], result[3], result[4]});
+  return a.result(contiguous(transpose(planes, 1, 2)));
 }
 
 }  // namespace tenon

@@ -4,6 +4,7 @@
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/shape.h>
+#include <tenon/core/ops/shape/unfold.h>
 
 namespace tenon {
 
@@ -41,12 +42,12 @@ void execute_unfold(const Call& call, Outputs& out) {
   auto& x = impl_of(call.in(0));
   const Windows windows(call.attrs);
   Shape shape = x.shape, strides = x.strides;
+  const int64_t stride = x.strides[windows.dim];
   shape.push_back(windows.size);
-  strides.push_back(windows.dilation * x.strides[windows.dim]);
   shape[windows.dim] = windows.count(x.shape[windows.dim]);
-  strides[windows.dim] *= windows.step;
-  for (size_t d = 0; d < shape.size(); ++d)  // of one element any stride is right
-    if (shape[d] <= 1) strides[d] = 1;
+  // Of one element any stride is right, and the product of its step may not fit into int64.
+  strides.push_back(windows.size > 1 ? windows.dilation * stride : 1);
+  strides[windows.dim] = shape[windows.dim] > 1 ? windows.step * stride : 1;
   out.push_back(make_view(call.in(0), shape, strides, 0));
 }
 const Op unfold_op{{.name = "unfold", .gradient = unfold_gradient, .execute = execute_unfold}};
@@ -54,11 +55,14 @@ const Op unfold_op{{.name = "unfold", .gradient = unfold_gradient, .execute = ex
 void unfold_backward_gradient(const GradContext& c, Grads g) {
   g[0] = run_unfold(c.grad(), Windows(c.attrs));
 }
-// Adds the first element of all windows, then the second, and so on: these are apart.
+// Adds the first element of all windows, then the second, and so on: these are apart. Sums of half
+// types are made in f32 and rounded once.
 void execute_unfold_backward(const Call& call, Outputs& out) {
   const Tensor& gradient = call.in(0);
   const Windows windows(call.attrs);
-  Tensor result = zeros(*call.shape, {.dtype = dtype_of(gradient), .device = gradient.device()});
+  const bool rounded = is_half(gradient) && !windows.apart();
+  const Tensor result = zeros(*call.shape, {.dtype = rounded ? DType::f32 : dtype_of(gradient),
+                                            .device = gradient.device()});
   const int64_t count = gradient.size(windows.dim);
   for (int64_t i = 0; i < windows.size && count > 0; ++i) {
     const int64_t first = i * windows.dilation, last = first + (count - 1) * windows.step;
@@ -66,7 +70,7 @@ void execute_unfold_backward(const Call& call, Outputs& out) {
                  values = select(gradient, -1, i);
     write_part(part, windows.apart() ? values : part + values);
   }
-  out.push_back(result);
+  out.push_back(rounded ? to(result, dtype_of(gradient)) : result);
 }
 const Op unfold_backward_op{{
     .name = "unfold_backward",
@@ -81,7 +85,18 @@ Tensor unfold_backward(const Tensor& gradient, const Shape& shape, const Windows
   return run_as(shape, unfold_backward_op, {&gradient}, windows.attrs());
 }
 
+}  // namespace
+
+Tensor unfold_dim(const Tensor& x, int64_t dim, int64_t size, int64_t step, int64_t dilation) {
+  return run_unfold(x, Windows(dim, size, step, dilation));
+}
+Tensor fold_dim(const Tensor& x, const Shape& shape, int64_t dim, int64_t step, int64_t dilation) {
+  return unfold_backward(x, shape, Windows(dim, x.size(-1), step, dilation));
+}
+
 // ---- images ----
+
+namespace {
 
 void require_at_least(const char* op, const char* name, Pair value, int64_t least) {
   constexpr int64_t most = int64_t{1} << 31;

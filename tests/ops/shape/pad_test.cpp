@@ -87,6 +87,9 @@ BOOST_AUTO_TEST_CASE(windows_of_a_dimension) {
   const Tensor leaf = x.clone().requires_grad_();
   leaf.unfold(0, 3, 2).sum().backward();
   require_values(leaf.grad(), {7}, {1, 1, 2, 1, 2, 1, 1});
+  // One window, whose step times the stride of the dimension is more than 64 bits hold.
+  const Tensor wide = zeros({3, int64_t{1} << 40, 0}).unfold(0, 2, int64_t{1} << 40);
+  BOOST_TEST(wide.shape().str() == "(1, 1099511627776, 0, 2)");
   require_error<ShapeError>([&] { x.unfold(0, 8, 1); },
                             "unfold: windows of 8 elements do not fit into dim 0 of shape (7,)");
   require_error<ValueError>([&] { x.unfold(0, 2, 0); },

@@ -146,6 +146,95 @@ def triu_indices(kit):
                  {"row": row, "col": col, "offset": offset})
 
 
+# ---- convolutions: paddings by a word, inputs without a batch, empty batches, large strides
+
+
+def convolution_case(kit, function, shapes, args):
+    inputs = [kit.normal(*shape) for shape in shapes]
+    kit.case(lambda *tensors: function(*tensors, **args), inputs, args,
+             names=["input", "weight", "bias"][:len(inputs)], tolerance=(1e-3, 1e-4))
+
+
+@operator("convolution", "conv1d")
+def conv1d(kit):
+    for shapes, args in [
+        ([(2, 4, 9), (6, 2, 4), (6,)], {"padding": "same", "groups": 2}),
+        ([(1, 3, 8), (2, 3, 3)], {"padding": "same", "dilation": 3}),
+        ([(2, 3, 8), (4, 3, 3), (4,)], {"padding": "valid", "stride": 2}),
+        ([(3, 8), (4, 3, 3), (4,)], {"padding": 2, "dilation": 2}),
+        ([(0, 3, 8), (4, 3, 3), (4,)], {"padding": 1}),
+        ([(2, 3, 17), (4, 3, 2), (4,)], {"stride": 7}),
+        ([(1, 2, 3), (2, 2, 3), (2,)], {"padding": 4, "dilation": 4, "stride": 3}),
+    ]:
+        convolution_case(kit, torch.nn.functional.conv1d, shapes, args)
+
+
+@operator("convolution", "conv2d")
+def conv2d(kit):
+    for shapes, args in [
+        ([(2, 4, 5, 6), (6, 2, 4, 3), (6,)], {"padding": "same", "groups": 2}),
+        ([(1, 3, 6, 5), (2, 3, 2, 2)], {"padding": "same", "dilation": [3, 1]}),
+        ([(2, 3, 6, 5), (4, 3, 3, 2), (4,)], {"padding": "valid", "stride": 2}),
+        ([(3, 6, 5), (4, 3, 3, 2), (4,)], {"padding": 1}),
+        ([(0, 3, 6, 5), (4, 3, 3, 2), (4,)], {"padding": 1}),
+        ([(2, 3, 11, 9), (4, 3, 2, 3), (4,)], {"stride": [5, 4]}),
+    ]:
+        convolution_case(kit, torch.nn.functional.conv2d, shapes, args)
+
+
+@operator("convolution", "conv3d")
+def conv3d(kit):
+    for shapes, args in [
+        ([(2, 4, 3, 5, 4), (4, 2, 2, 4, 3), (4,)], {"padding": "same", "groups": 2}),
+        ([(1, 2, 4, 3, 5), (2, 2, 2, 1, 2)], {"padding": "same", "dilation": [3, 1, 2]}),
+        ([(2, 2, 5, 4, 3), (3, 2, 2, 2, 3), (3,)], {"padding": "valid", "stride": 2}),
+        ([(2, 4, 3, 5), (3, 2, 3, 2, 2), (3,)], {"padding": [2, 0, 1]}),
+        ([(0, 2, 4, 3, 5), (3, 2, 3, 2, 2), (3,)], {"padding": 1}),
+        ([(1, 2, 7, 6, 5), (2, 2, 2, 2, 1), (2,)], {"stride": [4, 3, 2]}),
+        ([(1, 1, 2, 3, 2), (2, 1, 3, 1, 2), (2,)],
+         {"padding": [4, 0, 1], "dilation": [3, 1, 2], "stride": [2, 1, 1]}),
+    ]:
+        convolution_case(kit, torch.nn.functional.conv3d, shapes, args)
+
+
+@operator("convolution", "conv_transpose1d")
+def conv_transpose1d(kit):
+    for shapes, args in [
+        ([(4, 5), (4, 3, 3), (6,)], {"stride": 2, "groups": 2}),
+        ([(0, 2, 5), (2, 3, 3), (3,)], {"padding": 1}),
+        ([(2, 2, 4), (2, 3, 2), (3,)], {"stride": 5, "output_padding": 4}),
+        ([(1, 2, 4), (2, 3, 3)], {"stride": 2, "dilation": 5, "output_padding": 4, "padding": 3}),
+    ]:
+        convolution_case(kit, torch.nn.functional.conv_transpose1d, shapes, args)
+
+
+@operator("convolution", "conv_transpose2d")
+def conv_transpose2d(kit):
+    for shapes, args in [
+        ([(2, 4, 3, 4), (4, 3, 3, 2), (6,)],
+         {"stride": [2, 3], "padding": [1, 0], "output_padding": [1, 2], "groups": 2}),
+        ([(1, 2, 3, 4), (2, 3, 2, 3)], {"dilation": [2, 3], "padding": [1, 2]}),
+        ([(4, 3, 4), (4, 3, 3, 3), (3,)], {"stride": 2, "padding": 1, "output_padding": 1}),
+        ([(0, 2, 3, 4), (2, 3, 3, 3), (3,)], {"padding": 1}),
+        ([(2, 2, 3, 2), (2, 3, 2, 1), (3,)], {"stride": [5, 4], "output_padding": [4, 0]}),
+        ([(1, 2, 2, 3), (2, 2, 2, 3), (2,)],
+         {"stride": 2, "dilation": [5, 3], "output_padding": [4, 2], "padding": [2, 1]}),
+    ]:
+        convolution_case(kit, torch.nn.functional.conv_transpose2d, shapes, args)
+
+
+@operator("convolution", "conv_transpose3d")
+def conv_transpose3d(kit):
+    for shapes, args in [
+        ([(4, 2, 3, 2), (4, 1, 3, 2, 2), (2,)], {"stride": [2, 1, 2], "groups": 2}),
+        ([(0, 2, 2, 3, 2), (2, 3, 3, 2, 2), (3,)], {"padding": 1}),
+        ([(1, 2, 3, 2, 2), (2, 2, 2, 1, 2)], {"stride": [4, 2, 1], "output_padding": [3, 1, 0]}),
+        ([(1, 2, 2, 2, 3), (2, 2, 2, 2, 3), (2,)],
+         {"stride": 2, "dilation": [5, 3, 1], "output_padding": [4, 2, 0], "padding": [2, 1, 0]}),
+    ]:
+        convolution_case(kit, torch.nn.functional.conv_transpose3d, shapes, args)
+
+
 def write(directory):
     """Writes the file of every family into the directory."""
     from . import loss, order, pointwise  # noqa: F401, register their operators
