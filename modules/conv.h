@@ -1,34 +1,138 @@
-// The convolution layer for images.
+// The layers of convolutions and of transposed convolutions. What one computes and what it learns
+// are options of their own:
+//   nn::Conv2d(3, 64, 3, {.stride = 2, .padding = 1})
+//   nn::Conv2d(3, 64, 3, {.padding = "same"}, {.bias = false})
+//   nn::ConvTranspose2d(64, 3, 4, {.stride = 2, .padding = 1})
+//   nn::Conv2d(3, 64, 3, {.bias = false})
+// Constructors throw a ValueError for an option outside its range and for channels that are not a
+// multiple of `groups`; calls throw a ShapeError or DTypeError for an input that does not fit.
 #pragma once
+
+#include <string>
 
 #include <tenon/core/ops/convolution.h>
 #include <tenon/modules/module.h>
 
 namespace tenon::nn {
 
-// Convolves images of shape (N, in_channels, H, W) or (in_channels, H, W) and returns shape
-// (N, out_channels, H', W') or (out_channels, H', W'), where
-// H' = (H + 2 padding - dilation (kernel - 1) - 1) / stride + 1, and W' likewise. The weight has
-// shape (out_channels, in_channels / groups, kernel height, kernel width) and the bias
-// (out_channels); both start uniform in (-k, k), where k = 1 / sqrt(in_channels / groups * kernel
-// elements). What the convolution computes and what the layer learns are options of their own:
-//   nn::Conv2d(3, 64, 3, {.stride = 2, .padding = 1})
-//   nn::Conv2d(3, 64, 3, {.stride = 2, .padding = 1}, {.bias = false})
-//   nn::Conv2d(3, 64, 3, {.bias = false})
-// The constructor throws a ValueError for an option outside its range and for channels that are not
-// a multiple of `groups`; a call throws a ShapeError or DTypeError for an input that does not fit.
-struct TENON_API Conv2d final : Module<Conv2d> {
-  Conv2d(int64_t in_channels, int64_t out_channels, Pair kernel_size,
-         const Conv2dOptions& options = {}, const WeightOptions& weights = {});
-  Conv2d(int64_t in_channels, int64_t out_channels, Pair kernel_size, const WeightOptions& weights);
-  Tensor forward(const Tensor& x) const;
-  void fields(FieldVisitor& v);
-  std::string extra_repr() const;
+// What the layers have in common. Weight and bias (out_channels) start uniform in (-k, k), where
+// k = 1 / sqrt(weight.size(1) * kernel elements).
+template <class Size, class Options>
+struct TENON_API ConvState {
+  ConvState(const char* layer, int64_t in_channels, int64_t out_channels, const Size& kernel_size,
+            const Options& options, const WeightOptions& weights);
 
   int64_t in_channels, out_channels;
-  Pair kernel_size;
-  Conv2dOptions options;
+  Size kernel_size;
+  Options options;
   Parameter weight, bias;  // the bias is undefined if the layer has none
+
+ protected:
+  void visit(FieldVisitor& v);
+  std::string repr_text() const;
+};
+
+extern template struct TENON_API ConvState<Single, Conv1dOptions>;
+extern template struct TENON_API ConvState<Pair, Conv2dOptions>;
+extern template struct TENON_API ConvState<Triple, Conv3dOptions>;
+extern template struct TENON_API ConvState<Single, ConvTranspose1dOptions>;
+extern template struct TENON_API ConvState<Pair, ConvTranspose2dOptions>;
+extern template struct TENON_API ConvState<Triple, ConvTranspose3dOptions>;
+
+// ---- convolutions: the weight has shape (out_channels, in_channels / groups, kernel…) ----
+
+// Convolves sequences of shape (N, in_channels, L) or (in_channels, L) and returns shape
+// (N, out_channels, L') or (out_channels, L'), where
+// L' = (L + 2 padding - dilation (kernel - 1) - 1) / stride + 1.
+struct TENON_API Conv1d final : Module<Conv1d>, ConvState<Single, Conv1dOptions> {
+  Conv1d(int64_t in_channels, int64_t out_channels, Single kernel_size,
+         const Conv1dOptions& options = {}, const WeightOptions& weights = {})
+      : ConvState("Conv1d", in_channels, out_channels, kernel_size, options, weights) {}
+  Conv1d(int64_t in_channels, int64_t out_channels, Single kernel_size,
+         const WeightOptions& weights)
+      : Conv1d(in_channels, out_channels, kernel_size, {}, weights) {}
+  Tensor forward(const Tensor& x) const { return conv1d(x, weight, bias, options); }
+  void fields(FieldVisitor& v) { visit(v); }
+  std::string extra_repr() const { return repr_text(); }
+};
+
+// Convolves images of shape (N, in_channels, H, W) or (in_channels, H, W) and returns shape
+// (N, out_channels, H', W') or (out_channels, H', W'), with sizes as those of Conv1d.
+struct TENON_API Conv2d final : Module<Conv2d>, ConvState<Pair, Conv2dOptions> {
+  Conv2d(int64_t in_channels, int64_t out_channels, Pair kernel_size,
+         const Conv2dOptions& options = {}, const WeightOptions& weights = {})
+      : ConvState("Conv2d", in_channels, out_channels, kernel_size, options, weights) {}
+  Conv2d(int64_t in_channels, int64_t out_channels, Pair kernel_size, const WeightOptions& weights)
+      : Conv2d(in_channels, out_channels, kernel_size, {}, weights) {}
+  Tensor forward(const Tensor& x) const { return conv2d(x, weight, bias, options); }
+  void fields(FieldVisitor& v) { visit(v); }
+  std::string extra_repr() const { return repr_text(); }
+};
+
+// Convolves volumes of shape (N, in_channels, D, H, W) or (in_channels, D, H, W) and returns shape
+// (N, out_channels, D', H', W') or (out_channels, D', H', W'), with sizes as those of Conv1d.
+struct TENON_API Conv3d final : Module<Conv3d>, ConvState<Triple, Conv3dOptions> {
+  Conv3d(int64_t in_channels, int64_t out_channels, Triple kernel_size,
+         const Conv3dOptions& options = {}, const WeightOptions& weights = {})
+      : ConvState("Conv3d", in_channels, out_channels, kernel_size, options, weights) {}
+  Conv3d(int64_t in_channels, int64_t out_channels, Triple kernel_size,
+         const WeightOptions& weights)
+      : Conv3d(in_channels, out_channels, kernel_size, {}, weights) {}
+  Tensor forward(const Tensor& x) const { return conv3d(x, weight, bias, options); }
+  void fields(FieldVisitor& v) { visit(v); }
+  std::string extra_repr() const { return repr_text(); }
+};
+
+// ---- transposed: the weight has shape (in_channels, out_channels / groups, kernel…) ----
+
+// Where the stride is larger than 1, results of several sizes belong to one input. `output_size` in
+// a call chooses among them by the sizes behind the channels, or by all dimensions, instead of
+// options.output_padding; a size that cannot be is a ValueError.
+
+// Maps sequences of shape (N, in_channels, L) or (in_channels, L) to (N, out_channels, L') or
+// (out_channels, L'), where
+// L' = (L - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1.
+struct TENON_API ConvTranspose1d final : Module<ConvTranspose1d>,
+                                         ConvState<Single, ConvTranspose1dOptions> {
+  ConvTranspose1d(int64_t in_channels, int64_t out_channels, Single kernel_size,
+                  const ConvTranspose1dOptions& options = {}, const WeightOptions& weights = {})
+      : ConvState("ConvTranspose1d", in_channels, out_channels, kernel_size, options, weights) {}
+  ConvTranspose1d(int64_t in_channels, int64_t out_channels, Single kernel_size,
+                  const WeightOptions& weights)
+      : ConvTranspose1d(in_channels, out_channels, kernel_size, {}, weights) {}
+  Tensor forward(const Tensor& x, const Shape& output_size = {}) const;
+  void fields(FieldVisitor& v) { visit(v); }
+  std::string extra_repr() const { return repr_text(); }
+};
+
+// Maps images of shape (N, in_channels, H, W) or (in_channels, H, W) to (N, out_channels, H', W')
+// or (out_channels, H', W'), with sizes as those of ConvTranspose1d.
+struct TENON_API ConvTranspose2d final : Module<ConvTranspose2d>,
+                                         ConvState<Pair, ConvTranspose2dOptions> {
+  ConvTranspose2d(int64_t in_channels, int64_t out_channels, Pair kernel_size,
+                  const ConvTranspose2dOptions& options = {}, const WeightOptions& weights = {})
+      : ConvState("ConvTranspose2d", in_channels, out_channels, kernel_size, options, weights) {}
+  ConvTranspose2d(int64_t in_channels, int64_t out_channels, Pair kernel_size,
+                  const WeightOptions& weights)
+      : ConvTranspose2d(in_channels, out_channels, kernel_size, {}, weights) {}
+  Tensor forward(const Tensor& x, const Shape& output_size = {}) const;
+  void fields(FieldVisitor& v) { visit(v); }
+  std::string extra_repr() const { return repr_text(); }
+};
+
+// Maps volumes of shape (N, in_channels, D, H, W) or (in_channels, D, H, W) to (N, out_channels,
+// D', H', W') or (out_channels, D', H', W'), with sizes as those of ConvTranspose1d.
+struct TENON_API ConvTranspose3d final : Module<ConvTranspose3d>,
+                                         ConvState<Triple, ConvTranspose3dOptions> {
+  ConvTranspose3d(int64_t in_channels, int64_t out_channels, Triple kernel_size,
+                  const ConvTranspose3dOptions& options = {}, const WeightOptions& weights = {})
+      : ConvState("ConvTranspose3d", in_channels, out_channels, kernel_size, options, weights) {}
+  ConvTranspose3d(int64_t in_channels, int64_t out_channels, Triple kernel_size,
+                  const WeightOptions& weights)
+      : ConvTranspose3d(in_channels, out_channels, kernel_size, {}, weights) {}
+  Tensor forward(const Tensor& x, const Shape& output_size = {}) const;
+  void fields(FieldVisitor& v) { visit(v); }
+  std::string extra_repr() const { return repr_text(); }
 };
 
 }  // namespace tenon::nn

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -21,8 +22,12 @@ std::string repr(double value) {
   return result;
 }
 
-std::string repr(const Pair& pair) {
-  return pair.numbers == 1 ? fmt::format("{}", pair.height) : pair.shape().str();
+std::string repr(const Single& size) { return fmt::format("{}", size.length); }
+std::string repr(const Pair& size) {
+  return size.numbers == 1 ? fmt::format("{}", size.height) : size.shape().str();
+}
+std::string repr(const Triple& size) {
+  return size.numbers == 1 ? fmt::format("{}", size.depth) : size.shape().str();
 }
 
 void require(bool ok, const char* layer, const char* what, double value, const char* wanted) {
@@ -36,12 +41,30 @@ void require_not_negative(double value, const char* layer, const char* what) {
   require(value >= 0 && std::isfinite(value), layer, what, value, "finite and at least 0");
 }
 
-void require_size(const Pair& size, int64_t least, const char* layer, const char* what) {
+namespace {
+
+void require_all(const Shape& numbers, const std::string& text, int64_t least, const char* layer,
+                 const char* what) {
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
-  const bool small = size.height < least || size.width < least;
-  if (!small && size.height <= most && size.width <= most) return;
-  throw ValueError(fmt::format("{}: {} is {}; both numbers have to be at {} {}", layer, what,
-                               repr(size), small ? "least" : "most", small ? least : most));
+  constexpr const char* subjects[] = {"it has", "both numbers have", "all numbers have"};
+  const auto [smallest, largest] = std::minmax_element(numbers.begin(), numbers.end());
+  const bool small = *smallest < least;
+  if (!small && *largest <= most) return;
+  throw ValueError(fmt::format("{}: {} is {}; {} to be at {} {}", layer, what, text,
+                               subjects[numbers.size() - 1], small ? "least" : "most",
+                               small ? least : most));
+}
+
+}  // namespace
+
+void require_size(const Single& size, int64_t least, const char* layer, const char* what) {
+  require_all(size.shape(), repr(size), least, layer, what);
+}
+void require_size(const Pair& size, int64_t least, const char* layer, const char* what) {
+  require_all(size.shape(), repr(size), least, layer, what);
+}
+void require_size(const Triple& size, int64_t least, const char* layer, const char* what) {
+  require_all(size.shape(), repr(size), least, layer, what);
 }
 
 }  // namespace tenon::nn

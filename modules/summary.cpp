@@ -2,6 +2,7 @@
 #include <array>
 
 #include <tenon/core/format.h>
+#include <tenon/modules/conv.h>
 #include <tenon/modules/summary.h>
 
 namespace tenon::nn {
@@ -28,8 +29,28 @@ struct TrainingFlags : FieldVisitor {
   void training(bool& flag) override { flags->emplace_back(&flag, flag); }
 };
 
+// Each element of the input is multiplied by all weights of its channel.
+template <class Layer>
+int64_t flops_of_transposed(const Layer& layer, const Tensor& output) {
+  const Shape kernel = layer.kernel_size.shape(), stride = layer.options.stride.shape(),
+              padding = layer.options.padding.shape(), dilation = layer.options.dilation.shape(),
+              more = layer.options.output_padding.shape();
+  int64_t positions = 1, outputs = layer.out_channels;
+  for (size_t d = 0; d < kernel.size(); ++d) {
+    const int64_t size =
+        output.shape()[static_cast<int64_t>(d) - static_cast<int64_t>(kernel.size())];
+    const int64_t whole = size + 2 * padding[d] - dilation[d] * (kernel[d] - 1) - 1;
+    positions *= (more[d] < stride[d] ? whole : whole - more[d]) / stride[d] + 1;
+    outputs *= size;
+  }
+  return outputs == 0 ? 0 : 2 * layer.weight.numel() * positions * (output.numel() / outputs);
+}
+
 // Each element of the output is a sum of products with the weights of its channel.
 int64_t flops_of(ModuleRef module, const Tensor& output) {
+  if (auto* layer = module.as<ConvTranspose1d>()) return flops_of_transposed(*layer, output);
+  if (auto* layer = module.as<ConvTranspose2d>()) return flops_of_transposed(*layer, output);
+  if (auto* layer = module.as<ConvTranspose3d>()) return flops_of_transposed(*layer, output);
   const std::string_view type = module.type->name;
   const bool convolution = type.starts_with("Conv") && !type.starts_with("ConvTranspose");
   if (type != "Linear" && !convolution) return 0;
