@@ -10,6 +10,7 @@
 #include <tenon/conformance/cases/order.h>
 #include <tenon/conformance/cases/pointwise.h>
 #include <tenon/conformance/cases/pooling.h>
+#include <tenon/conformance/cases/pooling_more.h>
 #include <tenon/conformance/cases/random.h>
 #include <tenon/conformance/cases/recurrent.h>
 #include <tenon/conformance/cases/reduction.h>
@@ -32,7 +33,7 @@ const std::vector<Family>& table() {
       {"reduction", together(together(reduction_cases(), order_cases()), metrics_cases())},
       {"linalg", linalg_cases()},
       {"convolution", convolution_cases()},
-      {"pooling", pooling_cases()},
+      {"pooling", together(pooling_cases(), more_pooling_cases())},
       {"normalization", normalization_cases()},
       {"loss", loss_cases()},
       {"indexing", together(indexing_cases(), scatter_cases())},

@@ -21,7 +21,10 @@ inline List call_avg_pool2d(const json& a, const List& in) {
                      {.stride = pair_or(a, "stride", {}),
                       .padding = pair_or(a, "padding", 0),
                       .ceil_mode = a.value("ceil_mode", false),
-                      .count_include_pad = a.value("count_include_pad", true)})};
+                      .count_include_pad = a.value("count_include_pad", true),
+                      .divisor_override = a.contains("divisor_override")
+                                              ? std::optional(a["divisor_override"].get<int64_t>())
+                                              : std::nullopt})};
 }
 inline List call_adaptive_avg_pool2d(const json& a, const List& in) {
   return {adaptive_avg_pool2d(in[0], pair_of(a.at("output_size")))};

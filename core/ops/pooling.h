@@ -1,20 +1,31 @@
-// Pooling over windows of the last two dimensions. x is floating and of shape (n, c, h, w) or
-// (c, h, w). Every function throws a ShapeError for another shape or an empty plane, a DTypeError
-// for another dtype, and a ValueError for an undefined tensor or an option outside its range.
+// Pooling over windows of the last one, two or three dimensions, and its reverse. x is floating and
+// has one or two dimensions more than the windows: (n, c, l) or (c, l), (n, c, h, w) or (c, h, w),
+// (n, c, d, h, w) or (c, d, h, w). Every function throws a ShapeError for another shape or where
+// these dimensions are empty, a DTypeError for another dtype, and a ValueError for an undefined
+// tensor or an option outside its range.
 #pragma once
 
+#include <optional>
+
+#include <tenon/core/ops/reduction.h>
 #include <tenon/core/pair.h>
 #include <tenon/core/tensor.h>
 
 namespace tenon {
 
-struct MaxPool2dOptions {
-  Pair stride = {};   // distance between windows, at least 1; by default the kernel's size
-  Pair padding = 0;   // -infinity on each side, at most half of the kernel
-  Pair dilation = 1;  // distance between the kernel's elements, at least 1
+// ---- the largest element of each window ----
+
+template <class Size>
+struct MaxPoolOptions {
+  Size stride = {};   // distance between windows, at least 1; by default the kernel's size
+  Size padding = 0;   // -infinity on each side, at most half of the kernel
+  Size dilation = 1;  // distance between the kernel's elements, at least 1
   // Whether to round the number of windows up; one that would begin behind the input is left out.
   bool ceil_mode = false;
 };
+using MaxPool1dOptions = MaxPoolOptions<Single>;
+using MaxPool2dOptions = MaxPoolOptions<Pair>;
+using MaxPool3dOptions = MaxPoolOptions<Triple>;
 
 // Returns the largest element of each window, or NaN if the window contains one: shape (…, h', w'),
 // where h' = (h + 2 padding - dilation (kernel - 1) - 1) / stride + 1, and w' likewise. The
@@ -23,22 +34,93 @@ struct MaxPool2dOptions {
 // plane can cause.
 TENON_API Tensor max_pool2d(const Tensor& x, Pair kernel_size,
                             const MaxPool2dOptions& options = {});
+// Returns the same in one dimension.
+TENON_API Tensor max_pool1d(const Tensor& x, Single kernel_size,
+                            const MaxPool1dOptions& options = {});
+// Returns the same in three dimensions.
+TENON_API Tensor max_pool3d(const Tensor& x, Triple kernel_size,
+                            const MaxPool3dOptions& options = {});
 
-struct AvgPool2dOptions {
-  Pair stride = {};  // distance between windows, at least 1; by default the kernel's size
-  Pair padding = 0;  // zeros on each side, at most half of the kernel
+// Return the largest elements and, as i64, where each lies in its line, plane or volume, counted in
+// row-major order: what PyTorch's return_indices = True adds, and max_unpool takes.
+TENON_API ValuesIndices max_pool1d_with_indices(const Tensor& x, Single kernel_size,
+                                                const MaxPool1dOptions& options = {});
+TENON_API ValuesIndices max_pool2d_with_indices(const Tensor& x, Pair kernel_size,
+                                                const MaxPool2dOptions& options = {});
+TENON_API ValuesIndices max_pool3d_with_indices(const Tensor& x, Triple kernel_size,
+                                                const MaxPool3dOptions& options = {});
+
+// Returns zeros with the elements of x at `indices`, which max_pool_with_indices gave for windows
+// of this kernel, stride and padding; where several share a place, one of them. The result has the
+// size (in - 1) stride - 2 padding + kernel, or `output_size`, which may differ from that by less
+// than the stride in each dimension. An index outside the result is an IndexError of the queued
+// work. Throws a ShapeError if indices have another shape than x, and a DTypeError unless they are
+// i64 or i32.
+TENON_API Tensor max_unpool1d(const Tensor& x, const Tensor& indices, Single kernel_size,
+                              Single stride = {}, Single padding = 0,
+                              const Shape& output_size = {});
+TENON_API Tensor max_unpool2d(const Tensor& x, const Tensor& indices, Pair kernel_size,
+                              Pair stride = {}, Pair padding = 0, const Shape& output_size = {});
+TENON_API Tensor max_unpool3d(const Tensor& x, const Tensor& indices, Triple kernel_size,
+                              Triple stride = {}, Triple padding = 0,
+                              const Shape& output_size = {});
+
+// ---- the average of each window ----
+
+template <class Size>
+struct AvgPoolOptions {
+  Size stride = {};  // distance between windows, at least 1; by default the kernel's size
+  Size padding = 0;  // zeros on each side, at most half of the kernel
   // Whether to round the number of windows up; one that would begin behind the input is left out.
   bool ceil_mode = false;
   bool count_include_pad = true;  // whether the zeros of the padding count as elements
+  // What the sum of each window is divided by, whatever it contains; not 0.
+  std::optional<int64_t> divisor_override = std::nullopt;
 };
+using AvgPool1dOptions = AvgPoolOptions<Single>;
+using AvgPool2dOptions = AvgPoolOptions<Pair>;
+using AvgPool3dOptions = AvgPoolOptions<Triple>;
 
-// Returns the average of each window; the shape is that of max_pool2d with dilation 1. Throws a
-// ShapeError if the kernel is larger than the padded input.
+// Returns the average of each window; the shape is that of max_pool2d with dilation 1. What a
+// window has beyond the padding (ceil_mode) never counts. Throws a ShapeError if the kernel is
+// larger than the padded input.
 TENON_API Tensor avg_pool2d(const Tensor& x, Pair kernel_size,
                             const AvgPool2dOptions& options = {});
+// Returns the same in one dimension.
+TENON_API Tensor avg_pool1d(const Tensor& x, Single kernel_size,
+                            const AvgPool1dOptions& options = {});
+// Returns the same in three dimensions.
+TENON_API Tensor avg_pool3d(const Tensor& x, Triple kernel_size,
+                            const AvgPool3dOptions& options = {});
+
+// Returns (sum x^p)^(1/p) of each window for p = norm_type, where odd powers keep their sign: the
+// average of the powers times the size of the kernel, as in PyTorch. An infinite p gives the
+// largest absolute value, minus infinity the smallest. The stride is by default the kernel's size.
+// Throws a ValueError if p is 0 or NaN.
+TENON_API Tensor lp_pool1d(const Tensor& x, double norm_type, Single kernel_size,
+                           Single stride = {}, bool ceil_mode = false);
+TENON_API Tensor lp_pool2d(const Tensor& x, double norm_type, Pair kernel_size, Pair stride = {},
+                           bool ceil_mode = false);
+TENON_API Tensor lp_pool3d(const Tensor& x, double norm_type, Triple kernel_size,
+                           Triple stride = {}, bool ceil_mode = false);
+
+// ---- windows that follow from the size of the result ----
 
 // Returns averages of shape (…, output_size), whatever the height and width of x: output i is the
 // average of x from floor(i h / h') to ceil((i + 1) h / h').
 TENON_API Tensor adaptive_avg_pool2d(const Tensor& x, Pair output_size);
+// Returns the same in one dimension.
+TENON_API Tensor adaptive_avg_pool1d(const Tensor& x, Single output_size);
+// Returns the same in three dimensions.
+TENON_API Tensor adaptive_avg_pool3d(const Tensor& x, Triple output_size);
+
+// Returns the largest elements of these windows, with the gradient of max_pool2d.
+TENON_API Tensor adaptive_max_pool1d(const Tensor& x, Single output_size);
+TENON_API Tensor adaptive_max_pool2d(const Tensor& x, Pair output_size);
+TENON_API Tensor adaptive_max_pool3d(const Tensor& x, Triple output_size);
+// Return these and where they lie, as max_pool2d_with_indices does.
+TENON_API ValuesIndices adaptive_max_pool1d_with_indices(const Tensor& x, Single output_size);
+TENON_API ValuesIndices adaptive_max_pool2d_with_indices(const Tensor& x, Pair output_size);
+TENON_API ValuesIndices adaptive_max_pool3d_with_indices(const Tensor& x, Triple output_size);
 
 }  // namespace tenon

@@ -1,8 +1,9 @@
-// Pooling (core/ops/pooling.h).
+// The operators that pool planes (core/ops/pooling.h), and the sizes of what they give.
 #include <tenon/core/format.h>
 #include <tenon/core/ops/convolution/window.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/pooling.h>
+#include <tenon/core/ops/pooling/pool.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/shape.h>
 
@@ -10,35 +11,99 @@ namespace tenon {
 
 namespace {
 
-void require_planes(Infer& infer, const Shape& x) {
-  if (x[2] == 0 || x[3] == 0)
-    infer.shape_error(fmt::format("the planes of an input of shape {} are empty", x));
+// "the planes of an input of shape (2, 3, 0, 5)".
+std::string described(size_t dims, const Shape& x) {
+  constexpr const char* parts[] = {"lines", "planes", "volumes"};
+  return fmt::format("the {} of an input of shape {}", parts[dims - 1], x);
 }
+
+}  // namespace
+
+// ---- windows ----
+
+PoolWindows::PoolWindows(const Attrs& attrs)
+    : kernel(attrs.get_list("kernel_size")),
+      stride(attrs.get_list("stride")),
+      padding(attrs.get_list("padding")),
+      dilation(Shape::filled(kernel.size(), 1)),
+      ceil_mode(attrs.get_bool("ceil_mode")) {}
+
+Attrs PoolWindows::attrs() const {
+  return Attrs()
+      .set("kernel_size", kernel)
+      .set("stride", stride)
+      .set("padding", padding)
+      .set("ceil_mode", ceil_mode);
+}
+
+void PoolWindows::check(const char* op) const {
+  check_sizes(op, "kernel", kernel, 1);
+  check_sizes(op, "stride", stride, 1);
+  check_sizes(op, "padding", padding, 0);
+  check_sizes(op, "dilation", dilation, 1);
+  for (size_t d = 0; d < dims(); ++d)
+    if (padding[d] > kernel[d] / 2)
+      throw ValueError(fmt::format("{}: padding {} must be at most half the kernel's size {}", op,
+                                   padding, kernel));
+}
+
+bool PoolWindows::are_elements() const {
+  const Shape ones = Shape::filled(dims(), 1), zeros = Shape::filled(dims(), 0);
+  return kernel == ones && stride == ones && padding == zeros;
+}
+
+PoolWindows PoolWindows::over(int height, int width) const {
+  const auto pick = [&](const Shape& sizes, int64_t none) {
+    return Shape{height < 0 ? none : sizes[height], width < 0 ? none : sizes[width]};
+  };
+  PoolWindows result;
+  result.kernel = pick(kernel, 1);
+  result.stride = pick(stride, 1);
+  result.padding = pick(padding, 0);
+  result.dilation = pick(dilation, 1);
+  result.ceil_mode = ceil_mode;
+  return result;
+}
+
+std::string PoolWindows::count(Shape& x, bool dilated) const {
+  const Shape whole = x;
+  const size_t first = x.size() - dims();
+  for (size_t d = 0; d < dims(); ++d)
+    if (x[first + d] == 0) return fmt::format("{} are empty", described(dims(), x));
+  for (size_t d = 0; d < dims(); ++d) {
+    int64_t& size = x[first + d];
+    const int64_t extent = size;
+    size = window_positions(extent, kernel[d], stride[d], padding[d], dilation[d], ceil_mode);
+    if (size < 1)
+      return fmt::format(
+          "a kernel of size {}{} is larger than the padded input: shape {}, padding {}", kernel,
+          dilated ? fmt::format(" with dilation {}", dilation) : "", whole, padding);
+    if (a_window_misses(extent, kernel[d], stride[d], padding[d], dilation[d], size))
+      return fmt::format(
+          "a window lies on padding alone, where there is no value to take: kernel {}, dilation {} "
+          "and padding {} step over an input of shape {}; take a dilation of at most its {}",
+          kernel, dilation, padding, whole, dims() == 2 ? "height and width" : "sizes");
+  }
+  return "";
+}
+
+void PoolWindows::require_fit(const char* op, const Shape& x) const {
+  Shape shape = x;
+  if (const std::string problem = count(shape, true); !problem.empty())
+    throw ShapeError(fmt::format("{}: {}", op, problem));
+}
+
+namespace {
 
 Shape pooled_shape(Infer& infer, bool dilated) {
   infer.require_dtype(is_floating_point(dtype_of(infer.in(0))), 0, "a floating type");
-  const Shape& x = shape_of(infer.in(0));
-  const Attrs& a = infer.attrs;
-  Shape kernel = a.get_list("kernel_size"), stride = a.get_list("stride"),
-        padding = a.get_list("padding");
-  Shape dilation = dilated ? a.get_list("dilation") : Shape{1, 1}, result = x;
-  require_planes(infer, x);
-  require_addressable_padded(infer, x, padding);
-  for (size_t d = 0; d < 2; ++d) {
-    result[2 + d] = window_positions(x[2 + d], kernel[d], stride[d], padding[d], dilation[d],
-                                     a.get_bool("ceil_mode"));
-    if (result[2 + d] < 1)
-      infer.shape_error(fmt::format(
-          "a kernel of size {}{} is larger than the padded input: shape {}, padding {}", kernel,
-          dilated ? fmt::format(" with dilation {}", dilation) : "", x, padding));
-    if (a_window_misses(x[2 + d], kernel[d], stride[d], padding[d], dilation[d], result[2 + d]))
-      infer.shape_error(
-          fmt::format("a window lies on padding alone, where there is no value to take: kernel {}, "
-                      "dilation {} and padding {} step over an input of shape {}; take a dilation "
-                      "of at most its height and width",
-                      kernel, dilation, padding, x));
-  }
-  return result;
+  Shape shape = shape_of(infer.in(0));
+  PoolWindows windows(infer.attrs);
+  if (dilated) windows.dilation = infer.attrs.get_list("dilation");
+  if (shape[2] > 0 && shape[3] > 0) require_addressable_padded(infer, shape, windows.padding);
+  if (const std::string problem = windows.count(shape, dilated); !problem.empty())
+    infer.shape_error(problem);
+  return shape;
 }
 
 // ---- max ----
@@ -118,7 +183,8 @@ const Op adaptive_avg_pool2d_backward_op{{
 void infer_adaptive_avg_pool2d(Infer& infer) {
   infer.require_dtype(is_floating_point(dtype_of(infer.in(0))), 0, "a floating type");
   Shape shape = shape_of(infer.in(0)), size = infer.attrs.get_list("output_size");
-  require_planes(infer, shape);
+  if (shape[2] == 0 || shape[3] == 0)
+    infer.shape_error(fmt::format("{} are empty", described(2, shape)));
   shape[2] = size[0];
   shape[3] = size[1];
   infer.output(dtype_of(infer.in(0)), shape);
@@ -133,64 +199,46 @@ const Op adaptive_avg_pool2d_op{{
     .core_attr = "output_size",
 }};
 
-// Checks the number of dimensions, and returns the input with a batch dimension.
-Tensor batched(const char* op, const Tensor& x) {
-  require_tensor(op, x);
-  size_t rank = shape_of(x).size();
-  if (rank == 3) return unsqueeze(x, 0);
-  if (rank != 4)
-    throw ShapeError(fmt::format("{}: needs an input (n, c, h, w) or (c, h, w), found shape {}", op,
-                                 shape_of(x)));
-  return x;
-}
-
-// Checks a window and returns its stride, which is the kernel's size unless another is given.
-Pair check_window(const char* op, Pair kernel, Pair stride, Pair padding) {
-  if (!stride.given()) stride = kernel;
-  check_pair(op, "kernel", kernel, 1);
-  check_pair(op, "stride", stride, 1);
-  check_pair(op, "padding", padding, 0);
-  if (padding.height > kernel.height / 2 || padding.width > kernel.width / 2)
-    throw ValueError(fmt::format("{}: padding {} must be at most half the kernel's size {}", op,
-                                 padding.shape(), kernel.shape()));
-  return stride;
-}
-
 }  // namespace
 
-Tensor max_pool2d(const Tensor& x, Pair kernel_size, const MaxPool2dOptions& options) {
-  Pair stride = check_window("max_pool2d", kernel_size, options.stride, options.padding);
-  check_pair("max_pool2d", "dilation", options.dilation, 1);
-  Tensor input = batched("max_pool2d", x);
-  Attrs attrs;
-  attrs.set("kernel_size", kernel_size.shape())
-      .set("stride", stride.shape())
-      .set("padding", options.padding.shape())
-      .set("dilation", options.dilation.shape())
-      .set("ceil_mode", options.ceil_mode);
-  const Tensor* inputs[] = {&input};
-  Tensor y = run_all({max_pool2d_op, inputs, attrs, {}, wants_gradient(x) ? 3u : 1u})[0];
-  return shape_of(x).size() == 3 ? squeeze(y, 0) : y;
+Tensor batched(const char* op, const Tensor& x, size_t dims) {
+  require_tensor(op, x);
+  if (!is_floating_point(dtype_of(x)))
+    throw DTypeError(fmt::format("{}: needs a floating input, found {}; {}", op, dtype_of(x),
+                                 conversion_to(DType::f32)));
+  const size_t rank = shape_of(x).size();
+  if (rank == dims + 1) return unsqueeze(x, 0);
+  if (rank == dims + 2) return x;
+  constexpr const char* names[] = {"l", "h, w", "d, h, w"};
+  throw ShapeError(fmt::format("{}: needs an input (n, c, {}) or (c, {}), found shape {}", op,
+                               names[dims - 1], names[dims - 1], shape_of(x)));
 }
 
-Tensor avg_pool2d(const Tensor& x, Pair kernel_size, const AvgPool2dOptions& options) {
-  Pair stride = check_window("avg_pool2d", kernel_size, options.stride, options.padding);
-  Tensor input = batched("avg_pool2d", x);
-  Attrs attrs;
-  attrs.set("kernel_size", kernel_size.shape())
-      .set("stride", stride.shape())
-      .set("padding", options.padding.shape())
-      .set("ceil_mode", options.ceil_mode)
-      .set("count_include_pad", options.count_include_pad);
-  Tensor y = run(avg_pool2d_op, {&input}, attrs);
-  return shape_of(x).size() == 3 ? squeeze(y, 0) : y;
+void require_elements(const char* op, const Tensor& x, size_t dims) {
+  const Shape& shape = shape_of(x);
+  for (size_t d = shape.size() - dims; d < shape.size(); ++d)
+    if (shape[d] == 0)
+      throw ShapeError(fmt::format("{}: {} are empty", op, described(dims, shape)));
 }
 
-Tensor adaptive_avg_pool2d(const Tensor& x, Pair output_size) {
-  check_pair("adaptive_avg_pool2d", "output_size", output_size, 0);
-  Tensor input = batched("adaptive_avg_pool2d", x);
-  Tensor y = run(adaptive_avg_pool2d_op, {&input}, Attrs().set("output_size", output_size.shape()));
-  return shape_of(x).size() == 3 ? squeeze(y, 0) : y;
+Tensor unbatched(const Tensor& y, const Tensor& x) {
+  return y.defined() && shape_of(y).size() > shape_of(x).size() ? squeeze(y, 0) : y;
+}
+
+ValuesIndices max_planes(const Tensor& x, const PoolWindows& windows, bool indices) {
+  const Attrs attrs = windows.attrs().set("dilation", windows.dilation);
+  const Tensor* inputs[] = {&x};
+  const auto outputs =
+      run_all({max_pool2d_op, inputs, attrs, {}, indices || wants_gradient(x) ? 3u : 1u});
+  return {outputs[0], indices ? outputs[1] : Tensor()};
+}
+
+Tensor average_planes(const Tensor& x, const PoolWindows& windows, bool count_include_pad) {
+  return average(x, windows.attrs().set("count_include_pad", count_include_pad));
+}
+
+Tensor adaptive_average_planes(const Tensor& x, int64_t height, int64_t width) {
+  return run(adaptive_avg_pool2d_op, {&x}, Attrs().set("output_size", Shape{height, width}));
 }
 
 }  // namespace tenon
