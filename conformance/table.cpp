@@ -14,6 +14,7 @@
 #include <tenon/conformance/cases/random.h>
 #include <tenon/conformance/cases/recurrent.h>
 #include <tenon/conformance/cases/reduction.h>
+#include <tenon/conformance/cases/resampling.h>
 #include <tenon/conformance/cases/scatter.h>
 #include <tenon/conformance/cases/schedule.h>
 #include <tenon/conformance/cases/shape.h>
@@ -33,7 +34,7 @@ const std::vector<Family>& table() {
       {"reduction", together(together(reduction_cases(), order_cases()), metrics_cases())},
       {"linalg", linalg_cases()},
       {"convolution", convolution_cases()},
-      {"pooling", together(pooling_cases(), more_pooling_cases())},
+      {"pooling", together(together(pooling_cases(), more_pooling_cases()), resampling_cases())},
       {"normalization", normalization_cases()},
       {"loss", loss_cases()},
       {"indexing", together(indexing_cases(), scatter_cases())},

@@ -21,6 +21,7 @@
 #include <tenon/core/ops/random.h>
 #include <tenon/core/ops/recurrent.h>
 #include <tenon/core/ops/reduction.h>
+#include <tenon/core/ops/resampling.h>
 #include <tenon/core/ops/scan.h>
 #include <tenon/core/ops/shape.h>
 #include <tenon/core/ops/sort.h>
