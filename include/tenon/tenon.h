@@ -71,6 +71,7 @@
 #include <tenon/modules/parameter.h>
 #include <tenon/modules/pool.h>
 #include <tenon/modules/recurrent.h>
+#include <tenon/modules/resampling.h>
 #include <tenon/modules/sequential.h>
 #include <tenon/modules/state_dict.h>
 #include <tenon/modules/summary.h>

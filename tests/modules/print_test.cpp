@@ -10,6 +10,7 @@
 #include <tenon/modules/loss.h>
 #include <tenon/modules/norm.h>
 #include <tenon/modules/pool.h>
+#include <tenon/modules/resampling.h>
 #include <tenon/modules/sequential.h>
 
 #include "ops/check.h"
@@ -40,6 +41,28 @@ BOOST_AUTO_TEST_CASE(layers) {
              "AvgPool2d(kernel_size=2, stride=2, padding=0)");
   BOOST_TEST(nn::str(nn::AdaptiveAvgPool2d(1)) == "AdaptiveAvgPool2d(output_size=1)");
   BOOST_TEST(nn::str(nn::AdaptiveAvgPool2d({1, 2})) == "AdaptiveAvgPool2d(output_size=(1, 2))");
+  BOOST_TEST(nn::str(nn::MaxPool1d(3)) ==
+             "MaxPool1d(kernel_size=3, stride=3, padding=0, dilation=1, ceil_mode=False)");
+  BOOST_TEST(nn::str(nn::MaxPool3d({1, 2, 2})) ==
+             "MaxPool3d(kernel_size=(1, 2, 2), stride=(1, 2, 2), padding=0, dilation=1, "
+             "ceil_mode=False)");
+  BOOST_TEST(nn::str(nn::AvgPool1d(3, {.stride = 2})) ==
+             "AvgPool1d(kernel_size=(3,), stride=(2,), padding=(0,))");
+  BOOST_TEST(nn::str(nn::AvgPool3d(2)) == "AvgPool3d(kernel_size=2, stride=2, padding=0)");
+  BOOST_TEST(nn::str(nn::AdaptiveAvgPool1d(5)) == "AdaptiveAvgPool1d(output_size=5)");
+  BOOST_TEST(nn::str(nn::AdaptiveMaxPool3d({1, 2, 3})) ==
+             "AdaptiveMaxPool3d(output_size=(1, 2, 3))");
+  BOOST_TEST(nn::str(nn::LPPool2d(2, 3)) ==
+             "LPPool2d(norm_type=2.0, kernel_size=3, stride=None, ceil_mode=False)");
+  BOOST_TEST(nn::str(nn::LPPool2d(1.5, {3, 2}, 2, true)) ==
+             "LPPool2d(norm_type=1.5, kernel_size=(3, 2), stride=2, ceil_mode=True)");
+  BOOST_TEST(nn::str(nn::Upsample({.scale_factor = {2}, .mode = "bilinear"})) ==
+             "Upsample(scale_factor=2.0, mode='bilinear')");
+  BOOST_TEST(nn::str(nn::Upsample({.size = {3, 4}})) == "Upsample(size=(3, 4), mode='nearest')");
+  BOOST_TEST(nn::str(nn::Upsample({.size = 7})) == "Upsample(size=7, mode='nearest')");
+  BOOST_TEST(nn::str(nn::PixelShuffle(3)) == "PixelShuffle(upscale_factor=3)");
+  BOOST_TEST(nn::str(nn::PixelUnshuffle(2)) == "PixelUnshuffle(downscale_factor=2)");
+  BOOST_TEST(nn::str(nn::ChannelShuffle(4)) == "ChannelShuffle(groups=4)");
   BOOST_TEST(nn::str(nn::BatchNorm1d(3)) ==
              "BatchNorm1d(3, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)");
   BOOST_TEST(
