@@ -1,6 +1,9 @@
-// Layers that only change the shape, or nothing.
+// Layers that only change the shape, take windows apart and put them together, or do nothing.
 #pragma once
 
+#include <string>
+
+#include <tenon/core/ops/shape.h>
 #include <tenon/modules/module.h>
 
 namespace tenon::nn {
@@ -17,6 +20,46 @@ struct TENON_API Flatten final : Module<Flatten> {
   }
 
   int64_t start_dim, end_dim;
+};
+
+// Splits the dimension `dim` into `unflattened_size`, of which one may be -1 and is inferred: with
+// 1 and {C, H, W}, (N, C*H*W) becomes (N, C, H, W). A size that does not fit is a ShapeError.
+struct TENON_API Unflatten final : Module<Unflatten> {
+  Unflatten(int64_t dim, const Shape& unflattened_size)
+      : dim(dim), unflattened_size(unflattened_size) {}
+  Tensor forward(const Tensor& x) const { return unflatten(x, dim, unflattened_size); }
+  void fields(FieldVisitor&) {}
+  std::string extra_repr() const {
+    return "dim=" + std::to_string(dim) + ", unflattened_size=" + unflattened_size.str();
+  }
+
+  int64_t dim;
+  Shape unflattened_size;
+};
+
+// Returns the windows of images (N, C, H, W) or (C, H, W) as columns, (N, C kernel elements,
+// windows), as tenon::unfold does. The constructor throws a ValueError for an option outside its
+// range, and a call a ShapeError for images into which the kernel does not fit.
+struct TENON_API Unfold final : Module<Unfold> {
+  Unfold(Pair kernel_size, const UnfoldOptions& options = {});
+  Tensor forward(const Tensor& x) const { return unfold(x, kernel_size, options); }
+  void fields(FieldVisitor&) {}
+  std::string extra_repr() const;
+
+  Pair kernel_size;
+  UnfoldOptions options;
+};
+
+// Adds such columns up at their places in images of `output_size`, as tenon::fold does. Throws as
+// Unfold.
+struct TENON_API Fold final : Module<Fold> {
+  Fold(Pair output_size, Pair kernel_size, const UnfoldOptions& options = {});
+  Tensor forward(const Tensor& x) const { return fold(x, output_size, kernel_size, options); }
+  void fields(FieldVisitor&) {}
+  std::string extra_repr() const;
+
+  Pair output_size, kernel_size;
+  UnfoldOptions options;
 };
 
 // Returns its input unchanged.

@@ -68,6 +68,7 @@
 #include <tenon/modules/optim/rprop.h>
 #include <tenon/modules/optim/sgd.h>
 #include <tenon/modules/optim/swa_utils.h>
+#include <tenon/modules/padding.h>
 #include <tenon/modules/parameter.h>
 #include <tenon/modules/pool.h>
 #include <tenon/modules/recurrent.h>
