@@ -1,6 +1,7 @@
-// Recurrent layers over sequences.
+// Recurrent layers over sequences, and single steps of them.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -67,6 +68,59 @@ struct TENON_API GRU final : Module<GRU>, RecurrentState {
   GRU(int64_t input_size, int64_t hidden_size, const RecurrentLayerOptions& options = {});
   // Returns the result and the last state.
   std::pair<Tensor, Tensor> forward(const Tensor& x, const Tensor& h0 = Tensor());
+  void fields(FieldVisitor& v) { visit(v); }
+  std::string extra_repr() const { return repr_text(); }
+};
+
+// ---- one step ----
+
+// What the cells have in common: the parameters "weight_ih" (gates hidden_size, input_size),
+// "weight_hh" (gates hidden_size, hidden_size), "bias_ih" and "bias_hh" (gates hidden_size), which
+// start as those of the layers. An input is (batch, input_size) or (input_size), and a state
+// (batch, hidden_size) or (hidden_size); one that is not given is zeros. Constructors throw a
+// ValueError for a size below 1; calls throw a ShapeError or DTypeError for tensors that do not
+// fit.
+struct TENON_API RecurrentCell {
+  RecurrentCell(const char* layer, int64_t gates, int64_t input_size, int64_t hidden_size,
+                const WeightOptions& options);
+
+  int64_t input_size, hidden_size;
+  Parameter weight_ih, weight_hh, bias_ih,
+      bias_hh;  // the biases are undefined without options.bias
+
+ protected:
+  // Checks the input and the states, and makes zeros of states that are undefined.
+  void prepare(const char* layer, const Tensor& x, std::initializer_list<Tensor*> states) const;
+  void visit(FieldVisitor& v);
+  std::string repr_text() const;
+};
+
+// Returns h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu instead of tanh.
+struct TENON_API RNNCell final : Module<RNNCell>, RecurrentCell {
+  RNNCell(int64_t input_size, int64_t hidden_size, const WeightOptions& options = {},
+          std::string nonlinearity = "tanh");
+  Tensor forward(const Tensor& x, Tensor h = Tensor()) const;
+  void fields(FieldVisitor& v) { visit(v); }
+  std::string extra_repr() const;
+
+  std::string nonlinearity;  // "tanh" or "relu"
+};
+
+// Returns the hidden state and the cell after one step of an LSTM.
+struct TENON_API LSTMCell final : Module<LSTMCell>, RecurrentCell {
+  LSTMCell(int64_t input_size, int64_t hidden_size, const WeightOptions& options = {})
+      : RecurrentCell("LSTMCell", 4, input_size, hidden_size, options) {}
+  std::pair<Tensor, Tensor> forward(const Tensor& x, Tensor h = Tensor(),
+                                    Tensor c = Tensor()) const;
+  void fields(FieldVisitor& v) { visit(v); }
+  std::string extra_repr() const { return repr_text(); }
+};
+
+// Returns the hidden state after one step of a GRU.
+struct TENON_API GRUCell final : Module<GRUCell>, RecurrentCell {
+  GRUCell(int64_t input_size, int64_t hidden_size, const WeightOptions& options = {})
+      : RecurrentCell("GRUCell", 3, input_size, hidden_size, options) {}
+  Tensor forward(const Tensor& x, Tensor h = Tensor()) const;
   void fields(FieldVisitor& v) { visit(v); }
   std::string extra_repr() const { return repr_text(); }
 };

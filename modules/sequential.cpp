@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <tenon/core/format.h>
 #include <tenon/modules/sequential.h>
 
@@ -14,6 +16,19 @@ size_t wrap_index(int64_t i, size_t size, const char* what) {
 
 void require_module(const AnyModule& module, const char* what) {
   if (!module.module_ref().self) throw ValueError(fmt::format("{}: the module is null", what));
+}
+
+// A new name among those of `children`.
+template <class Children>
+void require_name(const char* what, const std::string& name, const Children& children) {
+  if (name.empty() || name.find('.') != name.npos)
+    throw ValueError(
+        fmt::format("{}: \"{}\" cannot name a module: keys of parameters are joined by dots, so a "
+                    "name is not empty and has none",
+                    what, name));
+  for (auto& child : children)
+    if (child.first == name)
+      throw ValueError(fmt::format("{}: there is a module \"{}\" already", what, name));
 }
 
 }  // namespace
@@ -36,14 +51,7 @@ Sequential& Sequential::add(AnyModule module) {
 
 Sequential& Sequential::add(std::string name, AnyModule module) {
   require_module(module, "Sequential");
-  if (name.empty() || name.find('.') != name.npos)
-    throw ValueError(
-        fmt::format("Sequential: \"{}\" cannot name a module: keys of parameters are joined by "
-                    "dots, so a name is not empty and has none",
-                    name));
-  for (auto& child : children_)
-    if (child.first == name)
-      throw ValueError(fmt::format("Sequential: there is a module \"{}\" already", name));
+  require_name("Sequential", name, children_);
   children_.emplace_back(std::move(name), std::move(module));
   return *this;
 }
@@ -75,6 +83,46 @@ AnyModule& ModuleList::operator[](int64_t i) {
 
 void ModuleList::fields(FieldVisitor& v) {
   for (size_t i = 0; i < children_.size(); ++i) v(std::to_string(i), children_[i]);
+}
+
+ModuleDict::ModuleDict(std::initializer_list<Item> named) {
+  for (auto& [name, module] : named) add(name, module);
+}
+
+ModuleDict& ModuleDict::add(std::string name, AnyModule module) {
+  require_module(module, "ModuleDict");
+  require_name("ModuleDict", name, children_);
+  children_.emplace_back(std::move(name), std::move(module));
+  return *this;
+}
+
+std::vector<std::string> ModuleDict::keys() const {
+  std::vector<std::string> names;
+  for (auto& child : children_) names.push_back(child.first);
+  return names;
+}
+
+bool ModuleDict::contains(std::string_view name) const {
+  for (auto& child : children_)
+    if (child.first == name) return true;
+  return false;
+}
+
+AnyModule& ModuleDict::operator[](std::string_view name) {
+  for (auto& child : children_)
+    if (child.first == name) return child.second;
+  throw IndexError(fmt::format("ModuleDict: there is no module \"{}\"; there are: {}", name,
+                               fmt::join(keys(), ", ")));
+}
+
+AnyModule ModuleDict::pop(std::string_view name) {
+  AnyModule module = (*this)[name];
+  std::erase_if(children_, [&](const Item& child) { return child.first == name; });
+  return module;
+}
+
+void ModuleDict::fields(FieldVisitor& v) {
+  for (auto& [name, module] : children_) v(name, module);
 }
 
 }  // namespace tenon::nn

@@ -1,8 +1,11 @@
-// Containers for modules of any types: one that calls them in a row, and a list.
+// Containers for modules of any types: one that calls them in a row, a list, and a dictionary.
 #pragma once
 
 #include <initializer_list>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <tenon/modules/module.h>
 
@@ -111,6 +114,46 @@ class TENON_API ModuleList final : public Module<ModuleList> {
 
  private:
   std::vector<AnyModule> children_;
+};
+
+// Modules of any types by name, in the order in which they were added, for your own forward to
+// choose from:
+//   nn::ModuleDict heads{{{"class", nn::Linear(64, 10)}, {"box", nn::Linear(64, 4)}}};
+//   y = heads["box"](x);
+// If all of them have one type, a std::map with keys of strings does the same, in the order of the
+// keys.
+class TENON_API ModuleDict final : public Module<ModuleDict> {
+ public:
+  using Item = std::pair<std::string, AnyModule>;
+
+  ModuleDict() = default;
+  ModuleDict(std::initializer_list<Item> named);
+
+  // Adds a module. Throws a ValueError for a null module and for a name that is taken, is empty or
+  // contains a dot.
+  ModuleDict& add(std::string name, AnyModule module);
+  // Removes a module and returns it. Throws an IndexError if there is no such module.
+  AnyModule pop(std::string_view name);
+  void clear() { children_.clear(); }
+
+  size_t size() const { return children_.size(); }
+  bool contains(std::string_view name) const;
+  // Returns the names in order.
+  std::vector<std::string> keys() const;
+  // Returns the module of this name; assign to it to replace the module. Throws an IndexError if
+  // there is no such module.
+  AnyModule& operator[](std::string_view name);
+  const AnyModule& operator[](std::string_view name) const {
+    return const_cast<ModuleDict&>(*this)[name];
+  }
+  // `for (auto& [name, module] : dict)`
+  std::vector<Item>::iterator begin() { return children_.begin(); }
+  std::vector<Item>::iterator end() { return children_.end(); }
+
+  void fields(FieldVisitor& v);
+
+ private:
+  std::vector<Item> children_;
 };
 
 }  // namespace tenon::nn
