@@ -1,6 +1,7 @@
 #include <tenon/conformance/cases/attention.h>
 #include <tenon/conformance/cases/convolution.h>
 #include <tenon/conformance/cases/creation.h>
+#include <tenon/conformance/cases/decomposition.h>
 #include <tenon/conformance/cases/indexing.h>
 #include <tenon/conformance/cases/linalg.h>
 #include <tenon/conformance/cases/loss.h>
@@ -32,7 +33,7 @@ const std::vector<Family>& table() {
   static const std::vector<Family> families = {
       {"pointwise", pointwise_cases()},
       {"reduction", together(together(reduction_cases(), order_cases()), metrics_cases())},
-      {"linalg", linalg_cases()},
+      {"linalg", together(linalg_cases(), decomposition_cases())},
       {"convolution", convolution_cases()},
       {"pooling", together(together(pooling_cases(), more_pooling_cases()), resampling_cases())},
       {"normalization", normalization_cases()},

@@ -190,7 +190,7 @@ inline std::vector<Line> linalg_cases() {
       {"kron", two(kron), kNumbers, {{"", {{2, 3}, {3, 2}}}, {"", {{3}, {2, 2}}}, {"", {{}, {2}}}, {"", {{5, 17}, {31, 3}}}}, kSums, {.values = Values::ordinary}},
       {"cross", call_cross, kNumbers, {{"", {{3, 4}, {3, 4}}}, {"{'dim': -1}", {{2, 3}, {3}}}, {"{'dim': 1}", {{31, 3, 17}, {31, 3, 17}}}}, kSums, {.values = Values::ordinary}},
       {"matrix_power", call_matrix_power, kReals, {{"{'n': 0}", {{3, 3}}}, {"{'n': 1}", {{3, 3}}}, {"{'n': 3}", {{2, 3, 3}}}, {"{'n': 6}", {{3, 3}}}}, kLongSums, {.types_elsewhere = kHalves, .values = Values::ordinary}},
-      {"matrix_power", call_inverse_power, kReals, {{"{'n': -1}", {{3, 3}}}, {"{'n': -3}", {{2, 3, 3}}}, {"{'n': -1}", {{17, 17}}}, {"{'n': -2}", {{1, 1}}}}, kLongSums, {.values = Values::ordinary, .no_reference = "the line before has the cases", .op = "inverse"}},
+      {"matrix_power", call_inverse_power, kReals, {{"{'n': -1}", {{3, 3}}}, {"{'n': -3}", {{2, 3, 3}}}, {"{'n': -1}", {{17, 17}}}, {"{'n': -2}", {{1, 1}}}}, kLongSums, {.values = Values::ordinary, .no_reference = "the line before has the cases"}},
       {"multi_dot", call_multi_dot, kReals, {{"", {{2, 3}, {3, 4}}}, {"", {{2}, {2, 3}, {3, 2}, {2}}}, {"", {{31, 5}, {5, 17}, {17, 33}, {33, 2}}}}, Tolerance{2e-3, 1e-9, 4e-3, 4e-2}, {.values = Values::ordinary, .no_reference = "matmul in another order"}},
       {"chain_matmul", call_chain_matmul, kReals, {{"", {{2, 3}}}, {"", {{2, 3}, {3, 4}, {4, 2}}}}, kLongSums, {.values = Values::ordinary, .no_reference = "matmul in another order"}},
       {"vander", call_vander, kNumbers, {{"", {{3}}}, {"{'N': 5}", {{4}}}, {"{'N': 3, 'increasing': true}", {{31}}}, {"{'N': 0}", {{3}}}, {"{'N': 1}", {{3}}}}, {.values = Values::near_one}},

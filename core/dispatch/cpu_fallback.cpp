@@ -18,8 +18,9 @@ namespace {
 const Device kCpu;
 
 // The first call of each operator prints a line, so that a user who allowed the CPU sees that it is
-// used.
+// used. Those that go there in any case are documented.
 void tell_once(const PlanEntry& entry) {
+  if (entry.call.op->offered_by_cpu) return;
   struct Told {
     ForkMutex mutex{ForkOrder::tables};
     std::set<const Op*> of;

@@ -1,4 +1,5 @@
-// Operators that the device of their tensors lacks, computed on the CPU: TENON_CPU_FALLBACK.
+// Operators that the device of their tensors lacks, computed on the CPU: those that are
+// `offered_by_cpu`, and any others with TENON_CPU_FALLBACK.
 #pragma once
 
 #include <tenon/core/dispatch/plan_cache.h>

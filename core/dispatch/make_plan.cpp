@@ -172,8 +172,8 @@ void prepare(DeviceContext& context, PlanEntry& entry, Reasons& reasons) {
     entry.widened = true;
   } else if (call.op->decompose && !call.out) {
     entry.decomposed = true;
-  } else if (cpu_fallback_from_environment() != CpuFallback::off &&
-             context.device.type() != "cpu") {
+  } else if (context.device.type() != "cpu" &&
+             (call.op->offered_by_cpu || cpu_fallback_from_environment() != CpuFallback::off)) {
     entry.on_cpu = true;
   } else {
     refuse(entry, reasons.text);

@@ -143,6 +143,9 @@ struct OpSpec {
   const char* core_attr = nullptr;
   ExecuteRule execute = nullptr;
   DecomposeRule decompose = nullptr;
+  // Where no plugin of the device offers it, it is computed on the CPU, whatever TENON_CPU_FALLBACK
+  // says: for operators that cannot be decomposed and that few backends have.
+  bool offered_by_cpu = false;
 };
 struct Op : OpSpec {
   explicit Op(const OpSpec& spec);

@@ -39,7 +39,7 @@ struct PlanEntry final : RefCounted, PreparedPlan {
   bool make_contiguous = false;  // the plugin takes only contiguous inputs
   bool widened = false;          // no plugin offers it in a half type, so it runs in f32
   bool decomposed = false;       // no plugin offers it, so the core decomposes it
-  bool on_cpu = false;           // no plugin offers it, and the user allowed the CPU
+  bool on_cpu = false;           // no plugin offers it, and the CPU may do it
   // Why the plugins refused the call as it was made, a line "\n  <plugin>: <reason>" for each. It
   // is kept if one of the four above is true.
   std::string refusals;

@@ -81,8 +81,8 @@ TENON_API Tensor kron(const Tensor& a, const Tensor& b);
 // another size.
 TENON_API Tensor cross(const Tensor& a, const Tensor& b, std::optional<int64_t> dim = std::nullopt);
 // Returns the matrices x (…, m, m) multiplied n times by themselves; n = 0 gives unit matrices, and
-// a negative n powers of the inverses, which are not finite for singular matrices. Throws a
-// ShapeError unless they are square.
+// a negative n powers of the inverses, for which inv is called. Throws a ShapeError unless they are
+// square.
 TENON_API Tensor matrix_power(const Tensor& x, int64_t n);
 // Returns the product of two or more matrices in the order that needs the fewest multiplications
 // (Cormen et al., Introduction to Algorithms, 15.2); the first and the last may be vectors. Throws

@@ -34,7 +34,7 @@ struct DispatchStats {
   std::vector<Runs> runs;              // the longest time first
   std::vector<Detours> decomposed;     // composed of other operators; the most frequent first
   std::vector<Detours> widened;        // in f32, because no plugin takes the half type
-  std::vector<Detours> on_cpu;         // by TENON_CPU_FALLBACK
+  std::vector<Detours> on_cpu;         // by TENON_CPU_FALLBACK, or documented
   std::vector<Detours> hidden_copies;  // of tensors, such as contiguous ones for a plugin
   std::vector<Detours> conversions;    // of inputs to the dtype that a call has in common
   std::vector<Detours> refused;        // plans that a plugin was asked for and did not make

@@ -12,6 +12,7 @@
 #include <tenon/core/ops/attention.h>
 #include <tenon/core/ops/convolution.h>
 #include <tenon/core/ops/creation.h>
+#include <tenon/core/ops/decomposition.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/loss.h>

@@ -5,8 +5,8 @@
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/creation.h>
+#include <tenon/core/ops/decomposition.h>
 #include <tenon/core/ops/linalg.h>
-#include <tenon/core/ops/linalg/inverse.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/rules.h>
@@ -174,7 +174,7 @@ Tensor matrix_power(const Tensor& x, int64_t n) {
     throw DTypeError(fmt::format("matrix_power: needs a floating type, found {}; {}", dtype_of(x),
                                  conversion_to(f32)));
   auto left = n < 0 ? 0 - static_cast<uint64_t>(n) : static_cast<uint64_t>(n);
-  Tensor result, square = n < 0 ? inverse(x) : x;  // x^(2^i)
+  Tensor result, square = n < 0 ? inv(x) : x;  // x^(2^i)
   for (;; square = matmul(square, square)) {
     if (left % 2) result = result.defined() ? matmul(result, square) : square;
     left /= 2;

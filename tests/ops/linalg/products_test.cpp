@@ -67,7 +67,6 @@ BOOST_AUTO_TEST_CASE(powers_and_chains) {
   // Without an exchange of rows, the first step would divide by 0.
   require_values(matrix_power(doubles({0, 2, 4, 0}, {2, 2}), -1), {2, 2}, {0, 0.25, 0.5, 0});
   require_values(matrix_power(a, std::numeric_limits<int64_t>::min()).select(0, 1), {2}, {0, 1});
-  BOOST_CHECK(!std::isfinite(matrix_power(ones({2, 2}, f64), -1)[0][0].item()));
   BOOST_CHECK_EQUAL(matrix_power(zeros({0, 3, 3}), -1).shape().str(), "(0, 3, 3)");
   require_error<DTypeError>(
       [] {

@@ -86,7 +86,16 @@ const std::set<std::string> absent = {"linear",
                                       "nadam_step",
                                       "radam_step",
                                       "lion_step",
-                                      "normal"};
+                                      "normal",
+                                      "cholesky",
+                                      "inv",
+                                      "solve",
+                                      "solve_triangular",
+                                      "lu_factor",
+                                      "lu_permutation",
+                                      "qr",
+                                      "svd",
+                                      "eigh"};
 
 tn_error* refusal(const tn_op_request* request) {
   const bool whole_power =

@@ -237,7 +237,7 @@ def conv_transpose3d(kit):
 
 def write(directory):
     """Writes the file of every family into the directory."""
-    from . import loss, order, pointwise, pooling, resampling  # noqa: F401, register their operators
+    from . import loss, matrices, order, pointwise, pooling, resampling  # noqa: F401, register their operators
 
     for name, members in OPERATORS.items():
         with File(directory, name) as file:

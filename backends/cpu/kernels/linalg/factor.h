@@ -1,0 +1,65 @@
+// Triangular systems, and the decompositions of Cholesky and LU, in place: halves of matrices by
+// recursion down to small blocks, so that nearly all work is products (Gustavson, "Recursion leads
+// to automatic variable blocking for dense linear-algebra algorithms", 1997; Toledo, "Locality of
+// reference in LU decomposition with partial pivoting", 1997).
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+namespace tenon::cpu {
+
+// A matrix in memory; strides in elements.
+template <class T>
+struct MatrixView {
+  T* data;
+  int64_t row, col;
+
+  T& operator()(int64_t i, int64_t j) const { return data[i * row + j * col]; }
+  MatrixView at(int64_t i, int64_t j) const { return {data + i * row + j * col, row, col}; }
+  MatrixView turned() const { return {data, col, row}; }
+  operator MatrixView<const T>() const
+    requires(!std::is_const_v<T>)
+  {
+    return {data, row, col};
+  }
+};
+
+template <class T>
+class Factorizer {
+ public:
+  using View = MatrixView<T>;
+  using ConstView = MatrixView<const T>;
+
+  // `threads` 1 keeps it on the calling thread, for use inside a parallel loop. Results do not
+  // depend on the number of threads.
+  explicit Factorizer(uint32_t threads) : threads_(threads) {}
+
+  // b (n, k) = a^-1 b, where only the upper or lower triangle of a (n, n) is read, and its diagonal
+  // unless `unit`.
+  void solve_triangular(ConstView a, int64_t n, View b, int64_t k, bool upper, bool unit);
+  // The lower triangle of a (n, n) becomes L, the upper has no meaning. Returns the number of the
+  // first pivot that is not positive, or -1.
+  int64_t cholesky(View a, int64_t n);
+  // a (m, n) becomes L and U; row i was exchanged with row pivots[i], of min(m, n). Returns the
+  // number of the first pivot that is 0, or -1.
+  int64_t lu(View a, int64_t m, int64_t n, int32_t* pivots);
+
+  // Exchanges rows of a (…, columns) as lu did.
+  static void exchange(View a, int64_t columns, const int32_t* pivots, int64_t begin, int64_t end);
+
+ private:
+  // c (m, n) -= a (m, k) b (k, n)
+  void subtract_product(int64_t m, int64_t n, int64_t k, ConstView a, ConstView b, View c);
+  int64_t tall_lu(View a, int64_t m, int64_t n, int32_t* pivots);
+
+  uint32_t threads_;
+  std::vector<T> product_;
+  std::vector<char> workspace_;
+};
+
+extern template class Factorizer<float>;
+extern template class Factorizer<double>;
+
+}  // namespace tenon::cpu
