@@ -112,6 +112,13 @@ Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
   ConvArguments a("conv3d", x, weight, bias, options);
   const ConvWindows& windows = a.windows;
   const Shape &k = shape_of(weight), result = convolved_shape("conv3d", shape_of(a.x), k, windows);
+  if (windows.along_depth(k)) {
+    const Shape& v = shape_of(a.x);
+    const Tensor y = run_conv2d(reshape(a.x, {v[0], v[1], v[2], v[3] * v[4]}),
+                                reshape(weight, {k[0], k[1], k[2], 1}), bias,
+                                windows.of_depth().attrs(dtype_of(x)));
+    return a.result(reshape(y, result));
+  }
   const int64_t before = windows.padding[0];
   const Tensor padded = before ? pad(a.x, {0, 0, 0, 0, before, before}) : a.x;
   const Shape& s = shape_of(padded);

@@ -12,6 +12,16 @@ struct ConvWindows {
   Shape stride, padding, dilation;
   int64_t groups;
 
+  // Whether windows over volumes, of kernels of this weight's shape, have one column each and touch
+  // all of them, so that a volume is an image of depth x columns.
+  bool along_depth(const Shape& weight) const {
+    return weight[3] == 1 && weight[4] == 1 && stride[1] == 1 && stride[2] == 1 &&
+           padding[1] == 0 && padding[2] == 0;
+  }
+  // The windows of such an image.
+  ConvWindows of_depth() const {
+    return {{stride[0], 1}, {padding[0], 0}, {dilation[0], 1}, groups};
+  }
   // The attributes of conv2d for tensors of this dtype; there must be two dimensions.
   Attrs attrs(DType dtype) const;
 };

@@ -143,6 +143,13 @@ Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bia
   const TransposedArguments a("conv_transpose3d", x, weight, bias, options);
   const ConvWindows& w = a.windows;
   const Shape &s = shape_of(a.x), &k = shape_of(weight), &result = a.shape;
+  if (w.along_depth(k) && a.output_padding[1] == 0 && a.output_padding[2] == 0) {
+    const int64_t columns = s[3] * s[4];
+    const Tensor y = transposed_images(
+        reshape(a.x, {s[0], s[1], s[2], columns}), reshape(weight, {k[0], k[1], k[2], 1}),
+        w.of_depth(), {a.output_padding[0], 0}, {result[0], result[1], result[2], columns});
+    return a.result(reshape(y, result), bias);
+  }
   require_addressable("conv_transpose3d: the images of all planes",
                       {s[0], s[2], result[1], k[2], result[3], result[4]});
   const ConvWindows of_images{{w.stride[1], w.stride[2]},

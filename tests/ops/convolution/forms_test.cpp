@@ -48,6 +48,9 @@ BOOST_AUTO_TEST_CASE(volumes_are_sums_over_planes) {
            {{1, 3, 7, 4, 4}, {2, 3, 2, 3, 1}, {.stride = {3, 2, 1}, .dilation = {2, 1, 3}}},
            {{1, 2, 2, 3, 3}, {2, 2, 2, 2, 2}, {.stride = {5, 1, 1}, .padding = {3, 0, 1}}},
            {{2, 2, 3, 3, 3}, {4, 1, 1, 1, 1}, {.stride = {2, 1, 1}, .groups = 2}},
+           {{2, 2, 6, 3, 4}, {3, 2, 3, 1, 1}, {.stride = {2, 1, 1}, .padding = {1, 0, 0}}},
+           {{2, 2, 4, 3, 4}, {3, 2, 2, 1, 1}, {.stride = {1, 1, 2}}},
+           {{2, 2, 4, 3, 4}, {3, 2, 2, 1, 1}, {.padding = {0, 1, 0}}},
            {{2, 2, 3, 4, 4}, {3, 2, 3, 2, 2}, {}}}) {
     const Tensor x = sample(c.x), w = sample(c.w, 1.1), b = sample({c.w[0]}, 2);
     require_equal(conv3d(x, w, {}, c.options), by_planes(x, w, c.options), 1e-12);
@@ -68,6 +71,9 @@ BOOST_AUTO_TEST_CASE(the_transposed_convolution_is_the_transpose) {
             {.stride = {2, 3, 1}, .padding = {1, 0, 1}, .groups = 2}},
            {{1, 2, 3, 2, 2}, {2, 2, 3, 2, 1}, {.stride = {3, 2, 4}, .output_padding = {2, 1, 3}}},
            {{1, 2, 2, 3, 2}, {2, 3, 2, 2, 3}, {.padding = {2, 1, 0}, .dilation = {4, 3, 2}}},
+           {{2, 4, 3, 2, 3},
+            {4, 1, 2, 1, 1},
+            {.stride = {2, 1, 1}, .padding = {1, 0, 0}, .groups = 2}},
            {{1, 1, 2, 2, 2}, {1, 1, 2, 2, 2}, {.stride = 7}}}) {
     const Tensor x = sample(c.x), w = sample(c.w, 1.1), y = conv_transpose3d(x, w, {}, c.o),
                  other = sample(y.shape(), 0.7);
