@@ -174,7 +174,7 @@ std::string Tensor::str() const {
   if (device() != Device()) text += fmt::format(", device='{}'", device());
   auto& t = impl_of(*this);
   if (t.autograd && t.autograd->node)
-    text += fmt::format(", grad_fn=<{}>", t.autograd->node->op->name);
+    text += fmt::format(", grad_fn=<{}>", t.autograd->node->name());
   else if (requires_grad())
     text += ", requires_grad=True";
   return text + ")";

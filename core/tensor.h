@@ -20,12 +20,14 @@
 #include <tenon/core/error.h>
 #include <tenon/core/number.h>
 #include <tenon/core/shape.h>
+#include <tenon/core/tensor_methods.h>
 
 namespace tenon {
 
 struct TensorImpl;
 struct Node;
 struct ValuesIndices;
+class HookHandle;
 namespace detail {
 template <class... Indices>
 struct Subscripted;
@@ -37,7 +39,7 @@ TENON_API void release(TensorImpl*);
 // each increments a version that autograd checks. Work is queued: a call returns at once, and
 // reading a value waits for it. Names and argument order are PyTorch's. A negative dimension counts
 // from the end. A default-constructed tensor is undefined; using it is a ValueError.
-class TENON_API Tensor {
+class TENON_API Tensor : public TensorMethods {
  public:
   Tensor() = default;
   explicit Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
@@ -148,6 +150,13 @@ class TENON_API Tensor {
   void backward(const Tensor& gradient, BackwardOptions options) const;
   void backward() const { backward(Tensor(), BackwardOptions()); }
   void backward(const Tensor& gradient) const { backward(gradient, BackwardOptions()); }
+  // Has backward passes call hook(gradient) with the whole gradient of this tensor, before it goes
+  // on or is added to grad(); a Tensor that the hook returns takes its place. core/autograd/hooks.h
+  // says more.
+  template <class Hook>
+  HookHandle register_hook(Hook&& hook) const;
+  // Has backward() fill grad() of this tensor as well, which is no leaf.
+  void retain_grad() const;
   // Returns a tensor that shares the values and has no history.
   Tensor detach() const;
 
@@ -209,8 +218,7 @@ class TENON_API Tensor {
   Tensor repeat_interleave(int64_t repeats, std::optional<int64_t> dim = std::nullopt) const;
   Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> dim = std::nullopt) const;
 
-  // ---- arithmetic and selection: as the functions of core/ops/reduction.h, scan.h, sort.h,
-  // linalg.h, indexing.h, pointwise.h and normalization.h ----
+  // ---- arithmetic and selection: as the functions of core/ops; tensor_methods.h has more ----
   Tensor sum() const;
   Tensor sum(const Shape& dims, bool keepdim = false) const;
   Tensor mean() const;
@@ -320,8 +328,10 @@ class TENON_API Tensor {
   // Writes 0 to every element.
   Tensor& zero_() { return fill_(0); }
   // Write the sum, difference, product or quotient of this tensor and `other`, which broadcasts.
-  // Throw a DTypeError if this dtype does not hold the result's kind of numbers, a ShapeError if
-  // the result is larger than this tensor, and an AutogradError if `other` requires a gradient.
+  // Throw a DTypeError if this dtype does not hold the result's kind of numbers, and a ShapeError
+  // if the result is larger than this tensor. These changes are recorded where a gradient is
+  // wanted, unless the tensor is a leaf that requires one or shares its memory with others (its
+  // base, views, what backward() will read): an AutogradError.
   Tensor& add_(const Tensor& other);
   Tensor& add_(Number other);
   Tensor& sub_(const Tensor& other);
@@ -330,6 +340,21 @@ class TENON_API Tensor {
   Tensor& mul_(Number other);
   Tensor& div_(const Tensor& other);
   Tensor& div_(Number other);
+  // The same: x += y changes the values of x for all who share them; x = x + y makes new ones.
+  Tensor& operator+=(const Tensor& other) { return add_(other); }
+  Tensor& operator+=(Number other) { return add_(other); }
+  Tensor& operator-=(const Tensor& other) { return sub_(other); }
+  Tensor& operator-=(Number other) { return sub_(other); }
+  Tensor& operator*=(const Tensor& other) { return mul_(other); }
+  Tensor& operator*=(Number other) { return mul_(other); }
+  Tensor& operator/=(const Tensor& other) { return div_(other); }
+  Tensor& operator/=(Number other) { return div_(other); }
+  // Calls fn(values) with the elements of a contiguous tensor, row-major, as a std::span<T>, to
+  // read and write them on the host: x.write_<float>([](std::span<float> v) { v[0] = 1; }). It
+  // waits before for all work that uses the memory; the span ends with the call, during which no
+  // other thread may use the tensor. Errors are those of data<T>() and of the other mutators.
+  template <class T, class F>
+  Tensor& write_(F&& fn);
   // Writes samples of the uniform distribution in [low, high). Throws a DTypeError unless the dtype
   // is floating, and a ValueError unless low <= high and both and their difference are finite.
   Tensor& uniform_(double low = 0, double high = 1);

@@ -10,18 +10,22 @@
 
 namespace tenon {
 
+class HookList;
 class ReplicaSet;
 struct Node;
+struct RetainedGrad;
 void retain(Node*);
 void release(Node*);
 
 // The part of a tensor that autograd needs. Other tensors do not have one.
 struct AutogradMeta {
   bool requires_grad = false;
-  Ref<Node> node;                        // the node that computed it; null for a leaf
-  uint32_t output = 0;                   // the index of this tensor among the outputs of the node
-  Tensor grad;                           // for a leaf
-  std::shared_ptr<ReplicaSet> replicas;  // for parameters and buffers that other devices may read
+  Ref<Node> node;                          // the node that computed it; null for a leaf
+  uint32_t output = 0;                     // the index of this tensor among the outputs of the node
+  Tensor grad;                             // for a leaf
+  std::shared_ptr<ReplicaSet> replicas;    // for parameters and buffers that other devices may read
+  std::shared_ptr<HookList> hooks;         // for a leaf; those of other tensors are in their node
+  std::shared_ptr<RetainedGrad> retained;  // after retain_grad; the node has it, too
 };
 
 struct TensorImpl : RefCounted, Pooled<TensorImpl> {

@@ -44,6 +44,7 @@
 
 #include <tenon/core/base/module_path.h>
 #include <tenon/modules/fields.h>
+#include <tenon/modules/hooks.h>
 #include <tenon/modules/state_dict.h>
 
 namespace tenon::nn {
@@ -273,12 +274,36 @@ struct Module : ModuleTag {
     return self();
   }
 
+  // Described in hooks.h.
+  [[nodiscard]] ModuleHook register_forward_pre_hook(ForwardPreHook hook) {
+    return nn::register_forward_pre_hook(self(), std::move(hook));
+  }
+  [[nodiscard]] ModuleHook register_forward_hook(ForwardHook hook) {
+    return nn::register_forward_hook(self(), std::move(hook));
+  }
+  [[nodiscard]] ModuleHook register_full_backward_hook(FullBackwardHook hook) {
+    return nn::register_full_backward_hook(self(), std::move(hook));
+  }
+
  private:
   template <class Self, class... A>
   static decltype(auto) call(Self& self, A&&... args) {
     ModuleScope scope(&self, module_type<D>());
     try {
       using Result = decltype(self.forward(std::forward<A>(args)...));
+      if constexpr (!std::is_void_v<Result> && !std::is_reference_v<Result>)
+        if (detail::hooks_registered.load(std::memory_order_relaxed)) [[unlikely]]
+          if (const auto hooked = detail::HookedCall::begin(
+                  {const_cast<D*>(static_cast<const D*>(&self)), module_type<D>()})) {
+            Result result = detail::call_hooked<Result>(
+                *hooked,
+                [&](auto&&... a) -> Result {
+                  return self.forward(std::forward<decltype(a)>(a)...);
+                },
+                std::forward<A>(args)...);
+            if constexpr (std::is_same_v<Result, Tensor>) scope.returned(result);
+            return result;
+          }
       if constexpr (std::is_same_v<Result, Tensor>) {
         Tensor result = self.forward(std::forward<A>(args)...);
         scope.returned(result);

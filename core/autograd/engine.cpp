@@ -9,7 +9,11 @@
 #include <unordered_set>
 #include <utility>
 
+#include <tenon/core/autograd/anomaly.h>
 #include <tenon/core/autograd/autograd.h>
+#include <tenon/core/autograd/find_nan.h>
+#include <tenon/core/autograd/fitting.h>
+#include <tenon/core/autograd/hook_list.h>
 #include <tenon/core/autograd/node.h>
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/module_path.h>
@@ -39,6 +43,7 @@ Tensor add_up(const Tensor& sum, const Tensor& more) {
 struct LeafGradient {
   Ref<TensorImpl> leaf;
   std::vector<std::pair<Device, Tensor>> parts;
+  bool hooked = false;  // there is one part, which the hooks have left
 
   // Returns the devices of each kind that have parts, in the order of their indices, except that
   // the leaf's own device comes first.
@@ -123,7 +128,8 @@ void reduce_parts(std::span<LeafGradient> leaves) {
 // One run of the engine.
 class Backward {
  public:
-  explicit Backward(bool keep) : keep_(keep) {}
+  // `keep`: the graph stays. `retain`: the gradients that retain_grad asks for are kept.
+  Backward(bool keep, bool retain) : keep_(keep), retain_(retain) {}
 
   // Visits only nodes from which `targets` can be reached, and keeps only the gradients of targets.
   // Without this call, the gradients of all leaves are kept.
@@ -144,6 +150,7 @@ class Backward {
       auto last = std::prev(pending_.end());  // consumers before what they consume
       Pending p = std::move(last->second);
       pending_.erase(last);
+      if (p.node->hooks.any()) run_hooks(*p.node, p.grads);
       visit(*p.node, p.grads);
       if (target_nodes_.contains(p.node.get())) captured_[p.node.get()] = std::move(p.grads);
     }
@@ -157,9 +164,12 @@ class Backward {
       auto it = leaf_index_.find(e.leaf.get());
       if (it == leaf_index_.end()) return Tensor();
       auto& leaf = leaves_[it->second];
-      Tensor sum = leaf.total();
-      leaf.parts.emplace_back(sum.device(), sum);  // it may be asked for again
-      return sum;
+      if (!leaf.hooked) {
+        Tensor sum = run_leaf_hooks(*leaf.leaf, leaf.total());
+        leaf.parts.emplace_back(sum.device(), sum);  // it may be asked for again
+        leaf.hooked = true;
+      }
+      return leaf.parts.front().second;
     }
     auto it = captured_.find(e.node.get());
     return it == captured_.end() ? Tensor() : it->second[e.output];
@@ -205,6 +215,17 @@ class Backward {
                   : useful_.contains(e.node.get()) || target_nodes_.contains(e.node.get());
   }
 
+  void run_hooks(const Node& node, std::span<Tensor> grads) {
+    DeviceGuard device(device_of(grads));
+    node.hooks.run(grads);
+    if (!retain_) return;
+    node.hooks.each_retained([&](uint32_t output, RetainedGrad& kept) {
+      if (!grads[output].defined()) return;
+      std::lock_guard lock(grads_mutex);
+      kept.grad = add_up(kept.grad, grads[output]);
+    });
+  }
+
   void visit(Node& node, std::span<const Tensor> grads) {
     if (restricted_ && !useful_.contains(&node)) return;
     const size_t n = node.edges.size();
@@ -216,8 +237,9 @@ class Backward {
     // replica there is then read, and its errors name the module.
     DeviceGuard device(device_of(grads));
     ModulePath path(node.path);
-    observe::Gradient part(node.op->name);
+    observe::Gradient part(node.name());
     auto gradients = node.backward(grads, {needed, n});
+    if (detects_anomaly()) require_no_nan(node, grads, gradients);
     for (size_t i = 0; i < n; ++i)
       if (needed[i] && gradients[i].defined()) send(node.edges[i], gradients[i]);
     if (!keep_) node.release_saved();
@@ -244,7 +266,7 @@ class Backward {
     p.grads[e.output] = add_up(p.grads[e.output], g);
   }
 
-  const bool keep_;
+  const bool keep_, retain_;
   bool restricted_ = false;
   std::map<uint64_t, Pending> pending_;
   std::vector<LeafGradient> leaves_;
@@ -253,21 +275,6 @@ class Backward {
   std::unordered_set<Node*> target_nodes_, useful_, seen_;
   std::unordered_map<Node*, std::vector<Tensor>> captured_;
 };
-
-// Throws unless the gradient has the shape, dtype and device of its tensor. `name` is what the
-// error calls the gradient.
-void require_fitting(const char* what, const char* name, const Tensor& gradient,
-                     const Tensor& tensor) {
-  auto &g = impl_of(gradient), &t = impl_of(tensor);
-  if (g.shape != t.shape)
-    throw ShapeError(
-        fmt::format("{}: {} has shape {}, the tensor {}", what, name, g.shape, t.shape));
-  if (g.dtype != t.dtype)
-    throw DTypeError(fmt::format("{}: {} is {}, the tensor {}", what, name, g.dtype, t.dtype));
-  if (g.device != t.device)
-    throw DeviceError(
-        fmt::format("{}: {} is on {}, the tensor on {}", what, name, g.device, t.device));
-}
 
 // Returns the gradient to start from: the given one, or 1 for a single element.
 Tensor start_gradient(const Tensor& output, const Tensor& given, const char* what) {
@@ -293,11 +300,11 @@ Tensor start_gradient(const Tensor& output, const Tensor& given, const char* wha
 
 void Tensor::backward(const Tensor& gradient, BackwardOptions options) const {
   GradMode mode(options.create_graph);
-  Backward pass(options.retain_graph.value_or(options.create_graph));
+  Backward pass(options.retain_graph.value_or(options.create_graph), true);
   pass.seed(*this, start_gradient(*this, gradient, "backward"));
   pass.run();
   for (auto& l : pass.leaves()) {
-    Tensor total = l.total();
+    Tensor total = run_leaf_hooks(*l.leaf, l.total());
     // Users may change a gradient in place, so a leaf gets one of its own instead of a view or a
     // tensor that several leaves got.
     auto& t = impl_of(total);
@@ -320,7 +327,7 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
       throw AutogradError(
           fmt::format("grad: an input of shape {} does not require a gradient", t.shape()));
   GradMode mode(options.create_graph);
-  Backward pass(options.retain_graph.value_or(options.create_graph));
+  Backward pass(options.retain_graph.value_or(options.create_graph), false);
   pass.restrict_to(outputs, inputs);
   for (size_t i = 0; i < outputs.size(); ++i)
     pass.seed(
@@ -368,7 +375,7 @@ Tensor Tensor::grad() const {
   auto& t = checked_impl(*this, "grad");
   if (!t.autograd) return Tensor();
   std::lock_guard lock(grads_mutex);
-  return t.autograd->grad;
+  return t.autograd->retained ? t.autograd->retained->grad : t.autograd->grad;
 }
 
 void Tensor::set_grad(const Tensor& g) {
@@ -377,7 +384,7 @@ void Tensor::set_grad(const Tensor& g) {
   if (!g.defined() && !t.autograd) return;
   auto& meta = t.meta();
   std::lock_guard lock(grads_mutex);
-  meta.grad = g;
+  (meta.retained ? meta.retained->grad : meta.grad) = g;
 }
 
 Tensor Tensor::detach() const {

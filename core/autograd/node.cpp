@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <tenon/core/autograd/node.h>
+#include <tenon/core/autograd/recomputation.h>
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/per_thread.h>
 #include <tenon/core/dispatch/replica.h>
@@ -58,9 +59,12 @@ Edge edge_of(const Tensor& tensor) {
   return {nullptr, 0, tensor.impl()};
 }
 
-namespace {
-
-Saved save(const Tensor& t, uint32_t index, bool is_output) {
+Saved save_value(Node& node, const Tensor& t, uint32_t index, bool is_output) {
+  uint64_t number = 0;
+  if (auto recomputation = Recomputation::take(t, number)) {
+    node.recomputation = std::move(recomputation);
+    return {Tensor(), number, index};
+  }
   if (!is_output) {
     const Tensor replica = changed_replica(t);
     if (!replica.defined()) return {t, t.version(), index};
@@ -69,84 +73,122 @@ Saved save(const Tensor& t, uint32_t index, bool is_output) {
     if (t.requires_grad()) return {t, t.version() - 1, index};
     return {replica, replica.version(), index};
   }
-  auto& o = impl_of(t);
-  Tensor bare(Ref<TensorImpl>::adopt(
-      new TensorImpl(o.dtype, o.device, o.shape, o.strides, o.offset, o.storage)));
-  return {bare, t.version(), index};
+  return {t.detach(), t.version(), index};
 }
 
+namespace {
+void add_input(Node& node, const Tensor* t) {
+  node.edges.push_back(t ? edge_of(*t) : Edge{});
+  node.input_shapes.push_back(t ? t->shape() : Shape{});
+  node.input_dtypes.push_back(t ? t->dtype() : DType::f32);
+}
+
+Ref<Node> numbered_node(size_t num_inputs, size_t num_outputs) {
+  auto node = Ref<Node>::adopt(new Node);
+  node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
+  node->num_outputs = static_cast<uint32_t>(num_outputs);
+  node->path = current_path();
+  node->edges.reserve(num_inputs);
+  node->input_shapes.reserve(num_inputs);
+  node->input_dtypes.reserve(num_inputs);
+  return node;
+}
 }  // namespace
+
+void record_output(const Ref<Node>& node, const Tensor& output, uint32_t index) {
+  auto& meta = impl_of(output).meta();
+  meta.requires_grad = true;
+  meta.node = node;
+  meta.output = index;
+}
+
+Ref<Node> new_node(std::unique_ptr<NodeRule> rule, std::span<const Tensor> inputs,
+                   uint32_t num_outputs) {
+  auto node = numbered_node(inputs.size(), num_outputs);
+  node->rule = std::move(rule);
+  for (auto& t : inputs) add_input(*node, t.defined() ? &t : nullptr);
+  return node;
+}
 
 void record(const Call& call, std::span<const Tensor> outputs) {
   const Op& op = call.op;
-  auto node = Ref<Node>::adopt(new Node);
-  node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
+  auto node = numbered_node(call.inputs.size(), outputs.size());
   node->op = &op;
   if (!call.attrs.all().empty()) node->attrs = std::make_unique<Attrs>(call.attrs);
   node->scalars.assign(call.scalars.begin(), call.scalars.end());
-  node->num_outputs = static_cast<uint32_t>(outputs.size());
-  node->path = current_path();
-  node->edges.reserve(call.inputs.size());
-  node->input_shapes.reserve(call.inputs.size());
-  node->input_dtypes.reserve(call.inputs.size());
   for (uint32_t i = 0; i < call.inputs.size(); ++i) {
     const Tensor* t = call.inputs[i];
-    node->edges.push_back(t ? edge_of(*t) : Edge{});
-    node->input_shapes.push_back(t ? t->shape() : Shape{});
-    node->input_dtypes.push_back(t ? t->dtype() : DType::f32);
-    if (t && i < 32 && (op.saves_inputs >> i & 1)) node->inputs.push_back(save(*t, i, false));
+    add_input(*node, t);
+    if (t && i < 32 && (op.saves_inputs >> i & 1))
+      node->inputs.push_back(save_value(*node, *t, i, false));
   }
   for (uint32_t i = 0; i < outputs.size() && i < 32; ++i) {
     if (!outputs[i].defined()) continue;
-    if (op.saves_outputs >> i & 1) node->outputs.push_back(save(outputs[i], i, true));
-    if ((op.differentiable >> i & 1) && is_floating_point(outputs[i].dtype())) {
-      auto& meta = impl_of(outputs[i]).meta();
-      meta.requires_grad = true;
-      meta.node = node;
-      meta.output = i;
-    }
+    if (op.saves_outputs >> i & 1) node->outputs.push_back(save_value(*node, outputs[i], i, true));
+    if ((op.differentiable >> i & 1) && is_floating_point(outputs[i].dtype()))
+      record_output(node, outputs[i], i);
   }
   node->saves = !node->inputs.empty() || !node->outputs.empty();
 }
 
-void Node::unpack(const Saved& saved, bool is_output, Tensor& value) const {
-  if (saved.value.version() != saved.version)
+Tensor Node::unpack(const Saved& saved, bool is_output) const {
+  Tensor value = saved.value;
+  if (!value.defined())
+    value = recomputation->value(saved.version);
+  else if (value.version() != saved.version)
     throw AutogradError(
         fmt::format("{}: {} {} of shape {} is needed to compute the gradient but has been changed "
                     "in place (version {}, expected {}); change a clone() of it, or change it "
                     "after backward(){}",
-                    op->name, is_output ? "output" : "input", saved.index, saved.value.shape(),
-                    saved.value.version(), saved.version, path_suffix()));
-  value = saved.value;
-  if (!is_output || !grad_enabled()) return;
+                    name(),
+                    is_output ? "output"
+                    : rule    ? "saved tensor"
+                              : "input",
+                    saved.index, value.shape(), value.version(), saved.version, path_suffix()));
+  if (!is_output || !grad_enabled()) return value;
   // The value gets its history back, so that the gradient of this gradient can be taken.
-  auto& o = impl_of(saved.value);
-  value = Tensor(Ref<TensorImpl>::adopt(
-      new TensorImpl(o.dtype, o.device, o.shape, o.strides, o.offset, o.storage)));
-  auto& meta = impl_of(value).meta();
-  meta.requires_grad = true;
-  meta.node = Ref<Node>::share(const_cast<Node*>(this));
-  meta.output = saved.index;
+  value = value.detach();
+  record_output(Ref<Node>::share(const_cast<Node*>(this)), value, saved.index);
+  return value;
+}
+
+// A lock of this node is held.
+void Node::refuse_released() const {
+  if (released)
+    throw AutogradError(
+        fmt::format("backward through {} for a second time: the first backward pass freed what "
+                    "it needs; pass retain_graph = true to the first one{}",
+                    name(), path_suffix()));
 }
 
 std::vector<Tensor> Node::backward(std::span<const Tensor> grads,
                                    std::span<const bool> needed) const {
   // Rules read only what their operator says that it saves.
-  std::vector<Tensor> in(op->saves_inputs ? edges.size() : 0),
-      out(op->saves_outputs ? num_outputs : 0), gradients(edges.size());
+  std::vector<Tensor> in(rule               ? rule->num_saved
+                         : op->saves_inputs ? edges.size()
+                                            : 0),
+      out(rule || op->saves_outputs ? num_outputs : 0), gradients(edges.size());
+  if (recomputation) {
+    {
+      std::lock_guard guard(lock_of(*this));
+      refuse_released();
+    }
+    recomputation->prepare();
+  }
   if (saves) {
     std::lock_guard guard(lock_of(*this));
-    if (released)
-      throw AutogradError(
-          fmt::format("backward through {} for a second time: the first backward pass freed what "
-                      "it needs; pass retain_graph = true to the first one{}",
-                      op->name, path_suffix()));
-    for (auto& s : inputs) unpack(s, false, in[s.index]);
-    for (auto& s : outputs) unpack(s, true, out[s.index]);
+    refuse_released();
+    for (auto& s : inputs) in[s.index] = unpack(s, false);
+    for (auto& s : outputs) out[s.index] = unpack(s, true);
   }
-  GradContext context{
-      *op, attrs ? *attrs : no_attrs, scalars, grads, in, out, needed, input_shapes, input_dtypes};
-  op->gradient(context, gradients);
+  if (rule) {
+    gradients = rule->backward(grads, in, out, needed);
+  } else {
+    GradContext context{
+        *op,         attrs ? *attrs : no_attrs, scalars, grads, in, out, needed, input_shapes,
+        input_dtypes};
+    op->gradient(context, gradients);
+  }
   // Statistics of half types are f32, and so is what is composed with them.
   for (size_t i = 0; i < gradients.size(); ++i)
     if (gradients[i].defined() && gradients[i].dtype() != input_dtypes[i])
@@ -157,10 +199,16 @@ std::vector<Tensor> Node::backward(std::span<const Tensor> grads,
 void Node::release_saved() {
   if (!saves) return;
   std::vector<Saved> ended[2];  // destroyed after the lock is free
-  std::lock_guard guard(lock_of(*this));
-  ended[0].swap(inputs);
-  ended[1].swap(outputs);
-  released = released || !ended[0].empty() || !ended[1].empty();
+  {
+    std::lock_guard guard(lock_of(*this));
+    ended[0].swap(inputs);
+    ended[1].swap(outputs);
+    released = released || !ended[0].empty() || !ended[1].empty();
+  }
+  if (!recomputation) return;
+  for (auto& values : ended)
+    for (auto& s : values)
+      if (!s.value.defined()) recomputation->drop(s.version);
 }
 
 }  // namespace tenon

@@ -3,13 +3,17 @@
 
 #include <array>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include <tenon/core/autograd/hook_list.h>
 #include <tenon/core/base/module_path.h>
 #include <tenon/core/dispatch/record.h>
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {
+
+class Recomputation;
 
 // Where a gradient goes next: to an output of an earlier node, or to a leaf. An edge that has
 // neither ends here.
@@ -23,23 +27,40 @@ struct Edge {
 Edge edge_of(const Tensor& tensor);
 
 // A value that the gradient rule will read. An output of its own node is kept without its history,
-// which would be a cycle.
+// which would be a cycle. What was computed inside a checkpoint is not kept but computed again: it
+// has no value, and the `version` is its number in the recomputation of the node.
 struct Saved {
   Tensor value;
   uint64_t version = 0;
   uint32_t index = 0;  // the number of the input or output
 };
 
+// The gradient rule of a node that no operator describes, such as an autograd::Function. It names
+// what it reads itself: `inputs` and `outputs` of the node are what it wants to see.
+class NodeRule {
+ public:
+  explicit NodeRule(std::string name) : name(std::move(name)) {}
+  virtual ~NodeRule() = default;
+  // `saved` has the saved inputs at their indices, and `outputs` the saved outputs.
+  virtual std::vector<Tensor> backward(std::span<const Tensor> grads, std::span<const Tensor> saved,
+                                       std::span<const Tensor> outputs,
+                                       std::span<const bool> needed) const = 0;
+  const std::string name;
+  size_t num_saved = 0;  // the largest index of a saved input, and one more
+};
+
 struct Node : RefCounted, Pooled<Node> {
   uint64_t sequence = 0;  // consumers have higher numbers than what they consume
   const Op* op = nullptr;
-  std::unique_ptr<Attrs> attrs;  // null if there are none
+  std::unique_ptr<NodeRule> rule;  // in place of an operator
+  std::unique_ptr<Attrs> attrs;    // null if there are none
   std::vector<Scalar> scalars;
   std::vector<Edge> edges;  // one for each input
   std::vector<Saved> inputs, outputs;
   std::vector<Shape> input_shapes;
   std::vector<DType> input_dtypes;
-  std::vector<Device> input_devices;
+  std::shared_ptr<Recomputation> recomputation;  // that of the checkpoint in which it was recorded
+  NodeHooks hooks;
   uint32_t num_outputs = 0;
   const PathNode* path = nullptr;
   // A lock guards `inputs`, `outputs` and `released`, because two threads may run backward passes
@@ -48,13 +69,23 @@ struct Node : RefCounted, Pooled<Node> {
   bool saves = false;     // whether there are saved values at all; `record` sets it once
   Node* next_to_end = nullptr;
 
+  const char* name() const { return rule ? rule->name.c_str() : op->name; }
   // Returns the gradients of the inputs that are `needed`, given those of the outputs. The caller
   // has entered the module of `path`.
   std::vector<Tensor> backward(std::span<const Tensor> grads, std::span<const bool> needed) const;
   void release_saved();
 
  private:
-  void unpack(const Saved& saved, bool is_output, Tensor& value) const;
+  Tensor unpack(const Saved& saved, bool is_output) const;
+  void refuse_released() const;
 };
+
+// Returns a new node for these inputs, of which undefined ones have no gradient. Its outputs are
+// added by `record_output`, what it saves by `save_value`.
+Ref<Node> new_node(std::unique_ptr<NodeRule> rule, std::span<const Tensor> inputs,
+                   uint32_t num_outputs);
+void record_output(const Ref<Node>& node, const Tensor& output, uint32_t index);
+// Returns what a node keeps of an input, or of output `index` of its own.
+Saved save_value(Node& node, const Tensor& value, uint32_t index, bool is_output);
 
 }  // namespace tenon

@@ -78,14 +78,14 @@ class TENON_API Part : public Tensor {
   Part& operator=(const Part& values) && {
     return std::move(*this) = static_cast<const Tensor&>(values);
   }
-  Part& operator+=(const Tensor& values) &&;
-  Part& operator-=(const Tensor& values) &&;
-  Part& operator*=(const Tensor& values) &&;
-  Part& operator/=(const Tensor& values) &&;
-  Part& operator+=(Number value) &&;
-  Part& operator-=(Number value) &&;
-  Part& operator*=(Number value) &&;
-  Part& operator/=(Number value) &&;
+  Part& operator+=(const Tensor& values);
+  Part& operator-=(const Tensor& values);
+  Part& operator*=(const Tensor& values);
+  Part& operator/=(const Tensor& values);
+  Part& operator+=(Number value);
+  Part& operator-=(Number value);
+  Part& operator*=(Number value);
+  Part& operator/=(Number value);
 };
 
 // A part that tensors of indices or of bool choose; each reading chooses anew.
@@ -103,14 +103,14 @@ class TENON_API Selection {
   Selection& operator=(const Tensor& values) &&;
   Selection& operator=(Number value) &&;
   Selection& operator=(const Selection& values) && { return std::move(*this) = values.get(); }
-  Selection& operator+=(const Tensor& values) &&;
-  Selection& operator-=(const Tensor& values) &&;
-  Selection& operator*=(const Tensor& values) &&;
-  Selection& operator/=(const Tensor& values) &&;
-  Selection& operator+=(Number value) &&;
-  Selection& operator-=(Number value) &&;
-  Selection& operator*=(Number value) &&;
-  Selection& operator/=(Number value) &&;
+  Selection& operator+=(const Tensor& values);
+  Selection& operator-=(const Tensor& values);
+  Selection& operator*=(const Tensor& values);
+  Selection& operator/=(const Tensor& values);
+  Selection& operator+=(Number value);
+  Selection& operator-=(Number value);
+  Selection& operator*=(Number value);
+  Selection& operator/=(Number value);
 
  private:
   Tensor base_;                  // the view that the other subscripts give

@@ -1,7 +1,11 @@
 // All of Tenon that an application uses.
 #pragma once
 
+#include <tenon/core/autograd/anomaly.h>
 #include <tenon/core/autograd/autograd.h>
+#include <tenon/core/autograd/checkpoint.h>
+#include <tenon/core/autograd/function.h>
+#include <tenon/core/autograd/hooks.h>
 #include <tenon/core/device.h>
 #include <tenon/core/error.h>
 #include <tenon/core/factories.h>

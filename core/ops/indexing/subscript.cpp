@@ -140,30 +140,22 @@ Selection& Selection::operator=(Number value) && {
 }
 
 // What is read, computed and written again.
-Part& Part::operator+=(const Tensor& values) && { return std::move(*this) = *this + values; }
-Part& Part::operator-=(const Tensor& values) && { return std::move(*this) = *this - values; }
-Part& Part::operator*=(const Tensor& values) && { return std::move(*this) = *this * values; }
-Part& Part::operator/=(const Tensor& values) && { return std::move(*this) = *this / values; }
-Part& Part::operator+=(Number value) && { return std::move(*this) = *this + value; }
-Part& Part::operator-=(Number value) && { return std::move(*this) = *this - value; }
-Part& Part::operator*=(Number value) && { return std::move(*this) = *this * value; }
-Part& Part::operator/=(Number value) && { return std::move(*this) = *this / value; }
+Part& Part::operator+=(const Tensor& values) { return std::move(*this) = *this + values; }
+Part& Part::operator-=(const Tensor& values) { return std::move(*this) = *this - values; }
+Part& Part::operator*=(const Tensor& values) { return std::move(*this) = *this * values; }
+Part& Part::operator/=(const Tensor& values) { return std::move(*this) = *this / values; }
+Part& Part::operator+=(Number value) { return std::move(*this) = *this + value; }
+Part& Part::operator-=(Number value) { return std::move(*this) = *this - value; }
+Part& Part::operator*=(Number value) { return std::move(*this) = *this * value; }
+Part& Part::operator/=(Number value) { return std::move(*this) = *this / value; }
 
-Selection& Selection::operator+=(const Tensor& values) && {
-  return std::move(*this) = get() + values;
-}
-Selection& Selection::operator-=(const Tensor& values) && {
-  return std::move(*this) = get() - values;
-}
-Selection& Selection::operator*=(const Tensor& values) && {
-  return std::move(*this) = get() * values;
-}
-Selection& Selection::operator/=(const Tensor& values) && {
-  return std::move(*this) = get() / values;
-}
-Selection& Selection::operator+=(Number value) && { return std::move(*this) = get() + value; }
-Selection& Selection::operator-=(Number value) && { return std::move(*this) = get() - value; }
-Selection& Selection::operator*=(Number value) && { return std::move(*this) = get() * value; }
-Selection& Selection::operator/=(Number value) && { return std::move(*this) = get() / value; }
+Selection& Selection::operator+=(const Tensor& values) { return std::move(*this) = get() + values; }
+Selection& Selection::operator-=(const Tensor& values) { return std::move(*this) = get() - values; }
+Selection& Selection::operator*=(const Tensor& values) { return std::move(*this) = get() * values; }
+Selection& Selection::operator/=(const Tensor& values) { return std::move(*this) = get() / values; }
+Selection& Selection::operator+=(Number value) { return std::move(*this) = get() + value; }
+Selection& Selection::operator-=(Number value) { return std::move(*this) = get() - value; }
+Selection& Selection::operator*=(Number value) { return std::move(*this) = get() * value; }
+Selection& Selection::operator/=(Number value) { return std::move(*this) = get() / value; }
 
 }  // namespace tenon

@@ -1,4 +1,6 @@
 // Arithmetic that changes a tensor (core/tensor.h).
+#include <atomic>
+
 #include <tenon/core/format.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/rules.h>
@@ -7,23 +9,8 @@ namespace tenon {
 
 namespace {
 
-void check_target(const char* op, const Tensor& target) {
-  require_tensor(op, target);
-  require_mutable(op, target);
-}
-
-void check_operand(const char* op, const Tensor& other) {
-  require_tensor(op, other, 1);
-  if (wants_gradient(other))
-    throw AutogradError(fmt::format(
-        "{}: the operand requires a gradient, but changing a tensor in place is not "
-        "recorded; use its .detach(), tenon::NoGrad, or the operator that returns a new "
-        "tensor",
-        op));
-}
-
-// Writes the result, which must be one that the target holds.
-Tensor& write(const char* op, Tensor& target, const Tensor& result) {
+// Throws unless the result is one that the target holds.
+void check_result(const char* op, const Tensor& target, const Tensor& result) {
   const DType from = dtype_of(result), to = dtype_of(target);
   const bool loses = (is_floating_point(from) && !is_floating_point(to)) ||
                      (from != DType::boolean && to == DType::boolean);
@@ -33,31 +20,94 @@ Tensor& write(const char* op, Tensor& target, const Tensor& result) {
   if (!(shape_of(result) == shape_of(target)))
     throw ShapeError(fmt::format("{}: the result has shape {}, but the tensor that it changes {}",
                                  op, shape_of(result), shape_of(target)));
-  return target.copy_(result);
 }
 
-template <class Other>
-Tensor& change(const char* op, Tensor& target, const Other& other,
-               Tensor (*compute)(const Tensor&, Other)) {
-  check_target(op, target);
-  return write(op, target, compute(target, other));
+// A change is recorded by giving the tensor another history, which nobody hears of who shares its
+// memory: a view, or a value that a gradient rule will read.
+void require_recordable(const char* op, const Tensor& target) {
+  if (wants_gradient(target) && target.is_leaf())
+    throw AutogradError(fmt::format(
+        "{}: changes a tensor in place that requires a gradient, and that is a leaf: its gradient "
+        "would be that of the new values; do it inside tenon::NoGrad, or use the operator that "
+        "returns a new tensor",
+        op));
+  auto& t = impl_of(target);
+  if (t.storage->refs.load(std::memory_order_acquire) > 1 || (t.autograd && t.autograd->replicas))
+    throw AutogradError(fmt::format(
+        "{}: this change requires a gradient and would have to be recorded, but the tensor of "
+        "shape {} shares its memory with others (views, or what backward() still needs); use the "
+        "operator that returns a new tensor, or change a clone()",
+        op, t.shape));
 }
-Tensor& change(const char* op, Tensor& target, const Tensor& other,
+
+// Returns the tensor as it was before the change, with its history and, where a gradient rule will
+// read them, with values of its own.
+Tensor before_change(const Tensor& target, bool keeps_values) {
+  const Tensor before = keeps_values ? no_grad([&] { return target.clone(); }) : target.detach();
+  if (const auto& meta = impl_of(target).autograd) {
+    auto& history = impl_of(before).meta();
+    history.requires_grad = meta->requires_grad;
+    history.node = meta->node;
+    history.output = meta->output;
+  }
+  return before;
+}
+
+void take_history(Tensor& target, const Tensor& result) {
+  auto &to = impl_of(target).meta(), &from = impl_of(result).meta();
+  to.requires_grad = from.requires_grad;
+  to.node = from.node;
+  to.output = from.output;
+  if (to.retained) {  // from now on it is the gradient of the new values
+    to.retained.reset();
+    target.retain_grad();
+  }
+}
+
+struct InPlace {
+  const char* name;
+  bool reads_operands;  // the gradient rule of the operator reads the values of its operands
+};
+
+// `compute` takes the tensor before the change.
+template <class Compute>
+Tensor& write(InPlace op, Tensor& target, bool recorded, const Compute& compute) {
+  if (recorded) require_recordable(op.name, target);
+  Tensor result = compute(recorded ? before_change(target, op.reads_operands) : target);
+  check_result(op.name, target, result);
+  if (recorded) result = result.to(dtype_of(target));
+  no_grad([&] { target.copy_(result); });
+  if (recorded) take_history(target, result);
+  return target;
+}
+
+Tensor& change(InPlace op, Tensor& target, Number other, Tensor (*compute)(const Tensor&, Number)) {
+  require_tensor(op.name, target);
+  return write(op, target, wants_gradient(target),
+               [&](const Tensor& before) { return compute(before, other); });
+}
+
+Tensor& change(InPlace op, Tensor& target, const Tensor& other,
                Tensor (*compute)(const Tensor&, const Tensor&)) {
-  check_target(op, target);
-  check_operand(op, other);
-  return write(op, target, compute(target, other));
+  require_tensor(op.name, target);
+  require_tensor(op.name, other, 1);
+  return write(op, target, wants_gradient(target) || wants_gradient(other),
+               [&](const Tensor& before) {
+                 return compute(before, other.is_same(target) ? before : other);
+               });
 }
+
+constexpr InPlace kAdd{"add_", false}, kSub{"sub_", false}, kMul{"mul_", true}, kDiv{"div_", true};
 
 }  // namespace
 
-Tensor& Tensor::add_(const Tensor& other) { return change("add_", *this, other, tenon::add); }
-Tensor& Tensor::add_(Number other) { return change<Number>("add_", *this, other, tenon::add); }
-Tensor& Tensor::sub_(const Tensor& other) { return change("sub_", *this, other, tenon::sub); }
-Tensor& Tensor::sub_(Number other) { return change<Number>("sub_", *this, other, tenon::sub); }
-Tensor& Tensor::mul_(const Tensor& other) { return change("mul_", *this, other, tenon::mul); }
-Tensor& Tensor::mul_(Number other) { return change<Number>("mul_", *this, other, tenon::mul); }
-Tensor& Tensor::div_(const Tensor& other) { return change("div_", *this, other, tenon::div); }
-Tensor& Tensor::div_(Number other) { return change<Number>("div_", *this, other, tenon::div); }
+Tensor& Tensor::add_(const Tensor& other) { return change(kAdd, *this, other, tenon::add); }
+Tensor& Tensor::add_(Number other) { return change(kAdd, *this, other, tenon::add); }
+Tensor& Tensor::sub_(const Tensor& other) { return change(kSub, *this, other, tenon::sub); }
+Tensor& Tensor::sub_(Number other) { return change(kSub, *this, other, tenon::sub); }
+Tensor& Tensor::mul_(const Tensor& other) { return change(kMul, *this, other, tenon::mul); }
+Tensor& Tensor::mul_(Number other) { return change(kMul, *this, other, tenon::mul); }
+Tensor& Tensor::div_(const Tensor& other) { return change(kDiv, *this, other, tenon::div); }
+Tensor& Tensor::div_(Number other) { return change(kDiv, *this, other, tenon::div); }
 
 }  // namespace tenon

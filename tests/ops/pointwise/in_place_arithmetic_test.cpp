@@ -1,6 +1,11 @@
 // Arithmetic that changes a tensor: add_, sub_, mul_, div_.
+#include <utility>
+
+#include <tenon/core/autograd/autograd.h>
 #include <tenon/core/grad_mode.h>
 #include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/reduction.h>
+#include <tenon/core/ops/subscript.h>
 
 #include "ops/check.h"
 
@@ -40,9 +45,74 @@ BOOST_AUTO_TEST_CASE(errors_of_arithmetic_in_place) {
   require_error<ValueError>([&] { Tensor().add_(1); }, "add_: argument 0 is an undefined tensor");
   Tensor leaf = ones({2}, {.requires_grad = true});
   require_error<AutogradError>([&] { leaf.mul_(2); }, "mul_: changes a tensor in place");
-  require_error<AutogradError>([&] { x.add_(leaf); }, "add_: the operand requires a gradient");
+  require_error<AutogradError>([&] { leaf += 1; }, "add_: changes a tensor in place", "a leaf");
+  Tensor base = zeros({2}), view = base.view({2, 1});
+  require_error<AutogradError>([&] { base += leaf; }, "add_: this change requires a gradient",
+                               "the tensor of shape (2,) shares its memory with others");
+  Tensor sum = leaf * 2;
+  require_error<AutogradError>([&] { sum[0] += 1; }, "the tensor of shape () shares its memory");
+  // What a rule reads cannot be changed unnoticed: exp saves its result.
+  Tensor grown = exp(leaf);
+  require_error<AutogradError>([&] { grown += 1; }, "or what backward() still needs");
   no_grad([&] { leaf.mul_(2); });
   require_values(leaf.detach(), {2}, {2, 2});
+}
+
+BOOST_AUTO_TEST_CASE(operators_change_the_tensor_itself) {
+  Tensor x = doubles({1, 2}, {2}), same = x;
+  x += 1;
+  x *= doubles({2, 3}, {2});
+  x -= doubles({1, 1}, {2});
+  x /= 2;
+  require_values(same, {2}, {1.5, 4});
+  x[1] += 1;
+  require_values(same, {2}, {1.5, 5});
+  Tensor table = zeros({2, 2});
+  auto row = table(1);
+  row += 2;
+  table(Slice(), 0) -= 1;
+  require_values(table, {2, 2}, {-1, 0, 1, 2});
+}
+
+// The gradients of w are those of the same computation that makes new tensors.
+BOOST_AUTO_TEST_CASE(changes_are_recorded) {
+  auto gradients = [](auto&& compute) {
+    Tensor w = doubles({2, 3}, {2}).requires_grad_(), v = doubles({5, 7}, {2}).requires_grad_();
+    compute(w, v).sum().backward();
+    return std::pair(w.grad().to_vector<double>(), v.grad().to_vector<double>());
+  };
+  const auto in_place = gradients([](const Tensor& w, const Tensor& v) {
+    Tensor total = zeros({2}, f64);
+    total += w * v;
+    total *= v;
+    total *= total;
+    total -= w;
+    total /= v;
+    total *= 3;
+    total += 1;
+    return total;
+  });
+  const auto apart = gradients([](const Tensor& w, const Tensor& v) {
+    const Tensor product = w * v * v;
+    return (product * product - w) / v * 3 + 1;
+  });
+  BOOST_TEST(in_place.first == apart.first);
+  BOOST_TEST(in_place.second == apart.second);
+  // The handle is not a leaf any more, and a second order is the same, too.
+  Tensor x = doubles({2}, {1}).requires_grad_(), y = zeros({1}, f64);
+  y += x * x;
+  y *= x;
+  BOOST_TEST(!y.is_leaf());
+  BOOST_TEST(y.requires_grad());
+  const Tensor first = grad(y, x, {.create_graph = true});
+  require_values(first.detach(), {1}, {12});
+  require_values(grad(first, x), {1}, {12});
+  // f32 results of an f16 tensor keep its type, and so does the gradient.
+  Tensor half = ones({1}, f16).requires_grad_(), sum = half * 1;
+  sum += ones({1});
+  BOOST_CHECK(sum.dtype() == f16);
+  sum.backward();
+  BOOST_CHECK(half.grad().dtype() == f16);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

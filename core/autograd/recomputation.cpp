@@ -1,0 +1,141 @@
+#include <mutex>
+
+#include <tenon/core/autograd/recomputation.h>
+#include <tenon/core/base/per_thread.h>
+#include <tenon/core/error.h>
+#include <tenon/core/format.h>
+#include <tenon/core/grad_mode.h>
+#include <tenon/core/tensor_impl.h>
+
+namespace tenon {
+
+namespace {
+
+thread_local Recomputation::Scope* recording TENON_FAST_TLS = nullptr;
+
+// Has random operators draw what they drew then, until the end of the scope.
+class RandomGuard {
+ public:
+  explicit RandomGuard(RandomState state) : before_(random_state()) { set_random_state(state); }
+  ~RandomGuard() { set_random_state(before_); }
+  RandomGuard(const RandomGuard&) = delete;
+  RandomGuard& operator=(const RandomGuard&) = delete;
+
+ private:
+  const RandomState before_;
+};
+
+// Parameters are there anyway.
+bool is_parameter(const Tensor& t) { return t.is_leaf() && t.requires_grad(); }
+
+}  // namespace
+
+Recomputation::Recomputation(std::vector<Tensor> inputs, std::function<void()> again)
+    : inputs_(std::move(inputs)),
+      again_(std::move(again)),
+      random_(random_state()),
+      device_(default_device()),
+      path_(current_path()) {
+  std::erase_if(inputs_, [](const Tensor& t) { return !t.defined(); });
+  for (auto& t : inputs_) versions_.push_back(t.version());
+}
+
+Recomputation::Scope::Scope(Recomputation& recomputation, Run run)
+    : of_(recomputation), run_(run), before_(recording) {
+  recording = this;
+}
+Recomputation::Scope::~Scope() {
+  recording = before_;
+  if (run_ == first) of_.finished_ = true;
+}
+
+std::shared_ptr<Recomputation> Recomputation::take(const Tensor& value, uint64_t& number) {
+  if (!recording || is_parameter(value)) [[likely]]
+    return nullptr;
+  auto& of = recording->of_;
+  if (recording->run_ == Scope::second) {
+    of.put(*recording, value);
+    return nullptr;
+  }
+  std::lock_guard lock(of.mutex_);
+  number = of.values_.size();
+  of.values_.push_back({value.shape(), value.dtype(), {}});
+  ++of.wanted_;
+  return of.shared_from_this();
+}
+
+void Recomputation::refuse_difference(const std::string& what) const {
+  throw AutogradError(fmt::format(
+      "checkpoint: the function computed something else in the backward pass than before: {}; it "
+      "must do the same whenever it is called, and what it reads must not change in between{}",
+      what, path_suffix()));
+}
+
+void Recomputation::put(Scope& scope, const Tensor& value) {
+  std::lock_guard lock(mutex_);
+  const size_t number = scope.next_++;
+  if (number >= values_.size())
+    refuse_difference(fmt::format("more than {} values", values_.size()));
+  auto& slot = values_[number];
+  if (slot.shape != value.shape() || slot.dtype != value.dtype())
+    refuse_difference(fmt::format("value {} is {} {}, and was {} {}", number, value.dtype(),
+                                  value.shape(), slot.dtype, slot.shape));
+  if (slot.dropped) return;
+  slot.tensor = with_history_ ? value : value.detach();
+}
+
+void Recomputation::require_same_inputs() const {
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    if (inputs_[i].version() != versions_[i])
+      throw AutogradError(fmt::format(
+          "checkpoint: input {} of shape {} is needed to compute the function again, but "
+          "has been changed in place (version {}, expected {}); change a clone() of it, "
+          "or change it after backward(){}",
+          i, inputs_[i].shape(), inputs_[i].version(), versions_[i], path_suffix()));
+}
+
+void Recomputation::run_again() {
+  const ModulePath path(path_);
+  require_same_inputs();
+  const DeviceGuard device(device_);
+  const RandomGuard random(random_);
+  const GradMode record(true);
+  Scope scope(*this, Scope::second);
+  again_();
+  if (scope.next_ < values_.size())
+    refuse_difference(fmt::format("{} values where there were {}", scope.next_, values_.size()));
+}
+
+void Recomputation::prepare() {
+  if (!finished_)
+    throw AutogradError(fmt::format(
+        "checkpoint: the function runs a backward pass through what it has computed itself, which "
+        "a checkpoint cannot compute again; call it without checkpoint(){}",
+        path_suffix()));
+  std::lock_guard lock(computing_);
+  const bool with_history = grad_enabled();
+  if (there_ && (with_history_ || !with_history)) return;
+  there_ = false;
+  with_history_ = with_history;
+  run_again();
+  there_ = true;
+}
+
+Tensor Recomputation::value(uint64_t number) const {
+  std::lock_guard lock(mutex_);
+  return values_[number].tensor;
+}
+
+void Recomputation::drop(uint64_t number) {
+  Tensor ended;  // destroyed when the lock is free
+  std::vector<Tensor> inputs;
+  std::function<void()> again;
+  std::lock_guard lock(mutex_);
+  values_[number].dropped = true;
+  ended = std::move(values_[number].tensor);
+  if (--wanted_) return;
+  inputs.swap(inputs_);
+  again.swap(again_);
+}
+
+}  // namespace tenon

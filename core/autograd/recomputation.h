@@ -1,0 +1,79 @@
+// What a checkpoint computes a second time, in the backward pass.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <tenon/core/base/fork.h>
+#include <tenon/core/base/module_path.h>
+#include <tenon/core/device.h>
+#include <tenon/core/random.h>
+#include <tenon/core/tensor.h>
+
+namespace tenon {
+
+// The values that gradient rules will read of what one call of checkpoint() recorded. They are
+// numbered in the order in which they are computed, which is the same in the second run.
+class Recomputation : public std::enable_shared_from_this<Recomputation> {
+ public:
+  Recomputation(std::vector<Tensor> inputs, std::function<void()> again);
+
+  // While one exists, values that the thread records belong to the recomputation.
+  class Scope {
+   public:
+    enum Run { first, second };
+    Scope(Recomputation& recomputation, Run run);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    friend class Recomputation;
+    Recomputation& of_;
+    const Run run_;
+    size_t next_ = 0;
+    Scope* const before_;
+  };
+
+  // Takes a value that is to be saved where the thread is in a scope. In the first run it returns
+  // the recomputation, and the number of the value in `number`: the value itself need not be kept.
+  // Otherwise it returns null.
+  static std::shared_ptr<Recomputation> take(const Tensor& value, uint64_t& number);
+
+  // Computes all values, unless they are there. In a recorded backward pass they have their
+  // history. Not to be called while a lock is held.
+  void prepare();
+  // Returns a value, once they are there.
+  Tensor value(uint64_t number) const;
+  // Forgets a value that nobody will read any more.
+  void drop(uint64_t number);
+
+ private:
+  struct Value {
+    Shape shape;
+    DType dtype;
+    Tensor tensor;
+    bool dropped = false;
+  };
+  void put(Scope& scope, const Tensor& value);
+  void require_same_inputs() const;
+  void run_again();
+  [[noreturn]] void refuse_difference(const std::string& what) const;
+
+  ForkMutex computing_{ForkOrder::sessions};
+  mutable ForkMutex mutex_{ForkOrder::tables};  // protects values_, for a moment
+  std::vector<Value> values_;
+  size_t wanted_ = 0;      // values that are not dropped
+  bool finished_ = false;  // the first run
+  bool there_ = false, with_history_ = false;
+  std::vector<Tensor> inputs_;
+  std::vector<uint64_t> versions_;
+  std::function<void()> again_;
+  const RandomState random_;
+  const Device device_;
+  const PathNode* const path_;
+};
+
+}  // namespace tenon

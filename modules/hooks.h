@@ -1,0 +1,119 @@
+// Functions that calls of a module run before, after, and in the backward pass.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <tenon/core/autograd/tensors_in.h>
+#include <tenon/modules/fields.h>
+
+namespace tenon::nn {
+
+class ModuleHooks;
+
+// Owns a hook of a module, which it removes when it is destroyed. Keep it as long as the hook shall
+// run, but not longer than the module: hooks belong to the object at its address, so that copies of
+// the module have none and a moved module has lost them.
+class TENON_API ModuleHook {
+ public:
+  ModuleHook() = default;
+  ModuleHook(ModuleHook&& other) noexcept;
+  ModuleHook& operator=(ModuleHook&& other) noexcept;
+  ~ModuleHook() { remove(); }
+  // Removes the hook now.
+  void remove();
+
+ private:
+  friend class ModuleHooks;
+  ModuleHook(std::shared_ptr<ModuleHooks> hooks, uint64_t id) : hooks_(std::move(hooks)), id_(id) {}
+  std::shared_ptr<ModuleHooks> hooks_;
+  uint64_t id_ = 0;
+};
+
+// ---- what hooks get ----
+// Tensors are those of the arguments or of the result, in their order: those in a std::vector,
+// array, optional, map, pair or tuple as well, but none in other types. A tensor may be undefined.
+
+// Runs before forward, on the arguments, which it may replace: inputs[0] = inputs[0] * 2.
+using ForwardPreHook = std::function<void(ModuleRef module, std::span<Tensor> inputs)>;
+// Runs after forward, on the result, which it may replace.
+using ForwardHook = std::function<void(ModuleRef module, std::span<const Tensor> inputs,
+                                       std::span<Tensor> outputs)>;
+// Runs in a backward pass when the gradients of all inputs of a call are known, and may replace
+// them. Where there is no gradient stands an undefined tensor. If no input requires one, the hook
+// runs when the gradients of the outputs are known.
+using FullBackwardHook = std::function<void(ModuleRef module, std::span<Tensor> grad_inputs,
+                                            std::span<const Tensor> grad_outputs)>;
+
+// Hooks of a module run in the order in which they were registered, on the thread that calls the
+// module or runs the backward pass, also those of several threads at once. Calls by operator() run
+// them, direct calls of forward do not; calls that return nothing or a reference do not, either.
+// What they throw reaches the caller. In nn::DataParallel those of the wrapped model and of the
+// modules in it run once for each device, with the tensors of that device, all on the calling
+// thread; those of the DataParallel itself run once, on the whole batch. A module without hooks
+// pays a test of a flag in each call, and while another one has hooks, a search in a table.
+[[nodiscard]] TENON_API ModuleHook register_forward_pre_hook(ModuleRef module, ForwardPreHook hook);
+[[nodiscard]] TENON_API ModuleHook register_forward_hook(ModuleRef module, ForwardHook hook);
+[[nodiscard]] TENON_API ModuleHook register_full_backward_hook(ModuleRef module,
+                                                               FullBackwardHook hook);
+
+namespace detail {
+
+// How many hooks there are in the process.
+TENON_API extern std::atomic<uint32_t> hooks_registered;
+
+// A call of a module that has hooks.
+class TENON_API HookedCall {
+ public:
+  // Returns null if the module has none.
+  static std::unique_ptr<HookedCall> begin(ModuleRef module);
+  ~HookedCall();
+  // Run the hooks on the tensors at these places.
+  void enter(std::span<Tensor* const> inputs);
+  void leave(std::span<Tensor* const> outputs);
+
+ private:
+  struct Backward;
+  HookedCall(ModuleRef module, std::shared_ptr<ModuleHooks> hooks);
+  ModuleRef module_;
+  std::shared_ptr<ModuleHooks> hooks_;
+  std::vector<Tensor> inputs_;
+  std::shared_ptr<Backward> backward_;  // null if nothing is to be done there
+};
+
+// How a call keeps an argument: a copy of what has tensors, which hooks may replace.
+template <class A>
+using HookedArgument = std::conditional_t<tenon::detail::has_tensors<A> &&
+                                              std::is_copy_constructible_v<std::decay_t<A>>,
+                                          std::decay_t<A>, A&&>;
+
+// Calls forward(arguments…) between the hooks.
+template <class Result, class F, class... A>
+[[gnu::noinline]] Result call_hooked(HookedCall& call, F forward, A&&... arguments) {
+  std::tuple<HookedArgument<A>...> kept(std::forward<A>(arguments)...);
+  call.enter(tenon::detail::places_of_tensors(kept));
+  Result result = std::apply(
+      [&](auto&... items) -> Result {
+        return forward(
+            static_cast<
+                std::conditional_t<std::is_lvalue_reference_v<A>,
+                                   std::conditional_t<std::is_const_v<std::remove_reference_t<A>>,
+                                                      const std::remove_cvref_t<decltype(items)>&,
+                                                      std::remove_reference_t<decltype(items)>&>,
+                                   std::remove_reference_t<decltype(items)>&&>>(items)...);
+      },
+      kept);
+  call.leave(tenon::detail::places_of_tensors(result));
+  return result;
+}
+
+}  // namespace detail
+
+}  // namespace tenon::nn

@@ -1,0 +1,204 @@
+// What is computed again in the backward pass.
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+#include <tenon/core/autograd/autograd.h>
+#include <tenon/core/autograd/checkpoint.h>
+#include <tenon/core/autograd/function.h>
+#include <tenon/core/ops/activation.h>
+#include <tenon/core/ops/linalg.h>
+#include <tenon/core/ops/normalization.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/random.h>
+#include <tenon/core/ops/reduction.h>
+#include <tenon/core/random.h>
+
+#include "support/expect.h"
+
+BOOST_AUTO_TEST_SUITE(checkpoint_test)
+
+using namespace tenon;
+using test::require_error;
+
+namespace {
+
+using Doubles = std::vector<double>;
+Doubles values(const Tensor& t) { return t.to_vector<double>(); }
+
+struct Layer {
+  Tensor weight, bias;
+  int calls = 0;
+
+  Layer() {
+    manual_seed(7);
+    weight = randn({4, 4}, f64).requires_grad_();
+    bias = randn({4}, f64).requires_grad_();
+  }
+  Tensor operator()(const Tensor& x) {
+    ++calls;
+    const Tensor h = tanh(linear(x, weight, bias));
+    return softmax(dropout(h * h, 0.5) + x, 1);
+  }
+};
+Tensor input() {
+  manual_seed(3);
+  return randn({3, 4}, f64).requires_grad_();
+}
+
+// The gradients of the input, the weight and the bias, and those of second order.
+template <class Run>
+std::vector<Doubles> gradients(Run run) {
+  Layer layer;
+  Tensor x = input();
+  manual_seed(11);
+  Tensor y = run(layer, x), after = rand({2});
+  const std::vector<Tensor> leaves{x, layer.weight, layer.bias};
+  const Tensor weighted[] = {(y * y).sum()};
+  auto first = grad(weighted, leaves, {}, {.create_graph = true});
+  Tensor sum = (first[0] * first[0]).sum() + first[1].sum();
+  auto second = grad(std::span(&sum, 1), leaves, {}, {.retain_graph = true});
+  (y * y).sum().backward();
+  std::vector<Doubles> all{values(after), values(x.grad()), values(layer.weight.grad())};
+  for (auto& g : first) all.push_back(values(g.detach()));
+  for (auto& g : second) all.push_back(values(g));
+  return all;
+}
+
+}  // namespace
+
+// Dropout has the same mask in both calls, and what is drawn afterwards is the same, too.
+BOOST_AUTO_TEST_CASE(gradients_are_those_of_the_function) {
+  const auto plain = gradients([](Layer& layer, const Tensor& x) { return layer(layer(x)); });
+  const auto once = gradients([](Layer& layer, const Tensor& x) {
+    return checkpoint([&](const Tensor& t) { return layer(layer(t)); }, x);
+  });
+  const auto twice = gradients([](Layer& layer, const Tensor& x) {
+    return checkpoint(std::ref(layer), checkpoint(std::ref(layer), x));
+  });
+  const auto nested = gradients([](Layer& layer, const Tensor& x) {
+    return checkpoint(
+        [&](const Tensor& t) {
+          return checkpoint(std::ref(layer), checkpoint(std::ref(layer), t));
+        },
+        x);
+  });
+  // Gradients of second order are sums of the same parts in another order.
+  for (auto& other : {once, twice, nested})
+    for (size_t i = 0; i < plain.size(); ++i)
+      for (size_t k = 0; k < plain[i].size(); ++k)
+        BOOST_CHECK_SMALL(plain[i][k] - other[i][k], i < 6 ? 1e-300 : 1e-12);
+}
+
+BOOST_AUTO_TEST_CASE(the_function_is_called_once_more_for_a_pass) {
+  Layer layer;
+  Tensor x = input();
+  Tensor y = checkpoint(std::ref(layer), x);
+  BOOST_TEST(layer.calls == 1);
+  y.sum().backward(Tensor(), {.retain_graph = true});
+  BOOST_TEST(layer.calls == 2);
+  y.sum().backward();  // the values are still there
+  BOOST_TEST(layer.calls == 2);
+  require_error<AutogradError>([&] { y.sum().backward(); }, "for a second time");
+  BOOST_TEST(layer.calls == 2);
+  const NoGrad guard;
+  checkpoint(std::ref(layer), x);
+  BOOST_TEST(layer.calls == 3);
+}
+
+// Between the passes, only the arguments and the results are there.
+BOOST_AUTO_TEST_CASE(memory_is_given_back) {
+  auto in_use = [] {
+    synchronize();
+    return memory_stats(default_device()).allocated;
+  };
+  Tensor w = ones({64, 64}).requires_grad_(), x = ones({64, 64});
+  auto deep = [&](Tensor t) {
+    for (int i = 0; i < 8; ++i) t = tanh(t * w);
+    return t;
+  };
+  auto kept_by = [&](auto&& run) {
+    const uint64_t before = in_use();
+    const Tensor y = run();
+    return in_use() - before;
+  };
+  const uint64_t plain = kept_by([&] { return deep(x); });
+  const uint64_t less = kept_by([&] { return checkpoint(deep, x); });
+  const uint64_t one = 64 * 64 * sizeof(float);
+  BOOST_TEST(plain >= 8 * one);
+  BOOST_TEST(less < 2 * one);
+  // After the backward pass, nothing of the second call is left, though the graph is.
+  Tensor y = checkpoint(deep, x), loss = y.sum();
+  const uint64_t before = in_use();
+  loss.backward();
+  BOOST_TEST(in_use() < before + 2 * one);
+}
+
+BOOST_AUTO_TEST_CASE(several_arguments_and_results) {
+  Tensor a = full({2}, 3, f64).requires_grad_(), b = full({2}, 5, f64).requires_grad_();
+  auto [product, sum] =
+      checkpoint([](const Tensor& p, const std::vector<Tensor>& rest,
+                    double scale) { return std::pair(p * rest[0] * scale, exp(p) * 0 + rest[0]); },
+                 a, std::vector<Tensor>{b, Tensor()}, 2.0);
+  (product.sum() + (sum * sum).sum()).backward();
+  BOOST_TEST(values(a.grad()) == (Doubles{10, 10}));
+  BOOST_TEST(values(b.grad()) == (Doubles{16, 16}));
+}
+
+BOOST_AUTO_TEST_CASE(functions_with_gradients_of_their_own) {
+  struct Square : autograd::Function<Square> {
+    static Tensor forward(autograd::Context& context, const Tensor& x) {
+      context.save_for_backward({x});
+      return x * x;
+    }
+    static Tensor backward(autograd::Context& context, std::span<const Tensor> grads) {
+      return grads[0] * context.saved_tensors()[0] * 2;
+    }
+  };
+  Tensor x = full({1}, 3, f64).requires_grad_();
+  checkpoint([](const Tensor& t) { return Square::apply(Square::apply(t)); }, x).backward();
+  BOOST_TEST(values(x.grad()) == (Doubles{108}));
+}
+
+BOOST_AUTO_TEST_CASE(the_second_call_has_to_do_the_same) {
+  Tensor x = full({2}, 3, f64).requires_grad_();
+  int calls = 0;
+  auto changing = [&](auto first, auto second) {
+    calls = 0;
+    return checkpoint(
+               [&, first, second](const Tensor& t) { return calls++ ? second(t) : first(t); }, x)
+        .sum();
+  };
+  auto plain = [](const Tensor& t) { return exp(t); };
+  require_error<AutogradError>(
+      [&] { changing(plain, [](const Tensor& t) { return exp(exp(t)); }).backward(); },
+      "checkpoint: the function computed something else", "more than 1 values");
+  require_error<AutogradError>(
+      [&] { changing([](const Tensor& t) { return exp(exp(t)); }, plain).backward(); },
+      "1 values where there were 2");
+  require_error<AutogradError>(
+      [&] { changing(plain, [](const Tensor& t) { return exp(t.sum()); }).backward(); },
+      "value 0 is f64 (), and was f64 (2,)");
+  require_error<std::out_of_range>(
+      [&] {
+        changing(plain, [](const Tensor&) -> Tensor {
+          throw std::out_of_range("mine");
+        }).backward();
+      },
+      "mine");
+  Tensor y = x * 1, z = checkpoint(plain, y);
+  no_grad([&] { y.fill_(0); });
+  require_error<AutogradError>([&] { z.sum().backward(); },
+                               "checkpoint: input 0 of shape (2,) is needed",
+                               "changed in place (version 1, expected 0)");
+  require_error<AutogradError>(
+      [&] {
+        checkpoint([](const Tensor& t) { return grad(exp(t).sum(), t, {.create_graph = true}); },
+                   x);
+      },
+      "the function runs a backward pass through what it has computed itself");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
