@@ -16,6 +16,7 @@ class Allocator;
 class DeviceContext;
 class Stream;
 struct MemoryChunk;
+struct AdoptedMemory;
 
 // Views share a storage. The memory returns to its allocator with the last handle. The next user of
 // the block is queued behind this one on the stream of the device, so only work on other streams
@@ -28,7 +29,14 @@ struct Storage : RefCounted, Pooled<Storage> {
   Allocator* allocator = nullptr;
   // The block of the allocator (core/runtime/block_heap.h).
   uint64_t block_bytes = 0;
-  MemoryChunk* chunk = nullptr;
+  // Memory that is the user's has the slot kAdopted, and no allocator takes it back
+  // (core/runtime/adopted.h).
+  union {
+    MemoryChunk* chunk = nullptr;
+    AdoptedMemory* owner;
+  };
+  static constexpr uint32_t kAdopted = ~uint32_t{0};
+  bool adopted() const { return slot == kAdopted; }
   std::atomic<uint64_t> written{
       ~uint64_t{0}};  // after `empty`: how many bytes from the first on have been written
   std::atomic<uint64_t> version{0};  // incremented by every mutator

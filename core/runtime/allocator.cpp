@@ -7,6 +7,7 @@
 #include <tenon/core/base/environment.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
+#include <tenon/core/runtime/adopted.h>
 #include <tenon/core/runtime/allocator.h>
 #include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/check/memory.h>
@@ -24,7 +25,9 @@ void require_possible(const DeviceContext& context, uint32_t kind, uint64_t byte
 }  // namespace
 
 void destroy(Storage* s) {
-  if (s->data && s->allocator)
+  if (s->adopted()) [[unlikely]]
+    end_adopted(s);
+  else if (s->data && s->allocator)
     s->allocator->free(s);
   else
     delete s;

@@ -18,6 +18,11 @@ struct AdadeltaOptions {
 class TENON_API Adadelta final : public OptimizerOf<AdadeltaOptions> {
  public:
   explicit Adadelta(std::vector<Tensor> params, const AdadeltaOptions& options = {});
+  // The learning rate alone: Adadelta(params, 1e-3).
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  Adadelta(std::vector<Tensor> params, Number lr)
+      : Adadelta(std::move(params), AdadeltaOptions{.lr = static_cast<double>(lr)}) {}
   explicit Adadelta(const std::vector<ParamGroup<AdadeltaOptions>>& groups);
 
   using Optimizer::step;

@@ -19,6 +19,11 @@ struct AdagradOptions {
 class TENON_API Adagrad final : public OptimizerOf<AdagradOptions> {
  public:
   explicit Adagrad(std::vector<Tensor> params, const AdagradOptions& options = {});
+  // The learning rate alone: Adagrad(params, 1e-3).
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  Adagrad(std::vector<Tensor> params, Number lr)
+      : Adagrad(std::move(params), AdagradOptions{.lr = static_cast<double>(lr)}) {}
   explicit Adagrad(const std::vector<ParamGroup<AdagradOptions>>& groups);
 
   using Optimizer::step;

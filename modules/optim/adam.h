@@ -22,6 +22,11 @@ struct AdamOptions {
 class TENON_API Adam : public Optimizer {
  public:
   explicit Adam(std::vector<Tensor> params, const AdamOptions& options = {});
+  // The learning rate alone: Adam(params, 1e-3).
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  Adam(std::vector<Tensor> params, Number lr)
+      : Adam(std::move(params), AdamOptions{.lr = static_cast<double>(lr)}) {}
   explicit Adam(std::vector<ParamGroup<AdamOptions>> groups);
 
   using Optimizer::step;
@@ -54,6 +59,11 @@ struct AdamWOptions {
 class TENON_API AdamW : public Adam {
  public:
   explicit AdamW(std::vector<Tensor> params, const AdamWOptions& options = {});
+  // The learning rate alone: AdamW(params, 1e-3).
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  AdamW(std::vector<Tensor> params, Number lr)
+      : AdamW(std::move(params), AdamWOptions{.lr = static_cast<double>(lr)}) {}
   explicit AdamW(const std::vector<ParamGroup<AdamWOptions>>& groups);
 };
 

@@ -21,6 +21,11 @@ struct AdamaxOptions {
 class TENON_API Adamax final : public OptimizerOf<AdamaxOptions> {
  public:
   explicit Adamax(std::vector<Tensor> params, const AdamaxOptions& options = {});
+  // The learning rate alone: Adamax(params, 1e-3).
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  Adamax(std::vector<Tensor> params, Number lr)
+      : Adamax(std::move(params), AdamaxOptions{.lr = static_cast<double>(lr)}) {}
   explicit Adamax(const std::vector<ParamGroup<AdamaxOptions>>& groups);
 
   using Optimizer::step;

@@ -20,6 +20,11 @@ struct ASGDOptions {
 class TENON_API ASGD final : public OptimizerOf<ASGDOptions> {
  public:
   explicit ASGD(std::vector<Tensor> params, const ASGDOptions& options = {});
+  // The learning rate alone: ASGD(params, 1e-3).
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  ASGD(std::vector<Tensor> params, Number lr)
+      : ASGD(std::move(params), ASGDOptions{.lr = static_cast<double>(lr)}) {}
   explicit ASGD(const std::vector<ParamGroup<ASGDOptions>>& groups);
 
   using Optimizer::step;

@@ -26,6 +26,11 @@ class TENON_API LBFGS final : public Optimizer {
  public:
   // Throws a ValueError for an option outside its range.
   explicit LBFGS(std::vector<Tensor> params, const LBFGSOptions& options = {});
+  // The learning rate alone: LBFGS(params, 1e-3).
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  LBFGS(std::vector<Tensor> params, Number lr)
+      : LBFGS(std::move(params), LBFGSOptions{.lr = static_cast<double>(lr)}) {}
 
   // Throws a ValueError: there is no step without a closure.
   void step() override;

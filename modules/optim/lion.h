@@ -22,6 +22,11 @@ struct LionOptions {
 class TENON_API Lion final : public OptimizerOf<LionOptions> {
  public:
   explicit Lion(std::vector<Tensor> params, const LionOptions& options = {});
+  // The learning rate alone: Lion(params, 1e-3).
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  Lion(std::vector<Tensor> params, Number lr)
+      : Lion(std::move(params), LionOptions{.lr = static_cast<double>(lr)}) {}
   explicit Lion(const std::vector<ParamGroup<LionOptions>>& groups);
 
   using Optimizer::step;

@@ -23,6 +23,11 @@ struct NAdamOptions {
 class TENON_API NAdam final : public OptimizerOf<NAdamOptions> {
  public:
   explicit NAdam(std::vector<Tensor> params, const NAdamOptions& options = {});
+  // The learning rate alone: NAdam(params, 1e-3).
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  NAdam(std::vector<Tensor> params, Number lr)
+      : NAdam(std::move(params), NAdamOptions{.lr = static_cast<double>(lr)}) {}
   explicit NAdam(const std::vector<ParamGroup<NAdamOptions>>& groups);
 
   using Optimizer::step;

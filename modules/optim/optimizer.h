@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 

@@ -23,6 +23,11 @@ struct RAdamOptions {
 class TENON_API RAdam final : public OptimizerOf<RAdamOptions> {
  public:
   explicit RAdam(std::vector<Tensor> params, const RAdamOptions& options = {});
+  // The learning rate alone: RAdam(params, 1e-3).
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  RAdam(std::vector<Tensor> params, Number lr)
+      : RAdam(std::move(params), RAdamOptions{.lr = static_cast<double>(lr)}) {}
   explicit RAdam(const std::vector<ParamGroup<RAdamOptions>>& groups);
 
   using Optimizer::step;

@@ -23,6 +23,11 @@ struct RMSpropOptions {
 class TENON_API RMSprop final : public OptimizerOf<RMSpropOptions> {
  public:
   explicit RMSprop(std::vector<Tensor> params, const RMSpropOptions& options = {});
+  // The learning rate alone: RMSprop(params, 1e-3).
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  RMSprop(std::vector<Tensor> params, Number lr)
+      : RMSprop(std::move(params), RMSpropOptions{.lr = static_cast<double>(lr)}) {}
   explicit RMSprop(const std::vector<ParamGroup<RMSpropOptions>>& groups);
 
   using Optimizer::step;

@@ -22,6 +22,11 @@ struct RpropOptions {
 class TENON_API Rprop final : public OptimizerOf<RpropOptions> {
  public:
   explicit Rprop(std::vector<Tensor> params, const RpropOptions& options = {});
+  // The learning rate alone: Rprop(params, 1e-3).
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  Rprop(std::vector<Tensor> params, Number lr)
+      : Rprop(std::move(params), RpropOptions{.lr = static_cast<double>(lr)}) {}
   explicit Rprop(const std::vector<ParamGroup<RpropOptions>>& groups);
 
   using Optimizer::step;

@@ -21,6 +21,11 @@ struct SGDOptions {
 class TENON_API SGD : public Optimizer {
  public:
   explicit SGD(std::vector<Tensor> params, const SGDOptions& options = {});
+  // The learning rate alone: SGD(params, 1e-3).
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  SGD(std::vector<Tensor> params, Number lr)
+      : SGD(std::move(params), SGDOptions{.lr = static_cast<double>(lr)}) {}
   explicit SGD(std::vector<ParamGroup<SGDOptions>> groups);
 
   using Optimizer::step;
