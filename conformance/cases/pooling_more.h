@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenon/conformance/case.h>
+#include <tenon/core/ops/arithmetic.h>
 #include <tenon/core/ops/pooling.h>
 
 namespace tenon::conformance {
@@ -71,9 +72,11 @@ List call_lp_pool(const json& a, const List& in) {
   return {Pool(in[0], a.at("norm_type").get<double>(), size_of<Size>(a, "kernel_size", 1),
                size_of<Size>(a, "stride", {}), a.value("ceil_mode", false))};
 }
+// "places": so many there are in the result, whatever the indices of a variant become.
 template <class Size, auto Pool>
 List call_max_unpool(const json& a, const List& in) {
-  return {Pool(in[0], in[1], size_of<Size>(a, "kernel_size", 1), size_of<Size>(a, "stride", {}),
+  const Tensor at = a.contains("places") ? remainder(in[1], a["places"].get<int64_t>()) : in[1];
+  return {Pool(in[0], at, size_of<Size>(a, "kernel_size", 1), size_of<Size>(a, "stride", {}),
                size_of<Size>(a, "padding", 0),
                a.contains("output_size") ? shape_of(a["output_size"]) : Shape())};
 }
@@ -131,7 +134,8 @@ inline std::vector<Line> more_pooling_cases() {
   };
   const auto some_lines = std::vector<In>{positive_in({2, 3, 11}), positive_in({3, 9})};
   const auto some_planes = std::vector<In>{positive_in({2, 2, 6, 7}), positive_in({2, 5, 4})};
-  const auto some_volumes = std::vector<In>{positive_in({1, 2, 4, 5, 3}), positive_in({1, 3, 4, 2})};
+  const auto some_volumes =
+      std::vector<In>{positive_in({1, 2, 4, 5, 3}), positive_in({1, 3, 4, 2})};
   const auto size_1d = [&](Values v) {
     return every({"{'output_size': 3}", "{'output_size': 1}", "{'output_size': 13}"}, lines(v));
   };
@@ -152,9 +156,9 @@ inline std::vector<Line> more_pooling_cases() {
       {"max_pool1d_with_indices", call_max_pool<Single, max_pool1d_with_indices>, kReals, max_1d, kExact, {.types_of_cpu = kHalves}},
       {"max_pool2d_with_indices", call_max_pool<Pair, max_pool2d_with_indices>, kReals, max_2d, kExact, {.types_of_cpu = kHalves}},
       {"max_pool3d_with_indices", call_max_pool<Triple, max_pool3d_with_indices>, kReals, max_3d, kExact, {.types_of_cpu = kHalves}},
-      {"max_unpool1d", call_max_unpool<Single, max_unpool1d>, kReals, {{"{'kernel_size': 8}", {ordinary({2, 3, 1}), index_in({2, 3, 1}, 8)}}, {"{'kernel_size': 2, 'stride': 3, 'output_size': [16001]}", {ordinary({1, 5334}), index_in({1, 5334}, 16001)}}}, kExact, {.types_of_cpu = kHalves}},
-      {"max_unpool2d", call_max_unpool<Pair, max_unpool2d>, kReals, {{"{'kernel_size': [2, 3]}", {ordinary({2, 3, 1, 1}), index_in({2, 3, 1, 1}, 6)}}, {"{'kernel_size': 2}", {ordinary({2, 61, 90}), index_in({2, 61, 90}, 21960)}}}, kExact, {.types_of_cpu = kHalves}},
-      {"max_unpool3d", call_max_unpool<Triple, max_unpool3d>, kReals, {{"{'kernel_size': [2, 2, 3]}", {ordinary({2, 1, 1, 1, 1}), index_in({2, 1, 1, 1, 1}, 12)}}, {"{'kernel_size': [1, 3, 2], 'stride': 2}", {ordinary({1, 20, 21, 30}), index_in({1, 20, 21, 30}, 100620)}}}, kExact, {.types_of_cpu = kHalves}},
+      {"max_unpool1d", call_max_unpool<Single, max_unpool1d>, kReals, {{"{'kernel_size': 8, 'places': 8}", {ordinary({2, 3, 1}), index_in({2, 3, 1}, 8)}}, {"{'kernel_size': 2, 'stride': 3, 'output_size': [16001], 'places': 16001}", {ordinary({1, 5334}), index_in({1, 5334}, 16001)}}}, kExact, {.types_of_cpu = kHalves}},
+      {"max_unpool2d", call_max_unpool<Pair, max_unpool2d>, kReals, {{"{'kernel_size': [2, 3], 'places': 6}", {ordinary({2, 3, 1, 1}), index_in({2, 3, 1, 1}, 6)}}, {"{'kernel_size': 2, 'places': 21960}", {ordinary({2, 61, 90}), index_in({2, 61, 90}, 21960)}}}, kExact, {.types_of_cpu = kHalves}},
+      {"max_unpool3d", call_max_unpool<Triple, max_unpool3d>, kReals, {{"{'kernel_size': [2, 2, 3], 'places': 12}", {ordinary({2, 1, 1, 1, 1}), index_in({2, 1, 1, 1, 1}, 12)}}, {"{'kernel_size': [1, 3, 2], 'stride': 2, 'places': 100620}", {ordinary({1, 20, 21, 30}), index_in({1, 20, 21, 30}, 100620)}}}, kExact, {.types_of_cpu = kHalves}},
       {"avg_pool1d", call_avg_pool<Single, avg_pool1d>, kReals, avg_1d, kSums, {.types_of_cpu = kHalves}},
       {"avg_pool2d", call_avg_pool<Pair, avg_pool2d>, kReals, avg_2d, kSums, {.types_of_cpu = kHalves, .no_reference = "the first line has it"}},
       {"avg_pool3d", call_avg_pool<Triple, avg_pool3d>, kReals, avg_3d, kSums, {.types_of_cpu = kHalves}},

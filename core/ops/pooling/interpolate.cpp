@@ -134,6 +134,13 @@ std::vector<size_t> order_of(const std::vector<Resize>& resizes) {
   return order;
 }
 
+// Calls f with the last two dimensions exchanged, and exchanges those of its result: rows are
+// selected as a whole, which is several times as fast as one element of each row after the other.
+template <class F>
+Tensor of_rows(const Tensor& x, F&& f) {
+  return transpose(f(transpose(x, -1, -2)), -1, -2);
+}
+
 // ---- nearest ----
 
 // Returns how often each element occurs, one after the other, or 0 if that is not all of it.
@@ -154,16 +161,24 @@ Tensor interpolate_nearest(const Tensor& x, const std::vector<Resize>& resizes, 
     if (times[d] > 0) continue;
     times[d] = 1;
     const Tensor index = tensor(places, resizes[d].result, {.device = device_read_on(x)});
-    y = index_select(y, static_cast<int64_t>(d) + 2, index);
+    const auto dim = static_cast<int64_t>(d) + 2;
+    if (d + 1 < resizes.size())
+      y = index_select(y, dim, index);
+    else
+      y = of_rows(y, [&](const Tensor& rows) { return index_select(rows, dim - 1, index); });
   }
-  if (times == Shape::filled(resizes.size(), 1)) return y.is_same(x) ? clone(x) : y;
-  Shape apart{shape_of(y)[0], shape_of(y)[1]}, repeated = apart;
-  for (size_t d = 0; d < resizes.size(); ++d) {
-    for (Shape* shape : {&apart, &repeated}) shape->push_back(shape_of(y)[2 + d]);
-    apart.push_back(1);
-    repeated.push_back(times[d]);
+  if (times == Shape::filled(resizes.size(), 1)) return y.is_same(x) ? clone(x) : contiguous(y);
+  // A dimension at a time, so that the gradient sums over one at a time: the outer ones leave less
+  // for the inner ones.
+  for (size_t d = resizes.size(); d-- > 0;) {
+    if (times[d] == 1) continue;
+    const auto inner = static_cast<int64_t>(d) + 3;
+    y = unsqueeze(y, inner);
+    Shape repeated = shape_of(y);
+    repeated[inner] = times[d];
+    y = expand(y, repeated);
   }
-  return reshape(expand(reshape(y, apart), repeated), result_of(x, resizes));
+  return reshape(y, result_of(x, resizes));
 }
 
 // ---- sums with weights ----
@@ -184,15 +199,18 @@ bool stays(const Resize& r, Interpolation mode, bool antialias) {
 }
 
 Tensor weighted_sum(const Tensor& x, size_t dim, const Taps& taps) {
+  if (dim + 1 == shape_of(x).size())
+    return of_rows(x, [&](const Tensor& rows) { return weighted_sum(rows, dim - 1, taps); });
   const auto n = static_cast<int64_t>(taps.place[0].size());
   Shape along = Shape::filled(shape_of(x).size(), 1);
   along[dim] = n;
   const Device device = device_read_on(x);
+  const Tensor from = contiguous(x);
   Tensor y;
   for (size_t k = 0; k < taps.count(); ++k) {
     const Tensor index = tensor(taps.place[k], n, {.device = device});
     const Tensor weight = tensor(taps.weight[k], along, {.dtype = dtype_of(x), .device = device});
-    const Tensor values = index_select(x, static_cast<int64_t>(dim), index);
+    const Tensor values = index_select(from, static_cast<int64_t>(dim), index);
     y = k == 0 ? values * weight : addcmul(y, values, weight);
   }
   return y;
@@ -207,7 +225,7 @@ Tensor interpolate_weighted(const Tensor& x, const std::vector<Resize>& resizes,
     y = weighted_sum(y, 2 + d, taps_of(resizes[d], mode, antialias));
     changed = true;
   }
-  return changed ? y.to(dtype_of(x)) : clone(x);
+  return changed ? contiguous(y.to(dtype_of(x))) : clone(x);
 }
 
 Tensor interpolate_area(const Tensor& x, const std::vector<Resize>& r) {
