@@ -161,7 +161,8 @@ TENON_API Tensor matrix_norm(const Tensor& x, double ord, const Shape& dims = {-
                              bool keepdim = false);
 // Returns the condition numbers: the quotient of the largest and the smallest singular value (p =
 // 2), or its inverse (-2), for matrices of any shape; with another order of matrix_norm, the norm
-// times that of the inverse of square matrices. It is infinite for a singular matrix.
+// times that of the inverse of square matrices. It is infinite for a singular
+// matrix, and 0 for one without elements.
 TENON_API Tensor cond(const Tensor& x, double p = 2);
 TENON_API Tensor cond(const Tensor& x, std::string_view p);
 

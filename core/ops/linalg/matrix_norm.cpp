@@ -41,6 +41,8 @@ Tensor kept(const Tensor& y, Shape dims, bool keepdim) {
   return unsqueeze(unsqueeze(y, dims[0]), dims[1]);
 }
 
+bool is_empty(const Tensor& x) { return shape_of(x)[-1] == 0 || shape_of(x)[-2] == 0; }
+
 bool is_order(double ord) {
   const double size = std::abs(ord);
   return size == 1 || size == 2 || std::isinf(size);
@@ -74,18 +76,19 @@ Tensor matrix_norm(const Tensor& x, double ord, const Shape& dims, bool keepdim)
   if (!is_order(ord))
     throw ValueError(fmt::format(
         "matrix_norm: ord must be 1, -1, 2, -2, inf or -inf, or a word, found {}", ord));
-  const auto extreme = [&](const Tensor& y, int64_t dim) {
-    return ord > 0 ? amax(y, dim, keepdim) : amin(y, dim, keepdim);
+  // Of nothing, the largest is 0, as no size is negative, and there is no smallest.
+  const auto extreme = [&](const Tensor& y, int64_t dim, bool keep) {
+    if (y.size(dim) > 0) return ord > 0 ? amax(y, dim, keep) : amin(y, dim, keep);
+    if (ord > 0) return sum(y, dim, keep);
+    throw ValueError(fmt::format("matrix_norm: the order {} has nothing to choose from in shape {}",
+                                 ord, shape_of(x)));
   };
-  if (std::abs(ord) == 2) {
-    const Tensor values = values_of(x, both);
-    return kept(ord > 0 ? amax(values, -1) : amin(values, -1), both, keepdim);
-  }
+  if (std::abs(ord) == 2) return kept(extreme(values_of(x, both), -1, false), both, keepdim);
   // Columns for 1, rows for infinity.
   int64_t summed = both[0], chosen = both[1];
   if (std::isinf(ord)) std::swap(summed, chosen);
   if (!keepdim && chosen > summed) --chosen;
-  return extreme(sum(abs(x), summed, keepdim), chosen);
+  return extreme(sum(abs(x), summed, keepdim), chosen, keepdim);
 }
 
 Tensor cond(const Tensor& x, double p) {
@@ -93,9 +96,8 @@ Tensor cond(const Tensor& x, double p) {
   if (!is_order(p))
     throw ValueError(
         fmt::format("cond: p must be 1, -1, 2, -2, inf or -inf, or a word, found {}", p));
+  if (is_empty(x)) return sum(x, {-2, -1});
   if (std::abs(p) != 2) return cond_by_inverse(x, p);
-  if (shape_of(x)[-1] == 0 || shape_of(x)[-2] == 0)
-    throw ShapeError(fmt::format("cond: expects matrices with elements, found {}", shape_of(x)));
   const Tensor values = svdvals(x);
   const Tensor largest = values.select(-1, 0), smallest = values.select(-1, -1);
   return p > 0 ? largest / smallest : smallest / largest;
@@ -105,7 +107,7 @@ Tensor cond(const Tensor& x, std::string_view p) {
   require_matrices("cond", x);
   if (p != "fro" && p != "nuc")
     throw ValueError(fmt::format("cond: p must be \"fro\", \"nuc\" or a number, found \"{}\"", p));
-  return cond_by_inverse(x, p);
+  return is_empty(x) ? sum(x, {-2, -1}) : cond_by_inverse(x, p);
 }
 
 }  // namespace tenon

@@ -226,6 +226,26 @@ BOOST_AUTO_TEST_CASE(matrices_of_low_rank) {
   require_values(cond(doubles({1, 0, 0, 4}, {2, 2})), {}, {4});
 }
 
+// The inverse of a Hilbert matrix has whole numbers; its condition number is 5e5.
+BOOST_AUTO_TEST_CASE(ill_conditioned_systems) {
+  std::vector<double> values;
+  for (int i = 0; i < 5; ++i)
+    for (int j = 0; j < 5; ++j) values.push_back(1.0 / (i + j + 1));
+  const Tensor x = doubles(values, {5, 5});
+  require_values(inv(x)[0], {5}, {25, -300, 1050, -1400, 630}, 1e-8);
+  require_values(matmul(x, solve(x, ones(5, f64))), {5}, {1, 1, 1, 1, 1}, 1e-11);
+  require_values(cond(x), {}, {476607.25024222}, 1e-8);
+  require_values(det(x), {}, {1 / 266716800000.0}, 1e-20);
+  // A small singular value next to large ones: one-sided rotations find all of its digits.
+  const Tensor graded = doubles({1, 1, 1, 1 + 1e-8}, {2, 2}) * doubles({1, 1e-6}, {2});
+  BOOST_TEST(std::abs(svdvals(graded)[1].item() / 1e-14 * std::sqrt(2) - 1) < 1e-6);
+  require_error<ValueError>(
+      [] {
+        matrix_norm(zeros({0, 3}, f64), -2.0);
+      },
+      "matrix_norm: the order -2 has nothing to choose from in shape (0, 3)");
+}
+
 namespace {
 void require_failure(const Tensor& y, const auto&... parts) {
   require_error<ValueError>([&] { y.to_vector<double>(); }, parts...);
