@@ -169,12 +169,13 @@ struct LineOptions {
   Values values = Values::any;  // of inputs that do not say
   // Why PyTorch's files have no case for it. Without a reason, a missing case is an error.
   const char* no_reference = nullptr;
-  const char* op = nullptr;   // the Op's name, where it is not `name`
+  const char* op = nullptr;  // the Op's name, where it is not `name`
   // The names of the inputs in order, with spaces between: "input weight bias". Needed where a case
   // may leave one out. The last takes the elements of a list: "tensors" those named "tensors.0", …
   const char* inputs = nullptr;
   bool every_layout = false;  // all pairs of layouts of the first two inputs
   bool distinct = false;      // no layouts in which elements share one place: without a slope there
+  bool growing = false;  // results are larger than inputs, as a product: random shapes are small
 };
 
 struct Line : LineOptions {

@@ -14,6 +14,8 @@ namespace tenon::conformance {
 namespace {
 
 constexpr double kMostElements = 20000;
+// The product of the numbers of elements of all inputs, where results grow with it.
+constexpr double kMostProduct = 1e6;
 
 // A few of each: around the sizes of vectors and blocks, and primes.
 constexpr int64_t kExtents[] = {1,  2,  2,  3,  3,  4,  5,  6,  7,  8,  9,   11,  13,
@@ -71,7 +73,14 @@ double size_of_inputs(const Variant& variant) {
   return most;
 }
 
-Variant renamed(const Variant& variant, Symbols::Kind kind, Random& random) {
+double product_of_inputs(const Variant& variant) {
+  double product = 1;
+  for (auto& in : variant.in)
+    for (int64_t n : in.shape) product *= static_cast<double>(n);
+  return product;
+}
+
+Variant renamed(const Line& line, const Variant& variant, Symbols::Kind kind, Random& random) {
   for (;;) {
     Symbols symbols(variant, kind, random);
     Variant result = variant;
@@ -80,7 +89,9 @@ Variant renamed(const Variant& variant, Symbols::Kind kind, Random& random) {
       if (in.bound > 1) in.bound = symbols(in.bound);
     }
     result.args = with_extents(variant, [&](int64_t n) { return symbols(n); });
-    if (size_of_inputs(result) <= kMostElements) return result;
+    if (size_of_inputs(result) <= kMostElements &&
+        (!line.growing || product_of_inputs(result) <= kMostProduct))
+      return result;
   }
 }
 
@@ -150,7 +161,7 @@ Run draw(const Line& line, const Variant& variant, DType dtype, size_t seed, siz
   if (turn % 3 == 2 && is_pointwise(line))
     run.variant = broadcast(variant, random);
   else
-    run.variant = renamed(variant,
+    run.variant = renamed(line, variant,
                           turn == 0   ? Symbols::Kind::ones
                           : turn == 1 ? Symbols::Kind::with_zero
                                       : Symbols::Kind::any,

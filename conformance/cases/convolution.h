@@ -167,7 +167,8 @@ inline std::vector<Variant> transposed_3d() {
 
 inline std::vector<Line> convolution_cases() {
   constexpr Tolerance kConvolution = {1e-4, 1e-12, 4e-3, 4e-2};
-  const auto line = [&](const char* name, Call call, std::vector<Variant> variants) {
+  const auto line = [&](const char* name, Call call, std::vector<Variant> variants,
+                        bool growing = false) {
     return Line{name,
                 call,
                 kReals,
@@ -176,14 +177,18 @@ inline std::vector<Line> convolution_cases() {
                 {.types_elsewhere = kHalves,
                  .types_of_cpu = kHalves,
                  .values = Values::ordinary,
-                 .inputs = "input weight bias"}};
+                 .inputs = "input weight bias",
+                 .growing = growing}};
   };
-  return {line("conv1d", call_conv<Single, conv1d>, convolutions_1d()),
-          line("conv2d", call_conv<Pair, conv2d>, convolutions()),
-          line("conv3d", call_conv<Triple, conv3d>, convolutions_3d()),
-          line("conv_transpose1d", call_conv_transpose<Single, conv_transpose1d>, transposed_1d()),
-          line("conv_transpose2d", call_conv_transpose<Pair, conv_transpose2d>, transposed_2d()),
-          line("conv_transpose3d", call_conv_transpose<Triple, conv_transpose3d>, transposed_3d())};
+  return {
+      line("conv1d", call_conv<Single, conv1d>, convolutions_1d()),
+      line("conv2d", call_conv<Pair, conv2d>, convolutions()),
+      line("conv3d", call_conv<Triple, conv3d>, convolutions_3d()),
+      line("conv_transpose1d", call_conv_transpose<Single, conv_transpose1d>, transposed_1d(),
+           true),
+      line("conv_transpose2d", call_conv_transpose<Pair, conv_transpose2d>, transposed_2d(), true),
+      line("conv_transpose3d", call_conv_transpose<Triple, conv_transpose3d>, transposed_3d(),
+           true)};
 }
 
 }  // namespace tenon::conformance

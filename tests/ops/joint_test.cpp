@@ -1,5 +1,6 @@
 // The joint of our own backends, and of the device of TENON_TEST_DEVICE: the checks of
 // conformance/joint. And of a plugin in which one thing is wrong: they find it.
+#include <regex>
 #include <set>
 
 #include <boost/test/unit_test.hpp>
@@ -154,6 +155,26 @@ BOOST_AUTO_TEST_CASE(a_reference_may_lack_what_the_subject_has) {
   BOOST_TEST((statuses({has_it, lacks_it}) == std::set{Status::skipped}));
   BOOST_TEST(statuses({lacks_it, has_it}).count(Status::not_offered) == 1u);
   BOOST_TEST(statuses({lacks_it, Device("joint", 2)}).count(Status::not_offered) == 1u);
+}
+
+// A result of a transposed convolution has as many elements as the product of its inputs, of which
+// a few thousand each would take all memory.
+BOOST_AUTO_TEST_CASE(random_shapes_are_small_where_results_grow) {
+  const Device cpu("cpu", 0);
+  size_t count = 0;
+  for (auto& family : table())
+    for (auto& line : family.lines)
+      for (size_t number = 0; line.growing && number < 20; ++number)
+        for (auto& check : shape_checks(line, {cpu, cpu}, number, {.shapes = 60})) {
+          double product = 1;
+          static const std::regex extent(R"([(,] ?(\d+))");
+          const std::string shapes = check.name.substr(check.name.find("of ("));
+          for (std::sregex_iterator at(shapes.begin(), shapes.end(), extent), end; at != end; ++at)
+            product *= std::stod((*at)[1]);
+          BOOST_TEST(product <= 1e6, line.name << " " << check.name);
+          ++count;
+        }
+  BOOST_TEST(count > 1000u);
 }
 
 BOOST_AUTO_TEST_CASE(other_hosts_and_the_end) {
