@@ -39,6 +39,20 @@ std::string avg_repr(const Size& kernel, const AvgPoolOptions<Size>& o) {
                      repr(o.padding));
 }
 
+template <class Size>
+void check_norm(double norm_type, const Size& kernel, const Size& stride, const char* layer) {
+  require(norm_type != 0 && !std::isnan(norm_type), layer, "norm_type", norm_type,
+          "a number other than 0");
+  require_size(kernel, 1, layer, "kernel_size");
+  if (stride.given()) require_size(stride, 1, layer, "stride");
+}
+
+template <class Size>
+std::string norm_repr(double norm_type, const Size& kernel, const Size& stride, bool ceil_mode) {
+  return fmt::format("norm_type={}, kernel_size={}, stride={}, ceil_mode={}", repr(norm_type),
+                     repr(kernel), stride.given() ? repr(stride) : "None", repr(ceil_mode));
+}
+
 }  // namespace
 
 MaxPool1d::MaxPool1d(Single kernel, const MaxPool1dOptions& o)
@@ -84,19 +98,76 @@ AvgPool3d::AvgPool3d(Triple kernel, const AvgPool3dOptions& o)
 Tensor AvgPool3d::forward(const Tensor& x) const { return avg_pool3d(x, kernel_size, options); }
 std::string AvgPool3d::extra_repr() const { return avg_repr(kernel_size, options); }
 
+LPPool1d::LPPool1d(double norm_type, Single kernel_size, Single stride, bool ceil_mode)
+    : norm_type(norm_type), kernel_size(kernel_size), stride(stride), ceil_mode(ceil_mode) {
+  check_norm(norm_type, kernel_size, stride, "LPPool1d");
+}
+Tensor LPPool1d::forward(const Tensor& x) const {
+  return lp_pool1d(x, norm_type, kernel_size, stride, ceil_mode);
+}
+std::string LPPool1d::extra_repr() const {
+  return norm_repr(norm_type, kernel_size, stride, ceil_mode);
+}
+
 LPPool2d::LPPool2d(double norm_type, Pair kernel_size, Pair stride, bool ceil_mode)
     : norm_type(norm_type), kernel_size(kernel_size), stride(stride), ceil_mode(ceil_mode) {
-  require(norm_type != 0 && !std::isnan(norm_type), "LPPool2d", "norm_type", norm_type,
-          "a number other than 0");
-  require_size(kernel_size, 1, "LPPool2d", "kernel_size");
-  if (stride.given()) require_size(stride, 1, "LPPool2d", "stride");
+  check_norm(norm_type, kernel_size, stride, "LPPool2d");
 }
 Tensor LPPool2d::forward(const Tensor& x) const {
   return lp_pool2d(x, norm_type, kernel_size, stride, ceil_mode);
 }
 std::string LPPool2d::extra_repr() const {
-  return fmt::format("norm_type={}, kernel_size={}, stride={}, ceil_mode={}", repr(norm_type),
-                     repr(kernel_size), stride.given() ? repr(stride) : "None", repr(ceil_mode));
+  return norm_repr(norm_type, kernel_size, stride, ceil_mode);
+}
+
+LPPool3d::LPPool3d(double norm_type, Triple kernel_size, Triple stride, bool ceil_mode)
+    : norm_type(norm_type), kernel_size(kernel_size), stride(stride), ceil_mode(ceil_mode) {
+  check_norm(norm_type, kernel_size, stride, "LPPool3d");
+}
+Tensor LPPool3d::forward(const Tensor& x) const {
+  return lp_pool3d(x, norm_type, kernel_size, stride, ceil_mode);
+}
+std::string LPPool3d::extra_repr() const {
+  return norm_repr(norm_type, kernel_size, stride, ceil_mode);
+}
+
+MaxUnpool1d::MaxUnpool1d(Single kernel, Single step, Single border)
+    : kernel_size(kernel), stride(step.given() ? step : kernel), padding(border) {
+  checked_options(MaxPool1dOptions{.stride = stride, .padding = padding}, kernel, "MaxUnpool1d");
+}
+Tensor MaxUnpool1d::forward(const Tensor& x, const Tensor& indices,
+                            const Shape& output_size) const {
+  return max_unpool1d(x, indices, kernel_size, stride, padding, output_size);
+}
+std::string MaxUnpool1d::extra_repr() const {
+  return fmt::format("kernel_size={}, stride={}, padding={}", kernel_size.shape(), stride.shape(),
+                     padding.shape());
+}
+
+MaxUnpool2d::MaxUnpool2d(Pair kernel, Pair step, Pair border)
+    : kernel_size(kernel), stride(step.given() ? step : kernel), padding(border) {
+  checked_options(MaxPool2dOptions{.stride = stride, .padding = padding}, kernel, "MaxUnpool2d");
+}
+Tensor MaxUnpool2d::forward(const Tensor& x, const Tensor& indices,
+                            const Shape& output_size) const {
+  return max_unpool2d(x, indices, kernel_size, stride, padding, output_size);
+}
+std::string MaxUnpool2d::extra_repr() const {
+  return fmt::format("kernel_size={}, stride={}, padding={}", kernel_size.shape(), stride.shape(),
+                     padding.shape());
+}
+
+MaxUnpool3d::MaxUnpool3d(Triple kernel, Triple step, Triple border)
+    : kernel_size(kernel), stride(step.given() ? step : kernel), padding(border) {
+  checked_options(MaxPool3dOptions{.stride = stride, .padding = padding}, kernel, "MaxUnpool3d");
+}
+Tensor MaxUnpool3d::forward(const Tensor& x, const Tensor& indices,
+                            const Shape& output_size) const {
+  return max_unpool3d(x, indices, kernel_size, stride, padding, output_size);
+}
+std::string MaxUnpool3d::extra_repr() const {
+  return fmt::format("kernel_size={}, stride={}, padding={}", kernel_size.shape(), stride.shape(),
+                     padding.shape());
 }
 
 AdaptiveAvgPool1d::AdaptiveAvgPool1d(Single size)

@@ -47,6 +47,37 @@ struct TENON_API MaxPool3d final : Module<MaxPool3d> {
   MaxPool3dOptions options;
 };
 
+// Returns zeros with the elements of x where MaxPool1d found them: max_unpool1d. The size of the
+// result follows from that of x unless it is given.
+struct TENON_API MaxUnpool1d final : Module<MaxUnpool1d> {
+  MaxUnpool1d(Single kernel_size, Single stride = {}, Single padding = 0);
+  Tensor forward(const Tensor& x, const Tensor& indices, const Shape& output_size = {}) const;
+  void fields(FieldVisitor&) {}
+  std::string extra_repr() const;
+
+  Single kernel_size, stride, padding;
+};
+
+// Returns the same of images.
+struct TENON_API MaxUnpool2d final : Module<MaxUnpool2d> {
+  MaxUnpool2d(Pair kernel_size, Pair stride = {}, Pair padding = 0);
+  Tensor forward(const Tensor& x, const Tensor& indices, const Shape& output_size = {}) const;
+  void fields(FieldVisitor&) {}
+  std::string extra_repr() const;
+
+  Pair kernel_size, stride, padding;
+};
+
+// Returns the same of volumes.
+struct TENON_API MaxUnpool3d final : Module<MaxUnpool3d> {
+  MaxUnpool3d(Triple kernel_size, Triple stride = {}, Triple padding = 0);
+  Tensor forward(const Tensor& x, const Tensor& indices, const Shape& output_size = {}) const;
+  void fields(FieldVisitor&) {}
+  std::string extra_repr() const;
+
+  Triple kernel_size, stride, padding;
+};
+
 // Returns the average of each window of lines.
 struct TENON_API AvgPool1d final : Module<AvgPool1d> {
   AvgPool1d(Single kernel_size, const AvgPool1dOptions& options = {});
@@ -80,7 +111,19 @@ struct TENON_API AvgPool3d final : Module<AvgPool3d> {
   AvgPool3dOptions options;
 };
 
-// Returns (sum x^p)^(1/p) of each window, p being norm_type: lp_pool2d.
+// Returns (sum x^p)^(1/p) of each window of lines, p being norm_type: lp_pool1d.
+struct TENON_API LPPool1d final : Module<LPPool1d> {
+  LPPool1d(double norm_type, Single kernel_size, Single stride = {}, bool ceil_mode = false);
+  Tensor forward(const Tensor& x) const;
+  void fields(FieldVisitor&) {}
+  std::string extra_repr() const;
+
+  double norm_type;
+  Single kernel_size, stride;
+  bool ceil_mode;
+};
+
+// Returns the same of images.
 struct TENON_API LPPool2d final : Module<LPPool2d> {
   LPPool2d(double norm_type, Pair kernel_size, Pair stride = {}, bool ceil_mode = false);
   Tensor forward(const Tensor& x) const;
@@ -89,6 +132,18 @@ struct TENON_API LPPool2d final : Module<LPPool2d> {
 
   double norm_type;
   Pair kernel_size, stride;
+  bool ceil_mode;
+};
+
+// Returns the same of volumes.
+struct TENON_API LPPool3d final : Module<LPPool3d> {
+  LPPool3d(double norm_type, Triple kernel_size, Triple stride = {}, bool ceil_mode = false);
+  Tensor forward(const Tensor& x) const;
+  void fields(FieldVisitor&) {}
+  std::string extra_repr() const;
+
+  double norm_type;
+  Triple kernel_size, stride;
   bool ceil_mode;
 };
 

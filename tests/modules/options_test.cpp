@@ -73,6 +73,7 @@ BOOST_AUTO_TEST_CASE(sizes_of_layers) {
       {[] { nn::AdaptiveMaxPool3d(0); }, "AdaptiveMaxPool3d: output_size is 0"},
       {[] { nn::LPPool2d(0, 2); }, "LPPool2d: norm_type is 0"},
       {[] { nn::LPPool2d(2, 2, {0, 1}); }, "LPPool2d: stride is (0, 1)"},
+      {[] { nn::MaxUnpool2d(2, 0); }, "MaxUnpool2d: stride is 0"},
       {[] { nn::Upsample({}); }, "Upsample: needs either size or scale_factor, found neither"},
       {[] { nn::Upsample({.size = {2, 0}}); }, "Upsample: size is 0; it has to be positive"},
       {[] { nn::Upsample({.scale_factor = {-0.5}}); }, "Upsample: scale_factor is -0.5"},

@@ -56,6 +56,8 @@ BOOST_AUTO_TEST_CASE(layers) {
              "LPPool2d(norm_type=2.0, kernel_size=3, stride=None, ceil_mode=False)");
   BOOST_TEST(nn::str(nn::LPPool2d(1.5, {3, 2}, 2, true)) ==
              "LPPool2d(norm_type=1.5, kernel_size=(3, 2), stride=2, ceil_mode=True)");
+  BOOST_TEST(nn::str(nn::MaxUnpool2d(2)) ==
+             "MaxUnpool2d(kernel_size=(2, 2), stride=(2, 2), padding=(0, 0))");
   BOOST_TEST(nn::str(nn::Upsample({.scale_factor = {2}, .mode = "bilinear"})) ==
              "Upsample(scale_factor=2.0, mode='bilinear')");
   BOOST_TEST(nn::str(nn::Upsample({.size = {3, 4}})) == "Upsample(size=(3, 4), mode='nearest')");

@@ -33,12 +33,28 @@ BOOST_AUTO_TEST_CASE(pooling_of_lines_and_volumes) {
   require_equal(nn::AdaptiveMaxPool3d({1, 2, 3})(volume), adaptive_max_pool3d(volume, {1, 2, 3}));
   require_equal(nn::LPPool2d(3, 2, 1, true)(image), lp_pool2d(image, 3, 2, 1, true));
   require_equal(nn::LPPool2d(2, 2)(image), lp_pool2d(image, 2, 2));
+  require_equal(nn::LPPool1d(2, 2)(line), lp_pool1d(line, 2, 2));
+  require_equal(nn::LPPool3d(2, 2, 1)(volume), lp_pool3d(volume, 2, 2, 1));
   require_values(nn::MaxPool2d(2).forward_with_indices(image).indices, {1, 2, 2, 2},
                  {5, 7, 13, 15, 5, 7, 13, 15});
   require_values(nn::MaxPool1d(2).forward_with_indices(line).indices, {1, 2, 2}, {1, 3, 1, 3});
   require_values(nn::MaxPool3d(2).forward_with_indices(volume).indices, {1, 1, 1, 1, 2}, {13, 15});
   require_values(nn::AdaptiveMaxPool2d(1).forward_with_indices(image).indices, {1, 2, 1, 1},
                  {15, 15});
+}
+
+BOOST_AUTO_TEST_CASE(unpooling) {
+  const Tensor line = rising({1, 2, 5}), image = rising({1, 2, 4, 4}),
+               volume = rising({1, 2, 2, 4});
+  const auto of_line = max_pool1d_with_indices(line, 2);
+  require_values(nn::MaxUnpool1d(2)(of_line.values, of_line.indices, Shape(5)), {1, 2, 5},
+                 {0, 1, 0, 3, 0, 0, 6, 0, 8, 0});
+  const auto of_image = max_pool2d_with_indices(image, 2);
+  require_equal(nn::MaxUnpool2d(2)(of_image.values, of_image.indices),
+                max_unpool2d(of_image.values, of_image.indices, 2));
+  const auto of_volume = max_pool3d_with_indices(volume, 2);
+  require_equal(nn::MaxUnpool3d(2)(of_volume.values, of_volume.indices),
+                max_unpool3d(of_volume.values, of_volume.indices, 2));
 }
 
 BOOST_AUTO_TEST_CASE(resampling) {
