@@ -151,6 +151,11 @@ struct Op : OpSpec {
   explicit Op(const OpSpec& spec);
   Op(const Op&) = delete;
   const Op* next = nullptr;  // the next in the list of all operators
+
+ protected:
+  // For operators of users, which are not among `all_ops()`.
+  struct Unlisted {};
+  Op(const OpSpec& spec, Unlisted) : OpSpec(spec) {}
 };
 // Returns the first of all operators, which are linked through `next`.
 TENON_API const Op* all_ops();

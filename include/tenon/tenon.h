@@ -7,6 +7,7 @@
 #include <tenon/core/autograd/function.h>
 #include <tenon/core/autograd/hooks.h>
 #include <tenon/core/device.h>
+#include <tenon/core/dispatch/custom_op.h>
 #include <tenon/core/dlpack.h>
 #include <tenon/core/error.h>
 #include <tenon/core/factories.h>

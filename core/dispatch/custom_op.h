@@ -1,0 +1,150 @@
+// Operators that a user's library adds: Tenon gives them the way of its own operators, from plans
+// over traces to gradients, and plugins give them kernels.
+//
+//   const custom::Op swish2_op({
+//       .name = "mylib::swish2",
+//       .infer = [](const custom::InferContext& c) { return std::vector{c.input(0)}; },
+//       .decompose = [](const custom::CallContext& c) {
+//         const Tensor& x = c.input(0);
+//         return std::vector{x * sigmoid(x * c.attributes.get_float("beta"))};
+//       },
+//   });
+//   Tensor swish2(const Tensor& x, double beta) {
+//     return swish2_op({x}, custom::Attributes().set("beta", beta));
+//   }
+//
+// docs/custom_operators.md goes through an example with a kernel.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <tenon/core/dtype.h>
+#include <tenon/core/shape.h>
+#include <tenon/core/tensor.h>
+
+namespace tenon::custom {
+
+// The arguments of a call that are no tensors, which plugins get by their names. A plan is made for
+// each combination of values, so an argument that differs in every call should be a tensor.
+class TENON_API Attributes {
+ public:
+  // Sets an attribute. There are at most eight; one more is a ValueError.
+  template <std::integral I>
+  Attributes& set(std::string_view name, I value) {
+    if constexpr (std::same_as<I, bool>)
+      return set_value(name, value);
+    else
+      return set_value(name, static_cast<int64_t>(value));
+  }
+  Attributes& set(std::string_view name, double value) { return set_value(name, value); }
+  Attributes& set(std::string_view name, const char* value) {
+    return set_value(name, std::string(value));
+  }
+  Attributes& set(std::string_view name, const Shape& list) { return set_value(name, list); }
+  // Return an attribute. Throw a ValueError if there is none of this name and type.
+  int64_t get_int(std::string_view name) const;
+  double get_float(std::string_view name) const;
+  bool get_bool(std::string_view name) const;
+  std::string get_string(std::string_view name) const;
+  Shape get_list(std::string_view name) const;
+
+  using Value = std::variant<bool, int64_t, double, std::string, Shape>;
+  const std::map<std::string, Value, std::less<>>& all() const { return values_; }
+
+ private:
+  Attributes& set_value(std::string_view name, Value value);
+  std::map<std::string, Value, std::less<>> values_;
+};
+
+// What a tensor is without its values.
+struct TensorMeta {
+  DType dtype;
+  Shape shape;
+};
+
+// What the shape rule sees. It sees no values, because it runs once for each plan.
+class TENON_API InferContext {
+ public:
+  std::span<const TensorMeta> inputs;
+  const Attributes& attributes;
+  // Returns an input. Throws a ValueError that names the operator if there is none.
+  const TensorMeta& input(size_t i) const;
+  // Throws the ShapeError or DTypeError "mylib::swish2: <message>".
+  [[noreturn]] void shape_error(const std::string& message) const;
+  [[noreturn]] void dtype_error(const std::string& message) const;
+  const char* name;
+};
+
+// What a decomposition sees: the tensors of the call.
+class TENON_API CallContext {
+ public:
+  std::span<const Tensor> inputs;
+  const Attributes& attributes;
+  const Tensor& input(size_t i) const;
+  const char* name;
+};
+
+// What the gradient rule sees. Inputs and outputs are those that the definition says it saves; the
+// others are undefined.
+class TENON_API GradientContext {
+ public:
+  std::span<const Tensor> grads;  // of each output; undefined if it has no gradient
+  std::span<const Tensor> inputs, outputs;
+  std::span<const bool> needed;  // whether the gradient of an input is wanted
+  const Attributes& attributes;
+};
+
+// All of an operator but its kernels.
+struct Definition {
+  // "library::operator", of a-z, 0-9 and _. Plugins know it by this name.
+  std::string name;
+  // Returns the outputs, one to 32. It checks the inputs, too: by its errors users learn what is
+  // wrong with a call.
+  std::function<std::vector<TensorMeta>(const InferContext&)> infer;
+  // Computes the outputs by other operators where no plugin of the device has a kernel. Without it
+  // such a call is an UnsupportedError.
+  std::function<std::vector<Tensor>(const CallContext&)> decompose = {};
+  // Returns the gradient of each input, undefined where there is none or where it is not needed.
+  // Made of differentiable operators, it has gradients of higher order. Where a pointwise operator
+  // broadcasts, they have the shape of the output, and are summed. Without a rule the results
+  // require no gradient.
+  std::function<std::vector<Tensor>(const GradientContext&)> gradient = {};
+  // The numbers of the inputs and outputs that the gradient rule reads.
+  std::vector<size_t> saves_inputs = {}, saves_outputs = {};
+  // Each element of the one output depends on the same element of the inputs, which broadcast to
+  // its shape: plugins get them expanded, and as one dimension where they have no gaps.
+  bool pointwise = false;
+};
+
+// An operator. Make one at namespace scope of your library, which must not be unloaded: plans and
+// graphs refer to its rules as long as the process lives. Rules may be called by any thread,
+// several at once. Copies name the same operator.
+class TENON_API Op {
+ public:
+  // Throws a ValueError for a name of another form or one that is taken, and for a definition that
+  // has no shape rule or saves what there cannot be.
+  explicit Op(Definition definition);
+
+  // Calls the operator, which is recorded if a gradient is wanted. The first returns its one
+  // output, and throws a ValueError if there are several. Throw what the shape rule throws, a
+  // ValueError for an undefined tensor, a DeviceError for tensors on different devices, and an
+  // UnsupportedError if nobody can compute it.
+  Tensor operator()(std::vector<Tensor> inputs, const Attributes& attributes = {}) const;
+  std::vector<Tensor> call(std::vector<Tensor> inputs, const Attributes& attributes = {}) const;
+  const std::string& name() const;
+
+ private:
+  struct Registered;
+  const Registered* op_;  // never destroyed
+};
+
+}  // namespace tenon::custom
