@@ -235,21 +235,15 @@ uint32_t bits_of(const std::string& name, const std::vector<size_t>& numbers) {
   return bits;
 }
 
-// Takes a name for ever.
-void take_name(const std::string& name) {
-  struct Names {
-    ForkMutex mutex{ForkOrder::tables};
-    std::set<std::string> taken;
-  };
-  static constinit NeverDestroyed<Names> kept;
-  Names& names = kept.get();
-  std::lock_guard lock(names.mutex);
-  if (!names.taken.insert(name).second)
-    throw ValueError(
-        fmt::format("custom::Op: there is an operator \"{}\" already; each is defined once in a "
-                    "process, in one "
-                    "library that all who need it link",
-                    name));
+// The operators of the process by their names. They are never destroyed, and found here by tools
+// that look for lost memory.
+struct Operators {
+  ForkMutex mutex{ForkOrder::tables};
+  std::map<std::string, const tenon::Op*> all;
+};
+Operators& operators() {
+  static constinit NeverDestroyed<Operators> kept;
+  return kept.get();
 }
 
 }  // namespace
@@ -265,8 +259,15 @@ Op::Op(Definition d) {
   spec.saves_outputs = bits_of(d.name, d.saves_outputs);
   spec.differentiable = ~0u;
   spec.pointwise = d.pointwise;
-  take_name(d.name);
-  op_ = new Registered(spec, std::move(d));
+  Operators& known = operators();
+  std::lock_guard lock(known.mutex);
+  const auto [place, fresh] = known.all.try_emplace(d.name);
+  if (!fresh)
+    throw ValueError(
+        fmt::format("custom::Op: there is an operator \"{}\" already; each is defined once in a "
+                    "process, in one library that all who need it link",
+                    d.name));
+  place->second = op_ = new Registered(spec, std::move(d));
 }
 
 const std::string& Op::name() const { return op_->definition.name; }
