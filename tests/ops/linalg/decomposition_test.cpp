@@ -13,6 +13,7 @@
 #include <tenon/core/runtime/dispatch_stats.h>
 
 #include "ops/check.h"
+#include "support/sanitized.h"
 
 BOOST_AUTO_TEST_SUITE(linalg)
 
@@ -94,6 +95,18 @@ BOOST_AUTO_TEST_CASE(eigenvalues_of_hard_matrices) {
         require_near(eigvalsh(x, "U"), w, scale, "the values alone");
         if (n > 1) BOOST_TEST(amin(w.narrow(0, 1, n - 1) - w.narrow(0, 0, n - 1)).item() >= 0);
       }
+}
+
+// Rounding leaves columns behind whose squares are too small for a double.
+BOOST_AUTO_TEST_CASE(remainders_of_low_rank) {
+  const int64_t n = kSanitized ? 40 : 400;
+  const Tensor x = ones({n, n}, f64);
+  const auto require_orthogonal = [&](const Tensor& q, const char* what) {
+    require_near(matmul(turn(q), q), unit(n), static_cast<double>(n), what);
+  };
+  require_orthogonal(qr(x).Q, "Q");
+  require_orthogonal(svd(x).U, "U");
+  require_orthogonal(eigh(x).eigenvectors, "V");
 }
 
 // Sizes at which blocks are divided, and where all rows have to be exchanged.

@@ -54,17 +54,32 @@ void scale(T* x, int64_t n, int exponent) {
   for (int64_t i = 0; i < n; ++i) x[i] = x[i] * first * second;
 }
 
+// The norm of n elements, also where their squares are too small for a double. Below 1e-290 it is
+// 0: matrices are scaled, so that such numbers, which rounding leaves behind, do not count.
+template <class T>
+double norm_of(const T* x, int64_t n, int64_t stride) {
+  const auto scaled_by = [&](double unit) {
+    double squares = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const double value = x[i * stride] / unit;
+      squares += value * value;
+    }
+    return squares;
+  };
+  const double squares = scaled_by(1);
+  if (!(squares < 1e-280)) return std::sqrt(squares);
+  double largest = 0;
+  for (int64_t i = 0; i < n; ++i) largest = std::max<double>(largest, std::abs(x[i * stride]));
+  return largest < 1e-290 ? 0 : largest * std::sqrt(scaled_by(largest));
+}
+
 // Makes x, n elements `stride` apart, into v but for v[0], whose place gets the only element of H x
 // that is not 0, with the sign that LAPACK's has. Returns tau.
 template <class T>
 T make_reflector(T* x, int64_t n, int64_t stride) {
-  double squares = 0;
-  for (int64_t i = 1; i < n; ++i) {
-    const double value = x[i * stride];
-    squares += value * value;
-  }
-  if (squares == 0) return 0;
-  const double alpha = x[0], beta = -std::copysign(std::sqrt(alpha * alpha + squares), alpha);
+  const double below = norm_of(x + stride, n - 1, stride);
+  if (below == 0) return 0;
+  const double alpha = x[0], beta = -std::copysign(std::hypot(alpha, below), alpha);
   for (int64_t i = 1; i < n; ++i) x[i * stride] = static_cast<T>(x[i * stride] / (alpha - beta));
   x[0] = static_cast<T>(beta);
   return static_cast<T>((beta - alpha) / beta);
