@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include <tenon/plugins/sdk/requests/checks.h>
 
@@ -30,10 +31,16 @@ struct DecompositionRequest {
 };
 
 namespace detail {
-// Output or input `d` has `per_matrix` elements for each matrix.
+// Tensor `d` has `per_matrix` elements for each matrix.
 inline void require_per_matrix(const tn_tensor_desc& d, const DecompositionRequest& r,
                                int64_t per_matrix, tn_dtype dtype, const char* what) {
   require_elements(d, r.count * per_matrix, dtype, what);
+}
+// Output `i` has as many, if it is wanted.
+inline void require_output(const Request& request, const DecompositionRequest& r, size_t i,
+                           int64_t per_matrix, tn_dtype dtype) {
+  if (request.has_output(i))
+    require_per_matrix(request.output(i), r, per_matrix, dtype, "an output");
 }
 }  // namespace detail
 
@@ -47,33 +54,34 @@ inline DecompositionRequest DecompositionRequest::from(const Request& request) {
   DecompositionRequest r{x.dtype, 1, x.shape[x.rank - 2], x.shape[x.rank - 1]};
   for (uint32_t d = 0; d + 2 < x.rank; ++d) r.count *= x.shape[d];
   r.batched = x.rank > 2;
+  using detail::require_output;
   const auto op = request.op();
-  const auto output = [&](size_t i, int64_t per_matrix, tn_dtype dtype) {
-    if (request.has_output(i))
-      detail::require_per_matrix(request.output(i), r, per_matrix, dtype, "an output");
-  };
   if (op == "lu_factor") {
-    output(0, r.m * r.n, r.dtype), output(1, r.k(), TN_I32);
+    require_output(request, r, 0, r.m * r.n, r.dtype);
+    require_output(request, r, 1, r.k(), TN_I32);
   } else if (op == "qr") {
     r.full = request.get_bool("complete");
     const int64_t k = r.full ? r.m : r.k();
-    output(0, r.m * k, r.dtype), output(1, k * r.n, r.dtype);
+    require_output(request, r, 0, r.m * k, r.dtype);
+    require_output(request, r, 1, k * r.n, r.dtype);
   } else if (op == "svd") {
     r.full = request.get_bool("full_matrices");
-    output(0, r.m * (r.full ? r.m : r.k()), r.dtype), output(1, r.k(), r.dtype);
-    output(2, r.n * (r.full ? r.n : r.k()), r.dtype);
+    require_output(request, r, 0, r.m * (r.full ? r.m : r.k()), r.dtype);
+    require_output(request, r, 1, r.k(), r.dtype);
+    require_output(request, r, 2, r.n * (r.full ? r.n : r.k()), r.dtype);
   } else {
     if (r.m != r.n) invalid("expects square matrices, found {}", shape_text(x));
     if (op == "eigh") {
-      output(0, r.n, r.dtype), output(1, r.n * r.n, r.dtype);
+      require_output(request, r, 0, r.n, r.dtype);
+      require_output(request, r, 1, r.n * r.n, r.dtype);
     } else if (op == "cholesky" || op == "inv") {
-      output(0, r.n * r.n, r.dtype);
+      require_output(request, r, 0, r.n * r.n, r.dtype);
     } else {
       auto& b = request.input(1);
       if (b.rank != x.rank) invalid("both inputs have one rank, found {}", shape_text(b));
       r.columns = b.shape[b.rank - 1];
       detail::require_per_matrix(b, r, r.n * r.columns, r.dtype, "the right-hand side");
-      output(0, r.n * r.columns, r.dtype);
+      require_output(request, r, 0, r.n * r.columns, r.dtype);
     }
   }
   if (op == "solve_triangular") {
