@@ -131,6 +131,10 @@ Product::Product(const Request& request, const sdk::ProductRequest& r)
     copies = true;
   }
   if (std::max({m, n, k}) >= kMost) unsupported(kTooLarge);
+  // oneDNN 2.6 sets the tiles of AMX up wrongly for some of them, (257, 63) by (63, 11) for one:
+  // the process ends with SIGILL.
+  if (type == dnnl_bf16 && r.k % 2 != 0 && dnnl_version()->major < 3)
+    unsupported("oneDNN 2 may crash on products in bf16 of an odd number of elements a row");
 }
 
 Product::Unreadable Product::lay_out() {
