@@ -31,8 +31,12 @@ Random::Random(const Line& line, size_t run)
     : engine_(hash_of(line.name) + static_cast<uint32_t>(run)) {}
 
 Tensor Random::values(const In& in, Values kind, DType dtype, const Shape& shape, Device device) {
+  // Large tensors repeat themselves, at a distance that is no multiple of any block or row: to draw
+  // numbers would take longer than the operators.
+  constexpr size_t kPeriod = 4099;
   std::vector<double> values(static_cast<size_t>(shape.numel()));
-  for (auto& v : values) v = value(in, kind, dtype);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = i < kPeriod ? value(in, kind, dtype) : values[i - kPeriod];
   const DType type = kind == Values::index ? i64 : kind == Values::flags ? boolean : dtype;
   return tensor(values, shape, {.dtype = f64, .device = device}).to(type);
 }

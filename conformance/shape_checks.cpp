@@ -62,12 +62,13 @@ class Symbols {
   std::vector<int64_t> bounds_;  // of indices, of which there is none in an extent of 0
 };
 
-// As a double, which does not overflow.
+// As a double, which does not overflow. An extent of 0 counts as 1: the tensor may be a part of one
+// that has elements.
 double size_of_inputs(const Variant& variant) {
   double most = 0;
   for (auto& in : variant.in) {
     double elements = 1;
-    for (int64_t n : in.shape) elements *= static_cast<double>(n);
+    for (int64_t n : in.shape) elements *= static_cast<double>(std::max<int64_t>(n, 1));
     most = std::max(most, elements);
   }
   return most;
@@ -117,17 +118,24 @@ bool is_pointwise(const Line& line) {
   return false;
 }
 
-// What a call throws when its results are waited for; "" if nothing.
+// What a call throws when its results are waited for; "" if nothing. All are waited for: an error
+// that nobody hears is told at the end of the process.
 std::string refusal(const std::function<List()>& call) {
-  try {
-    for (auto& y : call())
-      if (y.defined()) y.wait();
-    return "";
-  } catch (const UnsupportedError&) {
-    throw;
-  } catch (const Error& e) {
-    return e.what();
-  }
+  std::string first;
+  const auto hear = [&](const auto& f) {
+    try {
+      f();
+    } catch (const UnsupportedError&) {
+      throw;
+    } catch (const Error& e) {
+      if (first.empty()) first = e.what();
+    }
+  };
+  List results;
+  hear([&] { results = call(); });
+  for (auto& y : results)
+    if (y.defined()) hear([&] { y.wait(); });
+  return first;
 }
 
 void agree_or_refuse(const Run& run, const Subject& subject) {

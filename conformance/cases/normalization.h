@@ -131,7 +131,7 @@ inline std::vector<Line> normalization_cases() {
           {{"", {{2, 3, 4}, {3}, {3}}}, {"", {{1, 2, 3, 3}}}, {"", {{2, 3, 5}, absent(), absent(), constant({3}), constant({3})}}, {"{'use_input_stats': false}", {{2, 3, 5}, {3}, {3}, constant({3}), constant({3})}}, {"", {{0, 3, 4}}}, {"", {{4, 8, 40, 33}, {8}, {8}}, kF32}},
           kLongSums, {.difference = 1e-5, .values = Values::ordinary, .distinct = true}},
       {"rms_norm", call_rms_norm, kFloats,
-          {{"{'normalized_shape': [4]}", {{2, 3, 4}, {4}}}, {"{'normalized_shape': [3, 4], 'eps': 0.1}", {{2, 3, 4}}}, {"{'normalized_shape': [4]}", {{0, 4}, {4}}}, {"{'normalized_shape': [768]}", {{70, 768}, {768}}, kF32}},
+          {{"{'normalized_shape': [4], 'eps': 1e-5}", {{2, 3, 4}, {4}}}, {"{'normalized_shape': [3, 4], 'eps': 0.1}", {{2, 3, 4}}}, {"{'normalized_shape': [4], 'eps': 1e-5}", {{0, 4}, {4}}}, {"{'normalized_shape': [768], 'eps': 1e-5}", {{70, 768}, {768}}, kF32}},
           kLongSums, {.difference = 1e-5, .values = Values::ordinary}},
       {"local_response_norm", call_local_response_norm, kFloats,
           {{"{'size': 2}", {{2, 5, 3}}}, {"{'size': 5, 'alpha': 0.1, 'beta': 0.5, 'k': 2.0}", {{1, 7, 2, 3}}}, {"{'size': 9}", {{2, 3, 4}}}, {"{'size': 1}", {{2, 1, 4}}}, {"{'size': 3}", {{0, 3, 4}}}},
