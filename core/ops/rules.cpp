@@ -27,6 +27,26 @@ void require_defined(const char* op, std::initializer_list<const Tensor*> tensor
   }
 }
 
+void require_same_dtype(const char* op, const Tensor& a, const Tensor& b) {
+  require_defined(op, {&a, &b});
+  if (dtype_of(a) != dtype_of(b))
+    throw DTypeError(fmt::format("{}: argument 0 is {}, argument 1 {}; {}", op, dtype_of(a),
+                                 dtype_of(b), conversion_to(dtype_of(a), "argument 1")));
+}
+
+double epsilon_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return std::numeric_limits<double>::epsilon();
+    case DType::f16:
+      return 0x1p-10;
+    case DType::bf16:
+      return 0x1p-7;
+    default:
+      return std::numeric_limits<float>::epsilon();
+  }
+}
+
 namespace {
 // A dimension of a tensor of `rank` dimensions, which an operator finds in a result of `places`.
 int64_t wrap(int64_t dim, int64_t places, int64_t rank, const char* op) {

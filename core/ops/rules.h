@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include <tenon/core/dispatch/op.h>
@@ -10,6 +11,8 @@
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // ---- checks and conversions of arguments ----
 
@@ -29,6 +32,11 @@ inline const Shape& shape_of(const TensorDesc& x) { return x.shape; }
 inline bool wants_gradient(const Tensor& x) {
   return x.defined() && grad_enabled() && x.requires_grad();
 }
+
+// Throws a ValueError unless both are defined, and a DTypeError unless they have one dtype.
+void require_same_dtype(const char* op, const Tensor& a, const Tensor& b);
+// Returns the distance from 1 to the next number of a floating dtype.
+double epsilon_of(DType dtype);
 
 // Returns `dims` as plugins get them: not negative, sorted, and all dimensions for an empty list.
 // Throws an IndexError for one that is out of range, a ValueError for one that is listed twice.

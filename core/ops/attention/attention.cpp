@@ -1,8 +1,8 @@
 // scaled_dot_product_attention (core/ops/attention.h).
 #include <cmath>
-#include <limits>
 
 #include <tenon/core/base/number_text.h>
+#include <tenon/core/dispatch/op.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/attention.h>
 #include <tenon/core/ops/attention/scores.h>
@@ -47,8 +47,8 @@ Tensor shared_heads(const Tensor& x, int64_t query_heads, const char* what) {
   const int64_t heads = rank < 3 ? 1 : shape[shape.size() - 3];
   if (heads < 1 || query_heads % heads)
     throw ShapeError(fmt::format(
-        "{}: with enable_gqa the {} query heads must be a multiple of the {} heads of {}", kAttention,
-        query_heads, heads, what));
+        "{}: with enable_gqa the {} query heads must be a multiple of the {} heads of {}",
+        kAttention, query_heads, heads, what));
   if (heads == query_heads || rank < 3) return x;
   Shape wide = shape, result = shape;
   wide.insert(static_cast<size_t>(rank - 2), query_heads / heads);
@@ -66,16 +66,144 @@ Tensor causal_mask(int64_t l, int64_t s, Device device) {
 // Rows that attend to nothing would be NaN in a softmax, and so would be their gradients.
 Tensor attention_weights(const Tensor& scores) {
   if (shape_of(scores).numel() == 0) return scores;
-  const Tensor dead =
-      eq(amax(scores.detach(), {-1}, true), -std::numeric_limits<double>::infinity());
+  const Tensor dead = eq(amax(scores.detach(), {-1}, true), -kInfinity);
   return where(dead, 0.0, softmax(where(dead, 0.0, scores), -1));
 }
 
 Tensor masked_scores(const Tensor& scores, const Tensor& mask, bool true_takes_part) {
   if (dtype_of(mask) != boolean) return scores + mask;
-  const double out = -std::numeric_limits<double>::infinity();
-  return true_takes_part ? where(mask, scores, out) : where(mask, out, scores);
+  return true_takes_part ? where(mask, scores, -kInfinity) : where(mask, -kInfinity, scores);
 }
+
+namespace {
+
+// Inputs: query, key, value, mask?, with equal dimensions before the last two. Outputs: y and the
+// logsumexp of each row of scores, infinity for a row without any pair.
+void infer_attention(Infer& infer) {
+  const Shape &q = shape_of(infer.in(0)), &v = shape_of(infer.in(2));
+  const DType t = dtype_of(infer.in(0));
+  Shape rows(q.span().first(q.size() - 1)), y = rows;
+  y.push_back(v[v.size() - 1]);
+  infer.output(t, y);
+  infer.output(computation_type(t), rows);
+}
+
+Tensor composed_scores(const Tensor& query, const Tensor& key, const Tensor& mask,
+                       const Attrs& attrs) {
+  Tensor scores = matmul(query * attrs.get_float("scale"), key.transpose(-2, -1));
+  const Shape& shape = shape_of(scores);
+  if (attrs.get_bool("is_causal"))
+    scores = masked_scores(
+        scores, causal_mask(shape[shape.size() - 2], shape[shape.size() - 1], query.device()),
+        true);
+  return mask.defined() ? masked_scores(scores, mask, true) : scores;
+}
+
+void decompose_attention(const Call& call, Outputs& out) {
+  const Tensor scores = composed_scores(call.in(0), call.in(1), call.optional(3), call.attrs);
+  out.resize(2);
+  out[0] = matmul(attention_weights(scores), call.in(2));
+  if (!(call.wanted & 2)) return;
+  const Tensor sums = logsumexp(scores, {-1});
+  out[1] = where(eq(sums, -kInfinity), kInfinity, sums);
+}
+
+// With weights P and g as the gradient of y: gvalue = Pᵀ g, and the scores' gradient is
+// P (g valueᵀ - the sum of y g).
+void attention_composed_backward(const Call& c, const Tensor& g, const Tensor& mask, Grads out) {
+  const Tensor &query = c.in(0), &key = c.in(1), &value = c.in(2);
+  const double scale = c.attrs.get_float("scale");
+  const Tensor weights = attention_weights(composed_scores(query, key, mask, c.attrs));
+  out[2] = matmul(weights.transpose(-2, -1), g);
+  const Tensor by_weights = matmul(g, value.transpose(-2, -1));
+  const Tensor scores = weights * (by_weights - sum(weights * by_weights, {-1}, true));
+  out[0] = matmul(scores, key) * scale;
+  out[1] = matmul(scores.transpose(-2, -1), query) * scale;
+  if (out.size() > 3) out[3] = scores;
+}
+
+// Inputs: g, query, key, value, y, logsumexp, mask?. Outputs: the gradients of query, key, value.
+void infer_attention_backward(Infer& infer) {
+  for (size_t i = 1; i < 4; ++i) infer.output(dtype_of(infer.in(i)), shape_of(infer.in(i)));
+}
+
+void decompose_attention_backward(const Call& call, Outputs& out) {
+  out.resize(3);
+  attention_composed_backward(call.with_inputs(call.inputs.subspan(1)), call.in(0),
+                              call.optional(6), out);
+}
+
+const Op attention_backward_op{{
+    .name = "scaled_dot_product_attention_backward",
+    .infer = infer_attention_backward,
+    .decompose = decompose_attention_backward,
+}};
+
+// The kernel has no gradient of its own, and gives none for the mask.
+void attention_gradient(const GradContext& c, Grads g) {
+  const Tensor& mask = c.input(3);
+  if (grad_enabled() || c.needs(3)) {
+    const Tensor* inputs[] = {&c.input(0), &c.input(1), &c.input(2)};
+    return attention_composed_backward({c.op, inputs, c.attrs}, c.grad(), mask, g);
+  }
+  const Tensor* inputs[] = {&c.grad(),
+                            &c.input(0),
+                            &c.input(1),
+                            &c.input(2),
+                            &c.output(0),
+                            &c.output(1),
+                            mask.defined() ? &mask : nullptr};
+  uint32_t wanted = 0;
+  for (size_t i = 0; i < 3; ++i) wanted |= static_cast<uint32_t>(c.needs(i)) << i;
+  auto grads = run_all({attention_backward_op, inputs, c.attrs, {}, wanted});
+  for (size_t i = 0; i < 3; ++i) g[i] = grads[i];
+}
+
+const Op attention_op{{
+    .name = kAttention,
+    .infer = infer_attention,
+    .gradient = attention_gradient,
+    .saves_inputs = 15,
+    .saves_outputs = 3,
+    .decompose = decompose_attention,
+}};
+
+Shape before_matrix(const Shape& shape) { return Shape(shape.span().first(shape.size() - 2)); }
+
+// Gives all operands the same dimensions before the last two, without a copy.
+void broadcast_batch(Tensor (&operands)[4]) {
+  Shape batch;
+  for (auto& t : operands)
+    if (t.defined() && shape_of(t).size() > 1)
+      batch = broadcast_shapes(batch, before_matrix(shape_of(t)), kAttention);
+  const Shape &q = shape_of(operands[0]), &k = shape_of(operands[1]);
+  const Shape scores{q[q.size() - 2], k[k.size() - 2]};
+  for (auto& t : operands) {
+    if (!t.defined()) continue;
+    Shape wanted = batch;
+    const Shape& own = shape_of(t);
+    const Shape matrix = &t == &operands[3] ? scores : Shape(own.span().last(2));
+    for (const int64_t size : matrix.span()) wanted.push_back(size);
+    if (!(broadcast_shapes(own, wanted, kAttention) == wanted))
+      throw ShapeError(fmt::format("{}: attn_mask of shape {} does not broadcast to the scores, {}",
+                                   kAttention, own, wanted));
+    if (!(own == wanted)) t = t.expand(wanted);
+  }
+}
+
+// Without weights that are dropped, no (l, s) matrix is kept.
+Tensor fused_attention(Tensor (&operands)[4], const Attrs& attrs) {
+  broadcast_batch(operands);
+  const Tensor* inputs[4];
+  bool differentiated = false;
+  for (size_t i = 0; i < 4; ++i) {
+    inputs[i] = operands[i].defined() ? &operands[i] : nullptr;
+    differentiated = differentiated || wants_gradient(operands[i]);
+  }
+  return run_all({attention_op, inputs, attrs, {}, differentiated ? 3u : 1u})[0];
+}
+
+}  // namespace
 
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const AttentionOptions& options) {
@@ -95,7 +223,6 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
         fmt::format("{}: attn_mask is bool or has the dtype of the query, {}; found {}", kAttention,
                     dtype_of(query), dtype_of(mask)));
   const Shape& q = shape_of(query);
-  const int64_t l = q[q.size() - 2], s = shape_of(key)[shape_of(key).size() - 2];
   const auto width = static_cast<double>(q[q.size() - 1]);
   Tensor k = key, v = value;
   if (options.enable_gqa) {
@@ -103,13 +230,18 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
     k = shared_heads(key, heads, "key");
     v = shared_heads(value, heads, "value");
   }
-  const double scale = options.scale.value_or(width > 0 ? 1 / std::sqrt(width) : 1);
-  Tensor scores = matmul(query * scale, k.transpose(-2, -1));
-  if (options.is_causal) scores = masked_scores(scores, causal_mask(l, s, query.device()), true);
-  if (mask.defined()) scores = masked_scores(scores, mask, true);
-  Tensor weights = attention_weights(scores);
-  if (options.dropout_p > 0) weights = dropout(weights, options.dropout_p);
-  return matmul(weights, v);
+  const auto attrs =
+      Attrs()
+          .set("is_causal", options.is_causal)
+          .set("scale", options.scale.value_or(width > 0 ? 1 / std::sqrt(width) : 1));
+  const bool empty =
+      shape_of(query).numel() == 0 || shape_of(k).numel() == 0 || shape_of(v).numel() == 0;
+  if (options.dropout_p == 0 && !empty) {
+    Tensor operands[] = {query, k, v, mask};
+    return fused_attention(operands, attrs);
+  }
+  const Tensor weights = attention_weights(composed_scores(query, k, mask, attrs));
+  return matmul(options.dropout_p > 0 ? dropout(weights, options.dropout_p) : weights, v);
 }
 
 }  // namespace tenon

@@ -27,8 +27,8 @@ void require_sequences(const Tensor& query, const Tensor& key, const Tensor& val
         "and {}",
         kMultiHead, q, k, v));
   if (num_heads < 1 || q[2] % num_heads)
-    throw ValueError(
-        fmt::format("{}: the width {} cannot be divided into {} heads", kMultiHead, q[2], num_heads));
+    throw ValueError(fmt::format("{}: the width {} cannot be divided into {} heads", kMultiHead,
+                                 q[2], num_heads));
 }
 
 void require_weights(const MultiHeadAttentionWeights& w, int64_t width) {
@@ -36,8 +36,8 @@ void require_weights(const MultiHeadAttentionWeights& w, int64_t width) {
   require_tensor(kMultiHead, w.out_proj_weight, 6);
   const auto require = [&](const Tensor& t, const char* what, const Shape& wanted) {
     if (t.defined() && !(shape_of(t) == wanted))
-      throw ShapeError(
-          fmt::format("{}: {} has shape {}, but must be {}", kMultiHead, what, shape_of(t), wanted));
+      throw ShapeError(fmt::format("{}: {} has shape {}, but must be {}", kMultiHead, what,
+                                   shape_of(t), wanted));
   };
   require(w.in_proj_weight, "in_proj_weight", {3 * width, width});
   require(w.in_proj_bias, "in_proj_bias", {3 * width});

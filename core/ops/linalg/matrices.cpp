@@ -1,5 +1,3 @@
-#include <limits>
-
 #include <tenon/core/format.h>
 #include <tenon/core/ops/creation.h>
 #include <tenon/core/ops/linalg/matrices.h>
@@ -24,13 +22,6 @@ void require_square(const char* op, const Tensor& x, size_t argument) {
                     shape_of(x), argument));
 }
 
-void require_same_dtype(const char* op, const Tensor& a, const Tensor& b) {
-  if (dtype_of(a) != dtype_of(b))
-    throw DTypeError(fmt::format("{}: the tensors need one dtype, found {} and {}; {}", op,
-                                 dtype_of(a), dtype_of(b),
-                                 conversion_to(dtype_of(a), "the second")));
-}
-
 Tensor unit_like(const Tensor& x, int64_t n) {
   const NoGrad guard;
   return eye(n, {.dtype = dtype_of(x), .device = x.device()});
@@ -47,11 +38,6 @@ Shape matrices_of(Shape batch, int64_t rows, int64_t columns) {
 }
 
 Tensor as_matrices(const Tensor& x) { return unsqueeze(unsqueeze(x, -1), -1); }
-
-double epsilon_of(DType dtype) {
-  return dtype == DType::f64 ? std::numeric_limits<double>::epsilon()
-                             : static_cast<double>(std::numeric_limits<float>::epsilon());
-}
 
 Tensor run_system(const Op& op, const Tensor& a, const Tensor& b, const Attrs& attrs) {
   const Shape batch_a = batches_of(a), batch_b = batches_of(b);

@@ -14,8 +14,6 @@ namespace tenon {
 void require_matrices(const char* op, const Tensor& x, size_t argument = 0);
 // Throws the same, and unless the last two dimensions are equal.
 void require_square(const char* op, const Tensor& x, size_t argument = 0);
-// Throws a DTypeError unless both have one dtype.
-void require_same_dtype(const char* op, const Tensor& a, const Tensor& b);
 
 // Returns x^T, for each matrix.
 inline Tensor turned(const Tensor& x) { return transpose(x, -1, -2); }
@@ -27,8 +25,6 @@ Shape batches_of(const Tensor& x);
 Shape matrices_of(Shape batch, int64_t rows, int64_t columns);
 // Returns x (…) as (…, 1, 1).
 Tensor as_matrices(const Tensor& x);
-// The epsilon of f32 or f64.
-double epsilon_of(DType dtype);
 
 // The operators of solve.cpp.
 extern const Op solve_triangular_op;

@@ -26,7 +26,7 @@ void infer_cross_entropy(Infer& infer) {
 
 // Returns a matrix of bool that is true in row i at the column of its label. A label outside the
 // classes marks nothing.
-Tensor one_hot(const Tensor& labels, int64_t classes) {
+Tensor marks_of(const Tensor& labels, int64_t classes) {
   Tensor numbers =
       arange(0, static_cast<double>(classes), 1, {.dtype = DType::i64, .device = labels.device()});
   return eq(numbers, unsqueeze(labels, 1));
@@ -37,15 +37,16 @@ Tensor one_hot(const Tensor& labels, int64_t classes) {
 //   (1 - s) w_t (lse - x_t) + s / C sum_j w_j (lse - x_j),
 // so its gradient is (1 - s) w_t (p - onehot_t) + s / C (W p - w), times what arrives, divided by
 // `total` for "mean".
-Tensor composed_backward(const Tensor& g, const Tensor& logits, const Tensor& labels,
-                         const Tensor& weight, const Tensor& total, const Attrs& attrs) {
+Tensor cross_entropy_composed_backward(const Tensor& g, const Tensor& logits, const Tensor& labels,
+                                       const Tensor& weight, const Tensor& total,
+                                       const Attrs& attrs) {
   int64_t classes = shape_of(logits)[1];
   double smoothing = attrs.get_float("label_smoothing");
   Tensor scale = attrs.get_string("reduction") == "mean" ? g / total : g;
   // Rows that are ignored have no gradient, not even where their logits are NaN.
   const Tensor valid = ne(labels, attrs.get_int("ignore_index"));
   scale = where(valid, scale, 0.0);
-  Tensor marks = one_hot(labels, classes), p = softmax(where(unsqueeze(valid, 1), logits, 0.0), 1);
+  Tensor marks = marks_of(labels, classes), p = softmax(where(unsqueeze(valid, 1), logits, 0.0), 1);
   Tensor row = scale * (1.0 - smoothing);
   if (weight.defined()) row = row * sum(where(marks, weight, 0.0), {1});
   Tensor result = unsqueeze(row, 1) * (p - marks.to(dtype_of(p)));
@@ -83,8 +84,8 @@ void decompose_cross_entropy(const Call& call, Outputs& out) {
 }
 
 void decompose_cross_entropy_backward(const Call& call, Outputs& out) {
-  out.push_back(composed_backward(call.in(0), call.in(1), call.in(2), call.optional(3), call.in(5),
-                                  call.attrs));
+  out.push_back(cross_entropy_composed_backward(call.in(0), call.in(1), call.in(2),
+                                                call.optional(3), call.in(5), call.attrs));
 }
 
 Attrs options_of(const Attrs& a) {
@@ -107,7 +108,8 @@ void cross_entropy_gradient(const GradContext& c, Grads g) {
   if (!c.needs(0)) return;
   const Tensor &logits = c.input(0), &labels = c.input(1), &weight = c.input(2);
   if (grad_enabled()) {
-    g[0] = composed_backward(c.grad(), logits, labels, weight, c.output(2).detach(), c.attrs);
+    g[0] = cross_entropy_composed_backward(c.grad(), logits, labels, weight, c.output(2).detach(),
+                                           c.attrs);
     return;
   }
   g[0] = run(cross_entropy_backward_op,

@@ -30,8 +30,8 @@ struct Statistics {
 // The gradients of x, weight and bias. With h = (x - mean) invstd:
 //   gx = weight invstd (g - mean(g) - h mean(g h)),
 // or weight invstd g where the statistics are constants.
-void composed_backward(const Tensor& g, const Tensor& x, const Tensor& weight, const Statistics& s,
-                       Grads out) {
+void batch_norm_composed_backward(const Tensor& g, const Tensor& x, const Tensor& weight,
+                                  const Statistics& s, Grads out) {
   Shape dims = batch_dims(shape_of(x));
   Tensor h = (x - s.mean) * s.invstd;
   out[0] = (s.of_batch ? g - mean(g, dims, true) - h * mean(g * h, dims, true) : g) * s.invstd;
@@ -50,10 +50,11 @@ void infer_batch_norm_backward(Infer& infer) {
 void decompose_batch_norm_backward(const Call& call, Outputs& out) {
   const Tensor& x = call.in(1);
   out.resize(3);
-  composed_backward(call.in(0), x, call.optional(2),
-                    {by_channel(call.in(3), shape_of(x)), by_channel(call.in(4), shape_of(x)),
-                     call.attrs.get_bool("training")},
-                    out);
+  batch_norm_composed_backward(
+      call.in(0), x, call.optional(2),
+      {by_channel(call.in(3), shape_of(x)), by_channel(call.in(4), shape_of(x)),
+       call.attrs.get_bool("training")},
+      out);
 }
 
 const Op batch_norm_backward_op{{
@@ -64,7 +65,7 @@ const Op batch_norm_backward_op{{
 
 // The gradient in a form that has one itself. The saved statistics carry no gradient, so those of
 // the batch are computed from x again.
-void composed_gradient(const GradContext& c, Grads g) {
+void batch_norm_composed_gradient(const GradContext& c, Grads g) {
   const Tensor& x = c.input(0);
   Shape dims = batch_dims(shape_of(x));
   Statistics statistics;
@@ -74,12 +75,12 @@ void composed_gradient(const GradContext& c, Grads g) {
   else
     statistics = {by_channel(c.output(1).detach(), shape_of(x)),
                   by_channel(c.output(2).detach(), shape_of(x)), false};
-  composed_backward(c.grad(), x, c.input(1), statistics, g);
+  batch_norm_composed_backward(c.grad(), x, c.input(1), statistics, g);
 }
 
 void batch_norm_gradient(const GradContext& c, Grads g) {
   // Of an empty batch no statistics were computed, and sums over it are 0 whatever they are.
-  if (grad_enabled() || c.input(0).numel() == 0) return composed_gradient(c, g);
+  if (grad_enabled() || c.input(0).numel() == 0) return batch_norm_composed_gradient(c, g);
   fused_gradient(batch_norm_backward_op, c, Attrs().set("training", c.attrs.get_bool("training")),
                  g);
 }

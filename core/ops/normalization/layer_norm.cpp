@@ -45,8 +45,9 @@ void infer_layer_norm(Infer& infer) {
 
 // The gradients of x, weight and bias. With h = (x - mean) invstd and k = g weight:
 //   gx = invstd (k - mean(k) - h mean(k h)).
-void composed_backward(const Tensor& g, const Tensor& x, const Tensor& weight, const Tensor& centre,
-                       const Tensor& invstd, int64_t count, Grads out) {
+void layer_norm_composed_backward(const Tensor& g, const Tensor& x, const Tensor& weight,
+                                  const Tensor& centre, const Tensor& invstd, int64_t count,
+                                  Grads out) {
   Shape dims = last_dims(shape_of(x).size(), count), wanted = trailing(shape_of(x), count);
   Tensor h = (x - centre) * invstd, k = weight.defined() ? g * weight : g;
   out[0] = (k - mean(k, dims, true) - h * mean(k * h, dims, true)) * invstd;
@@ -66,8 +67,8 @@ void decompose_layer_norm_backward(const Call& call, Outputs& out) {
   int64_t count = call.attrs.get_int("normalized_ndim");
   Shape rows = keepdim_shape(shape_of(x), last_dims(shape_of(x).size(), count));
   out.resize(3);
-  composed_backward(call.in(0), x, call.optional(2), call.in(3).reshape(rows),
-                    call.in(4).reshape(rows), count, out);
+  layer_norm_composed_backward(call.in(0), x, call.optional(2), call.in(3).reshape(rows),
+                               call.in(4).reshape(rows), count, out);
 }
 
 const Op layer_norm_backward_op{{
@@ -78,16 +79,16 @@ const Op layer_norm_backward_op{{
 
 // The gradient in a form that has one itself. The saved statistics carry no gradient, so they are
 // computed from x again.
-void composed_gradient(const GradContext& c, Grads g) {
+void layer_norm_composed_gradient(const GradContext& c, Grads g) {
   const Tensor& x = c.input(0);
   int64_t count = c.attrs.get_int("normalized_ndim");
   Shape dims = last_dims(shape_of(x).size(), count);
-  composed_backward(c.grad(), x, c.input(1), mean(x, dims, true),
-                    rsqrt(var(x, dims, 0, true) + c.attrs.get_float("eps")), count, g);
+  layer_norm_composed_backward(c.grad(), x, c.input(1), mean(x, dims, true),
+                               rsqrt(var(x, dims, 0, true) + c.attrs.get_float("eps")), count, g);
 }
 
 void layer_norm_gradient(const GradContext& c, Grads g) {
-  if (grad_enabled()) return composed_gradient(c, g);
+  if (grad_enabled()) return layer_norm_composed_gradient(c, g);
   fused_gradient(layer_norm_backward_op, c,
                  Attrs().set("normalized_ndim", c.attrs.get_int("normalized_ndim")), g);
 }

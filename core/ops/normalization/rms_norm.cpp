@@ -1,6 +1,4 @@
 // rms_norm (core/ops/normalization.h).
-#include <limits>
-
 #include <tenon/core/base/number_text.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/normalization.h>
@@ -10,24 +8,6 @@
 #include <tenon/core/ops/shape.h>
 
 namespace tenon {
-
-namespace {
-
-// The distance from 1 to the next number.
-double epsilon_of(DType t) {
-  switch (t) {
-    case DType::f64:
-      return std::numeric_limits<double>::epsilon();
-    case DType::f16:
-      return 0x1p-10;
-    case DType::bf16:
-      return 0x1p-7;
-    default:
-      return std::numeric_limits<float>::epsilon();
-  }
-}
-
-}  // namespace
 
 Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight,
                 std::optional<double> eps) {

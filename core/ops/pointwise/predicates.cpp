@@ -12,8 +12,6 @@ namespace tenon {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // Scalars: what stands for NaN, infinity and -infinity.
 void nan_to_num_gradient(const GradContext& c, Grads g) {
   g[0] = where(isfinite(c.input(0)), c.grad(), 0.0);
@@ -48,13 +46,6 @@ double largest_of(DType type) {
 
 // For whole numbers, whose every element is finite.
 Tensor truth_everywhere(const Tensor& x, bool value) { return value ? eq(x, x) : ne(x, x); }
-
-void require_same_dtype(const char* op, const Tensor& a, const Tensor& b) {
-  require_defined(op, {&a, &b});
-  if (dtype_of(a) != dtype_of(b))
-    throw DTypeError(fmt::format("{}: argument 0 is {}, argument 1 {}; {}", op, dtype_of(a),
-                                 dtype_of(b), conversion_to(dtype_of(a), "argument 1")));
-}
 
 void require_tolerance(const char* op, const char* name, double value) {
   if (!(value >= 0))

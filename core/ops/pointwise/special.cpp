@@ -13,7 +13,6 @@ namespace tenon {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 OpSpec special(const char* name, GradRule gradient) {

@@ -12,7 +12,7 @@ namespace tenon {
 
 namespace {
 
-int64_t dim_of(const GradContext& c) { return c.attrs.get_int("dim"); }
+int64_t scanned_dim(const GradContext& c) { return c.attrs.get_int("dim"); }
 
 // Returns r with r[i] = b[i] + a[i] r[i + 1] along `dim`; `a` is one shorter than b. Each step
 // doubles the distance that is covered, so that there are log2(n) of them and no division.
@@ -38,7 +38,7 @@ void infer_cumsum(Infer& infer) {
   infer.output(t, shape_of(infer.in(0)));
 }
 void cumsum_gradient(const GradContext& c, Grads g) {
-  g[0] = run_cumsum(c.grad(), dim_of(c), !c.attrs.get_bool("reverse"));
+  g[0] = run_cumsum(c.grad(), scanned_dim(c), !c.attrs.get_bool("reverse"));
 }
 void decompose_cumsum(const Call& call, Outputs& out) {
   out.push_back(doubled(call.in(0), call.attrs.get_int("dim"), call.attrs.get_bool("reverse"),
@@ -60,7 +60,7 @@ Tensor run_cumsum(const Tensor& x, int64_t dim, bool reverse) {
 // those before i times r_i = g_i + x_{i+1} r_{i+1}. It divides by no element: right where some are
 // 0, in every order.
 void cumprod_gradient(const GradContext& c, Grads g) {
-  const int64_t dim = dim_of(c);
+  const int64_t dim = scanned_dim(c);
   const Tensor& x = c.input(0);
   if (is_single(x, dim)) {
     g[0] = c.grad();
@@ -94,7 +94,7 @@ Tensor difference(const Tensor& a, const Tensor& b) {
 // dy_j/dx_i = exp(x_i - y_j). With t_i = sum over j >= i of g_j exp(y_i - y_j), which is
 // g_i + exp(y_i - y_{i+1}) t_{i+1}, it is exp(x_i - y_i) t_i: no exponent is positive.
 void logcumsumexp_gradient(const GradContext& c, Grads g) {
-  const int64_t dim = dim_of(c);
+  const int64_t dim = scanned_dim(c);
   const Tensor &x = c.input(0), &y = c.output(0);
   Tensor later = c.grad();
   if (!is_single(x, dim))

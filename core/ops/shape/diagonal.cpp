@@ -90,7 +90,7 @@ Tensor below_diagonal(const Tensor& x, int64_t diagonal) {
   return ge(unsqueeze(arange(first, first + rows, 1, options), 1), arange(0, cols, 1, options));
 }
 
-void require_matrices(const char* op, const Tensor& x) {
+void require_two_dims(const char* op, const Tensor& x) {
   require_tensor(op, x);
   if (shape_of(x).size() < 2)
     throw ShapeError(
@@ -141,12 +141,12 @@ Tensor trace(const Tensor& x) {
 }
 
 Tensor tril(const Tensor& x, int64_t diagonal) {
-  require_matrices("tril", x);
+  require_two_dims("tril", x);
   return where(below_diagonal(x, diagonal), x, zero_like(x));
 }
 
 Tensor triu(const Tensor& x, int64_t diagonal) {
-  require_matrices("triu", x);
+  require_two_dims("triu", x);
   // What is strictly below the diagonal lies on or below the one before.
   const int64_t before = std::max(diagonal, std::numeric_limits<int64_t>::min() + 1) - 1;
   return where(below_diagonal(x, before), zero_like(x), x);

@@ -9,7 +9,7 @@ namespace tenon {
 
 namespace {
 
-int64_t rank_of(const Tensor& x) { return static_cast<int64_t>(shape_of(x).size()); }
+int64_t signed_rank(const Tensor& x) { return static_cast<int64_t>(shape_of(x).size()); }
 
 // `dims` counted from the start; each may be listed once.
 Shape distinct_dims(const char* op, const char* argument, const Shape& dims, int64_t rank) {
@@ -31,7 +31,7 @@ Tensor movedim(const Tensor& x, const Shape& source, const Shape& destination) {
   if (source.size() != destination.size())
     throw ValueError(fmt::format("movedim: source {} and destination {} must be equally many",
                                  source, destination));
-  const int64_t rank = rank_of(x);
+  const int64_t rank = signed_rank(x);
   const Shape from = distinct_dims("movedim", "source", source, rank),
               to = distinct_dims("movedim", "destination", destination, rank);
   Shape order = Shape::filled(shape_of(x).size(), -1);
@@ -53,7 +53,7 @@ Tensor swapaxes(const Tensor& x, int64_t axis0, int64_t axis1) {
 Tensor unflatten(const Tensor& x, int64_t dim, const Shape& sizes) {
   require_tensor("unflatten", x);
   const Shape& from = shape_of(x);
-  const int64_t d = wrap_dim(dim, rank_of(x), "unflatten");
+  const int64_t d = wrap_dim(dim, signed_rank(x), "unflatten");
   Shape inferred = sizes;
   int64_t known = 1, unknown = -1;
   bool fits = !sizes.empty();
@@ -75,7 +75,7 @@ Tensor unflatten(const Tensor& x, int64_t dim, const Shape& sizes) {
                     "is {}",
                     sizes, dim, from, from[d]));
   Shape shape;
-  for (int64_t i = 0; i < rank_of(x); ++i) {
+  for (int64_t i = 0; i < signed_rank(x); ++i) {
     if (i != d) shape.push_back(from[i]);
     if (i == d)
       for (int64_t size : inferred) shape.push_back(size);
@@ -118,11 +118,11 @@ Tensor atleast_1d(const Tensor& x) {
 }
 Tensor atleast_2d(const Tensor& x) {
   require_tensor("atleast_2d", x);
-  return rank_of(x) < 2 ? unsqueeze(atleast_1d(x), 0) : x;
+  return signed_rank(x) < 2 ? unsqueeze(atleast_1d(x), 0) : x;
 }
 Tensor atleast_3d(const Tensor& x) {
   require_tensor("atleast_3d", x);
-  return rank_of(x) < 3 ? unsqueeze(atleast_2d(x), -1) : x;
+  return signed_rank(x) < 3 ? unsqueeze(atleast_2d(x), -1) : x;
 }
 
 std::vector<Tensor> meshgrid(const std::vector<Tensor>& tensors, std::string_view indexing) {
@@ -133,7 +133,7 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& tensors, std::string_vie
   Shape shape;
   for (size_t i = 0; i < tensors.size(); ++i) {
     require_tensor("meshgrid", tensors[i], i);
-    if (rank_of(tensors[i]) > 1)
+    if (signed_rank(tensors[i]) > 1)
       throw ShapeError(fmt::format("meshgrid: tensor {} has shape {}, but must be a vector", i,
                                    shape_of(tensors[i])));
     shape.push_back(impl_of(tensors[i]).numel);
@@ -153,7 +153,7 @@ Tensor cartesian_prod(const std::vector<Tensor>& tensors) {
   if (tensors.empty()) throw ValueError("cartesian_prod: needs at least one tensor");
   for (size_t i = 0; i < tensors.size(); ++i) {
     require_tensor("cartesian_prod", tensors[i], i);
-    if (rank_of(tensors[i]) != 1)
+    if (signed_rank(tensors[i]) != 1)
       throw ShapeError(fmt::format("cartesian_prod: tensor {} has shape {}, but must be a vector",
                                    i, shape_of(tensors[i])));
   }

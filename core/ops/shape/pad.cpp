@@ -81,16 +81,16 @@ const Op constant_pad_op{{
 // ---- borders that repeat the inside ----
 
 // One side of one dimension: the border, and the elements inside that it repeats.
-struct Side {
+struct PaddedSide {
   Mode mode;
   int64_t dim, border, source, length;
 
   // Of a dimension whose inside has n elements, from `before` on.
-  static Side front(Mode mode, int64_t dim, int64_t before, int64_t n) {
+  static PaddedSide front(Mode mode, int64_t dim, int64_t before, int64_t n) {
     const int64_t source = mode == Mode::reflect ? before + 1 : mode == Mode::circular ? n : before;
     return {mode, dim, 0, source, before};
   }
-  static Side back(Mode mode, int64_t dim, int64_t before, int64_t n, int64_t after) {
+  static PaddedSide back(Mode mode, int64_t dim, int64_t before, int64_t n, int64_t after) {
     const int64_t source = mode == Mode::reflect    ? before + n - 1 - after
                            : mode == Mode::circular ? before
                                                     : before + n - 1;
@@ -128,8 +128,8 @@ void for_sides(const Tensor& y, const Borders& borders, Mode mode, bool reversed
                   dim = static_cast<int64_t>(d), n = y.size(dim) - before - after;
     if (before == 0 && after == 0) continue;
     const Tensor part = borders.inside(y, d + 1);
-    f(Side::front(mode, dim, before, n), part);
-    f(Side::back(mode, dim, before, n, after), part);
+    f(PaddedSide::front(mode, dim, before, n), part);
+    f(PaddedSide::back(mode, dim, before, n, after), part);
   }
 }
 
@@ -146,7 +146,7 @@ void execute_border_pad(const Call& call, Outputs& out) {
   Tensor y = allocate_tensor(borders.around(shape_of(x)), dtype_of(x), x.device());
   write_part(borders.inside(y), x);
   for_sides(y, borders, mode_of(call.attrs), false,
-            [](const Side& side, const Tensor& part) { side.write(part); });
+            [](const PaddedSide& side, const Tensor& part) { side.write(part); });
   out.push_back(y);
 }
 const Op border_pad_op{{
@@ -162,7 +162,7 @@ void execute_border_pad_backward(const Call& call, Outputs& out) {
   const Borders borders(call.attrs);
   const Tensor y = clone(call.in(0));
   for_sides(y, borders, mode_of(call.attrs), true,
-            [](const Side& side, const Tensor& part) { side.add(part); });
+            [](const PaddedSide& side, const Tensor& part) { side.add(part); });
   out.push_back(borders.inside(y));
 }
 const Op border_pad_backward_op{{

@@ -306,7 +306,8 @@ BOOST_AUTO_TEST_CASE(arguments_that_do_not_fit) {
   require_error<DTypeError>([&] { svd(x.to(f16)); }, "svd: argument 0 needs f32 or f64, found f16");
   require_error<DTypeError>([&] { qr(x.to(bf16)); }, "qr: argument 0 needs f32 or f64, found bf16");
   require_error<DTypeError>([&] { det(x.to(i64)); }, "det: argument 0 needs f32 or f64, found i64");
-  require_error<DTypeError>([&] { solve(x, x.to(f32)); }, "solve: the tensors need one dtype");
+  require_error<DTypeError>([&] { solve(x, x.to(f32)); },
+                            "solve: argument 0 is f64, argument 1 f32");
   require_error<ShapeError>([&] { solve(x, wide); }, "solve: a matrix of shape (3, 3)",
                             "(…, 3, k)");
   require_error<ShapeError>([&] { solve(x, zeros({3, 2}, f64), false); }, "(…, k, 3)");

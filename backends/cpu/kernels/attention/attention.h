@@ -1,0 +1,139 @@
+// What attention and its gradient share: the scores of a block of queries against a block of keys.
+// No more of the (l, s) scores is in memory at a time (Rabe and Staats, arXiv:2112.05682; Dao et
+// al., arXiv:2205.14135).
+#pragma once
+
+#include <vector>
+
+#include <tenon/plugins/sdk/requests/attention.h>
+
+#include "kernels/linalg/gemm.h"
+#include "runtime/common.h"
+#include "simd/math.h"
+
+namespace tenon::cpu {
+
+// A sequence in blocks of `size`, the last of which may be shorter.
+struct Blocks {
+  int64_t length, size;
+  Blocks(int64_t sequence, int64_t most) : length(sequence), size(std::min(sequence, most)) {}
+
+  int64_t count() const { return (length + size - 1) / size; }
+  int64_t begin(int64_t block) const { return block * size; }
+  int64_t length_of(int64_t block) const { return std::min(size, length - begin(block)); }
+  int64_t last_length() const { return length_of(count() - 1); }
+};
+
+// One matrix product for every pair of a block of queries and one of keys, on the calling thread.
+template <class T>
+class BlockProduct {
+ public:
+  // shape(queries, keys) of a pair.
+  template <class F>
+  BlockProduct(const Blocks& queries, const Blocks& keys, F&& shape)
+      : query_size_(queries.size), key_size_(keys.size) {
+    for (const int64_t l : {queries.size, queries.last_length()})
+      for (const int64_t s : {keys.size, keys.last_length()}) ways_.emplace_back(shape(l, s), 1);
+  }
+  uint64_t workspace_bytes() const {
+    uint64_t most = 0;
+    for (auto& way : ways_) most = std::max(most, way.workspace_bytes());
+    return most;
+  }
+  void run(int64_t queries, int64_t keys, const T* a, const T* b, T* c, void* workspace) const {
+    const size_t way = (queries == query_size_ ? 0u : 2u) + (keys == key_size_ ? 0u : 1u);
+    ways_[way].run(a, b, nullptr, c, workspace);
+  }
+
+ private:
+  int64_t query_size_, key_size_;
+  std::vector<Gemm<T>> ways_;
+};
+
+// Queries [row, row + rows) against keys [col, col + cols).
+struct Block {
+  int64_t row, rows, col, cols;
+};
+
+template <class T>
+struct Scores {
+  sdk::AttentionRequest r;
+  BlockProduct<T> product;
+
+  Scores(const sdk::AttentionRequest& request, const Blocks& queries, const Blocks& keys)
+      : r(request), product(queries, keys, [&](int64_t l, int64_t s) {
+          const uint32_t d = request.query.rank - 2;
+          return GemmShape{l,
+                           s,
+                           request.e,
+                           request.query.strides[d],
+                           request.query.strides[d + 1],
+                           request.key.strides[d + 1],
+                           request.key.strides[d]};
+        }) {}
+
+  // The keys of the block that query `i` may see.
+  int64_t seen(const Block& block, int64_t i) const {
+    return r.causal ? std::clamp<int64_t>(block.row + i - block.col + 1, 0, block.cols)
+                    : block.cols;
+  }
+
+  // The products of a block into `scores` (rows, cols), without scale and mask. `query` and `key`
+  // are where the matrices begin.
+  void multiply(const Block& block, const T* query, const T* key, T* scores,
+                void* workspace) const {
+    const uint32_t d = r.query.rank - 2;
+    product.run(block.rows, block.cols, query + block.row * r.query.strides[d],
+                key + block.col * r.key.strides[d], scores, workspace);
+  }
+
+  // Scales and masks the first `cols` scores of query `i`. `mask` is where its matrix begins.
+  void finish_row(const Block& block, int64_t i, int64_t cols, const void* mask, T* scores) const {
+    const T scale = static_cast<T>(r.scale);
+    for_lanes<T>(cols, [&](int64_t k, auto part) {
+      store<T>(scores + k, load(scores + k, part) * scale, part);
+    });
+    if (!mask) return;
+    const uint32_t d = r.mask.rank - 2;
+    const int64_t step = r.mask.strides[d + 1],
+                  first = (block.row + i) * r.mask.strides[d] + block.col * step;
+    if (r.mask.dtype == TN_BOOL) {
+      auto* takes_part = static_cast<const uint8_t*>(mask) + first;
+      for (int64_t k = 0; k < cols; ++k)
+        if (!takes_part[k * step]) scores[k] = -std::numeric_limits<T>::infinity();
+    } else {
+      auto* added = static_cast<const T*>(mask) + first;
+      for (int64_t k = 0; k < cols; ++k) scores[k] += added[k * step];
+    }
+  }
+
+  const void* mask_of(const void* mask, int64_t matrix) const {
+    const int64_t size = static_cast<int64_t>(sdk::dtype_size(r.mask.dtype));
+    return static_cast<const char*>(mask) + sdk::matrix_offset(r.mask, matrix) * size;
+  }
+};
+
+template <class T>
+const T* matrix_of(const void* data, const tn_tensor_desc& d, int64_t matrix) {
+  return static_cast<const T*>(data) + sdk::matrix_offset(d, matrix);
+}
+
+// y += x
+template <class T>
+void add_to(int64_t n, const T* x, T* y) {
+  for_lanes<T>(n, [&](int64_t i, auto p) { store<T>(y + i, load(y + i, p) + load(x + i, p), p); });
+}
+
+// Whether no query of the block sees any of its keys.
+inline bool unseen(const sdk::AttentionRequest& r, const Block& block) {
+  return r.causal && block.row + block.rows - 1 < block.col;
+}
+
+// Rounded up so that what follows is aligned as Eigen likes it.
+template <class T>
+constexpr int64_t padded(int64_t elements) {
+  constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(T));
+  return (elements + line - 1) / line * line;
+}
+
+}  // namespace tenon::cpu
