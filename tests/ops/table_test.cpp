@@ -45,14 +45,14 @@ const conformance::CaseFolder& cases() {
 Subject subject() { return {default_device(), Device("cpu")}; }
 
 // Of a line; on a GPU all variants in all dtypes. The rules of gradients are the same on every
-// device, and only what computes them differs: where that is slow, two variants show it.
-// TENON_TEST_BRIEFLY=1: a tool slows the device down.
+// device, and only what computes them differs: where that is slow, two variants show it. What
+// computes on sim is the cpu's. TENON_TEST_BRIEFLY=1: a tool slows the device down.
 conformance::Effort effort() {
   const std::string device(default_device().type());
   const bool gpu = std::getenv("TENON_TEST_GPU"), briefly = std::getenv("TENON_TEST_BRIEFLY"),
-             slow = briefly || (device == "cuda" && !gpu) || (test::kSanitized && device == "sim");
+             sim = device == "sim", slow = briefly || sim || (device == "cuda" && !gpu);
   conformance::Effort effort;
-  if (briefly || (test::kSanitized && !gpu))
+  if (briefly || sim || (test::kSanitized && !gpu))
     effort.runs = 8;
   else if (gpu)
     effort.runs = effort.kAll;

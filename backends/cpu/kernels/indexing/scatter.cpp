@@ -47,6 +47,18 @@ struct ExtremeTo {
     y = beats ? x : y;
   }
 };
+template <class T>
+using LargestTo = ExtremeTo<T, true>;
+template <class T>
+using SmallestTo = ExtremeTo<T, false>;
+// What a place has before the first is put there.
+template <class Put>
+struct FirstOf {
+  template <class T>
+  static void put(T& y, T) {
+    y = Put::kFirst;
+  }
+};
 template <>
 inline void AddTo<int64_t>::put(int64_t& y, int64_t x) {
   y = static_cast<int64_t>(static_cast<uint64_t>(y) + static_cast<uint64_t>(x));
@@ -65,22 +77,24 @@ tn_tensor_desc dims_between(const tn_tensor_desc& d, size_t begin, size_t end) {
   return p;
 }
 
+// Elements in a row: where the first of index, src and y is, without the place along dim. Only the
+// places in [low, high) belong to this part of the work.
+struct Row {
+  int64_t index, src, y, count, low, high;
+};
+
+// The way through all rows, which is compiled once: what is done with a row depends on the types.
 struct Walk {
+  using PutRow = void (*)(const Walk& walk, const tn_run& run, const Row& row);
   std::string op;
   Nest outer, inner;  // index, src, y: the dimensions before dim, and the others
   int64_t size, stride;
 
-  // f(y at the place, src there) for each element, one outer part and one part of places a time.
-  template <class T, class I, class F>
-  void operator()(const tn_run& run, F&& f) const {
-    auto* index = static_cast<const I*>(run.inputs[1]);
-    auto* src = static_cast<const T*>(run.inputs[2]);
-    auto* y = static_cast<T*>(run.outputs[0]);
+  void operator()(const tn_run& run, PutRow put) const {
     const Tiling blocks{outer, 1, 1}, rows{inner, 1, inner.cols()};
     const int64_t count = blocks.count(), work = outer.numel * inner.numel;
     const int64_t threads = work < kGrain ? 1 : thread_count();
     const int64_t parts = count >= threads ? 1 : std::min(threads, size);
-    const int64_t step[] = {inner.col_stride(0), inner.col_stride(1), inner.col_stride(2)};
     const int64_t grain = threads == 1 ? count * parts : (count * parts + threads - 1) / threads;
     parallel_for(count * parts, grain, [&](int64_t begin, int64_t end, uint32_t) {
       for (int64_t unit = begin; unit < end; ++unit) {
@@ -88,12 +102,7 @@ struct Walk {
                       high = size * (part + 1) / parts;
         blocks.walk(unit / parts, unit / parts + 1, [&](const int64_t* base, int64_t, int64_t) {
           const auto row = [&](const int64_t* at, int64_t, int64_t cols) {
-            for (int64_t k = 0; k < cols; ++k) {
-              const int64_t position = base[0] + at[0] + k * step[0];
-              const int64_t i = checked(op, index[position], size, position);
-              if (i < low || i >= high) continue;
-              f(y[base[2] + at[2] + k * step[2] + i * stride], src[base[1] + at[1] + k * step[1]]);
-            }
+            put(*this, run, {base[0] + at[0], base[1] + at[1], base[2] + at[2], cols, low, high});
           };
           constexpr int64_t origin[kMaxOperands] = {};
           inner.rank <= 1 ? row(origin, 1, inner.cols()) : rows.walk(0, rows.count(), row);
@@ -104,27 +113,48 @@ struct Walk {
 };
 
 template <class Put, class T, class I>
-tn_plan* scatter_plan(const Walk& walk, int64_t bytes, bool include_self, uint64_t cost) {
+void put_row(const Walk& walk, const tn_run& run, const Row& row) {
+  auto* index = static_cast<const I*>(run.inputs[1]);
+  auto* src = static_cast<const T*>(run.inputs[2]) + row.src;
+  auto* y = static_cast<T*>(run.outputs[0]) + row.y;
+  const int64_t index_step = walk.inner.col_stride(0), src_step = walk.inner.col_stride(1),
+                y_step = walk.inner.col_stride(2);
+  for (int64_t k = 0; k < row.count; ++k) {
+    const int64_t position = row.index + k * index_step;
+    const int64_t i = checked(walk.op, index[position], walk.size, position);
+    if (i < row.low || i >= row.high) continue;
+    Put::put(y[k * y_step + i * walk.stride], src[k * src_step]);
+  }
+}
+
+// `reset`, if there is one, makes the places ready before the first is put there.
+tn_plan* scatter_plan(const Walk& walk, int64_t bytes, Walk::PutRow reset, Walk::PutRow put,
+                      uint64_t cost) {
   auto body = [=](const tn_run& run) {
     if (run.outputs[0] != run.inputs[0]) copy_bytes(run.outputs[0], run.inputs[0], bytes);
-    if constexpr (requires { Put::kFirst; })
-      if (!include_self) walk.operator()<T, I>(run, [](T& y, T) { y = Put::kFirst; });
-    walk.operator()<T, I>(run, [](T& y, T x) { Put::put(y, x); });
+    if (reset) walk(run, reset);
+    walk(run, put);
   };
   return sdk::make_plan(body, {0, cost});
 }
 
+struct RowKernels {
+  Walk::PutRow reset, put;
+};
+template <template <class> class Put, class T, class I>
+constexpr RowKernels kRows{put_row<FirstOf<Put<T>>, T, I>, put_row<Put<T>, T, I>};
+
 template <class T, class I>
-tn_plan* reduce_plan(const sdk::ScatterRequest& r, const Walk& walk, int64_t bytes, uint64_t cost) {
-  switch (r.reduce) {
+RowKernels rows_of(Reduce reduce) {
+  switch (reduce) {
     case Reduce::sum:
-      return scatter_plan<AddTo<T>, T, I>(walk, bytes, r.include_self, cost);
+      return kRows<AddTo, T, I>;
     case Reduce::prod:
-      return scatter_plan<MultiplyTo<T>, T, I>(walk, bytes, r.include_self, cost);
+      return kRows<MultiplyTo, T, I>;
     case Reduce::amax:
-      return scatter_plan<ExtremeTo<T, true>, T, I>(walk, bytes, r.include_self, cost);
+      return kRows<LargestTo, T, I>;
     default:
-      return scatter_plan<ExtremeTo<T, false>, T, I>(walk, bytes, r.include_self, cost);
+      return kRows<SmallestTo, T, I>;
   }
 }
 
@@ -149,10 +179,12 @@ tn_plan* make_scatter(tn_device*, const Request& request) {
   return with_index(r.index, [&]<class I>(I) {
     if (r.reduce == Reduce::assign)
       return with_width(r.dtype, [&]<class T>(T) {
-        return scatter_plan<AssignTo<T>, T, I>(walk, bytes, true, cost);
+        return scatter_plan(walk, bytes, nullptr, put_row<AssignTo<T>, T, I>, cost);
       });
-    return with_number(sdk::byte_for_bool(r.dtype),
-                       [&]<class T>(T) { return reduce_plan<T, I>(r, walk, bytes, cost); });
+    return with_number(sdk::byte_for_bool(r.dtype), [&]<class T>(T) {
+      const RowKernels rows = rows_of<T, I>(r.reduce);
+      return scatter_plan(walk, bytes, r.include_self ? nullptr : rows.reset, rows.put, cost);
+    });
   });
 }
 const sdk::Kernel scatters({"scatter", "scatter_reduce"}, make_scatter);

@@ -8,6 +8,14 @@
 namespace tenon::cuda {
 namespace {
 
+// Two dtypes of four: of a half type, the host converts what it computes in f32, and these are not
+// worth the time that their kernels take to compile.
+template <class Make>
+constexpr auto wide_starts(Make make) {
+  return ByDtype<decltype(make(Type<float>()))>{.f32 = make(Type<float>()),
+                                                .f64 = make(Type<double>())};
+}
+
 // ---- x -> y
 
 struct FunctionEntry {
@@ -16,7 +24,7 @@ struct FunctionEntry {
 };
 template <class Op>
 constexpr FunctionEntry function(const char* op) {
-  return {op, float_starts([]<class T>(Type<T>) { return start_unary<Op, T, T>; })};
+  return {op, wide_starts([]<class T>(Type<T>) { return start_unary<Op, T, T>; })};
 }
 constexpr FunctionEntry kFunctions[] = {
     function<formulas::Expm1>("expm1"),   function<formulas::Log1p>("log1p"),
@@ -47,8 +55,7 @@ void start_numbered(const Loop<2>& loop, const tn_run& run) {
 }
 template <template <class> class F>
 tn_plan* make_numbered(const Request& request, size_t scalars) {
-  static constexpr auto starts =
-      float_starts([]<class T>(Type<T>) { return start_numbered<F, T>; });
+  static constexpr auto starts = wide_starts([]<class T>(Type<T>) { return start_numbered<F, T>; });
   sdk::require_scalars(request, scalars);
   return make_unary_plan(request, starts.pick(request.input(0).dtype));
 }
@@ -66,7 +73,7 @@ void start_polygamma(const Loop<2>& loop, const tn_run& run, int n) {
                                    operand<T>(run.inputs[0]));
 }
 constexpr ByDtype<PolygammaStart> kPolygamma =
-    float_starts([]<class T>(Type<T>) { return start_polygamma<T>; });
+    wide_starts([]<class T>(Type<T>) { return start_polygamma<T>; });
 tn_plan* make_polygamma(tn_device*, const Request& request) {
   const auto start = kPolygamma.pick(request.input(0).dtype);
   const int n = static_cast<int>(request.get_int("n"));
@@ -85,11 +92,15 @@ struct OfTwoEntry {
 };
 template <class Op>
 constexpr OfTwoEntry real(const char* op) {
-  return {op, float_starts([]<class T>(Type<T>) { return start_binary<Op, T, T>; })};
+  return {op, wide_starts([]<class T>(Type<T>) { return start_binary<Op, T, T>; })};
 }
 template <class Op>
 constexpr OfTwoEntry number(const char* op) {
-  return {op, number_starts([]<class T>(Type<T>) { return start_binary<Op, T, T>; })};
+  auto starts = wide_starts([]<class T>(Type<T>) { return start_binary<Op, T, T>; });
+  starts.i64 = start_binary<Op, int64_t, int64_t>;
+  starts.i32 = start_binary<Op, int32_t, int32_t>;
+  starts.u8 = start_binary<Op, uint8_t, uint8_t>;
+  return {op, starts};
 }
 template <class Op>
 constexpr OfTwoEntry bits(const char* op, BinaryStart boolean) {
