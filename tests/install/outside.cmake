@@ -19,7 +19,7 @@ endfunction()
 function(build_outside folder)
   get_filename_component(name ${folder} NAME)
   run(${CMAKE_COMMAND} -S ${folder} -B ${work}/${name} -G Ninja -D CMAKE_BUILD_TYPE=Debug -D CMAKE_PREFIX_PATH=${work}/prefix -D CMAKE_C_COMPILER=${c}
-      -D CMAKE_CXX_COMPILER=${cxx} "-DCMAKE_C_FLAGS=${flags}" "-DCMAKE_CXX_FLAGS=${flags}" -D CMAKE_FIND_USE_PACKAGE_REGISTRY=OFF)
+      -D CMAKE_CXX_COMPILER=${cxx} -D CMAKE_FIND_USE_PACKAGE_REGISTRY=OFF)
   run(${CMAKE_COMMAND} --build ${work}/${name})
 endfunction()
 

@@ -50,15 +50,16 @@ Subject subject() { return {default_device(), Device("cpu")}; }
 conformance::Effort effort() {
   const std::string device(default_device().type());
   const bool gpu = std::getenv("TENON_TEST_GPU"), briefly = std::getenv("TENON_TEST_BRIEFLY"),
-             sim = device == "sim", slow = briefly || sim || (device == "cuda" && !gpu);
+             checked = std::getenv("TENON_CHECK"), sim = device == "sim",
+             slow = briefly || sim || (device == "cuda" && !gpu);
   conformance::Effort effort;
-  if (briefly || sim || (test::kSanitized && !gpu))
+  if (briefly || sim || checked || (test::kSanitized && !gpu))
     effort.runs = 8;
   else if (gpu)
     effort.runs = effort.kAll;
   if (slow) effort.differences = 2;
   effort.elsewhere = device == "cuda";
-  effort.strided_cases = !slow && !test::kSanitized;
+  effort.strided_cases = !slow && !checked && !test::kSanitized;
   return effort;
 }
 

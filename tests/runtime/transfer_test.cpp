@@ -20,6 +20,7 @@
 
 #include "process/child.h"
 #include "sim/faults.h"
+#include "sim/held.h"
 #include "support/expect.h"
 #include "support/sanitized.h"
 
@@ -30,38 +31,9 @@ using namespace tenon::test;
 
 namespace {
 
-const plugins::Backend& sim_backend() { return plugins::registry().load("sim"); }
 uint64_t blocking_copies() {
   return sim_backend().extension<sim::Counters>("sim.counters", 1)->blocking_copies;
 }
-
-void fill(double kind, Device device) { empty({3}, {.device = device}).fill_(kind); }
-
-// Holds up the device's stream. Were somebody to wait for it meanwhile, a thread would let it go in
-// the end and tell.
-class Held {
- public:
-  explicit Held(Device device) {
-    gate_.shut();
-    fill(sim::kWaitsAtGate, device);
-    rescue_ = std::jthread([this](std::stop_token stop) {
-      for (int i = 0; i < 600 && !stop.stop_requested(); ++i)
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      if (!stop.stop_requested()) rescued_ = true, gate_.open();
-    });
-  }
-  ~Held() { let_go(); }
-  void let_go() {
-    BOOST_TEST(!rescued_, "somebody waited for the stream that was held up");
-    gate_.open();
-    rescue_ = {};
-  }
-
- private:
-  const sim::Gate& gate_ = *sim_backend().extension<sim::Gate>("sim.gate", 1);
-  std::atomic<bool> rescued_{false};
-  std::jthread rescue_;
-};
 
 std::vector<uint8_t> pattern(int64_t n) {
   std::vector<uint8_t> values(static_cast<size_t>(n));
@@ -317,88 +289,6 @@ BOOST_AUTO_TEST_CASE(threads_copy_at_the_same_time) {
       });
   }
   BOOST_TEST(wrong == 0);
-}
-
-BOOST_AUTO_TEST_CASE(values_that_failed_at_once_are_never_read_on_the_host) {
-  synchronize();
-  Tensor bad = full({100}, sim::kFailsAtOnce, {.device = "sim:0"});
-  Tensor copied = bad.to("cpu"), used = copied + 1.0;
-  for (int i = 0; i < 2; ++i) {
-    require_error<Error>([&] { copied.to_vector<float>(); }, "sim: an accident at once");
-    require_error<Error>([&] { used.sum().item(); }, "sim: an accident at once");
-    require_error<Error>([&] { bad.to_vector<float>(); }, "sim: an accident at once");
-    require_error<Error>([&] { bad.to("sim:1").to_vector<float>(); }, "sim: an accident at once");
-  }
-  // The pinned memory that it did not reach is as good as new.
-  Tensor good = full({100}, 2, {.device = "sim:0"});
-  for (int i = 0; i < 20; ++i) {
-    BOOST_TEST(good.to("cpu").sum().item() == 200.0);
-    BOOST_TEST(full({100}, 3).to("sim:0").sum().item() == 300.0);
-  }
-  bad.fill_(1);
-  BOOST_TEST(bad.to("cpu").sum().item() == 100.0);
-  BOOST_CHECK_NO_THROW(synchronize());
-}
-
-BOOST_AUTO_TEST_CASE(values_that_failed_late_are_reported_to_who_reads_the_copy) {
-  synchronize();
-  Tensor a = ones({100}, {.device = "sim:0"}), copied;
-  {
-    Held held("sim:0");
-    fill(sim::kFailsLate, "sim:0");
-    copied = (a + 1.0).to("cpu") * 2.0;
-    held.let_go();
-  }
-  require_error<Error>([&] { copied.wait(); }, "sim: an accident");
-  BOOST_CHECK_NO_THROW(synchronize());  // once
-  fill(sim::kFailsLate, "sim:0");
-  require_error<Error>([&] { (a + 1.0).sum().item(); }, "sim: an accident");
-  BOOST_CHECK_NO_THROW(synchronize());
-  BOOST_TEST((a + 1.0).to("cpu").sum().item() == 200.0);
-}
-
-BOOST_AUTO_TEST_CASE(values_that_failed_on_the_host_are_never_read_on_the_device) {
-  synchronize();
-  Tensor bad = embedding(tensor(std::vector<int64_t>{9}), ones({4, 50})), there = bad.to("sim:0"),
-         used = there + 1.0;
-  BOOST_CHECK_THROW(used.to_vector<float>(), IndexError);
-  BOOST_CHECK_THROW(there.sum().item(), IndexError);
-  BOOST_CHECK_THROW(there.to("cpu").to_vector<float>(), IndexError);
-  there.fill_(1);
-  BOOST_TEST(there.to("cpu").sum().item() == 50.0);
-  // A part of it is as bad as the whole.
-  Tensor whole = empty({4, 50});
-  slice(whole, 0, 0, 2).fill_(1);
-  slice(whole, 0, 3, 4).fill_(1);
-  slice(whole, 0, 2, 3).copy_(bad);
-  BOOST_CHECK_THROW(whole.to("sim:0").to_vector<float>(), IndexError);
-  BOOST_CHECK_NO_THROW(synchronize());  // reported above
-}
-
-// In processes of their own: the device stays lost.
-BOOST_AUTO_TEST_CASE(losing_a_device_under_a_copy,
-                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
-  const Device lost("sim:1");
-  Tensor a = ones({100}, {.device = lost}), before = a.to("cpu"), arrived = before * 2.0;
-  arrived.wait();
-  a.to("cpu").wait();  // its block of pinned memory will be used again
-  Held held(lost);
-  fill(sim::kLosesDevice, lost);
-  Tensor copied = (a + 1.0).to("cpu"), used = copied + 1.0;
-  held.let_go();
-  for (int i = 0; i < 2; ++i) {
-    require_error<Error>([&] { used.sum().item(); }, "sim: device 1 has fallen off the bus");
-    require_error<Error>([&] { copied.to_vector<float>(); },
-                         "sim: device 1 has fallen off the bus");
-  }
-  BOOST_TEST(arrived.sum().item() == 200.0);
-  BOOST_TEST((ones({100}) * 2.0).sum().item() == 200.0);
-  BOOST_TEST(full({100}, 2, {.device = "sim:0"}).to("cpu").sum().item() == 200.0);
-}
-
-BOOST_AUTO_TEST_CASE(a_lost_device_takes_the_copies_under_way_with_it) {
-  const auto [status, text] = run_alone("transfer_test/losing_a_device_under_a_copy");
-  BOOST_TEST(status == 0, text);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,122 @@
+// Crashes and ends of the process in checked mode (TENON_CHECK): who did it is named, with the
+// operator, its shapes and its module. Each in a process of its own.
+#include <cstdlib>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+#include <signal.h>
+
+#include <tenon/core/base/module_path.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/plugins/host/registry.h>
+#include <tenon/tenon.h>
+
+#include "checked_joint.h"
+#include "process/child.h"
+#include "support/expect.h"
+#include "support/sanitized.h"
+
+BOOST_AUTO_TEST_SUITE(checked_signals_test)
+
+using namespace tenon;
+using namespace tenon::test;
+using namespace tenon::test::joint;
+
+BOOST_AUTO_TEST_CASE(crash_alone,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  Joint joint;
+  const Device device("joint", std::getenv("TENON_TEST_STREAMS") ? 1 : 0);
+  ModulePath path("Net");
+  (void)abs(full({5}, -2.0).to(device)).to_vector<float>();
+}
+
+BOOST_AUTO_TEST_CASE(a_crash_names_plugin_operator_shapes_and_module) {
+  struct Crash {
+    std::string fault, signal, said;
+    int number;
+  };
+  const std::string work = " of operator abs: (5,) on joint:";
+  for (auto& crash :
+       std::vector<Crash>{{"run_segfaults", "SIGSEGV", "run" + work, SIGSEGV},
+                          {"run_passes_on_segfaults", "SIGSEGV", "run" + work, SIGSEGV},
+                          {"run_segfaults_in_a_loop", "SIGSEGV", "run" + work, SIGSEGV},
+                          {"run_overflows_the_stack", "SIGSEGV", "run" + work, SIGSEGV},
+                          {"run_aborts", "SIGABRT", "run" + work, SIGABRT},
+                          {"plan_create_segfaults", "SIGSEGV", "plan_create" + work, SIGSEGV},
+                          {"device_open_segfaults", "SIGSEGV", "device_open", SIGSEGV},
+                          {"init_segfaults", "SIGSEGV", "init", SIGSEGV}})
+    for (const std::string streams : {"", "1"}) BOOST_TEST_CONTEXT(crash.fault << streams) {
+        const bool works = crash.said.ends_with(":");
+        const std::string line =
+            "joint.so): " + crash.said +
+            (works ? (streams.empty() ? "0" : "1") + std::string(", module Net") : "") + "\n";
+        std::vector<std::string> environment = {"TENON_CHECK=1", "TENON_NUM_THREADS=2",
+                                                "TENON_TEST_FAULT=" + crash.fault};
+        if (!streams.empty()) environment.push_back("TENON_TEST_STREAMS=1");
+        const Outcome outcome =
+            run_child({"/proc/self/exe", "--run_test=checked_signals_test/crash_alone",
+                       "--catch_system_errors=no", "--color_output=no"},
+                      environment, 60);
+        BOOST_TEST(has(outcome.output, "tenon: signal " + crash.signal + " in plugin joint ("),
+                   outcome.output);
+        BOOST_TEST(has(outcome.output, line), outcome.output << "lacks " << line);
+        // The system, or the sanitizer, gets the signal.
+        BOOST_TEST((kSanitized ? outcome.status != 0 : outcome.status == 1000 + crash.number),
+                   outcome.status << ": " << outcome.output);
+      }
+}
+
+// The kernel runs on the thread of a stream.
+BOOST_AUTO_TEST_CASE(thread_alone,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  PluginFolder folder;
+  folder.add("joint_streams", {{"name", "joint_streams"}, {"version", "1.0"}});
+  plugins::registry().add_path(folder.path());
+  ModulePath path("Net");
+  (void)abs(full({5}, -2.0).to("joint_streams:0")).to_vector<float>();
+}
+
+BOOST_AUTO_TEST_CASE(a_thread_of_a_plugin_is_known_by_its_library) {
+  auto run = [](const std::string& fault, const char* checked) {
+    return run_child({"/proc/self/exe", "--run_test=checked_signals_test/thread_alone",
+                      "--catch_system_errors=no", "--color_output=no"},
+                     {std::string("TENON_CHECK=") + checked, "TENON_TEST_FAULT=" + fault}, 20);
+  };
+  const std::string work = "\n  at work: operator abs: (5,) on joint_streams:0, module Net\n";
+  // The arrays of a run lead nowhere once it has returned: who keeps them crashes, too.
+  for (auto& [fault, signal, number] : {std::tuple("run_segfaults", "SIGSEGV", SIGSEGV),
+                                        std::tuple("keeps_the_arrays", "SIGSEGV", SIGSEGV),
+                                        std::tuple("run_aborts", "SIGABRT", SIGABRT)}) {
+    const Outcome crash = run(fault, "1");
+    for (const std::string& part :
+         {"tenon: signal " + std::string(signal) + " in plugin joint_streams (",
+          std::string("joint_streams.so): on a thread of its own\n"), work})
+      BOOST_TEST(has(crash.output, part), crash.output << " lacks " << part);
+    BOOST_TEST((kSanitized ? crash.status != 0 : crash.status == 1000 + number), crash.output);
+  }
+
+  for (const char* checked : {"", "1"}) {
+    const Outcome exit = run("run_exits", checked);
+    BOOST_TEST(exit.status == 3, exit.status << ": " << exit.output);
+    const std::string said =
+        "[joint_streams] error: the plugin ended the process (exit) from "
+        "inside a thread of its own; devices are left as they are";
+    BOOST_TEST(has(exit.output, said), exit.output);
+    BOOST_TEST(has(exit.output, work) == (*checked == '1'), exit.output);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_handler_that_was_there_before_gets_the_signal) {
+  if (kSanitized) return;  // the address sanitizer's is there, and ends the process itself
+  const Outcome outcome =
+      run_child({"/proc/self/exe", "--run_test=checked_signals_test/crash_alone",
+                 "--catch_system_errors=yes", "--color_output=no"},
+                {"TENON_CHECK=1", "TENON_TEST_FAULT=plan_create_segfaults"}, 60);
+  BOOST_TEST(has(outcome.output, "tenon: signal SIGSEGV in plugin joint ("), outcome.output);
+  BOOST_TEST(has(outcome.output, "memory access violation"), outcome.output);
+  BOOST_TEST(outcome.status == 201, outcome.output);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
