@@ -58,9 +58,9 @@ auto checkpoint(F&& function, A&&... arguments) {
   const auto kept =
       std::make_shared<Kept>(Kept{std::forward<F>(function), {std::forward<A>(arguments)...}});
   const detail::CheckpointCall inside(detail::tensors_in(kept->arguments), [kept] {
-    (void)std::apply(kept->function, kept->arguments);
+    (void)std::apply(kept->function, std::as_const(kept->arguments));
   });
-  return std::apply(kept->function, kept->arguments);
+  return std::apply(kept->function, std::as_const(kept->arguments));
 }
 
 }  // namespace tenon

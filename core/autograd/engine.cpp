@@ -221,8 +221,13 @@ class Backward {
     if (!retain_) return;
     node.hooks.each_retained([&](uint32_t output, RetainedGrad& kept) {
       if (!grads[output].defined()) return;
+      Tensor ended;  // destroyed when the lock is free: that may run a deleter of the user
       std::lock_guard lock(grads_mutex);
-      kept.grad = add_up(kept.grad, grads[output]);
+      ended = kept.grad;
+      // Users may change it in place, so it is a tensor of its own.
+      kept.grad = ended.defined()  ? add(ended, grads[output])
+                  : grad_enabled() ? grads[output]
+                                   : grads[output].clone();
     });
   }
 
@@ -303,17 +308,22 @@ void Tensor::backward(const Tensor& gradient, BackwardOptions options) const {
   Backward pass(options.retain_graph.value_or(options.create_graph), true);
   pass.seed(*this, start_gradient(*this, gradient, "backward"));
   pass.run();
-  for (auto& l : pass.leaves()) {
-    Tensor total = run_leaf_hooks(*l.leaf, l.total());
+  // All hooks run before the first gradient is added, so a pass that one of them ends can be
+  // repeated.
+  std::vector<Tensor> totals;
+  for (auto& l : pass.leaves()) totals.push_back(run_leaf_hooks(*l.leaf, l.total()));
+  for (size_t i = 0; i < totals.size(); ++i) {
+    Tensor total = std::move(totals[i]), ended;  // destroyed when the lock is free
     // Users may change a gradient in place, so a leaf gets one of its own instead of a view or a
     // tensor that several leaves got.
     auto& t = impl_of(total);
     std::lock_guard lock(grads_mutex);
-    auto& meta = l.leaf->meta();
+    auto& meta = pass.leaves()[i].leaf->meta();
+    ended = meta.grad;
     if (!options.create_graph && !meta.grad.defined() &&
         (!t.contiguous || t.refs != 1 || t.storage->refs != 1))
       total = total.clone();
-    meta.grad = add_up(meta.grad, total);
+    meta.grad = add_up(ended, total);
   }
 }
 
@@ -383,8 +393,9 @@ void Tensor::set_grad(const Tensor& g) {
   if (g.defined()) require_fitting("set_grad", "the gradient", g, *this);
   if (!g.defined() && !t.autograd) return;
   auto& meta = t.meta();
+  Tensor ended = g;  // what was there, destroyed when the lock is free
   std::lock_guard lock(grads_mutex);
-  (meta.retained ? meta.retained->grad : meta.grad) = g;
+  std::swap(meta.retained ? meta.retained->grad : meta.grad, ended);
 }
 
 Tensor Tensor::detach() const {

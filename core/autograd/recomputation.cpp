@@ -82,6 +82,7 @@ void Recomputation::put(Scope& scope, const Tensor& value) {
                                   value.shape(), slot.dtype, slot.shape));
   if (slot.dropped) return;
   slot.tensor = with_history_ ? value : value.detach();
+  slot.version = value.version();
 }
 
 void Recomputation::require_same_inputs() const {
@@ -123,7 +124,14 @@ void Recomputation::prepare() {
 
 Tensor Recomputation::value(uint64_t number) const {
   std::lock_guard lock(mutex_);
-  return values_[number].tensor;
+  const Value& value = values_[number];
+  if (value.tensor.defined() && value.tensor.version() != value.version)
+    throw AutogradError(fmt::format(
+        "checkpoint: value {} of shape {} is needed to compute the gradient but has been changed "
+        "in "
+        "place (version {}, expected {}); change a clone() of it, or change it after backward(){}",
+        number, value.shape, value.tensor.version(), value.version, path_suffix()));
+  return value.tensor;
 }
 
 void Recomputation::drop(uint64_t number) {

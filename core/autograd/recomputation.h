@@ -45,7 +45,7 @@ class Recomputation : public std::enable_shared_from_this<Recomputation> {
   // Computes all values, unless they are there. In a recorded backward pass they have their
   // history. Not to be called while a lock is held.
   void prepare();
-  // Returns a value, once they are there.
+  // Returns a value, once they are there. Throws an AutogradError if it was changed in place.
   Tensor value(uint64_t number) const;
   // Forgets a value that nobody will read any more.
   void drop(uint64_t number);
@@ -56,6 +56,7 @@ class Recomputation : public std::enable_shared_from_this<Recomputation> {
     DType dtype;
     Tensor tensor;
     bool dropped = false;
+    uint64_t version = 0;  // of the tensor, when it was computed again
   };
   void put(Scope& scope, const Tensor& value);
   void require_same_inputs() const;

@@ -201,4 +201,23 @@ BOOST_AUTO_TEST_CASE(the_second_call_has_to_do_the_same) {
       "the function runs a backward pass through what it has computed itself");
 }
 
+BOOST_AUTO_TEST_CASE(values_that_change_after_they_were_computed_again) {
+  const Tensor w = ones({2, 2}, f64).requires_grad_();
+  Tensor x = full({1, 2}, 3.0, f64);
+  const Tensor y = checkpoint([&](const Tensor& t) { return matmul(t, w); }, x);
+  y.sum().backward({}, {.retain_graph = true});
+  x.fill_(5);
+  require_error<AutogradError>([&] { y.sum().backward(); }, "checkpoint: value 0 of shape (1, 2)",
+                               "changed in place");
+  const Tensor v = ones({2}, f64).requires_grad_();
+  const Tensor z = checkpoint(
+      [&](const Tensor& t) {
+        const Tensor h = exp(t);
+        no_grad([&] { Tensor(h).fill_(1); });
+        return h * v;
+      },
+      ones({2}, f64).requires_grad_());
+  require_error<AutogradError>([&] { z.sum().backward(); }, "changed in place");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -160,6 +160,33 @@ BOOST_AUTO_TEST_CASE(gradients_that_are_kept) {
   BOOST_TEST(values(w.grad()) == (Floats{5, 5}));
 }
 
+BOOST_AUTO_TEST_CASE(kept_gradients_belong_to_one_tensor_each) {
+  Tensor x = leaf({1, 2}), a = x * 3, b = x * 4;
+  a.retain_grad();
+  b.retain_grad();
+  (a + b).sum().backward();
+  a.grad().mul_(2);
+  BOOST_TEST(values(a.grad()) == (Floats{2, 2}));
+  BOOST_TEST(values(b.grad()) == (Floats{1, 1}));
+}
+
+BOOST_AUTO_TEST_CASE(a_hook_that_ends_the_pass_leaves_all_gradients_as_they_were) {
+  Tensor x = leaf({1, 2}), y = leaf({3, 4});
+  bool fails = true;
+  const auto hook = [&](const Tensor& g) {
+    if (fails) throw std::out_of_range("mine");
+    return g;
+  };
+  const auto of_x = x.register_hook(hook);
+  require_error<std::out_of_range>([&] { (x * y).sum().backward(); }, "mine");
+  BOOST_TEST(!y.grad().defined());
+  require_error<std::out_of_range>([&] { (y * x).sum().backward(); }, "mine");
+  BOOST_TEST(!y.grad().defined());
+  fails = false;
+  (x * y).sum().backward();
+  BOOST_TEST(values(y.grad()) == (Floats{1, 2}));
+}
+
 BOOST_AUTO_TEST_CASE(the_first_nan_is_found) {
   Tensor x = leaf({0, 4});
   auto run = [&] {
