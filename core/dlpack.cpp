@@ -91,6 +91,7 @@ std::unique_ptr<Exported<Managed>> exported(const Tensor& tensor, const char* ca
         ".to(\"cpu\")",
         caller, t.device));
   tensor.wait();
+  t.storage->exported.store(true, std::memory_order_relaxed);
   auto made = std::make_unique<Exported<Managed>>();
   made->tensor = tensor;
   made->shape = t.shape;

@@ -7,6 +7,7 @@ constinit std::atomic<uint64_t> last_number{0};
 }
 
 uint64_t Storage::values_number() {
+  if (adopted() || exported.load(std::memory_order_relaxed)) return 0;
   uint64_t number = values_number_.load(std::memory_order_relaxed);
   if (number) return number;
   const uint64_t next = last_number.fetch_add(1, std::memory_order_relaxed) + 1;

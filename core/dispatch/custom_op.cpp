@@ -171,6 +171,14 @@ struct Op::Registered : tenon::Op {
             "{}: the decomposition made output {} as {} {}, but the shape rule says {} {}", d.name,
             i, t.dtype, t.shape, promised[i].dtype, promised[i].shape));
     }
+    // A result is recorded, so it cannot be an input, as that of `x.to(f32)` may be, or another
+    // result.
+    for (size_t i = 0; i < made.size(); ++i) {
+      const auto same = [&](const Tensor& t) { return &impl_of(t) == &impl_of(made[i]); };
+      if (std::any_of(inputs.begin(), inputs.end(), same) ||
+          std::any_of(made.begin(), made.begin() + static_cast<std::ptrdiff_t>(i), same))
+        made[i] = made[i].clone();
+    }
     outputs = std::move(made);
   }
 

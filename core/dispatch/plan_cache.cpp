@@ -61,6 +61,8 @@ PlanKey::PlanKey(const Call& call, const Shape* common) {
     if (call.out) add(*call.out);
   }
   for (auto& a : call.attrs.all()) {
+    // Calls of one operator of a user may differ in the names. Those of equal names are interned.
+    add(reinterpret_cast<intptr_t>(a.name) ^ static_cast<int64_t>(a.kind) << 56);
     switch (a.kind) {
       case TN_ATTR_FLOAT: {
         int64_t bits;

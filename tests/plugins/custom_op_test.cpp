@@ -252,4 +252,37 @@ BOOST_AUTO_TEST_CASE(rules_that_do_not_fit) {
                             "(2, 3)");
 }
 
+// Attributes of equal values are told apart by their names.
+BOOST_AUTO_TEST_CASE(plans_are_made_for_the_names_of_attributes) {
+  const auto shape = [](const custom::Attributes& a) {
+    return a.all().contains("rows") ? Shape{a.get_int("rows"), 1} : Shape{1, a.get_int("columns")};
+  };
+  const custom::Op sized({.name = "testlib::sized",
+                          .infer =
+                              [=](const custom::InferContext& call) {
+                                return Metas{{call.input(0).dtype, shape(call.attributes)}};
+                              },
+                          .decompose =
+                              [=](const custom::CallContext& call) {
+                                return Tensors{zeros(shape(call.attributes), f64)};
+                              }});
+  BOOST_TEST(sized({input()}, custom::Attributes().set("rows", 2)).shape() == (Shape{2, 1}));
+  BOOST_TEST(sized({input()}, custom::Attributes().set("columns", 2)).shape() == (Shape{1, 2}));
+}
+
+// What a decomposition returns may be an input itself; the result is a tensor of its own.
+BOOST_AUTO_TEST_CASE(a_decomposition_that_returns_its_input) {
+  const custom::Op unchanged(
+      {.name = "testlib::unchanged",
+       .infer = [](const custom::InferContext& call) { return Metas{call.input(0)}; },
+       .decompose = [](const custom::CallContext& call) { return Tensors{call.input(0).to(f64)}; },
+       .gradient = [](const custom::GradientContext& call) { return Tensors{call.grads[0]}; }});
+  Tensor p = ones({2}, f64).requires_grad_();
+  for (int i = 1; i <= 2; ++i) {
+    unchanged({p}).sum().backward();
+    BOOST_TEST(p.is_leaf());
+    BOOST_TEST(p.grad().sum().item() == 2 * i);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
