@@ -77,15 +77,16 @@ Tensor masked_scores(const Tensor& scores, const Tensor& mask, bool true_takes_p
 
 namespace {
 
-// Inputs: query, key, value, mask?, with equal dimensions before the last two. Outputs: y and the
-// logsumexp of each row of scores, infinity for a row without any pair.
+// Inputs: query, key, value, mask?, with equal dimensions before the last two. Outputs: y and, of
+// each row of scores, the largest and 1 by the sum of the exponentials below it, from which the
+// weights are computed again; both 0 for a row without any pair.
 void infer_attention(Infer& infer) {
   const Shape &q = shape_of(infer.in(0)), &v = shape_of(infer.in(2));
   const DType t = dtype_of(infer.in(0));
   Shape rows(q.span().first(q.size() - 1)), y = rows;
   y.push_back(v[v.size() - 1]);
   infer.output(t, y);
-  infer.output(computation_type(t), rows);
+  for (int i = 0; i < 2; ++i) infer.output(computation_type(t), rows);
 }
 
 Tensor composed_scores(const Tensor& query, const Tensor& key, const Tensor& mask,
@@ -101,11 +102,13 @@ Tensor composed_scores(const Tensor& query, const Tensor& key, const Tensor& mas
 
 void decompose_attention(const Call& call, Outputs& out) {
   const Tensor scores = composed_scores(call.in(0), call.in(1), call.optional(3), call.attrs);
-  out.resize(2);
+  out.resize(3);
   out[0] = matmul(attention_weights(scores), call.in(2));
-  if (!(call.wanted & 2)) return;
-  const Tensor sums = logsumexp(scores, {-1});
-  out[1] = where(eq(sums, -kInfinity), kInfinity, sums);
+  if (!(call.wanted & 6)) return;
+  const Tensor top = amax(scores, {-1}, true), dead = eq(top, -kInfinity);
+  const Tensor largest = where(dead, 0.0, top);
+  out[1] = squeeze(largest, -1);
+  out[2] = squeeze(where(dead, 0.0, reciprocal(sum(exp(scores - largest), {-1}, true))), -1);
 }
 
 // With weights P and g as the gradient of y: gvalue = Pᵀ g, and the scores' gradient is
@@ -122,7 +125,8 @@ void attention_composed_backward(const Call& c, const Tensor& g, const Tensor& m
   if (out.size() > 3) out[3] = scores;
 }
 
-// Inputs: g, query, key, value, y, logsumexp, mask?. Outputs: the gradients of query, key, value.
+// Inputs: g, query, key, value, y, largest, scale, mask?. Outputs: the gradients of query, key,
+// value.
 void infer_attention_backward(Infer& infer) {
   for (size_t i = 1; i < 4; ++i) infer.output(dtype_of(infer.in(i)), shape_of(infer.in(i)));
 }
@@ -130,7 +134,7 @@ void infer_attention_backward(Infer& infer) {
 void decompose_attention_backward(const Call& call, Outputs& out) {
   out.resize(3);
   attention_composed_backward(call.with_inputs(call.inputs.subspan(1)), call.in(0),
-                              call.optional(6), out);
+                              call.optional(7), out);
 }
 
 const Op attention_backward_op{{
@@ -146,13 +150,11 @@ void attention_gradient(const GradContext& c, Grads g) {
     const Tensor* inputs[] = {&c.input(0), &c.input(1), &c.input(2)};
     return attention_composed_backward({c.op, inputs, c.attrs}, c.grad(), mask, g);
   }
-  const Tensor* inputs[] = {&c.grad(),
-                            &c.input(0),
-                            &c.input(1),
-                            &c.input(2),
-                            &c.output(0),
-                            &c.output(1),
-                            mask.defined() ? &mask : nullptr};
+  // What arrives is often a permuted view; its copy would otherwise bring those of all operands.
+  const Tensor arrives = c.grad().contiguous();
+  const Tensor* inputs[] = {
+      &arrives,     &c.input(0),  &c.input(1),  &c.input(2),
+      &c.output(0), &c.output(1), &c.output(2), mask.defined() ? &mask : nullptr};
   uint32_t wanted = 0;
   for (size_t i = 0; i < 3; ++i) wanted |= static_cast<uint32_t>(c.needs(i)) << i;
   auto grads = run_all({attention_backward_op, inputs, c.attrs, {}, wanted});
@@ -164,7 +166,7 @@ const Op attention_op{{
     .infer = infer_attention,
     .gradient = attention_gradient,
     .saves_inputs = 15,
-    .saves_outputs = 3,
+    .saves_outputs = 7,
     .decompose = decompose_attention,
 }};
 
@@ -200,7 +202,7 @@ Tensor fused_attention(Tensor (&operands)[4], const Attrs& attrs) {
     inputs[i] = operands[i].defined() ? &operands[i] : nullptr;
     differentiated = differentiated || wants_gradient(operands[i]);
   }
-  return run_all({attention_op, inputs, attrs, {}, differentiated ? 3u : 1u})[0];
+  return run_all({attention_op, inputs, attrs, {}, differentiated ? 7u : 1u})[0];
 }
 
 }  // namespace

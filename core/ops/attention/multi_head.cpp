@@ -60,23 +60,47 @@ Tensor by_head(const Tensor& x, int64_t heads) {
   return x.reshape({s[0], s[1], heads, s[2] / heads}).permute({1, 2, 0, 3});
 }
 
-Tensor with_masks(Tensor scores, const MultiHeadAttentionOptions& options) {
-  const Shape shape = shape_of(scores);  // (batch, heads, l, s)
-  if (const Tensor& mask = options.attn_mask; mask.defined()) {
-    const Shape plain = {shape[2], shape[3]}, full = {shape[0] * shape[1], shape[2], shape[3]};
-    if (!(shape_of(mask) == plain) && !(shape_of(mask) == full))
-      throw ShapeError(fmt::format("{}: attn_mask has shape {}, but must be {} or {}", kMultiHead,
-                                   shape_of(mask), plain, full));
-    scores = masked_scores(scores, shape_of(mask) == plain ? mask : mask.reshape(shape), false);
-  }
-  if (const Tensor& mask = options.key_padding_mask; mask.defined()) {
-    if (!(shape_of(mask) == Shape{shape[0], shape[3]}))
+// The masks, of which either may be undefined, so that they broadcast to scores (batch, heads, l,
+// s).
+struct Masks {
+  Tensor attention, padding;
+
+  Masks(const MultiHeadAttentionOptions& options, const Shape& scores)
+      : attention(options.attn_mask), padding(options.key_padding_mask) {
+    const Shape plain = {scores[2], scores[3]},
+                full = {scores[0] * scores[1], scores[2], scores[3]};
+    if (attention.defined() && !(shape_of(attention) == plain)) {
+      if (!(shape_of(attention) == full))
+        throw ShapeError(fmt::format("{}: attn_mask has shape {}, but must be {} or {}", kMultiHead,
+                                     shape_of(attention), plain, full));
+      attention = attention.reshape(scores);
+    }
+    if (!padding.defined()) return;
+    if (!(shape_of(padding) == Shape{scores[0], scores[3]}))
       throw ShapeError(fmt::format("{}: key_padding_mask has shape {}, but must be {}", kMultiHead,
-                                   shape_of(mask), Shape{shape[0], shape[3]}));
-    scores = masked_scores(scores, mask.reshape({shape[0], 1, 1, shape[3]}), false);
+                                   shape_of(padding), Shape{scores[0], scores[3]}));
+    padding = padding.reshape({scores[0], 1, 1, scores[3]});
   }
-  return scores;
-}
+
+  Tensor apply(Tensor scores) const {
+    if (attention.defined()) scores = masked_scores(scores, attention, false);
+    return padding.defined() ? masked_scores(scores, padding, false) : scores;
+  }
+  // Whether scaled_dot_product_attention takes them, for operands of this dtype.
+  bool are_one(DType dtype) const {
+    if (attention.defined() && padding.defined())
+      return dtype_of(attention) == boolean && dtype_of(padding) == boolean;
+    const Tensor& only = attention.defined() ? attention : padding;
+    return !only.defined() || dtype_of(only) == boolean || dtype_of(only) == dtype;
+  }
+  // As it takes them: true takes part.
+  Tensor one() const {
+    if (attention.defined() && padding.defined())
+      return logical_not(logical_or(attention, padding));
+    const Tensor& only = attention.defined() ? attention : padding;
+    return only.defined() && dtype_of(only) == boolean ? logical_not(only) : only;
+  }
+};
 
 }  // namespace
 
@@ -96,11 +120,17 @@ std::pair<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, cons
   const Tensor q = by_head(projected(query, weights, 0, 1), num_heads),
                k = by_head(projected(key, weights, 1, 1), num_heads),
                v = by_head(projected(value, weights, 2, 1), num_heads);
+  const Masks masks(options, {shape[1], num_heads, shape[0], shape_of(key)[0]});
+  const auto output = [&](const Tensor& heads) {
+    return linear(heads.permute({2, 0, 1, 3}).reshape(shape), weights.out_proj_weight,
+                  weights.out_proj_bias);
+  };
+  if (!options.need_weights && options.dropout_p == 0 && masks.are_one(dtype_of(q)))
+    return {output(scaled_dot_product_attention(q, k, v, {.attn_mask = masks.one()})), Tensor()};
   const double scale = std::sqrt(static_cast<double>(num_heads) / static_cast<double>(width));
-  Tensor attention = attention_weights(with_masks(matmul(q * scale, k.transpose(-2, -1)), options));
+  Tensor attention = attention_weights(masks.apply(matmul(q * scale, k.transpose(-2, -1))));
   if (options.dropout_p > 0) attention = dropout(attention, options.dropout_p);
-  const Tensor joined = matmul(attention, v).permute({2, 0, 1, 3}).reshape(shape);
-  const Tensor y = linear(joined, weights.out_proj_weight, weights.out_proj_bias);
+  const Tensor y = output(matmul(attention, v));
   if (!options.need_weights) return {y, Tensor()};
   return {y, options.average_attn_weights ? mean(attention, {1}) : attention};
 }

@@ -21,9 +21,10 @@ struct AttentionRequest {
   double scale;
   tn_tensor_desc query, key, value, mask;
 
-  // Of "scaled_dot_product_attention" (query, key, value, mask? -> y, logsumexp?) or
-  // "scaled_dot_product_attention_backward" (g, query, key, value, y, logsumexp, mask? -> gquery?,
-  // gkey?, gvalue?). The logsumexp (…, l) of a row without any pair is infinity.
+  // Of "scaled_dot_product_attention" (query, key, value, mask? -> y, largest?, scale?) or
+  // "scaled_dot_product_attention_backward" (g, query, key, value, y, largest, scale, mask? ->
+  // gquery?, gkey?, gvalue?). A weight is exp(score - largest) scale, where scale is 1 by the sum
+  // of the row; both are (…, l), and 0 for a row without any pair.
   static AttentionRequest from(const Request& request);
 
  private:
@@ -45,7 +46,7 @@ inline AttentionRequest AttentionRequest::from(const Request& request) {
   require_op(request, {"scaled_dot_product_attention", "scaled_dot_product_attention_backward"});
   AttentionRequest r{};
   r.backward = request.op() == "scaled_dot_product_attention_backward";
-  const size_t first = r.backward ? 1 : 0, mask = r.backward ? 6 : 3;
+  const size_t first = r.backward ? 1 : 0, mask = r.backward ? 7 : 3;
   r.query = request.input(first);
   r.key = request.input(first + 1);
   r.value = request.input(first + 2);
@@ -93,15 +94,17 @@ inline void AttentionRequest::check_operands() const {
 inline void AttentionRequest::check_rest(const Request& request) const {
   const tn_dtype statistics = statistics_dtype(dtype);
   if (!backward) {
-    require_outputs(request, 2);
+    require_outputs(request, 3);
     require_elements(request.output(0), batch * l * ev, dtype, "y");
-    if (request.has_output(1))
-      require_elements(request.output(1), batch * l, statistics, "logsumexp");
+    for (size_t i = 1; i < 3; ++i)
+      if (request.has_output(i))
+        require_elements(request.output(i), batch * l, statistics, "a statistic");
     return;
   }
   require_elements(request.input(0), batch * l * ev, dtype, "the gradient");
   require_elements(request.input(4), batch * l * ev, dtype, "y");
-  require_elements(request.input(5), batch * l, statistics, "logsumexp");
+  for (size_t i = 5; i < 7; ++i)
+    require_elements(request.input(i), batch * l, statistics, "a statistic");
   require_outputs(request, 3);
   const int64_t elements[] = {batch * l * e, batch * s * e, batch * s * ev};
   for (size_t i = 0; i < 3; ++i)

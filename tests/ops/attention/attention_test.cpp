@@ -1,10 +1,17 @@
+#include <algorithm>
+#include <cmath>
+
+#include <tenon/core/autograd/autograd.h>
 #include <tenon/core/ops/attention.h>
+#include <tenon/core/ops/linalg.h>
+#include <tenon/core/ops/normalization.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/shape.h>
 #include <tenon/core/random.h>
 
 #include "ops/check.h"
+#include "support/sanitized.h"
 
 BOOST_AUTO_TEST_SUITE(attention)
 
@@ -29,6 +36,47 @@ BOOST_AUTO_TEST_CASE(dropout_keeps_the_mean) {
   const Tensor y = scaled_dot_product_attention(q, zeros({1, 50, 8}), v, {.dropout_p = 0.5});
   BOOST_TEST(std::abs(y.mean().item<float>() - 1) < 0.05);
   BOOST_TEST(var(y).item<float>() > 0.001);
+}
+
+// The scores alone would be 64 MiB, forwards and backwards.
+BOOST_AUTO_TEST_CASE(long_sequences_need_no_matrix_of_scores) {
+  if (default_device().type() != "cpu") return;
+  const int64_t n = kSanitized ? 1024 : 4096, scores = n * n * 4;
+  manual_seed(5);
+  Tensor q = randn({1, n, 8}), k = randn({1, n, 8}), v = randn({1, n, 8});
+  for (Tensor* t : {&q, &k, &v}) t->requires_grad_();
+  const Tensor some = q.detach().narrow(1, n - 2, 2),
+               whole = matmul(some, k.detach().transpose(1, 2));
+  const Tensor expected = matmul(softmax(whole * (1 / std::sqrt(8.0)), -1), v.detach());
+  synchronize();
+  const MemoryStats before = memory_stats(default_device());
+  const Tensor y = scaled_dot_product_attention(q, k, v);
+  y.sum().backward();
+  synchronize();
+  BOOST_TEST(memory_stats(default_device()).peak_allocated <=
+             std::max(before.peak_allocated, before.allocated + static_cast<uint64_t>(scores) / 4));
+  BOOST_TEST(abs(y.detach().narrow(1, n - 2, 2) - expected).max().item() < 1e-5);
+  // The weights of a row add up to 1.
+  BOOST_TEST(std::abs(v.grad().sum().item() - static_cast<double>(8 * n)) < 1e-2 * n);
+}
+
+BOOST_AUTO_TEST_CASE(without_weights_many_heads_give_the_same) {
+  manual_seed(6);
+  const int64_t l = 5, s = 7, batch = 2, width = 6, heads = 3;
+  const Tensor query = randn({l, batch, width}), key = randn({s, batch, width});
+  const MultiHeadAttentionWeights w = {.in_proj_weight = randn({3 * width, width}),
+                                       .out_proj_weight = randn({width, width})};
+  const Tensor causal = triu(ones({l, s}, {.dtype = boolean}), 1),
+               late = arange(0, s).gt(4.0).expand({batch, s});
+  const Tensor added = randn({batch * heads, l, s});
+  for (const Tensor& mask : {Tensor(), causal, added})
+    for (const Tensor& padding : {Tensor(), late, randn({batch, s})}) {
+      MultiHeadAttentionOptions options = {.key_padding_mask = padding, .attn_mask = mask};
+      const Tensor with = multi_head_attention_forward(query, key, key, heads, w, options).first;
+      options.need_weights = false;
+      const Tensor without = multi_head_attention_forward(query, key, key, heads, w, options).first;
+      BOOST_TEST(abs(with - without).max().item() < 1e-4);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(bad_input) {

@@ -72,8 +72,8 @@ class Attention {
                        workspace);
       if (k > 0) add_to(rows * r_.ev, part, y);
     }
-    auto* log_sums = static_cast<T*>(run.outputs[1]);
-    finish(state, rows, y, log_sums ? log_sums + matrix * r_.l + row : nullptr);
+    finish(state, rows, y, static_cast<T*>(run.outputs[1]), static_cast<T*>(run.outputs[2]),
+           matrix * r_.l + row);
   }
 
   // The scores of a row become weights relative to the largest so far, and what was summed before
@@ -96,17 +96,18 @@ class Attention {
     if (block.col > 0 && factor != T(1)) scale(r_.ev, factor, y);
   }
 
-  void finish(const Rows& state, int64_t rows, T* y, T* log_sums) const {
+  // `first`: the number of the first row among those of all matrices.
+  void finish(const Rows& state, int64_t rows, T* y, T* largest, T* scales, int64_t first) const {
     for (int64_t i = 0; i < rows; ++i) {
       const bool dead = state.sum[i] == T(0);  // a row without any pair
+      const T factor = dead ? T(0) : T(1) / state.sum[i];
       if (dead) {
         std::fill_n(y + i * r_.ev, r_.ev, T(0));
       } else {
-        scale(r_.ev, T(1) / state.sum[i], y + i * r_.ev);
+        scale(r_.ev, factor, y + i * r_.ev);
       }
-      if (log_sums)
-        log_sums[i] =
-            dead ? std::numeric_limits<T>::infinity() : state.top[i] + std::log(state.sum[i]);
+      if (largest) largest[first + i] = dead ? T(0) : state.top[i];
+      if (scales) scales[first + i] = factor;
     }
   }
 
@@ -124,9 +125,7 @@ class Attention {
 
 tn_plan* make_attention(tn_device*, const Request& request) {
   const auto r = sdk::AttentionRequest::from(request);
-  const auto cost =
-      static_cast<uint64_t>(static_cast<double>(r.batch * r.l) *
-                            static_cast<double>(r.s * (r.e + r.ev)) / (r.causal ? 80 : 40));
+  const auto cost = attention_cost(r, 1, 1);
   return with_float(r.dtype, [&]<class T>(T) {
     Attention<T> attention(r);
     const uint64_t bytes = attention.workspace_bytes();

@@ -124,6 +124,14 @@ void add_to(int64_t n, const T* x, T* y) {
   for_lanes<T>(n, [&](int64_t i, auto p) { store<T>(y + i, load(y + i, p) + load(x + i, p), p); });
 }
 
+// For `e` and `ev` multiply-adds with each element of a row of a query and of a value.
+inline uint64_t attention_cost(const sdk::AttentionRequest& r, int e, int ev) {
+  const double pairs = static_cast<double>(r.batch) * static_cast<double>(r.l) *
+                       static_cast<double>(r.s) / (r.causal ? 2 : 1);
+  const double width = e * static_cast<double>(r.e) + ev * static_cast<double>(r.ev);
+  return static_cast<uint64_t>(std::min(pairs * width / 40, 1e15));
+}
+
 // Whether no query of the block sees any of its keys.
 inline bool unseen(const sdk::AttentionRequest& r, const Block& block) {
   return r.causal && block.row + block.rows - 1 < block.col;

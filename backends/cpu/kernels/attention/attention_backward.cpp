@@ -1,5 +1,5 @@
 // The gradient of scaled_dot_product_attention. The weights of a block are computed again from the
-// logsumexp of each row.
+// largest score and the sum of each row.
 #include "kernels/attention/attention.h"
 
 namespace tenon::cpu {
@@ -129,15 +129,17 @@ class AttentionBackward {
                        void* workspace) const {
     scores_.multiply(block, matrix_of<T>(run.inputs[1], r_.query, matrix),
                      matrix_of<T>(run.inputs[2], r_.key, matrix), weights, workspace);
-    const void* mask = r_.masked ? scores_.mask_of(run.inputs[6], matrix) : nullptr;
-    const T* log_sums = static_cast<const T*>(run.inputs[5]) + matrix * r_.l + block.row;
+    const void* mask = r_.masked ? scores_.mask_of(run.inputs[7], matrix) : nullptr;
+    const int64_t first = matrix * r_.l + block.row;
+    auto *largest = static_cast<const T*>(run.inputs[5]) + first,
+         *scales = static_cast<const T*>(run.inputs[6]) + first;
     for (int64_t i = 0; i < block.rows; ++i) {
       T* row = weights + i * block.cols;
       const int64_t cols = scores_.seen(block, i);
       scores_.finish_row(block, i, cols, mask, row);
-      const T log_sum = log_sums[i];
+      const T top = largest[i], scale = scales[i];
       for_lanes<T>(cols, [&](int64_t k, auto part) {
-        store<T>(row + k, math::exp<T>(load(row + k, part) - log_sum), part);
+        store<T>(row + k, math::exp<T>(load(row + k, part) - top) * scale, part);
       });
       std::fill(row + cols, row + block.cols, T(0));
     }
@@ -164,9 +166,7 @@ class AttentionBackward {
 
 tn_plan* make_attention_backward(tn_device*, const Request& request) {
   const auto r = sdk::AttentionRequest::from(request);
-  const auto cost =
-      static_cast<uint64_t>(static_cast<double>(r.batch * r.l) *
-                            static_cast<double>(r.s * (3 * r.e + 2 * r.ev)) / (r.causal ? 80 : 40));
+  const auto cost = attention_cost(r, 3, 2);
   return with_float(r.dtype, [&]<class T>(T) {
     AttentionBackward<T> backward(r);
     const uint64_t bytes = backward.workspace_bytes();
