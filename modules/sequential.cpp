@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <tenon/core/format.h>
@@ -117,7 +119,10 @@ AnyModule& ModuleDict::operator[](std::string_view name) {
 
 AnyModule ModuleDict::pop(std::string_view name) {
   AnyModule module = (*this)[name];
-  std::erase_if(children_, [&](const Item& child) { return child.first == name; });
+  // The name may be that of the item itself.
+  const auto at = std::find_if(children_.begin(), children_.end(),
+                               [&](const Item& child) { return child.first == name; });
+  children_.erase(at);
   return module;
 }
 

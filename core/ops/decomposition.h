@@ -76,7 +76,8 @@ struct SlogDet {
   Tensor sign, logabsdet;
 };
 // Returns the determinants of square matrices as sign exp(logabsdet); 0 and -infinity for a
-// singular one. The sign has no gradient.
+// singular one. The sign has no gradient, and the gradient of a singular matrix is a ValueError of
+// whoever reads it.
 TENON_API SlogDet slogdet(const Tensor& x);
 // Returns the logarithms of the determinants; NaN for a negative one.
 TENON_API Tensor logdet(const Tensor& x);
@@ -161,8 +162,8 @@ TENON_API Tensor matrix_norm(const Tensor& x, double ord, const Shape& dims = {-
                              bool keepdim = false);
 // Returns the condition numbers: the quotient of the largest and the smallest singular value (p =
 // 2), or its inverse (-2), for matrices of any shape; with another order of matrix_norm, the norm
-// times that of the inverse of square matrices. It is infinite for a singular
-// matrix, and 0 for one without elements.
+// times that of the inverse of square matrices. For a singular matrix it is
+// infinite in all orders but 2 and -2 (there a quotient with 0), and 0 for one without elements.
 TENON_API Tensor cond(const Tensor& x, double p = 2);
 TENON_API Tensor cond(const Tensor& x, std::string_view p);
 

@@ -64,6 +64,9 @@ BOOST_AUTO_TEST_CASE(a_dictionary_keeps_its_order) {
   BOOST_TEST(popped.as<nn::Linear>());
   BOOST_TEST((dict.keys() == std::vector<std::string>{"a", "m"}));
   BOOST_TEST(keys_of(dict.state_dict()) == "m.weight m.bias");
+  nn::ModuleDict three{{{"a", nn::ReLU()}, {"bc", nn::ReLU()}, {"b", nn::ReLU()}}};
+  three.pop(three.begin()->first);
+  BOOST_TEST(three.size() == 2u);
   dict.clear();
   BOOST_TEST(dict.size() == 0u);
   BOOST_TEST(nn::str(dict) == "ModuleDict()");

@@ -84,15 +84,15 @@ void infer_eigh(Infer& infer) {
   infer.output(dtype_of(infer.in(0)), shape_of(infer.in(0)));
 }
 
-// With E[i, j] = w[j] - w[i], V ([V^T gV] / E off the diagonal, gw on it) V^T (Giles 2008, 3.1).
+// With E[i, j] = w[j] - w[i], V (the symmetric part of [V^T gV] / E off the diagonal, gw on it) V^T
+// (Giles 2008, 3.1).
 void eigh_gradient(const GradContext& c, Grads g) {
   const Tensor &w = c.output(0), &v = c.output(1), &gw = c.grad(0), &gv = c.grad(1);
   if (!gv.defined()) {
     g[0] = matmul(times_columns(v, gw), turned(v));
     return;
   }
-  const int64_t n = shape_of(w).back();
-  Tensor inner = matmul(turned(v), gv) / differences(w) * (1 - unit_like(w, n));
+  Tensor inner = skew(matmul(turned(v), gv)) * 0.5 / differences(w);
   if (gw.defined()) inner = inner + diag_embed(gw);
   g[0] = matmul(v, matmul(inner, turned(v)));
 }

@@ -65,17 +65,18 @@ void check_grid(const Tensor& x, const Tensor& grid) {
 
 // ---- coordinates along one dimension ----
 
-// A number from -1 to 1 as a position between the elements 0 and size - 1. NaN lies outside.
+// A number from -1 to 1 as a position between the elements 0 and size - 1. NaN, and infinity where
+// there is one element alone, lie outside.
 Tensor position_of(const Tensor& number, int64_t size, bool align_corners) {
   const Tensor at = align_corners ? (number + 1) / 2 * (size - 1) : ((number + 1) * size - 1) / 2;
-  return where(ne(number, number), -100.0, at);
+  return where(ne(at, at), -100.0, at);
 }
 
 // Mirrors positions at the borders, as often as it takes.
 Tensor reflected(const Tensor& at, int64_t size, bool align_corners) {
   const double low = align_corners ? 0 : -0.5,
                span = static_cast<double>(align_corners ? size - 1 : size);
-  if (span == 0) return at * 0.0;
+  if (span == 0) return clamp(at, 0, 0);
   const Tensor shifted = at - low, distance = where(lt(shifted, 0), neg(shifted), shifted);
   const Tensor rest = fmod(distance, span);
   const Tensor turned = ne(fmod(floor(distance.detach() / span), 2), 0);
