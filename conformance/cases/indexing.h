@@ -9,7 +9,7 @@ namespace tenon::conformance {
 
 // i32 indices where the arguments say so.
 inline Tensor indices_of(const json& a, const Tensor& index) {
-  return a.value("i32", false) ? as_i32(index) : index;
+  return a.value("i32", false) && index.dtype() == i64 ? as_i32(index) : index;
 }
 inline List call_embedding(const json& a, const List& in) {
   return {embedding(indices_of(a, in[0]), in[1], a.value("padding_idx", int64_t{-1}))};

@@ -172,7 +172,7 @@ inline std::vector<Line> linalg_cases() {
       {"dot", two(dot), kIntegers, {{"", {{31}, {31}}}}, {.difference = 0, .no_reference = views}},
       {"vdot", two(vdot), kReals, {{"", {{4}, {4}}}}, tolerance, {.types_elsewhere = kHalves, .values = Values::ordinary, .no_reference = "dot"}},
       {"inner", two(inner), kReals, {{"", {{2, 3}, {4, 3}}}, {"", {{3}, {3}}}, {"", {{}, {2, 3}}}}, tolerance, {.types_elsewhere = kHalves, .values = Values::ordinary}},
-      {"outer", two(outer), kNumbers, {{"", {{3}, {4}}}, {"", {{65}, {31}}}}, {.values = Values::ordinary}},
+      {"outer", two(outer), kNumbers, {{"", {{3}, {4}}}, {"", {{65}, {31}}}}, kLongSums, {.values = Values::ordinary}},
       {"addmm", call_add_product<addmm>, kReals,
        {{"", {{4}, {2, 3}, {3, 4}}}, {"{'beta': 0.5, 'alpha': 2}", {{2, 1}, {2, 3}, {3, 4}}}, {"{'beta': 0}", {{2, 4}, {2, 3}, {3, 4}}}, {"{'beta': 2}", {{}, {31, 17}, {17, 65}}}},
        tolerance, {.types_elsewhere = kHalves, .values = Values::ordinary}},

@@ -26,6 +26,7 @@ void* __libc_memalign(size_t, size_t);
 namespace tenon::test {
 
 inline constinit std::atomic<int64_t> counted{0};
+inline constinit thread_local int64_t counted_here = 0;  // those of this thread
 inline constinit std::atomic<int64_t> until_failure{
     0};  // 0: none fails. Otherwise the n-th from now on does, in whatever thread
 inline constinit std::atomic<bool> failed{false};  // it has
@@ -34,6 +35,7 @@ inline constinit std::atomic<size_t> max_bytes{SIZE_MAX};  // more are never the
 
 inline bool fails(size_t bytes) {
   counted.fetch_add(1, std::memory_order_relaxed);
+  ++counted_here;
   if (bytes > max_bytes.load(std::memory_order_relaxed)) {
     errno = ENOMEM;
     return true;
