@@ -35,8 +35,9 @@ inline List call_instance_norm(const json& a, const List& in) {
   if (at(in, 3).defined()) mean = copied(in[3]), var = copied(in[4]);
   if (a.contains("running_mean"))
     mean = like(a.at("running_mean"), in[0]), var = like(a.at("running_var"), in[0]);
-  List out = {instance_norm(in[0], mean, var, at(in, 1), at(in, 2), a.value("use_input_stats", true),
-                            a.value("momentum", 0.3), a.value("eps", 1e-5))};
+  List out = {instance_norm(in[0], mean, var, at(in, 1), at(in, 2),
+                            a.value("use_input_stats", true), a.value("momentum", 0.3),
+                            a.value("eps", 1e-5))};
   if (at(in, 3).defined()) out.insert(out.end(), {mean, var});
   return out;
 }

@@ -356,31 +356,6 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
   return result;
 }
 
-// ---- the members of Tensor that belong to autograd ----
-
-bool Tensor::requires_grad() const {
-  auto& t = checked_impl(*this, "requires_grad");
-  return t.autograd && t.autograd->requires_grad;
-}
-
-Tensor& Tensor::requires_grad_(bool value) {
-  auto& t = checked_impl(*this, "requires_grad_");
-  if (!is_leaf())
-    throw AutogradError(
-        "requires_grad_: only leaves can be changed; this tensor was computed by an operator, use "
-        "detach() first");
-  if (value && !is_floating_point(t.dtype))
-    throw DTypeError(fmt::format(
-        "requires_grad_: only floating-point tensors have gradients, this one is {}", t.dtype));
-  if (value || t.autograd) t.meta().requires_grad = value;
-  return *this;
-}
-
-bool Tensor::is_leaf() const {
-  auto& t = checked_impl(*this, "is_leaf");
-  return !t.autograd || !t.autograd->node;
-}
-
 Tensor Tensor::grad() const {
   auto& t = checked_impl(*this, "grad");
   if (!t.autograd) return Tensor();
@@ -396,12 +371,6 @@ void Tensor::set_grad(const Tensor& g) {
   Tensor ended = g;  // what was there, destroyed when the lock is free
   std::lock_guard lock(grads_mutex);
   std::swap(meta.retained ? meta.retained->grad : meta.grad, ended);
-}
-
-Tensor Tensor::detach() const {
-  auto& t = checked_impl(*this, "detach");
-  return Tensor(Ref<TensorImpl>::adopt(
-      new TensorImpl(t.dtype, t.device, t.shape, t.strides, t.offset, t.storage)));
 }
 
 }  // namespace tenon

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include <tenon/core/dispatch/detour.h>
+#include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/dispatch/widened.h>
 #include <tenon/core/tensor_impl.h>
 
