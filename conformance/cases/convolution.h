@@ -1,26 +1,10 @@
 // Convolutions and transposed ones: with and without bias, groups, strides, padding, dilation.
 #pragma once
 
-#include <tenon/conformance/case.h>
+#include <tenon/conformance/sizes.h>
 #include <tenon/core/ops/convolution.h>
 
 namespace tenon::conformance {
-
-// ---- arguments: a number, or a list with one for each dimension ----
-
-inline void read_size(const json& a, const char* name, Single& size) {
-  if (a.contains(name)) size = shape_of(a.at(name))[0];
-}
-inline void read_size(const json& a, const char* name, Pair& size) {
-  if (!a.contains(name)) return;
-  const Shape n = shape_of(a.at(name));
-  size = n.size() == 1 ? Pair(n[0]) : Pair(n[0], n[1]);
-}
-inline void read_size(const json& a, const char* name, Triple& size) {
-  if (!a.contains(name)) return;
-  const Shape n = shape_of(a.at(name));
-  size = n.size() == 1 ? Triple(n[0]) : Triple(n[0], n[1], n[2]);
-}
 
 template <class Size, auto function>
 List call_conv(const json& a, const List& in) {

@@ -1,33 +1,12 @@
 // Pooling of lines and volumes, with indices, and its reverse.
 #pragma once
 
-#include <tenon/conformance/case.h>
+#include <tenon/conformance/sizes.h>
 #include <tenon/core/ops/arithmetic.h>
 #include <tenon/core/ops/pooling.h>
 
 namespace tenon::conformance {
 
-// One number, or a list of one or of all.
-inline Single single_of(const json& value) {
-  return value.is_array() ? value.at(0).get<int64_t>() : value.get<int64_t>();
-}
-inline Pair both_of(const json& value) {
-  return value.is_array() ? pair_of(value) : Pair(value.get<int64_t>());
-}
-inline Triple triple_of(const json& value) {
-  if (!value.is_array()) return value.get<int64_t>();
-  return {value.at(0).get<int64_t>(), value.at(1).get<int64_t>(), value.at(2).get<int64_t>()};
-}
-template <class Size>
-Size size_of(const json& a, const char* name, Size absent) {
-  if (!a.contains(name)) return absent;
-  if constexpr (std::is_same_v<Size, Single>)
-    return single_of(a[name]);
-  else if constexpr (std::is_same_v<Size, Pair>)
-    return both_of(a[name]);
-  else
-    return triple_of(a[name]);
-}
 template <class Size>
 MaxPoolOptions<Size> max_options(const json& a) {
   return {.stride = size_of<Size>(a, "stride", {}),
@@ -79,15 +58,6 @@ List call_max_unpool(const json& a, const List& in) {
   return {Pool(in[0], at, size_of<Size>(a, "kernel_size", 1), size_of<Size>(a, "stride", {}),
                size_of<Size>(a, "padding", 0),
                a.contains("output_size") ? shape_of(a["output_size"]) : Shape())};
-}
-
-// Each of these arguments with each input.
-inline std::vector<Variant> every(std::initializer_list<const char*> args,
-                                  const std::vector<In>& inputs) {
-  std::vector<Variant> variants;
-  for (const char* a : args)
-    for (auto& in : inputs) variants.push_back({a, {in}});
-  return variants;
 }
 
 inline std::vector<Line> more_pooling_cases() {

@@ -1,15 +1,14 @@
 // Other sizes and other places: interpolation, sampling at a grid, channels as pixels.
 #pragma once
 
-#include <tenon/conformance/case.h>
+#include <tenon/conformance/sizes.h>
 #include <tenon/core/ops/resampling.h>
 
 namespace tenon::conformance {
 
 inline InterpolateOptions interpolate_options(const json& a) {
   InterpolateOptions o;
-  if (a.contains("size"))
-    o.size = a["size"].is_array() ? shape_of(a["size"]) : Shape(a["size"].get<int64_t>());
+  if (a.contains("size")) o.size = shape_of(a["size"]);
   if (a.contains("scale_factor"))
     o.scale_factor = a["scale_factor"].is_array() ? a["scale_factor"].get<std::vector<double>>()
                                                   : std::vector{a["scale_factor"].get<double>()};
@@ -46,13 +45,12 @@ inline List call_channel_shuffle(const json& a, const List& in) {
   return {channel_shuffle(in[0], a.at("groups").get<int64_t>())};
 }
 
-// Each of these arguments with each input.
+// Each of these arguments with inputs of these shapes.
 inline std::vector<Variant> each_resize(std::initializer_list<const char*> args,
                                         std::initializer_list<Shape> shapes, Values values) {
-  std::vector<Variant> variants;
-  for (const char* a : args)
-    for (auto& shape : shapes) variants.push_back({a, {In(shape, values)}});
-  return variants;
+  std::vector<In> inputs;
+  for (auto& shape : shapes) inputs.push_back(In(shape, values));
+  return every(args, inputs);
 }
 
 inline std::vector<Line> resampling_cases() {

@@ -82,15 +82,6 @@ struct GatherBackward {
   }
 };
 
-// Dimensions [begin, end) of a descriptor.
-tn_tensor_desc part(const tn_tensor_desc& d, size_t begin, size_t end) {
-  tn_tensor_desc p = d;
-  p.rank = static_cast<uint32_t>(end - begin);
-  std::copy(d.shape + begin, d.shape + end, p.shape);
-  std::copy(d.strides + begin, d.strides + end, p.strides);
-  return p;
-}
-
 tn_plan* make_gather_backward(tn_device*, const Request& request) {
   const auto r = sdk::GatherRequest::from(request);
   auto &g = request.input(0), &index = request.input(1), &gx = request.output(0);
@@ -101,7 +92,8 @@ tn_plan* make_gather_backward(tn_device*, const Request& request) {
     return sdk::make_plan([bytes = elements * static_cast<int64_t>(sdk::dtype_size(r.dtype))](
                               const tn_run& run) { zero_bytes(run.outputs[0], bytes); });
   auto nest = [&](size_t begin, size_t end) {
-    auto i = part(index, begin, end), from = part(g, begin, end), to = part(r.seen, begin, end);
+    auto i = dims_between(index, begin, end), from = dims_between(g, begin, end),
+         to = dims_between(r.seen, begin, end);
     return Nest({&i, &from, &to});
   };
   return with_float(r.dtype, [&]<class T>(T) {

@@ -68,15 +68,6 @@ inline void AddTo<int32_t>::put(int32_t& y, int32_t x) {
   y = static_cast<int32_t>(static_cast<uint32_t>(y) + static_cast<uint32_t>(x));
 }
 
-// Dimensions [begin, end) of a descriptor.
-tn_tensor_desc dims_between(const tn_tensor_desc& d, size_t begin, size_t end) {
-  tn_tensor_desc p = d;
-  p.rank = static_cast<uint32_t>(end - begin);
-  std::copy(d.shape + begin, d.shape + end, p.shape);
-  std::copy(d.strides + begin, d.strides + end, p.strides);
-  return p;
-}
-
 // Elements in a row: where the first of index, src and y is, without the place along dim. Only the
 // places in [low, high) belong to this part of the work.
 struct Row {
