@@ -38,6 +38,7 @@ std::pair<Tensor, Tensor> MultiheadAttention::forward(const Tensor& query, const
                                     .out_proj_bias = out_proj.bias},
                                    {.key_padding_mask = masks.key_padding_mask,
                                     .attn_mask = masks.attn_mask,
+                                    .is_causal = masks.is_causal,
                                     .need_weights = masks.need_weights,
                                     .average_attn_weights = masks.average_attn_weights,
                                     .dropout_p = training ? options.dropout : 0});

@@ -27,8 +27,10 @@ inline List call_multi_head_attention(const json& a, const List& in) {
                                     .out_proj_bias = at(in, 6)},
                                    {.key_padding_mask = at(in, 8),
                                     .attn_mask = at(in, 7),
+                                    .is_causal = a.value("is_causal", false),
+                                    .need_weights = a.value("need_weights", true),
                                     .average_attn_weights = a.value("average_attn_weights", true)});
-  return {y, weights};
+  return weights.defined() ? List{y, weights} : List{y};
 }
 
 inline List call_rotary_embedding(const json& a, const List& in) {
@@ -63,6 +65,7 @@ inline std::vector<Variant> multi_head_shapes() {
                     {width}}};
   };
   return {with("{'num_heads': 1}", 2, 2, 1, 2), with("{'num_heads': 2}", 3, 4, 2, 4),
+          with("{'num_heads': 2, 'is_causal': true, 'need_weights': false}", 4, 3, 2, 4),
           with("{'num_heads': 4, 'average_attn_weights': false}", 17, 9, 3, 32)};
 }
 

@@ -45,15 +45,19 @@ struct MultiHeadAttentionOptions {
   Tensor key_padding_mask = {};  // (batch, s); boolean: true is left out; floating: is added
   // (l, s) or (batch num_heads, l, s); boolean: true is left out; floating: is added to the scores.
   Tensor attn_mask = {};
+  // Position i attends to the positions up to i, of those that the masks allow. In contrast to
+  // PyTorch's hint it needs no mask, and a mask that is given as well counts.
+  bool is_causal = false;
   bool need_weights = true;          // otherwise the second result is undefined
   bool average_attn_weights = true;  // over the heads; otherwise one for each head
   double dropout_p = 0;              // of the attention weights
 };
 
 // Attention of `num_heads` heads between projections of query (l, batch, width), key and value
-// (s, batch, width). Returns the projected result (l, batch, width) and the weights, averaged over
-// the heads (batch, l, s), or (batch, num_heads, l, s). Throws a ValueError unless num_heads
-// divides the width.
+// (s, batch, width), or (l, width) and (s, width), whose results and masks have no batch either.
+// Without weights to return and dropout it is scaled_dot_product_attention. Returns the projected
+// result (l, batch, width) and the weights, averaged over the heads (batch, l, s), or (batch,
+// num_heads, l, s). Throws a ValueError unless num_heads divides the width.
 TENON_API std::pair<Tensor, Tensor> multi_head_attention_forward(
     const Tensor& query, const Tensor& key, const Tensor& value, int64_t num_heads,
     const MultiHeadAttentionWeights& weights, const MultiHeadAttentionOptions& options = {});

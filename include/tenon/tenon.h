@@ -83,4 +83,5 @@
 #include <tenon/modules/sequential.h>
 #include <tenon/modules/state_dict.h>
 #include <tenon/modules/summary.h>
+#include <tenon/modules/transformer.h>
 #include <tenon/serialization/checkpoint.h>

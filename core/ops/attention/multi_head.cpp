@@ -45,13 +45,20 @@ void require_weights(const MultiHeadAttentionWeights& w, int64_t width) {
   require(w.out_proj_bias, "out_proj_bias", {width});
 }
 
+// Whether a sequence (l, batch, width) lies in memory with the batch first. Products of it are
+// computed the way it lies, because (l, batch, width) would have to be copied for each of them.
+bool lies_by_batch(const Tensor& x) {
+  return !x.is_contiguous() && x.transpose(0, 1).is_contiguous();
+}
+
 // Part `which` of the three projections.
-Tensor projected(const Tensor& x, const MultiHeadAttentionWeights& w, int64_t which,
-                 int64_t parts) {
+Tensor projected(const Tensor& x, const MultiHeadAttentionWeights& w, int64_t which) {
   const int64_t width = shape_of(w.in_proj_weight)[1];
+  const Tensor weight = w.in_proj_weight.narrow(0, which * width, width);
   const Tensor bias =
-      w.in_proj_bias.defined() ? w.in_proj_bias.narrow(0, which * width, parts * width) : Tensor();
-  return linear(x, w.in_proj_weight.narrow(0, which * width, parts * width), bias);
+      w.in_proj_bias.defined() ? w.in_proj_bias.narrow(0, which * width, width) : Tensor();
+  if (!lies_by_batch(x)) return linear(x, weight, bias);
+  return linear(x.transpose(0, 1), weight, bias).transpose(0, 1);
 }
 
 // (length, batch, width) as (batch, heads, length, width / heads).
@@ -60,47 +67,55 @@ Tensor by_head(const Tensor& x, int64_t heads) {
   return x.reshape({s[0], s[1], heads, s[2] / heads}).permute({1, 2, 0, 3});
 }
 
-// The masks, of which either may be undefined, so that they broadcast to scores (batch, heads, l,
-// s).
+// All masks as one that is added and one that leaves pairs out, of which either may be undefined.
+// They broadcast to scores (batch, heads, l, s).
 struct Masks {
-  Tensor attention, padding;
+  Tensor added, left_out;
 
-  Masks(const MultiHeadAttentionOptions& options, const Shape& scores)
-      : attention(options.attn_mask), padding(options.key_padding_mask) {
-    const Shape plain = {scores[2], scores[3]},
+  Masks(const MultiHeadAttentionOptions& options, const Shape& scores) {
+    const Shape plain = {scores[2], scores[3]}, rows = {scores[0], scores[3]},
                 full = {scores[0] * scores[1], scores[2], scores[3]};
-    if (attention.defined() && !(shape_of(attention) == plain)) {
-      if (!(shape_of(attention) == full))
-        throw ShapeError(fmt::format("{}: attn_mask has shape {}, but must be {} or {}", kMultiHead,
-                                     shape_of(attention), plain, full));
-      attention = attention.reshape(scores);
-    }
-    if (!padding.defined()) return;
-    if (!(shape_of(padding) == Shape{scores[0], scores[3]}))
+    const Tensor &mask = options.attn_mask, &padding = options.key_padding_mask;
+    if (mask.defined() && !(shape_of(mask) == plain) && !(shape_of(mask) == full))
+      throw ShapeError(fmt::format("{}: attn_mask has shape {}, but must be {} or {}", kMultiHead,
+                                   shape_of(mask), plain, full));
+    if (padding.defined() && !(shape_of(padding) == rows))
       throw ShapeError(fmt::format("{}: key_padding_mask has shape {}, but must be {}", kMultiHead,
-                                   shape_of(padding), Shape{scores[0], scores[3]}));
-    padding = padding.reshape({scores[0], 1, 1, scores[3]});
+                                   shape_of(padding), rows));
+    if (mask.defined()) add(shape_of(mask) == plain ? mask : mask.reshape(scores));
+    if (padding.defined()) add(padding.reshape({scores[0], 1, 1, scores[3]}));
   }
+
+  void add(const Tensor& mask) {
+    if (dtype_of(mask) == boolean)
+      left_out = left_out.defined() ? logical_or(left_out, mask) : mask;
+    else
+      added = added.defined() ? added + mask : mask;
+  }
+  bool empty() const { return !added.defined() && !left_out.defined(); }
 
   Tensor apply(Tensor scores) const {
-    if (attention.defined()) scores = masked_scores(scores, attention, false);
-    return padding.defined() ? masked_scores(scores, padding, false) : scores;
+    if (added.defined()) scores = masked_scores(scores, added, false);
+    return left_out.defined() ? masked_scores(scores, left_out, false) : scores;
   }
-  // Whether scaled_dot_product_attention takes them, for operands of this dtype.
-  bool are_one(DType dtype) const {
-    if (attention.defined() && padding.defined())
-      return dtype_of(attention) == boolean && dtype_of(padding) == boolean;
-    const Tensor& only = attention.defined() ? attention : padding;
-    return !only.defined() || dtype_of(only) == boolean || dtype_of(only) == dtype;
-  }
-  // As it takes them: true takes part.
+  // As scaled_dot_product_attention takes them: true takes part.
   Tensor one() const {
-    if (attention.defined() && padding.defined())
-      return logical_not(logical_or(attention, padding));
-    const Tensor& only = attention.defined() ? attention : padding;
-    return only.defined() && dtype_of(only) == boolean ? logical_not(only) : only;
+    if (!added.defined()) return left_out.defined() ? logical_not(left_out) : Tensor();
+    return left_out.defined() ? masked_scores(added, left_out, false) : added;
   }
 };
+
+// One sequence without a batch: (l, width), (s, width).
+std::pair<Tensor, Tensor> attend_unbatched(const Tensor& query, const Tensor& key,
+                                           const Tensor& value, int64_t num_heads,
+                                           const MultiHeadAttentionWeights& weights,
+                                           MultiHeadAttentionOptions options) {
+  if (options.key_padding_mask.defined())
+    options.key_padding_mask = unsqueeze(options.key_padding_mask, 0);
+  const auto [y, w] = multi_head_attention_forward(
+      unsqueeze(query, 1), unsqueeze(key, 1), unsqueeze(value, 1), num_heads, weights, options);
+  return {squeeze(y, 1), w.defined() ? squeeze(w, 0) : w};
+}
 
 }  // namespace
 
@@ -110,6 +125,8 @@ std::pair<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, cons
                                                        const MultiHeadAttentionOptions& options) {
   const Tensor* all[] = {&query, &key, &value};
   for (size_t i = 0; i < 3; ++i) require_tensor(kMultiHead, *all[i], i);
+  if (query.dim() == 2 && key.dim() == 2 && value.dim() == 2)
+    return attend_unbatched(query, key, value, num_heads, weights, options);
   require_sequences(query, key, value, num_heads);
   const Shape& shape = shape_of(query);
   const int64_t width = shape[2];
@@ -117,15 +134,23 @@ std::pair<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, cons
   if (!(options.dropout_p >= 0 && options.dropout_p <= 1))
     throw ValueError(fmt::format("{}: dropout_p must lie in [0, 1], found {}", kMultiHead,
                                  number_text(options.dropout_p)));
-  const Tensor q = by_head(projected(query, weights, 0, 1), num_heads),
-               k = by_head(projected(key, weights, 1, 1), num_heads),
-               v = by_head(projected(value, weights, 2, 1), num_heads);
-  const Masks masks(options, {shape[1], num_heads, shape[0], shape_of(key)[0]});
+  const Tensor q = by_head(projected(query, weights, 0), num_heads),
+               k = by_head(projected(key, weights, 1), num_heads),
+               v = by_head(projected(value, weights, 2), num_heads);
   const auto output = [&](const Tensor& heads) {
-    return linear(heads.permute({2, 0, 1, 3}).reshape(shape), weights.out_proj_weight,
-                  weights.out_proj_bias);
+    if (!lies_by_batch(query))
+      return linear(heads.permute({2, 0, 1, 3}).reshape(shape), weights.out_proj_weight,
+                    weights.out_proj_bias);
+    const Tensor by_batch = heads.permute({0, 2, 1, 3}).reshape({shape[1], shape[0], width});
+    return linear(by_batch, weights.out_proj_weight, weights.out_proj_bias).transpose(0, 1);
   };
-  if (!options.need_weights && options.dropout_p == 0 && masks.are_one(dtype_of(q)))
+  const int64_t s = shape_of(key)[0];
+  Masks masks(options, {shape[1], num_heads, shape[0], s});
+  const bool fused = !options.need_weights && options.dropout_p == 0;
+  if (fused && options.is_causal && masks.empty())
+    return {output(scaled_dot_product_attention(q, k, v, {.is_causal = true})), Tensor()};
+  if (options.is_causal) masks.add(logical_not(causal_mask(shape[0], s, q.device())));
+  if (fused && (!masks.added.defined() || dtype_of(masks.added) == dtype_of(q)))
     return {output(scaled_dot_product_attention(q, k, v, {.attn_mask = masks.one()})), Tensor()};
   const double scale = std::sqrt(static_cast<double>(num_heads) / static_cast<double>(width));
   Tensor attention = attention_weights(masks.apply(matmul(q * scale, k.transpose(-2, -1))));

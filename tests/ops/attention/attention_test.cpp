@@ -76,7 +76,46 @@ BOOST_AUTO_TEST_CASE(without_weights_many_heads_give_the_same) {
       options.need_weights = false;
       const Tensor without = multi_head_attention_forward(query, key, key, heads, w, options).first;
       BOOST_TEST(abs(with - without).max().item() < 1e-4);
+      // Positions up to the own one, with any of the masks.
+      options.is_causal = true;
+      const Tensor fused = multi_head_attention_forward(query, key, key, heads, w, options).first;
+      options.is_causal = false;
+      options.attn_mask = mask.defined() && mask.dim() == 3 ? where(causal, -1e30, mask) : causal;
+      const Tensor masked = multi_head_attention_forward(query, key, key, heads, w, options).first;
+      BOOST_TEST(abs(fused - masked).max().item() < 1e-4);
     }
+}
+
+// One sequence is one without a batch, and a sequence that lies in memory with its batch first is
+// one that does not.
+BOOST_AUTO_TEST_CASE(sequences_without_a_batch_or_with_it_first) {
+  manual_seed(8);
+  const MultiHeadAttentionWeights w = {.in_proj_weight = randn({12, 4}),
+                                       .in_proj_bias = randn({12}),
+                                       .out_proj_weight = randn({4, 4})};
+  const Tensor query = randn({3, 1, 4}), key = randn({5, 1, 4}), late = arange(0, 5).gt(2.0);
+  const auto [y, weights] =
+      multi_head_attention_forward(query, key, key, 2, w, {.key_padding_mask = late.unsqueeze(0)});
+  const Tensor q = query.squeeze(1), k = key.squeeze(1);
+  const auto [one, of_one] =
+      multi_head_attention_forward(q, k, k, 2, w, {.key_padding_mask = late});
+  BOOST_TEST((one.shape() == Shape{3, 4} && of_one.shape() == Shape{3, 5}));
+  BOOST_TEST(abs(one - y.squeeze(1)).max().item() < 1e-6);
+  BOOST_TEST(abs(of_one - weights.squeeze(0)).max().item() < 1e-6);
+  for (const bool need_weights : {false, true}) {
+    Tensor x = randn({2, 3, 4}), copied = x.transpose(0, 1).contiguous();
+    x.requires_grad_(true);
+    copied.requires_grad_(true);
+    const Tensor by_batch = x.transpose(0, 1), g = randn({3, 2, 4});
+    const auto attend = [&](const Tensor& s) {
+      return multi_head_attention_forward(s, s, s, 2, w, {.need_weights = need_weights}).first;
+    };
+    const Tensor found = attend(by_batch), expected = attend(copied);
+    BOOST_TEST(abs(found - expected).max().item() < 1e-5);
+    (found * g).sum().backward();
+    (expected * g).sum().backward();
+    BOOST_TEST(abs(x.grad().transpose(0, 1) - copied.grad()).max().item() < 1e-5);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(bad_input) {
@@ -110,6 +149,7 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   };
   const MultiHeadAttentionWeights good = {.in_proj_weight = w, .out_proj_weight = o};
   require_error<ShapeError>(many(zeros({3, 4}), x, 1, good), "needs a query (l, batch, width)");
+  require_error<ShapeError>(many(zeros({3, 4}), zeros({3, 5}), 1, good), "found (3, 1, 4), (3, 1");
   require_error<ShapeError>(many(x, zeros({3, 1, 4}), 1, good), "found (3, 2, 4), (3, 1, 4)");
   require_error<ValueError>(many(x, x, 3, good), "width 4 cannot be divided into 3 heads");
   require_error<ValueError>(many(x, x, 0, good), "cannot be divided into 0 heads");
