@@ -1,11 +1,17 @@
+#include <cstdlib>
 #include <cstring>
 #include <string>
+#include <typeinfo>
 #include <vector>
+
+#include <cxxabi.h>
 
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/host_tensor.h>
 #include <tenon/data/dataset.h>
+#include <tenon/data/naming.h>
+#include <tenon/data/reading.h>
 
 namespace tenon::data {
 namespace {
@@ -40,6 +46,54 @@ Dataset::~Dataset() = default;
 Example Dataset::get(int64_t index) const {
   Batch batch = get_batch({&index, 1});
   return {batch.data[0], batch.target[0]};
+}
+
+std::string Dataset::name() const {
+  const char* mangled = typeid(*this).name();
+  int status = 0;
+  char* readable = abi::__cxa_demangle(mangled, nullptr, nullptr, &status);
+  std::string name = readable ? readable : mangled;
+  std::free(readable);
+  const size_t space = name.rfind("::", name.find('<'));
+  return space == name.npos ? name : name.substr(space + 2);
+}
+
+std::vector<Example> get_examples(const Dataset& dataset, std::span<const int64_t> indices) {
+  std::vector<Example> examples;
+  examples.reserve(indices.size());
+  Reading now = reading();
+  for (size_t i = 0; i < indices.size(); ++i) {
+    now.place = i;
+    const ReadingScope scope(now);
+    naming_example(dataset, indices[i], [&] {
+      const int64_t size = dataset.size();
+      if (indices[i] < 0 || indices[i] >= size)
+        throw IndexError(fmt::format("there is no such example; the data set has {}", size));
+      examples.push_back(dataset.get(indices[i]));
+      if (!examples.back().data.defined() || !examples.back().target.defined())
+        throw ValueError("get() returned an undefined tensor");
+    });
+  }
+  return examples;
+}
+
+Batch ExampleDataset::get_batch(std::span<const int64_t> indices) const {
+  return collate(get_examples(*this, indices));
+}
+
+std::string current_error_text() {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an exception that is not a std::exception";
+  }
+}
+
+void rethrow_naming(const Dataset& dataset, int64_t index) {
+  std::throw_with_nested(
+      DataError(fmt::format("example {} of {}: {}", index, dataset.name(), current_error_text())));
 }
 
 Batch collate(std::span<const Example> examples) {

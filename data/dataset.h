@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+#include <vector>
 
 #include <tenon/core/tensor.h>
 
@@ -21,8 +23,9 @@ struct Batch {
   int64_t size() const { return data.size(0); }
 };
 
-// Derive from this class for your own examples. Several threads call `get_batch` at the same time.
-// The tensors are on cpu:0.
+// Numbered examples. Derive from this class for a data set that makes batches at once, and from
+// ExampleDataset for one that makes examples one by one. Several threads call `get_batch` at the
+// same time. The tensors are on cpu:0. reading() in <tenon/data/reading.h> says for which epoch.
 class TENON_API Dataset {
  public:
   virtual ~Dataset();
@@ -33,8 +36,24 @@ class TENON_API Dataset {
   virtual Batch get_batch(std::span<const int64_t> indices) const = 0;
 
   // Returns one example, without the leading dimension. Errors are those of get_batch.
-  Example get(int64_t index) const;
+  virtual Example get(int64_t index) const;
+  // Returns what errors call this data set; by default the name of its class,
+  // without namespaces.
+  virtual std::string name() const;
 };
+
+// Derive from this class and write size() and get(). get_batch collates examples; an exception that
+// get() throws becomes a DataError that names the example and the data set, with the cause nested.
+class TENON_API ExampleDataset : public Dataset {
+ public:
+  Example get(int64_t index) const override = 0;
+  Batch get_batch(std::span<const int64_t> indices) const override;
+};
+
+// Returns the examples with these indices one by one, each read at its place (Reading::place).
+// Errors are those of ExampleDataset.
+TENON_API std::vector<Example> get_examples(const Dataset& dataset,
+                                            std::span<const int64_t> indices);
 
 // Joins examples to a batch, for data sets that make them one by one. Throws a ShapeError or
 // DTypeError that names the first example that differs from example 0, and a ValueError if there

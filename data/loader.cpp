@@ -12,7 +12,9 @@
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/data/loader.h>
-#include <tenon/data/shuffle.h>
+#include <tenon/data/naming.h>
+#include <tenon/data/random.h>
+#include <tenon/data/reading.h>
 
 namespace tenon::data {
 namespace {
@@ -130,6 +132,7 @@ class DataLoader::Epoch {
   Made make(int64_t number) const {
     Made made{number, {}, nullptr};
     try {
+      const ReadingScope scope({options_.seed, epoch_, static_cast<uint64_t>(number)});
       made.batch = dataset_->get_batch(indices(number));
     } catch (...) {
       made.error = std::current_exception();
@@ -184,20 +187,19 @@ class DataLoader::Epoch {
   }
 
   [[noreturn]] void rethrow(const std::exception_ptr& error) const {
-    std::string why = "an exception that is not a std::exception";
+    std::string why;
     try {
       std::rethrow_exception(error);
-    } catch (const std::exception& e) {
-      why = e.what();
     } catch (...) {
+      why = current_error_text();
     }
     const std::vector<int64_t> asked = indices(next_to_take_);
     std::string examples;
     for (size_t i = 0; i < asked.size() && i < 4; ++i)
       examples += fmt::format("{}{}", i ? ", " : "", asked[i]);
-    const std::string text =
-        fmt::format("DataLoader: batch {} of epoch {} (examples {}{}) cannot be made: {}",
-                    next_to_take_, epoch_, examples, asked.size() > 4 ? ", …" : "", why);
+    const std::string text = fmt::format(
+        "DataLoader: batch {} of epoch {} (examples {}{} of {}) cannot be made: {}", next_to_take_,
+        epoch_, examples, asked.size() > 4 ? ", …" : "", dataset_->name(), why);
     try {
       std::rethrow_exception(error);
     } catch (...) {

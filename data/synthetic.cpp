@@ -8,7 +8,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/host_tensor.h>
-#include <tenon/data/shuffle.h>
+#include <tenon/data/random.h>
 #include <tenon/data/synthetic.h>
 
 namespace tenon::data {
@@ -61,14 +61,14 @@ float distance(int64_t label, Point p, float r, float stroke) {
 }
 
 // Returns an approximately normal number of variance 1: the sum of four uniform ones.
-float noise(SplitMix& random) {
+float noise(Random& random) {
   const uint64_t bits = random.next();
   const float sum = static_cast<float>((bits & 0xFFFF) + (bits >> 16 & 0xFFFF) +
                                        (bits >> 32 & 0xFFFF) + (bits >> 48));
   return (sum / 65535.f - 2.f) * 1.7320508f;
 }
 
-void draw(uint8_t* pixels, int64_t label, SplitMix& random, float noise_level) {
+void draw(uint8_t* pixels, int64_t label, Random& random, float noise_level) {
   const float r = random.uniform(6.f, 9.5f), stroke = random.uniform(0.8f, 1.5f);
   const float margin = r + 0.5f, cx = random.uniform(margin, kSide - margin),
               cy = random.uniform(margin, kSide - margin);
@@ -106,7 +106,7 @@ TensorDataset synthetic(int64_t count, const SyntheticOptions& options) {
   const std::vector<int64_t> order = permutation(count, options.seed, ~uint64_t{0});
   for (int64_t i = 0; i < count; ++i) {
     const int64_t label = order[static_cast<size_t>(i)] % kFigures;
-    SplitMix random(options.seed, static_cast<uint64_t>(i));
+    Random random(options.seed, static_cast<uint64_t>(i));
     static_cast<int64_t*>(labels.values)[i] = label;
     draw(static_cast<uint8_t*>(images.values) + i * kSide * kSide, label, random,
          static_cast<float>(options.noise));

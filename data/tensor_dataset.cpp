@@ -4,6 +4,9 @@
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/host_tensor.h>
+#include <tenon/data/image_batch.h>
+#include <tenon/data/naming.h>
+#include <tenon/data/reading.h>
 #include <tenon/data/tensor_dataset.h>
 
 namespace tenon::data {
@@ -48,7 +51,9 @@ Batch TensorDataset::get_batch(std::span<const int64_t> indices) const {
       throw IndexError(
           fmt::format("TensorDataset: there is no example {}; it has {}", index, size()));
   Batch batch;
-  if (table_) {
+  if (steps_ && !indices.empty()) {
+    batch.data = transformed(indices);
+  } else if (table_) {
     const int64_t pixels = data_.numel() / std::max<int64_t>(data_.size(0) * data_.size(1), 1);
     batch.data =
         gather(data_, indices, DType::f32, [&](const std::byte* from, std::byte* to, size_t) {
@@ -71,6 +76,38 @@ TensorDataset& TensorDataset::convert(const ToFloat& how) {
                                  data_.shape()));
   table_ = std::make_shared<PixelTable>(how, data_.size(1));
   return *this;
+}
+
+TensorDataset& TensorDataset::transform(Compose steps) {
+  if (data_.dtype() != DType::u8 && data_.dtype() != DType::f32)
+    throw DTypeError(
+        fmt::format("TensorDataset: images that are transformed are u8 or f32, and the data is {}",
+                    data_.dtype()));
+  if (data_.dim() != 4)
+    throw ShapeError(fmt::format(
+        "TensorDataset: images that are transformed are (N, C, H, W), and the data has shape {}",
+        data_.shape()));
+  steps_ = steps.empty() ? nullptr : std::make_shared<const Compose>(std::move(steps));
+  return *this;
+}
+
+Tensor TensorDataset::transformed(std::span<const int64_t> indices) const {
+  ImageBatch batch(indices.size(), table_.get());
+  const auto* rows = static_cast<const std::byte*>(host_values(data_));
+  const int64_t elements = data_.numel() / data_.size(0);
+  const size_t bytes = static_cast<size_t>(elements) * size_of(data_.dtype());
+  Image image;
+  Reading now = reading();
+  for (size_t i = 0; i < indices.size(); ++i)
+    naming_example(*this, indices[i], [&] {
+      now.place = i;
+      Random random = now.random(indices[i]);
+      image.assign(rows ? rows + static_cast<size_t>(indices[i]) * bytes : nullptr, data_.dtype(),
+                   data_.size(1), data_.size(2), data_.size(3));
+      (*steps_)(image, random);
+      batch.put(i, image);
+    });
+  return batch.tensor();
 }
 
 TensorDataset TensorDataset::slice(int64_t begin, int64_t end) const {

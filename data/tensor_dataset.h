@@ -4,6 +4,7 @@
 #include <memory>
 
 #include <tenon/data/dataset.h>
+#include <tenon/data/image.h>
 #include <tenon/data/transform.h>
 
 namespace tenon::data {
@@ -22,6 +23,12 @@ class TENON_API TensorDataset : public Dataset {
   // (N, C, …): throws a DTypeError or ShapeError otherwise, and a ValueError as to_float does.
   // Returns *this.
   TensorDataset& convert(const ToFloat& how);
+  // Makes batches have images that went through these steps, in the threads of the loader and
+  // before convert. Each example draws from reading().random(index). The data has to be u8 or f32
+  // images (N, C, H, W): throws a DTypeError or ShapeError otherwise. get_batch throws a ShapeError
+  // or DTypeError that names the example if the images of a batch do not come out equal. The steps
+  // replace those of an earlier call. Returns *this.
+  TensorDataset& transform(Compose steps);
   // Returns the data set of examples [begin, end), which shares the values. Negative numbers count
   // from the end. Throws an IndexError for a range outside the data set.
   TensorDataset slice(int64_t begin, int64_t end) const;
@@ -34,6 +41,8 @@ class TENON_API TensorDataset : public Dataset {
  private:
   Tensor data_, target_;
   std::shared_ptr<const PixelTable> table_;
+  std::shared_ptr<const Compose> steps_;
+  Tensor transformed(std::span<const int64_t> indices) const;
 };
 
 }  // namespace tenon::data

@@ -34,10 +34,15 @@ PixelTable::PixelTable(const ToFloat& how, int64_t channels) : channels_(channel
 
 void PixelTable::convert(const uint8_t* from, float* to, int64_t pixels_per_channel) const {
   for (int64_t c = 0; c < channels_; ++c) {
-    const float* table = values_.data() + (values_.size() == 256 ? 0 : c * 256);
-    for (int64_t i = 0; i < pixels_per_channel; ++i) to[i] = table[from[i]];
+    convert_channel(c, from, to, pixels_per_channel);
     from += pixels_per_channel, to += pixels_per_channel;
   }
+}
+
+void PixelTable::convert_channel(int64_t channel, const uint8_t* from, float* to,
+                                 int64_t pixels) const {
+  const float* table = values_.data() + (values_.size() == 256 ? 0 : channel * 256);
+  for (int64_t i = 0; i < pixels; ++i) to[i] = table[from[i]];
 }
 
 Tensor to_float(const Tensor& images, const ToFloat& how) {

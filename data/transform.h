@@ -27,6 +27,10 @@ class PixelTable {
   PixelTable(const ToFloat& how, int64_t channels);
   // Converts one image of channels × pixels_per_channel bytes.
   void convert(const uint8_t* from, float* to, int64_t pixels_per_channel) const;
+  // Converts one channel of an image.
+  void convert_channel(int64_t channel, const uint8_t* from, float* to, int64_t pixels) const;
+  // Returns how many tables there are: 1, or as many as channels.
+  int64_t tables() const { return static_cast<int64_t>(values_.size() / 256); }
 
  private:
   int64_t channels_;

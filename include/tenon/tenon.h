@@ -38,12 +38,16 @@
 #include <tenon/core/runtime/dispatch_stats.h>
 #include <tenon/core/runtime/stream_graph.h>
 #include <tenon/core/tensor.h>
+#include <tenon/data/augment.h>
 #include <tenon/data/cifar.h>
 #include <tenon/data/fashion_mnist.h>
 #include <tenon/data/idx.h>
 #include <tenon/data/loader.h>
+#include <tenon/data/reading.h>
 #include <tenon/data/synthetic.h>
 #include <tenon/data/tensor_dataset.h>
+#include <tenon/data/text_dataset.h>
+#include <tenon/data/tokenizer.h>
 #include <tenon/data/transform.h>
 #include <tenon/modules/activation.h>
 #include <tenon/modules/attention.h>

@@ -183,7 +183,7 @@ BOOST_AUTO_TEST_CASE(a_workers_error_arrives_in_the_loop) {
       BOOST_ERROR("no exception");
     } catch (const DataError& error) {
       BOOST_TEST(error.what() == std::string("DataLoader: batch 3 of epoch 0 (examples 15, 16, 17, "
-                                             "18, …) cannot be made: this one is broken"));
+                                             "18, … of Probe) cannot be made: this one is broken"));
       BOOST_CHECK_THROW(std::rethrow_if_nested(error), IndexError);
     }
     BOOST_TEST(taken == 15);  // what came in front was delivered

@@ -7,10 +7,19 @@
 
 namespace tenon::data {
 
-// SplitMix64 (Steele, Lea, Flood 2014). Neighbouring seeds give unrelated numbers.
-class SplitMix {
+// SplitMix64 (Steele, Lea, Flood 2014). Neighbouring seeds give unrelated numbers. It is for
+// reading data, where each example has a generator of its own; what operators draw comes from
+// <tenon/core/random.h>.
+class Random {
  public:
-  explicit SplitMix(uint64_t seed, uint64_t stream = 0) : state_(mix(seed) ^ mix(~stream)) {}
+  explicit Random(uint64_t seed, uint64_t stream = 0) : state_(mix(seed) ^ mix(~stream)) {}
+
+  // Returns another generator, which depends on the state of this one and on `number`.
+  Random at(uint64_t number) const {
+    Random other = *this;
+    other.state_ = mix(state_ + 0x632BE59BD9B4E019u) ^ mix(~number);
+    return other;
+  }
 
   uint64_t next() { return mix(state_ += 0x9E3779B97F4A7C15u); }
   // Returns a number from [0, bound), all with equal probability (Lemire 2019); bound > 0.
@@ -25,6 +34,12 @@ class SplitMix {
   float uniform(float low, float high) {
     return low + (high - low) * static_cast<float>(next() >> 40) * 0x1p-24f;
   }
+  // The same with the precision of f64, over [low, high].
+  double uniform64(double low, double high) {
+    return low + (high - low) * (static_cast<double>(next() >> 11) * 0x1p-53);
+  }
+  // Returns true with probability p.
+  bool chance(double p) { return static_cast<double>(next() >> 11) * 0x1p-53 < p; }
 
  private:
   static uint64_t mix(uint64_t z) {
@@ -39,7 +54,7 @@ class SplitMix {
 inline std::vector<int64_t> permutation(int64_t count, uint64_t seed, uint64_t epoch) {
   std::vector<int64_t> order(static_cast<size_t>(count));
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
-  SplitMix random(seed, epoch);
+  Random random(seed, epoch);
   for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
   return order;
 }
