@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <functional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <tenon/core/device.h>
@@ -11,7 +12,7 @@
 namespace example {
 
 struct Options {
-  std::string data = {};  // a folder of IDX files; empty: the generated set
+  std::string data = {};  // a folder or a file; empty: what the example takes without one
   std::vector<tenon::Device> devices = {"cpu"};
   int64_t epochs = 10;  // 0: evaluate only
   int64_t batch_size = 64;
@@ -20,12 +21,26 @@ struct Options {
   std::string save = {}, load = {};  // empty: neither
 };
 
-// Reads the command line over `defaults`; an exit status instead where the program is done (--help,
-// or a mistake that was reported).
-struct Parsed {
-  Options options;
-  std::optional<int> exit_status;
+// An option that only one example has.
+struct Extra {
+  std::string name;                                   // "--length"
+  std::variant<int64_t*, std::string*, bool*> value;  // a number is at least 1
+  std::string help;
 };
-Parsed parse(int argc, char** argv, const std::string& description, const Options& defaults);
+
+struct Program {
+  std::string description;
+  // What --data is. Examples of pictures can also generate some.
+  std::string data =
+      "Folder of IDX files (train-images-idx3-ubyte.gz and so on); without it pictures are "
+      "generated";
+  bool generates = true;
+  std::vector<Extra> extras = {};
+};
+
+// The main function of an example: reads the command line over the defaults, sets the seed and
+// calls `body`. Returns the exit status; what goes wrong is said in one line.
+int run(int argc, char** argv, const Program& program, const Options& defaults,
+        const std::function<void(const Options&)>& body);
 
 }  // namespace example

@@ -11,9 +11,10 @@
 
 namespace example {
 
-Progress::Progress(int64_t epochs, int64_t images_per_epoch)
+Progress::Progress(int64_t epochs, int64_t per_epoch, std::string unit)
     : epochs_(epochs),
-      images_per_epoch_(images_per_epoch),
+      per_epoch_(per_epoch),
+      unit_(std::move(unit)),
       terminal_(isatty(STDOUT_FILENO)),
       start_(Clock::now()),
       epoch_start_(start_),
@@ -26,27 +27,27 @@ void Progress::start_epoch() {
 
 bool Progress::due() const { return terminal_ && seconds_since(shown_) > 0.1; }
 
-void Progress::show(int64_t images, double loss) {
+void Progress::show(int64_t count, double loss) {
   shown_ = Clock::now();
   double elapsed = seconds_since(start_),
-         done = static_cast<double>((epoch_ - 1) * images_per_epoch_ + images);
+         done = static_cast<double>((epoch_ - 1) * per_epoch_ + count);
   double rate = done / std::max(elapsed, 1e-9),
-         left = (static_cast<double>(epochs_ * images_per_epoch_) - done) / std::max(rate, 1e-9);
+         left = (static_cast<double>(epochs_ * per_epoch_) - done) / std::max(rate, 1e-9);
   constexpr int64_t width = 24;
-  int64_t full = images_per_epoch_ ? width * images / images_per_epoch_ : width;
+  int64_t full = per_epoch_ ? width * count / per_epoch_ : width;
   std::string bar = std::string(static_cast<size_t>(full), '=') +
                     std::string(static_cast<size_t>(width - full), ' ');
-  std::printf("\repoch %lld/%lld [%s] loss %.4f  %.0f images/s  %.0f s left \033[K",
+  std::printf("\repoch %lld/%lld [%s] loss %.4f  %.0f %s/s  %.0f s left \033[K",
               static_cast<long long>(epoch_), static_cast<long long>(epochs_), bar.c_str(), loss,
-              rate, left);
+              rate, unit_.c_str(), left);
   std::fflush(stdout);
 }
 
 void Progress::end_epoch(double loss) {
   double seconds = seconds_since(epoch_start_);
-  std::printf("%sepoch %lld/%lld  loss %.4f  %.0f images/s  %.1f s\n", terminal_ ? "\r\033[K" : "",
+  std::printf("%sepoch %lld/%lld  loss %.4f  %.0f %s/s  %.1f s\n", terminal_ ? "\r\033[K" : "",
               static_cast<long long>(epoch_), static_cast<long long>(epochs_), loss,
-              static_cast<double>(images_per_epoch_) / std::max(seconds, 1e-9), seconds);
+              static_cast<double>(per_epoch_) / std::max(seconds, 1e-9), unit_.c_str(), seconds);
   std::fflush(stdout);
 }
 

@@ -3,19 +3,21 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 namespace example {
 
 class Progress {
  public:
-  Progress(int64_t epochs, int64_t images_per_epoch);
+  // `unit` is what is counted: "images".
+  Progress(int64_t epochs, int64_t per_epoch, std::string unit);
 
   void start_epoch();
   // True where a fresh loss would be shown now: reading it waits for the device, so it is asked for
   // a few times a second only.
   bool due() const;
-  // `images` are those done in this epoch so far; `loss` is their mean.
-  void show(int64_t images, double loss);
+  // `count` is how many are done in this epoch so far; `loss` is their mean.
+  void show(int64_t count, double loss);
   void end_epoch(double loss);
 
  private:
@@ -24,7 +26,8 @@ class Progress {
     return std::chrono::duration<double>(Clock::now() - start).count();
   }
 
-  int64_t epochs_, images_per_epoch_;
+  int64_t epochs_, per_epoch_;
+  std::string unit_;
   int64_t epoch_ = 0;
   bool terminal_;
   Clock::time_point start_, epoch_start_, shown_;

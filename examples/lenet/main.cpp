@@ -17,6 +17,7 @@ struct LeNet : nn::Module<LeNet> {
 };
 
 int main(int argc, char** argv) {
-  return example::run<LeNet>(argc, argv, "Trains LeNet-5 on 28 x 28 pictures of ten classes",
-                             {.epochs = 10, .batch_size = 16, .lr = 0.04});
+  return example::run_classifier<LeNet>(argc, argv,
+                                        "Trains LeNet-5 on 28 x 28 pictures of ten classes",
+                                        {.epochs = 10, .batch_size = 16, .lr = 0.04});
 }

@@ -10,6 +10,7 @@ struct Mlp : nn::Module<Mlp> {
 };
 
 int main(int argc, char** argv) {
-  return example::run<Mlp>(argc, argv, "Trains a perceptron on 28 x 28 pictures of ten classes",
-                           {.epochs = 10, .batch_size = 64, .lr = 0.05});
+  return example::run_classifier<Mlp>(argc, argv,
+                                      "Trains a perceptron on 28 x 28 pictures of ten classes",
+                                      {.epochs = 10, .batch_size = 64, .lr = 0.05});
 }
