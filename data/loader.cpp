@@ -50,11 +50,41 @@ int64_t checked_size(const Dataset& dataset) {
 // Refuses a list of indices that does not fit into memory: those of all examples if they are
 // shuffled, otherwise those of one batch.
 void require_room_for_numbers(int64_t examples, const LoaderOptions& options) {
-  const auto count =
-      static_cast<uint64_t>(options.shuffle ? examples : std::min(examples, options.batch_size));
+  const auto count = static_cast<uint64_t>(
+      options.shuffle && !options.sampler ? examples : std::min(examples, options.batch_size));
   if (!host_has_room(count, sizeof(int64_t)))
     refuse_host_room(count, sizeof(int64_t),
                      fmt::format("DataLoader: the numbers of {} examples: ", count));
+}
+
+// Returns how many examples an epoch has.
+int64_t examples_of(const Dataset& dataset, const LoaderOptions& options) {
+  const int64_t size = checked_size(dataset);
+  if (!options.sampler) return size;
+  const int64_t count = options.sampler->size();
+  if (count < 0)
+    throw ValueError(fmt::format(
+        "DataLoader: the sampler says that its size is {}; it has to be at least 0", count));
+  return count;
+}
+
+// Returns the order of the examples, which is empty where they come one after the other.
+std::vector<int64_t> order_of(const Dataset& dataset, const LoaderOptions& options,
+                              int64_t examples, uint64_t epoch) {
+  if (!options.sampler) return permutation(options.shuffle ? examples : 0, options.seed, epoch);
+  std::vector<int64_t> order = options.sampler->order(options.seed, epoch);
+  if (order.size() != static_cast<size_t>(examples))
+    throw ValueError(
+        fmt::format("DataLoader: the sampler says that its size is {}, and its order for epoch {} "
+                    "has {} examples",
+                    examples, epoch, order.size()));
+  const int64_t size = dataset.size();
+  for (int64_t index : order)
+    if (index < 0 || index >= size)
+      throw IndexError(
+          fmt::format("DataLoader: the sampler asks for example {} of {}, which has {}", index,
+                      dataset.name(), size));
+  return order;
 }
 
 }  // namespace
@@ -68,9 +98,9 @@ class DataLoader::Epoch {
         options_(options),
         state_(std::move(state)),
         epoch_(state_->epoch) {
-    const int64_t examples = checked_size(*dataset_);
+    const int64_t examples = examples_of(*dataset_, options_);
     require_room_for_numbers(examples, options_);
-    order_ = permutation(options_.shuffle ? examples : 0, options_.seed, epoch_);
+    order_ = order_of(*dataset_, options_, examples, epoch_);
     count_ = batches_of(examples, options_);
     examples_ = examples;
     taken_ = next_to_make_ = next_to_take_ = state_->position;
@@ -123,17 +153,31 @@ class DataLoader::Epoch {
   std::vector<int64_t> indices(int64_t number) const {
     const int64_t begin = number * options_.batch_size,
                   end = begin + std::min(options_.batch_size, examples_ - begin);
-    if (options_.shuffle) return {order_.begin() + begin, order_.begin() + end};
+    if (!order_.empty()) return {order_.begin() + begin, order_.begin() + end};
     std::vector<int64_t> in_order(static_cast<size_t>(end - begin));
     for (size_t i = 0; i < in_order.size(); ++i) in_order[i] = begin + static_cast<int64_t>(i);
     return in_order;
   }
 
+  Batch make_batch(int64_t number) const {
+    const Reading now{.seed = options_.seed,
+                      .epoch = epoch_,
+                      .batch = static_cast<uint64_t>(number),
+                      .repeats = options_.sampler && options_.sampler->repeats()};
+    const ReadingScope scope(now);
+    const std::vector<int64_t> asked = indices(number);
+    Batch batch = options_.collate ? options_.collate(get_examples(*dataset_, asked))
+                                   : dataset_->get_batch(asked);
+    if (!options_.transform_batch) return batch;
+    // Not the generator of an example: those are numbered from 0.
+    Random random = Random(now.seed, now.epoch).at(~now.batch).at(0);
+    return options_.transform_batch(std::move(batch), random);
+  }
+
   Made make(int64_t number) const {
     Made made{number, {}, nullptr};
     try {
-      const ReadingScope scope({options_.seed, epoch_, static_cast<uint64_t>(number)});
-      made.batch = dataset_->get_batch(indices(number));
+      made.batch = make_batch(number);
     } catch (...) {
       made.error = std::current_exception();
     }
@@ -265,7 +309,7 @@ DataLoader::Iterator DataLoader::begin() {
   return Iterator(std::make_unique<Epoch>(dataset_, options_, state_));
 }
 
-int64_t DataLoader::size() const { return batches_of(checked_size(*dataset_), options_); }
+int64_t DataLoader::size() const { return batches_of(examples_of(*dataset_, options_), options_); }
 
 LoaderState DataLoader::state() const { return *state_; }
 

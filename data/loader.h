@@ -10,6 +10,9 @@
 #include <utility>
 
 #include <tenon/data/dataset.h>
+#include <tenon/data/random.h>
+#include <tenon/data/sampler.h>
+#include <tenon/data/shared.h>
 
 namespace tenon::data {
 
@@ -20,6 +23,15 @@ struct LoaderOptions {
   int workers = 2;   // threads that make batches, 0 to 1024; 0 makes each batch when it is needed
   int prefetch = 2;  // batches to make in advance, 0 to 1024, but at least one for each worker
   bool drop_last = false;  // leaves out the last batch if it is smaller
+  // Decides which examples an epoch has, and their order, instead of `shuffle`:
+  // .sampler = WeightedRandomSampler(weights, 1000).
+  Shared<Sampler> sampler = {};
+  // Makes a batch of single examples, instead of Dataset::get_batch; for examples that differ in
+  // shape. Several workers call it at the same time.
+  std::function<Batch(std::span<const Example> examples)> collate = {};
+  // Changes a batch in the worker that made it, as MixUp does. Its random numbers depend on the
+  // seed, the epoch and the number of the batch.
+  std::function<Batch(Batch batch, Random& random)> transform_batch = {};
 };
 
 // The state of a loader: its next batch is number `position` of epoch `epoch`.
@@ -33,13 +45,16 @@ struct LoaderState {
 //   for (auto& [images, labels] : loader) …
 // The order of the batches does not depend on the number of workers. Leaving a loop early stops its
 // workers; the next loop is the next epoch. An exception in a worker is thrown in the loop as a
-// DataError that names the batch, with the cause nested. A loader belongs to one thread. Copies are
+// DataError that names the batch and the data set, with the cause nested, which names the example
+// if examples are made one by one. A loader belongs to one thread. Copies are
 // independent of each other.
 class TENON_API DataLoader {
  public:
   // Throws a ValueError for an option outside its range. A loop and size() throw a ValueError if
-  // the data set returns a negative size. A loop throws an OutOfMemoryError if the memory of the
-  // host cannot hold the indices of a batch or, with `shuffle`, those of all examples.
+  // the data set returns a negative size. A loop throws a ValueError or IndexError for an order of
+  // the sampler that does not fit its size or the data set. It throws an OutOfMemoryError if the
+  // memory of the host cannot hold the indices of a batch or, with `shuffle`, those of all
+  // examples.
   DataLoader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options = {});
   template <class D>
     requires std::derived_from<std::remove_cvref_t<D>, Dataset>

@@ -40,10 +40,15 @@
 #include <tenon/core/tensor.h>
 #include <tenon/data/augment.h>
 #include <tenon/data/cifar.h>
+#include <tenon/data/color.h>
 #include <tenon/data/fashion_mnist.h>
 #include <tenon/data/idx.h>
 #include <tenon/data/loader.h>
+#include <tenon/data/mix.h>
 #include <tenon/data/reading.h>
+#include <tenon/data/resize.h>
+#include <tenon/data/sampler.h>
+#include <tenon/data/subset.h>
 #include <tenon/data/synthetic.h>
 #include <tenon/data/tensor_dataset.h>
 #include <tenon/data/text_dataset.h>
