@@ -43,6 +43,8 @@
 #include <tenon/data/color.h>
 #include <tenon/data/fashion_mnist.h>
 #include <tenon/data/idx.h>
+#include <tenon/data/image_file.h>
+#include <tenon/data/image_folder.h>
 #include <tenon/data/loader.h>
 #include <tenon/data/mix.h>
 #include <tenon/data/reading.h>
