@@ -17,6 +17,7 @@
 #include <tenon/core/autograd/node.h>
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/module_path.h>
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/dispatch/op.h>
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/error.h>
@@ -304,6 +305,7 @@ Tensor start_gradient(const Tensor& output, const Tensor& given, const char* wha
 }  // namespace
 
 void Tensor::backward(const Tensor& gradient, BackwardOptions options) const {
+  const AutocastOff off;
   GradMode mode(options.create_graph);
   Backward pass(options.retain_graph.value_or(options.create_graph), true);
   pass.seed(*this, start_gradient(*this, gradient, "backward"));
@@ -336,6 +338,7 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
     if (!t.requires_grad())
       throw AutogradError(
           fmt::format("grad: an input of shape {} does not require a gradient", t.shape()));
+  const AutocastOff off;
   GradMode mode(options.create_graph);
   Backward pass(options.retain_graph.value_or(options.create_graph), false);
   pass.restrict_to(outputs, inputs);

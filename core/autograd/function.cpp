@@ -4,6 +4,7 @@
 #include <tenon/core/autograd/fitting.h>
 #include <tenon/core/autograd/function.h>
 #include <tenon/core/autograd/node.h>
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/error.h>
 #include <tenon/core/factories.h>
 #include <tenon/core/format.h>
@@ -18,6 +19,7 @@ struct FunctionState {
   std::vector<Tensor> saved, non_differentiable;
   std::map<std::string, std::any, std::less<>> values;
   bool materializes = true;
+  AutocastState autocast;  // of forward
 };
 
 namespace {
@@ -88,6 +90,7 @@ class FunctionRule : public NodeRule {
         if (auto& made = results_[i]; !given[i].defined() && made.there)
           given[i] = zeros(made.shape, {.dtype = made.dtype, .device = made.device});
     try {
+      const AutocastState::Guard as_in_forward(state_->autocast);
       auto gradients = backward_(context, given);
       check(gradients, needed);
       return gradients;

@@ -21,6 +21,10 @@
 // numbers, an undefined tensor stands. With one argument it may return a Tensor. Made of
 // differentiable operators, it has gradients of higher order, too.
 //
+// Under an Autocast guard the operators of forward convert their inputs as anywhere, and those of
+// backward do it as those of forward did, whatever guards there are where the backward pass is run.
+// Gradients are converted to the dtype of their argument.
+//
 // backward runs on the thread that runs the backward pass, and its Context is its own: several
 // threads may run it at once. Errors of forward and backward reach the caller as they are thrown;
 // to an Error of Tenon the name of the function is added.

@@ -101,6 +101,7 @@ void Recomputation::run_again() {
   const DeviceGuard device(device_);
   const RandomGuard random(random_);
   const GradMode record(true);
+  const AutocastState::Guard autocast(autocast_);
   Scope scope(*this, Scope::second);
   again_();
   if (scope.next_ < values_.size())

@@ -9,6 +9,7 @@
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/module_path.h>
 #include <tenon/core/device.h>
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/random.h>
 #include <tenon/core/tensor.h>
 
@@ -74,6 +75,7 @@ class Recomputation : public std::enable_shared_from_this<Recomputation> {
   std::function<void()> again_;
   const RandomState random_;
   const Device device_;
+  const AutocastState autocast_;
   const PathNode* const path_;
 };
 

@@ -125,7 +125,13 @@ void InferContext::dtype_error(const std::string& message) const {
 
 struct Op::Registered : tenon::Op {
   Registered(const OpSpec& spec, Definition&& d)
-      : tenon::Op(spec, Unlisted()), definition(std::move(d)) {}
+      : tenon::Op(spec, rule_of(d.autocast), Unlisted()), definition(std::move(d)) {}
+
+  static AutocastRule rule_of(CastInputs inputs) {
+    static_assert(static_cast<uint8_t>(CastInputs::widest) ==
+                  static_cast<uint8_t>(AutocastRule::widest));
+    return static_cast<AutocastRule>(inputs);
+  }
 
   static const Definition& of(const tenon::Op& op) {
     return static_cast<const Registered&>(op).definition;

@@ -103,6 +103,12 @@ class TENON_API GradientContext {
   const Attributes& attributes;
 };
 
+// What an operator does with its floating inputs under an Autocast guard: takes them as they are;
+// converts them to the dtype of the guard; converts half types to f32; or converts them to the
+// widest dtype among them. Inputs of f64 are never converted. The rules of the operator see the
+// inputs converted, and compute with the dtypes that they have.
+enum class CastInputs : uint8_t { none, lower, f32, widest };
+
 // All of an operator but its kernels.
 struct Definition {
   // "library::operator", of a-z, 0-9 and _. Plugins know it by this name.
@@ -123,6 +129,7 @@ struct Definition {
   // Each element of the one output depends on the same element of the inputs, which broadcast to
   // its shape: plugins get them expanded, and as one dimension where they have no gaps.
   bool pointwise = false;
+  CastInputs autocast = CastInputs::none;
 };
 
 // An operator. Make one at namespace scope of your library, which must not be unloaded: plans and

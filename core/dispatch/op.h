@@ -125,6 +125,14 @@ enum class Promotion : uint8_t {
   floating,  // as common, and converts integers and bool to f32
 };
 
+// What an operator does with its floating inputs under an Autocast guard (core/autocast.h).
+enum class AutocastRule : uint8_t {
+  none,    // takes them as they are; its promotion says what happens to different dtypes
+  lower,   // converts them to the dtype of the guard
+  f32,     // converts half types to f32
+  widest,  // converts them to the widest dtype among them
+};
+
 // Define one Op for each operator at namespace scope: `const Op add_op{{.name = "add", …}};`. It
 // adds itself to `all_ops()`.
 struct OpSpec {
@@ -151,11 +159,13 @@ struct Op : OpSpec {
   explicit Op(const OpSpec& spec);
   Op(const Op&) = delete;
   const Op* next = nullptr;  // the next in the list of all operators
+  // From the table of all rules, by the operator's name.
+  const AutocastRule autocast;
 
  protected:
   // For operators of users, which are not among `all_ops()`.
   struct Unlisted {};
-  Op(const OpSpec& spec, Unlisted) : OpSpec(spec) {}
+  Op(const OpSpec& spec, AutocastRule autocast, Unlisted) : OpSpec(spec), autocast(autocast) {}
 };
 // Returns the first of all operators, which are linked through `next`.
 TENON_API const Op* all_ops();

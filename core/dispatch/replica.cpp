@@ -118,6 +118,18 @@ Device device_read_on(const Tensor& tensor) {
   return t.autograd && t.autograd->replicas && device_guard_active() ? default_device() : t.device;
 }
 
+Device device_of_call(std::span<const Tensor* const> inputs) {
+  const Tensor* movable = nullptr;
+  for (auto* input : inputs) {
+    if (!input) continue;
+    auto& t = impl_of(*input);
+    if (!t.autograd || !t.autograd->replicas) return t.device;
+    if (!movable) movable = input;
+  }
+  if (movable && !device_guard_active()) return impl_of(*movable).device;
+  return default_device();
+}
+
 bool changes_replica(const Tensor& tensor) {
   return current_scope && device_guard_active() && has_replicas(tensor) &&
          tensor.device() != default_device();

@@ -69,6 +69,10 @@ class ReplicaSet {
 // Returns the device on which an operator runs whose only input is `tensor`: its device or, if it
 // may have replicas, the device of the active DeviceGuard.
 Device device_read_on(const Tensor& tensor);
+// Returns the device on which an operator with these inputs runs: that of the first one that is
+// tied to its device. If all of them may have replicas, it is the device of the active guard or,
+// without one, that of the first. Without any input it is the default device.
+Device device_of_call(std::span<const Tensor* const> inputs);
 // `tensor` itself or, where it may have replicas and lives elsewhere, the one on `device`.
 TENON_API Tensor resolve_replica(const Tensor& tensor, Device device);
 // Whether a change of `tensor` in place has to be made in a replica, and which one that is.

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/dispatch/cpu_fallback.h>
 #include <tenon/core/dispatch/detour.h>
 #include <tenon/core/dispatch/misplaced.h>
@@ -45,7 +46,7 @@ class Arguments {
       if (used_[i] && !used_[i]->defined())
         throw ValueError(
             fmt::format("{}: argument {} is an undefined tensor{}", op.name, i, path_suffix()));
-    device_ = out ? impl_of(*out).device : choose_device();
+    device_ = out ? impl_of(*out).device : device_of_call(used());
     for (size_t i = 0; i < count_; ++i)
       if (used_[i] && impl_of(*used_[i]).device != device_) bring(op, i);
   }
@@ -59,21 +60,6 @@ class Arguments {
   }
 
  private:
-  // Returns the device of the first input that is tied to its device. If all inputs may have
-  // replicas, it is the device of the active guard or, without one, that of the first input.
-  // Without any input it is the default device.
-  Device choose_device() const {
-    const Tensor* movable = nullptr;
-    for (size_t i = 0; i < count_; ++i) {
-      if (!used_[i]) continue;
-      auto& t = impl_of(*used_[i]);
-      if (!t.autograd || !t.autograd->replicas) return t.device;
-      if (!movable) movable = used_[i];
-    }
-    if (movable && !device_guard_active()) return impl_of(*movable).device;
-    return default_device();
-  }
-
   void bring(const Op& op, size_t i) {
     auto& t = impl_of(*used_[i]);
     if (!t.autograd || !t.autograd->replicas)
@@ -210,6 +196,7 @@ Tensor output_of(DeviceContext& context, const PlanEntry& entry, const PlanOutpu
 void run_entry(DeviceContext& context, PlanEntry& entry, const Call& call, Arguments& arguments,
                Outputs& outputs, const Shape* shape) {
   NoGrad guard;                                     // the call is recorded as a whole
+  const AutocastOff off;                            // its dtypes are decided
   const auto held = Ref<PlanEntry>::share(&entry);  // other operators run before its last use
   const Call here = call.with_inputs(arguments.used());
   if (entry.widened) return run_widened(entry, here, outputs);
@@ -251,6 +238,9 @@ namespace {
 // The common case, without a vector: one new output.
 Tensor run_one(const Call& call) {
   const Op& op = call.op;
+  if (innermost_autocast) [[unlikely]]
+    if (const AutocastInputs converted(call); converted)
+      return run_one(call.with_inputs(converted.inputs()));
   if (op.execute) return run_all(call)[0];
   if (needs_promotion(call)) [[unlikely]]
     return run_promoted(call)[0];
@@ -304,6 +294,9 @@ void execute_on_guard_device(const Call& call, Outputs& outputs) {
 
 Outputs run_all(const Call& call) {
   const Op& op = call.op;
+  if (innermost_autocast) [[unlikely]]
+    if (const AutocastInputs converted(call); converted)
+      return run_all(call.with_inputs(converted.inputs()));
   if (needs_promotion(call)) [[unlikely]]
     return run_promoted(call);
   Outputs outputs;
@@ -311,6 +304,7 @@ Outputs run_all(const Call& call) {
     for (auto* t : call.inputs)
       if (t) checked_impl(*t, op.name);
     NoGrad guard;
+    const AutocastOff off;
     if (device_guard_active() &&
         std::any_of(call.inputs.begin(), call.inputs.end(), may_be_elsewhere))
       execute_on_guard_device(call, outputs);

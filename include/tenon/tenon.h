@@ -1,6 +1,7 @@
 // All of Tenon that an application uses.
 #pragma once
 
+#include <tenon/core/autocast.h>
 #include <tenon/core/autograd/anomaly.h>
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/autograd/checkpoint.h>

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include <tenon/core/base/number_text.h>
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/dispatch/op.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/attention.h>
@@ -108,7 +109,7 @@ void decompose_attention(const Call& call, Outputs& out) {
   const Tensor top = amax(scores, {-1}, true), dead = eq(top, -kInfinity);
   const Tensor largest = where(dead, 0.0, top);
   out[1] = squeeze(largest, -1);
-  out[2] = squeeze(where(dead, 0.0, reciprocal(sum(exp(scores - largest), {-1}, true))), -1);
+  out[2] = squeeze(where(dead, 0.0, reciprocal(sum(exp(wide - largest), {-1}, true))), -1);
 }
 
 // With weights P and g as the gradient of y: gvalue = Pᵀ g, and the scores' gradient is
@@ -193,7 +194,9 @@ void broadcast_batch(Tensor (&operands)[4]) {
   }
 }
 
-// Without weights that are dropped, no (l, s) matrix is kept.
+// Without weights that are dropped, no (l, s) matrix is kept where the device has a kernel. Where
+// it has none there is such a matrix in any case: its parts are recorded, and the backward pass
+// reads the weights that they keep instead of computing them again.
 Tensor fused_attention(Tensor (&operands)[4], const Attrs& attrs) {
   broadcast_batch(operands);
   const Tensor* inputs[4];
@@ -209,6 +212,11 @@ Tensor fused_attention(Tensor (&operands)[4], const Attrs& attrs) {
 
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const AttentionOptions& options) {
+  if (const Autocasting cast{"scaled_dot_product_attention", {&query, &key, &value}}) {
+    AttentionOptions inner = options;
+    inner.attn_mask = cast(options.attn_mask);
+    return scaled_dot_product_attention(cast(query), cast(key), cast(value), inner);
+  }
   const Tensor* all[] = {&query, &key, &value};
   for (size_t i = 0; i < 3; ++i) require_tensor(kAttention, *all[i], i);
   require_operands(query, key, value);

@@ -1,5 +1,6 @@
 // conv2d and its two gradients, which are bilinear, so that the gradients of each are made of the
 // other two; conv1d and conv3d by conv2d (core/ops/convolution.h).
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/extent.h>
 #include <tenon/core/ops/convolution/conv.h>
 #include <tenon/core/ops/convolution/window.h>
@@ -88,6 +89,8 @@ Tensor run_conv2d_backward_input(const Tensor& gradient, const Tensor& weight, c
 
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv1dOptions& options) {
+  if (const Autocasting cast{"conv1d", {&x, &weight, &bias}})
+    return conv1d(cast(x), cast(weight), cast(bias), options);
   ConvArguments a("conv1d", x, weight, bias, options);
   convolved_shape("conv1d", shape_of(a.x), shape_of(weight), a.windows);
   // An image of one row.
@@ -101,6 +104,8 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv2dOptions& options) {
+  if (const Autocasting cast{"conv2d", {&x, &weight, &bias}})
+    return conv2d(cast(x), cast(weight), cast(bias), options);
   const ConvArguments a("conv2d", x, weight, bias, options);
   return a.result(run_conv2d(a.x, weight, bias, a.windows.attrs(dtype_of(x))));
 }
@@ -109,6 +114,8 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
 // are a batch of images. The channels of a group stay together.
 Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv3dOptions& options) {
+  if (const Autocasting cast{"conv3d", {&x, &weight, &bias}})
+    return conv3d(cast(x), cast(weight), cast(bias), options);
   ConvArguments a("conv3d", x, weight, bias, options);
   const ConvWindows& windows = a.windows;
   const Shape &k = shape_of(weight), result = convolved_shape("conv3d", shape_of(a.x), k, windows);

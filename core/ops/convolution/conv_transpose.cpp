@@ -2,6 +2,7 @@
 // (core/ops/convolution.h). That operator's gradients are conv2d and its gradient by the weight.
 #include <algorithm>
 
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/extent.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/convolution/conv.h>
@@ -120,6 +121,8 @@ Tensor transposed_images(const Tensor& x, const Tensor& weight, const ConvWindow
 
 Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const ConvTranspose1dOptions& options) {
+  if (const Autocasting cast{"conv_transpose1d", {&x, &weight, &bias}})
+    return conv_transpose1d(cast(x), cast(weight), cast(bias), options);
   const TransposedArguments a("conv_transpose1d", x, weight, bias, options);
   const ConvWindows row{{1, a.windows.stride[0]},
                         {0, a.windows.padding[0]},
@@ -133,6 +136,8 @@ Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bia
 
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const ConvTranspose2dOptions& options) {
+  if (const Autocasting cast{"conv_transpose2d", {&x, &weight, &bias}})
+    return conv_transpose2d(cast(x), cast(weight), cast(bias), options);
   const TransposedArguments a("conv_transpose2d", x, weight, bias, options);
   return a.result(transposed_images(a.x, weight, a.windows, a.output_padding, a.shape), bias);
 }
@@ -140,6 +145,8 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
 // Each plane of x is an image that adds to kd planes of the result, which are channels at first.
 Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const ConvTranspose3dOptions& options) {
+  if (const Autocasting cast{"conv_transpose3d", {&x, &weight, &bias}})
+    return conv_transpose3d(cast(x), cast(weight), cast(bias), options);
   const TransposedArguments a("conv_transpose3d", x, weight, bias, options);
   const ConvWindows& w = a.windows;
   const Shape &s = shape_of(a.x), &k = shape_of(weight), &result = a.shape;

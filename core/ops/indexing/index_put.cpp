@@ -1,6 +1,7 @@
 // Several indices at once (core/ops/indexing.h).
 #include <algorithm>
 
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/indexing/indexing.h>
@@ -186,6 +187,8 @@ Tensor index(const Tensor& x, const std::vector<Tensor>& indices) {
 
 Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values,
                  bool accumulate) {
+  if (const Autocasting cast{"index_put", {&x, &values}})
+    return index_put(cast(x), indices, cast(values), accumulate);
   require_defined("index_put", {&x, &values});
   const Plan plan = plan_of("index_put", x, indices);
   if (plan.count == 0) {
@@ -237,6 +240,8 @@ Tensor take(const Tensor& x, const Tensor& index) {
 }
 
 Tensor put(const Tensor& x, const Tensor& index, const Tensor& source, bool accumulate) {
+  if (const Autocasting cast{"put", {&x, &source}})
+    return put(cast(x), index, cast(source), accumulate);
   require_defined("put", {&x, &index, &source});
   if (index.numel() != source.numel())
     throw ShapeError(

@@ -1,4 +1,5 @@
 // Selection and writing by masks (core/ops/indexing.h).
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/indexing/indexing.h>
@@ -80,6 +81,8 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value) {
 // The k-th place that is true gets element k - 1 of the source; a zero stands before them for the
 // places that are not.
 Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source) {
+  if (const Autocasting cast{"masked_scatter", {&x, &source}})
+    return masked_scatter(cast(x), mask, cast(source));
   require_mask("masked_scatter", x, mask);
   require_tensor("masked_scatter", source, 2);
   if (dtype_of(source) != dtype_of(x))

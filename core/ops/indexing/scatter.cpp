@@ -1,6 +1,7 @@
 // Writing and combining at indices, one element each (core/ops/indexing.h).
 #include <limits>
 
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/indexing/indexing.h>
@@ -150,6 +151,7 @@ Tensor reduce_mean(const Tensor& x, int64_t dim, const Tensor& index, const Tens
 }  // namespace
 
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
+  if (const Autocasting cast{"scatter", {&x, &src}}) return scatter(cast(x), dim, index, cast(src));
   const Scatter s = checked_scatter("scatter", x, dim, index, src);
   return run_scatter(scatter_op, x, s, Attrs().set("dim", s.dim));
 }
@@ -161,11 +163,15 @@ Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, Number value) 
 }
 
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
+  if (const Autocasting cast{"scatter_add", {&x, &src}})
+    return scatter_add(cast(x), dim, index, cast(src));
   return run_reduce("scatter_add", x, dim, index, src, "sum", true);
 }
 
 Tensor scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
                       std::string_view reduce, bool include_self) {
+  if (const Autocasting cast{"scatter_reduce", {&x, &src}})
+    return scatter_reduce(cast(x), dim, index, cast(src), reduce, include_self);
   if (reduce == "mean") return reduce_mean(x, dim, index, src, include_self);
   for (const char* known : {"sum", "prod", "amax", "amin"})
     if (reduce == known)
@@ -235,6 +241,8 @@ Tensor listed(const char* op, const Tensor& x, int64_t dim, const Tensor& index)
 
 Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
                  Number alpha) {
+  if (const Autocasting cast{"index_add", {&x, &source}})
+    return index_add(cast(x), dim, index, cast(source), alpha);
   const int64_t d = require_slices("index_add", x, dim, index, source);
   require_held("index_add", dtype_of(x), alpha);
   const bool plain = alpha.f == 1;
@@ -243,6 +251,8 @@ Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor
 }
 
 Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+  if (const Autocasting cast{"index_copy", {&x, &source}})
+    return index_copy(cast(x), dim, index, cast(source));
   const int64_t d = require_slices("index_copy", x, dim, index, source);
   return scatter(x, d, spread_index(index, d, source), source);
 }

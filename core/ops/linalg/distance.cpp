@@ -3,6 +3,7 @@
 #include <limits>
 
 #include <tenon/core/base/number_text.h>
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/pointwise.h>
@@ -46,6 +47,7 @@ Tensor at_least(const Tensor& x, double least) { return clamp(x, least); }
 }  // namespace
 
 Tensor cdist(const Tensor& a, const Tensor& b, double p, std::string_view compute_mode) {
+  if (const Autocasting cast{"cdist", {&a, &b}}) return cdist(cast(a), cast(b), p, compute_mode);
   require_defined("cdist", {&a, &b});
   const Shape &sa = shape_of(a), &sb = shape_of(b);
   if (sa.size() < 2 || sb.size() < 2 || sa.back() != sb.back())
@@ -67,11 +69,15 @@ Tensor cdist(const Tensor& a, const Tensor& b, double p, std::string_view comput
 }
 
 Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps, bool keepdim) {
+  if (const Autocasting cast{"pairwise_distance", {&a, &b}})
+    return pairwise_distance(cast(a), cast(b), p, eps, keepdim);
   require_defined("pairwise_distance", {&a, &b});
   return norm(floating(a) - floating(b) + eps, p, -1, keepdim);
 }
 
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double eps) {
+  if (const Autocasting cast{"cosine_similarity", {&a, &b}})
+    return cosine_similarity(cast(a), cast(b), dim, eps);
   require_defined("cosine_similarity", {&a, &b});
   const Shape shape = broadcast_shapes(shape_of(a), shape_of(b), "cosine_similarity");
   const int64_t d = wrap_dim(dim, static_cast<int64_t>(shape.size()), "cosine_similarity");

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/pointwise.h>
@@ -252,6 +253,7 @@ Term product(Term a, Term b, const Labels& needed) {
 }  // namespace
 
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) {
+  if (const Autocasting cast{"einsum", operands}) return einsum(equation, cast(operands));
   if (operands.empty()) throw ValueError("einsum: needs at least one operand");
   const auto texts = split_operands(equation.substr(0, equation.find("->")));
   if (texts.size() != operands.size())
@@ -331,6 +333,8 @@ struct Side {
 }  // namespace
 
 Tensor tensordot(const Tensor& a, const Tensor& b, const Shape& dims_a, const Shape& dims_b) {
+  if (const Autocasting cast{"tensordot", {&a, &b}})
+    return tensordot(cast(a), cast(b), dims_a, dims_b);
   require_defined("tensordot", {&a, &b});
   if (dims_a.size() != dims_b.size())
     throw ValueError(

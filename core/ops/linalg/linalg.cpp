@@ -1,6 +1,7 @@
 // Products of matrices (core/ops/linalg.h).
 #include <atomic>
 
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/linalg/precision.h>
@@ -140,6 +141,7 @@ Tensor multiply(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
+  if (const Autocasting cast{"matmul", {&a, &b}}) return matmul(cast(a), cast(b));
   check_operands("matmul", a, b);
   if (dtype_of(a) != dtype_of(b)) {
     DType t = result_type(a, b);
@@ -177,6 +179,8 @@ namespace {
 
 // Takes x of any rank as the rows of a matrix.
 Tensor apply_linear(const Op& op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (const Autocasting cast{op.name, {&x, &weight, &bias}})
+    return apply_linear(op, cast(x), cast(weight), cast(bias));
   require_tensor(op.name, x, 0);
   require_tensor(op.name, weight, 1);
   const Tensor* b = bias.defined() ? &bias : nullptr;

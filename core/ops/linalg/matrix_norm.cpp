@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/decomposition.h>
 #include <tenon/core/ops/linalg.h>
@@ -63,6 +64,7 @@ Tensor cond_by_inverse(const Tensor& x, Order p) {
 }  // namespace
 
 Tensor matrix_norm(const Tensor& x, std::string_view ord, const Shape& dims, bool keepdim) {
+  if (const Autocasting cast{"matrix_norm", {&x}}) return matrix_norm(cast(x), ord, dims, keepdim);
   const Shape both = matrix_dims(x, dims);
   if (ord == "fro") return norm(x, 2, both, keepdim);
   if (ord != "nuc")
@@ -72,6 +74,7 @@ Tensor matrix_norm(const Tensor& x, std::string_view ord, const Shape& dims, boo
 }
 
 Tensor matrix_norm(const Tensor& x, double ord, const Shape& dims, bool keepdim) {
+  if (const Autocasting cast{"matrix_norm", {&x}}) return matrix_norm(cast(x), ord, dims, keepdim);
   const Shape both = matrix_dims(x, dims);
   if (!is_order(ord))
     throw ValueError(fmt::format(

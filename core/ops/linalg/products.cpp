@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/creation.h>
@@ -55,6 +56,7 @@ Tensor mv(const Tensor& a, const Tensor& b) {
 }
 
 Tensor dot(const Tensor& a, const Tensor& b) {
+  if (const Autocasting cast{"dot", {&a, &b}}) return dot(cast(a), cast(b));
   require_ranks("dot", a, 1, b, 1);
   if (!(shape_of(a) == shape_of(b)))
     throw ShapeError(fmt::format("dot: both vectors must have one length, found {} and {}",
@@ -82,6 +84,8 @@ Tensor outer(const Tensor& a, const Tensor& b) {
 }
 
 Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, Number beta, Number alpha) {
+  if (const Autocasting cast{"addmm", {&input, &a, &b}})
+    return addmm(cast(input), cast(a), cast(b), beta, alpha);
   require_tensor("addmm", input);
   require_ranks("addmm", a, 2, b, 2);
   const bool layer = beta.f == 1 && alpha.f == 1 && shape_of(a)[1] == shape_of(b)[0] &&
@@ -92,12 +96,16 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, Number beta,
 }
 
 Tensor addmv(const Tensor& input, const Tensor& a, const Tensor& b, Number beta, Number alpha) {
+  if (const Autocasting cast{"addmv", {&input, &a, &b}})
+    return addmv(cast(input), cast(a), cast(b), beta, alpha);
   require_tensor("addmv", input);
   require_ranks("addmv", a, 2, b, 1);
   return add_product("addmv", input, mv(a, b), beta, alpha);
 }
 
 Tensor addbmm(const Tensor& input, const Tensor& a, const Tensor& b, Number beta, Number alpha) {
+  if (const Autocasting cast{"addbmm", {&input, &a, &b}})
+    return addbmm(cast(input), cast(a), cast(b), beta, alpha);
   require_tensor("addbmm", input);
   require_ranks("addbmm", a, 3, b, 3);
   const Shape &sa = shape_of(a), &sb = shape_of(b);
@@ -111,6 +119,8 @@ Tensor addbmm(const Tensor& input, const Tensor& a, const Tensor& b, Number beta
 }
 
 Tensor baddbmm(const Tensor& input, const Tensor& a, const Tensor& b, Number beta, Number alpha) {
+  if (const Autocasting cast{"baddbmm", {&input, &a, &b}})
+    return baddbmm(cast(input), cast(a), cast(b), beta, alpha);
   require_tensor("baddbmm", input);
   require_ranks("baddbmm", a, 3, b, 3);
   return add_product("baddbmm", input, bmm(a, b), beta, alpha);
@@ -137,6 +147,7 @@ Tensor kron(const Tensor& a, const Tensor& b) {
 }
 
 Tensor cross(const Tensor& a, const Tensor& b, std::optional<int64_t> dim) {
+  if (const Autocasting cast{"cross", {&a, &b}}) return cross(cast(a), cast(b), dim);
   require_defined("cross", {&a, &b});
   const Shape shape = broadcast_shapes(shape_of(a), shape_of(b), "cross");
   const auto rank = static_cast<int64_t>(shape.size());
@@ -233,6 +244,7 @@ Tensor chain(const char* op, std::vector<Tensor> matrices) {
 }  // namespace
 
 Tensor multi_dot(const std::vector<Tensor>& tensors) {
+  if (const Autocasting cast{"multi_dot", tensors}) return multi_dot(cast(tensors));
   if (tensors.size() < 2)
     throw ValueError(
         fmt::format("multi_dot: needs at least two tensors, found {}", tensors.size()));
@@ -247,6 +259,7 @@ Tensor multi_dot(const std::vector<Tensor>& tensors) {
 }
 
 Tensor chain_matmul(const std::vector<Tensor>& matrices) {
+  if (const Autocasting cast{"chain_matmul", matrices}) return chain_matmul(cast(matrices));
   if (matrices.empty()) throw ValueError("chain_matmul: needs at least one matrix");
   for (size_t i = 0; i < matrices.size(); ++i) require_tensor("chain_matmul", matrices[i], i);
   return chain("chain_matmul", matrices);

@@ -1,4 +1,5 @@
 // Losses of probabilities (core/ops/loss.h).
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/activation.h>
 #include <tenon/core/ops/loss.h>
@@ -54,6 +55,11 @@ void require_same_shape(const char* op, const Tensor& input, const Tensor& targe
 
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target,
                             const BinaryCrossEntropyOptions& options) {
+  if (const Autocasting cast{"binary_cross_entropy", {&input, &target}}) {
+    auto inner = options;
+    inner.weight = cast(options.weight);
+    return binary_cross_entropy(cast(input), cast(target), inner);
+  }
   require_same_shape("binary_cross_entropy", input, target);
   Tensor loss = run(binary_cross_entropy_op, {&input, &target});
   if (options.weight.defined()) loss = loss * options.weight;
@@ -63,6 +69,12 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target,
 // (1 - t) x - w log(sigmoid(x)) with w = 1 + (pos_weight - 1) t
 Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
                                         const BinaryCrossEntropyWithLogitsOptions& options) {
+  if (const Autocasting cast{"binary_cross_entropy_with_logits", {&input, &target}}) {
+    auto inner = options;
+    inner.weight = cast(options.weight);
+    inner.pos_weight = cast(options.pos_weight);
+    return binary_cross_entropy_with_logits(cast(input), cast(target), inner);
+  }
   require_same_shape("binary_cross_entropy_with_logits", input, target);
   Tensor likelihood = logsigmoid(input);
   if (options.pos_weight.defined())
@@ -74,6 +86,8 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
 
 Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
                                    Reduction reduction) {
+  if (const Autocasting cast{"multilabel_soft_margin_loss", {&input, &target}})
+    return multilabel_soft_margin_loss(cast(input), cast(target), cast(weight), reduction);
   require_same_shape("multilabel_soft_margin_loss", input, target);
   if (shape_of(input).empty())
     throw ShapeError(
@@ -84,6 +98,8 @@ Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target, co
 }
 
 Tensor kl_div(const Tensor& input, const Tensor& target, Reduction reduction, bool log_target) {
+  if (const Autocasting cast{"kl_div", {&input, &target}})
+    return kl_div(cast(input), cast(target), reduction, log_target);
   require_defined("kl_div", {&input, &target});
   const Tensor loss =
       log_target ? exp(target) * (target - input) : xlogy(target, target) - target * input;

@@ -1,6 +1,7 @@
 // cross_entropy (core/ops/loss.h): fused operators for the loss and its gradient, and the same made
 // of simpler operators.
 #include <tenon/core/base/number_text.h>
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/loss.h>
@@ -149,6 +150,11 @@ Tensor soft_cross_entropy(const Tensor& logits, const Tensor& target,
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& target,
                      const CrossEntropyOptions& options) {
+  if (const Autocasting cast{"cross_entropy", {&logits}}) {
+    auto inner = options;
+    inner.weight = cast(options.weight);
+    return cross_entropy(cast(logits), cast(target), inner);
+  }
   if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1))
     throw ValueError(fmt::format("cross_entropy: label_smoothing must lie in [0, 1], found {}",
                                  number_text(options.label_smoothing)));

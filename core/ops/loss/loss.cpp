@@ -6,6 +6,7 @@
 #include <tenon/core/base/log.h>
 #include <tenon/core/base/module_path.h>
 #include <tenon/core/base/never_destroyed.h>
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/loss.h>
@@ -67,6 +68,11 @@ const char* name_of(Reduction reduction) {
 
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target,
                 const NllLossOptions& options) {
+  if (const Autocasting cast{"nll_loss", {&log_probabilities}}) {
+    auto inner = options;
+    inner.weight = cast(options.weight);
+    return nll_loss(cast(log_probabilities), target, inner);
+  }
   require_reduction("nll_loss", options.reduction);
   ClassTargets c = class_targets("nll_loss", log_probabilities, target, options.weight);
   DType dtype = dtype_of(c.scores);
@@ -88,12 +94,14 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target,
 }
 
 Tensor mse_loss(const Tensor& x, const Tensor& y, Reduction reduction) {
+  if (const Autocasting cast{"mse_loss", {&x, &y}}) return mse_loss(cast(x), cast(y), reduction);
   require_defined("mse_loss", {&x, &y});
   warn_of_broadcasting("mse_loss", x, y);
   return reduce_loss("mse_loss", square(x - y), reduction);
 }
 
 Tensor l1_loss(const Tensor& x, const Tensor& y, Reduction reduction) {
+  if (const Autocasting cast{"l1_loss", {&x, &y}}) return l1_loss(cast(x), cast(y), reduction);
   require_defined("l1_loss", {&x, &y});
   warn_of_broadcasting("l1_loss", x, y);
   return reduce_loss("l1_loss", abs(x - y), reduction);

@@ -1,5 +1,6 @@
 // Losses that ask for a margin (core/ops/loss.h).
 #include <tenon/core/base/number_text.h>
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/activation.h>
 #include <tenon/core/ops/indexing.h>
@@ -34,6 +35,8 @@ Tensor distance(const Tensor& a, const Tensor& b, const TripletMarginLossOptions
 
 Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, double margin,
                             Reduction reduction) {
+  if (const Autocasting cast{"hinge_embedding_loss", {&input, &target}})
+    return hinge_embedding_loss(cast(input), cast(target), margin, reduction);
   require_defined("hinge_embedding_loss", {&input, &target});
   const Tensor close = where(ne(target, -1), input, 0.0);
   const Tensor apart = where(ne(target, 1), relu(margin - input), 0.0);
@@ -42,17 +45,23 @@ Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, double ma
 
 Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& target, double margin,
                            Reduction reduction) {
+  if (const Autocasting cast{"margin_ranking_loss", {&a, &b, &target}})
+    return margin_ranking_loss(cast(a), cast(b), cast(target), margin, reduction);
   require_defined("margin_ranking_loss", {&a, &b, &target});
   return reduce_loss("margin_ranking_loss", relu(neg(target) * (a - b) + margin), reduction);
 }
 
 Tensor soft_margin_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+  if (const Autocasting cast{"soft_margin_loss", {&input, &target}})
+    return soft_margin_loss(cast(input), cast(target), reduction);
   require_defined("soft_margin_loss", {&input, &target});
   return reduce_loss("soft_margin_loss", neg(logsigmoid(target * input)), reduction);
 }
 
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                            const TripletMarginLossOptions& options) {
+  if (const Autocasting cast{"triplet_margin_loss", {&anchor, &positive, &negative}})
+    return triplet_margin_loss(cast(anchor), cast(positive), cast(negative), options);
   require_defined("triplet_margin_loss", {&anchor, &positive, &negative});
   if (!(options.margin > 0))
     throw ValueError(fmt::format("triplet_margin_loss: margin must be above 0, found {}",
@@ -66,6 +75,8 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
 
 Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target, double margin,
                              Reduction reduction) {
+  if (const Autocasting cast{"cosine_embedding_loss", {&a, &b, &target}})
+    return cosine_embedding_loss(cast(a), cast(b), cast(target), margin, reduction);
   require_defined("cosine_embedding_loss", {&a, &b, &target});
   const size_t rank = shape_of(target).size();
   if (rank > 1 || shape_of(a).size() != rank + 1 || shape_of(b).size() != rank + 1)
@@ -83,6 +94,11 @@ Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& tar
 
 Tensor multi_margin_loss(const Tensor& input, const Tensor& target,
                          const MultiMarginLossOptions& options) {
+  if (const Autocasting cast{"multi_margin_loss", {&input}}) {
+    auto inner = options;
+    inner.weight = cast(options.weight);
+    return multi_margin_loss(cast(input), target, inner);
+  }
   if (options.p != 1 && options.p != 2)
     throw ValueError(fmt::format("multi_margin_loss: p must be 1 or 2, found {}", options.p));
   const ClassTargets c = class_targets("multi_margin_loss", input, target, options.weight);
@@ -100,6 +116,8 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& target,
 }
 
 Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+  if (const Autocasting cast{"multilabel_margin_loss", {&input}})
+    return multilabel_margin_loss(cast(input), target, reduction);
   constexpr const char* op = "multilabel_margin_loss";
   require_defined(op, {&input, &target});
   require_index(op, target, "target");

@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include <tenon/core/base/number_text.h>
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/loss.h>
 #include <tenon/core/ops/loss/reduce_loss.h>
@@ -39,6 +40,8 @@ Tensor aligned_variance(const Tensor& input, const Tensor& var) {
 }  // namespace
 
 Tensor huber_loss(const Tensor& x, const Tensor& y, Reduction reduction, double delta) {
+  if (const Autocasting cast{"huber_loss", {&x, &y}})
+    return huber_loss(cast(x), cast(y), reduction, delta);
   require_defined("huber_loss", {&x, &y});
   if (!(delta > 0))
     throw ValueError(
@@ -48,6 +51,8 @@ Tensor huber_loss(const Tensor& x, const Tensor& y, Reduction reduction, double 
 }
 
 Tensor smooth_l1_loss(const Tensor& x, const Tensor& y, Reduction reduction, double beta) {
+  if (const Autocasting cast{"smooth_l1_loss", {&x, &y}})
+    return smooth_l1_loss(cast(x), cast(y), reduction, beta);
   require_defined("smooth_l1_loss", {&x, &y});
   if (!(beta >= 0))
     throw ValueError(
@@ -60,6 +65,8 @@ Tensor smooth_l1_loss(const Tensor& x, const Tensor& y, Reduction reduction, dou
 
 Tensor poisson_nll_loss(const Tensor& input, const Tensor& target,
                         const PoissonNllLossOptions& options) {
+  if (const Autocasting cast{"poisson_nll_loss", {&input, &target}})
+    return poisson_nll_loss(cast(input), cast(target), options);
   require_defined("poisson_nll_loss", {&input, &target});
   Tensor loss =
       options.log_input ? exp(input) - target * input : input - target * log(input + options.eps);
@@ -73,6 +80,8 @@ Tensor poisson_nll_loss(const Tensor& input, const Tensor& target,
 
 Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var,
                          const GaussianNllLossOptions& options) {
+  if (const Autocasting cast{"gaussian_nll_loss", {&input, &target, &var}})
+    return gaussian_nll_loss(cast(input), cast(target), cast(var), options);
   require_defined("gaussian_nll_loss", {&input, &target, &var});
   if (!(options.eps > 0))
     throw ValueError(

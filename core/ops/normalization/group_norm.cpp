@@ -1,5 +1,6 @@
 // group_norm and instance_norm (core/ops/normalization.h).
 #include <tenon/core/base/number_text.h>
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/normalization.h>
 #include <tenon/core/ops/normalization/channels.h>
@@ -65,6 +66,8 @@ Tensor with_running_statistics(const Tensor& x, const Tensor& running_mean,
 
 Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, const Tensor& bias,
                   double eps) {
+  if (const Autocasting cast{"group_norm", {&x, &weight, &bias}})
+    return group_norm(cast(x), num_groups, cast(weight), cast(bias), eps);
   require_channels("group_norm", x, 2, {{"weight", &weight}, {"bias", &bias}});
   require_not_negative("group_norm", "eps", eps);
   const Shape& shape = shape_of(x);

@@ -1,5 +1,6 @@
 // rms_norm (core/ops/normalization.h).
 #include <tenon/core/base/number_text.h>
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/normalization.h>
 #include <tenon/core/ops/pointwise.h>
@@ -11,6 +12,8 @@ namespace tenon {
 
 Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight,
                 std::optional<double> eps) {
+  if (const Autocasting cast{"rms_norm", {&x, &weight}})
+    return rms_norm(cast(x), normalized_shape, cast(weight), eps);
   require_tensor("rms_norm", x);
   const Shape& shape = shape_of(x);
   const DType dtype = dtype_of(x);

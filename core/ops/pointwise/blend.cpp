@@ -1,6 +1,7 @@
 // Operators on three operands, and heaviside (core/ops/arithmetic.h).
 #include <cmath>
 
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/arithmetic.h>
 #include <tenon/core/ops/pointwise.h>
@@ -109,6 +110,8 @@ const Op addcdiv_op{{
 }};
 
 Tensor run_three(const Op& op, const Tensor& x, const Tensor& a, const Tensor& b, Number value) {
+  if (const Autocasting cast{op.name, {&x, &a, &b}})
+    return run_three(op, cast(x), cast(a), cast(b), value);
   require_defined(op.name, {&x, &a, &b});
   if (value.f == 1) return run(op, {&x, &a, &b});
   require_held(op.name, result_type(a, value), value);

@@ -1,5 +1,6 @@
 // Activations that are made of other operators (core/ops/activation.h).
 #include <tenon/core/base/number_text.h>
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/activation.h>
 #include <tenon/core/ops/normalization.h>
@@ -64,6 +65,7 @@ Tensor softsign(const Tensor& x) {
 }
 
 Tensor prelu(const Tensor& x, const Tensor& weight) {
+  if (const Autocasting cast{"prelu", {&x, &weight}}) return prelu(cast(x), cast(weight));
   require_defined("prelu", {&x, &weight});
   const Shape& shape = shape_of(x);
   const int64_t count = shape_of(weight).numel();

@@ -3,6 +3,7 @@
 #include <array>
 #include <vector>
 
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/extent.h>
 #include <tenon/core/format.h>
@@ -177,6 +178,8 @@ Tensor rows_of(const Tensor& x) {
 }  // namespace
 
 Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions& options) {
+  if (const Autocasting cast{"grid_sample", {&x, &grid}})
+    return grid_sample(cast(x), cast(grid), options);
   check_grid(x, grid);
   const size_t dims = shape_of(x).size() - 2;
   const Sampling mode = sampling_named(options.mode, dims);

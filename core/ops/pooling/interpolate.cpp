@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include <tenon/core/base/number_text.h>
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/extent.h>
 #include <tenon/core/format.h>
@@ -235,6 +236,7 @@ Tensor interpolate_area(const Tensor& x, const std::vector<Resize>& r) {
 }
 
 Tensor interpolate_as(const char* op, const Tensor& x, const InterpolateOptions& o) {
+  if (const Autocasting cast{op, {&x}}) return interpolate_as(op, cast(x), o);
   require_tensor(op, x);
   const Shape& shape = shape_of(x);
   if (shape.size() < 3 || shape.size() > 5)

@@ -1,4 +1,5 @@
 // gru and gru_step (core/ops/recurrent.h).
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/pointwise.h>
@@ -92,6 +93,8 @@ Tensor gru_step(const Tensor& input_gates, const Tensor& hidden_gates, const Ten
 
 std::pair<Tensor, Tensor> gru(const Tensor& x, const Tensor& h0, const std::vector<Tensor>& weights,
                               const RecurrentOptions& options) {
+  if (const Autocasting cast{"gru", {&x, &h0}})
+    return gru(cast(x), cast(h0), cast(weights), options);
   const RecurrentKind kind = {
       "gru", 3, 1,
       [](const Tensor& input_gates, const std::vector<Tensor>& states, const Tensor& weight_hh,

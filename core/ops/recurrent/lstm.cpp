@@ -1,4 +1,5 @@
 // lstm and lstm_step (core/ops/recurrent.h).
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/pointwise.h>
@@ -87,6 +88,7 @@ const Op lstm_step_op{{
 }  // namespace
 
 std::pair<Tensor, Tensor> lstm_step(const Tensor& gates, const Tensor& c) {
+  if (const Autocasting cast{"lstm_step", {&gates, &c}}) return lstm_step(cast(gates), cast(c));
   require_tensor("lstm_step", gates);
   require_tensor("lstm_step", c, 1);
   const Tensor* inputs[] = {&gates, &c};
@@ -97,6 +99,8 @@ std::pair<Tensor, Tensor> lstm_step(const Tensor& gates, const Tensor& c) {
 std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& x, const Tensor& h0, const Tensor& c0,
                                         const std::vector<Tensor>& weights,
                                         const RecurrentOptions& options) {
+  if (const Autocasting cast{"lstm", {&x, &h0, &c0}})
+    return lstm(cast(x), cast(h0), cast(c0), cast(weights), options);
   const RecurrentKind kind = {
       "lstm", 4, 2,
       [](const Tensor& input_gates, const std::vector<Tensor>& states, const Tensor& weight_hh,

@@ -1,4 +1,5 @@
 // rnn (core/ops/recurrent.h).
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/pointwise.h>
@@ -9,6 +10,8 @@ namespace tenon {
 
 std::pair<Tensor, Tensor> rnn(const Tensor& x, const Tensor& h0, const std::vector<Tensor>& weights,
                               std::string_view nonlinearity, const RecurrentOptions& options) {
+  if (const Autocasting cast{"rnn", {&x, &h0}})
+    return rnn(cast(x), cast(h0), cast(weights), nonlinearity, options);
   if (nonlinearity != "tanh" && nonlinearity != "relu")
     throw ValueError(
         fmt::format("rnn: nonlinearity is \"tanh\" or \"relu\", found \"{}\"", nonlinearity));

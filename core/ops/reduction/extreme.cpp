@@ -1,6 +1,7 @@
 // Extremes with their places, and reductions that are made of others (core/ops/reduction.h).
 #include <cmath>
 
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/pointwise.h>
@@ -89,11 +90,13 @@ std::pair<Tensor, Tensor> std_mean(const Tensor& x, const Shape& dims, int64_t c
 }
 
 Tensor dist(const Tensor& a, const Tensor& b, double p) {
+  if (const Autocasting cast{"dist", {&a, &b}}) return dist(cast(a), cast(b), p);
   require_defined("dist", {&a, &b});
   return norm(a - b, p);
 }
 
 Tensor renorm(const Tensor& x, double p, int64_t dim, double maxnorm) {
+  if (const Autocasting cast{"renorm", {&x}}) return renorm(cast(x), p, dim, maxnorm);
   require_tensor("renorm", x);
   if (!is_floating_point(dtype_of(x)))
     throw DTypeError(fmt::format("renorm: x must be floating, found {}; {}", dtype_of(x),

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
@@ -259,6 +260,7 @@ Tensor var(const Tensor& x, const Shape& dims, int64_t correction, bool keepdim)
 }
 
 Tensor std(const Tensor& x, const Shape& dims, int64_t correction, bool keepdim) {
+  if (const Autocasting cast{"std", {&x}}) return std(cast(x), dims, correction, keepdim);
   // A variance goes beyond the range of a half type long before its root does.
   if (x.defined() && is_half(dtype_of(x)))
     return std(x.to(DType::f32), dims, correction, keepdim).to(dtype_of(x));
@@ -283,6 +285,7 @@ Tensor p_norm_with_zero_gradient(const Tensor& x, double p, const Shape& dims, b
 Tensor norm(const Tensor& x, double p) { return norm(x, p, {}, false); }
 
 Tensor norm(const Tensor& x, double p, const Shape& dims, bool keepdim) {
+  if (const Autocasting cast{"norm", {&x}}) return norm(cast(x), p, dims, keepdim);
   require_tensor("norm", x);
   if (std::isnan(p)) throw ValueError("norm: p must be a number, found NaN");
   if (is_half(dtype_of(x))) return norm(x.to(DType::f32), p, dims, keepdim).to(dtype_of(x));

@@ -1,6 +1,7 @@
 // Cumulative sums, products and logarithms of sums (core/ops/scan.h).
 #include <limits>
 
+#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction/doubling.h>
@@ -137,16 +138,19 @@ Accumulated accumulated(const char* op, const Tensor& x, std::optional<DType> dt
 }  // namespace
 
 Tensor cumsum(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
+  if (const Autocasting cast{"cumsum", {&x}}; cast && !dtype) return cumsum(cast(x), dim);
   const auto [result, from] = accumulated("cumsum", x, dtype);
   return run_cumsum(from, wrap_dim_of(x, dim, "cumsum"), false).to(result);
 }
 
 Tensor cumprod(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
+  if (const Autocasting cast{"cumprod", {&x}}; cast && !dtype) return cumprod(cast(x), dim);
   const auto [result, from] = accumulated("cumprod", x, dtype);
   return run(cumprod_op, {&from}, Attrs().set("dim", wrap_dim_of(x, dim, "cumprod"))).to(result);
 }
 
 Tensor logcumsumexp(const Tensor& x, int64_t dim) {
+  if (const Autocasting cast{"logcumsumexp", {&x}}) return logcumsumexp(cast(x), dim);
   require_tensor("logcumsumexp", x);
   const Attrs attrs = Attrs().set("dim", wrap_dim_of(x, dim, "logcumsumexp"));
   if (!is_half(x)) return run(logcumsumexp_op, {&x}, attrs);

@@ -1,0 +1,84 @@
+// Mixed precision: while a guard is alive, operators choose the dtype in which they compute. Each
+// thread has its own guards.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <tenon/core/api.h>
+#include <tenon/core/device.h>
+#include <tenon/core/dtype.h>
+
+namespace tenon {
+
+struct AutocastOptions {
+  // If false, the operators inside compute in the dtypes of their inputs again.
+  bool enabled = true;
+  // Whether a parameter is converted once as long as the outermost guard lives, and not at each
+  // use.
+  bool cache_enabled = true;
+  // The kind of devices that the guard is about, such as "cuda"; all of them if it is empty. On
+  // others the guard outside of it counts.
+  std::string device_type = {};
+};
+
+// Until the end of its scope, the operators of this thread compute in the dtypes that are good for
+// them, as in torch.autocast: products of matrices, convolutions, attention and recurrent cells
+// convert floating inputs to `dtype` (f16 or bf16; anything else is a DTypeError); sums, softmax,
+// losses, norms, exponentials and logarithms convert half types to f32; and all others take what
+// they get. docs/training.md has the lists. Inputs of f64 are never converted, and operators that
+// change a tensor in place convert nothing.
+//
+//   {
+//     Autocast guard(bf16);
+//     loss = cross_entropy(net(x), y);
+//   }
+//   loss.backward();
+//
+// The conversions are recorded, so that the gradients of parameters have the parameters' dtype. The
+// backward pass computes in the dtypes of the forward pass, with or without a guard around it.
+// Guards may be nested; the innermost one counts. They end in the opposite order in which they
+// began.
+class TENON_API Autocast {
+ public:
+  explicit Autocast(DType dtype = DType::bf16, const AutocastOptions& options = {});
+  ~Autocast();
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+
+  // What a guard says, for those that set it up again.
+  struct Setting {
+    static constexpr uint32_t kEveryType = ~0u;
+    DType dtype;
+    bool enabled, caches;
+    uint32_t device_type;  // Device::type_id, or all
+  };
+  explicit Autocast(const Setting& setting);
+  const Setting& setting() const { return setting_; }
+  const Autocast* outer() const { return outer_; }
+
+ private:
+  const Setting setting_;
+  const Autocast* const outer_;
+};
+
+// Write `NoAutocast guard;`: the operators in this scope compute in the dtypes of their inputs.
+class NoAutocast : public Autocast {
+ public:
+  NoAutocast() : Autocast(DType::bf16, {.enabled = false}) {}
+};
+
+// `autocast(bf16, [&] { … })` calls the function under a guard and returns what it returns.
+template <class F>
+decltype(auto) autocast(DType dtype, F&& body) {
+  const Autocast guard(dtype);
+  return std::forward<F>(body)();
+}
+
+// Returns whether operators of this thread choose their dtype on a device of this type.
+TENON_API bool autocast_enabled(const std::string& device_type = "cpu");
+// Returns the dtype of the guard that counts on devices of this type, and bf16 without one.
+TENON_API DType autocast_dtype(const std::string& device_type = "cpu");
+
+}  // namespace tenon
