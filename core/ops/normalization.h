@@ -1,4 +1,6 @@
-// Normalisation. Every function throws a ValueError if x is undefined.
+// Normalisation. Every function throws a ValueError if x is undefined. Half types are computed in
+// f32, and the result is rounded to the dtype of x. Weights, biases and running statistics have the
+// dtype of x or, where this is a half type, all of them may be f32.
 #pragma once
 
 #include <optional>
@@ -9,7 +11,7 @@ namespace tenon {
 
 // Returns (x - mean) / sqrt(variance + eps) * weight + bias for each channel (Ioffe and Szegedy,
 // arXiv:1502.03167). x is floating and of shape (n, c) or (n, c, …); the other tensors have shape
-// (c) and the dtype of x, and each may be undefined, which leaves it out. In training, mean and
+// (c), and each may be undefined, which leaves it out. In training, mean and
 // biased variance are those of the batch, and running statistics, if given, are changed in place to
 // (1 - momentum) * running + momentum * batch, with the unbiased variance. Otherwise the running
 // statistics are used and must be given. Throws a ShapeError or DTypeError for a tensor that does
@@ -22,7 +24,7 @@ TENON_API Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const T
 // Returns (x - mean) / sqrt(variance + eps) * weight + bias, with mean and biased variance over the
 // last dimensions, separately for each position before them (Ba et al., arXiv:1607.06450). The last
 // dimensions of the floating x must be `normalized_shape`, of at least one dimension. Weight and
-// bias have shape normalized_shape and the dtype of x; an undefined one is left out. Throws a
+// bias have shape normalized_shape; an undefined one is left out. Throws a
 // ShapeError, DTypeError or ValueError for arguments that do not fit.
 TENON_API Tensor layer_norm(const Tensor& x, const Shape& normalized_shape,
                             const Tensor& weight = Tensor(), const Tensor& bias = Tensor(),

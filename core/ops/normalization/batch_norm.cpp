@@ -43,8 +43,7 @@ void batch_norm_composed_backward(const Tensor& g, const Tensor& x, const Tensor
 void infer_batch_norm_backward(Infer& infer) {
   const TensorDesc& x = infer.in(1);
   infer.output(dtype_of(x), shape_of(x));
-  infer.output(dtype_of(x), {shape_of(x)[1]});
-  infer.output(dtype_of(x), {shape_of(x)[1]});
+  for (int i = 0; i < 2; ++i) infer.output(parameter_gradient_type(infer), {shape_of(x)[1]});
 }
 
 void decompose_batch_norm_backward(const Call& call, Outputs& out) {
@@ -90,10 +89,10 @@ void infer_batch_norm(Infer& infer) {
   DType t = dtype_of(x);
   const Shape& shape = shape_of(x);
   infer.require_dtype(is_floating_point(t), 0, "a floating type");
+  require_parameter_dtypes(infer, 5);
   const char* names[] = {"x", "weight", "bias", "running_mean", "running_var"};
   for (size_t i = 1; i < 5; ++i) {
     if (!infer.has(i)) continue;
-    infer.require_dtype(dtype_of(infer.in(i)) == t, i, "of the input's type", t);
     if (!(shape_of(infer.in(i)) == Shape{shape[1]}))
       infer.shape_error(fmt::format("{} has shape {}, but must be ({},) for an input of shape {}",
                                     names[i], shape_of(infer.in(i)), shape[1], shape));

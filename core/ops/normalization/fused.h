@@ -7,6 +7,28 @@
 
 namespace tenon {
 
+// Throws unless inputs [1, end) that are there have one dtype: that of x or, where this is a half
+// type, f32, in which weights and running statistics of mixed precision are.
+inline void require_parameter_dtypes(const Infer& infer, size_t end) {
+  const DType x = infer.in(0).dtype;
+  DType wanted = x;
+  for (size_t i = 1; i < end; ++i)
+    if (infer.has(i) && infer.in(i).dtype == computation_type(x)) wanted = computation_type(x);
+  for (size_t i = 1; i < end; ++i)
+    if (infer.has(i))
+      infer.require_dtype(infer.in(i).dtype == wanted, i,
+                          is_half(x)
+                              ? "of the input's type, or f32 as are all weights and statistics"
+                              : "of the input's type",
+                          wanted);
+}
+
+// The dtype of the gradients of weight and bias, of the inputs (g, x, weight?, …): that of the
+// weight. Without one, the type of the bias is not known here, and its gradient is converted to it.
+inline DType parameter_gradient_type(const Infer& infer) {
+  return infer.has(2) ? infer.in(2).dtype : computation_type(infer.in(1).dtype);
+}
+
 // The gradients of x, weight and bias by one operator (g, x, weight?, mean, invstd), for a forward
 // (x, weight?, bias?, …) that keeps mean and invstd as its outputs 1 and 2. Those that nobody needs
 // stay undefined.

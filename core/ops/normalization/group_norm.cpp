@@ -39,6 +39,11 @@ Tensor normalize_rows(const Tensor& x, int64_t rows, double eps) {
   return layer_norm(x.reshape({rows, size}), {size}, Tensor(), Tensor(), eps).reshape(shape);
 }
 
+// Half types are computed in f32, with weights of either type, and rounded once.
+Tensor wide(const Tensor& parameter) {
+  return parameter.defined() && is_half(dtype_of(parameter)) ? parameter.to(f32) : parameter;
+}
+
 // Each value `n` times, one after the other: (c) becomes (n c).
 Tensor repeated(const Tensor& values, int64_t n) {
   return values.unsqueeze(0).expand({n, values.numel()}).reshape({n * values.numel()});
@@ -51,13 +56,14 @@ Tensor with_running_statistics(const Tensor& x, const Tensor& running_mean,
   const int64_t n = shape[0], c = shape[1];
   Shape joined = shape;
   joined[0] = 1, joined[1] = n * c;
-  Tensor mean = repeated(running_mean.detach(), n), var = repeated(running_var.detach(), n);
+  Tensor mean = repeated(running_mean.detach(), n).to(dtype_of(x)),
+         var = repeated(running_var.detach(), n).to(dtype_of(x));
   const Tensor y =
       batch_norm(x.reshape(joined), mean, var, Tensor(), Tensor(), true, momentum, eps);
   {
     const NoGrad not_recorded;
-    Tensor(running_mean).copy_(tenon::mean(mean.reshape({n, c}), {0}));
-    Tensor(running_var).copy_(tenon::mean(var.reshape({n, c}), {0}));
+    Tensor(running_mean).copy_(tenon::mean(mean.reshape({n, c}), {0}).to(dtype_of(running_mean)));
+    Tensor(running_var).copy_(tenon::mean(var.reshape({n, c}), {0}).to(dtype_of(running_var)));
   }
   return y.reshape(shape);
 }
@@ -75,6 +81,8 @@ Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, con
     throw ValueError(fmt::format(
         "group_norm: the {} channels of an input of shape {} cannot be divided into {} groups",
         shape[1], shape, num_groups));
+  if (is_half(dtype_of(x)))
+    return group_norm(x.to(f32), num_groups, wide(weight), wide(bias), eps).to(dtype_of(x));
   return scale_channels(normalize_rows(x, shape[0] * num_groups, eps), weight, bias);
 }
 
@@ -101,10 +109,13 @@ Tensor instance_norm(const Tensor& x, const Tensor& running_mean, const Tensor& 
         "instance_norm: expected more than 1 value in each channel of an image, found an input of "
         "shape {}",
         shape));
-  const bool updates = running_mean.defined() && instances;
-  const Tensor y = updates ? with_running_statistics(x, running_mean, running_var, momentum, eps)
-                           : normalize_rows(x, instances, eps);
-  return scale_channels(y, weight, bias);
+  const bool updates = running_mean.defined() && instances, half = is_half(dtype_of(x));
+  const Tensor values = half ? x.to(f32) : x;
+  const Tensor y = updates
+                       ? with_running_statistics(values, running_mean, running_var, momentum, eps)
+                       : normalize_rows(values, instances, eps);
+  return half ? scale_channels(y, wide(weight), wide(bias)).to(dtype_of(x))
+              : scale_channels(y, weight, bias);
 }
 
 }  // namespace tenon

@@ -32,9 +32,9 @@ void infer_layer_norm(Infer& infer) {
   int64_t count = infer.attrs.get_int("normalized_ndim");
   Shape wanted = trailing(shape_of(x), count);
   infer.require_dtype(is_floating_point(t), 0, "a floating type");
+  require_parameter_dtypes(infer, 3);
   for (size_t i = 1; i < 3; ++i) {
     if (!infer.has(i)) continue;
-    infer.require_dtype(dtype_of(infer.in(i)) == t, i, "of the input's type", t);
     if (!(shape_of(infer.in(i)) == wanted))
       infer.shape_error(fmt::format("{} has shape {}, but normalized_shape is {}",
                                     i == 1 ? "weight" : "bias", shape_of(infer.in(i)), wanted));
@@ -59,7 +59,7 @@ void infer_layer_norm_backward(Infer& infer) {
   const TensorDesc& x = infer.in(1);
   Shape wanted = trailing(shape_of(x), infer.attrs.get_int("normalized_ndim"));
   infer.output(dtype_of(x), shape_of(x));
-  for (int i = 0; i < 2; ++i) infer.output(dtype_of(x), wanted);
+  for (int i = 0; i < 2; ++i) infer.output(parameter_gradient_type(infer), wanted);
 }
 
 void decompose_layer_norm_backward(const Call& call, Outputs& out) {
