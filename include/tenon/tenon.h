@@ -77,6 +77,7 @@
 #include <tenon/modules/optim/adam.h>
 #include <tenon/modules/optim/adamax.h>
 #include <tenon/modules/optim/asgd.h>
+#include <tenon/modules/optim/grad_scaler.h>
 #include <tenon/modules/optim/lbfgs.h>
 #include <tenon/modules/optim/lion.h>
 #include <tenon/modules/optim/lr_cycles.h>
