@@ -143,6 +143,17 @@ void make_plan(DeviceContext& context, PlanEntry& entry, Reasons& reasons) {
   if (entry.make_contiguous) reasons = std::move(why_copies);
 }
 
+// Whether a plugin makes a plan for the call.
+bool is_offered(DeviceContext& context, CallDesc call) {
+  auto entry = Ref<PlanEntry>::adopt(new PlanEntry(std::move(call)));
+  entry->device = context.device;
+  entry->context = &context;
+  infer_outputs(*entry);
+  Reasons reasons;
+  make_plan(context, *entry, reasons);
+  return entry->plan != nullptr;
+}
+
 // Fills the entry in. `reasons` are those of all plugins whose plans are not used, also if this
 // throws.
 void prepare(DeviceContext& context, PlanEntry& entry, Reasons& reasons) {
@@ -168,7 +179,8 @@ void prepare(DeviceContext& context, PlanEntry& entry, Reasons& reasons) {
       context.refuse_allocation(
           entry.workspace_bytes,
           fmt::format("{}: the plugin's workspace{}: ", entry.describe(), path_suffix()));
-  } else if (can_be_widened(call)) {
+  } else if (can_be_widened(call) &&
+             (!call.op->decomposes_halves || call.out || is_offered(context, widened(call)))) {
     entry.widened = true;
   } else if (call.op->decompose && !call.out) {
     entry.decomposed = true;

@@ -151,6 +151,10 @@ struct OpSpec {
   const char* core_attr = nullptr;
   ExecuteRule execute = nullptr;
   DecomposeRule decompose = nullptr;
+  // A call in a half type that no plugin offers, not in f32 either, is decomposed in the half type.
+  // Without this, it is decomposed in f32 and rounded once, which is more exact, but does not use
+  // what the device has for half types, such as products of matrices.
+  bool decomposes_halves = false;
   // Where no plugin of the device offers it, it is computed on the CPU, whatever TENON_CPU_FALLBACK
   // says: for operators that cannot be decomposed and that few backends have.
   bool offered_by_cpu = false;
@@ -183,7 +187,9 @@ Tensor run_as(const Shape& shape, const Op& op, std::initializer_list<const Tens
 // result has none and is poisoned.
 enum class Target { existing, new_result };
 void run_into(const Tensor& out, const Call& call, Target kind = Target::existing);
-// Makes the plan of such a call, so that the call itself cannot fail because it has no plan.
+// Returns whether `run` would decompose the call, because no plugin of the device offers it.
+bool is_decomposed(const Call& call);
+// Makes the plan of a call of run_into, so that the call itself cannot fail because it has no plan.
 void prepare_into(const Tensor& out, const Call& call);
 // Returns a tensor that shares the storage of `base`, for the ExecuteRules of views. `offset` is in
 // elements from the first element of `base`.

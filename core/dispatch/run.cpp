@@ -369,6 +369,12 @@ void run_into(const Tensor& out, const Call& call, Target kind) {
   note_written(target);
 }
 
+bool is_decomposed(const Call& call) {
+  Arguments arguments(call.op, call.inputs, nullptr);
+  const Call here = call.with_inputs(arguments.used());
+  return plans_of(context_of(arguments.device())).find(here, common_shape(here)).decomposed;
+}
+
 void prepare_into(const Tensor& out, const Call& call) {
   const Call here{call.op, call.inputs, call.attrs, call.scalars, ~0u, &out};
   plans_of(context_of(out.device())).find(here, common_shape(here));

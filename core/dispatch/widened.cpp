@@ -37,6 +37,13 @@ bool can_be_widened(const CallDesc& call) {
   return false;
 }
 
+CallDesc widened(const CallDesc& call) {
+  CallDesc wide = call;
+  for (auto& t : wide.inputs)
+    if (t) t->dtype = computation_type(t->dtype);
+  return wide;
+}
+
 void run_widened(const PlanEntry& entry, const Call& call, Outputs& outputs) {
   const Detour detour(observe::DetourKind::widened, call, entry.device, entry.refusals);
   const NoGrad not_recorded;

@@ -185,12 +185,24 @@ void find_parts(const Line& line, Table& table) {
     return table.contains(op) && table.at(op).level == Level::decomposes;
   };
   if (!decomposes(name) && !decomposes(name + "_backward")) return;
-  size_t left = 3;
-  for (const auto& variant : line.variants)
-    if (left > 0 && conformance::contains(line.types & variant.types, f32)) {
-      find_parts(line, variant, name, table);
-      --left;
-    }
+  const auto find = [&] {
+    size_t left = 3;
+    for (const auto& variant : line.variants)
+      if (left > 0 && conformance::contains(line.types & variant.types, f32)) {
+        find_parts(line, variant, name, table);
+        --left;
+      }
+  };
+  find();
+  // A gradient that only a backend with the operator itself is asked for.
+  if (!decomposes(name + "_backward") || !table.at(name + "_backward").parts.empty()) return;
+  const auto offer = [](const Names& names) {
+    std::lock_guard lock(asked().mutex);
+    asked().offered = names;
+  };
+  offer({name});
+  find();
+  offer({});
 }
 
 Table measured() {

@@ -106,8 +106,8 @@ void decompose_attention(const Call& call, Outputs& out) {
   out.resize(3);
   out[0] = matmul(attention_weights(scores), call.in(2));
   if (!(call.wanted & 6)) return;
-  const Tensor top = amax(scores, {-1}, true), dead = eq(top, -kInfinity);
-  const Tensor largest = where(dead, 0.0, top);
+  const Tensor wide = scores.to(computation_type(dtype_of(scores))), top = amax(wide, {-1}, true);
+  const Tensor dead = eq(top, -kInfinity), largest = where(dead, 0.0, top);
   out[1] = squeeze(largest, -1);
   out[2] = squeeze(where(dead, 0.0, reciprocal(sum(exp(wide - largest), {-1}, true))), -1);
 }
@@ -142,6 +142,7 @@ const Op attention_backward_op{{
     .name = "scaled_dot_product_attention_backward",
     .infer = infer_attention_backward,
     .decompose = decompose_attention_backward,
+    .decomposes_halves = true,
 }};
 
 // The kernel has no gradient of its own, and gives none for the mask.
@@ -169,6 +170,7 @@ const Op attention_op{{
     .saves_inputs = 15,
     .saves_outputs = 7,
     .decompose = decompose_attention,
+    .decomposes_halves = true,
 }};
 
 Shape before_matrix(const Shape& shape) { return Shape(shape.span().first(shape.size() - 2)); }
@@ -205,7 +207,11 @@ Tensor fused_attention(Tensor (&operands)[4], const Attrs& attrs) {
     inputs[i] = operands[i].defined() ? &operands[i] : nullptr;
     differentiated = differentiated || wants_gradient(operands[i]);
   }
-  return run_all({attention_op, inputs, attrs, {}, differentiated ? 7u : 1u})[0];
+  const Call call{attention_op, inputs, attrs, {}, differentiated ? 7u : 1u};
+  if (differentiated && is_decomposed(call))
+    return matmul(attention_weights(composed_scores(operands[0], operands[1], operands[3], attrs)),
+                  operands[2]);
+  return run_all(call)[0];
 }
 
 }  // namespace

@@ -157,6 +157,11 @@ Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bia
         w.of_depth(), {a.output_padding[0], 0}, {result[0], result[1], result[2], columns});
     return a.result(reshape(y, result), bias);
   }
+  // Images in half types would be rounded before they are added up.
+  if (const DType type = dtype_of(x); is_half(type))
+    return conv_transpose3d(x.to(f32), weight.to(f32), bias.defined() ? bias.to(f32) : bias,
+                            options)
+        .to(type);
   require_addressable("conv_transpose3d: the images of all planes",
                       {s[0], s[2], result[1], k[2], result[3], result[4]});
   const ConvWindows of_images{{w.stride[1], w.stride[2]},

@@ -9,6 +9,7 @@
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/shape.h>
 #include <tenon/core/random.h>
+#include <tenon/core/runtime/dispatch_stats.h>
 
 #include "ops/check.h"
 #include "support/sanitized.h"
@@ -28,6 +29,42 @@ BOOST_AUTO_TEST_CASE(a_row_that_attends_to_nothing_is_zero_and_has_no_gradient) 
   y.sum().backward();
   for (auto& t : {q, k, v}) BOOST_TEST(std::isfinite(abs(t.grad()).sum().item<float>()));
   BOOST_TEST(abs(q.grad().select(1, 1)).sum().item<float>() == 0);
+}
+
+// A backend without a kernel computes the products of half types as its matmul does, and the
+// backward pass reads the weights that the forward pass kept: two products forward and four
+// backward.
+BOOST_AUTO_TEST_CASE(without_a_kernel_the_scores_are_computed_once_and_in_the_type_of_the_inputs) {
+  manual_seed(9);
+  const Tensor start[] = {randn({2, 5, 4}), randn({2, 7, 4}), randn({2, 7, 3})};
+  const auto outcome = [&](Device device, DType dtype, bool causal) {
+    std::vector<Tensor> in;
+    for (auto& t : start) in.push_back(t.to(bf16).to(dtype).to(device).requires_grad_());
+    const Tensor y = scaled_dot_product_attention(in[0], in[1], in[2], {.is_causal = causal});
+    BOOST_TEST(y.dtype() == dtype);
+    y.sum().backward();
+    return std::vector{y.detach(), in[0].grad(), in[1].grad(), in[2].grad()};
+  };
+  for (bool causal : {false, true}) {
+    const auto expected = outcome("cpu", f64, causal);
+    for (DType dtype : {f32, bf16, f16}) {
+      count_dispatch();
+      reset_dispatch_stats();
+      const auto found = outcome("primitives:0", dtype, causal);
+      synchronize();
+      const DispatchStats stats = dispatch_stats();
+      count_dispatch(false);
+      uint64_t products = 0;
+      for (auto& r : stats.runs) products += r.op == "matmul" ? r.runs : 0;
+      BOOST_TEST(products == 6u);
+      for (auto& widened : stats.widened)
+        BOOST_TEST(!has(widened.op, "attention"), widened.op << " was computed in f32");
+      const double tolerance = dtype == f32 ? 1e-5 : dtype == f16 ? 4e-3 : 4e-2;
+      for (size_t i = 0; i < found.size(); ++i)
+        require_close(found[i].to(Device()).to(f64).to_vector<double>(),
+                      expected[i].to_vector<double>(), tolerance, tolerance);
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(dropout_keeps_the_mean) {

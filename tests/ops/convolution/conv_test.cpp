@@ -193,4 +193,17 @@ BOOST_AUTO_TEST_CASE(bad_input) {
       "x is f32, weight f64");
 }
 
+// What planes add to one another is not rounded before it is added.
+BOOST_AUTO_TEST_CASE(transposed_volumes_in_half_types_are_rounded_once) {
+  const auto half = [](const Shape& shape, double phase, DType dtype) {
+    return sample(shape, phase).to(dtype);
+  };
+  for (DType dtype : {bf16, f16}) {
+    const Tensor x = half({2, 3, 4, 3, 3}, 0.1, dtype), w = half({3, 2, 3, 2, 2}, 0.5, dtype),
+                 b = half({2}, 0.9, dtype);
+    const Tensor expected = conv_transpose3d(x.to(f32), w.to(f32), b.to(f32), {.padding = 1});
+    require_equal(conv_transpose3d(x, w, b, {.padding = 1}), expected.to(dtype));
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -105,6 +105,10 @@ tn_error* refusal(const tn_op_request* request) {
   if (whole_power)
     return tenon::sdk::make_error(TN_CODE_UNSUPPORTED, "primitives has no pow of integers");
   if (!absent.count(request->op)) return nullptr;
+  {
+    std::lock_guard lock(asked.mutex);
+    if (asked.offered.count(request->op)) return nullptr;
+  }
   return tenon::sdk::make_error(TN_CODE_UNSUPPORTED,
                                 std::string("primitives has no ") + request->op);
 }
