@@ -61,24 +61,8 @@ class Ask {
 
   template <class F>
   auto read(F&& from) const {
-    const auto inputs = pointers(inputs_), outputs = pointers(outputs_);
-    auto all = attrs_;
-    std::vector<const tn_attr*> attrs;
-    for (auto& a : all) {
-      a.attr.ints = a.ints.data();
-      attrs.push_back(&a.attr);
-    }
-    const tn_op_request raw{sizeof(raw),
-                            op_,
-                            inputs.size(),
-                            inputs.data(),
-                            outputs.size(),
-                            outputs.data(),
-                            aliases_.empty() ? nullptr : aliases_.data(),
-                            attrs.size(),
-                            attrs.data(),
-                            scalars_};
-    return from(Request(raw));
+    const Kept kept(*this);
+    return from(Request(kept.raw));
   }
   // `from` refuses the request with the code and this in its text, which names the operator
   // nowhere.
@@ -92,9 +76,7 @@ class Ask {
       found = e.what();
       with = e.code();
     }
-    BOOST_TEST(with == code, found);
-    BOOST_TEST(has(found, part), found << "\ndoes not hold \"" << part << "\"");
-    BOOST_TEST(!has(found, op_), found);
+    check_refusal(found, part, with, code);
   }
 
  private:
@@ -107,6 +89,35 @@ class Ask {
     std::vector<const tn_tensor_desc*> all;
     for (auto& d : tensors) all.push_back(d ? &*d : nullptr);
     return all;
+  }
+  // The request in the form of the joint, and what it points to.
+  struct Kept {
+    explicit Kept(const Ask& ask)
+        : inputs(pointers(ask.inputs_)), outputs(pointers(ask.outputs_)), all(ask.attrs_) {
+      for (auto& a : all) {
+        a.attr.ints = a.ints.data();
+        attrs.push_back(&a.attr);
+      }
+      raw = {sizeof(raw),
+             ask.op_,
+             inputs.size(),
+             inputs.data(),
+             outputs.size(),
+             outputs.data(),
+             ask.aliases_.empty() ? nullptr : ask.aliases_.data(),
+             attrs.size(),
+             attrs.data(),
+             ask.scalars_};
+    }
+    std::vector<const tn_tensor_desc*> inputs, outputs;
+    std::vector<Attribute> all;
+    std::vector<const tn_attr*> attrs;
+    tn_op_request raw;
+  };
+  void check_refusal(const std::string& found, const char* part, tn_code with, tn_code code) const {
+    BOOST_TEST(with == code, found);
+    BOOST_TEST(has(found, part), found << "\ndoes not hold \"" << part << "\"");
+    BOOST_TEST(!has(found, op_), found);
   }
   tn_attr& attr(const char* name, tn_attr_kind kind) {
     return attrs_.push_back({{sizeof(tn_attr), name, kind, 0, 0, nullptr, 0, nullptr}, {}}),

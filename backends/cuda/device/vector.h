@@ -1,6 +1,7 @@
 // Several elements at a time between memory and registers.
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -52,6 +53,7 @@ struct WordOf<1, Element> {
 template <int V, class T>
 __device__ inline Pack<T, V> load_pack(const T* p) {
   using Word = typename WordOf<V * sizeof(T), sizeof(T)>::type;
+  assert(reinterpret_cast<uintptr_t>(p) % sizeof(Word) == 0);
   Word word = *reinterpret_cast<const Word*>(p);
   Pack<T, V> pack;
   memcpy(static_cast<void*>(&pack), &word, sizeof(pack));
@@ -60,6 +62,7 @@ __device__ inline Pack<T, V> load_pack(const T* p) {
 template <int V, class T>
 __device__ inline void store_pack(T* p, const Pack<T, V>& pack) {
   using Word = typename WordOf<V * sizeof(T), sizeof(T)>::type;
+  assert(reinterpret_cast<uintptr_t>(p) % sizeof(Word) == 0);
   Word word;
   memcpy(&word, &pack, sizeof(pack));
   *reinterpret_cast<Word*>(p) = word;
