@@ -36,6 +36,7 @@ void warn_jpeg(j_common_ptr info, int level) {
     case JWRN_JFIF_MAJOR:
     case JWRN_ADOBE_XFORM:
     case JWRN_TOO_MUCH_DATA:
+    case JWRN_BOGUS_PROGRESSION:
       return;
     default:
       fail_jpeg(info);

@@ -13,11 +13,13 @@
 namespace tenon::data {
 namespace {
 
-// Returns room for so many numbers.
-std::vector<int64_t> room_for(int64_t count, const char* sampler) {
+void require_room_for(int64_t count, const char* sampler) {
   if (!host_has_room(static_cast<uint64_t>(count), sizeof(int64_t)))
     refuse_host_room(static_cast<uint64_t>(count), sizeof(int64_t),
                      fmt::format("{}: the numbers of {} examples: ", sampler, count));
+}
+std::vector<int64_t> room_for(int64_t count, const char* sampler) {
+  require_room_for(count, sampler);
   return std::vector<int64_t>(static_cast<size_t>(count));
 }
 
@@ -55,7 +57,7 @@ std::vector<int64_t> RandomSampler::order(uint64_t seed, uint64_t epoch) const {
       index = static_cast<int64_t>(random.below(static_cast<uint64_t>(size_)));
     return order;
   }
-  room_for(size_, "RandomSampler");
+  require_room_for(size_, "RandomSampler");
   // The first round is that of a loader that shuffles.
   auto next = order.begin();
   for (uint64_t round = 0; next != order.end(); ++round) {
@@ -145,7 +147,7 @@ std::vector<int64_t> DistributedSampler::order(uint64_t, uint64_t epoch) const {
   std::vector<int64_t> order = room_for(count_, "DistributedSampler");
   std::vector<int64_t> all;
   if (options_.shuffle) {
-    room_for(size_, "DistributedSampler");
+    require_room_for(size_, "DistributedSampler");
     all = permutation(size_, options_.seed, epoch_given_ ? epoch_.load() : epoch);
   }
   for (size_t i = 0; i < order.size(); ++i) {

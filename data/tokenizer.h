@@ -31,7 +31,7 @@ class TENON_API Tokenizer {
 
   // Returns the tokens as i64 of shape (T) on cpu:0.
   Tensor encode_tensor(std::string_view text) const;
-  // Returns the text of one token, or of the tokens in a tensor of i64 or i32, row by row.
+  // Returns the text of one token, or of the tokens in a tensor of i64, i32 or u8, row by row.
   std::string decode(int64_t token) const { return decode(std::span<const int64_t>(&token, 1)); }
   std::string decode(const Tensor& tokens) const;
 };

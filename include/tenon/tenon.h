@@ -40,8 +40,10 @@
 #include <tenon/core/runtime/stream_graph.h>
 #include <tenon/core/tensor.h>
 #include <tenon/data/augment.h>
+#include <tenon/data/bpe.h>
 #include <tenon/data/cifar.h>
 #include <tenon/data/color.h>
+#include <tenon/data/csv.h>
 #include <tenon/data/fashion_mnist.h>
 #include <tenon/data/idx.h>
 #include <tenon/data/image_file.h>
