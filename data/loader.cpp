@@ -87,6 +87,18 @@ std::vector<int64_t> order_of(const Dataset& dataset, const LoaderOptions& optio
   return order;
 }
 
+// Runs a function of the user's; what it throws becomes a DataError that names the option.
+template <class Body>
+void naming_function(const char* option, Body&& body) {
+  try {
+    body();
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (...) {
+    std::throw_with_nested(DataError(fmt::format("{}: {}", option, current_error_text())));
+  }
+}
+
 }  // namespace
 
 // One loop: the order of its examples, and the batches that are ready.
@@ -166,12 +178,19 @@ class DataLoader::Epoch {
                       .repeats = options_.sampler && options_.sampler->repeats()};
     const ReadingScope scope(now);
     const std::vector<int64_t> asked = indices(number);
-    Batch batch = options_.collate ? options_.collate(get_examples(*dataset_, asked))
-                                   : dataset_->get_batch(asked);
+    Batch batch;
+    if (options_.collate) {
+      const std::vector<Example> examples = get_examples(*dataset_, asked);
+      naming_function("collate", [&] { batch = options_.collate(examples); });
+    } else {
+      batch = dataset_->get_batch(asked);
+    }
     if (!options_.transform_batch) return batch;
     // Not the generator of an example: those are numbered from 0.
     Random random = Random(now.seed, now.epoch).at(~now.batch).at(0);
-    return options_.transform_batch(std::move(batch), random);
+    naming_function("transform_batch",
+                    [&] { batch = options_.transform_batch(std::move(batch), random); });
+    return batch;
   }
 
   Made make(int64_t number) const {

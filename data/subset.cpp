@@ -167,9 +167,9 @@ Example ConcatDataset::get(int64_t index) const {
 
 std::string ConcatDataset::name() const {
   std::string names;
-  for (const SharedDataset& dataset : datasets_)
-    names += (names.empty() ? "" : ", ") + dataset->name();
-  return "ConcatDataset of " + names;
+  for (size_t i = 0; i < datasets_.size() && i < 3; ++i)
+    names += (i ? ", " : "") + datasets_[i]->name();
+  return "ConcatDataset of " + names + (datasets_.size() > 3 ? ", …" : "");
 }
 
 TransformedDataset::TransformedDataset(SharedDataset dataset, Compose steps)

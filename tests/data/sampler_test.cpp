@@ -310,6 +310,17 @@ BOOST_AUTO_TEST_CASE(errors_name_the_example_and_its_data_set) {
                            "example 9 of Rows: there is no such example; the data set has 9");
 }
 
+BOOST_AUTO_TEST_CASE(functions_of_ones_own_that_fail) {
+  DataLoader collates(counted(4), {.collate = [](std::span<const Example>) -> Batch {
+                        throw std::runtime_error("no glue");
+                      }});
+  require_error<DataError>([&] { read(collates); }, "cannot be made: collate: no glue");
+  DataLoader transforms(counted(4), {.transform_batch = [](const Batch&, Random&) -> Batch {
+                          throw std::runtime_error("no mixer");
+                        }});
+  require_error<DataError>([&] { read(transforms); }, "cannot be made: transform_batch: no mixer");
+}
+
 BOOST_AUTO_TEST_CASE(images_of_several_sizes) {
   struct Pictures : ExampleDataset {
     int64_t size() const override { return 5; }
