@@ -9,6 +9,9 @@
 
 namespace tenon::data {
 
+// How many pixels a row of an image in a file may have.
+inline constexpr int64_t kMaxImageWidth = int64_t{1} << 22;
+
 // A file on its way to pixels. The libraries report errors by longjmp, so nothing that has a
 // destructor may live in a function between Decoder::run and them: all of it is in here.
 struct Decoder {
@@ -24,7 +27,10 @@ struct Decoder {
   std::jmp_buf jump;
   void* codec = nullptr;  // what the library knows of the file
   [[noreturn]] void fail(const char* why);
-  // Checks the size, and makes room for the pixels; fails if it is too large.
+  // Fails if there are no pixels, or more than max_pixels. To be called before a library takes
+  // memory for a row.
+  void check_size();
+  // Makes room for the pixels, if the size is right.
   void make_room();
   // Runs body(*this) and returns whether it came to its end.
   bool run(void (*body)(Decoder&));

@@ -19,14 +19,23 @@ void Decoder::fail(const char* why) {
   std::longjmp(jump, 1);
 }
 
-void Decoder::make_room() {
+void Decoder::check_size() {
   if (width <= 0 || height <= 0) fail("it has no pixels");
+  const auto w = static_cast<long long>(width), h = static_cast<long long>(height);
   if (width > max_pixels / height) {
     std::snprintf(error, sizeof error, "it claims %lld × %lld pixels, and max_pixels allows %lld",
-                  static_cast<long long>(width), static_cast<long long>(height),
-                  static_cast<long long>(max_pixels));
+                  w, h, static_cast<long long>(max_pixels));
     std::longjmp(jump, 1);
   }
+  if (width > kMaxImageWidth) {  // libpng takes memory for several rows of up to 8 bytes a pixel
+    std::snprintf(error, sizeof error, "it claims %lld × %lld pixels, and a row has at most %lld",
+                  w, h, static_cast<long long>(kMaxImageWidth));
+    std::longjmp(jump, 1);
+  }
+}
+
+void Decoder::make_room() {
+  check_size();
   const auto bytes = static_cast<size_t>(width * height * channels);
   bool there = host_has_room(bytes, 2);
   try {

@@ -36,12 +36,13 @@ void read_png(Decoder& decoder) {
   own.info = png_create_info_struct(own.png);
   if (!own.info) decoder.fail("libpng cannot begin");
   png_set_read_fn(own.png, &decoder, read_file);
-  png_set_user_limits(own.png, 0x7fffffff, 0x7fffffff);  // make_room knows better
+  png_set_user_limits(own.png, 0x7fffffff, 0x7fffffff);  // check_size knows better
   png_set_chunk_malloc_max(own.png, kMaxChunk);
   png_set_chunk_cache_max(own.png, 100);
   png_read_info(own.png, own.info);
   decoder.width = png_get_image_width(own.png, own.info);
   decoder.height = png_get_image_height(own.png, own.info);
+  decoder.check_size();
   png_set_expand(
       own.png);  // a palette to colours, fewer than 8 bits to 8, a transparent colour to alpha
   png_set_scale_16(own.png);
