@@ -9,6 +9,8 @@ import time
 import torch
 import torch.nn.functional as F
 
+import torch_operators
+
 subjects = {}
 
 
@@ -288,6 +290,7 @@ def main():
     torch.manual_seed(1)
     for register in (dispatch, kernels, training, checkpoint):
         register()
+    subjects.update(torch_operators.register())
     print(json.dumps({name: measure(prepare, items, options.seconds)
                       for name, (prepare, items) in subjects.items() if re.search(options.filter, name)}))
 
