@@ -122,7 +122,11 @@ void Pointwise::run_tiles(RowKernel kernel, void* out, const void* const* in, in
           if (!o.packed) continue;
           bool held_already = same_size && held[k] == offsets[k + 1];
           held[k] = offsets[k + 1];
-          if (!held_already) {
+          const bool one_line =
+              nest_.col_stride(k + 1) == 1 && (rows == 1 || nest_.row_stride(k + 1) == cols);
+          if (!held_already && o.convert && one_line) {
+            o.convert(rows * cols, packed[k], from[k]);
+          } else if (!held_already) {
             move_tile(o.size, o.convert ? halves : packed[k], cols, 1, from[k],
                       nest_.row_stride(k + 1), nest_.col_stride(k + 1), rows, cols);
             if (o.convert) o.convert(rows * cols, packed[k], halves);
@@ -141,6 +145,8 @@ void Pointwise::run_tiles(RowKernel kernel, void* out, const void* const* in, in
                   to + r * to_step,
                   {from[0] + r * step[0], from[1] + r * step[1], from[2] + r * step[2]},
                   single_});
+        if (convert_out && merged_ && out_step == cols * operands_[0].size)
+          return operands_[0].convert(n, final_out, packed[3]);
         for (int64_t r = 0; convert_out && r < rows; ++r)
           operands_[0].convert(cols, final_out + r * out_step,
                                packed[3] + r * cols * operands_[0].row_size);

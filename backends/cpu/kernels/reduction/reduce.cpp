@@ -78,31 +78,52 @@ typename R::Acc take(typename R::Acc a, typename R::Acc x) {
   return typename R::Op()(a, x);
 }
 
+// Half of the lanes with the other half, until one is left.
+template <class R, int kLanes>
+typename R::Acc join(const Eigen::Array<typename R::Acc, kLanes, 1>& lanes) {
+  if constexpr (kLanes == 1) {
+    return lanes[0];
+  } else {
+    using Half = Eigen::Array<typename R::Acc, kLanes / 2, 1>;
+    Half half;
+    if constexpr (std::is_floating_point_v<typename R::Acc>) {
+      half = lanes.template head<kLanes / 2>().binaryExpr(lanes.template tail<kLanes / 2>(),
+                                                          typename R::Op());
+    } else {
+      for (int k = 0; k < kLanes / 2; ++k) half[k] = take<R>(lanes[k], lanes[kLanes / 2 + k]);
+    }
+    return join<R, kLanes / 2>(half);
+  }
+}
+
+// Folds the whole groups of kLanes elements of x[i, n) and moves i behind them.
+template <class R, int kLanes>
+typename R::Acc fold_groups(const typename R::In* x, int64_t& i, int64_t n) {
+  using Acc = typename R::Acc;
+  using In = typename R::In;
+  using Lanes = Eigen::Array<Acc, kLanes, 1>;
+  if (n - i < kLanes) return R::init();
+  Lanes lanes = Lanes::Constant(R::init());
+  for (; i + kLanes <= n; i += kLanes) {
+    if constexpr (std::is_floating_point_v<Acc>) {
+      const Eigen::Map<const Eigen::Array<In, kLanes, 1>> part(x + i);
+      lanes = lanes.binaryExpr(part.template cast<Acc>(), typename R::Op());
+    } else {
+      for (int k = 0; k < kLanes; ++k) lanes[k] = take<R>(lanes[k], static_cast<Acc>(x[i + k]));
+    }
+  }
+  return join<R, kLanes>(lanes);
+}
+
 // Folds a part of a row in independent lanes, so that it vectorises and errors stay those of short
 // sums.
 template <class R>
 typename R::Acc fold_part(const typename R::In* x, int64_t n) {
   using Acc = typename R::Acc;
-  using In = typename R::In;
-  constexpr bool packets = std::is_floating_point_v<Acc>;
-  constexpr int kLanes = packets ? 256 / sizeof(Acc) : 32;
-  using Lanes = Eigen::Array<Acc, kLanes, 1>;
-  Acc total = R::init();
+  constexpr int kLanes = std::is_floating_point_v<Acc> ? 256 / sizeof(Acc) : 32;
   int64_t i = 0;
-  if (n >= kLanes) {
-    Lanes lanes = Lanes::Constant(R::init());
-    for (; i + kLanes <= n; i += kLanes) {
-      if constexpr (packets) {
-        const Eigen::Map<const Eigen::Array<In, kLanes, 1>> part(x + i);
-        lanes = lanes.binaryExpr(part.template cast<Acc>(), typename R::Op());
-      } else {
-        for (int k = 0; k < kLanes; ++k) lanes[k] = take<R>(lanes[k], static_cast<Acc>(x[i + k]));
-      }
-    }
-    for (int half = kLanes / 2; half > 0; half /= 2)
-      for (int k = 0; k < half; ++k) lanes[k] = take<R>(lanes[k], lanes[k + half]);
-    total = lanes[0];
-  }
+  Acc total = fold_groups<R, kLanes>(x, i, n);
+  total = take<R>(total, fold_groups<R, kLanes / 4>(x, i, n));
   for (; i < n; ++i) total = take<R>(total, static_cast<Acc>(x[i]));
   return total;
 }

@@ -8,7 +8,7 @@ constexpr int64_t kChunk = 64 * 1024;            // elements that one thread fol
 constexpr int64_t kAccBytes = 8 * 1024;          // of the accumulators side by side
 constexpr int64_t kMostColumns = kAccBytes / 4;  // of elements that are widened to f32
 constexpr int64_t kFewOutputs = 64;  // below this one output is worked on by several threads
-constexpr int64_t kGather = 512;
+constexpr int64_t kGather = 2048;
 constexpr int64_t kShortRow = 32;  // below this rows are folded side by side
 }  // namespace
 

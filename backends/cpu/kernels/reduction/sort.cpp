@@ -81,6 +81,38 @@ void sort_in_parts(Item<Key>* items, Item<Key>* spare, int64_t n, int64_t parts)
   if (from != items) std::copy_n(from, n, items);
 }
 
+// The k least of n items by their keys, in no order: those below the largest of the k least so far
+// are kept until there are several times as many, and then these are parted again. Few are kept at
+// all, so a block of keys is most often looked at as a whole.
+template <class Key, class KeyAt>
+void keep_least(KeyAt&& key, Item<Key>* kept, int64_t n, int64_t k) {
+  constexpr int64_t kBlock = 64;
+  const int64_t room = std::min(n, std::max<int64_t>(4 * k, kBlock));
+  int64_t count = room;
+  for (int64_t i = 0; i < room; ++i) kept[i] = {key(i), static_cast<Key>(i)};
+  const auto part = [&] {
+    std::nth_element(kept, kept + k - 1, kept + count);
+    count = k;
+  };
+  part();
+  for (int64_t begin = room; begin < n; begin += kBlock) {
+    const int64_t size = std::min(kBlock, n - begin);
+    Key keys[kBlock], least = ~Key{0};
+    for (int64_t i = 0; i < size; ++i) {
+      keys[i] = key(begin + i);
+      least = std::min(least, keys[i]);
+    }
+    if (least >= kept[k - 1].key) continue;
+    for (int64_t i = 0; i < size; ++i) {
+      // One of the same key comes later, and so is not less.
+      if (keys[i] >= kept[k - 1].key) continue;
+      kept[count++] = {keys[i], static_cast<Key>(begin + i)};
+      if (count == room) part();
+    }
+  }
+  part();
+}
+
 template <class T, class Key>
 class Sort {
  public:
@@ -113,15 +145,13 @@ class Sort {
     const int64_t outer = line / inner, column = line - outer * inner;
     auto* x = static_cast<const T*>(run.inputs[0]) + outer * n * inner + column;
     const Key flip = r_.descending ? ~Key{0} : Key{0};
-    for (int64_t i = 0; i < n; ++i)
-      items[i] = {static_cast<Key>(key_of<Key>(x[i * inner]) ^ flip), static_cast<Key>(i)};
-    if (parts > 1) {
-      sort_in_parts(items, items + n, n, parts);
-    } else if (k < n / 4) {
-      std::nth_element(items, items + k, items + n);
+    const auto key = [&](int64_t i) { return static_cast<Key>(key_of<Key>(x[i * inner]) ^ flip); };
+    if (parts == 1 && k < n / 8) {
+      keep_least(key, items, n, k);
       sort_items(items, items + n, k);
     } else {
-      sort_items(items, items + n, n);
+      for (int64_t i = 0; i < n; ++i) items[i] = {key(i), static_cast<Key>(i)};
+      parts > 1 ? sort_in_parts(items, items + n, n, parts) : sort_items(items, items + n, n);
     }
     auto* values = static_cast<T*>(run.outputs[0]) + outer * k * inner + column;
     auto* places = static_cast<int64_t*>(run.outputs[1]) + outer * k * inner + column;
