@@ -89,6 +89,17 @@ BOOST_AUTO_TEST_CASE(normalisations) {
   apart.in(tensor({3})).in(tensor({3}));
   apart.out(tensor({2, 3, 4})).no_out().no_out().out(tensor({3})).out(tensor({3}));
   apart.refused(of, "updated in place");
+  // Beside a half type, weights and statistics are of its type or all f32, and so are gradients.
+  const auto beside_half = [](tn_dtype weight, tn_dtype bias) {
+    Ask ask("batch_norm");
+    ask.in(tensor({2, 3, 4}, TN_BF16)).in(tensor({3}, weight)).in(tensor({3}, bias));
+    ask.out(tensor({2, 3, 4}, TN_BF16)).no_out().no_out().no_out().no_out();
+    return ask.flag("training", true).number("eps", 0.5);
+  };
+  BOOST_TEST(beside_half(TN_F32, TN_F32).read(of).parameters == TN_F32);
+  BOOST_TEST(beside_half(TN_BF16, TN_BF16).read(of).parameters == TN_BF16);
+  beside_half(TN_F32, TN_BF16).refused(of, "bias needs 3 elements of f32");
+  beside_half(TN_F16, TN_F16).refused(of, "weight needs 3 elements of bf16");
 
   Ask rows("layer_norm_backward");
   rows.in(tensor({4, 5, 6})).in(tensor({4, 5, 6})).no_in().in(tensor({4})).in(tensor({4}));
