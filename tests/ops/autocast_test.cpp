@@ -174,6 +174,22 @@ BOOST_AUTO_TEST_CASE(recurrent_layers_follow_theirs) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(undefined_tensors_are_refused_as_without_a_guard) {
+  for (auto& [name, rule] : autocast_rules()) {
+    const Line* line = line_of(name);
+    const Variant* variant = line ? variant_of(*line) : nullptr;
+    if (!variant) continue;
+    const List inputs = inputs_of(*line, *variant);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      List some = inputs;
+      some[i] = Tensor();
+      const std::string expected = error_of([&] { line->call(parsed(*variant), some); }),
+                        found = error_of([&] { under_guard(*line, *variant, some); });
+      BOOST_TEST(found.empty() == expected.empty(), name << ", input " << i << ": " << found);
+    }
+  }
+}
+
 // Whatever runs without a guard, runs under one: in f32, and in bf16 where it takes that.
 BOOST_AUTO_TEST_CASE(everything_runs_under_a_guard) {
   const DeviceGuard on_cpu("cpu");
