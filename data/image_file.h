@@ -15,8 +15,8 @@ struct ImageFileOptions {
   // palette becomes colours; 2 channels are grey and alpha). Alpha that is not asked for is
   // dropped.
   int64_t channels = 3;
-  int64_t max_pixels =
-      int64_t{1} << 27;  // a file that claims more is refused before it is unpacked
+  // A file that claims more is refused before it is unpacked, as is a row of more than 2^22 pixels.
+  int64_t max_pixels = int64_t{1} << 27;
 };
 
 // Returns the image as u8 (C, H, W). Which format it is says the file, not its name: JPEG, also

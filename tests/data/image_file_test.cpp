@@ -226,6 +226,11 @@ BOOST_AUTO_TEST_CASE(files_that_are_no_images) {
                big_endian(static_cast<uint32_t>(
                    crc32(0, reinterpret_cast<const Bytef*>(huge.data()) + 12, 17))));
   BOOST_TEST(has(refusal(huge), "it claims 2147483647 × 2147483647 pixels"));
+  huge.replace(16, 8, std::string("\x04\0\0\0\0\0\0\x01", 8));
+  huge.replace(29, 4,
+               big_endian(static_cast<uint32_t>(
+                   crc32(0, reinterpret_cast<const Bytef*>(huge.data()) + 12, 17))));
+  BOOST_TEST(has(refusal(huge), "it claims 67108864 × 1 pixels, and a row has at most 4194304"));
   std::string tall = jpeg;
   const size_t frame = tall.find("\xff\xc0") + 5;
   tall.replace(frame, 4, "\xff\xdc\xff\xdc", 4);
