@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include <tenon/core/autograd/function.h>
+#include <tenon/core/autograd/node.h>
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/error.h>
@@ -140,7 +141,6 @@ struct HookedCall::Backward {
   std::shared_ptr<ModuleHooks> hooks;
   std::vector<size_t> inputs, outputs;  // the numbers of those that require a gradient
   size_t num_inputs = 0, num_outputs = 0;
-  std::vector<Tensor> grad_outputs;
 
   static std::vector<Tensor> spread(std::span<const Tensor> grads, std::span<const size_t> numbers,
                                     size_t count) {
@@ -148,19 +148,22 @@ struct HookedCall::Backward {
     for (size_t i = 0; i < numbers.size(); ++i) all[numbers[i]] = grads[i];
     return all;
   }
-  void run(std::span<Tensor> grad_inputs) {
+  void run(std::span<Tensor> grad_inputs, const std::vector<Tensor>& grad_outputs) const {
     hooks->run(&ModuleHooks::backward_, module, grad_inputs, std::span<const Tensor>(grad_outputs));
   }
-  void take_outputs(std::span<const Tensor> grads) {
-    grad_outputs = spread(grads, outputs, num_outputs);
-    if (!inputs.empty()) return;
+  // The gradients of the outputs wait in the pass, not in the graph: several passes may go through
+  // one graph at once, and a recorded gradient leads back to the graph.
+  void take_outputs(std::span<const Tensor> grads) const {
+    auto grad_outputs = spread(grads, outputs, num_outputs);
+    if (!inputs.empty()) return PassValues::leave(this, std::move(grad_outputs));
     std::vector<Tensor> none(num_inputs);
-    run(none);
+    run(none, grad_outputs);
   }
-  std::vector<Tensor> take_inputs(std::span<const Tensor> grads) {
+  std::vector<Tensor> take_inputs(std::span<const Tensor> grads) const {
     std::vector<Tensor> all = spread(grads, inputs, num_inputs), mine;
-    run(all);
-    grad_outputs.clear();
+    auto grad_outputs = PassValues::take(this);
+    grad_outputs.resize(num_outputs);
+    run(all, grad_outputs);
     for (size_t number : inputs) mine.push_back(all[number]);
     return mine;
   }
@@ -177,7 +180,7 @@ struct HookedCall::Backward {
       return tensors;
     }
     static std::vector<Tensor> backward(autograd::Context& context, std::span<const Tensor> grads) {
-      auto& call = *context.get<std::shared_ptr<Backward>>("call");
+      const Backward& call = *context.get<std::shared_ptr<Backward>>("call");
       std::vector<Tensor> mine(grads.begin(), grads.end());
       if constexpr (first)
         mine = call.take_inputs(grads);
@@ -216,15 +219,38 @@ std::unique_ptr<HookedCall> HookedCall::begin(ModuleRef module) {
 }
 
 void HookedCall::enter(std::span<Tensor* const> places) {
-  for (auto* place : places) inputs_.push_back(*place);
+  for (auto* place : places) called_.push_back(*place);
+  inputs_ = called_;
   hooks_->run(&ModuleHooks::before_, module_, std::span<Tensor>(inputs_));
   for (size_t i = 0; i < places.size(); ++i) *places[i] = inputs_[i];
+  prepare_backward(places);
+  for (auto* place : places) given_.push_back(*place);
+}
+
+void HookedCall::prepare_backward(std::span<Tensor* const> places) {
   if (!grad_enabled() || !hooks_->has_backward()) return;
   backward_ = std::make_shared<Backward>();
   backward_->module = module_;
   backward_->hooks = hooks_;
   backward_->num_inputs = places.size();
   backward_->inputs = Backward::pass<true>(backward_, places);
+}
+
+bool HookedCall::take_assigned(std::span<Tensor* const> places, size_t first, size_t count) const {
+  const auto given = std::span(given_).subspan(first, count),
+             called = std::span(called_).subspan(first, count);
+  const auto is_at = [](const Tensor& t, const Tensor* place) { return t.is_same(*place); };
+  const bool assigned =
+      !std::equal(given.begin(), given.end(), places.begin(), places.end(), is_at);
+  for (size_t i = 0; i < places.size(); ++i) {
+    // Forward may have moved them within a list.
+    const auto is_here = [&](const Tensor& t) { return is_at(t, places[i]); };
+    if (i < count && is_here(given[i]))
+      *places[i] = called[i];
+    else if (const auto it = std::find_if(given.begin(), given.end(), is_here); it != given.end())
+      *places[i] = called[static_cast<size_t>(it - given.begin())];
+  }
+  return assigned;
 }
 
 void HookedCall::leave(std::span<Tensor* const> places) {

@@ -1,10 +1,13 @@
 // Functions that calls of a module run before, after, and in the backward pass.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <tuple>
 #include <type_traits>
@@ -47,18 +50,21 @@ using ForwardPreHook = std::function<void(ModuleRef module, std::span<Tensor> in
 using ForwardHook = std::function<void(ModuleRef module, std::span<const Tensor> inputs,
                                        std::span<Tensor> outputs)>;
 // Runs in a backward pass when the gradients of all inputs of a call are known, and may replace
-// them. Where there is no gradient stands an undefined tensor. If no input requires one, the hook
-// runs when the gradients of the outputs are known.
+// them. Where there is no gradient stands an undefined tensor, also for an output that none has
+// reached. If no input requires one, the hook runs when the gradients of the outputs are known.
 using FullBackwardHook = std::function<void(ModuleRef module, std::span<Tensor> grad_inputs,
                                             std::span<const Tensor> grad_outputs)>;
 
 // Hooks of a module run in the order in which they were registered, on the thread that calls the
 // module or runs the backward pass, also those of several threads at once. Calls by operator() run
 // them, direct calls of forward do not; calls that return nothing or a reference do not, either.
-// What they throw reaches the caller. In nn::DataParallel those of the wrapped model and of the
-// modules in it run once for each device, with the tensors of that device, all on the calling
-// thread; those of the DataParallel itself run once, on the whole batch. A module without hooks
-// pays a test of a flag in each call, and while another one has hooks, a search in a table.
+// What a hook puts in place of an argument is for this call: a variable that forward takes by
+// reference has afterwards what forward assigned to it, or what it had.
+// What they throw reaches the caller, and an Error of Tenon names the module. In nn::DataParallel
+// those of the wrapped model and of the modules in it run once for each device, with the tensors of
+// that device, all on the calling thread; those of the DataParallel itself run once, on the whole
+// batch. A module without hooks pays a test of a flag in each call, and while another one has
+// hooks, a search in a table.
 [[nodiscard]] TENON_API ModuleHook register_forward_pre_hook(ModuleRef module, ForwardPreHook hook);
 [[nodiscard]] TENON_API ModuleHook register_forward_hook(ModuleRef module, ForwardHook hook);
 [[nodiscard]] TENON_API ModuleHook register_full_backward_hook(ModuleRef module,
@@ -78,13 +84,19 @@ class TENON_API HookedCall {
   // Run the hooks on the tensors at these places.
   void enter(std::span<Tensor* const> inputs);
   void leave(std::span<Tensor* const> outputs);
+  // Returns whether forward has assigned to one argument, the `count` tensors from `first` on,
+  // which are at these places now; those that hooks replaced become the caller's again.
+  bool take_assigned(std::span<Tensor* const> places, size_t first, size_t count) const;
 
  private:
   struct Backward;
   HookedCall(ModuleRef module, std::shared_ptr<ModuleHooks> hooks);
+  void prepare_backward(std::span<Tensor* const> places);
   ModuleRef module_;
   std::shared_ptr<ModuleHooks> hooks_;
-  std::vector<Tensor> inputs_;
+  std::vector<Tensor> called_;          // as the caller gave them
+  std::vector<Tensor> inputs_;          // as the hooks left them
+  std::vector<Tensor> given_;           // as forward got them
   std::shared_ptr<Backward> backward_;  // null if nothing is to be done there
 };
 
@@ -94,22 +106,63 @@ using HookedArgument = std::conditional_t<tenon::detail::has_tensors<A> &&
                                               std::is_copy_constructible_v<std::decay_t<A>>,
                                           std::decay_t<A>, A&&>;
 
+// Whether a type is nothing but tensors, so that their comparison shows every change.
+template <class T>
+inline constexpr bool only_tensors = std::derived_from<T, Tensor>;
+template <class T, class A>
+inline constexpr bool only_tensors<std::vector<T, A>> = only_tensors<T>;
+template <class T, size_t N>
+inline constexpr bool only_tensors<std::array<T, N>> = only_tensors<T>;
+template <class T>
+inline constexpr bool only_tensors<std::optional<T>> = only_tensors<T>;
+
+// Gives a variable of the caller what forward assigned to its copy. A variable that did not change
+// is not written to: other threads may read it.
+template <class A, class Kept>
+void give_back(const HookedCall& call, A& argument, Kept& kept, size_t first, size_t count) {
+  if constexpr (tenon::detail::has_tensors<A> && std::is_same_v<A, Kept> &&
+                std::is_move_assignable_v<A>) {
+    const bool assigned = call.take_assigned(tenon::detail::places_of_tensors(kept), first, count);
+    if (assigned || !only_tensors<A>) argument = std::move(kept);
+  }
+}
+
 // Calls forward(arguments…) between the hooks.
 template <class Result, class F, class... A>
 [[gnu::noinline]] Result call_hooked(HookedCall& call, F forward, A&&... arguments) {
+  const std::array<size_t, sizeof...(A)> counts{tenon::detail::tensors_in(arguments).size()...};
   std::tuple<HookedArgument<A>...> kept(std::forward<A>(arguments)...);
   call.enter(tenon::detail::places_of_tensors(kept));
-  Result result = std::apply(
-      [&](auto&... items) -> Result {
-        return forward(
-            static_cast<
-                std::conditional_t<std::is_lvalue_reference_v<A>,
-                                   std::conditional_t<std::is_const_v<std::remove_reference_t<A>>,
-                                                      const std::remove_cvref_t<decltype(items)>&,
-                                                      std::remove_reference_t<decltype(items)>&>,
-                                   std::remove_reference_t<decltype(items)>&&>>(items)...);
-      },
-      kept);
+  auto end = [&] {
+    std::apply(
+        [&](auto&... items) {
+          [[maybe_unused]] size_t number = 0, first = 0;
+          (
+              [&] {
+                if constexpr (std::is_lvalue_reference_v<A>)
+                  give_back(call, arguments, items, first, counts[number]);
+                first += counts[number++];
+              }(),
+              ...);
+        },
+        kept);
+  };
+  auto run = [&](auto&... items) -> Result {
+    try {
+      return forward(
+          static_cast<
+              std::conditional_t<std::is_lvalue_reference_v<A>,
+                                 std::conditional_t<std::is_const_v<std::remove_reference_t<A>>,
+                                                    const std::remove_cvref_t<decltype(items)>&,
+                                                    std::remove_reference_t<decltype(items)>&>,
+                                 std::remove_reference_t<decltype(items)>&&>>(items)...);
+    } catch (...) {
+      end();
+      throw;
+    }
+  };
+  Result result = std::apply(run, kept);
+  end();
   call.leave(tenon::detail::places_of_tensors(result));
   return result;
 }

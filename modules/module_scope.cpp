@@ -5,6 +5,7 @@
 #include <optional>
 #include <unordered_set>
 
+#include <tenon/core/base/error_path.h>
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/base/per_thread.h>
@@ -126,13 +127,6 @@ void set_text(Error& error, const std::string& text) {
   static_cast<std::runtime_error&>(error) = std::runtime_error(text);
 }
 
-// Adds `addition` to the end of the first line of the text; the lines below it hold details.
-void add_to_first_line(Error& error, const std::string& addition) {
-  std::string text = error.what();
-  text.insert(std::min(text.find('\n'), text.size()), addition);
-  set_text(error, text);
-}
-
 // Says in the error what the tensor on the wrong device is to the module, if that is known. If all
 // the module's own tensors are on one device, that is where the user put them, so the input is
 // misplaced, whichever of the two the operator takes first.
@@ -171,12 +165,7 @@ void explain_place(MisplacedError& error, ModuleRef module) {
 }  // namespace
 
 void ModuleScope::explain(Error& error) const {
-  auto says = [&](const char* part) {
-    return std::string_view(error.what()).find(part) != std::string_view::npos;
-  };
-  // A failure of queued work already names its operator and module, which may differ from these.
-  const bool says_where = says(" (in module ") || says("\n  in ");
-  if (!says_where) add_to_first_line(error, path_suffix());
+  add_path(error);
   if (auto* misplaced = dynamic_cast<MisplacedError*>(&error); misplaced && !misplaced->explained)
     explain_place(*misplaced, {const_cast<void*>(self_), type_});
 }

@@ -15,6 +15,7 @@
 #include <tenon/core/autograd/fitting.h>
 #include <tenon/core/autograd/hook_list.h>
 #include <tenon/core/autograd/node.h>
+#include <tenon/core/base/error_path.h>
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/module_path.h>
 #include <tenon/core/dispatch/autocast.h>
@@ -147,12 +148,22 @@ class Backward {
   void seed(const Tensor& output, const Tensor& gradient) { send(edge_of(output), gradient); }
 
   void run() {
+    const PassValues values;
     while (!pending_.empty()) {
       auto last = std::prev(pending_.end());  // consumers before what they consume
       Pending p = std::move(last->second);
       pending_.erase(last);
-      if (p.node->hooks.any()) run_hooks(*p.node, p.grads);
-      visit(*p.node, p.grads);
+      // Rules and hooks run where the forward call ran: they may compute with a parameter alone,
+      // whose replica there is then read, and their errors name the module.
+      const DeviceGuard device(device_of(p.grads));
+      const ModulePath path(p.node->path);
+      try {
+        if (p.node->hooks.any()) run_hooks(*p.node, p.grads);
+        visit(*p.node, p.grads);
+      } catch (Error& error) {
+        add_path(error);
+        throw;
+      }
       if (target_nodes_.contains(p.node.get())) captured_[p.node.get()] = std::move(p.grads);
     }
     if (!grad_enabled())
@@ -217,7 +228,6 @@ class Backward {
   }
 
   void run_hooks(const Node& node, std::span<Tensor> grads) {
-    DeviceGuard device(device_of(grads));
     node.hooks.run(grads);
     if (!retain_) return;
     node.hooks.each_retained([&](uint32_t output, RetainedGrad& kept) {
@@ -239,10 +249,6 @@ class Backward {
     std::unique_ptr<bool[]> many;
     bool* const needed = n <= std::size(few) ? few : (many = std::make_unique<bool[]>(n)).get();
     for (size_t i = 0; i < n; ++i) needed[i] = wanted(node.edges[i]);
-    // The rule runs where the forward call ran: it may compute with a parameter alone, whose
-    // replica there is then read, and its errors name the module.
-    DeviceGuard device(device_of(grads));
-    ModulePath path(node.path);
     observe::Gradient part(node.name());
     auto gradients = node.backward(grads, {needed, n});
     if (detects_anomaly()) require_no_nan(node, grads, gradients);

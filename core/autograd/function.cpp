@@ -4,6 +4,7 @@
 #include <tenon/core/autograd/fitting.h>
 #include <tenon/core/autograd/function.h>
 #include <tenon/core/autograd/node.h>
+#include <tenon/core/base/error_path.h>
 #include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/error.h>
 #include <tenon/core/factories.h>
@@ -26,11 +27,8 @@ namespace {
 
 // Adds the function to the first line of an error, unless an inner one is there already.
 void add_name(Error& error, const char* part, const std::string& name) {
-  std::string text = error.what();
-  if (text.find(" of autograd function ") != text.npos) return;
-  text.insert(std::min(text.find('\n'), text.size()),
-              fmt::format(" (in {} of autograd function {})", part, name));
-  static_cast<std::runtime_error&>(error) = std::runtime_error(text);
+  if (std::string_view(error.what()).find(" of autograd function ") == std::string_view::npos)
+    add_to_first_line(error, fmt::format(" (in {} of autograd function {})", part, name));
 }
 
 bool contains(const std::vector<Tensor>& tensors, const Tensor& wanted) {

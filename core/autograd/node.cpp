@@ -131,6 +131,25 @@ void record(const Call& call, std::span<const Tensor> outputs) {
   node->saves = !node->inputs.empty() || !node->outputs.empty();
 }
 
+namespace {
+thread_local PassValues* running TENON_FAST_TLS = nullptr;
+}  // namespace
+
+PassValues::PassValues() : before_(std::exchange(running, this)) {}
+PassValues::~PassValues() { running = before_; }
+
+void PassValues::leave(const void* key, std::vector<Tensor> tensors) {
+  running->left_[key] = std::move(tensors);
+}
+
+std::vector<Tensor> PassValues::take(const void* key) {
+  const auto it = running->left_.find(key);
+  if (it == running->left_.end()) return {};
+  auto tensors = std::move(it->second);
+  running->left_.erase(it);
+  return tensors;
+}
+
 Tensor Node::unpack(const Saved& saved, bool is_output) const {
   Tensor value = saved.value;
   if (!value.defined())

@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include <tenon/core/autograd/hook_list.h>
@@ -78,6 +79,23 @@ struct Node : RefCounted, Pooled<Node> {
  private:
   Tensor unpack(const Saved& saved, bool is_output) const;
   void refuse_released() const;
+};
+
+// Tensors that a rule leaves for a later rule of the same backward pass, under an address of its
+// own. They end with the pass.
+class PassValues {
+ public:
+  PassValues();  // those of the pass that this thread begins
+  ~PassValues();
+  PassValues(const PassValues&) = delete;
+  PassValues& operator=(const PassValues&) = delete;
+  static void leave(const void* key, std::vector<Tensor> tensors);
+  // Returns and forgets what was left; nothing if nothing was.
+  static std::vector<Tensor> take(const void* key);
+
+ private:
+  std::unordered_map<const void*, std::vector<Tensor>> left_;
+  PassValues* const before_;  // the pass in which this one runs
 };
 
 // Returns a new node for these inputs, of which undefined ones have no gradient. Its outputs are

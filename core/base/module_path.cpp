@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
+#include <tenon/core/base/error_path.h>
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/module_path.h>
 #include <tenon/core/base/never_destroyed.h>
@@ -85,6 +88,19 @@ const PathNode* current_path() { return current; }
 std::string path_suffix() {
   const auto path = path_string(current);
   return path.empty() ? "" : " (in module " + path + ")";
+}
+
+void add_to_first_line(Error& error, const std::string& addition) {
+  std::string text = error.what();
+  text.insert(std::min(text.find('\n'), text.size()), addition);
+  static_cast<std::runtime_error&>(error) = std::runtime_error(text);
+}
+
+void add_path(Error& error) {
+  // A failure of queued work already names its operator and module, which may differ from these.
+  const std::string_view text = error.what();
+  if (text.find(" (in module ") == text.npos && text.find("\n  in ") == text.npos)
+    add_to_first_line(error, path_suffix());
 }
 
 namespace {

@@ -217,4 +217,158 @@ BOOST_AUTO_TEST_CASE(what_hooks_throw_reaches_the_caller) {
       "leads to no module");
 }
 
+namespace {
+// Gives the value in its middle to whoever has the module.
+struct Open : nn::Module<Open> {
+  Tensor middle;
+  Tensor forward(const Tensor& x) {
+    middle = x * 3;
+    return middle * 2;
+  }
+};
+}  // namespace
+
+// A pass that begins while another one is inside the module has gradients of its own.
+BOOST_AUTO_TEST_CASE(passes_over_one_graph_do_not_meet) {
+  Open open;
+  std::vector<float> seen;
+  auto hook = open.register_full_backward_hook([&](nn::ModuleRef, Hooked, Seen grad_outputs) {
+    BOOST_REQUIRE(grad_outputs.size() == 1u);
+    seen.push_back(grad_outputs[0].item<float>());
+  });
+  Tensor x = tensor({1}).requires_grad_(), y = open(x), seed = tensor({5});
+  bool first = true;
+  open.middle.register_hook([&](const Tensor&) {
+    if (std::exchange(first, false))
+      grad(std::span(&y, 1), std::span(&x, 1), std::span(&seed, 1), {.retain_graph = true});
+  });
+  y.backward(tensor({7}), {.retain_graph = true});
+  BOOST_TEST(seen == (Floats{5, 7}));
+}
+
+// Each output has a place, also where the gradient of the inputs came another way.
+BOOST_AUTO_TEST_CASE(outputs_that_no_gradient_reaches) {
+  Open open;
+  int calls = 0;
+  auto hook =
+      open.register_full_backward_hook([&](nn::ModuleRef, Hooked grad_inputs, Seen grad_outputs) {
+        ++calls;
+        BOOST_REQUIRE(grad_outputs.size() == 1u);
+        BOOST_TEST(!grad_outputs[0].defined());
+        BOOST_TEST(values(grad_inputs[0]) == (Floats{3}));
+      });
+  Tensor x = tensor({1}).requires_grad_();
+  const Tensor y = open(x);
+  open.middle.sum().backward();
+  BOOST_TEST(calls == 1);
+}
+
+// A pass that is recorded leaves nothing in the graph that leads back to it.
+BOOST_AUTO_TEST_CASE(recorded_passes_end_with_their_graph) {
+  Scale layer;
+  int calls = 0;
+  auto hook = layer.register_full_backward_hook([&](nn::ModuleRef, Hooked, Seen) { ++calls; });
+  auto in_use = [] {
+    synchronize();
+    return memory_stats(default_device()).allocated;
+  };
+  const Tensor x = ones({1 << 16});
+  const auto run = [&] {
+    const Tensor y = layer(x);
+    return grad((y * y).sum(), layer.factor, {.create_graph = true}).item<float>();
+  };
+  run();
+  const uint64_t before = in_use();
+  for (int i = 0; i < 3; ++i) run();
+  BOOST_TEST(calls == 4);
+  BOOST_TEST(in_use() == before);
+}
+
+namespace {
+// Changes what it is given by reference.
+struct Step : nn::Module<Step> {
+  Tensor forward(const Tensor& x, Tensor& state, std::vector<Tensor>& past,
+                 std::pair<Tensor, int>& counted) {
+    state = state + x;
+    past.push_back(state);
+    ++counted.second;
+    return state * 2;
+  }
+};
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(arguments_that_forward_changes) {
+  Step step;
+  Tensor x = tensor({1}), state = tensor({10});
+  std::vector<Tensor> past{tensor({3})};
+  std::pair<Tensor, int> counted(tensor({4}), 0);
+  const auto require = [&](float sum, size_t steps) {
+    BOOST_TEST(values(x) == Floats{1});
+    BOOST_TEST(values(state) == Floats{sum});
+    BOOST_TEST(past.size() == steps + 1);
+    BOOST_TEST(values(past[0]) == Floats{3});
+    BOOST_TEST(values(past.back()) == Floats{sum});
+    BOOST_TEST(values(counted.first) == Floats{4});
+    BOOST_TEST(counted.second == int(steps));
+  };
+  step(x, state, past, counted);
+  require(11, 1);
+  std::vector<Tensor> seen;
+  auto after = step.register_forward_hook([&](nn::ModuleRef, Seen, Hooked) {});
+  step(x, state, past, counted);
+  require(12, 2);
+  // What a hook put in place of an argument is for this call: the caller sees what forward
+  // assigned.
+  auto before = step.register_forward_pre_hook([&](nn::ModuleRef, Hooked inputs) {
+    inputs[0] = inputs[0] * 100;
+    for (size_t i = 2; i < inputs.size(); ++i) inputs[i] = inputs[i] * -1;
+  });
+  BOOST_TEST(values(step(x, state, past, counted)) == Floats{224});
+  require(112, 3);
+}
+
+namespace {
+struct Remembers : nn::Module<Remembers> {
+  std::vector<Tensor> past;
+  Tensor forward(const std::vector<Tensor>& list) {
+    past.push_back(list[0]);
+    return list[0] + 1;
+  }
+};
+}  // namespace
+
+// A variable that forward changes by another way is left alone.
+BOOST_AUTO_TEST_CASE(arguments_that_are_fields) {
+  Remembers module;
+  module.past = {tensor({1})};
+  auto hook = module.register_forward_pre_hook(
+      [](nn::ModuleRef, Hooked inputs) { inputs[0] = inputs[0] * 2; });
+  BOOST_TEST(values(module(module.past)) == Floats{3});
+  BOOST_REQUIRE(module.past.size() == 2u);
+  BOOST_TEST(values(module.past[0]) == Floats{1});
+  BOOST_TEST(values(module.past[1]) == Floats{2});
+}
+
+BOOST_AUTO_TEST_CASE(errors_in_the_backward_pass_name_the_module) {
+  Net net;
+  Tensor x = tensor({1, 2}).requires_grad_();
+  const auto run = [&] { net(x).sum().backward(); };
+  {
+    auto hook = net.second.register_full_backward_hook(
+        [](auto, Hooked grads, Seen) { grads[0] = grads[0] + ones({7}); });
+    require_error<ShapeError>(run, "add:", "(in module Net.second)");
+  }
+  {
+    auto hook = net.first.register_full_backward_hook(
+        [](auto, Hooked grads, Seen) { grads[0] = grads[0].sum(); });
+    require_error<ShapeError>(run, "the gradient of argument 0 has shape (),",
+                              "(in module Net.first)");
+  }
+  Open open;
+  Tensor y = open(x);
+  open.middle.register_hook([](const Tensor& g) { return g.sum(); });
+  require_error<ShapeError>([&] { y.sum().backward(); }, "register_hook: what the hook returned",
+                            "(in module Open)");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
