@@ -31,13 +31,10 @@ bool is_parameter(const Tensor& t) { return t.is_leaf() && t.requires_grad(); }
 }  // namespace
 
 Recomputation::Recomputation(std::vector<Tensor> inputs, std::function<void()> again)
-    : inputs_(std::move(inputs)),
-      again_(std::move(again)),
-      random_(random_state()),
-      device_(default_device()),
-      path_(current_path()) {
-  std::erase_if(inputs_, [](const Tensor& t) { return !t.defined(); });
-  for (auto& t : inputs_) versions_.push_back(t.version());
+    : random_(random_state()), device_(default_device()), path_(current_path()) {
+  std::erase_if(inputs, [](const Tensor& t) { return !t.defined(); });
+  for (auto& t : inputs) versions_.push_back(t.version());
+  kept_ = std::make_shared<const Kept>(Kept{std::move(inputs), std::move(again)});
 }
 
 Recomputation::Scope::Scope(Recomputation& recomputation, Run run)
@@ -85,25 +82,25 @@ void Recomputation::put(Scope& scope, const Tensor& value) {
   slot.version = value.version();
 }
 
-void Recomputation::require_same_inputs() const {
-  for (size_t i = 0; i < inputs_.size(); ++i)
-    if (inputs_[i].version() != versions_[i])
+void Recomputation::require_same_inputs(std::span<const Tensor> inputs) const {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].version() != versions_[i])
       throw AutogradError(fmt::format(
           "checkpoint: input {} of shape {} is needed to compute the function again, but "
           "has been changed in place (version {}, expected {}); change a clone() of it, "
           "or change it after backward(){}",
-          i, inputs_[i].shape(), inputs_[i].version(), versions_[i], path_suffix()));
+          i, inputs[i].shape(), inputs[i].version(), versions_[i], path_suffix()));
 }
 
-void Recomputation::run_again() {
+void Recomputation::run_again(const Kept& kept) {
   const ModulePath path(path_);
-  require_same_inputs();
+  require_same_inputs(kept.inputs);
   const DeviceGuard device(device_);
   const RandomGuard random(random_);
   const GradMode record(true);
   const AutocastState::Guard autocast(autocast_);
   Scope scope(*this, Scope::second);
-  again_();
+  kept.again();
   if (scope.next_ < values_.size())
     refuse_difference(fmt::format("{} values where there were {}", scope.next_, values_.size()));
 }
@@ -117,9 +114,15 @@ void Recomputation::prepare() {
   std::lock_guard lock(computing_);
   const bool with_history = grad_enabled();
   if (there_ && (with_history_ || !with_history)) return;
+  std::shared_ptr<const Kept> kept;
+  {
+    std::lock_guard values(mutex_);
+    kept = kept_;
+  }
+  if (!kept) return;  // another pass has freed everything meanwhile, which its nodes report
   there_ = false;
   with_history_ = with_history;
-  run_again();
+  run_again(*kept);
   there_ = true;
 }
 
@@ -137,14 +140,11 @@ Tensor Recomputation::value(uint64_t number) const {
 
 void Recomputation::drop(uint64_t number) {
   Tensor ended;  // destroyed when the lock is free
-  std::vector<Tensor> inputs;
-  std::function<void()> again;
+  std::shared_ptr<const Kept> kept;
   std::lock_guard lock(mutex_);
   values_[number].dropped = true;
   ended = std::move(values_[number].tensor);
-  if (--wanted_) return;
-  inputs.swap(inputs_);
-  again.swap(again_);
+  if (--wanted_ == 0) kept.swap(kept_);
 }
 
 }  // namespace tenon

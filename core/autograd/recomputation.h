@@ -44,7 +44,7 @@ class Recomputation : public std::enable_shared_from_this<Recomputation> {
   static std::shared_ptr<Recomputation> take(const Tensor& value, uint64_t& number);
 
   // Computes all values, unless they are there. In a recorded backward pass they have their
-  // history. Not to be called while a lock is held.
+  // history. After the last drop it does nothing. Not to be called while a lock is held.
   void prepare();
   // Returns a value, once they are there. Throws an AutogradError if it was changed in place.
   Tensor value(uint64_t number) const;
@@ -59,9 +59,15 @@ class Recomputation : public std::enable_shared_from_this<Recomputation> {
     bool dropped = false;
     uint64_t version = 0;  // of the tensor, when it was computed again
   };
+  // What a run needs. The last drop() forgets it, and a run that goes on meanwhile has its own
+  // hold.
+  struct Kept {
+    std::vector<Tensor> inputs;
+    std::function<void()> again;
+  };
   void put(Scope& scope, const Tensor& value);
-  void require_same_inputs() const;
-  void run_again();
+  void require_same_inputs(std::span<const Tensor> inputs) const;
+  void run_again(const Kept& kept);
   [[noreturn]] void refuse_difference(const std::string& what) const;
 
   ForkMutex computing_{ForkOrder::sessions};
@@ -70,9 +76,8 @@ class Recomputation : public std::enable_shared_from_this<Recomputation> {
   size_t wanted_ = 0;      // values that are not dropped
   bool finished_ = false;  // the first run
   bool there_ = false, with_history_ = false;
-  std::vector<Tensor> inputs_;
-  std::vector<uint64_t> versions_;
-  std::function<void()> again_;
+  std::shared_ptr<const Kept> kept_;  // protected by mutex_
+  std::vector<uint64_t> versions_;    // of the inputs
   const RandomState random_;
   const Device device_;
   const AutocastState autocast_;

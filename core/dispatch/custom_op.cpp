@@ -147,6 +147,18 @@ struct Op::Registered : tenon::Op {
     return outputs;
   }
 
+  // Throws what the shape rule says of these inputs.
+  static void require_fitting(const Definition& d, const std::vector<Tensor>& inputs,
+                              const Attributes& attributes) {
+    outputs_of(d, metas_of(inputs), attributes);
+  }
+
+  static std::vector<TensorMeta> metas_of(const std::vector<Tensor>& inputs) {
+    std::vector<TensorMeta> metas;
+    for (auto& t : inputs) metas.push_back({t.dtype(), t.shape()});
+    return metas;
+  }
+
   static void run_infer(Infer& infer) {
     std::vector<TensorMeta> inputs;
     for (size_t i = 0; i < infer.size(); ++i)
@@ -159,12 +171,8 @@ struct Op::Registered : tenon::Op {
     const Definition& d = of(call.op);
     const Attributes attributes = from_abi(call.attrs);
     std::vector<Tensor> inputs;
-    std::vector<TensorMeta> metas;
-    for (auto* t : call.inputs) {
-      inputs.push_back(*t);
-      metas.push_back({t->dtype(), t->shape()});
-    }
-    const auto promised = outputs_of(d, metas, attributes);
+    for (auto* t : call.inputs) inputs.push_back(*t);
+    const auto promised = outputs_of(d, metas_of(inputs), attributes);
     auto made = d.decompose({inputs, attributes, d.name.c_str()});
     if (made.size() != promised.size())
       throw ValueError(
@@ -294,6 +302,8 @@ std::vector<Tensor> Op::call(std::vector<Tensor> inputs, const Attributes& attri
           fmt::format("{}: argument {} is an undefined tensor{}", name(), i, path_suffix()));
     pointers.push_back(&inputs[i]);
   }
+  // Calls of one number of elements share a plan, which knows nothing of their shapes.
+  if (op_->pointwise) Registered::require_fitting(op_->definition, inputs, attributes);
   return run_all({*op_, pointers, abi_attributes(attributes)});
 }
 

@@ -71,7 +71,7 @@ struct TensorMeta {
   Shape shape;
 };
 
-// What the shape rule sees. It sees no values, because it runs once for each plan.
+// What the shape rule sees: no values. It runs once for each plan; if pointwise, for each call.
 class TENON_API InferContext {
  public:
   std::span<const TensorMeta> inputs;

@@ -98,7 +98,7 @@ class GradContext {
   const Shape& input_shape(size_t i) const { return input_shapes[i]; }
   DType input_dtype(size_t i) const { return input_dtypes[i]; }
 
-  std::span<const Tensor> inputs, outputs;
+  std::span<const Tensor> inputs, outputs;  // what is not saved is undefined; none: no list at all
   std::span<const bool> needed;
   std::span<const Shape> input_shapes;
   std::span<const DType> input_dtypes;

@@ -1,5 +1,11 @@
 // What is computed again in the backward pass.
+#include <atomic>
+#include <functional>
+#include <future>
+#include <memory>
+#include <span>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -218,6 +224,59 @@ BOOST_AUTO_TEST_CASE(values_that_change_after_they_were_computed_again) {
       },
       ones({2}, f64).requires_grad_());
   require_error<AutogradError>([&] { z.sum().backward(); }, "changed in place");
+}
+
+namespace {
+// Stops in its backward where the test says so.
+struct Stop : autograd::Function<Stop> {
+  static inline std::function<void()> reached;
+  static Tensor forward(autograd::Context& context, const Tensor& x) {
+    const Tensor kept = x * x;
+    context.save_for_backward({kept});
+    return kept.sum();
+  }
+  static Tensor backward(autograd::Context& context, std::span<const Tensor> grads) {
+    const Tensor& kept = context.saved_tensors()[0];
+    if (reached) std::exchange(reached, nullptr)();
+    return kept * grads[0];
+  }
+};
+}  // namespace
+
+// A pass frees the values while another one computes them again: the function and its arguments
+// stay until that has returned.
+BOOST_AUTO_TEST_CASE(what_is_forgotten_while_it_runs) {
+  auto argument = std::make_shared<int>(0);
+  std::promise<void> waits, runs, ends;
+  std::atomic<int> calls{0};
+  long holders = 0;
+  const std::weak_ptr<int> known = argument;
+  Tensor x = ones({2}).requires_grad_();
+  const Tensor y = checkpoint(
+      [&, held = std::move(argument)](const Tensor& t) {
+        if (++calls == 3) {  // of the recorded pass below
+          runs.set_value();
+          ends.get_future().wait();
+          holders = known.use_count();
+        }
+        return Stop::apply(t);
+      },
+      x);
+  Stop::reached = [&] {
+    waits.set_value();
+    runs.get_future().wait();
+  };
+  std::thread other([&] {
+    y.backward();
+    ends.set_value();
+  });
+  waits.get_future().wait();
+  require_error<AutogradError>([&] { grad(y, x, {.create_graph = true}); }, "for a second time");
+  other.join();
+  BOOST_TEST(calls == 3);
+  BOOST_TEST(holders > 0);
+  BOOST_TEST(known.expired());
+  BOOST_TEST(x.grad().to_vector<float>() == std::vector<float>(2, 1));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

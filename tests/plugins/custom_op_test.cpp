@@ -205,6 +205,25 @@ BOOST_AUTO_TEST_CASE(pointwise_operators_broadcast) {
   BOOST_TEST(column.grad().to_vector<double>() == Doubles(2, 3.0));
 }
 
+// One plan serves all shapes of as many elements, but the rule is asked for each of them.
+BOOST_AUTO_TEST_CASE(the_shape_rule_of_a_pointwise_operator_sees_every_shape) {
+  const custom::Op rows(
+      {.name = "testlib::rows",
+       .infer =
+           [](const custom::InferContext& call) {
+             if (call.input(0).shape.size() != 2) call.shape_error("x must have rows and columns");
+             return Metas{call.input(0)};
+           },
+       .decompose = [](const custom::CallContext& call) { return Tensors{call.input(0) * 2}; },
+       .pointwise = true});
+  for (int64_t n : {0, 2}) {
+    BOOST_TEST(rows({ones({n, 3}, f64)}).shape() == (Shape{n, 3}));
+    BOOST_TEST(rows({ones({3, n}, f64)}).shape() == (Shape{3, n}));
+    require_error<ShapeError>([&] { rows({ones({3 * n}, f64)}); },
+                              "testlib::rows: x must have rows and columns");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(definitions_that_are_refused) {
   auto define = [](custom::Definition d) { custom::Op op(std::move(d)); };
   for (const char* name : {"swish2", "My::op", "a::b::c", "::x", "x::", "a::b c"})
