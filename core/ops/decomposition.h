@@ -69,15 +69,15 @@ TENON_API Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& 
 // ---- determinants ----
 
 // Returns the determinants of square matrices; 1 of an empty one. The gradient of a singular matrix
-// is that of one close to it; gradients of higher order need regular matrices.
+// is that of one close to it; those of higher order need different singular values there.
 TENON_API Tensor det(const Tensor& x);
 // The sign, 1, -1 or 0, and the logarithm of the absolute value.
 struct SlogDet {
   Tensor sign, logabsdet;
 };
 // Returns the determinants of square matrices as sign exp(logabsdet); 0 and -infinity for a
-// singular one. The sign has no gradient, and the gradient of a singular matrix is a ValueError of
-// whoever reads it.
+// singular one. The sign has no gradient, and that of a singular matrix has infinities and NaN,
+// whatever else is in the batch.
 TENON_API SlogDet slogdet(const Tensor& x);
 // Returns the logarithms of the determinants; NaN for a negative one.
 TENON_API Tensor logdet(const Tensor& x);

@@ -122,19 +122,41 @@ void execute_det(const Call& call, Outputs& out) {
   out.push_back(f.LU);
   out.push_back(f.pivots);
 }
-// det A^-T, by solving with the factors. Pivots that are 0 are replaced by tiny ones first: the
-// gradient, the cofactors, is continuous, so it is that of A but for rounding. What is recorded
-// uses the inverse of A.
-void det_gradient(const GradContext& c, Grads g) {
-  if (grad_enabled()) {
-    g[0] = as_matrices(c.grad() * c.output(0)) * turned(inv(c.input(0)));
-    return;
+// The cofactors by singular values, which have a gradient where A = U S V^T is singular, too:
+// det(U) det(V) U C V^T, with the products of all other singular values in the diagonal C.
+Tensor cofactors_of_singular(const Tensor& a) {
+  const int64_t n = shape_of(a)[-1];
+  const auto [u, s, vh] = svd(a);
+  const Tensor none = ne(unit_like(a, n), 0),
+               others = prod(where(none, 1, expand(unsqueeze(s, -2), shape_of(a))), -1);
+  Tensor turn;
+  {
+    const NoGrad guard;  // it is 1 or -1
+    turn = det(u) * det(vh);
   }
+  return as_matrices(turn) * matmul(u * unsqueeze(others, -2), vh);
+}
+// What is recorded: det A^-T, or the above for matrices that are singular. Both are computed for
+// all, because the values are on the device; where one does not fit, it gets a matrix that does.
+Tensor recorded_cofactors(const Tensor& a, const Tensor& value, const Tensor& pivot) {
+  const int64_t n = shape_of(a)[-1];
+  const Tensor unit = unit_like(a, n), singular = as_matrices(any(eq(pivot, 0), -1)),
+               far = unit * arange(1, n + 1, 1, {.dtype = dtype_of(a), .device = a.device()});
+  const Tensor regular = as_matrices(value) * turned(inv(where(singular, unit, a)));
+  return where(singular, cofactors_of_singular(where(singular, a, far)), regular);
+}
+// The cofactors, det A^-T, by solving with the factors. Pivots that are 0 are replaced by tiny ones
+// first: cofactors are continuous, so they are those of A but for rounding.
+void det_gradient(const GradContext& c, Grads g) {
   const Tensor &lu = c.output(1), &pivots = c.output(2);
   const Tensor pivot = diagonal(lu, 0, -2, -1);
   const int64_t n = shape_of(lu)[-1];
   if (shape_of(lu).numel() == 0) {
     g[0] = zeros_like(lu);
+    return;
+  }
+  if (grad_enabled()) {
+    g[0] = as_matrices(c.grad()) * recorded_cofactors(c.input(0), c.output(0), pivot);
     return;
   }
   const Tensor size = amax(abs(pivot), -1, true),
@@ -157,14 +179,21 @@ void execute_slogdet(const Call& call, Outputs& out) {
   const Tensor pivot = diagonal(f.LU, 0, -2, -1);
   out.push_back(prod(sign(pivot), -1) * sign_of(f.pivots, dtype_of(pivot)));
   out.push_back(sum(log(abs(pivot)), -1));
+  out.push_back(f.LU);
+  out.push_back(f.pivots);
 }
+// A^-T, by solving with the factors: only the singular ones of a batch get infinities and NaN.
 void slogdet_gradient(const GradContext& c, Grads g) {
-  g[0] = as_matrices(c.grad(1)) * turned(inv(c.input(0)));
+  const LUFactor f =
+      grad_enabled() ? factor(c.input(0)) : LUFactor{c.output(2), c.output(3)};  // or recorded
+  const Tensor unit = expand(unit_like(f.LU, shape_of(f.LU)[-1]), shape_of(f.LU));
+  g[0] = as_matrices(c.grad(1)) * lu_solve(f.LU, f.pivots, unit, true, true);
 }
 const Op slogdet_op{{
     .name = "slogdet",
     .gradient = slogdet_gradient,
     .saves_inputs = 1,
+    .saves_outputs = 12,
     .differentiable = 2,
     .execute = execute_slogdet,
 }};
