@@ -27,18 +27,30 @@ struct DTypeOf<Eigen::bfloat16> {
 };
 
 // A tensor's values where they are. The strides are the tensor's own, so views such as x.t() or
-// x.select(1, 0) are read in place as well; values cannot be written through a map.
+// x.select(1, 0) are read in place as well; values cannot be written through a map. It keeps the
+// tensor, so that the memory lives as long as the map; an Eigen expression of it does not.
+template <class Plain, class Strides>
+class TensorMap : public Eigen::Map<const Plain, Eigen::Unaligned, Strides> {
+ public:
+  template <class... Sizes>
+  TensorMap(const Tensor& tensor, const typename Plain::Scalar* values, Strides strides,
+            Sizes... sizes)
+      : Eigen::Map<const Plain, Eigen::Unaligned, Strides>(values, sizes..., strides),
+        tensor_(tensor) {}
+
+ private:
+  Tensor tensor_;
+};
 using MapStrides = Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>;
 template <class T>
 using MatrixMap =
-    Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>,
-               Eigen::Unaligned, MapStrides>;
+    TensorMap<Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, MapStrides>;
 template <class T>
-using ArrayMap = Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>,
-                            Eigen::Unaligned, MapStrides>;
+using ArrayMap =
+    TensorMap<Eigen::Array<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, MapStrides>;
 template <class T>
-using VectorMap = Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, 1>, Eigen::Unaligned,
-                             Eigen::InnerStride<Eigen::Dynamic>>;
+using VectorMap =
+    TensorMap<Eigen::Matrix<T, Eigen::Dynamic, 1>, Eigen::InnerStride<Eigen::Dynamic>>;
 
 namespace detail {
 // The first element, from where strides() lead on; waits. Errors are about `caller`.
@@ -56,27 +68,27 @@ const T* mapped(const char* caller, const Tensor& x, int64_t rank) {
 }  // namespace detail
 
 // A tensor (rows, columns) of type T as a matrix, without a copy. Waits until the values are there;
-// throws the error of the queued operator that should have made them. The tensor owns the memory:
-// the map is valid while the tensor lives and is not changed. DTypeError where T is not its type,
+// throws the error of the queued operator that should have made them. Changes of the tensor are
+// seen through the map, at any time while they are computed. DTypeError where T is not its type,
 // DeviceError where the host cannot read it, ShapeError where it has other than two dimensions.
 template <class T>
 MatrixMap<T> as_matrix(const Tensor& x) {
   const T* values = detail::mapped<T>("as_matrix", x, 2);
-  return {values, x.size(0), x.size(1), MapStrides(x.strides()[0], x.strides()[1])};
+  return {x, values, MapStrides(x.strides()[0], x.strides()[1]), x.size(0), x.size(1)};
 }
 // The same, for arithmetic element by element.
 template <class T>
 ArrayMap<T> as_array(const Tensor& x) {
   const T* values = detail::mapped<T>("as_array", x, 2);
-  return {values, x.size(0), x.size(1), MapStrides(x.strides()[0], x.strides()[1])};
+  return {x, values, MapStrides(x.strides()[0], x.strides()[1]), x.size(0), x.size(1)};
 }
 // A tensor (n) of type T as a column, without a copy; ownership and errors as those of as_matrix.
 template <class T>
 VectorMap<T> as_vector(const Tensor& x) {
   const T* values = detail::mapped<T>("as_vector", x, 1);
-  return {values, x.size(0), Eigen::InnerStride<Eigen::Dynamic>(x.strides()[0])};
+  return {x, values, Eigen::InnerStride<Eigen::Dynamic>(x.strides()[0]), x.size(0)};
 }
-// A temporary tensor would be gone before its map: give it a name first.
+// A temporary tensor would be gone before an expression of its map: give it a name first.
 template <class T>
 MatrixMap<T> as_matrix(const Tensor&&) = delete;
 template <class T>

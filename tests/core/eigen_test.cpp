@@ -31,6 +31,23 @@ BOOST_AUTO_TEST_CASE(a_tensor_is_read_in_place) {
   BOOST_TEST(as_matrix<float>(nothing).rows() == 0);
 }
 
+// wait() and the functions that change a tensor return references, also of temporaries.
+BOOST_AUTO_TEST_CASE(a_map_keeps_its_tensor) {
+  const Tensor x = doubles({1, 2, 3, 4}, {2, 2});
+  const auto matrix = as_matrix<double>((x * 2).wait());
+  const auto array = as_array<double>((x * 3).add_(1));
+  const auto vector = as_vector<double>((x[0] * 4).wait());
+  std::vector<Tensor> others;
+  for (int i = 0; i < 16; ++i) {
+    others.push_back(full({2, 2}, -1, f64));
+    others.push_back(full({2}, -1, f64));
+  }
+  synchronize();
+  BOOST_TEST(matrix(1, 1) == 8.0);
+  BOOST_TEST(array(1, 1) == 13.0);
+  BOOST_TEST(vector(1) == 8.0);
+}
+
 BOOST_AUTO_TEST_CASE(what_cannot_be_read_in_place_is_said) {
   const Tensor x = zeros({2, 3}), cube = zeros({2, 3, 4}), none;
   require_error<DTypeError>(
