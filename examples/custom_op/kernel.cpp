@@ -9,9 +9,7 @@ namespace {
 
 namespace sdk = tenon::sdk;
 
-struct Overlay {
-  const tn_host* host = nullptr;
-} g_overlay;
+const tn_host* host = nullptr;
 
 template <class T>
 tn_plan* plan_of(int64_t n, double beta) {
@@ -19,7 +17,7 @@ tn_plan* plan_of(int64_t n, double beta) {
       [n, beta](const tn_run& run) {
         const auto* x = static_cast<const T*>(run.inputs[0]);
         auto* y = static_cast<T*>(run.outputs[0]);
-        sdk::parallel_for(*g_overlay.host, n, 16384, [&](int64_t begin, int64_t end, uint32_t) {
+        sdk::parallel_for(*host, n, 16384, [&](int64_t begin, int64_t end, uint32_t) {
           for (int64_t i = begin; i < end; ++i)
             y[i] = x[i] / (1 + std::exp(static_cast<T>(-beta) * x[i]));
         });
@@ -46,22 +44,9 @@ tn_plan* make_swish2(tn_device*, const sdk::Request& request) {
 
 const sdk::Kernel swish2({"mylib::swish2"}, make_swish2);
 
-// Device `index` stands for `cpu:<index>`.
-tn_error* device_open(tn_backend*, uint32_t, tn_device** device) {
-  *device = reinterpret_cast<tn_device*>(&g_overlay);  // there is nothing to keep for each device
-  return nullptr;
-}
-
-void device_close(tn_device*) {}
-
 tn_error* init(const tn_host* services, tn_backend_api* api) {
-  g_overlay.host = services;
-  tn_backend_api table{};
-  table.device_open = device_open;
-  table.device_close = device_close;
-  table.supports = sdk::supports_by_creating;
-  table.plan_create = sdk::plan_of_kernels;
-  return sdk::fill_table(api, table);
+  host = services;
+  return sdk::fill_overlay(api);
 }
 
 }  // namespace

@@ -115,6 +115,23 @@ inline tn_error* plan_of_kernels(tn_device* device, const tn_op_request* request
   return guard([&] { *plan = create_plan(device, *request); });
 }
 
+// ---- An overlay of kernels that register themselves ------------------------------------------
+
+// Fills the table of an overlay that keeps nothing for each device, whose index is that of the
+// device below: the end of its `init`.
+inline tn_error* fill_overlay(tn_backend_api* api) noexcept {
+  static char kDevice;  // never read; a device is a pointer other than null
+  tn_backend_api table{};
+  table.device_open = [](tn_backend*, uint32_t, tn_device** device) noexcept -> tn_error* {
+    *device = reinterpret_cast<tn_device*>(&kDevice);
+    return nullptr;
+  };
+  table.device_close = [](tn_device*) noexcept {};
+  table.supports = supports_by_creating;
+  table.plan_create = plan_of_kernels;
+  return fill_table(api, table);
+}
+
 }  // namespace tenon::sdk
 
 #pragma GCC visibility pop

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <tenon/plugins/sdk/requests/checks.h>
@@ -26,11 +27,27 @@ struct ProductRequest {
   };
   Offsets offsets(int64_t i) const {
     Offsets o{0, 0, i * m * n};
-    for (uint32_t d = batch_rank; d-- > 0; i /= batch_shape[d]) {
-      const int64_t at = i % batch_shape[d];
+    for (uint32_t d = batch_rank; d-- > 0;) {
+      const int64_t rest = d == 0 ? 0 : i / batch_shape[d], at = i - rest * batch_shape[d];
       o.a += at * a_batch[d], o.b += at * b_batch[d];
+      i = rest;
     }
     return o;
+  }
+
+  // Returns the step from one matrix of the batch to the next, where it is always the same;
+  // `strides` are a_batch or b_batch. 0 where there is but one.
+  std::optional<int64_t> step_of(const int64_t* strides) const {
+    int64_t step = 0, expected = 0;
+    bool first = true;
+    for (uint32_t d = batch_rank; d-- > 0;) {
+      if (batch_shape[d] == 1) continue;
+      if (first) step = strides[d];
+      if (!first && strides[d] != expected) return std::nullopt;
+      first = false;
+      expected = strides[d] * batch_shape[d];
+    }
+    return step;
   }
 
   static ProductRequest from(const Request& request);

@@ -7,9 +7,7 @@ namespace {
 
 namespace sdk = tenon::sdk;
 
-struct Overlay {
-  const tn_host* host = nullptr;
-} g_overlay;
+const tn_host* host = nullptr;
 
 // Below this many elements `cpu` does it as well, so such requests are left to it.
 constexpr int64_t kLeast = 4096, kGrain = 16384;
@@ -25,7 +23,7 @@ tn_plan* make_relu(tn_device*, const sdk::Request& request) {
       [n](const tn_run& run) {
         const auto* from = static_cast<const float*>(run.inputs[0]);
         auto* to = static_cast<float*>(run.outputs[0]);
-        sdk::parallel_for(*g_overlay.host, n, kGrain, [&](int64_t begin, int64_t end, uint32_t) {
+        sdk::parallel_for(*host, n, kGrain, [&](int64_t begin, int64_t end, uint32_t) {
           // The place to call your library: see tenon/plugins/sdk/threads.h if it has threads.
           for (int64_t i = begin; i < end; ++i) to[i] = from[i] < 0 ? 0 : from[i];  // keeps NaN
         });
@@ -35,22 +33,9 @@ tn_plan* make_relu(tn_device*, const sdk::Request& request) {
 
 const sdk::Kernel relu({"relu"}, make_relu);
 
-// Device `index` stands for `cpu:<index>`.
-tn_error* device_open(tn_backend*, uint32_t, tn_device** device) {
-  *device = reinterpret_cast<tn_device*>(&g_overlay);  // there is nothing to keep for each device
-  return nullptr;
-}
-
-void device_close(tn_device*) {}
-
 tn_error* init(const tn_host* services, tn_backend_api* api) {
-  g_overlay.host = services;
-  tn_backend_api table{};
-  table.device_open = device_open;
-  table.device_close = device_close;
-  table.supports = sdk::supports_by_creating;
-  table.plan_create = sdk::plan_of_kernels;
-  return sdk::fill_table(api, table);
+  host = services;
+  return sdk::fill_overlay(api);
 }
 
 }  // namespace

@@ -20,18 +20,14 @@ class Attention {
                        return GemmShape{
                            l, r_.ev, s, s, 1, r_.value.strides[d], r_.value.strides[d + 1]};
                      }),
-        gemm_bytes_(std::max(scores_.product.workspace_bytes(), times_value_.workspace_bytes())) {}
+        scratch_({queries_.size * keys_.size, queries_.size * r_.ev},
+                 std::max(scores_.product.workspace_bytes(), times_value_.workspace_bytes())) {}
 
-  uint64_t workspace_bytes() const {
-    return thread_count() * (slot_elements() * sizeof(T) + gemm_bytes_in_slot());
-  }
+  uint64_t workspace_bytes() const { return scratch_.workspace_bytes(); }
 
   void operator()(const tn_run& run) const {
-    parallel_for(r_.batch * queries_.count(), 1, [&](int64_t begin, int64_t end, uint32_t slot) {
-      auto* scratch = static_cast<char*>(run.workspace) +
-                      slot * (slot_elements() * sizeof(T) + gemm_bytes_in_slot());
-      for (int64_t i = begin; i < end; ++i)
-        attend(run, i / queries_.count(), i % queries_.count(), reinterpret_cast<T*>(scratch));
+    scratch_.each_task(run, r_.batch * queries_.count(), [&](int64_t task, char* slot) {
+      attend(run, task / queries_.count(), task % queries_.count(), slot);
     });
   }
 
@@ -41,20 +37,13 @@ class Attention {
     T top[64], sum[64];
   };
 
-  uint64_t slot_elements() const {
-    return static_cast<uint64_t>(padded<T>(queries_.size * keys_.size) +
-                                 padded<T>(queries_.size * r_.ev));
-  }
-  uint64_t gemm_bytes_in_slot() const { return (gemm_bytes_ + 63) / 64 * 64; }
-
-  void attend(const tn_run& run, int64_t matrix, int64_t block_of_queries, T* scratch) const {
+  void attend(const tn_run& run, int64_t matrix, int64_t block_of_queries, char* slot) const {
     auto* query = matrix_of<T>(run.inputs[0], r_.query, matrix);
     auto* key = matrix_of<T>(run.inputs[1], r_.key, matrix);
     auto* value = matrix_of<T>(run.inputs[2], r_.value, matrix);
     const void* mask = r_.masked ? scores_.mask_of(run.inputs[3], matrix) : nullptr;
-    T* scores = scratch;
-    T* part = scratch + padded<T>(queries_.size * keys_.size);
-    void* workspace = scratch + slot_elements();
+    T *scores = scratch_.array(slot, 0), *part = scratch_.array(slot, 1);
+    void* workspace = scratch_.products(slot);
     const int64_t row = queries_.begin(block_of_queries);
     const int64_t rows = queries_.length_of(block_of_queries);
     T* y = static_cast<T*>(run.outputs[0]) + (matrix * r_.l + row) * r_.ev;
@@ -120,7 +109,7 @@ class Attention {
   Blocks queries_, keys_;
   Scores<T> scores_;
   BlockProduct<T> times_value_;
-  uint64_t gemm_bytes_;
+  Scratch<T> scratch_;
 };
 
 tn_plan* make_attention(tn_device*, const Request& request) {

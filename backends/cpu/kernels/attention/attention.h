@@ -3,6 +3,7 @@
 // al., arXiv:2205.14135).
 #pragma once
 
+#include <initializer_list>
 #include <vector>
 
 #include <tenon/plugins/sdk/requests/attention.h>
@@ -137,11 +138,39 @@ inline bool unseen(const sdk::AttentionRequest& r, const Block& block) {
   return r.causal && block.row + block.rows - 1 < block.col;
 }
 
-// Rounded up so that what follows is aligned as Eigen likes it.
+// The workspace of a plan: for each thread some arrays, and what its products need. Each begins at
+// a multiple of 64 bytes, as Eigen likes it.
 template <class T>
-constexpr int64_t padded(int64_t elements) {
-  constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(T));
-  return (elements + line - 1) / line * line;
-}
+class Scratch {
+ public:
+  // `sizes`: the elements of each array.
+  Scratch(std::initializer_list<int64_t> sizes, uint64_t product_bytes) {
+    for (int64_t size : sizes) {
+      begins_.push_back(products_);
+      products_ += lines(static_cast<uint64_t>(size) * sizeof(T));
+    }
+    slot_bytes_ = products_ + lines(product_bytes);
+  }
+  uint64_t workspace_bytes() const { return thread_count() * slot_bytes_; }
+
+  // Array `i` of a thread, and what its products use, given where its part begins.
+  T* array(char* slot, size_t i) const { return reinterpret_cast<T*>(slot + begins_[i]); }
+  void* products(char* slot) const { return slot + products_; }
+
+  // Shares out tasks: calls f(task, where the part of the thread begins).
+  template <class F>
+  void each_task(const tn_run& run, int64_t tasks, F&& f) const {
+    parallel_for(tasks, 1, [&](int64_t begin, int64_t end, uint32_t slot) {
+      for (int64_t i = begin; i < end; ++i)
+        f(i, static_cast<char*>(run.workspace) + slot * slot_bytes_);
+    });
+  }
+
+ private:
+  static uint64_t lines(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+  std::vector<uint64_t> begins_;
+  uint64_t products_ = 0, slot_bytes_;
+};
 
 }  // namespace tenon::cpu

@@ -30,10 +30,13 @@ class AttentionBackward {
                        [&](int64_t l, int64_t s) {
                          return GemmShape{l, r_.e, s, s, 1, stride(r_.key, 0), stride(r_.key, 1)};
                        }),
-        block_(padded<T>(queries_.size * keys_.size)),
-        part_(padded<T>(std::max({queries_.size * r_.e, keys_.size * r_.e, keys_.size * r_.ev}))) {}
+        scratch_({queries_.size * keys_.size, queries_.size * keys_.size,
+                  std::max({queries_.size * r_.e, keys_.size * r_.e, keys_.size * r_.ev})},
+                 std::max({scores_.product.workspace_bytes(), grad_by_value_.workspace_bytes(),
+                           weights_by_grad_.workspace_bytes(), scores_by_query_.workspace_bytes(),
+                           scores_by_key_.workspace_bytes()})) {}
 
-  uint64_t workspace_bytes() const { return thread_count() * slot_bytes(); }
+  uint64_t workspace_bytes() const { return scratch_.workspace_bytes(); }
 
   void operator()(const tn_run& run) const {
     const int64_t elements[] = {r_.l * r_.e, r_.s * r_.e, r_.s * r_.ev};
@@ -42,26 +45,25 @@ class AttentionBackward {
         std::memset(run.outputs[i], 0, static_cast<size_t>(r_.batch * elements[i]) * sizeof(T));
     const bool query = run.outputs[0], key = run.outputs[1], value = run.outputs[2];
     if (r_.batch >= thread_count()) {
-      each_task(run, r_.batch, [&](int64_t matrix, T* scratch) {
+      scratch_.each_task(run, r_.batch, [&](int64_t matrix, char* slot) {
         for (int64_t k = 0; k < keys_.count(); ++k)
           for (int64_t q = 0; q < queries_.count(); ++q)
-            add_block(run, matrix, q, k, {query, key, value}, scratch);
+            add_block(run, matrix, q, k, {query, key, value}, slot);
       });
       return;
     }
     // With fewer matrices than threads, the keys are shared out, and then the queries. Every sum
     // keeps its order.
     if (key || value)
-      each_task(run, r_.batch * keys_.count(), [&](int64_t task, T* scratch) {
+      scratch_.each_task(run, r_.batch * keys_.count(), [&](int64_t task, char* slot) {
         for (int64_t q = 0; q < queries_.count(); ++q)
-          add_block(run, task / keys_.count(), q, task % keys_.count(), {false, key, value},
-                    scratch);
+          add_block(run, task / keys_.count(), q, task % keys_.count(), {false, key, value}, slot);
       });
     if (query)
-      each_task(run, r_.batch * queries_.count(), [&](int64_t task, T* scratch) {
+      scratch_.each_task(run, r_.batch * queries_.count(), [&](int64_t task, char* slot) {
         for (int64_t k = 0; k < keys_.count(); ++k)
           add_block(run, task / queries_.count(), task % queries_.count(), k, {true, false, false},
-                    scratch);
+                    slot);
       });
   }
 
@@ -72,30 +74,14 @@ class AttentionBackward {
 
   static int64_t stride(const tn_tensor_desc& d, uint32_t k) { return d.strides[d.rank - 2 + k]; }
 
-  uint64_t slot_bytes() const {
-    const uint64_t gemm =
-        std::max({scores_.product.workspace_bytes(), grad_by_value_.workspace_bytes(),
-                  weights_by_grad_.workspace_bytes(), scores_by_query_.workspace_bytes(),
-                  scores_by_key_.workspace_bytes()});
-    return static_cast<uint64_t>(2 * block_ + part_) * sizeof(T) + (gemm + 63) / 64 * 64;
-  }
-
-  template <class F>
-  void each_task(const tn_run& run, int64_t tasks, F&& f) const {
-    const uint64_t bytes = slot_bytes();
-    parallel_for(tasks, 1, [&](int64_t begin, int64_t end, uint32_t slot) {
-      auto* scratch = static_cast<char*>(run.workspace) + slot * bytes;
-      for (int64_t i = begin; i < end; ++i) f(i, reinterpret_cast<T*>(scratch));
-    });
-  }
-
   // Adds what one block of queries and one of keys contribute to the gradients that are wanted.
   void add_block(const tn_run& run, int64_t matrix, int64_t q, int64_t k, Wanted wanted,
-                 T* scratch) const {
+                 char* slot) const {
     const Block block{queries_.begin(q), queries_.length_of(q), keys_.begin(k), keys_.length_of(k)};
     if (unseen(r_, block)) return;
-    T *weights = scratch, *grads = scratch + block_, *part = grads + block_;
-    void* workspace = part + part_;
+    T *weights = scratch_.array(slot, 0), *grads = scratch_.array(slot, 1),
+      *part = scratch_.array(slot, 2);
+    void* workspace = scratch_.products(slot);
     const T* query =
         matrix_of<T>(run.inputs[1], r_.query, matrix) + block.row * stride(r_.query, 0);
     const T* key = matrix_of<T>(run.inputs[2], r_.key, matrix) + block.col * stride(r_.key, 0);
@@ -161,7 +147,7 @@ class AttentionBackward {
   Blocks queries_, keys_;
   Scores<T> scores_;
   BlockProduct<T> grad_by_value_, weights_by_grad_, scores_by_query_, scores_by_key_;
-  int64_t block_, part_;  // elements of a slot's buffers
+  Scratch<T> scratch_;
 };
 
 tn_plan* make_attention_backward(tn_device*, const Request& request) {

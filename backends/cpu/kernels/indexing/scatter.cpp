@@ -1,6 +1,6 @@
-// Writing and combining at indices, in the order of the index whatever the number of threads: where
-// there are few dimensions before `dim` to share out, each thread has a part of the places along it
-// and looks at all indices.
+// Writing and combining at indices, and the gradient of gather, in the order of the index whatever
+// the number of threads: where there are few dimensions before `dim` to share out, each thread has
+// a part of the places along it and looks at all indices.
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -78,8 +78,26 @@ struct Row {
 struct Walk {
   using PutRow = void (*)(const Walk& walk, const tn_run& run, const Row& row);
   std::string op;
+  uint32_t src;       // the number of the input that is written
   Nest outer, inner;  // index, src, y: the dimensions before dim, and the others
   int64_t size, stride;
+
+  // `seen` is y with a stride of 0 along dim.
+  Walk(const Request& request, uint32_t src, const tn_tensor_desc& seen, size_t dim, int64_t size,
+       int64_t stride)
+      : op(request.op()),
+        src(src),
+        outer(nest(request, src, seen, 0, dim)),
+        inner(nest(request, src, seen, dim, seen.rank)),
+        size(size),
+        stride(stride) {}
+  static Nest nest(const Request& request, uint32_t src, const tn_tensor_desc& seen, size_t begin,
+                   size_t end) {
+    const auto i = dims_between(request.input(1), begin, end),
+               from = dims_between(request.input(src), begin, end),
+               to = dims_between(seen, begin, end);
+    return Nest({&i, &from, &to});
+  }
 
   void operator()(const tn_run& run, PutRow put) const {
     const Tiling blocks{outer, 1, 1}, rows{inner, 1, inner.cols()};
@@ -106,7 +124,7 @@ struct Walk {
 template <class Put, class T, class I>
 void put_row(const Walk& walk, const tn_run& run, const Row& row) {
   auto* index = static_cast<const I*>(run.inputs[1]);
-  auto* src = static_cast<const T*>(run.inputs[2]) + row.src;
+  auto* src = static_cast<const T*>(run.inputs[walk.src]) + row.src;
   auto* y = static_cast<T*>(run.outputs[0]) + row.y;
   const int64_t index_step = walk.inner.col_stride(0), src_step = walk.inner.col_stride(1),
                 y_step = walk.inner.col_stride(2);
@@ -151,21 +169,14 @@ RowKernels rows_of(Reduce reduce) {
 
 tn_plan* make_scatter(tn_device*, const Request& request) {
   const auto r = sdk::ScatterRequest::from(request);
-  auto &index = request.input(1), &src = request.input(2), &y = request.output(0);
-  const int64_t elements = sdk::numel(y), count = sdk::numel(index);
+  const int64_t elements = sdk::numel(request.output(0)), count = sdk::numel(request.input(1));
   const int64_t bytes = elements * static_cast<int64_t>(sdk::dtype_size(r.dtype));
   if (elements == 0 && count == 0) return empty_plan();
   if (count == 0)
     return sdk::make_plan([bytes](const tn_run& run) {
       if (run.outputs[0] != run.inputs[0]) copy_bytes(run.outputs[0], run.inputs[0], bytes);
     });
-  const auto nest = [&](size_t begin, size_t end) {
-    const auto i = dims_between(index, begin, end), from = dims_between(src, begin, end),
-               to = dims_between(r.seen, begin, end);
-    return Nest({&i, &from, &to});
-  };
-  const Walk walk{std::string(request.op()), nest(0, r.dim), nest(r.dim, index.rank), r.size,
-                  r.stride};
+  const Walk walk(request, 2, r.seen, r.dim, r.size, r.stride);
   const auto cost = 30 + static_cast<uint64_t>(elements / 4 + 3 * count);
   return with_index(r.index, [&]<class I>(I) {
     if (r.reduce == Reduce::assign)
@@ -179,6 +190,30 @@ tn_plan* make_scatter(tn_device*, const Request& request) {
   });
 }
 const sdk::Kernel scatters({"scatter", "scatter_reduce"}, make_scatter);
+
+// Zeros, to which g is added at index.
+tn_plan* make_gather_backward(tn_device*, const Request& request) {
+  const auto r = sdk::GatherRequest::from(request);
+  auto& index = request.input(1);
+  require_contiguous(index);
+  const int64_t elements = sdk::numel(request.output(0)), count = sdk::numel(index),
+                bytes = elements * static_cast<int64_t>(sdk::dtype_size(r.dtype));
+  if (elements == 0) return empty_plan();
+  if (count == 0)
+    return sdk::make_plan([bytes](const tn_run& run) { zero_bytes(run.outputs[0], bytes); });
+  const Walk walk(request, 0, r.seen, r.dim, r.size, r.stride);
+  return with_float(r.dtype, [&]<class T>(T) {
+    return with_index(r.index, [&]<class I>(I) {
+      return sdk::make_plan(
+          [walk, bytes](const tn_run& run) {
+            zero_bytes(run.outputs[0], bytes);
+            walk(run, put_row<AddTo<T>, T, I>);
+          },
+          {0, 30 + static_cast<uint64_t>(elements / 4 + 2 * count)});
+    });
+  });
+}
+const sdk::Kernel gather_gradients({"gather_backward"}, make_gather_backward);
 
 }  // namespace
 }  // namespace tenon::cpu

@@ -27,20 +27,10 @@ Matrix transpose_of(int64_t r, int64_t c, int64_t sr, int64_t sc) {
 }
 
 // The stride from one matrix of the batch to the next, where that is one number.
-int64_t batch_stride(const tn_tensor_desc& d) {
-  int64_t stride = 0, expected = 0;
-  bool first = true;
-  for (uint32_t i = d.rank - 2; i-- > 0;) {
-    if (d.shape[i] == 1) continue;
-    if (first) {
-      stride = expected = d.strides[i];
-    } else if (d.strides[i] != expected) {
-      sdk::unsupported("not contiguous");
-    }
-    expected *= d.shape[i];
-    first = false;
-  }
-  return stride;
+int64_t batch_stride(const sdk::ProductRequest& r, const int64_t* strides) {
+  const auto step = r.step_of(strides);
+  if (!step) sdk::unsupported("not contiguous");
+  return *step;
 }
 
 bool wants_tf32(const Request& request, tn_dtype dtype) {
@@ -54,7 +44,7 @@ Product product_of(const Request& request, const sdk::ProductRequest& r) {
   p.relu = request.op() == "linear_relu";
   if (sdk::numel(request.output(0)) == 0 || p.k == 0) return p;
   p.tf32 = wants_tf32(request, r.dtype);
-  const int64_t a_batch = batch_stride(request.input(0)), b_batch = batch_stride(request.input(1));
+  const int64_t a_batch = batch_stride(r, r.a_batch), b_batch = batch_stride(r, r.b_batch);
   // One right operand for all, and rows that go on from one matrix to the next: a single tall
   // product.
   if (p.batch > 1 && b_batch == 0 && r.a_col == 1 && a_batch == p.m * r.a_row) {

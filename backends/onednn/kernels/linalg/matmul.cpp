@@ -60,20 +60,6 @@ struct Matrix {
   }
 };
 
-// The stride from one matrix of a batch to the next, where it is always the same.
-std::optional<int64_t> batch_stride(const sdk::ProductRequest& r, const int64_t* strides) {
-  int64_t stride = 0, expected = 0;
-  bool first = true;
-  for (uint32_t k = r.batch_rank; k-- > 0;) {
-    if (r.batch_shape[k] == 1) continue;
-    if (first) stride = strides[k];
-    if (!first && strides[k] != expected) return std::nullopt;
-    first = false;
-    expected = strides[k] * r.batch_shape[k];
-  }
-  return stride;
-}
-
 // A part of the result that one job computes. oneDNN's best kernels write rows without gaps, so
 // columns are computed in scratch memory and copied from there.
 struct Part {
@@ -140,8 +126,8 @@ Product::Product(const Request& request, const sdk::ProductRequest& r)
 Product::Unreadable Product::lay_out() {
   const auto& r = asked;
   batch = r.batch, m = r.m, n = r.n, k = r.k;
-  const auto a_step = copies_a ? m * k : batch_stride(r, r.a_batch),
-             b_step = copies_b ? k * n : batch_stride(r, r.b_batch);
+  const auto a_step = copies_a ? m * k : r.step_of(r.a_batch),
+             b_step = copies_b ? k * n : r.step_of(r.b_batch);
   const char* uneven = "the matrices of a batch do not lie evenly one behind the other";
   if (!a_step) return {kA, uneven};
   if (!b_step) return {kB, uneven};
