@@ -7,6 +7,8 @@
 #include <boost/test/unit_test.hpp>
 
 #include <tenon/core/dispatch/transfer.h>
+#include <tenon/core/dlpack.h>
+#include <tenon/core/dlpack_layout.h>
 #include <tenon/core/tensor_impl.h>
 
 #include "overlaid.h"
@@ -199,6 +201,29 @@ BOOST_AUTO_TEST_CASE(results_are_right_after_every_change, *where_built()) {
       BOOST_TEST((linear(rows, w).to_vector<float>() ==
                   linear(rows.clone(), w.clone()).to_vector<float>()));
   }
+}
+
+// Memory to which others write unseen has no number, so no copy of it is kept: what a program
+// lends, and what it has given away.
+BOOST_AUTO_TEST_CASE(memory_that_others_write_to_is_read_again, *where_built()) {
+  const Tensor rows = rand({32, 256});
+  const auto expect_fresh_values = [&](const Tensor& w, float* memory, const char* what) {
+    for (int round = 0; round < 3; ++round) {
+      for (int i = 0; i < kRuns; ++i)
+        BOOST_TEST(
+            (linear(rows, w).to_vector<float>() == linear(rows, w.clone()).to_vector<float>()),
+            what << ", round " << round << ", run " << i);
+      synchronize();
+      for (int64_t i = 0; i < w.numel(); i += 3) memory[i] = static_cast<float>(round + i % 5);
+    }
+  };
+  std::vector<float> lent(256 * 256, 0.25f);
+  expect_fresh_values(from_blob(lent.data(), {256, 256}), lent.data(), "adopted");
+  const Tensor w = rand({256, 256});
+  for (int i = 0; i < kRuns; ++i) linear(rows, w);  // a copy is kept, until it is given away
+  DLManagedTensor* given = to_dlpack(w);
+  expect_fresh_values(w, static_cast<float*>(given->dl_tensor.data), "exported");
+  given->deleter(given);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -67,6 +67,65 @@ BOOST_AUTO_TEST_CASE(without_a_kernel_the_scores_are_computed_once_and_in_the_ty
   }
 }
 
+namespace {
+// The gradients of query, key and value for the gradient `g`, by the operator and by what it is
+// made of.
+std::vector<Tensor> gradients_by(bool composed, const std::vector<Tensor>& inputs,
+                                 const Tensor& mask, const Tensor& g) {
+  std::vector<Tensor> leaves;
+  for (auto& t : inputs) leaves.push_back(t.detach().requires_grad_());
+  const auto &q = leaves[0], &k = leaves[1], &v = leaves[2];
+  const Tensor scores = matmul(q, k.transpose(-1, -2)) * (1 / std::sqrt(double(q.size(-1))));
+  const Tensor y = composed ? matmul(softmax(scores + mask, -1), v)
+                            : scaled_dot_product_attention(q, k, v, {.attn_mask = mask});
+  return grad(std::span(&y, 1), leaves, std::span(&g, 1));
+}
+}  // namespace
+
+// A mask of -1e9 throughout a row leaves nothing of its scores in f32, but their sum counts.
+BOOST_AUTO_TEST_CASE(gradients_under_masks_of_large_numbers) {
+  manual_seed(8);
+  for (int64_t s : {5, 300}) {  // one block of keys, and several
+    const std::vector<Tensor> inputs{randn({2, 3, 4}), randn({2, s, 4}), randn({2, s, 4})};
+    Tensor mask = zeros({3, s});
+    mask.select(0, 1).fill_(-1e9);
+    mask.select(0, 2).narrow(0, 1, s - 1).fill_(-1e9);
+    const Tensor g = randn({2, 3, 4});
+    const auto found = gradients_by(false, inputs, mask, g),
+               expected = gradients_by(true, inputs, mask, g);
+    for (size_t i = 0; i < 3; ++i)
+      BOOST_TEST(abs(found[i] - expected[i]).max().item() < 1e-5, "input " << i << " of " << s);
+  }
+}
+
+// Only what a kernel cannot read as it lies is copied: a gradient that arrives as a view, and no
+// mask that broadcasts, nor queries that are views.
+BOOST_AUTO_TEST_CASE(copies_of_the_gradient) {
+  if (default_device().type() != "cpu") return;
+  manual_seed(9);
+  const std::vector<Tensor> inputs{randn({2, 4, 3, 8}).transpose(1, 2),
+                                   randn({2, 5, 3, 8}).transpose(1, 2),
+                                   randn({2, 5, 3, 8}).transpose(1, 2)};
+  const Tensor mask = randn({4, 5}), g = randn({2, 4, 3, 8}).transpose(1, 2),
+               contiguous = g.contiguous();
+  count_dispatch();
+  const auto copies_for = [&](const Tensor& gradient) {
+    synchronize();
+    reset_dispatch_stats();
+    gradients_by(false, inputs, mask, gradient);
+    synchronize();
+    const DispatchStats stats = dispatch_stats();
+    BOOST_TEST(stats.hidden_copies.empty());
+    uint64_t copies = 0;
+    for (auto& run : stats.runs)
+      if (run.op == "copy") copies += run.runs;
+    return copies;
+  };
+  BOOST_TEST(copies_for(contiguous) == 0u);
+  BOOST_TEST(copies_for(g) == 1u);
+  count_dispatch(false);
+}
+
 BOOST_AUTO_TEST_CASE(dropout_keeps_the_mean) {
   manual_seed(3);
   const Tensor q = zeros({1, 400, 8}), v = ones({1, 50, 1});

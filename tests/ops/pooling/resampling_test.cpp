@@ -91,6 +91,29 @@ BOOST_AUTO_TEST_CASE(any_number_is_a_place) {
         }
 }
 
+// Infinitely far is beyond the border: nothing is there, or the element of the border is, whatever
+// direction it lies in. Nowhere does a step to the side change anything.
+BOOST_AUTO_TEST_CASE(infinite_places) {
+  const Tensor x = doubles({1, 2, 3, 4}, {1, 1, 2, 2}),
+               far = doubles({-kInf, -1, kInf, -1, -1, kInf, kInf, kInf}, {1, 1, 4, 2});
+  for (DType dtype : {f64, f32})
+    for (const char* mode : {"bilinear", "nearest"})
+      for (bool border : {false, true}) {
+        Tensor image = x.to(dtype).detach().requires_grad_(),
+               grid = far.to(dtype).detach().requires_grad_();
+        const Tensor y = grid_sample(
+            image, grid,
+            {.mode = mode, .padding_mode = border ? "border" : "zeros", .align_corners = true});
+        const std::vector<double> corners =
+            border ? std::vector<double>{1, 2, 3, 4} : std::vector<double>(4, 0);
+        BOOST_TEST(y.detach().to_vector<double>() == corners);
+        y.sum().backward();
+        BOOST_TEST(image.grad().to_vector<double>() == std::vector<double>(4, border ? 1 : 0));
+        const Tensor along = grid.grad().select(3, 0);
+        BOOST_TEST(along[0][0].slice(0, 0, 2).to_vector<double>() == std::vector<double>(2, 0));
+      }
+}
+
 BOOST_AUTO_TEST_CASE(the_nearest_element_has_no_slope) {
   const Tensor x = sample({1, 2, 3, 4}), grid = sample({1, 2, 2, 2});
   const Tensor leaf = grid.detach().requires_grad_();
