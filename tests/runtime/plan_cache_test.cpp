@@ -5,11 +5,18 @@
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
+#include <malloc.h>
 
+#include <tenon/core/dispatch/plan_cache.h>
+#include <tenon/core/ops/activation.h>
+#include <tenon/core/ops/attention.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
+#include <tenon/core/runtime/context.h>
 #include <tenon/core/tensor.h>
+
+#include "support/sanitized.h"
 
 BOOST_AUTO_TEST_SUITE(plan_cache_test)
 
@@ -46,6 +53,38 @@ BOOST_AUTO_TEST_CASE(threads_may_fill_the_cache_together) {
       });
   }
   BOOST_TEST(wrong == 0);
+}
+
+// Training on sequences of which each has another length: when the cache is full, a step leaves
+// nothing behind, neither plans nor tensors nor memory of the host.
+BOOST_AUTO_TEST_CASE(lengths_that_never_come_back_leave_nothing_behind) {
+  const Device device("cpu:3");
+  constexpr int64_t kLengths = 2003;  // a prime
+  Tensor w = full({8, 8}, 0.1, {.device = device}).requires_grad_();
+  int64_t steps = 0;
+  const auto step = [&] {
+    const int64_t length = 1 + ++steps * 601 % kLengths;
+    const Tensor x = linear(full({length, 8}, 0.5, {.device = device}), w).unsqueeze(0);
+    const Tensor y = scaled_dot_product_attention(x, x, tanh(x));
+    (y * y + sigmoid(y)).mean().backward();
+    w.set_grad(Tensor());
+  };
+  const auto& plans = plans_of(context_of(device));
+  while (plans.size() < plans.capacity() && steps < kLengths / 2) step();
+  BOOST_REQUIRE(plans.size() == plans.capacity());
+  for (int i = 0; i < 20; ++i) step();
+  synchronize(device);
+  const MemoryStats before = memory_stats(device);
+  const size_t host = mallinfo2().uordblks;
+  const int64_t first = steps;
+  while (steps < first + 300) step();
+  synchronize(device);
+  const MemoryStats after = memory_stats(device);
+  BOOST_TEST(plans.size() == plans.capacity());
+  BOOST_TEST(after.allocated == before.allocated);
+  BOOST_TEST(after.reserved <= before.reserved + before.reserved / 2);
+  // Plans of long sequences are larger than those of short ones.
+  if (!test::kSanitized) BOOST_TEST(mallinfo2().uordblks < host + host / 10);
 }
 
 BOOST_AUTO_TEST_CASE(outputs_have_the_shape_of_their_call) {
