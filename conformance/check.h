@@ -16,6 +16,7 @@ namespace tenon::conformance {
 struct Subject {
   Device device, reference;
   std::string overlay = {};  // the one over the device that is checked; empty: the whole device
+  std::string tried = {};    // an operator of its own with which plans are tried; see Options
 };
 
 // What a check throws that found nothing to ask of a backend: no element to compute, or a call that

@@ -19,10 +19,14 @@ struct Options {
   std::string section;         // "cases", "layouts" …; empty: all
   bool required_only = false;  // operators of Level::required alone, which have to be offered
   uint64_t seed = 0;           // of the random shapes
-  bool speed = false;          // measure instead of check
-  bool checked = true;         // with TENON_CHECK=1
-  std::string json;            // a file for all results
-  unsigned limit = 60;         // seconds that a check may take
+  // An operator that the plugin's own library defines (core/dispatch/custom_op.h), with which the
+  // joint tries plans: "mylib::swish2(beta=1.5)". It makes one tensor of f32 of one of its shape,
+  // element by element. Empty: one of Tenon's.
+  std::string tried;
+  bool speed = false;   // measure instead of check
+  bool checked = true;  // with TENON_CHECK=1
+  std::string json;     // a file for all results
+  unsigned limit = 60;  // seconds that a check may take
   // For processes of their own (processes.h). The host that this one pretends to be: "1.0", "1.1"
   // or "newer"; and how it ends, instead of checking anything: "drain", "return" or "exit".
   std::string host, end;

@@ -84,6 +84,7 @@ Opened open_subject(const Options& options) {
     subject.device = Device(plugin.device);
     subject.overlay = plugin.overlay;
   }
+  subject.tried = options.tried;
   plugins::replace_registry(registry == &installed ? nullptr : registry);
   const std::string type(subject.device.type());
   registry->load(type);          // or the error would speak of the first operator

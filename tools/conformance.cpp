@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include <tenon/conformance/checklist.h>
+#include <tenon/conformance/joint/joint.h>
 #include <tenon/conformance/supervisor.h>
 #include <tenon/conformance/worker.h>
 #include <tenon/core/error.h>
@@ -53,6 +54,7 @@ conformance::Options checked_options(const Asked& asked) {
   options.required_only = asked.level == "required";
   if (options.cases.empty()) options.cases = installed_cases();
   conformance::require_known_op(options.op);
+  conformance::require_readable(options.tried);
   return options;
 }
 
@@ -66,6 +68,7 @@ std::vector<std::string> command_of(const conformance::Options& o) {
   o.plugin.empty() ? add("--device", o.device) : add("--plugin", o.plugin);
   add("--op", o.op);
   add("--section", o.section);
+  add("--try", o.tried);
   if (o.required_only) add("--level", "required");
   if (o.speed) command.push_back("--speed");
   if (!o.checked) command.push_back("--no-check");
@@ -109,6 +112,9 @@ void add_conformance(CLI::App& app, bool& good) {
       ->add_option("--section", o.section,
                    "Only joint, cases, layouts, shapes, repeat or gradients")
       ->check(CLI::IsMember({"joint", "cases", "layouts", "shapes", "repeat", "gradients"}));
+  command->add_option("--try", o.tried,
+                      "For the joint: an operator of the plugin's own library, of one f32 tensor, "
+                      "such as \"mylib::swish2(beta=1.5)\"");
   command->add_flag("--speed", o.speed, "Measure operators beside the cpu and beside a copy");
   command->add_option("--seed", o.seed, "For the random shapes (default: 0)")->check(check_seed);
   command->add_option("--json", o.json, "Write all results to this file");

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -100,21 +102,25 @@ class Event {
   tn_event* handle_ = nullptr;
 };
 
-// An operator that is tried, what it makes of -2, "abs" and 2, and the core's function for it, of
-// tensors of one dimension. Of 0 each of them makes 0.
+// An operator that is tried, what it makes of -2 and of 0, "abs" and 2 and 0, and the core's
+// function for it, of tensors of one dimension.
 struct Operator {
   enum Form { pointwise, pooling, product };
   const char* name;
   float of_minus_two;
-  Tensor (*call)(const Tensor&);
+  std::function<Tensor(const Tensor&)> call;
   Form form = pointwise;
   int64_t count = 1031;  // of elements for which plans are made
+  float of_zero = 0;
+  std::span<const tn_attr> attrs = {};
   // The next number of elements that it can have.
   int64_t at_least(int64_t elements) const;
 };
-// The first that is taken by who makes the plans. Throws an UnsupportedError if it takes none that
-// is known here.
-Operator known_operator(const Bench& bench);
+// The one that the subject is to be tried with, or the first that is taken by who makes the plans.
+// Throws an UnsupportedError if it takes none that is known here.
+Operator known_operator(Bench& bench);
+// The one that the subject names.
+Operator tried_operator(Bench& bench);
 
 // A request for an operator that computes each element from the one at its place. All tensors are
 // contiguous; a product has a second input, the unit matrix.

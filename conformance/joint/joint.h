@@ -14,4 +14,7 @@ namespace tenon::conformance {
 // plugin directly, beside the core, and open its device in this process.
 std::vector<Check> joint_checks(const Subject& subject);
 
+// Throws a ValueError unless the text is empty or names an operator as Options::tried does.
+void require_readable(const std::string& tried);
+
 }  // namespace tenon::conformance

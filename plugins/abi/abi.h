@@ -299,7 +299,7 @@ typedef struct tn_backend_api {
   /* First argument of the backend-wide functions; may be NULL if the plugin needs no state. */
   tn_backend* backend;
 
-  /* (R) Devices that exist now. An error is the reason why there are none. */
+  /* (R) Devices that exist now, at most 1024. An error is the reason why there are none. */
   tn_error* (*device_count)(tn_backend* backend, uint32_t* count /* [out] */);
   /* (R) Opens device `index`. The host opens each index once and shares it. */
   tn_error* (*device_open)(tn_backend* backend, uint32_t index, tn_device** device /* [out] */);

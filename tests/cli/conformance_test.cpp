@@ -165,6 +165,21 @@ BOOST_AUTO_TEST_CASE(the_end_of_the_process_is_found) {
                  {"exits", "cos", {"FAILED cases: cos", "ended the process with status 3"}}});
 }
 
+// An overlay that has none of Tenon's operators is tried with one of its own.
+BOOST_AUTO_TEST_CASE(the_joint_of_an_overlay_of_operators_of_users) {
+  if (kSanitized) return;  // the joint takes long there
+  const Folder folder;
+  const auto mylib = plugin("plugins/fixtures/custom_op/mylib.tenon.json") + "--section joint";
+  require_line(run(folder, mylib), 1, {"--try names an operator of the plugin's own library"});
+  require_line(run(folder, mylib + " --try 'mylib::swish2(beta=1.5)'"), 0,
+               {"joint        18 passed, 0 failed"});
+  require_line(run(folder, mylib + " --try 'mylib::swish2(gamma=1.5)'"), 1,
+               {"the operator mylib::swish2(gamma=1.5) of f32, with which plans are to be tried, is "
+                "not offered:",
+                "beta"});
+  require_line(run(folder, mylib + " --try swish2"), 1, {"--try swish2: has the form"});
+}
+
 // Also those of the joint, which are started by the process that runs the checks.
 BOOST_AUTO_TEST_CASE(each_process_is_told_of_checked_mode_and_of_the_limit) {
   const Folder folder;
