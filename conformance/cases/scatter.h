@@ -159,7 +159,7 @@ inline std::vector<Line> scatter_cases() {
       {"take_along_dim", call_take_along_dim, kAll, {{"{'dim': 2}", {{3, 1, 4}, index_in({1, 2, 3}, 4)}}, {"", {{3, 4}, index_in({5}, 12)}}, {"{'dim': 0}", {{30, 40}, index_in({20, 40}, 30)}}}, kExact, {.values = ordinary_}},
       {"masked_select", call_masked_select, kAll, masked, kExact},
       {"masked_fill", call_masked_fill, kAll, {{"{'value': 1}", {{3, 4}, flags({3, 4})}}, {"{'value': 0}", {{3, 1}, flags({4})}}, {"{'value': 1}", {{300, 40}, flags({300, 40})}}}, kExact},
-      {"masked_scatter", call_masked_scatter, kAll, {{"", {{3, 4}, flags({3, 4}), {12}}}, {"", {{3, 4}, flags({4}), {3, 4}}}, {"", {{300, 40}, flags({300, 40}), {300, 40}}}}, kExact},
+      {"masked_scatter", call_masked_scatter, kAll, {{"", {{3, 4}, flags({3, 4}), {3, 4}}}, {"", {{3, 4}, flags({4}), {3, 4}}}, {"", {{300, 40}, flags({300, 40}), {300, 40}}}}, kExact},
       {"nonzero", one(nonzero), kAll, {{"", {{3, 4}}}, {"", {{}}}, {"", {{0, 3}}}, {"", {steps({30, 4, 50})}}, {"", {steps({70000})}}}, kExact, {.difference = 0}},
       {"argwhere", one(argwhere), kAll, {{"", {{3, 4}}}, {"", {steps({30, 4, 50})}}}, kExact, {.difference = 0, .no_reference = "another name of nonzero"}},
       {"nonzero_as_tuple", call_nonzero_as_tuple, kAll, {{"", {{3, 4}}}, {"", {steps({30, 4, 50})}}}, kExact, {.difference = 0, .no_reference = "the columns of nonzero"}},
