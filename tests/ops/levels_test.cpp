@@ -1,14 +1,11 @@
 // The table of levels (conformance/levels.inc, docs/operators.md) says what a backend that offers
 // simple operators only (tests/ops/primitives) is really asked. TENON_WRITE_LEVELS=1 writes both
 // files anew.
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <set>
-#include <sstream>
 
 #include <boost/test/unit_test.hpp>
 
@@ -19,8 +16,12 @@
 #include <tenon/plugins/host/registry.h>
 #include <tenon/tenon.h>
 
+#include "ops/functions.h"
+#include "ops/page.h"
 #include "ops/primitives/asked.h"
 #include "places.h"
+#include "support/expect.h"
+#include "support/sanitized.h"
 
 BOOST_AUTO_TEST_SUITE(levels)
 
@@ -244,37 +245,23 @@ std::string as_markdown(const Table& table) {
   return text;
 }
 
-std::string read(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-constexpr const char* kBegin = "<!-- levels: written by tests/ops/levels_test.cpp -->\n";
-constexpr const char* kEnd = "<!-- end of levels -->\n";
-
-std::string with_table(const std::string& page, const std::string& markdown) {
-  const size_t begin = page.find(kBegin), end = page.find(kEnd);
-  BOOST_REQUIRE_MESSAGE(begin != page.npos && end != page.npos && begin < end,
-                        "docs/operators.md lacks the marks of the table of levels");
-  return page.substr(0, begin) + kBegin + markdown + page.substr(end);
-}
-
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(the_table_of_levels_is_what_is_asked) {
   namespace fs = std::filesystem;
   const fs::path root = fs::path(test::reference_dir()) / "../..";
-  const fs::path source = root / "conformance/levels.inc", page = root / "docs/operators.md";
+  const fs::path source = root / "conformance/levels.inc", document = root / "docs/operators.md";
   const Table table = measured();
   for (auto& [name, e] : table)
     if (e.level == Level::decomposes)
       BOOST_CHECK_MESSAGE(!e.parts.empty(), name
                                                 << " is not refused by tests/ops/primitives, or no "
                                                    "line of the table asks it alone");
-  if (std::getenv("TENON_WRITE_LEVELS")) {
+  if (fs::exists(document))  // it is not where the tests are carried to another machine
+    page::require(document, "levels: written by tests/ops/levels_test.cpp", "end of levels",
+                  as_markdown(table));
+  if (page::writes()) {
     std::ofstream(source) << as_source(table);
-    const std::string text = with_table(read(page), as_markdown(table));
-    std::ofstream(page) << text;
     return;
   }
   constexpr const char* remedy = "; TENON_WRITE_LEVELS=1 and this test write it anew";
@@ -286,9 +273,19 @@ BOOST_AUTO_TEST_CASE(the_table_of_levels_is_what_is_asked) {
         name << " is otherwise in conformance/levels.inc" << remedy);
   }
   BOOST_TEST(conformance::operator_levels().size() == table.size());
-  if (!fs::exists(page)) return;  // carried to another machine, without the sources
-  BOOST_CHECK_MESSAGE(read(page) == with_table(read(page), as_markdown(table)),
-                      "the table of levels in docs/operators.md is another" << remedy);
+}
+
+BOOST_AUTO_TEST_CASE(the_tables_of_functions_are_what_runs) {
+  namespace fs = std::filesystem;
+  const fs::path root = fs::path(test::reference_dir()) / "../..";
+  // The same without a sanitizer; sources are not carried to other machines.
+  if (test::kSanitized || !fs::exists(root / "docs/operators.md")) return;
+  const test::SimFolder sim;
+  count_dispatch();
+  const std::string tables = functions::as_markdown(root / "backends");
+  count_dispatch(false);
+  page::require(root / "docs/operators.md", "functions: written by tests/ops/functions.h",
+                "end of functions", tables);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
