@@ -216,6 +216,23 @@ void layers() {
            {.backward = true});
 }
 
+// Two layers of 128 over sequences of 64 steps, 32 at a time.
+template <class Net>
+void recurrent(const std::string& name) {
+  auto prepare = [](bool backward) {
+    Net net(128, 128, {.num_layers = 2});
+    Tensor x = rand({64, 32, 128});
+    return [=]() mutable {
+      net.zero_grad();
+      Tensor y = std::get<0>(net(x));
+      if (backward) y.sum().backward();
+      synchronize();
+    };
+  };
+  bench::subject("recurrent/" + name, [=] { return prepare(false); });
+  bench::subject("recurrent/" + name + "_step", [=] { return prepare(true); });
+}
+
 // Values move: what counts is memory.
 void moves() {
   Tensor rows = randint(0, 4096, {4096}), all = randint(0, 1024, {4096, 1024});
@@ -253,6 +270,7 @@ int main(int argc, char** argv) {
   products();
   convolutions();
   layers();
+  recurrent<nn::RNN>("rnn"), recurrent<nn::GRU>("gru"), recurrent<nn::LSTM>("lstm");
   moves();
   return bench::run(argc, argv);
 }

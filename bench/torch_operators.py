@@ -126,6 +126,20 @@ def layers():
     add("loss/bce_with_logits", ((1024, 1024),) * 2, F.binary_cross_entropy_with_logits, True)
 
 
+def recurrent(name, layer):
+    def prepare(also_backward):
+        net, x = layer(128, 128, num_layers=2), torch.rand(64, 32, 128)
+
+        def body():
+            net.zero_grad()
+            y = net(x)[0]
+            if also_backward:
+                y.sum().backward()
+        return body
+    subjects[f"recurrent/{name}"] = (lambda: prepare(False), 1)
+    subjects[f"recurrent/{name}_step"] = (lambda: prepare(True), 1)
+
+
 def moves():
     rows, everywhere = torch.randint(0, 4096, (4096,)), torch.randint(0, 1024, (4096, 1024))
     x = (4096, 1024)
@@ -150,5 +164,7 @@ def register():
     products()
     convolutions()
     layers()
+    for name, layer in (("rnn", torch.nn.RNN), ("gru", torch.nn.GRU), ("lstm", torch.nn.LSTM)):
+        recurrent(name, layer)
     moves()
     return subjects
