@@ -68,11 +68,15 @@ const Op gru_step_backward_op{{
     .decompose = decompose_gru_step_backward,
 }};
 
-void gru_step_gradient(const GradContext& c, Grads g) {
-  if (grad_enabled()) return gru_composed_backward(c.grad(), c.input(0), c.input(1), c.input(2), g);
-  const Tensor* inputs[] = {&c.grad(), &c.input(0), &c.input(1), &c.input(2)};
+void gru_step_backward(const Tensor& gh, const Tensor& input, const Tensor& hidden, const Tensor& h,
+                       Grads g) {
+  if (grad_enabled()) return gru_composed_backward(gh, input, hidden, h, g);
+  const Tensor* inputs[] = {&gh, &input, &hidden, &h};
   auto grads = run_all({gru_step_backward_op, inputs});
   for (size_t i = 0; i < 3; ++i) g[i] = grads[i];
+}
+void gru_step_gradient(const GradContext& c, Grads g) {
+  gru_step_backward(c.grad(), c.input(0), c.input(1), c.input(2), g);
 }
 
 const Op gru_step_op{{
@@ -82,6 +86,17 @@ const Op gru_step_op{{
     .saves_inputs = 7,
     .decompose = decompose_gru_step,
 }};
+
+std::vector<Tensor> step_gru(const RecurrentStep& step) {
+  return {gru_step(step.input_gates, step.hidden_gates, step.states[0])};
+}
+RecurrentStepGrads step_gru_backward(const std::vector<Tensor>& grads, const RecurrentStep& step,
+                                     const std::vector<Tensor>&) {
+  std::vector<Tensor> g(3);
+  gru_step_backward(grads[0], step.input_gates, step.hidden_gates, step.states[0], g);
+  return {g[0], g[1], {g[2]}};
+}
+constexpr RecurrentKind kGru = {"gru", 3, 1, false, step_gru, step_gru_backward};
 
 }  // namespace
 
@@ -95,14 +110,8 @@ std::pair<Tensor, Tensor> gru(const Tensor& x, const Tensor& h0, const std::vect
                               const RecurrentOptions& options) {
   if (const Autocasting cast{"gru", {&x, &h0}})
     return gru(cast(x), cast(h0), cast(weights), options);
-  const RecurrentKind kind = {
-      "gru", 3, 1,
-      [](const Tensor& input_gates, const std::vector<Tensor>& states, const Tensor& weight_hh,
-         const Tensor& bias_hh) -> std::vector<Tensor> {
-        return {gru_step(input_gates, linear(states[0], weight_hh, bias_hh), states[0])};
-      }};
   const Tensor initial[] = {h0};
-  auto result = run_layers(kind, x, initial, weights, options);
+  auto result = run_layers(kGru, x, initial, weights, options);
   return {result.y, result.states[0]};
 }
 

@@ -67,21 +67,6 @@ class AllWeights {
   size_t each_ = 0;
 };
 
-// One direction over the whole sequence. What comes from the input is one product for all steps.
-// Appends nothing to the states: `states` are replaced by those after the last step.
-Tensor run_direction(const RecurrentKind& kind, const Tensor& x, const Weights& w, bool reverse,
-                     std::vector<Tensor>& states) {
-  const int64_t length = shape_of(x)[0];
-  const Tensor gates = linear(x, w.ih, w.bias_ih);
-  std::vector<Tensor> outputs(static_cast<size_t>(length));
-  for (int64_t i = 0; i < length; ++i) {
-    const int64_t t = reverse ? length - 1 - i : i;
-    states = kind.step(gates.select(0, t), states, w.hh, w.bias_hh);
-    outputs[static_cast<size_t>(t)] = states[0];
-  }
-  return stack(outputs);
-}
-
 void require_options(const RecurrentKind& kind, const Tensor& x, const RecurrentOptions& options) {
   require_tensor(kind.name, x);
   if (shape_of(x).size() != 3)
@@ -121,7 +106,10 @@ RecurrentResult run_layers(const RecurrentKind& kind, Tensor x, std::span<const 
       std::vector<Tensor> states;
       for (size_t s = 0; s < kind.states; ++s)
         states.push_back(initial[s].defined() ? initial[s].select(0, i) : zero);
-      outputs.push_back(run_direction(kind, x, all.at(static_cast<size_t>(i)), d == 1, states));
+      const Weights w = all.at(static_cast<size_t>(i));
+      // What comes from the input is one product for all steps.
+      outputs.push_back(
+          run_sequence(kind, linear(x, w.ih, w.bias_ih), w.hh, w.bias_hh, d == 1, states));
       for (size_t s = 0; s < kind.states; ++s) last[s].push_back(states[s]);
     }
     x = outputs.size() == 1 ? outputs[0] : cat(outputs, -1);

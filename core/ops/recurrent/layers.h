@@ -1,7 +1,6 @@
 // What recurrent networks share: layers and directions, and the loop over the sequence.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,17 +9,36 @@
 
 namespace tenon {
 
-// A network of one kind. Its state is one tensor or two.
+// What one step reads: the gates that come from the input and those that come from the hidden
+// state, both (batch, gates hidden); where the kind adds them, both are the sum.
+struct RecurrentStep {
+  Tensor input_gates, hidden_gates;
+  std::vector<Tensor> states;  // before the step; the first is the hidden state
+};
+// Gradients of these; undefined ones are zero.
+struct RecurrentStepGrads {
+  Tensor input_gates, hidden_gates;
+  std::vector<Tensor> states;  // of what the step reads besides the gates
+};
+
+// A network of one kind. Its state is one tensor or two, of which the first is the output.
 struct RecurrentKind {
   const char* name;
   int64_t gates;  // rows of the weights for each hidden value
   size_t states;
-  // Makes the step from the gates that come from the input, (batch, gates hidden) with both biases
-  // or the first, to the next states, of which the first is the output.
-  std::function<std::vector<Tensor>(const Tensor& input_gates, const std::vector<Tensor>& states,
-                                    const Tensor& weight_hh, const Tensor& bias_hh)>
-      step;
+  bool adds_gates;
+  std::vector<Tensor> (*step)(const RecurrentStep&);  // the states after it
+  // From the gradients of the states after the step, `next`, some of which may be undefined. Made
+  // of differentiable operators while gradients are recorded.
+  RecurrentStepGrads (*step_backward)(const std::vector<Tensor>& grads, const RecurrentStep&,
+                                      const std::vector<Tensor>& next);
 };
+
+// One direction of a layer over the gates of the whole input, (length, batch, gates hidden).
+// Returns the outputs (length, batch, hidden), and replaces `states` by those after the last step.
+// Defined in core/autograd/recurrent_sequence.cpp.
+Tensor run_sequence(const RecurrentKind& kind, const Tensor& input_gates, const Tensor& weight_hh,
+                    const Tensor& bias_hh, bool reverse, std::vector<Tensor>& states);
 
 struct RecurrentResult {
   Tensor y;

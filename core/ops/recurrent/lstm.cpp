@@ -67,13 +67,15 @@ const Op lstm_step_backward_op{{
     .decompose = decompose_lstm_step_backward,
 }};
 
-void lstm_step_gradient(const GradContext& c, Grads g) {
-  const Tensor &gh = c.grad(0), &gc = c.grad(1);
-  if (grad_enabled()) return lstm_composed_backward(gh, gc, c.input(0), c.input(1), g);
-  const Tensor* inputs[] = {gh.defined() ? &gh : nullptr, gc.defined() ? &gc : nullptr, &c.input(0),
-                            &c.input(1)};
+void lstm_step_backward(const Tensor& gh, const Tensor& gc, const Tensor& gates, const Tensor& c,
+                        Grads g) {
+  if (grad_enabled()) return lstm_composed_backward(gh, gc, gates, c, g);
+  const Tensor* inputs[] = {gh.defined() ? &gh : nullptr, gc.defined() ? &gc : nullptr, &gates, &c};
   auto grads = run_all({lstm_step_backward_op, inputs});
   g[0] = grads[0], g[1] = grads[1];
+}
+void lstm_step_gradient(const GradContext& c, Grads g) {
+  lstm_step_backward(c.grad(0), c.grad(1), c.input(0), c.input(1), g);
 }
 
 const Op lstm_step_op{{
@@ -84,6 +86,18 @@ const Op lstm_step_op{{
     .differentiable = 3,
     .decompose = decompose_lstm_step,
 }};
+
+std::vector<Tensor> step_lstm(const RecurrentStep& step) {
+  auto [h, c] = lstm_step(step.input_gates, step.states[1]);
+  return {h, c};
+}
+RecurrentStepGrads step_lstm_backward(const std::vector<Tensor>& grads, const RecurrentStep& step,
+                                      const std::vector<Tensor>&) {
+  std::vector<Tensor> g(2);
+  lstm_step_backward(grads[0], grads[1], step.input_gates, step.states[1], g);
+  return {g[0], g[0], {Tensor(), g[1]}};
+}
+constexpr RecurrentKind kLstm = {"lstm", 4, 2, true, step_lstm, step_lstm_backward};
 
 }  // namespace
 
@@ -101,15 +115,8 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& x, const Tensor& h0, const
                                         const RecurrentOptions& options) {
   if (const Autocasting cast{"lstm", {&x, &h0, &c0}})
     return lstm(cast(x), cast(h0), cast(c0), cast(weights), options);
-  const RecurrentKind kind = {
-      "lstm", 4, 2,
-      [](const Tensor& input_gates, const std::vector<Tensor>& states, const Tensor& weight_hh,
-         const Tensor& bias_hh) -> std::vector<Tensor> {
-        auto [h, c] = lstm_step(input_gates + linear(states[0], weight_hh, bias_hh), states[1]);
-        return {h, c};
-      }};
   const Tensor initial[] = {h0, c0};
-  auto result = run_layers(kind, x, initial, weights, options);
+  auto result = run_layers(kLstm, x, initial, weights, options);
   return {result.y, result.states[0], result.states[1]};
 }
 

@@ -8,6 +8,24 @@
 
 namespace tenon {
 
+namespace {
+
+template <bool kRectified>
+std::vector<Tensor> step_rnn(const RecurrentStep& step) {
+  return {kRectified ? relu(step.input_gates) : tanh(step.input_gates)};
+}
+template <bool kRectified>
+RecurrentStepGrads step_rnn_backward(const std::vector<Tensor>& grads, const RecurrentStep&,
+                                     const std::vector<Tensor>& next) {
+  const Tensor g =
+      kRectified ? where(le(next[0], 0.0), 0.0, grads[0]) : grads[0] * (1.0 - square(next[0]));
+  return {g, g, {Tensor()}};
+}
+constexpr RecurrentKind kTanh = {"rnn", 1, 1, true, step_rnn<false>, step_rnn_backward<false>},
+                        kRelu = {"rnn", 1, 1, true, step_rnn<true>, step_rnn_backward<true>};
+
+}  // namespace
+
 std::pair<Tensor, Tensor> rnn(const Tensor& x, const Tensor& h0, const std::vector<Tensor>& weights,
                               std::string_view nonlinearity, const RecurrentOptions& options) {
   if (const Autocasting cast{"rnn", {&x, &h0}})
@@ -15,14 +33,7 @@ std::pair<Tensor, Tensor> rnn(const Tensor& x, const Tensor& h0, const std::vect
   if (nonlinearity != "tanh" && nonlinearity != "relu")
     throw ValueError(
         fmt::format("rnn: nonlinearity is \"tanh\" or \"relu\", found \"{}\"", nonlinearity));
-  const bool rectified = nonlinearity == "relu";
-  const RecurrentKind kind = {
-      "rnn", 1, 1,
-      [rectified](const Tensor& input_gates, const std::vector<Tensor>& states,
-                  const Tensor& weight_hh, const Tensor& bias_hh) -> std::vector<Tensor> {
-        const Tensor sum = input_gates + linear(states[0], weight_hh, bias_hh);
-        return {rectified ? relu(sum) : tanh(sum)};
-      }};
+  const RecurrentKind& kind = nonlinearity == "relu" ? kRelu : kTanh;
   const Tensor initial[] = {h0};
   auto result = run_layers(kind, x, initial, weights, options);
   return {result.y, result.states[0]};

@@ -1,3 +1,5 @@
+#include <tenon/core/autograd/autograd.h>
+#include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/recurrent.h>
 #include <tenon/core/ops/reduction.h>
@@ -55,6 +57,117 @@ BOOST_AUTO_TEST_CASE(dropout_is_for_training_and_between_layers) {
        two));
   BOOST_TEST((rnn(x, Tensor(), w, "tanh", {.num_layers = 2, .dropout = 0.9, .training = true})
                   .first.to_vector<float>() != two));
+}
+
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+// Both directions of one layer, made of recorded single steps. `args`: x, the states, then the
+// weights of both directions.
+struct ByHand {
+  size_t states;
+  bool gru;
+
+  Tensors direction(const Tensor& x, Tensors state, const Tensor* w, bool reverse) const {
+    const int64_t length = x.size(0);
+    Tensors outputs(static_cast<size_t>(length));
+    for (int64_t i = 0; i < length; ++i) {
+      const int64_t t = reverse ? length - 1 - i : i;
+      const Tensor input = linear(x.select(0, t), w[0], w[2]),
+                   hidden = linear(state[0], w[1], w[3]);
+      if (gru) {
+        state = {gru_step(input, hidden, state[0])};
+      } else if (states == 2) {
+        const auto [h, c] = lstm_step(input + hidden, state[1]);
+        state = {h, c};
+      } else {
+        state = {relu(input + hidden)};
+      }
+      outputs[static_cast<size_t>(t)] = state[0];
+    }
+    state.insert(state.begin(), stack(outputs));
+    return state;
+  }
+  Tensors operator()(const Tensors& args) const {
+    Tensors first, second;
+    for (size_t s = 0; s < states; ++s) {
+      first.push_back(args[1 + s].select(0, 0));
+      second.push_back(args[1 + s].select(0, 1));
+    }
+    const Tensors a = direction(args[0], first, &args[1 + states], false),
+                  b = direction(args[0], second, &args[5 + states], true);
+    Tensors result = {cat({a[0], b[0]}, -1)};
+    for (size_t s = 0; s < states; ++s) result.push_back(stack({a[1 + s], b[1 + s]}));
+    return result;
+  }
+};
+
+Tensors call(const ByHand& kind, const Tensors& args) {
+  const RecurrentOptions both = {.bidirectional = true};
+  const Tensors weights(args.begin() + 1 + static_cast<std::ptrdiff_t>(kind.states), args.end());
+  if (kind.gru) {
+    const auto [y, h] = gru(args[0], args[1], weights, both);
+    return {y, h};
+  }
+  if (kind.states == 1) {
+    const auto [y, h] = rnn(args[0], args[1], weights, "relu", both);
+    return {y, h};
+  }
+  const auto [y, h, c] = lstm(args[0], args[1], args[2], weights, both);
+  return {y, h, c};
+}
+
+// Weighted sums of the results that `chosen` has a bit for.
+Tensor loss_of(const Tensors& results, unsigned chosen) {
+  Tensor loss;
+  for (size_t i = 0; i < results.size(); ++i)
+    if (chosen >> i & 1) {
+      const Tensor part =
+          sum(results[i] *
+              cos(arange(0, results[i].numel(), 1, {.dtype = f64}).reshape(results[i].shape())));
+      loss = loss.defined() ? loss + part : part;
+    }
+  return loss;
+}
+
+void require_close(const Tensors& a, const Tensors& b) {
+  BOOST_REQUIRE_EQUAL(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i)
+    BOOST_TEST(amax(abs(a[i] - b[i])).item<double>() < 1e-12, "tensor " << i);
+}
+
+}  // namespace
+
+// A sequence is recorded as a whole; its gradients are those of the steps, of first and second
+// order, whichever results have one.
+BOOST_AUTO_TEST_CASE(gradients_are_those_of_single_steps) {
+  constexpr int64_t n = 3;
+  for (const ByHand& kind : {ByHand{1, false}, ByHand{1, true}, ByHand{2, false}}) {
+    const int64_t gates = kind.gru ? 3 : kind.states == 2 ? 4 : 1;
+    Tensors args = {randn({4, 2, 5}, {.dtype = f64})};
+    for (size_t s = 0; s < kind.states; ++s) args.push_back(randn({2, 2, n}, {.dtype = f64}));
+    for (int direction = 0; direction < 2; ++direction)
+      for (const Shape& shape :
+           {Shape{gates * n, 5}, Shape{gates * n, n}, Shape{gates * n}, Shape{gates * n}})
+        args.push_back(randn(shape, {.dtype = f64}));
+    for (auto& a : args) a.requires_grad_();
+    for (unsigned chosen = 1; chosen < 2u << kind.states; ++chosen) {
+      Tensors first[2], second[2];
+      for (int by_hand = 0; by_hand < 2; ++by_hand) {
+        const Tensors results = by_hand ? kind(args) : call(kind, args);
+        const Tensor loss = loss_of(results, chosen);
+        first[by_hand] = grad(std::span(&loss, 1), args, {}, {.create_graph = true});
+        Tensor squares = sum(square(first[by_hand][0]));
+        for (auto& g : first[by_hand]) squares = squares + sum(square(g));
+        second[by_hand] = grad(std::span(&squares, 1), args);
+        const Tensor again = loss_of(by_hand ? kind(args) : call(kind, args), chosen);
+        require_close(grad(std::span(&again, 1), args), first[by_hand]);  // without a graph of it
+      }
+      require_close(first[0], first[1]);
+      require_close(second[0], second[1]);
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(bad_input) {

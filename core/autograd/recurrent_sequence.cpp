@@ -1,0 +1,143 @@
+// The loop over a sequence, as one node of the graph: steps that were recorded one by one would
+// each add to gradients of the whole input and of the weights.
+#include <algorithm>
+
+#include <tenon/core/autograd/function.h>
+#include <tenon/core/ops/linalg.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/recurrent/layers.h>
+#include <tenon/core/ops/reduction.h>
+#include <tenon/core/ops/shape.h>
+
+namespace tenon {
+
+namespace {
+
+// The inputs of all steps, in the order in which they are made.
+struct Loop {
+  const RecurrentKind& kind;
+  Tensor input_gates, weight_hh, bias_hh;
+  bool reverse;
+  std::vector<RecurrentStep> steps;
+  std::vector<std::vector<Tensor>> next;  // the states after each
+  std::vector<Tensor> outputs;
+
+  int64_t length() const { return input_gates.size(0); }
+  int64_t time_of(int64_t step) const { return reverse ? length() - 1 - step : step; }
+
+  // Returns the states after the last step. `keep`: for a backward pass.
+  std::vector<Tensor> run(std::vector<Tensor> states, bool keep) {
+    for (int64_t i = 0; i < length(); ++i) {
+      RecurrentStep step{input_gates.select(0, time_of(i)), linear(states[0], weight_hh, bias_hh),
+                         std::move(states)};
+      if (kind.adds_gates)
+        step.input_gates = step.hidden_gates = step.input_gates + step.hidden_gates;
+      states = kind.step(step);
+      outputs.push_back(states[0]);
+      if (!keep) continue;
+      steps.push_back(std::move(step));
+      next.push_back(states);
+    }
+    return states;
+  }
+  // Of each step a tensor, joined by time.
+  Tensor by_time(std::vector<Tensor> all) const {
+    if (reverse) std::reverse(all.begin(), all.end());
+    return stack(all);
+  }
+};
+
+Tensor sum_of(const Tensor& a, const Tensor& b) {
+  return !a.defined() ? b : !b.defined() ? a : a + b;
+}
+
+struct Sequence : autograd::Function<Sequence> {
+  // Returns the outputs and the states after the last step.
+  static std::vector<Tensor> forward(autograd::Context& context, const RecurrentKind* kind,
+                                     bool reverse, const Tensor& input_gates,
+                                     const Tensor& weight_hh, const Tensor& bias_hh,
+                                     const std::vector<Tensor>& states) {
+    Loop loop{*kind, input_gates, weight_hh, bias_hh, reverse, {}, {}, {}};
+    bool wanted = false;  // any gradient: of the tensors behind kind and reverse
+    for (size_t i = 0; i < 3 + states.size(); ++i) wanted |= context.needs_input_grad(2 + i);
+    std::vector<Tensor> results = {Tensor()};
+    for (auto& state : loop.run(states, wanted)) results.push_back(state);
+    results[0] = loop.by_time(loop.outputs);
+    if (!wanted) return results;
+    context.set_materialize_grads(false);
+    context.save("kind", kind);
+    context.save("reverse", reverse);
+    std::vector<Tensor> saved = {input_gates, weight_hh, bias_hh};
+    saved.insert(saved.end(), states.begin(), states.end());
+    for (size_t i = 0; i < loop.steps.size(); ++i) {
+      saved.push_back(loop.steps[i].hidden_gates);
+      saved.insert(saved.end(), loop.next[i].begin(), loop.next[i].end());
+    }
+    context.save_for_backward(std::move(saved));
+    return results;
+  }
+
+  // The steps as they were made; while gradients are recorded, made again from the arguments, whose
+  // history is known.
+  static Loop loop_of(autograd::Context& context) {
+    const RecurrentKind& kind = *context.get<const RecurrentKind*>("kind");
+    auto saved = context.saved_tensors().begin();
+    Loop loop{kind, saved[0], saved[1], saved[2], context.get<bool>("reverse"), {}, {}, {}};
+    const auto count = static_cast<std::ptrdiff_t>(kind.states);
+    std::vector<Tensor> states(saved + 3, saved + 3 + count);
+    if (grad_enabled()) {
+      loop.run(std::move(states), true);
+      return loop;
+    }
+    for (auto at = saved + 3 + count; at != context.saved_tensors().end(); at += 1 + count) {
+      const auto i = static_cast<int64_t>(loop.steps.size());
+      const Tensor input = kind.adds_gates ? *at : loop.input_gates.select(0, loop.time_of(i));
+      loop.steps.push_back({input, *at, std::move(states)});
+      states.assign(at + 1, at + 1 + count);
+      loop.next.push_back(states);
+    }
+    return loop;
+  }
+
+  static std::vector<Tensor> backward(autograd::Context& context, std::span<const Tensor> grads) {
+    const Loop loop = loop_of(context);
+    const size_t length = loop.steps.size();
+    std::vector<Tensor> states(grads.begin() + 1, grads.end()), input(length), hidden(length),
+        before(length);
+    for (size_t i = length; i-- > 0;) {
+      const RecurrentStep& step = loop.steps[i];
+      if (grads[0].defined())
+        states[0] = sum_of(states[0], grads[0].select(0, loop.time_of(static_cast<int64_t>(i))));
+      auto g = loop.kind.step_backward(states, step, loop.next[i]);
+      states = std::move(g.states);
+      states[0] = sum_of(states[0], matmul(g.hidden_gates, loop.weight_hh));
+      input[i] = g.input_gates;
+      hidden[i] = g.hidden_gates;
+      before[i] = step.states[0];
+    }
+    const Tensor of_input = loop.by_time(std::move(input));
+    const Tensor of_hidden = loop.kind.adds_gates ? of_input : loop.by_time(std::move(hidden));
+    std::vector<Tensor> result = {Tensor(), Tensor(), of_input,
+                                  weight_grad(of_hidden, loop.by_time(std::move(before))),
+                                  loop.bias_hh.defined() ? sum(of_hidden, {0, 1}) : Tensor()};
+    result.insert(result.end(), states.begin(), states.end());
+    return result;
+  }
+
+  // One product over all steps.
+  static Tensor weight_grad(const Tensor& gates, const Tensor& hidden) {
+    const int64_t rows = gates.size(0) * gates.size(1);
+    return matmul(gates.reshape({rows, gates.size(2)}).t(), hidden.reshape({rows, hidden.size(2)}));
+  }
+};
+
+}  // namespace
+
+Tensor run_sequence(const RecurrentKind& kind, const Tensor& input_gates, const Tensor& weight_hh,
+                    const Tensor& bias_hh, bool reverse, std::vector<Tensor>& states) {
+  auto results = Sequence::apply(&kind, reverse, input_gates, weight_hh, bias_hh, states);
+  states.assign(results.begin() + 1, results.end());
+  return results[0];
+}
+
+}  // namespace tenon
