@@ -77,7 +77,7 @@ inline List call_logdet(const json& a, const List& in) {
 // With a positive diagonal of R.
 inline List call_qr(const json& a, const List& in) {
   // Mode "complete" has no gradient for more rows than columns, which random shapes may have.
-  const bool refused = in[0].requires_grad() && in[0].size(-2) > in[0].size(-1);
+  const bool refused = in[0].defined() && in[0].requires_grad() && in[0].size(-2) > in[0].size(-1);
   const auto [q, r] =
       qr(regular(a, in[0]), refused ? "reduced" : a.value("mode", std::string("reduced")));
   const Tensor signs = sign(diagonal(r, 0, -2, -1)).detach();
