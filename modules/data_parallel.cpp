@@ -5,6 +5,8 @@
 #include <tenon/core/format.h>
 #include <tenon/core/ops/shape.h>
 #include <tenon/modules/data_parallel.h>
+#include <tenon/modules/lockstep.h>
+#include <tenon/modules/norm.h>
 #include <tenon/modules/repr.h>
 
 namespace tenon::nn::detail {
@@ -60,6 +62,14 @@ void assign_buffers(ModuleRef module, const std::vector<NamedTensor>& values) {
   }
 }
 
+// Whether a batch normalisation in training computes with all parts of the batch.
+bool has_common_statistics(ModuleRef module) {
+  for (auto& [name, each] : named_modules(module))
+    if (BatchNormState* norm = batch_norm_of(each); norm && norm->sync && norm->training)
+      return true;
+  return false;
+}
+
 }  // namespace
 
 std::vector<Device> choose_devices(ModuleRef module, std::vector<Device> devices,
@@ -85,7 +95,10 @@ std::vector<Device> choose_devices(ModuleRef module, std::vector<Device> devices
 }
 
 SplitCall::SplitCall(ModuleRef module, const std::vector<Device>& devices)
-    : module_(module), before_(buffer_values(module)), scope_(std::make_unique<ReplicaScope>()) {
+    : module_(module),
+      before_(buffer_values(module)),
+      in_turns_(has_common_statistics(module)),
+      scope_(std::make_unique<ReplicaScope>()) {
   // At every call, because layers can be replaced and moved at any time.
   std::vector<Tensor> all;
   auto prepare = [&](const std::vector<NamedTensor>& tensors) {
@@ -107,18 +120,33 @@ SplitCall::SplitCall(ModuleRef module, const std::vector<Device>& devices)
     for (auto& device : devices) resolve_replica(tensor, device);
 }
 
-void SplitCall::begin_part() {
-  ++parts_begun_;
-  if (parts_begun_ == 2) {
-    after_ = buffer_values(module_);
-    for (auto& buffer : after_) allow_replicas(buffer.tensor);  // also one that is new
+void SplitCall::run(size_t parts, const std::function<void(size_t)>& work) {
+  left_.resize(parts);
+  if (in_turns_ && parts > 1) {
+    Lockstep::run(parts, work, [this](size_t part) { switch_to(part); });
+  } else {
+    for (size_t part = 0; part < parts; ++part) {
+      switch_to(part);
+      work(part);
+    }
   }
-  if (parts_begun_ >= 2) assign_buffers(module_, before_);
+  end();
+}
+
+void SplitCall::switch_to(size_t part) {
+  if (part_ && *part_ != part) {
+    if (in_turns_ || *part_ == 0) {
+      auto& left = left_[*part_].emplace(buffer_values(module_));
+      for (auto& buffer : left) allow_replicas(buffer.tensor);  // also one that is new
+    }
+    assign_buffers(module_, left_[part].value_or(before_));
+  }
+  part_ = part;
 }
 
 void SplitCall::end() {
-  if (parts_begun_ >= 2) assign_buffers(module_, after_);
-  parts_begun_ = 0;
+  if (part_ && *part_ != 0) assign_buffers(module_, left_[0].value_or(before_));
+  part_.reset();
 }
 
 SplitCall::~SplitCall() {

@@ -1,6 +1,7 @@
 // Runs one model on several devices: `nn::DataParallel model(LeNet(), {"cuda:0", "cuda:1"});`
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -42,7 +43,9 @@ TENON_API Tensor gather_tensors(const std::vector<Tensor>& outputs, Device devic
 
 // One call of a module on several devices. Each part begins with the parameters and buffers as they
 // were before the call, and reads and changes its own. What the call leaves is what its first part
-// makes of them, whether it changes them in place or assigns new buffers.
+// makes of them, whether it changes them in place or assigns new buffers. Parts run one after the
+// other or, where the module has batch normalisations with common statistics, in turns
+// (modules/lockstep.h).
 class TENON_API SplitCall {
  public:
   // Makes the module's tensors readable on all devices. Throws a DeviceError unless they are on the
@@ -51,14 +54,20 @@ class TENON_API SplitCall {
   ~SplitCall();
   SplitCall(const SplitCall&) = delete;
   SplitCall& operator=(const SplitCall&) = delete;
-  void begin_part();
-  void end();
+  // Calls work(0), …, work(parts - 1).
+  void run(size_t parts, const std::function<void(size_t)>& work);
 
  private:
+  void switch_to(size_t part);
+  void end();
+
   ModuleRef module_;
-  std::vector<NamedTensor> before_,
-      after_;  // the buffers, before the call and after its first part
-  size_t parts_begun_ = 0;
+  std::vector<NamedTensor> before_;  // the buffers before the call
+  // The buffers of each part that began and does not have its turn: of all that take turns, and
+  // otherwise of the first.
+  std::vector<std::optional<std::vector<NamedTensor>>> left_;
+  std::optional<size_t> part_;  // whose buffers the module has
+  const bool in_turns_;
   std::unique_ptr<ReplicaScope> scope_;
 };
 
@@ -151,10 +160,12 @@ struct DataParallelOptions {
 };
 
 // Runs any module on several devices at once. A call splits the batch, which is dimension 0 of
-// every tensor argument, among the devices, calls module.forward for each part from this thread,
-// and joins the results on the first device. Work on different devices overlaps, because it is
-// queued. There is one model: its parameters are on devices[0] and are read on other devices as
-// replicas, and all gradients are added to theirs in a fixed order.
+// every tensor argument, among the devices, calls module.forward for each part, one after the other
+// from this thread, and joins the results on the first device. If the model has layers with common
+// statistics (SyncBatchNorm), the parts take turns instead, each on a thread of its own. Work on
+// different devices overlaps, because it is queued. There is one model: its parameters are on
+// devices[0] and are read on other devices as replicas, and all gradients are added to theirs in a
+// fixed order.
 //
 // If the batch cannot be divided evenly, the first devices get one row more; a batch smaller than
 // the number of devices uses fewer devices. Tensors without dimensions and other arguments go to
@@ -194,14 +205,15 @@ struct DataParallel : Module<DataParallel<M>> {
     auto look = [&](const Tensor& t) { detail::find_batch(t, split); };
     (detail::each_tensor(args, look), ...);
     detail::share_out(split, devices_, options_.weights);
-    std::vector<Result> outputs;
-    for (auto& part : split.parts) {
+    std::vector<std::optional<Result>> results(split.parts.size());
+    call.run(split.parts.size(), [&](size_t i) {
+      auto& part = split.parts[i];
       DeviceGuard guard(part.device);
-      call.begin_part();
       auto scatter = [&](const Tensor& t) { return detail::scatter_tensor(t, split, part); };
-      outputs.push_back(module(detail::map_tensors(args, scatter)...));
-    }
-    call.end();
+      results[i].emplace(module(detail::map_tensors(args, scatter)...));
+    });
+    std::vector<Result> outputs;
+    for (auto& result : results) outputs.push_back(std::move(*result));
     return detail::gather(outputs, devices_[0]);
   }
 

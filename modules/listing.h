@@ -6,6 +6,11 @@
 
 namespace tenon::nn {
 
+class ModuleScope;
+namespace detail {
+class CallWatcher;
+}
+
 // Throws a ValueError if the object contains a parameter or buffer that its fields() does not name,
 // and logs a warning if it contains such a std::vector whose elements hold parameters. Parameters
 // that are absent or tied to a named one need no name. A type is checked once; the check is
@@ -18,5 +23,14 @@ void require_all_listed(ModuleRef module);
 // once for each pair of types, if the parent names its fields itself and the child has parameters
 // to train.
 void require_listed_child(ModuleRef parent, ModuleRef child);
+
+// Where this thread is among calls of modules, and how a thread that computes a part for it goes on
+// there, until it ends.
+struct CallPlace {
+  const ModuleScope* innermost;
+  detail::CallWatcher* watching;
+};
+CallPlace current_call();
+void continue_call(CallPlace place);
 
 }  // namespace tenon::nn

@@ -121,6 +121,12 @@ detail::CallWatcher::~CallWatcher() { watching = before_; }
 
 ModuleScope::~ModuleScope() { innermost = parent_; }
 
+CallPlace current_call() { return {innermost, watching}; }
+void continue_call(CallPlace place) {
+  innermost = place.innermost;
+  watching = place.watching;
+}
+
 namespace {
 
 void set_text(Error& error, const std::string& text) {

@@ -5,6 +5,7 @@
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/modules/norm.h>
 #include <tenon/modules/repr.h>
+#include <tenon/modules/sync_batch_norm.h>
 
 namespace tenon::nn {
 
@@ -39,6 +40,8 @@ Tensor BatchNormState::normalise(const Tensor& x, const char* layer) {
     if (!options.momentum)
       momentum = 1.0 / static_cast<double>(num_batches_tracked.item<int64_t>());
   }
+  if (auto* all = sync && training ? detail::Lockstep::current() : nullptr)
+    return detail::normalise_together(*all, *this, x, momentum);
   return batch_norm(x, running_mean, running_var, weight, bias, training || !running_mean.defined(),
                     momentum, options.eps);
 }
@@ -49,9 +52,10 @@ void BatchNormState::visit(FieldVisitor& v) {
 }
 
 std::string BatchNormState::repr_text() const {
-  return fmt::format("{}, eps={}, momentum={}, affine={}, track_running_stats={}", num_features,
+  return fmt::format("{}, eps={}, momentum={}, affine={}, track_running_stats={}{}", num_features,
                      repr(options.eps), options.momentum ? repr(*options.momentum) : "None",
-                     repr(options.affine), repr(options.track_running_stats));
+                     repr(options.affine), repr(options.track_running_stats),
+                     sync ? ", sync=True" : "");
 }
 
 namespace {
@@ -73,6 +77,11 @@ Tensor BatchNorm1d::forward(const Tensor& x) {
 Tensor BatchNorm2d::forward(const Tensor& x) {
   require_rank(x, 4, 4, "BatchNorm2d", "(N, C, H, W)");
   return normalise(x, "BatchNorm2d");
+}
+
+Tensor BatchNorm3d::forward(const Tensor& x) {
+  require_rank(x, 5, 5, "BatchNorm3d", "(N, C, D, H, W)");
+  return normalise(x, "BatchNorm3d");
 }
 
 LayerNorm::LayerNorm(const Shape& shape, const LayerNormOptions& o)

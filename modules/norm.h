@@ -33,6 +33,9 @@ struct TENON_API BatchNormState {
   Buffer running_mean, running_var;
   Buffer num_batches_tracked;  // i64 scalar
   bool training = true;
+  // In training under DataParallel, whether the statistics are those of all parts of the batch:
+  // see SyncBatchNorm.
+  bool sync = false;
 
  protected:
   Tensor normalise(const Tensor& x, const char* layer);
@@ -58,6 +61,39 @@ struct TENON_API BatchNorm2d final : Module<BatchNorm2d>, BatchNormState {
   void fields(FieldVisitor& v) { visit(v); }
   std::string extra_repr() const { return repr_text(); }
 };
+
+// Normalises an input of shape (N, C, D, H, W), C = num_features; other shapes are a ShapeError.
+struct TENON_API BatchNorm3d final : Module<BatchNorm3d>, BatchNormState {
+  BatchNorm3d(int64_t num_features, const BatchNormOptions& options = {})
+      : BatchNormState(num_features, options) {}
+  Tensor forward(const Tensor& x);
+  void fields(FieldVisitor& v) { visit(v); }
+  std::string extra_repr() const { return repr_text(); }
+};
+
+// Normalises an input of shape (N, C) or (N, C, …), C = num_features, as the batch normalisations
+// above; but where DataParallel shares a batch among devices, mean and variance in training are
+// those of the whole batch, not those of each device's part. So the results, gradients and running
+// statistics are, but for rounding, those of one device. All parts of a batch have to call the same
+// such layers in the same order, or the call is a ValueError.
+struct TENON_API SyncBatchNorm final : Module<SyncBatchNorm>, BatchNormState {
+  SyncBatchNorm(int64_t num_features, const BatchNormOptions& options = {})
+      : BatchNormState(num_features, options) {
+    sync = true;
+  }
+  Tensor forward(const Tensor& x);
+  void fields(FieldVisitor& v) { visit(v); }
+  std::string extra_repr() const;
+
+  // Makes all batch normalisations of a model, whose fields keep their types, do the same: sets
+  // their field `sync`.
+  static void convert_sync_batchnorm(ModuleRef model);
+};
+
+namespace detail {
+// Returns the batch normalisation that a module is; null if it is none.
+TENON_API BatchNormState* batch_norm_of(ModuleRef module);
+}  // namespace detail
 
 struct LayerNormOptions {
   double eps = 1e-5;  // added to the variance; finite and at least 0

@@ -46,6 +46,9 @@ Recomputation::Scope::~Scope() {
   if (run_ == first) of_.finished_ = true;
 }
 
+Recomputation::Scope* Recomputation::current() { return recording; }
+void Recomputation::continue_in(Scope* scope) { recording = scope; }
+
 std::shared_ptr<Recomputation> Recomputation::take(const Tensor& value, uint64_t& number) {
   if (!recording || is_parameter(value)) [[likely]]
     return nullptr;

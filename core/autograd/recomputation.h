@@ -37,6 +37,10 @@ class Recomputation : public std::enable_shared_from_this<Recomputation> {
     size_t next_ = 0;
     Scope* const before_;
   };
+  // The scope of this thread, and how a thread that computes a part for it goes on in it, until it
+  // ends. Only one of them may run at a time.
+  static Scope* current();
+  static void continue_in(Scope* scope);
 
   // Takes a value that is to be saved where the thread is in a scope. In the first run it returns
   // the recomputation, and the number of the value in `number`: the value itself need not be kept.

@@ -20,6 +20,8 @@ ReplicaScope::ReplicaScope() noexcept
     : outer_(std::exchange(current_scope, scopes.fetch_add(1) + 1)) {}
 ReplicaScope::~ReplicaScope() { current_scope = outer_; }
 bool ReplicaScope::active() { return current_scope != 0; }
+uint64_t ReplicaScope::current() { return current_scope; }
+void ReplicaScope::continue_in(uint64_t scope) { current_scope = scope; }
 
 void allow_replicas(const Tensor& tensor) {
   auto& meta = checked_impl(tensor, "allow_replicas").meta();

@@ -33,6 +33,10 @@ class TENON_API ReplicaScope {
   ReplicaScope(const ReplicaScope&) = delete;
   ReplicaScope& operator=(const ReplicaScope&) = delete;
   static bool active();
+  // The scope of this thread, and how a thread that computes parts for it goes on in it, until it
+  // ends.
+  static uint64_t current();
+  static void continue_in(uint64_t scope);
 
  private:
   uint64_t outer_;  // the scope around it
