@@ -31,8 +31,10 @@ inline double mean_loss(const Tensor& total, int64_t count, int64_t epoch) {
 
 struct Recipe {
   std::string unit = "images";  // what the examples are
-  int64_t warmup = 0;           // steps in which the learning rate rises to o.lr
+  bool by_step = false;         // the learning rate falls at each step, not at each epoch
+  int64_t warmup = 0;           // steps in which it rises to o.lr
   double max_norm = 0;          // of all gradients together; 0: any
+  bool bf16 = false;            // products of the forward and backward pass in bf16
 };
 
 // Trains for o.epochs by steps of `optimizer`: `loss(x, y)` is the mean loss of a batch, which is
@@ -53,11 +55,16 @@ void train(Net& net, tenon::optim::Optimizer& optimizer, const DataSet& set, con
     Tensor total = tenon::zeros({}, {.device = device});
     int64_t count = 0;
     for (auto [x, y] : loader) {
-      const double share = static_cast<double>(step++) / steps,
-                   rise = static_cast<double>(step) / static_cast<double>(recipe.warmup + 1);
+      const double share =
+                       static_cast<double>(recipe.by_step ? step : epoch * loader.size()) / steps,
+                   rise = static_cast<double>(++step) / static_cast<double>(recipe.warmup + 1);
       optimizer.set_lr(o.lr * std::min(rise, 1.0) * 0.5 * (1 + std::cos(std::numbers::pi * share)));
       optimizer.zero_grad();
-      Tensor loss = loss_of(x.to(device), y.to(device));
+      Tensor loss;
+      {
+        const tenon::Autocast guard(tenon::DType::bf16, {.enabled = recipe.bf16});
+        loss = loss_of(x.to(device), y.to(device));
+      }
       loss.backward();
       if (recipe.max_norm > 0) tenon::nn::utils::clip_grad_norm_(net.parameters(), recipe.max_norm);
       optimizer.step();

@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
     const auto data = example::load_pictures(o);
     optim::Adam optimizer(net.parameters(), {.lr = o.lr});
     if (o.epochs > 0)
-      example::train(shared, optimizer, data.train, o, {},
+      example::train(shared, optimizer, data.train, o, {.by_step = true},
                      [&](const Tensor& x, const Tensor&) { return shared(x).mean(); });
     if (!o.save.empty()) save(o.save, net);
     std::printf("test loss %.2f\n", evaluate(shared, data.test, o.devices.front()));

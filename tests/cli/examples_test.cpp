@@ -2,6 +2,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "cli/programs.h"
+#include "support/sanitized.h"
 
 BOOST_AUTO_TEST_SUITE(examples_test)
 
@@ -46,6 +47,64 @@ BOOST_AUTO_TEST_CASE(vae) {
   BOOST_TEST(after < before - 100, before << " became " << after);
   // Noise is drawn anew, so the same model gives nearly the same.
   BOOST_TEST(std::abs(number_after(trained.out, "test loss ") - after) < 2);
+}
+
+namespace {
+
+// A text that is soon learned by heart.
+std::string write_pangrams(const Folder& folder) {
+  const std::string path = folder / "text.txt";
+  std::ofstream file(path);
+  for (int i = 0; i < 200; ++i) file << "the quick brown fox jumps over the lazy dog.\n";
+  return path;
+}
+
+// Trains a model of characters, loads it again, and lets both write.
+void learns_a_text(const std::string& name, const std::string& training, double loss) {
+  Folder folder;
+  const std::string model = folder / "model.h5";
+  const std::string common =
+      name + " --data '" + write_pangrams(folder) + "' --prompt 'the ' --length 20 ";
+  const auto trained = run_well(folder, common + training + " --save '" + model + "'");
+  const double reached = number_after(trained.out, "validation loss ");
+  BOOST_TEST(reached < loss, reached);  // ln(28) = 3.3 before
+  const std::string written = trained.out.substr(trained.out.find("\n\nthe ") + 1);
+  BOOST_TEST(written.size() == 26u, written);
+  const auto loaded = run_well(folder, common + "--epochs 0 --load '" + model + "'");
+  BOOST_TEST(std::abs(number_after(loaded.out, "validation loss ") - reached) < 1e-3);
+  const auto refused = run(folder, common + "--epochs 0 --prompt 'THE'");
+  BOOST_TEST(refused.status == 1);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(chargpt) {
+  if (tenon::test::kSanitized) return;
+  learns_a_text("chargpt", "--epochs 4 --batch-size 8 --lr 0.01 --device cpu:0,cpu:1", 2);
+  learns_a_text("chargpt", "--bf16 --epochs 4 --batch-size 8 --lr 0.01", 2);
+  Folder folder;
+  const auto nothing = run(folder, "chargpt", "TENON_DATA=");
+  BOOST_TEST(nothing.status == 1);
+  BOOST_TEST(has(nothing.err, "there is no text to learn: give --data FILE, or set TENON_DATA"));
+}
+
+BOOST_AUTO_TEST_CASE(lstm) {
+  if (tenon::test::kSanitized) return;
+  learns_a_text("lstm", "--epochs 4 --batch-size 8 --lr 0.01", 2.5);
+}
+
+BOOST_AUTO_TEST_CASE(resnet18) {
+  if (tenon::test::kSanitized) return;
+  Folder folder;
+  const std::string model = folder / "resnet.h5", common = "resnet18 --synthetic --width 2 ";
+  const auto trained = run_well(
+      folder, common + "--epochs 1 --batch-size 100 --device cpu:0,cpu:1 --save '" + model + "'");
+  const double reached = number_after(trained.out, "test accuracy ");
+  BOOST_TEST(reached > 0.15, reached);  // 0.1 before
+  const auto loaded = run_well(folder, common + "--epochs 0 --load '" + model + "'");
+  BOOST_TEST(std::abs(number_after(loaded.out, "test accuracy ") - reached) < 0.003);
+  const auto show = run_well(folder, "tenon checkpoint show '" + model + "'");
+  BOOST_TEST(has(show.out, "layer2.0.downsample.1.running_var"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
