@@ -1,3 +1,4 @@
+#include <tenon/core/base/module_path.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/activation.h>
 #include <tenon/core/ops/normalization.h>
@@ -13,6 +14,13 @@ Tensor Tanh::forward(const Tensor& x) const { return tanh(x); }
 Tensor SiLU::forward(const Tensor& x) const { return silu(x); }
 Tensor GELU::forward(const Tensor& x) const { return gelu(x, approximate); }
 Tensor Softmax::forward(const Tensor& x) const { return softmax(x, dim); }
+Tensor Softmax2d::forward(const Tensor& x) const {
+  if (x.dim() != 3 && x.dim() != 4)
+    throw ShapeError(fmt::format(
+        "Softmax2d: expected an input of shape (N, C, H, W) or (C, H, W), got one of shape {}{}",
+        x.shape(), path_suffix()));
+  return softmax(x, -3);
+}
 Tensor LogSoftmax::forward(const Tensor& x) const { return log_softmax(x, dim); }
 
 GELU::GELU(std::string a) : approximate(std::move(a)) {

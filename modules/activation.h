@@ -42,6 +42,11 @@ struct TENON_API Softmax final : Module<Softmax> {
   std::string extra_repr() const;
   int64_t dim;
 };
+// Returns exp(x) / sum(exp(x)), summed over the channels of images (N, C, H, W) or (C, H, W); other
+// shapes are a ShapeError.
+struct TENON_API Softmax2d final : Module<Softmax2d> {
+  Tensor forward(const Tensor& x) const;
+};
 // Returns log(exp(x) / sum(exp(x))), summed along the dimension `dim`, more precisely than the
 // logarithm of Softmax would. `dim` is as for Softmax.
 struct TENON_API LogSoftmax final : Module<LogSoftmax> {

@@ -96,4 +96,12 @@ std::string RMSNorm::extra_repr() const {
                      options.eps ? repr(*options.eps) : "None", repr(options.elementwise_affine));
 }
 
+Tensor LocalResponseNorm::forward(const Tensor& x) const {
+  return local_response_norm(x, size, alpha, beta, k);
+}
+
+std::string LocalResponseNorm::extra_repr() const {
+  return fmt::format("{}, alpha={}, beta={}, k={}", size, repr(alpha), repr(beta), repr(k));
+}
+
 }  // namespace tenon::nn

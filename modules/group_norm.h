@@ -104,4 +104,17 @@ struct TENON_API RMSNorm final : Module<RMSNorm> {
   Parameter weight;
 };
 
+// Returns x / (k + alpha * mean of x² over `size` neighbouring channels)^beta, as
+// tenon::local_response_norm does, with its shapes and errors.
+struct TENON_API LocalResponseNorm final : Module<LocalResponseNorm> {
+  LocalResponseNorm(int64_t size, double alpha = 1e-4, double beta = 0.75, double k = 1)
+      : size(size), alpha(alpha), beta(beta), k(k) {}
+  Tensor forward(const Tensor& x) const;
+  void fields(FieldVisitor&) {}
+  std::string extra_repr() const;
+
+  int64_t size;
+  double alpha, beta, k;
+};
+
 }  // namespace tenon::nn

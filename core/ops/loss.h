@@ -46,11 +46,15 @@ TENON_API Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target,
 
 // Returns the squared differences (x - y)^2 of two floating tensors. The shapes broadcast; because
 // that is rarely meant, different shapes are logged as a warning, once for each pair. Returns a
-// scalar, or for Reduction::none the broadcast shape. Throws a ShapeError for shapes that do not
-// broadcast.
-TENON_API Tensor mse_loss(const Tensor& x, const Tensor& y, Reduction reduction = Reduction::mean);
-// Returns the absolute differences |x - y|. Shapes, warnings and errors are those of mse_loss.
-TENON_API Tensor l1_loss(const Tensor& x, const Tensor& y, Reduction reduction = Reduction::mean);
+// scalar, or for Reduction::none the broadcast shape. A weight, of the shape of x, is a factor of
+// each value, and the mean is then that by the sum of the weights. Throws a ShapeError for shapes
+// that do not broadcast, and for a weight of another shape.
+TENON_API Tensor mse_loss(const Tensor& x, const Tensor& y, Reduction reduction = Reduction::mean,
+                          const Tensor& weight = Tensor());
+// Returns the absolute differences |x - y|. Shapes, the weight, warnings and errors are those of
+// mse_loss.
+TENON_API Tensor l1_loss(const Tensor& x, const Tensor& y, Reduction reduction = Reduction::mean,
+                         const Tensor& weight = Tensor());
 
 // Losses of core/ops/loss/*: unless they say otherwise, they take floating tensors, compute a value
 // for each element of the broadcast shape and return a scalar, or for Reduction::none all values.
@@ -82,9 +86,10 @@ TENON_API Tensor kl_div(const Tensor& input, const Tensor& target,
                         Reduction reduction = Reduction::mean, bool log_target = false);
 
 // Returns (x - y)^2 / 2 where |x - y| is at most delta, and delta (|x - y| - delta / 2) elsewhere
-// (Huber 1964). Warns as mse_loss. Delta must be above 0.
+// (Huber 1964). Warns as mse_loss. Delta must be above 0. A weight, of the shape of x, is a factor
+// of each value; as in PyTorch, the mean is then that of the weighted values, by their number.
 TENON_API Tensor huber_loss(const Tensor& x, const Tensor& y, Reduction reduction = Reduction::mean,
-                            double delta = 1.0);
+                            double delta = 1.0, const Tensor& weight = Tensor());
 // Returns huber_loss divided by beta = delta; for beta 0 it is l1_loss. Beta must not be below 0.
 TENON_API Tensor smooth_l1_loss(const Tensor& x, const Tensor& y,
                                 Reduction reduction = Reduction::mean, double beta = 1.0);

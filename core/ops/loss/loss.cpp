@@ -93,18 +93,40 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target,
   return sum(loss) / sum(weight.defined() ? where(valid, weight, 0.0) : valid.to(dtype));
 }
 
-Tensor mse_loss(const Tensor& x, const Tensor& y, Reduction reduction) {
-  if (const Autocasting cast{"mse_loss", {&x, &y}}) return mse_loss(cast(x), cast(y), reduction);
-  require_defined("mse_loss", {&x, &y});
-  warn_of_broadcasting("mse_loss", x, y);
-  return reduce_loss("mse_loss", square(x - y), reduction);
+Tensor weighted_loss(const char* op, const Tensor& loss, const Tensor& x, const Tensor& weight) {
+  if (!weight.defined()) return loss;
+  if (!(shape_of(weight) == shape_of(x)))
+    throw ShapeError(fmt::format("{}: the weight has shape {}, but must have that of the input, {}",
+                                 op, shape_of(weight), shape_of(x)));
+  return loss * weight;
 }
 
-Tensor l1_loss(const Tensor& x, const Tensor& y, Reduction reduction) {
-  if (const Autocasting cast{"l1_loss", {&x, &y}}) return l1_loss(cast(x), cast(y), reduction);
+namespace {
+
+// With weights, a mean is by their sum.
+Tensor reduce_weighted(const char* op, const Tensor& loss, const Tensor& x, const Tensor& weight,
+                       Reduction reduction) {
+  const Tensor values = weighted_loss(op, loss, x, weight);
+  if (!weight.defined() || reduction != Reduction::mean) return reduce_loss(op, values, reduction);
+  return sum(values) / sum(weight);
+}
+
+}  // namespace
+
+Tensor mse_loss(const Tensor& x, const Tensor& y, Reduction reduction, const Tensor& weight) {
+  if (const Autocasting cast{"mse_loss", {&x, &y}})
+    return mse_loss(cast(x), cast(y), reduction, weight);
+  require_defined("mse_loss", {&x, &y});
+  warn_of_broadcasting("mse_loss", x, y);
+  return reduce_weighted("mse_loss", square(x - y), x, weight, reduction);
+}
+
+Tensor l1_loss(const Tensor& x, const Tensor& y, Reduction reduction, const Tensor& weight) {
+  if (const Autocasting cast{"l1_loss", {&x, &y}})
+    return l1_loss(cast(x), cast(y), reduction, weight);
   require_defined("l1_loss", {&x, &y});
   warn_of_broadcasting("l1_loss", x, y);
-  return reduce_loss("l1_loss", abs(x - y), reduction);
+  return reduce_weighted("l1_loss", abs(x - y), x, weight, reduction);
 }
 
 }  // namespace tenon

@@ -12,4 +12,7 @@ Tensor reduce_loss(const char* op, const Tensor& loss, Reduction reduction);
 // Warns once for each pair of shapes that differ.
 void warn_of_broadcasting(const char* op, const Tensor& x, const Tensor& y);
 
+// Returns loss * weight, where there is a weight. Throws a ShapeError unless it has the shape of x.
+Tensor weighted_loss(const char* op, const Tensor& loss, const Tensor& x, const Tensor& weight);
+
 }  // namespace tenon

@@ -39,15 +39,17 @@ Tensor aligned_variance(const Tensor& input, const Tensor& var) {
 
 }  // namespace
 
-Tensor huber_loss(const Tensor& x, const Tensor& y, Reduction reduction, double delta) {
+Tensor huber_loss(const Tensor& x, const Tensor& y, Reduction reduction, double delta,
+                  const Tensor& weight) {
   if (const Autocasting cast{"huber_loss", {&x, &y}})
-    return huber_loss(cast(x), cast(y), reduction, delta);
+    return huber_loss(cast(x), cast(y), reduction, delta, weight);
   require_defined("huber_loss", {&x, &y});
   if (!(delta > 0))
     throw ValueError(
         fmt::format("huber_loss: delta must be above 0, found {}", number_text(delta)));
   warn_of_broadcasting("huber_loss", x, y);
-  return reduce_loss("huber_loss", huber(x - y, delta), reduction);
+  return reduce_loss("huber_loss", weighted_loss("huber_loss", huber(x - y, delta), x, weight),
+                     reduction);
 }
 
 Tensor smooth_l1_loss(const Tensor& x, const Tensor& y, Reduction reduction, double beta) {
