@@ -17,17 +17,18 @@ namespace tenon::data {
 namespace {
 
 // How an element type is stored, and the dtype that it becomes.
-struct Kind {
+struct ElementKind {
   uint8_t code;
   size_t bytes;
   DType dtype;
 };
-constexpr Kind kKinds[] = {{0x08, 1, DType::u8},  {0x09, 1, DType::i32}, {0x0B, 2, DType::i32},
-                           {0x0C, 4, DType::i32}, {0x0D, 4, DType::f32}, {0x0E, 8, DType::f64}};
+constexpr ElementKind kKinds[] = {{0x08, 1, DType::u8},  {0x09, 1, DType::i32},
+                                  {0x0B, 2, DType::i32}, {0x0C, 4, DType::i32},
+                                  {0x0D, 4, DType::f32}, {0x0E, 8, DType::f64}};
 
-const Kind& kind_of(const ByteSource& source, const uint8_t* magic) {
+const ElementKind& kind_of(const ByteSource& source, const uint8_t* magic) {
   auto found = std::find_if(std::begin(kKinds), std::end(kKinds),
-                            [&](const Kind& kind) { return kind.code == magic[2]; });
+                            [&](const ElementKind& kind) { return kind.code == magic[2]; });
   if (magic[0] != 0 || magic[1] != 0 || found == std::end(kKinds)) {
     source.fail(
         fmt::format("not an IDX file: it begins with {:02x}{:02x}{:02x}{:02x}, and IDX with 0000, "
@@ -37,7 +38,7 @@ const Kind& kind_of(const ByteSource& source, const uint8_t* magic) {
   return *found;
 }
 
-Shape read_shape(ByteSource& source, const Kind& kind, size_t rank) {
+Shape read_shape(ByteSource& source, const ElementKind& kind, size_t rank) {
   if (rank > Shape::max_rank)
     source.fail(
         fmt::format("it has {} dimensions; a tensor has at most {}", rank, +Shape::max_rank));
@@ -91,7 +92,7 @@ Tensor read(const std::filesystem::path& path) {
   ByteSource source(path);
   uint8_t magic[4];
   source.read_exactly(magic, 4, "the magic number");
-  const Kind& kind = kind_of(source, magic);
+  const ElementKind& kind = kind_of(source, magic);
   const Shape shape = read_shape(source, kind, magic[3]);
   HostTensor result = make_room(source, shape, kind.dtype);
   const auto count = static_cast<size_t>(shape.numel());
