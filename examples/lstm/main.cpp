@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
       .generates = false,
       .extras = {{"--prompt", &prompt, "What it goes on from"},
                  {"--length", &length, "How many characters it writes"}}};
-  const example::Options defaults = {.epochs = 4, .batch_size = 32, .lr = 4e-3};
+  const example::Options defaults = {.epochs = 2, .batch_size = 32, .lr = 4e-3};
   return example::run(argc, argv, program, defaults, [&](const example::Options& o) {
     const auto text = example::load_text(o, kBlock);
     CharLstm net{{}, text.vocabulary.size()};
