@@ -121,7 +121,7 @@ inline constexpr bool only_tensors<std::optional<T>> = only_tensors<T>;
 template <class A, class Kept>
 void give_back(const HookedCall& call, A& argument, Kept& kept, size_t first, size_t count) {
   if constexpr (tenon::detail::has_tensors<A> && std::is_same_v<A, Kept> &&
-                std::is_move_assignable_v<A>) {
+                std::is_copy_constructible_v<A> && std::is_move_assignable_v<A>) {
     const bool assigned = call.take_assigned(tenon::detail::places_of_tensors(kept), first, count);
     if (assigned || !only_tensors<A>) argument = std::move(kept);
   }

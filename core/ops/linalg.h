@@ -92,7 +92,7 @@ TENON_API Tensor multi_dot(const std::vector<Tensor>& tensors);
 TENON_API Tensor chain_matmul(const std::vector<Tensor>& matrices);
 // Returns the matrix of the powers x^(n - 1), …, x, 1 of the elements of a vector, a row an
 // element, or 1, x, … if `increasing`; n is by default the length of x. Any dtype. Throws a
-// ShapeError unless x is a vector, and a ValueError for a negative n.
+// ShapeError unless x is a vector, and a ValueError for a negative n. Powers of integers are i64.
 TENON_API Tensor vander(const Tensor& x, std::optional<int64_t> n = std::nullopt,
                         bool increasing = false);
 // Returns the covariances of the variables in the rows of x (variables, observations), of shape

@@ -11,6 +11,7 @@
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/rules.h>
+#include <tenon/core/ops/scan.h>
 #include <tenon/core/ops/shape.h>
 
 namespace tenon {
@@ -271,13 +272,13 @@ Tensor vander(const Tensor& x, std::optional<int64_t> n, bool increasing) {
     throw ShapeError(fmt::format("vander: expects a vector, found shape {}", shape_of(x)));
   const int64_t count = n.value_or(shape_of(x)[0]);
   if (count < 0) throw ValueError(fmt::format("vander: n must not be negative, found {}", count));
-  const Tensor base = dtype_of(x) == DType::boolean ? x.to(DType::i64) : x;
-  if (count == 0) return reshape(narrow(base, 0, 0, 0), {0, 0}).expand({0, 0});
-  std::vector<Tensor> powers{ones_like(base)};
-  while (static_cast<int64_t>(powers.size()) < count)
-    powers.push_back(powers.size() == 1 ? base : powers.back() * base);
-  if (!increasing) std::reverse(powers.begin(), powers.end());
-  return stack(powers, 1);
+  const Tensor base = is_floating_point(dtype_of(x)) ? x : x.to(DType::i64);
+  const int64_t rows = shape_of(base)[0];
+  if (count == 0) return narrow(unsqueeze(base, 1), 1, 0, 0);
+  const Tensor one = ones({rows, 1}, {.dtype = dtype_of(base), .device = base.device()});
+  const Tensor powers =
+      count == 1 ? one : cat({one, cumprod(unsqueeze(base, 1).expand({rows, count - 1}), 1)}, 1);
+  return increasing ? powers : flip(powers, {1});
 }
 
 }  // namespace tenon
