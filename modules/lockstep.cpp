@@ -23,12 +23,23 @@ struct Seat {
   Lockstep* of = nullptr;
   size_t part = 0;
 };
-thread_local const Seat* seat TENON_FAST_TLS = nullptr;
+// Rarely read, so that it takes no static thread-local storage (core/base/per_thread.h).
+constinit ThreadExitKey seat_key;
+const Seat* seat() {
+  const auto key = seat_key.get(nullptr);
+  return key ? static_cast<const Seat*>(pthread_getspecific(*key)) : nullptr;
+}
 
 class Seated {
  public:
-  Seated(Lockstep* of, size_t part) : seat_{of, part}, before_(std::exchange(seat, &seat_)) {}
-  ~Seated() { seat = before_; }
+  Seated(Lockstep* of, size_t part) : seat_{of, part}, before_(seat()) {
+    const auto key = seat_key.get(nullptr);
+    if (!key || pthread_setspecific(*key, &seat_) != 0)
+      throw Error(
+          "the system has no keys left for data of threads (PTHREAD_KEYS_MAX), of which layers "
+          "that wait for each other need one");
+  }
+  ~Seated() { pthread_setspecific(*seat_key.get(nullptr), before_); }
   Seated(const Seated&) = delete;
   Seated& operator=(const Seated&) = delete;
 
@@ -96,7 +107,10 @@ class Lockstep::Threads {
   std::vector<std::thread> all_;
 };
 
-Lockstep* Lockstep::current() { return seat ? seat->of : nullptr; }
+Lockstep* Lockstep::current() {
+  const Seat* here = seat();
+  return here ? here->of : nullptr;
+}
 
 void Lockstep::run(size_t parts, const std::function<void(size_t)>& work,
                    const std::function<void(size_t)>& resume) {
@@ -146,14 +160,14 @@ void Lockstep::wait_for_turn(std::unique_lock<std::mutex>& lock, size_t i) {
 }
 
 Tensor Lockstep::exchange(const void* place, const Tensor& x, const Join& join) {
-  Part& mine = parts_[seat->part];
+  Part& mine = parts_[seat()->part];
   {
     std::unique_lock lock(mutex_);
     mine.place = place;
     mine.given = x;
     mine.waits = true;
-    pass_turn(seat->part);
-    wait_for_turn(lock, seat->part);
+    pass_turn(seat()->part);
+    wait_for_turn(lock, seat()->part);
   }
   // The turn has come round: every other part waits as well, or is done. It is this part's alone
   // until it is passed on, so nothing needs the lock.
@@ -168,7 +182,7 @@ void Lockstep::join_all(const void* place, const Join& join) {
       throw ValueError(fmt::format(
           "DataParallel: part {} of the batch {} where part {} computes with the others{}; all "
           "parts have to call the layers with common statistics in the same order",
-          &part - parts_.data(), part.done ? "has ended" : "is in another layer", seat->part,
+          &part - parts_.data(), part.done ? "has ended" : "is in another layer", seat()->part,
           path_suffix()));
     given.push_back(std::exchange(part.given, Tensor()));
   }
