@@ -146,7 +146,9 @@ bool run_from(const Checklist& list, const Subject& subject, const Resumption& r
     }
     channel.begin(to_json(begun), i);
     const Result result = overlay.result_of(check);
-    const bool lost = result.status == Status::failed && is_lost(subject.device);
+    bool lost = false;
+    if (result.status != Status::passed)
+      for (Device device : {subject.device, subject.reference}) lost |= is_lost(device);
     channel.say(with(with(to_json(result), "lost", lost), "end", i));
     if (lost) return false;
   }

@@ -124,13 +124,13 @@ void Lockstep::run(size_t parts, const std::function<void(size_t)>& work,
 }
 
 void Lockstep::run_part(size_t i, const std::function<void(size_t)>& work) noexcept {
-  const Seated seated(this, i);
   std::exception_ptr failure;
   try {
     {
       std::unique_lock lock(mutex_);
       wait_for_turn(lock, i);
     }
+    const Seated seated(this, i);
     work(i);
   } catch (const Abandoned&) {
   } catch (...) {

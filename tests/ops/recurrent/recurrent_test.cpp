@@ -133,8 +133,10 @@ Tensor loss_of(const Tensors& results, unsigned chosen) {
 
 void require_close(const Tensors& a, const Tensors& b) {
   BOOST_REQUIRE_EQUAL(a.size(), b.size());
-  for (size_t i = 0; i < a.size(); ++i)
-    BOOST_TEST(amax(abs(a[i] - b[i])).item<double>() < 1e-12, "tensor " << i);
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double off = amax(abs(a[i] - b[i])).item<double>(), most = amax(abs(b[i])).item<double>();
+    BOOST_TEST(off < 1e-12 * (1 + most), "tensor " << i << " is off by " << off << " of " << most);
+  }
 }
 
 }  // namespace
