@@ -129,7 +129,7 @@ inline std::vector<Line> normalization_cases() {
           {{"{'num_groups': 2}", {{2, 4, 3}, {4}, {4}}}, {"{'num_groups': 1}", {{3, 5}}}, {"{'num_groups': 6}", {{2, 6, 5, 7}, {6}, absent()}}, {"{'num_groups': 2}", {{0, 4, 3}, {4}}}, {"{'num_groups': 32}", {{4, 64, 28, 28}, {64}, {64}}, kF32}},
           kLongSums, {.difference = 1e-5, .values = Values::ordinary, .distinct = true}},
       {"instance_norm", call_instance_norm, kFloats,
-          {{"", {{2, 3, 4}, {3}, {3}}}, {"", {{1, 2, 3, 3}}}, {"", {{2, 3, 5}, absent(), absent(), constant({3}), constant({3})}}, {"{'use_input_stats': false}", {{2, 3, 5}, {3}, {3}, constant({3}), constant({3})}}, {"", {{0, 3, 4}}}, {"", {{4, 8, 40, 33}, {8}, {8}}, kF32}},
+          {{"", {{2, 3, 4}, {3}, {3}}}, {"", {{1, 2, 3, 3}}}, {"", {{2, 3, 5}, absent(), absent(), constant({3}), constant({3})}}, {"", {{2, 1, 5}, absent(), absent(), constant({1}), constant({1})}}, {"{'use_input_stats': false}", {{2, 3, 5}, {3}, {3}, constant({3}), constant({3})}}, {"", {{0, 3, 4}}}, {"", {{4, 8, 40, 33}, {8}, {8}}, kF32}},
           kLongSums, {.difference = 1e-5, .values = Values::ordinary, .distinct = true}},
       {"rms_norm", call_rms_norm, kFloats,
           {{"{'normalized_shape': [4], 'eps': 1e-5}", {{2, 3, 4}, {4}}}, {"{'normalized_shape': [3, 4], 'eps': 0.1}", {{2, 3, 4}}}, {"{'normalized_shape': [4], 'eps': 1e-5}", {{0, 4}, {4}}}, {"{'normalized_shape': [768], 'eps': 1e-5}", {{70, 768}, {768}}, kF32}},

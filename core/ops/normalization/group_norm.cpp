@@ -44,9 +44,10 @@ Tensor wide(const Tensor& parameter) {
   return parameter.defined() && is_half(dtype_of(parameter)) ? parameter.to(f32) : parameter;
 }
 
-// Each value `n` times, one after the other: (c) becomes (n c).
+// Each value `n` times, one after the other: (c) becomes (n c). It is updated in place, so it may
+// not stay a view, as it would of one value.
 Tensor repeated(const Tensor& values, int64_t n) {
-  return values.unsqueeze(0).expand({n, values.numel()}).reshape({n * values.numel()});
+  return values.unsqueeze(0).expand({n, values.numel()}).reshape({n * values.numel()}).contiguous();
 }
 
 // Statistics of each image separately, and running statistics of the mean of them.
