@@ -179,13 +179,18 @@ void layers() {
   subjects("norm/layer_norm_32x128", {{32, 128}, {128}, {128}},
            [](const Inputs& in) { return layer_norm(in[0], {128}, in[1], in[2]); },
            {.backward = true, .repeat = 10});
+  subjects("norm/layer_norm_4096x768", {{4096, 768}, {768}, {768}},
+           [](const Inputs& in) { return layer_norm(in[0], {768}, in[1], in[2]); },
+           {.backward = true, .bf16 = true});
   subjects("norm/group_norm", {{16, 64, 32, 32}, {64}, {64}},
-           [](const Inputs& in) { return group_norm(in[0], 8, in[1], in[2]); }, {.backward = true});
+           [](const Inputs& in) { return group_norm(in[0], 8, in[1], in[2]); },
+           {.backward = true, .bf16 = true});
   subjects("norm/rms_norm", {{4096, 768}, {768}},
-           [](const Inputs& in) { return rms_norm(in[0], {768}, in[1]); }, {.backward = true});
+           [](const Inputs& in) { return rms_norm(in[0], {768}, in[1]); },
+           {.backward = true, .bf16 = true});
   subjects("norm/batch_norm_grad", {{32, 64, 16, 16}, {64}, {64}},
            [](const Inputs& in) { return batch_norm(in[0], {}, {}, in[1], in[2], true); },
-           {.backward = true, .forward = false});
+           {.backward = true, .bf16 = true, .forward = false});
   subjects("pool/max_3x3", {{8, 64, 56, 56}},
            [](const Inputs& in) {
              return max_pool2d(in[0], {3, 3}, {.stride = 2, .padding = 1});

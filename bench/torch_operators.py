@@ -112,9 +112,10 @@ def convolutions():
 
 def layers():
     add("norm/layer_norm_32x128", ((32, 128), (128,), (128,)), lambda x, w, b: F.layer_norm(x, (128,), w, b), True, repeat=10)
-    add("norm/group_norm", ((16, 64, 32, 32), (64,), (64,)), lambda x, w, b: F.group_norm(x, 8, w, b), True)
-    add("norm/rms_norm", ((4096, 768), (768,)), lambda x, w: F.rms_norm(x, (768,), w), True)
-    add("norm/batch_norm_grad", ((32, 64, 16, 16), (64,), (64,)), lambda x, w, b: F.batch_norm(x, None, None, w, b, True), True,
+    add("norm/layer_norm_4096x768", ((4096, 768), (768,), (768,)), lambda x, w, b: F.layer_norm(x, (768,), w, b), True, True)
+    add("norm/group_norm", ((16, 64, 32, 32), (64,), (64,)), lambda x, w, b: F.group_norm(x, 8, w, b), True, True)
+    add("norm/rms_norm", ((4096, 768), (768,)), lambda x, w: F.rms_norm(x, (768,), w), True, True)
+    add("norm/batch_norm_grad", ((32, 64, 16, 16), (64,), (64,)), lambda x, w, b: F.batch_norm(x, None, None, w, b, True), True, True,
         also_forward=False)
     add("pool/max_3x3", ((8, 64, 56, 56),), lambda x: F.max_pool2d(x, 3, 2, 1), True)
     add("pool/adaptive", ((32, 512, 7, 7),), lambda x: F.adaptive_avg_pool2d(x, 1), True)

@@ -50,6 +50,7 @@ BOOST_AUTO_TEST_CASE(operators_of_another_family_are_refused) {
   refused(CrossEntropyRequest::from, "cross_entropy");
   refused(BatchNormRequest::from, "batch_norm");
   refused(LayerNormRequest::from, "layer_norm");
+  refused(GroupNormRequest::from, "group_norm");
   refused(SoftmaxRequest::from, "softmax");
 }
 

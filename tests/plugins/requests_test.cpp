@@ -110,6 +110,22 @@ BOOST_AUTO_TEST_CASE(normalisations) {
   too_many.in(tensor({4})).set("normalized_ndim", 2);
   too_many.refused(LayerNormRequest::from, "normalized_ndim 2 of a tensor of 1 dimensions");
 
+  Ask scaled("rms_norm");
+  scaled.in(tensor({4, 6}, TN_BF16)).in(tensor({6})).out(tensor({4, 6}, TN_BF16)).no_out();
+  const auto m = scaled.set("normalized_ndim", 1).number("eps", 0.5).read(LayerNormRequest::from);
+  BOOST_TEST((m.rows == 4 && m.size == 6 && m.weight && !m.bias && !m.centred && m.eps == 0.5));
+  BOOST_TEST(m.parameters == TN_F32);
+  const auto groups = [](int64_t count, const tn_tensor_desc& mean) {
+    Ask ask("group_norm");
+    ask.in(tensor({2, 6, 5})).no_in().in(tensor({6})).out(tensor({2, 6, 5})).out(mean).no_out();
+    return ask.set("num_groups", count).number("eps", 0.5);
+  };
+  const auto q = groups(3, tensor({2, 3})).read(GroupNormRequest::from);
+  BOOST_TEST((q.rows() == 6 && q.channels() == 2 && q.row_size() == 10 && !q.weight && q.bias));
+  groups(4, tensor({2, 4})).refused(GroupNormRequest::from, "4 groups of 6 channels");
+  groups(0, tensor({2, 3})).refused(GroupNormRequest::from, "0 groups of 6 channels");
+  groups(2, tensor({2, 3})).refused(GroupNormRequest::from, "mean needs 4 elements of f32");
+
   const auto s = Ask("log_softmax_backward")
                      .in(tensor({2, 3, 4}))
                      .in(tensor({2, 3, 4}))

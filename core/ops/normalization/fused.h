@@ -1,4 +1,4 @@
-// What batch_norm and layer_norm share. Not installed.
+// What the operators of normalization share. Not installed.
 #pragma once
 
 #include <span>
@@ -42,5 +42,16 @@ inline void fused_gradient(const Op& backward, const GradContext& c, const Attrs
   auto grads = run_all({backward, inputs, attrs, {}, wanted});
   for (size_t i = 0; i < 3; ++i) g[i] = grads[i];
 }
+
+// The rows of a matrix normalised by the operator of layer_norm, without weight and bias: y, and
+// mean and invstd of each row.
+Outputs normalize_rows(const Tensor& x, double eps);
+// The gradient of its x; it has none itself.
+Tensor normalize_rows_backward(const Tensor& g, const Tensor& x, const Tensor& mean,
+                               const Tensor& invstd);
+
+// The operator of group_norm, as it stands after the checks of its function.
+Tensor run_group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, const Tensor& bias,
+                      double eps);
 
 }  // namespace tenon

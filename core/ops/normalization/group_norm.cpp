@@ -1,9 +1,9 @@
-// group_norm and instance_norm (core/ops/normalization.h).
+// group_norm (core/ops/normalization.h).
 #include <tenon/core/base/number_text.h>
-#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/normalization.h>
 #include <tenon/core/ops/normalization/channels.h>
+#include <tenon/core/ops/normalization/fused.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/rules.h>
@@ -13,68 +13,110 @@ namespace tenon {
 
 namespace {
 
-// Throws unless x is floating and has at least `rank` dimensions, of which the second is that of
-// the channels, and each of the others is undefined or has shape (c).
-void require_channels(const char* op, const Tensor& x, size_t rank,
-                      std::initializer_list<std::pair<const char*, const Tensor*>> others) {
-  require_tensor(op, x);
-  const Shape& shape = shape_of(x);
-  if (!is_floating_point(dtype_of(x)))
-    throw DTypeError(fmt::format("{}: needs a floating input, found {}; {}", op, dtype_of(x),
-                                 conversion_to(f32)));
-  if (shape.size() < rank)
-    throw ShapeError(fmt::format("{}: needs an input {}, found shape {}", op,
-                                 rank == 2 ? "(n, c) or (n, c, …)" : "(n, c, …)", shape));
-  for (auto& [name, t] : others)
-    if (t->defined() && !(shape_of(*t) == Shape{shape[1]}))
-      throw ShapeError(
-          fmt::format("{}: {} has shape {}, but must be ({},) for an input of shape {}", op, name,
-                      shape_of(*t), shape[1], shape));
+// All dimensions except that of the channels.
+Shape dims_beside_channels(const Shape& x) {
+  Shape dims = {0};
+  for (size_t d = 2; d < x.size(); ++d) dims.push_back(static_cast<int64_t>(d));
+  return dims;
 }
 
-// Normalises rows of neighbouring elements, `rows` of them, by the fused operator.
-Tensor normalize_rows(const Tensor& x, int64_t rows, double eps) {
-  const Shape& shape = shape_of(x);
-  const int64_t size = rows ? shape.numel() / rows : 1;
-  return layer_norm(x.reshape({rows, size}), {size}, Tensor(), Tensor(), eps).reshape(shape);
+// A row for each group of each image.
+Shape group_rows(const Shape& x, int64_t groups) {
+  const int64_t rows = x[0] * groups;
+  return {rows, rows ? x.numel() / rows : 1};
 }
 
-// Half types are computed in f32, with weights of either type, and rounded once.
-Tensor wide(const Tensor& parameter) {
-  return parameter.defined() && is_half(dtype_of(parameter)) ? parameter.to(f32) : parameter;
+void infer_group_norm(Infer& infer) {
+  const TensorDesc& x = infer.in(0);
+  const Shape statistics = {shape_of(x)[0], infer.attrs.get_int("num_groups")};
+  require_parameter_dtypes(infer, 3);
+  infer.output(dtype_of(x), shape_of(x));
+  for (int i = 0; i < 2; ++i) infer.output(computation_type(dtype_of(x)), statistics);
 }
 
-// Each value `n` times, one after the other: (c) becomes (n c). It is updated in place, so it may
-// not stay a view, as it would of one value.
-Tensor repeated(const Tensor& values, int64_t n) {
-  return values.unsqueeze(0).expand({n, values.numel()}).reshape({n * values.numel()}).contiguous();
+void infer_group_norm_backward(Infer& infer) {
+  const TensorDesc& x = infer.in(1);
+  infer.output(dtype_of(x), shape_of(x));
+  for (int i = 0; i < 2; ++i) infer.output(parameter_gradient_type(infer), {shape_of(x)[1]});
 }
 
-// Statistics of each image separately, and running statistics of the mean of them.
-Tensor with_running_statistics(const Tensor& x, const Tensor& running_mean,
-                               const Tensor& running_var, double momentum, double eps) {
-  const Shape& shape = shape_of(x);
-  const int64_t n = shape[0], c = shape[1];
-  Shape joined = shape;
-  joined[0] = 1, joined[1] = n * c;
-  Tensor mean = repeated(running_mean.detach(), n).to(dtype_of(x)),
-         var = repeated(running_var.detach(), n).to(dtype_of(x));
-  const Tensor y =
-      batch_norm(x.reshape(joined), mean, var, Tensor(), Tensor(), true, momentum, eps);
-  {
-    const NoGrad not_recorded;
-    Tensor(running_mean).copy_(tenon::mean(mean.reshape({n, c}), {0}).to(dtype_of(running_mean)));
-    Tensor(running_var).copy_(tenon::mean(var.reshape({n, c}), {0}).to(dtype_of(running_var)));
-  }
-  return y.reshape(shape);
+// The gradients of weight and bias, with `h` the normalised x.
+void parameter_gradients(const Tensor& g, const Tensor& h, Grads out) {
+  const Shape dims = dims_beside_channels(shape_of(g));
+  out[1] = sum(g * h.reshape(shape_of(g)), dims);
+  out[2] = sum(g, dims);
 }
+Tensor weighted_rows(const Tensor& g, const Tensor& weight, const Shape& rows) {
+  return (weight.defined() ? g * by_channel(weight, shape_of(g)) : g).reshape(rows);
+}
+
+void decompose_group_norm_backward(const Call& call, Outputs& out) {
+  const Tensor &g = call.in(0), &x = call.in(1), &mean = call.in(3), &invstd = call.in(4);
+  const Shape rows = group_rows(shape_of(x), call.attrs.get_int("num_groups"));
+  const Tensor values = x.reshape(rows), m = mean.reshape({rows[0]}), s = invstd.reshape({rows[0]});
+  out.resize(3);
+  out[0] = normalize_rows_backward(weighted_rows(g, call.optional(2), rows), values, m, s)
+               .reshape(shape_of(x));
+  if (call.wanted & 6u) parameter_gradients(g, (values - m.unsqueeze(1)) * s.unsqueeze(1), out);
+}
+
+const Op group_norm_backward_op{{
+    .name = "group_norm_backward",
+    .infer = infer_group_norm_backward,
+    .decompose = decompose_group_norm_backward,
+}};
+
+// The gradient in a form that has one itself. The saved statistics carry no gradient, so they are
+// computed from x again. With h = (x - mean) invstd and k = g weight:
+//   gx = invstd (k - mean(k) - h mean(k h)).
+void group_norm_composed_gradient(const GradContext& c, Grads out) {
+  const Tensor& x = c.input(0);
+  const Shape rows = group_rows(shape_of(x), c.attrs.get_int("num_groups"));
+  const Tensor values = x.reshape(rows), k = weighted_rows(c.grad(), c.input(1), rows),
+               invstd = rsqrt(var(values, {1}, 0, true) + c.attrs.get_float("eps")),
+               h = (values - mean(values, {1}, true)) * invstd;
+  out[0] = ((k - mean(k, {1}, true) - h * mean(k * h, {1}, true)) * invstd).reshape(shape_of(x));
+  parameter_gradients(c.grad(), h, out);
+}
+
+void group_norm_gradient(const GradContext& c, Grads g) {
+  if (grad_enabled()) return group_norm_composed_gradient(c, g);
+  fused_gradient(group_norm_backward_op, c,
+                 Attrs().set("num_groups", c.attrs.get_int("num_groups")), g);
+}
+
+void decompose_group_norm(const Call& call, Outputs& out) {
+  const Tensor& x = call.in(0);
+  const int64_t groups = call.attrs.get_int("num_groups");
+  const Shape statistics = {shape_of(x)[0], groups};
+  out = normalize_rows(x.reshape(group_rows(shape_of(x), groups)), call.attrs.get_float("eps"));
+  out[0] = scale_channels(out[0].reshape(shape_of(x)), call.optional(1), call.optional(2));
+  for (size_t i : {1, 2}) out[i] = out[i].reshape(statistics);
+}
+
+const Op group_norm_op{{
+    .name = "group_norm",
+    .infer = infer_group_norm,
+    .gradient = group_norm_gradient,
+    .saves_inputs = 3,
+    .saves_outputs = 6,
+    .decompose = decompose_group_norm,
+}};
 
 }  // namespace
 
+Tensor run_group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, const Tensor& bias,
+                      double eps) {
+  const Tensor* inputs[] = {&x, weight.defined() ? &weight : nullptr,
+                            bias.defined() ? &bias : nullptr};
+  const bool differentiated = wants_gradient(x) || wants_gradient(weight) || wants_gradient(bias);
+  Attrs attrs;
+  attrs.set("num_groups", num_groups).set("eps", eps);
+  return run_all({group_norm_op, inputs, attrs, {}, differentiated ? 7u : 1u})[0];
+}
+
 Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, const Tensor& bias,
                   double eps) {
-  if (const Autocasting cast{"group_norm", {&x, &weight, &bias}})
-    return group_norm(cast(x), num_groups, cast(weight), cast(bias), eps);
   require_channels("group_norm", x, 2, {{"weight", &weight}, {"bias", &bias}});
   require_not_negative("group_norm", "eps", eps);
   const Shape& shape = shape_of(x);
@@ -82,41 +124,7 @@ Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, con
     throw ValueError(fmt::format(
         "group_norm: the {} channels of an input of shape {} cannot be divided into {} groups",
         shape[1], shape, num_groups));
-  if (is_half(dtype_of(x)))
-    return group_norm(x.to(f32), num_groups, wide(weight), wide(bias), eps).to(dtype_of(x));
-  return scale_channels(normalize_rows(x, shape[0] * num_groups, eps), weight, bias);
-}
-
-Tensor instance_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var,
-                     const Tensor& weight, const Tensor& bias, bool use_input_stats,
-                     double momentum, double eps) {
-  require_channels("instance_norm", x, 3,
-                   {{"running_mean", &running_mean},
-                    {"running_var", &running_var},
-                    {"weight", &weight},
-                    {"bias", &bias}});
-  require_not_negative("instance_norm", "eps", eps);
-  if (running_mean.defined() != running_var.defined())
-    throw ValueError("instance_norm: running_mean and running_var must both be given, or neither");
-  if (!use_input_stats && !running_mean.defined())
-    throw ValueError(
-        "instance_norm: needs running_mean and running_var where use_input_stats is false");
-  const Shape& shape = shape_of(x);
-  const int64_t instances = shape[0] * shape[1];
-  if (!use_input_stats)
-    return batch_norm(x, running_mean, running_var, weight, bias, false, momentum, eps);
-  if (instances && shape.numel() / instances < 2)
-    throw ValueError(fmt::format(
-        "instance_norm: expected more than 1 value in each channel of an image, found an input of "
-        "shape {}",
-        shape));
-  const bool updates = running_mean.defined() && instances, half = is_half(dtype_of(x));
-  const Tensor values = half ? x.to(f32) : x;
-  const Tensor y = updates
-                       ? with_running_statistics(values, running_mean, running_var, momentum, eps)
-                       : normalize_rows(values, instances, eps);
-  return half ? scale_channels(y, wide(weight), wide(bias)).to(dtype_of(x))
-              : scale_channels(y, weight, bias);
+  return run_group_norm(x, num_groups, weight, bias, eps);
 }
 
 }  // namespace tenon

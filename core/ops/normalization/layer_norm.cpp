@@ -116,6 +116,17 @@ const Op layer_norm_op{{
 
 }  // namespace
 
+Outputs normalize_rows(const Tensor& x, double eps) {
+  const Tensor* inputs[] = {&x};
+  return run_all({layer_norm_op, inputs, Attrs().set("normalized_ndim", 1).set("eps", eps)});
+}
+
+Tensor normalize_rows_backward(const Tensor& g, const Tensor& x, const Tensor& mean,
+                               const Tensor& invstd) {
+  const Tensor* inputs[] = {&g, &x, nullptr, &mean, &invstd};
+  return run_all({layer_norm_backward_op, inputs, Attrs().set("normalized_ndim", 1), {}, 1u})[0];
+}
+
 Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight,
                   const Tensor& bias, double eps) {
   require_tensor("layer_norm", x);

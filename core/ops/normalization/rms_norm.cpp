@@ -3,12 +3,102 @@
 #include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/normalization.h>
+#include <tenon/core/ops/normalization/fused.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/shape.h>
 
 namespace tenon {
+
+namespace {
+
+// The dimensions that are normalised together, of a call of either operator on this x.
+struct NormalizedDims {
+  Shape dims, normalized, rows, rows_kept;
+  NormalizedDims(const Shape& x, const Attrs& attrs) {
+    const size_t count = static_cast<size_t>(attrs.get_int("normalized_ndim")),
+                 first = x.size() - count;
+    normalized = Shape(x.span().last(count));
+    rows = rows_kept = Shape(x.span().first(first));
+    for (size_t d = first; d < x.size(); ++d) {
+      dims.push_back(static_cast<int64_t>(d));
+      rows_kept.push_back(1);
+    }
+  }
+};
+
+void infer_rms_norm(Infer& infer) {
+  const TensorDesc& x = infer.in(0);
+  require_parameter_dtypes(infer, 2);
+  infer.output(dtype_of(x), shape_of(x));
+  infer.output(computation_type(dtype_of(x)), NormalizedDims(shape_of(x), infer.attrs).rows);
+}
+
+void infer_rms_norm_backward(Infer& infer) {
+  const TensorDesc& x = infer.in(1);
+  infer.output(dtype_of(x), shape_of(x));
+  infer.output(parameter_gradient_type(infer), NormalizedDims(shape_of(x), infer.attrs).normalized);
+}
+
+// The gradients of x and weight. With h = x scale and k = g weight: gx = scale (k - h mean(k h)).
+void rms_norm_composed_backward(const Tensor& g, const Tensor& x, const Tensor& weight,
+                                const Tensor& scale, const NormalizedDims& d, Grads out) {
+  const Tensor h = x * scale, k = weight.defined() ? g * weight : g;
+  out[0] = (k - h * mean(k * h, d.dims, true)) * scale;
+  out[1] = sum_to(g * h, d.normalized);
+}
+
+void decompose_rms_norm_backward(const Call& call, Outputs& out) {
+  const Tensor& x = call.in(1);
+  const NormalizedDims d(shape_of(x), call.attrs);
+  out.resize(2);
+  rms_norm_composed_backward(call.in(0), x, call.optional(2), call.in(3).reshape(d.rows_kept), d,
+                             out);
+}
+
+const Op rms_norm_backward_op{{
+    .name = "rms_norm_backward",
+    .infer = infer_rms_norm_backward,
+    .decompose = decompose_rms_norm_backward,
+}};
+
+Tensor inverse_root(const Tensor& x, const NormalizedDims& d, double eps) {
+  return rsqrt(mean(square(x), d.dims, true) + eps);
+}
+
+void rms_norm_gradient(const GradContext& c, Grads g) {
+  const Tensor &x = c.input(0), &weight = c.input(1);
+  const Attrs attrs = Attrs().set("normalized_ndim", c.attrs.get_int("normalized_ndim"));
+  if (grad_enabled()) {
+    // The saved factors carry no gradient, so they are computed from x again.
+    const NormalizedDims d(shape_of(x), attrs);
+    return rms_norm_composed_backward(c.grad(), x, weight,
+                                      inverse_root(x, d, c.attrs.get_float("eps")), d, g);
+  }
+  const Tensor* inputs[] = {&c.grad(), &x, weight.defined() ? &weight : nullptr, &c.output(1)};
+  const uint32_t wanted = (c.needs(0) ? 1u : 0u) | (c.needs(1) ? 2u : 0u);
+  const auto grads = run_all({rms_norm_backward_op, inputs, attrs, {}, wanted});
+  for (size_t i = 0; i < 2; ++i) g[i] = grads[i];
+}
+
+void decompose_rms_norm(const Call& call, Outputs& out) {
+  const Tensor& x = call.in(0);
+  const NormalizedDims d(shape_of(x), call.attrs);
+  const Tensor scale = inverse_root(x, d, call.attrs.get_float("eps")), y = x * scale;
+  out = {call.has(1) ? y * call.in(1) : y, scale.reshape(d.rows)};
+}
+
+const Op rms_norm_op{{
+    .name = "rms_norm",
+    .infer = infer_rms_norm,
+    .gradient = rms_norm_gradient,
+    .saves_inputs = 3,
+    .saves_outputs = 2,
+    .decompose = decompose_rms_norm,
+}};
+
+}  // namespace
 
 Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight,
                 std::optional<double> eps) {
@@ -30,13 +120,12 @@ Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& we
   if (weight.defined() && !(shape_of(weight) == normalized_shape))
     throw ShapeError(fmt::format("rms_norm: weight has shape {}, but normalized_shape is {}",
                                  shape_of(weight), normalized_shape));
-  Shape dims;
-  for (size_t d = shape.size() - count; d < shape.size(); ++d)
-    dims.push_back(static_cast<int64_t>(d));
-  const Tensor wide = x.to(computation_type(dtype));
-  Tensor y = wide * rsqrt(mean(square(wide), dims, true) + eps.value_or(epsilon_of(dtype)));
-  if (weight.defined()) y = y * weight.to(wide.dtype());
-  return y.to(dtype);
+  const Tensor* inputs[] = {&x, weight.defined() ? &weight : nullptr};
+  const bool differentiated = wants_gradient(x) || wants_gradient(weight);
+  Attrs attrs;
+  attrs.set("normalized_ndim", static_cast<int64_t>(count))
+      .set("eps", eps.value_or(epsilon_of(dtype)));
+  return run_all({rms_norm_op, inputs, attrs, {}, differentiated ? 3u : 1u})[0];
 }
 
 }  // namespace tenon

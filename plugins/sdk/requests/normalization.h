@@ -1,8 +1,9 @@
-// "batch_norm", "layer_norm", "softmax" and "log_softmax" with their gradients, read and checked
-// once for every plugin. All tensors are contiguous.
+// "batch_norm", "layer_norm", "rms_norm", "group_norm", "softmax" and "log_softmax" with their
+// gradients, read and checked once for every plugin. All tensors are contiguous.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 
 #include <tenon/plugins/sdk/dims.h>
@@ -95,6 +96,30 @@ inline void BatchNormRequest::check_backward(const Request& request) const {
                        names[i]);
 }
 
+// A tensor of a request, as it has to be.
+struct Place {
+  const char* name;
+  int64_t numel;
+  tn_dtype dtype;
+  bool optional = false;
+};
+inline void require_places(const Request& request, std::initializer_list<Place> inputs,
+                           std::initializer_list<Place> outputs) {
+  uint32_t i = 0;
+  for (auto& place : inputs) {
+    if (!place.optional || request.has_input(i))
+      require_elements(request.input(i), place.numel, place.dtype, place.name);
+    ++i;
+  }
+  require_outputs(request, outputs.size());
+  i = 0;
+  for (auto& place : outputs) {
+    if (!place.optional || request.has_output(i))
+      require_elements(request.output(i), place.numel, place.dtype, place.name);
+    ++i;
+  }
+}
+
 // x seen as `rows` rows of the `size` elements that are normalised together.
 struct LayerNormRequest {
   tn_dtype dtype;
@@ -102,56 +127,89 @@ struct LayerNormRequest {
   bool weight, bias;            // the inputs are there
   double eps;                   // of the forward request
   tn_dtype parameters = dtype;  // the type of weight and bias, and of their gradients
+  bool centred = true;          // false for "rms_norm", which has neither means nor a bias
 
-  // Of "layer_norm" or "layer_norm_backward".
+  // Of "layer_norm" or "rms_norm", or of the gradient of one of them.
   static LayerNormRequest from(const Request& request);
 };
 
 inline LayerNormRequest LayerNormRequest::from(const Request& request) {
-  require_op(request, {"layer_norm", "layer_norm_backward"});
-  const bool backward = request.op() == "layer_norm_backward";
+  require_op(request, {"layer_norm", "layer_norm_backward", "rms_norm", "rms_norm_backward"});
+  const bool backward = request.op().ends_with("_backward"),
+             centred = request.op().starts_with("layer_");
   auto& x = request.input(backward ? 1 : 0);
   const int64_t inner = request.get_int("normalized_ndim");
   if (inner < 1 || inner > x.rank)
     invalid("normalized_ndim {} of a tensor of {} dimensions", inner, x.rank);
-  LayerNormRequest r{x.dtype,
-                     1,
-                     1,
-                     request.has_input(backward ? 2 : 1),
-                     !backward && request.has_input(2),
-                     backward ? 0 : request.get_float("eps")};
+  LayerNormRequest r{.dtype = x.dtype,
+                     .rows = 1,
+                     .size = 1,
+                     .weight = request.has_input(backward ? 2 : 1),
+                     .bias = centred && !backward && request.has_input(2),
+                     .eps = backward ? 0 : request.get_float("eps"),
+                     .centred = centred};
   for (uint32_t d = 0; d < x.rank; ++d) (d + inner < x.rank ? r.rows : r.size) *= x.shape[d];
-  struct Place {
-    const char* name;
-    int64_t n;
-    tn_dtype dtype;
-  };
+  const tn_dtype t = r.dtype;
+  r.parameters =
+      backward ? gradients_dtype(request, t) : parameters_dtype(request, t, {1, centred ? 2u : 1u});
   const int64_t all = r.rows * r.size;
-  const tn_dtype t = r.dtype, statistics = statistics_dtype(t),
-                 p = backward ? gradients_dtype(request, t) : parameters_dtype(request, t, {1, 2});
-  r.parameters = p;
-  const Place inputs[] = {{"x", all, t}, {"weight", r.size, p}, {"bias", r.size, p}},
-              outputs[] = {{"y", all, t},
-                           {"mean", r.rows, statistics},
-                           {"invstd", r.rows, statistics}},
-              back_inputs[] = {{"the gradient", all, t},
-                               {"x", all, t},
-                               {"weight", r.size, p},
-                               {"mean", r.rows, statistics},
-                               {"invstd", r.rows, statistics}},
-              back_outputs[] = {{"gx", all, t}, {"gweight", r.size, p}, {"gbias", r.size, p}};
-  require_outputs(request, 3);
-  for (size_t i = 0; i < (backward ? 5 : 3); ++i) {
-    const bool optional = backward ? i == 2 : i > 0;
-    const Place& place = backward ? back_inputs[i] : inputs[i];
-    if (!optional || request.has_input(i))
-      require_elements(request.input(i), place.n, place.dtype, place.name);
-  }
-  for (size_t i = 0; i < 3; ++i) {
-    const Place& place = backward ? back_outputs[i] : outputs[i];
-    if (request.has_output(i) || (i == 0 && !backward))
-      require_elements(request.output(i), place.n, place.dtype, place.name);
-  }
+  const Place values{"x", all, t}, weight{"weight", r.size, r.parameters, true},
+      bias{"bias", r.size, r.parameters, true}, g{"the gradient", all, t},
+      mean{"mean", r.rows, statistics_dtype(t)}, invstd{"invstd", r.rows, statistics_dtype(t)};
+  const auto optional = [](Place place) { return place.optional = true, place; };
+  if (backward && centred)
+    require_places(request, {g, values, weight, mean, invstd}, {optional(values), weight, bias});
+  else if (backward)
+    require_places(request, {g, values, weight, invstd}, {optional(values), weight});
+  else if (centred)
+    require_places(request, {values, weight, bias}, {values, optional(mean), optional(invstd)});
+  else
+    require_places(request, {values, weight}, {values, optional(invstd)});
+  return r;
+}
+
+// x (n, c, …) seen as n images of c planes of `size` elements, of which groups of c / groups planes
+// are normalised together.
+struct GroupNormRequest {
+  tn_dtype dtype;
+  int64_t n, c, size, groups;
+  bool weight, bias;            // the inputs are there
+  double eps;                   // of the forward request
+  tn_dtype parameters = dtype;  // the type of weight and bias, and of their gradients
+
+  int64_t rows() const { return n * groups; }
+  int64_t channels() const { return c / groups; }  // of a group
+  int64_t row_size() const { return channels() * size; }
+
+  // Of "group_norm" or "group_norm_backward".
+  static GroupNormRequest from(const Request& request);
+};
+
+inline GroupNormRequest GroupNormRequest::from(const Request& request) {
+  require_op(request, {"group_norm", "group_norm_backward"});
+  const bool backward = request.op() == "group_norm_backward";
+  auto& x = request.input(backward ? 1 : 0);
+  if (x.rank < 2) invalid("input has at least 2 dimensions, found {}", x.rank);
+  GroupNormRequest r{.dtype = x.dtype,
+                     .n = x.shape[0],
+                     .c = x.shape[1],
+                     .size = 1,
+                     .groups = request.get_int("num_groups"),
+                     .weight = request.has_input(backward ? 2 : 1),
+                     .bias = !backward && request.has_input(2),
+                     .eps = backward ? 0 : request.get_float("eps")};
+  if (r.groups < 1 || r.c % r.groups) invalid("{} groups of {} channels", r.groups, r.c);
+  for (uint32_t d = 2; d < x.rank; ++d) r.size *= x.shape[d];
+  const tn_dtype t = r.dtype;
+  r.parameters = backward ? gradients_dtype(request, t) : parameters_dtype(request, t, {1, 2});
+  const Place values{"x", r.n * r.c * r.size, t}, weight{"weight", r.c, r.parameters, true},
+      bias{"bias", r.c, r.parameters, true}, g{"the gradient", values.numel, t},
+      mean{"mean", r.rows(), statistics_dtype(t)}, invstd{"invstd", r.rows(), statistics_dtype(t)};
+  const auto optional = [](Place place) { return place.optional = true, place; };
+  if (backward)
+    require_places(request, {g, values, weight, mean, invstd}, {optional(values), weight, bias});
+  else
+    require_places(request, {values, weight, bias}, {values, optional(mean), optional(invstd)});
   return r;
 }
 

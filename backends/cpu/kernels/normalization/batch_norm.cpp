@@ -2,6 +2,7 @@
 
 #include <tenon/plugins/sdk/requests/normalization.h>
 
+#include "kernels/normalization/rows.h"
 #include "runtime/common.h"
 #include "simd/packet.h"
 
@@ -16,23 +17,25 @@ uint64_t cost(const BatchNorm& s) {
 double count(const BatchNorm& s) { return static_cast<double>(s.n * s.size); }
 
 // Channels in groups that fill cache lines, so that (n, c) inputs are read in lines and no two
-// threads write one.
+// threads write one. `body(c0, c1, slot)`.
 template <class F>
 void for_channels(const BatchNorm& s, int64_t unit, F&& body) {
   int64_t units = (s.c + unit - 1) / unit, work = std::max<int64_t>(1, s.n * s.size * unit);
-  parallel_for(
-      units, std::max<int64_t>(1, kGrain / 2 / work),
-      [&](int64_t begin, int64_t end, uint32_t) { body(begin * unit, std::min(s.c, end * unit)); });
+  parallel_for(units, std::max<int64_t>(1, kGrain / 2 / work),
+               [&](int64_t begin, int64_t end, uint32_t slot) {
+                 body(begin * unit, std::min(s.c, end * unit), slot);
+               });
 }
 
 // Mean and sum of squared distances of one channel: of each plane, then put together (Chan, Golub,
 // LeVeque 1979). A mean that is not finite is that of the sum, without the differences of
 // infinities.
 template <class T>
-RowMoments plane_moments(const BatchNorm& s, const T* x, int64_t channel) {
+RowMoments plane_moments(const BatchNorm& s, const RowsIn<T>& x, int64_t channel, T* buffer) {
   double mean = 0, squares = 0, count = 0, size = static_cast<double>(s.size);
   for (int64_t i = 0; i < s.n; ++i) {
-    const RowMoments plane = moments_of_row(s.size, x + (i * s.c + channel) * s.size);
+    const RowMoments plane =
+        moments_of_row(s.size, x.read((i * s.c + channel) * s.size, s.size, buffer));
     const double apart = plane.mean - mean, all = count + size;
     mean += std::isfinite(mean) && std::isfinite(plane.mean) ? apart * size / all : plane.mean;
     squares += plane.squares + apart * apart * count * size / all;
@@ -59,57 +62,102 @@ void column_moments(const BatchNorm& s, const T* x, Part part, RowMoments* momen
     moments[k] = corrected(static_cast<double>(near[k]), apart.at[0][k], apart.at[1][k], n);
 }
 
-// Computes all elements of the channels [c0, c1). `with(of)` reads by of(p) what p holds for each
-// channel, and gives what is called with (offset, Full{} or Rest{}) for vectors of elements: along
-// planes, where all lanes have one channel, or along channels, where planes are single elements.
+// Computes y = element(a, b) for all elements of the channels [c0, c1). `with(of)` reads by of(p)
+// what p holds for each channel, and gives `element`, which is called for vectors of elements:
+// along planes, where all lanes have one channel, or along channels, where planes are single
+// elements. `buffer` has room for two planes.
 template <class T, class With>
-void for_elements(const BatchNorm& s, int64_t c0, int64_t c1, With&& with) {
+void for_elements(const BatchNorm& s, int64_t c0, int64_t c1, const RowsIn<T>& a,
+                  const RowsIn<T>& b, const RowsOut<T>& y, T* buffer, With&& with) {
   for (int64_t i = 0; i < s.n; ++i)
     if (s.size > 1) {
       for (int64_t c = c0; c < c1; ++c) {
         const auto element = with([c](const T* p) { return splat(p[c]); });
         const int64_t at = (i * s.c + c) * s.size;
-        for_lanes<T>(s.size, [&](int64_t k, auto part) { element(at + k, part); });
+        const T *pa = a.read(at, s.size, buffer),
+                *pb = &a == &b ? pa : b.read(at, s.size, buffer + (buffer ? s.size : 0));
+        T* to = y.place(at, buffer);
+        for_lanes<T>(s.size, [&](int64_t k, auto part) {
+          store<T>(to + k, element(load(pa + k, part), load(pb + k, part)), part);
+        });
+        y.write(at, s.size, to);
       }
     } else {
-      for_lanes<T>(c1 - c0, [&](int64_t k, auto part) {
-        with([&](const T* p) { return load(p + c0 + k, part); })(i * s.c + c0 + k, part);
+      const int64_t at = i * s.c + c0, n = c1 - c0;
+      const T *pa = a.read(at, n, buffer), *pb = b.read(at, n, buffer);
+      T* to = y.place(at, buffer);
+      for_lanes<T>(n, [&](int64_t k, auto part) {
+        const auto element = with([&](const T* p) { return load(p + c0 + k, part); });
+        store<T>(to + k, element(load(pa + k, part), load(pb + k, part)), part);
       });
     }
 }
 
-// Per channel, in workspace: mean, and what x - mean is multiplied with.
+// Where things lie in the workspace: 2 c elements of statistics or sums, the parameters in T where
+// they are of a half type, then two planes for each slot.
 template <class T>
-void statistics(const BatchNorm& s, const tn_run& run, int64_t c0, int64_t c1, T* mean, T* invstd) {
-  auto* x = static_cast<const T*>(run.inputs[0]);
+RowBuffers<T> buffers_for(const BatchNorm& s, int64_t parameters) {
+  return has_16_bits(s.dtype) ? RowBuffers<T>{(2 + parameters) * s.c, 2 * s.size}
+                              : RowBuffers<T>{2 * s.c, 0};
+}
+// Of (n, c) inputs rows are parts of lines, and a whole conversion is as good.
+void require_planes_of_halves(const BatchNorm& s) {
+  if (has_16_bits(s.dtype) && s.size == 1) refuse_dtype(s.dtype);
+}
+
+// Weight, bias and running statistics in T, each null where it is not there.
+template <class T>
+struct Parameters {
+  const T *weight, *bias;
+  T *running_mean, *running_var;
+
+  Parameters(const BatchNorm& s, const tn_run& run) {
+    T* buffer = static_cast<T*>(run.workspace) + 2 * s.c;
+    auto read = [&](const void* data) {
+      const T* p = data ? RowsIn<T>(data, s.parameters).read(0, s.c, buffer) : nullptr;
+      if (p == buffer) buffer += s.c;
+      return p;
+    };
+    weight = read(s.weight ? run.inputs[1] : nullptr);
+    bias = read(s.bias ? run.inputs[2] : nullptr);
+    // Those that are updated are outputs too, in place.
+    running_mean = const_cast<T*>(read(s.training ? run.outputs[3] : run.inputs[3]));
+    running_var = const_cast<T*>(read(s.training ? run.outputs[4] : run.inputs[4]));
+  }
+  void write_running(const BatchNorm& s, const tn_run& run) const {
+    if (!s.training || !running_mean) return;
+    RowsOut<T>(run.outputs[3], s.parameters).write(0, s.c, running_mean);
+    RowsOut<T>(run.outputs[4], s.parameters).write(0, s.c, running_var);
+  }
+};
+
+// Per channel: mean, and what x - mean is multiplied with.
+template <class T>
+void statistics(const BatchNorm& s, const tn_run& run, const Parameters<T>& p, int64_t c0,
+                int64_t c1, T* mean, T* invstd, T* buffer) {
   if (!s.training) {
-    auto *running_mean = static_cast<const T*>(run.inputs[3]),
-         *running_var = static_cast<const T*>(run.inputs[4]);
     for (int64_t c = c0; c < c1; ++c)
-      mean[c] = running_mean[c],
-      invstd[c] = T(1) / std::sqrt(running_var[c] + static_cast<T>(s.eps));
+      mean[c] = p.running_mean[c],
+      invstd[c] = T(1) / std::sqrt(p.running_var[c] + static_cast<T>(s.eps));
     return;
   }
-  auto *running_mean = static_cast<T*>(run.outputs[3]),
-       *running_var = static_cast<T*>(run.outputs[4]);
   auto finish = [&](int64_t c, const RowMoments& found) {
     const auto [m, squares] = found;
     double n = count(s), momentum = run.scalars[0].f;
     mean[c] = static_cast<T>(m);
     invstd[c] = static_cast<T>(1 / std::sqrt(squares / n + s.eps));
-    if (running_mean)
-      running_mean[c] =
-          static_cast<T>((1 - momentum) * static_cast<double>(running_mean[c]) + momentum * m);
-    if (running_var)
-      running_var[c] = static_cast<T>((1 - momentum) * static_cast<double>(running_var[c]) +
+    if (!p.running_mean) return;
+    p.running_mean[c] =
+        static_cast<T>((1 - momentum) * static_cast<double>(p.running_mean[c]) + momentum * m);
+    p.running_var[c] = static_cast<T>((1 - momentum) * static_cast<double>(p.running_var[c]) +
                                       momentum * squares / std::max(1.0, n - 1));
   };
   if (s.size > 1) {
-    for (int64_t c = c0; c < c1; ++c) {
-      finish(c, plane_moments(s, x, c));
-    }
+    const RowsIn<T> x(run.inputs[0], s.dtype);
+    for (int64_t c = c0; c < c1; ++c) finish(c, plane_moments(s, x, c, buffer));
     return;
   }
+  auto* x = static_cast<const T*>(run.inputs[0]);
   for_lanes<T>(c1 - c0, [&](int64_t k, auto part) {
     RowMoments moments[kWidth<T>];
     column_moments(s, x + c0 + k, part, moments);
@@ -119,39 +167,40 @@ void statistics(const BatchNorm& s, const tn_run& run, int64_t c0, int64_t c1, T
 }
 
 template <class T>
-void forward(const BatchNorm& s, const tn_run& run) {
-  auto* x = static_cast<const T*>(run.inputs[0]);
-  auto* weight = s.weight ? static_cast<const T*>(run.inputs[1]) : nullptr;
-  auto* bias = s.bias ? static_cast<const T*>(run.inputs[2]) : nullptr;
-  auto* y = static_cast<T*>(run.outputs[0]);
+void forward(const BatchNorm& s, const RowBuffers<T>& buffers, const tn_run& run) {
+  const RowsIn<T> x(run.inputs[0], s.dtype);
+  const RowsOut<T> y(run.outputs[0], s.dtype);
+  const Parameters<T> p(s, run);
   T* own = static_cast<T*>(run.workspace);
   T* mean = run.outputs[1] ? static_cast<T*>(run.outputs[1]) : own;
   T* invstd = run.outputs[2] ? static_cast<T*>(run.outputs[2]) : own + s.c;
-  for_channels(s, 64 / sizeof(T), [&](int64_t c0, int64_t c1) {
-    statistics(s, run, c0, c1, mean, invstd);
-    for_elements<T>(s, c0, c1, [&](auto of) {
-      const Vec<T> m = of(mean), scale = weight ? of(invstd) * of(weight) : of(invstd),
-                   shift = bias ? of(bias) : Vec<T>{};
-      return [=](int64_t at, auto part) {
-        store<T>(y + at, (load(x + at, part) - m) * scale + shift, part);
-      };
+  for_channels(s, 64 / sizeof(T), [&](int64_t c0, int64_t c1, uint32_t slot) {
+    T* buffer = buffers.of(run, slot);
+    statistics(s, run, p, c0, c1, mean, invstd, buffer);
+    for_elements<T>(s, c0, c1, x, x, y, buffer, [&](auto of) {
+      const Vec<T> m = of(mean), scale = p.weight ? of(invstd) * of(p.weight) : of(invstd),
+                   shift = p.bias ? of(p.bias) : Vec<T>{};
+      return [=](Vec<T> v, Vec<T>) { return Vec<T>((v - m) * scale + shift); };
     });
   });
+  p.write_running(s, run);
 }
 
 // The sums of g and of g (x - mean) of each channel.
 template <class T>
-void add_sums(const BatchNorm& s, int64_t c0, int64_t c1, const T* g, const T* x, const T* mean,
-              T* sums, T* products) {
+void add_sums(const BatchNorm& s, int64_t c0, int64_t c1, const RowsIn<T>& g, const RowsIn<T>& x,
+              const T* mean, T* sums, T* products, T* buffer) {
   for (int64_t c = c0; s.size > 1 && c < c1; ++c) {
     double sum = 0, product = 0;
     const T m = mean[c];
     for (int64_t i = 0; i < s.n; ++i) {
       const int64_t at = (i * s.c + c) * s.size;
+      const T *pg = g.read(at, s.size, buffer),
+              *px = x.read(at, s.size, buffer + (buffer ? s.size : 0));
       const auto plane = sums_of_row<2, T>(s.size, [&](int64_t k, auto part, Vec<T>(&acc)[2]) {
-        const Vec<T> v = load(g + at + k, part);
+        const Vec<T> v = load(pg + k, part);
         acc[0] += v;
-        acc[1] += v * (load(x + at + k, part) - m);
+        acc[1] += v * (load(px + k, part) - m);
       });
       sum += plane[0];
       product += plane[1];
@@ -160,13 +209,14 @@ void add_sums(const BatchNorm& s, int64_t c0, int64_t c1, const T* g, const T* x
     products[c] = static_cast<T>(product);
   }
   if (s.size > 1) return;
+  const T *pg = g.read(0, 0, nullptr), *px = x.read(0, 0, nullptr);
   for_lanes<T>(c1 - c0, [&](int64_t k, auto part) {
     const int64_t c = c0 + k;
     const Vec<T> m = load(mean + c, part);
     const auto found = sums_of_lanes<2, T>(s.n, [&](int64_t i, Vec<T>(&acc)[2]) {
-      const Vec<T> v = load(g + i * s.c + c, part);
+      const Vec<T> v = load(pg + i * s.c + c, part);
       acc[0] += v;
-      acc[1] += v * (load(x + i * s.c + c, part) - m);
+      acc[1] += v * (load(px + i * s.c + c, part) - m);
     });
     store<T>(sums + c, found.packet(0), part);
     store<T>(products + c, found.packet(1), part);
@@ -176,21 +226,25 @@ void add_sums(const BatchNorm& s, int64_t c0, int64_t c1, const T* g, const T* x
 // With h = (x - mean) invstd: gweight = sum of g h, gbias = sum of g, and in training gx = w invstd
 // (g - mean of g - h * mean of g h).
 template <class T>
-void backward(const BatchNorm& s, const tn_run& run) {
-  auto *g = static_cast<const T*>(run.inputs[0]), *x = static_cast<const T*>(run.inputs[1]);
-  auto* weight = s.weight ? static_cast<const T*>(run.inputs[2]) : nullptr;
-  auto *mean = static_cast<const T*>(run.inputs[3]), *invstd = static_cast<const T*>(run.inputs[4]);
-  auto *gx = static_cast<T*>(run.outputs[0]), *gweight = static_cast<T*>(run.outputs[1]),
-       *gbias = static_cast<T*>(run.outputs[2]);
+void backward(const BatchNorm& s, const RowBuffers<T>& buffers, const tn_run& run) {
   T *sums = static_cast<T*>(run.workspace), *products = sums + s.c;
+  const RowsIn<T> g(run.inputs[0], s.dtype), x(run.inputs[1], s.dtype);
+  const T* weight =
+      s.weight ? RowsIn<T>(run.inputs[2], s.parameters).read(0, s.c, products + s.c) : nullptr;
+  auto *mean = static_cast<const T*>(run.inputs[3]), *invstd = static_cast<const T*>(run.inputs[4]);
+  const RowsOut<T> gx(run.outputs[0], s.dtype), gweight(run.outputs[1], s.parameters),
+      gbias(run.outputs[2], s.parameters);
+  T *to_weight = gweight ? gweight.place(0, products + 2 * s.c) : nullptr,
+    *to_bias = gbias ? gbias.place(0, products + 3 * s.c) : nullptr;
   T scale = static_cast<T>(1 / count(s));
-  for_channels(s, 64 / sizeof(T), [&](int64_t c0, int64_t c1) {
-    const bool needs_sums = gweight || gbias || s.training;
-    if (needs_sums) add_sums(s, c0, c1, g, x, mean, sums, products);
+  for_channels(s, 64 / sizeof(T), [&](int64_t c0, int64_t c1, uint32_t slot) {
+    T* buffer = buffers.of(run, slot);
+    const bool needs_sums = to_weight || to_bias || s.training;
+    if (needs_sums) add_sums(s, c0, c1, g, x, mean, sums, products, buffer);
     for (int64_t c = c0; needs_sums && c < c1; ++c) {
       products[c] *= invstd[c];
-      if (gweight) gweight[c] = products[c];
-      if (gbias) gbias[c] = sums[c];
+      if (to_weight) to_weight[c] = products[c];
+      if (to_bias) to_bias[c] = sums[c];
       // From here on: what gx subtracts from g.
       sums[c] *= scale;
       products[c] *= scale * invstd[c];
@@ -198,18 +252,18 @@ void backward(const BatchNorm& s, const tn_run& run) {
     if (!gx) return;
     // Statistics that are constants: what x holds does not matter, be it NaN.
     if (!s.training)
-      return for_elements<T>(s, c0, c1, [&](auto of) {
+      return for_elements<T>(s, c0, c1, g, g, gx, buffer, [&](auto of) {
         const Vec<T> w = weight ? of(invstd) * of(weight) : of(invstd);
-        return [=](int64_t at, auto part) { store<T>(gx + at, load(g + at, part) * w, part); };
+        return [=](Vec<T> v, Vec<T>) { return Vec<T>(v * w); };
       });
-    for_elements<T>(s, c0, c1, [&](auto of) {
+    for_elements<T>(s, c0, c1, g, x, gx, buffer, [&](auto of) {
       const Vec<T> m = of(mean), w = weight ? of(invstd) * of(weight) : of(invstd), a = of(sums),
                    b = of(products);
-      return [=](int64_t at, auto part) {
-        store<T>(gx + at, (load(g + at, part) - a - (load(x + at, part) - m) * b) * w, part);
-      };
+      return [=](Vec<T> v, Vec<T> near) { return Vec<T>((v - a - (near - m) * b) * w); };
     });
   });
+  if (to_weight) gweight.write(0, s.c, to_weight);
+  if (to_bias) gbias.write(0, s.c, to_bias);
 }
 
 // The statistics of nothing are 0.
@@ -221,19 +275,24 @@ void forward_of_nothing(const BatchNorm& s, const tn_run& run) {
 
 tn_plan* make_forward(tn_device*, const Request& request) {
   const auto s = BatchNorm::from(request);
-  return with_float(s.dtype, [s]<class T>(T) {
+  require_planes_of_halves(s);
+  return with_float(computed_as(s.dtype), [s]<class T>(T) {
     if (s.numel() == 0)
       return sdk::make_plan([s](const tn_run& run) { forward_of_nothing<T>(s, run); },
                             {0, cost(s)});
-    return sdk::make_plan([s](const tn_run& run) { forward<T>(s, run); },
-                          {static_cast<uint64_t>(2 * s.c) * sizeof(T), cost(s)});
+    const auto buffers = buffers_for<T>(s, 4);
+    return sdk::make_plan([=](const tn_run& run) { forward<T>(s, buffers, run); },
+                          {buffers.bytes(), cost(s)});
   });
 }
 
 tn_plan* make_backward(tn_device*, const Request& request) {
-  return with_float(request.input(1).dtype, [s = BatchNorm::from(request)]<class T>(T) {
-    return sdk::make_plan([s](const tn_run& run) { backward<T>(s, run); },
-                          {static_cast<uint64_t>(2 * s.c) * sizeof(T), 2 * cost(s)});
+  const auto s = BatchNorm::from(request);
+  require_planes_of_halves(s);
+  return with_float(computed_as(s.dtype), [s]<class T>(T) {
+    const auto buffers = buffers_for<T>(s, 3);
+    return sdk::make_plan([=](const tn_run& run) { backward<T>(s, buffers, run); },
+                          {buffers.bytes(), 2 * cost(s)});
   });
 }
 
