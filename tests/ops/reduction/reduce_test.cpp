@@ -209,6 +209,15 @@ BOOST_AUTO_TEST_CASE(f32_is_summed_in_f64_and_alike_wherever_it_lies_in_memory) 
     }
 }
 
+// Rows of half types are summed in f32, unless that overflows.
+BOOST_AUTO_TEST_CASE(halves_that_f32_cannot_sum) {
+  const Tensor large = full({3, 3000}, 0x1p127, {.dtype = bf16});
+  require_values(mean(large, {1}).to(f64), {3}, {0x1p127, 0x1p127, 0x1p127});
+  const Tensor both = cat({large, -large}, 1);
+  require_values(sum(both, {1}).to(f64), {3}, {0, 0, 0});
+  require_values(sum(full({20000}, INFINITY, {.dtype = f16})).to(f64), {}, {INFINITY});
+}
+
 BOOST_AUTO_TEST_CASE(types) {
   Tensor whole = ints({1, 2, 3}, {3});
   BOOST_CHECK(sum(whole).dtype() == i64);

@@ -9,6 +9,8 @@
 
 #include <Eigen/Core>
 
+#include "simd/packet.h"
+
 namespace tenon::cpu {
 namespace {
 
@@ -263,6 +265,22 @@ Reducer moments_table() {
           }};
 }
 
+// Rows of half types, converted to f32: their few digits leave room for sums in f32, of which
+// twice as many fit a vector. Blocks that overflow there are summed again in f64.
+void fold_halves(void* acc, const void* in, int64_t n) {
+  auto* x = static_cast<const float*>(in);
+  const double sum = sums_of_row<1, float>(
+      n, [x](int64_t i, auto part, Vec<float>(&sums)[1]) { sums[0] += load(x + i, part); })[0];
+  if (!std::isfinite(sum)) return fold_lanes<Sum<float>>(acc, in, n);
+  *static_cast<double*>(acc) += sum;
+}
+template <class R>
+Reducer sum_table(const Request& request) {
+  Reducer reducer = table<R>();
+  if (has_16_bits(request.input(0).dtype)) reducer.fold = fold_halves;
+  return reducer;
+}
+
 template <template <class> class R>
 tn_plan* make_number(tn_device*, const Request& request) {
   return with_number(sdk::byte_for_bool(computed_as(request.input(0).dtype)),
@@ -275,15 +293,20 @@ tn_plan* make_bool(tn_device*, const Request& request) {
   return reduction_plan(request, table<R>());
 }
 
-const sdk::Kernel sums({"sum"}, make_number<Sum>);
+const sdk::Kernel sums({"sum"}, [](tn_device*, const Request& request) {
+  return with_number(sdk::byte_for_bool(computed_as(request.input(0).dtype)), [&]<class T>(T) {
+    return reduction_plan(request, sum_table<Sum<T>>(request));
+  });
+});
 const sdk::Kernel products({"prod"}, make_number<Prod>);
 const sdk::Kernel maxima({"amax"}, make_number<Amax>);
 const sdk::Kernel minima({"amin"}, make_number<Amin>);
 const sdk::Kernel any({"any"}, make_bool<Any>);
 const sdk::Kernel all({"all"}, make_bool<All>);
 const sdk::Kernel means({"mean"}, [](tn_device*, const Request& request) {
-  return with_float(computed_as(request.input(0).dtype),
-                    [&]<class T>(T) { return reduction_plan(request, table<Mean<T>>()); });
+  return with_float(computed_as(request.input(0).dtype), [&]<class T>(T) {
+    return reduction_plan(request, sum_table<Mean<T>>(request));
+  });
 });
 const sdk::Kernel variances({"var"}, [](tn_device*, const Request& request) {
   double correction = static_cast<double>(request.get_int("correction"));
