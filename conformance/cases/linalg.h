@@ -193,7 +193,7 @@ inline std::vector<Line> linalg_cases() {
       {"tensordot", call_tensordot, kReals, {{"{'dims': 1}", {{2, 3}, {3, 4}}}, {"{'dims': 2}", {{2, 3, 4}, {3, 4}}}, {"{'dims': 0}", {{2}, {3}}}, {"{'dims': [[0, 2], [1, 0]]}", {{5, 31, 17}, {17, 5, 3}}}}, tolerance, {.types_elsewhere = kHalves, .values = Values::ordinary}},
       {"kron", two(kron), kNumbers, {{"", {{2, 3}, {3, 2}}}, {"", {{3}, {2, 2}}}, {"", {{}, {2}}}, {"", {{5, 17}, {31, 3}}}}, kSums, {.values = Values::ordinary}},
       {"cross", call_cross, kNumbers, {{"", {{3, 4}, {3, 4}}}, {"{'dim': -1}", {{2, 3}, {3}}}, {"{'dim': 1}", {{31, 3, 17}, {31, 3, 17}}}}, kSums, {.values = Values::ordinary}},
-      {"matrix_power", call_matrix_power, kReals, {{"{'n': 0}", {{3, 3}}}, {"{'n': 1}", {{3, 3}}}, {"{'n': 3}", {{2, 3, 3}}}, {"{'n': 6}", {{3, 3}}}}, kLongSums, {.types_elsewhere = kHalves, .values = Values::ordinary}},
+      {"matrix_power", call_matrix_power, kReals, {{"{'n': 0}", {{3, 3}}}, {"{'n': 1}", {{3, 3}}}, {"{'n': 3}", {{2, 3, 3}}}, {"{'n': 6}", {{3, 3}}, kReals}}, kLongSums, {.types_elsewhere = kHalves, .values = Values::ordinary}},
       {"matrix_power", call_inverse_power, kReals, {{"{'n': -1}", {{3, 3}}}, {"{'n': -3}", {{2, 3, 3}}}, {"{'n': -1}", {{17, 17}}}, {"{'n': -2}", {{1, 1}}}}, kLongSums, {.values = Values::ordinary, .no_reference = "the line before has the cases"}},
       {"multi_dot", call_multi_dot, kReals, {{"", {{2, 3}, {3, 4}}}, {"", {{2}, {2, 3}, {3, 2}, {2}}}, {"", {{31, 5}, {5, 17}, {17, 33}, {33, 2}}}}, Tolerance{2e-3, 1e-9, 4e-3, 4e-2}, {.values = Values::ordinary, .no_reference = "matmul in another order"}},
       {"chain_matmul", call_chain_matmul, kReals, {{"", {{2, 3}}}, {"", {{2, 3}, {3, 4}, {4, 2}}}}, kLongSums, {.values = Values::ordinary, .no_reference = "matmul in another order"}},
@@ -203,10 +203,10 @@ inline std::vector<Line> linalg_cases() {
       {"cdist", call_cdist, kReals,
        {{"", {{3, 4}, {2, 4}}}, {"{'p': 1}", {{3, 4}, {2, 4}}}, {"{'p': 3}", {{2, 1, 2, 3}, {2, 3, 3}}}, {"{'p': 'inf'}", {{3, 4}, {2, 4}}}, {"{'p': 0}", {{3, 4}, {2, 4}}}, {"{'p': 0.5}", {{3, 4}, {2, 4}}},
         {"", {{31, 17}, {33, 17}}}, {"", {{2, 0}, {3, 0}}}},
-       kLongSums, {.values = Values::ordinary}},
-      {"cdist", call_cdist_by_product, kReals, {{"", {{3, 4}, {2, 4}}}, {"", {{31, 17}, {33, 17}}}}, kLongSums, {.values = Values::ordinary, .no_reference = "the first line has it"}},
+       kLongSums, {.values = Values::ordinary, .distinct = true}},
+      {"cdist", call_cdist_by_product, kReals, {{"", {{3, 4}, {2, 4}}}, {"", {{31, 17}, {33, 17}}}}, kLongSums, {.values = Values::ordinary, .no_reference = "the first line has it", .distinct = true}},
       {"pairwise_distance", call_pairwise_distance, kReals, {{"", {{3, 4}, {3, 4}}}, {"{'p': 1, 'keepdim': true}", {{2, 3, 4}, {4}}}, {"{'p': 3}", {{31, 17}, {31, 17}}}}, kSums, {.types_elsewhere = kHalves, .values = Values::ordinary}},
-      {"cosine_similarity", call_cosine_similarity, kReals, {{"", {{3, 4}, {3, 4}}}, {"{'dim': -2}", {{2, 3, 4}, {3, 1}}}, {"", {{31, 17}, {31, 17}}}}, kSums, {.types_elsewhere = kHalves, .values = Values::ordinary}},
+      {"cosine_similarity", call_cosine_similarity, kReals, {{"", {{3, 4}, {3, 4}}}, {"{'dim': -2}", {{2, 3, 4}, {3, 1}}}, {"", {{31, 17}, {31, 17}}}}, kLongSums, {.types_elsewhere = kHalves, .values = Values::ordinary}},
       {"normalize", call_normalize, kReals, {{"", {{3, 4}}}, {"{'p': 1, 'dim': [0]}", {{3, 4}}}, {"{'p': 3, 'dim': [0, 1]}", {{3, 4}}}, {"{'dim': [-1]}", {{31, 17}}}}, kSums, {.types_elsewhere = kHalves, .values = Values::ordinary}},
   };
   // clang-format on

@@ -153,7 +153,7 @@ inline std::vector<Line> order_cases() {
       {"logcumsumexp", along(logcumsumexp), kFloats, lines_of(sums), kSums, {.difference = 1e-5, .values = sums}},
       {"cummax", call_running_extreme<cummax>, kAll, joined(lines, ties), kExact},
       {"cummin", call_running_extreme<cummin>, kAll, joined(lines, ties), kExact},
-      {"diff", call_diff, kReals | kIntegers | kBool, {{"{'n': 1, 'dim': 1}", {{3, 5}}}, {"{'n': 2, 'dim': 0}", {{6, 4}}}, {"{'n': 1}", {{2, 3}, {2, 2}, {2, 1}}}, {"{'n': 9, 'dim': 0}", {{5, 2}}}, {"{'n': 3}", {{40, 300}}}}, kRounding, {.values = Values::ordinary}},
+      {"diff", call_diff, kReals | kIntegers | kBool, {{"{'n': 1, 'dim': 1}", {{3, 5}}}, {"{'n': 2, 'dim': 0}", {{6, 4}}}, {"{'n': 1}", {{2, 3}, {2, 2}, {2, 1}}}, {"{'n': 9, 'dim': 0}", {{5, 2}}}, {"{'n': 3}", {{40, 300}}}}, kSums, {.values = Values::ordinary}},
       {"sort", call_sort, kAll, joined(joined(lines, ties), joined(lines_of(any, "'descending': true"), lines_of(steps_, "'descending': true"))), kExact},
       {"argsort", call_argsort, kAll, joined(ties, lines_of(any, "'descending': true")), kExact, {.difference = 0}},
       {"msort", one(msort), kAll, {{"", {{7}}}, {"", {{5, 3}}}, {"", {{300, 40}}}}, kExact, {.no_reference = "sort along the first dimension"}},

@@ -7,10 +7,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <functional>
-#include <tuple>
+#include <type_traits>
+#include <utility>
 
 #include <cuda_runtime_api.h>
 #include <vector_functions.h>
@@ -29,11 +30,29 @@
 
 namespace tenon::emulated {
 
+// What one thread runs, a closure of plain values as a kernel with its arguments is: how to call a
+// copy of its `bytes`. A std::function of a tuple would do, but the compiler would work on the
+// functions of these longer than on the kernels.
+struct BoundKernel {
+  template <class F>
+  BoundKernel(const F& closure)
+      : run([](const void* self) { (*static_cast<const F*>(self))(); }),
+        closure(&closure),
+        bytes(sizeof closure) {
+    static_assert(std::is_trivially_copyable_v<F> && alignof(F) <= alignof(std::max_align_t),
+                  "CUDA copies arguments byte by byte");
+  }
+
+  void (*run)(const void* closure);
+  const void* closure;
+  size_t bytes;
+};
+
 // Queues `thread` for every thread of the grid; on a stream that is being captured, for each launch
 // of its graph. `kernel` is the function's address, by which its limits and its shared memory are
 // known.
 cudaError_t launch(dim3 grid, dim3 block, size_t dynamic_bytes, cudaStream_t stream,
-                   const void* kernel, std::function<void()> thread);
+                   const void* kernel, const BoundKernel& thread);
 
 // What the driver says of the calling thread.
 bool thread_has_context();
@@ -52,15 +71,13 @@ extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 constexpr int warpSize = 32;
 
-template <class... Params, class... Args>
+template <class... Params>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Params...),
-                               Args&&... args) {
-  auto copy = std::tuple<std::decay_t<Params>...>(std::forward<Args>(args)...);
+                               std::type_identity_t<Params>... args) {
   if (config->numAttrs != 0) return cudaErrorNotSupported;
-  return tenon::emulated::launch(
-      config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream,
-      reinterpret_cast<const void*>(kernel),
-      [kernel, copy] { std::apply([kernel](const auto&... a) { kernel(a...); }, copy); });
+  return tenon::emulated::launch(config->gridDim, config->blockDim, config->dynamicSmemBytes,
+                                 config->stream, reinterpret_cast<const void*>(kernel),
+                                 [kernel, args...] { kernel(args...); });
 }
 
 inline void __syncthreads() { tenon::emulated::block_barrier(); }

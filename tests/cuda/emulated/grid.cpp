@@ -3,6 +3,7 @@
 // barriers need one.
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <vector>
 

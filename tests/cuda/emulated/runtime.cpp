@@ -116,7 +116,7 @@ bool tenon::emulated::thread_has_context() { return has_context; }
 
 cudaError_t tenon::emulated::launch(dim3 grid, dim3 block, size_t dynamic_bytes,
                                     cudaStream_t handle, const void* function,
-                                    std::function<void()> thread) {
+                                    const BoundKernel& thread) {
   static const uint64_t fail_at = setting("TENON_EMULATED_FAIL_AT", 0);
   constexpr size_t most_shared = 48 << 10;
   return with_stream(handle, [&](Stream* stream) {
@@ -129,11 +129,13 @@ cudaError_t tenon::emulated::launch(dim3 grid, dim3 block, size_t dynamic_bytes,
       return cudaErrorLaunchOutOfResources;
     }
     ++counters.launches;
-    return queue_task(stream, [=, &kernel, thread = std::move(thread)] {
+    std::vector<std::max_align_t> closure(thread.bytes / sizeof(std::max_align_t) + 1);
+    std::memcpy(closure.data(), thread.closure, thread.bytes);
+    return queue_task(stream, [=, &kernel, run = thread.run, closure = std::move(closure)] {
       if (++started_kernels == fail_at)
         lost = true;
       else
-        run_grid(grid, block, kernel, thread);
+        run_grid(grid, block, kernel, [&] { run(closure.data()); });
     });
   });
 }
