@@ -16,8 +16,11 @@
 namespace tenon::data {
 namespace {
 
-// Joins one part of the examples. Example 0 determines the shape and the dtype.
-Tensor stack(std::span<const Example> examples, Tensor Example::*part, const char* what) {
+// Joins one part of the examples. The first one determines the shape and the dtype. `name` says
+// what errors call an example.
+template <class Name>
+Tensor stack(std::span<const Example> examples, Name&& name, Tensor Example::*part,
+             const char* what) {
   const Tensor first = on_host(examples[0].*part);
   Shape shape = first.shape();
   shape.insert(0, static_cast<int64_t>(examples.size()));
@@ -27,16 +30,24 @@ Tensor stack(std::span<const Example> examples, Tensor Example::*part, const cha
     const Tensor each = on_host(examples[i].*part);
     if (each.shape() != first.shape())
       throw ShapeError(
-          fmt::format("collate: the {} of example {} has shape {}, that of example 0 {}", what, i,
-                      each.shape(), first.shape()));
+          fmt::format("collate: the {} of example {} has shape {}, that of example {} {}; examples "
+                      "of different shapes need a `collate` of their own, in the loader's options",
+                      what, name(i), each.shape(), name(0), first.shape()));
     if (each.dtype() != first.dtype())
       throw DTypeError(
-          fmt::format("collate: the {} of example {} has type {}, that of example 0 {}", what, i,
-                      each.dtype(), first.dtype()));
+          fmt::format("collate: the {} of example {} has type {}, that of example {} {}", what,
+                      name(i), each.dtype(), name(0), first.dtype()));
     if (bytes)
       std::memcpy(static_cast<char*>(stacked.values) + i * bytes, host_values(each), bytes);
   }
   return stacked.tensor;
+}
+
+template <class Name>
+Batch join(std::span<const Example> examples, Name&& name) {
+  if (examples.empty()) throw ValueError("collate: no examples given, so their shape is unknown");
+  return {stack(examples, name, &Example::data, "data"),
+          stack(examples, name, &Example::target, "target")};
 }
 
 }  // namespace
@@ -78,7 +89,7 @@ std::vector<Example> get_examples(const Dataset& dataset, std::span<const int64_
 }
 
 Batch ExampleDataset::get_batch(std::span<const int64_t> indices) const {
-  return collate(get_examples(*this, indices));
+  return collate(get_examples(*this, indices), indices, *this);
 }
 
 std::string current_error_text() {
@@ -92,13 +103,18 @@ std::string current_error_text() {
 }
 
 void rethrow_naming(const Dataset& dataset, int64_t index) {
-  std::throw_with_nested(
-      DataError(fmt::format("example {} of {}: {}", index, dataset.name(), current_error_text())));
+  std::throw_with_nested(ExampleError(
+      fmt::format("example {} of {}: {}", index, dataset.name(), current_error_text())));
 }
 
 Batch collate(std::span<const Example> examples) {
-  if (examples.empty()) throw ValueError("collate: no examples given, so their shape is unknown");
-  return {stack(examples, &Example::data, "data"), stack(examples, &Example::target, "target")};
+  return join(examples, [](size_t place) { return std::to_string(place); });
+}
+Batch collate(std::span<const Example> examples, std::span<const int64_t> indices,
+              const Dataset& dataset) {
+  return join(examples, [&](size_t place) {
+    return std::to_string(indices[place]) + (place ? " of " + dataset.name() : "");
+  });
 }
 
 }  // namespace tenon::data

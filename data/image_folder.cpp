@@ -98,7 +98,9 @@ Batch ImageFolder::get_batch(std::span<const int64_t> indices) const {
       try {
         options_->transform(image, random);
         images.put(i, image);
-      } catch (const Error&) {
+      } catch (const std::bad_alloc&) {
+        throw;
+      } catch (...) {
         std::throw_with_nested(
             DataError(fmt::format("'{}': {}", printable(file.native()), current_error_text())));
       }

@@ -137,6 +137,7 @@ class DataLoader::Epoch {
   // Takes the next batch; at the end there is none.
   void advance() {
     current_.reset();
+    if (failure_) std::rethrow_exception(failure_);
     if (workers_are_elsewhere())
       throw DataError(
           "DataLoader: this loop began before the process was forked, and its workers are in the "
@@ -149,7 +150,8 @@ class DataLoader::Epoch {
     Made made = shared_->workers.empty() ? make(next_to_take_) : take();
     if (made.error) {
       stop();
-      rethrow(made.error);
+      failure_ = named(made.error);
+      std::rethrow_exception(failure_);
     }
     current_ = std::move(made.batch);
     *state_ = {epoch_, ++next_to_take_};
@@ -249,25 +251,28 @@ class DataLoader::Epoch {
     return generation_ != fork_generation() && !(shared_ && shared_->workers.empty());
   }
 
-  [[noreturn]] void rethrow(const std::exception_ptr& error) const {
-    std::string why;
+  // Returns the DataError of the batch that is next to be taken, with its cause nested.
+  std::exception_ptr named(const std::exception_ptr& error) const {
     try {
-      std::rethrow_exception(error);
+      try {
+        std::rethrow_exception(error);
+      } catch (const ExampleError& cause) {
+        refuse(cause.what(), 4);  // the first few tell the batch, the cause tells the example
+      } catch (...) {
+        refuse(current_error_text(), 256);
+      }
     } catch (...) {
-      why = current_error_text();
+      return std::current_exception();
     }
+  }
+  [[noreturn]] void refuse(const std::string& why, size_t most) const {
     const std::vector<int64_t> asked = indices(next_to_take_);
     std::string examples;
-    for (size_t i = 0; i < asked.size() && i < 4; ++i)
+    for (size_t i = 0; i < asked.size() && i < most; ++i)
       examples += fmt::format("{}{}", i ? ", " : "", asked[i]);
-    const std::string text = fmt::format(
+    std::throw_with_nested(DataError(fmt::format(
         "DataLoader: batch {} of epoch {} (examples {}{} of {}) cannot be made: {}", next_to_take_,
-        epoch_, examples, asked.size() > 4 ? ", …" : "", dataset_->name(), why);
-    try {
-      std::rethrow_exception(error);
-    } catch (...) {
-      std::throw_with_nested(DataError(text));
-    }
+        epoch_, examples, asked.size() > most ? ", …" : "", dataset_->name(), why)));
   }
 
   const std::shared_ptr<const Dataset> dataset_;
@@ -278,6 +283,7 @@ class DataLoader::Epoch {
   int64_t count_ = 0, examples_ = 0;
   int64_t next_to_take_;  // used by the consumer alone
   std::optional<Batch> current_;
+  std::exception_ptr failure_;  // what ended the loop; there is nothing behind it
 
   struct Shared {
     std::mutex mutex;

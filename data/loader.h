@@ -45,9 +45,9 @@ struct LoaderState {
 //   for (auto& [images, labels] : loader) …
 // The order of the batches does not depend on the number of workers. Leaving a loop early stops its
 // workers; the next loop is the next epoch. An exception in a worker is thrown in the loop as a
-// DataError that names the batch and the data set, with the cause nested, which names the example
-// if examples are made one by one. A loader belongs to one thread. Copies are
-// independent of each other.
+// DataError that names the batch, its examples and the data set, with the cause nested, which names
+// the example if examples are made one by one. It ends the loop: advancing its iterator once more
+// throws it again. A loader belongs to one thread. Copies are independent of each other.
 class TENON_API DataLoader {
  public:
   // Throws a ValueError for an option outside its range. A loop and size() throw a ValueError if

@@ -196,7 +196,7 @@ Batch TransformedDataset::get_batch(std::span<const int64_t> indices) const {
       images.put(i, image);
       targets.push_back({examples[i].target, examples[i].target});
     });
-  return {images.tensor(), collate(targets).target};
+  return {images.tensor(), collate(targets, indices, *this).target};
 }
 
 Example TransformedDataset::get(int64_t index) const {

@@ -332,6 +332,10 @@ BOOST_AUTO_TEST_CASE(a_folder_for_each_class) {
   }
   BOOST_TEST((greys == std::vector<int>{0, 1, 2, 3, 4, 5}));
 
+  // What a step of one's own throws, whatever it is.
+  const ImageFolder fails(root.path(), {.transform = {[](Image&, Random&) { throw 3; }}});
+  require_error<DataError>([&] { fails.get(0); }, "example 0 of ImageFolder '",
+                           fails.path(0).string() + "': an exception that is not a std::exception");
   write_bytes(root / "cat/10.png", "torn");
   DataLoader torn(set, {.batch_size = 2, .shuffle = false});
   require_error<DataError>(

@@ -182,12 +182,42 @@ BOOST_AUTO_TEST_CASE(a_workers_error_arrives_in_the_loop) {
       for (auto& batch : loader) taken += static_cast<int>(batch.size());
       BOOST_ERROR("no exception");
     } catch (const DataError& error) {
-      BOOST_TEST(error.what() == std::string("DataLoader: batch 3 of epoch 0 (examples 15, 16, 17, "
-                                             "18, … of Probe) cannot be made: this one is broken"));
+      BOOST_TEST(error.what() ==
+                 std::string("DataLoader: batch 3 of epoch 0 (examples 15, 16, 17, "
+                             "18, 19 of Probe) cannot be made: this one is broken"));
       BOOST_CHECK_THROW(std::rethrow_if_nested(error), IndexError);
     }
     BOOST_TEST(taken == 15);  // what came in front was delivered
     BOOST_TEST(probe.seen->inside == 0);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_error_names_all_examples_that_may_have_caused_it) {
+  Probe probe;
+  probe.fails_at = 3, probe.count = 1000;
+  DataLoader loader(probe, {.batch_size = 1000, .shuffle = false, .workers = 1});
+  const std::string text = error_of<DataError>([&] { loader.begin(); });
+  BOOST_TEST(has(text, "(examples 0, 1, 2, 3, 4, 5, "));
+  BOOST_TEST(has(text, ", 254, 255, … of Probe) cannot be made: this one is broken"));
+}
+
+BOOST_AUTO_TEST_CASE(an_error_ends_the_loop) {
+  for (int workers : {0, 1, 3}) {
+    Probe probe;
+    probe.fails_at = 17;
+    DataLoader loader(probe, {.batch_size = 5, .shuffle = false, .workers = workers});
+    auto batch = loader.begin();
+    for (int i = 0; i < 2; ++i) ++batch;
+    const int before = probe.seen->made;
+    BOOST_TEST(before >= 3);
+    const std::string text = error_of<DataError>([&] { ++batch; });
+    BOOST_TEST(has(text, "batch 3 of epoch 0"));
+    BOOST_TEST((batch == loader.end()));
+    const int made = probe.seen->made;
+    for (int i = 0; i < 10; ++i) BOOST_TEST(error_of<DataError>([&] { ++batch; }) == text);
+    BOOST_TEST((batch == loader.end()));
+    BOOST_TEST(probe.seen->made == made);
+    BOOST_TEST((loader.state() == LoaderState{0, 3}));
   }
 }
 

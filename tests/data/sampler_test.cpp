@@ -285,8 +285,15 @@ BOOST_AUTO_TEST_CASE(the_epoch_of_a_data_set_of_ones_own) {
   BOOST_TEST((reading().epoch == 0 && reading().batch == 0));
   // Without the function, rows of different lengths cannot be put together.
   DataLoader plain(Rows(), {.batch_size = 2, .shuffle = false});
-  require_error<DataError>([&] { read(plain); }, "batch 0 of epoch 0 (examples 0, 1 of Rows)",
-                           "the data of example 1 has shape (2,), that of example 0 (1,)");
+  require_error<DataError>(
+      [&] { read(plain); }, "batch 0 of epoch 0 (examples 0, 1 of Rows)",
+      "the data of example 1 of Rows has shape (2,), that of example 0 (1,); examples "
+      "of different shapes need a `collate` of their own");
+  require_error<ShapeError>(
+      [] {
+        Rows().get_batch(Indices{7, 6, 3});
+      },
+      "the data of example 6 of Rows has shape (1,), that of example 7 (2,)");
 }
 
 BOOST_AUTO_TEST_CASE(errors_name_the_example_and_its_data_set) {
