@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <fstream>
 #include <queue>
+#include <system_error>
 
 #include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
@@ -178,7 +180,10 @@ void BpeTokenizer::save(const std::filesystem::path& path) const {
   for (const auto& [left, right] : model_->merges)
     file << written(model_->texts[static_cast<size_t>(left)]) << ' '
          << written(model_->texts[static_cast<size_t>(right)]) << '\n';
-  if (!file.flush()) throw DataError(fmt::format("cannot write '{}'", printable(path.native())));
+  file.flush();
+  if (!file)
+    throw DataError(fmt::format("cannot write '{}': {}", printable(path.native()),
+                                std::system_category().message(errno)));
 }
 
 int64_t BpeTokenizer::size() const { return static_cast<int64_t>(model_->texts.size()); }

@@ -118,26 +118,39 @@ class Part {
     if (!classes_.empty()) {
       const auto found = std::find(classes_.begin(), classes_.end(), field);
       if (found == classes_.end())
-        fail(column,
-             fmt::format("'{}' is none of the {} classes", excerpt(field), classes_.size()));
+        fail(column, fmt::format("'{}' is none of the {} classes, the first of which is '{}'",
+                                 excerpt(field), classes_.size(), excerpt(classes_[0])));
       return static_cast<T>(found - classes_.begin());
     }
-    if (is_missing(field)) {
+    // NaN has more spellings than is_missing knows, such as "-nan" and "NAN".
+    const Parsed parsed = parse(field, number);
+    if (is_missing(field) || (parsed == Parsed::number && number != number)) {
       if (std::numeric_limits<T>::has_quiet_NaN && options_.missing_as_nan)
         return std::numeric_limits<T>::quiet_NaN();
       fail(column, std::numeric_limits<T>::has_quiet_NaN
                        ? "the number is missing; missing_as_nan makes NaN of it"
                        : "the number is missing");
     }
-    const Parsed parsed = parse(field, number);
-    if (parsed == Parsed::none)
-      fail(column, fmt::format("'{}' is no {}number", excerpt(field),
-                               dtype_ == DType::i64 ? "whole " : ""));
+    if (parsed == Parsed::none) refuse(field, column);
     if (parsed == Parsed::too_large)
       fail(column, fmt::format("'{}' is too large for {}", excerpt(field), dtype_));
     return number;
   }
 
+  // Refuses a field that is no number, with what its place in the table lets one suspect.
+  [[noreturn]] void refuse(std::string_view field, size_t column) const {
+    double real = 0;
+    std::string why =
+        fmt::format("'{}' is no {}number", excerpt(field), dtype_ == DType::i64 ? "whole " : "");
+    if (names_.size() == 1)
+      why += fmt::format("; the table has this column alone, where '{}' is between columns",
+                         printable(std::string(1, options_.delimiter)));
+    else if (dtype_ == DType::i64)
+      why += parse(field, real) == Parsed::number
+                 ? "; for targets that are not whole, set target_dtype"
+                 : "; for targets that are names, list them in classes";
+    fail(column, why);
+  }
   [[noreturn]] void fail(size_t column, const std::string& why) const {
     file_.fail(fmt::format(", column {} ('{}'): {}", column, printable(names_[column]), why));
   }

@@ -75,8 +75,9 @@ BOOST_AUTO_TEST_CASE(columns_by_name_and_number) {
 BOOST_AUTO_TEST_CASE(names_of_classes) {
   const CsvDataset set = table("x,kind\n1,cat\n2,\"dog\"\n3, cat\n", {.classes = {"dog", "cat"}});
   BOOST_TEST((set.target().to_vector<int>() == std::vector<int>{1, 0, 1}));
-  BOOST_TEST(has(refusal("x,kind\n1,cow\n", {.classes = {"dog", "cat"}}),
-                 "line 2, column 1 ('kind'): 'cow' is none of the 2 classes"));
+  BOOST_TEST(has(
+      refusal("x,kind\n1,cow\n", {.classes = {"dog", "cat"}}),
+      "line 2, column 1 ('kind'): 'cow' is none of the 2 classes, the first of which is 'dog'"));
 }
 
 BOOST_AUTO_TEST_CASE(quotes_and_ends_of_lines) {
@@ -111,11 +112,23 @@ BOOST_AUTO_TEST_CASE(what_is_missing) {
       table("a,y\n1,\n", {.target_dtype = f32, .missing_as_nan = true}).target().item<float>()));
   BOOST_TEST(has(refusal("a,b\n1,2\n3\n"), "line 3 has 1 fields, and the table has 2 columns"));
   BOOST_TEST(has(refusal("a,b\n1,2,3\n"), "line 2 has 3 fields"));
+  // However it is spelled.
+  for (const char* nan : {"NAN", "-nan", "nan(1)", "-NaN", "+nan"}) {
+    const std::string row = std::string("a,y\n") + nan + ",0\n";
+    BOOST_TEST(has(refusal(row), "column 0 ('a'): the number is missing; missing_as_nan"), nan);
+    BOOST_TEST(std::isnan(table(row, {.missing_as_nan = true}).data().item<float>()), nan);
+  }
   BOOST_TEST(has(refusal("a,b\n"), "it has no rows"));
   BOOST_TEST(has(refusal(""), "it has no rows"));
   BOOST_TEST(has(refusal("a,b\n1,x2\n"), "line 2, column 1 ('b'): 'x2' is no whole number"));
   BOOST_TEST(has(refusal("a,b\n0x10,2\n"), "column 0 ('a'): '0x10' is no number"));
-  BOOST_TEST(has(refusal("a,b\n1,2.5\n"), "'2.5' is no whole number"));
+  BOOST_TEST(has(refusal("a,b\n1,2.5\n"),
+                 "'2.5' is no whole number; for targets that are not whole, set target_dtype"));
+  BOOST_TEST(has(refusal("a,b\n1,cat\n"),
+                 "'cat' is no whole number; for targets that are names, list them in classes"));
+  BOOST_TEST(has(refusal("a;b\n1;2\n"),
+                 "column 0 ('a;b'): '1;2' is no whole number; the table has "
+                 "this column alone, where ',' is between columns"));
   const CsvDataset tabs = table("a\tb\n\t\n1\t2\n \n",
                                 {.delimiter = '\t', .target_dtype = f32, .missing_as_nan = true});
   BOOST_TEST(tabs.size() == 2);
