@@ -53,8 +53,9 @@ TENON_API Tensor instance_norm(const Tensor& x, const Tensor& running_mean = Ten
 
 // Returns x / sqrt(mean(x²) + eps) * weight, with the mean over the last dimensions, which must be
 // `normalized_shape` (Zhang and Sennrich, arXiv:1910.07467). The weight has that shape, or is
-// undefined, which leaves it out. `eps` is the distance from 1 to the next number of x's dtype
-// unless it is given. Throws a ShapeError, DTypeError or ValueError for arguments that do not fit.
+// undefined, which leaves it out. `eps` is the distance from 1 to the next number of the dtype in
+// which it computes, f32 for half types, unless it is given. Throws a ShapeError, DTypeError or
+// ValueError for arguments that do not fit.
 TENON_API Tensor rms_norm(const Tensor& x, const Shape& normalized_shape,
                           const Tensor& weight = Tensor(),
                           std::optional<double> eps = std::nullopt);

@@ -124,7 +124,7 @@ Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& we
   const bool differentiated = wants_gradient(x) || wants_gradient(weight);
   Attrs attrs;
   attrs.set("normalized_ndim", static_cast<int64_t>(count))
-      .set("eps", eps.value_or(epsilon_of(dtype)));
+      .set("eps", eps.value_or(epsilon_of(computation_type(dtype))));
   return run_all({rms_norm_op, inputs, attrs, {}, differentiated ? 3u : 1u})[0];
 }
 

@@ -85,6 +85,10 @@ BOOST_AUTO_TEST_CASE(weights_and_statistics_in_f32) {
   check_mixed("rms_norm",
               [](MixedLayer& l, const Tensor& x) { return rms_norm(x, {4}, l.weight, 1e-5); },
               {6, 4});
+  // The default eps is that of f32 as well, which matters for small inputs.
+  check_mixed("rms_norm of small numbers",
+              [](MixedLayer& l, const Tensor& x) { return rms_norm(x * 0x1p-10, {4}, l.weight); },
+              {6, 4});
 }
 
 BOOST_AUTO_TEST_CASE(second_order_with_weights_in_f32) {
