@@ -60,7 +60,7 @@ void SequentialLR::step() {
   const auto behind = std::upper_bound(milestones_.begin(), milestones_.end(), last_epoch_);
   const auto i = static_cast<size_t>(behind - milestones_.begin());
   if (i > 0 && milestones_[i - 1] == last_epoch_) {
-    schedulers_[i]->begin(schedulers_[i]->base_lrs_);
+    schedulers_[i]->take_over();
   } else {
     schedulers_[i]->step();
   }

@@ -116,6 +116,11 @@ double MultiplicativeLR::next_lr(size_t group, double lr) {
   return lr * lambdas_[group](last_epoch_);
 }
 
+void MultiplicativeLR::take_over() {
+  last_epoch_ = -1;
+  step();
+}
+
 // ---- steps
 
 namespace {

@@ -89,6 +89,9 @@ class TENON_API LRScheduler : public SavedSchedule {
   virtual void enter_epoch() {}
   // Begins with epoch 0 at these rates; constructors do so at the present ones.
   virtual void begin(const std::vector<double>& rates);
+  // Begins with epoch 0 where SequentialLR comes to it: at the base rates, unless it goes on from
+  // the present ones.
+  virtual void take_over() { begin(base_lrs_); }
   void begin_at_present_rates() { begin(get_last_lr()); }
   double base_lr(size_t group) const { return base_lrs_[group]; }
   std::vector<SchedulerNumber> numbers() override;
@@ -113,7 +116,8 @@ class TENON_API LambdaLR final : public LRScheduler {
   std::vector<LRLambda> lambdas_;
 };
 
-// The rate is multiplied by lr_lambda(epoch) in each epoch but the first.
+// The rate is multiplied by lr_lambda(epoch) in each epoch but the first; after another scheduler
+// of a SequentialLR in the first, too.
 class TENON_API MultiplicativeLR final : public LRScheduler {
  public:
   MultiplicativeLR(Optimizer& optimizer, LRLambda lr_lambda);
@@ -121,6 +125,7 @@ class TENON_API MultiplicativeLR final : public LRScheduler {
 
  protected:
   double next_lr(size_t group, double lr) override;
+  void take_over() override;
 
  private:
   std::vector<LRLambda> lambdas_;
@@ -249,7 +254,8 @@ class TENON_API CosineAnnealingWarmRestarts final : public LRScheduler {
 };
 
 // Some schedulers, one after the other: scheduler i + 1 takes over at epoch milestones[i], which is
-// its epoch 0. All of them have this optimizer.
+// its epoch 0. As in PyTorch, it begins at the base rates; SWALR and MultiplicativeLR go on from
+// those that it finds. All of them have this optimizer.
 //   optim::SequentialLR warm(optimizer, {std::make_shared<optim::LinearLR>(optimizer, 0.1, 1, 5),
 //       std::make_shared<optim::CosineAnnealingLR>(optimizer, 95)}, {5});
 class TENON_API SequentialLR final : public LRScheduler {

@@ -110,6 +110,7 @@ class TENON_API SWALR final : public LRScheduler {
  protected:
   double first_lr(size_t, double lr) override { return anneal_epochs_ ? lr : swa_lr_; }
   double next_lr(size_t group, double lr) override;
+  void take_over() override { begin_at_present_rates(); }
   std::vector<SchedulerNumber> numbers() override;
 
  private:

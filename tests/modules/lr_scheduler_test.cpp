@@ -61,6 +61,25 @@ BOOST_AUTO_TEST_CASE(one_scheduler_after_the_other) {
       all, {{0.05, 0.1}, {0.05, 0.1}, {0.5, 1}, {0.5, 1}, {0.25, 0.5}, {0, 0}, {0.5, 1}, {1, 2}});
 }
 
+BOOST_AUTO_TEST_CASE(some_go_on_from_the_rates_that_they_find) {
+  optim::SGD a(two_groups()), b(two_groups());
+  optim::SequentialLR average(a,
+                              {std::make_shared<optim::ExponentialLR>(a, 0.5),
+                               std::make_shared<optim::swa_utils::SWALR>(a, 0.05, 2, "linear")},
+                              {3});
+  require_rates(average, {{0.5, 1},
+                          {0.25, 0.5},
+                          {0.125, 0.25},
+                          {0.125, 0.25},
+                          {0.0875, 0.15},
+                          {0.05, 0.05},
+                          {0.05, 0.05}});
+  auto times = std::make_shared<optim::MultiplicativeLR>(
+      b, [](int64_t e) { return 1 - static_cast<double>(e + 1) / 10; });
+  optim::SequentialLR decay(b, {std::make_shared<optim::StepLR>(b, 1, 0.5), times}, {2});
+  require_rates(decay, {{0.5, 1}, {0.25, 0.5}, {0.225, 0.45}, {0.18, 0.36}, {0.126, 0.252}});
+}
+
 BOOST_AUTO_TEST_CASE(momentum_cycles_against_the_rate) {
   optim::SGD sgd(
       {{{zeros({1})}, {.lr = 0.5, .momentum = 0.9}}, {{zeros({1})}, {.lr = 1, .momentum = 0.9}}});
