@@ -52,18 +52,22 @@ void average_into(nn::ModuleRef target, nn::ModuleRef source, const AverageFn& a
 }
 
 BatchNormAverages::BatchNormAverages(nn::ModuleRef module) {
+  struct TrainingFlags : nn::FieldVisitor {
+    std::vector<std::pair<bool*, bool>>* flags = nullptr;
+    void training(bool& flag) override { flags->emplace_back(&flag, flag); }
+  } flags;
+  flags.flags = &training_;
   nn::apply(module, [&](nn::ModuleRef m) {
-    nn::BatchNormState* norm = m.as<nn::BatchNorm1d>();
-    if (!norm) norm = m.as<nn::BatchNorm2d>();
+    m.type->visit(m.self, flags);
+    nn::BatchNormState* norm = nn::detail::batch_norm_of(m);
     if (!norm || !norm->running_mean.defined()) return;
     norm->running_mean.zero_();
     norm->running_var.fill_(1);
     norm->num_batches_tracked.zero_();
     momenta_.emplace_back(&norm->options.momentum, norm->options.momentum);
-    training_.emplace_back(&norm->training, norm->training);
     norm->options.momentum = std::nullopt;
-    norm->training = true;
   });
+  if (any()) nn::train(module);
 }
 
 BatchNormAverages::~BatchNormAverages() {

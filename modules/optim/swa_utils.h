@@ -35,7 +35,7 @@ TENON_API void average_into(nn::ModuleRef target, nn::ModuleRef source, const Av
                             bool use_buffers, const Tensor& num_averaged);
 
 // Sets the running statistics of all batch normalisations back, and lets them average over all
-// batches until the end of the scope, in training mode.
+// batches until the end of the scope, in which the whole module is in training mode.
 class TENON_API BatchNormAverages {
  public:
   explicit BatchNormAverages(nn::ModuleRef module);
@@ -82,7 +82,8 @@ struct AveragedModel final : nn::Module<AveragedModel<M>> {
 };
 
 // Computes the running statistics of all batch normalisations of a model anew, as averages over
-// the batches of the loader: an average of weights has none of its own. A batch is a tensor, or a
+// the batches of the loader: an average of weights has none of its own. The model is in training
+// mode meanwhile, dropout included, as in PyTorch. A batch is a tensor, or a
 // data::Batch, of which `data` is the input; it is moved to the device, if one is given.
 template <class Loader, class M>
 void update_bn(Loader&& loader, M& model, std::optional<Device> device = std::nullopt) {

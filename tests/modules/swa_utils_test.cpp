@@ -18,6 +18,13 @@ struct Net : nn::Module<Net> {
   Tensor forward(const Tensor& x) { return norm(fc(x)); }
 };
 
+struct Mixed : nn::Module<Mixed> {
+  nn::Dropout dropout{1.0};
+  nn::BatchNorm3d solid{1};
+  nn::SyncBatchNorm shared{1};
+  Tensor forward(const Tensor& x) { return shared(x) + solid(dropout(x)); }
+};
+
 void set_weight(Net& net, double value) {
   no_grad([&] { net.fc.weight.fill_(value); });
 }
@@ -79,6 +86,21 @@ BOOST_AUTO_TEST_CASE(running_statistics_are_those_of_all_batches) {
   const std::vector<data::Batch> more = {{tensor({1, 3}, {2, 1}), Tensor()}};
   update_bn(more, net, Device("cpu:0"));
   BOOST_TEST(net.norm.running_mean.item() == 4);
+}
+
+BOOST_AUTO_TEST_CASE(every_batch_normalisation_is_computed_anew) {
+  Mixed net;
+  net.eval();
+  const std::vector<Tensor> batches = {tensor({1, 3}, {2, 1, 1, 1, 1}),
+                                       tensor({5, 7}, {2, 1, 1, 1, 1})};
+  update_bn(batches, net);
+  BOOST_TEST(net.shared.running_mean.item() == 4);
+  BOOST_TEST(net.shared.running_var.item() == 2);
+  BOOST_TEST(net.shared.num_batches_tracked.item<int>() == 2);
+  BOOST_TEST(*net.shared.options.momentum == 0.1);
+  BOOST_TEST(net.solid.running_mean.item() == 0);  // dropout was in training mode
+  BOOST_TEST(net.solid.running_var.item() == 0);
+  BOOST_TEST((!net.solid.training && !net.shared.training && !net.dropout.training));
 }
 
 BOOST_AUTO_TEST_CASE(rates_go_to_that_of_the_averages) {
