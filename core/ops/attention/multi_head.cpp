@@ -72,7 +72,8 @@ Tensor by_head(const Tensor& x, int64_t heads) {
 struct Masks {
   Tensor added, left_out;
 
-  Masks(const MultiHeadAttentionOptions& options, const Shape& scores) {
+  // `dtype`: of the scores, to which floating masks are converted.
+  Masks(const MultiHeadAttentionOptions& options, const Shape& scores, DType dtype) {
     const Shape plain = {scores[2], scores[3]}, rows = {scores[0], scores[3]},
                 full = {scores[0] * scores[1], scores[2], scores[3]};
     const Tensor &mask = options.attn_mask, &padding = options.key_padding_mask;
@@ -82,15 +83,26 @@ struct Masks {
     if (padding.defined() && !(shape_of(padding) == rows))
       throw ShapeError(fmt::format("{}: key_padding_mask has shape {}, but must be {}", kMultiHead,
                                    shape_of(padding), rows));
-    if (mask.defined()) add(shape_of(mask) == plain ? mask : mask.reshape(scores));
-    if (padding.defined()) add(padding.reshape({scores[0], 1, 1, scores[3]}));
+    require_type(mask, "attn_mask");
+    require_type(padding, "key_padding_mask");
+    if (mask.defined()) add(shape_of(mask) == plain ? mask : mask.reshape(scores), dtype);
+    if (padding.defined()) add(padding.reshape({scores[0], 1, 1, scores[3]}), dtype);
   }
 
-  void add(const Tensor& mask) {
+  // Numbers 0 and 1 would be added to the scores, which nobody means.
+  static void require_type(const Tensor& mask, const char* what) {
+    if (mask.defined() && dtype_of(mask) != boolean && !is_floating_point(dtype_of(mask)))
+      throw DTypeError(
+          fmt::format("{}: {} is bool, where true is left out, or floating and added to the "
+                      "scores; found {}; {}",
+                      kMultiHead, what, dtype_of(mask), conversion_to(boolean)));
+  }
+
+  void add(const Tensor& mask, DType dtype) {
     if (dtype_of(mask) == boolean)
       left_out = left_out.defined() ? logical_or(left_out, mask) : mask;
     else
-      added = added.defined() ? added + mask : mask;
+      added = added.defined() ? added + mask.to(dtype) : mask.to(dtype);
   }
   bool empty() const { return !added.defined() && !left_out.defined(); }
 
@@ -145,12 +157,12 @@ std::pair<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, cons
     return linear(by_batch, weights.out_proj_weight, weights.out_proj_bias).transpose(0, 1);
   };
   const int64_t s = shape_of(key)[0];
-  Masks masks(options, {shape[1], num_heads, shape[0], s});
+  Masks masks(options, {shape[1], num_heads, shape[0], s}, dtype_of(q));
   const bool fused = !options.need_weights && options.dropout_p == 0;
   if (fused && options.is_causal && masks.empty())
     return {output(scaled_dot_product_attention(q, k, v, {.is_causal = true})), Tensor()};
-  if (options.is_causal) masks.add(logical_not(causal_mask(shape[0], s, q.device())));
-  if (fused && (!masks.added.defined() || dtype_of(masks.added) == dtype_of(q)))
+  if (options.is_causal) masks.add(logical_not(causal_mask(shape[0], s, q.device())), boolean);
+  if (fused)
     return {output(scaled_dot_product_attention(q, k, v, {.attn_mask = masks.one()})), Tensor()};
   const double scale = std::sqrt(static_cast<double>(num_heads) / static_cast<double>(width));
   Tensor attention = attention_weights(masks.apply(matmul(q * scale, k.transpose(-2, -1))));

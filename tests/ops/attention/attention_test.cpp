@@ -184,6 +184,23 @@ BOOST_AUTO_TEST_CASE(without_weights_many_heads_give_the_same) {
 
 // One sequence is one without a batch, and a sequence that lies in memory with its batch first is
 // one that does not.
+BOOST_AUTO_TEST_CASE(floating_masks_of_another_type_are_converted) {
+  const Tensor x = sample({3, 2, 4}), w = sample({12, 4}, 0.5), o = sample({4, 4}, 0.5),
+               mask = sample({3, 3}).to(bf16).to(f32);  // each type holds its numbers
+  const auto attend = [&](DType dtype, const Tensor& added, bool need_weights) {
+    return multi_head_attention_forward(
+               x.to(dtype), x.to(dtype), x.to(dtype), 2,
+               {.in_proj_weight = w.to(dtype), .out_proj_weight = o.to(dtype)},
+               {.attn_mask = added, .need_weights = need_weights})
+        .first;
+  };
+  for (bool need_weights : {true, false})
+    for (DType dtype : {f32, f64, bf16})
+      for (DType of_mask : {f32, f64, bf16})
+        require_equal(attend(dtype, mask.to(of_mask), need_weights),
+                      attend(dtype, mask.to(dtype), need_weights));
+}
+
 BOOST_AUTO_TEST_CASE(sequences_without_a_batch_or_with_it_first) {
   manual_seed(8);
   const MultiHeadAttentionWeights w = {.in_proj_weight = randn({12, 4}),
@@ -256,6 +273,10 @@ BOOST_AUTO_TEST_CASE(bad_input) {
                             "key_padding_mask has shape (3, 2), but must be (2, 3)");
   require_error<ShapeError>(many(x, x, 2, good, {.attn_mask = zeros({2, 3, 3})}),
                             "attn_mask has shape (2, 3, 3), but must be (3, 3) or (4, 3, 3)");
+  require_error<DTypeError>(many(x, x, 2, good, {.attn_mask = zeros({3, 3}, i64)}),
+                            "attn_mask is bool, where true is left out, or floating", "found i64");
+  require_error<DTypeError>(many(x, x, 2, good, {.key_padding_mask = zeros({2, 3}, u8)}),
+                            "key_padding_mask is bool", "found u8");
 
   require_error<ShapeError>([] { rotary_embedding(zeros({3, 5})); }, "with an even d");
   require_error<ShapeError>([] { rotary_embedding(zeros({4})); }, "needs an input (…, n, d)");
