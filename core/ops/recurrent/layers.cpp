@@ -97,6 +97,15 @@ RecurrentResult run_layers(const RecurrentKind& kind, Tensor x, std::span<const 
     if (s.defined() && !(shape_of(s) == state_shape))
       throw ShapeError(fmt::format("{}: the initial state has shape {}, but must be {}", kind.name,
                                    shape_of(s), state_shape));
+  for (auto& s : initial)
+    if (s.defined() && dtype_of(s) != dtype_of(x))
+      throw DTypeError(fmt::format("{}: the input is {}, the initial state {}; {}", kind.name,
+                                   dtype_of(x), dtype_of(s),
+                                   conversion_to(dtype_of(x), "the state")));
+  for (auto& w : weights)
+    if (dtype_of(w) != dtype_of(x))
+      throw DTypeError(fmt::format("{}: the input is {}, a weight {}; {}", kind.name, dtype_of(x),
+                                   dtype_of(w), conversion_to(dtype_of(w), "the input")));
   const Tensor zero = zeros({batch, all.hidden()}, {.dtype = dtype_of(x), .device = x.device()});
   std::vector<std::vector<Tensor>> last(kind.states);
   for (int64_t layer = 0; layer < options.num_layers; ++layer) {

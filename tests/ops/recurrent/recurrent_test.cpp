@@ -184,6 +184,10 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<ShapeError>(run(zeros({0, 2, 4}), Tensor(), w), "the sequence is empty");
   require_error<DTypeError>(run(x.to(i64), Tensor(), w), "needs a floating input, found i64");
   require_error<ShapeError>(run(x, zeros({1, 2, 4}), w), "must be (1, 2, 5)");
+  require_error<DTypeError>(run(x, zeros({1, 2, 5}, f64), w),
+                            "lstm: the input is f32, the initial state f64; convert the state");
+  require_error<DTypeError>(run(x.to(f64), Tensor(), w),
+                            "lstm: the input is f64, a weight f32; convert the input");
   require_error<ValueError>(run(x, Tensor(), {}), "have 2 weights, or 4 with biases; found 0");
   require_error<ValueError>(run(x, Tensor(), w, {.num_layers = 3}), "found 4");
   require_error<ValueError>(run(x, Tensor(), w, {.num_layers = 0}), "0 layers");
