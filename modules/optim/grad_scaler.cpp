@@ -70,8 +70,10 @@ void GradScaler::check(const GradScalerOptions& o) {
   const auto above = [](double value, double least) {
     return std::isfinite(value) && value > least;
   };
-  nn::require(above(o.init_scale, 0), "GradScaler", "init_scale", o.init_scale, "above 0");
-  nn::require(above(o.growth_factor, 1), "GradScaler", "growth_factor", o.growth_factor, "above 1");
+  nn::require(above(o.init_scale, 0), "GradScaler", "init_scale", o.init_scale,
+              "finite and above 0");
+  nn::require(above(o.growth_factor, 1), "GradScaler", "growth_factor", o.growth_factor,
+              "finite and above 1");
   nn::require(o.backoff_factor > 0 && o.backoff_factor < 1, "GradScaler", "backoff_factor",
               o.backoff_factor, "above 0 and below 1");
   nn::require(o.growth_interval >= 1, "GradScaler", "growth_interval",
@@ -158,10 +160,12 @@ bool GradScaler::step(optim::Optimizer& optimizer) {
         "GradScaler.step: was already called for this optimizer since the last update()");
   if (!steps_[&optimizer].unscaled) unscale_(optimizer);
   Steps& steps = steps_[&optimizer];
-  if (steps.found.empty())
+  if (steps.found.empty()) {
+    steps.unscaled = false;  // so that it can be called again once there are some
     throw ValueError(
         "GradScaler.step: none of the optimizer's parameters has a gradient; call "
         "scaler.scale(loss).backward() before");
+  }
   bool finite = true;
   for (auto& found : steps.found) finite = finite && found.item() == 0;
   if (finite) optimizer.step();
@@ -193,7 +197,7 @@ void GradScaler::update() {
 void GradScaler::update(double new_scale) {
   if (!options_.enabled) return;
   nn::require(std::isfinite(new_scale) && new_scale > 0, "GradScaler", "new_scale", new_scale,
-              "above 0");
+              "finite and above 0");
   scale_ = number(new_scale, checked_scale("update").device());
   steps_.clear();
 }
