@@ -180,8 +180,10 @@ void RandomResizedCrop::operator()(Image& image, Random& random) const {
   if (window.height == 0) {
     const double ratio = static_cast<double>(width) / static_cast<double>(height),
                  nearest = std::clamp(ratio, options_.min_ratio, options_.max_ratio);
-    window.height = ratio < nearest ? std::lround(static_cast<double>(width) / nearest) : height;
-    window.width = ratio > nearest ? std::lround(static_cast<double>(height) * nearest) : width;
+    // Python's round() goes to the even number, too.
+    auto rounded = [](double side) { return static_cast<int64_t>(std::nearbyint(side)); };
+    window.height = ratio < nearest ? rounded(static_cast<double>(width) / nearest) : height;
+    window.width = ratio > nearest ? rounded(static_cast<double>(height) * nearest) : width;
     window.height = std::clamp<int64_t>(window.height, 1, height);
     window.width = std::clamp<int64_t>(window.width, 1, width);
     window.top = (height - window.height) / 2, window.left = (width - window.width) / 2;

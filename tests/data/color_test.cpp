@@ -119,6 +119,10 @@ BOOST_AUTO_TEST_CASE(pieces_that_are_resized) {
   require_near(Compose({RandomResizedCrop(4, whole)})(picture(4, 4)),
                picture(4, 4).to_vector<float>(), 0);
   require_near(Compose({RandomResizedCrop(2, whole)})(picture(2, 6)), {74, 111, 45, 82}, 0);
+  // The middle of a narrow image is 5 / 2 pixels high, rounded to the even number.
+  const RandomResizedCropOptions wide{.min_scale = 1, .min_ratio = 2, .max_ratio = 2};
+  require_near(Compose({RandomResizedCrop({2, 5}, wide)})(picture(100, 5)),
+               picture(100, 5).narrow(1, 49, 2).to_vector<float>(), 0);
   require_error<ValueError>([] { RandomResizedCrop(4, {.min_scale = 0}); },
                             "the scale has to be a range");
 }
