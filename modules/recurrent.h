@@ -23,7 +23,8 @@ struct RecurrentLayerOptions {
 // What the recurrent layers have in common: the weights by PyTorch's names, "weight_ih_l0",
 // "weight_hh_l0", "bias_ih_l0", "bias_hh_l0", "…_l0_reverse", "…_l1", all of which start uniform in
 // (-k, k) with k = 1 / sqrt(hidden_size). An input is (length, batch, input_size), a state
-// (layers directions, batch, hidden_size), and the result (length, batch, directions hidden_size).
+// (layers directions, batch, hidden_size), and the result (length, batch, directions hidden_size);
+// all of them may come without a batch.
 // States that are not given are zeros. Constructors throw a ValueError for an option outside its
 // range; calls throw a ShapeError or DTypeError for tensors that do not fit.
 struct TENON_API RecurrentState {

@@ -27,7 +27,8 @@ struct RecurrentOptions {
 //
 // x is (length, batch, width). The states are (layers directions, batch, hidden); undefined ones
 // are zeros. The result is (length, batch, directions hidden), from the last layer, and with it
-// come the states after the last step.
+// come the states after the last step. Without a batch, x is (length, width), the states are
+// (layers directions, hidden), and so are those that are returned.
 
 // h = tanh(weight_ih x + bias_ih + weight_hh h + bias_hh), or relu instead of tanh (Elman, 1990).
 // Returns the result and h.

@@ -71,7 +71,7 @@ void require_options(const RecurrentKind& kind, const Tensor& x, const Recurrent
   require_tensor(kind.name, x);
   if (shape_of(x).size() != 3)
     throw ShapeError(fmt::format(
-        "{}: needs an input of three dimensions, {}; found shape {}", kind.name,
+        "{}: needs an input {}, or (length, width) without a batch; found shape {}", kind.name,
         options.batch_first ? "(batch, length, width)" : "(length, batch, width)", shape_of(x)));
   if (!is_floating_point(dtype_of(x)))
     throw DTypeError(fmt::format("{}: needs a floating input, found {}; {}", kind.name, dtype_of(x),
@@ -83,10 +83,31 @@ void require_options(const RecurrentKind& kind, const Tensor& x, const Recurrent
                                  number_text(options.dropout)));
 }
 
+// A sequence (length, width) is a batch of one.
+RecurrentResult run_unbatched(const RecurrentKind& kind, const Tensor& x,
+                              std::span<const Tensor> initial, const std::vector<Tensor>& weights,
+                              const RecurrentOptions& options) {
+  std::vector<Tensor> states;
+  for (auto& s : initial) {
+    if (s.defined() && shape_of(s).size() != 2)
+      throw ShapeError(fmt::format(
+          "{}: an input without a batch, {}, needs an initial state (layers directions, hidden); "
+          "found {}",
+          kind.name, shape_of(x), shape_of(s)));
+    states.push_back(s.defined() ? s.unsqueeze(1) : s);
+  }
+  const int64_t batch = options.batch_first ? 0 : 1;
+  auto result = run_layers(kind, x.unsqueeze(batch), states, weights, options);
+  result.y = result.y.squeeze(batch);
+  for (auto& s : result.states) s = s.squeeze(1);
+  return result;
+}
+
 }  // namespace
 
 RecurrentResult run_layers(const RecurrentKind& kind, Tensor x, std::span<const Tensor> initial,
                            const std::vector<Tensor>& weights, const RecurrentOptions& options) {
+  if (x.defined() && x.dim() == 2) return run_unbatched(kind, x, initial, weights, options);
   require_options(kind, x, options);
   if (options.batch_first) x = x.transpose(0, 1);
   const int64_t batch = shape_of(x)[1];

@@ -172,6 +172,22 @@ BOOST_AUTO_TEST_CASE(gradients_are_those_of_single_steps) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_sequence_without_a_batch_is_a_batch_of_one) {
+  const Tensor x = rand({3, 4}), h = rand({2, 5}), c = rand({2, 5});
+  auto w = random_weights(4, 4, 5);
+  for (auto& reverse : random_weights(4, 4, 5)) w.push_back(reverse);
+  for (bool batch_first : {false, true}) {
+    const RecurrentOptions options = {.bidirectional = true, .batch_first = batch_first};
+    const int64_t batch = batch_first ? 0 : 1;
+    const auto [y, hn, cn] = lstm(x, h, c, w, options);
+    const auto [ys, hs, cs] = lstm(x.unsqueeze(batch), h.unsqueeze(1), c.unsqueeze(1), w, options);
+    require_equal(y.detach(), ys.detach().squeeze(batch));
+    require_equal(hn.detach(), hs.detach().squeeze(1));
+    require_equal(cn.detach(), cs.detach().squeeze(1));
+  }
+  BOOST_TEST((gru(x, Tensor(), random_weights(3, 4, 5)).first.shape() == Shape{3, 5}));
+}
+
 BOOST_AUTO_TEST_CASE(bad_input) {
   const Tensor x = zeros({3, 2, 4});
   const auto w = random_weights(4, 4, 5);
@@ -180,7 +196,10 @@ BOOST_AUTO_TEST_CASE(bad_input) {
     return [=] { lstm(input, h, Tensor(), weights, options); };
   };
   require_error<ValueError>(run(Tensor(), Tensor(), w), "lstm: argument 0 is an undefined tensor");
-  require_error<ShapeError>(run(zeros({3, 4}), Tensor(), w), "(length, batch, width)");
+  require_error<ShapeError>(run(zeros({4}), Tensor(), w), "(length, batch, width), or (length, w");
+  require_error<ShapeError>(run(zeros({3, 4}), zeros({1, 1, 5}), w),
+                            "an input without a batch, (3, 4), needs an initial state (layers");
+  require_error<ShapeError>(run(zeros({0, 4}), Tensor(), w), "the sequence is empty");
   require_error<ShapeError>(run(zeros({0, 2, 4}), Tensor(), w), "the sequence is empty");
   require_error<DTypeError>(run(x.to(i64), Tensor(), w), "needs a floating input, found i64");
   require_error<ShapeError>(run(x, zeros({1, 2, 4}), w), "must be (1, 2, 5)");
