@@ -4,6 +4,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -121,7 +122,7 @@ class DataLoader::Epoch {
     shared_->ready.resize(
         std::max<size_t>(workers, static_cast<size_t>(std::max(options_.prefetch, 1))));
     try {
-      for (size_t i = 0; i < workers; ++i) shared_->workers.emplace_back([this] { work(); });
+      for (size_t i = 0; i < workers; ++i) start_worker(i, workers);
       advance();
     } catch (...) {
       stop();
@@ -203,6 +204,17 @@ class DataLoader::Epoch {
       made.error = std::current_exception();
     }
     return made;
+  }
+
+  void start_worker(size_t i, size_t workers) {
+    try {
+      shared_->workers.emplace_back([this] { work(); });
+    } catch (const std::system_error& error) {
+      throw DataError(fmt::format(
+          "DataLoader: worker {} of {} cannot be started: {}; the system allows no more "
+          "threads or memory for them, so set fewer workers",
+          i + 1, workers, error.what()));
+    }
   }
 
   void work() {

@@ -2,17 +2,22 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <numeric>
 #include <set>
 #include <thread>
 
 #include <boost/test/unit_test.hpp>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <tenon/core/tensor.h>
 #include <tenon/data/loader.h>
 #include <tenon/data/tensor_dataset.h>
 
 #include "../files.h"
+#include "process/child.h"
+#include "support/sanitized.h"
 
 BOOST_AUTO_TEST_SUITE(loader_test)
 
@@ -219,6 +224,29 @@ BOOST_AUTO_TEST_CASE(an_error_ends_the_loop) {
     BOOST_TEST(probe.seen->made == made);
     BOOST_TEST((loader.state() == LoaderState{0, 3}));
   }
+}
+
+// The child of the test below: the stack of a thread is more than the memory that is left.
+BOOST_AUTO_TEST_CASE(no_memory_for_workers,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  DataLoader loader(numbers(100), {.batch_size = 1, .workers = 64});
+  rlimit before{};
+  BOOST_REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
+  rlim_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const auto page = static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+  const rlimit little{pages * page + (1 << 20), before.rlim_max};
+  BOOST_REQUIRE(setrlimit(RLIMIT_AS, &little) == 0);
+  const std::string text = error_of<DataError>([&] { loader.begin(); });
+  BOOST_REQUIRE(setrlimit(RLIMIT_AS, &before) == 0);
+  BOOST_TEST(has(text, "DataLoader: worker "), text);
+  BOOST_TEST(has(text, " of 64 cannot be started: "), text);
+  BOOST_TEST(epoch_of(loader).size() == 100);
+}
+BOOST_AUTO_TEST_CASE(workers_that_cannot_be_started) {
+  if (tenon::test::kSanitized) return;
+  const Outcome child = run_alone("loader_test/no_memory_for_workers");
+  BOOST_TEST(child.status == 0, child.output);
 }
 
 BOOST_AUTO_TEST_CASE(a_state_resumes_the_very_same_batches) {
