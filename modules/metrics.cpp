@@ -156,8 +156,8 @@ void Mean::update(Number value, double weight) {
 Tensor Mean::compute() const { return sum_.defined() ? sum_ / weight_ : unmeasured(sum_); }
 void Mean::reset() { sum_ = Tensor(), weight_ = 0; }
 
-Accuracy::Accuracy(int64_t k) : k_(k) {
-  if (k < 1) throw ValueError(fmt::format("Accuracy: k is {}; it has to be at least 1", k));
+Accuracy::Accuracy(const AccuracyOptions& options) : k_(options.k) {
+  if (k_ < 1) throw ValueError(fmt::format("Accuracy: k is {}; it has to be at least 1", k_));
 }
 void Accuracy::update(const Tensor& input, const Tensor& target) {
   const NoGrad guard;

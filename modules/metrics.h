@@ -75,11 +75,15 @@ class TENON_API Mean final : public Metric {
   double weight_ = 0;
 };
 
-// As accuracy and top_k_accuracy.
+struct AccuracyOptions {
+  int64_t k = 1;  // a row is right if its target is among the k highest scores
+};
+// As accuracy and top_k_accuracy: Accuracy(), Accuracy({.k = 5}). The number of classes is that of
+// the scores.
 class TENON_API Accuracy final : public Metric {
  public:
   // Throws a ValueError unless k is at least 1.
-  explicit Accuracy(int64_t k = 1);
+  explicit Accuracy(const AccuracyOptions& options = {});
   void update(const Tensor& input, const Tensor& target);
   Tensor compute() const override;
   void reset() override;

@@ -1,6 +1,7 @@
 // Metrics over several batches and devices, and what their functions say of ties and of nothing.
 // The values of single batches are among the reference cases (conformance/cases/metrics.h).
 #include <cmath>
+#include <type_traits>
 
 #include <tenon/tenon.h>
 
@@ -55,7 +56,7 @@ BOOST_AUTO_TEST_CASE(areas_under_the_curve) {
 }
 
 BOOST_AUTO_TEST_CASE(batches_from_several_devices_add_up) {
-  metrics::Accuracy right, best(2);
+  metrics::Accuracy right, best({.k = 2});
   metrics::ConfusionMatrix confusion(3);
   metrics::F1Score f1(3);
   metrics::AUROC area;
@@ -107,7 +108,9 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<DTypeError>([&] { metrics::confusion_matrix(zeros({2}), target, 2); },
                             "confusion_matrix: the input is of type f32");
   require_error<ShapeError>([&] { metrics::auroc(scores, target); }, "auroc: an input of shape");
-  require_error<ValueError>([] { metrics::Accuracy(0); }, "Accuracy: k is 0");
+  require_error<ValueError>([] { metrics::Accuracy({.k = 0}); }, "Accuracy: k is 0");
+  // A bare number could be meant as the number of classes, with which every row would be right.
+  static_assert(!std::is_constructible_v<metrics::Accuracy, int>);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
