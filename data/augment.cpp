@@ -193,7 +193,7 @@ void RandomVerticalFlip::operator()(Image& image, Random& random) const {
 Normalize::Normalize(const ToFloat& how)
     : how_(how),
       table_(std::make_shared<PixelTable>(
-          how, static_cast<int64_t>(std::max(how.mean.size(), how.std.size())))) {}
+          how, static_cast<int64_t>(std::max(how.mean.size(), how.std.size())), "Normalize")) {}
 Normalize::Normalize(std::vector<double> mean, std::vector<double> std)
     : Normalize(ToFloat{std::move(mean), std::move(std)}) {}
 void Normalize::operator()(Image& image, Random&) const {

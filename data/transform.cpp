@@ -10,23 +10,24 @@
 
 namespace tenon::data {
 
-PixelTable::PixelTable(const ToFloat& how, int64_t channels) : channels_(channels) {
+PixelTable::PixelTable(const ToFloat& how, int64_t channels, const char* who)
+    : channels_(channels) {
   const size_t tables = std::max(how.mean.size(), how.std.size());
   for (auto [name, given] : {std::pair("mean", how.mean.size()), std::pair("std", how.std.size())})
     if (given != 1 && given != static_cast<size_t>(channels))
       throw ValueError(
-          fmt::format("ToFloat: {} has {} values, the images have {} channels; give one value, or "
+          fmt::format("{}: {} has {} values, the images have {} channels; give one value, or "
                       "one for each channel",
-                      name, given, channels));
+                      who, name, given, channels));
   values_.resize(tables * 256);
   for (size_t c = 0; c < tables; ++c) {
     const double mean = how.mean[how.mean.size() == 1 ? 0 : c],
                  std = how.std[how.std.size() == 1 ? 0 : c];
     if (!(std > 0 && std::isfinite(std)))
       throw ValueError(
-          fmt::format("ToFloat: std has to be finite and positive, but is {}", number_text(std)));
+          fmt::format("{}: std has to be finite and positive, but is {}", who, number_text(std)));
     if (!std::isfinite(mean))
-      throw ValueError(fmt::format("ToFloat: mean has to be finite, but is {}", number_text(mean)));
+      throw ValueError(fmt::format("{}: mean has to be finite, but is {}", who, number_text(mean)));
     for (int x = 0; x < 256; ++x)
       values_[c * 256 + static_cast<size_t>(x)] = static_cast<float>((x / 255.0 - mean) / std);
   }

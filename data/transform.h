@@ -24,7 +24,8 @@ TENON_API Tensor to_float(const Tensor& images, const ToFloat& how = {});
 class PixelTable {
  public:
   // Makes the tables for images of so many channels. Errors are those of to_float.
-  PixelTable(const ToFloat& how, int64_t channels);
+  // `who`: what errors call the caller.
+  PixelTable(const ToFloat& how, int64_t channels, const char* who = "ToFloat");
   // Converts one image of channels × pixels_per_channel bytes.
   void convert(const uint8_t* from, float* to, int64_t pixels_per_channel) const;
   // Converts one channel of an image.

@@ -97,9 +97,9 @@ ConvState<Size, Options>::ConvState(const char* layer, int64_t in, int64_t out, 
     : in_channels(in), out_channels(out), kernel_size(kernel), options(o) {
   require(o.groups > 0, layer, "groups", static_cast<double>(o.groups), "at least 1");
   require(in >= 0 && in % o.groups == 0, layer, "in_channels", static_cast<double>(in),
-          "a multiple of groups");
+          in < 0 ? "at least 0" : "a multiple of groups");
   require(out >= 0 && out % o.groups == 0, layer, "out_channels", static_cast<double>(out),
-          "a multiple of groups");
+          out < 0 ? "at least 0" : "a multiple of groups");
   require_size(kernel, 1, layer, "kernel_size");
   require_size(o.stride, 1, layer, "stride");
   require_size(o.padding, 0, layer, "padding");

@@ -126,7 +126,8 @@ BOOST_AUTO_TEST_CASE(normalised_as_to_float_does) {
       },
       "there are means or stds for 2 channels", "the image has shape (1, 2, 2)");
   require_error<ValueError>([] { Normalize({0, 0}, {1, 1, 1}); }, "mean has 2 values");
-  require_error<ValueError>([] { Normalize({0}, {0}); }, "std has to be finite and positive");
+  require_error<ValueError>([] { Normalize({0}, {0}); },
+                            "Normalize: std has to be finite and positive");
 }
 
 BOOST_AUTO_TEST_CASE(erased_rectangles) {

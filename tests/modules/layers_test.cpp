@@ -58,6 +58,8 @@ BOOST_AUTO_TEST_CASE(convolution) {
   require_values(dilated(x), {1, 1, 2, 4}, {-0.58, -0.72, -0.86, -1.0, -1.14, -1.28, -1.42, -1.56});
   require_error<ValueError>([] { nn::Conv2d(3, 4, 3, {.groups = 2}); },
                             "Conv2d: in_channels is 3; it has to be a multiple of groups");
+  require_error<ValueError>([] { nn::Conv2d(3, -8, 3); },
+                            "Conv2d: out_channels is -8; it has to be at least 0");
   require_error<ValueError>(
       [] {
         nn::Conv2d(3, 4, 3, {.stride = {1, 0}});

@@ -55,6 +55,12 @@ class AllWeights {
                                      shape_of(t), wanted));
     };
     const int64_t rows = kind_.gates * hidden_;
+    const Shape& first = shape_of(w.ih);
+    if (i < static_cast<size_t>(directions_) && first.size() == 2 && first[0] == rows &&
+        first[1] != width)
+      throw ShapeError(fmt::format(
+          "{}: the input has {} features a step, but weight_ih of layer 0, of shape {}, takes {}",
+          kind_.name, width, first, first[1]));
     one(w.ih, "weight_ih", {rows, width});
     one(w.hh, "weight_hh", {rows, hidden_});
     one(w.bias_ih, "bias_ih", {rows});

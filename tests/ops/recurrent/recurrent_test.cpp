@@ -211,6 +211,9 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<ValueError>(run(x, Tensor(), w, {.num_layers = 3}), "found 4");
   require_error<ValueError>(run(x, Tensor(), w, {.num_layers = 0}), "0 layers");
   require_error<ValueError>(run(x, Tensor(), w, {.dropout = 2}), "dropout must lie in [0, 1]");
+  require_error<ShapeError>(
+      run(zeros({3, 2, 7}), Tensor(), w),
+      "the input has 7 features a step, but weight_ih of layer 0, of shape (20, 4), takes 4");
   require_error<ShapeError>(run(x, Tensor(), random_weights(3, 4, 5)),
                             "weight_ih of layer 0 has shape (15, 4), but must be (20, 4)");
   require_error<ValueError>([&] { rnn(x, Tensor(), w, "sigmoid"); }, "\"tanh\" or \"relu\"");
