@@ -119,7 +119,7 @@ inline std::vector<Line> resampling_cases() {
   // clang-format off
   return {
       {"interpolate", call_interpolate, kAll, nearest, kExact},
-      {"interpolate", call_interpolate, kReals, weighted, kLongSums, {.types_of_cpu = kHalves, .no_reference = "the first line has it"}},
+      {"interpolate", call_interpolate, kReals, weighted, kLongSums, {.types_of_cpu = kHalves, .no_reference = "the first line has it", .op = "resample"}},
       {"upsample", call_upsample, kReals, {{"{'scale_factor': 2, 'mode': 'bilinear'}", {ordinary({1, 2, 4, 5})}}, {"{'size': [31, 27], 'mode': 'nearest'}", {ordinary({2, 3, 50, 70})}}}, kLongSums, {.types_of_cpu = kHalves}},
       {"grid_sample", call_grid_sample, kReals, sampled, kLongSums, {.types_of_cpu = kHalves, .inputs = "input grid"}},
       {"grid_sample", call_grid_sample, kReals, picked, kExact, {.difference = 0, .types_of_cpu = kHalves, .no_reference = "the first line has it", .inputs = "input grid"}},

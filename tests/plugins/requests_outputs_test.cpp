@@ -11,6 +11,7 @@
 #include <tenon/plugins/sdk/requests/normalization.h>
 #include <tenon/plugins/sdk/requests/optimizer.h>
 #include <tenon/plugins/sdk/requests/pointwise.h>
+#include <tenon/plugins/sdk/requests/resample.h>
 #include <tenon/plugins/sdk/requests/shape.h>
 
 #include "ask.h"
@@ -52,6 +53,21 @@ BOOST_AUTO_TEST_CASE(operators_of_another_family_are_refused) {
   refused(LayerNormRequest::from, "layer_norm");
   refused(GroupNormRequest::from, "group_norm");
   refused(SoftmaxRequest::from, "softmax");
+  refused(ResampleRequest::from, "resample");
+}
+
+BOOST_AUTO_TEST_CASE(what_is_resampled_has_the_size_of_the_places) {
+  const auto resample = [](const tn_tensor_desc& y, const tn_tensor_desc& weight) {
+    Ask ask("resample");
+    ask.in(tensor({2, 3, 4})).in(tensor({2, 5}, TN_I64)).in(weight).out(y);
+    return ask.set("dim", 1);
+  };
+  const auto r = resample(tensor({2, 5, 4}), tensor({2, 5})).read(ResampleRequest::from);
+  BOOST_TEST((r.outer == 2 && r.size == 3 && r.inner == 4 && r.count == 5 && r.taps == 2));
+  resample(tensor({2, 6, 4}), tensor({2, 5})).refused(ResampleRequest::from, "do not make");
+  resample(tensor({2, 5, 3}), tensor({2, 5})).refused(ResampleRequest::from, "do not make");
+  resample(tensor({2, 5, 4}), tensor({5})).refused(ResampleRequest::from, "weight needs 10");
+  resample(tensor({2, 5, 4}), tensor({2, 5}, TN_F64)).refused(ResampleRequest::from, "of f32");
 }
 
 BOOST_AUTO_TEST_CASE(parts_of_outputs) {

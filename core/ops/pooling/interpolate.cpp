@@ -135,13 +135,6 @@ std::vector<size_t> order_of(const std::vector<Resize>& resizes) {
   return order;
 }
 
-// Calls f with the last two dimensions exchanged, and exchanges those of its result: rows are
-// selected as a whole, which is several times as fast as one element of each row after the other.
-template <class F>
-Tensor of_rows(const Tensor& x, F&& f) {
-  return transpose(f(transpose(x, -1, -2)), -1, -2);
-}
-
 // ---- nearest ----
 
 // Returns how often each element occurs, one after the other, or 0 if that is not all of it.
@@ -199,34 +192,16 @@ bool stays(const Resize& r, Interpolation mode, bool antialias) {
   return r.size == r.result && !moves;
 }
 
-Tensor weighted_sum(const Tensor& x, size_t dim, const Taps& taps) {
-  if (dim + 1 == shape_of(x).size())
-    return of_rows(x, [&](const Tensor& rows) { return weighted_sum(rows, dim - 1, taps); });
-  const auto n = static_cast<int64_t>(taps.place[0].size());
-  Shape along = Shape::filled(shape_of(x).size(), 1);
-  along[dim] = n;
-  const Device device = device_read_on(x);
-  const Tensor from = contiguous(x);
-  Tensor y;
-  for (size_t k = 0; k < taps.count(); ++k) {
-    const Tensor index = tensor(taps.place[k], n, {.device = device});
-    const Tensor weight = tensor(taps.weight[k], along, {.dtype = dtype_of(x), .device = device});
-    const Tensor values = index_select(from, static_cast<int64_t>(dim), index);
-    y = k == 0 ? values * weight : addcmul(y, values, weight);
-  }
-  return y;
-}
-
 Tensor interpolate_weighted(const Tensor& x, const std::vector<Resize>& resizes, Interpolation mode,
                             bool antialias) {
   Tensor y = x.to(computation_type(dtype_of(x)));
   bool changed = false;
   for (size_t d : order_of(resizes)) {
     if (stays(resizes[d], mode, antialias)) continue;
-    y = weighted_sum(y, 2 + d, taps_of(resizes[d], mode, antialias));
+    y = resample(y, 2 + d, taps_of(resizes[d], mode, antialias));
     changed = true;
   }
-  return changed ? contiguous(y.to(dtype_of(x))) : clone(x);
+  return changed ? y.to(dtype_of(x)) : clone(x);
 }
 
 Tensor interpolate_area(const Tensor& x, const std::vector<Resize>& r) {
