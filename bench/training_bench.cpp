@@ -20,6 +20,41 @@ nn::Sequential mlp() {
   return nn::Sequential(nn::Flatten(), nn::Linear(784, 256), nn::ReLU(), nn::Linear(256, 10));
 }
 
+// A small ResNet for pictures of 32 x 32.
+struct Block : nn::Module<Block> {
+  nn::Conv2d first, second;
+  nn::BatchNorm2d norm1, norm2;
+
+  explicit Block(int64_t c)
+      : first(c, c, 3, {.padding = 1}), second(c, c, 3, {.padding = 1}), norm1(c), norm2(c) {}
+  static constexpr int num_fields = 4;
+  Tensor forward(const Tensor& x) { return relu(norm2(second(relu(norm1(first(x))))) + x); }
+};
+struct ResNet : nn::Module<ResNet> {
+  nn::Conv2d stem{3, 32, 3, {.padding = 1}}, down{32, 64, 3, {.stride = 2, .padding = 1}};
+  Block narrow{32}, wide{64};
+  nn::Linear head{64, 10};
+
+  Tensor forward(const Tensor& x) {
+    const Tensor y = wide(relu(down(max_pool2d(narrow(relu(stem(x))), 2))));
+    return head(flatten(adaptive_avg_pool2d(y, 1), 1));
+  }
+};
+// One step in row-major order or with the channels last.
+auto resnet_step(MemoryFormat format) {
+  auto net = std::make_shared<ResNet>();
+  net->to(format);
+  auto optimizer = std::make_shared<optim::SGD>(net->parameters(),
+                                                optim::SGDOptions{.lr = 0.01, .momentum = 0.9});
+  Tensor x = rand({16, 3, 32, 32}).to(format), y = randint(0, 10, {16});
+  return [=] {
+    optimizer->zero_grad();
+    cross_entropy((*net)(x), y).backward();
+    optimizer->step();
+    synchronize();
+  };
+}
+
 // One step on a batch of pictures. The body owns net and optimizer.
 template <class Optimizer, class Net, class Options>
 auto step(Net net, const Options& options, int64_t batch = 256) {
@@ -41,6 +76,8 @@ void steps() {
   bench::subject("training/lenet_256_adam",
                  [] { return step<optim::Adam>(lenet(), optim::AdamOptions{.lr = 1e-3}); });
   bench::subject("training/mlp_256", [=] { return step<optim::SGD>(mlp(), sgd); });
+  bench::subject("training/resnet_16", [] { return resnet_step(contiguous_format); });
+  bench::subject("training/resnet_16_channels_last", [] { return resnet_step(channels_last); });
   bench::subject("training/lenet_256_two_devices", [=] {
     return step<optim::SGD>(nn::DataParallel(lenet(), parse_devices("cpu:0,cpu:1")), sgd);
   });

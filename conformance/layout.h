@@ -86,6 +86,18 @@ inline Shape all_are_one(const Shape& s) {
 }
 inline Tensor expanded(const Tensor& whole, const Shape& s) { return whole.expand(s); }
 
+// Tensors of images and volumes with the channels of a pixel side by side.
+inline Shape channels_moved(const Shape& s) {
+  Shape result = s;
+  if (s.size() != 4 && s.size() != 5) return result;
+  result.erase(1);
+  result.push_back(s[1]);
+  return result;
+}
+inline Tensor channels_moved_back(const Tensor& whole, const Shape& s) {
+  return s.size() == 4 || s.size() == 5 ? whole.movedim(-1, 1) : whole;
+}
+
 // Far apart: strides of thousands of elements, where that does not take too much memory.
 inline Shape planes_behind(const Shape& s) {
   Shape result = s;
@@ -118,6 +130,12 @@ inline const std::vector<Layout>& layouts(bool shared = true) {
     return list;
   }();
   return shared ? every : distinct;
+}
+
+// For operators that may keep the order of their inputs.
+inline const Layout& channels_last_layout() {
+  static const Layout last = {"channels last", layout::channels_moved, layout::channels_moved_back};
+  return last;
 }
 
 // The same values, but not at the start of an allocation: no vector of them is aligned.

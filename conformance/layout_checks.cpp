@@ -39,6 +39,30 @@ Run run_of(const Line& line, const Variant& variant, DType dtype, size_t seed, s
   return run;
 }
 
+bool has_channels(const In& in) {
+  const size_t rank = in.shape.size();
+  return rank == 4 || rank == 5;
+}
+
+// Images and volumes in the order of channels_last: all of them, and the first alone, where a
+// backend may copy, or write another order than it reads. Of each line, two variants do.
+void add_channels_last(const Line& line, std::vector<Check>& checks, const Subject& subject) {
+  size_t made = 0;
+  for (auto& variant : line.variants) {
+    if (made == 2) return;
+    if (is_large(variant) || !contains(variant.types, f32) || variant.in.empty() ||
+        !has_channels(variant.in[0]))
+      continue;
+    ++made;
+    for (const bool all : {true, false}) {
+      Run run = run_of(line, variant, f32, made, 0, 0);
+      for (size_t i = 0; i < variant.in.size(); ++i)
+        run.layout[i] = all || i == 0 ? &channels_last_layout() : &layouts()[0];
+      checks.push_back(check_of(run, subject));
+    }
+  }
+}
+
 // Every step-th of `count` combinations is run; and no dtype never.
 size_t step_of(size_t count, size_t most, size_t types, size_t number) {
   size_t step = std::max<size_t>(1, count / std::min(count, most));
@@ -75,6 +99,7 @@ std::vector<Check> layout_checks(const Line& line, const Subject& subject, size_
       add(variant, f32, turn, turn % 2, 0);
       ++turn;
     }
+  if (contains(types_for(line, subject), f32)) add_channels_last(line, checks, subject);
   if (!line.every_layout) return checks;
   for (size_t first = 0; first < layouts().size(); ++first)
     for (size_t second = 0; second < layouts().size(); ++second, ++turn)

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include <tenon/core/memory_format.h>
 #include <tenon/core/tensor.h>
 
 namespace tenon {
@@ -22,12 +23,16 @@ struct TensorOptions {
   // Whether operators record their calls on the tensor for autograd; a DTypeError unless the dtype
   // is floating.
   bool requires_grad = false;
+  // The order of the elements in memory. Without it, the functions named _like keep the order of
+  // their argument (preserve_format), and all others make row-major tensors. Throws a ShapeError if
+  // the format is one of tensors of other dimensions.
+  std::optional<MemoryFormat> memory_format = std::nullopt;
 };
 
 // ---- factories ----
-// They return a contiguous tensor. They throw a ShapeError for a negative size or a shape with more
-// elements than can be addressed, a DeviceError if the device cannot be used, and an
-// OutOfMemoryError if it has no room for the tensor.
+// They return a contiguous tensor, unless options.memory_format says otherwise. They throw a
+// ShapeError for a negative size or a shape with more elements than can be addressed, a DeviceError
+// if the device cannot be used, and an OutOfMemoryError if it has no room for the tensor.
 
 // Returns a tensor whose values were never written, f32 by default.
 TENON_API Tensor empty(const Shape& shape, const TensorOptions& options = {});
@@ -54,8 +59,9 @@ TENON_API Tensor randn(const Shape& shape, const TensorOptions& options = {});
 // unless low < high and, for integer dtypes, unless the dtype holds all of them.
 TENON_API Tensor randint(int64_t low, int64_t high, const Shape& shape,
                          const TensorOptions& options = {});
-// Returns a tensor of the shape of `like`, and of its dtype and device where options do not give
-// others, whose values were never written. Throws a ValueError for an undefined tensor.
+// Returns a tensor of the shape of `like`, and of its dtype, device and order of dimensions in
+// memory where options do not give others, whose values were never written. Throws a ValueError for
+// an undefined tensor.
 TENON_API Tensor empty_like(const Tensor& like, const TensorOptions& options = {});
 // Returns zeros like `like`, as empty_like.
 TENON_API Tensor zeros_like(const Tensor& like, const TensorOptions& options = {});

@@ -62,11 +62,23 @@ uint64_t extent_of(const Shape& shape, const Strides& strides) {
   return static_cast<uint64_t>(last) + 1;
 }
 
+// Strides that nobody takes, of one element or of none, may be anything. They are replaced where
+// products with them could leave int64.
+Strides usable_strides(const Shape& shape, const Strides& given, bool nothing) {
+  const Strides row_major = Shape::row_major(shape);
+  if (nothing) return row_major;
+  Strides strides = given;
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (strides[i] > kMaxNumel) strides[i] = row_major[i];
+  return strides;
+}
+
 }  // namespace
 
-Tensor from_blob(void* data, const Shape& shape, const Strides& strides, DType dtype,
+Tensor from_blob(void* data, const Shape& shape, const Strides& given, DType dtype,
                  BlobDeleter deleter) {
-  const uint64_t bytes = extent_of(shape, strides) * size_of(dtype);
+  const uint64_t bytes = extent_of(shape, given) * size_of(dtype);
+  const Strides strides = usable_strides(shape, given, bytes == 0);
   if (bytes && !data)
     throw ValueError(fmt::format("from_blob: a null pointer, but shape {} has elements", shape));
   if (bytes && reinterpret_cast<uintptr_t>(data) % size_of(dtype) != 0)

@@ -9,6 +9,7 @@
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/format.h>
+#include <tenon/core/layout.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/tensor_impl.h>
 
@@ -29,6 +30,7 @@ TensorImpl::TensorImpl(DType dtype, Device device, const Shape& shape, const Str
     : dtype(dtype),
       device(device),
       contiguous(tenon::is_contiguous(shape, strides)),
+      format(suggested_format(shape, strides)),
       shape(shape),
       strides(strides),
       offset(offset),
@@ -60,7 +62,15 @@ int64_t Tensor::dim() const {
 }
 int64_t Tensor::numel() const { return checked_impl(*this, "numel").numel; }
 Device Tensor::device() const { return checked_impl(*this, "device").device; }
-bool Tensor::is_contiguous() const { return checked_impl(*this, "is_contiguous").contiguous; }
+bool Tensor::is_contiguous(MemoryFormat format) const {
+  const TensorImpl& t = checked_impl(*this, "is_contiguous");
+  if (format == preserve_format)
+    throw ValueError("is_contiguous: preserve_format is no format of a tensor; ask for another");
+  return moves_channels(format) ? has_format(t.shape, t.strides, format) : t.contiguous;
+}
+MemoryFormat Tensor::suggest_memory_format() const {
+  return checked_impl(*this, "suggest_memory_format").format;
+}
 uint64_t Tensor::version() const {
   return checked_impl(*this, "version").storage->version.load(std::memory_order_acquire);
 }
@@ -202,13 +212,17 @@ void set_data(const Tensor& handle, const Tensor& values) {
   t.dtype = v.dtype;
   t.device = v.device;
   t.contiguous = v.contiguous;
+  t.format = v.format;
   t.shape = v.shape;
   t.strides = v.strides;
   t.offset = v.offset;
   t.numel = v.numel;
   t.storage = v.storage;
   if (t.autograd && t.autograd->grad.defined())
-    t.autograd->grad = no_grad([&] { return t.autograd->grad.to(v.device).to(v.dtype); });
+    t.autograd->grad = no_grad([&] {
+      const Tensor grad = t.autograd->grad.to(v.device).to(v.dtype);
+      return v.shape == grad.shape() ? grad.to(v.format) : grad;
+    });
   if (t.autograd && t.autograd->replicas) t.autograd->replicas = std::make_shared<ReplicaSet>();
 }
 

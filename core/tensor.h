@@ -18,6 +18,7 @@
 #include <tenon/core/device.h>
 #include <tenon/core/dtype.h>
 #include <tenon/core/error.h>
+#include <tenon/core/memory_format.h>
 #include <tenon/core/number.h>
 #include <tenon/core/shape.h>
 #include <tenon/core/tensor_methods.h>
@@ -70,15 +71,17 @@ class TENON_API Tensor : public TensorMethods {
   // Returns the number of elements, 1 for a scalar.
   int64_t numel() const;
   Device device() const;
-  // Returns whether the elements lie in row-major order without gaps.
-  bool is_contiguous() const;
+  // Returns whether the elements lie without gaps in row-major order, or in that of `format`; both
+  // hold for one channel or planes of one element. Throws a ValueError for preserve_format.
+  bool is_contiguous(MemoryFormat format = contiguous_format) const;
+  // Returns the format that the strides mean: one of channels if they are not row-major as well.
+  MemoryFormat suggest_memory_format() const;
   // Returns how often the values were changed in place; views share it.
   uint64_t version() const;
   // Returns whether both handles name one tensor; two undefined ones do.
   bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
 
   // ---- reading values: each waits for the work that computes them ----
-
   // Blocks until the values are computed. Throws the error of the queued operator that should have
   // computed them.
   const Tensor& wait() const;
@@ -119,8 +122,7 @@ class TENON_API Tensor : public TensorMethods {
   const T* data() const {
     return static_cast<const T*>(host_data(DTypeOf<T>::value));
   }
-  // Writes all elements, row-major and converted to the dtype `as`, to host memory, which has room
-  // for them.
+  // Writes all elements, row-major and converted to the dtype `as`, to host memory with room.
   void copy_to_host(void* destination, DType as) const;
   // Returns the text that PyTorch prints: "tensor([[1.0000, 2.0000]])", long tensors summarised.
   std::string str() const;
@@ -151,8 +153,7 @@ class TENON_API Tensor : public TensorMethods {
   void backward() const { backward(Tensor(), BackwardOptions()); }
   void backward(const Tensor& gradient) const { backward(gradient, BackwardOptions()); }
   // Has backward passes call hook(gradient) with the whole gradient of this tensor, before it goes
-  // on or is added to grad(); a Tensor that the hook returns takes its place. core/autograd/hooks.h
-  // says more.
+  // on or is added to grad(); a Tensor that the hook returns replaces it: core/autograd/hooks.h.
   template <class Hook>
   HookHandle register_hook(Hook&& hook) const;
   // Has backward() fill grad() of this tensor as well, which is no leaf.
@@ -163,8 +164,9 @@ class TENON_API Tensor : public TensorMethods {
   // ---- copies, views and shapes: as the functions of core/ops/shape.h ----
   Tensor to(Device device) const;
   Tensor to(DType dtype) const;
-  Tensor contiguous() const;
-  Tensor clone() const;
+  Tensor to(MemoryFormat format) const;
+  Tensor contiguous(MemoryFormat format = contiguous_format) const;
+  Tensor clone(MemoryFormat format = preserve_format) const;
   Tensor reshape(const Shape& shape) const;
   Tensor view(const Shape& shape) const;
   Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1) const;
@@ -319,8 +321,8 @@ class TENON_API Tensor : public TensorMethods {
   // AutogradError if the change would have to be recorded (inside NoGrad it is not).
   //
   // Writes the values of `source`, converted to this dtype and device and broadcast to this shape.
-  // Throws a ShapeError if they do not broadcast to it, and a ValueError if elements of this
-  // tensor share memory, as after expand.
+  // Throws a ShapeError if they do not broadcast to it, and a ValueError if elements of this tensor
+  // may share memory, as after expand.
   Tensor& copy_(const Tensor& source);
   // Writes `value` to every element. Throws a ValueError if an integer dtype does not hold the
   // value, or if elements share memory.

@@ -5,6 +5,7 @@
 
 #include <tenon/core/base/pool.h>
 #include <tenon/core/base/ref.h>
+#include <tenon/core/memory_format.h>
 #include <tenon/core/storage.h>
 #include <tenon/core/tensor.h>
 
@@ -35,6 +36,7 @@ struct TensorImpl : RefCounted, Pooled<TensorImpl> {
       : dtype(dtype),
         device(device),
         contiguous(true),
+        format(contiguous_format),
         shape(shape),
         strides(Shape::row_major(shape)),
         offset(0),
@@ -47,6 +49,7 @@ struct TensorImpl : RefCounted, Pooled<TensorImpl> {
   DType dtype;
   Device device;
   bool contiguous;
+  MemoryFormat format;  // the one that the strides mean: suggested_format in core/layout.h
   Shape shape;
   Strides strides;
   int64_t offset;  // in elements

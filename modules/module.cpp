@@ -168,6 +168,17 @@ void to(ModuleRef module, DType dtype) {
   });
 }
 
+void to(ModuleRef module, MemoryFormat format) {
+  const int64_t dims = format == channels_last ? 4 : format == channels_last_3d ? 5 : 0;
+  NoGrad guard;
+  for_each_tensor(module, [&](const std::string&, const OwnTensors::Item& item) {
+    Tensor& t = *item.tensor;
+    const bool concerned = dims ? t.dim() == dims : t.dim() == 4 || t.dim() == 5;
+    if (concerned && format != preserve_format && t.suggest_memory_format() != format)
+      set_data(t, t.detach().to(format));
+  });
+}
+
 void zero_grad(ModuleRef module, bool set_to_none) {
   NoGrad guard;
   for (Tensor& p : parameters(module)) {

@@ -93,6 +93,11 @@ TENON_API void eval(ModuleRef module);
 TENON_API void to(ModuleRef module, Device device);
 // Converts the floating parameters and buffers to a floating dtype; other dtypes are a DTypeError.
 TENON_API void to(ModuleRef module, DType dtype);
+// Brings every parameter and buffer of as many dimensions as the format is for into that order of
+// elements: channels_last those of four, as the weights of Conv2d, contiguous_format those of four
+// and five. Operators take the format from their inputs and weights. preserve_format changes
+// nothing.
+TENON_API void to(ModuleRef module, MemoryFormat format);
 // Drops the gradients of all parameters, or sets them to zero.
 TENON_API void zero_grad(ModuleRef module, bool set_to_none = true);
 // Sets whether the parameters require a gradient.
@@ -266,6 +271,7 @@ struct Module : ModuleTag {
   D& to(Device device) { return nn::to(self(), device), self(); }
   D& to(const char* device) { return to(Device(device)); }
   D& to(DType dtype) { return nn::to(self(), dtype), self(); }
+  D& to(MemoryFormat format) { return nn::to(self(), format), self(); }
   void zero_grad(bool set_to_none = true) { nn::zero_grad(self(), set_to_none); }
   D& requires_grad_(bool value = true) { return nn::requires_grad_(self(), value), self(); }
   template <class F>

@@ -95,7 +95,7 @@ struct LeafGradient {
 // Returns a part that an all-reduce may overwrite, because nobody else sees it and it has no gaps.
 Tensor own_part(Tensor part) {
   auto& t = impl_of(part);
-  return t.contiguous && t.refs == 1 && t.storage->refs == 1 ? part : part.clone();
+  return t.contiguous && t.refs == 1 && t.storage->refs == 1 ? part : part.clone(contiguous_format);
 }
 
 // Sums the parts on devices that a plugin's collectives connect, in one launch for all leaves on
@@ -325,12 +325,13 @@ void Tensor::backward(const Tensor& gradient, BackwardOptions options) const {
     // Users may change a gradient in place, so a leaf gets one of its own instead of a view or a
     // tensor that several leaves got.
     auto& t = impl_of(total);
+    const TensorImpl& leaf = *pass.leaves()[i].leaf;
     std::lock_guard lock(grads_mutex);
     auto& meta = pass.leaves()[i].leaf->meta();
     ended = meta.grad;
     if (!options.create_graph && !meta.grad.defined() &&
-        (!t.contiguous || t.refs != 1 || t.storage->refs != 1))
-      total = total.clone();
+        (!lies_as_leaf(t, leaf) || t.refs != 1 || t.storage->refs != 1))
+      total = copy_for_leaf(total, leaf);
     meta.grad = add_up(ended, total);
   }
 }

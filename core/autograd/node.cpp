@@ -78,6 +78,9 @@ Saved save_value(Node& node, const Tensor& t, uint32_t index, bool is_output) {
 
 namespace {
 void add_input(Node& node, const Tensor* t) {
+  const size_t i = node.edges.size();
+  if (t && i < 64 && t->suggest_memory_format() != contiguous_format)
+    node.inputs_with_channels_last |= uint64_t{1} << i;
   node.edges.push_back(t ? edge_of(*t) : Edge{});
   node.input_shapes.push_back(t ? t->shape() : Shape{});
   node.input_dtypes.push_back(t ? t->dtype() : DType::f32);
@@ -204,8 +207,8 @@ std::vector<Tensor> Node::backward(std::span<const Tensor> grads,
     gradients = rule->backward(grads, in, out, needed);
   } else {
     GradContext context{
-        *op,         attrs ? *attrs : no_attrs, scalars, grads, in, out, needed, input_shapes,
-        input_dtypes};
+        *op,          attrs ? *attrs : no_attrs, scalars, grads, in, out, needed, input_shapes,
+        input_dtypes, inputs_with_channels_last};
     op->gradient(context, gradients);
   }
   // Statistics of half types are f32, and so is what is composed with them.

@@ -60,6 +60,7 @@ struct Node : RefCounted, Pooled<Node> {
   std::vector<Saved> inputs, outputs;
   std::vector<Shape> input_shapes;
   std::vector<DType> input_dtypes;
+  uint64_t inputs_with_channels_last = 0;        // bit i: input i had a format of channels
   std::shared_ptr<Recomputation> recomputation;  // that of the checkpoint in which it was recorded
   NodeHooks hooks;
   uint32_t num_outputs = 0;

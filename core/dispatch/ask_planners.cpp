@@ -14,6 +14,7 @@
 #include <tenon/core/dispatch/ask_planners.h>
 #include <tenon/core/dispatch/plan_cache.h>
 #include <tenon/core/format.h>
+#include <tenon/core/layout.h>
 #include <tenon/core/runtime/check/work.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/observe.h>
@@ -32,18 +33,15 @@ tn_tensor_desc abi_desc(DType dtype, const Shape& shape, const Strides& strides)
   return d;
 }
 
-// Returns strides that read `t` as if it had the shape `shape`: 0 for dimensions that broadcasting
-// adds.
-Strides expanded_strides(const TensorDesc& t, const Shape& shape) {
-  Strides s = Shape::filled(shape.size(), 0);
-  const size_t added = shape.size() - t.shape.size();
-  for (size_t i = 0; i < t.shape.size(); ++i)
-    s[added + i] = t.shape[i] == 1 && shape[added + i] != 1 ? 0 : t.strides[i];
-  return s;
+// The matrix of the channels of each pixel.
+Shape rows_of(const Shape& shape) {
+  int64_t rows = shape[0];
+  for (size_t d = 2; d < shape.size(); ++d) rows *= shape[d];
+  return {rows, shape[1]};
 }
 
 // Owns everything to which a tn_op_request points. With `contiguous`, inputs that are not
-// contiguous will be copied first.
+// contiguous in the format that the entry wants will be copied first.
 struct Request {
   std::vector<tn_tensor_desc> descs;
   std::vector<const tn_tensor_desc*> inputs, outputs;
@@ -62,7 +60,8 @@ struct Request {
       // If the output is given, an input that will be copied does not share its memory with the
       // output any more.
       const bool in_place = o.kind == OutputKind::in_place;
-      const bool copied = in_place && call.out && contiguous && !call.inputs[o.input]->contiguous;
+      const bool copied =
+          in_place && call.out && contiguous && !is_taken(entry, *call.inputs[o.input]);
       aliases.push_back(in_place && !copied ? static_cast<int32_t>(o.input) : -1);
     }
     for (const bool hint : {false, true})
@@ -82,32 +81,55 @@ struct Request {
     return op.core_attr && std::strcmp(x.name, op.core_attr) == 0;
   }
 
-  const tn_tensor_desc* input(const TensorDesc& t, const PlanEntry& entry, bool contiguous) {
-    if (entry.flattened) {
-      const Shape flat{t.numel};
-      descs.push_back(abi_desc(t.dtype, flat, Shape::row_major(flat)));
-    } else if (entry.call.op->pointwise && !entry.outputs.empty()) {
-      const Shape& shape = entry.outputs[0].shape;
-      descs.push_back(abi_desc(t.dtype, shape, expanded_strides(t, shape)));
-    } else {
-      descs.push_back(
-          abi_desc(t.dtype, t.shape, contiguous ? Shape::row_major(t.shape) : t.strides));
+  static bool is_taken(const PlanEntry& entry, const TensorDesc& t) {
+    return has_format(t.shape, t.strides, entry.copies_in(t.shape));
+  }
+
+  // In the order of the entry, if that is not the tensor's own.
+  const tn_tensor_desc* add(const PlanEntry& entry, DType dtype, const Shape& shape,
+                            const Strides& strides) {
+    if (entry.order.empty()) {
+      descs.push_back(abi_desc(dtype, shape, strides));
+      return &descs.back();
     }
+    Shape ordered;
+    Strides steps;
+    for (const int64_t d : entry.order) {
+      ordered.push_back(shape[d]);
+      steps.push_back(strides[d]);
+    }
+    descs.push_back(abi_desc(dtype, ordered, steps));
     return &descs.back();
+  }
+  const tn_tensor_desc* add_row_major(DType dtype, const Shape& shape) {
+    descs.push_back(abi_desc(dtype, shape, Shape::row_major(shape)));
+    return &descs.back();
+  }
+  static bool has_rows(const PlanEntry& entry, const Shape& shape) {
+    return entry.as_rows && shape.size() == rank_of(entry.copy_format);
+  }
+
+  const tn_tensor_desc* input(const TensorDesc& t, const PlanEntry& entry, bool contiguous) {
+    if (entry.flattened) return add_row_major(t.dtype, {t.numel});
+    if (has_rows(entry, t.shape)) return add_row_major(t.dtype, rows_of(t.shape));
+    if (entry.as_lines && !t.contiguous) return add_row_major(t.dtype, {t.numel});
+    if (entry.call.op->pointwise && !entry.outputs.empty()) {
+      const Shape& shape = entry.outputs[0].shape;
+      return add(entry, t.dtype, shape, expanded_strides(t.shape, t.strides, shape));
+    }
+    return add(entry, t.dtype, t.shape,
+               contiguous ? strides_in(t.shape, entry.copies_in(t.shape)) : t.strides);
   }
 
   const tn_tensor_desc* output(const PlanOutput& o, const PlanEntry& entry, bool contiguous) {
     if (o.kind == OutputKind::absent) return nullptr;
     const CallDesc& call = entry.call;
-    const TensorDesc* given = nullptr;
-    if (call.out)
-      given = &*call.out;
-    else if (o.kind == OutputKind::in_place && !contiguous)
-      given = &*call.inputs[o.input];
-    const bool own_strides = given && !entry.flattened;
-    descs.push_back(
-        abi_desc(o.dtype, o.shape, own_strides ? given->strides : Shape::row_major(o.shape)));
-    return &descs.back();
+    if (entry.flattened) return add_row_major(o.dtype, o.shape);
+    if (has_rows(entry, o.shape)) return add_row_major(o.dtype, rows_of(o.shape));
+    if (call.out) return add(entry, o.dtype, o.shape, call.out->strides);
+    if (o.kind == OutputKind::made)
+      return add(entry, o.dtype, o.shape, o.row_major ? Shape::row_major(o.shape) : o.strides);
+    return input(*call.inputs[o.input], entry, contiguous);
   }
 };
 
@@ -141,6 +163,10 @@ std::optional<DType> unknown_dtype(const Planner& planner, const Request& reques
       return dtype;
   return std::nullopt;
 }
+
+// A plugin of ABI 1.2 or older was promised that new outputs are row-major, except those of
+// pointwise operators.
+bool may_propose(const Planner& planner) { return planner.backend->info().abi_minor >= 3; }
 
 // What no other plugin would do better: errors of the caller, and a shortage of memory.
 bool ends_the_call(tn_code code) {
@@ -206,11 +232,19 @@ void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, Rea
   context.stream->require_device();
   const Request request(entry, contiguous);
   const bool first_wins = context.first_plan_wins();
+  const bool proposes = entry.proposes();
   for (auto& p : context.planners) {
     if (entry.plan && (first_wins || rank(entry) == 0)) {
       reasons.text +=
           fmt::format("\n  {}: not asked, because {}{}", p.backend->name(), entry.api->name(),
                       first_wins ? " made a plan" : ", an overlay, states no cost");
+      continue;
+    }
+    if (proposes && !may_propose(p)) {
+      reasons.refused = true;
+      reasons.text +=
+          fmt::format("\n  {}: it was built with an ABI version in which outputs are row-major",
+                      p.backend->name());
       continue;
     }
     if (const auto dtype = unknown_dtype(p, request)) {

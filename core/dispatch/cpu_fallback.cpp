@@ -9,6 +9,7 @@
 #include <tenon/core/dispatch/cpu_fallback.h>
 #include <tenon/core/dispatch/detour.h>
 #include <tenon/core/dispatch/transfer.h>
+#include <tenon/core/layout.h>
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {
@@ -42,7 +43,7 @@ Tensor move(const Tensor& tensor, Device device, Detour& detour) {
 
 Tensor to_cpu(const Tensor& tensor, Detour& detour) {
   auto& t = impl_of(tensor);
-  if (t.contiguous || t.numel == 0) return move(tensor, kCpu, detour);
+  if (t.numel == 0 || is_dense(t.shape, t.strides)) return move(tensor, kCpu, detour);
   return make_view(move(span_of(tensor), kCpu, detour), t.shape, t.strides, 0);
 }
 
@@ -87,8 +88,7 @@ void run_on_cpu(const PlanEntry& entry, const Call& call, Outputs& outputs) {
     if (o.kind == OutputKind::in_place)
       write_back(there[i], outputs.emplace_back(call.in(o.input)), detour);
     else
-      outputs.push_back(there[i].defined() ? move(there[i].contiguous(), entry.device, detour)
-                                           : Tensor());
+      outputs.push_back(there[i].defined() ? move(there[i], entry.device, detour) : Tensor());
   }
 }
 

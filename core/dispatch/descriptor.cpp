@@ -2,17 +2,28 @@
 
 #include <tenon/core/dispatch/descriptor.h>
 #include <tenon/core/dispatch/op.h>
+#include <tenon/core/layout.h>
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {
 
 TensorDesc describe(const TensorImpl& t) {
-  return {t.dtype, t.shape, t.strides, t.contiguous, t.numel};
+  return {t.dtype, t.shape, t.strides, t.contiguous, t.format, t.numel};
 }
 
 bool elements_overlap(const Shape& shape, const Strides& strides) {
-  for (size_t i = 0; i < shape.size(); ++i)
-    if (shape[i] > 1 && strides[i] == 0) return true;
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return false;
+  const DimsByStride by(shape, strides);
+  int64_t reach = 0;  // of the dimensions so far: the distance from the first element to the last
+  for (size_t i = 0; i < by.count; ++i) {
+    const int64_t stride = strides[by.dims[i]];
+    int64_t extent;
+    if (stride <= reach) return true;
+    // What leaves int64 lies in no memory.
+    if (__builtin_mul_overflow(shape[by.dims[i]] - 1, stride, &extent) ||
+        __builtin_add_overflow(reach, extent, &reach))
+      return true;
+  }
   return false;
 }
 
@@ -27,7 +38,7 @@ int32_t alias_of(const Tensor& out, Inputs inputs) {
   return -1;
 }
 
-CallDesc::CallDesc(const Call& call, const Shape* common)
+CallDesc::CallDesc(const Call& call, const TensorImpl* common)
     : op(&call.op),
       attrs(call.attrs),
       num_scalars(call.scalars.size()),
@@ -37,6 +48,7 @@ CallDesc::CallDesc(const Call& call, const Shape* common)
   for (auto* t : call.inputs)
     inputs.push_back(t ? std::optional(describe(impl_of(*t))) : std::nullopt);
   if (call.shape) shape = *call.shape;
+  format = call.format;
   if (!call.out) return;
   out = describe(impl_of(*call.out));
   out_input = alias_of(*call.out, call.inputs);

@@ -11,10 +11,12 @@
 #include <tenon/core/dispatch/ask_planners.h>
 #include <tenon/core/dispatch/detour.h>
 #include <tenon/core/dispatch/plan_cache.h>
+#include <tenon/core/dispatch/propose.h>
 #include <tenon/core/dispatch/widened.h>
 #include <tenon/core/error.h>
 #include <tenon/core/extent.h>
 #include <tenon/core/format.h>
+#include <tenon/core/layout.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/trace.h>
 
@@ -26,8 +28,8 @@ void require_distinct_elements(const CallDesc& call, size_t input) {
   const TensorDesc& t = *call.inputs[input];
   if (elements_overlap(t.shape, t.strides))
     throw ValueError(fmt::format(
-        "{}: argument {} is changed in place, but several elements of this expanded tensor of "
-        "shape {} share one place in memory; use .contiguous() or .clone() before changing it{}",
+        "{}: argument {} is changed in place, but several elements of this tensor of shape {} may "
+        "share one place in memory, as after expand or unfold; change a .contiguous() copy of it{}",
         call.op->name, input, t.shape, path_suffix()));
 }
 
@@ -50,27 +52,35 @@ void infer_outputs(PlanEntry& entry) {
     if (!is_addressable(o.shape))
       refuse_extent(fmt::format("{}: the result{}", entry.describe(), path_suffix()), o.shape);
     const int64_t numel = o.shape.numel();
-    entry.outputs.push_back({o.dtype, o.shape, numel, wanted ? o.kind : OutputKind::absent, o.input,
-                             static_cast<uint64_t>(numel) * size_of(o.dtype)});
+    entry.outputs.push_back({o.dtype,
+                             o.shape,
+                             numel,
+                             wanted ? o.kind : OutputKind::absent,
+                             o.input,
+                             static_cast<uint64_t>(numel) * size_of(o.dtype),
+                             {},
+                             true});
   }
 }
 
 Footprint footprint_of(const TensorDesc& t, bool contiguous) {
-  return contiguous ? Footprint(t.bytes()) : Footprint(t.shape, t.strides, size_of(t.dtype));
+  return contiguous || t.contiguous ? Footprint(t.bytes())
+                                    : Footprint(t.shape, t.strides, size_of(t.dtype));
 }
 
 void note_footprints(PlanEntry& entry) {
   const CallDesc& call = entry.call;
+  const bool whole = entry.make_contiguous || entry.flattened;
   for (auto& t : call.inputs) {
-    entry.read.push_back(t ? footprint_of(*t, entry.make_contiguous) : Footprint());
+    entry.read.push_back(t ? footprint_of(*t, whole) : Footprint());
     entry.read_types.push_back(t ? t->dtype : DType{});
   }
   for (auto& o : entry.outputs) {
     const bool in_place = o.kind == OutputKind::in_place;  // or a contiguous copy of it
     entry.in_place.push_back(in_place);
     entry.written_types.push_back(o.dtype);
-    entry.written.push_back(call.out   ? footprint_of(*call.out, false)
-                            : in_place ? footprint_of(*call.inputs[o.input], entry.make_contiguous)
+    entry.written.push_back(call.out   ? footprint_of(*call.out, entry.flattened)
+                            : in_place ? footprint_of(*call.inputs[o.input], whole)
                             : o.kind == OutputKind::absent ? Footprint(0)
                                                            : Footprint(o.bytes));
   }
@@ -90,7 +100,7 @@ void require_room_for_outputs(DeviceContext& context, const PlanEntry& entry) {
 }
 void require_room_for_copies(DeviceContext& context, const PlanEntry& entry) {
   for (auto& t : entry.call.inputs)
-    if (t && !t->contiguous)
+    if (t && !has_format(t->shape, t->strides, entry.copies_in(t->shape)))
       require_room(context, entry, t->shape, t->bytes(), "a contiguous copy");
 }
 
@@ -130,12 +140,54 @@ std::string conversion_in(const PlanEntry& entry) {
       path_suffix(), reasons, advice));
 }
 
+// Asks for outputs in a format of channels, first with the inputs as they are, and then with copies
+// of those that are in another format.
+void make_plan_in(MemoryFormat format, DeviceContext& context, PlanEntry& entry, Reasons& reasons) {
+  const bool differs = any_differs(entry.call, format);
+  set_format(entry, format);
+  entry.copy_format = format;
+  entry.as_rows = entry.call.op->rows_of_channels;
+  if (!entry.as_rows || !differs) ask_planners(context, entry, false, reasons);
+  if (entry.plan) return;
+  if (differs) {
+    require_room_for_copies(context, entry);
+    ask_planners(context, entry, true, reasons);
+    entry.make_contiguous = entry.plan != nullptr;
+    if (entry.plan) return;
+  }
+  set_format(entry, contiguous_format);
+  entry.copy_format = contiguous_format;
+  entry.as_rows = false;
+}
+
+Ref<PlanEntry> entry_for(DeviceContext& context, CallDesc call) {
+  auto entry = Ref<PlanEntry>::adopt(new PlanEntry(std::move(call)));
+  entry->device = context.device;
+  entry->context = &context;
+  infer_outputs(*entry);
+  return entry;
+}
+
+// Whether a call of half types that no plugin takes in the format keeps it where it runs in f32.
+bool is_offered_wide_in(MemoryFormat format, DeviceContext& context, const CallDesc& call) {
+  if (!can_be_widened(call)) return false;
+  const auto entry = entry_for(context, widened(call));
+  Reasons reasons;
+  make_plan_in(format, context, *entry, reasons);
+  return entry->plan != nullptr;
+}
+
 void make_plan(DeviceContext& context, PlanEntry& entry, Reasons& reasons) {
   const CallDesc& call = entry.call;
+  if (const auto format = proposed_format(call); moves_channels(format)) {
+    make_plan_in(format, context, entry, reasons);
+    if (entry.plan || is_offered_wide_in(format, context, call)) return;
+    reasons.text.clear();  // those of the next request are about the operator itself
+  }
   ask_planners(context, entry, false, reasons);
   const bool all_contiguous = std::all_of(call.inputs.begin(), call.inputs.end(),
                                           [](auto& t) { return !t || t->contiguous; });
-  if (entry.plan || all_contiguous || call.op->pointwise) return;
+  if (entry.plan || all_contiguous || call.op->pointwise || call.flat) return;
   Reasons why_copies = std::exchange(reasons, {});
   require_room_for_copies(context, entry);
   ask_planners(context, entry, true, reasons);
@@ -145,10 +197,7 @@ void make_plan(DeviceContext& context, PlanEntry& entry, Reasons& reasons) {
 
 // Whether a plugin makes a plan for the call.
 bool is_offered(DeviceContext& context, CallDesc call) {
-  auto entry = Ref<PlanEntry>::adopt(new PlanEntry(std::move(call)));
-  entry->device = context.device;
-  entry->context = &context;
-  infer_outputs(*entry);
+  const auto entry = entry_for(context, std::move(call));
   Reasons reasons;
   make_plan(context, *entry, reasons);
   return entry->plan != nullptr;
@@ -160,7 +209,12 @@ void prepare(DeviceContext& context, PlanEntry& entry, Reasons& reasons) {
   const CallDesc& call = entry.call;
   infer_outputs(entry);
   if (!call.out) require_room_for_outputs(context, entry);
-  if (call.flat) flatten(entry, call.shape_of_all());
+  if (call.flat)
+    flatten(entry, call.shape_of_all());
+  else if (call.op->pointwise)
+    order_dimensions(entry);
+  else
+    entry.as_lines = lie_alike(entry);
 
   const bool nothing_to_write =
       std::all_of(entry.outputs.begin(), entry.outputs.end(),
@@ -221,7 +275,9 @@ std::string outcome_of(const PlanEntry& entry) {
   if (entry.on_cpu) return "by no plugin, on the CPU";
   if (!entry.plan) return "has nothing to compute";
   return fmt::format("by {}{}", entry.api->name(),
-                     entry.make_contiguous ? " on contiguous copies" : "");
+                     !entry.make_contiguous              ? ""
+                     : moves_channels(entry.copy_format) ? " on copies in channels_last"
+                                                         : " on contiguous copies");
 }
 
 }  // namespace

@@ -35,10 +35,15 @@ struct Call {
   uint32_t wanted = ~0u;         // if bit i is 0, output i is not computed and stays undefined
   const Tensor* out = nullptr;   // the tensor for output 0, in a call of run_into
   const Shape* shape = nullptr;  // the shape of output 0, if the inputs do not determine it
+  // The format of new outputs. Where it is preserve_format, the operator's rule and its inputs say
+  // which it is (core/dispatch/propose.h).
+  MemoryFormat format = preserve_format;
 
   bool has(size_t i) const { return i < inputs.size() && inputs[i]; }
   const Tensor& in(size_t i) const { return *inputs[i]; }
-  Call with_inputs(Inputs others) const { return {op, others, attrs, scalars, wanted, out, shape}; }
+  Call with_inputs(Inputs others) const {
+    return {op, others, attrs, scalars, wanted, out, shape, format};
+  }
   // Returns an undefined tensor if the input is absent.
   Tensor optional(size_t i) const { return has(i) ? in(i) : Tensor(); }
 };
@@ -96,12 +101,18 @@ class GradContext {
   // Returns whether d/d(input i) is needed. A rule should not compute the others.
   bool needs(size_t i) const { return i < needed.size() && needed[i]; }
   const Shape& input_shape(size_t i) const { return input_shapes[i]; }
+  // The format that input i had, in which its gradient is best made.
+  MemoryFormat input_format(size_t i) const {
+    if (i >= 64 || !(inputs_with_channels_last >> i & 1)) return contiguous_format;
+    return input_shapes[i].size() == 4 ? channels_last : channels_last_3d;
+  }
   DType input_dtype(size_t i) const { return input_dtypes[i]; }
 
   std::span<const Tensor> inputs, outputs;  // what is not saved is undefined; none: no list at all
   std::span<const bool> needed;
   std::span<const Shape> input_shapes;
   std::span<const DType> input_dtypes;
+  uint64_t inputs_with_channels_last;  // bit i
 };
 
 // One for each input of the operator; those that are not needed stay undefined.
@@ -142,8 +153,17 @@ struct OpSpec {
   uint32_t saves_inputs = 0;    // bit i: the gradient rule reads input i
   uint32_t saves_outputs = 0;   // bit i: the gradient rule reads output i
   uint32_t differentiable = 1;  // bit i: output i has a gradient
-  // Inputs are expanded to the shape of output 0 before the plugin sees them.
+  // Inputs are expanded to the shape of output 0 before the plugin sees them, and it may get their
+  // dimensions in another order, that of the elements in memory. No attribute names a dimension.
   bool pointwise = false;
+  // Every element of the outputs depends on its own place in the order of memory alone, so that
+  // tensors of one layout without gaps count as one dimension.
+  bool by_element = false;
+  // Bit i: where input i has a format of channels, outputs of its rank are proposed in it.
+  uint32_t keeps_format = 0;
+  // In a format of channels, plugins see tensors of that rank as the matrix (elements of a channel,
+  // channels), which is row-major. So it needs no plugin that knows of formats.
+  bool rows_of_channels = false;
   Promotion promotion = Promotion::none;
   uint32_t keeps_types = 0;  // bit i: input i takes no part in promotion
   // An attribute that only the rules of the core read. Plugins do not get it, because they refuse
@@ -181,7 +201,7 @@ Outputs run_all(const Call& call);
 // For operators with one output whose shape the inputs do not determine, such as a gradient. Their
 // shape rule is infer_given_shape.
 Tensor run_as(const Shape& shape, const Op& op, std::initializer_list<const Tensor*> inputs,
-              const Attrs& attrs = no_attrs);
+              const Attrs& attrs = no_attrs, MemoryFormat format = preserve_format);
 // Writes into `out` instead of a new tensor, for the mutators. It is not recorded, and increments
 // the version. If an input was never computed, an existing target keeps its values; a part of a new
 // result has none and is poisoned.

@@ -10,6 +10,7 @@
 #include <tenon/core/dispatch/plan_cache.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
+#include <tenon/core/layout.h>
 #include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/tensor_impl.h>
@@ -29,24 +30,38 @@ bool matches(const PlanEntry& e, const PlanKey& key) {
 }
 }  // namespace
 
-const Shape* common_shape(const Call& call) {
-  if (!call.op.pointwise) return nullptr;
-  const Shape* common = call.out ? &impl_of(*call.out).shape : nullptr;
-  if (call.out && !impl_of(*call.out).contiguous) return nullptr;
+namespace {
+// Whether the elements of two tensors of one shape lie in the same order.
+bool same_order(const TensorImpl& a, const TensorImpl& b) {
+  if (a.contiguous || b.contiguous) return a.contiguous == b.contiguous;
+  for (size_t i = 0; i < a.shape.size(); ++i)
+    if (a.shape[i] != 1 && a.strides[i] != b.strides[i]) return false;
+  return true;
+}
+}  // namespace
+
+const TensorImpl* common_layout(const Call& call) {
+  if (!call.op.pointwise && !call.op.by_element) return nullptr;
+  const TensorImpl* common = call.out ? &impl_of(*call.out) : nullptr;
   for (auto* input : call.inputs) {
     if (!input) continue;
     auto& t = impl_of(*input);
-    if (!t.contiguous || (common && !(t.shape == *common))) return nullptr;
-    common = &t.shape;
+    if (common && (!(t.shape == common->shape) || !same_order(t, *common))) return nullptr;
+    if (!common) common = &t;
   }
+  if (!common || (!common->contiguous && !is_dense(common->shape, common->strides))) return nullptr;
+  if (call.format != preserve_format && !has_format(common->shape, common->strides, call.format))
+    return nullptr;
   return common;
 }
 
-PlanKey::PlanKey(const Call& call, const Shape* common) {
+PlanKey::PlanKey(const Call& call, const TensorImpl* common) {
   add(reinterpret_cast<intptr_t>(&call.op));
   add(int64_t{call.shape != nullptr} << 34 | int64_t{call.out != nullptr} << 33 |
       int64_t{common != nullptr} << 32 | call.wanted);
-  add(static_cast<int64_t>(call.inputs.size()) << 32 |
+  // The plan of tensors of one layout does not depend on it.
+  const MemoryFormat format = common ? preserve_format : call.format;
+  add(static_cast<int64_t>(format) << 60 | static_cast<int64_t>(call.inputs.size()) << 32 |
       static_cast<int64_t>(call.attrs.all().size()) << 24 |
       static_cast<int64_t>(call.scalars.size()));
   if (call.shape) {
@@ -89,8 +104,8 @@ PlanKey::PlanKey(const Call& call, const Shape* common) {
 
 void PlanKey::add(const Tensor& tensor) {
   auto& t = impl_of(tensor);
-  add(static_cast<int64_t>(t.dtype) << 8 | static_cast<int64_t>(t.shape.size()) << 1 |
-      t.contiguous);
+  add(static_cast<int64_t>(t.dtype) << 8 | static_cast<int64_t>(moves_channels(t.format)) << 7 |
+      static_cast<int64_t>(t.shape.size()) << 1 | t.contiguous);
   for (auto d : t.shape) add(d);
   if (!t.contiguous)
     for (auto s : t.strides) add(s);
@@ -140,7 +155,7 @@ struct RecentAnswers {
 
 }  // namespace
 
-PlanEntry& PlanCache::find(const Call& call, const Shape* common) {
+PlanEntry& PlanCache::find(const Call& call, const TensorImpl* common) {
   PlanKey key(call, common);
   auto* recent = PerThread<RecentAnswers>::get();
   if (!recent) [[unlikely]]
@@ -156,7 +171,8 @@ PlanEntry& PlanCache::find(const Call& call, const Shape* common) {
   return *slot.entry;
 }
 
-Ref<PlanEntry> PlanCache::find_shared(const PlanKey& key, const Call& call, const Shape* common) {
+Ref<PlanEntry> PlanCache::find_shared(const PlanKey& key, const Call& call,
+                                      const TensorImpl* common) {
   {
     std::lock_guard lock(lock_);
     if (auto* known = look_up(key)) return Ref<PlanEntry>::share(known);
@@ -283,6 +299,11 @@ void PlanCache::unpin() {
 
 PlanEntry::~PlanEntry() {
   if (plan) api->destroy(plan);
+}
+
+bool PlanEntry::proposes() const {
+  return order.empty() && !as_rows &&
+         std::any_of(outputs.begin(), outputs.end(), [](auto& o) { return !o.row_major; });
 }
 
 const char* PlanEntry::name() const { return call.op->name; }

@@ -11,6 +11,7 @@
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/ref.h>
 #include <tenon/core/dispatch/op.h>
+#include <tenon/core/layout.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/prepared_plan.h>
 #include <tenon/plugins/abi/abi.h>
@@ -24,6 +25,8 @@ struct PlanOutput {
   OutputKind kind;
   uint32_t input;  // the input that is changed, if the kind is in_place
   uint64_t bytes;
+  Strides strides;        // of a new tensor
+  bool row_major = true;  // what they are
 };
 
 class PlanCache;
@@ -36,10 +39,17 @@ struct PlanEntry final : RefCounted, PreparedPlan {
   const plugins::Backend* planner = nullptr;  // the plugin that made the plan
   // `plan` is null if there is nothing to run, because every output is empty, or if `widened`,
   // `decomposed` or `on_cpu` is true.
-  bool make_contiguous = false;  // the plugin takes only contiguous inputs
-  bool widened = false;          // no plugin offers it in a half type, so it runs in f32
-  bool decomposed = false;       // no plugin offers it, so the core decomposes it
-  bool on_cpu = false;           // no plugin offers it, and the CPU may do it
+  bool make_contiguous = false;  // the plugin takes only contiguous inputs …
+  // … in this format: of tensors of its rank, if it moves the channels; all others are row-major.
+  MemoryFormat copy_format = contiguous_format;
+  // Of a pointwise operator, the order in which the plugin sees the dimensions; empty if it is
+  // their own.
+  Shape order;
+  bool as_lines = false;    // the plugin sees tensors with an order of their own as lines
+  bool as_rows = false;     // the plugin sees rows of channels
+  bool widened = false;     // no plugin offers it in a half type, so it runs in f32
+  bool decomposed = false;  // no plugin offers it, so the core decomposes it
+  bool on_cpu = false;      // no plugin offers it, and the CPU may do it
   // Why the plugins refused the call as it was made, a line "\n  <plugin>: <reason>" for each. It
   // is kept if one of the four above is true.
   std::string refusals;
@@ -53,6 +63,13 @@ struct PlanEntry final : RefCounted, PreparedPlan {
   uint64_t ticket = 0;           // of the stream of the device when the last reference was released
   PlanEntry* next_to_destroy = nullptr;
 
+  // The format in which a tensor of this shape is copied for the plugin.
+  MemoryFormat copies_in(const Shape& shape) const {
+    return moves_channels(copy_format) && shape.size() == rank_of(copy_format) ? copy_format
+                                                                               : contiguous_format;
+  }
+  // Whether the plugin is asked for an output that is neither row-major nor seen as such.
+  bool proposes() const;
   explicit PlanEntry(CallDesc call) : call(std::move(call)) {}
   const char* name() const override;
   std::string describe(const Shape* shape = nullptr) const override;
@@ -61,16 +78,16 @@ struct PlanEntry final : RefCounted, PreparedPlan {
 };
 void destroy(PlanEntry* entry);
 
-// Returns the shape that all tensors of a pointwise call have, if none of them has gaps. The kernel
-// does not depend on how this shape divides the elements into dimensions. Returns null for any
-// other call.
-const Shape* common_shape(const Call& call);
+// Returns a tensor whose shape and order in memory all tensors of a call have, if none of them has
+// gaps and the operator computes element by element. The kernel does not depend on how this layout
+// divides the elements into dimensions. Returns null for any other call.
+const TensorImpl* common_layout(const Call& call);
 
 // The words that identify a call. It lives on the stack.
 class PlanKey {
  public:
-  // `common` is the result of common_shape.
-  PlanKey(const Call& call, const Shape* common);
+  // `common` is the result of common_layout.
+  PlanKey(const Call& call, const TensorImpl* common);
   std::span<const int64_t> words() const { return {words_, count_}; }
   uint64_t hash() const { return hash_; }
 
@@ -99,10 +116,10 @@ class PlanCache final : public PlanStore {
   explicit PlanCache(DeviceContext& context, size_t capacity = 8192)
       : context_(context), capacity_(capacity) {}
   // Returns the entry for a call. If it is new, it is made: shape rule, choice of plugin, plan.
-  // `common` is the result of common_shape. The calling thread keeps the entry until it looks for
+  // `common` is the result of common_layout. The calling thread keeps the entry until it looks for
   // another one that takes the same slot of its recent results. A caller that makes other calls
   // before the last use of the entry has to take a Ref.
-  PlanEntry& find(const Call& call, const Shape* common);
+  PlanEntry& find(const Call& call, const TensorImpl* common);
   size_t size() const { return count_.load(std::memory_order_relaxed); }
   size_t capacity() const { return capacity_; }
   // While the cache is pinned, no entry is destroyed, because a recording runs plans that are not
@@ -112,7 +129,7 @@ class PlanCache final : public PlanStore {
 
  private:
   friend void destroy(PlanEntry*);
-  Ref<PlanEntry> find_shared(const PlanKey& key, const Call& call, const Shape* common);
+  Ref<PlanEntry> find_shared(const PlanKey& key, const Call& call, const TensorImpl* common);
   PlanEntry* look_up(const PlanKey& key);
   void insert(Ref<PlanEntry> entry);
   void grow();

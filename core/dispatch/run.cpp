@@ -17,6 +17,7 @@
 #include <tenon/core/dispatch/widened.h>
 #include <tenon/core/dispatch/written.h>
 #include <tenon/core/error.h>
+#include <tenon/core/layout.h>
 #include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/tensor_impl.h>
@@ -24,12 +25,13 @@
 namespace tenon {
 namespace {
 
-// Returns a contiguous copy of a tensor for a call that cannot use the tensor itself.
-Tensor hidden_copy(const Call& call, const std::string& reason, const Tensor& tensor) {
+// Returns a copy without gaps of a tensor for a call that cannot use the tensor itself.
+Tensor hidden_copy(const Call& call, const std::string& reason, const Tensor& tensor,
+                   MemoryFormat format) {
   NoGrad guard;
   const Detour detour(observe::DetourKind::hidden_copy, call, impl_of(tensor).device, reason,
                       &tensor);
-  return tensor.clone();
+  return tensor.clone(format);
 }
 
 // The inputs of one call. A small number of pointers is stored on the stack. Replicas and
@@ -55,8 +57,10 @@ class Arguments {
   Inputs used() const { return {used_, count_}; }
   void make_contiguous(const Call& call, const PlanEntry& entry) {
     for (size_t i = 0; i < count_; ++i)
-      if (used_[i] && !used_[i]->is_contiguous())
-        own(i, hidden_copy(call, entry.refusals, *used_[i]));
+      if (used_[i])
+        if (const MemoryFormat format = entry.copies_in(impl_of(*used_[i]).shape);
+            !used_[i]->is_contiguous(format))
+          own(i, hidden_copy(call, entry.refusals, *used_[i], format));
   }
 
  private:
@@ -169,21 +173,35 @@ void launch(const Work& work) {
     queue_plan(work, nullptr);
 }
 
-// `shape` is that of the call if the plan is flattened.
+// The shape of a call whose plan is flattened, or null.
+const Shape* shape_of_flat(const TensorImpl* common) { return common ? &common->shape : nullptr; }
+
+// `common` is the layout of the call if the plan is flattened, for an output in `format`.
 Tensor new_output(DeviceContext& context, const PlanEntry& entry, const PlanOutput& o,
-                  const Shape* shape) try {
-  return Tensor(
-      Ref<TensorImpl>::adopt(new TensorImpl(o.dtype, context.device, shape ? *shape : o.shape,
-                                            o.numel, context.memory->allocate(o.bytes))));
+                  const TensorImpl* common, MemoryFormat format) try {
+  auto memory = context.memory->allocate(o.bytes);
+  const Shape& shape = common ? common->shape : o.shape;
+  const bool like_common = common && format == preserve_format;
+  const bool row_major = like_common ? common->contiguous && !moves_channels(common->format)
+                         : common    ? !moves_channels(format)
+                                     : o.row_major;
+  if (row_major)
+    return Tensor(Ref<TensorImpl>::adopt(
+        new TensorImpl(o.dtype, context.device, shape, o.numel, std::move(memory))));
+  const Strides strides = like_common ? common->strides
+                          : common    ? strides_in(shape, format)
+                                      : o.strides;
+  return Tensor(Ref<TensorImpl>::adopt(
+      new TensorImpl(o.dtype, context.device, shape, strides, 0, std::move(memory))));
 } catch (const OutOfMemoryError& e) {
-  refuse(e, entry, shape);
+  refuse(e, entry, shape_of_flat(common));
 }
 
 Tensor output_of(DeviceContext& context, const PlanEntry& entry, const PlanOutput& o,
-                 const Call& call, const Shape* shape) {
+                 const Call& call, const TensorImpl* common) {
   switch (o.kind) {
     case OutputKind::made:
-      return new_output(context, entry, o, shape);
+      return new_output(context, entry, o, common, call.format);
     case OutputKind::in_place:
       return call.in(o.input);
     case OutputKind::absent:
@@ -194,7 +212,7 @@ Tensor output_of(DeviceContext& context, const PlanEntry& entry, const PlanOutpu
 
 // `call` is what the user called; `arguments` are its inputs on the device where they are used.
 void run_entry(DeviceContext& context, PlanEntry& entry, const Call& call, Arguments& arguments,
-               Outputs& outputs, const Shape* shape) {
+               Outputs& outputs, const TensorImpl* common) {
   NoGrad guard;                                     // the call is recorded as a whole
   const AutocastOff off;                            // its dtypes are decided
   const auto held = Ref<PlanEntry>::share(&entry);  // other operators run before its last use
@@ -207,7 +225,7 @@ void run_entry(DeviceContext& context, PlanEntry& entry, const Call& call, Argum
   if (entry.on_cpu) return run_on_cpu(entry, here, outputs);
   // An in-place output is the tensor of the caller, even if the plugin works on a contiguous copy
   // of it.
-  for (auto& o : entry.outputs) outputs.push_back(output_of(context, entry, o, here, shape));
+  for (auto& o : entry.outputs) outputs.push_back(output_of(context, entry, o, here, common));
   if (entry.make_contiguous) arguments.make_contiguous(call, entry);
   {
     std::vector<TensorImpl*> raw;
@@ -220,12 +238,13 @@ void run_entry(DeviceContext& context, PlanEntry& entry, const Call& call, Argum
       raw.push_back(written.impl().get());
       if (in_place) changes.emplace_back(*impl_of(written).storage);
     }
-    if (entry.plan) launch({context, entry, here.inputs, raw, call.scalars, shape});
+    if (entry.plan) launch({context, entry, here.inputs, raw, call.scalars, shape_of_flat(common)});
   }
   if (!entry.make_contiguous) return;
   for (size_t i = 0; i < outputs.size(); ++i)
     if (entry.outputs[i].kind == OutputKind::in_place) {
       const Tensor& changed = here.in(entry.outputs[i].input);
+      if (changed.is_same(outputs[i])) continue;  // it needed no copy
       const Detour detour(observe::DetourKind::hidden_copy, call, entry.device, entry.refusals,
                           &changed);
       outputs[i].copy_(changed);
@@ -248,17 +267,17 @@ Tensor run_one(const Call& call) {
   Arguments arguments(op, call.inputs, nullptr);
   auto& context = context_of(arguments.device());
   const Call here = call.with_inputs(arguments.used());
-  const Shape* shape = common_shape(here);
-  auto& entry = plans_of(context).find(here, shape);
+  const TensorImpl* common = common_layout(here);
+  auto& entry = plans_of(context).find(here, common);
   Tensor output;
   if (entry.outputs.size() == 1 && entry.plan && entry.outputs[0].kind == OutputKind::made &&
       !entry.make_contiguous) {
-    output = new_output(context, entry, entry.outputs[0], shape);
+    output = new_output(context, entry, entry.outputs[0], common, here.format);
     TensorImpl* raw = output.impl().get();
-    launch({context, entry, here.inputs, {&raw, 1}, call.scalars, shape});
+    launch({context, entry, here.inputs, {&raw, 1}, call.scalars, shape_of_flat(common)});
   } else {
     Outputs outputs;
-    run_entry(context, entry, call, arguments, outputs, shape);
+    run_entry(context, entry, call, arguments, outputs, common);
     output = std::move(outputs[0]);
   }
   if (needs_recording(op, call.inputs)) record(call, {&output, 1});
@@ -273,8 +292,9 @@ Tensor run(const Op& op, std::initializer_list<const Tensor*> inputs, const Attr
 }
 
 Tensor run_as(const Shape& shape, const Op& op, std::initializer_list<const Tensor*> inputs,
-              const Attrs& attrs) {
-  return run_one({op, Inputs(inputs.begin(), inputs.size()), attrs, {}, ~0u, nullptr, &shape});
+              const Attrs& attrs, MemoryFormat format) {
+  return run_one(
+      {op, Inputs(inputs.begin(), inputs.size()), attrs, {}, ~0u, nullptr, &shape, format});
 }
 
 namespace {
@@ -314,9 +334,9 @@ Outputs run_all(const Call& call) {
     Arguments arguments(op, call.inputs, nullptr);
     auto& context = context_of(arguments.device());
     const Call here = call.with_inputs(arguments.used());
-    const Shape* shape = common_shape(here);
-    auto& entry = plans_of(context).find(here, shape);
-    run_entry(context, entry, call, arguments, outputs, shape);
+    const TensorImpl* common = common_layout(here);
+    auto& entry = plans_of(context).find(here, common);
+    run_entry(context, entry, call, arguments, outputs, common);
   }
   if (needs_recording(op, call.inputs)) record(call, outputs);
   return outputs;
@@ -340,16 +360,16 @@ void run_into(const Tensor& out, const Call& call, Target kind) {
   for (size_t i = 0; i < safe.size(); ++i)
     if (safe[i] && static_cast<int32_t>(i) != alias &&
         impl_of(*safe[i]).storage == target.storage && target.numel)
-      safe[i] = &copies.emplace_back(hidden_copy(call, kAliases, *safe[i]));
+      safe[i] = &copies.emplace_back(hidden_copy(call, kAliases, *safe[i], preserve_format));
   auto& context = context_of(target.device);
   const Call here{call.op, safe, call.attrs, call.scalars, ~0u, &out};
-  const Shape* shape = common_shape(here);
-  auto& entry = plans_of(context).find(here, shape);
+  const TensorImpl* common = common_layout(here);
+  auto& entry = plans_of(context).find(here, common);
   const auto held = Ref<PlanEntry>::share(&entry);  // copies may be made before its last use
   if (entry.make_contiguous)
     for (auto*& t : safe)
       if (t && !t->is_contiguous()) {
-        copies.push_back(hidden_copy(call, entry.refusals, *t));
+        copies.push_back(hidden_copy(call, entry.refusals, *t, contiguous_format));
         t = &copies.back();
       }
   if (entry.widened || entry.on_cpu) {
@@ -359,31 +379,20 @@ void run_into(const Tensor& out, const Call& call, Target kind) {
   TensorImpl* raw = &target;
   InPlaceChange change(*target.storage);
   if (!entry.plan) return;
-  launch({context,
-          entry,
-          safe,
-          {&raw, 1},
-          call.scalars,
-          shape,
-          kind == Target::existing && was_written(target)});
+  const bool holds_values = kind == Target::existing && was_written(target);
+  launch({context, entry, safe, {&raw, 1}, call.scalars, shape_of_flat(common), holds_values});
   note_written(target);
 }
 
 bool is_decomposed(const Call& call) {
   Arguments arguments(call.op, call.inputs, nullptr);
   const Call here = call.with_inputs(arguments.used());
-  return plans_of(context_of(arguments.device())).find(here, common_shape(here)).decomposed;
+  return plans_of(context_of(arguments.device())).find(here, common_layout(here)).decomposed;
 }
 
 void prepare_into(const Tensor& out, const Call& call) {
   const Call here{call.op, call.inputs, call.attrs, call.scalars, ~0u, &out};
-  plans_of(context_of(out.device())).find(here, common_shape(here));
-}
-
-Tensor make_view(const Tensor& base, const Shape& shape, const Strides& strides, int64_t offset) {
-  auto& b = impl_of(base);
-  return Tensor(Ref<TensorImpl>::adopt(
-      new TensorImpl(b.dtype, b.device, shape, strides, b.offset + offset, b.storage)));
+  plans_of(context_of(out.device())).find(here, common_layout(here));
 }
 
 }  // namespace tenon

@@ -7,6 +7,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/extent.h>
 #include <tenon/core/format.h>
+#include <tenon/core/layout.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/tensor_impl.h>
 
@@ -166,6 +167,12 @@ Tensor tensor_on(Ref<Storage> storage, const Shape& shape, DType dtype, Device d
 
 }  // namespace
 
+Tensor make_view(const Tensor& base, const Shape& shape, const Strides& strides, int64_t offset) {
+  auto& b = impl_of(base);
+  return Tensor(Ref<TensorImpl>::adopt(
+      new TensorImpl(b.dtype, b.device, shape, strides, b.offset + offset, b.storage)));
+}
+
 Tensor span_of(const Tensor& x) {
   auto& t = impl_of(x);
   int64_t last = 0;
@@ -216,6 +223,9 @@ Tensor copy_to_device(const Tensor& source, Device destination) {
                                 : to.memory->allocate(bytes_of(src));
   Tensor result = tensor_on(std::move(storage), src.shape, src.dtype, destination);
   copy_values(source, result, true, std::move(block));
+  // The bytes are in the order of the source, whatever it is.
+  if (!src.contiguous || moves_channels(src.format))
+    return make_view(result, src.shape, src.strides, 0);
   return result;
 }
 

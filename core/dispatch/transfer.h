@@ -8,9 +8,9 @@
 
 namespace tenon {
 
-// Queues a copy of a contiguous tensor to another device and returns the result at once. The copy
-// overlaps with other work of both devices.
-Tensor copy_to_device(const Tensor& contiguous_source, Device destination);
+// Queues a copy of a tensor without gaps to another device and returns the result at once, with the
+// strides of the source. The copy overlaps with other work of both devices.
+Tensor copy_to_device(const Tensor& dense_source, Device destination);
 // The same, into an existing contiguous tensor of the same dtype and shape. It is not recorded, and
 // increments the version.
 void copy_between_devices(const Tensor& contiguous_source, const Tensor& destination);

@@ -216,9 +216,18 @@ TENON_API Tensor to(const Tensor& x, Device device);
 // Returns x in another dtype, or x itself if it has that already. Floating values are truncated to
 // integers, and bool is x != 0. A gradient passes only from one floating dtype to another.
 TENON_API Tensor to(const Tensor& x, DType dtype);
-// Returns x in row-major order without gaps: x itself if it is, otherwise a copy.
-TENON_API Tensor contiguous(const Tensor& x);
-// Returns a copy of x in row-major order.
-TENON_API Tensor clone(const Tensor& x);
+// Returns x with its elements in the order of `format`: x itself if x.suggest_memory_format() is
+// that or if it is preserve_format, otherwise a copy without gaps. Operators on the result keep the
+// order where the device can. Throws a ShapeError if the format is one of tensors of other
+// dimensions.
+TENON_API Tensor to(const Tensor& x, MemoryFormat format);
+// Returns x in row-major order without gaps, or in that of `format`: x itself if
+// x.is_contiguous(format), otherwise a copy. Throws a ShapeError if the format is one of tensors of
+// other dimensions, and a ValueError for preserve_format.
+TENON_API Tensor contiguous(const Tensor& x, MemoryFormat format = contiguous_format);
+// Returns a copy of x without gaps. By default its dimensions are in the order in which those of x
+// are in memory; contiguous_format makes it row-major. Throws a ShapeError if the format is one of
+// tensors of other dimensions.
+TENON_API Tensor clone(const Tensor& x, MemoryFormat format = preserve_format);
 
 }  // namespace tenon

@@ -22,7 +22,9 @@ DType state_dtype(const Tensor& p) {
 }
 
 Tensor fresh_slot(const Tensor& p, double value) {
-  return full(p.shape(), value, {.dtype = state_dtype(p), .device = p.device()});
+  return full(
+      p.shape(), value,
+      {.dtype = state_dtype(p), .device = p.device(), .memory_format = p.suggest_memory_format()});
 }
 
 void StateNumbers::fail(const std::string& why) const {
@@ -143,7 +145,7 @@ void Optimizer::load_state(size_t group, size_t i, size_t index, const nn::State
     if (value->shape() != p.shape())
       numbers.fail(
           fmt::format("\"{}\" has shape {}, the parameter {}", key, value->shape(), p.shape()));
-    return value->detach().clone().to(p.device()).to(dtype);
+    return value->detach().clone().to(p.device()).to(dtype).to(p.suggest_memory_format());
   };
   const auto named = slots(group);
   for (size_t s = 0; s < named.size(); ++s)

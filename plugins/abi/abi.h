@@ -1,11 +1,11 @@
-/* Tenon plugin ABI 1.2: the joint between the core and a hardware backend.
+/* Tenon plugin ABI 1.3: the joint between the core and a hardware backend.
  *
  * This header is plain C11 and is the only thing that the core and a plugin share.
  * `docs/plugins.md` is the guide; this is the contract. Three rules hold everywhere:
  *
  *   Sizes.   Every struct starts with `struct_size`, set by whoever fills the struct to sizeof of
  *            the struct it was compiled with. Structs only ever grow at their end. Before reading
- *            a field that was added after 1.0 (marked [1.1] or [1.2]), test it with TN_HAS.
+ *            a field that was added after 1.0 (marked [1.1] to [1.3]), test it with TN_HAS.
  *   Errors.  A function that can fail returns `tn_error*`: NULL is success, anything else is owned
  *            by the caller, who ends it with error->destroy(error). No function aborts the process
  *            and none lets a C++ exception out.
@@ -29,7 +29,7 @@ extern "C" {
  * MAJOR changes when a compiled plugin could misbehave: the host refuses it. MINOR counts
  * additions: a plugin that is older or newer than the host works with what both know. */
 #define TN_ABI_MAJOR 1u
-#define TN_ABI_MINOR 2u
+#define TN_ABI_MINOR 3u
 
 /* "TENONPLG" read as a little-endian integer: tells the query symbol of a plugin from any other
  * data. */
@@ -143,6 +143,10 @@ typedef struct tn_op_request {
   size_t num_inputs;
   const tn_tensor_desc* const* inputs; /* an entry is NULL where an optional input is absent */
   size_t num_outputs;
+  /* An entry is NULL where nobody wants the output. Of an operator that is not pointwise, outputs
+   * are row-major. [1.3] They may have other strides without gaps, such as channels last, which the
+   * host proposes: a plugin that does not write them answers TN_CODE_UNSUPPORTED, and is asked
+   * again with row-major outputs. A plugin of 1.2 or older is not asked for them. */
   const tn_tensor_desc* const* outputs;
   /* For output i, the index of the input whose memory it is (same descriptor, updated in place), or
    * -1: no overlap with any input. NULL where no output aliases. */

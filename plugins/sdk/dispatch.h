@@ -124,6 +124,18 @@ const Entry& entry_of(const Entry (&table)[N], std::string_view op) {
 
 inline bool is_float(tn_dtype t) { return t <= TN_BF16; }
 
+// Whether a tensor (n, c, h, w) lies without gaps in the order n, h, w, c. One with a single
+// channel, or with planes of one element, may be contiguous as well.
+inline bool is_channels_last(const tn_tensor_desc& d) {
+  if (d.rank != 4) return false;
+  int64_t expected = 1;
+  for (const int dim : {1, 3, 2, 0}) {
+    if (d.shape[dim] != 1 && d.strides[dim] != expected) return false;
+    expected *= d.shape[dim];
+  }
+  return true;
+}
+
 inline void require_contiguous(const tn_tensor_desc& d) {
   if (!is_contiguous(d)) unsupported("a tensor is not contiguous");
 }

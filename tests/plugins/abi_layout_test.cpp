@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(the_query_symbol) {
   CHECK_OFFSET(tn_plugin_info, init, 64);
   BOOST_TEST(size_t{TN_PLUGIN_INFO_SIZE_1_0} == 72u);
   BOOST_TEST(TN_ABI_MAJOR == 1u);
-  BOOST_TEST(TN_ABI_MINOR == 2u);
+  BOOST_TEST(TN_ABI_MINOR == 3u);
 }
 
 BOOST_AUTO_TEST_CASE(extension_tables) {

@@ -106,6 +106,23 @@ BOOST_AUTO_TEST_CASE(a_plugin_built_against_the_header_of_1_1_works) {
              boost::test_tools::per_element());
 }
 
+// Both fixtures take cat, whatever its strides. A plugin that never heard of strides of outputs is
+// asked for row-major ones alone; what is built against today's header gets the proposal.
+BOOST_AUTO_TEST_CASE(a_plugin_built_against_the_header_of_1_2_is_asked_for_row_major_outputs) {
+  PluginFolder folder;
+  folder.add("third", {{"name", "third"}, {"abi", {{"major", 1}, {"minor", 2}}}});
+  folder.add("versions", {{"name", "versions"}});
+  plugins::registry().add_path(folder.path());
+  BOOST_TEST(plugins::registry().load("third").info().abi_minor == 2u);
+  const Tensor x = ones({2, 3, 4, 4}).to(channels_last);
+  auto twice = [](const Tensor& t) { return cat({t, t}, 1); };
+  const Tensor older = twice(x.to("third:0")), today = twice(x.to("versions:0"));
+  BOOST_TEST(older.is_contiguous());
+  BOOST_TEST((today.suggest_memory_format() == channels_last));
+  // Pointwise operators keep the order on both: to a plugin they are what they always were.
+  BOOST_TEST((abs(x.to("third:0")).suggest_memory_format() == channels_last));
+}
+
 BOOST_AUTO_TEST_CASE(a_run_says_how_many_inputs_outputs_and_scalars_there_are) {
   PluginFolder folder;
   folder.add("counts", {{"name", "counts"}});

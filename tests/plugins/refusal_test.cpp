@@ -122,14 +122,14 @@ BOOST_AUTO_TEST_CASE(a_major_version_that_the_manifest_admits) {
   folder.add("wrong_major", {{"abi", {{"major", 2}, {"minor", 0}}}});
   auto reason = reason_before_loading(folder);
   check_contains(reason, "plugin ABI 2.0");
-  check_contains(reason, "this Tenon has 1.2");
+  check_contains(reason, "this Tenon has 1.3");
 }
 
 BOOST_AUTO_TEST_CASE(a_manifest_that_lies_about_its_abi) {
   check_contains(reason_for("wrong_major"),
-                 "disagree about the ABI: the manifest says 1.2, the library 2.2");
-  check_contains(reason_for("good", {{"abi", {{"major", 1}, {"minor", 3}}}}),
-                 "the manifest says 1.3, the library 1.2");
+                 "disagree about the ABI: the manifest says 1.3, the library 2.3");
+  check_contains(reason_for("good", {{"abi", {{"major", 1}, {"minor", 4}}}}),
+                 "the manifest says 1.4, the library 1.3");
 }
 
 BOOST_AUTO_TEST_CASE(a_manifest_that_lies_about_anything_else) {

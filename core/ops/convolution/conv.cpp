@@ -16,9 +16,18 @@ namespace {
 // All three have the attributes of conv2d.
 Tensor convolve(const Tensor& x, const Tensor& weight, const Attrs& attrs);
 Tensor backward_input(const Tensor& gradient, const Tensor& weight, const Attrs& attrs,
-                      const Shape& shape);
+                      const Shape& shape, MemoryFormat format = preserve_format);
 Tensor backward_weight(const Tensor& gradient, const Tensor& x, const Attrs& attrs,
-                       const Shape& shape);
+                       const Shape& shape, MemoryFormat format);
+
+// The gradient of input i of an operator, in the format of that input.
+Tensor input_gradient(const GradContext& c, const Tensor& gradient, const Tensor& weight,
+                      size_t i) {
+  return backward_input(gradient, weight, c.attrs, c.input_shape(i), c.input_format(i));
+}
+Tensor weight_gradient(const GradContext& c, const Tensor& gradient, const Tensor& x, size_t i) {
+  return backward_weight(gradient, x, c.attrs, c.input_shape(i), c.input_format(i));
+}
 
 void infer_conv2d(Infer& infer) {
   DType t = dtype_of(infer.in(0));
@@ -32,8 +41,8 @@ void infer_conv2d(Infer& infer) {
   infer.output(t, result);
 }
 void conv2d_gradient(const GradContext& c, Grads g) {
-  if (c.needs(0)) g[0] = backward_input(c.grad(), c.input(1), c.attrs, c.input_shape(0));
-  if (c.needs(1)) g[1] = backward_weight(c.grad(), c.input(0), c.attrs, c.input_shape(1));
+  if (c.needs(0)) g[0] = input_gradient(c, c.grad(), c.input(1), 0);
+  if (c.needs(1)) g[1] = weight_gradient(c, c.grad(), c.input(0), 1);
   if (c.needs(2)) g[2] = sum(c.grad(), {0, 2, 3});
 }
 const Op conv2d_op{{
@@ -41,22 +50,24 @@ const Op conv2d_op{{
     .infer = infer_conv2d,
     .gradient = conv2d_gradient,
     .saves_inputs = 3,
+    .keeps_format = 3,
 }};
 
 void conv2d_backward_input_gradient(const GradContext& c, Grads g) {
   if (c.needs(0)) g[0] = convolve(c.grad(), c.input(1), c.attrs);
-  if (c.needs(1)) g[1] = backward_weight(c.input(0), c.grad(), c.attrs, c.input_shape(1));
+  if (c.needs(1)) g[1] = weight_gradient(c, c.input(0), c.grad(), 1);
 }
 const Op conv2d_backward_input_op{{
     .name = "conv2d_backward_input",
     .infer = infer_given_shape,
     .gradient = conv2d_backward_input_gradient,
     .saves_inputs = 3,
+    .keeps_format = 3,
 }};
 
 void conv2d_backward_weight_gradient(const GradContext& c, Grads g) {
   if (c.needs(0)) g[0] = convolve(c.input(1), c.grad(), c.attrs);
-  if (c.needs(1)) g[1] = backward_input(c.input(0), c.grad(), c.attrs, c.input_shape(1));
+  if (c.needs(1)) g[1] = input_gradient(c, c.input(0), c.grad(), 1);
 }
 const Op conv2d_backward_weight_op{{
     .name = "conv2d_backward_weight",
@@ -69,12 +80,12 @@ Tensor convolve(const Tensor& x, const Tensor& weight, const Attrs& attrs) {
   return run(conv2d_op, {&x, &weight, nullptr}, attrs);
 }
 Tensor backward_input(const Tensor& gradient, const Tensor& weight, const Attrs& attrs,
-                      const Shape& shape) {
-  return run_as(shape, conv2d_backward_input_op, {&gradient, &weight}, attrs);
+                      const Shape& shape, MemoryFormat format) {
+  return run_as(shape, conv2d_backward_input_op, {&gradient, &weight}, attrs, format);
 }
 Tensor backward_weight(const Tensor& gradient, const Tensor& x, const Attrs& attrs,
-                       const Shape& shape) {
-  return run_as(shape, conv2d_backward_weight_op, {&gradient, &x}, attrs);
+                       const Shape& shape, MemoryFormat format) {
+  return run_as(shape, conv2d_backward_weight_op, {&gradient, &x}, attrs, format);
 }
 
 }  // namespace

@@ -29,7 +29,20 @@ TensorOptions like_options(const char* op, const Tensor& like, TensorOptions opt
 
 Tensor with_options(Tensor x, const TensorOptions& options) {
   x = options.dtype ? x.to(*options.dtype) : x;
+  if (options.memory_format) x = x.to(*options.memory_format);
   if (options.requires_grad) x.requires_grad_();
+  return x;
+}
+
+// Returns values that were made in row-major order in that of `like`, unless the options name one.
+Tensor ordered_like(const Tensor& like, Tensor values, const TensorOptions& options) {
+  if (like.is_contiguous() || options.memory_format.value_or(preserve_format) != preserve_format)
+    return values;
+  const NoGrad guard;
+  Tensor x = empty_like(
+      like,
+      {.dtype = values.dtype(), .device = values.device(), .requires_grad = options.requires_grad});
+  x.copy_(values);
   return x;
 }
 
@@ -128,19 +141,19 @@ Tensor triu_indices(int64_t row, int64_t col, int64_t offset, const TensorOption
 
 Tensor full_like(const Tensor& like, Number value, const TensorOptions& options) {
   const TensorOptions inner = like_options("full_like", like, options);
-  return full(like.shape(), value, inner);
+  return ordered_like(like, full(like.shape(), value, inner), options);
 }
 Tensor rand_like(const Tensor& like, const TensorOptions& options) {
   const TensorOptions inner = like_options("rand_like", like, options);
-  return rand(like.shape(), inner);
+  return ordered_like(like, rand(like.shape(), inner), options);
 }
 Tensor randn_like(const Tensor& like, const TensorOptions& options) {
   const TensorOptions inner = like_options("randn_like", like, options);
-  return randn(like.shape(), inner);
+  return ordered_like(like, randn(like.shape(), inner), options);
 }
 Tensor randint_like(const Tensor& like, int64_t low, int64_t high, const TensorOptions& options) {
   const TensorOptions inner = like_options("randint_like", like, options);
-  return randint(low, high, like.shape(), inner);
+  return ordered_like(like, randint(low, high, like.shape(), inner), options);
 }
 
 Tensor randperm(int64_t n, const TensorOptions& options) {

@@ -9,6 +9,7 @@
 #include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/extent.h>
 #include <tenon/core/format.h>
+#include <tenon/core/layout.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/random.h>
 
@@ -23,19 +24,26 @@ const Op randint_op{{.name = "randint"}};
 
 DType dtype_of(const TensorOptions& options) { return options.dtype.value_or(DType::f32); }
 
-Tensor allocate(std::string_view op, const Shape& shape, const TensorOptions& options) {
+Tensor allocate(const char* op, const Shape& shape, const TensorOptions& options,
+                const Tensor* like = nullptr) {
   require_addressable(op, shape);
+  const MemoryFormat format =
+      options.memory_format.value_or(like ? preserve_format : contiguous_format);
+  require_rank(op, shape, format);
   try {
     Tensor x = allocate_tensor(shape, dtype_of(options),
                                options.device ? *options.device : default_device());
     impl_of(x).storage->written.store(0, std::memory_order_relaxed);
-    return x;
+    if (like && format == preserve_format)
+      return make_view(x, shape, preserved_strides(shape, like->strides()), 0);
+    return moves_channels(format) ? make_view(x, shape, strides_in(shape, format), 0) : x;
   } catch (const OutOfMemoryError& e) {
     throw OutOfMemoryError(fmt::format("{} of shape {}{}: {}", op, shape, path_suffix(), e.what()));
   }
 }
 
 Tensor finish(Tensor x, const TensorOptions& options) {
+  if (options.memory_format) x = no_grad([&] { return x.to(*options.memory_format); });
   if (options.requires_grad) x.requires_grad_();
   return x;
 }
@@ -72,9 +80,10 @@ void require_random_target(const char* op, const Tensor& target) {
   require_floating(op, target.dtype());
 }
 
-Tensor filled(const char* op, const Shape& shape, Number value, const TensorOptions& options) {
+Tensor filled(const char* op, const Shape& shape, Number value, const TensorOptions& options,
+              const Tensor* like = nullptr) {
   require_held(op, dtype_of(options), value);
-  Tensor x = allocate(op, shape, options);
+  Tensor x = allocate(op, shape, options, like);
   x.fill_(value);
   return finish(x, options);
 }
@@ -110,10 +119,17 @@ int64_t count_of_range(Number start, Number end, Number step) {
 
 }  // namespace
 
-Tensor empty(const Shape& shape, const TensorOptions& options) {
-  Tensor x = allocate("empty", shape, options);
+namespace {
+Tensor unwritten(const char* op, const Shape& shape, const TensorOptions& options,
+                 const Tensor* like = nullptr) {
+  Tensor x = allocate(op, shape, options, like);
   impl_of(x).storage->forget_failed();
   return finish(x, options);
+}
+}  // namespace
+
+Tensor empty(const Shape& shape, const TensorOptions& options) {
+  return unwritten("empty", shape, options);
 }
 
 Tensor full(const Shape& shape, Number value, const TensorOptions& options) {
@@ -182,15 +198,15 @@ Tensor randint(int64_t low, int64_t high, const Shape& shape, const TensorOption
 
 Tensor empty_like(const Tensor& like, const TensorOptions& given) {
   const TensorOptions options = options_like(like, "empty_like", given);
-  return empty(like.shape(), options);
+  return unwritten("empty_like", like.shape(), options, &like);
 }
 Tensor zeros_like(const Tensor& like, const TensorOptions& given) {
   const TensorOptions options = options_like(like, "zeros_like", given);
-  return filled("zeros_like", like.shape(), 0, options);
+  return filled("zeros_like", like.shape(), 0, options, &like);
 }
 Tensor ones_like(const Tensor& like, const TensorOptions& given) {
   const TensorOptions options = options_like(like, "ones_like", given);
-  return filled("ones_like", like.shape(), 1, options);
+  return filled("ones_like", like.shape(), 1, options, &like);
 }
 
 void detail::require_values(size_t count, const Shape& shape) {

@@ -59,6 +59,8 @@ void decompose_batch_norm_backward(const Call& call, Outputs& out) {
 const Op batch_norm_backward_op{{
     .name = "batch_norm_backward",
     .infer = infer_batch_norm_backward,
+    .keeps_format = 2,
+    .rows_of_channels = true,
     .decompose = decompose_batch_norm_backward,
 }};
 
@@ -135,6 +137,8 @@ const Op batch_norm_op{{
     .gradient = batch_norm_gradient,
     .saves_inputs = 3,
     .saves_outputs = 6,
+    .keeps_format = 1,
+    .rows_of_channels = true,
     .decompose = decompose_batch_norm,
 }};
 

@@ -105,15 +105,26 @@ void decompose_lion(const Call& call, Outputs& out) {
   lists.outputs(out);
 }
 
-const Op rmsprop_step_op{
-    {.name = "rmsprop_step", .infer = infer_in_place, .decompose = decompose_rmsprop}};
-const Op adagrad_step_op{
-    {.name = "adagrad_step", .infer = infer_in_place, .decompose = decompose_adagrad}};
-const Op nadam_step_op{
-    {.name = "nadam_step", .infer = infer_in_place, .decompose = decompose_nadam}};
-const Op radam_step_op{
-    {.name = "radam_step", .infer = infer_in_place, .decompose = decompose_radam}};
-const Op lion_step_op{{.name = "lion_step", .infer = infer_in_place, .decompose = decompose_lion}};
+const Op rmsprop_step_op{{.name = "rmsprop_step",
+                          .infer = infer_in_place,
+                          .by_element = true,
+                          .decompose = decompose_rmsprop}};
+const Op adagrad_step_op{{.name = "adagrad_step",
+                          .infer = infer_in_place,
+                          .by_element = true,
+                          .decompose = decompose_adagrad}};
+const Op nadam_step_op{{.name = "nadam_step",
+                        .infer = infer_in_place,
+                        .by_element = true,
+                        .decompose = decompose_nadam}};
+const Op radam_step_op{{.name = "radam_step",
+                        .infer = infer_in_place,
+                        .by_element = true,
+                        .decompose = decompose_radam}};
+const Op lion_step_op{{.name = "lion_step",
+                       .infer = infer_in_place,
+                       .by_element = true,
+                       .decompose = decompose_lion}};
 
 Attrs step_attrs(TensorList params, bool maximize) {
   Attrs attrs;

@@ -51,8 +51,12 @@ void decompose_adam(const Call& call, Outputs& out) {
   lists.outputs(out);
 }
 
-const Op sgd_step_op{{.name = "sgd_step", .infer = infer_in_place, .decompose = decompose_sgd}};
-const Op adam_step_op{{.name = "adam_step", .infer = infer_in_place, .decompose = decompose_adam}};
+const Op sgd_step_op{
+    {.name = "sgd_step", .infer = infer_in_place, .by_element = true, .decompose = decompose_sgd}};
+const Op adam_step_op{{.name = "adam_step",
+                       .infer = infer_in_place,
+                       .by_element = true,
+                       .decompose = decompose_adam}};
 
 }  // namespace
 

@@ -132,13 +132,15 @@ void infer_max_pool2d(Infer& infer) {
   infer.output(DType::i64, shape);
 }
 void max_pool2d_gradient(const GradContext& c, Grads g) {
-  g[0] = run_as(c.input_shape(0), max_pool2d_backward_op, {&c.grad(), &c.output(1)}, c.attrs);
+  g[0] = run_as(c.input_shape(0), max_pool2d_backward_op, {&c.grad(), &c.output(1)}, c.attrs,
+                c.input_format(0));
 }
 const Op max_pool2d_op{{
     .name = "max_pool2d",
     .infer = infer_max_pool2d,
     .gradient = max_pool2d_gradient,
     .saves_outputs = 2,
+    .keeps_format = 1,
 }};
 
 // ---- average: linear, so the gradient of its gradient is the average again ----
@@ -158,12 +160,13 @@ void infer_avg_pool2d(Infer& infer) {
   infer.output(dtype_of(infer.in(0)), pooled_shape(infer, false));
 }
 void avg_pool2d_gradient(const GradContext& c, Grads g) {
-  g[0] = run_as(c.input_shape(0), avg_pool2d_backward_op, {&c.grad()}, c.attrs);
+  g[0] = run_as(c.input_shape(0), avg_pool2d_backward_op, {&c.grad()}, c.attrs, c.input_format(0));
 }
 const Op avg_pool2d_op{{
     .name = "avg_pool2d",
     .infer = infer_avg_pool2d,
     .gradient = avg_pool2d_gradient,
+    .keeps_format = 1,
 }};
 
 Tensor average(const Tensor& x, const Attrs& attrs) { return run(avg_pool2d_op, {&x}, attrs); }
@@ -190,12 +193,14 @@ void infer_adaptive_avg_pool2d(Infer& infer) {
   infer.output(dtype_of(infer.in(0)), shape);
 }
 void adaptive_avg_pool2d_gradient(const GradContext& c, Grads g) {
-  g[0] = run_as(c.input_shape(0), adaptive_avg_pool2d_backward_op, {&c.grad()});
+  g[0] = run_as(c.input_shape(0), adaptive_avg_pool2d_backward_op, {&c.grad()}, no_attrs,
+                c.input_format(0));
 }
 const Op adaptive_avg_pool2d_op{{
     .name = "adaptive_avg_pool2d",
     .infer = infer_adaptive_avg_pool2d,
     .gradient = adaptive_avg_pool2d_gradient,
+    .keeps_format = 1,
     .core_attr = "output_size",
 }};
 

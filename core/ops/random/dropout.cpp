@@ -24,6 +24,7 @@ const Op dropout_backward_op{{
     .infer = infer_floating,
     .gradient = dropout_backward_gradient,
     .saves_inputs = 2,
+    .by_element = true,
     .decompose = decompose_dropout_backward,
 }};
 
@@ -44,6 +45,7 @@ const Op dropout_op{{
     .infer = infer_dropout,
     .gradient = dropout_gradient,
     .saves_outputs = 2,
+    .by_element = true,
 }};
 
 }  // namespace

@@ -86,6 +86,14 @@ std::vector<Tensor> split_evenly(const char* op, const Tensor& x, int64_t size, 
 // Whether x has shape (0,), which may stand beside tensors of any shape, as in PyTorch.
 bool is_nothing(const Tensor& x) { return shape_of(x) == Shape{0}; }
 
+// The format of channels that all have, or contiguous_format.
+MemoryFormat format_of_all(const std::vector<Tensor>& tensors) {
+  const MemoryFormat format = tensors[0].suggest_memory_format();
+  for (auto& t : tensors)
+    if (t.suggest_memory_format() != format) return contiguous_format;
+  return format;
+}
+
 }  // namespace
 
 Tensor cat(std::span<const Tensor> tensors, int64_t dim) {
@@ -112,7 +120,14 @@ Tensor cat(std::span<const Tensor> tensors, int64_t dim) {
   std::vector<const Tensor*> inputs;
   inputs.reserve(kept.size());
   for (auto& t : kept) inputs.push_back(&t);
-  return run_all({cat_op, inputs, Attrs().set("dim", wrapped)})[0];
+  return run_all({cat_op,
+                  inputs,
+                  Attrs().set("dim", wrapped),
+                  {},
+                  ~0u,
+                  nullptr,
+                  nullptr,
+                  format_of_all(kept)})[0];
 }
 
 Tensor cat(const std::vector<Tensor>& tensors, int64_t dim) {

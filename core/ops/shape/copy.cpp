@@ -2,6 +2,7 @@
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/format.h>
+#include <tenon/core/layout.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/shape.h>
 #include <tenon/core/tensor_impl.h>
@@ -14,10 +15,13 @@ void infer_copy(Infer& infer) {
   infer.output(static_cast<DType>(infer.attrs.get_int("dtype")), shape_of(infer.in(0)));
 }
 void copy_gradient(const GradContext& c, Grads g) { g[0] = c.grad().to(c.input_dtype(0)); }
-const Op copy_op{
-    {.name = "copy", .infer = infer_copy, .gradient = copy_gradient, .core_attr = "dtype"}};
+const Op copy_op{{.name = "copy",
+                  .infer = infer_copy,
+                  .gradient = copy_gradient,
+                  .pointwise = true,
+                  .core_attr = "dtype"}};
 
-const Op fill_op{{.name = "fill"}};
+const Op fill_op{{.name = "fill", .by_element = true}};
 
 // Names of devices are interned: their text lives as long as the process.
 Device device_of(const Attrs& attrs, const char* type, const char* index) {
@@ -30,9 +34,10 @@ void to_device_gradient(const GradContext& c, Grads g) {
 void execute_to_device(const Call& call, Outputs& out) {
   NoGrad guard;
   const Device to = device_of(call.attrs, "type", "index");
-  if (call.in(0).is_contiguous()) return out.push_back(copy_to_device(call.in(0), to));
+  const TensorImpl& x = impl_of(call.in(0));
+  if (is_dense(x.shape, x.strides)) return out.push_back(copy_to_device(call.in(0), to));
   const Detour detour("to", call.in(0));
-  out.push_back(copy_to_device(call.in(0).contiguous(), to));
+  out.push_back(copy_to_device(call.in(0).clone(), to));
 }
 const Op to_device_op{{
     .name = "to_device",
@@ -42,15 +47,18 @@ const Op to_device_op{{
 
 Attrs dtype_attrs(DType dtype) { return Attrs().set("dtype", static_cast<int64_t>(dtype)); }
 
-Tensor run_copy(const Tensor& x, DType dtype) { return run(copy_op, {&x}, dtype_attrs(dtype)); }
+Tensor run_copy(const Tensor& x, DType dtype, MemoryFormat format = preserve_format) {
+  const Tensor* input = &x;
+  return run_all({copy_op, {&input, 1}, dtype_attrs(dtype), {}, ~0u, nullptr, nullptr, format})[0];
+}
 
 void require_writable(const char* op, const Tensor& target) {
   require_tensor(op, target);
   require_mutable(op, target);
   if (elements_overlap(target.shape(), target.strides()))
     throw ValueError(
-        fmt::format("{}: several elements of this expanded tensor of shape {} share one place in "
-                    "memory; use .contiguous() or .clone() before changing it",
+        fmt::format("{}: several elements of this tensor of shape {} may share one place in "
+                    "memory, as after expand or unfold; change a .contiguous() copy of it",
                     op, target.shape()));
 }
 
@@ -74,20 +82,33 @@ Tensor to(const Tensor& x, DType dtype) {
   return run_copy(x, dtype);
 }
 
-Tensor contiguous(const Tensor& x) {
-  require_tensor("contiguous", x);
-  return impl_of(x).contiguous ? x : run_copy(x, dtype_of(x));
+Tensor to(const Tensor& x, MemoryFormat format) {
+  require_tensor("to", x);
+  require_rank("to", shape_of(x), format);
+  if (format == preserve_format || impl_of(x).format == format) return x;
+  return run_copy(x, dtype_of(x), format);
 }
 
-Tensor clone(const Tensor& x) {
+Tensor contiguous(const Tensor& x, MemoryFormat format) {
+  require_tensor("contiguous", x);
+  if (format == preserve_format)
+    throw ValueError(
+        "contiguous: preserve_format is no order of elements; clone() keeps that of x");
+  require_rank("contiguous", shape_of(x), format);
+  return x.is_contiguous(format) ? x : run_copy(x, dtype_of(x), format);
+}
+
+Tensor clone(const Tensor& x, MemoryFormat format) {
   require_tensor("clone", x);
-  return run_copy(x, dtype_of(x));
+  require_rank("clone", shape_of(x), format);
+  return run_copy(x, dtype_of(x), format);
 }
 
 Tensor Tensor::to(Device device) const { return tenon::to(*this, device); }
 Tensor Tensor::to(DType dtype) const { return tenon::to(*this, dtype); }
-Tensor Tensor::contiguous() const { return tenon::contiguous(*this); }
-Tensor Tensor::clone() const { return tenon::clone(*this); }
+Tensor Tensor::to(MemoryFormat format) const { return tenon::to(*this, format); }
+Tensor Tensor::contiguous(MemoryFormat format) const { return tenon::contiguous(*this, format); }
+Tensor Tensor::clone(MemoryFormat format) const { return tenon::clone(*this, format); }
 
 Tensor& Tensor::copy_(const Tensor& source) {
   require_writable("copy_", *this);

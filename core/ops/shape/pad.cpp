@@ -67,8 +67,9 @@ void execute_constant_pad(const Call& call, Outputs& out) {
   const Borders borders(call.attrs);
   const tn_scalar value = call.scalars[0].value;
   const Number number = is_floating_point(dtype_of(x)) ? Number(value.f) : Number(value.i);
-  Tensor result =
-      full(borders.around(shape_of(x)), number, {.dtype = dtype_of(x), .device = x.device()});
+  Tensor result = full(
+      borders.around(shape_of(x)), number,
+      {.dtype = dtype_of(x), .device = x.device(), .memory_format = x.suggest_memory_format()});
   write_part(borders.inside(result), x);
   out.push_back(result);
 }

@@ -75,6 +75,13 @@ inline void require_elements(const tn_tensor_desc& d, int64_t n, tn_dtype dtype,
   require_contiguous(d);
 }
 
+// The core proposes strides for outputs, and makes row-major ones where they are refused.
+inline void require_row_major_outputs(const Request& request) {
+  for (size_t i = 0; i < request.num_outputs(); ++i)
+    if (request.has_output(i) && !is_contiguous(request.output(i)))
+      unsupported("its kernel writes row-major outputs alone");
+}
+
 // The request has room for `n` outputs, of which those that nobody wants are NULL.
 inline void require_outputs(const Request& request, size_t n) {
   if (request.num_outputs() < n) invalid("needs {} outputs, absent ones as NULL", n);

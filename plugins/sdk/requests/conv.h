@@ -22,9 +22,12 @@ struct ConvRequest {
   ConvKind kind = ConvKind::forward;
   bool bias = false;  // input 2 of a forward request is there
 
-  // Throws TN_CODE_INVALID_ARGUMENT where tensors and attributes do not fit together. Strides of
-  // all tensors but the bias are for the plugin to look at.
+  // Throws TN_CODE_INVALID_ARGUMENT where tensors and attributes do not fit together, and
+  // TN_CODE_UNSUPPORTED where the output is not row-major. Strides of the inputs but the bias are
+  // for the plugin to look at.
   static ConvRequest from(const Request& request);
+  // The same for a plugin that looks at the strides of the output, too.
+  static ConvRequest from_any_order(const Request& request);
 
  private:
   // What a window leaves of `size` along a dimension: its positions, or -1 where it is larger.
@@ -44,6 +47,12 @@ inline ConvKind conv_kind(const Request& request) {
 }
 
 inline ConvRequest ConvRequest::from(const Request& request) {
+  const ConvRequest r = from_any_order(request);
+  require_row_major_outputs(request);
+  return r;
+}
+
+inline ConvRequest ConvRequest::from_any_order(const Request& request) {
   const ConvKind kind = conv_kind(request);
   auto &first = request.input(0), &second = request.input(1), &out = request.output(0);
   auto& x = kind == ConvKind::forward ? first : kind == ConvKind::backward_input ? out : second;

@@ -16,17 +16,21 @@ enum class PoolWindows {
   dilated,   // kernel_size, stride, padding, ceil_mode, dilation
 };
 
-// n x c planes of h x w pooled to oh x ow. Strides are not looked at, and max pooling's indices are
-// checked by require_indices.
+// n x c planes of h x w pooled to oh x ow. Strides of inputs are not looked at, and max pooling's
+// indices are checked by require_indices.
 struct PoolRequest {
   int64_t planes, h, w, oh, ow;
   int64_t kh = 0, kw = 0, sh = 1, sw = 1, ph = 0, pw = 0, dh = 1, dw = 1;
   bool count_pad = false;  // count_include_pad
 
   // `large` is the pooled tensor, `small` the result, whichever of them is computed. Throws
-  // TN_CODE_INVALID_ARGUMENT where tensors and attributes do not fit together.
+  // TN_CODE_INVALID_ARGUMENT where tensors and attributes do not fit together, and
+  // TN_CODE_UNSUPPORTED where an output is not row-major.
   static PoolRequest from(const Request& request, const tn_tensor_desc& large,
                           const tn_tensor_desc& small, PoolWindows windows);
+  // The same for a plugin that looks at the strides of the outputs, too.
+  static PoolRequest from_any_order(const Request& request, const tn_tensor_desc& large,
+                                    const tn_tensor_desc& small, PoolWindows windows);
 
   int64_t in_size() const { return h * w; }
   int64_t out_size() const { return oh * ow; }
@@ -64,6 +68,13 @@ inline void PoolRequest::read_windows(const Request& request, PoolWindows window
 
 inline PoolRequest PoolRequest::from(const Request& request, const tn_tensor_desc& large,
                                      const tn_tensor_desc& small, PoolWindows windows) {
+  const PoolRequest p = from_any_order(request, large, small, windows);
+  require_row_major_outputs(request);
+  return p;
+}
+
+inline PoolRequest PoolRequest::from_any_order(const Request& request, const tn_tensor_desc& large,
+                                               const tn_tensor_desc& small, PoolWindows windows) {
   if (large.rank != 4 || small.rank != 4 || large.shape[0] != small.shape[0] ||
       large.shape[1] != small.shape[1])
     invalid("input and output have 4 dimensions, with equal batch and channels");

@@ -22,13 +22,12 @@ struct CopyPart {
   const void* source(const tn_run& run) const { return run.inputs[input]; }
 };
 
-// The parts of "cat", one for each input that has elements. The output is contiguous.
+// The parts of "cat", one for each input that has elements, with the strides of the output.
 inline std::vector<CopyPart> cat_parts(const Request& request) {
   auto& y = request.output(0);
-  require_contiguous(y);
   if (y.rank == 0) invalid("a scalar has no dimension");
   const size_t dim = dim_of(request, y);
-  const int64_t unit = stride_of(y, dim) * static_cast<int64_t>(dtype_size(y.dtype));
+  const int64_t unit = y.strides[dim] * static_cast<int64_t>(dtype_size(y.dtype));
   std::vector<CopyPart> parts;
   int64_t start = 0;
   for (size_t i = 0; i < request.num_inputs(); ++i) {
@@ -36,7 +35,10 @@ inline std::vector<CopyPart> cat_parts(const Request& request) {
     if (x.dtype != y.dtype || !same_shape_but(x, y, dim))
       invalid("an input {} and the output {} differ in dtype, or in shape beyond dim {}",
               shape_text(x), shape_text(y), dim);
-    if (numel(x) > 0) parts.push_back({i, section(y, x, dim, 1), start * unit});
+    if (numel(x) > 0) {
+      parts.push_back({i, x, start * unit});
+      std::copy_n(y.strides, y.rank, parts.back().to.strides);
+    }
     start += x.shape[dim];
   }
   if (start != y.shape[dim]) invalid("the inputs do not fill the output");

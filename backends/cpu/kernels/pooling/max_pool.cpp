@@ -1,3 +1,4 @@
+#include "kernels/pooling/channels_last.h"
 #include "kernels/pooling/pool.h"
 
 namespace tenon::cpu {
@@ -111,6 +112,7 @@ void max_halves_at(const Pool& p, const T* x, T* y, int64_t* indices, T* taps) {
 }
 
 tn_plan* make_max(tn_device*, const Request& request) {
+  if (pools_channels_last(request)) return make_max_channels_last(request);
   auto &x = request.input(0), &y = request.output(0);
   Pool p(request, x, y, PoolWindows::dilated);
   require_contiguous(x);
@@ -142,6 +144,7 @@ tn_plan* make_max(tn_device*, const Request& request) {
 }
 
 tn_plan* make_max_backward(tn_device*, const Request& request) {
+  if (pools_channels_last(request)) return make_max_backward_channels_last(request);
   auto &g = request.input(0), &indices = request.input(1), &gx = request.output(0);
   Pool p(request, gx, g, PoolWindows::dilated);
   sdk::require_indices(indices, g);

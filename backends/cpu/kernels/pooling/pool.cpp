@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "kernels/pooling/channels_last.h"
+
 namespace tenon::cpu {
 namespace {
 
@@ -123,6 +125,7 @@ void average_plane_backward(const Pool& p, const Divisors<T>& divisors, const T*
 
 tn_plan* make_average(tn_device*, const Request& request) {
   bool back = request.op() == "avg_pool2d_backward";
+  if (pools_channels_last(request)) return make_average_channels_last(request, false, back);
   auto &in = request.input(0), &out = request.output(0);
   Pool p(request, back ? out : in, back ? in : out, PoolWindows::averaged);
   require_contiguous(in);
@@ -220,6 +223,7 @@ void adaptive_plane_backward(const Pool& p, const T* g, T* gx) {
 
 tn_plan* make_adaptive(tn_device*, const Request& request) {
   bool back = request.op() == "adaptive_avg_pool2d_backward";
+  if (pools_channels_last(request)) return make_average_channels_last(request, true, back);
   auto &in = request.input(0), &out = request.output(0);
   Pool p(request, back ? out : in, back ? in : out, PoolWindows::none);
   require_contiguous(in);

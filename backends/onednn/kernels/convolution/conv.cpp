@@ -11,13 +11,6 @@ enum Operand : size_t { kIn, kWeight, kBias, kOut, kKeptWeight, kOperands };
 // Images that a job takes through the blocked layouts at a time should stay in its cache.
 constexpr int64_t kCacheBytes = 256 << 10;
 
-Desc slice(dnnl_data_type_t type, const Dims& whole, const Dims& part) {
-  Dims strides(whole.size());
-  int64_t size = 1;
-  for (size_t i = whole.size(); i-- > 0; size *= whole[i]) strides[i] = size;
-  return strided(type, part, strides);
-}
-
 // What one thread does: brings the weight into blocks, and then some images at a time through them,
 // or reads blocks of the weight that are kept.
 struct Job {
@@ -30,6 +23,7 @@ struct Through {
   const Conv& conv;
   bool forward = conv.kind == sdk::ConvKind::forward;
   int64_t channels = forward ? conv.o : conv.c;  // of the result
+  const Dims& out_strides = forward ? conv.y_strides : conv.x_strides;
   int64_t in_plane = forward ? conv.c * conv.h * conv.w : conv.o * conv.oh * conv.ow;
   int64_t out_plane = forward ? conv.oh * conv.ow : conv.h * conv.w;
 
@@ -69,20 +63,20 @@ std::vector<ConvPart> Through::cut(int64_t threads) const {
 
 Job Through::job(Work& work, Kept& kept, const ConvPart& part, int64_t at_once,
                  const Primitive& primitive) const {
-  const int64_t size = conv.element, taps = conv.taps(), all = channels * out_plane;
+  const int64_t size = conv.element, all = channels * out_plane;
   const int in_name = forward ? DNNL_ARG_SRC : DNNL_ARG_DIFF_DST,
             out_name = forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_SRC;
   const Desc weight = forward ? conv.weight_slice(part.channels, conv.cg)
                               : conv.weight_slice(conv.o, part.channels / conv.groups);
   const Argument weights{DNNL_ARG_WEIGHTS, kWeight, weight,
-                         part.channel * taps * (forward ? conv.cg : 1) * size};
+                         part.channel * conv.weight_strides[forward ? 0 : 1] * size};
   const Argument in{in_name, kIn,
                     forward ? conv.x_slice(at_once, conv.c) : conv.y_slice(at_once, conv.o),
                     part.image * in_plane * size, at_once * in_plane * size};
   const Argument out{
       out_name, kOut,
       forward ? conv.y_slice(at_once, part.channels) : conv.x_slice(at_once, part.channels),
-      (part.image * all + part.channel * out_plane) * size, at_once * all * size};
+      (part.image * all + part.channel * out_strides[1]) * size, at_once * all * size};
   Arranged w = arranged_input(work, primitive, DNNL_ARG_WEIGHTS, weights),
            x = arranged_input(work, primitive, in_name, in),
            y = arranged_output(work, primitive, out_name, out);
@@ -155,8 +149,23 @@ const sdk::Kernel registration({"conv2d", "conv2d_backward_input", "conv2d_backw
 
 }  // namespace
 
+namespace {
+// Those of dimensions of one element are made the ones that the format has.
+Dims strides_of(const tn_tensor_desc& d) {
+  Dims strides(4);
+  const bool last = !sdk::is_contiguous(d);
+  int64_t step = 1;
+  for (const size_t dim :
+       last ? std::array<size_t, 4>{1, 3, 2, 0} : std::array<size_t, 4>{3, 2, 1, 0}) {
+    strides[dim] = step;
+    step *= std::max<int64_t>(d.shape[dim], 1);
+  }
+  return strides;
+}
+}  // namespace
+
 Conv::Conv(const Request& request)
-    : sdk::ConvRequest(from(request)),
+    : sdk::ConvRequest(from_any_order(request)),
       type(compute_type(dtype)),
       element(dtype == TN_F32 ? 4 : 2),
       code(code_for(type)) {
@@ -164,8 +173,15 @@ Conv::Conv(const Request& request)
     if (sdk::numel(*d) == 0) empty = true;
     if (sdk::numel(*d) >= int64_t{1} << 29)
       unsupported("a tensor is too large for oneDNN's kernels");
-    require_contiguous(*d);
+    if (!sdk::is_contiguous(*d) && !sdk::is_channels_last(*d))
+      unsupported("a tensor is neither row-major nor channels last");
   }
+  const auto &first = request.input(0), &second = request.input(1), &out = request.output(0);
+  x_strides = strides_of(kind == sdk::ConvKind::forward          ? first
+                         : kind == sdk::ConvKind::backward_input ? out
+                                                                 : second);
+  y_strides = strides_of(kind == sdk::ConvKind::forward ? out : first);
+  weight_strides = strides_of(kind == sdk::ConvKind::backward_weight ? out : second);
   if (empty && base_computes(type)) unsupported("a tensor has no elements");
   // Fast kernels look at the edges of an image apart from its middle: where windows lie wholly in
   // the padding, there is none.
@@ -182,14 +198,16 @@ Conv::Conv(const Request& request)
   }
 }
 
-Desc Conv::weight_slice(int64_t out, int64_t in) const {
-  return slice(type, weight_shape(o, cg), weight_shape(out, in));
+Desc Conv::weight_slice(int64_t out, int64_t in, dnnl_data_type_t element) const {
+  Dims strides = weight_strides;
+  if (groups > 1) strides.insert(strides.begin(), og * strides[0]);
+  return strided(element, weight_shape(out, in), strides);
 }
 Desc Conv::x_slice(int64_t images, int64_t channels) const {
-  return slice(type, x_shape(n, c), x_shape(images, channels));
+  return strided(type, x_shape(images, channels), x_strides);
 }
 Desc Conv::y_slice(int64_t images, int64_t channels) const {
-  return slice(type, y_shape(n, o), y_shape(images, channels));
+  return strided(type, y_shape(images, channels), y_strides);
 }
 
 Primitive Conv::forward(int64_t images, int64_t out) const {

@@ -1,5 +1,5 @@
-// What the three convolutions share: shapes as oneDNN wants them, copies between row-major memory
-// and the layouts that its kernels read, and how the work is cut.
+// What the three convolutions share: shapes as oneDNN wants them, copies between the memory of
+// tensors and the layouts that its kernels read, and how the work is cut.
 //
 // oneDNN's fast kernels read and write channels in blocks of a vector. Reordering a tensor of
 // feature maps takes one or two hundredths of a 3 x 3 convolution where it is done image by image,
@@ -22,7 +22,8 @@ struct Conv : sdk::ConvRequest {
   dnnl_data_type_t type;
   int64_t element;  // bytes
   Code code;
-  bool empty = false;  // a tensor has no elements
+  bool empty = false;                         // a tensor has no elements
+  Dims x_strides, y_strides, weight_strides;  // row-major, or of channels last
 
   // Refuses what is left to the base.
   explicit Conv(const Request& request);
@@ -37,9 +38,11 @@ struct Conv : sdk::ConvRequest {
   Dims weight_shape(int64_t out, int64_t in) const {
     return groups == 1 ? Dims{out, in, kh, kw} : Dims{groups, out / groups, in, kh, kw};
   }
-  // Some output channels, or some input channels, of a row-major weight.
-  Desc weight_slice(int64_t out, int64_t in) const;
-  // Some channels of row-major images.
+  // Some output channels, or some input channels, of a weight; of `element` where that is not the
+  // type of all tensors.
+  Desc weight_slice(int64_t out, int64_t in) const { return weight_slice(out, in, type); }
+  Desc weight_slice(int64_t out, int64_t in, dnnl_data_type_t element) const;
+  // Some channels of images.
   Desc x_slice(int64_t images, int64_t channels) const;
   Desc y_slice(int64_t images, int64_t channels) const;
 
@@ -78,9 +81,9 @@ struct Arranged {
   Argument argument;
   std::vector<Step> copy;
 };
-// The input `name` of `primitive`, which lies row-major at `from`.
+// The input `name` of `primitive`, which lies at `from`.
 Arranged arranged_input(Work& work, const Primitive& primitive, int name, const Argument& from);
-// The result: `copy` brings it from scratch memory to row-major memory at `to`.
+// The result: `copy` brings it from scratch memory to that at `to`.
 Arranged arranged_output(Work& work, const Primitive& primitive, int name, const Argument& to);
 
 tn_plan* make_backward_weight(const Conv& conv);

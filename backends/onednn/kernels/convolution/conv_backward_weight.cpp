@@ -113,11 +113,11 @@ tn_plan* make_backward_weight(const Conv& conv) {
   for (auto& run : runs) {
     channel_runs([&](int64_t channel, int64_t channels) {
       const Primitive& primitive = code(run.images, channels);
-      const int64_t plane = conv.oh * conv.ow, first = channel * conv.cg * conv.taps();
+      const int64_t image_size = conv.o * conv.oh * conv.ow,
+                    first = channel * conv.cg * conv.taps();
       const Argument g{DNNL_ARG_DIFF_DST, kGradient, conv.y_slice(run.images, channels),
-                       (run.image * conv.o + channel) * plane * conv.element};
-      Argument weight{DNNL_ARG_DIFF_WEIGHTS, kOut,
-                      contiguous(result, conv.weight_shape(channels, conv.cg)),
+                       (run.image * image_size + channel * conv.y_strides[1]) * conv.element};
+      Argument weight{DNNL_ARG_DIFF_WEIGHTS, kOut, conv.weight_slice(channels, conv.cg, result),
                       first * result_element};
       if (adds_up) {
         weight.operand = kWorkspace;
