@@ -49,6 +49,14 @@ TENON_API Tensor ones(const Shape& shape, const TensorOptions& options = {});
 // three integers, and a DTypeError for bool.
 TENON_API Tensor arange(Number start, Number end, Number step = 1,
                         const TensorOptions& options = {});
+// arange with the options and without a step, which is 1.
+inline Tensor arange(Number start, Number end, const TensorOptions& options) {
+  return arange(start, end, 1, options);
+}
+// arange from 0.
+inline Tensor arange(Number end, const TensorOptions& options = {}) {
+  return arange(0, end, 1, options);
+}
 // Returns samples of the uniform distribution in [0, 1), f32 by default. Throws a DTypeError unless
 // options.dtype is floating.
 TENON_API Tensor rand(const Shape& shape, const TensorOptions& options = {});
@@ -130,6 +138,14 @@ Tensor ones(const Shape& shape, D dtype) {
 template <std::same_as<DType> D>
 Tensor arange(Number start, Number end, Number step, D dtype) {
   return arange(start, end, step, TensorOptions{.dtype = dtype});
+}
+template <std::same_as<DType> D>
+Tensor arange(Number start, Number end, D dtype) {
+  return arange(start, end, 1, TensorOptions{.dtype = dtype});
+}
+template <std::same_as<DType> D>
+Tensor arange(Number end, D dtype) {
+  return arange(0, end, 1, TensorOptions{.dtype = dtype});
 }
 template <std::same_as<DType> D>
 Tensor rand(const Shape& shape, D dtype) {

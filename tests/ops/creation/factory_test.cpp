@@ -46,6 +46,16 @@ BOOST_AUTO_TEST_CASE(ranges) {
   require_values(arange(1, 2, 0.25, {.dtype = f64}), {4}, {1, 1.25, 1.5, 1.75});
   require_values(arange(5, 0, -2, {.dtype = i64}), {3}, {5, 3, 1});
   require_values(arange(0, 0), {0}, {});
+  require_values(arange(3), {3}, {0, 1, 2});
+  require_values(arange(2.5), {3}, {0, 1, 2});
+  for (const Tensor& x : {arange(1, 3, f64), arange(1, 3, {.dtype = f64})}) {
+    require_values(x, {2}, {1, 2});
+    BOOST_TEST(x.dtype() == f64);
+  }
+  for (const Tensor& x : {arange(2, i64), arange(2, {.dtype = i64})}) {
+    require_values(x, {2}, {0, 1});
+    BOOST_TEST(x.dtype() == i64);
+  }
   // Integers are exact, where doubles would round.
   const int64_t large = int64_t{1} << 53, most = std::numeric_limits<int64_t>::max();
   BOOST_CHECK(arange(large, large + 3, 1, {.dtype = i64}).to_vector<int64_t>() ==
