@@ -117,7 +117,7 @@ const Op layer_norm_op{{
 }  // namespace
 
 Outputs normalize_rows(const Tensor& x, double eps) {
-  const Tensor* inputs[] = {&x};
+  const Tensor* inputs[] = {&x, nullptr, nullptr};
   return run_all({layer_norm_op, inputs, Attrs().set("normalized_ndim", 1).set("eps", eps)});
 }
 

@@ -243,7 +243,8 @@ void run_forward(const tn_run& run, const LayerNorm& s) {
   auto in = [&](int i) { return static_cast<const T*>(run.inputs[i]); };
   auto out = [&](int i) { return static_cast<T*>(run.outputs[i]); };
   const Forward<T> f{
-      in(0), in(1), in(2), out(0), out(1), out(2), s.rows, s.size, static_cast<T>(s.eps)};
+      in(0),  s.weight ? in(1) : nullptr, s.bias ? in(2) : nullptr, out(0), out(1), out(2), s.rows,
+      s.size, static_cast<T>(s.eps)};
   const bool packs = s.size % kFullPack<T> == 0 && aligned(f.x, 16) && aligned(f.y, 16) &&
                      aligned(f.weight, 16) && aligned(f.bias, 16);
   with_row_tile<T>(s.size, packs, [&](auto tile, GroupShape shape) {
