@@ -7,6 +7,7 @@
 #include <new>
 
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include "runtime/common.h"
 
@@ -34,6 +35,24 @@ void end_before_tables_of(dnnl_primitive_kind_t kind) {
     making.ended = true;
   };
   if (std::atexit(end) == 0) known |= bit;
+}
+
+// oneDNN 2.6 follows null pointers where the system gives it no memory: it makes its objects in
+// whatever its own operator new returned, and compiles into a buffer that could not grow. So before
+// it makes anything, the system is asked for more than that takes, and gets it back. Of the
+// convolutions, products and reorders that were measured, with ONEDNN_MAX_CPU_ISA from SSE41 to
+// all that there is, the code of none took more than 6 MiB.
+void require_memory() {
+  constexpr size_t kBytes = 16 << 20;
+  void* const room =
+      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED)
+    throw sdk::Error(
+        TN_CODE_OUT_OF_MEMORY,
+        sdk::text("the system does not give the {} MiB that must be free before oneDNN "
+                  "compiles code, because it does not survive a shortage",
+                  kBytes >> 20));
+  munmap(room, kBytes);
 }
 
 // Never destroyed: plans exist until the process has ended.
@@ -170,6 +189,7 @@ Primitive Primitive::make(const void* op, Code code, const Primitive* hint,
                           dnnl_fpmath_mode_t precision) {
   std::lock_guard lock(making.mutex);
   if (making.ended) sdk::unsupported("the process is ending");
+  require_memory();
   sdk::SingleThreadedOpenMP single;
   Attributes attributes;
   make_attributes(attributes, precision);
@@ -197,6 +217,7 @@ Primitive Primitive::make(const void* op, Code code, const Primitive* hint,
 Primitive Primitive::reorder(const Desc& from, const Desc& to, Code code) {
   std::lock_guard lock(making.mutex);
   if (making.ended) sdk::unsupported("the process is ending");
+  require_memory();
   sdk::SingleThreadedOpenMP single;
   Attributes attributes;
   make_attributes(attributes, dnnl_fpmath_mode_strict);
@@ -227,6 +248,7 @@ int64_t Work::reserve(uint64_t bytes) {
 
 // The steps of a job share scratch memory, as they run one after the other.
 void Work::add(const std::vector<Step>& first, const std::vector<Step>& repeated, int64_t times) {
+  require_memory();
   uint64_t bytes = 0;
   for (auto* steps : {&first, &repeated})
     for (auto& step : *steps) bytes = std::max(bytes, step.primitive.scratch_bytes());
@@ -257,6 +279,11 @@ Work::BoundStep Work::bind(const Step& step, int64_t scratch) const {
   if (const auto size = static_cast<int64_t>(step.primitive.scratch_bytes()))
     add({DNNL_ARG_SCRATCHPAD, kWorkspace, contiguous(dnnl_u8, {&size, 1}), scratch});
   return bound;
+}
+
+void Work::require_memory_once() const {
+  if (!has_memory_) require_memory();
+  has_memory_ = true;
 }
 
 void Work::run(const Job& job, std::span<void* const> operands, void* workspace) const {

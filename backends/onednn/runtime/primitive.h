@@ -112,6 +112,7 @@ class Work {
   // in the order of `add`, while its result is in the cache.
   template <class After>
   void run(std::span<void* const> operands, void* workspace, After&& after) const {
+    require_memory_once();
     for (size_t stage = 0; stage < stages_.size(); ++stage) {
       const size_t begin = stages_[stage],
                    end = stage + 1 < stages_.size() ? stages_[stage + 1] : jobs_.size();
@@ -153,11 +154,14 @@ class Work {
   };
 
   BoundStep bind(const Step& step, int64_t scratch) const;
+  // Some code is compiled only when it first runs.
+  void require_memory_once() const;
   void run(const Job& job, std::span<void* const> operands, void* workspace) const;
 
   std::vector<Job> jobs_;
   std::vector<size_t> stages_ = {0};  // the first job of each
   uint64_t workspace_bytes_ = 0;
+  mutable bool has_memory_ = false;
 };
 
 }  // namespace tenon::onednn
