@@ -24,12 +24,12 @@ std::vector<std::string> manifests_of_device(const std::string& name, bool envir
 }
 
 // A registry that has these manifests and no others. It exists as long as the process.
-Registry& registry_of(std::vector<std::string> manifests, bool first_plan_wins = false) {
+Registry& registry_of(std::vector<std::string> manifests, std::vector<std::string> preferred = {}) {
   static auto& kept = *new std::vector<Registry*>;  // never freed: devices refer to them
   kept.push_back(new Registry({.paths = std::move(manifests),
                                .environment = false,
                                .install_folder = false,
-                               .first_plan_wins = first_plan_wins}));
+                               .preferred = std::move(preferred)}));
   return *kept.back();
 }
 
@@ -55,9 +55,9 @@ Registry& registry_with(const plugins::PluginFile& plugin, const std::string& fi
   const bool overlay = !plugin.overlay.empty();
   if (overlay && plugin.device != "cpu") add(plugin.device, /*environment=*/true);
   if (overlay || plugin.device != "cpu") add("cpu", /*environment=*/false);
-  // The overlay is asked first. Where its plan is not the cheapest, it would not be tried.
-  auto& registry = registry_of(paths, /*first_plan_wins=*/overlay);
-  if (!overlay) return registry;
+  if (!overlay) return registry_of(paths);
+  // Where its plan is not the cheapest, it would not be tried.
+  auto& registry = registry_of(paths, {plugin.overlay});
   for (auto* loaded : registry.overlays(plugin.device))
     if (loaded->name() == plugin.overlay) return registry;
   throw PluginError(

@@ -18,6 +18,7 @@ std::string environment_help() {
 Environment variables of all programs (README.md says more):
   TENON_PLUGIN_PATH     Absolute paths of folders with backends, with colons between them
   TENON_DISABLE         Names of backends and overlays that are not used, with commas
+  TENON_PREFER          Names of overlays whose plans are used whatever they cost, with commas
   TENON_NUM_THREADS     Threads that all backends share, 1 to 1024 (default: one for each core)
   TENON_CPU_DEVICES     How many cpu devices are counted at least, 1 to 1024
   TENON_CPU_FALLBACK    1: the CPU computes what a device lacks; report: and a list at the end

@@ -231,13 +231,13 @@ std::string asked_for(PlanEntry& entry) {
 void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, Reasons& reasons) {
   context.stream->require_device();
   const Request request(entry, contiguous);
-  const bool first_wins = context.first_plan_wins();
+  bool settled = false;  // by a plan of a preferred overlay
   const bool proposes = entry.proposes();
   for (auto& p : context.planners) {
-    if (entry.plan && (first_wins || rank(entry) == 0)) {
+    if (entry.plan && (settled || rank(entry) == 0)) {
       reasons.text +=
           fmt::format("\n  {}: not asked, because {}{}", p.backend->name(), entry.api->name(),
-                      first_wins ? " made a plan" : ", an overlay, states no cost");
+                      settled ? " is preferred" : ", an overlay, states no cost");
       continue;
     }
     if (proposes && !may_propose(p)) {
@@ -260,6 +260,7 @@ void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, Rea
     if (!context.caller_thread) close_before_new_libraries();
     if (!no) {
       offer(entry, p, plan, reasons);
+      settled = p.preferred;
       continue;
     }
     // A malformed request is an error of the caller whichever plugin gets it. Only after
@@ -273,7 +274,7 @@ void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, Rea
     const tn_code code = no->code;
     const std::string reason = take_failure(no).message;
     if (code != TN_CODE_UNSUPPORTED) {
-      if (first_wins || (!entry.plan && p.backend->info().kind != TN_PLUGIN_OVERLAY))
+      if (p.preferred || (!entry.plan && p.backend->info().kind != TN_PLUGIN_OVERLAY))
         throw_failure({code, fmt::format("{}{}: {}: {}", entry.describe(), path_suffix(),
                                          p.backend->name(), reason)});
       log_message(TN_LOG_WARNING, p.backend->name(),

@@ -15,8 +15,9 @@ struct Reasons {
 };
 
 // Asks the overlays and then the plugin of the device, and adds to `reasons`. The plan stays null
-// if all refuse. Of several plans, the one of the lowest cost is used; nobody is asked once it
-// cannot be beaten. With `contiguous`, inputs that are not contiguous will be copied first.
+// if all refuse. Of several plans, that of a preferred overlay is used, else the one of the lowest
+// cost; nobody is asked once it cannot be beaten. With `contiguous`, inputs that are not contiguous
+// will be copied first.
 void ask_planners(DeviceContext& context, PlanEntry& entry, bool contiguous, Reasons& reasons);
 
 }  // namespace tenon

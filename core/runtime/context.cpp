@@ -55,15 +55,13 @@ DeviceContext::DeviceContext(Device d, plugins::Backend& b,
 
   for (auto* o : overlays) {
     try {
-      planners.push_back({o, o->open_device(d.index())});
+      planners.push_back({o, o->open_device(d.index()), plugins::registry().prefers(*o)});
     } catch (const Error& e) {  // the device works without its overlay
       log_message(TN_LOG_WARNING, o->name(), fmt::format("it is not used for {}: {}", d, e.what()));
     }
   }
-  planners.push_back({&b, handle});
+  planners.push_back({&b, handle, false});
 }
-
-bool DeviceContext::first_plan_wins() const { return plugins::registry().first_plan_wins(); }
 
 DeviceContext::~DeviceContext() = default;
 

@@ -12,10 +12,11 @@
 namespace tenon {
 
 // A plugin that can make plans for the device: an overlay, or the plugin of the device. Overlays
-// come first, ordered by priority.
+// come first, ordered by preference and priority.
 struct Planner {
   const plugins::Backend* backend;
   tn_device* device;
+  bool preferred;  // an overlay whose plans are used whatever they cost
 };
 
 class Recording;
@@ -42,8 +43,6 @@ class DeviceContext {
   // rounded up without overflow.
   static constexpr uint64_t kMaxAddressable = uint64_t{1} << 62;
   uint64_t max_bytes() const { return max_bytes_; }
-  // Whether planners after the first that makes a plan are not asked what theirs would cost.
-  bool first_plan_wins() const;
   // Throws the OutOfMemoryError "<what>cannot allocate <bytes> bytes on cpu:0 (…)".
   [[noreturn]] void refuse_allocation(uint64_t bytes, const std::string& what = {}) const;
 

@@ -102,9 +102,9 @@ std::vector<std::string> environment_places() {
   return places;
 }
 
-std::vector<std::string> disabled_names() {
+std::vector<std::string> names_in(const char* variable) {
   std::vector<std::string> names;
-  const char* text = secure_getenv("TENON_DISABLE");
+  const char* text = secure_getenv(variable);
   for (std::string_view rest = text ? text : ""; !rest.empty();) {
     const size_t comma = std::min(rest.find(','), rest.size());
     if (comma > 0) names.emplace_back(rest.substr(0, comma));

@@ -24,9 +24,12 @@ struct Candidate {
 // with raised privileges ignore the variable.
 std::vector<std::string> environment_places();
 
-// Returns the names in TENON_DISABLE, which are separated by commas. Programs that run with raised
-// privileges ignore it.
-std::vector<std::string> disabled_names();
+// Variables that hold names of plugins, separated by commas: those that are not used, and overlays
+// that are preferred.
+inline constexpr const char* kDisableVariable = "TENON_DISABLE";
+inline constexpr const char* kPreferVariable = "TENON_PREFER";
+// Returns the names in such a variable. Programs that run with raised privileges ignore it.
+std::vector<std::string> names_in(const char* variable);
 
 // Returns the folder `tenon/plugins` next to libtenon, wherever that was loaded from.
 const std::string& install_place();

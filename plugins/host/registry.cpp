@@ -38,6 +38,8 @@ struct Registry::Impl {
 
   void scan_once();
   void disable();
+  void warn_of_unknown(const char* variable, const char* kind,
+                       bool (*holds)(const Candidate&)) const;
   void rank();
   bool has_backend(const std::string& name) const;
   Backend* load_best(tn_plugin_kind kind, const std::string& name);
@@ -76,18 +78,26 @@ void Registry::Impl::scan_once() {
   disable();
   rank();
   scanned = true;
-  if (options.environment)
-    for (auto& name : disabled_names())
-      if (std::none_of(candidates.begin(), candidates.end(),
-                       [&](const Candidate& c) { return c.manifest.name == name; }))
-        log_message(TN_LOG_WARNING, "tenon",
-                    fmt::format("TENON_DISABLE names \"{}\", and no plugin of that name was found",
-                                printable(name)));
+  if (!options.environment) return;
+  warn_of_unknown(kDisableVariable, "plugin", [](const Candidate&) { return true; });
+  warn_of_unknown(kPreferVariable, "overlay",
+                  [](const Candidate& c) { return c.manifest.kind == TN_PLUGIN_OVERLAY; });
+}
+
+// Of names that no candidate has of which `holds` is true.
+void Registry::Impl::warn_of_unknown(const char* variable, const char* kind,
+                                     bool (*holds)(const Candidate&)) const {
+  for (auto& name : names_in(variable))
+    if (std::none_of(candidates.begin(), candidates.end(),
+                     [&](const Candidate& c) { return c.manifest.name == name && holds(c); }))
+      log_message(TN_LOG_WARNING, "tenon",
+                  fmt::format("{} names \"{}\", and no {} of that name was found", variable,
+                              printable(name), kind));
 }
 
 void Registry::Impl::disable() {
   if (!options.environment) return;
-  const auto names = disabled_names();
+  const auto names = names_in(kDisableVariable);
   for (auto& c : candidates)
     if (c.status != Status::loaded &&
         std::find(names.begin(), names.end(), c.manifest.name) != names.end()) {
@@ -281,12 +291,20 @@ std::vector<Backend*> Registry::overlays(std::string_view name) {
         std::find(found.begin(), found.end(), backend) == found.end())
       found.push_back(backend);
   }
+  const auto rank = [&](Backend* b) { return std::pair(prefers(*b), b->info().priority); };
   std::stable_sort(found.begin(), found.end(),
-                   [](Backend* a, Backend* b) { return a->info().priority > b->info().priority; });
+                   [&](Backend* a, Backend* b) { return rank(a) > rank(b); });
   return found;
 }
 
-bool Registry::first_plan_wins() const { return impl_->options.first_plan_wins; }
+bool Registry::prefers(const Backend& overlay) const {
+  if (overlay.info().kind != TN_PLUGIN_OVERLAY) return false;
+  const auto has = [&](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), overlay.name()) != names.end();
+  };
+  return has(impl_->options.preferred) ||
+         (impl_->options.environment && has(names_in(kPreferVariable)));
+}
 
 std::vector<Backend*> Registry::loaded() {
   std::lock_guard lock(impl_->mutex);

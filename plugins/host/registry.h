@@ -21,10 +21,11 @@ struct SearchOptions {
   std::vector<std::string> paths;  // before all others
   bool environment = true;     // the folders in TENON_PLUGIN_PATH, which are separated by colons
   bool install_folder = true;  // the folder tenon/plugins next to libtenon
-  // The first plan that is offered is used, whatever it costs, and an overlay that fails otherwise
-  // than by TN_CODE_UNSUPPORTED ends the call. For tools that check an overlay, whose plans may
-  // never be the cheapest.
-  bool first_plan_wins = false;
+  // Overlays that are preferred, besides those that TENON_PREFER names in the environment: they are
+  // asked before all others, their plans are used whatever they cost, and where one of them fails
+  // otherwise than by TN_CODE_UNSUPPORTED, that ends the call. For who checks or measures an
+  // overlay, whose plans may never be the cheapest.
+  std::vector<std::string> preferred = {};
 };
 
 // Any thread may use a registry. It searches the places once, when it is first used.
@@ -48,12 +49,13 @@ class TENON_API Registry {
   // report in its text if there is none.
   Backend& load(std::string_view name);
 
-  // Returns the overlays for the devices of `name`, the one with the highest priority first. The
-  // first call loads them. Overlays that cannot be loaded are listed in the report and left out.
+  // Returns the overlays for the devices of `name`, those that are preferred first, and of these
+  // and of the others the one with the highest priority. The first call loads them. Overlays that
+  // cannot be loaded are listed in the report and left out.
   std::vector<Backend*> overlays(std::string_view name);
 
-  // Returns what the options say.
-  bool first_plan_wins() const;
+  // Returns whether this overlay is preferred, by the options or by TENON_PREFER.
+  bool prefers(const Backend& overlay) const;
 
   // Returns all plugins in the order in which they were loaded.
   std::vector<Backend*> loaded();

@@ -263,18 +263,34 @@ BOOST_AUTO_TEST_CASE(which_of_two_plans_is_used_does_not_depend_on_others) {
   BOOST_TEST(has(text, "choices: 1 1 1 42 42\n"), text);
 }
 
-BOOST_AUTO_TEST_CASE(where_the_first_plan_wins_costs_do_not_matter) {
-  planners();
-  const Device device("priced:0");
-  float first = 0;
-  Registry registry({.paths = {}, .first_plan_wins = true});
-  plugins::replace_registry(&registry);
-  // The plan of the overlay costs 200, that of the base 100.
-  const std::string asked = questions(
-      device, [&] { first = abs(empty({20}, {.device = device})).to_vector<float>()[0]; });
-  plugins::replace_registry(nullptr);
-  BOOST_TEST(asked == "overlay_priced plan\n");
-  BOOST_TEST(first == 1);
+BOOST_AUTO_TEST_CASE(the_plans_of_a_preferred_overlay_are_used_whatever_they_cost) {
+  auto with = [](const std::string& preferred, const std::string& disabled) {
+    return run_alone(
+        "planning_test/choices_alone",
+        {"TENON_TRACE=plans", "TENON_PREFER=" + preferred, "TENON_DISABLE=" + disabled}, 20);
+  };
+  const Outcome high = with("stated_high", "stated_invalid,stated_broken"),
+                low = with("stated_low", "stated_broken,stated_invalid"),
+                both = with("stated_low,stated_high", "stated_broken,stated_invalid");
+  BOOST_TEST(has(high.output, "choices: 1 1 1 1 1\n"), high.output);
+  BOOST_TEST(has(high.output, "\n  stated: not asked, because stated_high is preferred\n"),
+             high.output);
+  BOOST_TEST(has(low.output, "choices: 2 2 2 2 2\n"), low.output);
+  BOOST_TEST(has(low.output, "\n  stated_high: not asked, because stated_low is preferred\n"),
+             low.output);
+  BOOST_TEST(has(both.output, "choices: 1 1 1 1 1\n"), both.output);
+  // What it cannot do is no secret.
+  const Outcome broken = with("stated_broken", "stated_invalid");
+  BOOST_TEST(broken.status != 0);
+  BOOST_TEST(has(broken.output, "stated:0: stated_broken: not for stated_broken"), broken.output);
+  // It goes by its name, which is that of an overlay.
+  for (const char* name : {"stated", "stated_hihg"}) {
+    const Outcome none = with(name, "stated_broken,stated_invalid");
+    BOOST_TEST(has(none.output, std::string("TENON_PREFER names \"") + name +
+                                    "\", and no overlay of that name was found"),
+               none.output);
+    BOOST_TEST(has(none.output, "choices: 1 2 2 2 2\n"), none.output);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_plan_that_asks_gets_the_versions_of_its_inputs) {
