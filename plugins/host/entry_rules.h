@@ -69,28 +69,40 @@ inline bool look_at_head(const tn_plugin_info& entry, uint64_t bytes, const OnFa
   return true;
 }
 
-// Its numbers, which must be those of the manifest.
-inline void look_at_numbers(const tn_plugin_info& entry, const Manifest& m, const OnFault& fault) {
-  entry_rules::look_at_same("the ABI", entry_rules::version_text(m.abi_major, m.abi_minor),
-                            entry_rules::version_text(entry.abi_major, entry.abi_minor), fault);
-  entry_rules::look_at_same("the kind", entry_rules::kind_text(m.kind),
-                            entry_rules::kind_text(entry.kind), fault);
-  if (m.kind == TN_PLUGIN_OVERLAY)
-    entry_rules::look_at_same("the priority", std::to_string(m.priority),
-                              std::to_string(entry.priority), fault);
-}
+// What a pointer of the entry leads to. In a file, only the linker knows some of them.
+struct PointedText {
+  bool is_known;
+  std::optional<std::string> text;  // nothing if the pointer is null
+};
+// Reads what `field`, which is one of the entry that is looked at, points to.
+using ReadText = std::function<PointedText(const char* const& field)>;
 
-// One of its texts, "the name", which must be there, and that of the manifest unless that is NULL.
-inline void look_at_text(const char* field, const std::optional<std::string>& text,
-                         const std::string* manifest, const OnFault& fault) {
-  if (!text) return fault(fmt::format("{} does not say {}", TN_PLUGIN_ENTRY_NAME, field));
-  if (manifest && *manifest != *text)
-    entry_rules::look_at_same(field, fmt::format("\"{}\"", *manifest),
-                              fmt::format("\"{}\"", excerpt(*text)), fault);
-}
-
-inline void look_at_init(bool is_there, const OnFault& fault) {
-  if (!is_there) fault(TN_PLUGIN_ENTRY_NAME " has no init function");
+// All that stands in the entry, which must be what the manifest says, unless that is NULL.
+inline void look_at_contents(const tn_plugin_info& entry, const Manifest* m, bool has_init,
+                             const ReadText& read, const OnFault& fault) {
+  using namespace entry_rules;
+  if (m) {
+    look_at_same("the ABI", version_text(m->abi_major, m->abi_minor),
+                 version_text(entry.abi_major, entry.abi_minor), fault);
+    look_at_same("the kind", kind_text(m->kind), kind_text(entry.kind), fault);
+    if (m->kind == TN_PLUGIN_OVERLAY)
+      look_at_same("the priority", std::to_string(m->priority), std::to_string(entry.priority),
+                   fault);
+  }
+  const auto look_at_text = [&](const char* what, const char* const& field,
+                                std::string Manifest::*said) {
+    const auto [is_known, text] = read(field);
+    if (!is_known) return;
+    if (!text) return fault(fmt::format("{} does not say {}", TN_PLUGIN_ENTRY_NAME, what));
+    if (m && m->*said != *text)
+      look_at_same(what, fmt::format("\"{}\"", m->*said), fmt::format("\"{}\"", excerpt(*text)),
+                   fault);
+  };
+  look_at_text("the name", entry.name, &Manifest::name);
+  look_at_text("the version", entry.version, &Manifest::version);
+  if (entry.kind == TN_PLUGIN_OVERLAY)
+    look_at_text("what it overlays", entry.overlays, &Manifest::overlays);
+  if (!has_init) fault(TN_PLUGIN_ENTRY_NAME " has no init function");
 }
 
 }  // namespace tenon::plugins

@@ -132,13 +132,10 @@ const tn_plugin_info* find_entry(void* handle) {
 }
 
 void check_entry(const tn_plugin_info& entry, const Manifest& m) {
-  const auto text = [](const char* s) { return s ? std::optional<std::string>(s) : std::nullopt; };
-  look_at_numbers(entry, m, refuse_entry);
-  look_at_text("the name", text(entry.name), &m.name, refuse_entry);
-  look_at_text("the version", text(entry.version), &m.version, refuse_entry);
-  if (m.kind == TN_PLUGIN_OVERLAY)
-    look_at_text("what it overlays", text(entry.overlays), &m.overlays, refuse_entry);
-  look_at_init(entry.init, refuse_entry);
+  const auto read = [](const char* text) {
+    return PointedText{true, text ? std::optional<std::string>(text) : std::nullopt};
+  };
+  look_at_contents(entry, &m, entry.init != nullptr, read, refuse_entry);
 }
 
 void check_functions(const tn_backend_api& api, tn_plugin_kind kind) {

@@ -65,7 +65,6 @@ class Check {
   void check_places();
   void check_symbols(const ElfFile& library);
   void check_entry(const ElfFile& library, const ElfFile::Symbol& symbol);
-  void check_text(const ElfFile& library, uint64_t at, const char* field, const std::string& said);
   std::vector<std::string> vendor_libraries() const;
   void check_libraries(const ElfFile& library);
 
@@ -139,14 +138,6 @@ void Check::check_symbols(const ElfFile& library) {
                     others.size(), others.size() == 1 ? "" : "s", excerpt(others[0])));
 }
 
-void Check::check_text(const ElfFile& library, uint64_t at, const char* field,
-                       const std::string& said) {
-  const auto pointer = library.pointer_at(at);
-  if (!pointer) return;  // only the linker knows
-  look_at_text(field, *pointer ? library.text_at(*pointer) : std::nullopt,
-               manifest_read_ ? &said : nullptr, on_fault_);
-}
-
 void Check::check_entry(const ElfFile& library, const ElfFile::Symbol& symbol) {
   const uint64_t at = symbol.address;
   tn_plugin_info entry{};
@@ -154,13 +145,15 @@ void Check::check_entry(const ElfFile& library, const ElfFile::Symbol& symbol) {
     return fault(TN_PLUGIN_ENTRY_NAME " lies outside of the file");
   const size_t before = findings_.size();
   if (!look_at_head(entry, symbol.bytes, on_fault_)) return;
-  const Manifest m = manifest_.value_or(Manifest{});
-  if (manifest_read_) look_at_numbers(entry, m, on_fault_);
-  check_text(library, at + offsetof(tn_plugin_info, name), "the name", m.name);
-  check_text(library, at + offsetof(tn_plugin_info, version), "the version", m.version);
-  if (entry.kind == TN_PLUGIN_OVERLAY)
-    check_text(library, at + offsetof(tn_plugin_info, overlays), "what it overlays", m.overlays);
-  look_at_init(library.pointer_at(at + offsetof(tn_plugin_info, init)) != 0, on_fault_);
+  const auto read = [&](const char* const& field) {
+    const auto offset =
+        reinterpret_cast<const char*>(&field) - reinterpret_cast<const char*>(&entry);
+    const auto pointer = library.pointer_at(at + static_cast<uint64_t>(offset));
+    return PointedText{pointer.has_value(),
+                       pointer && *pointer ? library.text_at(*pointer) : std::nullopt};
+  };
+  look_at_contents(entry, manifest_read_ ? &*manifest_ : nullptr,
+                   library.pointer_at(at + offsetof(tn_plugin_info, init)) != 0, read, on_fault_);
   if (findings_.size() == before)
     good(fmt::format("{} is there{}", TN_PLUGIN_ENTRY_NAME,
                      manifest_read_ ? " and agrees with the manifest" : ""));
