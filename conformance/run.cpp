@@ -91,6 +91,10 @@ Sides inputs_of(const Run& run, const Subject& subject, bool ordinary, bool wide
       return wide && is_floating_point(here.dtype()) ? expected.to(f64) : expected;
     }));
   };
+  const auto values = [&](const In& in, Values kind, const Shape& shape) {
+    return from_reference(
+        subject, [&] { return random.values(in, kind, run.dtype, shape, subject.reference); });
+  };
   for (size_t i = 0; i < run.variant.in.size(); ++i) {
     const In& in = run.variant.in[i];
     const Values kind = kind_in(run, in, ordinary);
@@ -100,8 +104,7 @@ Sides inputs_of(const Run& run, const Subject& subject, bool ordinary, bool wide
     } else if (shares_memory(run, i)) {
       if (i == 0) {
         const auto spare = static_cast<int64_t>(run.variant.in.size());
-        shared.here =
-            random.values(in, kind, run.dtype, {in.shape.numel() + spare}, subject.reference);
+        shared.here = values(in, kind, {in.shape.numel() + spare});
         shared.there = shared.here.to(subject.device);
       }
       const size_t offset = run.alias == Alias::same ? 0 : i;
@@ -110,8 +113,7 @@ Sides inputs_of(const Run& run, const Subject& subject, bool ordinary, bool wide
           Shared::part(shared.here, offset, in.shape));
     } else {
       const Layout& layout = *run.layout[i];
-      const Tensor whole =
-          random.values(in, kind, run.dtype, layout.whole(in.shape), subject.reference);
+      const Tensor whole = values(in, kind, layout.whole(in.shape));
       add(layout.view(whole.to(subject.device), in.shape), layout.view(whole, in.shape));
     }
   }

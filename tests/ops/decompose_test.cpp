@@ -1,5 +1,6 @@
 // A backend that offers simple operators only (tests/ops/primitives) gives the same results: the
 // core makes the others of them.
+#include <tenon/conformance/driver.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/optimizer.h>
 #include <tenon/core/ops/shape.h>
@@ -28,6 +29,26 @@ BOOST_TEST_GLOBAL_FIXTURE(PrimitivesFolder);
 BOOST_AUTO_TEST_CASE(what_cannot_be_decomposed_is_refused_with_the_reason) {
   require_error<UnsupportedError>([] { randn({2}, {.device = device}); },
                                   "primitives has no normal");
+}
+
+// That is no word about the backend that is compared with it.
+BOOST_AUTO_TEST_CASE(what_the_kit_compares_with_may_lack_an_operator) {
+  plugins::registry().add_path(test::build_dir() + "/tests/conformance/poor.tenon.json");
+  const conformance::Subject subject{.device = Device("cpu"), .reference = Device("poor")};
+  size_t count = 0;
+  for (auto& family : conformance::table())
+    for (auto& line : family.lines) {
+      if (line.name != std::string("tanh")) continue;
+      for (auto& check : conformance::layout_checks(line, subject, 0, {.runs = 8})) {
+        if (check.dtype != f32) continue;
+        const auto result = conformance::result_of(check);
+        BOOST_TEST((result.status == conformance::Status::skipped), result.detail);
+        BOOST_TEST(has(result.detail, "poor:0, which it is compared with, does not offer it: "),
+                   result.detail);
+        ++count;
+      }
+    }
+  BOOST_TEST(count > 0);
 }
 
 BOOST_AUTO_TEST_CASE(steps_in_place_reach_parameters_that_are_not_contiguous) {
