@@ -44,6 +44,16 @@ std::string since_the_last_beginning(const std::string& words) {
   return at == words.npos ? words : words.substr(at + kBeginning.size());
 }
 
+void take(Said& said, const nlohmann::json& line) {
+  if (line.contains("error"))
+    said.failure = line["error"].get<std::string>();
+  else if (line.contains("begin"))
+    said.running = result_from_json(line).name;
+  else if (line.contains("end"))
+    note(said, result_from_json(line));
+  said.done = said.done || line.contains("done");
+}
+
 Said listen(const Launch& launch, const char* option, const char* value,
             const Variables& changes = {}) {
   Start start{.program = launch.program, .command = launch.command};
@@ -58,14 +68,11 @@ Said listen(const Launch& launch, const char* option, const char* value,
   std::string line;
   while (process.read_line(line, limit, said.outcome)) {
     launch.alive();
-    const auto json = nlohmann::json::parse(line);
-    if (json.contains("error"))
-      said.failure = json["error"].get<std::string>();
-    else if (json.contains("begin"))
-      said.running = result_from_json(json).name;
-    else if (json.contains("end"))
-      note(said, result_from_json(json));
-    said.done = said.done || json.contains("done");
+    try {
+      take(said, nlohmann::json::parse(line));
+    } catch (const std::exception& e) {
+      if (said.failure.empty()) said.failure = line_of_others(line, e.what());
+    }
   }
   said.words = since_the_last_beginning(process.take_words());
   return said;

@@ -210,6 +210,11 @@ nlohmann::json Report::to_json() const {
           {"results", std::move(results)}};
 }
 
+std::string line_of_others(const std::string& line, const std::string& why) {
+  return fmt::format("somebody else has written to the pipe on which they come: \"{}\" ({})",
+                     excerpt(line), why);
+}
+
 nlohmann::json to_json(const Result& r) {
   return {{"section", r.section}, {"op", r.op},         {"dtype", r.dtype},
           {"name", r.name},       {"detail", r.detail}, {"status", std::string(name_of(r.status))},

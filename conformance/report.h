@@ -51,6 +51,10 @@ class Report {
   std::vector<Result> results_;
 };
 
+// What is said of a line that somebody else wrote to the pipe on which results come; `why` it is
+// none of them.
+std::string line_of_others(const std::string& line, const std::string& why);
+
 nlohmann::json to_json(const Result& result);
 // Throws a DataError if it is not what to_json made.
 Result result_from_json(const nlohmann::json& json);

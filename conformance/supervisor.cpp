@@ -78,13 +78,12 @@ class Supervisor {
           const Result result = result_from_json(line);
           return goes_on_without(result.op, /*hung=*/true, operator_in_flight(result));
         }
-      } catch (const std::exception& e) {  // somebody else has written to the pipe
-        report_.add({"start", "", "", "the results", Status::failed,
-                     fmt::format("{}: \"{}\"", e.what(), line_)});
-        return false;
+      } catch (const std::exception& e) {
+        note_line_of_others(e.what());
       }
     }
     const std::string words = printable_lines(worker.take_words());
+    if (done_) note_lost_result();
     if (!done_ || !outcome.how.empty()) return explain(outcome, words);
     std::cerr << words;
     return false;
@@ -97,6 +96,22 @@ class Supervisor {
     for (auto& file : resumption_.without_files) all.push_back("--without-file=" + file);
     for (auto& name : resumption_.passed) all.insert(all.end(), {"--passed", name});
     return all;
+  }
+
+  // Once for each operator, because it may do so in every run.
+  void note_line_of_others(const std::string& why) {
+    const std::string op = running_ ? running_->op : "";
+    if (!intruders_.insert(op).second) return;
+    report_.add({"start", op, running_ ? running_->dtype : "", "the results", Status::failed,
+                 line_of_others(line_, why)});
+  }
+
+  // The check has ended, as others have begun since, and nobody knows how.
+  void note_lost_result() {
+    if (!running_) return;
+    running_->status = Status::failed;
+    running_->detail = "its result has not arrived whole";
+    report_.add(*std::exchange(running_, std::nullopt));
   }
 
   void take(const json& line) {
@@ -112,12 +127,14 @@ class Supervisor {
     } else if (line.contains("reading")) {
       reading_ = line["reading"].get<std::string>();
     } else if (line.contains("begin")) {
-      running_ = result_from_json(line);
+      Result begun = result_from_json(line);
       resumption_.from = line["begin"].get<size_t>() + 1;
+      note_lost_result();
+      running_ = std::move(begun);
     } else if (line.contains("end")) {
-      running_.reset();
-      resumption_.from = line["end"].get<size_t>() + 1;
       const Result result = result_from_json(line);
+      resumption_.from = line["end"].get<size_t>() + 1;
+      running_.reset();
       if (result.section == "joint" && result.status == Status::passed)
         resumption_.passed.push_back(result.name);
       report_.add(result);
@@ -201,8 +218,9 @@ class Supervisor {
   std::optional<Result> running_;
   bool opened_ = false, done_ = false, titled_ = false, failed_to_open_ = false;
   std::map<std::string, int> crashes_;
-  std::set<std::string> hung_;  // operators of which work did not end, and files
-  std::string reading_;         // the file or the case in it that HDF5 reads
+  std::set<std::string> hung_;       // operators of which work did not end, and files
+  std::set<std::string> intruders_;  // operators in whose checks somebody wrote to the pipe
+  std::string reading_;              // the file or the case in it that HDF5 reads
 };
 
 }  // namespace

@@ -33,9 +33,10 @@ class Channel {
     line["begin"] = check;
     say(line);
   }
-  // Texts may hold any bytes, which JSON does not.
+  // Texts may hold any bytes, which JSON does not. What somebody else wrote before, without an end,
+  // becomes a line of its own.
   void say(const json& line) const {
-    const std::string text = line.dump(-1, ' ', true, json::error_handler_t::replace) + "\n";
+    const std::string text = "\n" + line.dump(-1, ' ', true, json::error_handler_t::replace) + "\n";
     for (size_t at = 0; at < text.size();) {
       const ssize_t n = write(pipe_, text.data() + at, text.size() - at);
       if (n < 0 && errno == EINTR) continue;

@@ -127,9 +127,10 @@ WorkerProcess::~WorkerProcess() {
 }
 
 bool WorkerProcess::take_line(std::string& line) {
-  const size_t end = buffer_.find('\n');
+  const size_t begin = std::min(buffer_.find_first_not_of('\n'), buffer_.size()),
+               end = buffer_.find('\n', begin);
   if (end == buffer_.npos) return false;
-  line = buffer_.substr(0, end);
+  line = buffer_.substr(begin, end - begin);
   buffer_.erase(0, end + 1);
   return true;
 }

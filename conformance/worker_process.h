@@ -38,8 +38,9 @@ class WorkerProcess {
   ~WorkerProcess();  // kills it
   WorkerProcess(const WorkerProcess&) = delete;
 
-  // Reads a line without its end. Returns false once there are no more: the process has ended, or
-  // said nothing for as long as `limit`, and was killed; `outcome` says how.
+  // Reads a line without its end, and leaves out empty ones. Returns false once there are no more:
+  // the process has ended, or said nothing for as long as `limit`, and was killed; `outcome` says
+  // how.
   bool read_line(std::string& line, std::chrono::seconds limit, Outcome& outcome);
 
   // The end of what it printed since this was last asked.

@@ -84,12 +84,13 @@ void hang(float*, int64_t, const std::function<void()>&) {
   for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
 }
 // Says something on the pipe that is for the results.
+template <bool kWhole>
 void write_to_the_pipe(float*, int64_t, const std::function<void()>& run) {
   run();
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   for (std::string word; std::getline(file, word, '\0');)
     if (word == "--pipe" && std::getline(file, word, '\0'))
-      dprintf(std::atoi(word.c_str()), "{\"end\": 1}\n");
+      dprintf(std::atoi(word.c_str()), kWhole ? "{\"end\": 1}\n" : "half a line");
 }
 // Without the handlers of fork(), which would wait for this run.
 void leave_a_process_behind(float*, int64_t, const std::function<void()>&) {
@@ -153,7 +154,8 @@ constexpr Fault faults[] = {
     {"crashes", "tanh", crash},
     {"hangs", "sin", hang},
     {"exits", "cos", end_the_process},
-    {"writes to the pipe", "cos", write_to_the_pipe},
+    {"writes to the pipe", "relu", write_to_the_pipe<true>},
+    {"writes half a line", "relu", write_to_the_pipe<false>},
     {"leaves a process behind", "cos", leave_a_process_behind},
     {"leaves a program behind", "cos", leave_a_program_behind},
     {"ignores its children", "relu", ignore_children},
