@@ -129,6 +129,23 @@ bool differentiable(const Run& run, size_t i) {
 
 }  // namespace
 
+Answer answer_of(const std::function<List()>& call) {
+  Answer answer;
+  const auto hear = [&](const auto& f) {
+    try {
+      f();
+    } catch (const UnsupportedError&) {
+      throw;
+    } catch (const Error& e) {
+      if (answer.refusal.empty()) answer.refusal = e.what();
+    }
+  };
+  hear([&] { answer.results = call(); });
+  for (auto& y : answer.results)
+    if (y.defined()) hear([&] { y.wait(); });
+  return answer;
+}
+
 void require_elements(const List& outputs, const List& gradients) {
   const auto has_elements = [](const Tensor& x) { return x.defined() && x.numel() > 0; };
   if (std::none_of(outputs.begin(), outputs.end(), has_elements) &&
@@ -192,15 +209,29 @@ void compare_one(const Run& run, const Tensor& found, const Tensor& expected, do
     require_same(found, expected, allowed, what, scale);
 }
 
+// Returns those of the reference device.
+List compare_gradients(const Run& run, const Subject& subject, bool wide) {
+  const json args = parsed(run.variant);
+  const Sides ordinary = inputs_of(run, subject, true, wide);
+  List there = gradients(run, subject, args, ordinary.found),
+       here = from_reference(subject,
+                             [&] { return gradients(run, subject, args, ordinary.expected); });
+  if (there.size() != here.size()) throw Mismatch("gradients on one device only");
+  for (size_t i = 0; i < here.size(); ++i) {
+    const std::string which = "gradient " + std::to_string(i);
+    if (there[i].defined() != here[i].defined()) throw Mismatch(which + " is on one device only");
+    if (!here[i].defined()) continue;
+    compare_one(run, copied_to(there[i], subject.reference), wide ? here[i].to(run.dtype) : here[i],
+                allowed_in_gradients(run), which);
+  }
+  return here;
+}
+
 }  // namespace
 
-void compare_sides(const Run& run, const Subject& subject, bool wide, bool with_gradients) {
-  const json args = parsed(run.variant);
+void compare_results(const Run& run, const Subject& subject, bool wide, bool with_gradients,
+                     const List& found, const List& expected) {
   const double allowed = run.line->tolerance.of(run.dtype);
-  const Sides sides = inputs_of(run, subject, wide, wide);
-  const List found = run.line->call(args, sides.found),
-             expected =
-                 from_reference(subject, [&] { return run.line->call(args, sides.expected); });
   if (found.size() != expected.size()) throw Mismatch("another number of results");
   for (size_t i = 0; i < found.size(); ++i) {
     const std::string which = "output " + std::to_string(i);
@@ -210,20 +241,16 @@ void compare_sides(const Run& run, const Subject& subject, bool wide, bool with_
     compare_one(run, copied_to(found[i], subject.reference),
                 narrowed ? expected[i].to(run.dtype) : expected[i], allowed, which);
   }
-  if (!with_gradients) return require_elements(expected, {});
-  const Sides ordinary = inputs_of(run, subject, true, wide);
-  const List there = gradients(run, subject, args, ordinary.found),
-             here = from_reference(
-                 subject, [&] { return gradients(run, subject, args, ordinary.expected); });
-  if (there.size() != here.size()) throw Mismatch("gradients on one device only");
-  for (size_t i = 0; i < here.size(); ++i) {
-    const std::string which = "gradient " + std::to_string(i);
-    if (there[i].defined() != here[i].defined()) throw Mismatch(which + " is on one device only");
-    if (!here[i].defined()) continue;
-    compare_one(run, copied_to(there[i], subject.reference), wide ? here[i].to(run.dtype) : here[i],
-                allowed_in_gradients(run), which);
-  }
-  require_elements(expected, here);
+  require_elements(expected, with_gradients ? compare_gradients(run, subject, wide) : List());
+}
+
+void compare_sides(const Run& run, const Subject& subject, bool wide, bool with_gradients) {
+  const json args = parsed(run.variant);
+  const Sides sides = inputs_of(run, subject, wide, wide);
+  const List found = run.line->call(args, sides.found),
+             expected =
+                 from_reference(subject, [&] { return run.line->call(args, sides.expected); });
+  compare_results(run, subject, wide, with_gradients, found, expected);
 }
 
 }  // namespace tenon::conformance

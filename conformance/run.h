@@ -47,6 +47,16 @@ Sides inputs_of(const Run& run, const Subject& subject, bool ordinary, bool wide
 // values that are the same on both sides.
 List gradients(const Run& run, const Subject& subject, const json& args, List in);
 
+// What a call gives, or what it throws, at once or when its results are waited for.
+struct Answer {
+  List results;
+  std::string refusal;  // "" if nothing was thrown
+};
+
+// All results are waited for: an error that nobody hears is told at the end of the process.
+// Throws what is not offered, an UnsupportedError.
+Answer answer_of(const std::function<List()>& call);
+
 // Returns what `call` does on the reference device. What that does not offer says nothing about the
 // subject: an UnsupportedError becomes a Skipped. Ask the subject before.
 template <class F>
@@ -65,6 +75,9 @@ void require_elements(const List& outputs, const List& gradients);
 // Throws a Mismatch unless values (and gradients) on both sides are the same, and a Skipped if
 // there are none.
 void compare_sides(const Run& run, const Subject& subject, bool wide, bool with_gradients);
+// The same of results that are there already.
+void compare_results(const Run& run, const Subject& subject, bool wide, bool with_gradients,
+                     const List& found, const List& expected);
 
 // The variant's arguments.
 json parsed(const Variant& variant);

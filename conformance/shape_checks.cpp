@@ -118,56 +118,27 @@ bool is_pointwise(const Line& line) {
   return false;
 }
 
-// What a call throws when its results are waited for; "" if nothing. All are waited for: an error
-// that nobody hears is told at the end of the process.
-std::string refusal(const std::function<List()>& call) {
-  std::string first;
-  const auto hear = [&](const auto& f) {
-    try {
-      f();
-    } catch (const UnsupportedError&) {
-      throw;
-    } catch (const Error& e) {
-      if (first.empty()) first = e.what();
-    }
-  };
-  List results;
-  hear([&] { results = call(); });
-  for (auto& y : results)
-    if (y.defined()) hear([&] { y.wait(); });
-  return first;
-}
-
+// The subject comes first: where it does not offer the operator, the reference device need not
+// work.
 void agree_or_refuse(const Run& run, const Subject& subject) {
   const Line& line = *run.line;
-  bool with_gradients = compares_gradients(line, run.dtype);
   const bool wide = run.wide || compared_in_f64(line, run.dtype, subject);
   const json args = parsed(run.variant);
-  const Sides sides = inputs_of(run, subject, wide, wide);
-  const auto on_reference = [&] {
-    return refusal([&] { return line.call(args, sides.expected); });
-  };
-  // Other values than these may not fit, such as an index.
-  const auto fits_without_nan = [&] {
+  const auto fits_without_nan = [&] {  // other values may not fit, such as an index
     const Sides ordinary = inputs_of(run, subject, true, wide);
-    return refusal([&] { return line.call(args, ordinary.expected); }).empty();
+    return answer_of([&] { return line.call(args, ordinary.expected); }).refusal.empty();
   };
-  const auto on_subject = [&] { return refusal([&] { return line.call(args, sides.found); }); };
-  std::string here;
-  try {
-    here = on_reference();
-  } catch (const UnsupportedError&) {
-    on_subject();  // what it lacks, too, is not offered
-    here = from_reference(subject, on_reference);
+  const Sides sides = inputs_of(run, subject, wide, wide);
+  const Answer there = answer_of([&] { return line.call(args, sides.found); });
+  const Answer here = from_reference(
+      subject, [&] { return answer_of([&] { return line.call(args, sides.expected); }); });
+  if (!here.refusal.empty()) {
+    if (!there.refusal.empty()) throw Skipped();
+    throw Mismatch("gives a result, but " + subject.reference.str() + " refuses: " + here.refusal);
   }
-  if (here.empty()) {
-    with_gradients = with_gradients && fits_without_nan();
-    return compare_sides(run, subject, wide, with_gradients);
-  }
-  const std::string there = on_subject();
-  if (there.empty())
-    throw Mismatch("gives a result, but " + subject.reference.str() + " refuses: " + here);
-  throw Skipped();
+  if (!there.refusal.empty()) throw Mismatch(there.refusal);
+  const bool with_gradients = compares_gradients(line, run.dtype) && fits_without_nan();
+  compare_results(run, subject, wide, with_gradients, there.results, here.results);
 }
 
 Run draw(const Line& line, const Variant& variant, DType dtype, size_t seed, size_t turn,

@@ -208,7 +208,9 @@ BOOST_AUTO_TEST_CASE(sizes_at_the_edge_arrive_whole) {
   constexpr int64_t most_staged = int64_t{64} << 20;
   for (int64_t n :
        {int64_t{0}, int64_t{1}, int64_t{63}, most_staged - 1, most_staged, most_staged + 1}) {
-    if (kSanitized && n >= most_staged - 1 && n != most_staged) continue;  // seconds each
+    // Seconds each.
+    if (kThreadSanitized && n >= most_staged - 1) continue;
+    if (kSanitized && n >= most_staged - 1 && n != most_staged) continue;
     const uint64_t blocked = blocking_copies();
     const auto values = pattern(n);
     const Tensor source = from_host(values.data(), u8, {n}, {.dtype = u8});
@@ -241,7 +243,7 @@ BOOST_AUTO_TEST_CASE(what_is_under_way_is_bounded) {
     copies.push_back(source.to("cpu"));
     BOOST_TEST(blocking_copies() == blocked + 1);
   }
-  for (auto& c : copies) BOOST_TEST(c.sum().item() == 0.0);
+  for (auto& c : copies) BOOST_TEST(c.narrow(0, (16 << 20) - 1, 1).item() == 0.0);
   copies = {source.to("cpu")};  // and then there is room again
   BOOST_TEST(blocking_copies() == blocked + 1);
   copies[0].wait();

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include <fmt/core.h>
@@ -78,14 +79,15 @@ std::string CopyCheck::difference() {
     const auto* source = fetch(task_.source, from + at, bytes, rooms[0]);
     const auto* copied = fetch(task_.target, to + at, bytes, rooms[1]);
     if (!source || !copied) return "";
-    const auto [here, there] = std::mismatch(source, source + bytes, copied);
-    if (here != source + bytes)
+    if (std::memcmp(source, copied, bytes) != 0) {
+      const auto [here, there] = std::mismatch(source, source + bytes, copied);
       return fmt::format(
           "changed byte {} of {} on the way: the source has {:#04x} there, the destination "
           "{:#04x}. "
           "Look at what is left over after the last wide copy, and at events that were not waited "
           "for",
           at + static_cast<uint64_t>(here - source), task_.copy.bytes, *here, *there);
+    }
   }
   return "";
 }
