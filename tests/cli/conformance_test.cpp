@@ -41,6 +41,7 @@ BOOST_AUTO_TEST_CASE(what_is_right_passes) {
   // of these run in tests/ops.
   require_line(run(folder, fuzz_long() ? "--no-check" : "--no-check --level required"), 0,
                {"0 failed"});
+  require_line(run(folder, "--op dropout --section shapes --no-check --seed 4"), 0, {"0 failed"});
   for (const char* what : {"--op conv2d --section cases", "--op sum --no-check --seed 3"})
     require_line(run(folder, plugin("sim/libtenon_sim.so") + what), 0,
                  {"sim:0: sim 1.0", "0 failed"});
