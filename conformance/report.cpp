@@ -104,14 +104,31 @@ void Report::print_table() const {
   out_ << "Checks that passed; \"-\" is not offered.\n";
 }
 
+// Operators with which an overlay has nothing to do, where there are many: it is made for a few.
+std::set<std::string> Report::left_to_plugin_below() const {
+  constexpr size_t kMany = 12;
+  std::set<std::string> all, others;
+  for (auto& r : results_) {
+    if (r.op.empty() || r.status == Status::skipped) continue;
+    const bool left = r.status == Status::not_offered && r.detail.starts_with(kNoPlanOfOverlay);
+    (left ? all : others).insert(r.op);
+  }
+  for (auto& op : others) all.erase(op);
+  return all.size() < kMany ? std::set<std::string>() : all;
+}
+
 // A line for each operator and reason, with the dtypes that it is about.
 void Report::print_not_offered() const {
+  const auto left = left_to_plugin_below();
   std::map<std::string, std::map<std::string, std::set<std::string>>> reasons;
   for (auto& r : results_)
-    if (r.status == Status::not_offered)
+    if (r.status == Status::not_offered && !left.count(r.op))
       reasons[r.op.empty() ? r.section : r.op][reason_in(r)].insert(r.dtype);
-  if (reasons.empty()) return;
+  if (reasons.empty() && left.empty()) return;
   out_ << "\nNot offered:\n";
+  if (!left.empty())
+    out_ << fmt::format("  {}, in any check, of (--json FILE has the reasons): {}\n",
+                        kNoPlanOfOverlay, fmt::join(left, ", "));
   constexpr size_t kMost = 3;
   for (auto& [op, by_reason] : reasons) {
     size_t count = 0;

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -19,6 +20,9 @@ struct Counts {
   size_t passed = 0, failed = 0, not_offered = 0, skipped = 0;
   void add(Status status);
 };
+
+// How the detail of a check begins that the plugin below an overlay has computed alone.
+inline constexpr std::string_view kNoPlanOfOverlay = "no plan of the overlay was used";
 
 class Report {
  public:
@@ -42,6 +46,7 @@ class Report {
  private:
   void print_table() const;
   void print_not_offered() const;
+  std::set<std::string> left_to_plugin_below() const;
   void print_missing() const;
   void print_skipped() const;
   void print_sections() const;

@@ -110,7 +110,7 @@ Result OverlayWatch::result_of(const Check& check) {
                                 [&](auto& r) { return r.owner == overlay_; });
   if (result.status != Status::passed || used) return result;
   result.status = Status::not_offered;
-  result.detail = "no plan of the overlay was used" + reason_for(check, stats);
+  result.detail = std::string(kNoPlanOfOverlay) + reason_for(check, stats);
   return result;
 }
 
