@@ -16,7 +16,7 @@ source = Path(__file__).resolve().parent.parent
 targets = {"training/lenet_256": 0.8, "training/mlp_256": 1.0, "training/mlp_forward_1": 0.5, "dispatch/add_1": 0.5,
            "dispatch/add_1_grad": 0.5, "pointwise/x*2+1": 0.25}
 groups = ["dispatch", "pointwise", "copy", "random", "reduce", "matmul", "conv", "pool", "softmax", "attention", "recurrent", "loss", "norm", "index", "optimizer",
-          "training", "checkpoint"]
+          "training", "models", "checkpoint"]
 
 
 def run(command, **options):

@@ -9,6 +9,7 @@ import time
 import torch
 import torch.nn.functional as F
 
+import torch_models
 import torch_operators
 
 subjects = {}
@@ -291,6 +292,7 @@ def main():
     for register in (dispatch, kernels, training, checkpoint):
         register()
     subjects.update(torch_operators.register())
+    subjects.update(torch_models.register())
     print(json.dumps({name: measure(prepare, items, options.seconds)
                       for name, (prepare, items) in subjects.items() if re.search(options.filter, name)}))
 
