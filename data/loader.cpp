@@ -350,13 +350,31 @@ int64_t DataLoader::size() const { return batches_of(examples_of(*dataset_, opti
 
 LoaderState DataLoader::state() const { return *state_; }
 
-void DataLoader::set_state(LoaderState state) {
-  if (state.position < 0 || state.position > size())
+namespace {
+
+void check_position(const LoaderState& state, int64_t size) {
+  if (state.position < 0 || state.position > size)
     throw ValueError(fmt::format("DataLoader: there is no position {} in an epoch of {} batches",
-                                 state.position, size()));
-  if (state.position == size() && state.position > 0) state = {state.epoch + 1, 0};
+                                 state.position, size));
+}
+
+}  // namespace
+
+void DataLoader::set_state(LoaderState state) {
+  const int64_t count = size();
+  check_position(state, count);
+  if (state.position == count && state.position > 0) state = {state.epoch + 1, 0};
   state_ = std::make_shared<LoaderState>(state);  // a loop that still runs keeps its own
   resume_ = true;
+}
+
+std::function<void()> DataLoader::prepare_state(LoaderState state, uint64_t seed) {
+  check_position(state, size());
+  return [this, seed, next = std::make_shared<LoaderState>(state)] {
+    state_ = next;
+    options_.seed = seed;
+    resume_ = true;
+  };
 }
 
 }  // namespace tenon::data

@@ -102,6 +102,11 @@ class TENON_API DataLoader {
   LoaderState state() const;
   // Makes the next loop start at a state. Throws a ValueError for a position outside the epoch.
   void set_state(LoaderState state);
+  // Does all of set_state(state) that can fail, and changes nothing; the function that it returns
+  // does the rest and sets the seed, too. Where the last batch of an epoch was taken and its loop
+  // had not ended, the next loop is the end of that epoch, without a batch, so that the program
+  // goes on to what it does between two epochs.
+  [[nodiscard]] std::function<void()> prepare_state(LoaderState state, uint64_t seed);
 
  private:
   std::shared_ptr<const Dataset> dataset_;

@@ -215,11 +215,12 @@ optim::SchedulerState GradScaler::state_dict() const {
            {"growth_factor", options_.growth_factor},
            {"backoff_factor", options_.backoff_factor},
            {"growth_interval", static_cast<double>(options_.growth_interval)},
-           {"_growth_tracker", tracker}}};
+           {"_growth_tracker", tracker}},
+          {}};
 }
 
-void GradScaler::load_state_dict(const optim::SchedulerState& state) {
-  if (!options_.enabled) return;
+std::function<void()> GradScaler::prepare_load(const optim::SchedulerState& state) {
+  if (!options_.enabled) return [] {};
   optim::detail::StateNumbers numbers("GradScaler", state.numbers, "an enabled GradScaler");
   auto loaded = options_;
   loaded.init_scale = numbers.take("scale");
@@ -233,11 +234,13 @@ void GradScaler::load_state_dict(const optim::SchedulerState& state) {
   } catch (const ValueError& e) {
     numbers.fail(e.what());
   }
-  options_ = loaded;
-  first_scale_ = loaded.init_scale;
-  first_tracker_ = tracker;
-  scale_ = growth_tracker_ = Tensor();  // made anew where the next output is
-  steps_.clear();
+  return [this, loaded, tracker] {
+    options_ = loaded;
+    first_scale_ = loaded.init_scale;
+    first_tracker_ = tracker;
+    scale_ = growth_tracker_ = Tensor();  // made anew where the next output is
+    steps_.clear();
+  };
 }
 
 }  // namespace tenon::amp

@@ -80,7 +80,10 @@ class TENON_API GradScaler {
   optim::SchedulerState state_dict() const;
   // Goes on from a state. Throws a StateDictError, and changes nothing, if it lacks a number, has
   // another one, or one outside its range. A scaler that is not enabled takes any state.
-  void load_state_dict(const optim::SchedulerState& state);
+  void load_state_dict(const optim::SchedulerState& state) { prepare_load(state)(); }
+  // Does all of load_state_dict that can fail, and changes nothing. The function that it returns
+  // does the rest.
+  [[nodiscard]] std::function<void()> prepare_load(const optim::SchedulerState& state);
 
  private:
   // What happened with an optimizer since the last update.

@@ -237,10 +237,10 @@ Tensor LBFGS::read_flat(const OptimizerState& state, const std::string& key) con
   if (value->shape() != Shape{numel()})
     fail(fmt::format("\"{}\" has shape {}, the parameters together {}", key, value->shape(),
                      Shape{numel()}));
-  return value->detach().clone().to(flat_device()).to(flat_dtype());
+  return value->detach().clone().to(flat_device()).to(flat_dtype()).wait();
 }
 
-void LBFGS::load_state_dict(const OptimizerState& state) {
+std::function<void()> LBFGS::prepare_load(const OptimizerState& state) {
   const NoGrad guard;
   // The history is read first, and the rest by the base, which takes what is left.
   detail::StateNumbers numbers("LBFGS", state.numbers);
@@ -265,8 +265,10 @@ void LBFGS::load_state_dict(const OptimizerState& state) {
     numbers.fail("it holds tensors that do not belong to these parameters");
   OptimizerState rest;
   rest.numbers = numbers.left();
-  Optimizer::load_state_dict(rest);
-  history_ = std::move(h);
+  return [this, finish = Optimizer::prepare_load(rest), h = std::move(h)]() mutable {
+    finish();
+    std::swap(history_, h);
+  };
 }
 
 }  // namespace tenon::optim

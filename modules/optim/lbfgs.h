@@ -40,7 +40,8 @@ class TENON_API LBFGS final : public Optimizer {
   LBFGSOptions& options() { return options_; }
 
   OptimizerState state_dict() override;
-  void load_state_dict(const OptimizerState& state) override;
+  [[nodiscard]] std::function<void()> prepare_load(const OptimizerState& state) override;
+  bool order_counts() const override { return true; }
 
  protected:
   std::vector<Slot> slots(size_t) override { return {}; }

@@ -31,6 +31,12 @@ void add_numbers(std::vector<SchedulerNumber>& to, size_t i, std::vector<Schedul
   }
 }
 
+using Texts = std::vector<std::pair<std::string, std::string>>;
+
+void add_texts(Texts& to, size_t i, const Texts& from) {
+  for (auto& [key, text] : from) to.emplace_back(fmt::format("schedulers.{}.{}", i, key), text);
+}
+
 }  // namespace
 
 SequentialLR::SequentialLR(Optimizer& optimizer, Schedulers schedulers,
@@ -75,6 +81,12 @@ std::vector<SchedulerNumber> SequentialLR::numbers() {
   return result;
 }
 
+Texts SequentialLR::texts() const {
+  Texts result = LRScheduler::texts();
+  for (size_t i = 0; i < schedulers_.size(); ++i) add_texts(result, i, texts_of(*schedulers_[i]));
+  return result;
+}
+
 ChainedScheduler::ChainedScheduler(Schedulers schedulers)
     : LRScheduler("ChainedScheduler", optimizer_of("ChainedScheduler", schedulers)),
       schedulers_(std::move(schedulers)) {}
@@ -97,6 +109,12 @@ std::vector<SchedulerNumber> ChainedScheduler::numbers() {
   auto result = LRScheduler::numbers();
   for (size_t i = 0; i < schedulers_.size(); ++i)
     add_numbers(result, i, numbers_of(*schedulers_[i]));
+  return result;
+}
+
+Texts ChainedScheduler::texts() const {
+  Texts result = LRScheduler::texts();
+  for (size_t i = 0; i < schedulers_.size(); ++i) add_texts(result, i, texts_of(*schedulers_[i]));
   return result;
 }
 
@@ -165,6 +183,10 @@ std::vector<SchedulerNumber> ReduceLROnPlateau::numbers() {
           {.name = "cooldown", .whole = &o.cooldown},
           {.name = "min_lr", .real = &o.min_lr},
           {.name = "eps", .real = &o.eps}};
+}
+
+std::vector<std::pair<std::string, std::string>> ReduceLROnPlateau::texts() const {
+  return {{"type", name()}, {"mode", options_.mode}, {"threshold_mode", options_.threshold_mode}};
 }
 
 }  // namespace tenon::optim

@@ -25,6 +25,16 @@ void CycledMomentum::set(size_t group, double value) {
   if (option_) *optimizer_->number_option(option_, group) = value;
 }
 
+namespace {
+
+void add_momenta(std::vector<SchedulerNumber>& to, CycledMomentum& momentum) {
+  if (!momentum.used()) return;
+  to.push_back({.name = "base_momentum", .real = &momentum.base});
+  to.push_back({.name = "max_momentum", .real = &momentum.max});
+}
+
+}  // namespace
+
 // ---- one cycle
 
 OneCycleLR::OneCycleLR(Optimizer& optimizer, double max_lr, const OneCycleOptions& options)
@@ -99,6 +109,13 @@ std::vector<SchedulerNumber> OneCycleLR::numbers() {
     result.push_back({.name = fmt::format("max_lrs.{}", g), .real = &max_lrs_[g]});
   for (size_t i = 0; i < phases_.size(); ++i)
     result.push_back({.name = fmt::format("phases.{}", i), .real = &phases_[i].end});
+  add_momenta(result, momentum_);
+  return result;
+}
+
+std::vector<std::pair<std::string, std::string>> OneCycleLR::texts() const {
+  auto result = LRScheduler::texts();
+  result.emplace_back("anneal_strategy", cosine_ ? "cos" : "linear");
   return result;
 }
 
@@ -154,6 +171,7 @@ std::vector<SchedulerNumber> CyclicLR::numbers() {
   result.push_back({.name = "gamma", .real = &gamma_});
   result.push_back({.name = "total_size", .real = &total_size_});
   result.push_back({.name = "step_ratio", .real = &step_ratio_});
+  add_momenta(result, momentum_);
   return result;
 }
 

@@ -15,6 +15,8 @@ class TENON_API CycledMomentum {
   CycledMomentum() = default;
   // Throws a ValueError if the optimizer has neither.
   CycledMomentum(const char* scheduler, Optimizer& optimizer, double base, double max);
+  // Whether it was made for an optimizer.
+  bool used() const { return option_ != nullptr; }
   // Sets it for a group; does nothing if it does not cycle.
   void set(size_t group, double value);
   double base = 0, max = 0;
@@ -52,6 +54,7 @@ class TENON_API OneCycleLR final : public LRScheduler {
   double next_lr(size_t group, double lr) override;
   void enter_epoch() override;
   std::vector<SchedulerNumber> numbers() override;
+  std::vector<std::pair<std::string, std::string>> texts() const override;
 
  private:
   struct Phase {

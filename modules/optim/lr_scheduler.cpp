@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numbers>
 
+#include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/modules/optim/lr_scheduler.h>
@@ -34,10 +35,11 @@ SchedulerState SavedSchedule::state_dict() {
     const double value = n.real ? *n.real : static_cast<double>(*n.whole);
     if (value != n.absent) state.numbers.emplace_back(n.name, value);
   }
+  state.texts = texts();
   return state;
 }
 
-void SavedSchedule::load_state_dict(const SchedulerState& state) {
+std::function<void()> SavedSchedule::prepare_load(const SchedulerState& state) {
   detail::StateNumbers from(name_, state.numbers, "a scheduler of this kind");
   std::vector<std::pair<SchedulerNumber, double>> values;
   for (auto& n : numbers()) {
@@ -46,10 +48,19 @@ void SavedSchedule::load_state_dict(const SchedulerState& state) {
     values.emplace_back(n, value);
   }
   from.require_all_taken();
-  for (auto& [n, value] : values) {
-    if (n.real) *n.real = value;
-    if (n.whole) *n.whole = static_cast<int64_t>(value);
+  const auto own = texts();
+  for (auto& [key, text] : state.texts) {
+    const auto same = std::find_if(own.begin(), own.end(), [&](auto& t) { return t.first == key; });
+    if (same == own.end() || same->second != text)
+      from.fail(fmt::format("\"{}\" is \"{}\" there and {} here", printable(key), printable(text),
+                            same == own.end() ? "nothing" : '"' + same->second + '"'));
   }
+  return [values = std::move(values)] {
+    for (auto& [n, value] : values) {
+      if (n.real) *n.real = value;
+      if (n.whole) *n.whole = static_cast<int64_t>(value);
+    }
+  };
 }
 
 LRScheduler::LRScheduler(const char* name, Optimizer& optimizer) : SavedSchedule(name, optimizer) {

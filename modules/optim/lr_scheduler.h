@@ -28,6 +28,9 @@ namespace tenon::optim {
 // Everything that a scheduler needs to continue: "last_epoch", "gamma", "schedulers.0.last_epoch".
 struct SchedulerState {
   std::vector<std::pair<std::string, double>> numbers;
+  // What kind of scheduler it is, which has to be the one that loads it: "type",
+  // "schedulers.0.type", "mode". A state without texts is compared by its numbers alone.
+  std::vector<std::pair<std::string, std::string>> texts = {};
 };
 
 // A number of a scheduler, under the name by which it is saved.
@@ -52,16 +55,27 @@ class TENON_API SavedSchedule {
   SchedulerState state_dict();
   // Replaces the state. Throws a StateDictError, and changes nothing, if it comes from another kind
   // of scheduler.
-  void load_state_dict(const SchedulerState& state);
+  void load_state_dict(const SchedulerState& state) { prepare_load(state)(); }
+  // Does all of load_state_dict that can fail, and changes nothing. The function that it returns
+  // does the rest.
+  [[nodiscard]] std::function<void()> prepare_load(const SchedulerState& state);
+  // Returns the name of its type, such as "StepLR".
+  const char* name() const { return name_; }
 
  protected:
   SavedSchedule(const char* name, Optimizer& optimizer) : name_(name), optimizer_(&optimizer) {}
   // The numbers that are saved.
   virtual std::vector<SchedulerNumber> numbers() = 0;
+  // The texts that are saved, which no load changes.
+  virtual std::vector<std::pair<std::string, std::string>> texts() const {
+    return {{"type", name_}};
+  }
   static std::vector<SchedulerNumber> numbers_of(SavedSchedule& other) { return other.numbers(); }
+  static std::vector<std::pair<std::string, std::string>> texts_of(const SavedSchedule& other) {
+    return other.texts();
+  }
   void require(bool ok, const char* what, double value, const char* wanted) const;
   [[noreturn]] void refuse(const std::string& why) const;  // ValueError
-  const char* name() const { return name_; }
 
  private:
   const char* name_;
@@ -268,6 +282,7 @@ class TENON_API SequentialLR final : public LRScheduler {
   double next_lr(size_t group, double lr) override;
   void begin(const std::vector<double>& rates) override;
   std::vector<SchedulerNumber> numbers() override;
+  std::vector<std::pair<std::string, std::string>> texts() const override;
 
  private:
   std::vector<std::shared_ptr<LRScheduler>> schedulers_;
@@ -284,6 +299,7 @@ class TENON_API ChainedScheduler final : public LRScheduler {
   double next_lr(size_t group, double lr) override;
   void begin(const std::vector<double>& rates) override;
   std::vector<SchedulerNumber> numbers() override;
+  std::vector<std::pair<std::string, std::string>> texts() const override;
 
  private:
   std::vector<std::shared_ptr<LRScheduler>> schedulers_;
@@ -310,6 +326,7 @@ class TENON_API ReduceLROnPlateau final : public SavedSchedule {
 
  protected:
   std::vector<SchedulerNumber> numbers() override;
+  std::vector<std::pair<std::string, std::string>> texts() const override;
 
  private:
   bool is_better(double metric) const;

@@ -76,7 +76,16 @@ class TENON_API Optimizer {
   // Replaces the state by a copy of another. Throws a StateDictError if it comes from another kind
   // of optimizer, does not fit the parameters, lacks tensors, or has an option outside its range;
   // nothing is changed then.
-  virtual void load_state_dict(const OptimizerState& state);
+  void load_state_dict(const OptimizerState& state) { prepare_load(state)(); }
+  // Does all of load_state_dict that can fail, and changes nothing. The function that it returns
+  // does the rest, so that the states of several parts can be loaded together or not at all; the
+  // optimizer has to be alive and unchanged until then.
+  [[nodiscard]] virtual std::function<void()> prepare_load(const OptimizerState& state);
+  // Returns the name of its type, such as "Adam".
+  const char* name() const { return name_; }
+  // Returns whether the state belongs to all parameters together, as that of LBFGS, so that their
+  // order counts.
+  virtual bool order_counts() const { return false; }
 
   // Returns the option of that name of a group, such as "momentum" or "betas.0", for whoever
   // schedules it; null if the optimizer has no such option that is a number.
@@ -162,13 +171,13 @@ class TENON_API Optimizer {
   void require_not_negative(double value, const char* what) const;
   // The same for a number that has to be at least 0 and below 1.
   void require_fraction(double value, const char* what) const;
-  const char* name() const { return name_; }
 
  private:
   void add_to_bucket(const Tensor& param, const Tensor& grad, State& state,
                      const std::vector<Slot>& wanted, const std::vector<Memory>& numbers);
   std::vector<Bucket>& collect(size_t group);
   std::vector<std::pair<Option, double>> load_options(detail::StateNumbers& numbers);
+  std::vector<double> load_initial_lrs(detail::StateNumbers& numbers) const;
   void load_state(size_t group, size_t i, size_t index, const nn::StateDict& tensors,
                   detail::StateNumbers& numbers, State& state, size_t& used);
   static void keep_slots(Bucket& bucket);

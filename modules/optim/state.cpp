@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 
 #include <tenon/core/base/number_text.h>
 #include <tenon/core/error.h>
@@ -67,6 +68,8 @@ OptimizerState Optimizer::state_dict() {
   for (size_t g = 0; g < groups_.size(); ++g) {
     result.numbers.emplace_back(group_key(g, "params"), static_cast<double>(groups_[g].size()));
     for (auto& o : options_of(g)) result.numbers.emplace_back(group_key(g, o.name), o.value());
+    if (g < initial_lrs_.size() && !std::isnan(initial_lrs_[g]))
+      result.numbers.emplace_back(group_key(g, "initial_lr"), initial_lrs_[g]);
     const auto named = slots(g);
     const auto memory = memories(g);
     for (size_t i = 0; i < states_[g].size(); ++i, ++index) {
@@ -91,20 +94,17 @@ OptimizerState Optimizer::state_dict() {
 
 namespace {
 
-// Assigns the options of all groups and, unless `keep` is called, assigns the old ones again.
+// Assigns the options of all groups, and the old ones again at the end of the scope.
 template <class Option>
-class NewOptions {
+class TemporaryOptions {
  public:
-  explicit NewOptions(std::vector<std::pair<Option, double>> options)
+  explicit TemporaryOptions(std::vector<std::pair<Option, double>> options)
       : options_(std::move(options)) {
     exchange();
   }
-  ~NewOptions() {
-    if (!kept_) exchange();
-  }
-  NewOptions(const NewOptions&) = delete;
-  NewOptions& operator=(const NewOptions&) = delete;
-  void keep() { kept_ = true; }
+  ~TemporaryOptions() { exchange(); }
+  TemporaryOptions(const TemporaryOptions&) = delete;
+  TemporaryOptions& operator=(const TemporaryOptions&) = delete;
 
  private:
   void exchange() {
@@ -116,7 +116,6 @@ class NewOptions {
   }
 
   std::vector<std::pair<Option, double>> options_;
-  bool kept_ = false;
 };
 
 }  // namespace
@@ -145,7 +144,7 @@ void Optimizer::load_state(size_t group, size_t i, size_t index, const nn::State
     if (value->shape() != p.shape())
       numbers.fail(
           fmt::format("\"{}\" has shape {}, the parameter {}", key, value->shape(), p.shape()));
-    return value->detach().clone().to(p.device()).to(dtype).to(p.suggest_memory_format());
+    return value->detach().clone().to(p.device()).to(dtype).to(p.suggest_memory_format()).wait();
   };
   const auto named = slots(group);
   for (size_t s = 0; s < named.size(); ++s)
@@ -175,25 +174,46 @@ std::vector<std::pair<Optimizer::Option, double>> Optimizer::load_options(
   return options;
 }
 
-void Optimizer::load_state_dict(const OptimizerState& from) {
+std::vector<double> Optimizer::load_initial_lrs(StateNumbers& numbers) const {
+  const double unknown = std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> rates = initial_lrs_;
+  rates.resize(groups_.size(), unknown);
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const auto key = group_key(g, "initial_lr");
+    const double rate = numbers.take(key, unknown);
+    if (rate < 0) numbers.fail(fmt::format("\"{}\" is {}, below 0", key, number_text(rate)));
+    if (!std::isnan(rate)) rates[g] = rate;
+  }
+  return rates;
+}
+
+std::function<void()> Optimizer::prepare_load(const OptimizerState& from) {
   NoGrad guard;
   StateNumbers numbers(name_, from.numbers);
-  NewOptions loaded(load_options(numbers));  // which decide what tensors there have to be
-  try {
-    check_all_options();
-  } catch (const ValueError& e) {
-    numbers.fail(e.what());
-  }
+  auto options = load_options(numbers);
+  auto rates = load_initial_lrs(numbers);
   auto states = states_;
-  size_t index = 0, used = 0;
-  for (size_t g = 0; g < groups_.size(); ++g)
-    for (size_t i = 0; i < groups_[g].size(); ++i, ++index)
-      load_state(g, i, index, from.tensors, numbers, states[g][i], used);
-  numbers.require_all_taken();
-  if (used != from.tensors.size())
-    numbers.fail("it holds tensors that do not belong to these parameters");
-  states_ = std::move(states);
-  loaded.keep();
+  {
+    const TemporaryOptions loaded(options);  // they decide what tensors there have to be
+    try {
+      check_all_options();
+    } catch (const ValueError& e) {
+      numbers.fail(e.what());
+    }
+    size_t index = 0, used = 0;
+    for (size_t g = 0; g < groups_.size(); ++g)
+      for (size_t i = 0; i < groups_[g].size(); ++i, ++index)
+        load_state(g, i, index, from.tensors, numbers, states[g][i], used);
+    numbers.require_all_taken();
+    if (used != from.tensors.size())
+      numbers.fail("it holds tensors that do not belong to these parameters");
+  }
+  return [this, options = std::move(options), states = std::move(states),
+          rates = std::move(rates)]() mutable {
+    for (auto& [option, value] : options) option.assign(value);
+    states_.swap(states);
+    initial_lrs_.swap(rates);
+  };
 }
 
 }  // namespace tenon::optim

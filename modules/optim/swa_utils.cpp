@@ -111,4 +111,10 @@ std::vector<SchedulerNumber> SWALR::numbers() {
   return result;
 }
 
+std::vector<std::pair<std::string, std::string>> SWALR::texts() const {
+  auto result = LRScheduler::texts();
+  result.emplace_back("anneal_strategy", cosine_ ? "cos" : "linear");
+  return result;
+}
+
 }  // namespace tenon::optim::swa_utils

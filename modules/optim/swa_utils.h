@@ -113,6 +113,7 @@ class TENON_API SWALR final : public LRScheduler {
   double next_lr(size_t group, double lr) override;
   void take_over() override { begin_at_present_rates(); }
   std::vector<SchedulerNumber> numbers() override;
+  std::vector<std::pair<std::string, std::string>> texts() const override;
 
  private:
   double part(int64_t epoch) const;
