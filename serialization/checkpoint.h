@@ -9,6 +9,7 @@
 
 #include <tenon/modules/fields.h>
 #include <tenon/modules/state_dict.h>
+#include <tenon/serialization/checkpoint_value.h>
 #include <tenon/serialization/key_map.h>
 #include <tenon/serialization/load_report.h>
 
@@ -47,6 +48,13 @@ TENON_API nn::StateDict load(const std::filesystem::path& path);
 TENON_API LoadReport load_state_dict(nn::ModuleRef model, const nn::StateDict& tensors,
                                      const LoadOptions& options = {});
 
+// Describes a part of a training run in a checkpoint.
+struct CheckpointPartInfo {
+  std::string name;                 // "optimizer", or "optimizer.critic" for one with a name
+  bool known = true;                // false for a part of a later release: the rest is empty
+  CheckpointValues values;          // numbers and texts
+  std::vector<NamedShape> tensors;  // in the order in which they were saved
+};
 // Describes the contents of a checkpoint.
 struct CheckpointInfo {
   uint64_t file_bytes = 0;
@@ -54,6 +62,7 @@ struct CheckpointInfo {
   std::vector<NamedShape> tensors;  // in the order in which they were saved
   // The paths of wrapped models, such as "module"; nullopt if the writer did not record them.
   std::optional<std::vector<std::string>> wrappers;
+  std::vector<CheckpointPartInfo> parts;  // training_checkpoint.h; empty for a model alone
 };
 // Verifies every byte of a checkpoint and describes it, without making tensors. Throws a
 // CheckpointError if the file is missing, damaged or not a checkpoint.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <new>
 #include <unordered_set>
 
@@ -84,6 +85,15 @@ Handle dataset_properties() {
   return properties;
 }
 
+Handle add_group(hid_t file, const std::string& name) {
+  Handle properties(H5Pcreate(H5P_GROUP_CREATE), H5Pclose, "make group properties");
+  check(H5Pset_link_creation_order(properties, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED),
+        "keep the order of names");
+  check(H5Pset_obj_track_times(properties, false), "leave out times");
+  return Handle(H5Gcreate2(file, name.c_str(), H5P_DEFAULT, properties, H5P_DEFAULT), H5Gclose,
+                "make a group");
+}
+
 // Returns where the values of a dataset begin in the file. H5Dget_offset alone is not enough: it
 // adds the length of the user block to any stored address, so the address that means "nowhere"
 // becomes a position in the middle of the user block.
@@ -98,8 +108,13 @@ uint64_t offset_of(hid_t dataset) {
   return offset;
 }
 
+const char* fault_of(const std::string& group, const std::string& key) {
+  if (!group.empty() && key == kValuesKey) return nullptr;
+  return fault_of_key(key);
+}
+
 void add_tensor(hid_t file, hid_t properties, hid_t utf8_name, StoredTensor& tensor) {
-  if (const char* fault = fault_of_key(tensor.key))
+  if (const char* fault = fault_of(tensor.group, tensor.key))
     throw CheckpointError(fmt::format("cannot store a tensor under the key '{}': {}. Rename it",
                                       printable(tensor.key), fault));
   std::vector<hsize_t> dims(tensor.shape.begin(), tensor.shape.end());
@@ -126,18 +141,17 @@ herr_t collect_name(hid_t, const char* name, const H5L_info_t* info, void* names
   }
 }
 
-uint64_t links_in_root(hid_t file) {
+uint64_t links_in(hid_t group) {
   H5G_info_t info{};
-  check(H5Gget_info(file, &info), "count the tensors");
+  check(H5Gget_info(group, &info), "count the tensors");
   return info.nlinks;
 }
 
-// Returns all links in the root group in the order of their creation, and whether each is a hard
-// link.
-std::vector<std::pair<std::string, bool>> root_names(hid_t file) {
+// Returns all links in a group in the order of their creation, and whether each is a hard link.
+std::vector<std::pair<std::string, bool>> names_of(hid_t group) {
   std::vector<std::pair<std::string, bool>> names;
   hsize_t position = 0;
-  check(H5Literate(file, H5_INDEX_CRT_ORDER, H5_ITER_INC, &position, collect_name, &names),
+  check(H5Literate(group, H5_INDEX_CRT_ORDER, H5_ITER_INC, &position, collect_name, &names),
         "list the tensors");
   return names;
 }
@@ -257,42 +271,95 @@ void build_image(ImageContents& contents, MemoryFile& memory) {
     Handle properties = dataset_properties();
     Handle utf8_name(H5Pcreate(H5P_LINK_CREATE), H5Pclose, "make link properties");
     check(H5Pset_char_encoding(utf8_name, H5T_CSET_UTF8), "make names UTF-8");
-    for (StoredTensor& tensor : contents.tensors) add_tensor(file, properties, utf8_name, tensor);
+    std::map<std::string, Handle> groups;
+    for (StoredTensor& tensor : contents.tensors) {
+      hid_t place = file;
+      if (!tensor.group.empty()) {
+        auto found = groups.find(tensor.group);
+        if (found == groups.end())
+          found = groups.emplace(tensor.group, add_group(file, tensor.group)).first;
+        place = found->second;
+      }
+      add_tensor(place, properties, utf8_name, tensor);
+    }
   }
   file.close("finish a checkpoint");
   if (!memory.is_whole()) throw std::bad_alloc();
 }
 
-ImageContents read_image(std::span<const std::byte> image) {
+namespace {
+
+// Opens the image for a scope.
+struct OpenImage {
+  explicit OpenImage(std::span<const std::byte> image)
+      : memory(image), file([&] {
+          Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "make access properties");
+          memory.use_in(access);
+          return Handle(H5Fopen("checkpoint", H5F_ACC_RDONLY, access), H5Fclose,
+                        "read the checkpoint");
+        }()) {
+    check_version(file);
+  }
   h5::Session session;
-  MemoryFile memory(image);
-  Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "make access properties");
-  memory.use_in(access);
-  Handle file(H5Fopen("checkpoint", H5F_ACC_RDONLY, access), H5Fclose, "read the checkpoint");
-  check_version(file);
-  ImageContents contents;
-  if (check(H5Aexists(file, kWrappersName), "look for wrappers") > 0)
-    contents.wrappers = read_texts(file, kWrappersName);
+  MemoryFile memory;
+  Handle file;
+};
+
+// Returns the names in the root group or another one.
+std::vector<std::pair<std::string, bool>> names_in(hid_t group, size_t image_bytes) {
   // A damaged file may claim more links than it has bytes.
-  const uint64_t links = std::min<uint64_t>(links_in_root(file), image.size());
-  h5::require_memory(links, std::min<uint64_t>(links * 64, image.size()));
-  const auto names = root_names(file);
+  const uint64_t links = std::min<uint64_t>(links_in(group), image_bytes);
+  h5::require_memory(links, std::min<uint64_t>(links * 64, image_bytes));
+  return names_of(group);
+}
+
+std::vector<StoredTensor> read_tensors(hid_t place, const std::string& group, size_t image_bytes) {
+  std::vector<StoredTensor> tensors;
+  const auto names = names_in(place, image_bytes);
   std::unordered_set<std::string_view> seen;
   for (const auto& [name, hard] : names) {
-    if (name[0] == '@') continue;  // state that does not belong to the model
+    if (group.empty() && name[0] == '@') continue;  // state that does not belong to the model
     try {
       // HDF5 would not take such a name for the link that has it.
-      if (const char* fault = fault_of_key(name))
+      if (const char* fault = fault_of(group, name))
         throw CheckpointError(fmt::format("its name is not one of a tensor: {}", fault));
       if (!seen.insert(name).second) throw CheckpointError("there are two tensors of that name");
       if (!hard) throw CheckpointError("it is a link to another object");
-      contents.tensors.push_back(read_tensor(file, name, image.size()));
+      tensors.push_back(read_tensor(place, name, image_bytes));
+      tensors.back().group = group;
     } catch (const Error& error) {
-      throw CheckpointError(
-          fmt::format("tensor '{}': {}", printable(name), printable(error.what())));
+      throw CheckpointError(fmt::format("{}tensor '{}': {}",
+                                        group.empty() ? "" : printable(group) + ": ",
+                                        printable(name), printable(error.what())));
     }
   }
+  return tensors;
+}
+
+}  // namespace
+
+ImageContents read_image(std::span<const std::byte> image) {
+  const OpenImage open(image);
+  ImageContents contents;
+  if (check(H5Aexists(open.file, kWrappersName), "look for wrappers") > 0)
+    contents.wrappers = read_texts(open.file, kWrappersName);
+  contents.tensors = read_tensors(open.file, "", image.size());
   return contents;
+}
+
+std::vector<std::string> read_group_names(std::span<const std::byte> image) {
+  const OpenImage open(image);
+  std::vector<std::string> groups;
+  for (const auto& [name, hard] : names_in(open.file, image.size()))
+    if (name[0] == '@') groups.push_back(name);
+  return groups;
+}
+
+std::vector<StoredTensor> read_group(std::span<const std::byte> image, const std::string& group) {
+  const OpenImage open(image);
+  const Handle place(H5Gopen2(open.file, group.c_str(), H5P_DEFAULT), H5Gclose,
+                     ("open the group '" + printable(group) + "'").c_str());
+  return read_tensors(place, group, image.size());
 }
 
 }  // namespace tenon

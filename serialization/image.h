@@ -21,9 +21,13 @@ struct StoredTensor {
   std::string key;
   DType dtype = DType::f32;
   Shape shape;
-  uint64_t offset = 0;  // where its values begin in the file; 0 for a tensor without elements
-  uint64_t bytes = 0;   // the size of its values
+  uint64_t offset = 0;     // where its values begin in the file; 0 for a tensor without elements
+  uint64_t bytes = 0;      // the size of its values
+  std::string group = {};  // "@optimizer"; empty for a tensor of the model
 };
+
+// The data set of a group "@…" that holds its numbers and texts; no tensor has such a name.
+inline constexpr const char* kValuesKey = "@values";
 
 struct ImageContents {
   std::vector<StoredTensor> tensors;                 // in the order in which they were saved
@@ -39,8 +43,13 @@ const char* fault_of_key(std::string_view key);
 // a tensor.
 void build_image(ImageContents& contents, MemoryFile& memory);
 
-// Reads what build_image wrote. Throws a CheckpointError for anything else, for values that are not
-// inside the image after the header, and for a shape that no tensor may have.
+// Reads what build_image wrote, without the groups. Throws a CheckpointError for anything else, for
+// values that are not inside the image after the header, and for a shape that no tensor may have.
 ImageContents read_image(std::span<const std::byte> image);
+
+// Returns the names of all groups "@…", whatever they hold.
+std::vector<std::string> read_group_names(std::span<const std::byte> image);
+// Reads the tensors and the data set kValuesKey of one of them. Throws as read_image.
+std::vector<StoredTensor> read_group(std::span<const std::byte> image, const std::string& group);
 
 }  // namespace tenon

@@ -13,7 +13,7 @@
 namespace tenon {
 namespace {
 
-constexpr size_t kChunkBytes = size_t{1} << 20;
+constexpr size_t kPieceBytes = size_t{1} << 20;
 constexpr size_t kPageBytes = 4096, kHugePageBytes = size_t{2} << 20;
 
 using FirstBytes = std::array<std::byte, kCheckpointHeaderBytes>;
@@ -55,8 +55,8 @@ VerifiedFile::VerifiedFile(const std::filesystem::path& path) {
   if (large)
     madvise(bytes_.get(), size_, MADV_HUGEPAGE);  // fewer page faults: a quarter of the time
   Checksummer found;
-  for (uint64_t offset = 0; offset < size_; offset += kChunkBytes) {
-    size_t count = std::min<uint64_t>(kChunkBytes, size_ - offset);
+  for (uint64_t offset = 0; offset < size_; offset += kPieceBytes) {
+    size_t count = std::min<uint64_t>(kPieceBytes, size_ - offset);
     if (file.read(bytes_.get() + offset, count, offset) != count)
       file.fail("the file became shorter while it was read");
     size_t skip = offset == 0 ? kCheckpointHeaderBytes : 0;

@@ -100,3 +100,4 @@
 #include <tenon/modules/summary.h>
 #include <tenon/modules/transformer.h>
 #include <tenon/serialization/checkpoint.h>
+#include <tenon/serialization/training_checkpoint.h>

@@ -1,0 +1,170 @@
+#include <algorithm>
+#include <numeric>
+
+#include <tenon/core/base/printable.h>
+#include <tenon/core/error.h>
+#include <tenon/core/format.h>
+#include <tenon/core/tensor_impl.h>
+#include <tenon/modules/module.h>
+#include <tenon/serialization/atomic_file.h>
+#include <tenon/serialization/checkpoint_file.h>
+#include <tenon/serialization/header.h>
+#include <tenon/serialization/ties.h>
+
+namespace tenon {
+namespace {
+
+using nn::ModuleRef;
+
+void collect_wrappers(ModuleRef module, const std::string& prefix,
+                      std::vector<std::string>& wrappers) {
+  for (const nn::NamedModule& child : nn::named_children(module)) {
+    if (module.type->wrapper) wrappers.push_back(prefix + child.name);
+    collect_wrappers(child.module, prefix + child.name + ".", wrappers);
+  }
+}
+
+// Writes the elements of a tensor, without a copy if they are contiguous in the memory of the host.
+void append_values(AtomicFile& file, const Tensor& tensor, uint64_t bytes) {
+  if (tensor.is_contiguous() && tensor.device().type() == "cpu") {
+    tensor.wait();
+    file.append(impl_of(tensor).data(), bytes);
+  } else {
+    std::vector<std::byte> values(bytes);
+    tensor.copy_to_host(values.data(), tensor.dtype());
+    file.append(values.data(), bytes);
+  }
+}
+
+// Writes HDF5's own bytes between the tensors, up to the position `until`.
+void append_metadata(AtomicFile& file, const MemoryFile& memory, uint64_t until) {
+  std::vector<std::byte> bytes(until - file.size());
+  memory.read(file.size(), bytes.size(), bytes.data());
+  file.append(bytes.data(), bytes.size());
+}
+
+// Lays out the file without its values.
+ImageContents lay_out(const std::filesystem::path& path, const std::vector<FileEntry>& entries,
+                      std::optional<std::vector<std::string>> wrappers, MemoryFile& memory) {
+  auto fail = [&](const std::string& why) {
+    throw CheckpointError(
+        fmt::format("cannot save checkpoint '{}': {}", printable(path.native()), why));
+  };
+  ImageContents contents{{}, std::move(wrappers)};
+  for (const auto& [group, key, tensor] : entries) {
+    if (!tensor.defined()) fail(fmt::format("tensor '{}' is undefined", printable(key)));
+    contents.tensors.push_back({key, tensor.dtype(), tensor.shape(), 0, 0, group});
+  }
+  try {
+    build_image(contents, memory);
+  } catch (const CheckpointError& error) {
+    fail(error.what());
+  }
+  return contents;
+}
+
+Tensor read_values(const VerifiedFile& file, const StoredTensor& tensor) {
+  const std::byte* values = file.image().data() + tensor.offset;
+  if (tensor.dtype == DType::boolean &&
+      !std::all_of(values, values + tensor.bytes, [](std::byte b) { return b <= std::byte{1}; }))
+    throw CheckpointError("it is of type bool and holds bytes other than 0 and 1");
+  return from_host(values, tensor.dtype, tensor.shape, {.dtype = tensor.dtype, .device = Device()});
+}
+
+std::string cannot_load_file(const std::filesystem::path& path) {
+  return fmt::format("cannot load checkpoint '{}': ", printable(path.native()));
+}
+
+// Runs body(), which makes tensor `key` of the file. Errors are rethrown with the names of both.
+template <class F>
+auto naming(const std::filesystem::path& path, const std::string& key, F&& body) {
+  const auto text = [&](const std::exception& error) {
+    return fmt::format("{}tensor '{}': {}", cannot_load_file(path), printable(key), error.what());
+  };
+  try {
+    return body();
+  } catch (const OutOfMemoryError& error) {
+    throw OutOfMemoryError(text(error));
+  } catch (const Error& error) {
+    throw CheckpointError(text(error));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> wrappers_of(ModuleRef model) {
+  std::vector<std::string> wrappers;
+  collect_wrappers(model, "", wrappers);
+  return wrappers;
+}
+
+void write_checkpoint(const std::filesystem::path& path, const std::vector<FileEntry>& entries,
+                      std::optional<std::vector<std::string>> wrappers) {
+  MemoryFile memory;
+  const ImageContents contents = lay_out(path, entries, std::move(wrappers), memory);
+  std::vector<size_t> order(entries.size());  // by place in the file
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return contents.tensors[a].offset < contents.tensors[b].offset;
+  });
+  AtomicFile file(path);
+  for (size_t i : order) {
+    if (contents.tensors[i].bytes == 0) continue;
+    append_metadata(file, memory, contents.tensors[i].offset);
+    append_values(file, entries[i].tensor, contents.tensors[i].bytes);
+  }
+  append_metadata(file, memory, memory.size());
+  const Checksum body = file.body_checksum();
+  file.commit(encode_header({.file_bytes = file.size(), .body = body}));
+}
+
+KeySide side_of_model(const std::vector<nn::StateEntry>& entries, ModuleRef model) {
+  KeySide side{{}, wrappers_of(model)};
+  for (const nn::StateEntry& entry : entries)
+    side.tensors.push_back({entry.name, entry.tensor.shape(), entry.tensor.dtype()});
+  return side;
+}
+
+KeySide side_of(const std::vector<StoredTensor>& tensors,
+                std::optional<std::vector<std::string>> wrappers) {
+  KeySide side{{}, std::move(wrappers)};
+  for (const StoredTensor& tensor : tensors)
+    side.tensors.push_back({tensor.key, tensor.shape, tensor.dtype});
+  return side;
+}
+
+Tensor read_stored(const std::filesystem::path& path, const VerifiedFile& file,
+                   const StoredTensor& tensor) {
+  return naming(path, tensor.key, [&] { return read_values(file, tensor); });
+}
+
+PreparedModel::PreparedModel(const std::filesystem::path& path, const VerifiedFile& file,
+                             const std::vector<StoredTensor>& tensors,
+                             std::optional<std::vector<std::string>> wrappers, ModuleRef model,
+                             const LoadOptions& options)
+    : staged(model),
+      map(map_keys(side_of(tensors, std::move(wrappers)), side_of_model(staged.targets(), model),
+                   options, std::string(model.type->name))),
+      name_(model.type->name) {
+  for (auto [from, to] : map.pairs) {
+    const StoredTensor& tensor = tensors[from];
+    naming(path, tensor.key, [&, to = to] { return staged.add(to, read_values(file, tensor)); });
+  }
+}
+
+template <class Body>
+void PreparedModel::to_load(const std::filesystem::path& path, Body&& body) {
+  try {
+    body();
+  } catch (const OutOfMemoryError& error) {
+    throw OutOfMemoryError(cannot_load_file(path) + error.what());
+  }
+}
+void PreparedModel::check(const std::filesystem::path& path) {
+  to_load(path, [&] { check_ties(map, staged, name_); });
+}
+void PreparedModel::commit(const std::filesystem::path& path) {
+  to_load(path, [&] { staged.commit(); });
+}
+
+}  // namespace tenon

@@ -1,0 +1,60 @@
+// How a checkpoint is written, and brought to a model: what save and load of a model have in common
+// with those of a whole training run. Internal to serialization.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tenon/modules/module.h>
+#include <tenon/serialization/key_map.h>
+#include <tenon/serialization/staged_load.h>
+#include <tenon/serialization/verified_file.h>
+
+namespace tenon {
+
+struct FileEntry {
+  std::string group;  // "@optimizer"; empty for a tensor of the model
+  std::string key;
+  Tensor tensor;
+};
+
+// Returns the paths of the models that the model wraps.
+std::vector<std::string> wrappers_of(nn::ModuleRef model);
+
+// Writes a file with these tensors. Throws a CheckpointError as save does.
+void write_checkpoint(const std::filesystem::path& path, const std::vector<FileEntry>& entries,
+                      std::optional<std::vector<std::string>> wrappers);
+
+KeySide side_of(const std::vector<StoredTensor>& tensors,
+                std::optional<std::vector<std::string>> wrappers);
+KeySide side_of_model(const std::vector<nn::StateEntry>& entries, nn::ModuleRef model);
+
+// Returns a tensor of the file, on cpu:0. Errors name the file and the tensor.
+Tensor read_stored(const std::filesystem::path& path, const VerifiedFile& file,
+                   const StoredTensor& tensor);
+
+// The values of a file for a model, before they are copied to it.
+struct PreparedModel {
+ public:
+  // Matches the names and reads the values. Throws as load does.
+  PreparedModel(const std::filesystem::path& path, const VerifiedFile& file,
+                const std::vector<StoredTensor>& tensors,
+                std::optional<std::vector<std::string>> wrappers, nn::ModuleRef model,
+                const LoadOptions& options);
+  // Refuses different values for one tensor.
+  void check(const std::filesystem::path& path);
+  // Changes the model.
+  void commit(const std::filesystem::path& path);
+
+  StagedLoad staged;
+  KeyMap map;
+
+ private:
+  template <class Body>
+  static void to_load(const std::filesystem::path& path, Body&& body);
+  std::string name_;
+};
+
+}  // namespace tenon

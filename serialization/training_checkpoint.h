@@ -1,0 +1,147 @@
+// One file from which a training goes on: the model with everything else that has a state.
+//
+//   tenon::Checkpoint run{.model = net, .optimizer = optimizer, .scheduler = scheduler,
+//                         .scaler = scaler, .loader = loader};
+//   if (resume) tenon::load("run.h5", run);
+//   while (loader.state().epoch < 10)
+//     for (auto& [x, y] : loader) {
+//       …                                           // a step
+//       if (++run.step % 1000 == 0) tenon::save("run.h5", run);
+//     }
+//
+// docs/checkpoints.md describes the file, checkpoint_manager.h who saves at intervals.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <initializer_list>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tenon/modules/fields.h>
+#include <tenon/serialization/checkpoint_value.h>
+#include <tenon/serialization/key_map.h>
+#include <tenon/serialization/load_report.h>
+
+namespace tenon {
+
+namespace optim {
+class Optimizer;
+class SavedSchedule;
+}  // namespace optim
+namespace amp {
+class GradScaler;
+}
+namespace data {
+class DataLoader;
+}
+
+// One part of a checkpoint, which it does not own, or several with names of their own:
+// `.optimizer = adam` or `.optimizer = {{"generator", adam}, {"critic", sgd}}`.
+template <class T>
+class CheckpointParts {
+ public:
+  struct Named {
+    Named(std::string name, T& part) : name(std::move(name)), part(&part) {}
+    std::string name;  // empty for a part that is the only one
+    T* part;
+  };
+  CheckpointParts() = default;
+  CheckpointParts(T& part) : parts_{Named("", part)} {}
+  CheckpointParts(std::initializer_list<Named> parts) : parts_(parts) {}
+  typename std::vector<Named>::const_iterator begin() const { return parts_.begin(); }
+  typename std::vector<Named>::const_iterator end() const { return parts_.end(); }
+
+ private:
+  std::vector<Named> parts_;
+};
+
+// Says of which parts a checkpoint consists; those that are not given are left out. All that are
+// given have to live as long as it is used.
+struct Checkpoint {
+  nn::ModuleRef model = {};
+  // A second model, such as an AveragedModel of the first.
+  nn::ModuleRef average = {};
+  // With their parameters by the names in the model, so that they fit a wrapped model, too, and
+  // groups in another order.
+  CheckpointParts<optim::Optimizer> optimizer = {};
+  CheckpointParts<optim::SavedSchedule> scheduler = {};
+  CheckpointParts<amp::GradScaler> scaler = {};
+  // The next batch, and the seed that decides the order.
+  CheckpointParts<data::DataLoader> loader = {};
+  bool random = true;  // the generator of all random operators: manual_seed
+  // These are written to the file, and set by a load.
+  int64_t epoch = 0;
+  int64_t step = 0;
+  CheckpointValues user = {};
+};
+
+struct TENON_API CheckpointReport {
+  LoadReport model;
+  std::optional<LoadReport> average;
+  std::vector<std::string> loaded;  // the parts that were loaded: "model", "optimizer", "random"
+  // What was asked for and stays as it is, with the reason; empty if the load was strict.
+  std::vector<std::string> missing;
+  std::vector<std::string> unused;  // parts of the file that nobody asked for; likewise
+
+  // Returns some lines: the parts, and the report of the model.
+  std::string str() const;
+};
+// Prints report.str().
+TENON_API std::ostream& operator<<(std::ostream& out, const CheckpointReport& report);
+
+// Writes all parts into one file, as save(path, model) does; `load(path, model)` reads the model of
+// it. Throws a CheckpointError as that does, and a StateDictError for a parameter of an optimizer
+// that the model does not have, and for two parts with one name.
+TENON_API void save(const std::filesystem::path& path, const Checkpoint& run);
+
+// Brings a file to all parts, and sets epoch, step and user of `run`. Everything is read and
+// checked before anything is changed: if it throws, all parts are as they were. Throws a
+// CheckpointError if the file is missing or damaged, and a StateDictError if
+//
+//   - the file lacks a part, or has one that was not asked for. `.random = false` leaves the
+//     generator as it is in any case;
+//   - names or shapes of the model do not fit, as load(path, model) says;
+//   - an optimizer, scheduler or scaler is of another type, an optimizer has other parameters or
+//     groups, or a loader another batch size or another number of examples.
+//
+// With `.strict = false`, such parts stay as they are and the report names them; of an optimizer
+// with other parameters, those that it has in common with the file are loaded.
+TENON_API CheckpointReport load(const std::filesystem::path& path, Checkpoint& run,
+                                const LoadOptions& options = {});
+// The same for parts that are listed in the call, if epoch, step and user do not matter.
+TENON_API CheckpointReport load(const std::filesystem::path& path, Checkpoint&& run,
+                                const LoadOptions& options = {});
+
+// A save that runs while the training goes on.
+class TENON_API PendingSave {
+ public:
+  PendingSave();  // none
+  PendingSave(PendingSave&&) noexcept;
+  PendingSave& operator=(PendingSave&&) noexcept;  // waits for its own save, as the destructor
+  // Waits. An error that nobody has asked for is written to the log.
+  ~PendingSave();
+
+  // Returns whether wait() would return at once.
+  bool ready() const;
+  // Waits until the file is written. Throws the error of the save, once.
+  void wait();
+
+ private:
+  friend class AsyncSave;
+  struct Work;
+  explicit PendingSave(std::unique_ptr<Work> work);
+  void finish() noexcept;
+  std::unique_ptr<Work> work_;
+};
+
+// Copies the values of all parts to the memory of the host, for which it waits, and writes the file
+// in a thread of its own. The parts may change meanwhile. Throws what save throws before it writes.
+[[nodiscard]] TENON_API PendingSave save_async(const std::filesystem::path& path,
+                                               const Checkpoint& run);
+
+}  // namespace tenon

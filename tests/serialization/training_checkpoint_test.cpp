@@ -1,0 +1,436 @@
+// What a checkpoint of a training run holds, part by part, and what is refused.
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include <boost/test/unit_test.hpp>
+
+#include <tenon/tenon.h>
+
+#include "../files.h"
+
+BOOST_AUTO_TEST_SUITE(training_checkpoint_test)
+
+using namespace tenon;
+using test::require_error;
+using Groups = std::vector<optim::ParamGroup<optim::AdamOptions>>;
+
+namespace {
+
+struct Net : nn::Module<Net> {
+  nn::Linear fc1{3, 4}, fc2{4, 2};
+  Tensor forward(const Tensor& x) { return fc2(fc1(x)); }
+};
+
+// One step whose gradients are those of fixed random inputs.
+void step(optim::Optimizer& optimizer, const std::vector<Tensor>& params, int number) {
+  auto closure = [&] {
+    optimizer.zero_grad();
+    Tensor loss = zeros({});
+    for (size_t i = 0; i < params.size(); ++i) {
+      const Tensor shift =
+          full(params[i].shape(), std::sin(static_cast<double>(3 * number) + double(i)));
+      loss = loss + ((params[i].to(f32) - shift) * (params[i].to(f32) - shift)).sum();
+    }
+    loss.backward();
+    return loss;
+  };
+  optimizer.step(closure);
+}
+void step(optim::Optimizer& optimizer, const Net& net, int number) {
+  step(optimizer, net.parameters(), number);
+}
+
+std::vector<double> values_of(const std::vector<Tensor>& tensors) {
+  std::vector<double> all;
+  for (const Tensor& tensor : tensors)
+    for (double value : tensor.to_vector<double>()) all.push_back(value);
+  return all;
+}
+
+using Make = std::function<std::unique_ptr<optim::Optimizer>(std::vector<Tensor>)>;
+template <class O, class Options>
+Make make(const Options& options) {
+  return
+      [=](std::vector<Tensor> params) { return std::make_unique<O>(std::move(params), options); };
+}
+
+std::string all_bits(const std::filesystem::path& path, const Checkpoint& run) {
+  save(path, run);
+  return read_bytes(path);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(every_optimizer_goes_on_with_the_same_steps) {
+  using namespace optim;
+  const Make all[] = {
+      make<SGD>(SGDOptions{.lr = 0.1}),
+      make<SGD>(SGDOptions{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true}),
+      make<Adam>(AdamOptions{.lr = 0.1, .weight_decay = 0.1, .amsgrad = true}),
+      make<AdamW>(AdamWOptions{.lr = 0.1}),
+      make<RMSprop>(RMSpropOptions{.lr = 0.1, .momentum = 0.5, .centered = true}),
+      make<Adagrad>(AdagradOptions{.lr = 0.1, .lr_decay = 0.1}),
+      make<Adadelta>(AdadeltaOptions{}),
+      make<Adamax>(AdamaxOptions{.lr = 0.1}),
+      make<NAdam>(NAdamOptions{.lr = 0.1}),
+      make<RAdam>(RAdamOptions{.lr = 0.1}),
+      make<ASGD>(ASGDOptions{.lr = 0.1, .t0 = 2}),
+      make<Rprop>(RpropOptions{.lr = 0.1}),
+      make<Lion>(LionOptions{.lr = 0.1}),
+      make<LBFGS>(LBFGSOptions{.lr = 0.1, .max_iter = 3}),
+  };
+  for (const Make& optimizer_of : all)
+    for (DType dtype : {f32, bf16}) {
+      TempFolder folder;
+      Net first, second;
+      first.to(dtype), second.to(dtype);
+      const auto a = optimizer_of(first.parameters()), b = optimizer_of(second.parameters());
+      for (int i = 0; i < 4; ++i) step(*a, first, i);
+      save(folder / "x.h5", {.model = first, .optimizer = *a});
+      step(*b, second, 9);
+      load(folder / "x.h5", {.model = second, .optimizer = *b});
+      for (int i = 4; i < 8; ++i) step(*a, first, i), step(*b, second, i);
+      BOOST_TEST((values_of(first.parameters()) == values_of(second.parameters())),
+                 a->name() << " in " << dtype);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(every_scheduler_goes_on_with_the_same_rates) {
+  using namespace optim;
+  using Schedule = std::function<std::unique_ptr<LRScheduler>(Optimizer&, bool other)>;
+  using Parts = std::vector<std::shared_ptr<LRScheduler>>;
+  // With other numbers, which the checkpoint replaces.
+  const Schedule all[] = {
+      [](Optimizer& o, bool b) { return std::make_unique<StepLR>(o, b ? 5 : 2, b ? 0.9 : 0.5); },
+      [](Optimizer& o, bool b) {
+        return std::make_unique<MultiStepLR>(o, std::vector<int64_t>{b ? 1 : 3, 6}, 0.5);
+      },
+      [](Optimizer& o, bool b) { return std::make_unique<ConstantLR>(o, b ? 0.9 : 0.5, 4); },
+      [](Optimizer& o, bool b) { return std::make_unique<LinearLR>(o, b ? 0.9 : 0.5, 1, 7); },
+      [](Optimizer& o, bool b) { return std::make_unique<ExponentialLR>(o, b ? 0.9 : 0.5); },
+      [](Optimizer& o, bool b) { return std::make_unique<PolynomialLR>(o, b ? 30 : 9); },
+      [](Optimizer& o, bool b) { return std::make_unique<CosineAnnealingLR>(o, b ? 30 : 6); },
+      [](Optimizer& o, bool) { return std::make_unique<CosineAnnealingWarmRestarts>(o, 3, 2); },
+      [](Optimizer& o, bool b) {
+        return std::make_unique<OneCycleLR>(
+            o, 1.0, OneCycleOptions{.total_steps = 20, .base_momentum = b ? 0.5 : 0.8});
+      },
+      [](Optimizer& o, bool b) {
+        return std::make_unique<CyclicLR>(
+            o, 0.1, 1.0, CyclicOptions{.step_size_up = 3, .base_momentum = b ? 0.5 : 0.8});
+      },
+      [](Optimizer& o, bool) {
+        return std::make_unique<LambdaLR>(o, [](int64_t e) { return 1.0 / double(1 + e); });
+      },
+      [](Optimizer& o, bool) {
+        return std::make_unique<MultiplicativeLR>(o, [](int64_t e) { return 1 - 0.1 / double(e); });
+      },
+      [](Optimizer& o, bool) { return std::make_unique<swa_utils::SWALR>(o, 0.01, 6); },
+      [](Optimizer& o, bool b) {
+        return std::make_unique<SequentialLR>(
+            o,
+            Parts{std::make_shared<LinearLR>(o, b ? 0.9 : 0.2, 1, 3),
+                  std::make_shared<SequentialLR>(o,
+                                                 Parts{std::make_shared<ExponentialLR>(o, 0.5),
+                                                       std::make_shared<StepLR>(o, 2, 0.1)},
+                                                 std::vector<int64_t>{4})},
+            std::vector<int64_t>{3});
+      },
+      [](Optimizer& o, bool b) {
+        return std::make_unique<ChainedScheduler>(
+            Parts{std::make_shared<ExponentialLR>(o, b ? 0.9 : 0.5),
+                  std::make_shared<ConstantLR>(o, 0.5, 5)});
+      },
+  };
+  for (const Schedule& schedule_of : all)
+    for (int before : {0, 2, 5}) {
+      TempFolder folder;
+      Net net;
+      Adam first(net.parameters(), {.lr = 0.4}), second(net.parameters(), {.lr = 0.7});
+      const auto a = schedule_of(first, false), b = schedule_of(second, true);
+      for (int i = 0; i < before; ++i) a->step();
+      b->step();
+      save(folder / "x.h5", {.model = net, .optimizer = first, .scheduler = *a});
+      load(folder / "x.h5", {.model = net, .optimizer = second, .scheduler = *b});
+      for (int i = 0; i < 8; ++i) {
+        BOOST_TEST(a->get_last_lr() == b->get_last_lr(), boost::test_tools::per_element());
+        BOOST_TEST(first.options().betas[0] == second.options().betas[0]);
+        a->step(), b->step();
+      }
+    }
+  TempFolder folder;
+  Net net;
+  SGD first(net.parameters(), {.lr = 1}), second(net.parameters(), {.lr = 1});
+  ReduceLROnPlateau a(first, {.mode = "max", .factor = 0.5, .patience = 1}),
+      b(second, {.mode = "max"}), least(second);
+  for (int fresh : {1, 0}) {  // also before it has seen a metric: its best is infinite
+    if (!fresh)
+      for (double metric : {3.0, 2.0}) a.step(metric);
+    save(folder / "x.h5", {.model = net, .optimizer = first, .scheduler = a});
+    load(folder / "x.h5", {.model = net, .optimizer = second, .scheduler = b});
+  }
+  b.step(2);
+  BOOST_TEST(second.lr() == 0.5);
+  require_error<StateDictError>(
+      [&] { load(folder / "x.h5", {.model = net, .optimizer = second, .scheduler = least}); },
+      "scheduler: ", "\"mode\" is \"max\" there and \"min\" here");
+}
+
+BOOST_AUTO_TEST_CASE(parameters_are_known_by_name) {
+  Net first, second;
+  optim::Adam a(Groups{{{first.fc1.weight, first.fc1.bias}, {.lr = 0.1}},
+                       {{first.fc2.weight, first.fc2.bias}, {.lr = 0.2, .betas = {0.5, 0.9}}}}),
+      b(Groups{{{second.fc2.bias, second.fc2.weight}, {.lr = 1}},
+               {{second.fc1.bias, second.fc1.weight}, {.lr = 1}}});
+  optim::ExponentialLR rate_a(a, 0.5), rate_b(b, 0.9);
+  for (int i = 0; i < 3; ++i) step(a, first, i), rate_a.step();
+  nn::DataParallel wrapped(second, {"cpu:0"});  // its names begin with "module."
+  TempFolder folder;
+  save(folder / "x.h5", {.model = first, .optimizer = a, .scheduler = rate_a});
+  load(folder / "x.h5", {.model = wrapped, .optimizer = b, .scheduler = rate_b});
+  BOOST_TEST(b.lr(0) == 0.2 * 0.125);
+  BOOST_TEST(b.lr(1) == 0.1 * 0.125);
+  BOOST_TEST(b.options(0).betas[0] == 0.5);
+  BOOST_TEST(b.initial_lr(0) == 0.2);
+  for (int i = 3; i < 6; ++i) {
+    step(a, first, i), rate_a.step();
+    step(b, second, i), rate_b.step();
+  }
+  BOOST_TEST((values_of(first.parameters()) == values_of(second.parameters())));
+  // And back, to a model that is not wrapped.
+  save(folder / "y.h5", {.model = wrapped, .optimizer = b, .scheduler = rate_b});
+  step(a, first, 9);
+  load(folder / "y.h5", {.model = first, .optimizer = a, .scheduler = rate_a});
+  BOOST_TEST(a.lr(0) == b.lr(1));
+  step(a, first, 6), step(b, second, 6);
+  BOOST_TEST((values_of(first.parameters()) == values_of(second.parameters())));
+}
+
+BOOST_AUTO_TEST_CASE(values_of_users_are_kept_exactly) {
+  TempFolder folder;
+  const double nan = std::numeric_limits<double>::quiet_NaN(),
+               infinity = std::numeric_limits<double>::infinity();
+  const std::string text = "\"Zeilen\"\nund\\ \x01 Umlaute: äöü ∞ {\"a\": [1, 2]}, </end>";
+  Net net;
+  const Checkpoint run{.model = net,
+                       .epoch = 3,
+                       .step = -4,
+                       .user = {{"third", 1.0 / 3},
+                                {"one", 1.0},
+                                {"zero", -0.0},
+                                {"tiny", 5e-324},
+                                {"nan", nan},
+                                {"down", -infinity},
+                                {"up", infinity},
+                                {"large", uint64_t{18446744073709551615u}},
+                                {"least", std::numeric_limits<int64_t>::min()},
+                                {"yes", true},
+                                {"", "no name"},
+                                {text, text},
+                                {"order", arange(5)},
+                                {"empty", zeros({0, 2}, {.dtype = f16})}}};
+  save(folder / "x.h5", run);
+  Checkpoint found{.model = net, .user = {{"gone", 1}}};
+  load(folder / "x.h5", found);
+  BOOST_TEST(found.epoch == 3);
+  BOOST_TEST(found.step == -4);
+  const CheckpointValues& user = found.user;
+  BOOST_TEST(user.size() == run.user.size());
+  BOOST_TEST(user.at("third").number() == 1.0 / 3);
+  BOOST_TEST(user.at("one").str() == "1.0");
+  BOOST_TEST(std::signbit(user.at("zero").number()));
+  BOOST_TEST(user.at("tiny").number() == 5e-324);
+  BOOST_TEST(std::isnan(user.at("nan").number()));
+  BOOST_TEST(user.at("up").number() == infinity);
+  BOOST_TEST(user.at("down").number() == -infinity);
+  BOOST_TEST(user.at("large").natural() == 18446744073709551615u);
+  BOOST_TEST(user.at("least").whole() == std::numeric_limits<int64_t>::min());
+  BOOST_TEST(user.at("yes").whole() == 1);
+  BOOST_TEST(user.at("").text() == "no name");
+  BOOST_TEST(user.at(text).text() == text);
+  BOOST_TEST(user.at("order").tensor().to_vector<int>().at(4) == 4);
+  BOOST_TEST(user.at("empty").str() == "f16 (0, 2)");
+  require_error<StateDictError>([&] { user.at("order").number(); }, "a tensor", "not a number");
+  require_error<StateDictError>([&] { user.at("third").whole(); }, "0.3333333333333333",
+                                "not a whole number");
+  require_error<StateDictError>([&] { user.at("large").whole(); }, "not a whole number");
+  require_error<StateDictError>([&] { user.at("least").natural(); }, "from 0 to 2^64 - 1");
+  require_error<StateDictError>([&] { user.at("one").text(); }, "the number 1.0, not a text");
+  require_error<StateDictError>([&] { user.at("nobody"); }, "no value \"nobody\" among the 14: ");
+  require_error<CheckpointError>(
+      [&] {
+        save(folder / "y.h5", {.user = {{"a", "\xff"}}});
+      },
+      "cannot save checkpoint", "y.h5", "is not valid UTF-8");
+  require_error<CheckpointError>(
+      [&] {
+        save(folder / "y.h5", Checkpoint{.user = {{"a/b", zeros({1})}}});
+      },
+      "cannot store a tensor under the key 'a/b'");
+  BOOST_TEST(!std::filesystem::exists(folder / "y.h5"));
+}
+
+BOOST_AUTO_TEST_CASE(the_model_of_such_a_file_loads_alone) {
+  TempFolder folder;
+  Net net, other;
+  optim::SGD sgd(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+  step(sgd, net, 0);
+  save(folder / "x.h5", {.model = net, .optimizer = sgd, .user = {{"t", ones({2})}}});
+  BOOST_TEST(load(folder / "x.h5", other).complete());
+  BOOST_TEST((values_of(net.parameters()) == values_of(other.parameters())));
+  BOOST_TEST(load(folder / "x.h5").size() == 4u);
+  // A file with a model alone is no training.
+  save(folder / "y.h5", net);
+  require_error<StateDictError>([&] { load(folder / "y.h5", {.model = net, .optimizer = sgd}); },
+                                "cannot load checkpoint '" + (folder / "y.h5").string() + "'",
+                                "optimizer was asked for", "it has a model alone");
+  load(folder / "y.h5", {.model = other, .random = false});
+}
+
+namespace {
+
+// Parts of a training, and a checkpoint with all of them.
+struct Run {
+  Net net;
+  optim::Adam adam{net.parameters(), {.lr = 0.1}};
+  optim::StepLR rate{adam, 2, 0.5};
+  amp::GradScaler scaler;
+  data::DataLoader loader{data::TensorDataset(ones({10, 3}), zeros({10})), {.batch_size = 2}};
+  Checkpoint all{.model = net,
+                 .optimizer = adam,
+                 .scheduler = rate,
+                 .scaler = scaler,
+                 .loader = loader,
+                 .epoch = 7,
+                 .user = {{"note", "here"}}};
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(what_does_not_fit_changes_nothing) {
+  TempFolder folder;
+  Run saved;
+  step(saved.adam, saved.net, 0);
+  saved.rate.step();
+  saved.loader.set_state({2, 3});
+  saved.all.epoch = 8;
+  save(folder / "x.h5", saved.all);
+
+  Run run;
+  step(run.adam, run.net, 1);
+  const std::string before = all_bits(folder / "before.h5", run.all);
+  auto refuses = [&](Checkpoint asked, const auto&... parts) {
+    asked.epoch = run.all.epoch, asked.user = run.all.user;
+    require_error<StateDictError>(
+        [&] { load(folder / "x.h5", asked); },
+        "cannot load checkpoint '" + (folder / "x.h5").string() + "': ", parts...);
+    BOOST_TEST((all_bits(folder / "after.h5", run.all) == before));
+    BOOST_TEST(asked.epoch == 7);
+    BOOST_TEST(asked.user.at("note").text() == "here");
+  };
+  auto with = [&](auto&& change) {
+    Checkpoint asked = run.all;
+    change(asked);
+    return asked;
+  };
+
+  refuses(with([](Checkpoint& c) { c.optimizer = {}; }),
+          "the file has parts that were not asked for: optimizer", ".strict = false");
+  refuses(with([](Checkpoint& c) { c.model = {}; }), "the file has a model, and no .model");
+  refuses(with([&](Checkpoint& c) { c.average = run.net; }),
+          "average was asked for, and the file has no average; it has optimizer, "
+          "scheduler, scaler, loader, random");
+  optim::SGD sgd(run.net.parameters(), 0.1);
+  refuses(with([&](Checkpoint& c) { c.optimizer = sgd; }),
+          "optimizer: it is of type Adam in the file and SGD here. Make Adam to go on");
+  optim::ExponentialLR decay(run.adam, 0.5);
+  refuses(with([&](Checkpoint& c) { c.scheduler = decay; }),
+          "scheduler: it is of type StepLR in the file and ExponentialLR here");
+  optim::Adam some({run.net.fc1.weight, run.net.fc1.bias});
+  refuses(with([&](Checkpoint& c) { c.optimizer = some; }),
+          "optimizer: this optimizer does not have the parameters \"fc2.bias\", \"fc2.weight\" of "
+          "the file. Give the optimizer the parameters that it had");
+  optim::Adam split(
+      Groups{{{run.net.fc1.weight, run.net.fc1.bias}}, {{run.net.fc2.weight, run.net.fc2.bias}}});
+  refuses(with([&](Checkpoint& c) { c.optimizer = split; }),
+          "optimizer: no group of the file has the parameters of group 0 here");
+  optim::Adam foreign({zeros({2}).requires_grad_()});
+  refuses(with([&](Checkpoint& c) { c.optimizer = foreign; }),
+          "parameter 0 of group 0, of shape (2,), is not one of the model");
+  data::DataLoader wide(run.loader.dataset().size()
+                            ? data::TensorDataset(ones({10, 3}), zeros({10}))
+                            : data::TensorDataset(ones({1}), ones({1})),
+                        {.batch_size = 5});
+  refuses(with([&](Checkpoint& c) { c.loader = wide; }),
+          "loader: \"batch_size\" is 2 in the file and 5 here");
+  refuses(with([&](Checkpoint& c) {
+            c.optimizer = {{"generator", run.adam}};
+          }),
+          "optimizer \"generator\" was asked for");
+  // The last part that is looked at fails, and those before it have not been changed.
+  load(folder / "x.h5", run.all);
+  BOOST_TEST(run.all.epoch == 8);
+  BOOST_TEST((run.loader.state() == data::LoaderState{2, 3}));
+  BOOST_TEST((all_bits(folder / "after.h5", run.all) == all_bits(folder / "b.h5", saved.all)));
+}
+
+BOOST_AUTO_TEST_CASE(without_strict_what_fits_is_loaded) {
+  TempFolder folder;
+  Run saved;
+  step(saved.adam, saved.net, 0);
+  saved.loader.set_state({2, 3});
+  save(folder / "x.h5", saved.all);
+
+  Run run;
+  optim::Adam some(Groups{{{run.net.fc1.weight}, {.lr = 3}}});
+  data::DataLoader wide(data::TensorDataset(ones({10, 3}), zeros({10})), {.batch_size = 5});
+  Checkpoint asked = run.all;
+  asked.optimizer = some, asked.loader = wide, asked.scaler = {};
+  const CheckpointReport report = load(folder / "x.h5", asked, {.strict = false});
+  const std::string text = report.str();
+  BOOST_TEST(has(text, "left as it was: "));
+  BOOST_TEST(has(text, "optimizer: this optimizer does not have the parameters \"fc1.bias\""));
+  BOOST_TEST(has(text, "its options stay"));
+  BOOST_TEST(has(text, "loader: \"batch_size\" is 2 in the file and 5 here"));
+  BOOST_TEST(has(text, "not used: scaler"));
+  BOOST_TEST(some.lr() == 3);
+  BOOST_TEST((values_of(run.net.parameters()) == values_of(saved.net.parameters())));
+  BOOST_TEST((values_of({some.state_dict().tensors.at("state.0.exp_avg")}) ==
+              values_of({saved.adam.state_dict().tensors.at("state.0.exp_avg")})));
+}
+
+BOOST_AUTO_TEST_CASE(several_parts_have_names) {
+  TempFolder folder;
+  Net net;
+  optim::SGD one({net.fc1.weight}, {.lr = 0.1, .momentum = 0.9}), two({net.fc2.weight}, 0.2);
+  const Checkpoint run{.model = net, .optimizer = {{"one", one}, {"two", two}}};
+  save(folder / "x.h5", run);
+  one.set_lr(5), two.set_lr(5);
+  load(folder / "x.h5", {.model = net, .optimizer = {{"two", two}, {"one", one}}});
+  BOOST_TEST(one.lr() == 0.1);
+  BOOST_TEST(two.lr() == 0.2);
+  require_error<StateDictError>(
+      [&] {
+        save(folder / "x.h5", {.model = net, .optimizer = {{"one", one}, {"one", two}}});
+      },
+      "cannot save checkpoint", "there are two parts of the name optimizer \"one\"");
+}
+
+BOOST_AUTO_TEST_CASE(a_save_runs_while_the_training_goes_on) {
+  TempFolder folder;
+  Run run;
+  step(run.adam, run.net, 0);
+  const std::string now = all_bits(folder / "now.h5", run.all);
+  PendingSave pending = save_async(folder / "later.h5", run.all);
+  for (int i = 1; i < 20; ++i) step(run.adam, run.net, i);
+  pending.wait();
+  BOOST_TEST(pending.ready());
+  pending.wait();
+  BOOST_TEST((read_bytes(folder / "later.h5") == now));
+  PendingSave fails = save_async(folder / "none/x.h5", run.all);
+  require_error<CheckpointError>([&] { fails.wait(); }, "there is no folder");
+  fails.wait();  // once
+}
+
+BOOST_AUTO_TEST_SUITE_END()
