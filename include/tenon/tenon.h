@@ -100,4 +100,5 @@
 #include <tenon/modules/summary.h>
 #include <tenon/modules/transformer.h>
 #include <tenon/serialization/checkpoint.h>
+#include <tenon/serialization/checkpoint_manager.h>
 #include <tenon/serialization/training_checkpoint.h>

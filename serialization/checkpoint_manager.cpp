@@ -1,0 +1,220 @@
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <system_error>
+
+#include <tenon/core/base/fork.h>
+#include <tenon/core/base/log.h>
+#include <tenon/core/base/printable.h>
+#include <tenon/core/error.h>
+#include <tenon/core/format.h>
+#include <tenon/serialization/checkpoint.h>
+#include <tenon/serialization/checkpoint_manager.h>
+#include <tenon/serialization/part_state.h>
+#include <tenon/serialization/stop_signals.h>
+
+namespace tenon {
+namespace {
+
+constexpr std::string_view kFilePrefix = "step-", kFileEnding = ".h5";
+constexpr const char *kLatest = "latest.h5", *kBest = "best.h5";
+
+// Returns the step of a file of that name; nullopt for a name that the manager does not give.
+std::optional<int64_t> step_of(const std::string& name) {
+  if (!name.starts_with(kFilePrefix) || !name.ends_with(kFileEnding)) return std::nullopt;
+  const char *begin = name.data() + kFilePrefix.size(),
+             *end = name.data() + name.size() - kFileEnding.size();
+  int64_t step = 0;
+  const auto [stop, error] = std::from_chars(begin, end, step);
+  if (error != std::errc() || stop != end || step < 0) return std::nullopt;
+  return step;
+}
+
+[[noreturn]] void refuse_folder(const std::filesystem::path& folder, const std::string& why) {
+  throw CheckpointError(fmt::format("CheckpointManager '{}': {}", printable(folder.native()), why));
+}
+
+// Gives a file another name as well, in place of what has that name.
+void replace_name(const std::filesystem::path& name, auto&& make) {
+  const std::filesystem::path temporary =
+      name.parent_path() / fmt::format(".{}.new", name.filename().native());
+  std::error_code ignored;
+  std::filesystem::remove(temporary, ignored);
+  make(temporary);
+  std::filesystem::rename(temporary, name);
+  // It is still there if both were names of one file.
+  std::filesystem::remove(temporary, ignored);
+}
+
+}  // namespace
+
+CheckpointManager::CheckpointManager(std::filesystem::path folder,
+                                     const CheckpointManagerOptions& options)
+    : folder_(std::move(folder)), options_(options), generation_(fork_generation()) {
+  const auto refuse = [](const char* what, const std::string& found, const char* wanted) {
+    throw ValueError(
+        fmt::format("CheckpointManager: {} is {}; it has to be {}", what, found, wanted));
+  };
+  if (options.keep < 1) refuse("keep", std::to_string(options.keep), "at least 1");
+  if (options.every_steps < 0)
+    refuse("every_steps", std::to_string(options.every_steps), "at least 0");
+  if (!(options.every_minutes >= 0))
+    refuse("every_minutes", fmt::format("{}", options.every_minutes), "at least 0");
+  if (options.mode != "min" && options.mode != "max")
+    refuse("mode", '"' + printable(options.mode) + '"', "\"min\" or \"max\"");
+  std::error_code error;
+  std::filesystem::create_directories(folder_, error);
+  if (error) refuse_folder(folder_, "cannot make the folder: " + error.message());
+  require_can_save(folder_ / kBest);
+  files_ = files_in_folder();
+  resumed_ = files_.empty();
+  if (options.on_signals) StopSignals::watch();
+}
+
+CheckpointManager::~CheckpointManager() {
+  try {
+    wait();
+  } catch (const std::exception& error) {
+    log_message(TN_LOG_ERROR, "tenon", error.what());
+  }
+  if (options_.on_signals) StopSignals::leave();
+}
+
+std::vector<CheckpointManager::File> CheckpointManager::files_in_folder() const {
+  std::vector<File> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_))
+    if (const auto step = step_of(entry.path().filename().native()))
+      files.push_back({*step, entry.path(), std::nullopt});
+  std::sort(files.begin(), files.end(),
+            [](const File& a, const File& b) { return a.step < b.step; });
+  return files;
+}
+
+std::optional<CheckpointReport> CheckpointManager::resume(Checkpoint& run,
+                                                          const LoadOptions& options) {
+  wait();
+  files_ = files_in_folder();
+  skipped_.clear();
+  while (!files_.empty()) {
+    try {
+      CheckpointReport report = load(files_.back().path, run, options);
+      resumed_ = true;
+      return report;
+    } catch (const CheckpointError& error) {
+      skipped_.emplace_back(error.what());
+      log_message(TN_LOG_WARNING, "tenon",
+                  fmt::format("skipped a damaged checkpoint: {}", error.what()));
+      files_.pop_back();
+    }
+  }
+  if (!skipped_.empty())
+    refuse_folder(folder_, fmt::format("none of its {} checkpoints can be read; move them away to "
+                                       "begin anew. The newest: {}",
+                                       skipped_.size(), skipped_.front()));
+  resumed_ = true;
+  return std::nullopt;
+}
+
+bool CheckpointManager::is_time(int64_t step) const {
+  if (options_.every_steps > 0 && step % options_.every_steps == 0) return true;
+  return options_.every_minutes > 0 &&
+         std::chrono::duration<double, std::ratio<60>>(Clock::now() - saved_at_).count() >=
+             options_.every_minutes;
+}
+
+bool CheckpointManager::step(Checkpoint& run, std::optional<double> metric) {
+  if (pending_.ready()) wait();
+  ++run.step;
+  const bool asked = options_.on_signals && StopSignals::take_save();
+  stop_ = stop_ || (options_.on_signals && StopSignals::stop());
+  if (asked || stop_ || is_time(run.step)) save(run, metric);
+  if (stop_) wait();
+  return !stop_;
+}
+
+void CheckpointManager::save(const Checkpoint& run, std::optional<double> metric) {
+  wait();
+  if (!resumed_)
+    refuse_folder(folder_, fmt::format("it has {} checkpoints of an earlier run; call resume(run) "
+                                       "first to go on, or give another folder",
+                                       files_.size()));
+  if (run.step < 0)
+    throw ValueError(
+        fmt::format("CheckpointManager: the step is {}; it has to be at least 0", run.step));
+  File file{run.step, folder_ / fmt::format("{}{:012}{}", kFilePrefix, run.step, kFileEnding),
+            metric};
+  saved_at_ = Clock::now();
+  if (!options_.async) {
+    save_run(file.path, run, metric);
+    return follow(file);
+  }
+  pending_ = start_save(file.path, run, metric);
+  writing_ = std::move(file);
+}
+
+void CheckpointManager::wait() {
+  if (generation_ != fork_generation()) return;
+  const std::optional<File> file = std::exchange(writing_, std::nullopt);
+  pending_.wait();
+  if (file) follow(*file);
+}
+
+void CheckpointManager::follow(const File& file) {
+  try {
+    publish(file);
+  } catch (const std::filesystem::filesystem_error& error) {
+    refuse_folder(folder_, error.what());
+  }
+}
+
+void CheckpointManager::read_best_metric() {
+  if (std::exchange(best_known_, true) || !std::filesystem::exists(folder_ / kBest)) return;
+  try {
+    const VerifiedFile file(folder_ / kBest);
+    const CheckpointValues values = read_part(folder_ / kBest, file, kProgressGroup);
+    if (const CheckpointValue* metric = values.find("metric")) best_ = metric->number();
+  } catch (const CheckpointError& error) {
+    log_message(TN_LOG_WARNING, "tenon",
+                fmt::format("the best checkpoint so far is damaged and will be replaced: {}",
+                            error.what()));
+  }
+}
+
+// A file has been written: the names follow, and then the oldest goes.
+void CheckpointManager::publish(const File& file) {
+  std::erase_if(files_, [&](const File& other) { return other.step >= file.step; });
+  files_.push_back(file);
+  const std::string name = file.path.filename().native();
+  replace_name(folder_ / kLatest, [&](const std::filesystem::path& temporary) {
+    std::filesystem::create_symlink(name, temporary);
+  });
+  if (file.metric && !std::isnan(*file.metric)) {
+    read_best_metric();
+    const bool better =
+        !best_ || (options_.mode == "min" ? *file.metric < *best_ : *file.metric > *best_);
+    if (better) {
+      replace_name(folder_ / kBest, [&](const std::filesystem::path& temporary) {
+        std::error_code error;
+        std::filesystem::create_hard_link(file.path, temporary, error);
+        if (error) std::filesystem::copy_file(file.path, temporary);  // not all systems have links
+      });
+      best_ = file.metric;
+    }
+  }
+  while (files_.size() > static_cast<size_t>(options_.keep)) {
+    std::filesystem::remove(files_.front().path);
+    files_.erase(files_.begin());
+  }
+}
+
+std::optional<std::filesystem::path> CheckpointManager::latest() const {
+  if (files_.empty()) return std::nullopt;
+  return files_.back().path;
+}
+
+std::optional<std::filesystem::path> CheckpointManager::best() const {
+  if (!std::filesystem::exists(folder_ / kBest)) return std::nullopt;
+  return folder_ / kBest;
+}
+
+}  // namespace tenon

@@ -1,0 +1,101 @@
+// Saves a training run at intervals, keeps some of the files, and goes on from the newest.
+//
+//   tenon::CheckpointManager manager("runs/lenet", {.every_steps = 500, .on_signals = true});
+//   tenon::Checkpoint run{.model = net, .optimizer = optimizer, .loader = loader};
+//   manager.resume(run);
+//   while (loader.state().epoch < 10) {
+//     for (auto& [x, y] : loader) {
+//       …                                   // a step of the optimizer
+//       if (!manager.step(run)) return 0;   // SIGTERM: it is saved
+//     }
+//     manager.save(run, validation_loss());
+//   }
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tenon/serialization/training_checkpoint.h>
+
+namespace tenon {
+
+struct CheckpointManagerOptions {
+  int64_t every_steps = 0;   // saves when the number of steps is a multiple of it; 0: does not
+  double every_minutes = 0;  // saves when so much time has passed since the last save; 0: does not
+  int64_t keep = 3;          // so many of the newest files stay, at least 1
+  std::string mode = "min";  // or "max": what the best metric is
+  bool async = true;         // writes while the training goes on; the next save waits for it
+  // SIGUSR1 and SIGTERM let the next step() save, and after SIGTERM it returns false. A second
+  // SIGTERM ends the process as usual.
+  bool on_signals = false;
+};
+
+// The files are FOLDER/step-000000000500.h5 and so on; latest.h5 is a symbolic link to the newest,
+// and best.h5 the one with the best metric, which stays when its other name is removed. Belongs to
+// one thread; a forked child does not use it.
+class TENON_API CheckpointManager {
+ public:
+  // Makes the folder if there is none. Throws a ValueError for an option outside its range and for
+  // a second manager with `on_signals`, and a CheckpointError if nothing can be written there.
+  explicit CheckpointManager(std::filesystem::path folder,
+                             const CheckpointManagerOptions& options = {});
+  // Waits for the last save. An error that nobody has asked for is written to the log.
+  ~CheckpointManager();
+  CheckpointManager(const CheckpointManager&) = delete;
+  CheckpointManager& operator=(const CheckpointManager&) = delete;
+
+  // Loads the newest file that is whole, as load(path, run) does; nullopt if there are no files.
+  // Damaged ones are skipped, and the log and skipped() name them. Throws a CheckpointError if all
+  // are damaged, and what load throws if the newest whole one does not fit.
+  std::optional<CheckpointReport> resume(Checkpoint& run, const LoadOptions& options = {});
+
+  // Counts a step of the run (++run.step), and saves if it is time to. Returns false once SIGTERM
+  // has come, when the run is saved and written. Throws what save() throws, also for a save that
+  // has been running since an earlier step.
+  bool step(Checkpoint& run, std::optional<double> metric = std::nullopt);
+  // Saves now. With the best metric so far, which is never NaN, the file becomes best.h5. Throws a
+  // CheckpointError if the system refuses, and if the folder has files of an earlier run and
+  // resume() was not called, because files of two runs would be taken for one.
+  void save(const Checkpoint& run, std::optional<double> metric = std::nullopt);
+  // Waits until the last save is written. Throws its error.
+  void wait();
+
+  const std::filesystem::path& folder() const { return folder_; }
+  // The newest file that is whole, and the one with the best metric; nullopt if there is none.
+  std::optional<std::filesystem::path> latest() const;
+  std::optional<std::filesystem::path> best() const;
+  // Why resume() has skipped files, newest first.
+  const std::vector<std::string>& skipped() const { return skipped_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct File {
+    int64_t step;
+    std::filesystem::path path;
+    std::optional<double> metric;
+  };
+
+  std::vector<File> files_in_folder() const;
+  bool is_time(int64_t step) const;
+  void read_best_metric();
+  void follow(const File& file);
+  void publish(const File& file);
+
+  const std::filesystem::path folder_;
+  const CheckpointManagerOptions options_;
+  std::vector<File> files_;  // of this run, the oldest first
+  bool resumed_ = false, stop_ = false, best_known_ = false;
+  std::optional<double> best_;
+  std::vector<std::string> skipped_;
+  std::optional<File> writing_;
+  PendingSave pending_;
+  Clock::time_point saved_at_ = Clock::now();
+  uint32_t generation_;  // of forks: a child of the process leaves the files alone
+};
+
+}  // namespace tenon

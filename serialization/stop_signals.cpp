@@ -1,0 +1,50 @@
+#include <atomic>
+
+#include <signal.h>
+
+#include <tenon/core/error.h>
+#include <tenon/serialization/stop_signals.h>
+
+namespace tenon {
+namespace {
+
+// A handler may use atomics only if they have no lock.
+std::atomic<bool> save_asked = false, stop_asked = false, is_watched = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
+struct sigaction term_before, save_before;
+
+void on_signal(int number) {
+  if (number == SIGTERM) {
+    stop_asked = true;
+    sigaction(SIGTERM, &term_before, nullptr);  // for the next one; safe in a handler
+  } else {
+    save_asked = true;
+  }
+}
+
+}  // namespace
+
+void StopSignals::watch() {
+  if (is_watched.exchange(true))
+    throw ValueError(
+        "CheckpointManager: another one has on_signals, and a signal has one receiver; set it for "
+        "one of them");
+  save_asked = stop_asked = false;
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGTERM, nullptr, &term_before);
+  sigaction(SIGUSR1, &action, &save_before);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+void StopSignals::leave() {
+  sigaction(SIGTERM, &term_before, nullptr);
+  sigaction(SIGUSR1, &save_before, nullptr);
+  is_watched = false;
+}
+
+bool StopSignals::take_save() { return save_asked.exchange(false); }
+bool StopSignals::stop() { return stop_asked; }
+
+}  // namespace tenon

@@ -1,0 +1,244 @@
+// Checkpoints at intervals: which are written, which stay, and from which a run goes on.
+#include <cmath>
+#include <set>
+
+#include <boost/test/unit_test.hpp>
+#include <signal.h>
+
+#include <tenon/tenon.h>
+
+#include "files.h"
+#include "process/child.h"
+#include "support/expect.h"
+
+BOOST_AUTO_TEST_SUITE(checkpoint_manager_test)
+
+using namespace tenon;
+using test::require_error;
+
+namespace {
+
+struct Run {
+  nn::Linear net{3, 2};
+  optim::SGD optimizer{net.parameters(), {.lr = 0.1, .momentum = 0.9}};
+  Checkpoint all{.model = net, .optimizer = optimizer};
+
+  void train() {
+    optimizer.zero_grad();
+    net(randn({4, 3})).abs().sum().backward();
+    optimizer.step();
+  }
+  std::vector<float> weights() const { return net.weight.to_vector<float>(); }
+};
+
+std::set<std::string> names_in(const std::filesystem::path& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    names.insert(entry.path().filename());
+  return names;
+}
+
+int64_t step_in(const std::filesystem::path& path) {
+  Checkpoint run{.random = false};
+  load(path, run, {.strict = false});
+  return run.step;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(the_last_and_the_best_stay) {
+  for (bool async : {true, false}) {
+    TempFolder folder;
+    const CheckpointManagerOptions options{.every_steps = 2, .keep = 2, .async = async};
+    Run run;
+    {
+      CheckpointManager manager(folder / "a/b", options);
+      BOOST_TEST(!manager.resume(run.all).has_value());
+      BOOST_TEST(!manager.latest().has_value());
+      const double losses[] = {9, 9, 8, NAN, 0, 3, 9, 5, 1, 4, 9};
+      for (double loss : losses) BOOST_TEST(manager.step(run.all, loss));
+      manager.wait();
+      BOOST_TEST(manager.latest()->filename() == "step-000000000010.h5");
+      BOOST_TEST(step_in(manager.best().value()) == 6);  // of those that were saved
+    }
+    BOOST_TEST((names_in(folder / "a/b") == std::set<std::string>{"best.h5", "latest.h5",
+                                                                  "step-000000000008.h5",
+                                                                  "step-000000000010.h5"}));
+    BOOST_TEST(step_in(folder / "a/b/latest.h5") == 10);
+    // The next process knows how good the best was.
+    Run next;
+    CheckpointManager manager(folder / "a/b", options);
+    manager.resume(next.all);
+    BOOST_TEST(next.all.step == 10);
+    BOOST_TEST(next.weights() == run.weights(), boost::test_tools::per_element());
+    manager.save(next.all, 3.5);
+    manager.wait();
+    BOOST_TEST(step_in(manager.best().value()) == 6);
+    next.all.step = 11;
+    manager.save(next.all, 2.5);
+    manager.wait();
+    BOOST_TEST(step_in(manager.best().value()) == 11);
+  }
+  TempFolder folder;
+  Run run;
+  CheckpointManager manager(folder.path(), {.mode = "max", .async = false});
+  for (double accuracy : {0.5, 0.75, 0.625}) {
+    ++run.all.step;
+    manager.save(run.all, accuracy);
+  }
+  BOOST_TEST(step_in(folder / "best.h5") == 2);
+}
+
+BOOST_AUTO_TEST_CASE(time_counts_as_well_as_steps) {
+  TempFolder folder;
+  Run run;
+  CheckpointManager always(folder / "always", {.every_minutes = 1e-12, .async = false}),
+      never(folder / "never", {.every_minutes = 1e12});
+  for (int i = 0; i < 2; ++i) always.step(run.all), never.step(run.all);
+  BOOST_TEST((names_in(folder / "always") ==
+              std::set<std::string>{"latest.h5", "step-000000000001.h5", "step-000000000003.h5"}));
+  BOOST_TEST(names_in(folder / "never").empty());
+}
+
+BOOST_AUTO_TEST_CASE(damaged_files_are_skipped_and_named) {
+  TempFolder folder;
+  Run run;
+  {
+    CheckpointManager manager(folder.path(), {.every_steps = 1, .async = false});
+    for (int i = 0; i < 3; ++i) {
+      run.train();
+      manager.step(run.all);
+    }
+  }
+  const auto file = [&](int step) {
+    return folder / ("step-00000000000" + std::to_string(step) + ".h5");
+  };
+  write_bytes(file(3), read_bytes(file(3)).substr(0, 1000));
+  std::string flipped = read_bytes(file(2));
+  flipped[2000] ^= 1;
+  write_bytes(file(2), flipped);
+  write_bytes(folder / "step-x.h5", "not one of these");
+  Run next;
+  CheckpointManager manager(folder.path(), {.every_steps = 1, .async = false});
+  manager.resume(next.all);
+  BOOST_TEST(next.all.step == 1);
+  BOOST_TEST(manager.skipped().size() == 2u);
+  BOOST_TEST(has(manager.skipped().at(0), "step-000000000003.h5': the file is cut off"));
+  BOOST_TEST(has(manager.skipped().at(1), "step-000000000002.h5': its checksum does not match"));
+  manager.step(next.all);  // replaces the damaged one
+  BOOST_TEST(step_in(file(2)) == 2);
+  BOOST_TEST(manager.latest()->filename() == "step-000000000002.h5");
+
+  for (int step : {1, 2}) write_bytes(file(step), "");
+  require_error<CheckpointError>([&] { manager.resume(next.all); }, folder.path().string(),
+                                 "none of its 3 checkpoints can be read; move them away",
+                                 "step-000000000003.h5");
+}
+
+BOOST_AUTO_TEST_CASE(two_runs_are_not_mixed) {
+  TempFolder folder;
+  Run run;
+  CheckpointManager(folder.path()).save(run.all);
+  CheckpointManager manager(folder.path());
+  require_error<CheckpointError>([&] { manager.save(run.all); }, folder.path().string(),
+                                 "it has 1 checkpoints of an earlier run; call resume(run) first");
+  // One that does not fit is no damage.
+  optim::Adam adam(run.net.parameters());
+  Checkpoint other{.model = run.net, .optimizer = adam};
+  require_error<StateDictError>([&] { manager.resume(other); }, "it is of type SGD in the file");
+  manager.resume(run.all);
+  manager.save(run.all);
+}
+
+BOOST_AUTO_TEST_CASE(errors_of_a_save_reach_the_next_call) {
+  TempFolder folder;
+  Run run;
+  CheckpointManager manager(folder.path(), {.every_steps = 1});
+  std::filesystem::create_directory(folder / "step-000000000001.h5");
+  manager.step(run.all);
+  require_error<CheckpointError>([&] { manager.save(run.all); }, "step-000000000001.h5",
+                                 "it is a folder");
+  manager.step(run.all);
+  manager.wait();
+  BOOST_TEST(step_in(manager.latest().value()) == 2);
+  for (const auto& [options, text] :
+       {std::pair(CheckpointManagerOptions{.every_steps = -1}, "every_steps is -1"),
+        {CheckpointManagerOptions{.every_minutes = NAN}, "every_minutes is nan"},
+        {CheckpointManagerOptions{.keep = 0}, "keep is 0; it has to be at least 1"},
+        {CheckpointManagerOptions{.mode = "least"}, "mode is \"least\""}})
+    require_error<ValueError>([&] { CheckpointManager(folder.path(), options); }, text);
+  write_bytes(folder / "file", "");
+  require_error<CheckpointError>([&] { CheckpointManager(folder / "file/x"); },
+                                 "cannot make the folder");
+}
+
+BOOST_AUTO_TEST_CASE(signals_ask_for_a_save) {
+  TempFolder folder;
+  Run run;
+  {
+    CheckpointManager manager(folder.path(), {.on_signals = true});
+    require_error<ValueError>([&] { CheckpointManager(folder / "other", {.on_signals = true}); },
+                              "another one has on_signals");
+    BOOST_TEST(manager.step(run.all));
+    BOOST_TEST(!manager.latest().has_value());
+    raise(SIGUSR1);
+    BOOST_TEST(manager.step(run.all));
+    BOOST_TEST(manager.step(run.all));
+    manager.wait();
+    BOOST_TEST(step_in(manager.latest().value()) == 2);
+    raise(SIGTERM);
+    BOOST_TEST(!manager.step(run.all));
+    BOOST_TEST(step_in(manager.latest().value()) == 4);
+  }
+  struct sigaction now {};
+  sigaction(SIGUSR1, nullptr, &now);
+  BOOST_TEST((now.sa_handler == SIG_DFL));
+  CheckpointManager again(folder / "again", {.on_signals = true});
+  BOOST_TEST(again.step(run.all));  // it has not been asked
+}
+
+// The child of the test below.
+BOOST_AUTO_TEST_CASE(end_by_two_signals,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  signal(SIGTERM, SIG_DFL);  // what Boost.Test makes an error of
+  TempFolder folder;
+  Run run;
+  CheckpointManager manager(folder.path(), {.on_signals = true});
+  raise(SIGTERM);
+  BOOST_TEST(!manager.step(run.all));
+  std::filesystem::remove_all(folder.path());
+  raise(SIGTERM);
+}
+BOOST_AUTO_TEST_CASE(a_second_signal_ends_the_process) {
+  const Outcome child = run_alone("checkpoint_manager_test/end_by_two_signals");
+  BOOST_TEST(child.status == 1000 + SIGTERM, child.output);
+}
+
+BOOST_AUTO_TEST_CASE(saved_behind_the_training_and_resumed_it_is_the_same_run) {
+  TempFolder folder;
+  manual_seed(3);
+  Run whole;
+  const std::vector<float> start = whole.weights();
+  for (int i = 0; i < 20; ++i) whole.train();
+  manual_seed(3);
+  {
+    Run first;
+    CheckpointManager manager(folder.path(), {.every_steps = 3});
+    for (int i = 0; i < 14; ++i) {
+      first.train();
+      manager.step(first.all);
+    }
+  }
+  Run second;
+  CheckpointManager manager(folder.path(), {.every_steps = 3});
+  manager.resume(second.all);
+  BOOST_TEST(second.all.step == 12);
+  while (second.all.step < 20) {
+    second.train();
+    manager.step(second.all);
+  }
+  BOOST_TEST(second.weights() == whole.weights(), boost::test_tools::per_element());
+  BOOST_TEST(second.weights() != start);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
