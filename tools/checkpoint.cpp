@@ -47,6 +47,7 @@ void show_checkpoint(const std::string& path) {
     for (auto& wrapper : *info.wrappers) std::cout << " " << printable(wrapper);
     std::cout << "\n";
   }
+  show_checkpoint_parts(info);
   for (auto& t : info.tensors)
     print_line(t.key, width, std::string(name_of(t.dtype)), t.shape.str());
 }
@@ -54,7 +55,10 @@ void show_checkpoint(const std::string& path) {
 void verify_checkpoint(const std::string& path) {
   CheckpointInfo info = inspect(path);
   std::cout << printable(path) << ": right; " << info.tensors.size() << " tensors, "
-            << human_bytes(info.file_bytes) << "\n";
+            << human_bytes(info.file_bytes);
+  for (size_t i = 0; i < info.parts.size(); ++i)
+    std::cout << (i ? ", " : "; with ") << printable(info.parts[i].name);
+  std::cout << "\n";
 }
 
 }  // namespace tenon::tools

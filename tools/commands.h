@@ -8,6 +8,10 @@ namespace CLI {
 class App;
 }
 
+namespace tenon {
+struct CheckpointInfo;
+}
+
 namespace tenon::tools {
 
 // Prints every plugin that was found, whether it was loaded, and why not, and then the devices with
@@ -24,8 +28,10 @@ bool check_plugin_file(const std::string& path);
 // Adds the command that checks a backend (conformance/), which sets `good` to whether it passed.
 void add_conformance(CLI::App& app, bool& good);
 
-// Prints the keys, shapes, dtypes and wrappers of a checkpoint.
+// Prints the keys, shapes, dtypes and wrappers of a checkpoint, and the parts of a training run.
 void show_checkpoint(const std::string& path);
+// Prints the parts, some lines each.
+void show_checkpoint_parts(const CheckpointInfo& info);
 // Reads every byte and compares the checksums.
 void verify_checkpoint(const std::string& path);
 
