@@ -351,7 +351,7 @@ std::vector<std::string> read_group_names(std::span<const std::byte> image) {
   const OpenImage open(image);
   std::vector<std::string> groups;
   for (const auto& [name, hard] : names_in(open.file, image.size()))
-    if (name[0] == '@') groups.push_back(name);
+    if (name[0] == '@' && hard) groups.push_back(name);  // a link could lead to another file
   return groups;
 }
 

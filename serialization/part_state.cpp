@@ -303,10 +303,14 @@ void PreparedRun::prepare_rest(const VerifiedFile& file) {
     });
   if (has(kProgressGroup)) {
     const CheckpointValues values = read_part(path_, file, kProgressGroup);
-    commits_.emplace_back(
-        [this, epoch = values.at("epoch").whole(), step = values.at("step").whole()] {
-          run_.epoch = epoch, run_.step = step;
-        });
+    try {
+      commits_.emplace_back(
+          [this, epoch = values.at("epoch").whole(), step = values.at("step").whole()] {
+            run_.epoch = epoch, run_.step = step;
+          });
+    } catch (const StateDictError& error) {
+      fail(fmt::format("{}: {}", part_name(kProgressGroup), error.what()));
+    }
   }
   auto user = std::make_shared<CheckpointValues>();
   if (has(kUser)) *user = read_part(path_, file, kUser);

@@ -2,12 +2,13 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <random>
 
 #include <boost/test/unit_test.hpp>
 
 #include <tenon/tenon.h>
 
-#include "../files.h"
+#include "sealed.h"
 
 BOOST_AUTO_TEST_SUITE(training_checkpoint_test)
 
@@ -431,6 +432,67 @@ BOOST_AUTO_TEST_CASE(a_save_runs_while_the_training_goes_on) {
   PendingSave fails = save_async(folder / "none/x.h5", run.all);
   require_error<CheckpointError>([&] { fails.wait(); }, "there is no folder");
   fails.wait();  // once
+}
+
+BOOST_AUTO_TEST_CASE(values_that_nobody_would_write_are_refused) {
+  TempFolder folder;
+  const std::string note(40, '#');
+  save(folder / "x.h5", Checkpoint{.user = {{"n", 1.5}, {"note", note}}});
+  const std::string good = read_bytes(folder / "x.h5"),
+                    text = "{\n\"n\": 1.5,\n\"note\": \"" + note + "\"\n}";
+  const size_t at = good.find(text);
+  BOOST_REQUIRE(at != good.npos);
+  // The file with other values of the same length.
+  auto with = [&](std::string other) {
+    BOOST_REQUIRE(other.size() <= text.size());
+    std::string bytes = good;
+    bytes.replace(at, text.size(), other + std::string(text.size() - other.size(), ' '));
+    seal(bytes);
+    write_bytes(folder / "y.h5", bytes);
+    return folder / "y.h5";
+  };
+  Checkpoint run;
+  load(with("{}"), run);
+  BOOST_TEST(run.user.empty());
+  load(with(" { \"a\\u000a\\/\" :\t-5e-1 , \"b\":18446744073709551615}"), run);
+  BOOST_TEST(run.user.at("a\n/").number() == -0.5);
+  BOOST_TEST(run.user.at("b").natural() == UINT64_MAX);
+  for (const auto& [other, why] : {std::pair("", "'{' is missing"),
+                                   {"[1]", "'{' is missing"},
+                                   {"{", "'\"' is missing"},
+                                   {"{\"a\"", "':' is missing"},
+                                   {"{\"a\": 1", "'}' is missing"},
+                                   {"{\"a\": 1,}", "'\"' is missing"},
+                                   {"{\"a\": }", "\"\" is neither a number nor a text"},
+                                   {"{\"a\": [1]}", "\"[1]\" is neither"},
+                                   {"{\"a\": true}", "\"true\" is neither"},
+                                   {"{\"a\": 1e999}", "\"1e999\" is neither"},
+                                   {"{\"a\": -nan}", "\"-nan\" is neither"},
+                                   {"{\"a\": infinity}", "\"infinity\" is neither"},
+                                   {"{\"a\": 0x10}", "\"0x10\" is neither"},
+                                   {"{\"a\": 1 2}", "'}' is missing"},
+                                   {"{\"a\": 1}{", "there is something behind the values"},
+                                   {"{\"a\": 1, \"a\": 2}", "it has \"a\" twice"},
+                                   {"{\"a\": \"b", "a text does not end"},
+                                   {"{\"a\": \"\n\"}", "control character"},
+                                   {"{\"a\": \"\\x\"}", "escape sequence"},
+                                   {"{\"a\": \"\\u00e4\"}", "escape sequence"},
+                                   {"{\"a\": \"\xff\"}", "not valid UTF-8"}}) {
+    require_error<CheckpointError>([&, other = other] { load(with(other), run); },
+                                   "cannot load checkpoint", "the part user", why);
+    BOOST_TEST(has(error_of<CheckpointError>([&] { inspect(folder / "y.h5"); }), why));
+  }
+  // Any other bytes are refused or read, and nothing else happens.
+  std::mt19937 random(4);
+  for (int i = 0; i < 300; ++i) {
+    std::string other = text;
+    for (int k = 0; k < 3; ++k)
+      other[random() % other.size()] = "{}\"\\:,u0-.eNI\xc3 "[random() % 16];
+    try {
+      load(with(other), run);
+    } catch (const CheckpointError&) {
+    }
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -12,9 +12,10 @@
 #include <tenon/tenon.h>
 
 #include "files.h"
+#include "places.h"
 #include "support/expect.h"
 
-BOOST_AUTO_TEST_SUITE(resume_test)
+BOOST_AUTO_TEST_SUITE(resume_test, *boost::unit_test::fixture<tenon::test::SimFolder>())
 
 using namespace tenon;
 
@@ -53,6 +54,7 @@ struct PlainNet : nn::Module<PlainNet> {  // the same on one device and on two, 
 
 struct Kind {
   bool adam = false, mixed = false, two_devices = false;
+  const char* device = "cpu:0";  // the first, or only one
 };
 
 // Everything of a training that has a state. Those of other seeds differ in all of it until they
@@ -60,14 +62,20 @@ struct Kind {
 template <class Model>
 struct Training {
   explicit Training(Kind kind, uint64_t seed = 1)
-      : kind(kind), net((manual_seed(seed), Model())), shared(net, devices(kind)) {
+      : kind(kind), net(made(kind, seed)), shared(net, devices(kind)) {
     run.optimizer = *optimizer;
     run.scheduler = *scheduler;
     if (kind.two_devices) run.model = shared;
   }
+  static Model made(Kind kind, uint64_t seed) {
+    manual_seed(seed);
+    Model net;
+    net.to(kind.device);
+    return net;
+  }
   static std::vector<Device> devices(Kind kind) {
-    if (kind.two_devices) return {"cpu:0", "cpu:1"};
-    return {"cpu:0"};
+    if (kind.two_devices) return {kind.device, "cpu:1"};
+    return {kind.device};
   }
   static std::unique_ptr<optim::Optimizer> make_optimizer(Kind kind, const Model& net) {
     if (kind.adam)
@@ -93,7 +101,7 @@ struct Training {
     while (loader.state().epoch < kEpochs) {
       for (auto& [x, y] : loader) {
         optimizer->zero_grad();
-        const Tensor loss = loss_of(x, y);
+        const Tensor loss = loss_of(x.to(kind.device), y.to(kind.device));
         scaler.scale(loss).backward();
         scaler.step(*optimizer);
         scaler.update();
@@ -159,9 +167,9 @@ BOOST_AUTO_TEST_CASE(a_run_that_was_stopped_goes_on_bit_for_bit) {
       BOOST_TEST(report.missing.empty());
       BOOST_TEST(after.run.step == stop);
       after.train();
-      BOOST_TEST((bits(after) == whole), "optimizer " << after.optimizer->name() << ", mixed "
-                                                      << kind.mixed << ", two devices "
-                                                      << kind.two_devices << ", stop " << stop);
+      BOOST_TEST((bits(after) == whole),
+                 "on " << kind.device << ", optimizer " << after.optimizer->name() << ", mixed "
+                       << kind.mixed << ", two devices " << kind.two_devices << ", stop " << stop);
     }
   }
 }
