@@ -89,6 +89,8 @@ std::optional<int> parse(int argc, char** argv, const Program& program, Options&
              "Of the weights, the order of examples and all else that is drawn");
   add_path(app, "--save", o.save, "Write the trained model here");
   add_path(app, "--load", o.load, "Start from this model");
+  add_path(app, "--resume", o.resume,
+           "Folder for checkpoints of the training; the same command goes on from the newest");
   for (auto& extra : program.extras) add_extra(app, extra);
   try {
     app.parse(argc, argv);

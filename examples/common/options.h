@@ -19,6 +19,7 @@ struct Options {
   double lr = 0.1;
   uint64_t seed = 1;
   std::string save = {}, load = {};  // empty: neither
+  std::string resume = {};           // a folder of checkpoints; empty: none are written
 };
 
 // An option that only one example has.

@@ -20,8 +20,9 @@ Progress::Progress(int64_t epochs, int64_t per_epoch, std::string unit)
       epoch_start_(start_),
       shown_(start_) {}
 
-void Progress::start_epoch() {
-  ++epoch_;
+void Progress::start_epoch(int64_t epoch, int64_t done) {
+  epoch_ = epoch + 1, done_ = done;
+  if (before_ < 0) before_ = epoch * per_epoch_ + done;
   epoch_start_ = shown_ = Clock::now();
 }
 
@@ -31,7 +32,7 @@ void Progress::show(int64_t count, double loss) {
   shown_ = Clock::now();
   double elapsed = seconds_since(start_),
          done = static_cast<double>((epoch_ - 1) * per_epoch_ + count);
-  double rate = done / std::max(elapsed, 1e-9),
+  double rate = (done - static_cast<double>(before_)) / std::max(elapsed, 1e-9),
          left = (static_cast<double>(epochs_ * per_epoch_) - done) / std::max(rate, 1e-9);
   constexpr int64_t width = 24;
   int64_t full = per_epoch_ ? width * count / per_epoch_ : width;
@@ -47,7 +48,8 @@ void Progress::end_epoch(double loss) {
   double seconds = seconds_since(epoch_start_);
   std::printf("%sepoch %lld/%lld  loss %.4f  %.0f %s/s  %.1f s\n", terminal_ ? "\r\033[K" : "",
               static_cast<long long>(epoch_), static_cast<long long>(epochs_), loss,
-              static_cast<double>(per_epoch_) / std::max(seconds, 1e-9), unit_.c_str(), seconds);
+              static_cast<double>(per_epoch_ - done_) / std::max(seconds, 1e-9), unit_.c_str(),
+              seconds);
   std::fflush(stdout);
 }
 

@@ -12,7 +12,8 @@ class Progress {
   // `unit` is what is counted: "images".
   Progress(int64_t epochs, int64_t per_epoch, std::string unit);
 
-  void start_epoch();
+  // Begins an epoch, counted from 0, of which `done` examples were seen by an earlier run.
+  void start_epoch(int64_t epoch, int64_t done);
   // True where a fresh loss would be shown now: reading it waits for the device, so it is asked for
   // a few times a second only.
   bool due() const;
@@ -29,6 +30,7 @@ class Progress {
   int64_t epochs_, per_epoch_;
   std::string unit_;
   int64_t epoch_ = 0;
+  int64_t before_ = -1, done_ = 0;  // what earlier runs have seen, in all and of this epoch
   bool terminal_;
   Clock::time_point start_, epoch_start_, shown_;
 };

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <numbers>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -37,6 +38,35 @@ struct Recipe {
   bool bf16 = false;            // products of the forward and backward pass in bf16
 };
 
+// The checkpoints of a training, if there are to be some.
+class Checkpoints {
+ public:
+  // Goes on from the newest in o.resume.
+  Checkpoints(const Options& o, tenon::Checkpoint& run) : run_(run) {
+    if (o.resume.empty()) return;
+    manager_.emplace(o.resume, tenon::CheckpointManagerOptions{
+                                   .every_minutes = 5, .keep = 2, .on_signals = true});
+    if (manager_->resume(run))
+      std::printf("goes on after step %lld\n", static_cast<long long>(run.step));
+  }
+  // Counts a step. std::runtime_error where the program was asked to end.
+  void step() {
+    if (!manager_)
+      ++run_.step;
+    else if (!manager_->step(run_))
+      throw std::runtime_error("stopped by a signal after step " + std::to_string(run_.step) +
+                               "; the same command goes on from there");
+  }
+  void end_epoch() {
+    run_.user = {};
+    if (manager_) manager_->save(run_);
+  }
+
+ private:
+  tenon::Checkpoint& run_;
+  std::optional<tenon::CheckpointManager> manager_;
+};
+
 // Trains for o.epochs by steps of `optimizer`: `loss(x, y)` is the mean loss of a batch, which is
 // on the first device. The learning rate falls from o.lr to nearly nothing by a cosine, so the last
 // epochs settle.
@@ -46,18 +76,24 @@ void train(Net& net, tenon::optim::Optimizer& optimizer, const DataSet& set, con
   const tenon::Device device = o.devices.front();
   tenon::data::DataLoader loader(
       set, {.batch_size = o.batch_size, .shuffle = true, .seed = o.seed, .workers = 1});
+  tenon::Checkpoint run{.model = net, .optimizer = optimizer, .loader = loader};
+  Checkpoints checkpoints(o, run);
   Progress progress(o.epochs, set.size(), recipe.unit);
   const auto steps = static_cast<double>(o.epochs * loader.size());
-  int64_t step = 0;
-  for (int64_t epoch = 0; epoch < o.epochs; ++epoch) {
+  while (static_cast<int64_t>(loader.state().epoch) < o.epochs) {
+    const auto epoch = static_cast<int64_t>(loader.state().epoch);
     net.train();
-    progress.start_epoch();
-    Tensor total = tenon::zeros({}, {.device = device});
-    int64_t count = 0;
+    // What the run has seen of this epoch, if it was stopped in the middle.
+    const bool begun = run.user.contains("total");
+    Tensor total =
+        begun ? run.user.at("total").tensor().to(device) : tenon::zeros({}, {.device = device});
+    int64_t count = begun ? run.user.at("count").whole() : 0;
+    progress.start_epoch(epoch, count);
     for (auto [x, y] : loader) {
+      const auto step = static_cast<double>(run.step);
       const double share =
-                       static_cast<double>(recipe.by_step ? step : epoch * loader.size()) / steps,
-                   rise = static_cast<double>(++step) / static_cast<double>(recipe.warmup + 1);
+                       (recipe.by_step ? step : static_cast<double>(epoch * loader.size())) / steps,
+                   rise = (step + 1) / static_cast<double>(recipe.warmup + 1);
       optimizer.set_lr(o.lr * std::min(rise, 1.0) * 0.5 * (1 + std::cos(std::numbers::pi * share)));
       optimizer.zero_grad();
       Tensor loss;
@@ -71,9 +107,12 @@ void train(Net& net, tenon::optim::Optimizer& optimizer, const DataSet& set, con
       // Only queued: the loss is read, and so waited for, when it is shown.
       total = total + loss.detach() * static_cast<double>(x.size(0));
       count += x.size(0);
+      run.user = {{"total", total}, {"count", count}};
+      checkpoints.step();
       if (progress.due()) progress.show(count, mean_loss(total, count, epoch));
     }
     progress.end_epoch(mean_loss(total, count, epoch));
+    checkpoints.end_epoch();
   }
 }
 

@@ -107,4 +107,27 @@ BOOST_AUTO_TEST_CASE(resnet18) {
   BOOST_TEST(has(show.out, "layer2.0.downsample.1.running_var"));
 }
 
+// Whenever the signal comes, before the training, in it or behind it.
+BOOST_AUTO_TEST_CASE(an_interrupted_training_goes_on) {
+  if (tenon::test::kSanitized) return;
+  Folder folder;
+  const std::string common = "mlp --synthetic --epochs 2 --seed 7 --batch-size 100 ",
+                    whole = folder / "whole.h5", again = folder / "again.h5",
+                    resume = common + "--resume '" + (folder / "runs") + "' --save '" + again + "'";
+  run_well(folder, common + "--save '" + whole + "'");
+  for (const char* seconds : {"0.6", "1.2"})
+    run(folder, resume, std::string("timeout -s TERM ") + seconds);
+  const auto ended = run_well(folder, resume);
+  BOOST_TEST(last_line(ended.out).substr(0, 14) == "test accuracy ");
+  BOOST_TEST((slurp(again) == slurp(whole)));
+  const auto show = run_well(folder, "tenon checkpoint show '" + (folder / "runs/latest.h5") + "'");
+  for (const char* part :
+       {"\noptimizer: SGD, ", "\n  group 0: ", "\nloader: batch_size 100, batches 100, epoch 2, ",
+        "\nrandom: offset ", "\nprogress: epoch 0, step 200\n"})
+    BOOST_TEST(has(show.out, part), part << " is not in " << show.out);
+  const auto verify =
+      run_well(folder, "tenon checkpoint verify '" + (folder / "runs/latest.h5") + "'");
+  BOOST_TEST(has(verify.out, "; with optimizer, loader, random, progress\n"), verify.out);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
