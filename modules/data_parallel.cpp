@@ -8,6 +8,7 @@
 #include <tenon/modules/lockstep.h>
 #include <tenon/modules/norm.h>
 #include <tenon/modules/repr.h>
+#include <tenon/modules/shares.h>
 
 namespace tenon::nn::detail {
 
@@ -78,17 +79,8 @@ std::vector<Device> choose_devices(ModuleRef module, std::vector<Device> devices
   for (size_t i = 0; i < devices.size(); ++i)
     if (std::count(devices.begin(), devices.end(), devices[i]) > 1)
       throw DeviceError(fmt::format("DataParallel: device {} is given twice", devices[i]));
+  check_weights("DataParallel", weights, devices.size());
   if (weights.empty()) return devices;
-  if (weights.size() != devices.size())
-    throw ValueError(fmt::format("DataParallel: {} weights given for {} devices", weights.size(),
-                                 devices.size()));
-  double sum = 0;
-  for (double w : weights) {
-    require(w >= 0 && std::isfinite(w), "DataParallel", "a weight", w,
-            "a finite number of at least 0");
-    sum += w;
-  }
-  require(sum > 0, "DataParallel", "the sum of weights", sum, "above 0");
   require(weights[0] > 0, "DataParallel", "the weight of the first device, which has the model",
           weights[0], "above 0");
   return devices;
@@ -170,22 +162,11 @@ void find_batch(const Tensor& argument, Split& split) {
 
 void share_out(Split& split, const std::vector<Device>& devices,
                const std::vector<double>& weights) {
-  int64_t batch = std::max<int64_t>(split.batch, 0);
-  auto n = static_cast<int64_t>(devices.size());
-  long double total = 0, before = 0;  // sums of doubles do not overflow
-  for (double w : weights) total += w;
+  const auto ends = share_ends(std::max<int64_t>(split.batch, 0), devices.size(), weights);
   int64_t begin = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    int64_t size = batch / n + (i < batch % n);
-    if (!weights.empty()) {
-      // Rounding the borders instead of the sizes keeps their sum.
-      before += weights[static_cast<size_t>(i)];
-      int64_t end =
-          i + 1 == n ? batch : std::llround(static_cast<long double>(batch) * before / total);
-      size = end - begin;
-    }
-    if (size > 0) split.parts.push_back({devices[static_cast<size_t>(i)], begin, size});
-    begin += size;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    if (ends[i] > begin) split.parts.push_back({devices[i], begin, ends[i] - begin});
+    begin = ends[i];
   }
   if (split.parts.empty())
     split.parts.push_back({devices[0], 0, 0});  // an empty batch, or none at all: one call

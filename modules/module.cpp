@@ -5,6 +5,7 @@
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/core/format.h>
 #include <tenon/core/tensor_impl.h>
+#include <tenon/modules/evaluate.h>
 #include <tenon/modules/listing.h>
 #include <tenon/modules/module.h>
 
@@ -148,6 +149,20 @@ void train(ModuleRef module, bool mode) {
 }
 
 void eval(ModuleRef module) { train(module, false); }
+
+EvalMode::EvalMode(ModuleRef module) {
+  struct Flags : FieldVisitor {
+    std::vector<std::pair<bool*, bool>> found;
+    void training(bool& flag) override { found.emplace_back(&flag, flag); }
+  } flags;
+  for_each_module(module, [&](const std::string&, ModuleRef m) { m.type->visit(m.self, flags); });
+  before_ = std::move(flags.found);
+  for (auto& [flag, value] : before_) *flag = false;
+}
+
+EvalMode::~EvalMode() {
+  for (auto& [flag, value] : before_) *flag = value;
+}
 
 void to(ModuleRef module, Device device) {
   NoGrad guard;

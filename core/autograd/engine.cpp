@@ -99,7 +99,8 @@ Tensor own_part(Tensor part) {
 }
 
 // Sums the parts on devices that a plugin's collectives connect, in one launch for all leaves on
-// the same devices; the first device keeps the sum. Other parts are left to `total`.
+// the same devices; the first device keeps the sum. Other parts, and those of dtypes that the
+// plugin does not sum, are left to `total`.
 void reduce_parts(std::span<LeafGradient> leaves) {
   std::map<std::vector<uint64_t>, std::pair<Communicator*, std::vector<size_t>>> groups;
   for (size_t i = 0; i < leaves.size(); ++i) {
@@ -121,9 +122,12 @@ void reduce_parts(std::span<LeafGradient> leaves) {
       for (uint64_t device : key) row.push_back(own_part(leaves[i].take_part(device)));
     }
     if (rows.empty()) continue;
-    all_reduce(*communicator, rows);
-    for (size_t i = 0; i < members.size(); ++i)
-      leaves[members[i]].parts.emplace_back(rows[i][0].device(), std::move(rows[i][0]));
+    const auto refused = all_reduce(*communicator, rows);
+    for (size_t i = 0; i < members.size(); ++i) {
+      const bool summed = std::find(refused.begin(), refused.end(), i) == refused.end();
+      for (size_t k = 0; k < (summed ? 1 : rows[i].size()); ++k)
+        leaves[members[i]].parts.emplace_back(rows[i][k].device(), std::move(rows[i][k]));
+    }
   }
 }
 

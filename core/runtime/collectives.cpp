@@ -155,12 +155,24 @@ Communicator* communicator_for(std::span<const Device> devices) {
   return known->handle ? known.get() : nullptr;
 }
 
-void all_reduce(Communicator& c, std::span<const Members> rows) {
+std::vector<size_t> all_reduce(Communicator& c, std::span<const Members> rows) {
+  // Members of the rows that the plugin refused; nothing of them was queued.
+  std::vector<const void*> refused;
   queue(c, rows, 0, "all_reduce",
-        [&](void* const* members, const Tensor& t, tn_stream* const* streams) {
-          return c.api->all_reduce(c.handle, members, members, static_cast<uint64_t>(t.numel()),
-                                   static_cast<tn_dtype>(t.dtype()), TN_REDUCE_SUM, streams);
+        [&](void* const* members, const Tensor& t, tn_stream* const* streams) -> tn_error* {
+          tn_error* error =
+              c.api->all_reduce(c.handle, members, members, static_cast<uint64_t>(t.numel()),
+                                static_cast<tn_dtype>(t.dtype()), TN_REDUCE_SUM, streams);
+          if (!error || error->code != TN_CODE_UNSUPPORTED) return error;
+          error->destroy(error);
+          refused.push_back(members[0]);
+          return nullptr;
         });
+  std::vector<size_t> places;
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (std::find(refused.begin(), refused.end(), impl_of(rows[i][0]).data()) != refused.end())
+      places.push_back(i);
+  return places;
 }
 
 bool broadcast(Communicator& c, std::span<const Members> rows) {

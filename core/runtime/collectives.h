@@ -21,8 +21,11 @@ using Members = std::vector<Tensor>;
 
 // Replaces every member of a row by the sum of the row. It works in place and asynchronously on the
 // streams of the devices, and launches all rows together. The result has the same bits on all
-// devices and in every run. Throws a DeviceError if a device cannot be used.
-void all_reduce(Communicator& communicator, std::span<const Members> rows);
+// devices and in every run. Returns the rows, by their places, that are unchanged because the
+// plugin does not sum their dtype: add them up by copies. Throws a DeviceError if a device cannot
+// be used.
+[[nodiscard]] std::vector<size_t> all_reduce(Communicator& communicator,
+                                             std::span<const Members> rows);
 // Copies member 0 of each row to the other members. Returns false if it could not be queued; the
 // failure is then in the log of each device.
 bool broadcast(Communicator& communicator, std::span<const Members> rows);

@@ -66,6 +66,7 @@
 #include <tenon/modules/data_parallel.h>
 #include <tenon/modules/dropout.h>
 #include <tenon/modules/embedding.h>
+#include <tenon/modules/evaluate.h>
 #include <tenon/modules/flatten.h>
 #include <tenon/modules/group_norm.h>
 #include <tenon/modules/init.h>
@@ -91,6 +92,7 @@
 #include <tenon/modules/optim/sgd.h>
 #include <tenon/modules/optim/swa_utils.h>
 #include <tenon/modules/padding.h>
+#include <tenon/modules/parallel.h>
 #include <tenon/modules/parameter.h>
 #include <tenon/modules/pool.h>
 #include <tenon/modules/recurrent.h>

@@ -83,6 +83,23 @@ BOOST_AUTO_TEST_CASE(many_steps_equal_one_device) {
                                   expected) < 1e-9);
 }
 
+// The collectives of a plugin may not sum every dtype.
+BOOST_AUTO_TEST_CASE(gradients_of_half_types_add_up) {
+  for (DType dtype : {bf16, f16}) {
+    manual_seed(6);
+    nn::Linear plain(4, 2);
+    plain.to(dtype);
+    const auto devices = places(3);
+    nn::DataParallel shared(nn::clone(plain), devices);
+    const Tensor x = randint(-4, 5, {6, 4}).to(dtype);  // sums that are exact
+    plain(x).sum().backward();
+    shared(x.to(devices[0])).sum().backward();
+    BOOST_TEST((shared.module.weight.grad().to_vector<double>() ==
+                plain.weight.grad().to_vector<double>()));
+    BOOST_TEST((shared.module.bias.grad().to_vector<double>() == std::vector<double>{6, 6}));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(in_single_precision_within_rounding) {
   auto expected = trained(lenet(), 5, 10);
   for (uint32_t n : {2u, 3u, 4u})

@@ -1,0 +1,51 @@
+// Measures a model on a data set, over all of its devices where it is a DataParallel:
+//
+//   metrics::Accuracy right;
+//   metrics::ConfusionMatrix confusion(10);
+//   nn::evaluate(net, data::DataLoader(test, {.batch_size = 500, .shuffle = false}), right,
+//   confusion); std::cout << right.compute().item();
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include <tenon/core/grad_mode.h>
+#include <tenon/modules/module.h>
+
+namespace tenon::nn {
+
+// In its lifetime the module and those below it are in eval mode; afterwards each is in the mode in
+// which it was.
+class TENON_API EvalMode {
+ public:
+  explicit EvalMode(ModuleRef module);
+  ~EvalMode();
+  EvalMode(const EvalMode&) = delete;
+  EvalMode& operator=(const EvalMode&) = delete;
+
+ private:
+  std::vector<std::pair<bool*, bool>> before_;
+};
+
+// Calls metric.update(net(x), y) for each metric and each batch (x, y) of the loader, in eval mode
+// and without recording. Batches are moved to the device of the net's parameters (or the default
+// device, if it has none), from where a DataParallel spreads them. Metrics are not reset first, and
+// are read by their compute(); until then nothing is waited for. Returns how many examples there
+// were: the sum of the sizes of dimension 0 of x.
+template <class Net, class Loader, class... Metrics>
+int64_t evaluate(Net& net, Loader&& loader, Metrics&... metrics) {
+  const NoGrad no_grad;
+  const EvalMode eval(net);
+  const auto parameters = nn::parameters(net);
+  const Device device = parameters.empty() ? default_device() : parameters[0].device();
+  int64_t examples = 0;
+  for (auto&& [x, y] : loader) {
+    const Tensor targets = y.to(device);
+    const auto output = net(x.to(device));
+    (metrics.update(output, targets), ...);
+    examples += x.dim() ? x.size(0) : 1;
+  }
+  return examples;
+}
+
+}  // namespace tenon::nn

@@ -1,0 +1,170 @@
+#include <algorithm>
+
+#include <tenon/core/autograd/autograd.h>
+#include <tenon/core/format.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/shape.h>
+#include <tenon/core/runtime/collectives.h>
+#include <tenon/core/tensor_impl.h>
+#include <tenon/modules/parallel.h>
+#include <tenon/modules/shares.h>
+
+namespace tenon::nn::parallel {
+
+namespace {
+
+void require_some(std::span<const Tensor> tensors, const char* function) {
+  if (tensors.empty()) throw ValueError(fmt::format("{}: no tensor was given", function));
+  for (auto& t : tensors)
+    if (!t.defined()) throw ValueError(fmt::format("{}: a tensor is undefined", function));
+}
+
+void require_alike(std::span<const Tensor> tensors, const char* function) {
+  require_some(tensors, function);
+  const Tensor& first = tensors[0];
+  for (size_t i = 1; i < tensors.size(); ++i) {
+    if (tensors[i].shape() != first.shape())
+      throw ShapeError(
+          fmt::format("{}: tensor {} has shape {}, the first has {}; all have to have "
+                      "the same",
+                      function, i, tensors[i].shape(), first.shape()));
+    if (tensors[i].dtype() != first.dtype())
+      throw DTypeError(fmt::format("{}: tensor {} is {}, the first is {}; all have to be the same",
+                                   function, i, tensors[i].dtype(), first.dtype()));
+  }
+}
+
+std::vector<Device> devices_of(std::span<const Tensor> tensors) {
+  std::vector<Device> devices;
+  for (auto& t : tensors) devices.push_back(t.device());
+  return devices;
+}
+
+// In place, where a plugin joins the devices; returns whether one did.
+bool reduced_together(std::span<const Tensor> tensors) {
+  const auto devices = devices_of(tensors);
+  Communicator* communicator = communicator_for(devices);
+  if (!communicator) return false;
+  Members row;
+  for (auto& t : tensors) row.push_back(t.clone(contiguous_format));  // nothing else reads them
+  if (!all_reduce(*communicator, std::span(&row, 1)).empty()) return false;
+  for (size_t i = 0; i < row.size(); ++i) Tensor(tensors[i]).copy_(row[i]);
+  return true;
+}
+
+}  // namespace
+
+void detail::require_devices(std::span<const Device> devices, const char* function) {
+  if (devices.empty())
+    throw ValueError(fmt::format("{}: the list of devices is empty; name at least one", function));
+}
+
+std::vector<Tensor> scatter(const Tensor& x, std::span<const Device> devices,
+                            const ScatterOptions& options) {
+  detail::require_devices(devices, "scatter");
+  require_some(std::span(&x, 1), "scatter");
+  nn::detail::check_weights("scatter", options.weights, devices.size());
+  if (x.dim() == 0)
+    throw ShapeError("scatter: a tensor without dimensions cannot be split; broadcast copies it");
+  if (options.dim < -x.dim() || options.dim >= x.dim())
+    throw IndexError(
+        fmt::format("scatter: dimension {} of a tensor of shape {}; it has to be in "
+                    "[{}, {}]",
+                    options.dim, x.shape(), -x.dim(), x.dim() - 1));
+  const int64_t dim = options.dim < 0 ? options.dim + x.dim() : options.dim;
+  std::vector<Tensor> parts;
+  int64_t begin = 0;
+  for (int64_t end : nn::detail::share_ends(x.size(dim), devices.size(), options.weights)) {
+    parts.push_back(x.narrow(dim, begin, end - begin).to(devices[parts.size()]));
+    begin = end;
+  }
+  return parts;
+}
+
+Tensor gather(std::span<const Tensor> parts, Device device, int64_t dim) {
+  require_some(parts, "gather");
+  std::vector<Tensor> here;
+  for (auto& part : parts) here.push_back(part.to(device));
+  return cat(here, dim);
+}
+
+std::vector<Tensor> broadcast(const Tensor& x, std::span<const Device> devices) {
+  detail::require_devices(devices, "broadcast");
+  require_some(std::span(&x, 1), "broadcast");
+  std::vector<Tensor> copies;
+  for (Device device : devices) copies.push_back(x.to(device));
+  return copies;
+}
+
+Tensor reduce_add(std::span<const Tensor> tensors, Device device) {
+  require_alike(tensors, "reduce_add");
+  Tensor sum = tensors[0].to(device);
+  for (auto& t : tensors.subspan(1)) sum = sum + t.to(device);
+  return sum;
+}
+
+void all_reduce_(std::span<const Tensor> tensors) {
+  require_alike(tensors, "all_reduce_");
+  for (size_t i = 0; i < tensors.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (impl_of(tensors[i]).storage == impl_of(tensors[j]).storage)
+        throw ValueError(fmt::format(
+            "all_reduce_: tensors {} and {} share memory; each is replaced by the sum, so each "
+            "needs memory of its own",
+            j, i));
+  const NoGrad guard;
+  if (tensors.size() == 1 || reduced_together(tensors)) return;
+  const Tensor sum = reduce_add(tensors, tensors[0].device());
+  for (auto& t : tensors) Tensor(t).copy_(sum.to(t.device()));
+}
+
+std::vector<std::pair<Tensor, Tensor>> split_and_load(const Tensor& x, const Tensor& y,
+                                                      std::span<const Device> devices) {
+  detail::require_devices(devices, "split_and_load");
+  for (auto* t : {&x, &y})
+    if (!t->defined() || t->dim() == 0)
+      throw ShapeError(
+          "split_and_load: examples and targets need a dimension 0, which is the batch");
+  if (x.size(0) != y.size(0))
+    throw ShapeError(fmt::format("split_and_load: {} examples (shape {}) and {} targets (shape {})",
+                                 x.size(0), x.shape(), y.size(0), y.shape()));
+  // An empty batch is one empty part.
+  const auto used =
+      static_cast<size_t>(std::clamp<int64_t>(x.size(0), 1, static_cast<int64_t>(devices.size())));
+  const auto xs = scatter(x, devices.first(used)), ys = scatter(y, devices.first(used));
+  std::vector<std::pair<Tensor, Tensor>> parts;
+  for (size_t i = 0; i < used; ++i) parts.emplace_back(xs[i], ys[i]);
+  return parts;
+}
+
+void detail::all_reduce_gradients(const std::vector<std::vector<NamedTensor>>& replicas,
+                                  const AllReduceGradientsOptions& options) {
+  if (replicas.size() < 2) return;
+  const NoGrad guard;
+  for (size_t r = 1; r < replicas.size(); ++r)
+    if (!std::equal(replicas[r].begin(), replicas[r].end(), replicas[0].begin(), replicas[0].end(),
+                    [](auto& a, auto& b) {
+                      return a.name == b.name && a.tensor.shape() == b.tensor.shape();
+                    }))
+      throw ValueError(
+          fmt::format("all_reduce_gradients_: replica {} has other parameters than the "
+                      "first; all have to be copies of one model",
+                      r));
+  for (size_t i = 0; i < replicas[0].size(); ++i) {
+    const bool any = std::any_of(replicas.begin(), replicas.end(), [&](auto& parameters) {
+      return parameters[i].tensor.grad().defined();
+    });
+    if (!any) continue;
+    std::vector<Tensor> grads;
+    for (auto& parameters : replicas) {
+      Tensor p = parameters[i].tensor;
+      if (!p.grad().defined()) p.set_grad(zeros_like(p));
+      grads.push_back(p.grad());
+    }
+    all_reduce_(grads);
+    if (!options.mean) continue;
+    for (Tensor& g : grads) g.copy_(g / static_cast<double>(replicas.size()));
+  }
+}
+
+}  // namespace tenon::nn::parallel
