@@ -23,12 +23,14 @@ example::DataSets load_data(const example::Options& o) {
 
 int main(int argc, char** argv) {
   int64_t width = 64;
+  bool half = false;
   const example::Program program = {
       .description = "Trains ResNet-18 on small pictures of ten classes",
       .data =
           "Folder of CIFAR-10 (data_batch_1.bin and so on) or of IDX files (Fashion-MNIST), "
           "packed or not; without it pictures are generated",
-      .extras = {{"--width", &width, "Channels of the first layer; fewer are faster"}}};
+      .extras = {{"--width", &width, "Channels of the first layer; fewer are faster"},
+                 {"--bf16", &half, "Train in mixed precision"}}};
   const example::Options defaults = {.epochs = 30, .batch_size = 64, .lr = 0.05};
   return example::run(argc, argv, program, defaults, [&](const example::Options& o) {
     const auto sets = load_data(o);
@@ -41,7 +43,7 @@ int main(int argc, char** argv) {
       tenon::optim::SGD optimizer(
           net.parameters(), {.lr = o.lr, .momentum = 0.9, .weight_decay = 5e-4, .nesterov = true});
       example::train(
-          shared, optimizer, sets.train, o, {.by_step = true, .warmup = 100},
+          shared, optimizer, sets.train, o, {.by_step = true, .warmup = 100, .bf16 = half},
           [&](const Tensor& x, const Tensor& y) { return tenon::cross_entropy(shared(x), y); });
     }
     if (!o.save.empty()) tenon::save(o.save, net);
