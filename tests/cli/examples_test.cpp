@@ -49,6 +49,24 @@ BOOST_AUTO_TEST_CASE(vae) {
   BOOST_TEST(std::abs(number_after(trained.out, "test loss ") - after) < 2);
 }
 
+// Where its halves are, and in how many parts a batch goes through them, changes nothing but
+// rounding.
+BOOST_AUTO_TEST_CASE(pipeline) {
+  Folder folder;
+  const std::string common = "pipeline --synthetic --batch-size 200 --epochs ";
+  const auto reached = [&](const std::string& options) {
+    return number_after(run_well(folder, common + options).out, "test accuracy ");
+  };
+  const double before = reached("0 --device cpu:0,cpu:1");
+  if (!tenon::test::kSanitized) {
+    const double one = reached("1 --parts 1"), two = reached("1 --device cpu:0,cpu:1 --parts 3");
+    BOOST_TEST(one > before + 0.15, before << " became " << one);
+    BOOST_TEST(std::abs(one - two) < 0.05, one << " and " << two);
+  }
+  const auto refused = run(folder, common + "1 --parts 0");
+  BOOST_TEST(refused.status != 0);
+}
+
 namespace {
 
 // A text that is soon learned by heart.
