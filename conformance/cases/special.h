@@ -109,8 +109,8 @@ inline std::vector<Line> special_lines() {
       {"floor_divide", with_number(floor_divide), kNumbers, {{"{'number': 3}", {{6}}}, {"{'number': 7}", {{64, 96}}}}, {.difference = 0, .no_reference = numbers}},
       {"heaviside", two(heaviside), kAll, two_shapes, {.difference = 0}},
 
-      {"lerp", call_lerp, kFloats, three()},
-      {"lerp", call_lerp, kFloats, with_args(two_shapes, {"{'weight': 0.3}", "{'weight': 1.7}"}), {.no_reference = numbers}},
+      {"lerp", call_lerp, kFloats, three(), {.values = Values::sums}},
+      {"lerp", call_lerp, kFloats, with_args(two_shapes, {"{'weight': 0.3}", "{'weight': 1.7}"}), {.values = Values::sums, .no_reference = numbers}},
       {"addcmul", call_addcmul, kNumbers, with_args(three(), {"", "{'value': 3}"}), {.values = Values::ordinary}},
       {"addcdiv", call_addcdiv, kFloats, with_args(three(), {"", "{'value': -0.5}"}), {.values = Values::ordinary}},
 
