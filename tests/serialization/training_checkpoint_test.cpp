@@ -5,6 +5,8 @@
 #include <random>
 
 #include <boost/test/unit_test.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <tenon/tenon.h>
 
@@ -432,6 +434,20 @@ BOOST_AUTO_TEST_CASE(a_save_runs_while_the_training_goes_on) {
   PendingSave fails = save_async(folder / "none/x.h5", run.all);
   require_error<CheckpointError>([&] { fails.wait(); }, "there is no folder");
   fails.wait();  // once
+
+  // A forked child has nothing to wait for.
+  PendingSave shared = save_async(folder / "shared.h5", run.all);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(30);
+    shared.wait();
+    _exit(shared.ready() ? 0 : 1);
+  }
+  int status = -1;
+  BOOST_REQUIRE(waitpid(child, &status, 0) == child);
+  BOOST_TEST(status == 0);
+  shared.wait();
+  BOOST_TEST(load(folder / "shared.h5").size() == 4u);
 }
 
 BOOST_AUTO_TEST_CASE(values_that_nobody_would_write_are_refused) {
