@@ -85,12 +85,12 @@ Handle dataset_properties() {
   return properties;
 }
 
-Handle add_group(hid_t file, const std::string& name) {
+Handle add_group(hid_t file, hid_t utf8_name, const std::string& name) {
   Handle properties(H5Pcreate(H5P_GROUP_CREATE), H5Pclose, "make group properties");
   check(H5Pset_link_creation_order(properties, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED),
         "keep the order of names");
   check(H5Pset_obj_track_times(properties, false), "leave out times");
-  return Handle(H5Gcreate2(file, name.c_str(), H5P_DEFAULT, properties, H5P_DEFAULT), H5Gclose,
+  return Handle(H5Gcreate2(file, name.c_str(), utf8_name, properties, H5P_DEFAULT), H5Gclose,
                 "make a group");
 }
 
@@ -277,7 +277,7 @@ void build_image(ImageContents& contents, MemoryFile& memory) {
       if (!tensor.group.empty()) {
         auto found = groups.find(tensor.group);
         if (found == groups.end())
-          found = groups.emplace(tensor.group, add_group(file, tensor.group)).first;
+          found = groups.emplace(tensor.group, add_group(file, utf8_name, tensor.group)).first;
         place = found->second;
       }
       add_tensor(place, properties, utf8_name, tensor);

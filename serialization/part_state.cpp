@@ -26,6 +26,9 @@ std::string group_of(const char* kind, const std::string& name) {
 
 void add_values(std::vector<FileEntry>& entries, const std::string& group,
                 const CheckpointValues& values) {
+  if (const char* fault = fault_of_key(group.substr(1)))
+    throw CheckpointError(
+        fmt::format("cannot store the part {}: {}. Rename it", part_name(group), fault));
   for (const FileEntry& other : entries)
     if (other.group == group && other.key == kValuesKey)
       throw StateDictError(

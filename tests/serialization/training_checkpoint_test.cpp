@@ -418,6 +418,15 @@ BOOST_AUTO_TEST_CASE(several_parts_have_names) {
         save(folder / "x.h5", {.model = net, .optimizer = {{"one", one}, {"one", two}}});
       },
       "cannot save checkpoint", "there are two parts of the name optimizer \"one\"");
+  save(folder / "y.h5", {.model = net, .optimizer = {{"größer", one}}});
+  load(folder / "y.h5", {.model = net, .optimizer = {{"größer", one}}});
+  for (const auto& [name, why] :
+       {std::pair("a/b", "HDF5 takes '/' for a folder"), {"a\xff", "it is not valid UTF-8"}})
+    require_error<CheckpointError>(
+        [&, name = name] {
+          save(folder / "z.h5", {.model = net, .optimizer = {{name, one}}});
+        },
+        "cannot store the part optimizer \"a", why);
 }
 
 BOOST_AUTO_TEST_CASE(a_save_runs_while_the_training_goes_on) {
