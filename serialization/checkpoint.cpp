@@ -8,11 +8,12 @@
 #include <tenon/serialization/atomic_file.h>
 #include <tenon/serialization/checkpoint.h>
 #include <tenon/serialization/checkpoint_file.h>
+#include <tenon/serialization/conversion.h>
 #include <tenon/serialization/header.h>
 #include <tenon/serialization/part_state.h>
 #include <tenon/serialization/staged_load.h>
+#include <tenon/serialization/tensor_file.h>
 #include <tenon/serialization/ties.h>
-#include <tenon/serialization/verified_file.h>
 
 namespace tenon {
 namespace {
@@ -43,33 +44,62 @@ std::vector<FileEntry> entries_of(const StateDict& tensors) {
   return entries;
 }
 
+// Reads tensor i of a file, if it is one that Tenon can make.
+Tensor read_file_tensor(const TensorFile& file, size_t i) {
+  if (!file.tensors[i].fault.empty()) throw CheckpointError(file.tensors[i].fault);
+  return file.read(i);
+}
+
+KeySide side_of(const TensorFile& file) {
+  KeySide side{{}, file.wrappers};
+  for (const FileTensor& tensor : file.tensors)
+    side.tensors.push_back({tensor.key, tensor.shape, tensor.dtype});
+  return side;
+}
+
 LoadReport load_model(const std::filesystem::path& path, ModuleRef model,
                       const LoadOptions& options) {
-  std::optional<VerifiedFile> file(path);
-  PreparedModel prepared(path, *file, file->contents().tensors, file->contents().wrappers, model,
-                         options);
-  file.reset();  // its memory is not needed any more
+  TensorFile file = open_tensor_file(path, options.section);
+  PreparedModel prepared(
+      path, side_of(file), [&](size_t i) { return read_file_tensor(file, i); }, model, options);
+  file.close();  // its memory is not needed any more
   prepared.check(path);
+  prepared.map.report.format = file.format;
+  prepared.map.report.unverified = file.format != FileFormat::tenon;
   prepared.commit(path);
   return std::move(prepared.map.report);  // a copy could fail, and the model is changed by now
 }
 
-StateDict load_tensors(const std::filesystem::path& path) {
-  const VerifiedFile file(path);
+StateDict load_tensors(const std::filesystem::path& path, const LoadOptions& options) {
+  const TensorFile file = open_tensor_file(path, options.section);
+  const Conversion conversion(side_of(file), options);
   StateDict tensors;
-  for (const StoredTensor& tensor : file.contents().tensors)
-    tensors.set(tensor.key, read_stored(path, file, tensor));
+  for (size_t i = 0; i < conversion.side().tensors.size(); ++i) {
+    const size_t at = conversion.position(i);
+    tensors.set(conversion.side().tensors[i].key, naming_tensor(path, file.tensors[at].key, [&] {
+                  return conversion.apply(i, read_file_tensor(file, at));
+                }));
+  }
   return tensors;
 }
 
-CheckpointInfo look_into(const std::filesystem::path& path) {
-  VerifiedFile file(path);
-  KeySide side = side_of(file.contents().tensors, file.contents().wrappers);
-  return {.file_bytes = file.image().size(),
-          .format_version = kCheckpointFormatVersion,
-          .tensors = std::move(side.tensors),
-          .wrappers = std::move(side.wrappers),
-          .parts = describe_parts(path, file)};
+CheckpointInfo look_into(const std::filesystem::path& path, const std::string& section) {
+  const TensorFile file = open_tensor_file(path, section);
+  CheckpointInfo info;
+  info.file_bytes = file.bytes;
+  info.format = file.format;
+  info.unverified = file.format != FileFormat::tenon;
+  info.wrappers = file.wrappers;
+  if (file.native) {
+    info.format_version = kCheckpointFormatVersion;
+    info.parts = describe_parts(path, *file.native);
+  }
+  for (const FileTensor& tensor : file.tensors)
+    if (tensor.fault.empty())
+      info.tensors.push_back({tensor.key, tensor.shape, tensor.dtype});
+    else
+      info.unreadable.push_back({tensor.key, tensor.fault});
+  return info;
 }
 
 }  // namespace
@@ -88,11 +118,12 @@ void require_can_save(const std::filesystem::path& path) {
 LoadReport load(const std::filesystem::path& path, ModuleRef model, const LoadOptions& options) {
   return to_load(path, [&] { return load_model(path, model, options); });
 }
-StateDict load(const std::filesystem::path& path) {
-  return to_load(path, [&] { return load_tensors(path); });
+StateDict load(const std::filesystem::path& path) { return load(path, LoadOptions{}); }
+StateDict load(const std::filesystem::path& path, const LoadOptions& options) {
+  return to_load(path, [&] { return load_tensors(path, options); });
 }
-CheckpointInfo inspect(const std::filesystem::path& path) {
-  return to_load(path, [&] { return look_into(path); });
+CheckpointInfo inspect(const std::filesystem::path& path, const std::string& section) {
+  return to_load(path, [&] { return look_into(path, section); });
 }
 
 LoadReport load_state_dict(ModuleRef model, const StateDict& tensors, const LoadOptions& options) {
@@ -100,10 +131,13 @@ LoadReport load_state_dict(ModuleRef model, const StateDict& tensors, const Load
     if (!tensor.defined())
       throw StateDictError(
           fmt::format("load_state_dict: tensor '{}' is undefined", printable(key)));
+  const KeySide source = side_of(tensors, std::nullopt);
+  const Conversion conversion(source, options);
   StagedLoad staged(model);
-  KeyMap map = map_keys(side_of(tensors, std::nullopt), side_of_model(staged.targets(), model),
-                        options, std::string(model.type->name));
-  for (auto [from, to] : map.pairs) staged.add(to, tensors[from].second);
+  KeyMap map = map_converted(conversion, source, side_of_model(staged.targets(), model), options,
+                             std::string(model.type->name));
+  for (auto [from, to] : map.pairs)
+    staged.add(to, conversion.apply(from, tensors[conversion.position(from)].second.detach()));
   check_ties(map, staged, std::string(model.type->name));
   staged.commit();
   return std::move(map.report);  // a copy could fail, and the model is changed by now

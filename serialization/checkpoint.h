@@ -1,5 +1,6 @@
 // Checkpoints: the tensors of a model in one HDF5 file, which is complete or does not exist.
-// docs/checkpoints.md describes the file.
+// Weights that other programs wrote are loaded from their files. docs/checkpoints.md describes all
+// formats.
 #pragma once
 
 #include <filesystem>
@@ -25,17 +26,25 @@ TENON_API void save(const std::filesystem::path& path, nn::ModuleRef model);
 // unchanged. Errors are as for a model.
 TENON_API void save(const std::filesystem::path& path, const nn::StateDict& tensors);
 
+// Writes a safetensors file, which other programs read. It appears as completely as a checkpoint,
+// but has no checksums, so that a load cannot detect damage. Errors are as for save.
+TENON_API void save_safetensors(const std::filesystem::path& path, nn::ModuleRef model);
+TENON_API void save_safetensors(const std::filesystem::path& path, const nn::StateDict& tensors);
+
 // Throws the CheckpointError that save(path, …) would throw now if it could not write there, and
 // writes nothing. Call it before a long training.
 TENON_API void require_can_save(const std::filesystem::path& path);
 
-// Reads a checkpoint and copies its values to a model, wrapped or not; map_keys describes how names
-// are matched. Values are converted to the dtypes and devices of the model. A load that fails
-// throws and leaves the model exactly as it was:
+// Reads a checkpoint, or a file of another program: safetensors, a state dict of torch.save, or
+// NumPy's .npz and .npy. Its contents tell the format, not its name. Copies the values to a model,
+// wrapped or not; map_keys describes how names are matched. Nothing in a file is executed. Values
+// are converted to the dtypes and devices of the model. A
+// load that fails throws and leaves the model exactly as it was:
 //
 //   - a CheckpointError if the file is missing, damaged or not a checkpoint, or if the host has too
 //     little memory to read it;
 //   - an OutOfMemoryError if a device has too little memory for the values;
+//   - a ValueError if a pattern in the options is not a regular expression;
 //   - a StateDictError, in PyTorch's words, if names or shapes do not fit, or if the model has one
 //     tensor (or views of one memory) under two names for which the checkpoint has different
 //     values.
@@ -44,7 +53,10 @@ TENON_API LoadReport load(const std::filesystem::path& path, nn::ModuleRef model
 // Returns the tensors of a checkpoint, on cpu:0, in the order in which they were saved. Throws a
 // CheckpointError as above.
 TENON_API nn::StateDict load(const std::filesystem::path& path);
+// The same with options.section, options.only and options.rules; the others concern a model.
+TENON_API nn::StateDict load(const std::filesystem::path& path, const LoadOptions& options);
 // Copies values that are in memory to a model, as load(path, model) does with the values of a file.
+// options.section has no meaning here.
 TENON_API LoadReport load_state_dict(nn::ModuleRef model, const nn::StateDict& tensors,
                                      const LoadOptions& options = {});
 
@@ -55,17 +67,26 @@ struct CheckpointPartInfo {
   CheckpointValues values;          // numbers and texts
   std::vector<NamedShape> tensors;  // in the order in which they were saved
 };
-// Describes the contents of a checkpoint.
+// Describes the contents of a checkpoint, or of a file of another program.
 struct CheckpointInfo {
+  struct Unreadable {
+    std::string key;
+    std::string why;
+  };
   uint64_t file_bytes = 0;
-  uint32_t format_version = 0;
+  FileFormat format = FileFormat::tenon;
+  bool unverified = false;          // the file has no checksums of Tenon's
+  uint32_t format_version = 0;      // of Tenon's format
   std::vector<NamedShape> tensors;  // in the order in which they were saved
   // The paths of wrapped models, such as "module"; nullopt if the writer did not record them.
   std::optional<std::vector<std::string>> wrappers;
   std::vector<CheckpointPartInfo> parts;  // training_checkpoint.h; empty for a model alone
+  std::vector<Unreadable> unreadable;  // tensors that Tenon cannot make, such as those of type int8
 };
-// Verifies every byte of a checkpoint and describes it, without making tensors. Throws a
-// CheckpointError if the file is missing, damaged or not a checkpoint.
-TENON_API CheckpointInfo inspect(const std::filesystem::path& path);
+// Verifies every byte of a checkpoint and describes it, without making tensors. Of a file of
+// another program everything but the values is checked. `section` is LoadOptions::section. Throws a
+// CheckpointError if the file is missing, damaged or of no known format.
+TENON_API CheckpointInfo inspect(const std::filesystem::path& path,
+                                 const std::string& section = {});
 
 }  // namespace tenon

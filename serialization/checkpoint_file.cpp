@@ -4,10 +4,10 @@
 #include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
-#include <tenon/core/tensor_impl.h>
 #include <tenon/modules/module.h>
 #include <tenon/serialization/atomic_file.h>
 #include <tenon/serialization/checkpoint_file.h>
+#include <tenon/serialization/conversion.h>
 #include <tenon/serialization/header.h>
 #include <tenon/serialization/ties.h>
 
@@ -21,18 +21,6 @@ void collect_wrappers(ModuleRef module, const std::string& prefix,
   for (const nn::NamedModule& child : nn::named_children(module)) {
     if (module.type->wrapper) wrappers.push_back(prefix + child.name);
     collect_wrappers(child.module, prefix + child.name + ".", wrappers);
-  }
-}
-
-// Writes the elements of a tensor, without a copy if they are contiguous in the memory of the host.
-void append_values(AtomicFile& file, const Tensor& tensor, uint64_t bytes) {
-  if (tensor.is_contiguous() && tensor.device().type() == "cpu") {
-    tensor.wait();
-    file.append(impl_of(tensor).data(), bytes);
-  } else {
-    std::vector<std::byte> values(bytes);
-    tensor.copy_to_host(values.data(), tensor.dtype());
-    file.append(values.data(), bytes);
   }
 }
 
@@ -63,31 +51,8 @@ ImageContents lay_out(const std::filesystem::path& path, const std::vector<FileE
   return contents;
 }
 
-Tensor read_values(const VerifiedFile& file, const StoredTensor& tensor) {
-  const std::byte* values = file.image().data() + tensor.offset;
-  if (tensor.dtype == DType::boolean &&
-      !std::all_of(values, values + tensor.bytes, [](std::byte b) { return b <= std::byte{1}; }))
-    throw CheckpointError("it is of type bool and holds bytes other than 0 and 1");
-  return from_host(values, tensor.dtype, tensor.shape, {.dtype = tensor.dtype, .device = Device()});
-}
-
 std::string cannot_load_file(const std::filesystem::path& path) {
   return fmt::format("cannot load checkpoint '{}': ", printable(path.native()));
-}
-
-// Runs body(), which makes tensor `key` of the file. Errors are rethrown with the names of both.
-template <class F>
-auto naming(const std::filesystem::path& path, const std::string& key, F&& body) {
-  const auto text = [&](const std::exception& error) {
-    return fmt::format("{}tensor '{}': {}", cannot_load_file(path), printable(key), error.what());
-  };
-  try {
-    return body();
-  } catch (const OutOfMemoryError& error) {
-    throw OutOfMemoryError(text(error));
-  } catch (const Error& error) {
-    throw CheckpointError(text(error));
-  }
 }
 
 }  // namespace
@@ -133,24 +98,37 @@ KeySide side_of(const std::vector<StoredTensor>& tensors,
   return side;
 }
 
-Tensor read_stored(const std::filesystem::path& path, const VerifiedFile& file,
-                   const StoredTensor& tensor) {
-  return naming(path, tensor.key, [&] { return read_values(file, tensor); });
+Tensor read_values(const VerifiedFile& file, const StoredTensor& tensor) {
+  const std::byte* values = file.image().data() + tensor.offset;
+  require_valid(values, tensor.bytes, tensor.dtype);
+  return from_host(values, tensor.dtype, tensor.shape, {.dtype = tensor.dtype, .device = Device()});
 }
 
+Tensor read_stored(const std::filesystem::path& path, const VerifiedFile& file,
+                   const StoredTensor& tensor) {
+  return naming_tensor(path, tensor.key, [&] { return read_values(file, tensor); });
+}
+
+PreparedModel::PreparedModel(const std::filesystem::path& path, const KeySide& source,
+                             const std::function<Tensor(size_t)>& read, ModuleRef model,
+                             const LoadOptions& options)
+    : staged(model), name_(model.type->name) {
+  const Conversion conversion(source, options);
+  map = map_converted(conversion, source, side_of_model(staged.targets(), model), options, name_);
+  for (auto& [from, to] : map.pairs) {
+    const size_t taken = from, target = to;
+    from = conversion.position(taken);
+    naming_tensor(path, source.tensors[from].key,
+                  [&, at = from] { return staged.add(target, conversion.apply(taken, read(at))); });
+  }
+}
 PreparedModel::PreparedModel(const std::filesystem::path& path, const VerifiedFile& file,
                              const std::vector<StoredTensor>& tensors,
                              std::optional<std::vector<std::string>> wrappers, ModuleRef model,
                              const LoadOptions& options)
-    : staged(model),
-      map(map_keys(side_of(tensors, std::move(wrappers)), side_of_model(staged.targets(), model),
-                   options, std::string(model.type->name))),
-      name_(model.type->name) {
-  for (auto [from, to] : map.pairs) {
-    const StoredTensor& tensor = tensors[from];
-    naming(path, tensor.key, [&, to = to] { return staged.add(to, read_values(file, tensor)); });
-  }
-}
+    : PreparedModel(
+          path, side_of(tensors, std::move(wrappers)),
+          [&](size_t i) { return read_values(file, tensors[i]); }, model, options) {}
 
 template <class Body>
 void PreparedModel::to_load(const std::filesystem::path& path, Body&& body) {

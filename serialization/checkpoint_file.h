@@ -3,13 +3,16 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <tenon/core/base/printable.h>
 #include <tenon/modules/module.h>
 #include <tenon/serialization/key_map.h>
 #include <tenon/serialization/staged_load.h>
+#include <tenon/serialization/tensor_file.h>
 #include <tenon/serialization/verified_file.h>
 
 namespace tenon {
@@ -31,14 +34,39 @@ KeySide side_of(const std::vector<StoredTensor>& tensors,
                 std::optional<std::vector<std::string>> wrappers);
 KeySide side_of_model(const std::vector<nn::StateEntry>& entries, nn::ModuleRef model);
 
-// Returns a tensor of the file, on cpu:0. Errors name the file and the tensor.
+// Returns a tensor of the file, on cpu:0. Errors name neither.
+Tensor read_values(const VerifiedFile& file, const StoredTensor& tensor);
+// The same. Errors name the file and the tensor.
 Tensor read_stored(const std::filesystem::path& path, const VerifiedFile& file,
                    const StoredTensor& tensor);
+
+// Runs body(), which makes tensor `key` of a file. Errors are rethrown with the names of both.
+template <class Body>
+auto naming_tensor(const std::filesystem::path& path, const std::string& key, Body&& body) {
+  const auto text = [&](const std::exception& error) {
+    return "cannot load checkpoint '" + printable(path.native()) + "': tensor '" + printable(key) +
+           "': " + error.what();
+  };
+  try {
+    return body();
+  } catch (const NamedFileError& error) {
+    throw CheckpointError(error);
+  } catch (const OutOfMemoryError& error) {
+    throw OutOfMemoryError(text(error));
+  } catch (const Error& error) {
+    throw CheckpointError(text(error));
+  }
+}
 
 // The values of a file for a model, before they are copied to it.
 struct PreparedModel {
  public:
-  // Matches the names and reads the values. Throws as load does.
+  // Matches the names and reads the values: read(i) makes tensor i of `source`. Throws as load
+  // does.
+  PreparedModel(const std::filesystem::path& path, const KeySide& source,
+                const std::function<Tensor(size_t)>& read, nn::ModuleRef model,
+                const LoadOptions& options);
+  // The same for tensors of a checkpoint.
   PreparedModel(const std::filesystem::path& path, const VerifiedFile& file,
                 const std::vector<StoredTensor>& tensors,
                 std::optional<std::vector<std::string>> wrappers, nn::ModuleRef model,

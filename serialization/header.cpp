@@ -42,13 +42,17 @@ std::string foreign(std::span<const std::byte> bytes) {
   if (starts_with(bytes, "\x89HDF\r\n\x1a\n"))
     return "it is an HDF5 file, but not one that Tenon wrote: it has no checksums. Read it with "
            "its own tool, put the tensors into a tenon::StateDict and tenon::save() that";
-  if (starts_with(bytes, "PK\x03\x04"))
-    return "it is a zip archive, as PyTorch's .pt files are. Tenon loads the checkpoints that "
-           "tenon::save() writes";
-  if (bytes.size() > 8 && static_cast<char>(bytes[8]) == '{' &&
-      get<uint64_t>(bytes.data(), 0) < (uint64_t{1} << 32))
-    return "it looks like a safetensors file. Tenon loads the checkpoints that tenon::save() "
-           "writes";
+  if (starts_with(bytes, "PK\x03\x04") || (bytes.size() > 8 && bytes[8] == std::byte{'{'} &&
+                                           get<uint64_t>(bytes.data(), 0) < (uint64_t{1} << 32)))
+    return "it is a file of PyTorch, NumPy or safetensors, which has no training run that Tenon "
+           "could go on with. Load its weights alone: tenon::load(path, model)";
+  if (starts_with(bytes, "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"))
+    return "it is a file of torch.save as it was before PyTorch 1.6. Convert it in Python: "
+           "torch.save(torch.load(path, weights_only=True), path)";
+  if (bytes.size() > 1 && bytes[0] == std::byte{0x80} && bytes[1] >= std::byte{2} &&
+      bytes[1] <= std::byte{5})
+    return "it is a Python pickle, which is a program. Save the tensors alone, in Python: "
+           "torch.save(model.state_dict(), path)";
   return "it does not start like a checkpoint: it is another kind of file, or its first bytes "
          "are damaged";
 }

@@ -135,6 +135,15 @@ KeyMap describe(const KeySide& checkpoint, const KeySide& model, const Pairing& 
 
 }  // namespace
 
+std::vector<std::string> names_without_wrappers(const KeySide& side) {
+  Names names = without_wrappers(side, false);
+  if (side.wrappers) return names;
+  for (Names shorter = without_first_segment(names); !shorter.empty();
+       shorter = without_first_segment(names))
+    names = std::move(shorter);
+  return names;
+}
+
 KeyMap map_keys(const KeySide& checkpoint, const KeySide& model, const LoadOptions& options,
                 const std::string& model_name) {
   std::vector<Pairing> all = pairings(checkpoint, model);

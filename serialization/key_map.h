@@ -18,11 +18,33 @@ enum class Prefix {
   exact,      // only equal names match
 };
 
+// One step that converts the names and tensors of a file to those of a model.
+struct LoadRule {
+  // A regular expression (ECMAScript). Where it matches a part of a name, the part is replaced, as
+  // re.sub does in Python: "^encoder\\." with "backbone." In the replacement, $1 is the first group
+  // and $& is all that matched.
+  std::string pattern;
+  std::string replacement = "$&";
+  // The order of dimensions, as in Tensor::permute: {1, 0} transposes a matrix. If it is given, the
+  // rule concerns only tensors that have as many dimensions.
+  Shape permute = {};
+};
+
 struct LoadOptions {
   // Whether every tensor of the model and of the checkpoint must have a match. Otherwise the
   // matching tensors are loaded. The shapes of matching tensors must agree in both cases.
   bool strict = true;
   Prefix prefix = Prefix::automatic;
+  // Which part of a PyTorch file to load, if the file is a dictionary of state dicts: "model", or
+  // "ema/model" for one inside another. Empty: the file itself is the state dict.
+  std::string section = {};
+  // A regular expression (ECMAScript) that is searched in the names. If it is given, only tensors
+  // whose names match are loaded, and the others stay as they are; neither side has to have them.
+  // The names are those of the model, without the segments of wrappers: "^backbone\\.",
+  // "^(?!head\\.)".
+  std::string only = {};
+  // Applied to each name of the file, one after the other, before names are matched.
+  std::vector<LoadRule> rules = {};
 };
 
 struct NamedShape {
@@ -44,6 +66,10 @@ struct KeyMap {
   std::vector<std::pair<size_t, size_t>> pairs;
   LoadReport report;
 };
+
+// Returns the names without the segments of wrappers: the recorded ones or, if none are recorded,
+// those that all names have in front.
+std::vector<std::string> names_without_wrappers(const KeySide& side);
 
 // Matches the tensors of a checkpoint and of a model. First it tries the names unchanged. If these
 // do not cover both sides, it removes wrapper segments on both: the recorded wrappers, then the

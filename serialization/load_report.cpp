@@ -20,6 +20,22 @@ void list(std::string& text, const char* title, const std::vector<T>& entries, P
 
 }  // namespace
 
+std::string_view name_of(FileFormat format) {
+  switch (format) {
+    case FileFormat::tenon:
+      return "Tenon";
+    case FileFormat::safetensors:
+      return "safetensors";
+    case FileFormat::torch:
+      return "PyTorch";
+    case FileFormat::npy:
+      return "NumPy .npy";
+    case FileFormat::npz:
+      return "NumPy .npz";
+  }
+  return "unknown";
+}
+
 std::string LoadReport::str() const {
   std::string text = fmt::format("loaded {} of {} tensors", loaded(),
                                  loaded() + missing.size() + mis_shaped.size());
@@ -37,6 +53,9 @@ std::string LoadReport::str() const {
   });
   list(text, "one tensor under two names", tied,
        [](const Tied& t) { return fmt::format("{} is {}", printable(t.key), printable(t.with)); });
+  list(text, "left out", skipped, plain);
+  if (unverified && format)
+    text += fmt::format("\n  unverified: a {} file has no checksums of Tenon's", name_of(*format));
   return text;
 }
 

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <iosfwd>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tenon/core/api.h>
@@ -11,6 +13,11 @@
 #include <tenon/core/shape.h>
 
 namespace tenon {
+
+// The formats that load reads. docs/checkpoints.md describes what is checked in each.
+enum class FileFormat { tenon, safetensors, torch, npy, npz };
+// Returns "Tenon", "safetensors", "PyTorch", "NumPy .npy" or "NumPy .npz".
+TENON_API std::string_view name_of(FileFormat format);
 
 struct TENON_API LoadReport {
   struct Renamed {
@@ -40,6 +47,10 @@ struct TENON_API LoadReport {
   std::vector<MisShaped> mis_shaped;    // never loaded; empty in a report that a load returns
   std::vector<Cast> cast;               // loaded, and converted to the model's dtype
   std::vector<Tied> tied;               // loaded into a tensor that the model has under two names
+
+  std::vector<std::string> skipped;  // in the model, but not what LoadOptions::only asks for
+  std::optional<FileFormat> format;  // of the file; nullopt if the values came from memory
+  bool unverified = false;  // the file has no checksums of Tenon's: damage may be unnoticed
 
   // Returns how many tensors of the model got values.
   size_t loaded() const { return matched.size() + renamed.size(); }

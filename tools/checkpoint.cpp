@@ -34,9 +34,14 @@ void show_checkpoint(const std::string& path) {
     elements += t.shape.numel();
     bytes += bytes_of(t);
   }
-  std::cout << printable(path) << ": format " << info.format_version << ", "
-            << human_bytes(info.file_bytes) << ", all checksums right\n"
-            << info.tensors.size() << (info.tensors.size() == 1 ? " tensor, " : " tensors, ")
+  std::cout << printable(path) << ": ";
+  if (info.unverified)
+    std::cout << name_of(info.format) << " file, " << human_bytes(info.file_bytes)
+              << ", unverified: it has no checksums of Tenon's\n";
+  else
+    std::cout << "format " << info.format_version << ", " << human_bytes(info.file_bytes)
+              << ", all checksums right\n";
+  std::cout << info.tensors.size() << (info.tensors.size() == 1 ? " tensor, " : " tensors, ")
             << elements << " elements, " << human_bytes(static_cast<uint64_t>(bytes)) << "\n";
   if (!info.wrappers) {
     std::cout << "wrappers: not recorded\n";
@@ -50,12 +55,17 @@ void show_checkpoint(const std::string& path) {
   show_checkpoint_parts(info);
   for (auto& t : info.tensors)
     print_line(t.key, width, std::string(name_of(t.dtype)), t.shape.str());
+  for (auto& t : info.unreadable)
+    std::cout << printable(t.key) << "  cannot be loaded: " << printable(t.why) << "\n";
 }
 
 void verify_checkpoint(const std::string& path) {
   CheckpointInfo info = inspect(path);
-  std::cout << printable(path) << ": right; " << info.tensors.size() << " tensors, "
-            << human_bytes(info.file_bytes);
+  std::cout << printable(path)
+            << (info.unverified ? ": a whole " + std::string(name_of(info.format)) +
+                                      " file, whose values have no checksums of Tenon's; "
+                                : ": right; ")
+            << info.tensors.size() << " tensors, " << human_bytes(info.file_bytes);
   for (size_t i = 0; i < info.parts.size(); ++i)
     std::cout << (i ? ", " : "; with ") << printable(info.parts[i].name);
   std::cout << "\n";

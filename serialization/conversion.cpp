@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <functional>
+#include <regex>
+#include <unordered_map>
+
+#include <tenon/core/base/printable.h>
+#include <tenon/core/error.h>
+#include <tenon/core/format.h>
+#include <tenon/serialization/conversion.h>
+
+namespace tenon {
+namespace {
+
+// The matcher of the standard library calls itself for each character.
+constexpr size_t kMaxMatchedBytes = 1024;
+
+class Pattern {
+ public:
+  explicit Pattern(const std::string& text) : text_(text) {
+    run([&] { regex_.assign(text, std::regex::ECMAScript | std::regex::optimize); });
+  }
+  bool found_in(const std::string& name) const {
+    require_short(name);
+    return run([&] { return std::regex_search(name, regex_); });
+  }
+  std::string replaced(const std::string& name, const std::string& by) const {
+    return run([&] { return std::regex_replace(name, regex_, by); });
+  }
+
+ private:
+  template <class F>
+  auto run(F&& f) const -> decltype(f()) {
+    try {
+      return f();
+    } catch (const std::regex_error& error) {
+      throw ValueError(fmt::format("load: '{}' cannot be used as a regular expression: {}",
+                                   printable(text_), error.what()));
+    }
+  }
+  static void require_short(const std::string& name) {
+    if (name.size() > kMaxMatchedBytes)
+      throw StateDictError(fmt::format(
+          "load: the name '{}' has {} bytes, and a regular expression is searched in at most {}",
+          excerpt(name), name.size(), kMaxMatchedBytes));
+  }
+
+  std::string text_;
+  std::regex regex_;
+};
+
+void require_permutation(const LoadRule& rule) {
+  const Shape& order = rule.permute;
+  for (size_t i = 0; i < order.size(); ++i)
+    if (std::find(order.begin(), order.end(), static_cast<int64_t>(i)) == order.end())
+      throw ValueError(
+          fmt::format("load: the rule '{}' permutes by {}, which does not have each dimension from "
+                      "0 to {} once",
+                      printable(rule.pattern), order, order.size() - 1));
+}
+
+Shape permuted(const Shape& shape, const Shape& order) {
+  Shape result = shape;
+  for (size_t i = 0; i < order.size(); ++i) result[i] = shape[order[i]];
+  return result;
+}
+
+void require_distinct(const std::vector<std::string>& before, const KeySide& side) {
+  std::unordered_map<std::string_view, size_t> seen;
+  for (size_t i = 0; i < side.tensors.size(); ++i)
+    if (auto [at, fresh] = seen.emplace(side.tensors[i].key, i); !fresh)
+      throw StateDictError(fmt::format("load: the rules turn both '{}' and '{}' into '{}'",
+                                       printable(before[at->second]), printable(before[i]),
+                                       printable(side.tensors[i].key)));
+}
+
+// Which tensors of a side `only` asks for.
+std::vector<bool> asked_for(const KeySide& side, const std::string& only) {
+  std::vector<bool> asked(side.tensors.size(), true);
+  if (only.empty()) return asked;
+  const Pattern pattern(only);
+  const std::vector<std::string> names = names_without_wrappers(side);
+  for (size_t i = 0; i < names.size(); ++i) asked[i] = pattern.found_in(names[i]);
+  return asked;
+}
+
+}  // namespace
+
+Conversion::Conversion(const KeySide& source, const LoadOptions& options) {
+  KeySide all = source;
+  std::vector<std::vector<Shape>> permutations(all.tensors.size());
+  std::vector<std::string> before;
+  for (const NamedShape& tensor : source.tensors) before.push_back(tensor.key);
+  for (const LoadRule& rule : options.rules) {
+    require_permutation(rule);
+    const Pattern pattern(rule.pattern);
+    for (size_t i = 0; i < all.tensors.size(); ++i) {
+      NamedShape& tensor = all.tensors[i];
+      const bool moves = !rule.permute.empty();
+      if (moves && tensor.shape.size() != rule.permute.size()) continue;
+      if (!pattern.found_in(tensor.key)) continue;
+      tensor.key = pattern.replaced(tensor.key, rule.replacement);
+      tensor.shape = permuted(tensor.shape, rule.permute);
+      if (moves) permutations[i].push_back(rule.permute);
+    }
+  }
+  if (!options.rules.empty()) require_distinct(before, all);
+  const std::vector<bool> asked = asked_for(all, options.only);
+  side_.wrappers = all.wrappers;
+  for (size_t i = 0; i < asked.size(); ++i) {
+    if (!asked[i]) continue;
+    side_.tensors.push_back(std::move(all.tensors[i]));
+    positions_.push_back(i);
+    permutations_.push_back(std::move(permutations[i]));
+  }
+}
+
+Tensor Conversion::apply(size_t i, const Tensor& values) const {
+  Tensor result = values;
+  for (const Shape& order : permutations_[i]) result = result.permute(order);
+  return result;
+}
+
+KeyMap map_converted(const Conversion& conversion, const KeySide& source, const KeySide& model,
+                     const LoadOptions& options, const std::string& model_name) {
+  const std::vector<bool> asked = asked_for(model, options.only);
+  KeySide wanted{{}, model.wrappers};
+  std::vector<size_t> positions;
+  std::vector<std::string> skipped;
+  for (size_t i = 0; i < asked.size(); ++i) {
+    if (!asked[i]) {
+      skipped.push_back(model.tensors[i].key);
+      continue;
+    }
+    wanted.tensors.push_back(model.tensors[i]);
+    positions.push_back(i);
+  }
+  KeyMap map = map_keys(conversion.side(), wanted, options, model_name);
+  map.report.skipped = std::move(skipped);
+  map.report.matched.clear();
+  map.report.renamed.clear();
+  for (auto& [from, to] : map.pairs) {
+    const std::string& key = source.tensors[conversion.position(from)].key;
+    const std::string& target = wanted.tensors[to].key;
+    if (key == target)
+      map.report.matched.push_back(target);
+    else
+      map.report.renamed.push_back({key, target});
+    to = positions[to];
+  }
+  return map;
+}
+
+}  // namespace tenon

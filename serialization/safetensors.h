@@ -1,0 +1,22 @@
+// safetensors files (https://github.com/huggingface/safetensors): the length of a header, the
+// header in JSON, values. Internal to serialization, but for save_safetensors in checkpoint.h.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include <tenon/serialization/tensor_file.h>
+
+namespace tenon {
+
+// Whether a file that begins with these bytes looks like a safetensors file.
+bool begins_as_safetensors(std::string_view first_bytes);
+
+// Checks the header and returns the tensors. The header takes memory in proportion to its length,
+// which is at most that of the file and 100 MB: about 15 times as much. Throws a CheckpointError
+// for everything that the specification forbids: a header that is longer than the file, that is no
+// JSON, nested in another way or with a name twice; a shape whose size overflows or is not that of
+// the values; values that overlap, leave gaps or do not end with the file.
+TensorFile open_safetensors(std::shared_ptr<const InputFile> file);
+
+}  // namespace tenon
