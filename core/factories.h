@@ -67,6 +67,10 @@ TENON_API Tensor randn(const Shape& shape, const TensorOptions& options = {});
 // unless low < high and, for integer dtypes, unless the dtype holds all of them.
 TENON_API Tensor randint(int64_t low, int64_t high, const Shape& shape,
                          const TensorOptions& options = {});
+// randint from 0.
+inline Tensor randint(int64_t high, const Shape& shape, const TensorOptions& options = {}) {
+  return randint(0, high, shape, options);
+}
 // Returns a tensor of the shape of `like`, and of its dtype, device and order of dimensions in
 // memory where options do not give others, whose values were never written. Throws a ValueError for
 // an undefined tensor.
@@ -80,15 +84,79 @@ TENON_API Tensor ones_like(const Tensor& like, const TensorOptions& options = {}
 TENON_API Tensor from_host(const void* values, DType dtype, const Shape& shape,
                            const TensorOptions& options = {});
 
+// A number, or numbers in nested braces, as `tensor` takes them.
+class TENON_API NestedNumbers {
+ public:
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  NestedNumbers(T number) : number_(number) {}
+  NestedNumbers(std::initializer_list<NestedNumbers> rows);
+  NestedNumbers(const NestedNumbers&);
+  ~NestedNumbers();
+
+  bool is_list() const { return is_list_; }
+  Number number() const { return number_; }
+  const std::vector<NestedNumbers>& rows() const { return rows_; }
+
+ private:
+  Number number_ = 0;
+  bool is_list_ = false;
+  std::vector<NestedNumbers> rows_;
+};
+
 namespace detail {
+
 // Throws a ShapeError unless the shape has as many elements as there are values.
 TENON_API void require_values(size_t count, const Shape& shape);
+// A tensor of these values: of bool where they are, otherwise f32, where options give no dtype.
+TENON_API Tensor tensor_of_list(const void* values, DType dtype, const Shape& shape,
+                                const TensorOptions& options);
+TENON_API Tensor tensor_of_numbers(const NestedNumbers& values, const TensorOptions& options);
+template <class T>
+concept Element = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, int> ||
+                  std::same_as<T, long> || std::same_as<T, long long> || std::same_as<T, bool>;
+
+// What may stand for the options of a factory: a dtype, a device, or a dtype and a device.
+template <class T>
+concept Placing = std::same_as<T, DType> || std::convertible_to<const T&, Device>;
+inline TensorOptions placed(DType dtype) { return {.dtype = dtype}; }
+inline TensorOptions placed(const Device& device) { return {.device = device}; }
+inline TensorOptions placed(DType dtype, const Device& device) {
+  return {.dtype = dtype, .device = device};
+}
+
 }  // namespace detail
 
-// Returns a copy of the values in row-major order. The dtype is that of T: f32 for float and for a
-// braced list, f64 for double, i64 for int64_t and long long, i32 for int32_t, u8 for uint8_t. If
-// options.dtype is given, the values are converted to it. Without a shape the tensor has shape (n).
-// Throws a ShapeError unless the shape has as many elements as there are values.
+// Returns a tensor of shape () for a number, and for a list in braces one with a dimension for each
+// depth of braces: tensor({{1, 2}, {3, 4}}) is a matrix. Numbers are f32, whatever the type that
+// C++ gives them, and bool stays bool, where the options give no dtype. Throws a ShapeError for
+// rows of different lengths and for more than eight depths, and a ValueError for a number that an
+// integer dtype does not hold.
+TENON_API Tensor tensor(const NestedNumbers& values);
+// Returns the same with options. With a shape the numbers are taken in row-major order; a
+// ShapeError unless it has as many elements.
+TENON_API Tensor tensor(const NestedNumbers& values, const Shape& shape,
+                        const TensorOptions& options = {});
+template <std::same_as<TensorOptions> O = TensorOptions>  // so that `{}` means the shape ()
+Tensor tensor(const NestedNumbers& values, const O& options) {
+  return detail::tensor_of_numbers(values, options);
+}
+// Returns the same for a list of one depth, whose elements have one type.
+template <detail::Element T>
+Tensor tensor(std::initializer_list<T> values) {
+  return detail::tensor_of_list(values.begin(), DTypeOf<T>::value, values.size(), {});
+}
+template <detail::Element T>
+Tensor tensor(std::initializer_list<T> values, const Shape& shape,
+              const TensorOptions& options = {}) {
+  detail::require_values(values.size(), shape);
+  return detail::tensor_of_list(values.begin(), DTypeOf<T>::value, shape, options);
+}
+
+// Returns a copy of the values in row-major order. The dtype is that of T: f32 for float, f64 for
+// double, i64 for int64_t and long long, i32 for int32_t, u8 for uint8_t. If options.dtype is
+// given, the values are converted to it. Without a shape the tensor has shape (n). Throws a
+// ShapeError unless the shape has as many elements as there are values.
 template <class T>
   requires std::is_arithmetic_v<T> && (!std::same_as<T, bool>)
 Tensor tensor(std::span<const T> values, const Shape& shape, const TensorOptions& options = {}) {
@@ -100,64 +168,106 @@ template <class T>
 Tensor tensor(const std::vector<T>& values, const Shape& shape, const TensorOptions& options = {}) {
   return tensor(std::span<const T>(values), shape, options);
 }
+template <class T, std::same_as<TensorOptions> O = TensorOptions>
+  requires std::is_arithmetic_v<T> && (!std::same_as<T, bool>)
+Tensor tensor(const std::vector<T>& values, const O& options) {
+  return tensor(std::span<const T>(values), values.size(), options);
+}
 template <class T>
   requires std::is_arithmetic_v<T> && (!std::same_as<T, bool>)
 Tensor tensor(const std::vector<T>& values) {
   return tensor(std::span<const T>(values), values.size());
 }
-inline Tensor tensor(std::initializer_list<float> values) {
-  return tensor(std::span<const float>(values.begin(), values.size()), values.size());
-}
-inline Tensor tensor(std::initializer_list<float> values, const Shape& shape,
-                     const TensorOptions& options = {}) {
-  return tensor(std::span<const float>(values.begin(), values.size()), shape, options);
-}
 // Returns a tensor of shape () with this value, f32 by default. Throws a ValueError if an integer
 // dtype does not hold the value.
 TENON_API Tensor scalar(Number value, const TensorOptions& options = {});
 
-// ---- a dtype alone as the options: zeros({2, 3}, f64) ----
-// These are templates so that `{}` still stands for the options.
+// ---- a dtype, a device or both as the options: zeros({2, 3}, f64, "cuda:0") ----
 
-template <std::same_as<DType> D>
-Tensor empty(const Shape& shape, D dtype) {
-  return empty(shape, TensorOptions{.dtype = dtype});
+template <detail::Placing... P>
+  requires(sizeof...(P) > 0)
+Tensor empty(const Shape& shape, const P&... at) {
+  return empty(shape, detail::placed(at...));
 }
-template <std::same_as<DType> D>
-Tensor full(const Shape& shape, Number value, D dtype) {
-  return full(shape, value, TensorOptions{.dtype = dtype});
+template <detail::Placing... P>
+  requires(sizeof...(P) > 0)
+Tensor full(const Shape& shape, Number value, const P&... at) {
+  return full(shape, value, detail::placed(at...));
 }
-template <std::same_as<DType> D>
-Tensor zeros(const Shape& shape, D dtype) {
-  return zeros(shape, TensorOptions{.dtype = dtype});
+template <detail::Placing... P>
+  requires(sizeof...(P) > 0)
+Tensor zeros(const Shape& shape, const P&... at) {
+  return zeros(shape, detail::placed(at...));
 }
-template <std::same_as<DType> D>
-Tensor ones(const Shape& shape, D dtype) {
-  return ones(shape, TensorOptions{.dtype = dtype});
+template <detail::Placing... P>
+  requires(sizeof...(P) > 0)
+Tensor ones(const Shape& shape, const P&... at) {
+  return ones(shape, detail::placed(at...));
 }
-template <std::same_as<DType> D>
-Tensor arange(Number start, Number end, Number step, D dtype) {
-  return arange(start, end, step, TensorOptions{.dtype = dtype});
+template <detail::Placing... P>
+  requires(sizeof...(P) > 0)
+Tensor arange(Number start, Number end, Number step, const P&... at) {
+  return arange(start, end, step, detail::placed(at...));
 }
-template <std::same_as<DType> D>
-Tensor arange(Number start, Number end, D dtype) {
-  return arange(start, end, 1, TensorOptions{.dtype = dtype});
+template <detail::Placing... P>
+  requires(sizeof...(P) > 0)
+Tensor arange(Number start, Number end, const P&... at) {
+  return arange(start, end, 1, detail::placed(at...));
 }
-template <std::same_as<DType> D>
-Tensor arange(Number end, D dtype) {
-  return arange(0, end, 1, TensorOptions{.dtype = dtype});
+template <detail::Placing... P>
+  requires(sizeof...(P) > 0)
+Tensor arange(Number end, const P&... at) {
+  return arange(0, end, 1, detail::placed(at...));
 }
-template <std::same_as<DType> D>
-Tensor rand(const Shape& shape, D dtype) {
-  return rand(shape, TensorOptions{.dtype = dtype});
+template <detail::Placing... P>
+  requires(sizeof...(P) > 0)
+Tensor rand(const Shape& shape, const P&... at) {
+  return rand(shape, detail::placed(at...));
 }
-template <std::same_as<DType> D>
-Tensor randn(const Shape& shape, D dtype) {
-  return randn(shape, TensorOptions{.dtype = dtype});
+template <detail::Placing... P>
+  requires(sizeof...(P) > 0)
+Tensor randn(const Shape& shape, const P&... at) {
+  return randn(shape, detail::placed(at...));
 }
-template <std::same_as<DType> D>
-Tensor scalar(Number value, D dtype) {
-  return scalar(value, TensorOptions{.dtype = dtype});
+template <detail::Placing... P>
+  requires(sizeof...(P) > 0)
+Tensor randint(int64_t low, int64_t high, const Shape& shape, const P&... at) {
+  return randint(low, high, shape, detail::placed(at...));
+}
+template <detail::Placing... P>
+  requires(sizeof...(P) > 0)
+Tensor randint(int64_t high, const Shape& shape, const P&... at) {
+  return randint(0, high, shape, detail::placed(at...));
+}
+template <detail::Placing... P>
+  requires(sizeof...(P) > 0)
+Tensor empty_like(const Tensor& like, const P&... at) {
+  return empty_like(like, detail::placed(at...));
+}
+template <detail::Placing... P>
+  requires(sizeof...(P) > 0)
+Tensor zeros_like(const Tensor& like, const P&... at) {
+  return zeros_like(like, detail::placed(at...));
+}
+template <detail::Placing... P>
+  requires(sizeof...(P) > 0)
+Tensor ones_like(const Tensor& like, const P&... at) {
+  return ones_like(like, detail::placed(at...));
+}
+template <detail::Placing... P>
+  requires(sizeof...(P) > 0)
+Tensor scalar(Number value, const P&... at) {
+  return scalar(value, detail::placed(at...));
+}
+template <detail::Placing... P>
+  requires(sizeof...(P) > 0)
+Tensor tensor(const NestedNumbers& values, const P&... at) {
+  return tensor(values, detail::placed(at...));
+}
+template <class T, detail::Placing... P>
+  requires(sizeof...(P) > 0)
+Tensor tensor(const std::vector<T>& values, const P&... at) {
+  return tensor(values, values.size(), detail::placed(at...));
 }
 
 }  // namespace tenon

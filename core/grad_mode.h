@@ -24,6 +24,7 @@ class NoGrad : public GradMode {
  public:
   NoGrad() : GradMode(false) {}
 };
+using NoGradGuard = NoGrad;  // LibTorch's name
 
 // `no_grad([&] { … })` records nothing and returns what the callable returns.
 template <class F>

@@ -165,9 +165,13 @@ Tensor Tensor::nonzero() const { return tenon::nonzero(*this); }
 
 // ---- core/ops/pointwise.h, core/ops/normalization.h ----
 
-Tensor Tensor::add(const Tensor& other) const { return tenon::add(*this, other); }
+Tensor Tensor::add(const Tensor& other, Number alpha) const {
+  return tenon::add(*this, alpha.f == 1 ? other : tenon::mul(other, alpha));
+}
 Tensor Tensor::add(Number other) const { return tenon::add(*this, other); }
-Tensor Tensor::sub(const Tensor& other) const { return tenon::sub(*this, other); }
+Tensor Tensor::sub(const Tensor& other, Number alpha) const {
+  return tenon::sub(*this, alpha.f == 1 ? other : tenon::mul(other, alpha));
+}
 Tensor Tensor::sub(Number other) const { return tenon::sub(*this, other); }
 Tensor Tensor::mul(const Tensor& other) const { return tenon::mul(*this, other); }
 Tensor Tensor::mul(Number other) const { return tenon::mul(*this, other); }

@@ -162,7 +162,7 @@ class TENON_API Tensor : public TensorMethods {
   Tensor detach() const;
 
   // ---- copies, views and shapes: as the functions of core/ops/shape.h ----
-  Tensor to(Device device) const;
+  Tensor to(Device device, std::optional<DType> dtype = std::nullopt) const;
   Tensor to(DType dtype) const;
   Tensor to(MemoryFormat format) const;
   Tensor contiguous(MemoryFormat format = contiguous_format) const;
@@ -269,9 +269,9 @@ class TENON_API Tensor : public TensorMethods {
   Tensor masked_select(const Tensor& mask) const;
   Tensor take(const Tensor& index) const;
   Tensor nonzero() const;
-  Tensor add(const Tensor& other) const;
+  Tensor add(const Tensor& other, Number alpha = 1) const;  // this + alpha other
   Tensor add(Number other) const;
-  Tensor sub(const Tensor& other) const;
+  Tensor sub(const Tensor& other, Number alpha = 1) const;  // this - alpha other
   Tensor sub(Number other) const;
   Tensor mul(const Tensor& other) const;
   Tensor mul(Number other) const;
@@ -317,8 +317,8 @@ class TENON_API Tensor : public TensorMethods {
   Tensor softmax(int64_t dim) const;
 
   // ---- mutators ----
-  // They write values in place, seen through all views, and return this tensor. They throw an
-  // AutogradError if the change would have to be recorded (inside NoGrad it is not).
+  // They write values in place, seen through all views, and return this tensor. copy_, fill_ and
+  // random values are not recorded: an AutogradError where a gradient would be lost.
   //
   // Writes the values of `source`, converted to this dtype and device and broadcast to this shape.
   // Throws a ShapeError if they do not broadcast to it, and a ValueError if elements of this tensor
@@ -329,14 +329,14 @@ class TENON_API Tensor : public TensorMethods {
   Tensor& fill_(Number value);
   // Writes 0 to every element.
   Tensor& zero_() { return fill_(0); }
-  // Write the sum, difference, product or quotient of this tensor and `other`, which broadcasts.
+  // Write this + alpha other, this - alpha other, the product or quotient; `other` broadcasts.
   // Throw a DTypeError if this dtype does not hold the result's kind of numbers, and a ShapeError
   // if the result is larger than this tensor. These changes are recorded where a gradient is
   // wanted, unless the tensor is a leaf that requires one or shares its memory with others (its
   // base, views, what backward() will read): an AutogradError.
-  Tensor& add_(const Tensor& other);
+  Tensor& add_(const Tensor& other, Number alpha = 1);
   Tensor& add_(Number other);
-  Tensor& sub_(const Tensor& other);
+  Tensor& sub_(const Tensor& other, Number alpha = 1);
   Tensor& sub_(Number other);
   Tensor& mul_(const Tensor& other);
   Tensor& mul_(Number other);

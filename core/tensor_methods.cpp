@@ -282,88 +282,14 @@ Tensor TensorMethods::multinomial(int64_t num_samples, bool replacement) const {
   return tenon::multinomial(self(), num_samples, replacement);
 }
 
-// ---- mutators ----
+// ---- beside functions ----
 
-namespace {
-template <class Compute>
-Tensor& write_result(const char* op, Tensor& target, const Compute& compute) {
-  require_tensor(op, target);
-  require_mutable(op, target);
-  const Tensor result = compute();
-  if (is_floating_point(dtype_of(result)) && !is_floating_point(dtype_of(target)))
-    throw DTypeError(fmt::format("{}: the result is {}, but the tensor that it changes is {}; {}",
-                                 op, dtype_of(result), dtype_of(target),
-                                 conversion_to(dtype_of(result))));
-  return target.copy_(result);
-}
-}  // namespace
-
-Tensor& TensorMethods::abs_() {
-  return write_result("abs_", self(), [&] { return tenon::abs(self()); });
-}
-Tensor& TensorMethods::exp_() {
-  return write_result("exp_", self(), [&] { return tenon::exp(self()); });
-}
-Tensor& TensorMethods::log_() {
-  return write_result("log_", self(), [&] { return tenon::log(self()); });
-}
-Tensor& TensorMethods::neg_() {
-  return write_result("neg_", self(), [&] { return tenon::neg(self()); });
-}
-Tensor& TensorMethods::sqrt_() {
-  return write_result("sqrt_", self(), [&] { return tenon::sqrt(self()); });
-}
-Tensor& TensorMethods::relu_() {
-  return write_result("relu_", self(), [&] { return tenon::relu(self()); });
-}
-Tensor& TensorMethods::sigmoid_() {
-  return write_result("sigmoid_", self(), [&] { return tenon::sigmoid(self()); });
-}
-Tensor& TensorMethods::tanh_() {
-  return write_result("tanh_", self(), [&] { return tenon::tanh(self()); });
-}
-Tensor& TensorMethods::pow_(Number exponent) {
-  return write_result("pow_", self(), [&] { return tenon::pow(self(), exponent); });
-}
-Tensor& TensorMethods::clamp_(std::optional<Number> min, std::optional<Number> max) {
-  return write_result("clamp_", self(), [&] { return tenon::clamp(self(), min, max); });
-}
-Tensor& TensorMethods::lerp_(const Tensor& end, double weight) {
-  return write_result("lerp_", self(), [&] { return tenon::lerp(self(), end, weight); });
-}
-Tensor& TensorMethods::addcmul_(const Tensor& a, const Tensor& b, Number value) {
-  return write_result("addcmul_", self(), [&] { return tenon::addcmul(self(), a, b, value); });
-}
-Tensor& TensorMethods::addcdiv_(const Tensor& a, const Tensor& b, Number value) {
-  return write_result("addcdiv_", self(), [&] { return tenon::addcdiv(self(), a, b, value); });
-}
-Tensor& TensorMethods::masked_fill_(const Tensor& mask, Number value) {
-  return write_result("masked_fill_", self(),
-                      [&] { return tenon::masked_fill(self(), mask, value); });
-}
-Tensor& TensorMethods::index_add_(int64_t dim, const Tensor& index, const Tensor& source,
-                                  Number alpha) {
-  return write_result("index_add_", self(),
-                      [&] { return tenon::index_add(self(), dim, index, source, alpha); });
-}
-Tensor& TensorMethods::index_fill_(int64_t dim, const Tensor& index, Number value) {
-  return write_result("index_fill_", self(),
-                      [&] { return tenon::index_fill(self(), dim, index, value); });
-}
-Tensor& TensorMethods::index_copy_(int64_t dim, const Tensor& index, const Tensor& source) {
-  return write_result("index_copy_", self(),
-                      [&] { return tenon::index_copy(self(), dim, index, source); });
-}
-Tensor& TensorMethods::scatter_(int64_t dim, const Tensor& index, const Tensor& src) {
-  return write_result("scatter_", self(), [&] { return tenon::scatter(self(), dim, index, src); });
-}
-Tensor& TensorMethods::scatter_(int64_t dim, const Tensor& index, Number value) {
-  return write_result("scatter_", self(),
-                      [&] { return tenon::scatter(self(), dim, index, value); });
-}
-Tensor& TensorMethods::scatter_add_(int64_t dim, const Tensor& index, const Tensor& src) {
-  return write_result("scatter_add_", self(),
-                      [&] { return tenon::scatter_add(self(), dim, index, src); });
+const Shape& TensorMethods::sizes() const { return self().shape(); }
+Tensor TensorMethods::cpu() const { return self().to(Device("cpu")); }
+Tensor TensorMethods::cuda() const { return self().to(Device("cuda")); }
+Tensor TensorMethods::clamp_min(Number min) const { return tenon::clamp(self(), min); }
+Tensor TensorMethods::clamp_max(Number max) const {
+  return tenon::clamp(self(), std::nullopt, max);
 }
 
 }  // namespace tenon

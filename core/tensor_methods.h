@@ -166,9 +166,18 @@ class TENON_API TensorMethods {
   Tensor bernoulli() const;
   Tensor multinomial(int64_t num_samples, bool replacement = false) const;
 
+  // ---- beside functions ----
+  // Returns shape(), by LibTorch's name.
+  const Shape& sizes() const;
+  // Return to("cpu") and to("cuda").
+  Tensor cpu() const;
+  Tensor cuda() const;
+  // Return clamp with one of its bounds.
+  Tensor clamp_min(Number min) const;
+  Tensor clamp_max(Number max) const;
+
   // ---- mutators: write what the function without the underscore returns ----
-  // They throw an AutogradError where the change would have to be recorded, and a ShapeError if the
-  // result is larger than this tensor.
+  // They are recorded, and throw, as Tensor::add_.
   Tensor& abs_();
   Tensor& exp_();
   Tensor& log_();
@@ -177,18 +186,62 @@ class TENON_API TensorMethods {
   Tensor& relu_();
   Tensor& sigmoid_();
   Tensor& tanh_();
+  Tensor& floor_();
+  Tensor& ceil_();
+  Tensor& round_();
+  Tensor& trunc_();
+  Tensor& sign_();
+  Tensor& square_();
+  Tensor& reciprocal_();
+  Tensor& rsqrt_();
+  Tensor& sin_();
+  Tensor& cos_();
+  Tensor& erf_();
+  Tensor& expm1_();
+  Tensor& log1p_();
+  Tensor& tril_(int64_t diagonal = 0);
+  Tensor& triu_(int64_t diagonal = 0);
+  Tensor& logical_not_();
+  Tensor& bitwise_not_();
+  Tensor& bitwise_and_(const Tensor& b);
+  Tensor& bitwise_or_(const Tensor& b);
+  Tensor& bitwise_xor_(const Tensor& b);
+  Tensor& remainder_(const Tensor& b);
+  Tensor& remainder_(Number b);
+  Tensor& fmod_(const Tensor& b);
+  Tensor& fmod_(Number b);
+  Tensor& nan_to_num_(double nan = 0.0, std::optional<double> posinf = std::nullopt,
+                      std::optional<double> neginf = std::nullopt);
+  Tensor& clamp_min_(Number min);
+  Tensor& clamp_max_(Number max);
   Tensor& pow_(Number exponent);
+  Tensor& pow_(const Tensor& exponent);
   Tensor& clamp_(std::optional<Number> min, std::optional<Number> max = std::nullopt);
   Tensor& lerp_(const Tensor& end, double weight);
+  Tensor& lerp_(const Tensor& end, const Tensor& weight);
   Tensor& addcmul_(const Tensor& a, const Tensor& b, Number value = 1);
   Tensor& addcdiv_(const Tensor& a, const Tensor& b, Number value = 1);
   Tensor& masked_fill_(const Tensor& mask, Number value);
+  Tensor& masked_fill_(const Tensor& mask, const Tensor& value);
+  Tensor& masked_scatter_(const Tensor& mask, const Tensor& source);
   Tensor& index_add_(int64_t dim, const Tensor& index, const Tensor& source, Number alpha = 1);
   Tensor& index_fill_(int64_t dim, const Tensor& index, Number value);
+  Tensor& index_put_(const std::vector<Tensor>& indices, const Tensor& values,
+                     bool accumulate = false);
+  Tensor& index_put_(const std::vector<Tensor>& indices, Number value, bool accumulate = false);
   Tensor& index_copy_(int64_t dim, const Tensor& index, const Tensor& source);
   Tensor& scatter_(int64_t dim, const Tensor& index, const Tensor& src);
   Tensor& scatter_(int64_t dim, const Tensor& index, Number value);
   Tensor& scatter_add_(int64_t dim, const Tensor& index, const Tensor& src);
+
+  // ---- mutators that are not recorded: an AutogradError where a gradient would be lost ----
+  // Writes `value` along the main diagonal of a matrix; a ShapeError for other tensors.
+  Tensor& fill_diagonal_(Number value);
+  // Writes 1 with probability p, otherwise 0. Throws a ValueError unless p is in [0, 1].
+  Tensor& bernoulli_(double p = 0.5);
+  // Writes whole numbers, equally likely, in [low, high) or [0, high). Throws as randint.
+  Tensor& random_(int64_t low, int64_t high);
+  Tensor& random_(int64_t high);
 
  private:
   const Tensor& self() const;

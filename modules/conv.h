@@ -4,10 +4,14 @@
 //   nn::Conv2d(3, 64, 3, {.padding = "same"}, {.bias = false})
 //   nn::ConvTranspose2d(64, 3, 4, {.stride = 2, .padding = 1})
 //   nn::Conv2d(3, 64, 3, {.bias = false})
+// Stride and padding may stand behind the kernel, as in PyTorch, and for the transposed ones the
+// output_padding:
+//   nn::Conv2d(3, 64, 3, 2, 1, {.bias = false})
 // Constructors throw a ValueError for an option outside its range and for channels that are not a
 // multiple of `groups`; calls throw a ShapeError or DTypeError for an input that does not fit.
 #pragma once
 
+#include <concepts>
 #include <string>
 
 #include <tenon/core/ops/convolution.h>
@@ -51,6 +55,11 @@ struct TENON_API Conv1d final : Module<Conv1d>, ConvState<Single, Conv1dOptions>
   Conv1d(int64_t in_channels, int64_t out_channels, Single kernel_size,
          const WeightOptions& weights)
       : Conv1d(in_channels, out_channels, kernel_size, {}, weights) {}
+  template <std::integral S>
+  Conv1d(int64_t in_channels, int64_t out_channels, Single kernel_size, S stride,
+         const ConvPadding<Single>& padding = 0, const WeightOptions& weights = {})
+      : Conv1d(in_channels, out_channels, kernel_size, {.stride = stride, .padding = padding},
+               weights) {}
   Tensor forward(const Tensor& x) const { return conv1d(x, weight, bias, options); }
   void fields(FieldVisitor& v) { visit(v); }
   std::string extra_repr() const { return repr_text(); }
@@ -64,6 +73,11 @@ struct TENON_API Conv2d final : Module<Conv2d>, ConvState<Pair, Conv2dOptions> {
       : ConvState("Conv2d", in_channels, out_channels, kernel_size, options, weights) {}
   Conv2d(int64_t in_channels, int64_t out_channels, Pair kernel_size, const WeightOptions& weights)
       : Conv2d(in_channels, out_channels, kernel_size, {}, weights) {}
+  template <std::integral S>
+  Conv2d(int64_t in_channels, int64_t out_channels, Pair kernel_size, S stride,
+         const ConvPadding<Pair>& padding = 0, const WeightOptions& weights = {})
+      : Conv2d(in_channels, out_channels, kernel_size, {.stride = stride, .padding = padding},
+               weights) {}
   Tensor forward(const Tensor& x) const { return conv2d(x, weight, bias, options); }
   void fields(FieldVisitor& v) { visit(v); }
   std::string extra_repr() const { return repr_text(); }
@@ -78,6 +92,11 @@ struct TENON_API Conv3d final : Module<Conv3d>, ConvState<Triple, Conv3dOptions>
   Conv3d(int64_t in_channels, int64_t out_channels, Triple kernel_size,
          const WeightOptions& weights)
       : Conv3d(in_channels, out_channels, kernel_size, {}, weights) {}
+  template <std::integral S>
+  Conv3d(int64_t in_channels, int64_t out_channels, Triple kernel_size, S stride,
+         const ConvPadding<Triple>& padding = 0, const WeightOptions& weights = {})
+      : Conv3d(in_channels, out_channels, kernel_size, {.stride = stride, .padding = padding},
+               weights) {}
   Tensor forward(const Tensor& x) const { return conv3d(x, weight, bias, options); }
   void fields(FieldVisitor& v) { visit(v); }
   std::string extra_repr() const { return repr_text(); }
@@ -100,6 +119,12 @@ struct TENON_API ConvTranspose1d final : Module<ConvTranspose1d>,
   ConvTranspose1d(int64_t in_channels, int64_t out_channels, Single kernel_size,
                   const WeightOptions& weights)
       : ConvTranspose1d(in_channels, out_channels, kernel_size, {}, weights) {}
+  template <std::integral S>
+  ConvTranspose1d(int64_t in_channels, int64_t out_channels, Single kernel_size, S stride,
+                  Single padding = 0, Single output_padding = 0, const WeightOptions& weights = {})
+      : ConvTranspose1d(in_channels, out_channels, kernel_size,
+                        {.stride = stride, .padding = padding, .output_padding = output_padding},
+                        weights) {}
   Tensor forward(const Tensor& x, const Shape& output_size = {}) const;
   void fields(FieldVisitor& v) { visit(v); }
   std::string extra_repr() const { return repr_text(); }
@@ -115,6 +140,12 @@ struct TENON_API ConvTranspose2d final : Module<ConvTranspose2d>,
   ConvTranspose2d(int64_t in_channels, int64_t out_channels, Pair kernel_size,
                   const WeightOptions& weights)
       : ConvTranspose2d(in_channels, out_channels, kernel_size, {}, weights) {}
+  template <std::integral S>
+  ConvTranspose2d(int64_t in_channels, int64_t out_channels, Pair kernel_size, S stride,
+                  Pair padding = 0, Pair output_padding = 0, const WeightOptions& weights = {})
+      : ConvTranspose2d(in_channels, out_channels, kernel_size,
+                        {.stride = stride, .padding = padding, .output_padding = output_padding},
+                        weights) {}
   Tensor forward(const Tensor& x, const Shape& output_size = {}) const;
   void fields(FieldVisitor& v) { visit(v); }
   std::string extra_repr() const { return repr_text(); }
@@ -130,6 +161,12 @@ struct TENON_API ConvTranspose3d final : Module<ConvTranspose3d>,
   ConvTranspose3d(int64_t in_channels, int64_t out_channels, Triple kernel_size,
                   const WeightOptions& weights)
       : ConvTranspose3d(in_channels, out_channels, kernel_size, {}, weights) {}
+  template <std::integral S>
+  ConvTranspose3d(int64_t in_channels, int64_t out_channels, Triple kernel_size, S stride,
+                  Triple padding = 0, Triple output_padding = 0, const WeightOptions& weights = {})
+      : ConvTranspose3d(in_channels, out_channels, kernel_size,
+                        {.stride = stride, .padding = padding, .output_padding = output_padding},
+                        weights) {}
   Tensor forward(const Tensor& x, const Shape& output_size = {}) const;
   void fields(FieldVisitor& v) { visit(v); }
   std::string extra_repr() const { return repr_text(); }

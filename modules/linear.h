@@ -1,6 +1,8 @@
 // The fully connected layer.
 #pragma once
 
+#include <concepts>
+
 #include <tenon/core/ops/linalg.h>
 #include <tenon/modules/module.h>
 
@@ -13,6 +15,10 @@ namespace tenon::nn {
 // not fit.
 struct TENON_API Linear final : Module<Linear> {
   Linear(int64_t in_features, int64_t out_features, const WeightOptions& options = {});
+  // PyTorch's third argument: nn::Linear(784, 10, false).
+  template <std::same_as<bool> B>
+  Linear(int64_t in_features, int64_t out_features, B bias)
+      : Linear(in_features, out_features, WeightOptions{.bias = bias}) {}
   Tensor forward(const Tensor& x) const;
   void fields(FieldVisitor& v);
   std::string extra_repr() const;

@@ -271,6 +271,7 @@ struct Module : ModuleTag {
   D& to(Device device) { return nn::to(self(), device), self(); }
   D& to(const char* device) { return to(Device(device)); }
   D& to(DType dtype) { return nn::to(self(), dtype), self(); }
+  D& to(Device device, DType dtype) { return to(device).to(dtype); }
   D& to(MemoryFormat format) { return nn::to(self(), format), self(); }
   void zero_grad(bool set_to_none = true) { nn::zero_grad(self(), set_to_none); }
   D& requires_grad_(bool value = true) { return nn::requires_grad_(self(), value), self(); }

@@ -1,8 +1,11 @@
 // Pooling layers for lines of shape (N, C, L) or (C, L), images of shape (N, C, H, W) or (C, H, W)
-// and volumes of shape (N, C, D, H, W) or (C, D, H, W). Constructors throw a ValueError for an
-// option outside its range. Calls throw a ShapeError for an input of another rank or smaller than a
-// window, and a ValueError for a padding of more than half a window.
+// and volumes of shape (N, C, D, H, W) or (C, D, H, W). Stride and padding may stand behind the
+// kernel, as in PyTorch: nn::MaxPool2d(3, 2, 1); what else there is are options. Constructors throw
+// a ValueError for an option outside its range. Calls throw a ShapeError for an input of another
+// rank or smaller than a window, and a ValueError for a padding of more than half a window.
 #pragma once
+
+#include <concepts>
 
 #include <tenon/core/ops/pooling.h>
 #include <tenon/modules/module.h>
@@ -12,6 +15,9 @@ namespace tenon::nn {
 // Returns the largest element of each window of lines, as MaxPool2d does of images.
 struct TENON_API MaxPool1d final : Module<MaxPool1d> {
   MaxPool1d(Single kernel_size, const MaxPool1dOptions& options = {});
+  template <std::integral S>
+  MaxPool1d(Single kernel_size, S stride, Single padding = 0)
+      : MaxPool1d(kernel_size, {.stride = stride, .padding = padding}) {}
   Tensor forward(const Tensor& x) const;
   ValuesIndices forward_with_indices(const Tensor& x) const;
   void fields(FieldVisitor&) {}
@@ -26,6 +32,12 @@ struct TENON_API MaxPool1d final : Module<MaxPool1d> {
 // likewise. forward_with_indices also returns where each lies, as max_pool2d_with_indices does.
 struct TENON_API MaxPool2d final : Module<MaxPool2d> {
   MaxPool2d(Pair kernel_size, const MaxPool2dOptions& options = {});
+  // A size in braces, which would otherwise be taken for a layer as well.
+  MaxPool2d(const int64_t (&kernel_size)[2], const MaxPool2dOptions& options = {})
+      : MaxPool2d(Pair(kernel_size[0], kernel_size[1]), options) {}
+  template <std::integral S>
+  MaxPool2d(Pair kernel_size, S stride, Pair padding = 0)
+      : MaxPool2d(kernel_size, {.stride = stride, .padding = padding}) {}
   Tensor forward(const Tensor& x) const;
   ValuesIndices forward_with_indices(const Tensor& x) const;
   void fields(FieldVisitor&) {}
@@ -38,6 +50,12 @@ struct TENON_API MaxPool2d final : Module<MaxPool2d> {
 // Returns the largest element of each window of volumes, as MaxPool2d does of images.
 struct TENON_API MaxPool3d final : Module<MaxPool3d> {
   MaxPool3d(Triple kernel_size, const MaxPool3dOptions& options = {});
+  // A size in braces, which would otherwise be taken for a layer as well.
+  MaxPool3d(const int64_t (&kernel_size)[3], const MaxPool3dOptions& options = {})
+      : MaxPool3d(Triple(kernel_size[0], kernel_size[1], kernel_size[2]), options) {}
+  template <std::integral S>
+  MaxPool3d(Triple kernel_size, S stride, Triple padding = 0)
+      : MaxPool3d(kernel_size, {.stride = stride, .padding = padding}) {}
   Tensor forward(const Tensor& x) const;
   ValuesIndices forward_with_indices(const Tensor& x) const;
   void fields(FieldVisitor&) {}
@@ -81,6 +99,9 @@ struct TENON_API MaxUnpool3d final : Module<MaxUnpool3d> {
 // Returns the average of each window of lines.
 struct TENON_API AvgPool1d final : Module<AvgPool1d> {
   AvgPool1d(Single kernel_size, const AvgPool1dOptions& options = {});
+  template <std::integral S>
+  AvgPool1d(Single kernel_size, S stride, Single padding = 0)
+      : AvgPool1d(kernel_size, {.stride = stride, .padding = padding}) {}
   Tensor forward(const Tensor& x) const;
   void fields(FieldVisitor&) {}
   std::string extra_repr() const;
@@ -92,6 +113,12 @@ struct TENON_API AvgPool1d final : Module<AvgPool1d> {
 // Returns the average of each window; the shape is that of MaxPool2d with dilation 1.
 struct TENON_API AvgPool2d final : Module<AvgPool2d> {
   AvgPool2d(Pair kernel_size, const AvgPool2dOptions& options = {});
+  // A size in braces, which would otherwise be taken for a layer as well.
+  AvgPool2d(const int64_t (&kernel_size)[2], const AvgPool2dOptions& options = {})
+      : AvgPool2d(Pair(kernel_size[0], kernel_size[1]), options) {}
+  template <std::integral S>
+  AvgPool2d(Pair kernel_size, S stride, Pair padding = 0)
+      : AvgPool2d(kernel_size, {.stride = stride, .padding = padding}) {}
   Tensor forward(const Tensor& x) const;
   void fields(FieldVisitor&) {}
   std::string extra_repr() const;
@@ -103,6 +130,12 @@ struct TENON_API AvgPool2d final : Module<AvgPool2d> {
 // Returns the average of each window of volumes.
 struct TENON_API AvgPool3d final : Module<AvgPool3d> {
   AvgPool3d(Triple kernel_size, const AvgPool3dOptions& options = {});
+  // A size in braces, which would otherwise be taken for a layer as well.
+  AvgPool3d(const int64_t (&kernel_size)[3], const AvgPool3dOptions& options = {})
+      : AvgPool3d(Triple(kernel_size[0], kernel_size[1], kernel_size[2]), options) {}
+  template <std::integral S>
+  AvgPool3d(Triple kernel_size, S stride, Triple padding = 0)
+      : AvgPool3d(kernel_size, {.stride = stride, .padding = padding}) {}
   Tensor forward(const Tensor& x) const;
   void fields(FieldVisitor&) {}
   std::string extra_repr() const;

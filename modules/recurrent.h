@@ -1,6 +1,7 @@
 // Recurrent layers over sequences, and single steps of them.
 #pragma once
 
+#include <concepts>
 #include <initializer_list>
 #include <string>
 #include <tuple>
@@ -17,16 +18,24 @@ struct RecurrentLayerOptions {
   bool batch_first = false;  // inputs and results are (batch, length, …), not (length, batch, …)
   double dropout = 0;        // of the outputs of all layers but the last, in training; in [0, 1]
   bool bidirectional = false;  // a second network reads the sequence from its end
-  TensorOptions tensor = {};   // dtype and device of the parameters
+  TensorOptions tensor = {};  // dtype and device of the parameters
 };
+
+namespace detail {
+inline RecurrentLayerOptions with_layers(RecurrentLayerOptions options, int64_t num_layers) {
+  options.num_layers = num_layers;
+  return options;
+}
+}  // namespace detail
 
 // What the recurrent layers have in common: the weights by PyTorch's names, "weight_ih_l0",
 // "weight_hh_l0", "bias_ih_l0", "bias_hh_l0", "…_l0_reverse", "…_l1", all of which start uniform in
 // (-k, k) with k = 1 / sqrt(hidden_size). An input is (length, batch, input_size), a state
 // (layers directions, batch, hidden_size), and the result (length, batch, directions hidden_size);
 // all of them may come without a batch.
-// States that are not given are zeros. Constructors throw a ValueError for an option outside its
-// range; calls throw a ShapeError or DTypeError for tensors that do not fit.
+// States that are not given are zeros. num_layers may stand behind the sizes, as in PyTorch:
+// nn::LSTM(16, 32, 2, {.batch_first = true}). Constructors throw a ValueError for an option outside
+// its range; calls throw a ShapeError or DTypeError for tensors that do not fit.
 struct TENON_API RecurrentState {
   RecurrentState(const char* layer, int64_t gates, int64_t input_size, int64_t hidden_size,
                  const RecurrentLayerOptions& options);
@@ -46,6 +55,11 @@ struct TENON_API RecurrentState {
 struct TENON_API RNN final : Module<RNN>, RecurrentState {
   RNN(int64_t input_size, int64_t hidden_size, const RecurrentLayerOptions& options = {},
       std::string nonlinearity = "tanh");
+  template <std::integral N>
+  RNN(int64_t input_size, int64_t hidden_size, N num_layers,
+      const RecurrentLayerOptions& options = {}, std::string nonlinearity = "tanh")
+      : RNN(input_size, hidden_size, detail::with_layers(options, num_layers),
+            std::move(nonlinearity)) {}
   // Returns the result and the last state.
   std::pair<Tensor, Tensor> forward(const Tensor& x, const Tensor& h0 = Tensor());
   void fields(FieldVisitor& v) { visit(v); }
@@ -57,6 +71,10 @@ struct TENON_API RNN final : Module<RNN>, RecurrentState {
 // Long short-term memory (Hochreiter and Schmidhuber, 1997).
 struct TENON_API LSTM final : Module<LSTM>, RecurrentState {
   LSTM(int64_t input_size, int64_t hidden_size, const RecurrentLayerOptions& options = {});
+  template <std::integral N>
+  LSTM(int64_t input_size, int64_t hidden_size, N num_layers,
+       const RecurrentLayerOptions& options = {})
+      : LSTM(input_size, hidden_size, detail::with_layers(options, num_layers)) {}
   // Returns the result, and the last hidden state and cell.
   std::tuple<Tensor, Tensor, Tensor> forward(const Tensor& x, const Tensor& h0 = Tensor(),
                                              const Tensor& c0 = Tensor());
@@ -67,6 +85,10 @@ struct TENON_API LSTM final : Module<LSTM>, RecurrentState {
 // Gated recurrent units (Cho et al., arXiv:1406.1078).
 struct TENON_API GRU final : Module<GRU>, RecurrentState {
   GRU(int64_t input_size, int64_t hidden_size, const RecurrentLayerOptions& options = {});
+  template <std::integral N>
+  GRU(int64_t input_size, int64_t hidden_size, N num_layers,
+      const RecurrentLayerOptions& options = {})
+      : GRU(input_size, hidden_size, detail::with_layers(options, num_layers)) {}
   // Returns the result and the last state.
   std::pair<Tensor, Tensor> forward(const Tensor& x, const Tensor& h0 = Tensor());
   void fields(FieldVisitor& v) { visit(v); }

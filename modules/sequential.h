@@ -1,6 +1,7 @@
 // Containers for modules of any types: one that calls them in a row, a list, and a dictionary.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -11,7 +12,28 @@
 
 namespace tenon::nn {
 
-// Holds a module of any type. Copies of an AnyModule share the module.
+namespace detail {
+// A function of a tensor that is no module, such as a lambda.
+template <class F>
+concept TensorFunction =
+    !IsModule<F> && !Erased<F> && std::is_invocable_r_v<Tensor, const F&, const Tensor&>;
+}  // namespace detail
+
+// A function of a tensor as a module, which is how a container holds a lambda. What the function
+// captured is not part of the model: parameters in it are neither trained nor saved nor moved, and
+// clone() copies it as C++ copies the function.
+struct TENON_API Lambda final : Module<Lambda> {
+  template <class F>
+    requires detail::TensorFunction<std::decay_t<F>>
+  Lambda(F&& function) : function(std::forward<F>(function)) {}
+  Tensor forward(const Tensor& x) const { return function(x); }
+  void fields(FieldVisitor& v) { v("function", function); }
+
+  std::function<Tensor(const Tensor&)> function;
+};
+
+// Holds a module of any type, or a function of a tensor as a Lambda. Copies of an AnyModule share
+// the module.
 class TENON_API AnyModule {
  public:
   AnyModule() = default;
@@ -19,6 +41,9 @@ class TENON_API AnyModule {
     requires detail::IsModule<std::remove_cvref_t<M>>
   AnyModule(M&& module)
       : AnyModule(std::make_shared<std::remove_cvref_t<M>>(std::forward<M>(module))) {}
+  template <class F>
+    requires detail::TensorFunction<std::decay_t<F>>
+  AnyModule(F&& function) : AnyModule(Lambda(std::forward<F>(function))) {}
   template <detail::IsModule M>
   AnyModule(std::shared_ptr<M> module) : owner_(std::move(module)) {
     if (!owner_) return;
@@ -55,12 +80,16 @@ class TENON_API AnyModule {
 //   nn::Sequential(nn::Linear(784, 256), nn::ReLU(), nn::Linear(256, 10))
 // The children are named "0", "1", … unless they are given names:
 //   nn::Sequential({{"hidden", nn::Linear(784, 256)}, {"act", nn::ReLU()}})
+// A function of a tensor may be one of them:
+//   nn::Sequential(nn::Conv2d(1, 6, 5), [](const Tensor& x) { return x.flatten(1); })
 // An empty Sequential returns its input.
 class TENON_API Sequential final : public Module<Sequential> {
  public:
   Sequential() = default;
   template <class... M>
-    requires(detail::IsModule<std::remove_cvref_t<M>> && ...) &&
+    requires((detail::IsModule<std::remove_cvref_t<M>> ||
+              detail::TensorFunction<std::decay_t<M>>) &&
+             ...) &&
             (sizeof...(M) > 1 || (!std::is_same_v<std::remove_cvref_t<M>, Sequential> && ...)) &&
             (sizeof...(M) > 0)
   explicit Sequential(M&&... modules) {
@@ -73,6 +102,11 @@ class TENON_API Sequential final : public Module<Sequential> {
   // Adds a child. Throws a ValueError for a null module and for a name that is taken, is empty or
   // contains a dot.
   Sequential& add(std::string name, AnyModule module);
+  // The same by LibTorch's name.
+  Sequential& push_back(AnyModule module) { return add(std::move(module)); }
+  Sequential& push_back(std::string name, AnyModule module) {
+    return add(std::move(name), std::move(module));
+  }
 
   size_t size() const { return children_.size(); }
   // Returns child `i`; assign to it to replace the child. A negative number counts from the end.
@@ -94,7 +128,9 @@ class TENON_API ModuleList final : public Module<ModuleList> {
   static constexpr bool is_list = true;
   ModuleList() = default;
   template <class... M>
-    requires(detail::IsModule<std::remove_cvref_t<M>> && ...) &&
+    requires((detail::IsModule<std::remove_cvref_t<M>> ||
+              detail::TensorFunction<std::decay_t<M>>) &&
+             ...) &&
             (sizeof...(M) > 1 || (!std::is_same_v<std::remove_cvref_t<M>, ModuleList> && ...)) &&
             (sizeof...(M) > 0)
   explicit ModuleList(M&&... modules) {
@@ -103,6 +139,8 @@ class TENON_API ModuleList final : public Module<ModuleList> {
 
   // Adds a module at the end. Throws a ValueError for a null module.
   ModuleList& append(AnyModule module);
+  // The same by LibTorch's name.
+  ModuleList& push_back(AnyModule module) { return append(std::move(module)); }
   size_t size() const { return children_.size(); }
   // Returns module `i`; assign to it to replace the module. A negative number counts from the end.
   // Throws an IndexError if there is no such module.

@@ -6,7 +6,8 @@
 
 namespace tenon::conformance {
 
-template <class Size, auto function>
+template <class Size,
+          Tensor (*function)(const Tensor&, const Tensor&, const Tensor&, const ConvOptions<Size>&)>
 List call_conv(const json& a, const List& in) {
   ConvOptions<Size> o;
   read_size(a, "stride", o.stride);

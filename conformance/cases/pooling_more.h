@@ -26,15 +26,15 @@ AvgPoolOptions<Size> avg_options(const json& a) {
 }
 inline List both(const ValuesIndices& y) { return {y.values, y.indices}; }
 
-template <class Size, auto Pool>
+template <class Size, Tensor (*Pool)(const Tensor&, Size, const MaxPoolOptions<Size>&)>
 List call_max_pool(const json& a, const List& in) {
-  const auto y = Pool(in[0], size_of<Size>(a, "kernel_size", 1), max_options<Size>(a));
-  if constexpr (std::is_same_v<decltype(y), const ValuesIndices>)
-    return both(y);
-  else
-    return {y};
+  return {Pool(in[0], size_of<Size>(a, "kernel_size", 1), max_options<Size>(a))};
 }
 template <class Size, auto Pool>
+List call_max_pool_with_indices(const json& a, const List& in) {
+  return both(Pool(in[0], size_of<Size>(a, "kernel_size", 1), max_options<Size>(a)));
+}
+template <class Size, Tensor (*Pool)(const Tensor&, Size, const AvgPoolOptions<Size>&)>
 List call_avg_pool(const json& a, const List& in) {
   return {Pool(in[0], size_of<Size>(a, "kernel_size", 1), avg_options<Size>(a))};
 }
@@ -123,9 +123,9 @@ inline std::vector<Line> more_pooling_cases() {
   return {
       {"max_pool1d", call_max_pool<Single, max_pool1d>, kReals, max_1d, kExact, {.types_of_cpu = kHalves}},
       {"max_pool3d", call_max_pool<Triple, max_pool3d>, kReals, max_3d, kExact, {.types_of_cpu = kHalves}},
-      {"max_pool1d_with_indices", call_max_pool<Single, max_pool1d_with_indices>, kReals, max_1d, kExact, {.types_of_cpu = kHalves}},
-      {"max_pool2d_with_indices", call_max_pool<Pair, max_pool2d_with_indices>, kReals, max_2d, kExact, {.types_of_cpu = kHalves}},
-      {"max_pool3d_with_indices", call_max_pool<Triple, max_pool3d_with_indices>, kReals, max_3d, kExact, {.types_of_cpu = kHalves}},
+      {"max_pool1d_with_indices", call_max_pool_with_indices<Single, max_pool1d_with_indices>, kReals, max_1d, kExact, {.types_of_cpu = kHalves}},
+      {"max_pool2d_with_indices", call_max_pool_with_indices<Pair, max_pool2d_with_indices>, kReals, max_2d, kExact, {.types_of_cpu = kHalves}},
+      {"max_pool3d_with_indices", call_max_pool_with_indices<Triple, max_pool3d_with_indices>, kReals, max_3d, kExact, {.types_of_cpu = kHalves}},
       {"max_unpool1d", call_max_unpool<Single, max_unpool1d>, kReals, {{"{'kernel_size': 8, 'places': 8}", {ordinary({2, 3, 1}), index_in({2, 3, 1}, 8)}}, {"{'kernel_size': 2, 'stride': 3, 'output_size': [16001], 'places': 16001}", {ordinary({1, 5334}), index_in({1, 5334}, 16001)}}}, kExact, {.types_of_cpu = kHalves}},
       {"max_unpool2d", call_max_unpool<Pair, max_unpool2d>, kReals, {{"{'kernel_size': [2, 3], 'places': 6}", {ordinary({2, 3, 1, 1}), index_in({2, 3, 1, 1}, 6)}}, {"{'kernel_size': 2, 'places': 21960}", {ordinary({2, 61, 90}), index_in({2, 61, 90}, 21960)}}}, kExact, {.types_of_cpu = kHalves}},
       {"max_unpool3d", call_max_unpool<Triple, max_unpool3d>, kReals, {{"{'kernel_size': [2, 2, 3], 'places': 12}", {ordinary({2, 1, 1, 1, 1}), index_in({2, 1, 1, 1, 1}, 12)}}, {"{'kernel_size': [1, 3, 2], 'stride': 2, 'places': 100620}", {ordinary({1, 20, 21, 30}), index_in({1, 20, 21, 30}, 100620)}}}, kExact, {.types_of_cpu = kHalves}},

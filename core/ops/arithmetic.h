@@ -79,6 +79,19 @@ TENON_API Tensor bitwise_left_shift(const Tensor& a, Number b);
 TENON_API Tensor bitwise_right_shift(const Tensor& a, const Tensor& b);
 TENON_API Tensor bitwise_right_shift(const Tensor& a, Number b);
 
+inline Tensor operator&(const Tensor& a, const Tensor& b) { return bitwise_and(a, b); }
+inline Tensor operator&(const Tensor& a, Number b) { return bitwise_and(a, b); }
+inline Tensor operator|(const Tensor& a, const Tensor& b) { return bitwise_or(a, b); }
+inline Tensor operator|(const Tensor& a, Number b) { return bitwise_or(a, b); }
+inline Tensor operator^(const Tensor& a, const Tensor& b) { return bitwise_xor(a, b); }
+inline Tensor operator^(const Tensor& a, Number b) { return bitwise_xor(a, b); }
+inline Tensor operator~(const Tensor& x) { return bitwise_not(x); }
+inline Tensor& operator&=(Tensor& a, const Tensor& b) { return a.bitwise_and_(b); }
+inline Tensor& operator|=(Tensor& a, const Tensor& b) { return a.bitwise_or_(b); }
+inline Tensor& operator^=(Tensor& a, const Tensor& b) { return a.bitwise_xor_(b); }
+inline Tensor operator%(const Tensor& a, const Tensor& b) { return remainder(a, b); }
+inline Tensor operator%(const Tensor& a, Number b) { return remainder(a, b); }
+
 // ---- what kind of number an element is, and whether tensors are the same ----
 
 // Returns whether x is NaN.

@@ -50,18 +50,34 @@ using Conv3dOptions = ConvOptions<Triple>;
 // l' = (l + 2 padding - dilation (k - 1) - 1) / stride + 1, rounded down.
 TENON_API Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = Tensor(),
                         const Conv1dOptions& options = {});
+// The stride, and the padding, as PyTorch has them behind the bias.
+template <std::integral S>
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, S stride,
+              const ConvPadding<Single>& padding = 0) {
+  return conv1d(x, weight, bias, {.stride = stride, .padding = padding});
+}
 
 // Convolves x (n, c, h, w) or (c, h, w) with a weight (o, c / groups, kh, kw), adds a bias (o)
 // unless it is undefined, and returns shape (n, o, h', w') or (o, h', w'), where h' = (h + 2
 // padding - dilation (kh - 1) - 1) / stride + 1, and w' likewise.
 TENON_API Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = Tensor(),
                         const Conv2dOptions& options = {});
+template <std::integral S>
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, S stride,
+              const ConvPadding<Pair>& padding = 0) {
+  return conv2d(x, weight, bias, {.stride = stride, .padding = padding});
+}
 
 // Convolves x (n, c, d, h, w) or (c, d, h, w) with a weight (o, c / groups, kd, kh, kw), adds a
 // bias (o) unless it is undefined, and returns shape (n, o, d', h', w') or (o, d', h', w') with
 // sizes as those of conv2d. It holds a copy of x for each of the kd planes that overlap.
 TENON_API Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias = Tensor(),
                         const Conv3dOptions& options = {});
+template <std::integral S>
+Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, S stride,
+              const ConvPadding<Triple>& padding = 0) {
+  return conv3d(x, weight, bias, {.stride = stride, .padding = padding});
+}
 
 template <class Size>
 struct ConvTransposeOptions {

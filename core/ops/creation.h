@@ -52,4 +52,42 @@ TENON_API Tensor randperm(int64_t n, const TensorOptions& options = {});
 // and a ValueError for another number of classes or, with -1, without an element.
 TENON_API Tensor one_hot(const Tensor& x, int64_t num_classes = -1);
 
+// ---- a dtype, a device or both as the options, as of the factories: eye(3, f64, "cuda:0") ----
+
+template <detail::Placing... P>
+  requires(sizeof...(P) > 0)
+Tensor linspace(Number start, Number end, int64_t steps, const P&... at) {
+  return linspace(start, end, steps, detail::placed(at...));
+}
+template <detail::Placing... P>
+  requires(sizeof...(P) > 0)
+Tensor eye(int64_t n, const P&... at) {
+  return eye(n, detail::placed(at...));
+}
+template <detail::Placing... P>
+  requires(sizeof...(P) > 0)
+Tensor eye(int64_t n, int64_t m, const P&... at) {
+  return eye(n, m, detail::placed(at...));
+}
+template <detail::Placing... P>
+  requires(sizeof...(P) > 0)
+Tensor full_like(const Tensor& like, Number value, const P&... at) {
+  return full_like(like, value, detail::placed(at...));
+}
+template <detail::Placing... P>
+  requires(sizeof...(P) > 0)
+Tensor rand_like(const Tensor& like, const P&... at) {
+  return rand_like(like, detail::placed(at...));
+}
+template <detail::Placing... P>
+  requires(sizeof...(P) > 0)
+Tensor randn_like(const Tensor& like, const P&... at) {
+  return randn_like(like, detail::placed(at...));
+}
+template <detail::Placing... P>
+  requires(sizeof...(P) > 0)
+Tensor randperm(int64_t n, const P&... at) {
+  return randperm(n, detail::placed(at...));
+}
+
 }  // namespace tenon

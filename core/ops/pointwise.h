@@ -145,6 +145,8 @@ TENON_API Tensor logical_xor(const Tensor& a, const Tensor& b);
 TENON_API Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 TENON_API Tensor where(const Tensor& condition, const Tensor& a, Number b);
 TENON_API Tensor where(const Tensor& condition, Number a, const Tensor& b);
+// Of two numbers: i64 for integers, bool for bool, otherwise f32.
+TENON_API Tensor where(const Tensor& condition, Number a, Number b);
 
 // ---- the same as operators of the language ----
 
@@ -162,7 +164,15 @@ inline Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
 inline Tensor operator/(const Tensor& a, Number b) { return div(a, b); }
 inline Tensor operator/(Number a, const Tensor& b) { return div(a, b); }
 
-// There is no == and no !=, because a tensor is not a truth value: use eq, ne or Tensor::is_same.
+// All of them compare element by element. A tensor is not a truth value, so `if (a == b)` does not
+// compile: equal(a, b) compares whole tensors, a.is_same(b) handles. Therefore containers of
+// tensors cannot be compared by == either.
+inline Tensor operator==(const Tensor& a, const Tensor& b) { return eq(a, b); }
+inline Tensor operator==(const Tensor& a, Number b) { return eq(a, b); }
+inline Tensor operator==(Number a, const Tensor& b) { return eq(b, a); }
+inline Tensor operator!=(const Tensor& a, const Tensor& b) { return ne(a, b); }
+inline Tensor operator!=(const Tensor& a, Number b) { return ne(a, b); }
+inline Tensor operator!=(Number a, const Tensor& b) { return ne(b, a); }
 inline Tensor operator<(const Tensor& a, const Tensor& b) { return lt(a, b); }
 inline Tensor operator<(const Tensor& a, Number b) { return lt(a, b); }
 inline Tensor operator<(Number a, const Tensor& b) { return gt(b, a); }
@@ -175,5 +185,10 @@ inline Tensor operator>(Number a, const Tensor& b) { return lt(b, a); }
 inline Tensor operator>=(const Tensor& a, const Tensor& b) { return ge(a, b); }
 inline Tensor operator>=(const Tensor& a, Number b) { return ge(a, b); }
 inline Tensor operator>=(Number a, const Tensor& b) { return le(b, a); }
+
+inline Tensor operator!(const Tensor& x) { return logical_not(x); }
+// Unlike those of C++, they compute both sides.
+inline Tensor operator&&(const Tensor& a, const Tensor& b) { return logical_and(a, b); }
+inline Tensor operator||(const Tensor& a, const Tensor& b) { return logical_or(a, b); }
 
 }  // namespace tenon

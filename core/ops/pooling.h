@@ -5,6 +5,7 @@
 // tensor or an option outside its range.
 #pragma once
 
+#include <concepts>
 #include <optional>
 
 #include <tenon/core/ops/reduction.h>
@@ -40,6 +41,20 @@ TENON_API Tensor max_pool1d(const Tensor& x, Single kernel_size,
 // Returns the same in three dimensions.
 TENON_API Tensor max_pool3d(const Tensor& x, Triple kernel_size,
                             const MaxPool3dOptions& options = {});
+
+// The stride, and the padding, as PyTorch has them behind the kernel: max_pool2d(x, 3, 2, 1).
+template <std::integral S>
+Tensor max_pool1d(const Tensor& x, Single kernel_size, S stride, Single padding = 0) {
+  return max_pool1d(x, kernel_size, {.stride = stride, .padding = padding});
+}
+template <std::integral S>
+Tensor max_pool2d(const Tensor& x, Pair kernel_size, S stride, Pair padding = 0) {
+  return max_pool2d(x, kernel_size, {.stride = stride, .padding = padding});
+}
+template <std::integral S>
+Tensor max_pool3d(const Tensor& x, Triple kernel_size, S stride, Triple padding = 0) {
+  return max_pool3d(x, kernel_size, {.stride = stride, .padding = padding});
+}
 
 // Return the largest elements and, as i64, where each lies in its line, plane or volume, counted in
 // row-major order: what PyTorch's return_indices = True adds, and max_unpool takes.
@@ -92,6 +107,20 @@ TENON_API Tensor avg_pool1d(const Tensor& x, Single kernel_size,
 // Returns the same in three dimensions.
 TENON_API Tensor avg_pool3d(const Tensor& x, Triple kernel_size,
                             const AvgPool3dOptions& options = {});
+
+// The stride, and the padding, as PyTorch has them behind the kernel.
+template <std::integral S>
+Tensor avg_pool1d(const Tensor& x, Single kernel_size, S stride, Single padding = 0) {
+  return avg_pool1d(x, kernel_size, {.stride = stride, .padding = padding});
+}
+template <std::integral S>
+Tensor avg_pool2d(const Tensor& x, Pair kernel_size, S stride, Pair padding = 0) {
+  return avg_pool2d(x, kernel_size, {.stride = stride, .padding = padding});
+}
+template <std::integral S>
+Tensor avg_pool3d(const Tensor& x, Triple kernel_size, S stride, Triple padding = 0) {
+  return avg_pool3d(x, kernel_size, {.stride = stride, .padding = padding});
+}
 
 // Returns (sum x^p)^(1/p) of each window for p = norm_type, where odd powers keep their sign: the
 // average of the powers times the size of the kernel, as in PyTorch. An infinite p gives the

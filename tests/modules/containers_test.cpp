@@ -125,6 +125,30 @@ BOOST_AUTO_TEST_CASE(a_dictionary_on_several_devices) {
   }
 }
 
+Tensor twice(const Tensor& x) { return x * 2; }
+
+BOOST_AUTO_TEST_CASE(functions_in_a_sequence) {
+  nn::Sequential net(
+      filled(nn::Linear(2, 4, learned)), [](const Tensor& x) { return relu(x); }, twice,
+      [](Tensor x) {
+        return x.reshape({-1, 2});
+      });
+  const Tensor x = ramp({3, 2});
+  auto& linear = *net[0].as<nn::Linear>();
+  const Tensor expected = (relu(linear(x)) * 2).reshape({-1, 2});
+  BOOST_TEST(net(x).equal(expected));
+  BOOST_TEST(nn::clone(net)(x).equal(expected));
+  BOOST_TEST(net.parameters().size() == 2u);
+  BOOST_TEST(nn::str(net).find("(1): Lambda()") != std::string::npos);
+  nn::Sequential named({{"half", [](const Tensor& t) { return t / 2; }}});
+  named.push_back("linear", nn::Linear(2, 2)).push_back(twice);
+  BOOST_TEST(keys_of(named.state_dict()) == "linear.weight linear.bias");
+  BOOST_TEST(named.size() == 3u);
+  nn::ModuleList list(twice, nn::ReLU());
+  list.push_back([](const Tensor& t) { return -t; });
+  BOOST_TEST(list[2](x).equal(-x));
+}
+
 BOOST_AUTO_TEST_CASE(one_step) {
   const Tensor x = ramp({2, 2}), h = ramp({2, 3});
   require_values(filled(nn::RNNCell(2, 3, learned))(x, h), {2, 3},

@@ -1,4 +1,5 @@
 // New tensors (declared in core/tensor.h), and random values into existing ones.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string_view>
@@ -214,6 +215,22 @@ void detail::require_values(size_t count, const Shape& shape) {
   if (count != static_cast<size_t>(shape.numel()))
     throw ShapeError(fmt::format("tensor: {} values given for shape {}, which has {} elements",
                                  count, shape, shape.numel()));
+}
+
+Tensor detail::tensor_of_list(const void* values, DType dtype, const Shape& shape,
+                              const TensorOptions& options) {
+  if (options.dtype || dtype == DType::f32 || dtype == DType::boolean)
+    return from_host(values, dtype, shape, options);
+  // Converted here, a list of whole numbers needs no operator.
+  std::vector<float> converted(static_cast<size_t>(shape.numel()));
+  auto convert = [&]<class T>(const T* from) {
+    std::transform(from, from + converted.size(), converted.begin(),
+                   [](T value) { return static_cast<float>(value); });
+  };
+  if (dtype == DType::f64) convert(static_cast<const double*>(values));
+  if (dtype == DType::i64) convert(static_cast<const int64_t*>(values));
+  if (dtype == DType::i32) convert(static_cast<const int32_t*>(values));
+  return from_host(converted.data(), DType::f32, shape, options);
 }
 
 Tensor from_host(const void* values, DType dtype, const Shape& shape,

@@ -125,6 +125,15 @@ Tensor where(const Tensor& condition, Number a, const Tensor& b) {
   return where(condition, constant_beside(b, a), b);
 }
 
+Tensor where(const Tensor& condition, Number a, Number b) {
+  require_tensor("where", condition);
+  const DType dtype = a.boolean && b.boolean     ? DType::boolean
+                      : a.integral && b.integral ? DType::i64
+                                                 : DType::f32;
+  const Device device = device_read_on(condition);
+  return where(condition, constant(a, dtype, device), constant(b, dtype, device));
+}
+
 Tensor clamp(const Tensor& x, std::optional<Number> min, std::optional<Number> max) {
   require_tensor("clamp", x);
   if (!min && !max) throw ValueError("clamp: at least one of min and max must be given");

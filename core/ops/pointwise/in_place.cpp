@@ -3,6 +3,7 @@
 
 #include <tenon/core/format.h>
 #include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/pointwise/in_place.h>
 #include <tenon/core/ops/rules.h>
 
 namespace tenon {
@@ -64,16 +65,39 @@ void take_history(Tensor& target, const Tensor& result) {
   }
 }
 
-struct InPlace {
-  const char* name;
-  bool reads_operands;  // the gradient rule of the operator reads the values of its operands
-};
+constexpr InPlace kAdd{"add_", false}, kSub{"sub_", false}, kMul{"mul_", true}, kDiv{"div_", true};
 
-// `compute` takes the tensor before the change.
-template <class Compute>
-Tensor& write(InPlace op, Tensor& target, bool recorded, const Compute& compute) {
+Tensor& change(InPlace op, Tensor& target, Number other, Tensor (*compute)(const Tensor&, Number)) {
+  return change_in_place(op, target, {}, [&](auto& before) { return compute(before, other); });
+}
+
+Tensor& change(InPlace op, Tensor& target, const Tensor& other,
+               Tensor (*compute)(const Tensor&, const Tensor&)) {
+  return change_in_place(op, target, {&other}, [&](auto& before) {
+    return compute(before, other.is_same(target) ? before : other);
+  });
+}
+
+// other alpha, for add_ and sub_.
+Tensor times_alpha(InPlace op, const Tensor& other, Number alpha) {
+  require_tensor(op.name, other, 1);
+  return alpha.f == 1 ? other : mul(other, alpha);
+}
+
+}  // namespace
+
+Tensor& detail::change_in_place(InPlace op, Tensor& target,
+                                std::initializer_list<const Tensor*> operands, const void* context,
+                                Tensor (*compute)(const void*, const Tensor&)) {
+  require_tensor(op.name, target);
+  bool recorded = wants_gradient(target);
+  size_t argument = 1;
+  for (const Tensor* operand : operands) {
+    require_tensor(op.name, *operand, argument++);
+    recorded = recorded || wants_gradient(*operand);
+  }
   if (recorded) require_recordable(op.name, target);
-  Tensor result = compute(recorded ? before_change(target, op.reads_operands) : target);
+  Tensor result = compute(context, recorded ? before_change(target, op.reads_operands) : target);
   check_result(op.name, target, result);
   if (recorded) result = result.to(dtype_of(target));
   no_grad([&] { target.copy_(result); });
@@ -81,29 +105,13 @@ Tensor& write(InPlace op, Tensor& target, bool recorded, const Compute& compute)
   return target;
 }
 
-Tensor& change(InPlace op, Tensor& target, Number other, Tensor (*compute)(const Tensor&, Number)) {
-  require_tensor(op.name, target);
-  return write(op, target, wants_gradient(target),
-               [&](const Tensor& before) { return compute(before, other); });
+Tensor& Tensor::add_(const Tensor& other, Number alpha) {
+  return change(kAdd, *this, times_alpha(kAdd, other, alpha), tenon::add);
 }
-
-Tensor& change(InPlace op, Tensor& target, const Tensor& other,
-               Tensor (*compute)(const Tensor&, const Tensor&)) {
-  require_tensor(op.name, target);
-  require_tensor(op.name, other, 1);
-  return write(op, target, wants_gradient(target) || wants_gradient(other),
-               [&](const Tensor& before) {
-                 return compute(before, other.is_same(target) ? before : other);
-               });
-}
-
-constexpr InPlace kAdd{"add_", false}, kSub{"sub_", false}, kMul{"mul_", true}, kDiv{"div_", true};
-
-}  // namespace
-
-Tensor& Tensor::add_(const Tensor& other) { return change(kAdd, *this, other, tenon::add); }
 Tensor& Tensor::add_(Number other) { return change(kAdd, *this, other, tenon::add); }
-Tensor& Tensor::sub_(const Tensor& other) { return change(kSub, *this, other, tenon::sub); }
+Tensor& Tensor::sub_(const Tensor& other, Number alpha) {
+  return change(kSub, *this, times_alpha(kSub, other, alpha), tenon::sub);
+}
 Tensor& Tensor::sub_(Number other) { return change(kSub, *this, other, tenon::sub); }
 Tensor& Tensor::mul_(const Tensor& other) { return change(kMul, *this, other, tenon::mul); }
 Tensor& Tensor::mul_(Number other) { return change(kMul, *this, other, tenon::mul); }

@@ -104,7 +104,10 @@ Tensor clone(const Tensor& x, MemoryFormat format) {
   return run_copy(x, dtype_of(x), format);
 }
 
-Tensor Tensor::to(Device device) const { return tenon::to(*this, device); }
+Tensor Tensor::to(Device device, std::optional<DType> dtype) const {
+  const Tensor moved = tenon::to(*this, device);
+  return dtype ? moved.to(*dtype) : moved;
+}
 Tensor Tensor::to(DType dtype) const { return tenon::to(*this, dtype); }
 Tensor Tensor::to(MemoryFormat format) const { return tenon::to(*this, format); }
 Tensor Tensor::contiguous(MemoryFormat format) const { return tenon::contiguous(*this, format); }
