@@ -18,7 +18,19 @@ MultiheadAttention::MultiheadAttention(int64_t width, int64_t heads,
           static_cast<double>(width), fmt::format("a multiple of num_heads, {}", heads).c_str());
   require(o.dropout >= 0 && o.dropout <= 1, "MultiheadAttention", "dropout", o.dropout,
           "from 0 to 1");
-  in_proj_weight = Parameter(init::xavier_uniform_(empty({3 * width, width}, o.tensor)));
+  const int64_t kdim = o.kdim.value_or(width), vdim = o.vdim.value_or(width);
+  require(kdim >= 1, "MultiheadAttention", "kdim", static_cast<double>(kdim), "at least 1");
+  require(vdim >= 1, "MultiheadAttention", "vdim", static_cast<double>(vdim), "at least 1");
+  const auto made = [&](const Shape& shape) {
+    return Parameter(init::xavier_uniform_(empty(shape, o.tensor)));
+  };
+  if (kdim == width && vdim == width) {
+    in_proj_weight = made({3 * width, width});
+  } else {
+    q_proj_weight = made({width, width});
+    k_proj_weight = made({width, kdim});
+    v_proj_weight = made({width, vdim});
+  }
   if (!o.bias) return;
   in_proj_bias = Parameter(zeros({3 * width}, o.tensor));
   out_proj.bias = Parameter(zeros({width}, o.tensor));
@@ -35,7 +47,10 @@ std::pair<Tensor, Tensor> MultiheadAttention::forward(const Tensor& query, const
                                    {.in_proj_weight = in_proj_weight,
                                     .in_proj_bias = in_proj_bias,
                                     .out_proj_weight = out_proj.weight,
-                                    .out_proj_bias = out_proj.bias},
+                                    .out_proj_bias = out_proj.bias,
+                                    .q_proj_weight = q_proj_weight,
+                                    .k_proj_weight = k_proj_weight,
+                                    .v_proj_weight = v_proj_weight},
                                    {.key_padding_mask = masks.key_padding_mask,
                                     .attn_mask = masks.attn_mask,
                                     .is_causal = masks.is_causal,
@@ -46,7 +61,9 @@ std::pair<Tensor, Tensor> MultiheadAttention::forward(const Tensor& query, const
 }
 
 void MultiheadAttention::fields(FieldVisitor& v) {
-  v("in_proj_weight", in_proj_weight)("in_proj_bias", in_proj_bias)("out_proj", out_proj);
+  v("in_proj_weight", in_proj_weight)("q_proj_weight", q_proj_weight);
+  v("k_proj_weight", k_proj_weight)("v_proj_weight", v_proj_weight);
+  v("in_proj_bias", in_proj_bias)("out_proj", out_proj);
   v("training", training);
 }
 

@@ -1,6 +1,7 @@
 // Attention layers.
 #pragma once
 
+#include <optional>
 #include <utility>
 
 #include <tenon/modules/linear.h>
@@ -13,7 +14,9 @@ struct MultiheadAttentionOptions {
   bool bias = true;    // whether the projections add biases
   bool batch_first =
       false;  // inputs and results are (batch, length, width), not (length, batch, …)
-  TensorOptions tensor = {};  // dtype and device of the parameters
+  std::optional<int64_t> kdim = std::nullopt;  // width of the keys, without it embed_dim
+  std::optional<int64_t> vdim = std::nullopt;  // width of the values, without it embed_dim
+  TensorOptions tensor = {};                   // dtype and device of the parameters
 };
 
 struct AttentionMasks {
@@ -25,10 +28,11 @@ struct AttentionMasks {
 };
 
 // Attention of `num_heads` heads between learned projections (Vaswani et al., arXiv:1706.03762),
-// with PyTorch's names: "in_proj_weight" (3 embed_dim, embed_dim), "in_proj_bias",
-// "out_proj.weight", "out_proj.bias". in_proj_weight starts Xavier uniform, biases at 0. The
-// constructor throws a ValueError for an option outside its range or unless num_heads divides
-// embed_dim; calls throw as multi_head_attention_forward does.
+// with PyTorch's names: "in_proj_weight" (3 embed_dim, embed_dim), or where kdim or vdim is another
+// width than embed_dim "q_proj_weight", "k_proj_weight" (embed_dim, kdim) and "v_proj_weight"
+// (embed_dim, vdim); "in_proj_bias", "out_proj.weight", "out_proj.bias". The weights of the inputs
+// start Xavier uniform, biases at 0. The constructor throws a ValueError for an option outside its
+// range or unless num_heads divides embed_dim; calls throw as multi_head_attention_forward does.
 struct TENON_API MultiheadAttention final : Module<MultiheadAttention> {
   MultiheadAttention(int64_t embed_dim, int64_t num_heads,
                      const MultiheadAttentionOptions& options = {});
@@ -39,7 +43,9 @@ struct TENON_API MultiheadAttention final : Module<MultiheadAttention> {
 
   int64_t embed_dim, num_heads;
   MultiheadAttentionOptions options;
-  Parameter in_proj_weight, in_proj_bias;
+  Parameter in_proj_weight;  // undefined where the next three are there
+  Parameter q_proj_weight, k_proj_weight, v_proj_weight;
+  Parameter in_proj_bias;
   Linear out_proj;
   bool training = true;
 };

@@ -1,24 +1,41 @@
+#include <limits>
+
 #include <tenon/core/format.h>
+#include <tenon/core/grad_mode.h>
+#include <tenon/core/ops/arithmetic.h>
 #include <tenon/core/ops/indexing.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/shape.h>
+#include <tenon/core/ops/sort.h>
 #include <tenon/modules/embedding.h>
 #include <tenon/modules/init.h>
 #include <tenon/modules/repr.h>
 
 namespace tenon::nn {
 
-Embedding::Embedding(int64_t count, int64_t dim, const EmbeddingOptions& options)
-    : num_embeddings(count), embedding_dim(dim), padding_idx(options.padding_idx) {
-  require(count >= 0, "Embedding", "num_embeddings", static_cast<double>(count), "at least 0");
-  require(dim >= 0, "Embedding", "embedding_dim", static_cast<double>(dim), "at least 0");
-  Tensor values = init::normal_(empty({count, dim}, options.tensor));
+namespace {
+
+// The samples that a table starts with, in which a row for padding is 0; counts it from the front.
+Parameter table(const char* layer, int64_t count, int64_t dim, std::optional<int64_t>& padding_idx,
+                const TensorOptions& options) {
+  require(count >= 0, layer, "num_embeddings", static_cast<double>(count), "at least 0");
+  require(dim >= 0, layer, "embedding_dim", static_cast<double>(dim), "at least 0");
+  Tensor values = init::normal_(empty({count, dim}, options));
   if (padding_idx) {
-    require(*padding_idx >= -count && *padding_idx < count, "Embedding", "padding_idx",
+    require(*padding_idx >= -count && *padding_idx < count, layer, "padding_idx",
             static_cast<double>(*padding_idx),
             "a row: at least -num_embeddings and less than num_embeddings");
     if (*padding_idx < 0) *padding_idx += count;
     init::zeros_(values.select(0, *padding_idx));
   }
-  weight = Parameter(values);
+  return Parameter(values);
+}
+
+}  // namespace
+
+Embedding::Embedding(int64_t count, int64_t dim, const EmbeddingOptions& options)
+    : num_embeddings(count), embedding_dim(dim), padding_idx(options.padding_idx) {
+  weight = table("Embedding", count, dim, padding_idx, options.tensor);
 }
 
 Tensor Embedding::forward(const Tensor& indices) const {
@@ -30,6 +47,120 @@ void Embedding::fields(FieldVisitor& v) { v("weight", weight); }
 std::string Embedding::extra_repr() const {
   std::string text = fmt::format("{}, {}", num_embeddings, embedding_dim);
   return padding_idx ? fmt::format("{}, padding_idx={}", text, *padding_idx) : text;
+}
+
+// ---- EmbeddingBag
+
+namespace {
+
+// All indices in a row, and to which bag each belongs.
+struct Bags {
+  Tensor indices, bag, weights;
+  int64_t count = 0;
+};
+
+[[noreturn]] void refuse_bag(const std::string& why) {
+  throw ShapeError(fmt::format("EmbeddingBag: {}", why));
+}
+
+Bags bags_of(const Tensor& indices, const Tensor& offsets, bool include_last_offset) {
+  Bags bags;
+  const TensorOptions places = {.dtype = i64, .device = indices.device()};
+  if (indices.dim() == 2) {
+    if (offsets.defined())
+      throw ValueError(fmt::format(
+          "EmbeddingBag: indices of shape {} are bags by their rows, so there are no offsets",
+          indices.shape()));
+    bags.count = indices.size(0);
+    bags.bag = arange(0, bags.count, 1, places).unsqueeze(1).expand(indices.shape()).flatten();
+    bags.indices = indices.flatten();
+    return bags;
+  }
+  if (indices.dim() != 1)
+    refuse_bag(fmt::format("indices have shape (bags, n), or (n) with offsets; found {}",
+                           indices.shape()));
+  if (!offsets.defined())
+    throw ValueError(fmt::format(
+        "EmbeddingBag: indices of shape {} need offsets, which say where each bag begins",
+        indices.shape()));
+  if (offsets.dim() != 1 || (include_last_offset && offsets.size(0) == 0))
+    refuse_bag(fmt::format("offsets are a vector{}; found shape {}",
+                           include_last_offset ? " that ends with the number of indices" : "",
+                           offsets.shape()));
+  bags.count = offsets.size(0) - (include_last_offset ? 1 : 0);
+  bags.indices = indices;
+  // An index belongs to the last bag that begins at or before it. One before the first bag gets
+  // -1, which is an error of the queued work.
+  const Tensor begins = offsets.to(i64).narrow(0, 0, bags.count).contiguous();
+  bags.bag =
+      searchsorted(begins, arange(0, indices.size(0), 1, places), SearchOptions{.right = true}) - 1;
+  return bags;
+}
+
+// For each bag and column the largest element: of equal ones the first, which gets the gradient.
+Tensor largest_of_bags(const Tensor& rows, const Bags& bags, const Tensor& counts) {
+  const int64_t n = rows.size(0), dim = rows.size(1);
+  const Tensor none = zeros({bags.count, dim}, {.dtype = rows.dtype(), .device = rows.device()});
+  if (n == 0) return none;
+  const Tensor place = no_grad([&] {
+    const Tensor bag = bags.bag.unsqueeze(1).expand({n, dim});
+    const Tensor best = scatter_reduce(none, 0, bag, rows, "amax", false).gather(0, bag);
+    const Tensor at = arange(0, n, 1, {.dtype = i64, .device = rows.device()}).unsqueeze(1);
+    const Tensor found = where(logical_or(eq(rows, best), isnan(rows)), at, n - 1);
+    const Tensor last = full({bags.count, dim}, n - 1, {.dtype = i64, .device = rows.device()});
+    return scatter_reduce(last, 0, bag, found, "amin", true);
+  });
+  return where(eq(counts, 0).unsqueeze(1), none, rows.gather(0, place));
+}
+
+}  // namespace
+
+EmbeddingBag::EmbeddingBag(int64_t count, int64_t dim, const EmbeddingBagOptions& o)
+    : num_embeddings(count), embedding_dim(dim), options(o) {
+  if (o.mode != "sum" && o.mode != "mean" && o.mode != "max")
+    throw ValueError(fmt::format(
+        "EmbeddingBag: mode is \"{}\"; it has to be \"sum\", \"mean\" or \"max\"", o.mode));
+  weight = table("EmbeddingBag", count, dim, options.padding_idx, o.tensor);
+}
+
+Tensor EmbeddingBag::forward(const Tensor& indices, const Tensor& offsets,
+                             const Tensor& per_sample_weights) const {
+  if (!indices.defined()) throw ValueError("EmbeddingBag: the indices are an undefined tensor");
+  const Bags bags = bags_of(indices, offsets, options.include_last_offset);
+  Tensor rows = embedding(bags.indices, weight);
+  if (per_sample_weights.defined()) {
+    if (options.mode != "sum")
+      throw ValueError(
+          fmt::format("EmbeddingBag: per_sample_weights need the mode \"sum\", but it is \"{}\"",
+                      options.mode));
+    if (!(per_sample_weights.shape() == indices.shape()))
+      refuse_bag(
+          fmt::format("per_sample_weights have shape {}, but must have that of the indices, {}",
+                      per_sample_weights.shape(), indices.shape()));
+    rows = rows * per_sample_weights.flatten().unsqueeze(1);
+  }
+  const TensorOptions like = {.dtype = weight.dtype(), .device = rows.device()};
+  Tensor counted = ones({bags.indices.size(0)}, like);
+  if (options.padding_idx) {
+    const Tensor padding = eq(bags.indices, *options.padding_idx);
+    const bool largest = options.mode == "max";
+    rows = masked_fill(rows, padding.unsqueeze(1),
+                       largest ? -std::numeric_limits<double>::infinity() : 0.0);
+    counted = logical_not(padding).to(weight.dtype());
+  }
+  const Tensor sums = zeros({bags.count, embedding_dim}, like);
+  if (options.mode == "sum") return index_add(sums, 0, bags.bag, rows);
+  const Tensor counts = index_add(zeros({bags.count}, like), 0, bags.bag, counted);
+  if (options.mode == "max") return largest_of_bags(rows, bags, counts);
+  return index_add(sums, 0, bags.bag, rows) / clamp(counts, 1).unsqueeze(1);
+}
+
+void EmbeddingBag::fields(FieldVisitor& v) { v("weight", weight); }
+
+std::string EmbeddingBag::extra_repr() const {
+  std::string text = fmt::format("{}, {}, mode='{}'", num_embeddings, embedding_dim, options.mode);
+  if (options.padding_idx) text += fmt::format(", padding_idx={}", *options.padding_idx);
+  return text;
 }
 
 }  // namespace tenon::nn

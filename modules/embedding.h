@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include <tenon/modules/module.h>
 
@@ -26,6 +27,35 @@ struct TENON_API Embedding final : Module<Embedding> {
 
   int64_t num_embeddings, embedding_dim;
   std::optional<int64_t> padding_idx;
+  Parameter weight;
+};
+
+struct EmbeddingBagOptions {
+  std::string mode = "mean";         // or "sum", "max": what is made of the rows of a bag
+  bool include_last_offset = false;  // whether the last offset is the end of the last bag
+  // Indices of this row do not count; it starts at 0. A negative number counts from the end.
+  std::optional<int64_t> padding_idx = std::nullopt;
+  TensorOptions tensor = {};  // dtype and device of the parameters
+};
+
+// Returns one vector for each bag of indices, made of their rows in the weight (num_embeddings,
+// embedding_dim): shape (bags, embedding_dim). Indices are i64 or i32: (bags, n), or all of them
+// in a row (n) with `offsets` (bags), where each bag begins, the first at 0. A bag without indices
+// gives zeros. per_sample_weights, of the shape of the indices and the dtype of the weight,
+// multiply the rows where the mode is "sum". The weight starts with samples of the standard normal
+// distribution. The constructor throws a ValueError for negative sizes, another mode and a
+// padding_idx outside the table; calls a ValueError or ShapeError for offsets or weights that do
+// not fit. An index outside [0, num_embeddings) is an IndexError of the queued work.
+struct TENON_API EmbeddingBag final : Module<EmbeddingBag> {
+  EmbeddingBag(int64_t num_embeddings, int64_t embedding_dim,
+               const EmbeddingBagOptions& options = {});
+  Tensor forward(const Tensor& indices, const Tensor& offsets = Tensor(),
+                 const Tensor& per_sample_weights = Tensor()) const;
+  void fields(FieldVisitor& v);
+  std::string extra_repr() const;
+
+  int64_t num_embeddings, embedding_dim;
+  EmbeddingBagOptions options;
   Parameter weight;
 };
 

@@ -16,9 +16,11 @@ std::vector<std::string> names_of(const RecurrentLayerOptions& o) {
   for (int64_t layer = 0; layer < o.num_layers; ++layer)
     for (const char* direction : {"", "_reverse"}) {
       if (*direction && !o.bidirectional) continue;
-      for (const char* kind : {"weight_ih", "weight_hh", "bias_ih", "bias_hh"})
-        if (o.bias || kind[0] == 'w')
-          names.push_back(fmt::format("{}_l{}{}", kind, layer, direction));
+      std::vector<const char*> kinds = {"weight_ih", "weight_hh"};
+      if (o.bias) kinds.insert(kinds.end(), {"bias_ih", "bias_hh"});
+      if (o.proj_size > 0) kinds.push_back("weight_hr");
+      for (const char* kind : kinds)
+        names.push_back(fmt::format("{}_l{}{}", kind, layer, direction));
     }
   return names;
 }
@@ -40,18 +42,23 @@ RecurrentState::RecurrentState(const char* layer, int64_t gates, int64_t input, 
   require(hidden >= 1, layer, "hidden_size", static_cast<double>(hidden), "at least 1");
   require(o.num_layers >= 1, layer, "num_layers", static_cast<double>(o.num_layers), "at least 1");
   require(o.dropout >= 0 && o.dropout <= 1, layer, "dropout", o.dropout, "from 0 to 1");
+  if (gates != 4 && o.proj_size != 0)
+    throw ValueError(fmt::format("{}: proj_size is {}, but only an LSTM projects its outputs",
+                                 layer, o.proj_size));
+  require(o.proj_size >= 0 && o.proj_size < hidden, layer, "proj_size",
+          static_cast<double>(o.proj_size), "at least 0 and less than hidden_size");
+  const int64_t output = o.proj_size > 0 ? o.proj_size : hidden;
   const double bound = 1 / std::sqrt(static_cast<double>(hidden));
   const int64_t directions = o.bidirectional ? 2 : 1;
   const auto add = [&](const Shape& shape) {
     weights.push_back(Parameter(init::uniform_(empty(shape, o.tensor), -bound, bound)));
   };
-  weights.reserve(static_cast<size_t>(o.num_layers * directions * 4));
+  weights.reserve(static_cast<size_t>(o.num_layers * directions * 5));
   for (int64_t i = 0; i < o.num_layers * directions; ++i) {
-    add({gates * hidden, i < directions ? input : directions * hidden});
-    add({gates * hidden, hidden});
-    if (!o.bias) continue;
-    add({gates * hidden});
-    add({gates * hidden});
+    add({gates * hidden, i < directions ? input : directions * output});
+    add({gates * hidden, output});
+    for (int bias = 0; o.bias && bias < 2; ++bias) add({gates * hidden});
+    if (o.proj_size > 0) add({output, hidden});
   }
 }
 
@@ -67,6 +74,7 @@ void RecurrentState::visit(FieldVisitor& v) {
 
 std::string RecurrentState::repr_text() const {
   std::string text = fmt::format("{}, {}", input_size, hidden_size);
+  if (options.proj_size != 0) text += fmt::format(", proj_size={}", options.proj_size);
   if (options.num_layers != 1) text += fmt::format(", num_layers={}", options.num_layers);
   if (!options.bias) text += ", bias=False";
   if (options.batch_first) text += ", batch_first=True";

@@ -18,6 +18,9 @@ struct RecurrentLayerOptions {
   bool batch_first = false;  // inputs and results are (batch, length, …), not (length, batch, …)
   double dropout = 0;        // of the outputs of all layers but the last, in training; in [0, 1]
   bool bidirectional = false;  // a second network reads the sequence from its end
+  // Of an LSTM alone: the outputs and hidden states are projected to this width, below hidden_size;
+  // 0: they are not.
+  int64_t proj_size = 0;
   TensorOptions tensor = {};  // dtype and device of the parameters
 };
 
@@ -68,7 +71,9 @@ struct TENON_API RNN final : Module<RNN>, RecurrentState {
   std::string nonlinearity;  // "tanh" or "relu"
 };
 
-// Long short-term memory (Hochreiter and Schmidhuber, 1997).
+// Long short-term memory (Hochreiter and Schmidhuber, 1997). With proj_size the result and the
+// hidden states are that wide, "weight_hh_l0" is (4 hidden_size, proj_size), and there are
+// "weight_hr_l0" (proj_size, hidden_size), … (Sak et al., arXiv:1402.1128).
 struct TENON_API LSTM final : Module<LSTM>, RecurrentState {
   LSTM(int64_t input_size, int64_t hidden_size, const RecurrentLayerOptions& options = {});
   template <std::integral N>

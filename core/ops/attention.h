@@ -35,10 +35,13 @@ TENON_API Tensor scaled_dot_product_attention(const Tensor& query, const Tensor&
                                               const AttentionOptions& options = {});
 
 struct MultiHeadAttentionWeights {
-  Tensor in_proj_weight;        // (3 width, width): of query, key and value, one below the other
+  Tensor in_proj_weight = {};   // (3 width, width): of query, key and value, one below the other
   Tensor in_proj_bias = {};     // (3 width); undefined: none
   Tensor out_proj_weight = {};  // (width, width)
   Tensor out_proj_bias = {};    // (width); undefined: none
+  // In place of in_proj_weight, which is undefined then, for keys and values of other widths:
+  // (width, width), (width, kdim) and (width, vdim).
+  Tensor q_proj_weight = {}, k_proj_weight = {}, v_proj_weight = {};
 };
 
 struct MultiHeadAttentionOptions {
@@ -54,10 +57,11 @@ struct MultiHeadAttentionOptions {
 };
 
 // Attention of `num_heads` heads between projections of query (l, batch, width), key and value
-// (s, batch, width), or (l, width) and (s, width), whose results and masks have no batch either.
-// Without weights to return and dropout it is scaled_dot_product_attention. Returns the projected
-// result (l, batch, width) and the weights, averaged over the heads (batch, l, s), or (batch,
-// num_heads, l, s). Throws a ValueError unless num_heads divides the width.
+// (s, batch, width), or (l, width) and (s, width) (kdim and vdim with weights of their own), whose
+// results and masks have no batch either. Without weights to return and dropout it is
+// scaled_dot_product_attention. Returns the projected result (l, batch, width) and the weights,
+// averaged over the heads (batch, l, s), or (batch, num_heads, l, s). Throws a ValueError unless
+// num_heads divides the width.
 TENON_API std::pair<Tensor, Tensor> multi_head_attention_forward(
     const Tensor& query, const Tensor& key, const Tensor& value, int64_t num_heads,
     const MultiHeadAttentionWeights& weights, const MultiHeadAttentionOptions& options = {});

@@ -38,7 +38,10 @@ TENON_API std::pair<Tensor, Tensor> rnn(const Tensor& x, const Tensor& h0,
                                         const RecurrentOptions& options = {});
 
 // Long short-term memory (Hochreiter and Schmidhuber, 1997), gates in the order i, f, g, o:
-// c = sigmoid(f) c + sigmoid(i) tanh(g), h = sigmoid(o) tanh(c). Returns the result, h and c.
+// c = sigmoid(f) c + sigmoid(i) tanh(g), h = sigmoid(o) tanh(c). Returns the result, h and c. With
+// a weight_hr (proj, hidden) as the last weight of each direction, the output and h are weight_hr h
+// of width proj (Sak et al., arXiv:1402.1128), which weight_hh (4 hidden, proj) and the next layer
+// read; c keeps its width.
 TENON_API std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& x, const Tensor& h0,
                                                   const Tensor& c0,
                                                   const std::vector<Tensor>& weights,

@@ -94,6 +94,7 @@
 #include <tenon/modules/padding.h>
 #include <tenon/modules/parallel.h>
 #include <tenon/modules/parameter.h>
+#include <tenon/modules/parametrizations.h>
 #include <tenon/modules/pool.h>
 #include <tenon/modules/recurrent.h>
 #include <tenon/modules/resampling.h>

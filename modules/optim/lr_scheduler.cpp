@@ -181,6 +181,11 @@ ConstantLR::ConstantLR(Optimizer& optimizer, double factor, int64_t total_iters)
   require(total_iters >= 0, "total_iters", static_cast<double>(total_iters), "at least 0");
   begin_at_present_rates();
 }
+void ConstantLR::take_over() {
+  begin(base_lrs_);
+  for (size_t g = 0; total_iters_ == 0 && g < base_lrs_.size(); ++g)
+    optimizer().set_lr(base_lr(g), g);
+}
 double ConstantLR::next_lr(size_t, double lr) {
   return last_epoch_ == total_iters_ ? lr * (1 / factor_) : lr;
 }

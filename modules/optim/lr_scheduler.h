@@ -174,13 +174,15 @@ class TENON_API MultiStepLR final : public LRScheduler {
   double gamma_;
 };
 
-// The rate is multiplied by `factor` until epoch total_iters.
+// The rate is multiplied by `factor` until epoch total_iters. With total_iters = 0, as in PyTorch,
+// it is so for ever, unless a SequentialLR comes to it later: then the rate is the base rate.
 class TENON_API ConstantLR final : public LRScheduler {
  public:
   explicit ConstantLR(Optimizer& optimizer, double factor = 1.0 / 3, int64_t total_iters = 5);
 
  protected:
   double first_lr(size_t, double lr) override { return lr * factor_; }
+  void take_over() override;
   double next_lr(size_t group, double lr) override;
   std::vector<SchedulerNumber> numbers() override;
 

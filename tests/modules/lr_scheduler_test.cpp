@@ -49,6 +49,24 @@ BOOST_AUTO_TEST_CASE(chained_schedulers_multiply) {
                 {{0.05, 0.1}, {0.045, 0.09}, {0.405, 0.81}, {0.3645, 0.729}, {0.32805, 0.6561}});
 }
 
+BOOST_AUTO_TEST_CASE(a_constant_rate_for_no_epochs) {
+  auto none = [](optim::SGD& o, double factor) {
+    return std::make_shared<optim::ConstantLR>(o, factor, 0);
+  };
+  auto made = [] { return optim::SGD({zeros({1})}, {.lr = 1}); };
+  optim::SGD a = made(), b = made(), c = made(), d = made();
+  require_rates(*none(a, 0.5), {{0.5}, {0.5}, {0.5}});
+  optim::SequentialLR first(b, {none(b, 0.5), std::make_shared<optim::ExponentialLR>(b, 0.5)}, {2});
+  require_rates(first, {{0.5}, {0.5}, {1}, {0.5}, {0.25}});
+  optim::SequentialLR last(c, {std::make_shared<optim::ExponentialLR>(c, 0.5), none(c, 0.5)}, {2});
+  require_rates(last, {{1}, {0.5}, {1}, {1}, {1}});
+  optim::SequentialLR between(d,
+                              {std::make_shared<optim::ConstantLR>(d, 0.5, 2), none(d, 0.25),
+                               std::make_shared<optim::ConstantLR>(d, 0.5, 2)},
+                              {2, 4});
+  require_rates(between, {{0.5}, {0.5}, {1}, {1}, {0.5}, {0.5}, {1}, {1}});
+}
+
 BOOST_AUTO_TEST_CASE(one_scheduler_after_the_other) {
   optim::SGD optimizer(two_groups());
   optim::SequentialLR all(optimizer,

@@ -17,7 +17,95 @@ Tensor ramp(const Shape& shape) {
   return (arange(0, static_cast<double>(shape.numel()), 1, in_f64) * 0.1 - 0.5).reshape(shape);
 }
 
+Tensor longs(const std::vector<int64_t>& values) { return tensor(values); }
+void require_close(const Tensor& found, const std::vector<double>& expected, double tolerance) {
+  test::require_close(found.to_vector<double>(), expected, tolerance, tolerance);
+}
+
+// A table of sines whose row 1 is padding.
+nn::EmbeddingBag bag_of(const std::string& mode, bool include_last_offset = false) {
+  nn::EmbeddingBag bag(6, 2,
+                       {.mode = mode,
+                        .include_last_offset = include_last_offset,
+                        .padding_idx = -5,
+                        .tensor = in_f64});
+  no_grad([&] { bag.weight.copy_(sin(arange(12, f64)).reshape({6, 2})); });
+  return bag;
+}
+
 }  // namespace
+
+// The numbers are PyTorch 2.15's.
+BOOST_AUTO_TEST_CASE(bags_of_embeddings) {
+  struct Case {
+    const char* mode;
+    std::vector<double> in_a_row, gradient, in_rows, gradient_of_rows;
+  };
+  const Case cases[] = {
+      {"sum",
+       {0.2325557513, -0.5468057894, 0, 0, 0, 0.8414709848, -0.5440211109, -0.9999902066},
+       {-0.1, 0, 0, 0, -0.5, -0.4, 0, 0, -0.5, -0.4, 0.1, 0.2},
+       {-0.7568024953, -0.1174532899, -1.36745772, -1.3429938144},
+       {-0.5, -0.4, 0, 0, -0.5, -0.4, -0.3, -0.2, 0, 0, -0.6, -0.4}},
+      {"mean",
+       {0.1162778757, -0.2734028947, 0, 0, 0, 0.8414709848, -0.5440211109, -0.9999902066},
+       {-0.1, 0, 0, 0, -0.25, -0.2, 0, 0, -0.25, -0.2, 0.1, 0.2},
+       {-0.3784012477, -0.0587266449, -0.45581924, -0.4476646048},
+       {-0.25, -0.2, 0, 0, -0.25, -0.2, -0.1, -0.2 / 3, 0, 0, -0.2, -0.4 / 3}},
+      {"max",
+       {0.9893582466, 0.4121184852, 0, 0, 0, 0.8414709848, -0.5440211109, -0.9999902066},
+       {-0.1, 0, 0, 0, 0, 0, 0, 0, -0.5, -0.4, 0.1, 0.2},
+       {0, 0.8414709848, -0.2794154982, 0.6569865987},
+       {-0.5, -0.4, 0, 0, 0, 0, -0.3, -0.2, 0, 0, 0, 0}},
+  };
+  for (auto& c : cases) {
+    auto bag = bag_of(c.mode);
+    const Tensor y = bag(longs({4, 2, 1, 0, 1, 5}), longs({0, 2, 2, 5}));
+    require_close(y, c.in_a_row, 1e-9);
+    (y * ramp({4, 2})).sum().backward();
+    require_close(bag.weight.grad(), c.gradient, 1e-9);
+    bag.zero_grad();
+    const Tensor z = bag(longs({0, 2, 1, 5, 5, 3}).reshape({2, 3}));
+    require_close(z, c.in_rows, 1e-9);
+    (z * ramp({2, 2})).sum().backward();
+    require_close(bag.weight.grad(), c.gradient_of_rows, 1e-9);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(bags_with_weights_of_their_own) {
+  auto bag = bag_of("sum", true);
+  Tensor weights = tensor({0.5, -1, 2, 3, 4, 5}, f64).requires_grad_();
+  const Tensor y = bag(longs({4, 2, 1, 0, 1, 5}), longs({0, 2, 5, 6}), weights);
+  require_close(y, {1.2514816186, 1.1649835173, 0, 2.5244129544, -2.7201055544, -4.9999510328},
+                1e-9);
+  (y * ramp({3, 2})).sum().backward();
+  require_close(bag.weight.grad(), {-0.9, -0.6, 0, 0, 0.5, 0.4, 0, 0, -0.25, -0.2, -0.5, 0}, 1e-9);
+  require_close(weights.grad(), {-0.6595265174, 0.7619709575, 0, -0.168294197, 0, 0.0544021111},
+                1e-9);
+}
+
+BOOST_AUTO_TEST_CASE(bags_that_are_refused_or_empty) {
+  BOOST_TEST(nn::str(bag_of("sum")) == "EmbeddingBag(6, 2, mode='sum', padding_idx=1)");
+  BOOST_TEST(nn::str(nn::EmbeddingBag(6, 2)) == "EmbeddingBag(6, 2, mode='mean')");
+  BOOST_TEST(bag_of("max").named_parameters()[0].name == "weight");
+  const Tensor none = longs({}), start = longs({0, 0});
+  for (const char* mode : {"sum", "mean", "max"})
+    BOOST_TEST((bag_of(mode)(none, start).to_vector<double>() == std::vector<double>(4, 0.0)));
+  require_error<ValueError>([] { bag_of("min"); }, "EmbeddingBag: mode is \"min\"");
+  require_error<ValueError>([] { nn::EmbeddingBag(4, 2, {.padding_idx = 4}); }, "padding_idx is 4");
+  const nn::EmbeddingBag bag = bag_of("mean");
+  require_error<ValueError>([&] { bag(longs({1, 2})); }, "(2,) need offsets");
+  require_error<ValueError>([&] { bag(longs({1}).reshape({1, 1}), start); }, "no offsets");
+  require_error<ValueError>(
+      [&] {
+        bag(longs({1, 2}), start, ones({2}, f64));
+      },
+      "need the mode \"sum\"");
+  require_error<ShapeError>([&] { bag_of("sum")(longs({1, 2}), start, ones({3}, f64)); }, "(3,)");
+  require_error<ShapeError>([&] { bag(zeros({1, 1, 1}, i64)); }, "(1, 1, 1)");
+  require_error<IndexError>([&] { bag(longs({7}), longs({0})).wait(); }, "7");
+  require_error<IndexError>([&] { bag(longs({1, 2}), longs({1})).wait(); }, "-1");
+}
 
 BOOST_AUTO_TEST_CASE(bilinear) {
   nn::Bilinear layer(2, 3, 2, {.tensor = in_f64});

@@ -19,27 +19,38 @@ namespace {
 constexpr const char* kMultiHead = "multi_head_attention_forward";
 
 void require_sequences(const Tensor& query, const Tensor& key, const Tensor& value,
-                       int64_t num_heads) {
+                       int64_t num_heads, bool one_width) {
   const Shape &q = shape_of(query), &k = shape_of(key), &v = shape_of(value);
-  if (q.size() != 3 || k.size() != 3 || !(k == v) || k[1] != q[1] || k[2] != q[2])
+  if (q.size() != 3 || k.size() != 3 || v.size() != 3 || k[0] != v[0] || k[1] != q[1] ||
+      v[1] != q[1] || (one_width && (k[2] != q[2] || v[2] != q[2])))
     throw ShapeError(fmt::format(
-        "{}: needs a query (l, batch, width), and key and value (s, batch, width); found {}, {} "
-        "and {}",
-        kMultiHead, q, k, v));
+        "{}: needs a query (l, batch, width), and key and value {}; found {}, {} and {}",
+        kMultiHead, one_width ? "(s, batch, width)" : "(s, batch, kdim) and (s, batch, vdim)", q, k,
+        v));
   if (num_heads < 1 || q[2] % num_heads)
     throw ValueError(fmt::format("{}: the width {} cannot be divided into {} heads", kMultiHead,
                                  q[2], num_heads));
 }
 
-void require_weights(const MultiHeadAttentionWeights& w, int64_t width) {
-  require_tensor(kMultiHead, w.in_proj_weight, 4);
+void require_weights(const MultiHeadAttentionWeights& w, int64_t width, int64_t kdim,
+                     int64_t vdim) {
   require_tensor(kMultiHead, w.out_proj_weight, 6);
   const auto require = [&](const Tensor& t, const char* what, const Shape& wanted) {
     if (t.defined() && !(shape_of(t) == wanted))
       throw ShapeError(fmt::format("{}: {} has shape {}, but must be {}", kMultiHead, what,
                                    shape_of(t), wanted));
   };
+  const Tensor* separate[] = {&w.q_proj_weight, &w.k_proj_weight, &w.v_proj_weight};
+  for (auto* each : separate)
+    if (each->defined() == w.in_proj_weight.defined())
+      throw ValueError(
+          fmt::format("{}: needs either in_proj_weight or all of q_proj_weight, k_proj_weight and "
+                      "v_proj_weight",
+                      kMultiHead));
   require(w.in_proj_weight, "in_proj_weight", {3 * width, width});
+  require(w.q_proj_weight, "q_proj_weight", {width, width});
+  require(w.k_proj_weight, "k_proj_weight", {width, kdim});
+  require(w.v_proj_weight, "v_proj_weight", {width, vdim});
   require(w.in_proj_bias, "in_proj_bias", {3 * width});
   require(w.out_proj_weight, "out_proj_weight", {width, width});
   require(w.out_proj_bias, "out_proj_bias", {width});
@@ -53,8 +64,11 @@ bool lies_by_batch(const Tensor& x) {
 
 // Part `which` of the three projections.
 Tensor projected(const Tensor& x, const MultiHeadAttentionWeights& w, int64_t which) {
-  const int64_t width = shape_of(w.in_proj_weight)[1];
-  const Tensor weight = w.in_proj_weight.narrow(0, which * width, width);
+  const int64_t width = shape_of(w.out_proj_weight)[0];
+  const Tensor* separate[] = {&w.q_proj_weight, &w.k_proj_weight, &w.v_proj_weight};
+  const Tensor weight = w.in_proj_weight.defined()
+                            ? w.in_proj_weight.narrow(0, which * width, width)
+                            : *separate[which];
   const Tensor bias =
       w.in_proj_bias.defined() ? w.in_proj_bias.narrow(0, which * width, width) : Tensor();
   if (!lies_by_batch(x)) return linear(x, weight, bias);
@@ -139,10 +153,10 @@ std::pair<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, cons
   for (size_t i = 0; i < 3; ++i) require_tensor(kMultiHead, *all[i], i);
   if (query.dim() == 2 && key.dim() == 2 && value.dim() == 2)
     return attend_unbatched(query, key, value, num_heads, weights, options);
-  require_sequences(query, key, value, num_heads);
+  require_sequences(query, key, value, num_heads, weights.in_proj_weight.defined());
   const Shape& shape = shape_of(query);
   const int64_t width = shape[2];
-  require_weights(weights, width);
+  require_weights(weights, width, shape_of(key)[2], shape_of(value)[2]);
   if (!(options.dropout_p >= 0 && options.dropout_p <= 1))
     throw ValueError(fmt::format("{}: dropout_p must lie in [0, 1], found {}", kMultiHead,
                                  number_text(options.dropout_p)));

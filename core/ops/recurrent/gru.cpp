@@ -96,7 +96,7 @@ RecurrentStepGrads step_gru_backward(const std::vector<Tensor>& grads, const Rec
   gru_step_backward(grads[0], step.input_gates, step.hidden_gates, step.states[0], g);
   return {g[0], g[1], {g[2]}};
 }
-constexpr RecurrentKind kGru = {"gru", 3, 1, false, step_gru, step_gru_backward};
+constexpr RecurrentKind kGru = {"gru", 3, 1, false, false, step_gru, step_gru_backward};
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <tenon/core/base/number_text.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/linalg.h>
+#include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/random.h>
 #include <tenon/core/ops/recurrent/layers.h>
 #include <tenon/core/ops/rules.h>
@@ -14,7 +15,7 @@ namespace {
 
 // The weights of one direction of one layer.
 struct Weights {
-  Tensor ih, hh, bias_ih, bias_hh;
+  Tensor ih, hh, bias_ih, bias_hh, hr;
 };
 
 // The list of weights, checked.
@@ -24,25 +25,32 @@ class AllWeights {
              const RecurrentOptions& options, int64_t width)
       : kind_(kind), list_(list), directions_(options.bidirectional ? 2 : 1) {
     const auto count = static_cast<size_t>(options.num_layers * directions_);
-    if (options.num_layers < 1 || (list.size() != 2 * count && list.size() != 4 * count))
+    each_ = options.num_layers < 1 || list.size() % count ? 0 : list.size() / count;
+    projected_ = kind.projects && (each_ == 3 || each_ == 5);
+    if (!projected_ && each_ != 2 && each_ != 4)
       throw ValueError(fmt::format(
-          "{}: {} layers of {} directions have {} weights, or {} with biases; found {}", kind.name,
-          options.num_layers, directions_, 2 * count, 4 * count, list.size()));
-    each_ = list.size() / count;
+          "{}: {} layers of {} directions have {} weights, or {} with biases; found {}{}",
+          kind.name, options.num_layers, directions_, 2 * count, 4 * count, list.size(),
+          kind.projects ? fmt::format(" (with projections there are {} more)", count) : ""));
     for (size_t i = 0; i < list.size(); ++i) require_tensor(kind.name, list[i], 3 + i);
-    if (shape_of(list[1]).size() != 2)
-      throw ShapeError(fmt::format("{}: weight_hh has two dimensions, found shape {}", kind.name,
-                                   shape_of(list[1])));
-    hidden_ = shape_of(list[1])[1];
+    for (size_t i : {size_t{0}, size_t{1}})
+      if (shape_of(list[i]).size() != 2)
+        throw ShapeError(fmt::format("{}: {} has two dimensions, found shape {}", kind.name,
+                                     i ? "weight_hh" : "weight_ih", shape_of(list[i])));
+    output_ = shape_of(list[1])[1];
+    hidden_ = projected_ ? shape_of(list[0])[0] / kind.gates : output_;
     for (size_t i = 0; i < count; ++i)
-      require(at(i), i < static_cast<size_t>(directions_) ? width : directions_ * hidden_, i);
+      require(at(i), i < static_cast<size_t>(directions_) ? width : directions_ * output_, i);
   }
 
-  int64_t hidden() const { return hidden_; }
+  // The width of state `i`, of which the first is the output.
+  int64_t width_of_state(size_t i) const { return i == 0 ? output_ : hidden_; }
   int64_t directions() const { return directions_; }
   Weights at(size_t i) const {
     const Tensor* w = &list_[i * each_];
-    return {w[0], w[1], each_ == 4 ? w[2] : Tensor(), each_ == 4 ? w[3] : Tensor()};
+    const bool biased = each_ >= 4;
+    return {w[0], w[1], biased ? w[2] : Tensor(), biased ? w[3] : Tensor(),
+            projected_ ? w[each_ - 1] : Tensor()};
   }
 
  private:
@@ -62,16 +70,28 @@ class AllWeights {
           "{}: the input has {} features a step, but weight_ih of layer 0, of shape {}, takes {}",
           kind_.name, width, first, first[1]));
     one(w.ih, "weight_ih", {rows, width});
-    one(w.hh, "weight_hh", {rows, hidden_});
+    one(w.hh, "weight_hh", {rows, output_});
     one(w.bias_ih, "bias_ih", {rows});
     one(w.bias_hh, "bias_hh", {rows});
+    one(w.hr, "weight_hr", {output_, hidden_});
   }
 
   const RecurrentKind& kind_;
   const std::vector<Tensor>& list_;
-  int64_t directions_, hidden_ = 0;
+  int64_t directions_, output_ = 0, hidden_ = 0;
   size_t each_ = 0;
+  bool projected_ = false;
 };
+
+// One direction of one layer over its input, as run_sequence.
+Tensor run_direction(const RecurrentKind& kind, const Tensor& x, const Weights& w, bool reverse,
+                     std::vector<Tensor>& states) {
+  // What comes from the input is one product for all steps.
+  const Tensor gates = linear(x, w.ih, w.bias_ih);
+  if (!w.hr.defined()) return run_sequence(kind, gates, w.hh, w.bias_hh, reverse, states);
+  return run_projected(w.bias_hh.defined() ? add(gates, w.bias_hh) : gates, w.hh, w.hr, reverse,
+                       states);
+}
 
 void require_options(const RecurrentKind& kind, const Tensor& x, const RecurrentOptions& options) {
   require_tensor(kind.name, x);
@@ -119,11 +139,11 @@ RecurrentResult run_layers(const RecurrentKind& kind, Tensor x, std::span<const 
   const int64_t batch = shape_of(x)[1];
   const AllWeights all(kind, weights, options, shape_of(x)[2]);
   const int64_t count = options.num_layers * all.directions();
-  const Shape state_shape = {count, batch, all.hidden()};
-  for (auto& s : initial)
-    if (s.defined() && !(shape_of(s) == state_shape))
+  const auto shape_of_state = [&](size_t i) { return Shape{count, batch, all.width_of_state(i)}; };
+  for (size_t i = 0; i < initial.size(); ++i)
+    if (initial[i].defined() && !(shape_of(initial[i]) == shape_of_state(i)))
       throw ShapeError(fmt::format("{}: the initial state has shape {}, but must be {}", kind.name,
-                                   shape_of(s), state_shape));
+                                   shape_of(initial[i]), shape_of_state(i)));
   for (auto& s : initial)
     if (s.defined() && dtype_of(s) != dtype_of(x))
       throw DTypeError(fmt::format("{}: the input is {}, the initial state {}; {}", kind.name,
@@ -133,7 +153,10 @@ RecurrentResult run_layers(const RecurrentKind& kind, Tensor x, std::span<const 
     if (dtype_of(w) != dtype_of(x))
       throw DTypeError(fmt::format("{}: the input is {}, a weight {}; {}", kind.name, dtype_of(x),
                                    dtype_of(w), conversion_to(dtype_of(w), "the input")));
-  const Tensor zero = zeros({batch, all.hidden()}, {.dtype = dtype_of(x), .device = x.device()});
+  std::vector<Tensor> zero;
+  for (size_t i = 0; i < kind.states; ++i)
+    zero.push_back(
+        zeros({batch, all.width_of_state(i)}, {.dtype = dtype_of(x), .device = x.device()}));
   std::vector<std::vector<Tensor>> last(kind.states);
   for (int64_t layer = 0; layer < options.num_layers; ++layer) {
     std::vector<Tensor> outputs;
@@ -141,11 +164,8 @@ RecurrentResult run_layers(const RecurrentKind& kind, Tensor x, std::span<const 
       const int64_t i = layer * all.directions() + d;
       std::vector<Tensor> states;
       for (size_t s = 0; s < kind.states; ++s)
-        states.push_back(initial[s].defined() ? initial[s].select(0, i) : zero);
-      const Weights w = all.at(static_cast<size_t>(i));
-      // What comes from the input is one product for all steps.
-      outputs.push_back(
-          run_sequence(kind, linear(x, w.ih, w.bias_ih), w.hh, w.bias_hh, d == 1, states));
+        states.push_back(initial[s].defined() ? initial[s].select(0, i) : zero[s]);
+      outputs.push_back(run_direction(kind, x, all.at(static_cast<size_t>(i)), d == 1, states));
       for (size_t s = 0; s < kind.states; ++s) last[s].push_back(states[s]);
     }
     x = outputs.size() == 1 ? outputs[0] : cat(outputs, -1);

@@ -27,6 +27,7 @@ struct RecurrentKind {
   int64_t gates;  // rows of the weights for each hidden value
   size_t states;
   bool adds_gates;
+  bool projects;  // whether a weight_hr may make the outputs narrower than the cells
   std::vector<Tensor> (*step)(const RecurrentStep&);  // the states after it
   // From the gradients of the states after the step, `next`, some of which may be undefined. Made
   // of differentiable operators while gradients are recorded.
@@ -44,6 +45,11 @@ struct RecurrentResult {
   Tensor y;
   std::vector<Tensor> states;
 };
+
+// The same with outputs weight_hr h, which the next step reads: (length, batch, proj). Made of one
+// call an operator, so each step is recorded. Defined in lstm.cpp.
+Tensor run_projected(const Tensor& input_gates, const Tensor& weight_hh, const Tensor& weight_hr,
+                     bool reverse, std::vector<Tensor>& states);
 
 RecurrentResult run_layers(const RecurrentKind& kind, Tensor x, std::span<const Tensor> initial,
                            const std::vector<Tensor>& weights, const RecurrentOptions& options);

@@ -1,4 +1,6 @@
 // lstm and lstm_step (core/ops/recurrent.h).
+#include <algorithm>
+
 #include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/linalg.h>
@@ -97,9 +99,22 @@ RecurrentStepGrads step_lstm_backward(const std::vector<Tensor>& grads, const Re
   lstm_step_backward(grads[0], grads[1], step.input_gates, step.states[1], g);
   return {g[0], g[0], {Tensor(), g[1]}};
 }
-constexpr RecurrentKind kLstm = {"lstm", 4, 2, true, step_lstm, step_lstm_backward};
+constexpr RecurrentKind kLstm = {"lstm", 4, 2, true, true, step_lstm, step_lstm_backward};
 
 }  // namespace
+
+Tensor run_projected(const Tensor& input_gates, const Tensor& weight_hh, const Tensor& weight_hr,
+                     bool reverse, std::vector<Tensor>& states) {
+  std::vector<Tensor> gates = unbind(input_gates), outputs;
+  if (reverse) std::reverse(gates.begin(), gates.end());
+  for (auto& input : gates) {
+    auto [h, c] = lstm_step(input + linear(states[0], weight_hh), states[1]);
+    states = {linear(h, weight_hr), c};
+    outputs.push_back(states[0]);
+  }
+  if (reverse) std::reverse(outputs.begin(), outputs.end());
+  return stack(outputs);
+}
 
 std::pair<Tensor, Tensor> lstm_step(const Tensor& gates, const Tensor& c) {
   if (const Autocasting cast{"lstm_step", {&gates, &c}}) return lstm_step(cast(gates), cast(c));

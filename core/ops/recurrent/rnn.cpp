@@ -21,8 +21,9 @@ RecurrentStepGrads step_rnn_backward(const std::vector<Tensor>& grads, const Rec
       kRectified ? where(le(next[0], 0.0), 0.0, grads[0]) : grads[0] * (1.0 - square(next[0]));
   return {g, g, {Tensor()}};
 }
-constexpr RecurrentKind kTanh = {"rnn", 1, 1, true, step_rnn<false>, step_rnn_backward<false>},
-                        kRelu = {"rnn", 1, 1, true, step_rnn<true>, step_rnn_backward<true>};
+constexpr RecurrentKind kTanh =
+                            {"rnn", 1, 1, true, false, step_rnn<false>, step_rnn_backward<false>},
+                        kRelu = {"rnn", 1, 1, true, false, step_rnn<true>, step_rnn_backward<true>};
 
 }  // namespace
 
