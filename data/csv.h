@@ -43,8 +43,8 @@ struct CsvOptions {
 
 // The rows of a table: data (N, columns) and target (N), or (N, targets) if there are several. The
 // numbers are in memory. They are rounded once, to the nearest number of the dtype, whatever the
-// locale. Fields may be quoted ("a,""b"""), lines end in LF or CRLF, empty lines are left out, and
-// a file that is packed with gzip is unpacked.
+// locale. Fields may be quoted ("a,""b"""), lines end in LF, CRLF or CR, empty lines are left out,
+// and a file that is packed with gzip is unpacked.
 class TENON_API CsvDataset : public TensorDataset {
  public:
   // Throws a DataError that names the file, the line and the column for a field that is missing, or

@@ -46,7 +46,8 @@ bool CsvFields::fill() {
   return !at_end_;
 }
 
-// Finds the end of the line that begins at begin_: the first line feed outside of quotes.
+// Finds the end of the line that begins at begin_: the first line feed or carriage return outside
+// of quotes. A line feed behind a carriage return belongs to it.
 bool CsvFields::find_end(size_t& end) {
   size_t at = begin_;
   bool quoted = false, field_begins = true;
@@ -56,8 +57,8 @@ bool CsvFields::find_end(size_t& end) {
   for (;;) {
     for (; at < end_; ++at) {
       const char c = buffer_[at];
+      if ((c == '\n' || c == '\r') && !quoted) return after_cr_ = c == '\r', end = at, true;
       if (c == '\n') {
-        if (!quoted) return end = at, true;
         ++next_line_;
       } else if (comment) {
         continue;
@@ -81,6 +82,8 @@ bool CsvFields::find_end(size_t& end) {
 bool CsvFields::next() {
   for (;;) {
     line_ = next_line_;
+    if (after_cr_ && (begin_ < end_ || fill()) && buffer_[begin_] == '\n') ++begin_;
+    after_cr_ = false;
     if (begin_ == end_ && !fill()) return false;
     size_t end = 0;
     if (!find_end(end)) return false;

@@ -32,7 +32,7 @@ class CsvFields {
   const char delimiter_, comment_;
   std::vector<char> buffer_;
   size_t begin_ = 0, end_ = 0;  // what is in the buffer and not used yet
-  bool at_end_ = false;
+  bool at_end_ = false, after_cr_ = false;
   int64_t line_ = 0, next_line_ = 1;
   std::vector<std::string_view> fields_;
 };

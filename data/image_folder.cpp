@@ -55,6 +55,29 @@ std::vector<fs::path> images_of(const fs::path& folder) {
   return files;
 }
 
+// Says what lies there instead of folders.
+[[noreturn]] void refuse_without_classes(const fs::path& root) {
+  size_t images = 0, others = 0;
+  fs::path first;  // by name
+  for (const auto& entry : fs::directory_iterator(root)) {
+    const bool image = is_image(entry.path());
+    ++(image ? images : others);
+    if (image && (first.empty() || entry.path() < first)) first = entry.path();
+  }
+  const std::string expected =
+      "an ImageFolder has a folder for each class, with the images of the class in it, as in "
+      "<root>/cat/1.jpg and <root>/dog/2.jpg";
+  if (images > 0)
+    refuse(root, fmt::format("{}; found no folder but {} image{} ('{}'{}): move {} into folders of "
+                             "{} class{}",
+                             expected, images, images == 1 ? "" : "s",
+                             printable(first.filename().native()), images == 1 ? "" : ", …",
+                             images == 1 ? "it" : "them", images == 1 ? "its" : "their",
+                             images == 1 ? "" : "es"));
+  refuse(root, fmt::format("{}; found no folder, no image and {} other file{}", expected, others,
+                           others == 1 ? "" : "s"));
+}
+
 }  // namespace
 
 ImageFolder::ImageFolder(const fs::path& root, ImageFolderOptions options)
@@ -75,8 +98,7 @@ ImageFolder::ImageFolder(const fs::path& root, ImageFolderOptions options)
            error.code() == std::errc::no_such_file_or_directory ? "there is no such folder"
                                                                 : error.code().message());
   }
-  if (found->classes.empty())
-    refuse(root, "an ImageFolder has a folder for each class, and there is none");
+  if (found->classes.empty()) refuse_without_classes(root);
   found_ = std::move(found);
 }
 

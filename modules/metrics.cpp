@@ -1,5 +1,6 @@
 #include <limits>
 
+#include <tenon/core/base/module_path.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/grad_mode.h>
@@ -87,9 +88,12 @@ Tensor top_k_accuracy(const Tensor& input, const Tensor& target, int64_t k) {
   return share(hits_of("top_k_accuracy", input, target, k), target.numel());
 }
 
-Tensor confusion_matrix(const Tensor& input, const Tensor& target, int64_t num_classes) {
+namespace {
+// `name`: what the user called, which errors of the queued work tell too.
+Tensor count_pairs(const char* name, const Tensor& input, const Tensor& target,
+                   int64_t num_classes) {
   const NoGrad guard;
-  constexpr const char* name = "confusion_matrix";
+  const ModulePath place(name);
   if (num_classes < 1)
     throw ValueError(
         fmt::format("{}: num_classes is {}; it has to be at least 1", name, num_classes));
@@ -107,11 +111,16 @@ Tensor confusion_matrix(const Tensor& input, const Tensor& target, int64_t num_c
   return index_put(zeros({num_classes, num_classes}, options),
                    {checked(target), checked(predicted)}, ones({}, options), true);
 }
+}  // namespace
+
+Tensor confusion_matrix(const Tensor& input, const Tensor& target, int64_t num_classes) {
+  return count_pairs("confusion_matrix", input, target, num_classes);
+}
 
 Tensor f1_score(const Tensor& input, const Tensor& target, int64_t num_classes,
                 std::string_view average) {
   const NoGrad guard;
-  return f1_of(confusion_matrix(input, target, num_classes), average);
+  return f1_of(count_pairs("f1_score", input, target, num_classes), average);
 }
 
 Tensor auroc(const Tensor& input, const Tensor& target) {
@@ -175,7 +184,7 @@ ConfusionMatrix::ConfusionMatrix(int64_t num_classes) : num_classes_(num_classes
         fmt::format("ConfusionMatrix: num_classes is {}; it has to be at least 1", num_classes));
 }
 void ConfusionMatrix::update(const Tensor& input, const Tensor& target) {
-  add_to(matrix_, confusion_matrix(input, target, num_classes_));
+  add_to(matrix_, count_pairs("ConfusionMatrix", input, target, num_classes_));
 }
 Tensor ConfusionMatrix::compute() const {
   return matrix_.defined() ? matrix_ : zeros({num_classes_, num_classes_}, {.dtype = i64});

@@ -37,9 +37,11 @@
 // the forward of the other one.
 #pragma once
 
+#include <concepts>
 #include <iosfwd>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <tenon/core/base/module_path.h>
@@ -191,7 +193,8 @@ M clone(const M& module) {
 }
 
 namespace detail {
-// While one exists, it hears of each call of a module on its thread that returns a tensor.
+// While one exists, it hears of each call of a module on its thread that returns a tensor, or a
+// pair or tuple that begins with one.
 class TENON_API CallWatcher {
  public:
   CallWatcher();
@@ -231,6 +234,19 @@ class TENON_API ModuleScope {
   detail::CallWatcher* watcher_;
   ModulePath path_;
 };
+
+namespace detail {
+// Tells whoever watches the tensor that a module returned, or the first of a pair or tuple.
+template <class Result>
+void tell_result(const ModuleScope& scope, const Result& result) {
+  if constexpr (std::is_same_v<Result, Tensor>)
+    scope.returned(result);
+  else if constexpr (requires {
+                       { std::get<0>(result) } -> std::same_as<const Tensor&>;
+                     })
+    scope.returned(std::get<0>(result));
+}
+}  // namespace detail
 
 // The base of every module: `struct Net : nn::Module<Net>`. It has no fields. Calling a module
 // calls Net::forward, which may take any arguments and return anything. The methods are described
@@ -308,12 +324,12 @@ struct Module : ModuleTag {
                   return self.forward(std::forward<decltype(a)>(a)...);
                 },
                 std::forward<A>(args)...);
-            if constexpr (std::is_same_v<Result, Tensor>) scope.returned(result);
+            detail::tell_result(scope, result);
             return result;
           }
-      if constexpr (std::is_same_v<Result, Tensor>) {
-        Tensor result = self.forward(std::forward<A>(args)...);
-        scope.returned(result);
+      if constexpr (std::is_move_constructible_v<Result> && !std::is_reference_v<Result>) {
+        Result result = self.forward(std::forward<A>(args)...);
+        detail::tell_result(scope, result);
         return result;
       } else {
         return self.forward(std::forward<A>(args)...);

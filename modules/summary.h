@@ -18,16 +18,16 @@ namespace tenon::nn {
 struct LayerSummary {
   std::string name;  // "body.0"; empty for the model itself
   std::string_view type;
-  bool is_leaf = true;          // has no modules below it
-  int64_t calls = 0;            // how often it returned a tensor
-  std::optional<Shape> output;  // of its last call
+  bool is_leaf = true;  // has no modules below it
+  int64_t calls = 0;    // how often it returned a tensor, or a pair or tuple that begins with one
+  std::optional<Shape> output;  // of its last call: of the first tensor, as of an LSTM
   int64_t parameters = 0;       // elements of its own parameters, not of those below it
   int64_t trainable = 0;        // of which so many require a gradient
   // Floating operations of Linear and of convolutions (Conv…), a multiplication and an addition
   // counted as two; 0 for all other modules.
   int64_t flops = 0;
   int64_t parameter_bytes = 0;  // of its own parameters
-  int64_t output_bytes = 0;     // of the outputs of all calls
+  int64_t output_bytes = 0;     // of the outputs of all calls, the first tensor of each
 };
 
 struct TENON_API Summary {

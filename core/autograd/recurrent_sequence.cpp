@@ -1,6 +1,7 @@
 // The loop over a sequence, as one node of the graph: steps that were recorded one by one would
 // each add to gradients of the whole input and of the weights.
 #include <algorithm>
+#include <string_view>
 
 #include <tenon/core/autograd/function.h>
 #include <tenon/core/ops/linalg.h>
@@ -51,7 +52,7 @@ Tensor sum_of(const Tensor& a, const Tensor& b) {
   return !a.defined() ? b : !b.defined() ? a : a + b;
 }
 
-struct Sequence : autograd::Function<Sequence> {
+struct Sequence {
   // Returns the outputs and the states after the last step.
   static std::vector<Tensor> forward(autograd::Context& context, const RecurrentKind* kind,
                                      bool reverse, const Tensor& input_gates,
@@ -131,11 +132,26 @@ struct Sequence : autograd::Function<Sequence> {
   }
 };
 
+// The same under the names that users know from errors.
+struct Rnn : autograd::Function<Rnn>, Sequence {
+  static constexpr const char* name = "rnn";
+};
+struct Lstm : autograd::Function<Lstm>, Sequence {
+  static constexpr const char* name = "lstm";
+};
+struct Gru : autograd::Function<Gru>, Sequence {
+  static constexpr const char* name = "gru";
+};
+
 }  // namespace
 
 Tensor run_sequence(const RecurrentKind& kind, const Tensor& input_gates, const Tensor& weight_hh,
                     const Tensor& bias_hh, bool reverse, std::vector<Tensor>& states) {
-  auto results = Sequence::apply(&kind, reverse, input_gates, weight_hh, bias_hh, states);
+  const auto apply = [&]<class Function>(Function) {
+    return Function::apply(&kind, reverse, input_gates, weight_hh, bias_hh, states);
+  };
+  const std::string_view name = kind.name;
+  auto results = name == "lstm" ? apply(Lstm{}) : name == "gru" ? apply(Gru{}) : apply(Rnn{});
   states.assign(results.begin() + 1, results.end());
   return results[0];
 }

@@ -47,6 +47,19 @@ BOOST_AUTO_TEST_CASE(numbers_and_classes) {
   for (auto& [x, y] : loader) BOOST_TEST((x.shape() == Shape{y.size(0), 2}));
 }
 
+BOOST_AUTO_TEST_CASE(lines_that_end_in_carriage_returns) {
+  const Doubles numbers = {1, 2, 3, 4};
+  const CsvDataset old = table("a,b,label\r1,2,0\r\r3,4,1\r");
+  BOOST_TEST((old.data().to_vector<double>() == numbers));
+  BOOST_TEST(
+      (table("#x\ra,b,label\r1,2,0\r\n3,4,1\n", {.comment = '#'}).data().to_vector<double>() ==
+       numbers));
+  BOOST_TEST((table("\"a\rb\",b,label\r1,2,0").column_names()[0] == "a\rb"));
+  // A line is counted once, however it ends.
+  for (const char* text : {"a,b\r1,0\rx,1\r", "a,b\r\n1,0\r\nx,1\r\n"})
+    BOOST_TEST(refusal(text).find("line 3") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(columns_by_name_and_number) {
   const std::string text = "a;b;c;a\n1;2;3;4\n5;6;7;8\n";
   const CsvDataset set = table(text, {.delimiter = ';',

@@ -351,7 +351,14 @@ BOOST_AUTO_TEST_CASE(a_folder_for_each_class) {
 BOOST_AUTO_TEST_CASE(folders_that_are_no_data_set) {
   const TempFolder root;
   auto open = [&] { ImageFolder(root.path()); };
-  require_error<DataError>(open, "cannot read '" + root.path().string() + "'", "there is none");
+  require_error<DataError>(open, "cannot read '" + root.path().string() + "'",
+                           "a folder for each class", "<root>/cat/1.jpg",
+                           "found no folder, no image and 0 other files");
+  write_bytes(root / "b.png", png_of(1, 1, {1, 2, 3}));
+  write_bytes(root / "a.jpg", "");
+  write_bytes(root / "notes.txt", "");
+  require_error<DataError>(open, "found no folder but 2 images ('a.jpg', …)",
+                           "into folders of their classes");
   std::filesystem::create_directory(root / "empty");
   require_error<DataError>(open, "empty': the class has no .jpg, .jpeg or .png files");
   require_error<DataError>([&] { ImageFolder(root / "none"); }, "none': there is no such folder");

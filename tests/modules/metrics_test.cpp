@@ -41,7 +41,10 @@ BOOST_AUTO_TEST_CASE(confusion_of_scores_and_of_classes_outside) {
         [&] {
           metrics::confusion_matrix(ints({0, outside}, {2}), ints({0, 1}, {2}), 2).wait();
         },
-        "2");
+        "2", "confusion_matrix");
+  metrics::ConfusionMatrix confusion(2);
+  confusion.update(ints({0, 5}, {2}), ints({0, 1}, {2}));
+  require_error<IndexError>([&] { confusion.compute().wait(); }, "ConfusionMatrix");
 }
 
 BOOST_AUTO_TEST_CASE(areas_under_the_curve) {

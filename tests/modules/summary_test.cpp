@@ -63,6 +63,19 @@ BOOST_AUTO_TEST_CASE(the_model_stays_as_it_was) {
   net(ones({2, 1, 5, 6})).sum().backward();  // nobody watches any more
 }
 
+BOOST_AUTO_TEST_CASE(layers_that_return_several_tensors) {
+  struct Reader : nn::Module<Reader> {
+    nn::LSTM lstm{3, 4};
+    nn::GRU gru{4, 2};
+    Tensor forward(const Tensor& x) { return gru(std::get<0>(lstm(x))).first; }
+  };
+  Reader reader;
+  const auto summary = nn::summary(reader, ones({5, 2, 3}));
+  BOOST_CHECK((layer(summary, "lstm").output == Shape{5, 2, 4}));
+  BOOST_CHECK((layer(summary, "gru").output == Shape{5, 2, 2}));
+  BOOST_TEST(layer(summary, "lstm").calls == 1);
+}
+
 BOOST_AUTO_TEST_CASE(a_table) {
   nn::Sequential net(nn::Linear(1000, 2), nn::ReLU());
   BOOST_TEST(nn::summary(net, ones({3, 1000})).str() ==
