@@ -19,9 +19,10 @@ struct Stages : nn::Module<Stages> {
     second.to(devices.back());
   }
 
-  // The copies between the devices are recorded: gradients come back the same way.
+  // Results stay on the last device: the first one would wait for them before its next part. The
+  // copy between the devices is recorded, and gradients come back the same way.
   Tensor forward(const Tensor& x) {
-    return second(first(x.to(devices.front())).to(devices.back())).to(devices.front());
+    return second(first(x.to(devices.front())).to(devices.back()));
   }
 };
 
@@ -30,10 +31,12 @@ Tensor loss_in_parts(Stages& net, const Tensor& x, const Tensor& y, int64_t part
   const std::vector<Device> here(static_cast<size_t>(std::min(parts, x.size(0))), x.device());
   Tensor total;
   for (auto& [px, py] : nn::parallel::split_and_load(x, y, here)) {
-    const Tensor loss = cross_entropy(net(px), py, {.reduction = Reduction::sum});
+    const Tensor scores = net(px);
+    const Tensor loss =
+        cross_entropy(scores, py.to(scores.device()), {.reduction = Reduction::sum});
     total = total.defined() ? total + loss : loss;
   }
-  return total / static_cast<double>(x.size(0));
+  return (total / static_cast<double>(x.size(0))).to(x.device());
 }
 
 int main(int argc, char** argv) {
@@ -53,6 +56,6 @@ int main(int argc, char** argv) {
       });
     }
     if (!o.save.empty()) save(o.save, net);
-    std::printf("test accuracy %.4f\n", example::accuracy(net, sets.test, o.devices.front()));
+    std::printf("test accuracy %.4f\n", example::accuracy(net, sets.test, o.devices.back()));
   });
 }
