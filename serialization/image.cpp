@@ -23,15 +23,6 @@ constexpr const char* kWrappersName = "wrappers";
 constexpr const char* kVersionName = "format_version";
 constexpr const char* kDtypeName = "dtype";
 
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const size_t bytes = utf8_length(text);
-    if (bytes == 0) return false;
-    text.remove_prefix(bytes);
-  }
-  return true;
-}
-
 // ---- writing ----
 
 void write_attribute(hid_t object, const char* name, hid_t type, hid_t space, const void* value) {

@@ -242,6 +242,12 @@ bool begins_as_safetensors(std::string_view first_bytes) {
   return length < uint64_t{1} << 32;
 }
 
+std::string_view safetensors_name(DType dtype) {
+  return std::find_if(kStoredTypes.begin(), kStoredTypes.end(),
+                      [&](const StoredType& stored) { return stored.dtype == dtype; })
+      ->name;
+}
+
 TensorFile open_safetensors(std::shared_ptr<const InputFile> file) {
   const std::string header = read_safetensors_header(*file);
   const uint64_t data = kLengthBytes + header.size();  // where the values begin

@@ -12,6 +12,9 @@ namespace tenon {
 // Whether a file that begins with these bytes looks like a safetensors file.
 bool begins_as_safetensors(std::string_view first_bytes);
 
+// Returns the format's name of a dtype, such as "BF16".
+std::string_view safetensors_name(DType dtype);
+
 // Checks the header and returns the tensors. The header takes memory in proportion to its length,
 // which is at most that of the file and 100 MB: about 15 times as much. Throws a CheckpointError
 // for everything that the specification forbids: a header that is longer than the file, that is no

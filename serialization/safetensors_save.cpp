@@ -12,37 +12,15 @@
 #include <tenon/serialization/atomic_file.h>
 #include <tenon/serialization/checkpoint.h>
 #include <tenon/serialization/header.h>
-#include <tenon/serialization/tensor_file.h>
+#include <tenon/serialization/safetensors.h>
 
 namespace tenon {
 namespace {
 
 constexpr size_t kValuesAlignment = 64;
 
-std::string_view safetensors_name(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return "F32";
-    case DType::f64:
-      return "F64";
-    case DType::f16:
-      return "F16";
-    case DType::bf16:
-      return "BF16";
-    case DType::i64:
-      return "I64";
-    case DType::i32:
-      return "I32";
-    case DType::u8:
-      return "U8";
-    case DType::boolean:
-      return "BOOL";
-  }
-  return "";
-}
-
 uint64_t bytes_of_values(const Tensor& tensor) {
-  return static_cast<uint64_t>(tensor.numel()) * size_of(tensor.dtype());
+  return value_bytes(tensor.shape(), tensor.dtype());
 }
 
 void require_storable(const std::filesystem::path& path, const nn::StateDict& tensors) {
@@ -53,8 +31,7 @@ void require_storable(const std::filesystem::path& path, const nn::StateDict& te
     };
     if (!tensor.defined()) fail("is undefined");
     if (key == "__metadata__") fail("has the name of the format's metadata. Rename it");
-    for (std::string_view rest = key; !rest.empty(); rest.remove_prefix(utf8_length(rest)))
-      if (utf8_length(rest) == 0) fail("has a name that is not valid UTF-8. Rename it");
+    if (!is_utf8(key)) fail("has a name that is not valid UTF-8. Rename it");
   }
 }
 

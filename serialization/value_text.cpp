@@ -11,15 +11,6 @@
 namespace tenon {
 namespace {
 
-bool is_text(std::string_view text) {
-  while (!text.empty()) {
-    const size_t bytes = utf8_length(text);
-    if (bytes == 0) return false;
-    text.remove_prefix(bytes);
-  }
-  return true;
-}
-
 // Reads an object without nesting, from the first byte to the last.
 class ValueReader {
  public:
@@ -103,7 +94,7 @@ class ValueReader {
       if (static_cast<unsigned char>(c) < 0x20) fail("a text has a control character");
       text += c == '\\' ? escaped() : c;
     }
-    if (!is_text(text)) fail("a text is not valid UTF-8");
+    if (!is_utf8(text)) fail("a text is not valid UTF-8");
     return text;
   }
   // Only what values_to_json writes: a quote, a backslash and control characters.
@@ -130,7 +121,7 @@ std::string values_to_json(const CheckpointValues& values) {
   std::string text = "{";
   for (const auto& [name, value] : values) {
     if (value.is_tensor()) continue;
-    if (!is_text(name) || (value.is_text() && !is_text(value.text())))
+    if (!is_utf8(name) || (value.is_text() && !is_utf8(value.text())))
       throw CheckpointError(fmt::format("the value \"{}\" is not valid UTF-8", printable(name)));
     text += fmt::format("{}\n{}: {}", text.size() > 1 ? "," : "", CheckpointValue(name).str(),
                         value.str());

@@ -67,6 +67,15 @@ std::string excerpt(std::string_view text) {
 
 size_t utf8_length(std::string_view text) { return decode(text).bytes; }
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t bytes = utf8_length(text);
+    if (bytes == 0) return false;
+    text.remove_prefix(bytes);
+  }
+  return true;
+}
+
 std::string printable_lines(std::string_view text) {
   std::string shown;
   for (size_t end; (end = text.find('\n')) != text.npos; text.remove_prefix(end + 1))

@@ -22,5 +22,7 @@ TENON_API std::string excerpt(std::string_view text);
 // Returns the number of bytes of the first character of `text`, or 0 if they are not valid UTF-8.
 // `text` must not be empty.
 TENON_API size_t utf8_length(std::string_view text);
+// Whether a text is valid UTF-8 from its first byte to its last.
+bool is_utf8(std::string_view text);
 
 }  // namespace tenon

@@ -25,17 +25,6 @@ using namespace tenon::test;
 
 namespace {
 
-// Devices to share work among: those of the kind that is tested (cpu where there is no other), and
-// cpus where these are too few.
-std::vector<Device> places(uint32_t n) {
-  std::vector<Device> devices;
-  const auto kind = default_device().type();
-  const uint32_t there = kind == "cpu" ? n : std::min(n, device_count(kind));
-  for (uint32_t i = 0; i < there; ++i) devices.emplace_back(kind, i);
-  for (uint32_t i = 0; devices.size() < n; ++i) devices.emplace_back("cpu", i);
-  return devices;
-}
-
 // For a few that are about the names of devices.
 boost::test_tools::assertion_result on_cpu(boost::unit_test::test_unit_id) {
   boost::test_tools::assertion_result result(default_device() == Device());

@@ -18,16 +18,6 @@ namespace parallel = tenon::nn::parallel;
 
 namespace {
 
-// Of the kind that is tested, as far as there are so many, and cpus.
-std::vector<Device> places(uint32_t n) {
-  std::vector<Device> devices;
-  const auto kind = default_device().type();
-  const uint32_t there = kind == "cpu" ? n : std::min(n, device_count(kind));
-  for (uint32_t i = 0; i < there; ++i) devices.emplace_back(kind, i);
-  for (uint32_t i = 0; devices.size() < n; ++i) devices.emplace_back("cpu", i);
-  return devices;
-}
-
 std::vector<int64_t> sizes_of(const std::vector<Tensor>& parts, int64_t dim = 0) {
   std::vector<int64_t> sizes;
   for (auto& part : parts) sizes.push_back(part.size(dim));

@@ -1,4 +1,5 @@
-// Trains small models, so that tests can say whether two ways of doing it come to the same.
+// Trains small models, so that tests can say whether two ways of doing it come to the same; and the
+// devices to do it on.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +10,17 @@
 #include <tenon/tenon.h>
 
 namespace tenon::test {
+
+// Devices to share work among: those of the kind that is tested (cpu where there is no other), and
+// cpus where these are too few.
+inline std::vector<Device> places(uint32_t n) {
+  std::vector<Device> devices;
+  const auto kind = default_device().type();
+  const uint32_t there = kind == "cpu" ? n : std::min(n, device_count(kind));
+  for (uint32_t i = 0; i < there; ++i) devices.emplace_back(kind, i);
+  for (uint32_t i = 0; devices.size() < n; ++i) devices.emplace_back("cpu", i);
+  return devices;
+}
 
 inline nn::Sequential mlp(uint64_t seed) {
   manual_seed(seed);
