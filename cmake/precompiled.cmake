@@ -11,8 +11,10 @@ function(tenon_precompile target)
   list(TRANSFORM ARGN REPLACE "(.+)" "$<$<COMPILE_LANGUAGE:CXX>:<\\1$<ANGLE-R>>" OUTPUT_VARIABLE headers)
   target_precompile_headers(${target} PRIVATE ${headers})
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-    # The first, or ccache does not keep the objects.
+    # The first, or ccache does not keep the objects; without the one for clang neither.
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess> -Wno-array-bounds -Wno-maybe-uninitialized
-                                             -Wno-stringop-overread)
+                           -Wno-stringop-overread)
+  else()
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>)
   endif()
 endfunction()

@@ -35,10 +35,11 @@ endif()
 
 # intercept_tls_get_addr=0: GCC 12's runtime takes glibc 2.36's aligned blocks of dynamic thread-locals for others and reads where
 # nothing is ("DTLS 10 at …", then signal 11 in the leak check), on machines with AVX-512 state above all.
+# allow_addr2line: clang's runtime names functions by llvm-symbolizer, which does not come with it.
 # malloc_context_size: to keep the 30 frames that are the default takes a tenth of the time.
 set(suppressions ${CMAKE_CURRENT_SOURCE_DIR}/sanitizers)
 set(sanitizer_environment
-    "ASAN_OPTIONS=detect_leaks=${leaks}:detect_stack_use_after_return=1:strict_string_checks=1:check_initialization_order=1:intercept_tls_get_addr=0:allocator_may_return_null=1:malloc_context_size=8"
-    "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
-    "TSAN_OPTIONS=halt_on_error=0:second_deadlock_stack=1:history_size=4"
+    "ASAN_OPTIONS=allow_addr2line=1:detect_leaks=${leaks}:detect_stack_use_after_return=1:strict_string_checks=1:check_initialization_order=1:intercept_tls_get_addr=0:allocator_may_return_null=1:malloc_context_size=8"
+    "UBSAN_OPTIONS=allow_addr2line=1:print_stacktrace=1:halt_on_error=1"
+    "TSAN_OPTIONS=allow_addr2line=1:halt_on_error=0:second_deadlock_stack=1:history_size=4"
     "LSAN_OPTIONS=suppressions=${suppressions}/leaks.txt:print_suppressions=0")

@@ -96,7 +96,7 @@ std::string look_at(const std::string& name, bool with_overlays) {
 void take_over(LoadReport& report, const json& plugins, bool with_overlays) {
   for (auto& found : plugins)
     for (auto& e : report.entries)
-      if (printable(e.path) == found["path"] && (with_overlays || e.overlays.empty())) {
+      if (found["path"] == printable(e.path) && (with_overlays || e.overlays.empty())) {
         e.status = static_cast<Status>(found["status"].get<int>());
         e.reason = found["reason"];
       }

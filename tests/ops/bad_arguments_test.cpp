@@ -109,8 +109,8 @@ bool says_whose(const std::string& text, const Line& line, bool asked_before) {
   }
   std::string name = text.substr(0, text.find(':'));
   if (name.size() < text.size() && name.ends_with('_')) name.pop_back();
-  static const std::set<std::string> of_tensors = {"size", "dtype", "device", "detach",
-                                                   "empty_like"};
+  static const std::set<std::string> of_tensors = {"size",   "shape",  "dtype",
+                                                   "device", "detach", "empty_like"};
   return known_names().contains(name) || std::string_view(line.name).starts_with(name + "_") ||
          (asked_before && of_tensors.contains(name));
 }

@@ -15,7 +15,7 @@ struct SmallNet : nn::Module<SmallNet> {
   nn::BatchNorm2d norm{8};
   nn::MaxPool2d pool{2};
   nn::Linear hidden{8 * 6 * 6, 32};
-  nn::LayerNorm even{{32}};
+  nn::LayerNorm even{Shape{32}};
   nn::Dropout dropout{0.1};
   nn::Linear classes{32, 4};
   Tensor forward(const Tensor& x) {

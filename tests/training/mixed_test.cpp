@@ -32,7 +32,7 @@ struct LeNet : nn::Module<LeNet> {
 
 struct Transformer : nn::Module<Transformer> {
   nn::Linear qkv{16, 48}, out{16, 16}, up{16, 32}, down{32, 16}, classes{16, 4};
-  nn::LayerNorm before{{16}}, between{{16}};
+  nn::LayerNorm before{Shape{16}}, between{Shape{16}};
   Tensor forward(const Tensor& x) {
     const int64_t n = x.size(0), l = x.size(1);
     const auto parts = chunk(qkv(before(x)).reshape({n, l, 6, 8}).transpose(1, 2), 3, 1);

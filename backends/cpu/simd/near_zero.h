@@ -12,7 +12,7 @@ inline Vec<T> log1p(Vec<T> x) {
   const Vec<T> y = log<T>(u) * (x / rest);
   // Where nothing is left beside 1, x is the result; of infinity, and below -1, log(u) is.
   const Vec<T> tiny = u == one ? x : y;
-  return (u < splat(std::numeric_limits<T>::infinity())) & (u > splat(T(0))) ? tiny : log<T>(u);
+  return ((u < splat(std::numeric_limits<T>::infinity())) & (u > splat(T(0)))) ? tiny : log<T>(u);
 }
 
 // The same for exp(x) - 1, by the logarithm of exp(x) as it was rounded.

@@ -65,7 +65,7 @@ struct Add {
 struct Larger {
   template <class T>
   __device__ T operator()(T a, T b) const {
-    return (b > a) | (b != b) ? b : a;
+    return ((b > a) | (b != b)) ? b : a;
   }
 };
 

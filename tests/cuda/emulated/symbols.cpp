@@ -13,9 +13,25 @@
 #include <dlfcn.h>
 #include <elf.h>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace tenon::emulated {
 
 namespace {
+
+// To some compilers the zone behind a variable in which the address sanitizer allows nobody is a
+// part of it.
+size_t usable_bytes(void* at, size_t bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  if (void* zone = __asan_region_is_poisoned(at, bytes))
+    return static_cast<size_t>(static_cast<char*>(zone) - static_cast<char*>(at));
+#else
+  (void)at;
+#endif
+  return bytes;
+}
 
 constexpr std::string_view kShared = "B12tenon_shared", kBounds = "tenon_bounds_";
 
@@ -82,8 +98,10 @@ struct Table {
     }
     if (variables.empty())
       fail("its module was stripped of the symbols by which shared memory is found");
-    for (auto& [name, symbol] : variables)
-      take(name.substr(3), {base + symbol.st_value, symbol.st_size});
+    for (auto& [name, symbol] : variables) {
+      char* at = base + symbol.st_value;
+      take(name.substr(3), {at, usable_bytes(at, symbol.st_size)});
+    }
     for (auto& [function, kernel] : found)
       kernel.shared.insert(kernel.shared.end(), of_functions.begin(), of_functions.end());
   }

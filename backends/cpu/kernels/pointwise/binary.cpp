@@ -65,7 +65,7 @@ void pow_row_f32(const Row& row) {
       float x = a[(begin + i) * step_a], e = b[(begin + i) * step_b];
       bases[i] = x;
       exponents[i] = e;
-      hard |= (x > 0) & (x < INFINITY) & (std::fabs(e) < INFINITY) ? 0 : 1;
+      hard |= ((x > 0) & (x < INFINITY) & (std::fabs(e) < INFINITY)) ? 0 : 1;
     }
     if (!hard) {
       for_lanes<double>(n, [&](int64_t i, auto part) {

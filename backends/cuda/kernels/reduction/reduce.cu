@@ -141,7 +141,7 @@ struct Extremum {
   static constexpr T kHighest = Limits::has_infinity ? Limits::infinity() : Limits::max();
   static constexpr T kLowest = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
   __device__ static T init() { return Largest ? kLowest : kHighest; }
-  __device__ static T combine(T a, T x) { return (Largest ? x > a : x < a) | (x != x) ? x : a; }
+  __device__ static T combine(T a, T x) { return ((Largest ? x > a : x < a) | (x != x)) ? x : a; }
   template <int N>
   __device__ static void take(T& acc, const T* x, const T*, T, int64_t, int64_t) {
 #pragma unroll
