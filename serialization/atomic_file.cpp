@@ -42,8 +42,10 @@ std::filesystem::path follow_links(std::filesystem::path path) {
   return path;
 }
 
+constexpr std::string_view kTemporary = ".tmp.";
+
 std::string temporary_prefix(const std::filesystem::path& target) {
-  return fmt::format(".{}.tmp.", target.filename().string());
+  return fmt::format(".{}{}", target.filename().string(), kTemporary);
 }
 
 // Repeats a system call while signals interrupt it.
@@ -80,8 +82,8 @@ bool looks_left_over(int file) {
          std::all_of(found.begin(), found.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
-// Removes the file unless its writer is still running. If the file can be locked, its writer has
-// ended, on whatever machine it ran.
+// Removes the file if its writer has ended, as far as this machine knows. If the file can be
+// locked, its writer has ended, on whatever machine it ran.
 void remove_left_over(const std::filesystem::path& path) {
   const int file = uninterrupted([&] {
     return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
@@ -189,19 +191,27 @@ void AtomicFile::create() {
   if (old_mode_) fchmod(file_, *old_mode_);  // fails on file systems without permissions
 }
 
-void AtomicFile::remove_stale() const {
-  const std::string prefix = temporary_prefix(target_);
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(folder_.c_str()), closedir);
-  if (!folder) return;
-  while (const dirent* entry = readdir(folder.get())) {
+void remove_left_overs(const std::filesystem::path& folder,
+                       const std::function<bool(const std::string& name)>& was_to_be) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> opened(opendir(folder.c_str()), closedir);
+  if (!opened) return;
+  while (const dirent* entry = readdir(opened.get())) {
     const std::string_view name = entry->d_name;
-    if (!name.starts_with(prefix)) continue;
-    const pid_t writer = writer_of(name.substr(prefix.size()));
+    const size_t end = name.rfind(kTemporary);
+    if (end == name.npos || end == 0 || name[0] != '.' ||
+        !was_to_be(std::string(name.substr(1, end - 1))))
+      continue;
+    const pid_t writer = writer_of(name.substr(end + kTemporary.size()));
     // An earlier process with the number of this one has ended too: in a container each run may get
     // the same number. The files that this process writes at the moment are locked.
     if (writer == getpid() || (writer > 0 && kill(writer, 0) != 0 && errno == ESRCH))
-      remove_left_over(folder_ / name);
+      remove_left_over(folder / name);
   }
+}
+
+void AtomicFile::remove_stale() const {
+  const std::string own = target_.filename();
+  remove_left_overs(folder_, [&](const std::string& name) { return name == own; });
 }
 
 void AtomicFile::write_chunk(const std::byte* bytes, size_t count, uint64_t offset) {

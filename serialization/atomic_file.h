@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -68,5 +69,10 @@ class AtomicFile {
   std::vector<std::byte> pending_, read_back_;
   Checksummer body_;
 };
+
+// Removes the files that killed processes left when they wrote files of a folder for which
+// `was_to_be(name)` is true. An AtomicFile does this for its own path alone.
+void remove_left_overs(const std::filesystem::path& folder,
+                       const std::function<bool(const std::string& name)>& was_to_be);
 
 }  // namespace tenon

@@ -1,13 +1,20 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <exception>
+#include <memory>
 #include <system_error>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/log.h>
 #include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
+#include <tenon/serialization/atomic_file.h>
 #include <tenon/serialization/checkpoint.h>
 #include <tenon/serialization/checkpoint_manager.h>
 #include <tenon/serialization/part_state.h>
@@ -19,14 +26,20 @@ namespace {
 constexpr std::string_view kFilePrefix = "step-", kFileEnding = ".h5";
 constexpr const char *kLatest = "latest.h5", *kBest = "best.h5";
 
-// Returns the step of a file of that name; nullopt for a name that the manager does not give.
+std::string name_of_step(int64_t step) {
+  return fmt::format("{}{:012}{}", kFilePrefix, step, kFileEnding);
+}
+
+// Returns the step of a file of that name; nullopt for a name that the manager does not give: such
+// files belong to somebody else.
 std::optional<int64_t> step_of(const std::string& name) {
   if (!name.starts_with(kFilePrefix) || !name.ends_with(kFileEnding)) return std::nullopt;
   const char *begin = name.data() + kFilePrefix.size(),
              *end = name.data() + name.size() - kFileEnding.size();
   int64_t step = 0;
   const auto [stop, error] = std::from_chars(begin, end, step);
-  if (error != std::errc() || stop != end || step < 0) return std::nullopt;
+  if (error != std::errc() || stop != end || step < 0 || name != name_of_step(step))
+    return std::nullopt;
   return step;
 }
 
@@ -40,10 +53,18 @@ void replace_name(const std::filesystem::path& name, auto&& make) {
       name.parent_path() / fmt::format(".{}.new", name.filename().native());
   std::error_code ignored;
   std::filesystem::remove(temporary, ignored);
+  // It is still there after an error, and if both were names of one file.
+  const auto remove = [&](const std::filesystem::path* path) {
+    std::filesystem::remove(*path, ignored);
+  };
+  const std::unique_ptr<const std::filesystem::path, decltype(remove)> removed(&temporary, remove);
   make(temporary);
   std::filesystem::rename(temporary, name);
-  // It is still there if both were names of one file.
-  std::filesystem::remove(temporary, ignored);
+}
+
+bool is_there(const std::filesystem::path& path) {
+  std::error_code ignored;  // as of a link to itself
+  return std::filesystem::exists(path, ignored);
 }
 
 }  // namespace
@@ -66,9 +87,26 @@ CheckpointManager::CheckpointManager(std::filesystem::path folder,
   std::filesystem::create_directories(folder_, error);
   if (error) refuse_folder(folder_, "cannot make the folder: " + error.message());
   require_can_save(folder_ / kBest);
-  files_ = files_in_folder();
-  resumed_ = files_.empty();
-  if (options.on_signals) StopSignals::watch();
+  lock_folder();
+  try {
+    remove_left_overs(folder_, [](const std::string& name) { return step_of(name).has_value(); });
+    files_ = files_in_folder();
+    resumed_ = files_.empty();
+    if (options.on_signals) StopSignals::watch();
+  } catch (...) {
+    close(lock_);
+    throw;
+  }
+}
+
+// Two managers would remove each other's files. The system ends the lock with the process.
+void CheckpointManager::lock_folder() {
+  lock_ = open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock_ < 0 || flock(lock_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  close(lock_);
+  refuse_folder(folder_,
+                "another CheckpointManager uses it, in this process, in another one or in a child "
+                "that another one left behind. End that, or give another folder");
 }
 
 CheckpointManager::~CheckpointManager() {
@@ -78,16 +116,36 @@ CheckpointManager::~CheckpointManager() {
     log_message(TN_LOG_ERROR, "tenon", error.what());
   }
   if (options_.on_signals) StopSignals::leave();
+  // Forked children have the same lock, and may live longer.
+  if (generation_ == fork_generation()) flock(lock_, LOCK_UN);
+  close(lock_);
 }
 
 std::vector<CheckpointManager::File> CheckpointManager::files_in_folder() const {
   std::vector<File> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_))
-    if (const auto step = step_of(entry.path().filename().native()))
-      files.push_back({*step, entry.path(), std::nullopt});
-  std::sort(files.begin(), files.end(),
-            [](const File& a, const File& b) { return a.step < b.step; });
+  std::error_code error, ignored;
+  for (std::filesystem::directory_iterator entry(folder_, error), end; !error && entry != end;
+       entry.increment(error))
+    if (const auto step = step_of(entry->path().filename().native()))
+      if (!entry->is_directory(ignored)) files.push_back({*step, entry->path(), std::nullopt});
+  if (error) refuse_folder(folder_, "cannot list its files: " + error.message());
+  const std::filesystem::path latest = folder_ / kLatest;
+  const auto newest = step_of(std::filesystem::read_symlink(latest, error));
+  const auto written = std::filesystem::last_write_time(latest, error);
+  for (File& file : files)
+    if (newest && !error && file.step > *newest) {
+      const auto before = std::filesystem::last_write_time(file.path, ignored);
+      file.left = !ignored && before < written;
+    }
+  sort(files);
   return files;
+}
+
+// The oldest come first.
+void CheckpointManager::sort(std::vector<File>& files) {
+  std::sort(files.begin(), files.end(), [](const File& a, const File& b) {
+    return a.left != b.left ? a.left : a.step < b.step;
+  });
 }
 
 std::optional<CheckpointReport> CheckpointManager::resume(Checkpoint& run,
@@ -123,12 +181,19 @@ bool CheckpointManager::is_time(int64_t step) const {
 }
 
 bool CheckpointManager::step(Checkpoint& run, std::optional<double> metric) {
-  if (pending_.ready()) wait();
   ++run.step;
   const bool asked = options_.on_signals && StopSignals::take_save();
   stop_ = stop_ || (options_.on_signals && StopSignals::stop());
-  if (asked || stop_ || is_time(run.step)) save(run, metric);
+  const bool due = asked || stop_ || is_time(run.step);
+  std::exception_ptr earlier;
+  try {
+    if (due || pending_.ready()) wait();
+  } catch (...) {
+    earlier = std::current_exception();
+  }
+  if (due) save(run, metric);
   if (stop_) wait();
+  if (earlier) std::rethrow_exception(earlier);
   return !stop_;
 }
 
@@ -141,8 +206,7 @@ void CheckpointManager::save(const Checkpoint& run, std::optional<double> metric
   if (run.step < 0)
     throw ValueError(
         fmt::format("CheckpointManager: the step is {}; it has to be at least 0", run.step));
-  File file{run.step, folder_ / fmt::format("{}{:012}{}", kFilePrefix, run.step, kFileEnding),
-            metric};
+  File file{run.step, folder_ / name_of_step(run.step), metric};
   saved_at_ = Clock::now();
   if (!options_.async) {
     save_run(file.path, run, metric);
@@ -168,12 +232,12 @@ void CheckpointManager::follow(const File& file) {
 }
 
 void CheckpointManager::read_best_metric() {
-  if (std::exchange(best_known_, true) || !std::filesystem::exists(folder_ / kBest)) return;
+  if (std::exchange(best_known_, true) || !is_there(folder_ / kBest)) return;
   try {
     const VerifiedFile file(folder_ / kBest);
     const CheckpointValues values = read_part(folder_ / kBest, file, kProgressGroup);
     if (const CheckpointValue* metric = values.find("metric")) best_ = metric->number();
-  } catch (const CheckpointError& error) {
+  } catch (const Error& error) {
     log_message(TN_LOG_WARNING, "tenon",
                 fmt::format("the best checkpoint so far is damaged and will be replaced: {}",
                             error.what()));
@@ -182,8 +246,10 @@ void CheckpointManager::read_best_metric() {
 
 // A file has been written: the names follow, and then the oldest goes.
 void CheckpointManager::publish(const File& file) {
-  std::erase_if(files_, [&](const File& other) { return other.step >= file.step; });
+  std::erase_if(files_, [&](const File& other) { return other.step == file.step; });
+  for (File& other : files_) other.left = other.left || other.step > file.step;
   files_.push_back(file);
+  sort(files_);
   const std::string name = file.path.filename().native();
   replace_name(folder_ / kLatest, [&](const std::filesystem::path& temporary) {
     std::filesystem::create_symlink(name, temporary);
@@ -202,7 +268,12 @@ void CheckpointManager::publish(const File& file) {
     }
   }
   while (files_.size() > static_cast<size_t>(options_.keep)) {
-    std::filesystem::remove(files_.front().path);
+    std::error_code error;
+    std::filesystem::remove(files_.front().path, error);
+    if (error)
+      log_message(TN_LOG_WARNING, "tenon",
+                  fmt::format("an old checkpoint stays, '{}' cannot be removed: {}",
+                              printable(files_.front().path.native()), error.message()));
     files_.erase(files_.begin());
   }
 }
@@ -213,7 +284,7 @@ std::optional<std::filesystem::path> CheckpointManager::latest() const {
 }
 
 std::optional<std::filesystem::path> CheckpointManager::best() const {
-  if (!std::filesystem::exists(folder_ / kBest)) return std::nullopt;
+  if (!is_there(folder_ / kBest)) return std::nullopt;
   return folder_ / kBest;
 }
 

@@ -37,11 +37,13 @@ struct CheckpointManagerOptions {
 
 // The files are FOLDER/step-000000000500.h5 and so on; latest.h5 is a symbolic link to the newest,
 // and best.h5 the one with the best metric, which stays when its other name is removed. Belongs to
-// one thread; a forked child does not use it.
+// one thread, and the folder to one manager at a time; a forked child does not use it.
 class TENON_API CheckpointManager {
  public:
-  // Makes the folder if there is none. Throws a ValueError for an option outside its range and for
-  // a second manager with `on_signals`, and a CheckpointError if nothing can be written there.
+  // Makes the folder if there is none, and removes what processes left that were killed while they
+  // saved there. Throws a ValueError for an option outside its range and for a second manager with
+  // `on_signals`, and a CheckpointError if nothing can be written there or another manager, of this
+  // process or another one, uses the folder (as far as its file system knows locks).
   explicit CheckpointManager(std::filesystem::path folder,
                              const CheckpointManagerOptions& options = {});
   // Waits for the last save. An error that nobody has asked for is written to the log.
@@ -50,13 +52,16 @@ class TENON_API CheckpointManager {
   CheckpointManager& operator=(const CheckpointManager&) = delete;
 
   // Loads the newest file that is whole, as load(path, run) does; nullopt if there are no files.
-  // Damaged ones are skipped, and the log and skipped() name them. Throws a CheckpointError if all
-  // are damaged, and what load throws if the newest whole one does not fit.
+  // Damaged ones are skipped, and the log and skipped() name them. A file of a later step that was
+  // written before latest.h5 counts as older: the run went back since then. Throws a
+  // CheckpointError if the files cannot be listed or all are damaged, and what load throws if the
+  // newest whole one does not fit.
   std::optional<CheckpointReport> resume(Checkpoint& run, const LoadOptions& options = {});
 
   // Counts a step of the run (++run.step), and saves if it is time to. Returns false once SIGTERM
   // has come, when the run is saved and written. Throws what save() throws, also for a save that
-  // has been running since an earlier step.
+  // has been running since an earlier step; the step is counted, and saved if it is time to,
+  // nevertheless.
   bool step(Checkpoint& run, std::optional<double> metric = std::nullopt);
   // Saves now. With the best metric so far, which is never NaN, the file becomes best.h5. Throws a
   // CheckpointError if the system refuses, and if the folder has files of an earlier run and
@@ -78,9 +83,12 @@ class TENON_API CheckpointManager {
     int64_t step;
     std::filesystem::path path;
     std::optional<double> metric;
+    bool left = false;  // of a later step than newer ones: the run went back
   };
 
+  void lock_folder();
   std::vector<File> files_in_folder() const;
+  static void sort(std::vector<File>& files);
   bool is_time(int64_t step) const;
   void read_best_metric();
   void follow(const File& file);
@@ -95,6 +103,7 @@ class TENON_API CheckpointManager {
   std::optional<File> writing_;
   PendingSave pending_;
   Clock::time_point saved_at_ = Clock::now();
+  int lock_ = -1;        // the folder, open and locked
   uint32_t generation_;  // of forks: a child of the process leaves the files alone
 };
 

@@ -1,6 +1,7 @@
 #include <atomic>
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <tenon/core/error.h>
 #include <tenon/serialization/stop_signals.h>
@@ -12,9 +13,13 @@ namespace {
 std::atomic<bool> save_asked = false, stop_asked = false, is_watched = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
 struct sigaction term_before, save_before;
+pid_t watcher = 0;
 
 void on_signal(int number) {
-  if (number == SIGTERM) {
+  if (getpid() != watcher) {
+    sigaction(number, number == SIGTERM ? &term_before : &save_before, nullptr);
+    raise(number);  // it arrives when this handler returns
+  } else if (number == SIGTERM) {
     stop_asked = true;
     sigaction(SIGTERM, &term_before, nullptr);  // for the next one; safe in a handler
   } else {
@@ -30,6 +35,7 @@ void StopSignals::watch() {
         "CheckpointManager: another one has on_signals, and a signal has one receiver; set it for "
         "one of them");
   save_asked = stop_asked = false;
+  watcher = getpid();
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;

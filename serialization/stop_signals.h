@@ -3,7 +3,8 @@
 
 namespace tenon {
 
-// The handlers set a flag and nothing else, so they are safe at any moment.
+// The handlers set a flag and nothing else, so they are safe at any moment. In a forked child,
+// which nobody would ask for the flags, a signal does what it did before.
 class StopSignals {
  public:
   // Begins to listen to SIGTERM and SIGUSR1. A second SIGTERM does what it did before. Throws a

@@ -1,9 +1,12 @@
 // Checkpoints at intervals: which are written, which stay, and from which a run goes on.
+#include <chrono>
 #include <cmath>
 #include <set>
 
 #include <boost/test/unit_test.hpp>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <tenon/tenon.h>
 
@@ -132,7 +135,7 @@ BOOST_AUTO_TEST_CASE(damaged_files_are_skipped_and_named) {
   for (int step : {1, 2}) write_bytes(file(step), "");
   require_error<CheckpointError>([&] { manager.resume(next.all); }, folder.path().string(),
                                  "none of its 3 checkpoints can be read; move them away",
-                                 "step-000000000003.h5");
+                                 "step-000000000002.h5");
 }
 
 BOOST_AUTO_TEST_CASE(two_runs_are_not_mixed) {
@@ -172,6 +175,145 @@ BOOST_AUTO_TEST_CASE(errors_of_a_save_reach_the_next_call) {
                                  "cannot make the folder");
 }
 
+BOOST_AUTO_TEST_CASE(files_of_others_stay) {
+  TempFolder folder;
+  Run run;
+  // None of these is a name that a manager gives.
+  const std::vector<std::string> others = {"step-2.h5", "step-0000000000002.h5", "step-x.h5",
+                                           "step-000000000002.h5.bak"};
+  for (const std::string& name : others) write_bytes(folder / name, "mine");
+  // This one is, but a folder is no checkpoint.
+  std::filesystem::create_directories(folder / "step-000000000001.h5/x");
+  CheckpointManager manager(folder.path(), {.every_steps = 1, .keep = 1, .async = false});
+  run.all.step = 4;
+  for (int i = 0; i < 3; ++i) manager.step(run.all);
+  for (const std::string& name : others) BOOST_TEST(read_bytes(folder / name) == "mine", name);
+  BOOST_TEST(std::filesystem::exists(folder / "step-000000000001.h5/x"));
+  BOOST_TEST(!std::filesystem::exists(folder / "step-000000000006.h5"));
+}
+
+BOOST_AUTO_TEST_CASE(an_old_file_that_cannot_be_removed_stops_nothing) {
+  TempFolder folder;
+  Run run;
+  CheckpointManager manager(folder.path(), {.every_steps = 1, .keep = 1, .async = false});
+  manager.step(run.all);
+  std::filesystem::remove(folder / "step-000000000001.h5");
+  std::filesystem::create_directories(folder / "step-000000000001.h5/x");
+  for (int i = 0; i < 2; ++i) manager.step(run.all);
+  BOOST_TEST((names_in(folder.path()) ==
+              std::set<std::string>{"latest.h5", "step-000000000001.h5", "step-000000000003.h5"}));
+}
+
+BOOST_AUTO_TEST_CASE(what_killed_processes_left_is_removed) {
+  TempFolder folder;
+  const pid_t gone = fork();
+  if (gone == 0) _exit(0);
+  BOOST_REQUIRE(waitpid(gone, nullptr, 0) == gone);
+  const std::string ending = ".tmp." + std::to_string(gone) + ".0";
+  // The step that was being saved may never come again.
+  write_bytes(folder / (".step-000000000007.h5" + ending), "");
+  write_bytes(folder / (".best.h5" + ending), "");
+  const std::set<std::string> others = {".step-7.h5" + ending, ".step-000000000007.h5.tmp.1.0",
+                                        ".step-000000000007.h5.tmp.x"};
+  for (const std::string& name : others) write_bytes(folder / name, "");
+  CheckpointManager manager(folder.path());
+  BOOST_TEST((names_in(folder.path()) == others));
+}
+
+BOOST_AUTO_TEST_CASE(a_run_that_went_back_goes_on_from_where_it_was) {
+  TempFolder folder;
+  Run run;
+  const CheckpointManagerOptions options{.every_steps = 1, .keep = 3, .async = false};
+  const auto file = [&](int step) {
+    return folder / ("step-00000000000" + std::to_string(step) + ".h5");
+  };
+  {
+    CheckpointManager manager(folder.path(), options);
+    for (int i = 0; i < 5; ++i) manager.step(run.all);
+    run.all.step = 1;  // as after a load of another file
+    manager.step(run.all);
+    BOOST_TEST(
+        (names_in(folder.path()) == std::set<std::string>{"latest.h5", file(2).filename(),
+                                                          file(4).filename(), file(5).filename()}));
+    BOOST_TEST(manager.latest()->filename() == file(2).filename());
+  }
+  // No matter how coarse the clock is.
+  using namespace std::chrono_literals;
+  const auto now = std::filesystem::last_write_time(file(2));
+  for (int step : {4, 5}) std::filesystem::last_write_time(file(step), now - 1h);
+  {
+    CheckpointManager manager(folder.path(), options);
+    manager.resume(run.all);
+    BOOST_TEST(run.all.step == 2);
+    manager.step(run.all);
+    BOOST_TEST(
+        (names_in(folder.path()) == std::set<std::string>{"latest.h5", file(2).filename(),
+                                                          file(3).filename(), file(5).filename()}));
+  }
+  // A later one that was written after the latest is where a process was killed.
+  std::filesystem::last_write_time(file(5), now + 1h);
+  CheckpointManager manager(folder.path(), options);
+  manager.resume(run.all);
+  BOOST_TEST(run.all.step == 5);
+}
+
+BOOST_AUTO_TEST_CASE(a_folder_has_one_manager) {
+  TempFolder folder;
+  Run run;
+  {
+    CheckpointManager manager(folder.path());
+    require_error<CheckpointError>([&] { CheckpointManager second(folder.path()); },
+                                   folder.path().string(), "another CheckpointManager uses it");
+    manager.save(run.all);
+    manager.wait();
+  }
+  CheckpointManager next(folder.path());
+  BOOST_TEST(next.resume(run.all).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(a_folder_that_is_gone_is_named) {
+  TempFolder folder;
+  Run run;
+  CheckpointManager manager(folder / "runs", {.every_steps = 1, .async = false});
+  std::filesystem::remove_all(folder / "runs");
+  require_error<CheckpointError>([&] { manager.resume(run.all); }, (folder / "runs").string(),
+                                 "cannot list its files");
+  require_error<CheckpointError>([&] { manager.step(run.all); }, "there is no folder");
+  BOOST_TEST(!manager.best().has_value());
+  // The names that follow a save cannot be set.
+  std::filesystem::create_directories(folder / "runs/latest.h5/x");
+  require_error<CheckpointError>([&] { manager.step(run.all); }, (folder / "runs").string(),
+                                 "latest.h5");
+  std::filesystem::remove_all(folder / "runs/latest.h5");
+  std::filesystem::create_symlink("best.h5", folder / "runs/best.h5");  // to itself
+  BOOST_TEST(!manager.best().has_value());
+  manager.step(run.all, 1.0);
+  BOOST_TEST(step_in(manager.best().value()) == 3);
+  BOOST_TEST((names_in(folder / "runs") == std::set<std::string>{"best.h5", "latest.h5",
+                                                                 "step-000000000002.h5",
+                                                                 "step-000000000003.h5"}));
+}
+
+BOOST_AUTO_TEST_CASE(steps_count_and_are_saved_after_a_save_that_failed) {
+  TempFolder folder;
+  Run run;
+  CheckpointManager manager(folder.path(), {.every_steps = 2});
+  std::filesystem::create_directory(folder / "step-000000000002.h5");
+  int errors = 0;
+  for (int i = 0; i < 4; ++i) {
+    try {
+      manager.step(run.all);
+    } catch (const CheckpointError& error) {
+      ++errors;
+      BOOST_TEST(has(error.what(), "step-000000000002.h5': it is a folder"));
+    }
+    BOOST_TEST(run.all.step == i + 1);
+  }
+  manager.wait();
+  BOOST_TEST(errors == 1);
+  BOOST_TEST(step_in(manager.latest().value()) == 4);
+}
+
 BOOST_AUTO_TEST_CASE(signals_ask_for_a_save) {
   TempFolder folder;
   Run run;
@@ -195,6 +337,28 @@ BOOST_AUTO_TEST_CASE(signals_ask_for_a_save) {
   BOOST_TEST((now.sa_handler == SIG_DFL));
   CheckpointManager again(folder / "again", {.on_signals = true});
   BOOST_TEST(again.step(run.all));  // it has not been asked
+}
+
+BOOST_AUTO_TEST_CASE(signals_to_a_child_of_the_process_do_what_they_did_before) {
+  TempFolder folder;
+  Run run;
+  const auto before = signal(SIGTERM, SIG_DFL);  // Boost.Test makes an error of it
+  {
+    CheckpointManager manager(folder.path(), {.on_signals = true});
+    for (int number : {SIGTERM, SIGUSR1}) {
+      const pid_t child = fork();
+      if (child == 0) {
+        raise(number);
+        _exit(0);
+      }
+      int status = 0;
+      BOOST_REQUIRE(waitpid(child, &status, 0) == child);
+      BOOST_TEST((WIFSIGNALED(status) && WTERMSIG(status) == number), number);
+    }
+    BOOST_TEST(manager.step(run.all));
+    BOOST_TEST(!manager.latest().has_value());
+  }
+  signal(SIGTERM, before);
 }
 
 // The child of the test below.
