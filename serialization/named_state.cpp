@@ -41,6 +41,7 @@ struct StoredOptimizer {
 
 StoredOptimizer read_optimizer(const CheckpointValues& values) {
   StoredOptimizer stored;
+  std::vector<std::map<size_t, std::string>> params;  // of each group, by position
   auto unexpected = [](const std::string& name) {
     throw StateDictError(fmt::format("unexpected \"{}\"", printable(name)));
   };
@@ -54,7 +55,7 @@ StoredOptimizer read_optimizer(const CheckpointValues& values) {
       unexpected(name);
     if (stored.options.size() <= group) {
       stored.options.resize(group + 1);
-      stored.params.resize(group + 1);
+      params.resize(group + 1);
     }
     if (!what.starts_with("params.")) {
       stored.options[group].emplace(what, value.number());
@@ -62,14 +63,20 @@ StoredOptimizer read_optimizer(const CheckpointValues& values) {
     }
     const std::string with_dot = std::string(what.substr(7)) + ".";
     std::string_view rest;
-    if (!split_number(with_dot, position, rest) || !rest.empty() || position >= values.size())
+    if (!split_number(with_dot, position, rest) || !rest.empty() ||
+        !params[group].emplace(position, value.text()).second)
       unexpected(name);
-    auto& params = stored.params[group];
-    if (params.size() <= position) params.resize(position + 1);
-    params[position] = value.text();
     if (!stored.states.try_emplace(value.text()).second)
       throw StateDictError(
           fmt::format("the parameter \"{}\" is there twice", printable(value.text())));
+  }
+  for (size_t g = 0; g < params.size(); ++g) {
+    std::vector<std::string>& names = stored.params.emplace_back();
+    for (auto& [position, name] : params[g]) {
+      if (position != names.size())
+        throw StateDictError(fmt::format("group {} has no parameter {}", g, names.size()));
+      names.push_back(std::move(name));
+    }
   }
   for (const auto& [name, value] : values) {
     if (name == "type" || name.starts_with(kGroups)) continue;

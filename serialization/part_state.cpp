@@ -33,6 +33,11 @@ void add_values(std::vector<FileEntry>& entries, const std::string& group,
     if (other.group == group && other.key == kValuesKey)
       throw StateDictError(
           fmt::format("there are two parts of the name {}; give each its own", part_name(group)));
+  if (values.contains(kValuesKey))
+    throw CheckpointError(fmt::format(
+        "cannot store a value \"{}\" of the part {}: the file has all numbers and texts of a part "
+        "under this name. Rename it",
+        kValuesKey, part_name(group)));
   const std::string text = values_to_json(values);
   entries.push_back({group, kValuesKey,
                      from_host(text.data(), u8, {static_cast<int64_t>(text.size())},

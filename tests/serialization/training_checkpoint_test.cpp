@@ -267,6 +267,44 @@ BOOST_AUTO_TEST_CASE(a_save_runs_while_the_training_goes_on) {
   BOOST_TEST(load(folder / "shared.h5").size() == 4u);
 }
 
+BOOST_AUTO_TEST_CASE(a_name_that_the_file_needs_itself_is_refused_before_anything_is_written) {
+  TempFolder folder;
+  for (const CheckpointValue& value : {CheckpointValue(1), CheckpointValue(ones({2}))})
+    require_error<CheckpointError>(
+        [&] {
+          save(folder / "x.h5", Checkpoint{.user = {{"@values", value}}});
+        },
+        "x.h5", "the part user", "\"@values\"", "Rename it");
+  BOOST_TEST(folder.count() == 0u);
+  // Every other text is a name for a number.
+  const CheckpointValues odd{{"", 1}, {".", 2}, {"a/b", 3}, {"@x", 4}, {std::string("\0\n", 2), 5}};
+  save(folder / "x.h5", Checkpoint{.user = odd});
+  Checkpoint run;
+  load(folder / "x.h5", run);
+  for (const auto& [name, value] : odd) BOOST_TEST(run.user.at(name).whole() == value.whole());
+}
+
+BOOST_AUTO_TEST_CASE(numbers_of_parameters_have_no_gaps) {
+  TempFolder folder;
+  Net net;
+  optim::SGD optimizer(net.parameters(), {.lr = 0.5});
+  const Checkpoint saved{.optimizer = optimizer};
+  save(folder / "x.h5", saved);
+  const std::string good = read_bytes(folder / "x.h5");
+  Checkpoint run{.optimizer = optimizer};
+  for (const auto& [place, digit] :
+       {std::pair("_groups.0.params.0\"", 17), {"_groups.0.params.2\"", 8}}) {
+    std::string bytes = good;
+    const size_t at = bytes.find(place);
+    BOOST_REQUIRE(at != bytes.npos);
+    bytes[at + digit] = '9';
+    seal(bytes);
+    write_bytes(folder / "y.h5", bytes);
+    require_error<StateDictError>([&] { load(folder / "y.h5", run); }, "y.h5': optimizer",
+                                  "group 0 has no parameter");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(values_that_nobody_would_write_are_refused) {
   TempFolder folder;
   const std::string note(40, '#');
