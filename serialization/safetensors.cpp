@@ -209,6 +209,10 @@ void require_layout(const std::vector<HeaderEntry>& entries, uint64_t data_bytes
 
 std::vector<HeaderEntry> parse_header(const std::string& header, uint64_t data_bytes) {
   if (!header.starts_with('{')) throw CheckpointError("its header does not begin with '{'");
+  // The parser would take it for the end, and not see what follows.
+  if (const size_t zero = header.find('\0'); zero != header.npos)
+    throw CheckpointError(
+        fmt::format("its header is not valid JSON: there is a zero byte at byte {} of it", zero));
   HeaderEvents events;
   nlohmann::json::sax_parse(header, &events);
   events.require_unique();

@@ -174,6 +174,8 @@ BOOST_AUTO_TEST_CASE(headers_that_the_specification_forbids_are_refused) {
   check(with(R"(,"b":[1])"), 8, "a list");
   check(with(R"(,"b":"text")"), 8, "a text");
   check(with("") + "{}", 8, "not valid JSON");
+  // What a parser that ends at a zero would not see.
+  check(with("") + std::string("\0{}", 3), 8, "a zero byte at byte");
   check("{" + kGood, 8, "not valid JSON");
   check("{" + kGood + ",\"\xff\":1}", 8, "not valid JSON");
 }
