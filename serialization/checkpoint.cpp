@@ -59,11 +59,13 @@ KeySide side_of(const TensorFile& file) {
 
 LoadReport load_model(const std::filesystem::path& path, ModuleRef model,
                       const LoadOptions& options) {
-  TensorFile file = open_tensor_file(path, options.section);
+  TensorFile file = open_tensor_file(path, options.section, options.verify);
   PreparedModel prepared(
       path, side_of(file), [&](size_t i) { return read_file_tensor(file, i); }, model, options);
   file.close();  // its memory is not needed any more
   prepared.check(path);
+  for (const LeftOut& other : file.left_out)
+    prepared.map.report.not_tensors.push_back(other.key + ": " + other.why);
   prepared.map.report.format = file.format;
   prepared.map.report.unverified = file.format != FileFormat::tenon;
   prepared.commit(path);
@@ -71,7 +73,7 @@ LoadReport load_model(const std::filesystem::path& path, ModuleRef model,
 }
 
 StateDict load_tensors(const std::filesystem::path& path, const LoadOptions& options) {
-  const TensorFile file = open_tensor_file(path, options.section);
+  const TensorFile file = open_tensor_file(path, options.section, options.verify);
   const Conversion conversion(side_of(file), options);
   StateDict tensors;
   for (size_t i = 0; i < conversion.side().tensors.size(); ++i) {
@@ -99,6 +101,7 @@ CheckpointInfo look_into(const std::filesystem::path& path, const std::string& s
       info.tensors.push_back({tensor.key, tensor.shape, tensor.dtype});
     else
       info.unreadable.push_back({tensor.key, tensor.fault});
+  for (const LeftOut& other : file.left_out) info.unreadable.push_back({other.key, other.why});
   return info;
 }
 

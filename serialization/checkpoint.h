@@ -35,14 +35,14 @@ TENON_API void save_safetensors(const std::filesystem::path& path, const nn::Sta
 // writes nothing. Call it before a long training.
 TENON_API void require_can_save(const std::filesystem::path& path);
 
-// Reads a checkpoint, or a file of another program: safetensors, a state dict of torch.save, or
-// NumPy's .npz and .npy. Its contents tell the format, not its name. Copies the values to a model,
-// wrapped or not; map_keys describes how names are matched. Nothing in a file is executed. Values
-// are converted to the dtypes and devices of the model. A
-// load that fails throws and leaves the model exactly as it was:
+// Reads a checkpoint, or a file of another program: safetensors, a state dict of torch.save,
+// NumPy's .npz and .npy, or HDF5. Its contents tell the format, not its name. Copies the values to
+// a model, wrapped or not; map_keys describes how names are matched. Nothing in a file is executed.
+// Values are converted to the dtypes and devices of the model. A load that fails throws and leaves
+// the model exactly as it was:
 //
-//   - a CheckpointError if the file is missing, damaged or not a checkpoint, or if the host has too
-//     little memory to read it;
+//   - a CheckpointError if the file is missing, damaged or not a checkpoint, if the host has too
+//     little memory to read it, or if the process that reads HDF5 of other programs fails;
 //   - an OutOfMemoryError if a device has too little memory for the values;
 //   - a ValueError if a pattern in the options is not a regular expression;
 //   - a StateDictError, in PyTorch's words, if names or shapes do not fit, or if the model has one
@@ -81,7 +81,8 @@ struct CheckpointInfo {
   // The paths of wrapped models, such as "module"; nullopt if the writer did not record them.
   std::optional<std::vector<std::string>> wrappers;
   std::vector<CheckpointPartInfo> parts;  // training_checkpoint.h; empty for a model alone
-  std::vector<Unreadable> unreadable;  // tensors that Tenon cannot make, such as those of type int8
+  // Tensors that Tenon cannot make, such as those of type int8, and what else an HDF5 file holds.
+  std::vector<Unreadable> unreadable;
 };
 // Verifies every byte of a checkpoint and describes it, without making tensors. Of a file of
 // another program everything but the values is checked. `section` is LoadOptions::section. Throws a

@@ -40,8 +40,8 @@ bool starts_with(std::span<const std::byte> bytes, std::string_view text) {
 std::string foreign(std::span<const std::byte> bytes) {
   if (bytes.empty()) return "the file is empty";
   if (starts_with(bytes, "\x89HDF\r\n\x1a\n"))
-    return "it is an HDF5 file, but not one that Tenon wrote: it has no checksums. Read it with "
-           "its own tool, put the tensors into a tenon::StateDict and tenon::save() that";
+    return "it is an HDF5 file that another program wrote, which has no training run that Tenon "
+           "could go on with. Load its weights alone: tenon::load(path, model)";
   if (starts_with(bytes, "PK\x03\x04") || (bytes.size() > 8 && bytes[8] == std::byte{'{'} &&
                                            get<uint64_t>(bytes.data(), 0) < (uint64_t{1} << 32)))
     return "it is a file of PyTorch, NumPy or safetensors, which has no training run that Tenon "
@@ -74,6 +74,11 @@ std::array<std::byte, kCheckpointHeaderBytes> encode_header(const CheckpointHead
 bool begins_as_checkpoint(std::span<const std::byte> first_bytes) {
   return std::memcmp(first_bytes.data(), kMagic.data(),
                      std::min(kMagic.size(), first_bytes.size())) == 0;
+}
+
+bool has_checkpoint_note(std::span<const std::byte> first_bytes) {
+  constexpr std::string_view begin = kNote.substr(0, kNote.find(':'));
+  return first_bytes.size() > kNoteAt && starts_with(first_bytes.subspan(kNoteAt), begin);
 }
 
 CheckpointHeader decode_header(std::span<const std::byte> first_bytes) {

@@ -26,6 +26,10 @@ std::array<std::byte, kCheckpointHeaderBytes> encode_header(const CheckpointHead
 // to tell.
 bool begins_as_checkpoint(std::span<const std::byte> first_bytes);
 
+// Whether the first bytes of a file have the line of text that Tenon writes into a header: the rest
+// of a header may be damaged.
+bool has_checkpoint_note(std::span<const std::byte> first_bytes);
+
 // Reads the header from the first bytes of a file, which are fewer than a header if the file is
 // shorter. Throws a CheckpointError unless they are an intact header of a known version. Bytes
 // without a meaning, such as the line of text, are covered by the checksum and otherwise ignored.

@@ -45,6 +45,9 @@ struct LoadOptions {
   std::string only = {};
   // Applied to each name of the file, one after the other, before names are matched.
   std::vector<LoadRule> rules = {};
+  // Whether a checkpoint of Tenon's with wrong checksums is refused. Otherwise it is read as an
+  // HDF5 file of another program: it may be damaged, or another program has changed it.
+  bool verify = true;
 };
 
 struct NamedShape {

@@ -32,6 +32,8 @@ std::string_view name_of(FileFormat format) {
       return "NumPy .npy";
     case FileFormat::npz:
       return "NumPy .npz";
+    case FileFormat::hdf5:
+      return "HDF5";
   }
   return "unknown";
 }
@@ -54,8 +56,10 @@ std::string LoadReport::str() const {
   list(text, "one tensor under two names", tied,
        [](const Tied& t) { return fmt::format("{} is {}", printable(t.key), printable(t.with)); });
   list(text, "left out", skipped, plain);
+  list(text, "not tensors", not_tensors, plain);
   if (unverified && format)
-    text += fmt::format("\n  unverified: a {} file has no checksums of Tenon's", name_of(*format));
+    text += fmt::format("\n  unverified: {} {} file has no checksums of Tenon's",
+                        *format == FileFormat::hdf5 ? "an" : "a", name_of(*format));
   return text;
 }
 

@@ -15,8 +15,8 @@
 namespace tenon {
 
 // The formats that load reads. docs/checkpoints.md describes what is checked in each.
-enum class FileFormat { tenon, safetensors, torch, npy, npz };
-// Returns "Tenon", "safetensors", "PyTorch", "NumPy .npy" or "NumPy .npz".
+enum class FileFormat { tenon, safetensors, torch, npy, npz, hdf5 };
+// Returns "Tenon", "safetensors", "PyTorch", "NumPy .npy", "NumPy .npz" or "HDF5".
 TENON_API std::string_view name_of(FileFormat format);
 
 struct TENON_API LoadReport {
@@ -49,6 +49,9 @@ struct TENON_API LoadReport {
   std::vector<Tied> tied;               // loaded into a tensor that the model has under two names
 
   std::vector<std::string> skipped;  // in the model, but not what LoadOptions::only asks for
+  // In an HDF5 file of another program, but no tensors, each with the reason: "names: it holds
+  // text".
+  std::vector<std::string> not_tensors;
   std::optional<FileFormat> format;  // of the file; nullopt if the values came from memory
   bool unverified = false;  // the file has no checksums of Tenon's: damage may be unnoticed
 

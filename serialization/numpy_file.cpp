@@ -202,7 +202,7 @@ Tensor make_array(const FileTensor& tensor, const NpyArray& array, Read&& read) 
 bool begins_as_npy(std::string_view first_bytes) { return first_bytes.starts_with(kNpyMagic); }
 
 TensorFile open_npy(std::shared_ptr<const InputFile> file, const std::string& name) {
-  TensorFile opened{FileFormat::npy, file->size(), {}, {}, {}, {}};
+  TensorFile opened{FileFormat::npy, file->size(), {}, {}, {}, {}, {}};
   FileTensor tensor{name, {}, DType::f32, ""};
   uint64_t at = 0;
   const NpyArray array = read_npy_header(
@@ -226,7 +226,7 @@ bool is_npz_archive(const std::vector<ZipMember>& members) {
 }
 
 TensorFile open_npz(std::shared_ptr<const InputFile> file, std::vector<ZipMember> members) {
-  TensorFile opened{FileFormat::npz, file->size(), {}, {}, {}, {}};
+  TensorFile opened{FileFormat::npz, file->size(), {}, {}, {}, {}, {}};
   std::vector<NpyArray> arrays;
   for (const ZipMember& member : members) {
     FileTensor tensor{member.name.substr(0, member.name.size() - kNpyEnding.size()), {}, {}, ""};

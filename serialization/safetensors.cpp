@@ -256,7 +256,7 @@ TensorFile open_safetensors(std::shared_ptr<const InputFile> file) {
   const std::string header = read_safetensors_header(*file);
   const uint64_t data = kLengthBytes + header.size();  // where the values begin
   const std::vector<HeaderEntry> entries = parse_header(header, file->size() - data);
-  TensorFile opened{FileFormat::safetensors, file->size(), {}, {}, {}, {}};
+  TensorFile opened{FileFormat::safetensors, file->size(), {}, {}, {}, {}, {}};
   std::vector<uint64_t> begins;
   for (const HeaderEntry& entry : entries) {
     std::string fault;

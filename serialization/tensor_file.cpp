@@ -2,6 +2,7 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include <tenon/core/extent.h>
@@ -11,6 +12,7 @@
 #include <tenon/core/tensor_impl.h>
 #include <tenon/serialization/atomic_file.h>
 #include <tenon/serialization/checkpoint_file.h>
+#include <tenon/serialization/foreign_hdf5.h>
 #include <tenon/serialization/header.h>
 #include <tenon/serialization/numpy_file.h>
 #include <tenon/serialization/safetensors.h>
@@ -22,16 +24,26 @@
 namespace tenon {
 namespace {
 
-constexpr size_t kSniffedBytes = 16;
+constexpr size_t kSniffedBytes = kCheckpointHeaderBytes;
 
 TensorFile open_native(const std::filesystem::path& path) {
   const auto file = std::make_shared<const VerifiedFile>(path);
   const ImageContents& contents = file->contents();
-  TensorFile opened{FileFormat::tenon, file->image().size(), {}, contents.wrappers, {}, file};
+  TensorFile opened{FileFormat::tenon, file->image().size(), {}, contents.wrappers, {}, file, {}};
   for (const StoredTensor& tensor : contents.tensors)
     opened.tensors.push_back({tensor.key, tensor.shape, tensor.dtype, ""});
   opened.read = [file](size_t i) { return read_values(*file, file->contents().tensors[i]); };
   return opened;
+}
+
+// A checkpoint that another program has changed is read as one of another program.
+TensorFile open_unverified(const std::filesystem::path& path,
+                           const std::shared_ptr<const InputFile>& file) {
+  try {
+    return open_native(path);
+  } catch (const CheckpointError&) {
+    return open_hdf5(file, true);
+  }
 }
 
 void require_no_section(const std::string& section) {
@@ -90,7 +102,8 @@ Tensor read_tensor_at(const InputFile& file, uint64_t offset, const Shape& shape
   return made.tensor;
 }
 
-TensorFile open_tensor_file(const std::filesystem::path& path, const std::string& section) {
+TensorFile open_tensor_file(const std::filesystem::path& path, const std::string& section,
+                            bool verify) {
   const auto file = std::make_shared<const InputFile>(path, "cannot load checkpoint",
                                                       InputFile::throw_as<NamedFileError>);
   std::array<char, kSniffedBytes> first{};
@@ -102,6 +115,10 @@ TensorFile open_tensor_file(const std::filesystem::path& path, const std::string
     require_no_section(section);
     if (is_safetensors) return open_safetensors(file);
     if (begins_as_npy(begin)) return open_npy(file, path.stem().string());
+    const auto header = std::as_bytes(std::span(begin));
+    if (!verify && is_hdf5(*file)) return open_unverified(path, file);
+    if (!begins_as_checkpoint(header) && !has_checkpoint_note(header) && is_hdf5(*file))
+      return open_hdf5(file, false);
   } catch (const NamedFileError&) {
     throw;
   } catch (const CheckpointError& error) {

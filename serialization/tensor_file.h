@@ -32,6 +32,12 @@ struct FileTensor {
   std::string fault;  // why Tenon cannot make it, such as a dtype that it does not have
 };
 
+// What a file holds besides tensors.
+struct LeftOut {
+  std::string key;
+  std::string why;
+};
+
 struct TensorFile {
   FileFormat format = FileFormat::tenon;
   uint64_t bytes = 0;                                // the size of the file
@@ -41,6 +47,7 @@ struct TensorFile {
   // fails.
   std::function<Tensor(size_t)> read;
   std::shared_ptr<const VerifiedFile> native;  // of Tenon's own format
+  std::vector<LeftOut> left_out;
 
   // Frees what is kept of the values.
   void close() {
@@ -51,8 +58,9 @@ struct TensorFile {
 
 // Opens a file of any format that Tenon reads, and checks everything but the values. The first
 // bytes of the file tell the format. Throws a CheckpointError that names the file. `section` is
-// LoadOptions::section.
-TensorFile open_tensor_file(const std::filesystem::path& path, const std::string& section);
+// LoadOptions::section, and `verify` LoadOptions::verify.
+TensorFile open_tensor_file(const std::filesystem::path& path, const std::string& section,
+                            bool verify = true);
 
 // Reads exactly `count` bytes; throws a CheckpointError if the file ends before.
 void read_exactly(const InputFile& file, void* to, uint64_t count, uint64_t offset);

@@ -316,7 +316,7 @@ bool is_torch_archive(const std::vector<ZipMember>& members) {
 
 TensorFile open_torch(std::shared_ptr<const InputFile> file, std::vector<ZipMember> members,
                       const std::string& section) {
-  TensorFile opened{FileFormat::torch, file->size(), {}, {}, {}, {}};
+  TensorFile opened{FileFormat::torch, file->size(), {}, {}, {}, {}, {}};
   auto contents = std::make_shared<TorchContents>();
   contents->members = std::move(members);
   const std::string archive = name_of_archive(contents->members);

@@ -26,6 +26,8 @@ Environment variables of all programs (README.md says more):
   TENON_CHECK           1: checked mode, which finds plugins that spoil memory; nan: and the first NaN
   TENON_CHECK_TIMEOUT   Seconds after which work counts as stuck in checked mode (default: 60)
   TENON_TRACE           What runs: ops, plans, FILE.json, or several of these with commas
+  TENON_HDF5_READER     The program that reads HDF5 files of other programs
+  TENON_HDF5_TIMEOUT    Seconds that it may take, and one for each MiB (default: 60)
   TENON_LOG             debug, info, warning (default) or error
   TENON_DATA            A folder of data sets
 )";

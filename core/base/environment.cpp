@@ -95,7 +95,8 @@ const CheckSettings& check_settings() {
 }
 
 void check_environment() {
-  for (auto* name : {"TENON_NUM_THREADS", "TENON_CPU_DEVICES"}) count_from_environment(name);
+  for (auto* name : {"TENON_NUM_THREADS", "TENON_CPU_DEVICES", "TENON_HDF5_TIMEOUT"})
+    count_from_environment(name);
   flag_from_environment("TENON_SYNC");
   cpu_fallback_from_environment();
   trace_from_environment();

@@ -38,7 +38,8 @@ class InputFile {
   ~InputFile();
   InputFile(const InputFile&) = delete;
 
-  uint64_t size() const { return size_; }  // the size when the file was opened
+  int descriptor() const { return file_; }  // open as long as this object
+  uint64_t size() const { return size_; }   // the size when the file was opened
   // Reads up to `count` bytes from `offset`. Returns fewer only at the end of the file.
   size_t read(void* to, size_t count, uint64_t offset) const;
   [[noreturn]] void fail(const std::string& why) const;

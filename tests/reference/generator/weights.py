@@ -3,7 +3,7 @@
 
 usage: weights.py [DIR]     default: weights/ beside this script's folder
 
-Needs PyTorch 2.15.0, numpy and safetensors (`pip install torch==2.15.0 numpy safetensors`). Each value says which tensor it belongs to
+Needs PyTorch 2.15.0, numpy, safetensors and h5py (`pip install torch==2.15.0 numpy safetensors h5py`). Each value says which tensor it belongs to
 and where it stands in it, so that none can pass for another: element i of the tensor number k is 100 k + i.
 """
 import collections
@@ -12,6 +12,7 @@ import pathlib
 import sys
 import zipfile
 
+import h5py
 import numpy
 import safetensors.torch
 import torch
@@ -116,12 +117,84 @@ def write_numpy(folder):
     numpy.save(folder / "object.npy", numpy.array([{}, []], dtype=object), allow_pickle=True)
 
 
+def bfloat16():
+    """The type that HDF5 2.0 calls H5T_FLOAT_BFLOAT16LE."""
+    kind = h5py.h5t.IEEE_F32LE.copy()
+    kind.set_fields(15, 7, 8, 0, 7)
+    kind.set_size(2)
+    kind.set_ebias(127)
+    return kind
+
+
+def write_hdf5(folder):
+    states = {key: tensor.numpy() for key, tensor in numbered(Net()).state_dict().items()}
+    with h5py.File(folder / "net.h5", "w") as file:
+        for key, values in states.items():
+            file[key] = values
+    with h5py.File(folder / "net_wrapped.h5", "w", libver="v110") as file:  # groups, packed, in the newer layout
+        for key, values in states.items():
+            packing = {"compression": "gzip", "shuffle": True, "fletcher32": True} if values.ndim else {}
+            file.create_dataset("module/" + key.replace(".", "/"), data=values, **packing)
+    with h5py.File(folder / "keras.h5", "w", track_order=True) as file:
+        file.attrs["layer_names"] = ["dense", "dense_1"]
+        for i, layer in enumerate(("dense", "dense_1")):
+            group = file.create_group(f"{layer}/{layer}", track_order=True)
+            group["kernel:0"] = numpy.arange(6, dtype="f4").reshape(2, 3) + 10 * i
+            group["bias:0"] = numpy.arange(3, dtype="f4") + 10 * i
+    with h5py.File(folder / "dtypes.h5", "w") as file:
+        for name, tensor in of_each_dtype().items():
+            if name != "bf16":
+                file[name] = tensor.numpy()
+        space = h5py.h5s.create_simple((2, 3))
+        data = h5py.h5d.create(file.id, b"bf16", bfloat16(), space)
+        data.write(space, space, of_each_dtype()["bf16"].view(torch.uint16).numpy(), mtype=bfloat16())
+    with h5py.File(folder / "layouts.h5", "w") as file:
+        values = numpy.arange(60).reshape(3, 4, 5)
+        for kind in (">f4", ">f8", ">f2", ">i8", ">i4", "<f4"):
+            file[kind.replace(">", "big_").replace("<", "little_")] = values.astype(kind)
+        file.create_dataset("chunks", data=values.astype("f4"), chunks=(2, 3, 2))
+        file.create_dataset("deflate", data=values.astype("f4"), chunks=(2, 3, 2), compression="gzip", compression_opts=9)
+        file.create_dataset("resizable", data=values.astype("f4"), maxshape=(None, None, 5), chunks=(1, 4, 5), shuffle=True)
+        compact = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        compact.set_layout(h5py.h5d.COMPACT)
+        space = h5py.h5s.create_simple((3, 4, 5))
+        h5py.h5d.create(file.id, b"compact", h5py.h5t.IEEE_F32LE, space, compact).write(space, space, values.astype("f4"))
+        file["again"] = file["chunks"]  # a hard link
+    with h5py.File(folder / "strange.h5", "w") as file:
+        file["good"] = numpy.ones(2, "f4")
+        file["text"] = "some text"
+        file["texts"] = numpy.array([b"a", b"bc"])
+        file["complex"] = numpy.ones(2, "c8")
+        file["record"] = numpy.zeros(2, [("a", "f4"), ("b", "i4")])
+        file["empty"] = h5py.Empty("f4")
+        file["type"] = numpy.dtype("f4")
+        file["@part"] = numpy.ones(2, "f4")
+        file["group/back"] = file["/"]  # a cycle
+        file["group/self"] = file["group"]
+        file["soft"] = h5py.SoftLink("/good")
+        file["dangling"] = h5py.SoftLink("/nowhere")
+        file["other_file"] = h5py.ExternalLink("/etc/passwd", "/good")
+        file["int8"] = numpy.ones(2, "i1")
+        file["uint16"] = numpy.ones(2, "u2")
+        file["long_double"] = numpy.ones(2, numpy.longdouble)
+        file["nine"] = numpy.ones((1,) * 9, "f4")
+        file.create_dataset("lzf", data=numpy.ones(8, "f4"), compression="lzf")
+        file.create_dataset("scaled", data=numpy.ones(8, "i4"), scaleoffset=1)
+        file.create_dataset("never_written", shape=(1 << 40,), dtype="f4")
+        file.create_dataset("half_written", shape=(4,), dtype="f4", chunks=(2,))[:2] = 1
+        file.create_dataset("outside", shape=(2,), dtype="f4", external=[("/etc/passwd", 0, 8)])
+        virtual = h5py.VirtualLayout(shape=(2,), dtype="f4")
+        virtual[:] = h5py.VirtualSource("/etc/passwd", "good", shape=(2,))
+        file.create_virtual_dataset("virtual", virtual)
+
+
 def main():
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent.parent / "weights"
     folder.mkdir(parents=True, exist_ok=True)
     write_safetensors(folder)
     write_torch(folder)
     write_numpy(folder)
+    write_hdf5(folder)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,59 @@
+// What libtenon and the program tenon-hdf5-reader say to each other over a socket. The reader sends
+// what a file contains. Then, for each number of a tensor that libtenon sends (64 bits), it sends
+// the values. Neither side trusts the other. Both run on one machine, so structs are sent as they
+// are in memory. Internal to serialization.
+#pragma once
+
+#include <cstdint>
+
+namespace tenon::hdf5_wire {
+
+inline constexpr uint32_t kMagic = 0x31523554;  // "T5R1"; another number for another protocol
+
+enum class FrameKind : uint32_t {
+  contents,  // Contents, and then entries: an Entry, its path and its text each
+  failure,   // a text: the file cannot be read
+  values,    // values of a tensor, row-major and little-endian, in one frame or several
+  fault,     // a text: the values of this tensor cannot be read
+};
+
+// In front of everything that the reader sends.
+struct Frame {
+  uint32_t magic;
+  FrameKind kind;
+  uint64_t bytes;  // that follow
+};
+
+struct Contents {
+  // The file has a block in front of the HDF5 data, and the attribute of a checkpoint of Tenon's.
+  uint32_t looks_like_checkpoint;
+  uint32_t entries;
+};
+
+enum class EntryKind : uint8_t {
+  tensor,
+  unreadable,  // numbers that Tenon cannot read; the text says why
+  left_out,    // no numbers, or a link; the text says what it is
+};
+
+// Types of elements as libtenon gets them.
+enum class Type : uint8_t { f32, f64, f16, bf16, i64, i32, u8, boolean };
+
+inline constexpr uint32_t kMaxRank = 8;
+
+struct Entry {
+  EntryKind kind;
+  Type type;
+  uint8_t rank;
+  uint8_t reserved;
+  uint32_t path_bytes, text_bytes, reserved_2;
+  uint64_t dims[kMaxRank];
+};
+
+// Limits that both sides know.
+inline constexpr uint64_t kMaxContentsBytes = uint64_t{64} << 20;
+inline constexpr uint64_t kMaxTextBytes = 4096;
+// Deflate makes at most 1032 bytes of one.
+inline constexpr uint64_t kMaxExpansion = 1032;
+
+}  // namespace tenon::hdf5_wire

@@ -1,0 +1,212 @@
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <tenon/core/base/environment.h>
+#include <tenon/core/base/printable.h>
+#include <tenon/core/error.h>
+#include <tenon/core/format.h>
+#include <tenon/serialization/reader_process.h>
+
+extern char** environ;
+
+namespace tenon {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kVariable = "TENON_HDF5_READER";
+constexpr int kSocketInReader = 0, kFileInReader = 3;
+constexpr auto kTimeToEnd = std::chrono::seconds(10);
+
+std::string reason(int error) { return std::system_category().message(error); }
+
+std::string find_installed_reader() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&reader_seconds), &info) == 0 || !info.dli_fname)
+    return {};
+  std::error_code error;
+  const auto library = std::filesystem::canonical(info.dli_fname, error);
+  return error ? std::string() : (library.parent_path() / "tenon" / "tenon-hdf5-reader").string();
+}
+// Determined when libtenon is loaded, and never freed, as the folder of plugins
+// (plugins/host/discovery.cpp).
+const std::string& installed_reader = *new std::string(find_installed_reader());
+
+std::string reader_program() {
+  const char* named = secure_getenv(kVariable);
+  if (!named || !*named) return installed_reader;
+  if (named[0] != '/')
+    throw CheckpointError(
+        fmt::format("{} is \"{}\", which is not an absolute path", kVariable, excerpt(named)));
+  return named;
+}
+
+// A file that is closed at the end of a scope, with a number that no file of the new process gets.
+class HighFile {
+ public:
+  explicit HighFile(int file) : file_(fcntl(file, F_DUPFD_CLOEXEC, kFileInReader + 1)) {
+    if (file_ < 0)
+      throw CheckpointError("there is no number left for an open file: " + reason(errno));
+  }
+  ~HighFile() { close(file_); }
+  HighFile(const HighFile&) = delete;
+  operator int() const { return file_; }
+
+ private:
+  int file_;
+};
+
+struct SpawnSettings {
+  SpawnSettings() {
+    posix_spawn_file_actions_init(&files);
+    posix_spawnattr_init(&attributes);
+  }
+  ~SpawnSettings() {
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attributes);
+  }
+  SpawnSettings(const SpawnSettings&) = delete;
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+};
+
+// The environment of the process: where its libraries are, and nothing else.
+std::vector<char*> reader_environment() {
+  std::vector<char*> kept;
+  for (char** variable = environ; variable && *variable; ++variable)
+    if (std::string_view(*variable).starts_with("LD_LIBRARY_PATH=")) kept.push_back(*variable);
+  kept.push_back(nullptr);
+  return kept;
+}
+
+}  // namespace
+
+uint64_t reader_seconds() { return count_from_environment("TENON_HDF5_TIMEOUT").value_or(60); }
+
+ReaderProcess::ReaderProcess(int file, uint64_t seconds) {
+  const std::string program = reader_program();
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    throw CheckpointError("there is no socket for the process that reads it: " + reason(errno));
+  socket_ = ends[0];
+  try {
+    start(program, file, seconds, ends[1]);
+  } catch (...) {
+    close(ends[1]);
+    close(socket_);
+    throw;
+  }
+  close(ends[1]);
+#ifdef SYS_pidfd_open
+  handle_ = static_cast<int>(syscall(SYS_pidfd_open, process_, 0));
+#endif
+}
+
+void ReaderProcess::start(const std::string& program, int file, uint64_t seconds, int socket) {
+  const HighFile high_file(file), high_socket(socket);
+  SpawnSettings settings;
+  sigset_t all, none;
+  sigfillset(&all);
+  sigemptyset(&none);
+  int error = posix_spawn_file_actions_adddup2(&settings.files, high_socket, kSocketInReader);
+  if (!error) error = posix_spawn_file_actions_adddup2(&settings.files, high_file, kFileInReader);
+  if (error) throw std::bad_alloc();
+  posix_spawnattr_setsigdefault(&settings.attributes, &all);
+  posix_spawnattr_setsigmask(&settings.attributes, &none);
+  posix_spawnattr_setpgroup(&settings.attributes, 0);  // signals of a terminal are not for it
+  posix_spawnattr_setflags(&settings.attributes,
+                           POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+  std::string name = program, limit = std::to_string(seconds);
+  char* arguments[] = {name.data(), limit.data(), nullptr};
+  error = posix_spawn(&process_, program.c_str(), &settings.files, &settings.attributes, arguments,
+                      reader_environment().data());
+  if (error)
+    throw CheckpointError(fmt::format(
+        "it is an HDF5 file that Tenon did not write, and the program that reads these cannot be "
+        "started: '{}': {}. It is installed with Tenon, beside the library; {} may name it",
+        printable(program), reason(error), kVariable));
+}
+
+ReaderProcess::~ReaderProcess() { stop(); }
+
+void ReaderProcess::stop() {
+  if (socket_ >= 0) close(std::exchange(socket_, -1));
+  if (process_ > 0) {
+#ifdef SYS_pidfd_send_signal
+    // Its number may belong to another process by now, if somebody else has waited for it.
+    if (handle_ < 0 || syscall(SYS_pidfd_send_signal, handle_, SIGKILL, nullptr, 0) != 0)
+#endif
+      if (handle_ < 0) kill(process_, SIGKILL);
+    while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    process_ = -1;
+  }
+  if (handle_ >= 0) close(std::exchange(handle_, -1));
+}
+
+void ReaderProcess::fail(const std::string& why) {
+  stop();
+  throw CheckpointError("the process that reads it, because Tenon did not write it, " + why);
+}
+
+void ReaderProcess::fail_as_ended() {
+  int status = 0;
+  pid_t ended = 0;
+  for (const Time end = Clock::now() + kTimeToEnd; Clock::now() < end;) {
+    ended = waitpid(process_, &status, WNOHANG);
+    if (ended == process_ || (ended < 0 && errno != EINTR)) break;
+    poll(nullptr, 0, 1);
+  }
+  if (ended == process_) process_ = -1;
+  if (ended == 0) fail("has stopped answering");
+  if (ended < 0) fail("has ended, and how is not known, because the program ignores SIGCHLD");
+  if (WIFSIGNALED(status))
+    fail(fmt::format("was ended by a signal: {}. The file is damaged, or made to do this",
+                     strsignal(WTERMSIG(status))));
+  fail(fmt::format("has ended with the status {}", WEXITSTATUS(status)));
+}
+
+void ReaderProcess::send(const void* bytes, size_t count) {
+  for (auto* at = static_cast<const char*>(bytes); count > 0;) {
+    const ssize_t n = ::send(socket_, at, count, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) fail_as_ended();
+    at += n, count -= static_cast<size_t>(n);
+  }
+}
+
+void ReaderProcess::receive(void* bytes, size_t count, Time end) {
+  for (auto* at = static_cast<char*>(bytes); count > 0;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+    pollfd ready{socket_, POLLIN, 0};
+    const int got = poll(&ready, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30)));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail("cannot be heard: " + reason(errno));
+    if (got == 0)
+      fail(
+          "did not answer in time. If the file is large and its disk slow, set "
+          "TENON_HDF5_TIMEOUT to more seconds");
+    const ssize_t n = recv(socket_, at, count, 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) fail_as_ended();
+    at += n, count -= static_cast<size_t>(n);
+  }
+}
+
+}  // namespace tenon

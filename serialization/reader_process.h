@@ -1,0 +1,46 @@
+// The process that reads HDF5 files of other programs. What it is not allowed to do and how it is
+// found docs/checkpoints.md describes. Internal to serialization.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <sys/types.h>
+
+namespace tenon {
+
+// A running tenon-hdf5-reader. It is killed, whatever it does, when this object goes.
+class ReaderProcess {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  // Starts it with the open file `file`, and lets it use a processor for so many seconds. Throws a
+  // CheckpointError if there is no such program or process.
+  ReaderProcess(int file, uint64_t seconds);
+  ~ReaderProcess();
+  ReaderProcess(const ReaderProcess&) = delete;
+
+  // Both throw a CheckpointError that says how the process has ended, if it has, and receive() also
+  // if what it asks for does not come until `end`.
+  void send(const void* bytes, size_t count);
+  void receive(void* bytes, size_t count, Time end);
+
+  // Kills the process and throws a CheckpointError that says what is wrong with it.
+  [[noreturn]] void fail(const std::string& why);
+
+ private:
+  [[noreturn]] void fail_as_ended();
+  void start(const std::string& program, int file, uint64_t seconds, int socket);
+  void stop();
+
+  int socket_ = -1, handle_ = -1;  // of the process: a pidfd where the system has them
+  pid_t process_ = -1;
+};
+
+// How long an answer of the process may take that does not depend on the size of the file:
+// TENON_HDF5_TIMEOUT, 60 seconds by default. Throws a ValueError if that is not a number.
+uint64_t reader_seconds();
+
+}  // namespace tenon

@@ -1,0 +1,66 @@
+// What an HDF5 file contains, as far as it can be tensors. Nothing in the file is believed: sizes
+// are compared with the file, and what is not understood is described and not read.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <hdf5.h>
+
+#include <tenon/serialization/hdf5_wire.h>
+
+namespace tenon::reader {
+
+// Why a file or a data set cannot be read.
+struct Fault : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Throws the Fault "HDF5 cannot <what>: <why>".
+[[noreturn]] void fail(const char* what);
+template <class T>
+T check(T status, const char* what) {
+  if (status < 0) fail(what);
+  return status;
+}
+
+// An identifier and the function that closes it.
+class Handle {
+ public:
+  Handle(hid_t id, herr_t (*close)(hid_t), const char* what)
+      : id_(check(id, what)), close_(close) {}
+  Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
+  ~Handle() {
+    if (id_ >= 0) close_(id_);
+  }
+  operator hid_t() const { return id_; }
+
+ private:
+  hid_t id_;
+  herr_t (*close_)(hid_t);
+};
+
+struct Item {
+  std::string path;  // "layer/kernel:0"
+  hdf5_wire::EntryKind kind = hdf5_wire::EntryKind::tensor;
+  hdf5_wire::Type type = hdf5_wire::Type::f32;
+  std::vector<hsize_t> dims;
+  std::string why;  // it is no tensor
+};
+
+struct FileContents {
+  bool looks_like_checkpoint = false;  // hdf5_wire::Contents
+  std::vector<Item> items;
+};
+// Throws a Fault if the file has too many objects, is nested too deeply, or is damaged such that it
+// cannot be listed.
+FileContents list_contents(hid_t file, uint64_t file_bytes);
+
+// Returns the type in memory of elements that are sent as `type`.
+Handle memory_type(hdf5_wire::Type type);
+size_t size_of(hdf5_wire::Type type);
+
+}  // namespace tenon::reader
