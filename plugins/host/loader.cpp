@@ -54,6 +54,29 @@ std::string dl_error(const std::string& library) {
   return text;
 }
 
+// A library that threw while it was loaded stays half loaded: it cannot be tried again.
+struct Broken : Refused {
+  Broken(const std::string& library, const std::string& what)
+      : Refused(fmt::format("library {} let an exception out while it was loaded: {}; it cannot be "
+                            "used in this process any more",
+                            library, what)) {}
+};
+
+// As dlopen; an exception that a constructor of the library lets out is a Broken.
+void* open_or_null(const std::string& library, const std::string& plugin, int mode) {
+  try {
+    InsidePlugin inside(plugin.c_str(), library.c_str(), "a constructor of the library");
+    // Its header promises that it does not throw, and the compiler would leave out the handlers,
+    // and in what calls it the unlocking of mutexes.
+    static void* (*volatile const open)(const char*, int) = dlopen;
+    return open(library.c_str(), mode);
+  } catch (const std::exception& e) {
+    throw Broken(library, e.what());
+  } catch (...) {
+    throw Broken(library, "one of unknown type");
+  }
+}
+
 // Opens the vendor libraries, which are not closed again because the plugin needs them.
 void require_vendor_libraries(const Manifest& m) {
   for (auto& name : m.vendor_libraries) {
@@ -62,7 +85,7 @@ void require_vendor_libraries(const Manifest& m) {
           fmt::format("manifest: \"vendor_libraries\" holds \"{}\"; it must be a library's plain "
                       "name, such as \"libcudart.so.12\"",
                       name));
-    if (dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL)) continue;
+    if (open_or_null(name, m.name, RTLD_LAZY | RTLD_LOCAL)) continue;
     auto refuse = [&](const std::string& reason) {
       throw Refused(
           fmt::format("needs the vendor library {}, which cannot be loaded: {}", name, reason));
@@ -72,30 +95,12 @@ void require_vendor_libraries(const Manifest& m) {
     if (lstat((m.folder + "/" + name).c_str(), &s) != 0) refuse(reason);
     // A library next to the plugin is part of it and has to be trusted as its own library is.
     const auto path = trusted_library(m.folder, name, "vendor library");
-    if (!dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL)) refuse(dl_error(path));
+    if (!open_or_null(path, m.name, RTLD_LAZY | RTLD_LOCAL)) refuse(dl_error(path));
   }
 }
 
-// A library that threw while it was loaded stays half loaded: it cannot be tried again.
-struct Broken : Refused {
-  explicit Broken(const std::string& what)
-      : Refused(fmt::format("library let an exception out while it was loaded: {}; it cannot be "
-                            "used in this process any more",
-                            what)) {}
-};
-
 void* open_library(const std::string& path, const std::string& name) {
-  void* handle = nullptr;
-  try {
-    InsidePlugin inside(name.c_str(), path.c_str(), "a constructor of the library");
-    // Its header promises that it does not throw, and the compiler would leave out the handlers.
-    static void* (*volatile const open)(const char*, int) = dlopen;
-    handle = open(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  } catch (const std::exception& e) {
-    throw Broken(e.what());
-  } catch (...) {
-    throw Broken("one of unknown type");
-  }
+  void* handle = open_or_null(path, name, RTLD_NOW | RTLD_LOCAL);
   if (handle) return handle;
   const std::string reason = dl_error(path);
   // The linker says this too, with or without a reason of the system, if it has no memory for the
@@ -209,9 +214,9 @@ struct Outcome {
 
 Outcome first_load(const Manifest& m) {
   Outcome outcome;
-  require_vendor_libraries(m);
   void* library = nullptr;
   try {
+    require_vendor_libraries(m);
     library = open_library(m.library, m.name);
   } catch (const Broken& e) {
     outcome.reason = e.what();

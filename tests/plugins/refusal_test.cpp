@@ -232,6 +232,22 @@ BOOST_AUTO_TEST_CASE(a_vendor_library_beside_the_plugin) {
   BOOST_TEST(Registry(sound.only()).load("good").name() == "good");
 }
 
+// It stays half loaded, so the second registry is told the same; and nothing stays locked.
+BOOST_AUTO_TEST_CASE(a_vendor_library_that_throws_while_it_is_loaded) {
+  PluginFolder folder;
+  folder.copy_library("joint", "libtenon_test_vendor.so.1");
+  folder.add("good", {{"vendor_libraries", {"libtenon_test_vendor.so.1"}}});
+  setenv("TENON_TEST_FAULT", "load_throws", 1);
+  for (int time = 0; time < 2; ++time) {
+    Registry registry(folder.only());
+    BOOST_CHECK_THROW(registry.load("good"), PluginError);
+    check_contains(entry_of(registry.report(), "good.tenon.json").reason,
+                   "libtenon_test_vendor.so.1 let an exception out while it was loaded: a thrown "
+                   "text; it cannot be used");
+    unsetenv("TENON_TEST_FAULT");
+  }
+}
+
 // Who may write a folder above can put another plugin's folder in its place.
 BOOST_AUTO_TEST_CASE(folders_above_that_anybody_can_write) {
   PluginFolder outer;
