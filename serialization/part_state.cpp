@@ -229,9 +229,10 @@ void PreparedRun::prepare_models(const VerifiedFile& file, const LoadOptions& op
   }
   if (!run_.average.self || !takes(kAverage)) return;
   fit(kAverage, [&] {
-    average_.emplace(path_, file, read_group(file.image(), kAverage), std::nullopt, run_.average,
-                     options);
-    average_->check(path_);
+    PreparedModel prepared(path_, file, read_group(file.image(), kAverage), std::nullopt,
+                           run_.average, options);
+    prepared.check(path_);
+    average_ = std::move(prepared);  // only what fits is committed
   });
 }
 

@@ -12,6 +12,7 @@
 #include <tenon/core/format.h>
 #include <tenon/core/grad_mode.h>
 #include <tenon/serialization/part_state.h>
+#include <tenon/serialization/save_turn.h>
 
 namespace tenon {
 namespace {
@@ -61,7 +62,10 @@ std::ostream& operator<<(std::ostream& out, const CheckpointReport& report) {
 void save_run(const std::filesystem::path& path, const Checkpoint& run,
               std::optional<double> metric) {
   naming_lack_of_memory<CheckpointError>("cannot save checkpoint", path, [&] {
-    write_checkpoint(path, collect(path, run, metric), wrappers_in(run));
+    const SaveTurn turn(path);
+    const std::vector<FileEntry> entries = collect(path, run, metric);
+    turn.wait();
+    write_checkpoint(path, entries, wrappers_in(run));
   });
 }
 void save(const std::filesystem::path& path, const Checkpoint& run) {
@@ -88,6 +92,7 @@ struct PendingSave::Work {
   std::filesystem::path path;
   std::vector<FileEntry> entries;
   std::optional<std::vector<std::string>> wrappers;
+  std::optional<SaveTurn> turn;
   std::exception_ptr error;
   std::atomic<bool> done = false;
   const uint32_t generation = fork_generation();
@@ -96,11 +101,14 @@ struct PendingSave::Work {
   void write() noexcept {
     try {
       naming_lack_of_memory<CheckpointError>("cannot save checkpoint", path, [&] {
+        turn->wait();
         write_checkpoint(path, entries, std::move(wrappers));
       });
     } catch (...) {
       error = std::current_exception();
     }
+    turn.reset();
+    entries = {};  // a copy of the whole run, which nobody needs until wait() is called
     done = true;
   }
 };
@@ -115,7 +123,9 @@ PendingSave& PendingSave::operator=(PendingSave&& other) noexcept {
 }
 PendingSave::~PendingSave() { finish(); }
 
-bool PendingSave::ready() const { return !work_ || work_->done; }
+bool PendingSave::ready() const {
+  return !work_ || work_->done || work_->generation != fork_generation();
+}
 
 void PendingSave::wait() {
   if (!work_) return;
@@ -146,6 +156,7 @@ PendingSave AsyncSave::start(const std::filesystem::path& path, const Checkpoint
   naming_lack_of_memory<CheckpointError>("cannot save checkpoint", path, [&] {
     const NoGrad not_recorded;
     work->path = path;
+    work->turn.emplace(path);
     work->entries = collect(path, run, metric);
     work->wrappers = wrappers_in(run);
     for (FileEntry& entry : work->entries) {
