@@ -11,6 +11,7 @@ namespace {
 
 // A handler may use atomics only if they have no lock.
 std::atomic<bool> save_asked = false, stop_asked = false, is_watched = false;
+bool stop_was_told = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
 struct sigaction term_before, save_before;
 pid_t watcher = 0;
@@ -34,7 +35,7 @@ void StopSignals::watch() {
     throw ValueError(
         "CheckpointManager: another one has on_signals, and a signal has one receiver; set it for "
         "one of them");
-  save_asked = stop_asked = false;
+  save_asked = stop_asked = stop_was_told = false;
   watcher = getpid();
   struct sigaction action {};
   action.sa_handler = on_signal;
@@ -48,9 +49,15 @@ void StopSignals::leave() {
   sigaction(SIGTERM, &term_before, nullptr);
   sigaction(SIGUSR1, &save_before, nullptr);
   is_watched = false;
+  // It would be lost otherwise. A forked child did not get it.
+  if (stop_asked && !stop_was_told && watcher == getpid()) raise(SIGTERM);
 }
 
 bool StopSignals::take_save() { return save_asked.exchange(false); }
-bool StopSignals::stop() { return stop_asked; }
+bool StopSignals::stop() {
+  const bool asked = stop_asked;
+  stop_was_told = stop_was_told || asked;
+  return asked;
+}
 
 }  // namespace tenon

@@ -10,7 +10,7 @@ class StopSignals {
   // Begins to listen to SIGTERM and SIGUSR1. A second SIGTERM does what it did before. Throws a
   // ValueError if somebody listens already.
   static void watch();
-  // Ends it: the handlers of before are back.
+  // Ends it: the handlers of before are back, and get a SIGTERM of which stop() has told nobody.
   static void leave();
   // Returns whether SIGUSR1 has come since the last call.
   static bool take_save();

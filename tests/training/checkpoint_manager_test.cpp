@@ -378,6 +378,25 @@ BOOST_AUTO_TEST_CASE(a_second_signal_ends_the_process) {
   BOOST_TEST(child.status == 1000 + SIGTERM, child.output);
 }
 
+// The child of the test below.
+BOOST_AUTO_TEST_CASE(end_by_a_late_signal,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  signal(SIGTERM, SIG_DFL);
+  TempFolder folder;
+  Run run;
+  {
+    CheckpointManager manager(folder.path(), {.on_signals = true});
+    manager.step(run.all);
+    raise(SIGTERM);  // after the last step
+    std::filesystem::remove_all(folder.path());
+  }
+  BOOST_ERROR("the signal was lost");
+}
+BOOST_AUTO_TEST_CASE(a_signal_after_the_last_step_is_not_lost) {
+  const Outcome child = run_alone("checkpoint_manager_test/end_by_a_late_signal");
+  BOOST_TEST(child.status == 1000 + SIGTERM, child.output);
+}
+
 BOOST_AUTO_TEST_CASE(saved_behind_the_training_and_resumed_it_is_the_same_run) {
   TempFolder folder;
   manual_seed(3);
