@@ -181,6 +181,8 @@ class TensorRecords {
       described.fault =
           fmt::format("its dtype {} is none of Tenon's; convert it, as with tensor.to(torch.int32)",
                       storage.type->dtype_name);
+    if (arguments.size() > (with_dtype ? 7u : 6u))
+      refuse_metadata(arguments[with_dtype ? 7 : 6], described);
     contents_.tensors.push_back(tensor);
     return described;
   }
@@ -209,6 +211,17 @@ class TensorRecords {
     Shape result;
     for (uint32_t item : items) result.push_back(integer(item));
     return result;
+  }
+
+  // A tensor may be a view whose values are those of the storage with another sign.
+  void refuse_metadata(uint32_t position, FileTensor& described) const {
+    for (const char* name : {"neg", "conj"}) {
+      const auto entry = find_entry(pickle_, position, name);
+      if (entry && pickle_.values[*entry].integer != 0 && described.fault.empty())
+        described.fault = fmt::format(
+            "it is a view that negates its values when they are read; store tensor.resolve_{}()",
+            name);
+    }
   }
 
   // Returns the storage that a persistent id describes: ("storage", type, key, place, numel).

@@ -123,6 +123,20 @@ BOOST_AUTO_TEST_CASE(sections_are_loaded_when_they_are_asked_for) {
   BOOST_TEST(has(refusal_of(path, {.section = "ema/models"}), "its section 'ema"));
 }
 
+// As torch.save stores the imaginary parts of conjugated numbers.
+BOOST_AUTO_TEST_CASE(views_with_another_sign_are_refused) {
+  auto with = [](const std::string& metadata) {
+    return torch_archive(
+        replaced(pickle_of(tuple_of({6}), tuple_of({1})), "\x89}tR", "\x89}" + metadata + "tR"));
+  };
+  for (const std::string name : {"neg", "conj"}) {
+    BOOST_TEST(has(refusal_of_bytes(with("}" + text_of(name) + "\x88s")),
+                   "store tensor.resolve_" + name + "()"));
+    BOOST_TEST(refusal_of_bytes(with("}" + text_of(name) + "\x89s")) == "");
+  }
+  BOOST_TEST(refusal_of_bytes(with("}")) == "");
+}
+
 BOOST_AUTO_TEST_CASE(views_keep_their_order_and_share_memory) {
   nn::StateDict tensors = load(weights_file("views.pt"));
   auto values = [&](const char* name) { return tensors.at(name).to_vector<float>(); };
