@@ -55,8 +55,8 @@ namespace {
 
 // All indices in a row, and to which bag each belongs.
 struct Bags {
-  Tensor indices, bag, weights;
-  int64_t count = 0;
+  Tensor indices, bag;
+  int64_t count = 0, wanted = 0;  // the first `wanted` bags are the result
 };
 
 [[noreturn]] void refuse_bag(const std::string& why) {
@@ -71,7 +71,7 @@ Bags bags_of(const Tensor& indices, const Tensor& offsets, bool include_last_off
       throw ValueError(fmt::format(
           "EmbeddingBag: indices of shape {} are bags by their rows, so there are no offsets",
           indices.shape()));
-    bags.count = indices.size(0);
+    bags.count = bags.wanted = indices.size(0);
     bags.bag = arange(0, bags.count, 1, places).unsqueeze(1).expand(indices.shape()).flatten();
     bags.indices = indices.flatten();
     return bags;
@@ -85,13 +85,15 @@ Bags bags_of(const Tensor& indices, const Tensor& offsets, bool include_last_off
         indices.shape()));
   if (offsets.dim() != 1 || (include_last_offset && offsets.size(0) == 0))
     refuse_bag(fmt::format("offsets are a vector{}; found shape {}",
-                           include_last_offset ? " that ends with the number of indices" : "",
+                           include_last_offset ? " that ends with the end of the last bag" : "",
                            offsets.shape()));
-  bags.count = offsets.size(0) - (include_last_offset ? 1 : 0);
+  // What lies behind the last offset, if it is the end of the last bag, is in a bag of its own.
+  bags.count = offsets.size(0);
+  bags.wanted = bags.count - (include_last_offset ? 1 : 0);
   bags.indices = indices;
   // An index belongs to the last bag that begins at or before it. One before the first bag gets
   // -1, which is an error of the queued work.
-  const Tensor begins = offsets.to(i64).narrow(0, 0, bags.count).contiguous();
+  const Tensor begins = offsets.to(i64).contiguous();
   bags.bag =
       searchsorted(begins, arange(0, indices.size(0), 1, places), SearchOptions{.right = true}) - 1;
   return bags;
@@ -148,11 +150,14 @@ Tensor EmbeddingBag::forward(const Tensor& indices, const Tensor& offsets,
                        largest ? -std::numeric_limits<double>::infinity() : 0.0);
     counted = logical_not(padding).to(weight.dtype());
   }
+  const auto wanted = [&](const Tensor& y) {
+    return bags.wanted == bags.count ? y : y.narrow(0, 0, bags.wanted);
+  };
   const Tensor sums = zeros({bags.count, embedding_dim}, like);
-  if (options.mode == "sum") return index_add(sums, 0, bags.bag, rows);
+  if (options.mode == "sum") return wanted(index_add(sums, 0, bags.bag, rows));
   const Tensor counts = index_add(zeros({bags.count}, like), 0, bags.bag, counted);
-  if (options.mode == "max") return largest_of_bags(rows, bags, counts);
-  return index_add(sums, 0, bags.bag, rows) / clamp(counts, 1).unsqueeze(1);
+  if (options.mode == "max") return wanted(largest_of_bags(rows, bags, counts));
+  return wanted(index_add(sums, 0, bags.bag, rows) / clamp(counts, 1).unsqueeze(1));
 }
 
 void EmbeddingBag::fields(FieldVisitor& v) { v("weight", weight); }

@@ -57,8 +57,8 @@ void require_weight(const char* layer, const Tensor& weight) {
 WeightAndLength split_length(const Tensor& weight, std::optional<int64_t> dim) {
   const NoGrad guard;
   WeightAndLength parts;
-  parts.original0 = Parameter(lengths(weight, dim));
-  parts.original1 = Parameter(weight);
+  parts.original0 = Parameter(lengths(weight, dim), weight.requires_grad());
+  parts.original1 = Parameter(weight, weight.requires_grad());
   return parts;
 }
 
@@ -76,7 +76,7 @@ void require_spectral(const Tensor& weight, int64_t steps, double eps, int64_t d
 WeightAndVectors with_vectors(const Tensor& weight, int64_t dim, double eps) {
   const NoGrad guard;
   WeightAndVectors parts;
-  parts.original = Parameter(weight);
+  parts.original = Parameter(weight, weight.requires_grad());
   if (weight.dim() < 2) return parts;
   const Tensor matrix = as_matrix(weight.detach(), dim);
   const auto random = [&](int64_t n) {
@@ -92,8 +92,7 @@ Tensor weight_of(WeightAndVectors& parts, int64_t steps, double eps, int64_t dim
   const Tensor& weight = parts.original;
   if (weight.dim() < 2) return normalize(weight, 2, 0, eps);
   const Tensor matrix = as_matrix(weight, dim);
-  if (parts.vectors.training)
-    follow(matrix.detach(), parts.vectors.left, parts.vectors.right, steps, eps);
+  if (parts.vectors.training) follow(matrix, parts.vectors.left, parts.vectors.right, steps, eps);
   // The next call changes the buffers before this one may have gone back.
   const Tensor u = parts.vectors.left.clone(), v = parts.vectors.right.clone();
   return weight / dot(u, mv(matrix, v));

@@ -123,12 +123,47 @@ BOOST_AUTO_TEST_CASE(spectral_norm_of_other_layers) {
   require_error<ValueError>([] { spectral_norm(nn::Linear(2, 2), {.eps = 0}); }, "eps is 0");
 }
 
+BOOST_AUTO_TEST_CASE(a_frozen_weight_stays_frozen) {
+  nn::Linear layer(3, 2);
+  layer.weight.requires_grad_(false);
+  const auto lengths = weight_norm(layer);
+  const auto spectral = spectral_norm(layer);
+  BOOST_TEST(!lengths.parametrizations.weight.original0.requires_grad());
+  BOOST_TEST(!lengths.parametrizations.weight.original1.requires_grad());
+  BOOST_TEST(!spectral.parametrizations.weight.original.requires_grad());
+  BOOST_TEST(lengths.module.bias.requires_grad());
+}
+
+namespace {
+
+struct Net : nn::Module<Net> {
+  nn::WeightNorm<nn::Linear> first{nn::Linear(3, 4)};
+  nn::SpectralNorm<nn::Linear> second{nn::Linear(4, 1)};
+  Tensor forward(const Tensor& x) { return second(relu(first(x))); }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(on_several_devices_as_on_one) {
+  Net shared, alone;
+  shared.to(f64);
+  alone = nn::clone(shared);
+  nn::DataParallel<Net> parallel(shared, parse_devices("cpu:0,cpu:1"));
+  for (int i = 0; i < 2; ++i) {
+    const Tensor x = ramp({6, 3});
+    shared.zero_grad(), alone.zero_grad();
+    require_equal(parallel(x), alone(x), 1e-12);
+    parallel(x).sum().backward();
+    alone(x).sum().backward();
+    for (size_t k = 0; k < shared.parameters().size(); ++k)
+      require_close(shared.parameters()[k].grad(), alone.parameters()[k].grad().to_vector<double>(),
+                    1e-9);
+    for (size_t k = 0; k < shared.buffers().size(); ++k)
+      require_close(shared.buffers()[k], alone.buffers()[k].to_vector<double>(), 1e-9);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(inside_a_model_that_learns) {
-  struct Net : nn::Module<Net> {
-    nn::WeightNorm<nn::Linear> first{nn::Linear(3, 4)};
-    nn::SpectralNorm<nn::Linear> second{nn::Linear(4, 1)};
-    Tensor forward(const Tensor& x) { return second(relu(first(x))); }
-  };
   Net net;
   BOOST_TEST(net.parameters().size() == 5u);
   BOOST_TEST(net.buffers().size() == 2u);

@@ -84,6 +84,17 @@ BOOST_AUTO_TEST_CASE(bags_with_weights_of_their_own) {
                 1e-9);
 }
 
+BOOST_AUTO_TEST_CASE(indices_behind_the_last_offset_are_in_no_bag) {
+  for (const char* mode : {"sum", "mean", "max"}) {
+    auto bag = bag_of(mode, true);
+    const Tensor y = bag(longs({4, 2, 3, 0, 5}), longs({0, 2, 3})),
+                 same = bag(longs({4, 2, 3}), longs({0, 2, 3}));
+    BOOST_TEST(y.to_vector<double>() == same.to_vector<double>());
+    y.sum().backward();
+    BOOST_TEST(bag.weight.grad()[5].to_vector<double>() == std::vector<double>(2, 0.0));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(bags_that_are_refused_or_empty) {
   BOOST_TEST(nn::str(bag_of("sum")) == "EmbeddingBag(6, 2, mode='sum', padding_idx=1)");
   BOOST_TEST(nn::str(nn::EmbeddingBag(6, 2)) == "EmbeddingBag(6, 2, mode='mean')");
