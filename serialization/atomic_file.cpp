@@ -82,8 +82,8 @@ bool looks_left_over(int file) {
          std::all_of(found.begin(), found.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
-// Removes the file if its writer has ended, as far as this machine knows. If the file can be
-// locked, its writer has ended, on whatever machine it ran.
+// Removes the file unless its writer is still running. If the file can be locked, its writer has
+// ended, on whatever machine it ran.
 void remove_left_over(const std::filesystem::path& path) {
   const int file = uninterrupted([&] {
     return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);

@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <exception>
 #include <memory>
 #include <system_error>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -47,6 +49,16 @@ std::optional<int64_t> step_of(const std::string& name) {
   throw CheckpointError(fmt::format("CheckpointManager '{}': {}", printable(folder.native()), why));
 }
 
+// Runs body(); what the system refuses it becomes a CheckpointError that names the folder.
+template <class Body>
+auto naming_folder(const std::filesystem::path& folder, Body&& body) {
+  try {
+    return naming_lack_of_memory<CheckpointError>("CheckpointManager", folder, body);
+  } catch (const std::filesystem::filesystem_error& error) {
+    refuse_folder(folder, error.what());
+  }
+}
+
 // Gives a file another name as well, in place of what has that name.
 void replace_name(const std::filesystem::path& name, auto&& make) {
   const std::filesystem::path temporary =
@@ -83,20 +95,22 @@ CheckpointManager::CheckpointManager(std::filesystem::path folder,
     refuse("every_minutes", fmt::format("{}", options.every_minutes), "at least 0");
   if (options.mode != "min" && options.mode != "max")
     refuse("mode", '"' + printable(options.mode) + '"', "\"min\" or \"max\"");
-  std::error_code error;
-  std::filesystem::create_directories(folder_, error);
-  if (error) refuse_folder(folder_, "cannot make the folder: " + error.message());
-  require_can_save(folder_ / kBest);
-  lock_folder();
-  try {
-    remove_left_overs(folder_, [](const std::string& name) { return step_of(name).has_value(); });
-    files_ = files_in_folder();
-    resumed_ = files_.empty();
-    if (options.on_signals) StopSignals::watch();
-  } catch (...) {
-    close(lock_);
-    throw;
-  }
+  naming_folder(folder_, [&] {
+    std::error_code error;
+    std::filesystem::create_directories(folder_, error);
+    if (error) refuse_folder(folder_, "cannot make the folder: " + error.message());
+    require_can_save(folder_ / kBest);
+    lock_folder();
+    try {
+      remove_left_overs(folder_, [](const std::string& name) { return step_of(name).has_value(); });
+      files_ = files_in_folder();
+      resumed_ = files_.empty();
+      if (options.on_signals) StopSignals::watch();
+    } catch (...) {
+      close(lock_);
+      throw;
+    }
+  });
 }
 
 // Two managers would remove each other's files. The system ends the lock with the process.
@@ -113,7 +127,7 @@ CheckpointManager::~CheckpointManager() {
   try {
     wait();
   } catch (const std::exception& error) {
-    log_message(TN_LOG_ERROR, "tenon", error.what());
+    log_failed_save(error);
   }
   if (options_.on_signals) StopSignals::leave();
   // Forked children have the same lock, and may live longer.
@@ -124,11 +138,18 @@ CheckpointManager::~CheckpointManager() {
 std::vector<CheckpointManager::File> CheckpointManager::files_in_folder() const {
   std::vector<File> files;
   std::error_code error, ignored;
-  for (std::filesystem::directory_iterator entry(folder_, error), end; !error && entry != end;
-       entry.increment(error))
-    if (const auto step = step_of(entry->path().filename().native()))
-      if (!entry->is_directory(ignored)) files.push_back({*step, entry->path(), std::nullopt});
-  if (error) refuse_folder(folder_, "cannot list its files: " + error.message());
+  // Not std::filesystem::directory_iterator: that of libstdc++ ends the process where memory fails.
+  const std::unique_ptr<DIR, int (*)(DIR*)> opened(opendir(folder_.c_str()), closedir);
+  while (opened) {
+    errno = 0;
+    const dirent* entry = readdir(opened.get());
+    if (!entry) break;
+    const auto step = step_of(entry->d_name);
+    const std::filesystem::path path = folder_ / entry->d_name;
+    if (step && !std::filesystem::is_directory(path, ignored)) files.push_back({*step, path, {}});
+  }
+  if (errno != 0)
+    refuse_folder(folder_, "cannot list its files: " + std::system_category().message(errno));
   const std::filesystem::path latest = folder_ / kLatest;
   const auto newest = step_of(std::filesystem::read_symlink(latest, error));
   const auto written = std::filesystem::last_write_time(latest, error);
@@ -150,6 +171,11 @@ void CheckpointManager::sort(std::vector<File>& files) {
 
 std::optional<CheckpointReport> CheckpointManager::resume(Checkpoint& run,
                                                           const LoadOptions& options) {
+  return naming_folder(folder_, [&] { return load_newest(run, options); });
+}
+
+std::optional<CheckpointReport> CheckpointManager::load_newest(Checkpoint& run,
+                                                               const LoadOptions& options) {
   wait();
   files_ = files_in_folder();
   skipped_.clear();
@@ -206,29 +232,24 @@ void CheckpointManager::save(const Checkpoint& run, std::optional<double> metric
   if (run.step < 0)
     throw ValueError(
         fmt::format("CheckpointManager: the step is {}; it has to be at least 0", run.step));
-  File file{run.step, folder_ / name_of_step(run.step), metric};
-  saved_at_ = Clock::now();
-  if (!options_.async) {
-    save_run(file.path, run, metric);
-    return follow(file);
-  }
-  pending_ = start_save(file.path, run, metric);
-  writing_ = std::move(file);
+  naming_folder(folder_, [&] {
+    File file{run.step, folder_ / name_of_step(run.step), metric};
+    saved_at_ = Clock::now();
+    if (options_.async) {
+      pending_ = start_save(file.path, run, metric);
+      writing_ = std::move(file);
+    } else {
+      save_run(file.path, run, metric);
+      publish(file);
+    }
+  });
 }
 
 void CheckpointManager::wait() {
   if (generation_ != fork_generation()) return;
   const std::optional<File> file = std::exchange(writing_, std::nullopt);
   pending_.wait();
-  if (file) follow(*file);
-}
-
-void CheckpointManager::follow(const File& file) {
-  try {
-    publish(file);
-  } catch (const std::filesystem::filesystem_error& error) {
-    refuse_folder(folder_, error.what());
-  }
+  if (file) naming_folder(folder_, [&] { publish(*file); });
 }
 
 void CheckpointManager::read_best_metric() {

@@ -87,11 +87,11 @@ class TENON_API CheckpointManager {
   };
 
   void lock_folder();
+  std::optional<CheckpointReport> load_newest(Checkpoint& run, const LoadOptions& options);
   std::vector<File> files_in_folder() const;
   static void sort(std::vector<File>& files);
   bool is_time(int64_t step) const;
   void read_best_metric();
-  void follow(const File& file);
   void publish(const File& file);
 
   const std::filesystem::path folder_;

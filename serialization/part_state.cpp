@@ -110,6 +110,15 @@ namespace {
                                     printable(path.native()), part_name(group), why));
 }
 
+std::vector<std::string> groups_of(const std::filesystem::path& path, const VerifiedFile& file) {
+  try {
+    return read_group_names(file.image());
+  } catch (const CheckpointError& error) {
+    throw CheckpointError(
+        fmt::format("cannot load checkpoint '{}': {}", printable(path.native()), error.what()));
+  }
+}
+
 std::vector<StoredTensor> tensors_of(const std::filesystem::path& path, const VerifiedFile& file,
                                      const std::string& group) {
   try {
@@ -153,7 +162,7 @@ CheckpointValues read_part(const std::filesystem::path& path, const VerifiedFile
 std::vector<CheckpointPartInfo> describe_parts(const std::filesystem::path& path,
                                                const VerifiedFile& file) {
   std::vector<CheckpointPartInfo> parts;
-  for (const std::string& group : read_group_names(file.image())) {
+  for (const std::string& group : groups_of(path, file)) {
     CheckpointPartInfo& part = parts.emplace_back();
     part.name = group.substr(1);
     part.known = is_known_group(group);
@@ -170,7 +179,7 @@ std::vector<CheckpointPartInfo> describe_parts(const std::filesystem::path& path
 PreparedRun::PreparedRun(const std::filesystem::path& path, const VerifiedFile& file,
                          Checkpoint& run, const LoadOptions& options)
     : path_(path), run_(run), strict_(options.strict) {
-  in_file_ = read_group_names(file.image());
+  in_file_ = groups_of(path, file);
   prepare_models(file, options);
   prepare_optimizers(file);
   prepare_schedules(file);

@@ -30,6 +30,8 @@ void save_run(const std::filesystem::path& path, const Checkpoint& run,
               std::optional<double> metric);
 PendingSave start_save(const std::filesystem::path& path, const Checkpoint& run,
                        std::optional<double> metric);
+// Writes the error of a save that nobody asks for to the log.
+void log_failed_save(const std::exception& error) noexcept;
 
 // The numbers, texts and tensors of a group. Throws a CheckpointError.
 CheckpointValues read_part(const std::filesystem::path& path, const VerifiedFile& file,

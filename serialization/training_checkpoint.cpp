@@ -88,6 +88,14 @@ CheckpointReport load(const std::filesystem::path& path, Checkpoint&& run,
 
 // ---- behind the training
 
+void log_failed_save(const std::exception& error) noexcept {
+  try {
+    log_message(TN_LOG_ERROR, "tenon", error.what());
+  } catch (const std::bad_alloc&) {
+    log_message(TN_LOG_ERROR, "tenon", "a save failed");  // so short that it takes no memory
+  }
+}
+
 struct PendingSave::Work {
   std::filesystem::path path;
   std::vector<FileEntry> entries;
@@ -140,7 +148,7 @@ void PendingSave::finish() noexcept {
   try {
     wait();
   } catch (const std::exception& error) {
-    log_message(TN_LOG_ERROR, "tenon", error.what());
+    log_failed_save(error);
   }
 }
 
@@ -152,8 +160,8 @@ class AsyncSave {
 
 PendingSave AsyncSave::start(const std::filesystem::path& path, const Checkpoint& run,
                              std::optional<double> metric) {
-  auto work = std::make_unique<PendingSave::Work>();
-  naming_lack_of_memory<CheckpointError>("cannot save checkpoint", path, [&] {
+  return naming_lack_of_memory<CheckpointError>("cannot save checkpoint", path, [&] {
+    auto work = std::make_unique<PendingSave::Work>();
     const NoGrad not_recorded;
     work->path = path;
     work->turn.emplace(path);
@@ -173,8 +181,8 @@ PendingSave AsyncSave::start(const std::filesystem::path& path, const Checkpoint
       throw CheckpointError(
           fmt::format("{}no thread for it can be started: {}", cannot_save(path), error.what()));
     }
+    return PendingSave(std::move(work));
   });
-  return PendingSave(std::move(work));
 }
 
 PendingSave start_save(const std::filesystem::path& path, const Checkpoint& run,

@@ -61,8 +61,8 @@ Ending run(const std::function<void()>& operation, const Scarcity& now) {
   return ending;
 }
 
-// An operation on a file, and what has to hold after it: `check` is told whether there was an
-// error, and whether it came where not one byte was left, and tries the same again.
+// An operation on a file or in a folder, and what has to hold after it: `check` is told whether
+// there was an error, and whether it came where not one byte was left, and tries the same again.
 struct Subject {
   const char* name;
   std::string path;
@@ -78,7 +78,8 @@ void endure(const Subject& subject, const Scarcity& now, int64_t n, bool named, 
   errors += failed;
   BOOST_TEST_CONTEXT(subject.name << ", " << n << ": " << ending.text) {
     if (failed && named)
-      BOOST_TEST((ending.is_tenons && has(ending.text, "'" + subject.path + "'")));
+      BOOST_TEST((ending.is_tenons && (has(ending.text, "'" + subject.path + "'") ||
+                                       has(ending.text, "'" + subject.path + "/"))));
     BOOST_TEST(open_files() == files);
     BOOST_TEST(H5Fget_obj_count(static_cast<hid_t>(H5F_OBJ_ALL), H5F_OBJ_ALL) == 0);
     BOOST_CHECK_NO_THROW(
@@ -194,6 +195,85 @@ struct Load {
   }
 };
 
+// A run whose numbers are all 1 or all 2, in a file where they are 1.
+struct SomeRun {
+  TempFolder folder;
+  std::filesystem::path path = folder / "run.h5";
+  nn::Linear model{7, 5};
+  optim::Adam optimizer{model.parameters(), {.lr = 0.5}};
+  Checkpoint run{.model = model, .optimizer = optimizer};
+
+  void set(int number) {
+    fill(model, number);
+    optimizer.set_lr(number);
+    run.epoch = run.step = number;
+    run.user["number"] = number;
+    manual_seed(static_cast<uint64_t>(number));
+  }
+  bool is(int number) {
+    return all_are(model, static_cast<float>(number)) && optimizer.lr() == number &&
+           run.epoch == number && run.step == number && run.user.at("number").whole() == number &&
+           random_state().seed == static_cast<uint64_t>(number);
+  }
+  SomeRun() {
+    model(ones({2, 7})).sum().backward();
+    optimizer.step();
+    set(1);
+    save(path, run);
+    set(2);
+  }
+};
+
+struct LoadRun : SomeRun {
+  Subject subject{"load of a run", path, [this] { load(path, run); },
+                  [this](bool failed, bool starved) {
+                    if (!starved) BOOST_TEST(is(failed ? 2 : 1));
+                    load(path, run);
+                    BOOST_TEST(is(1));
+                    set(2);
+                  }};
+};
+
+// Saves a run behind the training, over the file.
+struct SaveRun : SomeRun {
+  Subject subject{"save of a run", path, [this] { save_async(path, run).wait(); },
+                  [this](bool failed, bool) {
+                    BOOST_TEST(folder.count() == 1u);
+                    load(path, run);
+                    BOOST_TEST(is(failed ? 1 : 2));
+                    set(1);
+                    save(path, run);
+                    set(2);
+                  }};
+};
+
+// Goes on from a folder with one file, and adds another. The first stays, whatever happens.
+struct Manage : SomeRun {
+  // Copies of a name that is short take no memory.
+  const std::filesystem::path before = std::filesystem::current_path(), runs = "runs";
+  Subject subject{"manager", runs,
+                  [this] {
+                    CheckpointManager manager(runs, {.every_steps = 1, .keep = 2, .async = false});
+                    manager.resume(run);
+                    manager.step(run, 1.0);
+                  },
+                  [this](bool, bool) {
+                    for (const auto& entry : std::filesystem::directory_iterator(runs))
+                      BOOST_TEST(entry.path().filename().native()[0] != '.');
+                    CheckpointManager manager(runs);
+                    BOOST_TEST(manager.resume(run).has_value());
+                    BOOST_TEST((run.step == 1 || run.step == 2));
+                    std::filesystem::remove(runs / "step-000000000002.h5");
+                  }};
+  ~Manage() { std::filesystem::current_path(before); }
+  Manage() {
+    std::filesystem::current_path(folder.path());
+    CheckpointManager manager(runs, {.async = false});
+    set(1);
+    manager.save(run);
+  }
+};
+
 // Reads a packed file.
 struct Read {
   TempFolder folder;
@@ -221,6 +301,15 @@ BOOST_FIXTURE_TEST_CASE(a_load_survives_each_failed_allocation, Load) {
   fail_at_each_allocation(subject);
 }
 BOOST_FIXTURE_TEST_CASE(a_load_survives_too_little_memory, Load) { fail_at_each_size(subject); }
+BOOST_FIXTURE_TEST_CASE(a_load_of_a_run_survives_each_failed_allocation, LoadRun) {
+  fail_at_each_allocation(subject);
+}
+BOOST_FIXTURE_TEST_CASE(a_save_of_a_run_survives_each_failed_allocation, SaveRun) {
+  fail_at_each_allocation(subject);
+}
+BOOST_FIXTURE_TEST_CASE(a_manager_survives_each_failed_allocation, Manage) {
+  fail_at_each_allocation(subject);
+}
 BOOST_FIXTURE_TEST_CASE(reading_survives_each_failed_allocation, Read) {
   fail_at_each_allocation(subject);
 }
