@@ -10,8 +10,10 @@
 namespace tenon::tools {
 namespace {
 
-int64_t bytes_of(const NamedShape& tensor) {
-  return tensor.shape.numel() * static_cast<int64_t>(size_of(tensor.dtype));
+// Tensors of a hostile file may be larger together than any number: their elements need no memory
+// of their own.
+void add_to(uint64_t& sum, uint64_t more) {
+  if (__builtin_add_overflow(sum, more, &sum)) sum = UINT64_MAX;
 }
 
 // Prints a line of the table. The key is printable: its escape sequences and line ends must not
@@ -27,12 +29,13 @@ void print_line(const std::string& key, size_t width, const std::string& dtype,
 void show_checkpoint(const std::string& path) {
   CheckpointInfo info = inspect(path);
   size_t width = 0;
-  int64_t elements = 0, bytes = 0;
+  uint64_t elements = 0, bytes = 0;
   for (auto& t : info.tensors) {
     t.key = printable(t.key);
     width = std::max(width, t.key.size());
-    elements += t.shape.numel();
-    bytes += bytes_of(t);
+    const auto numel = static_cast<uint64_t>(t.shape.numel());
+    add_to(elements, numel);
+    add_to(bytes, numel * size_of(t.dtype));
   }
   std::cout << printable(path) << ": ";
   if (info.unverified)
@@ -42,7 +45,7 @@ void show_checkpoint(const std::string& path) {
     std::cout << "format " << info.format_version << ", " << human_bytes(info.file_bytes)
               << ", all checksums right\n";
   std::cout << info.tensors.size() << (info.tensors.size() == 1 ? " tensor, " : " tensors, ")
-            << elements << " elements, " << human_bytes(static_cast<uint64_t>(bytes)) << "\n";
+            << elements << " elements, " << human_bytes(bytes) << "\n";
   if (!info.wrappers) {
     std::cout << "wrappers: not recorded\n";
   } else if (info.wrappers->empty()) {

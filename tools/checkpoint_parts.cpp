@@ -1,5 +1,6 @@
 // The parts of a training run in a checkpoint, readably.
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <set>
 
@@ -46,7 +47,8 @@ void show_optimizer(const CheckpointPartInfo& part) {
   int64_t least = 0, most = 0, stepped = 0;
   for (const auto& [name, value] : part.values)
     if (name.starts_with("state.") && name.ends_with(".step") && value.is_number()) {
-      const auto step = static_cast<int64_t>(value.number());
+      constexpr double kMost = 0x1p53;
+      const auto step = static_cast<int64_t>(std::fmax(0, std::fmin(value.number(), kMost)));
       least = stepped ? std::min(least, step) : step, most = std::max(most, step), ++stepped;
     }
   std::cout << type_of(part) << ", " << size_of_tensors(part);

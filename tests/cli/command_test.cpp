@@ -137,6 +137,14 @@ BOOST_AUTO_TEST_CASE(mistakes_end_in_one_line_and_a_status) {
   REQUIRE_HAS(data.err, "no data set 'nonsense'; there is: fashion-mnist");
 }
 
+BOOST_AUTO_TEST_CASE(tensors_without_memory_of_their_own_have_more_bytes_than_a_number_holds) {
+  Folder folder;
+  const auto file = std::filesystem::path(tenon::test::reference_dir()) / "weights" / "expanded.pt";
+  auto show = run(folder, "tenon checkpoint show '" + file.string() + "'");
+  BOOST_TEST(show.status == 0);
+  REQUIRE_HAS(show.out, "5 tensors, 2882303761517117440 elements, 16.0 EiB\n");
+}
+
 BOOST_AUTO_TEST_CASE(keys_and_paths_cannot_write_to_the_terminal) {
   Folder folder;
   const std::string file = folder / "a\nb.h5";

@@ -83,6 +83,7 @@ def write_torch(folder):
     torch.save({**{name: torch.ones(2).to(dtype) for name, dtype in (("i8", torch.int8), ("u16", torch.uint16), ("c64", torch.complex64))},
                 "good": torch.ones(2)}, folder / "other_dtypes.pt")
     torch.save(views(), folder / "views.pt")
+    torch.save({f"w{i}": torch.zeros(1, dtype=torch.float64).expand(1 << 59) for i in range(5)}, folder / "expanded.pt")
     torch.save(torch.ones(2), folder / "tensor.pt")
     torch.save({"weight": torch.ones(2), "evil": Malicious()}, folder / "malicious.pt")
     torch.save(net, folder / "whole_model.pt")
