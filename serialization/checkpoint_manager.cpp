@@ -181,7 +181,7 @@ std::optional<CheckpointReport> CheckpointManager::load_newest(Checkpoint& run,
   skipped_.clear();
   while (!files_.empty()) {
     try {
-      CheckpointReport report = load(files_.back().path, run, options);
+      CheckpointReport report = load_run(files_.back().path, run, options);
       resumed_ = true;
       return report;
     } catch (const CheckpointError& error) {

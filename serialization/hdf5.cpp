@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdlib>
+#include <new>
 
 #include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/error.h>
@@ -66,10 +67,7 @@ void require_memory(uint64_t tensors, uint64_t name_bytes) {
   const uint64_t bytes =
       base + std::min(tensors * cached, cache) + tensors * listed + 4 * name_bytes;
   void* volatile memory = std::malloc(bytes);  // volatile: otherwise the pair is optimized away
-  if (!memory)
-    throw CheckpointError(fmt::format(
-        "the host does not have the {} bytes of memory that HDF5 may need for {} tensors", bytes,
-        tensors));
+  if (!memory) throw std::bad_alloc();
   std::free(memory);
 }
 

@@ -18,7 +18,7 @@ namespace tenon::h5 {
 // HDF5 from printing its errors.
 class Session {
  public:
-  Session();  // throws a CheckpointError if there is not enough memory to start the library
+  Session();  // throws std::bad_alloc if there is not enough memory to start the library
   ~Session();
   Session(const Session&) = delete;
 
@@ -28,8 +28,8 @@ class Session {
   void* print_data_ = nullptr;
 };
 
-// Throws a CheckpointError if the memory that HDF5 may need for a file of so many tensors, whose
-// names have so many bytes, is not available. HDF5 does not survive an allocation that fails: its
+// Throws std::bad_alloc if the memory that HDF5 may need for a file of so many tensors, whose names
+// have so many bytes, is not available. HDF5 does not survive an allocation that fails: its
 // lists are left half changed, every later call fails, and its exit handler frees memory twice
 // (1.10.8). So this function allocates and frees as much memory before HDF5 is called.
 void require_memory(uint64_t tensors, uint64_t name_bytes);

@@ -67,6 +67,7 @@ const OpenFile* self(const H5FD_t* file) { return reinterpret_cast<const OpenFil
 H5FD_t* open_file(const char*, unsigned, hid_t access, haddr_t) {
   auto* info = static_cast<const DriverInfo*>(H5Pget_driver_info(access));
   auto* opened = info ? new (std::nothrow) OpenFile{{}, info->file, 0} : nullptr;
+  if (info && !opened) info->file->note_lack_of_memory();
   return opened ? &opened->base : nullptr;
 }
 herr_t close_file(H5FD_t* file) {

@@ -33,8 +33,9 @@ class MemoryFile {
   // Returns false for a file to read. If there is no memory, the bytes are dropped and is_whole()
   // becomes false: HDF5 could not close a file after a failed write.
   bool write(uint64_t offset, size_t count, const void* from);
-  // Whether the file contains everything that was written.
+  // Whether the file contains everything that was written, and there was memory to open it.
   bool is_whole() const { return whole_; }
+  void note_lack_of_memory() { whole_ = false; }
   uint64_t size() const { return end_; }
   void resize(uint64_t end) { end_ = end; }
 

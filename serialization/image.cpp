@@ -122,12 +122,18 @@ void add_tensor(hid_t file, hid_t properties, hid_t utf8_name, StoredTensor& ten
 
 // ---- reading ----
 
-herr_t collect_name(hid_t, const char* name, const H5L_info_t* info, void* names) noexcept {
+struct LinkNames {
+  std::vector<std::pair<std::string, bool>> names;
+  bool no_memory = false;
+};
+
+herr_t collect_name(hid_t, const char* name, const H5L_info_t* info, void* found) noexcept {
+  auto& links = *static_cast<LinkNames*>(found);
   try {
-    static_cast<std::vector<std::pair<std::string, bool>>*>(names)->emplace_back(
-        name, info->type == H5L_TYPE_HARD);
+    links.names.emplace_back(name, info->type == H5L_TYPE_HARD);
     return 0;
   } catch (...) {
+    links.no_memory = true;
     return -1;
   }
 }
@@ -140,11 +146,13 @@ uint64_t links_in(hid_t group) {
 
 // Returns all links in a group in the order of their creation, and whether each is a hard link.
 std::vector<std::pair<std::string, bool>> names_of(hid_t group) {
-  std::vector<std::pair<std::string, bool>> names;
+  LinkNames links;
   hsize_t position = 0;
-  check(H5Literate(group, H5_INDEX_CRT_ORDER, H5_ITER_INC, &position, collect_name, &names),
-        "list the tensors");
-  return names;
+  const herr_t status =
+      H5Literate(group, H5_INDEX_CRT_ORDER, H5_ITER_INC, &position, collect_name, &links);
+  if (links.no_memory) throw std::bad_alloc();
+  check(status, "list the tensors");
+  return std::move(links.names);
 }
 
 // Reads a list of texts of fixed length, in ASCII or UTF-8 and with any padding. A scalar gives one
@@ -286,8 +294,9 @@ struct OpenImage {
       : memory(image), file([&] {
           Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "make access properties");
           memory.use_in(access);
-          return Handle(H5Fopen("checkpoint", H5F_ACC_RDONLY, access), H5Fclose,
-                        "read the checkpoint");
+          const hid_t opened = H5Fopen("checkpoint", H5F_ACC_RDONLY, access);
+          if (opened < 0 && !memory.is_whole()) throw std::bad_alloc();
+          return Handle(opened, H5Fclose, "read the checkpoint");
         }()) {
     check_version(file);
   }

@@ -30,6 +30,9 @@ void save_run(const std::filesystem::path& path, const Checkpoint& run,
               std::optional<double> metric);
 PendingSave start_save(const std::filesystem::path& path, const Checkpoint& run,
                        std::optional<double> metric);
+// Does what load does, but throws std::bad_alloc where the host has too little memory.
+CheckpointReport load_run(const std::filesystem::path& path, Checkpoint& run,
+                          const LoadOptions& options);
 // Writes the error of a save that nobody asks for to the log.
 void log_failed_save(const std::exception& error) noexcept;
 

@@ -72,14 +72,17 @@ void save(const std::filesystem::path& path, const Checkpoint& run) {
   save_run(path, run, std::nullopt);
 }
 
+CheckpointReport load_run(const std::filesystem::path& path, Checkpoint& run,
+                          const LoadOptions& options) {
+  std::optional<VerifiedFile> file(path);
+  PreparedRun prepared(path, *file, run, options);
+  file.reset();  // its memory is not needed any more
+  return prepared.commit();
+}
 CheckpointReport load(const std::filesystem::path& path, Checkpoint& run,
                       const LoadOptions& options) {
-  return naming_lack_of_memory<CheckpointError>("cannot load checkpoint", path, [&] {
-    std::optional<VerifiedFile> file(path);
-    PreparedRun prepared(path, *file, run, options);
-    file.reset();  // its memory is not needed any more
-    return prepared.commit();
-  });
+  return naming_lack_of_memory<CheckpointError>("cannot load checkpoint", path,
+                                                [&] { return load_run(path, run, options); });
 }
 CheckpointReport load(const std::filesystem::path& path, Checkpoint&& run,
                       const LoadOptions& options) {

@@ -247,31 +247,38 @@ struct SaveRun : SomeRun {
                   }};
 };
 
-// Goes on from a folder with one file, and adds another. The first stays, whatever happens.
+// Goes on from a folder with two files, and adds another. Those stay, whatever happens, and the
+// newest of them is not taken for damaged where memory fails.
 struct Manage : SomeRun {
   // Copies of a name that is short take no memory.
   const std::filesystem::path before = std::filesystem::current_path(), runs = "runs";
   Subject subject{"manager", runs,
                   [this] {
-                    CheckpointManager manager(runs, {.every_steps = 1, .keep = 2, .async = false});
+                    resumed = 0;
+                    CheckpointManager manager(runs, {.every_steps = 1, .async = false});
                     manager.resume(run);
+                    resumed = run.step;
                     manager.step(run, 1.0);
                   },
                   [this](bool, bool) {
+                    BOOST_TEST((resumed == 0 || resumed == 2));
                     for (const auto& entry : std::filesystem::directory_iterator(runs))
                       BOOST_TEST(entry.path().filename().native()[0] != '.');
                     CheckpointManager manager(runs);
                     BOOST_TEST(manager.resume(run).has_value());
-                    BOOST_TEST((run.step == 1 || run.step == 2));
-                    std::filesystem::remove(runs / "step-000000000002.h5");
+                    BOOST_TEST((run.step == 2 || run.step == 3));
+                    std::filesystem::remove(runs / "step-000000000003.h5");
                   }};
   ~Manage() { std::filesystem::current_path(before); }
   Manage() {
     std::filesystem::current_path(folder.path());
     CheckpointManager manager(runs, {.async = false});
-    set(1);
-    manager.save(run);
+    for (int number : {1, 2}) {
+      set(number);
+      manager.save(run);
+    }
   }
+  int64_t resumed = 0;
 };
 
 // Reads a packed file.
