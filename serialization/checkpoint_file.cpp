@@ -31,24 +31,18 @@ void append_metadata(AtomicFile& file, const MemoryFile& memory, uint64_t until)
   file.append(bytes.data(), bytes.size());
 }
 
+[[noreturn]] void refuse_to_save(const std::filesystem::path& path, const std::string& why) {
+  throw CheckpointError(
+      fmt::format("cannot save checkpoint '{}': {}", printable(path.native()), why));
+}
+
 // Lays out the file without its values.
-ImageContents lay_out(const std::filesystem::path& path, const std::vector<FileEntry>& entries,
-                      std::optional<std::vector<std::string>> wrappers, MemoryFile& memory) {
-  auto fail = [&](const std::string& why) {
-    throw CheckpointError(
-        fmt::format("cannot save checkpoint '{}': {}", printable(path.native()), why));
-  };
-  ImageContents contents{{}, std::move(wrappers)};
-  for (const auto& [group, key, tensor] : entries) {
-    if (!tensor.defined()) fail(fmt::format("tensor '{}' is undefined", printable(key)));
-    contents.tensors.push_back({key, tensor.dtype(), tensor.shape(), 0, 0, group});
-  }
+void lay_out(const std::filesystem::path& path, ImageContents& contents, MemoryFile& memory) {
   try {
     build_image(contents, memory);
   } catch (const CheckpointError& error) {
-    fail(error.what());
+    refuse_to_save(path, error.what());
   }
-  return contents;
 }
 
 std::string cannot_load_file(const std::filesystem::path& path) {
@@ -65,9 +59,20 @@ std::vector<std::string> wrappers_of(ModuleRef model) {
 
 void write_checkpoint(const std::filesystem::path& path, const std::vector<FileEntry>& entries,
                       std::optional<std::vector<std::string>> wrappers) {
+  ImageContents contents{{}, std::move(wrappers)};
+  for (const auto& [group, key, tensor] : entries) {
+    if (!tensor.defined())
+      refuse_to_save(path, fmt::format("tensor '{}' is undefined", printable(key)));
+    contents.tensors.push_back({key, tensor.dtype(), tensor.shape(), 0, 0, group});
+  }
+  write_checkpoint(path, std::move(contents), [&](size_t i) { return entries[i].tensor; });
+}
+
+void write_checkpoint(const std::filesystem::path& path, ImageContents contents,
+                      const std::function<Tensor(size_t)>& read) {
   MemoryFile memory;
-  const ImageContents contents = lay_out(path, entries, std::move(wrappers), memory);
-  std::vector<size_t> order(entries.size());  // by place in the file
+  lay_out(path, contents, memory);
+  std::vector<size_t> order(contents.tensors.size());  // by place in the file
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return contents.tensors[a].offset < contents.tensors[b].offset;
@@ -76,7 +81,7 @@ void write_checkpoint(const std::filesystem::path& path, const std::vector<FileE
   for (size_t i : order) {
     if (contents.tensors[i].bytes == 0) continue;
     append_metadata(file, memory, contents.tensors[i].offset);
-    append_values(file, entries[i].tensor, contents.tensors[i].bytes);
+    append_values(file, read(i), contents.tensors[i].bytes);
   }
   append_metadata(file, memory, memory.size());
   const Checksum body = file.body_checksum();

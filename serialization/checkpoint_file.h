@@ -29,6 +29,9 @@ std::vector<std::string> wrappers_of(nn::ModuleRef model);
 // Writes a file with these tensors. Throws a CheckpointError as save does.
 void write_checkpoint(const std::filesystem::path& path, const std::vector<FileEntry>& entries,
                       std::optional<std::vector<std::string>> wrappers);
+// The same for tensors of which read(i) makes one at a time; their places need not be set.
+void write_checkpoint(const std::filesystem::path& path, ImageContents contents,
+                      const std::function<Tensor(size_t)>& read);
 
 KeySide side_of(const std::vector<StoredTensor>& tensors,
                 std::optional<std::vector<std::string>> wrappers);

@@ -10,7 +10,7 @@
 
 namespace tenon {
 
-class Conversion {
+class TENON_API Conversion {
  public:
   // Applies the rules to the names and shapes of `source`, and leaves out what options.only does
   // not match. Throws a ValueError for a pattern that is no regular expression and for a

@@ -2,9 +2,13 @@
 // header in JSON, values. Internal to serialization, but for save_safetensors in checkpoint.h.
 #pragma once
 
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <string_view>
+#include <vector>
 
+#include <tenon/serialization/key_map.h>
 #include <tenon/serialization/tensor_file.h>
 
 namespace tenon {
@@ -21,5 +25,10 @@ std::string_view safetensors_name(DType dtype);
 // JSON, nested in another way or with a name twice; a shape whose size overflows or is not that of
 // the values; values that overlap, leave gaps or do not end with the file.
 TensorFile open_safetensors(std::shared_ptr<const InputFile> file);
+
+// Writes tensors, of which read(i) makes one at a time. Throws a CheckpointError as
+// save_safetensors does.
+void write_safetensors(const std::filesystem::path& path, const std::vector<NamedShape>& tensors,
+                       const std::function<Tensor(size_t)>& read);
 
 }  // namespace tenon

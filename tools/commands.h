@@ -28,6 +28,9 @@ bool check_plugin_file(const std::string& path);
 // Adds the command that checks a backend (conformance/), which sets `good` to whether it passed.
 void add_conformance(CLI::App& app, bool& good);
 
+// Adds the commands of `tenon checkpoint`; `diff` sets the exit status.
+void add_checkpoint(CLI::App& app, int& status);
+
 // Prints the keys, shapes, dtypes and wrappers of a checkpoint, and the parts of a training run.
 void show_checkpoint(const std::string& path);
 // Prints the parts, some lines each.

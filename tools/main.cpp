@@ -42,15 +42,8 @@ int run(int argc, char** argv) {
 
   tenon::tools::add_conformance(app, good);
 
-  auto* checkpoint =
-      app.add_subcommand("checkpoint", "Look into a checkpoint file")->require_subcommand(1);
-  std::string file;
-  auto* show = checkpoint->add_subcommand("show", "List keys, shapes, dtypes and wrappers");
-  show->add_option("FILE", file, "The checkpoint")->required();
-  show->callback([&] { tenon::tools::show_checkpoint(file); });
-  auto* verify = checkpoint->add_subcommand("verify", "Check every byte against the checksums");
-  verify->add_option("FILE", file, "The checkpoint")->required();
-  verify->callback([&] { tenon::tools::verify_checkpoint(file); });
+  int status = 0;
+  tenon::tools::add_checkpoint(app, status);
 
   auto* data = app.add_subcommand("data", "Data sets")->require_subcommand(1);
   std::string name, folder;
@@ -64,7 +57,7 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     std::ostringstream errors;  // errors quote arguments, which may contain any bytes
-    int status = 2;
+    status = 2;
     if (const auto unknown = tenon::tools::unknown_command(app);
         !unknown.empty() && e.get_exit_code())
       errors << "tenon: " << unknown << "\nRun with --help for more information.\n";
@@ -74,7 +67,7 @@ int run(int argc, char** argv) {
     return std::cout.flush() ? status : 1;
   }
   if (!std::cout.flush()) throw std::runtime_error("cannot write to the standard output");
-  return good ? 0 : 1;
+  return good ? status : 1;
 }
 
 }  // namespace
