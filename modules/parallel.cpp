@@ -40,16 +40,54 @@ std::vector<Device> devices_of(std::span<const Tensor> tensors) {
   return devices;
 }
 
-// In place, where a plugin joins the devices; returns whether one did.
-bool reduced_together(std::span<const Tensor> tensors) {
-  const auto devices = devices_of(tensors);
-  Communicator* communicator = communicator_for(devices);
-  if (!communicator) return false;
-  Members row;
-  for (auto& t : tensors) row.push_back(t.clone(contiguous_format));  // nothing else reads them
-  if (!all_reduce(*communicator, std::span(&row, 1)).empty()) return false;
-  for (size_t i = 0; i < row.size(); ++i) Tensor(tensors[i]).copy_(row[i]);
-  return true;
+void require_apart(std::span<const Tensor> tensors, const char* function) {
+  for (size_t i = 0; i < tensors.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (impl_of(tensors[i]).storage == impl_of(tensors[j]).storage)
+        throw ValueError(fmt::format(
+            "{}: tensors {} and {} share memory; each is replaced by the sum, so each needs memory "
+            "of its own",
+            function, j, i));
+}
+
+using Rows = std::vector<std::vector<Tensor>>;
+
+// Sums rows on devices that a plugin joins, and notes in `summed` those that it did.
+void sum_together(Communicator& communicator, const Rows& rows, std::span<const size_t> places,
+                  std::vector<bool>& summed) {
+  // The copies of a launch take so much memory of each device at most, or those of one row.
+  constexpr uint64_t kMostBytes = uint64_t{64} << 20;
+  for (size_t begin = 0, end = 0; begin < places.size(); begin = end) {
+    std::vector<Members> copies;  // nothing else reads them
+    for (uint64_t bytes = 0; end < places.size() && (end == begin || bytes < kMostBytes); ++end) {
+      Members& row = copies.emplace_back();
+      for (auto& t : rows[places[end]]) row.push_back(t.clone(contiguous_format));
+      bytes += static_cast<uint64_t>(row[0].numel()) * size_of(row[0].dtype());
+    }
+    const auto refused = all_reduce(communicator, copies);
+    for (size_t k = 0; k < copies.size(); ++k) {
+      if (std::find(refused.begin(), refused.end(), k) != refused.end()) continue;
+      const size_t place = places[begin + k];
+      for (size_t i = 0; i < copies[k].size(); ++i) Tensor(rows[place][i]).copy_(copies[k][i]);
+      summed[place] = true;
+    }
+  }
+}
+
+// Replaces the members of each row by their sum; those on the same devices in one launch.
+void sum_rows(const Rows& rows) {
+  const NoGrad guard;
+  std::vector<bool> summed(rows.size());
+  std::vector<std::vector<Device>> devices;
+  for (auto& row : rows)
+    devices.push_back(row[0].numel() == 0 ? std::vector<Device>() : devices_of(row));
+  for (const auto& [communicator, places] : joined_rows(devices))
+    sum_together(*communicator, rows, places, summed);
+  for (size_t r = 0; r < rows.size(); ++r) {
+    if (summed[r] || rows[r].size() == 1) continue;
+    const Tensor sum = reduce_add(rows[r], rows[r][0].device());
+    for (auto& t : rows[r]) Tensor(t).copy_(sum.to(t.device()));
+  }
 }
 
 }  // namespace
@@ -105,17 +143,8 @@ Tensor reduce_add(std::span<const Tensor> tensors, Device device) {
 
 void all_reduce_(std::span<const Tensor> tensors) {
   require_alike(tensors, "all_reduce_");
-  for (size_t i = 0; i < tensors.size(); ++i)
-    for (size_t j = 0; j < i; ++j)
-      if (impl_of(tensors[i]).storage == impl_of(tensors[j]).storage)
-        throw ValueError(fmt::format(
-            "all_reduce_: tensors {} and {} share memory; each is replaced by the sum, so each "
-            "needs memory of its own",
-            j, i));
-  const NoGrad guard;
-  if (tensors.size() == 1 || reduced_together(tensors)) return;
-  const Tensor sum = reduce_add(tensors, tensors[0].device());
-  for (auto& t : tensors) Tensor(t).copy_(sum.to(t.device()));
+  require_apart(tensors, "all_reduce_");
+  sum_rows({{tensors.begin(), tensors.end()}});
 }
 
 std::vector<std::pair<Tensor, Tensor>> split_and_load(const Tensor& x, const Tensor& y,
@@ -150,21 +179,27 @@ void detail::all_reduce_gradients(const std::vector<std::vector<NamedTensor>>& r
           fmt::format("all_reduce_gradients_: replica {} has other parameters than the "
                       "first; all have to be copies of one model",
                       r));
+  Rows rows;
+  std::vector<std::pair<Tensor, Tensor>> missing;  // a parameter without a gradient, and zeros
   for (size_t i = 0; i < replicas[0].size(); ++i) {
     const bool any = std::any_of(replicas.begin(), replicas.end(), [&](auto& parameters) {
       return parameters[i].tensor.grad().defined();
     });
     if (!any) continue;
-    std::vector<Tensor> grads;
+    auto& row = rows.emplace_back();
     for (auto& parameters : replicas) {
-      Tensor p = parameters[i].tensor;
-      if (!p.grad().defined()) p.set_grad(zeros_like(p));
-      grads.push_back(p.grad());
+      const Tensor& p = parameters[i].tensor;
+      row.push_back(p.grad().defined() ? p.grad() : zeros_like(p));
+      if (!p.grad().defined()) missing.emplace_back(p, row.back());
     }
-    all_reduce_(grads);
-    if (!options.mean) continue;
-    for (Tensor& g : grads) g.copy_(g / static_cast<double>(replicas.size()));
+    require_alike(row, "all_reduce_gradients_");
+    require_apart(row, "all_reduce_gradients_");
   }
+  for (auto& [p, zero] : missing) p.set_grad(zero);
+  sum_rows(rows);
+  if (!options.mean) return;
+  for (auto& row : rows)
+    for (Tensor& g : row) g.copy_(g / static_cast<double>(replicas.size()));
 }
 
 }  // namespace tenon::nn::parallel

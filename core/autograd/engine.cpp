@@ -68,11 +68,9 @@ struct LeafGradient {
     parts.emplace_back(g.device(), g);
   }
 
-  // Removes and returns the part on the device of this kind and index, which has to exist.
-  Tensor take_part(uint64_t device) {
-    auto it = std::find_if(parts.begin(), parts.end(), [&](auto& p) {
-      return (uint64_t{p.first.type_id()} << 32 | p.first.index()) == device;
-    });
+  // Removes and returns the part on the device, which has to exist.
+  Tensor take_part(Device device) {
+    auto it = std::find_if(parts.begin(), parts.end(), [&](auto& p) { return p.first == device; });
     Tensor part = std::move(it->second);
     parts.erase(it);
     return part;
@@ -102,31 +100,26 @@ Tensor own_part(Tensor part) {
 // the same devices; the first device keeps the sum. Other parts, and those of dtypes that the
 // plugin does not sum, are left to `total`.
 void reduce_parts(std::span<LeafGradient> leaves) {
-  std::map<std::vector<uint64_t>, std::pair<Communicator*, std::vector<size_t>>> groups;
-  for (size_t i = 0; i < leaves.size(); ++i) {
-    if (leaves[i].parts.size() < 2 || leaves[i].leaf->numel == 0) continue;
-    for (auto& [kind, devices] : leaves[i].devices_by_kind()) {
-      if (devices.size() < 2) continue;
-      std::vector<uint64_t> key;
-      for (auto& d : devices) key.push_back(uint64_t{kind} << 32 | d.index());
-      auto [group, fresh] = groups.try_emplace(key);
-      if (fresh) group->second.first = communicator_for(devices);
-      if (group->second.first) group->second.second.push_back(i);
+  std::vector<LeafGradient*> owners;  // of the rows
+  std::vector<std::vector<Device>> places;
+  for (LeafGradient& leaf : leaves) {
+    if (leaf.parts.size() < 2 || leaf.leaf->numel == 0) continue;
+    for (auto& [kind, devices] : leaf.devices_by_kind()) {
+      owners.push_back(&leaf);
+      places.push_back(devices);
     }
   }
-  for (auto& [key, group] : groups) {
-    auto& [communicator, members] = group;
+  for (const auto& [communicator, members] : joined_rows(places)) {
     std::vector<Members> rows;
     for (size_t i : members) {
       auto& row = rows.emplace_back();
-      for (uint64_t device : key) row.push_back(own_part(leaves[i].take_part(device)));
+      for (Device device : places[i]) row.push_back(own_part(owners[i]->take_part(device)));
     }
-    if (rows.empty()) continue;
     const auto refused = all_reduce(*communicator, rows);
     for (size_t i = 0; i < members.size(); ++i) {
       const bool summed = std::find(refused.begin(), refused.end(), i) == refused.end();
       for (size_t k = 0; k < (summed ? 1 : rows[i].size()); ++k)
-        leaves[members[i]].parts.emplace_back(rows[i][k].device(), std::move(rows[i][k]));
+        owners[members[i]]->parts.emplace_back(rows[i][k].device(), std::move(rows[i][k]));
     }
   }
 }

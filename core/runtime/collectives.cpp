@@ -155,6 +155,20 @@ Communicator* communicator_for(std::span<const Device> devices) {
   return known->handle ? known.get() : nullptr;
 }
 
+std::vector<JoinedRows> joined_rows(std::span<const std::vector<Device>> devices_of_rows) {
+  std::map<std::vector<uint64_t>, JoinedRows> groups;
+  for (size_t i = 0; i < devices_of_rows.size(); ++i) {
+    const std::vector<Device>& devices = devices_of_rows[i];
+    const auto [group, fresh] = groups.try_emplace(key_of(devices));
+    if (fresh) group->second.communicator = communicator_for(devices);
+    if (group->second.communicator) group->second.rows.push_back(i);
+  }
+  std::vector<JoinedRows> joined;
+  for (auto& [key, group] : groups)
+    if (group.communicator) joined.push_back(std::move(group));
+  return joined;
+}
+
 std::vector<size_t> all_reduce(Communicator& c, std::span<const Members> rows) {
   // Members of the rows that the plugin refused; nothing of them was queued.
   std::vector<const void*> refused;

@@ -15,6 +15,15 @@ class Communicator;
 // plugins, or if the plugin cannot do it. The reason is logged once; the caller then uses copies.
 Communicator* communicator_for(std::span<const Device> devices);
 
+// Rows on the same devices, by their places, which are launched together.
+struct JoinedRows {
+  Communicator* communicator;
+  std::vector<size_t> rows;
+};
+// Groups rows by the devices of their members. Rows whose devices cannot be joined are in no group.
+// The groups are in the same order in every run.
+std::vector<JoinedRows> joined_rows(std::span<const std::vector<Device>> devices_of_rows);
+
 // Member i is on device i of the communicator. All members of a row have the same dtype and shape,
 // are contiguous, and share memory with nothing that is still needed.
 using Members = std::vector<Tensor>;

@@ -56,6 +56,37 @@ BOOST_AUTO_TEST_CASE(a_step_is_one_sum_and_one_broadcast) {
   BOOST_TEST(unchanged.launches() == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(gradients_of_replicas_are_one_sum_for_all_on_the_same_devices) {
+  struct Stages : nn::Module<Stages> {
+    nn::Linear first{3, 4}, second{4, 2}, empty{0, 2};
+    Tensor forward(const Tensor& x) {
+      return second(first(x).to(second.weight.device())) +
+             empty(x.narrow(1, 0, 0).to(second.weight.device()));
+    }
+  };
+  const Stages model;
+  auto trained = [&](const std::vector<std::vector<const char*>>& places) {
+    std::vector<Stages> replicas;
+    for (auto& place : places) {
+      Stages& replica = replicas.emplace_back(nn::clone(model));
+      replica.first.to(place[0]);
+      replica.second.to(place[1]);
+      replica.empty.to(place[1]);
+      replica(ones({5, 3}, {.device = place[0]})).square().sum().backward();
+    }
+    nn::parallel::all_reduce_gradients_(replicas);
+    std::vector<std::vector<float>> gradients;
+    for (auto& replica : replicas)
+      for (auto& p : replica.parameters()) gradients.push_back(p.grad().to_vector<float>());
+    return gradients;
+  };
+  Since since;
+  const auto joined = trained({{"sim:0", "sim:1"}, {"sim:2", "sim:0"}});
+  BOOST_TEST(since.launches() == 2u);  // of the first stages, and of the others
+  BOOST_TEST(since.calls() == 5u);     // one weight has no elements
+  BOOST_TEST(largest_difference(joined, trained({{"cpu:0", "cpu:0"}, {"cpu:0", "cpu:0"}})) < 1e-3);
+}
+
 BOOST_AUTO_TEST_CASE(sums_are_those_of_one_device_and_the_same_bits_twice) {
   auto two = [] { return trained(nn::DataParallel(mlp(2), {"sim:0", "sim:1"}), "sim:0", 10); };
   auto first = two();
