@@ -236,14 +236,18 @@ class TENON_API ModuleScope {
 };
 
 namespace detail {
+// A pair or tuple. A std::variant has a std::get<0>, too, which throws where it holds another type.
+template <class Result>
+concept BeginsWithTensor = requires {
+  requires std::tuple_size<Result>::value > 0;
+} && std::is_same_v<std::remove_cv_t<std::tuple_element_t<0, Result>>, Tensor>;
+
 // Tells whoever watches the tensor that a module returned, or the first of a pair or tuple.
 template <class Result>
 void tell_result(const ModuleScope& scope, const Result& result) {
   if constexpr (std::is_same_v<Result, Tensor>)
     scope.returned(result);
-  else if constexpr (requires {
-                       { std::get<0>(result) } -> std::same_as<const Tensor&>;
-                     })
+  else if constexpr (BeginsWithTensor<Result>)
     scope.returned(std::get<0>(result));
 }
 }  // namespace detail

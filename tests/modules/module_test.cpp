@@ -1,4 +1,7 @@
 // What every module can do with what it is made of.
+#include <tuple>
+#include <variant>
+
 #include <tenon/core/autograd/autograd.h>
 #include <tenon/modules/activation.h>
 #include <tenon/modules/dropout.h>
@@ -368,6 +371,21 @@ BOOST_AUTO_TEST_CASE(copies_are_tied_and_repeated_modules_are_not) {
   BOOST_TEST(nn::str(copies) == "Stack(\n  (layers): ModuleList(\n    (0): " + linear +
                                     "\n    (1-2): 2 x " + linear +
                                     "  # weight, bias shared with layers.0\n  )\n)");
+}
+
+// What a module returns may be anything, also types that have a std::get of their own.
+BOOST_AUTO_TEST_CASE(results_of_any_type) {
+  struct Either : nn::Module<Either> {
+    std::variant<Tensor, int> forward(bool number) {
+      return number ? std::variant<Tensor, int>(3) : ones({2});
+    }
+  } either;
+  BOOST_TEST(std::get<int>(either(true)) == 3);
+  BOOST_TEST(std::get<Tensor>(either(false)).numel() == 2);
+  struct Nothing : nn::Module<Nothing> {
+    std::tuple<> forward() { return {}; }
+  } nothing;
+  BOOST_TEST((nothing() == std::tuple<>()));
 }
 
 // A module that derives from another would run the other's forward.
