@@ -176,11 +176,15 @@ SpectralNorm<M> spectral_norm(M module, const SpectralNormOptions& options = {})
 
 namespace utils::parametrize {
 
-// Returns the layer itself, with the weight that the parametrised one has in its present mode.
+// Returns the layer itself, with the weight that the parametrised one has in its present mode. It
+// is frozen if all is of which it was computed.
 template <class P>
 auto remove_parametrizations(P parametrized) {
   auto module = parametrized.module;
-  module.weight = Parameter(no_grad([&] { return parametrized.weight().clone(); }));
+  bool learns = false;
+  for (auto& part : nn::parameters(parametrized.parametrizations))
+    learns = learns || part.requires_grad();
+  module.weight = Parameter(no_grad([&] { return parametrized.weight().clone(); }), learns);
   return module;
 }
 

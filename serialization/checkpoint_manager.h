@@ -31,7 +31,8 @@ struct CheckpointManagerOptions {
   std::string mode = "min";  // or "max": what the best metric is
   bool async = true;         // writes while the training goes on; the next save waits for it
   // SIGUSR1 and SIGTERM let the next step() save, and after SIGTERM it returns false. A second
-  // SIGTERM ends the process as usual.
+  // SIGTERM ends the process as usual; one that no step() has seen does so when the manager is
+  // destroyed.
   bool on_signals = false;
 };
 

@@ -140,7 +140,8 @@ class TENON_API PendingSave {
 };
 
 // Copies the values of all parts to the memory of the host, for which it waits, and writes the file
-// in a thread of its own. The parts may change meanwhile. Throws what save throws before it writes.
+// in a thread of its own. The parts may change meanwhile. Saves of one path are written in the
+// order in which they began. Throws what save throws before it writes.
 [[nodiscard]] TENON_API PendingSave save_async(const std::filesystem::path& path,
                                                const Checkpoint& run);
 

@@ -132,6 +132,10 @@ BOOST_AUTO_TEST_CASE(a_frozen_weight_stays_frozen) {
   BOOST_TEST(!lengths.parametrizations.weight.original1.requires_grad());
   BOOST_TEST(!spectral.parametrizations.weight.original.requires_grad());
   BOOST_TEST(lengths.module.bias.requires_grad());
+  const auto plain = nn::utils::parametrize::remove_parametrizations(lengths);
+  BOOST_TEST(!plain.weight.requires_grad());
+  BOOST_TEST(nn::utils::parametrize::remove_parametrizations(weight_norm(nn::Linear(3, 2)))
+                 .weight.requires_grad());
 }
 
 namespace {
