@@ -6,6 +6,7 @@
 //   confusion); std::cout << right.compute().item();
 #pragma once
 
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -28,8 +29,9 @@ class TENON_API EvalMode {
 };
 
 // Calls metric.update(net(x), y) for each metric and each batch (x, y) of the loader, in eval mode
-// and without recording. Batches are moved to the device of the net's parameters (or the default
-// device, if it has none), from where a DataParallel spreads them. Metrics are not reset first, and
+// and without recording. Examples are moved to the device of the net's first parameter (or the
+// default device, if it has none), from where a DataParallel spreads them, and targets to that of
+// the result, if it is a tensor, which may be another one. Metrics are not reset first, and
 // are read by their compute(); until then nothing is waited for. Returns how many examples there
 // were: the sum of the sizes of dimension 0 of x.
 template <class Net, class Loader, class... Metrics>
@@ -40,8 +42,10 @@ int64_t evaluate(Net& net, Loader&& loader, Metrics&... metrics) {
   const Device device = parameters.empty() ? default_device() : parameters[0].device();
   int64_t examples = 0;
   for (auto&& [x, y] : loader) {
-    const Tensor targets = y.to(device);
     const auto output = net(x.to(device));
+    Device place = device;
+    if constexpr (std::is_same_v<decltype(output), const Tensor>) place = output.device();
+    const Tensor targets = y.to(place);
     (metrics.update(output, targets), ...);
     examples += x.dim() ? x.size(0) : 1;
   }

@@ -135,15 +135,11 @@ inline DataSets load_pictures(const Options& o) {
 
 // The share of right answers.
 template <class Net>
-double accuracy(Net& net, const tenon::data::TensorDataset& set, tenon::Device device) {
-  tenon::NoGrad guard;
-  net.eval();
-  Tensor right = tenon::zeros({}, {.dtype = tenon::DType::i64, .device = device});
-  tenon::data::DataLoader loader(set, {.batch_size = 500, .shuffle = false});
-  for (auto [x, y] : loader)
-    right =
-        right + tenon::eq(net(x.to(device)).argmax(1), y.to(device)).to(tenon::DType::i64).sum();
-  return static_cast<double>(right.item<int64_t>()) / static_cast<double>(set.size());
+double accuracy(Net& net, const tenon::data::TensorDataset& set) {
+  tenon::metrics::Accuracy right;
+  tenon::nn::evaluate(net, tenon::data::DataLoader(set, {.batch_size = 500, .shuffle = false}),
+                      right);
+  return right.compute().item();
 }
 
 template <class Net>
@@ -157,7 +153,7 @@ void train_and_evaluate(Net& net, const Options& o) {
           [&](const Tensor& x, const Tensor& y) { return tenon::cross_entropy(net(x), y); });
   }
   if (!o.save.empty()) tenon::save(o.save, net);
-  std::printf("test accuracy %.4f\n", accuracy(net, data.test, o.devices.front()));
+  std::printf("test accuracy %.4f\n", accuracy(net, data.test));
 }
 
 // The main function of a classifier of 28 x 28 pictures. Net is made after the seed is set; on

@@ -56,6 +56,6 @@ int main(int argc, char** argv) {
       });
     }
     if (!o.save.empty()) save(o.save, net);
-    std::printf("test accuracy %.4f\n", example::accuracy(net, sets.test, o.devices.back()));
+    std::printf("test accuracy %.4f\n", example::accuracy(net, sets.test));
   });
 }

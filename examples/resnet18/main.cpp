@@ -47,6 +47,6 @@ int main(int argc, char** argv) {
           [&](const Tensor& x, const Tensor& y) { return tenon::cross_entropy(shared(x), y); });
     }
     if (!o.save.empty()) tenon::save(o.save, net);
-    std::printf("test accuracy %.4f\n", example::accuracy(shared, sets.test, o.devices.front()));
+    std::printf("test accuracy %.4f\n", example::accuracy(shared, sets.test));
   });
 }

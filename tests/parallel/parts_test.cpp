@@ -190,6 +190,25 @@ BOOST_AUTO_TEST_CASE(evaluation_uses_all_devices_and_leaves_the_mode) {
   BOOST_TEST((modes == std::vector<bool>{true, false}));
 }
 
+BOOST_AUTO_TEST_CASE(evaluation_takes_the_targets_to_where_the_results_are) {
+  struct Stages : nn::Module<Stages> {
+    nn::Linear first{6, 4}, second{4, 3};
+    Tensor forward(const Tensor& x) { return second(first(x).to(second.weight.device())); }
+  } net;
+  const data::TensorDataset set(randn({9, 6}), randint(0, 3, {9}));
+  const auto measure = [&] {
+    metrics::Accuracy right;
+    nn::evaluate(net, data::DataLoader(set, {.batch_size = 4, .shuffle = false}), right);
+    return right.compute();
+  };
+  const auto devices = places(2);
+  net.to(devices[0]);
+  const double together = measure().item();
+  net.second.to(devices[1]);
+  BOOST_TEST(measure().device() == devices[1]);
+  BOOST_TEST(measure().item() == together);
+}
+
 BOOST_AUTO_TEST_CASE(calls_that_make_no_sense) {
   const auto devices = places(2);
   const std::vector<Device> none;
