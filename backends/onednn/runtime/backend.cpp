@@ -2,6 +2,7 @@
 #include <tenon/plugins/sdk/backend.h>
 
 #include "runtime/common.h"
+#include "runtime/exit_handlers.h"
 
 struct tn_device {
   uint32_t index;
@@ -22,6 +23,9 @@ tn_error* init(const tn_host* host, tn_backend_api* api) {
     return sdk::make_error(TN_CODE_UNSUPPORTED, "the host's services are fewer than ABI 1.0's");
   if (const char* reason = reason_not_to_start(); *reason)
     return sdk::make_error(TN_CODE_UNAVAILABLE, reason);
+  if (!keep_static_objects_of(reinterpret_cast<const void*>(dnnl_version)))
+    return sdk::make_error(TN_CODE_UNAVAILABLE,
+                           "oneDNN cannot be kept from freeing at exit what running work uses");
   if (!watch_forks())
     return sdk::make_error(TN_CODE_OUT_OF_MEMORY, "no memory to be told of a fork");
   g_host = host;

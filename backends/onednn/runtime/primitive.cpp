@@ -1,8 +1,6 @@
 #include "runtime/primitive.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <mutex>
 #include <new>
 
@@ -14,28 +12,10 @@
 namespace tenon::onednn {
 namespace {
 
-// oneDNN keeps tables and a cache of primitives that its static destructors end, and that a fork
-// could catch while they are locked. Primitives are made under this lock: a fork waits for those
-// that are being made, and none is made any more once the process has begun to end. Those that
-// exist run on, as running one touches none of that.
-struct Making {
-  std::mutex mutex;
-  bool ended = false;
-};
-constinit Making making;
-
-// oneDNN sets up its tables for a kind of operator when it is first asked for one, so their
-// destructors run before those that were registered earlier. Ours has to run before all of them.
-void end_before_tables_of(dnnl_primitive_kind_t kind) {
-  static constinit uint64_t known = 0;
-  const uint64_t bit = uint64_t{1} << (static_cast<unsigned>(kind) % 64);
-  if (known & bit) return;
-  const auto end = [] {
-    std::lock_guard lock(making.mutex);
-    making.ended = true;
-  };
-  if (std::atexit(end) == 0) known |= bit;
-}
+// oneDNN keeps a cache of primitives that a fork could catch while it is locked. Primitives are
+// made under this lock, so a fork waits for those that are being made. Running one touches none of
+// that.
+constinit std::mutex making;
 
 // oneDNN 2.6 follows null pointers where the system gives it no memory: it makes its objects in
 // whatever its own operator new returned, and compiles into a buffer that could not grow. So before
@@ -130,8 +110,8 @@ const char* reason_not_to_start() {
 }
 
 bool watch_forks() {
-  return pthread_atfork([] { making.mutex.lock(); }, [] { making.mutex.unlock(); },
-                        [] { making.mutex.unlock(); }) == 0;
+  return pthread_atfork([] { making.lock(); }, [] { making.unlock(); }, [] { making.unlock(); }) ==
+         0;
 }
 
 void check(dnnl_status_t status, const char* what) {
@@ -187,14 +167,11 @@ Primitive Primitive::compile(dnnl_primitive_desc_t description, Code kind) {
 
 Primitive Primitive::make(const void* op, Code code, const Primitive* hint,
                           dnnl_fpmath_mode_t precision) {
-  std::lock_guard lock(making.mutex);
-  if (making.ended) sdk::unsupported("the process is ending");
+  std::lock_guard lock(making);
   require_memory();
   sdk::SingleThreadedOpenMP single;
   Attributes attributes;
   make_attributes(attributes, precision);
-  dnnl_primitive_kind_t kind;  // every description begins with it
-  std::memcpy(&kind, op, sizeof kind);
   Candidates candidates;
   check(dnnl_primitive_desc_iterator_create(&candidates.value,
                                             static_cast<const_dnnl_op_desc_t>(op), attributes.value,
@@ -209,14 +186,11 @@ Primitive Primitive::make(const void* op, Code code, const Primitive* hint,
     description.reset(dnnl_primitive_desc_iterator_fetch(candidates.value));
   }
   if (!description.value) throw std::bad_alloc();
-  Primitive made = compile(description.value, code);
-  end_before_tables_of(kind);
-  return made;
+  return compile(description.value, code);
 }
 
 Primitive Primitive::reorder(const Desc& from, const Desc& to, Code code) {
-  std::lock_guard lock(making.mutex);
-  if (making.ended) sdk::unsupported("the process is ending");
+  std::lock_guard lock(making);
   require_memory();
   sdk::SingleThreadedOpenMP single;
   Attributes attributes;
@@ -225,9 +199,7 @@ Primitive Primitive::reorder(const Desc& from, const Desc& to, Code code) {
   check(dnnl_reorder_primitive_desc_create(&description.value, &from, engine(), &to, engine(),
                                            attributes.value),
         "a reorder");
-  Primitive made = compile(description.value, code);
-  end_before_tables_of(dnnl_reorder);
-  return made;
+  return compile(description.value, code);
 }
 
 Desc Primitive::layout(int argument) const {

@@ -19,6 +19,8 @@ struct Layers {
          weight = rand({256, 256});
   Tensor conv() const { return conv2d(images, kernel, {}, {.padding = 1}); }
   Tensor product() const { return linear(rows, weight); }
+  // As the gradients of linear layers are. oneDNN compiles code for these when the first one runs.
+  Tensor transposed() const { return matmul(rows.t(), rows); }
   // `size` makes plans that are new.
   static bool computes(int64_t size) {
     const Tensor x = ones({2, 16, size, size}), w = ones({32, 16, 3, 3}).requires_grad_();
@@ -34,11 +36,12 @@ struct Layers {
 // plans that are new.
 struct AtEnd {
   Layers* layers = nullptr;
-  std::vector<float> conv, product;
+  std::vector<float> conv, product, transposed;
   ~AtEnd() {
     if (!layers) return;
     MUST(layers->conv().to_vector<float>() == conv);
     MUST(layers->product().to_vector<float>() == product);
+    MUST(layers->transposed().to_vector<float>() == transposed);
     MUST(Layers::computes(13));
     std::printf("computed\n");
     std::fflush(stdout);
@@ -89,7 +92,11 @@ SCENARIO(ends_while_the_overlay_computes) {
   static auto& queued = *new std::vector<Tensor>;
   at_end.conv = layers.conv().to_vector<float>();
   at_end.product = layers.product().to_vector<float>();
+  at_end.transposed = layers.transposed().to_vector<float>();
   at_end.layers = &layers;
-  for (int i = 0; i < 200; ++i) queued.push_back(i % 2 ? layers.conv() : layers.product());
+  for (int i = 0; i < 200; ++i)
+    queued.push_back(i % 3 == 0   ? layers.conv()
+                     : i % 3 == 1 ? layers.product()
+                                  : layers.transposed());
   std::exit(0);
 }
