@@ -57,15 +57,16 @@ uint64_t queue_into_block(TensorImpl& src, Storage& block, FailureLog& block_fai
   const tn_copy copy{sizeof(tn_copy), block.data, src.data(), bytes_of(src), nullptr, by.handle};
   const uint64_t ticket =
       by.stream->copy({&by.backend.api(), by.handle, copy, &by.stream->failures, &block_failures,
-                       guards_of(*src.storage), guards_of(block)});
+                       guards_of(*src.storage), guards_of(block), by.device});
   block.add_use(*by.stream, ticket);
   return ticket;
 }
 void queue_from_block(Storage& block, TensorImpl& dst, const FailureLog* block_failures) {
   auto& by = *dst.storage->context;
   const tn_copy copy{sizeof(tn_copy), dst.data(), block.data, bytes_of(dst), by.handle, nullptr};
-  const uint64_t ticket = by.stream->copy({&by.backend.api(), by.handle, copy, block_failures,
-                                           nullptr, guards_of(block), guards_of(*dst.storage)});
+  const uint64_t ticket =
+      by.stream->copy({&by.backend.api(), by.handle, copy, block_failures, nullptr,
+                       guards_of(block), guards_of(*dst.storage), by.device});
   block.add_use(*by.stream, ticket);
   dst.storage->ticket.store(ticket, std::memory_order_release);
   if (sync_mode()) by.stream->wait_for_call(ticket);
@@ -124,9 +125,9 @@ void queue_copy(TensorImpl& src, TensorImpl& dst, bool fresh, Ref<Storage> block
                bytes_of(src),
                &by == &to || same_plugin ? to.handle : nullptr,
                &by == &from || same_plugin ? from.handle : nullptr};
-  const uint64_t ticket =
-      by.stream->copy({&by.backend.api(), by.handle, copy, &from.stream->failures,
-                       &to.stream->failures, guards_of(*src.storage), guards_of(*dst.storage)});
+  const uint64_t ticket = by.stream->copy(
+      {&by.backend.api(), by.handle, copy, &from.stream->failures, &to.stream->failures,
+       guards_of(*src.storage), guards_of(*dst.storage), by.device});
   if (&by != &other) {
     other_side.storage->add_use(*by.stream, ticket);
     if (&by == &from) {
@@ -269,8 +270,8 @@ Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Dev
   }
   // The memory of the caller is valid only during the call.
   const tn_copy copy{sizeof(tn_copy), dst.data(), values, bytes, to.handle, nullptr};
-  const uint64_t ticket = to.stream->copy(
-      {&to.backend.api(), to.handle, copy, nullptr, nullptr, nullptr, guards_of(*dst.storage)});
+  const uint64_t ticket = to.stream->copy({&to.backend.api(), to.handle, copy, nullptr, nullptr,
+                                           nullptr, guards_of(*dst.storage), to.device});
   dst.storage->ticket.store(ticket, std::memory_order_release);
   to.stream->wait_and_watch(ticket);
   return result;

@@ -15,6 +15,7 @@
 #include <tenon/core/runtime/check/work.h>
 #include <tenon/core/runtime/counts.h>
 #include <tenon/core/runtime/observe.h>
+#include <tenon/core/runtime/profile_log.h>
 #include <tenon/core/runtime/trace.h>
 
 namespace tenon::observe {
@@ -87,6 +88,7 @@ tn_error* run_traced(const Launch& launch, tn_run& args, const PathNode* path) {
   run.ended = Clock::now();
   if (watched_by(kCount)) count_run(run);
   if (watched_by(kTrace)) tracing::add_run(run, error != nullptr);
+  if (watched_by(kProfile)) profiling::add_run(run, error != nullptr);
   return error;
 }
 
@@ -131,6 +133,7 @@ void Gradient::begin(const char* op) {
 void Gradient::end() noexcept {
   part_.reset();
   if (watched_by(kTrace)) tracing::add_gradient(name_, began_);
+  if (watched_by(kProfile)) profiling::add_gradient(name_, began_);
 }
 
 namespace {
@@ -138,6 +141,7 @@ tn_error* copy_traced(const CopyTask& t, tn_stream* stream) {
   const auto began = Clock::now();
   tn_error* error = t.api->copy(t.device, &t.copy, stream);
   if (watched_by(kCount)) count_copy(t.copy.bytes);
+  if (watched_by(kProfile)) profiling::add_copy(t, stream, began, error != nullptr);
   if (watched_by(kTrace)) tracing::add_copy(t, began, error != nullptr);
   return error;
 }

@@ -1,4 +1,5 @@
-// Where the runs of plans can be looked at: by the trace (TENON_TRACE), and by checks.
+// Where the runs of plans can be looked at: by the trace (TENON_TRACE), by profilers, and by
+// checks.
 #pragma once
 
 #include <atomic>
@@ -13,9 +14,10 @@
 namespace tenon::observe {
 
 // Those who may look. Each is one bit of `watchers`.
-enum Watcher : uint32_t { kTrace = 1, kCount = 2, kCheck = 4 };
+enum Watcher : uint32_t { kTrace = 1, kCount = 2, kCheck = 4, kProfile = 8 };
 
-// Set before the first device is opened. While it is 0, a run of a plan costs one more test.
+// Those that the environment asks for are set before the first device is opened. While it is 0, a
+// run of a plan costs one more test.
 extern constinit std::atomic<uint32_t> watchers;
 
 inline bool watched() { return watchers.load(std::memory_order_relaxed) != 0; }

@@ -9,6 +9,7 @@
 #include <tenon/core/base/environment.h>
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/observe.h>
+#include <tenon/core/runtime/profile_log.h>
 #include <tenon/core/runtime/stream.h>
 #include <tenon/core/runtime/trace.h>
 
@@ -21,11 +22,12 @@ bool sync_mode() {
 }
 
 void Stream::wait_and_watch(uint64_t ticket) {
-  if (!observe::watched_by(observe::kTrace) || reached(ticket)) [[likely]]
+  if (!observe::watched() || reached(ticket)) [[likely]]
     return wait(ticket);
   const auto began = tracing::Clock::now();
   wait(ticket);
-  tracing::add_wait(name_, began);
+  if (observe::watched_by(observe::kTrace)) tracing::add_wait(name_, began);
+  if (observe::watched_by(observe::kProfile)) profiling::add_wait(name_, began);
 }
 
 void Stream::wait_for_value(uint64_t ticket, const void* data, const Footprint& footprint) {

@@ -34,6 +34,7 @@ struct Launch {
   bool outputs_hold_values = false;          // the outputs keep their old values if this is skipped
   const Shape* shape = nullptr;              // the shape of all tensors, if the plan is flattened
   const uint64_t* input_versions = nullptr;  // as in tn_run
+  int64_t queued_ns = 0;                     // while a profiler records; else 0
 
   // What the plugin gets to see of it.
   tn_run args(tn_stream* stream) const {
@@ -54,6 +55,8 @@ struct CopyTask {
   // In checked mode, whose guards are around the source and the destination; null if neither is
   // memory of the core.
   checked::Memory *source = nullptr, *target = nullptr;
+  Device by{};            // the device of the stream
+  int64_t queued_ns = 0;  // as in Launch
 };
 
 class Stream {
@@ -125,7 +128,7 @@ class Stream {
     if (capturing()) refuse(what);
   }
 
-  // wait() for whoever reads, which the trace shows.
+  // wait() for whoever reads, which the trace and profilers show.
   void wait_and_watch(uint64_t ticket);
   // Waits for the value at `data`, which `ticket` wrote, and throws the error that affected it, but
   // no other error.

@@ -18,6 +18,7 @@
 #include <tenon/core/base/spin_lock.h>
 #include <tenon/core/error.h>
 #include <tenon/core/runtime/observe.h>
+#include <tenon/core/runtime/profile_log.h>
 #include <tenon/core/runtime/stream.h>
 
 namespace tenon {
@@ -40,6 +41,7 @@ struct Task {
   uint64_t other_ticket = 0;
   const void* memory = nullptr;
   uint64_t bytes = 0;
+  int64_t queued_ns = 0;
   static constexpr uint32_t kPointersInPlace = 10, kScalarsInPlace = 6, kVersionsInPlace = 3;
   void* pointers[kPointersInPlace];
   tn_scalar scalars[kScalarsInPlace];
@@ -88,7 +90,9 @@ class WorkerStream final : public Stream, ForkMember {
     return push([&](Task& t) {
       t.kind = Task::copy;
       t.heap.reset(new std::byte[sizeof(CopyTask)]);
-      std::memcpy(t.heap.get(), &task, sizeof(CopyTask));
+      CopyTask queued = task;
+      queued.queued_ns = profiling::queued_now();
+      std::memcpy(t.heap.get(), &queued, sizeof(CopyTask));
     });
   }
 
@@ -184,6 +188,7 @@ class WorkerStream final : public Stream, ForkMember {
     t.path = current_path();
     t.workspace = l.workspace;
     t.outputs_hold_values = l.outputs_hold_values;
+    t.queued_ns = profiling::queued_now();
     if (l.shape) t.shape = *l.shape;
     t.num_inputs = l.num_inputs;
     t.num_outputs = l.num_outputs;
@@ -363,7 +368,8 @@ class WorkerStream final : public Stream, ForkMember {
                t.workspace,
                t.outputs_hold_values,
                t.plan->flattened ? &t.shape : nullptr,
-               t.has_versions ? versions : nullptr};
+               t.has_versions ? versions : nullptr,
+               t.queued_ns};
       run_and_log(failures, l, t.path, ticket, nullptr);
     }
   }

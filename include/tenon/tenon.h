@@ -37,6 +37,7 @@
 #include <tenon/core/ops/subscript.h>
 #include <tenon/core/random.h>
 #include <tenon/core/runtime/dispatch_stats.h>
+#include <tenon/core/runtime/profiler.h>
 #include <tenon/core/runtime/stream_graph.h>
 #include <tenon/core/tensor.h>
 #include <tenon/data/augment.h>

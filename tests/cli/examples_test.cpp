@@ -33,6 +33,20 @@ BOOST_AUTO_TEST_CASE(linear_regression) {
   BOOST_TEST(std::abs(number_after(outcome.out, "x + ") - 2) < 0.05);
 }
 
+// How much overlaps depends on the machine, and on what else it does.
+BOOST_AUTO_TEST_CASE(async) {
+  Folder folder;
+  const std::string trace = folder / "trace.json", common = "async --size 40 --times 5 --turns 2 ";
+  const auto outcome = run_well(folder, common + "--trace '" + trace + "'");
+  for (auto* line : {"queued", "done", "cpu:0 alone", "cpu:1 alone", "together", "computing",
+                     "copying to cpu:1", "both, overlapped", " events"})
+    BOOST_TEST(has(outcome.out, line), outcome.out);
+  for (auto* part : {"\"cpu:0\"", "\"cpu:1\"", "\"devices together\"", "\"matmul\""})
+    BOOST_TEST(has(slurp(trace), part));
+  BOOST_TEST(has(run_well(folder, common + "--device cpu").out, "copying to cpu:0"));
+  BOOST_TEST(has(run(folder, common + "--device cpu:0,nowhere:3").err, "nowhere"));
+}
+
 BOOST_AUTO_TEST_CASE(vae) {
   Folder folder;
   const std::string model = folder / "vae.h5", sheet = folder / "sheet.pgm";

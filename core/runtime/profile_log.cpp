@@ -1,0 +1,229 @@
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include <fmt/core.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <tenon/core/base/fork.h>
+#include <tenon/core/base/never_destroyed.h>
+#include <tenon/core/error.h>
+#include <tenon/core/runtime/allocator.h>
+#include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/profile_log.h>
+
+namespace tenon::profiling {
+
+namespace {
+
+using profiler::Event;
+using profiler::Kind;
+
+// An event as it is kept while programs run. Texts belong to the log, or live as long as the
+// process.
+struct Record {
+  Kind kind = Kind::op;
+  bool of_thread = true;  // else of the device
+  bool has_device = false, on_device = true, failed = false;
+  Device device;
+  pthread_t thread{};
+  const char *name = "", *by = "", *tensors = "";
+  const PathNode* path = nullptr;
+  int64_t queued = 0, began = 0, ended = 0;
+  uint64_t bytes = 0, allocated = 0;
+};
+
+struct Log {
+  ForkSpinLock lock{ForkOrder::tables};  // held for the time in which a record is copied
+  bool recording = false;
+  uint32_t generation = 0;  // of the process that records
+  uint64_t max_events = 0;
+  std::atomic<bool> shapes{false}, memory{false};  // are wanted; read without the lock
+  int64_t origin = 0;
+  std::vector<Record> records;
+  std::unordered_set<std::string> texts;
+  std::unordered_map<pthread_t, int> threads;  // to what the system calls them
+  uint64_t lost = 0;
+
+  bool records_here() const { return recording && generation == fork_generation(); }
+  const char* keep(std::string&& text) { return texts.insert(std::move(text)).first->c_str(); }
+};
+Log& the_log() {
+  static constinit NeverDestroyed<Log> log;
+  return log.get();
+}
+
+// Calls make(log, record) and keeps the record.
+template <class F>
+void add(F&& make) noexcept {
+  Log& log = the_log();
+  std::lock_guard lock(log.lock);
+  if (!log.records_here()) return;
+  if (log.records.size() >= log.max_events) return void(++log.lost);
+  try {
+    Record record;
+    make(log, record);
+    if (!record.ended) record.ended = ns_of(Clock::now());
+    if (record.of_thread) {
+      record.thread = pthread_self();
+      auto [it, fresh] = log.threads.try_emplace(record.thread);
+      if (fresh) it->second = static_cast<int>(syscall(SYS_gettid));
+    }
+    if (!record.queued) record.queued = record.began;
+    log.records.push_back(record);
+  } catch (const std::bad_alloc&) {
+    ++log.lost;
+  }
+}
+
+Event event_of(const Record& r, int64_t origin, int thread) {
+  auto seconds = [&](int64_t at) { return static_cast<double>(at - origin) * 1e-9; };
+  Event e;
+  e.kind = r.kind;
+  e.name = r.name;
+  e.lane = !r.of_thread         ? r.device.str()
+           : thread == getpid() ? "main"
+                                : fmt::format("thread {}", thread);
+  if (r.has_device) e.device = r.device.str();
+  e.by = r.by;
+  e.module = path_string(r.path);
+  e.part_of = part_string(r.path);
+  e.tensors = r.tensors;
+  e.queued = std::max(0.0, seconds(r.queued));
+  e.began = std::max(0.0, seconds(r.began));
+  e.ended = std::max(e.began, seconds(r.ended));
+  e.on_device = r.on_device;
+  e.failed = r.failed;
+  e.bytes = r.bytes;
+  e.allocated = r.allocated;
+  return e;
+}
+
+}  // namespace
+
+void add_run(const observe::Run& run, bool failed) noexcept {
+  const auto& plan = *run.launch.plan;
+  std::string tensors;
+  try {
+    if (the_log().shapes) tensors = plan.signature(run.launch.shape);
+  } catch (const std::bad_alloc&) {  // the event is kept without it
+  }
+  const uint64_t allocated = the_log().memory ? plan.context->memory->stats().allocated : 0;
+  add([&](Log& log, Record& r) {
+    r.name = plan.name();
+    r.by = plan.api->name();
+    r.device = plan.device;
+    r.has_device = true;
+    r.on_device = !run.args.stream;
+    r.of_thread = !r.on_device;
+    if (!tensors.empty()) r.tensors = log.keep(std::move(tensors));
+    r.path = run.path;
+    r.queued = run.launch.queued_ns;
+    r.began = ns_of(run.began);
+    r.ended = ns_of(run.ended);
+    r.failed = failed;
+    r.allocated = allocated;
+  });
+}
+
+void add_copy(const CopyTask& task, tn_stream* stream, Clock::time_point began,
+              bool failed) noexcept {
+  const int64_t ended = ns_of(Clock::now());
+  add([&](Log&, Record& r) {
+    r.kind = Kind::copy;
+    r.name = !task.copy.src_device   ? "copy from the host"
+             : !task.copy.dst_device ? "copy to the host"
+                                     : "copy between devices";
+    r.by = task.api->name();
+    r.device = task.by;
+    r.has_device = true;
+    r.on_device = !stream;
+    r.of_thread = !r.on_device;
+    r.queued = task.queued_ns;
+    r.began = ns_of(began);
+    r.ended = ended;
+    r.bytes = task.copy.bytes;
+    r.failed = failed;
+  });
+}
+
+void add_wait(const std::string& device, Clock::time_point began) noexcept {
+  add([&](Log& log, Record& r) {
+    r.kind = Kind::wait;
+    r.name = log.keep("wait for " + device);
+    r.path = current_path();
+    r.began = ns_of(began);
+  });
+}
+
+void add_gradient(const std::string& name, Clock::time_point began) noexcept {
+  add([&](Log& log, Record& r) {
+    r.kind = Kind::gradient;
+    r.name = log.keep(std::string(name));
+    r.path = current_path();
+    r.began = ns_of(began);
+  });
+}
+
+void add_range(const std::string& name, int64_t began_ns) noexcept {
+  add([&](Log& log, Record& r) {
+    r.kind = Kind::range;
+    r.name = log.keep(std::string(name));
+    r.path = current_path();
+    r.began = began_ns;
+  });
+}
+
+void begin(const profiler::Options& options) {
+  Log& log = the_log();
+  std::lock_guard lock(log.lock);
+  if (log.records_here())
+    throw ValueError("Profiler: another profiler records, and one can at a time; stop() it first");
+  log.records.clear();
+  log.texts.clear();
+  log.threads.clear();
+  log.lost = 0;
+  log.max_events = options.max_events;
+  log.shapes = options.record_shapes;
+  log.memory = options.profile_memory;
+  log.records.reserve(std::min<uint64_t>(options.max_events, 1 << 14));
+  log.generation = fork_generation();
+  log.recording = true;
+  log.origin = ns_of(Clock::now());
+  observe::watchers |= observe::kProfile;
+}
+
+Recorded end() {
+  Log& log = the_log();
+  std::vector<Record> records;
+  std::unordered_set<std::string> texts;
+  std::unordered_map<pthread_t, int> threads;
+  Recorded recorded;
+  int64_t origin = 0;
+  {
+    std::lock_guard lock(log.lock);
+    if (!log.records_here()) return recorded;
+    observe::watchers &= ~uint32_t{observe::kProfile};
+    log.recording = false;
+    records.swap(log.records);
+    texts.swap(log.texts);
+    threads.swap(log.threads);
+    recorded.lost = log.lost;
+    origin = log.origin;
+    recorded.seconds = static_cast<double>(ns_of(Clock::now()) - origin) * 1e-9;
+  }
+  std::stable_sort(records.begin(), records.end(),
+                   [](auto& a, auto& b) { return a.began < b.began; });
+  recorded.events.reserve(records.size());
+  for (auto& r : records)
+    recorded.events.push_back(event_of(r, origin, r.of_thread ? threads.at(r.thread) : 0));
+  return recorded;
+}
+
+}  // namespace tenon::profiling
