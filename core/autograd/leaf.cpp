@@ -1,5 +1,6 @@
 // What a tensor is to autograd.
 #include <tenon/core/autograd/node.h>
+#include <tenon/core/dispatch/replica.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/tensor_impl.h>
@@ -30,7 +31,10 @@ bool Tensor::is_leaf() const {
 }
 
 Tensor Tensor::detach() const {
-  auto& t = checked_impl(*this, "detach");
+  auto& own = checked_impl(*this, "detach");
+  // In a part of a call on several devices, the values are those of the device of the part.
+  const Tensor replica = changes_replica(*this) ? replica_to_change(*this) : Tensor();
+  const TensorImpl& t = replica.defined() ? impl_of(replica) : own;
   return Tensor(Ref<TensorImpl>::adopt(
       new TensorImpl(t.dtype, t.device, t.shape, t.strides, t.offset, t.storage)));
 }

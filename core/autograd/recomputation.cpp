@@ -82,7 +82,7 @@ void Recomputation::put(Scope& scope, const Tensor& value) {
                                   value.shape(), slot.dtype, slot.shape));
   if (slot.dropped) return;
   slot.tensor = with_history_ ? value : value.detach();
-  slot.version = value.version();
+  slot.version = slot.tensor.version();
 }
 
 void Recomputation::require_same_inputs(std::span<const Tensor> inputs) const {

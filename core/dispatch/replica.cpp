@@ -14,6 +14,14 @@ namespace tenon {
 namespace {
 thread_local uint64_t current_scope TENON_FAST_TLS = 0;
 std::atomic<uint64_t> scopes{0};
+
+// The values of a parameter or buffer where it lives, which detach() is not inside a part of a call
+// on several devices, without its replicas: an operator that gets them does not come back here.
+Tensor own_values(const Tensor& primary) {
+  const TensorImpl& t = impl_of(primary);
+  return Tensor(Ref<TensorImpl>::adopt(
+      new TensorImpl(t.dtype, t.device, t.shape, t.strides, t.offset, t.storage)));
+}
 }  // namespace
 
 ReplicaScope::ReplicaScope() noexcept
@@ -68,9 +76,7 @@ void ReplicaSet::refreshed(uint64_t version, std::span<const Tensor> values) {
 
 Tensor ReplicaSet::on(const Tensor& primary, Device device) {
   NoGrad guard;
-  // A detached tensor has no replicas. Without detach(), contiguous(), which is an operator too,
-  // would come back here for its argument.
-  auto source = [&] { return primary.detach().contiguous(); };
+  auto source = [&] { return own_values(primary).contiguous(); };
   std::lock_guard lock(mutex_);
   // The version is read before the values, so that a change by another thread in between makes the
   // replica out of date.
@@ -105,7 +111,7 @@ void refresh_replicas(std::span<const Tensor> tensors, std::span<const Device> d
     const uint64_t version = t.version();
     auto members = impl_of(t).autograd->replicas->stale_on(t, std::span(joined).subspan(1));
     if (members.empty()) continue;
-    members.insert(members.begin(), t.detach());
+    members.insert(members.begin(), own_values(t));
     rows.push_back(std::move(members));
     primaries.emplace_back(&t, version);
   }
