@@ -123,7 +123,11 @@ Scatter checked_scatter(const char* op, const Tensor& x, int64_t dim, const Tens
 }
 
 Tensor run_scatter(const Op& op, const Tensor& shaped_as, const Scatter& s, const Attrs& attrs) {
-  if (s.index.numel() == 0) return shaped_as.clone();
+  if (s.index.numel() == 0) {
+    // A source that gives nothing has a gradient all the same, which is 0.
+    if (!s.src.requires_grad()) return shaped_as.clone();
+    return cat({shaped_as.flatten(), s.src.flatten().narrow(0, 0, 0)}).reshape(shape_of(shaped_as));
+  }
   if (op.name != scatter_op.name && is_half(s.x)) {
     const Tensor x = s.x.to(DType::f32), src = s.src.to(DType::f32);
     return run(op, {&x, &s.index, &src}, attrs).to(dtype_of(s.x)).reshape(shape_of(shaped_as));

@@ -148,4 +148,26 @@ BOOST_AUTO_TEST_CASE(errors_of_writing) {
   require_error<ShapeError>([&] { take_along_dim(x, at, 0); }, "take_along_dim", "(2,)");
 }
 
+BOOST_AUTO_TEST_CASE(a_source_that_gives_nothing_has_a_gradient) {
+  const Tensor x = doubles({1, 2, 3}, {3}), none = zeros({0}, i64);
+  const auto require_zeros = [&](const char* what, auto&& call) {
+    BOOST_TEST_CONTEXT(what) {
+      Tensor src = zeros({2}, {.dtype = f64, .requires_grad = true});
+      const Tensor y = call(src);
+      require_values(y, {3}, {1, 2, 3});
+      y.sum().backward();
+      require_values(src.grad(), {2}, {0, 0});
+    }
+  };
+  const auto cut = [](const Tensor& src) { return src.narrow(0, 0, 0); };
+  require_zeros("scatter", [&](auto& src) { return scatter(x, 0, none, src); });
+  require_zeros("scatter_add", [&](auto& src) { return scatter_add(x, 0, none, src); });
+  for (const char* how : {"sum", "prod", "amax", "amin", "mean"})
+    require_zeros(how, [&](auto& src) { return scatter_reduce(x, 0, none, src, how); });
+  require_zeros("index_add", [&](auto& src) { return index_add(x, 0, none, cut(src)); });
+  require_zeros("index_copy", [&](auto& src) { return index_copy(x, 0, none, cut(src)); });
+  require_zeros("index_put", [&](auto& src) { return index_put(x, {none}, cut(src)); });
+  require_zeros("put", [&](auto& src) { return put(x, none, cut(src), true); });
+}
+
 BOOST_AUTO_TEST_SUITE_END()
