@@ -5,6 +5,7 @@
 #include <tenon/core/ops/arithmetic.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/reduction.h>
 #include <tenon/core/ops/shape.h>
 #include <tenon/core/ops/sort.h>
 #include <tenon/modules/embedding.h>
@@ -16,11 +17,14 @@ namespace tenon::nn {
 namespace {
 
 // The samples that a table starts with, in which a row for padding is 0; counts it from the front.
+template <class Options>
 Parameter table(const char* layer, int64_t count, int64_t dim, std::optional<int64_t>& padding_idx,
-                const TensorOptions& options) {
+                const Options& o) {
   require(count >= 0, layer, "num_embeddings", static_cast<double>(count), "at least 0");
   require(dim >= 0, layer, "embedding_dim", static_cast<double>(dim), "at least 0");
-  Tensor values = init::normal_(empty({count, dim}, options));
+  if (o.max_norm) require(*o.max_norm >= 0, layer, "max_norm", *o.max_norm, "at least 0");
+  require(o.norm_type > 0, layer, "norm_type", o.norm_type, "above 0");
+  Tensor values = init::normal_(empty({count, dim}, o.tensor));
   if (padding_idx) {
     require(*padding_idx >= -count && *padding_idx < count, layer, "padding_idx",
             static_cast<double>(*padding_idx),
@@ -31,14 +35,39 @@ Parameter table(const char* layer, int64_t count, int64_t dim, std::optional<int
   return Parameter(values);
 }
 
+// Scales the rows of these indices that are longer than max_norm, in the table itself; of equal
+// indices each writes the same.
+void shorten_rows(const Tensor& weight, const Tensor& indices, std::optional<double> max_norm,
+                  double norm_type) {
+  if (!max_norm || indices.numel() == 0) return;
+  const NoGrad guard;
+  const Tensor all = indices.flatten().to(i64), rows = embedding(all, weight);
+  const Tensor wide = is_floating_point(rows.dtype()) && rows.dtype() != f64 ? rows.to(f32) : rows;
+  const Tensor lengths = norm(wide, norm_type, {1}, true);
+  const Tensor shorter = wide * (*max_norm / (lengths + 1e-7));
+  Tensor(weight).index_put_({all}, where(gt(lengths, *max_norm), shorter, wide).to(rows.dtype()));
+}
+
+// What a table's options add to a printed model.
+std::string norm_repr(std::optional<double> max_norm, double norm_type) {
+  std::string text;
+  if (max_norm) text = fmt::format(", max_norm={}", repr(*max_norm));
+  return norm_type == 2 ? text : fmt::format("{}, norm_type={}", text, repr(norm_type));
+}
+
 }  // namespace
 
 Embedding::Embedding(int64_t count, int64_t dim, const EmbeddingOptions& options)
-    : num_embeddings(count), embedding_dim(dim), padding_idx(options.padding_idx) {
-  weight = table("Embedding", count, dim, padding_idx, options.tensor);
+    : num_embeddings(count),
+      embedding_dim(dim),
+      padding_idx(options.padding_idx),
+      max_norm(options.max_norm),
+      norm_type(options.norm_type) {
+  weight = table("Embedding", count, dim, padding_idx, options);
 }
 
 Tensor Embedding::forward(const Tensor& indices) const {
+  if (max_norm) shorten_rows(weight, indices, max_norm, norm_type);
   return embedding(indices, weight, padding_idx.value_or(-1));
 }
 
@@ -46,7 +75,8 @@ void Embedding::fields(FieldVisitor& v) { v("weight", weight); }
 
 std::string Embedding::extra_repr() const {
   std::string text = fmt::format("{}, {}", num_embeddings, embedding_dim);
-  return padding_idx ? fmt::format("{}, padding_idx={}", text, *padding_idx) : text;
+  if (padding_idx) text += fmt::format(", padding_idx={}", *padding_idx);
+  return text + norm_repr(max_norm, norm_type);
 }
 
 // ---- EmbeddingBag
@@ -103,7 +133,7 @@ Bags bags_of(const Tensor& indices, const Tensor& offsets, bool include_last_off
 Tensor largest_of_bags(const Tensor& rows, const Bags& bags, const Tensor& counts) {
   const int64_t n = rows.size(0), dim = rows.size(1);
   const Tensor none = zeros({bags.count, dim}, {.dtype = rows.dtype(), .device = rows.device()});
-  if (n == 0) return none;
+  if (n == 0) return index_add(none, 0, bags.bag, rows);
   const Tensor place = no_grad([&] {
     const Tensor bag = bags.bag.unsqueeze(1).expand({n, dim});
     const Tensor best = scatter_reduce(none, 0, bag, rows, "amax", false).gather(0, bag);
@@ -122,13 +152,14 @@ EmbeddingBag::EmbeddingBag(int64_t count, int64_t dim, const EmbeddingBagOptions
   if (o.mode != "sum" && o.mode != "mean" && o.mode != "max")
     throw ValueError(fmt::format(
         "EmbeddingBag: mode is \"{}\"; it has to be \"sum\", \"mean\" or \"max\"", o.mode));
-  weight = table("EmbeddingBag", count, dim, options.padding_idx, o.tensor);
+  weight = table("EmbeddingBag", count, dim, options.padding_idx, o);
 }
 
 Tensor EmbeddingBag::forward(const Tensor& indices, const Tensor& offsets,
                              const Tensor& per_sample_weights) const {
   if (!indices.defined()) throw ValueError("EmbeddingBag: the indices are an undefined tensor");
   const Bags bags = bags_of(indices, offsets, options.include_last_offset);
+  shorten_rows(weight, bags.indices, options.max_norm, options.norm_type);
   Tensor rows = embedding(bags.indices, weight);
   if (per_sample_weights.defined()) {
     if (options.mode != "sum")
@@ -163,7 +194,8 @@ Tensor EmbeddingBag::forward(const Tensor& indices, const Tensor& offsets,
 void EmbeddingBag::fields(FieldVisitor& v) { v("weight", weight); }
 
 std::string EmbeddingBag::extra_repr() const {
-  std::string text = fmt::format("{}, {}, mode='{}'", num_embeddings, embedding_dim, options.mode);
+  std::string text = fmt::format("{}, {}{}, mode='{}'", num_embeddings, embedding_dim,
+                                 norm_repr(options.max_norm, options.norm_type), options.mode);
   if (options.padding_idx) text += fmt::format(", padding_idx={}", *options.padding_idx);
   return text;
 }

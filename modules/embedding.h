@@ -11,14 +11,17 @@ namespace tenon::nn {
 struct EmbeddingOptions {
   // This row starts at 0 and gets no gradient; a negative number counts from the end.
   std::optional<int64_t> padding_idx = std::nullopt;
+  // Each call first scales the rows that it looks up down to this norm, in the weight itself.
+  std::optional<double> max_norm = std::nullopt;
+  double norm_type = 2;       // the p of that norm
   TensorOptions tensor = {};  // dtype and device of the parameters
 };
 
 // Returns a vector for each index: indices of any shape (…), i64 or i32, give shape (…,
 // embedding_dim). The weight has shape (num_embeddings, embedding_dim) and starts with samples of
-// the standard normal distribution. The constructor throws a ValueError for negative sizes and for
-// a padding_idx outside the table. An index outside [0, num_embeddings) is an IndexError of the
-// queued work, which the next wait throws.
+// the standard normal distribution. The constructor throws a ValueError for negative sizes, for a
+// padding_idx outside the table, a max_norm below 0 and a norm_type that is not above 0. An index
+// outside [0, num_embeddings) is an IndexError of the queued work, which the next wait throws.
 struct TENON_API Embedding final : Module<Embedding> {
   Embedding(int64_t num_embeddings, int64_t embedding_dim, const EmbeddingOptions& options = {});
   Tensor forward(const Tensor& indices) const;
@@ -27,6 +30,8 @@ struct TENON_API Embedding final : Module<Embedding> {
 
   int64_t num_embeddings, embedding_dim;
   std::optional<int64_t> padding_idx;
+  std::optional<double> max_norm;
+  double norm_type;
   Parameter weight;
 };
 
@@ -35,6 +40,9 @@ struct EmbeddingBagOptions {
   bool include_last_offset = false;  // whether the last offset is the end of the last bag
   // Indices of this row do not count; it starts at 0. A negative number counts from the end.
   std::optional<int64_t> padding_idx = std::nullopt;
+  // As in EmbeddingOptions.
+  std::optional<double> max_norm = std::nullopt;
+  double norm_type = 2;
   TensorOptions tensor = {};  // dtype and device of the parameters
 };
 
@@ -43,9 +51,9 @@ struct EmbeddingBagOptions {
 // in a row (n) with `offsets` (bags), where each bag begins, the first at 0. A bag without indices
 // gives zeros. per_sample_weights, of the shape of the indices and the dtype of the weight,
 // multiply the rows where the mode is "sum". The weight starts with samples of the standard normal
-// distribution. The constructor throws a ValueError for negative sizes, another mode and a
-// padding_idx outside the table; calls a ValueError or ShapeError for offsets or weights that do
-// not fit. An index outside [0, num_embeddings) is an IndexError of the queued work.
+// distribution. The constructor throws a ValueError as that of Embedding and for another mode;
+// calls a ValueError or ShapeError for offsets or weights that do not fit. An index outside [0,
+// num_embeddings) is an IndexError of the queued work.
 struct TENON_API EmbeddingBag final : Module<EmbeddingBag> {
   EmbeddingBag(int64_t num_embeddings, int64_t embedding_dim,
                const EmbeddingBagOptions& options = {});

@@ -118,6 +118,49 @@ BOOST_AUTO_TEST_CASE(bags_that_are_refused_or_empty) {
   require_error<IndexError>([&] { bag(longs({1, 2}), longs({1})).wait(); }, "-1");
 }
 
+BOOST_AUTO_TEST_CASE(bags_without_any_index_have_a_gradient) {
+  for (const char* mode : {"sum", "mean", "max"}) {
+    nn::EmbeddingBag bag = bag_of(mode);
+    bag(zeros({0}, i64), zeros({3}, i64)).sum().backward();
+    require_equal(bag.weight.grad(), zeros_like(bag.weight));
+  }
+}
+
+// The numbers are those of torch.nn.Embedding and torch.nn.EmbeddingBag.
+BOOST_AUTO_TEST_CASE(rows_that_are_looked_up_are_shortened) {
+  const Tensor table = tensor({{3, 4}, {0.3, 0.4}, {-6, 8}, {1, 1}}, f64);
+  nn::Embedding layer(4, 2, {.max_norm = 2, .tensor = {.dtype = f64}});
+  no_grad([&] { layer.weight.copy_(table); });
+  const Tensor y = layer(tensor({{0, 1}, {0, 3}}, i64));
+  require_values(y, {2, 2, 2}, {1.199999976, 1.599999968, 0.3, 0.4, 1.199999976, 1.599999968, 1, 1},
+                 1e-12);
+  require_values(layer.weight, {4, 2}, {1.199999976, 1.599999968, 0.3, 0.4, -6, 8, 1, 1}, 1e-12);
+  square(y).sum().backward();
+  require_values(layer.weight.grad(), {4, 2}, {4.799999904, 6.399999872, 0.6, 0.8, 0, 0, 2, 2},
+                 1e-12);
+  nn::EmbeddingBag bag(4, 2,
+                       {.mode = "sum", .max_norm = 1.5, .norm_type = 1, .tensor = {.dtype = f64}});
+  no_grad([&] { bag.weight.copy_(table); });
+  const Tensor sums = bag(tensor({0, 2, 2}, i64), tensor({0, 1}, i64));
+  require_values(sums, {2, 2}, {0.64285713367, 0.8571428449, -1.28571427653, 1.71428570204}, 1e-10);
+  require_values(bag.weight, {4, 2},
+                 {0.64285713367, 0.8571428449, 0.3, 0.4, -0.64285713827, 0.85714285102, 1, 1},
+                 1e-10);
+  for (DType dtype : {f16, bf16}) {
+    nn::Embedding half(4, 2, {.max_norm = 2, .tensor = {.dtype = dtype}});
+    no_grad([&] { half.weight.copy_(table.to(dtype)); });
+    BOOST_TEST(std::abs(norm(half(tensor({0}, i64)).to(f64)).item() - 2) < 0.02);
+  }
+  BOOST_TEST(nn::str(nn::Embedding(5, 3, {.padding_idx = 1, .max_norm = 1, .norm_type = 1})) ==
+             "Embedding(5, 3, padding_idx=1, max_norm=1.0, norm_type=1.0)");
+  BOOST_TEST(nn::str(nn::EmbeddingBag(5, 3, {.padding_idx = 2, .max_norm = 1})) ==
+             "EmbeddingBag(5, 3, max_norm=1.0, mode='mean', padding_idx=2)");
+  require_error<ValueError>([] { nn::Embedding(2, 2, {.max_norm = -1}); },
+                            "Embedding: max_norm is -1; it has to be at least 0");
+  require_error<ValueError>([] { nn::EmbeddingBag(2, 2, {.norm_type = 0}); },
+                            "EmbeddingBag: norm_type is 0; it has to be above 0");
+}
+
 BOOST_AUTO_TEST_CASE(bilinear) {
   nn::Bilinear layer(2, 3, 2, {.tensor = in_f64});
   for (Tensor& p : layer.parameters()) no_grad([&] { p.copy_(ramp(p.shape())); });
