@@ -24,7 +24,7 @@ int64_t dimension_of(const char* layer, const Tensor& weight, int64_t dim) {
 
 // The length of each part along `dim`, with all dimensions.
 Tensor lengths(const Tensor& v, std::optional<int64_t> dim) {
-  if (!dim) return norm(v);
+  if (!dim || *dim == -1) return norm(v);
   const int64_t kept = dimension_of("weight_norm", v, *dim);
   Shape others;
   for (int64_t d = 0; d < v.dim(); ++d)

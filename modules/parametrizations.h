@@ -87,8 +87,8 @@ std::string inner_repr(const M& module) {
 // The weight is g v / |v|: its lengths g, "parametrizations.weight.original0", and its directions
 // v, "parametrizations.weight.original1", are learned apart (Salimans and Kingma,
 // arXiv:1602.07868). There is a length for each index of dimension `dim`, which the norm leaves;
-// nullopt takes one for all of the weight. The constructor throws a ValueError for a layer without
-// a weight, and an IndexError if the weight has no such dimension.
+// nullopt takes one for all of the weight, and so does -1, as in PyTorch. The constructor throws a
+// ValueError for a layer without a weight, and an IndexError if the weight has no such dimension.
 template <detail::Weighted M>
 struct WeightNorm final : Module<WeightNorm<M>> {
   explicit WeightNorm(M inner, std::optional<int64_t> dim = 0)

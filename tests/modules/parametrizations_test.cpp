@@ -181,4 +181,12 @@ BOOST_AUTO_TEST_CASE(inside_a_model_that_learns) {
   BOOST_TEST(nn::clone(net).eval()(x).equal(net.eval()(x)));
 }
 
+// torch.nn.utils.parametrizations.weight_norm takes -1 for all dimensions, and -2 for the one.
+BOOST_AUTO_TEST_CASE(weight_norm_counts_dimensions_as_pytorch_does) {
+  BOOST_TEST(
+      (weight_norm(linear_layer(), -1).parametrizations.weight.original0.shape() == Shape{}));
+  BOOST_TEST(
+      (weight_norm(linear_layer(), -2).parametrizations.weight.original0.shape() == Shape{2, 1}));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
