@@ -1,6 +1,7 @@
 // Gradients as values. core/grad_mode.h has the switches that turn recording on and off.
 #pragma once
 
+#include <initializer_list>
 #include <span>
 #include <vector>
 
@@ -32,6 +33,25 @@ TENON_API std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<co
 // Returns the gradient of one output with respect to one input.
 inline Tensor grad(const Tensor& output, const Tensor& input, GradOptions options = {}) {
   return grad(std::span(&output, 1), std::span(&input, 1), {}, options)[0];
+}
+// The gradients for lists in braces, as in PyTorch: grad({loss}, {w, b}), or of all parameters of a
+// model, grad({loss}, net.parameters()).
+inline std::vector<Tensor> grad(std::initializer_list<Tensor> outputs,
+                                std::span<const Tensor> inputs,
+                                std::initializer_list<Tensor> grad_outputs = {},
+                                GradOptions options = {}) {
+  return grad(std::span(outputs.begin(), outputs.size()), inputs,
+              std::span(grad_outputs.begin(), grad_outputs.size()), options);
+}
+inline std::vector<Tensor> grad(std::initializer_list<Tensor> outputs,
+                                std::initializer_list<Tensor> inputs,
+                                std::initializer_list<Tensor> grad_outputs = {},
+                                GradOptions options = {}) {
+  return grad(outputs, std::span(inputs.begin(), inputs.size()), grad_outputs, options);
+}
+
+namespace autograd {
+using tenon::grad;
 }
 
 }  // namespace tenon

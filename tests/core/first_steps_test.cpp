@@ -263,4 +263,17 @@ BOOST_AUTO_TEST_CASE(mutators_are_recorded) {
   BOOST_TEST(gradient([](Tensor& y, auto& x) { y.add_(x, 3); }) == (Floats{5, 5, 5}));
 }
 
+BOOST_AUTO_TEST_CASE(gradients_of_lists_in_braces) {
+  const Tensor w = tensor({1, 2}, {.requires_grad = true}), b = scalar(3, {.requires_grad = true});
+  const auto loss = [&] { return (w * w).sum() * b; };
+  const std::vector<Tensor> one = autograd::grad({loss()}, {w});
+  BOOST_TEST((one.at(0).to_vector<float>() == Floats{6, 12}));
+  const std::vector<Tensor> both = grad({loss(), b * 2}, {w, b}, {scalar(2), scalar(1)});
+  BOOST_TEST((both.at(0).to_vector<float>() == Floats{12, 24}));
+  BOOST_TEST(both.at(1).item() == 12);
+  const std::vector<Tensor> parameters = {w, b};
+  BOOST_TEST(grad({loss()}, parameters).at(1).item() == 5);
+  BOOST_TEST((grad(loss(), w).to_vector<float>() == Floats{6, 12}));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
