@@ -48,9 +48,12 @@ void add_values(std::vector<FileEntry>& entries, const std::string& group,
 
 CheckpointValues loader_values(const data::DataLoader& loader) {
   const data::LoaderState state = loader.state();
-  return {{"epoch", state.epoch},          {"position", state.position},
-          {"seed", loader.options().seed}, {"batch_size", loader.options().batch_size},
-          {"batches", loader.size()},      {"examples", loader.dataset().size()}};
+  const data::LoaderOptions& options = loader.options();
+  CheckpointValues values = {{"epoch", state.epoch},     {"position", state.position},
+                             {"seed", options.seed},     {"batch_size", options.batch_size},
+                             {"batches", loader.size()}, {"examples", loader.dataset().size()}};
+  if (!options.sampler) values["shuffle"] = CheckpointValue(options.shuffle);
+  return values;
 }
 
 }  // namespace
@@ -290,12 +293,16 @@ void PreparedRun::prepare_loaders(const VerifiedFile& file) {
     if (!takes(group)) continue;
     fit(group, [&, part = part] {
       const CheckpointValues there = read_part(path_, file, group), here = loader_values(*part);
-      for (const char* key : {"batch_size", "batches", "examples"})
+      for (const char* key : {"batch_size", "examples", "batches", "shuffle"}) {
+        // Files before there was "shuffle" lack it, and so do loaders with a sampler of their own.
+        if (key == std::string_view("shuffle") && !(there.contains(key) && here.contains(key)))
+          continue;
         if (there.at(key).whole() != here.at(key).whole())
           throw StateDictError(
               fmt::format("\"{}\" is {} in the file and {} here, so that its place in the epoch "
                           "means nothing",
                           key, there.at(key).whole(), here.at(key).whole()));
+      }
       try {
         commits_.push_back(part->prepare_state(
             {.epoch = there.at("epoch").natural(), .position = there.at("position").whole()},

@@ -175,6 +175,12 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_changes_nothing) {
                         {.batch_size = 5});
   refuses(with([&](Checkpoint& c) { c.loader = wide; }),
           "loader: \"batch_size\" is 2 in the file and 5 here");
+  data::DataLoader in_order(run.loader.dataset().size()
+                                ? data::TensorDataset(ones({10, 3}), zeros({10}))
+                                : data::TensorDataset(ones({1}), ones({1})),
+                            {.batch_size = 2, .shuffle = false});
+  refuses(with([&](Checkpoint& c) { c.loader = in_order; }),
+          "loader: \"shuffle\" is 1 in the file and 0 here");
   refuses(with([&](Checkpoint& c) {
             c.optimizer = {{"generator", run.adam}};
           }),
