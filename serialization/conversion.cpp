@@ -16,7 +16,8 @@ constexpr size_t kMaxMatchedBytes = 1024;
 
 class Pattern {
  public:
-  explicit Pattern(const std::string& text) : text_(text) {
+  // `role`: where the user has given it.
+  Pattern(const char* role, const std::string& text) : role_(role), text_(text) {
     run([&] { regex_.assign(text, std::regex::ECMAScript | std::regex::optimize); });
   }
   bool found_in(const std::string& name) const {
@@ -33,8 +34,13 @@ class Pattern {
     try {
       return f();
     } catch (const std::regex_error& error) {
-      throw ValueError(fmt::format("load: '{}' cannot be used as a regular expression: {}",
-                                   printable(text_), error.what()));
+      // What the standard library says of "*" without anything before it speaks of parentheses.
+      const bool repeats = error.code() == std::regex_constants::error_paren &&
+                           text_.find_first_of("()") == text_.npos;
+      throw ValueError(fmt::format(
+          "load: {} '{}' cannot be used as a regular expression: {}", role_, printable(text_),
+          repeats ? "there is nothing before a '*', '+' or '?' that it could repeat"
+                  : error.what()));
     }
   }
   static void require_short(const std::string& name) {
@@ -44,6 +50,7 @@ class Pattern {
           excerpt(name), name.size(), kMaxMatchedBytes));
   }
 
+  const char* role_;
   std::string text_;
   std::regex regex_;
 };
@@ -77,7 +84,7 @@ void require_distinct(const std::vector<std::string>& before, const KeySide& sid
 std::vector<bool> asked_for(const KeySide& side, const std::string& only) {
   std::vector<bool> asked(side.tensors.size(), true);
   if (only.empty()) return asked;
-  const Pattern pattern(only);
+  const Pattern pattern(".only", only);
   const std::vector<std::string> names = names_without_wrappers(side);
   for (size_t i = 0; i < names.size(); ++i) asked[i] = pattern.found_in(names[i]);
   return asked;
@@ -92,16 +99,21 @@ Conversion::Conversion(const KeySide& source, const LoadOptions& options) {
   for (const NamedShape& tensor : source.tensors) before.push_back(tensor.key);
   for (const LoadRule& rule : options.rules) {
     require_permutation(rule);
-    const Pattern pattern(rule.pattern);
+    const Pattern pattern("the rule", rule.pattern);
+    bool used = false;
     for (size_t i = 0; i < all.tensors.size(); ++i) {
       NamedShape& tensor = all.tensors[i];
       const bool moves = !rule.permute.empty();
-      if (moves && tensor.shape.size() != rule.permute.size()) continue;
+      const bool concerned = !moves || tensor.shape.size() == rule.permute.size();
+      if (!concerned && (used || tensor.key.size() > kMaxMatchedBytes)) continue;
       if (!pattern.found_in(tensor.key)) continue;
+      used = true;
+      if (!concerned) continue;
       tensor.key = pattern.replaced(tensor.key, rule.replacement);
       tensor.shape = permuted(tensor.shape, rule.permute);
       if (moves) permutations[i].push_back(rule.permute);
     }
+    if (!used) unused_rules_.push_back(rule.pattern);
   }
   if (!options.rules.empty()) require_distinct(before, all);
   const std::vector<bool> asked = asked_for(all, options.only);
@@ -120,6 +132,33 @@ Tensor Conversion::apply(size_t i, const Tensor& values) const {
   return result;
 }
 
+namespace {
+
+// A word that is spelled wrong would leave a model as it was, without an error.
+void require_some(const KeySide& wanted, const KeySide& model, const LoadOptions& options,
+                  const std::string& model_name) {
+  if (!options.strict || !wanted.tensors.empty() || model.tensors.empty()) return;
+  throw StateDictError(fmt::format(
+      "load: .only '{}' matches no name of {}, whose tensors are named like \"{}\", without the "
+      "segments of wrappers such as \"module.\"",
+      printable(options.only), model_name, printable(names_without_wrappers(model).front())));
+}
+
+KeyMap map_naming_rules(const Conversion& conversion, const KeySide& wanted,
+                        const LoadOptions& options, const std::string& model_name) {
+  try {
+    return map_keys(conversion.side(), wanted, options, model_name);
+  } catch (const StateDictError& error) {
+    if (conversion.unused_rules().empty()) throw;
+    std::string text = error.what();
+    for (const std::string& pattern : conversion.unused_rules())
+      text += fmt::format("\n\tThe rule '{}' matches no name of the file.", printable(pattern));
+    throw StateDictError(text);
+  }
+}
+
+}  // namespace
+
 KeyMap map_converted(const Conversion& conversion, const KeySide& source, const KeySide& model,
                      const LoadOptions& options, const std::string& model_name) {
   const std::vector<bool> asked = asked_for(model, options.only);
@@ -134,7 +173,9 @@ KeyMap map_converted(const Conversion& conversion, const KeySide& source, const 
     wanted.tensors.push_back(model.tensors[i]);
     positions.push_back(i);
   }
-  KeyMap map = map_keys(conversion.side(), wanted, options, model_name);
+  require_some(wanted, model, options, model_name);
+  KeyMap map = map_naming_rules(conversion, wanted, options, model_name);
+  map.report.unused_rules = conversion.unused_rules();
   map.report.skipped = std::move(skipped);
   map.report.matched.clear();
   map.report.renamed.clear();

@@ -23,14 +23,19 @@ std::string nearest_names(const KeySide& checkpoint, const KeySide& model, const
   std::string text;
   for (size_t i = 0; i < std::min(pairing.missing.size(), kMaxHints); ++i) {
     const std::string& wanted = model.tensors[pairing.missing[i]].key;
+    const Shape& shape = model.tensors[pairing.missing[i]].shape;
     const std::string* best = nullptr;
+    bool best_fits = false;                // one of the same shape is nearer than any other
     size_t best_distance = wanted.size();  // a name at this distance or more is not similar
     for (size_t j = 0; j < std::min(pairing.unexpected.size(), kMaxCandidates); ++j) {
       const std::string& found = checkpoint.tensors[pairing.unexpected[j]].key;
       size_t distance = edit_distance(wanted, found);
       // A name that contains the other is similar, however long the rest is.
       if (found.find(wanted) != found.npos || wanted.find(found) != wanted.npos) distance = 0;
-      if (distance < best_distance) best = &found, best_distance = distance;
+      const bool fits = checkpoint.tensors[pairing.unexpected[j]].shape == shape;
+      if (distance >= wanted.size() || (best && fits < best_fits)) continue;
+      if (distance < best_distance || fits > best_fits)
+        best = &found, best_distance = distance, best_fits = fits;
     }
     if (best)
       text += fmt::format("{}\"{}\" for \"{}\"", text.empty() ? "" : ", ", printable(*best),

@@ -41,7 +41,7 @@ struct LoadOptions {
   // A regular expression (ECMAScript) that is searched in the names. If it is given, only tensors
   // whose names match are loaded, and the others stay as they are; neither side has to have them.
   // The names are those of the model, without the segments of wrappers: "^backbone\\.",
-  // "^(?!head\\.)".
+  // "^(?!head\\.)". One that matches none of them is a StateDictError if the load is strict.
   std::string only = {};
   // Applied to each name of the file, one after the other, before names are matched.
   std::vector<LoadRule> rules = {};

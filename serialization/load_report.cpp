@@ -56,6 +56,7 @@ std::string LoadReport::str() const {
   list(text, "one tensor under two names", tied,
        [](const Tied& t) { return fmt::format("{} is {}", printable(t.key), printable(t.with)); });
   list(text, "left out", skipped, plain);
+  list(text, "rules that match no name", unused_rules, plain);
   list(text, "not tensors", not_tensors, plain);
   if (unverified && format)
     text += fmt::format("\n  unverified: {} {} file has no checksums of Tenon's",

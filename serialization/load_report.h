@@ -48,7 +48,8 @@ struct TENON_API LoadReport {
   std::vector<Cast> cast;               // loaded, and converted to the model's dtype
   std::vector<Tied> tied;               // loaded into a tensor that the model has under two names
 
-  std::vector<std::string> skipped;  // in the model, but not what LoadOptions::only asks for
+  std::vector<std::string> skipped;       // in the model, but not what LoadOptions::only asks for
+  std::vector<std::string> unused_rules;  // the patterns of rules that match no name of the file
   // In an HDF5 file of another program, but no tensors, each with the reason: "names: it holds
   // text".
   std::vector<std::string> not_tensors;

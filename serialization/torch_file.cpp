@@ -75,9 +75,10 @@ void require_little_endian(const InputFile& file, const std::vector<ZipMember>& 
 
 // ---- the state dict in the pickle ----
 
-// Lists what is inside, where a state dict was expected, and says what to do.
-[[noreturn]] void no_state_dict(const Pickle& pickle, uint32_t position,
-                                const std::string& section) {
+// Lists what is inside, where a state dict was expected, and says what to do. `missing` is what was
+// looked for in the section and is not there.
+[[noreturn]] void no_state_dict(const Pickle& pickle, uint32_t position, const std::string& section,
+                                std::string_view missing = {}) {
   const PickleValue& value = pickle.values[position];
   const std::string where =
       section.empty() ? "it" : fmt::format("its section '{}'", printable(section));
@@ -100,9 +101,11 @@ void require_little_endian(const InputFile& file, const std::vector<ZipMember>& 
                            section.empty() ? "" : "/", excerpt(text));
   }
   if (count > kShownEntries) entries += fmt::format(" and {} more", count - kShownEntries);
-  throw CheckpointError(
-      fmt::format("{} is no state dict, which has nothing but tensors; inside is {}. {}", where,
-                  entries.empty() ? "nothing" : entries, advice));
+  throw CheckpointError(fmt::format("{} {}; inside is {}. {}", where,
+                                    missing.empty()
+                                        ? "is no state dict, which has nothing but tensors"
+                                        : fmt::format("has no section '{}'", excerpt(missing)),
+                                    entries.empty() ? "nothing" : entries, advice));
 }
 
 // Returns the value of a dictionary under a key, or nullopt.
@@ -128,7 +131,10 @@ uint32_t find_section(const Pickle& pickle, const std::string& section) {
       next = find_entry(pickle, position, rest.substr(0, end));
       if (next || end == 0) break;
     }
-    if (!next) no_state_dict(pickle, position, section.substr(0, section.size() - rest.size()));
+    if (!next) {
+      const size_t found = section.size() - rest.size();  // with the '/' behind it
+      no_state_dict(pickle, position, section.substr(0, found ? found - 1 : 0), rest);
+    }
     position = *next;
     rest.remove_prefix(std::min(rest.size(), end + 1));
   }

@@ -26,8 +26,8 @@ void print_line(const std::string& key, size_t width, const std::string& dtype,
 
 }  // namespace
 
-void show_checkpoint(const std::string& path) {
-  CheckpointInfo info = inspect(path);
+void show_checkpoint(const std::string& path, const std::string& section) {
+  CheckpointInfo info = inspect(path, section);
   size_t width = 0;
   uint64_t elements = 0, bytes = 0;
   for (auto& t : info.tensors) {

@@ -85,7 +85,8 @@ void add_checkpoint(CLI::App& app, int& status) {
   auto file = std::make_shared<FileChoice>();
   auto* show = checkpoint->add_subcommand("show", "List keys, shapes, dtypes and wrappers");
   add_file(show, *file);
-  show->callback([file] { show_checkpoint(file->path); });
+  show->add_option("--section", file->section, "The part of a PyTorch file that is listed");
+  show->callback([file] { show_checkpoint(file->path, file->section); });
   auto* verify = checkpoint->add_subcommand("verify", "Check every byte against the checksums");
   add_file(verify, *file);
   verify->callback([file] { verify_checkpoint(file->path); });

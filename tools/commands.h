@@ -32,7 +32,7 @@ void add_conformance(CLI::App& app, bool& good);
 void add_checkpoint(CLI::App& app, int& status);
 
 // Prints the keys, shapes, dtypes and wrappers of a checkpoint, and the parts of a training run.
-void show_checkpoint(const std::string& path);
+void show_checkpoint(const std::string& path, const std::string& section);
 // Prints the parts, some lines each.
 void show_checkpoint_parts(const CheckpointInfo& info);
 // Reads every byte and compares the checksums.

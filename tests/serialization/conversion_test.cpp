@@ -84,7 +84,8 @@ BOOST_AUTO_TEST_CASE(rules_that_cannot_be_applied_are_refused) {
   };
   BOOST_TEST(has(error({.rules = {{.pattern = "(", .replacement = ""}}}),
                  "'(' cannot be used as a regular expression"));
-  BOOST_TEST(has(error({.only = "["}), "'[' cannot be used as a regular expression"));
+  BOOST_TEST(has(error({.only = "["}), "load: .only '[' cannot be used as a regular expression"));
+  BOOST_TEST(has(error({.only = "*bias"}), "nothing before a '*', '+' or '?'"));
   BOOST_TEST(has(error({.rules = {{.pattern = "a", .permute = {0, 2}}}}), "permutes by (0, 2)"));
   BOOST_TEST(has(error({.rules = {{.pattern = "a", .permute = {0, 0}}}}), "permutes by (0, 0)"));
   BOOST_TEST(has(error({.rules = {{.pattern = ".", .replacement = "c"}}}),
@@ -120,6 +121,33 @@ BOOST_AUTO_TEST_CASE(a_filter_that_fits_nothing_of_the_file_is_an_error) {
   BOOST_TEST(has(error_of<StateDictError>(
                      [&] { load(weights_file("net.safetensors"), model, {.only = "^tail"}); }),
                  "Missing key(s) in state_dict: \"tail.weight\", \"tail.bias\""));
+}
+
+BOOST_AUTO_TEST_CASE(a_filter_that_fits_nothing_of_the_model_is_an_error) {
+  nn::DataParallel<WeightsNet> model(WeightsNet(), {"cpu:0", "cpu:1"});
+  const auto path = weights_file("net.safetensors");
+  for (const char* only : {"^fc1", "^module\\.body"}) {
+    const std::string text = error_of<StateDictError>([&] { load(path, model, {.only = only}); });
+    BOOST_TEST(has(text, "load: .only '"), text);
+    BOOST_TEST(has(text, "' matches no name of "), text);
+    BOOST_TEST(has(text, "named like \"body.fc1.weight\""), text);
+    BOOST_TEST(load(path, model, {.strict = false, .only = only}).loaded() == 0u);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(rules_that_match_nothing_are_named) {
+  WeightsNet model;
+  const auto path = weights_file("net.safetensors");
+  const std::vector<LoadRule> rules = {{"^encoder\\.", "fc1."}, {"^body", "body"}};
+  const LoadReport report = load(path, model, {.rules = rules});
+  BOOST_TEST((report.unused_rules == std::vector<std::string>{"^encoder\\."}));
+  BOOST_TEST(has(report.str(), "\n  rules that match no name: ^encoder"));
+  // It matches, though it has nothing to permute.
+  const std::vector<LoadRule> deep = {{.pattern = "weight$", .permute = {3, 2, 0, 1}}};
+  BOOST_TEST(load(path, model, {.rules = deep}).unused_rules.empty());
+  More more;
+  BOOST_TEST(has(error_of<StateDictError>([&] { load(path, more, {.rules = rules}); }),
+                 "\n\tThe rule '^encoder\\.' matches no name of the file."));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -107,6 +107,14 @@ BOOST_AUTO_TEST_CASE(what_is_left_over_is_named_with_the_nearest_names) {
   BOOST_TEST(has(refusal(side({"x"}), side({"yyyy"})), "is this a checkpoint of another model?"));
 }
 
+BOOST_AUTO_TEST_CASE(a_name_with_the_same_shape_is_nearer) {
+  const KeySide checkpoint{{{"head.weight", {3, 16}}, {"conv1.weight", {4, 1, 3, 3}}}, {}};
+  const KeySide model{{{"layers.0.weight", {4, 1, 3, 3}}, {"layers.9.weight", {3, 16}}}, {}};
+  BOOST_TEST(has(refusal(checkpoint, model),
+                 "\"conv1.weight\" for \"layers.0.weight\", \"head.weight\" for "
+                 "\"layers.9.weight\""));
+}
+
 BOOST_AUTO_TEST_CASE(without_strictness_the_mapping_that_places_most_is_taken) {
   const LoadOptions loose{.strict = false};
   BOOST_TEST((pairs(side({"module.a", "module.b", "extra"}), side({"a", "b", "c"}), loose) ==

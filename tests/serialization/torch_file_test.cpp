@@ -119,8 +119,11 @@ BOOST_AUTO_TEST_CASE(sections_are_loaded_when_they_are_asked_for) {
     BOOST_TEST(has(text, part), part << " in " << text);
   BOOST_TEST(has(refusal_of(path, {.section = "ema"}), ".section = \"ema/model\""));
   BOOST_TEST(has(refusal_of(path, {.section = "epoch"}), "its section 'epoch' is the number 3"));
-  BOOST_TEST(has(refusal_of(path, {.section = "models"}), "\"model\": a state dict"));
-  BOOST_TEST(has(refusal_of(path, {.section = "ema/models"}), "its section 'ema"));
+  const std::string typo = refusal_of(path, {.section = "models"});
+  BOOST_TEST(has(typo, "it has no section 'models'; inside is \"model\": a state dict"), typo);
+  const std::string inner = refusal_of(path, {.section = "ema/models"});
+  BOOST_TEST(has(inner, "its section 'ema' has no section 'models'"), inner);
+  BOOST_TEST(has(inner, ".section = \"ema/model\""), inner);
 }
 
 // As torch.save stores the imaginary parts of conjugated numbers.
