@@ -81,7 +81,7 @@ std::vector<Device> choose_devices(ModuleRef module, std::vector<Device> devices
       throw DeviceError(fmt::format("DataParallel: device {} is given twice", devices[i]));
   check_weights("DataParallel", weights, devices.size());
   if (weights.empty()) return devices;
-  require(weights[0] > 0, "DataParallel", "the weight of the first device, which has the model",
+  require(weights[0] > 0, "DataParallel", "the weight of the first device, which has the model,",
           weights[0], "above 0");
   return devices;
 }

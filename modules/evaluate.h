@@ -2,8 +2,9 @@
 //
 //   metrics::Accuracy right;
 //   metrics::ConfusionMatrix confusion(10);
-//   nn::evaluate(net, data::DataLoader(test, {.batch_size = 500, .shuffle = false}), right,
-//   confusion); std::cout << right.compute().item();
+//   data::DataLoader loader(test, {.batch_size = 500, .shuffle = false});
+//   nn::evaluate(net, loader, right, confusion);
+//   std::cout << right.compute().item();
 #pragma once
 
 #include <type_traits>

@@ -3,8 +3,9 @@
 //   const std::vector<Device> devices = parse_devices("cuda:0,cuda:1");
 //   auto nets = nn::parallel::replicate(net, devices);
 //   std::deque<optim::SGD> optimizers;
-//   for (auto& each : nets) optimizers.emplace_back(each.parameters(), optim::SGDOptions{.lr =
-//   0.1}); for (auto [x, y] : loader) {
+//   for (auto& each : nets) optimizers.emplace_back(each.parameters(), 0.1);
+//   for (auto [x, y] : loader) {
+//     for (auto& optimizer : optimizers) optimizer.zero_grad();
 //     auto parts = nn::parallel::split_and_load(x, y, devices);
 //     for (size_t i = 0; i < parts.size(); ++i)  // queued: all devices work at once
 //       cross_entropy(nets[i](parts[i].first), parts[i].second).backward();
