@@ -93,6 +93,14 @@ struct Bags {
   throw ShapeError(fmt::format("EmbeddingBag: {}", why));
 }
 
+// Places are whole numbers; others would be cut off.
+void require_numbers(const char* what, const Tensor& t) {
+  if (t.dtype() != i64 && t.dtype() != i32)
+    throw DTypeError(
+        fmt::format("EmbeddingBag: {} are i64 or i32, found {}; convert them with .to(tenon::i64)",
+                    what, t.dtype()));
+}
+
 Bags bags_of(const Tensor& indices, const Tensor& offsets, bool include_last_offset) {
   Bags bags;
   const TensorOptions places = {.dtype = i64, .device = indices.device()};
@@ -121,6 +129,7 @@ Bags bags_of(const Tensor& indices, const Tensor& offsets, bool include_last_off
   bags.count = offsets.size(0);
   bags.wanted = bags.count - (include_last_offset ? 1 : 0);
   bags.indices = indices;
+  require_numbers("offsets", offsets);
   // An index belongs to the last bag that begins at or before it. One before the first bag gets
   // -1, which is an error of the queued work.
   const Tensor begins = offsets.to(i64).contiguous();
@@ -170,6 +179,11 @@ Tensor EmbeddingBag::forward(const Tensor& indices, const Tensor& offsets,
       refuse_bag(
           fmt::format("per_sample_weights have shape {}, but must have that of the indices, {}",
                       per_sample_weights.shape(), indices.shape()));
+    if (per_sample_weights.dtype() != weight.dtype())
+      throw DTypeError(fmt::format(
+          "EmbeddingBag: per_sample_weights are {}, but the weight is {}; convert them with "
+          ".to(tenon::{})",
+          per_sample_weights.dtype(), weight.dtype(), weight.dtype()));
     rows = rows * per_sample_weights.flatten().unsqueeze(1);
   }
   const TensorOptions like = {.dtype = weight.dtype(), .device = rows.device()};

@@ -215,7 +215,7 @@ BOOST_AUTO_TEST_CASE(attention_to_keys_and_values_of_other_widths) {
       [&] {
         attention(ramp({3, 1, 4}), ramp({2, 1, 4}), ramp({2, 1, 5}));
       },
-      "k_proj_weight");
+      "the key is 4 wide, but k_proj_weight, of shape (4, 3), takes 3");
   require_error<ShapeError>(
       [&] {
         attention(ramp({3, 1, 4}), ramp({2, 1, 3}), ramp({3, 1, 5}));

@@ -113,6 +113,16 @@ BOOST_AUTO_TEST_CASE(bags_that_are_refused_or_empty) {
       },
       "need the mode \"sum\"");
   require_error<ShapeError>([&] { bag_of("sum")(longs({1, 2}), start, ones({3}, f64)); }, "(3,)");
+  require_error<DTypeError>(
+      [&] {
+        bag_of("sum")(longs({1, 2}), start, ones({2}, i64));
+      },
+      "EmbeddingBag: per_sample_weights are i64, but the weight is f64");
+  require_error<DTypeError>(
+      [&] {
+        bag(longs({1, 2}), zeros({1}));
+      },
+      "EmbeddingBag: offsets are i64 or i32, found f32");
   require_error<ShapeError>([&] { bag(zeros({1, 1, 1}, i64)); }, "(1, 1, 1)");
   require_error<IndexError>([&] { bag(longs({7}), longs({0})).wait(); }, "7");
   require_error<IndexError>([&] { bag(longs({1, 2}), longs({1})).wait(); }, "-1");

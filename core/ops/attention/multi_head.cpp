@@ -47,6 +47,15 @@ void require_weights(const MultiHeadAttentionWeights& w, int64_t width, int64_t 
           fmt::format("{}: needs either in_proj_weight or all of q_proj_weight, k_proj_weight and "
                       "v_proj_weight",
                       kMultiHead));
+  const auto require_takes = [&](const Tensor& t, const char* what, const char* input,
+                                 int64_t found) {
+    if (t.defined() && shape_of(t).size() == 2 && shape_of(t)[0] == width &&
+        shape_of(t)[1] != found)
+      throw ShapeError(fmt::format("{}: the {} is {} wide, but {}, of shape {}, takes {}",
+                                   kMultiHead, input, found, what, shape_of(t), shape_of(t)[1]));
+  };
+  require_takes(w.k_proj_weight, "k_proj_weight", "key", kdim);
+  require_takes(w.v_proj_weight, "v_proj_weight", "value", vdim);
   require(w.in_proj_weight, "in_proj_weight", {3 * width, width});
   require(w.q_proj_weight, "q_proj_weight", {width, width});
   require(w.k_proj_weight, "k_proj_weight", {width, kdim});
