@@ -19,6 +19,7 @@
 
 #include <tenon/core/base/environment.h>
 #include <tenon/core/base/printable.h>
+#include <tenon/core/base/standard_streams.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/serialization/reader_process.h>
@@ -104,17 +105,19 @@ ReaderProcess::ReaderProcess(int file, uint64_t seconds) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     throw CheckpointError("there is no socket for the process that reads it: " + reason(errno));
-  socket_ = ends[0];
+  // What other threads print must not reach the process, if there are no standard streams.
+  socket_ = beyond_standard_streams(ends[0]);
+  const int other = beyond_standard_streams(ends[1]);
   try {
-    start(program, file, seconds, ends[1]);
+    start(program, file, seconds, other);
   } catch (...) {
-    close(ends[1]);
+    close(other);
     close(socket_);
     throw;
   }
-  close(ends[1]);
+  close(other);
 #ifdef SYS_pidfd_open
-  handle_ = static_cast<int>(syscall(SYS_pidfd_open, process_, 0));
+  handle_ = beyond_standard_streams(static_cast<int>(syscall(SYS_pidfd_open, process_, 0)));
 #endif
 }
 

@@ -418,6 +418,17 @@ BOOST_AUTO_TEST_CASE(any_program_may_load) {
     });
   }
   BOOST_TEST(why == "nine");
+  {
+    // What is printed then must not reach the process.
+    TempFolder folder;
+    const FakeReader reader(
+        folder,
+        "case \"$(/bin/ls -l /proc/$PPID/fd/1 /proc/$PPID/fd/2 2>&-)\" in *socket*) exit 7;; "
+        "esac; exit 5");
+    const ClosedStandardStreams closed;
+    why = error_of<CheckpointError>([] { load(weights_file("net.h5")); });
+  }
+  BOOST_TEST(has(why, "has ended with the status 5"), why);
   std::signal(SIGCHLD, SIG_IGN);
   BOOST_TEST(load(weights_file("net.h5")).size() == 9u);
   BOOST_TEST(has(refusal_with_reader("exit 7"), "has ended, and how is not known"));
