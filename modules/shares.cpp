@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/modules/repr.h>
 #include <tenon/modules/shares.h>
