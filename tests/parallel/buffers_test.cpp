@@ -1,9 +1,16 @@
-// State that modules change while DataParallel runs them: that of the first device lasts.
+// State that modules change while DataParallel runs them: that of the first device lasts. And what
+// they compute of parameters without their history.
 #include <tenon/core/grad_mode.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/reduction.h>
+#include <tenon/core/random.h>
 #include <tenon/modules/data_parallel.h>
+#include <tenon/modules/linear.h>
+#include <tenon/modules/optim/sgd.h>
+#include <tenon/modules/parametrizations.h>
 
+#include "ops/check.h"
+#include "parallel/trained.h"
 #include "support/expect.h"
 
 BOOST_AUTO_TEST_SUITE(buffers_test)
@@ -175,6 +182,52 @@ BOOST_AUTO_TEST_CASE(tied_buffers_stay_tied) {
 BOOST_AUTO_TEST_CASE(a_plain_tensor_is_told_to_be_a_buffer) {
   nn::DataParallel model(Plain(), two);
   require_error<DeviceError>([&] { model(rows()); }, "mul", "is on cpu:0", "cpu:1", "nn::Buffer");
+}
+
+// detach() of a parameter, as of a buffer, is of the device of the part.
+BOOST_AUTO_TEST_CASE(detached_parameters_are_read_on_each_device) {
+  struct Net : nn::Module<Net> {
+    nn::Linear fc{3, 2};
+    nn::Buffer scale = full({2}, 2);
+    Tensor forward(const Tensor& x) {
+      const Tensor factor = scale.detach() * 1;
+      const Tensor y = fc(x) * factor + linear(x, fc.weight.detach() * 3);
+      no_grad([&] { scale.detach().mul_(10); });
+      return y;
+    }
+  };
+  Net plain;
+  nn::DataParallel shared(nn::clone(plain), places(3));
+  const Tensor x = randn({5, 3});
+  const Tensor expected = plain(x), found = shared(x.to(shared.devices()[0]));
+  require_close(found.to_vector<double>(), expected.to_vector<double>(), 1e-6, 1e-6);
+  expected.sum().backward();
+  found.sum().backward();
+  require_close(shared.module.fc.weight.grad().to_vector<double>(),
+                plain.fc.weight.grad().to_vector<double>(), 1e-6, 1e-6);
+  BOOST_TEST((shared.module.scale.to_vector<double>() == std::vector<double>{20, 20}));
+}
+
+BOOST_AUTO_TEST_CASE(weights_that_are_computed_learn_as_on_one_device) {
+  struct Net : nn::Module<Net> {
+    nn::SpectralNorm<nn::Linear> first{nn::Linear(6, 8)};
+    nn::WeightNorm<nn::Linear> second{nn::Linear(8, 3)};
+    Tensor forward(const Tensor& x) { return second(relu(first(x))); }
+  };
+  Net plain;
+  plain.to(f64);
+  nn::DataParallel shared(nn::clone(plain), places(3));
+  optim::SGD one(plain.parameters(), 0.1), several(shared.parameters(), 0.1);
+  for (int64_t batch : {7, 2}) {
+    const Tensor x = randn({batch, 6}, f64);
+    one.zero_grad(), several.zero_grad();
+    plain(x).square().mean().backward();
+    shared(x.to(shared.devices()[0])).square().mean().backward();
+    one.step(), several.step();
+  }
+  const nn::StateDict expected = plain.state_dict(), found = shared.module.state_dict();
+  for (const auto& [name, values] : expected)
+    require_close(found.at(name).to_vector<double>(), values.to_vector<double>(), 1e-12, 1e-12);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -4,8 +4,6 @@
 #include <random>
 
 #include <boost/test/unit_test.hpp>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <tenon/tenon.h>
 
@@ -98,26 +96,6 @@ BOOST_AUTO_TEST_CASE(the_model_of_such_a_file_loads_alone) {
                                 "optimizer was asked for", "it has a model alone");
   load(folder / "y.h5", {.model = other, .random = false});
 }
-
-namespace {
-
-// Parts of a training, and a checkpoint with all of them.
-struct Run {
-  Net net;
-  optim::Adam adam{net.parameters(), {.lr = 0.1}};
-  optim::StepLR rate{adam, 2, 0.5};
-  amp::GradScaler scaler;
-  data::DataLoader loader{data::TensorDataset(ones({10, 3}), zeros({10})), {.batch_size = 2}};
-  Checkpoint all{.model = net,
-                 .optimizer = adam,
-                 .scheduler = rate,
-                 .scaler = scaler,
-                 .loader = loader,
-                 .epoch = 7,
-                 .user = {{"note", "here"}}};
-};
-
-}  // namespace
 
 BOOST_AUTO_TEST_CASE(what_does_not_fit_changes_nothing) {
   TempFolder folder;
@@ -260,38 +238,6 @@ BOOST_AUTO_TEST_CASE(several_parts_have_names) {
         "cannot store the part optimizer \"a", why);
 }
 
-BOOST_AUTO_TEST_CASE(a_save_runs_while_the_training_goes_on) {
-  TempFolder folder;
-  Run run;
-  step(run.adam, run.net, 0);
-  const std::string now = all_bits(folder / "now.h5", run.all);
-  PendingSave pending = save_async(folder / "later.h5", run.all);
-  for (int i = 1; i < 20; ++i) step(run.adam, run.net, i);
-  pending.wait();
-  BOOST_TEST(pending.ready());
-  pending.wait();
-  BOOST_TEST((read_bytes(folder / "later.h5") == now));
-  PendingSave fails = save_async(folder / "none/x.h5", run.all);
-  require_error<CheckpointError>([&] { fails.wait(); }, "there is no folder");
-  fails.wait();  // once
-
-  // A forked child has nothing to wait for.
-  PendingSave shared =
-      save_async(folder / "shared.h5", {.model = run.net, .user = {{"large", ones({1 << 21})}}});
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(30);
-    const bool ready = shared.ready();
-    shared.wait();
-    _exit(ready && shared.ready() ? 0 : 1);
-  }
-  int status = -1;
-  BOOST_REQUIRE(waitpid(child, &status, 0) == child);
-  BOOST_TEST(status == 0);
-  shared.wait();
-  BOOST_TEST(load(folder / "shared.h5").size() == 4u);
-}
-
 BOOST_AUTO_TEST_CASE(a_name_that_the_file_needs_itself_is_refused_before_anything_is_written) {
   TempFolder folder;
   for (const CheckpointValue& value : {CheckpointValue(1), CheckpointValue(ones({2}))})
@@ -328,28 +274,6 @@ BOOST_AUTO_TEST_CASE(numbers_of_parameters_have_no_gaps) {
     require_error<StateDictError>([&] { load(folder / "y.h5", run); }, "y.h5': optimizer",
                                   "group 0 has no parameter");
   }
-}
-
-BOOST_AUTO_TEST_CASE(a_later_save_is_never_replaced_by_an_earlier_one) {
-  TempFolder folder;
-  const Tensor large = ones({1 << 23});  // takes longer to write than the next
-  auto step_after = [&](auto&& second) {
-    PendingSave first =
-        save_async(folder / "x.h5", {.random = false, .step = 1, .user = {{"large", large}}});
-    second(Checkpoint{.random = false, .step = 2});
-    first.wait();
-    Checkpoint found{.random = false};
-    load(folder / "x.h5", found);
-    return found.step;
-  };
-  BOOST_TEST(step_after([&](const Checkpoint& run) { save(folder / "x.h5", run); }) == 2);
-  BOOST_TEST(step_after([&](const Checkpoint& run) {
-               save_async(folder / "../" / folder.path().filename() / "x.h5", run).wait();
-             }) == 2);
-  // One that fails lets the next one go on.
-  PendingSave first = save_async(folder / "none/x.h5", {});
-  require_error<CheckpointError>([&] { save(folder / "none/x.h5", Checkpoint()); }, "no folder");
-  require_error<CheckpointError>([&] { first.wait(); }, "no folder");
 }
 
 BOOST_AUTO_TEST_CASE(values_that_nobody_would_write_are_refused) {

@@ -16,6 +16,22 @@ struct Net : nn::Module<Net> {
   Tensor forward(const Tensor& x) { return fc2(fc1(x)); }
 };
 
+// Parts of a training, and a checkpoint with all of them.
+struct Run {
+  Net net;
+  optim::Adam adam{net.parameters(), {.lr = 0.1}};
+  optim::StepLR rate{adam, 2, 0.5};
+  amp::GradScaler scaler;
+  data::DataLoader loader{data::TensorDataset(ones({10, 3}), zeros({10})), {.batch_size = 2}};
+  Checkpoint all{.model = net,
+                 .optimizer = adam,
+                 .scheduler = rate,
+                 .scaler = scaler,
+                 .loader = loader,
+                 .epoch = 7,
+                 .user = {{"note", "here"}}};
+};
+
 // One step whose gradients are those of fixed random inputs.
 inline void step(optim::Optimizer& optimizer, const std::vector<Tensor>& params, int number) {
   auto closure = [&] {

@@ -59,6 +59,8 @@ struct FileContents {
 // cannot be listed.
 FileContents list_contents(hid_t file, uint64_t file_bytes);
 
+// Sets the type of an item, or its kind and why.
+void describe_type(hid_t dataset, Item& item);
 // Returns the type in memory of elements that are sent as `type`.
 Handle memory_type(hdf5_wire::Type type);
 size_t size_of(hdf5_wire::Type type);
