@@ -1,7 +1,7 @@
 # tenon_precompile(target header…): the headers are parsed once for all files of the target, which halves the time that most files
 # take. Only headers that hardly change belong here: a change compiles the whole target again. A build without this shows that every
 # file includes what it uses, and shows warnings that GCC 12 cannot tell from false alarms in a precompiled standard library; the
-# presets of the sanitizers turn it on, the others leave it off.
+# presets of the sanitizers and `./dev` turn it on, the others leave it off.
 option(TENON_PRECOMPILE "Parse the standard library's headers once for each target" OFF)
 
 function(tenon_precompile target)

@@ -29,14 +29,16 @@ using profiler::Kind;
 // process.
 struct Record {
   Kind kind = Kind::op;
-  bool of_thread = true;  // else of the device
-  bool has_device = false, on_device = true, failed = false;
+  bool on_device = true, failed = false;  // as in Event
   Device device;
   pthread_t thread{};
   const char *name = "", *by = "", *tensors = "";
   const PathNode* path = nullptr;
   int64_t queued = 0, began = 0, ended = 0;
   uint64_t bytes = 0, allocated = 0;
+
+  bool has_device() const { return kind == Kind::op || kind == Kind::copy; }
+  bool of_thread() const { return !has_device() || !on_device; }
 };
 
 struct Log {
@@ -70,7 +72,7 @@ void add(F&& make) noexcept {
     Record record;
     make(log, record);
     if (!record.ended) record.ended = ns_of(Clock::now());
-    if (record.of_thread) {
+    if (record.of_thread()) {
       record.thread = pthread_self();
       auto [it, fresh] = log.threads.try_emplace(record.thread);
       if (fresh) it->second = static_cast<int>(syscall(SYS_gettid));
@@ -87,10 +89,10 @@ Event event_of(const Record& r, int64_t origin, int thread) {
   Event e;
   e.kind = r.kind;
   e.name = r.name;
-  e.lane = !r.of_thread         ? r.device.str()
+  e.lane = !r.of_thread()       ? r.device.str()
            : thread == getpid() ? "main"
                                 : fmt::format("thread {}", thread);
-  if (r.has_device) e.device = r.device.str();
+  if (r.has_device()) e.device = r.device.str();
   e.by = r.by;
   e.module = path_string(r.path);
   e.part_of = part_string(r.path);
@@ -119,9 +121,7 @@ void add_run(const observe::Run& run, bool failed) noexcept {
     r.name = plan.name();
     r.by = plan.api->name();
     r.device = plan.device;
-    r.has_device = true;
     r.on_device = !run.args.stream;
-    r.of_thread = !r.on_device;
     if (!tensors.empty()) r.tensors = log.keep(std::move(tensors));
     r.path = run.path;
     r.queued = run.launch.queued_ns;
@@ -142,9 +142,7 @@ void add_copy(const CopyTask& task, tn_stream* stream, Clock::time_point began,
                                      : "copy between devices";
     r.by = task.api->name();
     r.device = task.by;
-    r.has_device = true;
     r.on_device = !stream;
-    r.of_thread = !r.on_device;
     r.queued = task.queued_ns;
     r.began = ns_of(began);
     r.ended = ended;
@@ -222,7 +220,7 @@ Recorded end() {
                    [](auto& a, auto& b) { return a.began < b.began; });
   recorded.events.reserve(records.size());
   for (auto& r : records)
-    recorded.events.push_back(event_of(r, origin, r.of_thread ? threads.at(r.thread) : 0));
+    recorded.events.push_back(event_of(r, origin, r.of_thread() ? threads.at(r.thread) : 0));
   return recorded;
 }
 

@@ -1,7 +1,6 @@
 #include "runtime/exit_handlers.h"
 
 #include <cstdint>
-#include <cstring>
 #include <string_view>
 
 #include <dlfcn.h>
