@@ -36,8 +36,8 @@ namespace {
 // everything that operators use. Never destroyed.
 ForkMutex& grads_mutex = *new ForkMutex(ForkOrder::sessions);
 
-Tensor add_up(const Tensor& sum, const Tensor& more) {
-  return sum.defined() ? add(sum, more) : more;
+Tensor add_up(const Tensor& sum, Tensor more) {
+  return sum.defined() ? add(sum, more) : std::move(more);
 }
 
 // The gradients that flow into a leaf, by device: those of a replica arrive on its device, and all
@@ -59,13 +59,14 @@ struct LeafGradient {
     return kinds;
   }
 
-  void add_part(const Tensor& g) {
-    for (auto& [device, sum] : parts)
-      if (device == g.device()) {
-        sum = add_up(sum, g);
+  void add_part(Tensor g) {
+    const Device device = g.device();
+    for (auto& [place, sum] : parts)
+      if (place == device) {
+        sum = add(sum, g);
         return;
       }
-    parts.emplace_back(g.device(), g);
+    parts.emplace_back(device, std::move(g));
   }
 
   // Removes and returns the part on the device, which has to exist.
@@ -170,9 +171,9 @@ class Backward {
   Tensor gradient_of(const Tensor& target) {
     Edge e = edge_of(target);
     if (e.leaf) {
-      auto it = leaf_index_.find(e.leaf.get());
-      if (it == leaf_index_.end()) return Tensor();
-      auto& leaf = leaves_[it->second];
+      const size_t place = place_of(e.leaf.get());
+      if (place == leaves_.size()) return Tensor();
+      auto& leaf = leaves_[place];
       if (!leaf.hooked) {
         Tensor sum = run_leaf_hooks(*leaf.leaf, leaf.total());
         leaf.parts.emplace_back(sum.device(), sum);  // it may be asked for again
@@ -250,7 +251,7 @@ class Backward {
     auto gradients = node.backward(grads, {needed, n});
     if (detects_anomaly()) require_no_nan(node, grads, gradients);
     for (size_t i = 0; i < n; ++i)
-      if (needed[i] && gradients[i].defined()) send(node.edges[i], gradients[i]);
+      if (needed[i] && gradients[i].defined()) send(node.edges[i], std::move(gradients[i]));
     if (!keep_) node.release_saved();
   }
 
@@ -259,27 +260,43 @@ class Backward {
     return std::find_if(grads.begin(), grads.end(), [](auto& g) { return g.defined(); })->device();
   }
 
-  void send(const Edge& e, const Tensor& g) {
-    if (!wanted(e)) return;
-    if (e.leaf) {
-      auto [it, fresh] = leaf_index_.emplace(e.leaf.get(), leaves_.size());
-      if (fresh) leaves_.push_back({e.leaf, {}});
-      leaves_[it->second].add_part(g);
-      return;
+  // Returns the place of a leaf in `leaves_`, or their number if it is not there. A few leaves are
+  // compared one by one, which takes less time than an index of them.
+  size_t place_of(const TensorImpl* leaf) const {
+    if (const auto it = leaf_index_.find(leaf); it != leaf_index_.end()) return it->second;
+    size_t i = leaf_index_.size();
+    while (i < leaves_.size() && leaves_[i].leaf.get() != leaf) ++i;
+    return i;
+  }
+
+  LeafGradient& gradient_for(const Ref<TensorImpl>& leaf) {
+    constexpr size_t few = 8;
+    const size_t place = place_of(leaf.get());
+    if (place == leaves_.size()) {
+      leaves_.push_back({leaf, {}});
+      if (place >= few)
+        for (size_t i = leaf_index_.size(); i <= place; ++i)
+          leaf_index_.emplace(leaves_[i].leaf.get(), i);
     }
+    return leaves_[place];
+  }
+
+  void send(const Edge& e, Tensor g) {
+    if (!wanted(e)) return;
+    if (e.leaf) return gradient_for(e.leaf).add_part(std::move(g));
     auto& p = pending_[e.node->sequence];
     if (!p.node) {
       p.node = e.node;
       p.grads.resize(e.node->num_outputs);
     }
-    p.grads[e.output] = add_up(p.grads[e.output], g);
+    p.grads[e.output] = add_up(p.grads[e.output], std::move(g));
   }
 
   const bool keep_, retain_;
   bool restricted_ = false;
   std::map<uint64_t, Pending> pending_;
   std::vector<LeafGradient> leaves_;
-  std::unordered_map<TensorImpl*, size_t> leaf_index_;
+  std::unordered_map<const TensorImpl*, size_t> leaf_index_;  // of `leaves_`, once there are many
   std::unordered_set<TensorImpl*> target_leaves_;
   std::unordered_set<Node*> target_nodes_, useful_, seen_;
   std::unordered_map<Node*, std::vector<Tensor>> captured_;

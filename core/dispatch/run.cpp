@@ -260,9 +260,9 @@ Tensor run_one(const Call& call) {
   if (innermost_autocast) [[unlikely]]
     if (const AutocastInputs converted(call); converted)
       return run_one(call.with_inputs(converted.inputs()));
-  if (op.execute) return run_all(call)[0];
+  if (op.execute) return std::move(run_all(call)[0]);
   if (needs_promotion(call)) [[unlikely]]
-    return run_promoted(call)[0];
+    return std::move(run_promoted(call)[0]);
 
   Arguments arguments(op, call.inputs, nullptr);
   auto& context = context_of(arguments.device());

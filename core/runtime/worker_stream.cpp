@@ -20,6 +20,7 @@
 #include <tenon/core/runtime/observe.h>
 #include <tenon/core/runtime/profile_log.h>
 #include <tenon/core/runtime/stream.h>
+#include <tenon/core/runtime/worker_task.h>
 
 namespace tenon {
 
@@ -28,34 +29,14 @@ namespace {
 // Work that takes longer than this goes to the worker. Shorter work runs on the thread of the
 // caller if nothing is queued before it, because waking the worker would take longer.
 constexpr uint64_t kInPlaceNs = 4000;
-
-struct Task {
-  enum Kind : uint8_t { run, copy, wait_for, forget, stop } kind = run;
-  bool outputs_hold_values = false;
-  bool has_versions = false;
-  uint32_t num_inputs = 0, num_outputs = 0, num_scalars = 0;
-  const PreparedPlan* plan = nullptr;
-  const PathNode* path = nullptr;
-  void* workspace = nullptr;
-  Stream* other = nullptr;  // the arguments of wait_for
-  uint64_t other_ticket = 0;
-  const void* memory = nullptr;
-  uint64_t bytes = 0;
-  int64_t queued_ns = 0;
-  static constexpr uint32_t kPointersInPlace = 10, kScalarsInPlace = 6, kVersionsInPlace = 3;
-  void* pointers[kPointersInPlace];
-  tn_scalar scalars[kScalarsInPlace];
-  uint64_t versions[kVersionsInPlace];  // of the inputs, if the plan wants them
-  Shape shape;                          // if the plan is flattened
-  // For more pointers, scalars or versions, as optimizers have them; the worker frees it. It also
-  // holds a CopyTask.
-  std::unique_ptr<std::byte[]> heap;
-};
+// A thread that waits leaves a longer chain of work than this to the worker. What earlier steps of
+// such a chain left in the caches of the worker's processor is worth more than its waking up costs.
+constexpr uint64_t kTakenOverNs = 100'000;
 
 class WorkerStream final : public Stream, ForkMember {
  public:
   explicit WorkerStream(const std::string& name)
-      : Stream(name), ForkMember(ForkOrder::streams), ring_(new Task[kRingSize]) {
+      : Stream(name), ForkMember(ForkOrder::streams), ring_(new WorkerTask[kRingSize]) {
     join();
     start();
   }
@@ -63,7 +44,7 @@ class WorkerStream final : public Stream, ForkMember {
   ~WorkerStream() override {
     leave();
     if (!has_thread_) return;
-    push([](Task& t) { t.kind = Task::stop; });
+    push([](WorkerTask& t) { t.kind = WorkerTask::stop; });
     thread_.join();
   }
 
@@ -82,13 +63,13 @@ class WorkerStream final : public Stream, ForkMember {
       submitted_.store(before + 1, std::memory_order_release);
       return before + 1;
     }
-    return push_locked([&](Task& t) { fill(t, l); });
+    return push_locked([&](WorkerTask& t) { t.fill(l); });
   }
 
   uint64_t copy(const CopyTask& task) override {
     require_device();
-    return push([&](Task& t) {
-      t.kind = Task::copy;
+    return push([&](WorkerTask& t) {
+      t.kind = WorkerTask::copy;
       t.heap.reset(new std::byte[sizeof(CopyTask)]);
       CopyTask queued = task;
       queued.queued_ns = profiling::queued_now();
@@ -99,8 +80,8 @@ class WorkerStream final : public Stream, ForkMember {
   void wait_for(Stream& other, uint64_t ticket, const void* data, uint64_t bytes) override {
     if (&other == this) return;
     if ((data ? other.settled(ticket) : other.reached(ticket)) && !other.failures.any()) return;
-    push([&](Task& t) {
-      t.kind = Task::wait_for;
+    push([&](WorkerTask& t) {
+      t.kind = WorkerTask::wait_for;
       t.other = &other;
       t.other_ticket = ticket;
       t.memory = data;
@@ -115,8 +96,8 @@ class WorkerStream final : public Stream, ForkMember {
       if (failures.any()) failures.clear_poison(data, bytes);
       return 0;
     }
-    return push_locked([&](Task& t) {
-      t.kind = Task::forget;
+    return push_locked([&](WorkerTask& t) {
+      t.kind = WorkerTask::forget;
       t.memory = data;
       t.bytes = bytes;
     });
@@ -127,11 +108,11 @@ class WorkerStream final : public Stream, ForkMember {
     return completed_.load(std::memory_order_acquire) >= ticket;
   }
 
-  // If no thread executes the queue, this one does, since that takes less time than to wait until
-  // the worker has woken up. For a product of 128 x 128 that is a third of the time.
+  // If no thread executes a short queue, this one does, since that takes less time than to wait
+  // until the worker has woken up. For a product of 128 x 128 that is a third of the time.
   void wait(uint64_t ticket) override {
     if (reached(ticket)) return;
-    if (!try_to_execute()) return wait_for_others(ticket);
+    if (is_long_chain() || !try_to_execute()) return wait_for_others(ticket);
     {
       const DefaultArithmetic as_the_worker;
       while (!reached(ticket)) execute_next();
@@ -150,6 +131,12 @@ class WorkerStream final : public Stream, ForkMember {
     waiters_.fetch_add(1);
     for (uint64_t seen; (seen = completed_.load()) < ticket;) completed_.wait(seen);
     waiters_.fetch_sub(1);
+  }
+
+  bool is_long_chain() const {
+    constexpr auto relaxed = std::memory_order_relaxed;
+    return submitted_.load(relaxed) > completed_.load(relaxed) + 1 &&
+           pushed_ns_.load(relaxed) - executed_ns_.load(relaxed) > kTakenOverNs;
   }
 
   void start() {
@@ -182,37 +169,6 @@ class WorkerStream final : public Stream, ForkMember {
     lock_.unlock();
   }
 
-  void fill(Task& t, const Launch& l) {
-    t.kind = Task::run;
-    t.plan = l.plan;
-    t.path = current_path();
-    t.workspace = l.workspace;
-    t.outputs_hold_values = l.outputs_hold_values;
-    t.queued_ns = profiling::queued_now();
-    if (l.shape) t.shape = *l.shape;
-    t.num_inputs = l.num_inputs;
-    t.num_outputs = l.num_outputs;
-    t.num_scalars = l.num_scalars;
-    const size_t pointers = l.num_inputs + l.num_outputs;
-    t.has_versions = l.input_versions != nullptr;
-    const size_t num_versions = t.has_versions ? l.num_inputs : 0;
-    void** to = t.pointers;
-    tn_scalar* scalars = t.scalars;
-    uint64_t* versions = t.versions;
-    if (pointers > Task::kPointersInPlace || l.num_scalars > Task::kScalarsInPlace ||
-        num_versions > Task::kVersionsInPlace) {
-      t.heap.reset(new std::byte[pointers * sizeof(void*) + l.num_scalars * sizeof(tn_scalar) +
-                                 num_versions * sizeof(uint64_t)]);
-      to = reinterpret_cast<void**>(t.heap.get());
-      scalars = reinterpret_cast<tn_scalar*>(to + pointers);
-      versions = reinterpret_cast<uint64_t*>(scalars + l.num_scalars);
-    }
-    std::copy_n(l.inputs, l.num_inputs, to);
-    std::copy_n(l.outputs, l.num_outputs, to + l.num_inputs);
-    std::copy_n(l.scalars, l.num_scalars, scalars);
-    if (t.has_versions) std::copy_n(l.input_versions, num_versions, versions);
-  }
-
   template <class F>
   uint64_t push(F&& fill_in) {
     std::lock_guard lock(lock_);
@@ -230,7 +186,11 @@ class WorkerStream final : public Stream, ForkMember {
     // An idle ring starts again at its first slot, so that a short queue stays in cache.
     if (completed_.load(std::memory_order_acquire) + 1 == ticket)
       base_.store(ticket, std::memory_order_relaxed);
-    fill_in(ring_[(ticket - base_.load(std::memory_order_relaxed)) % kRingSize]);
+    WorkerTask& t = ring_[(ticket - base_.load(std::memory_order_relaxed)) % kRingSize];
+    t.cost_ns = 0;
+    fill_in(t);
+    pushed_ns_.store(pushed_ns_.load(std::memory_order_relaxed) + t.cost_ns,
+                     std::memory_order_relaxed);
     submitted_.store(ticket);
     wake_worker();
     return ticket;
@@ -279,10 +239,12 @@ class WorkerStream final : public Stream, ForkMember {
   // it, and only if there is a task.
   bool execute_next() {
     const uint64_t ticket = completed_.load(std::memory_order_acquire) + 1;
-    Task& t = ring_[(ticket - base_.load(std::memory_order_relaxed)) % kRingSize];
-    if (t.kind == Task::stop) return false;
+    WorkerTask& t = ring_[(ticket - base_.load(std::memory_order_relaxed)) % kRingSize];
+    if (t.kind == WorkerTask::stop) return false;
     execute(t, ticket);
     t.heap.reset();
+    executed_ns_.store(executed_ns_.load(std::memory_order_relaxed) + t.cost_ns,
+                       std::memory_order_relaxed);
     complete(ticket);
     return true;
   }
@@ -343,33 +305,17 @@ class WorkerStream final : public Stream, ForkMember {
     }
   }
 
-  void execute(Task& t, uint64_t ticket) {
-    if (t.kind == Task::wait_for) {
+  void execute(WorkerTask& t, uint64_t ticket) {
+    if (t.kind == WorkerTask::wait_for) {
       wait_until_done(*t.other, t.other_ticket);
       if (t.other->failures.any())
         t.other->failures.pass_on(t.other_ticket, failures, t.memory, t.bytes);
-    } else if (t.kind == Task::forget) {
+    } else if (t.kind == WorkerTask::forget) {
       if (failures.any()) failures.clear_poison(t.memory, t.bytes);
-    } else if (t.kind == Task::copy) {
+    } else if (t.kind == WorkerTask::copy) {
       copy_and_log(failures, *reinterpret_cast<CopyTask*>(t.heap.get()), ticket, nullptr);
     } else {
-      const size_t pointers = t.num_inputs + t.num_outputs;
-      void** from = t.heap ? reinterpret_cast<void**>(t.heap.get()) : t.pointers;
-      const tn_scalar* scalars = t.heap ? reinterpret_cast<tn_scalar*>(from + pointers) : t.scalars;
-      const uint64_t* versions =
-          t.heap ? reinterpret_cast<const uint64_t*>(scalars + t.num_scalars) : t.versions;
-      Launch l{t.plan,
-               from,
-               t.num_inputs,
-               from + t.num_inputs,
-               t.num_outputs,
-               scalars,
-               t.num_scalars,
-               t.workspace,
-               t.outputs_hold_values,
-               t.plan->flattened ? &t.shape : nullptr,
-               t.has_versions ? versions : nullptr,
-               t.queued_ns};
+      const Launch l = t.launch();
       run_and_log(failures, l, t.path, ticket, nullptr);
     }
   }
@@ -379,7 +325,7 @@ class WorkerStream final : public Stream, ForkMember {
   uint32_t line_end_ = 0;
   std::atomic<uint32_t> line_front_{0};
   bool has_thread_ = false;
-  std::unique_ptr<Task[]> ring_;
+  std::unique_ptr<WorkerTask[]> ring_;
   std::atomic<uint64_t> base_{
       1};  // the ticket of slot 0; it changes only while the worker has nothing to do
   alignas(64) std::atomic<uint64_t> submitted_{0};
@@ -388,6 +334,8 @@ class WorkerStream final : public Stream, ForkMember {
   std::atomic<bool> asleep_{false};               // the worker sleeps, or is about to
   std::atomic<uint32_t> wakes_{0};                // what it sleeps on
   std::atomic<bool> executing_{false};            // a thread executes the queue
+  // What all tasks cost that were ever queued, and that were executed.
+  std::atomic<uint64_t> pushed_ns_{0}, executed_ns_{0};
   std::thread thread_;
 };
 

@@ -20,6 +20,19 @@ inline bool any(Vec<T> mask) {
   return Eigen::internal::predux_any(reinterpret_cast<Vec<float>>(mask));
 }
 
+// Whether a lane's magnitude is beyond `limit`.
+template <class T>
+inline bool any_beyond(Vec<T> x, T limit) {
+  const Vec<T> size = Eigen::internal::pabs(x);
+#if defined(EIGEN_VECTORIZE_AVX512)
+  // Comparisons give masks there, which Eigen would turn into a packet and back.
+  if constexpr (sizeof(T) == 4) return _mm512_cmp_ps_mask(splat(limit), size, _CMP_LT_OQ) != 0;
+  if constexpr (sizeof(T) == 8) return _mm512_cmp_pd_mask(splat(limit), size, _CMP_LT_OQ) != 0;
+#else
+  return any<T>(Eigen::internal::pcmp_lt(splat(limit), size));
+#endif
+}
+
 template <class T>
 inline Vec<T> with_sign_of(Vec<T> magnitude, Vec<T> x) {
   return Eigen::internal::por(magnitude, Eigen::internal::pand(x, splat(T(-0.0))));
@@ -33,9 +46,10 @@ inline Vec<T> each_lane(Vec<T> x, F&& f) {
   return load(lanes);
 }
 
-// exp x = (exp x/2)^2 where `far`, and `near` elsewhere.
+// exp x = (exp x/2)^2 beyond `limit`, and `near` elsewhere.
 template <class T>
-[[gnu::noinline]] Vec<T> exp_far(Vec<T> x, Vec<T> near, Vec<T> far) {
+[[gnu::noinline]] Vec<T> exp_far(Vec<T> x, Vec<T> near, T limit) {
+  const Vec<T> far = Eigen::internal::pcmp_lt(splat(limit), Eigen::internal::pabs(x));
   const Vec<T> root = Eigen::internal::pexp(Vec<T>(x * splat(T(0.5))));
   return Eigen::internal::pselect(far, Vec<T>(root * root), near);
 }
@@ -47,9 +61,8 @@ template <class T>
 inline Vec<T> exp(Vec<T> x) {
   constexpr T limit = sizeof(T) == 4 ? T(87) : T(708);
   const Vec<T> y = Eigen::internal::pexp(x);
-  const Vec<T> far = Eigen::internal::pcmp_lt(splat(limit), Eigen::internal::pabs(x));
-  if (detail::any<T>(far)) [[unlikely]]
-    return detail::exp_far<T>(x, y, far);
+  if (detail::any_beyond<T>(x, limit)) [[unlikely]]
+    return detail::exp_far<T>(x, y, limit);
   return y;
 }
 

@@ -37,7 +37,8 @@ Tensor allocate(const char* op, const Shape& shape, const TensorOptions& options
     impl_of(x).storage->written.store(0, std::memory_order_relaxed);
     if (like && format == preserve_format)
       return make_view(x, shape, preserved_strides(shape, like->strides()), 0);
-    return moves_channels(format) ? make_view(x, shape, strides_in(shape, format), 0) : x;
+    if (moves_channels(format)) return make_view(x, shape, strides_in(shape, format), 0);
+    return x;
   } catch (const OutOfMemoryError& e) {
     throw OutOfMemoryError(fmt::format("{} of shape {}{}: {}", op, shape, path_suffix(), e.what()));
   }
