@@ -132,6 +132,36 @@ inline tn_error* fill_overlay(tn_backend_api* api) noexcept {
   return fill_table(api, table);
 }
 
+// The constants that `tn_plugin_entry` of a plugin is: `extern "C" TN_EXPORT constexpr
+// tn_plugin_info tn_plugin_entry = device_plugin("name", "1.0", init);`. An overlay of a higher
+// priority is asked before the others over the same backend.
+constexpr tn_plugin_info device_plugin(const char* name, const char* version,
+                                       decltype(tn_plugin_info::init) init) {
+  return {sizeof(tn_plugin_info),
+          TN_PLUGIN_MAGIC,
+          TN_ABI_MAJOR,
+          TN_ABI_MINOR,
+          name,
+          version,
+          TN_PLUGIN_DEVICE,
+          nullptr,
+          0,
+          init};
+}
+constexpr tn_plugin_info overlay_plugin(const char* name, const char* version, const char* over,
+                                        int32_t priority, decltype(tn_plugin_info::init) init) {
+  return {sizeof(tn_plugin_info),
+          TN_PLUGIN_MAGIC,
+          TN_ABI_MAJOR,
+          TN_ABI_MINOR,
+          name,
+          version,
+          TN_PLUGIN_OVERLAY,
+          over,
+          priority,
+          init};
+}
+
 }  // namespace tenon::sdk
 
 #pragma GCC visibility pop

@@ -20,6 +20,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <tenon/plugins/sdk/backend.h>
 #include <tenon/plugins/sdk/sdk.h>
 
 using tenon::sdk::Error;
@@ -289,6 +290,5 @@ tn_error* init(const tn_host* host, tn_backend_api* api) {
 
 }  // namespace
 
-extern "C" TN_EXPORT const tn_plugin_info tn_plugin_entry = {
-    sizeof(tn_plugin_info), TN_PLUGIN_MAGIC,   TN_ABI_MAJOR, TN_ABI_MINOR, TENON_FAULTY_NAME, "1.0",
-    TN_PLUGIN_OVERLAY,      TENON_FAULTY_OVER, 100,          init};
+extern "C" TN_EXPORT constexpr tn_plugin_info tn_plugin_entry =
+    tenon::sdk::overlay_plugin(TENON_FAULTY_NAME, "1.0", TENON_FAULTY_OVER, 100, init);

@@ -282,8 +282,5 @@ tn_error* init(const tn_host* host, tn_backend_api* api) {
 
 }  // namespace tenon::sim
 
-extern "C" TN_EXPORT const tn_plugin_info tn_plugin_entry = {
-    sizeof(tn_plugin_info), TN_PLUGIN_MAGIC, TN_ABI_MAJOR,
-    TN_ABI_MINOR,           "sim",           "1.0",
-    TN_PLUGIN_DEVICE,       nullptr,         0,
-    tenon::sim::init};
+extern "C" TN_EXPORT constexpr tn_plugin_info tn_plugin_entry =
+    tenon::sdk::device_plugin("sim", "1.0", tenon::sim::init);

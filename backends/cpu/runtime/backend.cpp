@@ -138,8 +138,5 @@ const tn_host& host() { return *g_host; }
 
 }  // namespace tenon::cpu
 
-extern "C" TN_EXPORT const tn_plugin_info tn_plugin_entry;
-const tn_plugin_info tn_plugin_entry = {sizeof(tn_plugin_info), TN_PLUGIN_MAGIC, TN_ABI_MAJOR,
-                                        TN_ABI_MINOR,           "cpu",           TENON_CPU_VERSION,
-                                        TN_PLUGIN_DEVICE,       nullptr,         0,
-                                        tenon::cpu::init};
+extern "C" TN_EXPORT constexpr tn_plugin_info tn_plugin_entry =
+    tenon::sdk::device_plugin("cpu", TENON_CPU_VERSION, tenon::cpu::init);

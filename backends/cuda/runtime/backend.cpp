@@ -74,8 +74,5 @@ void write_log(tn_log_level level, const std::string& message) {
 
 }  // namespace tenon::cuda
 
-extern "C" TN_EXPORT const tn_plugin_info tn_plugin_entry;
-const tn_plugin_info tn_plugin_entry = {sizeof(tn_plugin_info), TN_PLUGIN_MAGIC, TN_ABI_MAJOR,
-                                        TN_ABI_MINOR,           "cuda",          TENON_CUDA_VERSION,
-                                        TN_PLUGIN_DEVICE,       nullptr,         0,
-                                        tenon::cuda::init};
+extern "C" TN_EXPORT constexpr tn_plugin_info tn_plugin_entry =
+    tenon::sdk::device_plugin("cuda", TENON_CUDA_VERSION, tenon::cuda::init);

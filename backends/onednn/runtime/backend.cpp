@@ -74,7 +74,5 @@ tn_plan* make_empty_sum(const Request& request, bool bias, int64_t inner, bool r
 
 }  // namespace tenon::onednn
 
-extern "C" TN_EXPORT const tn_plugin_info tn_plugin_entry;
-const tn_plugin_info tn_plugin_entry = {
-    sizeof(tn_plugin_info), TN_PLUGIN_MAGIC,   TN_ABI_MAJOR, TN_ABI_MINOR, "onednn",
-    TENON_ONEDNN_VERSION,   TN_PLUGIN_OVERLAY, "cpu",        10,           tenon::onednn::init};
+extern "C" TN_EXPORT constexpr tn_plugin_info tn_plugin_entry =
+    tenon::sdk::overlay_plugin("onednn", TENON_ONEDNN_VERSION, "cpu", 10, tenon::onednn::init);

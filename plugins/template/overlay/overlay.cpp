@@ -40,14 +40,5 @@ tn_error* init(const tn_host* services, tn_backend_api* api) {
 
 }  // namespace
 
-extern "C" TN_EXPORT const tn_plugin_info tn_plugin_entry;
-const tn_plugin_info tn_plugin_entry = {sizeof(tn_plugin_info),
-                                        TN_PLUGIN_MAGIC,
-                                        TN_ABI_MAJOR,
-                                        TN_ABI_MINOR,
-                                        "template_overlay",
-                                        "1.0",
-                                        TN_PLUGIN_OVERLAY,
-                                        "cpu",
-                                        1,
-                                        init};
+extern "C" TN_EXPORT constexpr tn_plugin_info tn_plugin_entry =
+    tenon::sdk::overlay_plugin("template_overlay", "1.0", "cpu", 1, init);

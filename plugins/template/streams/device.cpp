@@ -64,14 +64,5 @@ const tn_host& host() { return *g_host; }
 
 }  // namespace accelerator
 
-extern "C" TN_EXPORT const tn_plugin_info tn_plugin_entry;
-const tn_plugin_info tn_plugin_entry = {sizeof(tn_plugin_info),
-                                        TN_PLUGIN_MAGIC,
-                                        TN_ABI_MAJOR,
-                                        TN_ABI_MINOR,
-                                        "template_streams",
-                                        "1.0",
-                                        TN_PLUGIN_DEVICE,
-                                        nullptr,
-                                        0,
-                                        accelerator::init};
+extern "C" TN_EXPORT constexpr tn_plugin_info tn_plugin_entry =
+    tenon::sdk::device_plugin("template_streams", "1.0", accelerator::init);

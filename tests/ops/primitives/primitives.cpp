@@ -191,13 +191,5 @@ tn_error* init(const tn_host* host, tn_backend_api* api) {
 
 }  // namespace
 
-extern "C" TN_EXPORT const tn_plugin_info tn_plugin_entry = {sizeof(tn_plugin_info),
-                                                             TN_PLUGIN_MAGIC,
-                                                             TN_ABI_MAJOR,
-                                                             TN_ABI_MINOR,
-                                                             "primitives",
-                                                             "1.0",
-                                                             TN_PLUGIN_DEVICE,
-                                                             nullptr,
-                                                             0,
-                                                             init};
+extern "C" TN_EXPORT constexpr tn_plugin_info tn_plugin_entry =
+    tenon::sdk::device_plugin("primitives", "1.0", init);

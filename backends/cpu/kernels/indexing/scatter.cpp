@@ -1,11 +1,8 @@
 // Writing and combining at indices, and the gradient of gather, in the order of the index whatever
 // the number of threads: where there are few dimensions before `dim` to share out, each thread has
 // a part of the places along it and looks at all indices.
-#include <cstring>
-#include <limits>
-#include <type_traits>
-
 #include <tenon/plugins/sdk/requests/indexing.h>
+#include <tenon/plugins/sdk/scatter.h>
 
 #include "kernels/indexing/indexing.h"
 #include "kernels/shape/copy.h"
@@ -15,58 +12,14 @@ namespace {
 
 using Reduce = sdk::ScatterReduce;
 
-template <class T>
-struct AssignTo {
-  static void put(T& y, T x) { y = x; }
-};
-template <class T>
-struct AddTo {
-  static constexpr T kFirst = 0;
-  static void put(T& y, T x) { y = static_cast<T>(y + x); }
-};
-// Integers wrap, in unsigned numbers that are not promoted.
-template <class T>
-struct MultiplyTo {
-  static constexpr T kFirst = 1;
-  static void put(T& y, T x) {
-    if constexpr (std::is_integral_v<T>)
-      y = static_cast<T>(static_cast<uint64_t>(y) * static_cast<uint64_t>(x));
-    else
-      y *= x;
-  }
-};
-// NaN wins, and stays.
-template <class T, bool Largest>
-struct ExtremeTo {
-  using Limits = std::numeric_limits<T>;
-  static constexpr T kFirst = Largest
-                                  ? (Limits::has_infinity ? -Limits::infinity() : Limits::lowest())
-                                  : (Limits::has_infinity ? Limits::infinity() : Limits::max());
-  static void put(T& y, T x) {
-    const bool beats = (Largest ? x > y : x < y) || x != x;
-    y = beats ? x : y;
-  }
-};
-template <class T>
-using LargestTo = ExtremeTo<T, true>;
-template <class T>
-using SmallestTo = ExtremeTo<T, false>;
 // What a place has before the first is put there.
 template <class Put>
 struct FirstOf {
   template <class T>
-  static void put(T& y, T) {
-    y = Put::kFirst;
+  static T put(T, T) {
+    return Put::kFirst;
   }
 };
-template <>
-inline void AddTo<int64_t>::put(int64_t& y, int64_t x) {
-  y = static_cast<int64_t>(static_cast<uint64_t>(y) + static_cast<uint64_t>(x));
-}
-template <>
-inline void AddTo<int32_t>::put(int32_t& y, int32_t x) {
-  y = static_cast<int32_t>(static_cast<uint32_t>(y) + static_cast<uint32_t>(x));
-}
 
 // Elements in a row: where the first of index, src and y is, without the place along dim. Only the
 // places in [low, high) belong to this part of the work.
@@ -132,7 +85,8 @@ void put_row(const Walk& walk, const tn_run& run, const Row& row) {
     const int64_t position = row.index + k * index_step;
     const int64_t i = checked(walk.op, index[position], walk.size, position);
     if (i < row.low || i >= row.high) continue;
-    Put::put(y[k * y_step + i * walk.stride], src[k * src_step]);
+    T& at = y[k * y_step + i * walk.stride];
+    at = Put::put(at, src[k * src_step]);
   }
 }
 
@@ -157,13 +111,13 @@ template <class T, class I>
 RowKernels rows_of(Reduce reduce) {
   switch (reduce) {
     case Reduce::sum:
-      return kRows<AddTo, T, I>;
+      return kRows<sdk::AddTo, T, I>;
     case Reduce::prod:
-      return kRows<MultiplyTo, T, I>;
+      return kRows<sdk::MultiplyTo, T, I>;
     case Reduce::amax:
-      return kRows<LargestTo, T, I>;
+      return kRows<sdk::LargestTo, T, I>;
     default:
-      return kRows<SmallestTo, T, I>;
+      return kRows<sdk::SmallestTo, T, I>;
   }
 }
 
@@ -181,7 +135,7 @@ tn_plan* make_scatter(tn_device*, const Request& request) {
   return with_index(r.index, [&]<class I>(I) {
     if (r.reduce == Reduce::assign)
       return with_width(r.dtype, [&]<class T>(T) {
-        return scatter_plan(walk, bytes, nullptr, put_row<AssignTo<T>, T, I>, cost);
+        return scatter_plan(walk, bytes, nullptr, put_row<sdk::AssignTo<T>, T, I>, cost);
       });
     return with_number(sdk::byte_for_bool(r.dtype), [&]<class T>(T) {
       const RowKernels rows = rows_of<T, I>(r.reduce);
@@ -207,7 +161,7 @@ tn_plan* make_gather_backward(tn_device*, const Request& request) {
       return sdk::make_plan(
           [walk, bytes](const tn_run& run) {
             zero_bytes(run.outputs[0], bytes);
-            walk(run, put_row<AddTo<T>, T, I>);
+            walk(run, put_row<sdk::AddTo<T>, T, I>);
           },
           {0, 30 + static_cast<uint64_t>(elements / 4 + 2 * count)});
     });

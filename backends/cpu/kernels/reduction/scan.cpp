@@ -1,91 +1,14 @@
 // Cumulative operators along one dimension. A line whose threads would be idle otherwise is cut
 // into blocks: their totals first, then each block from what lies before it.
-#include <cmath>
-#include <limits>
-#include <type_traits>
 #include <vector>
 
 #include <tenon/plugins/sdk/requests/order.h>
+#include <tenon/plugins/sdk/scans.h>
 
 #include "runtime/common.h"
 
 namespace tenon::cpu {
 namespace {
-
-// Where a scan writes.
-template <class T>
-struct ScanOut {
-  T* y;
-  int64_t* places;
-};
-
-// What a scan S is: a state that takes elements, or that of a later part, and what is written of
-// it. f32 is summed in f64, integers wrap.
-template <class T>
-using ScanSum = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
-
-template <class T>
-struct CumulativeSum {
-  using Element = T;
-  using State = ScanSum<T>;
-  static State init() { return 0; }
-  static State add(State a, T x, int64_t) { return a + static_cast<State>(x); }
-  static State merge(State a, State b) { return a + b; }
-  static void write(const ScanOut<T>& out, int64_t at, State a) { out.y[at] = static_cast<T>(a); }
-};
-template <class T>
-struct CumulativeProduct : CumulativeSum<T> {
-  using State = ScanSum<T>;
-  static State init() { return 1; }
-  static State add(State a, T x, int64_t) { return a * static_cast<State>(x); }
-  static State merge(State a, State b) { return a * b; }
-};
-
-// The largest element so far, and the sum of the exponentials below it.
-struct LogSum {
-  double largest, sum;
-};
-template <class T>
-struct CumulativeLogSum {
-  using Element = T;
-  using State = LogSum;
-  static State init() { return {-std::numeric_limits<double>::infinity(), 0}; }
-  static State merge(State a, State b) {
-    if (a.largest == b.largest) return {a.largest, a.sum + b.sum};
-    if (b.largest > a.largest) std::swap(a, b);
-    // Where one is NaN the difference is NaN.
-    a.sum += b.sum * std::exp(b.largest - a.largest);
-    return a;
-  }
-  static State add(State a, T x, int64_t) { return merge(a, {static_cast<double>(x), 1}); }
-  static void write(const ScanOut<T>& out, int64_t at, State a) {
-    out.y[at] = static_cast<T>(a.largest + std::log(a.sum));
-  }
-};
-
-template <class T>
-struct Extreme {
-  T value;
-  int64_t place;  // -1: nothing yet
-};
-template <class T, bool Largest>
-struct CumulativeExtreme {
-  using Element = T;
-  using State = Extreme<T>;
-  static State init() { return {T(0), -1}; }
-  // The last of equals; a NaN stays until the next one.
-  static State merge(State a, State b) {
-    if (a.place < 0) return b;
-    if (b.place < 0) return a;
-    const bool later = (Largest ? b.value >= a.value : b.value <= a.value) || b.value != b.value;
-    return later ? b : a;
-  }
-  static State add(State a, T x, int64_t place) { return merge(a, {x, place}); }
-  static void write(const ScanOut<T>& out, int64_t at, State a) {
-    out.y[at] = a.value;
-    out.places[at] = a.place;
-  }
-};
 
 constexpr int64_t kScanColumns = 64;
 
@@ -102,8 +25,9 @@ class Scan {
 
   void operator()(const tn_run& run) const {
     auto* x = static_cast<const T*>(run.inputs[0]);
-    const ScanOut<T> out{static_cast<T*>(run.outputs[0]),
-                         run.num_outputs > 1 ? static_cast<int64_t*>(run.outputs[1]) : nullptr};
+    const sdk::ScanOut<T> out{
+        static_cast<T*>(run.outputs[0]),
+        run.num_outputs > 1 ? static_cast<int64_t*>(run.outputs[1]) : nullptr};
     const int64_t blocks = blocks_of_line();
     if (blocks == 1)
       return parallel_for(units_, std::max<int64_t>(1, kGrain / 2 / (r_.size * width_of(0))),
@@ -128,7 +52,7 @@ class Scan {
     return std::min(kScanColumns, r_.inner - unit % across_ * kScanColumns);
   }
 
-  void in_blocks(const T* x, const ScanOut<T>& out, int64_t blocks) const {
+  void in_blocks(const T* x, const sdk::ScanOut<T>& out, int64_t blocks) const {
     std::vector<State> states(static_cast<size_t>(units_ * blocks * kScanColumns), S::init());
     const auto of = [&](int64_t unit, int64_t block) {
       return states.data() + (unit * blocks + block) * kScanColumns;
@@ -160,7 +84,7 @@ class Scan {
 
   // Elements [from, to) of the lines of a unit.
   template <bool write>
-  void go(const T* x, const ScanOut<T>& out, int64_t unit, int64_t from, int64_t to,
+  void go(const T* x, const sdk::ScanOut<T>& out, int64_t unit, int64_t from, int64_t to,
           State* states) const {
     const int64_t width = width_of(unit), inner = r_.inner;
     const int64_t base = unit / across_ * r_.size * inner + unit % across_ * kScanColumns;
@@ -168,7 +92,7 @@ class Scan {
       State state = states[0];
       for (int64_t i = from; i < to; ++i) {
         const int64_t at = base + place(i) * inner;
-        state = S::add(state, x[at], i);
+        state = S::merge(state, S::of(x[at], i));
         if constexpr (write) S::write(out, at, state);
       }
       states[0] = state;
@@ -177,7 +101,7 @@ class Scan {
     for (int64_t i = from; i < to; ++i) {
       const int64_t at = base + place(i) * inner;
       for (int64_t c = 0; c < width; ++c) {
-        states[c] = S::add(states[c], x[at + c], i);
+        states[c] = S::merge(states[c], S::of(x[at + c], i));
         if constexpr (write) S::write(out, at + c, states[c]);
       }
     }
@@ -204,14 +128,15 @@ tn_plan* make_sum(const sdk::ScanRequest& r) {
 tn_plan* make_scan(tn_device*, const Request& request) {
   const auto r = sdk::ScanRequest::from(request);
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
-  if (request.op() == "cumsum") return make_sum<CumulativeSum>(r);
-  if (request.op() == "cumprod") return make_sum<CumulativeProduct>(r);
+  if (request.op() == "cumsum") return make_sum<sdk::CumulativeSum>(r);
+  if (request.op() == "cumprod") return make_sum<sdk::CumulativeProduct>(r);
   if (request.op() == "logcumsumexp")
-    return with_float(r.dtype, [&]<class T>(T) { return scan_plan<CumulativeLogSum<T>>(r, 10); });
+    return with_float(r.dtype,
+                      [&]<class T>(T) { return scan_plan<sdk::CumulativeLogSum<T>>(r, 10); });
   const bool largest = request.op() == "cummax";
   return with_number(sdk::byte_for_bool(r.dtype), [&]<class T>(T) {
-    return largest ? scan_plan<CumulativeExtreme<T, true>>(r, 2)
-                   : scan_plan<CumulativeExtreme<T, false>>(r, 2);
+    return largest ? scan_plan<sdk::CumulativeExtreme<T, true>>(r, 2)
+                   : scan_plan<sdk::CumulativeExtreme<T, false>>(r, 2);
   });
 }
 

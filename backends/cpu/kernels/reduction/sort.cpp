@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include <tenon/plugins/sdk/requests/order.h>
+#include <tenon/plugins/sdk/search.h>
 
 #include "runtime/common.h"
 
@@ -197,17 +198,8 @@ tn_plan* search_plan(const sdk::SearchRequest& r) {
     auto* places = static_cast<int64_t*>(run.outputs[0]);
     parallel_for(r.count, kGrain / 8, [&](int64_t begin, int64_t end, uint32_t) {
       for (int64_t i = begin; i < end; ++i) {
-        const T* const row = sequence + i / r.per_row * r.size;
-        const T value = values[i];
-        int64_t low = 0, high = r.size;
-        while (low < high) {
-          const int64_t middle = low + (high - low) / 2;
-          const T at = row[middle];
-          const bool behind =
-              r.right ? at > value || (at != at && value == value) : at >= value || at != at;
-          behind ? high = middle : low = middle + 1;
-        }
-        places[i] = low;
+        places[i] =
+            sdk::place_in_sorted(sequence + i / r.per_row * r.size, r.size, values[i], r.right);
       }
     });
   };

@@ -1,9 +1,8 @@
 // Writing and combining at indices, in the order of the index. Where lines along `dim` are many or
 // short a thread goes down each; else the places are sorted, and a thread takes all that is written
 // to one. An index out of range is filed as a fault, and goes nowhere.
-#include <limits>
-
 #include <tenon/plugins/sdk/requests/indexing.h>
+#include <tenon/plugins/sdk/scatter.h>
 
 #include "device/block_reduce.h"
 #include "device/sort.h"
@@ -11,42 +10,6 @@
 
 namespace tenon::cuda {
 namespace {
-
-template <class T>
-struct AssignTo {
-  static constexpr T kFirst = 0;
-  __device__ static T put(T, T x) { return x; }
-};
-// Integers wrap, in unsigned numbers that are not promoted.
-template <class T>
-struct AddTo {
-  static constexpr T kFirst = 0;
-  __device__ static T put(T y, T x) {
-    if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(static_cast<uint64_t>(y) + static_cast<uint64_t>(x));
-    else
-      return y + x;
-  }
-};
-template <class T>
-struct MultiplyTo {
-  static constexpr T kFirst = 1;
-  __device__ static T put(T y, T x) {
-    if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(static_cast<uint64_t>(y) * static_cast<uint64_t>(x));
-    else
-      return y * x;
-  }
-};
-// NaN wins, and stays.
-template <class T, bool Largest>
-struct ExtremeTo {
-  using Limits = std::numeric_limits<T>;
-  static constexpr T kFirst = Largest
-                                  ? (Limits::has_infinity ? -Limits::infinity() : Limits::lowest())
-                                  : (Limits::has_infinity ? Limits::infinity() : Limits::max());
-  __device__ static T put(T y, T x) { return (Largest ? x > y : x < y) || x != x ? x : y; }
-};
 
 struct Target {
   int64_t size, stride;  // of y along `dim`
@@ -213,17 +176,17 @@ tn_plan* make_scatter(tn_device* device, const Request& request) {
     return make_plan([bytes = p.bytes()](const tn_run& run) { copy_self(run, bytes); });
   if (r.reduce == sdk::ScatterReduce::assign)
     return with_width(r.dtype,
-                      [&]<class T>(T) { return plan_scatter<AssignTo<T>, T>(*device, p); });
+                      [&]<class T>(T) { return plan_scatter<sdk::AssignTo<T>, T>(*device, p); });
   return with_number(sdk::byte_for_bool(r.dtype), [&]<class T>(T) {
     switch (r.reduce) {
       case sdk::ScatterReduce::sum:
-        return plan_scatter<AddTo<T>, T>(*device, p);
+        return plan_scatter<sdk::AddTo<T>, T>(*device, p);
       case sdk::ScatterReduce::prod:
-        return plan_scatter<MultiplyTo<T>, T>(*device, p);
+        return plan_scatter<sdk::MultiplyTo<T>, T>(*device, p);
       case sdk::ScatterReduce::amax:
-        return plan_scatter<ExtremeTo<T, true>, T>(*device, p);
+        return plan_scatter<sdk::LargestTo<T>, T>(*device, p);
       default:
-        return plan_scatter<ExtremeTo<T, false>, T>(*device, p);
+        return plan_scatter<sdk::SmallestTo<T>, T>(*device, p);
     }
   });
 }

@@ -1,84 +1,12 @@
 // Cumulative operators along one dimension: a thread goes down each line, or a block along each row
 // where neighbours lie side by side.
 #include <tenon/plugins/sdk/requests/order.h>
+#include <tenon/plugins/sdk/scans.h>
 
 #include "device/block_reduce.h"
 
 namespace tenon::cuda {
 namespace {
-
-// What a scan S is: a state that takes elements, or that of a later part, and what is written of
-// it. f32 is summed in f64, integers wrap.
-template <class T>
-struct ScanOut {
-  T* y;
-  int64_t* places;
-};
-template <class T>
-using ScanSum = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
-
-template <class T>
-struct CumulativeSum {
-  using Element = T;
-  using State = ScanSum<T>;
-  __device__ static State init() { return 0; }
-  __device__ static State of(T x, int64_t) { return static_cast<State>(x); }
-  __device__ static State merge(State a, State b) { return a + b; }
-  __device__ static void write(const ScanOut<T>& out, int64_t at, State a) {
-    out.y[at] = static_cast<T>(a);
-  }
-};
-template <class T>
-struct CumulativeProduct : CumulativeSum<T> {
-  using State = ScanSum<T>;
-  __device__ static State init() { return 1; }
-  __device__ static State merge(State a, State b) { return a * b; }
-};
-
-// The largest element so far, and the sum of the exponentials below it.
-struct ScanLogSum {
-  double largest, sum;
-};
-template <class T>
-struct CumulativeLogSum {
-  using Element = T;
-  using State = ScanLogSum;
-  __device__ static State init() { return {-kInfinity<double>, 0}; }
-  __device__ static State of(T x, int64_t) { return {static_cast<double>(x), 1}; }
-  __device__ static State merge(State a, State b) {
-    if (a.largest == b.largest) return {a.largest, a.sum + b.sum};
-    const State high = b.largest > a.largest ? b : a, low = b.largest > a.largest ? a : b;
-    // Where one is NaN the difference is NaN.
-    return {high.largest, high.sum + low.sum * exp(low.largest - high.largest)};
-  }
-  __device__ static void write(const ScanOut<T>& out, int64_t at, State a) {
-    out.y[at] = static_cast<T>(a.largest + log(a.sum));
-  }
-};
-
-template <class T>
-struct ScanExtreme {
-  T value;
-  int64_t place;  // -1: nothing yet
-};
-template <class T, bool Largest>
-struct CumulativeExtreme {
-  using Element = T;
-  using State = ScanExtreme<T>;
-  __device__ static State init() { return {T(0), -1}; }
-  __device__ static State of(T x, int64_t place) { return {x, place}; }
-  // The last of equals; a NaN stays until the next one.
-  __device__ static State merge(State a, State b) {
-    if (a.place < 0) return b;
-    if (b.place < 0) return a;
-    const bool later = (Largest ? b.value >= a.value : b.value <= a.value) || b.value != b.value;
-    return later ? b : a;
-  }
-  __device__ static void write(const ScanOut<T>& out, int64_t at, State a) {
-    out.y[at] = a.value;
-    out.places[at] = a.place;
-  }
-};
 
 struct ScanShape {
   int64_t outer, size, inner;
@@ -87,7 +15,7 @@ struct ScanShape {
 };
 
 template <class S, class T = typename S::Element>
-__global__ void __launch_bounds__(kBlock) scan_lines(ScanShape s, const T* x, ScanOut<T> out) {
+__global__ void __launch_bounds__(kBlock) scan_lines(ScanShape s, const T* x, sdk::ScanOut<T> out) {
   for (int64_t line = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; line < s.outer * s.inner;
        line += int64_t{gridDim.x} * blockDim.x) {
     const int64_t o = divide(line, s.inner), base = o * s.size * s.inner + line - o * s.inner;
@@ -103,7 +31,7 @@ __global__ void __launch_bounds__(kBlock) scan_lines(ScanShape s, const T* x, Sc
 // As many elements at a time as the block has threads, from what lies before them (Hillis and
 // Steele, 1986).
 template <class S, class T = typename S::Element>
-__global__ void __launch_bounds__(kBlock) scan_rows(ScanShape s, const T* x, ScanOut<T> out) {
+__global__ void __launch_bounds__(kBlock) scan_rows(ScanShape s, const T* x, sdk::ScanOut<T> out) {
   __shared__ typename S::State shared[kBlock];
   const unsigned lane = threadIdx.x;
   for (int64_t row = blockIdx.x; row < s.outer; row += gridDim.x) {
@@ -134,8 +62,9 @@ tn_plan* scan_plan(const sdk::ScanRequest& r) {
   const bool rows = r.inner == 1 && r.size > kShortRow;
   const ScanShape shape{r.outer, r.size, r.inner, r.reverse};
   return make_plan([=](const tn_run& run) {
-    const ScanOut<T> out{static_cast<T*>(run.outputs[0]),
-                         run.num_outputs > 1 ? static_cast<int64_t*>(run.outputs[1]) : nullptr};
+    const sdk::ScanOut<T> out{
+        static_cast<T*>(run.outputs[0]),
+        run.num_outputs > 1 ? static_cast<int64_t*>(run.outputs[1]) : nullptr};
     auto* x = static_cast<const T*>(run.inputs[0]);
     if (rows)
       launch(run.stream, static_cast<unsigned>(std::min<int64_t>(shape.outer, 1 << 20)), kBlock,
@@ -155,14 +84,14 @@ tn_plan* plan_sum(const sdk::ScanRequest& r) {
 tn_plan* make_scan(tn_device*, const Request& request) {
   const auto r = sdk::ScanRequest::from(request);
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
-  if (request.op() == "cumsum") return plan_sum<CumulativeSum>(r);
-  if (request.op() == "cumprod") return plan_sum<CumulativeProduct>(r);
+  if (request.op() == "cumsum") return plan_sum<sdk::CumulativeSum>(r);
+  if (request.op() == "cumprod") return plan_sum<sdk::CumulativeProduct>(r);
   if (request.op() == "logcumsumexp")
-    return with_float(r.dtype, [&]<class T>(T) { return scan_plan<CumulativeLogSum<T>>(r); });
+    return with_float(r.dtype, [&]<class T>(T) { return scan_plan<sdk::CumulativeLogSum<T>>(r); });
   const bool largest = request.op() == "cummax";
   return with_number(sdk::byte_for_bool(r.dtype), [&]<class T>(T) {
-    return largest ? scan_plan<CumulativeExtreme<T, true>>(r)
-                   : scan_plan<CumulativeExtreme<T, false>>(r);
+    return largest ? scan_plan<sdk::CumulativeExtreme<T, true>>(r)
+                   : scan_plan<sdk::CumulativeExtreme<T, false>>(r);
   });
 }
 

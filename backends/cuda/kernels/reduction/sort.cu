@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include <tenon/plugins/sdk/requests/order.h>
+#include <tenon/plugins/sdk/search.h>
 
 #include "device/block_reduce.h"
 #include "device/sort.h"
@@ -147,19 +148,7 @@ __global__ void __launch_bounds__(kBlock)
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < s.count;
        i += int64_t{gridDim.x} * blockDim.x) {
     const T* const row = sequence + divide(i, s.per_row) * s.size;
-    const T value = values[i];
-    int64_t low = 0, high = s.size;
-    while (low < high) {
-      const int64_t middle = low + (high - low) / 2;
-      const T at = row[middle];
-      const bool behind =
-          s.right ? at > value || (at != at && value == value) : at >= value || at != at;
-      if (behind)
-        high = middle;
-      else
-        low = middle + 1;
-    }
-    places[i] = low;
+    places[i] = sdk::place_in_sorted(row, s.size, values[i], s.right);
   }
 }
 
