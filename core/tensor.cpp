@@ -157,7 +157,7 @@ uint64_t Tensor::item_integer(int64_t lowest, uint64_t largest) const {
       refuse(std::to_string(value));
     return static_cast<uint64_t>(value);
   }
-  // The bounds are powers of two but for 1, or that is added to them, so that doubles hold them.
+  // `lowest` and `largest` + 1 are powers of two or 0, which doubles hold.
   const double value = read_floating(*this), whole = std::trunc(value);
   if (!(whole >= static_cast<double>(lowest) && whole < static_cast<double>(largest) + 1))
     refuse(number_text(value));

@@ -52,7 +52,7 @@ Tensor hits_of(const char* metric, const Tensor& input, const Tensor& target, in
 }
 
 Tensor share(const Tensor& hits, int64_t count) {
-  return hits.to(f64) / static_cast<double>(count);  // NaN of nothing
+  return hits.to(f64) / static_cast<double>(count);  // NaN if there are none
 }
 
 Tensor unmeasured(const Tensor& like) {

@@ -74,7 +74,7 @@ struct TENON_API BatchNorm3d final : Module<BatchNorm3d>, BatchNormState {
 // Normalises an input of shape (N, C) or (N, C, …), C = num_features, as the batch normalisations
 // above; but where DataParallel shares a batch among devices, mean and variance in training are
 // those of the whole batch, not those of each device's part. So the results, gradients and running
-// statistics are, but for rounding, those of one device. All parts of a batch have to call the same
+// statistics are, up to rounding, those of one device. All parts of a batch have to call the same
 // such layers in the same order, or the call is a ValueError.
 struct TENON_API SyncBatchNorm final : Module<SyncBatchNorm>, BatchNormState {
   SyncBatchNorm(int64_t num_features, const BatchNormOptions& options = {})

@@ -1,5 +1,5 @@
 // Random numbers: the same seed gives the same numbers on every device. The input says shape, dtype
-// and device only, but for dropout.
+// and device only, except dropout.
 #pragma once
 
 #include <cstdint>

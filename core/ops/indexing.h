@@ -66,7 +66,8 @@ TENON_API Tensor scatter_reduce(const Tensor& x, int64_t dim, const Tensor& inde
 // ---- one slice an index: `index` is a vector ----
 
 // Returns a copy of x with alpha times slice i of `source` added to slice index[i] along `dim`.
-// Throws a ShapeError unless source has the shape of x but for `dim`, where it is as long as index.
+// Throws a ShapeError unless source has the shape of x except in `dim`, where it is as long as
+// index.
 TENON_API Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
                            Number alpha = 1);
 // Returns a copy of x with slice i of `source` in place of slice index[i]; shapes as for index_add.

@@ -21,7 +21,7 @@ TENON_API Tensor bernoulli(const Tensor& x);
 // Returns classes that are drawn with probabilities proportional to the weights x (classes) or
 // (rows, classes): i64 of shape (num_samples) or (rows, num_samples). Without `replacement` no
 // class is drawn twice, and one of weight 0 only when no other is left. Weights that are negative
-// or not finite, and rows of nothing but 0, give any classes: they are not looked at, because that
+// or not finite, and rows of zeros, give any classes: they are not looked at, because that
 // would have to wait. Throws a ShapeError for another shape, a DTypeError unless x is floating, and
 // a ValueError unless num_samples is positive and, without replacement, at most the number of
 // classes.

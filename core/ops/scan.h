@@ -29,7 +29,7 @@ TENON_API ValuesIndices cummin(const Tensor& x, int64_t dim);
 
 // Returns the n-th differences of neighbours along `dim`, x[i + 1] - x[i] for n = 1; of bool
 // whether they differ. `prepend` and `append`, where they are defined, are joined to x before; they
-// have its shape but for `dim`, or no dimensions, which stands for one slice of that value. The
+// have its shape except in `dim`, or no dimensions, which stands for one slice of that value. The
 // result has n slices less along `dim`, or none. Throws a ValueError if n is negative and a
 // ShapeError if x has no dimensions.
 TENON_API Tensor diff(const Tensor& x, int64_t n = 1, int64_t dim = -1, const Tensor& prepend = {},

@@ -99,7 +99,7 @@ struct SearchOptions {
 };
 // Returns where each value would be put into a sequence that is sorted along its last dimension, so
 // that it stays sorted: before elements that equal it or, with `right`, behind them. The sequence
-// is a vector, or has the shape of the values but for the last dimension. NaN goes to the end.
+// is a vector, or has the shape of the values except in the last dimension. NaN goes to the end.
 // Throws a ShapeError if the shapes do not fit, and a DTypeError for bool.
 TENON_API Tensor searchsorted(const Tensor& sequence, const Tensor& values,
                               const SearchOptions& options = {});

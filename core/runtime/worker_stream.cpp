@@ -26,9 +26,15 @@ namespace tenon {
 
 namespace {
 
+constexpr auto relaxed = std::memory_order_relaxed;
+
 // Work that takes longer than this goes to the worker. Shorter work runs on the thread of the
 // caller if nothing is queued before it, because waking the worker would take longer.
 constexpr uint64_t kInPlaceNs = 4000;
+// A thread that asks for values after no more work than kBurstNs gets them sooner if it does that
+// work itself, as far as it comes in pieces of kPieceNs: a worker that sleeps takes as long to wake
+// up as a third of it takes on two processors.
+constexpr uint64_t kPieceNs = 60'000, kBurstNs = 400'000;
 // A thread that waits leaves a longer chain of work than this to the worker. What earlier steps of
 // such a chain left in the caches of the worker's processor is worth more than its waking up costs.
 constexpr uint64_t kTakenOverNs = 100'000;
@@ -39,9 +45,11 @@ class WorkerStream final : public Stream, ForkMember {
       : Stream(name), ForkMember(ForkOrder::streams), ring_(new WorkerTask[kRingSize]) {
     join();
     start();
+    ++streams;
   }
 
   ~WorkerStream() override {
+    --streams;
     leave();
     if (!has_thread_) return;
     push([](WorkerTask& t) { t.kind = WorkerTask::stop; });
@@ -51,9 +59,8 @@ class WorkerStream final : public Stream, ForkMember {
   uint64_t run(const Launch& l) override {
     require_device();
     std::lock_guard lock(lock_);
-    const uint64_t before = submitted_.load(std::memory_order_relaxed);
-    if (l.plan->cost_ns <= kInPlaceNs && l.plan->cost_ns &&
-        completed_.load(std::memory_order_acquire) == before) {
+    const uint64_t before = submitted_.load(relaxed);
+    if (is_for_caller(l.plan->cost_ns) && completed_.load(std::memory_order_acquire) == before) {
       // Nothing is queued, and the worker sleeps or spins. No other thread can submit work now, so
       // this thread acts as the stream.
       run_and_log(failures, l, current_path(), before + 1, nullptr);
@@ -92,7 +99,7 @@ class WorkerStream final : public Stream, ForkMember {
   uint64_t forget_failed(const void* data, uint64_t bytes) override {
     if (reached(last()) && !failures.any()) return 0;
     std::lock_guard lock(lock_);
-    if (completed_.load(std::memory_order_acquire) == submitted_.load(std::memory_order_relaxed)) {
+    if (completed_.load(std::memory_order_acquire) == submitted_.load(relaxed)) {
       if (failures.any()) failures.clear_poison(data, bytes);
       return 0;
     }
@@ -111,6 +118,7 @@ class WorkerStream final : public Stream, ForkMember {
   // If no thread executes a short queue, this one does, since that takes less time than to wait
   // until the worker has woken up. For a product of 128 x 128 that is a third of the time.
   void wait(uint64_t ticket) override {
+    burst_was_short_.store(burst_ns_.exchange(0, relaxed) <= kBurstNs, relaxed);
     if (reached(ticket)) return;
     if (is_long_chain() || !try_to_execute()) return wait_for_others(ticket);
     {
@@ -133,8 +141,18 @@ class WorkerStream final : public Stream, ForkMember {
     waiters_.fetch_sub(1);
   }
 
+  // Whether work of this cost is done at once, if nothing is queued. What is not very short is a
+  // guess: threads that have waited after little work will do so again. Where there are several
+  // streams, the caller is needed to queue work on the others.
+  bool is_for_caller(uint64_t cost_ns) {
+    const uint64_t burst_ns = burst_ns_.load(relaxed) + cost_ns;
+    burst_ns_.store(burst_ns, relaxed);
+    if (cost_ns <= kInPlaceNs) return cost_ns != 0;
+    return cost_ns <= kPieceNs && burst_ns <= kBurstNs && burst_was_short_.load(relaxed) &&
+           streams.load(relaxed) == 1;
+  }
+
   bool is_long_chain() const {
-    constexpr auto relaxed = std::memory_order_relaxed;
     return submitted_.load(relaxed) > completed_.load(relaxed) + 1 &&
            pushed_ns_.load(relaxed) - executed_ns_.load(relaxed) > kTakenOverNs;
   }
@@ -180,26 +198,22 @@ class WorkerStream final : public Stream, ForkMember {
   uint64_t push_locked(F&& fill_in) {
     if (!has_thread_) [[unlikely]]
       start();
-    if (is_full() || line_front_.load(std::memory_order_relaxed) != line_end_) [[unlikely]]
+    if (is_full() || line_front_.load(relaxed) != line_end_) [[unlikely]]
       await_room();
-    const uint64_t ticket = submitted_.load(std::memory_order_relaxed) + 1;
+    const uint64_t ticket = submitted_.load(relaxed) + 1;
     // An idle ring starts again at its first slot, so that a short queue stays in cache.
-    if (completed_.load(std::memory_order_acquire) + 1 == ticket)
-      base_.store(ticket, std::memory_order_relaxed);
-    WorkerTask& t = ring_[(ticket - base_.load(std::memory_order_relaxed)) % kRingSize];
+    if (completed_.load(std::memory_order_acquire) + 1 == ticket) base_.store(ticket, relaxed);
+    WorkerTask& t = ring_[(ticket - base_.load(relaxed)) % kRingSize];
     t.cost_ns = 0;
     fill_in(t);
-    pushed_ns_.store(pushed_ns_.load(std::memory_order_relaxed) + t.cost_ns,
-                     std::memory_order_relaxed);
+    pushed_ns_.store(pushed_ns_.load(relaxed) + t.cost_ns, relaxed);
     submitted_.store(ticket);
     wake_worker();
     return ticket;
   }
 
   bool is_full() const {
-    return submitted_.load(std::memory_order_relaxed) + 1 -
-               completed_.load(std::memory_order_acquire) >=
-           kRingSize;
+    return submitted_.load(relaxed) + 1 - completed_.load(std::memory_order_acquire) >= kRingSize;
   }
 
   // If the ring is full, callers wait, because memory is limited. They continue in the order in
@@ -239,20 +253,17 @@ class WorkerStream final : public Stream, ForkMember {
   // it, and only if there is a task.
   bool execute_next() {
     const uint64_t ticket = completed_.load(std::memory_order_acquire) + 1;
-    WorkerTask& t = ring_[(ticket - base_.load(std::memory_order_relaxed)) % kRingSize];
+    WorkerTask& t = ring_[(ticket - base_.load(relaxed)) % kRingSize];
     if (t.kind == WorkerTask::stop) return false;
     execute(t, ticket);
     t.heap.reset();
-    executed_ns_.store(executed_ns_.load(std::memory_order_relaxed) + t.cost_ns,
-                       std::memory_order_relaxed);
+    executed_ns_.store(executed_ns_.load(relaxed) + t.cost_ns, relaxed);
     complete(ticket);
     return true;
   }
 
-  bool try_to_execute() {
-    return !executing_.load(std::memory_order_relaxed) && !executing_.exchange(true);
-  }
-  // Another thread may have queued work for which the worker woke up in vain.
+  bool try_to_execute() { return !executing_.load(relaxed) && !executing_.exchange(true); }
+  // Another thread may have queued work after the worker had looked for it and gone to sleep.
   void stop_executing() {
     executing_.store(false);
     if (has_task()) wake_worker();
@@ -282,7 +293,7 @@ class WorkerStream final : public Stream, ForkMember {
         if (has_task()) return;
         stop_executing();
       }
-      if (spins < 400 && !executing_.load(std::memory_order_relaxed)) {
+      if (spins < 400 && !executing_.load(relaxed)) {
         cpu_pause();
         continue;
       }
@@ -336,6 +347,10 @@ class WorkerStream final : public Stream, ForkMember {
   std::atomic<bool> executing_{false};            // a thread executes the queue
   // What all tasks cost that were ever queued, and that were executed.
   std::atomic<uint64_t> pushed_ns_{0}, executed_ns_{0};
+  // What was submitted since a thread waited cost so much, and what was before that cost little.
+  std::atomic<uint64_t> burst_ns_{0};
+  std::atomic<bool> burst_was_short_{false};
+  inline static std::atomic<int> streams{0};
   std::thread thread_;
 };
 

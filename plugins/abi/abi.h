@@ -345,9 +345,9 @@ typedef struct tn_backend_api {
    * until the stream has passed the copy. */
   tn_error* (*copy)(tn_device* device, const tn_copy* copy, tn_stream* stream);
 
-  /* (R) Pure: NULL where plan_create would succeed but for memory; else TN_CODE_UNSUPPORTED with
-   * the reason. [1.1] For whoever asks without wanting a plan. A host of 1.0 asks it before each
-   * plan_create, a host of 1.1 only if the plugin is of 1.0. */
+  /* (R) Pure: NULL where plan_create would succeed if there is memory; else TN_CODE_UNSUPPORTED
+   * with the reason. [1.1] For whoever asks without wanting a plan. A host of 1.0 asks it before
+   * each plan_create, a host of 1.1 only if the plugin is of 1.0. */
   tn_error* (*supports)(tn_device* device, const tn_op_request* request);
   /* (R) Nothing in `request` needs to live longer than the call. [1.1] TN_CODE_UNSUPPORTED with the
    * reason means what it means from `supports`: the next planner is asked. */
@@ -392,9 +392,9 @@ typedef struct tn_plugin_info {
   int32_t priority;     /* of an overlay: the highest that offers what is asked makes the plan */
   /* Called once in a process, from one thread; again where it was out of memory
    * (TN_CODE_OUT_OF_MEMORY). `host` and what it points at live as long as the process. `api`
-   * arrives zeroed but for struct_size, what the host has room for; the plugin fills no more, and
-   * sets it to what it filled: copy min(api->struct_size, sizeof table) bytes of a table, then set
-   * struct_size to that. */
+   * arrives zeroed except for struct_size, what the host has room for; the plugin fills no more,
+   * and sets it to what it filled: copy min(api->struct_size, sizeof table) bytes of a table, then
+   * set struct_size to that. */
   tn_error* (*init)(const tn_host* host, tn_backend_api* api /* [out] */);
 } tn_plugin_info;
 

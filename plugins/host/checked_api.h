@@ -66,10 +66,10 @@ class InsidePlugin {
   [[gnu::tls_model("initial-exec")]] TENON_API static thread_local constinit const char* work_;
 };
 
-// Functions have the names and arguments of tn_backend_api and answer as its do, but for this: an
-// exception, an error object that cannot be read, or a result that the contract does not allow is
-// an error of code TN_CODE_INTERNAL, "plugin sim (/lib/libsim.so): event_create reported success,
-// but gave no event". Functions that the plugin lacks must not be called.
+// Functions have the names and arguments of tn_backend_api and answer as its do, with one
+// difference: an exception, an error object that cannot be read, or a result that the contract does
+// not allow is an error of code TN_CODE_INTERNAL, "plugin sim (/lib/libsim.so): event_create
+// reported success, but gave no event". Functions that the plugin lacks must not be called.
 class TENON_API CheckedApi {
  public:
   // `plugin` has to live as long.

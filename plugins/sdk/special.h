@@ -107,7 +107,7 @@ TN_HD double zeta_of(int s, double x) {
   if (!(x <= 0)) return zeta_of_positive(s, x);
   const double part = x - std::floor(x);
   if (!(part > 0)) return double(INFINITY);
-  // The terms below 0 are, but for their sign, those from 1 - part to -x.
+  // The terms below 0 are, except for their sign, those from 1 - part to -x.
   const double below = zeta_of_positive(s, 1 - part) - zeta_of_positive(s, 1 - x);
   return zeta_of_positive(s, part) + (s % 2 ? -below : below);
 }

@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(the_joint_of_an_overlay_is_looked_at) {
                 "calls exit: at its end, it crashed: SIGSEGV"});
 }
 
-// In checked mode memory is filled before each use, in the same way but for this section.
+// In checked mode memory is filled before each use, in the same way except in this section.
 BOOST_AUTO_TEST_CASE(only_a_second_call_shows_what_depends_on_what_memory_held) {
   if (kSanitized) return;
   const Folder folder;

@@ -1,5 +1,6 @@
-// Metrics over several batches and devices, and what their functions say of ties and of nothing.
-// The values of single batches are among the reference cases (conformance/cases/metrics.h).
+// Metrics over several batches and devices, and what their functions say of ties and of no
+// elements. The values of single batches are among the reference cases
+// (conformance/cases/metrics.h).
 #include <cmath>
 #include <type_traits>
 

@@ -24,7 +24,7 @@ inline std::string text_of(const Case& c) {
 // Products in bf16 of this many elements a row, which crash in oneDNN 2.
 inline bool may_be_refused(int64_t k) { return k % 2 != 0; }
 
-// Both compute `c` and agree but for rounding, where `sums` are what the largest sum of absolute
+// Both compute `c` and agree up to rounding, where `sums` are what the largest sum of absolute
 // values may be; the overlay gives the same bits twice. Returns false where the overlay refuses.
 inline bool agree(const Case& c, tn_dtype dtype, double sums,
                   const std::vector<Values>& given = {}) {

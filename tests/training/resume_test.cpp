@@ -47,7 +47,7 @@ struct Net : nn::Module<Net> {
   nn::Dropout dropout{0.3};
   Tensor forward(const Tensor& x) { return second(dropout(relu(norm(first(x))))); }
 };
-struct PlainNet : nn::Module<PlainNet> {  // the same on one device and on two, but for rounding
+struct PlainNet : nn::Module<PlainNet> {  // the same on one device and on two, up to rounding
   nn::Linear first{12, 32}, second{32, 4};
   Tensor forward(const Tensor& x) { return second(relu(first(x))); }
 };

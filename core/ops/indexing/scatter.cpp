@@ -215,7 +215,7 @@ int64_t require_slices(const char* op, const Tensor& x, int64_t dim, const Tenso
   if (!wanted.empty()) wanted[d] = index.numel();
   if (shape_of(index).size() > 1 || !(shape_of(source) == wanted))
     throw ShapeError(
-        fmt::format("{}: index must be a vector, and source have the shape of x but for dim {}, "
+        fmt::format("{}: index must be a vector, and source have the shape of x except in dim {}, "
                     "where it is as long; found index {}, source {} and x {}",
                     op, d, shape_of(index), shape_of(source), shape_of(x)));
   if (dtype_of(source) != dtype_of(x))

@@ -64,7 +64,7 @@ Tensor cdist(const Tensor& a, const Tensor& b, double p, std::string_view comput
                y = expand(right.to(t), with_last(batch, sb[-2], sb[-1]));
   if (products && sa.back() > 0) return euclidean_by_products(x, y);
   const Tensor difference = unsqueeze(x, -2) - unsqueeze(y, -3);
-  // The norm of nothing is 0, and only that of infinite p needs an element.
+  // The norm of an empty vector is 0, and only that of infinite p needs an element.
   return norm(difference, sa.back() == 0 ? 2 : p, -1);
 }
 

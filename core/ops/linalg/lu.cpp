@@ -146,7 +146,7 @@ Tensor recorded_cofactors(const Tensor& a, const Tensor& value, const Tensor& pi
   return where(singular, cofactors_of_singular(where(singular, a, far)), regular);
 }
 // The cofactors, det A^-T, by solving with the factors. Pivots that are 0 are replaced by tiny ones
-// first: cofactors are continuous, so they are those of A but for rounding.
+// first: cofactors are continuous, so they are those of A up to rounding.
 void det_gradient(const GradContext& c, Grads g) {
   const Tensor &lu = c.output(1), &pivots = c.output(2);
   const Tensor pivot = diagonal(lu, 0, -2, -1);

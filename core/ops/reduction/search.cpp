@@ -24,7 +24,7 @@ void infer_searchsorted(Infer& infer) {
   if (!fits)
     infer.shape_error(
         fmt::format("the sequence has shape {}, which must be a vector, or that of the values, {}, "
-                    "but for the last dimension",
+                    "except in the last dimension",
                     sequence, values));
   infer.output(DType::i64, values);
 }

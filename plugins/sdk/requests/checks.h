@@ -49,7 +49,7 @@ inline void require_op(const Request& request, std::initializer_list<std::string
   if (std::find(ops.begin(), ops.end(), request.op()) != ops.end()) return;
   std::string known;
   for (auto op : ops) (known += known.empty() ? "" : ", ") += op;
-  unsupported("its kernel reads requests of " + known + " and of nothing else");
+  unsupported("its kernel reads requests of " + known + " and no others");
 }
 
 // Each run brings at least `n` scalars.

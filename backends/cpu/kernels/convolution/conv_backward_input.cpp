@@ -121,17 +121,17 @@ class WhereFinite {
   Conv conv_;
 };
 
-// A convolution of stride 1 with the taps turned round gives the same. It wins but for few input
+// A convolution of stride 1 with flipped taps gives the same. It wins except for few input
 // channels, or a kernel so large against the image that most taps of that convolution meet padding.
 template <class T>
-bool better_turned_round(const ConvShape& s) {
+bool prefers_flipped_taps(const ConvShape& s) {
   if (s.sh != 1 || s.sw != 1 || s.ph > s.dh * (s.kh - 1) || s.pw > s.dw * (s.kw - 1) || s.og == 0)
     return false;
   if (s.og < 8) return true;
   return s.cg >= kWidth<T> && s.h * s.w * 4 <= s.oh * s.ow * 5;
 }
 
-ConvShape turned_round(ConvShape s) {
+ConvShape flipped(ConvShape s) {
   std::swap(s.c, s.o);
   std::swap(s.cg, s.og);
   std::swap(s.h, s.oh);
@@ -147,8 +147,8 @@ tn_plan* make_backward_input(tn_device*, const Request& request) {
   const ConvShape s(request);
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
   return with_float(s.dtype, [&]<class T>(T) {
-    return better_turned_round<T>(s)
-               ? conv_plan(s, WhereFinite(s, ConvForward<T>(turned_round(s), true)))
+    return prefers_flipped_taps<T>(s)
+               ? conv_plan(s, WhereFinite(s, ConvForward<T>(flipped(s), true)))
                : conv_plan(s, WhereFinite(s, InputGrad<T>(s)));
   });
 }

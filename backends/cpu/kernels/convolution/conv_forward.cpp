@@ -88,7 +88,7 @@ void separate(const Vec<T>* from, int64_t pixels, int64_t count, int64_t plane, 
   }
 }
 
-// The share of the multiply-adds that are not in vain, and how near they come to two a cycle.
+// The share of the multiply-adds whose results are used, and how near they come to two a cycle.
 template <class T>
 bool better_over_channels(const ConvShape& s) {
   constexpr double w = kWidth<T>;

@@ -73,7 +73,7 @@ double norm_of(const T* x, int64_t n, int64_t stride) {
   return largest < 1e-290 ? 0 : largest * std::sqrt(scaled_by(largest));
 }
 
-// Makes x, n elements `stride` apart, into v but for v[0], whose place gets the only element of H x
+// Makes x, n elements `stride` apart, into v except v[0], whose place gets the only element of H x
 // that is not 0, with the sign that LAPACK's has. Returns tau.
 template <class T>
 T make_reflector(T* x, int64_t n, int64_t stride) {

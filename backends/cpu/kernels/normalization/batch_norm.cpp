@@ -266,7 +266,7 @@ void backward(const BatchNorm& s, const RowBuffers<T>& buffers, const tn_run& ru
   if (to_bias) gbias.write(0, s.c, to_bias);
 }
 
-// The statistics of nothing are 0.
+// Without elements the statistics are 0.
 template <class T>
 void forward_of_nothing(const BatchNorm& s, const tn_run& run) {
   for (int i : {1, 2})

@@ -14,9 +14,9 @@ template <class T>
 inline constexpr T kLargest = std::numeric_limits<T>::max();
 
 // What elements amount to: the largest of them, `top`, and the sum of exp(x - top). `top` is always
-// a number, so that no difference from it is inf - inf: of nothing but -inf the sum is 0, with inf
-// among them it is inf, and their logarithms are right as they are. In memory an accumulator is the
-// two of them, one behind the other; V is T, or a packet for as many outputs.
+// a number, so that no difference from it is inf - inf: of elements that are all -inf the sum is 0,
+// with inf among them it is inf, and their logarithms are right as they are. In memory an
+// accumulator is the two of them, one behind the other; V is T, or a packet for as many outputs.
 template <class V>
 struct Exponentials {
   V top, sum;
@@ -116,7 +116,7 @@ void add(void* acc, const void* in, int64_t n) {
     const auto e = load_acc(a + 2 * i, part);
     const Vec<T> v = load(x + i, part), finite = number<T>(v), top = max_vec<T>(finite, e.top);
     const Vec<T> scale = math::exp<T>(Eigen::internal::pmin(v, e.top) - top);
-    // v - finite is 0 but for inf, which it keeps.
+    // v - finite is 0 except for inf, which it keeps.
     const Vec<T> larger = e.sum * scale + (splat(T(1)) + (v - finite)), smaller = e.sum + scale;
     const Vec<T> sum = v > e.top ? larger : smaller;
     store_acc<T>(a + 2 * i, {top, v == v ? sum : v}, part);

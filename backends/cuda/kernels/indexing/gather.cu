@@ -132,7 +132,7 @@ tn_plan* make_gather_backward(tn_device* device, const Request& request) {
   for (auto* d : {&request.input(0), &index}) require_contiguous(*d);
   const int64_t elements = sdk::numel(gx);
   if (elements == 0) return empty_plan();
-  tn_tensor_desc like = gx;  // but for `dim`
+  tn_tensor_desc like = gx;  // except in `dim`
   like.shape[r.dim] = index.shape[r.dim];
   const bool lines = sdk::same_shape(like, index) &&
                      (elements / r.size >= kManyLines || index.shape[r.dim] <= kShortLine);

@@ -322,7 +322,7 @@ tn_plan* plan_backward(const tn_device& device, const BatchNorm& s, bool sums_wa
 
 // ---- Plans
 
-// The statistics of nothing are 0.
+// Without elements the statistics are 0.
 template <class T>
 tn_plan* plan_forward_of_nothing(const BatchNorm& s) {
   return make_plan([bytes = static_cast<size_t>(s.c) * sizeof(T)](const tn_run& run) {

@@ -9,8 +9,8 @@ template <class T>
 inline constexpr T kLargest = std::numeric_limits<T>::max();
 
 // The sum of exp(x - top) over the elements taken. `top` is the largest of them, but always a
-// number, so that no difference from it is inf - inf: of nothing but -inf the sum is 0, with inf
-// among them it is inf, and their logarithms are right as they are.
+// number, so that no difference from it is inf - inf: of elements that are all -inf the sum is 0,
+// with inf among them it is inf, and their logarithms are right as they are.
 template <class T>
 struct Exponentials {
   T top, sum;

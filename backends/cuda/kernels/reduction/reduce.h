@@ -9,7 +9,7 @@
 //   kInputs         2 where it folds pairs of x and a second tensor of x's layout
 //   kLoad           elements of one load where they lie well: a pack, or 1 for what is rare and not
 //                   worth twice the kernels
-//   init()          the accumulator of nothing
+//   init()          the accumulator of no elements
 //   take<N>(acc, x, x2, shift, index, step)
 //                   folds in x[k] (and x2[k]), k < N, elements index + k * step of the reduced
 //                   ones; `shift` is the output's number of `shifts`, 0 where there are none
