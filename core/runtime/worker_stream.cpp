@@ -118,7 +118,9 @@ class WorkerStream final : public Stream, ForkMember {
   // If no thread executes a short queue, this one does, since that takes less time than to wait
   // until the worker has woken up. For a product of 128 x 128 that is a third of the time.
   void wait(uint64_t ticket) override {
-    burst_was_short_.store(burst_ns_.exchange(0, relaxed) <= kBurstNs, relaxed);
+    // A thread may wait once more for what it has waited for.
+    if (const uint64_t ns = burst_ns_.exchange(0, relaxed))
+      burst_was_short_.store(ns <= kBurstNs, relaxed);
     if (reached(ticket)) return;
     if (is_long_chain() || !try_to_execute()) return wait_for_others(ticket);
     {
