@@ -74,6 +74,13 @@ std::string PlanAtWork::text() const {
                      module);
 }
 
+bool times_wanted() { return watched_by(kProfile) || (watched_by(kTrace) && tracing::has_file()); }
+
+void add_times(const DeviceWork& work, int64_t began, int64_t ended) noexcept {
+  if (watched_by(kTrace)) tracing::add_device_work(work, began, ended);
+  if (watched_by(kProfile)) profiling::add_device_work(work, began, ended);
+}
+
 void name_this_thread(const std::string& device) { tracing::name_this_thread(device); }
 
 namespace {

@@ -31,8 +31,12 @@ void PluginStream::close() {
   retired_.wait(lock, [&] { return !awaited_; });
   completed_.store(submitted_);
   if (api_.hangs()) return;  // its work may still use them
-  for (auto& m : marks_) api_.event_destroy(m.event);
+  for (auto& m : marks_) {
+    api_.event_destroy(m.event);
+    if (m.begin) api_.event_destroy(m.begin);
+  }
   for (auto* e : spare_) api_.event_destroy(e);
+  if (clock_) api_.event_destroy(clock_->anchor());
   marks_.clear();
   spare_.clear();
   api_.stream_destroy(stream_);
@@ -77,20 +81,36 @@ uint64_t PluginStream::next_ticket(const Launch* launch, const char* what) {
 }
 
 uint64_t PluginStream::run(const Launch& l) {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  if (observe::watched()) [[unlikely]]
+    start_clock(lock);
   if (capturing()) return record(l);
   require_usable();
+  auto work = begin_times();
   const uint64_t ticket = next_ticket(&l, nullptr);
-  run_and_log(failures, l, current_path(), ticket, stream_);
+  if (!work) [[likely]]
+    return run_and_log(failures, l, current_path(), ticket, stream_), ticket;
+  Launch watched = l;
+  watched.device_work = work.get();
+  run_and_log(failures, watched, current_path(), ticket, stream_);
+  end_times(ticket, std::move(work));
   return ticket;
 }
 
 uint64_t PluginStream::copy(const CopyTask& task) {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  if (observe::watched()) [[unlikely]]
+    start_clock(lock);
   refuse_while_capturing("a copy between devices is not possible");
   require_usable();
+  auto work = begin_times();
   const uint64_t ticket = next_ticket(nullptr, "copy between devices");
-  copy_and_log(failures, task, ticket, stream_);
+  if (!work) [[likely]]
+    return copy_and_log(failures, task, ticket, stream_), ticket;
+  CopyTask watched = task;
+  watched.device_work = work.get();
+  copy_and_log(failures, watched, ticket, stream_);
+  end_times(ticket, std::move(work));
   return ticket;
 }
 
@@ -250,14 +270,18 @@ void PluginStream::wait_locked(std::unique_lock<std::mutex>& lock, uint64_t tick
   finish_if_lost();
 }
 
+tn_error* PluginStream::await(tn_event* event) const {
+  return check_settings().on ? api_.event_wait_at_most(event, check_settings().seconds)
+                             : api_.event_wait(event);
+}
+
 // Waits without the lock, so that other threads can queue work. Until it ends, no other thread
 // retires the first mark.
 void PluginStream::await_front(std::unique_lock<std::mutex>& lock) {
   awaited_ = true;
   tn_event* event = marks_.front().event;
   lock.unlock();
-  tn_error* error = check_settings().on ? api_.event_wait_at_most(event, check_settings().seconds)
-                                        : api_.event_wait(event);
+  tn_error* error = await(event);
   lock.lock();
   awaited_ = false;
   add_late_error(error, marks_.front().ticket);
@@ -278,7 +302,7 @@ void PluginStream::wait_until_idle(std::unique_lock<std::mutex>& lock) {
 void PluginStream::finish_if_lost() {
   if (!failures.any() || !failures.lost()) return;
   while (marks_.size() > (awaited_ ? 1 : 0)) {
-    spare_.push_back(marks_.back().event);
+    release(marks_.back());
     marks_.pop_back();
   }
   completed_.store(submitted_);
@@ -293,7 +317,7 @@ tn_event* PluginStream::mark_covering(uint64_t ticket) {
                                    [](const Mark& m, uint64_t t) { return m.ticket < t; });
   if (covering != marks_.end()) return covering->event;
   // Reserves memory first: after an event was recorded, moving it to `spare_` must not fail.
-  spare_.reserve(marks_.size() + spare_.size() + 1);
+  reserve_spare();
   marks_.push_back({submitted_, nullptr});
   tn_event* event = new_mark();
   if (event)
@@ -306,6 +330,14 @@ tn_event* PluginStream::mark_covering(uint64_t ticket) {
 // Returns an event behind all work that is queued. Returns null if the device gives none; the
 // reason is in the log then.
 tn_event* PluginStream::new_mark() {
+  tn_event* event = take_event();
+  if (!event || record_event(event)) return event;
+  spare_.push_back(event);
+  return nullptr;
+}
+
+// These two log the reason if they fail.
+tn_event* PluginStream::take_event() {
   tn_event* event = nullptr;
   if (spare_.empty()) {
     if (tn_error* error = api_.event_create(device_, &event)) add_mark_error(error);
@@ -313,13 +345,17 @@ tn_event* PluginStream::new_mark() {
     event = spare_.back();
     spare_.pop_back();
   }
-  if (!event) return nullptr;
-  if (tn_error* error = api_.event_record(event, stream_)) {
-    add_mark_error(error);
-    spare_.push_back(event);
-    return nullptr;
-  }
   return event;
+}
+bool PluginStream::record_event(tn_event* event) {
+  tn_error* error = api_.event_record(event, stream_);
+  if (error) add_mark_error(error);
+  return !error;
+}
+
+void PluginStream::release(const Mark& mark) {
+  if (mark.event) spare_.push_back(mark.event);
+  if (mark.begin) spare_.push_back(mark.begin);
 }
 
 void PluginStream::poll() {
@@ -333,9 +369,10 @@ void PluginStream::poll() {
 }
 
 void PluginStream::retire_front() {
+  if (marks_.front().work) tell_times(marks_.front());
   completed_.store(std::max(completed_.load(), marks_.front().ticket),
                    std::memory_order_release);  // it is higher already if the device is lost
-  spare_.push_back(marks_.front().event);
+  release(marks_.front());
   marks_.pop_front();
   retired_.notify_all();
 }

@@ -7,11 +7,16 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include <tenon/core/base/fork.h>
+#include <tenon/core/runtime/device_clock.h>
+#include <tenon/core/runtime/device_work.h>
+#include <tenon/core/runtime/observe.h>
 #include <tenon/core/runtime/stream.h>
 #include <tenon/plugins/host/checked_extensions.h>
 
@@ -70,6 +75,9 @@ class PluginStream final : public Stream, ForkMember {
   struct Mark {
     uint64_t ticket;
     tn_event* event;
+    // Of work that is watched, with the event before it.
+    tn_event* begin = nullptr;
+    std::unique_ptr<observe::DeviceWork> work = nullptr;
   };
   // The work that was queued last, so that an error which the device reports late can name it.
   struct Queued {
@@ -96,6 +104,18 @@ class PluginStream final : public Stream, ForkMember {
   void require_usable() const;
   tn_event* mark_covering(uint64_t ticket);
   tn_event* new_mark();
+  tn_event* take_event();
+  bool record_event(tn_event* event);
+  void reserve_spare() { spare_.reserve(2 * marks_.size() + spare_.size() + 3); }
+  void release(const Mark& mark);
+  void start_clock(std::unique_lock<std::mutex>& lock);
+  std::unique_ptr<observe::DeviceWork> begin_times() {
+    return clock_ && observe::watched() ? begin_watched() : nullptr;
+  }
+  std::unique_ptr<observe::DeviceWork> begin_watched() noexcept;
+  void end_times(uint64_t ticket, std::unique_ptr<observe::DeviceWork> work) noexcept;
+  void tell_times(Mark& mark);
+  tn_error* await(tn_event* event) const;
   void wait_locked(std::unique_lock<std::mutex>& lock, uint64_t ticket);
   void await_front(std::unique_lock<std::mutex>& lock);
   void wait_until_idle(std::unique_lock<std::mutex>& lock);
@@ -131,6 +151,9 @@ class PluginStream final : public Stream, ForkMember {
   // The least `first` of them; it is raised after their failures were passed on.
   std::atomic<uint64_t> first_sourced_{~uint64_t{0}};
   std::array<Queued, 64> ring_;
+  // From when somebody first wants to know when work ran, unless the device does not say.
+  std::optional<DeviceClock> clock_;
+  bool clock_asked_for_ = false;
 };
 
 // Locks streams in the order of their addresses, so that two threads cannot block each other.

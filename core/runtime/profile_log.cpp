@@ -44,6 +44,7 @@ struct Record {
 struct Log {
   ForkSpinLock lock{ForkOrder::tables};  // held for the time in which a record is copied
   bool recording = false;
+  uint64_t number = 0;      // of the recording; the first is 1
   uint32_t generation = 0;  // of the process that records
   uint64_t max_events = 0;
   std::atomic<bool> shapes{false}, memory{false};  // are wanted; read without the lock
@@ -61,9 +62,9 @@ Log& the_log() {
   return log.get();
 }
 
-// Calls make(log, record) and keeps the record.
+// Calls make(log, record) and keeps the record, and which it is in `work` if that is not null.
 template <class F>
-void add(F&& make) noexcept {
+void add(F&& make, observe::DeviceWork* work = nullptr) noexcept {
   Log& log = the_log();
   std::lock_guard lock(log.lock);
   if (!log.records_here()) return;
@@ -79,6 +80,7 @@ void add(F&& make) noexcept {
     }
     if (!record.queued) record.queued = record.began;
     log.records.push_back(record);
+    if (work) work->recording = log.number, work->record = log.records.size() - 1;
   } catch (const std::bad_alloc&) {
     ++log.lost;
   }
@@ -117,38 +119,53 @@ void add_run(const observe::Run& run, bool failed) noexcept {
   } catch (const std::bad_alloc&) {  // the event is kept without it
   }
   const uint64_t allocated = the_log().memory ? plan.context->memory->stats().allocated : 0;
-  add([&](Log& log, Record& r) {
-    r.name = plan.name();
-    r.by = plan.api->name();
-    r.device = plan.device;
-    r.on_device = !run.args.stream;
-    if (!tensors.empty()) r.tensors = log.keep(std::move(tensors));
-    r.path = run.path;
-    r.queued = run.launch.queued_ns;
-    r.began = ns_of(run.began);
-    r.ended = ns_of(run.ended);
-    r.failed = failed;
-    r.allocated = allocated;
-  });
+  add(
+      [&](Log& log, Record& r) {
+        r.name = plan.name();
+        r.by = plan.api->name();
+        r.device = plan.device;
+        r.on_device = !run.args.stream;
+        if (!tensors.empty()) r.tensors = log.keep(std::move(tensors));
+        r.path = run.path;
+        r.queued = run.launch.queued_ns;
+        r.began = ns_of(run.began);
+        r.ended = ns_of(run.ended);
+        r.failed = failed;
+        r.allocated = allocated;
+      },
+      run.launch.device_work);
+}
+
+void add_device_work(const observe::DeviceWork& work, int64_t began, int64_t ended) noexcept {
+  Log& log = the_log();
+  std::lock_guard lock(log.lock);
+  if (!log.records_here() || work.recording != log.number) return;
+  Record& r = log.records[work.record];
+  r.began = began;
+  r.ended = ended;
+  r.queued = std::min(r.queued, began);
+  r.on_device = true;
 }
 
 void add_copy(const CopyTask& task, tn_stream* stream, Clock::time_point began,
               bool failed) noexcept {
   const int64_t ended = ns_of(Clock::now());
-  add([&](Log&, Record& r) {
-    r.kind = Kind::copy;
-    r.name = !task.copy.src_device   ? "copy from the host"
-             : !task.copy.dst_device ? "copy to the host"
-                                     : "copy between devices";
-    r.by = task.api->name();
-    r.device = task.by;
-    r.on_device = !stream;
-    r.queued = task.queued_ns;
-    r.began = ns_of(began);
-    r.ended = ended;
-    r.bytes = task.copy.bytes;
-    r.failed = failed;
-  });
+  add(
+      [&](Log&, Record& r) {
+        r.kind = Kind::copy;
+        r.name = !task.copy.src_device   ? "copy from the host"
+                 : !task.copy.dst_device ? "copy to the host"
+                                         : "copy between devices";
+        r.by = task.api->name();
+        r.device = task.by;
+        r.on_device = !stream;
+        r.queued = task.queued_ns;
+        r.began = ns_of(began);
+        r.ended = ended;
+        r.bytes = task.copy.bytes;
+        r.failed = failed;
+      },
+      task.device_work);
 }
 
 void add_wait(const std::string& device, Clock::time_point began) noexcept {
@@ -192,6 +209,7 @@ void begin(const profiler::Options& options) {
   log.memory = options.profile_memory;
   log.records.reserve(std::min<uint64_t>(options.max_events, 1 << 14));
   log.generation = fork_generation();
+  ++log.number;
   log.recording = true;
   log.origin = ns_of(Clock::now());
   observe::watchers |= observe::kProfile;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <tenon/core/runtime/device_work.h>
 #include <tenon/core/runtime/observe.h>
 #include <tenon/core/runtime/profiler.h>
 
@@ -25,6 +26,8 @@ inline int64_t queued_now() {
 void add_run(const observe::Run& run, bool failed) noexcept;
 void add_copy(const CopyTask& task, tn_stream* stream, Clock::time_point began,
               bool failed) noexcept;
+// The device did the work between these times, instead of those in which it was queued.
+void add_device_work(const observe::DeviceWork& work, int64_t began, int64_t ended) noexcept;
 void add_wait(const std::string& device, Clock::time_point began) noexcept;
 void add_gradient(const std::string& name, Clock::time_point began) noexcept;
 void add_range(const std::string& name, int64_t began_ns) noexcept;

@@ -49,7 +49,7 @@ struct Event {
   double queued = 0;    // when the program asked for it
   double began = 0, ended = 0;
   // False if the times are those in which a stream of the device took the work, and not those in
-  // which the device did it, which nobody knows.
+  // which the device did it: it does not say when that was, or the recording ended before.
   bool on_device = true;
   bool failed = false;
   uint64_t bytes = 0;      // of a copy

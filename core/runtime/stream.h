@@ -16,6 +16,9 @@
 namespace tenon {
 
 class Capture;
+namespace observe {
+struct DeviceWork;
+}
 namespace checked {
 class Memory;
 }
@@ -35,6 +38,8 @@ struct Launch {
   const Shape* shape = nullptr;              // the shape of all tensors, if the plan is flattened
   const uint64_t* input_versions = nullptr;  // as in tn_run
   int64_t queued_ns = 0;                     // while a profiler records; else 0
+  // Where those who watch note what they call it, if they will hear when the device did it.
+  observe::DeviceWork* device_work = nullptr;
 
   // What the plugin gets to see of it.
   tn_run args(tn_stream* stream) const {
@@ -55,8 +60,9 @@ struct CopyTask {
   // In checked mode, whose guards are around the source and the destination; null if neither is
   // memory of the core.
   checked::Memory *source = nullptr, *target = nullptr;
-  Device by{};            // the device of the stream
-  int64_t queued_ns = 0;  // as in Launch
+  Device by{};                                 // the device of the stream
+  int64_t queued_ns = 0;                       // as in Launch
+  observe::DeviceWork* device_work = nullptr;  // as in Launch
 };
 
 class Stream {

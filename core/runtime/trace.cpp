@@ -1,6 +1,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -30,7 +31,9 @@ struct Trace {
   ForkMutex mutex{ForkOrder::tables};  // protects the file
   TraceFile file;
   uint32_t generation = fork_generation();  // of the process to which the file belongs
+  std::map<std::string, int> devices;       // the rows of devices that are in the file
 };
+constexpr int kDeviceRows = 1 << 30;  // the first row of a device; threads have lower numbers
 Trace& the() {
   static constinit NeverDestroyed<Trace> trace;
   return trace.get();
@@ -81,6 +84,7 @@ std::string name_for_this_process(const std::string& path) {
 // The file of the parent is left alone.
 void open_file_of_child(Trace& t) {
   t.file.close();
+  t.devices.clear();
   try {
     t.file.open(name_for_this_process(t.wanted.file));
   } catch (const Error& e) {
@@ -93,17 +97,31 @@ void add_name(Trace& t, const char* what, int id, const std::string& name) {
                          getpid(), id, json_text(name)));
 }
 
+// Whether there is a file for what this process does. The lock is held.
+bool file_of_process(Trace& t) {
+  if (t.generation != fork_generation()) {
+    t.generation = fork_generation();
+    open_file_of_child(t);
+  }
+  return t.file.is_open();
+}
+
+std::string text_of_event(const Trace& t, const char* category, std::string_view name, int row,
+                          Clock::time_point began, Clock::time_point ended,
+                          const std::string& args) {
+  return fmt::format(
+      R"({{"name":{},"cat":"{}","ph":"X","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{}}})",
+      json_text(name), category, getpid(), row, microseconds(began - t.origin),
+      microseconds(ended - began), args);
+}
+
 void add_event(const char* category, std::string_view name, Clock::time_point began,
                Clock::time_point ended, const Members& args) {
   Trace& t = the();
   if (t.wanted.file.empty()) return;
   const int thread = static_cast<int>(syscall(SYS_gettid));
   std::lock_guard lock(t.mutex);
-  if (t.generation != fork_generation()) {
-    t.generation = fork_generation();
-    open_file_of_child(t);
-  }
-  if (!t.file.is_open()) return;
+  if (!file_of_process(t)) return;
   auto* row = PerThread<Row>::get();
   if (row && row->named_in != t.generation) {
     row->named_in = t.generation;
@@ -113,10 +131,7 @@ void add_event(const char* category, std::string_view name, Clock::time_point be
              : thread == getpid() ? "main"
                                   : fmt::format("thread {}", thread));
   }
-  t.file.add(fmt::format(
-      R"({{"name":{},"cat":"{}","ph":"X","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{}}})",
-      json_text(name), category, getpid(), thread, microseconds(began - t.origin),
-      microseconds(ended - began), args.object()));
+  t.file.add(text_of_event(t, category, name, thread, began, ended, args.object()));
 }
 
 // Calls `body`. If there is no memory for a text, the program goes on without it.
@@ -133,6 +148,16 @@ std::string origin_of(const PathNode* path) {
   const auto part = part_string(path), module = path_string(path);
   return (part.empty() ? "" : ", part of " + part) +
          (module.empty() ? "" : ", in module " + module);
+}
+
+// The same event for when it is known when the device did it.
+void note(observe::DeviceWork* work, Device device, const char* category, std::string_view name,
+          const Members& args) {
+  if (!work || the().wanted.file.empty()) return;
+  work->device = device;
+  work->category = category;
+  work->args = args.object();
+  work->name = name;
 }
 
 const char* place_of(const observe::Run& run) {
@@ -173,6 +198,7 @@ void add_run(const observe::Run& run, bool failed) noexcept {
     args.add("how", place_of(run)).add("part of", part_string(run.path));
     args.add("module", path_string(run.path)).add("failed", failed ? "yes" : "");
     add_event("run", plan.name(), run.began, run.ended, args);
+    note(run.launch.device_work, plan.device, "run on the device", plan.name(), args);
   });
 }
 
@@ -187,7 +213,26 @@ void add_copy(const CopyTask& task, Clock::time_point began, bool failed) noexce
                         failed ? ", failed" : ""));
     Members args;
     args.add("bytes", copy.bytes).add("by", task.api->name()).add("failed", failed ? "yes" : "");
-    add_event("copy", fmt::format("copy {}", *way ? way : "between devices"), began, ended, args);
+    const auto name = fmt::format("copy {}", *way ? way : "between devices");
+    add_event("copy", name, began, ended, args);
+    note(task.device_work, task.by, "copy on the device", name, args);
+  });
+}
+
+bool has_file() { return !the().wanted.file.empty(); }
+
+void add_device_work(const observe::DeviceWork& work, int64_t began, int64_t ended) noexcept {
+  if (work.name.empty()) return;
+  quietly([&] {
+    Trace& t = the();
+    auto time = [](int64_t ns) { return Clock::time_point(std::chrono::nanoseconds(ns)); };
+    std::lock_guard lock(t.mutex);
+    if (!file_of_process(t)) return;
+    const int next = kDeviceRows + static_cast<int>(t.devices.size());
+    const auto [row, fresh] = t.devices.try_emplace(work.device.str(), next);
+    if (fresh) add_name(t, "thread_name", next, row->first + " stream");
+    t.file.add(text_of_event(t, work.category, work.name, row->second, time(began), time(ended),
+                             work.args));
   });
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <tenon/core/base/environment.h>
+#include <tenon/core/runtime/device_work.h>
 #include <tenon/core/runtime/observe.h>
 
 namespace tenon::tracing {
@@ -22,6 +23,10 @@ void name_this_thread(const std::string& device) noexcept;
 // The following happened on this thread between `began` and now, or the times in `run`.
 void add_run(const observe::Run& run, bool failed) noexcept;
 void add_copy(const CopyTask& task, Clock::time_point began, bool failed) noexcept;
+// A device did the work between these times of the steady clock, in nanoseconds. It has a row of
+// its own.
+void add_device_work(const observe::DeviceWork& work, int64_t began, int64_t ended) noexcept;
+bool has_file();
 void add_wait(const std::string& device, Clock::time_point began) noexcept;
 
 // The gradient rule of an operator queued its work, in the current module.

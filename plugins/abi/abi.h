@@ -498,12 +498,12 @@ typedef struct tn_stream_capture {
   tn_capture_flags flags;
 } tn_stream_capture;
 
-/* Names for a vendor's profiler, and times, version 1. */
+/* Names, or NULL, and times, version 1. Events made before the host asks for it need no time. */
 typedef struct tn_profiling {
   size_t struct_size;
   void (*range_push)(tn_device* device, const char* name);
   void (*range_pop)(tn_device* device);
-  /* Milliseconds between two recorded and reached events. */
+  /* Milliseconds between two events of one stream, which are reached. Any thread asks. */
   tn_error* (*elapsed)(tn_event* begin, tn_event* end, double* milliseconds /* [out] */);
 } tn_profiling;
 

@@ -127,4 +127,22 @@ tn_capture_flags CheckedCapture::flags() const {
   return TN_HAS(tn_stream_capture, table_, flags) ? table_->flags : 0;
 }
 
+// ---- profiling ----
+
+std::optional<CheckedProfiling> CheckedProfiling::of(const CheckedApi& api) {
+  auto missing = [](const tn_profiling& t) {
+    return std::vector<std::pair<const char*, bool>>{{"elapsed", !t.elapsed}};
+  };
+  constexpr size_t needed = offsetof(tn_profiling, elapsed) + sizeof(void*);
+  if (auto* t = usable_table<tn_profiling>(api, TN_EXT_PROFILING, needed, missing))
+    return CheckedProfiling(api, *t);
+  return std::nullopt;
+}
+
+tn_error* CheckedProfiling::elapsed(tn_event* begin, tn_event* end,
+                                    double* milliseconds) const noexcept {
+  *milliseconds = 0;
+  return api_->call("elapsed", [&] { return table_->elapsed(begin, end, milliseconds); });
+}
+
 }  // namespace tenon::plugins

@@ -55,4 +55,20 @@ class TENON_API CheckedCapture {
   const tn_stream_capture* table_;
 };
 
+// TN_EXT_PROFILING, of which the host asks for times alone.
+class TENON_API CheckedProfiling {
+ public:
+  // As for CheckedCollectives. Events that the plugin makes from then on keep their times.
+  static std::optional<CheckedProfiling> of(const CheckedApi& api);
+
+  const char* name() const { return api_->name(); }
+  // Of two events of one stream that are reached and were made after of().
+  tn_error* elapsed(tn_event* begin, tn_event* end, double* milliseconds) const noexcept;
+
+ private:
+  CheckedProfiling(const CheckedApi& api, const tn_profiling& table) : api_(&api), table_(&table) {}
+  const CheckedApi* api_;
+  const tn_profiling* table_;
+};
+
 }  // namespace tenon::plugins

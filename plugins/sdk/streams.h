@@ -9,12 +9,14 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -164,6 +166,7 @@ class ThreadEvent {
     stream.push([state = state_, number, &stream] {
       std::lock_guard lock(state->mutex);
       state->reached = std::max(state->reached, number);
+      state->time = std::chrono::steady_clock::now();
       if (stream.error()) state->error = std::exchange(stream.error(), FirstError());
       state->changed.notify_all();
     });
@@ -199,11 +202,27 @@ class ThreadEvent {
     return state_->error.copy();
   }
 
+  // Milliseconds from one event to another. Throws TN_CODE_INVALID_ARGUMENT where one of them was
+  // not recorded or is not reached.
+  static double milliseconds(const ThreadEvent& from, const ThreadEvent& to) {
+    return std::chrono::duration<double, std::milli>(to.time() - from.time()).count();
+  }
+
  private:
+  std::chrono::steady_clock::time_point time() const {
+    std::lock_guard lock(state_->mutex);
+    if (state_->recorded == 0 || state_->reached != state_->recorded)
+      throw Error(TN_CODE_INVALID_ARGUMENT,
+                  state_->recorded ? "the event has no time, because it is not reached yet"
+                                   : "the event has no time, because it was never recorded");
+    return state_->time;
+  }
+
   struct State {
     std::mutex mutex;
     std::condition_variable changed;
-    uint64_t recorded = 0, reached = 0;  // how often
+    uint64_t recorded = 0, reached = 0;            // how often
+    std::chrono::steady_clock::time_point time{};  // at which it was reached last
     FirstError error;
   };
   // What is queued keeps it: an event may be destroyed before it is reached.
@@ -224,8 +243,23 @@ void make_handle(tn_device* device, Handle** out) {
 }
 }  // namespace detail
 
-// The functions of streams and events, and `drain`. Stream and Event derive from the classes above,
-// and are made of the tn_device* if they have a constructor for it.
+// `extension` of a plugin that offers the times of its events and nothing else.
+template <class Event = tn_event>
+const void* event_times(tn_backend*, const char* name, uint32_t version) noexcept {
+  static constexpr tn_profiling table{
+      sizeof(tn_profiling), nullptr, nullptr,
+      [](tn_event* begin, tn_event* end, double* milliseconds) -> tn_error* {
+        return guard([&] {
+          *milliseconds =
+              ThreadEvent::milliseconds(*detail::real<Event>(begin), *detail::real<Event>(end));
+        });
+      }};
+  return version == 1 && std::string_view(name) == TN_EXT_PROFILING ? &table : nullptr;
+}
+
+// The functions of streams and events, `drain`, and `extension` if there is none yet, for the times
+// of events. Stream and Event derive from the classes above, and are made of the tn_device* if they
+// have a constructor for it.
 template <class Stream = tn_stream, class Event = tn_event>
 void fill_streams(tn_backend_api& table) {
   using detail::real;
@@ -252,6 +286,7 @@ void fill_streams(tn_backend_api& table) {
   table.drain = [](tn_backend*) -> tn_error* {
     return guard([] { ThreadStream::wait_for_all(); });
   };
+  if (!table.extension) table.extension = event_times<Event>;
 }
 
 // `copy` for devices in the host's memory: it is queued, and the caller goes on.

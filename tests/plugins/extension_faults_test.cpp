@@ -11,6 +11,7 @@
 #include <tenon/tenon.h>
 
 #include "joint_folder.h"
+#include "logged.h"
 #include "support/expect.h"
 
 BOOST_AUTO_TEST_SUITE(extension_faults_test)
@@ -99,6 +100,35 @@ BOOST_AUTO_TEST_CASE(a_table_that_is_short_or_incomplete_counts_as_none) {
     BOOST_TEST(has(message_of(capture), "does not offer tn.stream_capture"), fault);
   }
   capture();
+}
+
+// Nothing fails: the profiler shows when work was queued, and the log says why.
+BOOST_AUTO_TEST_CASE(when_a_profiler_asks_for_times) {
+  Joint joint;
+  uint32_t index = 21;
+  auto profile = [&](const std::string& fault, bool on_device) {
+    Environment broken("TENON_TEST_FAULT", fault);
+    const Device device("joint", index += 2);
+    return logged([&] {
+      profiler::Profiler profiler;
+      BOOST_TEST(abs(full({3}, -2.0).to(device)).to_vector<float>()[0] == 2.0f);
+      profiler.stop();
+      for (auto& e : profiler.events()) {
+        BOOST_TEST((e.queued <= e.began && e.began <= e.ended && e.ended <= profiler.seconds()));
+        if (e.name == "abs") BOOST_TEST(e.on_device == on_device, fault);
+      }
+    });
+  };
+  BOOST_TEST(profile("", true) == "");
+  BOOST_TEST(profile("elapsed_back", true) == "");
+  for (auto& way : kWays) {
+    const std::string text = profile("elapsed" + way.suffix, false);
+    for (auto& part : parts_of(way)) BOOST_TEST(has(text, part), text << " lacks " << part);
+    BOOST_TEST(has(text, "show when work was queued on this device instead of"), text);
+  }
+  BOOST_TEST(has(profile("elapsed_never", false), "elapsed says that it is nan ms"));
+  for (const char* fault : {"tables_short", "tables_incomplete"})
+    BOOST_TEST(has(profile(fault, false), "its table tn.profiling is not used: it "));
 }
 
 BOOST_AUTO_TEST_CASE(when_devices_are_joined) {

@@ -254,6 +254,42 @@ BOOST_AUTO_TEST_CASE(streams_wait_for_each_other_through_events) {
   for (auto* s : {first, second}) machine.api.stream_destroy(s);
 }
 
+BOOST_AUTO_TEST_CASE(events_tell_how_long_it_is_from_one_to_another) {
+  Machine machine;
+  auto& api = machine.api;
+  BOOST_TEST(!api.extension(nullptr, TN_EXT_PROFILING, 2));
+  BOOST_TEST(!api.extension(nullptr, TN_EXT_COLLECTIVES, 1));
+  auto* times = static_cast<const tn_profiling*>(api.extension(nullptr, TN_EXT_PROFILING, 1));
+  BOOST_REQUIRE(times);
+  auto* stream = machine.stream();
+  auto *begin = machine.event(), *end = machine.event();
+  double milliseconds = -1;
+  BOOST_TEST(said(times->elapsed(begin, end, &milliseconds)) ==
+             "1: the event has no time, because it was never recorded");
+  std::promise<void> go;
+  BOOST_TEST(!api.event_record(begin, stream));
+  Machine::push(stream, [&] {
+    go.get_future().wait();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  });
+  BOOST_TEST(!api.event_record(end, stream));
+  BOOST_TEST(said(api.event_wait(begin)) == "");
+  BOOST_TEST(said(times->elapsed(begin, end, &milliseconds)) ==
+             "1: the event has no time, because it is not reached yet");
+  go.set_value();
+  BOOST_TEST(said(api.event_wait(end)) == "");
+  BOOST_TEST(said(times->elapsed(begin, end, &milliseconds)) == "");
+  BOOST_TEST(milliseconds >= 2);
+  for (auto* e : {begin, end}) api.event_destroy(e);
+  api.stream_destroy(stream);
+  // A plugin's own function is kept.
+  tn_backend_api own{};
+  own.extension = [](tn_backend*, const char*, uint32_t) -> const void* { return nullptr; };
+  const auto before = own.extension;
+  fill_streams<Stream, Event>(own);
+  BOOST_TEST((own.extension == before));
+}
+
 BOOST_AUTO_TEST_CASE(the_next_event_reports_the_first_error_and_the_stream_goes_on) {
   Machine machine;
   auto* stream = machine.stream();

@@ -1,5 +1,7 @@
 // The file of a trace (TENON_TRACE=FILE.json), however its process ends and whatever else it is.
 #include <csignal>
+#include <map>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -67,6 +69,41 @@ BOOST_AUTO_TEST_CASE(a_file_is_valid_however_the_process_ends) {
       BOOST_TEST((outcome.status == 0) == (how == "exit"), outcome.output);
       BOOST_TEST((counts_of(events_of(file), "run") == Counts{{"add", 1}, {"fill", 1}}));
     }
+}
+
+BOOST_AUTO_TEST_CASE(on_streams, ALONE) {
+  const Tensor x = ones({3}, {.device = "sim:0"});
+  (void)(x + 1.0).to_vector<float>();
+  const Tensor nobody_waits = x * 2.0;
+}
+
+BOOST_AUTO_TEST_CASE(what_runs_on_a_stream_has_the_times_of_the_device) {
+  const PluginFolder folder;
+  const std::string file = folder.file("a.json");
+  const Outcome outcome = traced("trace_file_test/on_streams", file,
+                                 {"TENON_PLUGIN_PATH=" + build_dir() + "/tests/sim"});
+  BOOST_REQUIRE_MESSAGE(outcome.status == 0, outcome.output);
+  const auto events = events_of(file);
+  const Counts runs{{"add", 1}, {"fill", 1}, {"mul", 1}};
+  BOOST_TEST((counts_of(events, "run") == runs));
+  BOOST_TEST((counts_of(events, "run on the device") == runs));
+  BOOST_TEST((counts_of(events, "copy on the device") == counts_of(events, "copy")));
+  // One after the other in a row of their own, and each after it was queued.
+  std::map<std::string, double> queued;
+  double free_from = 0;
+  std::set<int64_t> rows;
+  for (auto& e : events) {
+    const double begins = e.at("ts").get<double>();
+    if (e.at("cat") == "run") queued[e.at("name").get<std::string>()] = begins;
+    if (!e.at("cat").get<std::string>().ends_with(" on the device")) continue;
+    rows.insert(e.at("tid").get<int64_t>());
+    BOOST_TEST(begins >= free_from - 0.001);
+    free_from = begins + e.at("dur").get<double>();
+    if (e.at("cat") == "run on the device")
+      BOOST_TEST(free_from >= queued.at(e.at("name").get<std::string>()));
+  }
+  BOOST_TEST(rows.size() == 1u);
+  BOOST_TEST(has(read_text(file), R"("args":{"name":"sim:0 stream"})"));
 }
 
 // The disposition of SIGXFSZ is as ever: a write of the program's own would end it.

@@ -1,18 +1,22 @@
 // What a Profiler tells of a program: operators by device and module, copies, waits, ranges.
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <tenon/plugins/host/registry.h>
 #include <tenon/tenon.h>
 
-#include "support/expect.h"
 #include "files.h"
+#include "sim/faults.h"
+#include "support/expect.h"
 
 BOOST_AUTO_TEST_SUITE(profiler_test)
 
@@ -199,6 +203,59 @@ BOOST_AUTO_TEST_CASE(errors_of_the_work_end_the_recording_too) {
   BOOST_CHECK_THROW(profiler.stop(), Error);
   BOOST_TEST(count(profiler, [](const Event& e) { return e.failed; }) == 1u);
   Profiler next;  // may begin
+}
+
+// Two devices stand before a gate at the same time, and the program does something meanwhile.
+BOOST_AUTO_TEST_CASE(devices_with_streams_tell_when_they_worked) {
+  SimFolder sim;
+  const auto& gate = *plugins::registry().load("sim").extension<sim::Gate>("sim.gate", 1);
+  for (bool again : {false, true}) {
+    Tensor a = empty({3}, {.device = "sim:0"}), b = empty({3}, {.device = "sim:1"});
+    if (again) a.fill_(1), b.fill_(1), synchronize();
+    gate.shut();
+    Profiler profiler;
+    a.fill_(sim::kWaitsAtGate), b.fill_(sim::kWaitsAtGate);
+    while (gate.waiting() < 2) std::this_thread::yield();
+    {
+      profiler::Range range("while devices work");
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    gate.open();
+    const auto on_host = a.to("cpu");
+    profiler.stop();
+    const double meanwhile = profiler.range_averages().at(0).total;
+    size_t fills = 0, copies = 0;
+    for (auto& e : profiler.events()) {
+      if (e.kind != Kind::op && e.kind != Kind::copy) continue;
+      BOOST_TEST(e.on_device, e.name << " on " << e.device);
+      BOOST_TEST((e.queued <= e.began && e.began <= e.ended && e.ended <= profiler.seconds()));
+      copies += e.kind == Kind::copy && e.lane == "sim:0";
+      if (e.name != "fill") continue;
+      ++fills;
+      BOOST_TEST(e.lane == e.device);
+      BOOST_TEST(e.ended - e.began >= meanwhile - 1e-6);
+    }
+    BOOST_TEST(fills == 2u);
+    BOOST_TEST(copies == 1u);
+  }
+}
+
+// What the device reports of work that is timed is told as ever, and names the operator.
+BOOST_AUTO_TEST_CASE(errors_that_devices_report_late_are_told_while_they_are_watched) {
+  SimFolder sim;
+  Tensor x = ones({3}, {.device = "sim:2"}), y = ones({3}, {.device = "sim:2"});
+  for (double accident : {sim::kFailsLate, sim::kFailsAtOnce}) {
+    Profiler profiler;
+    y.fill_(2);
+    x.fill_(accident);
+    y.fill_(3);
+    const std::string told = error_of([&] { (void)x.to_vector<float>(); });
+    BOOST_TEST(has(told, "sim: an accident"), told);
+    BOOST_TEST(has(told, "fill on sim:2"), told);
+    profiler.stop();
+    y.fill_(4);
+    BOOST_TEST(y.to_vector<float>()[2] == 4.0f);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(the_child_of_a_fork_is_not_recorded) {

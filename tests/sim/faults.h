@@ -18,6 +18,7 @@ constexpr double kWaitsAtGate =
 struct Gate {
   void (*shut)();
   void (*open)();
+  int (*waiting)();  // how many streams stand before it
 };
 
 // The extension "sim.counters", version 1.

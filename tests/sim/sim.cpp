@@ -216,6 +216,7 @@ const void* extension(tn_backend*, const char* name, uint32_t version) {
   if (version != 1) return nullptr;
   if (wanted == TN_EXT_COLLECTIVES) return &collectives;
   if (wanted == TN_EXT_STREAM_CAPTURE) return &stream_capture;
+  if (wanted == TN_EXT_PROFILING) return sdk::event_times<>(nullptr, name, version);
   if (wanted == "sim.gate") return &gate;
   if (wanted != "sim.counters") return nullptr;
   seen = {counters.joint_launches, counters.joint_calls, counters.copies,

@@ -22,6 +22,7 @@ namespace {
 std::mutex gate_mutex;
 std::condition_variable gate_moved;
 bool gate_shut = false;
+int waiting = 0;
 
 void move_gate(bool shut) {
   {
@@ -32,11 +33,17 @@ void move_gate(bool shut) {
 }
 }  // namespace
 
-const Gate gate{[] { move_gate(true); }, [] { move_gate(false); }};
+const Gate gate{[] { move_gate(true); }, [] { move_gate(false); },
+                [] {
+                  std::lock_guard lock(gate_mutex);
+                  return waiting;
+                }};
 
 void pass_gate() {
   std::unique_lock lock(gate_mutex);
+  ++waiting;
   gate_moved.wait(lock, [] { return !gate_shut; });
+  --waiting;
 }
 
 void require_working(const tn_device* device) {

@@ -24,6 +24,7 @@ const void* extension(tn_backend*, const char* name, uint32_t version) {
   if (version != 1) return nullptr;
   if (name == std::string_view(TN_EXT_STREAM_CAPTURE)) return &stream_capture;
   if (name == std::string_view(TN_EXT_COLLECTIVES)) return &collectives;
+  if (name == std::string_view(TN_EXT_PROFILING)) return keep_times(), &profiling;
   return nullptr;
 }
 

@@ -29,6 +29,10 @@ tn_error* event_wait(tn_event* event);
 // Throws what the first of them says that fails, after all have been waited for.
 void wait_for_streams();
 
+// Milliseconds between events. Events that are made after keep_times() have times.
+extern const tn_profiling profiling;
+void keep_times();
+
 // backend.cpp: whether the process ends. What belongs to NCCL and the other libraries is left to it
 // then, as their own exit handlers may have run.
 bool ending();

@@ -1,4 +1,5 @@
 // Streams and events. An event brings up what its stream's kernels filed: see fault.h.
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -38,6 +39,9 @@ void destroy_quietly(tn_stream* s) {
   forget_stream(s);
   if (cudaStreamDestroy(s->handle) != cudaSuccess) cudaGetLastError();
 }
+
+// Waiting for an event that keeps its time takes longer on the device, so the others have none.
+std::atomic<bool> times_wanted{false};
 
 // What the device says of the work before an event that is reached.
 void throw_late_error(const tn_event* event, cudaError_t code) {
@@ -79,7 +83,9 @@ tn_error* event_create(tn_device* device, tn_event** out) {
     CurrentDevice current(device);
     auto event = std::make_unique<tn_event>();
     event->device = device;
-    check(cudaEventCreateWithFlags(&event->handle, cudaEventDisableTiming), "cudaEventCreate");
+    check(cudaEventCreateWithFlags(&event->handle,
+                                   times_wanted ? cudaEventDefault : cudaEventDisableTiming),
+          "cudaEventCreate");
     *out = event.release();
   });
 }
@@ -117,6 +123,20 @@ tn_error* event_query(tn_event* event, int32_t* done) {
 tn_error* event_wait(tn_event* event) {
   return sdk::guard([&] { throw_late_error(event, cudaEventSynchronize(event->handle)); });
 }
+
+void keep_times() { times_wanted = true; }
+
+namespace {
+tn_error* elapsed(tn_event* begin, tn_event* end, double* milliseconds) {
+  return sdk::guard([&] {
+    float between = 0;
+    check(cudaEventElapsedTime(&between, begin->handle, end->handle), "cudaEventElapsedTime");
+    *milliseconds = between;
+  });
+}
+}  // namespace
+
+const tn_profiling profiling{sizeof(tn_profiling), nullptr, nullptr, elapsed};
 
 void wait_for_streams() {
   std::lock_guard lock(streams().mutex);  // none is destroyed meanwhile

@@ -13,7 +13,9 @@ using namespace tenon::emulated;
 
 struct CUevent_st {
   int device;
+  bool timed;
   Readable reached;  // of the last record; null before the first
+  std::shared_ptr<const Time> time;
   std::weak_ptr<Capture> capture;
   std::vector<size_t> after;  // in the capture
 };
@@ -91,10 +93,11 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
     return cudaSuccess;
   });
 }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   std::lock_guard guard(lock());
   start(current_device);
-  *event = new CUevent_st{current_device, nullptr, {}, {}};
+  *event = new CUevent_st{
+      current_device, (flags & cudaEventDisableTiming) == 0, nullptr, nullptr, {}, {}};
   events.insert(*event);
   return cudaSuccess;
 }
@@ -111,10 +114,22 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
     event->after = stream->last;
     if (stream->capture) return cudaSuccess;
     auto reached = std::make_shared<bool>(false);
-    queue_flag(stream, reached);
+    auto time = event->timed ? std::make_shared<Time>() : nullptr;
+    queue_flag(stream, reached, time);
     event->reached = reached;
+    event->time = time;
     return cudaSuccess;
   });
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  std::lock_guard guard(lock());
+  for (auto* event : {begin, end}) {
+    if (!events.contains(event) || !event->time || event->device != begin->device)
+      return answer(cudaErrorInvalidResourceHandle);
+    if (!*event->reached) return answer(cudaErrorNotReady);
+  }
+  *milliseconds = std::chrono::duration<float, std::milli>(*end->time - *begin->time).count();
+  return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t handle) {
   return with_event(handle, [](cudaEvent_t event) {

@@ -138,8 +138,11 @@ void queue_wait(Stream* stream, Readable flag) {
   add(stream, {[flag = std::move(flag)] { return *flag; }, [] { return true; }});
 }
 
-void queue_flag(Stream* stream, Flag flag) {
-  add(stream, {{}, [flag = std::move(flag)] { return *flag = true; }});
+void queue_flag(Stream* stream, Flag flag, std::shared_ptr<Time> time) {
+  add(stream, {{}, [flag = std::move(flag), time = std::move(time)] {
+                 if (time) *time = std::chrono::steady_clock::now();
+                 return *flag = true;
+               }});
 }
 
 void queue_graph(Stream* stream, std::shared_ptr<const Nodes> nodes, Readable previous, Flag done) {

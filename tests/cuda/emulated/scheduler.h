@@ -3,6 +3,7 @@
 // and runs the same, as long as one thread alone queues.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -17,6 +18,7 @@
 namespace tenon::emulated {
 
 using Task = std::function<void()>;
+using Time = std::chrono::steady_clock::time_point;
 using Flag = std::shared_ptr<bool>;
 using Readable = std::shared_ptr<const bool>;
 
@@ -62,7 +64,7 @@ void destroy_stream(Stream* stream);
 cudaError_t queue_task(Stream* stream, Task task);
 void queue_wait(Stream* stream, Readable flag);
 // Sets the flag when the stream comes to it.
-void queue_flag(Stream* stream, Flag flag);
+void queue_flag(Stream* stream, Flag flag, std::shared_ptr<Time> time = nullptr);
 // Launches of one graph never overlap: `previous` is the flag of the last one. The flag is set when
 // all nodes have run.
 void queue_graph(Stream* stream, std::shared_ptr<const Nodes> nodes, Readable previous, Flag done);
