@@ -30,9 +30,9 @@ bool on_real_gpus() { return std::getenv("TENON_TEST_GPU") != nullptr; }
 struct ThreeDevices : EmulatedCuda {
   ThreeDevices() {
     setenv("TENON_EMULATED_DEVICES", "3", 1);
-    if (std::getenv("TENON_TEST_WITHOUT_NCCL"))
-      setenv("TENON_CUDA_LIBRARY_PATH", (build_dir() + "/tests/cuda").c_str(),
-             1);  // cuBLASLt's stand-in is there
+    // cuBLASLt's stand-in is in the first folder.
+    if (const char* other = std::getenv("TENON_TEST_NCCL_FOLDER"))
+      setenv("TENON_CUDA_LIBRARY_PATH", (build_dir() + "/tests/cuda:" + other).c_str(), 1);
   }
 };
 
@@ -275,7 +275,7 @@ BOOST_AUTO_TEST_CASE(a_peer_has_failed, *boost::unit_test::disabled()) {
 
 BOOST_AUTO_TEST_CASE(without_nccl_in_a_process_of_its_own,
                      *boost::unit_test::precondition(with_stand_in)) {
-  const auto text = output_of("TENON_LOG=info TENON_TEST_WITHOUT_NCCL=1", "there_is_no_nccl");
+  const auto text = output_of("TENON_LOG=info TENON_TEST_NCCL_FOLDER=", "there_is_no_nccl");
   BOOST_TEST(count_of(text, "are not joined") == 1u, text);
   BOOST_TEST(has(text, "cuda:0, cuda:1 are not joined (cuda: NCCL cannot be used"), text);
   BOOST_TEST(has(text, "name its folder in TENON_CUDA_LIBRARY_PATH"), text);
@@ -284,6 +284,19 @@ BOOST_AUTO_TEST_CASE(without_nccl_in_a_process_of_its_own,
   BOOST_TEST(
       !has(output_of("TENON_LOG=info", "a_step_over_two_devices_is_one_sum_and_one_broadcast"),
            "are not joined"));
+}
+BOOST_AUTO_TEST_CASE(with_an_nccl_that_throws_in_a_process_of_its_own,
+                     *boost::unit_test::precondition(with_stand_in)) {
+  const TempFolder folder;
+  std::filesystem::copy_file(build_dir() + "/tests/plugins/fixtures/joint.so",
+                             folder / "libnccl.so.2");
+  const auto text =
+      output_of("TENON_LOG=info TENON_TEST_FAULT=load_throws TENON_TEST_NCCL_FOLDER=" +
+                    std::string(folder.path()),
+                "there_is_no_nccl");
+  BOOST_TEST(has(text, "libnccl.so.2: let an exception out while it was loaded: a thrown text"),
+             text);
+  BOOST_TEST(has(text, "sums and broadcasts use copies"), text);
 }
 BOOST_AUTO_TEST_CASE(there_is_no_nccl, *boost::unit_test::disabled()) {
   const auto one = trained(plain_mlp(), "cuda:0", 5);

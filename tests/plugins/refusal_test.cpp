@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <tenon/core/error.h>
+#include <tenon/plugins/sdk/vendor_library.h>
 
 #include "plugin_folder.h"
+#include "process/child.h"
 
 BOOST_AUTO_TEST_SUITE(refusal_test)
 
@@ -350,6 +352,35 @@ BOOST_AUTO_TEST_CASE(an_overlay_asked_for_as_a_device) {
   } catch (const PluginError& e) {
     check_contains(e.what(), "it is an overlay");
   }
+}
+
+// ---- libraries of vendors
+
+BOOST_AUTO_TEST_CASE(opening_a_library_that_throws,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  const PluginFolder folder;
+  const std::string path = folder.copy_library("joint"), absent = folder.file("absent.so");
+  std::string why;
+  BOOST_TEST(sdk::open_library(absent.c_str(), RTLD_NOW | RTLD_LOCAL, why) == nullptr);
+  BOOST_TEST(has(why, "absent.so: cannot open shared object file"), why);
+  // What is on the way of the exception is destroyed, as the guard of a static variable has to be.
+  bool destroyed = false;
+  auto open = [&] {
+    std::shared_ptr<bool> on_the_way(&destroyed, [](bool* b) { *b = true; });
+    return sdk::open_library(path.c_str(), RTLD_NOW | RTLD_LOCAL, why);
+  };
+  BOOST_TEST(open() == nullptr);
+  BOOST_TEST(destroyed);
+  BOOST_TEST(has(why, "joint.so: let an exception out while it was loaded: a thrown text"), why);
+  setenv("TENON_TEST_FAULT", "", 1);
+  const std::string other = folder.copy_library("joint", "other.so");
+  BOOST_TEST(sdk::open_library(other.c_str(), RTLD_NOW | RTLD_LOCAL, why) != nullptr, why);
+}
+
+BOOST_AUTO_TEST_CASE(a_vendors_library_that_throws_is_one_that_cannot_be_opened) {
+  const auto outcome =
+      run_alone("refusal_test/opening_a_library_that_throws", {"TENON_TEST_FAULT=load_throws"});
+  BOOST_TEST(outcome.status == 0, outcome.output);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 
 #include <tenon/plugins/sdk/backend.h>
+#include <tenon/plugins/sdk/vendor_library.h>
 
 #include "runtime/check.h"
 #include "runtime/runtime.h"
@@ -28,7 +29,8 @@ bool thread_has_device() {
 #else
   using Query = int (*)(void**);
   static const Query query = [] {
-    void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+    std::string why_not;
+    void* driver = sdk::open_library("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL, why_not);
     return driver ? reinterpret_cast<Query>(dlsym(driver, "cuCtxGetCurrent")) : nullptr;
   }();
   void* context = nullptr;
@@ -58,12 +60,8 @@ std::string version_text(int v) { return sdk::text("{}.{}", v / 1000, v % 1000 /
 
 // The version of CUDA that the driver knows; 0 and a reason where there is no driver.
 int driver_version(std::string& why_not) {
-  void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-  if (!driver) {
-    const char* text = dlerror();
-    why_not = text ? text : "libcuda.so.1 cannot be opened";
-    return 0;
-  }
+  void* driver = sdk::open_library("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL, why_not);
+  if (!driver) return 0;
   int version = 0;
   if (auto* query = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDriverGetVersion")))
     query(&version);

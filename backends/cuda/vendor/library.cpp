@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 
 #include <tenon/plugins/sdk/sdk.h>
+#include <tenon/plugins/sdk/vendor_library.h>
 
 #ifndef TENON_CUDA_LIBRARY_DIRS
 #define TENON_CUDA_LIBRARY_DIRS ""
@@ -91,9 +92,9 @@ class Search {
  private:
   // A library that is opened and not taken stays open: some cannot be closed again.
   bool try_path(const fs::path& path) {
-    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    const char* reason = library ? nullptr : dlerror();
-    std::string wrong = library ? check_(library) : reason ? reason : "cannot be opened";
+    std::string wrong;
+    void* library = sdk::open_library(path.c_str(), RTLD_NOW | RTLD_LOCAL, wrong);
+    if (library) wrong = check_(library);
     if (wrong.empty()) return library_ = library, true;
     // dlerror's text begins with the name where it is about the file itself.
     tried_ += "\n  " + (wrong.starts_with(path.string()) ? wrong : path.string() + ": " + wrong);
