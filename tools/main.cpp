@@ -40,7 +40,17 @@ int run(int argc, char** argv) {
   check->add_option("FILE", plugin_file, "The library, or the manifest (*.tenon.json)")->required();
   check->callback([&] { good = tenon::tools::check_plugin_file(plugin_file); });
 
+#ifdef TENON_HAS_CONFORMANCE
   tenon::tools::add_conformance(app, good);
+#else
+  app.add_subcommand("conformance", "Not in this build (TENON_BUILD_CONFORMANCE is OFF)")
+      ->allow_extras()
+      ->callback([] {
+        throw std::runtime_error(
+            "conformance is not in this build, which was configured with "
+            "TENON_BUILD_CONFORMANCE=OFF; configure with ON, build again");
+      });
+#endif
 
   int status = 0;
   tenon::tools::add_checkpoint(app, status);
