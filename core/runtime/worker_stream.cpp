@@ -34,7 +34,7 @@ constexpr uint64_t kInPlaceNs = 4000;
 // A thread that asks for values after no more work than kBurstNs gets them sooner if it does that
 // work itself, as far as it comes in pieces of kPieceNs: a worker that sleeps takes as long to wake
 // up as a third of it takes on two processors.
-constexpr uint64_t kPieceNs = 60'000, kBurstNs = 400'000;
+constexpr uint64_t kPieceNs = 60'000, kBurstNs = 500'000;
 // A thread that waits leaves a longer chain of work than this to the worker. What earlier steps of
 // such a chain left in the caches of the worker's processor is worth more than its waking up costs.
 constexpr uint64_t kTakenOverNs = 100'000;

@@ -55,17 +55,11 @@ inline To cast(From from) {
   }
 }
 
-// Loops that compilers make vectors of, where Eigen's packets of bf16 take three times as long.
 void widen(int64_t n, float* y, const uint16_t* x) {
-  for (int64_t i = 0; i < n; ++i) y[i] = std::bit_cast<float>(static_cast<uint32_t>(x[i]) << 16);
+  for (int64_t i = 0; i < n; ++i) y[i] = widened(x[i]);
 }
 void narrow(int64_t n, uint16_t* y, const float* x) {
-  for (int64_t i = 0; i < n; ++i) {
-    const uint32_t bits = std::bit_cast<uint32_t>(x[i]), sign = bits >> 16 & 0x8000;
-    const uint32_t even = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    const bool nan = (bits & 0x7fffffff) > 0x7f800000;
-    y[i] = static_cast<uint16_t>(nan ? sign | 0x7fc0 : even);
-  }
+  for (int64_t i = 0; i < n; ++i) y[i] = narrowed(x[i]);
 }
 
 template <class To, class From>

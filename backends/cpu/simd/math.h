@@ -115,29 +115,53 @@ inline Vec<T> cos(Vec<T> x) {
 }
 
 namespace detail {
-// log x = e ln2 + 2 atanh(s) with s = (m - 1) / (m + 1), for x = m 2^e and m in [0.7, 1.4).
-inline Vec<float> log_f32(Vec<float> x) {
+// Whether no lane is a denormal, zero, negative, infinite or NaN.
+inline bool all_normal(Vec<float> x) {
+  const Vec<float> least = splat(0x1p-126f), infinity = splat(INFINITY);
+#if defined(EIGEN_VECTORIZE_AVX512)
+  return _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(x, least, _CMP_GE_OQ), x, infinity,
+                                 _CMP_LT_OQ) == 0xffff;
+#else
+  return !any<float>(reinterpret_cast<Vec<float>>(~((x >= least) & (x < infinity))));
+#endif
+}
+
+// log x = e ln2 + log(1 + f) for x = (1 + f) 2^e and 1 + f in [0.7, 1.4), with the polynomial of
+// Cephes; x is positive and normal, and `lift` is added to e.
+inline Vec<float> log_normal(Vec<float> x, Vec<float> lift) {
   typedef int32_t Int __attribute__((vector_size(kVectorBytes)));
   typedef uint32_t Word __attribute__((vector_size(kVectorBytes)));
-  const Vec<float> zero = splat(0.0f), infinity = splat(INFINITY), one = splat(1.0f);
-  const auto tiny = x < splat(0x1p-126f);
-  // Negative numbers and NaN give rubbish here, which is replaced below.
-  const Word bits = reinterpret_cast<Word>(tiny ? x * splat(0x1p24f) : x);
+  const Word bits = reinterpret_cast<Word>(x);
   const Int k = reinterpret_cast<Int>(bits - 0x3f330000u) >> 23;
   const auto m = reinterpret_cast<Vec<float>>(bits - (reinterpret_cast<Word>(k) << 23));
-  const Vec<float> e = __builtin_convertvector(k, Vec<float>) - (tiny ? splat(24.0f) : zero);
-  const Vec<float> f = m - one, s = f / (m + one), z = s * s;
-  Vec<float> p = z * splat(2.0f / 9) + splat(2.0f / 7);
-  p = (p * z + splat(2.0f / 5)) * z + splat(2.0f / 3);
-  // 2s = f - s f, and the rounding of s matters less in the small product.
-  Vec<float> y = e * splat(0.693145752f) + (f - (s * (f - z * p) - e * splat(1.42860682e-6f)));
+  const Vec<float> e = __builtin_convertvector(k, Vec<float>) + lift;
+  const Vec<float> f = m - splat(1.0f), z = f * f;
+  Vec<float> p = f * splat(7.0376836292e-2f) - splat(1.1514610310e-1f);
+  for (float c : {1.1676998740e-1f, -1.2420140846e-1f, 1.4249322787e-1f, -1.6668057665e-1f,
+                  2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f})
+    p = p * f + splat(c);
+  const Vec<float> small = p * f * z + e * splat(1.42860682e-6f);
+  return e * splat(0.693145752f) + (f - (splat(0.5f) * z - small));
+}
+
+[[gnu::noinline]] inline Vec<float> log_any(Vec<float> x) {
+  const Vec<float> zero = splat(0.0f), infinity = splat(INFINITY);
+  const auto tiny = x < splat(0x1p-126f);
+  // Negative numbers and NaN give rubbish here, which is replaced below.
+  Vec<float> y = log_normal(tiny ? x * splat(0x1p24f) : x, tiny ? splat(-24.0f) : zero);
   y = x == zero ? -infinity : y;
   y = x < zero ? splat(NAN) : y;
   return x < infinity ? y : x;
 }
+
+inline Vec<float> log_f32(Vec<float> x) {
+  if (!all_normal(x)) [[unlikely]]
+    return log_any(x);
+  return log_normal(x, splat(0.0f));
+}
 }  // namespace detail
 
-// f32: own code, which takes two thirds of the time of Eigen's (docs/benchmarks.md).
+// f32: own code, which takes a third to two thirds of the time of Eigen's (docs/benchmarks.md).
 template <class T>
 inline Vec<T> log(Vec<T> x) {
   if constexpr (sizeof(T) == 4) {

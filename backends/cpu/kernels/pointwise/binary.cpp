@@ -13,7 +13,7 @@ template <class Op>
 constexpr NamedRows numbers(const char* op, RowKernel boolean = nullptr) {
   auto rows = number_rows([]<class T>(Type<T>) { return binary_row<Op, T>; });
   rows.boolean = boolean;
-  return {op, 0.3, 0.6, rows};
+  return {op, 0.3, 0.6, rows, bf16_row<Op>};
 }
 constexpr RowKernel kOr = binary_row<formulas::Or, uint8_t>,
                     kAnd = binary_row<formulas::And, uint8_t>;
@@ -23,7 +23,8 @@ constexpr NamedRows kArithmetic[] = {
     numbers<formulas::Mul>("mul", kAnd),
     numbers<formulas::Maximum>("maximum", kOr),
     numbers<formulas::Minimum>("minimum", kAnd),
-    {"div", 0.3, 0.6, float_rows([]<class T>(Type<T>) { return binary_row<formulas::Div, T>; })}};
+    {"div", 0.3, 0.6, float_rows([]<class T>(Type<T>) { return binary_row<formulas::Div, T>; }),
+     bf16_row<formulas::Div>}};
 
 const sdk::Kernel arithmetic({"add", "sub", "mul", "maximum", "minimum", "div"},
                              [](tn_device*, const Request& request) {

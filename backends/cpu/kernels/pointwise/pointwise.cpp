@@ -30,9 +30,17 @@ Pointwise::Pointwise(const Request& request, std::initializer_list<const tn_tens
   }
   nest_ = Nest(std::span(all, static_cast<size_t>(count)));
   plan_tiles(may_be_single);
-  double an_element = ns + (flat_ ? 0.0 : operands_[0].packed ? 1.0 : 0.3);
+  double an_element = ns + an_element_moved();
   grain_ = std::max<int64_t>(256, static_cast<int64_t>(10000.0 / an_element));
   cost_ns_ = 20 + static_cast<uint64_t>(an_element * static_cast<double>(nest_.numel));
+}
+
+double Pointwise::an_element_moved() const {
+  if (flat_) return 0;
+  if (operands_[0].packed) return 1;
+  for (int k = 1; k <= inputs_; ++k)
+    if (operands_[k].packed) return 0.3;
+  return 15.0 / static_cast<double>(std::max<int64_t>(1, nest_.cols()));  // a call for each row
 }
 
 void Pointwise::plan_tiles(uint32_t may_be_single) {

@@ -56,6 +56,8 @@ class Pointwise {
     ConvertRow convert = nullptr;  // half to f32, or f32 to half for the output
   };
   void plan_tiles(uint32_t may_be_single);
+  // The nanoseconds that tiles take beside the kernel.
+  double an_element_moved() const;
   void run_large(RowKernel kernel, void* out, const void* const* in) const;
   void run_tiles(RowKernel kernel, void* out, const void* const* in, int64_t begin,
                  int64_t end) const;
@@ -116,6 +118,26 @@ void binary_row(const Row& row) {
   }
 }
 
+// The same of bf16 that is read and written without a buffer between.
+template <class Op>
+void bf16_row(const Row& row) {
+  auto* y = static_cast<uint16_t*>(row.out);
+  auto* a = static_cast<const uint16_t*>(row.in[0]);
+  auto* b = static_cast<const uint16_t*>(row.in[1]);
+  if (row.single == 0) {
+    TN_INDEPENDENT
+    for (int64_t i = 0; i < row.n; ++i) y[i] = narrowed(Op()(widened(a[i]), widened(b[i])));
+  } else if (row.single == 2) {
+    const float one = widened(*b);
+    TN_INDEPENDENT
+    for (int64_t i = 0; i < row.n; ++i) y[i] = narrowed(Op()(widened(a[i]), one));
+  } else {
+    const float one = widened(*a);
+    TN_INDEPENDENT
+    for (int64_t i = 0; i < row.n; ++i) y[i] = narrowed(Op()(one, widened(b[i])));
+  }
+}
+
 // Op()(x) over a row.
 template <class Op, class T, class Out = T>
 void unary_row(const Row& row) {
@@ -145,10 +167,11 @@ inline tn_plan* make_unary_plan(const Request& request, RowKernel kernel, double
 }
 
 // The plan of an operator a, b? -> y, whose absent operand is a scalar.
-inline tn_plan* make_binary_plan(const Request& request, RowKernel kernel, double ns) {
+inline tn_plan* make_binary_plan(const Request& request, RowKernel kernel, double ns,
+                                 bool as_bits = false) {
   const auto r = sdk::BinaryRequest::from(request);
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
-  Pointwise loop(request, {r.a, r.b}, 3, ns);
+  Pointwise loop(request, {r.a, r.b}, 3, ns, as_bits);
   if (r.a && r.b)
     return sdk::make_plan(
         [loop, kernel](const tn_run& run) { loop.run(kernel, run.outputs[0], run.inputs); },
@@ -163,13 +186,20 @@ inline tn_plan* make_binary_plan(const Request& request, RowKernel kernel, doubl
 }
 
 // An operator, the nanoseconds that an element of at most 4 and of 8 bytes takes on one core of
-// 2023, and its kernels. Of a table of these the request says which.
+// 2023, and its kernels; `bf16`, of two tensors, reads and writes that dtype itself. Of a table of
+// these the request says which.
 struct NamedRows {
   const char* op;
   double ns, ns_wide;
   sdk::ByDtype<RowKernel> rows;
+  RowKernel bf16 = nullptr;
 
   double ns_of(tn_dtype dtype) const { return sdk::dtype_size(dtype) == 8 ? ns_wide : ns; }
+  bool takes_bf16(const Request& request) const {
+    const auto r = sdk::BinaryRequest::from(request);
+    return bf16 && r.a && r.b && r.a->dtype == TN_BF16 && r.b->dtype == TN_BF16 &&
+           request.output(0).dtype == TN_BF16;
+  }
 };
 template <size_t N>
 tn_plan* make_unary_plan(const Request& request, const NamedRows (&table)[N]) {
@@ -180,6 +210,7 @@ tn_plan* make_unary_plan(const Request& request, const NamedRows (&table)[N]) {
 template <size_t N>
 tn_plan* make_binary_plan(const Request& request, const NamedRows (&table)[N]) {
   auto& named = sdk::entry_of(table, request.op());
+  if (named.takes_bf16(request)) return make_binary_plan(request, named.bf16, named.ns, true);
   const auto dtype = request.input(0).dtype;
   return make_binary_plan(request, named.rows.pick(dtype), named.ns_of(dtype));
 }

@@ -55,7 +55,7 @@ constexpr NamedRows kUnary[] = {
     numbers<formulas::Relu>("relu"),
     floats<formulas::Reciprocal>("reciprocal", 0.2, 0.5),
     packets<Exp>("exp", 0.3, 0.9),
-    packets<Log>("log", 0.4, 1.8),
+    packets<Log>("log", 0.25, 1.8),
     floats<formulas::Sqrt>("sqrt", 0.3, 0.8),
     floats<formulas::Rsqrt>("rsqrt", 0.5, 1.3),
     packets<Sin>("sin", 0.5, 12),

@@ -185,6 +185,7 @@ void Reduction::plan_columns() {
   across_ = (row_ + cols_ - 1) / cols_;
   group_ = std::max<int64_t>(16, kChunk / std::min(row_, cols_));
   chunks_ = std::max<int64_t>(1, (rows_ + group_ - 1) / group_);
+  group_ = std::max<int64_t>(1, (rows_ + chunks_ - 1) / chunks_);  // of equal size
   partials_ = chunks_ > 1;
   // Short rows that lie one behind the other are added several at a time.
   bool dense = s_.reduced_rank == 1 && s_.reduced[0].x_stride == row_;
