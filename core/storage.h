@@ -39,8 +39,9 @@ struct Storage : RefCounted, Pooled<Storage> {
   bool adopted() const { return slot == kAdopted; }
   std::atomic<uint64_t> written{
       ~uint64_t{0}};  // after `empty`: how many bytes from the first on have been written
-  std::atomic<uint64_t> version{0};   // incremented by every mutator
-  std::atomic<uint64_t> ticket{0};    // of the last queued write on the stream of the device
+  std::atomic<uint64_t> version{0};  // incremented by every mutator
+  // The ticket of the last queued write. Read it by ticket_of (core/runtime/arrival.h).
+  std::atomic<uint64_t> write_ticket{0};
   std::atomic<bool> exported{false};  // the address was given to somebody who may write there
   // The number of the present values, which no other values of any storage have had; it is given
   // when somebody first asks. Values that were queued count as present, so ask before you queue

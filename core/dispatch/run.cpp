@@ -18,6 +18,7 @@
 #include <tenon/core/dispatch/written.h>
 #include <tenon/core/error.h>
 #include <tenon/core/layout.h>
+#include <tenon/core/runtime/arrival.h>
 #include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/tensor_impl.h>
@@ -113,10 +114,6 @@ struct Work {
   bool outputs_hold_values = false;
 };
 
-uint64_t ticket_of(const Tensor& t) {
-  return impl_of(t).storage->ticket.load(std::memory_order_acquire);
-}
-
 // `versions` are those of the inputs, or null.
 [[gnu::always_inline]] inline void queue_plan(const Work& work, const uint64_t* versions) {
   auto& [context, entry, inputs, outputs, scalars, shape, outputs_hold_values] = work;
@@ -130,7 +127,7 @@ uint64_t ticket_of(const Tensor& t) {
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     pointers[i] = data_of(inputs[i]);
-    if (inputs[i]) context.stream->tell_of(ticket_of(*inputs[i]));
+    if (inputs[i]) context.stream->tell_of(ticket_of(*impl_of(*inputs[i]).storage));
   }
   for (size_t i = 0; i < outputs.size(); ++i)
     pointers[inputs.size() + i] = outputs[i] ? outputs[i]->data() : nullptr;
@@ -150,7 +147,7 @@ uint64_t ticket_of(const Tensor& t) {
            versions};
   const uint64_t ticket = context.stream->run(l);
   for (auto* o : outputs)
-    if (o) o->storage->ticket.store(ticket, std::memory_order_release);
+    if (o) o->storage->write_ticket.store(ticket, std::memory_order_release);
   if (auto* capture = context.stream->own_capture())
     capture->note(inputs, outputs);
   else if (sync_mode())

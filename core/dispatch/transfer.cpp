@@ -8,6 +8,7 @@
 #include <tenon/core/extent.h>
 #include <tenon/core/format.h>
 #include <tenon/core/layout.h>
+#include <tenon/core/runtime/arrival.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/tensor_impl.h>
 
@@ -24,6 +25,10 @@ uint64_t bytes_of(const TensorImpl& t) { return static_cast<uint64_t>(t.numel) *
 // such a copy takes milliseconds anyway, and the waiting limits how much a loop can have in flight.
 constexpr uint64_t kMaxStaged = uint64_t{64} << 20;
 constexpr uint64_t kMaxInFlight = 4 * kMaxStaged;
+
+// Copies to a device that computes on threads of the host run beside its other work from this size
+// on. A smaller one takes no longer than waking the thread that would make it.
+constexpr uint64_t kLeastApart = uint64_t{64} << 10;
 
 // Returns a pinned block for one copy of `device`; null if the copy is made without one.
 Ref<Storage> block_for(DeviceContext& device, uint64_t bytes) {
@@ -61,26 +66,27 @@ uint64_t queue_into_block(TensorImpl& src, Storage& block, FailureLog& block_fai
   block.add_use(*by.stream, ticket);
   return ticket;
 }
-void queue_from_block(Storage& block, TensorImpl& dst, const FailureLog* block_failures) {
+// `stream` is that of the device, or that of its copies.
+void queue_from_block(Storage& block, TensorImpl& dst, const FailureLog* block_failures,
+                      Stream& stream) {
   auto& by = *dst.storage->context;
   const tn_copy copy{sizeof(tn_copy), dst.data(), block.data, bytes_of(dst), by.handle, nullptr};
-  const uint64_t ticket =
-      by.stream->copy({&by.backend.api(), by.handle, copy, block_failures, nullptr,
-                       guards_of(block), guards_of(*dst.storage), by.device});
-  block.add_use(*by.stream, ticket);
-  dst.storage->ticket.store(ticket, std::memory_order_release);
-  if (sync_mode()) by.stream->wait_for_call(ticket);
+  const uint64_t ticket = stream.copy(
+      {&by.backend.api(), by.handle, copy, block_failures, &by.stream->failures, guards_of(block),
+       guards_of(*dst.storage), by.device, 0, &stream != by.stream.get()});
+  block.add_use(stream, ticket);
+  note_copied(*dst.storage, stream, ticket);
+  if (sync_mode()) stream.wait_for_call(ticket);
 }
 
-// The stream of the device fills the block, and the stream of the host waits for that and copies
+// The stream of the device fills the block, and a stream of the host waits for that and copies
 // the values out of it. The caller does neither.
-void queue_copy_to_host(TensorImpl& src, TensorImpl& dst, Storage& block) {
-  auto &from = *src.storage->context->stream, &to = *dst.storage->context->stream;
+void queue_copy_to_host(TensorImpl& src, TensorImpl& dst, Storage& block, Stream& to) {
   // A failure that keeps the values out of the block is logged where the second half looks for it
   // and passes it on to the destination.
   const uint64_t there = queue_into_block(src, block, to.failures);
-  to.wait_for(from, there, block.data, bytes_of(src));
-  queue_from_block(block, dst, &to.failures);
+  to.wait_for(*src.storage->context->stream, there, block.data, bytes_of(src));
+  queue_from_block(block, dst, &to.failures, to);
 }
 
 // Waits for the values, because the queue of a device cannot wait for that of the host, and copies
@@ -89,34 +95,40 @@ void queue_copy_to_host(TensorImpl& src, TensorImpl& dst, Storage& block) {
 bool queue_copy_to_device(TensorImpl& src, TensorImpl& dst, Storage& block) {
   auto& from = *src.storage->context;
   const uint64_t bytes = bytes_of(src);
-  dst.storage->context->stream->wait_for(
-      *from.stream, src.storage->ticket.load(std::memory_order_acquire), dst.data(), bytes);
+  auto& to = *dst.storage->context->stream;
+  wait_for_values(to, *src.storage, dst.data(), bytes);
   if (from.stream->failures.any() && from.stream->failures.poisoned(src.data(), bytes))
     return false;
   // The plugin makes this copy, because it uses all threads.
   const tn_copy copy{sizeof(tn_copy), block.data, src.data(), bytes, nullptr, from.handle};
   from.stream->require(from.backend.api().copy(from.handle, &copy, nullptr),
                        fmt::format("copy of {} bytes into pinned memory: ", bytes));
-  queue_from_block(block, dst, nullptr);
+  queue_from_block(block, dst, nullptr, to);
   return true;
 }
 
+// How the memory of the destination may be written: by its stream, after all that uses it; also by
+// another stream, because no queued work uses it; or by the stream of its copies, for the same
+// reason.
+enum class Destination { used, fresh, apart };
+
 // Queues a copy between two devices that one plugin can make, and notes that both storages are in
-// use. `fresh`: no queued work uses the memory of the destination.
-void queue_copy(TensorImpl& src, TensorImpl& dst, bool fresh, Ref<Storage> block) {
+// use.
+void queue_copy(TensorImpl& src, TensorImpl& dst, Destination target, Ref<Storage> block) {
   auto &from = *src.storage->context, &to = *dst.storage->context;
   if (block && from.caller_thread && queue_copy_to_device(src, dst, *block)) return;
-  if (block && to.caller_thread) return queue_copy_to_host(src, dst, *block);
+  Stream& writer = target == Destination::apart ? to.copies() : *to.stream;
+  if (block && to.caller_thread) return queue_copy_to_host(src, dst, *block, writer);
   // The device with streams of its own makes the copy; if both or none have some, the destination
   // does.
   auto& by = to.caller_thread && !from.caller_thread ? from : to;
+  Stream& stream = &by == &to ? writer : *from.stream;
   auto& other = &by == &to ? from : to;
   auto& other_side = &by == &to ? src : dst;
   if (&by == &to)
-    by.stream->wait_for(*from.stream, src.storage->ticket.load(std::memory_order_acquire),
-                        dst.data(), bytes_of(src));
-  else if (!fresh)
-    by.stream->wait_for(*to.stream, to.stream->last());
+    wait_for_values(stream, *src.storage, dst.data(), bytes_of(src));
+  else if (target == Destination::used)
+    stream.wait_for(*to.stream, to.stream->last());
   // A plugin knows only its own devices; other memory is host memory to it.
   const bool same_plugin = &from.backend == &to.backend;
   tn_copy copy{sizeof(tn_copy),
@@ -125,20 +137,21 @@ void queue_copy(TensorImpl& src, TensorImpl& dst, bool fresh, Ref<Storage> block
                bytes_of(src),
                &by == &to || same_plugin ? to.handle : nullptr,
                &by == &from || same_plugin ? from.handle : nullptr};
-  const uint64_t ticket = by.stream->copy(
-      {&by.backend.api(), by.handle, copy, &from.stream->failures, &to.stream->failures,
-       guards_of(*src.storage), guards_of(*dst.storage), by.device});
+  const uint64_t ticket =
+      stream.copy({&by.backend.api(), by.handle, copy, &from.stream->failures, &to.stream->failures,
+                   guards_of(*src.storage), guards_of(*dst.storage), by.device, 0,
+                   target == Destination::apart});
   if (&by != &other) {
-    other_side.storage->add_use(*by.stream, ticket);
+    other_side.storage->add_use(stream, ticket);
     if (&by == &from) {
       // Work of the destination must see the values.
-      to.stream->wait_for(*by.stream, ticket, dst.data(), copy.bytes);
-      dst.storage->ticket.store(to.stream->last(), std::memory_order_release);
+      to.stream->wait_for(stream, ticket, dst.data(), copy.bytes);
+      dst.storage->write_ticket.store(to.stream->last(), std::memory_order_release);
     } else {
-      dst.storage->ticket.store(ticket, std::memory_order_release);
+      note_copied(*dst.storage, stream, ticket);
     }
   }
-  if (sync_mode()) by.stream->wait_for_call(ticket);
+  if (sync_mode()) stream.wait_for_call(ticket);
 }
 
 // A lost device, or one whose work is being captured, cannot take part in a copy.
@@ -154,7 +167,8 @@ void require_both(const DeviceContext& from, const DeviceContext& to) {
 
 // Work of the copy is newer than a failure that affected its source.
 void tell_of(const TensorImpl& source) {
-  source.storage->context->stream->tell_of(source.storage->ticket.load(std::memory_order_acquire));
+  source.storage->context->stream->tell_of(
+      source.storage->write_ticket.load(std::memory_order_acquire));
 }
 
 bool can_copy_directly(const DeviceContext& from, const DeviceContext& to) {
@@ -189,14 +203,15 @@ Tensor allocate_tensor(const Shape& shape, DType dtype, Device device) {
 }
 
 namespace {
-void copy_values(const Tensor& source, const Tensor& destination, bool fresh, Ref<Storage> block) {
+void copy_values(const Tensor& source, const Tensor& destination, Destination target,
+                 Ref<Storage> block) {
   auto &src = impl_of(source), &dst = impl_of(destination);
   auto &from = *src.storage->context, &to = *dst.storage->context;
   if (!src.numel) return;
-  if (can_copy_directly(from, to)) return queue_copy(src, dst, fresh, std::move(block));
+  if (can_copy_directly(from, to)) return queue_copy(src, dst, target, std::move(block));
   Tensor on_host = copy_to_device(source, Device());
   auto& host = *impl_of(on_host).storage->context;
-  queue_copy(impl_of(on_host), dst, fresh, block_between(host, to, bytes_of(src)));
+  queue_copy(impl_of(on_host), dst, target, block_between(host, to, bytes_of(src)));
 }
 }  // namespace
 
@@ -207,7 +222,7 @@ void copy_between_devices(const Tensor& source, const Tensor& destination) {
   require_both(from, to);
   tell_of(src);
   const InPlaceChange change(storage);
-  copy_values(source, destination, false, block_between(from, to, bytes_of(src)));
+  copy_values(source, destination, Destination::used, block_between(from, to, bytes_of(src)));
 }
 
 Tensor copy_to_device(const Tensor& source, Device destination) {
@@ -220,10 +235,15 @@ Tensor copy_to_device(const Tensor& source, Device destination) {
   // If the stream of the source writes into the memory of the destination, no work of the
   // destination may still use that memory.
   const bool foreign_writer = to.caller_thread && !from.caller_thread && !block;
-  auto storage = foreign_writer ? to.memory->allocate_for_host(bytes_of(src))
-                                : to.memory->allocate(bytes_of(src));
+  Ref<Storage> storage;
+  if (to.caller_thread && !foreign_writer && bytes_of(src) >= kLeastApart)
+    storage = to.memory->allocate_apart(bytes_of(src));
+  const Destination target = storage ? Destination::apart : Destination::fresh;
+  if (!storage)
+    storage = foreign_writer ? to.memory->allocate_for_host(bytes_of(src))
+                             : to.memory->allocate(bytes_of(src));
   Tensor result = tensor_on(std::move(storage), src.shape, src.dtype, destination);
-  copy_values(source, result, true, std::move(block));
+  copy_values(source, result, target, std::move(block));
   // The bytes are in the order of the source, whatever it is.
   if (!src.contiguous || moves_channels(src.format))
     return make_view(result, src.shape, src.strides, 0);
@@ -265,14 +285,14 @@ Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Dev
   if (!bytes) return result;
   if (auto block = block_for(to, bytes)) {
     std::memcpy(block->data, values, bytes);
-    queue_from_block(*block, dst, nullptr);
+    queue_from_block(*block, dst, nullptr, *to.stream);
     return result;
   }
   // The memory of the caller is valid only during the call.
   const tn_copy copy{sizeof(tn_copy), dst.data(), values, bytes, to.handle, nullptr};
   const uint64_t ticket = to.stream->copy({&to.backend.api(), to.handle, copy, nullptr, nullptr,
                                            nullptr, guards_of(*dst.storage), to.device});
-  dst.storage->ticket.store(ticket, std::memory_order_release);
+  dst.storage->write_ticket.store(ticket, std::memory_order_release);
   to.stream->wait_and_watch(ticket);
   return result;
 }

@@ -46,7 +46,7 @@ void Storage::wait_for_uses() {
 void Storage::forget_failed() {
   if (!data) return;
   if (const uint64_t then = context->stream->forget_failed(data, block_bytes))
-    ticket.store(then, std::memory_order_release);
+    write_ticket.store(then, std::memory_order_release);
 }
 
 void Allocator::List::add(Storage& s) {
@@ -76,12 +76,6 @@ Allocator::~Allocator() = default;
 
 // ---- taking ----
 
-inline void Allocator::count(const BlockHeap::Block& block) {
-  stats_.allocations++;
-  stats_.allocated += block.bytes;
-  stats_.peak_allocated = std::max(stats_.peak_allocated, stats_.allocated);
-}
-
 inline BlockHeap::Block Allocator::take(uint64_t bytes, bool for_host) {
   BlockHeap::Block block;
   {
@@ -97,7 +91,11 @@ Ref<Storage> Allocator::make(uint64_t bytes, bool for_host) {
   s.context = &context_;
   if (bytes == 0) return owner;
   require_possible(context_, kind_, bytes);
-  const auto block = checked_ ? take_checked(bytes, for_host) : take(bytes, for_host);
+  hold(s, checked_ ? take_checked(bytes, for_host) : take(bytes, for_host), bytes);
+  return owner;
+}
+
+void Allocator::hold(Storage& s, const BlockHeap::Block& block, uint64_t bytes) {
   s.data = block.data;
   s.block_bytes = block.bytes;
   s.chunk = block.chunk;
@@ -106,7 +104,6 @@ Ref<Storage> Allocator::make(uint64_t bytes, bool for_host) {
   s.allocator = this;
   if (notes_blocks_) [[unlikely]]
     note(s);
-  return owner;
 }
 
 void Allocator::note(Storage& s) {
@@ -193,7 +190,7 @@ uint64_t Allocator::max_reserved(uint64_t bytes) {
 // Returns completely free segments, the smallest first, until another segment fits under the limit.
 void Allocator::make_room(uint64_t bytes, uint64_t segment) {
   std::unique_lock lock(lock_);
-  const uint64_t most = max_reserved(bytes);
+  const uint64_t most = max_reserved(bytes) + (lends_apart_ ? kMostApart : 0);
   if (stats_.reserved + segment <= most) return;
   const uint64_t last =
       std::max(heap_.ticket_of_free_segments(), host_heap_.ticket_of_free_segments());
@@ -236,7 +233,8 @@ void Allocator::ask_system(uint64_t bytes, bool for_host) {
     e->destroy(e);
     // During a capture nothing runs, so there is nothing to wait for: a capture begins on an idle
     // stream.
-    if (!context_.stream->capturing()) context_.stream->wait(context_.stream->last());
+    if (!context_.stream->capturing())
+      for (auto* stream : context_.streams()) stream->wait(stream->last());
     (parent_ ? *parent_ : *this).empty_cache();
     const uint64_t unit = granularity_ ? smallest_segment() : 64 << 10;
     segment = (needed + unit - 1) / unit * unit;  // no more than is needed

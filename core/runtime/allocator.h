@@ -2,6 +2,7 @@
 // caching, so a backend only provides raw memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -52,6 +53,10 @@ class Allocator {
   Ref<Storage> allocate(uint64_t bytes);
   // Returns memory that the host may write immediately, because no queued work uses it.
   Ref<Storage> allocate_for_host(uint64_t bytes);
+  // Returns such memory for another stream, which writes it while the device computes, or null if
+  // that would need much more memory than work in order does: a program that is far ahead of its
+  // device would have all that it copies in memory at once. Null in checked mode.
+  Ref<Storage> allocate_apart(uint64_t bytes);
   // Takes ownership of a storage whose last handle is gone. Never throws.
   void free(Storage* storage) noexcept;
   void add_use(Storage& storage, Stream& stream, uint64_t ticket);
@@ -81,12 +86,18 @@ class Allocator {
   };
 
   Ref<Storage> make(uint64_t bytes, bool for_host);
+  void hold(Storage& s, const BlockHeap::Block& block, uint64_t bytes);
   [[gnu::cold]] void note(Storage& s);
   [[gnu::cold]] BlockHeap::Block take_checked(uint64_t bytes, bool for_host);
   void reuse_checked(bool all);
   BlockHeap::Block take(uint64_t bytes, bool for_host);
   BlockHeap::Block take_slow(uint64_t bytes, bool for_host);
-  void count(const BlockHeap::Block& block);
+  BlockHeap::Block take_apart(uint64_t bytes);
+  void count(const BlockHeap::Block& block) {
+    stats_.allocations++;
+    stats_.allocated += block.bytes;
+    stats_.peak_allocated = std::max(stats_.peak_allocated, stats_.allocated);
+  }
   BlockHeap::Block find(uint64_t bytes, bool for_host);
   void ask_system(uint64_t bytes, bool for_host);
   uint64_t segment_bytes(uint64_t bytes) const;
@@ -118,6 +129,10 @@ class Allocator {
   uint64_t pending_bytes_ = 0;
   List live_;  // private ones only
   bool released_ = false;
+  // What copies beside the work of the device may need more than that work, once there were some.
+  // Half of it is for the copies, so that work does not have to wait for memory that they hold.
+  static constexpr uint64_t kMostApart = uint64_t{64} << 20;
+  bool lends_apart_ = false;
   // How many more quarters may be reserved, and the numbers that decide about it: see max_reserved.
   uint64_t extra_quarters_ = 0, given_back_ = 0, peak_at_last_return_ = 0;
 };

@@ -84,7 +84,7 @@ void Recording::replay() {
   const bool skipped = failure != nullptr;
   if (!skipped) failure = stream_.replay(api_, graph_, last_replay_, check_.get());
   for (auto& s : written_) {
-    if (!skipped) s->ticket.store(last_replay_, std::memory_order_release);
+    if (!skipped) s->write_ticket.store(last_replay_, std::memory_order_release);
     // If nothing was queued, memory from before the capture keeps its values.
     if (s->allocator != &memory_) continue;
     if (stream_.failures.any()) stream_.failures.clear_poison(s->data, s->bytes);

@@ -112,7 +112,7 @@ bool queue(Communicator& c, std::span<const Members> rows, size_t first_written,
   for (auto* row : usable)
     for (size_t i = first_written; i < n; ++i) {
       auto& t = impl_of((*row)[i]);
-      t.storage->ticket.store(c.streams[i]->last(), std::memory_order_release);
+      t.storage->write_ticket.store(c.streams[i]->last(), std::memory_order_release);
       if (failure)
         c.streams[i]->failures.poison(t.data(), bytes_of((*row)[i]), failure);
       else if (c.streams[i]->failures.any())

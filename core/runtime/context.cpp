@@ -65,6 +65,22 @@ DeviceContext::DeviceContext(Device d, plugins::Backend& b,
 
 DeviceContext::~DeviceContext() = default;
 
+Stream& DeviceContext::copies() {
+  if (auto* made = copies_.load(std::memory_order_acquire)) return *made;
+  std::lock_guard lock(mutex_);
+  if (!own_copies_) {
+    own_copies_ = make_worker_stream(device.str() + " copies");
+    copies_.store(own_copies_.get(), std::memory_order_release);
+  }
+  return *own_copies_;
+}
+
+std::vector<Stream*> DeviceContext::streams() const {
+  std::vector<Stream*> all = {stream.get()};
+  if (auto* made = copies_.load(std::memory_order_acquire)) all.push_back(made);
+  return all;
+}
+
 void DeviceContext::refuse_allocation(uint64_t bytes, const std::string& what) const {
   const MemoryStats s = memory->stats();
   throw OutOfMemoryError(
@@ -103,13 +119,14 @@ Contexts& contexts() {
 }
 
 void report_unreported(const std::vector<DeviceContext*>& all) {
-  for (auto* context : all) {
-    auto report = [](const std::string& text) { log_message(TN_LOG_ERROR, "tenon", text); };
-    while (auto failure = context->stream->failures.take_unreported())
-      report("work failed, and nothing waited for it: " + failure->message);
-    if (auto more = context->stream->failures.take_dropped())
-      report(fmt::format("{} more failures on {} were not kept", more, context->device));
-  }
+  auto report = [](const std::string& text) { log_message(TN_LOG_ERROR, "tenon", text); };
+  for (auto* context : all)
+    for (auto* stream : context->streams()) {
+      while (auto failure = stream->failures.take_unreported())
+        report("work failed, and nothing waited for it: " + failure->message);
+      if (auto more = stream->failures.take_dropped())
+        report(fmt::format("{} more failures on {} were not kept", more, context->device));
+    }
 }
 
 // Returns the plugins that are not closed at exit. The devices of some can still be used: static
@@ -161,7 +178,8 @@ void close_all() {
   if (ended_by_a_plugin()) return;
   const auto all = open_contexts();  // a copy, so that no lock is held while others are taken
   for (auto* context : all)
-    if (!context->stream->capturing()) context->stream->wait(context->stream->last());
+    for (auto* stream : context->streams())
+      if (!stream->capturing()) stream->wait(stream->last());
   for_checked(all, [](Allocator& memory) { memory.look_at_all(); });
   report_unreported(all);
   const auto left = left_open(all);  // only now is it known whose work does not end
@@ -284,22 +302,24 @@ std::vector<DeviceDescription> describe_devices(std::string_view type) {
 }
 
 void synchronize(Device device) {
-  auto& s = *context_of(device).stream;
-  s.wait_for_all();
-  s.require_device();
+  auto& c = context_of(device);
+  for (auto* s : c.streams()) s->wait_for_all();
+  c.stream->require_device();
 }
 
 void synchronize() {
   auto all = open_contexts();
-  for (auto* c : all) c->stream->wait_and_watch(c->stream->last());
-  for (auto* c : all) c->stream->wait_for_all();
+  for (auto* c : all)
+    for (auto* s : c->streams()) s->wait_and_watch(s->last());
+  for (auto* c : all)
+    for (auto* s : c->streams()) s->wait_for_all();
 }
 
 MemoryStats memory_stats(Device device) { return context_of(device).memory->stats(); }
 
 void empty_cache(Device device) {
   auto& c = context_of(device);
-  c.stream->wait(c.stream->last());
+  for (auto* s : c.streams()) s->wait(s->last());
   c.memory->empty_cache();
   if (c.pinned) c.pinned->empty_cache();
 }

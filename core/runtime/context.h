@@ -1,6 +1,7 @@
 // Everything that the runtime has for one device: its plugin, stream, memory and plans.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -35,6 +36,9 @@ class DeviceContext {
   bool caller_thread = false;
   std::vector<Planner> planners;
   std::unique_ptr<Stream> stream;
+  // The stream of large copies that come to a device that computes on threads of the host, beside
+  // its other work (core/runtime/arrival.h). The first call makes it.
+  Stream& copies();
   std::unique_ptr<Allocator> memory;
   std::unique_ptr<Allocator> pinned;  // null if the device offers none
   std::unique_ptr<PlanStore> plans;   // a PlanCache of core/dispatch
@@ -46,6 +50,9 @@ class DeviceContext {
   // Throws the OutOfMemoryError "<what>cannot allocate <bytes> bytes on cpu:0 (…)".
   [[noreturn]] void refuse_allocation(uint64_t bytes, const std::string& what = {}) const;
 
+  // Its streams that exist.
+  std::vector<Stream*> streams() const;
+
   // The recordings that exist. They are closed before the stream is.
   void add_recording(Recording* recording);
   void remove_recording(Recording* recording);
@@ -55,6 +62,8 @@ class DeviceContext {
   uint64_t max_bytes_ = kMaxAddressable;
   ForkMutex mutex_{ForkOrder::devices};
   std::vector<Recording*> recordings_;
+  std::unique_ptr<Stream> own_copies_;
+  std::atomic<Stream*> copies_{nullptr};  // null until there is one
 };
 
 // Returns the context of a device, which the first call opens. Throws a PluginError or DeviceError

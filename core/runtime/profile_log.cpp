@@ -30,6 +30,7 @@ using profiler::Kind;
 struct Record {
   Kind kind = Kind::op;
   bool on_device = true, failed = false;  // as in Event
+  bool apart = false;                     // a copy beside the other work of the device
   Device device;
   pthread_t thread{};
   const char *name = "", *by = "", *tensors = "";
@@ -91,7 +92,7 @@ Event event_of(const Record& r, int64_t origin, int thread) {
   Event e;
   e.kind = r.kind;
   e.name = r.name;
-  e.lane = !r.of_thread()       ? r.device.str()
+  e.lane = !r.of_thread()       ? r.device.str() + (r.apart ? " copies" : "")
            : thread == getpid() ? "main"
                                 : fmt::format("thread {}", thread);
   if (r.has_device()) e.device = r.device.str();
@@ -159,6 +160,7 @@ void add_copy(const CopyTask& task, tn_stream* stream, Clock::time_point began,
         r.by = task.api->name();
         r.device = task.by;
         r.on_device = !stream;
+        r.apart = task.apart;
         r.queued = task.queued_ns;
         r.began = ns_of(began);
         r.ended = ended;

@@ -56,7 +56,8 @@ bool is_work(const Event& e) { return e.kind == Kind::op || e.kind == Kind::copy
 // The lanes in the order in which they are shown: devices, then threads, "main" first.
 std::map<std::string, int> lanes_of(const std::vector<Event>& events) {
   std::vector<std::string> devices, threads;
-  for (auto& e : events) (e.lane == e.device ? devices : threads).push_back(e.lane);
+  for (auto& e : events)
+    (!e.device.empty() && e.lane.starts_with(e.device) ? devices : threads).push_back(e.lane);
   std::sort(devices.begin(), devices.end());
   std::sort(threads.begin(), threads.end());
   std::map<std::string, int> lanes;

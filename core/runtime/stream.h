@@ -62,6 +62,7 @@ struct CopyTask {
   checked::Memory *source = nullptr, *target = nullptr;
   Device by{};                                 // the device of the stream
   int64_t queued_ns = 0;                       // as in Launch
+  bool apart = false;                          // made by the stream of the copies of that device
   observe::DeviceWork* device_work = nullptr;  // as in Launch
 };
 

@@ -25,7 +25,8 @@ plugins::CheckedCapture capture_of(const DeviceContext& context) {
 // nothing can be waited for during the capture.
 void wait_for_all_devices() {
   for (auto* c : open_contexts())
-    if (!c->stream->capturing()) c->stream->wait(c->stream->last());
+    for (auto* stream : c->streams())
+      if (!stream->capturing()) stream->wait(stream->last());
 }
 
 // Ends the recording in every case. Returns null if there is nothing to replay.

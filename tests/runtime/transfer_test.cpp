@@ -68,6 +68,61 @@ BOOST_AUTO_TEST_CASE(nobody_waits_for_a_busy_device) {
   BOOST_TEST(blocking_copies() == blocked);
 }
 
+// Copies that come to a cpu device do not wait for what it does, nor does it wait for them.
+BOOST_AUTO_TEST_CASE(large_copies_come_beside_other_work) {
+  constexpr int64_t n = 40000;
+  const Tensor stuck = ones({10}, {.device = "sim:0"}), far = full({n}, 3, {.device = "sim:0"}),
+               here = full({n}, 2);
+  far.wait();
+  Held held("sim:0");
+  const Tensor busy = (stuck * 2.0).to("cpu:1");  // small, so cpu:1 itself waits for it
+  const Tensor behind = full({n}, 5, {.device = "cpu:1"}) + 1.0;
+  Tensor came = here.to("cpu:1");
+  came.wait();
+  BOOST_TEST(!behind.is_ready());
+  const Tensor sum = came + behind;  // it is queued behind
+  came.fill_(7);
+  const Tensor late = far.to("cpu:2"), doubled = late * 2.0;
+  BOOST_TEST(!late.is_ready());
+  const Tensor next = far.to("cpu:3"), unrelated = full({n}, 4, {.device = "cpu:3"}) * 2.0;
+  unrelated.wait();
+  BOOST_TEST(!next.is_ready());
+  Tensor changed = far.to("cpu:3");
+  changed.narrow(0, 0, 10).fill_(1);
+  far.to("cpu:3");  // nobody keeps it
+  held.let_go();
+  BOOST_TEST(busy.sum().item() == 20.0);
+  BOOST_TEST(sum.sum().item() == 8.0 * n);
+  BOOST_TEST(came.sum().item() == 7.0 * n);
+  BOOST_TEST(doubled.sum().item() == 6.0 * n);
+  BOOST_TEST((next + changed).sum().item() == 6.0 * n - 20);
+}
+
+// A copy is one failed read more, and says why.
+BOOST_AUTO_TEST_CASE(large_copies_bring_failures) {
+  const Tensor labels = full({20000}, 3, {.dtype = i64}), table = ones({2, 3});
+  const Tensor bad = index_select(table, 0, labels).to("cpu:1"), more = bad + 1.0;
+  require_error<IndexError>([&] { more.wait(); }, "index_select");
+  require_error<IndexError>([&] { bad.wait(); }, "index_select");
+  synchronize();
+}
+
+// A program that is far ahead of its device does not hold all that it copies at once.
+BOOST_AUTO_TEST_CASE(copies_far_ahead_take_turns) {
+  constexpr int64_t n = 1 << 18;  // 1 MiB
+  const Tensor stuck = ones({10}, {.device = "sim:0"}), here = full({n}, 2);
+  here.wait();
+  const uint64_t before = memory_stats("cpu:3").reserved;
+  Tensor total = zeros({n}, {.device = "cpu:3"});
+  Held held("sim:0");
+  total += (stuck * 2.0).to("cpu:3").sum();
+  for (int i = 0; i < 300; ++i) total += here.to("cpu:3");
+  BOOST_TEST(memory_stats("cpu:3").reserved - before < (uint64_t{80} << 20));
+  held.let_go();
+  BOOST_TEST(total.sum().item() == 620.0 * n);
+  empty_cache("cpu:3");
+}
+
 // What a device computes after a sum of gradients is known to be sound only when the others of that
 // sum have told how theirs ended. One of them is busy with something else by now.
 BOOST_AUTO_TEST_CASE(nobody_waits_for_a_device_that_only_shared_a_sum) {
