@@ -112,8 +112,9 @@ SplitCall::SplitCall(ModuleRef module, const std::vector<Device>& devices)
     for (auto& device : devices) resolve_replica(tensor, device);
 }
 
-void SplitCall::run(size_t parts, const std::function<void(size_t)>& work) {
+void SplitCall::run(size_t parts, const std::function<void(size_t)>& work, PartTimes* times) {
   left_.resize(parts);
+  times_ = times;
   if (in_turns_ && parts > 1) {
     Lockstep::run(parts, work, [this](size_t part) { switch_to(part); });
   } else {
@@ -122,10 +123,12 @@ void SplitCall::run(size_t parts, const std::function<void(size_t)>& work) {
       work(part);
     }
   }
+  if (times_) times_->stop();
   end();
 }
 
 void SplitCall::switch_to(size_t part) {
+  if (times_) times_->turn_to(part);
   if (part_ && *part_ != part) {
     if (in_turns_ || *part_ == 0) {
       auto& left = left_[*part_].emplace(buffer_values(module_));

@@ -1,6 +1,9 @@
 // A loop of one's own over several devices learns what one device learns.
+#include <chrono>
 #include <deque>
 #include <limits>
+#include <numeric>
+#include <thread>
 
 #include <boost/test/unit_test.hpp>
 
@@ -207,6 +210,90 @@ BOOST_AUTO_TEST_CASE(evaluation_takes_the_targets_to_where_the_results_are) {
   net.second.to(devices[1]);
   BOOST_TEST(measure().device() == devices[1]);
   BOOST_TEST(measure().item() == together);
+}
+
+// The shares of devices of such speeds, in rows a second, after some calls.
+std::vector<double> shares_after(nn::detail::Balance& balance, const std::vector<Device>& devices,
+                                 const std::vector<double>& speeds, int calls, int& measured) {
+  measured = 0;
+  for (int call = 0; call < calls; ++call) {
+    nn::detail::Split split{{}, 1000};
+    nn::detail::share_out(split, devices, balance.weights());
+    if (!balance.is_due(split)) continue;
+    ++measured;
+    std::vector<double> seconds;
+    for (auto& part : split.parts)
+      seconds.push_back(static_cast<double>(part.size) / speeds[part.device.index()]);
+    balance.learn(split, seconds);
+  }
+  return balance.shares();
+}
+
+BOOST_AUTO_TEST_CASE(shares_follow_the_speeds_of_devices) {
+  const std::vector<Device> devices = {"cpu:0", "cpu:1", "cpu:2", "cpu:3"};
+  nn::detail::Balance balance(devices, {1, 1, 0, 1}, true);
+  int measured = 0;
+  const auto found = shares_after(balance, devices, {1, 2, 9, 4}, 400, measured);
+  const auto near = boost::test_tools::tolerance(0.05);
+  BOOST_TEST(found == (std::vector<double>{1 / 7.0, 2 / 7.0, 0, 4 / 7.0}),
+             near << boost::test_tools::per_element());
+  BOOST_TEST(measured < 20);
+  BOOST_TEST((shares_after(balance, devices, {1, 2, 9, 4}, 600, measured) == found));
+  BOOST_TEST(measured < 5);
+  // One becomes slow.
+  BOOST_TEST(shares_after(balance, devices, {1, 2, 9, 1}, 600, measured) ==
+                 (std::vector<double>{0.25, 0.5, 0, 0.25}),
+             near << boost::test_tools::per_element());
+  nn::detail::Balance fixed(devices, {}, false);
+  BOOST_TEST(
+      (shares_after(fixed, devices, {1, 2, 9, 4}, 10, measured) == std::vector<double>(4, 0.25)));
+  BOOST_TEST(measured == 0);
+}
+
+// What a machine does besides may disturb single measurements.
+BOOST_AUTO_TEST_CASE(a_slow_device_gets_less) {
+  struct Slow : nn::Module<Slow> {
+    nn::Parameter weight = ones({1});
+    Device slow;
+    Tensor forward(const Tensor& x) {
+      if (x.device() == slow) std::this_thread::sleep_for(std::chrono::milliseconds(x.size(0)));
+      return x * weight;
+    }
+  };
+  const auto devices = places(2);
+  nn::DataParallel model(Slow(), devices, {.balance = true});
+  model.module.slow = devices[1];
+  const Tensor x = arange(0, 12).reshape({12, 1}).to(devices[0]);
+  BOOST_TEST((model.shares() == std::vector<double>{0.5, 0.5}));
+  for (int call = 0; call < 1000 && model.shares()[1] > 0.3; ++call)
+    require_equal(model(x).detach(), x);
+  BOOST_TEST(model.shares()[1] < 0.3);
+  BOOST_TEST(model.shares()[0] + model.shares()[1] == 1.0, boost::test_tools::tolerance(1e-12));
+}
+
+// Whatever the shares are, also where parts wait for each other.
+BOOST_AUTO_TEST_CASE(balanced_devices_learn_what_one_learns) {
+  const auto make = [] {
+    manual_seed(3);
+    nn::Sequential net(nn::Linear(8, 16), nn::SyncBatchNorm(16), nn::ReLU(), nn::Linear(16, 3));
+    return net.to(f64), net;
+  };
+  const auto learned = [](auto model) {
+    optim::SGD optimizer(model.parameters(), 0.1);
+    manual_seed(5);
+    for (int i = 0; i < 6; ++i) {
+      const Tensor x = randn({13, 8}).to(default_device(), f64),
+                   y = randint(0, 3, {13}).to(x.device());
+      optimizer.zero_grad();
+      cross_entropy(model(x), y).backward();
+      optimizer.step();
+    }
+    std::vector<std::vector<double>> all;
+    for (auto& p : model.parameters()) all.push_back(p.template to_vector<double>());
+    return all;
+  };
+  nn::DataParallel shared(make(), places(3), {.weights = {1, 5, 2}, .balance = true});
+  BOOST_TEST(largest_difference(learned(shared), learned(make())) < 1e-9);
 }
 
 BOOST_AUTO_TEST_CASE(calls_that_make_no_sense) {
