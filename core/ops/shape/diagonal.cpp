@@ -86,7 +86,8 @@ Tensor below_diagonal(const Tensor& x, int64_t diagonal) {
   const int64_t rows = shape_of(x)[-2], cols = shape_of(x)[-1];
   // Beyond the corners nothing changes, and the numbers stay small.
   const int64_t first = std::clamp(diagonal, -rows, cols);
-  const TensorOptions options{.dtype = i64, .device = device_read_on(x)};
+  const bool small = std::max(rows, cols) < std::numeric_limits<int32_t>::max() / 2;
+  const TensorOptions options{.dtype = small ? i32 : i64, .device = device_read_on(x)};
   return ge(unsqueeze(arange(first, first + rows, 1, options), 1), arange(0, cols, 1, options));
 }
 

@@ -1,6 +1,8 @@
 // Writing and combining at indices, and the gradient of gather, in the order of the index whatever
 // the number of threads: where there are few dimensions before `dim` to share out, each thread has
 // a part of the places along it and looks at all indices.
+#include <cstring>
+
 #include <tenon/plugins/sdk/requests/indexing.h>
 #include <tenon/plugins/sdk/scatter.h>
 
@@ -34,6 +36,7 @@ struct Walk {
   uint32_t src;       // the number of the input that is written
   Nest outer, inner;  // index, src, y: the dimensions before dim, and the others
   int64_t size, stride;
+  int64_t element, bytes, block;  // of an element of y, of all, of those from dim on
 
   // `seen` is y with a stride of 0 along dim.
   Walk(const Request& request, uint32_t src, const tn_tensor_desc& seen, size_t dim, int64_t size,
@@ -43,7 +46,13 @@ struct Walk {
         outer(nest(request, src, seen, 0, dim)),
         inner(nest(request, src, seen, dim, seen.rank)),
         size(size),
-        stride(stride) {}
+        stride(stride) {
+    const tn_tensor_desc& y = request.output(0);
+    element = static_cast<int64_t>(sdk::dtype_size(y.dtype));
+    bytes = sdk::numel(y) * element;
+    block = element;
+    for (size_t d = dim; d < y.rank; ++d) block *= y.shape[d];
+  }
   static Nest nest(const Request& request, uint32_t src, const tn_tensor_desc& seen, size_t begin,
                    size_t end) {
     const auto i = dims_between(request.input(1), begin, end),
@@ -52,25 +61,52 @@ struct Walk {
     return Nest({&i, &from, &to});
   }
 
-  void operator()(const tn_run& run, PutRow put) const {
-    const Tiling blocks{outer, 1, 1}, rows{inner, 1, inner.cols()};
+  // Makes y what it is to be before, from `from` or of zeros, then calls `reset`, if there is one,
+  // and `put` for all rows. A thread does all this with one block after the other, while it is in
+  // cache, where each block of y belongs to one of index.
+  void operator()(const tn_run& run, const void* from, PutRow reset, PutRow put) const {
+    const Tiling blocks{outer, 1, 1};
     const int64_t count = blocks.count(), work = outer.numel * inner.numel;
     const int64_t threads = work < kGrain ? 1 : thread_count();
     const int64_t parts = count >= threads ? 1 : std::min(threads, size);
     const int64_t grain = threads == 1 ? count * parts : (count * parts + threads - 1) / threads;
-    parallel_for(count * parts, grain, [&](int64_t begin, int64_t end, uint32_t) {
-      for (int64_t unit = begin; unit < end; ++unit) {
+    const bool by_block = parts == 1 && count * block == bytes && block <= kBlockBytes;
+    if (!by_block) begin(run, from);
+    parallel_for(count * parts, grain, [&](int64_t first, int64_t last, uint32_t) {
+      for (int64_t unit = first; unit < last; ++unit) {
         const int64_t part = unit % parts, low = size * part / parts,
                       high = size * (part + 1) / parts;
         blocks.walk(unit / parts, unit / parts + 1, [&](const int64_t* base, int64_t, int64_t) {
-          const auto row = [&](const int64_t* at, int64_t, int64_t cols) {
-            put(*this, run, {base[0] + at[0], base[1] + at[1], base[2] + at[2], cols, low, high});
-          };
-          constexpr int64_t origin[kMaxOperands] = {};
-          inner.rank <= 1 ? row(origin, 1, inner.cols()) : rows.walk(0, rows.count(), row);
+          if (by_block) begin_block(run, from, base[2] * element);
+          if (reset) put_rows(run, reset, base, low, high);
+          put_rows(run, put, base, low, high);
         });
       }
     });
+  }
+
+ private:
+  static constexpr int64_t kBlockBytes = 256 * 1024;  // that stay in cache
+
+  // y before anything is put there: `from`, or zeros where that is NULL.
+  void begin(const tn_run& run, const void* from) const {
+    if (run.outputs[0] == from) return;
+    from ? copy_bytes(run.outputs[0], from, bytes) : zero_bytes(run.outputs[0], bytes);
+  }
+  void begin_block(const tn_run& run, const void* from, int64_t at) const {
+    if (run.outputs[0] == from) return;
+    auto* y = static_cast<char*>(run.outputs[0]) + at;
+    const auto size = static_cast<size_t>(block);
+    from ? std::memcpy(y, static_cast<const char*>(from) + at, size) : std::memset(y, 0, size);
+  }
+  void put_rows(const tn_run& run, PutRow put, const int64_t* base, int64_t low,
+                int64_t high) const {
+    const Tiling rows{inner, 1, inner.cols()};
+    const auto row = [&](const int64_t* at, int64_t, int64_t cols) {
+      put(*this, run, {base[0] + at[0], base[1] + at[1], base[2] + at[2], cols, low, high});
+    };
+    constexpr int64_t origin[kMaxOperands] = {};
+    inner.rank <= 1 ? row(origin, 1, inner.cols()) : rows.walk(0, rows.count(), row);
   }
 };
 
@@ -81,24 +117,19 @@ void put_row(const Walk& walk, const tn_run& run, const Row& row) {
   auto* y = static_cast<T*>(run.outputs[0]) + row.y;
   const int64_t index_step = walk.inner.col_stride(0), src_step = walk.inner.col_stride(1),
                 y_step = walk.inner.col_stride(2);
-  for (int64_t k = 0; k < row.count; ++k) {
-    const int64_t position = row.index + k * index_step;
-    const int64_t i = checked(walk.op, index[position], walk.size, position);
-    if (i < row.low || i >= row.high) continue;
-    T& at = y[k * y_step + i * walk.stride];
-    at = Put::put(at, src[k * src_step]);
-  }
-}
-
-// `reset`, if there is one, makes the places ready before the first is put there.
-tn_plan* scatter_plan(const Walk& walk, int64_t bytes, Walk::PutRow reset, Walk::PutRow put,
-                      uint64_t cost) {
-  auto body = [=](const tn_run& run) {
-    if (run.outputs[0] != run.inputs[0]) copy_bytes(run.outputs[0], run.inputs[0], bytes);
-    if (reset) walk(run, reset);
-    walk(run, put);
+  const auto put = [&](auto all, int64_t index_step, int64_t src_step, int64_t y_step) {
+    for (int64_t k = 0; k < row.count; ++k) {
+      const int64_t position = row.index + k * index_step;
+      const int64_t i = checked(walk.op, index[position], walk.size, position);
+      if (!all && (i < row.low || i >= row.high)) continue;
+      T& at = y[k * y_step + i * walk.stride];
+      at = Put::put(at, src[k * src_step]);
+    }
   };
-  return sdk::make_plan(body, {0, cost});
+  // Along the last dimension, what most calls are.
+  if (index_step == 1 && src_step == 1 && y_step == 0 && row.low == 0 && row.high == walk.size)
+    return put(std::true_type{}, 1, 1, 0);
+  put(std::false_type{}, index_step, src_step, y_step);
 }
 
 struct RowKernels {
@@ -131,15 +162,17 @@ tn_plan* make_scatter(tn_device*, const Request& request) {
       if (run.outputs[0] != run.inputs[0]) copy_bytes(run.outputs[0], run.inputs[0], bytes);
     });
   const Walk walk(request, 2, r.seen, r.dim, r.size, r.stride);
-  const auto cost = 30 + static_cast<uint64_t>(elements / 4 + 3 * count);
+  const auto plan = [&](Walk::PutRow reset, Walk::PutRow put) {
+    return sdk::make_plan([=](const tn_run& run) { walk(run, run.inputs[0], reset, put); },
+                          {0, 30 + static_cast<uint64_t>(elements / 4 + 3 * count)});
+  };
   return with_index(r.index, [&]<class I>(I) {
     if (r.reduce == Reduce::assign)
-      return with_width(r.dtype, [&]<class T>(T) {
-        return scatter_plan(walk, bytes, nullptr, put_row<sdk::AssignTo<T>, T, I>, cost);
-      });
+      return with_width(r.dtype,
+                        [&]<class T>(T) { return plan(nullptr, put_row<sdk::AssignTo<T>, T, I>); });
     return with_number(sdk::byte_for_bool(r.dtype), [&]<class T>(T) {
       const RowKernels rows = rows_of<T, I>(r.reduce);
-      return scatter_plan(walk, bytes, r.include_self ? nullptr : rows.reset, rows.put, cost);
+      return plan(r.include_self ? nullptr : rows.reset, rows.put);
     });
   });
 }
@@ -159,10 +192,7 @@ tn_plan* make_gather_backward(tn_device*, const Request& request) {
   return with_float(r.dtype, [&]<class T>(T) {
     return with_index(r.index, [&]<class I>(I) {
       return sdk::make_plan(
-          [walk, bytes](const tn_run& run) {
-            zero_bytes(run.outputs[0], bytes);
-            walk(run, put_row<sdk::AddTo<T>, T, I>);
-          },
+          [walk](const tn_run& run) { walk(run, nullptr, nullptr, put_row<sdk::AddTo<T>, T, I>); },
           {0, 30 + static_cast<uint64_t>(elements / 4 + 2 * count)});
     });
   });
