@@ -39,12 +39,26 @@ BOOST_AUTO_TEST_CASE(async) {
   const std::string trace = folder / "trace.json", common = "async --size 40 --times 5 --turns 2 ";
   const auto outcome = run_well(folder, common + "--trace '" + trace + "'");
   for (auto* line : {"queued", "done", "cpu:0 alone", "cpu:1 alone", "together", "computing",
-                     "copying to cpu:1", "both, overlapped", " events"})
+                     "copying to cpu:1", "copying to cpu:0", "both, overlapped", " events"})
     BOOST_TEST(has(outcome.out, line), outcome.out);
   for (auto* part : {"\"cpu:0\"", "\"cpu:1\"", "\"devices together\"", "\"matmul\""})
     BOOST_TEST(has(slurp(trace), part));
   BOOST_TEST(has(run_well(folder, common + "--device cpu").out, "copying to cpu:0"));
   BOOST_TEST(has(run(folder, common + "--device cpu:0,nowhere:3").err, "nowhere"));
+}
+
+BOOST_AUTO_TEST_CASE(multi_device) {
+  Folder folder;
+  const std::string trace = folder / "trace.json";
+  const auto outcome =
+      run_well(folder,
+               "multi_device --device cpu:0,cpu:1 --images 40 --width 4 --epochs 1 "
+               "--batch-size 20 --balance --size 40 --times 3 --trace '" +
+                   trace + "'");
+  for (auto* line : {"speed-up", "LeNet            1 ", "LeNet            2 ",
+                     "ResNet-18        2 ", "together", "copying to cpu:0", " events"})
+    BOOST_TEST(has(outcome.out, line), outcome.out);
+  BOOST_TEST(has(slurp(trace), "\"devices together\""));
 }
 
 BOOST_AUTO_TEST_CASE(vae) {
