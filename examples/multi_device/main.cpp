@@ -79,10 +79,10 @@ void show(const example::Options& o, int64_t images, int64_t width, bool balance
 }  // namespace
 
 int main(int argc, char** argv) {
-  example::Options o = {.epochs = 2, .lr = 0.05};
+  example::Options o = {.epochs = 3, .lr = 0.05};
   example::OverlapOptions overlap;
   std::string devices = "cpu:0,cpu:1,cpu:2,cpu:3";
-  int64_t images = 10000, width = 16;
+  int64_t images = 10000, width = 8;
   bool balance = false;
   CLI::App app("Trains LeNet and ResNet-18 on 1, 2, 4 ... of the devices, and shows what overlaps");
   app.option_defaults()->always_capture_default();
