@@ -47,12 +47,23 @@ struct ThreadPool::Impl final : ForkMember {
     int64_t n;
     uint32_t parts;
     uint32_t taken = 0;
-    std::atomic<uint32_t> running_or_waiting;
+    std::atomic<uint32_t> running_or_waiting{parts};
     Loop* next =
         nullptr;  // the next in the list; it needs no memory, so a kernel cannot fail because of it
     // Where its caller is. Threads of the pool are there too while they run a part.
     const InsidePlugin* const inside = InsidePlugin::current();
     const char* const work = InsidePlugin::work();
+    std::atomic<bool> threw{false};
+    std::exception_ptr first_thrown = nullptr;
+
+    // What a part lets out is for the caller, who first waits for all others.
+    void run(int64_t begin, int64_t end, uint32_t part) noexcept {
+      try {
+        body(context, begin, end, part);
+      } catch (...) {
+        if (!threw.exchange(true)) first_thrown = std::current_exception();
+      }
+    }
 
     // Returns n * part / parts, whose product may be too large.
     int64_t begin_of(uint32_t part) const { return n / parts * part + n % parts * part / parts; }
@@ -138,7 +149,7 @@ struct ThreadPool::Impl final : ForkMember {
     if (for_others)
       run_for_caller(*loop, begin, end, part);
     else
-      loop->body(loop->context, begin, end, part);
+      loop->run(begin, end, part);
     // The caller may destroy the loop as soon as the last part is done, so nothing of it is used
     // after this.
     if (loop->running_or_waiting.fetch_sub(1, std::memory_order_acq_rel) == 1) {
@@ -149,11 +160,11 @@ struct ThreadPool::Impl final : ForkMember {
   }
 
   // A signal, or the end of the process, in a part of a plugin's loop is one inside that plugin.
-  static void run_for_caller(const Loop& loop, int64_t begin, int64_t end, uint32_t part) {
+  static void run_for_caller(Loop& loop, int64_t begin, int64_t end, uint32_t part) {
     std::optional<InsidePlugin> inside;
     if (loop.inside) inside.emplace(*loop.inside);
     const char* const before = InsidePlugin::set_work(loop.work);
-    loop.body(loop.context, begin, end, part);
+    loop.run(begin, end, part);
     InsidePlugin::set_work(before);
   }
 
@@ -218,8 +229,7 @@ void ThreadPool::parallel_for(int64_t n, int64_t grain, tn_loop_body body, void*
   if (parts == 1) return body(context, 0, n, 0);
   if (!impl_->started) [[unlikely]]
     impl_->start();
-  Impl::Loop loop{body, context, n, parts, 0, {}, nullptr};
-  loop.running_or_waiting = parts;
+  Impl::Loop loop{body, context, n, parts};
   {
     std::lock_guard guard(impl_->lock);
     impl_->list(&loop);
@@ -230,11 +240,12 @@ void ThreadPool::parallel_for(int64_t n, int64_t grain, tn_loop_body body, void*
   }
   inside_loop = false;
   impl_->await(loop);
+  if (loop.threw) std::rethrow_exception(loop.first_thrown);
 }
 
 namespace {
 
-// No exception may reach a plugin. Without threads the caller does the work.
+// No exception of the host may reach a plugin. Without threads the caller does the work.
 ThreadPool* shared_or_null() noexcept {
   try {
     return &ThreadPool::shared();
@@ -250,7 +261,7 @@ uint32_t shared_size() noexcept {
 
 }  // namespace
 
-void run_shared_loop(int64_t n, int64_t grain, tn_loop_body body, void* context) noexcept {
+void run_shared_loop(int64_t n, int64_t grain, tn_loop_body body, void* context) {
   if (auto* pool = shared_or_null())
     pool->parallel_for(n, grain, body, context);
   else

@@ -19,7 +19,8 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
 
   uint32_t size() const;
-  // Works as tn_host::parallel_for. `body` must not throw.
+  // Works as tn_host::parallel_for. What a part throws comes out here when all are done: the first
+  // exception of several.
   void parallel_for(int64_t n, int64_t grain, tn_loop_body body, void* context);
 
  private:
@@ -28,7 +29,7 @@ class ThreadPool {
 };
 
 // As parallel_for of the shared pool. Without memory for a pool, the caller does the work.
-void run_shared_loop(int64_t n, int64_t grain, tn_loop_body body, void* context) noexcept;
+void run_shared_loop(int64_t n, int64_t grain, tn_loop_body body, void* context);
 
 // Gives plugins the threads of the pool. Call it before the first plugin is loaded.
 void lend_threads_to_plugins();

@@ -78,7 +78,7 @@ struct tn_error {
   size_t struct_size;
   tn_code code;
   const char* message; /* one sentence: what was asked, what was found */
-  size_t num_details;
+  size_t num_details; /* at most 256 */
   /* More facts, e.g. {"index", "12"}, {"classes", "10"}; NULL where num_details is 0. An error that
    * shows late, out of an event, may name its operator: {"op", "embedding"}. The host knows which
    * of that name were in flight, on what and for which module. */
@@ -313,7 +313,8 @@ typedef struct tn_backend_api {
   /* (R) `info->struct_size` is set by the caller to what it has room for. */
   tn_error* (*device_info)(tn_device* device, tn_device_info* info /* [out] */);
 
-  /* (R) Memory kinds, kind 0 is where tensors live. The array lives as long as the device. */
+  /* (R) Memory kinds, at most 64; kind 0 is where tensors live. The array lives as long as the
+   * device. */
   tn_error* (*memory_kinds)(tn_device* device, const tn_memory_kind* const** kinds /* [out] */,
                             size_t* count /* [out] */);
   /* (R) Raw memory; the host caches. bytes > 0. Fails with TN_CODE_OUT_OF_MEMORY. */
@@ -335,7 +336,7 @@ typedef struct tn_backend_api {
   /* Work queued on `stream` after this waits for the event, which may be of another device of the
    * same plugin. */
   tn_error* (*stream_wait)(tn_stream* stream, tn_event* event);
-  /* `done` is 1 once reached. An error is that of the work before the event. */
+  /* `done` is 1 once reached, else 0. An error is that of the work before the event. */
   tn_error* (*event_query)(tn_event* event, int32_t* done /* [out] */);
   /* Blocks the calling thread until reached; errors as event_query. */
   tn_error* (*event_wait)(tn_event* event);

@@ -137,7 +137,8 @@ void Backend::require_usable(uint32_t index, tn_device_flags flags) const {
     if (missing)
       throw DeviceError(
           fmt::format("device {}:{} cannot be used: it is not a TN_DEVICE_CALLER_THREAD device, "
-                      "and {} is NULL (plugin {})",
+                      "and {} is NULL; set the flag, or offer all of stream_* and event_* (plugin "
+                      "{})",
                       name(), index, function, info_.library));
 }
 

@@ -41,6 +41,8 @@ constexpr uint64_t kLargestGranularity = uint64_t{1} << 40;
 constexpr uint64_t kLargestWorkspace = uint64_t{1} << 56;
 // Far above what machines have. Whoever lists devices opens each of them.
 constexpr uint32_t kMostDevices = 1024;
+constexpr size_t kMostKinds = 64;
+constexpr size_t kMostDetails = 256;
 
 // What to do about an exception.
 constexpr const char* kCatch =
@@ -77,6 +79,18 @@ std::string fault_of(const tn_memory_kind* kind, size_t index) {
     return fmt::format("kind {} has the granularity {}; it must be at most 2^40, or 0", index,
                        kind->granularity);
   return "";
+}
+
+std::string fault_of(const tn_memory_kind* const* kinds, size_t count) {
+  if (!kinds || !count) return "offers no memory; give at least one kind";
+  if (count > kMostKinds)
+    return fmt::format(
+        "says that there are {} kinds of memory, more than the {} that a device may have; look at "
+        "how *count is computed",
+        count, kMostKinds);
+  std::string fault;
+  for (size_t i = 0; fault.empty() && i < count; ++i) fault = fault_of(kinds[i], i);
+  return fault;
 }
 
 // What is wrong with a plan, or nothing.
@@ -122,6 +136,18 @@ tn_error* CheckedApi::thrown(const char* function) const noexcept {
   }
 }
 
+tn_error* CheckedApi::countless_details(const char* function, const tn_error& error) const noexcept
+    try {
+  tn_error without = error;
+  without.num_details = 0;
+  return broken(function,
+                fmt::format("failed, with an error object that says it has {} details, more than "
+                            "the {} that one may have; look at how num_details is computed: {}",
+                            error.num_details, kMostDetails, text_of(without)));
+} catch (...) {
+  return error_without_memory();
+}
+
 // What the plugin says becomes an error of the host's own, so that nobody else has to call the
 // plugin to destroy it, which may go wrong as any other call. An object that is too short to have a
 // `destroy` cannot be freed, nor can one without it.
@@ -139,6 +165,11 @@ tn_error* CheckedApi::readable(const char* function, tn_error* error) const noex
     return broken(function,
                   "failed, with an error object whose details are NULL, but num_details is not 0; "
                   "set both or neither");
+  }
+  if (error->num_details > kMostDetails) {
+    tn_error* told = countless_details(function, *error);
+    call_quietly("an error's destroy", [&] { error->destroy(error); });
+    return told;
   }
   tn_error* own = copy_of(*error);
   call_quietly("an error's destroy", [&] { error->destroy(error); });
@@ -194,11 +225,7 @@ tn_error* CheckedApi::memory_kinds(tn_device* device, const tn_memory_kind* cons
   *count = 0;
   return call(
       "memory_kinds", [&] { return table_.memory_kinds(device, kinds, count); },
-      [&] {
-        std::string fault = *count && *kinds ? "" : "offers no memory; give at least one kind";
-        for (size_t i = 0; fault.empty() && i < *count; ++i) fault = fault_of((*kinds)[i], i);
-        return fault;
-      });
+      [&] { return fault_of(*kinds, *count); });
 }
 
 tn_error* CheckedApi::memory_alloc(tn_device* device, uint32_t kind, uint64_t bytes,
@@ -259,7 +286,14 @@ tn_error* CheckedApi::stream_wait(tn_stream* stream, tn_event* event) const noex
 }
 
 tn_error* CheckedApi::event_query(tn_event* event, int32_t* done) const noexcept {
-  return call("event_query", [&] { return table_.event_query(event, done); });
+  *done = 0;
+  return call(
+      "event_query", [&] { return table_.event_query(event, done); },
+      [&]() -> std::string {
+        if (*done == 0 || *done == 1) return "";
+        return fmt::format(
+            "set *done to {}; set it to 1 once the event is reached, and to 0 before", *done);
+      });
 }
 
 tn_error* CheckedApi::event_wait(tn_event* event) const noexcept {

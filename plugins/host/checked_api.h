@@ -155,6 +155,7 @@ class TENON_API CheckedApi {
 
  private:
   tn_error* readable(const char* function, tn_error* error) const noexcept;
+  tn_error* countless_details(const char* function, const tn_error& error) const noexcept;
   // Inside a catch block: the error of what was caught.
   tn_error* thrown(const char* function) const noexcept;
   tn_error* checked(const char* function, const std::string& fault) const noexcept;

@@ -21,12 +21,14 @@ const Table* usable_table(const CheckedApi& api, const char* name, size_t needed
   if (!table) return nullptr;
   std::string fault;
   if (table->struct_size < needed)
-    fault = fmt::format("says it has {} bytes, less than the {} bytes of version 1",
-                        table->struct_size, needed);
+    fault = fmt::format(
+        "says it has {} bytes, less than the {} bytes of version 1; set struct_size to its size",
+        table->struct_size, needed);
   else
     for (auto& [function, is_missing] : missing(*table))
       if (is_missing) fault += fmt::format("{}{}", fault.empty() ? "lacks " : ", ", function);
   if (fault.empty()) return table;
+  if (fault.starts_with("lacks")) fault += "; offer all of its functions, or no table";
   log_message(TN_LOG_WARNING, api.name(),
               fmt::format("its table {} is not used: it {}", name, fault));
   return nullptr;

@@ -160,7 +160,8 @@ void check_functions(const tn_backend_api& api, tn_plugin_kind kind) {
     if (f.missing && (kind == TN_PLUGIN_DEVICE || f.overlay_needs_it))
       missing += (missing.empty() ? "" : ", ") + std::string(f.name);
   if (!missing.empty())
-    throw Refused(fmt::format("init left required functions NULL: {}", missing));
+    throw Refused(fmt::format(
+        "init left required functions NULL: {}; set them in the table that it fills", missing));
 }
 
 // Calls init. A shortage of memory is no reason to refuse a plugin: init may be called again.
@@ -176,9 +177,12 @@ tn_backend_api initialise(const tn_plugin_info& entry, const tn_host* host, tn_p
     InsidePlugin inside(entry.name, host->plugin_path, "init");
     error = entry.init(host, table);
   } catch (const std::exception& e) {
-    throw Refused(fmt::format("init threw an exception across the boundary: {}", e.what()));
+    throw Refused(fmt::format("init threw an exception across the boundary: {}; {}", e.what(),
+                              "catch it in the plugin and return a tn_error"));
   } catch (...) {
-    throw Refused("init threw an exception of unknown type across the boundary");
+    throw Refused(
+        "init threw an exception of unknown type across the boundary; catch it in the plugin and "
+        "return a tn_error");
   }
   if (error && error->code == TN_CODE_OUT_OF_MEMORY)
     throw OutOfMemoryError(
@@ -192,12 +196,19 @@ tn_backend_api initialise(const tn_plugin_info& entry, const tn_host* host, tn_p
   size_t filled = table->struct_size;
   if (overrun || filled > given)
     throw Refused(fmt::format(
-        "init filled more of the function table than the {} bytes it was given (it says {} bytes)",
+        "init filled more of the function table than the {} bytes it was given (it says {} bytes); "
+        "copy no more than api->struct_size, and set that to what was copied",
         given, filled));
   if (filled < TN_BACKEND_API_SIZE_1_0)
     throw Refused(
-        fmt::format("init filled {} bytes of the function table, less than the {} bytes of ABI 1.0",
+        fmt::format("init filled {} bytes of the function table, less than the {} bytes of ABI "
+                    "1.0; set api->struct_size to what was copied",
                     filled, size_t{TN_BACKEND_API_SIZE_1_0}));
+  if (filled % sizeof(void*))
+    throw Refused(
+        fmt::format("init filled {} bytes of the function table, which end inside of a function "
+                    "pointer; set api->struct_size to what was copied",
+                    filled));
   tn_backend_api api{};
   std::memcpy(&api, room, std::min(filled, sizeof api));
   check_functions(api, kind);

@@ -1,5 +1,6 @@
 #include <deque>
 #include <mutex>
+#include <stdexcept>
 
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/log.h>
@@ -19,7 +20,9 @@ struct Services {
 };
 
 void host_log(void* context, tn_log_level level, const char* message) {
-  log_message(level, static_cast<Services*>(context)->name, message ? message : "");
+  const auto* services = static_cast<Services*>(context);
+  log_message(level, services ? services->name : "a plugin without tn_host.context",
+              message ? message : "");
 }
 
 constinit Threads threads;
@@ -27,8 +30,13 @@ constinit HostVersion version;
 
 uint32_t host_thread_count(void*) { return threads.count ? threads.count() : 1; }
 
+// What the body throws, and only that, comes out of here: it is the plugin's own, and whoever
+// called the plugin names it.
 void host_parallel_for(void*, int64_t n, int64_t grain, tn_loop_body body, void* context) {
   if (n <= 0) return;
+  if (!body)
+    throw std::invalid_argument(
+        "parallel_for was called without a body; give it the function that does a part");
   if (threads.parallel_for)
     threads.parallel_for(n, grain, body, context);
   else

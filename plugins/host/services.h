@@ -12,8 +12,7 @@ namespace tenon::plugins {
 // caller.
 struct Threads {
   uint32_t (*count)() noexcept = nullptr;
-  void (*parallel_for)(int64_t n, int64_t grain, tn_loop_body body,
-                       void* context) noexcept = nullptr;
+  void (*parallel_for)(int64_t n, int64_t grain, tn_loop_body body, void* context) = nullptr;
 };
 // Gives plugins threads from now on.
 void lend_threads(const Threads& threads);

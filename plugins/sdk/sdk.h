@@ -82,10 +82,12 @@ inline tn_error* make_error(tn_code code, std::string_view message,
 namespace detail {
 inline Details details_of(const tn_error& e) {
   Details details;
+  auto text = [](const char* s) { return s ? s : "?"; };
   for (size_t i = 0; e.details && i < e.num_details; ++i)
-    details.emplace_back(e.details[i].key, e.details[i].value);
+    details.emplace_back(text(e.details[i].key), text(e.details[i].value));
   return details;
 }
+inline const char* message_of(const tn_error& e) { return e.message ? e.message : ""; }
 }  // namespace detail
 
 // Runs `body` and turns whatever it throws into an error object.
@@ -108,7 +110,8 @@ tn_error* guard(F&& body) noexcept {
 // An error object of one's own that says what `e` says.
 inline tn_error* copy_error(const tn_error& e) noexcept {
   tn_error* copy = nullptr;
-  tn_error* none = guard([&] { copy = make_error(e.code, e.message, detail::details_of(e)); });
+  tn_error* none =
+      guard([&] { copy = make_error(e.code, detail::message_of(e), detail::details_of(e)); });
   return none ? none : copy;
 }
 
@@ -119,7 +122,7 @@ inline tn_error* copy_error(const tn_error& e) noexcept {
   for (auto& one : more)
     if (std::none_of(details.begin(), details.end(), [&](auto& d) { return d.first == one.first; }))
       details.push_back(one);
-  throw Error(e->code, e->message, std::move(details));
+  throw Error(e->code, detail::message_of(*e), std::move(details));
 }
 
 inline int64_t numel(const tn_tensor_desc& d) {

@@ -13,6 +13,7 @@
 #include <tenon/tenon.h>
 
 #include "joint_folder.h"
+#include "logged.h"
 #include "process/child.h"
 #include "support/expect.h"
 
@@ -100,7 +101,11 @@ BOOST_AUTO_TEST_CASE(when_a_device_is_opened) {
   check_opening("memory_kinds_null", {"joint.so): memory_kinds offers no memory"}, false);
   check_opening("memory_kinds_null_entry", {"memory_kinds kind 1 is NULL"}, false);
   check_opening("memory_kinds_short", {"kind 0 says it has 8 bytes"}, false);
-  for (const char* bytes : {"0", "8", "96"})
+  check_opening("memory_kinds_countless",
+                {"memory_kinds says that there are 18446744073709551615 kinds of memory, more than "
+                 "the 64 that a device may have"},
+                false);
+  for (const char* bytes : {"0", "8", "96", "9223372036854775808"})
     check_opening(std::string("memory_kinds_aligned_to_") + bytes,
                   {std::string("kind 0 has the alignment ") + bytes, "a power of two"}, false);
   check_opening("memory_kinds_granular",
@@ -152,6 +157,23 @@ BOOST_AUTO_TEST_CASE(when_plans_are_made_and_run) {
     check_fault("plan_create_without_destroy", {"a plan whose destroy is NULL"}, compute);
     check_fault("plan_create_huge_workspace",
                 {"a workspace of 18446744073709551615 bytes, which no memory has"}, compute);
+    check_fault("plan_create_large_workspace", {"cannot allocate 36028797018963968 bytes", "abs"},
+                compute);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(when_a_plugin_asks_the_host) {
+  backends();
+  for (bool streams : {false, true}) {
+    const Device device("joint", next_index(streams));
+    auto compute = [&] { compute_on(device); };
+    check_fault("run_in_a_loop_throws", {"joint.so): run let an exception out: a thrown text"},
+                compute);
+    check_fault("run_in_a_loop_without_body",
+                {"run let an exception out: parallel_for was called without a body; give it"},
+                compute);
+    Environment broken("TENON_TEST_FAULT", "run_logs_without_context");
+    BOOST_TEST(has(logged(compute), "[a plugin without tn_host.context] error: "));
   }
 }
 
@@ -238,6 +260,9 @@ BOOST_AUTO_TEST_CASE(when_streams_are_waited_for) {
   for (const char* function : {"event_record", "event_query", "event_wait"}) {
     const Device device("joint", next_index(true));
     check_every_way(function, [&] { compute_on(device); });
+    if (function == std::string("event_query"))
+      check_fault("event_query_answers_7", {"event_query set *done to 7; set it to 1 once"},
+                  [&] { compute_on(device); });
   }
   for (const char* function : {"stream_wait"}) {
     const Device one("joint", next_index(true)), two("joint", next_index(true));

@@ -84,6 +84,12 @@ const tn_host two_threads{sizeof(tn_host),
 
 }  // namespace
 
+BOOST_AUTO_TEST_CASE(errors_of_others_may_have_holes) {
+  const tn_key_value holes[] = {{nullptr, "1"}, {"b", nullptr}};
+  const tn_error silent{sizeof(tn_error), TN_CODE_INTERNAL, nullptr, 2, holes, nullptr};
+  BOOST_TEST(said(copy_error(silent)) == "7:  [?=1] [b=?]");
+}
+
 BOOST_AUTO_TEST_CASE(a_table_is_filled_as_far_as_the_host_has_room) {
   tn_backend_api table{}, room{};
   table.drain = [](tn_backend*) -> tn_error* { return nullptr; };
