@@ -88,6 +88,22 @@ BOOST_AUTO_TEST_CASE(an_overlay_over_another_device_is_compared_with_the_cpu) {
                 ": no plan of the overlay was used", " 0 passed, 0 failed, "});
 }
 
+// Memory of sim is only copied, so that is how guards and patterns come there.
+BOOST_AUTO_TEST_CASE(what_is_wrong_in_memory_that_is_only_copied_is_found) {
+  if (kSanitized) return;
+  const Folder folder;
+  const auto over_sim = plugin("conformance/libtenon_faulty_over_sim.so");
+  setenv("TENON_PLUGIN_PATH", (build_dir() + "/tests/sim").c_str(), 1);
+  const auto behind = run(folder, over_sim + "--op neg --dtype f32 --section cases",
+                          "writes a byte behind"),
+             zeros =
+                 run(folder, over_sim + "--op sum --dtype f32 --section cases", "relies on zeros");
+  unsetenv("TENON_PLUGIN_PATH");
+  require_line(behind, 1,
+               {"FAILED cases: neg", "wrote outside of output 0: 1 byte behind the end"});
+  require_line(zeros, 1, {"FAILED cases: sum", "or computed them with what was there"});
+}
+
 BOOST_AUTO_TEST_CASE(a_required_operator_has_to_be_offered) {
   const Folder folder;
   require_line(run(folder, "--level required --section cases --op add"), 0, {"add ", " 0 failed"});

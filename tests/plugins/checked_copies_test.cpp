@@ -17,7 +17,7 @@ using namespace tenon::test::joint;
 BOOST_AUTO_TEST_CASE(copies_alone,
                      *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
   Joint joint;
-  for (auto& c : {kDevices[0], kDevices[1]}) {
+  for (auto& c : kDevices) {
     const Device device = open(c);
     for (const std::string fault : {"copy_writes_beside", "copy_forgets_a_byte"}) {
       const std::string bytes = std::to_string(4 * ++size), last = std::to_string(4 * size - 1);
@@ -30,7 +30,7 @@ BOOST_AUTO_TEST_CASE(copies_alone,
       const Tensor values = full({size}, -2.0);
       std::string text;
       {
-        Environment broken("TENON_TEST_FAULT", fault);
+        Environment broken("TENON_TEST_FAULT", fault), only("TENON_TEST_FAULT_BYTES", bytes);
         text = error_of([&] { (void)values.to(device).to_vector<float>(); });
       }
       for (std::string part :

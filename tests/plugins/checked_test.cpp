@@ -24,6 +24,7 @@
 #include <tenon/tenon.h>
 
 #include "checked_joint.h"
+#include "logged.h"
 #include "process/child.h"
 #include "support/expect.h"
 #include "support/sanitized.h"
@@ -150,7 +151,7 @@ BOOST_AUTO_TEST_CASE(the_first_nan_is_named_on_request) {
 BOOST_AUTO_TEST_CASE(spoilt_before_alone,
                      *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
   Joint joint;
-  for (auto& c : {kDevices[0], kDevices[1]}) {
+  for (auto& c : kDevices) {
     const Device device = open(c);
     const Tensor x = full({++size}, -2.0).to(device);
     synchronize();
@@ -164,6 +165,28 @@ BOOST_AUTO_TEST_CASE(spoilt_before_alone,
 
 BOOST_AUTO_TEST_CASE(what_was_spoilt_before_a_run_is_not_said_of_the_run) {
   require_success("spoilt_before_alone", {"TENON_CHECK=1"});
+}
+
+// Memory that the host can only copy, of a plugin that does not copy.
+BOOST_AUTO_TEST_CASE(blind_alone,
+                     *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
+  Joint joint;
+  for (auto& c : {kDevices[2], kDevices[3]}) {
+    const Device device = open(c);
+    const std::string text = logged([&] {
+      for (int i = 0; i < 2; ++i) (void)error_with("copy_error", device);
+    });
+    const std::string said =
+        "[joint] warning: checked mode (TENON_CHECK) cannot look at memory of " + device.str() +
+        ": a reason of its own; what is written outside";
+    BOOST_TEST(has(text, said), text);
+    BOOST_TEST(text.find(said) == text.rfind(said), text);
+    BOOST_TEST(error_with("", device) == "");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_looked_at_is_told_once) {
+  require_success("blind_alone", {"TENON_CHECK=1"});
 }
 
 BOOST_AUTO_TEST_CASE(call_alone, *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
@@ -260,7 +283,7 @@ BOOST_AUTO_TEST_CASE(work_that_is_unfinished_when_the_process_ends_is_no_fault) 
 BOOST_AUTO_TEST_CASE(event_alone,
                      *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
   Joint joint;
-  const Device device = open({1, false}), other = open({3, false});
+  const Device device = open({1, false}), other = open({3, true});
   const std::string said = "said for 1 seconds that an event was not reached";
   const std::string text = error_with("event_never_comes", device);
   for (std::string part :

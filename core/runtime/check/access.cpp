@@ -1,20 +1,34 @@
 #include <cstring>
 #include <mutex>
+#include <new>
+#include <string>
+#include <utility>
+
+#include <fmt/core.h>
 
 #include <tenon/core/base/environment.h>
+#include <tenon/core/base/log.h>
+#include <tenon/core/format.h>
 #include <tenon/core/runtime/check/access.h>
 #include <tenon/core/runtime/context.h>
 
 namespace tenon::checked {
 
-namespace {
-// Whether a call succeeded. What went wrong with memory that is only looked at is not the user's
-// concern; work of the user on that device will fail by itself.
-bool succeeded(tn_error* error) {
-  if (error) error->destroy(error);
-  return !error;
+// Whether a call succeeded. What went wrong with memory that is only looked at does not fail the
+// user's work; but who reads that nothing was found has to know that nobody looked.
+bool Access::succeeded(tn_error* error) noexcept try {
+  if (!error) return true;
+  const bool lost = error->code == TN_CODE_DEVICE_LOST;  // which is told with the user's work
+  const std::string reason = plugins::take_message(error);
+  if (!lost && !std::exchange(told_, true))
+    log_message(TN_LOG_WARNING, context_.backend.name(),
+                fmt::format("checked mode (TENON_CHECK) cannot look at memory of {}: {}; what is "
+                            "written outside of buffers there may not be found",
+                            context_.device, reason));
+  return false;
+} catch (const std::bad_alloc&) {  // there is no memory for the text
+  return false;
 }
-}  // namespace
 
 Access::Access(DeviceContext& context, bool host_visible)
     : host_visible(host_visible), context_(context) {}
@@ -35,7 +49,7 @@ const unsigned char* Access::look(const void* data, uint64_t bytes,
   return read({&piece, 1}) ? room.data() : nullptr;
 }
 
-bool Access::copy_here(const Piece& p, bool to_device) const {
+bool Access::copy_here(const Piece& p, bool to_device) {
   tn_copy copy{sizeof(tn_copy), p.host, p.memory, p.bytes, nullptr, context_.handle};
   if (to_device) copy = {sizeof(tn_copy), p.memory, p.host, p.bytes, context_.handle, nullptr};
   return succeeded(context_.backend.api().copy(context_.handle, &copy, stream_));

@@ -55,14 +55,15 @@ class Access {
 
  private:
   bool copy(std::span<const Piece> pieces, bool to_device);
-  bool copy_here(const Piece& piece, bool to_device) const;
+  bool copy_here(const Piece& piece, bool to_device);
   bool usable() const;
   tn_error* prepare();
   tn_error* await(tn_stream* stream);
+  bool succeeded(tn_error* error) noexcept;
 
   DeviceContext& context_;
   ForkMutex mutex_{ForkOrder::tables};
-  bool closed_ = false, gave_up_ = false;
+  bool closed_ = false, gave_up_ = false, told_ = false;
   tn_stream* stream_ = nullptr;
   tn_event* event_ = nullptr;
 };
