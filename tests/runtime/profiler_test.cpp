@@ -223,9 +223,12 @@ BOOST_AUTO_TEST_CASE(devices_with_streams_tell_when_they_worked) {
     gate.open();
     const auto on_host = a.to("cpu");
     profiler.stop();
-    const double meanwhile = profiler.range_averages().at(0).total;
+    const auto& events = profiler.events();
+    const auto range = std::find_if(events.begin(), events.end(),
+                                    [](auto& e) { return e.name == "while devices work"; });
+    BOOST_REQUIRE((range != events.end()));
     size_t fills = 0, copies = 0;
-    for (auto& e : profiler.events()) {
+    for (auto& e : events) {
       if (e.kind != Kind::op && e.kind != Kind::copy) continue;
       BOOST_TEST(e.on_device, e.name << " on " << e.device);
       BOOST_TEST((e.queued <= e.began && e.began <= e.ended && e.ended <= profiler.seconds()));
@@ -233,7 +236,8 @@ BOOST_AUTO_TEST_CASE(devices_with_streams_tell_when_they_worked) {
       if (e.name != "fill") continue;
       ++fills;
       BOOST_TEST(e.lane == e.device);
-      BOOST_TEST(e.ended - e.began >= meanwhile - 1e-6);
+      // The host may notice late that work has begun or ended, but never early.
+      BOOST_TEST(e.ended >= range->ended - 1e-6);
     }
     BOOST_TEST(fills == 2u);
     BOOST_TEST(copies == 1u);
