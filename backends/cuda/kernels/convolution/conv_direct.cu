@@ -15,7 +15,8 @@ struct Conv : sdk::ConvRequest {
 template <class T>
 using Accumulator = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// A thread an element of y.
+// A thread an element of y. The zeros of the padding are multiplied as values of x are, here and
+// for the gradient of the weight: a NaN stays to be seen, as on the cpu and in PyTorch.
 template <class T>
 __global__ void __launch_bounds__(kBlock)
     conv(Conv s, const T* x, const T* weight, const T* bias, T* y) {
@@ -33,8 +34,10 @@ __global__ void __launch_bounds__(kBlock)
         const int64_t in_row = row * s.sh - s.ph + i * s.dh;
         for (int64_t j = 0; j < s.kw; ++j, ++w) {
           const int64_t in_column = column * s.sw - s.pw + j * s.dw;
-          if (in_row >= 0 && in_row < s.h && in_column >= 0 && in_column < s.w)
-            sum += widen(from[in_row * s.w + in_column]) * widen(*w);
+          const bool inside = in_row >= 0 && in_row < s.h && in_column >= 0 && in_column < s.w;
+          const Accumulator<T> pixel =
+              inside ? widen(from[in_row * s.w + in_column]) : Accumulator<T>(0);
+          sum += pixel * widen(*w);
         }
       }
     y[at] = cast<T>(sum);
@@ -97,9 +100,11 @@ __global__ void __launch_bounds__(kBlock)
       const int64_t column = split(n, s.by_ow), row = split(n, s.by_oh);
       const int64_t in_row = row * s.sh - s.ph + i * s.dh,
                     in_column = column * s.sw - s.pw + j * s.dw;
-      if (in_row < 0 || in_row >= s.h || in_column < 0 || in_column >= s.w) continue;
-      sum += static_cast<double>(widen(g[((n * s.o + o) * s.oh + row) * s.ow + column])) *
-             static_cast<double>(widen(x[((n * s.c + channel) * s.h + in_row) * s.w + in_column]));
+      const bool inside = in_row >= 0 && in_row < s.h && in_column >= 0 && in_column < s.w;
+      const double input = inside ? static_cast<double>(widen(
+                                        x[((n * s.c + channel) * s.h + in_row) * s.w + in_column]))
+                                  : 0;
+      sum += static_cast<double>(widen(g[((n * s.o + o) * s.oh + row) * s.ow + column])) * input;
     }
     sum = threads.reduce(sum, Add{}, shared);
     if (threads.lane == 0 && at < count) gweight[at] = cast<T>(sum);
