@@ -26,6 +26,7 @@ namespace {
 
 // A chunk stays in the second-level cache while it is written and read back.
 constexpr size_t kChunkBytes = size_t{1} << 18;
+static_assert(kChunkBytes % kCheckpointPieceBytes == 0);
 constexpr int kMaxAttempts = 1000;  // to find a name for the new file
 constexpr uint64_t kSendBytes = uint64_t{16} << 20;
 
@@ -82,8 +83,9 @@ bool looks_left_over(int file) {
          std::all_of(found.begin(), found.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
-// Removes the file unless its writer is still running. If the file can be locked, its writer has
-// ended, on whatever machine it ran.
+}  // namespace
+
+// If the file can be locked, its writer has ended, on whatever machine it ran.
 void remove_left_over(const std::filesystem::path& path) {
   const int file = uninterrupted([&] {
     return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
@@ -93,7 +95,13 @@ void remove_left_over(const std::filesystem::path& path) {
   close(file);
 }
 
-}  // namespace
+std::optional<std::string> name_of_unfinished(std::string_view name) {
+  const size_t end = name.rfind(kTemporary);
+  if (end == name.npos || end == 0 || name[0] != '.' ||
+      writer_of(name.substr(end + kTemporary.size())) == 0)
+    return std::nullopt;
+  return std::string(name.substr(1, end - 1));
+}
 
 FileSizeSignalBlocked::FileSizeSignalBlocked() {
   sigset_t blocked;
@@ -112,7 +120,7 @@ FileSizeSignalBlocked::~FileSizeSignalBlocked() {
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
-AtomicFile::AtomicFile(const std::filesystem::path& path)
+AtomicFile::AtomicFile(const std::filesystem::path& path, const AtomicFile* like)
     : path_(path), target_(follow_links(path)) {
   folder_ = target_.has_parent_path() ? target_.parent_path() : std::filesystem::path(".");
   struct stat status {};
@@ -124,6 +132,8 @@ AtomicFile::AtomicFile(const std::filesystem::path& path)
     old_mode_ = status.st_mode & 0777;
   } else if (errno != ENOENT) {
     fail("cannot look at it", errno);
+  } else if (like) {
+    old_mode_ = like->old_mode_;
   }
   pending_.reserve(kChunkBytes);
   read_back_.resize(kChunkBytes);
@@ -240,12 +250,21 @@ void AtomicFile::write_chunk(const std::byte* bytes, size_t count, uint64_t offs
         0);
 }
 
+void AtomicFile::write_and_sum(const std::byte* bytes, size_t count) {
+  write_chunk(bytes, count, written_);
+  const size_t skip = written_ == 0 ? kCheckpointHeaderBytes : 0;
+  body_.add(read_back_.data() + skip, count - skip);
+  for (size_t at = skip; in_pieces_ && at < count;) {
+    const size_t end = std::min(count, at - at % kCheckpointPieceBytes + kCheckpointPieceBytes);
+    pieces_.push_back(checksum_of(read_back_.data() + at, end - at));
+    at = end;
+  }
+  written_ += count;
+}
+
 void AtomicFile::flush() {
   if (pending_.empty()) return;
-  write_chunk(pending_.data(), pending_.size(), written_);
-  const size_t skip = written_ == 0 ? kCheckpointHeaderBytes : 0;
-  body_.add(read_back_.data() + skip, pending_.size() - skip);
-  written_ += pending_.size();
+  write_and_sum(pending_.data(), pending_.size());
   pending_.clear();
 }
 
@@ -255,9 +274,7 @@ void AtomicFile::append(const void* bytes, size_t count) {
   while (count > 0) {
     const size_t n = std::min(count, kChunkBytes - pending_.size());
     if (n == kChunkBytes) {
-      write_chunk(from, n, written_);
-      body_.add(read_back_.data(), n);
-      written_ += n;
+      write_and_sum(from, n);
     } else {
       pending_.insert(pending_.end(), from, from + n);
       if (pending_.size() == kChunkBytes) flush();
@@ -270,6 +287,12 @@ void AtomicFile::append(const void* bytes, size_t count) {
     }
     from += n, count -= n;
   }
+}
+
+std::vector<Checksum> AtomicFile::end_pieces() {
+  flush();
+  in_pieces_ = false;
+  return std::move(pieces_);
 }
 
 Checksum AtomicFile::body_checksum() {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <signal.h>
@@ -38,13 +39,21 @@ class FileSizeSignalBlocked {
 // system's reason.
 class AtomicFile {
  public:
-  explicit AtomicFile(const std::filesystem::path& path);
+  // `like`: a file that is being replaced, whose permissions this one gets if it is new.
+  explicit AtomicFile(const std::filesystem::path& path, const AtomicFile* like = nullptr);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
 
   // Appends bytes. Large pieces are not copied.
   void append(const void* bytes, size_t count);
   uint64_t size() const { return size_; }
+  // The file that is written, behind all symbolic links.
+  const std::filesystem::path& target() const { return target_; }
+  // Whether commit() has put the file in its place, even if it has thrown since then.
+  bool committed() const { return file_ < 0; }
+  // Returns the checksums of all pieces (header.h) so far, as they were read back. What is appended
+  // later belongs to none.
+  std::vector<Checksum> end_pieces();
   // Returns the checksum of everything that was appended, as it was read back. The header in front
   // of it is written last.
   Checksum body_checksum();
@@ -55,6 +64,7 @@ class AtomicFile {
   void create();
   void remove_stale() const;
   void write_chunk(const std::byte* bytes, size_t count, uint64_t offset);
+  void write_and_sum(const std::byte* bytes, size_t count);
   void flush();
   void sync_folder() const;
   [[noreturn]] void fail(const std::string& what, int error) const;
@@ -68,11 +78,19 @@ class AtomicFile {
   uint64_t sent_ = 0;               // bytes that the system was told to write to the disk
   std::vector<std::byte> pending_, read_back_;
   Checksummer body_;
+  std::vector<Checksum> pieces_;
+  bool in_pieces_ = true;
 };
 
 // Removes the files that killed processes left when they wrote files of a folder for which
 // `was_to_be(name)` is true. An AtomicFile does this for its own path alone.
 void remove_left_overs(const std::filesystem::path& folder,
                        const std::function<bool(const std::string& name)>& was_to_be);
+
+// Returns "model.h5" for ".model.h5.tmp.<pid>.<n>", and nullopt for other names.
+std::optional<std::string> name_of_unfinished(std::string_view name);
+// Removes a file that nobody needs, if it belongs to this user, begins like a checkpoint, has no
+// other name and is not locked.
+void remove_left_over(const std::filesystem::path& path);
 
 }  // namespace tenon

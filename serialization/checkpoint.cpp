@@ -62,6 +62,7 @@ LoadReport load_model(const std::filesystem::path& path, ModuleRef model,
   TensorFile file = open_tensor_file(path, options.section, options.verify);
   PreparedModel prepared(
       path, side_of(file), [&](size_t i) { return read_file_tensor(file, i); }, model, options);
+  file.verify_rest();
   file.close();  // its memory is not needed any more
   prepared.check(path);
   for (const LeftOut& other : file.left_out)
@@ -82,11 +83,14 @@ StateDict load_tensors(const std::filesystem::path& path, const LoadOptions& opt
                   return conversion.apply(i, read_file_tensor(file, at));
                 }));
   }
+  file.verify_rest();
   return tensors;
 }
 
-CheckpointInfo look_into(const std::filesystem::path& path, const std::string& section) {
-  const TensorFile file = open_tensor_file(path, section);
+CheckpointInfo look_into(const std::filesystem::path& path, const std::string& section,
+                         bool verify) {
+  const TensorFile file = open_tensor_file(path, section, verify);
+  file.verify_rest();
   CheckpointInfo info;
   info.file_bytes = file.bytes;
   info.format = file.format;
@@ -95,6 +99,7 @@ CheckpointInfo look_into(const std::filesystem::path& path, const std::string& s
   if (file.native) {
     info.format_version = kCheckpointFormatVersion;
     info.parts = describe_parts(path, *file.native);
+    for (const Shard& shard : file.native->shards()) info.shards.push_back(shard.name);
   }
   for (const FileTensor& tensor : file.tensors)
     if (tensor.fault.empty())
@@ -107,12 +112,13 @@ CheckpointInfo look_into(const std::filesystem::path& path, const std::string& s
 
 }  // namespace
 
-void save(const std::filesystem::path& path, ModuleRef model) {
-  to_save(path,
-          [&] { write_checkpoint(path, entries_of(nn::state_dict(model)), wrappers_of(model)); });
+void save(const std::filesystem::path& path, ModuleRef model, const SaveOptions& options) {
+  to_save(path, [&] {
+    write_checkpoint(path, entries_of(nn::state_dict(model)), wrappers_of(model), options);
+  });
 }
-void save(const std::filesystem::path& path, const StateDict& tensors) {
-  to_save(path, [&] { write_checkpoint(path, entries_of(tensors), std::nullopt); });
+void save(const std::filesystem::path& path, const StateDict& tensors, const SaveOptions& options) {
+  to_save(path, [&] { write_checkpoint(path, entries_of(tensors), std::nullopt, options); });
 }
 void require_can_save(const std::filesystem::path& path) {
   to_save(path, [&] { AtomicFile never_committed(path); });
@@ -125,8 +131,8 @@ StateDict load(const std::filesystem::path& path) { return load(path, LoadOption
 StateDict load(const std::filesystem::path& path, const LoadOptions& options) {
   return to_load(path, [&] { return load_tensors(path, options); });
 }
-CheckpointInfo inspect(const std::filesystem::path& path, const std::string& section) {
-  return to_load(path, [&] { return look_into(path, section); });
+CheckpointInfo inspect(const std::filesystem::path& path, const std::string& section, bool verify) {
+  return to_load(path, [&] { return look_into(path, section, verify); });
 }
 
 LoadReport load_state_dict(ModuleRef model, const StateDict& tensors, const LoadOptions& options) {

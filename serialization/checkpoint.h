@@ -13,6 +13,7 @@
 #include <tenon/serialization/checkpoint_value.h>
 #include <tenon/serialization/key_map.h>
 #include <tenon/serialization/load_report.h>
+#include <tenon/serialization/save_options.h>
 
 namespace tenon {
 
@@ -21,10 +22,14 @@ namespace tenon {
 // one whatever happens. Waits for queued work on the tensors. Throws a CheckpointError if the
 // system refuses (no such folder, no permission, disk full, no memory, …) or if a name cannot be
 // stored.
-TENON_API void save(const std::filesystem::path& path, nn::ModuleRef model);
+// With options.max_shard_size, a large model becomes several files, which appear together, by the
+// last of them; the files of the save before are removed then.
+TENON_API void save(const std::filesystem::path& path, nn::ModuleRef model,
+                    const SaveOptions& options = {});
 // Writes tensors that need not belong to a model. Names such as "module.weight" are stored
 // unchanged. Errors are as for a model.
-TENON_API void save(const std::filesystem::path& path, const nn::StateDict& tensors);
+TENON_API void save(const std::filesystem::path& path, const nn::StateDict& tensors,
+                    const SaveOptions& options = {});
 
 // Writes a safetensors file, which other programs read. It appears as completely as a checkpoint,
 // but has no checksums, so that a load cannot detect damage. Errors are as for save.
@@ -73,10 +78,11 @@ struct CheckpointInfo {
     std::string key;
     std::string why;
   };
-  uint64_t file_bytes = 0;
+  uint64_t file_bytes = 0;  // of an index, with all of its shards
   FileFormat format = FileFormat::tenon;
   bool unverified = false;          // the file has no checksums of Tenon's
   uint32_t format_version = 0;      // of Tenon's format
+  std::vector<std::string> shards;  // the names of the files that an index lists; else empty
   std::vector<NamedShape> tensors;  // in the order in which they were saved
   // The paths of wrapped models, such as "module"; nullopt if the writer did not record them.
   std::optional<std::vector<std::string>> wrappers;
@@ -85,9 +91,9 @@ struct CheckpointInfo {
   std::vector<Unreadable> unreadable;
 };
 // Verifies every byte of a checkpoint and describes it, without making tensors. Of a file of
-// another program everything but the values is checked. `section` is LoadOptions::section. Throws a
-// CheckpointError if the file is missing, damaged or of no known format.
-TENON_API CheckpointInfo inspect(const std::filesystem::path& path,
-                                 const std::string& section = {});
+// another program everything but the values is checked. `section` and `verify` are those of
+// LoadOptions. Throws a CheckpointError if the file is missing, damaged or of no known format.
+TENON_API CheckpointInfo inspect(const std::filesystem::path& path, const std::string& section = {},
+                                 bool verify = true);
 
 }  // namespace tenon

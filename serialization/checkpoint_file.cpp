@@ -3,13 +3,17 @@
 
 #include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
+#include <tenon/core/factories.h>
 #include <tenon/core/format.h>
+#include <tenon/core/host_tensor.h>
 #include <tenon/modules/module.h>
 #include <tenon/serialization/atomic_file.h>
 #include <tenon/serialization/checkpoint_file.h>
 #include <tenon/serialization/conversion.h>
 #include <tenon/serialization/header.h>
+#include <tenon/serialization/shards.h>
 #include <tenon/serialization/ties.h>
+#include <tenon/serialization/value_text.h>
 
 namespace tenon {
 namespace {
@@ -58,34 +62,133 @@ std::vector<std::string> wrappers_of(ModuleRef model) {
 }
 
 void write_checkpoint(const std::filesystem::path& path, const std::vector<FileEntry>& entries,
-                      std::optional<std::vector<std::string>> wrappers) {
+                      std::optional<std::vector<std::string>> wrappers,
+                      const SaveOptions& options) {
   ImageContents contents{{}, std::move(wrappers)};
   for (const auto& [group, key, tensor] : entries) {
     if (!tensor.defined())
       refuse_to_save(path, fmt::format("tensor '{}' is undefined", printable(key)));
     contents.tensors.push_back({key, tensor.dtype(), tensor.shape(), 0, 0, group});
   }
-  write_checkpoint(path, std::move(contents), [&](size_t i) { return entries[i].tensor; });
+  write_checkpoint(
+      path, std::move(contents), [&](size_t i) { return entries[i].tensor; }, options);
 }
 
-void write_checkpoint(const std::filesystem::path& path, ImageContents contents,
-                      const std::function<Tensor(size_t)>& read) {
-  MemoryFile memory;
-  lay_out(path, contents, memory);
+namespace {
+
+// Writes a file, and does not put it in its place yet. Returns its header.
+auto write_contents(AtomicFile& file, ImageContents& contents, const MemoryFile& memory,
+                    const std::function<Tensor(size_t)>& read) {
   std::vector<size_t> order(contents.tensors.size());  // by place in the file
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return contents.tensors[a].offset < contents.tensors[b].offset;
   });
-  AtomicFile file(path);
   for (size_t i : order) {
     if (contents.tensors[i].bytes == 0) continue;
     append_metadata(file, memory, contents.tensors[i].offset);
     append_values(file, read(i), contents.tensors[i].bytes);
   }
   append_metadata(file, memory, memory.size());
-  const Checksum body = file.body_checksum();
-  file.commit(encode_header({.file_bytes = file.size(), .body = body}));
+  const std::vector<Checksum> pieces = file.end_pieces();
+  const size_t pieces_bytes = pieces.size() * sizeof(Checksum);
+  CheckpointHeader header;
+  header.pieces_at = file.size();
+  header.pieces = checksum_of(pieces.data(), pieces_bytes);
+  file.append(pieces.data(), pieces_bytes);
+  header.body = file.body_checksum();
+  header.file_bytes = file.size();
+  return encode_header(header);
+}
+
+// Removes the shards that the last save to the same path has made, and killed ones. The save has
+// ended well by now, so this does not fail.
+void remove_old_shards(const std::filesystem::path& target) noexcept {
+  try {
+    const std::string own = target.filename().native();
+    remove_unused_shards(target.has_parent_path() ? target.parent_path() : ".",
+                         [&](const std::string& index) { return index == own; });
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void write_file(const std::filesystem::path& path, ImageContents& contents,
+                const std::function<Tensor(size_t)>& read) {
+  MemoryFile memory;
+  lay_out(path, contents, memory);
+  AtomicFile file(path);
+  file.commit(write_contents(file, contents, memory, read));
+  remove_old_shards(file.target());
+}
+
+// The files of a save that has not ended: they go with this object.
+struct NewShards {
+  ~NewShards() {
+    std::error_code ignored;
+    for (const std::filesystem::path& path : paths) std::filesystem::remove(path, ignored);
+  }
+  std::vector<std::filesystem::path> paths;
+};
+
+// The shards come first, one after the other, and at last the index that makes them the checkpoint.
+void write_shards(const std::filesystem::path& path, const ImageContents& contents,
+                  const std::function<Tensor(size_t)>& read, const std::vector<size_t>& ends) {
+  AtomicFile index(path);  // as long as it is there, nobody takes the shards for left over
+  const uint64_t save = number_of_save();
+  NewShards made;
+  std::vector<Shard> shards;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    const size_t begin = i ? ends[i - 1] : 0;
+    const std::filesystem::path& target = index.target();
+    const std::string name = name_of_shard(target.filename().native(), save, i, ends.size());
+    const std::filesystem::path shard_path = target.parent_path() / name;
+    ImageContents part{{contents.tensors.begin() + static_cast<std::ptrdiff_t>(begin),
+                        contents.tensors.begin() + static_cast<std::ptrdiff_t>(ends[i])},
+                       contents.wrappers};
+    MemoryFile memory;
+    lay_out(path, part, memory);
+    made.paths.push_back(shard_path);
+    try {
+      AtomicFile file(shard_path, &index);
+      const auto header =
+          write_contents(file, part, memory, [&](size_t at) { return read(begin + at); });
+      shards.push_back({name, file.size(), checksum_of_header(header)});
+      file.commit(header);
+    } catch (const CheckpointError& error) {
+      refuse_to_save(path, error.what());
+    }
+  }
+  const std::string text = values_to_json(values_of_shards(shards));
+  const Tensor listed = from_host(text.data(), u8, {static_cast<int64_t>(text.size())},
+                                  {.dtype = u8, .device = Device()});
+  ImageContents list{{{kValuesKey, u8, listed.shape(), 0, 0, kShardsGroup}}, contents.wrappers};
+  MemoryFile memory;
+  lay_out(path, list, memory);
+  const auto header = write_contents(index, list, memory, [&](size_t) { return listed; });
+  try {
+    index.commit(header);
+  } catch (...) {
+    if (index.committed()) made.paths.clear();
+    throw;
+  }
+  made.paths.clear();
+  remove_old_shards(index.target());
+}
+
+}  // namespace
+
+void write_checkpoint(const std::filesystem::path& path, ImageContents contents,
+                      const std::function<Tensor(size_t)>& read, const SaveOptions& options) {
+  std::vector<size_t> ends;
+  try {
+    ends = divide(contents.tensors, options.max_shard_size);
+  } catch (const CheckpointError& error) {
+    refuse_to_save(path, error.what());
+  }
+  if (ends.size() > 1)
+    write_shards(path, contents, read, ends);
+  else
+    write_file(path, contents, read);
 }
 
 KeySide side_of_model(const std::vector<nn::StateEntry>& entries, ModuleRef model) {
@@ -104,9 +207,10 @@ KeySide side_of(const std::vector<StoredTensor>& tensors,
 }
 
 Tensor read_values(const VerifiedFile& file, const StoredTensor& tensor) {
-  const std::byte* values = file.image().data() + tensor.offset;
-  require_valid(values, tensor.bytes, tensor.dtype);
-  return from_host(values, tensor.dtype, tensor.shape, {.dtype = tensor.dtype, .device = Device()});
+  const HostTensor made = make_host_tensor(tensor.shape, tensor.dtype);
+  file.read(tensor, made.values);
+  require_valid(made.values, tensor.bytes, tensor.dtype);
+  return made.tensor;
 }
 
 Tensor read_stored(const std::filesystem::path& path, const VerifiedFile& file,

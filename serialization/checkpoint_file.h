@@ -11,6 +11,7 @@
 #include <tenon/core/base/printable.h>
 #include <tenon/modules/module.h>
 #include <tenon/serialization/key_map.h>
+#include <tenon/serialization/save_options.h>
 #include <tenon/serialization/staged_load.h>
 #include <tenon/serialization/tensor_file.h>
 #include <tenon/serialization/verified_file.h>
@@ -26,12 +27,12 @@ struct FileEntry {
 // Returns the paths of the models that the model wraps.
 std::vector<std::string> wrappers_of(nn::ModuleRef model);
 
-// Writes a file with these tensors. Throws a CheckpointError as save does.
+// Writes a file, or an index and shards, with these tensors. Throws a CheckpointError as save does.
 void write_checkpoint(const std::filesystem::path& path, const std::vector<FileEntry>& entries,
-                      std::optional<std::vector<std::string>> wrappers);
+                      std::optional<std::vector<std::string>> wrappers, const SaveOptions& options);
 // The same for tensors of which read(i) makes one at a time; their places need not be set.
 void write_checkpoint(const std::filesystem::path& path, ImageContents contents,
-                      const std::function<Tensor(size_t)>& read);
+                      const std::function<Tensor(size_t)>& read, const SaveOptions& options);
 
 KeySide side_of(const std::vector<StoredTensor>& tensors,
                 std::optional<std::vector<std::string>> wrappers);

@@ -20,6 +20,7 @@
 #include <tenon/serialization/checkpoint.h>
 #include <tenon/serialization/checkpoint_manager.h>
 #include <tenon/serialization/part_state.h>
+#include <tenon/serialization/shards.h>
 #include <tenon/serialization/stop_signals.h>
 
 namespace tenon {
@@ -44,6 +45,8 @@ std::optional<int64_t> step_of(const std::string& name) {
     return std::nullopt;
   return step;
 }
+
+bool is_of_manager(const std::string& name) { return step_of(name).has_value(); }
 
 [[noreturn]] void refuse_folder(const std::filesystem::path& folder, const std::string& why) {
   throw CheckpointError(fmt::format("CheckpointManager '{}': {}", printable(folder.native()), why));
@@ -102,7 +105,8 @@ CheckpointManager::CheckpointManager(std::filesystem::path folder,
     require_can_save(folder_ / kBest);
     lock_folder();
     try {
-      remove_left_overs(folder_, [](const std::string& name) { return step_of(name).has_value(); });
+      remove_left_overs(folder_, is_of_manager);
+      remove_unused_shards(folder_, is_of_manager);
       files_ = files_in_folder();
       resumed_ = files_.empty();
       if (options.on_signals) StopSignals::watch();
@@ -236,10 +240,10 @@ void CheckpointManager::save(const Checkpoint& run, std::optional<double> metric
     File file{run.step, folder_ / name_of_step(run.step), metric};
     saved_at_ = Clock::now();
     if (options_.async) {
-      pending_ = start_save(file.path, run, metric);
+      pending_ = start_save(file.path, run, metric, {options_.max_shard_size});
       writing_ = std::move(file);
     } else {
-      save_run(file.path, run, metric);
+      save_run(file.path, run, metric, {options_.max_shard_size});
       publish(file);
     }
   });
@@ -256,6 +260,7 @@ void CheckpointManager::read_best_metric() {
   if (std::exchange(best_known_, true) || !is_there(folder_ / kBest)) return;
   try {
     const VerifiedFile file(folder_ / kBest);
+    file.verify_rest();
     const CheckpointValues values = read_part(folder_ / kBest, file, kProgressGroup);
     if (const CheckpointValue* metric = values.find("metric")) best_ = metric->number();
   } catch (const Error& error) {
@@ -297,6 +302,7 @@ void CheckpointManager::publish(const File& file) {
                               printable(files_.front().path.native()), error.message()));
     files_.erase(files_.begin());
   }
+  remove_unused_shards(folder_, is_of_manager);
 }
 
 std::optional<std::filesystem::path> CheckpointManager::latest() const {

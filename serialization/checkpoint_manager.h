@@ -34,6 +34,9 @@ struct CheckpointManagerOptions {
   // SIGTERM ends the process as usual; one that no step() has seen does so when the manager is
   // destroyed.
   bool on_signals = false;
+  // SaveOptions::max_shard_size: a file of more bytes is an index, with its shards beside it, which
+  // go when it goes.
+  uint64_t max_shard_size = 0;
 };
 
 // The files are FOLDER/step-000000000500.h5 and so on; latest.h5 is a symbolic link to the newest,

@@ -13,10 +13,15 @@
 namespace tenon {
 
 bool MemoryFile::read(uint64_t offset, size_t count, void* to) const {
-  if (!image_.empty()) {
-    if (offset > image_.size() || count > image_.size() - offset) return false;
-    std::memcpy(to, image_.data() + offset, count);
-    return true;
+  if (image_.size > 0) {
+    if (offset > image_.size || count > image_.size - offset) return false;
+    try {
+      image_.read(offset, count, to);
+      return true;
+    } catch (...) {  // HDF5 is C
+      if (!error_) error_ = std::current_exception();
+      return false;
+    }
   }
   auto* out = static_cast<std::byte*>(to);
   while (count > 0) {
@@ -32,7 +37,7 @@ bool MemoryFile::read(uint64_t offset, size_t count, void* to) const {
 }
 
 bool MemoryFile::write(uint64_t offset, size_t count, const void* from) {
-  if (!image_.empty()) return false;
+  if (image_.size > 0) return false;
   auto* in = static_cast<const std::byte*>(from);
   uint64_t end;
   if (__builtin_add_overflow(offset, count, &end)) return false;

@@ -5,12 +5,23 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <exception>
+#include <functional>
 #include <span>
 #include <unordered_map>
+#include <utility>
 
 #include <hdf5.h>
 
 namespace tenon {
+
+// The bytes of a file, wherever they are.
+struct FileImage {
+  uint64_t size = 0;
+  // Copies `count` bytes from `offset`, all of which have to be in the file. Throws if it cannot.
+  std::function<void(uint64_t offset, size_t count, void* to)> read;
+};
 
 // The memory that one open HDF5 file reads and writes. It is sparse: only what HDF5 itself writes,
 // its metadata, occupies memory. The space that was reserved for tensors does not; it is filled in
@@ -25,10 +36,15 @@ class MemoryFile {
   // An empty file to write.
   MemoryFile() = default;
   // A file to read. The image is not copied.
-  explicit MemoryFile(std::span<const std::byte> image) : image_(image), end_(image.size()) {}
+  explicit MemoryFile(std::span<const std::byte> image)
+      : MemoryFile(FileImage{image.size(), [image](uint64_t offset, size_t count, void* to) {
+                               std::memcpy(to, image.data() + offset, count);
+                             }}) {}
+  // The same for bytes that are elsewhere.
+  explicit MemoryFile(FileImage image) : image_(std::move(image)), end_(image_.size) {}
   MemoryFile(const MemoryFile&) = delete;
 
-  // Returns false if the range goes past the end of a file to read.
+  // Returns false if the range goes past the end of a file to read, or cannot be read.
   bool read(uint64_t offset, size_t count, void* to) const;
   // Returns false for a file to read. If there is no memory, the bytes are dropped and is_whole()
   // becomes false: HDF5 could not close a file after a failed write.
@@ -36,6 +52,10 @@ class MemoryFile {
   // Whether the file contains everything that was written, and there was memory to open it.
   bool is_whole() const { return whole_; }
   void note_lack_of_memory() { whole_ = false; }
+  // Throws what the image threw when it was read. HDF5 has made an error of its own of it.
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
   uint64_t size() const { return end_; }
   void resize(uint64_t end) { end_ = end; }
 
@@ -47,7 +67,8 @@ class MemoryFile {
   static constexpr size_t kPageBytes = 4096;
   using Page = std::array<std::byte, kPageBytes>;
 
-  std::span<const std::byte> image_;
+  FileImage image_;
+  mutable std::exception_ptr error_;
   std::unordered_map<uint64_t, Page> pages_;
   uint64_t end_ = 0;
   bool whole_ = true;

@@ -18,8 +18,8 @@ namespace {
 constexpr std::string_view kMagic = "\x89TENON\r\n";
 constexpr std::string_view kNote =
     "Tenon checkpoint: HDF5 behind a user block of 512 bytes; see docs/checkpoints.md\n";
-constexpr size_t kVersionAt = 8, kHeaderBytesAt = 12, kFileBytesAt = 16, kBodyAt = 24, kNoteAt = 64,
-                 kOwnAt = 496;
+constexpr size_t kVersionAt = 8, kHeaderBytesAt = 12, kFileBytesAt = 16, kBodyAt = 24,
+                 kPiecesAtAt = 40, kPiecesAt = 48, kNoteAt = 64, kOwnAt = 496;
 
 template <class T>
 void put(std::byte* header, size_t at, const T& value) {
@@ -66,6 +66,8 @@ std::array<std::byte, kCheckpointHeaderBytes> encode_header(const CheckpointHead
   put(bytes.data(), kHeaderBytesAt, static_cast<uint32_t>(kCheckpointHeaderBytes));
   put(bytes.data(), kFileBytesAt, header.file_bytes);
   put(bytes.data(), kBodyAt, header.body);
+  put(bytes.data(), kPiecesAtAt, header.pieces_at);
+  put(bytes.data(), kPiecesAt, header.pieces);
   std::memcpy(bytes.data() + kNoteAt, kNote.data(), kNote.size());
   put(bytes.data(), kOwnAt, checksum_of(bytes.data(), kOwnAt));
   return bytes;
@@ -97,7 +99,13 @@ CheckpointHeader decode_header(std::span<const std::byte> first_bytes) {
         "it has format version {}, and this build reads version {}. Load it with a newer Tenon",
         version, kCheckpointFormatVersion));
   return {.file_bytes = get<uint64_t>(header, kFileBytesAt),
-          .body = get<Checksum>(header, kBodyAt)};
+          .body = get<Checksum>(header, kBodyAt),
+          .pieces_at = get<uint64_t>(header, kPiecesAtAt),
+          .pieces = get<Checksum>(header, kPiecesAt)};
+}
+
+Checksum checksum_of_header(std::span<const std::byte, kCheckpointHeaderBytes> header) {
+  return get<Checksum>(header.data(), kOwnAt);
 }
 
 }  // namespace tenon

@@ -14,10 +14,21 @@ namespace tenon {
 inline constexpr size_t kCheckpointHeaderBytes = 512;
 inline constexpr uint32_t kCheckpointFormatVersion = 1;
 
+// The checksums of a checkpoint's pieces lie in a row at its end: so parts of the file are verified
+// without the rest, and by several threads. A piece is what lies between two multiples of this
+// number of bytes, after the header and before the checksums.
+inline constexpr uint64_t kCheckpointPieceBytes = uint64_t{1} << 16;
+
 struct CheckpointHeader {
   uint64_t file_bytes = 0;  // the size of the file, including this header
   Checksum body;            // the checksum of everything after this header
+  uint64_t pieces_at = 0;   // where the checksums of the pieces begin; 0 if there are none
+  Checksum pieces;          // the checksum of these checksums
 };
+// Returns how many pieces a file has whose checksums of them begin at `pieces_at`.
+inline uint64_t count_of_pieces(uint64_t pieces_at) {
+  return (pieces_at + kCheckpointPieceBytes - 1) / kCheckpointPieceBytes;
+}
 
 // Returns the bytes of a header.
 std::array<std::byte, kCheckpointHeaderBytes> encode_header(const CheckpointHeader& header);
@@ -34,5 +45,8 @@ bool has_checkpoint_note(std::span<const std::byte> first_bytes);
 // shorter. Throws a CheckpointError unless they are an intact header of a known version. Bytes
 // without a meaning, such as the line of text, are covered by the checksum and otherwise ignored.
 CheckpointHeader decode_header(std::span<const std::byte> first_bytes);
+
+// Returns the checksum of a header, which depends on every byte of its file.
+Checksum checksum_of_header(std::span<const std::byte, kCheckpointHeaderBytes> header);
 
 }  // namespace tenon

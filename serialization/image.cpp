@@ -290,8 +290,8 @@ namespace {
 
 // Opens the image for a scope.
 struct OpenImage {
-  explicit OpenImage(std::span<const std::byte> image)
-      : memory(image), file([&] {
+  explicit OpenImage(MemoryFile& memory)
+      : file([&] {
           Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "make access properties");
           memory.use_in(access);
           const hid_t opened = H5Fopen("checkpoint", H5F_ACC_RDONLY, access);
@@ -301,9 +301,22 @@ struct OpenImage {
     check_version(file);
   }
   h5::Session session;
-  MemoryFile memory;
   Handle file;
 };
+
+// Returns body(file). Where the image could not be read, that is the error, and not what HDF5 makes
+// of it.
+template <class Body>
+auto reading(const FileImage& image, Body&& body) {
+  MemoryFile memory(image);
+  try {
+    const OpenImage open(memory);
+    return body(open.file);
+  } catch (...) {
+    memory.rethrow();
+    throw;
+  }
+}
 
 // Returns the names in the root group or another one.
 std::vector<std::pair<std::string, bool>> names_in(hid_t group, size_t image_bytes) {
@@ -313,9 +326,11 @@ std::vector<std::pair<std::string, bool>> names_in(hid_t group, size_t image_byt
   return names_of(group);
 }
 
-std::vector<StoredTensor> read_tensors(hid_t place, const std::string& group, size_t image_bytes) {
+using LinkList = std::vector<std::pair<std::string, bool>>;
+
+std::vector<StoredTensor> read_tensors(hid_t place, const LinkList& names, const std::string& group,
+                                       size_t image_bytes) {
   std::vector<StoredTensor> tensors;
-  const auto names = names_in(place, image_bytes);
   std::unordered_set<std::string_view> seen;
   for (const auto& [name, hard] : names) {
     if (group.empty() && name[0] == '@') continue;  // state that does not belong to the model
@@ -338,28 +353,25 @@ std::vector<StoredTensor> read_tensors(hid_t place, const std::string& group, si
 
 }  // namespace
 
-ImageContents read_image(std::span<const std::byte> image) {
-  const OpenImage open(image);
-  ImageContents contents;
-  if (check(H5Aexists(open.file, kWrappersName), "look for wrappers") > 0)
-    contents.wrappers = read_texts(open.file, kWrappersName);
-  contents.tensors = read_tensors(open.file, "", image.size());
-  return contents;
+ImageContents read_image(const FileImage& image) {
+  return reading(image, [&](hid_t file) {
+    ImageContents contents;
+    if (check(H5Aexists(file, kWrappersName), "look for wrappers") > 0)
+      contents.wrappers = read_texts(file, kWrappersName);
+    const LinkList names = names_in(file, image.size);
+    contents.tensors = read_tensors(file, names, "", image.size);
+    for (const auto& [name, hard] : names)
+      if (name[0] == '@' && hard) contents.groups.push_back(name);  // a link could lead elsewhere
+    return contents;
+  });
 }
 
-std::vector<std::string> read_group_names(std::span<const std::byte> image) {
-  const OpenImage open(image);
-  std::vector<std::string> groups;
-  for (const auto& [name, hard] : names_in(open.file, image.size()))
-    if (name[0] == '@' && hard) groups.push_back(name);  // a link could lead to another file
-  return groups;
-}
-
-std::vector<StoredTensor> read_group(std::span<const std::byte> image, const std::string& group) {
-  const OpenImage open(image);
-  const Handle place(H5Gopen2(open.file, group.c_str(), H5P_DEFAULT), H5Gclose,
-                     ("open the group '" + printable(group) + "'").c_str());
-  return read_tensors(place, group, image.size());
+std::vector<StoredTensor> read_group(const FileImage& image, const std::string& group) {
+  return reading(image, [&](hid_t file) {
+    const Handle place(H5Gopen2(file, group.c_str(), H5P_DEFAULT), H5Gclose,
+                       ("open the group '" + printable(group) + "'").c_str());
+    return read_tensors(place, names_in(place, image.size), group, image.size);
+  });
 }
 
 }  // namespace tenon

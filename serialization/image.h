@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +23,7 @@ struct StoredTensor {
   uint64_t offset = 0;     // where its values begin in the file; 0 for a tensor without elements
   uint64_t bytes = 0;      // the size of its values
   std::string group = {};  // "@optimizer"; empty for a tensor of the model
+  uint32_t shard = 0;  // which file of a checkpoint in several it is in, from 1; 0: the only one
 };
 
 // The data set of a group "@…" that holds its numbers and texts; no tensor has such a name.
@@ -32,6 +32,7 @@ inline constexpr const char* kValuesKey = "@values";
 struct ImageContents {
   std::vector<StoredTensor> tensors;                 // in the order in which they were saved
   std::optional<std::vector<std::string>> wrappers;  // nullopt if the writer did not record them
+  std::vector<std::string> groups = {};  // "@…", whatever they hold; set by read_image
 };
 
 // Returns why `key` cannot name a tensor in a file (it is empty or ".", contains a '/' or a zero
@@ -45,11 +46,9 @@ void build_image(ImageContents& contents, MemoryFile& memory);
 
 // Reads what build_image wrote, without the groups. Throws a CheckpointError for anything else, for
 // values that are not inside the image after the header, and for a shape that no tensor may have.
-ImageContents read_image(std::span<const std::byte> image);
+ImageContents read_image(const FileImage& image);
 
-// Returns the names of all groups "@…", whatever they hold.
-std::vector<std::string> read_group_names(std::span<const std::byte> image);
-// Reads the tensors and the data set kValuesKey of one of them. Throws as read_image.
-std::vector<StoredTensor> read_group(std::span<const std::byte> image, const std::string& group);
+// Reads the tensors and the data set kValuesKey of a group. Throws as read_image.
+std::vector<StoredTensor> read_group(const FileImage& image, const std::string& group);
 
 }  // namespace tenon

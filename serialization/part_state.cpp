@@ -113,19 +113,12 @@ namespace {
                                     printable(path.native()), part_name(group), why));
 }
 
-std::vector<std::string> groups_of(const std::filesystem::path& path, const VerifiedFile& file) {
-  try {
-    return read_group_names(file.image());
-  } catch (const CheckpointError& error) {
-    throw CheckpointError(
-        fmt::format("cannot load checkpoint '{}': {}", printable(path.native()), error.what()));
-  }
-}
-
 std::vector<StoredTensor> tensors_of(const std::filesystem::path& path, const VerifiedFile& file,
                                      const std::string& group) {
   try {
-    return read_group(file.image(), group);
+    return file.group(group);
+  } catch (const NamedFileError&) {
+    throw;
   } catch (const CheckpointError& error) {
     refuse_part(path, group, error.what());
   }
@@ -140,8 +133,11 @@ CheckpointValues numbers_of(const std::filesystem::path& path, const VerifiedFil
   if (text->dtype != u8) refuse_part(path, group, "its values are no text");
   CheckpointValues values;
   try {
-    values = values_from_json({reinterpret_cast<const char*>(file.image().data()) + text->offset,
-                               static_cast<size_t>(text->bytes)});
+    std::string json(text->bytes, '\0');  // no longer than the file
+    file.read(*text, json.data());
+    values = values_from_json(json);
+  } catch (const NamedFileError&) {
+    throw;
   } catch (const CheckpointError& error) {
     refuse_part(path, group, error.what());
   }
@@ -165,7 +161,7 @@ CheckpointValues read_part(const std::filesystem::path& path, const VerifiedFile
 std::vector<CheckpointPartInfo> describe_parts(const std::filesystem::path& path,
                                                const VerifiedFile& file) {
   std::vector<CheckpointPartInfo> parts;
-  for (const std::string& group : groups_of(path, file)) {
+  for (const std::string& group : file.contents().groups) {
     CheckpointPartInfo& part = parts.emplace_back();
     part.name = group.substr(1);
     part.known = is_known_group(group);
@@ -182,7 +178,7 @@ std::vector<CheckpointPartInfo> describe_parts(const std::filesystem::path& path
 PreparedRun::PreparedRun(const std::filesystem::path& path, const VerifiedFile& file,
                          Checkpoint& run, const LoadOptions& options)
     : path_(path), run_(run), strict_(options.strict) {
-  in_file_ = groups_of(path, file);
+  in_file_ = file.contents().groups;
   prepare_models(file, options);
   prepare_optimizers(file);
   prepare_schedules(file);
@@ -241,8 +237,7 @@ void PreparedRun::prepare_models(const VerifiedFile& file, const LoadOptions& op
   }
   if (!run_.average.self || !takes(kAverage)) return;
   fit(kAverage, [&] {
-    PreparedModel prepared(path_, file, read_group(file.image(), kAverage), std::nullopt,
-                           run_.average, options);
+    PreparedModel prepared(path_, file, file.group(kAverage), std::nullopt, run_.average, options);
     prepared.check(path_);
     average_ = std::move(prepared);  // only what fits is committed
   });

@@ -27,9 +27,9 @@ bool is_known_group(const std::string& group);
 std::vector<FileEntry> entries_of(const Checkpoint& run, std::optional<double> metric);
 // Do what save and save_async do; the metric is stored beside the step.
 void save_run(const std::filesystem::path& path, const Checkpoint& run,
-              std::optional<double> metric);
+              std::optional<double> metric, const SaveOptions& options);
 PendingSave start_save(const std::filesystem::path& path, const Checkpoint& run,
-                       std::optional<double> metric);
+                       std::optional<double> metric, const SaveOptions& options);
 // Does what load does, but throws std::bad_alloc where the host has too little memory.
 CheckpointReport load_run(const std::filesystem::path& path, Checkpoint& run,
                           const LoadOptions& options);

@@ -14,11 +14,13 @@ void add_parts(TensorFile& file, const std::filesystem::path& path) {
   const auto native = file.native;
   const auto stored = std::make_shared<std::vector<StoredTensor>>(native->contents().tensors);
   try {
-    for (const std::string& group : read_group_names(native->image()))
-      for (StoredTensor& tensor : read_group(native->image(), group)) {
+    for (const std::string& group : native->contents().groups)
+      for (StoredTensor& tensor : native->group(group)) {
         file.tensors.push_back({group + "/" + tensor.key, tensor.shape, tensor.dtype, ""});
         stored->push_back(std::move(tensor));
       }
+  } catch (const NamedFileError&) {
+    throw;
   } catch (const CheckpointError& error) {
     throw CheckpointError(
         fmt::format("cannot load checkpoint '{}': {}", printable(path.native()), error.what()));
@@ -51,9 +53,11 @@ TensorFile open_all_tensors(const std::filesystem::path& path, const std::string
   });
 }
 
-void write_tensors(const std::filesystem::path& path, FileFormat format,
-                   const TensorSource& source) {
+void write_tensors(const std::filesystem::path& path, FileFormat format, const TensorSource& source,
+                   const SaveOptions& options) {
   naming_lack_of_memory<CheckpointError>("cannot save checkpoint", path, [&] {
+    if (format == FileFormat::safetensors && options.max_shard_size > 0)
+      throw ValueError("write_tensors: safetensors files are not written in shards");
     if (format == FileFormat::safetensors)
       return write_safetensors(path, source.tensors, source.read);
     if (format != FileFormat::tenon)
@@ -61,7 +65,7 @@ void write_tensors(const std::filesystem::path& path, FileFormat format,
     ImageContents contents{{}, source.wrappers};
     for (const NamedShape& tensor : source.tensors)
       contents.tensors.push_back(stored_tensor(tensor));
-    write_checkpoint(path, std::move(contents), source.read);
+    write_checkpoint(path, std::move(contents), source.read, options);
   });
 }
 

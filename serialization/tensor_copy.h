@@ -10,6 +10,7 @@
 
 #include <tenon/core/api.h>
 #include <tenon/serialization/key_map.h>
+#include <tenon/serialization/save_options.h>
 #include <tenon/serialization/tensor_file.h>
 
 namespace tenon {
@@ -29,6 +30,6 @@ struct TensorSource {
 // Writes a checkpoint or a safetensors file, which appears complete or not at all. Throws a
 // CheckpointError as save does, and a ValueError for another format.
 TENON_API void write_tensors(const std::filesystem::path& path, FileFormat format,
-                             const TensorSource& source);
+                             const TensorSource& source, const SaveOptions& options = {});
 
 }  // namespace tenon

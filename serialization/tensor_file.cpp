@@ -29,7 +29,7 @@ constexpr size_t kSniffedBytes = kCheckpointHeaderBytes;
 TensorFile open_native(const std::filesystem::path& path) {
   const auto file = std::make_shared<const VerifiedFile>(path);
   const ImageContents& contents = file->contents();
-  TensorFile opened{FileFormat::tenon, file->image().size(), {}, contents.wrappers, {}, file, {}};
+  TensorFile opened{FileFormat::tenon, file->size(), {}, contents.wrappers, {}, file, {}};
   for (const StoredTensor& tensor : contents.tensors)
     opened.tensors.push_back({tensor.key, tensor.shape, tensor.dtype, ""});
   opened.read = [file](size_t i) { return read_values(*file, file->contents().tensors[i]); };
@@ -54,7 +54,8 @@ void require_no_section(const std::string& section) {
 
 TensorFile open_archive(std::shared_ptr<const InputFile> file, const std::string& section) {
   std::vector<ZipMember> members = read_zip_directory(*file);
-  if (is_torch_archive(members)) return open_torch(std::move(file), std::move(members), section);
+  if (is_torch_archive(members))
+    return open_torch(std::move(file), std::move(members), section);
   require_no_section(section);
   if (is_npz_archive(members)) return open_npz(std::move(file), std::move(members));
   throw CheckpointError(
@@ -64,6 +65,10 @@ TensorFile open_archive(std::shared_ptr<const InputFile> file, const std::string
 }
 
 }  // namespace
+
+void TensorFile::verify_rest() const {
+  if (native) native->verify_rest();
+}
 
 void read_exactly(const InputFile& file, void* to, uint64_t count, uint64_t offset) {
   if (count > 0 && file.read(to, count, offset) != count)

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <tenon/core/api.h>
 #include <tenon/core/base/input_file.h>
 #include <tenon/core/error.h>
 #include <tenon/core/tensor.h>
@@ -49,6 +50,8 @@ struct TensorFile {
   std::shared_ptr<const VerifiedFile> native;  // of Tenon's own format
   std::vector<LeftOut> left_out;
 
+  // Checks what nobody has read so far, if the format has checksums. Throws as read().
+  TENON_API void verify_rest() const;
   // Frees what is kept of the values.
   void close() {
     read = nullptr;

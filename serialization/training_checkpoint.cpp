@@ -60,22 +60,23 @@ std::ostream& operator<<(std::ostream& out, const CheckpointReport& report) {
 }
 
 void save_run(const std::filesystem::path& path, const Checkpoint& run,
-              std::optional<double> metric) {
+              std::optional<double> metric, const SaveOptions& options) {
   naming_lack_of_memory<CheckpointError>("cannot save checkpoint", path, [&] {
     const SaveTurn turn(path);
     const std::vector<FileEntry> entries = collect(path, run, metric);
     turn.wait();
-    write_checkpoint(path, entries, wrappers_in(run));
+    write_checkpoint(path, entries, wrappers_in(run), options);
   });
 }
-void save(const std::filesystem::path& path, const Checkpoint& run) {
-  save_run(path, run, std::nullopt);
+void save(const std::filesystem::path& path, const Checkpoint& run, const SaveOptions& options) {
+  save_run(path, run, std::nullopt, options);
 }
 
 CheckpointReport load_run(const std::filesystem::path& path, Checkpoint& run,
                           const LoadOptions& options) {
   std::optional<VerifiedFile> file(path);
   PreparedRun prepared(path, *file, run, options);
+  file->verify_rest();
   file.reset();  // its memory is not needed any more
   return prepared.commit();
 }
@@ -103,6 +104,7 @@ struct PendingSave::Work {
   std::filesystem::path path;
   std::vector<FileEntry> entries;
   std::optional<std::vector<std::string>> wrappers;
+  SaveOptions options;
   std::optional<SaveTurn> turn;
   std::exception_ptr error;
   std::atomic<bool> done = false;
@@ -113,7 +115,7 @@ struct PendingSave::Work {
     try {
       naming_lack_of_memory<CheckpointError>("cannot save checkpoint", path, [&] {
         turn->wait();
-        write_checkpoint(path, entries, std::move(wrappers));
+        write_checkpoint(path, entries, std::move(wrappers), options);
       });
     } catch (...) {
       error = std::current_exception();
@@ -158,15 +160,16 @@ void PendingSave::finish() noexcept {
 class AsyncSave {
  public:
   static PendingSave start(const std::filesystem::path& path, const Checkpoint& run,
-                           std::optional<double> metric);
+                           std::optional<double> metric, const SaveOptions& options);
 };
 
 PendingSave AsyncSave::start(const std::filesystem::path& path, const Checkpoint& run,
-                             std::optional<double> metric) {
+                             std::optional<double> metric, const SaveOptions& options) {
   return naming_lack_of_memory<CheckpointError>("cannot save checkpoint", path, [&] {
     auto work = std::make_unique<PendingSave::Work>();
     const NoGrad not_recorded;
     work->path = path;
+    work->options = options;
     work->turn.emplace(path);
     work->entries = collect(path, run, metric);
     work->wrappers = wrappers_in(run);
@@ -189,11 +192,12 @@ PendingSave AsyncSave::start(const std::filesystem::path& path, const Checkpoint
 }
 
 PendingSave start_save(const std::filesystem::path& path, const Checkpoint& run,
-                       std::optional<double> metric) {
-  return AsyncSave::start(path, run, metric);
+                       std::optional<double> metric, const SaveOptions& options) {
+  return AsyncSave::start(path, run, metric, options);
 }
-PendingSave save_async(const std::filesystem::path& path, const Checkpoint& run) {
-  return AsyncSave::start(path, run, std::nullopt);
+PendingSave save_async(const std::filesystem::path& path, const Checkpoint& run,
+                       const SaveOptions& options) {
+  return AsyncSave::start(path, run, std::nullopt, options);
 }
 
 }  // namespace tenon

@@ -26,6 +26,7 @@
 #include <tenon/serialization/checkpoint_value.h>
 #include <tenon/serialization/key_map.h>
 #include <tenon/serialization/load_report.h>
+#include <tenon/serialization/save_options.h>
 
 namespace tenon {
 
@@ -97,7 +98,8 @@ TENON_API std::ostream& operator<<(std::ostream& out, const CheckpointReport& re
 // Writes all parts into one file, as save(path, model) does; `load(path, model)` reads the model of
 // it. Throws a CheckpointError as that does, and a StateDictError for a parameter of an optimizer
 // that the model does not have, and for two parts with one name.
-TENON_API void save(const std::filesystem::path& path, const Checkpoint& run);
+TENON_API void save(const std::filesystem::path& path, const Checkpoint& run,
+                    const SaveOptions& options = {});
 
 // Brings a file to all parts, and sets epoch, step and user of `run`. Everything is read and
 // checked before anything is changed: if it throws, all parts are as they were. Throws a
@@ -143,6 +145,7 @@ class TENON_API PendingSave {
 // in a thread of its own. The parts may change meanwhile. Saves of one path are written in the
 // order in which they began. Throws what save throws before it writes.
 [[nodiscard]] TENON_API PendingSave save_async(const std::filesystem::path& path,
-                                               const Checkpoint& run);
+                                               const Checkpoint& run,
+                                               const SaveOptions& options = {});
 
 }  // namespace tenon

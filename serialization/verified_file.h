@@ -1,33 +1,72 @@
-// A checkpoint in memory whose every byte has been checked.
+// A checkpoint whose bytes are checked before anybody sees them.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <span>
+#include <string>
+#include <vector>
 
+#include <tenon/core/base/input_file.h>
+#include <tenon/serialization/checksum.h>
+#include <tenon/serialization/header.h>
 #include <tenon/serialization/image.h>
+#include <tenon/serialization/shards.h>
 
 namespace tenon {
 
-// Reads the whole file at once, so later changes of the file do not affect the bytes that were
-// checked.
+// Every byte that leaves it has been compared with a checksum after it was read, so later changes
+// of the file do not matter. A file with checksums of its pieces is read where it is asked for, and
+// an older one, which has one checksum, is in memory as a whole.
 class VerifiedFile {
  public:
+  enum class Shards { opened, listed };
   // Throws a CheckpointError if the file is missing, cut off, damaged, too long or another kind of
-  // file.
-  explicit VerifiedFile(const std::filesystem::path& path);
+  // file, and if it is an index, for a shard that is one of these or not of the same save. What is
+  // not read yet may be damaged nevertheless.
+  explicit VerifiedFile(const std::filesystem::path& path, Shards shards = Shards::opened);
 
-  std::span<const std::byte> image() const { return {bytes_.get(), size_}; }
+  // Of an index, this is all that its shards hold together.
+  uint64_t size() const { return size_; }
   const ImageContents& contents() const { return contents_; }
+  std::vector<StoredTensor> group(const std::string& name) const;
+  // What an index lists; none if the file is no index.
+  const std::vector<Shard>& shards() const { return listed_; }
+  // Reads the values of a tensor, tensor.bytes of them, over all threads of the host. Throws a
+  // NamedFileError if they are damaged or the file cannot be read.
+  void read(const StoredTensor& tensor, void* to) const;
+  // Compares what was not read yet with its checksums, over all threads and without keeping it.
+  // Throws as read().
+  void verify_rest() const;
 
  private:
+  class Window;
   struct Free {
     void operator()(std::byte* bytes) const;
   };
-  std::unique_ptr<std::byte[], Free> bytes_;
-  size_t size_ = 0;
+
+  void list_shards();
+  void open_shards(const std::filesystem::path& path);
+  void read_whole(const Checksum& body);
+  void read_piece_table(uint64_t pieces_at, const Checksum& checksum);
+  FileImage image() const;
+  void read_range(uint64_t begin, uint64_t end, std::byte* to) const;
+  void read_pieces(uint64_t first, uint64_t last, std::byte* to) const;
+  uint64_t begin_of(uint64_t piece) const;
+  uint64_t end_of(uint64_t piece) const;
+
+  InputFile file_;
+  std::array<std::byte, kCheckpointHeaderBytes> header_{};
+  uint64_t size_ = 0;
+  std::unique_ptr<std::byte[], Free> bytes_;  // of a file without checksums of pieces
+  std::vector<Checksum> pieces_;
+  uint64_t pieces_at_ = 0;
+  mutable std::vector<uint8_t> seen_;  // for each piece, whether it was right
   ImageContents contents_;
+  std::vector<Shard> listed_;
+  std::vector<std::unique_ptr<const VerifiedFile>> shards_;
 };
 
 }  // namespace tenon

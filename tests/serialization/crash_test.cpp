@@ -1,4 +1,5 @@
 // Saving leaves the old file or the new one, whatever happens meanwhile.
+#include <algorithm>
 #include <cstdlib>
 #include <random>
 
@@ -58,6 +59,12 @@ std::string refusal(const std::filesystem::path& path, const StateDict& tensors)
   return error_of<CheckpointError>([&] { save(path, tensors); });
 }
 
+// Of this name a checkpoint is in three shards.
+constexpr const char* kSharded = "sharded.h5";
+SaveOptions options_for(const std::filesystem::path& path) {
+  return {.max_shard_size = path.filename() == kSharded ? 20'000u : 0u};
+}
+
 // Runs this program again to save for ever; returns once it has begun.
 pid_t start_save_loop(const std::filesystem::path& path) {
   int ends[2];
@@ -84,11 +91,12 @@ BOOST_AUTO_TEST_CASE(save_for_ever,
                      *boost::unit_test::disabled() * boost::unit_test::label("alone")) {
   const char* path = std::getenv(kPathVariable);
   BOOST_REQUIRE(path);
-  alarm(60);                  // should the parent die
-  save(path, generation(1));  // the first one takes long where memory is checked; the kills are to
-                              // fall on those after it
+  alarm(60);  // should the parent die
+  // The first one takes long where memory is checked; the kills are to fall on those after it.
+  const SaveOptions options = options_for(path);
+  save(path, generation(1), options);
   BOOST_REQUIRE(write(1, "!", 1) == 1);
-  for (int number = 2;; ++number) save(path, generation(number));
+  for (int number = 2;; ++number) save(path, generation(number), options);
 }
 
 BOOST_AUTO_TEST_CASE(killed_at_any_moment_a_save_leaves_a_whole_file) {
@@ -113,6 +121,27 @@ BOOST_AUTO_TEST_CASE(killed_at_any_moment_a_save_leaves_a_whole_file) {
   BOOST_TEST(leftovers > 0);   // some in the middle of the next save
   save(path, generation(1));
   BOOST_TEST(folder.count() == 1u);  // what was left over is gone
+}
+
+BOOST_AUTO_TEST_CASE(killed_at_any_moment_a_sharded_save_leaves_a_whole_checkpoint) {
+  TempFolder folder;
+  const std::filesystem::path path = folder / kSharded;
+  std::mt19937 random(3);
+  size_t most = 0;
+  for (int kill_number = 0; kill_number < 40; ++kill_number) {
+    const pid_t child = start_save_loop(path);
+    usleep(random() % 20'000);
+    kill(child, SIGKILL);
+    int status = 0;
+    BOOST_REQUIRE(waitpid(child, &status, 0) == child);
+    BOOST_REQUIRE(generation_of(path) > 0);
+    most = std::max(most, folder.count());
+  }
+  BOOST_TEST(most > 4u);    // some were killed in the middle of a save,
+  BOOST_TEST(most <= 11u);  // of which the next leaves nothing
+  save(path, generation(1), options_for(path));
+  BOOST_TEST(folder.count() == 4u);
+  BOOST_TEST(generation_of(path) == 1);
 }
 
 BOOST_AUTO_TEST_CASE(leftovers_of_dead_writers_alone_are_removed) {

@@ -277,6 +277,27 @@ BOOST_AUTO_TEST_CASE(a_save_whose_system_calls_fail_leaves_the_old_file_or_the_n
     BOOST_TEST((hit.contains(call) || deadline.over()), call << " was never called");
 }
 
+BOOST_AUTO_TEST_CASE(a_sharded_save_whose_system_calls_fail_leaves_the_old_files_or_the_new_ones) {
+  const test::Deadline deadline;
+  TempFolder folder;
+  const std::filesystem::path path = folder / "model.h5";
+  const SaveOptions options{.max_shard_size = 1000};
+  std::set<std::string> hit;
+  int old_number = 1;
+  save(path, generation(1), options);
+  for (const Fault& fault : {Fault{Fault::fails, EIO}, Fault{Fault::fails, ENOSPC, true}})
+    walk(
+        fault, path, deadline, hit, [&] { save(path, generation(old_number + 1), options); },
+        [&](const std::string& text) {
+          const int found = generation_of(path);
+          BOOST_TEST((found == old_number + 1 || (!text.empty() && found == old_number)));
+          old_number = found;
+          BOOST_TEST(!has_own_leftover(folder));
+          save(path, generation(++old_number), options);
+          BOOST_TEST(folder.count() == 3u);
+        });
+}
+
 BOOST_AUTO_TEST_CASE(a_load_whose_system_calls_fail_leaves_the_model) {
   const test::Deadline deadline;
   TempFolder folder;

@@ -1,0 +1,214 @@
+// Checkpoints in several files.
+#include <fstream>
+#include <random>
+
+#include <boost/test/unit_test.hpp>
+
+#include <tenon/core/ops/creation.h>
+#include <tenon/core/tensor.h>
+#include <tenon/modules/data_parallel.h>
+#include <tenon/modules/linear.h>
+#include <tenon/modules/optim/adam.h>
+#include <tenon/serialization/checkpoint.h>
+#include <tenon/serialization/checkpoint_manager.h>
+
+#include "support/expect.h"
+#include "weights.h"
+
+BOOST_AUTO_TEST_SUITE(shards_test)
+
+using namespace tenon;
+using nn::StateDict;
+using tenon::test::require_error;
+namespace fs = std::filesystem;
+
+namespace {
+
+// Tensors of 4000, 2000, 40 and 6000 bytes: with at most 6500 in a file there are two files.
+StateDict generation(int number) {
+  return {{"a", full({1000}, number)},
+          {"b.weight", full({20, 25}, number)},
+          {"c", full({10}, number)},
+          {"d", full({1500}, number)}};
+}
+constexpr SaveOptions kSharded{.max_shard_size = 6500};
+
+void require_generation(const StateDict& found, int number) {
+  const StateDict wanted = generation(number);
+  BOOST_REQUIRE(found.size() == wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    BOOST_TEST(found[i].first == wanted[i].first);
+    BOOST_TEST((found[i].second.shape() == wanted[i].second.shape()));
+    BOOST_TEST((found[i].second.to_vector<float>() == wanted[i].second.to_vector<float>()));
+  }
+}
+
+// The shards in a folder, in the order of their numbers.
+std::vector<fs::path> shards_in(const fs::path& folder) {
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (has(entry.path().filename().string(), "-of-")) paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+std::string refusal(const fs::path& path) {
+  return error_of<CheckpointError>([&] { load(path); });
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_sharded_checkpoint_loads_as_a_file_does) {
+  TempFolder folder;
+  const fs::path path = folder / "model.h5";
+  save(path, generation(1), kSharded);
+  const std::vector<fs::path> shards = shards_in(folder.path());
+  BOOST_REQUIRE(shards.size() == 2u);
+  BOOST_TEST(shards[0].filename().string().starts_with("model.h5."));
+  BOOST_TEST(shards[0].filename().string().ends_with("-00001-of-00002.h5"));
+  require_generation(load(path), 1);
+  BOOST_TEST(load(shards[1]).size() == 1u);  // each shard is a checkpoint
+  const CheckpointInfo info = inspect(path);
+  BOOST_TEST(info.tensors.size() == 4u);
+  BOOST_TEST(info.shards.size() == 2u);
+  BOOST_TEST(info.parts.empty());
+  BOOST_TEST(info.file_bytes ==
+             fs::file_size(path) + fs::file_size(shards[0]) + fs::file_size(shards[1]));
+
+  save(path, generation(2), kSharded);  // its shards take the place of the old ones
+  BOOST_TEST(folder.count() == 3u);
+  BOOST_TEST(!fs::exists(shards[0]));
+  require_generation(load(path), 2);
+  save(path, generation(3), {.max_shard_size = 1});
+  BOOST_TEST(folder.count() == 5u);
+  require_generation(load(path), 3);
+  save(path, generation(4), {.max_shard_size = 1 << 20});  // all fits into one file
+  BOOST_TEST(folder.count() == 1u);
+  require_generation(load(path), 4);
+}
+
+BOOST_AUTO_TEST_CASE(wrapped_and_plain_models_interchange_shards) {
+  TempFolder folder;
+  nn::Linear plain(30, 20), other(30, 20);
+  nn::DataParallel wrapped(other, {Device("cpu:0")});
+  save(folder / "wrapped.h5", wrapped, {.max_shard_size = 500});
+  BOOST_TEST(shards_in(folder.path()).size() == 2u);
+  BOOST_TEST(load(folder / "wrapped.h5", plain).renamed.size() == 2u);
+  BOOST_TEST((plain.weight.to_vector<float>() == other.weight.to_vector<float>()));
+  fs::create_directory(folder / "elsewhere");
+  fs::create_symlink(folder / "wrapped.h5", folder / "elsewhere/link.h5");
+  BOOST_TEST(load(folder / "elsewhere/link.h5", wrapped).loaded() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(a_training_run_in_shards_goes_on) {
+  TempFolder folder;
+  nn::Linear model(40, 30);
+  optim::Adam adam(model.parameters(), {.lr = 0.5});
+  model(ones({2, 40})).sum().backward();
+  adam.step();
+  Checkpoint run{.model = model, .optimizer = adam, .epoch = 3, .user = {{"best", 0.5}}};
+  save_async(folder / "run.h5", run, {.max_shard_size = 5000}).wait();
+  BOOST_TEST(shards_in(folder.path()).size() >= 3u);
+  const std::vector<float> weight = model.weight.to_vector<float>();
+  nn::Linear fresh(40, 30);
+  optim::Adam empty(fresh.parameters(), {.lr = 0.1});
+  Checkpoint next{.model = fresh, .optimizer = empty};
+  load(folder / "run.h5", next);
+  BOOST_TEST((fresh.weight.to_vector<float>() == weight));
+  BOOST_TEST(empty.lr() == 0.5);
+  BOOST_TEST(next.epoch == 3);
+  BOOST_TEST(next.user.at("best").number() == 0.5);
+}
+
+BOOST_AUTO_TEST_CASE(a_shard_that_is_not_the_one_is_refused_by_name) {
+  TempFolder folder;
+  const fs::path path = folder / "model.h5";
+  save(path, generation(1), kSharded);
+  const std::vector<fs::path> shards = shards_in(folder.path());
+  const std::string first = read_bytes(shards[0]), second = read_bytes(shards[1]);
+  const auto refused = [&](const char* why, const fs::path& shard) {
+    const std::string text = refusal(path);
+    BOOST_TEST(has(text, "cannot load checkpoint '"), text);
+    BOOST_TEST(has(text, shard.string()), text);
+    BOOST_TEST(has(text, why), text);
+  };
+  fs::rename(shards[1], folder / "moved");
+  refused("its shard 2 of 2 cannot be used: cannot load checkpoint '", shards[1]);
+  refused("there is no such file", shards[1]);
+  fs::rename(folder / "moved", shards[1]);
+  write_bytes(shards[0], second);
+  write_bytes(shards[1], first);
+  refused("or has changed places with another", shards[0]);
+  save(folder / "other.h5", StateDict{{"d", full({1500}, 9)}});
+  write_bytes(shards[0], first);
+  write_bytes(shards[1], read_bytes(folder / "other.h5"));
+  refused("it is of another save", shards[1]);
+  for (size_t length : {second.size() - 1, second.size() / 2, size_t{100}, size_t{0}}) {
+    write_bytes(shards[1], second.substr(0, length));
+    refused(length ? "cut off" : "the file is empty", shards[1]);
+  }
+  std::mt19937 random(3);
+  size_t believed = 0;
+  for (int i = 0; i < 300; ++i) {
+    std::string damaged = second;
+    damaged[random() % damaged.size()] ^= static_cast<char>(1 << random() % 8);
+    write_bytes(shards[1], damaged);
+    believed += refusal(path).empty();
+  }
+  BOOST_TEST(believed == 0u);
+  write_bytes(shards[1], second);
+  require_generation(load(path), 1);
+}
+
+// A shard of the save before, and one that a killed process left, go with the next save; those of
+// another index stay, and so do those that a copy of the index lists.
+BOOST_AUTO_TEST_CASE(shards_that_nobody_lists_are_removed) {
+  TempFolder folder;
+  save(folder / "model.h5", generation(1), kSharded);
+  save(folder / "other.h5", generation(5), kSharded);
+  fs::copy_file(folder / "model.h5", folder / "best.h5");
+  const std::vector<fs::path> shards = shards_in(folder.path());
+  const std::string stray = folder / "model.h5.0123456789abcdef-00001-of-00001.h5";
+  fs::copy_file(shards[0], stray);
+  write_bytes(folder / "model.h5.0123456789abcdef-00001-of-00001.txt", "mine");
+  write_bytes(folder / "model.h5.0123456789abcdef-00002-of-00002.h5", "mine as well");
+  save(folder / "model.h5", generation(2), kSharded);
+  BOOST_TEST(!fs::exists(stray));
+  require_generation(load(folder / "best.h5"), 1);
+  require_generation(load(folder / "model.h5"), 2);
+  require_generation(load(folder / "other.h5"), 5);
+  BOOST_TEST(folder.count() == 11u);
+  fs::remove(folder / "best.h5");
+  save(folder / "model.h5", generation(3));
+  BOOST_TEST(folder.count() == 6u);
+  require_generation(load(folder / "model.h5"), 3);
+}
+
+BOOST_AUTO_TEST_CASE(a_manager_keeps_the_shards_of_its_files) {
+  TempFolder folder;
+  nn::Linear model(40, 30);
+  Checkpoint run{.model = model};
+  {
+    CheckpointManager manager(folder.path(), {.keep = 2, .max_shard_size = 1000});
+    for (int step = 1; step <= 4; ++step) {
+      run.step = step;
+      no_grad([&] { model.weight.fill_(step); });
+      manager.save(run, step == 1 ? 0.0 : 1.0);
+    }
+    manager.wait();
+  }
+  // Three indexes are left, of the steps 1 (the best), 3 and 4.
+  size_t listed = 0;
+  for (const char* name : {"best.h5", "step-000000000003.h5", "step-000000000004.h5"})
+    listed += inspect(folder / name).shards.size();
+  BOOST_TEST(shards_in(folder.path()).size() == listed);
+  nn::Linear loaded(40, 30);
+  load(folder / "best.h5", loaded);
+  BOOST_TEST(loaded.weight.to_vector<float>()[0] == 1);
+  Checkpoint next{.model = loaded};
+  CheckpointManager manager(folder.path(), {.max_shard_size = 1000});
+  manager.resume(next);
+  BOOST_TEST(next.step == 4);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
