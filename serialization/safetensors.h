@@ -26,6 +26,12 @@ std::string_view safetensors_name(DType dtype);
 // the values; values that overlap, leave gaps or do not end with the file.
 TensorFile open_safetensors(std::shared_ptr<const InputFile> file);
 
+// Whether a file that begins with these bytes can be an index of several safetensors files.
+bool begins_as_safetensors_index(std::string_view first_bytes);
+// Returns the tensors of all files that an index at `path` lists, in the order of their names.
+// Throws a CheckpointError for one that is missing or has other tensors than the index says.
+TensorFile open_safetensors_index(const InputFile& file, const std::filesystem::path& path);
+
 // Writes tensors, of which read(i) makes one at a time. Throws a CheckpointError as
 // save_safetensors does.
 void write_safetensors(const std::filesystem::path& path, const std::vector<NamedShape>& tensors,

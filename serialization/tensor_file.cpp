@@ -52,10 +52,11 @@ void require_no_section(const std::string& section) {
         "section '{}' was asked for, and only PyTorch's files have sections", printable(section)));
 }
 
-TensorFile open_archive(std::shared_ptr<const InputFile> file, const std::string& section) {
+TensorFile open_archive(std::shared_ptr<const InputFile> file, const std::string& section,
+                        Reads reads) {
   std::vector<ZipMember> members = read_zip_directory(*file);
   if (is_torch_archive(members))
-    return open_torch(std::move(file), std::move(members), section);
+    return open_torch(std::move(file), std::move(members), section, reads);
   require_no_section(section);
   if (is_npz_archive(members)) return open_npz(std::move(file), std::move(members));
   throw CheckpointError(
@@ -108,7 +109,7 @@ Tensor read_tensor_at(const InputFile& file, uint64_t offset, const Shape& shape
 }
 
 TensorFile open_tensor_file(const std::filesystem::path& path, const std::string& section,
-                            bool verify) {
+                            bool verify, Reads reads) {
   const auto file = std::make_shared<const InputFile>(path, "cannot load checkpoint",
                                                       InputFile::throw_as<NamedFileError>);
   std::array<char, kSniffedBytes> first{};
@@ -116,9 +117,10 @@ TensorFile open_tensor_file(const std::filesystem::path& path, const std::string
   const bool is_archive = begin.starts_with("PK\x03\x04") || begin.starts_with("PK\x05\x06");
   const bool is_safetensors = begins_as_safetensors(begin);
   try {
-    if (is_archive) return open_archive(file, section);
+    if (is_archive) return open_archive(file, section, reads);
     require_no_section(section);
     if (is_safetensors) return open_safetensors(file);
+    if (begins_as_safetensors_index(begin)) return open_safetensors_index(*file, path);
     if (begins_as_npy(begin)) return open_npy(file, path.stem().string());
     const auto header = std::as_bytes(std::span(begin));
     if (!verify && is_hdf5(*file)) return open_unverified(path, file);

@@ -62,8 +62,11 @@ struct TensorFile {
 // Opens a file of any format that Tenon reads, and checks everything but the values. The first
 // bytes of the file tell the format. Throws a CheckpointError that names the file. `section` is
 // LoadOptions::section, and `verify` LoadOptions::verify.
+// `reads`: how often each tensor is asked for. Tensors that share memory in a file of PyTorch share
+// it here as well only if each is read once.
+enum class Reads { once, any };
 TensorFile open_tensor_file(const std::filesystem::path& path, const std::string& section,
-                            bool verify = true);
+                            bool verify = true, Reads reads = Reads::once);
 
 // Reads exactly `count` bytes; throws a CheckpointError if the file ends before.
 void read_exactly(const InputFile& file, void* to, uint64_t count, uint64_t offset);

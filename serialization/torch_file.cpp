@@ -334,7 +334,7 @@ bool is_torch_archive(const std::vector<ZipMember>& members) {
 }
 
 TensorFile open_torch(std::shared_ptr<const InputFile> file, std::vector<ZipMember> members,
-                      const std::string& section) {
+                      const std::string& section, Reads reads) {
   TensorFile opened{FileFormat::torch, file->size(), {}, {}, {}, {}, {}};
   auto contents = std::make_shared<TorchContents>();
   contents->members = std::move(members);
@@ -348,6 +348,8 @@ TensorFile open_torch(std::shared_ptr<const InputFile> file, std::vector<ZipMemb
   const uint32_t states = find_section(pickle, section);
   if (!is_state_dict(pickle, states)) no_state_dict(pickle, states, section);
   add_tensors(pickle, states, archive, *contents, opened.tensors);
+  if (reads == Reads::any)  // then a storage is never kept
+    for (TorchStorage& storage : contents->storages) storage.tensors = 0;
   opened.read = [file = std::move(file), contents](size_t i) {
     return read_torch_tensor(*file, *contents, i);
   };

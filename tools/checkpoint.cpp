@@ -3,12 +3,16 @@
 #include <iostream>
 
 #include <tenon/core/base/printable.h>
+#include <tenon/core/error.h>
 #include <tenon/serialization/checkpoint.h>
 
+#include "checkpoint_commands.h"
 #include "commands.h"
 
 namespace tenon::tools {
 namespace {
+
+using nlohmann::json;
 
 // Tensors of a hostile file may be larger together than any number: their elements need no memory
 // of their own.
@@ -24,10 +28,53 @@ void print_line(const std::string& key, size_t width, const std::string& dtype,
             << std::string(6 - std::min<size_t>(5, dtype.size()), ' ') << rest << "\n";
 }
 
+std::string in_shards(const CheckpointInfo& info) {
+  return info.shards.empty() ? "" : " in " + std::to_string(info.shards.size()) + " shards";
+}
+
+json described(const std::vector<NamedShape>& tensors) {
+  json list = json::array();
+  for (const NamedShape& tensor : tensors)
+    list.push_back({{"key", tensor.key},
+                    {"dtype", name_of(tensor.dtype)},
+                    {"shape", std::vector<int64_t>(tensor.shape.begin(), tensor.shape.end())}});
+  return list;
+}
+
+// Numbers that JSON does not have, such as NaN, become texts.
+json described(const CheckpointValues& values) {
+  json object = json::object();
+  for (const auto& [name, value] : values) {
+    json number = value.is_text() ? json(value.text()) : json::parse(value.str(), nullptr, false);
+    object[name] = number.is_discarded() ? json(value.str()) : std::move(number);
+  }
+  return object;
+}
+
+json described(const CheckpointInfo& info) {
+  json parts = json::array(), unreadable = json::array();
+  for (const CheckpointPartInfo& part : info.parts)
+    parts.push_back({{"name", part.name},
+                     {"known", part.known},
+                     {"values", described(part.values)},
+                     {"tensors", described(part.tensors)}});
+  for (const auto& [key, why] : info.unreadable) unreadable.push_back({{"key", key}, {"why", why}});
+  return {{"format", name_of(info.format)},
+          {"format_version", info.format_version},
+          {"bytes", info.file_bytes},
+          {"unverified", info.unverified},
+          {"shards", info.shards},
+          {"wrappers", info.wrappers ? json(*info.wrappers) : json()},
+          {"tensors", described(info.tensors)},
+          {"parts", std::move(parts)},
+          {"unreadable", std::move(unreadable)}};
+}
+
 }  // namespace
 
-void show_checkpoint(const std::string& path, const std::string& section) {
-  CheckpointInfo info = inspect(path, section);
+void show_checkpoint(const FileChoice& file, bool as_json) {
+  CheckpointInfo info = inspect(file.path, file.section, file.verify);
+  if (as_json) return print_json(described(info));
   size_t width = 0;
   uint64_t elements = 0, bytes = 0;
   for (auto& t : info.tensors) {
@@ -37,13 +84,13 @@ void show_checkpoint(const std::string& path, const std::string& section) {
     add_to(elements, numel);
     add_to(bytes, numel * size_of(t.dtype));
   }
-  std::cout << printable(path) << ": ";
+  std::cout << printable(file.path) << ": ";
   if (info.unverified)
     std::cout << name_of(info.format) << " file, " << human_bytes(info.file_bytes)
               << ", unverified: it has no checksums of Tenon's\n";
   else
     std::cout << "format " << info.format_version << ", " << human_bytes(info.file_bytes)
-              << ", all checksums right\n";
+              << in_shards(info) << ", all checksums right\n";
   std::cout << info.tensors.size() << (info.tensors.size() == 1 ? " tensor, " : " tensors, ")
             << elements << " elements, " << human_bytes(bytes) << "\n";
   if (!info.wrappers) {
@@ -62,13 +109,31 @@ void show_checkpoint(const std::string& path, const std::string& section) {
     std::cout << printable(t.key) << "  cannot be loaded: " << printable(t.why) << "\n";
 }
 
-void verify_checkpoint(const std::string& path) {
-  CheckpointInfo info = inspect(path);
-  std::cout << printable(path)
+void verify_checkpoint(const FileChoice& file, bool as_json) {
+  CheckpointInfo info;
+  try {
+    info = inspect(file.path, file.section);
+  } catch (const Error& error) {
+    if (as_json) print_json({{"right", false}, {"error", error.what()}});
+    throw;
+  }
+  if (as_json) {
+    json parts = json::array();
+    for (const CheckpointPartInfo& part : info.parts) parts.push_back(part.name);
+    return print_json({{"right", true},
+                       {"unverified", info.unverified},
+                       {"format", name_of(info.format)},
+                       {"bytes", info.file_bytes},
+                       {"tensors", info.tensors.size()},
+                       {"parts", std::move(parts)},
+                       {"shards", info.shards}});
+  }
+  std::cout << printable(file.path)
             << (info.unverified ? ": a whole " + std::string(name_of(info.format)) +
                                       " file, whose values have no checksums of Tenon's; "
                                 : ": right; ")
-            << info.tensors.size() << " tensors, " << human_bytes(info.file_bytes);
+            << info.tensors.size() << " tensors, " << human_bytes(info.file_bytes)
+            << in_shards(info);
   for (size_t i = 0; i < info.parts.size(); ++i)
     std::cout << (i ? ", " : "; with ") << printable(info.parts[i].name);
   std::cout << "\n";

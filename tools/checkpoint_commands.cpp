@@ -68,6 +68,8 @@ void add_rewriting(CLI::App* command, const std::shared_ptr<RewriteOptions>& opt
                    "PATTERN ORDER: permute the dimensions of the tensors that match and have as "
                    "many, before they are renamed: '/kernel$' 1,0")
       ->type_name("PATTERN ORDER");
+  command->add_option("--max-shard-size", options->max_shard_size,
+                      "Bytes of values in a file at most: B becomes an index of several");
   command->add_flag("--model-only", options->model_only,
                     "Leave out the other parts of a training run");
   command->add_flag("--force", options->force, "Overwrite B");
@@ -83,19 +85,22 @@ void add_checkpoint(CLI::App& app, int& status) {
       app.add_subcommand("checkpoint", "Look into files of tensors, compare and convert them")
           ->require_subcommand(1);
   auto file = std::make_shared<FileChoice>();
+  auto as_json = std::make_shared<bool>(false);
   auto* show = checkpoint->add_subcommand("show", "List keys, shapes, dtypes and wrappers");
   add_file(show, *file);
-  show->add_option("--section", file->section, "The part of a PyTorch file that is listed");
-  show->callback([file] { show_checkpoint(file->path, file->section); });
+  add_reading(show, *file);
+  show->add_flag("--json", *as_json, "Print one JSON object");
+  show->callback([file, as_json] { show_checkpoint(*file, *as_json); });
   auto* verify = checkpoint->add_subcommand("verify", "Check every byte against the checksums");
   add_file(verify, *file);
-  verify->callback([file] { verify_checkpoint(file->path); });
+  verify->add_option("--section", file->section, "The part of a PyTorch file that is read");
+  verify->add_flag("--json", *as_json, "Print one JSON object");
+  verify->callback([file, as_json] { verify_checkpoint(*file, *as_json); });
 
   auto* stats = checkpoint->add_subcommand(
       "stats", "List the range, mean, standard deviation, NaNs and infinities of each tensor");
   add_file(stats, *file);
   auto only = std::make_shared<std::string>();
-  auto as_json = std::make_shared<bool>(false);
   stats->add_option("--only", *only, "A regular expression: only tensors whose names match");
   stats->add_flag("--json", *as_json, "Print one JSON object");
   add_reading(stats, *file);

@@ -60,8 +60,9 @@ struct RewriteOptions {
   std::string only;    // LoadOptions::only
   // LoadOptions::rules: first the permutations ("1,0"), then the replacements.
   std::vector<std::pair<std::string, std::string>> permutations, replacements;
-  bool model_only = false;  // without the parts of a training run
-  bool force = false;       // overwrite
+  uint64_t max_shard_size = 0;  // SaveOptions::max_shard_size
+  bool model_only = false;      // without the parts of a training run
+  bool force = false;           // overwrite
   bool as_json = false;
 };
 // Writes the tensors of a file into another one, and prints what was done.

@@ -140,6 +140,8 @@ std::vector<Difference> differences(const TensorFile& a, const TensorFile& b,
 bool diff_checkpoints(const DiffOptions& options) {
   const TensorFile a = open_all(options.a), b = open_all(options.b);
   const std::vector<Difference> found = differences(a, b, options);
+  a.verify_rest();
+  b.verify_rest();
   if (options.as_json) {
     json list = json::array();
     for (const Difference& difference : found) {

@@ -116,8 +116,9 @@ void rewrite_checkpoint(const RewriteOptions& options) {
     renamed += from.key != source.tensors[i].key;
     bytes += static_cast<uint64_t>(from.shape.numel()) * size_of(from.dtype);
   }
+  file.verify_rest();                    // before anything is written
   if (renamed) source.wrappers.reset();  // they are those of the old names
-  write_tensors(options.to, format, source);
+  write_tensors(options.to, format, source, {options.max_shard_size});
   if (options.as_json) {
     nlohmann::json names = nlohmann::json::array(), left_out = nlohmann::json::array();
     for (size_t i = 0; i < source.tensors.size(); ++i)

@@ -78,6 +78,7 @@ void print_stats(const FileChoice& choice, const std::string& only, bool as_json
                     {"nan", stats.nans},
                     {"inf", stats.infinities}});
   }
+  file.verify_rest();
   if (as_json)
     print_json({{"format", name_of(file.format)}, {"tensors", std::move(list)}});
   else

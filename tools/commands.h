@@ -31,12 +31,14 @@ void add_conformance(CLI::App& app, bool& good);
 // Adds the commands of `tenon checkpoint`; `diff` sets the exit status.
 void add_checkpoint(CLI::App& app, int& status);
 
+struct FileChoice;
 // Prints the keys, shapes, dtypes and wrappers of a checkpoint, and the parts of a training run.
-void show_checkpoint(const std::string& path, const std::string& section);
+void show_checkpoint(const FileChoice& file, bool as_json);
 // Prints the parts, some lines each.
 void show_checkpoint_parts(const CheckpointInfo& info);
-// Reads every byte and compares the checksums.
-void verify_checkpoint(const std::string& path);
+// Reads every byte and compares the checksums. As JSON, a file that is wrong is described before
+// its error is thrown.
+void verify_checkpoint(const FileChoice& file, bool as_json);
 
 // Downloads a data set into `folder`, which is made if it does not exist. Files that exist already
 // are kept.

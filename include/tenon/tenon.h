@@ -105,4 +105,5 @@
 #include <tenon/modules/transformer.h>
 #include <tenon/serialization/checkpoint.h>
 #include <tenon/serialization/checkpoint_manager.h>
+#include <tenon/serialization/checkpoint_reader.h>
 #include <tenon/serialization/training_checkpoint.h>

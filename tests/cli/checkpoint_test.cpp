@@ -224,4 +224,32 @@ BOOST_AUTO_TEST_CASE(training_runs_are_converted_as_a_whole_or_as_a_model) {
   REQUIRE_HAS(differ.out, "@progress/@values");
 }
 
+BOOST_AUTO_TEST_CASE(checkpoints_in_several_files_are_shown_and_verified) {
+  Folder folder;
+  const std::string whole = folder / "whole.h5", model = folder / "model.h5";
+  tenon::save(whole, tenon::nn::Linear(30, 20));
+  auto command = [&](const std::vector<std::string>& words) {
+    return run(folder, checkpoint_command(words));
+  };
+  const auto converted = command({"convert", whole, model, "--max-shard-size", "1000"});
+  BOOST_REQUIRE_MESSAGE(converted.status == 0, converted.err);
+  BOOST_TEST(command({"diff", whole, model}).status == 0);
+  REQUIRE_HAS(command({"show", model}).out, " in 2 shards, all checksums right\n");
+  const auto shown = nlohmann::json::parse(command({"show", model, "--json"}).out);
+  BOOST_TEST(shown["format"] == "Tenon");
+  BOOST_TEST(shown["wrappers"].is_array());
+  BOOST_TEST(shown["tensors"][0]["key"] == "weight");
+  BOOST_TEST((shown["tensors"][0]["shape"] == nlohmann::json{20, 30}));
+  BOOST_REQUIRE(shown["shards"].size() == 2u);
+  BOOST_TEST(nlohmann::json::parse(command({"verify", model, "--json"}).out)["right"] == true);
+  const std::string shard = shown["shards"][1];
+  fs::resize_file(folder / shard.c_str(), fs::file_size(folder / shard.c_str()) - 1);
+  const auto wrong = command({"verify", model, "--json"});
+  BOOST_TEST(wrong.status == 1);
+  const auto said = nlohmann::json::parse(wrong.out);
+  BOOST_TEST(said["right"] == false);
+  REQUIRE_HAS(said["error"].get<std::string>(), shard);
+  REQUIRE_HAS(wrong.err, shard);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
