@@ -27,6 +27,7 @@ namespace {
 
 constexpr size_t kMaxShards = 99'999;  // so many the names can number
 constexpr std::string_view kEnding = ".h5";
+constexpr auto kClockSetBack = std::chrono::minutes(10);  // at most
 
 std::string key_of(size_t number, const char* what) {
   return fmt::format("shard.{:05}.{}", number + 1, what);
@@ -87,6 +88,23 @@ std::vector<std::string> listed_in(const std::filesystem::path& path) {
   return names;
 }
 
+// Takes out what a file that cannot be read may list: it may be an index. An index is written after
+// its shards, so that it does not list newer ones, unless the clock was set back in between.
+void spare_older(const std::filesystem::path& folder, const std::string& name,
+                 std::set<std::string>& unused, const std::string& why) {
+  const auto written = [&](const std::string& of) {
+    std::error_code error;
+    const auto time = std::filesystem::last_write_time(folder / of, error);
+    if (error) cannot_look(folder / of, error.value());
+    return time;
+  };
+  const auto last = written(name) + kClockSetBack;
+  if (std::erase_if(unused, [&](const std::string& shard) {
+        return index_of_shard(shard) == name || written(shard) <= last;
+      }) > 0)
+    log_message(TN_LOG_WARNING, "tenon", fmt::format("shards of earlier saves stay: {}", why));
+}
+
 void remove_unused(const std::filesystem::path& folder,
                    const std::function<bool(const std::string& index)>& is_meant) {
   if (access(folder.c_str(), R_OK) != 0) return;  // it may be one that takes files and lists none
@@ -106,10 +124,20 @@ void remove_unused(const std::filesystem::path& folder,
   // looked for after the shards: a save that has ended meanwhile is in an index by now.
   const std::vector<std::string> names = names_in(folder);
   for (const std::string& name : names)
-    if (const auto index = name_of_unfinished(name); index && is_meant(*index)) return;
+    if (const auto index = name_of_unfinished(name); index && is_meant(*index)) {
+      remove_left_over(folder / name);  // stays while it is being written
+      std::error_code error;
+      if (std::filesystem::symlink_status(folder / name, error).type() !=
+          std::filesystem::file_type::not_found)
+        return;
+    }
   for (const std::string& name : names) {
     if (index_of_shard(name) || name_of_unfinished(name)) continue;
-    for (const std::string& used : listed_in(folder / name)) unused.erase(used);
+    try {
+      for (const std::string& used : listed_in(folder / name)) unused.erase(used);
+    } catch (const CheckpointError& error) {
+      spare_older(folder, name, unused, error.what());
+    }
   }
   for (const std::string& name : unused) remove_left_over(folder / name);
 }

@@ -48,8 +48,8 @@ std::vector<size_t> divide(const std::vector<StoredTensor>& tensors, uint64_t ma
 
 // Removes the shards in a folder that no index there lists, and what killed processes left of them,
 // for indexes whose names `is_meant` accepts. Does nothing while one of these is being written, and
-// where a checkpoint in the folder cannot be read: it may be an index. Never throws; what stays
-// goes with a later save.
+// leaves what is older than a checkpoint in the folder that cannot be read: it may be an index.
+// Never throws; what stays goes with a later save.
 void remove_unused_shards(const std::filesystem::path& folder,
                           const std::function<bool(const std::string& index)>& is_meant) noexcept;
 

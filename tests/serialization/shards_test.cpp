@@ -1,6 +1,11 @@
 // Checkpoints in several files, and files of which single tensors are read.
+#include <chrono>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <random>
+#include <thread>
 
 #include <boost/test/unit_test.hpp>
 
@@ -12,6 +17,7 @@
 #include <tenon/serialization/checkpoint.h>
 #include <tenon/serialization/checkpoint_manager.h>
 #include <tenon/serialization/checkpoint_reader.h>
+#include <tenon/serialization/tensor_copy.h>
 
 #include "support/expect.h"
 #include "weights.h"
@@ -161,6 +167,67 @@ BOOST_AUTO_TEST_CASE(a_shard_that_is_not_the_one_is_refused_by_name) {
   require_generation(load(path), 1);
 }
 
+// Indexes that Tenon would not write, with checksums that are right.
+BOOST_AUTO_TEST_CASE(a_forged_index_is_refused) {
+  TempFolder folder;
+  save(folder / "model.h5", generation(1), kSharded);
+  const std::vector<fs::path> shards = shards_in(folder.path());
+  const fs::path forged = folder / "forged.h5";
+  const auto entry = [](int number, const std::string& name, const fs::path& file) {
+    const std::string bytes = read_bytes(file),
+                      key = ", \"shard.0000" + std::to_string(number) + ".";
+    uint64_t low = 0, high = 0;
+    std::memcpy(&low, bytes.data() + 496, 8);
+    std::memcpy(&high, bytes.data() + 504, 8);
+    char sum[33];
+    std::snprintf(sum, sizeof sum, "%016" PRIx64 "%016" PRIx64, high, low);
+    return key + "name\": \"" + name + "\"" + key + "bytes\": " + std::to_string(bytes.size()) +
+           key + "checksum\": \"" + sum + "\"";
+  };
+  const auto refused = [&](const std::string& count, const std::string& entries,
+                           const char* more = nullptr) {
+    const std::string json = "{\"count\": " + count + entries + "}";
+    TensorSource source{
+        {{"@shards/@values", {static_cast<int64_t>(json.size())}, DType::u8}}, {}, {}};
+    if (more) source.tensors.push_back({more, {1}, DType::u8});
+    source.read = [&](size_t i) {
+      return i ? zeros({1}, {.dtype = u8}) : from_host(json.data(), u8, source.tensors[0].shape);
+    };
+    write_tensors(forged, FileFormat::tenon, source);
+    const std::string text = refusal(forged);
+    if (!text.empty()) BOOST_TEST(has(text, "cannot load checkpoint '" + forged.string()), text);
+    return text;
+  };
+  const std::string one = shards[0].filename(), two = shards[1].filename(),
+                    first = entry(1, one, shards[0]), second = entry(2, two, shards[1]);
+  BOOST_TEST(refused("2", first + second) == "");  // as the index of model.h5
+  require_generation(load(forged), 1);
+
+  fs::create_directory(folder / "sub");
+  fs::copy_file(shards[0], folder / "sub/shard.h5");
+  for (const std::string& name : {std::string("sub/shard.h5"), "../" + one, "sub/../" + one,
+                                  shards[0].string(), std::string(".."), std::string("."),
+                                  std::string(), std::string("sub\\u0000"), std::string("/")})
+    BOOST_TEST(has(refused("1", entry(1, name, shards[0])), "which is not a file in its folder"),
+               name);
+  BOOST_TEST(has(refused("1", entry(1, "sub", shards[0])), "it is a folder"));
+  BOOST_TEST(has(refused("2", first + entry(2, one, shards[0])),
+                 "has the tensor 'a', which an earlier one has, too"));
+  BOOST_TEST(has(refused("1", entry(1, "model.h5", folder / "model.h5")), "is an index itself"));
+  BOOST_TEST(has(refused("1", entry(1, "forged.h5", shards[0])), "it is of another save"));
+  for (const char* count : {"0", "3", "-1", "1e30", "18446744073709551615", "\"2\""})
+    BOOST_TEST(has(refused(count, first + second), "its list of shards is damaged"), count);
+  std::string half = second;
+  half.erase(half.size() - 9, 8);
+  BOOST_TEST(has(refused("2", first + half), "a checksum has 32 hexadecimal digits"));
+  for (const char* more : {"tensor", "@user/tensor"})
+    BOOST_TEST(has(refused("2", first + second, more), "its list of shards is damaged"), more);
+  // A link counts as what it leads to.
+  fs::rename(shards[0], folder / "sub/moved.h5");
+  fs::create_symlink("sub/moved.h5", shards[0]);
+  BOOST_TEST(refused("2", first + second) == "");
+}
+
 // A shard of the save before, and one that a killed process left, go with the next save; those of
 // another index stay, and so do those that a copy of the index lists.
 BOOST_AUTO_TEST_CASE(shards_that_nobody_lists_are_removed) {
@@ -171,6 +238,8 @@ BOOST_AUTO_TEST_CASE(shards_that_nobody_lists_are_removed) {
   const std::vector<fs::path> shards = shards_in(folder.path());
   const std::string stray = folder / "model.h5.0123456789abcdef-00001-of-00001.h5";
   fs::copy_file(shards[0], stray);
+  // What a killed save left, whose number another process has by now.
+  write_bytes(folder / ".model.h5.tmp.1.1", "");
   write_bytes(folder / "model.h5.0123456789abcdef-00001-of-00001.txt", "mine");
   write_bytes(folder / "model.h5.0123456789abcdef-00002-of-00002.h5", "mine as well");
   save(folder / "model.h5", generation(2), kSharded);
@@ -183,6 +252,40 @@ BOOST_AUTO_TEST_CASE(shards_that_nobody_lists_are_removed) {
   save(folder / "model.h5", generation(3));
   BOOST_TEST(folder.count() == 6u);
   require_generation(load(folder / "model.h5"), 3);
+}
+
+BOOST_AUTO_TEST_CASE(of_saves_at_once_one_is_whole) {
+  TempFolder folder;
+  const fs::path path = folder / "model.h5";
+  const auto save_some = [&](int first) {
+    for (int i = 0; i < 5; ++i) save(path, generation(first + i), kSharded);
+  };
+  std::thread other(save_some, 10);
+  save_some(20);
+  other.join();
+  const int last = static_cast<int>(load(path).at("c").to_vector<float>()[0]);
+  require_generation(load(path), last);
+  BOOST_TEST((last == 14 || last == 24));
+  save(path, generation(1), kSharded);
+  BOOST_TEST(folder.count() == 3u);  // nothing is left of any
+}
+
+// A file that cannot be read may be an index of older shards, and of none that are newer.
+BOOST_AUTO_TEST_CASE(a_damaged_file_keeps_older_shards_alone) {
+  TempFolder folder;
+  const fs::path path = folder / "model.h5", damaged = folder / "best.h5";
+  save(path, generation(1), kSharded);
+  const std::vector<fs::path> older = shards_in(folder.path());
+  write_bytes(damaged, read_bytes(path).substr(0, 1000));
+  const auto now = fs::last_write_time(path);
+  for (const fs::path& shard : older) fs::last_write_time(shard, now - std::chrono::hours(2));
+  fs::last_write_time(damaged, now - std::chrono::hours(1));
+  for (int number : {2, 3, 4}) save(path, generation(number), kSharded);
+  for (const fs::path& shard : older) BOOST_TEST(fs::exists(shard));
+  BOOST_TEST(folder.count() == 6u);
+  fs::remove(damaged);
+  save(path, generation(5), kSharded);
+  BOOST_TEST(folder.count() == 3u);
 }
 
 BOOST_AUTO_TEST_CASE(a_manager_keeps_the_shards_of_its_files) {
