@@ -53,6 +53,8 @@ auto naming_tensor(const std::filesystem::path& path, const std::string& key, Bo
   };
   try {
     return body();
+  } catch (const UnreadFileError&) {
+    throw;
   } catch (const NamedFileError& error) {
     throw CheckpointError(error);
   } catch (const OutOfMemoryError& error) {

@@ -77,9 +77,19 @@ void replace_name(const std::filesystem::path& name, auto&& make) {
   std::filesystem::rename(temporary, name);
 }
 
+// Throws unless the system could say what is there, which may be nothing.
+void require_answer(const std::error_code& error, const std::filesystem::path& path) {
+  if (error && error != std::errc::no_such_file_or_directory &&
+      error != std::errc::not_a_directory && error != std::errc::invalid_argument &&
+      error != std::errc::too_many_symbolic_link_levels)  // a link to itself
+    throw std::filesystem::filesystem_error("cannot look at it", path, error);
+}
+
 bool is_there(const std::filesystem::path& path) {
-  std::error_code ignored;  // as of a link to itself
-  return std::filesystem::exists(path, ignored);
+  std::error_code error;
+  const bool found = std::filesystem::exists(path, error);
+  require_answer(error, path);
+  return found;
 }
 
 }  // namespace
@@ -141,7 +151,7 @@ CheckpointManager::~CheckpointManager() {
 
 std::vector<CheckpointManager::File> CheckpointManager::files_in_folder() const {
   std::vector<File> files;
-  std::error_code error, ignored;
+  std::error_code error;
   // Not std::filesystem::directory_iterator: that of libstdc++ ends the process where memory fails.
   const std::unique_ptr<DIR, int (*)(DIR*)> opened(opendir(folder_.c_str()), closedir);
   while (opened) {
@@ -150,17 +160,21 @@ std::vector<CheckpointManager::File> CheckpointManager::files_in_folder() const 
     if (!entry) break;
     const auto step = step_of(entry->d_name);
     const std::filesystem::path path = folder_ / entry->d_name;
-    if (step && !std::filesystem::is_directory(path, ignored)) files.push_back({*step, path, {}});
+    if (step && !std::filesystem::is_directory(path, error)) files.push_back({*step, path, {}});
   }
   if (errno != 0)
     refuse_folder(folder_, "cannot list its files: " + std::system_category().message(errno));
   const std::filesystem::path latest = folder_ / kLatest;
   const auto newest = step_of(std::filesystem::read_symlink(latest, error));
+  require_answer(error, latest);
   const auto written = std::filesystem::last_write_time(latest, error);
+  require_answer(error, latest);
   for (File& file : files)
     if (newest && !error && file.step > *newest) {
-      const auto before = std::filesystem::last_write_time(file.path, ignored);
-      file.left = !ignored && before < written;
+      std::error_code gone;
+      const auto before = std::filesystem::last_write_time(file.path, gone);
+      require_answer(gone, file.path);
+      file.left = !gone && before < written;
     }
   sort(files);
   return files;
@@ -188,6 +202,13 @@ std::optional<CheckpointReport> CheckpointManager::load_newest(Checkpoint& run,
       CheckpointReport report = load_run(files_.back().path, run, options);
       resumed_ = true;
       return report;
+    } catch (const UnreadFileError& error) {
+      // It may be whole, and the steps since the one before are not thrown away for a moment's
+      // failure.
+      refuse_folder(folder_,
+                    fmt::format("whether a checkpoint is whole cannot be seen: {}. Try again, or "
+                                "move it away to go on from the one before",
+                                error.what()));
     } catch (const CheckpointError& error) {
       skipped_.emplace_back(error.what());
       log_message(TN_LOG_WARNING, "tenon",
@@ -257,17 +278,22 @@ void CheckpointManager::wait() {
 }
 
 void CheckpointManager::read_best_metric() {
-  if (std::exchange(best_known_, true) || !is_there(folder_ / kBest)) return;
+  if (best_known_) return;
   try {
-    const VerifiedFile file(folder_ / kBest);
-    file.verify_rest();
-    const CheckpointValues values = read_part(folder_ / kBest, file, kProgressGroup);
-    if (const CheckpointValue* metric = values.find("metric")) best_ = metric->number();
+    if (is_there(folder_ / kBest)) {
+      const VerifiedFile file(folder_ / kBest);
+      file.verify_rest();
+      const CheckpointValues values = read_part(folder_ / kBest, file, kProgressGroup);
+      if (const CheckpointValue* metric = values.find("metric")) best_ = metric->number();
+    }
+  } catch (const UnreadFileError&) {
+    throw;  // it may be whole: it stays
   } catch (const Error& error) {
     log_message(TN_LOG_WARNING, "tenon",
                 fmt::format("the best checkpoint so far is damaged and will be replaced: {}",
                             error.what()));
   }
+  best_known_ = true;
 }
 
 // A file has been written: the names follow, and then the oldest goes.
@@ -280,18 +306,18 @@ void CheckpointManager::publish(const File& file) {
   replace_name(folder_ / kLatest, [&](const std::filesystem::path& temporary) {
     std::filesystem::create_symlink(name, temporary);
   });
-  if (file.metric && !std::isnan(*file.metric)) {
+  // Those before take part, too: where this threw, they have not.
+  for (const File& other : files_) {
+    if (!other.metric || std::isnan(*other.metric)) continue;
     read_best_metric();
-    const bool better =
-        !best_ || (options_.mode == "min" ? *file.metric < *best_ : *file.metric > *best_);
-    if (better) {
-      replace_name(folder_ / kBest, [&](const std::filesystem::path& temporary) {
-        std::error_code error;
-        std::filesystem::create_hard_link(file.path, temporary, error);
-        if (error) std::filesystem::copy_file(file.path, temporary);  // not all systems have links
-      });
-      best_ = file.metric;
-    }
+    if (best_ && !(options_.mode == "min" ? *other.metric < *best_ : *other.metric > *best_))
+      continue;
+    replace_name(folder_ / kBest, [&](const std::filesystem::path& temporary) {
+      std::error_code error;
+      std::filesystem::create_hard_link(other.path, temporary, error);
+      if (error) std::filesystem::copy_file(other.path, temporary);  // not all systems have links
+    });
+    best_ = other.metric;
   }
   while (files_.size() > static_cast<size_t>(options_.keep)) {
     std::error_code error;
@@ -311,8 +337,10 @@ std::optional<std::filesystem::path> CheckpointManager::latest() const {
 }
 
 std::optional<std::filesystem::path> CheckpointManager::best() const {
-  if (!is_there(folder_ / kBest)) return std::nullopt;
-  return folder_ / kBest;
+  return naming_folder(folder_, [&]() -> std::optional<std::filesystem::path> {
+    if (!is_there(folder_ / kBest)) return std::nullopt;
+    return folder_ / kBest;
+  });
 }
 
 }  // namespace tenon

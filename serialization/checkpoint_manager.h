@@ -58,8 +58,9 @@ class TENON_API CheckpointManager {
   // Loads the newest file that is whole, as load(path, run) does; nullopt if there are no files.
   // Damaged ones are skipped, and the log and skipped() name them. A file of a later step that was
   // written before latest.h5 counts as older: the run went back since then. Throws a
-  // CheckpointError if the files cannot be listed or all are damaged, and what load throws if the
-  // newest whole one does not fit.
+  // CheckpointError if the files cannot be listed or all are damaged, and if the system does not
+  // let one be read, which may be whole (no permission, too many open files, a faulty disk); and
+  // what load throws if the newest whole one does not fit.
   std::optional<CheckpointReport> resume(Checkpoint& run, const LoadOptions& options = {});
 
   // Counts a step of the run (++run.step), and saves if it is time to. Returns false once SIGTERM
@@ -68,8 +69,9 @@ class TENON_API CheckpointManager {
   // nevertheless.
   bool step(Checkpoint& run, std::optional<double> metric = std::nullopt);
   // Saves now. With the best metric so far, which is never NaN, the file becomes best.h5. Throws a
-  // CheckpointError if the system refuses, and if the folder has files of an earlier run and
-  // resume() was not called, because files of two runs would be taken for one.
+  // CheckpointError if the system refuses, also to read the metric of the best so far, and if the
+  // folder has files of an earlier run and resume() was not called, because files of two runs would
+  // be taken for one.
   void save(const Checkpoint& run, std::optional<double> metric = std::nullopt);
   // Waits until the last save is written. Throws its error.
   void wait();

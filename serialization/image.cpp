@@ -311,7 +311,9 @@ auto reading(const FileImage& image, Body&& body) {
   MemoryFile memory(image);
   try {
     const OpenImage open(memory);
-    return body(open.file);
+    auto result = body(open.file);
+    memory.rethrow();
+    return result;
   } catch (...) {
     memory.rethrow();
     throw;

@@ -25,6 +25,11 @@ struct NamedFileError : CheckpointError {
   using CheckpointError::CheckpointError;
 };
 
+// The system does not let the file be read: whether it is whole is not known.
+struct UnreadFileError : NamedFileError {
+  using NamedFileError::NamedFileError;
+};
+
 // The description of a tensor in a file.
 struct FileTensor {
   std::string key;

@@ -68,7 +68,8 @@ void require_read(const InputFile& file, void* to, uint64_t count, uint64_t offs
 void VerifiedFile::Free::operator()(std::byte* bytes) const { std::free(bytes); }
 
 VerifiedFile::VerifiedFile(const std::filesystem::path& path, Shards shards)
-    : file_(path, "cannot load checkpoint", InputFile::throw_as<NamedFileError>) {
+    : file_(path, "cannot load checkpoint", InputFile::throw_as<NamedFileError>,
+            InputFile::throw_as<UnreadFileError>) {
   const CheckpointHeader header = read_header(file_, header_);
   size_ = header.file_bytes;
   if (header.pieces_at != 0) {
@@ -112,14 +113,16 @@ void VerifiedFile::open_shards(const std::filesystem::path& path) {
   const std::filesystem::path folder = (error ? path : real).parent_path();
   std::unordered_set<std::string> keys, groups;
   for (size_t i = 0; i < listed_.size(); ++i) {
-    const auto refuse = [&](const std::string& why) {
-      throw CheckpointError(
-          fmt::format("its shard {} of {} cannot be used: {}", i + 1, listed_.size(), why));
+    const auto text = [&](const std::string& why) {
+      return fmt::format("its shard {} of {} cannot be used: {}", i + 1, listed_.size(), why);
     };
+    const auto refuse = [&](const std::string& why) { throw CheckpointError(text(why)); };
     const std::string name = printable((folder / listed_[i].name).native());
     std::unique_ptr<const VerifiedFile> shard;
     try {
       shard = std::make_unique<const VerifiedFile>(folder / listed_[i].name, Shards::listed);
+    } catch (const UnreadFileError& error) {
+      file_.refuse(text(error.what()));
     } catch (const CheckpointError& error) {
       refuse(error.what());
     }

@@ -18,28 +18,28 @@ std::string reason(int error) {
   return error == ENOENT ? "there is no such file" : std::system_category().message(error);
 }
 
-// Returns what is wrong with an open file, or an empty text if it is a regular file.
-std::string problem_with(int file, uint64_t& size) {
-  struct stat status {};
-  if (fstat(file, &status) != 0) return "cannot look at it: " + reason(errno);
-  if (S_ISDIR(status.st_mode)) return "it is a folder";
-  if (!S_ISREG(status.st_mode)) return "it is not a regular file";
-  size = static_cast<uint64_t>(status.st_size);
-  return "";
+// Whether open() has failed because of what the path leads to.
+bool is_no_file(int error) {
+  return error == ENOENT || error == ENOTDIR || error == ELOOP || error == ENAMETOOLONG ||
+         error == ENXIO;  // a socket, or a device that is not there
 }
 
 }  // namespace
 
-InputFile::InputFile(const std::filesystem::path& path, const char* purpose, Throw raise)
-    : path_(path), purpose_(purpose), raise_(raise) {
+InputFile::InputFile(const std::filesystem::path& path, const char* purpose, Throw raise,
+                     Throw refused)
+    : path_(path), purpose_(purpose), raise_(raise), refused_(refused ? refused : raise) {
   do file_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   while (file_ < 0 && errno == EINTR);
   if (file_ < 0 && path.empty()) fail("the path is empty");
-  if (file_ < 0)
-    fail(errno == ENXIO ? "it is not a regular file"
-                        : reason(errno));  // ENXIO: a socket, or a device that is not there
+  if (file_ < 0 && !is_no_file(errno)) refuse(reason(errno));
+  if (file_ < 0) fail(errno == ENXIO ? "it is not a regular file" : reason(errno));
   try {
-    if (const std::string fault = problem_with(file_, size_); !fault.empty()) fail(fault);
+    struct stat status {};
+    if (fstat(file_, &status) != 0) refuse("cannot look at it: " + reason(errno));
+    if (S_ISDIR(status.st_mode)) fail("it is a folder");
+    if (!S_ISREG(status.st_mode)) fail("it is not a regular file");
+    size_ = static_cast<uint64_t>(status.st_size);
   } catch (...) {
     close(file_);
     throw;
@@ -56,7 +56,7 @@ size_t InputFile::read(void* to, size_t count, uint64_t offset) const {
     const ssize_t n = pread(file_, static_cast<char*>(to) + done, count - done,
                             static_cast<off_t>(offset + done));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail("reading failed: " + reason(errno));
+    if (n < 0) refuse("reading failed: " + reason(errno));
     if (n == 0) break;
     done += static_cast<size_t>(n);
   }
@@ -66,6 +66,10 @@ size_t InputFile::read(void* to, size_t count, uint64_t offset) const {
 void InputFile::fail(const std::string& why) const {
   raise_(fmt::format("{} '{}': {}", purpose_, printable(path_.native()), why));
   std::abort();  // raise_ throws
+}
+void InputFile::refuse(const std::string& why) const {
+  refused_(fmt::format("{} '{}': {}", purpose_, printable(path_.native()), why));
+  std::abort();
 }
 
 }  // namespace tenon

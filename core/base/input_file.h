@@ -34,7 +34,10 @@ class InputFile {
     throw E(message);
   }
 
-  InputFile(const std::filesystem::path& path, const char* purpose, Throw raise);
+  // `refused`, if given, throws where the system does not open or read the file (no permission, no
+  // descriptor left, a faulty disk): what the file is like is not known then.
+  InputFile(const std::filesystem::path& path, const char* purpose, Throw raise,
+            Throw refused = nullptr);
   ~InputFile();
   InputFile(const InputFile&) = delete;
 
@@ -43,11 +46,12 @@ class InputFile {
   // Reads up to `count` bytes from `offset`. Returns fewer only at the end of the file.
   size_t read(void* to, size_t count, uint64_t offset) const;
   [[noreturn]] void fail(const std::string& why) const;
+  [[noreturn]] void refuse(const std::string& why) const;  // with the other function
 
  private:
   std::filesystem::path path_;
   const char* purpose_;
-  Throw raise_;
+  Throw raise_, refused_;
   int file_ = -1;
   uint64_t size_ = 0;
 };
