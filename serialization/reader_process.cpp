@@ -96,6 +96,9 @@ std::vector<char*> reader_environment() {
   return kept;
 }
 
+// Whether a transfer has failed because the process at the other end has ended.
+bool is_gone(int error) { return error == EPIPE || error == ECONNRESET; }
+
 }  // namespace
 
 uint64_t reader_seconds() { return count_from_environment("TENON_HDF5_TIMEOUT").value_or(60); }
@@ -189,6 +192,7 @@ void ReaderProcess::send(const void* bytes, size_t count) {
   for (auto* at = static_cast<const char*>(bytes); count > 0;) {
     const ssize_t n = ::send(socket_, at, count, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && !is_gone(errno)) fail("cannot be asked: " + reason(errno));
     if (n <= 0) fail_as_ended();
     at += n, count -= static_cast<size_t>(n);
   }
@@ -207,6 +211,7 @@ void ReaderProcess::receive(void* bytes, size_t count, Time end) {
           "TENON_HDF5_TIMEOUT to more seconds");
     const ssize_t n = recv(socket_, at, count, 0);
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && !is_gone(errno)) fail("cannot be heard: " + reason(errno));
     if (n <= 0) fail_as_ended();
     at += n, count -= static_cast<size_t>(n);
   }

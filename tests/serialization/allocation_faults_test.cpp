@@ -18,6 +18,7 @@
 #include "fuzz.h"
 #include "process/child.h"
 #include "serialization/scarce_memory.h"
+#include "serialization/weights.h"
 #include "support/drain.h"
 
 using namespace tenon;
@@ -281,6 +282,20 @@ struct Manage : SomeRun {
   int64_t resumed = 0;
 };
 
+// Loads a file of another program, which a process reads.
+struct LoadForeign {
+  std::filesystem::path path = test::weights_file("net.h5");
+  test::WeightsNet model;
+  Subject subject{"load of an HDF5 file", path, [this] { load(path, model); },
+                  [this](bool failed, bool starved) {
+                    if (!starved && failed) BOOST_TEST(all_are(model.body.fc1.weight, 2));
+                    load(path, model);
+                    test::require_numbered(model);
+                    fill(model.body.fc1, 2);
+                  }};
+  LoadForeign() { fill(model.body.fc1, 2); }
+};
+
 // Reads a packed file.
 struct Read {
   TempFolder folder;
@@ -308,6 +323,9 @@ BOOST_FIXTURE_TEST_CASE(a_load_survives_each_failed_allocation, Load) {
   fail_at_each_allocation(subject);
 }
 BOOST_FIXTURE_TEST_CASE(a_load_survives_too_little_memory, Load) { fail_at_each_size(subject); }
+BOOST_FIXTURE_TEST_CASE(a_load_of_an_hdf5_file_survives_each_failed_allocation, LoadForeign) {
+  fail_at_each_allocation(subject);
+}
 BOOST_FIXTURE_TEST_CASE(a_load_of_a_run_survives_each_failed_allocation, LoadRun) {
   fail_at_each_allocation(subject);
 }

@@ -12,7 +12,9 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,6 +29,7 @@
 #include "data/packed.h"
 #include "files.h"
 #include "fuzz.h"
+#include "serialization/weights.h"
 
 using namespace tenon;
 
@@ -150,6 +153,32 @@ WRAPPED ssize_t readlink(const char* path, char* to, size_t count) noexcept {
   static const auto next = real<ssize_t(const char*, char*, size_t)>("readlink");
   return goes_wrong("readlink", Moves::nothing, false) ? -1 : next(path, to, count);
 }
+WRAPPED int fcntl(int file, int command, ...) {
+  static const auto next = real<int(int, int, ...)>("fcntl");
+  va_list rest;
+  va_start(rest, command);
+  const long argument = va_arg(rest, long);  // of no more than this size
+  va_end(rest);
+  return goes_wrong("fcntl", Moves::nothing, false) ? -1 : next(file, command, argument);
+}
+WRAPPED int socketpair(int domain, int type, int protocol, int* ends) noexcept {
+  static const auto next = real<int(int, int, int, int*)>("socketpair");
+  return goes_wrong("socketpair", Moves::nothing, false) ? -1 : next(domain, type, protocol, ends);
+}
+WRAPPED int poll(pollfd* files, nfds_t count, int milliseconds) {
+  static const auto next = real<int(pollfd*, nfds_t, int)>("poll");
+  return goes_wrong("poll", Moves::nothing, false) ? -1 : next(files, count, milliseconds);
+}
+WRAPPED ssize_t recv(int file, void* to, size_t count, int flags) {
+  static const auto next = real<ssize_t(int, void*, size_t, int)>("recv");
+  if (!goes_wrong("recv", Moves::bytes, true)) return next(file, to, count, flags);
+  return wrong_transfer(count, [&](size_t less) { return next(file, to, less, flags); });
+}
+WRAPPED ssize_t send(int file, const void* from, size_t count, int flags) {
+  static const auto next = real<ssize_t(int, const void*, size_t, int)>("send");
+  if (!goes_wrong("send", Moves::bytes, true)) return next(file, from, count, flags);
+  return wrong_transfer(count, [&](size_t less) { return next(file, from, less, flags); });
+}
 WRAPPED DIR* opendir(const char* path) {
   static const auto next = real<DIR*(const char*)>("opendir");
   return goes_wrong("opendir", Moves::nothing, false) ? nullptr : next(path);
@@ -210,7 +239,8 @@ void walk(const Fault& fault, const std::string& path, const test::Deadline& dea
         BOOST_TEST(!call.empty(), text);
         BOOST_TEST(fault.kind != Fault::is_short, text);  // the rest is asked for
         BOOST_TEST((fault.kind != Fault::fails || fault.error != EINTR ||
-                    (call != "open" && call != "pread" && call != "pwrite" && call != "fsync")),
+                    (call != "open" && call != "pread" && call != "pwrite" && call != "fsync" &&
+                     call != "poll" && call != "recv" && call != "send")),
                    text);
       }
       check(text);
@@ -400,6 +430,31 @@ BOOST_AUTO_TEST_CASE(a_manager_whose_system_calls_fail_goes_back_no_step) {
           BOOST_TEST(names == (shard ? 8u : 4u));
         });
   }
+}
+
+// Here the process that reads the file is at the other end.
+BOOST_AUTO_TEST_CASE(a_load_of_an_hdf5_file_whose_system_calls_fail_leaves_the_model) {
+  const test::Deadline deadline;
+  const std::filesystem::path path = test::weights_file("net.h5");
+  test::WeightsNet model;
+  const std::vector<float> untouched(12);
+  std::set<std::string> hit;
+  for (const Fault& fault :
+       {Fault{Fault::is_short}, Fault{Fault::fails, EINTR}, Fault{Fault::fails, EIO}})
+    walk(
+        fault, path, deadline, hit,
+        [&] {
+          no_grad([&] { model.body.fc1.weight.fill_(0); });
+          load(path, model);
+        },
+        [&](const std::string& text) {
+          if (text.empty())
+            test::require_numbered(model);
+          else
+            BOOST_TEST((model.body.fc1.weight.to_vector<float>() == untouched));
+        });
+  for (const char* call : {"open", "pread", "fcntl", "socketpair", "poll", "recv", "send"})
+    BOOST_TEST((hit.contains(call) || deadline.over()), call << " was never called");
 }
 
 BOOST_AUTO_TEST_CASE(a_data_file_whose_system_calls_fail_is_named) {
