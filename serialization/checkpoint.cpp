@@ -59,11 +59,12 @@ KeySide side_of(const TensorFile& file) {
 
 LoadReport load_model(const std::filesystem::path& path, ModuleRef model,
                       const LoadOptions& options) {
-  TensorFile file = open_tensor_file(path, options.section, options.verify);
+  TensorFile file = open_tensor_file(path, options.section, options.verify,
+                                     options.low_memory ? Reads::any : Reads::once);
   PreparedModel prepared(
       path, side_of(file), [&](size_t i) { return read_file_tensor(file, i); }, model, options);
   file.verify_rest();
-  file.close();  // its memory is not needed any more
+  if (!options.low_memory) file.close();  // its memory is not needed any more
   prepared.check(path);
   for (const LeftOut& other : file.left_out)
     prepared.map.report.not_tensors.push_back(other.key + ": " + other.why);

@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <memory>
 #include <numeric>
+#include <unordered_map>
+#include <utility>
 
 #include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
@@ -221,15 +224,25 @@ Tensor read_stored(const std::filesystem::path& path, const VerifiedFile& file,
 PreparedModel::PreparedModel(const std::filesystem::path& path, const KeySide& source,
                              const std::function<Tensor(size_t)>& read, ModuleRef model,
                              const LoadOptions& options)
-    : staged(model), name_(model.type->name) {
-  const Conversion conversion(source, options);
-  map = map_converted(conversion, source, side_of_model(staged.targets(), model), options, name_);
+    : staged(model, !options.low_memory), name_(model.type->name) {
+  const auto conversion = std::make_shared<const Conversion>(source, options);
+  map = map_converted(*conversion, source, side_of_model(staged.targets(), model), options, name_);
+  const auto make = [conversion, read](size_t taken) {
+    return conversion->apply(taken, read(conversion->position(taken)));
+  };
+  std::unordered_map<size_t, std::pair<size_t, std::string>> sources;  // of each target
   for (auto& [from, to] : map.pairs) {
     const size_t taken = from, target = to;
-    from = conversion.position(taken);
-    naming_tensor(path, source.tensors[from].key,
-                  [&, at = from] { return staged.add(target, conversion.apply(taken, read(at))); });
+    from = conversion->position(taken);
+    const std::string& key = source.tensors[from].key;
+    naming_tensor(path, key, [&] { staged.add(target, make(taken)); });
+    if (options.low_memory) sources[target] = {taken, key};
   }
+  if (options.low_memory)
+    again_ = [path, make, sources = std::move(sources)](size_t target) {
+      const auto& [taken, key] = sources.at(target);
+      return naming_tensor(path, key, [&, taken = taken] { return make(taken); });
+    };
 }
 PreparedModel::PreparedModel(const std::filesystem::path& path, const VerifiedFile& file,
                              const std::vector<StoredTensor>& tensors,
@@ -237,7 +250,7 @@ PreparedModel::PreparedModel(const std::filesystem::path& path, const VerifiedFi
                              const LoadOptions& options)
     : PreparedModel(
           path, side_of(tensors, std::move(wrappers)),
-          [&](size_t i) { return read_values(file, tensors[i]); }, model, options) {}
+          [&file, tensors](size_t i) { return read_values(file, tensors[i]); }, model, options) {}
 
 template <class Body>
 void PreparedModel::to_load(const std::filesystem::path& path, Body&& body) {
@@ -251,7 +264,18 @@ void PreparedModel::check(const std::filesystem::path& path) {
   to_load(path, [&] { check_ties(map, staged, name_); });
 }
 void PreparedModel::commit(const std::filesystem::path& path) {
-  to_load(path, [&] { staged.commit(); });
+  if (!again_) return to_load(path, [&] { staged.commit(); });
+  const auto fail = [](const std::string& why) {
+    throw CheckpointError(
+        why + ". With .low_memory, part of the model may have been changed by now: load it again");
+  };
+  try {
+    staged.commit(again_);
+  } catch (const CheckpointError& error) {
+    fail(error.what());
+  } catch (const std::exception& error) {
+    fail(cannot_load_file(path) + error.what());
+  }
 }
 
 }  // namespace tenon

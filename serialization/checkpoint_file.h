@@ -67,12 +67,12 @@ auto naming_tensor(const std::filesystem::path& path, const std::string& key, Bo
 // The values of a file for a model, before they are copied to it.
 struct PreparedModel {
  public:
-  // Matches the names and reads the values: read(i) makes tensor i of `source`. Throws as load
-  // does.
+  // Matches the names and reads the values: read(i) makes tensor i of `source`, which commit() asks
+  // for again with options.low_memory. Throws as load does.
   PreparedModel(const std::filesystem::path& path, const KeySide& source,
                 const std::function<Tensor(size_t)>& read, nn::ModuleRef model,
                 const LoadOptions& options);
-  // The same for tensors of a checkpoint.
+  // The same for tensors of a checkpoint, which commit() may read, too.
   PreparedModel(const std::filesystem::path& path, const VerifiedFile& file,
                 const std::vector<StoredTensor>& tensors,
                 std::optional<std::vector<std::string>> wrappers, nn::ModuleRef model,
@@ -89,6 +89,7 @@ struct PreparedModel {
   template <class Body>
   static void to_load(const std::filesystem::path& path, Body&& body);
   std::string name_;
+  std::function<Tensor(size_t target)> again_;  // with low_memory
 };
 
 }  // namespace tenon

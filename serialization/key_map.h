@@ -48,6 +48,12 @@ struct LoadOptions {
   // Whether a checkpoint of Tenon's with wrong checksums is refused. Otherwise it is read as an
   // HDF5 file of another program: it may be damaged, or another program has changed it.
   bool verify = true;
+  // Whether the model's values are copied into it one tensor at a time, which needs memory for the
+  // largest tensor (and for those that share memory) beside the model, and not for all of it a
+  // second time. All checks come first nevertheless, so that the file is read twice. Only if the
+  // second reading fails, as of a disk that breaks then, the model has been changed in part, and
+  // the error says so.
+  bool low_memory = false;
 };
 
 struct NamedShape {

@@ -20,9 +20,16 @@ bool are_one(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-StagedLoad::StagedLoad(nn::ModuleRef model)
-    : targets_(nn::state_entries(model)), values_(targets_.size()) {
-  for (const nn::StateEntry& entry : targets_) owned_.insert(impl_of(entry.tensor).storage.get());
+StagedLoad::StagedLoad(nn::ModuleRef model, bool keep)
+    : keep_(keep), targets_(nn::state_entries(model)), values_(targets_.size()) {
+  for (const nn::StateEntry& entry : targets_) ++owned_[impl_of(entry.tensor).storage.get()];
+}
+
+Tensor StagedLoad::converted(size_t target, const Tensor& source) const {
+  const Tensor& like = targets_[target].tensor;
+  Tensor values = source.to(like.device()).to(like.dtype()).contiguous();
+  // It may be overwritten before it is read.
+  return owned_.contains(impl_of(values).storage.get()) ? values.clone().wait() : values.wait();
 }
 
 void StagedLoad::add(size_t position, const Tensor& source) {
@@ -33,10 +40,8 @@ void StagedLoad::add(size_t position, const Tensor& source) {
     values_[position] = std::move(values);
     return;
   }
-  values = values.to(target.device()).to(target.dtype()).contiguous();
-  if (owned_.contains(impl_of(values).storage.get()))
-    values = values.clone();  // it may be overwritten before it is read
-  values_[position] = values.wait();
+  values = converted(position, values);
+  if (keep_ || owned_.at(impl_of(target).storage.get()) > 1) values_[position] = std::move(values);
   steps_.push_back(position);
 }
 
@@ -58,6 +63,16 @@ void StagedLoad::commit() {
     }
   }
   for (size_t i : steps_) targets_[i].tensor.wait();
+}
+
+void StagedLoad::commit(const std::function<Tensor(size_t target)>& again) {
+  NoGrad guard;
+  for (size_t i : steps_) {
+    if (!values_[i].defined()) values_[i] = converted(i, again(i).detach().wait());
+    targets_[i].tensor.copy_(values_[i]);
+    targets_[i].tensor.wait();
+    values_[i] = {};
+  }
 }
 
 }  // namespace tenon

@@ -77,7 +77,7 @@ CheckpointReport load_run(const std::filesystem::path& path, Checkpoint& run,
   std::optional<VerifiedFile> file(path);
   PreparedRun prepared(path, *file, run, options);
   file->verify_rest();
-  file.reset();  // its memory is not needed any more
+  if (!options.low_memory) file.reset();  // its memory is not needed any more
   return prepared.commit();
 }
 CheckpointReport load(const std::filesystem::path& path, Checkpoint& run,

@@ -12,12 +12,14 @@
 #include <tenon/modules/data_parallel.h>
 #include <tenon/plugins/host/registry.h>
 #include <tenon/serialization/checkpoint.h>
+#include <tenon/serialization/training_checkpoint.h>
 
 #include "../files.h"
 #include "places.h"
 #include "support/expect.h"
 
 using namespace tenon;
+using test::require_error;
 using test::SimFolder;
 
 namespace {
@@ -138,6 +140,54 @@ BOOST_AUTO_TEST_CASE(a_wrapped_model_stays_as_it_was_on_all_its_devices) {
   const int failures = count_failures(folder / "model.h5", model, {"cpu:0", "sim:0", "sim:1"});
   BOOST_TEST(failures >= 2);
   BOOST_TEST((results() == std::vector<int>(4, 3)));
+}
+
+BOOST_AUTO_TEST_CASE(with_low_memory_a_load_has_room_for_one_tensor) {
+  struct Layers : nn::Module<Layers> {
+    std::vector<nn::Parameter> layers;
+  };
+  const auto layers = [] {
+    Layers model;
+    for (int i = 0; i < 6; ++i) model.layers.push_back(nn::Parameter(zeros({300, 1000})));
+    return model;
+  };
+  TempFolder folder;
+  Layers saved = layers(), model = layers();
+  number(saved, 1);
+  save(folder / "model.h5", saved, {.max_shard_size = 3 << 20});
+  save_safetensors(folder / "model.safetensors", saved);
+  Checkpoint run{.model = saved, .random = false}, next{.model = model, .random = false};
+  save(folder / "run.h5", run);
+  for (const bool low_memory : {false, true})
+    for (const char* name : {"model.h5", "model.safetensors", "run.h5"})
+      BOOST_TEST_CONTEXT(name << (low_memory ? ", low memory" : "")) {
+        number(model, 101);
+        empty_cache("cpu:0");
+        blocks_left = 2;
+        const std::string text = error_of<Error>([&] {
+          const LoadOptions options{.low_memory = low_memory};
+          if (std::string_view(name) == "run.h5")
+            load(folder / name, next, options);
+          else
+            load(folder / name, model, options);
+        });
+        blocks_left = -1;
+        BOOST_TEST(has(text, low_memory ? "" : "cannot load checkpoint '"), text);
+        BOOST_TEST((text.empty() == low_memory), text);
+        BOOST_TEST(values(model)[11] == (low_memory ? 6 : 106));
+      }
+  // Names of one memory are compared before anything changes.
+  Mixed tied = mixed("sim:0", f64), whole = mixed("cpu:0", f32);
+  number(whole, 1);
+  save(folder / "mixed.h5", whole);
+  load(folder / "mixed.h5", tied, {.low_memory = true});
+  BOOST_TEST((values(tied) == values(whole)));
+  nn::StateDict tensors = whole.state_dict();
+  tensors.set("part", full({300, 900}, 9));
+  save(folder / "mixed.h5", tensors);
+  require_error<StateDictError>([&] { load(folder / "mixed.h5", tied, {.low_memory = true}); },
+                                "\"whole\" and \"part\" share memory in the model");
+  BOOST_TEST((values(tied) == values(whole)));
 }
 
 BOOST_AUTO_TEST_CASE(values_in_memory_are_staged_alike) {
