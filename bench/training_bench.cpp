@@ -105,6 +105,44 @@ void wrapper_overhead(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations());
 }
 
+// How much of the sums of gradients overlaps with the backward pass on two devices: the times of
+// passes that sum in buckets, at their end, and not at all, which take turns; the least of each.
+void reduction(benchmark::State& state) {
+  const auto net = [] {
+    nn::Sequential layers;
+    for (int i = 0; i < 12; ++i) layers.add(nn::Linear(1024, 1024)), layers.add(nn::ReLU());
+    return layers;
+  };
+  const auto devices = parse_devices("cpu:0,cpu:1");
+  const int64_t rows = state.range(0);
+  const Tensor x = rand({2 * rows, 1024});
+  nn::DataParallel at_end(net(), devices, {.bucket_cap_mb = 1e6});
+  nn::DataParallel in_buckets(net(), devices,
+                              {.bucket_cap_mb = static_cast<double>(state.range(1))});
+  auto apart = nn::parallel::replicate(at_end.module, devices);
+  const auto parts = nn::parallel::scatter(x, devices);
+  const auto timed = [](auto& parameters, const Tensor& loss) {
+    for (auto& p : parameters) p.set_grad(Tensor());
+    synchronize();
+    const auto start = std::chrono::steady_clock::now();
+    loss.backward();
+    synchronize();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  std::vector<Tensor> parameters[3] = {apart[0].parameters(), at_end.parameters(),
+                                       in_buckets.parameters()};
+  for (auto& p : apart[1].parameters()) parameters[0].push_back(p);
+  double least[3] = {1e9, 1e9, 1e9};
+  for (auto _ : state) {
+    const Tensor sums[3] = {apart[0](parts[0]).sum() + apart[1](parts[1]).sum().to(devices[0]),
+                            at_end(x).sum(), in_buckets(x).sum()};
+    for (int i = 0; i < 3; ++i) least[i] = std::min(least[i], timed(parameters[i], sums[i]));
+  }
+  state.counters["at_end"] = least[1] / least[0];
+  state.counters["in_buckets"] = least[2] / least[0];
+  state.counters["hidden"] = (least[1] - least[2]) / (least[1] - least[0]);
+}
+
 void forward() {
   bench::subject("training/mlp_forward_1", 100, [] {
     nn::Sequential net(nn::Linear(512, 256), nn::ReLU(), nn::Linear(256, 128), nn::ReLU(),
@@ -137,6 +175,10 @@ int main(int argc, char** argv) {
   benchmark::RegisterBenchmark("training/wrapper_overhead", wrapper_overhead)
       ->UseRealTime()
       ->Iterations(200);
+  benchmark::RegisterBenchmark("parallel/reduction", reduction)
+      ->UseRealTime()
+      ->Iterations(40)
+      ->ArgsProduct({{16, 64}, {25, 8, 4}});
   forward();
   optimizer("sgd_10M", [](auto& p) {
     return std::make_shared<optim::SGD>(p, optim::SGDOptions{.lr = 0.1, .momentum = 0.9});

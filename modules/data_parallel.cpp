@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <tenon/core/autograd/lanes.h>
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/shape.h>
@@ -86,7 +87,11 @@ std::vector<Device> choose_devices(ModuleRef module, std::vector<Device> devices
   return devices;
 }
 
-SplitCall::SplitCall(ModuleRef module, const std::vector<Device>& devices)
+void check_bucket_cap(double mebibytes) {
+  require(mebibytes > 0, "DataParallel", "bucket_cap_mb", mebibytes, "above 0");
+}
+
+SplitCall::SplitCall(ModuleRef module, const std::vector<Device>& devices, double bucket_cap_mb)
     : module_(module),
       before_(buffer_values(module)),
       in_turns_(has_common_statistics(module)),
@@ -105,6 +110,8 @@ SplitCall::SplitCall(ModuleRef module, const std::vector<Device>& devices)
     }
   };
   prepare(named_parameters(module));
+  for (auto& parameter : all)
+    set_bucket_bytes(parameter, static_cast<uint64_t>(std::min(bucket_cap_mb, 1e12) * (1 << 20)));
   prepare(named_buffers(module));
   refresh_replicas(all, devices);
   // Now, because the first part may change them.
@@ -115,6 +122,7 @@ SplitCall::SplitCall(ModuleRef module, const std::vector<Device>& devices)
 void SplitCall::run(size_t parts, const std::function<void(size_t)>& work, PartTimes* times) {
   left_.resize(parts);
   times_ = times;
+  lanes_ = std::make_unique<NodeLanes>(parts);
   if (in_turns_ && parts > 1) {
     Lockstep::run(parts, work, [this](size_t part) { switch_to(part); });
   } else {
@@ -137,11 +145,13 @@ void SplitCall::switch_to(size_t part) {
     assign_buffers(module_, left_[part].value_or(before_));
   }
   part_ = part;
+  lanes_->enter(part);
 }
 
 void SplitCall::end() {
   if (part_ && *part_ != 0) assign_buffers(module_, left_[0].value_or(before_));
   part_.reset();
+  lanes_.reset();
 }
 
 SplitCall::~SplitCall() {

@@ -12,8 +12,9 @@
 #include <tenon/modules/module.h>
 
 namespace tenon {
+class NodeLanes;
 class ReplicaScope;
-}
+}  // namespace tenon
 
 namespace tenon::nn {
 
@@ -23,6 +24,8 @@ namespace detail {
 // a DeviceError for a device that is given twice, and a ValueError for weights that do not fit.
 TENON_API std::vector<Device> choose_devices(ModuleRef module, std::vector<Device> devices,
                                              const std::vector<double>& weights);
+// Throws a ValueError unless it is a number above 0.
+TENON_API void check_bucket_cap(double mebibytes);
 // Which rows each device gets.
 struct Split {
   struct Part {
@@ -100,7 +103,7 @@ class TENON_API SplitCall {
  public:
   // Makes the module's tensors readable on all devices. Throws a DeviceError unless they are on the
   // first.
-  SplitCall(ModuleRef module, const std::vector<Device>& devices);
+  SplitCall(ModuleRef module, const std::vector<Device>& devices, double bucket_cap_mb);
   ~SplitCall();
   SplitCall(const SplitCall&) = delete;
   SplitCall& operator=(const SplitCall&) = delete;
@@ -120,6 +123,7 @@ class TENON_API SplitCall {
   const bool in_turns_;
   std::unique_ptr<ReplicaScope> scope_;
   PartTimes* times_ = nullptr;
+  std::unique_ptr<NodeLanes> lanes_;
 };
 
 // Arguments may be tensors, or std::vector, std::array, std::pair, std::tuple and std::optional of
@@ -215,6 +219,10 @@ struct DataParallelOptions {
   // sums depend on the shares, runs differ by rounding; shares(), given as weights, stay. So does a
   // weight of 0, and the share of a device that gets no row.
   bool balance = false;
+  // Gradients that several devices compute are summed while the backward pass still runs, as soon
+  // as those of so many mebibytes are finished. Smaller buckets overlap more, larger ones take less
+  // time to queue. Above 0.
+  double bucket_cap_mb = 25;
 };
 
 // Runs any module on several devices at once. A call splits the batch, which is dimension 0 of
@@ -244,7 +252,9 @@ struct DataParallel : Module<DataParallel<M>> {
   DataParallel(M model, std::vector<Device> devices = {}, DataParallelOptions options = {})
       : module(std::move(model)),
         devices_(detail::choose_devices(module, std::move(devices), options.weights)),
-        balance_(devices_, std::move(options.weights), options.balance) {
+        balance_(devices_, std::move(options.weights), options.balance),
+        bucket_cap_mb_(options.bucket_cap_mb) {
+    detail::check_bucket_cap(bucket_cap_mb_);
     nn::to(module, devices_[0]);
   }
 
@@ -258,7 +268,7 @@ struct DataParallel : Module<DataParallel<M>> {
     static_assert(detail::can_gather<Result>(),
                   "DataParallel joins tensors, and vectors, arrays, pairs and tuples of them; "
                   "forward returns something else");
-    detail::SplitCall call(module, devices_);
+    detail::SplitCall call(module, devices_, bucket_cap_mb_);
     detail::Split split;
     auto look = [&](const Tensor& t) { detail::find_batch(t, split); };
     (detail::each_tensor(args, look), ...);
@@ -290,6 +300,7 @@ struct DataParallel : Module<DataParallel<M>> {
  private:
   std::vector<Device> devices_;
   detail::Balance balance_;
+  double bucket_cap_mb_;
 };
 
 // Wrapping a wrapped model wraps it twice. Without these deduction guides it would be copied.

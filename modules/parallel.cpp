@@ -1,10 +1,14 @@
 #include <algorithm>
 
 #include <tenon/core/autograd/autograd.h>
+#include <tenon/core/dispatch/beside.h>
+#include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/pointwise/accumulate.h>
 #include <tenon/core/ops/shape.h>
 #include <tenon/core/runtime/collectives.h>
+#include <tenon/core/runtime/context.h>
 #include <tenon/core/tensor_impl.h>
 #include <tenon/modules/parallel.h>
 #include <tenon/modules/shares.h>
@@ -74,6 +78,42 @@ void sum_together(Communicator& communicator, const Rows& rows, std::span<const 
   }
 }
 
+// The same for rows in memory that each of the devices can use: they take turns at adding the
+// others to member 0, where it lies, and work at once.
+void sum_in_place(const Rows& rows, std::vector<bool>& summed) {
+  std::vector<size_t> places;
+  std::vector<Device> devices;  // of all these rows
+  std::vector<InPlaceChange> changes;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    const auto here = devices_of(rows[r]);
+    const bool fits = !summed[r] && here.size() > 1 && rows[r][0].numel() > 0 &&
+                      (devices.empty() ? context_beside(here) != nullptr : devices == here) &&
+                      std::all_of(rows[r].begin(), rows[r].end(), [](auto& t) {
+                        return t.is_contiguous() && !impl_of(t).storage->adopted();
+                      });
+    if (!fits) continue;
+    devices = here;
+    places.push_back(r);
+    changes.emplace_back(*impl_of(rows[r][0]).storage);
+  }
+  for (Device device : devices) follow(context_of(device), devices);
+  const auto worker = [&](size_t i) -> DeviceContext& {
+    return context_of(devices[i % devices.size()]);
+  };
+  for (size_t i = 0; i < places.size(); ++i)
+    summed[places[i]] = accumulate(worker(i), rows[places[i]]);
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (!summed[places[i]]) continue;
+    const auto& row = rows[places[i]];
+    await_beside(worker(i), row[0]);
+    for (size_t k = 1; k < row.size(); ++k)
+      if (row[k].device() == row[0].device())
+        Tensor(row[k]).copy_(row[0]);
+      else
+        copy_between_devices(row[0], row[k]);
+  }
+}
+
 // Replaces the members of each row by their sum; those on the same devices in one launch.
 void sum_rows(const Rows& rows) {
   const NoGrad guard;
@@ -83,6 +123,7 @@ void sum_rows(const Rows& rows) {
     devices.push_back(row[0].numel() == 0 ? std::vector<Device>() : devices_of(row));
   for (const auto& [communicator, places] : joined_rows(devices))
     sum_together(*communicator, rows, places, summed);
+  sum_in_place(rows, summed);
   for (size_t r = 0; r < rows.size(); ++r) {
     if (summed[r] || rows[r].size() == 1) continue;
     const Tensor sum = reduce_add(rows[r], rows[r][0].device());

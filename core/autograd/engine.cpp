@@ -14,6 +14,7 @@
 #include <tenon/core/autograd/find_nan.h>
 #include <tenon/core/autograd/fitting.h>
 #include <tenon/core/autograd/hook_list.h>
+#include <tenon/core/autograd/leaf_gradient.h>
 #include <tenon/core/autograd/node.h>
 #include <tenon/core/base/error_path.h>
 #include <tenon/core/base/fork.h>
@@ -24,7 +25,6 @@
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/pointwise.h>
-#include <tenon/core/runtime/collectives.h>
 #include <tenon/core/runtime/observe.h>
 
 namespace tenon {
@@ -35,95 +35,6 @@ namespace {
 // Gradients are added up while this lock is held, so its place in the order of locks is before
 // everything that operators use. Never destroyed.
 ForkMutex& grads_mutex = *new ForkMutex(ForkOrder::sessions);
-
-Tensor add_up(const Tensor& sum, Tensor more) {
-  return sum.defined() ? add(sum, more) : std::move(more);
-}
-
-// The gradients that flow into a leaf, by device: those of a replica arrive on its device, and all
-// are summed at the end in a fixed order.
-struct LeafGradient {
-  Ref<TensorImpl> leaf;
-  std::vector<std::pair<Device, Tensor>> parts;
-  bool hooked = false;  // there is one part, which the hooks have left
-
-  // Returns the devices of each kind that have parts, in the order of their indices, except that
-  // the leaf's own device comes first.
-  std::map<uint32_t, std::vector<Device>> devices_by_kind() const {
-    std::map<uint32_t, std::vector<Device>> kinds;
-    for (auto& [device, part] : parts) kinds[device.type_id()].push_back(device);
-    for (auto& [kind, devices] : kinds)
-      std::sort(devices.begin(), devices.end(), [&](Device a, Device b) {
-        return std::tuple(a != leaf->device, a.index()) < std::tuple(b != leaf->device, b.index());
-      });
-    return kinds;
-  }
-
-  void add_part(Tensor g) {
-    const Device device = g.device();
-    for (auto& [place, sum] : parts)
-      if (place == device) {
-        sum = add(sum, g);
-        return;
-      }
-    parts.emplace_back(device, std::move(g));
-  }
-
-  // Removes and returns the part on the device, which has to exist.
-  Tensor take_part(Device device) {
-    auto it = std::find_if(parts.begin(), parts.end(), [&](auto& p) { return p.first == device; });
-    Tensor part = std::move(it->second);
-    parts.erase(it);
-    return part;
-  }
-
-  Tensor total() {
-    std::sort(parts.begin(), parts.end(), [&](auto& a, auto& b) {
-      auto rank = [&](Device d) { return std::tuple(d != leaf->device, d.type_id(), d.index()); };
-      return rank(a.first) < rank(b.first);
-    });
-    Tensor sum;
-    for (auto& [device, part] : std::exchange(parts, {})) {
-      Tensor here = device == leaf->device ? std::move(part) : part.to(leaf->device);
-      sum = sum.defined() ? add(sum, here) : std::move(here);
-    }
-    return sum;
-  }
-};
-
-// Returns a part that an all-reduce may overwrite, because nobody else sees it and it has no gaps.
-Tensor own_part(Tensor part) {
-  auto& t = impl_of(part);
-  return t.contiguous && t.refs == 1 && t.storage->refs == 1 ? part : part.clone(contiguous_format);
-}
-
-// Sums the parts on devices that a plugin's collectives connect, in one launch for all leaves on
-// the same devices; the first device keeps the sum. Other parts, and those of dtypes that the
-// plugin does not sum, are left to `total`.
-void reduce_parts(std::span<LeafGradient> leaves) {
-  std::vector<LeafGradient*> owners;  // of the rows
-  std::vector<std::vector<Device>> places;
-  for (LeafGradient& leaf : leaves) {
-    if (leaf.parts.size() < 2 || leaf.leaf->numel == 0) continue;
-    for (auto& [kind, devices] : leaf.devices_by_kind()) {
-      owners.push_back(&leaf);
-      places.push_back(devices);
-    }
-  }
-  for (const auto& [communicator, members] : joined_rows(places)) {
-    std::vector<Members> rows;
-    for (size_t i : members) {
-      auto& row = rows.emplace_back();
-      for (Device device : places[i]) row.push_back(own_part(owners[i]->take_part(device)));
-    }
-    const auto refused = all_reduce(*communicator, rows);
-    for (size_t i = 0; i < members.size(); ++i) {
-      const bool summed = std::find(refused.begin(), refused.end(), i) == refused.end();
-      for (size_t k = 0; k < (summed ? 1 : rows[i].size()); ++k)
-        owners[members[i]]->parts.emplace_back(rows[i][k].device(), std::move(rows[i][k]));
-    }
-  }
-}
 
 // One run of the engine.
 class Backward {
@@ -143,29 +54,25 @@ class Backward {
     for (auto& o : outputs) find_useful(edge_of(o).node.get());
   }
 
-  void seed(const Tensor& output, const Tensor& gradient) { send(edge_of(output), gradient); }
+  void seed(const Tensor& output, const Tensor& gradient) {
+    const Edge edge = edge_of(output);
+    if (edge.node && replicas_exist()) roots_.push_back(edge.node);
+    send(edge, gradient);
+  }
 
   void run() {
     const PassValues values;
+    Buckets buckets(leaves_);
+    // A recorded sum has to be made by operators, in `total`.
+    if (!grad_enabled()) buckets.look_ahead(roots_);
+    roots_.clear();
+    const auto find = [this](const TensorImpl* leaf) { return place_of(leaf); };
     while (!pending_.empty()) {
-      auto last = std::prev(pending_.end());  // consumers before what they consume
-      Pending p = std::move(last->second);
-      pending_.erase(last);
-      // Rules and hooks run where the forward call ran: they may compute with a parameter alone,
-      // whose replica there is then read, and their errors name the module.
-      const DeviceGuard device(device_of(p.grads));
-      const ModulePath path(p.node->path);
-      try {
-        if (p.node->hooks.any()) run_hooks(*p.node, p.grads);
-        visit(*p.node, p.grads);
-      } catch (Error& error) {
-        add_path(error);
-        throw;
-      }
-      if (target_nodes_.contains(p.node.get())) captured_[p.node.get()] = std::move(p.grads);
+      visit_last();
+      buckets.advance(pending_.empty() ? 0 : pending_.rbegin()->first, find);
     }
-    if (!grad_enabled())
-      reduce_parts(leaves_);  // a recorded sum has to be made by operators, in `total`
+    buckets.finish();
+    if (!grad_enabled()) reduce_parts(leaves_);
   }
 
   Tensor gradient_of(const Tensor& target) {
@@ -240,6 +147,25 @@ class Backward {
     });
   }
 
+  // Visits the newest node that waits: consumers come before what they consume.
+  void visit_last() {
+    const auto last = std::prev(pending_.end());
+    Pending p = std::move(last->second);
+    pending_.erase(last);
+    // Rules and hooks run where the forward call ran: they may compute with a parameter alone,
+    // whose replica there is then read, and their errors name the module.
+    const DeviceGuard device(device_of(p.grads));
+    const ModulePath path(p.node->path);
+    try {
+      if (p.node->hooks.any()) run_hooks(*p.node, p.grads);
+      visit(*p.node, p.grads);
+    } catch (Error& error) {
+      add_path(error);
+      throw;
+    }
+    if (target_nodes_.contains(p.node.get())) captured_[p.node.get()] = std::move(p.grads);
+  }
+
   void visit(Node& node, std::span<const Tensor> grads) {
     if (restricted_ && !useful_.contains(&node)) return;
     const size_t n = node.edges.size();
@@ -283,7 +209,11 @@ class Backward {
 
   void send(const Edge& e, Tensor g) {
     if (!wanted(e)) return;
-    if (e.leaf) return gradient_for(e.leaf).add_part(std::move(g));
+    if (e.leaf) {
+      auto& leaf = gradient_for(e.leaf);
+      Buckets::await(leaf);
+      return leaf.add_part(std::move(g));
+    }
     auto& p = pending_[e.node->sequence];
     if (!p.node) {
       p.node = e.node;
@@ -294,6 +224,7 @@ class Backward {
 
   const bool keep_, retain_;
   bool restricted_ = false;
+  std::vector<Ref<Node>> roots_;
   std::map<uint64_t, Pending> pending_;
   std::vector<LeafGradient> leaves_;
   std::unordered_map<const TensorImpl*, size_t> leaf_index_;  // of `leaves_`, once there are many

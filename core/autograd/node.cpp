@@ -3,6 +3,7 @@
 #include <mutex>
 #include <utility>
 
+#include <tenon/core/autograd/lanes.h>
 #include <tenon/core/autograd/node.h>
 #include <tenon/core/autograd/recomputation.h>
 #include <tenon/core/base/fork.h>
@@ -14,8 +15,6 @@
 namespace tenon {
 
 namespace {
-std::atomic<uint64_t> next_sequence{1};
-
 // A chain of a million operators must not end in a million nested destructors, so nodes are
 // destroyed one after the other. The nodes themselves form the list of those that wait, because
 // destroying must not need memory.
@@ -81,14 +80,17 @@ void add_input(Node& node, const Tensor* t) {
   const size_t i = node.edges.size();
   if (t && i < 64 && t->suggest_memory_format() != contiguous_format)
     node.inputs_with_channels_last |= uint64_t{1} << i;
-  node.edges.push_back(t ? edge_of(*t) : Edge{});
+  auto& edge = node.edges.emplace_back(t ? edge_of(*t) : Edge{});
+  // What another lane or thread has recorded may have a higher number.
+  if (edge.node && edge.node->sequence >= node.sequence) [[unlikely]]
+    node.sequence = next_node_number(edge.node->sequence);
   node.input_shapes.push_back(t ? t->shape() : Shape{});
   node.input_dtypes.push_back(t ? t->dtype() : DType::f32);
 }
 
 Ref<Node> numbered_node(size_t num_inputs, size_t num_outputs) {
   auto node = Ref<Node>::adopt(new Node);
-  node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
+  node->sequence = next_node_number(0);
   node->num_outputs = static_cast<uint32_t>(num_outputs);
   node->path = current_path();
   node->edges.reserve(num_inputs);

@@ -14,6 +14,7 @@ namespace tenon {
 namespace {
 thread_local uint64_t current_scope TENON_FAST_TLS = 0;
 std::atomic<uint64_t> scopes{0};
+constinit std::atomic<uint64_t> sets{0};  // that exist
 
 // The values of a parameter or buffer where it lives, which detach() is not inside a part of a call
 // on several devices, without its replicas: an operator that gets them does not come back here.
@@ -35,6 +36,15 @@ void allow_replicas(const Tensor& tensor) {
   auto& meta = checked_impl(tensor, "allow_replicas").meta();
   if (!meta.replicas) meta.replicas = std::make_shared<ReplicaSet>();
 }
+
+void set_bucket_bytes(const Tensor& tensor, uint64_t bytes) {
+  if (has_replicas(tensor)) impl_of(tensor).autograd->replicas->set_bucket_bytes(bytes);
+}
+
+bool replicas_exist() { return sets.load(std::memory_order_relaxed) != 0; }
+
+ReplicaSet::ReplicaSet() { sets.fetch_add(1, std::memory_order_relaxed); }
+ReplicaSet::~ReplicaSet() { sets.fetch_sub(1, std::memory_order_relaxed); }
 
 bool has_replicas(const Tensor& tensor) {
   auto& t = checked_impl(tensor, "has_replicas");

@@ -1,6 +1,7 @@
 // Parameters and buffers that may be read on several devices.
 #pragma once
 
+#include <atomic>
 #include <span>
 #include <vector>
 
@@ -17,10 +18,18 @@ namespace tenon {
 // values of the primary last.
 TENON_API void allow_replicas(const Tensor& parameter_or_buffer);
 TENON_API bool has_replicas(const Tensor& parameter_or_buffer);
+// Sets how many bytes of gradients are summed at once while a backward pass runs, for a tensor that
+// may have replicas.
+TENON_API void set_bucket_bytes(const Tensor& parameter, uint64_t bytes);
+// Whether any tensor may have replicas.
+bool replicas_exist();
 // Refreshes all replicas of `tensors` on `devices` in one step if a plugin joins the devices. The
 // first of `devices` must be the device of the tensors. Other replicas, and those on devices of
 // another kind, are refreshed as usual when they are next read.
 TENON_API void refresh_replicas(std::span<const Tensor> tensors, std::span<const Device> devices);
+
+// As torch.nn.parallel.DistributedDataParallel.
+constexpr uint64_t kBucketBytes = uint64_t{25} << 20;
 
 // While one is alive, this thread computes parts of one call on several devices. A replica is
 // brought up to date once in it, so what a part changes in its replica is what it reads afterwards;
@@ -44,6 +53,10 @@ class TENON_API ReplicaScope {
 
 class ReplicaSet {
  public:
+  ReplicaSet();
+  ~ReplicaSet();
+  ReplicaSet(const ReplicaSet&) = delete;
+  ReplicaSet& operator=(const ReplicaSet&) = delete;
   // Returns the values of `primary` on `device`, detached.
   Tensor on(const Tensor& primary, Device device);
   // Returns the replicas on `devices` if at least one of them is out of date, and nothing
@@ -52,6 +65,8 @@ class ReplicaSet {
   void refreshed(uint64_t version, std::span<const Tensor> values);  // of the primary
   // Returns the values on `device` if they were changed in place in the current scope.
   Tensor changed_on(Device device);
+  uint64_t bucket_bytes() const { return bucket_bytes_.load(std::memory_order_relaxed); }
+  void set_bucket_bytes(uint64_t bytes) { bucket_bytes_.store(bytes, std::memory_order_relaxed); }
 
  private:
   struct Replica {
@@ -68,6 +83,7 @@ class ReplicaSet {
 
   ForkMutex mutex_{ForkOrder::sessions};
   std::vector<Replica> replicas_;
+  std::atomic<uint64_t> bucket_bytes_{kBucketBytes};
 };
 
 // Returns the device on which an operator runs whose only input is `tensor`: its device or, if it

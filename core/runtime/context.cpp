@@ -26,6 +26,10 @@
 
 namespace tenon {
 
+std::string lane_of(Device device) {
+  return device.index() == kBesideIndex ? fmt::format("{} (beside)", device.type()) : device.str();
+}
+
 DeviceContext::DeviceContext(Device d, plugins::Backend& b,
                              const std::vector<plugins::Backend*>& overlays)
     : device(d), backend(b) {
@@ -39,7 +43,7 @@ DeviceContext::DeviceContext(Device d, plugins::Backend& b,
   check(b.api().memory_kinds(handle, &table, &count), d.str() + ": ");
   host_visible = table[0]->flags & TN_MEMORY_HOST_VISIBLE;
   stream =
-      caller_thread ? make_worker_stream(d.str()) : make_plugin_stream(b.api(), handle, d.str());
+      caller_thread ? make_worker_stream(lane_of(d)) : make_plugin_stream(b.api(), handle, d.str());
   memory = std::make_unique<Allocator>(*this, 0, *table[0]);
   for (uint32_t i = 1; i < count; ++i) {
     if (!(table[i]->flags & TN_MEMORY_PINNED)) continue;
@@ -269,7 +273,8 @@ uint32_t with_logical_devices(std::string_view type, uint32_t counted) {
   if (type == "cpu")
     counted = std::max(counted, count_from_environment("TENON_CPU_DEVICES").value_or(0));
   for (auto* c : open_contexts())
-    if (c->device.type() == type && (c->info.flags & TN_DEVICE_LOGICAL))
+    if (c->device.type() == type && (c->info.flags & TN_DEVICE_LOGICAL) &&
+        c->device.index() != kBesideIndex)
       counted = std::max(counted, c->device.index() + 1);
   return counted;
 }

@@ -20,6 +20,12 @@ struct Planner {
   bool preferred;  // an overlay whose plans are used whatever they cost
 };
 
+// The index of the logical device whose stream works beside those of the others
+// (core/dispatch/beside.h). It is the largest there can be, and no program sees it.
+constexpr uint32_t kBesideIndex = UINT16_MAX;
+// "cpu:1", or "cpu (beside)".
+std::string lane_of(Device device);
+
 class Recording;
 
 class DeviceContext {

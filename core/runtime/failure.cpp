@@ -231,6 +231,12 @@ FailureLog::Pointer FailureLog::late_up_to(uint64_t ticket) const {
   return nullptr;
 }
 
+void FailureLog::take_over(const FailureLog& other, const void* data, uint64_t bytes) {
+  if (!any() && !other.any()) return;
+  clear_poison(data, bytes);
+  if (auto failure = other.poisoned(data, bytes)) poison(data, bytes, failure);
+}
+
 void FailureLog::pass_on(uint64_t ticket, FailureLog& other, const void* data,
                          uint64_t bytes) const {
   if (auto failure = late_up_to(ticket)) other.poison(data, bytes, failure);

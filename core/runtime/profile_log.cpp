@@ -92,10 +92,10 @@ Event event_of(const Record& r, int64_t origin, int thread) {
   Event e;
   e.kind = r.kind;
   e.name = r.name;
-  e.lane = !r.of_thread()       ? r.device.str() + (r.apart ? " copies" : "")
+  e.lane = !r.of_thread()       ? lane_of(r.device) + (r.apart ? " copies" : "")
            : thread == getpid() ? "main"
                                 : fmt::format("thread {}", thread);
-  if (r.has_device()) e.device = r.device.str();
+  if (r.has_device()) e.device = lane_of(r.device);
   e.by = r.by;
   e.module = path_string(r.path);
   e.part_of = part_string(r.path);

@@ -40,7 +40,9 @@ enum class Kind {
 struct Event {
   Kind kind = Kind::op;
   std::string name;  // "conv2d", "copy to the host", "wait for cpu:0", or that of the Range
-  std::string lane;  // the device that did it, "cpu:0"; for what a thread does, "main", "thread 7"
+  // The device that did it, "cpu:0"; "cpu (beside)" for sums of gradients that overlap with the
+  // work of the devices; for what a thread does, "main", "thread 7".
+  std::string lane;
   std::string device;   // of an operator or a copy; else empty
   std::string by;       // the plugin, "onednn"
   std::string module;   // "LeNet.fc1"; empty outside of modules

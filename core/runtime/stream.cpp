@@ -83,7 +83,8 @@ namespace {
 void skip(FailureLog& failures, const Launch& l, const FailureLog::Pointer& failure) {
   if (l.outputs_hold_values) return;
   for (uint32_t i = 0; i < l.num_outputs; ++i)
-    if (!l.plan->in_place[i]) failures.poison(l.outputs[i], l.plan->written[i], failure);
+    if (l.spoils_in_place || !l.plan->in_place[i])
+      failures.poison(l.outputs[i], l.plan->written[i], failure);
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ struct Launch {
   const Shape* shape = nullptr;              // the shape of all tensors, if the plan is flattened
   const uint64_t* input_versions = nullptr;  // as in tn_run
   int64_t queued_ns = 0;                     // while a profiler records; else 0
+  bool spoils_in_place = false;  // if this is skipped, what it changes has no value, either
   // Where those who watch note what they call it, if they will hear when the device did it.
   observe::DeviceWork* device_work = nullptr;
 
@@ -84,6 +85,14 @@ class Stream {
   // is passed on.
   virtual void wait_for(Stream& other, uint64_t ticket, const void* data = nullptr,
                         uint64_t bytes = 0) = 0;
+
+  // The same, for memory of `other` that work here changes or reads where it lies: whether its
+  // values were computed is then known here, too. Returns the ticket of that, or 0 if it is known
+  // already that they were.
+  virtual uint64_t take_over(Stream& other, uint64_t ticket, const void* data, uint64_t bytes) {
+    wait_for(other, ticket, data, bytes);
+    return last();
+  }
 
   // Forgets failures of memory that has a new owner, who may read it before it is written. This
   // happens after the work that is queued so far. Returns the ticket of that, or 0 if it is done.

@@ -87,13 +87,13 @@ class WorkerStream final : public Stream, ForkMember {
   void wait_for(Stream& other, uint64_t ticket, const void* data, uint64_t bytes) override {
     if (&other == this) return;
     if ((data ? other.settled(ticket) : other.reached(ticket)) && !other.failures.any()) return;
-    push([&](WorkerTask& t) {
-      t.kind = WorkerTask::wait_for;
-      t.other = &other;
-      t.other_ticket = ticket;
-      t.memory = data;
-      t.bytes = bytes;
-    });
+    push_wait(WorkerTask::wait_for, other, ticket, data, bytes);
+  }
+
+  uint64_t take_over(Stream& other, uint64_t ticket, const void* data, uint64_t bytes) override {
+    if (&other == this || (other.reached(ticket) && !other.failures.any() && !failures.any()))
+      return 0;
+    return push_wait(WorkerTask::take_over, other, ticket, data, bytes);
   }
 
   uint64_t forget_failed(const void* data, uint64_t bytes) override {
@@ -187,6 +187,17 @@ class WorkerStream final : public Stream, ForkMember {
       forget_failures();
     }
     lock_.unlock();
+  }
+
+  uint64_t push_wait(WorkerTask::Kind kind, Stream& other, uint64_t ticket, const void* data,
+                     uint64_t bytes) {
+    return push([&](WorkerTask& t) {
+      t.kind = kind;
+      t.other = &other;
+      t.other_ticket = ticket;
+      t.memory = data;
+      t.bytes = bytes;
+    });
   }
 
   template <class F>
@@ -319,7 +330,10 @@ class WorkerStream final : public Stream, ForkMember {
   }
 
   void execute(WorkerTask& t, uint64_t ticket) {
-    if (t.kind == WorkerTask::wait_for) {
+    if (t.kind == WorkerTask::take_over) {
+      wait_until_done(*t.other, t.other_ticket);
+      failures.take_over(t.other->failures, t.memory, t.bytes);
+    } else if (t.kind == WorkerTask::wait_for) {
       wait_until_done(*t.other, t.other_ticket);
       if (t.other->failures.any())
         t.other->failures.pass_on(t.other_ticket, failures, t.memory, t.bytes);

@@ -13,14 +13,15 @@
 namespace tenon {
 
 struct WorkerTask {
-  enum Kind : uint8_t { run, copy, wait_for, forget, stop } kind = run;
+  enum Kind : uint8_t { run, copy, wait_for, take_over, forget, stop } kind = run;
   bool outputs_hold_values = false;
   bool has_versions = false;
+  bool spoils_in_place = false;
   uint32_t num_inputs = 0, num_outputs = 0, num_scalars = 0;
   const PreparedPlan* plan = nullptr;
   const PathNode* path = nullptr;
   void* workspace = nullptr;
-  Stream* other = nullptr;  // the arguments of wait_for
+  Stream* other = nullptr;  // the arguments of wait_for and take_over
   uint64_t other_ticket = 0;
   const void* memory = nullptr;
   uint64_t bytes = 0;
@@ -43,6 +44,7 @@ struct WorkerTask {
     path = current_path();
     workspace = l.workspace;
     outputs_hold_values = l.outputs_hold_values;
+    spoils_in_place = l.spoils_in_place;
     queued_ns = profiling::queued_now();
     if (l.shape) shape = *l.shape;
     num_inputs = l.num_inputs;
@@ -71,7 +73,8 @@ struct WorkerTask {
             outputs_hold_values,
             plan->flattened ? &shape : nullptr,
             has_versions ? from.versions : nullptr,
-            queued_ns};
+            queued_ns,
+            spoils_in_place};
   }
 
  private:

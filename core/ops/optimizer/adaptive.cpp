@@ -13,7 +13,7 @@ namespace tenon {
 namespace {
 
 // The gradient that a step uses: with its sign, and the parameter's share.
-Tensor decayed(const Call& call, const InPlace& lists, size_t i, double decay) {
+Tensor decayed(const Call& call, const ListsInPlace& lists, size_t i, double decay) {
   const Tensor g = call.attrs.get_bool("maximize") ? neg(lists(1, i)) : lists(1, i);
   return decay == 0 ? g : g + lists(0, i) * decay;
 }
@@ -23,7 +23,7 @@ void average(Tensor target, const Tensor& value, double beta) {
 }
 
 void decompose_rmsprop(const Call& call, Outputs& out) {
-  const InPlace lists(call);
+  const ListsInPlace lists(call);
   const auto number = [&](size_t i) { return call.scalars[i].value.f; };
   const double lr = number(0), alpha = number(1), eps = number(2), momentum = number(4);
   const bool centered = call.attrs.get_bool("centered");
@@ -47,7 +47,7 @@ void decompose_rmsprop(const Call& call, Outputs& out) {
 }
 
 void decompose_adagrad(const Call& call, Outputs& out) {
-  const InPlace lists(call);
+  const ListsInPlace lists(call);
   const double rate = call.scalars[0].value.f, eps = call.scalars[1].value.f,
                weight_decay = call.scalars[2].value.f;
   for (size_t i = 0; i < lists.n; ++i) {
@@ -59,7 +59,7 @@ void decompose_adagrad(const Call& call, Outputs& out) {
 }
 
 void decompose_nadam(const Call& call, Outputs& out) {
-  const InPlace lists(call);
+  const ListsInPlace lists(call);
   const auto number = [&](size_t i) { return call.scalars[i].value.f; };
   const double eps = number(2), shrink = number(4), grad_rate = number(5), average_rate = number(6),
                root_bias2 = number(7);
@@ -74,7 +74,7 @@ void decompose_nadam(const Call& call, Outputs& out) {
 }
 
 void decompose_radam(const Call& call, Outputs& out) {
-  const InPlace lists(call);
+  const ListsInPlace lists(call);
   const auto number = [&](size_t i) { return call.scalars[i].value.f; };
   const double eps = number(2), shrink = number(4), rate = number(5);
   const bool adaptive = call.scalars[6].value.i != 0;
@@ -89,7 +89,7 @@ void decompose_radam(const Call& call, Outputs& out) {
 }
 
 void decompose_lion(const Call& call, Outputs& out) {
-  const InPlace lists(call);
+  const ListsInPlace lists(call);
   const double lr = call.scalars[0].value.f, beta1 = call.scalars[1].value.f,
                beta2 = call.scalars[2].value.f, shrink = call.scalars[3].value.f;
   for (size_t i = 0; i < lists.n; ++i) {

@@ -21,7 +21,7 @@ void infer_in_place(Infer& infer) {
     for (size_t i = 0; list != 1 && i < n; ++i) infer.output_in_place(list * n + i);
 }
 
-void InPlace::outputs(std::vector<Tensor>& out) const {
+void ListsInPlace::outputs(std::vector<Tensor>& out) const {
   for (size_t i = 0; i < in.size(); ++i)
     if (i / n != 1) out.push_back(*in[i]);
 }

@@ -15,8 +15,8 @@ namespace tenon {
 void infer_in_place(Infer& infer);
 
 // Access to these lists by number.
-struct InPlace {
-  explicit InPlace(const Call& call)
+struct ListsInPlace {
+  explicit ListsInPlace(const Call& call)
       : in(call.inputs), n(static_cast<size_t>(call.attrs.get_int("n"))) {}
   Inputs in;
   size_t n;

@@ -10,7 +10,7 @@ namespace tenon {
 namespace {
 
 void decompose_sgd(const Call& call, Outputs& out) {
-  const InPlace lists(call);
+  const ListsInPlace lists(call);
   double lr = call.scalars[0].value.f, momentum = call.scalars[1].value.f,
          dampening = call.scalars[2].value.f, weight_decay = call.scalars[3].value.f;
   for (size_t i = 0; i < lists.n; ++i) {
@@ -27,7 +27,7 @@ void decompose_sgd(const Call& call, Outputs& out) {
 }
 
 void decompose_adam(const Call& call, Outputs& out) {
-  const InPlace lists(call);
+  const ListsInPlace lists(call);
   double lr = call.scalars[0].value.f, beta1 = call.scalars[1].value.f,
          beta2 = call.scalars[2].value.f, eps = call.scalars[3].value.f,
          weight_decay = call.scalars[4].value.f;

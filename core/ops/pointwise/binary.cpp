@@ -5,8 +5,10 @@
 #include <utility>
 
 #include <tenon/core/base/never_destroyed.h>
+#include <tenon/core/dispatch/beside.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/pointwise/accumulate.h>
 #include <tenon/core/ops/pointwise/binary.h>
 #include <tenon/core/ops/rules.h>
 
@@ -236,6 +238,10 @@ Tensor run_ordering(const Op& op, const Tensor& a, Number b) {
   require_tensor(op.name, a, 0);
   if (!is_floating_point(dtype_of(a))) require_held(op.name, result_type(a, b), b);
   return run_binary(op, a, b);
+}
+
+bool accumulate(DeviceContext& by, std::span<const Tensor> row) {
+  return accumulate_beside(by, add_op, row);
 }
 
 Tensor add(const Tensor& a, const Tensor& b) { return run_binary(add_op, a, b); }

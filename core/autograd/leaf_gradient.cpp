@@ -1,0 +1,178 @@
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include <tenon/core/autograd/leaf_gradient.h>
+#include <tenon/core/base/module_path.h>
+#include <tenon/core/dispatch/beside.h>
+#include <tenon/core/dispatch/replica.h>
+#include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/pointwise/accumulate.h>
+#include <tenon/core/runtime/collectives.h>
+#include <tenon/core/runtime/context.h>
+
+namespace tenon {
+
+Tensor add_up(const Tensor& sum, Tensor more) {
+  return sum.defined() ? add(sum, more) : std::move(more);
+}
+
+std::vector<Device> LeafGradient::devices() const {
+  std::vector<Device> all;
+  for (auto& [device, part] : parts) all.push_back(device);
+  std::sort(all.begin(), all.end(), [&](Device a, Device b) {
+    auto rank = [&](Device d) { return std::tuple(d != leaf->device, d.type_id(), d.index()); };
+    return rank(a) < rank(b);
+  });
+  return all;
+}
+
+void LeafGradient::add_part(Tensor g) {
+  const Device device = g.device();
+  for (auto& [place, sum] : parts)
+    if (place == device) {
+      sum = add(sum, g);
+      return;
+    }
+  parts.emplace_back(device, std::move(g));
+}
+
+Tensor LeafGradient::take_part(Device device) {
+  auto it = std::find_if(parts.begin(), parts.end(), [&](auto& p) { return p.first == device; });
+  Tensor part = std::move(it->second);
+  parts.erase(it);
+  return part;
+}
+
+Tensor LeafGradient::total() {
+  Tensor sum;
+  for (Device device : devices()) {
+    Tensor part = take_part(device);
+    Tensor here = device == leaf->device ? std::move(part) : part.to(leaf->device);
+    sum = sum.defined() ? add(sum, here) : std::move(here);
+  }
+  return sum;
+}
+
+namespace {
+
+// Returns a part that a sum may overwrite, because nobody else sees it and it has no gaps.
+Tensor own_part(Tensor part) {
+  auto& t = impl_of(part);
+  return t.contiguous && t.refs == 1 && t.storage->refs == 1 && !t.storage->adopted()
+             ? part
+             : part.clone(contiguous_format);
+}
+
+std::vector<Tensor> take_row(LeafGradient& leaf, std::span<const Device> devices) {
+  std::vector<Tensor> row;
+  for (Device device : devices) row.push_back(own_part(leaf.take_part(device)));
+  return row;
+}
+
+// Puts the first `count` members of a row back, before all other parts.
+void put_back(LeafGradient& leaf, std::vector<Tensor>& row, size_t count) {
+  for (size_t k = count; k-- > 0;)
+    leaf.parts.emplace(leaf.parts.begin(), row[k].device(), std::move(row[k]));
+}
+
+// The devices that have parts, by kind.
+std::map<uint32_t, std::vector<Device>> devices_by_kind(const LeafGradient& leaf) {
+  std::map<uint32_t, std::vector<Device>> kinds;
+  for (Device device : leaf.devices()) kinds[device.type_id()].push_back(device);
+  return kinds;
+}
+
+}  // namespace
+
+void reduce_parts(std::span<LeafGradient> leaves) {
+  std::vector<LeafGradient*> owners;  // of the rows
+  std::vector<std::vector<Device>> places;
+  for (LeafGradient& leaf : leaves) {
+    if (leaf.parts.size() < 2 || leaf.leaf->numel == 0) continue;
+    for (auto& [kind, devices] : devices_by_kind(leaf)) {
+      owners.push_back(&leaf);
+      places.push_back(devices);
+    }
+  }
+  for (const auto& [communicator, members] : joined_rows(places)) {
+    std::vector<Members> rows;
+    for (size_t i : members) rows.push_back(take_row(*owners[i], places[i]));
+    const auto refused = all_reduce(*communicator, rows);
+    for (size_t i = 0; i < members.size(); ++i) {
+      const bool summed = std::find(refused.begin(), refused.end(), i) == refused.end();
+      put_back(*owners[members[i]], rows[i], summed ? 1 : rows[i].size());
+    }
+  }
+}
+
+void Buckets::look_ahead(std::span<const Ref<Node>> roots) {
+  if (!replicas_exist()) return;
+  std::unordered_map<TensorImpl*, size_t> places;  // in ends_
+  std::unordered_set<Node*> seen;
+  std::vector<Node*> rest;
+  for (auto& root : roots)
+    if (seen.insert(root.get()).second) rest.push_back(root.get());
+  while (!rest.empty()) {
+    Node* const node = rest.back();
+    rest.pop_back();
+    for (auto& e : node->edges) {
+      if (e.node && seen.insert(e.node.get()).second) rest.push_back(e.node.get());
+      if (!e.leaf || !e.leaf->autograd->replicas) continue;
+      const auto [it, fresh] = places.try_emplace(e.leaf.get(), ends_.size());
+      if (fresh) ends_.push_back({node->sequence, e.leaf.get()});
+      auto& end = ends_[it->second];
+      end.sequence = std::min(end.sequence, node->sequence);
+    }
+  }
+  std::stable_sort(ends_.begin(), ends_.end(),
+                   [](const End& a, const End& b) { return a.sequence > b.sequence; });
+}
+
+void Buckets::collect(size_t place) {
+  if (place == leaves_.size()) return;  // no gradient came
+  const LeafGradient& gradient = leaves_[place];
+  const TensorImpl& leaf = *gradient.leaf;
+  auto devices = gradient.devices();
+  if (devices.size() < 2 || leaf.numel == 0 || !context_beside(devices)) return;
+  if (devices != devices_) sum_bucket(true);
+  devices_ = std::move(devices);
+  bucket_.push_back(place);
+  bytes_ += static_cast<uint64_t>(leaf.numel) * size_of(leaf.dtype);
+  if (bytes_ >= leaf.autograd->replicas->bucket_bytes()) sum_bucket(true);
+}
+
+void Buckets::sum_bucket(bool overlaps) {
+  if (bucket_.empty()) return;
+  const PartPath part("sum of gradients");
+  std::vector<std::vector<Tensor>> rows;
+  std::vector<InPlaceChange> changes;
+  for (size_t place : bucket_) {
+    auto& row = rows.emplace_back(take_row(leaves_[place], devices_));
+    changes.emplace_back(*impl_of(row[0]).storage);
+  }
+  DeviceContext& by = overlaps ? *context_beside(devices_) : context_of(devices_[0]);
+  follow(by, devices_);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    LeafGradient& leaf = leaves_[bucket_[i]];
+    const bool summed = accumulate(by, rows[i]);
+    put_back(leaf, rows[i], summed ? 1 : rows[i].size());
+    if (summed && overlaps) leaf.summed_by = &by;
+  }
+  bucket_.clear();
+  bytes_ = 0;
+}
+
+void Buckets::await_sum(LeafGradient& leaf) {
+  await_beside(*std::exchange(leaf.summed_by, nullptr), leaf.parts[0].second);
+}
+
+void Buckets::finish() {
+  sum_bucket(false);  // there is nothing left to be computed meanwhile
+  for (auto& leaf : leaves_) await(leaf);
+}
+
+}  // namespace tenon
