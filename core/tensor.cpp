@@ -208,6 +208,7 @@ void Tensor::refuse_copy_to_host(size_t bytes_per_element) const {
 
 void set_data(const Tensor& handle, const Tensor& values) {
   auto &t = checked_impl(handle, "set_data"), &v = checked_impl(values, "set_data");
+  if (t.autograd && t.autograd->replicas) handle.grad();  // now has what other devices have held
   t.dtype = v.dtype;
   t.device = v.device;
   t.contiguous = v.contiguous;

@@ -91,10 +91,12 @@ void check_bucket_cap(double mebibytes) {
   require(mebibytes > 0, "DataParallel", "bucket_cap_mb", mebibytes, "above 0");
 }
 
-SplitCall::SplitCall(ModuleRef module, const std::vector<Device>& devices, double bucket_cap_mb)
+SplitCall::SplitCall(ModuleRef module, const std::vector<Device>& devices, double bucket_cap_mb,
+                     bool syncs)
     : module_(module),
       before_(buffer_values(module)),
       in_turns_(has_common_statistics(module)),
+      nested_(ReplicaScope::active()),
       scope_(std::make_unique<ReplicaScope>()) {
   // At every call, because layers can be replaced and moved at any time.
   std::vector<Tensor> all;
@@ -110,13 +112,19 @@ SplitCall::SplitCall(ModuleRef module, const std::vector<Device>& devices, doubl
     }
   };
   prepare(named_parameters(module));
-  for (auto& parameter : all)
-    set_bucket_bytes(parameter, static_cast<uint64_t>(std::min(bucket_cap_mb, 1e12) * (1 << 20)));
+  for (auto& parameter : all) set_sums(parameter, bucket_cap_mb, syncs);
   prepare(named_buffers(module));
   refresh_replicas(all, devices);
   // Now, because the first part may change them.
   for (auto& tensor : all)
     for (auto& device : devices) resolve_replica(tensor, device);
+}
+
+// A call around this one has said whether gradients are summed. This one may only add that they are
+// not.
+void SplitCall::set_sums(const Tensor& parameter, double bucket_cap_mb, bool syncs) const {
+  const uint64_t bytes = static_cast<uint64_t>(std::min(bucket_cap_mb, 1e12) * (1 << 20));
+  set_gradient_sums(parameter, {bytes, !syncs || (nested_ && defers_gradient_sums(parameter))});
 }
 
 void SplitCall::run(size_t parts, const std::function<void(size_t)>& work, PartTimes* times) {

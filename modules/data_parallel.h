@@ -101,9 +101,9 @@ class TENON_API PartTimes {
 // (modules/lockstep.h).
 class TENON_API SplitCall {
  public:
-  // Makes the module's tensors readable on all devices. Throws a DeviceError unless they are on the
-  // first.
-  SplitCall(ModuleRef module, const std::vector<Device>& devices, double bucket_cap_mb);
+  // Makes the module's tensors readable on all devices. `syncs`: backward passes sum their
+  // gradients. Throws a DeviceError unless they are on the first device.
+  SplitCall(ModuleRef module, const std::vector<Device>& devices, double bucket_cap_mb, bool syncs);
   ~SplitCall();
   SplitCall(const SplitCall&) = delete;
   SplitCall& operator=(const SplitCall&) = delete;
@@ -111,6 +111,7 @@ class TENON_API SplitCall {
   void run(size_t parts, const std::function<void(size_t)>& work, PartTimes* times = nullptr);
 
  private:
+  void set_sums(const Tensor& parameter, double bucket_cap_mb, bool syncs) const;
   void switch_to(size_t part);
   void end();
 
@@ -120,7 +121,7 @@ class TENON_API SplitCall {
   // otherwise of the first.
   std::vector<std::optional<std::vector<NamedTensor>>> left_;
   std::optional<size_t> part_;  // whose buffers the module has
-  const bool in_turns_;
+  const bool in_turns_, nested_;
   std::unique_ptr<ReplicaScope> scope_;
   PartTimes* times_ = nullptr;
   std::unique_ptr<NodeLanes> lanes_;
@@ -225,6 +226,25 @@ struct DataParallelOptions {
   double bucket_cap_mb = 25;
 };
 
+// While one lives, calls of the wrapper that made it are calls without sums: DataParallel::no_sync.
+class [[nodiscard]] NoSync {
+ public:
+  // How many a wrapper has. A copy of the wrapper begins with none.
+  struct Count {
+    int value = 0;
+    Count() = default;
+    Count(const Count&) {}
+    Count& operator=(const Count&) { return *this; }
+  };
+  explicit NoSync(Count& count) : count_(count) { ++count_.value; }
+  ~NoSync() { --count_.value; }
+  NoSync(const NoSync&) = delete;
+  NoSync& operator=(const NoSync&) = delete;
+
+ private:
+  Count& count_;
+};
+
 // Runs any module on several devices at once. A call splits the batch, which is dimension 0 of
 // every tensor argument, among the devices, calls module.forward for each part, one after the other
 // from this thread, and joins the results on the first device. If the model has layers with common
@@ -268,7 +288,7 @@ struct DataParallel : Module<DataParallel<M>> {
     static_assert(detail::can_gather<Result>(),
                   "DataParallel joins tensors, and vectors, arrays, pairs and tuples of them; "
                   "forward returns something else");
-    detail::SplitCall call(module, devices_, bucket_cap_mb_);
+    detail::SplitCall call(module, devices_, bucket_cap_mb_, no_sync_.value == 0);
     detail::Split split;
     auto look = [&](const Tensor& t) { detail::find_batch(t, split); };
     (detail::each_tensor(args, look), ...);
@@ -289,6 +309,15 @@ struct DataParallel : Module<DataParallel<M>> {
     return detail::gather(outputs, devices_[0]);
   }
 
+  // As PyTorch's no_sync: `{ auto guard = model.no_sync(); loss(model(x), y).backward(); }`. Backward
+  // passes through calls that were made while the guard lives leave the gradients of each device
+  // where they are and add them up there, and the next pass through another call sums them together
+  // with its own: several small batches cost one exchange between the devices. Whoever reads
+  // grad() or takes a step before that gets the whole sum, which is made at that moment;
+  // zero_grad() and set_grad() drop what is left. Parameters that have hooks are summed in every
+  // pass, because a hook sees the sum, and so is what create_graph records; grad({loss}, …)
+  // returns sums as ever. The wrapper must stay where it is while the guard lives.
+  NoSync no_sync() { return NoSync(no_sync_); }
   // Returns the devices that the model runs on.
   const std::vector<Device>& devices() const { return devices_; }
   // Returns the share of a batch that each of them gets now; their sum is 1.
@@ -301,6 +330,7 @@ struct DataParallel : Module<DataParallel<M>> {
   std::vector<Device> devices_;
   detail::Balance balance_;
   double bucket_cap_mb_;
+  NoSync::Count no_sync_;
 };
 
 // Wrapping a wrapped model wraps it twice. Without these deduction guides it would be copied.

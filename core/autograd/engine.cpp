@@ -36,11 +36,56 @@ namespace {
 // everything that operators use. Never destroyed.
 ForkMutex& grads_mutex = *new ForkMutex(ForkOrder::sessions);
 
+// The lock is held by all callers of the functions below. `ended` is what the leaf had, to be
+// destroyed when the lock is free, because that may run a deleter of the user.
+
+void add_to_grad(TensorImpl& leaf, Tensor more, Tensor& ended) {
+  // Users may change a gradient in place, so a leaf gets one of its own instead of a view or a
+  // tensor that several leaves got.
+  auto& t = impl_of(more);
+  ended = leaf.autograd->grad;
+  if (!more.requires_grad() && !ended.defined() &&
+      (!lies_as_leaf(t, leaf) || t.refs != 1 || t.storage->refs != 1))
+    more = copy_for_leaf(more, leaf);
+  leaf.autograd->grad = add_up(ended, std::move(more));
+}
+
+// The parts stay where they are until a pass or `sum_held` sums them.
+void hold(TensorImpl& leaf, Parts parts) {
+  LeafGradient all{Ref<TensorImpl>::share(&leaf), leaf.autograd->replicas->held};
+  for (auto& [device, part] : parts) all.add_part(std::move(part));
+  leaf.autograd->replicas->held.swap(all.parts);
+}
+
+void sum_held(TensorImpl& leaf, Tensor& ended) {
+  if (!leaf.autograd->replicas || leaf.autograd->replicas->held.empty()) return;
+  LeafGradient all{Ref<TensorImpl>::share(&leaf)};
+  for (auto& [device, part] : leaf.autograd->replicas->held) all.add_part(part);
+  add_to_grad(leaf, all.total(), ended);
+  leaf.autograd->replicas->held.clear();
+}
+
+void give_back(LeafGradient& leaf) noexcept {
+  std::lock_guard lock(grads_mutex);
+  auto& held = leaf.leaf->autograd->replicas->held;
+  held.swap(leaf.held);
+  try {
+    held.insert(held.end(), leaf.held.begin(), leaf.held.end());
+  } catch (const std::bad_alloc&) {
+    // What another thread has held meanwhile is lost, because there is no memory for a list.
+  }
+}
+
 // One run of the engine.
 class Backward {
  public:
   // `keep`: the graph stays. `retain`: the gradients that retain_grad asks for are kept.
   Backward(bool keep, bool retain) : keep_(keep), retain_(retain) {}
+  // What earlier passes have held is held again if this pass has not used it.
+  ~Backward() {
+    for (auto& leaf : leaves_)
+      if (!leaf.held.empty()) give_back(leaf);
+  }
 
   // Visits only nodes from which `targets` can be reached, and keeps only the gradients of targets.
   // Without this call, the gradients of all leaves are kept.
@@ -195,11 +240,27 @@ class Backward {
     return i;
   }
 
+  // A hook has to see the sum of each pass, and a recorded sum belongs to its pass.
+  void begin_shared(LeafGradient& gradient) const {
+    const TensorImpl& leaf = *gradient.leaf;
+    if (has_hooks(leaf)) return;
+    ReplicaSet& replicas = *leaf.autograd->replicas;
+    gradient.deferred = !grad_enabled() && replicas.gradient_sums().deferred;
+    if (gradient.deferred) return;
+    {
+      std::lock_guard lock(grads_mutex);
+      gradient.held.swap(replicas.held);
+    }
+    for (auto& [device, held] : gradient.held) gradient.add_part(held);
+  }
+
   LeafGradient& gradient_for(const Ref<TensorImpl>& leaf) {
     constexpr size_t few = 8;
     const size_t place = place_of(leaf.get());
     if (place == leaves_.size()) {
-      leaves_.push_back({leaf, {}});
+      leaves_.push_back({leaf});
+      if (leaf->autograd->replicas && retain_) [[unlikely]]
+        begin_shared(leaves_.back());
       if (place >= few)
         for (size_t i = leaf_index_.size(); i <= place; ++i)
           leaf_index_.emplace(leaves_[i].leaf.get(), i);
@@ -264,20 +325,15 @@ void Tensor::backward(const Tensor& gradient, BackwardOptions options) const {
   // All hooks run before the first gradient is added, so a pass that one of them ends can be
   // repeated.
   std::vector<Tensor> totals;
-  for (auto& l : pass.leaves()) totals.push_back(run_leaf_hooks(*l.leaf, l.total()));
+  for (auto& l : pass.leaves())
+    totals.push_back(l.deferred ? l.local() : run_leaf_hooks(*l.leaf, l.total()));
   for (size_t i = 0; i < totals.size(); ++i) {
-    Tensor total = std::move(totals[i]), ended;  // destroyed when the lock is free
-    // Users may change a gradient in place, so a leaf gets one of its own instead of a view or a
-    // tensor that several leaves got.
-    auto& t = impl_of(total);
-    const TensorImpl& leaf = *pass.leaves()[i].leaf;
+    LeafGradient& gradient = pass.leaves()[i];
+    Tensor ended;  // destroyed when the lock is free
     std::lock_guard lock(grads_mutex);
-    auto& meta = pass.leaves()[i].leaf->meta();
-    ended = meta.grad;
-    if (!options.create_graph && !meta.grad.defined() &&
-        (!lies_as_leaf(t, leaf) || t.refs != 1 || t.storage->refs != 1))
-      total = copy_for_leaf(total, leaf);
-    meta.grad = add_up(ended, total);
+    if (totals[i].defined()) add_to_grad(*gradient.leaf, std::move(totals[i]), ended);
+    if (gradient.deferred) hold(*gradient.leaf, std::move(gradient.parts));
+    gradient.held.clear();
   }
 }
 
@@ -314,8 +370,11 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
 Tensor Tensor::grad() const {
   auto& t = checked_impl(*this, "grad");
   if (!t.autograd) return Tensor();
+  Tensor ended;  // destroyed when the lock is free
   std::lock_guard lock(grads_mutex);
-  return t.autograd->retained ? t.autograd->retained->grad : t.autograd->grad;
+  if (t.autograd->retained) return t.autograd->retained->grad;
+  sum_held(t, ended);
+  return t.autograd->grad;
 }
 
 void Tensor::set_grad(const Tensor& g) {
@@ -325,6 +384,7 @@ void Tensor::set_grad(const Tensor& g) {
   auto& meta = t.meta();
   Tensor ended = g;  // what was there, destroyed when the lock is free
   std::lock_guard lock(grads_mutex);
+  if (meta.replicas) meta.replicas->held.clear();
   std::swap(meta.retained ? meta.retained->grad : meta.grad, ended);
 }
 

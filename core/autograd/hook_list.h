@@ -18,6 +18,7 @@ class HookList : public std::enable_shared_from_this<HookList> {
   void remove(uint64_t id);
   // Returns the gradient that the hooks leave.
   Tensor run(Tensor gradient) const;
+  bool empty() const;
 
  private:
   struct Entry {
@@ -60,6 +61,7 @@ class NodeHooks {
   std::atomic<Slots*> slots_{nullptr};
 };
 
+bool has_hooks(const TensorImpl& leaf);
 // Runs the hooks of a leaf.
 Tensor run_leaf_hooks(const TensorImpl& leaf, Tensor gradient);
 

@@ -51,6 +51,11 @@ Tensor HookList::run(Tensor gradient) const {
   return gradient;
 }
 
+bool HookList::empty() const {
+  std::lock_guard lock(hooks_mutex());
+  return entries_.empty();
+}
+
 void HookHandle::remove() {
   if (const auto list = list_.lock()) list->remove(id_);
   list_.reset();
@@ -93,12 +98,20 @@ std::vector<std::pair<uint32_t, std::shared_ptr<RetainedGrad>>> NodeHooks::retai
   return slots_.load(std::memory_order_relaxed)->retained;
 }
 
+namespace {
+std::shared_ptr<HookList> hooks_of(const TensorImpl& leaf) {
+  std::lock_guard lock(hooks_mutex());
+  return leaf.autograd->hooks;
+}
+}  // namespace
+
+bool has_hooks(const TensorImpl& leaf) {
+  const auto hooks = hooks_of(leaf);
+  return hooks && !hooks->empty();
+}
+
 Tensor run_leaf_hooks(const TensorImpl& leaf, Tensor gradient) {
-  std::shared_ptr<HookList> hooks;
-  {
-    std::lock_guard lock(hooks_mutex());
-    hooks = leaf.autograd->hooks;
-  }
+  const auto hooks = hooks_of(leaf);
   return hooks ? hooks->run(std::move(gradient)) : gradient;
 }
 

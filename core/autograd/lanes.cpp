@@ -8,8 +8,9 @@ namespace tenon {
 
 namespace {
 
-// A call takes a block of numbers, which no graph in memory fills.
-constexpr uint64_t kBlock = uint64_t{1} << 32;
+// A call takes a block of numbers: enough for most graphs, and so few that they last for years of
+// calls. What does not fit has no lane.
+constexpr uint64_t kBlock = uint64_t{1} << 20;
 
 std::atomic<uint64_t> next_number{1};
 thread_local NodeLanes::Lane* lane TENON_FAST_TLS = nullptr;

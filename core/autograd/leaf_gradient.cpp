@@ -88,11 +88,23 @@ std::map<uint32_t, std::vector<Device>> devices_by_kind(const LeafGradient& leaf
 
 }  // namespace
 
+Tensor LeafGradient::local() {
+  Tensor here;
+  for (Device device : devices()) {
+    Tensor part = take_part(device);
+    if (device == leaf->device)
+      here = std::move(part);
+    else
+      parts.emplace_back(device, own_part(std::move(part)));
+  }
+  return here;
+}
+
 void reduce_parts(std::span<LeafGradient> leaves) {
   std::vector<LeafGradient*> owners;  // of the rows
   std::vector<std::vector<Device>> places;
   for (LeafGradient& leaf : leaves) {
-    if (leaf.parts.size() < 2 || leaf.leaf->numel == 0) continue;
+    if (leaf.parts.size() < 2 || leaf.leaf->numel == 0 || leaf.deferred) continue;
     for (auto& [kind, devices] : devices_by_kind(leaf)) {
       owners.push_back(&leaf);
       places.push_back(devices);
@@ -137,12 +149,12 @@ void Buckets::collect(size_t place) {
   const LeafGradient& gradient = leaves_[place];
   const TensorImpl& leaf = *gradient.leaf;
   auto devices = gradient.devices();
-  if (devices.size() < 2 || leaf.numel == 0 || !context_beside(devices)) return;
+  if (gradient.deferred || devices.size() < 2 || leaf.numel == 0 || !context_beside(devices)) return;
   if (devices != devices_) sum_bucket(true);
   devices_ = std::move(devices);
   bucket_.push_back(place);
   bytes_ += static_cast<uint64_t>(leaf.numel) * size_of(leaf.dtype);
-  if (bytes_ >= leaf.autograd->replicas->bucket_bytes()) sum_bucket(true);
+  if (bytes_ >= leaf.autograd->replicas->gradient_sums().bucket_bytes) sum_bucket(true);
 }
 
 void Buckets::sum_bucket(bool overlaps) {

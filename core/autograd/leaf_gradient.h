@@ -15,12 +15,17 @@ class DeviceContext;
 // Returns `more` where there is no sum yet.
 Tensor add_up(const Tensor& sum, Tensor more);
 
+// Gradients of one leaf that lie on several devices.
+using Parts = std::vector<std::pair<Device, Tensor>>;
+
 // The gradients that flow into a leaf, by device: those of a replica arrive on its device, and all
 // are summed at the end in a fixed order.
 struct LeafGradient {
   Ref<TensorImpl> leaf;
-  std::vector<std::pair<Device, Tensor>> parts = {};
+  Parts parts = {};
   bool hooked = false;            // there is one part, which the hooks have left
+  bool deferred = false;          // parts on other devices stay there, as no_sync() says
+  Parts held = {};                // by earlier passes; `parts` has them, too
   DeviceContext* summed_by = {};  // its stream may still write the one part that there is
 
   // Returns the devices of all parts, the leaf's own first, the others by kind and index.
@@ -30,6 +35,9 @@ struct LeafGradient {
   Tensor take_part(Device device);
   // Removes all parts and returns their sum, on the device of the leaf.
   Tensor total();
+  // Removes the part on the device of the leaf and returns it, an undefined tensor if there is
+  // none. All others become tensors that nobody else sees.
+  Tensor local();
 };
 
 // Sums the parts on devices that a plugin's collectives connect, in one launch for all leaves on

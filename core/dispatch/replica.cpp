@@ -37,8 +37,12 @@ void allow_replicas(const Tensor& tensor) {
   if (!meta.replicas) meta.replicas = std::make_shared<ReplicaSet>();
 }
 
-void set_bucket_bytes(const Tensor& tensor, uint64_t bytes) {
-  if (has_replicas(tensor)) impl_of(tensor).autograd->replicas->set_bucket_bytes(bytes);
+void set_gradient_sums(const Tensor& tensor, GradientSums how) {
+  if (has_replicas(tensor)) impl_of(tensor).autograd->replicas->set_gradient_sums(how);
+}
+
+bool defers_gradient_sums(const Tensor& tensor) {
+  return has_replicas(tensor) && impl_of(tensor).autograd->replicas->gradient_sums().deferred;
 }
 
 bool replicas_exist() { return sets.load(std::memory_order_relaxed) != 0; }

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <tenon/core/base/fork.h>
@@ -18,9 +19,14 @@ namespace tenon {
 // values of the primary last.
 TENON_API void allow_replicas(const Tensor& parameter_or_buffer);
 TENON_API bool has_replicas(const Tensor& parameter_or_buffer);
-// Sets how many bytes of gradients are summed at once while a backward pass runs, for a tensor that
-// may have replicas.
-TENON_API void set_bucket_bytes(const Tensor& parameter, uint64_t bytes);
+// How backward passes sum what several devices compute of the gradient of a tensor that may have
+// replicas, from now on.
+struct GradientSums {
+  uint64_t bucket_bytes;  // how many bytes of gradients are summed at once while the pass runs
+  bool deferred;          // passes leave the gradients of other devices there: see no_sync()
+};
+TENON_API void set_gradient_sums(const Tensor& parameter, GradientSums how);
+TENON_API bool defers_gradient_sums(const Tensor& parameter);
 // Whether any tensor may have replicas.
 bool replicas_exist();
 // Refreshes all replicas of `tensors` on `devices` in one step if a plugin joins the devices. The
@@ -65,8 +71,16 @@ class ReplicaSet {
   void refreshed(uint64_t version, std::span<const Tensor> values);  // of the primary
   // Returns the values on `device` if they were changed in place in the current scope.
   Tensor changed_on(Device device);
-  uint64_t bucket_bytes() const { return bucket_bytes_.load(std::memory_order_relaxed); }
-  void set_bucket_bytes(uint64_t bytes) { bucket_bytes_.store(bytes, std::memory_order_relaxed); }
+  GradientSums gradient_sums() const {
+    return {bucket_bytes_.load(std::memory_order_relaxed),
+            deferred_.load(std::memory_order_relaxed)};
+  }
+  void set_gradient_sums(GradientSums how) {
+    bucket_bytes_.store(how.bucket_bytes, std::memory_order_relaxed);
+    deferred_.store(how.deferred, std::memory_order_relaxed);
+  }
+  // What passes have left on other devices; behind the lock of all gradients, in engine.cpp.
+  std::vector<std::pair<Device, Tensor>> held;
 
  private:
   struct Replica {
@@ -84,6 +98,7 @@ class ReplicaSet {
   ForkMutex mutex_{ForkOrder::sessions};
   std::vector<Replica> replicas_;
   std::atomic<uint64_t> bucket_bytes_{kBucketBytes};
+  std::atomic<bool> deferred_{false};
 };
 
 // Returns the device on which an operator runs whose only input is `tensor`: its device or, if it

@@ -89,6 +89,20 @@ BOOST_AUTO_TEST_CASE(gradients_of_half_types_add_up) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(gradients_that_wait_for_each_other_add_up) {
+  nn::Linear plain(4, 2);
+  nn::DataParallel shared(nn::clone(plain), places(3));
+  const Tensor x = sample({7, 4}).to(f32);
+  for (int pass = 1; pass <= 4; ++pass) {
+    std::optional<nn::NoSync> guard;
+    if (pass != 3) guard.emplace(shared.no_sync());
+    square(plain(x * pass)).sum().backward();
+    square(shared(x.to(places(3)[0]) * pass)).sum().backward();
+  }
+  require_equal(shared.module.weight.grad(), plain.weight.grad(), 1e-4);
+  require_equal(shared.module.bias.grad(), plain.bias.grad(), 1e-4);
+}
+
 BOOST_AUTO_TEST_CASE(in_single_precision_within_rounding) {
   auto expected = trained(lenet(), 5, 10);
   for (uint32_t n : {2u, 3u, 4u})
