@@ -309,11 +309,11 @@ struct DataParallel : Module<DataParallel<M>> {
     return detail::gather(outputs, devices_[0]);
   }
 
-  // As PyTorch's no_sync: `{ auto guard = model.no_sync(); loss(model(x), y).backward(); }`. Backward
-  // passes through calls that were made while the guard lives leave the gradients of each device
-  // where they are and add them up there, and the next pass through another call sums them together
-  // with its own: several small batches cost one exchange between the devices. Whoever reads
-  // grad() or takes a step before that gets the whole sum, which is made at that moment;
+  // As PyTorch's no_sync: `{ auto guard = model.no_sync(); loss(model(x), y).backward(); }`.
+  // Backward passes through calls that were made while the guard lives leave the gradients of each
+  // device where they are and add them up there, and the next pass through another call sums them
+  // together with its own: several small batches cost one exchange between the devices. Whoever
+  // reads grad() or takes a step before that gets the whole sum, which is made at that moment;
   // zero_grad() and set_grad() drop what is left. Parameters that have hooks are summed in every
   // pass, because a hook sees the sum, and so is what create_graph records; grad({loss}, …)
   // returns sums as ever. The wrapper must stay where it is while the guard lives.

@@ -105,7 +105,7 @@ void sum_in_place(const Rows& rows, std::vector<bool>& summed) {
   for (size_t i = 0; i < places.size(); ++i) {
     if (!summed[places[i]]) continue;
     const auto& row = rows[places[i]];
-    await_beside(worker(i), row[0]);
+    await_beside(*worker(i).stream, row[0]);
     for (size_t k = 1; k < row.size(); ++k)
       if (row[k].device() == row[0].device())
         Tensor(row[k]).copy_(row[0]);

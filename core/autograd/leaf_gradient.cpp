@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <tenon/core/autograd/leaf_gradient.h>
+#include <tenon/core/base/environment.h>
 #include <tenon/core/base/module_path.h>
 #include <tenon/core/dispatch/beside.h>
 #include <tenon/core/dispatch/replica.h>
@@ -149,9 +150,14 @@ void Buckets::collect(size_t place) {
   const LeafGradient& gradient = leaves_[place];
   const TensorImpl& leaf = *gradient.leaf;
   auto devices = gradient.devices();
-  if (gradient.deferred || devices.size() < 2 || leaf.numel == 0 || !context_beside(devices)) return;
-  if (devices != devices_) sum_bucket(true);
-  devices_ = std::move(devices);
+  if (gradient.deferred || devices.size() < 2 || leaf.numel == 0) return;
+  if (devices != devices_) {
+    sum_bucket(true);
+    devices_ = std::move(devices);
+    joined_ = communicator_for(devices_);
+    adds_in_place_ = !joined_ && context_beside(devices_);
+  }
+  if (!joined_ && !adds_in_place_) return;
   bucket_.push_back(place);
   bytes_ += static_cast<uint64_t>(leaf.numel) * size_of(leaf.dtype);
   if (bytes_ >= leaf.autograd->replicas->gradient_sums().bucket_bytes) sum_bucket(true);
@@ -160,6 +166,27 @@ void Buckets::collect(size_t place) {
 void Buckets::sum_bucket(bool overlaps) {
   if (bucket_.empty()) return;
   const PartPath part("sum of gradients");
+  if (joined_)
+    sum_by_collectives(overlaps && !check_settings().on);
+  else
+    sum_in_place(overlaps);
+  bucket_.clear();
+  bytes_ = 0;
+}
+
+void Buckets::sum_by_collectives(bool overlaps) {
+  std::vector<Members> rows;
+  for (size_t place : bucket_) rows.push_back(take_row(leaves_[place], devices_));
+  const auto refused = overlaps ? all_reduce_beside(*joined_, rows) : all_reduce(*joined_, rows);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    LeafGradient& leaf = leaves_[bucket_[i]];
+    const bool summed = std::find(refused.begin(), refused.end(), i) == refused.end();
+    put_back(leaf, rows[i], summed ? 1 : rows[i].size());
+    if (summed && overlaps) leaf.summed_by = &beside_first(*joined_);
+  }
+}
+
+void Buckets::sum_in_place(bool overlaps) {
   std::vector<std::vector<Tensor>> rows;
   std::vector<InPlaceChange> changes;
   for (size_t place : bucket_) {
@@ -172,10 +199,8 @@ void Buckets::sum_bucket(bool overlaps) {
     LeafGradient& leaf = leaves_[bucket_[i]];
     const bool summed = accumulate(by, rows[i]);
     put_back(leaf, rows[i], summed ? 1 : rows[i].size());
-    if (summed && overlaps) leaf.summed_by = &by;
+    if (summed && overlaps) leaf.summed_by = by.stream.get();
   }
-  bucket_.clear();
-  bytes_ = 0;
 }
 
 void Buckets::await_sum(LeafGradient& leaf) {

@@ -10,7 +10,8 @@
 
 namespace tenon {
 
-class DeviceContext;
+class Communicator;
+class Stream;
 
 // Returns `more` where there is no sum yet.
 Tensor add_up(const Tensor& sum, Tensor more);
@@ -23,10 +24,10 @@ using Parts = std::vector<std::pair<Device, Tensor>>;
 struct LeafGradient {
   Ref<TensorImpl> leaf;
   Parts parts = {};
-  bool hooked = false;            // there is one part, which the hooks have left
-  bool deferred = false;          // parts on other devices stay there, as no_sync() says
-  Parts held = {};                // by earlier passes; `parts` has them, too
-  DeviceContext* summed_by = {};  // its stream may still write the one part that there is
+  bool hooked = false;          // there is one part, which the hooks have left
+  bool deferred = false;        // parts on other devices stay there, as no_sync() says
+  Parts held = {};              // by earlier passes; `parts` has them, too
+  Stream* summed_by = nullptr;  // it may still write the one part that there is
 
   // Returns the devices of all parts, the leaf's own first, the others by kind and index.
   std::vector<Device> devices() const;
@@ -76,14 +77,18 @@ class Buckets {
   };
   void collect(size_t place);
   void sum_bucket(bool overlaps);
+  void sum_by_collectives(bool overlaps);
+  void sum_in_place(bool overlaps);
   static void await_sum(LeafGradient& leaf);
 
   std::vector<LeafGradient>& leaves_;
   std::vector<End> ends_;  // the first to end first
   size_t at_ = 0;
-  std::vector<size_t> bucket_;   // places in leaves_
-  std::vector<Device> devices_;  // of all in it
-  uint64_t bytes_ = 0;           // of the gradients in it, on one device
+  std::vector<size_t> bucket_;      // places in leaves_
+  std::vector<Device> devices_;     // of all in it
+  Communicator* joined_ = nullptr;  // that joins these devices, if a plugin does
+  bool adds_in_place_ = false;      // a device can add up what the others have in its own memory
+  uint64_t bytes_ = 0;              // of the gradients in it, on one device
 };
 
 }  // namespace tenon

@@ -83,10 +83,10 @@ bool accumulate_beside(DeviceContext& by, const Op& op, std::span<const Tensor> 
   return true;
 }
 
-void await_beside(DeviceContext& by, const Tensor& sum) {
+void await_beside(Stream& by, const Tensor& sum) {
   auto& t = impl_of(sum);
-  if (const uint64_t ticket = t.storage->context->stream->take_over(*by.stream, by.stream->last(),
-                                                                    t.data(), bytes_of(t)))
+  if (const uint64_t ticket =
+          t.storage->context->stream->take_over(by, by.last(), t.data(), bytes_of(t)))
     t.storage->write_ticket.store(ticket, std::memory_order_release);
 }
 

@@ -19,10 +19,11 @@ DeviceContext* context_beside(std::span<const Device> devices);
 void follow(DeviceContext& by, std::span<const Device> devices);
 // Queues row[0] = op(row[0], row[i]) for each of the others on the stream of `by`, which follows
 // their devices. They are contiguous, of one dtype and shape, and nothing else changes them or
-// reads row[0] before `await_sum`. If one of them was never computed, row[0] is not either. Returns
-// false if nothing was queued, because no plugin offers the operator in place for this dtype.
+// reads row[0] before `await_beside`. If one of them was never computed, row[0] is not either.
+// Returns false if nothing was queued, because no plugin offers the operator in place for this
+// dtype.
 bool accumulate_beside(DeviceContext& by, const Op& op, std::span<const Tensor> row);
 // Makes the device of `sum` wait for what the stream of `by` did to it.
-void await_beside(DeviceContext& by, const Tensor& sum);
+void await_beside(Stream& by, const Tensor& sum);
 
 }  // namespace tenon

@@ -20,10 +20,18 @@ class Communicator {
  public:
   explicit Communicator(std::span<const Device> devices);
 
+  // Streams beside those, which the first call makes. The mutex is held.
+  const std::vector<PluginStream*>& beside();
+
+  const std::vector<Device> devices;
   std::vector<PluginStream*> streams;
+  std::vector<std::unique_ptr<PluginStream>> own_streams;  // those beside
   std::optional<plugins::CheckedCollectives> api;
   tn_communicator* handle = nullptr;  // null if the devices cannot be joined
   ForkMutex mutex{ForkOrder::sessions};
+
+ private:
+  std::vector<PluginStream*> beside_;
 };
 
 namespace {
@@ -81,11 +89,14 @@ std::vector<const Members*> usable_rows(Communicator& c, std::span<const Members
   return usable;
 }
 
+// Whether the call has a stream of the device or one beside it, which follows that of the device.
+enum class On { device, beside };
+
 // Queues call(pointers, row, streams) for each row, all in one launch. It changes the members from
 // `first_written` on. Returns false if that failed.
 template <class F>
 bool queue(Communicator& c, std::span<const Members> rows, size_t first_written, const char* what,
-           F&& call) {
+           On on, F&& call) {
   const size_t n = c.streams.size();
   std::vector<InPlaceChange> changes;
   changes.reserve(rows.size() * n);
@@ -96,8 +107,13 @@ bool queue(Communicator& c, std::span<const Members> rows, size_t first_written,
   if (usable.empty()) return true;
 
   std::lock_guard lock(c.mutex);
+  const auto& streams_used = on == On::device ? c.streams : c.beside();
+  for (size_t i = 0; on == On::beside && i < n; ++i) {
+    c.streams[i]->require_device();
+    streams_used[i]->take_over(*c.streams[i], c.streams[i]->last(), rows.data(), 0);
+  }
   auto failure =
-      PluginStream::queue_together(c.streams, num_read, what, [&](tn_stream* const* streams) {
+      PluginStream::queue_together(streams_used, num_read, what, [&](tn_stream* const* streams) {
         tn_error* error = c.api->group_begin(c.handle);
         if (error) return error;
         std::vector<void*> pointers(n);
@@ -112,20 +128,23 @@ bool queue(Communicator& c, std::span<const Members> rows, size_t first_written,
   for (auto* row : usable)
     for (size_t i = first_written; i < n; ++i) {
       auto& t = impl_of((*row)[i]);
-      t.storage->write_ticket.store(c.streams[i]->last(), std::memory_order_release);
+      if (on == On::beside)
+        t.storage->add_use(*streams_used[i], streams_used[i]->last());
+      else
+        t.storage->write_ticket.store(c.streams[i]->last(), std::memory_order_release);
       if (failure)
         c.streams[i]->failures.poison(t.data(), bytes_of((*row)[i]), failure);
       else if (c.streams[i]->failures.any())
         c.streams[i]->failures.clear_poison(t.data(), bytes_of((*row)[i]));
     }
   if (sync_mode())
-    for (auto* s : c.streams) s->wait_for_call(s->last());
+    for (auto* s : streams_used) s->wait_for_call(s->last());
   return !failure;
 }
 
 }  // namespace
 
-Communicator::Communicator(std::span<const Device> devices) {
+Communicator::Communicator(std::span<const Device> joined) : devices(joined.begin(), joined.end()) {
   std::vector<tn_device*> handles;
   for (auto& d : devices) {
     auto& context = context_of(d);
@@ -143,6 +162,17 @@ Communicator::Communicator(std::span<const Device> devices) {
     log_message(TN_LOG_INFO, "tenon",
                 fmt::format("{} are not joined ({}): sums and broadcasts use copies",
                             names_of(devices), reason));
+}
+
+const std::vector<PluginStream*>& Communicator::beside() {
+  while (own_streams.size() < devices.size()) {
+    auto& context = context_of(devices[own_streams.size()]);
+    own_streams.push_back(std::make_unique<PluginStream>(context.backend.api(), context.handle,
+                                                         context.device.str() + " (beside)"));
+  }
+  if (beside_.empty())
+    for (auto& stream : own_streams) beside_.push_back(stream.get());
+  return beside_;
 }
 
 Communicator* communicator_for(std::span<const Device> devices) {
@@ -169,10 +199,11 @@ std::vector<JoinedRows> joined_rows(std::span<const std::vector<Device>> devices
   return joined;
 }
 
-std::vector<size_t> all_reduce(Communicator& c, std::span<const Members> rows) {
+namespace {
+std::vector<size_t> queue_sums(Communicator& c, std::span<const Members> rows, On on) {
   // Members of the rows that the plugin refused; nothing of them was queued.
   std::vector<const void*> refused;
-  queue(c, rows, 0, "all_reduce",
+  queue(c, rows, 0, "all_reduce", on,
         [&](void* const* members, const Tensor& t, tn_stream* const* streams) -> tn_error* {
           tn_error* error =
               c.api->all_reduce(c.handle, members, members, static_cast<uint64_t>(t.numel()),
@@ -188,9 +219,22 @@ std::vector<size_t> all_reduce(Communicator& c, std::span<const Members> rows) {
       places.push_back(i);
   return places;
 }
+}  // namespace
+
+std::vector<size_t> all_reduce(Communicator& c, std::span<const Members> rows) {
+  return queue_sums(c, rows, On::device);
+}
+std::vector<size_t> all_reduce_beside(Communicator& c, std::span<const Members> rows) {
+  return queue_sums(c, rows, On::beside);
+}
+
+Stream& beside_first(Communicator& c) {
+  std::lock_guard lock(c.mutex);
+  return *c.beside()[0];
+}
 
 bool broadcast(Communicator& c, std::span<const Members> rows) {
-  return queue(c, rows, 1, "broadcast",
+  return queue(c, rows, 1, "broadcast", On::device,
                [&](void* const* members, const Tensor& t, tn_stream* const* streams) {
                  return c.api->broadcast(c.handle, members, static_cast<uint64_t>(t.numel()),
                                          static_cast<tn_dtype>(t.dtype()), 0, streams);
@@ -201,6 +245,8 @@ void close_communicators() {
   auto& c = communicators();
   std::lock_guard lock(c.mutex);
   c.closed = true;
+  for (auto& [key, communicator] : c.all)
+    for (auto& stream : communicator->own_streams) stream->close();
   for (auto& [key, communicator] : c.all)
     if (communicator->handle && !communicator->streams[0]->closed())
       communicator->api->communicator_destroy(std::exchange(communicator->handle, nullptr));

@@ -132,6 +132,13 @@ void PluginStream::wait_for(Stream& other, uint64_t ticket, const void* data, ui
   pass_on();
 }
 
+// The wait gets a ticket of its own, because the work before it may be done long before.
+uint64_t PluginStream::take_over(Stream& other, uint64_t ticket, const void* data, uint64_t bytes) {
+  wait_for(other, ticket, data, bytes);
+  std::lock_guard lock(mutex_);
+  return next_ticket(nullptr, "wait for another stream");
+}
+
 // Returns false if nothing was queued although there is something to wait for.
 bool PluginStream::queue_wait(PluginStream& peer, uint64_t ticket, bool reads) {
   std::scoped_lock lock(mutex_, peer.mutex_);

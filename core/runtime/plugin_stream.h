@@ -34,6 +34,7 @@ class PluginStream final : public Stream, ForkMember {
   uint64_t run(const Launch& launch) override;
   uint64_t copy(const CopyTask& task) override;
   void wait_for(Stream& other, uint64_t ticket, const void* data, uint64_t bytes) override;
+  uint64_t take_over(Stream& other, uint64_t ticket, const void* data, uint64_t bytes) override;
   // A failure is logged when the work is queued, and late failures name no memory, so nothing has
   // to be waited for.
   uint64_t forget_failed(const void* data, uint64_t bytes) override {

@@ -89,10 +89,7 @@ class Stream {
   // The same, for memory of `other` that work here changes or reads where it lies: whether its
   // values were computed is then known here, too. Returns the ticket of that, or 0 if it is known
   // already that they were.
-  virtual uint64_t take_over(Stream& other, uint64_t ticket, const void* data, uint64_t bytes) {
-    wait_for(other, ticket, data, bytes);
-    return last();
-  }
+  virtual uint64_t take_over(Stream& other, uint64_t ticket, const void* data, uint64_t bytes) = 0;
 
   // Forgets failures of memory that has a new owner, who may read it before it is written. This
   // happens after the work that is queued so far. Returns the ticket of that, or 0 if it is done.

@@ -163,9 +163,8 @@ size_t sums_of(const std::function<void()>& work) {
   work();
   profiler.stop();
   const auto events = profiler.events();
-  return static_cast<size_t>(std::count_if(events.begin(), events.end(), [](auto& e) {
-    return e.lane == "cpu (beside)";
-  }));
+  return static_cast<size_t>(std::count_if(events.begin(), events.end(),
+                                           [](auto& e) { return e.lane == "cpu (beside)"; }));
 }
 
 }  // namespace
@@ -352,7 +351,8 @@ BOOST_AUTO_TEST_CASE(what_no_sync_holds_back_comes_when_it_is_needed) {
     return grads_of(model.parameters());
   };
   BOOST_TEST(largest_difference(held([](auto&) {}), expected) < 1e-10);
-  BOOST_TEST(largest_difference(held([](auto& model) { model.to(f32), model.to(f64); }), expected) < 1e-5);
+  BOOST_TEST(largest_difference(held([](auto& model) { model.to(f32), model.to(f64); }), expected) <
+             1e-5);
   for (auto& g : held([](auto& model) { model.zero_grad(); })) BOOST_TEST(g.empty());
   for (auto& g : held([](auto& model) { model.zero_grad(false); }))
     BOOST_TEST(g == std::vector<double>(g.size(), 0.0));

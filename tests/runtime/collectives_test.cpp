@@ -56,6 +56,23 @@ BOOST_AUTO_TEST_CASE(a_step_is_one_sum_and_one_broadcast) {
   BOOST_TEST(unchanged.launches() == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(each_bucket_of_a_pass_is_a_launch) {
+  const auto pass = [](double cap) {
+    nn::DataParallel model(mlp(1), {"sim:0", "sim:1", "sim:2"}, {.bucket_cap_mb = cap});
+    const Tensor x = arange(0, 56).reshape({7, 8}) / 56, loss = model(x).square().sum();
+    const Since since;
+    loss.backward();
+    const auto launches = since.launches();
+    std::vector<std::vector<float>> gradients;
+    for (auto& p : model.parameters()) gradients.push_back(p.grad().to_vector<float>());
+    return std::pair(launches, gradients);
+  };
+  const auto each = pass(1e-6), whole = pass(1e9);
+  BOOST_TEST(each.first == 6u);
+  BOOST_TEST(whole.first == 1u);
+  BOOST_TEST((each.second == whole.second));
+}
+
 BOOST_AUTO_TEST_CASE(gradients_of_replicas_are_one_sum_for_all_on_the_same_devices) {
   struct Stages : nn::Module<Stages> {
     nn::Linear first{3, 4}, second{4, 2}, empty{0, 2};
@@ -170,7 +187,8 @@ BOOST_AUTO_TEST_CASE(many_threads_train_over_the_same_devices) {
       // Each in its own order of devices, so that locks taken in that order would lock up.
       const char* first = t % 2 ? "sim:0" : "sim:1";
       const char* second = t % 2 ? "sim:1" : "sim:0";
-      nn::DataParallel model(nn::Linear(8, 3), {first, second});
+      nn::DataParallel model(nn::Linear(8, 3), {first, second},
+                             {.bucket_cap_mb = t < 2 ? 1e-6 : 25});
       nn::init::constant_(model.module.weight, 0.1);
       nn::init::constant_(model.module.bias, 0);
       optim::SGD optimizer(model.parameters(), {.lr = 0.01});
@@ -187,34 +205,40 @@ BOOST_AUTO_TEST_CASE(many_threads_train_over_the_same_devices) {
 
 BOOST_AUTO_TEST_CASE(what_was_never_computed_poisons_the_sum_on_all_devices) {
   synchronize();
-  Tensor w = full({3}, 2, {.device = "sim:0"});
-  w.requires_grad_();
-  allow_replicas(w);
-  Tensor bad = empty({3}, {.device = "sim:1"});
-  bad.fill_(sim::kFailsAtOnce);
-  auto a = (w * full({3}, 1, {.device = "sim:0"})).sum(), b = (w * bad).sum();
-  (a + b.to("sim:0")).backward();
-  BOOST_CHECK_THROW(w.grad().to_vector<float>(), Error);
-  BOOST_CHECK_NO_THROW(synchronize());  // it was told
-  BOOST_TEST((ones({3}, {.device = "sim:1"}) + 1.0).sum().item() == 6.0);
+  for (const uint64_t bucket : {uint64_t{1}, kBucketBytes}) {
+    Tensor w = full({3}, 2, {.device = "sim:0"});
+    w.requires_grad_();
+    allow_replicas(w);
+    set_gradient_sums(w, {bucket, false});
+    Tensor bad = empty({3}, {.device = "sim:1"});
+    bad.fill_(sim::kFailsAtOnce);
+    auto a = (w * full({3}, 1, {.device = "sim:0"})).sum(), b = (w * bad).sum();
+    (a + b.to("sim:0")).backward();
+    BOOST_CHECK_THROW(w.grad().to_vector<float>(), Error);
+    BOOST_CHECK_NO_THROW(synchronize());  // it was told
+    BOOST_TEST((ones({3}, {.device = "sim:1"}) + 1.0).sum().item() == 6.0);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_late_failure_on_one_device_reaches_the_sum_on_the_others) {
   synchronize();
-  Tensor w = full({3}, 2, {.device = "sim:0"});
-  w.requires_grad_();
-  allow_replicas(w);
-  auto on = [&](const char* device) {
-    DeviceGuard guard(device);
-    return (w * ones({3})).sum();
-  };
-  Tensor total = on("sim:0") + on("sim:1").to("sim:0");
-  total.wait();
-  // From here on, only the sum of the gradients brings values of sim:1 to sim:0.
-  empty({3}, {.device = "sim:1"}).fill_(sim::kFailsLate);
-  total.backward();
-  require_error<Error>([&] { w.grad().sum().item(); }, "sim: an accident");
-  BOOST_CHECK_NO_THROW(synchronize());
+  for (const uint64_t bucket : {uint64_t{1}, kBucketBytes}) {
+    Tensor w = full({3}, 2, {.device = "sim:0"});
+    w.requires_grad_();
+    allow_replicas(w);
+    set_gradient_sums(w, {bucket, false});
+    auto on = [&](const char* device) {
+      DeviceGuard guard(device);
+      return (w * ones({3})).sum();
+    };
+    Tensor total = on("sim:0") + on("sim:1").to("sim:0");
+    total.wait();
+    // From here on, only the sum of the gradients brings values of sim:1 to sim:0.
+    empty({3}, {.device = "sim:1"}).fill_(sim::kFailsLate);
+    total.backward();
+    require_error<Error>([&] { w.grad().sum().item(); }, "sim: an accident");
+    BOOST_CHECK_NO_THROW(synchronize());
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_late_failure_reaches_those_who_read_the_broadcast_values_and_no_others) {
