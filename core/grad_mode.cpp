@@ -4,11 +4,12 @@
 namespace tenon {
 
 namespace {
-thread_local bool enabled TENON_FAST_TLS = true;
+constinit thread_local GradSettings settings TENON_FAST_TLS;
 }
 
-bool grad_enabled() { return enabled; }
-GradMode::GradMode(bool value) : before_(enabled) { enabled = value; }
-GradMode::~GradMode() { enabled = before_; }
+GradSettings& grad_settings() { return settings; }
+bool grad_enabled() { return settings.enabled; }
+GradMode::GradMode(bool value) : before_(settings.enabled) { settings.enabled = value; }
+GradMode::~GradMode() { settings.enabled = before_; }
 
 }  // namespace tenon

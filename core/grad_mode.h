@@ -33,4 +33,11 @@ decltype(auto) no_grad(F&& body) {
   return body();
 }
 
+// What a thread has set, in one place, because libraries get little static thread-local storage.
+struct GradSettings {
+  bool enabled = true;
+  bool detects_anomaly = false;  // core/autograd/anomaly.h
+};
+GradSettings& grad_settings();
+
 }  // namespace tenon

@@ -236,13 +236,15 @@ class [[nodiscard]] NoSync {
     Count(const Count&) {}
     Count& operator=(const Count&) { return *this; }
   };
-  explicit NoSync(Count& count) : count_(count) { ++count_.value; }
-  ~NoSync() { --count_.value; }
-  NoSync(const NoSync&) = delete;
-  NoSync& operator=(const NoSync&) = delete;
+  explicit NoSync(Count& count) : count_(&count) { ++count.value; }
+  NoSync(NoSync&& from) noexcept : count_(std::exchange(from.count_, nullptr)) {}
+  ~NoSync() {
+    if (count_) --count_->value;
+  }
+  NoSync& operator=(NoSync&&) = delete;
 
  private:
-  Count& count_;
+  Count* count_;  // null after a move
 };
 
 // Runs any module on several devices at once. A call splits the batch, which is dimension 0 of

@@ -1,18 +1,17 @@
 #include <algorithm>
+#include <utility>
 
 #include <tenon/core/autograd/anomaly.h>
 #include <tenon/core/autograd/find_nan.h>
-#include <tenon/core/base/per_thread.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
+#include <tenon/core/grad_mode.h>
 #include <tenon/core/ops/arithmetic.h>
 #include <tenon/core/ops/reduction.h>
 
 namespace tenon {
 
 namespace {
-
-thread_local bool detecting TENON_FAST_TLS = false;
 
 bool has_nan(const Tensor& t) {
   return t.defined() && is_floating_point(t.dtype()) && any(isnan(t)).item<bool>();
@@ -28,9 +27,10 @@ std::string call_of(const Node& node) {
 
 }  // namespace
 
-DetectAnomaly::DetectAnomaly(bool enabled) : before_(detecting) { detecting = enabled; }
-DetectAnomaly::~DetectAnomaly() { detecting = before_; }
-bool detects_anomaly() { return detecting; }
+DetectAnomaly::DetectAnomaly(bool enabled)
+    : before_(std::exchange(grad_settings().detects_anomaly, enabled)) {}
+DetectAnomaly::~DetectAnomaly() { grad_settings().detects_anomaly = before_; }
+bool detects_anomaly() { return grad_settings().detects_anomaly; }
 
 void require_no_nan(const Node& node, std::span<const Tensor> given,
                     std::span<const Tensor> computed) {

@@ -9,6 +9,7 @@
 namespace tenon {
 
 class DeviceContext;
+class Stream;
 
 // Returns the context whose stream works beside those of the devices; null if there is none. It
 // needs memory that any thread may use, so the devices have to be logical ones of one plugin that
