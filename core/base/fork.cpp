@@ -5,11 +5,6 @@
 
 namespace tenon {
 
-namespace {
-// The fork of this thread stops nobody.
-thread_local constinit bool stops_nobody = false;
-}  // namespace
-
 // ForkMember names this class as its friend.
 struct Fork {
   std::mutex forking;  // held from before a fork until after it, so only one fork runs at a time
@@ -32,15 +27,14 @@ struct Fork {
   // for members. At the end it is held until the fork has happened, so that no member joins in
   // between.
   void before() {
-    stops_nobody = is_inside_a_plugin();
-    if (stops_nobody) return;
+    if (is_inside_a_plugin()) return;  // stops nobody
     forking.lock();
     mutex.lock();
     while (!stop_all()) go_on(false);
   }
   void after(bool in_child) {
     if (in_child) generation.fetch_add(1, std::memory_order_relaxed);
-    if (stops_nobody) return;
+    if (is_inside_a_plugin()) return;
     go_on(in_child);
     mutex.unlock();
     forking.unlock();

@@ -66,8 +66,10 @@ UNCHECKED void plain_free(void* p) { __interceptor_free ? __interceptor_free(p) 
 
 bool is_refused(size_t bytes, const void* caller) {
   const int64_t n = is_hdf5(caller) ? 0 : ++counted;
-  const bool refused = (n >= scarcity.first && n <= scarcity.last) ||
-                       static_cast<int64_t>(bytes) > scarcity.bytes - taken;
+  // What was there before may be freed meanwhile, so `taken` may be below 0.
+  const bool refused =
+      (n >= scarcity.first && n <= scarcity.last) ||
+      (scarcity.bytes != kUnlimited && static_cast<int64_t>(bytes) > scarcity.bytes - taken);
   if (refused) errno = ENOMEM;
   return refused;
 }
