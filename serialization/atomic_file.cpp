@@ -32,7 +32,8 @@ constexpr uint64_t kSendBytes = uint64_t{16} << 20;
 
 std::string reason(int error) { return std::system_category().message(error); }
 
-// Returns the path at the end of a chain of symbolic links, whether or not there is a file.
+}  // namespace
+
 std::filesystem::path follow_links(std::filesystem::path path) {
   std::error_code error;
   for (int hops = 0; hops < 40 && std::filesystem::is_symlink(path, error); ++hops) {
@@ -42,6 +43,8 @@ std::filesystem::path follow_links(std::filesystem::path path) {
   }
   return path;
 }
+
+namespace {
 
 constexpr std::string_view kTemporary = ".tmp.";
 

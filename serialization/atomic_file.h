@@ -82,6 +82,9 @@ class AtomicFile {
   bool in_pieces_ = true;
 };
 
+// Returns the path at the end of a chain of symbolic links, whether or not there is a file.
+std::filesystem::path follow_links(std::filesystem::path path);
+
 // Removes the files that killed processes left when they wrote files of a folder for which
 // `was_to_be(name)` is true. An AtomicFile does this for its own path alone.
 void remove_left_overs(const std::filesystem::path& folder,

@@ -104,8 +104,8 @@ auto write_contents(AtomicFile& file, ImageContents& contents, const MemoryFile&
   return encode_header(header);
 }
 
-// Removes the shards that the last save to the same path has made, and killed ones. The save has
-// ended well by now, so this does not fail.
+// Removes the shards that earlier saves to the same path have made, and killed ones. A save does
+// not fail because of this.
 void remove_old_shards(const std::filesystem::path& target) noexcept {
   try {
     const std::string own = target.filename().native();
@@ -136,6 +136,8 @@ struct NewShards {
 // The shards come first, one after the other, and at last the index that makes them the checkpoint.
 void write_shards(const std::filesystem::path& path, const ImageContents& contents,
                   const std::function<Tensor(size_t)>& read, const std::vector<size_t>& ends) {
+  // Otherwise those of saves that are killed again and again would fill the disk.
+  remove_old_shards(follow_links(path));
   AtomicFile index(path);  // as long as it is there, nobody takes the shards for left over
   const uint64_t save = number_of_save();
   NewShards made;

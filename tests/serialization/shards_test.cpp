@@ -249,6 +249,13 @@ BOOST_AUTO_TEST_CASE(shards_that_nobody_lists_are_removed) {
   require_generation(load(folder / "other.h5"), 5);
   BOOST_TEST(folder.count() == 11u);
   fs::remove(folder / "best.h5");
+  // They go before a save begins: one may be killed after the other.
+  fs::copy_file(shards_in(folder.path()).back(), stray);
+  BOOST_CHECK_THROW(save(folder / "model.h5", StateDict{{"a", full({2}, 1)}, {"/", full({2}, 1)}},
+                         {.max_shard_size = 8}),
+                    CheckpointError);
+  BOOST_TEST(!fs::exists(stray));
+  require_generation(load(folder / "model.h5"), 2);
   save(folder / "model.h5", generation(3));
   BOOST_TEST(folder.count() == 6u);
   require_generation(load(folder / "model.h5"), 3);
