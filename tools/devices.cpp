@@ -32,7 +32,7 @@ std::string human_bytes(uint64_t bytes) {
 
 namespace {
 
-using json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;
 using plugins::LoadReport;
 using plugins::Status;
 
@@ -41,14 +41,14 @@ constexpr std::chrono::seconds kLimit{60};
 // What one backend says of itself.
 struct Found {
   std::string name;
-  json devices = json::array();
+  Json devices = Json::array();
   std::string error;  // why there are none, or that it crashed
 };
 
 // ---- in the child
 
-json loaded_plugins(const std::string& name) {
-  json plugins = json::array();
+Json loaded_plugins(const std::string& name) {
+  Json plugins = Json::array();
   for (auto& e : plugins::registry().report().entries)
     if (e.name == name || e.overlays == name)
       plugins.push_back({{"path", printable(e.path)},
@@ -66,7 +66,7 @@ void leave_out_overlays(const std::string& name) {
   plugins::replace_registry(new plugins::Registry);  // the other one has found them already
 }
 
-json described(const DeviceDescription& d) {
+Json described(const DeviceDescription& d) {
   return {{"device", d.device.str()},       {"name", d.name},
           {"memory_total", d.memory_total}, {"memory_free", d.memory_free},
           {"threads", d.threads},           {"logical", d.logical},
@@ -75,7 +75,7 @@ json described(const DeviceDescription& d) {
 
 // Opening a device loads the overlays, too, unless they are left out.
 std::string look_at(const std::string& name, bool with_overlays) {
-  json result = {{"devices", json::array()}, {"error", ""}};
+  Json result = {{"devices", Json::array()}, {"error", ""}};
   try {
     if (!with_overlays) leave_out_overlays(name);
     plugins::registry().load(name);
@@ -87,13 +87,13 @@ std::string look_at(const std::string& name, bool with_overlays) {
     result["error"] = printable_lines(e.what());
   }
   result["plugins"] = loaded_plugins(name);
-  return result.dump(-1, ' ', false, json::error_handler_t::replace);
+  return result.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 // ---- in the parent
 
 // The status of a plugin is known only after it was loaded, which happened in the child.
-void take_over(LoadReport& report, const json& plugins, bool with_overlays) {
+void take_over(LoadReport& report, const Json& plugins, bool with_overlays) {
   for (auto& found : plugins)
     for (auto& e : report.entries)
       if (found["path"] == printable(e.path) && (with_overlays || e.overlays.empty())) {
@@ -118,11 +118,11 @@ Found probe(const std::string& name, LoadReport& report) {
     ChildResult child = in_child([&] { return look_at(name, with_overlays); }, kLimit);
     if (!child.answered) return child;
     try {
-      const json answer = json::parse(child.text);
+      const Json answer = Json::parse(child.text);
       found.devices = answer.at("devices");
       found.error = answer.at("error");
       take_over(report, answer.at("plugins"), with_overlays);
-    } catch (const json::exception&) {  // the plugin has written where it answers
+    } catch (const Json::exception&) {  // the plugin has written where it answers
       child.answered = false;
       if (child.ended.empty())
         child.ended =
@@ -147,7 +147,7 @@ Found probe(const std::string& name, LoadReport& report) {
   return found;
 }
 
-void print_device(const json& d) {
+void print_device(const Json& d) {
   std::cout << "  " << d["device"].get<std::string>() << "  " << d["name"].get<std::string>();
   const auto total = d["memory_total"].get<uint64_t>(), free = d["memory_free"].get<uint64_t>();
   if (total) std::cout << ", " << human_bytes(total) << " memory";
@@ -168,9 +168,9 @@ void print_devices(const Found& found) {
 }
 
 void print_json(const LoadReport& report, const std::vector<Found>& backends) {
-  json all = {{"tenon", TENON_VERSION},   {"abi", fmt::format("{}.{}", TN_ABI_MAJOR, TN_ABI_MINOR)},
-              {"plugins", json::array()}, {"backends", json::array()},
-              {"devices", json::array()}, {"searched", report.searched}};
+  Json all = {{"tenon", TENON_VERSION},   {"abi", fmt::format("{}.{}", TN_ABI_MAJOR, TN_ABI_MINOR)},
+              {"plugins", Json::array()}, {"backends", Json::array()},
+              {"devices", Json::array()}, {"searched", report.searched}};
   for (auto& e : report.entries)
     all["plugins"].push_back({{"name", e.name},
                               {"kind", e.kind},
@@ -186,7 +186,7 @@ void print_json(const LoadReport& report, const std::vector<Found>& backends) {
         {{"name", b.name}, {"devices", b.devices.size()}, {"error", b.error}});
     for (auto& d : b.devices) all["devices"].push_back(d);
   }
-  std::cout << all.dump(2, ' ', false, json::error_handler_t::replace) << "\n";
+  std::cout << all.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
 }
 
 bool is_flawless(const LoadReport& report, const std::vector<Found>& backends) {
