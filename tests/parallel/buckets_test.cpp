@@ -19,10 +19,6 @@ using namespace tenon::test;
 
 namespace {
 
-constexpr double kEach = 1e-6, kNone = 1e9;  // a bucket for each gradient, and one that is not full
-
-const std::vector<Device> three = {"cpu:0", "cpu:1", "cpu:2"};
-
 // One weight in two places, layers that are computed again, and one that the result does not reach.
 struct Net : nn::Module<Net> {
   nn::Linear in{6, 8}, tied{8, 8}, again{8, 8}, unused{8, 8}, out{8, 3};

@@ -9,6 +9,11 @@
 
 namespace tenon::test {
 
+// Values of bucket_cap_mb: a bucket for each gradient, and one that is not full.
+inline constexpr double kEach = 1e-6, kNone = 1e9;
+
+inline const std::vector<Device> three = {"cpu:0", "cpu:1", "cpu:2"};
+
 using Values = std::vector<std::vector<double>>;
 
 inline Values values_of(const std::vector<Tensor>& tensors) {

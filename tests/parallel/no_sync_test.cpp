@@ -19,10 +19,6 @@ using namespace tenon::test;
 
 namespace {
 
-constexpr double kEach = 1e-6, kNone = 1e9;  // a bucket for each gradient, and one that is not full
-
-const std::vector<Device> three = {"cpu:0", "cpu:1", "cpu:2"};
-
 // Two passes within no_sync and a third one, each with other rows. The second one alone uses the
 // layer that the others leave out.
 struct Steps : nn::Module<Steps> {

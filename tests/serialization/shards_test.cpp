@@ -19,6 +19,7 @@
 #include <tenon/serialization/checkpoint_reader.h>
 #include <tenon/serialization/tensor_copy.h>
 
+#include "serialization/numbered_tensors.h"
 #include "support/expect.h"
 #include "weights.h"
 
@@ -26,22 +27,14 @@ BOOST_AUTO_TEST_SUITE(shards_test)
 
 using namespace tenon;
 using nn::StateDict;
+using tenon::test::kSharded, tenon::test::numbered_tensors, tenon::test::refusal;
 using tenon::test::require_error;
 namespace fs = std::filesystem;
 
 namespace {
 
-// Tensors of 4000, 2000, 40 and 6000 bytes: with at most 6500 in a file there are two files.
-StateDict generation(int number) {
-  return {{"a", full({1000}, number)},
-          {"b.weight", full({20, 25}, number)},
-          {"c", full({10}, number)},
-          {"d", full({1500}, number)}};
-}
-constexpr SaveOptions kSharded{.max_shard_size = 6500};
-
 void require_generation(const StateDict& found, int number) {
-  const StateDict wanted = generation(number);
+  const StateDict wanted = numbered_tensors(number);
   BOOST_REQUIRE(found.size() == wanted.size());
   for (size_t i = 0; i < wanted.size(); ++i) {
     BOOST_TEST(found[i].first == wanted[i].first);
@@ -59,16 +52,12 @@ std::vector<fs::path> shards_in(const fs::path& folder) {
   return paths;
 }
 
-std::string refusal(const fs::path& path) {
-  return error_of<CheckpointError>([&] { load(path); });
-}
-
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(a_sharded_checkpoint_loads_as_a_file_does) {
   TempFolder folder;
   const fs::path path = folder / "model.h5";
-  save(path, generation(1), kSharded);
+  save(path, numbered_tensors(1), kSharded);
   const std::vector<fs::path> shards = shards_in(folder.path());
   BOOST_REQUIRE(shards.size() == 2u);
   BOOST_TEST(shards[0].filename().string().starts_with("model.h5."));
@@ -82,14 +71,14 @@ BOOST_AUTO_TEST_CASE(a_sharded_checkpoint_loads_as_a_file_does) {
   BOOST_TEST(info.file_bytes ==
              fs::file_size(path) + fs::file_size(shards[0]) + fs::file_size(shards[1]));
 
-  save(path, generation(2), kSharded);  // its shards take the place of the old ones
+  save(path, numbered_tensors(2), kSharded);  // its shards take the place of the old ones
   BOOST_TEST(folder.count() == 3u);
   BOOST_TEST(!fs::exists(shards[0]));
   require_generation(load(path), 2);
-  save(path, generation(3), {.max_shard_size = 1});
+  save(path, numbered_tensors(3), {.max_shard_size = 1});
   BOOST_TEST(folder.count() == 5u);
   require_generation(load(path), 3);
-  save(path, generation(4), {.max_shard_size = 1 << 20});  // all fits into one file
+  save(path, numbered_tensors(4), {.max_shard_size = 1 << 20});  // all fits into one file
   BOOST_TEST(folder.count() == 1u);
   require_generation(load(path), 4);
 }
@@ -130,7 +119,7 @@ BOOST_AUTO_TEST_CASE(a_training_run_in_shards_goes_on) {
 BOOST_AUTO_TEST_CASE(a_shard_that_is_not_the_one_is_refused_by_name) {
   TempFolder folder;
   const fs::path path = folder / "model.h5";
-  save(path, generation(1), kSharded);
+  save(path, numbered_tensors(1), kSharded);
   const std::vector<fs::path> shards = shards_in(folder.path());
   const std::string first = read_bytes(shards[0]), second = read_bytes(shards[1]);
   const auto refused = [&](const char* why, const fs::path& shard) {
@@ -170,7 +159,7 @@ BOOST_AUTO_TEST_CASE(a_shard_that_is_not_the_one_is_refused_by_name) {
 // Indexes that Tenon would not write, with checksums that are right.
 BOOST_AUTO_TEST_CASE(a_forged_index_is_refused) {
   TempFolder folder;
-  save(folder / "model.h5", generation(1), kSharded);
+  save(folder / "model.h5", numbered_tensors(1), kSharded);
   const std::vector<fs::path> shards = shards_in(folder.path());
   const fs::path forged = folder / "forged.h5";
   const auto entry = [](int number, const std::string& name, const fs::path& file) {
@@ -232,8 +221,8 @@ BOOST_AUTO_TEST_CASE(a_forged_index_is_refused) {
 // another index stay, and so do those that a copy of the index lists.
 BOOST_AUTO_TEST_CASE(shards_that_nobody_lists_are_removed) {
   TempFolder folder;
-  save(folder / "model.h5", generation(1), kSharded);
-  save(folder / "other.h5", generation(5), kSharded);
+  save(folder / "model.h5", numbered_tensors(1), kSharded);
+  save(folder / "other.h5", numbered_tensors(5), kSharded);
   fs::copy_file(folder / "model.h5", folder / "best.h5");
   const std::vector<fs::path> shards = shards_in(folder.path());
   const std::string stray = folder / "model.h5.0123456789abcdef-00001-of-00001.h5";
@@ -242,7 +231,7 @@ BOOST_AUTO_TEST_CASE(shards_that_nobody_lists_are_removed) {
   write_bytes(folder / ".model.h5.tmp.1.1", "");
   write_bytes(folder / "model.h5.0123456789abcdef-00001-of-00001.txt", "mine");
   write_bytes(folder / "model.h5.0123456789abcdef-00002-of-00002.h5", "mine as well");
-  save(folder / "model.h5", generation(2), kSharded);
+  save(folder / "model.h5", numbered_tensors(2), kSharded);
   BOOST_TEST(!fs::exists(stray));
   require_generation(load(folder / "best.h5"), 1);
   require_generation(load(folder / "model.h5"), 2);
@@ -256,7 +245,7 @@ BOOST_AUTO_TEST_CASE(shards_that_nobody_lists_are_removed) {
                     CheckpointError);
   BOOST_TEST(!fs::exists(stray));
   require_generation(load(folder / "model.h5"), 2);
-  save(folder / "model.h5", generation(3));
+  save(folder / "model.h5", numbered_tensors(3));
   BOOST_TEST(folder.count() == 6u);
   require_generation(load(folder / "model.h5"), 3);
 }
@@ -265,7 +254,7 @@ BOOST_AUTO_TEST_CASE(of_saves_at_once_one_is_whole) {
   TempFolder folder;
   const fs::path path = folder / "model.h5";
   const auto save_some = [&](int first) {
-    for (int i = 0; i < 5; ++i) save(path, generation(first + i), kSharded);
+    for (int i = 0; i < 5; ++i) save(path, numbered_tensors(first + i), kSharded);
   };
   std::thread other(save_some, 10);
   save_some(20);
@@ -273,7 +262,7 @@ BOOST_AUTO_TEST_CASE(of_saves_at_once_one_is_whole) {
   const int last = static_cast<int>(load(path).at("c").to_vector<float>()[0]);
   require_generation(load(path), last);
   BOOST_TEST((last == 14 || last == 24));
-  save(path, generation(1), kSharded);
+  save(path, numbered_tensors(1), kSharded);
   BOOST_TEST(folder.count() == 3u);  // nothing is left of any
 }
 
@@ -281,17 +270,17 @@ BOOST_AUTO_TEST_CASE(of_saves_at_once_one_is_whole) {
 BOOST_AUTO_TEST_CASE(a_damaged_file_keeps_older_shards_alone) {
   TempFolder folder;
   const fs::path path = folder / "model.h5", damaged = folder / "best.h5";
-  save(path, generation(1), kSharded);
+  save(path, numbered_tensors(1), kSharded);
   const std::vector<fs::path> older = shards_in(folder.path());
   write_bytes(damaged, read_bytes(path).substr(0, 1000));
   const auto now = fs::last_write_time(path);
   for (const fs::path& shard : older) fs::last_write_time(shard, now - std::chrono::hours(2));
   fs::last_write_time(damaged, now - std::chrono::hours(1));
-  for (int number : {2, 3, 4}) save(path, generation(number), kSharded);
+  for (int number : {2, 3, 4}) save(path, numbered_tensors(number), kSharded);
   for (const fs::path& shard : older) BOOST_TEST(fs::exists(shard));
   BOOST_TEST(folder.count() == 6u);
   fs::remove(damaged);
-  save(path, generation(5), kSharded);
+  save(path, numbered_tensors(5), kSharded);
   BOOST_TEST(folder.count() == 3u);
 }
 

@@ -9,6 +9,7 @@
 #include <tenon/serialization/checkpoint.h>
 #include <tenon/serialization/checkpoint_reader.h>
 
+#include "serialization/numbered_tensors.h"
 #include "support/expect.h"
 #include "weights.h"
 
@@ -16,24 +17,9 @@ BOOST_AUTO_TEST_SUITE(single_tensors_test)
 
 using namespace tenon;
 using nn::StateDict;
+using tenon::test::kSharded, tenon::test::numbered_tensors, tenon::test::refusal;
 using tenon::test::require_error;
 namespace fs = std::filesystem;
-
-namespace {
-
-// 12 000 bytes: with at most 6500 in a file there are two files.
-StateDict model(int number) {
-  return {{"a", full({1000}, number)},
-          {"b.weight", full({20, 25}, number)},
-          {"c", full({10}, number)},
-          {"d", full({1500}, number)}};
-}
-
-std::string refusal(const fs::path& path) {
-  return error_of<CheckpointError>([&] { load(path); });
-}
-
-}  // namespace
 
 BOOST_AUTO_TEST_CASE(single_tensors_are_read_from_every_format) {
   for (const char* name : {"net.safetensors", "net.npz", "net.h5", "net.pt"}) {
@@ -54,9 +40,9 @@ BOOST_AUTO_TEST_CASE(single_tensors_are_read_from_every_format) {
     }
   }
   TempFolder folder;
-  save(folder / "model.h5", model(1), {.max_shard_size = 6500});
+  save(folder / "model.h5", numbered_tensors(1), kSharded);
   const CheckpointReader file = tenon::open(folder / "model.h5");
-  save(folder / "model.h5", model(2), {.max_shard_size = 6500});  // what is open stays what it was
+  save(folder / "model.h5", numbered_tensors(2), kSharded);  // what is open stays what it was
   BOOST_TEST(file.contains("d"));
   BOOST_TEST(file.read("d").to_vector<float>()[1499] == 1);
   require_error<StateDictError>([&] { file.read("e"); }, "model.h5' has no tensor 'e' among its 4");
