@@ -1,4 +1,6 @@
 // Each family of kernels, at sizes where memory or arithmetic rules.
+#include <tenon/core/ops/pointwise/fused.h>
+
 #include "subject.h"
 
 using namespace tenon;
@@ -60,6 +62,56 @@ void pointwise() {
   unary("random/dropout", big, [](const Tensor& x) { return dropout(x, 0.5, true); });
   bench::subject("random/rand", [] { return [] { rand({10'000'000}).wait(); }; });
   bench::subject("random/randn", [] { return [] { randn({10'000'000}).wait(); }; });
+}
+
+// A program of `fused`, and its members one by one: the ratio is what fusing is worth.
+void fused(const std::string& name, const Shape& shape, const FusedProgram& program,
+           std::vector<Scalar> numbers, size_t inputs) {
+  for (const bool by_members : {true, false})
+    bench::subject(name + (by_members ? "_by_members" : ""), [=, &program] {
+      std::vector<Tensor> x;
+      for (size_t i = 0; i < inputs; ++i) x.push_back(rand(shape));
+      return [=, &program] {
+        std::vector<const Tensor*> in;
+        for (auto& t : x) in.push_back(&t);
+        (by_members ? run_members(program, in, numbers) : run_fused(program, in, numbers))[0]
+            .wait();
+      };
+    });
+}
+
+const FusedProgram& five_cheap_ones() {
+  FusedBuilder b;
+  const FusedValue x = b.input(f32), y = b.input(f32);
+  FusedValue t = x;
+  for (const char* op : {"add", "mul", "sub", "maximum", "add"}) {
+    const FusedValue operands[] = {t, y};
+    t = b.step(op, operands, 0);
+  }
+  b.output(t);
+  return b.finish();
+}
+
+const FusedProgram& gelu_of_primitives() {
+  FusedBuilder b;
+  const FusedValue x = b.input(f32);
+  const auto number = [&](const char* op, FusedValue a) {
+    const FusedValue operands[] = {a, {}};
+    return b.step(op, operands, 1, "reverse", false);
+  };
+  const FusedValue scaled[] = {number("mul", x)};
+  const FusedValue factors[] = {number("mul", x), number("add", b.step("erf", scaled, 0))};
+  b.output(b.step("mul", factors, 0));
+  return b.finish();
+}
+
+void fused_programs() {
+  for (const int64_t n : {1 << 10, 1 << 14, 1 << 18, 1 << 22}) {
+    const std::string size = std::to_string(n);
+    fused("fused/five_" + size, {n}, five_cheap_ones(), {}, 2);
+    fused("fused/gelu_" + size, {n}, gelu_of_primitives(), {0.70710678118654752, 0.5, 1.0}, 1);
+  }
+  fused("fused/gelu", {10'000'000}, gelu_of_primitives(), {0.70710678118654752, 0.5, 1.0}, 1);
 }
 
 void reduce() {
@@ -167,6 +219,7 @@ void normalisation() {
 
 int main(int argc, char** argv) {
   pointwise();
+  fused_programs();
   reduce();
   linear_algebra();
   convolution();

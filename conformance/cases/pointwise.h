@@ -3,6 +3,7 @@
 
 #include <tenon/conformance/case.h>
 #include <tenon/conformance/cases/activation.h>
+#include <tenon/conformance/cases/fused.h>
 #include <tenon/conformance/cases/special.h>
 #include <tenon/core/ops/pointwise.h>
 
@@ -152,7 +153,7 @@ inline std::vector<Line> pointwise_cases() {
       {"pow", with_number(pow), kIntegers, whole_exponents(), {.difference = 0, .no_reference = numbers}},
   };
   // clang-format on
-  for (auto& more : {activation_lines(), special_lines()})
+  for (auto& more : {activation_lines(), special_lines(), fused_lines()})
     lines.insert(lines.end(), more.begin(), more.end());
   return lines;
 }

@@ -86,8 +86,7 @@ PlanKey::PlanKey(const Call& call, const TensorImpl* common) {
         break;
       }
       case TN_ATTR_STRING:
-        for (const char* c = a.s; *c; ++c) add(*c);
-        add(0);
+        add(std::string_view(a.s));
         break;
       case TN_ATTR_INTS:
         add(a.num_ints);
@@ -130,6 +129,16 @@ inline void PlanKey::add_flat(const Call& call) {
   if (call.out) pack(call.out);
   add(types);
   add(numel);
+}
+
+// Programs of fused operators are long: eight characters in a word, and their number before them.
+void PlanKey::add(std::string_view text) {
+  add(static_cast<int64_t>(text.size()));
+  for (size_t i = 0; i < text.size(); i += sizeof(int64_t)) {
+    int64_t word = 0;
+    std::memcpy(&word, text.data() + i, std::min(sizeof word, text.size() - i));
+    add(word);
+  }
 }
 
 void PlanKey::grow() {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tenon/core/base/fork.h>
@@ -97,6 +98,7 @@ class PlanKey {
     words_[count_++] = word;
   }
   void add(const Tensor& tensor);
+  void add(std::string_view text);
   void add_flat(const Call& call);
   void grow();
 

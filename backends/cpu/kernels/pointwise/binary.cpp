@@ -51,12 +51,16 @@ void pow_row_f64(const Row& row) {
 }
 
 // exp(b log a) in f64 is exact enough for f32 where a is positive and both are finite; the C
-// library does the rest. Eigen's power of packets is off by up to 45 units where the compiler
-// contracts its products, and takes twice the time.
+// library does the rest, element by element, so that a result never depends on its neighbours.
+// Eigen's power of packets is off by up to 45 units where the compiler contracts its products, and
+// takes twice the time.
 void pow_row_f32(const Row& row) {
   constexpr int64_t kBlock = 256;
   auto *a = static_cast<const float*>(row.in[0]), *b = static_cast<const float*>(row.in[1]);
   int64_t step_a = row.single & 1 ? 0 : 1, step_b = row.single & 2 ? 0 : 1;
+  auto is_easy = [](float x, float e) {
+    return (x > 0) & (x < INFINITY) & (std::fabs(e) < INFINITY);
+  };
   double bases[kBlock], exponents[kBlock];
   for (int64_t begin = 0; begin < row.n; begin += kBlock) {
     int64_t n = std::min(kBlock, row.n - begin);
@@ -66,18 +70,17 @@ void pow_row_f32(const Row& row) {
       float x = a[(begin + i) * step_a], e = b[(begin + i) * step_b];
       bases[i] = x;
       exponents[i] = e;
-      hard |= ((x > 0) & (x < INFINITY) & (std::fabs(e) < INFINITY)) ? 0 : 1;
+      hard |= is_easy(x, e) ? 0 : 1;
     }
-    if (!hard) {
-      for_lanes<double>(n, [&](int64_t i, auto part) {
-        auto log = math::log<double>(load(bases + i, part));
-        store<double>(bases + i, math::exp<double>(load(exponents + i, part) * log), part);
-      });
-      for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(bases[i]);
-    } else {
-      for (int64_t i = 0; i < n; ++i)
-        y[i] = std::pow(static_cast<float>(bases[i]), static_cast<float>(exponents[i]));
+    for_lanes<double>(n, [&](int64_t i, auto part) {
+      auto log = math::log<double>(load(bases + i, part));
+      store<double>(bases + i, math::exp<double>(load(exponents + i, part) * log), part);
+    });
+    for (int64_t i = 0; i < n && hard; ++i) {
+      const float x = a[(begin + i) * step_a], e = static_cast<float>(exponents[i]);
+      if (!is_easy(x, e)) bases[i] = std::pow(x, e);
     }
+    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(bases[i]);
   }
 }
 

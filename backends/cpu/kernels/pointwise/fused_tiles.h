@@ -1,0 +1,72 @@
+// How the tensors of a fused program are cut into tiles that stay in the first-level cache.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include <tenon/plugins/sdk/requests/fused.h>
+
+#include "runtime/nest.h"
+
+namespace tenon::cpu {
+
+// Any number of tensors of one shape, as sdk::Nest has few: dimensions that lie one behind the
+// other in all of them are one. An entry of `tensors` is NULL for one that nobody wants.
+class FusedTiles {
+ public:
+  static constexpr size_t kMost = sdk::FusedLimits::inputs + sdk::FusedLimits::outputs;
+
+  explicit FusedTiles(std::span<const tn_tensor_desc* const> tensors);
+
+  // Chooses tiles of at most `elements`, in rows and columns of the last two dimensions.
+  void cut(int64_t elements);
+  // What a tile is in memory: elements one behind the other in the order of rows, one value, or
+  // neither.
+  enum class Access { line, single, scattered };
+  Access access(size_t tensor) const;
+
+  int64_t numel() const { return numel_; }
+  int64_t count() const { return outer() * across() * down(); }
+  int64_t tile_elements() const { return tile_rows_ * tile_cols_; }
+  int64_t row_stride(size_t tensor) const { return rank_ > 1 ? strides_[tensor][rank_ - 2] : 0; }
+  int64_t col_stride(size_t tensor) const { return rank_ > 0 ? strides_[tensor][rank_ - 1] : 0; }
+  // The numbers of elements that tiles have: of whole ones and of those at the edges.
+  std::vector<int64_t> sizes() const;
+
+  // f(offsets of the tile's first element in each tensor, rows, cols) for tiles [begin, end).
+  template <class F>
+  void walk(int64_t begin, int64_t end, F&& f) const {
+    for (int64_t tile = begin; tile < end; ++tile) {
+      int64_t rest = tile;
+      const int64_t col = rest % across() * tile_cols_;
+      rest /= across();
+      const int64_t row = rest % down() * tile_rows_;
+      rest /= down();
+      int64_t index[TN_MAX_RANK] = {}, offsets[kMost];
+      for (int d = rank_ - 2; d-- > 0; rest /= shape_[d]) index[d] = rest % shape_[d];
+      for (size_t t = 0; t < strides_.size(); ++t) {
+        offsets[t] = row * row_stride(t) + col * col_stride(t);
+        for (int d = 0; d < rank_ - 2; ++d) offsets[t] += index[d] * strides_[t][d];
+      }
+      f(offsets, std::min(tile_rows_, rows() - row), std::min(tile_cols_, cols() - col));
+    }
+  }
+
+ private:
+  using Strides = std::array<int64_t, TN_MAX_RANK>;
+
+  void merge();
+  void put_rows_along(size_t tensor);
+  int64_t rows() const { return rank_ > 1 ? shape_[rank_ - 2] : 1; }
+  int64_t cols() const { return rank_ > 0 ? shape_[rank_ - 1] : 1; }
+  int64_t across() const { return (cols() + tile_cols_ - 1) / tile_cols_; }
+  int64_t down() const { return (rows() + tile_rows_ - 1) / tile_rows_; }
+  int64_t outer() const { return numel_ == 0 ? 0 : numel_ / (rows() * cols()); }
+
+  int rank_ = 0;
+  int64_t numel_ = 1, tile_rows_ = 1, tile_cols_ = 1;
+  int64_t shape_[TN_MAX_RANK];
+  std::vector<Strides> strides_;
+};
+
+}  // namespace tenon::cpu

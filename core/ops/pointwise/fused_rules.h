@@ -1,0 +1,30 @@
+// Shape rules of the members of a fused program.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include <tenon/core/ops/pointwise/fused.h>
+
+namespace tenon {
+
+// Returns the program that has this text. Throws an Error if there is none.
+const FusedProgram& fused_program(std::string_view text);
+
+// The operands of one member, of which its shape rule makes the result.
+class FusedShapes {
+ public:
+  void add(const std::optional<TensorDesc>& operand) { operands_.push_back(operand); }
+  // An operand of which only the dtype matters; or none.
+  void add(std::optional<DType> dtype);
+  // Throws what the shape rule throws, and a DTypeError for operands of several dtypes.
+  TensorDesc infer(const FusedProgram::Step& step) const;
+
+ private:
+  void require_one_dtype(const Op& op) const;
+
+  std::vector<std::optional<TensorDesc>> operands_;
+};
+
+}  // namespace tenon
