@@ -18,6 +18,9 @@ namespace {
 void infer_binary_cross_entropy(Infer& infer) {
   infer.require_dtype(dtype_of(infer.in(1)) == dtype_of(infer.in(0)), 1, "the dtype of argument 0",
                       dtype_of(infer.in(0)));
+  if (!(shape_of(infer.in(0)) == shape_of(infer.in(1))))
+    infer.shape_error(fmt::format("input and target must have one shape, found {} and {}",
+                                  shape_of(infer.in(0)), shape_of(infer.in(1))));
   infer_floating(infer);
 }
 
