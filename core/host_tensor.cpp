@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <tenon/core/base/recording.h>
 #include <tenon/core/dispatch/written.h>
 #include <tenon/core/extent.h>
 #include <tenon/core/format.h>
@@ -25,6 +26,7 @@ HostTensor make_host_tensor(const Shape& shape, DType dtype) {
 }
 
 Tensor on_host(const Tensor& tensor) {
+  recording::reads("the host");
   NoGrad guard;
   Tensor there = tensor.detach().to(Device()).contiguous();
   there.wait();

@@ -2,6 +2,7 @@
 
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/never_destroyed.h>
+#include <tenon/core/base/recording.h>
 #include <tenon/core/random.h>
 
 namespace tenon {
@@ -22,14 +23,20 @@ RandomState random_state() {
 }
 
 void set_random_state(RandomState s) {
+  recording::refuse("the generator of random numbers is set");
   std::lock_guard lock(state_mutex());
   state = s;
 }
 
 RandomState next_random() {
-  std::lock_guard lock(state_mutex());
-  RandomState before = state;
-  ++state.offset;
+  RandomState before;
+  {
+    std::lock_guard lock(state_mutex());
+    before = state;
+    ++state.offset;
+  }
+  if (auto* recorder = recording::here()) [[unlikely]]
+    recorder->drew(before);
   return before;
 }
 

@@ -6,6 +6,7 @@
 #include <tenon/core/autograd/node.h>
 #include <tenon/core/base/module_path.h>
 #include <tenon/core/base/number_text.h>
+#include <tenon/core/base/recording.h>
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/format.h>
@@ -167,6 +168,7 @@ uint64_t Tensor::item_integer(int64_t lowest, uint64_t largest) const {
 // Declared in tenon/eigen.h, the only place that reads tensors which are not contiguous.
 namespace detail {
 TENON_API const void* strided_data(const Tensor& x, const char* caller, DType expected) {
+  recording::reads(caller);
   auto& t = checked_impl(x, caller);
   if (t.dtype != expected)
     throw DTypeError(fmt::format("{}: the tensor holds {}, but was read as {}; {}", caller, t.dtype,
@@ -208,6 +210,8 @@ void Tensor::refuse_copy_to_host(size_t bytes_per_element) const {
 
 void set_data(const Tensor& handle, const Tensor& values) {
   auto &t = checked_impl(handle, "set_data"), &v = checked_impl(values, "set_data");
+  recording::refuse("a parameter or buffer is replaced");
+  recording::changed();
   if (t.autograd && t.autograd->replicas) handle.grad();  // now has what other devices have held
   t.dtype = v.dtype;
   t.device = v.device;

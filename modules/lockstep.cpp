@@ -6,6 +6,7 @@
 #include <tenon/core/autograd/recomputation.h>
 #include <tenon/core/base/module_path.h>
 #include <tenon/core/base/per_thread.h>
+#include <tenon/core/base/recording.h>
 #include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/error.h>
@@ -114,6 +115,7 @@ Lockstep* Lockstep::current() {
 
 void Lockstep::run(size_t parts, const std::function<void(size_t)>& work,
                    const std::function<void(size_t)>& resume) {
+  recording::refuse("a module runs in several threads");
   Lockstep all(parts, resume);
   {
     Threads threads(all);

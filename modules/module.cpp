@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include <tenon/core/autograd/autograd.h>
+#include <tenon/core/base/recording.h>
 #include <tenon/core/format.h>
 #include <tenon/core/tensor_impl.h>
 #include <tenon/modules/evaluate.h>
@@ -109,9 +110,8 @@ std::vector<Tensor> buffers(ModuleRef module) { return without_names(named_buffe
 
 std::vector<NamedModule> named_modules(ModuleRef module) {
   std::vector<NamedModule> found;
-  for_each_module(module, [&](const std::string& path, ModuleRef m) {
-    found.push_back({path, m});
-  });
+  for_each_module(module,
+                  [&](const std::string& path, ModuleRef m) { found.push_back({path, m}); });
   return found;
 }
 
@@ -142,7 +142,10 @@ int64_t num_parameters(ModuleRef module) {
 void train(ModuleRef module, bool mode) {
   struct SetMode : FieldVisitor {
     bool mode;
-    void training(bool& flag) override { flag = mode; }
+    void training(bool& flag) override {
+      if (flag != mode) recording::changed();
+      flag = mode;
+    }
   } set;
   set.mode = mode;
   for_each_module(module, [&](const std::string&, ModuleRef m) { m.type->visit(m.self, set); });
@@ -158,9 +161,11 @@ EvalMode::EvalMode(ModuleRef module) {
   for_each_module(module, [&](const std::string&, ModuleRef m) { m.type->visit(m.self, flags); });
   before_ = std::move(flags.found);
   for (auto& [flag, value] : before_) *flag = false;
+  recording::changed();
 }
 
 EvalMode::~EvalMode() {
+  recording::changed();
   for (auto& [flag, value] : before_) *flag = value;
 }
 

@@ -2,6 +2,7 @@
 #include <mutex>
 
 #include <tenon/core/base/fork.h>
+#include <tenon/core/base/recording.h>
 #include <tenon/modules/parameter.h>
 
 namespace tenon::nn {
@@ -33,6 +34,8 @@ void Placed::enlist() noexcept {
   first = this;
 }
 
+void Placed::replaced() noexcept { recording::changed(); }
+
 Placed::~Placed() {
   std::lock_guard lock(list_mutex);
   (before_ ? before_->after_ : first) = after_;
@@ -59,6 +62,7 @@ Buffer::Buffer(const Tensor& values, BufferOptions options)
 
 Buffer& Buffer::operator=(const Tensor& values) {
   Tensor::operator=(leaf(values, false));
+  replaced();
   return *this;
 }
 

@@ -25,13 +25,19 @@ class TENON_API Placed : public Tensor {
   Placed(Placed&& other) noexcept : Tensor(std::move(other)) { enlist(); }
   Placed& operator=(const Placed& other) noexcept {
     Tensor::operator=(other);
+    replaced();
     return *this;
   }
   Placed& operator=(Placed&& other) noexcept {
     Tensor::operator=(static_cast<Tensor&&>(other));
+    replaced();
     return *this;
   }
   ~Placed();
+
+ protected:
+  // A compiled function (core/graph/compile.h) has to look again at what it uses.
+  static void replaced() noexcept;
 
  private:
   void enlist() noexcept;

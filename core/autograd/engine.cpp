@@ -19,6 +19,7 @@
 #include <tenon/core/base/error_path.h>
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/module_path.h>
+#include <tenon/core/base/recording.h>
 #include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/dispatch/op.h>
 #include <tenon/core/dispatch/replica.h>
@@ -43,6 +44,10 @@ void add_to_grad(TensorImpl& leaf, Tensor more, Tensor& ended) {
   // Users may change a gradient in place, so a leaf gets one of its own instead of a view or a
   // tensor that several leaves got.
   auto& t = impl_of(more);
+  if (auto* recorder = recording::here()) [[unlikely]] {
+    recorder->asks_gradient(leaf);
+    recorder->replaces_gradient(leaf);
+  }
   ended = leaf.autograd->grad;
   if (!more.requires_grad() && !ended.defined() &&
       (!lies_as_leaf(t, leaf) || t.refs != 1 || t.storage->refs != 1))
@@ -369,6 +374,8 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
 
 Tensor Tensor::grad() const {
   auto& t = checked_impl(*this, "grad");
+  if (auto* recorder = recording::here()) [[unlikely]]
+    recorder->asks_gradient(t);
   if (!t.autograd) return Tensor();
   Tensor ended;  // destroyed when the lock is free
   std::lock_guard lock(grads_mutex);
@@ -380,6 +387,8 @@ Tensor Tensor::grad() const {
 void Tensor::set_grad(const Tensor& g) {
   auto& t = checked_impl(*this, "set_grad");
   if (g.defined()) require_fitting("set_grad", "the gradient", g, *this);
+  if (auto* recorder = recording::here()) [[unlikely]]
+    recorder->replaces_gradient(t);
   if (!g.defined() && !t.autograd) return;
   auto& meta = t.meta();
   Tensor ended = g;  // what was there, destroyed when the lock is free

@@ -1,5 +1,6 @@
 // What a tensor is to autograd.
 #include <tenon/core/autograd/node.h>
+#include <tenon/core/base/recording.h>
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
@@ -21,7 +22,9 @@ Tensor& Tensor::requires_grad_(bool value) {
   if (value && !is_floating_point(t.dtype))
     throw DTypeError(fmt::format(
         "requires_grad_: only floating-point tensors have gradients, this one is {}", t.dtype));
-  if (value || t.autograd) t.meta().requires_grad = value;
+  if (value == (t.autograd && t.autograd->requires_grad)) return *this;
+  t.meta().requires_grad = value;
+  recording::changed();
   return *this;
 }
 

@@ -1,7 +1,9 @@
 #include <array>
 #include <atomic>
 #include <mutex>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include <tenon/core/autograd/lanes.h>
 #include <tenon/core/autograd/node.h>
@@ -233,6 +235,25 @@ void Node::release_saved() {
   for (auto& values : ended)
     for (auto& s : values)
       if (!s.value.defined()) recomputation->drop(s.version);
+}
+
+bool history_is_spent(const Tensor& tensor) {
+  const Edge edge = edge_of(tensor);
+  std::vector<Node*> rest;
+  std::unordered_set<Node*> seen;
+  if (edge.node) rest.push_back(edge.node.get());
+  while (!rest.empty()) {
+    Node* const node = rest.back();
+    rest.pop_back();
+    if (!seen.insert(node).second) continue;
+    {
+      std::lock_guard guard(lock_of(*node));
+      if (node->released) return true;
+    }
+    for (auto& e : node->edges)
+      if (e.node) rest.push_back(e.node.get());
+  }
+  return false;
 }
 
 }  // namespace tenon

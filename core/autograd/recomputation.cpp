@@ -11,7 +11,7 @@ namespace tenon {
 
 namespace {
 
-thread_local Recomputation::Scope* recording TENON_FAST_TLS = nullptr;
+thread_local Recomputation::Scope* recomputed_now TENON_FAST_TLS = nullptr;
 
 // Has random operators draw what they drew then, until the end of the scope.
 class RandomGuard {
@@ -38,23 +38,23 @@ Recomputation::Recomputation(std::vector<Tensor> inputs, std::function<void()> a
 }
 
 Recomputation::Scope::Scope(Recomputation& recomputation, Run run)
-    : of_(recomputation), run_(run), before_(recording) {
-  recording = this;
+    : of_(recomputation), run_(run), before_(recomputed_now) {
+  recomputed_now = this;
 }
 Recomputation::Scope::~Scope() {
-  recording = before_;
+  recomputed_now = before_;
   if (run_ == first) of_.finished_ = true;
 }
 
-Recomputation::Scope* Recomputation::current() { return recording; }
-void Recomputation::continue_in(Scope* scope) { recording = scope; }
+Recomputation::Scope* Recomputation::current() { return recomputed_now; }
+void Recomputation::continue_in(Scope* scope) { recomputed_now = scope; }
 
 std::shared_ptr<Recomputation> Recomputation::take(const Tensor& value, uint64_t& number) {
-  if (!recording || is_parameter(value)) [[likely]]
+  if (!recomputed_now || is_parameter(value)) [[likely]]
     return nullptr;
-  auto& of = recording->of_;
-  if (recording->run_ == Scope::second) {
-    of.put(*recording, value);
+  auto& of = recomputed_now->of_;
+  if (recomputed_now->run_ == Scope::second) {
+    of.put(*recomputed_now, value);
     return nullptr;
   }
   std::lock_guard lock(of.mutex_);

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include <tenon/core/base/environment.h>
+#include <tenon/core/base/recording.h>
 #include <tenon/core/dispatch/beside.h>
 #include <tenon/core/dispatch/plan_cache.h>
 #include <tenon/core/runtime/arrival.h>
@@ -73,6 +74,7 @@ bool accumulate_beside(DeviceContext& by, const Op& op, std::span<const Tensor> 
                         .workspace = nullptr,
                         .shape = common ? &common->shape : nullptr,
                         .spoils_in_place = true};
+    recording::refuse("gradients of several devices are summed");
     const uint64_t ticket = by.stream->run(launch);
     note_use(by, to, ticket);
     note_use(by, from, ticket);

@@ -175,6 +175,8 @@ struct OpSpec {
   // Without this, it is decomposed in f32 and rounded once, which is more exact, but does not use
   // what the device has for half types, such as products of matrices.
   bool decomposes_halves = false;
+  // The first two numbers of a call are the seed and the offset of next_random().
+  bool draws = false;
   // Where no plugin of the device offers it, it is computed on the CPU, whatever TENON_CPU_FALLBACK
   // says: for operators that cannot be decomposed and that few backends have.
   bool offered_by_cpu = false;

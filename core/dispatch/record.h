@@ -11,6 +11,10 @@ namespace tenon {
 // Records a call as the user made it, before replicas are resolved.
 void record(const Call& call, std::span<const Tensor> outputs);
 
+// Returns whether a backward pass has gone through the history of the tensor and freed what it
+// needs, so that another one would be refused. A tensor without a history has none to spend.
+bool history_is_spent(const Tensor& tensor);
+
 inline bool needs_recording(const Op& op, Inputs inputs) {
   if (!op.gradient || !grad_enabled()) return false;
   for (auto* t : inputs)

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include <tenon/core/base/recording.h>
 #include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/dispatch/cpu_fallback.h>
 #include <tenon/core/dispatch/detour.h>
@@ -148,6 +149,8 @@ struct Work {
   const uint64_t ticket = context.stream->run(l);
   for (auto* o : outputs)
     if (o) o->storage->write_ticket.store(ticket, std::memory_order_release);
+  if (auto* recorder = recording::here()) [[unlikely]]
+    recorder->launched(l, inputs, outputs);
   if (auto* capture = context.stream->own_capture())
     capture->note(inputs, outputs);
   else if (sync_mode())

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <tenon/core/base/recording.h>
 #include <tenon/core/dispatch/op.h>
 #include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/error.h>
@@ -156,6 +157,7 @@ void queue_copy(TensorImpl& src, TensorImpl& dst, Destination target, Ref<Storag
 
 // A lost device, or one whose work is being captured, cannot take part in a copy.
 void require_both(const DeviceContext& from, const DeviceContext& to) {
+  recording::refuse("values are copied between devices");
   from.stream->require_device();
   to.stream->require_device();
   if (!from.stream->capturing() && !to.stream->capturing()) return;
@@ -251,6 +253,7 @@ Tensor copy_to_device(const Tensor& source, Device destination) {
 }
 
 void read_to_host(const Tensor& source, void* destination) {
+  recording::reads("a value");
   auto& src = impl_of(source);
   auto& from = *src.storage->context;
   const uint64_t bytes = bytes_of(src);
@@ -270,6 +273,7 @@ void read_to_host(const Tensor& source, void* destination) {
 }
 
 Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Device device) {
+  recording::refuse("a tensor is made of values of the host");
   auto& to = context_of(device);
   to.stream->require_device();
   to.stream->refuse_while_capturing("a copy from the host is not possible");

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <tenon/core/base/log.h>
+#include <tenon/core/base/recording.h>
 #include <tenon/core/runtime/adopted.h>
 #include <tenon/core/runtime/allocator.h>
 #include <tenon/core/runtime/context.h>
@@ -29,6 +30,7 @@ void call(const AdoptedMemory& memory) noexcept {
 }  // namespace
 
 Ref<Storage> adopt_memory(DeviceContext& context, void* data, uint64_t bytes) {
+  recording::refuse("memory of the program becomes a tensor");
   auto owner = std::make_unique<AdoptedMemory>();
   auto storage = Ref<Storage>::adopt(new Storage);
   auto& s = *storage;

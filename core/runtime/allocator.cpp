@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include <tenon/core/base/environment.h>
+#include <tenon/core/base/recording.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/runtime/adopted.h>
@@ -25,6 +26,8 @@ void require_possible(const DeviceContext& context, uint32_t kind, uint64_t byte
 }  // namespace
 
 void destroy(Storage* s) {
+  if (recording::any()) [[unlikely]]
+    recording::listener.load(std::memory_order_acquire)->freed(*s);
   if (s->adopted()) [[unlikely]]
     end_adopted(s);
   else if (s->data && s->allocator)
@@ -89,6 +92,8 @@ Ref<Storage> Allocator::make(uint64_t bytes, bool for_host) {
   auto owner = Ref<Storage>::adopt(new Storage);
   auto& s = *owner;
   s.context = &context_;
+  if (auto* recorder = recording::here()) [[unlikely]]
+    recorder->allocated(s, for_host);
   if (bytes == 0) return owner;
   require_possible(context_, kind_, bytes);
   hold(s, checked_ ? take_checked(bytes, for_host) : take(bytes, for_host), bytes);

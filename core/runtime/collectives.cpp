@@ -8,6 +8,7 @@
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/log.h>
 #include <tenon/core/base/never_destroyed.h>
+#include <tenon/core/base/recording.h>
 #include <tenon/core/runtime/collectives.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/plugin_stream.h>
@@ -97,6 +98,7 @@ enum class On { device, beside };
 template <class F>
 bool queue(Communicator& c, std::span<const Members> rows, size_t first_written, const char* what,
            On on, F&& call) {
+  recording::refuse("several devices take part in a collective");
   const size_t n = c.streams.size();
   std::vector<InPlaceChange> changes;
   changes.reserve(rows.size() * n);

@@ -117,6 +117,26 @@ void run_and_log(FailureLog& failures, const Launch& l, const PathNode* path, ui
       if (l.outputs[i]) failures.clear_poison(l.outputs[i], l.plan->written[i]);
 }
 
+void run_and_log(FailureLog& failures, LaunchSequence& sequence, uint64_t ticket) {
+  sequence.prepare();
+  const auto launches = sequence.launches();
+  for (size_t i = 0; i < launches.size(); ++i) {
+    if (failures.any()) [[unlikely]]
+      sequence.forget(failures, i);
+    run_and_log(failures, launches[i], sequence.path(i), ticket, nullptr);
+  }
+}
+
+uint64_t Stream::run_all(LaunchSequence& sequence) {
+  sequence.prepare();
+  const auto launches = sequence.launches();
+  for (size_t i = 0; i < launches.size(); ++i) {
+    const ModulePath queued_by(sequence.path(i));
+    run(launches[i]);
+  }
+  return last();
+}
+
 void copy_and_log(FailureLog& own, const CopyTask& t, uint64_t ticket, tn_stream* stream) {
   auto& failures = t.target_failures ? *t.target_failures : own;
   if (t.source_failures && t.source_failures->any())

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <thread>
 
 #include <tenon/core/base/module_path.h>
@@ -67,6 +68,19 @@ struct CopyTask {
   observe::DeviceWork* device_work = nullptr;  // as in Launch
 };
 
+// Several launches that are queued as one piece of work. It has to live until that is done. Each
+// run of a stream begins with `prepare`, on the thread that runs it, which may change the launches.
+class LaunchSequence {
+ public:
+  virtual ~LaunchSequence() = default;
+  virtual void prepare() noexcept = 0;
+  virtual std::span<const Launch> launches() const = 0;
+  // Called before each launch, if anything on the stream has failed and was not forgotten.
+  virtual void forget(FailureLog& failures, size_t launch) const = 0;
+  virtual const PathNode* path(size_t launch) const = 0;
+  uint64_t cost_ns = 0;  // of all of them; 0 if unknown
+};
+
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -78,6 +92,8 @@ class Stream {
   // work.
   virtual uint64_t run(const Launch& launch) = 0;
   virtual uint64_t copy(const CopyTask& task) = 0;
+  // Queues all launches, in their order, and returns the ticket of the last.
+  virtual uint64_t run_all(LaunchSequence& sequence);
   // Work that is queued here from now on waits for `ticket` of `other`. This may block the caller
   // if the streams cannot wait for each other. If work here will read what `other` writes, pass
   // that memory as `data` and `bytes`, so that a late failure of `other` also counts here. Without
@@ -188,6 +204,7 @@ FailureLog::Pointer poisoned_input(const FailureLog& failures, const Launch& lau
 // keeps its old values. If the work fails, the contents of that memory are unknown.
 void run_and_log(FailureLog& failures, const Launch& launch, const PathNode* path, uint64_t ticket,
                  tn_stream* stream);
+void run_and_log(FailureLog& failures, LaunchSequence& sequence, uint64_t ticket);
 void copy_and_log(FailureLog& failures, const CopyTask& task, uint64_t ticket, tn_stream* stream);
 
 }  // namespace tenon

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <tenon/core/base/recording.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/runtime/capture.h>
@@ -56,6 +57,7 @@ void give_up(PluginStream& stream, Allocator& memory, Device device) {
 }  // namespace
 
 StreamGraph StreamGraph::capture(Device device, const std::function<void()>& body) {
+  recording::refuse("a stream graph is captured");
   auto& context = context_of(device);
   const auto api = capture_of(context);
   auto& stream = static_cast<PluginStream&>(*context.stream);
@@ -103,7 +105,10 @@ Recording& StreamGraph::recording() const {
   if (!recording_) throw ValueError("StreamGraph: this object was moved from");
   return *recording_;
 }
-void StreamGraph::replay() { recording().replay(); }
+void StreamGraph::replay() {
+  recording::refuse("a stream graph is replayed");
+  recording().replay();
+}
 Device StreamGraph::device() const { return recording().context.device; }
 uint64_t StreamGraph::num_operators() const { return recording().operators; }
 

@@ -73,6 +73,23 @@ class WorkerStream final : public Stream, ForkMember {
     return push_locked([&](WorkerTask& t) { t.fill(l); });
   }
 
+  uint64_t run_all(LaunchSequence& sequence) override {
+    require_device();
+    std::lock_guard lock(lock_);
+    const uint64_t before = submitted_.load(relaxed);
+    if (is_for_caller(sequence.cost_ns) && completed_.load(std::memory_order_acquire) == before) {
+      run_and_log(failures, sequence, before + 1);
+      complete(before + 1);  // in this order, as above
+      submitted_.store(before + 1, std::memory_order_release);
+      return before + 1;
+    }
+    return push_locked([&](WorkerTask& t) {
+      t.kind = WorkerTask::sequence;
+      t.launches = &sequence;
+      t.cost_ns = sequence.cost_ns;
+    });
+  }
+
   uint64_t copy(const CopyTask& task) override {
     require_device();
     return push([&](WorkerTask& t) {
@@ -339,6 +356,8 @@ class WorkerStream final : public Stream, ForkMember {
         t.other->failures.pass_on(t.other_ticket, failures, t.memory, t.bytes);
     } else if (t.kind == WorkerTask::forget) {
       if (failures.any()) failures.clear_poison(t.memory, t.bytes);
+    } else if (t.kind == WorkerTask::sequence) {
+      run_and_log(failures, *t.launches, ticket);
     } else if (t.kind == WorkerTask::copy) {
       copy_and_log(failures, *reinterpret_cast<CopyTask*>(t.heap.get()), ticket, nullptr);
     } else {

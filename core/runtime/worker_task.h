@@ -13,7 +13,7 @@
 namespace tenon {
 
 struct WorkerTask {
-  enum Kind : uint8_t { run, copy, wait_for, take_over, forget, stop } kind = run;
+  enum Kind : uint8_t { run, sequence, copy, wait_for, take_over, forget, stop } kind = run;
   bool outputs_hold_values = false;
   bool has_versions = false;
   bool spoils_in_place = false;
@@ -21,7 +21,8 @@ struct WorkerTask {
   const PreparedPlan* plan = nullptr;
   const PathNode* path = nullptr;
   void* workspace = nullptr;
-  Stream* other = nullptr;  // the arguments of wait_for and take_over
+  LaunchSequence* launches = nullptr;  // of a sequence
+  Stream* other = nullptr;             // the arguments of wait_for and take_over
   uint64_t other_ticket = 0;
   const void* memory = nullptr;
   uint64_t bytes = 0;

@@ -13,6 +13,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/factories.h>
 #include <tenon/core/grad_mode.h>
+#include <tenon/core/graph/compile.h>
 #include <tenon/core/host_tensor.h>
 #include <tenon/core/ops/activation.h>
 #include <tenon/core/ops/arithmetic.h>

@@ -20,6 +20,7 @@ void Adadelta::check_options(size_t group) const {
 }
 
 void Adadelta::step() {
+  const Replayed whole(*this);
   check_all_options();
   for (size_t g = 0; g < num_groups(); ++g) {
     const auto& o = options_[g];

@@ -47,6 +47,7 @@ void Adam::check_options(size_t group) const {
 }
 
 void Adam::step() {
+  const Replayed whole(*this);
   check_all_options();
   for (size_t g = 0; g < num_groups(); ++g) {
     const AdamOptions& o = options_[g];

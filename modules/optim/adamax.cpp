@@ -21,6 +21,7 @@ void Adamax::check_options(size_t group) const {
 }
 
 void Adamax::step() {
+  const Replayed whole(*this);
   check_all_options();
   for (size_t g = 0; g < num_groups(); ++g) {
     const auto& o = options_[g];

@@ -23,6 +23,7 @@ void ASGD::check_options(size_t group) const {
 }
 
 void ASGD::step() {
+  const Replayed whole(*this);
   check_all_options();
   for (size_t g = 0; g < num_groups(); ++g) {
     const auto& o = options_[g];

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include <tenon/core/autocast.h>
+#include <tenon/core/base/recording.h>
 #include <tenon/core/error.h>
 #include <tenon/core/factories.h>
 #include <tenon/core/format.h>
@@ -103,6 +104,7 @@ void GradScaler::set_growth_interval(int64_t interval) {
 
 Tensor GradScaler::scale(const Tensor& output) {
   if (!options_.enabled) return output;
+  recording::refuse("a GradScaler decides by values whether a step is made");
   if (!output.defined()) throw ValueError("GradScaler.scale: the output is an undefined tensor");
   if (!is_floating_point(output.dtype()))
     throw DTypeError(fmt::format(

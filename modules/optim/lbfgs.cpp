@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include <tenon/core/base/recording.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/grad_mode.h>
@@ -158,6 +159,7 @@ LBFGS::Evaluation LBFGS::search(const Closure& closure, const Evaluation& from, 
 }
 
 Tensor LBFGS::step(const Closure& closure) {
+  recording::refuse("LBFGS decides by values how long a step is");
   check_all_options();
   const LBFGSOptions& o = options_;
   History& h = history_;

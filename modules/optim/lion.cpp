@@ -19,6 +19,7 @@ void Lion::check_options(size_t group) const {
 }
 
 void Lion::step() {
+  const Replayed whole(*this);
   check_all_options();
   for (size_t g = 0; g < num_groups(); ++g) {
     const auto& o = options_[g];

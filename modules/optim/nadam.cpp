@@ -21,6 +21,7 @@ void NAdam::check_options(size_t group) const {
 }
 
 void NAdam::step() {
+  const Replayed whole(*this);
   check_all_options();
   for (size_t g = 0; g < num_groups(); ++g) {
     const auto& o = options_[g];

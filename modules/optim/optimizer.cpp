@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include <tenon/core/autograd/autograd.h>
+#include <tenon/core/base/recording.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/tensor_impl.h>
@@ -25,7 +26,7 @@ uint64_t number_of_values(const Tensor& t) { return impl_of(t).storage->values_n
 }  // namespace
 
 Optimizer::Optimizer(const char* name, std::vector<std::vector<Tensor>> groups)
-    : name_(name), groups_(std::move(groups)) {
+    : name_(name), alive_(std::make_shared<char>()), groups_(std::move(groups)) {
   std::unordered_set<const void*> seen;
   for (auto& group : groups_) {
     if (group.empty())
@@ -48,6 +49,14 @@ Optimizer::Optimizer(const char* name, std::vector<std::vector<Tensor>> groups)
 }
 
 Optimizer::~Optimizer() = default;
+
+Optimizer::Replayed::Replayed(Optimizer& optimizer) : noted_(recording::here()) {
+  if (!noted_) return;
+  recording::here()->begin_host_part(optimizer.alive_, [&optimizer] { optimizer.step(); });
+}
+Optimizer::Replayed::~Replayed() {
+  if (auto* recorder = noted_ ? recording::here() : nullptr) recorder->end_host_part();
+}
 
 void Optimizer::require(bool ok, const char* what, double value, const char* wanted) const {
   nn::require(ok, name_, what, value, wanted);
@@ -85,6 +94,7 @@ void Optimizer::set_lr(double lr) {
 
 void Optimizer::set_lr(double lr, size_t group) {
   checked(group);
+  recording::refuse("a learning rate is set");
   nn::require_not_negative(lr, name_, "lr");
   *options_of(group)[0].number = lr;
 }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <functional>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -136,6 +137,19 @@ class TENON_API Optimizer {
 
   Optimizer(const char* name, std::vector<std::vector<Tensor>> groups);
 
+  // While it lives, a compiled function (core/graph/compile.h) is not recorded: it calls step()
+  // again each time. `step` begins with one, so that its numbers are those of the moment.
+  class Replayed {
+   public:
+    explicit Replayed(Optimizer& optimizer);
+    ~Replayed();
+    Replayed(const Replayed&) = delete;
+    Replayed& operator=(const Replayed&) = delete;
+
+   private:
+    const bool noted_;
+  };
+
   // Calls `step` with the parameters of a group that have a gradient, in buckets; missing slots
   // that the options use are filled with zeros. A bucket whose call returns has its steps counted
   // and its slots kept; if `step` throws, the other buckets stay as they were. No gradient is kept
@@ -185,6 +199,7 @@ class TENON_API Optimizer {
   [[noreturn]] void refuse_group(size_t group) const;
 
   const char* name_;
+  const std::shared_ptr<const void> alive_;  // what a compiled function sees the end by
   std::vector<std::vector<Tensor>> groups_;
   std::vector<std::vector<State>> states_;
   std::vector<double> initial_lrs_;  // NaN until somebody asks

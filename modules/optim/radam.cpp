@@ -20,6 +20,7 @@ void RAdam::check_options(size_t group) const {
 }
 
 void RAdam::step() {
+  const Replayed whole(*this);
   check_all_options();
   for (size_t g = 0; g < num_groups(); ++g) {
     const auto& o = options_[g];

@@ -27,6 +27,7 @@ void SGD::check_options(size_t group) const {
 }
 
 void SGD::step() {
+  const Replayed whole(*this);
   check_all_options();
   for (size_t g = 0; g < num_groups(); ++g) {
     const SGDOptions& o = options_[g];

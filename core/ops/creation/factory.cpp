@@ -19,9 +19,9 @@ namespace tenon {
 namespace {
 
 const Op arange_op{{.name = "arange"}};
-const Op uniform_op{{.name = "uniform"}};
-const Op normal_op{{.name = "normal"}};
-const Op randint_op{{.name = "randint"}};
+const Op uniform_op{{.name = "uniform", .draws = true}};
+const Op normal_op{{.name = "normal", .draws = true}};
+const Op randint_op{{.name = "randint", .draws = true}};
 
 DType dtype_of(const TensorOptions& options) { return options.dtype.value_or(DType::f32); }
 

@@ -1,6 +1,7 @@
 // Products of matrices (core/ops/linalg.h).
 #include <atomic>
 
+#include <tenon/core/base/recording.h>
 #include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/linalg.h>
@@ -220,6 +221,7 @@ void set_float32_matmul_precision(std::string_view precision) {
                     "found \"{}\"",
                     precision));
   reduced_precision.store(precision == "high", std::memory_order_relaxed);
+  recording::changed();
 }
 std::string_view float32_matmul_precision() {
   return reduced_precision.load(std::memory_order_relaxed) ? "high" : "highest";

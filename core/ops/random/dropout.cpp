@@ -46,6 +46,7 @@ const Op dropout_op{{
     .gradient = dropout_gradient,
     .saves_outputs = 2,
     .by_element = true,
+    .draws = true,
 }};
 
 }  // namespace

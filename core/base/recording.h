@@ -1,0 +1,82 @@
+// The places at which the work of a thread can be recorded. What happens there is told to one
+// listener, the recorder of core/graph: this room knows no more of it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <pthread.h>
+
+#include <tenon/core/api.h>
+
+namespace tenon {
+
+struct Launch;
+struct RandomState;
+struct Storage;
+class Tensor;
+struct TensorImpl;
+
+namespace recording {
+
+// What can be told. All functions but `freed` are called by the thread that is recorded.
+class Listener {
+ public:
+  // New memory, which the stream of its device writes, or first the host.
+  virtual void allocated(const Storage& storage, bool for_host) = 0;
+  // The last handle of the memory is gone. Any thread may call this.
+  virtual void freed(const Storage& storage) noexcept = 0;
+  // A plan was queued, with tensors that hold what its pointers lead to; null ones are absent.
+  virtual void launched(const Launch& launch, std::span<const Tensor* const> inputs,
+                        std::span<TensorImpl* const> outputs) = 0;
+  // next_random() returned this state.
+  virtual void drew(const RandomState& state) = 0;
+  // Somebody asks for the gradient of a leaf, or is about to replace it.
+  virtual void asks_gradient(TensorImpl& leaf) = 0;
+  virtual void replaces_gradient(TensorImpl& leaf) = 0;
+  // Values are about to be read by `what`, such as "item". Throws a ValueError.
+  virtual void reads(const char* what) = 0;
+  // Something happens that cannot be repeated by running plans again.
+  virtual void refuse(const std::string& why) = 0;
+  // Until the end, the host does something that it does again in each replay, by `again`. `owner`
+  // is what that needs; once it is gone, nothing is replayed any more.
+  virtual void begin_host_part(std::weak_ptr<const void> owner, std::function<void()> again) = 0;
+  virtual void end_host_part() noexcept = 0;
+
+ protected:
+  ~Listener() = default;
+};
+
+// The thread that is recorded, of which there is at most one in a process; 0 if there is none.
+extern constinit std::atomic<pthread_t> recorded_thread;
+// Whom to tell. It is set before the first recording, and stays.
+extern constinit std::atomic<Listener*> listener;
+
+inline bool any() { return recorded_thread.load(std::memory_order_acquire) != 0; }
+// Returns the listener if the calling thread is recorded, otherwise null.
+inline Listener* here() {
+  const pthread_t recorded = recorded_thread.load(std::memory_order_acquire);
+  return recorded && recorded == pthread_self() ? listener.load(std::memory_order_acquire)
+                                                : nullptr;
+}
+// Does nothing unless the calling thread is recorded.
+inline void reads(const char* what) {
+  if (auto* told = here()) [[unlikely]]
+    told->reads(what);
+}
+inline void refuse(const char* why) {
+  if (auto* told = here()) [[unlikely]]
+    told->refuse(why);
+}
+
+// Counts changes because of which a function may do something else than before though its arguments
+// are the same: a parameter that was replaced, a model that was put into eval mode.
+extern constinit std::atomic<uint64_t> changes;
+inline void changed() { changes.fetch_add(1, std::memory_order_relaxed); }
+
+}  // namespace recording
+}  // namespace tenon

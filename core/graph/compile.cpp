@@ -1,0 +1,238 @@
+// When a compiled function is recorded, and when it is replayed.
+#include <algorithm>
+#include <atomic>
+#include <list>
+#include <mutex>
+#include <optional>
+
+#include <fmt/core.h>
+
+#include <tenon/core/base/environment.h>
+#include <tenon/core/base/fork.h>
+#include <tenon/core/base/recording.h>
+#include <tenon/core/dispatch/autocast.h>
+#include <tenon/core/error.h>
+#include <tenon/core/grad_mode.h>
+#include <tenon/core/graph/compile.h>
+#include <tenon/core/graph/compiled_state.h>
+#include <tenon/core/graph/recorder.h>
+
+namespace tenon {
+
+using namespace graph;
+
+namespace {
+
+// A program looks again at its function after so many replays, and then after four times as many:
+// the function may do something else by now because of what nothing tells it.
+constexpr uint64_t kFirstLook = 16;
+// After so many recordings without a program, a kind of arguments is not recorded any more, until
+// something changes that is told.
+constexpr int kMostTries = 10;
+
+uint64_t changes_now() { return recording::changes.load(std::memory_order_relaxed); }
+
+}  // namespace
+
+namespace graph {
+
+bool Signature::fits(std::span<const Tensor* const> arguments) const {
+  if (grad != grad_enabled() || guarded != device_guard_active() || device != default_device() ||
+      tensors.size() != arguments.size())
+    return false;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const ArgumentKind& kind = tensors[i];
+    const TensorImpl* t = arguments[i]->impl().get();
+    if (!t || !kind.defined) {
+      if (!t != !kind.defined) return false;
+      continue;
+    }
+    if (t->dtype != kind.dtype || t->device != kind.device || t->shape != kind.shape ||
+        t->strides != kind.strides || (t->autograd && t->autograd->requires_grad) != kind.grad)
+      return false;
+  }
+  return true;
+}
+
+Signature signature_of(std::span<const Tensor* const> arguments) {
+  Signature s{.grad = grad_enabled(),
+              .guarded = device_guard_active(),
+              .device = default_device(),
+              .tensors = {}};
+  for (auto* argument : arguments) {
+    ArgumentKind& kind = s.tensors.emplace_back();
+    const TensorImpl* t = argument->impl().get();
+    if (!t) continue;
+    kind = {true,     t->dtype,   t->device,
+            t->shape, t->strides, t->autograd && t->autograd->requires_grad};
+  }
+  return s;
+}
+
+}  // namespace graph
+
+namespace {
+
+// Returns why a call is not even recorded; null if it may be.
+const char* reason_not_to_record(std::span<const Tensor* const> arguments) {
+  if (check_settings().on) return "TENON_CHECK is set";
+  if (innermost_autocast) return "an Autocast guard is around the call; put it into the function";
+  if (grad_settings().detects_anomaly) return "anomalies are being looked for";
+  for (auto* argument : arguments) {
+    const TensorImpl* t = argument->impl().get();
+    if (!t || !t->autograd) continue;
+    if (t->autograd->node) return "an argument has a history; pass detach(), or compute it inside";
+    if (t->autograd->replicas) return "an argument has replicas on other devices";
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+namespace detail {
+
+// Runs the function itself.
+void CompiledCalls::State::run_plainly(const CompiledBody& body, std::vector<Tensor>& results) {
+  body.call(body.self, results);
+  ++plain_calls;
+}
+
+KindOfCall& CompiledCalls::State::kind_for(std::span<const Tensor* const> arguments) {
+  for (auto kind = kinds.begin(); kind != kinds.end(); ++kind)
+    if (kind->signature.fits(arguments)) {
+      kinds.splice(kinds.begin(), kinds, kind);
+      return kinds.front();
+    }
+  while (kinds.size() >= std::max<size_t>(options.max_programs, 1)) kinds.pop_back();
+  kinds.emplace_front().signature = signature_of(arguments);
+  return kinds.front();
+}
+
+bool CompiledCalls::State::replay(KindOfCall& kind, std::span<const Tensor* const> arguments,
+                                  std::vector<Tensor>& results) {
+  const uint64_t now = changes_now();
+  for (auto known = kind.programs.begin(); known != kind.programs.end(); ++known) {
+    if (known->changes != now || known->program->replays >= known->next_look) continue;
+    if (auto* why = known->program->obstacle(arguments)) {
+      kind.note = why;
+      continue;
+    }
+    if (known != kind.programs.begin())
+      kind.programs.splice(kind.programs.begin(), kind.programs, known);
+    kind.programs.front().program->run(arguments, results);
+    return true;
+  }
+  return false;
+}
+
+void CompiledCalls::State::record(KindOfCall& kind, std::span<const Tensor* const> arguments,
+                                  const CompiledBody& body, std::vector<Tensor>& results) {
+  const uint64_t before = changes_now();
+  if (before != kind.changes) kind.tries = 0;
+  kind.changes = before;
+  Recorder& recorder = Recorder::instance();
+  if (kind.tries >= kMostTries || !recorder.begin(arguments)) return run_plainly(body, results);
+  Trace trace;
+  try {
+    body.call(body.self, results);
+    trace = recorder.end(results);
+  } catch (...) {
+    recorder.abandon();
+    throw;
+  }
+  ++recorded_calls;
+  learn(kind, std::move(trace), before);
+}
+
+// A number that differs is an error, unless something was changed that may be the reason.
+void CompiledCalls::State::require_same_number(const Match& found, bool something_changed) {
+  if (!found.number_differs || something_changed) return;
+  throw ValueError(fmt::format(
+      "tenon::compile: {}. A program would always use one number: pass it as a tensor, as an "
+      "argument or one from outside that is changed in place, or leave it out of the function",
+      found.difference));
+}
+
+void CompiledCalls::State::learn(KindOfCall& kind, Trace trace, uint64_t before) {
+  ++kind.tries;
+  if (!trace.refusal.empty()) {
+    kind.note = trace.refusal;
+    return;
+  }
+  for (auto known = kind.programs.begin(); known != kind.programs.end();) {
+    const Match found = known->program->compare(trace);
+    if (found.difference.empty()) {
+      known->changes = changes_now();
+      if (known->program->replays >= known->next_look) known->next_look *= 4;
+      kind.tries = 0;
+      return;
+    }
+    const bool same_world = known->changes == before;
+    const bool looked = known->program->replays >= known->next_look;
+    if (!looked && !found.number_differs) {
+      ++known;
+      continue;
+    }
+    known = kind.programs.erase(known);
+    kind.note = found.difference;
+    if (looked) require_same_number(found, !same_world);
+  }
+  const auto earlier = std::exchange(kind.candidate, std::move(trace));
+  const bool changed = std::exchange(kind.candidate_changes, changes_now()) != before;
+  if (!earlier) return;
+  Match found = match(*earlier, nullptr, *kind.candidate);
+  if (!found.difference.empty()) {
+    kind.note = found.difference;
+    return require_same_number(found, changed);
+  }
+  make_program(kind, std::move(found.wiring));
+}
+
+void CompiledCalls::State::make_program(KindOfCall& kind, Wiring wiring) {
+  constexpr size_t kMostOfAKind = 4;
+  std::string why;
+  auto program =
+      Program::make(*std::exchange(kind.candidate, std::nullopt), std::move(wiring), why);
+  if (!program) {
+    kind.note = why;
+    return;
+  }
+  kind.tries = 0;
+  kind.note.clear();
+  kind.programs.push_front({std::move(program), changes_now(), kFirstLook});
+  if (kind.programs.size() > kMostOfAKind) kind.programs.pop_back();
+  ++made;
+}
+
+CompiledCalls::CompiledCalls(const CompileOptions& options) : state_(new State(options)) {}
+CompiledCalls::CompiledCalls(CompiledCalls&&) noexcept = default;
+CompiledCalls& CompiledCalls::operator=(CompiledCalls&&) noexcept = default;
+CompiledCalls::~CompiledCalls() = default;
+
+void CompiledCalls::call(std::span<const Tensor* const> arguments, const CompiledBody& body,
+                         std::vector<Tensor>& results) {
+  State& state = *state_;
+  // Inside a function that is recorded, this one is a part of it; inside itself, it is plain.
+  if (recording::here() || state.thread.load(std::memory_order_relaxed) == pthread_self())
+    return body.call(body.self, results);
+  std::lock_guard lock(state.mutex);
+  state.thread.store(pthread_self(), std::memory_order_relaxed);
+  struct Leave {
+    std::atomic<pthread_t>& thread;
+    ~Leave() { thread.store(0, std::memory_order_relaxed); }
+  } const leave{state.thread};
+  if (auto* why = reason_not_to_record(arguments)) {
+    state.note = why;
+    return state.run_plainly(body, results);
+  }
+  KindOfCall& kind = state.kind_for(arguments);
+  if (!state.replay(kind, arguments, results)) state.record(kind, arguments, body, results);
+}
+
+void CompiledCalls::reset() {
+  std::lock_guard lock(state_->mutex);
+  state_->kinds.clear();
+}
+
+}  // namespace detail
+}  // namespace tenon

@@ -1,0 +1,152 @@
+// Functions of tensors that are recorded while they run and then replayed as programs.
+//
+//   auto step = tenon::compile([&](const Tensor& x, const Tensor& y) {
+//     optimizer.zero_grad();
+//     Tensor loss = cross_entropy(model(x), y);
+//     loss.backward();
+//     optimizer.step();
+//     return loss;
+//   });
+//   for (auto& [x, y] : loader) loss = step(x, y);
+//
+// docs/compile.md says what is decided once and what is decided every time.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <tenon/core/tensor.h>
+
+namespace tenon {
+
+struct CompileOptions {
+  // How many programs a function keeps: one for each kind of arguments. The one that was not used
+  // for the longest time goes first.
+  size_t max_programs = 8;
+};
+
+namespace detail {
+
+// The function as the calls below see it: it takes its arguments from where it is, and adds what it
+// returns to a list.
+struct CompiledBody {
+  void* self;
+  void (*call)(void* self, std::vector<Tensor>& results);
+};
+
+// The programs of one function.
+class TENON_API CompiledCalls {
+ public:
+  explicit CompiledCalls(const CompileOptions& options);
+  CompiledCalls(CompiledCalls&&) noexcept;
+  CompiledCalls& operator=(CompiledCalls&&) noexcept;
+  ~CompiledCalls();
+  void call(std::span<const Tensor* const> arguments, const CompiledBody& body,
+            std::vector<Tensor>& results);
+  std::string explain() const;
+  void reset();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// How a function returns tensors: a Tensor, a list of them, a pair, tuple or array of them, or
+// void.
+template <class R>
+struct CompiledResult {
+  static constexpr size_t size = std::tuple_size_v<R>;
+  static void put(R&& result, std::vector<Tensor>& into) {
+    std::apply([&](auto&... each) { (into.push_back(std::move(each)), ...); }, result);
+  }
+  static R take(std::vector<Tensor>& from) { return take(from, std::make_index_sequence<size>()); }
+  template <size_t... i>
+  static R take(std::vector<Tensor>& from, std::index_sequence<i...>) {
+    return R{std::move(from[i])...};
+  }
+};
+template <>
+struct CompiledResult<Tensor> {
+  static void put(Tensor&& result, std::vector<Tensor>& into) { into.push_back(std::move(result)); }
+  static Tensor take(std::vector<Tensor>& from) { return std::move(from[0]); }
+};
+template <>
+struct CompiledResult<std::vector<Tensor>> {
+  static void put(std::vector<Tensor>&& result, std::vector<Tensor>& into) {
+    into = std::move(result);
+  }
+  static std::vector<Tensor> take(std::vector<Tensor>& from) { return std::move(from); }
+};
+
+}  // namespace detail
+
+// What compile() returns. It may be moved, and not copied. Two threads that call one compiled
+// function wait for each other; inside another compiled function, and inside itself, it is the
+// plain function.
+template <class F>
+class Compiled {
+ public:
+  Compiled(F function, const CompileOptions& options)
+      : function_(std::move(function)), calls_(options) {}
+
+  // Does what the function does, and returns what it returns.
+  template <class... T>
+    requires(std::same_as<T, Tensor> && ...)
+  auto operator()(const T&... arguments) {
+    using R = std::remove_cv_t<std::invoke_result_t<F&, const T&...>>;
+    auto bound = [&](std::vector<Tensor>& results) {
+      if constexpr (std::is_void_v<R>)
+        function_(arguments...);
+      else
+        detail::CompiledResult<R>::put(R(function_(arguments...)), results);
+    };
+    const detail::CompiledBody body{&bound, [](void* self, std::vector<Tensor>& results) {
+                                      (*static_cast<decltype(bound)*>(self))(results);
+                                    }};
+    const Tensor* const list[] = {&arguments..., nullptr};
+    std::vector<Tensor> results;
+    calls_.call({list, sizeof...(T)}, body, results);
+    if constexpr (!std::is_void_v<R>) return detail::CompiledResult<R>::take(results);
+  }
+
+  // Returns a text for people: which programs there are, what each is made of, how often it ran,
+  // and why the function, or a kind of arguments, has none.
+  std::string explain() const { return calls_.explain(); }
+  // Forgets all programs: the next calls are recorded again.
+  void reset() { calls_.reset(); }
+
+ private:
+  F function_;
+  detail::CompiledCalls calls_;
+};
+
+// Returns a function that does the same as `function`, which takes tensors (const Tensor&) and
+// returns a Tensor, a std::vector, std::pair, std::tuple or std::array of tensors, or nothing. The
+// first calls run it and record what it queues; when two of them have done the same, a program
+// takes its place, which runs the same plans on the same numbers in one piece of work, without C++
+// code, recording for autograd, or allocation of what is only needed inside. Results are the same
+// bit for bit. Everything of the function that is no operator on tensors happens only while it is
+// recorded.
+//
+// A program is made for the shapes, dtypes, strides and devices of the arguments, whether they
+// require gradients, and whether gradients are recorded; other arguments get another program.
+// Replaced parameters, train() and eval(), and gradients that came or went are noticed. What cannot
+// be a program runs as always, and explain() says why. Throws a ValueError if the function reads a
+// value of a tensor while it is recorded, and if a number that it gives to an operator differs from
+// call to call.
+template <class F>
+Compiled<std::decay_t<F>> compile(F&& function, const CompileOptions& options = {}) {
+  static_assert(
+      !requires { function.named_parameters(); },
+      "compile takes a function: tenon::compile([&](const Tensor& x) { return net(x); })");
+  return {std::forward<F>(function), options};
+}
+
+}  // namespace tenon

@@ -1,0 +1,82 @@
+// What a compiled function remembers (core/graph/compile.cpp).
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <pthread.h>
+
+#include <tenon/core/base/fork.h>
+#include <tenon/core/graph/compile.h>
+#include <tenon/core/graph/program.h>
+
+namespace tenon {
+namespace graph {
+
+struct ArgumentKind {
+  bool defined = false;
+  DType dtype = DType::f32;
+  Device device;
+  Shape shape;
+  Strides strides;
+  bool grad = false;
+};
+
+// What has to be the same for a program to be looked at.
+struct Signature {
+  bool grad = true;      // gradients are recorded
+  bool guarded = false;  // a DeviceGuard is active
+  Device device;         // the default one
+  std::vector<ArgumentKind> tensors;
+  bool fits(std::span<const Tensor* const> arguments) const;
+};
+Signature signature_of(std::span<const Tensor* const> arguments);
+
+struct KnownProgram {
+  std::unique_ptr<Program> program;
+  uint64_t changes;    // recording::changes when it was last known to be right
+  uint64_t next_look;  // how many replays there are before it is compared with the function
+};
+
+// The calls with arguments of one signature.
+struct KindOfCall {
+  Signature signature;
+  std::list<KnownProgram> programs;  // such as one for training and one for evaluation
+  std::optional<Trace> candidate;    // the last recording that no program agreed with
+  uint64_t candidate_changes = 0;
+  uint64_t changes = 0;
+  int tries = 0;     // recordings since a program was made
+  std::string note;  // why there is none, or why the last one did not fit
+};
+
+}  // namespace graph
+
+namespace detail {
+
+struct CompiledCalls::State {
+  explicit State(const CompileOptions& options) : options(options) {}
+
+  void run_plainly(const CompiledBody& body, std::vector<Tensor>& results);
+  graph::KindOfCall& kind_for(std::span<const Tensor* const> arguments);
+  bool replay(graph::KindOfCall& kind, std::span<const Tensor* const> arguments,
+              std::vector<Tensor>& results);
+  void record(graph::KindOfCall& kind, std::span<const Tensor* const> arguments,
+              const CompiledBody& body, std::vector<Tensor>& results);
+  void learn(graph::KindOfCall& kind, graph::Trace trace, uint64_t before);
+  void make_program(graph::KindOfCall& kind, graph::Wiring wiring);
+  static void require_same_number(const graph::Match& found, bool something_changed);
+
+  const CompileOptions options;
+  ForkMutex mutex{ForkOrder::sessions};
+  std::atomic<pthread_t> thread{0};    // that is in a call
+  std::list<graph::KindOfCall> kinds;  // the last used first
+  std::string note;                    // why the last call was not even recorded
+  uint64_t recorded_calls = 0, plain_calls = 0, made = 0;
+};
+
+}  // namespace detail
+}  // namespace tenon

@@ -1,0 +1,83 @@
+// What a compiled function tells about itself.
+#include <map>
+#include <mutex>
+
+#include <fmt/core.h>
+
+#include <tenon/core/format.h>
+#include <tenon/core/graph/compiled_state.h>
+
+namespace tenon::detail {
+
+namespace {
+
+using namespace graph;
+
+std::string text_of(const Signature& s) {
+  std::string text;
+  for (auto& kind : s.tensors) {
+    if (!text.empty()) text += ", ";
+    if (!kind.defined) {
+      text += "undefined";
+      continue;
+    }
+    text += fmt::format("{} {} on {}", kind.dtype, kind.shape, kind.device);
+    if (kind.grad) text += " with a gradient";
+  }
+  return fmt::format("({}){}", text, s.grad ? "" : " under NoGrad");
+}
+
+std::string operators_of(const Trace& trace) {
+  std::map<std::string, size_t> counts;
+  for (auto& node : trace.nodes) ++counts[node.plan->name()];
+  std::string text;
+  for (auto& [name, count] : counts)
+    text += fmt::format("{}{}{}", text.empty() ? "" : ", ", name,
+                        count > 1 ? fmt::format(" x{}", count) : "");
+  return text;
+}
+
+std::string text_of(const KnownProgram& known) {
+  const Trace& trace = known.program->trace();
+  size_t host_parts = 0, gradients = 0;
+  for (auto& part : trace.parts) {
+    if (part.again) ++host_parts;
+    for (auto& bind : part.binds) gradients += bind.kept >= 0;
+  }
+  std::string text = fmt::format(
+      "    a program of {} operators, replayed {} times, {} results, {} gradients, {} random "
+      "draws\n"
+      "      memory: {} bytes in one piece, and {} of results and gradients; eager execution had "
+      "{} "
+      "at most\n",
+      trace.nodes.size(), known.program->replays, trace.results.size(), gradients, trace.num_draws,
+      known.program->arena_bytes(), known.program->fresh_bytes(), trace.inside_bytes);
+  if (host_parts)
+    text +=
+        fmt::format("      {} times the host itself takes a step of an optimizer\n", host_parts);
+  return text + fmt::format("      operators: {}\n", operators_of(trace));
+}
+
+}  // namespace
+
+std::string CompiledCalls::explain() const {
+  State& state = *state_;
+  std::lock_guard lock(state.mutex);
+  std::string text =
+      fmt::format("a compiled function: {} calls recorded, {} not recorded, {} programs made\n",
+                  state.recorded_calls, state.plain_calls, state.made);
+  if (!state.note.empty())
+    text += fmt::format("  a call was not recorded, because {}\n", state.note);
+  for (auto& kind : state.kinds) {
+    text += fmt::format("  for {}:\n", text_of(kind.signature));
+    for (auto& known : kind.programs) text += text_of(known);
+    if (kind.programs.empty() && kind.note.empty()) text += "    no program yet\n";
+    if (!kind.note.empty())
+      text += fmt::format("    {}: {}\n",
+                          kind.programs.empty() ? "no program" : "the last one that was not used",
+                          kind.note);
+  }
+  return text;
+}
+
+}  // namespace tenon::detail

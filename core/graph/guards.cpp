@@ -1,0 +1,83 @@
+// When a program may run.
+#include <algorithm>
+
+#include <tenon/core/graph/program.h>
+
+namespace tenon::graph {
+
+const TensorImpl* Program::tensor_of(const Input& input,
+                                     std::span<const Tensor* const> arguments) const {
+  if (input.argument >= 0) return arguments[static_cast<size_t>(input.argument)]->impl().get();
+  const Leaf& leaf = trace_.leaves[static_cast<size_t>(input.leaf)];
+  if (!leaf.tensor || !leaf.tensor->autograd) return nullptr;
+  return leaf.tensor->autograd->grad.impl().get();
+}
+
+// Of a gradient that the function does not ask for, nothing matters: it is replaced, or stays.
+const char* Program::obstacle_of_leaf(const Leaf& leaf) const {
+  if (!leaf.tensor) return nullptr;
+  const AutogradMeta* meta = leaf.tensor->autograd.get();
+  if (meta && (meta->replicas || meta->hooks)) return "a parameter has replicas or hooks now";
+  if (!leaf.asked) return nullptr;
+  const Tensor* grad = meta && meta->grad.defined() ? &meta->grad : nullptr;
+  if (!grad != !leaf.had) return "a gradient is there that was not, or is not there any more";
+  if (!grad) return nullptr;
+  const TensorImpl& g = impl_of(*grad);
+  if (g.shape != leaf.shape || g.strides != leaf.strides || g.dtype != leaf.tensor->dtype ||
+      g.device != leaf.tensor->device || g.autograd)
+    return "a gradient lies in another way, or has a history";
+  return nullptr;
+}
+
+const char* Program::obstacle_of_input(size_t k, Storage& storage, uint64_t offset) const {
+  const Input& input = trace_.inputs[k];
+  if (wiring_.pinned[k] && (input.id != &storage || input.offset != offset))
+    return "an argument is another tensor than before";
+  if (storage.written.load(std::memory_order_relaxed) < offset + input.extent)
+    return "an argument has no values yet";
+  if (wiring_.pinned[k]) return nullptr;
+  for (size_t f = 0; f < fixed_.size(); ++f)
+    if (fixed_[f] == &storage && (fixed_written_[f] || input_written_[k]))
+      return "an argument is a tensor that the function changes or reads otherwise, too";
+  return nullptr;
+}
+
+const char* Program::obstacle(std::span<const Tensor* const> arguments) const {
+  for (auto& part : trace_.parts)
+    if (part.again && part.owner.expired()) return "an optimizer does not exist any more";
+  for (auto* storage : fixed_)
+    if (storage->refs.load(std::memory_order_relaxed) == 1)
+      return "a tensor that it uses does not exist any more";
+  for (auto& leaf : trace_.leaves)
+    if (auto* why = obstacle_of_leaf(leaf)) return why;
+  for (size_t k = 0; k < places_.size(); ++k) {
+    const Input& input = trace_.inputs[k];
+    places_[k] = {};
+    const TensorImpl* t = tensor_of(input, arguments);
+    if (!t) continue;
+    places_[k] = {t->storage.get(), static_cast<uint64_t>(t->offset) * size_of(t->dtype)};
+    if (auto* why = obstacle_of_input(k, *t->storage, places_[k].second)) return why;
+  }
+  return obstacle_of_sharing();
+}
+
+// Inputs that lay over each other when the program was made are one to it, so they must do so
+// again.
+const char* Program::obstacle_of_sharing() const {
+  for (auto& o : overlaps_) {
+    const auto &a = places_[o.a], &b = places_[o.b];
+    if (a.first != b.first || static_cast<int64_t>(b.second - a.second) != o.distance)
+      return "arguments do not share memory any more as they did";
+  }
+  for (size_t a = 0; a < places_.size(); ++a)
+    for (size_t b = a + 1; b < places_.size(); ++b) {
+      if (!places_[a].first || places_[a].first != places_[b].first) continue;
+      if (!input_written_[a] && !input_written_[b]) continue;
+      const bool known = std::any_of(overlaps_.begin(), overlaps_.end(),
+                                     [&](const Overlap& o) { return o.a == a && o.b == b; });
+      if (!known) return "arguments share memory that the function changes";
+    }
+  return nullptr;
+}
+
+}  // namespace tenon::graph

@@ -1,0 +1,212 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include <tenon/core/graph/match.h>
+
+namespace tenon::graph {
+
+namespace {
+
+std::string text_of(const TraceNode& n) {
+  std::string text = n.plan->describe(n.flat ? &n.shape : nullptr);
+  if (const auto path = path_string(n.path); !path.empty()) text += " (in module " + path + ")";
+  return text;
+}
+
+class Comparison {
+ public:
+  Comparison(const Trace& a, const Wiring* known, const Trace& b) : a_(a), known_(known), b_(b) {}
+
+  Match run() {
+    if (same_sizes() && same_inputs() && same_nodes() && same_parts() && same_kept()) {
+      pin();
+      compare_numbers();
+    }
+    return std::move(match_);
+  }
+
+ private:
+  bool differ(std::string difference) {
+    match_.difference = std::move(difference);
+    return false;
+  }
+
+  bool same_sizes() {
+    const size_t common = std::min(a_.nodes.size(), b_.nodes.size());
+    for (size_t i = 0; i < common; ++i)
+      if (a_.nodes[i].plan != b_.nodes[i].plan || a_.nodes[i].shape != b_.nodes[i].shape)
+        return differ(fmt::format("operator {} was {}, and then {}", i, text_of(a_.nodes[i]),
+                                  text_of(b_.nodes[i])));
+    if (a_.nodes.size() != b_.nodes.size())
+      return differ(fmt::format("{} operators ran, and then {}", a_.nodes.size(), b_.nodes.size()));
+    if (a_.values.size() != b_.values.size() || a_.accesses.size() != b_.accesses.size() ||
+        a_.scalars.size() != b_.scalars.size() || a_.parts.size() != b_.parts.size() ||
+        a_.results.size() != b_.results.size() || a_.kept.size() != b_.kept.size() ||
+        a_.num_draws != b_.num_draws)
+      return differ("the operators worked on other tensors than before");
+    return true;
+  }
+
+  bool same_inputs() {
+    if (a_.inputs.size() != b_.inputs.size() || a_.leaves.size() != b_.leaves.size())
+      return differ("other leaves got gradients than before");
+    for (size_t i = 0; i < a_.inputs.size(); ++i)
+      if (a_.inputs[i].argument != b_.inputs[i].argument ||
+          a_.inputs[i].leaf != b_.inputs[i].leaf || a_.inputs[i].extent != b_.inputs[i].extent)
+        return differ("a gradient was there, or lay elsewhere, in one call and not in the other");
+    for (size_t i = 0; i < a_.leaves.size(); ++i) {
+      const Leaf &x = a_.leaves[i], &y = b_.leaves[i];
+      if (x.tensor != y.tensor) return differ("other leaves got gradients than before");
+      if (x.asked != y.asked || x.replaced != y.replaced ||
+          (x.asked && (x.had != y.had || x.shape != y.shape || x.strides != y.strides)))
+        return differ("a gradient was there in one call and not in the other");
+    }
+    match_.wiring.pinned.resize(b_.inputs.size());
+    return true;
+  }
+
+  // Where the input lay; nowhere if that was forgotten because it is not pinned.
+  static bool lies_in(const Trace& t, size_t input, const Access& access) {
+    const Input& in = t.inputs[input];
+    return in.id && t.values[access.value].id == in.id && access.offset >= in.offset &&
+           access.offset - in.offset < std::max<uint64_t>(in.extent, 1);
+  }
+
+  bool moved(size_t input) const {
+    const Input &x = a_.inputs[input], &y = b_.inputs[input];
+    return x.id != y.id || x.offset != y.offset;
+  }
+
+  // Returns the input through which both accesses went, or -1.
+  int32_t input_of(const Access& x, const Access& y) const {
+    for (size_t k = 0; k < a_.inputs.size(); ++k)
+      if (moved(k) && lies_in(a_, k, x) && lies_in(b_, k, y) &&
+          x.offset - a_.inputs[k].offset == y.offset - b_.inputs[k].offset)
+        return static_cast<int32_t>(k);
+    return -1;
+  }
+
+  bool same_access(const Access& x, const Access& y, int32_t known, int32_t& input) {
+    input = -1;
+    if (x.value != y.value) return false;
+    if (x.value == kAbsent) return true;
+    const Value &v = a_.values[x.value], &w = b_.values[y.value];
+    if (v.inside != w.inside) return false;
+    if (v.inside) return x.offset == y.offset && v.bytes == w.bytes;
+    if (known >= 0) {
+      input = known;
+      const auto k = static_cast<size_t>(known);
+      return lies_in(b_, k, y) && x.offset - a_.inputs[k].offset == y.offset - b_.inputs[k].offset;
+    }
+    if (v.id == w.id && x.offset == y.offset) return true;
+    input = known_ ? -1 : input_of(x, y);
+    return input >= 0;
+  }
+
+  bool same_nodes() {
+    auto& inputs = match_.wiring.input_of_access;
+    inputs.resize(b_.accesses.size());
+    for (size_t i = 0; i < a_.nodes.size(); ++i) {
+      const TraceNode &m = a_.nodes[i], &n = b_.nodes[i];
+      const auto other = [&] { return text_of(n) + " worked on another tensor than before"; };
+      if (m.num_scalars != n.num_scalars || m.draw != n.draw ||
+          m.outputs_hold_values != n.outputs_hold_values || m.num_inputs != n.num_inputs)
+        return differ(other());
+      for (size_t k = n.first_access, end = k + n.num_inputs + n.num_outputs; k < end; ++k)
+        if (!same_access(a_.accesses[k], b_.accesses[k], known_ ? known_->input_of_access[k] : -1,
+                         inputs[k]))
+          return differ(other());
+    }
+    return true;
+  }
+
+  bool same_parts() {
+    for (size_t i = 0; i < a_.parts.size(); ++i) {
+      const Part &x = a_.parts[i], &y = b_.parts[i];
+      bool same = x.end_node == y.end_node && !x.again == !y.again &&
+                  !x.owner.owner_before(y.owner) && !y.owner.owner_before(x.owner) &&
+                  x.binds.size() == y.binds.size() && x.versions.size() == y.versions.size();
+      for (size_t k = 0; same && k < x.binds.size(); ++k)
+        same = x.binds[k].leaf == y.binds[k].leaf && x.binds[k].kept == y.binds[k].kept;
+      for (size_t k = 0; same && k < x.versions.size(); ++k)
+        same = x.versions[k].value == y.versions[k].value &&
+               x.versions[k].count == y.versions[k].count;
+      if (!same) return differ("an optimizer or a gradient took part in another way than before");
+    }
+    return true;
+  }
+
+  bool same_kept() {
+    for (size_t i = 0; i < a_.kept.size(); ++i) {
+      const Kept &x = a_.kept[i], &y = b_.kept[i];
+      if (x.value != y.value || x.dtype != y.dtype || x.shape != y.shape ||
+          x.strides != y.strides || x.requires_grad != y.requires_grad)
+        return differ("a result has another shape or history than before");
+      if (b_.values[y.value].inside ? x.offset != y.offset : !same_view(x, y))
+        return differ("a result is a view of another tensor than before, or of an argument");
+    }
+    for (size_t i = 0; i < a_.results.size(); ++i) {
+      const Result &x = a_.results[i], &y = b_.results[i];
+      if (x.kept != y.kept || x.argument != y.argument || !x.outside.is_same(y.outside))
+        return differ("the function returned another tensor than before");
+    }
+    return true;
+  }
+
+  // A view of a tensor from outside or of an argument is one that a program can make again only if
+  // it knows which; of an argument it does not.
+  bool same_view(const Kept& x, const Kept& y) const {
+    if (a_.values[x.value].id != b_.values[y.value].id || x.offset != y.offset) return false;
+    for (size_t k = 0; k < b_.inputs.size(); ++k)
+      if (b_.inputs[k].id == b_.values[y.value].id) return false;
+    return true;
+  }
+
+  // What was used in place in both calls stays there; so does a leaf that is an argument.
+  void pin() {
+    auto& wiring = match_.wiring;
+    for (size_t k = 0; k < b_.inputs.size(); ++k) {
+      if (known_) {
+        wiring.pinned[k] = known_->pinned[k];
+        continue;
+      }
+      if (moved(k)) continue;
+      for (size_t i = 0; i < b_.accesses.size(); ++i)
+        if (b_.accesses[i].value != kAbsent && wiring.input_of_access[i] < 0 &&
+            lies_in(b_, k, b_.accesses[i]))
+          wiring.pinned[k] = true;
+      for (auto& leaf : b_.leaves)
+        if (leaf.tensor && leaf.tensor->storage.get() == b_.inputs[k].id) wiring.pinned[k] = true;
+    }
+  }
+
+  void compare_numbers() {
+    for (const TraceNode& n : b_.nodes)
+      for (uint32_t k = n.draw >= 0 ? 2 : 0; k < n.num_scalars; ++k) {
+        const size_t at = n.first_scalar + k;
+        if (std::memcmp(&a_.scalars[at], &b_.scalars[at], sizeof(Scalar)) == 0) continue;
+        match_.number_differs = true;
+        match_.difference =
+            fmt::format("number {} of {} was {}, and then {} (as integers {} and {})", k,
+                        text_of(n), a_.scalars[at].value.f, b_.scalars[at].value.f,
+                        a_.scalars[at].value.i, b_.scalars[at].value.i);
+        return;
+      }
+  }
+
+  const Trace& a_;
+  const Wiring* const known_;
+  const Trace& b_;
+  Match match_;
+};
+
+}  // namespace
+
+Match match(const Trace& earlier, const Wiring* known, const Trace& now) {
+  return Comparison(earlier, known, now).run();
+}
+
+}  // namespace tenon::graph

@@ -1,0 +1,29 @@
+// Whether two calls did the same, and what of it belongs to the arguments.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <tenon/core/graph/trace.h>
+
+namespace tenon::graph {
+
+// Which accesses of a trace go through its inputs, and so to other memory in each call. Both calls
+// must have had other memory there to know: a tensor that a function reads from outside may be its
+// argument as well. An input that lay at one place in both calls is pinned to it.
+struct Wiring {
+  std::vector<int32_t> input_of_access;  // -1: the storage itself
+  std::vector<bool> pinned;              // for each input
+};
+
+struct Match {
+  std::string difference;       // the first; empty if there is none
+  bool number_differs = false;  // it is a number of an operator, and all else agrees
+  Wiring wiring;
+};
+
+// Compares a trace with an earlier one. `known` is the wiring of the earlier one, if it is known.
+Match match(const Trace& earlier, const Wiring* known, const Trace& now);
+
+}  // namespace tenon::graph

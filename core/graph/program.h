@@ -1,0 +1,120 @@
+// A program: what two calls of a function did alike, ready to be run again without the function.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <tenon/core/graph/match.h>
+#include <tenon/core/graph/replay.h>
+#include <tenon/core/graph/trace.h>
+
+namespace tenon::graph {
+
+class Program {
+ public:
+  // Makes a program of a trace that agrees with an earlier one. Returns null, and the reason in
+  // `why`, for what this first form of programs cannot do.
+  static std::unique_ptr<Program> make(Trace trace, Wiring wiring, std::string& why);
+  // Waits until the last replay is done.
+  ~Program();
+  Program(const Program&) = delete;
+
+  // Returns why the program must not run with these arguments and with the gradients that leaves
+  // have now; null if it may. The signature of the arguments is the same as in the trace.
+  const char* obstacle(std::span<const Tensor* const> arguments) const;
+  // Does all that the function did. Throws only before anything has been done, or what the host
+  // does itself throws.
+  void run(std::span<const Tensor* const> arguments, std::vector<Tensor>& results);
+  // Compares a later call of the function.
+  Match compare(const Trace& now) const { return match(trace_, &wiring_, now); }
+
+  const Trace& trace() const { return trace_; }
+  uint64_t arena_bytes() const { return arena_ ? arena_->bytes : 0; }
+  // Of the storages that each call makes anew.
+  uint64_t fresh_bytes() const;
+  uint64_t replays = 0;
+
+ private:
+  // A storage that each call gets anew.
+  struct Fresh {
+    uint32_t value = 0;
+    uint64_t bytes = 0;
+    int32_t leaf =
+        -1;  // whose gradient alone it is: the old one may be overwritten, if nobody has it
+    int32_t kept = -1;  // that gradient
+  };
+  // Two inputs of which one call decided how they lie to each other.
+  struct Overlap {
+    size_t a, b;
+    int64_t distance;  // from the first byte of a to that of b
+  };
+  // What a part changes, and how often.
+  struct Change {
+    Storage* fixed = nullptr;  // or the storage of an input
+    size_t input = 0;
+    uint64_t count = 0;
+  };
+  struct RunPart {
+    Segment segment;
+    std::vector<Change> changes;
+  };
+
+  Program(Trace trace, Wiring wiring);
+  bool build(std::string& why);
+  void find_written();
+  bool find_changes(std::string& why);
+  void find_fresh();
+  bool find_places(std::string& why);
+  void build_segments();
+  void find_overlaps();
+  void forget_arguments();
+
+  Segment::Place place_of(size_t access) const;
+  void add_node(Segment& segment, const TraceNode& node, uint64_t workspace);
+  void want_versions(Segment& segment, const TraceNode& node, const std::vector<bool>& changed);
+
+  const char* obstacle_of_leaf(const Leaf& leaf) const;
+  const char* obstacle_of_input(size_t k, Storage& storage, uint64_t offset) const;
+  const char* obstacle_of_sharing() const;
+  const TensorImpl* tensor_of(const Input& input, std::span<const Tensor* const> arguments) const;
+
+  void take_inputs(std::span<const Tensor* const> arguments);
+  void take_fresh();
+  bool may_overwrite(const Fresh& fresh, const TensorImpl* gradient) const;
+  Frame& free_frame();
+  void fill(Frame& frame);
+  void forget_call();
+  void set_versions();
+  void run_part(size_t i, Frame& frame);
+  void bind(const Part& part);
+  Tensor tensor_for(int32_t kept);
+  void return_results(std::span<const Tensor* const> arguments, std::vector<Tensor>& results);
+
+  Trace trace_;
+  Wiring wiring_;
+  DeviceContext& context_;
+  Ref<Storage> arena_;
+  std::vector<RunPart> parts_;
+  std::vector<Fresh> fresh_;
+  std::vector<int32_t> fresh_of_value_;
+  std::vector<uint64_t> arena_offset_;  // of values; for those in the arena
+  std::vector<Storage*> fixed_;         // storages from outside that are used in place
+  std::vector<bool> fixed_written_, input_written_;
+  std::vector<Overlap> overlaps_;
+  std::vector<int32_t> versioned_;  // of Frame::versions: fixed storages, or ~input
+  std::vector<std::unique_ptr<Frame>> frames_;
+  size_t next_frame_ = 0;
+
+  // Of the present call.
+  std::vector<Ref<Storage>> input_storages_;
+  std::vector<char*> input_data_;
+  std::vector<Ref<Storage>> fresh_storages_;
+  std::vector<Tensor> kept_tensors_;
+  std::vector<InPlaceChange> changing_, overwritten_;
+  mutable std::vector<std::pair<const Storage*, uint64_t>> places_;  // of inputs, with offsets
+};
+
+}  // namespace tenon::graph

@@ -1,0 +1,364 @@
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include <tenon/core/base/never_destroyed.h>
+#include <tenon/core/dispatch/record.h>
+#include <tenon/core/dispatch/written.h>
+#include <tenon/core/error.h>
+#include <tenon/core/format.h>
+#include <tenon/core/graph/recorder.h>
+
+namespace tenon::graph {
+
+Recorder::Recorder() : ForkMember(ForkOrder::tables) { join(); }
+
+Recorder& Recorder::instance() {
+  static constinit NeverDestroyed<Recorder> recorder;
+  return recorder.get();
+}
+
+void Recorder::after_fork(bool in_child) {
+  // The thread that was recorded may not exist here.
+  if (in_child && recording::recorded_thread.load() != pthread_self()) {
+    recording::recorded_thread.store(0);
+    places_.clear();
+    host_depth_ = 0;
+  }
+  lock_.unlock();
+}
+
+namespace {
+
+uint64_t offset_of(const TensorImpl& t) {
+  return static_cast<uint64_t>(t.offset) * size_of(t.dtype);
+}
+
+Input input_of(const TensorImpl& t) {
+  Input input;
+  input.id = t.storage.get();
+  input.held = t.storage;
+  input.offset = offset_of(t);
+  input.extent = t.numel ? bytes_up_to_end(t) - input.offset : 0;
+  return input;
+}
+
+}  // namespace
+
+bool Recorder::begin(std::span<const Tensor* const> arguments) {
+  pthread_t nobody = 0;
+  recording::listener.store(this, std::memory_order_release);
+  if (!recording::recorded_thread.compare_exchange_strong(nobody, pthread_self())) return false;
+  trace_ = Trace();
+  trace_.parts.emplace_back();
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    arguments_.push_back(arguments[i]->impl().get());
+    if (!arguments[i]->defined()) continue;
+    Input& input = trace_.inputs.emplace_back(input_of(impl_of(*arguments[i])));
+    input.argument = static_cast<int32_t>(i);
+  }
+  return true;
+}
+
+void Recorder::reset() noexcept {
+  recording::recorded_thread.store(0, std::memory_order_release);
+  {
+    std::lock_guard lock(lock_);
+    places_.clear();
+    live_bytes_ = 0;
+  }
+  host_depth_ = 0;
+  version_marks_.clear();
+  draws_.clear();
+  draw_used_.clear();
+  changed_leaves_.clear();
+  kept_.clear();
+  arguments_.clear();
+}
+
+void Recorder::abandon() noexcept {
+  reset();
+  trace_ = Trace();
+}
+
+// ---- memory
+
+void Recorder::allocated(const Storage& storage, bool for_host) {
+  if (host_depth_ > 0) return;  // what the host makes counts as from outside
+  std::lock_guard lock(lock_);
+  places_[&storage] = for_host ? kBornOnHost : kBorn;
+}
+
+void Recorder::freed(const Storage& storage) noexcept {
+  std::lock_guard lock(lock_);
+  const auto found = places_.find(&storage);
+  if (found == places_.end()) return;
+  if (found->second < kBornOnHost) live_bytes_ -= storage.bytes;
+  places_.erase(found);
+}
+
+uint32_t Recorder::value_of(Storage& storage) {
+  std::lock_guard lock(lock_);
+  const auto [found, fresh] = places_.try_emplace(&storage, kAbsent);
+  uint32_t& place = found->second;
+  if (place < kBornOnHost) return place;
+  Value value{.inside = !fresh, .id = &storage, .held = {}, .bytes = storage.bytes};
+  if (place == kBornOnHost) refuse("it uses a tensor that the host filled meanwhile");
+  if (fresh)
+    value.held = Ref<Storage>::share(&storage);
+  else
+    live_bytes_ += storage.bytes;
+  trace_.inside_bytes = std::max(trace_.inside_bytes, live_bytes_);
+  place = static_cast<uint32_t>(trace_.values.size());
+  trace_.values.push_back(std::move(value));
+  version_marks_.push_back(storage.version.load(std::memory_order_acquire));
+  return place;
+}
+
+Access Recorder::access(TensorImpl& tensor) {
+  return {value_of(*tensor.storage), offset_of(tensor)};
+}
+
+// ---- work
+
+void Recorder::launched(const Launch& launch, std::span<const Tensor* const> inputs,
+                        std::span<TensorImpl* const> outputs) {
+  if (ignores()) return;
+  auto& entry = const_cast<PlanEntry&>(static_cast<const PlanEntry&>(*launch.plan));
+  if (trace_.nodes.empty()) trace_.device = entry.device;
+  if (entry.device != trace_.device)
+    return refuse(fmt::format("it computes on {} and on {}", trace_.device, entry.device));
+  if (entry.context->stream->capturing()) return refuse("a stream graph is captured");
+  TraceNode node;
+  node.plan = Ref<PlanEntry>::share(&entry);
+  node.path = current_path();
+  node.outputs_hold_values = launch.outputs_hold_values;
+  node.flat = entry.flattened;
+  if (launch.shape) node.shape = *launch.shape;
+  node.first_access = static_cast<uint32_t>(trace_.accesses.size());
+  node.num_inputs = launch.num_inputs, node.num_outputs = launch.num_outputs;
+  for (auto* t : inputs) trace_.accesses.push_back(t ? access(impl_of(*t)) : Access());
+  for (auto* t : outputs) {
+    trace_.accesses.push_back(t ? access(*t) : Access());
+    if (t) trace_.values[trace_.accesses.back().value].written = true;
+  }
+  node.first_scalar = static_cast<uint32_t>(trace_.scalars.size());
+  node.num_scalars = launch.num_scalars;
+  const auto* scalars = reinterpret_cast<const Scalar*>(launch.scalars);
+  trace_.scalars.insert(trace_.scalars.end(), scalars, scalars + launch.num_scalars);
+  if (entry.call.op->draws) {
+    for (size_t i = draws_.size(); i-- > 0 && node.draw < 0;)
+      if (draws_[i].seed == static_cast<uint64_t>(scalars[0].value.i) &&
+          draws_[i].offset == static_cast<uint64_t>(scalars[1].value.i))
+        node.draw = static_cast<int32_t>(i);
+    if (node.draw < 0) return refuse("it uses random numbers that were drawn before the call");
+    draw_used_[static_cast<size_t>(node.draw)] = true;
+  }
+  trace_.nodes.push_back(std::move(node));
+}
+
+void Recorder::drew(const RandomState& state) {
+  if (ignores()) return;
+  draws_.push_back(state);
+  draw_used_.push_back(false);
+}
+
+void Recorder::refuse(const std::string& why) {
+  if (!ignores()) trace_.refusal = why + path_suffix();
+}
+
+void Recorder::reads(const char* what) {
+  if (ignores()) return;
+  std::string after;
+  if (!trace_.nodes.empty()) {
+    const TraceNode& last = trace_.nodes.back();
+    after = fmt::format(", after {}", last.plan->describe(last.flat ? &last.shape : nullptr));
+  }
+  throw ValueError(
+      fmt::format("{} is read inside a function that tenon::compile records{}{}: a program runs "
+                  "without the host, which could not decide by it. Return the tensor and read it "
+                  "outside, choose by where(), or leave the reading out of the function",
+                  what, path_suffix(), after));
+}
+
+// ---- gradients
+
+Leaf& Recorder::leaf_of(TensorImpl& leaf) {
+  for (auto& known : trace_.leaves)
+    if (known.tensor.get() == &leaf) return known;
+  trace_.leaves.emplace_back().tensor = Ref<TensorImpl>::share(&leaf);
+  return trace_.leaves.back();
+}
+
+void Recorder::asks_gradient(TensorImpl& leaf) {
+  if (ignores() || (leaf.autograd && leaf.autograd->node)) return;
+  Leaf& found = leaf_of(leaf);
+  if (found.replaced || found.asked) return;
+  found.asked = true;
+  if (!leaf.autograd || !leaf.autograd->grad.defined()) return;
+  const TensorImpl& grad = impl_of(leaf.autograd->grad);
+  found.had = true;
+  found.shape = grad.shape, found.strides = grad.strides;
+  Input& input = trace_.inputs.emplace_back(input_of(grad));
+  input.leaf = static_cast<int32_t>(&found - trace_.leaves.data());
+}
+
+void Recorder::replaces_gradient(TensorImpl& leaf) {
+  if (ignores()) return;
+  if (leaf.autograd && leaf.autograd->node)
+    return refuse("a tensor that is no leaf has a gradient");
+  if (leaf.autograd && leaf.autograd->replicas) return refuse("a parameter has replicas");
+  if (leaf.autograd && leaf.autograd->hooks)
+    return refuse("a leaf has a hook, which a program would not call");
+  Leaf& found = leaf_of(leaf);
+  found.replaced = true;
+  const auto place = static_cast<size_t>(&found - trace_.leaves.data());
+  if (std::find(changed_leaves_.begin(), changed_leaves_.end(), place) == changed_leaves_.end())
+    changed_leaves_.push_back(place);
+}
+
+// ---- parts
+
+void Recorder::mark_versions() {
+  for (size_t i = 0; i < trace_.values.size(); ++i)
+    if (!trace_.values[i].inside)
+      version_marks_[i] = trace_.values[i].held->version.load(std::memory_order_acquire);
+}
+
+void Recorder::end_part() {
+  Part& part = trace_.parts.back();
+  part.end_node = static_cast<uint32_t>(trace_.nodes.size());
+  for (size_t i = 0; i < trace_.values.size(); ++i) {
+    if (trace_.values[i].inside) continue;
+    const uint64_t now = trace_.values[i].held->version.load(std::memory_order_acquire);
+    if (now != version_marks_[i])
+      part.versions.push_back({static_cast<uint32_t>(i), now - version_marks_[i]});
+  }
+  for (const size_t place : changed_leaves_) {
+    const TensorImpl& leaf = *trace_.leaves[place].tensor;
+    const bool has = leaf.autograd && leaf.autograd->grad.defined();
+    part.binds.push_back({static_cast<uint32_t>(place), has ? keep(leaf.autograd->grad) : -1});
+  }
+  changed_leaves_.clear();
+}
+
+void Recorder::begin_host_part(std::weak_ptr<const void> owner, std::function<void()> again) {
+  if (host_depth_++ > 0 || !trace_.refusal.empty()) return;
+  end_part();
+  trace_.parts.back().owner = std::move(owner);
+  trace_.parts.back().again = std::move(again);
+}
+
+void Recorder::end_host_part() noexcept {
+  if (--host_depth_ > 0 || !trace_.refusal.empty()) return;
+  const auto at = static_cast<uint32_t>(trace_.nodes.size());
+  mark_versions();
+  Part& part = trace_.parts.emplace_back();
+  part.first_node = part.end_node = at;
+}
+
+// ---- the end
+
+// Returns the number of a tensor that goes on to live.
+int32_t Recorder::keep(const Tensor& tensor) {
+  for (size_t i = 0; i < kept_.size(); ++i)
+    if (kept_[i].is_same(tensor)) return static_cast<int32_t>(i);
+  TensorImpl& t = impl_of(tensor);
+  Kept kept;
+  kept.value = value_of(*t.storage);
+  kept.dtype = t.dtype;
+  kept.shape = t.shape, kept.strides = t.strides, kept.offset = t.offset;
+  if (t.autograd) {
+    if (t.autograd->replicas || t.autograd->hooks || t.autograd->retained)
+      refuse("a result has hooks, replicas, or a gradient that it retains");
+    if (t.autograd->node && !history_is_spent(tensor))
+      refuse(
+          "a result has a history, through which nothing has gone backward: call backward() "
+          "inside, return detach(), or compute under NoGrad");
+    kept.requires_grad = t.autograd->requires_grad;
+    kept.node = t.autograd->node;
+    kept.output = t.autograd->output;
+  }
+  kept_.push_back(tensor);
+  trace_.kept.push_back(std::move(kept));
+  return static_cast<int32_t>(kept_.size()) - 1;
+}
+
+// A leaf that only the recorder still holds has ended with the call.
+void Recorder::forget_ended_leaves() {
+  for (Leaf& leaf : trace_.leaves)
+    if (leaf.tensor.unique()) leaf = Leaf();
+  std::erase_if(changed_leaves_, [&](size_t place) { return !trace_.leaves[place].tensor; });
+  for (Part& part : trace_.parts)
+    std::erase_if(part.binds, [&](const Bind& b) { return !trace_.leaves[b.leaf].tensor; });
+}
+
+void Recorder::keep_results(std::span<const Tensor> results) {
+  for (auto& tensor : results) {
+    Result& result = trace_.results.emplace_back();
+    if (!tensor.defined()) continue;
+    TensorImpl& t = impl_of(tensor);
+    const auto same = std::find(arguments_.begin(), arguments_.end(), &t);
+    if (same != arguments_.end())
+      result.argument = static_cast<int32_t>(same - arguments_.begin());
+    else if (trace_.values[value_of(*t.storage)].inside || t.refs == 1)
+      result.kept = keep(tensor);
+    else
+      result.outside = tensor;
+  }
+}
+
+// Whether each tensor that was made inside and still lives is a result or a gradient: another owner
+// would get no new one from a program. This recorder holds each that it keeps once more.
+bool Recorder::all_are_known() const {
+  std::vector<uint32_t> handles(kept_.size(), 1), tensors(trace_.values.size());
+  for (auto& result : trace_.results)
+    if (result.kept >= 0) ++handles[static_cast<size_t>(result.kept)];
+  for (auto& leaf : trace_.leaves)
+    for (size_t i = 0; i < kept_.size(); ++i)
+      if (leaf.tensor && leaf.tensor->autograd && kept_[i].is_same(leaf.tensor->autograd->grad))
+        ++handles[i];
+  for (size_t i = 0; i < kept_.size(); ++i) {
+    if (kept_[i].impl()->refs != handles[i]) return false;
+    ++tensors[trace_.kept[i].value];
+  }
+  for (auto& [storage, place] : places_) {
+    if (place >= kBornOnHost) return false;
+    if (trace_.values[place].inside && storage->refs != tensors[place]) return false;
+  }
+  return true;
+}
+
+// The gradients that parts leave are new tensors: a program makes them anew.
+void Recorder::require_new_gradients() {
+  for (auto& part : trace_.parts)
+    for (auto& bind : part.binds)
+      if (bind.kept >= 0 &&
+          !trace_.values[trace_.kept[static_cast<size_t>(bind.kept)].value].inside)
+        refuse("a tensor from outside is set as a gradient");
+}
+
+Trace Recorder::end(std::span<const Tensor> results) {
+  forget_ended_leaves();
+  if (trace_.refusal.empty()) {
+    end_part();
+    keep_results(results);
+    require_new_gradients();
+    if (!all_are_known())
+      refuse(
+          "a tensor that was made inside is kept by something that is no result and no gradient; "
+          "return it instead");
+    if (std::find(draw_used_.begin(), draw_used_.end(), false) != draw_used_.end())
+      refuse("random numbers are drawn that no operator uses");
+    trace_.num_draws = static_cast<uint32_t>(draws_.size());
+    for (size_t i = 0; i < kept_.size(); ++i) {
+      const Storage& storage = *impl_of(kept_[i]).storage;
+      trace_.kept[i].version = storage.version.load(std::memory_order_acquire);
+      trace_.kept[i].written = storage.written.load(std::memory_order_relaxed);
+    }
+  }
+  reset();
+  return std::move(trace_);
+}
+
+}  // namespace tenon::graph

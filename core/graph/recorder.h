@@ -1,0 +1,81 @@
+// Records what a thread queues while it calls a function, below autograd.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <tenon/core/base/fork.h>
+#include <tenon/core/base/recording.h>
+#include <tenon/core/base/spin_lock.h>
+#include <tenon/core/graph/trace.h>
+#include <tenon/core/random.h>
+
+namespace tenon::graph {
+
+// There is one in a process, because any thread may free memory that is recorded. One thread at a
+// time is recorded; the functions of others run as usual meanwhile.
+class Recorder final : public recording::Listener, ForkMember {
+ public:
+  Recorder();
+  static Recorder& instance();
+
+  // Begins to record the calling thread, unless one is recorded already.
+  bool begin(std::span<const Tensor* const> arguments);
+  // Ends it and returns what was recorded, given all that still lives of what the function made.
+  Trace end(std::span<const Tensor> results);
+  // Ends it because the function threw.
+  void abandon() noexcept;
+
+  void allocated(const Storage& storage, bool for_host) override;
+  void freed(const Storage& storage) noexcept override;
+  void launched(const Launch& launch, std::span<const Tensor* const> inputs,
+                std::span<TensorImpl* const> outputs) override;
+  void drew(const RandomState& state) override;
+  void asks_gradient(TensorImpl& leaf) override;
+  void replaces_gradient(TensorImpl& leaf) override;
+  void reads(const char* what) override;
+  void refuse(const std::string& why) override;
+  void begin_host_part(std::weak_ptr<const void> owner, std::function<void()> again) override;
+  void end_host_part() noexcept override;
+
+ private:
+  void before_fork() override { lock_.lock(); }
+  void after_fork(bool in_child) override;
+
+  bool ignores() const { return host_depth_ > 0 || !trace_.refusal.empty(); }
+  Access access(TensorImpl& tensor);
+  uint32_t value_of(Storage& storage);
+  Leaf& leaf_of(TensorImpl& leaf);
+  void mark_versions();
+  void end_part();
+  void keep_results(std::span<const Tensor> results);
+  void require_new_gradients();
+  int32_t keep(const Tensor& tensor);
+  bool all_are_known() const;
+  void forget_ended_leaves();
+  void reset() noexcept;
+
+  // Marks of storages that no plan has used yet.
+  static constexpr uint32_t kBorn = kAbsent - 1, kBornOnHost = kAbsent - 2;
+
+  SpinLock lock_;  // of `places_` and the counts, which other threads change by freed()
+  std::unordered_map<const Storage*, uint32_t> places_;  // values of storages that live
+  uint64_t live_bytes_ = 0;
+
+  Trace trace_;
+  int host_depth_ = 0;
+  std::vector<uint64_t> version_marks_;  // of values from outside; when their part began
+  std::vector<RandomState> draws_;
+  std::vector<bool> draw_used_;
+  std::vector<size_t> changed_leaves_;  // in this part
+  std::vector<const TensorImpl*> arguments_;
+  std::vector<Tensor> kept_;  // those of trace_.kept
+};
+
+}  // namespace tenon::graph

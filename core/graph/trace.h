@@ -1,0 +1,130 @@
+// What one call of a function did, as a recorder saw it: plans over the values of storages. Views
+// do not exist here; a plan reads and writes a storage from an offset on.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tenon/core/base/module_path.h>
+#include <tenon/core/base/ref.h>
+#include <tenon/core/dispatch/attrs.h>
+#include <tenon/core/dispatch/plan_cache.h>
+#include <tenon/core/storage.h>
+#include <tenon/core/tensor_impl.h>
+
+namespace tenon::graph {
+
+constexpr uint32_t kAbsent = ~uint32_t{0};
+
+// A storage, in the order in which a call first used them.
+struct Value {
+  bool inside = false;  // it was allocated during the call
+  const Storage* id = nullptr;
+  Ref<Storage> held;  // of what was not: so that no other storage gets its address
+  uint64_t bytes = 0;
+  bool written = false;  // a plan of the trace wrote it
+};
+
+// Where a plan reads or writes. `value` is kAbsent for an input or output that is absent.
+struct Access {
+  uint32_t value = kAbsent;
+  uint64_t offset = 0;  // in bytes from the start of the storage
+};
+
+struct TraceNode {
+  Ref<PlanEntry> plan;
+  uint32_t first_access = 0;  // of Trace::accesses, inputs before outputs
+  uint32_t num_inputs = 0, num_outputs = 0;
+  uint32_t first_scalar = 0, num_scalars = 0;
+  int32_t draw = -1;  // the number of the draw that its first two scalars are
+  bool outputs_hold_values = false;
+  bool flat = false;  // its plan is flattened, and `shape` is that of the call
+  Shape shape;
+  const PathNode* path = nullptr;
+};
+
+// A tensor that is to be made again: a result, or the gradient of a leaf.
+struct Kept {
+  uint32_t value = 0;
+  DType dtype = DType::f32;
+  Shape shape;
+  Strides strides;
+  int64_t offset = 0;  // in elements
+  bool requires_grad = false;
+  Ref<Node> node;  // a history that was spent
+  uint32_t output = 0;
+  uint64_t version = 0, written = 0;  // of its storage, at the end
+};
+
+// What the function returned: one of `kept`, an argument, or a tensor from outside. None of the
+// three for an undefined tensor.
+struct Result {
+  int32_t kept = -1, argument = -1;
+  Tensor outside;
+};
+
+// A leaf from outside whose gradient the call asked for or replaced.
+struct Leaf {
+  Ref<TensorImpl> tensor;
+  bool asked = false;  // before it was replaced
+  bool replaced = false;
+  // The gradient before the call.
+  bool had = false;
+  Shape shape;
+  Strides strides;
+};
+
+// The gradient of a leaf becomes this one of `kept`, or undefined.
+struct Bind {
+  uint32_t leaf = 0;
+  int32_t kept = -1;
+};
+
+// Versions that a part of the call added to a storage from outside.
+struct VersionChange {
+  uint32_t value = 0;
+  uint64_t count = 0;
+};
+
+// Plans without an interruption, then the gradients that leaves got, then what the host does
+// itself.
+struct Part {
+  uint32_t first_node = 0, end_node = 0;
+  std::vector<VersionChange> versions;
+  std::vector<Bind> binds;
+  std::weak_ptr<const void> owner;  // of `again`
+  std::function<void()> again;      // empty after the last part
+};
+
+// A storage that each call gets anew: an argument, or the gradient that a leaf had before the call.
+struct Input {
+  int32_t leaf = -1;      // of Trace::leaves; -1 for an argument
+  int32_t argument = -1;  // its number among the arguments
+  const Storage* id = nullptr;
+  Ref<Storage> held;
+  uint64_t offset = 0, extent = 0;  // the bytes that its tensor spans, from this one on
+};
+
+struct Trace {
+  std::string refusal;  // why nothing can be made of it; the rest has no meaning then
+  Device device;
+  std::vector<Value> values;
+  std::vector<Access> accesses;
+  std::vector<Scalar> scalars;
+  std::vector<TraceNode> nodes;
+  std::vector<Part> parts;
+  std::vector<Leaf> leaves;
+  std::vector<Kept> kept;
+  std::vector<Result> results;
+  std::vector<Input> inputs;
+  uint32_t num_draws = 0;
+  uint64_t inside_bytes = 0;  // the most that eager execution had at once
+
+  const Access* inputs_of(const TraceNode& n) const { return accesses.data() + n.first_access; }
+  const Access* outputs_of(const TraceNode& n) const { return inputs_of(n) + n.num_inputs; }
+};
+
+}  // namespace tenon::graph

@@ -1,0 +1,246 @@
+// Whole training steps, compiled and as always: the same bits everywhere.
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+#include <tenon/tenon.h>
+
+#include "bits.h"
+
+BOOST_AUTO_TEST_SUITE(steps_test)
+
+using namespace tenon;
+using test::same_bits;
+using test::says;
+
+namespace {
+
+using Optimizer = std::unique_ptr<optim::Optimizer>;
+using MakeOptimizer = std::function<Optimizer(std::vector<Tensor>)>;
+
+struct Perceptron : nn::Module<Perceptron> {
+  nn::Linear fc1{6, 8}, fc2{8, 3};
+  nn::Dropout drop{0.3};
+  Tensor forward(const Tensor& x) { return fc2(drop(relu(fc1(x)))); }
+};
+
+struct Convolutional : nn::Module<Convolutional> {
+  nn::Conv2d conv1{1, 3, 3, {.padding = 1}}, conv2{3, 4, 3};
+  nn::BatchNorm2d norm{3};
+  nn::Linear fc{4 * 2 * 2, 3};
+  Tensor forward(const Tensor& x) {
+    Tensor h = max_pool2d(relu(norm(conv1(x))), 2);
+    return fc(relu(conv2(h)).flatten(1));
+  }
+};
+
+struct Recurrent : nn::Module<Recurrent> {
+  nn::LSTM lstm{5, 7, {.batch_first = true}};
+  nn::Linear fc{7, 3};
+  Tensor forward(const Tensor& x) {
+    const auto out = lstm(x);
+    return fc(std::get<0>(out).select(1, -1));
+  }
+};
+
+struct Attending : nn::Module<Attending> {
+  nn::Embedding embed{11, 8};
+  nn::TransformerEncoderLayer layer{8, 2, {.dim_feedforward = 16, .dropout = 0.1}};
+  nn::Linear fc{8, 3};
+  Tensor forward(const Tensor& x) { return fc(layer(embed(x)).mean({1})); }
+};
+
+// One model with its optimizer; two of them begin alike.
+template <class Net>
+struct Run {
+  Net net;
+  Optimizer optimizer;
+  explicit Run(const MakeOptimizer& make) : optimizer(make(net.parameters())) {}
+
+  Tensor step(const Tensor& x, const Tensor& y, double clip) {
+    optimizer->zero_grad();
+    Tensor loss = cross_entropy(net(x), y);
+    loss.backward();
+    if (clip > 0) nn::utils::clip_grad_norm_(net.parameters(), clip);
+    optimizer->step();
+    return loss;
+  }
+};
+
+struct Batch {
+  Tensor x, y;
+};
+
+template <class Net>
+std::pair<std::unique_ptr<Run<Net>>, std::unique_ptr<Run<Net>>> twins(const MakeOptimizer& make) {
+  manual_seed(11);
+  auto a = std::make_unique<Run<Net>>(make);
+  manual_seed(11);
+  auto b = std::make_unique<Run<Net>>(make);
+  return {std::move(a), std::move(b)};
+}
+
+template <class Net>
+void require_alike(const Net& a, const Net& b) {
+  const auto p = nn::parameters(const_cast<Net&>(a)), q = nn::parameters(const_cast<Net&>(b));
+  for (size_t i = 0; i < p.size(); ++i) {
+    BOOST_TEST(same_bits(p[i], q[i]));
+    BOOST_TEST(same_bits(p[i].grad(), q[i].grad()));
+    BOOST_TEST(p[i].version() == q[i].version());
+    if (p[i].grad().defined()) BOOST_TEST(p[i].grad().version() == q[i].grad().version());
+  }
+  BOOST_TEST(same_bits(nn::buffers(const_cast<Net&>(a)), nn::buffers(const_cast<Net&>(b))));
+}
+
+// Both make the same steps, one of them compiled. A schedule changes the learning rate in between.
+template <class Net>
+void compare(const MakeOptimizer& make, const std::function<Batch()>& batch, double clip = 0,
+             int steps = 8) {
+  auto [a, b] = twins<Net>(make);
+  auto compiled =
+      compile([&b = *b, clip](const Tensor& x, const Tensor& y) { return b.step(x, y, clip); });
+  optim::StepLR schedule_a(*a->optimizer, 3), schedule_b(*b->optimizer, 3);
+  for (int i = 0; i < steps; ++i) {
+    const auto [x, y] = batch();
+    const RandomState state = random_state();
+    const Tensor expected = a->step(x, y, clip);
+    const RandomState after = random_state();
+    set_random_state(state);
+    BOOST_TEST(same_bits(compiled(x, y), expected));
+    BOOST_TEST((random_state() == after));
+    schedule_a.step(), schedule_b.step();
+    // Both forms may be mixed.
+    if (i == 5) {
+      const RandomState between = random_state();
+      a->step(x, y, clip);
+      set_random_state(between);
+      b->step(x, y, clip);
+    }
+  }
+  require_alike(a->net, b->net);
+  BOOST_TEST(says(compiled, "replayed"));
+}
+
+Batch vectors() { return {randn({4, 6}), randint(0, 3, {4})}; }
+Batch images() { return {randn({4, 1, 8, 8}), randint(0, 3, {4})}; }
+Batch sequences() { return {randn({4, 6, 5}), randint(0, 3, {4})}; }
+Batch words() { return {randint(0, 11, {4, 6}), randint(0, 3, {4})}; }
+
+template <class O, class Options>
+MakeOptimizer making(Options options) {
+  return [options](std::vector<Tensor> params) { return std::make_unique<O>(params, options); };
+}
+const MakeOptimizer adam = making<optim::Adam>(optim::AdamOptions{.lr = 0.01});
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(with_each_optimizer) {
+  using namespace optim;
+  const std::vector<std::pair<const char*, MakeOptimizer>> all = {
+      {"SGD", making<SGD>(SGDOptions{.lr = 0.1})},
+      {"SGD, momentum", making<SGD>(SGDOptions{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.1})},
+      {"Adam", adam},
+      {"AdamW", making<AdamW>(AdamWOptions{.lr = 0.01, .amsgrad = true})},
+      {"RMSprop", making<RMSprop>(RMSpropOptions{.lr = 0.01})},
+      {"Adagrad", making<Adagrad>(AdagradOptions{.lr = 0.01})},
+      {"Adadelta", making<Adadelta>(AdadeltaOptions{})},
+      {"Adamax", making<Adamax>(AdamaxOptions{})},
+      {"NAdam", making<NAdam>(NAdamOptions{})},
+      {"RAdam", making<RAdam>(RAdamOptions{})},
+      {"ASGD", making<ASGD>(ASGDOptions{})},
+      {"Rprop", making<Rprop>(RpropOptions{})},
+      {"Lion", making<Lion>(LionOptions{})}};
+  for (auto& [name, make] : all) {
+    BOOST_TEST_CONTEXT(name) { compare<Perceptron>(make, vectors); }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(with_convolutions_and_batch_norm) { compare<Convolutional>(adam, images); }
+BOOST_AUTO_TEST_CASE(with_an_lstm_and_clipping) { compare<Recurrent>(adam, sequences, 0.5); }
+BOOST_AUTO_TEST_CASE(with_attention_and_dropout) { compare<Attending>(adam, words, 1.0); }
+
+BOOST_AUTO_TEST_CASE(with_batches_of_two_sizes) {
+  int count = 0;
+  compare<Perceptron>(
+      adam,
+      [&] {
+        const int64_t n = ++count % 3 ? 4 : 2;
+        return Batch{randn({n, 6}), randint(0, 3, {n})};
+      },
+      0, 16);
+}
+
+BOOST_AUTO_TEST_CASE(with_gradients_of_several_batches) {
+  auto [a, b] = twins<Perceptron>(adam);
+  a->net.eval(), b->net.eval();
+  auto pass = [](auto& run, const Tensor& x, const Tensor& y) {
+    Tensor loss = cross_entropy(run.net(x), y) / 2.0;
+    loss.backward();
+    return loss;
+  };
+  auto compiled = compile([&](const Tensor& x, const Tensor& y) { return pass(*b, x, y); });
+  for (int i = 0; i < 16; ++i) {
+    const auto [x, y] = vectors();
+    BOOST_TEST(same_bits(pass(*a, x, y), compiled(x, y)));
+    if (i % 2 == 0) continue;
+    for (auto* run : {a.get(), b.get()}) run->optimizer->step(), run->optimizer->zero_grad();
+  }
+  require_alike(a->net, b->net);
+  BOOST_TEST(says(compiled, "2 programs") != says(compiled, "no program"));
+}
+
+BOOST_AUTO_TEST_CASE(a_state_that_was_loaded_goes_on_as_always) {
+  auto [a, b] = twins<Perceptron>(adam);
+  auto compiled = compile([&b = *b](const Tensor& x, const Tensor& y) { return b.step(x, y, 0); });
+  auto both = [&, &a = *a] {
+    const auto [x, y] = vectors();
+    const RandomState state = random_state();
+    const Tensor expected = a.step(x, y, 0);
+    set_random_state(state);
+    BOOST_TEST(same_bits(compiled(x, y), expected));
+  };
+  for (int i = 0; i < 4; ++i) both();
+  const auto copied = [](const nn::StateDict& tensors) {
+    nn::StateDict copies;
+    for (auto& [name, t] : tensors) copies.set(name, t.clone());
+    return copies;
+  };
+  const nn::StateDict model = copied(nn::state_dict(b->net));
+  optim::OptimizerState optimizer = b->optimizer->state_dict();
+  optimizer.tensors = copied(optimizer.tensors);
+  for (int i = 0; i < 4; ++i) both();
+  for (auto* run : {a.get(), b.get()}) {
+    load_state_dict(run->net, model);
+    run->optimizer->load_state_dict(optimizer);
+  }
+  for (int i = 0; i < 6; ++i) both();
+  require_alike(a->net, b->net);
+}
+
+BOOST_AUTO_TEST_CASE(autocast_inside_and_around) {
+  auto [a, b] = twins<Perceptron>(adam);
+  auto step = [](auto& run, const Tensor& x, const Tensor& y) {
+    run.optimizer->zero_grad();
+    Tensor loss = autocast(bf16, [&] { return cross_entropy(run.net(x), y); });
+    loss.backward();
+    run.optimizer->step();
+    return loss;
+  };
+  auto compiled = compile([&](const Tensor& x, const Tensor& y) { return step(*b, x, y); });
+  for (int i = 0; i < 10; ++i) {
+    const auto [x, y] = vectors();
+    const RandomState state = random_state();
+    const bool around = i == 6;
+    auto call = [&](auto&& f) { return around ? autocast(bf16, f) : f(); };
+    const Tensor expected = call([&] { return step(*a, x, y); });
+    set_random_state(state);
+    BOOST_TEST(same_bits(call([&] { return compiled(x, y); }), expected));
+  }
+  require_alike(a->net, b->net);
+  BOOST_TEST(says(compiled, "an Autocast guard is around the call"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
