@@ -26,35 +26,14 @@ int64_t overwritten_by(const Attrs& attrs, size_t output) {
   return attrs.has(kInPlace) ? attrs.get_list(kInPlace)[output] : -1;
 }
 
-// Throws unless the program was built for such inputs.
-void require_dtype_of_step(const Infer& infer, const FusedProgram::Step& step, size_t number,
-                           DType found) {
-  if (found != step.dtype)
-    throw DTypeError(
-        fmt::format("{}: step {}, {}, makes {} of these inputs, but the program was built for {}{}",
-                    infer.op.name, number, step.op->name, found, step.dtype, path_suffix()));
-}
-
-std::vector<TensorDesc> infer_steps(Infer& infer, const FusedProgram& program) {
-  std::vector<TensorDesc> results;
-  for (auto& step : program.steps()) {
-    FusedShapes values;
-    for (auto& operand : step.operands)
-      values.add(operand.kind == FusedValue::absent  ? std::optional<TensorDesc>()
-                 : operand.kind == FusedValue::input ? std::optional(infer.in(operand.index))
-                                                     : std::optional(results[operand.index]));
-    results.push_back(values.infer(step));
-    require_dtype_of_step(infer, step, results.size() - 1, results.back().dtype);
-  }
-  return results;
-}
-
 void infer_fused(Infer& infer) {
   const auto& program = fused_program(infer.attrs.get_string(kProgram));
   Shape whole;
   for (size_t i = 0; i < infer.size(); ++i)
     whole = broadcast_shapes(whole, shape_of(infer.in(i)), infer.op.name);
-  const auto results = infer_steps(infer, program);
+  std::vector<TensorDesc> inputs;
+  for (size_t i = 0; i < infer.size(); ++i) inputs.push_back(infer.in(i));
+  const auto results = infer_steps(program, inputs);
   for (size_t i = 0; i < program.results().size(); ++i) {
     const TensorDesc& result = results[program.results()[i]];
     if (!(result.shape == whole))
@@ -75,7 +54,7 @@ void infer_fused(Infer& infer) {
 
 void decompose_fused(const Call& call, Outputs& out) {
   const auto& program = fused_program(call.attrs.get_string(kProgram));
-  out = run_members(program, call.inputs, call.scalars);
+  out = run_parts(program, call.inputs, call.scalars);
   for (size_t i = 0; i < out.size(); ++i) {
     const int64_t input = overwritten_by(call.attrs, i);
     if (!(call.wanted >> i & 1)) out[i] = Tensor();
@@ -123,6 +102,24 @@ void FusedShapes::require_one_dtype(const Op& op) const {
                       "{}{}",
                       op.name, first->dtype, operands_[i]->dtype, path_suffix()));
   }
+}
+
+std::vector<TensorDesc> infer_steps(const FusedProgram& program,
+                                    std::span<const TensorDesc> inputs) {
+  std::vector<TensorDesc> results;
+  for (auto& step : program.steps()) {
+    FusedShapes values;
+    for (auto& operand : step.operands)
+      values.add(operand.kind == FusedValue::absent  ? std::optional<TensorDesc>()
+                 : operand.kind == FusedValue::input ? std::optional(inputs[operand.index])
+                                                     : std::optional(results[operand.index]));
+    results.push_back(values.infer(step));
+    if (results.back().dtype != step.dtype)
+      throw DTypeError(fmt::format(
+          "fused: step {}, {}, makes {} of these inputs, but the program was built for {}{}",
+          results.size() - 1, step.op->name, results.back().dtype, step.dtype, path_suffix()));
+  }
+  return results;
 }
 
 Attrs fused_attrs(const FusedProgram& program, std::span<const int32_t> in_place) {

@@ -1,4 +1,4 @@
-// Shape rules of the members of a fused program.
+// What the rules of `fused` are made of: the shape rules of its members, and how it is decomposed.
 #pragma once
 
 #include <optional>
@@ -26,5 +26,14 @@ class FusedShapes {
 
   std::vector<std::optional<TensorDesc>> operands_;
 };
+
+// Returns what the steps make of such inputs. Throws a DTypeError where that is not what the
+// program says.
+std::vector<TensorDesc> infer_steps(const FusedProgram& program,
+                                    std::span<const TensorDesc> inputs);
+
+// Runs a program that no plugin of the device takes: those members by themselves that it refuses
+// too, and the others in smaller programs. Where it refuses none, all are run one by one.
+Outputs run_parts(const FusedProgram& program, Inputs inputs, std::span<const Scalar> scalars);
 
 }  // namespace tenon
