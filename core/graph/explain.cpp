@@ -53,8 +53,7 @@ std::string text_of(const KnownProgram& known) {
       trace.nodes.size(), known.program->replays, trace.results.size(), gradients, trace.num_draws,
       known.program->arena_bytes(), known.program->fresh_bytes(), trace.inside_bytes);
   if (host_parts)
-    text +=
-        fmt::format("      {} times the host itself takes a step of an optimizer\n", host_parts);
+    text += fmt::format("      steps of optimizers, which the host takes: {}\n", host_parts);
   return text + fmt::format("      operators: {}\n", operators_of(trace));
 }
 

@@ -18,9 +18,9 @@ struct MemoryPlan {
   uint64_t bytes = 0;             // of all of the memory
 };
 
-// Gives each lifetime a place, in the order of their first steps: the smallest gap that is large
-// enough. Lifetimes that share a step never overlap. Takes n log n time for n lifetimes, as long as
-// there are few gaps.
+// Gives each lifetime a place, so that those which share a step never overlap. Two ways are tried,
+// and the one that needs less memory is taken; of the second, which takes n^2 time, only up to some
+// thousand lifetimes.
 MemoryPlan plan_memory(std::span<const Lifetime> lifetimes, uint64_t alignment);
 
 }  // namespace tenon::graph

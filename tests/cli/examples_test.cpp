@@ -33,6 +33,14 @@ BOOST_AUTO_TEST_CASE(linear_regression) {
   BOOST_TEST(std::abs(number_after(outcome.out, "x + ") - 2) < 0.05);
 }
 
+BOOST_AUTO_TEST_CASE(compile) {
+  Folder folder;
+  const auto outcome = run_well(folder, "compile 2");
+  for (auto* line : {"512-256-128-2, forward of 1", "LeNet, training step of 64", " us",
+                     "a compiled function", "a program of", "steps of optimizers"})
+    BOOST_TEST(has(outcome.out, line), outcome.out);
+}
+
 // How much overlaps depends on the machine, and on what else it does.
 BOOST_AUTO_TEST_CASE(async) {
   Folder folder;

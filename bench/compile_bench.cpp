@@ -1,0 +1,96 @@
+// Compiled functions beside the same functions as they are. The two take turns, so that both see
+// the same machine; `ratio` is that of their least times. docs/compile.md says what a program
+// saves.
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "subject.h"
+
+using namespace tenon;
+
+namespace {
+
+// Times two bodies that do the same. One that is timed does so many calls and waits once.
+template <class Plain, class Compiled>
+void beside(benchmark::State& state, int calls, const Plain& plain, const Compiled& compiled) {
+  const auto timed = [calls](auto& body) {
+    const auto began = std::chrono::steady_clock::now();
+    for (int i = 0; i < calls; ++i) body().wait();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() / calls;
+  };
+  for (int i = 0; i < 4; ++i) plain().wait(), compiled().wait();
+  double least[2] = {1e9, 1e9};
+  for (auto _ : state) {
+    least[0] = std::min(least[0], timed(plain));
+    least[1] = std::min(least[1], timed(compiled));
+  }
+  state.counters["plain_us"] = least[0] * 1e6;
+  state.counters["compiled_us"] = least[1] * 1e6;
+  state.counters["ratio"] = least[1] / least[0];
+}
+
+nn::Sequential chapter() {
+  return nn::Sequential(nn::Linear(512, 256), nn::ReLU(), nn::Linear(256, 128), nn::ReLU(),
+                        nn::Linear(128, 2));
+}
+nn::Sequential lenet() {
+  return nn::Sequential(nn::Conv2d(1, 6, 5, {.padding = 2}), nn::ReLU(), nn::MaxPool2d(2),
+                        nn::Conv2d(6, 16, 5), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(),
+                        nn::Linear(400, 120), nn::ReLU(), nn::Linear(120, 84), nn::ReLU(),
+                        nn::Linear(84, 10));
+}
+
+void forward(benchmark::State& state) {
+  auto net = chapter();
+  net.eval();
+  const NoGrad guard;
+  const Tensor x = randn({state.range(0), 512});
+  auto compiled = compile([&](const Tensor& input) { return net(input); });
+  beside(state, 100, [&] { return net(x); }, [&] { return compiled(x); });
+}
+
+// Operators that do next to nothing: what is left is the way to them.
+void four_operators(benchmark::State& state) {
+  const Tensor x = randn({state.range(0)});
+  auto plain = [](const Tensor& a) { return ((a + 1.0) * 2.0 - a).neg(); };
+  auto compiled = compile(plain);
+  beside(state, 1000, [&] { return plain(x); }, [&] { return compiled(x); });
+}
+
+template <class Optimizer, class Options>
+void step(benchmark::State& state, nn::Sequential net, const Options& options, const Tensor& x,
+          int64_t classes, int calls) {
+  Optimizer optimizer(net.parameters(), options);
+  const Tensor y = randint(0, classes, {x.size(0)});
+  auto plain = [&](const Tensor& images, const Tensor& labels) {
+    optimizer.zero_grad();
+    Tensor loss = cross_entropy(net(images), labels);
+    loss.backward();
+    optimizer.step();
+    return loss;
+  };
+  auto compiled = compile(plain);
+  beside(state, calls, [&] { return plain(x, y); }, [&] { return compiled(x, y); });
+}
+
+void chapter_step(benchmark::State& state) {
+  step<optim::SGD>(state, chapter(), optim::SGDOptions{.lr = 1e-4, .momentum = 0.9},
+                   randn({state.range(0), 512}), 2, state.range(0) == 1 ? 50 : 5);
+}
+void lenet_step(benchmark::State& state) {
+  step<optim::Adam>(state, lenet(), optim::AdamOptions{.lr = 1e-4},
+                    randn({state.range(0), 1, 28, 28}), 10, 2);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  manual_seed(1);
+  benchmark::RegisterBenchmark("compile/four_operators", four_operators)->Arg(4)->UseRealTime();
+  benchmark::RegisterBenchmark("compile/forward", forward)->Arg(1)->Arg(64)->UseRealTime();
+  benchmark::RegisterBenchmark("compile/step", chapter_step)->Arg(1)->Arg(256)->UseRealTime();
+  benchmark::RegisterBenchmark("compile/lenet", lenet_step)->Arg(64)->Arg(256)->UseRealTime();
+  return bench::run(argc, argv);
+}
