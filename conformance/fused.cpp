@@ -28,7 +28,7 @@ bool is_nan(DType dtype, uint64_t bits) {
   }
 }
 
-void require_same_bits(const Tensor& found, const Tensor& expected, const std::string& what) {
+void require_bits_of_members(const Tensor& found, const Tensor& expected, const std::string& what) {
   if (found.dtype() != expected.dtype() || !(found.shape() == expected.shape()))
     throw Mismatch(what + " is " + std::string(name_of(found.dtype())) + " " + found.shape().str() +
                    ", and of the members one by one " + std::string(name_of(expected.dtype())) +
@@ -88,8 +88,8 @@ List FusedCase::run() {
   const auto expected = run_members(program, inputs, scalars_);
   const auto found = run_fused(program, inputs, scalars_, over_);
   for (size_t i = 0; i < found.size(); ++i) {
-    require_same_bits(found[i], expected[i],
-                      "output " + std::to_string(i) + " of " + program.text());
+    require_bits_of_members(found[i], expected[i],
+                            "output " + std::to_string(i) + " of " + program.text());
     if (over_[i] >= 0 && !found[i].is_same(inputs_[static_cast<size_t>(over_[i])]))
       throw Mismatch("output " + std::to_string(i) + " is another tensor than it overwrites");
   }

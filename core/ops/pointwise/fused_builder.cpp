@@ -24,7 +24,7 @@ struct FusedPrograms {
 };
 constinit NeverDestroyed<FusedPrograms> fused_programs;
 
-std::string text_of(const FusedValue& value) {
+std::string spelled(const FusedValue& value) {
   if (value.kind == FusedValue::absent) return "_";
   return fmt::format("{}{}", value.kind == FusedValue::input ? 'x' : 't', value.index);
 }
@@ -43,11 +43,11 @@ std::string text_of_attrs(const FusedProgram::Step& step) {
   return text;
 }
 
-std::string text_of(const FusedProgram::Step& step) {
+std::string spelled(const FusedProgram::Step& step) {
   std::string text = step.op->name + text_of_attrs(step) + '(';
   const char* between = "";
   for (auto& operand : step.operands) {
-    text += between + text_of(operand);
+    text += between + spelled(operand);
     between = ", ";
   }
   if (step.num_scalars) text += fmt::format("{}#{}", between, step.num_scalars);
@@ -141,7 +141,7 @@ const FusedProgram& FusedBuilder::finish() {
     throw Error("fused: a program has inputs and outputs");
   std::string& text = program_.text_;
   text.clear();
-  for (auto& step : program_.steps_) text += (text.empty() ? "" : "; ") + text_of(step);
+  for (auto& step : program_.steps_) text += (text.empty() ? "" : "; ") + spelled(step);
   const char* between = " -> ";
   for (const uint32_t result : program_.results_) {
     text += fmt::format("{}t{}", between, result);
