@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "subject.h"
@@ -105,8 +107,33 @@ void wrapper_overhead(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations());
 }
 
+// How much of the time of sums of gradients lies in the time in which a device does something else,
+// as a profiler sees it.
+double hidden_in_trace(const std::vector<profiler::Event>& events) {
+  const auto is_sum = [](const profiler::Event& e) {
+    return e.part_of.find("sum of gradients") != std::string::npos;
+  };
+  std::vector<std::pair<double, double>> busy;  // as they begin, joined where they overlap
+  for (auto& e : events) {
+    if (e.kind != profiler::Kind::op || is_sum(e)) continue;
+    if (busy.empty() || e.began > busy.back().second)
+      busy.emplace_back(e.began, e.ended);
+    else
+      busy.back().second = std::max(busy.back().second, e.ended);
+  }
+  double all = 0, hidden = 0;
+  for (auto& e : events) {
+    if (!is_sum(e)) continue;
+    all += e.ended - e.began;
+    for (auto& [began, ended] : busy)
+      hidden += std::max(0.0, std::min(ended, e.ended) - std::max(began, e.began));
+  }
+  return hidden / all;
+}
+
 // How much of the sums of gradients overlaps with the backward pass on two devices: the times of
 // passes that sum in buckets, at their end, and not at all, which take turns; the least of each.
+// And the same as the trace of one more pass shows it.
 void reduction(benchmark::State& state) {
   const auto net = [] {
     nn::Sequential layers;
@@ -141,6 +168,12 @@ void reduction(benchmark::State& state) {
   state.counters["at_end"] = least[1] / least[0];
   state.counters["in_buckets"] = least[2] / least[0];
   state.counters["hidden"] = (least[1] - least[2]) / (least[1] - least[0]);
+  const Tensor loss = in_buckets(x).sum();
+  synchronize();
+  profiler::Profiler profiler;
+  timed(parameters[2], loss);
+  profiler.stop();
+  state.counters["hidden_in_trace"] = hidden_in_trace(profiler.events());
 }
 
 void forward() {

@@ -12,6 +12,7 @@
 #include <tenon/core/base/per_thread.h>
 #include <tenon/core/base/printable.h>
 #include <tenon/core/device.h>
+#include <tenon/core/device_scope.h>
 #include <tenon/core/error.h>
 
 namespace tenon {
@@ -60,9 +61,6 @@ bool is_type_name(std::string_view s) {
       fmt::format("\"{}:{}\" has too large an index: devices are numbered from 0 to {}",
                   printable(type), printable(index), UINT16_MAX));
 }
-
-thread_local Device guard_device TENON_FAST_TLS;
-thread_local bool guard_active TENON_FAST_TLS = false;
 
 }  // namespace
 
@@ -120,16 +118,25 @@ std::vector<Device> parse_devices(std::string_view list) {
   return devices;
 }
 
-Device default_device() { return guard_active ? guard_device : Device(); }
-bool device_guard_active() { return guard_active; }
+constinit thread_local const detail::DeviceScope* innermost_scope TENON_FAST_TLS = nullptr;
 
-DeviceGuard::DeviceGuard(Device device) : before_(guard_device), active_before_(guard_active) {
-  guard_device = device;
-  guard_active = true;
+void enter_scope(detail::DeviceScope& scope) {
+  scope.before = innermost_scope;
+  scope.guard = scope.stream ? (scope.before ? scope.before->guard : nullptr) : &scope;
+  scope.streams = scope.stream ? &scope : scope.before ? scope.before->streams : nullptr;
+  innermost_scope = &scope;
 }
-DeviceGuard::~DeviceGuard() {
-  guard_device = before_;
-  guard_active = active_before_;
+void leave_scope(const detail::DeviceScope& scope) { innermost_scope = scope.before; }
+
+Device default_device() {
+  return device_guard_active() ? innermost_scope->guard->device : Device();
 }
+bool device_guard_active() { return innermost_scope && innermost_scope->guard; }
+
+DeviceGuard::DeviceGuard(Device device) {
+  scope_.device = device;
+  enter_scope(scope_);
+}
+DeviceGuard::~DeviceGuard() { leave_scope(scope_); }
 
 }  // namespace tenon

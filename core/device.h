@@ -50,6 +50,16 @@ TENON_API std::vector<Device> parse_devices(std::string_view list);
 // ValueError if TENON_CPU_DEVICES is not a number.
 TENON_API uint32_t device_count(std::string_view type);
 
+class DeviceContext;
+namespace detail {
+// The scopes of a thread that say where it works, the innermost first; they live on its stack.
+struct DeviceScope {
+  Device device;
+  DeviceContext* stream = nullptr;  // of a StreamGuard; null for a DeviceGuard
+  const DeviceScope *before = nullptr, *guard = nullptr, *streams = nullptr;  // the last of a kind
+};
+}  // namespace detail
+
 // Returns where factories (`zeros`, `randn`, …) put tensors if no device is given: the device of
 // this thread's innermost DeviceGuard, otherwise cpu:0.
 TENON_API Device default_device();
@@ -62,8 +72,7 @@ class TENON_API DeviceGuard {
   DeviceGuard& operator=(const DeviceGuard&) = delete;
 
  private:
-  Device before_;
-  bool active_before_;
+  detail::DeviceScope scope_;
 };
 // Returns whether a DeviceGuard is active on this thread: parameters with replicas are then read on
 // that device.

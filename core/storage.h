@@ -14,18 +14,18 @@ namespace tenon {
 
 class Allocator;
 class DeviceContext;
-class Stream;
+class DeviceStream;
 struct MemoryChunk;
 struct AdoptedMemory;
 
 // Views share a storage. The memory returns to its allocator with the last handle. The next user of
-// the block is queued behind this one on the stream of the device, so only work on other streams
+// the block is queued behind this one on the stream of its context, so only work on other streams
 // (`uses`) has to be waited for.
 struct Storage : RefCounted, Pooled<Storage> {
   uint32_t slot = 0;     // in its chunk; beside the count of references, to fill two lines of cache
   void* data = nullptr;  // null if bytes is 0
   uint64_t bytes = 0;
-  DeviceContext* context = nullptr;
+  DeviceContext* context = nullptr;  // from whose memory it is
   Allocator* allocator = nullptr;
   // The block of the allocator (core/runtime/block_heap.h).
   uint64_t block_bytes = 0;
@@ -40,7 +40,8 @@ struct Storage : RefCounted, Pooled<Storage> {
   std::atomic<uint64_t> written{
       ~uint64_t{0}};  // after `empty`: how many bytes from the first on have been written
   std::atomic<uint64_t> version{0};  // incremented by every mutator
-  // The ticket of the last queued write. Read it by ticket_of (core/runtime/arrival.h).
+  // The ticket of the last queued write, which any stream of the device may make. Who is about to
+  // read what was written calls await_values (core/runtime/order.h).
   std::atomic<uint64_t> write_ticket{0};
   std::atomic<bool> exported{false};  // the address was given to somebody who may write there
   // The number of the present values, which no other values of any storage have had; it is given
@@ -48,7 +49,7 @@ struct Storage : RefCounted, Pooled<Storage> {
   // what reads them. It is 0, which says nothing, for memory that others may write to unseen.
   TENON_API uint64_t values_number();
   struct Use {
-    Stream* stream;
+    DeviceStream* stream;
     uint64_t ticket;
   };
   // Uses by other streams. The lock of the allocator protects them, and also the links of the list
@@ -58,8 +59,8 @@ struct Storage : RefCounted, Pooled<Storage> {
   Storage *previous = nullptr, *next = nullptr;
 
   // Notes that work on `stream` reads or writes this memory until `ticket`.
-  void add_use(Stream& stream, uint64_t ticket);
-  // Makes later work on the stream of the device wait for `uses`. Call it before the memory is
+  void add_use(DeviceStream& stream, uint64_t ticket);
+  // Makes later work on the stream of its context wait for `uses`. Call it before the memory is
   // changed in place. If this throws, the uses that are not waited for yet are kept.
   void wait_for_uses();
   // Forgets failures of the last owner of the memory, which do not concern the new owner. It is for
@@ -78,6 +79,8 @@ void destroy(Storage*);
 class InPlaceChange {
  public:
   explicit InPlaceChange(Storage& storage) : storage_(&storage) { storage.wait_for_uses(); }
+  // The same for a change that the stream of `by` makes, a context of the device.
+  InPlaceChange(Storage& storage, DeviceContext& by);
   InPlaceChange(InPlaceChange&& o) noexcept : storage_(std::exchange(o.storage_, nullptr)) {}
   ~InPlaceChange() {
     if (!storage_) return;

@@ -11,8 +11,8 @@
 #include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/format.h>
 #include <tenon/core/layout.h>
-#include <tenon/core/runtime/arrival.h>
 #include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/order.h>
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {
@@ -79,16 +79,15 @@ uint64_t Tensor::version() const {
 
 const Tensor& Tensor::wait() const {
   auto& t = checked_impl(*this, "wait");
-  auto& stream = *t.storage->context->stream;
-  wait_for_arrival(*t.storage);
-  const uint64_t ticket = ticket_of(*t.storage);
+  const uint64_t ticket = t.storage->write_ticket.load(std::memory_order_acquire);
+  auto& stream = writer_of(*t.storage, ticket);
   stream.wait_and_watch(ticket);
   if (stream.failures.any() || stream.failures.may_be_told(ticket))
     stream.wait_for_value(ticket, t.data(), Footprint(t.shape, t.strides, size_of(t.dtype)));
   return *this;
 }
 
-bool Tensor::is_ready() const { return has_arrived(*checked_impl(*this, "is_ready").storage); }
+bool Tensor::is_ready() const { return has_values(*checked_impl(*this, "is_ready").storage); }
 
 namespace {
 

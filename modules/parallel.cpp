@@ -87,7 +87,7 @@ void sum_in_place(const Rows& rows, std::vector<bool>& summed) {
   for (size_t r = 0; r < rows.size(); ++r) {
     const auto here = devices_of(rows[r]);
     const bool fits = !summed[r] && here.size() > 1 && rows[r][0].numel() > 0 &&
-                      (devices.empty() ? context_beside(here) != nullptr : devices == here) &&
+                      (devices.empty() ? share_memory(here) : devices == here) &&
                       std::all_of(rows[r].begin(), rows[r].end(), [](auto& t) {
                         return t.is_contiguous() && !impl_of(t).storage->adopted();
                       });

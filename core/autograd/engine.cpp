@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <tuple>
 #include <unordered_map>
@@ -26,6 +27,7 @@
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/pointwise.h>
+#include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/observe.h>
 
 namespace tenon {
@@ -204,7 +206,11 @@ class Backward {
     pending_.erase(last);
     // Rules and hooks run where the forward call ran: they may compute with a parameter alone,
     // whose replica there is then read, and their errors name the module.
-    const DeviceGuard device(device_of(p.grads));
+    const Device device = device_of(p.grads);
+    const DeviceGuard guard(device);
+    std::optional<ContextScope> stream;
+    if (p.node->stream || innermost_scope->streams) [[unlikely]]
+      stream.emplace(context_of(device).numbered(p.node->stream));
     const ModulePath path(p.node->path);
     try {
       if (p.node->hooks.any()) run_hooks(*p.node, p.grads);
@@ -277,7 +283,6 @@ class Backward {
     if (!wanted(e)) return;
     if (e.leaf) {
       auto& leaf = gradient_for(e.leaf);
-      Buckets::await(leaf);
       return leaf.add_part(std::move(g));
     }
     auto& p = pending_[e.node->sequence];

@@ -155,7 +155,7 @@ void Buckets::collect(size_t place) {
     sum_bucket(true);
     devices_ = std::move(devices);
     joined_ = communicator_for(devices_);
-    adds_in_place_ = !joined_ && context_beside(devices_);
+    adds_in_place_ = !joined_ && share_memory(devices_);
   }
   if (!joined_ && !adds_in_place_) return;
   bucket_.push_back(place);
@@ -182,34 +182,23 @@ void Buckets::sum_by_collectives(bool overlaps) {
     LeafGradient& leaf = leaves_[bucket_[i]];
     const bool summed = std::find(refused.begin(), refused.end(), i) == refused.end();
     put_back(leaf, rows[i], summed ? 1 : rows[i].size());
-    if (summed && overlaps) leaf.summed_by = &beside_first(*joined_);
   }
 }
 
 void Buckets::sum_in_place(bool overlaps) {
+  DeviceContext& first = context_of(devices_[0]);
+  DeviceContext& by = overlaps ? first.extra(Extra::sums) : first;
   std::vector<std::vector<Tensor>> rows;
   std::vector<InPlaceChange> changes;
   for (size_t place : bucket_) {
     auto& row = rows.emplace_back(take_row(leaves_[place], devices_));
-    changes.emplace_back(*impl_of(row[0]).storage);
+    changes.emplace_back(*impl_of(row[0]).storage, by);
   }
-  DeviceContext& by = overlaps ? *context_beside(devices_) : context_of(devices_[0]);
-  follow(by, devices_);
   for (size_t i = 0; i < rows.size(); ++i) {
     LeafGradient& leaf = leaves_[bucket_[i]];
     const bool summed = accumulate(by, rows[i]);
     put_back(leaf, rows[i], summed ? 1 : rows[i].size());
-    if (summed && overlaps) leaf.summed_by = by.stream.get();
   }
-}
-
-void Buckets::await_sum(LeafGradient& leaf) {
-  await_beside(*std::exchange(leaf.summed_by, nullptr), leaf.parts[0].second);
-}
-
-void Buckets::finish() {
-  sum_bucket(false);  // there is nothing left to be computed meanwhile
-  for (auto& leaf : leaves_) await(leaf);
 }
 
 }  // namespace tenon

@@ -11,7 +11,7 @@
 namespace tenon {
 
 class Communicator;
-class Stream;
+class DeviceStream;
 
 // Returns `more` where there is no sum yet.
 Tensor add_up(const Tensor& sum, Tensor more);
@@ -24,10 +24,9 @@ using Parts = std::vector<std::pair<Device, Tensor>>;
 struct LeafGradient {
   Ref<TensorImpl> leaf;
   Parts parts = {};
-  bool hooked = false;          // there is one part, which the hooks have left
-  bool deferred = false;        // parts on other devices stay there, as no_sync() says
-  Parts held = {};              // by earlier passes; `parts` has them, too
-  Stream* summed_by = nullptr;  // it may still write the one part that there is
+  bool hooked = false;    // there is one part, which the hooks have left
+  bool deferred = false;  // parts on other devices stay there, as no_sync() says
+  Parts held = {};        // by earlier passes; `parts` has them, too
 
   // Returns the devices of all parts, the leaf's own first, the others by kind and index.
   std::vector<Device> devices() const;
@@ -62,13 +61,8 @@ class Buckets {
   void advance(uint64_t next, const PlaceOf& place_of) {
     while (at_ < ends_.size() && ends_[at_].sequence > next) collect(place_of(ends_[at_++].leaf));
   }
-  // Makes the device of a leaf wait for its sum, before anything else uses it.
-  static void await(LeafGradient& leaf) {
-    if (leaf.summed_by) [[unlikely]]
-      await_sum(leaf);
-  }
-  // Sums what is left in the last bucket, and makes all devices wait for their sums.
-  void finish();
+  // Sums what is left in the last bucket, when there is nothing left to be computed meanwhile.
+  void finish() { sum_bucket(false); }
 
  private:
   struct End {
@@ -79,7 +73,6 @@ class Buckets {
   void sum_bucket(bool overlaps);
   void sum_by_collectives(bool overlaps);
   void sum_in_place(bool overlaps);
-  static void await_sum(LeafGradient& leaf);
 
   std::vector<LeafGradient>& leaves_;
   std::vector<End> ends_;  // the first to end first

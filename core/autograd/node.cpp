@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <mutex>
@@ -13,6 +14,7 @@
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
+#include <tenon/core/runtime/context.h>
 
 namespace tenon {
 
@@ -90,6 +92,16 @@ void add_input(Node& node, const Tensor* t) {
   node.input_dtypes.push_back(t ? t->dtype() : DType::f32);
 }
 
+// The rules of a node run where its forward call ran.
+void note_stream(Node& node, std::span<const Tensor> on_device) {
+  if (!innermost_scope || !innermost_scope->streams) [[likely]]
+    return;
+  const auto any =
+      std::find_if(on_device.begin(), on_device.end(), [](auto& t) { return t.defined(); });
+  if (any != on_device.end())
+    node.stream = static_cast<uint16_t>(working_context(any->device()).number);
+}
+
 Ref<Node> numbered_node(size_t num_inputs, size_t num_outputs) {
   auto node = Ref<Node>::adopt(new Node);
   node->sequence = next_node_number(0);
@@ -114,6 +126,7 @@ Ref<Node> new_node(std::unique_ptr<NodeRule> rule, std::span<const Tensor> input
   auto node = numbered_node(inputs.size(), num_outputs);
   node->rule = std::move(rule);
   for (auto& t : inputs) add_input(*node, t.defined() ? &t : nullptr);
+  note_stream(*node, inputs);
   return node;
 }
 
@@ -121,6 +134,7 @@ void record(const Call& call, std::span<const Tensor> outputs) {
   const Op& op = call.op;
   auto node = numbered_node(call.inputs.size(), outputs.size());
   node->op = &op;
+  note_stream(*node, outputs);
   if (!call.attrs.all().empty()) node->attrs = std::make_unique<Attrs>(call.attrs);
   node->scalars.assign(call.scalars.begin(), call.scalars.end());
   for (uint32_t i = 0; i < call.inputs.size(); ++i) {

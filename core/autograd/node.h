@@ -69,6 +69,7 @@ struct Node : RefCounted, Pooled<Node> {
   // through one node.
   bool released = false;  // a backward pass has freed what was saved
   bool saves = false;     // whether there are saved values at all; `record` sets it once
+  uint16_t stream = 0;    // the number of that on which the forward call ran, of the device
   Node* next_to_end = nullptr;
 
   const char* name() const { return rule ? rule->name.c_str() : op->name; }

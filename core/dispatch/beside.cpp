@@ -4,8 +4,8 @@
 #include <tenon/core/base/recording.h>
 #include <tenon/core/dispatch/beside.h>
 #include <tenon/core/dispatch/plan_cache.h>
-#include <tenon/core/runtime/arrival.h>
 #include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/order.h>
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {
@@ -21,12 +21,8 @@ bool can_be_shared(Device device) {
 
 // `by` learns whether the values of a tensor were computed.
 void take_over(DeviceContext& by, const TensorImpl& t) {
-  by.stream->take_over(*t.storage->context->stream, ticket_of(*t.storage), t.data(), bytes_of(t));
-}
-
-// The memory stays until this is done.
-void note_use(DeviceContext& by, const TensorImpl& t, uint64_t ticket) {
-  if (t.storage->context != &by) t.storage->add_use(*by.stream, ticket);
+  const uint64_t ticket = t.storage->write_ticket.load(std::memory_order_acquire);
+  by.stream->take_over(writer_of(*t.storage, ticket), ticket, t.data(), bytes_of(t));
 }
 
 bool runs_in_place(const PlanEntry& entry) {
@@ -35,18 +31,15 @@ bool runs_in_place(const PlanEntry& entry) {
 
 }  // namespace
 
-DeviceContext* context_beside(std::span<const Device> devices) {
-  if (check_settings().on) return nullptr;
-  for (Device device : devices)
-    if (device.type_id() != devices[0].type_id() || device.index() == kBesideIndex ||
-        !can_be_shared(device))
-      return nullptr;
-  return &context_of(Device(devices[0].type(), kBesideIndex));
+bool share_memory(std::span<const Device> devices) {
+  return !check_settings().on && std::all_of(devices.begin(), devices.end(), [&](Device device) {
+    return device.type_id() == devices[0].type_id() && can_be_shared(device);
+  });
 }
 
 void follow(DeviceContext& by, std::span<const Device> devices) {
   for (Device device : devices) {
-    Stream& stream = *context_of(device).stream;
+    DeviceStream& stream = *context_of(device).stream;
     by.stream->wait_for(stream, stream.last());
   }
 }
@@ -76,16 +69,17 @@ bool accumulate_beside(DeviceContext& by, const Op& op, std::span<const Tensor> 
                         .spoils_in_place = true};
     recording::refuse("gradients of several devices are summed");
     const uint64_t ticket = by.stream->run(launch);
-    note_use(by, to, ticket);
-    note_use(by, from, ticket);
-    if (to.storage->context == &by)
-      to.storage->write_ticket.store(ticket, std::memory_order_release);
+    note_read(by, *from.storage, ticket);
+    if (&by.main == &to.storage->context->main)
+      note_written(by, *to.storage, ticket);
+    else
+      to.storage->add_use(*by.stream, ticket);
     if (sync_mode()) by.stream->wait_for_call(ticket);
   }
   return true;
 }
 
-void await_beside(Stream& by, const Tensor& sum) {
+void await_beside(DeviceStream& by, const Tensor& sum) {
   auto& t = impl_of(sum);
   if (const uint64_t ticket =
           t.storage->context->stream->take_over(by, by.last(), t.data(), bytes_of(t)))

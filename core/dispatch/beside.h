@@ -9,22 +9,23 @@
 namespace tenon {
 
 class DeviceContext;
-class Stream;
+class DeviceStream;
 
-// Returns the context whose stream works beside those of the devices; null if there is none. It
-// needs memory that any thread may use, so the devices have to be logical ones of one plugin that
-// computes on the thread of its caller, such as cpu:0 and cpu:1. In checked mode there is none,
-// because memory is guarded then.
-DeviceContext* context_beside(std::span<const Device> devices);
+// Whether a stream of one of the devices may compute with the memory of the others, as below. They
+// have to be logical ones of one plugin that computes on the thread of its caller, such as cpu:0
+// and cpu:1. In checked mode none may, because memory is guarded then.
+bool share_memory(std::span<const Device> devices);
 // What is queued on the stream of `by` from now on comes after all that is queued on the devices.
 void follow(DeviceContext& by, std::span<const Device> devices);
-// Queues row[0] = op(row[0], row[i]) for each of the others on the stream of `by`, which follows
-// their devices. They are contiguous, of one dtype and shape, and nothing else changes them or
-// reads row[0] before `await_beside`. If one of them was never computed, row[0] is not either.
-// Returns false if nothing was queued, because no plugin offers the operator in place for this
-// dtype.
+// Queues row[0] = op(row[0], row[i]) for each of the others on the stream of `by`. They are
+// contiguous, of one dtype and shape. The caller has made an InPlaceChange of row[0], by `by` if
+// that is a context of its device. If one of them was never computed, row[0] is not either. Returns
+// false if nothing was queued, because no plugin offers the operator in place for this dtype.
+//
+// A `by` of another device follows all of them, and nothing changes them or reads row[0] before
+// `await_beside`.
 bool accumulate_beside(DeviceContext& by, const Op& op, std::span<const Tensor> row);
 // Makes the device of `sum` wait for what the stream of `by` did to it.
-void await_beside(Stream& by, const Tensor& sum);
+void await_beside(DeviceStream& by, const Tensor& sum);
 
 }  // namespace tenon

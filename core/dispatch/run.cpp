@@ -19,9 +19,9 @@
 #include <tenon/core/dispatch/written.h>
 #include <tenon/core/error.h>
 #include <tenon/core/layout.h>
-#include <tenon/core/runtime/arrival.h>
 #include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/order.h>
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {
@@ -128,7 +128,7 @@ struct Work {
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     pointers[i] = data_of(inputs[i]);
-    if (inputs[i]) context.stream->tell_of(ticket_of(*impl_of(*inputs[i]).storage));
+    if (inputs[i]) context.stream->tell_of(await_values(context, *impl_of(*inputs[i]).storage));
   }
   for (size_t i = 0; i < outputs.size(); ++i)
     pointers[inputs.size() + i] = outputs[i] ? outputs[i]->data() : nullptr;
@@ -147,8 +147,10 @@ struct Work {
            shape,
            versions};
   const uint64_t ticket = context.stream->run(l);
+  for (auto* t : inputs)
+    if (t) note_read(context, *impl_of(*t).storage, ticket);
   for (auto* o : outputs)
-    if (o) o->storage->write_ticket.store(ticket, std::memory_order_release);
+    if (o) note_written(context, *o->storage, ticket);
   if (auto* recorder = recording::here()) [[unlikely]]
     recorder->launched(l, inputs, outputs);
   if (auto* capture = context.stream->own_capture())
@@ -236,7 +238,7 @@ void run_entry(DeviceContext& context, PlanEntry& entry, const Call& call, Argum
       const bool in_place = o.kind == OutputKind::in_place;
       const Tensor& written = in_place ? here.in(o.input) : outputs[i];
       raw.push_back(written.impl().get());
-      if (in_place) changes.emplace_back(*impl_of(written).storage);
+      if (in_place) changes.emplace_back(*impl_of(written).storage, context);
     }
     if (entry.plan) launch({context, entry, here.inputs, raw, call.scalars, shape_of_flat(common)});
   }
@@ -265,7 +267,7 @@ Tensor run_one(const Call& call) {
     return std::move(run_promoted(call)[0]);
 
   Arguments arguments(op, call.inputs, nullptr);
-  auto& context = context_of(arguments.device());
+  auto& context = working_context(arguments.device());
   const Call here = call.with_inputs(arguments.used());
   const TensorImpl* common = common_layout(here);
   auto& entry = plans_of(context).find(here, common);
@@ -332,7 +334,7 @@ Outputs run_all(const Call& call) {
       op.execute(call, outputs);
   } else {
     Arguments arguments(op, call.inputs, nullptr);
-    auto& context = context_of(arguments.device());
+    auto& context = working_context(arguments.device());
     const Call here = call.with_inputs(arguments.used());
     const TensorImpl* common = common_layout(here);
     auto& entry = plans_of(context).find(here, common);
@@ -361,7 +363,7 @@ void run_into(const Tensor& out, const Call& call, Target kind) {
     if (safe[i] && static_cast<int32_t>(i) != alias &&
         impl_of(*safe[i]).storage == target.storage && target.numel)
       safe[i] = &copies.emplace_back(hidden_copy(call, kAliases, *safe[i], preserve_format));
-  auto& context = context_of(target.device);
+  auto& context = working_context(target.device);
   const Call here{call.op, safe, call.attrs, call.scalars, ~0u, &out};
   const TensorImpl* common = common_layout(here);
   auto& entry = plans_of(context).find(here, common);
@@ -377,7 +379,7 @@ void run_into(const Tensor& out, const Call& call, Target kind) {
     return note_written(target);
   }
   TensorImpl* raw = &target;
-  InPlaceChange change(*target.storage);
+  InPlaceChange change(*target.storage, context);
   if (!entry.plan) return;
   const bool holds_values = kind == Target::existing && was_written(target);
   launch({context, entry, safe, {&raw, 1}, call.scalars, shape_of_flat(common), holds_values});
@@ -387,12 +389,12 @@ void run_into(const Tensor& out, const Call& call, Target kind) {
 bool is_decomposed(const Call& call) {
   Arguments arguments(call.op, call.inputs, nullptr);
   const Call here = call.with_inputs(arguments.used());
-  return plans_of(context_of(arguments.device())).find(here, common_layout(here)).decomposed;
+  return plans_of(working_context(arguments.device())).find(here, common_layout(here)).decomposed;
 }
 
 void prepare_into(const Tensor& out, const Call& call) {
   const Call here{call.op, call.inputs, call.attrs, call.scalars, ~0u, &out};
-  plans_of(context_of(out.device())).find(here, common_layout(here));
+  plans_of(working_context(out.device())).find(here, common_layout(here));
 }
 
 }  // namespace tenon

@@ -9,8 +9,8 @@
 #include <tenon/core/extent.h>
 #include <tenon/core/format.h>
 #include <tenon/core/layout.h>
-#include <tenon/core/runtime/arrival.h>
 #include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/order.h>
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {
@@ -33,11 +33,10 @@ constexpr uint64_t kLeastApart = uint64_t{64} << 10;
 
 // Returns a pinned block for one copy of `device`; null if the copy is made without one.
 Ref<Storage> block_for(DeviceContext& device, uint64_t bytes) {
-  if (!device.pinned || !bytes || bytes > kMaxStaged ||
-      device.pinned->in_use() + bytes > kMaxInFlight)
-    return {};
+  Allocator* const pinned = device.main.pinned.get();
+  if (!pinned || !bytes || bytes > kMaxStaged || pinned->in_use() + bytes > kMaxInFlight) return {};
   try {
-    return device.pinned->allocate_for_host(bytes);
+    return pinned->allocate_for_host(bytes);
   } catch (const Error&) {
     return {};  // no pinned memory is left; if the device is lost, the copy reports that
   }
@@ -57,79 +56,81 @@ checked::Memory* guards_of(const Storage& s) {
   return s.allocator ? s.allocator->checked() : nullptr;
 }
 
-// The two halves of a copy through a block. Each runs on the queue of the device of its tensor.
-uint64_t queue_into_block(TensorImpl& src, Storage& block, FailureLog& block_failures) {
-  auto& by = *src.storage->context;
+// The two halves of a copy through a block. Each runs on the queue of `by`, a context of the device
+// of its tensor.
+uint64_t queue_into_block(DeviceContext& by, TensorImpl& src, Storage& block,
+                          FailureLog& block_failures) {
+  await_values(by, *src.storage);
   const tn_copy copy{sizeof(tn_copy), block.data, src.data(), bytes_of(src), nullptr, by.handle};
   const uint64_t ticket =
       by.stream->copy({&by.backend.api(), by.handle, copy, &by.stream->failures, &block_failures,
-                       guards_of(*src.storage), guards_of(block), by.device});
+                       guards_of(*src.storage), guards_of(block), &by});
+  note_read(by, *src.storage, ticket);
   block.add_use(*by.stream, ticket);
   return ticket;
 }
-// `stream` is that of the device, or that of its copies.
-void queue_from_block(Storage& block, TensorImpl& dst, const FailureLog* block_failures,
-                      Stream& stream) {
-  auto& by = *dst.storage->context;
+void queue_from_block(DeviceContext& by, Storage& block, TensorImpl& dst,
+                      const FailureLog* block_failures) {
+  auto& stream = *by.stream;
   const tn_copy copy{sizeof(tn_copy), dst.data(), block.data, bytes_of(dst), by.handle, nullptr};
-  const uint64_t ticket = stream.copy(
-      {&by.backend.api(), by.handle, copy, block_failures, &by.stream->failures, guards_of(block),
-       guards_of(*dst.storage), by.device, 0, &stream != by.stream.get()});
+  const uint64_t ticket =
+      stream.copy({&by.backend.api(), by.handle, copy, block_failures, &stream.failures,
+                   guards_of(block), guards_of(*dst.storage), &by});
   block.add_use(stream, ticket);
-  note_copied(*dst.storage, stream, ticket);
+  note_written(by, *dst.storage, ticket);
   if (sync_mode()) stream.wait_for_call(ticket);
 }
 
+// What makes a copy: contexts of the device of the source and of that of the destination.
+struct Sides {
+  DeviceContext &from, &to;
+};
+
 // The stream of the device fills the block, and a stream of the host waits for that and copies
 // the values out of it. The caller does neither.
-void queue_copy_to_host(TensorImpl& src, TensorImpl& dst, Storage& block, Stream& to) {
+void queue_copy_to_host(const Sides& sides, TensorImpl& src, TensorImpl& dst, Storage& block) {
+  auto& to = *sides.to.stream;
   // A failure that keeps the values out of the block is logged where the second half looks for it
   // and passes it on to the destination.
-  const uint64_t there = queue_into_block(src, block, to.failures);
-  to.wait_for(*src.storage->context->stream, there, block.data, bytes_of(src));
-  queue_from_block(block, dst, &to.failures, to);
+  const uint64_t there = queue_into_block(sides.from, src, block, to.failures);
+  to.wait_for(*sides.from.stream, there, block.data, bytes_of(src));
+  queue_from_block(sides.to, block, dst, &to.failures);
 }
 
 // Waits for the values, because the queue of a device cannot wait for that of the host, and copies
 // them into the block. The source is free when this returns. Returns false if the values were never
 // computed.
-bool queue_copy_to_device(TensorImpl& src, TensorImpl& dst, Storage& block) {
-  auto& from = *src.storage->context;
+bool queue_copy_to_device(const Sides& sides, TensorImpl& src, TensorImpl& dst, Storage& block) {
+  auto& from = sides.from;
   const uint64_t bytes = bytes_of(src);
-  auto& to = *dst.storage->context->stream;
-  wait_for_values(to, *src.storage, dst.data(), bytes);
+  await_values(*sides.to.stream, *src.storage, dst.data(), bytes);
   if (from.stream->failures.any() && from.stream->failures.poisoned(src.data(), bytes))
     return false;
   // The plugin makes this copy, because it uses all threads.
   const tn_copy copy{sizeof(tn_copy), block.data, src.data(), bytes, nullptr, from.handle};
   from.stream->require(from.backend.api().copy(from.handle, &copy, nullptr),
                        fmt::format("copy of {} bytes into pinned memory: ", bytes));
-  queue_from_block(block, dst, nullptr, to);
+  queue_from_block(sides.to, block, dst, nullptr);
   return true;
 }
 
-// How the memory of the destination may be written: by its stream, after all that uses it; also by
-// another stream, because no queued work uses it; or by the stream of its copies, for the same
-// reason.
-enum class Destination { used, fresh, apart };
+// How the memory of the destination may be written: by the stream of `to`, after all that uses it;
+// or also by another stream, because no queued work uses it.
+enum class Destination { used, fresh };
 
 // Queues a copy between two devices that one plugin can make, and notes that both storages are in
 // use.
-void queue_copy(TensorImpl& src, TensorImpl& dst, Destination target, Ref<Storage> block) {
-  auto &from = *src.storage->context, &to = *dst.storage->context;
-  if (block && from.caller_thread && queue_copy_to_device(src, dst, *block)) return;
-  Stream& writer = target == Destination::apart ? to.copies() : *to.stream;
-  if (block && to.caller_thread) return queue_copy_to_host(src, dst, *block, writer);
+void queue_copy(const Sides& sides, TensorImpl& src, TensorImpl& dst, Destination target,
+                Ref<Storage> block) {
+  auto& [from, to] = sides;
+  if (block && from.caller_thread && queue_copy_to_device(sides, src, dst, *block)) return;
+  if (block && to.caller_thread) return queue_copy_to_host(sides, src, dst, *block);
   // The device with streams of its own makes the copy; if both or none have some, the destination
   // does.
   auto& by = to.caller_thread && !from.caller_thread ? from : to;
-  Stream& stream = &by == &to ? writer : *from.stream;
-  auto& other = &by == &to ? from : to;
-  auto& other_side = &by == &to ? src : dst;
-  if (&by == &to)
-    wait_for_values(stream, *src.storage, dst.data(), bytes_of(src));
-  else if (target == Destination::used)
-    stream.wait_for(*to.stream, to.stream->last());
+  DeviceStream& stream = *by.stream;
+  await_values(stream, *src.storage, dst.data(), bytes_of(src));
+  if (&by == &from && target == Destination::used) stream.wait_for(*to.stream, to.stream->last());
   // A plugin knows only its own devices; other memory is host memory to it.
   const bool same_plugin = &from.backend == &to.backend;
   tn_copy copy{sizeof(tn_copy),
@@ -140,17 +141,15 @@ void queue_copy(TensorImpl& src, TensorImpl& dst, Destination target, Ref<Storag
                &by == &from || same_plugin ? from.handle : nullptr};
   const uint64_t ticket =
       stream.copy({&by.backend.api(), by.handle, copy, &from.stream->failures, &to.stream->failures,
-                   guards_of(*src.storage), guards_of(*dst.storage), by.device, 0,
-                   target == Destination::apart});
-  if (&by != &other) {
-    other_side.storage->add_use(stream, ticket);
-    if (&by == &from) {
-      // Work of the destination must see the values.
-      to.stream->wait_for(stream, ticket, dst.data(), copy.bytes);
-      dst.storage->write_ticket.store(to.stream->last(), std::memory_order_release);
-    } else {
-      note_copied(*dst.storage, stream, ticket);
-    }
+                   guards_of(*src.storage), guards_of(*dst.storage), &by});
+  note_read(by, *src.storage, ticket);
+  if (&by == &to) {
+    note_written(to, *dst.storage, ticket);
+  } else {
+    dst.storage->add_use(stream, ticket);
+    // Work of the destination must see the values.
+    to.stream->wait_for(stream, ticket, dst.data(), copy.bytes);
+    note_written(to, *dst.storage, to.stream->last());
   }
   if (sync_mode()) stream.wait_for_call(ticket);
 }
@@ -169,8 +168,8 @@ void require_both(const DeviceContext& from, const DeviceContext& to) {
 
 // Work of the copy is newer than a failure that affected its source.
 void tell_of(const TensorImpl& source) {
-  source.storage->context->stream->tell_of(
-      source.storage->write_ticket.load(std::memory_order_acquire));
+  const uint64_t ticket = source.storage->write_ticket.load(std::memory_order_acquire);
+  writer_of(*source.storage, ticket).tell_of(ticket);
 }
 
 bool can_copy_directly(const DeviceContext& from, const DeviceContext& to) {
@@ -200,37 +199,38 @@ Tensor span_of(const Tensor& x) {
 Tensor allocate_tensor(const Shape& shape, DType dtype, Device device) {
   require_addressable("a tensor cannot be made", shape);
   const auto elements = static_cast<uint64_t>(shape.numel());
-  return tensor_on(context_of(device).memory->allocate(elements * size_of(dtype)), shape, dtype,
-                   device);
+  return tensor_on(working_context(device).memory->allocate(elements * size_of(dtype)), shape,
+                   dtype, device);
 }
 
 namespace {
-void copy_values(const Tensor& source, const Tensor& destination, Destination target,
-                 Ref<Storage> block) {
+void copy_values(const Sides& sides, const Tensor& source, const Tensor& destination,
+                 Destination target, Ref<Storage> block) {
   auto &src = impl_of(source), &dst = impl_of(destination);
-  auto &from = *src.storage->context, &to = *dst.storage->context;
   if (!src.numel) return;
-  if (can_copy_directly(from, to)) return queue_copy(src, dst, target, std::move(block));
+  if (can_copy_directly(sides.from, sides.to))
+    return queue_copy(sides, src, dst, target, std::move(block));
   Tensor on_host = copy_to_device(source, Device());
-  auto& host = *impl_of(on_host).storage->context;
-  queue_copy(impl_of(on_host), dst, target, block_between(host, to, bytes_of(src)));
+  const Sides second{working_context(Device()), sides.to};
+  queue_copy(second, impl_of(on_host), dst, target,
+             block_between(second.from, second.to, bytes_of(src)));
 }
 }  // namespace
 
 void copy_between_devices(const Tensor& source, const Tensor& destination) {
   auto& src = impl_of(source);
-  auto& storage = *impl_of(destination).storage;
-  auto &from = *src.storage->context, &to = *storage.context;
+  auto& dst = impl_of(destination);
+  auto &from = working_context(src.device), &to = working_context(dst.device);
   require_both(from, to);
   tell_of(src);
-  const InPlaceChange change(storage);
-  copy_values(source, destination, Destination::used, block_between(from, to, bytes_of(src)));
+  const InPlaceChange change(*dst.storage, to);
+  copy_values({from, to}, source, destination, Destination::used,
+              block_between(from, to, bytes_of(src)));
 }
 
 Tensor copy_to_device(const Tensor& source, Device destination) {
   auto& src = impl_of(source);
-  auto& to = context_of(destination);
-  auto& from = *src.storage->context;
+  auto &from = working_context(src.device), &to = working_context(destination);
   require_both(from, to);
   tell_of(src);
   auto block = block_between(from, to, bytes_of(src));
@@ -238,14 +238,14 @@ Tensor copy_to_device(const Tensor& source, Device destination) {
   // destination may still use that memory.
   const bool foreign_writer = to.caller_thread && !from.caller_thread && !block;
   Ref<Storage> storage;
-  if (to.caller_thread && !foreign_writer && bytes_of(src) >= kLeastApart)
+  if (&to == &to.main && to.caller_thread && !foreign_writer && bytes_of(src) >= kLeastApart)
     storage = to.memory->allocate_apart(bytes_of(src));
-  const Destination target = storage ? Destination::apart : Destination::fresh;
+  DeviceContext& writer = storage ? to.extra(Extra::copies) : to;
   if (!storage)
     storage = foreign_writer ? to.memory->allocate_for_host(bytes_of(src))
                              : to.memory->allocate(bytes_of(src));
   Tensor result = tensor_on(std::move(storage), src.shape, src.dtype, destination);
-  copy_values(source, result, target, std::move(block));
+  copy_values({from, writer}, source, result, Destination::fresh, std::move(block));
   // The bytes are in the order of the source, whatever it is.
   if (!src.contiguous || moves_channels(src.format))
     return make_view(result, src.shape, src.strides, 0);
@@ -255,7 +255,7 @@ Tensor copy_to_device(const Tensor& source, Device destination) {
 void read_to_host(const Tensor& source, void* destination) {
   recording::reads("a value");
   auto& src = impl_of(source);
-  auto& from = *src.storage->context;
+  auto& from = working_context(src.device);
   const uint64_t bytes = bytes_of(src);
   tell_of(src);
   if (!from.host_visible) require_both(from, context_of(Device()));
@@ -263,7 +263,8 @@ void read_to_host(const Tensor& source, void* destination) {
   // longer than a small copy.
   if (auto block = from.host_visible ? Ref<Storage>() : block_for(from, bytes)) {
     auto& stream = *from.stream;
-    stream.wait_for_value(queue_into_block(src, *block, stream.failures), block->data, bytes);
+    const uint64_t there = queue_into_block(from, src, *block, stream.failures);
+    stream.wait_for_value(there, block->data, bytes);
     std::memcpy(destination, block->data, bytes);
     return;
   }
@@ -274,7 +275,7 @@ void read_to_host(const Tensor& source, void* destination) {
 
 Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Device device) {
   recording::refuse("a tensor is made of values of the host");
-  auto& to = context_of(device);
+  auto& to = working_context(device);
   to.stream->require_device();
   to.stream->refuse_while_capturing("a copy from the host is not possible");
   if (to.host_visible) {
@@ -289,14 +290,14 @@ Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Dev
   if (!bytes) return result;
   if (auto block = block_for(to, bytes)) {
     std::memcpy(block->data, values, bytes);
-    queue_from_block(*block, dst, nullptr, *to.stream);
+    queue_from_block(to, *block, dst, nullptr);
     return result;
   }
   // The memory of the caller is valid only during the call.
   const tn_copy copy{sizeof(tn_copy), dst.data(), values, bytes, to.handle, nullptr};
   const uint64_t ticket = to.stream->copy({&to.backend.api(), to.handle, copy, nullptr, nullptr,
-                                           nullptr, guards_of(*dst.storage), to.device});
-  dst.storage->write_ticket.store(ticket, std::memory_order_release);
+                                           nullptr, guards_of(*dst.storage), &to});
+  note_written(to, *dst.storage, ticket);
   to.stream->wait_and_watch(ticket);
   return result;
 }

@@ -4,8 +4,8 @@
 #include <tenon/core/graph/program.h>
 #include <tenon/core/graph/replay.h>
 #include <tenon/core/random.h>
-#include <tenon/core/runtime/arrival.h>
 #include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/order.h>
 #include <tenon/core/runtime/profile_log.h>
 
 namespace tenon::graph {
@@ -78,14 +78,14 @@ void QueuedSegment::forget(FailureLog& failures, size_t launch) const {
 // ---- a replay
 
 void Program::take_inputs(std::span<const Tensor* const> arguments) {
-  Stream& stream = *context_.stream;
+  DeviceStream& stream = *context_.stream;
   for (size_t k = 0; k < trace_.inputs.size(); ++k) {
     const TensorImpl* tensor = tensor_of(trace_.inputs[k], arguments);
     input_storages_[k] = tensor ? tensor->storage : Ref<Storage>();
     input_data_[k] = tensor ? static_cast<char*>(tensor->data()) : nullptr;
-    if (tensor) stream.tell_of(ticket_of(*tensor->storage));
+    if (tensor) stream.tell_of(await_values(context_, *tensor->storage));
   }
-  for (auto* storage : fixed_) stream.tell_of(ticket_of(*storage));
+  for (auto* storage : fixed_) stream.tell_of(await_values(context_, *storage));
 }
 
 // A gradient of the last call that nobody else has, and that this call replaces by another like it,
@@ -180,16 +180,18 @@ void Program::bind(const Part& part) {
 
 void Program::run_part(size_t i, Frame& frame) {
   RunPart& part = parts_[i];
-  Stream& stream = *context_.stream;
+  DeviceStream& stream = *context_.stream;
   const auto storage_of = [&](const Change& change) -> Storage& {
     return change.fixed ? *change.fixed : *input_storages_[change.input];
   };
-  for (auto& change : part.changes) changing_.emplace_back(storage_of(change));
+  for (auto& change : part.changes) changing_.emplace_back(storage_of(change), context_);
   if (!part.segment.empty()) {
     const uint64_t ticket = stream.run_all(*frame.segments[i]);
     frame.ticket = ticket;
-    for (auto& change : part.changes)
-      storage_of(change).write_ticket.store(ticket, std::memory_order_release);
+    for (auto& storage : input_storages_)
+      if (storage) note_read(context_, *storage, ticket);
+    for (auto* storage : fixed_) note_read(context_, *storage, ticket);
+    for (auto& change : part.changes) note_written(context_, storage_of(change), ticket);
     for (auto& storage : fresh_storages_)
       storage->write_ticket.store(ticket, std::memory_order_release);
   }

@@ -47,7 +47,7 @@ Ref<Storage> adopt_memory(DeviceContext& context, void* data, uint64_t bytes) {
 
 void wait_until_unused(Storage& s) {
   if (!s.data) return;
-  Stream& stream = *s.context->stream;
+  DeviceStream& stream = *s.context->stream;
   if (!stream.closed()) stream.wait(stream.last());
   for (Storage::Use use; s.allocator->next_use(s, use); s.allocator->end_use(s, use))
     if (!use.stream->closed()) use.stream->wait(use.ticket);

@@ -36,7 +36,7 @@ void destroy(Storage* s) {
     delete s;
 }
 
-void Storage::add_use(Stream& stream, uint64_t ticket) {
+void Storage::add_use(DeviceStream& stream, uint64_t ticket) {
   if (allocator) allocator->add_use(*this, stream, ticket);
 }
 
@@ -241,6 +241,8 @@ void Allocator::ask_system(uint64_t bytes, bool for_host) {
     if (!context_.stream->capturing())
       for (auto* stream : context_.streams()) stream->wait(stream->last());
     (parent_ ? *parent_ : *this).empty_cache();
+    for (auto* other : context_.contexts())
+      if (other != &context_) other->memory->empty_cache();
     const uint64_t unit = granularity_ ? smallest_segment() : 64 << 10;
     segment = (needed + unit - 1) / unit * unit;  // no more than is needed
     e = api.memory_alloc(context_.handle, kind_, segment, alignment_, &data);
@@ -309,7 +311,7 @@ void Allocator::free(Storage* s) noexcept {
 
 // ---- work on other streams ----
 
-void Allocator::add_use(Storage& s, Stream& stream, uint64_t ticket) {
+void Allocator::add_use(Storage& s, DeviceStream& stream, uint64_t ticket) {
   try {
     std::lock_guard lock(lock_);
     for (auto& u : s.uses)
@@ -337,11 +339,16 @@ void Allocator::end_use(Storage& s, const Storage::Use& use) {
   });
 }
 
+std::vector<Storage::Use> Allocator::uses(Storage& s) {
+  std::lock_guard lock(lock_);
+  return s.uses;
+}
+
 void Allocator::collect_pending() {
   // A question to a device takes time. If a stream has not reached one ticket, it has not reached a
   // later one either.
   struct {
-    Stream* stream = nullptr;
+    DeviceStream* stream = nullptr;
     uint64_t ticket = 0;
   } not_reached;
   auto reached = [&](const Storage::Use& u) {

@@ -1,4 +1,4 @@
-// The caching allocator of a device, which knows the streams that use its memory. The core does the
+// The caching allocator of a stream, which knows the streams that use its memory. The core does the
 // caching, so a backend only provides raw memory.
 #pragma once
 
@@ -48,8 +48,8 @@ class Allocator {
   // For a private allocator: returns the storages that live in it.
   std::vector<Ref<Storage>> live_storages() const;
 
-  // Returns memory for work on the stream of the device. Throws an OutOfMemoryError after one retry
-  // with an emptied cache. If this throws, nothing has changed.
+  // Returns memory for work on the stream of the context. Throws an OutOfMemoryError after one
+  // retry with an emptied cache. If this throws, nothing has changed.
   Ref<Storage> allocate(uint64_t bytes);
   // Returns memory that the host may write immediately, because no queued work uses it.
   Ref<Storage> allocate_for_host(uint64_t bytes);
@@ -59,11 +59,12 @@ class Allocator {
   Ref<Storage> allocate_apart(uint64_t bytes);
   // Takes ownership of a storage whose last handle is gone. Never throws.
   void free(Storage* storage) noexcept;
-  void add_use(Storage& storage, Stream& stream, uint64_t ticket);
+  void add_use(Storage& storage, DeviceStream& stream, uint64_t ticket);
   // `next_use` returns a use that is not finished, or false if there is none. `end_use` removes a
   // use that was waited for.
   bool next_use(Storage& storage, Storage::Use& use);
   void end_use(Storage& storage, const Storage::Use& use);
+  std::vector<Storage::Use> uses(Storage& storage);
 
   MemoryStats stats() const;
   // Returns the bytes of live tensors, and of freed ones that other streams still use.

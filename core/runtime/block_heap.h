@@ -45,7 +45,7 @@ struct MemoryChunk {
 // questions do not ask the device again.
 class Reached {
  public:
-  explicit Reached(Stream& stream) : stream_(stream) {}
+  explicit Reached(DeviceStream& stream) : stream_(stream) {}
   bool operator()(uint64_t ticket) {
     if (ticket <= reached_) return true;
     if (ticket >= ahead_) return false;
@@ -54,7 +54,7 @@ class Reached {
   }
 
  private:
-  Stream& stream_;
+  DeviceStream& stream_;
   uint64_t reached_ = 0, ahead_ = ~uint64_t{0};
 };
 

@@ -8,6 +8,7 @@
 #include <tenon/core/runtime/capture.h>
 #include <tenon/core/runtime/check/graph.h>
 #include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/order.h>
 #include <tenon/core/runtime/plugin_stream.h>
 #include <tenon/core/tensor_impl.h>
 
@@ -75,7 +76,8 @@ void Recording::replay() {
   stream_.refuse_while_capturing("a stream graph cannot be replayed");
   std::vector<InPlaceChange> changes;
   changes.reserve(written_.size());
-  for (auto& s : written_) changes.emplace_back(*s);
+  for (auto& s : written_) changes.emplace_back(*s, context);
+  for (auto& s : read_) await_values(context, *s);
   FailureLog::Pointer failure;
   if (stream_.failures.any())
     for (auto& s : read_)
@@ -83,8 +85,10 @@ void Recording::replay() {
         failure = stream_.failures.poisoned(s->data, s->bytes);
   const bool skipped = failure != nullptr;
   if (!skipped) failure = stream_.replay(api_, graph_, last_replay_, check_.get());
+  for (auto& s : read_)
+    if (!skipped) note_read(context, *s, last_replay_);
   for (auto& s : written_) {
-    if (!skipped) s->write_ticket.store(last_replay_, std::memory_order_release);
+    if (!skipped) note_written(context, *s, last_replay_);
     // If nothing was queued, memory from before the capture keeps its values.
     if (s->allocator != &memory_) continue;
     if (stream_.failures.any()) stream_.failures.clear_poison(s->data, s->bytes);

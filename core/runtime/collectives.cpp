@@ -11,6 +11,7 @@
 #include <tenon/core/base/recording.h>
 #include <tenon/core/runtime/collectives.h>
 #include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/order.h>
 #include <tenon/core/runtime/plugin_stream.h>
 #include <tenon/core/tensor_impl.h>
 #include <tenon/plugins/host/checked_extensions.h>
@@ -21,18 +22,12 @@ class Communicator {
  public:
   explicit Communicator(std::span<const Device> devices);
 
-  // Streams beside those, which the first call makes. The mutex is held.
-  const std::vector<PluginStream*>& beside();
-
   const std::vector<Device> devices;
+  std::vector<DeviceContext*> contexts;
   std::vector<PluginStream*> streams;
-  std::vector<std::unique_ptr<PluginStream>> own_streams;  // those beside
   std::optional<plugins::CheckedCollectives> api;
   tn_communicator* handle = nullptr;  // null if the devices cannot be joined
   ForkMutex mutex{ForkOrder::sessions};
-
- private:
-  std::vector<PluginStream*> beside_;
 };
 
 namespace {
@@ -90,8 +85,15 @@ std::vector<const Members*> usable_rows(Communicator& c, std::span<const Members
   return usable;
 }
 
-// Whether the call has a stream of the device or one beside it, which follows that of the device.
+// Whether the call has the first streams of the devices, or those for sums.
 enum class On { device, beside };
+
+std::vector<DeviceContext*> contexts_of(const Communicator& c, On on) {
+  std::vector<DeviceContext*> all = c.contexts;
+  if (on == On::beside)
+    for (auto*& context : all) context = &context->extra(Extra::sums);
+  return all;
+}
 
 // Queues call(pointers, row, streams) for each row, all in one launch. It changes the members from
 // `first_written` on. Returns false if that failed.
@@ -100,22 +102,32 @@ bool queue(Communicator& c, std::span<const Members> rows, size_t first_written,
            On on, F&& call) {
   recording::refuse("several devices take part in a collective");
   const size_t n = c.streams.size();
+  const auto by = contexts_of(c, on);
+  std::vector<PluginStream*> streams_used;
+  for (auto* context : by)
+    streams_used.push_back(static_cast<PluginStream*>(context->stream.get()));
   std::vector<InPlaceChange> changes;
   changes.reserve(rows.size() * n);
   for (auto& row : rows)
-    for (size_t i = first_written; i < n; ++i) changes.emplace_back(*impl_of(row[i]).storage);
+    for (size_t i = 0; i < n; ++i) {
+      Storage& storage = *impl_of(row[i]).storage;
+      await_values(*by[i], storage);
+      if (i >= first_written) changes.emplace_back(storage, *by[i]);
+    }
   const size_t num_read = first_written ? first_written : n;
   const auto usable = usable_rows(c, rows, num_read);
   if (usable.empty()) return true;
 
   std::lock_guard lock(c.mutex);
-  const auto& streams_used = on == On::device ? c.streams : c.beside();
-  for (size_t i = 0; on == On::beside && i < n; ++i) {
-    c.streams[i]->require_device();
-    streams_used[i]->take_over(*c.streams[i], c.streams[i]->last(), rows.data(), 0);
-  }
-  auto failure =
-      PluginStream::queue_together(streams_used, num_read, what, [&](tn_stream* const* streams) {
+  const auto began = std::chrono::steady_clock::now();
+  const auto watched = [&](size_t i, observe::DeviceWork* work, bool failed) {
+    uint64_t bytes = 0;
+    for (auto* row : usable) bytes += bytes_of((*row)[i]);
+    observe::add_collective({*by[i], what, bytes, work}, began, failed);
+  };
+  auto failure = PluginStream::queue_together(
+      streams_used, num_read, what,
+      [&](tn_stream* const* streams) {
         tn_error* error = c.api->group_begin(c.handle);
         if (error) return error;
         std::vector<void*> pointers(n);
@@ -126,14 +138,16 @@ bool queue(Communicator& c, std::span<const Members> rows, size_t first_written,
         tn_error* at_end = c.api->group_end(c.handle);
         if (error && at_end) at_end->destroy(at_end);
         return error ? error : at_end;
-      });
+      },
+      watched);
   for (auto* row : usable)
-    for (size_t i = first_written; i < n; ++i) {
+    for (size_t i = 0; i < n; ++i) {
       auto& t = impl_of((*row)[i]);
-      if (on == On::beside)
-        t.storage->add_use(*streams_used[i], streams_used[i]->last());
-      else
-        t.storage->write_ticket.store(c.streams[i]->last(), std::memory_order_release);
+      if (i < first_written) {
+        note_read(*by[i], *t.storage, streams_used[i]->last());
+        continue;
+      }
+      note_written(*by[i], *t.storage, streams_used[i]->last());
       if (failure)
         c.streams[i]->failures.poison(t.data(), bytes_of((*row)[i]), failure);
       else if (c.streams[i]->failures.any())
@@ -151,6 +165,7 @@ Communicator::Communicator(std::span<const Device> joined) : devices(joined.begi
   for (auto& d : devices) {
     auto& context = context_of(d);
     handles.push_back(context.handle);
+    contexts.push_back(&context);
     if (auto* s = dynamic_cast<PluginStream*>(context.stream.get())) streams.push_back(s);
   }
   auto& backend = context_of(devices[0]).backend;
@@ -164,17 +179,6 @@ Communicator::Communicator(std::span<const Device> joined) : devices(joined.begi
     log_message(TN_LOG_INFO, "tenon",
                 fmt::format("{} are not joined ({}): sums and broadcasts use copies",
                             names_of(devices), reason));
-}
-
-const std::vector<PluginStream*>& Communicator::beside() {
-  while (own_streams.size() < devices.size()) {
-    auto& context = context_of(devices[own_streams.size()]);
-    own_streams.push_back(std::make_unique<PluginStream>(context.backend.api(), context.handle,
-                                                         context.device.str() + " (beside)"));
-  }
-  if (beside_.empty())
-    for (auto& stream : own_streams) beside_.push_back(stream.get());
-  return beside_;
 }
 
 Communicator* communicator_for(std::span<const Device> devices) {
@@ -230,11 +234,6 @@ std::vector<size_t> all_reduce_beside(Communicator& c, std::span<const Members> 
   return queue_sums(c, rows, On::beside);
 }
 
-Stream& beside_first(Communicator& c) {
-  std::lock_guard lock(c.mutex);
-  return *c.beside()[0];
-}
-
 bool broadcast(Communicator& c, std::span<const Members> rows) {
   return queue(c, rows, 1, "broadcast", On::device,
                [&](void* const* members, const Tensor& t, tn_stream* const* streams) {
@@ -247,8 +246,6 @@ void close_communicators() {
   auto& c = communicators();
   std::lock_guard lock(c.mutex);
   c.closed = true;
-  for (auto& [key, communicator] : c.all)
-    for (auto& stream : communicator->own_streams) stream->close();
   for (auto& [key, communicator] : c.all)
     if (communicator->handle && !communicator->streams[0]->closed())
       communicator->api->communicator_destroy(std::exchange(communicator->handle, nullptr));

@@ -9,7 +9,6 @@
 namespace tenon {
 
 class Communicator;
-class Stream;
 
 // Returns the communicator for `devices` in this order, which is created once. Returns null if they
 // cannot be joined: if there are fewer than two, if one is given twice, if they belong to several
@@ -36,13 +35,10 @@ using Members = std::vector<Tensor>;
 // be used.
 [[nodiscard]] std::vector<size_t> all_reduce(Communicator& communicator,
                                              std::span<const Members> rows);
-// The same on streams beside those of the devices, so that what is queued there afterwards does not
-// wait for it. All that was queued there before comes first. The result is in members 0, once
-// `await_beside` was called for each; the others are not to be read.
+// The same on further streams of the devices, so that only what reads the sums waits for them. All
+// that was queued on the devices before comes first.
 [[nodiscard]] std::vector<size_t> all_reduce_beside(Communicator& communicator,
                                                     std::span<const Members> rows);
-// The stream beside that of the first device, which makes the sums.
-Stream& beside_first(Communicator& communicator);
 // Copies member 0 of each row to the other members. Returns false if it could not be queued; the
 // failure is then in the log of each device.
 bool broadcast(Communicator& communicator, std::span<const Members> rows);

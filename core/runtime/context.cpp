@@ -1,7 +1,10 @@
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
+#include <span>
+#include <utility>
 
 #include <fmt/core.h>
 #include <link.h>
@@ -11,6 +14,7 @@
 #include <tenon/core/base/log.h>
 #include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/base/printable.h>
+#include <tenon/core/base/recording.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/runtime/capture.h>
@@ -26,26 +30,29 @@
 
 namespace tenon {
 
-std::string lane_of(Device device) {
-  return device.index() == kBesideIndex ? fmt::format("{} (beside)", device.type()) : device.str();
+namespace {
+std::span<const tn_memory_kind* const> memory_kinds(const DeviceContext& context) {
+  const tn_memory_kind* const* table = nullptr;
+  size_t count = 0;
+  check(context.backend.api().memory_kinds(context.handle, &table, &count),
+        context.device.str() + ": ");
+  return {table, count};
 }
+}  // namespace
 
 DeviceContext::DeviceContext(Device d, plugins::Backend& b,
                              const std::vector<plugins::Backend*>& overlays)
-    : device(d), backend(b) {
+    : device(d), name(d.str()), backend(b), main(*this), number(0) {
   handle = b.open_device(d.index());
   info = b.device_info(handle);
   if (info.memory_total) max_bytes_ = std::min(max_bytes_, info.memory_total);
   caller_thread = info.flags & TN_DEVICE_CALLER_THREAD;
 
-  const tn_memory_kind* const* table = nullptr;
-  size_t count = 0;
-  check(b.api().memory_kinds(handle, &table, &count), d.str() + ": ");
+  const auto table = memory_kinds(*this);
   host_visible = table[0]->flags & TN_MEMORY_HOST_VISIBLE;
-  stream =
-      caller_thread ? make_worker_stream(lane_of(d)) : make_plugin_stream(b.api(), handle, d.str());
+  stream = caller_thread ? make_worker_stream(name) : make_plugin_stream(b.api(), handle, name);
   memory = std::make_unique<Allocator>(*this, 0, *table[0]);
-  for (uint32_t i = 1; i < count; ++i) {
+  for (uint32_t i = 1; i < table.size(); ++i) {
     if (!(table[i]->flags & TN_MEMORY_PINNED)) continue;
     if (table[i]->flags & TN_MEMORY_HOST_VISIBLE)
       pinned = std::make_unique<Allocator>(*this, i, *table[i], Allocator::WaitsFor::uses);
@@ -67,26 +74,81 @@ DeviceContext::DeviceContext(Device d, plugins::Backend& b,
   planners.push_back({&b, handle, false});
 }
 
-DeviceContext::~DeviceContext() = default;
-
-Stream& DeviceContext::copies() {
-  if (auto* made = copies_.load(std::memory_order_acquire)) return *made;
-  std::lock_guard lock(mutex_);
-  if (!own_copies_) {
-    own_copies_ = make_worker_stream(device.str() + " copies");
-    copies_.store(own_copies_.get(), std::memory_order_release);
-  }
-  return *own_copies_;
+DeviceContext::DeviceContext(DeviceContext& of, uint32_t number, std::string name)
+    : device(of.device),
+      name(std::move(name)),
+      backend(of.backend),
+      main(of),
+      number(number),
+      handle(of.handle),
+      info(of.info),
+      host_visible(of.host_visible),
+      caller_thread(of.caller_thread),
+      planners(of.planners),
+      max_bytes_(of.max_bytes_) {
+  auto& failures = of.stream->failures;
+  stream = caller_thread ? make_worker_stream(this->name, number, &failures)
+                         : make_plugin_stream(backend.api(), handle, this->name, number, &failures);
+  memory = std::make_unique<Allocator>(*this, 0, *memory_kinds(*this)[0]);
+  plans = make_plan_store(*this);
 }
 
-std::vector<Stream*> DeviceContext::streams() const {
-  std::vector<Stream*> all = {stream.get()};
-  if (auto* made = copies_.load(std::memory_order_acquire)) all.push_back(made);
+DeviceContext::~DeviceContext() {
+  for (auto& extra : extras_) delete extra.load(std::memory_order_relaxed);
+}
+
+// The mutex is held.
+DeviceContext& DeviceContext::make_extra(uint32_t place, std::string its_name) {
+  auto& known = extras_[place];
+  if (!known.load(std::memory_order_relaxed)) {
+    stream->require_open();
+    known.store(new DeviceContext(*this, place, std::move(its_name)), std::memory_order_release);
+  }
+  return *known.load(std::memory_order_relaxed);
+}
+
+DeviceContext& DeviceContext::extra(Extra work) {
+  const auto place = static_cast<uint32_t>(work);
+  if (auto* made = main.extras_[place].load(std::memory_order_acquire)) return *made;
+  std::lock_guard lock(main.mutex_);
+  return main.make_extra(place, name + (work == Extra::copies ? " copies" : " sums"));
+}
+
+DeviceContext& DeviceContext::take_stream() {
+  std::lock_guard lock(main.mutex_);
+  const auto unused = std::find(main.taken_.begin(), main.taken_.end(), false);
+  if (unused == main.taken_.end())
+    throw DeviceError(fmt::format(
+        "Stream: {} has {} streams in use, which is the most there can be; use fewer, or let some "
+        "of them go",
+        device, kMostStreams));
+  const auto place = static_cast<uint32_t>(unused - main.taken_.begin());
+  auto& taken =
+      main.make_extra(kFirstOfUsers + place, fmt::format("{} stream {}", device, place + 1));
+  *unused = true;
+  return taken;
+}
+
+void DeviceContext::release_stream(DeviceContext& context) noexcept {
+  std::lock_guard lock(main.mutex_);
+  main.taken_[context.number - kFirstOfUsers] = false;
+}
+
+std::vector<DeviceContext*> DeviceContext::contexts() const {
+  std::vector<DeviceContext*> all = {&main};
+  for (auto& extra : main.extras_)
+    if (auto* made = extra.load(std::memory_order_acquire)) all.push_back(made);
+  return all;
+}
+
+std::vector<DeviceStream*> DeviceContext::streams() const {
+  std::vector<DeviceStream*> all;
+  for (auto* context : contexts()) all.push_back(context->stream.get());
   return all;
 }
 
 void DeviceContext::refuse_allocation(uint64_t bytes, const std::string& what) const {
-  const MemoryStats s = memory->stats();
+  const MemoryStats s = memory_stats(device);
   throw OutOfMemoryError(
       fmt::format("{}cannot allocate {} bytes on {}: the device has {} in total ({} in live "
                   "tensors, {} reserved)",
@@ -192,7 +254,8 @@ void close_all() {
   close_communicators();
   for_checked(all, [](Allocator& memory) { memory.checked()->close(); });
   for (auto* context : all)
-    if (auto* stream = dynamic_cast<PluginStream*>(context->stream.get())) stream->close();
+    for (auto* stream : context->streams())
+      if (auto* own = dynamic_cast<PluginStream*>(stream)) own->close();
   plugins::registry().close(left);
 }
 
@@ -266,67 +329,12 @@ std::vector<DeviceContext*> open_contexts() {
   return all;
 }
 
-namespace {
-
-// How many devices there are, `counted` of them by the plugin.
-uint32_t with_logical_devices(std::string_view type, uint32_t counted) {
-  if (type == "cpu")
-    counted = std::max(counted, count_from_environment("TENON_CPU_DEVICES").value_or(0));
-  for (auto* c : open_contexts())
-    if (c->device.type() == type && (c->info.flags & TN_DEVICE_LOGICAL) &&
-        c->device.index() != kBesideIndex)
-      counted = std::max(counted, c->device.index() + 1);
-  return counted;
-}
-
-}  // namespace
-
-uint32_t device_count(std::string_view type) {
-  uint32_t counted = 0;
-  try {
-    counted = plugins::registry().load(type).device_count();
-  } catch (const OutOfMemoryError&) {  // there may be devices
-    throw;
-  } catch (const DeviceError&) {  // no plugin, no driver or no card: no devices
-  }
-  return with_logical_devices(type, counted);
-}
-
-std::vector<DeviceDescription> describe_devices(std::string_view type) {
-  std::vector<DeviceDescription> all;
-  const uint32_t counted = plugins::registry().load(type).device_count();
-  for (uint32_t i = 0, n = with_logical_devices(type, counted); i < n; ++i) {
-    auto& c = context_of(Device(type, i));
-    c.stream->require_open();
-    auto now = c.backend.device_info(c.handle);
-    all.push_back({c.device, printable(now.name), now.memory_total, now.memory_free, now.threads,
-                   (now.flags & TN_DEVICE_LOGICAL) != 0, printable(now.architecture),
-                   printable(now.driver)});
-  }
-  return all;
-}
-
-void synchronize(Device device) {
-  auto& c = context_of(device);
-  for (auto* s : c.streams()) s->wait_for_all();
-  c.stream->require_device();
-}
-
-void synchronize() {
-  auto all = open_contexts();
-  for (auto* c : all)
-    for (auto* s : c->streams()) s->wait_and_watch(s->last());
-  for (auto* c : all)
-    for (auto* s : c->streams()) s->wait_for_all();
-}
-
-MemoryStats memory_stats(Device device) { return context_of(device).memory->stats(); }
-
-void empty_cache(Device device) {
-  auto& c = context_of(device);
-  for (auto* s : c.streams()) s->wait(s->last());
-  c.memory->empty_cache();
-  if (c.pinned) c.pinned->empty_cache();
+DeviceContext& scoped_context(Device device) {
+  auto& main = context_of(device);
+  if (main.stream->own_capture() || recording::here()) return main;
+  for (auto* s = innermost_scope->streams; s; s = s->before ? s->before->streams : nullptr)
+    if (s->device == device) return *s->stream;
+  return main;
 }
 
 }  // namespace tenon

@@ -5,14 +5,16 @@
 #include <cstdint>
 #include <string>
 
-#include <tenon/core/device.h>
+namespace tenon {
+class DeviceContext;
+}
 
 namespace tenon::observe {
 
 struct DeviceWork {
   int64_t queued_ns = 0;  // of the steady clock: when the program asked for it
   // The event in the file of a trace; without a name there is none.
-  Device device;
+  const DeviceContext* context = nullptr;  // of the stream
   const char* category = "";
   std::string name, args;
   // The record of a profiler; 0 without one.

@@ -57,6 +57,11 @@ void check(tn_error* error, const std::string& prefix) {
 }
 
 namespace {
+// Whether `ticket` is `first` or a later one of the same stream.
+bool is_from_on(uint64_t ticket, uint64_t first) {
+  return first <= ticket && ticket >> kTicketBits == first >> kTicketBits;
+}
+
 constexpr size_t kMaxUnreported =
     100;  // so that a loop which never waits does not fill the memory with failures
 
@@ -88,7 +93,7 @@ void FailureLog::add(const Unreported& entry, bool own) {
   settle();
   // Each wait for a device that has reported a failure brings the same failure again.
   for (auto& u : unreported_)
-    if (late && u.late && u.failure == failure && u.ticket <= ticket) {
+    if (late && u.late && u.failure == failure && is_from_on(ticket, u.ticket)) {
       u.last = std::max(u.last, last);
       return;
     }
@@ -192,7 +197,7 @@ FailureLog::Pointer FailureLog::take_for_value(uint64_t ticket, const void* data
     return mark_seen(std::move(f));
   settle();  // another log may have reported some
   for (auto& u : unreported_)
-    if (u.late && u.ticket <= ticket && !u.failure->seen.exchange(true))
+    if (u.late && is_from_on(ticket, u.ticket) && !u.failure->seen.exchange(true))
       return mark_seen(Pointer(u.failure));
   return mark_seen(find_told(ticket));
 }
@@ -201,7 +206,8 @@ FailureLog::Pointer FailureLog::take_for_call(uint64_t ticket) {
   std::lock_guard lock(mutex_);
   settle();
   for (auto& u : unreported_)
-    if ((u.late ? u.ticket <= ticket : u.ticket == ticket) && !u.failure->seen.exchange(true))
+    if ((u.late ? is_from_on(ticket, u.ticket) : u.ticket == ticket) &&
+        !u.failure->seen.exchange(true))
       return mark_seen(Pointer(u.failure));
   return mark_seen(find_told(ticket));
 }
@@ -225,21 +231,23 @@ uint64_t FailureLog::take_dropped() {
 
 FailureLog::Pointer FailureLog::late_up_to(uint64_t ticket) const {
   std::lock_guard lock(mutex_);
-  if (lost_ && lost_from_ <= ticket) return lost_;
+  // Of work on other streams of the device it is not known whether it was done before.
+  const bool same_stream = ticket >> kTicketBits == lost_from_ >> kTicketBits;
+  if (lost_ && (lost_from_ <= ticket || !same_stream)) return lost_;
   for (auto& u : unreported_)
-    if (u.late && u.ticket <= ticket && !u.failure->seen) return u.failure;
+    if (u.late && is_from_on(ticket, u.ticket) && !u.failure->seen) return u.failure;
   return nullptr;
 }
 
 void FailureLog::take_over(const FailureLog& other, const void* data, uint64_t bytes) {
-  if (!any() && !other.any()) return;
+  if (this == &other || (!any() && !other.any())) return;
   clear_poison(data, bytes);
   if (auto failure = other.poisoned(data, bytes)) poison(data, bytes, failure);
 }
 
 void FailureLog::pass_on(uint64_t ticket, FailureLog& other, const void* data,
                          uint64_t bytes) const {
-  if (auto failure = late_up_to(ticket)) other.poison(data, bytes, failure);
+  if (auto failure = late_up_to(ticket); failure && data) other.poison(data, bytes, failure);
 }
 
 void FailureLog::pass_on_late(uint64_t ticket, FailureLog& other, uint64_t first,
@@ -248,6 +256,7 @@ void FailureLog::pass_on_late(uint64_t ticket, FailureLog& other, uint64_t first
   if (!failure) return;
   // The loss of this device does not mean that the other device is lost.
   const bool is_loss = failure == lost();
+  if (is_loss && this == &other) return;
   retry_until_memory([&] {
     other.add({first,
                is_loss ? std::make_shared<const Failure>(failure->code, failure->message) : failure,

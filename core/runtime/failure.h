@@ -1,4 +1,4 @@
-// Errors of queued work. They are kept in the log of the stream until they were reported to the
+// Errors of queued work. They are kept in the log of the device until they were reported to the
 // user, and with the memory that was not written because of them.
 #pragma once
 
@@ -18,6 +18,10 @@
 #include <tenon/plugins/abi/abi.h>
 
 namespace tenon {
+
+// The number of a stream in its device is in the upper bits of its tickets, so those of one device
+// are never equal; 0 is the first stream, and the ticket 0 that of work which nobody queued.
+inline constexpr int kTicketBits = 48;
 
 struct Failure {
   Failure(tn_code code, std::string message) : code(code), message(std::move(message)) {}
@@ -44,7 +48,7 @@ Failure take_failure(tn_error* error, const std::string& prefix = "",
 // Throws if `error` is not null. Destroys the error.
 void check(tn_error* error, const std::string& prefix);
 
-// Each stream has a FailureLog, which answers three questions. Which memory was never written? It
+// Each device has a FailureLog, which answers three questions. Which memory was never written? It
 // is poisoned, byte by byte, until something writes it, and every read of it throws the reason.
 // Which failures are not reported yet? A failure is reported when a read of a value throws it; the
 // others are thrown by the next synchronize(), or printed at exit, once. And which failures did the
@@ -59,10 +63,11 @@ class FailureLog {
   bool any() const { return any_.load(std::memory_order_acquire); }
 
   // Work with this ticket failed; the caller also poisons the memory that it did not write. If the
-  // device is lost, the log remembers that, and from then on every value of the stream counts as
+  // device is lost, the log remembers that, and from then on every value of the device counts as
   // poisoned.
   void add_unseen(uint64_t ticket, Pointer failure);
-  // Some of the work from ticket `first` on failed, and all up to `last` may have read its results.
+  // Some of the work from ticket `first` on failed, and all up to `last`, of the same stream, may
+  // have read its results.
   void add_late(uint64_t first, uint64_t last, Pointer failure);
   // Returns the failure with which the device was lost; null while it works.
   Pointer lost() const;
@@ -97,8 +102,8 @@ class FailureLog {
   // Returns how many failures were dropped because too many were unreported, and resets the number.
   uint64_t take_dropped();
 
-  // Work of this stream up to `ticket` wrote the values at `data`, which the stream of `other`
-  // reads from now on. If a failure of that work was reported late, this poisons the values there.
+  // Work of this device up to `ticket` wrote the values at `data`, which that of `other` reads from
+  // now on. If a failure of that work was reported late, this poisons the values there.
   void pass_on(uint64_t ticket, FailureLog& other, const void* data, uint64_t bytes) const;
   // The same if work of `other` from ticket `first` to `last` may have read what this stream wrote
   // up to `ticket`. The loss of this device becomes a separate failure there, which has to be

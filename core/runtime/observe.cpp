@@ -143,6 +143,11 @@ void Gradient::end() noexcept {
   if (watched_by(kProfile)) profiling::add_gradient(name_, began_);
 }
 
+void add_collective(const Collective& part, Clock::time_point began, bool failed) noexcept {
+  if (watched_by(kTrace)) tracing::add_collective(part, began, failed);
+  if (watched_by(kProfile)) profiling::add_collective(part, began, failed);
+}
+
 namespace {
 tn_error* copy_traced(const CopyTask& t, tn_stream* stream) {
   const auto began = Clock::now();

@@ -89,6 +89,16 @@ class Gradient {
   std::chrono::steady_clock::time_point began_{};
 };
 
+// A device's part of a sum or a broadcast over several, which is queued on a stream of it.
+struct Collective {
+  const DeviceContext& by;  // that of the stream
+  const char* name;         // "all_reduce"; lives as long as the process
+  uint64_t bytes;
+  DeviceWork* device_work;  // as in Launch
+};
+void add_collective(const Collective& part, std::chrono::steady_clock::time_point began,
+                    bool failed) noexcept;
+
 // Makes a copy between devices, or queues it. All but those into pinned memory are made here.
 tn_error* run_copy_watched(const CopyTask& task, tn_stream* stream);
 inline tn_error* run_copy(const CopyTask& t, tn_stream* stream) {

@@ -12,8 +12,13 @@
 namespace tenon {
 
 PluginStream::PluginStream(const plugins::CheckedApi& api, tn_device* device,
-                           const std::string& name)
-    : Stream(name), ForkMember(ForkOrder::streams), api_(api), device_(device) {
+                           const std::string& name, uint32_t number, FailureLog* shared)
+    : DeviceStream(name, number, shared),
+      ForkMember(ForkOrder::streams),
+      api_(api),
+      device_(device),
+      submitted_(origin()),
+      completed_(origin()) {
   join();
   check(api_.stream_create(device_, &stream_), name + ": cannot create a stream: ");
 }
@@ -114,7 +119,7 @@ uint64_t PluginStream::copy(const CopyTask& task) {
   return ticket;
 }
 
-void PluginStream::wait_for(Stream& other, uint64_t ticket, const void* data, uint64_t) {
+void PluginStream::wait_for(DeviceStream& other, uint64_t ticket, const void* data, uint64_t) {
   if (&other == this) return;
   // Passes on what the other device has reported so far, because this stream reads its results from
   // now on. A caller that waits only to overwrite memory reads nothing.
@@ -133,7 +138,8 @@ void PluginStream::wait_for(Stream& other, uint64_t ticket, const void* data, ui
 }
 
 // The wait gets a ticket of its own, because the work before it may be done long before.
-uint64_t PluginStream::take_over(Stream& other, uint64_t ticket, const void* data, uint64_t bytes) {
+uint64_t PluginStream::take_over(DeviceStream& other, uint64_t ticket, const void* data,
+                                 uint64_t bytes) {
   wait_for(other, ticket, data, bytes);
   std::lock_guard lock(mutex_);
   return next_ticket(nullptr, "wait for another stream");
@@ -145,11 +151,13 @@ bool PluginStream::queue_wait(PluginStream& peer, uint64_t ticket, bool reads) {
   peer.refuse_while_capturing("waiting for the device is not possible");
   if (closed() || peer.closed()) return true;
   if (reads) add_source(peer, ticket, submitted_ + 1);
+  if (awaited_peer_ == &peer && ticket <= awaited_ticket_) return true;  // it waits already
   tn_event* event = peer.mark_covering(ticket);
   if (!event) return peer.completed_ >= ticket;
   tn_error* error = api_.stream_wait(stream_, event);
   if (error && error->code == TN_CODE_OUT_OF_MEMORY) return error->destroy(error), false;
   add_late_error(error, submitted_);
+  if (!error) awaited_peer_ = &peer, awaited_ticket_ = ticket;
   return true;
 }
 
@@ -161,41 +169,6 @@ void PluginStream::add_source(PluginStream& stream, uint64_t ticket, uint64_t fi
   });
   sources_.push_back({&stream, ticket, first});
   note_first_sourced();
-}
-
-PluginStream::LockedStreams::LockedStreams(std::span<PluginStream* const> streams)
-    : streams_(streams), locked_(streams.begin(), streams.end()) {
-  std::sort(locked_.begin(), locked_.end(), std::less<>());
-  for (auto* s : locked_) s->mutex_.lock();
-}
-
-PluginStream::LockedStreams::~LockedStreams() {
-  for (auto* s : locked_) s->mutex_.unlock();
-}
-
-void PluginStream::LockedStreams::prepare(size_t num_read, const char* what) {
-  for (auto* s : streams_) {
-    if (s->capturing()) s->refuse(fmt::format("{} is not possible", what).c_str());
-    s->require_usable();
-    handles.push_back(s->stream_);
-  }
-  // A source ends before the call itself. If it included the call, two streams would each wait
-  // until the other one has checked its sources.
-  for (auto* s : streams_)
-    for (auto* read : streams_.first(num_read))
-      if (s != read) s->add_source(*read, read->submitted_, s->submitted_ + 1);
-  for (auto* s : streams_) s->next_ticket(nullptr, what);
-}
-
-FailureLog::Pointer PluginStream::LockedStreams::finish(tn_error* error, const char* what) {
-  if (!error) return nullptr;
-  auto failure = failure_of(error, [&] {
-    std::string devices;
-    for (auto* s : streams_) devices += (devices.empty() ? "" : ", ") + s->name_;
-    return std::pair(fmt::format("{} over {}: ", what, devices), "");
-  });
-  for (auto* s : streams_) s->failures.add_unseen(s->submitted_, failure);
-  return failure;
 }
 
 // ---- waiting ----
@@ -384,9 +357,10 @@ void PluginStream::retire_front() {
   retired_.notify_all();
 }
 
-std::unique_ptr<Stream> make_plugin_stream(const plugins::CheckedApi& api, tn_device* device,
-                                           const std::string& name) {
-  return std::make_unique<PluginStream>(api, device, name);
+std::unique_ptr<DeviceStream> make_plugin_stream(const plugins::CheckedApi& api, tn_device* device,
+                                                 const std::string& name, uint32_t number,
+                                                 FailureLog* shared) {
+  return std::make_unique<PluginStream>(api, device, name, number, shared);
 }
 
 }  // namespace tenon

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -26,15 +27,17 @@ namespace checked {
 class GraphCheck;
 }
 
-class PluginStream final : public Stream, ForkMember {
+class PluginStream final : public DeviceStream, ForkMember {
  public:
-  PluginStream(const plugins::CheckedApi& api, tn_device* device, const std::string& name);
+  PluginStream(const plugins::CheckedApi& api, tn_device* device, const std::string& name,
+               uint32_t number, FailureLog* shared);
   ~PluginStream() override;
 
   uint64_t run(const Launch& launch) override;
   uint64_t copy(const CopyTask& task) override;
-  void wait_for(Stream& other, uint64_t ticket, const void* data, uint64_t bytes) override;
-  uint64_t take_over(Stream& other, uint64_t ticket, const void* data, uint64_t bytes) override;
+  void wait_for(DeviceStream& other, uint64_t ticket, const void* data, uint64_t bytes) override;
+  uint64_t take_over(DeviceStream& other, uint64_t ticket, const void* data,
+                     uint64_t bytes) override;
   // A failure is logged when the work is queued, and late failures name no memory, so nothing has
   // to be waited for.
   uint64_t forget_failed(const void* data, uint64_t bytes) override {
@@ -63,10 +66,12 @@ class PluginStream final : public Stream, ForkMember {
   // work on any of them meanwhile. The work on each stream reads what the first `num_read` streams
   // wrote before, so their late failures count for it, too. Returns null, or the failure, which is
   // then in the log of each stream. Afterwards, last() of each stream is at least the ticket of the
-  // call.
+  // call. If somebody watches, `watched` is called with the place of each stream, where to note its
+  // part of the work, and whether it failed.
+  using Watched = std::function<void(size_t, observe::DeviceWork*, bool)>;
   template <class F>
   static FailureLog::Pointer queue_together(std::span<PluginStream* const> streams, size_t num_read,
-                                            const char* what, F&& call);
+                                            const char* what, F&& call, const Watched& watched);
 
   // Called at exit: destroys the events and the stream. Later work is refused. Waiting returns at
   // once, because there is nothing left to wait for.
@@ -142,13 +147,15 @@ class PluginStream final : public Stream, ForkMember {
   tn_device* device_;
   tn_stream* stream_ = nullptr;
   mutable std::mutex mutex_;
-  std::atomic<uint64_t> submitted_{0}, completed_{0};  // changed only under the lock
-  std::deque<Mark> marks_;                             // ordered by ticket
+  std::atomic<uint64_t> submitted_, completed_;  // changed only under the lock
+  std::deque<Mark> marks_;                       // ordered by ticket
   bool awaited_ = false;             // a thread waits for the first mark, without the lock
   std::condition_variable retired_;  // completed_ changed, or awaited_ became false
   std::vector<tn_event*> spare_;
-  FailureLog::Pointer unmarked_;  // the last failure to make a mark
-  std::vector<Source> sources_;   // for work that was not waited for yet
+  const PluginStream* awaited_peer_ = nullptr;  // the last one that it was told to wait for,
+  uint64_t awaited_ticket_ = 0;                 // up to this ticket
+  FailureLog::Pointer unmarked_;                // the last failure to make a mark
+  std::vector<Source> sources_;                 // for work that was not waited for yet
   // The least `first` of them; it is raised after their failures were passed on.
   std::atomic<uint64_t> first_sourced_{~uint64_t{0}};
   std::array<Queued, 64> ring_;
@@ -164,19 +171,21 @@ class PluginStream::LockedStreams {
   ~LockedStreams();
   void prepare(size_t num_read, const char* what);  // DeviceError if one of them cannot be used
   std::vector<tn_stream*> handles;
-  FailureLog::Pointer finish(tn_error* error, const char* what);
+  FailureLog::Pointer finish(tn_error* error, const char* what, const Watched& watched);
 
  private:
   std::span<PluginStream* const> streams_;
+  std::vector<std::unique_ptr<observe::DeviceWork>> works_;  // of the streams that are watched
   std::vector<PluginStream*> locked_;
 };
 
 template <class F>
 FailureLog::Pointer PluginStream::queue_together(std::span<PluginStream* const> streams,
-                                                 size_t num_read, const char* what, F&& call) {
+                                                 size_t num_read, const char* what, F&& call,
+                                                 const Watched& watched) {
   LockedStreams locked(streams);
   locked.prepare(num_read, what);
-  return locked.finish(call(locked.handles.data()), what);
+  return locked.finish(call(locked.handles.data()), what, watched);
 }
 
 }  // namespace tenon

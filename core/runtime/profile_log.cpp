@@ -29,16 +29,17 @@ using profiler::Kind;
 // process.
 struct Record {
   Kind kind = Kind::op;
-  bool on_device = true, failed = false;  // as in Event
-  bool apart = false;                     // a copy beside the other work of the device
-  Device device;
+  bool on_device = true, failed = false;   // as in Event
+  const DeviceContext* context = nullptr;  // of the stream that did it
   pthread_t thread{};
   const char *name = "", *by = "", *tensors = "";
   const PathNode* path = nullptr;
   int64_t queued = 0, began = 0, ended = 0;
   uint64_t bytes = 0, allocated = 0;
 
-  bool has_device() const { return kind == Kind::op || kind == Kind::copy; }
+  bool has_device() const {
+    return kind == Kind::op || kind == Kind::copy || kind == Kind::collective;
+  }
   bool of_thread() const { return !has_device() || !on_device; }
 };
 
@@ -92,10 +93,10 @@ Event event_of(const Record& r, int64_t origin, int thread) {
   Event e;
   e.kind = r.kind;
   e.name = r.name;
-  e.lane = !r.of_thread()       ? lane_of(r.device) + (r.apart ? " copies" : "")
+  e.lane = !r.of_thread()       ? r.context->name
            : thread == getpid() ? "main"
                                 : fmt::format("thread {}", thread);
-  if (r.has_device()) e.device = lane_of(r.device);
+  if (r.has_device()) e.device = r.context->device.str();
   e.by = r.by;
   e.module = path_string(r.path);
   e.part_of = part_string(r.path);
@@ -119,12 +120,14 @@ void add_run(const observe::Run& run, bool failed) noexcept {
     if (the_log().shapes) tensors = plan.signature(run.launch.shape);
   } catch (const std::bad_alloc&) {  // the event is kept without it
   }
-  const uint64_t allocated = the_log().memory ? plan.context->memory->stats().allocated : 0;
+  uint64_t allocated = 0;
+  if (the_log().memory)
+    for (auto* context : plan.context->contexts()) allocated += context->memory->stats().allocated;
   add(
       [&](Log& log, Record& r) {
         r.name = plan.name();
         r.by = plan.api->name();
-        r.device = plan.device;
+        r.context = plan.context;
         r.on_device = !run.args.stream;
         if (!tensors.empty()) r.tensors = log.keep(std::move(tensors));
         r.path = run.path;
@@ -158,9 +161,8 @@ void add_copy(const CopyTask& task, tn_stream* stream, Clock::time_point began,
                  : !task.copy.dst_device ? "copy to the host"
                                          : "copy between devices";
         r.by = task.api->name();
-        r.device = task.by;
+        r.context = task.by;
         r.on_device = !stream;
-        r.apart = task.apart;
         r.queued = task.queued_ns;
         r.began = ns_of(began);
         r.ended = ended;
@@ -168,6 +170,23 @@ void add_copy(const CopyTask& task, tn_stream* stream, Clock::time_point began,
         r.failed = failed;
       },
       task.device_work);
+}
+
+void add_collective(const observe::Collective& part, Clock::time_point began,
+                    bool failed) noexcept {
+  add(
+      [&](Log&, Record& r) {
+        r.kind = Kind::collective;
+        r.name = part.name;
+        r.by = part.by.backend.name().c_str();
+        r.context = &part.by;
+        r.path = current_path();
+        r.on_device = false;
+        r.began = ns_of(began);
+        r.bytes = part.bytes;
+        r.failed = failed;
+      },
+      part.device_work);
 }
 
 void add_wait(const std::string& device, Clock::time_point began) noexcept {

@@ -26,6 +26,7 @@ inline int64_t queued_now() {
 void add_run(const observe::Run& run, bool failed) noexcept;
 void add_copy(const CopyTask& task, tn_stream* stream, Clock::time_point began,
               bool failed) noexcept;
+void add_collective(const observe::Collective& part, Clock::time_point began, bool failed) noexcept;
 // The device did the work between these times, instead of those in which it was queued.
 void add_device_work(const observe::DeviceWork& work, int64_t began, int64_t ended) noexcept;
 void add_wait(const std::string& device, Clock::time_point began) noexcept;

@@ -51,7 +51,9 @@ Averages averages_of(const std::vector<Event>& events, const char* title, F&& ea
   return all;
 }
 
-bool is_work(const Event& e) { return e.kind == Kind::op || e.kind == Kind::copy; }
+bool is_work(const Event& e) {
+  return e.kind == Kind::op || e.kind == Kind::copy || e.kind == Kind::collective;
+}
 
 // The lanes in the order in which they are shown: devices, then threads, "main" first.
 std::map<std::string, int> lanes_of(const std::vector<Event>& events) {
@@ -72,6 +74,8 @@ const char* category_of(Kind kind) {
       return "operator";
     case Kind::copy:
       return "copy";
+    case Kind::collective:
+      return "collective";
     case Kind::wait:
       return "wait";
     case Kind::gradient:

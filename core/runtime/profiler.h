@@ -29,21 +29,23 @@ struct Options {
 };
 
 enum class Kind {
-  op,        // a run of an operator's plan
-  copy,      // between devices, or a device and the host
-  wait,      // a thread of the program waited for a device
-  gradient,  // the gradient rule of an operator queued its work
-  range,     // a Range of the program
+  op,          // a run of an operator's plan
+  copy,        // between devices, or a device and the host
+  collective,  // one device's part of a sum or broadcast over several, which a plugin makes
+  wait,        // a thread of the program waited for a device
+  gradient,    // the gradient rule of an operator queued its work
+  range,       // a Range of the program
 };
 
 // One thing that happened. Times are seconds since the profiler began.
 struct Event {
   Kind kind = Kind::op;
-  std::string name;  // "conv2d", "copy to the host", "wait for cpu:0", or that of the Range
-  // The device that did it, "cpu:0"; "cpu (beside)" for sums of gradients that overlap with the
-  // work of the devices; for what a thread does, "main", "thread 7".
+  // "conv2d", "copy to the host", "all_reduce", "wait for cpu:0", or that of the Range.
+  std::string name;
+  // The stream that did it, "cpu:0", or a further one of the device: "cpu:0 copies", "cpu:0 sums"
+  // of gradients, "cpu:0 stream 1" of a Stream; for what a thread does, "main", "thread 7".
   std::string lane;
-  std::string device;   // of an operator or a copy; else empty
+  std::string device;   // of an operator, a copy or a collective; else empty
   std::string by;       // the plugin, "onednn"
   std::string module;   // "LeNet.fc1"; empty outside of modules
   std::string part_of;  // "softmax (gradient)": the operators of which it is a part
@@ -54,7 +56,7 @@ struct Event {
   // which the device did it: it does not say when that was, or the recording ended before.
   bool on_device = true;
   bool failed = false;
-  uint64_t bytes = 0;      // of a copy
+  uint64_t bytes = 0;      // of a copy or a collective
   uint64_t allocated = 0;  // with profile_memory: bytes in live tensors of the device when it ended
 };
 

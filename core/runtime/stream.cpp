@@ -21,7 +21,7 @@ bool sync_mode() {
   return on > 0;
 }
 
-void Stream::wait_and_watch(uint64_t ticket) {
+void DeviceStream::wait_and_watch(uint64_t ticket) {
   if (!observe::watched() || reached(ticket)) [[likely]]
     return wait(ticket);
   const auto began = tracing::Clock::now();
@@ -30,42 +30,42 @@ void Stream::wait_and_watch(uint64_t ticket) {
   if (observe::watched_by(observe::kProfile)) profiling::add_wait(name_, began);
 }
 
-void Stream::wait_for_value(uint64_t ticket, const void* data, const Footprint& footprint) {
+void DeviceStream::wait_for_value(uint64_t ticket, const void* data, const Footprint& footprint) {
   wait_and_watch(ticket);
   if (failures.any() || failures.may_be_told(ticket))
     if (auto f = failures.take_for_value(ticket, data, footprint)) throw_failure(*f);
 }
 
-void Stream::wait_for_call(uint64_t ticket) {
+void DeviceStream::wait_for_call(uint64_t ticket) {
   wait_and_watch(ticket);
   if (failures.any() || failures.may_be_told(ticket))
     if (auto f = failures.take_for_call(ticket)) throw_failure(*f);
 }
 
-void Stream::wait_for_all() {
+void DeviceStream::wait_for_all() {
   wait_and_watch(last());
   if (failures.any())
     if (auto f = failures.take_unreported()) throw_failure(*f);
 }
 
-void Stream::require(tn_error* error, const std::string& prefix) {
+void DeviceStream::require(tn_error* error, const std::string& prefix) {
   if (!error || error->code != TN_CODE_DEVICE_LOST) return check(error, prefix);
   const std::string lost = name_ + " is lost and cannot be used again in this process: ";
   throw_failure(
       *failures.lose(failure_of(error, [&] { return std::pair(lost + prefix, std::string()); })));
 }
 
-void Stream::forget_failures() {
+void DeviceStream::forget_failures() {
   while (failures.take_unreported()) {
   }
   failures.take_dropped();
 }
 
-void Stream::refuse_closed(const char* why) const {
+void DeviceStream::refuse_closed(const char* why) const {
   throw DeviceError(fmt::format("{} is closed: {}", name_, why));
 }
 
-void Stream::refuse(const char* what) const {
+void DeviceStream::refuse(const char* what) const {
   if (own_capture())
     throw DeviceError(
         fmt::format("{} while a stream graph of {} is captured: only operators on tensors of that "
@@ -127,7 +127,7 @@ void run_and_log(FailureLog& failures, LaunchSequence& sequence, uint64_t ticket
   }
 }
 
-uint64_t Stream::run_all(LaunchSequence& sequence) {
+uint64_t DeviceStream::run_all(LaunchSequence& sequence) {
   sequence.prepare();
   const auto launches = sequence.launches();
   for (size_t i = 0; i < launches.size(); ++i) {

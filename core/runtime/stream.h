@@ -1,5 +1,5 @@
-// Queues of work that run in order. A Stream belongs to one device, and a ticket is a position in
-// it.
+// Queues of work that run in order. A DeviceStream belongs to one device, and a ticket is a
+// position in it.
 #pragma once
 
 #include <atomic>
@@ -17,6 +17,7 @@
 namespace tenon {
 
 class Capture;
+class DeviceContext;
 namespace observe {
 struct DeviceWork;
 }
@@ -62,9 +63,8 @@ struct CopyTask {
   // In checked mode, whose guards are around the source and the destination; null if neither is
   // memory of the core.
   checked::Memory *source = nullptr, *target = nullptr;
-  Device by{};                                 // the device of the stream
+  const DeviceContext* by = nullptr;           // that of the stream
   int64_t queued_ns = 0;                       // as in Launch
-  bool apart = false;                          // made by the stream of the copies of that device
   observe::DeviceWork* device_work = nullptr;  // as in Launch
 };
 
@@ -81,11 +81,13 @@ class LaunchSequence {
   uint64_t cost_ns = 0;  // of all of them; 0 if unknown
 };
 
-class Stream {
+class DeviceStream {
+  const std::unique_ptr<FailureLog> own_failures_;
+
  public:
-  virtual ~Stream() = default;
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
+  virtual ~DeviceStream() = default;
+  DeviceStream(const DeviceStream&) = delete;
+  DeviceStream& operator=(const DeviceStream&) = delete;
 
   // These queue work and return its ticket. Errors of the work are kept in `failures`. They throw a
   // DeviceError if nothing can be queued, because the device is lost or another thread captures its
@@ -99,13 +101,14 @@ class Stream {
   // that memory as `data` and `bytes`, so that a late failure of `other` also counts here. Without
   // them the work reads nothing of `other`, as when it overwrites memory, and no failure of `other`
   // is passed on.
-  virtual void wait_for(Stream& other, uint64_t ticket, const void* data = nullptr,
+  virtual void wait_for(DeviceStream& other, uint64_t ticket, const void* data = nullptr,
                         uint64_t bytes = 0) = 0;
 
   // The same, for memory of `other` that work here changes or reads where it lies: whether its
   // values were computed is then known here, too. Returns the ticket of that, or 0 if it is known
   // already that they were.
-  virtual uint64_t take_over(Stream& other, uint64_t ticket, const void* data, uint64_t bytes) = 0;
+  virtual uint64_t take_over(DeviceStream& other, uint64_t ticket, const void* data,
+                             uint64_t bytes) = 0;
 
   // Forgets failures of memory that has a new owner, who may read it before it is written. This
   // happens after the work that is queued so far. Returns the ticket of that, or 0 if it is done.
@@ -122,7 +125,15 @@ class Stream {
   // Returns the handle that plugins of its backend use; null for a worker stream.
   virtual tn_stream* native() const { return nullptr; }
 
-  FailureLog failures;
+  // The number of the stream with this ticket in its device.
+  static constexpr uint32_t number_of(uint64_t ticket) {
+    return static_cast<uint32_t>(ticket >> kTicketBits);
+  }
+  // The ticket before that of its first work.
+  uint64_t origin() const { return origin_; }
+
+  // All streams of a device have one log, so each knows which memory was never written.
+  FailureLog& failures;
 
   // Returns null, or the reason why the device cannot be used any more in this process, such as
   // "the program is ending". Its memory is not managed any more then.
@@ -174,14 +185,20 @@ class Stream {
   void wait_for_all();
 
  protected:
-  explicit Stream(std::string name) : name_(std::move(name)) {}
+  // `shared` is the log of the device; null for its first stream, which makes it.
+  DeviceStream(std::string name, uint32_t number, FailureLog* shared)
+      : own_failures_(shared ? nullptr : std::make_unique<FailureLog>()),
+        failures(shared ? *shared : *own_failures_),
+        name_(std::move(name)),
+        origin_(uint64_t{number} << kTicketBits) {}
   [[noreturn]] void refuse(const char* what) const;
   [[noreturn]] void refuse_closed(const char* why) const;
   // Called in the child of a fork. Failures that were not reported yet are for the parent to
   // report. Values that were never computed cannot be read in the child either.
   void forget_failures();
 
-  const std::string name_;  // the name of the device
+  const std::string name_;  // as of its DeviceContext
+  const uint64_t origin_;
   std::atomic<std::thread::id> capturing_thread_{};
   Capture* capture_ = nullptr;  // used only by the capturing thread
   std::atomic<const char*> closed_{nullptr};
@@ -189,10 +206,12 @@ class Stream {
 
 // The stream of backends that compute on the thread of the caller. It has a worker thread; if the
 // queue is empty and the work is short, the caller runs it.
-std::unique_ptr<Stream> make_worker_stream(const std::string& name);
+std::unique_ptr<DeviceStream> make_worker_stream(const std::string& name, uint32_t number = 0,
+                                                 FailureLog* shared = nullptr);
 // The stream of backends that have streams.
-std::unique_ptr<Stream> make_plugin_stream(const plugins::CheckedApi& api, tn_device* device,
-                                           const std::string& name);
+std::unique_ptr<DeviceStream> make_plugin_stream(const plugins::CheckedApi& api, tn_device* device,
+                                                 const std::string& name, uint32_t number = 0,
+                                                 FailureLog* shared = nullptr);
 
 // True if TENON_SYNC=1 is set: every call waits for its work and throws its error.
 bool sync_mode();

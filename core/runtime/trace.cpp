@@ -18,6 +18,7 @@
 #include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
+#include <tenon/core/runtime/context.h>
 #include <tenon/core/runtime/trace.h>
 #include <tenon/core/runtime/trace_file.h>
 
@@ -151,10 +152,10 @@ std::string origin_of(const PathNode* path) {
 }
 
 // The same event for when it is known when the device did it.
-void note(observe::DeviceWork* work, Device device, const char* category, std::string_view name,
-          const Members& args) {
+void note(observe::DeviceWork* work, const DeviceContext* context, const char* category,
+          std::string_view name, const Members& args) {
   if (!work || the().wanted.file.empty()) return;
-  work->device = device;
+  work->context = context;
   work->category = category;
   work->args = args.object();
   work->name = name;
@@ -198,7 +199,7 @@ void add_run(const observe::Run& run, bool failed) noexcept {
     args.add("how", place_of(run)).add("part of", part_string(run.path));
     args.add("module", path_string(run.path)).add("failed", failed ? "yes" : "");
     add_event("run", plan.name(), run.began, run.ended, args);
-    note(run.launch.device_work, plan.device, "run on the device", plan.name(), args);
+    note(run.launch.device_work, plan.context, "run on the device", plan.name(), args);
   });
 }
 
@@ -219,6 +220,23 @@ void add_copy(const CopyTask& task, Clock::time_point began, bool failed) noexce
   });
 }
 
+void add_collective(const observe::Collective& part, Clock::time_point began,
+                    bool failed) noexcept {
+  quietly([&] {
+    const auto ended = Clock::now();
+    if (the().wanted.ops)
+      print(fmt::format("{} of {} bytes on {} by {}, {} queued on the device{}{}", part.name,
+                        part.bytes, part.by.name, part.by.backend.name(), text_of(ended - began),
+                        failed ? ", failed" : "", origin_of(current_path())));
+    Members args;
+    args.add("bytes", part.bytes).add("device", part.by.device.str());
+    args.add("by", part.by.backend.name()).add("part of", part_string(current_path()));
+    args.add("failed", failed ? "yes" : "");
+    add_event("collective", part.name, began, ended, args);
+    note(part.device_work, &part.by, "collective on the device", part.name, args);
+  });
+}
+
 bool has_file() { return !the().wanted.file.empty(); }
 
 void add_device_work(const observe::DeviceWork& work, int64_t began, int64_t ended) noexcept {
@@ -229,8 +247,9 @@ void add_device_work(const observe::DeviceWork& work, int64_t began, int64_t end
     std::lock_guard lock(t.mutex);
     if (!file_of_process(t)) return;
     const int next = kDeviceRows + static_cast<int>(t.devices.size());
-    const auto [row, fresh] = t.devices.try_emplace(work.device.str(), next);
-    if (fresh) add_name(t, "thread_name", next, row->first + " stream");
+    const auto [row, fresh] = t.devices.try_emplace(work.context->name, next);
+    if (fresh)
+      add_name(t, "thread_name", next, row->first + (work.context->number ? "" : " stream"));
     t.file.add(text_of_event(t, work.category, work.name, row->second, time(began), time(ended),
                              work.args));
   });

@@ -23,6 +23,7 @@ void name_this_thread(const std::string& device) noexcept;
 // The following happened on this thread between `began` and now, or the times in `run`.
 void add_run(const observe::Run& run, bool failed) noexcept;
 void add_copy(const CopyTask& task, Clock::time_point began, bool failed) noexcept;
+void add_collective(const observe::Collective& part, Clock::time_point began, bool failed) noexcept;
 // A device did the work between these times of the steady clock, in nanoseconds. It has a row of
 // its own.
 void add_device_work(const observe::DeviceWork& work, int64_t began, int64_t ended) noexcept;

@@ -39,10 +39,15 @@ constexpr uint64_t kPieceNs = 60'000, kBurstNs = 500'000;
 // such a chain left in the caches of the worker's processor is worth more than its waking up costs.
 constexpr uint64_t kTakenOverNs = 100'000;
 
-class WorkerStream final : public Stream, ForkMember {
+class WorkerStream final : public DeviceStream, ForkMember {
  public:
-  explicit WorkerStream(const std::string& name)
-      : Stream(name), ForkMember(ForkOrder::streams), ring_(new WorkerTask[kRingSize]) {
+  WorkerStream(const std::string& name, uint32_t number, FailureLog* shared)
+      : DeviceStream(name, number, shared),
+        ForkMember(ForkOrder::streams),
+        ring_(new WorkerTask[kRingSize]),
+        base_(origin() + 1),
+        submitted_(origin()),
+        completed_(origin()) {
     join();
     start();
     ++streams;
@@ -101,13 +106,14 @@ class WorkerStream final : public Stream, ForkMember {
     });
   }
 
-  void wait_for(Stream& other, uint64_t ticket, const void* data, uint64_t bytes) override {
+  void wait_for(DeviceStream& other, uint64_t ticket, const void* data, uint64_t bytes) override {
     if (&other == this) return;
     if ((data ? other.settled(ticket) : other.reached(ticket)) && !other.failures.any()) return;
     push_wait(WorkerTask::wait_for, other, ticket, data, bytes);
   }
 
-  uint64_t take_over(Stream& other, uint64_t ticket, const void* data, uint64_t bytes) override {
+  uint64_t take_over(DeviceStream& other, uint64_t ticket, const void* data,
+                     uint64_t bytes) override {
     if (&other == this || (other.reached(ticket) && !other.failures.any() && !failures.any()))
       return 0;
     return push_wait(WorkerTask::take_over, other, ticket, data, bytes);
@@ -206,7 +212,7 @@ class WorkerStream final : public Stream, ForkMember {
     lock_.unlock();
   }
 
-  uint64_t push_wait(WorkerTask::Kind kind, Stream& other, uint64_t ticket, const void* data,
+  uint64_t push_wait(WorkerTask::Kind kind, DeviceStream& other, uint64_t ticket, const void* data,
                      uint64_t bytes) {
     return push([&](WorkerTask& t) {
       t.kind = kind;
@@ -336,7 +342,7 @@ class WorkerStream final : public Stream, ForkMember {
 
   // A device that has no memory for an event is asked again, because the worker can neither throw
   // nor continue.
-  static void wait_until_done(Stream& other, uint64_t ticket) {
+  static void wait_until_done(DeviceStream& other, uint64_t ticket) {
     for (;;) {
       try {
         return other.wait(ticket);
@@ -372,10 +378,10 @@ class WorkerStream final : public Stream, ForkMember {
   std::atomic<uint32_t> line_front_{0};
   bool has_thread_ = false;
   std::unique_ptr<WorkerTask[]> ring_;
-  std::atomic<uint64_t> base_{
-      1};  // the ticket of slot 0; it changes only while the worker has nothing to do
-  alignas(64) std::atomic<uint64_t> submitted_{0};
-  alignas(64) std::atomic<uint64_t> completed_{0};
+  // The ticket of slot 0; it changes only while the worker has nothing to do.
+  std::atomic<uint64_t> base_;
+  alignas(64) std::atomic<uint64_t> submitted_;
+  alignas(64) std::atomic<uint64_t> completed_;
   alignas(64) std::atomic<uint32_t> waiters_{0};  // threads in wait()
   std::atomic<bool> asleep_{false};               // the worker sleeps, or is about to
   std::atomic<uint32_t> wakes_{0};                // what it sleeps on
@@ -391,8 +397,9 @@ class WorkerStream final : public Stream, ForkMember {
 
 }  // namespace
 
-std::unique_ptr<Stream> make_worker_stream(const std::string& name) {
-  return std::make_unique<WorkerStream>(name);
+std::unique_ptr<DeviceStream> make_worker_stream(const std::string& name, uint32_t number,
+                                                 FailureLog* shared) {
+  return std::make_unique<WorkerStream>(name, number, shared);
 }
 
 }  // namespace tenon

@@ -22,7 +22,7 @@ struct WorkerTask {
   const PathNode* path = nullptr;
   void* workspace = nullptr;
   LaunchSequence* launches = nullptr;  // of a sequence
-  Stream* other = nullptr;             // the arguments of wait_for and take_over
+  DeviceStream* other = nullptr;       // the arguments of wait_for and take_over
   uint64_t other_ticket = 0;
   const void* memory = nullptr;
   uint64_t bytes = 0;

@@ -40,6 +40,7 @@
 #include <tenon/core/runtime/dispatch_stats.h>
 #include <tenon/core/runtime/profiler.h>
 #include <tenon/core/runtime/stream_graph.h>
+#include <tenon/core/runtime/stream_guard.h>
 #include <tenon/core/tensor.h>
 #include <tenon/data/augment.h>
 #include <tenon/data/bpe.h>

@@ -182,7 +182,7 @@ BOOST_AUTO_TEST_CASE(sums_are_queued_while_the_pass_runs) {
     for (auto& e : profiler.events())
       if (e.lane == "cpu:1") last = std::max(last, e.queued);
     for (auto& e : profiler.events())
-      if (e.lane == "cpu (beside)") ++count, before_the_end += e.queued < last;
+      if (e.lane == "cpu:0 sums") ++count, before_the_end += e.queued < last;
     return std::pair(count, before_the_end);
   };
   const auto each = sums(kEach);

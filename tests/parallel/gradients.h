@@ -35,8 +35,8 @@ inline size_t sums_of(const std::function<void()>& work) {
   work();
   profiler.stop();
   const auto events = profiler.events();
-  return static_cast<size_t>(std::count_if(events.begin(), events.end(),
-                                           [](auto& e) { return e.lane == "cpu (beside)"; }));
+  return static_cast<size_t>(
+      std::count_if(events.begin(), events.end(), [](auto& e) { return e.lane == "cpu:0 sums"; }));
 }
 
 }  // namespace tenon::test

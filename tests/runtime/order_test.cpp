@@ -1,5 +1,6 @@
-// Programs made at random of operators, views, changes in place and copies over several devices.
-// What they compute, all at once, has to be what a plain loop computes, one step after the other.
+// Programs made at random of operators, views, changes in place and copies over several devices and
+// their streams. What they compute, all at once, has to be what a plain loop computes, one step
+// after the other.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -8,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -36,6 +38,19 @@ struct Slot {
   std::string device() const { return tensor.device().str(); }
 };
 
+// The further streams of each device.
+const std::vector<std::vector<Stream>>& streams() {
+  static const auto all = [] {
+    std::vector<std::vector<Stream>> made;
+    for (auto& device : kDevices) {
+      auto& of_device = made.emplace_back();
+      for (uint32_t i = 0; i < kStreams; ++i) of_device.emplace_back(device);
+    }
+    return made;
+  }();
+  return all;
+}
+
 // The gate that holds up all devices. A thread opens it if nothing happens for a minute, which
 // would mean that somebody waited for a device although nobody had to.
 class AllHeld {
@@ -55,7 +70,13 @@ class AllHeld {
     Tensor stuck = empty({3}, {.device = "sim:2"});
     stuck.fill_(sim::kWaitsAtGate);
     std::vector<Tensor> waiting;
-    for (auto& device : kDevices) waiting.push_back(stuck.to(device));
+    for (size_t i = 0; i < kDevices.size(); ++i) {
+      waiting.push_back(stuck.to(kDevices[i]));
+      for (auto& stream : streams()[i]) {
+        const StreamGuard guard(stream);
+        waiting.push_back(stuck.to(kDevices[i]));
+      }
+    }
     return waiting;
   }
   void open() {
@@ -98,7 +119,20 @@ class Run {
     else
       for (auto& device : kDevices) work_on(device);
     for (size_t i = 0; i < kSlots; ++i) put(i, made_on(i, i % kDevices.size()), "made");
-    for (auto& s : p_.steps) step(s);
+    for (auto& s : p_.steps) {
+      std::optional<StreamGuard> here, there;
+      if (s.stream) {
+        say("in stream " + std::to_string(s.stream) + ":");
+        const size_t own = place_of(slots_[s.a].tensor.device());
+        here.emplace(streams()[own][s.stream - 1]);
+        if (own != s.device) there.emplace(streams()[s.device][s.stream - 1]);
+      }
+      step(s);
+    }
+  }
+  static size_t place_of(Device device) {
+    return static_cast<size_t>(std::find(kDevices.begin(), kDevices.end(), device) -
+                               kDevices.begin());
   }
   // Returns whether all devices have something to do.
   bool note_busy() {
@@ -184,11 +218,9 @@ class Run {
       case made:
         return put(s.to, made_on(s.to, s.device), "made");
       case add:
-        return binary(
-            "sum", [](auto& x, auto& y) { return x + y; }, std::plus<>());
+        return binary("sum", [](auto& x, auto& y) { return x + y; }, std::plus<>());
       case subtract:
-        return binary(
-            "difference", [](auto& x, auto& y) { return x - y; }, std::minus<>());
+        return binary("difference", [](auto& x, auto& y) { return x - y; }, std::minus<>());
       case larger:
         return binary(
             "larger", [](auto& x, auto& y) { return maximum(x, y); },
@@ -213,11 +245,9 @@ class Run {
                    "cat of " + name(*first) + ", " + name(second));
       }
       case add_in_place:
-        return in_place(
-            "+=", [](auto& x, auto& y) { x += y; }, std::plus<>());
+        return in_place("+=", [](auto& x, auto& y) { x += y; }, std::plus<>());
       case subtract_in_place:
-        return in_place(
-            "-=", [](auto& x, auto& y) { x -= y; }, std::minus<>());
+        return in_place("-=", [](auto& x, auto& y) { x -= y; }, std::minus<>());
       case halve_in_place:
         return in_place(
             "*= 0.5, beside", [](auto& x, auto&) { x *= 0.5; },
@@ -261,10 +291,7 @@ class Run {
       case row: {
         const int64_t k = s.b % half;
         return view(
-            "expanded row",
-            [&](auto& x) {
-              return x.narrow(0, k, 1).expand({n, n});
-            },
+            "expanded row", [&](auto& x) { return x.narrow(0, k, 1).expand({n, n}); },
             [&](Plain& x) { x.offset += k * x.row_stride, x.row_stride = 0; });
       }
       case read:
@@ -321,7 +348,7 @@ uint64_t first_seed() {
 }  // namespace
 
 // TENON_FUZZ_SEED=n begins with the program of that seed. The long form goes on for all the time.
-BOOST_AUTO_TEST_CASE(programs_on_several_devices_compute_what_a_loop_computes) {
+BOOST_AUTO_TEST_CASE(programs_on_several_devices_and_streams_compute_what_a_loop_computes) {
   NoGrad guard;
   const auto end = std::chrono::steady_clock::now() +
                    std::chrono::duration<double>(fuzz_long() ? fuzz_seconds() : 0);

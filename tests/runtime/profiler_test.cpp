@@ -131,7 +131,9 @@ BOOST_AUTO_TEST_CASE(each_device_has_a_lane_in_which_one_thing_happens_at_a_time
 }
 
 BOOST_AUTO_TEST_CASE(ranges_and_waits_belong_to_their_threads) {
-  { profiler::Range unseen("before"); }
+  {
+    profiler::Range unseen("before");
+  }
   Profiler profiler;
   {
     profiler::Range range("a batch");
@@ -163,7 +165,9 @@ BOOST_AUTO_TEST_CASE(one_records_at_a_time_and_no_more_than_it_may) {
     BOOST_TEST(first.events().size() == 5u);
     BOOST_TEST(first.lost() >= 15u);
   }
-  { Profiler ended_by_its_scope; }
+  {
+    Profiler ended_by_its_scope;
+  }
   Profiler next;
   next.stop();
   BOOST_TEST(next.key_averages().empty());
@@ -242,6 +246,30 @@ BOOST_AUTO_TEST_CASE(devices_with_streams_tell_when_they_worked) {
     BOOST_TEST(fills == 2u);
     BOOST_TEST(copies == 1u);
   }
+}
+
+BOOST_AUTO_TEST_CASE(sums_over_devices_are_events_of_each) {
+  SimFolder sim;
+  const std::vector<Device> devices = {"sim:0", "sim:1"};
+  std::vector<Tensor> parts = {full({8}, 1, {.device = devices[0]}),
+                               full({8}, 2, {.device = devices[1]})};
+  synchronize();
+  Profiler profiler;
+  nn::parallel::all_reduce_(parts);
+  profiler.stop();
+  std::string lanes;
+  for (auto& e : profiler.events()) {
+    if (e.kind != Kind::collective) continue;
+    lanes += e.lane + " ";
+    BOOST_TEST(e.name == "all_reduce");
+    BOOST_TEST(e.by == "sim");
+    BOOST_TEST(e.device == e.lane);
+    BOOST_TEST(e.bytes == 32u);
+    BOOST_TEST(e.on_device);
+    BOOST_TEST((e.queued <= e.began && e.began <= e.ended && e.ended <= profiler.seconds()));
+  }
+  BOOST_TEST((lanes == "sim:0 sim:1 " || lanes == "sim:1 sim:0 "), lanes);
+  BOOST_TEST(parts[1].sum().item() == 24.0);
 }
 
 // What the device reports of work that is timed is told as ever, and names the operator.

@@ -46,6 +46,7 @@ enum class Kind : uint32_t {
 struct Step {
   Kind kind;
   uint32_t a, b, to, device;
+  uint32_t stream;  // in which scope: 0 is none
 };
 struct Program {
   uint64_t seed;
@@ -55,6 +56,8 @@ struct Program {
 };
 
 inline constexpr size_t kSlots = 10;
+inline constexpr uint32_t kStreams =
+    2;  // further ones of each device, in the scope of which steps may be
 inline const std::array<Device, 6> kDevices = {"cpu:0", "cpu:1", "cpu:2",
                                                "cpu:3", "sim:0", "sim:1"};
 
@@ -66,8 +69,11 @@ inline Program make_program(uint64_t seed) {
   p.steps.resize(8 + draw() % 32);
   for (auto& s : p.steps)
     s = {static_cast<Kind>(draw() % static_cast<uint32_t>(Kind::kKinds)),
-         static_cast<uint32_t>(draw() % kSlots), static_cast<uint32_t>(draw() % kSlots),
-         static_cast<uint32_t>(draw() % kSlots), static_cast<uint32_t>(draw() % kDevices.size())};
+         static_cast<uint32_t>(draw() % kSlots),
+         static_cast<uint32_t>(draw() % kSlots),
+         static_cast<uint32_t>(draw() % kSlots),
+         static_cast<uint32_t>(draw() % kDevices.size()),
+         static_cast<uint32_t>(draw() % 2 * (draw() % (kStreams + 1)))};
   return p;
 }
 
