@@ -101,25 +101,35 @@ Tensor LeafGradient::local() {
   return here;
 }
 
-void reduce_parts(std::span<LeafGradient> leaves) {
+namespace {
+// Sums the parts of each kind of devices that a plugin joins.
+void reduce_kinds(std::span<LeafGradient* const> leaves, bool beside) {
   std::vector<LeafGradient*> owners;  // of the rows
   std::vector<std::vector<Device>> places;
-  for (LeafGradient& leaf : leaves) {
-    if (leaf.parts.size() < 2 || leaf.leaf->numel == 0 || leaf.deferred) continue;
-    for (auto& [kind, devices] : devices_by_kind(leaf)) {
-      owners.push_back(&leaf);
+  for (LeafGradient* leaf : leaves)
+    for (auto& [kind, devices] : devices_by_kind(*leaf)) {
+      owners.push_back(leaf);
       places.push_back(devices);
     }
-  }
   for (const auto& [communicator, members] : joined_rows(places)) {
     std::vector<Members> rows;
     for (size_t i : members) rows.push_back(take_row(*owners[i], places[i]));
-    const auto refused = all_reduce(*communicator, rows);
+    const auto refused =
+        beside ? all_reduce_beside(*communicator, rows) : all_reduce(*communicator, rows);
     for (size_t i = 0; i < members.size(); ++i) {
       const bool summed = std::find(refused.begin(), refused.end(), i) == refused.end();
       put_back(*owners[members[i]], rows[i], summed ? 1 : rows[i].size());
     }
   }
+}
+
+}  // namespace
+
+void reduce_parts(std::span<LeafGradient> leaves) {
+  std::vector<LeafGradient*> shared;
+  for (LeafGradient& leaf : leaves)
+    if (leaf.parts.size() > 1 && leaf.leaf->numel > 0 && !leaf.deferred) shared.push_back(&leaf);
+  reduce_kinds(shared, false);
 }
 
 void Buckets::look_ahead(std::span<const Ref<Node>> roots) {
@@ -145,6 +155,18 @@ void Buckets::look_ahead(std::span<const Ref<Node>> roots) {
                    [](const End& a, const End& b) { return a.sequence > b.sequence; });
 }
 
+namespace {
+// Whether parts on these devices can be copied to that of the leaf without making this thread wait.
+// A copy from the host to a device with streams of its own waits for the values.
+bool copies_are_queued(Device leaf, std::span<const Device> devices) {
+  const auto& to = context_of(leaf);
+  return !check_settings().on &&
+         (to.caller_thread || std::all_of(devices.begin(), devices.end(), [&](Device d) {
+            return &context_of(d).backend == &to.backend;
+          }));
+}
+}  // namespace
+
 void Buckets::collect(size_t place) {
   if (place == leaves_.size()) return;  // no gradient came
   const LeafGradient& gradient = leaves_[place];
@@ -157,7 +179,7 @@ void Buckets::collect(size_t place) {
     joined_ = communicator_for(devices_);
     adds_in_place_ = !joined_ && share_memory(devices_);
   }
-  if (!joined_ && !adds_in_place_) return;
+  if (!joined_ && !adds_in_place_ && !copies_are_queued(leaf.device, devices_)) return;
   bucket_.push_back(place);
   bytes_ += static_cast<uint64_t>(leaf.numel) * size_of(leaf.dtype);
   if (bytes_ >= leaf.autograd->replicas->gradient_sums().bucket_bytes) sum_bucket(true);
@@ -168,8 +190,10 @@ void Buckets::sum_bucket(bool overlaps) {
   const PartPath part("sum of gradients");
   if (joined_)
     sum_by_collectives(overlaps && !check_settings().on);
-  else
+  else if (adds_in_place_)
     sum_in_place(overlaps);
+  else if (overlaps)  // else it is left to `total`
+    sum_by_copies();
   bucket_.clear();
   bytes_ = 0;
 }
@@ -182,6 +206,17 @@ void Buckets::sum_by_collectives(bool overlaps) {
     LeafGradient& leaf = leaves_[bucket_[i]];
     const bool summed = std::find(refused.begin(), refused.end(), i) == refused.end();
     put_back(leaf, rows[i], summed ? 1 : rows[i].size());
+  }
+}
+
+void Buckets::sum_by_copies() {
+  std::vector<LeafGradient*> leaves;
+  for (size_t place : bucket_) leaves.push_back(&leaves_[place]);
+  reduce_kinds(leaves, true);
+  for (LeafGradient* leaf : leaves) {
+    const ContextScope scope(context_of(leaf->leaf->device).extra(Extra::sums));
+    Tensor sum = leaf->total();
+    leaf->parts.emplace_back(sum.device(), std::move(sum));
   }
 }
 

@@ -73,6 +73,7 @@ class Buckets {
   void sum_bucket(bool overlaps);
   void sum_by_collectives(bool overlaps);
   void sum_in_place(bool overlaps);
+  void sum_by_copies();  // of devices that share nothing, such as those of several kinds
 
   std::vector<LeafGradient>& leaves_;
   std::vector<End> ends_;  // the first to end first

@@ -192,6 +192,27 @@ BOOST_AUTO_TEST_CASE(sums_are_queued_while_the_pass_runs) {
   BOOST_TEST(sums(kNone).first == 0u);
 }
 
+// Devices of several kinds copy while the pass runs, if that makes nobody wait.
+BOOST_AUTO_TEST_CASE(devices_of_several_kinds_sum_while_the_pass_runs) {
+  const SimFolder sim;
+  const Tensor x = randn({6, 6});
+  const auto trained_on = [&](const char* devices, double cap, size_t& beside) {
+    nn::DataParallel model(net(), parse_devices(devices), {.bucket_cap_mb = cap});
+    profiler::Profiler profiler;
+    square(model(x)).sum().backward();
+    profiler.stop();
+    for (auto& e : profiler.events()) beside += e.lane.ends_with(" sums");
+    return grads_of(model.parameters());
+  };
+  for (const char* devices : {"cpu:0,sim:0", "cpu:0,sim:0,cpu:1,sim:1", "sim:0,cpu:0"}) {
+    size_t in_buckets = 0, at_end = 0;
+    const auto sums = trained_on(devices, kEach, in_buckets);
+    BOOST_TEST((sums == trained_on(devices, kNone, at_end)), devices);
+    BOOST_TEST((in_buckets > 0) == (devices[0] == 'c'), devices);
+    BOOST_TEST(at_end == 0u);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(an_exception_in_the_middle_leaves_all_usable) {
   const Tensor x = randn({7, 6}).to(f64);
   const Pass& one = passes[0].second;
