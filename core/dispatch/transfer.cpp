@@ -27,8 +27,8 @@ uint64_t bytes_of(const TensorImpl& t) { return static_cast<uint64_t>(t.numel) *
 constexpr uint64_t kMaxStaged = uint64_t{64} << 20;
 constexpr uint64_t kMaxInFlight = 4 * kMaxStaged;
 
-// Copies to a device that computes on threads of the host run beside its other work from this size
-// on. A smaller one takes no longer than waking the thread that would make it.
+// Copies from and to a device run beside its other work from this size on. A smaller one takes no
+// longer than waking the thread that would make it.
 constexpr uint64_t kLeastApart = uint64_t{64} << 10;
 
 // Returns a pinned block for one copy of `device`; null if the copy is made without one.
@@ -237,15 +237,21 @@ Tensor copy_to_device(const Tensor& source, Device destination) {
   // If the stream of the source writes into the memory of the destination, no work of the
   // destination may still use that memory.
   const bool foreign_writer = to.caller_thread && !from.caller_thread && !block;
+  const bool large = bytes_of(src) >= kLeastApart;
   Ref<Storage> storage;
-  if (&to == &to.main && to.caller_thread && !foreign_writer && bytes_of(src) >= kLeastApart)
+  if (large && &to == &to.main && !foreign_writer)
     storage = to.memory->allocate_apart(bytes_of(src));
   DeviceContext& writer = storage ? to.extra(Extra::copies) : to;
+  // What a device with streams of its own copies to the host waits for the values alone.
+  const bool reads = to.caller_thread && !from.caller_thread;
+  DeviceContext& reader = large && reads && &from == &from.main && !check_settings().on
+                              ? from.extra(Extra::copies)
+                              : from;
   if (!storage)
     storage = foreign_writer ? to.memory->allocate_for_host(bytes_of(src))
                              : to.memory->allocate(bytes_of(src));
   Tensor result = tensor_on(std::move(storage), src.shape, src.dtype, destination);
-  copy_values({from, writer}, source, result, Destination::fresh, std::move(block));
+  copy_values({reader, writer}, source, result, Destination::fresh, std::move(block));
   // The bytes are in the order of the source, whatever it is.
   if (!src.contiguous || moves_channels(src.format))
     return make_view(result, src.shape, src.strides, 0);
