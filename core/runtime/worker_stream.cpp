@@ -340,24 +340,12 @@ class WorkerStream final : public DeviceStream, ForkMember {
     }
   }
 
-  // A device that has no memory for an event is asked again, because the worker can neither throw
-  // nor continue.
-  static void wait_until_done(DeviceStream& other, uint64_t ticket) {
-    for (;;) {
-      try {
-        return other.wait(ticket);
-      } catch (const std::bad_alloc&) {
-        std::this_thread::yield();
-      }
-    }
-  }
-
   void execute(WorkerTask& t, uint64_t ticket) {
     if (t.kind == WorkerTask::take_over) {
-      wait_until_done(*t.other, t.other_ticket);
+      t.wait_for_other();
       failures.take_over(t.other->failures, t.memory, t.bytes);
     } else if (t.kind == WorkerTask::wait_for) {
-      wait_until_done(*t.other, t.other_ticket);
+      t.wait_for_other();
       if (t.other->failures.any())
         t.other->failures.pass_on(t.other_ticket, failures, t.memory, t.bytes);
     } else if (t.kind == WorkerTask::forget) {

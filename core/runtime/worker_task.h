@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
+#include <thread>
 
 #include <tenon/core/runtime/profile_log.h>
 #include <tenon/core/runtime/stream.h>
@@ -76,6 +78,18 @@ struct WorkerTask {
             has_versions ? from.versions : nullptr,
             queued_ns,
             spoils_in_place};
+  }
+
+  // A device that has no memory for an event is asked again, because the worker can neither throw
+  // nor continue.
+  void wait_for_other() const {
+    for (;;) {
+      try {
+        return other->wait(other_ticket);
+      } catch (const std::bad_alloc&) {
+        std::this_thread::yield();
+      }
+    }
   }
 
  private:
