@@ -76,10 +76,11 @@ TensorFile open_safetensors_index(const InputFile& file, const std::filesystem::
   std::vector<TensorFile> shards;
   std::vector<std::pair<size_t, size_t>> places;  // of each tensor: the shard, and where in it
   for (auto& [name, keys] : read_weight_map(file)) {
-    const auto shard_file = std::make_shared<const InputFile>(
-        folder / name, "cannot load checkpoint", InputFile::throw_as<NamedFileError>);
+    const auto shard_file = std::make_shared<InputFile>(folder / name, "cannot load checkpoint",
+                                                        InputFile::throw_as<NamedFileError>);
     try {
       TensorFile shard = open_safetensors(shard_file);
+      if (shards.size() >= kMostOpenShards) shard_file->close_between_reads();
       require_same(shard, keys);
       for (size_t i = 0; i < shard.tensors.size(); ++i) places.emplace_back(shards.size(), i);
       opened.tensors.insert(opened.tensors.end(), shard.tensors.begin(), shard.tensors.end());

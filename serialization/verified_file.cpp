@@ -118,9 +118,9 @@ void VerifiedFile::open_shards(const std::filesystem::path& path) {
     };
     const auto refuse = [&](const std::string& why) { throw CheckpointError(text(why)); };
     const std::string name = printable((folder / listed_[i].name).native());
-    std::unique_ptr<const VerifiedFile> shard;
+    std::unique_ptr<VerifiedFile> shard;
     try {
-      shard = std::make_unique<const VerifiedFile>(folder / listed_[i].name, Shards::listed);
+      shard = std::make_unique<VerifiedFile>(folder / listed_[i].name, Shards::listed);
     } catch (const UnreadFileError& error) {
       file_.refuse(text(error.what()));
     } catch (const CheckpointError& error) {
@@ -142,6 +142,7 @@ void VerifiedFile::open_shards(const std::filesystem::path& path) {
     }
     for (const std::string& group : shard->contents_.groups)
       if (groups.insert(group).second) contents_.groups.push_back(group);
+    if (i >= kMostOpenShards) shard->file_.close_between_reads();
     shards_.push_back(std::move(shard));
   }
 }

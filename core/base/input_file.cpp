@@ -29,21 +29,55 @@ bool is_no_file(int error) {
 InputFile::InputFile(const std::filesystem::path& path, const char* purpose, Throw raise,
                      Throw refused)
     : path_(path), purpose_(purpose), raise_(raise), refused_(refused ? refused : raise) {
-  do file_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  identity_ = open_it();
+  size_ = identity_.size;
+}
+
+InputFile::Identity InputFile::open_it() const {
+  do file_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   while (file_ < 0 && errno == EINTR);
-  if (file_ < 0 && path.empty()) fail("the path is empty");
+  if (file_ < 0 && path_.empty()) fail("the path is empty");
   if (file_ < 0 && !is_no_file(errno)) refuse(reason(errno));
   if (file_ < 0) fail(errno == ENXIO ? "it is not a regular file" : reason(errno));
   try {
-    struct stat status {};
+    struct stat status{};
     if (fstat(file_, &status) != 0) refuse("cannot look at it: " + reason(errno));
     if (S_ISDIR(status.st_mode)) fail("it is a folder");
     if (!S_ISREG(status.st_mode)) fail("it is not a regular file");
-    size_ = static_cast<uint64_t>(status.st_size);
+    return {status.st_dev, status.st_ino, static_cast<uint64_t>(status.st_size),
+            status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
   } catch (...) {
-    close(file_);
+    close(std::exchange(file_, -1));
     throw;
   }
+}
+
+// As long as one lives, the file is open.
+class InputFile::Reading {
+ public:
+  explicit Reading(const InputFile& file) : file_(file) {
+    if (!file_.closes_) return;
+    std::lock_guard lock(file_.mutex_);
+    if (file_.readers_ == 0 && file_.open_it() != file_.identity_) {
+      close(std::exchange(file_.file_, -1));
+      file_.fail("it was replaced or changed while it was read");
+    }
+    ++file_.readers_;
+  }
+  ~Reading() {
+    if (!file_.closes_) return;
+    std::lock_guard lock(file_.mutex_);
+    if (--file_.readers_ == 0) close(std::exchange(file_.file_, -1));
+  }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
+ private:
+  const InputFile& file_;
+};
+
+void InputFile::close_between_reads() {
+  if (!std::exchange(closes_, true)) close(std::exchange(file_, -1));
 }
 
 InputFile::~InputFile() {
@@ -51,6 +85,7 @@ InputFile::~InputFile() {
 }
 
 size_t InputFile::read(void* to, size_t count, uint64_t offset) const {
+  const Reading opened(*this);
   size_t done = 0;
   while (done < count) {
     const ssize_t n = pread(file_, static_cast<char*>(to) + done, count - done,

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <mutex>
 #include <new>
 #include <string>
 
@@ -41,8 +42,12 @@ class InputFile {
   ~InputFile();
   InputFile(const InputFile&) = delete;
 
-  int descriptor() const { return file_; }  // open as long as this object
-  uint64_t size() const { return size_; }   // the size when the file was opened
+  // Open as long as this object, unless `close_between_reads` was called.
+  int descriptor() const { return file_; }
+  // From now on, the file is open only while somebody reads it, because it is one of many. `read`
+  // fails if it is another file by then, or has been written to.
+  void close_between_reads();
+  uint64_t size() const { return size_; }  // the size when the file was opened
   // Reads up to `count` bytes from `offset`. Returns fewer only at the end of the file.
   size_t read(void* to, size_t count, uint64_t offset) const;
   [[noreturn]] void fail(const std::string& why) const;
@@ -52,8 +57,22 @@ class InputFile {
   std::filesystem::path path_;
   const char* purpose_;
   Throw raise_, refused_;
-  int file_ = -1;
+  struct Identity {
+    uint64_t device, number, size;
+    int64_t seconds, nanoseconds;  // when it was last written to
+    bool operator==(const Identity&) const = default;
+  };
+  class Reading;
+
+  Identity open_it() const;
+
+  mutable int file_ = -1;
   uint64_t size_ = 0;
+  Identity identity_{};
+  // While it is closed between reads: how many threads read.
+  bool closes_ = false;
+  mutable std::mutex mutex_;
+  mutable size_t readers_ = 0;
 };
 
 }  // namespace tenon
