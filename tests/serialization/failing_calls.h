@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <climits>
 #include <cstdarg>
 #include <string>
@@ -42,12 +43,22 @@ struct Injector {
   int lowest_written = INT_MAX;
 };
 thread_local Injector injector;
+// As long as one lives, the calls of threads that this one waits for count as its own.
+std::atomic<Injector*> lent{nullptr};
+struct Lending {
+  Lending() { lent = &injector; }
+  ~Lending() { lent = nullptr; }
+};
+Injector& active_injector() {
+  Injector* const other = injector.armed ? nullptr : lent.load();
+  return other ? *other : injector;
+}
 
 enum class Moves { nothing, bytes };
 
 // Whether this call is to go wrong. `essential`: it moves the contents or makes them last.
 bool goes_wrong(const char* call, Moves moves, bool essential) {
-  Injector& i = injector;
+  Injector& i = active_injector();
   if (!i.armed) return false;
   const bool now = ++i.count == i.at || (i.fault.from_then && i.count > i.at && essential);
   if (!now || (i.fault.kind != Fault::fails && moves == Moves::nothing)) return false;
@@ -64,13 +75,13 @@ F* real(const char* name) {
 // A transfer that goes wrong; `less` makes a shorter one.
 template <class Less>
 ssize_t wrong_transfer(size_t count, Less&& less) {
-  switch (injector.fault.kind) {
+  switch (active_injector().fault.kind) {
     case Fault::is_short:
       return less((count + 1) / 2);
     case Fault::ends:
       return 0;
     default:
-      errno = injector.fault.error;
+      errno = active_injector().fault.error;
       return -1;
   }
 }

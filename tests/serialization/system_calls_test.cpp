@@ -173,6 +173,45 @@ BOOST_AUTO_TEST_CASE(a_sharded_save_whose_system_calls_fail_leaves_the_old_files
         });
 }
 
+// The thread that writes tells the one that waits.
+BOOST_AUTO_TEST_CASE(an_async_save_whose_system_calls_fail_leaves_the_old_file_or_the_new_one) {
+  const test::Deadline deadline;
+  TempFolder folder;
+  const std::filesystem::path path = folder / "run.h5";
+  nn::Linear model(20, 10), loaded(20, 10);
+  Checkpoint run{.model = model};
+  const auto save_next = [&] {
+    ++run.step;
+    no_grad([&] { model.weight.fill_(static_cast<double>(run.step)); });
+    save_async(path, run).wait();
+  };
+  save_next();
+  int64_t newest = 1;
+  std::set<std::string> hit;
+  for (const Fault& fault : {Fault{Fault::fails, EIO}, Fault{Fault::fails, ENOSPC, true},
+                             Fault{Fault::fails, EINTR}, Fault{Fault::is_short}})
+    walk(
+        fault, path, deadline, hit,
+        [&] {
+          run.step = newest;
+          const Lending calls_of_the_thread;
+          save_next();
+        },
+        [&](const std::string& text) {
+          Checkpoint found{.model = loaded};
+          load(path, found);
+          BOOST_TEST((found.step == newest + 1 || (!text.empty() && found.step == newest)), text);
+          BOOST_TEST(loaded.weight.to_vector<float>().at(0) == static_cast<float>(found.step));
+          BOOST_TEST(!has_own_leftover(folder));
+          run.step = found.step;
+          save_next();  // and life goes on
+          newest = run.step;
+          BOOST_TEST(folder.count() == 1u);
+        });
+  for (const char* call : {"open", "pwrite", "fsync", "rename"})
+    BOOST_TEST((hit.contains(call) || deadline.over()), call << " was never called");
+}
+
 BOOST_AUTO_TEST_CASE(a_load_whose_system_calls_fail_leaves_the_model) {
   const test::Deadline deadline;
   TempFolder folder;
