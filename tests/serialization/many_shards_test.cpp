@@ -28,7 +28,7 @@ size_t open_files() {
 
 nn::StateDict state() {
   nn::StateDict tensors;
-  for (int i = 0; i < kShards; ++i) tensors.emplace_back("t" + std::to_string(i), full({10}, i));
+  for (int i = 0; i < kShards; ++i) tensors.set("t" + std::to_string(i), full({10}, i));
   return tensors;
 }
 
