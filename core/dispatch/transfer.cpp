@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <tenon/core/base/environment.h>
 #include <tenon/core/base/recording.h>
 #include <tenon/core/dispatch/op.h>
 #include <tenon/core/dispatch/transfer.h>
