@@ -23,6 +23,7 @@
 #include "process/child.h"
 #include "runtime/random_program.h"
 #include "sim/held.h"
+#include "support/expect.h"
 #include "support/sanitized.h"
 
 BOOST_AUTO_TEST_SUITE(order_test, *boost::unit_test::fixture<tenon::test::SimFolder>())

@@ -9,6 +9,7 @@
 #include <tenon/serialization/checkpoint.h>
 #include <tenon/serialization/checkpoint_reader.h>
 
+#include "files.h"
 #include "support/expect.h"
 
 BOOST_AUTO_TEST_SUITE(many_shards_test)
