@@ -72,9 +72,12 @@ class TENON_API FusedBuilder {
   // The result of a step becomes the next output.
   void output(FusedValue step);
   DType dtype_of(FusedValue value) const;
+  // Throws an Error where no step reads an input.
   const FusedProgram& finish();
 
  private:
+  void require_inputs_are_read() const;
+
   FusedProgram program_;
   std::vector<DType> input_dtypes_;
 };

@@ -1,4 +1,5 @@
 // How programs of pointwise operators are put together and kept.
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -136,9 +137,24 @@ DType FusedBuilder::dtype_of(FusedValue value) const {
   return is_input ? input_dtypes_[value.index] : program_.steps_[value.index].dtype;
 }
 
+// The text says nothing of inputs that no step reads: programs that differ in these alone would be
+// taken for one.
+void FusedBuilder::require_inputs_are_read() const {
+  for (uint32_t i = 0; i < program_.num_inputs_; ++i) {
+    const auto reads = [i](const FusedValue& o) {
+      return o.kind == FusedValue::input && o.index == i;
+    };
+    const bool is_read = std::any_of(
+        program_.steps_.begin(), program_.steps_.end(),
+        [&](auto& step) { return std::any_of(step.operands.begin(), step.operands.end(), reads); });
+    if (!is_read) throw Error(fmt::format("fused: no step reads input {}", i));
+  }
+}
+
 const FusedProgram& FusedBuilder::finish() {
   if (program_.num_inputs_ == 0 || program_.results_.empty())
     throw Error("fused: a program has inputs and outputs");
+  require_inputs_are_read();
   std::string& text = program_.text_;
   text.clear();
   for (auto& step : program_.steps_) text += (text.empty() ? "" : "; ") + spelled(step);

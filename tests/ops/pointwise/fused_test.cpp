@@ -33,7 +33,9 @@ class Drawn {
     for (size_t i = 0; i < more; ++i) add_input(below(2) == 0);
     for (size_t i = 0; i < steps; ++i) add_step();
     // What has the shape of all inputs together may be a result.
-    const auto last = case_.of("add", {as(f32, values_[0].value), as(f32, values_.back().value)});
+    auto last = case_.of("add", {as(f32, values_[0].value), as(f32, values_.back().value)});
+    for (size_t i = 1; i <= more; ++i)  // every input is read
+      last = case_.of("add", {last, as(f32, values_[i].value)});
     case_.out(last);
     size_t outputs = 1;
     for (auto& v : values_)
@@ -140,12 +142,14 @@ class Drawn {
         "neg",   "abs",   "sign", "square", "relu",      "reciprocal", "exp",  "log",
         "sqrt",  "rsqrt", "sin",  "erf",    "tanh",      "sigmoid",    "silu", "gelu",
         "floor", "round", "mish", "log1p",  "hardswish", "trunc",      "atan"};
-    static const char* const binary[] = {"add",     "sub", "mul",   "div",       "maximum",
-                                         "minimum", "pow", "atan2", "remainder", "relu_backward"};
+    static const char* const binary[] = {"add",     "sub", "mul",   "div",      "maximum",
+                                         "minimum", "pow", "atan2", "remainder"};
     static const char* const numbered[] = {"add", "sub", "mul", "div", "maximum", "pow"};
     const size_t form = below(10);
     if (form < 4) return add(case_.of(one_of(unary), {a.value}), a.whole);
-    if (form < 7) return add(case_.of(one_of(binary), {a.value, other}), whole);
+    if (form < 6) return add(case_.of(one_of(binary), {a.value, other}), whole);
+    // The result has the shape of the first operand, whatever the second one's is.
+    if (form == 6) return add(case_.of(a.whole ? "relu_backward" : "add", {a.value, other}), whole);
     if (form == 7) return add(case_.with(one_of(numbered), a.value, 1.5), a.whole);
     if (form == 8) return add(case_.after(0.25, one_of(numbered), a.value), a.whole);
     if (below(2)) return add(case_.of("clamp", {a.value}, {-1, 2}), a.whole);
@@ -319,6 +323,8 @@ BOOST_AUTO_TEST_CASE(what_no_program_can_be) {
   require_error<Error>([&] { b.step("exp", later, 0); }, "there is no such value");
   const auto y = b.step("exp", one, 0);
   b.output(y);
+  require_error<Error>([&] { b.finish(); }, "no step reads input 1");
+  b.step("neg", whole, 0);
   require_error<Error>([&] { b.output(y); }, "step 0 is an output already");
   const auto& program = b.finish();
 
