@@ -3,7 +3,8 @@
 has them (onednn_bench).
 
 compare_onednn.py PROGRAM [FILTER] [--threads N] [--turns N]: the least times of several turns. FILTER is a pattern of what comes after
-"tenon/" and "direct/" in onednn_bench, and of whole names in other programs.
+"tenon/" and "direct/" in onednn_bench, and of whole names in other programs. "direct": oneDNN on memory in the layouts that it likes
+best; "rows": on row-major tensors, which are copied to those layouts and back, or not, whichever is faster.
 """
 import argparse
 import json
@@ -32,17 +33,19 @@ def main():
     own = "tenon/" if os.path.basename(args.program) == "onednn_bench" else ""
     sides = {"overlay": (own, {}), "cpu": (own, {"TENON_DISABLE": "onednn"})}
     if own:
-        sides["direct"] = ("direct/", {})
+        sides |= {"direct": ("direct/", {}), "rows": ("rows/", {}), "rows as they are": ("plain/", {})}
     least = {}
     for _ in range(args.turns):
         for name, (prefix, settings) in sides.items():
             for subject, time in run(args, prefix, settings).items():
-                row = least.setdefault(subject, {})
-                row[name] = min(time, row.get(name, time))
-    columns = ["subject", *(f"{name} µs" for name in sides), *(f"overlay / {name}" for name in list(sides)[1:])]
+                row, column = least.setdefault(subject, {}), name.removesuffix(" as they are")
+                row[column] = min(time, row.get(column, time))
+    names = [name for name in sides if not name.endswith(" as they are")]
+    columns = ["subject", *(f"{name} µs" for name in names), *(f"overlay / {name}" for name in names[1:])]
     print("| " + " | ".join(columns) + " |\n|---|" + "---:|" * (len(columns) - 1))
     for subject, t in least.items():
-        cells = [f"{t[name]:.1f}" for name in sides] + [f"{t['overlay'] / t[name]:.2f}" for name in list(sides)[1:]]
+        cells = [f"{t[name]:.1f}" if name in t else "" for name in names]
+        cells += [f"{t['overlay'] / t[name]:.2f}" if name in t else "" for name in names[1:]]
         print("| " + " | ".join([subject, *cells]) + " |")
 
 

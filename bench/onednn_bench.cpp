@@ -1,6 +1,7 @@
-// Products and convolutions through Tenon, and the same work by oneDNN called directly: on as many
-// threads of its own, on memory in the layouts that it likes best, without copies to them.
-// bench/compare_onednn.py prints the two beside Tenon without the overlay.
+// Products and convolutions through Tenon, and the same work by oneDNN called directly on as many
+// threads of its own: on memory in the layouts that it likes best, without copies to them, and for
+// convolutions also on row-major tensors like those of a program that holds no others.
+// bench/compare_onednn.py prints all of them beside Tenon without the overlay.
 #include <functional>
 #include <map>
 
@@ -15,9 +16,22 @@ namespace {
 using Tag = dnnl::memory::format_tag;
 constexpr auto kF32 = dnnl::memory::data_type::f32;
 
+// What a primitive of a convolution writes.
+bool is_output(int name) {
+  return name == DNNL_ARG_DST || name == DNNL_ARG_DIFF_SRC || name == DNNL_ARG_DIFF_WEIGHTS;
+}
+
 dnnl::engine& engine() {
   static dnnl::engine the_engine(dnnl::engine::kind::cpu, 0);
   return the_engine;
+}
+
+dnnl::memory filled_memory(const dnnl::memory::desc& desc) {
+  dnnl::memory memory(desc, engine());
+  auto* values = static_cast<float*>(memory.get_data_handle());
+  for (size_t i = 0; i < memory.get_desc().get_size() / sizeof(float); ++i)
+    values[i] = static_cast<float>(i % 7) - 3;
+  return memory;
 }
 
 // Runs `primitive` so many times on memory of its own, filled with small numbers.
@@ -25,17 +39,44 @@ template <class PrimitiveDesc>
 std::function<void()> direct(const PrimitiveDesc& pd, std::initializer_list<int> names,
                              int calls = 1) {
   std::unordered_map<int, dnnl::memory> arguments;
-  for (int name : names) {
-    dnnl::memory memory(pd.query_md(dnnl::query::exec_arg_md, name), engine());
-    auto* values = static_cast<float*>(memory.get_data_handle());
-    for (size_t i = 0; i < memory.get_desc().get_size() / sizeof(float); ++i)
-      values[i] = static_cast<float>(i % 7) - 3;
-    arguments.emplace(name, memory);
-  }
+  for (int name : names)
+    arguments.emplace(name, filled_memory(pd.query_md(dnnl::query::exec_arg_md, name)));
   dnnl::primitive primitive(pd);
   dnnl::stream stream(engine());
   return [=]() mutable {
     for (int i = 0; i < calls; ++i) primitive.execute(stream, arguments);
+    stream.wait();
+  };
+}
+
+// Runs the primitive of a convolution on row-major tensors, which are reordered for it in each run;
+// the weight it reads is reordered once.
+template <class PrimitiveDesc>
+std::function<void()> on_rows(const PrimitiveDesc& pd, std::initializer_list<int> names) {
+  struct Reorder {
+    dnnl::memory from, to;
+    dnnl::reorder primitive{from, to};
+  };
+  std::unordered_map<int, dnnl::memory> arguments;
+  std::vector<Reorder> before, after;
+  dnnl::stream stream(engine());
+  for (int name : names) {
+    const auto liked = pd.query_md(dnnl::query::exec_arg_md, name);
+    const dnnl::memory rows = filled_memory({liked.dims(), kF32, Tag::abcd});
+    const bool as_it_is = rows.get_desc() == liked;
+    const dnnl::memory used = as_it_is ? rows : filled_memory(liked);
+    arguments.emplace(name, used);
+    if (as_it_is) continue;
+    if (is_output(name))
+      after.push_back({used, rows});
+    else if (name != DNNL_ARG_WEIGHTS)
+      before.push_back({rows, used});
+  }
+  dnnl::primitive primitive(pd);
+  return [=]() mutable {
+    for (auto& r : before) r.primitive.execute(stream, r.from, r.to);
+    primitive.execute(stream, arguments);
+    for (auto& r : after) r.primitive.execute(stream, r.from, r.to);
     stream.wait();
   };
 }
@@ -104,22 +145,65 @@ struct Conv {
   int64_t c, size, o, kernel, stride, padding;
 };
 
-dnnl::convolution_forward::primitive_desc direct_forward(const Conv& c, int64_t n,
-                                                         dnnl::memory::dims* shapes) {
-  const int64_t out = (c.size + 2 * c.padding - c.kernel) / c.stride + 1;
-  shapes[0] = {n, c.c, c.size, c.size};
-  shapes[1] = {c.o, c.c, c.kernel, c.kernel};
-  shapes[2] = {n, c.o, out, out};
-  const auto any = [&](int i) { return dnnl::memory::desc(shapes[i], kF32, Tag::any); };
-  return {{dnnl::prop_kind::forward_training,
-           dnnl::algorithm::convolution_direct,
-           any(0),
-           any(1),
-           any(2),
-           {c.stride, c.stride},
-           {c.padding, c.padding},
-           {c.padding, c.padding}},
-          engine()};
+// The primitives of one convolution. `x`, `w` and `y` say in which layout they take their tensors.
+struct Primitives {
+  const Conv& c;
+  int64_t n;
+  Tag x = Tag::any, w = Tag::any, y = Tag::any;
+
+  dnnl::memory::desc input() const { return {{n, c.c, c.size, c.size}, kF32, x}; }
+  dnnl::memory::desc weight() const { return {{c.o, c.c, c.kernel, c.kernel}, kF32, w}; }
+  dnnl::memory::desc output() const {
+    const int64_t out = (c.size + 2 * c.padding - c.kernel) / c.stride + 1;
+    return {{n, c.o, out, out}, kF32, y};
+  }
+  dnnl::memory::dims stride() const { return {c.stride, c.stride}; }
+  dnnl::memory::dims padding() const { return {c.padding, c.padding}; }
+  static constexpr auto algorithm = dnnl::algorithm::convolution_direct;
+
+  dnnl::convolution_forward::primitive_desc forward() const {
+    return {{dnnl::prop_kind::forward_training, algorithm, input(), weight(), output(), stride(),
+             padding(), padding()},
+            engine()};
+  }
+  dnnl::convolution_backward_data::primitive_desc backward_input() const {
+    return {{algorithm, input(), weight(), output(), stride(), padding(), padding()},
+            engine(),
+            forward()};
+  }
+  dnnl::convolution_backward_weights::primitive_desc backward_weight() const {
+    return {{algorithm, input(), weight(), output(), stride(), padding(), padding()},
+            engine(),
+            forward()};
+  }
+};
+
+constexpr auto kForward = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
+               kBackwardInput = {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST},
+               kBackwardWeight = {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST};
+
+bool exist(const Primitives& p) try {
+  p.forward(), p.backward_input(), p.backward_weight();
+  return true;
+} catch (const dnnl::error&) {
+  return false;
+}
+
+// Called directly, in the layouts that it likes best, or on rows: with copies to those layouts, and
+// as "plain" by a primitive that reads and writes rows itself, where there is one.
+void direct_convolution(const Conv& c, int64_t n, const std::string& name) {
+  const auto all = [name](const std::string& prefix, const Primitives& p, auto run) {
+    bench::subject(prefix + name, [=] { return run(p.forward(), kForward); });
+    bench::subject(prefix + name + "_input",
+                   [=] { return run(p.backward_input(), kBackwardInput); });
+    bench::subject(prefix + name + "_weight",
+                   [=] { return run(p.backward_weight(), kBackwardWeight); });
+  };
+  const auto reordered = [](const auto& pd, auto names) { return on_rows(pd, names); };
+  all("direct/", {c, n}, [](const auto& pd, auto names) { return direct(pd, names); });
+  all("rows/", {c, n}, reordered);
+  const Primitives plain{c, n, Tag::abcd, Tag::any, Tag::abcd};
+  if (exist(plain)) all("plain/", plain, reordered);
 }
 
 void convolution(const Conv& c, int64_t n) {
@@ -142,34 +226,7 @@ void convolution(const Conv& c, int64_t n) {
         leaf.set_grad(Tensor());
       };
     });
-  const auto backward = [c, n](auto make) {
-    return [=] {
-      dnnl::memory::dims shapes[3];
-      const auto forward = direct_forward(c, n, shapes);
-      const auto any = [&](int i) { return dnnl::memory::desc(shapes[i], kF32, Tag::any); };
-      return make(forward, any(0), any(1), any(2), dnnl::memory::dims{c.stride, c.stride},
-                  dnnl::memory::dims{c.padding, c.padding});
-    };
-  };
-  bench::subject("direct/" + name, [=] {
-    dnnl::memory::dims shapes[3];
-    return direct(direct_forward(c, n, shapes), {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST});
-  });
-  constexpr auto algorithm = dnnl::algorithm::convolution_direct;
-  bench::subject("direct/" + name + "_input",
-                 backward([](auto& forward, auto x, auto w, auto y, auto stride, auto padding) {
-                   return direct(
-                       dnnl::convolution_backward_data::primitive_desc(
-                           {algorithm, x, w, y, stride, padding, padding}, engine(), forward),
-                       {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST});
-                 }));
-  bench::subject("direct/" + name + "_weight",
-                 backward([](auto& forward, auto x, auto w, auto y, auto stride, auto padding) {
-                   return direct(
-                       dnnl::convolution_backward_weights::primitive_desc(
-                           {algorithm, x, w, y, stride, padding, padding}, engine(), forward),
-                       {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST});
-                 }));
+  direct_convolution(c, n, name);
 }
 
 }  // namespace
@@ -208,7 +265,7 @@ int main(int argc, char** argv) {
                                                        {384, 28, 2, 2, 0},
                                                        {1024, 10, 2, 2, 0}})
     average(planes, size, kernel, stride, padding);
-  const Conv convs[] = {
+  static const Conv convs[] = {
       {"lenet1", 1, 28, 6, 5, 1, 2},          {"lenet2", 6, 14, 16, 5, 1, 0},
       {"stem", 3, 224, 64, 7, 2, 3},          {"64x56", 64, 56, 64, 3, 1, 1},
       {"64x56_128_s2", 64, 56, 128, 3, 2, 1}, {"64x56_128_1x1s2", 64, 56, 128, 1, 2, 0},

@@ -15,7 +15,7 @@ namespace tenon::optim {
 
 namespace {
 
-double dot(const Tensor& a, const Tensor& b) { return (a * b).sum().item(); }
+double inner_product(const Tensor& a, const Tensor& b) { return (a * b).sum().item(); }
 double largest(const Tensor& x) { return x.numel() == 0 ? 0 : amax(abs(x)).item(); }
 
 }  // namespace
@@ -102,7 +102,7 @@ void LBFGS::add_direction(double t, const Tensor& d) const {
 void LBFGS::remember(const Tensor& flat_grad) {
   History& h = history_;
   const Tensor y = flat_grad - h.prev_flat_grad, s = h.d * h.t;
-  const double ys = dot(y, s);
+  const double ys = inner_product(y, s);
   if (!(ys > 1e-10)) return;
   while (h.old_dirs.size() >= static_cast<size_t>(options_.history_size)) {
     h.old_dirs.erase(h.old_dirs.begin());
@@ -112,7 +112,7 @@ void LBFGS::remember(const Tensor& flat_grad) {
   h.old_dirs.push_back(y);
   h.old_stps.push_back(s);
   h.ro.push_back(1 / ys);
-  h.H_diag = ys / dot(y, y);
+  h.H_diag = ys / inner_product(y, y);
 }
 
 // The gradient times the approximate inverse of the Hessian, by the two loops over the history. The
@@ -148,7 +148,7 @@ LBFGS::Evaluation LBFGS::search(const Closure& closure, const Evaluation& from, 
     }
     const Tensor g = gather_flat_grad();
     restore();
-    return LinePoint{t, signed_loss(loss), dot(g, history_.d), g};
+    return LinePoint{t, signed_loss(loss), inner_product(g, history_.d), g};
   };
   const LineSearch limits{largest(history_.d), options_.tolerance_change, max_ls};
   const LinePoint best =
@@ -179,7 +179,7 @@ Tensor LBFGS::step(const Closure& closure) {
     if (!fresh) remember(now.grad);
     h.d = fresh ? neg(now.grad) : direction(now.grad);
     h.prev_flat_grad = now.grad;
-    const double previous = now.loss, gtd = dot(now.grad, h.d);
+    const double previous = now.loss, gtd = inner_product(now.grad, h.d);
     h.t = fresh ? std::min(1.0, 1 / abs(now.grad).sum().item()) * o.lr : o.lr;
     if (gtd > -o.tolerance_change) break;
     int64_t more = 0;

@@ -97,7 +97,7 @@ void fail_at_each_allocation(const Subject& subject) {
     const int64_t expected = counted;
     subject.check(false, false);
     int64_t errors = 0;
-    const int64_t points = each_point(expected, 60, deadline, [&](int64_t n) {
+    const int64_t points = each_point(expected, 40, deadline, [&](int64_t n) {
       endure(subject, {.first = n, .last = alone ? n : kUnlimited}, n, alone, errors);
       return counted >= n;
     });
@@ -114,7 +114,7 @@ void fail_at_each_size(const Subject& subject) {
   const int64_t enough = most_taken;
   subject.check(false, false);
   int64_t errors = 0;
-  const int64_t most = test::fuzz_long() ? 2000 : 60;
+  const int64_t most = test::fuzz_long() ? 2000 : 40;
   for (int64_t n = 0; n <= most && !deadline.over(); ++n) {
     const int64_t bytes = enough * n / most * 5 / 4;
     endure(subject, {.bytes = bytes}, n, bytes > 4096, errors);  // the text takes some

@@ -17,6 +17,7 @@
 #include <tenon/serialization/checkpoint.h>
 
 #include "../files.h"
+#include "../support/sanitized.h"
 
 BOOST_AUTO_TEST_SUITE(crash_test)
 
@@ -105,7 +106,8 @@ BOOST_AUTO_TEST_CASE(killed_at_any_moment_a_save_leaves_a_whole_file) {
   save(path, generation(0));
   std::mt19937 random(2);
   int changed = 0, leftovers = 0;
-  for (int kill_number = 0; kill_number < 200; ++kill_number) {
+  constexpr int kKills = test::kSanitized ? 60 : 200;
+  for (int kill_number = 0; kill_number < kKills; ++kill_number) {
     const pid_t child = start_save_loop(path);
     usleep(random() % 12'000);
     kill(child, SIGKILL);
@@ -117,8 +119,8 @@ BOOST_AUTO_TEST_CASE(killed_at_any_moment_a_save_leaves_a_whole_file) {
     changed += found > 0;
     leftovers += folder.count() > 1;
   }
-  BOOST_TEST(changed == 200);  // each child had saved before it was killed,
-  BOOST_TEST(leftovers > 0);   // some in the middle of the next save
+  BOOST_TEST(changed == kKills);  // each child had saved before it was killed,
+  BOOST_TEST(leftovers > 0);      // some in the middle of the next save
   save(path, generation(1));
   BOOST_TEST(folder.count() == 1u);  // what was left over is gone
 }
@@ -128,7 +130,7 @@ BOOST_AUTO_TEST_CASE(killed_at_any_moment_a_sharded_save_leaves_a_whole_checkpoi
   const std::filesystem::path path = folder / kSharded;
   std::mt19937 random(3);
   size_t most = 0;
-  for (int kill_number = 0; kill_number < 40; ++kill_number) {
+  for (int kill_number = 0; kill_number < (test::kSanitized ? 15 : 40); ++kill_number) {
     const pid_t child = start_save_loop(path);
     usleep(random() % 20'000);
     kill(child, SIGKILL);
@@ -266,7 +268,7 @@ BOOST_AUTO_TEST_CASE(permissions_of_the_old_file_are_kept) {
   save(folder / "model.h5", generation(1));
   chmod((folder / "model.h5").c_str(), 0640);
   save(folder / "model.h5", generation(2));
-  struct stat status {};
+  struct stat status{};
   BOOST_REQUIRE(stat((folder / "model.h5").c_str(), &status) == 0);
   BOOST_TEST((status.st_mode & 0777) == 0640u);
 }

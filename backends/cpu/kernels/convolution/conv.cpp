@@ -9,7 +9,7 @@ tn_plan* make_conv2d(tn_device*, const Request& request) {
   return with_float(s.dtype, [&]<class T>(T) { return conv_plan(s, ConvForward<T>(s, false)); });
 }
 
-const sdk::Kernel registration({"conv2d"}, make_conv2d);
+const sdk::Kernel conv2d({"conv2d"}, make_conv2d);
 
 }  // namespace
 

@@ -153,7 +153,7 @@ tn_plan* make_backward_input(tn_device*, const Request& request) {
   });
 }
 
-const sdk::Kernel registration({"conv2d_backward_input"}, make_backward_input);
+const sdk::Kernel conv2d_backward_input({"conv2d_backward_input"}, make_backward_input);
 
 }  // namespace
 }  // namespace tenon::cpu

@@ -289,7 +289,7 @@ tn_plan* make_backward_weight(tn_device*, const Request& request) {
   return with_float(s.dtype, [&]<class T>(T) { return conv_plan(s, WeightGrad<T>(s)); });
 }
 
-const sdk::Kernel registration({"conv2d_backward_weight"}, make_backward_weight);
+const sdk::Kernel conv2d_backward_weight({"conv2d_backward_weight"}, make_backward_weight);
 
 }  // namespace
 }  // namespace tenon::cpu

@@ -136,19 +136,19 @@ struct RowKernels {
   Walk::PutRow reset, put;
 };
 template <template <class> class Put, class T, class I>
-constexpr RowKernels kRows{put_row<FirstOf<Put<T>>, T, I>, put_row<Put<T>, T, I>};
+constexpr RowKernels kRowKernels{put_row<FirstOf<Put<T>>, T, I>, put_row<Put<T>, T, I>};
 
 template <class T, class I>
 RowKernels rows_of(Reduce reduce) {
   switch (reduce) {
     case Reduce::sum:
-      return kRows<sdk::AddTo, T, I>;
+      return kRowKernels<sdk::AddTo, T, I>;
     case Reduce::prod:
-      return kRows<sdk::MultiplyTo, T, I>;
+      return kRowKernels<sdk::MultiplyTo, T, I>;
     case Reduce::amax:
-      return kRows<sdk::LargestTo, T, I>;
+      return kRowKernels<sdk::LargestTo, T, I>;
     default:
-      return kRows<sdk::SmallestTo, T, I>;
+      return kRowKernels<sdk::SmallestTo, T, I>;
   }
 }
 

@@ -24,11 +24,12 @@ template <class T>
 constexpr int64_t kLine = 64 / sizeof(T);
 
 // Eigen sees C^T = B^T A^T, whose columns are contiguous. What a kernel does for an element depends
-// on where it lies within the registers' tile of kColumns x kRows: tasks begin at whole tiles.
+// on where it lies within the registers' tile of kTileColumns x kTileRows: tasks begin at whole
+// tiles.
 template <class T>
-constexpr int64_t kColumns = internal::gebp_traits<T, T>::mr;
+constexpr int64_t kTileColumns = internal::gebp_traits<T, T>::mr;
 template <class T>
-constexpr int64_t kRows = internal::gebp_traits<T, T>::nr;
+constexpr int64_t kTileRows = internal::gebp_traits<T, T>::nr;
 
 // Blocks in memory of the workspace.
 template <class T>
@@ -128,10 +129,10 @@ void Gemm<T>::plan_blocks(uint32_t threads) {
   // once more. The grid with the least to pack a thread wins.
   double least = 0;
   for (int64_t m_tasks = 1; m_tasks <= threads; ++m_tasks) {
-    if (m_tasks > ceil_div(s_.m, kRows<T>)) break;
-    const int64_t n_tasks = std::min(threads / m_tasks, ceil_div(s_.n, kColumns<T>));
+    if (m_tasks > ceil_div(s_.m, kTileRows<T>)) break;
+    const int64_t n_tasks = std::min(threads / m_tasks, ceil_div(s_.n, kTileColumns<T>));
     const auto rows = static_cast<double>(ceil_div(s_.m, m_tasks));
-    const auto columns = static_cast<double>(round_up(ceil_div(s_.n, n_tasks), kColumns<T>));
+    const auto columns = static_cast<double>(round_up(ceil_div(s_.n, n_tasks), kTileColumns<T>));
     const double cost = rows * columns + 12 * (rows + columns);
     if (least != 0 && cost >= least) continue;
     least = cost;
@@ -141,9 +142,9 @@ void Gemm<T>::plan_blocks(uint32_t threads) {
   // The depth decides in which order is summed: it comes from the shape alone.
   const int64_t parts = std::max<int64_t>(1, ceil_div(s_.k, kBlockDepth + kBlockDepth / 4));
   k_block_ = parts == 1 ? std::max<int64_t>(1, s_.k) : round_up(ceil_div(s_.k, parts), 8);
-  m_block_ = std::min<int64_t>(kBlockRows, round_up(ceil_div(s_.m, m_tasks_), kRows<T>));
-  n_block_ = std::min<int64_t>(round_up(kBlockColumns, kColumns<T>),
-                               round_up(ceil_div(s_.n, n_tasks_), kColumns<T>));
+  m_block_ = std::min<int64_t>(kBlockRows, round_up(ceil_div(s_.m, m_tasks_), kTileRows<T>));
+  n_block_ = std::min<int64_t>(round_up(kBlockColumns, kTileColumns<T>),
+                               round_up(ceil_div(s_.n, n_tasks_), kTileColumns<T>));
   slot_elements_ =
       round_up(n_block_ * k_block_, kLine<T>) + round_up(m_block_ * k_block_, kLine<T>);
 }
@@ -240,10 +241,10 @@ void Gemm<T>::run_task(int64_t task, const T* a, const T* b, const T* bias, T* c
     return std::min(n, ceil_div(n, unit) * part / parts * unit);
   };
   const int64_t row = task / n_tasks_, column = task % n_tasks_;
-  const int64_t i0 = cut(s_.m, kRows<T>, row, m_tasks_),
-                i1 = cut(s_.m, kRows<T>, row + 1, m_tasks_);
-  const int64_t j0 = cut(s_.n, kColumns<T>, column, n_tasks_),
-                j1 = cut(s_.n, kColumns<T>, column + 1, n_tasks_);
+  const int64_t i0 = cut(s_.m, kTileRows<T>, row, m_tasks_),
+                i1 = cut(s_.m, kTileRows<T>, row + 1, m_tasks_);
+  const int64_t j0 = cut(s_.n, kTileColumns<T>, column, n_tasks_),
+                j1 = cut(s_.n, kTileColumns<T>, column + 1, n_tasks_);
   if (i0 == i1 || j0 == j1) return;
   for (int64_t i = i0; i < i1; ++i)
     if (bias)

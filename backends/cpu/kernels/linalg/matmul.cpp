@@ -74,8 +74,8 @@ tn_plan* make_linear(tn_device*, const Request& request) {
   });
 }
 
-const sdk::Kernel matmul_registration({"matmul"}, make_matmul);
-const sdk::Kernel linear_registration({"linear"}, make_linear);
+const sdk::Kernel matmul({"matmul"}, make_matmul);
+const sdk::Kernel linear({"linear"}, make_linear);
 
 }  // namespace
 }  // namespace tenon::cpu

@@ -121,13 +121,13 @@ void backward(const CrossEntropy& s, const tn_run& run) {
   });
 }
 
-tn_plan* make_forward(tn_device*, const Request& request) {
+tn_plan* make_cross_entropy(tn_device*, const Request& request) {
   return with_float(request.input(0).dtype, [s = CrossEntropy(request)]<class T>(T) {
     return sdk::make_plan([s](const tn_run& run) { forward<T>(s, run); }, s.options());
   });
 }
 
-tn_plan* make_backward(tn_device*, const Request& request) {
+tn_plan* make_cross_entropy_backward(tn_device*, const Request& request) {
   const CrossEntropy s(request);
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
   return with_float(s.dtype, [s]<class T>(T) {
@@ -136,8 +136,8 @@ tn_plan* make_backward(tn_device*, const Request& request) {
   });
 }
 
-const sdk::Kernel registration({"cross_entropy"}, make_forward);
-const sdk::Kernel backward_registration({"cross_entropy_backward"}, make_backward);
+const sdk::Kernel cross_entropy({"cross_entropy"}, make_cross_entropy);
+const sdk::Kernel cross_entropy_backward({"cross_entropy_backward"}, make_cross_entropy_backward);
 
 }  // namespace
 }  // namespace tenon::cpu

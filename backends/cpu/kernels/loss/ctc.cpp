@@ -101,13 +101,12 @@ void backward(const Ctc& c, const tn_run& run) {
   });
 }
 
-const sdk::Kernel forward_registration({"ctc_loss"}, [](tn_device*, const Request& request) {
+const sdk::Kernel ctc_loss({"ctc_loss"}, [](tn_device*, const Request& request) {
   return with_float(request.input(0).dtype, [c = Ctc(request)]<class T>(T) {
     return sdk::make_plan([c](const tn_run& run) { forward<T>(c, run); }, c.options());
   });
 });
-const sdk::Kernel backward_registration({"ctc_loss_backward"}, [](tn_device*,
-                                                                  const Request& request) {
+const sdk::Kernel ctc_loss_backward({"ctc_loss_backward"}, [](tn_device*, const Request& request) {
   return with_float(request.input(0).dtype, [c = Ctc(request)]<class T>(T) {
     return sdk::make_plan([c](const tn_run& run) { backward<T>(c, run); }, c.options());
   });

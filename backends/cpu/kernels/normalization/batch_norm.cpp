@@ -273,7 +273,7 @@ void forward_of_nothing(const BatchNorm& s, const tn_run& run) {
     if (run.outputs[i]) std::fill_n(static_cast<T*>(run.outputs[i]), s.c, T(0));
 }
 
-tn_plan* make_forward(tn_device*, const Request& request) {
+tn_plan* make_batch_norm(tn_device*, const Request& request) {
   const auto s = BatchNorm::from(request);
   require_planes_of_halves(s);
   return with_float(computed_as(s.dtype), [s]<class T>(T) {
@@ -286,7 +286,7 @@ tn_plan* make_forward(tn_device*, const Request& request) {
   });
 }
 
-tn_plan* make_backward(tn_device*, const Request& request) {
+tn_plan* make_batch_norm_backward(tn_device*, const Request& request) {
   const auto s = BatchNorm::from(request);
   require_planes_of_halves(s);
   return with_float(computed_as(s.dtype), [s]<class T>(T) {
@@ -296,8 +296,8 @@ tn_plan* make_backward(tn_device*, const Request& request) {
   });
 }
 
-const sdk::Kernel registration({"batch_norm"}, make_forward);
-const sdk::Kernel backward_registration({"batch_norm_backward"}, make_backward);
+const sdk::Kernel batch_norm({"batch_norm"}, make_batch_norm);
+const sdk::Kernel batch_norm_backward({"batch_norm_backward"}, make_batch_norm_backward);
 
 }  // namespace
 }  // namespace tenon::cpu

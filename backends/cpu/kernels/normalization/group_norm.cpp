@@ -157,7 +157,7 @@ void backward(const GroupNorm& s, const RowBuffers<T>& buffers, const tn_run& ru
     }
 }
 
-tn_plan* make_forward(tn_device*, const Request& request) {
+tn_plan* make_group_norm(tn_device*, const Request& request) {
   const GroupNorm s(request);
   if (s.numel() == 0) return empty_plan();
   return with_float(computed_as(s.dtype), [s]<class T>(T) {
@@ -167,7 +167,7 @@ tn_plan* make_forward(tn_device*, const Request& request) {
   });
 }
 
-tn_plan* make_backward(tn_device*, const Request& request) {
+tn_plan* make_group_norm_backward(tn_device*, const Request& request) {
   const GroupNorm s(request);
   return with_float(computed_as(s.dtype), [s]<class T>(T) {
     const auto buffers = backward_buffers<T>(s);
@@ -176,8 +176,8 @@ tn_plan* make_backward(tn_device*, const Request& request) {
   });
 }
 
-const sdk::Kernel registration({"group_norm"}, make_forward);
-const sdk::Kernel backward_registration({"group_norm_backward"}, make_backward);
+const sdk::Kernel group_norm({"group_norm"}, make_group_norm);
+const sdk::Kernel group_norm_backward({"group_norm_backward"}, make_group_norm_backward);
 
 }  // namespace
 }  // namespace tenon::cpu

@@ -178,7 +178,7 @@ void backward(const LayerNorm& s, const BackwardSpace<T>& space, const tn_run& r
     }
 }
 
-tn_plan* make_forward(tn_device*, const Request& request) {
+tn_plan* make_layer_norm(tn_device*, const Request& request) {
   const LayerNorm s(request);
   if (s.rows == 0) return empty_plan();
   return with_float(computed_as(s.dtype), [s]<class T>(T) {
@@ -188,7 +188,7 @@ tn_plan* make_forward(tn_device*, const Request& request) {
   });
 }
 
-tn_plan* make_backward(tn_device*, const Request& request) {
+tn_plan* make_layer_norm_backward(tn_device*, const Request& request) {
   const LayerNorm s(request);
   const int64_t chunks = std::clamp<int64_t>(s.rows / s.grain(), 1, thread_count());
   return with_float(computed_as(s.dtype), [=]<class T>(T) {
@@ -198,9 +198,9 @@ tn_plan* make_backward(tn_device*, const Request& request) {
   });
 }
 
-const sdk::Kernel registration({"layer_norm", "rms_norm"}, make_forward);
-const sdk::Kernel backward_registration({"layer_norm_backward", "rms_norm_backward"},
-                                        make_backward);
+const sdk::Kernel layer_norm({"layer_norm", "rms_norm"}, make_layer_norm);
+const sdk::Kernel layer_norm_backward({"layer_norm_backward", "rms_norm_backward"},
+                                      make_layer_norm_backward);
 
 }  // namespace
 }  // namespace tenon::cpu

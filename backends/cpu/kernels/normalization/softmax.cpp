@@ -149,9 +149,8 @@ tn_plan* make_softmax(tn_device*, const Request& request) {
   });
 }
 
-const sdk::Kernel registration({"softmax", "log_softmax", "softmax_backward",
-                                "log_softmax_backward"},
-                               make_softmax);
+const sdk::Kernel softmax({"softmax", "log_softmax", "softmax_backward", "log_softmax_backward"},
+                          make_softmax);
 
 }  // namespace
 }  // namespace tenon::cpu

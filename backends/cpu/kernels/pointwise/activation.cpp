@@ -91,7 +91,7 @@ constexpr Entry kActivations[] = {
     entry<formulas::HardSwish>("hardswish", "hardswish_backward", 0, 0.3, 0.5),
 };
 
-tn_plan* make(const Request& request, bool backward) {
+tn_plan* make_activation(const Request& request, bool backward) {
   const Entry* found = nullptr;
   for (auto& e : kActivations)
     if (request.op() == (backward ? e.backward : e.op)) found = &e;
@@ -109,11 +109,11 @@ tn_plan* make(const Request& request, bool backward) {
 
 const sdk::Kernel values({"elu", "leaky_relu", "softplus", "logsigmoid", "mish", "hardsigmoid",
                           "hardswish"},
-                         [](tn_device*, const Request& r) { return make(r, false); });
+                         [](tn_device*, const Request& r) { return make_activation(r, false); });
 const sdk::Kernel slopes({"elu_backward", "leaky_relu_backward", "softplus_backward",
                           "logsigmoid_backward", "mish_backward", "hardsigmoid_backward",
                           "hardswish_backward"},
-                         [](tn_device*, const Request& r) { return make(r, true); });
+                         [](tn_device*, const Request& r) { return make_activation(r, true); });
 
 }  // namespace
 }  // namespace tenon::cpu

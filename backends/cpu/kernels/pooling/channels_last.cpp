@@ -153,9 +153,6 @@ void clear(const PixelPool& p, T* image, int64_t first, int64_t end) {
                    {{"index", std::to_string(index)}, {"size", std::to_string(size)}});
 }
 
-// Of windows with more elements, and of those of adaptive pooling, the sums are kept in f64.
-constexpr int64_t kMostSummedAsTheyAre = 256;
-
 }  // namespace
 
 bool pools_channels_last(const Request& request) {

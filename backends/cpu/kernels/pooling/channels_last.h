@@ -6,6 +6,9 @@
 
 namespace tenon::cpu {
 
+// Of windows with more elements, and of those of adaptive pooling, the sums are kept in f64.
+inline constexpr int64_t kMostSummedAsTheyAre = 256;
+
 // Whether all tensors of a pooling operator are in that order, and not all row-major as well.
 bool pools_channels_last(const Request& request);
 

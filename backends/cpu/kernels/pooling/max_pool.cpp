@@ -175,8 +175,8 @@ tn_plan* make_max_backward(tn_device*, const Request& request) {
   });
 }
 
-const sdk::Kernel registration({"max_pool2d"}, make_max);
-const sdk::Kernel backward_registration({"max_pool2d_backward"}, make_max_backward);
+const sdk::Kernel max_pool2d({"max_pool2d"}, make_max);
+const sdk::Kernel max_pool2d_backward({"max_pool2d_backward"}, make_max_backward);
 
 }  // namespace
 }  // namespace tenon::cpu

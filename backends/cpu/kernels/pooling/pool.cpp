@@ -51,9 +51,6 @@ void average_halves(const Pool& p, const T* x, T* y) {
   }
 }
 
-// Of windows with more elements the sums are kept in f64.
-constexpr int64_t kMostSummedAsTheyAre = 256;
-
 // `sums` has room for a row of outputs.
 template <class T, class Sum>
 void average_plane(const Pool& p, const Divisors<T>& divisors, const T* x, T* y, Sum* sums) {
@@ -243,9 +240,9 @@ tn_plan* make_adaptive(tn_device*, const Request& request) {
   });
 }
 
-const sdk::Kernel average_registration({"avg_pool2d", "avg_pool2d_backward"}, make_average);
-const sdk::Kernel adaptive_registration({"adaptive_avg_pool2d", "adaptive_avg_pool2d_backward"},
-                                        make_adaptive);
+const sdk::Kernel avg_pool2d({"avg_pool2d", "avg_pool2d_backward"}, make_average);
+const sdk::Kernel adaptive_avg_pool2d({"adaptive_avg_pool2d", "adaptive_avg_pool2d_backward"},
+                                      make_adaptive);
 
 }  // namespace
 

@@ -109,7 +109,7 @@ tn_plan* make_resample(tn_device*, const Request& request) {
         {0, cost});
   });
 }
-const sdk::Kernel registration({"resample", "resample_backward"}, make_resample);
+const sdk::Kernel resample({"resample", "resample_backward"}, make_resample);
 
 }  // namespace
 }  // namespace tenon::cpu

@@ -99,7 +99,7 @@ void columns(const tn_run& run, int64_t outer, int64_t n, int64_t inner) {
 }
 
 template <bool Largest>
-tn_plan* make(tn_device*, const Request& request) {
+tn_plan* make_argreduce(tn_device*, const Request& request) {
   const auto r = sdk::ArgReduceRequest::from(request);
   require_contiguous(request.input(0));
   if (sdk::numel(request.output(0)) == 0) return empty_plan();
@@ -114,8 +114,8 @@ tn_plan* make(tn_device*, const Request& request) {
   });
 }
 
-const sdk::Kernel largest({"argmax"}, make<true>);
-const sdk::Kernel smallest({"argmin"}, make<false>);
+const sdk::Kernel largest({"argmax"}, make_argreduce<true>);
+const sdk::Kernel smallest({"argmin"}, make_argreduce<false>);
 
 }  // namespace
 }  // namespace tenon::cpu

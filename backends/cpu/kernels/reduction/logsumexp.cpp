@@ -62,14 +62,14 @@ Exponentials<Vec<T>> combined(const Exponentials<Vec<T>>& a, const Exponentials<
 }
 
 template <class T>
-void init(void* acc, int64_t n) {
+void init_exponentials(void* acc, int64_t n) {
   auto* a = static_cast<T*>(acc);
   for (int64_t k = 0; k < n; ++k) a[2 * k] = -kLargest<T>, a[2 * k + 1] = 0;
 }
 
 // Blocks that stay in cache are read twice: for their largest element, then for the sum.
 template <class T>
-void fold(void* acc, const void* in, int64_t n) {
+void fold_exponentials(void* acc, const void* in, int64_t n) {
   constexpr int64_t kBlock = 1024;
   auto* total = static_cast<T*>(acc);
   for (int64_t begin = 0; begin < n; begin += kBlock) {
@@ -92,7 +92,7 @@ void fold(void* acc, const void* in, int64_t n) {
 
 // A packet of rows at once.
 template <class T>
-void fold_short(void* acc, const void* in, int64_t rows, int64_t n) {
+void fold_short_exponentials(void* acc, const void* in, int64_t rows, int64_t n) {
   auto* a = static_cast<T*>(acc);
   int64_t r = 0;
   for (; r + kWidth<T> <= rows; r += kWidth<T>) {
@@ -104,12 +104,12 @@ void fold_short(void* acc, const void* in, int64_t rows, int64_t n) {
     for (int64_t i = 0; i < n; ++i) e.sum += math::exp<T>(column(i) - e.top);
     store_acc(a + 2 * r, combined<T>(load_acc(a + 2 * r, Full{}), e), Full{});
   }
-  for (; r < rows; ++r) fold<T>(a + 2 * r, static_cast<const T*>(in) + r * n, n);
+  for (; r < rows; ++r) fold_exponentials<T>(a + 2 * r, static_cast<const T*>(in) + r * n, n);
 }
 
 // One exponential an element: of the smaller of element and `top`, less the larger.
 template <class T>
-void add(void* acc, const void* in, int64_t n) {
+void add_exponentials(void* acc, const void* in, int64_t n) {
   auto* a = static_cast<T*>(acc);
   auto* x = static_cast<const T*>(in);
   for_lanes<T>(n, [&](int64_t i, auto part) {
@@ -124,7 +124,7 @@ void add(void* acc, const void* in, int64_t n) {
 }
 
 template <class T>
-void combine(void* acc, const void* other, int64_t n) {
+void combine_exponentials(void* acc, const void* other, int64_t n) {
   auto* a = static_cast<T*>(acc);
   auto* b = static_cast<const T*>(other);
   for_lanes<T>(n, [&](int64_t i, auto part) {
@@ -133,7 +133,7 @@ void combine(void* acc, const void* other, int64_t n) {
 }
 
 template <class T>
-void finish(void* y, int64_t step, const void* acc, int64_t n, int64_t, double) {
+void finish_exponentials(void* y, int64_t step, const void* acc, int64_t n, int64_t, double) {
   for_lanes<T>(n, [&](int64_t i, auto part) {
     const auto e = load_acc(static_cast<const T*>(acc) + 2 * i, part);
     const Vec<T> result = e.top + math::log<T>(e.sum);
@@ -145,14 +145,16 @@ void finish(void* y, int64_t step, const void* acc, int64_t n, int64_t, double) 
   });
 }
 
-tn_plan* make(tn_device*, const Request& request) {
+tn_plan* make_logsumexp(tn_device*, const Request& request) {
   return with_float(computed_as(request.input(0).dtype), [&]<class T>(T) {
-    return reduction_plan(request, {sizeof(T), 2 * sizeof(T), sizeof(T), init<T>, fold<T>,
-                                    fold_short<T>, add<T>, combine<T>, finish<T>});
+    return reduction_plan(
+        request, {sizeof(T), 2 * sizeof(T), sizeof(T), init_exponentials<T>, fold_exponentials<T>,
+                  fold_short_exponentials<T>, add_exponentials<T>, combine_exponentials<T>,
+                  finish_exponentials<T>});
   });
 }
 
-const sdk::Kernel registration({"logsumexp"}, make);
+const sdk::Kernel logsumexp({"logsumexp"}, make_logsumexp);
 
 }  // namespace
 }  // namespace tenon::cpu
