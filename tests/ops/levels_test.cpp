@@ -182,6 +182,7 @@ void find_parts(const Line& line, const conformance::Variant& variant, const std
 // device.
 void find_parts(const Line& line, Table& table) {
   const std::string name = line.op ? line.op : line.name;
+  if (name == "fused") return;
   auto decomposes = [&](const std::string& op) {
     return table.contains(op) && table.at(op).level == Level::decomposes;
   };
@@ -226,6 +227,7 @@ Table measured() {
   for (auto& [name, entry] : Table(table))
     for (auto& part : entry.parts)
       if (table[part].level == Level::optional) table[part].level = Level::required;
+  table["fused"].parts = {"members"};  // whichever a program has
   return table;
 }
 

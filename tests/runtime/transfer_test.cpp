@@ -75,21 +75,21 @@ BOOST_AUTO_TEST_CASE(large_copies_come_beside_other_work) {
                here = full({n}, 2);
   far.wait();
   Held held("sim:0");
-  const Tensor busy = (stuck * 2.0).to("cpu:1");  // small, so cpu:1 itself waits for it
+  const Tensor stuck_too = far * 1.0, busy = (stuck * 2.0).to("cpu:1");  // small, so cpu:1 itself waits for it
   const Tensor behind = full({n}, 5, {.device = "cpu:1"}) + 1.0;
   Tensor came = here.to("cpu:1");
   came.wait();
   BOOST_TEST(!behind.is_ready());
   const Tensor sum = came + behind;  // it is queued behind
   came.fill_(7);
-  const Tensor late = far.to("cpu:2"), doubled = late * 2.0;
+  const Tensor late = stuck_too.to("cpu:2"), doubled = late * 2.0;
   BOOST_TEST(!late.is_ready());
-  const Tensor next = far.to("cpu:3"), unrelated = full({n}, 4, {.device = "cpu:3"}) * 2.0;
+  const Tensor next = stuck_too.to("cpu:3"), unrelated = full({n}, 4, {.device = "cpu:3"}) * 2.0;
   unrelated.wait();
   BOOST_TEST(!next.is_ready());
-  Tensor changed = far.to("cpu:3");
+  Tensor changed = stuck_too.to("cpu:3");
   changed.narrow(0, 0, 10).fill_(1);
-  far.to("cpu:3");  // nobody keeps it
+  stuck_too.to("cpu:3");  // nobody keeps it
   held.let_go();
   BOOST_TEST(busy.sum().item() == 20.0);
   BOOST_TEST(sum.sum().item() == 8.0 * n);

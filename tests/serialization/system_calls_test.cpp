@@ -31,6 +31,8 @@ using namespace tenon;
 namespace {
 
 const bool is_long = test::fuzz_long();
+// Of the calls of a long walk under sanitizers.
+const int one_in_some = test::kSanitized && !is_long ? 5 : 1;
 
 std::vector<Fault> faults() {
   std::vector<Fault> all{{Fault::is_short}, {Fault::ends}};
@@ -55,8 +57,8 @@ size_t open_files() {
 // `check` gets the text of the error, empty where there was none.
 void walk(const Fault& fault, const std::string& path, const test::Deadline& deadline,
           std::set<std::string>& hit, const std::function<void()>& operation,
-          const std::function<void(const std::string&)>& check) {
-  for (int at = 1; at < 10'000; ++at) {
+          const std::function<void(const std::string&)>& check, int stride = 1) {
+  for (int at = 1; at < 10'000; at += stride) {
     if (deadline.over()) return;
     const size_t files = open_files();
     std::string text;
@@ -170,7 +172,8 @@ BOOST_AUTO_TEST_CASE(a_sharded_save_whose_system_calls_fail_leaves_the_old_files
           BOOST_TEST(!has_own_leftover(folder));
           save(path, generation(++old_number), options);
           BOOST_TEST(folder.count() == 3u);
-        });
+        },
+        one_in_some);
 }
 
 // The thread that writes tells the one that waits.
@@ -317,7 +320,8 @@ BOOST_AUTO_TEST_CASE(a_manager_whose_system_calls_fail_goes_back_no_step) {
           for (const auto& entry : std::filesystem::directory_iterator(path))
             names += !has(entry.path().filename().native(), ".tmp.");
           BOOST_TEST(names == (shard ? 8u : 4u));
-        });
+        },
+        one_in_some);
   }
 }
 

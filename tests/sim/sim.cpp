@@ -211,7 +211,7 @@ tn_error* plan_create(tn_device* device, const tn_op_request* request, tn_plan**
 }
 
 const void* extension(tn_backend*, const char* name, uint32_t version) {
-  static Counters seen;
+  thread_local Counters seen;
   const std::string_view wanted = name;
   if (version != 1) return nullptr;
   if (wanted == TN_EXT_COLLECTIVES) return &collectives;

@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 
 #include <tenon/plugins/sdk/backend.h>
+#include <tenon/plugins/sdk/requests/fused.h>
 
 #include "asked.h"
 
@@ -109,18 +110,27 @@ const std::set<std::string> absent = {"linear",
                                       "svd",
                                       "eigh"};
 
+bool is_offered(const std::string& op) {
+  std::lock_guard lock(asked.mutex);
+  return !absent.count(op) || asked.offered.count(op);
+}
+tn_error* lacks(const std::string& op) {
+  return tenon::sdk::make_error(TN_CODE_UNSUPPORTED, "primitives has no " + op);
+}
+
 tn_error* refusal(const tn_op_request* request) {
   const bool whole_power =
       std::string_view(request->op) == "pow" && request->inputs[0]->dtype >= TN_I64;
   if (whole_power)
     return tenon::sdk::make_error(TN_CODE_UNSUPPORTED, "primitives has no pow of integers");
-  if (!absent.count(request->op)) return nullptr;
-  {
-    std::lock_guard lock(asked.mutex);
-    if (asked.offered.count(request->op)) return nullptr;
-  }
-  return tenon::sdk::make_error(TN_CODE_UNSUPPORTED,
-                                std::string("primitives has no ") + request->op);
+  if (!is_offered(request->op)) return lacks(request->op);
+  if (std::string_view(request->op) != "fused") return nullptr;
+  tn_error* no = nullptr;
+  tn_error* unreadable = guard([&] {
+    for (auto& step : tenon::sdk::FusedRequest::from(tenon::sdk::Request(*request)).steps)
+      if (!no && !is_offered(step.member->op)) no = lacks(step.member->op);
+  });
+  return unreadable ? unreadable : no;
 }
 
 tn_error* supports(tn_device* device, const tn_op_request* request) {
