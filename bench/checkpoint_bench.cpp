@@ -39,11 +39,15 @@ std::string path() {
 }
 
 template <class F>
-void take_least(double& least, F&& body) {
+double seconds(F&& body) {
   const auto start = std::chrono::steady_clock::now();
   body();
-  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-  least = std::min(least, time.count());
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
 }
 
 // The system's side: the bytes of all tensors, one after the other, and back.
@@ -63,34 +67,38 @@ void move_raw(const std::string& name, const Weights& net, bool writes) {
     throw std::runtime_error("the file " + name + " cannot be written or read");
 }
 
-// What a gigabyte takes, as parts of the least times of several turns, which all follow each other:
-// raw writing and syncing over a save, raw reading from the system's cache over a load, and how
-// long save_async stops the program over a copy of all values.
+// What a gigabyte takes, in turns that follow each other: raw writing and syncing over a save, both
+// into a new file; raw reading from the system's cache over a load; and how long save_async stops
+// the program over a copy of all values. The medians of the turns.
 void gigabyte(benchmark::State& state) {
   Weights net = weights(200), into = weights(200), copy = weights(200);
   const std::string raw = path() + ".raw";
-  double write = 1e9, save_time = 1e9, read = 1e9, load_time = 1e9, copying = 1e9, stall = 1e9;
+  std::vector<double> save_of_raw, load_of_raw, stall_of_copy, save_s, load_s;
   const auto copy_all = [&] {
     const NoGrad guard;
     for (size_t i = 0; i < net.layers.size(); ++i) copy.layers[i].copy_(net.layers[i]);
     synchronize();
   };
   for (auto _ : state) {
-    take_least(write, [&] { move_raw(raw, net, true); });
-    take_least(save_time, [&] { save(path(), net); });
-    take_least(read, [&] { move_raw(raw, into, false); });
-    take_least(load_time, [&] { load(path(), into); });
+    std::remove(path().c_str());
+    const double write = seconds([&] { move_raw(raw, net, true); });
+    save_s.push_back(seconds([&] { save(path(), net); }));
+    save_of_raw.push_back(write / save_s.back());
+    const double read = seconds([&] { move_raw(raw, into, false); });
+    load_s.push_back(seconds([&] { load(path(), into); }));
+    load_of_raw.push_back(read / load_s.back());
     std::remove(raw.c_str());
-    take_least(copying, copy_all);
+    const double copying = seconds(copy_all);
     PendingSave pending;
-    take_least(stall, [&] { pending = save_async(path(), {.model = net}); });
+    stall_of_copy.push_back(seconds([&] { pending = save_async(path(), {.model = net}); }) /
+                            copying);
     pending.wait();
   }
-  state.counters["save_of_raw"] = write / save_time;
-  state.counters["load_of_raw"] = read / load_time;
-  state.counters["stall_of_copy"] = stall / copying;
-  state.counters["save_s"] = save_time;
-  state.counters["load_s"] = load_time;
+  state.counters["save_of_raw"] = median(save_of_raw);
+  state.counters["load_of_raw"] = median(load_of_raw);
+  state.counters["stall_of_copy"] = median(stall_of_copy);
+  state.counters["save_s"] = median(save_s);
+  state.counters["load_s"] = median(load_s);
 }
 
 }  // namespace
@@ -102,6 +110,6 @@ int main(int argc, char** argv) {
     save(path(), net);
     return [net]() mutable { load(path(), net); };
   });
-  benchmark::RegisterBenchmark("checkpoint/gigabyte", gigabyte)->Iterations(4)->UseRealTime();
+  benchmark::RegisterBenchmark("checkpoint/gigabyte", gigabyte)->Iterations(9)->UseRealTime();
   return bench::run(argc, argv);
 }

@@ -24,11 +24,7 @@
 namespace tenon {
 namespace {
 
-// A chunk stays in the second-level cache while it is written and read back.
-constexpr size_t kChunkBytes = size_t{1} << 18;
-static_assert(kChunkBytes % kCheckpointPieceBytes == 0);
 constexpr int kMaxAttempts = 1000;  // to find a name for the new file
-constexpr uint64_t kSendBytes = uint64_t{16} << 20;
 
 std::string reason(int error) { return std::system_category().message(error); }
 
@@ -124,7 +120,9 @@ FileSizeSignalBlocked::~FileSizeSignalBlocked() {
 }
 
 AtomicFile::AtomicFile(const std::filesystem::path& path, const AtomicFile* like)
-    : path_(path), target_(follow_links(path)) {
+    : path_(path),
+      target_(follow_links(path)),
+      writer_([this](const std::string& what, int error) { fail(what, error); }) {
   folder_ = target_.has_parent_path() ? target_.parent_path() : std::filesystem::path(".");
   struct stat status {};
   if (path_.empty()) fail("the path is empty", 0);
@@ -138,15 +136,13 @@ AtomicFile::AtomicFile(const std::filesystem::path& path, const AtomicFile* like
   } else if (like) {
     old_mode_ = like->old_mode_;
   }
-  pending_.reserve(kChunkBytes);
-  read_back_.resize(kChunkBytes);
-  pending_.resize(kCheckpointHeaderBytes);  // for the header; keeps later chunks at page boundaries
-  size_ = kCheckpointHeaderBytes;
   remove_stale();
   create();
+  writer_.open(file_);
 }
 
 AtomicFile::~AtomicFile() {
+  writer_.stop();
   if (file_ >= 0) {
     unlink(temporary_.c_str());
     close(file_);
@@ -227,89 +223,12 @@ void AtomicFile::remove_stale() const {
   remove_left_overs(folder_, [&](const std::string& name) { return name == own; });
 }
 
-void AtomicFile::write_chunk(const std::byte* bytes, size_t count, uint64_t offset) {
-  for (size_t done = 0; done < count;) {
-    const ssize_t n = uninterrupted([&] {
-      return pwrite(file_, bytes + done, count - done, static_cast<off_t>(offset + done));
-    });
-    if (n <= 0)
-      fail(fmt::format("writing failed after {} bytes", offset + done), n < 0 ? errno : ENOSPC);
-    done += static_cast<size_t>(n);
-  }
-  for (size_t done = 0; done < count;) {
-    const ssize_t n = uninterrupted([&] {
-      return pread(file_, read_back_.data() + done, count - done,
-                   static_cast<off_t>(offset + done));
-    });
-    if (n < 0) fail("reading it back failed", errno);
-    if (n == 0)
-      fail(fmt::format("reading it back failed: the file ends after {} bytes", offset + done), 0);
-    done += static_cast<size_t>(n);
-  }
-  if (std::memcmp(read_back_.data(), bytes, count) != 0)
-    fail(
-        "what was read back differs from what was written: a faulty disk, or the tensors were "
-        "changed while they were saved",
-        0);
-}
-
-void AtomicFile::write_and_sum(const std::byte* bytes, size_t count) {
-  write_chunk(bytes, count, written_);
-  const size_t skip = written_ == 0 ? kCheckpointHeaderBytes : 0;
-  body_.add(read_back_.data() + skip, count - skip);
-  for (size_t at = skip; in_pieces_ && at < count;) {
-    const size_t end = std::min(count, at - at % kCheckpointPieceBytes + kCheckpointPieceBytes);
-    pieces_.push_back(checksum_of(read_back_.data() + at, end - at));
-    at = end;
-  }
-  written_ += count;
-}
-
-void AtomicFile::flush() {
-  if (pending_.empty()) return;
-  write_and_sum(pending_.data(), pending_.size());
-  pending_.clear();
-}
-
-void AtomicFile::append(const void* bytes, size_t count) {
-  auto* from = static_cast<const std::byte*>(bytes);
-  size_ += count;
-  while (count > 0) {
-    const size_t n = std::min(count, kChunkBytes - pending_.size());
-    if (n == kChunkBytes) {
-      write_and_sum(from, n);
-    } else {
-      pending_.insert(pending_.end(), from, from + n);
-      if (pending_.size() == kChunkBytes) flush();
-    }
-    // The disk stores this part while the next is written.
-    if (written_ - sent_ >= kSendBytes) {
-      sync_file_range(file_, static_cast<off_t>(sent_), static_cast<off_t>(written_ - sent_),
-                      SYNC_FILE_RANGE_WRITE);
-      sent_ = written_;
-    }
-    from += n, count -= n;
-  }
-}
-
-std::vector<Checksum> AtomicFile::end_pieces() {
-  flush();
-  in_pieces_ = false;
-  return std::move(pieces_);
-}
-
-Checksum AtomicFile::body_checksum() {
-  flush();
-  return body_.result();
-}
-
 void AtomicFile::commit(std::span<const std::byte> header) {
-  flush();
-  write_chunk(header.data(), header.size(), 0);
+  writer_.finish(header);
   struct stat status {};
   if (fstat(file_, &status) != 0)
     fail(fmt::format("cannot look at its new file '{}'", printable(temporary_.native())), errno);
-  if (static_cast<uint64_t>(status.st_size) != size_)
+  if (static_cast<uint64_t>(status.st_size) != size())
     fail("the file does not have the length that was written", 0);
   if (uninterrupted([&] { return fsync(file_); }) != 0) fail("syncing it to disk failed", errno);
   if (uninterrupted([&] { return rename(temporary_.c_str(), target_.c_str()); }) != 0)

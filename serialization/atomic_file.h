@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include <tenon/serialization/checked_writer.h>
 #include <tenon/serialization/checksum.h>
 
 namespace tenon {
@@ -45,27 +46,24 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
 
   // Appends bytes. Large pieces are not copied.
-  void append(const void* bytes, size_t count);
-  uint64_t size() const { return size_; }
+  void append(const void* bytes, size_t count) { writer_.append(bytes, count); }
+  uint64_t size() const { return writer_.size(); }
   // The file that is written, behind all symbolic links.
   const std::filesystem::path& target() const { return target_; }
   // Whether commit() has put the file in its place, even if it has thrown since then.
   bool committed() const { return file_ < 0; }
   // Returns the checksums of all pieces (header.h) so far, as they were read back. What is appended
   // later belongs to none.
-  std::vector<Checksum> end_pieces();
+  std::vector<Checksum> end_pieces() { return writer_.end_pieces(); }
   // Returns the checksum of everything that was appended, as it was read back. The header in front
   // of it is written last.
-  Checksum body_checksum();
+  Checksum body_checksum() { return writer_.body_checksum(); }
   // Writes the header, syncs the file and renames it.
   void commit(std::span<const std::byte> header);
 
  private:
   void create();
   void remove_stale() const;
-  void write_chunk(const std::byte* bytes, size_t count, uint64_t offset);
-  void write_and_sum(const std::byte* bytes, size_t count);
-  void flush();
   void sync_folder() const;
   [[noreturn]] void fail(const std::string& what, int error) const;
 
@@ -73,13 +71,7 @@ class AtomicFile {
   std::filesystem::path path_, target_, folder_, temporary_;
   int file_ = -1;
   std::optional<mode_t> old_mode_;  // of the file that is replaced
-  uint64_t size_ = 0;               // bytes appended
-  uint64_t written_ = 0;            // bytes written
-  uint64_t sent_ = 0;               // bytes that the system was told to write to the disk
-  std::vector<std::byte> pending_, read_back_;
-  Checksummer body_;
-  std::vector<Checksum> pieces_;
-  bool in_pieces_ = true;
+  CheckedWriter writer_;
 };
 
 // Returns the path at the end of a chain of symbolic links, whether or not there is a file.

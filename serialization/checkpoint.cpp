@@ -57,12 +57,18 @@ KeySide side_of(const TensorFile& file) {
   return side;
 }
 
+PreparedModel prepare(const std::filesystem::path& path, const TensorFile& file, ModuleRef model,
+                      const LoadOptions& options) {
+  if (file.native)
+    return {path, *file.native, file.native->contents().tensors, file.wrappers, model, options};
+  return {path, side_of(file), [&](size_t i) { return read_file_tensor(file, i); }, model, options};
+}
+
 LoadReport load_model(const std::filesystem::path& path, ModuleRef model,
                       const LoadOptions& options) {
   TensorFile file = open_tensor_file(path, options.section, options.verify,
                                      options.low_memory ? Reads::any : Reads::once);
-  PreparedModel prepared(
-      path, side_of(file), [&](size_t i) { return read_file_tensor(file, i); }, model, options);
+  PreparedModel prepared = prepare(path, file, model, options);
   file.verify_rest();
   if (!options.low_memory) file.close();  // its memory is not needed any more
   prepared.check(path);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <deque>
 #include <memory>
 #include <numeric>
 #include <unordered_map>
@@ -223,15 +224,66 @@ Tensor read_stored(const std::filesystem::path& path, const VerifiedFile& file,
   return naming_tensor(path, tensor.key, [&] { return read_values(file, tensor); });
 }
 
+// Reads tensors of a file in the order in which they will be asked for, many at a time. The threads
+// that read them begin and end once for all of these, and nobody waits for the last part of each.
+class PreparedModel::ReadAhead {
+ public:
+  ReadAhead(const VerifiedFile& file, std::vector<StoredTensor> tensors)
+      : file_(file), tensors_(std::move(tensors)) {}
+  const std::vector<StoredTensor>& tensors() const { return tensors_; }
+  void expect(std::vector<size_t> order) { order_ = std::move(order); }
+
+  Tensor take(size_t i) {
+    if (ready_.empty() && next_ < order_.size() && order_[next_] == i) read_next();
+    if (ready_.empty() || ready_.front().first != i) return read_values(file_, tensors_[i]);
+    const HostTensor made = std::move(ready_.front().second);
+    ready_.pop_front();
+    require_valid(made.values, tensors_[i].bytes, tensors_[i].dtype);
+    return made.tensor;
+  }
+
+ private:
+  // What a load needs in the memory of the host beside what it puts on other devices.
+  static constexpr uint64_t kBytes = uint64_t{64} << 20;
+
+  void read_next() {
+    std::vector<VerifiedFile::Wanted> wanted;
+    for (uint64_t bytes = 0; next_ < order_.size() && bytes < kBytes; ++next_) {
+      const StoredTensor& tensor = tensors_[order_[next_]];
+      bytes += tensor.bytes;
+      if (bytes > kBytes && !ready_.empty()) break;
+      try {
+        ready_.emplace_back(order_[next_], make_host_tensor(tensor.shape, tensor.dtype));
+      } catch (const OutOfMemoryError&) {
+        if (ready_.empty()) throw;
+        break;  // there may be room for it when those before it have been copied to a device
+      }
+      wanted.push_back({&tensor, ready_.back().second.values});
+    }
+    file_.read(wanted);
+  }
+
+  const VerifiedFile& file_;
+  const std::vector<StoredTensor> tensors_;
+  std::vector<size_t> order_;
+  size_t next_ = 0;  // of the order
+  std::deque<std::pair<size_t, HostTensor>> ready_;
+};
+
 PreparedModel::PreparedModel(const std::filesystem::path& path, const KeySide& source,
-                             const std::function<Tensor(size_t)>& read, ModuleRef model,
-                             const LoadOptions& options)
+                             const std::function<Tensor(size_t)>& read, const Expect& expect,
+                             ModuleRef model, const LoadOptions& options)
     : staged(model, !options.low_memory), name_(model.type->name) {
   const auto conversion = std::make_shared<const Conversion>(source, options);
   map = map_converted(*conversion, source, side_of_model(staged.targets(), model), options, name_);
   const auto make = [conversion, read](size_t taken) {
     return conversion->apply(taken, read(conversion->position(taken)));
   };
+  if (expect && !options.low_memory) {
+    std::vector<size_t> order;
+    for (const auto& [taken, target] : map.pairs) order.push_back(conversion->position(taken));
+    expect(std::move(order));
+  }
   std::unordered_map<size_t, std::pair<size_t, std::string>> sources;  // of each target
   for (auto& [from, to] : map.pairs) {
     const size_t taken = from, target = to;
@@ -246,13 +298,25 @@ PreparedModel::PreparedModel(const std::filesystem::path& path, const KeySide& s
       return naming_tensor(path, key, [&, taken = taken] { return make(taken); });
     };
 }
+PreparedModel::PreparedModel(const std::filesystem::path& path, const KeySide& source,
+                             const std::function<Tensor(size_t)>& read, ModuleRef model,
+                             const LoadOptions& options)
+    : PreparedModel(path, source, read, {}, model, options) {}
+PreparedModel::PreparedModel(const std::filesystem::path& path,
+                             const std::shared_ptr<ReadAhead>& ahead,
+                             std::optional<std::vector<std::string>> wrappers, ModuleRef model,
+                             const LoadOptions& options)
+    : PreparedModel(
+          path, side_of(ahead->tensors(), std::move(wrappers)),
+          [ahead](size_t i) { return ahead->take(i); },
+          [ahead](std::vector<size_t> order) { ahead->expect(std::move(order)); }, model, options) {
+}
 PreparedModel::PreparedModel(const std::filesystem::path& path, const VerifiedFile& file,
                              const std::vector<StoredTensor>& tensors,
                              std::optional<std::vector<std::string>> wrappers, ModuleRef model,
                              const LoadOptions& options)
-    : PreparedModel(
-          path, side_of(tensors, std::move(wrappers)),
-          [&file, tensors](size_t i) { return read_values(file, tensors[i]); }, model, options) {}
+    : PreparedModel(path, std::make_shared<ReadAhead>(file, tensors), std::move(wrappers), model,
+                    options) {}
 
 template <class Body>
 void PreparedModel::to_load(const std::filesystem::path& path, Body&& body) {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -72,7 +73,8 @@ struct PreparedModel {
   PreparedModel(const std::filesystem::path& path, const KeySide& source,
                 const std::function<Tensor(size_t)>& read, nn::ModuleRef model,
                 const LoadOptions& options);
-  // The same for tensors of a checkpoint, which commit() may read, too.
+  // The same for tensors of a checkpoint, which commit() may read, too. Many are read at a time, so
+  // that all threads have enough to do.
   PreparedModel(const std::filesystem::path& path, const VerifiedFile& file,
                 const std::vector<StoredTensor>& tensors,
                 std::optional<std::vector<std::string>> wrappers, nn::ModuleRef model,
@@ -86,6 +88,16 @@ struct PreparedModel {
   KeyMap map;
 
  private:
+  // expect(order) is told beforehand which tensors will be read, in this order, unless with
+  // low_memory.
+  using Expect = std::function<void(std::vector<size_t> order)>;
+  PreparedModel(const std::filesystem::path& path, const KeySide& source,
+                const std::function<Tensor(size_t)>& read, const Expect& expect,
+                nn::ModuleRef model, const LoadOptions& options);
+  class ReadAhead;
+  PreparedModel(const std::filesystem::path& path, const std::shared_ptr<ReadAhead>& ahead,
+                std::optional<std::vector<std::string>> wrappers, nn::ModuleRef model,
+                const LoadOptions& options);
   template <class Body>
   static void to_load(const std::filesystem::path& path, Body&& body);
   std::string name_;

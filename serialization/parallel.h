@@ -13,11 +13,13 @@
 
 namespace tenon {
 
-// Calls body(i) for i from 0 to n - 1, in any order and from several threads, among them the
-// caller's. Throws what the first call that failed has thrown, when all that began have ended.
+inline constexpr uint64_t kMostThreads = 16;
+
+// Calls body(i) for i from 0 to n - 1 from several threads, among them the caller's. The calls
+// begin in this order. Throws what the first call that failed has thrown, when all that began have
+// ended.
 template <class Body>
 void in_parallel(uint64_t n, Body&& body) {
-  constexpr uint64_t kMostThreads = 16;
   std::atomic<uint64_t> next = 0;
   std::exception_ptr error;
   std::mutex mutex;

@@ -47,14 +47,19 @@ void StagedLoad::add(size_t position, const Tensor& source) {
 
 void StagedLoad::commit() {
   NoGrad guard;
-  for (size_t i : steps_) prepare_copy(targets_[i].tensor, values_[i]);
+  for (size_t i : steps_)
+    if (!can_swap_values(targets_[i].tensor, values_[i]))
+      prepare_copy(targets_[i].tensor, values_[i]);
   // Queueing a copy needs a few bytes of the host's memory. If there are none, this reserve is
   // freed.
   auto reserve = std::make_unique<std::byte[]>(kReserveBytes);
   for (size_t i : steps_) {
     for (bool done = false; !done;) {
       try {
-        targets_[i].tensor.copy_(values_[i]);
+        if (can_swap_values(targets_[i].tensor, values_[i]))
+          swap_values(targets_[i].tensor, values_[i]);
+        else
+          targets_[i].tensor.copy_(values_[i]);
         done = true;
       } catch (const std::bad_alloc&) {
         if (!reserve) throw;

@@ -27,8 +27,9 @@ class StagedLoad {
   void add(size_t target, const Tensor& source);
   // Returns the values that were added for targets()[target], if they are kept.
   const Tensor& values(size_t target) const { return values_[target]; }
-  // Changes the model. Only a device that is lost meanwhile, or a host without a kilobyte of free
-  // memory, can prevent this from being finished.
+  // Changes the model: a tensor of the host that shares its memory with no other gets that of the
+  // values in its place, and what others can see is copied. Only a device that is lost meanwhile,
+  // or a host without a kilobyte of free memory, can prevent this from being finished.
   void commit();
   // The same where not all values are kept: again(target) gives what was added. If it throws, the
   // model has been changed in part.

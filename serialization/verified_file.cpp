@@ -214,26 +214,40 @@ void VerifiedFile::read_range(uint64_t begin, uint64_t end, std::byte* to) const
   }
 }
 
-void VerifiedFile::read(const StoredTensor& tensor, void* to) const {
+// What is in memory already is copied at once.
+void VerifiedFile::divide_into_parts(const StoredTensor& tensor, std::byte* to,
+                                     std::vector<Part>& parts) const {
   if (tensor.shard > 0) {
     StoredTensor there = tensor;
     there.shard = 0;
-    return shards_.at(tensor.shard - 1)->read(there, to);
+    return shards_.at(tensor.shard - 1)->divide_into_parts(there, to, parts);
   }
   const uint64_t begin = tensor.offset, end = tensor.offset + tensor.bytes;
-  auto* bytes = static_cast<std::byte*>(to);
   if (tensor.bytes == 0) return;
   if (bytes_) return static_cast<void>(std::memcpy(to, bytes_.get() + begin, tensor.bytes));
   if (end > pieces_at_ || begin < kCheckpointHeaderBytes)
     file_.fail(fmt::format("the values of its tensor '{}' are not between header and checksums",
                            printable(tensor.key)));
-  if (tensor.bytes <= kPartBytes) return read_range(begin, end, bytes);
-  const uint64_t first = begin / kPartBytes, last = (end - 1) / kPartBytes;
-  in_parallel(last - first + 1, [&](uint64_t i) {
-    const uint64_t from = std::max(begin, (first + i) * kPartBytes),
-                   until = std::min(end, (first + i + 1) * kPartBytes);
-    read_range(from, until, bytes + (from - begin));
-  });
+  for (uint64_t from = begin; from < end;) {
+    const uint64_t until = std::min(end, (from / kPartBytes + 1) * kPartBytes);
+    parts.push_back({this, from, until, to + (from - begin)});
+    from = until;
+  }
+}
+
+void VerifiedFile::read(std::span<const Wanted> all) const {
+  std::vector<Part> parts;
+  uint64_t bytes = 0;
+  for (const auto& [tensor, to] : all) {
+    divide_into_parts(*tensor, static_cast<std::byte*>(to), parts);
+    bytes += tensor->bytes;
+  }
+  const auto read_part = [&](uint64_t i) {
+    const Part& part = parts[i];
+    part.file->read_range(part.begin, part.end, part.to);
+  };
+  if (bytes > kPartBytes) return in_parallel(parts.size(), read_part);
+  for (uint64_t i = 0; i < parts.size(); ++i) read_part(i);  // less than a thread takes to begin
 }
 
 void VerifiedFile::verify_rest() const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,15 +35,30 @@ class VerifiedFile {
   std::vector<StoredTensor> group(const std::string& name) const;
   // What an index lists; none if the file is no index.
   const std::vector<Shard>& shards() const { return listed_; }
-  // Reads the values of a tensor, tensor.bytes of them, over all threads of the host. Throws a
-  // NamedFileError if they are damaged or the file cannot be read.
-  void read(const StoredTensor& tensor, void* to) const;
+  // A tensor, and where its values go: tensor.bytes of them.
+  struct Wanted {
+    const StoredTensor* tensor;
+    void* to;
+  };
+  // Reads the values of tensors, over all threads of the host together. Throws a NamedFileError if
+  // they are damaged or the file cannot be read.
+  void read(std::span<const Wanted> all) const;
+  void read(const StoredTensor& tensor, void* to) const {
+    const Wanted wanted{&tensor, to};
+    read(std::span(&wanted, 1));
+  }
   // Compares what was not read yet with its checksums, over all threads and without keeping it.
   // Throws as read().
   void verify_rest() const;
 
  private:
   class Window;
+  // What one thread reads of a file at a time.
+  struct Part {
+    const VerifiedFile* file;
+    uint64_t begin, end;
+    std::byte* to;
+  };
   struct Free {
     void operator()(std::byte* bytes) const;
   };
@@ -52,6 +68,7 @@ class VerifiedFile {
   void read_whole(const Checksum& body);
   void read_piece_table(uint64_t pieces_at, const Checksum& checksum);
   FileImage image() const;
+  void divide_into_parts(const StoredTensor& tensor, std::byte* to, std::vector<Part>& parts) const;
   void read_range(uint64_t begin, uint64_t end, std::byte* to) const;
   void read_pieces(uint64_t first, uint64_t last, std::byte* to) const;
   uint64_t begin_of(uint64_t piece) const;

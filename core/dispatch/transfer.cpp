@@ -1,4 +1,5 @@
 #include <cstring>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -307,6 +308,28 @@ Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Dev
   note_written(to, *dst.storage, ticket);
   to.stream->wait_and_watch(ticket);
   return result;
+}
+
+bool can_swap_values(const Tensor& target, const Tensor& values) {
+  const TensorImpl &t = impl_of(target), &v = impl_of(values);
+  if (!t.storage.unique() || !v.storage.unique() || recording::any()) return false;
+  if (t.dtype != v.dtype || !(t.shape == v.shape) || t.device != v.device || !t.contiguous ||
+      !v.contiguous || t.device.type() != "cpu")
+    return false;
+  const auto is_plain = [](const Storage& s) {
+    return s.bytes > 0 && !s.adopted() && !s.exported.load(std::memory_order_relaxed);
+  };
+  if (!is_plain(*t.storage) || !is_plain(*v.storage)) return false;
+  // Memory of a stream graph stays in it, and replicas on other devices know their primary's.
+  return t.storage->allocator == v.storage->allocator && !(t.autograd && t.autograd->replicas);
+}
+
+void swap_values(const Tensor& target, const Tensor& values) noexcept {
+  TensorImpl &t = impl_of(target), &v = impl_of(values);
+  const uint64_t version = t.storage->version.load(std::memory_order_relaxed);
+  v.storage->version.store(version + 1, std::memory_order_release);
+  std::swap(t.storage, v.storage);
+  std::swap(t.offset, v.offset);
 }
 
 bool host_has_room(uint64_t count, uint64_t element_bytes) {

@@ -17,6 +17,13 @@ void copy_between_devices(const Tensor& contiguous_source, const Tensor& destina
 // Prepares target.copy_(source), for tensors of the same dtype, shape and device, and throws any
 // error that would prevent it. The copy itself then needs no memory of the device.
 void prepare_copy(const Tensor& target, const Tensor& source);
+// Whether swap_values(target, values) does what target.copy_(values) would do: they have the same
+// dtype, shape and device, the host can read it, and both are contiguous and alone in their memory,
+// so that nobody can tell. Not while something is recorded.
+bool can_swap_values(const Tensor& target, const Tensor& values);
+// Exchanges the memory of two tensors, and counts that as a change of the first. It needs no memory
+// and does not wait.
+void swap_values(const Tensor& target, const Tensor& values) noexcept;
 // Waits for the values of a contiguous tensor and writes them to `destination`. Throws the error of
 // the work that should have computed them.
 void read_to_host(const Tensor& contiguous_source, void* destination);

@@ -14,6 +14,7 @@
 #include <dlfcn.h>
 #include <hdf5.h>
 #include <malloc.h>
+#include <pthread.h>
 
 extern "C" {
 void* __libc_malloc(size_t);
@@ -48,12 +49,9 @@ bool is_hdf5(const void* caller) {
          here.dli_fbase == hdf5.dli_fbase;
 }
 
-// A thread that begins asks for its stack under the address sanitizer, which would end the program.
-bool is_beginning(const void* caller) {
-  Dl_info here{};
-  return dladdr(caller, &here) && here.dli_sname &&
-         std::strcmp(here.dli_sname, "pthread_getattr_np") == 0;
-}
+// Whether this thread begins and asks for its stack, as the address sanitizer has it do, which
+// would end the program if there were no memory for the answer.
+thread_local bool is_beginning = false;
 
 // Memory of the system's, or of the address sanitizer's; called also before that is set up.
 #define UNCHECKED __attribute__((no_sanitize("address")))
@@ -72,7 +70,7 @@ UNCHECKED void* plain_aligned(size_t bytes, size_t alignment) {
 UNCHECKED void plain_free(void* p) { __interceptor_free ? __interceptor_free(p) : __libc_free(p); }
 
 bool is_refused(size_t bytes, const void* caller) {
-  if (is_beginning(caller)) return false;
+  if (is_beginning) return false;
   const int64_t n = is_hdf5(caller) ? 0 : ++counted;
   // What was there before may be freed meanwhile, so `taken` may be below 0.
   const bool refused =
@@ -134,6 +132,14 @@ REPLACED int posix_memalign(void** p, size_t alignment, size_t bytes) {
   void* got = get(bytes, alignment, CALLER);
   if (got) *p = got;
   return got ? 0 : ENOMEM;
+}
+REPLACED int pthread_getattr_np(pthread_t thread, pthread_attr_t* attributes) noexcept {
+  static const auto next =
+      reinterpret_cast<int (*)(pthread_t, pthread_attr_t*)>(dlsym(RTLD_NEXT, "pthread_getattr_np"));
+  is_beginning = true;
+  const int error = next(thread, attributes);
+  is_beginning = false;
+  return error;
 }
 REPLACED char* strdup(const char* text) noexcept {  // HDF5's is not libc's
   const size_t bytes = std::strlen(text) + 1;
