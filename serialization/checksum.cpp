@@ -11,10 +11,7 @@ Checksum from(XXH128_hash_t hash) { return {hash.low64, hash.high64}; }
 
 // XXH3 goes through 20 GB/s in the second-level cache with SSE2, and through 57 GB/s with AVX2.
 #if defined(__x86_64__)
-bool has_avx2() {
-  static const bool has = __builtin_cpu_supports("avx2");
-  return has;
-}
+bool has_avx2() { return __builtin_cpu_supports("avx2"); }
 #endif
 }  // namespace
 
