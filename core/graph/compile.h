@@ -26,10 +26,20 @@
 
 namespace tenon {
 
+// Which passes a recorded function goes through before it becomes a program. None of them changes a
+// result: switch one off to see what it does.
+struct CompilePasses {
+  bool dead_code = true;              // operators whose results nobody needs go
+  bool common_subexpressions = true;  // what is computed twice is computed once
+  bool copies = true;                 // copies go where their source may be read in their place
+  bool pointwise = true;              // pointwise operators on the same elements become one
+};
+
 struct CompileOptions {
   // How many programs a function keeps: one for each kind of arguments. The one that was not used
   // for the longest time goes first.
   size_t max_programs = 8;
+  CompilePasses passes = {};
 };
 
 namespace detail {

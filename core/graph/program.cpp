@@ -4,6 +4,7 @@
 
 #include <tenon/core/error.h>
 #include <tenon/core/graph/memory_plan.h>
+#include <tenon/core/graph/optimize.h>
 #include <tenon/core/graph/program.h>
 #include <tenon/core/runtime/context.h>
 
@@ -15,11 +16,22 @@ DeviceContext& context_for(const Trace& trace) {
 }
 }  // namespace
 
-Program::Program(Trace trace, Wiring wiring)
-    : trace_(std::move(trace)), wiring_(std::move(wiring)), context_(context_for(trace_)) {}
+Program::Program(Trace trace, Wiring wiring, const CompilePasses& passes)
+    : recorded_(trace),
+      recorded_wiring_(wiring),
+      trace_(std::move(trace)),
+      wiring_(std::move(wiring)),
+      context_(context_for(trace_)) {
+  // Of memory from outside, the replayed form alone has handles, so that it sees whether others
+  // have some.
+  forget_arguments(recorded_, recorded_wiring_);
+  for (auto& value : recorded_.values) value.held = {};
+  optimize(trace_, wiring_, passes, notes_);
+}
 
-std::unique_ptr<Program> Program::make(Trace trace, Wiring wiring, std::string& why) {
-  std::unique_ptr<Program> program(new Program(std::move(trace), std::move(wiring)));
+std::unique_ptr<Program> Program::make(Trace trace, Wiring wiring, const CompilePasses& passes,
+                                       std::string& why) {
+  std::unique_ptr<Program> program(new Program(std::move(trace), std::move(wiring), passes));
   if (!program->build(why)) return nullptr;
   return program;
 }
@@ -43,7 +55,7 @@ bool Program::build(std::string& why) {
   if (!find_places(why)) return false;
   build_segments();
   find_overlaps();
-  forget_arguments();
+  forget_arguments(trace_, wiring_);
   input_storages_.resize(trace_.inputs.size());
   input_data_.resize(trace_.inputs.size());
   places_.resize(trace_.inputs.size());
@@ -244,16 +256,23 @@ void Program::find_overlaps() {
 }
 
 // The memory of a call's arguments is not needed any more, unless a program is pinned to it.
-void Program::forget_arguments() {
-  for (size_t v = 0; v < trace_.values.size(); ++v) {
-    Value& value = trace_.values[v];
-    if (value.inside || std::find(fixed_.begin(), fixed_.end(), value.id) != fixed_.end()) continue;
+void Program::forget_arguments(Trace& trace, const Wiring& wiring) {
+  std::vector<bool> used(trace.values.size());
+  for (auto& n : trace.nodes)
+    for (uint32_t i = 0; i < n.num_inputs + n.num_outputs; ++i) {
+      const uint32_t value = trace.accesses[n.first_access + i].value;
+      if (value != kAbsent && wiring.input_of_access[n.first_access + i] < 0) used[value] = true;
+    }
+  for (auto& kept : trace.kept) used[kept.value] = true;
+  for (size_t v = 0; v < trace.values.size(); ++v) {
+    Value& value = trace.values[v];
+    if (value.inside || used[v]) continue;
     value.held = {};
     value.id = nullptr;
   }
-  for (size_t k = 0; k < trace_.inputs.size(); ++k) {
-    Input& input = trace_.inputs[k];
-    if (wiring_.pinned[k]) continue;
+  for (size_t k = 0; k < trace.inputs.size(); ++k) {
+    Input& input = trace.inputs[k];
+    if (wiring.pinned[k]) continue;
     input.held = {};
     input.id = nullptr;
   }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <tenon/core/graph/compile.h>
 #include <tenon/core/graph/match.h>
 #include <tenon/core/graph/replay.h>
 #include <tenon/core/graph/trace.h>
@@ -17,7 +18,8 @@ class Program {
  public:
   // Makes a program of a trace that agrees with an earlier one. Returns null, and the reason in
   // `why`, for what this first form of programs cannot do.
-  static std::unique_ptr<Program> make(Trace trace, Wiring wiring, std::string& why);
+  static std::unique_ptr<Program> make(Trace trace, Wiring wiring, const CompilePasses& passes,
+                                       std::string& why);
   // Waits until the last replay is done.
   ~Program();
   Program(const Program&) = delete;
@@ -29,9 +31,13 @@ class Program {
   // does itself throws.
   void run(std::span<const Tensor* const> arguments, std::vector<Tensor>& results);
   // Compares a later call of the function.
-  Match compare(const Trace& now) const { return match(trace_, &wiring_, now); }
+  Match compare(const Trace& now) const { return match(recorded_, &recorded_wiring_, now); }
 
+  // What is replayed, and what was recorded.
   const Trace& trace() const { return trace_; }
+  const Trace& recorded() const { return recorded_; }
+  // What the passes did, a line each.
+  const std::vector<std::string>& notes() const { return notes_; }
   uint64_t arena_bytes() const { return arena_ ? arena_->bytes : 0; }
   // Of the storages that each call makes anew.
   uint64_t fresh_bytes() const;
@@ -62,7 +68,7 @@ class Program {
     std::vector<Change> changes;
   };
 
-  Program(Trace trace, Wiring wiring);
+  Program(Trace trace, Wiring wiring, const CompilePasses& passes);
   bool build(std::string& why);
   void find_written();
   bool find_changes(std::string& why);
@@ -70,7 +76,7 @@ class Program {
   bool find_places(std::string& why);
   void build_segments();
   void find_overlaps();
-  void forget_arguments();
+  static void forget_arguments(Trace& trace, const Wiring& wiring);
 
   Segment::Place place_of(size_t access) const;
   void add_node(Segment& segment, const TraceNode& node, uint64_t workspace);
@@ -93,8 +99,11 @@ class Program {
   Tensor tensor_for(int32_t kept);
   void return_results(std::span<const Tensor* const> arguments, std::vector<Tensor>& results);
 
+  Trace recorded_;  // it holds no memory
+  Wiring recorded_wiring_;
   Trace trace_;
   Wiring wiring_;
+  std::vector<std::string> notes_;
   DeviceContext& context_;
   Ref<Storage> arena_;
   std::vector<RunPart> parts_;

@@ -1,0 +1,110 @@
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include <tenon/core/graph/passes/passes.h>
+
+namespace tenon::graph {
+
+namespace {
+
+// Everything that the result of a node depends on: the plan, its numbers, and what it reads, each
+// with the number of writes that came before.
+using Words = std::vector<uint64_t>;
+
+class SharedResults {
+ public:
+  explicit SharedResults(Draft& draft)
+      : draft_(draft), writes_(draft.trace.values.size()), stands_for_(draft.trace.values.size()) {
+    for (uint32_t v = 0; v < stands_for_.size(); ++v) stands_for_[v] = v;
+  }
+
+  size_t run() {
+    for (uint32_t p = 0; p < draft_.trace.parts.size(); ++p) {
+      const Part& part = draft_.trace.parts[p];
+      for (uint32_t i = part.first_node; i < part.end_node; ++i) visit(i);
+      // What the host does between two parts may change all that is from outside.
+      ++parts_;
+    }
+    return draft_.compact();
+  }
+
+ private:
+  void visit(uint32_t i) {
+    TraceNode& node = draft_.trace.nodes[i];
+    for (uint32_t k = 0; k < node.num_inputs; ++k) {
+      Access& access = draft_.trace.accesses[node.first_access + k];
+      if (access.value != kAbsent) access.value = stands_for_[access.value];
+    }
+    if (is_pure(node)) {
+      const auto [known, fresh] = known_.try_emplace(words_of(node), i);
+      if (!fresh && can_stand_for(known->second, node)) {
+        const auto mine = draft_.outputs_of(node);
+        const auto theirs = draft_.outputs_of(draft_.trace.nodes[known->second]);
+        for (size_t k = 0; k < mine.size(); ++k)
+          if (mine[k].value != kAbsent) stands_for_[mine[k].value] = theirs[k].value;
+        draft_.remove(i);
+        return;
+      }
+      known->second = i;
+    }
+    for (auto& output : draft_.outputs_of(node))
+      if (output.value != kAbsent) ++writes_[output.value];
+  }
+
+  // Whether the same inputs always give the same outputs, which are new memory each.
+  bool is_pure(const TraceNode& node) const {
+    if (!node.plan || node.draw >= 0) return false;
+    for (auto& output : draft_.outputs_of(node)) {
+      if (output.value == kAbsent) continue;
+      if (draft_.needed_outside(output.value) || output.offset != 0) return false;
+      if (writes_[output.value] != 0) return false;
+    }
+    return true;
+  }
+
+  Words words_of(const TraceNode& node) const {
+    Words words{reinterpret_cast<uintptr_t>(node.plan.get()), parts_};
+    for (int64_t dim : node.shape) words.push_back(static_cast<uint64_t>(dim));
+    for (uint32_t k = 0; k < node.num_scalars; ++k) {
+      uint64_t bits;
+      std::memcpy(&bits, &draft_.trace.scalars[node.first_scalar + k], sizeof bits);
+      words.push_back(bits);
+    }
+    for (uint32_t k = 0; k < node.num_inputs; ++k) {
+      const Access& access = draft_.trace.accesses[node.first_access + k];
+      words.push_back(access.value);
+      words.push_back(access.offset);
+      words.push_back(static_cast<uint64_t>(draft_.wiring.input_of_access[node.first_access + k]));
+      words.push_back(access.value == kAbsent ? 0 : writes_[access.value]);
+    }
+    return words;
+  }
+
+  // Both have only one writer, now and later, so that one can be read in the place of the other.
+  bool can_stand_for(uint32_t earlier, const TraceNode& node) {
+    const auto one_writer = [this](const Access& a) {
+      if (a.value == kAbsent) return true;
+      size_t writers = 0;
+      for (auto& use : draft_.uses_of(a.value)) writers += use.writes;
+      return writers == 1;
+    };
+    for (auto& output : draft_.outputs_of(draft_.trace.nodes[earlier]))
+      if (!one_writer(output)) return false;
+    for (auto& output : draft_.outputs_of(node))
+      if (!one_writer(output)) return false;
+    return true;
+  }
+
+  Draft& draft_;
+  std::vector<uint64_t> writes_;      // of each value so far
+  std::vector<uint32_t> stands_for_;  // the value that is read in the place of each
+  std::map<Words, uint32_t> known_;   // nodes
+  uint64_t parts_ = 0;
+};
+
+}  // namespace
+
+size_t share_common_subexpressions(Draft& draft) { return SharedResults(draft).run(); }
+
+}  // namespace tenon::graph

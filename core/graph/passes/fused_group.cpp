@@ -1,0 +1,256 @@
+#include <algorithm>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include <tenon/core/error.h>
+#include <tenon/core/graph/passes/fused_group.h>
+#include <tenon/core/layout.h>
+
+namespace tenon::graph {
+
+namespace {
+
+uint64_t bytes_of(const Shape& shape, DType dtype) {
+  return static_cast<uint64_t>(shape.numel()) * size_of(dtype);
+}
+
+// The bytes from the first element to the end of the last.
+uint64_t span_of(const Shape& shape, const Strides& strides, DType dtype) {
+  int64_t last = 0;
+  for (size_t d = 0; d < shape.size(); ++d) last += (shape[d] - 1) * strides[d];
+  return (static_cast<uint64_t>(last) + 1) * size_of(dtype);
+}
+
+}  // namespace
+
+std::optional<Member> member_of(const Draft& draft, uint32_t i) {
+  const TraceNode& node = draft.trace.nodes[i];
+  if (!node.plan || !node.plan->plan || node.draw >= 0 || node.plan->make_contiguous ||
+      !can_be_fused(*node.plan->call.op))
+    return std::nullopt;
+  auto layout = pointwise_layout(node);
+  if (!layout) return std::nullopt;
+  return Member{i, std::move(*layout)};
+}
+
+std::optional<FusedGroup> FusedGroup::of(const Draft& draft, std::vector<Member> members) {
+  FusedGroup group;
+  group.members_ = std::move(members);
+  if (group.members_.size() > FusedProgram::kMostSteps || !group.find_shape()) return std::nullopt;
+  try {
+    for (auto& member : group.members_)
+      if (!group.add_member(draft, member)) return std::nullopt;
+  } catch (const Error&) {
+    // A member that no program can say: an attribute, a dtype, too many tensors.
+    return std::nullopt;
+  }
+  return group;
+}
+
+bool FusedGroup::find_shape() {
+  shape_ = members_[0].layout.shape;
+  for (auto& member : members_) {
+    if (member.layout.shape.numel() != shape_.numel()) return false;
+    const auto finer = common_refinement(shape_, member.layout.shape);
+    if (!finer) return false;
+    shape_ = *finer;
+  }
+  return true;
+}
+
+bool FusedGroup::add_member(const Draft& draft, const Member& member) {
+  const TraceNode& node = draft.trace.nodes[member.node];
+  std::vector<FusedValue> operands;
+  for (uint32_t k = 0; k < node.num_inputs; ++k) {
+    const auto value = operand(draft, member, k);
+    if (!value) return false;
+    operands.push_back(*value);
+  }
+  const FusedValue step =
+      builder_.step(*node.plan->call.op, operands, node.plan->call.attrs, node.num_scalars);
+  const Scalar* numbers = draft.trace.scalars.data() + node.first_scalar;
+  scalars_.insert(scalars_.end(), numbers, numbers + node.num_scalars);
+  // A copy to memory of another type says so by its target alone.
+  return builder_.dtype_of(step) == node.plan->outputs[0].dtype &&
+         add_written(draft, member, step);
+}
+
+// What a member reads is the result of an earlier one, or lies in memory.
+std::optional<FusedValue> FusedGroup::operand(const Draft& draft, const Member& member,
+                                              uint32_t k) {
+  const TraceNode& node = draft.trace.nodes[member.node];
+  const Access& access = draft.inputs_of(node)[k];
+  if (access.value == kAbsent) return FusedValue{};
+  const DType dtype = node.plan->call.inputs[k]->dtype;
+  const Strides strides = refined_strides(member.layout.shape, member.layout.strides[k], shape_);
+  const Range range{access.value, access.offset,
+                    access.offset + span_of(shape_, strides, dtype)};
+  for (auto& written : written_) {
+    if (!written.range.overlaps(range)) continue;
+    const bool same = written.access.offset == access.offset && written.dtype == dtype &&
+                      strides == Shape::row_major(shape_);
+    if (!same) return std::nullopt;
+    return written.value;
+  }
+  const int32_t wired = draft.wiring.input_of_access[node.first_access + k];
+  for (auto& known : inputs_)
+    if (known.access.value == access.value && known.access.offset == access.offset &&
+        known.dtype == dtype && known.strides == strides && known.wired == wired)
+      return known.value;
+  inputs_.push_back({access, wired, dtype, strides, range, builder_.input(dtype)});
+  return inputs_.back().value;
+}
+
+bool FusedGroup::add_written(const Draft& draft, const Member& member, FusedValue step) {
+  const TraceNode& node = draft.trace.nodes[member.node];
+  const Access& access = draft.outputs_of(node)[0];
+  if (access.value == kAbsent) return false;
+  Written mine{.access = access,
+               .wired = draft.wiring.input_of_access[node.first_access + node.num_inputs],
+               .dtype = node.plan->outputs[0].dtype,
+               .range = {},
+               .value = step,
+               .node = member.node};
+  mine.range = {access.value, access.offset, access.offset + bytes_of(shape_, mine.dtype)};
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (!inputs_[i].range.overlaps(mine.range)) continue;
+    const bool same = inputs_[i].access.offset == access.offset &&
+                      inputs_[i].dtype == mine.dtype &&
+                      inputs_[i].strides == Shape::row_major(shape_);
+    if (!same || mine.over_input >= 0) return false;
+    mine.over_input = static_cast<int32_t>(i);
+  }
+  for (auto& earlier : written_) {
+    if (!earlier.range.overlaps(mine.range)) continue;
+    if (earlier.access.offset != access.offset || earlier.dtype != mine.dtype) return false;
+    earlier = mine;
+    return true;
+  }
+  written_.push_back(mine);
+  return true;
+}
+
+// Whether anybody but the members reads it, or it is there after the call.
+bool FusedGroup::is_needed(Draft& draft, const Written& written) const {
+  if (draft.needed_outside(written.access.value)) return true;
+  for (auto& use : draft.uses_of(written.access.value)) {
+    if (use.node < members_[0].node) continue;
+    const bool mine = std::any_of(members_.begin(), members_.end(),
+                                  [&](const Member& m) { return m.node == use.node; });
+    if (!mine && !use.writes) return true;
+  }
+  return false;
+}
+
+bool FusedGroup::finish(Draft& draft) {
+  size_t outputs = 0;
+  for (auto& written : written_) {
+    written.is_output = is_needed(draft, written);
+    if (!written.is_output) continue;
+    const bool holds = draft.trace.nodes[written.node].outputs_hold_values;
+    if (outputs > 0 && holds != outputs_hold_values_) return false;
+    outputs_hold_values_ = holds;
+    if (++outputs > FusedProgram::kMostOutputs) return false;
+    builder_.output(written.value);
+  }
+  if (outputs == 0) return false;
+  program_ = &builder_.finish();
+  return true;
+}
+
+bool FusedGroup::conflicts_with(const Draft& draft, const TraceNode& node) const {
+  for (uint32_t k = 0; k < node.num_inputs + node.num_outputs; ++k) {
+    const Range range = range_of(draft, node, k);
+    if (range.value == kAbsent) continue;
+    for (auto& written : written_)
+      if (written.range.overlaps(range)) return true;
+    if (k < node.num_inputs) continue;
+    for (auto& input : inputs_)
+      if (input.range.overlaps(range)) return true;
+  }
+  return false;
+}
+
+bool FusedGroup::shares_with(const Draft& draft, const TraceNode& node) const {
+  for (uint32_t k = 0; k < node.num_inputs; ++k) {
+    const Range range = range_of(draft, node, k);
+    if (range.value == kAbsent) continue;
+    for (auto& written : written_)
+      if (written.range.overlaps(range)) return true;
+    for (auto& input : inputs_)
+      if (input.range.overlaps(range)) return true;
+  }
+  return false;
+}
+
+std::string FusedGroup::names(const Draft& draft) const {
+  std::string text;
+  for (auto& member : members_) {
+    if (!text.empty()) text += ", ";
+    text += draft.trace.nodes[member.node].plan->name();
+  }
+  return text;
+}
+
+CallDesc FusedGroup::call() const {
+  Shape shape = shape_;
+  std::vector<Strides> strides;
+  for (auto& input : inputs_) strides.push_back(input.strides);
+  merge_dimensions(shape, strides);
+  std::vector<int32_t> in_place;
+  for (auto& written : written_)
+    if (written.is_output) in_place.push_back(written.over_input);
+  const Attrs attrs = fused_attrs(*program_, in_place);
+  CallDesc call({fused_op, {}, attrs, scalars_}, nullptr);
+  call.format = contiguous_format;  // the result is row-major in this order of dimensions
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    call.inputs.push_back(TensorDesc{inputs_[i].dtype, shape, strides[i],
+                                     has_format(shape, strides[i], contiguous_format),
+                                     suggested_format(shape, strides[i]), shape.numel()});
+  return call;
+}
+
+Ref<PlanEntry> FusedGroup::make_plan(const Draft& draft, std::string& why) const {
+  uint64_t cost = 0;
+  const PlanEntry& first = *draft.trace.nodes[members_[0].node].plan;
+  for (auto& member : members_) {
+    const PlanEntry& plan = *draft.trace.nodes[member.node].plan;
+    if (plan.planner != first.planner) {
+      why = "several plugins compute them";
+      return {};
+    }
+    cost += plan.cost_ns;
+  }
+  try {
+    auto plan = make_plan_entry(*first.context, call());
+    if (!plan->plan || plan->planner != first.planner || plan->make_contiguous)
+      why = "the plugin refuses them" + plan->refusals;
+    else if (plan->cost_ns > cost)
+      why = fmt::format("together they would take {} ns instead of {}", plan->cost_ns, cost);
+    else
+      return plan;
+  } catch (const Error& e) {
+    why = e.what();
+  }
+  return {};
+}
+
+Draft::Replacement FusedGroup::replacement(Ref<PlanEntry> plan) const {
+  Draft::Replacement r;
+  r.plan = std::move(plan);
+  r.scalars = scalars_;
+  r.outputs_hold_values = outputs_hold_values_;
+  for (auto& input : inputs_) {
+    r.inputs.push_back(input.access);
+    r.inputs_of.push_back(input.wired);
+  }
+  for (auto& written : written_) {
+    if (!written.is_output) continue;
+    r.outputs.push_back(written.access);
+    r.inputs_of.push_back(written.wired);
+  }
+  return r;
+}
+
+}  // namespace tenon::graph

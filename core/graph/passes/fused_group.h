@@ -1,0 +1,89 @@
+// Pointwise nodes of a draft that may become one `fused` node.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tenon/core/graph/passes/draft.h>
+#include <tenon/core/graph/passes/pointwise_layout.h>
+#include <tenon/core/ops/pointwise/fused.h>
+
+namespace tenon::graph {
+
+// A node that can be a member, and how its tensors lie.
+struct Member {
+  uint32_t node = 0;
+  PointwiseLayout layout;
+};
+// Returns nothing for a node that no fused program can have.
+std::optional<Member> member_of(const Draft& draft, uint32_t node);
+
+// What a node of several members reads and writes: the form in which it is tried, and made.
+class FusedGroup {
+ public:
+  // Puts members together, in the order of the draft. Returns nothing if they make no program: one
+  // would read a part of what another writes, shapes do not go together, or there are too many
+  // tensors.
+  static std::optional<FusedGroup> of(const Draft& draft, std::vector<Member> members);
+  // Finds out which results somebody else needs. Returns false if these make no program: there are
+  // too many, or some of them would keep their old values if the work is skipped and others not.
+  bool finish(Draft& draft);
+
+  const std::vector<Member>& members() const { return members_; }
+  uint32_t last_node() const { return members_.back().node; }
+  const Shape& shape() const { return shape_; }
+
+  // Whether the node has to run before or after the group: it reads or changes what the group
+  // writes, or changes what the group reads.
+  bool conflicts_with(const Draft& draft, const TraceNode& node) const;
+  // Whether the node reads what the group writes, or reads something that the group reads.
+  bool shares_with(const Draft& draft, const TraceNode& node) const;
+
+  // Makes the plan of a finished group. Returns nothing, and the reason in `why`, if the device refuses it or if it
+  // would cost more than the members do.
+  Ref<PlanEntry> make_plan(const Draft& draft, std::string& why) const;
+  Draft::Replacement replacement(Ref<PlanEntry> plan) const;
+  // "mul, add, gelu".
+  std::string names(const Draft& draft) const;
+
+ private:
+  struct Input {
+    Access access;
+    int32_t wired = -1;
+    DType dtype = DType::f32;
+    Strides strides;
+    Range range;
+    FusedValue value;
+  };
+  // Where a member writes, and what the last of them leaves there.
+  struct Written {
+    Access access;
+    int32_t wired = -1;
+    DType dtype = DType::f32;
+    Range range;
+    FusedValue value;
+    uint32_t node = 0;
+    int32_t over_input = -1;
+    bool is_output = false;
+  };
+
+  bool find_shape();
+  bool add_member(const Draft& draft, const Member& member);
+  std::optional<FusedValue> operand(const Draft& draft, const Member& member, uint32_t k);
+  bool add_written(const Draft& draft, const Member& member, FusedValue step);
+  bool is_needed(Draft& draft, const Written& written) const;
+  CallDesc call() const;
+
+  std::vector<Member> members_;
+  Shape shape_;
+  std::vector<Input> inputs_;
+  std::vector<Written> written_;
+  std::vector<Scalar> scalars_;
+  FusedBuilder builder_;
+  const FusedProgram* program_ = nullptr;
+  bool outputs_hold_values_ = false;
+};
+
+}  // namespace tenon::graph
