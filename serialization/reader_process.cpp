@@ -35,7 +35,7 @@ constexpr const char* kVariable = "TENON_HDF5_READER";
 constexpr int kSocketInReader = 0, kFileInReader = 3;
 constexpr auto kTimeToEnd = std::chrono::seconds(10);
 
-std::string reason(int error) { return std::system_category().message(error); }
+std::string why_of(int error) { return std::system_category().message(error); }
 
 std::string find_installed_reader() {
   Dl_info info{};
@@ -63,7 +63,7 @@ class HighFile {
  public:
   explicit HighFile(int file) : file_(fcntl(file, F_DUPFD_CLOEXEC, kFileInReader + 1)) {
     if (file_ < 0)
-      throw CheckpointError("there is no number left for an open file: " + reason(errno));
+      throw CheckpointError("there is no number left for an open file: " + why_of(errno));
   }
   ~HighFile() { close(file_); }
   HighFile(const HighFile&) = delete;
@@ -107,7 +107,7 @@ ReaderProcess::ReaderProcess(int file, uint64_t seconds) {
   const std::string program = reader_program();
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    throw CheckpointError("there is no socket for the process that reads it: " + reason(errno));
+    throw CheckpointError("there is no socket for the process that reads it: " + why_of(errno));
   // What other threads print must not reach the process, if there are no standard streams.
   socket_ = beyond_standard_streams(ends[0]);
   const int other = beyond_standard_streams(ends[1]);
@@ -146,7 +146,7 @@ void ReaderProcess::start(const std::string& program, int file, uint64_t seconds
     throw CheckpointError(fmt::format(
         "it is an HDF5 file that Tenon did not write, and the program that reads these cannot be "
         "started: '{}': {}. It is installed with Tenon, beside the library; {} may name it",
-        printable(program), reason(error), kVariable));
+        printable(program), why_of(error), kVariable));
 }
 
 ReaderProcess::~ReaderProcess() { stop(); }
@@ -192,7 +192,7 @@ void ReaderProcess::send(const void* bytes, size_t count) {
   for (auto* at = static_cast<const char*>(bytes); count > 0;) {
     const ssize_t n = ::send(socket_, at, count, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && !is_gone(errno)) fail("cannot be asked: " + reason(errno));
+    if (n < 0 && !is_gone(errno)) fail("cannot be asked: " + why_of(errno));
     if (n <= 0) fail_as_ended();
     at += n, count -= static_cast<size_t>(n);
   }
@@ -204,14 +204,14 @@ void ReaderProcess::receive(void* bytes, size_t count, Time end) {
     pollfd ready{socket_, POLLIN, 0};
     const int got = poll(&ready, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30)));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail("cannot be heard: " + reason(errno));
+    if (got < 0) fail("cannot be heard: " + why_of(errno));
     if (got == 0)
       fail(
           "did not answer in time. If the file is large and its disk slow, set "
           "TENON_HDF5_TIMEOUT to more seconds");
     const ssize_t n = recv(socket_, at, count, 0);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && !is_gone(errno)) fail("cannot be heard: " + reason(errno));
+    if (n < 0 && !is_gone(errno)) fail("cannot be heard: " + why_of(errno));
     if (n <= 0) fail_as_ended();
     at += n, count -= static_cast<size_t>(n);
   }

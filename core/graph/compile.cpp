@@ -191,9 +191,8 @@ void CompiledCalls::State::learn(KindOfCall& kind, Trace trace, uint64_t before)
 void CompiledCalls::State::make_program(KindOfCall& kind, Wiring wiring) {
   constexpr size_t kMostOfAKind = 4;
   std::string why;
-  auto program =
-      Program::make(*std::exchange(kind.candidate, std::nullopt), std::move(wiring),
-                    options.passes, why);
+  auto program = Program::make(*std::exchange(kind.candidate, std::nullopt), std::move(wiring),
+                               options.passes, why);
   if (!program) {
     kind.note = why;
     return;

@@ -32,6 +32,7 @@ struct CompilePasses {
   bool dead_code = true;              // operators whose results nobody needs go
   bool common_subexpressions = true;  // what is computed twice is computed once
   bool copies = true;                 // copies go where their source may be read in their place
+  bool constants = true;              // small tensors that are always the same are computed once
   bool pointwise = true;              // pointwise operators on the same elements become one
 };
 
@@ -61,6 +62,7 @@ class TENON_API CompiledCalls {
   void call(std::span<const Tensor* const> arguments, const CompiledBody& body,
             std::vector<Tensor>& results);
   std::string explain() const;
+  std::string to_dot(bool recorded) const;
   void reset();
 
  private:
@@ -129,6 +131,10 @@ class Compiled {
   // Returns a text for people: which programs there are, what each is made of, how often it ran,
   // and why the function, or a kind of arguments, has none.
   std::string explain() const { return calls_.explain(); }
+  // Returns the program that was used last as a picture for Graphviz: operators, and where each
+  // finds what it reads. With `recorded`, what was recorded, before any pass. Throws a ValueError
+  // if there is no program.
+  std::string to_dot(bool recorded = false) const { return calls_.to_dot(recorded); }
   // Forgets all programs: the next calls are recorded again.
   void reset() { calls_.reset(); }
 

@@ -45,13 +45,15 @@ std::string text_of(const KnownProgram& known) {
     for (auto& bind : part.binds) gradients += bind.kept >= 0;
   }
   std::string text = fmt::format(
-      "    a program of {} operators, replayed {} times, made of {} that were recorded, {} results, "
+      "    a program of {} operators, replayed {} times, made of {} that were recorded, {} "
+      "results, "
       "{} gradients, {} random draws\n"
       "      memory: {} bytes in one piece, and {} of results and gradients; eager execution had "
       "{} "
       "at most\n",
-      trace.nodes.size(), known.program->replays, known.program->recorded().nodes.size(), trace.results.size(), gradients, trace.num_draws,
-      known.program->arena_bytes(), known.program->fresh_bytes(), trace.inside_bytes);
+      trace.nodes.size(), known.program->replays, known.program->recorded().nodes.size(),
+      trace.results.size(), gradients, trace.num_draws, known.program->arena_bytes(),
+      known.program->fresh_bytes(), trace.inside_bytes);
   if (host_parts)
     text += fmt::format("      steps of optimizers, which the host takes: {}\n", host_parts);
   text += fmt::format("      operators: {}\n", operators_of(trace));

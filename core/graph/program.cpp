@@ -37,7 +37,7 @@ std::unique_ptr<Program> Program::make(Trace trace, Wiring wiring, const Compile
 }
 
 Program::~Program() {
-  uint64_t last = 0;
+  uint64_t last = constants_.ticket();
   for (auto& frame : frames_) last = std::max(last, frame->ticket);
   if (last && !context_.stream->closed()) context_.stream->wait(last);
 }
@@ -153,7 +153,9 @@ bool Program::find_places(std::string& why) {
     const TraceNode& n = trace_.nodes[i];
     for (uint32_t k = 0; k < n.num_inputs + n.num_outputs; ++k) {
       const uint32_t v = trace_.accesses[n.first_access + k].value;
-      if (v == kAbsent || !trace_.values[v].inside || fresh_of_value_[v] >= 0) continue;
+      if (v == kAbsent || !trace_.values[v].inside || fresh_of_value_[v] >= 0 ||
+          trace_.values[v].constant)
+        continue;
       Lifetime& l = lifetimes[v];
       l.bytes = trace_.values[v].bytes;
       l.first = std::min(l.first, static_cast<uint32_t>(i));
@@ -170,6 +172,7 @@ bool Program::find_places(std::string& why) {
   const MemoryPlan plan = plan_memory(needed, context_.caller_thread ? 64 : 512);
   try {
     if (plan.bytes) arena_ = context_.memory->allocate(plan.bytes);
+    constants_.compute(trace_, context_);
   } catch (const OutOfMemoryError& e) {
     why = e.what();
     return false;
@@ -188,6 +191,7 @@ Segment::Place Program::place_of(size_t at) const {
   if (!value.bytes) return {};
   if (const int32_t fresh = fresh_of_value_[access.value]; fresh >= 0)
     return {nullptr, static_cast<int32_t>(trace_.inputs.size()) + fresh, access.offset};
+  if (value.constant) return {constants_.data_of(access.value) + access.offset, -1, 0};
   char* const data = value.inside ? static_cast<char*>(arena_->data) + arena_offset_[access.value]
                                   : static_cast<char*>(value.held->data);
   return {data + access.offset, -1, 0};
@@ -234,7 +238,8 @@ void Program::build_segments() {
         const Access& access = trace_.accesses[node.first_access + k];
         if (access.value == kAbsent) continue;
         if (k >= node.num_inputs) changed[access.value] = true;
-        if (known[access.value] || !trace_.values[access.value].inside) continue;
+        const Value& value = trace_.values[access.value];
+        if (known[access.value] || !value.inside || value.constant) continue;
         known[access.value] = true;
         Segment::Place place = place_of(node.first_access + k);
         if (place.fixed) place.fixed -= access.offset;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tenon/core/graph/compile.h>
+#include <tenon/core/graph/constants.h>
 #include <tenon/core/graph/match.h>
 #include <tenon/core/graph/replay.h>
 #include <tenon/core/graph/trace.h>
@@ -105,6 +106,7 @@ class Program {
   Wiring wiring_;
   std::vector<std::string> notes_;
   DeviceContext& context_;
+  Constants constants_;
   Ref<Storage> arena_;
   std::vector<RunPart> parts_;
   std::vector<Fresh> fresh_;

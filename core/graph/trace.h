@@ -25,7 +25,8 @@ struct Value {
   const Storage* id = nullptr;
   Ref<Storage> held;  // of what was not: so that no other storage gets its address
   uint64_t bytes = 0;
-  bool written = false;  // a plan of the trace wrote it
+  bool written = false;   // a plan of the trace wrote it
+  bool constant = false;  // nodes of Trace::constants compute it, once for all replays
 };
 
 // Where a plan reads or writes. `value` is kAbsent for an input or output that is absent.
@@ -115,6 +116,7 @@ struct Trace {
   std::vector<Access> accesses;
   std::vector<Scalar> scalars;
   std::vector<TraceNode> nodes;
+  std::vector<TraceNode> constants;  // what a pass took out of `nodes`
   std::vector<Part> parts;
   std::vector<Leaf> leaves;
   std::vector<Kept> kept;

@@ -9,6 +9,7 @@
 #include <tenon/tenon.h>
 
 #include "bits.h"
+#include "support/expect.h"
 
 BOOST_AUTO_TEST_SUITE(passes_test)
 
@@ -18,10 +19,13 @@ using test::says;
 
 namespace {
 
-constexpr CompilePasses kNone{
-    .dead_code = false, .common_subexpressions = false, .copies = false, .pointwise = false};
+constexpr CompilePasses kNone{.dead_code = false,
+                              .common_subexpressions = false,
+                              .copies = false,
+                              .constants = false,
+                              .pointwise = false};
 
-CompilePasses only(bool CompilePasses::* pass) {
+CompilePasses only(bool CompilePasses::*pass) {
   CompilePasses passes = kNone;
   passes.*pass = true;
   return passes;
@@ -31,8 +35,7 @@ CompilePasses only(bool CompilePasses::* pass) {
 using Function = std::function<std::vector<Tensor>(const Tensor&)>;
 std::string explained(const Function& f, const CompilePasses& passes,
                       const std::function<Tensor()>& argument) {
-  auto compiled =
-      compile([&](const Tensor& x) { return f(x); }, CompileOptions{.passes = passes});
+  auto compiled = compile([&](const Tensor& x) { return f(x); }, CompileOptions{.passes = passes});
   for (int i = 0; i < 6; ++i) {
     const Tensor x = argument();
     const auto expected = f(x.clone());
@@ -41,14 +44,17 @@ std::string explained(const Function& f, const CompilePasses& passes,
   return compiled.explain();
 }
 
-void require_operators(const Function& f, bool CompilePasses::* pass, size_t before, size_t after,
-                       const std::function<Tensor()>& argument = [] { return randn({60, 500}); }) {
+void require_operators(
+    const Function& f, bool CompilePasses::*pass, size_t before, size_t after,
+    const std::function<Tensor()>& argument = [] {
+      return randn({60, 500});
+    }) {
   const auto of = [](size_t operators, size_t recorded) {
     return "a program of " + std::to_string(operators) + " operators, replayed 4 times, made of " +
            std::to_string(recorded) + " ";
   };
-  for (auto& [passes, operators] :
-       {std::pair(kNone, before), std::pair(only(pass), after), std::pair(CompilePasses(), after)}) {
+  for (auto& [passes, operators] : {std::pair(kNone, before), std::pair(only(pass), after),
+                                    std::pair(CompilePasses(), after)}) {
     const std::string text = explained(f, passes, argument);
     BOOST_TEST(text.find(of(operators, before)) != text.npos, text);
   }
@@ -78,9 +84,7 @@ BOOST_AUTO_TEST_CASE(what_is_changed_outside_stays) {
 
 BOOST_AUTO_TEST_CASE(what_is_computed_twice_is_computed_once) {
   require_operators(
-      [](const Tensor& x) {
-        return std::vector{matmul(x, x.t()).sum() * matmul(x, x.t()).amax()};
-      },
+      [](const Tensor& x) { return std::vector{matmul(x, x.t()).sum() * matmul(x, x.t()).amax()}; },
       &CompilePasses::common_subexpressions, 5, 4);
 }
 
@@ -119,11 +123,43 @@ BOOST_AUTO_TEST_CASE(copies_of_what_changes_stay) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(pointwise_operators_become_one) {
+BOOST_AUTO_TEST_CASE(what_is_always_the_same_is_computed_once) {
   require_operators(
       [](const Tensor& x) {
-        return std::vector{(relu(x * 2.0 - 1.0) + sigmoid(x)) * x};
+        const Tensor positions = arange(0, 500) * 0.01;
+        return std::vector{matmul(x, positions.unsqueeze(1)).sum()};
       },
+      &CompilePasses::constants, 4, 2);
+}
+
+BOOST_AUTO_TEST_CASE(constants_that_change_are_none) {
+  auto plain = [](const Tensor& x) {
+    Tensor sum = zeros({6});
+    for (int i = 0; i < 3; ++i) sum.add_(x[i]);
+    return sum;
+  };
+  auto compiled = compile(plain);
+  for (int i = 0; i < 6; ++i) {
+    const Tensor x = randn({3, 6});
+    BOOST_TEST(same_bits(compiled(x), plain(x)));
+  }
+}
+
+// Graphviz' own program is not at hand everywhere, so the text is looked at.
+BOOST_AUTO_TEST_CASE(programs_can_be_drawn) {
+  auto compiled = compile([](const Tensor& x) { return relu(x * 2.0 - 1.0).sum({1}); });
+  test::require_error<ValueError>([&] { compiled.to_dot(); }, "no program to draw yet");
+  for (int i = 0; i < 3; ++i) compiled(randn({400, 50}));
+  const std::string before = compiled.to_dot(true), after = compiled.to_dot();
+  BOOST_TEST(before.find("label=\"relu\"") != before.npos);
+  BOOST_TEST(after.find("label=\"relu\"") == after.npos);
+  for (auto* part : {"digraph program {", "label=\"fused\"", "n0 -> n1;", "-> \"result 0\""})
+    BOOST_TEST(after.find(part) != after.npos, part << " in " << after);
+}
+
+BOOST_AUTO_TEST_CASE(pointwise_operators_become_one) {
+  require_operators(
+      [](const Tensor& x) { return std::vector{(relu(x * 2.0 - 1.0) + sigmoid(x)) * x}; },
       &CompilePasses::pointwise, 6, 1);
 }
 
@@ -210,19 +246,28 @@ BOOST_AUTO_TEST_CASE(parts_of_what_changes_keep_operators_apart) {
 
 BOOST_AUTO_TEST_CASE(empty_and_single_elements) {
   for (const Shape& shape : {Shape{0, 5}, Shape{1}, Shape{}, Shape{1, 1, 1}})
-    explained([](const Tensor& x) { return std::vector{relu(x * 2.0) + 1.0, exp(x)}; }, {},
-              [&] { return randn(shape); });
+    explained(
+        [](const Tensor& x) {
+          return std::vector{relu(x * 2.0) + 1.0, exp(x)};
+        },
+        {}, [&] { return randn(shape); });
 }
 
 // NaN, infinity and -0 come through as they do alone.
 BOOST_AUTO_TEST_CASE(special_values_stay) {
-  explained([](const Tensor& x) { return std::vector{maximum(x / 0.0, x) * x, x.neg() + x}; }, {},
-            [] { return tensor({0.0, -0.0, 1.0, -1.0 / 0.0, 0.0 / 0.0}); });
+  explained(
+      [](const Tensor& x) {
+        return std::vector{maximum(x / 0.0, x) * x, x.neg() + x};
+      },
+      {},
+      [] {
+        return tensor({0.0, -0.0, 1.0, -1.0 / 0.0, 0.0 / 0.0});
+      });
 }
 
 BOOST_AUTO_TEST_CASE(a_network_is_the_same_with_each_pass_and_with_all) {
   for (auto pass : {&CompilePasses::dead_code, &CompilePasses::common_subexpressions,
-                    &CompilePasses::copies, &CompilePasses::pointwise}) {
+                    &CompilePasses::copies, &CompilePasses::constants, &CompilePasses::pointwise}) {
     for (const CompilePasses& passes : {only(pass), CompilePasses(), kNone}) {
       manual_seed(3);
       nn::Sequential net(nn::Linear(8, 16), nn::GELU(), nn::Dropout(0.2), nn::LayerNorm({16}),

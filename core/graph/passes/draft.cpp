@@ -83,8 +83,8 @@ Range range_of(const Draft& draft, const TraceNode& node, uint32_t k) {
   const bool output = k >= node.num_inputs;
   auto& footprints = output ? node.plan->written : node.plan->read;
   const size_t i = output ? k - node.num_inputs : k;
-  const uint64_t bytes = i < footprints.size() ? footprints[i].span()
-                                               : draft.trace.values[access.value].bytes;
+  const uint64_t bytes =
+      i < footprints.size() ? footprints[i].span() : draft.trace.values[access.value].bytes;
   return {access.value, access.offset, access.offset + bytes};
 }
 

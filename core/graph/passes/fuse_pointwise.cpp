@@ -74,8 +74,7 @@ class PointwiseFusion {
 
   // In the place of the groups that it is made of.
   size_t put(FusedGroup group, const std::vector<size_t>& of) {
-    for (size_t k = of.size(); k-- > 0;)
-      open_.erase(open_.begin() + static_cast<ptrdiff_t>(of[k]));
+    for (size_t k = of.size(); k-- > 0;) open_.erase(open_.begin() + static_cast<ptrdiff_t>(of[k]));
     open_.push_back(std::move(group));
     return open_.size() - 1;
   }

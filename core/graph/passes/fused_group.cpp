@@ -72,8 +72,7 @@ bool FusedGroup::add_member(const Draft& draft, const Member& member) {
   const Scalar* numbers = draft.trace.scalars.data() + node.first_scalar;
   scalars_.insert(scalars_.end(), numbers, numbers + node.num_scalars);
   // A copy to memory of another type says so by its target alone.
-  return builder_.dtype_of(step) == node.plan->outputs[0].dtype &&
-         add_written(draft, member, step);
+  return builder_.dtype_of(step) == node.plan->outputs[0].dtype && add_written(draft, member, step);
 }
 
 // What a member reads is the result of an earlier one, or lies in memory.
@@ -84,8 +83,7 @@ std::optional<FusedValue> FusedGroup::operand(const Draft& draft, const Member& 
   if (access.value == kAbsent) return FusedValue{};
   const DType dtype = node.plan->call.inputs[k]->dtype;
   const Strides strides = refined_strides(member.layout.shape, member.layout.strides[k], shape_);
-  const Range range{access.value, access.offset,
-                    access.offset + span_of(shape_, strides, dtype)};
+  const Range range{access.value, access.offset, access.offset + span_of(shape_, strides, dtype)};
   for (auto& written : written_) {
     if (!written.range.overlaps(range)) continue;
     const bool same = written.access.offset == access.offset && written.dtype == dtype &&
@@ -115,8 +113,7 @@ bool FusedGroup::add_written(const Draft& draft, const Member& member, FusedValu
   mine.range = {access.value, access.offset, access.offset + bytes_of(shape_, mine.dtype)};
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (!inputs_[i].range.overlaps(mine.range)) continue;
-    const bool same = inputs_[i].access.offset == access.offset &&
-                      inputs_[i].dtype == mine.dtype &&
+    const bool same = inputs_[i].access.offset == access.offset && inputs_[i].dtype == mine.dtype &&
                       inputs_[i].strides == Shape::row_major(shape_);
     if (!same || mine.over_input >= 0) return false;
     mine.over_input = static_cast<int32_t>(i);

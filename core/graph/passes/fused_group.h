@@ -41,8 +41,8 @@ class FusedGroup {
   // Whether the node reads what the group writes, or reads something that the group reads.
   bool shares_with(const Draft& draft, const TraceNode& node) const;
 
-  // Makes the plan of a finished group. Returns nothing, and the reason in `why`, if the device refuses it or if it
-  // would cost more than the members do.
+  // Makes the plan of a finished group. Returns nothing, and the reason in `why`, if the device
+  // refuses it or if it would cost more than the members do.
   Ref<PlanEntry> make_plan(const Draft& draft, std::string& why) const;
   Draft::Replacement replacement(Ref<PlanEntry> plan) const;
   // "mul, add, gelu".

@@ -21,6 +21,8 @@ void optimize(Trace& trace, Wiring& wiring, const CompilePasses& passes, Notes& 
     note_removed(notes, "operators that compute something again",
                  share_common_subexpressions(draft));
   if (passes.copies) note_removed(notes, "copies", remove_copies(draft));
+  if (passes.constants)
+    note_removed(notes, "operators that always compute the same", fold_constants(draft));
   if (passes.pointwise) fuse_pointwise(draft, notes);
 }
 

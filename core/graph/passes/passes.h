@@ -21,6 +21,8 @@ size_t remove_dead_code(Draft& draft);
 size_t share_common_subexpressions(Draft& draft);
 // Removes copies whose source stays as it is until the copy is read for the last time.
 size_t remove_copies(Draft& draft);
+// Moves nodes that always compute the same small tensors to Trace::constants.
+size_t fold_constants(Draft& draft);
 // Puts pointwise operators that work on the same elements into one node each.
 size_t fuse_pointwise(Draft& draft, Notes& notes);
 

@@ -18,7 +18,8 @@ struct PointwiseLayout {
 std::optional<PointwiseLayout> pointwise_layout(const TraceNode& node);
 
 // Returns the shape whose dimensions make up those of both shapes, which have the same number of
-// elements: (2, 12) and (6, 4) give (2, 3, 4). Nothing if there is none of at most eight dimensions.
+// elements: (2, 12) and (6, 4) give (2, 3, 4). Nothing if there is none of at most eight
+// dimensions.
 std::optional<Shape> common_refinement(const Shape& a, const Shape& b);
 // Returns the strides over a refinement of `shape`.
 Strides refined_strides(const Shape& shape, const Strides& strides, const Shape& refinement);
