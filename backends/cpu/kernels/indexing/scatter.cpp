@@ -6,7 +6,7 @@
 #include <tenon/plugins/sdk/requests/indexing.h>
 #include <tenon/plugins/sdk/scatter.h>
 
-#include "kernels/indexing/indexing.h"
+#include "kernels/indexing/index.h"
 #include "kernels/shape/copy.h"
 
 namespace tenon::cpu {

@@ -1,7 +1,7 @@
 // Each element of the result is a sum of a few elements of x along one dimension, with weights.
 #include <tenon/plugins/sdk/requests/resample.h>
 
-#include "kernels/indexing/indexing.h"
+#include "kernels/indexing/index.h"
 #include "simd/packet.h"
 
 namespace tenon::cpu {

@@ -1,6 +1,6 @@
 // Rows by index: embedding and index_select, and their gradients. A tensor is seen as (outer, size,
 // inner), `size` being indexed.
-#include "kernels/indexing/indexing.h"
+#include "kernels/indexing/index.h"
 
 #include <cstring>
 

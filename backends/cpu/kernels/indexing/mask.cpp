@@ -3,7 +3,7 @@
 
 #include <tenon/plugins/sdk/requests/indexing.h>
 
-#include "kernels/indexing/indexing.h"
+#include "kernels/indexing/index.h"
 
 namespace tenon::cpu {
 namespace {
