@@ -48,7 +48,8 @@ void forward(benchmark::State& state) {
   const NoGrad guard;
   const Tensor x = randn({state.range(0), 512});
   auto compiled = compile([&](const Tensor& input) { return net(input); });
-  beside(state, 100, [&] { return net(x); }, [&] { return compiled(x); });
+  beside(
+      state, 100, [&] { return net(x); }, [&] { return compiled(x); });
 }
 
 // Operators that do next to nothing: what is left is the way to them.
@@ -56,7 +57,8 @@ void four_operators(benchmark::State& state) {
   const Tensor x = randn({state.range(0)});
   auto plain = [](const Tensor& a) { return ((a + 1.0) * 2.0 - a).neg(); };
   auto compiled = compile(plain);
-  beside(state, 1000, [&] { return plain(x); }, [&] { return compiled(x); });
+  beside(
+      state, 1000, [&] { return plain(x); }, [&] { return compiled(x); });
 }
 
 template <class Optimizer, class Options>
@@ -72,7 +74,8 @@ void step(benchmark::State& state, nn::Sequential net, const Options& options, c
     return loss;
   };
   auto compiled = compile(plain);
-  beside(state, calls, [&] { return plain(x, y); }, [&] { return compiled(x, y); });
+  beside(
+      state, calls, [&] { return plain(x, y); }, [&] { return compiled(x, y); });
 }
 
 void chapter_step(benchmark::State& state) {

@@ -110,8 +110,9 @@ std::vector<Tensor> buffers(ModuleRef module) { return without_names(named_buffe
 
 std::vector<NamedModule> named_modules(ModuleRef module) {
   std::vector<NamedModule> found;
-  for_each_module(module,
-                  [&](const std::string& path, ModuleRef m) { found.push_back({path, m}); });
+  for_each_module(module, [&](const std::string& path, ModuleRef m) {
+    found.push_back({path, m});
+  });
   return found;
 }
 

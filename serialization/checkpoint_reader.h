@@ -19,8 +19,9 @@
 
 namespace tenon {
 
-// Belongs to one thread at a time. The file, and 128 shards of an index, stay open; that another save
-// replaces them meanwhile does no harm. Of more shards, the others are opened when they are read.
+// Belongs to one thread at a time. The file, and 128 shards of an index, stay open; that another
+// save replaces them meanwhile does no harm. Of more shards, the others are opened when they are
+// read.
 class TENON_API CheckpointReader {
  public:
   CheckpointReader(CheckpointReader&&) noexcept;

@@ -40,7 +40,7 @@ InputFile::Identity InputFile::open_it() const {
   if (file_ < 0 && !is_no_file(errno)) refuse(reason(errno));
   if (file_ < 0) fail(errno == ENXIO ? "it is not a regular file" : reason(errno));
   try {
-    struct stat status{};
+    struct stat status {};
     if (fstat(file_, &status) != 0) refuse("cannot look at it: " + reason(errno));
     if (S_ISDIR(status.st_mode)) fail("it is a folder");
     if (!S_ISREG(status.st_mode)) fail("it is not a regular file");

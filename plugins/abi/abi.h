@@ -78,7 +78,7 @@ struct tn_error {
   size_t struct_size;
   tn_code code;
   const char* message; /* one sentence: what was asked, what was found */
-  size_t num_details; /* at most 256 */
+  size_t num_details;  /* at most 256 */
   /* More facts, e.g. {"index", "12"}, {"classes", "10"}; NULL where num_details is 0. An error that
    * shows late, out of an event, may name its operator: {"op", "embedding"}. The host knows which
    * of that name were in flight, on what and for which module. */

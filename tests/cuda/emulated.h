@@ -32,8 +32,8 @@ inline bool device_is_slow() {
 #endif
 }
 
-// Where the device is slow, true for fifteen of sixteen calls: which of many combinations a test passes
-// over. The same in each run.
+// Where the device is slow, true for fifteen of sixteen calls: which of many combinations a test
+// passes over. The same in each run.
 inline bool passed_over() {
   static unsigned calls = 0;
   return device_is_slow() && (++calls * 2654435761u) >> 28 != 0;

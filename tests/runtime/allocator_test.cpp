@@ -50,9 +50,7 @@ BOOST_AUTO_TEST_CASE(statistics_follow_live_tensors) {
 }
 
 BOOST_AUTO_TEST_CASE(an_emptied_cache_goes_back_to_the_system) {
-  {
-    empty({1 << 20}, {.device = "cpu:3"}).fill_(1);
-  }
+  { empty({1 << 20}, {.device = "cpu:3"}).fill_(1); }
   const auto full_cache = memory_stats("cpu:3");
   empty_cache("cpu:3");
   const auto emptied = memory_stats("cpu:3");

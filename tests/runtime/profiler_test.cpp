@@ -131,9 +131,7 @@ BOOST_AUTO_TEST_CASE(each_device_has_a_lane_in_which_one_thing_happens_at_a_time
 }
 
 BOOST_AUTO_TEST_CASE(ranges_and_waits_belong_to_their_threads) {
-  {
-    profiler::Range unseen("before");
-  }
+  { profiler::Range unseen("before"); }
   Profiler profiler;
   {
     profiler::Range range("a batch");
@@ -165,9 +163,7 @@ BOOST_AUTO_TEST_CASE(one_records_at_a_time_and_no_more_than_it_may) {
     BOOST_TEST(first.events().size() == 5u);
     BOOST_TEST(first.lost() >= 15u);
   }
-  {
-    Profiler ended_by_its_scope;
-  }
+  { Profiler ended_by_its_scope; }
   Profiler next;
   next.stop();
   BOOST_TEST(next.key_averages().empty());

@@ -52,12 +52,15 @@ BOOST_AUTO_TEST_CASE(every_mutator_makes_another) {
     expect_change(w, "copy_", [&] { w.copy_(zeros({4, 6}, {.device = device})); });
     expect_change(w, "copy_ from elsewhere", [&] { w.copy_(rand({4, 6}, {.device = "cpu:1"})); });
     expect_change(w, "a view", [&] { w.select(0, 1).fill_(3); });
-    expect_change(w, "a view of a view",
-                  [&] { w.t().slice(0, 1, 3).copy_(ones({2, 4}, {.device = device})); });
-    expect_change(w, "a converted copy",
-                  [&] { w.copy_(ones({4, 6}, {.dtype = f64, .device = device})); });
-    expect_change(w, "values of another tensor",
-                  [&] { set_data(w, ones({4, 6}, {.device = device})); });
+    expect_change(w, "a view of a view", [&] {
+      w.t().slice(0, 1, 3).copy_(ones({2, 4}, {.device = device}));
+    });
+    expect_change(w, "a converted copy", [&] {
+      w.copy_(ones({4, 6}, {.dtype = f64, .device = device}));
+    });
+    expect_change(w, "values of another tensor", [&] {
+      set_data(w, ones({4, 6}, {.device = device}));
+    });
     for (const bool adam : {false, true}) {
       Tensor p = rand({5}, {.device = device}).requires_grad_();
       auto step = [&](auto optimizer) {
@@ -73,8 +76,9 @@ BOOST_AUTO_TEST_CASE(every_mutator_makes_another) {
     }
     nn::BatchNorm1d norm(3);
     norm.to(device);
-    expect_change(norm.running_mean, "running statistics",
-                  [&] { norm(rand({4, 3}, {.device = device})); });
+    expect_change(norm.running_mean, "running statistics", [&] {
+      norm(rand({4, 3}, {.device = device}));
+    });
   }
 }
 

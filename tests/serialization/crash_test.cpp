@@ -268,7 +268,7 @@ BOOST_AUTO_TEST_CASE(permissions_of_the_old_file_are_kept) {
   save(folder / "model.h5", generation(1));
   chmod((folder / "model.h5").c_str(), 0640);
   save(folder / "model.h5", generation(2));
-  struct stat status{};
+  struct stat status {};
   BOOST_REQUIRE(stat((folder / "model.h5").c_str(), &status) == 0);
   BOOST_TEST((status.st_mode & 0777) == 0640u);
 }
