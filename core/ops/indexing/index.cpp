@@ -38,38 +38,6 @@ const Op index_select_op{{
     .saves_inputs = 2,
 }};
 
-void gather_backward_gradient(const GradContext& c, Grads g) {
-  if (c.needs(0)) g[0] = gather(c.grad(), c.attrs.get_int("dim"), c.input(1));
-}
-const Op gather_backward_op{{
-    .name = "gather_backward",
-    .infer = infer_given_shape,
-    .gradient = gather_backward_gradient,
-    .saves_inputs = 2,
-}};
-
-void infer_gather(Infer& infer) {
-  const Shape &x = shape_of(infer.in(0)), &index = shape_of(infer.in(1));
-  size_t dim = static_cast<size_t>(infer.attrs.get_int("dim"));
-  bool fits = x.size() == index.size();
-  for (size_t d = 0; fits && d < x.size(); ++d) fits = d == dim || index[d] <= x[d];
-  if (!fits)
-    infer.shape_error(
-        fmt::format("index has shape {}, which must have as many dimensions as the input's {} and "
-                    "be no larger except along dim {}",
-                    index, x, dim));
-  infer.output(dtype_of(infer.in(0)), index);
-}
-void gather_gradient(const GradContext& c, Grads g) {
-  if (c.needs(0)) g[0] = add_at(c.input_shape(0), c.grad(), c.attrs.get_int("dim"), c.input(1));
-}
-const Op gather_op{{
-    .name = "gather",
-    .infer = infer_gather,
-    .gradient = gather_gradient,
-    .saves_inputs = 2,
-}};
-
 // ---- embedding ----
 
 Tensor look_up(const Tensor& weight, const Tensor& indices, int64_t padding_idx);
@@ -128,24 +96,18 @@ Tensor look_up(const Tensor& weight, const Tensor& indices, int64_t padding_idx)
   return run(embedding_op, {&weight, &indices}, Attrs().set("padding_idx", padding_idx));
 }
 
-// Sums of halves are computed in f32.
-Tensor run_add(const Op& op, const Shape& shape, const Tensor& values, int64_t dim,
-               const Tensor& index) {
+}  // namespace
+
+Tensor run_adding(const Op& op, const Shape& shape, const Tensor& values, int64_t dim,
+                  const Tensor& index) {
   const Attrs attrs = Attrs().set("dim", dim);
   if (!is_half(values)) return run_as(shape, op, {&values, &index}, attrs);
   const Tensor wide = values.to(DType::f32);
   return run_as(shape, op, {&wide, &index}, attrs).to(dtype_of(values));
 }
 
-}  // namespace
-
-Tensor add_at(const Shape& shape, const Tensor& values, int64_t dim, const Tensor& index) {
-  if (shape.empty()) return values.reshape({});
-  return run_add(gather_backward_op, shape, values, dim, index);
-}
-
 Tensor add_slices_at(const Shape& shape, const Tensor& values, int64_t dim, const Tensor& index) {
-  return run_add(index_select_backward_op, shape, values, dim, index);
+  return run_adding(index_select_backward_op, shape, values, dim, index);
 }
 
 Tensor embedding(const Tensor& indices, const Tensor& weight, int64_t padding_idx) {
@@ -169,17 +131,6 @@ Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
   int64_t d = wrap_dim(dim, static_cast<int64_t>(shape_of(x).size()), "index_select");
   Tensor list = shape_of(index).empty() ? index.reshape({1}) : index;
   return run(index_select_op, {&x, &list}, Attrs().set("dim", d));
-}
-
-Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
-  require_defined("gather", {&x, &index});
-  require_index("gather", index, "index");
-  if (shape_of(x).empty() && shape_of(index).empty()) {
-    wrap_dim(dim, 1, "gather");
-    return gather(x.reshape({1}), 0, index.reshape({1})).reshape({});
-  }
-  int64_t d = wrap_dim(dim, static_cast<int64_t>(shape_of(x).size()), "gather");
-  return run(gather_op, {&x, &index}, Attrs().set("dim", d));
 }
 
 }  // namespace tenon

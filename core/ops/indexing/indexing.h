@@ -5,6 +5,11 @@
 
 namespace tenon {
 
+// Runs `op`, which adds `values` to zeros of `shape` at `index`. Sums of halves are computed in
+// f32.
+Tensor run_adding(const Op& op, const Shape& shape, const Tensor& values, int64_t dim,
+                  const Tensor& index);
+
 // Zeros of `shape` to which `values` are added at `index` along `dim`: the gradient of gather.
 // Everything may be without dimensions.
 Tensor add_at(const Shape& shape, const Tensor& values, int64_t dim, const Tensor& index);

@@ -13,8 +13,6 @@ namespace {
 // The gradient of a step function is 0 wherever there is one.
 void zero_gradient(const GradContext& c, Grads g) { g[0] = zeros_like(c.grad()); }
 
-void infer_bool(Infer& infer) { infer.output(DType::boolean, shape_of(infer.in(0))); }
-
 void neg_gradient(const GradContext& c, Grads g) { g[0] = neg(c.grad()); }
 const Op neg_op{{
     .name = "neg",
@@ -62,7 +60,6 @@ const Op round_op{{
     .gradient = zero_gradient,
     .pointwise = true,
 }};
-const Op logical_not_op{{.name = "logical_not", .infer = infer_bool, .pointwise = true}};
 
 void square_gradient(const GradContext& c, Grads g) { g[0] = c.grad() * (c.input(0) * 2.0); }
 void decompose_square(const Call& call, Outputs& out) {
@@ -183,7 +180,6 @@ Tensor neg(const Tensor& x) { return unary(neg_op, x); }
 Tensor abs(const Tensor& x) { return unary(abs_op, x); }
 Tensor sign(const Tensor& x) { return unary(sign_op, x); }
 Tensor square(const Tensor& x) { return unary(square_op, x); }
-Tensor logical_not(const Tensor& x) { return unary(logical_not_op, x); }
 Tensor reciprocal(const Tensor& x) { return unary(reciprocal_op, x); }
 Tensor exp(const Tensor& x) { return unary(exp_op, x); }
 Tensor log(const Tensor& x) { return unary(log_op, x); }

@@ -17,6 +17,41 @@ namespace tenon {
 
 namespace {
 
+// The forward pass has fixed the positions, so this operator is linear, and its gradient picks the
+// same positions. The positions say everything, but it is given the windows as well: with them a
+// device need not search for the windows that add to a pixel.
+void max_pool2d_backward_gradient(const GradContext& c, Grads g) {
+  if (!c.needs(0)) return;
+  const Shape& from = c.grad().shape();
+  const Shape& to = c.input_shape(0);
+  Tensor planes = c.grad().reshape({from[0], from[1], from[2] * from[3]});
+  Tensor positions = c.input(1).reshape({to[0], to[1], to[2] * to[3]});
+  g[0] = gather(planes, 2, positions).reshape(to);
+}
+const Op max_pool2d_backward_op{{
+    .name = "max_pool2d_backward",
+    .infer = infer_given_shape,
+    .gradient = max_pool2d_backward_gradient,
+    .saves_inputs = 2,
+}};
+
+void infer_max_pool2d(Infer& infer) {
+  Shape shape = pooled_shape(infer, true);
+  infer.output(dtype_of(infer.in(0)), shape);
+  infer.output(DType::i64, shape);
+}
+void max_pool2d_gradient(const GradContext& c, Grads g) {
+  g[0] = run_as(c.input_shape(0), max_pool2d_backward_op, {&c.grad(), &c.output(1)}, c.attrs,
+                c.input_format(0));
+}
+const Op max_pool2d_op{{
+    .name = "max_pool2d",
+    .infer = infer_max_pool2d,
+    .gradient = max_pool2d_gradient,
+    .saves_outputs = 2,
+    .keeps_format = 1,
+}};
+
 ValuesIndices max_lines(const Tensor& x, const PoolWindows& windows, bool indices) {
   const auto y = max_planes(unsqueeze(x, 2), windows.over(-1, 0), indices);
   return {squeeze(y.values, 2), indices ? squeeze(y.indices, 2) : Tensor()};
@@ -99,6 +134,14 @@ Tensor max_unpool(const char* op, const Tensor& x, const Tensor& indices, const 
 }
 
 }  // namespace
+
+ValuesIndices max_planes(const Tensor& x, const PoolWindows& windows, bool indices) {
+  const Attrs attrs = windows.attrs().set("dilation", windows.dilation);
+  const Tensor* inputs[] = {&x};
+  const auto outputs =
+      run_all({max_pool2d_op, inputs, attrs, {}, indices || wants_gradient(x) ? 3u : 1u});
+  return {outputs[0], indices ? outputs[1] : Tensor()};
+}
 
 Tensor join_indices(const Tensor& inner, const Tensor& outer, const Shape& volumes) {
   const Shape &in = shape_of(inner), &out = shape_of(outer);

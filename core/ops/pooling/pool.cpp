@@ -1,7 +1,6 @@
 // The operators that pool planes (core/ops/pooling.h), and the sizes of what they give.
 #include <tenon/core/format.h>
 #include <tenon/core/ops/convolution/window.h>
-#include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/pooling.h>
 #include <tenon/core/ops/pooling/pool.h>
 #include <tenon/core/ops/rules.h>
@@ -93,8 +92,6 @@ void PoolWindows::require_fit(const char* op, const Shape& x) const {
     throw ShapeError(fmt::format("{}: {}", op, problem));
 }
 
-namespace {
-
 Shape pooled_shape(Infer& infer, bool dilated) {
   infer.require_dtype(is_floating_point(dtype_of(infer.in(0))), 0, "a floating type");
   Shape shape = shape_of(infer.in(0));
@@ -106,42 +103,7 @@ Shape pooled_shape(Infer& infer, bool dilated) {
   return shape;
 }
 
-// ---- max ----
-
-// The forward pass has fixed the positions, so this operator is linear, and its gradient picks the
-// same positions. The positions say everything, but it is given the windows as well: with them a
-// device need not search for the windows that add to a pixel.
-void max_pool2d_backward_gradient(const GradContext& c, Grads g) {
-  if (!c.needs(0)) return;
-  const Shape& from = c.grad().shape();
-  const Shape& to = c.input_shape(0);
-  Tensor planes = c.grad().reshape({from[0], from[1], from[2] * from[3]});
-  Tensor positions = c.input(1).reshape({to[0], to[1], to[2] * to[3]});
-  g[0] = gather(planes, 2, positions).reshape(to);
-}
-const Op max_pool2d_backward_op{{
-    .name = "max_pool2d_backward",
-    .infer = infer_given_shape,
-    .gradient = max_pool2d_backward_gradient,
-    .saves_inputs = 2,
-}};
-
-void infer_max_pool2d(Infer& infer) {
-  Shape shape = pooled_shape(infer, true);
-  infer.output(dtype_of(infer.in(0)), shape);
-  infer.output(DType::i64, shape);
-}
-void max_pool2d_gradient(const GradContext& c, Grads g) {
-  g[0] = run_as(c.input_shape(0), max_pool2d_backward_op, {&c.grad(), &c.output(1)}, c.attrs,
-                c.input_format(0));
-}
-const Op max_pool2d_op{{
-    .name = "max_pool2d",
-    .infer = infer_max_pool2d,
-    .gradient = max_pool2d_gradient,
-    .saves_outputs = 2,
-    .keeps_format = 1,
-}};
+namespace {
 
 // ---- average: linear, so the gradient of its gradient is the average again ----
 
@@ -228,14 +190,6 @@ void require_elements(const char* op, const Tensor& x, size_t dims) {
 
 Tensor unbatched(const Tensor& y, const Tensor& x) {
   return y.defined() && shape_of(y).size() > shape_of(x).size() ? squeeze(y, 0) : y;
-}
-
-ValuesIndices max_planes(const Tensor& x, const PoolWindows& windows, bool indices) {
-  const Attrs attrs = windows.attrs().set("dilation", windows.dilation);
-  const Tensor* inputs[] = {&x};
-  const auto outputs =
-      run_all({max_pool2d_op, inputs, attrs, {}, indices || wants_gradient(x) ? 3u : 1u});
-  return {outputs[0], indices ? outputs[1] : Tensor()};
 }
 
 Tensor average_planes(const Tensor& x, const PoolWindows& windows, bool count_include_pad) {

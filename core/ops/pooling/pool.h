@@ -43,6 +43,10 @@ struct PoolWindows {
   void check(const char* op) const;
 };
 
+// The shape of what an operator pools from planes, whose windows are its attributes; with the
+// attribute `dilation`, if `dilated`.
+Shape pooled_shape(Infer& infer, bool dilated);
+
 // Checks the dtype and the number of dimensions of the input of a pooling over the last `dims`, and
 // returns it with a batch dimension.
 Tensor batched(const char* op, const Tensor& x, size_t dims);

@@ -124,7 +124,11 @@ void decompose_var(const Call& call, Outputs& out) {
   out.push_back((dims.empty() ? squares : sum(squares, dims)) / std::max(n, 0.0));
 }
 
-const Op sum_op{{.name = "sum", .infer = infer_sum, .gradient = sum_gradient}};
+const Op sum_op{{
+    .name = "sum",
+    .infer = infer_sum,
+    .gradient = sum_gradient,
+}};
 const Op mean_op{{
     .name = "mean",
     .infer = infer_reduced_floating,
@@ -161,38 +165,11 @@ const Op var_op{{
 const Op any_op{{.name = "any", .infer = infer_truth}};
 const Op all_op{{.name = "all", .infer = infer_truth}};
 
-void infer_argument(Infer& infer) {
-  const Shape& shape = shape_of(infer.in(0));
-  infer.require_dtype(dtype_of(infer.in(0)) != DType::boolean, 0, "a floating or integer type",
-                      DType::i64);
-  size_t dim = static_cast<size_t>(infer.attrs.get_int("dim"));
-  if (shape[dim] == 0)
-    throw ValueError(
-        fmt::format("{}: a tensor of shape {} has no elements to choose from along dim {}",
-                    infer.op.name, shape, dim));
-  Shape result = shape;
-  result.erase(dim);
-  infer.output(DType::i64, result);
-}
-const Op argmax_op{{.name = "argmax", .infer = infer_argument}};
-const Op argmin_op{{.name = "argmin", .infer = infer_argument}};
-
 Tensor truth(const Tensor& x) { return dtype_of(x) == DType::boolean ? x : ne(x, 0); }
 
 Tensor reduce_truth(const Op& op, const Tensor& x, const Shape& dims, bool keepdim) {
   require_tensor(op.name, x);
   return reduce(op, truth(x), dims, keepdim);
-}
-
-Tensor argument(const Op& op, const Tensor& x, int64_t dim, bool keepdim) {
-  require_tensor(op.name, x);
-  if (shape_of(x).empty()) {
-    wrap_dim(dim, 1, op.name);
-    return argument(op, x.reshape({1}), 0, false);
-  }
-  int64_t d = wrap_dim(dim, static_cast<int64_t>(shape_of(x).size()), op.name);
-  Tensor y = run(op, {&x}, Attrs().set("dim", d));
-  return keepdim ? unsqueeze(y, d) : y;
 }
 
 }  // namespace
@@ -243,15 +220,6 @@ Tensor all(const Tensor& x) { return reduce_truth(all_op, x, {}, false); }
 Tensor all(const Tensor& x, const Shape& dims, bool keepdim) {
   return reduce_truth(all_op, x, dims, keepdim);
 }
-Tensor argmax(const Tensor& x) { return argument(argmax_op, flatten(x), 0, false); }
-Tensor argmax(const Tensor& x, int64_t dim, bool keepdim) {
-  return argument(argmax_op, x, dim, keepdim);
-}
-Tensor argmin(const Tensor& x) { return argument(argmin_op, flatten(x), 0, false); }
-Tensor argmin(const Tensor& x, int64_t dim, bool keepdim) {
-  return argument(argmin_op, x, dim, keepdim);
-}
-
 Tensor var(const Tensor& x, const Shape& dims, int64_t correction, bool keepdim) {
   require_tensor("var", x);
   Shape wrapped = wrap_dims(dims, static_cast<int64_t>(shape_of(x).size()), "var");
@@ -308,9 +276,6 @@ Tensor Tensor::sum(const Shape& dims, bool keepdim) const {
 Tensor Tensor::mean() const { return tenon::mean(*this); }
 Tensor Tensor::mean(const Shape& dims, bool keepdim) const {
   return tenon::mean(*this, dims, keepdim);
-}
-Tensor Tensor::argmax(int64_t dim, bool keepdim) const {
-  return tenon::argmax(*this, dim, keepdim);
 }
 
 }  // namespace tenon

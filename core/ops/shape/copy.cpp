@@ -5,6 +5,7 @@
 #include <tenon/core/layout.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/shape.h>
+#include <tenon/core/ops/shape/writable.h>
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {
@@ -20,8 +21,6 @@ const Op copy_op{{.name = "copy",
                   .gradient = copy_gradient,
                   .pointwise = true,
                   .core_attr = "dtype"}};
-
-const Op fill_op{{.name = "fill", .by_element = true}};
 
 // Names of devices are interned: their text lives as long as the process.
 Device device_of(const Attrs& attrs, const char* type, const char* index) {
@@ -52,6 +51,8 @@ Tensor run_copy(const Tensor& x, DType dtype, MemoryFormat format = preserve_for
   return run_all({copy_op, {&input, 1}, dtype_attrs(dtype), {}, ~0u, nullptr, nullptr, format})[0];
 }
 
+}  // namespace
+
 void require_writable(const char* op, const Tensor& target) {
   require_tensor(op, target);
   require_mutable(op, target);
@@ -61,8 +62,6 @@ void require_writable(const char* op, const Tensor& target) {
                     "memory, as after expand or unfold; change a .contiguous() copy of it",
                     op, target.shape()));
 }
-
-}  // namespace
 
 Tensor to(const Tensor& x, Device device) {
   require_tensor("to", x);
@@ -149,21 +148,6 @@ void prepare_copy(const Tensor& target, const Tensor& source) {
   require_writable("copy_", target);
   const Tensor* input = &source;
   prepare_into(target, {copy_op, {&input, 1}, dtype_attrs(target.dtype())});
-}
-
-Tensor constant(Number number, DType dtype, Device device) {
-  Tensor x = allocate_tensor({}, dtype, device);
-  Scalar scalar = scalar_for(dtype, number);
-  run_into(x, {fill_op, {}, no_attrs, {&scalar, 1}}, Target::new_result);
-  return x;
-}
-
-Tensor& Tensor::fill_(Number value) {
-  require_writable("fill_", *this);
-  require_held("fill_", dtype(), value);
-  Scalar scalar = scalar_for(dtype(), value);
-  run_into(*this, {fill_op, {}, no_attrs, {&scalar, 1}});
-  return *this;
 }
 
 }  // namespace tenon

@@ -1,10 +1,7 @@
-// gather: one element an index, any strides. Its gradient is in scatter.cpp.
-#include <cstring>
+// gather: one element an index, any strides; and its gradient, which adds at the index.
+#include <tenon/plugins/sdk/scatter.h>
 
-#include <tenon/plugins/sdk/requests/indexing.h>
-
-#include "kernels/indexing/index.h"
-#include "kernels/shape/copy.h"
+#include "kernels/indexing/scatter.h"
 
 namespace tenon::cpu {
 namespace {
@@ -47,6 +44,27 @@ tn_plan* make_gather(tn_device*, const Request& request) {
   });
 }
 const sdk::Kernel gathers({"gather"}, make_gather);
+
+// Zeros, to which g is added at index.
+tn_plan* make_gather_backward(tn_device*, const Request& request) {
+  const auto r = sdk::GatherRequest::from(request);
+  auto& index = request.input(1);
+  require_contiguous(index);
+  const int64_t elements = sdk::numel(request.output(0)), count = sdk::numel(index),
+                bytes = elements * static_cast<int64_t>(sdk::dtype_size(r.dtype));
+  if (elements == 0) return empty_plan();
+  if (count == 0)
+    return sdk::make_plan([bytes](const tn_run& run) { zero_bytes(run.outputs[0], bytes); });
+  const ScatterWalk walk(request, 0, r.seen, r.dim, r.size, r.stride);
+  return with_float(r.dtype, [&]<class T>(T) {
+    return with_index(r.index, [&]<class I>(I) {
+      return sdk::make_plan(
+          [walk](const tn_run& run) { walk(run, nullptr, nullptr, put_row<sdk::AddTo<T>, T, I>); },
+          {0, 30 + static_cast<uint64_t>(elements / 4 + 2 * count)});
+    });
+  });
+}
+const sdk::Kernel gather_gradients({"gather_backward"}, make_gather_backward);
 
 }  // namespace
 }  // namespace tenon::cpu

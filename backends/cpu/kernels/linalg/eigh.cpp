@@ -2,7 +2,7 @@
 // with Wilkinson's shift (Golub and Van Loan, "Matrix Computations", 4th ed., 8.3).
 #include <limits>
 
-#include "kernels/linalg/orthogonal.h"
+#include "kernels/linalg/decomposition.h"
 #include "kernels/linalg/reflectors.h"
 
 namespace tenon::cpu {
@@ -112,8 +112,9 @@ bool diagonalize(T* d, T* e, int64_t n, T* rows) {
   return true;
 }
 
-}  // namespace
-
+// The eigenvalues w of the symmetric matrix with x's lower triangle, in rising order, and the
+// eigenvectors in the columns of v, which may be null. Returns false where the iteration does not
+// converge. The triangle is finite.
 template <class T>
 bool decompose_eigh(const T* x, int64_t n, T* w, T* v) {
   const auto at = [](int64_t i) { return static_cast<size_t>(i); };
@@ -142,7 +143,22 @@ bool decompose_eigh(const T* x, int64_t n, T* w, T* v) {
   return true;
 }
 
-template bool decompose_eigh(const float*, int64_t, float*, float*);
-template bool decompose_eigh(const double*, int64_t, double*, double*);
+struct Eigh {
+  template <class T>
+  static tn_plan* make(const Request& request, const DecompositionRequest& r) {
+    return plan_matrices(
+        request, r, 10 * cube(r.n), false,
+        [n = r.n, spare = !request.has_output(0)](const tn_run& run, int64_t i, uint32_t) {
+          const T* const x = input_of<T>(run, 0, i * n * n);
+          for (int64_t row = 0; row < n; ++row)
+            if (!all_finite(x + row * n, row + 1)) return kNotFinite;
+          std::vector<T> unwanted(static_cast<size_t>(spare ? n : 0));
+          T* const w = spare ? unwanted.data() : output_of<T>(run, 0, i * n);
+          return decompose_eigh(x, n, w, output_of<T>(run, 1, i * n * n)) ? kFine : kNoConvergence;
+        });
+  }
+};
+const sdk::Kernel eigh({"eigh"}, make_decomposition<Eigh>);
 
+}  // namespace
 }  // namespace tenon::cpu

@@ -1,8 +1,10 @@
-#include "kernels/linalg/orthogonal.h"
+#include "kernels/linalg/decomposition.h"
 #include "kernels/linalg/reflectors.h"
 
 namespace tenon::cpu {
+namespace {
 
+// x (m, n) = q r, with k columns of q and k rows of r: min(m, n) or m. Either may be null.
 template <class T>
 void decompose_qr(const T* x, int64_t m, int64_t n, int64_t k, T* q, T* r) {
   const int exponent = exponent_of(x, m * n);
@@ -21,7 +23,20 @@ void decompose_qr(const T* x, int64_t m, int64_t n, int64_t k, T* q, T* r) {
   reflectors.apply_all(q, k);
 }
 
-template void decompose_qr(const float*, int64_t, int64_t, int64_t, float*, float*);
-template void decompose_qr(const double*, int64_t, int64_t, int64_t, double*, double*);
+struct Qr {
+  template <class T>
+  static tn_plan* make(const Request& request, const DecompositionRequest& r) {
+    return plan_matrices(request, r, 4 * volume(r.m, r.n, r.k()), false,
+                         [r](const tn_run& run, int64_t i, uint32_t) {
+                           const int64_t k = r.full ? r.m : r.k();
+                           decompose_qr<T>(input_of<T>(run, 0, i * r.m * r.n), r.m, r.n, k,
+                                           output_of<T>(run, 0, i * r.m * k),
+                                           output_of<T>(run, 1, i * k * r.n));
+                           return kFine;
+                         });
+  }
+};
+const sdk::Kernel qr({"qr"}, make_decomposition<Qr>);
 
+}  // namespace
 }  // namespace tenon::cpu

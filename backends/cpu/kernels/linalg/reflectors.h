@@ -1,3 +1,8 @@
+// Orthogonal decompositions of one matrix on the calling thread. Eigen's take a minute to compile
+// for each dtype and level of CPU; those of svd.cpp, eigh.cpp and qr.cpp are the textbook's, made
+// of loops over rows. Matrices are row-major without gaps, and scaled while they are decomposed, so
+// that squares neither overflow nor vanish.
+//
 // Householder reflectors H = 1 - tau v v^T with v[0] = 1 (Golub and Van Loan, "Matrix
 // Computations", 4th ed., 5.1), and the rotations and scales that orthogonal decompositions share.
 #pragma once
@@ -11,6 +16,10 @@
 #include <Eigen/Core>
 
 namespace tenon::cpu {
+
+bool all_finite(auto* x, int64_t n) {
+  return std::all_of(x, x + n, [](auto v) { return std::isfinite(v); });
+}
 
 template <class T>
 T dot(const T* a, const T* b, int64_t n) {

@@ -3,7 +3,7 @@
 // Veselic, "New fast and accurate Jacobi SVD algorithm", 2008).
 #include <limits>
 
-#include "kernels/linalg/orthogonal.h"
+#include "kernels/linalg/decomposition.h"
 #include "kernels/linalg/reflectors.h"
 
 namespace tenon::cpu {
@@ -130,8 +130,10 @@ void transpose(const T* x, int64_t m, int64_t n, T* to) {
     for (int64_t j = 0; j < n; ++j) to[j * m + i] = x[i * n + j];
 }
 
-}  // namespace
-
+// What of the singular value decomposition x (m, n) = u diag(s) vh is wanted: s alone, min(m, n)
+// columns of u and rows of vh too, or all of them.
+enum class SvdParts { values, thin, full };
+// Returns false where the iteration does not converge. x is finite.
 template <class T>
 bool decompose_svd(const T* x, int64_t m, int64_t n, SvdParts parts, T* u, T* s, T* vh) {
   const bool wide = m < n, full = parts == SvdParts::full, vectors = parts != SvdParts::values,
@@ -158,7 +160,34 @@ bool decompose_svd(const T* x, int64_t m, int64_t n, SvdParts parts, T* u, T* s,
   return true;
 }
 
-template bool decompose_svd(const float*, int64_t, int64_t, SvdParts, float*, float*, float*);
-template bool decompose_svd(const double*, int64_t, int64_t, SvdParts, double*, double*, double*);
+struct Svd {
+  template <class T>
+  static tn_plan* make(const Request& request, const DecompositionRequest& r) {
+    // U and V are made together.
+    const bool vectors = request.has_output(0) || request.has_output(2),
+               values = request.has_output(1);
+    return plan_matrices(
+        request, r, 20 * volume(r.m, r.n, r.k()), false,
+        [r, vectors, values](const tn_run& run, int64_t i, uint32_t) {
+          const int64_t m = r.m, n = r.n, k = r.k();
+          const int64_t columns = r.full ? m : k, rows = r.full ? n : k;
+          const T* const x = input_of<T>(run, 0, i * m * n);
+          if (!all_finite(x, m * n)) return kNotFinite;
+          T *u = output_of<T>(run, 0, i * m * columns), *vh = output_of<T>(run, 2, i * rows * n);
+          std::vector<T> spare_u(static_cast<size_t>(vectors && !u ? m * columns : 0)),
+              spare_s(static_cast<size_t>(values ? 0 : k)),
+              spare_vh(static_cast<size_t>(vectors && !vh ? rows * n : 0));
+          if (vectors && !u) u = spare_u.data();
+          if (vectors && !vh) vh = spare_vh.data();
+          T* const s = values ? output_of<T>(run, 1, i * k) : spare_s.data();
+          const SvdParts parts = !vectors ? SvdParts::values
+                                 : r.full ? SvdParts::full
+                                          : SvdParts::thin;
+          return decompose_svd(x, m, n, parts, u, s, vh) ? kFine : kNoConvergence;
+        });
+  }
+};
+const sdk::Kernel svd({"svd"}, make_decomposition<Svd>);
 
+}  // namespace
 }  // namespace tenon::cpu

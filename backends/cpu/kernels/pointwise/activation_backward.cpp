@@ -1,5 +1,5 @@
-// Gradients of the activations, each in one pass: (g, y) -> gx with the forward result y, or
-// (g, x) -> gx with its input x.
+// Gradients of the activations of activation.cpp, each in one pass: (g, y) -> gx with the forward
+// result y, or (g, x) -> gx with its input x.
 #include <cmath>
 #include <cstring>
 
@@ -10,7 +10,7 @@ namespace tenon::cpu {
 namespace {
 
 // d/dx x Phi(x) = Phi(x) + x phi(x)
-struct Gelu {
+struct GeluBackward {
   template <class T>
   static Vec<T> of(Vec<T> g, Vec<T> x) {
     Vec<T> erf = math::erf<T>(x * splat(T(0.70710678118654752440)));
@@ -19,7 +19,7 @@ struct Gelu {
     return g * (cdf + x * pdf);
   }
 };
-struct Silu {
+struct SiluBackward {
   template <class T>
   static Vec<T> of(Vec<T> g, Vec<T> x) {
     Vec<T> s = math::sigmoid<T>(x), one = splat(T(1));
@@ -54,8 +54,8 @@ constexpr NamedRows packets(const char* op, double ns, double ns_f64) {
 constexpr NamedRows kGradients[] = {formula<formulas::SigmoidBackward>("sigmoid_backward"),
                                     formula<formulas::TanhBackward>("tanh_backward"),
                                     formula<formulas::ReluBackward>("relu_backward"),
-                                    packets<Gelu>("gelu_backward", 0.7, 14),
-                                    packets<Silu>("silu_backward", 0.6, 1.7)};
+                                    packets<GeluBackward>("gelu_backward", 0.7, 14),
+                                    packets<SiluBackward>("silu_backward", 0.6, 1.7)};
 
 const sdk::Kernel gradients({"sigmoid_backward", "tanh_backward", "relu_backward", "gelu_backward",
                              "silu_backward"},

@@ -1,4 +1,4 @@
-// Activations and their gradients, each in one pass: x -> y, and (g, x) -> gx.
+// Smooth activations and their gradients, each in one pass: x -> y, and (g, x) -> gx.
 #include <tenon/plugins/sdk/activations.h>
 
 #include "kernels/pointwise/pointwise.h"
@@ -81,7 +81,7 @@ constexpr Entry entry(const char* op, const char* backward, size_t scalars, doub
           sdk::for_floats<float, float>([]<class T>(Type<T>) { return start_value<F, T>; }),
           sdk::for_floats<float, float>([]<class T>(Type<T>) { return start_slope<F, T>; })};
 }
-constexpr Entry kActivations[] = {
+constexpr Entry kSmooth[] = {
     entry<formulas::Elu>("elu", "elu_backward", 3, 1.1, 4),
     entry<formulas::LeakyRelu>("leaky_relu", "leaky_relu_backward", 1, 0.2, 0.4),
     entry<formulas::Softplus>("softplus", "softplus_backward", 2, 1.1, 4),
@@ -93,7 +93,7 @@ constexpr Entry kActivations[] = {
 
 tn_plan* make_activation(const Request& request, bool backward) {
   const Entry* found = nullptr;
-  for (auto& e : kActivations)
+  for (auto& e : kSmooth)
     if (request.op() == (backward ? e.backward : e.op)) found = &e;
   const auto& x = request.input(backward ? 1 : 0);
   const Start start = (backward ? found->slopes : found->values).pick(x.dtype);

@@ -1,9 +1,7 @@
-// Copies, casts and what is made of copies: cat, slice_backward.
+// Copies and casts.
 #include "kernels/shape/copy.h"
 
 #include <cstring>
-
-#include <tenon/plugins/sdk/requests/shape.h>
 
 namespace tenon::cpu {
 
@@ -90,40 +88,6 @@ tn_plan* make_copy(tn_device*, const Request& request) {
                         {0, copy.cost_ns()});
 }
 const sdk::Kernel copies({"copy"}, make_copy);
-
-// One input to its part of the output.
-struct PartCopy {
-  sdk::CopyPart part;
-  StridedCopy copy;
-  void run(const tn_run& run) const { copy.run(part.destination(run), part.source(run)); }
-};
-
-tn_plan* make_cat(tn_device*, const Request& request) {
-  std::vector<PartCopy> copies;
-  uint64_t cost = 1;
-  for (auto& part : sdk::cat_parts(request)) {
-    copies.push_back({part, StridedCopy(part.to, request.input(part.input))});
-    cost += copies.back().copy.cost_ns();
-  }
-  auto run = [copies = std::move(copies)](const tn_run& run) {
-    for (auto& copy : copies) copy.run(run);
-  };
-  return sdk::make_plan(std::move(run), {0, cost});
-}
-const sdk::Kernel cats({"cat"}, make_cat);
-
-tn_plan* make_slice_backward(tn_device*, const Request& request) {
-  const auto part = sdk::slice_part(request);
-  auto& y = request.output(0);
-  const int64_t bytes = sdk::numel(y) * static_cast<int64_t>(sdk::dtype_size(y.dtype));
-  const PartCopy copy{part, StridedCopy(part.to, request.input(0))};
-  auto run = [copy, bytes](const tn_run& run) {
-    zero_bytes(run.outputs[0], bytes);
-    copy.run(run);
-  };
-  return sdk::make_plan(run, {0, copy.copy.cost_ns() + static_cast<uint64_t>(bytes / 20)});
-}
-const sdk::Kernel slice_backwards({"slice_backward"}, make_slice_backward);
 
 }  // namespace
 }  // namespace tenon::cpu

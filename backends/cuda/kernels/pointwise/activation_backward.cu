@@ -1,5 +1,5 @@
-// Gradients of the activations, each in one pass: (g, y) -> gx with the forward result y, or
-// (g, x) -> gx with its input x.
+// Gradients of the activations of activation.cu, each in one pass: (g, y) -> gx with the forward
+// result y, or (g, x) -> gx with its input x.
 #include <cmath>
 
 #include "kernels/pointwise/pointwise.h"

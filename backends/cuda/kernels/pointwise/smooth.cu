@@ -1,4 +1,4 @@
-// Activations and their gradients, each in one pass: x -> y, and (g, x) -> gx.
+// Smooth activations and their gradients, each in one pass: x -> y, and (g, x) -> gx.
 #include <cmath>
 
 #include <tenon/plugins/sdk/activations.h>
@@ -63,7 +63,7 @@ constexpr ActivationEntry activation(const char* op, const char* backward, size_
           float_starts([]<class T>(Type<T>) -> UnaryStart { return start_value<F, T>; }),
           float_starts([]<class T>(Type<T>) -> SlopeStart { return start_slope<F, T>; })};
 }
-constexpr ActivationEntry kActivations[] = {
+constexpr ActivationEntry kSmooth[] = {
     activation<formulas::Elu>("elu", "elu_backward", 3),
     activation<formulas::LeakyRelu>("leaky_relu", "leaky_relu_backward", 1),
     activation<formulas::Softplus>("softplus", "softplus_backward", 2),
@@ -74,14 +74,14 @@ constexpr ActivationEntry kActivations[] = {
 };
 
 tn_plan* make_value(tn_device*, const Request& request) {
-  auto& entry = sdk::entry_of(kActivations, request.op());
+  auto& entry = sdk::entry_of(kSmooth, request.op());
   sdk::require_scalars(request, entry.scalars);
   return make_unary_plan(request, entry.values.pick(request.input(0).dtype));
 }
 
 tn_plan* make_slope(tn_device*, const Request& request) {
   auto &g = request.input(0), &x = request.input(1);
-  for (auto& entry : kActivations) {
+  for (auto& entry : kSmooth) {
     if (request.op() != entry.backward) continue;
     sdk::require_scalars(request, entry.scalars);
     if (g.dtype != x.dtype) refuse_dtype(g.dtype);

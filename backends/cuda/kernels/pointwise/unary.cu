@@ -1,7 +1,9 @@
 // Pointwise operators of one tensor.
 #include <cmath>
 
-#include "kernels/pointwise/pointwise.h"
+#include <tenon/plugins/sdk/special.h>
+
+#include "kernels/pointwise/functions.h"
 
 namespace tenon::cuda {
 namespace {
@@ -19,57 +21,32 @@ TN_UNARY(Log, std::log(x));
 TN_UNARY(Sin, std::sin(x));
 TN_UNARY(Cos, std::cos(x));
 TN_UNARY(Erf, std::erf(x));
-TN_UNARY(Tanh, std::tanh(x));
-TN_UNARY(Sigmoid, T(1) / (T(1) + std::exp(-x)));
-TN_UNARY(Silu, x / (T(1) + std::exp(-x)));
-TN_UNARY(Gelu, T(0.5) * x * (T(1) + std::erf(x * T(0.70710678118654752440))));
 #undef TN_UNARY
 
-struct UnaryEntry {
-  const char* op;
-  ByDtype<UnaryStart> starts;
-};
-template <class Op>
-constexpr UnaryEntry floats(const char* op) {
-  return {op, float_starts([]<class T>(Type<T>) { return start_unary<Op, T, T>; })};
-}
-template <class Op>
-constexpr UnaryEntry numbers(const char* op) {
-  return {op, number_starts([]<class T>(Type<T>) { return start_unary<Op, T, T>; })};
-}
-
-constexpr UnaryEntry kUnaryEntries[] = {
-    numbers<formulas::Neg>("neg"),
-    numbers<formulas::Abs>("abs"),
-    numbers<formulas::Sign>("sign"),
-    numbers<formulas::Square>("square"),
-    numbers<formulas::Relu>("relu"),
-    floats<Exp>("exp"),
-    floats<Log>("log"),
-    floats<formulas::Reciprocal>("reciprocal"),
-    floats<formulas::Sqrt>("sqrt"),
-    floats<Sin>("sin"),
-    floats<Cos>("cos"),
-    floats<formulas::Rsqrt>("rsqrt"),
-    floats<Erf>("erf"),
-    floats<Tanh>("tanh"),
-    floats<Sigmoid>("sigmoid"),
-    floats<Silu>("silu"),
-    floats<Gelu>("gelu"),
-    floats<formulas::Floor>("floor"),
-    floats<formulas::Ceil>("ceil"),
-    floats<formulas::Round>("round"),
+constexpr NamedUnary kUnary[] = {
+    number_function<formulas::Neg>("neg"),
+    number_function<formulas::Abs>("abs"),
+    number_function<formulas::Sign>("sign"),
+    number_function<formulas::Square>("square"),
+    float_function<Exp>("exp"),
+    float_function<Log>("log"),
+    float_function<formulas::Reciprocal>("reciprocal"),
+    float_function<formulas::Sqrt>("sqrt"),
+    float_function<Sin>("sin"),
+    float_function<Cos>("cos"),
+    float_function<formulas::Rsqrt>("rsqrt"),
+    float_function<Erf>("erf"),
+    float_function<formulas::Floor>("floor"),
+    float_function<formulas::Ceil>("ceil"),
+    float_function<formulas::Round>("round"),
+    wide_function<formulas::Trunc>("trunc"),
 };
 
-tn_plan* make_unary(tn_device*, const Request& request) {
-  auto& starts = sdk::entry_of(kUnaryEntries, request.op()).starts;
-  return make_unary_plan(request, starts.pick(request.input(0).dtype));
-}
-
-const sdk::Kernel unary({"neg",     "abs",  "sign",  "square", "relu", "reciprocal", "exp",
-                         "log",     "sqrt", "rsqrt", "sin",    "cos",  "erf",        "tanh",
-                         "sigmoid", "silu", "gelu",  "floor",  "ceil", "round"},
-                        make_unary);
+const sdk::Kernel unary({"neg", "abs", "sign", "square", "reciprocal", "exp", "log", "sqrt",
+                         "rsqrt", "sin", "cos", "erf", "floor", "ceil", "round", "trunc"},
+                        [](tn_device*, const Request& request) {
+                          return make_unary_plan(request, kUnary);
+                        });
 
 }  // namespace
 }  // namespace tenon::cuda
