@@ -1,8 +1,9 @@
 // How operators and functions take part in mixed precision (core/autocast.h).
 //
-// One table (autocast_rules.cpp) says for each of them by its name what it does. Operators are
-// asked by `run`. A public function that is made of several operators, or that checks the dtypes of
-// its arguments, asks for itself and calls itself once more with converted ones:
+// An operator says it itself (OpSpec), and `run` converts its inputs. What functions do that are
+// made of operators is in a table by their names (autocast_rules.cpp). Such a function, or one of
+// an operator that checks the dtypes of its arguments, asks for itself and calls itself once more
+// with converted ones:
 //
 //   if (const Autocasting cast{"mse_loss", {&x, &y}})
 //     return mse_loss(cast(x), cast(y), reduction);
@@ -25,13 +26,13 @@ namespace tenon {
 // The innermost guard of the thread; null where nothing is converted.
 extern constinit thread_local const Autocast* innermost_autocast TENON_FAST_TLS;
 
-// Returns the rule of a name, which is `none` where the table has no such line.
+// Returns the rule of a function or an operator; `none` for those that have none.
 AutocastRule autocast_rule(std::string_view name);
 struct NamedAutocastRule {
   const char* name;
   AutocastRule rule;
 };
-// The whole table, sorted by name.
+// All rules of functions and operators, sorted by name.
 TENON_API std::span<const NamedAutocastRule> autocast_rules();
 
 // Until the end of the scope nothing is converted: for what computes in the dtypes that were chosen

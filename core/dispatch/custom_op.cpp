@@ -125,7 +125,7 @@ void InferContext::dtype_error(const std::string& message) const {
 
 struct Op::Registered : tenon::Op {
   Registered(const OpSpec& spec, Definition&& d)
-      : tenon::Op(spec, rule_of(d.autocast), Unlisted()), definition(std::move(d)) {}
+      : tenon::Op(spec, Unlisted()), definition(std::move(d)) {}
 
   static AutocastRule rule_of(CastInputs inputs) {
     static_assert(static_cast<uint8_t>(CastInputs::widest) ==
@@ -281,6 +281,7 @@ Op::Op(Definition d) {
   spec.saves_outputs = bits_of(d.name, d.saves_outputs);
   spec.differentiable = ~0u;
   spec.pointwise = d.pointwise;
+  spec.autocast = Registered::rule_of(d.autocast);
   Operators& known = operators();
   std::lock_guard lock(known.mutex);
   const auto [place, fresh] = known.all.try_emplace(d.name);

@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include <tenon/core/base/module_path.h>
-#include <tenon/core/dispatch/autocast.h>
 #include <tenon/core/dispatch/op.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
@@ -15,9 +14,7 @@ const Op*& list_head() {
 }
 }  // namespace
 
-Op::Op(const OpSpec& spec) : OpSpec(spec), next(list_head()), autocast(autocast_rule(spec.name)) {
-  list_head() = this;
-}
+Op::Op(const OpSpec& spec) : OpSpec(spec), next(list_head()) { list_head() = this; }
 const Op* all_ops() { return list_head(); }
 
 std::string conversion_to(DType dtype, const char* what) {

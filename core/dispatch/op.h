@@ -166,6 +166,7 @@ struct OpSpec {
   bool rows_of_channels = false;
   Promotion promotion = Promotion::none;
   uint32_t keeps_types = 0;  // bit i: input i takes no part in promotion
+  AutocastRule autocast = AutocastRule::none;
   // An attribute that only the rules of the core read. Plugins do not get it, because they refuse
   // attributes that they do not know.
   const char* core_attr = nullptr;
@@ -185,13 +186,11 @@ struct Op : OpSpec {
   explicit Op(const OpSpec& spec);
   Op(const Op&) = delete;
   const Op* next = nullptr;  // the next in the list of all operators
-  // From the table of all rules, by the operator's name.
-  const AutocastRule autocast;
 
  protected:
   // For operators of users, which are not among `all_ops()`.
   struct Unlisted {};
-  Op(const OpSpec& spec, AutocastRule autocast, Unlisted) : OpSpec(spec), autocast(autocast) {}
+  Op(const OpSpec& spec, Unlisted) : OpSpec(spec) {}
 };
 // Returns the first of all operators, which are linked through `next`.
 TENON_API const Op* all_ops();

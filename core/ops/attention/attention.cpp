@@ -169,6 +169,7 @@ const Op attention_op{{
     .gradient = attention_gradient,
     .saves_inputs = 15,
     .saves_outputs = 7,
+    .autocast = AutocastRule::lower,
     .decompose = decompose_attention,
     .decomposes_halves = true,
 }};

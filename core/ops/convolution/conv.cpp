@@ -51,6 +51,7 @@ const Op conv2d_op{{
     .gradient = conv2d_gradient,
     .saves_inputs = 3,
     .keeps_format = 3,
+    .autocast = AutocastRule::lower,
 }};
 
 void conv2d_backward_input_gradient(const GradContext& c, Grads g) {

@@ -30,6 +30,7 @@ const Op scatter_op{{
     .infer = infer_scatter,
     .gradient = scatter_gradient,
     .saves_inputs = 2,
+    .autocast = AutocastRule::widest,
 }};
 
 // ---- scatter_reduce ----
@@ -91,6 +92,7 @@ const Op scatter_reduce_op{{
     .gradient = scatter_reduce_gradient,
     .saves_inputs = 7,
     .saves_outputs = 1,
+    .autocast = AutocastRule::widest,
 }};
 
 // Checked arguments, without scalars: `src` is cut to the index's shape.

@@ -37,6 +37,7 @@ const Op matmul_op{{
     .infer = infer_matmul,
     .gradient = matmul_gradient,
     .saves_inputs = 3,
+    .autocast = AutocastRule::lower,
 }};
 
 Tensor product(const Tensor& a, const Tensor& b, const Attrs& like) {
@@ -76,6 +77,7 @@ const Op linear_op{{
     .infer = infer_linear,
     .gradient = linear_gradient,
     .saves_inputs = 3,
+    .autocast = AutocastRule::lower,
     .decompose = decompose_linear,
 }};
 
@@ -92,6 +94,7 @@ const Op linear_relu_op{{
     .gradient = linear_relu_gradient,
     .saves_inputs = 3,
     .saves_outputs = 1,
+    .autocast = AutocastRule::lower,
     .decompose = decompose_linear_relu,
 }};
 

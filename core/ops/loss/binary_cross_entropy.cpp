@@ -44,6 +44,7 @@ const Op binary_cross_entropy_op{{
     .gradient = binary_cross_entropy_gradient,
     .saves_inputs = 3,
     .pointwise = true,
+    .autocast = AutocastRule::f32,
     .decompose = decompose_binary_cross_entropy,
 }};
 

@@ -124,6 +124,7 @@ const Op cross_entropy_op{{
     .gradient = cross_entropy_gradient,
     .saves_inputs = 7,
     .saves_outputs = 6,
+    .autocast = AutocastRule::f32,
     .decompose = decompose_cross_entropy,
 }};
 

@@ -51,6 +51,7 @@ const Op ctc_loss_op{{
     .gradient = ctc_loss_gradient,
     .saves_inputs = 15,
     .saves_outputs = 3,
+    .autocast = AutocastRule::f32,
 }};
 
 // One length a sequence.

@@ -100,6 +100,7 @@ const Op group_norm_op{{
     .gradient = group_norm_gradient,
     .saves_inputs = 3,
     .saves_outputs = 6,
+    .autocast = AutocastRule::f32,
     .decompose = decompose_group_norm,
 }};
 

@@ -111,6 +111,7 @@ const Op layer_norm_op{{
     .gradient = layer_norm_gradient,
     .saves_inputs = 3,
     .saves_outputs = 6,
+    .autocast = AutocastRule::f32,
     .decompose = decompose_layer_norm,
 }};
 

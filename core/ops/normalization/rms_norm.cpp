@@ -95,6 +95,7 @@ const Op rms_norm_op{{
     .gradient = rms_norm_gradient,
     .saves_inputs = 3,
     .saves_outputs = 2,
+    .autocast = AutocastRule::f32,
     .decompose = decompose_rms_norm,
 }};
 

@@ -43,6 +43,7 @@ const Op softmax_op{{
     .gradient = softmax_gradient,
     .saves_outputs = 1,
     .promotion = Promotion::floating,
+    .autocast = AutocastRule::f32,
     .decompose = decompose_softmax,
 }};
 
@@ -73,6 +74,7 @@ const Op log_softmax_op{{
     .gradient = log_softmax_gradient,
     .saves_outputs = 1,
     .promotion = Promotion::floating,
+    .autocast = AutocastRule::f32,
     .decompose = decompose_log_softmax,
 }};
 

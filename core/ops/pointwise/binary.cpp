@@ -156,6 +156,7 @@ const Op pow_op{{
     .saves_outputs = 1,
     .pointwise = true,
     .promotion = Promotion::floating,
+    .autocast = AutocastRule::f32,
 }};
 
 // Computes integer powers of integers from the bits of the exponent, the highest first, for plugins

@@ -88,6 +88,7 @@ const Op addcmul_op{{
     .gradient = addcmul_gradient,
     .saves_inputs = 6,
     .pointwise = true,
+    .autocast = AutocastRule::widest,
     .decompose = decompose_addcmul,
 }};
 
@@ -106,6 +107,7 @@ const Op addcdiv_op{{
     .gradient = addcdiv_gradient,
     .saves_inputs = 6,
     .pointwise = true,
+    .autocast = AutocastRule::widest,
     .decompose = decompose_addcdiv,
 }};
 

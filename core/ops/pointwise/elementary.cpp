@@ -36,7 +36,7 @@ void decompose_expm1(const Call& call, Outputs& out) {
   const Tensor y = rest * (x / log(safe));
   out.push_back(where(near_one, x, where(small, y, rest)));
 }
-const Op expm1_op{of_result("expm1", expm1_gradient, decompose_expm1)};
+const Op expm1_op{wide_under_autocast(of_result("expm1", expm1_gradient, decompose_expm1))};
 
 void log1p_gradient(const GradContext& c, Grads g) { g[0] = c.grad() / (c.input(0) + 1.0); }
 // With u = 1 + x as it was rounded, log(u) x / (u - 1).
@@ -46,37 +46,37 @@ void decompose_log1p(const Call& call, Outputs& out) {
   const Tensor small = le(abs(x), 1.0), y = log(u);
   out.push_back(where(near_one, x, where(small, y * (x / rest), y)));
 }
-const Op log1p_op{of_input("log1p", log1p_gradient, decompose_log1p)};
+const Op log1p_op{wide_under_autocast(of_input("log1p", log1p_gradient, decompose_log1p))};
 
 void exp2_gradient(const GradContext& c, Grads g) {
   g[0] = c.grad() * (c.output(0) * std::numbers::ln2);
 }
-const Op exp2_op{of_result("exp2", exp2_gradient)};
+const Op exp2_op{wide_under_autocast(of_result("exp2", exp2_gradient))};
 
 void log2_gradient(const GradContext& c, Grads g) {
   g[0] = c.grad() / (c.input(0) * std::numbers::ln2);
 }
-const Op log2_op{of_input("log2", log2_gradient)};
+const Op log2_op{wide_under_autocast(of_input("log2", log2_gradient))};
 
 void log10_gradient(const GradContext& c, Grads g) {
   g[0] = c.grad() / (c.input(0) * std::numbers::ln10);
 }
-const Op log10_op{of_input("log10", log10_gradient)};
+const Op log10_op{wide_under_autocast(of_input("log10", log10_gradient))};
 
 // ---- trigonometric functions
 
 void tan_gradient(const GradContext& c, Grads g) { g[0] = c.grad() * (square(c.output(0)) + 1.0); }
-const Op tan_op{of_result("tan", tan_gradient)};
+const Op tan_op{wide_under_autocast(of_result("tan", tan_gradient))};
 
 void asin_gradient(const GradContext& c, Grads g) {
   g[0] = c.grad() * rsqrt(1.0 - square(c.input(0)));
 }
-const Op asin_op{of_input("asin", asin_gradient)};
+const Op asin_op{wide_under_autocast(of_input("asin", asin_gradient))};
 
 void acos_gradient(const GradContext& c, Grads g) {
   g[0] = neg(c.grad() * rsqrt(1.0 - square(c.input(0))));
 }
-const Op acos_op{of_input("acos", acos_gradient)};
+const Op acos_op{wide_under_autocast(of_input("acos", acos_gradient))};
 
 void atan_gradient(const GradContext& c, Grads g) { g[0] = c.grad() / (square(c.input(0)) + 1.0); }
 const Op atan_op{of_input("atan", atan_gradient)};
@@ -84,10 +84,10 @@ const Op atan_op{of_input("atan", atan_gradient)};
 // ---- hyperbolic functions
 
 void sinh_gradient(const GradContext& c, Grads g) { g[0] = c.grad() * cosh(c.input(0)); }
-const Op sinh_op{of_input("sinh", sinh_gradient)};
+const Op sinh_op{wide_under_autocast(of_input("sinh", sinh_gradient))};
 
 void cosh_gradient(const GradContext& c, Grads g) { g[0] = c.grad() * sinh(c.input(0)); }
-const Op cosh_op{of_input("cosh", cosh_gradient)};
+const Op cosh_op{wide_under_autocast(of_input("cosh", cosh_gradient))};
 
 void asinh_gradient(const GradContext& c, Grads g) {
   g[0] = c.grad() * rsqrt(square(c.input(0)) + 1.0);

@@ -119,7 +119,7 @@ struct Softplus {
     return where(le(z, s[1].value.f), y * (1.0 - y) * s[0].value.f, 0.0);
   }
 };
-const Op softplus_op{forward_spec<Softplus>("softplus")};
+const Op softplus_op{wide_under_autocast(forward_spec<Softplus>("softplus"))};
 const Op softplus_backward_op{backward_spec<Softplus>("softplus_backward")};
 const Op& Softplus::backward() { return softplus_backward_op; }
 

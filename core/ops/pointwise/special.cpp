@@ -32,6 +32,7 @@ void erfinv_gradient(const GradContext& c, Grads g) {
 OpSpec erfinv_spec() {
   auto spec = floating_function("erfinv", erfinv_gradient);
   spec.saves_outputs = 1;
+  spec.autocast = AutocastRule::f32;
   return spec;
 }
 const Op erfinv_op{erfinv_spec()};

@@ -85,6 +85,7 @@ const Op reciprocal_op{{
     .saves_outputs = 1,
     .pointwise = true,
     .promotion = Promotion::floating,
+    .autocast = AutocastRule::f32,
     .decompose = decompose_reciprocal,
 }};
 
@@ -96,6 +97,7 @@ const Op exp_op{{
     .saves_outputs = 1,
     .pointwise = true,
     .promotion = Promotion::floating,
+    .autocast = AutocastRule::f32,
 }};
 
 void log_gradient(const GradContext& c, Grads g) { g[0] = c.grad() / c.input(0); }
@@ -106,6 +108,7 @@ const Op log_op{{
     .saves_inputs = 1,
     .pointwise = true,
     .promotion = Promotion::floating,
+    .autocast = AutocastRule::f32,
 }};
 
 void sqrt_gradient(const GradContext& c, Grads g) { g[0] = c.grad() / (c.output(0) * 2.0); }
@@ -129,6 +132,7 @@ const Op rsqrt_op{{
     .saves_outputs = 1,
     .pointwise = true,
     .promotion = Promotion::floating,
+    .autocast = AutocastRule::f32,
     .decompose = decompose_rsqrt,
 }};
 

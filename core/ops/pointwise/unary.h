@@ -16,6 +16,12 @@ inline OpSpec floating_function(const char* name, GradRule gradient) {
   };
 }
 
+// The same, of which a half type is computed in f32 under an Autocast guard.
+inline OpSpec wide_under_autocast(OpSpec spec) {
+  spec.autocast = AutocastRule::f32;
+  return spec;
+}
+
 inline Tensor run_function(const Op& op, const Tensor& x) {
   require_tensor(op.name, x);
   return run(op, {&x});

@@ -84,6 +84,7 @@ const Op gru_step_op{{
     .infer = infer_gru_step,
     .gradient = gru_step_gradient,
     .saves_inputs = 7,
+    .autocast = AutocastRule::lower,
     .decompose = decompose_gru_step,
 }};
 

@@ -86,6 +86,7 @@ const Op lstm_step_op{{
     .gradient = lstm_step_gradient,
     .saves_inputs = 3,
     .differentiable = 3,
+    .autocast = AutocastRule::lower,
     .decompose = decompose_lstm_step,
 }};
 

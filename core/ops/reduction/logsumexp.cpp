@@ -41,6 +41,7 @@ const Op logsumexp_op{{
     .saves_inputs = 1,
     .saves_outputs = 1,
     .promotion = Promotion::floating,
+    .autocast = AutocastRule::f32,
     .decompose = decompose_logsumexp,
 }};
 

@@ -128,11 +128,13 @@ const Op sum_op{{
     .name = "sum",
     .infer = infer_sum,
     .gradient = sum_gradient,
+    .autocast = AutocastRule::f32,
 }};
 const Op mean_op{{
     .name = "mean",
     .infer = infer_reduced_floating,
     .gradient = mean_gradient,
+    .autocast = AutocastRule::f32,
     .decompose = decompose_mean,
 }};
 const Op prod_op{{
@@ -140,6 +142,7 @@ const Op prod_op{{
     .infer = infer_sum,
     .gradient = prod_gradient,
     .saves_inputs = 1,
+    .autocast = AutocastRule::f32,
 }};
 const Op amax_op{{
     .name = "amax",
@@ -160,6 +163,7 @@ const Op var_op{{
     .infer = infer_reduced_floating,
     .gradient = var_gradient,
     .saves_inputs = 1,
+    .autocast = AutocastRule::f32,
     .decompose = decompose_var,
 }};
 const Op any_op{{.name = "any", .infer = infer_truth}};

@@ -50,6 +50,7 @@ const Op cumsum_op{{
     .name = "cumsum",
     .infer = infer_cumsum,
     .gradient = cumsum_gradient,
+    .autocast = AutocastRule::f32,
     .decompose = decompose_cumsum,
 }};
 Tensor run_cumsum(const Tensor& x, int64_t dim, bool reverse) {
@@ -82,6 +83,7 @@ const Op cumprod_op{{
     .gradient = cumprod_gradient,
     .saves_inputs = 1,
     .saves_outputs = 1,
+    .autocast = AutocastRule::f32,
     .decompose = decompose_cumprod,
 }};
 
@@ -120,6 +122,7 @@ const Op logcumsumexp_op{{
     .saves_inputs = 1,
     .saves_outputs = 1,
     .promotion = Promotion::floating,
+    .autocast = AutocastRule::f32,
     .decompose = decompose_logcumsumexp,
 }};
 

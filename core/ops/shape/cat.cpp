@@ -56,6 +56,7 @@ const Op cat_op{{
     .name = "cat",
     .infer = infer_cat,
     .gradient = cat_gradient,
+    .autocast = AutocastRule::widest,
     .decompose = decompose_cat,
 }};
 
