@@ -7,7 +7,6 @@
 #include <span>
 #include <tuple>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include <tenon/core/autograd/anomaly.h>
@@ -17,6 +16,7 @@
 #include <tenon/core/autograd/hook_list.h>
 #include <tenon/core/autograd/leaf_gradient.h>
 #include <tenon/core/autograd/node.h>
+#include <tenon/core/autograd/pass_targets.h>
 #include <tenon/core/base/error_path.h>
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/module_path.h>
@@ -97,13 +97,7 @@ class Backward {
   // Visits only nodes from which `targets` can be reached, and keeps only the gradients of targets.
   // Without this call, the gradients of all leaves are kept.
   void restrict_to(std::span<const Tensor> outputs, std::span<const Tensor> targets) {
-    restricted_ = true;
-    for (auto& t : targets) {
-      Edge e = edge_of(t);
-      if (e.leaf) target_leaves_.insert(e.leaf.get());
-      if (e.node) target_nodes_.insert(e.node.get());
-    }
-    for (auto& o : outputs) find_useful(edge_of(o).node.get());
+    targets_.emplace(outputs, targets);
   }
 
   void seed(const Tensor& output, const Tensor& gradient) {
@@ -153,36 +147,7 @@ class Backward {
     std::vector<Tensor> grads;
   };
 
-  // Depth first, but without recursion, because graphs can be deep.
-  void find_useful(Node* root) {
-    if (!root) return;
-    std::vector<std::pair<Node*, size_t>> stack{{root, 0}};
-    if (!seen_.emplace(root).second) return;
-    while (!stack.empty()) {
-      auto& [node, next] = stack.back();
-      if (next < node->edges.size()) {
-        auto& e = node->edges[next++];
-        if (e.leaf && target_leaves_.contains(e.leaf.get())) useful_.insert(node);
-        if (e.node && seen_.insert(e.node.get()).second) {
-          stack.emplace_back(e.node.get(), 0);
-        } else if (e.node &&
-                   (useful_.contains(e.node.get()) || target_nodes_.contains(e.node.get()))) {
-          useful_.insert(node);
-        }
-        continue;
-      }
-      const bool useful = useful_.contains(node) || target_nodes_.contains(node);
-      stack.pop_back();
-      if (useful && !stack.empty()) useful_.insert(stack.back().first);
-    }
-  }
-
-  bool wanted(const Edge& e) const {
-    if (!e) return false;
-    if (!restricted_) return true;
-    return e.leaf ? target_leaves_.contains(e.leaf.get())
-                  : useful_.contains(e.node.get()) || target_nodes_.contains(e.node.get());
-  }
+  bool wanted(const Edge& e) const { return e && (!targets_ || targets_->lead_from(e)); }
 
   void run_hooks(const Node& node, std::span<Tensor> grads) {
     node.hooks.run(grads);
@@ -219,11 +184,11 @@ class Backward {
       add_path(error);
       throw;
     }
-    if (target_nodes_.contains(p.node.get())) captured_[p.node.get()] = std::move(p.grads);
+    if (targets_ && targets_->contain(*p.node)) captured_[p.node.get()] = std::move(p.grads);
   }
 
   void visit(Node& node, std::span<const Tensor> grads) {
-    if (restricted_ && !useful_.contains(&node)) return;
+    if (targets_ && !targets_->lead_from(node)) return;
     const size_t n = node.edges.size();
     bool few[16];
     std::unique_ptr<bool[]> many;
@@ -294,13 +259,11 @@ class Backward {
   }
 
   const bool keep_, retain_;
-  bool restricted_ = false;
+  std::optional<PassTargets> targets_;
   std::vector<Ref<Node>> roots_;
   std::map<uint64_t, Pending> pending_;
   std::vector<LeafGradient> leaves_;
   std::unordered_map<const TensorImpl*, size_t> leaf_index_;  // of `leaves_`, once there are many
-  std::unordered_set<TensorImpl*> target_leaves_;
-  std::unordered_set<Node*> target_nodes_, useful_, seen_;
   std::unordered_map<Node*, std::vector<Tensor>> captured_;
 };
 
