@@ -79,8 +79,7 @@ tn_error* memory_kinds(tn_device*, const tn_memory_kind* const** kinds, size_t* 
 tn_error* memory_alloc(tn_device*, uint32_t kind, uint64_t bytes, void** memory) {
   return sdk::guard([&] {
     if (kind != 0)
-      throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
-                       sdk::text("cpu: there is no memory kind {}", kind));
+      throw sdk::Error(TN_CODE_INVALID_ARGUMENT, sdk::text("there is no memory kind {}", kind));
     // Linux promises more than it has and kills the process later; what can never fit is refused
     // here.
     uint64_t ram = ram_bytes();
@@ -93,7 +92,7 @@ tn_error* memory_alloc(tn_device*, uint32_t kind, uint64_t bytes, void** memory)
       if (p && unit == kHugePage) madvise(p, rounded, MADV_HUGEPAGE);
     }
     if (!p)
-      throw sdk::Error(TN_CODE_OUT_OF_MEMORY, sdk::text("cpu: cannot allocate {} bytes", bytes),
+      throw sdk::Error(TN_CODE_OUT_OF_MEMORY, sdk::text("cannot allocate {} bytes", bytes),
                        {{"bytes", std::to_string(bytes)}, {"memory_total", std::to_string(ram)}});
     *memory = p;
   });

@@ -17,7 +17,7 @@ namespace tenon::cuda {
 void refuse_while_capturing(const tn_stream* stream, const char* what) {
   if (stream->capturing)
     throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
-                     std::string("cuda: ") + what + " cannot be part of a captured stream's work");
+                     std::string(what) + " cannot be part of a captured stream's work");
 }
 
 namespace {
@@ -26,7 +26,7 @@ tn_error* begin(tn_stream* stream) {
   return sdk::guard([&] {
     CurrentDevice current(stream->device);
     if (stream->capturing)
-      throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cuda: this stream is being captured already");
+      throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "this stream is being captured already");
     auto faults = std::make_shared<PinnedFault>();
     // Relaxed: the stricter modes would forbid other threads, the user's own among them, to
     // allocate.
@@ -46,7 +46,7 @@ tn_error* end(tn_stream* stream, tn_graph** out) {
   return sdk::guard([&] {
     CurrentDevice current(stream->device);
     if (!stream->capturing)
-      throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cuda: this stream is not being captured");
+      throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "this stream is not being captured");
     stream->fault = stream->faults->own();
     auto faults = std::move(stream->captured_faults);
     cudaGraph_t graph = nullptr;

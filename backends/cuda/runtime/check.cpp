@@ -56,7 +56,7 @@ void throw_cuda_error(cudaError_t code, const std::string& what) {
   cudaGetLastError();  // errors that do not stick would otherwise be found by a later, innocent
                        // call
   std::string message =
-      "cuda: " + what + ": " + cudaGetErrorString(code) + " (" + cudaGetErrorName(code) + ")";
+      what + ": " + cudaGetErrorString(code) + " (" + cudaGetErrorName(code) + ")";
   if (loses_the_device(code)) message += "; the device cannot be used again in this process";
   throw sdk::Error(code_of(code), message,
                    {{"cuda_error", std::to_string(static_cast<int>(code))}});

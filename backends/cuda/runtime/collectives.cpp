@@ -35,7 +35,7 @@ ncclDataType_t nccl_type(tn_dtype dtype) {
     case TN_U8:
       return ncclUint8;
     default:
-      sdk::unsupported(std::string("cuda: NCCL does not reduce ") + sdk::dtype_name(dtype));
+      sdk::unsupported(std::string("NCCL does not reduce ") + sdk::dtype_name(dtype));
   }
 }
 
@@ -48,7 +48,7 @@ ncclRedOp_t nccl_op(tn_reduce_op op) {
     case TN_REDUCE_MIN:
       return ncclMin;
     default:
-      throw sdk::Error(TN_CODE_INVALID_ARGUMENT, sdk::text("cuda: there is no reduction {}", op));
+      throw sdk::Error(TN_CODE_INVALID_ARGUMENT, sdk::text("there is no reduction {}", op));
   }
 }
 
@@ -57,7 +57,7 @@ void refuse_twice(const std::vector<tn_device*>& devices) {
   for (size_t i = 0; i < devices.size(); ++i)
     for (size_t j = 0; j < i; ++j)
       if (devices[i]->ordinal == devices[j]->ordinal)
-        sdk::unsupported("cuda: NCCL cannot join device {} with itself", devices[i]->ordinal);
+        sdk::unsupported("NCCL cannot join device {} with itself", devices[i]->ordinal);
 }
 
 tn_error* communicator_create(tn_backend*, tn_device* const* devices, size_t count,
@@ -137,7 +137,7 @@ tn_error* broadcast(tn_communicator* c, void* const* buffers, uint64_t elements,
   return sdk::guard([&] {
     if (root >= c->members.size())
       throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
-                       sdk::text("cuda: broadcast from member {} of {}", root, c->members.size()));
+                       sdk::text("broadcast from member {} of {}", root, c->members.size()));
     const uint64_t bytes = elements * sdk::dtype_size(dtype);
     if (!bytes) return;
     each_member(*c, "ncclBroadcast", [&](size_t i) {
@@ -149,8 +149,7 @@ tn_error* broadcast(tn_communicator* c, void* const* buffers, uint64_t elements,
 
 tn_error* group_begin(tn_communicator* c) {
   return sdk::guard([&] {
-    if (c->grouped)
-      throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cuda: groups of collectives do not nest");
+    if (c->grouped) throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "groups of collectives do not nest");
     check_members(*c);
     check(nccl().ncclGroupStart(), "ncclGroupStart");
     c->grouped = true;
@@ -160,7 +159,7 @@ tn_error* group_begin(tn_communicator* c) {
 tn_error* group_end(tn_communicator* c) {
   return sdk::guard([&] {
     if (!c->grouped)
-      throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "cuda: no group of collectives was begun");
+      throw sdk::Error(TN_CODE_INVALID_ARGUMENT, "no group of collectives was begun");
     c->grouped = false;
     CurrentDevice current(c->devices[0]);
     check(nccl().ncclGroupEnd(), "ncclGroupEnd");

@@ -112,11 +112,10 @@ void fill_facts(tn_device& d) {
   d.capability = attribute(cudaDevAttrComputeCapabilityMajor, d.ordinal) * 10 +
                  attribute(cudaDevAttrComputeCapabilityMinor, d.ordinal);
   if (d.capability < kOldest)
-    throw sdk::Error(
-        TN_CODE_UNAVAILABLE,
-        sdk::text("cuda: device {} has compute capability {}.{}; this plugin was built "
-                  "for 8.0 and newer",
-                  d.ordinal, d.capability / 10, d.capability % 10));
+    throw sdk::Error(TN_CODE_UNAVAILABLE,
+                     sdk::text("device {} has compute capability {}.{}; this plugin was built "
+                               "for 8.0 and newer",
+                               d.ordinal, d.capability / 10, d.capability % 10));
 }
 
 }  // namespace
@@ -129,9 +128,8 @@ tn_error* device_open(tn_backend*, uint32_t index, tn_device** out) {
   return sdk::guard([&] {
     uint32_t count = count_devices();
     if (index >= count)
-      throw sdk::Error(
-          TN_CODE_UNAVAILABLE,
-          sdk::text("cuda: there are {} devices, index {} was asked for", count, index));
+      throw sdk::Error(TN_CODE_UNAVAILABLE,
+                       sdk::text("there are {} devices, index {} was asked for", count, index));
     auto device = std::make_unique<tn_device>();
     device->ordinal = static_cast<int>(index);
     fill_facts(*device);

@@ -58,8 +58,7 @@ tn_error* memory_kinds(tn_device*, const tn_memory_kind* const** kinds, size_t* 
 tn_error* memory_alloc(tn_device* device, uint32_t kind, uint64_t bytes, void** memory) {
   return sdk::guard([&] {
     if (kind >= std::size(kKinds))
-      throw sdk::Error(TN_CODE_INVALID_ARGUMENT,
-                       sdk::text("cuda: there is no memory kind {}", kind));
+      throw sdk::Error(TN_CODE_INVALID_ARGUMENT, sdk::text("there is no memory kind {}", kind));
     CurrentDevice current(device);
     device->started = true;
     void* p = nullptr;

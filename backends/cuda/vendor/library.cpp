@@ -126,8 +126,7 @@ struct Loaded {
     };
     Search search(file, check);
     if (!search.run())
-      why_not = std::string("cuda: ") + what +
-                " cannot be used; tried, in this order:" + search.tried() +
+      why_not = std::string(what) + " cannot be used; tried, in this order:" + search.tried() +
                 "\nInstall it, or name its folder in TENON_CUDA_LIBRARY_PATH";
   }
 
@@ -209,7 +208,7 @@ void throw_status(cublasStatus_t status, const std::string& what) {
                        : status == CUBLAS_STATUS_NOT_INITIALIZED ? TN_CODE_UNAVAILABLE
                                                                  : TN_CODE_INTERNAL;
   throw sdk::Error(code,
-                   sdk::text("cuda: {}: {} (cuBLASLt status {})", what,
+                   sdk::text("{}: {} (cuBLASLt status {})", what,
                              cublaslt().cublasLtGetStatusString(status), static_cast<int>(status)));
 }
 
@@ -223,12 +222,12 @@ void throw_status(cudnnStatus_t status, const std::string& what) {
                                                                            : TN_CODE_INTERNAL;
   char detail[256] = "";
   cudnn().cudnnGetLastErrorString(detail, sizeof detail);
-  throw sdk::Error(code, "cuda: " + what + ": " + cudnn().cudnnGetErrorString(status) +
-                             (*detail ? ": " : "") + detail);
+  throw sdk::Error(
+      code, what + ": " + cudnn().cudnnGetErrorString(status) + (*detail ? ": " : "") + detail);
 }
 
 void throw_status(ncclResult_t result, const std::string& what) {
-  std::string message = "cuda: " + what + ": " + nccl().ncclGetErrorString(result);
+  std::string message = what + ": " + nccl().ncclGetErrorString(result);
   if (const char* detail = nccl().ncclGetLastError(nullptr); detail && *detail)
     message += std::string(": ") + detail;
   throw sdk::Error(TN_CODE_INTERNAL, message);
