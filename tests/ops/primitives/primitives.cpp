@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 
+#include <tenon/core/dispatch/op.h>
 #include <tenon/plugins/sdk/backend.h>
 #include <tenon/plugins/sdk/requests/fused.h>
 
@@ -19,96 +20,19 @@ namespace {
 tn_backend_api cpu;  // the cpu plugin's table
 Asked& asked = *new Asked;
 
-const std::set<std::string> absent = {"linear",
-                                      "linear_relu",
-                                      "logsumexp",
-                                      "cumsum",
-                                      "cumprod",
-                                      "logcumsumexp",
-                                      "cummax",
-                                      "cummin",
-                                      "topk",
-                                      "searchsorted",
-                                      "ravel_index",
-                                      "softmax",
-                                      "log_softmax",
-                                      "softmax_backward",
-                                      "log_softmax_backward",
-                                      "cross_entropy",
-                                      "cross_entropy_backward",
-                                      "batch_norm",
-                                      "scaled_dot_product_attention",
-                                      "scaled_dot_product_attention_backward",
-                                      "layer_norm",
-                                      "group_norm",
-                                      "resample",
-                                      "resample_backward",
-                                      "rms_norm",
-                                      "embedding",
-                                      "batch_norm_backward",
-                                      "layer_norm_backward",
-                                      "group_norm_backward",
-                                      "rms_norm_backward",
-                                      "embedding_backward",
-                                      "lstm_step",
-                                      "lstm_step_backward",
-                                      "gru_step",
-                                      "gru_step_backward",
-                                      "mean",
-                                      "var",
-                                      "square",
-                                      "reciprocal",
-                                      "rsqrt",
-                                      "sigmoid",
-                                      "relu",
-                                      "gelu",
-                                      "silu",
-                                      "cat",
-                                      "slice_backward",
-                                      "sigmoid_backward",
-                                      "binary_cross_entropy",
-                                      "expm1",
-                                      "log1p",
-                                      "nan_to_num",
-                                      "lerp",
-                                      "addcmul",
-                                      "addcdiv",
-                                      "elu",
-                                      "elu_backward",
-                                      "leaky_relu",
-                                      "leaky_relu_backward",
-                                      "softplus",
-                                      "softplus_backward",
-                                      "logsigmoid",
-                                      "logsigmoid_backward",
-                                      "mish",
-                                      "mish_backward",
-                                      "hardsigmoid",
-                                      "hardsigmoid_backward",
-                                      "hardswish",
-                                      "hardswish_backward",
-                                      "tanh_backward",
-                                      "relu_backward",
-                                      "gelu_backward",
-                                      "silu_backward",
-                                      "sgd_step",
-                                      "dropout_backward",
-                                      "adam_step",
-                                      "rmsprop_step",
-                                      "adagrad_step",
-                                      "nadam_step",
-                                      "radam_step",
-                                      "lion_step",
-                                      "normal",
-                                      "cholesky",
-                                      "inv",
-                                      "solve",
-                                      "solve_triangular",
-                                      "lu_factor",
-                                      "lu_permutation",
-                                      "qr",
-                                      "svd",
-                                      "eigh"};
+// The operators that the core makes of simpler ones or computes on the CPU, and normal, of which
+// neither is true, so that a program has to do without one. Whether a fused program is offered
+// depends on its members.
+std::set<std::string> absent_operators() {
+  std::set<std::string> absent, needed = {"fused"};
+  for (auto* op = tenon::all_ops(); op; op = op->next)
+    (op->decompose || op->offered_by_cpu ? absent : needed).insert(op->name);
+  // Two operators have the name pow, one of them for integers.
+  for (auto& name : needed) absent.erase(name);
+  absent.insert("normal");
+  return absent;
+}
+const std::set<std::string>& absent = *new std::set<std::string>(absent_operators());
 
 bool is_offered(const std::string& op) {
   std::lock_guard lock(asked.mutex);
