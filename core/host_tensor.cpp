@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <tenon/core/base/host_room.h>
 #include <tenon/core/base/recording.h>
 #include <tenon/core/dispatch/written.h>
 #include <tenon/core/extent.h>
@@ -129,5 +130,15 @@ HostWrite::~HostWrite() {
 }
 
 }  // namespace detail
+
+bool host_has_room(uint64_t count, uint64_t element_bytes) {
+  return count <= context_of(Device()).max_bytes() / element_bytes;
+}
+
+void refuse_host_room(uint64_t count, uint64_t element_bytes, const std::string& what) {
+  uint64_t bytes;
+  if (__builtin_mul_overflow(count, element_bytes, &bytes)) bytes = ~uint64_t{0};
+  context_of(Device()).refuse_allocation(bytes, what);
+}
 
 }  // namespace tenon

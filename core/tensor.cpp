@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <tenon/core/autograd/node.h>
+#include <tenon/core/base/host_room.h>
 #include <tenon/core/base/module_path.h>
 #include <tenon/core/base/number_text.h>
 #include <tenon/core/base/recording.h>

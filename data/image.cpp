@@ -2,7 +2,7 @@
 #include <new>
 #include <string>
 
-#include <tenon/core/dispatch/transfer.h>
+#include <tenon/core/base/host_room.h>
 #include <tenon/core/error.h>
 #include <tenon/core/extent.h>
 #include <tenon/core/format.h>

@@ -4,8 +4,8 @@
 #include <new>
 #include <string>
 
+#include <tenon/core/base/host_room.h>
 #include <tenon/core/base/input_file.h>
-#include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/data/image_batch.h>

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <tenon/core/base/fork.h>
-#include <tenon/core/dispatch/transfer.h>
+#include <tenon/core/base/host_room.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/data/loader.h>

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include <tenon/core/base/number_text.h>
-#include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/data/crop.h>

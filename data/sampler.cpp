@@ -3,8 +3,8 @@
 #include <numeric>
 #include <string>
 
+#include <tenon/core/base/host_room.h>
 #include <tenon/core/base/number_text.h>
-#include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/data/random.h>

@@ -332,14 +332,4 @@ void swap_values(const Tensor& target, const Tensor& values) noexcept {
   std::swap(t.offset, v.offset);
 }
 
-bool host_has_room(uint64_t count, uint64_t element_bytes) {
-  return count <= context_of(Device()).max_bytes() / element_bytes;
-}
-
-void refuse_host_room(uint64_t count, uint64_t element_bytes, const std::string& what) {
-  uint64_t bytes;
-  if (__builtin_mul_overflow(count, element_bytes, &bytes)) bytes = ~uint64_t{0};
-  context_of(Device()).refuse_allocation(bytes, what);
-}
-
 }  // namespace tenon

@@ -1,9 +1,6 @@
 // Copies values between devices, and between a device and the host.
 #pragma once
 
-#include <cstdint>
-#include <string>
-
 #include <tenon/core/tensor.h>
 
 namespace tenon {
@@ -35,11 +32,5 @@ Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Dev
 TENON_API Tensor span_of(const Tensor& x);
 // Returns a contiguous tensor with undefined values.
 Tensor allocate_tensor(const Shape& shape, DType dtype, Device device);
-
-// Returns whether the memory of this machine could hold `count` elements of `element_bytes` bytes
-// each. Ask this first, because Linux grants more memory than there is and kills the process later.
-bool host_has_room(uint64_t count, uint64_t element_bytes);
-// Throws the OutOfMemoryError "<what>cannot allocate …".
-[[noreturn]] void refuse_host_room(uint64_t count, uint64_t element_bytes, const std::string& what);
 
 }  // namespace tenon
