@@ -26,7 +26,8 @@ def run(command, **options):
     return result.stdout
 
 
-def tenon_times(programs, pattern, seconds, environment):
+def tenon_times(programs, pattern, seconds, environment, ratios=True):
+    """Seconds by subject; of subjects that compare two ways within Tenon their ratio, unless these are left out."""
     times = {}
     for program in programs:
         text = run([program, f"--benchmark_filter={pattern}", f"--benchmark_min_time={seconds}", "--benchmark_format=json"],
@@ -38,7 +39,8 @@ def tenon_times(programs, pattern, seconds, environment):
                     sys.exit(f"bench: {b['name']}: {b.get('error_message')}")
                 name = b["name"].removesuffix("/real_time").split("/iterations:")[0]
                 # A ratio within Tenon, or the time of a unit of work.
-                times[name] = b["ratio"] if "ratio" in b else 1 / b["items_per_second"]
+                if ratios or "ratio" not in b:
+                    times[name] = b["ratio"] if "ratio" in b else 1 / b["items_per_second"]
     return times
 
 
@@ -236,4 +238,5 @@ def main():
     print(f"\n{options.threads} threads on both sides; the least of {options.rounds} alternating turns; {missed} ratios above their target.")
 
 
-main()
+if __name__ == "__main__":
+    main()
