@@ -58,10 +58,9 @@ Shape Shape::contiguous_strides() const {
 
 void Shape::refuse_index(int64_t i) const {
   const auto rank = static_cast<int64_t>(rank_);
-  throw IndexError(
-      "dimension " + std::to_string(i) + " of " + str() + " does not exist; " +
-      (rank > 0 ? "it must lie in [" + std::to_string(-rank) + ", " + std::to_string(rank - 1) + "]"
-                : "there are no dimensions"));
+  throw IndexError(fmt::format("dimension {} of {} does not exist; {}", i, str(),
+                               rank > 0 ? fmt::format("it must lie in [{}, {}]", -rank, rank - 1)
+                                        : "there are no dimensions"));
 }
 void Shape::refuse_product(const char* what) const { refuse_extent(what, *this); }
 

@@ -113,7 +113,8 @@ Batch collate(std::span<const Example> examples) {
 Batch collate(std::span<const Example> examples, std::span<const int64_t> indices,
               const Dataset& dataset) {
   return join(examples, [&](size_t place) {
-    return std::to_string(indices[place]) + (place ? " of " + dataset.name() : "");
+    return place ? fmt::format("{} of {}", indices[place], dataset.name())
+                 : fmt::format("{}", indices[place]);
   });
 }
 

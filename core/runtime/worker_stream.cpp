@@ -26,7 +26,7 @@ namespace tenon {
 
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
+constexpr auto kRelaxed = std::memory_order_relaxed;
 
 // Work that takes longer than this goes to the worker. Shorter work runs on the thread of the
 // caller if nothing is queued before it, because waking the worker would take longer.
@@ -64,7 +64,7 @@ class WorkerStream final : public DeviceStream, ForkMember {
   uint64_t run(const Launch& l) override {
     require_device();
     std::lock_guard lock(lock_);
-    const uint64_t before = submitted_.load(relaxed);
+    const uint64_t before = submitted_.load(kRelaxed);
     if (is_for_caller(l.plan->cost_ns) && completed_.load(std::memory_order_acquire) == before) {
       // Nothing is queued, and the worker sleeps or spins. No other thread can submit work now, so
       // this thread acts as the stream.
@@ -81,7 +81,7 @@ class WorkerStream final : public DeviceStream, ForkMember {
   uint64_t run_all(LaunchSequence& sequence) override {
     require_device();
     std::lock_guard lock(lock_);
-    const uint64_t before = submitted_.load(relaxed);
+    const uint64_t before = submitted_.load(kRelaxed);
     if (is_for_caller(sequence.cost_ns) && completed_.load(std::memory_order_acquire) == before) {
       run_and_log(failures, sequence, before + 1);
       complete(before + 1);  // in this order, as above
@@ -122,7 +122,7 @@ class WorkerStream final : public DeviceStream, ForkMember {
   uint64_t forget_failed(const void* data, uint64_t bytes) override {
     if (reached(last()) && !failures.any()) return 0;
     std::lock_guard lock(lock_);
-    if (completed_.load(std::memory_order_acquire) == submitted_.load(relaxed)) {
+    if (completed_.load(std::memory_order_acquire) == submitted_.load(kRelaxed)) {
       if (failures.any()) failures.clear_poison(data, bytes);
       return 0;
     }
@@ -142,8 +142,8 @@ class WorkerStream final : public DeviceStream, ForkMember {
   // until the worker has woken up. For a product of 128 x 128 that is a third of the time.
   void wait(uint64_t ticket) override {
     // A thread may wait once more for what it has waited for.
-    if (const uint64_t ns = burst_ns_.exchange(0, relaxed))
-      burst_was_short_.store(ns <= kBurstNs, relaxed);
+    if (const uint64_t ns = burst_ns_.exchange(0, kRelaxed))
+      burst_was_short_.store(ns <= kBurstNs, kRelaxed);
     if (reached(ticket)) return;
     if (is_long_chain() || !try_to_execute()) return wait_for_others(ticket);
     {
@@ -170,16 +170,16 @@ class WorkerStream final : public DeviceStream, ForkMember {
   // guess: threads that have waited after little work will do so again. Where there are several
   // streams, the caller is needed to queue work on the others.
   bool is_for_caller(uint64_t cost_ns) {
-    const uint64_t burst_ns = burst_ns_.load(relaxed) + cost_ns;
-    burst_ns_.store(burst_ns, relaxed);
+    const uint64_t burst_ns = burst_ns_.load(kRelaxed) + cost_ns;
+    burst_ns_.store(burst_ns, kRelaxed);
     if (cost_ns <= kInPlaceNs) return cost_ns != 0;
-    return cost_ns <= kPieceNs && burst_ns <= kBurstNs && burst_was_short_.load(relaxed) &&
-           streams.load(relaxed) == 1;
+    return cost_ns <= kPieceNs && burst_ns <= kBurstNs && burst_was_short_.load(kRelaxed) &&
+           streams.load(kRelaxed) == 1;
   }
 
   bool is_long_chain() const {
-    return submitted_.load(relaxed) > completed_.load(relaxed) + 1 &&
-           pushed_ns_.load(relaxed) - executed_ns_.load(relaxed) > kTakenOverNs;
+    return submitted_.load(kRelaxed) > completed_.load(kRelaxed) + 1 &&
+           pushed_ns_.load(kRelaxed) - executed_ns_.load(kRelaxed) > kTakenOverNs;
   }
 
   void start() {
@@ -234,22 +234,22 @@ class WorkerStream final : public DeviceStream, ForkMember {
   uint64_t push_locked(F&& fill_in) {
     if (!has_thread_) [[unlikely]]
       start();
-    if (is_full() || line_front_.load(relaxed) != line_end_) [[unlikely]]
+    if (is_full() || line_front_.load(kRelaxed) != line_end_) [[unlikely]]
       await_room();
-    const uint64_t ticket = submitted_.load(relaxed) + 1;
+    const uint64_t ticket = submitted_.load(kRelaxed) + 1;
     // An idle ring starts again at its first slot, so that a short queue stays in cache.
-    if (completed_.load(std::memory_order_acquire) + 1 == ticket) base_.store(ticket, relaxed);
-    WorkerTask& t = ring_[(ticket - base_.load(relaxed)) % kRingSize];
+    if (completed_.load(std::memory_order_acquire) + 1 == ticket) base_.store(ticket, kRelaxed);
+    WorkerTask& t = ring_[(ticket - base_.load(kRelaxed)) % kRingSize];
     t.cost_ns = 0;
     fill_in(t);
-    pushed_ns_.store(pushed_ns_.load(relaxed) + t.cost_ns, relaxed);
+    pushed_ns_.store(pushed_ns_.load(kRelaxed) + t.cost_ns, kRelaxed);
     submitted_.store(ticket);
     wake_worker();
     return ticket;
   }
 
   bool is_full() const {
-    return submitted_.load(relaxed) + 1 - completed_.load(std::memory_order_acquire) >= kRingSize;
+    return submitted_.load(kRelaxed) + 1 - completed_.load(std::memory_order_acquire) >= kRingSize;
   }
 
   // If the ring is full, callers wait, because memory is limited. They continue in the order in
@@ -289,16 +289,16 @@ class WorkerStream final : public DeviceStream, ForkMember {
   // it, and only if there is a task.
   bool execute_next() {
     const uint64_t ticket = completed_.load(std::memory_order_acquire) + 1;
-    WorkerTask& t = ring_[(ticket - base_.load(relaxed)) % kRingSize];
+    WorkerTask& t = ring_[(ticket - base_.load(kRelaxed)) % kRingSize];
     if (t.kind == WorkerTask::stop) return false;
     execute(t, ticket);
     t.heap.reset();
-    executed_ns_.store(executed_ns_.load(relaxed) + t.cost_ns, relaxed);
+    executed_ns_.store(executed_ns_.load(kRelaxed) + t.cost_ns, kRelaxed);
     complete(ticket);
     return true;
   }
 
-  bool try_to_execute() { return !executing_.load(relaxed) && !executing_.exchange(true); }
+  bool try_to_execute() { return !executing_.load(kRelaxed) && !executing_.exchange(true); }
   // Another thread may have queued work after the worker had looked for it and gone to sleep.
   void stop_executing() {
     executing_.store(false);
@@ -329,7 +329,7 @@ class WorkerStream final : public DeviceStream, ForkMember {
         if (has_task()) return;
         stop_executing();
       }
-      if (spins < 400 && !executing_.load(relaxed)) {
+      if (spins < 400 && !executing_.load(kRelaxed)) {
         cpu_pause();
         continue;
       }

@@ -11,6 +11,7 @@
 
 #include "bits.h"
 #include "support/drain.h"
+#include "support/expect.h"
 
 BOOST_AUTO_TEST_SUITE(forms_test)
 
@@ -65,13 +66,6 @@ Tensor usual_step(Net& net, optim::Optimizer& optimizer, const Tensor& x, const 
   loss.backward();
   optimizer.step();
   return loss;
-}
-
-std::string error_of(const std::function<void()>& call) try {
-  call();
-  return "";
-} catch (const Error& error) {
-  return error.what();
 }
 
 }  // namespace
@@ -152,12 +146,12 @@ BOOST_AUTO_TEST_CASE(a_step_that_fails_does_not_happen) {
     const Tensor x = randn({4, 6});
     const Tensor y = i == 5 ? full({4}, 7, {.dtype = i64}) : randint(0, 3, {4});
     const Tensor expected = usual_step(t.a, t.adam_a, x, y), found = compiled(x, y);
-    const auto text = error_of([&] { expected.item(); });
-    BOOST_TEST(text == error_of([&] { found.item(); }));
+    const auto text = tenon::test::error_of([&] { expected.item(); });
+    BOOST_TEST(text == tenon::test::error_of([&] { found.item(); }));
     BOOST_TEST(text.empty() == (i != 5));
     BOOST_TEST(same_bits(t.a.parameters(), t.b.parameters()));
-    BOOST_TEST(error_of([&] { t.a.fc1.bias.grad().to_vector<float>(); }) ==
-               error_of([&] { t.b.fc1.bias.grad().to_vector<float>(); }));
+    BOOST_TEST(tenon::test::error_of([&] { t.a.fc1.bias.grad().to_vector<float>(); }) ==
+               tenon::test::error_of([&] { t.b.fc1.bias.grad().to_vector<float>(); }));
   }
   test::drain();
 }

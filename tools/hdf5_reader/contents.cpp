@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include <fmt/format.h>
+
 namespace tenon::reader {
 namespace {
 
@@ -39,8 +41,8 @@ void describe_shape(hid_t dataset, Item& item) {
   const int rank =
       kind == H5S_SCALAR ? 0 : check(H5Sget_simple_extent_ndims(space), "read its shape");
   if (rank > static_cast<int>(hdf5_wire::kMaxRank))
-    throw Fault("it has " + std::to_string(rank) + " dimensions, and a tensor has at most " +
-                std::to_string(hdf5_wire::kMaxRank));
+    throw Fault(fmt::format("it has {} dimensions, and a tensor has at most {}", rank,
+                            hdf5_wire::kMaxRank));
   item.dims.resize(static_cast<size_t>(rank));
   if (rank > 0)
     check(H5Sget_simple_extent_dims(space, item.dims.data(), nullptr), "read its shape");
@@ -70,9 +72,9 @@ void require_known_filters(hid_t properties) {
                        name.size() - 1, name.data(), &config);
     if (filter != H5Z_FILTER_DEFLATE && filter != H5Z_FILTER_SHUFFLE &&
         filter != H5Z_FILTER_FLETCHER32)
-      throw Fault("it is packed with the filter " + std::to_string(filter) +
-                  (name[0] ? std::string(" (") + name.data() + ")" : "") +
-                  "; deflate (gzip), shuffle and fletcher32 are read");
+      throw Fault(fmt::format(
+          "it is packed with the filter {}{}; deflate (gzip), shuffle and fletcher32 are read",
+          filter, name[0] ? fmt::format(" ({})", name.data()) : ""));
   }
 }
 
@@ -91,14 +93,13 @@ void check_chunks(hid_t dataset, hid_t properties, const Item& item, uint64_t fi
     expected *= (item.dims[i] - 1) / chunk[i] + 1;
   }
   if (bytes > kFreeChunkBytes + file_bytes)
-    throw Fault("its chunks have " + std::to_string(bytes) +
-                " bytes each, which is too much for this file");
+    throw Fault(
+        fmt::format("its chunks have {} bytes each, which is too much for this file", bytes));
   const Handle space(H5Dget_space(dataset), H5Sclose, "read its shape");
   hsize_t written = 0;
   check(H5Dget_num_chunks(dataset, space, &written), "count its chunks");
   if (written != expected)
-    throw Fault("only " + std::to_string(written) + " of its " + std::to_string(expected) +
-                " chunks were written");
+    throw Fault(fmt::format("only {} of its {} chunks were written", written, expected));
 }
 
 // Returns how many bytes of the file the values take.
@@ -185,7 +186,7 @@ class Walk {
 
   void visit(hid_t group, const std::string& prefix, int depth) {
     if (depth > kMaxDepth)
-      throw Fault("its groups are nested more than " + std::to_string(kMaxDepth) + " deep");
+      throw Fault(fmt::format("its groups are nested more than {} deep", kMaxDepth));
     for (const Link& link : links_in(group)) {
       const std::string path = prefix + link.name;
       bytes_ += path.size();

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "contents.h"
 
 namespace tenon::reader {
@@ -31,8 +33,8 @@ bool is_type(hid_t type, const Handle& wanted) {
 }
 
 std::string whole_number_name(hid_t type) {
-  return std::string(H5Tget_sign(type) == H5T_SGN_NONE ? "uint" : "int") +
-         std::to_string(H5Tget_precision(type));
+  return fmt::format("{}{}", H5Tget_sign(type) == H5T_SGN_NONE ? "uint" : "int",
+                     H5Tget_precision(type));
 }
 
 // Whether a data set is bfloat16 in Tenon's own files: words of 16 bits with an attribute.
@@ -94,7 +96,7 @@ void describe_type(hid_t dataset, Item& item) {
   } else if (kind == H5T_FLOAT) {
     for (const Type known : {Type::f32, Type::f64, Type::f16, Type::bf16})
       if (is_type(type, memory_type(known))) return void(item.type = known);
-    unreadable("of floating point with " + std::to_string(8 * H5Tget_size(type)) + " bits");
+    unreadable(fmt::format("of floating point with {} bits", 8 * H5Tget_size(type)));
   } else if (kind == H5T_INTEGER) {
     for (const Type known : {Type::i64, Type::i32, Type::u8})
       if (is_type(type, memory_type(known))) return void(item.type = known);

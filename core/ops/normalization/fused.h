@@ -1,4 +1,4 @@
-// What the operators of normalization share. Not installed.
+// What the operators of normalization share.
 #pragma once
 
 #include <span>
