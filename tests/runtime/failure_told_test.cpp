@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(what_failed_late_is_heard_of_by_each_thread_that_uses_a_val
     require_error<Error>([&] { use(bad); }, "sim: an accident");
     BOOST_CHECK_NO_THROW(use(bad));
     BOOST_CHECK_NO_THROW(synchronize());
-    // It is no news for who uses other values.
+    // Threads that use other values are not told again.
     std::thread([] {
       BOOST_TEST((ones({3}, {.device = "sim:0"}) * 2.0).sum().item() == 6.0);
     }).join();

@@ -22,7 +22,7 @@
 #include "fuzz.h"
 #include "process/child.h"
 #include "runtime/random_program.h"
-#include "sim/held.h"
+#include "sim/held_up_stream.h"
 #include "support/expect.h"
 #include "support/sanitized.h"
 
@@ -219,9 +219,11 @@ class Run {
       case made:
         return put(s.to, made_on(s.to, s.device), "made");
       case add:
-        return binary("sum", [](auto& x, auto& y) { return x + y; }, std::plus<>());
+        return binary(
+            "sum", [](auto& x, auto& y) { return x + y; }, std::plus<>());
       case subtract:
-        return binary("difference", [](auto& x, auto& y) { return x - y; }, std::minus<>());
+        return binary(
+            "difference", [](auto& x, auto& y) { return x - y; }, std::minus<>());
       case larger:
         return binary(
             "larger", [](auto& x, auto& y) { return maximum(x, y); },
@@ -246,9 +248,11 @@ class Run {
                    "cat of " + name(*first) + ", " + name(second));
       }
       case add_in_place:
-        return in_place("+=", [](auto& x, auto& y) { x += y; }, std::plus<>());
+        return in_place(
+            "+=", [](auto& x, auto& y) { x += y; }, std::plus<>());
       case subtract_in_place:
-        return in_place("-=", [](auto& x, auto& y) { x -= y; }, std::minus<>());
+        return in_place(
+            "-=", [](auto& x, auto& y) { x -= y; }, std::minus<>());
       case halve_in_place:
         return in_place(
             "*= 0.5, beside", [](auto& x, auto&) { x *= 0.5; },
@@ -292,7 +296,10 @@ class Run {
       case row: {
         const int64_t k = s.b % half;
         return view(
-            "expanded row", [&](auto& x) { return x.narrow(0, k, 1).expand({n, n}); },
+            "expanded row",
+            [&](auto& x) {
+              return x.narrow(0, k, 1).expand({n, n});
+            },
             [&](Plain& x) { x.offset += k * x.row_stride, x.row_stride = 0; });
       }
       case read:

@@ -11,7 +11,7 @@
 
 #include "runtime/never_made.h"
 #include "sim/faults.h"
-#include "sim/held.h"
+#include "sim/held_up_stream.h"
 #include "support/expect.h"
 
 BOOST_AUTO_TEST_SUITE(stream_guard_test, *boost::unit_test::fixture<tenon::test::SimFolder>())
@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(work_of_a_scope_overlaps_with_that_of_the_device) {
     x.wait();
     Stream second(device);
     BOOST_TEST(second.device().str() == device);
-    Held held("sim:1");
+    HeldUpStream held("sim:1");
     const Tensor late = late_on(device), behind = x * 2.0;
     Tensor beside;
     {
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(changes_in_place_wait_for_who_reads_elsewhere) {
       in_second = full({n}, 5, {.device = device});
     }
     synchronize();
-    Held held("sim:1");
+    HeldUpStream held("sim:1");
     const Tensor late = late_on(device);  // 3
     const Tensor from_x = x + late, from_second = in_second + late;
     {
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(copies_of_a_scope_are_its_own) {
   const Tensor x = full({n}, 3, {.device = "sim:0"}), y = full({n}, 4);
   synchronize();
   Stream on_sim("sim:0"), on_cpu("cpu:0");
-  Held held("sim:1");
+  HeldUpStream held("sim:1");
   const Tensor late = late_on("sim:0"), late_here = late_on("cpu:0");
   {
     const StreamGuard sim(on_sim), cpu(on_cpu);
@@ -243,7 +243,7 @@ BOOST_AUTO_TEST_CASE(memory_is_not_used_again_while_another_stream_reads_it) {
   for_devices([](const char* device) {
     Stream second(device);
     synchronize();
-    Held held("sim:1");
+    HeldUpStream held("sim:1");
     const Tensor late = late_on(device);
     std::vector<Tensor> sums;
     for (int i = 0; i < 20; ++i) {
@@ -265,7 +265,7 @@ BOOST_AUTO_TEST_CASE(memory_is_not_used_again_while_another_stream_reads_it) {
 BOOST_AUTO_TEST_CASE(a_stream_may_go_before_its_work) {
   synchronize();
   const uint64_t before = memory_stats("sim:0").allocated;
-  Held held("sim:1");
+  HeldUpStream held("sim:1");
   Tensor late = late_on("sim:0"), result;
   {
     Stream second("sim:0");

@@ -11,7 +11,7 @@
 
 #include "process/child.h"
 #include "sim/faults.h"
-#include "sim/held.h"
+#include "sim/held_up_stream.h"
 #include "support/expect.h"
 
 BOOST_AUTO_TEST_SUITE(transfer_failures_test, *boost::unit_test::fixture<tenon::test::SimFolder>())
@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(values_that_failed_late_are_reported_to_who_reads_the_copy)
   synchronize();
   Tensor a = ones({100}, {.device = "sim:0"}), copied;
   {
-    Held held("sim:0");
+    HeldUpStream held("sim:0");
     fill(sim::kFailsLate, "sim:0");
     copied = (a + 1.0).to("cpu") * 2.0;
     held.let_go();
@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(losing_a_device_under_a_copy,
   Tensor a = ones({100}, {.device = lost}), before = a.to("cpu"), arrived = before * 2.0;
   arrived.wait();
   a.to("cpu").wait();  // its block of pinned memory will be used again
-  Held held(lost);
+  HeldUpStream held(lost);
   fill(sim::kLosesDevice, lost);
   Tensor copied = (a + 1.0).to("cpu"), used = copied + 1.0;
   held.let_go();

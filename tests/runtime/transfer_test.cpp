@@ -20,7 +20,7 @@
 
 #include "process/child.h"
 #include "sim/faults.h"
-#include "sim/held.h"
+#include "sim/held_up_stream.h"
 #include "support/expect.h"
 #include "support/sanitized.h"
 
@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(nobody_waits_for_a_busy_device) {
   Tensor a = ones({1000}, {.device = "sim:0"}), batch = full({1000}, 4);
   batch.wait();
   const uint64_t blocked = blocking_copies();
-  Held held("sim:0");
+  HeldUpStream held("sim:0");
   Tensor there = a + 1.0;
   Tensor here = there.to("cpu"), elsewhere = (there * 2.0).to("cpu:1");
   Tensor sum = (here + elsewhere.to("cpu")).sum();
@@ -74,8 +74,9 @@ BOOST_AUTO_TEST_CASE(large_copies_come_beside_other_work) {
   const Tensor stuck = ones({10}, {.device = "sim:0"}), far = full({n}, 3, {.device = "sim:0"}),
                here = full({n}, 2);
   far.wait();
-  Held held("sim:0");
-  const Tensor stuck_too = far * 1.0, busy = (stuck * 2.0).to("cpu:1");  // small, so cpu:1 itself waits for it
+  HeldUpStream held("sim:0");
+  const Tensor stuck_too = far * 1.0,
+               busy = (stuck * 2.0).to("cpu:1");  // small, so cpu:1 itself waits for it
   const Tensor behind = full({n}, 5, {.device = "cpu:1"}) + 1.0;
   Tensor came = here.to("cpu:1");
   came.wait();
@@ -114,7 +115,7 @@ BOOST_AUTO_TEST_CASE(copies_far_ahead_take_turns) {
   here.wait();
   const uint64_t before = memory_stats("cpu:3").reserved;
   Tensor total = zeros({n}, {.device = "cpu:3"});
-  Held held("sim:0");
+  HeldUpStream held("sim:0");
   total += (stuck * 2.0).to("cpu:3").sum();
   for (int i = 0; i < 300; ++i) total += here.to("cpu:3");
   BOOST_TEST(memory_stats("cpu:3").reserved - before < (uint64_t{80} << 20));
@@ -133,7 +134,7 @@ BOOST_AUTO_TEST_CASE(nobody_waits_for_a_device_that_only_shared_a_sum) {
   Tensor x = ones({5}, {.device = "sim:1"}) * 2.0;
   while (!x.is_ready()) {
   }
-  Held held("sim:0");
+  HeldUpStream held("sim:0");
   Tensor copied = x.to("sim:2");
   held.let_go();
   BOOST_TEST(copied.sum().item() == 10.0);
@@ -147,7 +148,7 @@ BOOST_AUTO_TEST_CASE(a_training_step_waits_for_nothing) {
     model.to("sim:0");
     optim::Adam optimizer(model.parameters(), {.lr = 0.01});
     Tensor inputs = randn({16, 20}), labels = randint(0, 5, {16}, {.dtype = i64});
-    std::optional<Held> held;
+    std::optional<HeldUpStream> held;
     std::vector<Tensor> losses;
     for (int i = 0; i < 5; ++i) {
       if (hold && i == 2) held.emplace("sim:0");
@@ -169,7 +170,7 @@ BOOST_AUTO_TEST_CASE(a_training_step_waits_for_nothing) {
 
 BOOST_AUTO_TEST_CASE(one_thread_queues_while_others_wait) {
   Tensor a = ones({10}, {.device = "sim:0"});
-  std::optional<Held> held("sim:0");
+  std::optional<HeldUpStream> held("sim:0");
   std::vector<Tensor> queued;
   for (int i = 0; i < 4; ++i) queued.push_back(a + static_cast<double>(i));
   fill(sim::kFailsLate, "sim:0");
@@ -196,7 +197,7 @@ BOOST_AUTO_TEST_CASE(one_thread_queues_while_others_wait) {
 BOOST_AUTO_TEST_CASE(what_is_copied_may_change_at_once) {
   Tensor there = full({5000}, 3, {.device = "sim:0"}), here = full({5000}, 4);
   {
-    Held held("sim:0");
+    HeldUpStream held("sim:0");
     Tensor moved = here.to("sim:0");
     here.fill_(8);
     here.wait();
@@ -221,7 +222,7 @@ BOOST_AUTO_TEST_CASE(copies_under_way_do_not_share_pinned_memory) {
     here.push_back(full({5000}, i)), there.push_back(full({5000}, i, {.device = "sim:0"}));
   std::vector<Tensor> moved, copied;
   {
-    Held held("sim:0");
+    HeldUpStream held("sim:0");
     for (auto& t : here) moved.push_back(t.to("sim:0"));
     held.let_go();
   }
@@ -229,7 +230,7 @@ BOOST_AUTO_TEST_CASE(copies_under_way_do_not_share_pinned_memory) {
   {
     // The device has done its half, the host's stream is held up by another device.
     Tensor a = ones({5}, {.device = "sim:1"});
-    Held held("sim:1");
+    HeldUpStream held("sim:1");
     Tensor b = a.to("cpu");
     for (auto& t : there) {
       copied.push_back(t.to("cpu"));
@@ -249,7 +250,7 @@ BOOST_AUTO_TEST_CASE(copies_into_memory_in_use_come_after_its_readers) {
     Tensor w = full({3000}, 3, {.device = primary}), unit = ones({3000}, {.device = other});
     allow_replicas(w);
     w.wait();
-    Held held("sim:0");
+    HeldUpStream held("sim:0");
     Tensor first = w * unit;
     w.fill_(5);
     Tensor second = w * unit;
@@ -287,7 +288,7 @@ BOOST_AUTO_TEST_CASE(what_is_under_way_is_bounded) {
   const uint64_t blocked = blocking_copies();
   std::vector<Tensor> copies;
   {
-    Held held("sim:0");
+    HeldUpStream held("sim:0");
     for (int i = 0; i < 4; ++i) copies.push_back(source.to("cpu"));
     BOOST_TEST(blocking_copies() == blocked);
     std::jthread opener([&](std::stop_token stop) {

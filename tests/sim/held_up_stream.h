@@ -20,9 +20,9 @@ inline void fill(double kind, Device device) { empty({3}, {.device = device}).fi
 
 // Holds up the device's stream. Were somebody to wait for it meanwhile, a thread would let it go in
 // the end and tell.
-class Held {
+class HeldUpStream {
  public:
-  explicit Held(Device device) {
+  explicit HeldUpStream(Device device) {
     gate_.shut();
     fill(sim::kWaitsAtGate, device);
     rescue_ = std::jthread([this](std::stop_token stop) {
@@ -31,7 +31,7 @@ class Held {
       if (!stop.stop_requested()) rescued_ = true, gate_.open();
     });
   }
-  ~Held() { let_go(); }
+  ~HeldUpStream() { let_go(); }
   void let_go() {
     BOOST_TEST(!rescued_, "somebody waited for the stream that was held up");
     gate_.open();
