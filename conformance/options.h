@@ -32,7 +32,7 @@ struct Options {
   std::string host, end;
 };
 
-// Where the process that runs the checks shall begin, what it leaves out because it ended it
+// Where the process that runs the checks begins, what it leaves out because it ended it
 // before, and what has passed before.
 struct Resumption {
   size_t from = 0;

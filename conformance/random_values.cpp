@@ -7,7 +7,7 @@ namespace tenon::conformance {
 
 namespace {
 
-// From a table: making each anew would take longer than the operators.
+// From a table: making each again would take longer than the operators.
 double normal(uint32_t drawn) {
   static const auto table = [] {
     std::mt19937 engine(20);

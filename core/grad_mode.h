@@ -5,6 +5,8 @@
 
 namespace tenon {
 
+// Returns whether operators of this thread are recorded for backward(): true unless a guard below
+// says otherwise.
 TENON_API bool grad_enabled();
 
 // Switches recording on or off for this thread until the end of the scope.

@@ -130,7 +130,7 @@ class TENON_API Tensor : public TensorMethods {
   // ---- autograd ----
   // Returns whether operators on this tensor are recorded.
   bool requires_grad() const;
-  // Says whether backward() shall fill grad() of this leaf. Throws a DTypeError if `value` is true
+  // Says whether backward() fills grad() of this leaf. Throws a DTypeError if `value` is true
   // and the dtype is not floating, and an AutogradError if an operator made the tensor.
   Tensor& requires_grad_(bool value = true);
   // Returns whether no recorded operator made the tensor.

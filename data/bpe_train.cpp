@@ -39,7 +39,7 @@ class Trainer {
       queue_.pop();
       const auto found = pairs_.find(best.key);
       if (found == pairs_.end() || found->second.count < 2) continue;
-      if (found->second.count != best.count) {  // it was counted anew since then
+      if (found->second.count != best.count) {  // it has been counted again since
         queue_.push({found->second.count, best.key});
         continue;
       }

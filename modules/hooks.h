@@ -21,9 +21,9 @@ namespace tenon::nn {
 
 class ModuleHooks;
 
-// Owns a hook of a module, which it removes when it is destroyed. Keep it as long as the hook shall
-// run, but not longer than the module: hooks belong to the object at its address, so that copies of
-// the module have none and a moved module has lost them.
+// Owns a hook of a module, which it removes when it is destroyed. Keep it as long as the hook is
+// to run, but not longer than the module: hooks belong to the object at its address, so that copies
+// of the module have none and a moved module has lost them.
 class TENON_API ModuleHook {
  public:
   ModuleHook() = default;

@@ -218,7 +218,7 @@ std::optional<CheckpointReport> CheckpointManager::load_newest(Checkpoint& run,
   }
   if (!skipped_.empty())
     refuse_folder(folder_, fmt::format("none of its {} checkpoints can be read; move them away to "
-                                       "begin anew. The newest: {}",
+                                       "start again. The newest: {}",
                                        skipped_.size(), skipped_.front()));
   resumed_ = true;
   return std::nullopt;

@@ -68,7 +68,7 @@ void require_little_endian(const InputFile& file, const std::vector<ZipMember>& 
   const std::vector<char> order = read_whole(file, *member, 64);
   if (std::string_view(order.data(), order.size()) != "little")
     throw CheckpointError(fmt::format(
-        "its byte order is '{}', and Tenon reads little-endian files. Save it anew on a "
+        "its byte order is '{}', and Tenon reads little-endian files. Save it again on a "
         "machine of that order",
         excerpt({order.data(), order.size()})));
 }

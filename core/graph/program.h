@@ -40,12 +40,12 @@ class Program {
   // What the passes did, a line each.
   const std::vector<std::string>& notes() const { return notes_; }
   uint64_t arena_bytes() const { return arena_ ? arena_->bytes : 0; }
-  // Of the storages that each call makes anew.
+  // Storages that each call makes for itself.
   uint64_t fresh_bytes() const;
   uint64_t replays = 0;
 
  private:
-  // A storage that each call gets anew.
+  // A storage that is another one in each call.
   struct Fresh {
     uint32_t value = 0;
     uint64_t bytes = 0;
@@ -119,7 +119,7 @@ class Program {
   std::vector<std::unique_ptr<Frame>> frames_;
   size_t next_frame_ = 0;
 
-  // Of the present call.
+  // What the present call works with.
   std::vector<Ref<Storage>> input_storages_;
   std::vector<char*> input_data_;
   std::vector<Ref<Storage>> fresh_storages_;

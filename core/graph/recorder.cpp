@@ -329,7 +329,7 @@ bool Recorder::all_are_known() const {
   return true;
 }
 
-// The gradients that parts leave are new tensors: a program makes them anew.
+// The gradients that parts leave are new tensors: a program makes them again.
 void Recorder::require_new_gradients() {
   for (auto& part : trace_.parts)
     for (auto& bind : part.binds)

@@ -100,7 +100,8 @@ struct Part {
   std::function<void()> again;      // empty after the last part
 };
 
-// A storage that each call gets anew: an argument, or the gradient that a leaf had before the call.
+// A storage that is another one in each call: that of an argument, or of the gradient that a leaf
+// had before the call.
 struct Input {
   int32_t leaf = -1;      // of Trace::leaves; -1 for an argument
   int32_t argument = -1;  // its number among the arguments

@@ -88,7 +88,7 @@ class TENON_API Part : public Tensor {
   Part& operator/=(Number value);
 };
 
-// A part that tensors of indices or of bool choose; each reading chooses anew.
+// A part that tensors of indices or of bool choose; each reading chooses again.
 class TENON_API Selection {
  public:
   Selection(const Tensor& x, std::span<const Subscript> subscripts);

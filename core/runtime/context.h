@@ -100,7 +100,8 @@ class DeviceContext {
   uint64_t max_bytes_ = kMaxAddressable;
   ForkMutex mutex_{ForkOrder::devices};
   std::vector<Recording*> recordings_;
-  // Of `main`, by number; null where there is none. They are never destroyed before it.
+  // The further contexts of `main`, by number; null where there is none. They are never destroyed
+  // before it.
   static constexpr uint32_t kFirstOfUsers = 3;
   std::array<std::atomic<DeviceContext*>, kFirstOfUsers + kMostStreams> extras_{};
   std::array<bool, kMostStreams> taken_{};

@@ -48,6 +48,7 @@ TENON_API void count_dispatch(bool on = true);
 // still queued; call synchronize() before. Signatures of one operator beyond the first 100 are
 // counted together as "other shapes".
 TENON_API DispatchStats dispatch_stats();
+// Sets all counts of dispatch_stats() to 0, for all threads.
 TENON_API void reset_dispatch_stats();
 
 }  // namespace tenon

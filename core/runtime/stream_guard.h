@@ -1,4 +1,4 @@
-// Several streams on one device, for who wants independent work on it to overlap.
+// Several streams on one device, with which independent work on it may overlap.
 #pragma once
 
 #include <memory>

@@ -23,7 +23,7 @@ constexpr std::string_view kBegin = "[", kEnd = "\n]\n";
 
 std::string reason_of(int error) { return std::generic_category().message(error); }
 
-// A pipe would make the process wait for who reads it, and has no place to write the end again.
+// A pipe would make the process wait for its reader, and has no place to write the end again.
 bool is_regular_or_absent(const std::string& path) {
   struct stat s {};
   return ::stat(path.c_str(), &s) != 0 || S_ISREG(s.st_mode);

@@ -240,7 +240,7 @@ std::function<void()> GradScaler::prepare_load(const optim::SchedulerState& stat
     options_ = loaded;
     first_scale_ = loaded.init_scale;
     first_tracker_ = tracker;
-    scale_ = growth_tracker_ = Tensor();  // made anew where the next output is
+    scale_ = growth_tracker_ = Tensor();  // made again where the next output is
     steps_.clear();
   };
 }

@@ -49,7 +49,7 @@ std::vector<Optimizer::Option> LBFGS::options_of(size_t) {
 
 void LBFGS::step() {
   throw ValueError(
-      "LBFGS: a step needs a closure that computes the loss and its gradients anew; call "
+      "LBFGS: a step needs a closure that computes the loss and its gradients again; call "
       "step(closure)");
 }
 

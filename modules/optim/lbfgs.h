@@ -19,7 +19,7 @@ struct LBFGSOptions {
 };
 
 // L-BFGS (Nocedal and Wright, Numerical Optimization, chapter 7), as PyTorch's: step(closure) calls
-// the closure several times, which computes the loss and its gradients anew. It reads the loss and
+// the closure several times, which computes the loss and its gradients again. It reads the loss and
 // inner products on the host. All parameters are one group and may be on several devices; history
 // and directions are on that of the first, in f64 if a parameter is and otherwise in f32.
 class TENON_API LBFGS final : public Optimizer {

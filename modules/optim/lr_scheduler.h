@@ -10,7 +10,7 @@
 // A scheduler refers to its optimizer, which has to outlive it, and sets the rates of all its
 // groups: when it is made, and at each step. Most multiply the present rate, so several act
 // together on one optimizer. Rates below 0, which rounding may give, become 0. To go on after a
-// restart, make optimizer and scheduler anew and load the states of both. Constructors throw a
+// restart, make optimizer and scheduler again and load the states of both. Constructors throw a
 // ValueError for an argument outside its range. Cycles are in lr_cycles.h.
 #pragma once
 
@@ -99,7 +99,7 @@ class TENON_API LRScheduler : public SavedSchedule {
   virtual double first_lr(size_t, double lr) { return lr; }
   // Returns the rate of a group in epoch last_epoch(), which was `lr` in the one before.
   virtual double next_lr(size_t group, double lr) = 0;
-  // Called before the rates of an epoch are asked for; with epoch 0 everything begins anew.
+  // Called before the rates of an epoch are asked for; with epoch 0 everything starts again.
   virtual void enter_epoch() {}
   // Begins with epoch 0 at these rates; constructors do so at the present ones.
   virtual void begin(const std::vector<double>& rates);

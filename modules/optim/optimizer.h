@@ -96,7 +96,7 @@ class TENON_API Optimizer {
   struct Slot {
     const char* name;    // "exp_avg"
     bool used;           // by the options of that group
-    bool steady;         // used slots of a parameter that has made steps exist, or start anew
+    bool steady;         // used slots of a parameter that has made steps exist, or start again
     double initial = 0;  // the value of all elements at the start
   };
   struct Option {

@@ -81,7 +81,7 @@ struct AveragedModel final : nn::Module<AveragedModel<M>> {
   bool use_buffers_;
 };
 
-// Computes the running statistics of all batch normalisations of a model anew, as averages over
+// Computes the running statistics of all batch normalisations of a model again, as averages over
 // the batches of the loader: an average of weights has none of its own. The model is in training
 // mode meanwhile, dropout included, as in PyTorch. A batch is a tensor, or a
 // data::Batch, of which `data` is the input; it is moved to the device, if one is given.

@@ -185,7 +185,7 @@ void read_manifest(Manifest& m) {
 void require_loadable_here(const Manifest& m) {
   if (m.abi_major != TN_ABI_MAJOR)
     throw Refused(
-        fmt::format("built for plugin ABI {}.{}, this Tenon has {}.{}; build the plugin anew "
+        fmt::format("built for plugin ABI {}.{}, this Tenon has {}.{}; build the plugin again "
                     "against its headers",
                     m.abi_major, m.abi_minor, TN_ABI_MAJOR, TN_ABI_MINOR));
   check_cpu(m);

@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(inference_is_shared) {
   BOOST_TEST(wrong == 0);
 }
 
-// A replica that was copied while another thread changed its primary is made anew when it is next
+// A replica that was copied while another thread changed its primary is made again when it is next
 // read. Which values the copy sees is open by contract (docs/threads.md), and the thread sanitizer
 // reports just that.
 #if !defined(__SANITIZE_THREAD__)

@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(vae) {
   const double before = number_after(run_well(folder, common + "--epochs 0").out, "test loss "),
                after = number_after(loaded.out, "test loss ");
   BOOST_TEST(after < before - 100, before << " became " << after);
-  // Noise is drawn anew, so the same model gives nearly the same.
+  // New noise is drawn, so the same model gives nearly the same.
   BOOST_TEST(std::abs(number_after(trained.out, "test loss ") - after) < 2);
 }
 

@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(a_part_is_written_by_copy_and_never_without_its_gradient) {
   BOOST_TEST(has(error_of([&] { y.backward(); }), "has been changed in place"));
 }
 
-// What names tensors anew goes on: only an assignment to a temporary is refused.
+// Naming a tensor once more still compiles: only an assignment to a temporary is refused.
 BOOST_AUTO_TEST_CASE(handles_are_assigned_like_any_value) {
   Tensor a = scalar(1), b = scalar(2);
   std::swap(a, b);

@@ -121,7 +121,7 @@ struct HasData {
   }
 };
 
-// What is no regular file, and hangs or goes on for ever for who reads it as one.
+// Files that are no regular ones; reading them as such hangs or goes on for ever.
 inline std::vector<std::pair<std::string, std::filesystem::path>> special_files(
     const TempFolder& folder) {
   const std::filesystem::path fifo = folder / "fifo", socket_path = folder / "socket";

@@ -1,5 +1,5 @@
-// What changes a tensor in place changes the tensor that was named, however it lies in memory, and
-// nothing beside it.
+// What changes a tensor in place changes the tensor that was named, however it kPlacements in
+// memory, and nothing beside it.
 #include <algorithm>
 
 #include <tenon/core/ops/normalization.h>
@@ -15,13 +15,13 @@ using namespace tenon::test;
 
 namespace {
 
-// A way for a tensor of shape (4, 6) to lie in a larger one.
-struct Lie {
+// How a tensor of shape (4, 6) lies in a larger one.
+struct Placement {
   const char* name;
   Shape whole;
   Tensor (*view)(const Tensor& whole);
 };
-const Lie lies[] = {
+const Placement kPlacements[] = {
     {"as it is",
      {4, 6},
      [](const Tensor& w) {
@@ -37,21 +37,21 @@ const Lie lies[] = {
     {"one plane of three", {4, 6, 3}, [](const Tensor& w) { return w.select(2, 1); }},
 };
 
-// The values that `x` holds, laid out in this way; what lies between them is -77.
+// The values that `x` holds, laid out in this way; what kPlacements between them is -77.
 struct Laid {
-  Laid(const Lie& lie, const Tensor& x)
-      : whole(full(lie.whole, -77, {.dtype = x.dtype()})), view(lie.view(whole)) {
+  Laid(const Placement& placement, const Tensor& x)
+      : whole(full(placement.whole, -77, {.dtype = x.dtype()})), view(placement.view(whole)) {
     view.copy_(x);
   }
   Tensor whole, view;
 
   // Nothing but the view has changed.
-  void require_rest_untouched(const Lie& lie) const {
+  void require_rest_untouched(const Placement& placement) const {
     Tensor rest = whole.clone();
-    lie.view(rest).fill_(-77);
+    placement.view(rest).fill_(-77);
     const auto found = rest.to_vector<double>();
     BOOST_TEST(std::all_of(found.begin(), found.end(), [](double v) { return v == -77; }),
-               lie.name);
+               placement.name);
   }
 };
 
@@ -61,24 +61,25 @@ bool same_bits(const Tensor& a, const Tensor& b) {
   return a.to_vector<double>() == b.to_vector<double>();
 }
 
-// `step(lists)` on tensors in every way to lie, each list in another one, against the same on
+// `step(lists)` on tensors in every way to placement, each list in another one, against the same on
 // contiguous tensors.
 using Lists = std::vector<std::vector<Tensor>>;
 void compare_steps(size_t lists, DType dtype, const std::function<void(Lists&)>& step,
                    const std::string& what) {
-  const size_t ways = std::size(lies);
+  const size_t ways = std::size(kPlacements);
   for (size_t first = 0; first < ways; ++first)
     for (size_t shift : {0, 1, 3}) {
       Lists twins(lists), strided(lists);
-      std::vector<std::vector<std::pair<Laid, const Lie*>>> laid(lists);
+      std::vector<std::vector<std::pair<Laid, const Placement*>>> laid(lists);
       for (size_t list = 0; list < lists; ++list)
         for (size_t p = 0; p < 2;
              ++p) {  // two parameters, of which the second is always contiguous
-          const Lie& lie = p ? lies[0] : lies[(first + list * shift) % ways];
+          const Placement& placement =
+              p ? kPlacements[0] : kPlacements[(first + list * shift) % ways];
           const Tensor x =
               abs(values(static_cast<double>(list) + 0.37 * static_cast<double>(p), dtype));
           twins[list].push_back(x.clone());
-          laid[list].emplace_back(Laid(lie, x), &lie);
+          laid[list].emplace_back(Laid(placement, x), &placement);
           strided[list].push_back(laid[list].back().first.view);
         }
       for (int i = 0; i < 3; ++i) {
@@ -87,11 +88,11 @@ void compare_steps(size_t lists, DType dtype, const std::function<void(Lists&)>&
       }
       for (size_t list = 0; list < lists; ++list)
         for (size_t p = 0; p < 2; ++p) {
-          auto& [tensors, lie] = laid[list][p];
+          auto& [tensors, placement] = laid[list][p];
           BOOST_TEST(same_bits(strided[list][p], twins[list][p]),
-                     what << ", list " << list << ", parameter " << p << " " << lie->name
+                     what << ", list " << list << ", parameter " << p << " " << placement->name
                           << ", shift " << shift);
-          tensors.require_rest_untouched(*lie);
+          tensors.require_rest_untouched(*placement);
         }
     }
 }
@@ -186,19 +187,19 @@ BOOST_AUTO_TEST_CASE(running_statistics) {
 }
 
 BOOST_AUTO_TEST_CASE(copies_fills_and_random_numbers) {
-  for (auto& lie : lies)
+  for (auto& placement : kPlacements)
     for (DType dtype : {f32, f64}) {
       auto compare = [&](const char* what, const std::function<void(Tensor&)>& change) {
         Tensor twin = values(0.1, dtype);
-        Laid laid(lie, twin);
+        Laid laid(placement, twin);
         const uint64_t before = laid.view.version();
         manual_seed(3);
         change(twin);
         manual_seed(3);
         change(laid.view);
-        BOOST_TEST(same_bits(laid.view, twin), what << ", " << lie.name);
-        BOOST_TEST(laid.view.version() > before, what << ", " << lie.name);
-        laid.require_rest_untouched(lie);
+        BOOST_TEST(same_bits(laid.view, twin), what << ", " << placement.name);
+        BOOST_TEST(laid.view.version() > before, what << ", " << placement.name);
+        laid.require_rest_untouched(placement);
       };
       compare("copy_", [&](Tensor& x) { x.copy_(values(2.0, dtype)); });
       compare("copy_ of a transposed", [&](Tensor& x) { x.copy_(sample({6, 4}).t()); });

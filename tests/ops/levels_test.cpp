@@ -1,6 +1,6 @@
 // The table of levels (conformance/levels.inc, docs/operators.md) says what a backend that offers
 // simple operators only (tests/ops/primitives) is really asked. TENON_WRITE_LEVELS=1 writes both
-// files anew.
+// files again.
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -266,7 +266,7 @@ BOOST_AUTO_TEST_CASE(the_table_of_levels_is_what_is_asked) {
     std::ofstream(source) << as_source(table);
     return;
   }
-  constexpr const char* remedy = "; TENON_WRITE_LEVELS=1 and this test write it anew";
+  constexpr const char* remedy = "; TENON_WRITE_LEVELS=1 and this test write it again";
   for (auto& [name, e] : table) {
     const auto* known = conformance::level_of(name);
     BOOST_REQUIRE_MESSAGE(known, name << " is missing in conformance/levels.inc" << remedy);

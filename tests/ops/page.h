@@ -37,7 +37,7 @@ inline void require(const std::filesystem::path& path, const std::string& begin,
   const auto line = std::count(page.begin(), differs.first, '\n') + 1;
   BOOST_CHECK_MESSAGE(page == expected,
                       path.filename() << " says something else from line " << line
-                                      << " on; TENON_WRITE_LEVELS=1 and this test write it anew");
+                                      << " on; TENON_WRITE_LEVELS=1 and this test write it again");
 }
 
 }  // namespace tenon::page

@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(a_plan_in_use_stays_when_others_come_and_go) {
   };
   // A hundred that come back every hundred calls. Where the table's order, which is chance, brings
   // one to its turn before it comes back, it is planned once more: about one in a hundred on each
-  // way round. First in, first out would plan each of them anew.
+  // way round. First in, first out would plan each of them again.
   for (int64_t n = 100; n < 200; ++n) absolute_of(n);
   const size_t made = plans(5000, 20000, [&](int64_t n) { absolute_of(100 + n % 100); });
   BOOST_TEST(made >= 15001u);

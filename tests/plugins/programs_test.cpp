@@ -19,7 +19,7 @@ using namespace tenon::test;
 
 namespace {
 
-// Plans and memory are made anew for each size.
+// Plans and memory are made again for each size.
 int64_t next_size() {
   static int64_t n = 3;
   return ++n;

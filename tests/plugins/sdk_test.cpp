@@ -315,7 +315,7 @@ BOOST_AUTO_TEST_CASE(the_next_event_reports_the_first_error_and_the_stream_goes_
   int32_t done = 0;
   BOOST_TEST(said(machine.api.event_query(after, &done)) == "2: the first [op=a]");
   BOOST_TEST(done == 1);
-  // Recorded anew, it is about what came since.
+  // Recorded again, it is about what came since.
   BOOST_TEST(!machine.api.event_record(after, stream));
   BOOST_TEST(said(machine.api.event_wait(after)) == "");
   for (auto* e : {before, after, later}) machine.api.event_destroy(e);

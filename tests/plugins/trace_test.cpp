@@ -216,11 +216,11 @@ BOOST_AUTO_TEST_CASE(parts_name_the_operator_that_needs_them) {
   for (auto& e : events) {
     if (e.at("cat") != "run") continue;
     const json& args = e.at("args");
-    seen.insert(e.at("name").get<std::string>() + ": part of " + args.value("part of", "nothing") +
+    seen.insert(e.at("name").get<std::string>() + ": part of " + args.value("part of", "no other") +
                 ", in " + args.value("module", "no module"));
   }
   for (const char* run :
-       {"abs: part of nothing, in no module", "mul: part of abs (gradient), in no module",
+       {"abs: part of no other, in no module", "mul: part of abs (gradient), in no module",
         "matmul: part of linear (gradient), in Net.first",
         "matmul: part of linear (gradient), in Net.second", "exp: part of softmax, in no module",
         "sum: part of softmax_backward of softmax (gradient), in no module"})

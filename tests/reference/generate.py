@@ -2,7 +2,7 @@
 """Writes the reference cases of operators: inputs, arguments, results and gradients by PyTorch.
 
 usage: generate.py [DIR]             writes all files into DIR (default: cases/ beside this script)
-       generate.py --compare [DIR]   generates anew and compares with the files of DIR; exit status 1
+       generate.py --compare [DIR]   generates again and compares with the files of DIR; exit status 1
                                      where they differ by more than rounding
 
 FORMAT.md in cases/ describes the files. Expected values are computed in float64 from exactly the

@@ -245,7 +245,7 @@ BOOST_AUTO_TEST_CASE(types_shapes_and_attributes_that_no_tensor_has_are_refused)
                  }),
                  "tensor 'w': it has 32 dimensions, and a tensor has at most 8"));
 
-  // Its attribute `dtype` anew, of another kind.
+  // A second attribute `dtype`, of another kind.
   auto with_dtype = [&](hid_t type, hsize_t count, const void* value) {
     return refusal_of([&](hid_t file, const std::string&) {
       add_special(file, plain);

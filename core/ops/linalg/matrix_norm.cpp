@@ -79,7 +79,7 @@ Tensor matrix_norm(const Tensor& x, double ord, const Shape& dims, bool keepdim)
   if (!is_order(ord))
     throw ValueError(fmt::format(
         "matrix_norm: ord must be 1, -1, 2, -2, inf or -inf, or a word, found {}", ord));
-  // Of nothing, the largest is 0, as no size is negative, and there is no smallest.
+  // The largest of no sizes is 0, as no size is negative; there is no smallest.
   const auto extreme = [&](const Tensor& y, int64_t dim, bool keep) {
     if (y.size(dim) > 0) return ord > 0 ? amax(y, dim, keep) : amin(y, dim, keep);
     if (ord > 0) return sum(y, dim, keep);

@@ -25,7 +25,7 @@ struct FusedValue {
 // and programs of equal text are one object.
 class FusedProgram {
  public:
-  // What a program may have at most; plugins/sdk/requests/fused.h repeats it.
+  // A program may have this many at most; plugins/sdk/requests/fused.h repeats it.
   static constexpr size_t kMostInputs = 24, kMostOutputs = 8, kMostSteps = 64;
 
   struct Step {
@@ -39,9 +39,9 @@ class FusedProgram {
   size_t num_inputs() const { return num_inputs_; }
   size_t num_scalars() const { return num_scalars_; }
   const std::vector<Step>& steps() const { return steps_; }
-  // For each output the step that makes it.
+  // Returns, for each output, the number of the step that makes it.
   const std::vector<uint32_t>& results() const { return results_; }
-  // As plugins get it: "mul(x0, _, #1): f32; add(t0, x1): f32 -> t1".
+  // Returns the program as plugins get it: "mul(x0, _, #1): f32; add(t0, x1): f32 -> t1".
   const std::string& text() const { return text_; }
 
  private:
@@ -60,19 +60,21 @@ TENON_API bool can_be_fused(const Op& op);
 // error of the member's own shape rule for dtypes that it does not take.
 class TENON_API FusedBuilder {
  public:
+  // Adds an input of this dtype and returns it.
   FusedValue input(DType dtype);
-  // A call of `op` as `run` gets it: absent operands, attributes, and how many numbers it takes,
-  // which come after those of earlier steps.
+  // Adds a call of `op` as `run` gets it: operands, of which some may be absent, attributes, and
+  // how many numbers it takes, which come after those of earlier steps. Returns its result.
   FusedValue step(const Op& op, std::span<const FusedValue> operands, const Attrs& attrs,
                   size_t num_scalars);
-  // The same by the names that the text of a program has. `attr` is the attribute that the member
-  // needs: "reverse", "n", or "dtype" of a copy; or nothing.
+  // Does the same by the names that the text of a program has. `attr` is the attribute that the
+  // member needs: "reverse", "n", or "dtype" of a copy; or nothing.
   FusedValue step(std::string_view op, std::span<const FusedValue> operands, size_t num_scalars,
                   std::string_view attr = {}, int64_t value = 0);
-  // The result of a step becomes the next output.
+  // Makes the result of a step the next output.
   void output(FusedValue step);
+  // Returns the dtype of an input or of the result of a step.
   DType dtype_of(FusedValue value) const;
-  // Throws an Error where no step reads an input.
+  // Returns the program, which is complete. Throws an Error where no step reads an input.
   const FusedProgram& finish();
 
  private:
@@ -89,11 +91,12 @@ class TENON_API FusedBuilder {
 TENON_API Outputs run_fused(const FusedProgram& program, Inputs inputs,
                             std::span<const Scalar> scalars = {},
                             std::span<const int32_t> in_place = {});
-// The same by the members one by one, in new tensors.
+// Computes the same by running the members one by one, in new tensors.
 TENON_API Outputs run_members(const FusedProgram& program, Inputs inputs,
                               std::span<const Scalar> scalars = {});
 
-// The operator and its attributes, for who makes plans without running them.
+// The operator `fused` and the attributes of a call of it, with which plans can be made that are
+// not run.
 extern const Op fused_op;
 Attrs fused_attrs(const FusedProgram& program, std::span<const int32_t> in_place = {});
 

@@ -33,7 +33,7 @@ struct FusedStep {
   bool has_attr = false;                       // member->attr is given
   int64_t attr = 0;
 
-  // For a request of the member alone.
+  // Returns the attribute with which a request of the member alone comes.
   tn_attr attribute() const {
     return {sizeof(tn_attr), member->attr, member->attr_kind, attr, 0, nullptr, 0, nullptr};
   }

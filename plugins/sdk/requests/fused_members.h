@@ -41,12 +41,12 @@ constexpr FusedMember fused_unary(const char* op, uint32_t takes = kFusedFloats,
                                   uint8_t scalars = 0) {
   return {op, 1, false, scalars, FusedResult::same, takes};
 }
-// Of two tensors, or of a tensor and a number.
+// A member that takes two tensors, or a tensor and a number.
 constexpr FusedMember fused_binary(const char* op, uint32_t takes,
                                    FusedResult result = FusedResult::same) {
   return {op, 2, true, 0, result, takes, "reverse", TN_ATTR_BOOL};
 }
-// Of tensors alone.
+// A member that takes tensors alone.
 constexpr FusedMember fused_tensors(const char* op, uint8_t operands, uint32_t takes,
                                     uint8_t scalars = 0) {
   return {op, operands, false, scalars, FusedResult::same, takes};

@@ -130,7 +130,7 @@ class Steps {
 
   size_t n_;
   std::vector<Parameter> parameters_;
-  // Filled anew in each run, since pointers may change; runs of a plan never overlap.
+  // Filled again in each run, since pointers may change; runs of a plan never overlap.
   std::unique_ptr<Table<Tensors, kFewTensors>> few_;
   std::unique_ptr<Table<Tensors, kManyTensors<Tensors>>> many_;
 };

@@ -200,7 +200,7 @@ const sdk::Kernel variances({"var"}, [](tn_device* device, const Request& reques
   const double divisor =
       std::max(0.0, count_of(request) - static_cast<double>(request.get_int("correction")));
   return with_float(request.input(0).dtype, [&]<class T>(T) {
-    // Of nothing: 0 / 0.
+    // The variance of no elements is 0 / 0.
     return reduction_plan<Var<T>>(*device, request, count_of(request) > 0 ? divisor : 0);
   });
 });
