@@ -58,7 +58,7 @@ void add_to_grad(TensorImpl& leaf, Tensor more, Tensor& ended) {
 }
 
 // The parts stay where they are until a pass or `sum_held` sums them.
-void hold(TensorImpl& leaf, Parts parts) {
+void hold(TensorImpl& leaf, Parts&& parts) {
   LeafGradient all{Ref<TensorImpl>::share(&leaf), leaf.autograd->replicas->held};
   for (auto& [device, part] : parts) all.add_part(std::move(part));
   leaf.autograd->replicas->held.swap(all.parts);
