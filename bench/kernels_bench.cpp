@@ -105,11 +105,44 @@ const FusedProgram& gelu_of_primitives() {
   return b.finish();
 }
 
+// A member of no number, and one of the number that comes next.
+FusedValue of(FusedBuilder& b, const char* op, std::initializer_list<FusedValue> operands) {
+  return b.step(op, std::span(operands.begin(), operands.size()), 0);
+}
+FusedValue with_number(FusedBuilder& b, const char* op, FusedValue a) {
+  const FusedValue operands[] = {a, {}};
+  return b.step(op, operands, 1, "reverse", false);
+}
+
+const FusedProgram& layer_norm_of_primitives() {
+  FusedBuilder b;
+  const FusedValue x = b.input(f32), centred = of(b, "sub", {x, of(b, "mean", {x})}),
+                   var = of(b, "mean", {of(b, "square", {centred})}),
+                   scale = of(b, "rsqrt", {with_number(b, "add", var)}),
+                   y = of(b, "mul", {centred, scale});
+  const FusedValue scaled = with_number(b, "mul", y);
+  b.output(with_number(b, "add", scaled));
+  return b.finish();
+}
+
+const FusedProgram& softmax_of_primitives() {
+  FusedBuilder b;
+  const FusedValue x = b.input(f32), e = of(b, "exp", {of(b, "sub", {x, of(b, "amax", {x})})});
+  b.output(of(b, "div", {e, of(b, "sum", {e})}));
+  return b.finish();
+}
+
 void fused_programs() {
   for (const int64_t n : {1 << 10, 1 << 14, 1 << 18, 1 << 22}) {
     const std::string size = std::to_string(n);
     fused("fused/five_" + size, {n}, five_cheap_ones(), {}, 2);
     fused("fused/gelu_" + size, {n}, gelu_of_primitives(), {0.70710678118654752, 0.5, 1.0}, 1);
+  }
+  for (const int64_t n : {256, 1024, 4096}) {
+    const Shape rows{10'000'000 / n, n};
+    const std::string size = std::to_string(n);
+    fused("fused/layer_norm_" + size, rows, layer_norm_of_primitives(), {1e-5, 1.5, 0.5}, 1);
+    fused("fused/softmax_" + size, rows, softmax_of_primitives(), {}, 1);
   }
   fused("fused/gelu", {10'000'000}, gelu_of_primitives(), {0.70710678118654752, 0.5, 1.0}, 1);
 }

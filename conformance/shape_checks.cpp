@@ -114,7 +114,7 @@ Variant broadcast(const Variant& variant, Random& random) {
 
 bool is_pointwise(const Line& line) {
   for (const Op* op = all_ops(); op; op = op->next)
-    if (std::string_view(op->name) == (line.op ? line.op : line.name)) return op->pointwise;
+    if (std::string_view(op->name) == (line.op ? line.op : line.name) && op->pointwise) return true;
   return false;
 }
 

@@ -16,7 +16,7 @@ using tenon::test::tensor;
 
 namespace {
 
-const auto of = FusedRequest::from;
+const auto of = FusedRequest::from, with_rows = FusedRequest::with_reductions;
 
 // x0 and x1 are f32, x2 is bool; one output.
 Ask program(const char* text, size_t scalars = 0, tn_dtype result = TN_F32) {
@@ -27,6 +27,15 @@ Ask program(const char* text, size_t scalars = 0, tn_dtype result = TN_F32) {
       .out(tensor({2, 3}, result))
       .text("program", text)
       .scalars(scalars);
+}
+
+// Of rows: x0 is f32 (2, 3), x1 f32 (2, 1), x2 bool (3). The outputs are f32.
+Ask rows(const char* text, std::initializer_list<int64_t> output,
+         std::initializer_list<int64_t> another = {}) {
+  Ask ask("fused");
+  ask.in(tensor({2, 3})).in(tensor({2, 1})).in(tensor({3}, TN_BOOL)).out(tensor(output));
+  if (another.size() > 0) ask.out(tensor(another));
+  return ask.text("program", text).scalars(0);
 }
 
 }  // namespace
@@ -95,7 +104,7 @@ BOOST_AUTO_TEST_CASE(steps_that_read_what_is_not_there) {
 }
 
 BOOST_AUTO_TEST_CASE(members_that_do_not_fit) {
-  program("sum(x0): f32 -> t0").refused(of, "no member \"sum\"", TN_CODE_UNSUPPORTED);
+  program("cumsum(x0): f32 -> t0").refused(of, "no member \"cumsum\"", TN_CODE_UNSUPPORTED);
   program("exp(x0): f8 -> t0").refused(of, "no dtype \"f8\"", TN_CODE_UNSUPPORTED);
   program("exp[base=2](x0): f32 -> t0").refused(of, "attribute \"base\"", TN_CODE_UNSUPPORTED);
   program("exp(x0, x1): f32 -> t0").refused(of, "step 0, exp: takes 1 operands");
@@ -115,6 +124,64 @@ BOOST_AUTO_TEST_CASE(members_that_do_not_fit) {
   program("exp(x0): f64 -> t0").refused(of, "step 0, exp: of f32 it does not make f64");
   program("lt(x0, x1): f32 -> t0").refused(of, "of f32 it does not make f32");
   program("exp(x0): f32 -> t0", 0, TN_F64).refused(of, "output 0 is f64, but step 0 makes f32");
+}
+
+// x0 has rows of 3, x1 and x2 one value for each, or the same for all.
+BOOST_AUTO_TEST_CASE(programs_that_reduce) {
+  const auto r = rows(
+                     "sum(x0): f32; mul(x1, t0): f32; sub(x0, t1): f32; var[correction=0](t2): f32"
+                     "; any(x2): bool -> t2, t3",
+                     {2, 3}, {2, 1})
+                     .read(with_rows);
+  BOOST_TEST((r.reduces() && r.steps[0].member->reduces && !r.steps[1].member->reduces));
+  BOOST_TEST((r.steps[3].has_attr && r.steps[3].attr == 0));
+  BOOST_TEST((r.whole.rank == 2 && r.whole.shape[0] == 2 && r.whole.shape[1] == 3));
+  const auto value = [&](FusedOperand::Kind kind, uint32_t i) { return r.is_row_value({kind, i}); };
+  BOOST_TEST((!value(FusedOperand::input, 0) && value(FusedOperand::input, 1) &&
+              !value(FusedOperand::input, 2)));
+  BOOST_TEST((value(FusedOperand::step, 0) && value(FusedOperand::step, 1) &&
+              !value(FusedOperand::step, 2) && value(FusedOperand::step, 3)));
+  const auto column = r.expanded(tensor({2, 1})), line = r.expanded(tensor({3}));
+  BOOST_TEST((column.shape[1] == 3 && column.strides[0] == 1 && column.strides[1] == 0));
+  BOOST_TEST((line.rank == 2 && line.strides[0] == 0 && line.strides[1] == 1));
+  // A plugin that does not ask for them gets none.
+  rows("sum(x0): f32; any(x2): bool; mul(x1, x1): f32 -> t0", {2, 1})
+      .refused(of, "the program reduces rows", TN_CODE_UNSUPPORTED);
+}
+
+BOOST_AUTO_TEST_CASE(programs_that_cannot_reduce) {
+  const auto refused = [](const char* text, const char* why, std::initializer_list<int64_t> out) {
+    rows((std::string(text) + "; any(x2): bool; neg(x1): f32; neg(x0): f32 -> t0").c_str(), out)
+        .refused(with_rows, why);
+  };
+  refused("sum(x1): f32", "step 0, sum: reduces what has one value for each row", {2, 1});
+  refused("sum(_): f32", "step 0, sum: takes 1 operands", {2, 1});
+  refused("sum(x0, x0): f32", "takes 1 operands", {2, 1});
+  refused("sum(x0, #1): f32", "takes 0 scalars, found 1", {2, 1});
+  refused("sum(x0): i64", "of f32 it does not make i64", {2, 1});
+  refused("sum(x2): bool", "of bool it does not make bool", {2, 1});
+  refused("amax(x2): bool", "does not take bool", {2, 1});
+  refused("any(x0): bool", "does not take f32", {2, 1});
+  refused("sum(x0): f32", "output 0 has shape (2, 3), but the program makes (2, 1)", {2, 3});
+  refused("sum(x0): f32", "output 0 has shape (2), but the program makes (2, 1)", {2});
+  refused("neg(x0): f32", "output 0 has shape (2, 1), but the program makes (2, 3)", {2, 1});
+  rows("sum[dims=1](x0): f32 -> t0", {2, 1})
+      .refused(with_rows, "attribute \"dims\"", TN_CODE_UNSUPPORTED);
+  rows("sum(x0): f32; sum(t0): f32 -> t1", {2, 1}).refused(with_rows, "step 1, sum: reduces what");
+  rows("sum(x9): f32 -> t0", {2, 1}).refused(with_rows, "reads input 9, but there are 3");
+  rows("sum(t0): f32 -> t0", {2, 1}).refused(with_rows, "reads the result of step 0");
+  Ask("fused")
+      .in(tensor({2, 3}))
+      .in(tensor({2, 4}))
+      .out(tensor({2, 1}))
+      .text("program", "sum(x0): f32; sum(x1): f32 -> t0, t1")
+      .out(tensor({2, 1}))
+      .refused(with_rows, "the inputs do not broadcast; found (2, 4) and (2, 3)");
+  Ask("fused")
+      .in(tensor({}))
+      .out(tensor({}))
+      .text("program", "sum(x0): f32 -> t0")
+      .refused(with_rows, "single numbers have no rows");
 }
 
 BOOST_AUTO_TEST_CASE(programs_that_do_not_fit_their_tensors) {

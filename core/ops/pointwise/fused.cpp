@@ -26,17 +26,23 @@ int64_t overwritten_by(const Attrs& attrs, size_t output) {
   return attrs.has(kInPlace) ? attrs.get_list(kInPlace)[output] : -1;
 }
 
+Shape whole_shape(std::span<const TensorDesc> inputs) {
+  Shape whole;
+  for (auto& input : inputs) whole = broadcast_shapes(whole, input.shape, "fused");
+  return whole;
+}
+
 void infer_fused(Infer& infer) {
   const auto& program = fused_program(infer.attrs.get_string(kProgram));
-  Shape whole;
-  for (size_t i = 0; i < infer.size(); ++i)
-    whole = broadcast_shapes(whole, shape_of(infer.in(i)), infer.op.name);
+  if (&infer.op != &fused_op_of(program))
+    throw Error("fused: a program that reduces is a call of fused_rows_op, any other of fused_op");
   std::vector<TensorDesc> inputs;
   for (size_t i = 0; i < infer.size(); ++i) inputs.push_back(infer.in(i));
+  const Shape whole = whole_shape(inputs);
   const auto results = infer_steps(program, inputs);
   for (size_t i = 0; i < program.results().size(); ++i) {
     const TensorDesc& result = results[program.results()[i]];
-    if (!(result.shape == whole))
+    if (!(result.shape == whole) && !(program.reduces() && result.shape == row_values(whole)))
       infer.shape_error(fmt::format("output {} has shape {}, but all inputs together {}", i,
                                     result.shape, whole));
     const int64_t input = overwritten_by(infer.attrs, i);
@@ -45,9 +51,10 @@ void infer_fused(Infer& infer) {
       continue;
     }
     const TensorDesc& target = infer.in(static_cast<size_t>(input));
-    if (!(target.shape == whole) || target.dtype != result.dtype)
+    if (!(target.shape == result.shape) || target.dtype != result.dtype)
       infer.shape_error(fmt::format("output {} is {} {}, but input {}, which it overwrites, {} {}",
-                                    i, result.dtype, whole, input, target.dtype, target.shape));
+                                    i, result.dtype, result.shape, input, target.dtype,
+                                    target.shape));
     infer.output_in_place(static_cast<size_t>(input));
   }
 }
@@ -75,12 +82,34 @@ const Op fused_op{{
     .decompose = decompose_fused,
     .decomposes_halves = true,
 }};
+// Dimensions keep their order, and inputs their shapes.
+const Op fused_rows_op{{
+    .name = "fused",
+    .infer = infer_fused,
+    .core_attr = kInPlace,
+    .decompose = decompose_fused,
+    .decomposes_halves = true,
+}};
+
+Shape row_values(Shape shape) {
+  if (!shape.empty()) shape[shape.size() - 1] = 1;
+  return shape;
+}
+
+Attrs attrs_over_rows(const FusedProgram::Step& step, const Shape& shape) {
+  if (shape.empty())
+    throw ShapeError(fmt::format("fused: {} reduces rows, which a single number has not{}",
+                                 step.op->name, path_suffix()));
+  Attrs attrs = step.attrs;
+  return attrs.set("dims", Shape{static_cast<int64_t>(shape.size()) - 1});
+}
 
 void FusedShapes::add(std::optional<DType> dtype) {
-  operands_.push_back(dtype ? std::optional(row_major_desc(*dtype, {})) : std::nullopt);
+  operands_.push_back(dtype ? std::optional(row_major_desc(*dtype, {1})) : std::nullopt);
 }
 
 TensorDesc FusedShapes::infer(const FusedProgram::Step& step) const {
+  if (step.reduces) return infer_reduction(step);
   require_one_dtype(*step.op);
   const std::vector<Scalar> scalars(step.num_scalars);
   CallDesc call({*step.op, {}, step.attrs, scalars}, nullptr);
@@ -88,6 +117,15 @@ TensorDesc FusedShapes::infer(const FusedProgram::Step& step) const {
   Infer infer(call);
   step.op->infer(infer);
   return row_major_desc(infer.outputs.at(0).dtype, infer.outputs.at(0).shape);
+}
+
+TensorDesc FusedShapes::infer_reduction(const FusedProgram::Step& step) const {
+  const Attrs attrs = attrs_over_rows(step, operands_.at(0)->shape);
+  CallDesc call({*step.op, {}, attrs}, nullptr);
+  call.inputs = operands_;
+  Infer infer(call);
+  step.op->infer(infer);
+  return row_major_desc(infer.outputs.at(0).dtype, row_values(operands_[0]->shape));
 }
 
 // Where users call the member, `run` converts first; a program says each conversion.
@@ -104,15 +142,32 @@ void FusedShapes::require_one_dtype(const Op& op) const {
   }
 }
 
+namespace {
+void require_rows(const FusedProgram::Step& step, const Shape& shape, const Shape& whole) {
+  if (!shape.empty() && shape[shape.size() - 1] == whole[whole.size() - 1]) return;
+  throw ShapeError(fmt::format(
+      "fused: {} reduces rows of the shape of all inputs together, {}; found an operand of shape "
+      "{}{}",
+      step.op->name, whole, shape, path_suffix()));
+}
+}  // namespace
+
 std::vector<TensorDesc> infer_steps(const FusedProgram& program,
                                     std::span<const TensorDesc> inputs) {
+  const Shape whole = program.reduces() ? whole_shape(inputs) : Shape();
   std::vector<TensorDesc> results;
   for (auto& step : program.steps()) {
     FusedShapes values;
-    for (auto& operand : step.operands)
-      values.add(operand.kind == FusedValue::absent  ? std::optional<TensorDesc>()
-                 : operand.kind == FusedValue::input ? std::optional(inputs[operand.index])
-                                                     : std::optional(results[operand.index]));
+    for (auto& operand : step.operands) {
+      if (operand.kind == FusedValue::absent) {
+        values.add(std::optional<TensorDesc>());
+        continue;
+      }
+      const TensorDesc& value =
+          operand.kind == FusedValue::input ? inputs[operand.index] : results[operand.index];
+      if (step.reduces) require_rows(step, value.shape, whole);
+      values.add(value);
+    }
     results.push_back(values.infer(step));
     if (results.back().dtype != step.dtype)
       throw DTypeError(fmt::format(
@@ -152,7 +207,16 @@ void require_arguments(const FusedProgram& program, Inputs inputs, std::span<con
 }
 }  // namespace
 
-// Each member by whatever the device has for it.
+Tensor run_step(const FusedProgram::Step& step, Inputs operands, std::span<const Scalar> scalars) {
+  const auto numbers = scalars.subspan(step.first_scalar, step.num_scalars);
+  if (!step.reduces) return run_all({*step.op, operands, step.attrs, numbers})[0];
+  const Tensor rows = operands[0]->contiguous();
+  const Tensor* const row_major[] = {&rows};
+  const Shape& shape = shape_of(rows);
+  return run_all({*step.op, row_major, attrs_over_rows(step, shape), numbers})[0].view(
+      row_values(shape));
+}
+
 Outputs run_members(const FusedProgram& program, Inputs inputs, std::span<const Scalar> scalars) {
   require_arguments(program, inputs, scalars, {});
   const NoGrad guard;
@@ -165,8 +229,7 @@ Outputs run_members(const FusedProgram& program, Inputs inputs, std::span<const 
       operands.push_back(operand.kind == FusedValue::absent  ? nullptr
                          : operand.kind == FusedValue::input ? inputs[operand.index]
                                                              : &results[operand.index]);
-    results.push_back(run_all(
-        {*step.op, operands, step.attrs, scalars.subspan(step.first_scalar, step.num_scalars)})[0]);
+    results.push_back(run_step(step, operands, scalars));
   }
   Outputs outputs;
   for (const uint32_t result : program.results()) outputs.push_back(results[result]);
@@ -190,7 +253,7 @@ Outputs run_fused(const FusedProgram& program, Inputs inputs, std::span<const Sc
           std::find(in_place.begin(), in_place.end(), static_cast<int32_t>(k)) == in_place.end())
         apart[k] = &copies.emplace_back(inputs[k]->clone());
   }
-  return run_all({fused_op, apart, fused_attrs(program, in_place), scalars});
+  return run_all({fused_op_of(program), apart, fused_attrs(program, in_place), scalars});
 }
 
 }  // namespace tenon

@@ -10,6 +10,7 @@
 #include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
+#include <tenon/core/layout.h>
 #include <tenon/core/ops/pointwise/fused.h>
 #include <tenon/core/ops/pointwise/fused_rules.h>
 
@@ -57,11 +58,29 @@ std::string spelled(const FusedProgram::Step& step) {
 
 }  // namespace
 
-bool can_be_fused(const Op& op) {
-  if (!op.pointwise || op.execute || &op == &fused_op) return false;
+namespace {
+bool is_own(const Op& op) {
   for (const Op* own = all_ops(); own; own = own->next)
     if (own == &op) return true;
   return false;  // a user's
+}
+}  // namespace
+
+bool can_be_fused(const Op& op) {
+  return op.pointwise && !op.execute && &op != &fused_op && is_own(op);
+}
+
+bool can_be_fused_reduction(const Op& op) {
+  static constexpr std::string_view names[] = {"all",  "amax", "amin", "any", "logsumexp",
+                                               "mean", "prod", "sum",  "var"};
+  if (std::find(std::begin(names), std::end(names), op.name) == std::end(names)) return false;
+  return is_own(op);
+}
+
+bool can_be_fused_reduction(const Op& op, const Shape& dims, const TensorDesc& x) {
+  return can_be_fused_reduction(op) && !x.shape.empty() &&
+         dims == Shape{static_cast<int64_t>(x.shape.size()) - 1} &&
+         has_format(x.shape, x.strides, contiguous_format);
 }
 
 const FusedProgram& fused_program(std::string_view text) {
@@ -73,6 +92,19 @@ const FusedProgram& fused_program(std::string_view text) {
   return *it->second;
 }
 
+namespace {
+// What a program says of a reduction: not the dimension, which is the last.
+Attrs attrs_of_reduction(const Op& op, const Attrs& attrs) {
+  if (attrs.has("dims") && attrs.get_list("dims").size() != 1)
+    throw Error(fmt::format("fused: {} reduces the last dimension alone; found dims {}", op.name,
+                            attrs.get_list("dims")));
+  Attrs kept;
+  if (std::string_view(op.name) == "var")
+    kept.set("correction", attrs.has("correction") ? attrs.get_int("correction") : int64_t{1});
+  return kept;
+}
+}  // namespace
+
 FusedValue FusedBuilder::input(DType dtype) {
   if (input_dtypes_.size() == FusedProgram::kMostInputs)
     throw Error(fmt::format("fused: more than {} inputs", FusedProgram::kMostInputs));
@@ -82,20 +114,43 @@ FusedValue FusedBuilder::input(DType dtype) {
 
 FusedValue FusedBuilder::step(const Op& op, std::span<const FusedValue> operands,
                               const Attrs& attrs, size_t num_scalars) {
-  if (!can_be_fused(op)) throw Error(fmt::format("fused: {} cannot be a member", op.name));
-  if (program_.steps_.size() == FusedProgram::kMostSteps)
-    throw Error(fmt::format("fused: more than {} steps", FusedProgram::kMostSteps));
   FusedProgram::Step step{
       &op,        DType::f32, {operands.begin(), operands.end()}, attrs, program_.num_scalars_,
       num_scalars};
+  if (can_be_fused(op)) return add(std::move(step));
+  if (!can_be_fused_reduction(op))
+    throw Error(fmt::format("fused: {} cannot be a member", op.name));
+  step.reduces = true;
+  step.attrs = attrs_of_reduction(op, attrs);
+  if (operands.size() != 1 || operands[0].kind == FusedValue::absent || num_scalars > 0)
+    throw Error(fmt::format("fused: {} takes one operand and no numbers", op.name));
+  if (operands[0].kind == FusedValue::step && operands[0].index < row_values_.size() &&
+      row_values_[operands[0].index])
+    throw Error(fmt::format("fused: {} reduces step {}, which has one value for each row", op.name,
+                            operands[0].index));
+  return add(std::move(step));
+}
+
+FusedValue FusedBuilder::add(FusedProgram::Step step) {
+  if (program_.steps_.size() == FusedProgram::kMostSteps)
+    throw Error(fmt::format("fused: more than {} steps", FusedProgram::kMostSteps));
   FusedShapes values;
   for (auto& operand : step.operands)
     values.add(operand.kind == FusedValue::absent ? std::nullopt
                                                   : std::optional(dtype_of(operand)));
   step.dtype = values.infer(step).dtype;
-  program_.num_scalars_ += num_scalars;
+  program_.num_scalars_ += step.num_scalars;
+  row_values_.push_back(is_row_value(step));
   program_.steps_.push_back(std::move(step));
   return {FusedValue::step, static_cast<uint32_t>(program_.steps_.size() - 1)};
+}
+
+bool FusedBuilder::is_row_value(const FusedProgram::Step& step) const {
+  return step.reduces ||
+         std::all_of(step.operands.begin(), step.operands.end(), [&](const FusedValue& o) {
+           return o.kind == FusedValue::absent ||
+                  (o.kind == FusedValue::step && row_values_[o.index]);
+         });
 }
 
 FusedValue FusedBuilder::step(std::string_view op, std::span<const FusedValue> operands,
@@ -105,6 +160,8 @@ FusedValue FusedBuilder::step(std::string_view op, std::span<const FusedValue> o
     attrs.set("reverse", value != 0);
   else if (attr == "n" || attr == "dtype")
     attrs.set(attr == "n" ? "n" : "dtype", value);
+  else if (attr == "correction")
+    attrs.set("correction", value);
   else if (!attr.empty())
     throw Error(fmt::format("fused: no member has the attribute \"{}\"", attr));
   // Two operators may have one name, of which one takes whole numbers.

@@ -42,19 +42,20 @@ class FusedParts {
   }
 
  private:
-  // Of one element without a value, because what a backend takes of a pointwise operator depends on
-  // dtypes.
+  // Of one element without a value, because what a backend takes of a member depends on dtypes.
   bool is_offered(const FusedProgram::Step& step) const {
     std::vector<Tensor> elements;
     std::vector<const Tensor*> operands;
     elements.reserve(step.operands.size());
+    const Shape one = step.reduces ? Shape{1} : Shape{};
+    const Attrs attrs = step.reduces ? attrs_over_rows(step, one) : step.attrs;
     for (auto& operand : step.operands) {
       const bool absent = operand.kind == FusedValue::absent;
       if (!absent)
-        elements.push_back(allocate_tensor({}, desc_of(operand).dtype, inputs_[0]->device()));
+        elements.push_back(allocate_tensor(one, desc_of(operand).dtype, inputs_[0]->device()));
       operands.push_back(absent ? nullptr : &elements.back());
     }
-    const Call call{*step.op, operands, step.attrs,
+    const Call call{*step.op, operands, attrs,
                     scalars_.subspan(step.first_scalar, step.num_scalars)};
     try {
       return plans_of(context_of(inputs_[0]->device())).find(call, common_layout(call)).plan;
@@ -81,8 +82,7 @@ class FusedParts {
   void run_alone(uint32_t s) {
     std::vector<const Tensor*> operands;
     for (auto& operand : steps_[s].operands) operands.push_back(value_of(operand));
-    results_[s] = run_all({*steps_[s].op, operands, steps_[s].attrs,
-                           scalars_.subspan(steps_[s].first_scalar, steps_[s].num_scalars)})[0];
+    results_[s] = run_step(steps_[s], operands, scalars_);
   }
 
   // Whether somebody outside of `together` reads the result.
@@ -131,9 +131,12 @@ class FusedParts {
       builder.output(step);
       made.push_back(s);
     }
+    const FusedProgram& program = builder.finish();
     for (const uint32_t s : made)
-      if (!(descs_[s].shape == whole)) return false;
-    const auto results = run_fused(builder.finish(), read, scalars);
+      if (!(descs_[s].shape == whole) &&
+          !(program.reduces() && descs_[s].shape == row_values(whole)))
+        return false;
+    const auto results = run_fused(program, read, scalars);
     for (size_t i = 0; i < made.size(); ++i) results_[made[i]] = results[i];
     // The others are never read again, and only count as done.
     for (const uint32_t s : together)

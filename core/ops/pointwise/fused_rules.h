@@ -12,6 +12,11 @@ namespace tenon {
 // Returns the program that has this text. Throws an Error if there is none.
 const FusedProgram& fused_program(std::string_view text);
 
+// The shape of one value for each row.
+Shape row_values(Shape shape);
+// The attributes with which a member that reduces is called by itself.
+Attrs attrs_over_rows(const FusedProgram::Step& step, const Shape& shape);
+
 // The operands of one member, of which its shape rule makes the result.
 class FusedShapes {
  public:
@@ -22,15 +27,19 @@ class FusedShapes {
   TensorDesc infer(const FusedProgram::Step& step) const;
 
  private:
+  TensorDesc infer_reduction(const FusedProgram::Step& step) const;
   void require_one_dtype(const Op& op) const;
 
   std::vector<std::optional<TensorDesc>> operands_;
 };
 
 // Returns what the steps make of such inputs. Throws a DTypeError where that is not what the
-// program says.
+// program says, and a ShapeError where a reduction has no whole rows.
 std::vector<TensorDesc> infer_steps(const FusedProgram& program,
                                     std::span<const TensorDesc> inputs);
+
+// Runs a member by whatever the device has for it, in a new tensor.
+Tensor run_step(const FusedProgram::Step& step, Inputs operands, std::span<const Scalar> scalars);
 
 // Runs a program that no plugin of the device takes: those members by themselves that it refuses
 // too, and the others in smaller programs. Where it refuses none, all are run one by one.

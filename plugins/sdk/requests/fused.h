@@ -1,7 +1,8 @@
-// `fused`: several pointwise operators as one, a program of them in the request's attribute
-// "program", read once for every plugin. docs/operators.md has the language.
+// `fused`: several pointwise operators, and reductions of rows, as one: a program of them in the
+// request's attribute "program", read once for every plugin. docs/operators.md has the language.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <string_view>
@@ -43,6 +44,10 @@ struct FusedProgram {
   std::vector<FusedStep> steps;
   std::vector<uint32_t> results;  // for each output, the step that makes it
   uint32_t num_scalars = 0;
+
+  bool reduces() const {
+    return std::any_of(steps.begin(), steps.end(), [](auto& s) { return s.member->reduces; });
+  }
 };
 
 namespace detail {
@@ -203,19 +208,59 @@ class FusedReader {
 
 }  // namespace detail
 
-// A program and the request that it came with, which fit together: every tensor has the shape of
-// the outputs, and every step gets and makes dtypes that its member can.
+// A program and the request that it came with, which fit together: every step gets and makes dtypes
+// that its member can, and tensors have the shapes that they need.
 struct FusedRequest : FusedProgram {
   std::vector<tn_dtype> input_dtypes;
-  const tn_tensor_desc* shape = nullptr;  // an output that is wanted, of the request
+  // An output that is wanted, of the request; NULL if the program reduces.
+  const tn_tensor_desc* shape = nullptr;
+  // The shape of all inputs together, row-major, whose last dimension is a row. Of a program that
+  // reduces, inputs come as they are, and broadcast to it.
+  tn_tensor_desc whole{};
 
-  static FusedRequest from(const Request& request) {
+  // A program of pointwise members, in which every tensor has the shape of the outputs. One that
+  // reduces is refused.
+  static FusedRequest from(const Request& request) { return read(request, false); }
+  // A program of any members.
+  static FusedRequest with_reductions(const Request& request) { return read(request, true); }
+
+  tn_dtype dtype_of(const FusedOperand& operand) const {
+    return operand.kind == FusedOperand::input ? input_dtypes[operand.index]
+                                               : steps[operand.index].dtype;
+  }
+  // Whether it is one value for each row: an input with a last dimension of 1, the result of a
+  // reduction, and what is made of these alone.
+  bool is_row_value(const FusedOperand& operand) const {
+    return operand.kind == FusedOperand::input ? input_is_row_value[operand.index]
+                                               : step_is_row_value[operand.index];
+  }
+  // The tensor in the shape of `whole`, with strides of 0 where it broadcasts.
+  tn_tensor_desc expanded(const tn_tensor_desc& d) const {
+    tn_tensor_desc result = whole;
+    result.dtype = d.dtype;
+    const uint32_t missing = whole.rank - d.rank;
+    for (uint32_t k = 0; k < whole.rank; ++k)
+      result.strides[k] = k < missing || (d.shape[k - missing] == 1 && whole.shape[k] != 1)
+                              ? 0
+                              : d.strides[k - missing];
+    return result;
+  }
+
+ private:
+  std::vector<bool> input_is_row_value, step_is_row_value;
+
+  static FusedRequest read(const Request& request, bool may_reduce) {
     const tn_attr* text = request.find("program");
     if (!text || text->kind != TN_ATTR_STRING || !text->s)
       invalid("attribute \"program\" is missing or of another kind");
-    FusedRequest r{detail::FusedReader(text->s).read(), {}, nullptr};
-    r.read_tensors(request);
+    FusedRequest r;
+    static_cast<FusedProgram&>(r) = detail::FusedReader(text->s).read();
+    const bool reduces = r.reduces();
+    if (reduces && !may_reduce) unsupported("the program reduces rows");
+    r.require_counts(request);
+    reduces ? r.read_rows(request) : r.read_tensors(request);
     for (size_t s = 0; s < r.steps.size(); ++s) r.check_dtypes(s);
+    if (reduces) r.check_rows(request);
     for (size_t i = 0; i < r.results.size(); ++i)
       if (request.has_output(i) && request.output(i).dtype != r.steps[r.results[i]].dtype)
         invalid("output {} is {}, but step {} makes {}", i, dtype_name(request.output(i).dtype),
@@ -223,13 +268,7 @@ struct FusedRequest : FusedProgram {
     return r;
   }
 
-  tn_dtype dtype_of(const FusedOperand& operand) const {
-    return operand.kind == FusedOperand::input ? input_dtypes[operand.index]
-                                               : steps[operand.index].dtype;
-  }
-
- private:
-  void read_tensors(const Request& request) {
+  void require_counts(const Request& request) const {
     if (request.num_inputs() == 0 || request.num_inputs() > FusedLimits::inputs)
       unsupported("takes 1 to {} inputs, found {}", FusedLimits::inputs, request.num_inputs());
     if (request.num_outputs() != results.size())
@@ -237,9 +276,16 @@ struct FusedRequest : FusedProgram {
               request.num_outputs());
     if (request.num_scalars() != num_scalars)
       invalid("the program reads {} scalars, found {}", num_scalars, request.num_scalars());
+    bool wanted = false;
+    for (size_t i = 0; i < results.size(); ++i) wanted = wanted || request.has_output(i);
+    if (!wanted) invalid("no output is wanted");
+  }
+
+  void read_tensors(const Request& request) {
     for (size_t i = 0; i < results.size(); ++i)
       if (request.has_output(i)) take_shape(request.output(i));
-    if (!shape) invalid("no output is wanted");
+    whole = *shape;
+    make_row_major();
     for (size_t i = 0; i < request.num_inputs(); ++i) {
       take_shape(request.input(i));
       input_dtypes.push_back(request.input(i).dtype);
@@ -250,6 +296,59 @@ struct FusedRequest : FusedProgram {
     if (!same_shape(d, *shape))
       invalid("all tensors have the result's shape; found {} and {}", shape_text(d),
               shape_text(*shape));
+  }
+
+  void make_row_major() {
+    int64_t stride = 1;
+    for (uint32_t d = whole.rank; d-- > 0; stride *= whole.shape[d]) whole.strides[d] = stride;
+  }
+
+  void read_rows(const Request& request) {
+    whole.struct_size = sizeof whole;
+    for (size_t i = 0; i < request.num_inputs(); ++i) {
+      broadcast(request.input(i));
+      input_dtypes.push_back(request.input(i).dtype);
+    }
+    if (whole.rank == 0) invalid("single numbers have no rows to reduce");
+    make_row_major();
+  }
+  void broadcast(const tn_tensor_desc& d) {
+    tn_tensor_desc both = d.rank > whole.rank ? d : whole;
+    const tn_tensor_desc& other = d.rank > whole.rank ? whole : d;
+    for (uint32_t k = 1; k <= other.rank; ++k) {
+      int64_t& size = both.shape[both.rank - k];
+      const int64_t beside = other.shape[other.rank - k];
+      if (size != beside && size != 1 && beside != 1)
+        invalid("the inputs do not broadcast; found {} and {}", shape_text(d), shape_text(whole));
+      if (size == 1) size = beside;
+    }
+    whole = both;
+  }
+
+  // A reduction needs rows, and outputs have the whole shape, or one value for each row.
+  void check_rows(const Request& request) {
+    const int64_t row = whole.shape[whole.rank - 1];
+    for (size_t i = 0; i < request.num_inputs(); ++i) {
+      const tn_tensor_desc& d = request.input(i);
+      input_is_row_value.push_back(row != 1 && (d.rank == 0 || d.shape[d.rank - 1] == 1));
+    }
+    for (size_t s = 0; s < steps.size(); ++s) {
+      bool of_row_values = true;
+      for (uint32_t k = 0; k < steps[s].num_operands; ++k)
+        if (steps[s].operands[k].kind != FusedOperand::absent)
+          of_row_values = of_row_values && is_row_value(steps[s].operands[k]);
+      if (steps[s].member->reduces && of_row_values)
+        invalid("step {}, {}: reduces what has one value for each row", s, steps[s].member->op);
+      step_is_row_value.push_back(steps[s].member->reduces || of_row_values);
+    }
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (!request.has_output(i)) continue;
+      tn_tensor_desc expected = whole;
+      if (step_is_row_value[results[i]]) expected.shape[whole.rank - 1] = 1;
+      if (!same_shape(request.output(i), expected))
+        invalid("output {} has shape {}, but the program makes {}", i,
+                shape_text(request.output(i)), shape_text(expected));
+    }
   }
 
   void check_dtypes(size_t number) const {
@@ -275,11 +374,16 @@ struct FusedRequest : FusedProgram {
     }
     if (common < 0 || common > TN_BOOL || !(m.takes >> common & 1))
       invalid("step {}, {}: does not take {}", number, m.op, dtype_name(common));
-    const bool fits = m.result == FusedResult::stated ||
-                      step.dtype == (m.result == FusedResult::boolean ? TN_BOOL : common);
+    const bool fits = m.result == FusedResult::stated || step.dtype == made_of(m, common);
     if (!fits)
       invalid("step {}, {}: of {} it does not make {}", number, m.op, dtype_name(common),
               dtype_name(step.dtype));
+  }
+  static tn_dtype made_of(const FusedMember& m, tn_dtype operands) {
+    const bool is_whole = detail::kFusedIntegers >> operands & 1 || operands == TN_BOOL;
+    return m.result == FusedResult::boolean             ? TN_BOOL
+           : m.result == FusedResult::total && is_whole ? TN_I64
+                                                        : operands;
   }
 };
 

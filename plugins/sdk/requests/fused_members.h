@@ -14,6 +14,7 @@ enum class FusedResult : uint8_t {
   same,     // that of its operands
   boolean,  // bool
   stated,   // whatever the program says: a conversion
+  total,    // i64 for integers and bool, else that of its operand
 };
 
 struct FusedMember {
@@ -26,6 +27,7 @@ struct FusedMember {
   uint32_t takes;  // bit t: operands of dtype t; they all have one, but the condition of `where`
   const char* attr = nullptr;  // the one attribute that it may have
   tn_attr_kind attr_kind = TN_ATTR_INT;
+  bool reduces = false;  // it makes one value of each row
 
   bool selects() const { return std::string_view(op) == "where"; }  // operand 0 is a bool
 };
@@ -52,6 +54,13 @@ constexpr FusedMember fused_tensors(const char* op, uint8_t operands, uint32_t t
   return {op, operands, false, scalars, FusedResult::same, takes};
 }
 
+// Of the values of a row.
+constexpr FusedMember fused_reduction(const char* op, uint32_t takes,
+                                      FusedResult result = FusedResult::same,
+                                      const char* attr = nullptr) {
+  return {op, 1, false, 0, result, takes, attr, TN_ATTR_INT, true};
+}
+
 }  // namespace detail
 
 inline constexpr FusedMember kFusedMembers[] = {
@@ -61,6 +70,10 @@ inline constexpr FusedMember kFusedMembers[] = {
     detail::fused_binary("add", detail::kFusedAny),
     detail::fused_tensors("addcdiv", 3, detail::kFusedFloats),
     detail::fused_tensors("addcmul", 3, detail::kFusedNumbers),
+    detail::fused_reduction("all", detail::kFusedBool),
+    detail::fused_reduction("amax", detail::kFusedNumbers),
+    detail::fused_reduction("amin", detail::kFusedNumbers),
+    detail::fused_reduction("any", detail::kFusedBool),
     detail::fused_unary("asin"),
     detail::fused_unary("asinh"),
     detail::fused_unary("atan"),
@@ -119,7 +132,9 @@ inline constexpr FusedMember kFusedMembers[] = {
     detail::fused_unary("logsigmoid"),
     detail::fused_tensors("logsigmoid_backward", 2, detail::kFusedFloats),
     detail::fused_binary("lt", detail::kFusedAny, FusedResult::boolean),
+    detail::fused_reduction("logsumexp", detail::kFusedFloats),
     detail::fused_binary("maximum", detail::kFusedAny),
+    detail::fused_reduction("mean", detail::kFusedFloats),
     detail::fused_binary("minimum", detail::kFusedAny),
     detail::fused_unary("mish"),
     detail::fused_tensors("mish_backward", 2, detail::kFusedFloats),
@@ -129,6 +144,7 @@ inline constexpr FusedMember kFusedMembers[] = {
     detail::fused_unary("neg", detail::kFusedNumbers),
     {"polygamma", 1, false, 0, FusedResult::same, detail::kFusedFloats, "n", TN_ATTR_INT},
     detail::fused_binary("pow", detail::kFusedNumbers),
+    detail::fused_reduction("prod", detail::kFusedAny, FusedResult::total),
     detail::fused_unary("reciprocal"),
     detail::fused_unary("relu", detail::kFusedNumbers),
     detail::fused_tensors("relu_backward", 2, detail::kFusedFloats),
@@ -147,10 +163,12 @@ inline constexpr FusedMember kFusedMembers[] = {
     detail::fused_unary("sqrt"),
     detail::fused_unary("square", detail::kFusedNumbers),
     detail::fused_binary("sub", detail::kFusedNumbers),
+    detail::fused_reduction("sum", detail::kFusedAny, FusedResult::total),
     detail::fused_unary("tan"),
     detail::fused_unary("tanh"),
     detail::fused_tensors("tanh_backward", 2, detail::kFusedFloats),
     detail::fused_unary("trunc"),
+    detail::fused_reduction("var", detail::kFusedFloats, FusedResult::same, "correction"),
     detail::fused_tensors("where", 3, detail::kFusedAny),
     detail::fused_binary("xlogy", detail::kFusedFloats),
 };

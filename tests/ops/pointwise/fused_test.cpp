@@ -296,11 +296,16 @@ BOOST_AUTO_TEST_CASE(a_member_that_nobody_offers_is_taken_out_of_its_program) {
 }
 
 // What the core can put into a program, plugins know.
-BOOST_AUTO_TEST_CASE(members_are_the_pointwise_operators) {
+BOOST_AUTO_TEST_CASE(members_are_the_pointwise_operators_and_reductions) {
   std::set<std::string> members, known;
   for (const Op* op = all_ops(); op; op = op->next)
-    if (can_be_fused(*op)) members.insert(op->name);
-  for (auto& member : sdk::kFusedMembers) known.insert(member.op);
+    if (can_be_fused(*op) || can_be_fused_reduction(*op)) members.insert(op->name);
+  for (auto& member : sdk::kFusedMembers) {
+    known.insert(member.op);
+    for (const Op* op = all_ops(); op; op = op->next)
+      if (member.op == std::string_view(op->name))
+        BOOST_TEST(can_be_fused_reduction(*op) == member.reduces);
+  }
   BOOST_TEST(members == known, boost::test_tools::per_element());
   BOOST_TEST(FusedProgram::kMostInputs == sdk::FusedLimits::inputs);
   BOOST_TEST(FusedProgram::kMostOutputs == sdk::FusedLimits::outputs);
@@ -311,7 +316,7 @@ BOOST_AUTO_TEST_CASE(what_no_program_can_be) {
   FusedBuilder b;
   const auto x = b.input(f32), n = b.input(i64);
   const FusedValue one[] = {x}, whole[] = {n}, mixed[] = {x, n};
-  require_error<Error>([&] { b.step("sum", one, 0); }, "sum cannot be a member");
+  require_error<Error>([&] { b.step("cumsum", one, 0); }, "cumsum cannot be a member");
   require_error<Error>([&] { b.step("tangent", one, 0); }, "no operator \"tangent\"");
   require_error<DTypeError>([&] { b.step("exp", whole, 0); }, "exp: argument 0 has dtype i64");
   require_error<DTypeError>([&] { b.step("add", mixed, 0); },

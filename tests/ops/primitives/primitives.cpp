@@ -51,7 +51,8 @@ tn_error* refusal(const tn_op_request* request) {
   if (std::string_view(request->op) != "fused") return nullptr;
   tn_error* no = nullptr;
   tn_error* unreadable = guard([&] {
-    for (auto& step : tenon::sdk::FusedRequest::from(tenon::sdk::Request(*request)).steps)
+    for (auto& step :
+         tenon::sdk::FusedRequest::with_reductions(tenon::sdk::Request(*request)).steps)
       if (!no && !is_offered(step.member->op)) no = lacks(step.member->op);
   });
   return unreadable ? unreadable : no;

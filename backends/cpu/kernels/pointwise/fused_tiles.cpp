@@ -8,28 +8,30 @@ namespace {
 constexpr int64_t kAcross = 64;
 }  // namespace
 
-FusedTiles::FusedTiles(std::span<const tn_tensor_desc* const> tensors) : strides_(tensors.size()) {
+FusedTiles::FusedTiles(std::span<const tn_tensor_desc* const> tensors, bool keep_rows)
+    : strides_(tensors.size()) {
   const tn_tensor_desc& first =
       **std::find_if(tensors.begin(), tensors.end(), [](auto* t) { return t != nullptr; });
   for (uint32_t d = 0; d < first.rank; ++d) {
     numel_ *= first.shape[d];
-    if (first.shape[d] == 1) continue;
+    if (first.shape[d] == 1 && !(keep_rows && d + 1 == first.rank)) continue;
     shape_[rank_] = first.shape[d];
     for (size_t t = 0; t < tensors.size(); ++t)
       strides_[t][static_cast<size_t>(rank_)] = tensors[t] ? tensors[t]->strides[d] : 0;
     ++rank_;
   }
-  merge();
+  merge(keep_rows);
 }
 
-void FusedTiles::merge() {
+void FusedTiles::merge(bool keep_rows) {
   if (rank_ == 0) return;
   int last = 0;
   for (int d = 1; d < rank_; ++d) {
     const auto here = static_cast<size_t>(d);
-    const bool behind = std::all_of(strides_.begin(), strides_.end(), [&](const Strides& s) {
-      return s[static_cast<size_t>(last)] == s[here] * shape_[d];
-    });
+    const bool behind = !(keep_rows && d + 1 == rank_) &&
+                        std::all_of(strides_.begin(), strides_.end(), [&](const Strides& s) {
+                          return s[static_cast<size_t>(last)] == s[here] * shape_[d];
+                        });
     if (!behind) ++last;
     shape_[last] = behind ? shape_[last] * shape_[d] : shape_[d];
     for (auto& s : strides_) s[static_cast<size_t>(last)] = s[here];
@@ -59,6 +61,11 @@ void FusedTiles::cut(int64_t elements) {
     }
   if (tile_cols_ == cols() || tile_cols_ == kAcross)
     tile_rows_ = std::clamp<int64_t>(elements / tile_cols_, 1, rows());
+}
+
+void FusedTiles::cut_rows(int64_t most) {
+  tile_rows_ = std::min(most, rows());
+  tile_cols_ = cols();
 }
 
 FusedTiles::Access FusedTiles::access(size_t tensor) const {

@@ -11,15 +11,18 @@
 namespace tenon::cpu {
 
 // Any number of tensors of one shape, as sdk::Nest has few: dimensions that lie one behind the
-// other in all of them are one. An entry of `tensors` is NULL for one that nobody wants.
+// other in all of them are one. An entry of `tensors` is NULL for one that nobody wants. Where
+// `keep_rows`, the last dimension stays as it is, of one element too.
 class FusedTiles {
  public:
   static constexpr size_t kMost = sdk::FusedLimits::inputs + sdk::FusedLimits::outputs;
 
-  explicit FusedTiles(std::span<const tn_tensor_desc* const> tensors);
+  explicit FusedTiles(std::span<const tn_tensor_desc* const> tensors, bool keep_rows = false);
 
   // Chooses tiles of at most `elements`, in rows and columns of the last two dimensions.
   void cut(int64_t elements);
+  // Chooses tiles of so many rows.
+  void cut_rows(int64_t rows);
   // What a tile is in memory: elements one behind the other in the order of rows, one value, or
   // neither.
   enum class Access { line, single, scattered };
@@ -27,6 +30,8 @@ class FusedTiles {
 
   int64_t numel() const { return numel_; }
   int64_t count() const { return outer() * across() * down(); }
+  int64_t tile_rows() const { return tile_rows_; }
+  int64_t tile_cols() const { return tile_cols_; }
   int64_t tile_elements() const { return tile_rows_ * tile_cols_; }
   int64_t row_stride(size_t tensor) const { return rank_ > 1 ? strides_[tensor][rank_ - 2] : 0; }
   int64_t col_stride(size_t tensor) const { return rank_ > 0 ? strides_[tensor][rank_ - 1] : 0; }
@@ -55,7 +60,7 @@ class FusedTiles {
  private:
   using Strides = std::array<int64_t, TN_MAX_RANK>;
 
-  void merge();
+  void merge(bool keep_rows);
   void put_rows_along(size_t tensor);
   int64_t rows() const { return rank_ > 1 ? shape_[rank_ - 2] : 1; }
   int64_t cols() const { return rank_ > 0 ? shape_[rank_ - 1] : 1; }

@@ -90,21 +90,24 @@ void fold_exponentials(void* acc, const void* in, int64_t n) {
   }
 }
 
-// A packet of rows at once.
+// A packet of rows at once; of fewer too, so that a row has the bits that it has among others.
 template <class T>
 void fold_short_exponentials(void* acc, const void* in, int64_t rows, int64_t n) {
-  auto* a = static_cast<T*>(acc);
-  int64_t r = 0;
-  for (; r + kWidth<T> <= rows; r += kWidth<T>) {
+  T few[kWidth<T> * kShortRow];
+  for_lanes<T>(rows, [&](int64_t r, auto part) {
+    T* a = static_cast<T*>(acc) + 2 * r;
     const T* x = static_cast<const T*>(in) + r * n;
+    if (rows - r < kWidth<T>) {
+      std::fill(std::copy_n(x, (rows - r) * n, few), few + kWidth<T> * n, T(0));
+      x = few;
+    }
     const auto column = [=](int64_t i) { return Eigen::internal::pgather<T, Vec<T>>(x + i, n); };
     Exponentials<Vec<T>> e{splat(-kLargest<T>), splat(T(0))};
     for (int64_t i = 0; i < n; ++i) e.top = max_vec<T>(column(i), e.top);
     e.top = number<T>(e.top);
     for (int64_t i = 0; i < n; ++i) e.sum += math::exp<T>(column(i) - e.top);
-    store_acc(a + 2 * r, combined<T>(load_acc(a + 2 * r, Full{}), e), Full{});
-  }
-  for (; r < rows; ++r) fold_exponentials<T>(a + 2 * r, static_cast<const T*>(in) + r * n, n);
+    store_acc(a, combined<T>(load_acc(a, part), e), part);
+  });
 }
 
 // One exponential an element: of the smaller of element and `top`, less the larger.

@@ -11,6 +11,10 @@
 
 namespace tenon::cpu {
 
+// Below this rows are folded side by side; one row alone too, so that it has the bits that it has
+// among others.
+inline constexpr int64_t kShortRow = 32;
+
 struct ReduceShape : sdk::ReduceShape {
   ReduceShape(const tn_tensor_desc& x, const std::vector<int64_t>& dims)
       : sdk::ReduceShape(of(x, dims)) {}

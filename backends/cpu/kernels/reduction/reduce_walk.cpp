@@ -9,7 +9,6 @@ constexpr int64_t kAccBytes = 8 * 1024;          // of the accumulators side by 
 constexpr int64_t kMostColumns = kAccBytes / 4;  // of elements that are widened to f32
 constexpr int64_t kFewOutputs = 64;  // below this one output is worked on by several threads
 constexpr int64_t kGather = 2048;
-constexpr int64_t kShortRow = 32;  // below this rows are folded side by side
 }  // namespace
 
 ReduceShape::Place ReduceShape::locate(int64_t i, int rank) const {
@@ -109,8 +108,8 @@ void Reduction::plan_rows() {
   group_ = std::max<int64_t>(1, kChunk / std::max<int64_t>(row_, 1));
   chunks_ = std::max<int64_t>(1, (rows_ + group_ - 1) / group_ * pieces_);
   partials_ = chunks_ > 1 && s_.outputs < kFewOutputs;
-  short_rows_ = !widen_ && s_.reduced_rank == 1 && s_.kept_rank == 1 && step_ == 1 &&
-                row_ < kShortRow && s_.kept[0].x_stride == row_;
+  const bool dense = s_.kept_rank == 0 || (s_.kept_rank == 1 && s_.kept[0].x_stride == row_);
+  short_rows_ = !widen_ && s_.reduced_rank == 1 && dense && step_ == 1 && row_ < kShortRow;
 }
 
 void Reduction::fold_row(void* acc, const char* x, int64_t n) const {
