@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(constants_that_change_are_none) {
 
 // Graphviz' own program is not at hand everywhere, so the text is looked at.
 BOOST_AUTO_TEST_CASE(programs_can_be_drawn) {
-  auto compiled = compile([](const Tensor& x) { return relu(x * 2.0 - 1.0).sum({1}); });
+  auto compiled = compile([](const Tensor& x) { return matmul(relu(x * 2.0 - 1.0), x.t()); });
   test::require_error<ValueError>([&] { compiled.to_dot(); }, "no program to draw yet");
   for (int i = 0; i < 3; ++i) compiled(randn({400, 50}));
   const std::string before = compiled.to_dot(true), after = compiled.to_dot();
@@ -161,6 +161,58 @@ BOOST_AUTO_TEST_CASE(pointwise_operators_become_one) {
   require_operators(
       [](const Tensor& x) { return std::vector{(relu(x * 2.0 - 1.0) + sigmoid(x)) * x}; },
       &CompilePasses::pointwise, 6, 1);
+}
+
+// Norms and softmax from their parts: reductions of rows are members, too.
+BOOST_AUTO_TEST_CASE(reductions_of_rows_become_part_of_one_operator) {
+  const Tensor scale = randn({500}), shift = randn({500});
+  require_operators(
+      [&](const Tensor& x) {
+        const Tensor d = x - x.mean({-1}, true);
+        return std::vector{d * rsqrt((d * d).mean({-1}, true) + 1e-5) * scale + shift};
+      },
+      &CompilePasses::pointwise, 9, 1);
+  require_operators(
+      [](const Tensor& x) {
+        const Tensor e = exp(x - x.amax({-1}, true));
+        return std::vector{e / e.sum({-1}, true)};
+      },
+      &CompilePasses::pointwise, 5, 1);
+  // What a row comes to is a result, with its dimension or without, and so is what is made of it.
+  require_operators(
+      [](const Tensor& x) {
+        const Tensor sums = (x * x).sum({1}), roots = sqrt(sums) + 1.0;
+        return std::vector{sums, roots, x / roots.unsqueeze(1)};
+      },
+      &CompilePasses::pointwise, 5, 1);
+}
+
+BOOST_AUTO_TEST_CASE(other_reductions_stay_alone) {
+  require_operators(
+      [](const Tensor& x) {
+        return std::vector{(x * 2.0).sum({0}) + 1.0, (x + 1.0).sum()};
+      },
+      &CompilePasses::pointwise, 5, 5);
+}
+
+BOOST_AUTO_TEST_CASE(rows_of_all_kinds) {
+  const Tensor mask = rand({4, 1, 1, 300}) > 0.2, bias = randn({1, 3, 60, 300});
+  const auto attention = [&](const Tensor& x) {
+    const Tensor scores = where(mask, x.to(f32).view({4, 3, 60, 300}) * 0.5 + bias, -1e9);
+    const Tensor e = exp(scores - scores.amax({-1}, true));
+    return std::vector{e / e.sum({-1}, true), e.sum({-1}).view({12, 60}).amax({-1})};
+  };
+  const auto plain = [](const Tensor& x) {
+    const Tensor y = x - x.mean({-1}, true);
+    return std::vector{y.to(f32) * 2.0, y.amin({-1}), x.var({-1}) + x.logsumexp({-1})};
+  };
+  for (DType t : {f32, f64, bf16, f16}) {
+    explained(attention, {}, [t] { return randn({12, 60, 300}).to(t); });
+    for (const Shape& shape :
+         {Shape{1, 300}, Shape{300}, Shape{300, 1}, Shape{40, 2}, Shape{3, 5000}})
+      explained(plain, {}, [&] { return randn(shape).to(t); });
+    explained(plain, {}, [t] { return randn({50, 40}).to(t).t(); });
+  }
 }
 
 // A bias, a mask of another type, and a part of a larger tensor.

@@ -1,5 +1,6 @@
-// Which pointwise nodes become one. The nodes of a group run where the last of them stood, so a
-// group stays open as long as no other node needs what it writes or changes what it reads.
+// Which pointwise nodes and reductions of rows become one. The nodes of a group run where the last
+// of them stood, so a group stays open as long as no other node needs what it writes or changes
+// what it reads.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -44,9 +45,7 @@ class PointwiseFusion {
     const TraceNode& node = draft_.trace.nodes[member.node];
     std::vector<size_t> near;
     for (size_t g = 0; g < open_.size(); ++g)
-      if (open_[g].shape().numel() == member.layout.shape.numel() &&
-          open_[g].shares_with(draft_, node))
-        near.push_back(g);
+      if (open_[g].fits(member) && open_[g].shares_with(draft_, node)) near.push_back(g);
     if (auto all = joined_with(near, member)) return put(std::move(*all), near);
     for (size_t k = near.size(); near.size() > 1 && k-- > 0;)
       if (auto one = joined_with({near[k]}, member)) return put(std::move(*one), {near[k]});

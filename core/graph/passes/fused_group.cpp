@@ -11,10 +11,6 @@ namespace tenon::graph {
 
 namespace {
 
-uint64_t bytes_of(const Shape& shape, DType dtype) {
-  return static_cast<uint64_t>(shape.numel()) * size_of(dtype);
-}
-
 // The bytes from the first element to the end of the last.
 uint64_t span_of(const Shape& shape, const Strides& strides, DType dtype) {
   int64_t last = 0;
@@ -26,12 +22,25 @@ uint64_t span_of(const Shape& shape, const Strides& strides, DType dtype) {
 
 std::optional<Member> member_of(const Draft& draft, uint32_t i) {
   const TraceNode& node = draft.trace.nodes[i];
-  if (!node.plan || !node.plan->plan || node.draw >= 0 || node.plan->make_contiguous ||
-      !can_be_fused(*node.plan->call.op))
+  if (!node.plan || !node.plan->plan || node.draw >= 0 || node.plan->make_contiguous)
     return std::nullopt;
+  const CallDesc& call = node.plan->call;
+  if (can_be_fused_reduction(*call.op)) {
+    const auto& x = call.inputs[0];
+    if (call.out || node.num_outputs != 1 || node.num_inputs != 1 || !x || x->numel == 0 ||
+        !can_be_fused_reduction(*call.op, call.attrs, *x) || x->shape.back() < 2)
+      return std::nullopt;
+    return Member{i, row_layout(*x), x->shape.back()};
+  }
+  if (!can_be_fused(*call.op)) return std::nullopt;
   auto layout = pointwise_layout(node);
   if (!layout) return std::nullopt;
   return Member{i, std::move(*layout)};
+}
+
+bool FusedGroup::fits(const Member& member) const {
+  if (member.row && row_ && member.row != row_) return false;
+  return member.numel() == numel_ || (row_ && !member.row && member.numel() * row_ == numel_);
 }
 
 std::optional<FusedGroup> FusedGroup::of(const Draft& draft, std::vector<Member> members) {
@@ -49,14 +58,48 @@ std::optional<FusedGroup> FusedGroup::of(const Draft& draft, std::vector<Member>
 }
 
 bool FusedGroup::find_shape() {
-  shape_ = members_[0].layout.shape;
   for (auto& member : members_) {
-    if (member.layout.shape.numel() != shape_.numel()) return false;
-    const auto finer = common_refinement(shape_, member.layout.shape);
+    numel_ = std::max(numel_, member.numel());
+    if (member.row && row_ && member.row != row_) return false;
+    if (member.row) row_ = member.row;
+  }
+  if (row_ && numel_ % row_ != 0) return false;
+  shape_ = numel_ == 1 ? Shape() : Shape{numel_};
+  for (auto& member : members_) {
+    Shape shape = member.layout.shape;
+    if (member.numel() != numel_) {
+      if (!row_ || member.row || member.numel() * row_ != numel_ || shape.size() == Shape::max_rank)
+        return false;
+      shape.push_back(row_);
+    }
+    const auto finer = common_refinement(shape_, shape);
     if (!finer) return false;
     shape_ = *finer;
   }
+  for (int64_t row = 1; row < row_; ++row_dims_) row *= shape_[shape_.size() - 1 - row_dims_];
   return true;
+}
+
+Strides FusedGroup::strides_of(const Member& member, size_t input) const {
+  Shape shape = member.layout.shape;
+  Strides strides = member.layout.strides[input];
+  if (member.numel() != numel_) {
+    shape.push_back(row_);
+    strides.push_back(0);
+  }
+  return refined_strides(shape, strides, shape_);
+}
+
+Strides FusedGroup::dense_strides(bool of_rows) const {
+  if (!of_rows) return Shape::row_major(shape_);
+  const size_t outer = shape_.size() - row_dims_;
+  Strides strides = Shape::row_major(Shape(shape_.span().first(outer)));
+  while (strides.size() < shape_.size()) strides.push_back(0);
+  return strides;
+}
+
+uint64_t FusedGroup::bytes_of(bool of_rows, DType dtype) const {
+  return static_cast<uint64_t>(of_rows ? numel_ / row_ : numel_) * size_of(dtype);
 }
 
 bool FusedGroup::add_member(const Draft& draft, const Member& member) {
@@ -67,12 +110,23 @@ bool FusedGroup::add_member(const Draft& draft, const Member& member) {
     if (!value) return false;
     operands.push_back(*value);
   }
+  // What is made of one value for each row is that as well, whatever shape the node gives it.
+  const bool of_rows = is_of_rows(member);
+  if (row_ && !of_rows &&
+      std::all_of(operands.begin(), operands.end(), [this](auto& o) { return is_row_value(o); }))
+    return false;
+  of_rows_.push_back(of_rows);
   const FusedValue step =
       builder_.step(*node.plan->call.op, operands, node.plan->call.attrs, node.num_scalars);
   const Scalar* numbers = draft.trace.scalars.data() + node.first_scalar;
   scalars_.insert(scalars_.end(), numbers, numbers + node.num_scalars);
   // A copy to memory of another type says so by its target alone.
   return builder_.dtype_of(step) == node.plan->outputs[0].dtype && add_written(draft, member, step);
+}
+
+bool FusedGroup::is_row_value(const FusedValue& value) const {
+  return value.kind == FusedValue::absent ||
+         (value.kind == FusedValue::input ? inputs_[value.index].of_rows : of_rows_[value.index]);
 }
 
 // What a member reads is the result of an earlier one, or lies in memory.
@@ -82,13 +136,13 @@ std::optional<FusedValue> FusedGroup::operand(const Draft& draft, const Member& 
   const Access& access = draft.inputs_of(node)[k];
   if (access.value == kAbsent) return FusedValue{};
   const DType dtype = node.plan->call.inputs[k]->dtype;
-  const Strides strides = refined_strides(member.layout.shape, member.layout.strides[k], shape_);
+  const Strides strides = strides_of(member, k);
   const Range range{access.value, access.offset, access.offset + span_of(shape_, strides, dtype)};
   for (auto& written : written_) {
     if (!written.range.overlaps(range)) continue;
     const bool same = written.access.offset == access.offset && written.dtype == dtype &&
-                      strides == Shape::row_major(shape_);
-    if (!same) return std::nullopt;
+                      strides == dense_strides(written.of_rows);
+    if (!same || (written.of_rows && member.row)) return std::nullopt;
     return written.value;
   }
   const int32_t wired = draft.wiring.input_of_access[node.first_access + k];
@@ -96,7 +150,10 @@ std::optional<FusedValue> FusedGroup::operand(const Draft& draft, const Member& 
     if (known.access.value == access.value && known.access.offset == access.offset &&
         known.dtype == dtype && known.strides == strides && known.wired == wired)
       return known.value;
-  inputs_.push_back({access, wired, dtype, strides, range, builder_.input(dtype)});
+  const bool of_rows =
+      row_ && std::all_of(strides.end() - row_dims_, strides.end(), [](auto s) { return s == 0; });
+  if (of_rows && member.row) return std::nullopt;  // nothing to reduce
+  inputs_.push_back({access, wired, dtype, strides, range, builder_.input(dtype), of_rows});
   return inputs_.back().value;
 }
 
@@ -109,18 +166,22 @@ bool FusedGroup::add_written(const Draft& draft, const Member& member, FusedValu
                .dtype = node.plan->outputs[0].dtype,
                .range = {},
                .value = step,
-               .node = member.node};
-  mine.range = {access.value, access.offset, access.offset + bytes_of(shape_, mine.dtype)};
+               .node = member.node,
+               .of_rows = is_of_rows(member)};
+  mine.range = {access.value, access.offset, access.offset + bytes_of(mine.of_rows, mine.dtype)};
+  const Strides dense = dense_strides(mine.of_rows);
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (!inputs_[i].range.overlaps(mine.range)) continue;
     const bool same = inputs_[i].access.offset == access.offset && inputs_[i].dtype == mine.dtype &&
-                      inputs_[i].strides == Shape::row_major(shape_);
+                      inputs_[i].strides == dense;
     if (!same || mine.over_input >= 0) return false;
     mine.over_input = static_cast<int32_t>(i);
   }
   for (auto& earlier : written_) {
     if (!earlier.range.overlaps(mine.range)) continue;
-    if (earlier.access.offset != access.offset || earlier.dtype != mine.dtype) return false;
+    if (earlier.access.offset != access.offset || earlier.dtype != mine.dtype ||
+        earlier.of_rows != mine.of_rows)
+      return false;
     earlier = mine;
     return true;
   }
@@ -190,21 +251,39 @@ std::string FusedGroup::names(const Draft& draft) const {
   return text;
 }
 
-CallDesc FusedGroup::call() const {
-  Shape shape = shape_;
-  std::vector<Strides> strides;
-  for (auto& input : inputs_) strides.push_back(input.strides);
+// A row is one dimension of the call, and what lies before it as few as its tensors allow.
+bool FusedGroup::add_inputs(CallDesc& call) const {
+  const size_t outer = shape_.size() - row_dims_;
+  Shape shape(shape_.span().first(outer)), row(shape_.span().last(row_dims_));
+  std::vector<Strides> strides, in_row;
+  for (auto& input : inputs_) {
+    strides.emplace_back(Shape(input.strides.span().first(outer)));
+    in_row.emplace_back(Shape(input.strides.span().last(row_dims_)));
+  }
   merge_dimensions(shape, strides);
+  merge_dimensions(row, in_row);
+  if (row.size() > 1 || shape.size() + row.size() > Shape::max_rank) return false;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    Shape whole = shape;
+    if (row_) {
+      whole.push_back(inputs_[i].of_rows ? 1 : row_);
+      strides[i].push_back(inputs_[i].of_rows ? 1 : in_row[i][0]);
+    }
+    call.inputs.push_back(TensorDesc{inputs_[i].dtype, whole, strides[i],
+                                     has_format(whole, strides[i], contiguous_format),
+                                     suggested_format(whole, strides[i]), whole.numel()});
+  }
+  return true;
+}
+
+CallDesc FusedGroup::call() const {
   std::vector<int32_t> in_place;
   for (auto& written : written_)
     if (written.is_output) in_place.push_back(written.over_input);
   const Attrs attrs = fused_attrs(*program_, in_place);
-  CallDesc call({fused_op, {}, attrs, scalars_}, nullptr);
+  CallDesc call({fused_op_of(*program_), {}, attrs, scalars_}, nullptr);
   call.format = contiguous_format;  // the result is row-major in this order of dimensions
-  for (size_t i = 0; i < inputs_.size(); ++i)
-    call.inputs.push_back(TensorDesc{inputs_[i].dtype, shape, strides[i],
-                                     has_format(shape, strides[i], contiguous_format),
-                                     suggested_format(shape, strides[i]), shape.numel()});
+  if (!add_inputs(call)) throw Error("a row of one of its tensors has gaps");
   return call;
 }
 

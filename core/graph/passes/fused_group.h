@@ -1,4 +1,4 @@
-// Pointwise nodes of a draft that may become one `fused` node.
+// Pointwise nodes of a draft, and reductions of rows, that may become one `fused` node.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,10 @@ namespace tenon::graph {
 // A node that can be a member, and how its tensors lie.
 struct Member {
   uint32_t node = 0;
-  PointwiseLayout layout;
+  PointwiseLayout layout;  // of a reduction, that of its operand
+  int64_t row = 0;         // the elements of a row, if it reduces them; else 0
+
+  int64_t numel() const { return layout.shape.numel(); }
 };
 // Returns nothing for a node that no fused program can have.
 std::optional<Member> member_of(const Draft& draft, uint32_t node);
@@ -33,7 +36,8 @@ class FusedGroup {
 
   const std::vector<Member>& members() const { return members_; }
   uint32_t last_node() const { return members_.back().node; }
-  const Shape& shape() const { return shape_; }
+  // Whether the node works on the same number of elements, or on one value for each row of them.
+  bool fits(const Member& member) const;
 
   // Whether the node has to run before or after the group: it reads or changes what the group
   // writes, or changes what the group reads.
@@ -56,6 +60,7 @@ class FusedGroup {
     Strides strides;
     Range range;
     FusedValue value;
+    bool of_rows = false;  // one value for each row
   };
   // Where a member writes, and what the last of them leaves there.
   struct Written {
@@ -65,22 +70,34 @@ class FusedGroup {
     Range range;
     FusedValue value;
     uint32_t node = 0;
+    bool of_rows = false;
     int32_t over_input = -1;
     bool is_output = false;
   };
 
   bool find_shape();
+  // One value for each row, if all that the member reads is that; for a reduction always.
+  bool is_of_rows(const Member& member) const { return member.row || member.numel() < numel_; }
+  Strides strides_of(const Member& member, size_t input) const;
+  // The strides of a result that lies without gaps.
+  Strides dense_strides(bool of_rows) const;
+  uint64_t bytes_of(bool of_rows, DType dtype) const;
   bool add_member(const Draft& draft, const Member& member);
+  bool is_row_value(const FusedValue& value) const;
   std::optional<FusedValue> operand(const Draft& draft, const Member& member, uint32_t k);
   bool add_written(const Draft& draft, const Member& member, FusedValue step);
   bool is_needed(Draft& draft, const Written& written) const;
   CallDesc call() const;
+  bool add_inputs(CallDesc& call) const;
 
   std::vector<Member> members_;
+  int64_t numel_ = 0, row_ = 0;  // the elements of a row where a member reduces them
+  size_t row_dims_ = 0;          // the last dimensions of the shape, which make up a row
   Shape shape_;
   std::vector<Input> inputs_;
   std::vector<Written> written_;
   std::vector<Scalar> scalars_;
+  std::vector<bool> of_rows_;  // for each step
   FusedBuilder builder_;
   const FusedProgram* program_ = nullptr;
   bool outputs_hold_values_ = false;

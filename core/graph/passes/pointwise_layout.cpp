@@ -45,6 +45,15 @@ std::optional<PointwiseLayout> pointwise_layout(const TraceNode& node) {
   return layout;
 }
 
+PointwiseLayout row_layout(const TensorDesc& operand) {
+  const int64_t row = operand.shape.back(), rows = operand.numel / row;
+  PointwiseLayout layout;
+  if (rows > 1) layout.shape.push_back(rows);
+  layout.shape.push_back(row);
+  layout.strides.push_back(Shape::row_major(layout.shape));
+  return layout;
+}
+
 std::optional<Shape> common_refinement(const Shape& a, const Shape& b) {
   int64_t reversed[2 * Shape::max_rank];
   size_t count = 0, i = a.size(), j = b.size();

@@ -16,6 +16,8 @@ struct PointwiseLayout {
 
 // Returns nothing for a node whose only result leaves gaps in memory, or that is not pointwise.
 std::optional<PointwiseLayout> pointwise_layout(const TraceNode& node);
+// The layout of a reduction of the rows of a row-major tensor: (rows, elements of a row).
+PointwiseLayout row_layout(const TensorDesc& operand);
 
 // Returns the shape whose dimensions make up those of both shapes, which have the same number of
 // elements: (2, 12) and (6, 4) give (2, 3, 4). Nothing if there is none of at most eight
