@@ -7,6 +7,7 @@
 #include <tenon/core/format.h>
 #include <tenon/core/ops/activation.h>
 #include <tenon/core/ops/pointwise.h>
+#include <tenon/core/ops/pointwise/unary.h>
 #include <tenon/core/ops/rules.h>
 #include <tenon/core/ops/special.h>
 
