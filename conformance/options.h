@@ -27,8 +27,8 @@ struct Options {
   bool checked = true;  // with TENON_CHECK=1
   std::string json;     // a file for all results
   unsigned limit = 60;  // seconds that a check may take
-  // For processes of their own (processes.h). The host that this one pretends to be: "1.0", "1.1"
-  // or "newer"; and how it ends, instead of checking anything: "drain", "return" or "exit".
+  // For processes of their own (processes.h). The host that this one pretends to be: "1.0", "1.1",
+  // "1.2" or "newer"; and how it ends, instead of checking anything: "drain", "return" or "exit".
   std::string host, end;
 };
 

@@ -141,6 +141,7 @@ std::vector<Check> process_checks(const Launch& launch) {
   const char* const about = "hosts";
   add(about, "under a host of ABI 1.0, all of this is so", "1.0", require_right_under);
   add(about, "under a host of ABI 1.1, all of this is so", "1.1", require_right_under);
+  add(about, "under a host of ABI 1.2, all of this is so", "1.2", require_right_under);
   add(about, "under a newer host, all of this is so", "newer", require_right_under);
   add("the end", "drain waits for what is queued", "drain", require_end);
   add("the end", "a process with queued work returns from main", "return", require_end);

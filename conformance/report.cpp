@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <tenon/conformance/levels.h>
 #include <tenon/conformance/report.h>
 #include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
@@ -220,11 +221,8 @@ nlohmann::json Report::to_json() const {
   const Counts c = totals();
   nlohmann::json results = nlohmann::json::array();
   for (auto& r : results_) results.push_back(conformance::to_json(r));
-  return {{"passed", c.passed},
-          {"failed", c.failed},
-          {"not_offered", c.not_offered},
-          {"skipped", c.skipped},
-          {"results", std::move(results)}};
+  return {{"operator_set", kOperatorSet}, {"passed", c.passed},   {"failed", c.failed},
+          {"not_offered", c.not_offered}, {"skipped", c.skipped}, {"results", std::move(results)}};
 }
 
 std::string line_of_others(const std::string& line, const std::string& why) {

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <tenon/conformance/levels.h>
 #include <tenon/conformance/report.h>
 #include <tenon/conformance/speed.h>
 #include <tenon/conformance/supervisor.h>
@@ -119,9 +120,10 @@ class Supervisor {
       opened_ = true;
       if (resumption_.from == 0 && !titled_)
         out_ << printable_lines(line["title"].get<std::string>()) << "\n"
-             << (options_.speed ? speed_heading()
-                                : fmt::format("{} checks, --seed {}", line["count"].get<size_t>(),
-                                              options_.seed))
+             << (options_.speed
+                     ? speed_heading()
+                     : fmt::format("{} checks of operator set {}, --seed {}",
+                                   line["count"].get<size_t>(), kOperatorSet, options_.seed))
              << std::endl;
       titled_ = true;
     } else if (line.contains("reading")) {

@@ -159,6 +159,7 @@ bool run_from(const Checklist& list, const Subject& subject, const Resumption& r
 plugins::HostVersion host_named(const std::string& name) {
   if (name == "1.0") return plugins::HostVersion::v1_0();
   if (name == "1.1") return plugins::HostVersion::v1_1();
+  if (name == "1.2") return plugins::HostVersion::v1_2();
   return plugins::HostVersion::newer();
 }
 

@@ -23,6 +23,9 @@ struct HostVersion {
   static constexpr HostVersion v1_1() {
     return {1, sizeof(tn_host), sizeof(tn_backend_api), offsetof(tn_run, num_inputs)};
   }
+  static constexpr HostVersion v1_2() {
+    return {2, sizeof(tn_host), sizeof(tn_backend_api), sizeof(tn_run)};
+  }
   // A minor version to come, with longer structs.
   static constexpr HostVersion newer() {
     return {TN_ABI_MINOR + 5, sizeof(tn_host) + kMostFuture, sizeof(tn_backend_api) + kMostFuture,

@@ -1,11 +1,13 @@
 // The table of levels (conformance/levels.inc, docs/operators.md) says what a backend that offers
 // simple operators only (tests/ops/primitives) is really asked. TENON_WRITE_LEVELS=1 writes both
 // files again.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include <boost/test/unit_test.hpp>
 
@@ -13,6 +15,7 @@
 #include <tenon/conformance/levels.h>
 #include <tenon/conformance/run.h>
 #include <tenon/core/dispatch/op.h>
+#include <tenon/core/ops/pointwise/fused.h>
 #include <tenon/plugins/host/registry.h>
 #include <tenon/tenon.h>
 
@@ -182,7 +185,7 @@ void find_parts(const Line& line, const conformance::Variant& variant, const std
 // device.
 void find_parts(const Line& line, Table& table) {
   const std::string name = line.op ? line.op : line.name;
-  if (name == "fused") return;
+  if (name == "fused") return;  // find_members
   auto decomposes = [&](const std::string& op) {
     return table.contains(op) && table.at(op).level == Level::decomposes;
   };
@@ -207,6 +210,35 @@ void find_parts(const Line& line, Table& table) {
   offer({});
 }
 
+// A program that is refused as a whole is asked for member by member, whichever it has.
+void find_members(Table& table) {
+  {
+    std::lock_guard lock(asked().mutex);
+    asked().withheld = {"fused"};
+  }
+  for (const Names& members : {Names{"exp", "mul"}, Names{"abs", "add", "sqrt"}}) {
+    const Device device = fresh_device();
+    const Tensor x = ones({3}, {.device = device});
+    FusedBuilder builder;
+    FusedValue value = builder.input(f32);
+    for (auto& op : members) {
+      const bool takes_two = op == "mul" || op == "add";
+      std::vector<FusedValue> operands(takes_two ? 2 : 1, value);
+      value = takes_two ? builder.step(op, operands, 0, "reverse", false)
+                        : builder.step(op, operands, 0);
+    }
+    builder.output(value);
+    const FusedProgram& program = builder.finish();
+    const Tensor* const inputs[] = {&x};
+    const Record r = record(device, [&] { run_fused(program, inputs); });
+    BOOST_TEST(r.refused == Names{"fused"}, words(r.refused));
+    BOOST_TEST(r.ran == members, words(r.ran));
+    if (r.ran == members) table["fused"].parts = {"members"};
+  }
+  std::lock_guard lock(asked().mutex);
+  asked().withheld.clear();
+}
+
 Table measured() {
   Table table;
   for (const Op* op = all_ops(); op; op = op->next)
@@ -227,12 +259,18 @@ Table measured() {
   for (auto& [name, entry] : Table(table))
     for (auto& part : entry.parts)
       if (table[part].level == Level::optional) table[part].level = Level::required;
-  table["fused"].parts = {"members"};  // whichever a program has
+  find_members(table);
   return table;
 }
 
+// The first line of levels.inc.
+std::string title_of(const Table& table) {
+  return "// Operator set " + std::to_string(conformance::kOperatorSet) + ": " +
+         std::to_string(table.size()) + " operators.\n";
+}
+
 std::string as_source(const Table& table) {
-  std::string text;
+  std::string text = title_of(table);
   for (auto& [name, e] : table)
     text += "{\"" + name + "\", Level::" + std::string(conformance::name_of(e.level)) + ", \"" +
             words(e.parts) + "\", \"" + e.models + "\"},\n";
@@ -240,11 +278,50 @@ std::string as_source(const Table& table) {
 }
 
 std::string as_markdown(const Table& table) {
-  std::string text = "| op | level | decomposes to | used by |\n|---|---|---|---|\n";
+  const auto count = [&](Level level) {
+    return std::to_string(std::count_if(table.begin(), table.end(),
+                                        [&](auto& e) { return e.second.level == level; }));
+  };
+  std::string text =
+      "Operator set " + std::to_string(conformance::kOperatorSet) + ": " + count(Level::required) +
+      " required operators, " + count(Level::decomposes) + " that decompose, and " +
+      count(Level::optional) +
+      " optional ones.\n\n| op | level | decomposes to | used by |\n|---|---|---|---|\n";
   for (auto& [name, e] : table)
     text += "| `" + name + "` | " + std::string(conformance::name_of(e.level)) + " | " +
             words(e.parts) + " | " + e.models + " |\n";
   return text;
+}
+
+// Operators at their levels, by which versions of the set differ.
+std::string set_of(const Table& table) {
+  std::string text;
+  for (auto& [name, e] : table)
+    text += name + ":" + std::string(conformance::name_of(e.level)) + " ";
+  return text;
+}
+// The same of a levels.inc.
+std::string set_in(const std::string& source) {
+  std::string text;
+  std::istringstream lines(source);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t begin = line.find("{\""), end = line.find("\", Level::"),
+                 after = line.find(',', end == line.npos ? end : end + 2);
+    if (begin == line.npos || after == line.npos) continue;
+    const size_t level = end + 10;
+    text += line.substr(begin + 2, end - begin - 2) + ":" + line.substr(level, after - level) + " ";
+  }
+  return text;
+}
+// A table of other operators, or with others required, is another set.
+void require_another_number(const Table& table, const std::string& before) {
+  const std::string number = "// Operator set " + std::to_string(conformance::kOperatorSet) + ":";
+  BOOST_REQUIRE_MESSAGE(
+      set_of(table) == set_in(before) || !before.starts_with(number),
+      "operators were added, removed or put at another level, but conformance/levels.h still says "
+      "that this is operator set "
+          << conformance::kOperatorSet
+          << "; raise kOperatorSet there by one, and write the table anew");
 }
 
 }  // namespace
@@ -259,6 +336,8 @@ BOOST_AUTO_TEST_CASE(the_table_of_levels_is_what_is_asked) {
       BOOST_CHECK_MESSAGE(!e.parts.empty(), name
                                                 << " is not refused by tests/ops/primitives, or no "
                                                    "line of the table asks it alone");
+  const std::string before = page::read(source);
+  if (fs::exists(source)) require_another_number(table, before);
   if (fs::exists(document))  // it is not where the tests are carried to another machine
     page::require(document, "levels: written by tests/ops/levels_test.cpp", "end of levels",
                   as_markdown(table));
@@ -267,6 +346,9 @@ BOOST_AUTO_TEST_CASE(the_table_of_levels_is_what_is_asked) {
     return;
   }
   constexpr const char* remedy = "; TENON_WRITE_LEVELS=1 and this test write it again";
+  if (fs::exists(source))
+    BOOST_CHECK_MESSAGE(before.starts_with(title_of(table)),
+                        "conformance/levels.inc does not begin with " << title_of(table) << remedy);
   for (auto& [name, e] : table) {
     const auto* known = conformance::level_of(name);
     BOOST_REQUIRE_MESSAGE(known, name << " is missing in conformance/levels.inc" << remedy);

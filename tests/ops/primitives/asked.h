@@ -10,4 +10,5 @@ struct Asked {
   std::mutex mutex;
   std::set<std::string> refused, ran;  // names of operators
   std::set<std::string> offered;       // those that it offers for now, although it has none
+  std::set<std::string> withheld;      // those that it refuses for now, although it has them
 };

@@ -36,7 +36,7 @@ const std::set<std::string>& absent = *new std::set<std::string>(absent_operator
 
 bool is_offered(const std::string& op) {
   std::lock_guard lock(asked.mutex);
-  return !absent.count(op) || asked.offered.count(op);
+  return !asked.withheld.count(op) && (!absent.count(op) || asked.offered.count(op));
 }
 tn_error* lacks(const std::string& op) {
   return tenon::sdk::make_error(TN_CODE_UNSUPPORTED, "primitives has no " + op);
