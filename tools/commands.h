@@ -14,12 +14,17 @@ struct CheckpointInfo;
 
 namespace tenon::tools {
 
+struct DevicesOptions {
+  bool as_json = false;  // one JSON object
+  bool strict = false;   // plugins that are refused or have remarks count as failures
+  unsigned limit = 60;   // seconds in which a backend has to open its devices
+};
+
 // Prints every plugin that was found, whether it was loaded, and why not, and then the devices with
-// their memory and threads; or all that as one JSON object. Returns false if there is no device,
-// and if `strict`, also if a plugin is refused, has remarks, or finds no device. Throws a
-// ValueError if a variable of the environment makes no sense, as every program that opens a device
-// would.
-bool list_devices(bool as_json, bool strict);
+// their memory and threads. Returns false if there is no device, and if `strict`, also if a plugin
+// is refused, has remarks, or finds no device. Throws a ValueError if a variable of the environment
+// makes no sense, as every program that opens a device would.
+bool list_devices(const DevicesOptions& options);
 
 // Prints what is right and wrong about a plugin, of which nothing is run. Returns false if it
 // cannot be used.

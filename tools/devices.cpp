@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include <tenon/conformance/levels.h>
 #include <tenon/core/base/environment.h>
 #include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
@@ -35,8 +36,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using plugins::LoadReport;
 using plugins::Status;
-
-constexpr std::chrono::seconds kLimit{60};
 
 // What one backend says of itself.
 struct Found {
@@ -111,11 +110,11 @@ void refuse(LoadReport& report, const std::string& reason, const auto& concerns)
     }
 }
 
-Found probe(const std::string& name, LoadReport& report) {
+Found probe(const std::string& name, LoadReport& report, std::chrono::seconds limit) {
   Found found;
   found.name = name;
   auto look = [&](bool with_overlays) {
-    ChildResult child = in_child([&] { return look_at(name, with_overlays); }, kLimit);
+    ChildResult child = in_child([&] { return look_at(name, with_overlays); }, limit);
     if (!child.answered) return child;
     try {
       const Json answer = Json::parse(child.text);
@@ -168,9 +167,13 @@ void print_devices(const Found& found) {
 }
 
 void print_json(const LoadReport& report, const std::vector<Found>& backends) {
-  Json all = {{"tenon", TENON_VERSION},   {"abi", fmt::format("{}.{}", TN_ABI_MAJOR, TN_ABI_MINOR)},
-              {"plugins", Json::array()}, {"backends", Json::array()},
-              {"devices", Json::array()}, {"searched", report.searched}};
+  Json all = {{"tenon", TENON_VERSION},
+              {"abi", fmt::format("{}.{}", TN_ABI_MAJOR, TN_ABI_MINOR)},
+              {"operator_set", conformance::kOperatorSet},
+              {"plugins", Json::array()},
+              {"backends", Json::array()},
+              {"devices", Json::array()},
+              {"searched", report.searched}};
   for (auto& e : report.entries)
     all["plugins"].push_back({{"name", e.name},
                               {"kind", e.kind},
@@ -200,7 +203,7 @@ bool is_flawless(const LoadReport& report, const std::vector<Found>& backends) {
 
 }  // namespace
 
-bool list_devices(bool as_json, bool strict) {
+bool list_devices(const DevicesOptions& options) {
   check_environment();
   LoadReport report = plugins::registry().report();
   std::vector<std::string> names;
@@ -210,17 +213,18 @@ bool list_devices(bool as_json, bool strict) {
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   std::vector<Found> backends;
-  for (auto& name : names) backends.push_back(probe(name, report));
+  for (auto& name : names)
+    backends.push_back(probe(name, report, std::chrono::seconds(options.limit)));
   const bool any =
       std::any_of(backends.begin(), backends.end(), [](auto& b) { return !b.devices.empty(); });
-  if (as_json) {
+  if (options.as_json) {
     print_json(report, backends);
   } else {
     std::cout << report.to_string() << "devices:\n";
     for (auto& b : backends) print_devices(b);
     if (!any) std::cout << "  none\n";
   }
-  return any && (!strict || is_flawless(report, backends));
+  return any && (!options.strict || is_flawless(report, backends));
 }
 
 }  // namespace tenon::tools

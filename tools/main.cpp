@@ -25,13 +25,18 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", version());
   app.require_subcommand(1);
 
-  bool good = true, as_json = false, strict = false;
+  bool good = true;
+  tenon::tools::DevicesOptions of_devices;
   auto* devices =
       app.add_subcommand("devices", "List plugins, loaded or refused and why, and their devices");
-  devices->add_flag("--json", as_json, "Print one JSON object");
-  devices->add_flag("--strict", strict,
+  devices->add_flag("--json", of_devices.as_json, "Print one JSON object");
+  devices->add_flag("--strict", of_devices.strict,
                     "Exit with 1 also if a plugin is refused or cannot open a device");
-  devices->callback([&] { good = tenon::tools::list_devices(as_json, strict); });
+  devices
+      ->add_option("--limit", of_devices.limit,
+                   "Seconds that a backend may take to open its devices (default: 60)")
+      ->check(CLI::Range(1u, 86400u));
+  devices->callback([&] { good = tenon::tools::list_devices(of_devices); });
 
   auto* plugin = app.add_subcommand("plugin", "Look at a plugin")->require_subcommand(1);
   std::string plugin_file;

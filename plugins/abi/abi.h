@@ -323,9 +323,12 @@ typedef struct tn_backend_api {
   /* (R) The host frees only memory that no queued work uses. */
   void (*memory_free)(tn_device* device, uint32_t kind, void* memory, uint64_t bytes);
 
-  /* Streams. Required without TN_DEVICE_CALLER_THREAD. A stream is used by one thread at a time. At
-   * exit the host waits for each, then destroys graphs, communicators, events and streams, in this
-   * order, before it closes devices. */
+  /* Streams. Required without TN_DEVICE_CALLER_THREAD. A stream is used by one thread at a time. A
+   * device has several: one for most work, further ones for large copies and for collectives beside
+   * it, and up to 64 that users make, each created when it is first needed. Their work runs side by
+   * side, in the order that stream_wait says, and no other. If one cannot be created, the call that
+   * needed it fails. At exit the host waits for each, then destroys graphs, communicators, events
+   * and streams, in this order, before it closes devices. */
   tn_error* (*stream_create)(tn_device* device, tn_stream** stream /* [out] */);
   void (*stream_destroy)(tn_stream* stream);
 

@@ -302,7 +302,7 @@ BOOST_AUTO_TEST_CASE(event_alone,
 }
 
 BOOST_AUTO_TEST_CASE(an_event_that_never_comes_is_an_error_that_names_what_was_in_flight) {
-  require_success("event_alone", {"TENON_CHECK=1", "TENON_CHECK_TIMEOUT=1"});
+  require_success("event_alone", {"TENON_CHECK=1", "TENON_CHECK_TIMEOUT=1"}, kLongestHang);
 }
 
 // Whatever this plugin would do to give something back waits for all of its work.
@@ -321,7 +321,7 @@ BOOST_AUTO_TEST_CASE(hang_alone, *boost::unit_test::disabled() * boost::unit_tes
 }
 
 BOOST_AUTO_TEST_CASE(a_process_whose_device_hangs_ends) {
-  require_success("hang_alone", {"TENON_CHECK=1", "TENON_CHECK_TIMEOUT=1"}, 30);
+  require_success("hang_alone", {"TENON_CHECK=1", "TENON_CHECK_TIMEOUT=1"}, kLongestHang);
 }
 
 BOOST_AUTO_TEST_CASE(slow_alone, *boost::unit_test::disabled() * boost::unit_test::label("alone")) {

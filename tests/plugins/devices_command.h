@@ -16,7 +16,7 @@ inline Outcome tenon_command(const PluginFolder& folder, std::vector<std::string
                              std::vector<std::string> environment = {}) {
   arguments.insert(arguments.begin(), tenon::test::build_dir() + "/bin/tenon");
   environment.push_back("TENON_PLUGIN_PATH=" + folder.path());
-  return run_child(arguments, environment);
+  return run_child(arguments, environment, kLongestHang);
 }
 
 inline json devices(const PluginFolder& folder, std::vector<std::string> environment = {}) {

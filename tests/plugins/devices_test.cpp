@@ -48,6 +48,21 @@ BOOST_AUTO_TEST_CASE(a_plugin_that_ends_its_process_group_ends_itself) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_plugin_that_hangs_is_a_line_of_the_report_after_the_limit) {
+  PluginFolder folder;
+  folder.add("joint", kJoint);
+  for (const std::string function : {"load", "init", "device_open", "stream_create"})
+    BOOST_TEST_CONTEXT(function) {
+      const Outcome outcome =
+          tenon_command(folder, {"devices", "--limit", "2"},
+                        {"TENON_TEST_FAULT=" + function + "_hangs", "TENON_DISABLE=cuda,onednn"});
+      BOOST_TEST(outcome.status < 1000, outcome.output);
+      require_has(outcome.output, "it hangs\n");
+      require_has(outcome.output,
+                  "  joint: the process that opened its devices did not end within 2 s\n");
+    }
+}
+
 // A process that hangs would hold the pipe open.
 BOOST_AUTO_TEST_CASE(who_kills_the_command_kills_what_it_looks_with) {
   PluginFolder folder;

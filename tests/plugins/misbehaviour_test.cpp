@@ -217,7 +217,8 @@ BOOST_AUTO_TEST_CASE(the_loss_of_a_device_is_told_once,
 }
 
 BOOST_AUTO_TEST_CASE(a_loss_that_a_call_has_thrown_is_not_printed_at_the_end) {
-  const Outcome outcome = run_alone("misbehaviour_test/the_loss_of_a_device_is_told_once");
+  const Outcome outcome =
+      run_alone("misbehaviour_test/the_loss_of_a_device_is_told_once", {}, kLongestHang);
   BOOST_TEST(outcome.status == 0, outcome.output);
   BOOST_TEST(!has(outcome.output, "it fell off the bus"), outcome.output);
 }
@@ -235,7 +236,8 @@ BOOST_AUTO_TEST_CASE(the_shortage_of_memory_in_an_init,
 }
 
 BOOST_AUTO_TEST_CASE(an_init_that_runs_out_of_memory_says_where_and_is_called_again) {
-  const Outcome outcome = run_alone("misbehaviour_test/the_shortage_of_memory_in_an_init");
+  const Outcome outcome =
+      run_alone("misbehaviour_test/the_shortage_of_memory_in_an_init", {}, kLongestHang);
   BOOST_TEST(outcome.status == 0, outcome.output);
 }
 
@@ -249,7 +251,7 @@ BOOST_AUTO_TEST_CASE(a_loop_with_the_largest_grain_is_one_part) {
 BOOST_AUTO_TEST_CASE(the_parts_of_the_longest_loop_cover_it) {
   const Outcome outcome =
       run_alone("misbehaviour_test/in_a_process_of_its_own",
-                {"TENON_TEST_FAULT=run_in_the_longest_loop", "TENON_NUM_THREADS=7"});
+                {"TENON_TEST_FAULT=run_in_the_longest_loop", "TENON_NUM_THREADS=7"}, kLongestHang);
   BOOST_TEST(outcome.status == 0, outcome.output);
   BOOST_TEST(!has(outcome.output, "refused: "), outcome.output);
 }
@@ -349,7 +351,7 @@ BOOST_AUTO_TEST_CASE(a_plugin_that_calls_exit_ends_the_process_and_is_named) {
             std::string("TENON_TEST_FAULT=") + function + "_exits", "TENON_NUM_THREADS=2"};
         if (streams) environment.push_back("TENON_TEST_STREAMS=1");
         const Outcome outcome =
-            run_alone("misbehaviour_test/in_a_process_of_its_own", environment, 20);
+            run_alone("misbehaviour_test/in_a_process_of_its_own", environment, kLongestHang);
         if (std::string(function) == "device_close") {
           BOOST_TEST(outcome.status < 1000, outcome.output);
           continue;
@@ -372,7 +374,7 @@ BOOST_AUTO_TEST_CASE(a_plugin_that_calls_exit_ends_the_process_and_is_named) {
 
 BOOST_AUTO_TEST_CASE(pinned_memory_that_the_host_cannot_see_is_not_used) {
   const Outcome outcome = run_alone("misbehaviour_test/in_a_process_of_its_own",
-                                    {"TENON_TEST_FAULT=memory_kinds_pinned_alone"});
+                                    {"TENON_TEST_FAULT=memory_kinds_pinned_alone"}, kLongestHang);
   BOOST_TEST(outcome.status == 0, outcome.output);
   BOOST_TEST(has(outcome.output,
                  "[joint] warning: memory kind 1 of joint:0 is not used: it is TN_MEMORY_PINNED, "
@@ -381,8 +383,8 @@ BOOST_AUTO_TEST_CASE(pinned_memory_that_the_host_cannot_see_is_not_used) {
 }
 
 BOOST_AUTO_TEST_CASE(a_library_that_throws_while_it_is_loaded_is_not_tried_again) {
-  const Outcome outcome =
-      run_alone("misbehaviour_test/in_a_process_of_its_own", {"TENON_TEST_FAULT=load_throws"});
+  const Outcome outcome = run_alone("misbehaviour_test/in_a_process_of_its_own",
+                                    {"TENON_TEST_FAULT=load_throws"}, kLongestHang);
   BOOST_TEST(outcome.status == 0, outcome.output);
   const std::string said = "let an exception out while it was loaded: a thrown text";
   const size_t first = outcome.output.find(said);

@@ -106,6 +106,32 @@ BOOST_AUTO_TEST_CASE(what_runs_on_a_stream_has_the_times_of_the_device) {
   BOOST_TEST(has(read_text(file), R"("args":{"name":"sim:0 stream"})"));
 }
 
+BOOST_AUTO_TEST_CASE(summing, ALONE) {
+  std::vector<Tensor> parts = {ones({8}, {.device = "sim:0"}), ones({8}, {.device = "sim:1"})};
+  nn::parallel::all_reduce_(parts);
+  BOOST_TEST(parts[1].sum().item() == 16.0);
+}
+
+BOOST_AUTO_TEST_CASE(a_collective_is_an_event_of_each_device) {
+  const PluginFolder folder;
+  const std::string file = folder.file("a.json");
+  const Outcome outcome =
+      traced("trace_file_test/summing", file, {"TENON_PLUGIN_PATH=" + build_dir() + "/tests/sim"});
+  BOOST_REQUIRE_MESSAGE(outcome.status == 0, outcome.output);
+  const auto events = events_of(file);
+  for (const std::string category : {"collective", "collective on the device"}) {
+    std::multiset<std::string> devices;
+    for (auto& e : events) {
+      if (e.at("cat") != category) continue;
+      BOOST_TEST(e.at("name") == "all_reduce");
+      BOOST_TEST(e.at("args").at("by") == "sim");
+      BOOST_TEST(e.at("args").at("bytes") == 32);
+      devices.insert(e.at("args").at("device").get<std::string>());
+    }
+    BOOST_TEST((devices == std::multiset<std::string>{"sim:0", "sim:1"}), category);
+  }
+}
+
 // The disposition of SIGXFSZ is as ever: a write of the program's own would end it.
 BOOST_AUTO_TEST_CASE(with_room_for_some_events, ALONE) {
   std::signal(SIGXFSZ, SIG_DFL);  // Boost's handler would go on with the suite
