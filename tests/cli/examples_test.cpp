@@ -35,10 +35,14 @@ BOOST_AUTO_TEST_CASE(linear_regression) {
 
 BOOST_AUTO_TEST_CASE(compile) {
   Folder folder;
-  const auto outcome = run_well(folder, "compile 2");
-  for (auto* line : {"512-256-128-2, forward of 1", "LeNet, training step of 64", " us",
-                     "a compiled function", "a program of", "steps of optimizers"})
+  const std::string drawn = folder / "lenet";
+  const auto outcome = run_well(folder, "compile 2 '" + drawn + "'");
+  for (auto* line :
+       {"512-256-128-2, forward of 1", "LeNet, training step of 64", "ResNet-18 of width 8",
+        "softmax of rows", " us", "a compiled function", "a program of", "steps of optimizers"})
     BOOST_TEST(has(outcome.out, line), outcome.out);
+  for (auto* part : {"-recorded.dot", "-program.dot"})
+    BOOST_TEST(has(slurp(drawn + part), "[label=\"conv2d\""));
 }
 
 // How much overlaps depends on the machine, and on what else it does.
