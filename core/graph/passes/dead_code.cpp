@@ -5,7 +5,7 @@
 namespace tenon::graph {
 
 // From the last node to the first: one that writes nothing which is needed is not needed itself. A
-// value counts as a whole, because parts of it may be written one by one.
+// value counts as a whole, because parts of it may be written one by one. What is no plan stays.
 size_t remove_dead_code(Draft& draft) {
   const Trace& trace = draft.trace;
   std::vector<bool> needed(trace.values.size());
@@ -13,7 +13,7 @@ size_t remove_dead_code(Draft& draft) {
   for (auto i = static_cast<uint32_t>(trace.nodes.size()); i-- > 0;) {
     const TraceNode& node = trace.nodes[i];
     const auto outputs = draft.outputs_of(node);
-    const bool live = std::any_of(outputs.begin(), outputs.end(), [&](const Access& a) {
+    const bool live = !node.plan || std::any_of(outputs.begin(), outputs.end(), [&](const Access& a) {
       return a.value != kAbsent && needed[a.value];
     });
     if (!live) {

@@ -81,7 +81,8 @@ Range range_of(const Draft& draft, const TraceNode& node, uint32_t k) {
   const Access& access = draft.trace.accesses[node.first_access + k];
   if (access.value == kAbsent) return {};
   const bool output = k >= node.num_inputs;
-  auto& footprints = output ? node.plan->written : node.plan->read;
+  static const std::vector<Footprint> unknown;
+  auto& footprints = !node.plan ? unknown : output ? node.plan->written : node.plan->read;
   const size_t i = output ? k - node.num_inputs : k;
   const uint64_t bytes =
       i < footprints.size() ? footprints[i].span() : draft.trace.values[access.value].bytes;

@@ -46,7 +46,12 @@ bool FusedGroup::fits(const Member& member) const {
 std::optional<FusedGroup> FusedGroup::of(const Draft& draft, std::vector<Member> members) {
   FusedGroup group;
   group.members_ = std::move(members);
-  if (group.members_.size() > FusedProgram::kMostSteps || !group.find_shape()) return std::nullopt;
+  const auto device_of = [&](const Member& m) { return draft.trace.nodes[m.node].plan->context; };
+  const bool one_device =
+      std::all_of(group.members_.begin(), group.members_.end(),
+                  [&](const Member& m) { return device_of(m) == device_of(group.members_[0]); });
+  if (!one_device || group.members_.size() > FusedProgram::kMostSteps || !group.find_shape())
+    return std::nullopt;
   try {
     for (auto& member : group.members_)
       if (!group.add_member(draft, member)) return std::nullopt;
