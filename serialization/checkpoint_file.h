@@ -16,6 +16,7 @@
 #include <tenon/serialization/staged_load.h>
 #include <tenon/serialization/tensor_file.h>
 #include <tenon/serialization/verified_file.h>
+#include <tenon/serialization/write_checkpoint.h>
 
 namespace tenon {
 
@@ -31,9 +32,6 @@ std::vector<std::string> wrappers_of(nn::ModuleRef model);
 // Writes a file, or an index and shards, with these tensors. Throws a CheckpointError as save does.
 void write_checkpoint(const std::filesystem::path& path, const std::vector<FileEntry>& entries,
                       std::optional<std::vector<std::string>> wrappers, const SaveOptions& options);
-// The same for tensors of which read(i) makes one at a time; their places need not be set.
-void write_checkpoint(const std::filesystem::path& path, ImageContents contents,
-                      const std::function<Tensor(size_t)>& read, const SaveOptions& options);
 
 KeySide side_of(const std::vector<StoredTensor>& tensors,
                 std::optional<std::vector<std::string>> wrappers);

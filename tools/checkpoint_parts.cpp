@@ -70,7 +70,9 @@ void show_optimizer(const CheckpointPartInfo& part) {
 void show_part(const CheckpointPartInfo& part) {
   const std::string kind = part.name.substr(0, part.name.find('.'));
   std::cout << printable(part.name) << ": ";
-  if (!part.known)
+  if (part.name == "program")
+    std::cout << "what uses the tensors; `tenon program show` describes it\n";
+  else if (!part.known)
     std::cout << "a part that this version of Tenon does not know\n";
   else if (kind == "optimizer")
     show_optimizer(part);

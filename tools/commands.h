@@ -36,6 +36,9 @@ void add_conformance(CLI::App& app, bool& good);
 // Adds the commands of `tenon checkpoint`; `diff` sets the exit status.
 void add_checkpoint(CLI::App& app, int& status);
 
+// Adds the commands of `tenon program`.
+void add_program(CLI::App& app);
+
 struct FileChoice;
 // Prints the keys, shapes, dtypes and wrappers of a checkpoint, and the parts of a training run.
 void show_checkpoint(const FileChoice& file, bool as_json);

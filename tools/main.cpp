@@ -1,4 +1,5 @@
-// The `tenon` command, which lists devices, checks backends, shows checkpoints and downloads data.
+// The `tenon` command, which lists devices, checks backends, shows checkpoints, runs programs and
+// downloads data.
 #include <csignal>
 #include <exception>
 #include <iostream>
@@ -59,6 +60,7 @@ int run(int argc, char** argv) {
 
   int status = 0;
   tenon::tools::add_checkpoint(app, status);
+  tenon::tools::add_program(app);
 
   auto* data = app.add_subcommand("data", "Data sets")->require_subcommand(1);
   std::string name, folder;

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <pthread.h>
 
@@ -22,6 +24,12 @@ class Tensor;
 struct TensorImpl;
 
 namespace recording {
+
+// Returns a number that a host part has at present, for a storage that it changes: the option of
+// this name, such as "lr"; "step", how many steps it has taken; or "group", the number of its group
+// of parameters. Nothing if the storage is none of its own, or if there is no such number.
+using HostNumbers =
+    std::function<std::optional<double>(const Storage& memory, std::string_view name)>;
 
 // What can be told. All functions but `freed` are called by the thread that is recorded.
 class Listener {
@@ -45,6 +53,9 @@ class Listener {
   // Until the end, the host does something that it does again in each replay, by `again`. `owner`
   // is what that needs; once it is gone, nothing is replayed any more.
   virtual void begin_host_part(std::weak_ptr<const void> owner, std::function<void()> again) = 0;
+  // What the present host part is called, such as "Adam", and its numbers, which may be asked for
+  // as long as the owner lives. Who stores a program needs them.
+  virtual void describe_host_part(const char* name, HostNumbers numbers) = 0;
   virtual void end_host_part() noexcept = 0;
 
  protected:

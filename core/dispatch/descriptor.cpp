@@ -11,6 +11,12 @@ TensorDesc describe(const TensorImpl& t) {
   return {t.dtype, t.shape, t.strides, t.contiguous, t.format, t.numel};
 }
 
+TensorDesc describe(DType dtype, const Shape& shape, const Strides& strides) {
+  return {
+      dtype,        shape, strides, is_contiguous(shape, strides), suggested_format(shape, strides),
+      shape.numel()};
+}
+
 bool elements_overlap(const Shape& shape, const Strides& strides) {
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return false;
   const DimsByStride by(shape, strides);

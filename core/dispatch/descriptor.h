@@ -29,6 +29,8 @@ struct TensorDesc {
   uint64_t bytes() const { return static_cast<uint64_t>(numel) * size_of(dtype); }
 };
 TensorDesc describe(const TensorImpl& tensor);
+// The same for a tensor that need not exist.
+TensorDesc describe(DType dtype, const Shape& shape, const Strides& strides);
 // Returns whether several elements may share one place in memory, as in an expanded tensor or in
 // windows that overlap. Such a tensor must not be changed in place. The answer is false only where
 // the steps along each dimension lead past everything that the dimensions of smaller strides reach,
@@ -54,6 +56,7 @@ struct CallDesc {
   int32_t out_input = -1;                 // … and the input with the same memory, or -1
   bool flat = false;  // all tensors have one shape, which counts as one dimension
 
+  CallDesc() = default;
   // `common` is the result of common_layout in plan_cache.h.
   CallDesc(const Call& call, const TensorImpl* common);
   // Returns the shape of all tensors of a flat call.

@@ -28,6 +28,10 @@ const Shape& Infer::given_shape() const {
   return *call_.shape;
 }
 
+void Infer::refuse_input(size_t i) const {
+  throw Error(fmt::format("{}: it was called without its input {}", op.name, i));
+}
+
 void Infer::output_in_place(size_t i) {
   outputs.push_back({in(i).dtype, in(i).shape, OutputKind::in_place, static_cast<uint32_t>(i)});
 }

@@ -61,7 +61,11 @@ class Infer {
   // way.
   const Shape& given_shape() const;
   bool has(size_t i) const { return i < size() && call_.inputs[i]; }
-  const TensorDesc& in(size_t i) const { return *call_.inputs[i]; }
+  // Throws an Error if there is none: calls are also made from files.
+  const TensorDesc& in(size_t i) const {
+    if (!has(i)) refuse_input(i);
+    return *call_.inputs[i];
+  }
   void output(DType dtype, const Shape& shape) {
     outputs.push_back({dtype, shape, OutputKind::made, 0});
   }
@@ -83,6 +87,7 @@ class Infer {
   std::vector<Output> outputs;
 
  private:
+  [[noreturn]] void refuse_input(size_t i) const;
   const CallDesc& call_;
 };
 
@@ -178,6 +183,11 @@ struct OpSpec {
   bool decomposes_halves = false;
   // The first two numbers of a call are the seed and the offset of next_random().
   bool draws = false;
+  // The names of all numbers of a call, with blanks between them, for operators that are the step
+  // of an optimizer: those of its options, "lr momentum", and of these two, which are whole
+  // numbers: "step", the number of the step, which counts from 1, and "first", whether it is the
+  // first. With it, a program that is stored can count steps, and be given another learning rate.
+  const char* numbers = nullptr;
   // Where no plugin of the device offers it, it is computed on the CPU, whatever TENON_CPU_FALLBACK
   // says: for operators that cannot be decomposed and that few backends have.
   bool offered_by_cpu = false;

@@ -180,6 +180,12 @@ PlanEntry& PlanCache::find(const Call& call, const TensorImpl* common) {
   return *slot.entry;
 }
 
+Ref<PlanEntry> PlanCache::make_apart(CallDesc call) {
+  auto entry = make_plan_entry(context_, std::move(call));
+  entry->cache = this;
+  return entry;
+}
+
 Ref<PlanEntry> PlanCache::find_shared(const PlanKey& key, const Call& call,
                                       const TensorImpl* common) {
   {

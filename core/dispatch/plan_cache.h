@@ -122,6 +122,8 @@ class PlanCache final : public PlanStore {
   // another one that takes the same slot of its recent results. A caller that makes other calls
   // before the last use of the entry has to take a Ref.
   PlanEntry& find(const Call& call, const TensorImpl* common);
+  // Makes an entry that is not in the table, for who keeps it. It is destroyed as all others are.
+  Ref<PlanEntry> make_apart(CallDesc call);
   size_t size() const { return count_.load(std::memory_order_relaxed); }
   size_t capacity() const { return capacity_; }
   // While the cache is pinned, no entry is destroyed, because a recording runs plans that are not

@@ -165,6 +165,8 @@ void CompiledCalls::State::learn(KindOfCall& kind, Trace trace, uint64_t before)
       known->changes = changes_now();
       if (known->program->replays >= known->next_look) known->next_look *= 4;
       kind.tries = 0;
+      known->program->take_host_work(std::move(trace));
+      kind.programs.splice(kind.programs.begin(), kind.programs, known);
       return;
     }
     const bool same_world = known->changes == before;
@@ -191,8 +193,8 @@ void CompiledCalls::State::learn(KindOfCall& kind, Trace trace, uint64_t before)
 void CompiledCalls::State::make_program(KindOfCall& kind, Wiring wiring) {
   constexpr size_t kMostOfAKind = 4;
   std::string why;
-  auto program = Program::make(*std::exchange(kind.candidate, std::nullopt), std::move(wiring),
-                               options.passes, why);
+  auto program = graph::Program::make(*std::exchange(kind.candidate, std::nullopt),
+                                      std::move(wiring), options.passes, why);
   if (!program) {
     kind.note = why;
     return;

@@ -14,6 +14,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -43,6 +44,17 @@ struct CompileOptions {
   CompilePasses passes = {};
 };
 
+// Names for a program that is saved.
+struct SaveProgramOptions {
+  // Of the arguments and of what is returned, in order. What has no name is called by its number,
+  // from "0" on.
+  std::vector<std::string> inputs = {}, outputs = {};
+  // Of tensors that the function uses from outside, such as the parameters of a model: what
+  // nn::state_dict(model) returns, from begin() to end(). Others are called by the module and the
+  // operator that uses them first.
+  std::vector<std::pair<std::string, Tensor>> tensors = {};
+};
+
 namespace detail {
 
 // The function as the calls below see it: it takes its arguments from where it is, and adds what it
@@ -63,6 +75,8 @@ class TENON_API CompiledCalls {
             std::vector<Tensor>& results);
   std::string explain() const;
   std::string to_dot(bool recorded) const;
+  // Defined in serialization/program.
+  void save(const std::filesystem::path& path, const SaveProgramOptions& options) const;
   void reset();
 
  private:
@@ -135,6 +149,15 @@ class Compiled {
   // finds what it reads. With `recorded`, what was recorded, before any pass. Throws a ValueError
   // if there is no program.
   std::string to_dot(bool recorded = false) const { return calls_.to_dot(recorded); }
+  // Writes the program that ran last into a file, which tenon::Program::load
+  // (serialization/program/program.h) runs without this function: operators, weights, buffers, and
+  // what optimizers remember. Throws a ValueError where there is no program yet (call the function
+  // at least twice, with other arguments), where something has changed since, and for what no
+  // program can do without its function; and a CheckpointError as tenon::save does. docs/compile.md
+  // says more.
+  void save(const std::filesystem::path& path, const SaveProgramOptions& options = {}) const {
+    calls_.save(path, options);
+  }
   // Forgets all programs: the next calls are recorded again.
   void reset() { calls_.reset(); }
 

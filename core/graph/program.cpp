@@ -22,11 +22,9 @@ Program::Program(Trace trace, Wiring wiring, const CompilePasses& passes)
       trace_(std::move(trace)),
       wiring_(std::move(wiring)),
       context_(context_for(trace_)) {
-  // Of memory from outside, the replayed form alone has handles, so that it sees whether others
-  // have some.
   forget_arguments(recorded_, recorded_wiring_);
-  for (auto& value : recorded_.values) value.held = {};
   optimize(trace_, wiring_, passes, notes_);
+  trace_.host = {};
 }
 
 std::unique_ptr<Program> Program::make(Trace trace, Wiring wiring, const CompilePasses& passes,
@@ -40,6 +38,22 @@ Program::~Program() {
   uint64_t last = constants_.ticket();
   for (auto& frame : frames_) last = std::max(last, frame->ticket);
   if (last && !context_.stream->closed()) context_.stream->wait(last);
+}
+
+void Program::take_host_work(Trace later) {
+  recorded_.host = std::move(later.host);
+  for (size_t p = 0; p < recorded_.parts.size(); ++p) {
+    recorded_.parts[p].host_numbers = std::move(later.parts[p].host_numbers);
+    recorded_.parts[p].first_host_node = later.parts[p].first_host_node;
+    recorded_.parts[p].end_host_node = later.parts[p].end_host_node;
+  }
+}
+
+Trace Program::recorded_with_memory() const {
+  Trace trace = recorded_;
+  for (size_t v = 0; v < trace.values.size(); ++v)
+    if (trace_.values[v].held) trace.values[v].held = trace_.values[v].held;
+  return trace;
 }
 
 uint64_t Program::fresh_bytes() const {
@@ -56,11 +70,16 @@ bool Program::build(std::string& why) {
   build_segments();
   find_overlaps();
   forget_arguments(trace_, wiring_);
+  // Of the memory that is used, the replayed form alone has handles, by which it sees whether
+  // others have some.
+  for (size_t v = 0; v < trace_.values.size(); ++v)
+    if (trace_.values[v].held) recorded_.values[v].held = {};
   input_storages_.resize(trace_.inputs.size());
   input_data_.resize(trace_.inputs.size());
   places_.resize(trace_.inputs.size());
   fresh_storages_.resize(fresh_.size());
   kept_tensors_.resize(trace_.kept.size());
+  numbers.resize(trace_.num_numbers);
   return true;
 }
 

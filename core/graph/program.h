@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include <tenon/core/graph/match.h>
 #include <tenon/core/graph/replay.h>
 #include <tenon/core/graph/trace.h>
+#include <tenon/core/random.h>
 
 namespace tenon::graph {
 
@@ -39,10 +41,19 @@ class Program {
   const Trace& recorded() const { return recorded_; }
   // What the passes did, a line each.
   const std::vector<std::string>& notes() const { return notes_; }
+  const Wiring& recorded_wiring() const { return recorded_wiring_; }
+  // The recorded trace with handles of the memory from outside that it uses.
+  Trace recorded_with_memory() const;
+  // Takes from a later trace that agrees what a host part did, which a stored program needs.
+  void take_host_work(Trace later);
   uint64_t arena_bytes() const { return arena_ ? arena_->bytes : 0; }
   // Storages that each call makes for itself.
   uint64_t fresh_bytes() const;
   uint64_t replays = 0;
+  // What the next run uses, for LivingNumber.
+  std::vector<tn_scalar> numbers;
+  // Where random numbers come from, if not from the generator of the process.
+  std::optional<RandomState> generator;
 
  private:
   // A storage that is another one in each call.
@@ -100,7 +111,7 @@ class Program {
   Tensor tensor_for(int32_t kept);
   void return_results(std::span<const Tensor* const> arguments, std::vector<Tensor>& results);
 
-  Trace recorded_;  // it holds no memory
+  Trace recorded_;  // of memory from outside it holds what `trace_` does not use any more
   Wiring recorded_wiring_;
   Trace trace_;
   Wiring wiring_;

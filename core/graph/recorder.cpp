@@ -23,6 +23,7 @@ void Recorder::after_fork(bool in_child) {
   if (in_child && recording::recorded_thread.load() != pthread_self()) {
     recording::recorded_thread.store(0);
     places_.clear();
+    host_places_.clear();
     host_depth_ = 0;
   }
   lock_.unlock();
@@ -65,9 +66,11 @@ void Recorder::reset() noexcept {
   {
     std::lock_guard lock(lock_);
     places_.clear();
+    host_places_.clear();
     live_bytes_ = 0;
   }
   host_depth_ = 0;
+  made_on_host_ = false;
   version_marks_.clear();
   draws_.clear();
   draw_used_.clear();
@@ -84,13 +87,17 @@ void Recorder::abandon() noexcept {
 // ---- memory
 
 void Recorder::allocated(const Storage& storage, bool for_host) {
-  if (host_depth_ > 0) return;  // what the host makes counts as from outside
   std::lock_guard lock(lock_);
+  if (host_depth_ > 0) {  // what the host makes counts as from outside
+    host_places_[&storage] = kBorn;
+    return;
+  }
   places_[&storage] = for_host ? kBornOnHost : kBorn;
 }
 
 void Recorder::freed(const Storage& storage) noexcept {
   std::lock_guard lock(lock_);
+  host_places_.erase(&storage);
   const auto found = places_.find(&storage);
   if (found == places_.end()) return;
   if (found->second < kBornOnHost) live_bytes_ -= storage.bytes;
@@ -121,32 +128,46 @@ Access Recorder::access(TensorImpl& tensor) {
 
 // ---- work
 
-void Recorder::launched(const Launch& launch, std::span<const Tensor* const> inputs,
-                        std::span<TensorImpl* const> outputs) {
-  if (ignores()) return;
-  auto& entry = const_cast<PlanEntry&>(static_cast<const PlanEntry&>(*launch.plan));
-  if (trace_.nodes.empty()) trace_.device = entry.device;
-  if (entry.device != trace_.device)
-    return refuse(fmt::format("it computes on {} and on {}", trace_.device, entry.device));
-  if (entry.context->stream->capturing()) return refuse("a stream graph is captured");
+PlanEntry& Recorder::entry_of(const Launch& launch) {
+  return const_cast<PlanEntry&>(static_cast<const PlanEntry&>(*launch.plan));
+}
+
+// Adds the numbers; the accesses are to be the next.
+TraceNode Recorder::node_of(const Launch& launch, size_t first_access,
+                            std::vector<Scalar>& scalars) {
+  PlanEntry& entry = entry_of(launch);
   TraceNode node;
   node.plan = Ref<PlanEntry>::share(&entry);
   node.path = current_path();
   node.outputs_hold_values = launch.outputs_hold_values;
   node.flat = entry.flattened;
   if (launch.shape) node.shape = *launch.shape;
-  node.first_access = static_cast<uint32_t>(trace_.accesses.size());
+  node.first_access = static_cast<uint32_t>(first_access);
   node.num_inputs = launch.num_inputs, node.num_outputs = launch.num_outputs;
+  node.first_scalar = static_cast<uint32_t>(scalars.size());
+  node.num_scalars = launch.num_scalars;
+  const auto* first = reinterpret_cast<const Scalar*>(launch.scalars);
+  scalars.insert(scalars.end(), first, first + launch.num_scalars);
+  return node;
+}
+
+void Recorder::launched(const Launch& launch, std::span<const Tensor* const> inputs,
+                        std::span<TensorImpl* const> outputs) {
+  if (host_depth_ > 0 && trace_.refusal.empty()) return launched_by_host(launch, inputs, outputs);
+  if (ignores()) return;
+  auto& entry = entry_of(launch);
+  if (trace_.nodes.empty()) trace_.device = entry.device;
+  if (entry.device != trace_.device)
+    return refuse(fmt::format("it computes on {} and on {}", trace_.device, entry.device));
+  if (entry.context->stream->capturing()) return refuse("a stream graph is captured");
+  TraceNode node = node_of(launch, trace_.accesses.size(), trace_.scalars);
   for (auto* t : inputs) trace_.accesses.push_back(t ? access(impl_of(*t)) : Access());
   for (auto* t : outputs) {
     trace_.accesses.push_back(t ? access(*t) : Access());
     if (t) trace_.values[trace_.accesses.back().value].written = true;
   }
-  node.first_scalar = static_cast<uint32_t>(trace_.scalars.size());
-  node.num_scalars = launch.num_scalars;
-  const auto* scalars = reinterpret_cast<const Scalar*>(launch.scalars);
-  trace_.scalars.insert(trace_.scalars.end(), scalars, scalars + launch.num_scalars);
   if (entry.call.op->draws) {
+    const Scalar* const scalars = trace_.scalars.data() + node.first_scalar;
     for (size_t i = draws_.size(); i-- > 0 && node.draw < 0;)
       if (draws_[i].seed == static_cast<uint64_t>(scalars[0].value.i) &&
           draws_[i].offset == static_cast<uint64_t>(scalars[1].value.i))
@@ -240,21 +261,6 @@ void Recorder::end_part() {
     part.binds.push_back({static_cast<uint32_t>(place), has ? keep(leaf.autograd->grad) : -1});
   }
   changed_leaves_.clear();
-}
-
-void Recorder::begin_host_part(std::weak_ptr<const void> owner, std::function<void()> again) {
-  if (host_depth_++ > 0 || !trace_.refusal.empty()) return;
-  end_part();
-  trace_.parts.back().owner = std::move(owner);
-  trace_.parts.back().again = std::move(again);
-}
-
-void Recorder::end_host_part() noexcept {
-  if (--host_depth_ > 0 || !trace_.refusal.empty()) return;
-  const auto at = static_cast<uint32_t>(trace_.nodes.size());
-  mark_versions();
-  Part& part = trace_.parts.emplace_back();
-  part.first_node = part.end_node = at;
 }
 
 // ---- the end
@@ -357,6 +363,7 @@ Trace Recorder::end(std::span<const Tensor> results) {
       trace_.kept[i].written = storage.written.load(std::memory_order_relaxed);
     }
   }
+  if (made_on_host_) trace_.host.fault = "it made its state in the call that was recorded";
   reset();
   return std::move(trace_);
 }

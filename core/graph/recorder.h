@@ -42,6 +42,7 @@ class Recorder final : public recording::Listener, ForkMember {
   void reads(const char* what) override;
   void refuse(const std::string& why) override;
   void begin_host_part(std::weak_ptr<const void> owner, std::function<void()> again) override;
+  void describe_host_part(const char* name, recording::HostNumbers numbers) override;
   void end_host_part() noexcept override;
 
  private:
@@ -49,9 +50,15 @@ class Recorder final : public recording::Listener, ForkMember {
   void after_fork(bool in_child) override;
 
   bool ignores() const { return host_depth_ > 0 || !trace_.refusal.empty(); }
+  static PlanEntry& entry_of(const Launch& launch);
+  static TraceNode node_of(const Launch& launch, size_t first_access, std::vector<Scalar>& scalars);
   Access access(TensorImpl& tensor);
+  void launched_by_host(const Launch& launch, std::span<const Tensor* const> inputs,
+                        std::span<TensorImpl* const> outputs);
+  uint32_t host_value_of(Storage& storage);
   uint32_t value_of(Storage& storage);
   Leaf& leaf_of(TensorImpl& leaf);
+  void forget_host_places() noexcept;
   void mark_versions();
   void end_part();
   void keep_results(std::span<const Tensor> results);
@@ -67,9 +74,11 @@ class Recorder final : public recording::Listener, ForkMember {
   SpinLock lock_;  // of `places_` and the counts, which other threads change by freed()
   std::unordered_map<const Storage*, uint32_t> places_;  // values of storages that live
   uint64_t live_bytes_ = 0;
+  std::unordered_map<const Storage*, uint32_t> host_places_;  // values of Trace::host, likewise
 
   Trace trace_;
   int host_depth_ = 0;
+  bool made_on_host_ = false;            // a host part left memory behind that it made
   std::vector<uint64_t> version_marks_;  // of values from outside; when their part began
   std::vector<RandomState> draws_;
   std::vector<bool> draw_used_;

@@ -22,6 +22,8 @@ void Segment::add(const TraceNode& node, const Scalar* scalars, const std::vecto
   }
   if (node.draw >= 0)
     draws_.push_back({static_cast<uint32_t>(scalars_.size()), static_cast<uint32_t>(node.draw)});
+  for (auto& living : node.living)
+    numbers_.push_back({static_cast<uint32_t>(scalars_.size()) + living.scalar, living.number});
   for (uint32_t i = 0; i < node.num_scalars; ++i) scalars_.push_back(scalars[i].value);
   if (node.plan->wants_versions) versions_.resize(versions_.size() + node.num_inputs);
   Launch launch{};
@@ -59,6 +61,7 @@ void Segment::prepare(const Frame& frame) noexcept {
     pointers_[patch.slot] = frame.bases[static_cast<size_t>(patch.base)] + patch.offset;
   for (auto& draw : draws_)
     std::copy_n(frame.draws.data() + 2 * size_t{draw.draw}, 2, scalars_.data() + draw.slot);
+  for (auto& n : numbers_) scalars_[n.slot] = frame.numbers[n.number];
   for (auto& version : wanted_) versions_[version.slot] = frame.versions[version.storage];
   for (auto& launch : launches_) launch.queued_ns = frame.queued_ns;
 }
@@ -146,10 +149,15 @@ void Program::fill(Frame& frame) {
     frame.versions[i] = storage.values_number();
   }
   for (uint32_t i = 0; i < trace_.num_draws; ++i) {
-    const RandomState state = next_random();
+    RandomState state;
+    if (generator)
+      state = *generator, ++generator->offset;
+    else
+      state = next_random();
     frame.draws[2 * i].i = static_cast<int64_t>(state.seed);
     frame.draws[2 * i + 1].i = static_cast<int64_t>(state.offset);
   }
+  frame.numbers = numbers;
   frame.queued_ns = profiling::queued_now();
 }
 

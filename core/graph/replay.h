@@ -60,6 +60,9 @@ class Segment {
   struct Draw {
     uint32_t slot, draw;  // of two scalars
   };
+  struct Number {
+    uint32_t slot, number;
+  };
   struct Starts {
     uint32_t pointers, scalars, versions;
   };
@@ -72,6 +75,7 @@ class Segment {
   std::vector<Shape> shapes_;
   std::vector<Patch> patches_;
   std::vector<Draw> draws_;
+  std::vector<Number> numbers_;
   std::vector<Version> wanted_;
   uint64_t cost_ns_ = 0;
   bool cost_unknown_ = false;
@@ -94,6 +98,7 @@ struct QueuedSegment final : LaunchSequence {
 struct Frame {
   std::vector<char*> bases;        // of inputs and of new storages
   std::vector<tn_scalar> draws;    // seed and offset of each
+  std::vector<tn_scalar> numbers;  // of LivingNumber
   std::vector<uint64_t> versions;  // of storages
   int64_t queued_ns = 0;
   uint64_t ticket = 0;  // of the last segment

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <tenon/core/base/module_path.h>
+#include <tenon/core/base/recording.h>
 #include <tenon/core/base/ref.h>
 #include <tenon/core/dispatch/attrs.h>
 #include <tenon/core/dispatch/plan_cache.h>
@@ -35,6 +36,12 @@ struct Access {
   uint64_t offset = 0;  // in bytes from the start of the storage
 };
 
+// A number of a node that each run takes from Program::numbers.
+struct LivingNumber {
+  uint32_t scalar = 0;  // of the node
+  uint32_t number = 0;
+};
+
 struct TraceNode {
   Ref<PlanEntry> plan;
   uint32_t first_access = 0;  // of Trace::accesses, inputs before outputs
@@ -45,6 +52,25 @@ struct TraceNode {
   bool flat = false;  // its plan is flattened, and `shape` is that of the call
   Shape shape;
   const PathNode* path = nullptr;
+  std::vector<LivingNumber> living;
+};
+
+// What a plan of a host part reads or writes: a value of the trace, a storage from outside that the
+// trace does not have, or one that begins and ends in the host part.
+struct HostValue {
+  uint32_t value = kAbsent;
+  Ref<Storage> held;
+  uint64_t bytes = 0;
+};
+
+// What the host queued itself, for who stores a program: its replays do it by Part::again.
+struct HostWork {
+  std::vector<HostValue> values;
+  std::vector<Access> accesses;  // of these values
+  std::vector<Scalar> scalars;
+  std::vector<TraceNode> nodes;
+  // Why it could not be repeated without the host, if so.
+  std::string fault;
 };
 
 // A tensor that is to be made again: a result, or the gradient of a leaf.
@@ -98,6 +124,9 @@ struct Part {
   std::vector<Bind> binds;
   std::weak_ptr<const void> owner;  // of `again`
   std::function<void()> again;      // empty after the last part
+  const char* host_name = nullptr;  // of whom it is
+  recording::HostNumbers host_numbers;
+  uint32_t first_host_node = 0, end_host_node = 0;  // of Trace::host
 };
 
 // A storage that is another one in each call: that of an argument, or of the gradient that a leaf
@@ -123,7 +152,9 @@ struct Trace {
   std::vector<Kept> kept;
   std::vector<Result> results;
   std::vector<Input> inputs;
+  HostWork host;
   uint32_t num_draws = 0;
+  uint32_t num_numbers = 0;   // of LivingNumber
   uint64_t inside_bytes = 0;  // the most that eager execution had at once
 
   const Access* inputs_of(const TraceNode& n) const { return accesses.data() + n.first_access; }

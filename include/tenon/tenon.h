@@ -108,4 +108,5 @@
 #include <tenon/serialization/checkpoint.h>
 #include <tenon/serialization/checkpoint_manager.h>
 #include <tenon/serialization/checkpoint_reader.h>
+#include <tenon/serialization/program/program.h>
 #include <tenon/serialization/training_checkpoint.h>

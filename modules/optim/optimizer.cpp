@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <unordered_set>
 
@@ -53,9 +55,32 @@ Optimizer::~Optimizer() = default;
 Optimizer::Replayed::Replayed(Optimizer& optimizer) : noted_(recording::here()) {
   if (!noted_) return;
   recording::here()->begin_host_part(optimizer.alive_, [&optimizer] { optimizer.step(); });
+  recording::here()->describe_host_part(optimizer.name_,
+                                        [&optimizer](const Storage& memory, std::string_view name) {
+                                          return optimizer.number_of(memory, name);
+                                        });
 }
 Optimizer::Replayed::~Replayed() {
   if (auto* recorder = noted_ ? recording::here() : nullptr) recorder->end_host_part();
+}
+
+std::optional<double> Optimizer::number_of(const Storage& memory, std::string_view name) {
+  const auto is_here = [&](const Tensor& t) {
+    return t.defined() && impl_of(t).storage.get() == &memory;
+  };
+  for (size_t g = 0; g < groups_.size(); ++g)
+    for (size_t i = 0; i < groups_[g].size(); ++i) {
+      const State& state = states_[g][i];
+      if (!is_here(groups_[g][i]) && !is_here(state.master) &&
+          std::none_of(std::begin(state.slots), std::end(state.slots), is_here))
+        continue;
+      if (name == "step") return static_cast<double>(state.step);
+      if (name == "group") return static_cast<double>(g);
+      for (auto& option : options_of(g))
+        if (name == option.name) return option.value();
+      return std::nullopt;
+    }
+  return std::nullopt;
 }
 
 void Optimizer::require(bool ok, const char* what, double value, const char* wanted) const {

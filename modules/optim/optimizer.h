@@ -4,13 +4,19 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <tenon/core/tensor.h>
 #include <tenon/modules/state_dict.h>
+
+namespace tenon {
+struct Storage;
+}
 
 namespace tenon::optim {
 
@@ -195,6 +201,7 @@ class TENON_API Optimizer {
   void load_state(size_t group, size_t i, size_t index, const nn::StateDict& tensors,
                   detail::StateNumbers& numbers, State& state, size_t& used);
   static void keep_slots(Bucket& bucket);
+  std::optional<double> number_of(const Storage& memory, std::string_view name);
   void forget_buckets();
   [[noreturn]] void refuse_group(size_t group) const;
 

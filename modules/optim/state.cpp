@@ -2,6 +2,7 @@
 #include <limits>
 
 #include <tenon/core/base/number_text.h>
+#include <tenon/core/base/recording.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/core/grad_mode.h>
@@ -213,6 +214,7 @@ std::function<void()> Optimizer::prepare_load(const OptimizerState& from) {
     for (auto& [option, value] : options) option.assign(value);
     states_.swap(states);
     initial_lrs_.swap(rates);
+    recording::changed();
   };
 }
 

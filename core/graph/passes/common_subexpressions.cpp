@@ -54,7 +54,7 @@ class SharedResults {
 
   // Whether the same inputs always give the same outputs, which are new memory each.
   bool is_pure(const TraceNode& node) const {
-    if (!node.plan || node.draw >= 0) return false;
+    if (!node.plan || node.draw >= 0 || !node.living.empty()) return false;
     for (auto& output : draft_.outputs_of(node)) {
       if (output.value == kAbsent) continue;
       if (draft_.needed_outside(output.value) || output.offset != 0) return false;

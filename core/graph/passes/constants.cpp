@@ -11,7 +11,7 @@ constexpr uint64_t kMostBytes = 64 << 10;
 
 // Whether the node computes new small tensors, which nobody changes, of constants alone.
 bool is_constant(Draft& draft, const TraceNode& node) {
-  if (!node.plan || node.draw >= 0) return false;
+  if (!node.plan || node.draw >= 0 || !node.living.empty()) return false;
   for (auto& input : draft.inputs_of(node))
     if (input.value != kAbsent && !draft.trace.values[input.value].constant) return false;
   for (auto& output : draft.outputs_of(node)) {

@@ -25,6 +25,7 @@ void Draft::replace(uint32_t node, Replacement&& by) {
   n.outputs_hold_values = by.outputs_hold_values;
   n.flat = n.plan->flattened;
   n.draw = -1;
+  n.living.clear();
   changed();
 }
 

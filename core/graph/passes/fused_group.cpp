@@ -22,7 +22,8 @@ uint64_t span_of(const Shape& shape, const Strides& strides, DType dtype) {
 
 std::optional<Member> member_of(const Draft& draft, uint32_t i) {
   const TraceNode& node = draft.trace.nodes[i];
-  if (!node.plan || !node.plan->plan || node.draw >= 0 || node.plan->make_contiguous)
+  if (!node.plan || !node.plan->plan || node.draw >= 0 || !node.living.empty() ||
+      node.plan->make_contiguous)
     return std::nullopt;
   const CallDesc& call = node.plan->call;
   if (can_be_fused_reduction(*call.op)) {

@@ -108,7 +108,8 @@ void decompose_lion(const Call& call, Outputs& out) {
 const Op rmsprop_step_op{{.name = "rmsprop_step",
                           .infer = infer_in_place,
                           .by_element = true,
-                          .decompose = decompose_rmsprop}};
+                          .decompose = decompose_rmsprop,
+                          .numbers = "lr alpha eps weight_decay momentum"}};
 const Op adagrad_step_op{{.name = "adagrad_step",
                           .infer = infer_in_place,
                           .by_element = true,

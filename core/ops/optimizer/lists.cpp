@@ -5,7 +5,10 @@
 namespace tenon {
 
 void infer_in_place(Infer& infer) {
-  size_t n = static_cast<size_t>(infer.attrs.get_int("n")), lists = infer.size() / n;
+  const int64_t count = infer.attrs.get_int("n");
+  if (count < 1 || infer.size() % static_cast<size_t>(count) != 0)
+    infer.shape_error(fmt::format("{} tensors are no lists of {}", infer.size(), count));
+  const auto n = static_cast<size_t>(count), lists = infer.size() / n;
   for (size_t i = 0; i < infer.size(); ++i) {
     const TensorDesc &t = infer.in(i), &parameter = infer.in(i % n);
     infer.require_dtype(

@@ -51,12 +51,16 @@ void decompose_adam(const Call& call, Outputs& out) {
   lists.outputs(out);
 }
 
-const Op sgd_step_op{
-    {.name = "sgd_step", .infer = infer_in_place, .by_element = true, .decompose = decompose_sgd}};
+const Op sgd_step_op{{.name = "sgd_step",
+                      .infer = infer_in_place,
+                      .by_element = true,
+                      .decompose = decompose_sgd,
+                      .numbers = "lr momentum dampening weight_decay first"}};
 const Op adam_step_op{{.name = "adam_step",
                        .infer = infer_in_place,
                        .by_element = true,
-                       .decompose = decompose_adam}};
+                       .decompose = decompose_adam,
+                       .numbers = "lr betas.0 betas.1 eps weight_decay step"}};
 
 }  // namespace
 

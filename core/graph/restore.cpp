@@ -1,0 +1,378 @@
+// How the trace of a file becomes one that programs are made of. Nothing of it is believed: whoever
+// wrote the file may want to read or write beside memory.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include <tenon/core/dispatch/foreign_call.h>
+#include <tenon/core/dispatch/plan_cache.h>
+#include <tenon/core/error.h>
+#include <tenon/core/format.h>
+#include <tenon/core/graph/describe.h>
+#include <tenon/core/graph/saved.h>
+#include <tenon/core/runtime/context.h>
+
+namespace tenon::graph {
+
+namespace {
+
+bool same_output(const SavedOutput& a, const SavedOutput& b) {
+  if (a.kind != b.kind) return false;
+  if (a.kind == OutputKind::absent) return true;
+  if (a.input != b.input || a.dtype != b.dtype || a.shape != b.shape) return false;
+  for (size_t d = 0; d < a.shape.size(); ++d)
+    if (a.shape[d] > 1 && a.strides[d] != b.strides[d]) return false;
+  return true;
+}
+
+class Restoration {
+ public:
+  Restoration(const SavedProgram& saved, DeviceContext& context)
+      : saved_(saved), context_(context) {}
+
+  RestoredTrace run() {
+    trace_.device = context_.device;
+    if (saved_.nodes.empty()) throw ValueError("it has no operator");
+    add_values();
+    add_inputs();
+    require(saved_.num_draws <= saved_.nodes.size(), "it draws more numbers than it uses");
+    drawn_.resize(saved_.num_draws);
+    written_.resize(saved_.values.size());
+    changes_.resize(saved_.values.size());
+    for (at_ = 0; at_ < saved_.nodes.size(); ++at_) add_node(saved_.nodes[at_]);
+    at_ = kNowhere;
+    require(std::find(drawn_.begin(), drawn_.end(), false) == drawn_.end(),
+            "it draws numbers that it does not use");
+    add_results();
+    add_part();
+    trace_.num_draws = saved_.num_draws;
+    trace_.num_numbers = static_cast<uint32_t>(saved_.numbers.size());
+    return {std::move(trace_), std::move(wiring_)};
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& why) const {
+    if (at_ == kNowhere) throw ValueError(why);
+    throw ValueError(fmt::format("its operator {} ({}): {}", at_,
+                                 saved_.nodes[at_].call.op ? saved_.nodes[at_].call.op->name : "?",
+                                 why));
+  }
+  void require(bool ok, const char* why) const {
+    if (!ok) refuse(why);
+  }
+
+  // ---- values
+
+  void add_values() {
+    std::vector<bool> inputs(saved_.inputs.size()), tensors(saved_.tensors.size());
+    uint64_t inside = 0;
+    const auto take = [&](std::vector<bool>& taken, uint32_t index) {
+      require(index < taken.size() && !taken[index], "a value is of no input or tensor");
+      taken[index] = true;
+    };
+    for (auto& value : saved_.values) {
+      Value& made = trace_.values.emplace_back();
+      made.bytes = value.bytes;
+      if (value.kind == SavedKind::inside) {
+        made.inside = true;
+        require(value.bytes <= context_.max_bytes() &&
+                    !__builtin_add_overflow(inside, value.bytes, &inside) &&
+                    inside <= DeviceContext::kMaxAddressable,
+                "a value is larger than the memory of the device");
+        continue;
+      }
+      if (value.kind == SavedKind::tensor) {
+        take(tensors, value.index);
+        made.held = saved_.tensors[value.index].memory;
+        require(made.held && made.held->bytes == value.bytes,
+                "a value has another size than its tensor");
+      } else {
+        take(inputs, value.index);
+        // So that it is told apart from all others; each run has another.
+        made.held = context_.memory->allocate(1);
+      }
+      made.id = made.held.get();
+    }
+    require(std::find(inputs.begin(), inputs.end(), false) == inputs.end() &&
+                std::find(tensors.begin(), tensors.end(), false) == tensors.end(),
+            "an input or tensor has no value");
+  }
+
+  void add_inputs() {
+    input_values_.resize(saved_.inputs.size());
+    for (uint32_t v = 0; v < saved_.values.size(); ++v)
+      if (saved_.values[v].kind == SavedKind::input) input_values_[saved_.values[v].index] = v;
+    for (size_t k = 0; k < saved_.inputs.size(); ++k) {
+      const SavedInput& in = saved_.inputs[k];
+      const uint64_t extent = extent_in_memory(in.dtype, in.shape, in.strides);
+      require(extent == saved_.values[input_values_[k]].bytes,
+              "an input has another size than its value");
+      Input& input = trace_.inputs.emplace_back();
+      input.argument = static_cast<int32_t>(k);
+      input.id = trace_.values[input_values_[k]].id;
+      input.held = trace_.values[input_values_[k]].held;
+      input.extent = extent;
+    }
+    wiring_.pinned.resize(saved_.inputs.size());
+  }
+
+  // ---- nodes
+
+  void add_node(const SavedNode& saved) {
+    require_call(saved);
+    TraceNode node;
+    node.plan = plan_for(saved);
+    node.flat = node.plan->flattened;
+    if (node.flat) node.shape = saved.call.shape_of_all();
+    node.first_access = static_cast<uint32_t>(trace_.accesses.size());
+    node.num_inputs = static_cast<uint32_t>(saved.call.inputs.size());
+    node.num_outputs = static_cast<uint32_t>(saved.outputs.size());
+    node.first_scalar = static_cast<uint32_t>(trace_.scalars.size());
+    node.num_scalars = static_cast<uint32_t>(saved.scalars.size());
+    node.outputs_hold_values = saved.outputs_hold_values;
+    node.living = saved.living;
+    add_accesses(saved);
+    add_numbers(saved, node);
+    trace_.nodes.push_back(std::move(node));
+  }
+
+  void require_call(const SavedNode& saved) const {
+    const CallDesc& call = saved.call;
+    require(call.op && !call.op->execute, "it is no operator that runs");
+    require(call.op->infer || (call.out && call.inputs.empty()), "it has no result of its own");
+    require(saved.accesses.size() == call.inputs.size() + saved.outputs.size() &&
+                saved.scalars.size() == call.num_scalars,
+            "its inputs, outputs or numbers are incomplete");
+    require_sane_attributes(call);
+    const TensorDesc* first = nullptr;
+    for (auto& t : call.inputs) {
+      if (!t) continue;
+      extent_in_memory(t->dtype, t->shape, t->strides);
+      if (!first) first = &*t;
+      require(!call.flat || (t->contiguous && t->shape == first->shape),
+              "its tensors do not have one shape");
+    }
+    if (call.shape) extent_in_memory(DType::f32, *call.shape, Shape::row_major(*call.shape));
+    require(!call.flat || ((first || call.out) && (call.op->pointwise || call.op->by_element)),
+            "it does not compute element by element");
+    if (!call.out) return;
+    extent_in_memory(call.out->dtype, call.out->shape, call.out->strides);
+    require(!elements_overlap(call.out->shape, call.out->strides),
+            "elements of its result overlap");
+    require(!call.flat || (call.out->contiguous && (!first || call.out->shape == first->shape)),
+            "its tensors do not have one shape");
+    require_shape_of_result(call);
+    require(saved.outputs.size() == 1 && call.out_input >= -1 &&
+                call.out_input < static_cast<int64_t>(call.inputs.size()),
+            "its result is none of its inputs");
+    if (call.out_input < 0) return;
+    const auto& in = call.inputs[static_cast<size_t>(call.out_input)];
+    require(in && in->dtype == call.out->dtype && in->shape == call.out->shape &&
+                in->strides == call.out->strides,
+            "its result is not the input that it changes");
+  }
+
+  // Where the result is given, making a plan does not ask the operator for its shape.
+  void require_shape_of_result(const CallDesc& call) const {
+    if (!call.op->infer) return;
+    Infer infer(call);
+    call.op->infer(infer);
+    require(infer.outputs.size() == 1 && infer.outputs[0].shape == call.out->shape,
+            "its result has another shape than its operator computes");
+  }
+
+  // Equal calls have one plan.
+  Ref<PlanEntry> plan_for(const SavedNode& saved) {
+    auto& known = plans_[saved.call.op->name];
+    for (auto& [other, plan] : known)
+      if (same_call(other->call, saved.call) && same_outputs(*other, saved)) return plan;
+    auto plan = plans_of(context_).make_apart(saved.call);
+    if (!plan->plan || plan->make_contiguous || plan->widened || plan->decomposed || plan->on_cpu)
+      throw UnsupportedError(
+          fmt::format("its operator {} was recorded on {}, and {} cannot run it in one piece{}. "
+                      "Record and save "
+                      "the function on this device",
+                      plan->describe(), saved_.device, context_.device, plan->refusals));
+    bool same = plan->outputs.size() == saved.outputs.size();
+    for (size_t i = 0; same && i < saved.outputs.size(); ++i)
+      same = same_output(output_of_plan(*plan, saved.call, i), saved.outputs[i]);
+    if (!same)
+      refuse(
+          fmt::format("its results are others than {} makes of its inputs, or lie in another "
+                      "way in memory",
+                      context_.device));
+    known.emplace_back(&saved, plan);
+    return plan;
+  }
+
+  static bool same_tensor(const std::optional<TensorDesc>& a, const std::optional<TensorDesc>& b) {
+    if (!a || !b) return !a && !b;
+    return a->dtype == b->dtype && a->shape == b->shape && a->strides == b->strides;
+  }
+  static bool same_attr(const Attr& a, const Attr& b) {
+    return std::string_view(a.name) == b.name && a.kind == b.kind && a.hint == b.hint &&
+           a.i == b.i && std::equal(&a.f, &a.f + 1, &b.f) && std::string_view(a.s) == b.s &&
+           a.list() == b.list();
+  }
+  static bool same_call(const CallDesc& a, const CallDesc& b) {
+    const auto x = a.attrs.all(), y = b.attrs.all();
+    return a.num_scalars == b.num_scalars && a.wanted == b.wanted && a.format == b.format &&
+           a.flat == b.flat && a.shape == b.shape && a.out_input == b.out_input &&
+           same_tensor(a.out, b.out) &&
+           std::equal(a.inputs.begin(), a.inputs.end(), b.inputs.begin(), b.inputs.end(),
+                      same_tensor) &&
+           std::equal(x.begin(), x.end(), y.begin(), y.end(), same_attr);
+  }
+  static bool same_outputs(const SavedNode& a, const SavedNode& b) {
+    return std::equal(a.outputs.begin(), a.outputs.end(), b.outputs.begin(), b.outputs.end(),
+                      same_output);
+  }
+
+  // ---- memory
+
+  void add_accesses(const SavedNode& saved) {
+    const size_t inputs = saved.call.inputs.size();
+    for (size_t i = 0; i < inputs; ++i) {
+      const auto& t = saved.call.inputs[i];
+      const uint64_t bytes = t ? extent_in_memory(t->dtype, t->shape, t->strides) : 0;
+      require((saved.accesses[i].value != kAbsent) == t.has_value(),
+              "an input is there and has no value, or the other way round");
+      add_access(saved.accesses[i], bytes, t ? size_of(t->dtype) : 1);
+      if (t && bytes)
+        require(was_written(saved.accesses[i].value),
+                "it reads a value that no operator before it has computed");
+    }
+    for (size_t i = 0; i < saved.outputs.size(); ++i) add_output(saved, i);
+  }
+
+  bool was_written(uint32_t value) const {
+    return saved_.values[value].kind != SavedKind::inside || written_[value];
+  }
+
+  void add_access(const Access& access, uint64_t bytes, uint64_t size) {
+    if (access.value != kAbsent) {
+      require(access.value < saved_.values.size(), "there is no value of such a number");
+      const uint64_t all = saved_.values[access.value].bytes;
+      require(access.offset <= all && bytes <= all - access.offset, "it leads out of its value");
+      require(access.offset % size == 0, "it lies between two elements of its value");
+    }
+    const bool is_input =
+        access.value != kAbsent && saved_.values[access.value].kind == SavedKind::input;
+    trace_.accesses.push_back(access);
+    wiring_.input_of_access.push_back(
+        is_input ? static_cast<int32_t>(saved_.values[access.value].index) : -1);
+  }
+
+  void add_output(const SavedNode& saved, size_t i) {
+    const size_t inputs = saved.call.inputs.size();
+    const SavedOutput& o = saved.outputs[i];
+    const Access& access = saved.accesses[inputs + i];
+    require((access.value != kAbsent) == (o.kind != OutputKind::absent),
+            "a result is there and has no value, or the other way round");
+    if (o.kind == OutputKind::absent) return add_access(access, 0, 1);
+    const uint64_t bytes = extent_in_memory(o.dtype, o.shape, o.strides);
+    add_access(access, bytes, size_of(o.dtype));
+    if (o.kind == OutputKind::in_place) {
+      const Access& changed = saved.accesses[o.input];
+      require(changed.value == access.value && changed.offset == access.offset,
+              "it changes another memory than that of its input");
+    } else if (bytes) {
+      for (size_t k = 0; k < inputs + i; ++k)
+        require(saved.accesses[k].value == kAbsent || !overlaps(saved, k, access, bytes),
+                "its result lies over another of its tensors");
+    }
+    Value& value = trace_.values[access.value];
+    value.written = written_[access.value] = true;
+    if (!value.inside) ++changes_[access.value];
+  }
+
+  static bool overlaps(const SavedNode& saved, size_t k, const Access& access, uint64_t bytes) {
+    const size_t inputs = saved.call.inputs.size();
+    const Access& other = saved.accesses[k];
+    if (other.value != access.value) return false;
+    const uint64_t extent =
+        k < inputs
+            ? extent_in_memory(saved.call.inputs[k]->dtype, saved.call.inputs[k]->shape,
+                               saved.call.inputs[k]->strides)
+            : extent_in_memory(saved.outputs[k - inputs].dtype, saved.outputs[k - inputs].shape,
+                               saved.outputs[k - inputs].strides);
+    return other.offset < access.offset + bytes && access.offset < other.offset + extent;
+  }
+
+  // ---- numbers
+
+  void add_numbers(const SavedNode& saved, TraceNode& node) {
+    trace_.scalars.insert(trace_.scalars.end(), saved.scalars.begin(), saved.scalars.end());
+    for (auto& living : saved.living)
+      require(living.scalar < saved.scalars.size() && living.number < saved_.numbers.size(),
+              "there is no number of such a place");
+    const bool draws = saved.call.op->draws;
+    require(draws == (saved.draw >= 0), "it draws random numbers, or does not, against its kind");
+    if (!draws) return;
+    require(static_cast<uint64_t>(saved.draw) < drawn_.size() && saved.scalars.size() >= 2,
+            "there is no draw of such a number");
+    drawn_[static_cast<size_t>(saved.draw)] = true;
+    node.draw = saved.draw;
+  }
+
+  // ---- the end
+
+  void add_results() {
+    for (auto& saved : saved_.results) {
+      Result& result = trace_.results.emplace_back();
+      if (saved.input >= 0) {
+        require(static_cast<size_t>(saved.input) < saved_.inputs.size(),
+                "a result is no input of it");
+        result.argument = saved.input;
+        continue;
+      }
+      require(saved.value < saved_.values.size(), "a result has no value");
+      const SavedValue& value = saved_.values[saved.value];
+      require(value.kind != SavedKind::input, "a result is a part of an input");
+      const uint64_t bytes = extent_in_memory(saved.dtype, saved.shape, saved.strides);
+      uint64_t begin = 0;
+      require(saved.offset >= 0 &&
+                  !__builtin_mul_overflow(static_cast<uint64_t>(saved.offset),
+                                          uint64_t{size_of(saved.dtype)}, &begin) &&
+                  begin <= value.bytes && bytes <= value.bytes - begin,
+              "a result leads out of its value");
+      require(bytes == 0 || was_written(saved.value), "a result is computed by no operator");
+      result.kept = static_cast<int32_t>(trace_.kept.size());
+      Kept& kept = trace_.kept.emplace_back();
+      kept.value = saved.value;
+      kept.dtype = saved.dtype, kept.shape = saved.shape, kept.strides = saved.strides;
+      kept.offset = saved.offset;
+      kept.written = ~uint64_t{0};
+    }
+  }
+
+  // The whole program is one part: nothing is left to the host.
+  void add_part() {
+    Part& part = trace_.parts.emplace_back();
+    part.end_node = static_cast<uint32_t>(trace_.nodes.size());
+    for (uint32_t v = 0; v < changes_.size(); ++v)
+      if (changes_[v]) part.versions.push_back({v, changes_[v]});
+  }
+
+  static constexpr size_t kNowhere = ~size_t{0};
+
+  const SavedProgram& saved_;
+  DeviceContext& context_;
+  Trace trace_;
+  Wiring wiring_;
+  size_t at_ = kNowhere;  // the node that is made
+  std::vector<uint32_t> input_values_;
+  std::vector<bool> drawn_, written_;
+  std::vector<uint64_t> changes_;
+  std::map<std::string, std::vector<std::pair<const SavedNode*, Ref<PlanEntry>>>> plans_;
+};
+
+}  // namespace
+
+RestoredTrace restore_trace(const SavedProgram& saved, DeviceContext& context) {
+  return Restoration(saved, context).run();
+}
+
+}  // namespace tenon::graph

@@ -1,0 +1,54 @@
+// How a compiled function becomes a file.
+#include <mutex>
+
+#include <fmt/core.h>
+
+#include <tenon/core/base/printable.h>
+#include <tenon/core/base/recording.h>
+#include <tenon/core/error.h>
+#include <tenon/core/graph/compile.h>
+#include <tenon/core/graph/compiled_state.h>
+#include <tenon/core/graph/saved.h>
+#include <tenon/serialization/program/program_file.h>
+
+namespace tenon::detail {
+
+namespace {
+
+// The program that ran last.
+const graph::KindOfCall& kind_to_save(const std::list<graph::KindOfCall>& kinds,
+                                      const std::string& note) {
+  if (kinds.empty() || kinds.front().programs.empty()) {
+    std::string why = kinds.empty() ? note : kinds.front().note;
+    if (!why.empty()) why = " (" + why + ")";
+    throw ValueError("it has no program yet for the arguments of its last call" + why +
+                     ". Call it at least twice first");
+  }
+  const graph::KnownProgram& known = kinds.front().programs.front();
+  if (known.changes != recording::changes.load(std::memory_order_relaxed))
+    throw ValueError(
+        "something was changed since its last call that it may depend on: a parameter or a state "
+        "that was replaced or loaded, train() or eval(). Call it once more first");
+  return kinds.front();
+}
+
+}  // namespace
+
+void CompiledCalls::save(const std::filesystem::path& path,
+                         const SaveProgramOptions& options) const {
+  State& state = *state_;
+  try {
+    if (state.thread.load(std::memory_order_relaxed) == pthread_self())
+      throw ValueError("it is running; save it outside");
+    std::lock_guard lock(state.mutex);
+    const graph::KindOfCall& kind = kind_to_save(state.kinds, state.note);
+    write_program(path,
+                  graph::describe_program(*kind.programs.front().program, kind.signature.tensors,
+                                          {options.inputs, options.outputs, options.tensors}));
+  } catch (const ValueError& error) {
+    throw ValueError(fmt::format("cannot save the compiled function as '{}': {}",
+                                 printable(path.native()), error.what()));
+  }
+}
+
+}  // namespace tenon::detail

@@ -1,0 +1,332 @@
+// Files of programs that are damaged, or that somebody made to do harm: each is refused with a
+// clear error, or is a program that stays inside its memory.
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <tenon/serialization/tensor_copy.h>
+#include <tenon/tenon.h>
+
+#include "../files.h"
+#include "fuzz.h"
+
+BOOST_AUTO_TEST_SUITE(program_damage_test)
+
+using namespace tenon;
+using nlohmann::json;
+
+namespace {
+
+struct Net : nn::Module<Net> {
+  nn::Conv2d conv{1, 2, 3};
+  nn::Linear fc{2 * 3 * 3, 3};
+  nn::Dropout drop{0.2};
+  Tensor forward(const Tensor& x) { return fc(drop(max_pool2d(relu(conv(x)), 2).flatten(1))); }
+};
+
+// Writes a program that trains a small net.
+void save_small_program(const std::filesystem::path& path) {
+  manual_seed(3);
+  Net net;
+  optim::Adam optimizer(net.parameters(), {.lr = 0.01});
+  auto step = compile([&](const Tensor& x, const Tensor& y) {
+    optimizer.zero_grad();
+    Tensor loss = cross_entropy(net(x), y);
+    loss.backward();
+    optimizer.step();
+    return loss;
+  });
+  for (int i = 0; i < 3; ++i) step(randn({2, 1, 8, 8}), randint(0, 3, {2}));
+  step.save(path, {.inputs = {"x", "y"}, .outputs = {"loss"}});
+}
+
+NamedTensors small_inputs() { return {{"x", ones({2, 1, 8, 8})}, {"y", zeros({2}, i64)}}; }
+
+// A file of a program, of which the description can be changed; checksums are right again then.
+class Crafted {
+ public:
+  Crafted() : file_(folder_ / "crafted.tenon") {
+    save_small_program(folder_ / "small.tenon");
+    all_ = open_all_tensors(folder_ / "small.tenon", "", true);
+    for (size_t i = 0; i < all_.tensors.size(); ++i) {
+      source_.tensors.push_back(
+          {all_.tensors[i].key, all_.tensors[i].shape, all_.tensors[i].dtype});
+      values_.push_back(all_.read(i));
+      if (all_.tensors[i].key == "@program/graph") place_ = i;
+    }
+    const auto bytes = values_[place_].to_vector<uint8_t>();
+    graph = json::parse(bytes.begin(), bytes.end());
+  }
+
+  // Where the node of an operator is.
+  json& node(const std::string& op) {
+    for (auto& node : graph["nodes"])
+      if (node["op"] == op) return node;
+    BOOST_FAIL("there is no " << op);
+    return graph;
+  }
+
+  const std::filesystem::path& write(const json& changed) { return write_text(changed.dump()); }
+  const std::filesystem::path& write_text(const std::string& text) {
+    values_[place_] =
+        from_host(text.data(), u8, {static_cast<int64_t>(text.size())}, {.dtype = u8});
+    source_.tensors[place_].shape = values_[place_].shape();
+    source_.read = [&](size_t i) { return values_[i]; };
+    write_tensors(file_, FileFormat::tenon, source_);
+    return file_;
+  }
+
+  // The error of a load after `change` was made; the description is as before then.
+  std::string refusal(const std::function<void(Crafted&)>& change) {
+    const json before = graph;
+    change(*this);
+    std::string text = "it was loaded";
+    try {
+      Program::load(write(graph));
+    } catch (const Error& error) {
+      text = error.what();
+    }
+    graph = before;
+    return text;
+  }
+
+  json graph;
+
+ private:
+  TempFolder folder_;
+  std::filesystem::path file_;
+  TensorFile all_;
+  TensorSource source_;
+  std::vector<Tensor> values_;
+  size_t place_ = 0;
+};
+
+bool is_refused(const std::filesystem::path& path) {
+  try {
+    Program::load(path);
+  } catch (const CheckpointError&) {
+    return true;
+  }
+  return false;
+}
+
+// All places of a description, as JSON pointers.
+void collect(const json& value, const json::json_pointer& at,
+             std::vector<json::json_pointer>& places) {
+  places.push_back(at);
+  if (value.is_object())
+    for (auto& [key, item] : value.items()) collect(item, at / key, places);
+  if (value.is_array())
+    for (size_t i = 0; i < value.size(); ++i) collect(value[i], at / i, places);
+}
+
+json some_value(std::mt19937& random, const json& before) {
+  const int64_t small = static_cast<int64_t>(random() % 9) - 1;
+  switch (random() % 12) {
+    case 0:
+      return nullptr;
+    case 1:
+      return small < 0 ? json(small) : json(static_cast<uint64_t>(small));
+    case 2:
+      return -1;
+    case 3:
+      return uint64_t{1} << (random() % 64);
+    case 4:
+      return std::numeric_limits<int64_t>::min();
+    case 5:
+      return json::array();
+    case 6:
+      return "x";
+    case 7:
+      return true;
+    case 8:  // twice as much
+      if (before.is_array() && !before.empty()) {
+        json longer = before;
+        for (auto& item : before) longer.push_back(item);
+        return longer;
+      }
+      return before.is_number_unsigned() ? json(before.get<uint64_t>() * 2) : json(0.5);
+    case 9:  // less
+      if (before.is_array() && !before.empty()) {
+        json shorter = before;
+        shorter.erase(random() % shorter.size());
+        return shorter;
+      }
+      return json::object();
+    case 10:
+      return before.is_number_unsigned() ? json(before.get<uint64_t>() + 1) : json("f64");
+    default:
+      return before.is_number_unsigned() && before.get<uint64_t>() > 0
+                 ? json(before.get<uint64_t>() - 1)
+                 : json("i64");
+  }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(every_truncation_and_flipped_bit_is_refused) {
+  TempFolder folder;
+  save_small_program(folder / "small.tenon");
+  const std::string whole = read_bytes(folder / "small.tenon");
+  const std::string path = folder / "damaged.tenon";
+  write_bytes(path, whole);
+  const int file = open(path.c_str(), O_RDWR);
+  BOOST_REQUIRE(file >= 0);
+  std::mt19937 random(1);
+  size_t believed = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const size_t at = random() % whole.size();
+    const char flipped = static_cast<char>(whole[at] ^ (1 << random() % 8));
+    BOOST_REQUIRE(pwrite(file, &flipped, 1, static_cast<off_t>(at)) == 1);
+    believed += !is_refused(path);
+    BOOST_REQUIRE(pwrite(file, &whole[at], 1, static_cast<off_t>(at)) == 1);
+  }
+  BOOST_TEST(!is_refused(path));  // as it was
+  for (size_t length = whole.size(); length > 0;) {
+    length -= std::min<size_t>(length, length > 1024 ? 37 : 1);
+    BOOST_REQUIRE(ftruncate(file, static_cast<off_t>(length)) == 0);
+    believed += !is_refused(path);
+  }
+  close(file);
+  BOOST_TEST(believed == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(other_files_are_named_for_what_they_are) {
+  TempFolder folder;
+  save(folder / "weights.h5", nn::Linear(2, 2));
+  const auto refusal = [&](const std::filesystem::path& path) {
+    return error_of<CheckpointError>([&] { Program::load(path); });
+  };
+  BOOST_TEST(has(refusal(folder / "weights.h5"), "it is a checkpoint without a program"));
+  BOOST_TEST(has(refusal(folder / "none"), "there is no such file"));
+  write_bytes(folder / "text", "hello");
+  BOOST_TEST(has(refusal(folder / "text"), "it does not start like a checkpoint"));
+}
+
+BOOST_AUTO_TEST_CASE(crafted_programs_are_refused) {
+  Crafted crafted;
+  const auto refused = [&](const char* why, const std::function<void(Crafted&)>& change) {
+    const std::string text = crafted.refusal(change);
+    BOOST_TEST(has(text, why), "\"" << why << "\" expected in: " << text);
+  };
+  BOOST_TEST(!is_refused(crafted.write(crafted.graph)));
+  refused("its program has version 2, and this build reads version 1",
+          [](Crafted& c) { c.graph["program_version"] = 2; });
+  refused("has the operator \"conv9d\", which this build does not have",
+          [](Crafted& c) { c.node("conv2d")["op"] = "conv9d"; });
+  refused("it is no operator that runs", [](Crafted& c) { c.node("conv2d")["op"] = "transpose"; });
+  refused("there is no value of such a number",
+          [](Crafted& c) { c.node("conv2d")["at"][0][0] = 100'000; });
+  refused("a number is not a whole one", [](Crafted& c) { c.node("conv2d")["at"][0][0] = -1; });
+  refused("leads out of its value", [](Crafted& c) { c.node("conv2d")["at"][0][1] = 4; });
+  refused("leads out of its value",
+          [](Crafted& c) { c.node("conv2d")["at"][0][1] = uint64_t{1} << 61; });
+  refused("it lies between two elements", [](Crafted& c) {
+    c.graph["values"].push_back({"inside", 0, 4096});
+    c.node("conv2d")["at"][0] = {c.graph["values"].size() - 1, 2};
+  });
+  refused("it reads a value that no operator before it has computed", [](Crafted& c) {
+    c.graph["values"].push_back({"inside", 0, 4096});
+    c.node("conv2d")["at"][0] = {c.graph["values"].size() - 1, 0};
+  });
+  refused("before it has computed", [](Crafted& c) {
+    auto& nodes = c.graph["nodes"];
+    std::swap(nodes[0], nodes[nodes.size() - 1]);
+  });
+  refused("lies over another of its tensors", [](Crafted& c) {
+    json& at = c.node("conv2d")["at"];
+    c.graph["values"][at[0][0].get<size_t>()][2] = 4096;  // another size than its input
+    at[3] = at[0];
+  });
+  refused("a shape or strides are no list of up to 8 numbers",
+          [](Crafted& c) { c.node("conv2d")["inputs"][0][1] = std::vector<int>(9, 1); });
+  refused("is one that no tensor has",
+          [](Crafted& c) { c.node("conv2d")["inputs"][0][1][0] = -2; });
+  refused("is one that no tensor has",
+          [](Crafted& c) { c.node("conv2d")["inputs"][0][1][0] = int64_t{1} << 62; });
+  refused("lead out of memory", [](Crafted& c) { c.node("conv2d")["inputs"][0][2][0] = -4; });
+  refused("lead out of memory",
+          [](Crafted& c) { c.node("conv2d")["inputs"][0][2][0] = int64_t{1} << 59; });
+  refused("unknown dtype", [](Crafted& c) { c.node("conv2d")["inputs"][0][0] = "f12"; });
+  refused("are incomplete", [](Crafted& c) { c.node("conv2d")["at"].erase(0); });
+  refused("an attribute is of the unknown kind",
+          [](Crafted& c) { c.node("conv2d")["attributes"][0][1] = "tensor"; });
+  refused("its results are others",
+          [](Crafted& c) { c.node("conv2d")["outputs"][0][1][1][1] = 3; });
+  refused("there is no number of such a place",
+          [](Crafted& c) { c.node("adam_step")["numbers"][0][1] = 9; });
+  refused("there is no draw of such a number", [](Crafted& c) { c.node("dropout")["draw"] = 7; });
+  refused("against its kind", [](Crafted& c) { c.node("conv2d")["draw"] = 0; });
+  refused("draws more numbers", [](Crafted& c) { c.graph["draws"] = 1'000'000; });
+  refused("the number \"lr\" is nan", [](Crafted& c) {
+    for (auto& n : c.graph["numbers"])
+      if (n["name"] == "lr") n["value"] = int64_t{0x7ff8} << 48;
+  });
+  refused("larger than the memory of the device", [](Crafted& c) {
+    c.graph["values"].push_back({"inside", 0, uint64_t{1} << 62});
+    c.graph["values"].push_back({"inside", 0, uint64_t{1} << 62});
+  });
+  refused("a value is of no input or tensor", [](Crafted& c) {
+    c.graph["values"].push_back({"input", 0, 512});
+  });
+  refused("of no tensor", [](Crafted& c) { c.graph["values"].push_back({"tensor", 500, 512}); });
+  refused("its program has", [](Crafted& c) { c.graph["tensors"].push_back("more"); });
+  refused("there is no tensor 'other'", [](Crafted& c) { c.graph["tensors"][0] = "other"; });
+  refused("two tensors have the name",
+          [](Crafted& c) { c.graph["tensors"][0] = c.graph["tensors"][1]; });
+  refused("a result leads out of its value",
+          [](Crafted& c) { c.graph["results"][0]["at"][1] = 1000; });
+  refused("a result has no value", [](Crafted& c) { c.graph["results"][0]["at"][0] = 1'000'000; });
+  refused("a result is no input", [](Crafted& c) {
+    c.graph["results"][0] = {{"name", "loss"}, {"input", 5}};
+  });
+  refused("it has no operator", [](Crafted& c) { c.graph["nodes"] = json::array(); });
+  refused("it has no \"values\"", [](Crafted& c) { c.graph.erase("values"); });
+  refused("no backend", [](Crafted& c) { c.graph["device"] = "abacus:0"; });
+  const auto text_refused = [&](const std::string& text) {
+    return error_of<CheckpointError>([&] { Program::load(crafted.write_text(text)); });
+  };
+  BOOST_TEST(has(text_refused("{"), "it is no JSON object"));
+  BOOST_TEST(has(text_refused(std::string(200'000, '[')), "it is no JSON object"));
+}
+
+// Whatever is changed in a description: it is refused, or what it says can be run.
+BOOST_AUTO_TEST_CASE(no_change_of_a_description_does_harm) {
+  Crafted crafted;
+  const json whole = crafted.graph;
+  std::vector<json::json_pointer> places;
+  collect(whole, json::json_pointer(), places);
+  const test::Deadline deadline;
+  size_t refused = 0, run = 0;
+  test::each_point(20'000, 400, deadline, [&](int64_t n) {
+    std::mt19937 random(static_cast<uint32_t>(n));
+    json changed = whole;
+    for (size_t i = 0, count = 1 + random() % 2; i < count; ++i) {
+      const auto& at = places[random() % places.size()];
+      if (changed.contains(at)) changed[at] = some_value(random, changed[at]);
+    }
+    BOOST_TEST_CONTEXT("change " << n) {
+      try {
+        Program program = Program::load(crafted.write(changed));
+        program.run(small_inputs())[0].wait();
+        ++run;
+      } catch (const Error&) {
+        ++refused;
+      }
+    }
+    return n < 20'000;
+  });
+  BOOST_TEST(refused > run);
+  BOOST_TEST(!is_refused(crafted.write(whole)));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

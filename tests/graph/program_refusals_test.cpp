@@ -1,0 +1,160 @@
+// What cannot be saved or run as a program of a file, and what is said of it.
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+#include <tenon/tenon.h>
+
+#include "../files.h"
+#include "bits.h"
+#include "saved_nets.h"
+
+BOOST_AUTO_TEST_SUITE(program_refusals_test)
+
+using namespace tenon;
+using namespace tenon::test::saved;
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_saved_is_said) {
+  TempFolder folder;
+  NoGrad guard;
+  Perceptron net;
+  net.eval();
+  const std::string file = folder / "f.tenon";
+  auto f = compile([&](const Tensor& x) { return net(x); });
+  BOOST_TEST(has(refusal([&] { f.save(file); }), "it has no program yet"));
+  f(randn({2, 6}));
+  BOOST_TEST(has(refusal([&] { f.save(file); }), "Call it at least twice first"));
+  f(randn({2, 6}));
+  f.save(file);
+  BOOST_TEST(has(refusal([&] {
+                   f.save(file, {.inputs = {"x", "y"}});
+                 }),
+                 "2 names of inputs are given, and the function has 1 arguments"));
+  BOOST_CHECK_THROW(f.save(folder / "none" / "f.tenon"), CheckpointError);
+  net.train();
+  BOOST_TEST(has(refusal([&] { f.save(file); }), "something was changed since its last call"));
+
+  const Tensor same = randn({2, 6});
+  auto pinned = compile([&](const Tensor& x) { return relu(x); });
+  for (int i = 0; i < 3; ++i) pinned(same);
+  BOOST_TEST(has(refusal([&] { pinned.save(file); }), "was the same memory in the calls"));
+  for (int i = 0; i < 3; ++i) pinned(randn({2, 6}));
+  pinned.save(file);
+}
+
+BOOST_AUTO_TEST_CASE(steps_that_need_their_optimizer_are_refused) {
+  TempFolder folder;
+  const auto data = batches({4, 6}, 4);
+  const auto refused = [&](const MakeOptimizer& make,
+                           const std::function<void(Run<Perceptron>&)>& f,
+                           const std::function<void(Run<Perceptron>&)>& then) {
+    Run<Perceptron> run(make);
+    run.net.eval();
+    auto step = compile([&](const Tensor& x, const Tensor& y) {
+      run.optimizer->zero_grad();
+      Tensor loss = cross_entropy(run.net(x), y);
+      loss.backward();
+      f(run);
+      return loss.detach();
+    });
+    for (int i = 0; i < 3; ++i) step(data[i].x, data[i].y);
+    then(run);
+    return refusal([&] { step.save(folder / "f.tenon"); });
+  };
+  const auto step = [](Run<Perceptron>& run) { run.optimizer->step(); };
+  const auto nothing = [](Run<Perceptron>&) {};
+  using namespace optim;
+  for (auto& [name, make] : std::vector<std::pair<const char*, MakeOptimizer>>{
+           {"NAdam", making<NAdam>(NAdamOptions{})},
+           {"RAdam", making<RAdam>(RAdamOptions{})},
+           {"Adadelta", making<Adadelta>(AdadeltaOptions{})},
+           {"Lion", making<Lion>(LionOptions{})}}) {
+    const std::string text = refused(make, step, nothing);
+    BOOST_TEST(has(text, std::string(name) + ": the host computes numbers of its step"), text);
+    BOOST_TEST(has(text, "adam, rmsprop, sgd"), text);
+  }
+  const MakeOptimizer sgd = making<SGD>(SGDOptions{.lr = 0.1, .momentum = 0.9});
+  const auto options = [](Run<Perceptron>& run) -> SGDOptions& {
+    return static_cast<SGD&>(*run.optimizer).options();
+  };
+  std::string text = refused(sgd, step, [&](auto& run) { options(run).momentum = 0.5; });
+  BOOST_TEST(has(text, "its option momentum was 0.9 when the function was recorded, and is 0.5"),
+             text);
+  text = refused(sgd, step, [&](auto& run) { options(run).maximize = true; });
+  BOOST_TEST(has(text, "its option maximize was changed"), text);
+  text = refused(
+      sgd, [](auto& run) { run.optimizer->step(), run.optimizer->step(); }, nothing);
+  BOOST_TEST(has(text, "it takes two steps in one call"), text);
+  text = refused(sgd, step,
+                 [&](auto& run) { run.optimizer->load_state_dict(run.optimizer->state_dict()); });
+  BOOST_TEST(has(text, "something was changed since its last call"), text);
+  text = refused(sgd, step, [&](auto& run) { run.optimizer = nullptr; });
+  BOOST_TEST(has(text, "does not exist any more"), text);
+
+  // Gradients from outside, and those of earlier calls.
+  Run<Perceptron> run(sgd);
+  auto only_step = compile([&] {
+    run.optimizer->step();
+    return ones({1});
+  });
+  auto adds = compile([&](const Tensor& x, const Tensor& y) {
+    Tensor loss = cross_entropy(run.net(x), y);
+    loss.backward();
+    return loss.detach();
+  });
+  for (int i = 0; i < 4; ++i) adds(data[i].x, data[i].y), only_step();
+  BOOST_TEST(has(refusal([&] { only_step.save(folder / "f.tenon"); }),
+                 "a gradient that the function does not compute"));
+  BOOST_TEST(
+      has(refusal([&] { adds.save(folder / "f.tenon"); }), "it adds to gradients of earlier"));
+}
+
+BOOST_AUTO_TEST_CASE(inputs_that_do_not_fit_are_named) {
+  TempFolder folder;
+  NoGrad guard;
+  auto f = compile([](const Tensor& x) { return x + 1.0; });
+  for (int i = 0; i < 3; ++i) f(randn({2, 3}));
+  f.save(folder / "f.tenon", {.inputs = {"x"}});
+  auto program = Program::load(folder / "f.tenon", {.device = "cpu:1"});
+  BOOST_TEST((program.device() == Device("cpu:1")));
+  const Tensor x = ones({2, 3}, Device("cpu:1"));
+  BOOST_TEST(program.run({{"x", x}})[0].to_vector<float>()[5] == 2.0f);
+  const auto run = [&](const NamedTensors& inputs) {
+    return refusal([&] { program.run(inputs); });
+  };
+  BOOST_TEST(has(run({}), "input \"x\" of the program of '"));
+  BOOST_TEST(has(run({}), "is missing; it is f32 (2, 3)"));
+  BOOST_TEST(has(run({{"y", x}}), "has no input \"y\"; it has \"x\""));
+  BOOST_TEST(has(run({{"x", x}, {"x", x}}), "is given twice"));
+  BOOST_TEST(has(run({{"x", x.to(f64)}}), "is f32, found f64"));
+  BOOST_TEST(has(run({{"x", x.t()}}), "has the shape (2, 3), found (3, 2)"));
+  BOOST_TEST(has(run({{"x", ones({3, 2}, Device("cpu:1")).t()}}), "has the strides (3, 1)"));
+  BOOST_TEST(has(error_of<DeviceError>([&] {
+                   program.run({{"x", ones({2, 3})}});
+                 }),
+                 "is on cpu:0, and the program on cpu:1"));
+  BOOST_TEST(
+      has(error_of<PluginError>([&] { Program::load(folder / "f.tenon", {.device = "abacus"}); }),
+          "cannot load program '"));
+  const auto out = program.run({{"x", x}});
+  BOOST_TEST(has(refusal([&] { out["z"]; }), "there is no tensor \"z\"; there are \"0\""));
+  BOOST_CHECK_THROW(out[1], IndexError);
+}
+
+BOOST_AUTO_TEST_CASE(a_program_inside_a_compiled_function_runs_as_always) {
+  TempFolder folder;
+  NoGrad guard;
+  auto f = compile([](const Tensor& x) { return x + 1.0; });
+  for (int i = 0; i < 3; ++i) f(randn({2, 3}));
+  f.save(folder / "f.tenon");
+  auto program = Program::load(folder / "f.tenon");
+  auto outer = compile([&](const Tensor& x) { return program.run({{"0", x * 2.0}})[0] * 3.0; });
+  for (int i = 0; i < 4; ++i)
+    BOOST_TEST(outer(full({2, 3}, 1.0 * i)).to_vector<float>()[0] == 3.0f * (2.0f * i + 1));
+  BOOST_TEST(test::says(outer, "it runs a program of a file"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

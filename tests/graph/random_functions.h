@@ -1,0 +1,127 @@
+// Random functions of operators, views, changes in place and gradients. The number of a function
+// says all that it does.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include <tenon/tenon.h>
+
+namespace tenon::test {
+
+// The choices of one function, which are the same in each of its runs.
+class Choices {
+ public:
+  explicit Choices(uint64_t seed) : bits_(seed) {}
+  size_t below(size_t n) { return std::uniform_int_distribution<size_t>(0, n - 1)(bits_); }
+  bool chance(double p) { return std::uniform_real_distribution<>(0, 1)(bits_) < p; }
+
+ private:
+  std::mt19937_64 bits_;
+};
+
+// What a function sees besides its arguments.
+struct World {
+  std::vector<Tensor> state;   // it may change these in place
+  std::vector<Tensor> leaves;  // of gradients
+};
+
+// Tensors of 4 x 4, so that everything fits together.
+inline Tensor one_step(Choices& c, std::vector<Tensor>& pool, World& world) {
+  const auto any = [&] { return pool[c.below(pool.size())]; };
+  const Tensor a = any(), b = any();
+  switch (c.below(22)) {
+    case 0:
+      return a + b;
+    case 1:
+      return a - b * 0.5;
+    case 2:
+      return a * b;
+    case 3:
+      return relu(a);
+    case 4:
+      return sigmoid(a) * tanh(b);
+    case 5:
+      return matmul(a, b);
+    case 6:
+      return a.t();
+    case 7:
+      return softmax(a, 1);
+    case 8:
+      return (a - a.mean({1}, true)) / (a.std({0}, 1, true) + 1.0);
+    case 9:
+      return cat({a.narrow(0, 1, 2), b.narrow(0, 0, 2)}, 0);
+    case 10:
+      return where(a > b, a, b * 0.1);
+    case 11:
+      return a.reshape({2, 8}).sum({1}, true).expand({2, 8}).reshape({4, 4});
+    case 12:
+      return dropout(a, 0.4);
+    case 13:
+      return a.flip({0}) + rand({4, 4});
+    case 14:
+      return a[static_cast<int64_t>(c.below(4))].expand({4, 4});
+    case 15:
+      return gelu(layer_norm(a, {4}));
+    case 16:
+      return a.detach().clone().clamp(-1.0, 1.0);
+    case 17: {  // a part of something new is changed
+      Tensor copy = a.detach().clone();
+      copy.narrow(static_cast<int64_t>(c.below(2)), 1, 2).mul_(0.5);
+      copy[0].copy_(b.detach()[1]);
+      return copy;
+    }
+    case 18: {  // something from outside is changed
+      Tensor target = world.state[c.below(world.state.size())];
+      c.chance(0.5) ? target.mul_(0.9) : target.copy_(target * 0.5 + a.detach().clamp(-1.0, 1.0));
+      return target + b;
+    }
+    case 19: {
+      Tensor target = world.state[c.below(world.state.size())];
+      target[static_cast<int64_t>(c.below(4))].add_(b.detach().clamp(-1.0, 1.0)[2]);
+      return target.select(1, 2).clone().expand({4, 4}) * a;
+    }
+    case 20:
+      return world.leaves[c.below(world.leaves.size())] * a;
+    default:
+      return a.cumsum(0) * 0.25 + b.argmax(1).to(f32).unsqueeze(1);
+  }
+}
+
+inline std::vector<Tensor> run_function(uint64_t seed, World& world, const Tensor& x,
+                                        const Tensor& y) {
+  Choices c(seed);
+  std::vector<Tensor> pool = {x, y, world.state[0].clone(), world.leaves[0]};
+  const size_t steps = 2 + c.below(14);
+  for (size_t i = 0; i < steps; ++i) pool.push_back(one_step(c, pool, world));
+  const bool learns = c.chance(0.6);
+  std::vector<Tensor> results;
+  if (learns) {
+    if (c.chance(0.7))
+      for (auto& leaf : world.leaves) leaf.set_grad(Tensor());
+    Tensor loss = pool.back().clamp(-5.0, 5.0).mean();
+    if (!loss.requires_grad()) loss = loss + world.leaves[0].sum();
+    loss.backward();
+    if (c.chance(0.5))
+      no_grad([&] {
+        for (auto& leaf : world.leaves)
+          if (leaf.grad().defined()) leaf.sub_(leaf.grad() * 0.1);
+      });
+    results.push_back(loss.detach());
+  }
+  const size_t count = c.below(3);
+  for (size_t i = 0; i < count; ++i) results.push_back(pool[c.below(pool.size())].detach());
+  if (c.chance(0.3)) results.push_back(y);
+  return results;
+}
+
+inline World make_world(uint64_t seed) {
+  manual_seed(seed);
+  World world;
+  for (int i = 0; i < 2; ++i) world.state.push_back(randn({4, 4}));
+  for (int i = 0; i < 2; ++i) world.leaves.push_back(randn({4, 4}).requires_grad_());
+  return world;
+}
+
+}  // namespace tenon::test
