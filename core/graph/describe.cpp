@@ -173,11 +173,13 @@ class Description {
     return place;
   }
 
-  uint32_t tensor_value(const Ref<Storage>& storage, const SavedNode* node, size_t access) {
+  // `is_held`: by the program, and so once more by somebody else, if the tensor still exists.
+  uint32_t tensor_value(const Ref<Storage>& storage, const SavedNode* node, size_t access,
+                        bool is_held = true) {
     const auto [found, fresh] = tensors_.try_emplace(storage.get(), kAbsent);
     if (!fresh) return found->second;
     if (!storage) throw ValueError("it uses memory that an argument had; call it once more");
-    if (storage->refs.load() == 2)  // the program's handle, and that of trace_
+    if (is_held && storage->refs.load() == 2)  // the program's handle, and that of trace_
       throw ValueError("a tensor that it uses does not exist any more; call it again first");
     found->second = static_cast<uint32_t>(saved_.values.size());
     const auto index = static_cast<uint32_t>(saved_.tensors.size());
@@ -286,7 +288,7 @@ class Description {
         const TensorImpl& t = impl_of(result.outside);
         saved.dtype = t.dtype, saved.shape = t.shape, saved.strides = t.strides;
         saved.offset = t.offset;
-        saved.value = tensor_value(t.storage, nullptr, 0);
+        saved.value = tensor_value(t.storage, nullptr, 0, false);
       } else {
         throw ValueError(fmt::format("result {} is an undefined tensor", i));
       }

@@ -95,7 +95,7 @@ void HostPartDescription::require_same_options(const TraceNode& node) const {
   for (auto& attr : node.plan->call.attrs.all()) {
     if (attr.kind != TN_ATTR_BOOL) continue;
     const auto option = part_.host_numbers(*target, attr.name);
-    if (option && *option != static_cast<double>(attr.i))
+    if (option && (*option != 0) != (attr.i != 0))
       refuse(
           fmt::format("its option {} was changed since the function was recorded; call reset(), "
                       "and the function again, first",

@@ -100,12 +100,7 @@ class Cut {
 
   void cut(SavedTensor& tensor, const SavedNames& names) {
     auto& windows = of_[tensor.value];
-    uint64_t begin = ~uint64_t{0}, end = 0;
-    for (auto& w : windows) begin = std::min(begin, w.begin), end = std::max(end, w.end);
-    begin = begin / kAlignment * kAlignment;
-    end = std::max(begin, end);
-    tensor.offset = begin;
-    program_.values[tensor.value].bytes = end - begin;
+    // What has a name is stored whole.
     for (auto& [name, given] : names.tensors)
       if (given.defined() && impl_of(given).storage == tensor.memory) {
         const TensorImpl& t = impl_of(given);
@@ -113,6 +108,12 @@ class Cut {
         windows.push_back(
             {t.dtype, t.shape, t.strides, at, at + extent_in_memory(t.dtype, t.shape, t.strides)});
       }
+    uint64_t begin = ~uint64_t{0}, end = 0;
+    for (auto& w : windows) begin = std::min(begin, w.begin), end = std::max(end, w.end);
+    begin = begin / kAlignment * kAlignment;
+    end = std::max(begin, end);
+    tensor.offset = begin;
+    program_.values[tensor.value].bytes = end - begin;
     const auto whole = std::find_if(windows.rbegin(), windows.rend(), [&](const Window& w) {
       return w.begin == begin && w.end == end && is_row_major(w);
     });
