@@ -238,7 +238,8 @@ FusedCode FusedCode::of(const sdk::FusedRequest& program, const Request& request
     if (reduces && size == 1 && compiler.footprint() > kMostOfRow)
       sdk::unsupported("what the program has of a row takes {} bytes of {} of the cache",
                        compiler.footprint(), kMostOfRow);
-    if (compiler.footprint() <= kScratch || size == least) return std::move(compiler).code();
+    const int64_t most = reduces ? kMostOfRows : kScratch;
+    if (compiler.footprint() <= most || size == least) return std::move(compiler).code();
   }
 }
 

@@ -12,8 +12,9 @@ struct FusedCode {
   // What a thread keeps of a tile, of 32 or 48 KB of first-level cache.
   static constexpr int64_t kScratch = 24 * 1024;
 
-  // The same of a row with all that the program has of it, where rows are reduced: a part of the
-  // second-level cache.
+  // Where rows are reduced, a tile is several of them as long as all that the program has of them
+  // takes no more than this, a part of the second-level cache; and one row at most that.
+  static constexpr int64_t kMostOfRows = 96 * 1024;
   static constexpr int64_t kMostOfRow = 1024 * 1024;
   static constexpr int64_t kLongestRow = 64 * 1024;
 
