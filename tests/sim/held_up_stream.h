@@ -31,9 +31,13 @@ class HeldUpStream {
       if (!stop.stop_requested()) rescued_ = true, gate_.open();
     });
   }
-  ~HeldUpStream() { let_go(); }
-  void let_go() {
+  // Boost.Test may be used by one thread at a time, so that of the test is told here.
+  ~HeldUpStream() {
+    let_go();
     BOOST_TEST(!rescued_, "somebody waited for the stream that was held up");
+  }
+  // Any thread may call this.
+  void let_go() {
     gate_.open();
     rescue_ = {};
   }
