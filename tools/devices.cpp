@@ -166,7 +166,7 @@ void print_devices(const Found& found) {
   if (!found.error.empty()) std::cout << "  " << found.name << ": " << found.error << "\n";
 }
 
-void print_json(const LoadReport& report, const std::vector<Found>& backends) {
+void print_report_json(const LoadReport& report, const std::vector<Found>& backends) {
   Json all = {{"tenon", TENON_VERSION},
               {"abi", fmt::format("{}.{}", TN_ABI_MAJOR, TN_ABI_MINOR)},
               {"operator_set", conformance::kOperatorSet},
@@ -218,7 +218,7 @@ bool list_devices(const DevicesOptions& options) {
   const bool any =
       std::any_of(backends.begin(), backends.end(), [](auto& b) { return !b.devices.empty(); });
   if (options.as_json) {
-    print_json(report, backends);
+    print_report_json(report, backends);
   } else {
     std::cout << report.to_string() << "devices:\n";
     for (auto& b : backends) print_devices(b);
