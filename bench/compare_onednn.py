@@ -4,7 +4,8 @@ has them (onednn_bench).
 
 compare_onednn.py PROGRAM [FILTER] [--threads N] [--turns N]: the least times of several turns. FILTER is a pattern of what comes after
 "tenon/" and "direct/" in onednn_bench, and of whole names in other programs. "direct": oneDNN on memory in the layouts that it likes
-best; "rows": on row-major tensors, which are copied to those layouts and back, or not, whichever is faster.
+best, of a product with the second operand in rows or in its own layout, whichever is faster; "rows": on row-major tensors, which are
+copied to those layouts and back, or not, whichever is faster.
 """
 import argparse
 import json
@@ -33,14 +34,14 @@ def main():
     own = "tenon/" if os.path.basename(args.program) == "onednn_bench" else ""
     sides = {"overlay": (own, {}), "cpu": (own, {"TENON_DISABLE": "onednn"})}
     if own:
-        sides |= {"direct": ("direct/", {}), "rows": ("rows/", {}), "rows as they are": ("plain/", {})}
+        sides |= {"direct": ("direct/", {}), "direct, packed": ("packed/", {}), "rows": ("rows/", {}), "rows, as they are": ("plain/", {})}
     least = {}
     for _ in range(args.turns):
         for name, (prefix, settings) in sides.items():
             for subject, time in run(args, prefix, settings).items():
-                row, column = least.setdefault(subject, {}), name.removesuffix(" as they are")
+                row, column = least.setdefault(subject, {}), name.split(",")[0]
                 row[column] = min(time, row.get(column, time))
-    names = [name for name in sides if not name.endswith(" as they are")]
+    names = [name for name in sides if "," not in name]
     columns = ["subject", *(f"{name} µs" for name in names), *(f"overlay / {name}" for name in names[1:])]
     print("| " + " | ".join(columns) + " |\n|---|" + "---:|" * (len(columns) - 1))
     for subject, t in least.items():

@@ -92,12 +92,18 @@ void product(const std::string& name, int64_t m, int64_t n, int64_t k, bool line
       y.wait();
     };
   });
-  bench::subject("direct/" + name, calls, [=] {
-    const dnnl::memory::desc a({m, k}, kF32, Tag::ab), y({m, n}, kF32, Tag::ab),
-        b({k, n}, kF32, linear_weight ? Tag::ba : Tag::ab);
-    return direct(dnnl::matmul::primitive_desc({a, b, y}, engine()),
-                  {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}, calls);
-  });
+  // "packed": the second operand is in the layout that oneDNN likes best, as the weight of a layer
+  // is that does not change.
+  for (const bool packed : {false, true})
+    bench::subject((packed ? "packed/" : "direct/") + name, calls, [=] {
+      const dnnl::memory::desc a({m, k}, kF32, Tag::ab), y({m, n}, kF32, Tag::ab),
+          b({k, n}, kF32,
+            packed          ? Tag::any
+            : linear_weight ? Tag::ba
+                            : Tag::ab);
+      return direct(dnnl::matmul::primitive_desc({a, b, y}, engine()),
+                    {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}, calls);
+    });
 }
 void product(const std::string& name, int64_t m, int64_t n, int64_t k, bool linear_weight) {
   product(name, m, n, k, linear_weight, 1);
