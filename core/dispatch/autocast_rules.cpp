@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/dispatch/autocast.h>
 
 namespace tenon {
@@ -81,19 +82,20 @@ bool comes_before(const NamedAutocastRule& a, const NamedAutocastRule& b) {
   return std::strcmp(a.name, b.name) < 0;
 }
 
+// Operators are known when the program has begun, before anybody asks.
+struct AllAutocastRules {
+  AllAutocastRules() : sorted(std::begin(kRules), std::end(kRules)) {
+    for (const Op* op = all_ops(); op; op = op->next)
+      if (op->autocast != AutocastRule::none) sorted.push_back({op->name, op->autocast});
+    std::sort(sorted.begin(), sorted.end(), comes_before);
+  }
+  std::vector<NamedAutocastRule> sorted;
+};
+constinit NeverDestroyed<AllAutocastRules> all_autocast_rules;
+
 }  // namespace
 
-// Never destroyed. Operators are known when the program has begun, before anybody asks.
-std::span<const NamedAutocastRule> autocast_rules() {
-  static const auto& rules = *[] {
-    auto* all = new std::vector<NamedAutocastRule>(std::begin(kRules), std::end(kRules));
-    for (const Op* op = all_ops(); op; op = op->next)
-      if (op->autocast != AutocastRule::none) all->push_back({op->name, op->autocast});
-    std::sort(all->begin(), all->end(), comes_before);
-    return all;
-  }();
-  return rules;
-}
+std::span<const NamedAutocastRule> autocast_rules() { return all_autocast_rules.get().sorted; }
 
 AutocastRule autocast_rule(std::string_view name) {
   const auto rules = autocast_rules();

@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(mistakes_end_in_one_line_and_a_status) {
   const std::pair<const char*, const char*> unknown[] = {
       {"tenon frobnicate",
        "tenon: there is no command \"frobnicate\"; there are devices, plugin, conformance, "
-       "checkpoint, data\nRun with --help"},
+       "checkpoint, program, data\nRun with --help"},
       {"tenon devcies", "there is no command \"devcies\": did you mean \"devices\"?; there are "},
       {"tenon checkpoint shwo a.h5",
        "no command \"shwo\": did you mean \"show\"?; there are show, "},

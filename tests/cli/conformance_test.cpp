@@ -36,7 +36,7 @@ BOOST_AUTO_TEST_CASE(what_is_right_passes) {
   if (kSanitized) return;
   require_line(run(folder, "--section joint"), 0, {"joint ", " 0 failed"});
   require_line(run(folder, faulty() + "--section joint", "none"), 0,
-               {"joint        18 passed, 0 failed"});
+               {"joint        19 passed, 0 failed"});
   // In checked mode, each run on a device with streams is waited for several times. All operators
   // of these run in tests/ops.
   require_line(run(folder, fuzz_long() ? "--no-check" : "--no-check --level required"), 0,
@@ -162,7 +162,7 @@ BOOST_AUTO_TEST_CASE(the_joint_of_an_overlay_is_looked_at) {
   const std::string onednn = build_dir() + "/lib/tenon/plugins/libtenon_onednn.so";
   if (fs::exists(onednn))
     require_line(run(folder, "--plugin '" + onednn + "' --section joint"), 0,
-                 {"joint        18 passed, 0 failed"});
+                 {"joint        19 passed, 0 failed"});
   require_line(run(folder, faulty() + "--section joint", "is careless with requests"), 1,
                {"supports of an operator that nobody knows failed with code ",
                 "supports of an attribute that nobody knows reported success",
@@ -198,7 +198,7 @@ BOOST_AUTO_TEST_CASE(the_joint_of_an_overlay_of_operators_of_users) {
   const auto mylib = plugin("plugins/fixtures/custom_op/mylib.tenon.json") + "--section joint";
   require_line(run(folder, mylib), 1, {"--try names an operator of the plugin's own library"});
   require_line(run(folder, mylib + " --try 'mylib::swish2(beta=1.5)'"), 0,
-               {"joint        18 passed, 0 failed"});
+               {"joint        19 passed, 0 failed"});
   require_line(
       run(folder, mylib + " --try 'mylib::swish2(gamma=1.5)'"), 1,
       {"the operator mylib::swish2(gamma=1.5) of f32, with which plans are to be tried, is "
@@ -221,7 +221,7 @@ BOOST_AUTO_TEST_CASE(each_process_is_told_of_checked_mode_and_of_the_limit) {
   require_line(run(folder, faulty() + cases + " --no-check", fault), 0, {" 0 failed"});
   if (kSanitized) return;  // the joint takes long there
   require_line(run(folder, faulty() + "--section joint --no-check", fault), 0,
-               {"joint        18 passed, 0 failed"});
+               {"joint        19 passed, 0 failed"});
 }
 
 // Who starts the command may ignore SIGCHLD, which is inherited: waitpid knows no child then.
@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(how_a_process_ends_is_known_although_its_starter_ignores_ch
                {"FAILED cases: cos", "ended the process with status 3"});
   if (kSanitized) return;  // the joint takes long there
   require_line(run(folder, faulty() + "--section joint", "ignores its children"), 0,
-               {"joint        18 passed, 0 failed"});
+               {"joint        19 passed, 0 failed"});
 }
 
 BOOST_AUTO_TEST_CASE(a_check_that_hangs_is_ended_and_its_operator_left_out) {

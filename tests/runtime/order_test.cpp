@@ -94,7 +94,7 @@ class AllHeld {
 
 class Run {
  public:
-  Run(const Program& program, AllHeld& held) : p_(program), held_(held) {}
+  Run(const RandomProgram& program, AllHeld& held) : p_(program), held_(held) {}
 
   // Returns what is wrong, or nothing. With `text`, notes what each step does.
   std::string go(std::string* text = nullptr) {
@@ -313,7 +313,7 @@ class Run {
     }
   }
 
-  const Program& p_;
+  const RandomProgram& p_;
   AllHeld& held_;
   std::array<Slot, kSlots> slots_;
   std::vector<Tensor> waiting_;
@@ -324,19 +324,19 @@ class Run {
 };
 
 // Whether it fails within some runs: what is wrong with the order of work may depend on chance.
-bool fails(const Program& program, AllHeld& held) {
+bool fails(const RandomProgram& program, AllHeld& held) {
   for (int i = 0; i < 30; ++i)
     if (!Run(program, held).go().empty()) return true;
   return false;
 }
 
 // Leaves out what the failure does not need.
-Program smallest(Program program, AllHeld& held) {
+RandomProgram smallest(RandomProgram program, AllHeld& held) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   for (size_t part = std::max<size_t>(program.steps.size() / 2, 1); part > 0; part /= 2)
     for (size_t from = 0; from < program.steps.size();) {
       if (std::chrono::steady_clock::now() > end) return program;
-      Program less = program;
+      RandomProgram less = program;
       const auto first = less.steps.begin() + static_cast<int64_t>(from);
       less.steps.erase(first,
                        first + static_cast<int64_t>(std::min(part, program.steps.size() - from)));
@@ -365,12 +365,12 @@ BOOST_AUTO_TEST_CASE(programs_on_several_devices_and_streams_compute_what_a_loop
   size_t busy = 0;
   for (uint64_t seed = first; seed < first + least || std::chrono::steady_clock::now() < end;
        ++seed) {
-    const Program program = make_program(seed);
+    const RandomProgram program = make_program(seed);
     Run run(program, held);
     const std::string wrong = run.go();
     busy = std::max(busy, run.devices_busy());
     if (wrong.empty()) continue;
-    const Program least_one = smallest(program, held);
+    const RandomProgram least_one = smallest(program, held);
     std::string text;
     Run(least_one, held).go(&text);
     BOOST_FAIL("seed " << seed << (program.gated ? ", held up: " : ": ") << wrong

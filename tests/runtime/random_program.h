@@ -48,7 +48,7 @@ struct Step {
   uint32_t a, b, to, device;
   uint32_t stream;  // in which scope: 0 is none
 };
-struct Program {
+struct RandomProgram {
   uint64_t seed;
   int64_t n;   // matrices are n x n, and views of their halves
   bool gated;  // no device begins before everything is queued
@@ -61,10 +61,10 @@ inline constexpr uint32_t kStreams =
 inline const std::array<Device, 6> kDevices = {"cpu:0", "cpu:1", "cpu:2",
                                                "cpu:3", "sim:0", "sim:1"};
 
-inline Program make_program(uint64_t seed) {
+inline RandomProgram make_program(uint64_t seed) {
   std::mt19937_64 draw(seed);
   // One of 50 has matrices of 132 KiB, whose copies run beside other work.
-  Program p{
+  RandomProgram p{
       seed, seed % 50 == 0 ? 184 : 4 + static_cast<int64_t>(draw() % 4) * 4, seed % 4 != 0, {}};
   p.steps.resize(8 + draw() % 32);
   for (auto& s : p.steps)

@@ -81,9 +81,9 @@ uint32_t Draft::part_of(uint32_t node) const {
 Range range_of(const Draft& draft, const TraceNode& node, uint32_t k) {
   const Access& access = draft.trace.accesses[node.first_access + k];
   if (access.value == kAbsent) return {};
+  if (!node.plan) return {access.value, 0, draft.trace.values[access.value].bytes};
   const bool output = k >= node.num_inputs;
-  static const std::vector<Footprint> unknown;
-  auto& footprints = !node.plan ? unknown : output ? node.plan->written : node.plan->read;
+  auto& footprints = output ? node.plan->written : node.plan->read;
   const size_t i = output ? k - node.num_inputs : k;
   const uint64_t bytes =
       i < footprints.size() ? footprints[i].span() : draft.trace.values[access.value].bytes;
