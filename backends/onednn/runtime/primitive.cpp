@@ -223,7 +223,8 @@ void Work::add(const std::vector<Step>& first, const std::vector<Step>& repeated
   require_memory();
   uint64_t bytes = 0;
   for (auto* steps : {&first, &repeated})
-    for (auto& step : *steps) bytes = std::max(bytes, step.primitive.scratch_bytes());
+    for (auto& step : *steps)
+      if (step.primitive) bytes = std::max(bytes, step.primitive.scratch_bytes());
   const int64_t scratch = reserve(bytes);
   Job job{{}, {}, times, nullptr};
   for (auto& step : first) job.first.push_back(bind(step, scratch));
@@ -239,7 +240,11 @@ void Work::next_stage() {
 }
 
 Work::BoundStep Work::bind(const Step& step, int64_t scratch) const {
-  BoundStep bound{step.primitive, {}, {}};
+  BoundStep bound{step.primitive, {}, {}, step.own};
+  if (step.own) {
+    for (auto& a : step.arguments) bound.bound.push_back({a.operand, a.offset, a.advance, nullptr});
+    return bound;
+  }
   const auto add = [&](const Argument& a) {
     dnnl_memory_t made = nullptr;
     check(dnnl_memory_create(&made, &a.desc, engine(), DNNL_MEMORY_NONE), "memory");
@@ -259,10 +264,18 @@ void Work::require_memory_once() const {
 }
 
 void Work::run(const Job& job, std::span<void* const> operands, void* workspace) const {
+  const auto place_of = [&](const Bound& b, int64_t time) {
+    void* start = b.operand == kWorkspace ? workspace : operands[b.operand];
+    return static_cast<char*>(start) + b.offset + time * b.advance;
+  };
   const auto run_step = [&](const BoundStep& step, int64_t time) {
+    if (step.own) {
+      void* places[3] = {};
+      for (size_t i = 0; i < step.bound.size(); ++i) places[i] = place_of(step.bound[i], time);
+      return step.own(places);
+    }
     for (auto& b : step.bound) {
-      void* start = b.operand == kWorkspace ? workspace : operands[b.operand];
-      void* here = static_cast<char*>(start) + b.offset + time * b.advance;
+      void* here = place_of(b, time);
       // Setting it writes zeros to the padding of blocks, every time.
       if (b.now != here)
         check(dnnl_memory_set_data_handle(b.memory.get(), b.now = here), "an operand's memory");

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -92,6 +93,8 @@ struct Argument {
 struct Step {
   Primitive primitive;
   std::vector<Argument> arguments;
+  // Instead of a primitive: code that gets where the arguments are, in their order; at most three.
+  std::function<void(void* const* arguments)> own = {};
 };
 
 // Jobs that run side by side, in stages of which each waits for the one before. Every job has its
@@ -146,6 +149,7 @@ class Work {
     Primitive primitive;
     std::vector<Bound> bound;
     std::vector<dnnl_exec_arg_t> arguments;
+    std::function<void(void* const*)> own;
   };
   struct Job {
     std::vector<BoundStep> first, repeated;

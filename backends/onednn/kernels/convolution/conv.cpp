@@ -1,7 +1,7 @@
-#include "kernels/convolution/conv.h"
-
 #include <map>
 #include <utility>
+
+#include "kernels/convolution/shared.h"
 
 namespace tenon::onednn {
 namespace {
@@ -10,6 +10,9 @@ enum Operand : size_t { kIn, kWeight, kBias, kOut, kKeptWeight, kOperands };
 
 // Images that a job takes through the blocked layouts at a time should stay in its cache.
 constexpr int64_t kCacheBytes = 256 << 10;
+// What several jobs read in the same layout is reordered by all threads together where it has so
+// many bytes; less than that is done by each job before threads have waited for each other.
+constexpr uint64_t kLeastShared = 256 << 10;
 
 // What one thread does: brings the weight into blocks, and then some images at a time through them,
 // or reads blocks of the weight that are kept.
@@ -18,24 +21,34 @@ struct Job {
   int64_t times;
 };
 
+// Where the jobs of a plan get their memory. The input of a job may be one that others read, too.
+struct Jobs {
+  Work& work;
+  Kept& kept;
+  SharedInputs &inputs, &weights;
+  bool share_inputs, share_weights;
+};
+
 // The convolution and the gradient of its input: feature maps in, a weight, feature maps out.
 struct Through {
   const Conv& conv;
   bool forward = conv.kind == sdk::ConvKind::forward;
   int64_t channels = forward ? conv.o : conv.c;  // of the result
-  const Dims& out_strides = forward ? conv.y_strides : conv.x_strides;
-  int64_t in_plane = forward ? conv.c * conv.h * conv.w : conv.o * conv.oh * conv.ow;
+  const Dims &in_strides = forward ? conv.x_strides : conv.y_strides,
+             &out_strides = forward ? conv.y_strides : conv.x_strides;
+  int64_t in_numel = forward ? conv.c * conv.h * conv.w : conv.o * conv.oh * conv.ow;  // an image's
   int64_t out_plane = forward ? conv.oh * conv.ow : conv.h * conv.w;
 
   std::vector<ConvPart> cut(int64_t threads) const;
-  Job job(Work& work, Kept& kept, const ConvPart& part, int64_t at_once,
-          const Primitive& primitive) const;
+  Job job(Jobs& jobs, const ConvPart& part, int64_t at_once, const Primitive& primitive) const;
+  Arranged input(Jobs& jobs, const ConvPart& part, int64_t at_once,
+                 const Primitive& primitive) const;
   Primitive primitive(int64_t images, int64_t some) const {
     return forward ? conv.forward(images, some) : conv.backward_input(images, some);
   }
   // Images at once: as many as fit in the cache, and divide those of the part.
   int64_t at_once(const ConvPart& part) const {
-    const int64_t bytes = (in_plane + channels * out_plane) * conv.element;
+    const int64_t bytes = (in_numel + channels * out_plane) * conv.element;
     int64_t images = std::clamp<int64_t>(kCacheBytes / bytes, 1, part.images);
     while (part.images % images) --images;
     return images;
@@ -61,24 +74,46 @@ std::vector<ConvPart> Through::cut(int64_t threads) const {
   return parts;
 }
 
-Job Through::job(Work& work, Kept& kept, const ConvPart& part, int64_t at_once,
+// The feature maps that a job reads, `at_once` images at a time.
+Arranged Through::input(Jobs& jobs, const ConvPart& part, int64_t at_once,
+                        const Primitive& primitive) const {
+  const int name = forward ? DNNL_ARG_SRC : DNNL_ARG_DIFF_DST;
+  const auto images = [&](int64_t n) {
+    return forward ? conv.x_slice(n, conv.c) : conv.y_slice(n, conv.o);
+  };
+  const int64_t image_bytes = in_strides[0] * conv.element;
+  const Argument some{name, kIn, images(at_once), part.image * image_bytes, at_once * image_bytes};
+  const Desc wanted = primitive.layout(name), whole = for_images(wanted, part.images);
+  if (!jobs.share_inputs || !whole.ndims || bytes_of(whole) < kLeastShared)
+    return arranged_input(jobs.work, primitive, name, some);
+  Argument shared = some;
+  shared.desc = images(part.images);
+  shared = jobs.inputs.in_layout(shared, whole, primitive.kind(),
+                                 part.images < thread_count() ? kRows : kImages);
+  if (shared.operand == kIn) return {some, {}};
+  shared.desc = wanted;
+  shared.advance = static_cast<int64_t>(bytes_of(wanted));
+  return {shared, {}};
+}
+
+Job Through::job(Jobs& jobs, const ConvPart& part, int64_t at_once,
                  const Primitive& primitive) const {
+  Work& work = jobs.work;
   const int64_t size = conv.element, all = channels * out_plane;
-  const int in_name = forward ? DNNL_ARG_SRC : DNNL_ARG_DIFF_DST,
-            out_name = forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_SRC;
+  const int out_name = forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_SRC;
   const Desc weight = forward ? conv.weight_slice(part.channels, conv.cg)
                               : conv.weight_slice(conv.o, part.channels / conv.groups);
   const Argument weights{DNNL_ARG_WEIGHTS, kWeight, weight,
                          part.channel * conv.weight_strides[forward ? 0 : 1] * size};
-  const Argument in{in_name, kIn,
-                    forward ? conv.x_slice(at_once, conv.c) : conv.y_slice(at_once, conv.o),
-                    part.image * in_plane * size, at_once * in_plane * size};
   const Argument out{
       out_name, kOut,
       forward ? conv.y_slice(at_once, part.channels) : conv.x_slice(at_once, part.channels),
       (part.image * all + part.channel * out_strides[1]) * size, at_once * all * size};
-  Arranged w = arranged_input(work, primitive, DNNL_ARG_WEIGHTS, weights),
-           x = arranged_input(work, primitive, in_name, in),
+  const Desc wanted = primitive.layout(DNNL_ARG_WEIGHTS);
+  Arranged w = jobs.share_weights && bytes_of(wanted) >= kLeastShared
+                   ? Arranged{jobs.weights.in_layout(weights, wanted, primitive.kind(), 0), {}}
+                   : arranged_input(work, primitive, DNNL_ARG_WEIGHTS, weights),
+           x = input(jobs, part, at_once, primitive),
            y = arranged_output(work, primitive, out_name, out);
   const auto steps = [&](const Argument& weight_argument) {
     Step step{primitive, {x.argument, weight_argument, y.argument}};
@@ -90,8 +125,9 @@ Job Through::job(Work& work, Kept& kept, const ConvPart& part, int64_t at_once,
     all.insert(all.end(), y.copy.begin(), y.copy.end());
     return all;
   };
-  const Argument of_copy =
-      w.copy.empty() ? w.argument : kept.add(DNNL_ARG_WEIGHTS, weights, w.argument.desc);
+  const Argument of_copy = w.argument.operand == kWeight
+                               ? w.argument
+                               : jobs.kept.add(DNNL_ARG_WEIGHTS, weights, w.argument.desc);
   return {w.copy, steps(w.argument), steps(of_copy), part.images / at_once};
 }
 
@@ -101,14 +137,25 @@ tn_plan* make_through(const Conv& conv) {
   Kept kept(kWeight, kKeptWeight, 2);
   std::map<std::array<int64_t, 2>, Primitive> known;
   std::vector<Job> jobs;
-  for (auto& part : through.cut(thread_count())) {
+  const auto parts = through.cut(thread_count());
+  const auto several = [&](int64_t ConvPart::*first) {
+    return std::any_of(parts.begin(), parts.end(),
+                       [&](auto& p) { return p.*first != parts[0].*first; });
+  };
+  SharedInputs inputs(work, thread_count()), weights(work, thread_count());
+  Jobs from{work, kept, inputs, weights, several(&ConvPart::channel), several(&ConvPart::image)};
+  for (auto& part : parts) {
     const int64_t at_once = through.at_once(part);
     auto& primitive = known[{at_once, part.channels}];
     if (!primitive) primitive = through.primitive(at_once, part.channels);
-    jobs.push_back(through.job(work, kept, part, at_once, primitive));
+    jobs.push_back(through.job(from, part, at_once, primitive));
   }
+  inputs.add_jobs(work), weights.add_jobs(work);
+  work.next_stage();
   for (auto& job : jobs) work.add(job.weight, job.repeated, job.times);
   work_with_kept.reserve(work.workspace_bytes());  // the steps use the same scratch memory
+  inputs.add_jobs(work_with_kept);
+  work_with_kept.next_stage();
   for (auto& job : jobs) work_with_kept.add({}, job.repeated_with_kept, job.times);
   const int64_t lanes = vector_lanes(), group = through.channels / conv.groups;
   const double padded = double(ceil_div(group, lanes) * lanes) / double(group);
@@ -195,6 +242,13 @@ Conv::Conv(const Request& request)
                                                   each_tap_meets_image(w, kw, sw, pw, dw, ow))) {
     if (base_computes(type)) unsupported("elements of the kernel lie wholly in the padding");
     code = Code::reference;
+  }
+  // Windows of one element with a stride read a part of the image alone: here the image is that
+  // part, whose elements lie further apart, and the rest is not reordered.
+  if (taps() == 1 && ph == 0 && pw == 0 && kind != sdk::ConvKind::backward_input) {
+    x_strides[2] *= sh, x_strides[3] *= sw;
+    h = oh, w = ow;
+    sh = sw = 1;
   }
 }
 

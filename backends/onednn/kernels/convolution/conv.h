@@ -18,6 +18,7 @@ namespace tenon::onednn {
 
 using Dims = std::vector<int64_t>;
 
+// `h`, `w` and the stride may be those of the part of the image that is read, not of the request.
 struct Conv : sdk::ConvRequest {
   dnnl_data_type_t type;
   int64_t element;  // bytes

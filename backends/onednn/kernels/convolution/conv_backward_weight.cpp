@@ -3,9 +3,11 @@
 // the images, and their sums are added up in the order of the images.
 #include <cstring>
 #include <map>
+#include <optional>
 #include <utility>
 
-#include "kernels/convolution/conv.h"
+#include "kernels/convolution/from_blocks.h"
+#include "kernels/convolution/shared.h"
 
 namespace tenon::onednn {
 namespace {
@@ -22,35 +24,31 @@ struct WeightGradient {
     channel_runs = std::min(threads, blocks);
     image_runs = std::min(conv.n, threads / channel_runs);
   }
+  // Output channels that a job computes at a time. Where the images fit in its cache, so does what
+  // is written in blocks, and is copied out of it to its rows.
+  int64_t at_once(int64_t images, int64_t channels) const {
+    constexpr int64_t kCacheBytes = 256 << 10, kBlock = 16;
+    const int64_t bytes = 4 * conv.cg * conv.taps();  // of one of them
+    if (conv.groups > 1 || images * conv.c * conv.h * conv.w * conv.element > kCacheBytes)
+      return channels;
+    return std::min(std::max(kCacheBytes / bytes / kBlock, int64_t{1}) * kBlock, channels);
+  }
   int64_t numel() const { return conv.o * conv.cg * conv.taps(); }
   bool adds_up() const { return image_runs > 1; }
 };
 
-// The input of all images of one run in the layout that the jobs of its channels read.
-struct SharedInput {
-  Argument argument;
-  std::vector<Step> copies;  // in pieces, so that several threads can do them
-};
-
-SharedInput share_input(Work& work, const Conv& conv, const Primitive& primitive, int64_t image,
-                        int64_t images, int64_t pieces) {
-  const int64_t bytes = conv.c * conv.h * conv.w * conv.element;
-  const Desc wanted = primitive.layout(DNNL_ARG_SRC);
-  const Argument whole{DNNL_ARG_SRC, kX, conv.x_slice(images, conv.c), image * bytes};
-  if (same_layout(wanted, whole.desc)) return {whole, {}};
-  const Argument target{DNNL_ARG_SRC, kWorkspace, wanted, work.reserve(bytes_of(wanted))};
-  SharedInput shared{target, {}};
-  for_runs(images, pieces, 1, [&](int64_t first, int64_t count) {
-    const Desc from = conv.x_slice(count, conv.c);
-    const Dims shape = conv.x_shape(count, conv.c), offsets = {first, 0, 0, 0};
-    Desc part;
-    check(dnnl_memory_desc_init_submemory(&part, &wanted, shape.data(), offsets.data()),
-          "some images of many");
-    shared.copies.push_back({Primitive::reorder(from, part, conv.code),
-                             {{DNNL_ARG_FROM, kX, from, (image + first) * bytes},
-                              {DNNL_ARG_TO, kWorkspace, part, target.offset}}});
-  });
-  return shared;
+// The gradient at `to`: as arranged_output, but what comes in blocks is copied by code of our own.
+// `scratch` is memory of the job for them, or -1 until it has some.
+Arranged gradient_at(Work& work, const Primitive& primitive, const Argument& to, int64_t& scratch) {
+  const Desc blocks = primitive.layout(DNNL_ARG_DIFF_WEIGHTS);
+  auto copy = FromBlocks::between(blocks, to.desc);
+  if (!copy) return arranged_output(work, primitive, DNNL_ARG_DIFF_WEIGHTS, to);
+  if (scratch < 0) scratch = work.reserve(bytes_of(blocks));
+  const Argument written{DNNL_ARG_DIFF_WEIGHTS, kWorkspace, blocks, scratch};
+  const auto own = [copy = std::move(*copy)](void* const* places) {
+    copy.copy(static_cast<const float*>(places[0]), static_cast<float*>(places[1]));
+  };
+  return {written, {Step{{}, {written, to}, own}}};
 }
 
 // Sums of `runs` partial gradients of f32, in their order, as f32 or rounded to bf16.
@@ -85,9 +83,10 @@ tn_plan* make_backward_weight(const Conv& conv) {
   std::map<std::array<int64_t, 2>, Primitive> known;
   struct Run {
     int64_t image, images;
-    SharedInput input;
+    Argument input;
   };
   std::vector<Run> runs;
+  SharedInputs shared(work, gradient.channel_runs);
   const auto code = [&](int64_t images, int64_t channels) -> const Primitive& {
     auto& primitive = known[{images, channels}];
     if (!primitive) primitive = conv.backward_weight(images, channels, result);
@@ -96,38 +95,50 @@ tn_plan* make_backward_weight(const Conv& conv) {
   const auto channel_runs = [&](auto&& f) {
     for_runs(conv.o, gradient.channel_runs, conv.groups == 1 ? vector_lanes() : conv.o, f);
   };
+  // Those that a job computes at a time.
+  const auto some_of = [&](int64_t images, int64_t channels, auto&& f) {
+    for_runs(channels, ceil_div(channels, gradient.at_once(images, channels)),
+             conv.groups == 1 ? vector_lanes() : channels, f);
+  };
   for_runs(conv.n, gradient.image_runs, 1, [&](int64_t image, int64_t images) {
     const Primitive* primitive = nullptr;
-    channel_runs([&](int64_t, int64_t channels) {
+    const auto note = [&](int64_t, int64_t channels) {
       const Primitive& other = code(images, channels);
       if (primitive && !same_layout(primitive->layout(DNNL_ARG_SRC), other.layout(DNNL_ARG_SRC)))
         unsupported("oneDNN reads the input in several layouts");
       primitive = &other;
-    });
-    runs.push_back(
-        {image, images, share_input(work, conv, *primitive, image, images, gradient.channel_runs)});
-    for (auto& copy : runs.back().input.copies) work.add({copy});
+    };
+    channel_runs([&](int64_t, int64_t channels) { some_of(images, channels, note); });
+    const Argument x{DNNL_ARG_SRC, kX, conv.x_slice(images, conv.c),
+                     image * conv.x_strides[0] * conv.element};
+    runs.push_back({image, images,
+                    shared.in_layout(x, primitive->layout(DNNL_ARG_SRC), conv.code,
+                                     images < gradient.channel_runs ? kRows : kImages)});
   });
+  shared.add_jobs(work);
   work.next_stage();
   int64_t number = 0;
   for (auto& run : runs) {
     channel_runs([&](int64_t channel, int64_t channels) {
-      const Primitive& primitive = code(run.images, channels);
-      const int64_t image_size = conv.o * conv.oh * conv.ow,
-                    first = channel * conv.cg * conv.taps();
-      const Argument g{DNNL_ARG_DIFF_DST, kGradient, conv.y_slice(run.images, channels),
-                       (run.image * image_size + channel * conv.y_strides[1]) * conv.element};
-      Argument weight{DNNL_ARG_DIFF_WEIGHTS, kOut, conv.weight_slice(channels, conv.cg, result),
-                      first * result_element};
-      if (adds_up) {
-        weight.operand = kWorkspace;
-        weight.offset += partial + number * numel * result_element;
-      }
-      Arranged y = arranged_input(work, primitive, DNNL_ARG_DIFF_DST, g),
-               dw = arranged_output(work, primitive, DNNL_ARG_DIFF_WEIGHTS, weight);
-      std::vector<Step> steps = y.copy;
-      steps.push_back({primitive, {run.input.argument, y.argument, dw.argument}});
-      steps.insert(steps.end(), dw.copy.begin(), dw.copy.end());
+      std::vector<Step> steps;
+      int64_t scratch = -1;
+      some_of(run.images, channels, [&](int64_t first, int64_t some) {
+        const Primitive& primitive = code(run.images, some);
+        const int64_t image_size = conv.o * conv.oh * conv.ow, at = channel + first;
+        const Argument g{DNNL_ARG_DIFF_DST, kGradient, conv.y_slice(run.images, some),
+                         (run.image * image_size + at * conv.y_strides[1]) * conv.element};
+        Argument weight{DNNL_ARG_DIFF_WEIGHTS, kOut, conv.weight_slice(some, conv.cg, result),
+                        at * conv.cg * conv.taps() * result_element};
+        if (adds_up) {
+          weight.operand = kWorkspace;
+          weight.offset += partial + number * numel * result_element;
+        }
+        const Arranged y = arranged_input(work, primitive, DNNL_ARG_DIFF_DST, g),
+                       dw = gradient_at(work, primitive, weight, scratch);
+        steps.insert(steps.end(), y.copy.begin(), y.copy.end());
+        steps.push_back({primitive, {run.input, y.argument, dw.argument}});
+        steps.insert(steps.end(), dw.copy.begin(), dw.copy.end());
+      });
       work.add(steps);
     });
     ++number;
