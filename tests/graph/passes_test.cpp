@@ -322,7 +322,7 @@ BOOST_AUTO_TEST_CASE(a_network_is_the_same_with_each_pass_and_with_all) {
                     &CompilePasses::copies, &CompilePasses::constants, &CompilePasses::pointwise}) {
     for (const CompilePasses& passes : {only(pass), CompilePasses(), kNone}) {
       manual_seed(3);
-      nn::Sequential net(nn::Linear(8, 16), nn::GELU(), nn::Dropout(0.2), nn::LayerNorm({16}),
+      nn::Sequential net(nn::Linear(8, 16), nn::GELU(), nn::Dropout(0.2), nn::LayerNorm(16),
                          nn::Linear(16, 3));
       nn::Sequential twin = nn::clone(net);
       optim::SGD one(net.parameters(), {.lr = 0.1}), two(twin.parameters(), {.lr = 0.1});
