@@ -17,6 +17,12 @@ Tensor floating(const char* op, const Tensor& x) {
   return is_floating_point(dtype_of(x)) ? x : x.to(DType::f32);
 }
 
+// Whether int64 has the number, which a conversion to it requires.
+bool is_whole(double number) {
+  return number >= -0x1p63 && number < 0x1p63 &&
+         static_cast<double>(static_cast<int64_t>(number)) == number;
+}
+
 }  // namespace
 
 Tensor hardtanh(const Tensor& x, double min_val, double max_val) {
@@ -24,9 +30,8 @@ Tensor hardtanh(const Tensor& x, double min_val, double max_val) {
   if (min_val > max_val)
     throw ValueError(fmt::format("hardtanh: min_val {} is above max_val {}", number_text(min_val),
                                  number_text(max_val)));
-  const auto low = static_cast<int64_t>(min_val), high = static_cast<int64_t>(max_val);
-  const bool whole = static_cast<double>(low) == min_val && static_cast<double>(high) == max_val;
-  if (whole && !is_floating_point(dtype_of(x))) return clamp(x, low, high);
+  if (is_whole(min_val) && is_whole(max_val) && !is_floating_point(dtype_of(x)))
+    return clamp(x, static_cast<int64_t>(min_val), static_cast<int64_t>(max_val));
   return clamp(x, min_val, max_val);
 }
 
