@@ -117,7 +117,8 @@ Tensor histc(const Tensor& x, int64_t bins, double min, double max) {
   if (!is_floating_point(dtype_of(x)))
     throw DTypeError(fmt::format("histc: x must be floating, found {}; {}", dtype_of(x),
                                  conversion_to(DType::f32)));
-  if (bins <= 0) throw ValueError(fmt::format("histc: bins must be positive, found {}", bins));
+  if (bins <= 0 || bins >= int64_t{1} << 60)
+    throw ValueError(fmt::format("histc: bins must be positive and below 2^60, found {}", bins));
   if (!(min <= max) || !std::isfinite(min) || !std::isfinite(max))
     throw ValueError(fmt::format(
         "histc: min and max must be finite, and max not less than min; found {} and {}", min, max));
