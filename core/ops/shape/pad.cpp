@@ -200,6 +200,10 @@ Borders borders_of(const std::vector<int64_t>& pad, size_t rank, Mode mode) {
         fmt::format("pad: needs two sizes for each dimension that is padded, at most {} for a "
                     "tensor of {} dimensions in this mode; found {} sizes",
                     2 * most, rank, pad.size()));
+  for (const int64_t size : pad)
+    if (size > kMaxNumel || size < -kMaxNumel)
+      throw ValueError(
+          fmt::format("pad: no tensor has so many elements to add or to remove: {}", size));
   Borders borders(rank);
   for (size_t i = 0; i < dims; ++i) {
     borders.before[rank - 1 - i] = pad[2 * i];
