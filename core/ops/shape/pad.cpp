@@ -201,7 +201,7 @@ Borders borders_of(const std::vector<int64_t>& pad, size_t rank, Mode mode) {
                     "tensor of {} dimensions in this mode; found {} sizes",
                     2 * most, rank, pad.size()));
   for (const int64_t size : pad)
-    if (size > kMaxNumel || size < -kMaxNumel)
+    if (size > int64_t{1} << 61 || size < -(int64_t{1} << 61))  // sums of two overflow
       throw ValueError(
           fmt::format("pad: no tensor has so many elements to add or to remove: {}", size));
   Borders borders(rank);
