@@ -4,6 +4,7 @@
 
 #include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/dispatch/record.h>
+#include <tenon/core/dispatch/replica.h>
 #include <tenon/core/dispatch/written.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
@@ -69,6 +70,8 @@ void Recorder::reset() noexcept {
   }
   host_depth_ = 0;
   version_marks_.clear();
+  last_writes_.clear();
+  works_ = 0;
   draws_.clear();
   draw_used_.clear();
   changed_leaves_.clear();
@@ -103,6 +106,7 @@ uint32_t Recorder::value_of(Storage& storage) {
   uint32_t& place = found->second;
   if (place < kBornOnHost) return place;
   Value value{.inside = !fresh, .id = &storage, .held = {}, .bytes = storage.bytes};
+  value.device = storage.context->device;
   if (place == kBornOnHost) refuse("it uses a tensor that the host filled meanwhile");
   if (fresh)
     value.held = Ref<Storage>::share(&storage);
@@ -112,6 +116,7 @@ uint32_t Recorder::value_of(Storage& storage) {
   place = static_cast<uint32_t>(trace_.values.size());
   trace_.values.push_back(std::move(value));
   version_marks_.push_back(storage.version.load(std::memory_order_acquire));
+  last_writes_.push_back(0);
   return place;
 }
 
@@ -125,9 +130,7 @@ void Recorder::launched(const Launch& launch, std::span<const Tensor* const> inp
                         std::span<TensorImpl* const> outputs) {
   if (ignores()) return;
   auto& entry = const_cast<PlanEntry&>(static_cast<const PlanEntry&>(*launch.plan));
-  if (trace_.nodes.empty()) trace_.device = entry.device;
-  if (entry.device != trace_.device)
-    return refuse(fmt::format("it computes on {} and on {}", trace_.device, entry.device));
+  if (entry.context != &entry.context->main) return refuse("a plan runs beside the others");
   if (entry.context->stream->capturing()) return refuse("a stream graph is captured");
   TraceNode node;
   node.plan = Ref<PlanEntry>::share(&entry);
@@ -138,10 +141,7 @@ void Recorder::launched(const Launch& launch, std::span<const Tensor* const> inp
   node.first_access = static_cast<uint32_t>(trace_.accesses.size());
   node.num_inputs = launch.num_inputs, node.num_outputs = launch.num_outputs;
   for (auto* t : inputs) trace_.accesses.push_back(t ? access(impl_of(*t)) : Access());
-  for (auto* t : outputs) {
-    trace_.accesses.push_back(t ? access(*t) : Access());
-    if (t) trace_.values[trace_.accesses.back().value].written = true;
-  }
+  for (auto* t : outputs) trace_.accesses.push_back(t ? access(*t) : Access());
   node.first_scalar = static_cast<uint32_t>(trace_.scalars.size());
   node.num_scalars = launch.num_scalars;
   const auto* scalars = reinterpret_cast<const Scalar*>(launch.scalars);
@@ -154,7 +154,19 @@ void Recorder::launched(const Launch& launch, std::span<const Tensor* const> inp
     if (node.draw < 0) return refuse("it uses random numbers that were drawn before the call");
     draw_used_[static_cast<size_t>(node.draw)] = true;
   }
+  add_node(std::move(node));
+}
+
+void Recorder::add_node(TraceNode&& node) {
   trace_.nodes.push_back(std::move(node));
+  const auto count = static_cast<uint32_t>(trace_.nodes.size());
+  const TraceNode& added = trace_.nodes.back();
+  for (uint32_t i = 0; i < added.num_outputs; ++i) {
+    const uint32_t value = trace_.outputs_of(added)[i].value;
+    if (value == kAbsent) continue;
+    trace_.values[value].written = true;
+    last_writes_[value] = count;
+  }
 }
 
 void Recorder::drew(const RandomState& state) {
@@ -170,10 +182,7 @@ void Recorder::refuse(const std::string& why) {
 void Recorder::reads(const char* what) {
   if (ignores()) return;
   std::string after;
-  if (!trace_.nodes.empty()) {
-    const TraceNode& last = trace_.nodes.back();
-    after = fmt::format(", after {}", last.plan->describe(last.flat ? &last.shape : nullptr));
-  }
+  if (!trace_.nodes.empty()) after = fmt::format(", after {}", trace_.nodes.back().describe());
   throw ValueError(
       fmt::format("{} is read inside a function that tenon::compile records{}{}: a program runs "
                   "without the host, which could not decide by it. Return the tensor and read it "
@@ -186,14 +195,18 @@ void Recorder::reads(const char* what) {
 Leaf& Recorder::leaf_of(TensorImpl& leaf) {
   for (auto& known : trace_.leaves)
     if (known.tensor.get() == &leaf) return known;
-  trace_.leaves.emplace_back().tensor = Ref<TensorImpl>::share(&leaf);
-  return trace_.leaves.back();
+  Leaf& added = trace_.leaves.emplace_back();
+  added.tensor = Ref<TensorImpl>::share(&leaf);
+  added.shared = leaf.autograd && leaf.autograd->replicas;
+  return added;
 }
 
 void Recorder::asks_gradient(TensorImpl& leaf) {
   if (ignores() || (leaf.autograd && leaf.autograd->node)) return;
   Leaf& found = leaf_of(leaf);
   if (found.replaced || found.asked) return;
+  if (found.shared && !leaf.autograd->replicas->held.empty())
+    return refuse("gradients are summed that an earlier pass left on several devices (no_sync)");
   found.asked = true;
   if (!leaf.autograd || !leaf.autograd->grad.defined()) return;
   const TensorImpl& grad = impl_of(leaf.autograd->grad);
@@ -207,7 +220,6 @@ void Recorder::replaces_gradient(TensorImpl& leaf) {
   if (ignores()) return;
   if (leaf.autograd && leaf.autograd->node)
     return refuse("a tensor that is no leaf has a gradient");
-  if (leaf.autograd && leaf.autograd->replicas) return refuse("a parameter has replicas");
   if (leaf.autograd && leaf.autograd->hooks)
     return refuse("a leaf has a hook, which a program would not call");
   Leaf& found = leaf_of(leaf);
@@ -225,15 +237,21 @@ void Recorder::mark_versions() {
       version_marks_[i] = trace_.values[i].held->version.load(std::memory_order_acquire);
 }
 
-void Recorder::end_part() {
-  Part& part = trace_.parts.back();
-  part.end_node = static_cast<uint32_t>(trace_.nodes.size());
+// What versions were added since the marks.
+void Recorder::note_versions(std::vector<VersionChange>& changes) {
   for (size_t i = 0; i < trace_.values.size(); ++i) {
     if (trace_.values[i].inside) continue;
     const uint64_t now = trace_.values[i].held->version.load(std::memory_order_acquire);
     if (now != version_marks_[i])
-      part.versions.push_back({static_cast<uint32_t>(i), now - version_marks_[i]});
+      changes.push_back({static_cast<uint32_t>(i), now - version_marks_[i], works_});
+    version_marks_[i] = now;
   }
+}
+
+void Recorder::end_part() {
+  Part& part = trace_.parts.back();
+  part.end_node = static_cast<uint32_t>(trace_.nodes.size());
+  note_versions(part.versions);
   for (const size_t place : changed_leaves_) {
     const TensorImpl& leaf = *trace_.leaves[place].tensor;
     const bool has = leaf.autograd && leaf.autograd->grad.defined();

@@ -1,5 +1,6 @@
 // Random functions of operators, views, changes in place and gradients: the compiled form gives the
-// same bits as the function, in results, in what it changed, and in what stayed.
+// same bits as the function, in results, in what it changed, and in what stayed. On one device and
+// on several.
 #include <cstdint>
 #include <random>
 #include <string>
@@ -34,13 +35,14 @@ class Choices {
 struct World {
   std::vector<Tensor> state;   // it may change these in place
   std::vector<Tensor> leaves;  // of gradients
+  std::vector<Device> devices = {default_device()};
 };
 
 // Tensors of 4 x 4, so that everything fits together.
 Tensor one_step(Choices& c, std::vector<Tensor>& pool, World& world) {
   const auto any = [&] { return pool[c.below(pool.size())]; };
-  const Tensor a = any(), b = any();
-  switch (c.below(22)) {
+  const Tensor a = any(), b = any().to(a.device());
+  switch (c.below(24)) {
     case 0:
       return a + b;
     case 1:
@@ -68,7 +70,7 @@ Tensor one_step(Choices& c, std::vector<Tensor>& pool, World& world) {
     case 12:
       return dropout(a, 0.4);
     case 13:
-      return a.flip({0}) + rand({4, 4});
+      return a.flip({0}) + rand({4, 4}).to(a.device());
     case 14:
       return a[static_cast<int64_t>(c.below(4))].expand({4, 4});
     case 15:
@@ -83,16 +85,25 @@ Tensor one_step(Choices& c, std::vector<Tensor>& pool, World& world) {
     }
     case 18: {  // something from outside is changed
       Tensor target = world.state[c.below(world.state.size())];
-      c.chance(0.5) ? target.mul_(0.9) : target.copy_(target * 0.5 + a.detach().clamp(-1.0, 1.0));
-      return target + b;
+      const Tensor there = a.detach().clamp(-1.0, 1.0).to(target.device());
+      c.chance(0.5) ? target.mul_(0.9) : target.copy_(target * 0.5 + there);
+      return target + b.to(target.device());
     }
     case 19: {
       Tensor target = world.state[c.below(world.state.size())];
-      target[static_cast<int64_t>(c.below(4))].add_(b.detach().clamp(-1.0, 1.0)[2]);
-      return target.select(1, 2).clone().expand({4, 4}) * a;
+      const Tensor there = b.detach().clamp(-1.0, 1.0)[2].to(target.device());
+      target[static_cast<int64_t>(c.below(4))].add_(there);
+      return target.select(1, 2).clone().expand({4, 4}) * a.to(target.device());
     }
     case 20:
-      return world.leaves[c.below(world.leaves.size())] * a;
+      return world.leaves[c.below(world.leaves.size())].to(a.device()) * a;
+    case 21:  // a part, in another order
+      return a.t().to(world.devices[c.below(world.devices.size())]);
+    case 22: {  // something from outside gets values from elsewhere
+      Tensor target = world.state[c.below(world.state.size())];
+      target.copy_(a.detach().clamp(-1.0, 1.0));
+      return target * 0.5;
+    }
     default:
       return a.cumsum(0) * 0.25 + b.argmax(1).to(f32).unsqueeze(1);
   }
@@ -109,7 +120,7 @@ std::vector<Tensor> run(uint64_t seed, World& world, const Tensor& x, const Tens
     if (c.chance(0.7))
       for (auto& leaf : world.leaves) leaf.set_grad(Tensor());
     Tensor loss = pool.back().clamp(-5.0, 5.0).mean();
-    if (!loss.requires_grad()) loss = loss + world.leaves[0].sum();
+    if (!loss.requires_grad()) loss = loss + world.leaves[0].sum().to(loss.device());
     loss.backward();
     if (c.chance(0.5))
       no_grad([&] {
@@ -124,11 +135,14 @@ std::vector<Tensor> run(uint64_t seed, World& world, const Tensor& x, const Tens
   return results;
 }
 
-World make_world(uint64_t seed) {
+World make_world(uint64_t seed, const std::vector<Device>& devices) {
   manual_seed(seed);
   World world;
-  for (int i = 0; i < 2; ++i) world.state.push_back(randn({4, 4}));
-  for (int i = 0; i < 2; ++i) world.leaves.push_back(randn({4, 4}).requires_grad_());
+  world.devices = devices;
+  for (auto& device : {devices.front(), devices.back()}) {
+    world.state.push_back(randn({4, 4}).to(device));
+    world.leaves.push_back(randn({4, 4}).to(device).requires_grad_());
+  }
   return world;
 }
 
@@ -136,7 +150,7 @@ World make_world(uint64_t seed) {
 Tensor argument(Choices& c, const Tensor& data, const Tensor& before) {
   switch (c.below(3)) {
     case 0:
-      return randn({4, 4});
+      return randn({4, 4}).to(data.device());
     case 1:
       return data.narrow(0, static_cast<int64_t>(c.below(13)), 4);
     default:
@@ -145,15 +159,16 @@ Tensor argument(Choices& c, const Tensor& data, const Tensor& before) {
 }
 
 // Returns whether all calls of one function agree.
-bool agree(uint64_t seed, uint64_t& replayed) {
-  World plain = make_world(seed), other = make_world(seed);
+bool agree(uint64_t seed, const std::vector<Device>& devices, uint64_t& replayed) {
+  World plain = make_world(seed, devices), other = make_world(seed, devices);
   auto compiled = compile([&](const Tensor& x, const Tensor& y) { return run(seed, other, x, y); });
   Choices c(seed ^ 0x9e3779b97f4a7c15u);
-  const Tensor data = randn({16, 4});
-  Tensor x = randn({4, 4}), y = randn({4, 4});
+  const Tensor data_x = randn({16, 4}), data_y = data_x.to(devices[seed % devices.size()]);
+  Tensor x = randn({4, 4}), y = data_y.narrow(0, 3, 4);
   std::vector<Tensor> kept, expected_kept;
   for (int call = 0; call < 9; ++call) {
-    x = argument(c, data, x), y = argument(c, data, c.chance(0.2) ? x : y);
+    x = argument(c, data_x, x);
+    y = argument(c, data_y, c.chance(0.2) && x.device() == y.device() ? x : y);
     const RandomState state = random_state();
     const auto expected = run(seed, plain, x, y);
     const RandomState after = random_state();
@@ -179,17 +194,26 @@ bool agree(uint64_t seed, uint64_t& replayed) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(give_the_same_bits_as_their_functions) {
+namespace {
+void require_agreement(const std::vector<Device>& devices) {
   const test::Deadline deadline;
   uint64_t replayed = 0;
   const auto tried = test::each_point(10'000, 300, deadline, [&](int64_t n) {
     BOOST_TEST_CONTEXT("function " << n)
-    BOOST_TEST(agree(static_cast<uint64_t>(n), replayed));
+    BOOST_TEST(agree(static_cast<uint64_t>(n), devices, replayed));
     return n < 10'000;
   });
   BOOST_TEST(tried > 0);
   // Most calls are those of programs, or this would show nothing.
   BOOST_TEST(replayed > 2 * static_cast<uint64_t>(tried));
+}
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(give_the_same_bits_as_their_functions) {
+  require_agreement({default_device()});
+}
+BOOST_AUTO_TEST_CASE(give_the_same_bits_on_several_devices) {
+  require_agreement({"cpu:0", "cpu:1", "cpu:2"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()
