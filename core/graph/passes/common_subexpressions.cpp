@@ -86,7 +86,10 @@ class SharedResults {
     const auto one_writer = [this](const Access& a) {
       if (a.value == kAbsent) return true;
       size_t writers = 0;
-      for (auto& use : draft_.uses_of(a.value)) writers += use.writes;
+      for (auto& use : draft_.uses_of(a.value)) {
+        if (!draft_.trace.nodes[use.node].plan) return false;  // the host reads it as a tensor
+        writers += use.writes;
+      }
       return writers == 1;
     };
     for (auto& output : draft_.outputs_of(draft_.trace.nodes[earlier]))

@@ -18,7 +18,10 @@ bool is_constant(Draft& draft, const TraceNode& node) {
     if (output.value == kAbsent) continue;
     if (draft.needed_outside(output.value)) return false;
     size_t writers = 0;
-    for (auto& use : draft.uses_of(output.value)) writers += use.writes;
+    for (auto& use : draft.uses_of(output.value)) {
+      if (!draft.trace.nodes[use.node].plan) return false;  // the host reads it as a tensor
+      writers += use.writes;
+    }
     if (writers != 1) return false;
   }
   return true;
@@ -31,7 +34,9 @@ size_t fold_constants(Draft& draft) {
   uint64_t total = 0;
   for (uint32_t i = 0; i < trace.nodes.size(); ++i) {
     const TraceNode& node = trace.nodes[i];
-    if (!is_constant(draft, node)) continue;
+    const bool one_device =
+        trace.constants.empty() || !node.plan || trace.constants[0].plan->context == node.plan->context;
+    if (!one_device || !is_constant(draft, node)) continue;
     uint64_t bytes = 0;
     for (auto& output : draft.outputs_of(node))
       if (output.value != kAbsent) bytes += trace.values[output.value].bytes;

@@ -26,6 +26,7 @@ bool may_read_source(Draft& draft, uint32_t i) {
   for (auto& use : draft.uses_of(to.value)) {
     if (use.node == i) continue;
     const Access& access = draft.trace.accesses[use.access];
+    if (!draft.trace.nodes[use.node].plan) return false;  // the host reads it as a tensor
     if (use.writes || use.node < i || access.offset < to.offset) return false;
     last = use.node;
   }
