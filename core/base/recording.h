@@ -38,6 +38,8 @@ class Listener {
   // Somebody asks for the gradient of a leaf, or is about to replace it.
   virtual void asks_gradient(TensorImpl& leaf) = 0;
   virtual void replaces_gradient(TensorImpl& leaf) = 0;
+  // The tensor was changed in place, and so got a history.
+  virtual void gets_history(TensorImpl& tensor) = 0;
   // Values are about to be read by `what`, such as "item". Throws a ValueError.
   virtual void reads(const char* what) = 0;
   // Something happens that cannot be repeated by running plans again.

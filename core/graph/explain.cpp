@@ -24,7 +24,10 @@ std::string text_of(const Signature& s) {
     text += fmt::format("{} {} on {}", kind.dtype, kind.shape, kind.device);
     if (kind.grad) text += " with a gradient";
   }
-  return fmt::format("({}){}", text, s.grad ? "" : " under NoGrad");
+  text = fmt::format("({}){}", text, s.grad ? "" : " under NoGrad");
+  for (auto& guard : s.autocast)
+    text += guard.enabled ? fmt::format(" under Autocast({})", guard.dtype) : " under NoAutocast";
+  return text;
 }
 
 std::string operators_of(const Trace& trace) {
@@ -50,11 +53,14 @@ std::string text_of(const KnownProgram& known) {
       "      memory: {} bytes in one piece, and {} of results and gradients; eager execution had "
       "{} "
       "at most\n",
-      trace.nodes.size(), known.program->replays, trace.results.size(), gradients, trace.num_draws,
-      known.program->arena_bytes(), known.program->fresh_bytes(), trace.inside_bytes);
+      trace.nodes.size(), known.program->replays,
+      trace.results.size() - (known.history ? known.history->num_following() : 0), gradients,
+      trace.num_draws, known.program->arena_bytes(), known.program->fresh_bytes(),
+      trace.inside_bytes);
   if (host_parts)
     text += fmt::format("      steps of optimizers, which the host takes: {}\n", host_parts);
-  return text + fmt::format("      operators: {}\n", operators_of(trace));
+  text += fmt::format("      operators: {}\n", operators_of(trace));
+  return known.history ? text + known.history->explain() : text;
 }
 
 }  // namespace
