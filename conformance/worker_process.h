@@ -30,6 +30,7 @@ struct Start {
   size_t most_words = 4000;               // bytes that are kept of what it prints
 };
 
+// It is killed when the thread ends that has started it, so it belongs to that thread.
 class WorkerProcess {
  public:
   // Its standard input is empty, and what it prints is kept. Throws an Error if there can be no

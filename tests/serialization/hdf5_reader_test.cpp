@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include <spawn.h>
@@ -10,6 +11,7 @@
 #include <sys/wait.h>
 
 #include <tenon/core/error.h>
+#include <tenon/serialization/checkpoint_reader.h>
 #include <tenon/serialization/hdf5_wire.h>
 #include <tenon/serialization/training_checkpoint.h>
 
@@ -200,6 +202,15 @@ BOOST_AUTO_TEST_CASE(any_program_may_load) {
     threads.emplace_back([&] { loaded += load(weights_file("net_wrapped.h5")).size() == 9; });
   for (std::thread& thread : threads) thread.join();
   BOOST_TEST(loaded == 3);
+}
+
+// The process is there for whoever has the file, not for the thread that opened it.
+BOOST_AUTO_TEST_CASE(a_file_that_another_thread_has_opened_is_read) {
+  std::optional<CheckpointReader> file;
+  std::thread([&] { file.emplace(tenon::open(weights_file("net.h5"))); }).join();
+  for (const NamedShape& tensor : file->tensors())
+    BOOST_TEST((file->read(tensor.key).shape() == tensor.shape));
+  BOOST_TEST(file->tensors().size() == 9u);
 }
 
 BOOST_AUTO_TEST_CASE(the_process_has_no_privileges) {

@@ -4,7 +4,6 @@
 // privileges and can be killed at any time.
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -14,7 +13,6 @@
 
 #include <hdf5.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -93,6 +91,8 @@ std::span<const std::byte> map_file() {
   return {static_cast<const std::byte*>(image), size};
 }
 
+// Until libtenon closes its end, which it does when it ends, too. A signal at the end of the parent
+// (PR_SET_PDEATHSIG) would come when the thread ends that has opened the file.
 void answer_requests(hid_t file, const FileContents& contents) {
   for (uint64_t number = 0; receive_bytes(&number, sizeof number);) {
     if (number >= contents.items.size() ||
@@ -140,7 +140,6 @@ int main(int argc, char** argv) {
     std::fputs("tenon-hdf5-reader is started by libtenon, and of no use otherwise\n", stderr);
     return 2;
   }
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
   try {
     reader::serve(std::strtoull(argv[1], nullptr, 10));
   } catch (const std::bad_alloc&) {
