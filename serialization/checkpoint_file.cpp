@@ -13,6 +13,7 @@
 #include <tenon/modules/module.h>
 #include <tenon/serialization/atomic_file.h>
 #include <tenon/serialization/checkpoint_file.h>
+#include <tenon/serialization/checkpoint_index.h>
 #include <tenon/serialization/conversion.h>
 #include <tenon/serialization/header.h>
 #include <tenon/serialization/shards.h>
@@ -94,9 +95,13 @@ auto write_contents(AtomicFile& file, ImageContents& contents, const MemoryFile&
     append_values(file, read(i), contents.tensors[i].bytes);
   }
   append_metadata(file, memory, memory.size());
+  const std::string index = encode_index(contents);
+  CheckpointHeader header;
+  header.index_at = file.size();
+  header.index_bytes = index.size();
+  file.append(index.data(), index.size());
   const std::vector<Checksum> pieces = file.end_pieces();
   const size_t pieces_bytes = pieces.size() * sizeof(Checksum);
-  CheckpointHeader header;
   header.pieces_at = file.size();
   header.pieces = checksum_of(pieces.data(), pieces_bytes);
   file.append(pieces.data(), pieces_bytes);

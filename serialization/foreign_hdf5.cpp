@@ -12,6 +12,7 @@
 #include <tenon/serialization/foreign_hdf5.h>
 #include <tenon/serialization/hdf5_wire.h>
 #include <tenon/serialization/reader_process.h>
+#include <tenon/serialization/wire_types.h>
 
 namespace tenon {
 namespace {
@@ -20,8 +21,6 @@ namespace wire = hdf5_wire;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::string_view kSignature("\x89HDF\r\n\x1a\n", 8);
-constexpr std::array kTypes = {DType::f32, DType::f64, DType::f16, DType::bf16,
-                               DType::i64, DType::i32, DType::u8,  DType::boolean};
 
 // The reader with its deadlines: a number of seconds, and one for each MiB.
 class Conversation {
@@ -29,7 +28,7 @@ class Conversation {
   explicit Conversation(const InputFile& file)
       : file_bytes_(file.size()),
         seconds_(reader_seconds()),
-        process_(file.descriptor(), seconds_ + (file_bytes_ >> 18)) {}
+        process_("Tenon did not write it", file.descriptor(), seconds_ + (file_bytes_ >> 18)) {}
 
   std::vector<char> contents() {
     const auto end = deadline(0);
@@ -116,9 +115,9 @@ std::string dotted(std::string_view path) {
 // What the process says of one object, once more checked.
 FileTensor described(const wire::Entry& entry, uint64_t file_bytes, Conversation& reader) {
   FileTensor tensor;
-  if (entry.rank > wire::kMaxRank || static_cast<size_t>(entry.type) >= kTypes.size())
+  if (entry.rank > wire::kMaxRank || static_cast<size_t>(entry.type) >= kWireTypes.size())
     reader.bad_answer();
-  tensor.dtype = kTypes[static_cast<size_t>(entry.type)];
+  tensor.dtype = kWireTypes[static_cast<size_t>(entry.type)];
   for (size_t i = 0; i < entry.rank; ++i) {
     if (entry.dims[i] > static_cast<uint64_t>(kMaxNumel)) reader.bad_answer();
     tensor.shape.push_back(static_cast<int64_t>(entry.dims[i]));

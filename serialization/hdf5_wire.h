@@ -1,20 +1,27 @@
-// What libtenon and the program tenon-hdf5-reader say to each other over a socket. The reader sends
-// what a file contains. Then, for each number of a tensor that libtenon sends (64 bits), it sends
-// the values. Neither side trusts the other. Both run on one machine, so structs are sent as they
-// are in memory. Internal to serialization.
+// What libtenon and the program tenon-hdf5-reader say to each other over a socket. Neither side
+// trusts the other. Both run on one machine, so structs are sent as they are in memory.
+//
+// Of a file of another program, the reader sends what it contains. Then, for each number of a
+// tensor that libtenon sends (64 bits), it sends the values.
+//
+// Of a checkpoint without an index it gets no file, but the size of its image. It asks for pages of
+// the image, which libtenon has compared with their checksums, and sends an index at last
+// (index_wire.h). Internal to serialization.
 #pragma once
 
 #include <cstdint>
 
 namespace tenon::hdf5_wire {
 
-inline constexpr uint32_t kMagic = 0x31523554;  // "T5R1"; another number for another protocol
+inline constexpr uint32_t kMagic = 0x32523554;  // "T5R2"; another number for another protocol
 
 enum class FrameKind : uint32_t {
   contents,  // Contents, and then entries: an Entry, its path and its text each
   failure,   // a text: the file cannot be read
   values,    // values of a tensor, row-major and little-endian, in one frame or several
   fault,     // a text: the values of this tensor cannot be read
+  page,      // the number of a page that is asked for, 64 bits
+  index,     // an index
 };
 
 // In front of everything that the reader sends.
@@ -40,6 +47,14 @@ enum class EntryKind : uint8_t {
 enum class Type : uint8_t { f32, f64, f16, bf16, i64, i32, u8, boolean };
 
 inline constexpr uint32_t kMaxRank = 8;
+
+// A page of an image; the last one is shorter.
+inline constexpr uint64_t kPageBytes = uint64_t{1} << 16;
+
+// Attributes of a checkpoint: of the file, and of each tensor.
+inline constexpr const char* kVersionName = "format_version";
+inline constexpr const char* kWrappersName = "wrappers";
+inline constexpr const char* kDtypeName = "dtype";
 
 struct Entry {
   EntryKind kind;

@@ -19,7 +19,10 @@ constexpr std::string_view kMagic = "\x89TENON\r\n";
 constexpr std::string_view kNote =
     "Tenon checkpoint: HDF5 behind a user block of 512 bytes; see docs/checkpoints.md\n";
 constexpr size_t kVersionAt = 8, kHeaderBytesAt = 12, kFileBytesAt = 16, kBodyAt = 24,
-                 kPiecesAtAt = 40, kPiecesAt = 48, kNoteAt = 64, kOwnAt = 496;
+                 kPiecesAtAt = 40, kPiecesAt = 48, kNoteAt = 64, kIndexMarkAt = 456,
+                 kIndexAtAt = 464, kIndexBytesAt = 472, kOwnAt = 496;
+// Earlier releases wrote zeros, or other text, where this stands if there is an index.
+constexpr uint64_t kIndexMark = 0x315845444E494E54;  // "TNINDEX1"
 
 template <class T>
 void put(std::byte* header, size_t at, const T& value) {
@@ -69,6 +72,11 @@ std::array<std::byte, kCheckpointHeaderBytes> encode_header(const CheckpointHead
   put(bytes.data(), kPiecesAtAt, header.pieces_at);
   put(bytes.data(), kPiecesAt, header.pieces);
   std::memcpy(bytes.data() + kNoteAt, kNote.data(), kNote.size());
+  if (header.index_at != 0) {
+    put(bytes.data(), kIndexMarkAt, kIndexMark);
+    put(bytes.data(), kIndexAtAt, header.index_at);
+    put(bytes.data(), kIndexBytesAt, header.index_bytes);
+  }
   put(bytes.data(), kOwnAt, checksum_of(bytes.data(), kOwnAt));
   return bytes;
 }
@@ -98,10 +106,13 @@ CheckpointHeader decode_header(std::span<const std::byte> first_bytes) {
     fail(fmt::format(
         "it has format version {}, and this build reads version {}. Load it with a newer Tenon",
         version, kCheckpointFormatVersion));
+  const bool has_index = get<uint64_t>(header, kIndexMarkAt) == kIndexMark;
   return {.file_bytes = get<uint64_t>(header, kFileBytesAt),
           .body = get<Checksum>(header, kBodyAt),
           .pieces_at = get<uint64_t>(header, kPiecesAtAt),
-          .pieces = get<Checksum>(header, kPiecesAt)};
+          .pieces = get<Checksum>(header, kPiecesAt),
+          .index_at = has_index ? get<uint64_t>(header, kIndexAtAt) : 0,
+          .index_bytes = has_index ? get<uint64_t>(header, kIndexBytesAt) : 0};
 }
 
 Checksum checksum_of_header(std::span<const std::byte, kCheckpointHeaderBytes> header) {

@@ -24,6 +24,8 @@ struct CheckpointHeader {
   Checksum body;            // the checksum of everything after this header
   uint64_t pieces_at = 0;   // where the checksums of the pieces begin; 0 if there are none
   Checksum pieces;          // the checksum of these checksums
+  uint64_t index_at = 0;    // where the index begins; 0 if there is none
+  uint64_t index_bytes = 0;
 };
 // Returns how many pieces a file has whose checksums of them begin at `pieces_at`.
 inline uint64_t count_of_pieces(uint64_t pieces_at) {

@@ -1,5 +1,5 @@
-// The HDF5 part of a checkpoint as an image in memory, which is laid out for writing or read.
-// docs/checkpoints.md describes it.
+// The HDF5 part of a checkpoint as an image in memory, which is laid out for writing. It is read by
+// its index (checkpoint_index.h) or by another process. docs/checkpoints.md describes it.
 #pragma once
 
 #include <cstddef>
@@ -32,23 +32,18 @@ inline constexpr const char* kValuesKey = "@values";
 struct ImageContents {
   std::vector<StoredTensor> tensors;                 // in the order in which they were saved
   std::optional<std::vector<std::string>> wrappers;  // nullopt if the writer did not record them
-  std::vector<std::string> groups = {};  // "@…", whatever they hold; set by read_image
+  std::vector<std::string> groups = {};  // "@…", whatever they hold; set when a file is read
 };
 
 // Returns why `key` cannot name a tensor in a file (it is empty or ".", contains a '/' or a zero
 // byte, starts with '@', or is not UTF-8), or null if it can.
 const char* fault_of_key(std::string_view key);
+// The same for a key in a group, which may be kValuesKey, or in none.
+const char* fault_of_key(std::string_view group, std::string_view key);
 
 // Lays out a file in `memory` and sets the offsets; the caller writes the values themselves. Takes
 // time in proportion to the number of tensors. Throws a CheckpointError for a key that cannot name
 // a tensor.
 void build_image(ImageContents& contents, MemoryFile& memory);
-
-// Reads what build_image wrote, without the groups. Throws a CheckpointError for anything else, for
-// values that are not inside the image after the header, and for a shape that no tensor may have.
-ImageContents read_image(const FileImage& image);
-
-// Reads the tensors and the data set kValuesKey of a group. Throws as read_image.
-std::vector<StoredTensor> read_group(const FileImage& image, const std::string& group);
 
 }  // namespace tenon

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -103,7 +104,15 @@ bool is_gone(int error) { return error == EPIPE || error == ECONNRESET; }
 
 uint64_t reader_seconds() { return count_from_environment("TENON_HDF5_TIMEOUT").value_or(60); }
 
-ReaderProcess::ReaderProcess(int file, uint64_t seconds) {
+ReaderProcess::ReaderProcess(const char* because, int file, uint64_t seconds) : because_(because) {
+  connect(file, {std::to_string(seconds)});
+}
+ReaderProcess::ReaderProcess(const char* because, Image image, uint64_t seconds)
+    : because_(because) {
+  connect(-1, {std::to_string(seconds), std::to_string(image.bytes)});
+}
+
+void ReaderProcess::connect(int file, const std::vector<std::string>& arguments) {
   const std::string program = reader_program();
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
@@ -112,7 +121,7 @@ ReaderProcess::ReaderProcess(int file, uint64_t seconds) {
   socket_ = beyond_standard_streams(ends[0]);
   const int other = beyond_standard_streams(ends[1]);
   try {
-    start(program, file, seconds, other);
+    start(program, file, arguments, other);
   } catch (...) {
     close(other);
     close(socket_);
@@ -124,29 +133,36 @@ ReaderProcess::ReaderProcess(int file, uint64_t seconds) {
 #endif
 }
 
-void ReaderProcess::start(const std::string& program, int file, uint64_t seconds, int socket) {
-  const HighFile high_file(file), high_socket(socket);
+void ReaderProcess::start(const std::string& program, int file,
+                          const std::vector<std::string>& arguments, int socket) {
+  std::optional<HighFile> high_file;
+  if (file >= 0) high_file.emplace(file);
+  const HighFile high_socket(socket);
   SpawnSettings settings;
   sigset_t all, none;
   sigfillset(&all);
   sigemptyset(&none);
   int error = posix_spawn_file_actions_adddup2(&settings.files, high_socket, kSocketInReader);
-  if (!error) error = posix_spawn_file_actions_adddup2(&settings.files, high_file, kFileInReader);
+  if (!error && high_file)
+    error = posix_spawn_file_actions_adddup2(&settings.files, *high_file, kFileInReader);
   if (error) throw std::bad_alloc();
   posix_spawnattr_setsigdefault(&settings.attributes, &all);
   posix_spawnattr_setsigmask(&settings.attributes, &none);
   posix_spawnattr_setpgroup(&settings.attributes, 0);  // signals of a terminal are not for it
   posix_spawnattr_setflags(&settings.attributes,
                            POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  std::string name = program, limit = std::to_string(seconds);
-  char* arguments[] = {name.data(), limit.data(), nullptr};
-  error = posix_spawn(&process_, program.c_str(), &settings.files, &settings.attributes, arguments,
-                      reader_environment().data());
+  std::vector<std::string> words = arguments;
+  words.insert(words.begin(), program);
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  error = posix_spawn(&process_, program.c_str(), &settings.files, &settings.attributes,
+                      pointers.data(), reader_environment().data());
   if (error)
     throw CheckpointError(fmt::format(
-        "it is an HDF5 file that Tenon did not write, and the program that reads these cannot be "
+        "another process has to read its HDF5 data, because {}, and the program for that cannot be "
         "started: '{}': {}. It is installed with Tenon, beside the library; {} may name it",
-        printable(program), reason(error), kVariable));
+        because_, printable(program), reason(error), kVariable));
 }
 
 ReaderProcess::~ReaderProcess() { stop(); }
@@ -168,7 +184,7 @@ void ReaderProcess::stop() {
 
 void ReaderProcess::fail(const std::string& why) {
   stop();
-  throw CheckpointError("the process that reads it, because Tenon did not write it, " + why);
+  throw CheckpointError(fmt::format("the process that reads it, because {}, {}", because_, why));
 }
 
 void ReaderProcess::fail_as_ended() {

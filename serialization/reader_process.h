@@ -1,11 +1,12 @@
-// The process that reads HDF5 files of other programs. What it is not allowed to do and how it is
-// found docs/checkpoints.md describes. Internal to serialization.
+// The process that reads HDF5 files of other programs, and checkpoints without an index. What it is
+// not allowed to do and how it is found docs/checkpoints.md describes. Internal to serialization.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -16,9 +17,15 @@ class ReaderProcess {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // Starts it with the open file `file`, and lets it use a processor for so many seconds. Throws a
-  // CheckpointError if there is no such program or process.
-  ReaderProcess(int file, uint64_t seconds);
+  // Starts it with the open file `file`, and lets it use a processor for so many seconds. Errors
+  // say `because`, why another process reads it. Throws a CheckpointError if there is no such
+  // program or process.
+  ReaderProcess(const char* because, int file, uint64_t seconds);
+  // The same without a file, for an image of so many bytes.
+  struct Image {
+    uint64_t bytes;
+  };
+  ReaderProcess(const char* because, Image image, uint64_t seconds);
   ~ReaderProcess();
   ReaderProcess(const ReaderProcess&) = delete;
 
@@ -32,9 +39,12 @@ class ReaderProcess {
 
  private:
   [[noreturn]] void fail_as_ended();
-  void start(const std::string& program, int file, uint64_t seconds, int socket);
+  void start(const std::string& program, int file, const std::vector<std::string>& arguments,
+             int socket);
+  void connect(int file, const std::vector<std::string>& arguments);
   void stop();
 
+  const char* const because_;
   int socket_ = -1, handle_ = -1;  // of the process: a pidfd where the system has them
   pid_t process_ = -1;
 };

@@ -13,7 +13,9 @@
 #include <tenon/core/base/printable.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
+#include <tenon/serialization/hdf5_wire.h>
 #include <tenon/serialization/header.h>
+#include <tenon/serialization/index_process.h>
 #include <tenon/serialization/parallel.h>
 #include <tenon/serialization/tensor_file.h>
 #include <tenon/serialization/value_text.h>
@@ -30,6 +32,7 @@ constexpr uint64_t kPiecesAtOnce = 4;
 // What a thread takes at a time.
 constexpr uint64_t kPartBytes = uint64_t{1} << 20;
 static_assert(kPartBytes % (kPiece * kPiecesAtOnce) == 0);
+static_assert(hdf5_wire::kPageBytes == kPiece);
 
 constexpr const char* kWrongChecksum =
     "its checksum does not match: the file was damaged, or changed by another program, since it "
@@ -43,7 +46,8 @@ CheckpointHeader read_header(const InputFile& file, std::span<std::byte> first) 
   } catch (const CheckpointError& error) {
     file.fail(error.what());
   }
-  if (header.pieces_at != 0 && file.size() == header.pieces_at)  // as HDF5 leaves it
+  const uint64_t hdf5_end = header.index_at != 0 ? header.index_at : header.pieces_at;
+  if (header.pieces_at != 0 && file.size() == hdf5_end)  // as HDF5 leaves it
     file.fail(
         "its checksums are missing at its end: the file was cut off, or changed by another "
         "program, since it was written");
@@ -81,7 +85,7 @@ VerifiedFile::VerifiedFile(const std::filesystem::path& path, Shards shards)
       file_.fail("the file was changed while it was read");
   }
   try {
-    contents_ = read_image(image());
+    read_contents(header);
     list_shards();
     if (shards == Shards::opened) open_shards(path);
   } catch (const NamedFileError&) {
@@ -91,11 +95,40 @@ VerifiedFile::VerifiedFile(const std::filesystem::path& path, Shards shards)
   }
 }
 
+// HDF5 never runs in this process: what it would say is in the index, or another process says it.
+void VerifiedFile::read_contents(const CheckpointHeader& header) {
+  const uint64_t end = pieces_at_ != 0 ? pieces_at_ : size_;
+  std::optional<CheckpointIndex> index;
+  if (header.index_at != 0) {
+    if (header.index_at < kCheckpointHeaderBytes || header.index_at > end ||
+        header.index_bytes > end - header.index_at)
+      throw CheckpointError("its index is not where its header says");
+    std::string bytes(header.index_bytes, '\0');
+    StoredTensor place;
+    place.offset = header.index_at, place.bytes = header.index_bytes;
+    read(place, bytes.data());
+    index = decode_index(bytes, header.index_at);
+  }
+  if (!index)
+    index = index_by_process(
+        end, [this](uint64_t page, std::byte* to) { read_page(page * kPiece, to); });
+  contents_ = std::move(index->contents);
+  groups_ = std::move(index->groups);
+}
+
+// Of the image that HDF5 sees: header, data and index.
+void VerifiedFile::read_page(uint64_t begin, std::byte* to) const {
+  const uint64_t end = std::min(begin + kPiece, pieces_at_ != 0 ? pieces_at_ : size_);
+  if (bytes_) return static_cast<void>(std::memcpy(to, bytes_.get() + begin, end - begin));
+  if (begin == 0) to = std::copy(header_.begin(), header_.end(), to);
+  read_pieces(begin / kPiece, begin / kPiece + 1, to);
+}
+
 void VerifiedFile::list_shards() {
   const auto at = std::find(contents_.groups.begin(), contents_.groups.end(), kShardsGroup);
   if (at == contents_.groups.end()) return;
   contents_.groups.erase(at);
-  for (const StoredTensor& tensor : read_group(image(), kShardsGroup)) {
+  for (const StoredTensor& tensor : own_group(kShardsGroup)) {
     if (tensor.key != kValuesKey) continue;
     std::string text(tensor.bytes, '\0');  // no longer than the file
     read(tensor, text.data());
@@ -272,59 +305,17 @@ void VerifiedFile::verify_rest() const {
   });
 }
 
-// Serves the small pieces that HDF5 reads, many from each piece of the file.
-class VerifiedFile::Window {
- public:
-  explicit Window(const VerifiedFile& file) : file_(file) {}
-
-  void read(uint64_t offset, size_t count, std::byte* to) {
-    for (const uint64_t end = offset + count; offset < end;) {
-      if (offset < kCheckpointHeaderBytes) {
-        const uint64_t until = std::min<uint64_t>(end, kCheckpointHeaderBytes);
-        to = std::copy_n(file_.header_.data() + offset, until - offset, to);
-        offset = until;
-        continue;
-      }
-      const uint64_t piece = offset / kPiece, until = std::min(end, file_.end_of(piece));
-      const std::byte* bytes = bytes_of(piece) + (offset - file_.begin_of(piece));
-      to = std::copy_n(bytes, until - offset, to);
-      offset = until;
-    }
-  }
-
- private:
-  const std::byte* bytes_of(uint64_t piece) {
-    Kept& kept = kept_[piece % kept_.size()];
-    if (kept.piece != piece) {
-      kept.piece.reset();
-      if (!kept.bytes) kept.bytes.reset(new std::byte[kPiece]);
-      file_.read_pieces(piece, piece + 1, kept.bytes.get());
-      kept.piece = piece;
-    }
-    return kept.bytes.get();
-  }
-
-  struct Kept {
-    std::optional<uint64_t> piece;
-    std::unique_ptr<std::byte[]> bytes;
-  };
-  const VerifiedFile& file_;
-  std::array<Kept, 64> kept_;
-};
-
-FileImage VerifiedFile::image() const {
-  if (bytes_)
-    return {size_, [this](uint64_t offset, size_t count, void* to) {
-              std::memcpy(to, bytes_.get() + offset, count);
-            }};
-  return {pieces_at_,
-          [window = std::make_shared<Window>(*this)](uint64_t offset, size_t count, void* to) {
-            window->read(offset, count, static_cast<std::byte*>(to));
-          }};
+std::vector<StoredTensor> VerifiedFile::own_group(const std::string& name) const {
+  const auto found = std::find_if(groups_.begin(), groups_.end(),
+                                  [&](const StoredGroup& group) { return group.name == name; });
+  if (found == groups_.end())
+    throw CheckpointError(fmt::format("it has no group '{}'", printable(name)));
+  if (!found->fault.empty()) throw CheckpointError(found->fault);
+  return found->tensors;
 }
 
 std::vector<StoredTensor> VerifiedFile::group(const std::string& name) const {
-  if (shards_.empty()) return read_group(image(), name);
+  if (shards_.empty()) return own_group(name);
   std::vector<StoredTensor> tensors;
   std::unordered_set<std::string> keys;
   for (size_t i = 0; i < shards_.size(); ++i) {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include <tenon/core/base/input_file.h>
+#include <tenon/serialization/checkpoint_index.h>
 #include <tenon/serialization/checksum.h>
 #include <tenon/serialization/header.h>
-#include <tenon/serialization/image.h>
 #include <tenon/serialization/shards.h>
 
 namespace tenon {
@@ -52,7 +52,6 @@ class VerifiedFile {
   void verify_rest() const;
 
  private:
-  class Window;
   // What one thread reads of a file at a time.
   struct Part {
     const VerifiedFile* file;
@@ -63,11 +62,13 @@ class VerifiedFile {
     void operator()(std::byte* bytes) const;
   };
 
+  void read_contents(const CheckpointHeader& header);
+  void read_page(uint64_t begin, std::byte* to) const;
+  std::vector<StoredTensor> own_group(const std::string& name) const;
   void list_shards();
   void open_shards(const std::filesystem::path& path);
   void read_whole(const Checksum& body);
   void read_piece_table(uint64_t pieces_at, const Checksum& checksum);
-  FileImage image() const;
   void divide_into_parts(const StoredTensor& tensor, std::byte* to, std::vector<Part>& parts) const;
   void read_range(uint64_t begin, uint64_t end, std::byte* to) const;
   void read_pieces(uint64_t first, uint64_t last, std::byte* to) const;
@@ -82,6 +83,7 @@ class VerifiedFile {
   uint64_t pieces_at_ = 0;
   mutable std::vector<uint8_t> seen_;  // for each piece, whether it was right
   ImageContents contents_;
+  std::vector<StoredGroup> groups_;
   std::vector<Shard> listed_;
   std::vector<std::unique_ptr<const VerifiedFile>> shards_;
 };

@@ -1,7 +1,8 @@
 // tenon-hdf5-reader: reads an HDF5 file that Tenon did not write, for libtenon, which starts it and
 // speaks with it over the standard input, a socket (tenon/serialization/hdf5_wire.h). The file is
-// open as number 3. HDF5 may crash, run out of memory or never end here: this process has no
-// privileges and can be killed at any time.
+// open as number 3. Or it reads the image of a checkpoint that has no index, page by page. HDF5 may
+// crash, run out of memory or never end here: this process has no privileges and can be killed at
+// any time.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include <new>
 #include <span>
 #include <string>
+#include <unordered_map>
 
 #include <hdf5.h>
 #include <sys/mman.h>
@@ -19,6 +21,7 @@
 #include <tenon/serialization/hdf5_memory.h>
 #include <tenon/serialization/hdf5_wire.h>
 
+#include "checkpoint.h"
 #include "contents.h"
 #include "sandbox.h"
 #include "values.h"
@@ -110,24 +113,74 @@ void answer_requests(hid_t file, const FileContents& contents) {
   }
 }
 
-void serve(uint64_t seconds) {
-  close_other_files();
-  const std::span<const std::byte> image = map_file();
+void give_up_privileges(uint64_t bytes, uint64_t seconds) {
   H5dont_atexit();
   check(H5open(), "start");
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   H5PLset_loading_state(0);  // no plugins for filters
   constexpr uint64_t kMemory = uint64_t{768} << 20, kMemoryPerByte = 6;
-  limit_resources(kMemory + kMemoryPerByte * image.size(), seconds);
+  limit_resources(kMemory + kMemoryPerByte * bytes, seconds);
   forbid_system_calls();  // where the system offers it; docs/checkpoints.md
-  MemoryFile memory(image);
+}
+
+Handle open_file(MemoryFile& memory, const char* what) {
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "make access properties");
   memory.use_in(access);
-  const Handle file(H5Fopen("file", H5F_ACC_RDONLY, access), H5Fclose, "read the file");
+  return Handle(H5Fopen("file", H5F_ACC_RDONLY, access), H5Fclose, what);
+}
+
+void serve(uint64_t seconds) {
+  close_other_files(kFile + 1);
+  const std::span<const std::byte> image = map_file();
+  give_up_privileges(image.size(), seconds);
+  MemoryFile memory(image);
+  const Handle file = open_file(memory, "read the file");
   const FileContents contents = list_contents(file, image.size());
   send_contents(contents);
   answer_requests(file, contents);
   _exit(0);  // nothing that HDF5 would do now matters any more
+}
+
+// The bytes of a checkpoint, of which libtenon sends a page when it is read first.
+class RemoteImage {
+ public:
+  explicit RemoteImage(uint64_t bytes) : bytes_(bytes) {}
+  void read(uint64_t offset, size_t count, char* to) {
+    while (count > 0) {
+      const uint64_t within = offset % hdf5_wire::kPageBytes;
+      const std::string& page = page_at(offset / hdf5_wire::kPageBytes);
+      const size_t n = std::min<uint64_t>(count, page.size() - within);
+      std::memcpy(to, page.data() + within, n);
+      to += n, offset += n, count -= n;
+    }
+  }
+
+ private:
+  const std::string& page_at(uint64_t number) {
+    const auto [page, fresh] = pages_.try_emplace(number);
+    if (fresh) {
+      send_frame(hdf5_wire::FrameKind::page, &number, sizeof number);
+      page->second.resize(std::min(hdf5_wire::kPageBytes, bytes_ - number * hdf5_wire::kPageBytes));
+      if (!receive_bytes(page->second.data(), page->second.size())) leave();
+    }
+    return page->second;
+  }
+
+  const uint64_t bytes_;
+  std::unordered_map<uint64_t, std::string> pages_;
+};
+
+void serve_checkpoint(uint64_t seconds, uint64_t bytes) {
+  close_other_files(kSocket + 1);
+  give_up_privileges(bytes, seconds);
+  RemoteImage image(bytes);
+  MemoryFile memory(FileImage{bytes, [&](uint64_t offset, size_t count, void* to) {
+                                image.read(offset, count, static_cast<char*>(to));
+                              }});
+  const Handle file = open_file(memory, "read the checkpoint");
+  const std::string index = index_of_checkpoint(file, bytes);
+  send_frame(hdf5_wire::FrameKind::index, index.data(), index.size());
+  _exit(0);
 }
 
 }  // namespace
@@ -136,12 +189,16 @@ void serve(uint64_t seconds) {
 int main(int argc, char** argv) {
   using namespace tenon;
   struct stat socket {};
-  if (argc != 2 || fstat(0, &socket) != 0 || !S_ISSOCK(socket.st_mode)) {
+  if (argc < 2 || argc > 3 || fstat(0, &socket) != 0 || !S_ISSOCK(socket.st_mode)) {
     std::fputs("tenon-hdf5-reader is started by libtenon, and of no use otherwise\n", stderr);
     return 2;
   }
   try {
-    reader::serve(std::strtoull(argv[1], nullptr, 10));
+    const uint64_t seconds = std::strtoull(argv[1], nullptr, 10);
+    if (argc == 3)
+      reader::serve_checkpoint(seconds, std::strtoull(argv[2], nullptr, 10));
+    else
+      reader::serve(seconds);
   } catch (const std::bad_alloc&) {
     reader::send_text(hdf5_wire::FrameKind::failure,
                       "reading it takes more memory than such a file may");

@@ -56,12 +56,12 @@ constexpr long kAllowedWithoutExec[] = {__NR_mmap, __NR_mprotect};
 
 }  // namespace
 
-void close_other_files() {
+void close_other_files(int first) {
   close(1), close(2);
 #ifdef SYS_close_range
-  if (syscall(SYS_close_range, 4u, ~0u, 0u) == 0) return;
+  if (syscall(SYS_close_range, static_cast<unsigned>(first), ~0u, 0u) == 0) return;
 #endif
-  for (long number = 4, end = std::min(sysconf(_SC_OPEN_MAX), 1L << 16); number < end; ++number)
+  for (long number = first, end = std::min(sysconf(_SC_OPEN_MAX), 1L << 16); number < end; ++number)
     close(static_cast<int>(number));
 }
 

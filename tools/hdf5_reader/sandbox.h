@@ -5,8 +5,8 @@
 
 namespace tenon::reader {
 
-// Closes all files but 0, the socket, and 3, the file to read.
-void close_other_files();
+// Closes 1 and 2, and all files from `first` on, which is 3 or less where no file is to be read.
+void close_other_files(int first);
 
 // Limits the memory of this process to what it has now and `more` bytes, its time on a processor to
 // `seconds`, and the files that it may open to none.
