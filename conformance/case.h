@@ -173,7 +173,8 @@ struct LineOptions {
   // The names of the inputs in order, with spaces between: "input weight bias". Needed where a case
   // may leave one out. The last takes the elements of a list: "tensors" those named "tensors.0", …
   const char* inputs = nullptr;
-  bool every_layout = false;  // all pairs of layouts of the first two inputs
+  bool results_in_f64 = false;  // real ones, whatever the dtypes of the inputs
+  bool every_layout = false;    // all pairs of layouts of the first two inputs
   bool distinct =
       false;  // no layouts in which elements share one place: there slopes are 0, or rounding
   bool growing = false;  // results are larger than inputs, as a product: random shapes are small

@@ -1,12 +1,14 @@
-// Tolerances: in f32 those of the case; in f64 1e-9 relative, and 1e-9 of the largest value
-// absolute.
+// Tolerances: in f32, and in the half type that a case is for, those of the case; in f64 1e-9
+// relative, and 1e-9 of the largest value absolute; in other halves 8 times their epsilon so.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include <tenon/conformance/bytes.h>
 #include <tenon/conformance/case_files.h>
 #include <tenon/conformance/compare.h>
 #include <tenon/conformance/driver.h>
+#include <tenon/conformance/findings.h>
 #include <tenon/conformance/layout.h>
 #include <tenon/conformance/run.h>
 #include <tenon/core/autograd/autograd.h>
@@ -19,20 +21,35 @@ struct CaseRun {
   const Line* line;
   std::shared_ptr<const ReferenceCase> reference;
   DType dtype;
-  size_t layout;  // of the first input, in layouts(false); 0: contiguous throughout
+  size_t layout;         // of the first input, in layouts(false); 0: contiguous throughout
+  bool rounded = false;  // to a half type that the case is not for
 };
+
+struct Tolerances {
+  double relative, absolute;
+};
+
+double largest_of(const Tensor& x) {
+  double largest = 1;
+  for (double v : x.to_vector<double>())
+    if (std::isfinite(v)) largest = std::max(largest, std::abs(v));
+  return largest;
+}
+
+Tolerances tolerances_of(const CaseRun& run, const Tensor& expected) {
+  if (run.dtype == f64) return {1e-9, 1e-9 * largest_of(expected)};
+  if (!run.rounded) return {run.reference->rtol, run.reference->atol};
+  const double allowed = std::ldexp(8.0, run.dtype == f16 ? -10 : -7);
+  return {allowed, allowed * largest_of(expected)};
+}
 
 void compare(const Tensor& found, const Tensor& expected, const CaseRun& run,
              const Subject& subject, const std::string& what) {
-  double rtol = run.reference->rtol, atol = run.reference->atol;
-  if (run.dtype == f64) {
-    double largest = 0;
-    for (double v : expected.to_vector<double>())
-      largest = std::max(largest, std::isfinite(v) ? std::abs(v) : 0);
-    rtol = 1e-9;
-    atol = 1e-9 * std::max(largest, 1.0);
-  }
-  require_close(copied_to(found, subject.reference), expected, rtol, atol, what);
+  const DType real = run.line->results_in_f64 ? f64 : run.dtype;
+  require_dtype(found, is_floating_point(expected.dtype()) ? real : expected.dtype(), what);
+  const Tolerances allowed = tolerances_of(run, expected);
+  require_close(copied_to(found, subject.reference), expected, allowed.relative, allowed.absolute,
+                what);
 }
 
 // A value that lies in memory as `layout` says. It is laid out on the reference device, so that the
@@ -44,54 +61,135 @@ Tensor laid_out(const Tensor& x, const Layout& layout, const Subject& subject) {
   return layout.view(whole.to(subject.device), x.shape());
 }
 
+// Contiguous, on the reference device.
+Tensor in_dtype(const Tensor& x, DType dtype) {
+  return is_floating_point(x.dtype()) ? x.to(dtype) : x;
+}
+
+bool takes_gradient(const ReferenceCase& c, size_t i) {
+  return i < c.gin.size() && c.gin[i].defined();
+}
+
 List inputs_of(const CaseRun& run, const Subject& subject) {
   const ReferenceCase& c = *run.reference;
   const auto& all = layouts(false);
   List in;
   for (size_t i = 0; i < c.in.size(); ++i) {
-    const Tensor& x = c.in[i];
-    if (!x.defined()) {  // an optional input that was not given
+    if (!c.in[i].defined()) {  // an optional input that was not given
       in.emplace_back();
       continue;
     }
     const Layout& layout = all[run.layout == 0 ? 0 : 1 + (run.layout + i) % (all.size() - 1)];
-    in.push_back(
-        laid_out(is_floating_point(x.dtype()) ? x.to(run.dtype) : x, layout, subject).detach());
-    if (i < c.gin.size() && c.gin[i].defined()) in.back().requires_grad_();
+    in.push_back(laid_out(in_dtype(c.in[i], run.dtype), layout, subject).detach());
+    if (takes_gradient(c, i)) in.back().requires_grad_();
   }
   return in;
 }
 
+// What is differentiated: outputs, the gradients that come to them, and inputs.
+struct Differentiated {
+  List sources, upstream, wanted;
+
+  Differentiated(const ReferenceCase& c, const List& in, const List& out,
+                 const std::function<Tensor(const Tensor&)>& as_upstream) {
+    for (size_t i = 0; i < in.size(); ++i)
+      if (takes_gradient(c, i)) wanted.push_back(in[i]);
+    for (size_t i = 0; i < out.size() && i < c.gout.size(); ++i) {
+      if (!c.gout[i].defined()) continue;
+      sources.push_back(out[i]);
+      upstream.push_back(as_upstream(c.gout[i]));
+    }
+  }
+  List gradients(bool create_graph) const {
+    return grad(sources, wanted, upstream, {.retain_graph = true, .create_graph = create_graph});
+  }
+};
+
+struct Expected {
+  List out, gradients;
+};
+
+// Those of the file. Of a half type that the case is not for: what the reference device, which is
+// compared with the file itself, gives in f64 for the rounded inputs.
+Expected expected_of(const CaseRun& run, const Subject& subject) {
+  const ReferenceCase& c = *run.reference;
+  Expected expected;
+  if (!run.rounded) {
+    expected.out = c.out;
+    for (auto& g : c.gin)
+      if (g.defined()) expected.gradients.push_back(g);
+    return expected;
+  }
+  return from_reference(subject, [&] {
+    const DeviceGuard guard(subject.reference);
+    const auto rounded = [&](const Tensor& x) { return in_dtype(in_dtype(x, run.dtype), f64); };
+    List in;
+    for (size_t i = 0; i < c.in.size(); ++i) {
+      in.push_back(c.in[i].defined() ? rounded(c.in[i]).detach() : Tensor());
+      if (takes_gradient(c, i)) in.back().requires_grad_();
+    }
+    expected.out = run.line->call(c.args, in);
+    const Differentiated differentiated(c, in, expected.out, rounded);
+    if (!differentiated.wanted.empty()) expected.gradients = differentiated.gradients(false);
+    // Numbers beyond the range of the half type are infinite there.
+    for (auto* list : {&expected.out, &expected.gradients})
+      for (auto& y : *list) y = in_dtype(y.detach(), run.dtype);
+    return expected;
+  });
+}
+
+// By the fused backward operators, by the rules that can be differentiated again, and by
+// backward(), which adds up in grad() what comes from each output.
+void compare_gradients(const CaseRun& run, const Subject& subject, const Differentiated& d,
+                       const List& expected, Findings& findings) {
+  const auto compare_all = [&](const List& found, const char* how) {
+    for (size_t i = 0; i < found.size(); ++i)
+      findings.look([&] {
+        compare(found[i], expected[i], run, subject, "gradient " + std::to_string(i) + how);
+      });
+  };
+  findings.look([&] { compare_all(d.gradients(false), ""); });
+  findings.look([&] { compare_all(d.gradients(true), ", composed"); });
+  findings.look([&] {
+    for (size_t i = 0; i < d.sources.size(); ++i)
+      d.sources[i].backward(d.upstream[i], {.retain_graph = i + 1 < d.sources.size()});
+    List found;
+    for (auto& x : d.wanted) found.push_back(x.grad());
+    compare_all(found, ", by backward()");
+  });
+}
+
+// An operator leaves its inputs as they are, bit by bit.
+void compare_inputs(const CaseRun& run, const List& in, Findings& findings) {
+  const ReferenceCase& c = *run.reference;
+  for (size_t i = 0; i < in.size(); ++i)
+    findings.look([&] {
+      if (in[i].defined() && bytes_of(in[i]) != bytes_of(in_dtype(c.in[i], run.dtype)))
+        throw Mismatch("input " + std::to_string(i) + " was changed");
+    });
+}
+
 void run_case(const CaseRun& run, const Subject& subject) {
   const ReferenceCase& c = *run.reference;
+  const Expected expected = expected_of(run, subject);
   const List in = inputs_of(run, subject), out = run.line->call(c.args, in);
-  if (out.size() != c.out.size())
+  if (out.size() != expected.out.size())
     throw Mismatch(std::to_string(out.size()) + " results, expected " +
-                   std::to_string(c.out.size()));
-  List sources, upstream;
-  for (size_t i = 0; i < out.size(); ++i) {
-    if (!c.out[i].defined()) throw Mismatch("the file has no output " + std::to_string(i));
-    compare(out[i], c.out[i], run, subject, "output " + std::to_string(i));
-    if (i >= c.gout.size() || !c.gout[i].defined()) continue;
-    sources.push_back(out[i]);
-    upstream.push_back(c.gout[i].to(run.dtype).to(subject.device));
-  }
-  List wanted, expected;
-  for (size_t i = 0; i < c.gin.size(); ++i)
-    if (c.gin[i].defined()) {
-      wanted.push_back(in[i]);
-      expected.push_back(c.gin[i]);
-    }
-  if (wanted.empty()) return require_elements(c.out, {});
-  // Once with the fused backward operators, once with the rules that can be differentiated again.
-  for (bool again : {false, true}) {
-    const auto found =
-        grad(sources, wanted, upstream, {.retain_graph = true, .create_graph = again});
-    for (size_t i = 0; i < found.size(); ++i)
-      compare(found[i], expected[i], run, subject,
-              "gradient " + std::to_string(i) + (again ? ", composed" : ""));
-  }
-  require_elements(c.out, expected);
+                   std::to_string(expected.out.size()));
+  Findings findings;
+  for (size_t i = 0; i < out.size(); ++i)
+    findings.look([&] {
+      const std::string which = std::to_string(i);
+      if (!expected.out[i].defined()) throw Mismatch("the file has no output " + which);
+      compare(out[i], expected.out[i], run, subject, "output " + which);
+    });
+  const Differentiated differentiated(
+      c, in, out, [&](const Tensor& g) { return g.to(run.dtype).to(subject.device); });
+  if (!differentiated.wanted.empty())
+    compare_gradients(run, subject, differentiated, expected.gradients, findings);
+  compare_inputs(run, in, findings);
+  findings.require_none();
+  require_elements(expected.out, expected.gradients);
 }
 
 }  // namespace
@@ -105,6 +203,19 @@ std::vector<DType> types_of(const ReferenceCase& c) {
   if (name != c.args.end() && *name == "float16") return {f16};
   if (name != c.args.end() && *name == "bfloat16") return {bf16};
   return {f32, f64};
+}
+
+// The half types that the line takes and the case does not name, where it has a number to round.
+std::vector<DType> rounded_types_of(const Line& line, const ReferenceCase& c,
+                                    const Subject& subject) {
+  std::vector<DType> types;
+  const bool real = std::any_of(c.in.begin(), c.in.end(), [](const Tensor& x) {
+    return x.defined() && is_floating_point(x.dtype());
+  });
+  if (!real || types_of(c) != std::vector{f32, f64}) return types;
+  for (DType t : {f16, bf16})
+    if (contains(types_for(line, subject), t)) types.push_back(t);
+  return types;
 }
 
 }  // namespace
@@ -128,6 +239,12 @@ std::vector<Check> case_checks(const Line& line, const Subject& subject, const C
                           c->name + (contiguous ? "" : ", inputs not contiguous"), dtype,
                           [run, subject] { run_case(run, subject); }});
       }
+    if (!effort.rounded_cases) continue;
+    for (DType dtype : rounded_types_of(line, *c, subject)) {
+      const CaseRun run{&line, c, dtype, 0, true};
+      checks.push_back({"cases", line.name, c->name + ", inputs rounded", dtype,
+                        [run, subject] { run_case(run, subject); }});
+    }
   }
   return checks;
 }

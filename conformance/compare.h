@@ -68,7 +68,19 @@ inline std::string difference(const std::vector<double>& found, const std::vecto
          (wrong == 1 ? " elements differs" : " elements differ");
 }
 
-// Throws a Mismatch "<what>: …" unless dtype and shape are the same and the values close.
+// The same of whole numbers, which a double may not hold. Names the first that is another one.
+inline std::string difference_of_whole(const std::vector<int64_t>& found,
+                                       const std::vector<int64_t>& expected, const Shape& shape) {
+  size_t first = 0, wrong = 0;
+  for (size_t i = found.size(); i-- > 0;)
+    if (found[i] != expected[i]) first = i, ++wrong;
+  if (wrong == 0) return "";
+  return "element " + place_of(first, shape) + " is " + std::to_string(found[first]) +
+         ", expected " + std::to_string(expected[first]) + "; " + std::to_string(wrong) + " of " +
+         std::to_string(found.size()) + (wrong == 1 ? " elements differs" : " elements differ");
+}
+
+// Throws a Mismatch "<what>: …" unless the shape is the same and the values are close.
 inline void require_close(const Tensor& found, const Tensor& expected, double rtol, double atol,
                           const std::string& what) {
   const auto require = [&](bool ok, const std::string& wrong) {
@@ -76,23 +88,25 @@ inline void require_close(const Tensor& found, const Tensor& expected, double rt
   };
   require(found.shape() == expected.shape(),
           "shape " + found.shape().str() + ", expected " + expected.shape().str());
-  if (expected.dtype() == i64 && found.dtype() == i64) {  // which a double does not hold
-    const auto f = found.to_vector<int64_t>(), e = expected.to_vector<int64_t>();
-    for (size_t i = 0; i < f.size(); ++i)
-      require(f[i] == e[i], "element " + place_of(i, found.shape()) + " is " +
-                                std::to_string(f[i]) + ", expected " + std::to_string(e[i]));
-    return;
+  if (expected.dtype() == i64 && found.dtype() == i64) {
+    const std::string wrong = difference_of_whole(found.to_vector<int64_t>(),
+                                                  expected.to_vector<int64_t>(), found.shape());
+    return require(wrong.empty(), wrong);
   }
   const std::string wrong = difference(found.to_vector<double>(), expected.to_vector<double>(),
                                        found.shape(), rtol, atol);
   require(wrong.empty(), wrong);
 }
-// `scale`: how large values are with which an absolute error is compared.
+inline void require_dtype(const Tensor& found, DType expected, const std::string& what) {
+  if (found.dtype() != expected)
+    throw Mismatch(what + ": dtype " + std::string(name_of(found.dtype())) + ", expected " +
+                   std::string(name_of(expected)));
+}
+// Of dtype, shape and values. `scale`: how large values are with which an absolute error is
+// compared.
 inline void require_same(const Tensor& found, const Tensor& expected, double allowed,
                          const std::string& what, double scale = 1) {
-  if (found.dtype() != expected.dtype())
-    throw Mismatch(what + ": dtype " + std::string(name_of(found.dtype())) + ", expected " +
-                   std::string(name_of(expected.dtype())));
+  require_dtype(found, expected.dtype(), what);
   require_close(found, expected, allowed, allowed * scale, what);
 }
 

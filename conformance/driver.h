@@ -23,6 +23,7 @@ struct Effort {
   bool elsewhere = false;     // dtypes that devices with units for them have as well
   bool optional = false;      // dtypes that are looked at on the cpu alone otherwise
   bool strided_cases = true;  // reference cases also from inputs that are not contiguous
+  bool rounded_cases = true;  // reference cases also in the half types that a line takes
   size_t shapes = 24;         // of a line, that the table does not have
   size_t repeats = 4;         // of a line
   uint64_t seed = 0;          // of the shapes

@@ -4,8 +4,8 @@
 
 #include <tenon/conformance/bytes.h>
 #include <tenon/conformance/case_files.h>
-#include <tenon/conformance/compare.h>
 #include <tenon/conformance/driver.h>
+#include <tenon/conformance/findings.h>
 #include <tenon/core/ops/pointwise.h>
 
 namespace tenon::conformance {
@@ -75,12 +75,15 @@ double tolerance_of(DType t) {
 void run(const ReferenceCase& c, const Subject& subject) {
   const DType type = dtype_called(c.in_types.at(0));
   const Tensor left = c.in.at(0).to(type).to(subject.device);
-  for (size_t i = 0; i < c.out.size(); ++i) {
-    const DType expected = dtype_called(c.out_types.at(i));
-    const Tensor found = copied_to(call(c, left, i, subject), subject.reference);
-    require_same(found, c.out[i].to(expected), tolerance_of(expected),
-                 "output " + std::to_string(i));
-  }
+  Findings findings;
+  for (size_t i = 0; i < c.out.size(); ++i)
+    findings.look([&] {
+      const DType expected = dtype_called(c.out_types.at(i));
+      const Tensor found = copied_to(call(c, left, i, subject), subject.reference);
+      require_same(found, c.out[i].to(expected), tolerance_of(expected),
+                   "output " + std::to_string(i));
+    });
+  findings.require_none();
 }
 
 }  // namespace

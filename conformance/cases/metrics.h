@@ -23,7 +23,7 @@ inline List call_auroc(const json&, const List& in) { return {metrics::auroc(in[
 inline std::vector<Line> metrics_cases() {
   std::vector<Line> lines;
   const auto add = [&](const char* name, Call call) {
-    lines.push_back({name, call, kNoTypes, {}, {.difference = 0}});
+    lines.push_back({name, call, kNoTypes, {}, {.difference = 0, .results_in_f64 = true}});
   };
   add("accuracy", call_accuracy);
   add("top_k_accuracy", call_top_k_accuracy);

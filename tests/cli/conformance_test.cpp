@@ -142,6 +142,7 @@ BOOST_AUTO_TEST_CASE(each_planted_fault_is_found) {
       {"writes a byte behind",
        "neg",
        {"FAILED cases: neg", "wrote outside of output 0: 1 byte behind the end"}},
+      {"changes its input", "floor --no-check", {"FAILED cases: floor", "input 0 was changed"}},
       {"forgets strides", "mul", {"FAILED layouts: mul ", "inputs not contiguous in f32"}},
       {"other bits", "exp", {"FAILED repeat: exp of", " the first time and "}},
       {"keeps what was greater",
@@ -287,7 +288,7 @@ struct File {
 
   hid_t add_group(const char* name) const {
     const hid_t group = H5Gcreate2(file, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-    for (const char* part : {"in", "out"})
+    for (const char* part : {"in", "out", "gout", "gin"})
       H5Gclose(H5Gcreate2(group, part, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     return group;
   }
@@ -302,7 +303,8 @@ void set_text(hid_t group, const char* name, const std::string& text) {
 }
 
 void add_case(const File& file, const char* name, const std::string& op, const std::string& args,
-              const std::vector<double>& in, const std::vector<double>& out, hsize_t dim = 2) {
+              const std::vector<double>& in, const std::vector<double>& out, hsize_t dim = 2,
+              hid_t out_type = H5T_NATIVE_DOUBLE, const std::vector<double>& gradient = {}) {
   const hid_t group = file.add_group(name), space = H5Screate_simple(1, &dim, nullptr),
               scalar = H5Screate(H5S_SCALAR);
   set_text(group, "op", op);
@@ -313,16 +315,17 @@ void add_case(const File& file, const char* name, const std::string& op, const s
     H5Awrite(a, H5T_NATIVE_DOUBLE, &tolerance);
     H5Aclose(a);
   }
-  const auto write = [&](const char* path, const std::vector<double>& values) {
+  const auto write = [&](const char* path, const std::vector<double>& values, hid_t type) {
     if (values.empty()) return;
-    const hid_t d =
-        H5Dcreate2(group, path, H5T_NATIVE_DOUBLE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    const hid_t d = H5Dcreate2(group, path, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     if (dim == values.size())
       H5Dwrite(d, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
     H5Dclose(d);
   };
-  write("in/0", in);
-  write("out/0", out);
+  write("in/0", in, H5T_NATIVE_DOUBLE);
+  write("out/0", out, out_type);
+  write("gout/0", gradient.empty() ? gradient : std::vector<double>{1, 1}, H5T_NATIVE_DOUBLE);
+  write("gin/0", gradient, H5T_NATIVE_DOUBLE);
   H5Sclose(space), H5Sclose(scalar), H5Gclose(group);
 }
 
@@ -341,6 +344,8 @@ BOOST_AUTO_TEST_CASE(case_files_may_hold_anything) {
     add_case(file, "4_without_args", "transpose", "{}", {1, 2}, {1, 2});
     add_case(file, "5_of_another", "bessel_j0", "{}", {1, 2}, {1, 2});
     add_case(file, "6_huge", "relu", "{}", {1, 2}, {1, 2}, hsize_t{1} << 50);
+    add_case(file, "8_of_whole_numbers", "relu", "{}", {-1, 2}, {0, 2}, 2, H5T_NATIVE_INT64);
+    add_case(file, "9_wrong_twice", "relu", "{}", {-1, 2}, {5, 3}, 2, H5T_NATIVE_DOUBLE, {0, 7});
     H5Gclose(H5Gcreate2(file.file, "7_bare", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
   }
   require_line(
@@ -349,6 +354,10 @@ BOOST_AUTO_TEST_CASE(case_files_may_hold_anything) {
        "odd.h5/7_bare: cannot be read: HDF5 1.",
        "odd.h5/6_huge: cannot be read: the tensor 0 has more than",
        "relu odd.h5/1_wrong in f32: output 0: element (1,) is 2, expected 3 (off by 1",
+       "relu odd.h5/8_of_whole_numbers in f64: output 0: dtype f64, expected i64",
+       "relu odd.h5/9_wrong_twice in f32: output 0: element (0,) is 0, expected 5",
+       "2 of 2 elements differ\n  gradient 0: element (1,) is 1, expected 7",
+       "\n  gradient 0, composed: element (1,)", "\n  gradient 0, by backward(): element (1,)",
        "relu odd.h5/3_empty in f32: tensor 0 of 0", "transpose odd.h5/4_without_args in f32",
        "because Tenon has no such operator:\n  bessel_j0(1)"});
   const auto one = run(folder, "--section cases --op tanh --cases '" + (folder / "cases") + "'");

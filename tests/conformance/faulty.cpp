@@ -134,6 +134,7 @@ struct Fault {
   bool forgets_strides = false;
   uint64_t cost_ns = 0;                                           // 0: as much as the cpu's
   int64_t least = 0, most = std::numeric_limits<int64_t>::max();  // elements; others are refused
+  bool changes_input = false;
 };
 constexpr Fault faults[] = {
     {"wrong tail", "add", wrong_tail},
@@ -148,6 +149,7 @@ constexpr Fault faults[] = {
     {"keeps what was smaller", "minimum", compared_with_what_was_there<std::less<>>},
     {"swallows NaN", "maximum", swallowed_nan},
     {"none", "relu", right, false, uint64_t{1} << 50},
+    {"changes its input", "floor", right, false, 0, 0, 1 << 20, true},
     {"wrong where it is large", "relu", all_more, false, 0, 4096},
     // The size of a variant of the table, which no check but that of repetition has contiguous.
     {"has one size", "relu", right, false, 0, 6435, 6435},
@@ -241,6 +243,8 @@ tn_error* plan_create(tn_device*, const tn_op_request* asked, tn_plan** plan) {
               throw Error(code, message);
             }
           });
+          if (fault->changes_input && n > 0)
+            *const_cast<float*>(static_cast<const float*>(run.inputs[0])) += 1;
         },
         {made->workspace_bytes, fault->cost_ns ? fault->cost_ns : made->cost_ns});
   });

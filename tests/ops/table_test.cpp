@@ -59,7 +59,7 @@ conformance::Effort effort() {
     effort.runs = effort.kAll;
   if (slow) effort.differences = 1;
   effort.elsewhere = device == "cuda";
-  effort.strided_cases = !slow && !checked && !test::kSanitized;
+  effort.strided_cases = effort.rounded_cases = !slow && !checked && !test::kSanitized;
   return effort;
 }
 
