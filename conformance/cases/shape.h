@@ -81,14 +81,16 @@ inline List call_meshgrid(const json& a, const List& in) {
   return meshgrid(in, a.at("indexing").get<std::string>());
 }
 inline List call_diagonal(const json& a, const List& in) {
-  return {diagonal(in[0], a.value("offset", 0), a.value("dim1", 0), a.value("dim2", 1))};
+  return {diagonal(in[0], a.value("offset", int64_t{0}), a.value("dim1", int64_t{0}),
+                   a.value("dim2", int64_t{1}))};
 }
 inline List call_diag_embed(const json& a, const List& in) {
-  return {diag_embed(in[0], a.value("offset", 0), a.value("dim1", -2), a.value("dim2", -1))};
+  return {diag_embed(in[0], a.value("offset", int64_t{0}), a.value("dim1", int64_t{-2}),
+                     a.value("dim2", int64_t{-1}))};
 }
 template <Tensor (*of_diagonal)(const Tensor&, int64_t)>
 List call_with_diagonal(const json& a, const List& in) {
-  return {of_diagonal(in[0], a.value("diagonal", 0))};
+  return {of_diagonal(in[0], a.value("diagonal", int64_t{0}))};
 }
 inline List call_flip(const json& a, const List& in) {
   return {flip(in[0], shape_of(a.at("dims")))};

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/extent.h>
 #include <tenon/core/format.h>
+#include <tenon/core/host_tensor.h>
 #include <tenon/core/ops/creation.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/pointwise.h>
@@ -72,27 +74,51 @@ Tensor evenly_spaced(double start, double end, int64_t steps, const TensorOption
   return cat({count.narrow(0, 0, half) * step + start, end - flip(count, 0) * step});
 }
 
-// The elements (row, column) of which the column lies within the bounds for the diagonal's column
-// in that row.
-template <class Bounds>
-Tensor indices_of(const char* op, int64_t rows, int64_t cols, int64_t offset,
-                  const TensorOptions& options, Bounds&& bounds) {
+// The part of a matrix below the diagonal `shift` and on it, or above it and on it: the columns
+// [first, behind) of each row in [top, bottom), and no others.
+struct Triangle {
+  int64_t rows, cols, shift;
+  bool lower;
+
+  int64_t top() const { return lower ? std::clamp<int64_t>(-shift, 0, rows) : 0; }
+  int64_t bottom() const { return lower ? rows : std::clamp<int64_t>(cols - shift, 0, rows); }
+  int64_t first(int64_t row) const { return lower ? 0 : std::clamp<int64_t>(row + shift, 0, cols); }
+  int64_t behind(int64_t row) const {
+    return lower ? std::clamp<int64_t>(row + shift + 1, 0, cols) : cols;
+  }
+  // Counted without a walk over the rows, of which there may be more than memory holds.
+  int64_t count() const { return lower ? before(shift + 1) : rows * cols - before(shift); }
+
+ private:
+  // The sum over all rows of row + a, moved into [0, cols].
+  int64_t before(int64_t a) const {
+    const int64_t partial = std::clamp<int64_t>(-a, 0, rows),
+                  whole = std::clamp<int64_t>(cols - a, partial, rows);
+    return (whole - partial) * (partial + whole - 1 + 2 * a) / 2 + (rows - whole) * cols;
+  }
+};
+
+// The elements (row, column) of a triangle.
+Tensor indices_of(const char* op, Triangle triangle, const TensorOptions& options) {
+  const int64_t rows = triangle.rows, cols = triangle.cols;
   if (rows < 0 || cols < 0)
     throw ValueError(
         fmt::format("{}: row and col must not be negative, found {} and {}", op, rows, cols));
   require_addressable(op, {rows, cols});
-  const int64_t shift = std::clamp(offset, -rows - 1, cols + 1);  // beyond them nothing changes
-  std::vector<int64_t> row, col;
-  for (int64_t r = 0; r < rows; ++r) {
-    const auto [first, behind] = bounds(r + shift);
-    for (int64_t c = first; c < behind; ++c) {
-      row.push_back(r);
-      col.push_back(c);
-    }
-  }
-  const auto count = static_cast<int64_t>(row.size());
-  row.insert(row.end(), col.begin(), col.end());
-  return with_options(tensor(row, {2, count}, plain(options, i64)), options);
+  // Beyond these bounds nothing changes.
+  triangle.shift = std::clamp(triangle.shift, -rows - 1, cols + 1);
+  const int64_t count = triangle.count();
+  require_addressable(op, {2, count});
+  Tensor indices = empty({2, count}, {.dtype = i64, .device = Device("cpu")});
+  indices.write_<int64_t>([&](std::span<int64_t> values) {
+    size_t i = 0;
+    for (int64_t row = triangle.top(); row < triangle.bottom(); ++row)
+      for (int64_t col = triangle.first(row); col < triangle.behind(row); ++col, ++i) {
+        values[i] = row;
+        values[static_cast<size_t>(count) + i] = col;
+      }
+  });
+  return with_options(indices.to(options.device.value_or(default_device())), options);
 }
 
 }  // namespace
@@ -128,15 +154,11 @@ Tensor eye(int64_t n, int64_t m, const TensorOptions& options) {
 }
 
 Tensor tril_indices(int64_t row, int64_t col, int64_t offset, const TensorOptions& options) {
-  return indices_of("tril_indices", row, col, offset, options, [col](int64_t diagonal) {
-    return std::pair(int64_t{0}, std::clamp<int64_t>(diagonal + 1, 0, col));
-  });
+  return indices_of("tril_indices", {row, col, offset, true}, options);
 }
 
 Tensor triu_indices(int64_t row, int64_t col, int64_t offset, const TensorOptions& options) {
-  return indices_of("triu_indices", row, col, offset, options, [col](int64_t diagonal) {
-    return std::pair(std::clamp<int64_t>(diagonal, 0, col), col);
-  });
+  return indices_of("triu_indices", {row, col, offset, false}, options);
 }
 
 Tensor full_like(const Tensor& like, Number value, const TensorOptions& options) {
