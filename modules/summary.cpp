@@ -2,6 +2,7 @@
 #include <array>
 
 #include <tenon/core/format.h>
+#include <tenon/modules/attention.h>
 #include <tenon/modules/conv.h>
 #include <tenon/modules/summary.h>
 
@@ -14,9 +15,11 @@ int64_t bytes_of(const Tensor& t) { return t.numel() * static_cast<int64_t>(size
 // The parameters of a module itself.
 struct OwnParameters : FieldVisitor {
   Tensor weight;
+  int64_t in_matrices = 0;  // elements of those that have two dimensions or more
   LayerSummary* layer = nullptr;
   void parameter(std::string_view name, Tensor& t) override {
     if (name == "weight") weight = t;
+    if (t.defined() && t.dim() >= 2) in_matrices += t.numel();
     if (!layer) return;
     layer->parameters += t.numel();
     layer->trainable += t.requires_grad() ? t.numel() : 0;
@@ -46,16 +49,43 @@ int64_t flops_of_transposed(const Layer& layer, const Tensor& output) {
   return outputs == 0 ? 0 : 2 * layer.weight.numel() * positions * (output.numel() / outputs);
 }
 
-// Each element of the output is a sum of products with the weights of its channel.
+// Vectors along the last dimension.
+int64_t rows_of(const Tensor& output) {
+  return output.dim() == 0 || output.size(-1) == 0 ? 0 : output.numel() / output.size(-1);
+}
+
+// The projections of queries, keys, values and result, and two products of the attention, for as
+// many keys as there are queries.
+int64_t flops_of_attention(const MultiheadAttention& layer, const Tensor& output) {
+  const int64_t width = layer.embed_dim, keys = layer.options.kdim.value_or(width),
+                values = layer.options.vdim.value_or(width),
+                length = output.size(output.dim() == 3 && layer.options.batch_first ? 1 : 0);
+  return 2 * rows_of(output) * width * (2 * width + keys + values + 2 * length);
+}
+
+bool is_recurrent(std::string_view type) {
+  for (std::string_view name : {"RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell"})
+    if (type == name) return true;
+  return false;
+}
+
+// Each element of the output of a convolution or a Linear is a sum of products with the weights of
+// its channel. Every step of a recurrent layer multiplies each of its matrices by a vector.
 int64_t flops_of(ModuleRef module, const Tensor& output) {
   if (auto* layer = module.as<ConvTranspose1d>()) return flops_of_transposed(*layer, output);
   if (auto* layer = module.as<ConvTranspose2d>()) return flops_of_transposed(*layer, output);
   if (auto* layer = module.as<ConvTranspose3d>()) return flops_of_transposed(*layer, output);
+  if (auto* layer = module.as<MultiheadAttention>()) return flops_of_attention(*layer, output);
   const std::string_view type = module.type->name;
   const bool convolution = type.starts_with("Conv") && !type.starts_with("ConvTranspose");
-  if (type != "Linear" && !convolution) return 0;
+  const bool bilinear = type == "Bilinear", recurrent = is_recurrent(type);
+  if (type != "Linear" && !convolution && !bilinear && !recurrent) return 0;
   OwnParameters own;
   module.type->visit(module.self, own);
+  if (recurrent) return 2 * own.in_matrices * rows_of(output);
+  // A matrix times x2 for each output, and that times x1.
+  if (bilinear)
+    return 2 * (own.weight.numel() + own.weight.size(0) * own.weight.size(1)) * rows_of(output);
   if (!own.weight.defined() || own.weight.dim() < 2 || own.weight.size(0) == 0) return 0;
   return 2 * own.weight.numel() / own.weight.size(0) * output.numel();
 }

@@ -23,8 +23,9 @@ struct LayerSummary {
   std::optional<Shape> output;  // of its last call: of the first tensor, as of an LSTM
   int64_t parameters = 0;       // elements of its own parameters, not of those below it
   int64_t trainable = 0;        // of which so many require a gradient
-  // Floating operations of Linear and of convolutions (Conv…), a multiplication and an addition
-  // counted as two; 0 for all other modules.
+  // Floating operations of Linear, Bilinear, convolutions (Conv…), recurrent layers and cells, and
+  // MultiheadAttention: those of their products of matrices, a multiplication and an addition
+  // counted as two. Attention counts as many keys as queries. 0 for all other modules.
   int64_t flops = 0;
   int64_t parameter_bytes = 0;  // of its own parameters
   int64_t output_bytes = 0;     // of the outputs of all calls, the first tensor of each

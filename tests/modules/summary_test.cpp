@@ -76,6 +76,29 @@ BOOST_AUTO_TEST_CASE(layers_that_return_several_tensors) {
   BOOST_TEST(layer(summary, "lstm").calls == 1);
 }
 
+// A multiplication and an addition for each weight and each step, and for attention two products
+// more.
+BOOST_AUTO_TEST_CASE(products_of_recurrent_layers_attention_and_bilinear) {
+  nn::LSTM lstm(3, 4, 2, {.bidirectional = true});
+  const int64_t weights = 2 * (16 * 3 + 16 * 4) + 2 * (16 * 8 + 16 * 4);
+  BOOST_TEST(nn::summary(lstm, ones({5, 2, 3})).flops == 2 * weights * 5 * 2);
+  nn::GRU gru(3, 4, {.batch_first = true});
+  BOOST_TEST(nn::summary(gru, ones({5, 2, 3})).flops == 2 * (12 * 3 + 12 * 4) * 5 * 2);
+  nn::RNN rnn(3, 4);
+  BOOST_TEST(nn::summary(rnn, ones({5, 3})).flops == 2 * (4 * 3 + 4 * 4) * 5);
+  nn::LSTMCell cell(3, 4);
+  BOOST_TEST(nn::summary(cell, ones({6, 3})).flops == 2 * (16 * 3 + 16 * 4) * 6);
+  nn::MultiheadAttention attention(8, 2);
+  const Tensor x = ones({5, 3, 8});
+  const int64_t projections = 5 * 3 * 4 * 8 * 8, products = 2 * 3 * 5 * 5 * 8;
+  BOOST_TEST(nn::summary(attention, x, x, x).flops == 2 * (projections + products));
+  nn::MultiheadAttention first(8, 2, {.batch_first = true});
+  BOOST_TEST(nn::summary(first, x.transpose(0, 1), x.transpose(0, 1), x.transpose(0, 1)).flops ==
+             2 * (projections + products));
+  nn::Bilinear bilinear(3, 4, 5);
+  BOOST_TEST(nn::summary(bilinear, ones({7, 3}), ones({7, 4})).flops == 2 * 7 * 5 * (3 * 4 + 3));
+}
+
 BOOST_AUTO_TEST_CASE(a_table) {
   nn::Sequential net(nn::Linear(1000, 2), nn::ReLU());
   BOOST_TEST(nn::summary(net, ones({3, 1000})).str() ==
