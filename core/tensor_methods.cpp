@@ -3,6 +3,7 @@
 #include <tenon/core/format.h>
 #include <tenon/core/ops/activation.h>
 #include <tenon/core/ops/arithmetic.h>
+#include <tenon/core/ops/decomposition.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/pointwise.h>
@@ -199,6 +200,10 @@ Tensor TensorMethods::bincount(const Tensor& weights, int64_t minlength) const {
   return tenon::bincount(self(), weights, minlength);
 }
 Tensor TensorMethods::bincount() const { return tenon::bincount(self()); }
+Tensor TensorMethods::msort() const { return tenon::msort(self()); }
+Tensor TensorMethods::bucketize(const Tensor& boundaries, bool out_int32, bool right) const {
+  return tenon::bucketize(self(), boundaries, out_int32, right);
+}
 Tensor TensorMethods::histc(int64_t bins, double min, double max) const {
   return tenon::histc(self(), bins, min, max);
 }
@@ -236,6 +241,16 @@ Tensor TensorMethods::cov(int64_t correction, const Tensor& fweights,
 }
 Tensor TensorMethods::cov(int64_t correction) const { return tenon::cov(self(), correction); }
 Tensor TensorMethods::corrcoef() const { return tenon::corrcoef(self()); }
+
+// ---- core/ops/decomposition.h ----
+
+Tensor TensorMethods::cholesky(bool upper) const { return tenon::cholesky(self(), upper); }
+Tensor TensorMethods::inverse() const { return tenon::inverse(self()); }
+Tensor TensorMethods::det() const { return tenon::det(self()); }
+SlogDet TensorMethods::slogdet() const { return tenon::slogdet(self()); }
+Tensor TensorMethods::logdet() const { return tenon::logdet(self()); }
+QR TensorMethods::qr(bool some) const { return tenon::qr(self(), some ? "reduced" : "complete"); }
+SVD TensorMethods::svd(bool full_matrices) const { return tenon::svd(self(), full_matrices); }
 
 // ---- core/ops/indexing.h ----
 

@@ -16,6 +16,9 @@
 namespace tenon {
 
 class Tensor;
+struct QR;
+struct SVD;
+struct SlogDet;
 struct Unique;
 struct ValuesIndices;
 
@@ -130,6 +133,8 @@ class TENON_API TensorMethods {
                             std::optional<int64_t> dim = std::nullopt) const;
   Tensor bincount(const Tensor& weights, int64_t minlength = 0) const;
   Tensor bincount() const;
+  Tensor msort() const;
+  Tensor bucketize(const Tensor& boundaries, bool out_int32 = false, bool right = false) const;
   Tensor histc(int64_t bins = 100, double min = 0, double max = 0) const;
   Tensor isin(const Tensor& test_elements, bool assume_unique = false, bool invert = false) const;
   Tensor isin(Number test_element, bool assume_unique = false, bool invert = false) const;
@@ -146,6 +151,15 @@ class TENON_API TensorMethods {
   Tensor cov(int64_t correction, const Tensor& fweights, const Tensor& aweights) const;
   Tensor cov(int64_t correction = 1) const;
   Tensor corrcoef() const;
+  // ---- core/ops/decomposition.h ----
+  Tensor cholesky(bool upper = false) const;
+  Tensor inverse() const;
+  Tensor det() const;
+  SlogDet slogdet() const;
+  Tensor logdet() const;
+  // The reduced factors, or the complete ones unless `some`, as PyTorch's method has it.
+  QR qr(bool some = true) const;
+  SVD svd(bool full_matrices = true) const;
   // ---- core/ops/indexing.h ----
   Tensor take_along_dim(const Tensor& indices) const;
   Tensor take_along_dim(const Tensor& indices, int64_t dim) const;

@@ -7,9 +7,11 @@
 //
 // Whole numbers, slices, None and Ellipsis give a Part, a view that shares the values of x. With
 // tensors among them, of indices or of bool, it is a Selection, which is read where a Tensor is
-// wanted: a copy, by `index`. Assigning to either writes values into x, and is an AutogradError
-// where it would have to be recorded. There are more subscripts than dimensions, or no such slice:
-// an IndexError.
+// wanted: a copy, by `index`. Assigning to either writes values into x. Where a gradient is wanted,
+// assigning is recorded if the subscripts are tensors alone, as x(mask) = 0 and x(rows) = y are;
+// other parts are views, where it is an AutogradError, as for a leaf that requires a gradient and
+// for a tensor that shares its memory with others. There are more subscripts than dimensions, or no
+// such slice: an IndexError.
 #pragma once
 
 #include <concepts>

@@ -124,13 +124,17 @@ Selection::Selection(const Tensor& x, std::span<const Subscript> subscripts) {
 Tensor Selection::get() const { return index(base_, indices_); }
 
 Selection& Selection::operator=(const Tensor& values) && {
-  index_put_(base_, indices_, converted(values, base_));
+  base_.index_put_(indices_, converted(values, base_));
   return *this;
 }
 
 Selection& Selection::operator=(Number value) && {
   require_held("subscript", dtype_of(base_), value);
   if (const Tensor mask = only_mask(base_, indices_); mask.defined()) {
+    if (wants_gradient(base_)) {
+      base_.masked_fill_(mask, value);
+      return *this;
+    }
     require_mutable("subscript", base_);
     const NoGrad guard;
     base_.copy_(masked_fill(base_, mask, value));

@@ -74,11 +74,34 @@ BOOST_AUTO_TEST_CASE(gradients_go_through_subscripts) {
       {sample({3, 4})}, "subscripts");
   Tensor x = zeros({3}).requires_grad_();
   require_error<AutogradError>([&] { subscript(x, 0) = 1; }, "fill_");
-  require_error<AutogradError>([&] { subscript(x, gt(x, 0)) = 1; }, "subscript");
+  require_error<AutogradError>([&] { subscript(x, gt(x, 0)) = 1; }, "masked_fill_");
   require_error<AutogradError>([&] { subscript(x, ints({0}, {1})) = ones({1}); }, "index_put_");
   NoGrad guard;
   subscript(x, ints({0}, {1})) = ones({1});
   require_values(x, {3}, {1, 0, 0});
+}
+
+// Where the subscripts are tensors alone, they choose from the whole tensor, whose history is then
+// that of index_put and masked_fill.
+BOOST_AUTO_TEST_CASE(assigning_to_selections_is_recorded) {
+  const Tensor mask = bools({1, 0, 0, 1, 0, 0}, {2, 3}), rows = ints({1}, {1});
+  const auto f = [&](const std::vector<Tensor>& in) {
+    Tensor y = in[0] * 2.0, z = in[0] * 3.0;
+    y(mask) = 0;
+    y(rows) = in[1];
+    z(mask) = in[1](Slice(0, 2));
+    z(ints({0, 1}, {2}), ints({2, 2}, {2})) *= in[1](Slice(0, 2));
+    return y * z;
+  };
+  check_gradients(f, {sample({2, 3}), sample({3}, 0.8)}, "assigning to selections");
+  Tensor x = sample({2, 3}).requires_grad_(), y = x * 2.0;
+  y(mask) = 0;
+  sum(y).backward();
+  require_values(x.grad(), {2, 3}, {0, 2, 2, 0, 2, 2});
+  Tensor z = x * 2.0;
+  require_error<AutogradError>([&] { z(Slice(0, 1), rows) = 1; }, "shares its memory");
+  const Tensor view = z[0];
+  require_error<AutogradError>([&] { z(mask) = 0; }, "shares its memory");
 }
 
 // A named part is not assigned to by accident, and a bool is no subscript.

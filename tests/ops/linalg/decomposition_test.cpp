@@ -331,6 +331,23 @@ BOOST_AUTO_TEST_CASE(gradients_of_symmetric_matrices) {
   require_equal(qr(y, "r").R, qr(y).R);
 }
 
+BOOST_AUTO_TEST_CASE(methods) {
+  const Tensor x = sample({4, 4}, 0.2) + unit(4) * 4, tall = sample({4, 2});
+  const Tensor definite = matmul(x, turn(x));
+  require_equal(x.inverse(), inv(x));
+  require_equal(x.det(), det(x));
+  require_equal(x.slogdet().logabsdet, slogdet(x).logabsdet);
+  require_equal(definite.logdet(), logdet(definite));
+  require_equal(definite.cholesky(true), cholesky(definite, true));
+  require_equal(tall.qr().R, qr(tall).R);
+  BOOST_TEST(tall.qr(false).Q.shape().str() == "(4, 4)");
+  BOOST_TEST(tall.svd(false).U.shape().str() == "(4, 2)");
+  require_equal(tall.svd().S, svdvals(tall), 1e-14);
+  require_values(doubles({3, 1, 2, 0}, {2, 2}).msort(), {2, 2}, {2, 0, 3, 1});
+  require_values(doubles({0.5, 2, 3}, {3}).bucketize(doubles({1, 2}, {2}), false, true), {3},
+                 {0, 2, 2});
+}
+
 // A backend without these operators has them all the same, by way of the CPU, and says so.
 BOOST_AUTO_TEST_CASE(on_a_device_that_lacks_them) {
   const Device device("primitives:0");
