@@ -1,6 +1,7 @@
 // Products of matrices and vectors, and distances. Every function throws a ValueError for an
-// undefined tensor, and those that multiply matrices throw a DTypeError for dtypes that are not
-// floating. Different dtypes are promoted.
+// undefined tensor, and those that multiply matrices throw a DTypeError for bool. Different dtypes
+// are promoted. Whole numbers keep their dtype, in which sums wrap around; their products are slow,
+// as no backend has a kernel for them.
 #pragma once
 
 #include <optional>

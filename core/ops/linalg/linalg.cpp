@@ -1,4 +1,5 @@
 // Products of matrices (core/ops/linalg.h).
+#include <algorithm>
 #include <atomic>
 
 #include <tenon/core/base/recording.h>
@@ -139,6 +140,26 @@ Tensor multiply(const Tensor& a, const Tensor& b) {
   return product(expand(a, with_matrix(batch, sa)), expand(b, with_matrix(batch, sb)));
 }
 
+// Elements that are multiplied at once where whole numbers are.
+constexpr int64_t kProductsAtOnce = int64_t{1} << 22;
+
+// No kernel multiplies matrices of whole numbers. Their elements are multiplied and added up, as
+// many terms at a time as keep the products small.
+Tensor multiply_whole(const Tensor& a, const Tensor& b) {
+  const Shape &sa = shape_of(a), &sb = shape_of(b);
+  const Shape batch = broadcast_shapes(batch_of(sa), batch_of(sb), "matmul: batch dimensions");
+  const int64_t results = batch.numel() * sa[sa.size() - 2] * sb.back(), terms = sa.back(),
+                most = std::max<int64_t>(1, kProductsAtOnce / std::max<int64_t>(1, results));
+  const auto part = [&](int64_t first, int64_t count) {
+    return sum(
+        unsqueeze(narrow(a, -1, first, count), -1) * unsqueeze(narrow(b, -2, first, count), -3),
+        Shape{-2});
+  };
+  Tensor total = part(0, std::min(terms, most));
+  for (int64_t k = most; k < terms; k += most) total = total + part(k, std::min(most, terms - k));
+  return total.to(dtype_of(a));
+}
+
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
@@ -148,10 +169,11 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
     DType t = result_type(a, b);
     return matmul(a.to(t), b.to(t));
   }
+  const auto product_of = is_integer(dtype_of(a)) ? multiply_whole : multiply;
   bool row = shape_of(a).size() == 1, column = shape_of(b).size() == 1;
   if (!row && !column) [[likely]]
-    return multiply(a, b);
-  Tensor y = multiply(row ? unsqueeze(a, 0) : a, column ? unsqueeze(b, 1) : b);
+    return product_of(a, b);
+  Tensor y = product_of(row ? unsqueeze(a, 0) : a, column ? unsqueeze(b, 1) : b);
   if (column) y = squeeze(y, -1);
   if (row) y = squeeze(y, column ? -1 : -2);
   return y;

@@ -91,7 +91,7 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, Number beta,
   require_ranks("addmm", a, 2, b, 2);
   const bool layer = beta.f == 1 && alpha.f == 1 && shape_of(a)[1] == shape_of(b)[0] &&
                      shape_of(input) == Shape{shape_of(b)[1]} && dtype_of(a) == dtype_of(b) &&
-                     dtype_of(a) == dtype_of(input);
+                     dtype_of(a) == dtype_of(input) && is_floating_point(dtype_of(a));
   if (layer) return linear(a, transpose(b, 0, 1), input);
   return add_product("addmm", input, mm(a, b), beta, alpha);
 }

@@ -202,6 +202,30 @@ BOOST_AUTO_TEST_CASE(half_precision_of_any_depth) {
     }
 }
 
+// As in PyTorch, in the dtype of the operands, in which sums wrap around.
+BOOST_AUTO_TEST_CASE(products_of_whole_numbers) {
+  const Tensor a = ints({1, 2, 3, 4, 5, 6}, {2, 3}), b = ints({1, 0, 2, -1, 3, 1}, {3, 2});
+  for (DType type : {i64, i32}) {
+    const Tensor y = matmul(a.to(type), b.to(type));
+    BOOST_TEST((y.dtype() == type));
+    require_values(y, {2, 2}, {14, 1, 32, 1});
+    require_values(mv(a.to(type), ints({1, 2, 3}, {3}).to(type)), {2}, {14, 32});
+    const Tensor more = addmm(ints({1, 2}, {2}).to(type), a.to(type), b.to(type), 3, 2);
+    BOOST_TEST((more.dtype() == type));
+    require_values(more, {2, 2}, {31, 8, 67, 8});
+  }
+  const Tensor bytes = matmul(full({1, 2}, 200, {.dtype = u8}), full({2, 1}, 3, {.dtype = u8}));
+  BOOST_TEST((bytes.dtype() == u8));
+  require_values(bytes, {1, 1}, {1200 % 256});
+  BOOST_TEST((matmul(a, b.to(f32)).dtype() == f32));
+  // More products than are made at once.
+  const Tensor wide = full({1025, 5000}, 2, {.dtype = i32}),
+               tall = full({5000, 1025}, 3, {.dtype = i32});
+  const Tensor parts = matmul(wide, tall.narrow(1, 0, 3));
+  BOOST_TEST(parts.min().item<int64_t>() == 30000);
+  BOOST_TEST(parts.max().item<int64_t>() == 30000);
+}
+
 BOOST_AUTO_TEST_CASE(bad_input) {
   Tensor a = zeros({2, 3}), b = zeros({4, 5});
   require_error<ShapeError>([&] { matmul(a, b); },
@@ -216,9 +240,9 @@ BOOST_AUTO_TEST_CASE(bad_input) {
   require_error<ShapeError>([&] { bmm(zeros({2, 2, 3}), zeros({1, 3, 3})); }, "matmul broadcasts");
   require_error<DTypeError>(
       [&] {
-        matmul(ints({1}, {1, 1}), ints({1}, {1, 1}));
+        matmul(bools({1}, {1, 1}), bools({1}, {1, 1}));
       },
-      "matmul: argument 0 has dtype i64");
+      "matmul: argument 0 has dtype bool");
   require_error<ShapeError>([&] { linear(a, zeros({4, 5})); }, "a weight of shape (4, 5)");
   require_error<ShapeError>(
       [&] {
@@ -235,7 +259,7 @@ BOOST_AUTO_TEST_CASE(bad_input) {
         linear(a, zeros({4, 3}, {.dtype = f64}));
       },
       "x is f32, weight f64, but all must have one dtype; convert x with .to(tenon::f64)");
-  require_error<DTypeError>([&] { matmul(ints({1}, {1}), ints({1}, {1})); },
+  require_error<DTypeError>([&] { matmul(bools({1}, {1}), bools({1}, {1})); },
                             "must be a floating type; convert it with .to(tenon::f32)");
   require_error<ShapeError>([&] { bmm(a, a); }, "both must have three dimensions");
   require_error<ShapeError>(
