@@ -4,6 +4,7 @@
 
 #include <tenon/core/base/number_text.h>
 #include <tenon/core/dispatch/autocast.h>
+#include <tenon/core/dispatch/widening.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/linalg.h>
 #include <tenon/core/ops/pointwise.h>
@@ -49,6 +50,7 @@ Tensor at_least(const Tensor& x, double least) { return clamp(x, least); }
 Tensor cdist(const Tensor& a, const Tensor& b, double p, std::string_view compute_mode) {
   if (const Autocasting cast{"cdist", {&a, &b}}) return cdist(cast(a), cast(b), p, compute_mode);
   require_defined("cdist", {&a, &b});
+  if (const Widening wide{&a, &b}) return wide.rounded(cdist(wide(a), wide(b), p, compute_mode));
   const Shape &sa = shape_of(a), &sb = shape_of(b);
   if (sa.size() < 2 || sb.size() < 2 || sa.back() != sb.back())
     throw ShapeError(fmt::format(
@@ -72,6 +74,8 @@ Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps,
   if (const Autocasting cast{"pairwise_distance", {&a, &b}})
     return pairwise_distance(cast(a), cast(b), p, eps, keepdim);
   require_defined("pairwise_distance", {&a, &b});
+  if (const Widening wide{&a, &b})
+    return wide.rounded(pairwise_distance(wide(a), wide(b), p, eps, keepdim));
   return norm(floating(a) - floating(b) + eps, p, -1, keepdim);
 }
 
@@ -79,6 +83,8 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double e
   if (const Autocasting cast{"cosine_similarity", {&a, &b}})
     return cosine_similarity(cast(a), cast(b), dim, eps);
   require_defined("cosine_similarity", {&a, &b});
+  if (const Widening wide{&a, &b})
+    return wide.rounded(cosine_similarity(wide(a), wide(b), dim, eps));
   const Shape shape = broadcast_shapes(shape_of(a), shape_of(b), "cosine_similarity");
   const int64_t d = wrap_dim(dim, static_cast<int64_t>(shape.size()), "cosine_similarity");
   const Tensor x = expand(floating(a), shape), y = expand(floating(b), shape);
@@ -87,6 +93,7 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double e
 
 Tensor normalize(const Tensor& x, double p, const Shape& dim, double eps) {
   require_tensor("normalize", x);
+  if (const Widening wide{&x}) return wide.rounded(normalize(wide(x), p, dim, eps));
   const Tensor value = floating(x);
   return value / at_least(norm(value, p, dim, true), eps);
 }
@@ -108,6 +115,7 @@ void check_weights(const Tensor& weights, const char* name, int64_t observations
 
 Tensor cov(const Tensor& x, int64_t correction, const Tensor& fweights, const Tensor& aweights) {
   require_tensor("cov", x);
+  if (const Widening wide{&x}) return wide.rounded(cov(wide(x), correction, fweights, aweights));
   if (shape_of(x).size() > 2)
     throw ShapeError(
         fmt::format("cov: expects a matrix (variables, observations) or a vector, "
@@ -140,6 +148,7 @@ Tensor cov(const Tensor& x, int64_t correction, const Tensor& fweights, const Te
 
 Tensor corrcoef(const Tensor& x) {
   require_tensor("corrcoef", x);
+  if (const Widening wide{&x}) return wide.rounded(corrcoef(wide(x)));
   const Tensor c = cov(x);
   if (shape_of(c).empty()) return c / c;
   const Tensor deviations = sqrt(diagonal(c));

@@ -1,5 +1,6 @@
 // Losses of probabilities (core/ops/loss.h).
 #include <tenon/core/dispatch/autocast.h>
+#include <tenon/core/dispatch/widening.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/activation.h>
 #include <tenon/core/ops/loss.h>
@@ -64,6 +65,12 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target,
     return binary_cross_entropy(cast(input), cast(target), inner);
   }
   require_same_shape("binary_cross_entropy", input, target);
+  const Widening wide{&input, &target, &options.weight};
+  if (wide && dtype_of(input) == dtype_of(target)) {
+    auto inner = options;
+    inner.weight = wide(options.weight);
+    return wide.rounded(binary_cross_entropy(wide(input), wide(target), inner));
+  }
   Tensor loss = run(binary_cross_entropy_op, {&input, &target});
   if (options.weight.defined()) loss = loss * options.weight;
   return reduce_loss("binary_cross_entropy", loss, options.reduction);
@@ -79,6 +86,12 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
     return binary_cross_entropy_with_logits(cast(input), cast(target), inner);
   }
   require_same_shape("binary_cross_entropy_with_logits", input, target);
+  if (const Widening wide{&input, &target, &options.weight, &options.pos_weight}) {
+    auto inner = options;
+    inner.weight = wide(options.weight);
+    inner.pos_weight = wide(options.pos_weight);
+    return wide.rounded(binary_cross_entropy_with_logits(wide(input), wide(target), inner));
+  }
   Tensor likelihood = logsigmoid(input);
   if (options.pos_weight.defined())
     likelihood = likelihood * ((options.pos_weight - 1.0) * target + 1.0);
@@ -92,6 +105,9 @@ Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target, co
   if (const Autocasting cast{"multilabel_soft_margin_loss", {&input, &target}})
     return multilabel_soft_margin_loss(cast(input), cast(target), cast(weight), reduction);
   require_same_shape("multilabel_soft_margin_loss", input, target);
+  if (const Widening wide{&input, &target, &weight})
+    return wide.rounded(
+        multilabel_soft_margin_loss(wide(input), wide(target), wide(weight), reduction));
   if (shape_of(input).empty())
     throw ShapeError(
         "multilabel_soft_margin_loss: the input needs a dimension of classes, found shape ()");
@@ -104,6 +120,8 @@ Tensor kl_div(const Tensor& input, const Tensor& target, Reduction reduction, bo
   if (const Autocasting cast{"kl_div", {&input, &target}})
     return kl_div(cast(input), cast(target), reduction, log_target);
   require_defined("kl_div", {&input, &target});
+  if (const Widening wide{&input, &target})
+    return wide.rounded(kl_div(wide(input), wide(target), reduction, log_target));
   const Tensor loss =
       log_target ? exp(target) * (target - input) : xlogy(target, target) - target * input;
   if (reduction != Reduction::batchmean) return reduce_loss("kl_div", loss, reduction);

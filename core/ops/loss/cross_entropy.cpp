@@ -2,6 +2,7 @@
 // of simpler operators.
 #include <tenon/core/base/number_text.h>
 #include <tenon/core/dispatch/autocast.h>
+#include <tenon/core/dispatch/widening.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/loss.h>
@@ -131,6 +132,11 @@ const Op cross_entropy_op{{
 // which "mean" divides the sum by the number of rows.
 Tensor soft_cross_entropy(const Tensor& logits, const Tensor& target,
                           const CrossEntropyOptions& options) {
+  if (const Widening wide{&logits, &target, &options.weight}) {
+    auto inner = options;
+    inner.weight = wide(options.weight);
+    return wide.rounded(soft_cross_entropy(wide(logits), wide(target), inner));
+  }
   int64_t classes = shape_of(logits)[shape_of(logits).size() == 1 ? 0 : 1];
   require_class_weight("cross_entropy", options.weight, classes);
   Tensor p = class_rows(target);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include <tenon/core/dispatch/widening.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/loss.h>
@@ -115,14 +116,14 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& in
   if (!is_floating_point(type))
     throw DTypeError(fmt::format("ctc_loss: log_probs must be floating, found {}; {}", type,
                                  conversion_to(DType::f32)));
+  if (const Widening wide{&log_probs})
+    return wide.rounded(ctc_loss(wide(log_probs), targets, input_lengths, target_lengths, options));
   const int64_t classes = shape[shape.size() - 1];
   if (options.blank < 0 || options.blank >= classes)
     throw ValueError(
         fmt::format("ctc_loss: blank must lie in [0, {}), found {}", classes, options.blank));
   const bool alone = shape.size() == 2;
-  const Tensor x = (alone ? unsqueeze(log_probs, 1) : log_probs)
-                       .to(size_of(type) < 4 ? DType::f32 : type)
-                       .contiguous();
+  const Tensor x = (alone ? unsqueeze(log_probs, 1) : log_probs).contiguous();
   const int64_t sequences = shape_of(x)[1];
   const Tensor steps = lengths("input_lengths", input_lengths, sequences),
                counts = lengths("target_lengths", target_lengths, sequences);
@@ -130,7 +131,7 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& in
   Attrs attrs;
   attrs.set("blank", options.blank);
   const Tensor* inputs[] = {&x, &labels, &steps, &counts};
-  Tensor loss = run_all({ctc_loss_op, inputs, attrs})[0].to(type);
+  Tensor loss = run_all({ctc_loss_op, inputs, attrs})[0];
   if (options.zero_infinity)
     loss = where(eq(loss, std::numeric_limits<double>::infinity()), 0.0, loss);
   if (options.reduction == Reduction::mean) return mean(loss / maximum(counts, 1).to(type));

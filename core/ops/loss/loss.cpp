@@ -7,6 +7,7 @@
 #include <tenon/core/base/module_path.h>
 #include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/dispatch/autocast.h>
+#include <tenon/core/dispatch/widening.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/loss.h>
@@ -74,6 +75,12 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target,
     return nll_loss(cast(log_probabilities), target, inner);
   }
   require_reduction("nll_loss", options.reduction);
+  require_tensor("nll_loss", log_probabilities, 0);
+  if (const Widening wide{&log_probabilities, &options.weight}) {
+    auto inner = options;
+    inner.weight = wide(options.weight);
+    return wide.rounded(nll_loss(wide(log_probabilities), target, inner));
+  }
   ClassTargets c = class_targets("nll_loss", log_probabilities, target, options.weight);
   DType dtype = dtype_of(c.scores);
   Tensor valid = ne(c.labels, options.ignore_index);
@@ -117,6 +124,8 @@ Tensor mse_loss(const Tensor& x, const Tensor& y, Reduction reduction, const Ten
   if (const Autocasting cast{"mse_loss", {&x, &y}})
     return mse_loss(cast(x), cast(y), reduction, weight);
   require_defined("mse_loss", {&x, &y});
+  if (const Widening wide{&x, &y, &weight})
+    return wide.rounded(mse_loss(wide(x), wide(y), reduction, wide(weight)));
   warn_of_broadcasting("mse_loss", x, y);
   return reduce_weighted("mse_loss", square(x - y), x, weight, reduction);
 }
@@ -125,6 +134,8 @@ Tensor l1_loss(const Tensor& x, const Tensor& y, Reduction reduction, const Tens
   if (const Autocasting cast{"l1_loss", {&x, &y}})
     return l1_loss(cast(x), cast(y), reduction, weight);
   require_defined("l1_loss", {&x, &y});
+  if (const Widening wide{&x, &y, &weight})
+    return wide.rounded(l1_loss(wide(x), wide(y), reduction, wide(weight)));
   warn_of_broadcasting("l1_loss", x, y);
   return reduce_weighted("l1_loss", abs(x - y), x, weight, reduction);
 }

@@ -1,6 +1,7 @@
 // Losses that ask for a margin (core/ops/loss.h).
 #include <tenon/core/base/number_text.h>
 #include <tenon/core/dispatch/autocast.h>
+#include <tenon/core/dispatch/widening.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/activation.h>
 #include <tenon/core/ops/indexing.h>
@@ -38,6 +39,8 @@ Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, double ma
   if (const Autocasting cast{"hinge_embedding_loss", {&input, &target}})
     return hinge_embedding_loss(cast(input), cast(target), margin, reduction);
   require_defined("hinge_embedding_loss", {&input, &target});
+  if (const Widening wide{&input, &target})
+    return wide.rounded(hinge_embedding_loss(wide(input), wide(target), margin, reduction));
   const Tensor close = where(ne(target, -1), input, 0.0);
   const Tensor apart = where(ne(target, 1), relu(margin - input), 0.0);
   return reduce_loss("hinge_embedding_loss", close + apart, reduction);
@@ -48,6 +51,8 @@ Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& targe
   if (const Autocasting cast{"margin_ranking_loss", {&a, &b, &target}})
     return margin_ranking_loss(cast(a), cast(b), cast(target), margin, reduction);
   require_defined("margin_ranking_loss", {&a, &b, &target});
+  if (const Widening wide{&a, &b, &target})
+    return wide.rounded(margin_ranking_loss(wide(a), wide(b), wide(target), margin, reduction));
   return reduce_loss("margin_ranking_loss", relu(neg(target) * (a - b) + margin), reduction);
 }
 
@@ -55,6 +60,8 @@ Tensor soft_margin_loss(const Tensor& input, const Tensor& target, Reduction red
   if (const Autocasting cast{"soft_margin_loss", {&input, &target}})
     return soft_margin_loss(cast(input), cast(target), reduction);
   require_defined("soft_margin_loss", {&input, &target});
+  if (const Widening wide{&input, &target})
+    return wide.rounded(soft_margin_loss(wide(input), wide(target), reduction));
   return reduce_loss("soft_margin_loss", neg(logsigmoid(target * input)), reduction);
 }
 
@@ -63,6 +70,8 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
   if (const Autocasting cast{"triplet_margin_loss", {&anchor, &positive, &negative}})
     return triplet_margin_loss(cast(anchor), cast(positive), cast(negative), options);
   require_defined("triplet_margin_loss", {&anchor, &positive, &negative});
+  if (const Widening wide{&anchor, &positive, &negative})
+    return wide.rounded(triplet_margin_loss(wide(anchor), wide(positive), wide(negative), options));
   if (!(options.margin > 0))
     throw ValueError(fmt::format("triplet_margin_loss: margin must be above 0, found {}",
                                  number_text(options.margin)));
@@ -78,6 +87,8 @@ Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& tar
   if (const Autocasting cast{"cosine_embedding_loss", {&a, &b, &target}})
     return cosine_embedding_loss(cast(a), cast(b), cast(target), margin, reduction);
   require_defined("cosine_embedding_loss", {&a, &b, &target});
+  if (const Widening wide{&a, &b, &target})
+    return wide.rounded(cosine_embedding_loss(wide(a), wide(b), wide(target), margin, reduction));
   const size_t rank = shape_of(target).size();
   if (rank > 1 || shape_of(a).size() != rank + 1 || shape_of(b).size() != rank + 1)
     throw ShapeError(fmt::format(
@@ -98,6 +109,12 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& target,
     auto inner = options;
     inner.weight = cast(options.weight);
     return multi_margin_loss(cast(input), target, inner);
+  }
+  require_tensor("multi_margin_loss", input, 0);
+  if (const Widening wide{&input, &options.weight}) {
+    auto inner = options;
+    inner.weight = wide(options.weight);
+    return wide.rounded(multi_margin_loss(wide(input), target, inner));
   }
   if (options.p != 1 && options.p != 2)
     throw ValueError(fmt::format("multi_margin_loss: p must be 1 or 2, found {}", options.p));
@@ -121,6 +138,8 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, Reducti
   constexpr const char* op = "multilabel_margin_loss";
   require_defined(op, {&input, &target});
   require_index(op, target, "target");
+  if (const Widening wide{&input})
+    return wide.rounded(multilabel_margin_loss(wide(input), target, reduction));
   const Shape& shape = shape_of(input);
   if (shape.empty() || shape.size() > 2 || !(shape == shape_of(target)))
     throw ShapeError(

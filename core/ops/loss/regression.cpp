@@ -5,6 +5,7 @@
 
 #include <tenon/core/base/number_text.h>
 #include <tenon/core/dispatch/autocast.h>
+#include <tenon/core/dispatch/widening.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/loss.h>
 #include <tenon/core/ops/loss/reduce_loss.h>
@@ -44,6 +45,8 @@ Tensor huber_loss(const Tensor& x, const Tensor& y, Reduction reduction, double 
   if (const Autocasting cast{"huber_loss", {&x, &y}})
     return huber_loss(cast(x), cast(y), reduction, delta, weight);
   require_defined("huber_loss", {&x, &y});
+  if (const Widening wide{&x, &y, &weight})
+    return wide.rounded(huber_loss(wide(x), wide(y), reduction, delta, wide(weight)));
   if (!(delta > 0))
     throw ValueError(
         fmt::format("huber_loss: delta must be above 0, found {}", number_text(delta)));
@@ -56,6 +59,8 @@ Tensor smooth_l1_loss(const Tensor& x, const Tensor& y, Reduction reduction, dou
   if (const Autocasting cast{"smooth_l1_loss", {&x, &y}})
     return smooth_l1_loss(cast(x), cast(y), reduction, beta);
   require_defined("smooth_l1_loss", {&x, &y});
+  if (const Widening wide{&x, &y})
+    return wide.rounded(smooth_l1_loss(wide(x), wide(y), reduction, beta));
   if (!(beta >= 0))
     throw ValueError(
         fmt::format("smooth_l1_loss: beta must not be below 0, found {}", number_text(beta)));
@@ -70,6 +75,8 @@ Tensor poisson_nll_loss(const Tensor& input, const Tensor& target,
   if (const Autocasting cast{"poisson_nll_loss", {&input, &target}})
     return poisson_nll_loss(cast(input), cast(target), options);
   require_defined("poisson_nll_loss", {&input, &target});
+  if (const Widening wide{&input, &target})
+    return wide.rounded(poisson_nll_loss(wide(input), wide(target), options));
   Tensor loss =
       options.log_input ? exp(input) - target * input : input - target * log(input + options.eps);
   if (options.full) {
@@ -85,6 +92,8 @@ Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor
   if (const Autocasting cast{"gaussian_nll_loss", {&input, &target, &var}})
     return gaussian_nll_loss(cast(input), cast(target), cast(var), options);
   require_defined("gaussian_nll_loss", {&input, &target, &var});
+  if (const Widening wide{&input, &target, &var})
+    return wide.rounded(gaussian_nll_loss(wide(input), wide(target), wide(var), options));
   if (!(options.eps > 0))
     throw ValueError(
         fmt::format("gaussian_nll_loss: eps must be above 0, found {}", number_text(options.eps)));

@@ -1,6 +1,7 @@
 // local_response_norm and weight_norm (core/ops/normalization.h).
 #include <algorithm>
 
+#include <tenon/core/dispatch/widening.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/normalization.h>
 #include <tenon/core/ops/pointwise.h>
@@ -40,6 +41,8 @@ Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double b
     throw DTypeError(fmt::format("local_response_norm: needs a floating input, found {}; {}",
                                  dtype_of(x), conversion_to(f32)));
   if (shape_of(x).numel() == 0) return x.clone();
+  if (const Widening wide{&x})
+    return wide.rounded(local_response_norm(wide(x), size, alpha, beta, k));
   const Tensor mean = sum_of_channels(square(x), size) * (alpha / static_cast<double>(size));
   return x / pow(mean + k, beta);
 }
@@ -47,6 +50,7 @@ Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double b
 Tensor weight_norm(const Tensor& v, const Tensor& g, int64_t dim) {
   require_tensor("weight_norm", v);
   require_tensor("weight_norm", g, 1);
+  if (const Widening wide{&v, &g}) return wide.rounded(weight_norm(wide(v), wide(g), dim));
   const auto rank = static_cast<int64_t>(shape_of(v).size());
   Shape dims;
   for (int64_t d = 0; d < rank; ++d)

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include <tenon/core/dispatch/autocast.h>
+#include <tenon/core/dispatch/widening.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/arithmetic.h>
 #include <tenon/core/ops/pointwise.h>
@@ -129,6 +130,10 @@ Tensor run_three(const Op& op, const Tensor& x, const Tensor& a, const Tensor& b
 
 Tensor lerp(const Tensor& a, const Tensor& end, const Tensor& weight) {
   require_defined("lerp", {&a, &end, &weight});
+  // Without a gradient the kernel does all of it in f32.
+  const Widening wide{&a, &end, &weight};
+  if (wide && (wants_gradient(a) || wants_gradient(end) || wants_gradient(weight)))
+    return wide.rounded(lerp(wide(a), wide(end), wide(weight)));
   return run(lerp_op, {&a, &end, &weight});
 }
 

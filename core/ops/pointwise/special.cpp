@@ -3,6 +3,7 @@
 #include <limits>
 #include <numbers>
 
+#include <tenon/core/dispatch/widening.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/pointwise/unary.h>
@@ -86,6 +87,7 @@ Tensor logit(const Tensor& x, std::optional<double> eps) {
 // Near 0 by the series of sin(a) / a, because in the derivative of the quotient all digits cancel.
 Tensor sinc(const Tensor& x) {
   require_tensor("sinc", x);
+  if (const Widening wide{&x}) return wide.rounded(sinc(wide(x)));
   const Tensor wide = is_floating_point(dtype_of(x)) ? x : x.to(DType::f32);
   const Tensor angle = wide * std::numbers::pi, near = lt(abs(angle.detach()), 0.5);
   const Tensor z = square(where(near, angle, 0.0)), far = where(near, 1.0, angle);

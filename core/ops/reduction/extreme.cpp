@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include <tenon/core/dispatch/autocast.h>
+#include <tenon/core/dispatch/widening.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/indexing.h>
 #include <tenon/core/ops/pointwise.h>
@@ -70,6 +71,7 @@ Tensor nanmean(const Tensor& x, const Shape& dims, bool keepdim) {
   if (!is_floating_point(dtype_of(x)))
     throw DTypeError(fmt::format("nanmean: x must be floating, found {}; {}", dtype_of(x),
                                  conversion_to(DType::f32)));
+  if (const Widening wide{&x}) return wide.rounded(nanmean(wide(x), dims, keepdim));
   const Tensor count = sum(eq(x, x).to(DType::i64), dims, keepdim);
   return nansum(x, dims, keepdim) / count.to(dtype_of(x));
 }
@@ -92,12 +94,14 @@ std::pair<Tensor, Tensor> std_mean(const Tensor& x, const Shape& dims, int64_t c
 Tensor dist(const Tensor& a, const Tensor& b, double p) {
   if (const Autocasting cast{"dist", {&a, &b}}) return dist(cast(a), cast(b), p);
   require_defined("dist", {&a, &b});
+  if (const Widening wide{&a, &b}) return wide.rounded(dist(wide(a), wide(b), p));
   return norm(a - b, p);
 }
 
 Tensor renorm(const Tensor& x, double p, int64_t dim, double maxnorm) {
   if (const Autocasting cast{"renorm", {&x}}) return renorm(cast(x), p, dim, maxnorm);
   require_tensor("renorm", x);
+  if (const Widening wide{&x}) return wide.rounded(renorm(wide(x), p, dim, maxnorm));
   if (!is_floating_point(dtype_of(x)))
     throw DTypeError(fmt::format("renorm: x must be floating, found {}; {}", dtype_of(x),
                                  conversion_to(DType::f32)));
