@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -63,5 +64,9 @@ std::vector<Check> repeat_checks(const Line& line, const Subject& subject, size_
 // small.
 std::vector<Check> gradient_checks(const Line& line, const Subject& subject, size_t number,
                                    const Effort& effort);
+// Calls look(results) and look(gradients) for each variant that all gradient checks differentiate:
+// what computed them is what these checks show to be right.
+void for_each_differentiated(const Line& line, const Subject& subject,
+                             const std::function<void(const std::vector<Tensor>&)>& look);
 
 }  // namespace tenon::conformance

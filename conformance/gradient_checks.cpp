@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 
 #include <tenon/conformance/differences.h>
 #include <tenon/conformance/driver.h>
@@ -30,8 +31,13 @@ std::vector<const Variant*> small_variants(const Line& line) {
   return small;
 }
 
-void differentiate(const Line& line, const Variant& v, const Subject& subject) {
-  DeviceGuard guard(subject.device);
+// A variant as a function of the inputs that are differentiated by.
+struct Problem {
+  Functions f;
+  List inputs;
+};
+
+Problem problem_of(const Line& line, const Variant& v, const Subject& subject) {
   Random random(line, 0);
   const json args = parsed(v);
   List all, varied;
@@ -43,12 +49,18 @@ void differentiate(const Line& line, const Variant& v, const Subject& subject) {
     varied.push_back(all.back());
     places.push_back(i);
   }
-  const Functions f = [&](const std::vector<Tensor>& moved) {
-    List in = all;
-    for (size_t k = 0; k < moved.size(); ++k) in[places[k]] = moved[k];
-    return line.call(args, in);
-  };
-  check_gradients(f, varied, line.difference);
+  return {[&line, args, all, places](const std::vector<Tensor>& moved) {
+            List in = all;
+            for (size_t k = 0; k < moved.size(); ++k) in[places[k]] = moved[k];
+            return line.call(args, in);
+          },
+          varied};
+}
+
+void differentiate(const Line& line, const Variant& v, const Subject& subject) {
+  DeviceGuard guard(subject.device);
+  const Problem problem = problem_of(line, v, subject);
+  check_gradients(problem.f, problem.inputs, line.difference);
 }
 
 std::string describe(const Variant& v) {
@@ -75,6 +87,25 @@ std::vector<Check> gradient_checks(const Line& line, const Subject& subject, siz
                       [&line, &v, subject] { differentiate(line, v, subject); }});
   }
   return checks;
+}
+
+void for_each_differentiated(const Line& line, const Subject& subject,
+                             const std::function<void(const std::vector<Tensor>&)>& look) {
+  if (line.difference == 0) return;
+  DeviceGuard guard(subject.device);
+  for (const Variant* v : small_variants(line)) {
+    const Problem problem = problem_of(line, *v, subject);
+    List leaves, sources, seeds;
+    for (auto& x : problem.inputs) leaves.push_back(x.detach().requires_grad_());
+    for (auto& y : problem.f(leaves)) {
+      if (!y.defined() || !y.requires_grad()) continue;
+      sources.push_back(y);
+      seeds.push_back(ones_like(y).requires_grad_());
+    }
+    if (sources.empty()) continue;
+    look(sources);
+    look(grad(sources, leaves, seeds, {.create_graph = true, .allow_unused = true}));
+  }
 }
 
 }  // namespace tenon::conformance
