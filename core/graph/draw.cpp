@@ -1,6 +1,6 @@
 // Programs as pictures: what Graphviz makes of the text.
-#include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,7 +58,7 @@ class Drawing {
   // Who wrote the value last, or the value itself where it is from outside.
   std::string source(uint32_t v) {
     if (writer_[v] >= 0) return fmt::format("n{}", writer_[v]);
-    if (const auto [known, fresh] = outside_.try_emplace(v, outside_.size()); fresh)
+    if (outside_.insert(v).second)
       text_ +=
           fmt::format("  v{} [label=\"{} bytes\", shape=ellipse];\n", v, trace_.values[v].bytes);
     return fmt::format("v{}", v);
@@ -70,7 +70,7 @@ class Drawing {
 
   const Trace& trace_;
   std::vector<int32_t> writer_;
-  std::map<uint32_t, size_t> outside_;
+  std::set<uint32_t> outside_;  // that are drawn
   std::string text_;
 };
 

@@ -83,6 +83,22 @@ bool Program::build(std::string& why) {
   return true;
 }
 
+namespace {
+
+// The values that are used where they lie, and not through an input.
+std::vector<bool> used_in_place(const Trace& trace, const Wiring& wiring) {
+  std::vector<bool> used(trace.values.size());
+  for (auto& n : trace.nodes)
+    for (uint32_t i = 0; i < n.num_inputs + n.num_outputs; ++i) {
+      const uint32_t value = trace.accesses[n.first_access + i].value;
+      if (value != kAbsent && wiring.input_of_access[n.first_access + i] < 0) used[value] = true;
+    }
+  for (auto& kept : trace.kept) used[kept.value] = true;
+  return used;
+}
+
+}  // namespace
+
 void Program::find_written() {
   input_written_.resize(trace_.inputs.size());
   for (auto& n : trace_.nodes)
@@ -90,15 +106,14 @@ void Program::find_written() {
       const int32_t input = wiring_.input_of_access[n.first_access + n.num_inputs + i];
       if (input >= 0) input_written_[static_cast<size_t>(input)] = true;
     }
-  std::vector<bool> used(trace_.values.size()), written(trace_.values.size());
+  const std::vector<bool> used = used_in_place(trace_, wiring_);
+  std::vector<bool> written(trace_.values.size());
   for (auto& n : trace_.nodes)
-    for (uint32_t i = 0; i < n.num_inputs + n.num_outputs; ++i) {
+    for (uint32_t i = n.num_inputs; i < n.num_inputs + n.num_outputs; ++i) {
       const uint32_t value = trace_.accesses[n.first_access + i].value;
-      if (value == kAbsent || wiring_.input_of_access[n.first_access + i] >= 0) continue;
-      used[value] = true;
-      if (i >= n.num_inputs) written[value] = true;
+      if (value != kAbsent && wiring_.input_of_access[n.first_access + i] < 0)
+        written[value] = true;
     }
-  for (auto& kept : trace_.kept) used[kept.value] = true;
   for (size_t v = 0; v < used.size(); ++v)
     if (used[v] && !trace_.values[v].inside) {
       fixed_.push_back(trace_.values[v].held.get());
@@ -281,13 +296,7 @@ void Program::find_overlaps() {
 
 // The memory of a call's arguments is not needed any more, unless a program is pinned to it.
 void Program::forget_arguments(Trace& trace, const Wiring& wiring) {
-  std::vector<bool> used(trace.values.size());
-  for (auto& n : trace.nodes)
-    for (uint32_t i = 0; i < n.num_inputs + n.num_outputs; ++i) {
-      const uint32_t value = trace.accesses[n.first_access + i].value;
-      if (value != kAbsent && wiring.input_of_access[n.first_access + i] < 0) used[value] = true;
-    }
-  for (auto& kept : trace.kept) used[kept.value] = true;
+  const std::vector<bool> used = used_in_place(trace, wiring);
   for (size_t v = 0; v < trace.values.size(); ++v) {
     Value& value = trace.values[v];
     if (value.inside || used[v]) continue;

@@ -54,7 +54,8 @@ void forward(int calls) {
         time_of([&] { return compiled(x); }, calls));
 }
 
-// Functions of many elements, written from their parts: what is between the parts stays in the cache.
+// Functions of many elements, written from their parts: what is between the parts stays in the
+// cache.
 template <class F>
 void parts(const std::string& name, F&& plain, int calls) {
   const NoGrad guard;
@@ -66,8 +67,9 @@ void parts(const std::string& name, F&& plain, int calls) {
 }
 
 void from_parts(int calls) {
-  parts("gelu of 1 000 000, from its parts",
-        [](const Tensor& x) { return 0.5 * x * (1.0 + erf(x * 0.70710678)); }, calls);
+  parts(
+      "gelu of 1 000 000, from its parts",
+      [](const Tensor& x) { return 0.5 * x * (1.0 + erf(x * 0.70710678)); }, calls);
   parts(
       "layer norm of rows of 1 000, likewise",
       [](const Tensor& x) {
@@ -125,8 +127,7 @@ int main(int argc, char** argv) {
   training("512-256-128-2, training step of 256", Network(), randn({256, 512}), 2, calls / 10 + 1);
   training("ResNet-18 of width 8, step of 4", ResNet18(3, 8), randn({4, 3, 32, 32}), 10,
            calls / 40 + 1);
-  const std::string told =
-      training("LeNet, training step of 64", LeNet(), randn({64, 1, 28, 28}), 10, calls / 20 + 1,
-               argc > 2 ? argv[2] : "");
+  const std::string told = training("LeNet, training step of 64", LeNet(), randn({64, 1, 28, 28}),
+                                    10, calls / 20 + 1, argc > 2 ? argv[2] : "");
   std::cout << "\nLeNet: " << told;
 }

@@ -9,23 +9,18 @@
 #include <tenon/tenon.h>
 
 #include "bits.h"
+#include "saved_nets.h"
 
 BOOST_AUTO_TEST_SUITE(steps_test)
 
 using namespace tenon;
 using test::same_bits;
 using test::says;
+using test::saved::MakeOptimizer;
+using test::saved::Optimizer;
+using test::saved::Perceptron;
 
 namespace {
-
-using Optimizer = std::unique_ptr<optim::Optimizer>;
-using MakeOptimizer = std::function<Optimizer(std::vector<Tensor>)>;
-
-struct Perceptron : nn::Module<Perceptron> {
-  nn::Linear fc1{6, 8}, fc2{8, 3};
-  nn::Dropout drop{0.3};
-  Tensor forward(const Tensor& x) { return fc2(drop(relu(fc1(x)))); }
-};
 
 struct Convolutional : nn::Module<Convolutional> {
   nn::Conv2d conv1{1, 3, 3, {.padding = 1}}, conv2{3, 4, 3};

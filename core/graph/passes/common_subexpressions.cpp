@@ -20,8 +20,7 @@ class SharedResults {
   }
 
   size_t run() {
-    for (uint32_t p = 0; p < draft_.trace.parts.size(); ++p) {
-      const Part& part = draft_.trace.parts[p];
+    for (auto& part : draft_.trace.parts) {
       for (uint32_t i = part.first_node; i < part.end_node; ++i) visit(i);
       // What the host does between two parts may change all that is from outside.
       ++parts_;
@@ -84,10 +83,7 @@ class SharedResults {
   // Both have only one writer, now and later, so that one can be read in the place of the other.
   bool can_stand_for(uint32_t earlier, const TraceNode& node) {
     const auto one_writer = [this](const Access& a) {
-      if (a.value == kAbsent) return true;
-      size_t writers = 0;
-      for (auto& use : draft_.uses_of(a.value)) writers += use.writes;
-      return writers == 1;
+      return a.value == kAbsent || draft_.has_one_writer(a.value);
     };
     for (auto& output : draft_.outputs_of(draft_.trace.nodes[earlier]))
       if (!one_writer(output)) return false;

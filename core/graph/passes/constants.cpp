@@ -16,10 +16,7 @@ bool is_constant(Draft& draft, const TraceNode& node) {
     if (input.value != kAbsent && !draft.trace.values[input.value].constant) return false;
   for (auto& output : draft.outputs_of(node)) {
     if (output.value == kAbsent) continue;
-    if (draft.needed_outside(output.value)) return false;
-    size_t writers = 0;
-    for (auto& use : draft.uses_of(output.value)) writers += use.writes;
-    if (writers != 1) return false;
+    if (draft.needed_outside(output.value) || !draft.has_one_writer(output.value)) return false;
   }
   return true;
 }

@@ -13,9 +13,10 @@ size_t remove_dead_code(Draft& draft) {
   for (auto i = static_cast<uint32_t>(trace.nodes.size()); i-- > 0;) {
     const TraceNode& node = trace.nodes[i];
     const auto outputs = draft.outputs_of(node);
-    const bool live = !node.plan || std::any_of(outputs.begin(), outputs.end(), [&](const Access& a) {
-      return a.value != kAbsent && needed[a.value];
-    });
+    const bool live =
+        !node.plan || std::any_of(outputs.begin(), outputs.end(), [&](const Access& a) {
+          return a.value != kAbsent && needed[a.value];
+        });
     if (!live) {
       draft.remove(i);
       continue;

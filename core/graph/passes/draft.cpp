@@ -72,6 +72,12 @@ std::span<const Use> Draft::uses_of(uint32_t value) {
   return {uses_.data() + first_use_[value], uses_.data() + first_use_[value + 1]};
 }
 
+bool Draft::has_one_writer(uint32_t value) {
+  size_t writers = 0;
+  for (auto& use : uses_of(value)) writers += use.writes;
+  return writers == 1;
+}
+
 uint32_t Draft::part_of(uint32_t node) const {
   uint32_t part = 0;
   while (trace.parts[part].end_node <= node) ++part;

@@ -45,6 +45,8 @@ class Draft {
   // says that they have to be built again.
   std::span<const Use> uses_of(uint32_t value);
   void changed() { uses_are_known_ = false; }
+  // Whether one access alone writes the value.
+  bool has_one_writer(uint32_t value);
 
   // Whether anything but the nodes needs the value: it is from outside, or goes on to live.
   bool needed_outside(uint32_t value) const { return !trace.values[value].inside || kept_[value]; }

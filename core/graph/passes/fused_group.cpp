@@ -223,15 +223,20 @@ bool FusedGroup::finish(Draft& draft) {
   return true;
 }
 
+bool FusedGroup::writes(const Range& range) const {
+  return std::any_of(written_.begin(), written_.end(),
+                     [&](const Written& w) { return w.range.overlaps(range); });
+}
+
+bool FusedGroup::reads(const Range& range) const {
+  return std::any_of(inputs_.begin(), inputs_.end(),
+                     [&](const Input& i) { return i.range.overlaps(range); });
+}
+
 bool FusedGroup::conflicts_with(const Draft& draft, const TraceNode& node) const {
   for (uint32_t k = 0; k < node.num_inputs + node.num_outputs; ++k) {
     const Range range = range_of(draft, node, k);
-    if (range.value == kAbsent) continue;
-    for (auto& written : written_)
-      if (written.range.overlaps(range)) return true;
-    if (k < node.num_inputs) continue;
-    for (auto& input : inputs_)
-      if (input.range.overlaps(range)) return true;
+    if (writes(range) || (k >= node.num_inputs && reads(range))) return true;
   }
   return false;
 }
@@ -239,11 +244,7 @@ bool FusedGroup::conflicts_with(const Draft& draft, const TraceNode& node) const
 bool FusedGroup::shares_with(const Draft& draft, const TraceNode& node) const {
   for (uint32_t k = 0; k < node.num_inputs; ++k) {
     const Range range = range_of(draft, node, k);
-    if (range.value == kAbsent) continue;
-    for (auto& written : written_)
-      if (written.range.overlaps(range)) return true;
-    for (auto& input : inputs_)
-      if (input.range.overlaps(range)) return true;
+    if (writes(range) || reads(range)) return true;
   }
   return false;
 }

@@ -86,6 +86,8 @@ class FusedGroup {
   bool is_row_value(const FusedValue& value) const;
   std::optional<FusedValue> operand(const Draft& draft, const Member& member, uint32_t k);
   bool add_written(const Draft& draft, const Member& member, FusedValue step);
+  bool writes(const Range& range) const;
+  bool reads(const Range& range) const;
   bool is_needed(Draft& draft, const Written& written) const;
   CallDesc call() const;
   bool add_inputs(CallDesc& call) const;

@@ -126,8 +126,8 @@ Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {
     if (bounds[0] < 0)
       throw ValueError(fmt::format("bincount: elements must not be negative, found {}", bounds[0]));
     if (bounds[1] >= int64_t{1} << 60)
-      throw ValueError(fmt::format("bincount: no tensor has an element for each number up to {}",
-                                   bounds[1]));
+      throw ValueError(
+          fmt::format("bincount: no tensor has an element for each number up to {}", bounds[1]));
     n = std::max(n, bounds[1] + 1);
   }
   return scatter_add(zeros({n}, {.dtype = dtype_of(added), .device = x.device()}), 0, index, added);
