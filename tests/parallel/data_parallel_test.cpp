@@ -65,7 +65,7 @@ struct Where : nn::Module<Where> {  // says where each row was computed
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(many_steps_equal_one_device) {
-  constexpr int kSteps = test::kSanitized ? 10 : 50;
+  const int kSteps = test::kSanitized ? 10 : 50;
   auto expected = trained(lenet(), kSteps, 12, f64);
   for (uint32_t n : {1u, 2u, 3u, 4u})
     BOOST_TEST(largest_difference(trained(nn::DataParallel(lenet(), places(n)), kSteps, 12, f64),
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(in_single_precision_within_rounding) {
 }
 
 BOOST_AUTO_TEST_CASE(the_same_bits_twice) {
-  constexpr int kSteps = test::kSanitized ? 4 : 10, kRuns = test::kSanitized ? 1 : 3;
+  const int kSteps = test::kSanitized ? 4 : 10, kRuns = test::kSanitized ? 1 : 3;
   for (uint32_t n : {2u, 3u, 4u}) {
     auto first = trained(nn::DataParallel(lenet(), places(n)), kSteps, 9);
     for (int again = 0; again < kRuns; ++again)

@@ -15,7 +15,7 @@
 
 // Seconds after which a process counts as one that hangs where nothing in it may hold it up,
 // whatever a plugin does. Under a sanitizer all of it takes several times as long.
-inline constexpr unsigned kLongestHang = tenon::test::kSanitized ? 40 : 10;
+inline const unsigned kLongestHang = tenon::test::kSanitized ? 40 : 10;
 
 struct Outcome {
   int status;          // exit status, or 1000 and the signal's number; 1014 is the clock

@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(threads_may_fill_the_cache_together) {
 // nothing behind, neither plans nor tensors nor memory of the host.
 BOOST_AUTO_TEST_CASE(lengths_that_never_come_back_leave_nothing_behind) {
   const Device device("cpu:3");
-  constexpr int64_t kLengths = test::kSanitized ? 211 : 1499;  // a prime
+  const int64_t kLengths = test::kSanitized ? 211 : 1499;  // a prime
   Tensor w = full({8, 8}, 0.1, {.device = device}).requires_grad_();
   int64_t steps = 0;
   const auto train = [&](int64_t count) {

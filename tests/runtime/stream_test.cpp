@@ -25,7 +25,7 @@ using test::has;
 
 namespace {
 
-constexpr int64_t kSlowSize = test::kSanitized ? 128 : 640;
+const int64_t kSlowSize = test::kSanitized ? 128 : 640;
 
 // Some tens of milliseconds of work on a device.
 Tensor slow(Device device) {

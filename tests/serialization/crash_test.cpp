@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(killed_at_any_moment_a_save_leaves_a_whole_file) {
   save(path, generation(0));
   std::mt19937 random(2);
   int changed = 0, leftovers = 0;
-  constexpr int kKills = test::kSanitized ? 60 : 200;
+  const int kKills = test::kSanitized ? 60 : 200;
   for (int kill_number = 0; kill_number < kKills; ++kill_number) {
     const pid_t child = start_save_loop(path);
     usleep(random() % 12'000);
