@@ -146,7 +146,7 @@ void CompiledCalls::State::record(KindOfCall& kind, std::span<const Tensor* cons
 
 // A number that differs is an error, unless something was changed that may be the reason.
 void CompiledCalls::State::require_same_number(const Match& found, bool something_changed) {
-  if (!found.number_differs || something_changed) return;
+  if (!(found.number_differs || found.content_differs) || something_changed) return;
   throw ValueError(fmt::format(
       "tenon::compile: {}. A program would always use one number: pass it as a tensor, as an "
       "argument or one from outside that is changed in place, or leave it out of the function",
@@ -171,7 +171,7 @@ void CompiledCalls::State::learn(KindOfCall& kind, Trace trace, uint64_t before)
     }
     const bool same_world = known->changes == before;
     const bool looked = known->program->replays >= known->next_look;
-    if (!looked && !found.number_differs) {
+    if (!looked && !found.number_differs && !found.content_differs) {
       ++known;
       continue;
     }
@@ -185,7 +185,8 @@ void CompiledCalls::State::learn(KindOfCall& kind, Trace trace, uint64_t before)
   Match found = match(*earlier, nullptr, *kind.candidate);
   if (!found.difference.empty()) {
     kind.note = found.difference;
-    return require_same_number(found, changed);
+    if (found.number_differs) require_same_number(found, changed);
+    return;
   }
   make_program(kind, std::move(found.wiring));
 }

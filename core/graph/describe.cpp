@@ -72,6 +72,10 @@ SavedOutput output_of_plan(const PlanEntry& entry, const CallDesc& call, size_t 
 }
 
 SavedNode saved_node(const TraceNode& node, const Scalar* scalars, Device device) {
+  if (!node.plan)
+    throw ValueError(fmt::format("\"{}\" is work of the host, such as a copy between devices; "
+                                 "programs of operators on one device can be stored",
+                                 node.describe()));
   const PlanEntry& entry = *node.plan;
   const auto refuse = [&](const char* why) {
     throw ValueError(fmt::format("{} {}", entry.describe(node.flat ? &node.shape : nullptr), why));

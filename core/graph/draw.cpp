@@ -42,7 +42,7 @@ class Drawing {
  private:
   void draw(uint32_t i) {
     const TraceNode& node = trace_.nodes[i];
-    const char* const name = node.plan ? node.plan->name() : "transfer";
+    const char* const name = node.plan ? node.plan->name() : node.work->name.c_str();
     const std::string signature =
         node.plan ? node.plan->signature(node.flat ? &node.shape : nullptr) : "";
     text_ += fmt::format("  n{} [label=\"{}\", tooltip=\"{}\"];\n", i, name, signature);

@@ -6,6 +6,7 @@
 
 #include <tenon/core/format.h>
 #include <tenon/core/graph/compiled_state.h>
+#include <tenon/core/runtime/context.h>
 
 namespace tenon::detail {
 
@@ -29,7 +30,7 @@ std::string text_of(const Signature& s) {
 
 std::string operators_of(const Trace& trace) {
   std::map<std::string, size_t> counts;
-  for (auto& node : trace.nodes) ++counts[node.plan->name()];
+  for (auto& node : trace.nodes) ++counts[node.work ? node.work->name : node.plan->name()];
   std::string text;
   for (auto& [name, count] : counts)
     text += fmt::format("{}{}{}", text.empty() ? "" : ", ", name,
@@ -54,6 +55,11 @@ std::string text_of(const KnownProgram& known) {
       trace.nodes.size(), known.program->replays, known.program->recorded().nodes.size(),
       trace.results.size(), gradients, trace.num_draws, known.program->arena_bytes(),
       known.program->fresh_bytes(), trace.inside_bytes);
+  if (const auto& devices = known.program->devices(); devices.size() > 1) {
+    text += "      on";
+    for (auto* context : devices) text += " " + context->name;
+    text += "\n";
+  }
   if (host_parts)
     text += fmt::format("      steps of optimizers, which the host takes: {}\n", host_parts);
   text += fmt::format("      operators: {}\n", operators_of(trace));

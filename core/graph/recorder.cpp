@@ -4,6 +4,7 @@
 
 #include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/dispatch/record.h>
+#include <tenon/core/dispatch/replica.h>
 #include <tenon/core/dispatch/written.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
@@ -69,9 +70,11 @@ void Recorder::reset() noexcept {
     host_places_.clear();
     live_bytes_ = 0;
   }
-  host_depth_ = 0;
+  host_depth_ = work_depth_ = 0;
   made_on_host_ = false;
   version_marks_.clear();
+  last_writes_.clear();
+  works_ = 0;
   draws_.clear();
   draw_used_.clear();
   changed_leaves_.clear();
@@ -87,6 +90,7 @@ void Recorder::abandon() noexcept {
 // ---- memory
 
 void Recorder::allocated(const Storage& storage, bool for_host) {
+  if (work_depth_ > 0) return;  // what it makes, it tells
   std::lock_guard lock(lock_);
   if (host_depth_ > 0) {  // what the host makes counts as from outside
     host_places_[&storage] = kBorn;
@@ -110,6 +114,7 @@ uint32_t Recorder::value_of(Storage& storage) {
   uint32_t& place = found->second;
   if (place < kBornOnHost) return place;
   Value value{.inside = !fresh, .id = &storage, .held = {}, .bytes = storage.bytes};
+  value.device = storage.context->device;
   if (place == kBornOnHost) refuse("it uses a tensor that the host filled meanwhile");
   if (fresh)
     value.held = Ref<Storage>::share(&storage);
@@ -119,6 +124,7 @@ uint32_t Recorder::value_of(Storage& storage) {
   place = static_cast<uint32_t>(trace_.values.size());
   trace_.values.push_back(std::move(value));
   version_marks_.push_back(storage.version.load(std::memory_order_acquire));
+  last_writes_.push_back(0);
   return place;
 }
 
@@ -153,19 +159,16 @@ TraceNode Recorder::node_of(const Launch& launch, size_t first_access,
 
 void Recorder::launched(const Launch& launch, std::span<const Tensor* const> inputs,
                         std::span<TensorImpl* const> outputs) {
+  if (work_depth_ > 0) return;
   if (host_depth_ > 0 && trace_.refusal.empty()) return launched_by_host(launch, inputs, outputs);
   if (ignores()) return;
   auto& entry = entry_of(launch);
+  if (entry.context != &entry.context->main) return refuse("a plan runs beside the others");
   if (trace_.nodes.empty()) trace_.device = entry.device;
-  if (entry.device != trace_.device)
-    return refuse(fmt::format("it computes on {} and on {}", trace_.device, entry.device));
   if (entry.context->stream->capturing()) return refuse("a stream graph is captured");
   TraceNode node = node_of(launch, trace_.accesses.size(), trace_.scalars);
   for (auto* t : inputs) trace_.accesses.push_back(t ? access(impl_of(*t)) : Access());
-  for (auto* t : outputs) {
-    trace_.accesses.push_back(t ? access(*t) : Access());
-    if (t) trace_.values[trace_.accesses.back().value].written = true;
-  }
+  for (auto* t : outputs) trace_.accesses.push_back(t ? access(*t) : Access());
   if (entry.call.op->draws) {
     const Scalar* const scalars = trace_.scalars.data() + node.first_scalar;
     for (size_t i = draws_.size(); i-- > 0 && node.draw < 0;)
@@ -175,7 +178,19 @@ void Recorder::launched(const Launch& launch, std::span<const Tensor* const> inp
     if (node.draw < 0) return refuse("it uses random numbers that were drawn before the call");
     draw_used_[static_cast<size_t>(node.draw)] = true;
   }
+  add_node(std::move(node));
+}
+
+void Recorder::add_node(TraceNode&& node) {
   trace_.nodes.push_back(std::move(node));
+  const auto count = static_cast<uint32_t>(trace_.nodes.size());
+  const TraceNode& added = trace_.nodes.back();
+  for (uint32_t i = 0; i < added.num_outputs; ++i) {
+    const uint32_t value = trace_.outputs_of(added)[i].value;
+    if (value == kAbsent) continue;
+    trace_.values[value].written = true;
+    last_writes_[value] = count;
+  }
 }
 
 void Recorder::drew(const RandomState& state) {
@@ -191,10 +206,7 @@ void Recorder::refuse(const std::string& why) {
 void Recorder::reads(const char* what) {
   if (ignores()) return;
   std::string after;
-  if (!trace_.nodes.empty()) {
-    const TraceNode& last = trace_.nodes.back();
-    after = fmt::format(", after {}", last.plan->describe(last.flat ? &last.shape : nullptr));
-  }
+  if (!trace_.nodes.empty()) after = fmt::format(", after {}", trace_.nodes.back().describe());
   throw ValueError(
       fmt::format("{} is read inside a function that tenon::compile records{}{}: a program runs "
                   "without the host, which could not decide by it. Return the tensor and read it "
@@ -207,14 +219,18 @@ void Recorder::reads(const char* what) {
 Leaf& Recorder::leaf_of(TensorImpl& leaf) {
   for (auto& known : trace_.leaves)
     if (known.tensor.get() == &leaf) return known;
-  trace_.leaves.emplace_back().tensor = Ref<TensorImpl>::share(&leaf);
-  return trace_.leaves.back();
+  Leaf& added = trace_.leaves.emplace_back();
+  added.tensor = Ref<TensorImpl>::share(&leaf);
+  added.shared = leaf.autograd && leaf.autograd->replicas;
+  return added;
 }
 
 void Recorder::asks_gradient(TensorImpl& leaf) {
   if (ignores() || (leaf.autograd && leaf.autograd->node)) return;
   Leaf& found = leaf_of(leaf);
   if (found.replaced || found.asked) return;
+  if (found.shared && !leaf.autograd->replicas->held.empty())
+    return refuse("gradients are summed that an earlier pass left on several devices (no_sync)");
   found.asked = true;
   if (!leaf.autograd || !leaf.autograd->grad.defined()) return;
   const TensorImpl& grad = impl_of(leaf.autograd->grad);
@@ -228,7 +244,6 @@ void Recorder::replaces_gradient(TensorImpl& leaf) {
   if (ignores()) return;
   if (leaf.autograd && leaf.autograd->node)
     return refuse("a tensor that is no leaf has a gradient");
-  if (leaf.autograd && leaf.autograd->replicas) return refuse("a parameter has replicas");
   if (leaf.autograd && leaf.autograd->hooks)
     return refuse("a leaf has a hook, which a program would not call");
   Leaf& found = leaf_of(leaf);
@@ -246,15 +261,21 @@ void Recorder::mark_versions() {
       version_marks_[i] = trace_.values[i].held->version.load(std::memory_order_acquire);
 }
 
-void Recorder::end_part() {
-  Part& part = trace_.parts.back();
-  part.end_node = static_cast<uint32_t>(trace_.nodes.size());
+// What versions were added since the marks.
+void Recorder::note_versions(std::vector<VersionChange>& changes) {
   for (size_t i = 0; i < trace_.values.size(); ++i) {
     if (trace_.values[i].inside) continue;
     const uint64_t now = trace_.values[i].held->version.load(std::memory_order_acquire);
     if (now != version_marks_[i])
-      part.versions.push_back({static_cast<uint32_t>(i), now - version_marks_[i]});
+      changes.push_back({static_cast<uint32_t>(i), now - version_marks_[i], works_});
+    version_marks_[i] = now;
   }
+}
+
+void Recorder::end_part() {
+  Part& part = trace_.parts.back();
+  part.end_node = static_cast<uint32_t>(trace_.nodes.size());
+  note_versions(part.versions);
   for (const size_t place : changed_leaves_) {
     const TensorImpl& leaf = *trace_.leaves[place].tensor;
     const bool has = leaf.autograd && leaf.autograd->grad.defined();

@@ -36,6 +36,7 @@ class Recorder final : public recording::Listener, ForkMember {
   void freed(const Storage& storage) noexcept override;
   void launched(const Launch& launch, std::span<const Tensor* const> inputs,
                 std::span<TensorImpl* const> outputs) override;
+  std::vector<Tensor> work(recording::HostWork&& work) override;
   void drew(const RandomState& state) override;
   void asks_gradient(TensorImpl& leaf) override;
   void replaces_gradient(TensorImpl& leaf) override;
@@ -49,7 +50,7 @@ class Recorder final : public recording::Listener, ForkMember {
   void before_fork() override { lock_.lock(); }
   void after_fork(bool in_child) override;
 
-  bool ignores() const { return host_depth_ > 0 || !trace_.refusal.empty(); }
+  bool ignores() const { return host_depth_ > 0 || work_depth_ > 0 || !trace_.refusal.empty(); }
   static PlanEntry& entry_of(const Launch& launch);
   static TraceNode node_of(const Launch& launch, size_t first_access, std::vector<Scalar>& scalars);
   Access access(TensorImpl& tensor);
@@ -59,6 +60,12 @@ class Recorder final : public recording::Listener, ForkMember {
   uint32_t value_of(Storage& storage);
   Leaf& leaf_of(TensorImpl& leaf);
   void forget_host_places() noexcept;
+  void add_node(TraceNode&& node);
+  bool is_known(const Storage& storage, uint32_t& value);
+  void make_known(const Tensor& made);
+  bool is_settled(const recording::HostWork& work);
+  void add_work(const recording::HostWork& work, const std::vector<Tensor>& made);
+  void note_versions(std::vector<VersionChange>& changes);
   void mark_versions();
   void end_part();
   void keep_results(std::span<const Tensor> results);
@@ -78,8 +85,12 @@ class Recorder final : public recording::Listener, ForkMember {
 
   Trace trace_;
   int host_depth_ = 0;
-  bool made_on_host_ = false;            // a host part left memory behind that it made
-  std::vector<uint64_t> version_marks_;  // of values from outside; when their part began
+  bool made_on_host_ = false;  // a host part left memory behind that it made
+  int work_depth_ = 0;         // the host does something that is a node
+  // Of values from outside: their versions when their part began, or the last work that queues.
+  std::vector<uint64_t> version_marks_;
+  std::vector<uint32_t> last_writes_;  // of values: the number of nodes before and with the last
+  uint32_t works_ = 0;                 // of the trace that queue
   std::vector<RandomState> draws_;
   std::vector<bool> draw_used_;
   std::vector<size_t> changed_leaves_;  // in this part

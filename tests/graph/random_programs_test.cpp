@@ -1,5 +1,6 @@
 // Random functions of operators, views, changes in place and gradients: the compiled form gives the
-// same bits as the function, in results, in what it changed, and in what stayed.
+// same bits as the function, in results, in what it changed, and in what stayed. On one device and
+// on several.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -26,7 +27,7 @@ namespace {
 Tensor argument(Choices& c, const Tensor& data, const Tensor& before) {
   switch (c.below(3)) {
     case 0:
-      return randn({4, 4});
+      return randn({4, 4}).to(data.device());
     case 1:
       return data.narrow(0, static_cast<int64_t>(c.below(13)), 4);
     default:
@@ -35,16 +36,17 @@ Tensor argument(Choices& c, const Tensor& data, const Tensor& before) {
 }
 
 // Returns whether all calls of one function agree.
-bool agree(uint64_t seed, uint64_t& replayed) {
-  World plain = make_world(seed), other = make_world(seed);
+bool agree(uint64_t seed, const std::vector<Device>& devices, uint64_t& replayed) {
+  World plain = make_world(seed, devices), other = make_world(seed, devices);
   auto compiled = compile(
       [&](const Tensor& x, const Tensor& y) { return test::run_function(seed, other, x, y); });
   Choices c(seed ^ 0x9e3779b97f4a7c15u);
-  const Tensor data = randn({16, 4});
-  Tensor x = randn({4, 4}), y = randn({4, 4});
+  const Tensor data_x = randn({16, 4}), data_y = data_x.to(devices[seed % devices.size()]);
+  Tensor x = randn({4, 4}), y = data_y.narrow(0, 3, 4);
   std::vector<Tensor> kept, expected_kept;
   for (int call = 0; call < 9; ++call) {
-    x = argument(c, data, x), y = argument(c, data, c.chance(0.2) ? x : y);
+    x = argument(c, data_x, x);
+    y = argument(c, data_y, c.chance(0.2) && x.device() == y.device() ? x : y);
     const RandomState state = random_state();
     const auto expected = test::run_function(seed, plain, x, y);
     const RandomState after = random_state();
@@ -68,19 +70,26 @@ bool agree(uint64_t seed, uint64_t& replayed) {
   return same_bits(expected_kept, kept);
 }
 
-}  // namespace
-
-BOOST_AUTO_TEST_CASE(give_the_same_bits_as_their_functions) {
+void require_agreement(const std::vector<Device>& devices) {
   const test::Deadline deadline;
   uint64_t replayed = 0;
   const auto tried = test::each_point(10'000, 300, deadline, [&](int64_t n) {
     BOOST_TEST_CONTEXT("function " << n)
-    BOOST_TEST(agree(static_cast<uint64_t>(n), replayed));
+    BOOST_TEST(agree(static_cast<uint64_t>(n), devices, replayed));
     return n < 10'000;
   });
   BOOST_TEST(tried > 0);
   // Most calls are those of programs, or this would show nothing.
   BOOST_TEST(replayed > 2 * static_cast<uint64_t>(tried));
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(give_the_same_bits_as_their_functions) {
+  require_agreement({default_device()});
+}
+BOOST_AUTO_TEST_CASE(give_the_same_bits_on_several_devices) {
+  require_agreement({"cpu:0", "cpu:1", "cpu:2"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()
