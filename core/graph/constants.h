@@ -10,8 +10,8 @@ namespace tenon::graph {
 
 class Constants {
  public:
-  // Allocates their memory and queues the work on the stream of their device, of which there is one.
-  // Throws an OutOfMemoryError.
+  // Allocates their memory and queues the work on the stream of their device, of which there is
+  // one. Throws an OutOfMemoryError.
   void compute(const Trace& trace);
   // The memory of a constant value.
   char* data_of(uint32_t value) const { return static_cast<char*>(storages_[value]->data); }

@@ -174,7 +174,7 @@ struct Input {
 
 struct Trace {
   std::string refusal;  // why nothing can be made of it; the rest has no meaning then
-  Device device;        // of the first node
+  Device device;        // of the first node, if that is a plan
   std::vector<Value> values;
   std::vector<Access> accesses;
   std::vector<Scalar> scalars;

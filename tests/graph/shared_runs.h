@@ -86,7 +86,7 @@ inline Tensor targets(int64_t n) { return randint(0, 3, {n}); }
 
 // Both make the same steps, one of them compiled; now and then both are called as they are.
 inline void compare(uint32_t devices, const MakeOptimizer& make, int64_t batch,
-             nn::DataParallelOptions options = {}, int steps = 12) {
+                    nn::DataParallelOptions options = {}, int steps = 12) {
   Run a(devices, make, options), b(devices, make, options);
   auto compiled = compile([&](const Tensor& x, const Tensor& y) { return b.step(x, y); });
   for (int i = 0; i < steps; ++i) {

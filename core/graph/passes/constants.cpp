@@ -30,8 +30,8 @@ size_t fold_constants(Draft& draft) {
   uint64_t total = 0;
   for (uint32_t i = 0; i < trace.nodes.size(); ++i) {
     const TraceNode& node = trace.nodes[i];
-    const bool one_device =
-        trace.constants.empty() || !node.plan || trace.constants[0].plan->context == node.plan->context;
+    const bool one_device = trace.constants.empty() || !node.plan ||
+                            trace.constants[0].plan->context == node.plan->context;
     if (!one_device || !is_constant(draft, node)) continue;
     uint64_t bytes = 0;
     for (auto& output : draft.outputs_of(node))
