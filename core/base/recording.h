@@ -51,6 +51,10 @@ class Listener {
   // Somebody asks for the gradient of a leaf, or is about to replace it.
   virtual void asks_gradient(TensorImpl& leaf) = 0;
   virtual void replaces_gradient(TensorImpl& leaf) = 0;
+  // The tensor was changed in place, and so got a history.
+  virtual void gets_history(TensorImpl& tensor) = 0;
+  // How many handles of the recording itself the memory has.
+  virtual uint32_t handles_of(const Storage& storage) const = 0;
   // Values are about to be read by `what`, such as "item". Throws a ValueError.
   virtual void reads(const char* what) = 0;
   // Something happens that cannot be repeated by running plans again.

@@ -293,7 +293,7 @@ class Description {
   }
 
   void add_results() {
-    for (size_t i = 0; i < trace_.results.size(); ++i) {
+    for (size_t i = 0; i < trace_.num_results(); ++i) {
       const Result& result = trace_.results[i];
       SavedResult saved;
       saved.name = i < names_.outputs.size() ? names_.outputs[i] : std::to_string(i);
@@ -317,9 +317,9 @@ class Description {
       }
       saved_.results.push_back(std::move(saved));
     }
-    if (names_.outputs.size() > trace_.results.size())
+    if (names_.outputs.size() > trace_.num_results())
       throw ValueError(fmt::format("{} names of outputs are given, and the function has {} results",
-                                   names_.outputs.size(), trace_.results.size()));
+                                   names_.outputs.size(), trace_.num_results()));
   }
 
   const Trace trace_;

@@ -29,7 +29,8 @@ class Drawing {
     }
     for (size_t i = 0; i < trace_.results.size(); ++i)
       if (const int32_t kept = trace_.results[i].kept; kept >= 0)
-        draw_end(trace_.kept[static_cast<size_t>(kept)].value, fmt::format("result {}", i));
+        draw_end(trace_.kept[static_cast<size_t>(kept)].value,
+                 i < trace_.num_results() ? fmt::format("result {}", i) : "for backward");
     size_t gradient = 0;
     for (auto& part : trace_.parts)
       for (auto& bind : part.binds)

@@ -79,6 +79,8 @@ void Recorder::reset() noexcept {
   draw_used_.clear();
   changed_leaves_.clear();
   kept_.clear();
+  held_handles_.clear();
+  history_ = nullptr;
   arguments_.clear();
 }
 
@@ -288,27 +290,21 @@ void Recorder::end_part() {
 
 // Returns the number of a tensor that goes on to live.
 int32_t Recorder::keep(const Tensor& tensor) {
-  for (size_t i = 0; i < kept_.size(); ++i)
-    if (kept_[i].is_same(tensor)) return static_cast<int32_t>(i);
-  TensorImpl& t = impl_of(tensor);
-  Kept kept;
-  kept.value = value_of(*t.storage);
-  kept.dtype = t.dtype;
-  kept.shape = t.shape, kept.strides = t.strides, kept.offset = t.offset;
+  if (const int32_t known = find_kept(tensor); known >= 0) return known;
+  const TensorImpl& t = impl_of(tensor);
+  Kept kept = values_of(tensor);
   if (t.autograd) {
     if (t.autograd->replicas || t.autograd->hooks || t.autograd->retained)
       refuse("a result has hooks, replicas, or a gradient that it retains");
-    if (t.autograd->node && !history_is_spent(tensor))
-      refuse(
-          "a result has a history, through which nothing has gone backward: call backward() "
-          "inside, return detach(), or compute under NoGrad");
-    kept.requires_grad = t.autograd->requires_grad;
-    kept.node = t.autograd->node;
-    kept.output = t.autograd->output;
+    if (!history_ || !history_->covers(t)) {
+      if (t.autograd->node && !history_is_spent(tensor))
+        refuse("a gradient has a history of its own, by create_graph");
+      kept.requires_grad = t.autograd->requires_grad;
+      kept.node = t.autograd->node;
+      kept.output = t.autograd->output;
+    }
   }
-  kept_.push_back(tensor);
-  trace_.kept.push_back(std::move(kept));
-  return static_cast<int32_t>(kept_.size()) - 1;
+  return add_kept(tensor, std::move(kept));
 }
 
 // A leaf that only the recorder still holds has ended with the call.
@@ -346,8 +342,10 @@ bool Recorder::all_are_known() const {
       if (leaf.tensor && leaf.tensor->autograd && kept_[i].is_same(leaf.tensor->autograd->grad))
         ++handles[i];
   for (size_t i = 0; i < kept_.size(); ++i) {
-    if (kept_[i].impl()->refs != handles[i]) return false;
-    ++tensors[trace_.kept[i].value];
+    const uint32_t value = trace_.kept[i].value;
+    const uint32_t known = handles[i] + held_handles_[i];
+    if (trace_.values[value].inside && kept_[i].impl()->refs != known) return false;
+    ++tensors[value];
   }
   for (auto& [storage, place] : places_) {
     if (place >= kBornOnHost) return false;
@@ -365,12 +363,15 @@ void Recorder::require_new_gradients() {
         refuse("a tensor from outside is set as a gradient");
 }
 
-Trace Recorder::end(std::span<const Tensor> results) {
+Trace Recorder::end(std::span<const Tensor> results, History* history) {
   forget_ended_leaves();
   if (trace_.refusal.empty()) {
+    history_ = history;
     end_part();
     keep_results(results);
+    if (history) keep_held(*history);
     require_new_gradients();
+    refuse_passes_to_outside();
     if (!all_are_known())
       refuse(
           "a tensor that was made inside is kept by something that is no result and no gradient; "

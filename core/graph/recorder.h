@@ -13,6 +13,7 @@
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/recording.h>
 #include <tenon/core/base/spin_lock.h>
+#include <tenon/core/graph/history.h>
 #include <tenon/core/graph/trace.h>
 #include <tenon/core/random.h>
 
@@ -27,8 +28,9 @@ class Recorder final : public recording::Listener, ForkMember {
 
   // Begins to record the calling thread, unless one is recorded already.
   bool begin(std::span<const Tensor* const> arguments);
-  // Ends it and returns what was recorded, given all that still lives of what the function made.
-  Trace end(std::span<const Tensor> results);
+  // Ends it and returns what was recorded, given all that still lives of what the function made:
+  // its results and what their history holds, if they have one.
+  Trace end(std::span<const Tensor> results, History* history);
   // Ends it because the function threw.
   void abandon() noexcept;
 
@@ -40,6 +42,8 @@ class Recorder final : public recording::Listener, ForkMember {
   void drew(const RandomState& state) override;
   void asks_gradient(TensorImpl& leaf) override;
   void replaces_gradient(TensorImpl& leaf) override;
+  void gets_history(TensorImpl& tensor) override;
+  uint32_t handles_of(const Storage& storage) const override;
   void reads(const char* what) override;
   void refuse(const std::string& why) override;
   void begin_host_part(std::weak_ptr<const void> owner, std::function<void()> again) override;
@@ -69,6 +73,12 @@ class Recorder final : public recording::Listener, ForkMember {
   void mark_versions();
   void end_part();
   void keep_results(std::span<const Tensor> results);
+  int32_t find_kept(const Tensor& tensor) const;
+  Kept values_of(const Tensor& tensor);
+  int32_t add_kept(const Tensor& tensor, Kept kept);
+  void keep_held(History& history);
+  int32_t argument_with(const TensorImpl& tensor) const;
+  void refuse_passes_to_outside();
   void require_new_gradients();
   int32_t keep(const Tensor& tensor);
   bool all_are_known() const;
@@ -95,7 +105,9 @@ class Recorder final : public recording::Listener, ForkMember {
   std::vector<bool> draw_used_;
   std::vector<size_t> changed_leaves_;  // in this part
   std::vector<const TensorImpl*> arguments_;
-  std::vector<Tensor> kept_;  // those of trace_.kept
+  std::vector<Tensor> kept_;            // those of trace_.kept
+  std::vector<uint32_t> held_handles_;  // of each: those that the history has
+  History* history_ = nullptr;
 };
 
 }  // namespace tenon::graph

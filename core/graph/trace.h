@@ -183,13 +183,16 @@ struct Trace {
   std::vector<Part> parts;
   std::vector<Leaf> leaves;
   std::vector<Kept> kept;
-  std::vector<Result> results;
+  std::vector<Result> results;  // then what their history holds (core/graph/history.h)
   std::vector<Input> inputs;
   HostPlans host;
+  uint32_t num_following = 0;  // of `results`: those that the function did not return
   uint32_t num_draws = 0;
   uint32_t num_numbers = 0;   // of LivingNumber
   uint64_t inside_bytes = 0;  // the most that eager execution had at once
 
+  // How many tensors the function returned.
+  size_t num_results() const { return results.size() - num_following; }
   const Access* inputs_of(const TraceNode& n) const { return accesses.data() + n.first_access; }
   const Access* outputs_of(const TraceNode& n) const { return inputs_of(n) + n.num_inputs; }
 };
