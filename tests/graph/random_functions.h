@@ -99,12 +99,29 @@ inline Tensor one_step(Choices& c, std::vector<Tensor>& pool, World& world) {
   }
 }
 
-inline std::vector<Tensor> run_function(uint64_t seed, World& world, const Tensor& x,
-                                        const Tensor& y) {
-  Choices c(seed);
+// What a function computes before it decides what to do with it.
+inline std::vector<Tensor> run_steps(Choices& c, World& world, const Tensor& x, const Tensor& y) {
   std::vector<Tensor> pool = {x, y, world.state[0].clone(), world.leaves[0]};
   const size_t steps = 2 + c.below(14);
   for (size_t i = 0; i < steps; ++i) pool.push_back(one_step(c, pool, world));
+  return pool;
+}
+
+// Without a backward pass: what it returns may have a history.
+inline std::vector<Tensor> run_forward(uint64_t seed, World& world, const Tensor& x,
+                                       const Tensor& y) {
+  Choices c(seed);
+  const auto pool = run_steps(c, world, x, y);
+  std::vector<Tensor> results;
+  const size_t count = 1 + c.below(3);
+  for (size_t i = 0; i < count; ++i) results.push_back(pool[4 + c.below(pool.size() - 4)]);
+  return results;
+}
+
+inline std::vector<Tensor> run_function(uint64_t seed, World& world, const Tensor& x,
+                                        const Tensor& y) {
+  Choices c(seed);
+  const auto pool = run_steps(c, world, x, y);
   const bool learns = c.chance(0.6);
   std::vector<Tensor> results;
   if (learns) {
