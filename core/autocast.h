@@ -53,6 +53,7 @@ class TENON_API Autocast {
     DType dtype;
     bool enabled, caches;
     uint32_t device_type;  // Device::type_id, or all
+    bool operator==(const Setting&) const = default;
   };
   explicit Autocast(const Setting& setting);
   const Setting& setting() const { return setting_; }

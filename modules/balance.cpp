@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include <tenon/core/base/log.h>
+#include <tenon/core/base/recording.h>
 #include <tenon/core/format.h>
 #include <tenon/core/runtime/context.h>
 #include <tenon/modules/data_parallel.h>
@@ -51,6 +52,7 @@ std::vector<double> Balance::shares() const {
 
 bool Balance::is_due(const Split& split) {
   if (!on_ || split.parts.size() < 2) return false;
+  recording::refuse("DataParallel finds the shares of its devices (balance)");
   // The first call of a size makes plans, which takes time.
   const bool same = last_ == split.parts;
   last_ = split.parts;

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include <tenon/core/autograd/lanes.h>
+#include <tenon/core/base/recording.h>
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/shape.h>
@@ -112,7 +113,7 @@ SplitCall::SplitCall(ModuleRef module, const std::vector<Device>& devices, doubl
     }
   };
   prepare(named_parameters(module));
-  for (auto& parameter : all) set_sums(parameter, bucket_cap_mb, syncs);
+  set_sums(all, bucket_cap_mb, syncs);
   prepare(named_buffers(module));
   refresh_replicas(all, devices);
   // Now, because the first part may change them.
@@ -122,9 +123,14 @@ SplitCall::SplitCall(ModuleRef module, const std::vector<Device>& devices, doubl
 
 // A call around this one has said whether gradients are summed. This one may only add that they are
 // not.
-void SplitCall::set_sums(const Tensor& parameter, double bucket_cap_mb, bool syncs) const {
+void SplitCall::set_sums(const std::vector<Tensor>& parameters, double bucket_cap_mb,
+                         bool syncs) const {
   const uint64_t bytes = static_cast<uint64_t>(std::min(bucket_cap_mb, 1e12) * (1 << 20));
-  set_gradient_sums(parameter, {bytes, !syncs || (nested_ && defers_gradient_sums(parameter))});
+  std::vector<std::pair<Tensor, GradientSums>> sums;
+  for (auto& parameter : parameters)
+    sums.emplace_back(parameter,
+                      GradientSums{bytes, !syncs || (nested_ && defers_gradient_sums(parameter))});
+  set_gradient_sums(sums);
 }
 
 void SplitCall::run(size_t parts, const std::function<void(size_t)>& work, PartTimes* times) {
@@ -214,3 +220,18 @@ Tensor gather_tensors(const std::vector<Tensor>& outputs, Device device) {
 }
 
 }  // namespace tenon::nn::detail
+
+namespace tenon::nn {
+
+// A compiled function has to notice what its calls do about sums.
+NoSync::NoSync(Count& count) : count_(&count) {
+  ++count.value;
+  recording::changed();
+}
+NoSync::~NoSync() {
+  if (!count_) return;
+  --count_->value;
+  recording::changed();
+}
+
+}  // namespace tenon::nn

@@ -111,7 +111,7 @@ class TENON_API SplitCall {
   void run(size_t parts, const std::function<void(size_t)>& work, PartTimes* times = nullptr);
 
  private:
-  void set_sums(const Tensor& parameter, double bucket_cap_mb, bool syncs) const;
+  void set_sums(const std::vector<Tensor>& parameters, double bucket_cap_mb, bool syncs) const;
   void switch_to(size_t part);
   void end();
 
@@ -236,11 +236,9 @@ class [[nodiscard]] NoSync {
     Count(const Count&) {}
     Count& operator=(const Count&) { return *this; }
   };
-  explicit NoSync(Count& count) : count_(&count) { ++count.value; }
+  TENON_API explicit NoSync(Count& count);
   NoSync(NoSync&& from) noexcept : count_(std::exchange(from.count_, nullptr)) {}
-  ~NoSync() {
-    if (count_) --count_->value;
-  }
+  TENON_API ~NoSync();
   NoSync& operator=(NoSync&&) = delete;
 
  private:

@@ -6,6 +6,7 @@
 #include <tenon/core/autograd/node.h>
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/never_destroyed.h>
+#include <tenon/core/base/recording.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
 #include <tenon/modules/hooks.h>
@@ -55,6 +56,7 @@ class ModuleHooks {
     if (!hooks) hooks = std::make_shared<ModuleHooks>(key);
     ((*hooks).*list).push_back({hooks->next_id_, std::move(kept)});
     detail::hooks_registered.fetch_add(1, std::memory_order_relaxed);
+    recording::changed();
     return {hooks, hooks->next_id_++};
   }
 
@@ -79,6 +81,7 @@ class ModuleHooks {
     remove_from(after_);
     remove_from(backward_);
     detail::hooks_registered.fetch_sub(1, std::memory_order_relaxed);
+    recording::changed();
     if (!before_.empty() || !after_.empty() || !backward_.empty()) return;
     const auto it = table.all.find(key_);
     if (it != table.all.end() && it->second.get() == this) table.all.erase(it);

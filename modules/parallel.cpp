@@ -9,6 +9,7 @@
 #include <tenon/core/ops/shape.h>
 #include <tenon/core/runtime/collectives.h>
 #include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/host_work.h>
 #include <tenon/core/tensor_impl.h>
 #include <tenon/modules/parallel.h>
 #include <tenon/modules/shares.h>
@@ -115,7 +116,7 @@ void sum_in_place(const Rows& rows, std::vector<bool>& summed) {
 }
 
 // Replaces the members of each row by their sum; those on the same devices in one launch.
-void sum_rows(const Rows& rows) {
+void queue_sums_of(const Rows& rows) {
   const NoGrad guard;
   std::vector<bool> summed(rows.size());
   std::vector<std::vector<Device>> devices;
@@ -129,6 +130,29 @@ void sum_rows(const Rows& rows) {
     const Tensor sum = reduce_add(rows[r], rows[r][0].device());
     for (auto& t : rows[r]) Tensor(t).copy_(sum.to(t.device()));
   }
+}
+
+// A program makes the same sums again.
+void sum_rows(const Rows& rows) {
+  auto* const recorder = recording::here();
+  if (!recorder) return queue_sums_of(rows);
+  std::vector<Tensor> members;
+  std::vector<size_t> sizes;
+  for (auto& row : rows) {
+    sizes.push_back(row.size());
+    for (auto& t : row) members.push_back(t.detach());
+  }
+  const auto again = [sizes](std::span<const Tensor>, std::span<const Tensor> changes,
+                             std::vector<Tensor>&) {
+    Rows all;
+    for (auto next = changes.begin(); const size_t size : sizes) {
+      all.emplace_back(next, next + static_cast<ptrdiff_t>(size));
+      next += static_cast<ptrdiff_t>(size);
+    }
+    queue_sums_of(all);
+  };
+  recorder->work(
+      {.name = "sums over devices", .reads = {}, .changes = std::move(members), .again = again});
 }
 
 }  // namespace

@@ -17,8 +17,6 @@
 namespace tenon {
 namespace {
 
-namespace wire = index_wire;
-
 uint8_t wire_type(DType dtype) {
   return static_cast<uint8_t>(std::find(kWireTypes.begin(), kWireTypes.end(), dtype) -
                               kWireTypes.begin());
@@ -73,11 +71,11 @@ class IndexReader {
       : bytes_(bytes), end_(values_end), keys_(1) {}
 
   std::optional<CheckpointIndex> read() {
-    const auto head = bytes_.take<wire::Head>();
-    if (head.version > wire::kVersion) return std::nullopt;
-    if (head.version != wire::kVersion) refuse_index("it has no version");
-    if (head.wrappers != wire::kNoWrappers) index_.contents.wrappers.emplace();
-    for (uint32_t i = 0; i < head.wrappers && head.wrappers != wire::kNoWrappers; ++i)
+    const auto head = bytes_.take<index_wire::Head>();
+    if (head.version > index_wire::kVersion) return std::nullopt;
+    if (head.version != index_wire::kVersion) refuse_index("it has no version");
+    if (head.wrappers != index_wire::kNoWrappers) index_.contents.wrappers.emplace();
+    for (uint32_t i = 0; i < head.wrappers && head.wrappers != index_wire::kNoWrappers; ++i)
       index_.contents.wrappers->emplace_back(bytes_.take(bytes_.take<uint32_t>()));
     for (uint32_t i = 0; i < head.groups; ++i) take_group();
     for (uint64_t i = 0; i < head.tensors; ++i) take_tensor();
@@ -88,7 +86,7 @@ class IndexReader {
 
  private:
   void take_group() {
-    const auto group = bytes_.take<wire::Group>();
+    const auto group = bytes_.take<index_wire::Group>();
     std::string name(bytes_.take(group.name_bytes));
     if (!name.starts_with('@') || name.find_first_of(std::string_view("/\0", 2)) != name.npos ||
         !names_.insert(name).second)
@@ -98,7 +96,7 @@ class IndexReader {
   }
 
   void take_tensor() {
-    const auto entry = bytes_.take<wire::Tensor>();
+    const auto entry = bytes_.take<index_wire::Tensor>();
     if (entry.group > index_.groups.size()) refuse_index("a tensor is in no group");
     StoredTensor tensor;
     if (entry.group > 0) tensor.group = index_.groups[entry.group - 1].name;
@@ -116,7 +114,7 @@ class IndexReader {
         .push_back(std::move(tensor));
   }
 
-  void describe(const wire::Tensor& entry, IndexBytes& dims, StoredTensor& tensor) {
+  void describe(const index_wire::Tensor& entry, IndexBytes& dims, StoredTensor& tensor) {
     if (const char* fault = fault_of_key(tensor.group, tensor.key))
       throw CheckpointError(fmt::format("its name is not one of a tensor: {}", fault));
     if (!keys_[entry.group].insert(tensor.key).second)
@@ -156,24 +154,25 @@ std::string encode_index(const ImageContents& contents) {
     const auto [number, fresh] =
         numbers.emplace(tensor.group, static_cast<uint32_t>(numbers.size()));
     if (fresh) {
-      wire::put(groups, wire::Group{static_cast<uint32_t>(tensor.group.size()), 0});
+      index_wire::put(groups, index_wire::Group{static_cast<uint32_t>(tensor.group.size()), 0});
       groups += tensor.group;
     }
-    wire::put(tensors, wire::Tensor{number->second,
-                                    static_cast<uint32_t>(tensor.key.size()),
-                                    wire_type(tensor.dtype),
-                                    static_cast<uint8_t>(tensor.shape.size()),
-                                    {},
-                                    tensor.offset});
-    for (const int64_t dim : tensor.shape) wire::put(tensors, static_cast<uint64_t>(dim));
+    index_wire::put(tensors, index_wire::Tensor{number->second,
+                                                static_cast<uint32_t>(tensor.key.size()),
+                                                wire_type(tensor.dtype),
+                                                static_cast<uint8_t>(tensor.shape.size()),
+                                                {},
+                                                tensor.offset});
+    for (const int64_t dim : tensor.shape) index_wire::put(tensors, static_cast<uint64_t>(dim));
     tensors += tensor.key;
   }
-  const uint32_t wrappers =
-      contents.wrappers ? static_cast<uint32_t>(contents.wrappers->size()) : wire::kNoWrappers;
-  wire::put(bytes, wire::Head{wire::kVersion, wrappers, static_cast<uint32_t>(numbers.size() - 1),
-                              0, contents.tensors.size()});
+  const uint32_t wrappers = contents.wrappers ? static_cast<uint32_t>(contents.wrappers->size())
+                                              : index_wire::kNoWrappers;
+  index_wire::put(bytes, index_wire::Head{index_wire::kVersion, wrappers,
+                                          static_cast<uint32_t>(numbers.size() - 1), 0,
+                                          contents.tensors.size()});
   if (contents.wrappers)
-    for (const std::string& wrapper : *contents.wrappers) wire::put_text(bytes, wrapper);
+    for (const std::string& wrapper : *contents.wrappers) index_wire::put_text(bytes, wrapper);
   return bytes + groups + tensors;
 }
 

@@ -59,6 +59,7 @@ void add_to_grad(TensorImpl& leaf, Tensor more, Tensor& ended) {
 
 // The parts stay where they are until a pass or `sum_held` sums them.
 void hold(TensorImpl& leaf, Parts&& parts) {
+  recording::refuse("gradients stay on the devices that computed them (no_sync)");
   LeafGradient all{Ref<TensorImpl>::share(&leaf), leaf.autograd->replicas->held};
   for (auto& [device, part] : parts) all.add_part(std::move(part));
   leaf.autograd->replicas->held.swap(all.parts);
@@ -227,6 +228,7 @@ class Backward {
       std::lock_guard lock(grads_mutex);
       gradient.held.swap(replicas.held);
     }
+    if (!gradient.held.empty()) recording::refuse("it sums gradients that no_sync() left");
     for (auto& [device, held] : gradient.held) gradient.add_part(held);
   }
 

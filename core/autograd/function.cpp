@@ -18,7 +18,11 @@ struct FunctionState {
   std::string name;
   std::vector<bool> needed;  // of each argument
   std::vector<Tensor> saved, non_differentiable;
-  std::map<std::string, std::any, std::less<>> values;
+  struct Value {
+    std::any value;
+    SameValue same;
+  };
+  std::map<std::string, Value, std::less<>> values;
   bool materializes = true;
   AutocastState autocast;  // of forward
 };
@@ -98,7 +102,45 @@ class FunctionRule : public NodeRule {
     }
   }
 
+  Difference compare(const NodeRule& later) const override {
+    const auto* other = dynamic_cast<const FunctionRule*>(&later);
+    if (!other || backward_ != other->backward_ || !same_results(*other) ||
+        inputs_ != other->inputs_ || places_ != other->places_ ||
+        state_->needed != other->state_->needed ||
+        state_->materializes != other->state_->materializes ||
+        state_->autocast != other->state_->autocast)
+      return {name + " was called in another way than before"};
+    return compare_values(*other->state_);
+  }
+
  private:
+  bool same_results(const FunctionRule& other) const {
+    return std::equal(results_.begin(), results_.end(), other.results_.begin(),
+                      other.results_.end(), [](const Made& a, const Made& b) {
+                        return a.shape == b.shape && a.dtype == b.dtype && a.device == b.device &&
+                               a.there == b.there;
+                      });
+  }
+
+  Difference compare_values(const FunctionState& later) const {
+    for (auto& [key, kept] : state_->values) {
+      const auto other = later.values.find(key);
+      if (other == later.values.end() || kept.same != other->second.same)
+        return {fmt::format("{} saved other values than before", name)};
+      if (!kept.same)
+        return {
+            fmt::format("{} saves \"{}\", which cannot be compared from call to call", name, key)};
+      if (!kept.same(kept.value, other->second.value))
+        return {
+            fmt::format("\"{}\", which {} saves for its backward, had another value than before",
+                        key, name),
+            true};
+    }
+    if (state_->values.size() != later.values.size())
+      return {fmt::format("{} saved other values than before", name)};
+    return {};
+  }
+
   void check(std::vector<Tensor>& gradients, std::span<const bool> needed) const {
     if (gradients.size() != inputs_.size())
       throw AutogradError(fmt::format(
@@ -198,15 +240,15 @@ bool Context::needs_input_grad(size_t argument) const {
 
 const std::vector<Tensor>& Context::saved_tensors() const { return saved_; }
 
-void Context::set(std::string name, std::any value) {
-  state_->values[std::move(name)] = std::move(value);
+void Context::set(std::string name, std::any value, detail::SameValue same) {
+  state_->values[std::move(name)] = {std::move(value), same};
 }
 
 const std::any& Context::find(std::string_view name) const {
   const auto it = state_->values.find(name);
   if (it == state_->values.end())
     throw ValueError(fmt::format("get: nothing was saved under the name \"{}\"", name));
-  return it->second;
+  return it->second.value;
 }
 
 void Context::refuse_type(std::string_view name) const {

@@ -74,6 +74,21 @@ constexpr std::string_view function_name() {
     return text.substr(begin, end - begin);
   }
 }
+
+// How two kept values are compared; null for those of which nothing can tell: tensors, and what
+// only points to a value.
+using SameValue = bool (*)(const std::any&, const std::any&);
+template <class T>
+constexpr SameValue comparison() {
+  if constexpr (tenon::detail::has_tensors<T> || requires { typename T::element_type; } ||
+                !std::equality_comparable<T>)
+    return nullptr;
+  else
+    return [](const std::any& a, const std::any& b) {
+      const T *x = std::any_cast<T>(&a), *y = std::any_cast<T>(&b);
+      return x && y && *x == *y;
+    };
+}
 }  // namespace detail
 
 // What forward leaves for backward.
@@ -88,7 +103,7 @@ class TENON_API Context {
   // Keeps a value of any type that can be copied.
   template <class T>
   void save(std::string name, T value) {
-    set(std::move(name), std::any(std::move(value)));
+    set(std::move(name), std::any(std::move(value)), detail::comparison<T>());
   }
   // Says that these results of forward have no gradient. Those that are not floating never have.
   void mark_non_differentiable(std::vector<Tensor> results);
@@ -119,7 +134,7 @@ class TENON_API Context {
   friend class detail::FunctionCall;
   friend class detail::FunctionRule;
   explicit Context(std::shared_ptr<detail::FunctionState> state) : state_(std::move(state)) {}
-  void set(std::string name, std::any value);
+  void set(std::string name, std::any value, detail::SameValue same);
   const std::any& find(std::string_view name) const;
   [[noreturn]] void refuse_type(std::string_view name) const;
 

@@ -24,7 +24,8 @@ Tensor& Tensor::requires_grad_(bool value) {
         "requires_grad_: only floating-point tensors have gradients, this one is {}", t.dtype));
   if (value == (t.autograd && t.autograd->requires_grad)) return *this;
   t.meta().requires_grad = value;
-  recording::changed();
+  // A program holds the memory of what it uses from outside; its arguments it asks in each call.
+  if (!t.storage.unique()) recording::changed();
   return *this;
 }
 

@@ -14,6 +14,7 @@
 #include <tenon/core/ops/pointwise/accumulate.h>
 #include <tenon/core/runtime/collectives.h>
 #include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/host_work.h>
 
 namespace tenon {
 
@@ -220,20 +221,57 @@ void Buckets::sum_by_copies() {
   }
 }
 
+namespace {
+
+// Adds the others of each row to its first member, on the stream of `by`. Returns for each row
+// whether a plugin could.
+std::vector<bool> queue_in_place(DeviceContext& by, std::span<const std::vector<Tensor>> rows) {
+  std::vector<InPlaceChange> changes;
+  for (auto& row : rows) changes.emplace_back(*impl_of(row[0]).storage, by);
+  std::vector<bool> summed;
+  for (auto& row : rows) summed.push_back(accumulate(by, row));
+  return summed;
+}
+
+// A program makes the same sums again.
+std::vector<bool> record_in_place(recording::Listener& recorder, DeviceContext& by,
+                                  std::span<const std::vector<Tensor>> rows) {
+  std::vector<Tensor> sums, others;
+  for (auto& row : rows) {
+    sums.push_back(row[0]);
+    others.insert(others.end(), row.begin() + 1, row.end());
+  }
+  const auto summed = std::make_shared<std::vector<bool>>();
+  const auto again = [&by, summed](std::span<const Tensor> reads, std::span<const Tensor> changes,
+                                   std::vector<Tensor>&) {
+    std::vector<std::vector<Tensor>> all;
+    const size_t others = reads.size() / changes.size();  // of a row
+    for (size_t i = 0; i < changes.size(); ++i) {
+      auto& row = all.emplace_back(1, changes[i]);
+      const auto first = reads.begin() + static_cast<ptrdiff_t>(i * others);
+      row.insert(row.end(), first, first + static_cast<ptrdiff_t>(others));
+    }
+    *summed = queue_in_place(by, all);
+  };
+  recorder.work({.name = "sum of gradients",
+                 .reads = std::move(others),
+                 .changes = std::move(sums),
+                 .again = again,
+                 .identity = by.number});
+  return *summed;
+}
+
+}  // namespace
+
 void Buckets::sum_in_place(bool overlaps) {
   DeviceContext& first = context_of(devices_[0]);
   DeviceContext& by = overlaps ? first.extra(Extra::sums) : first;
   std::vector<std::vector<Tensor>> rows;
-  std::vector<InPlaceChange> changes;
-  for (size_t place : bucket_) {
-    auto& row = rows.emplace_back(take_row(leaves_[place], devices_));
-    changes.emplace_back(*impl_of(row[0]).storage, by);
-  }
-  for (size_t i = 0; i < rows.size(); ++i) {
-    LeafGradient& leaf = leaves_[bucket_[i]];
-    const bool summed = accumulate(by, rows[i]);
-    put_back(leaf, rows[i], summed ? 1 : rows[i].size());
-  }
+  for (size_t place : bucket_) rows.push_back(take_row(leaves_[place], devices_));
+  auto* const recorder = recording::here();
+  const auto summed = recorder ? record_in_place(*recorder, by, rows) : queue_in_place(by, rows);
+  for (size_t i = 0; i < rows.size(); ++i)
+    put_back(leaves_[bucket_[i]], rows[i], summed[i] ? 1 : rows[i].size());
 }
 
 }  // namespace tenon

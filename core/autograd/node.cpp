@@ -11,6 +11,7 @@
 #include <tenon/core/autograd/recomputation.h>
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/per_thread.h>
+#include <tenon/core/base/recording.h>
 #include <tenon/core/dispatch/replica.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
@@ -150,6 +151,12 @@ void record(const Call& call, std::span<const Tensor> outputs) {
       record_output(node, outputs[i], i);
   }
   node->saves = !node->inputs.empty() || !node->outputs.empty();
+  if (auto* recorder = recording::here()) [[unlikely]]
+    for (auto& output : outputs)  // statistics that change in place get no history
+      for (auto* t : call.inputs)
+        if (t && output.is_same(*t) && impl_of(output).autograd &&
+            impl_of(output).autograd->node == node)
+          recorder->gets_history(impl_of(output));
 }
 
 namespace {
@@ -218,7 +225,8 @@ std::vector<Tensor> Node::backward(std::span<const Tensor> grads,
   if (saves) {
     std::lock_guard guard(lock_of(*this));
     refuse_released();
-    for (auto& s : inputs) in[s.index] = unpack(s, false);
+    const bool as_they_are = rule && rule->checks_versions;
+    for (auto& s : inputs) in[s.index] = as_they_are ? s.value : unpack(s, false);
     for (auto& s : outputs) out[s.index] = unpack(s, true);
   }
   if (rule) {

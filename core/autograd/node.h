@@ -23,6 +23,7 @@ struct Edge {
   uint32_t output = 0;
   Ref<TensorImpl> leaf;
   explicit operator bool() const { return node || leaf; }
+  bool operator==(const Edge&) const = default;
 };
 // Returns the edge of a tensor, which is empty if the tensor requires no gradient.
 Edge edge_of(const Tensor& tensor);
@@ -46,14 +47,24 @@ class NodeRule {
   virtual std::vector<Tensor> backward(std::span<const Tensor> grads, std::span<const Tensor> saved,
                                        std::span<const Tensor> outputs,
                                        std::span<const bool> needed) const = 0;
+  // What keeps this rule from standing for that of a later call that did the same with other
+  // tensors; nothing if it may. `by_value`: they keep values, and one of these differs.
+  struct Difference {
+    std::string text;
+    bool by_value = false;
+  };
+  virtual Difference compare(const NodeRule&) const {
+    return {"the gradient of " + name + " keeps what cannot be compared"};
+  }
   const std::string name;
-  size_t num_saved = 0;  // the largest index of a saved input, and one more
+  size_t num_saved = 0;          // the largest index of a saved input, and one more
+  bool checks_versions = false;  // it is given saved tensors that were changed, too
 };
 
 struct Node : RefCounted, Pooled<Node> {
   uint64_t sequence = 0;  // consumers have higher numbers than what they consume
   const Op* op = nullptr;
-  std::unique_ptr<NodeRule> rule;  // in place of an operator
+  std::shared_ptr<NodeRule> rule;  // in place of an operator
   std::unique_ptr<Attrs> attrs;    // null if there are none
   std::vector<Scalar> scalars;
   std::vector<Edge> edges;  // one for each input

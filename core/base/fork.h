@@ -24,7 +24,7 @@ bool is_inside_a_plugin() noexcept;
 
 // The order in which members stop. A member that may wait for another, or that takes another's lock
 // while it holds its own, comes first.
-enum class ForkOrder { sessions, devices, plugins, backends, streams, memory, tables };
+enum class ForkOrder { calls, sessions, devices, plugins, backends, streams, memory, tables };
 
 class TENON_API ForkMember {
  public:

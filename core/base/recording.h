@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <pthread.h>
 
@@ -30,6 +31,7 @@ namespace recording {
 // of parameters. Nothing if the storage is none of its own, or if there is no such number.
 using HostNumbers =
     std::function<std::optional<double>(const Storage& memory, std::string_view name)>;
+struct HostWork;  // core/runtime/host_work.h
 
 // What can be told. All functions but `freed` are called by the thread that is recorded.
 class Listener {
@@ -41,11 +43,18 @@ class Listener {
   // A plan was queued, with tensors that hold what its pointers lead to; null ones are absent.
   virtual void launched(const Launch& launch, std::span<const Tensor* const> inputs,
                         std::span<TensorImpl* const> outputs) = 0;
+  // Does what the host itself does between plans, in each replay again, and returns the tensors
+  // that it makes. Nothing else is told meanwhile.
+  virtual std::vector<Tensor> work(HostWork&& work) = 0;
   // next_random() returned this state.
   virtual void drew(const RandomState& state) = 0;
   // Somebody asks for the gradient of a leaf, or is about to replace it.
   virtual void asks_gradient(TensorImpl& leaf) = 0;
   virtual void replaces_gradient(TensorImpl& leaf) = 0;
+  // The tensor was changed in place, and so got a history.
+  virtual void gets_history(TensorImpl& tensor) = 0;
+  // How many handles of the recording itself the memory has.
+  virtual uint32_t handles_of(const Storage& storage) const = 0;
   // Values are about to be read by `what`, such as "item". Throws a ValueError.
   virtual void reads(const char* what) = 0;
   // Something happens that cannot be repeated by running plans again.

@@ -107,6 +107,7 @@ class AutocastState {
  public:
   // That of this thread.
   AutocastState();
+  bool operator==(const AutocastState& other) const { return guards_ == other.guards_; }
 
   // Until its end, the thread has the guards of the state and no others.
   class Guard {

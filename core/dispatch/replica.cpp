@@ -7,6 +7,7 @@
 #include <tenon/core/dispatch/transfer.h>
 #include <tenon/core/grad_mode.h>
 #include <tenon/core/runtime/collectives.h>
+#include <tenon/core/runtime/host_work.h>
 #include <tenon/core/tensor_impl.h>
 
 namespace tenon {
@@ -38,7 +39,31 @@ void allow_replicas(const Tensor& tensor) {
 }
 
 void set_gradient_sums(const Tensor& tensor, GradientSums how) {
-  if (has_replicas(tensor)) impl_of(tensor).autograd->replicas->set_gradient_sums(how);
+  const std::pair<Tensor, GradientSums> one[] = {{tensor, how}};
+  set_gradient_sums(one);
+}
+
+void set_gradient_sums(std::span<const std::pair<Tensor, GradientSums>> parameters) {
+  std::vector<std::pair<std::shared_ptr<ReplicaSet>, GradientSums>> all;
+  uint64_t identity = 0;
+  for (auto& [tensor, how] : parameters) {
+    if (!has_replicas(tensor)) continue;
+    all.emplace_back(impl_of(tensor).autograd->replicas, how);
+    identity = identity * 31 + how.bucket_bytes * 2 + how.deferred;
+  }
+  const auto set = [all = std::move(all)](std::span<const Tensor>, std::span<const Tensor>,
+                                          std::vector<Tensor>&) {
+    for (auto& [replicas, how] : all) replicas->set_gradient_sums(how);
+  };
+  std::vector<Tensor> none;
+  auto* const recorder = recording::here();
+  if (!recorder) return set({}, {}, none);
+  recorder->work({.name = "choice of how gradients are summed",
+                  .reads = {},
+                  .changes = {},
+                  .again = set,
+                  .identity = identity,
+                  .queues = false});
 }
 
 bool defers_gradient_sums(const Tensor& tensor) {
@@ -88,7 +113,46 @@ void ReplicaSet::refreshed(uint64_t version, std::span<const Tensor> values) {
     }
 }
 
+Tensor ReplicaSet::known_on(Device device) {
+  std::lock_guard lock(mutex_);
+  auto* r = find(device);
+  return r ? r->values : Tensor();
+}
+
+bool ReplicaSet::was_read_on(Device device) {
+  std::lock_guard lock(mutex_);
+  auto* r = find(device);
+  return r && current_scope && r->scope == current_scope;
+}
+
+// A program asks again in each call whether the replica is out of date.
 Tensor ReplicaSet::on(const Tensor& primary, Device device) {
+  auto* const recorder = recording::here();
+  if (!recorder) [[likely]]
+    return bring(primary, device);
+  const Tensor known = known_on(device);
+  if (!known.defined()) {
+    recorder->refuse("a replica of a parameter or buffer is made, as only a first call does");
+    return bring(primary, device);
+  }
+  if (was_read_on(device)) return known;
+  const auto again = [set = shared_from_this(), device, scope = current_scope](
+                         std::span<const Tensor> reads, std::span<const Tensor>,
+                         std::vector<Tensor>&) {
+    if (current_scope == scope) return void(set->bring(reads[0], device));
+    const ReplicaScope later;  // in a replay, that one is over
+    set->bring(reads[0], device);
+  };
+  recorder->work({.name = "refresh of a replica",
+                  .reads = {own_values(primary)},
+                  .changes = {known},
+                  .again = again,
+                  .identity = reinterpret_cast<uint64_t>(this),
+                  .settles = true});
+  return known;
+}
+
+Tensor ReplicaSet::bring(const Tensor& primary, Device device) {
   NoGrad guard;
   auto source = [&] { return own_values(primary).contiguous(); };
   std::lock_guard lock(mutex_);
@@ -110,29 +174,69 @@ Tensor ReplicaSet::on(const Tensor& primary, Device device) {
   return replicas_.back().values;
 }
 
-void refresh_replicas(std::span<const Tensor> tensors, std::span<const Device> devices) {
+namespace {
+
+using Sets = std::vector<std::shared_ptr<ReplicaSet>>;
+
+// Refreshes what is out of date of the replicas of `primaries` on the devices from the second on.
+void broadcast_stale(Communicator& communicator, std::span<const Tensor> primaries,
+                     const Sets& sets, std::span<const Device> devices) {
   NoGrad guard;
+  std::vector<Members> rows;
+  std::vector<std::pair<size_t, uint64_t>> refreshed;  // their places and versions
+  for (size_t i = 0; i < primaries.size(); ++i) {
+    const uint64_t version = primaries[i].version();
+    auto members = sets[i]->stale_on(primaries[i], devices.subspan(1));
+    if (members.empty()) continue;
+    members.insert(members.begin(), own_values(primaries[i]));
+    rows.push_back(std::move(members));
+    refreshed.emplace_back(i, version);
+  }
+  if (rows.empty() || !broadcast(communicator, rows)) return;
+  for (size_t i = 0; i < rows.size(); ++i)
+    sets[refreshed[i].first]->refreshed(refreshed[i].second, std::span(rows[i]).subspan(1));
+}
+
+// All replicas on these devices; none if one is missing.
+std::vector<Tensor> all_replicas(const Sets& sets, std::span<const Device> devices) {
+  std::vector<Tensor> all;
+  for (auto& set : sets)
+    for (auto& device : devices) {
+      all.push_back(set->known_on(device));
+      if (!all.back().defined()) return {};
+    }
+  return all;
+}
+
+}  // namespace
+
+void refresh_replicas(std::span<const Tensor> tensors, std::span<const Device> devices) {
   std::vector<Device> joined;
   for (auto& d : devices)
     if (d.type_id() == devices[0].type_id()) joined.push_back(d);
   auto* communicator = communicator_for(joined);
   if (!communicator) return;
-  std::vector<Members> rows;
-  std::vector<std::pair<const Tensor*, uint64_t>> primaries;
+  std::vector<Tensor> primaries;
+  Sets sets;
   for (auto& t : tensors) {
     if (!has_replicas(t) || t.device() != joined[0] || !t.is_contiguous() || t.numel() == 0)
       continue;
-    const uint64_t version = t.version();
-    auto members = impl_of(t).autograd->replicas->stale_on(t, std::span(joined).subspan(1));
-    if (members.empty()) continue;
-    members.insert(members.begin(), own_values(t));
-    rows.push_back(std::move(members));
-    primaries.emplace_back(&t, version);
+    primaries.push_back(own_values(t));
+    sets.push_back(impl_of(t).autograd->replicas);
   }
-  if (rows.empty() || !broadcast(*communicator, rows)) return;
-  for (size_t i = 0; i < rows.size(); ++i)
-    impl_of(*primaries[i].first)
-        .autograd->replicas->refreshed(primaries[i].second, std::span(rows[i]).subspan(1));
+  auto* const recorder = recording::here();
+  auto replicas =
+      recorder ? all_replicas(sets, std::span(joined).subspan(1)) : std::vector<Tensor>();
+  if (replicas.empty()) return broadcast_stale(*communicator, primaries, sets, joined);
+  const auto again = [=, sets = std::move(sets)](std::span<const Tensor> reads,
+                                                 std::span<const Tensor>, std::vector<Tensor>&) {
+    broadcast_stale(*communicator, reads, sets, joined);
+  };
+  recorder->work({.name = "broadcast of parameters",
+                  .reads = std::move(primaries),
+                  .changes = std::move(replicas),
+                  .again = again,
+                  .identity = reinterpret_cast<uint64_t>(communicator)});
 }
 
 Device device_read_on(const Tensor& tensor) {

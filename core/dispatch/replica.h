@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@ struct GradientSums {
   bool deferred;          // passes leave the gradients of other devices there: see no_sync()
 };
 TENON_API void set_gradient_sums(const Tensor& parameter, GradientSums how);
+TENON_API void set_gradient_sums(std::span<const std::pair<Tensor, GradientSums>> parameters);
 TENON_API bool defers_gradient_sums(const Tensor& parameter);
 // Whether any tensor may have replicas.
 bool replicas_exist();
@@ -57,7 +59,7 @@ class TENON_API ReplicaScope {
   uint64_t outer_;  // the scope around it
 };
 
-class ReplicaSet {
+class ReplicaSet : public std::enable_shared_from_this<ReplicaSet> {
  public:
   ReplicaSet();
   ~ReplicaSet();
@@ -65,6 +67,10 @@ class ReplicaSet {
   ReplicaSet& operator=(const ReplicaSet&) = delete;
   // Returns the values of `primary` on `device`, detached.
   Tensor on(const Tensor& primary, Device device);
+  // The replica there, an undefined tensor if there is none, and whether the present scope has read
+  // it.
+  Tensor known_on(Device device);
+  bool was_read_on(Device device);
   // Returns the replicas on `devices` if at least one of them is out of date, and nothing
   // otherwise. Missing ones are created. The caller has to fill them and then call `refreshed`.
   std::vector<Tensor> stale_on(const Tensor& primary, std::span<const Device> devices);
@@ -94,6 +100,7 @@ class ReplicaSet {
     }
   };
   Replica* find(Device device);
+  Tensor bring(const Tensor& primary, Device device);
 
   ForkMutex mutex_{ForkOrder::sessions};
   std::vector<Replica> replicas_;

@@ -12,6 +12,7 @@
 #include <tenon/core/format.h>
 #include <tenon/core/layout.h>
 #include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/host_work.h>
 #include <tenon/core/runtime/order.h>
 #include <tenon/core/tensor_impl.h>
 
@@ -217,9 +218,7 @@ void copy_values(const Sides& sides, const Tensor& source, const Tensor& destina
   queue_copy(second, impl_of(on_host), dst, target,
              block_between(second.from, second.to, bytes_of(src)));
 }
-}  // namespace
-
-void copy_between_devices(const Tensor& source, const Tensor& destination) {
+void queue_copy_between(const Tensor& source, const Tensor& destination) {
   auto& src = impl_of(source);
   auto& dst = impl_of(destination);
   auto &from = working_context(src.device), &to = working_context(dst.device);
@@ -230,7 +229,7 @@ void copy_between_devices(const Tensor& source, const Tensor& destination) {
               block_between(from, to, bytes_of(src)));
 }
 
-Tensor copy_to_device(const Tensor& source, Device destination) {
+Tensor queue_copy_to(const Tensor& source, Device destination) {
   auto& src = impl_of(source);
   auto &from = working_context(src.device), &to = working_context(destination);
   require_both(from, to);
@@ -260,6 +259,36 @@ Tensor copy_to_device(const Tensor& source, Device destination) {
   return result;
 }
 
+// A program makes the same copy again.
+Tensor record_copy_to(recording::Listener& recorder, const Tensor& source, Device destination) {
+  const auto again = [destination](std::span<const Tensor> reads, std::span<const Tensor>,
+                                   std::vector<Tensor>& made) {
+    const Tensor copy = queue_copy_to(reads[0], destination);
+    made.push_back(tensor_on(impl_of(copy).storage, copy.shape(), copy.dtype(), destination));
+  };
+  const Tensor copy =
+      recorder.work({.name = "copy", .reads = {source}, .changes = {}, .again = again})[0];
+  auto& src = impl_of(source);
+  return make_view(copy, src.shape, src.strides, 0);
+}
+
+}  // namespace
+
+Tensor copy_to_device(const Tensor& source, Device destination) {
+  if (auto* recorder = recording::here()) [[unlikely]]
+    return record_copy_to(*recorder, source, destination);
+  return queue_copy_to(source, destination);
+}
+
+void copy_between_devices(const Tensor& source, const Tensor& destination) {
+  auto* const recorder = recording::here();
+  if (!recorder) [[likely]]
+    return queue_copy_between(source, destination);
+  const auto again = [](std::span<const Tensor> reads, std::span<const Tensor> changes,
+                        std::vector<Tensor>&) { queue_copy_between(reads[0], changes[0]); };
+  recorder->work({.name = "copy", .reads = {source}, .changes = {destination}, .again = again});
+}
+
 void read_to_host(const Tensor& source, void* destination) {
   recording::reads("a value");
   auto& src = impl_of(source);
@@ -281,7 +310,8 @@ void read_to_host(const Tensor& source, void* destination) {
   if (bytes) std::memcpy(destination, impl_of(here).data(), bytes);
 }
 
-Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Device device) {
+namespace {
+Tensor new_from_host(const void* values, DType dtype, const Shape& shape, Device device) {
   recording::refuse("a tensor is made of values of the host");
   auto& to = working_context(device);
   to.stream->require_device();
@@ -308,6 +338,31 @@ Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Dev
   note_written(to, *dst.storage, ticket);
   to.stream->wait_and_watch(ticket);
   return result;
+}
+
+// A program makes the same tensor again, of a copy of the values.
+Tensor record_from_host(recording::Listener& recorder, const void* values, DType dtype,
+                        const Shape& shape, Device device) {
+  const uint64_t bytes = static_cast<uint64_t>(shape.numel()) * size_of(dtype);
+  auto content = std::make_shared<const std::string>(static_cast<const char*>(values), bytes);
+  const auto again = [=](std::span<const Tensor>, std::span<const Tensor>,
+                         std::vector<Tensor>& made) {
+    made.push_back(new_from_host(content->data(), dtype, shape, device));
+  };
+  return recorder.work({.name = "values of the host",
+                        .reads = {},
+                        .changes = {},
+                        .again = again,
+                        .content = content,
+                        .queues = false})[0];
+}
+}  // namespace
+
+Tensor tensor_from_host(const void* values, DType dtype, const Shape& shape, Device device) {
+  constexpr int64_t kMostRecorded = 1 << 20;  // elements of which a recording keeps a copy
+  if (auto* recorder = recording::here(); recorder && shape.numel() <= kMostRecorded) [[unlikely]]
+    return record_from_host(*recorder, values, dtype, shape, device);
+  return new_from_host(values, dtype, shape, device);
 }
 
 bool can_swap_values(const Tensor& target, const Tensor& values) {

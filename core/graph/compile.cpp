@@ -36,9 +36,20 @@ uint64_t changes_now() { return recording::changes.load(std::memory_order_relaxe
 
 namespace graph {
 
+namespace {
+bool same_autocast(const std::vector<Autocast::Setting>& settings) {
+  const Autocast* guard = innermost_autocast;
+  for (auto& setting : settings) {
+    if (!guard || guard->setting() != setting) return false;
+    guard = guard->outer();
+  }
+  return !guard;
+}
+}  // namespace
+
 bool Signature::fits(std::span<const Tensor* const> arguments) const {
   if (grad != grad_enabled() || guarded != device_guard_active() || device != default_device() ||
-      tensors.size() != arguments.size())
+      tensors.size() != arguments.size() || !same_autocast(autocast))
     return false;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const ArgumentKind& kind = tensors[i];
@@ -58,7 +69,10 @@ Signature signature_of(std::span<const Tensor* const> arguments) {
   Signature s{.grad = grad_enabled(),
               .guarded = device_guard_active(),
               .device = default_device(),
+              .autocast = {},
               .tensors = {}};
+  for (auto* guard = innermost_autocast; guard; guard = guard->outer())
+    s.autocast.push_back(guard->setting());
   for (auto* argument : arguments) {
     ArgumentKind& kind = s.tensors.emplace_back();
     const TensorImpl* t = argument->impl().get();
@@ -73,15 +87,41 @@ Signature signature_of(std::span<const Tensor* const> arguments) {
 
 namespace {
 
+// Under guards of Autocast, a call that is recorded shares no converted parameters with what is
+// around it: a replay will find none there, and leave none.
+class OwnCasts {
+ public:
+  OwnCasts() {
+    if (!innermost_autocast) return;
+    const AutocastState state;
+    { const AutocastState::Guard forgets(state); }
+    guard_.emplace(state);
+  }
+
+ private:
+  std::optional<AutocastState::Guard> guard_;
+};
+
+// What two recordings differ in, or their histories if nothing else does.
+Match with_history(Match found, const History* earlier, History* now) {
+  if (!found.difference.empty() || (!earlier && !now)) return found;
+  Match of_history;
+  if (!earlier || !now)
+    of_history.difference = "a result had a history in one call and not in the other";
+  else
+    of_history = earlier->compare(*now);
+  found.difference = std::move(of_history.difference);
+  found.number_differs = of_history.number_differs;
+  return found;
+}
+
 // Returns why a call is not even recorded; null if it may be.
 const char* reason_not_to_record(std::span<const Tensor* const> arguments) {
   if (check_settings().on) return "TENON_CHECK is set";
-  if (innermost_autocast) return "an Autocast guard is around the call; put it into the function";
   if (grad_settings().detects_anomaly) return "anomalies are being looked for";
   for (auto* argument : arguments) {
     const TensorImpl* t = argument->impl().get();
     if (!t || !t->autograd) continue;
-    if (t->autograd->node) return "an argument has a history; pass detach(), or compute it inside";
     if (t->autograd->replicas) return "an argument has replicas on other devices";
   }
   return nullptr;
@@ -113,13 +153,16 @@ bool CompiledCalls::State::replay(KindOfCall& kind, std::span<const Tensor* cons
   const uint64_t now = changes_now();
   for (auto known = kind.programs.begin(); known != kind.programs.end(); ++known) {
     if (known->changes != now || known->program->replays >= known->next_look) continue;
-    if (auto* why = known->program->obstacle(arguments)) {
+    const char* why = known->program->obstacle(arguments);
+    if (!why && known->history) why = known->history->obstacle(arguments);
+    if (why) {
       kind.note = why;
       continue;
     }
     if (known != kind.programs.begin())
       kind.programs.splice(kind.programs.begin(), kind.programs, known);
     kind.programs.front().program->run(arguments, results);
+    if (auto& history = kind.programs.front().history) history->give(arguments, results);
     return true;
   }
   return false;
@@ -132,46 +175,53 @@ void CompiledCalls::State::record(KindOfCall& kind, std::span<const Tensor* cons
   kind.changes = before;
   Recorder& recorder = Recorder::instance();
   if (kind.tries >= kMostTries || !recorder.begin(arguments)) return run_plainly(body, results);
-  Trace trace;
+  RecordedCall call;
   try {
-    body.call(body.self, results);
-    trace = recorder.end(results);
+    call.history = begin_history(arguments, options.passes);
+    {
+      const OwnCasts casts;
+      body.call(body.self, results);
+    }
+    if (!call.history->look(results)) call.history = nullptr;
+    call.trace = recorder.end(results, call.history.get());
   } catch (...) {
     recorder.abandon();
     throw;
   }
+  if (call.history) call.history->settle(call.trace);
   ++recorded_calls;
-  learn(kind, std::move(trace), before);
+  learn(kind, std::move(call), before);
 }
 
 // A number that differs is an error, unless something was changed that may be the reason.
 void CompiledCalls::State::require_same_number(const Match& found, bool something_changed) {
-  if (!found.number_differs || something_changed) return;
+  if (!(found.number_differs || found.content_differs) || something_changed) return;
   throw ValueError(fmt::format(
       "tenon::compile: {}. A program would always use one number: pass it as a tensor, as an "
       "argument or one from outside that is changed in place, or leave it out of the function",
       found.difference));
 }
 
-void CompiledCalls::State::learn(KindOfCall& kind, Trace trace, uint64_t before) {
+void CompiledCalls::State::learn(KindOfCall& kind, RecordedCall call, uint64_t before) {
   ++kind.tries;
-  if (!trace.refusal.empty()) {
-    kind.note = trace.refusal;
+  if (!call.trace.refusal.empty()) {
+    kind.note = call.trace.refusal;
     return;
   }
   for (auto known = kind.programs.begin(); known != kind.programs.end();) {
-    const Match found = known->program->compare(trace);
+    const Match found =
+        with_history(known->program->compare(call.trace), known->history.get(), call.history.get());
     if (found.difference.empty()) {
       known->changes = changes_now();
       if (known->program->replays >= known->next_look) known->next_look *= 4;
       kind.tries = 0;
-      known->program->take_host_work(std::move(trace));
+      known->program->take_host_work(std::move(call.trace));
       kind.programs.splice(kind.programs.begin(), kind.programs, known);
       return;
     }
     const bool same_world = known->changes == before;
     const bool looked = known->program->replays >= known->next_look;
-    if (!looked && !found.number_differs) {
+    if (!looked && !found.number_differs && !found.content_differs) {
       ++known;
       continue;
     }
@@ -179,13 +229,15 @@ void CompiledCalls::State::learn(KindOfCall& kind, Trace trace, uint64_t before)
     kind.note = found.difference;
     if (looked) require_same_number(found, !same_world);
   }
-  const auto earlier = std::exchange(kind.candidate, std::move(trace));
+  const auto earlier = std::exchange(kind.candidate, std::move(call));
   const bool changed = std::exchange(kind.candidate_changes, changes_now()) != before;
   if (!earlier) return;
-  Match found = match(*earlier, nullptr, *kind.candidate);
+  Match found = with_history(match(earlier->trace, nullptr, kind.candidate->trace),
+                             earlier->history.get(), kind.candidate->history.get());
   if (!found.difference.empty()) {
     kind.note = found.difference;
-    return require_same_number(found, changed);
+    if (found.number_differs) require_same_number(found, changed);
+    return;
   }
   make_program(kind, std::move(found.wiring));
 }
@@ -193,15 +245,17 @@ void CompiledCalls::State::learn(KindOfCall& kind, Trace trace, uint64_t before)
 void CompiledCalls::State::make_program(KindOfCall& kind, Wiring wiring) {
   constexpr size_t kMostOfAKind = 4;
   std::string why;
-  auto program = graph::Program::make(*std::exchange(kind.candidate, std::nullopt),
-                                      std::move(wiring), options.passes, why);
+  RecordedCall call = *std::exchange(kind.candidate, std::nullopt);
+  auto program =
+      graph::Program::make(std::move(call.trace), std::move(wiring), options.passes, why);
   if (!program) {
     kind.note = why;
     return;
   }
   kind.tries = 0;
   kind.note.clear();
-  kind.programs.push_front({std::move(program), changes_now(), kFirstLook});
+  kind.programs.push_front(
+      {std::move(program), std::move(call.history), changes_now(), kFirstLook});
   if (kind.programs.size() > kMostOfAKind) kind.programs.pop_back();
   ++made;
 }

@@ -84,31 +84,36 @@ class TENON_API CompiledCalls {
   std::unique_ptr<State> state_;
 };
 
-// How a function returns tensors: a Tensor, a list of them, a pair, tuple or array of them, or
-// void.
+// How a function returns tensors: a Tensor, a list of them, a pair, tuple or array of them or of
+// such pairs, tuples and arrays, or void.
 template <class R>
 struct CompiledResult {
-  static constexpr size_t size = std::tuple_size_v<R>;
   static void put(R&& result, std::vector<Tensor>& into) {
-    std::apply([&](auto&... each) { (into.push_back(std::move(each)), ...); }, result);
+    std::apply(
+        [&](auto&... each) {
+          (CompiledResult<std::remove_cvref_t<decltype(each)>>::put(std::move(each), into), ...);
+        },
+        result);
   }
-  static R take(std::vector<Tensor>& from) { return take(from, std::make_index_sequence<size>()); }
+  static R take(std::vector<Tensor>& from, size_t& at) {
+    return take(from, at, std::make_index_sequence<std::tuple_size_v<R>>());
+  }
   template <size_t... i>
-  static R take(std::vector<Tensor>& from, std::index_sequence<i...>) {
-    return R{std::move(from[i])...};
+  static R take(std::vector<Tensor>& from, size_t& at, std::index_sequence<i...>) {
+    return R{CompiledResult<std::tuple_element_t<i, R>>::take(from, at)...};
   }
 };
 template <>
 struct CompiledResult<Tensor> {
   static void put(Tensor&& result, std::vector<Tensor>& into) { into.push_back(std::move(result)); }
-  static Tensor take(std::vector<Tensor>& from) { return std::move(from[0]); }
+  static Tensor take(std::vector<Tensor>& from, size_t& at) { return std::move(from[at++]); }
 };
 template <>
 struct CompiledResult<std::vector<Tensor>> {
   static void put(std::vector<Tensor>&& result, std::vector<Tensor>& into) {
     into = std::move(result);
   }
-  static std::vector<Tensor> take(std::vector<Tensor>& from) { return std::move(from); }
+  static std::vector<Tensor> take(std::vector<Tensor>& from, size_t&) { return std::move(from); }
 };
 
 }  // namespace detail
@@ -139,7 +144,10 @@ class Compiled {
     const Tensor* const list[] = {&arguments..., nullptr};
     std::vector<Tensor> results;
     calls_.call({list, sizeof...(T)}, body, results);
-    if constexpr (!std::is_void_v<R>) return detail::CompiledResult<R>::take(results);
+    if constexpr (!std::is_void_v<R>) {
+      size_t at = 0;
+      return detail::CompiledResult<R>::take(results, at);
+    }
   }
 
   // Returns a text for people: which programs there are, what each is made of, how often it ran,
@@ -167,24 +175,25 @@ class Compiled {
 };
 
 // Returns a function that does the same as `function`, which takes tensors (const Tensor&) and
-// returns a Tensor, a std::vector, std::pair, std::tuple or std::array of tensors, or nothing. The
-// first calls run it and record what it queues; when two of them have done the same, a program
-// takes its place, which runs the same plans on the same numbers in one piece of work, without C++
-// code, recording for autograd, or allocation of what is only needed inside. Results are the same
-// bit for bit. Everything of the function that is no operator on tensors happens only while it is
-// recorded.
+// returns a Tensor, a std::vector, a std::pair, std::tuple or std::array of tensors in any nesting,
+// or nothing. The first calls run it and record what it queues; when two of them have done the
+// same, a program takes its place, which runs the same plans on the same numbers in one piece of
+// work, without C++ code, recording for autograd, or allocation of what is only needed inside.
+// Results are the same bit for bit. Everything of the function that is no operator on tensors
+// happens only while it is recorded. A module is given itself: compile(net), in modules/compile.h.
 //
 // A program is made for the shapes, dtypes, strides and devices of the arguments, whether they
-// require gradients, and whether gradients are recorded; other arguments get another program.
-// Replaced parameters, train() and eval(), and gradients that came or went are noticed. What cannot
-// be a program runs as always, and explain() says why. Throws a ValueError if the function reads a
-// value of a tensor while it is recorded, and if a number that it gives to an operator differs from
-// call to call.
+// require gradients, whether gradients are recorded, and the guards of Autocast around the call;
+// other arguments get another program. Replaced parameters, train() and eval(), and gradients that
+// came or went are noticed. What cannot be a program runs as always, and explain() says why. Throws
+// a ValueError if the function reads a value of a tensor while it is recorded, and if a number that
+// it gives to an operator differs from call to call.
+//
+// Results through which a backward pass may go have a history of one node, whose backward pass is
+// compiled in the same way.
 template <class F>
+  requires(!requires(F& function) { function.named_parameters(); })
 Compiled<std::decay_t<F>> compile(F&& function, const CompileOptions& options = {}) {
-  static_assert(
-      !requires { function.named_parameters(); },
-      "compile takes a function: tenon::compile([&](const Tensor& x) { return net(x); })");
   return {std::forward<F>(function), options};
 }
 

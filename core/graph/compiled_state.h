@@ -10,8 +10,10 @@
 
 #include <pthread.h>
 
+#include <tenon/core/autocast.h>
 #include <tenon/core/base/fork.h>
 #include <tenon/core/graph/compile.h>
+#include <tenon/core/graph/history.h>
 #include <tenon/core/graph/program.h>
 
 namespace tenon {
@@ -28,16 +30,23 @@ struct ArgumentKind {
 
 // What has to be the same for a program to be looked at.
 struct Signature {
-  bool grad = true;      // gradients are recorded
-  bool guarded = false;  // a DeviceGuard is active
-  Device device;         // the default one
+  bool grad = true;                         // gradients are recorded
+  bool guarded = false;                     // a DeviceGuard is active
+  Device device;                            // the default one
+  std::vector<Autocast::Setting> autocast;  // the innermost guard first
   std::vector<ArgumentKind> tensors;
   bool fits(std::span<const Tensor* const> arguments) const;
 };
 Signature signature_of(std::span<const Tensor* const> arguments);
 
+struct RecordedCall {
+  Trace trace;
+  std::shared_ptr<History> history;  // null if no backward pass goes through the results
+};
+
 struct KnownProgram {
   std::unique_ptr<Program> program;
+  std::shared_ptr<History> history;
   uint64_t changes;    // recording::changes when it was last known to be right
   uint64_t next_look;  // how many replays there are before it is compared with the function
 };
@@ -45,8 +54,8 @@ struct KnownProgram {
 // The calls with arguments of one signature.
 struct KindOfCall {
   Signature signature;
-  std::list<KnownProgram> programs;  // such as one for training and one for evaluation
-  std::optional<Trace> candidate;    // the last recording that no program agreed with
+  std::list<KnownProgram> programs;       // such as one for training and one for evaluation
+  std::optional<RecordedCall> candidate;  // the last one that no program agreed with
   uint64_t candidate_changes = 0;
   uint64_t changes = 0;
   int tries = 0;     // recordings since a program was made
@@ -66,12 +75,12 @@ struct CompiledCalls::State {
               std::vector<Tensor>& results);
   void record(graph::KindOfCall& kind, std::span<const Tensor* const> arguments,
               const CompiledBody& body, std::vector<Tensor>& results);
-  void learn(graph::KindOfCall& kind, graph::Trace trace, uint64_t before);
+  void learn(graph::KindOfCall& kind, graph::RecordedCall call, uint64_t before);
   void make_program(graph::KindOfCall& kind, graph::Wiring wiring);
   static void require_same_number(const graph::Match& found, bool something_changed);
 
   const CompileOptions options;
-  ForkMutex mutex{ForkOrder::sessions};
+  ForkMutex mutex{ForkOrder::calls};
   std::atomic<pthread_t> thread{0};    // that is in a call
   std::list<graph::KindOfCall> kinds;  // the last used first
   std::string note;                    // why the last call was not even recorded

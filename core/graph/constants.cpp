@@ -5,8 +5,14 @@
 
 namespace tenon::graph {
 
-void Constants::compute(const Trace& trace, DeviceContext& context) {
+void Constants::wait() const {
+  if (ticket_ && !context_->stream->closed()) context_->stream->wait(ticket_);
+}
+
+void Constants::compute(const Trace& trace) {
   if (trace.constants.empty()) return;
+  context_ = trace.constants[0].plan->context;
+  DeviceContext& context = *context_;
   storages_.resize(trace.values.size());
   uint64_t workspace = 0;
   for (auto& node : trace.constants) workspace = std::max(workspace, node.plan->workspace_bytes);
@@ -31,7 +37,7 @@ void Constants::compute(const Trace& trace, DeviceContext& context) {
   }
   segment_.finish();
   frame_.segments.push_back(std::make_unique<QueuedSegment>(segment_, frame_));
-  frame_.ticket = context.stream->run_all(*frame_.segments[0]);
+  ticket_ = context.stream->run_all(*frame_.segments[0]);
 }
 
 }  // namespace tenon::graph

@@ -10,19 +10,21 @@ namespace tenon::graph {
 
 class Constants {
  public:
-  // Allocates their memory and queues the work on the stream of the context. Throws an
-  // OutOfMemoryError.
-  void compute(const Trace& trace, DeviceContext& context);
+  // Allocates their memory and queues the work on the stream of their device, of which there is
+  // one. Throws an OutOfMemoryError.
+  void compute(const Trace& trace);
   // The memory of a constant value.
   char* data_of(uint32_t value) const { return static_cast<char*>(storages_[value]->data); }
-  // Of the work, for who must not end before it has. 0 if there is none.
-  uint64_t ticket() const { return frame_.ticket; }
+  // Waits until they are computed.
+  void wait() const;
 
  private:
+  DeviceContext* context_ = nullptr;
   std::vector<Ref<Storage>> storages_;  // by value
   Ref<Storage> workspace_;
   Segment segment_;
   Frame frame_;
+  uint64_t ticket_ = 0;
 };
 
 }  // namespace tenon::graph

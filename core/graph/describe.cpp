@@ -73,11 +73,14 @@ SavedOutput output_of_plan(const PlanEntry& entry, const CallDesc& call, size_t 
 
 SavedNode saved_node(const TraceNode& node, const Scalar* scalars, Device device) {
   const PlanEntry& entry = *node.plan;
-  const auto refuse = [&](const char* why) {
+  const auto refuse = [&](const std::string& why) {
     throw ValueError(fmt::format("{} {}", entry.describe(node.flat ? &node.shape : nullptr), why));
   };
   if (entry.device != device)
-    refuse("runs on another device than the rest; programs of one device can be stored");
+    refuse(
+        fmt::format("runs on {}, and what came before it on {}; a file has one device, so save "
+                    "a function for each",
+                    entry.device, device));
   if (!is_listed(*entry.call.op)) refuse("is an operator of your own, which a file cannot name");
   SavedNode saved;
   saved.call = call_as_seen(entry, node.flat ? &node.shape : nullptr);
@@ -122,6 +125,8 @@ class Description {
  private:
   void require_storable() const {
     if (trace_.nodes.empty()) throw ValueError("it has no operator");
+    for (auto& node : trace_.nodes)
+      if (node.work) refuse_work(node);
     for (size_t k = 0; k < trace_.inputs.size(); ++k) {
       const Input& input = trace_.inputs[k];
       if (input.leaf >= 0) {
@@ -135,9 +140,26 @@ class Description {
             "another tensor first, such as x.clone()",
             input.argument));
     }
-    for (auto& argument : arguments_)
-      if (!argument.defined)
+    for (size_t i = 0; i < arguments_.size(); ++i) {
+      if (!arguments_[i].defined)
         throw ValueError("an argument is an undefined tensor; leave it out of the function");
+      require_device(fmt::format("argument {}", i), arguments_[i].device);
+    }
+  }
+
+  [[noreturn]] static void refuse_work(const TraceNode& node) {
+    const std::string path = path_string(node.path);
+    throw ValueError(fmt::format(
+        "\"{}\"{} is work of the host, which a file cannot hold; it holds operators of "
+        "one device. Leave that out of the function, and pass the tensor as an argument",
+        node.describe(), path.empty() ? "" : " (in module " + path + ")"));
+  }
+
+  void require_device(const std::string& what, Device device) const {
+    if (device != trace_.device)
+      throw ValueError(
+          fmt::format("{} is on {}, and the function computes on {}; a file has one device", what,
+                      device, trace_.device));
   }
 
   // The gradient that a leaf had before the call; the arguments come before it.
@@ -271,7 +293,7 @@ class Description {
   }
 
   void add_results() {
-    for (size_t i = 0; i < trace_.results.size(); ++i) {
+    for (size_t i = 0; i < trace_.num_results(); ++i) {
       const Result& result = trace_.results[i];
       SavedResult saved;
       saved.name = i < names_.outputs.size() ? names_.outputs[i] : std::to_string(i);
@@ -286,6 +308,7 @@ class Description {
                           : tensor_value(trace_.values[kept.value].held, nullptr, 0);
       } else if (result.outside.defined()) {
         const TensorImpl& t = impl_of(result.outside);
+        require_device(fmt::format("result {}", i), t.device);
         saved.dtype = t.dtype, saved.shape = t.shape, saved.strides = t.strides;
         saved.offset = t.offset;
         saved.value = tensor_value(t.storage, nullptr, 0, false);
@@ -294,9 +317,9 @@ class Description {
       }
       saved_.results.push_back(std::move(saved));
     }
-    if (names_.outputs.size() > trace_.results.size())
+    if (names_.outputs.size() > trace_.num_results())
       throw ValueError(fmt::format("{} names of outputs are given, and the function has {} results",
-                                   names_.outputs.size(), trace_.results.size()));
+                                   names_.outputs.size(), trace_.num_results()));
   }
 
   const Trace trace_;

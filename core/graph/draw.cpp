@@ -29,7 +29,8 @@ class Drawing {
     }
     for (size_t i = 0; i < trace_.results.size(); ++i)
       if (const int32_t kept = trace_.results[i].kept; kept >= 0)
-        draw_end(trace_.kept[static_cast<size_t>(kept)].value, fmt::format("result {}", i));
+        draw_end(trace_.kept[static_cast<size_t>(kept)].value,
+                 i < trace_.num_results() ? fmt::format("result {}", i) : "for backward");
     size_t gradient = 0;
     for (auto& part : trace_.parts)
       for (auto& bind : part.binds)
@@ -42,7 +43,7 @@ class Drawing {
  private:
   void draw(uint32_t i) {
     const TraceNode& node = trace_.nodes[i];
-    const char* const name = node.plan ? node.plan->name() : "transfer";
+    const char* const name = node.plan ? node.plan->name() : node.work->name.c_str();
     const std::string signature =
         node.plan ? node.plan->signature(node.flat ? &node.shape : nullptr) : "";
     text_ += fmt::format("  n{} [label=\"{}\", tooltip=\"{}\"];\n", i, name, signature);

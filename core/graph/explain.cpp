@@ -6,6 +6,7 @@
 
 #include <tenon/core/format.h>
 #include <tenon/core/graph/compiled_state.h>
+#include <tenon/core/runtime/context.h>
 
 namespace tenon::detail {
 
@@ -24,12 +25,15 @@ std::string text_of(const Signature& s) {
     text += fmt::format("{} {} on {}", kind.dtype, kind.shape, kind.device);
     if (kind.grad) text += " with a gradient";
   }
-  return fmt::format("({}){}", text, s.grad ? "" : " under NoGrad");
+  text = fmt::format("({}){}", text, s.grad ? "" : " under NoGrad");
+  for (auto& guard : s.autocast)
+    text += guard.enabled ? fmt::format(" under Autocast({})", guard.dtype) : " under NoAutocast";
+  return text;
 }
 
 std::string operators_of(const Trace& trace) {
   std::map<std::string, size_t> counts;
-  for (auto& node : trace.nodes) ++counts[node.plan->name()];
+  for (auto& node : trace.nodes) ++counts[node.work ? node.work->name : node.plan->name()];
   std::string text;
   for (auto& [name, count] : counts)
     text += fmt::format("{}{}{}", text.empty() ? "" : ", ", name,
@@ -52,13 +56,18 @@ std::string text_of(const KnownProgram& known) {
       "{} "
       "at most\n",
       trace.nodes.size(), known.program->replays, known.program->recorded().nodes.size(),
-      trace.results.size(), gradients, trace.num_draws, known.program->arena_bytes(),
+      trace.num_results(), gradients, trace.num_draws, known.program->arena_bytes(),
       known.program->fresh_bytes(), trace.inside_bytes);
+  if (const auto& devices = known.program->devices(); devices.size() > 1) {
+    text += "      on";
+    for (auto* context : devices) text += " " + context->name;
+    text += "\n";
+  }
   if (host_parts)
     text += fmt::format("      steps of optimizers, which the host takes: {}\n", host_parts);
   text += fmt::format("      operators: {}\n", operators_of(trace));
   for (auto& note : known.program->notes()) text += fmt::format("      {}\n", note);
-  return text;
+  return known.history ? text + known.history->explain() : text;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // When a program may run.
 #include <algorithm>
 
+#include <tenon/core/dispatch/replica.h>
 #include <tenon/core/graph/program.h>
 
 namespace tenon::graph {
@@ -17,8 +18,11 @@ const TensorImpl* Program::tensor_of(const Input& input,
 const char* Program::obstacle_of_leaf(const Leaf& leaf) const {
   if (!leaf.tensor) return nullptr;
   const AutogradMeta* meta = leaf.tensor->autograd.get();
-  if (meta && (meta->replicas || meta->hooks)) return "a parameter has replicas or hooks now";
+  if (meta && meta->hooks) return "a parameter has hooks now";
+  if ((meta && meta->replicas) != leaf.shared) return "a parameter may have replicas now, or not";
   if (!leaf.asked) return nullptr;
+  if (leaf.shared && !meta->replicas->held.empty())
+    return "an earlier pass left gradients on several devices (no_sync)";
   const Tensor* grad = meta && meta->grad.defined() ? &meta->grad : nullptr;
   if (!grad != !leaf.had) return "a gradient is there that was not, or is not there any more";
   if (!grad) return nullptr;

@@ -11,9 +11,16 @@ namespace tenon::graph {
 namespace {
 
 std::string text_of(const TraceNode& n) {
-  std::string text = n.plan->describe(n.flat ? &n.shape : nullptr);
+  std::string text = n.describe();
   if (const auto path = path_string(n.path); !path.empty()) text += " (in module " + path + ")";
   return text;
+}
+
+bool same_work(const TraceNode& a, const TraceNode& b) {
+  const auto *x = a.work.get(), *y = b.work.get();
+  if (!x || !y) return !x && !y;
+  return x->name == y->name && x->identity == y->identity && x->forms == y->forms &&
+         x->num_reads == y->num_reads && x->num_changes == y->num_changes;
 }
 
 class Comparison {
@@ -24,6 +31,7 @@ class Comparison {
     if (same_sizes() && same_inputs() && same_nodes() && same_parts() && same_kept()) {
       pin();
       compare_numbers();
+      compare_contents();
     }
     return std::move(match_);
   }
@@ -37,7 +45,8 @@ class Comparison {
   bool same_sizes() {
     const size_t common = std::min(a_.nodes.size(), b_.nodes.size());
     for (size_t i = 0; i < common; ++i)
-      if (a_.nodes[i].plan != b_.nodes[i].plan || a_.nodes[i].shape != b_.nodes[i].shape)
+      if (a_.nodes[i].plan != b_.nodes[i].plan || a_.nodes[i].shape != b_.nodes[i].shape ||
+          !same_work(a_.nodes[i], b_.nodes[i]))
         return differ(fmt::format("operator {} was {}, and then {}", i, text_of(a_.nodes[i]),
                                   text_of(b_.nodes[i])));
     if (a_.nodes.size() != b_.nodes.size())
@@ -59,7 +68,8 @@ class Comparison {
         return differ("a gradient was there, or lay elsewhere, in one call and not in the other");
     for (size_t i = 0; i < a_.leaves.size(); ++i) {
       const Leaf &x = a_.leaves[i], &y = b_.leaves[i];
-      if (x.tensor != y.tensor) return differ("other leaves got gradients than before");
+      if (x.tensor != y.tensor || x.shared != y.shared)
+        return differ("other leaves got gradients than before");
       if (x.asked != y.asked || x.replaced != y.replaced ||
           (x.asked && (x.had != y.had || x.shape != y.shape || x.strides != y.strides)))
         return differ("a gradient was there in one call and not in the other");
@@ -113,7 +123,8 @@ class Comparison {
       const TraceNode &m = a_.nodes[i], &n = b_.nodes[i];
       const auto other = [&] { return text_of(n) + " worked on another tensor than before"; };
       if (m.num_scalars != n.num_scalars || m.draw != n.draw ||
-          m.outputs_hold_values != n.outputs_hold_values || m.num_inputs != n.num_inputs)
+          m.outputs_hold_values != n.outputs_hold_values || m.num_inputs != n.num_inputs ||
+          m.num_outputs != n.num_outputs)
         return differ(other());
       for (size_t k = n.first_access, end = k + n.num_inputs + n.num_outputs; k < end; ++k)
         if (!same_access(a_.accesses[k], b_.accesses[k], known_ ? known_->input_of_access[k] : -1,
@@ -133,7 +144,8 @@ class Comparison {
         same = x.binds[k].leaf == y.binds[k].leaf && x.binds[k].kept == y.binds[k].kept;
       for (size_t k = 0; same && k < x.versions.size(); ++k)
         same = x.versions[k].value == y.versions[k].value &&
-               x.versions[k].count == y.versions[k].count;
+               x.versions[k].count == y.versions[k].count &&
+               x.versions[k].works == y.versions[k].works;
       if (!same) return differ("an optimizer or a gradient took part in another way than before");
     }
     return true;
@@ -195,6 +207,19 @@ class Comparison {
                         a_.scalars[at].value.i, b_.scalars[at].value.i);
         return;
       }
+  }
+
+  // Values that the host gave to tensors, in both calls or in one only.
+  void compare_contents() {
+    for (size_t i = 0; i < b_.nodes.size() && match_.difference.empty(); ++i) {
+      const auto* x = a_.nodes[i].work.get();
+      const auto* y = b_.nodes[i].work.get();
+      if (!x || !x->content || *x->content == *y->content) continue;
+      match_.content_differs = true;
+      match_.difference = "a tensor that is made of values of the host had other values before";
+      if (const auto path = path_string(b_.nodes[i].path); !path.empty())
+        match_.difference += " (in module " + path + ")";
+    }
   }
 
   const Trace& a_;

@@ -18,8 +18,9 @@ struct Wiring {
 };
 
 struct Match {
-  std::string difference;       // the first; empty if there is none
-  bool number_differs = false;  // it is a number of an operator, and all else agrees
+  std::string difference;        // the first; empty if there is none
+  bool number_differs = false;   // it is a number of an operator, and all else agrees
+  bool content_differs = false;  // the same, for values that the host gives to a tensor
   Wiring wiring;
 };
 

@@ -10,21 +10,15 @@
 
 namespace tenon::graph {
 
-namespace {
-DeviceContext& context_for(const Trace& trace) {
-  return trace.nodes.empty() ? context_of(Device()) : *trace.nodes[0].plan->context;
-}
-}  // namespace
-
 Program::Program(Trace trace, Wiring wiring, const CompilePasses& passes)
     : recorded_(trace),
       recorded_wiring_(wiring),
       trace_(std::move(trace)),
-      wiring_(std::move(wiring)),
-      context_(context_for(trace_)) {
+      wiring_(std::move(wiring)) {
   forget_arguments(recorded_, recorded_wiring_);
   optimize(trace_, wiring_, passes, notes_);
   trace_.host = {};
+  schedule_ = make_schedule(trace_);
 }
 
 std::unique_ptr<Program> Program::make(Trace trace, Wiring wiring, const CompilePasses& passes,
@@ -35,9 +29,12 @@ std::unique_ptr<Program> Program::make(Trace trace, Wiring wiring, const Compile
 }
 
 Program::~Program() {
-  uint64_t last = constants_.ticket();
-  for (auto& frame : frames_) last = std::max(last, frame->ticket);
-  if (last && !context_.stream->closed()) context_.stream->wait(last);
+  constants_.wait();
+  for (auto& frame : frames_)
+    for (size_t d = 0; d < schedule_.devices.size(); ++d) {
+      DeviceStream& stream = *schedule_.devices[d]->stream;
+      if (frame->tickets[d] && !stream.closed()) stream.wait(frame->tickets[d]);
+    }
 }
 
 void Program::take_host_work(Trace later) {
@@ -62,12 +59,20 @@ uint64_t Program::fresh_bytes() const {
   return bytes;
 }
 
+uint64_t Program::arena_bytes() const {
+  uint64_t bytes = 0;
+  for (auto& arena : arenas_) bytes += arena ? arena->bytes : 0;
+  return bytes;
+}
+
 bool Program::build(std::string& why) {
   find_written();
+  find_devices();
   if (!find_changes(why)) return false;
   find_fresh();
   if (!find_places(why)) return false;
   build_segments();
+  find_lifetimes();
   find_overlaps();
   forget_arguments(trace_, wiring_);
   // Of the memory that is used, the replayed form alone has handles, by which it sees whether
@@ -121,46 +126,89 @@ void Program::find_written() {
     }
 }
 
+void Program::find_devices() {
+  device_of_value_.resize(trace_.values.size());
+  const auto note = [&](const Access& access, uint32_t device) {
+    if (access.value != kAbsent) device_of_value_[access.value] = device;
+  };
+  for (auto& kept : trace_.kept)
+    device_of_value_[kept.value] =
+        schedule_.device_of(context_of(trace_.values[kept.value].device));
+  for (auto& n : trace_.nodes)
+    for (uint32_t i = 0; i < n.num_inputs + n.num_outputs; ++i) {
+      const auto& context = n.plan ? *n.plan->context : context_of(n.work->form_of(i).device);
+      note(trace_.accesses[n.first_access + i], schedule_.device_of(context));
+    }
+}
+
+bool Program::find_changes(std::string& why) {
+  uint32_t works = 0;
+  for (size_t p = 0; p < schedule_.parts.size(); ++p) {
+    RunPart& part = parts_.emplace_back();
+    for (auto& planned : schedule_.parts[p]) {
+      RunGroup& group = part.groups.emplace_back();
+      group.first_works = planned.first_works;
+      group.work = planned.work;
+      group.awaits = p > 0 || works > 0 || !planned.first_works.empty();
+      for (auto& change : trace_.parts[p].versions)
+        if (change.works == works && !find_change(change, group, why)) return false;
+      if (planned.work >= 0) ++works;
+    }
+  }
+  return true;
+}
+
 // Memory that is changed belongs to an input or to a tensor from outside; what is both would have
 // to be told apart in each call.
-bool Program::find_changes(std::string& why) {
-  parts_ = std::vector<RunPart>(trace_.parts.size());
-  for (size_t p = 0; p < parts_.size(); ++p)
-    for (auto& change : trace_.parts[p].versions) {
-      Storage* const storage = trace_.values[change.value].held.get();
-      const auto fixed = std::find(fixed_.begin(), fixed_.end(), storage);
-      Change found{.count = change.count};
-      bool is_input = false;
-      for (size_t k = 0; k < trace_.inputs.size(); ++k)
-        if (!wiring_.pinned[k] && trace_.inputs[k].id == storage && input_written_[k]) {
-          found.input = k;
-          is_input = true;
-        }
-      if (is_input && fixed != fixed_.end()) {
-        why = "it changes an argument that it uses from outside, too";
-        return false;
-      }
-      if (!is_input && fixed == fixed_.end()) {
-        why = "it changes memory that no operator of it uses";
-        return false;
-      }
-      if (!is_input) found.fixed = storage;
-      parts_[p].changes.push_back(found);
+bool Program::find_change(const VersionChange& change, RunGroup& group, std::string& why) {
+  Storage* const storage = trace_.values[change.value].held.get();
+  const auto fixed = std::find(fixed_.begin(), fixed_.end(), storage);
+  Change found{.device = device_of_value_[change.value], .count = change.count};
+  bool is_input = false;
+  for (size_t k = 0; k < trace_.inputs.size(); ++k)
+    if (!wiring_.pinned[k] && trace_.inputs[k].id == storage && input_written_[k]) {
+      found.input = k;
+      is_input = true;
     }
+  if (is_input && fixed != fixed_.end()) {
+    why = "it changes an argument that it uses from outside, too";
+    return false;
+  }
+  if (!is_input && fixed == fixed_.end()) {
+    why = "it changes memory that no operator of it uses";
+    return false;
+  }
+  if (!is_input) found.fixed = storage;
+  group.changes.push_back(found);
   return true;
 }
 
 void Program::find_fresh() {
   fresh_of_value_.assign(trace_.values.size(), -1);
-  std::vector<uint32_t> tensors(trace_.values.size());
-  for (auto& kept : trace_.kept) {
-    ++tensors[kept.value];
-    const Value& value = trace_.values[kept.value];
-    if (!value.inside || fresh_of_value_[kept.value] >= 0) continue;
-    fresh_of_value_[kept.value] = static_cast<int32_t>(fresh_.size());
-    fresh_.push_back({.value = kept.value, .bytes = value.bytes});
-  }
-  std::vector<uint32_t> binds(trace_.leaves.size()), handles(trace_.kept.size());
+  const auto add = [&](uint32_t v) -> Fresh& {
+    const Value& value = trace_.values[v];
+    fresh_of_value_[v] = static_cast<int32_t>(fresh_.size());
+    return fresh_.emplace_back(
+        Fresh{.value = v, .bytes = value.bytes, .device = device_of_value_[v]});
+  };
+  for (auto& kept : trace_.kept)
+    if (trace_.values[kept.value].inside && fresh_of_value_[kept.value] < 0)
+      add(kept.value).lasts = true;
+  for (auto& node : trace_.nodes)
+    for (uint32_t i = 0; node.work && i < node.num_inputs + node.num_outputs; ++i) {
+      const uint32_t v = trace_.accesses[node.first_access + i].value;
+      if (!trace_.values[v].inside) continue;
+      Fresh& fresh = fresh_of_value_[v] < 0 ? add(v) : fresh_[fresh_of(v)];
+      fresh.is_made |= i >= node.num_inputs + node.work->num_changes;
+    }
+  find_overwritten();
+}
+
+// Which new storages are the gradient of one leaf and nothing else.
+void Program::find_overwritten() {
+  std::vector<uint32_t> binds(trace_.leaves.size()), handles(trace_.kept.size()),
+      tensors(trace_.values.size());
+  for (auto& kept : trace_.kept) ++tensors[kept.value];
   for (auto& part : trace_.parts)
     for (auto& b : part.binds) {
       ++binds[b.leaf];
@@ -173,22 +221,37 @@ void Program::find_fresh() {
       if (b.kept < 0 || binds[b.leaf] != 1 || trace_.leaves[b.leaf].asked) continue;
       const auto k = static_cast<size_t>(b.kept);
       if (handles[k] != 1 || tensors[trace_.kept[k].value] != 1) continue;
-      Fresh& fresh = fresh_[static_cast<size_t>(fresh_of_value_[trace_.kept[k].value])];
+      Fresh& fresh = fresh_[fresh_of(trace_.kept[k].value)];
+      if (fresh.is_made) continue;
       fresh.leaf = static_cast<int32_t>(b.leaf);
       fresh.kept = b.kept;
     }
 }
 
-// Gives each value that ends with the call, and each workspace, a place in the arena.
 bool Program::find_places(std::string& why) {
+  arena_offset_.resize(trace_.values.size() + trace_.nodes.size());
+  arenas_.resize(schedule_.devices.size());
+  try {
+    for (uint32_t d = 0; d < schedule_.devices.size(); ++d) find_places_on(d);
+    constants_.compute(trace_);
+  } catch (const OutOfMemoryError& e) {
+    why = e.what();
+    return false;
+  }
+  return true;
+}
+
+// Gives each value of a device that ends with the call, and each workspace, a place in its arena.
+void Program::find_places_on(uint32_t device) {
   constexpr uint32_t never = ~uint32_t{0};
+  DeviceContext& context = *schedule_.devices[device];
   std::vector<Lifetime> lifetimes(trace_.values.size(), Lifetime{.bytes = 0, .first = never});
   for (size_t i = 0; i < trace_.nodes.size(); ++i) {
     const TraceNode& n = trace_.nodes[i];
     for (uint32_t k = 0; k < n.num_inputs + n.num_outputs; ++k) {
       const uint32_t v = trace_.accesses[n.first_access + k].value;
-      if (v == kAbsent || !trace_.values[v].inside || fresh_of_value_[v] >= 0 ||
-          trace_.values[v].constant)
+      if (v == kAbsent || device_of_value_[v] != device || !trace_.values[v].inside ||
+          fresh_of_value_[v] >= 0 || trace_.values[v].constant)
         continue;
       Lifetime& l = lifetimes[v];
       l.bytes = trace_.values[v].bytes;
@@ -200,20 +263,14 @@ bool Program::find_places(std::string& why) {
   std::vector<size_t> of;  // a value, or the number of values and a node
   for (size_t v = 0; v < lifetimes.size(); ++v)
     if (lifetimes[v].first != never) needed.push_back(lifetimes[v]), of.push_back(v);
-  for (uint32_t i = 0; i < trace_.nodes.size(); ++i)
-    if (const uint64_t bytes = trace_.nodes[i].plan->workspace_bytes)
-      needed.push_back({bytes, i, i}), of.push_back(lifetimes.size() + i);
-  const MemoryPlan plan = plan_memory(needed, context_.caller_thread ? 64 : 512);
-  try {
-    if (plan.bytes) arena_ = context_.memory->allocate(plan.bytes);
-    constants_.compute(trace_, context_);
-  } catch (const OutOfMemoryError& e) {
-    why = e.what();
-    return false;
+  for (uint32_t i = 0; i < trace_.nodes.size(); ++i) {
+    const PlanEntry* plan = trace_.nodes[i].plan.get();
+    if (plan && plan->context == &context && plan->workspace_bytes)
+      needed.push_back({plan->workspace_bytes, i, i}), of.push_back(lifetimes.size() + i);
   }
-  arena_offset_.resize(lifetimes.size() + trace_.nodes.size());
+  const MemoryPlan plan = plan_memory(needed, context.caller_thread ? 64 : 512);
+  if (plan.bytes) arenas_[device] = context.memory->allocate(plan.bytes);
   for (size_t i = 0; i < of.size(); ++i) arena_offset_[of[i]] = plan.offsets[i];
-  return true;
 }
 
 Segment::Place Program::place_of(size_t at) const {
@@ -226,63 +283,70 @@ Segment::Place Program::place_of(size_t at) const {
   if (const int32_t fresh = fresh_of_value_[access.value]; fresh >= 0)
     return {nullptr, static_cast<int32_t>(trace_.inputs.size()) + fresh, access.offset};
   if (value.constant) return {constants_.data_of(access.value) + access.offset, -1, 0};
-  char* const data = value.inside ? static_cast<char*>(arena_->data) + arena_offset_[access.value]
-                                  : static_cast<char*>(value.held->data);
+  char* const data = value.inside
+                         ? static_cast<char*>(arenas_[device_of_value_[access.value]]->data) +
+                               arena_offset_[access.value]
+                         : static_cast<char*>(value.held->data);
   return {data + access.offset, -1, 0};
 }
 
-void Program::add_node(Segment& segment, const TraceNode& node, uint64_t workspace) {
-  std::vector<Segment::Place> places;
-  for (uint32_t i = 0; i < node.num_inputs + node.num_outputs; ++i)
-    places.push_back(place_of(node.first_access + i));
-  char* const memory =
-      node.plan->workspace_bytes ? static_cast<char*>(arena_->data) + workspace : nullptr;
-  segment.add(node, trace_.scalars.data() + node.first_scalar, places, memory);
-}
-
-// Inputs that no node has changed before have the number of values that their storage has now; of
-// others nothing is said.
-void Program::want_versions(Segment& segment, const TraceNode& node,
-                            const std::vector<bool>& changed) {
-  for (uint32_t i = 0; i < node.num_inputs; ++i) {
-    const Access& access = trace_.accesses[node.first_access + i];
-    if (access.value == kAbsent || trace_.values[access.value].inside || changed[access.value])
-      continue;
-    const int32_t input = wiring_.input_of_access[node.first_access + i];
-    const auto fixed =
-        std::find(fixed_.begin(), fixed_.end(), trace_.values[access.value].held.get());
-    const int32_t source = input >= 0 ? ~input : static_cast<int32_t>(fixed - fixed_.begin());
-    segment.add_version(i, static_cast<uint32_t>(versioned_.size()));
-    versioned_.push_back(source);
-  }
+// The place in `fixed_` of what an access leads to, or ~input. It is from outside.
+int32_t Program::outside_of(size_t at) const {
+  if (const int32_t input = wiring_.input_of_access[at]; input >= 0) return ~input;
+  const Storage* storage = trace_.values[trace_.accesses[at].value].held.get();
+  return static_cast<int32_t>(std::find(fixed_.begin(), fixed_.end(), storage) - fixed_.begin());
 }
 
 void Program::build_segments() {
   std::vector<bool> known(trace_.values.size()), changed(trace_.values.size());
+  const auto note_work = [&](uint32_t i) {
+    const TraceNode& node = trace_.nodes[i];
+    for (uint32_t k = 0; k < node.num_outputs; ++k)
+      known[trace_.outputs_of(node)[k].value] = changed[trace_.outputs_of(node)[k].value] = true;
+  };
   for (size_t p = 0; p < parts_.size(); ++p) {
-    const Part& part = trace_.parts[p];
     // What the host does between two parts may have changed anything from outside.
     if (p > 0) changed.assign(changed.size(), true);
-    Segment& segment = parts_[p].segment;
-    for (uint32_t i = part.first_node; i < part.end_node; ++i) {
-      const TraceNode& node = trace_.nodes[i];
-      add_node(segment, node, arena_offset_[trace_.values.size() + i]);
-      if (node.plan->wants_versions) want_versions(segment, node, changed);
-      for (uint32_t k = 0; k < node.num_inputs + node.num_outputs; ++k) {
-        const Access& access = trace_.accesses[node.first_access + k];
-        if (access.value == kAbsent) continue;
-        if (k >= node.num_inputs) changed[access.value] = true;
-        const Value& value = trace_.values[access.value];
-        if (known[access.value] || !value.inside || value.constant) continue;
-        known[access.value] = true;
-        Segment::Place place = place_of(node.first_access + k);
-        if (place.fixed) place.fixed -= access.offset;
-        place.offset = 0;
-        segment.births.push_back({i - part.first_node, place, trace_.values[access.value].bytes});
+    for (size_t g = 0; g < parts_[p].groups.size(); ++g) {
+      RunGroup& group = parts_[p].groups[g];
+      for (const uint32_t work : group.first_works) note_work(work);
+      const auto& devices = schedule_.parts[p][g].devices;
+      group.segments = std::vector<RunSegment>(devices.size());
+      for (size_t d = 0; d < devices.size(); ++d) {
+        RunSegment& run = group.segments[d];
+        build_segment(devices[d], run, known, changed);
+        for (uint32_t k = 0; k < group.changes.size(); ++k)
+          if (group.changes[k].device == run.device) run.changes.push_back(k);
       }
+      if (group.work >= 0) note_work(static_cast<uint32_t>(group.work));
     }
-    segment.finish();
   }
+}
+
+// New storages that do not last begin with the first group that uses them and end with the last.
+void Program::find_lifetimes() {
+  std::vector<RunGroup*> last(fresh_.size());
+  const auto use = [&](RunGroup& group, uint32_t i) {
+    const TraceNode& node = trace_.nodes[i];
+    for (uint32_t k = 0; k < node.num_inputs + node.num_outputs; ++k) {
+      const uint32_t value = trace_.accesses[node.first_access + k].value;
+      if (value == kAbsent || fresh_of_value_[value] < 0) continue;
+      const uint32_t fresh = fresh_of(value);
+      if (!last[fresh] && !fresh_[fresh].lasts && !fresh_[fresh].is_made)
+        group.begins.push_back(fresh);
+      last[fresh] = &group;
+    }
+  };
+  for (size_t p = 0; p < parts_.size(); ++p)
+    for (size_t g = 0; g < parts_[p].groups.size(); ++g) {
+      RunGroup& group = parts_[p].groups[g];
+      for (const uint32_t work : group.first_works) use(group, work);
+      for (auto& device : schedule_.parts[p][g].devices)
+        for (const uint32_t node : device.nodes) use(group, node);
+      if (group.work >= 0) use(group, static_cast<uint32_t>(group.work));
+    }
+  for (uint32_t fresh = 0; fresh < fresh_.size(); ++fresh)
+    if (last[fresh] && !fresh_[fresh].lasts) last[fresh]->ends.push_back(fresh);
 }
 
 void Program::find_overlaps() {

@@ -12,6 +12,7 @@
 #include <tenon/core/graph/constants.h>
 #include <tenon/core/graph/match.h>
 #include <tenon/core/graph/replay.h>
+#include <tenon/core/graph/schedule.h>
 #include <tenon/core/graph/trace.h>
 #include <tenon/core/random.h>
 
@@ -46,7 +47,9 @@ class Program {
   Trace recorded_with_memory() const;
   // Takes from a later trace that agrees what a host part did, which a stored program needs.
   void take_host_work(Trace later);
-  uint64_t arena_bytes() const { return arena_ ? arena_->bytes : 0; }
+  // On all devices.
+  uint64_t arena_bytes() const;
+  const std::vector<DeviceContext*>& devices() const { return schedule_.devices; }
   // Storages that each call makes for itself.
   uint64_t fresh_bytes() const;
   uint64_t replays = 0;
@@ -56,42 +59,74 @@ class Program {
   std::optional<RandomState> generator;
 
  private:
-  // A storage that is another one in each call.
+  // A storage that is another one in each call: of a result or a gradient, or of a value that work
+  // of the host reads or makes.
   struct Fresh {
     uint32_t value = 0;
     uint64_t bytes = 0;
-    int32_t leaf =
-        -1;  // whose gradient alone it is: the old one may be overwritten, if nobody has it
-    int32_t kept = -1;  // that gradient
+    uint32_t device = 0;
+    bool lasts = false;    // a result or a gradient; else it ends with the last group that uses it
+    bool is_made = false;  // by work of the host
+    int32_t leaf = -1;     // whose gradient alone it is: the old one may be overwritten, if nobody
+                           // has it
+    int32_t kept = -1;     // that gradient
   };
   // Two inputs of which one call decided how they lie to each other.
   struct Overlap {
     size_t a, b;
     int64_t distance;  // from the first byte of a to that of b
   };
-  // What a part changes, and how often.
+  // What plans of a group change, and how often.
   struct Change {
     Storage* fixed = nullptr;  // or the storage of an input
     size_t input = 0;
+    uint32_t device = 0;
     uint64_t count = 0;
   };
-  struct RunPart {
+  // The plans of one device in a group. Storages from outside are those of `fixed_`, or ~input.
+  struct RunSegment {
     Segment segment;
+    DeviceContext* context = nullptr;
+    uint32_t device = 0;
+    size_t place = 0;                      // in Frame::segments
+    std::vector<int32_t> outside;          // that it uses
+    std::vector<uint32_t> fresh, written;  // new storages that it uses, and changes
+    std::vector<uint32_t> changes;         // of the group
+  };
+  struct RunGroup {
+    std::vector<uint32_t> first_works;
+    std::vector<RunSegment> segments;
     std::vector<Change> changes;
+    int32_t work = -1;
+    bool awaits = false;                 // others may have changed something since the call began
+    std::vector<uint32_t> begins, ends;  // new storages that do not last
+  };
+  struct RunPart {
+    std::vector<RunGroup> groups;
   };
 
   Program(Trace trace, Wiring wiring, const CompilePasses& passes);
   bool build(std::string& why);
   void find_written();
+  void find_devices();
   bool find_changes(std::string& why);
+  bool find_change(const VersionChange& change, RunGroup& group, std::string& why);
   void find_fresh();
+  void find_overwritten();
   bool find_places(std::string& why);
+  void find_places_on(uint32_t device);
   void build_segments();
+  void build_segment(const DeviceNodes& nodes, RunSegment& run, std::vector<bool>& known,
+                     std::vector<bool>& changed);
+  void list_storages(const DeviceNodes& nodes, RunSegment& run) const;
+  void find_lifetimes();
   void find_overlaps();
   static void forget_arguments(Trace& trace, const Wiring& wiring);
 
   Segment::Place place_of(size_t access) const;
-  void add_node(Segment& segment, const TraceNode& node, uint64_t workspace);
+  int32_t outside_of(size_t access) const;
+  uint32_t fresh_of(uint32_t value) const { return static_cast<uint32_t>(fresh_of_value_[value]); }
+  void add_node(Segment& segment, uint32_t node, uint32_t device) const;
   void want_versions(Segment& segment, const TraceNode& node, const std::vector<bool>& changed);
 
   const char* obstacle_of_leaf(const Leaf& leaf) const;
@@ -106,7 +141,14 @@ class Program {
   void fill(Frame& frame);
   void forget_call();
   void set_versions();
+  Storage& outside(int32_t place) const;
+  Storage& storage_of(const Change& change) const;
   void run_part(size_t i, Frame& frame);
+  void run_group(RunGroup& group, Frame& frame);
+  void run_segment(RunSegment& run, const RunGroup& group, Frame& frame);
+  void run_work(uint32_t node, Frame& frame);
+  Tensor tensor_at(size_t access, const HostWork::Form& form) const;
+  void take(uint32_t fresh, Ref<Storage> storage, Frame& frame);
   void bind(const Part& part);
   Tensor tensor_for(int32_t kept);
   void return_results(std::span<const Tensor* const> arguments, std::vector<Tensor>& results);
@@ -116,13 +158,15 @@ class Program {
   Trace trace_;
   Wiring wiring_;
   std::vector<std::string> notes_;
-  DeviceContext& context_;
+  Schedule schedule_;
   Constants constants_;
-  Ref<Storage> arena_;
+  std::vector<Ref<Storage>> arenas_;  // of the devices
   std::vector<RunPart> parts_;
+  size_t num_segments_ = 0;
   std::vector<Fresh> fresh_;
   std::vector<int32_t> fresh_of_value_;
-  std::vector<uint64_t> arena_offset_;  // of values; for those in the arena
+  std::vector<uint32_t> device_of_value_;
+  std::vector<uint64_t> arena_offset_;  // of values and then workspaces; for those in an arena
   std::vector<Storage*> fixed_;         // storages from outside that are used in place
   std::vector<bool> fixed_written_, input_written_;
   std::vector<Overlap> overlaps_;

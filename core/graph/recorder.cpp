@@ -4,6 +4,7 @@
 
 #include <tenon/core/base/never_destroyed.h>
 #include <tenon/core/dispatch/record.h>
+#include <tenon/core/dispatch/replica.h>
 #include <tenon/core/dispatch/written.h>
 #include <tenon/core/error.h>
 #include <tenon/core/format.h>
@@ -69,13 +70,17 @@ void Recorder::reset() noexcept {
     host_places_.clear();
     live_bytes_ = 0;
   }
-  host_depth_ = 0;
+  host_depth_ = work_depth_ = 0;
   made_on_host_ = false;
   version_marks_.clear();
+  last_writes_.clear();
+  works_ = 0;
   draws_.clear();
   draw_used_.clear();
   changed_leaves_.clear();
   kept_.clear();
+  held_handles_.clear();
+  history_ = nullptr;
   arguments_.clear();
 }
 
@@ -87,6 +92,7 @@ void Recorder::abandon() noexcept {
 // ---- memory
 
 void Recorder::allocated(const Storage& storage, bool for_host) {
+  if (work_depth_ > 0) return;  // what it makes, it tells
   std::lock_guard lock(lock_);
   if (host_depth_ > 0) {  // what the host makes counts as from outside
     host_places_[&storage] = kBorn;
@@ -110,6 +116,7 @@ uint32_t Recorder::value_of(Storage& storage) {
   uint32_t& place = found->second;
   if (place < kBornOnHost) return place;
   Value value{.inside = !fresh, .id = &storage, .held = {}, .bytes = storage.bytes};
+  value.device = storage.context->device;
   if (place == kBornOnHost) refuse("it uses a tensor that the host filled meanwhile");
   if (fresh)
     value.held = Ref<Storage>::share(&storage);
@@ -119,6 +126,7 @@ uint32_t Recorder::value_of(Storage& storage) {
   place = static_cast<uint32_t>(trace_.values.size());
   trace_.values.push_back(std::move(value));
   version_marks_.push_back(storage.version.load(std::memory_order_acquire));
+  last_writes_.push_back(0);
   return place;
 }
 
@@ -153,19 +161,16 @@ TraceNode Recorder::node_of(const Launch& launch, size_t first_access,
 
 void Recorder::launched(const Launch& launch, std::span<const Tensor* const> inputs,
                         std::span<TensorImpl* const> outputs) {
+  if (work_depth_ > 0) return;
   if (host_depth_ > 0 && trace_.refusal.empty()) return launched_by_host(launch, inputs, outputs);
   if (ignores()) return;
   auto& entry = entry_of(launch);
+  if (entry.context != &entry.context->main) return refuse("a plan runs beside the others");
   if (trace_.nodes.empty()) trace_.device = entry.device;
-  if (entry.device != trace_.device)
-    return refuse(fmt::format("it computes on {} and on {}", trace_.device, entry.device));
   if (entry.context->stream->capturing()) return refuse("a stream graph is captured");
   TraceNode node = node_of(launch, trace_.accesses.size(), trace_.scalars);
   for (auto* t : inputs) trace_.accesses.push_back(t ? access(impl_of(*t)) : Access());
-  for (auto* t : outputs) {
-    trace_.accesses.push_back(t ? access(*t) : Access());
-    if (t) trace_.values[trace_.accesses.back().value].written = true;
-  }
+  for (auto* t : outputs) trace_.accesses.push_back(t ? access(*t) : Access());
   if (entry.call.op->draws) {
     const Scalar* const scalars = trace_.scalars.data() + node.first_scalar;
     for (size_t i = draws_.size(); i-- > 0 && node.draw < 0;)
@@ -175,7 +180,19 @@ void Recorder::launched(const Launch& launch, std::span<const Tensor* const> inp
     if (node.draw < 0) return refuse("it uses random numbers that were drawn before the call");
     draw_used_[static_cast<size_t>(node.draw)] = true;
   }
+  add_node(std::move(node));
+}
+
+void Recorder::add_node(TraceNode&& node) {
   trace_.nodes.push_back(std::move(node));
+  const auto count = static_cast<uint32_t>(trace_.nodes.size());
+  const TraceNode& added = trace_.nodes.back();
+  for (uint32_t i = 0; i < added.num_outputs; ++i) {
+    const uint32_t value = trace_.outputs_of(added)[i].value;
+    if (value == kAbsent) continue;
+    trace_.values[value].written = true;
+    last_writes_[value] = count;
+  }
 }
 
 void Recorder::drew(const RandomState& state) {
@@ -191,10 +208,7 @@ void Recorder::refuse(const std::string& why) {
 void Recorder::reads(const char* what) {
   if (ignores()) return;
   std::string after;
-  if (!trace_.nodes.empty()) {
-    const TraceNode& last = trace_.nodes.back();
-    after = fmt::format(", after {}", last.plan->describe(last.flat ? &last.shape : nullptr));
-  }
+  if (!trace_.nodes.empty()) after = fmt::format(", after {}", trace_.nodes.back().describe());
   throw ValueError(
       fmt::format("{} is read inside a function that tenon::compile records{}{}: a program runs "
                   "without the host, which could not decide by it. Return the tensor and read it "
@@ -207,14 +221,18 @@ void Recorder::reads(const char* what) {
 Leaf& Recorder::leaf_of(TensorImpl& leaf) {
   for (auto& known : trace_.leaves)
     if (known.tensor.get() == &leaf) return known;
-  trace_.leaves.emplace_back().tensor = Ref<TensorImpl>::share(&leaf);
-  return trace_.leaves.back();
+  Leaf& added = trace_.leaves.emplace_back();
+  added.tensor = Ref<TensorImpl>::share(&leaf);
+  added.shared = leaf.autograd && leaf.autograd->replicas;
+  return added;
 }
 
 void Recorder::asks_gradient(TensorImpl& leaf) {
   if (ignores() || (leaf.autograd && leaf.autograd->node)) return;
   Leaf& found = leaf_of(leaf);
   if (found.replaced || found.asked) return;
+  if (found.shared && !leaf.autograd->replicas->held.empty())
+    return refuse("gradients are summed that an earlier pass left on several devices (no_sync)");
   found.asked = true;
   if (!leaf.autograd || !leaf.autograd->grad.defined()) return;
   const TensorImpl& grad = impl_of(leaf.autograd->grad);
@@ -228,7 +246,6 @@ void Recorder::replaces_gradient(TensorImpl& leaf) {
   if (ignores()) return;
   if (leaf.autograd && leaf.autograd->node)
     return refuse("a tensor that is no leaf has a gradient");
-  if (leaf.autograd && leaf.autograd->replicas) return refuse("a parameter has replicas");
   if (leaf.autograd && leaf.autograd->hooks)
     return refuse("a leaf has a hook, which a program would not call");
   Leaf& found = leaf_of(leaf);
@@ -246,15 +263,21 @@ void Recorder::mark_versions() {
       version_marks_[i] = trace_.values[i].held->version.load(std::memory_order_acquire);
 }
 
-void Recorder::end_part() {
-  Part& part = trace_.parts.back();
-  part.end_node = static_cast<uint32_t>(trace_.nodes.size());
+// What versions were added since the marks.
+void Recorder::note_versions(std::vector<VersionChange>& changes) {
   for (size_t i = 0; i < trace_.values.size(); ++i) {
     if (trace_.values[i].inside) continue;
     const uint64_t now = trace_.values[i].held->version.load(std::memory_order_acquire);
     if (now != version_marks_[i])
-      part.versions.push_back({static_cast<uint32_t>(i), now - version_marks_[i]});
+      changes.push_back({static_cast<uint32_t>(i), now - version_marks_[i], works_});
+    version_marks_[i] = now;
   }
+}
+
+void Recorder::end_part() {
+  Part& part = trace_.parts.back();
+  part.end_node = static_cast<uint32_t>(trace_.nodes.size());
+  note_versions(part.versions);
   for (const size_t place : changed_leaves_) {
     const TensorImpl& leaf = *trace_.leaves[place].tensor;
     const bool has = leaf.autograd && leaf.autograd->grad.defined();
@@ -267,27 +290,21 @@ void Recorder::end_part() {
 
 // Returns the number of a tensor that goes on to live.
 int32_t Recorder::keep(const Tensor& tensor) {
-  for (size_t i = 0; i < kept_.size(); ++i)
-    if (kept_[i].is_same(tensor)) return static_cast<int32_t>(i);
-  TensorImpl& t = impl_of(tensor);
-  Kept kept;
-  kept.value = value_of(*t.storage);
-  kept.dtype = t.dtype;
-  kept.shape = t.shape, kept.strides = t.strides, kept.offset = t.offset;
+  if (const int32_t known = find_kept(tensor); known >= 0) return known;
+  const TensorImpl& t = impl_of(tensor);
+  Kept kept = values_of(tensor);
   if (t.autograd) {
     if (t.autograd->replicas || t.autograd->hooks || t.autograd->retained)
       refuse("a result has hooks, replicas, or a gradient that it retains");
-    if (t.autograd->node && !history_is_spent(tensor))
-      refuse(
-          "a result has a history, through which nothing has gone backward: call backward() "
-          "inside, return detach(), or compute under NoGrad");
-    kept.requires_grad = t.autograd->requires_grad;
-    kept.node = t.autograd->node;
-    kept.output = t.autograd->output;
+    if (!history_ || !history_->covers(t)) {
+      if (t.autograd->node && !history_is_spent(tensor))
+        refuse("a gradient has a history of its own, by create_graph");
+      kept.requires_grad = t.autograd->requires_grad;
+      kept.node = t.autograd->node;
+      kept.output = t.autograd->output;
+    }
   }
-  kept_.push_back(tensor);
-  trace_.kept.push_back(std::move(kept));
-  return static_cast<int32_t>(kept_.size()) - 1;
+  return add_kept(tensor, std::move(kept));
 }
 
 // A leaf that only the recorder still holds has ended with the call.
@@ -325,8 +342,10 @@ bool Recorder::all_are_known() const {
       if (leaf.tensor && leaf.tensor->autograd && kept_[i].is_same(leaf.tensor->autograd->grad))
         ++handles[i];
   for (size_t i = 0; i < kept_.size(); ++i) {
-    if (kept_[i].impl()->refs != handles[i]) return false;
-    ++tensors[trace_.kept[i].value];
+    const uint32_t value = trace_.kept[i].value;
+    const uint32_t known = handles[i] + held_handles_[i];
+    if (trace_.values[value].inside && kept_[i].impl()->refs != known) return false;
+    ++tensors[value];
   }
   for (auto& [storage, place] : places_) {
     if (place >= kBornOnHost) return false;
@@ -344,12 +363,15 @@ void Recorder::require_new_gradients() {
         refuse("a tensor from outside is set as a gradient");
 }
 
-Trace Recorder::end(std::span<const Tensor> results) {
+Trace Recorder::end(std::span<const Tensor> results, History* history) {
   forget_ended_leaves();
   if (trace_.refusal.empty()) {
+    history_ = history;
     end_part();
     keep_results(results);
+    if (history) keep_held(*history);
     require_new_gradients();
+    refuse_passes_to_outside();
     if (!all_are_known())
       refuse(
           "a tensor that was made inside is kept by something that is no result and no gradient; "

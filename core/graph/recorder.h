@@ -13,6 +13,7 @@
 #include <tenon/core/base/fork.h>
 #include <tenon/core/base/recording.h>
 #include <tenon/core/base/spin_lock.h>
+#include <tenon/core/graph/history.h>
 #include <tenon/core/graph/trace.h>
 #include <tenon/core/random.h>
 
@@ -27,8 +28,9 @@ class Recorder final : public recording::Listener, ForkMember {
 
   // Begins to record the calling thread, unless one is recorded already.
   bool begin(std::span<const Tensor* const> arguments);
-  // Ends it and returns what was recorded, given all that still lives of what the function made.
-  Trace end(std::span<const Tensor> results);
+  // Ends it and returns what was recorded, given all that still lives of what the function made:
+  // its results and what their history holds, if they have one.
+  Trace end(std::span<const Tensor> results, History* history);
   // Ends it because the function threw.
   void abandon() noexcept;
 
@@ -36,9 +38,12 @@ class Recorder final : public recording::Listener, ForkMember {
   void freed(const Storage& storage) noexcept override;
   void launched(const Launch& launch, std::span<const Tensor* const> inputs,
                 std::span<TensorImpl* const> outputs) override;
+  std::vector<Tensor> work(recording::HostWork&& work) override;
   void drew(const RandomState& state) override;
   void asks_gradient(TensorImpl& leaf) override;
   void replaces_gradient(TensorImpl& leaf) override;
+  void gets_history(TensorImpl& tensor) override;
+  uint32_t handles_of(const Storage& storage) const override;
   void reads(const char* what) override;
   void refuse(const std::string& why) override;
   void begin_host_part(std::weak_ptr<const void> owner, std::function<void()> again) override;
@@ -49,7 +54,7 @@ class Recorder final : public recording::Listener, ForkMember {
   void before_fork() override { lock_.lock(); }
   void after_fork(bool in_child) override;
 
-  bool ignores() const { return host_depth_ > 0 || !trace_.refusal.empty(); }
+  bool ignores() const { return host_depth_ > 0 || work_depth_ > 0 || !trace_.refusal.empty(); }
   static PlanEntry& entry_of(const Launch& launch);
   static TraceNode node_of(const Launch& launch, size_t first_access, std::vector<Scalar>& scalars);
   Access access(TensorImpl& tensor);
@@ -59,9 +64,21 @@ class Recorder final : public recording::Listener, ForkMember {
   uint32_t value_of(Storage& storage);
   Leaf& leaf_of(TensorImpl& leaf);
   void forget_host_places() noexcept;
+  void add_node(TraceNode&& node);
+  bool is_known(const Storage& storage, uint32_t& value);
+  void make_known(const Tensor& made);
+  bool is_settled(const recording::HostWork& work);
+  void add_work(const recording::HostWork& work, const std::vector<Tensor>& made);
+  void note_versions(std::vector<VersionChange>& changes);
   void mark_versions();
   void end_part();
   void keep_results(std::span<const Tensor> results);
+  int32_t find_kept(const Tensor& tensor) const;
+  Kept values_of(const Tensor& tensor);
+  int32_t add_kept(const Tensor& tensor, Kept kept);
+  void keep_held(History& history);
+  int32_t argument_with(const TensorImpl& tensor) const;
+  void refuse_passes_to_outside();
   void require_new_gradients();
   int32_t keep(const Tensor& tensor);
   bool all_are_known() const;
@@ -78,13 +95,19 @@ class Recorder final : public recording::Listener, ForkMember {
 
   Trace trace_;
   int host_depth_ = 0;
-  bool made_on_host_ = false;            // a host part left memory behind that it made
-  std::vector<uint64_t> version_marks_;  // of values from outside; when their part began
+  bool made_on_host_ = false;  // a host part left memory behind that it made
+  int work_depth_ = 0;         // the host does something that is a node
+  // Of values from outside: their versions when their part began, or the last work that queues.
+  std::vector<uint64_t> version_marks_;
+  std::vector<uint32_t> last_writes_;  // of values: the number of nodes before and with the last
+  uint32_t works_ = 0;                 // of the trace that queue
   std::vector<RandomState> draws_;
   std::vector<bool> draw_used_;
   std::vector<size_t> changed_leaves_;  // in this part
   std::vector<const TensorImpl*> arguments_;
-  std::vector<Tensor> kept_;  // those of trace_.kept
+  std::vector<Tensor> kept_;            // those of trace_.kept
+  std::vector<uint32_t> held_handles_;  // of each: those that the history has
+  History* history_ = nullptr;
 };
 
 }  // namespace tenon::graph

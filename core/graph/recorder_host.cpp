@@ -65,7 +65,7 @@ uint32_t Recorder::host_value_of(Storage& storage) {
 
 void Recorder::launched_by_host(const Launch& launch, std::span<const Tensor* const> inputs,
                                 std::span<TensorImpl* const> outputs) {
-  HostWork& host = trace_.host;
+  HostPlans& host = trace_.host;
   host.nodes.push_back(node_of(launch, host.accesses.size(), host.scalars));
   const auto add = [&](const TensorImpl* t) {
     host.accesses.push_back(

@@ -1,6 +1,8 @@
+// What a program does in each call.
 #include <algorithm>
 #include <utility>
 
+#include <tenon/core/base/module_path.h>
 #include <tenon/core/graph/program.h>
 #include <tenon/core/graph/replay.h>
 #include <tenon/core/random.h>
@@ -10,85 +12,22 @@
 
 namespace tenon::graph {
 
-void Segment::add(const TraceNode& node, const Scalar* scalars, const std::vector<Place>& places,
-                  char* workspace) {
-  starts_.push_back({static_cast<uint32_t>(pointers_.size()),
-                     static_cast<uint32_t>(scalars_.size()),
-                     static_cast<uint32_t>(versions_.size())});
-  for (auto& place : places) {
-    const auto slot = static_cast<uint32_t>(pointers_.size());
-    if (place.base >= 0) patches_.push_back({slot, place.base, place.offset});
-    pointers_.push_back(place.fixed);
-  }
-  if (node.draw >= 0)
-    draws_.push_back({static_cast<uint32_t>(scalars_.size()), static_cast<uint32_t>(node.draw)});
-  for (auto& living : node.living)
-    numbers_.push_back({static_cast<uint32_t>(scalars_.size()) + living.scalar, living.number});
-  for (uint32_t i = 0; i < node.num_scalars; ++i) scalars_.push_back(scalars[i].value);
-  if (node.plan->wants_versions) versions_.resize(versions_.size() + node.num_inputs);
-  Launch launch{};
-  launch.plan = node.plan.get();
-  launch.num_inputs = node.num_inputs, launch.num_outputs = node.num_outputs;
-  launch.num_scalars = node.num_scalars;
-  launch.workspace = workspace;
-  launch.outputs_hold_values = node.outputs_hold_values;
-  launches_.push_back(launch);
-  shapes_.push_back(node.shape);
-  paths_.push_back(node.path);
-  cost_ns_ += node.plan->cost_ns;
-  cost_unknown_ |= node.plan->cost_ns == 0;
+namespace {
+// What the stream of the device knows of it before anything is done.
+void await(Storage& storage) {
+  DeviceContext& context = storage.context->main;
+  context.stream->tell_of(await_values(context, storage));
 }
-
-void Segment::add_version(uint32_t input, uint32_t storage) {
-  wanted_.push_back({starts_.back().versions + input, storage});
-}
-
-// From here on the arrays stay where they are.
-void Segment::finish() {
-  if (cost_unknown_) cost_ns_ = 0;
-  for (size_t i = 0; i < launches_.size(); ++i) {
-    Launch& l = launches_[i];
-    l.inputs = pointers_.data() + starts_[i].pointers;
-    l.outputs = l.inputs + l.num_inputs;
-    l.scalars = scalars_.data() + starts_[i].scalars;
-    if (l.plan->flattened) l.shape = &shapes_[i];
-    if (l.plan->wants_versions) l.input_versions = versions_.data() + starts_[i].versions;
-  }
-}
-
-void Segment::prepare(const Frame& frame) noexcept {
-  for (auto& patch : patches_)
-    pointers_[patch.slot] = frame.bases[static_cast<size_t>(patch.base)] + patch.offset;
-  for (auto& draw : draws_)
-    std::copy_n(frame.draws.data() + 2 * size_t{draw.draw}, 2, scalars_.data() + draw.slot);
-  for (auto& n : numbers_) scalars_[n.slot] = frame.numbers[n.number];
-  for (auto& version : wanted_) versions_[version.slot] = frame.versions[version.storage];
-  for (auto& launch : launches_) launch.queued_ns = frame.queued_ns;
-}
-
-void QueuedSegment::forget(FailureLog& failures, size_t launch) const {
-  const auto first =
-      std::lower_bound(segment.births.begin(), segment.births.end(), launch,
-                       [](const Segment::Birth& b, size_t at) { return b.launch < at; });
-  for (auto birth = first; birth != segment.births.end() && birth->launch == launch; ++birth) {
-    const Segment::Place& place = birth->place;
-    const char* data =
-        place.base < 0 ? place.fixed : frame.bases[static_cast<size_t>(place.base)] + place.offset;
-    failures.clear_poison(data, birth->bytes);
-  }
-}
-
-// ---- a replay
+}  // namespace
 
 void Program::take_inputs(std::span<const Tensor* const> arguments) {
-  DeviceStream& stream = *context_.stream;
   for (size_t k = 0; k < trace_.inputs.size(); ++k) {
     const TensorImpl* tensor = tensor_of(trace_.inputs[k], arguments);
     input_storages_[k] = tensor ? tensor->storage : Ref<Storage>();
     input_data_[k] = tensor ? static_cast<char*>(tensor->data()) : nullptr;
-    if (tensor) stream.tell_of(await_values(context_, *tensor->storage));
+    if (tensor) await(*tensor->storage);
   }
-  for (auto* storage : fixed_) stream.tell_of(await_values(context_, *storage));
+  for (auto* storage : fixed_) await(*storage);
 }
 
 // A gradient of the last call that nobody else has, and that this call replaces by another like it,
@@ -100,7 +39,7 @@ bool Program::may_overwrite(const Fresh& fresh, const TensorImpl* gradient) cons
   const Kept& kept = trace_.kept[static_cast<size_t>(fresh.kept)];
   return storage.refs.load(std::memory_order_acquire) == 1 && !storage.adopted() &&
          !storage.exported.load(std::memory_order_relaxed) && storage.bytes == fresh.bytes &&
-         storage.context == &context_ && gradient->dtype == kept.dtype &&
+         storage.context == schedule_.devices[fresh.device] && gradient->dtype == kept.dtype &&
          gradient->offset == kept.offset && gradient->shape == kept.shape &&
          gradient->strides == kept.strides;
 }
@@ -108,6 +47,7 @@ bool Program::may_overwrite(const Fresh& fresh, const TensorImpl* gradient) cons
 void Program::take_fresh() {
   for (size_t i = 0; i < fresh_.size(); ++i) {
     const Fresh& fresh = fresh_[i];
+    if (!fresh.lasts || fresh.is_made) continue;
     if (fresh.leaf >= 0) {
       const TensorImpl& leaf = *trace_.leaves[static_cast<size_t>(fresh.leaf)].tensor;
       const Tensor none, &grad = leaf.autograd ? leaf.autograd->grad : none;
@@ -117,37 +57,42 @@ void Program::take_fresh() {
         continue;
       }
     }
-    fresh_storages_[i] = context_.memory->allocate(fresh.bytes);
+    fresh_storages_[i] = schedule_.devices[fresh.device]->memory->allocate(fresh.bytes);
   }
 }
 
 Frame& Program::free_frame() {
   constexpr size_t kMost = 64;
+  const auto& devices = schedule_.devices;
   if (!frames_.empty()) {
     next_frame_ = (next_frame_ + 1) % frames_.size();
     Frame& oldest = *frames_[next_frame_];
-    if (frames_.size() == kMost) context_.stream->wait(oldest.ticket);
-    if (context_.stream->reached(oldest.ticket)) return oldest;
+    bool reached = true;
+    for (size_t d = 0; d < devices.size(); ++d) {
+      if (frames_.size() == kMost) devices[d]->stream->wait(oldest.tickets[d]);
+      reached = reached && devices[d]->stream->reached(oldest.tickets[d]);
+    }
+    if (reached) return oldest;
   }
   auto made = std::make_unique<Frame>();
   for (auto& part : parts_)
-    made->segments.push_back(std::make_unique<QueuedSegment>(part.segment, *made));
+    for (auto& group : part.groups)
+      for (auto& run : group.segments)
+        made->segments.push_back(std::make_unique<QueuedSegment>(run.segment, *made));
   made->bases.resize(trace_.inputs.size() + fresh_.size());
   made->draws.resize(2 * size_t{trace_.num_draws});
   made->versions.resize(versioned_.size());
+  made->tickets.resize(devices.size());
   return **frames_.insert(frames_.begin() + static_cast<ptrdiff_t>(next_frame_), std::move(made));
 }
 
 void Program::fill(Frame& frame) {
   std::copy(input_data_.begin(), input_data_.end(), frame.bases.begin());
   for (size_t i = 0; i < fresh_.size(); ++i)
-    frame.bases[input_data_.size() + i] = static_cast<char*>(fresh_storages_[i]->data);
-  for (size_t i = 0; i < versioned_.size(); ++i) {
-    const int32_t source = versioned_[i];
-    Storage& storage = source >= 0 ? *fixed_[static_cast<size_t>(source)]
-                                   : *input_storages_[static_cast<size_t>(~source)];
-    frame.versions[i] = storage.values_number();
-  }
+    if (fresh_storages_[i])
+      frame.bases[input_data_.size() + i] = static_cast<char*>(fresh_storages_[i]->data);
+  for (size_t i = 0; i < versioned_.size(); ++i)
+    frame.versions[i] = outside(versioned_[i]).values_number();
   for (uint32_t i = 0; i < trace_.num_draws; ++i) {
     RandomState state;
     if (generator)
@@ -167,7 +112,8 @@ Tensor Program::tensor_for(int32_t place) {
   const Kept& kept = trace_.kept[static_cast<size_t>(place)];
   const int32_t fresh = fresh_of_value_[kept.value];
   tensor = Tensor(Ref<TensorImpl>::adopt(new TensorImpl(
-      kept.dtype, context_.device, kept.shape, kept.strides, kept.offset,
+      kept.dtype, schedule_.devices[device_of_value_[kept.value]]->device, kept.shape, kept.strides,
+      kept.offset,
       fresh >= 0 ? fresh_storages_[static_cast<size_t>(fresh)] : trace_.values[kept.value].held)));
   if (kept.requires_grad) {
     AutogradMeta& meta = impl_of(tensor).meta();
@@ -186,28 +132,92 @@ void Program::bind(const Part& part) {
   }
 }
 
-void Program::run_part(size_t i, Frame& frame) {
-  RunPart& part = parts_[i];
-  DeviceStream& stream = *context_.stream;
-  const auto storage_of = [&](const Change& change) -> Storage& {
-    return change.fixed ? *change.fixed : *input_storages_[change.input];
-  };
-  for (auto& change : part.changes) changing_.emplace_back(storage_of(change), context_);
-  if (!part.segment.empty()) {
-    const uint64_t ticket = stream.run_all(*frame.segments[i]);
-    frame.ticket = ticket;
-    for (auto& storage : input_storages_)
-      if (storage) note_read(context_, *storage, ticket);
-    for (auto* storage : fixed_) note_read(context_, *storage, ticket);
-    for (auto& change : part.changes) note_written(context_, storage_of(change), ticket);
-    for (auto& storage : fresh_storages_)
-      storage->write_ticket.store(ticket, std::memory_order_release);
+Storage& Program::outside(int32_t place) const {
+  return place >= 0 ? *fixed_[static_cast<size_t>(place)]
+                    : *input_storages_[static_cast<size_t>(~place)];
+}
+
+void Program::take(uint32_t fresh, Ref<Storage> storage, Frame& frame) {
+  frame.bases[input_data_.size() + fresh] = static_cast<char*>(storage->data);
+  fresh_storages_[fresh] = std::move(storage);
+}
+
+Storage& Program::storage_of(const Change& change) const {
+  return change.fixed ? *change.fixed : *input_storages_[change.input];
+}
+
+void Program::run_segment(RunSegment& run, const RunGroup& group, Frame& frame) {
+  DeviceContext& context = *run.context;
+  if (group.awaits) {
+    for (const int32_t place : run.outside) await_values(context, outside(place));
+    for (const uint32_t fresh : run.fresh) await_values(context, *fresh_storages_[fresh]);
+    for (const uint32_t fresh : run.written) await_uses(context, *fresh_storages_[fresh]);
   }
+  const uint64_t ticket = context.stream->run_all(*frame.segments[run.place]);
+  frame.tickets[run.device] = ticket;
+  for (const int32_t place : run.outside) note_read(context, outside(place), ticket);
+  for (const uint32_t change : run.changes)
+    note_written(context, storage_of(group.changes[change]), ticket);
+  for (const uint32_t fresh : run.written)
+    fresh_storages_[fresh]->write_ticket.store(ticket, std::memory_order_release);
+}
+
+Tensor Program::tensor_at(size_t at, const HostWork::Form& form) const {
+  const Access& access = trace_.accesses[at];
+  Ref<Storage> storage;
+  uint64_t offset = access.offset;
+  if (const int32_t input = wiring_.input_of_access[at]; input >= 0) {
+    const auto k = static_cast<size_t>(input);
+    storage = input_storages_[k];
+    offset -= trace_.inputs[k].offset;
+    if (storage->data)
+      offset += static_cast<uint64_t>(input_data_[k] - static_cast<char*>(storage->data));
+  } else if (const int32_t fresh = fresh_of_value_[access.value]; fresh >= 0) {
+    storage = fresh_storages_[static_cast<size_t>(fresh)];
+  } else {
+    storage = trace_.values[access.value].held;
+  }
+  return Tensor(Ref<TensorImpl>::adopt(
+      new TensorImpl(form.dtype, form.device, form.shape, form.strides,
+                     static_cast<int64_t>(offset / size_of(form.dtype)), std::move(storage))));
+}
+
+void Program::run_work(uint32_t i, Frame& frame) {
+  const TraceNode& node = trace_.nodes[i];
+  const HostWork& work = *node.work;
+  std::vector<Tensor> tensors, made;
+  tensors.reserve(node.num_inputs);
+  for (uint32_t k = 0; k < node.num_inputs; ++k)
+    tensors.push_back(tensor_at(node.first_access + k, work.forms[k]));
+  const ModulePath queued_by(node.path);
+  const std::span<const Tensor> all = tensors;
+  work.again(all.first(work.num_reads), all.subspan(work.num_reads), made);
+  for (size_t k = 0; k < made.size(); ++k) {
+    const uint32_t value = trace_.outputs_of(node)[work.num_changes + k].value;
+    take(fresh_of(value), impl_of(made[k]).storage, frame);
+  }
+}
+
+void Program::run_group(RunGroup& group, Frame& frame) {
+  for (const uint32_t fresh : group.begins)
+    take(fresh, schedule_.devices[fresh_[fresh].device]->memory->allocate(fresh_[fresh].bytes),
+         frame);
+  for (const uint32_t work : group.first_works) run_work(work, frame);
+  for (auto& change : group.changes)
+    changing_.emplace_back(storage_of(change), *schedule_.devices[change.device]);
+  for (auto& run : group.segments) run_segment(run, group, frame);
   changing_.clear();
-  for (auto& change : part.changes)
+  for (auto& change : group.changes)
     storage_of(change).version.fetch_add(change.count - 1, std::memory_order_release);
+  if (sync_mode())
+    for (auto& run : group.segments) run.context->stream->wait_for_call(frame.tickets[run.device]);
+  if (group.work >= 0) run_work(static_cast<uint32_t>(group.work), frame);
+  for (const uint32_t fresh : group.ends) fresh_storages_[fresh] = {};
+}
+
+void Program::run_part(size_t i, Frame& frame) {
+  for (auto& group : parts_[i].groups) run_group(group, frame);
   bind(trace_.parts[i]);
-  if (sync_mode() && !part.segment.empty()) stream.wait_for_call(frame.ticket);
   if (trace_.parts[i].again) trace_.parts[i].again();
 }
 

@@ -101,7 +101,7 @@ struct Frame {
   std::vector<tn_scalar> numbers;  // of LivingNumber
   std::vector<uint64_t> versions;  // of storages
   int64_t queued_ns = 0;
-  uint64_t ticket = 0;  // of the last segment
+  std::vector<uint64_t> tickets;  // of the last segment of each device
   std::vector<std::unique_ptr<QueuedSegment>> segments;
 };
 

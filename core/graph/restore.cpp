@@ -75,6 +75,7 @@ class Restoration {
     for (auto& value : saved_.values) {
       Value& made = trace_.values.emplace_back();
       made.bytes = value.bytes;
+      made.device = context_.device;
       if (value.kind == SavedKind::inside) {
         made.inside = true;
         require(value.bytes <= context_.max_bytes() &&

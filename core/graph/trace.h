@@ -13,6 +13,7 @@
 #include <tenon/core/base/ref.h>
 #include <tenon/core/dispatch/attrs.h>
 #include <tenon/core/dispatch/plan_cache.h>
+#include <tenon/core/runtime/host_work.h>
 #include <tenon/core/storage.h>
 #include <tenon/core/tensor_impl.h>
 
@@ -26,8 +27,9 @@ struct Value {
   const Storage* id = nullptr;
   Ref<Storage> held;  // of what was not: so that no other storage gets its address
   uint64_t bytes = 0;
-  bool written = false;   // a plan of the trace wrote it
+  bool written = false;   // a node of the trace wrote it
   bool constant = false;  // nodes of Trace::constants compute it, once for all replays
+  Device device = {};
 };
 
 // Where a plan reads or writes. `value` is kAbsent for an input or output that is absent.
@@ -42,9 +44,36 @@ struct LivingNumber {
   uint32_t number = 0;
 };
 
+// What the host does itself between plans, such as a copy between devices. As a node it has the
+// inputs `reads` and `changes`, and the outputs `changes` and what it makes.
+struct HostWork {
+  struct Form {
+    DType dtype = DType::f32;
+    Device device;
+    Shape shape;
+    Strides strides;
+    bool operator==(const Form&) const = default;
+  };
+  std::string name;
+  uint64_t identity = 0;                       // as in recording::HostWork
+  std::shared_ptr<const std::string> content;  // null if it has none
+  bool queues = true;
+  std::vector<Form> forms;  // of the tensors that it reads, changes and makes
+  uint32_t num_reads = 0, num_changes = 0;
+  recording::Repeat again;
+
+  // Of an input or output of the node, inputs first.
+  const Form& form_of(uint32_t access) const {
+    const uint32_t inputs = num_reads + num_changes;
+    return forms[access < inputs ? access : access - num_changes];
+  }
+};
+
+// A plan, or else work of the host, to which passes leave its place and its tensors.
 struct TraceNode {
   Ref<PlanEntry> plan;
-  uint32_t first_access = 0;  // of Trace::accesses, inputs before outputs
+  std::shared_ptr<const HostWork> work;  // null for a plan, and only then
+  uint32_t first_access = 0;             // of Trace::accesses, inputs before outputs
   uint32_t num_inputs = 0, num_outputs = 0;
   uint32_t first_scalar = 0, num_scalars = 0;
   int32_t draw = -1;  // the number of the draw that its first two scalars are
@@ -53,6 +82,8 @@ struct TraceNode {
   Shape shape;
   const PathNode* path = nullptr;
   std::vector<LivingNumber> living;
+
+  std::string describe() const;
 };
 
 // What a plan of a host part reads or writes: a value of the trace, a storage from outside that the
@@ -63,8 +94,8 @@ struct HostValue {
   uint64_t bytes = 0;
 };
 
-// What the host queued itself, for who stores a program: its replays do it by Part::again.
-struct HostWork {
+// What a host part queued itself, for who stores a program: its replays do it by Part::again.
+struct HostPlans {
   std::vector<HostValue> values;
   std::vector<Access> accesses;  // of these values
   std::vector<Scalar> scalars;
@@ -98,6 +129,7 @@ struct Leaf {
   Ref<TensorImpl> tensor;
   bool asked = false;  // before it was replaced
   bool replaced = false;
+  bool shared = false;  // it may have replicas
   // The gradient before the call.
   bool had = false;
   Shape shape;
@@ -110,10 +142,11 @@ struct Bind {
   int32_t kept = -1;
 };
 
-// Versions that a part of the call added to a storage from outside.
+// Versions that plans of a part of the call added to a storage from outside.
 struct VersionChange {
   uint32_t value = 0;
   uint64_t count = 0;
+  uint32_t works = 0;  // how many works of the trace that queue came before
 };
 
 // Plans without an interruption, then the gradients that leaves got, then what the host does
@@ -141,7 +174,7 @@ struct Input {
 
 struct Trace {
   std::string refusal;  // why nothing can be made of it; the rest has no meaning then
-  Device device;
+  Device device;        // of the first node, if that is a plan
   std::vector<Value> values;
   std::vector<Access> accesses;
   std::vector<Scalar> scalars;
@@ -150,13 +183,16 @@ struct Trace {
   std::vector<Part> parts;
   std::vector<Leaf> leaves;
   std::vector<Kept> kept;
-  std::vector<Result> results;
+  std::vector<Result> results;  // then what their history holds (core/graph/history.h)
   std::vector<Input> inputs;
-  HostWork host;
+  HostPlans host;
+  uint32_t num_following = 0;  // of `results`: those that the function did not return
   uint32_t num_draws = 0;
   uint32_t num_numbers = 0;   // of LivingNumber
   uint64_t inside_bytes = 0;  // the most that eager execution had at once
 
+  // How many tensors the function returned.
+  size_t num_results() const { return results.size() - num_following; }
   const Access* inputs_of(const TraceNode& n) const { return accesses.data() + n.first_access; }
   const Access* outputs_of(const TraceNode& n) const { return inputs_of(n) + n.num_inputs; }
 };

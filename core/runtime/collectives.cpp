@@ -11,6 +11,7 @@
 #include <tenon/core/base/recording.h>
 #include <tenon/core/runtime/collectives.h>
 #include <tenon/core/runtime/context.h>
+#include <tenon/core/runtime/host_work.h>
 #include <tenon/core/runtime/order.h>
 #include <tenon/core/runtime/plugin_stream.h>
 #include <tenon/core/tensor_impl.h>
@@ -225,13 +226,40 @@ std::vector<size_t> queue_sums(Communicator& c, std::span<const Members> rows, O
       places.push_back(i);
   return places;
 }
+
+std::vector<Members> rows_of(std::span<const Tensor> members, size_t of_a_row) {
+  std::vector<Members> rows;
+  for (size_t i = 0; i < members.size(); i += of_a_row)
+    rows.emplace_back(members.begin() + static_cast<ptrdiff_t>(i),
+                      members.begin() + static_cast<ptrdiff_t>(i + of_a_row));
+  return rows;
+}
+
+// A program sums the same rows again.
+std::vector<size_t> sum(Communicator& c, std::span<const Members> rows, On on) {
+  auto* const recorder = recording::here();
+  if (!recorder || rows.empty()) return queue_sums(c, rows, on);
+  std::vector<Tensor> members;
+  for (auto& row : rows) members.insert(members.end(), row.begin(), row.end());
+  const auto refused = std::make_shared<std::vector<size_t>>();
+  const auto again = [&c, on, refused](std::span<const Tensor>, std::span<const Tensor> changes,
+                                       std::vector<Tensor>&) {
+    *refused = queue_sums(c, rows_of(changes, c.devices.size()), on);
+  };
+  recorder->work({.name = "all_reduce",
+                  .reads = {},
+                  .changes = std::move(members),
+                  .again = again,
+                  .identity = reinterpret_cast<uint64_t>(&c) + (on == On::beside)});
+  return *refused;
+}
 }  // namespace
 
 std::vector<size_t> all_reduce(Communicator& c, std::span<const Members> rows) {
-  return queue_sums(c, rows, On::device);
+  return sum(c, rows, On::device);
 }
 std::vector<size_t> all_reduce_beside(Communicator& c, std::span<const Members> rows) {
-  return queue_sums(c, rows, On::beside);
+  return sum(c, rows, On::beside);
 }
 
 bool broadcast(Communicator& c, std::span<const Members> rows) {

@@ -65,6 +65,7 @@
 #include <tenon/modules/activation.h>
 #include <tenon/modules/attention.h>
 #include <tenon/modules/clip_grad.h>
+#include <tenon/modules/compile.h>
 #include <tenon/modules/conv.h>
 #include <tenon/modules/data_parallel.h>
 #include <tenon/modules/dropout.h>

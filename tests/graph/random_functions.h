@@ -25,13 +25,14 @@ class Choices {
 struct World {
   std::vector<Tensor> state;   // it may change these in place
   std::vector<Tensor> leaves;  // of gradients
+  std::vector<Device> devices = {default_device()};
 };
 
 // Tensors of 4 x 4, so that everything fits together.
 inline Tensor one_step(Choices& c, std::vector<Tensor>& pool, World& world) {
   const auto any = [&] { return pool[c.below(pool.size())]; };
-  const Tensor a = any(), b = any();
-  switch (c.below(22)) {
+  const Tensor a = any(), b = any().to(a.device());
+  switch (c.below(24)) {
     case 0:
       return a + b;
     case 1:
@@ -59,7 +60,7 @@ inline Tensor one_step(Choices& c, std::vector<Tensor>& pool, World& world) {
     case 12:
       return dropout(a, 0.4);
     case 13:
-      return a.flip({0}) + rand({4, 4});
+      return a.flip({0}) + rand({4, 4}).to(a.device());
     case 14:
       return a[static_cast<int64_t>(c.below(4))].expand({4, 4});
     case 15:
@@ -74,34 +75,60 @@ inline Tensor one_step(Choices& c, std::vector<Tensor>& pool, World& world) {
     }
     case 18: {  // something from outside is changed
       Tensor target = world.state[c.below(world.state.size())];
-      c.chance(0.5) ? target.mul_(0.9) : target.copy_(target * 0.5 + a.detach().clamp(-1.0, 1.0));
-      return target + b;
+      const Tensor there = a.detach().clamp(-1.0, 1.0).to(target.device());
+      c.chance(0.5) ? target.mul_(0.9) : target.copy_(target * 0.5 + there);
+      return target + b.to(target.device());
     }
     case 19: {
       Tensor target = world.state[c.below(world.state.size())];
-      target[static_cast<int64_t>(c.below(4))].add_(b.detach().clamp(-1.0, 1.0)[2]);
-      return target.select(1, 2).clone().expand({4, 4}) * a;
+      const Tensor there = b.detach().clamp(-1.0, 1.0)[2].to(target.device());
+      target[static_cast<int64_t>(c.below(4))].add_(there);
+      return target.select(1, 2).clone().expand({4, 4}) * a.to(target.device());
     }
     case 20:
-      return world.leaves[c.below(world.leaves.size())] * a;
+      return world.leaves[c.below(world.leaves.size())].to(a.device()) * a;
+    case 21:  // a part, in another order
+      return a.t().to(world.devices[c.below(world.devices.size())]);
+    case 22: {  // something from outside gets values from elsewhere
+      Tensor target = world.state[c.below(world.state.size())];
+      target.copy_(a.detach().clamp(-1.0, 1.0));
+      return target * 0.5;
+    }
     default:
       return a.cumsum(0) * 0.25 + b.argmax(1).to(f32).unsqueeze(1);
   }
 }
 
-inline std::vector<Tensor> run_function(uint64_t seed, World& world, const Tensor& x,
-                                        const Tensor& y) {
-  Choices c(seed);
+// What a function computes before it decides what to do with it.
+inline std::vector<Tensor> run_steps(Choices& c, World& world, const Tensor& x, const Tensor& y) {
   std::vector<Tensor> pool = {x, y, world.state[0].clone(), world.leaves[0]};
   const size_t steps = 2 + c.below(14);
   for (size_t i = 0; i < steps; ++i) pool.push_back(one_step(c, pool, world));
+  return pool;
+}
+
+// Without a backward pass: what it returns may have a history.
+inline std::vector<Tensor> run_forward(uint64_t seed, World& world, const Tensor& x,
+                                       const Tensor& y) {
+  Choices c(seed);
+  const auto pool = run_steps(c, world, x, y);
+  std::vector<Tensor> results;
+  const size_t count = 1 + c.below(3);
+  for (size_t i = 0; i < count; ++i) results.push_back(pool[4 + c.below(pool.size() - 4)]);
+  return results;
+}
+
+inline std::vector<Tensor> run_function(uint64_t seed, World& world, const Tensor& x,
+                                        const Tensor& y) {
+  Choices c(seed);
+  const auto pool = run_steps(c, world, x, y);
   const bool learns = c.chance(0.6);
   std::vector<Tensor> results;
   if (learns) {
     if (c.chance(0.7))
       for (auto& leaf : world.leaves) leaf.set_grad(Tensor());
     Tensor loss = pool.back().clamp(-5.0, 5.0).mean();
-    if (!loss.requires_grad()) loss = loss + world.leaves[0].sum();
+    if (!loss.requires_grad()) loss = loss + world.leaves[0].sum().to(loss.device());
     loss.backward();
     if (c.chance(0.5))
       no_grad([&] {
@@ -116,11 +143,14 @@ inline std::vector<Tensor> run_function(uint64_t seed, World& world, const Tenso
   return results;
 }
 
-inline World make_world(uint64_t seed) {
+inline World make_world(uint64_t seed, const std::vector<Device>& devices = {default_device()}) {
   manual_seed(seed);
   World world;
-  for (int i = 0; i < 2; ++i) world.state.push_back(randn({4, 4}));
-  for (int i = 0; i < 2; ++i) world.leaves.push_back(randn({4, 4}).requires_grad_());
+  world.devices = devices;
+  for (auto& device : {devices.front(), devices.back()}) {
+    world.state.push_back(randn({4, 4}).to(device));
+    world.leaves.push_back(randn({4, 4}).to(device).requires_grad_());
+  }
   return world;
 }
 

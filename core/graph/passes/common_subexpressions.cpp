@@ -83,7 +83,8 @@ class SharedResults {
   // Both have only one writer, now and later, so that one can be read in the place of the other.
   bool can_stand_for(uint32_t earlier, const TraceNode& node) {
     const auto one_writer = [this](const Access& a) {
-      return a.value == kAbsent || draft_.has_one_writer(a.value);
+      return a.value == kAbsent ||
+             (draft_.has_one_writer(a.value) && draft_.only_plans_use(a.value));
     };
     for (auto& output : draft_.outputs_of(draft_.trace.nodes[earlier]))
       if (!one_writer(output)) return false;

@@ -16,7 +16,9 @@ bool is_constant(Draft& draft, const TraceNode& node) {
     if (input.value != kAbsent && !draft.trace.values[input.value].constant) return false;
   for (auto& output : draft.outputs_of(node)) {
     if (output.value == kAbsent) continue;
-    if (draft.needed_outside(output.value) || !draft.has_one_writer(output.value)) return false;
+    if (draft.needed_outside(output.value) || !draft.has_one_writer(output.value) ||
+        !draft.only_plans_use(output.value))
+      return false;
   }
   return true;
 }
@@ -28,7 +30,9 @@ size_t fold_constants(Draft& draft) {
   uint64_t total = 0;
   for (uint32_t i = 0; i < trace.nodes.size(); ++i) {
     const TraceNode& node = trace.nodes[i];
-    if (!is_constant(draft, node)) continue;
+    const bool one_device = trace.constants.empty() || !node.plan ||
+                            trace.constants[0].plan->context == node.plan->context;
+    if (!one_device || !is_constant(draft, node)) continue;
     uint64_t bytes = 0;
     for (auto& output : draft.outputs_of(node))
       if (output.value != kAbsent) bytes += trace.values[output.value].bytes;

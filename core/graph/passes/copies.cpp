@@ -21,7 +21,8 @@ bool is_plain_copy(const TraceNode& node) {
 bool may_read_source(Draft& draft, uint32_t i) {
   const TraceNode& node = draft.trace.nodes[i];
   const Access &from = draft.inputs_of(node)[0], &to = draft.outputs_of(node)[0];
-  if (draft.needed_outside(to.value) || from.value == to.value) return false;
+  if (draft.needed_outside(to.value) || from.value == to.value || !draft.only_plans_use(to.value))
+    return false;
   uint32_t last = i;
   for (auto& use : draft.uses_of(to.value)) {
     if (use.node == i) continue;

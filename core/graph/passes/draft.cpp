@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include <tenon/core/graph/passes/draft.h>
@@ -76,6 +77,12 @@ bool Draft::has_one_writer(uint32_t value) {
   size_t writers = 0;
   for (auto& use : uses_of(value)) writers += use.writes;
   return writers == 1;
+}
+
+bool Draft::only_plans_use(uint32_t value) {
+  const auto uses = uses_of(value);
+  return std::all_of(uses.begin(), uses.end(),
+                     [this](const Use& use) { return bool(trace.nodes[use.node].plan); });
 }
 
 uint32_t Draft::part_of(uint32_t node) const {

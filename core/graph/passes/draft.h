@@ -47,6 +47,8 @@ class Draft {
   void changed() { uses_are_known_ = false; }
   // Whether one access alone writes the value.
   bool has_one_writer(uint32_t value);
+  // Whether the host itself neither reads nor writes the value, which it would do as a tensor.
+  bool only_plans_use(uint32_t value);
 
   // Whether anything but the nodes needs the value: it is from outside, or goes on to live.
   bool needed_outside(uint32_t value) const { return !trace.values[value].inside || kept_[value]; }

@@ -21,6 +21,7 @@ class PointwiseFusion {
 
   void visit(uint32_t i) {
     const TraceNode& node = draft_.trace.nodes[i];
+    if (!node.plan) return close_all();  // what the host does keeps its place
     size_t joined = open_.size();
     if (auto member = member_of(draft_, i)) joined = join(std::move(*member));
     for (size_t g = open_.size(); g-- > 0;)

@@ -1,6 +1,7 @@
 // Arithmetic that changes a tensor (core/tensor.h).
 #include <atomic>
 
+#include <tenon/core/base/recording.h>
 #include <tenon/core/format.h>
 #include <tenon/core/ops/pointwise.h>
 #include <tenon/core/ops/pointwise/in_place.h>
@@ -33,7 +34,10 @@ void require_recordable(const char* op, const Tensor& target) {
         "returns a new tensor",
         op));
   auto& t = impl_of(target);
-  if (t.storage->refs.load(std::memory_order_acquire) > 1 || (t.autograd && t.autograd->replicas))
+  const auto* const recorder = recording::here();
+  const uint32_t own = recorder ? recorder->handles_of(*t.storage) : 0;
+  if (t.storage->refs.load(std::memory_order_acquire) > 1 + own ||
+      (t.autograd && t.autograd->replicas))
     throw AutogradError(fmt::format(
         "{}: this change requires a gradient and would have to be recorded, but the tensor of "
         "shape {} shares its memory with others (views, or what backward() still needs); use the "
@@ -59,6 +63,7 @@ void take_history(Tensor& target, const Tensor& result) {
   to.requires_grad = from.requires_grad;
   to.node = from.node;
   to.output = from.output;
+  if (auto* recorder = recording::here()) recorder->gets_history(impl_of(target));
   if (to.retained) {  // from now on it is the gradient of the new values
     to.retained.reset();
     target.retain_grad();

@@ -1,0 +1,269 @@
+#include <algorithm>
+#include <mutex>
+#include <sstream>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include <tenon/core/autograd/compiled.h>
+#include <tenon/core/autograd/lanes.h>
+#include <tenon/core/base/recording.h>
+#include <tenon/core/error.h>
+#include <tenon/core/grad_mode.h>
+
+namespace tenon {
+
+namespace {
+
+// The gradient of one replay. What it saves are the values of that call.
+class CompiledRule final : public NodeRule {
+ public:
+  explicit CompiledRule(std::shared_ptr<CompiledHistory> history)
+      : NodeRule("a compiled function"), history_(std::move(history)) {
+    checks_versions = true;
+  }
+
+  void save(Node& node, std::vector<Tensor> values) {
+    for (auto& value : values) {
+      versions_.push_back(value.version());
+      node.inputs.push_back(
+          {std::move(value), versions_.back(), static_cast<uint32_t>(versions_.size()) - 1});
+    }
+    num_saved = versions_.size();
+    node.saves = num_saved > 0;
+  }
+
+  std::vector<Tensor> backward(std::span<const Tensor> grads, std::span<const Tensor> saved,
+                               std::span<const Tensor>,
+                               std::span<const bool> needed) const override {
+    if (grad_enabled())
+      throw AutogradError(
+          "a compiled function has no gradients of higher order: create_graph = true asks for "
+          "them; call the function that was compiled, or the module itself, for these");
+    return history_->backward(grads, saved, versions_, needed);
+  }
+
+ private:
+  const std::shared_ptr<CompiledHistory> history_;
+  std::vector<uint64_t> versions_;
+};
+
+uint64_t byte_offset(const TensorImpl& t) {
+  return static_cast<uint64_t>(t.offset) * size_of(t.dtype);
+}
+
+Edge edge_of_argument(const Tensor* argument) {
+  return argument->defined() ? edge_of(*argument) : Edge();
+}
+
+std::vector<GraphCopy::Argument> as_they_begin(std::span<const Tensor* const> arguments) {
+  std::vector<GraphCopy::Argument> all;
+  for (auto* argument : arguments) {
+    auto& a = all.emplace_back();
+    if (!argument->defined()) continue;
+    a = {edge_of(*argument), argument->dtype(), argument->device(), argument->shape()};
+  }
+  return all;
+}
+
+// Returns for each argument the first with the same edge.
+std::vector<size_t> first_like(std::span<const Edge> edges) {
+  std::vector<size_t> first;
+  for (size_t i = 0; i < edges.size(); ++i) {
+    first.push_back(i);
+    for (size_t k = 0; edges[i] && first[i] == i && k < i; ++k)
+      if (edges[k] == edges[i]) first[i] = k;
+  }
+  return first;
+}
+
+}  // namespace
+
+// ---- recording
+
+CompiledHistory::CompiledHistory(std::span<const Tensor* const> arguments,
+                                 const CompilePasses& passes)
+    : copy_(next_node_number(0), as_they_begin(arguments)),
+      compile_passes_(passes),
+      arguments_(arguments.begin(), arguments.end()),
+      pinned_(arguments.size()) {
+  std::vector<Edge> edges;
+  for (auto* argument : arguments) {
+    edges.push_back(edge_of_argument(argument));
+    leaves_.push_back(edges.back().leaf);
+  }
+  first_like_ = first_like(edges);
+}
+
+bool CompiledHistory::look(std::span<const Tensor> results) {
+  for (uint32_t i = 0; i < results.size(); ++i) {
+    const Tensor& result = results[i];
+    const auto is_it = [&](const Tensor* argument) { return argument->is_same(result); };
+    if (!result.defined() || std::any_of(arguments_.begin(), arguments_.end(), is_it)) continue;
+    const Edge edge = edge_of(result);
+    if (!edge.node || copy_.is_older(*edge.node) || history_is_spent(result)) continue;
+    copy_.add_root(result, i);
+    results_.insert(result.impl().get());
+  }
+  if (results_.empty()) return false;
+  if (const char* why = copy_.finish()) recording::refuse(why);
+  for (auto& held : copy_.held()) held_.push_back({held.tensor, held.handles});
+  return true;
+}
+
+void CompiledHistory::settle(graph::Trace& trace) {
+  if (trace.refusal.empty()) {
+    find_values();
+    num_results_ = trace.num_results();
+    for (auto& target : copy_.targets())
+      for (auto& value : trace.values)
+        if (target.leaf && value.inside && value.id == target.leaf->storage.get())
+          trace.refusal = "a leaf that is made inside requires a gradient";
+  }
+  held_.clear();
+  results_.clear();
+  arguments_.clear();
+}
+
+void CompiledHistory::find_values() {
+  for (auto& held : held_) {
+    const TensorImpl& t = *held.tensor;
+    Value& value = values_.emplace_back();
+    value = {held.argument, t.dtype, t.shape, t.strides, 0};
+    if (held.argument < 0) continue;
+    const Tensor& argument = *arguments_[static_cast<size_t>(held.argument)];
+    value.offset = byte_offset(t) - byte_offset(impl_of(argument));
+  }
+}
+
+graph::Match CompiledHistory::compare(graph::History& later) const {
+  auto& now = static_cast<CompiledHistory&>(later);
+  graph::Match found;
+  auto difference = copy_.compare(now.copy_);
+  found.difference = std::move(difference.text);
+  found.number_differs = difference.by_value;
+  const auto same = [](const Value& a, const Value& b) {
+    return a.argument == b.argument && a.dtype == b.dtype && a.shape == b.shape &&
+           a.strides == b.strides && a.offset == b.offset;
+  };
+  if (found.difference.empty() &&
+      (first_like_ != now.first_like_ ||
+       !std::equal(values_.begin(), values_.end(), now.values_.begin(), now.values_.end(), same)))
+    found.difference = "gradients need other tensors than before";
+  for (size_t i = 0; i < pinned_.size(); ++i) {
+    if (pinned_[i] && pinned_[i] != now.leaves_[i] && found.difference.empty())
+      found.difference = "an argument is another leaf than before";
+    const bool stayed = i < leaves_.size() && leaves_[i] == now.leaves_[i];
+    now.pinned_[i] = stayed ? leaves_[i] : nullptr;
+  }
+  return found;
+}
+
+// ---- replays
+
+const char* CompiledHistory::obstacle(std::span<const Tensor* const> arguments) const {
+  const auto wants = [](const Tensor* t) { return t->defined() && t->requires_grad(); };
+  if (std::none_of(arguments.begin(), arguments.end(), wants)) return nullptr;
+  std::vector<Edge> edges;
+  for (auto* argument : arguments) edges.push_back(edge_of_argument(argument));
+  if (first_like(edges) != first_like_)
+    return "arguments are one tensor that were several, or the other way round";
+  for (size_t i = 0; i < edges.size(); ++i) {
+    if (pinned_[i] && edges[i].leaf != pinned_[i]) return "an argument is another leaf than before";
+    for (auto& target : copy_.targets())
+      if (target.leaf && target.leaf == edges[i].leaf)
+        return "an argument is a parameter that the function uses otherwise, too";
+  }
+  return nullptr;
+}
+
+Tensor CompiledHistory::value_of(const Value& value, std::span<const Tensor* const> arguments,
+                                 Tensor*& next) const {
+  if (value.argument < 0) return (next++)->detach();
+  const TensorImpl& t = impl_of(*arguments[static_cast<size_t>(value.argument)]);
+  const auto offset = static_cast<int64_t>((byte_offset(t) + value.offset) / size_of(value.dtype));
+  return Tensor(Ref<TensorImpl>::adopt(
+      new TensorImpl(value.dtype, t.device, value.shape, value.strides, offset, t.storage)));
+}
+
+void CompiledHistory::give(std::span<const Tensor* const> arguments, std::vector<Tensor>& results) {
+  leaves_.clear();
+  std::vector<Tensor> values, inputs;
+  Tensor* next = results.data() + num_results_;
+  for (auto& value : values_) values.push_back(value_of(value, arguments, next));
+  results.resize(num_results_);
+  for (auto& target : copy_.targets())
+    inputs.push_back(target.leaf ? Tensor(target.leaf)
+                                 : *arguments[static_cast<size_t>(target.argument)]);
+  auto made = std::make_unique<CompiledRule>(shared_from_this());
+  CompiledRule& rule = *made;
+  const auto node = new_node(std::move(made), inputs, static_cast<uint32_t>(copy_.roots().size()));
+  rule.save(*node, std::move(values));
+  for (uint32_t i = 0; i < copy_.roots().size(); ++i)
+    record_output(node, results[copy_.roots()[i].result], i);
+}
+
+// ---- backward
+
+detail::CompiledCalls* CompiledHistory::calls_for(std::span<const bool> needed) {
+  constexpr size_t kMost = 8;
+  std::lock_guard lock(mutex_);
+  for (auto& pass : passes_)
+    if (std::equal(needed.begin(), needed.end(), pass.needed.begin(), pass.needed.end()))
+      return &pass.calls;
+  if (passes_.size() == kMost) return nullptr;
+  auto& pass =
+      passes_.emplace_back(std::vector<bool>(needed.begin(), needed.end()),
+                           detail::CompiledCalls(CompileOptions{.passes = compile_passes_}));
+  return &pass.calls;
+}
+
+std::vector<Tensor> CompiledHistory::backward(std::span<const Tensor> grads,
+                                              std::span<const Tensor> values,
+                                              std::span<const uint64_t> versions,
+                                              std::span<const bool> needed) {
+  auto run = [&](std::vector<Tensor>& gradients) {
+    gradients = copy_.backward(grads, values, versions, needed);
+  };
+  bool changed = false;
+  std::vector<const Tensor*> arguments;
+  for (auto& gradient : grads) arguments.push_back(&gradient);
+  for (size_t i = 0; i < values.size(); ++i) {
+    changed |= values[i].version() != versions[i];
+    arguments.push_back(&values[i]);
+  }
+  std::vector<Tensor> gradients;
+  // If one of the rules needs what was changed, that is an error, which the engine throws.
+  detail::CompiledCalls* const calls = changed ? nullptr : calls_for(needed);
+  if (!calls) {
+    run(gradients);
+  } else {
+    const detail::CompiledBody body{&run, [](void* self, std::vector<Tensor>& results) {
+                                      (*static_cast<decltype(run)*>(self))(results);
+                                    }};
+    calls->call(arguments, body, gradients);
+  }
+  std::vector<Tensor> all(needed.size());
+  for (size_t i = 0, next = 0; i < needed.size(); ++i)
+    if (needed[i]) all[i] = std::move(gradients[next++]);
+  return all;
+}
+
+std::string CompiledHistory::explain() const {
+  std::string text =
+      fmt::format("      a history of {} operators, with {} tensors for backward passes\n",
+                  copy_.size(), values_.size());
+  std::lock_guard lock(mutex_);
+  for (auto& pass : passes_) {
+    std::istringstream lines("its backward pass is " + pass.calls.explain());
+    for (std::string line; std::getline(lines, line);) text += "      " + line + "\n";
+  }
+  return text;
+}
+
+std::shared_ptr<graph::History> graph::begin_history(std::span<const Tensor* const> arguments,
+                                                     const CompilePasses& passes) {
+  return std::make_shared<CompiledHistory>(arguments, passes);
+}
+
+}  // namespace tenon

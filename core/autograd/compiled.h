@@ -1,0 +1,77 @@
+// The history of what a replay of a compiled function returns: one node, whose backward pass is a
+// compiled function itself. Its function runs the engine over a copy of the graph that a recorded
+// call had, with the values of the present call, and so does the same as eager execution for any
+// results that have a gradient and any tensors whose gradient is wanted.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include <tenon/core/autograd/graph_copy.h>
+#include <tenon/core/base/fork.h>
+#include <tenon/core/graph/compile.h>
+#include <tenon/core/graph/history.h>
+
+namespace tenon {
+
+class CompiledHistory final : public graph::History,
+                              public std::enable_shared_from_this<CompiledHistory> {
+ public:
+  CompiledHistory(std::span<const Tensor* const> arguments, const CompilePasses& passes);
+
+  bool look(std::span<const Tensor> results) override;
+  bool covers(const TensorImpl& result) const override { return results_.contains(&result); }
+  std::span<Held> held() override { return held_; }
+  void settle(graph::Trace& trace) override;
+  graph::Match compare(graph::History& now) const override;
+  const char* obstacle(std::span<const Tensor* const> arguments) const override;
+  void give(std::span<const Tensor* const> arguments, std::vector<Tensor>& results) override;
+  std::string explain() const override;
+
+  // Returns the gradients of all targets that are needed, given those of the roots, and the values
+  // of a call with the versions that its rules expect.
+  std::vector<Tensor> backward(std::span<const Tensor> grads, std::span<const Tensor> values,
+                               std::span<const uint64_t> versions, std::span<const bool> needed);
+
+ private:
+  // A value that rules read: a part of an argument, or what follows the results.
+  struct Value {
+    int32_t argument = -1;
+    DType dtype = DType::f32;
+    Shape shape;
+    Strides strides;
+    uint64_t offset = 0;  // in bytes, from the first of the argument
+  };
+  // The backward programs for one choice of gradients that are wanted.
+  struct Pass {
+    std::vector<bool> needed;
+    detail::CompiledCalls calls;
+  };
+
+  void find_values();
+  Tensor value_of(const Value& value, std::span<const Tensor* const> arguments,
+                  Tensor*& next) const;
+  // Returns null if there are so many choices already that this one gets no programs.
+  detail::CompiledCalls* calls_for(std::span<const bool> needed);
+
+  GraphCopy copy_;
+  const CompilePasses compile_passes_;
+  std::vector<const Tensor*> arguments_;  // until settle()
+  std::vector<size_t> first_like_;        // of each argument: the first with the same edge
+  // Arguments that are leaves, until the first replay; and those of them that were the same in both
+  // recordings, so that nothing tells whether the function uses them as arguments.
+  std::vector<Ref<TensorImpl>> leaves_, pinned_;
+  std::unordered_set<const TensorImpl*> results_;  // that lead into the graph, until settle()
+  std::vector<Held> held_;
+  std::vector<Value> values_;
+  size_t num_results_ = 0;
+  mutable ForkMutex mutex_{ForkOrder::tables};  // of the list
+  std::list<Pass> passes_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,51 @@
+// The history of what a compiled function returns. This room knows of it only that backward passes
+// may go through it later; core/autograd/compiled.h says how.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <tenon/core/graph/compile.h>
+#include <tenon/core/graph/match.h>
+#include <tenon/core/tensor_impl.h>
+
+namespace tenon::graph {
+
+// What one recorded call left for backward passes, and then what each replay leaves for them.
+class History {
+ public:
+  // A tensor that gradient rules will read.
+  struct Held {
+    TensorImpl* tensor;     // as long as the call is recorded
+    uint32_t handles;       // that the history has
+    int32_t argument = -1;  // of which it is a part; -1: it follows the results of the trace
+  };
+  virtual ~History() = default;
+
+  // Looks at what the call returned, and tells the recorder if no program can leave that. Returns
+  // whether a backward pass may go through any of it.
+  virtual bool look(std::span<const Tensor> results) = 0;
+  // Whether it leads to this result.
+  virtual bool covers(const TensorImpl& result) const = 0;
+  virtual std::span<Held> held() = 0;
+  // Ends the recording; `trace` is of the same call. What cannot be is its refusal.
+  virtual void settle(Trace& trace) = 0;
+  // Compares a later call, and notes in it what of its arguments stayed the same.
+  virtual Match compare(History& now) const = 0;
+
+  // Returns why a replay with these arguments would need another history; null if it may run.
+  virtual const char* obstacle(std::span<const Tensor* const> arguments) const = 0;
+  // Gives the results of a replay their history, and takes what follows them.
+  virtual void give(std::span<const Tensor* const> arguments, std::vector<Tensor>& results) = 0;
+  // Says for people what its backward passes are.
+  virtual std::string explain() const = 0;
+};
+
+// Begins with a call that will be recorded. Its backward passes go through these passes as well.
+std::shared_ptr<History> begin_history(std::span<const Tensor* const> arguments,
+                                       const CompilePasses& passes);
+
+}  // namespace tenon::graph
