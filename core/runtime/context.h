@@ -87,6 +87,8 @@ class DeviceContext {
   // All contexts of the device that exist, `main` first, and their streams.
   std::vector<DeviceContext*> contexts() const;
   std::vector<DeviceStream*> streams() const;
+  // Waits for all that is queued on these streams, whatever becomes of it.
+  void wait_for_streams() const;
 
   // The recordings that exist. They are closed before the stream is.
   void add_recording(Recording* recording);
