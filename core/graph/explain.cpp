@@ -64,8 +64,8 @@ std::string text_of(const KnownProgram& known) {
 }  // namespace
 
 std::string CompiledCalls::explain() const {
-  State& state = *state_;
-  std::lock_guard lock(state.mutex);
+  State& state = this->state();
+  const auto lock = state.lock_outside("explain");
   std::string text =
       fmt::format("a compiled function: {} calls recorded, {} not recorded, {} programs made\n",
                   state.recorded_calls, state.plain_calls, state.made);

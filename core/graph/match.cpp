@@ -150,7 +150,7 @@ class Comparison {
     }
     for (size_t i = 0; i < a_.results.size(); ++i) {
       const Result &x = a_.results[i], &y = b_.results[i];
-      if (x.kept != y.kept || x.argument != y.argument || !x.outside.is_same(y.outside))
+      if (x.kept != y.kept || x.argument != y.argument || x.outside != y.outside)
         return differ("the function returned another tensor than before");
     }
     return true;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -50,19 +51,26 @@ bool Recorder::begin(std::span<const Tensor* const> arguments) {
   pthread_t nobody = 0;
   recording::listener.store(this, std::memory_order_release);
   if (!recording::recorded_thread.compare_exchange_strong(nobody, pthread_self())) return false;
-  trace_ = Trace();
-  trace_.parts.emplace_back();
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    arguments_.push_back(arguments[i]->impl().get());
-    if (!arguments[i]->defined()) continue;
-    Input& input = trace_.inputs.emplace_back(input_of(impl_of(*arguments[i])));
-    input.argument = static_cast<int32_t>(i);
+  try {
+    trace_ = Trace();
+    trace_.parts.emplace_back();
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      arguments_.push_back(arguments[i]->impl().get());
+      if (!arguments[i]->defined()) continue;
+      Input& input = trace_.inputs.emplace_back(input_of(impl_of(*arguments[i])));
+      input.argument = static_cast<int32_t>(i);
+    }
+  } catch (...) {
+    abandon();
+    throw;
   }
   return true;
 }
 
+// Another thread may be recorded as soon as this one is not, so that comes last. Tensors end after
+// it: what they hold may be anything.
 void Recorder::reset() noexcept {
-  recording::recorded_thread.store(0, std::memory_order_release);
+  const std::vector<Tensor> ended = std::exchange(kept_, {});
   {
     std::lock_guard lock(lock_);
     places_.clear();
@@ -75,13 +83,13 @@ void Recorder::reset() noexcept {
   draws_.clear();
   draw_used_.clear();
   changed_leaves_.clear();
-  kept_.clear();
   arguments_.clear();
+  recording::recorded_thread.store(0, std::memory_order_release);
 }
 
 void Recorder::abandon() noexcept {
+  const Trace ended = std::exchange(trace_, Trace());
   reset();
-  trace_ = Trace();
 }
 
 // ---- memory
@@ -157,6 +165,7 @@ void Recorder::launched(const Launch& launch, std::span<const Tensor* const> inp
   if (ignores()) return;
   auto& entry = entry_of(launch);
   if (trace_.nodes.empty()) trace_.device = entry.device;
+  if (entry.context->stream->own_capture()) return refuse("a stream graph is captured");
   if (entry.device != trace_.device)
     return refuse(fmt::format("it computes on {} and on {}", trace_.device, entry.device));
   if (entry.context->stream->capturing()) return refuse("a stream graph is captured");
@@ -293,7 +302,7 @@ int32_t Recorder::keep(const Tensor& tensor) {
 // A leaf that only the recorder still holds has ended with the call.
 void Recorder::forget_ended_leaves() {
   for (Leaf& leaf : trace_.leaves)
-    if (leaf.tensor.unique()) leaf = Leaf();
+    if (leaf.tensor.ref().unique()) leaf = Leaf();
   std::erase_if(changed_leaves_, [&](size_t place) { return !trace_.leaves[place].tensor; });
   for (Part& part : trace_.parts)
     std::erase_if(part.binds, [&](const Bind& b) { return !trace_.leaves[b.leaf].tensor; });
@@ -310,7 +319,7 @@ void Recorder::keep_results(std::span<const Tensor> results) {
     else if (trace_.values[value_of(*t.storage)].inside || t.refs == 1)
       result.kept = keep(tensor);
     else
-      result.outside = tensor;
+      result.outside = tensor.impl();
   }
 }
 
@@ -328,6 +337,7 @@ bool Recorder::all_are_known() const {
     if (kept_[i].impl()->refs != handles[i]) return false;
     ++tensors[trace_.kept[i].value];
   }
+  std::lock_guard lock(lock_);
   for (auto& [storage, place] : places_) {
     if (place >= kBornOnHost) return false;
     if (trace_.values[place].inside && storage->refs != tensors[place]) return false;
@@ -364,8 +374,9 @@ Trace Recorder::end(std::span<const Tensor> results) {
     }
   }
   if (made_on_host_) trace_.host.fault = "it made its state in the call that was recorded";
+  Trace done = std::move(trace_);
   reset();
-  return std::move(trace_);
+  return done;
 }
 
 }  // namespace tenon::graph

@@ -135,6 +135,22 @@ class ContextScope {
   detail::DeviceScope scope_;
 };
 
+// While it lives, this thread works on the first stream of each device, whatever StreamGuards say.
+class FirstStreams {
+ public:
+  FirstStreams() {
+    enter_scope(scope_);
+    scope_.guard = scope_.before ? scope_.before->guard : nullptr;
+    scope_.streams = nullptr;
+  }
+  ~FirstStreams() { leave_scope(scope_); }
+  FirstStreams(const FirstStreams&) = delete;
+  FirstStreams& operator=(const FirstStreams&) = delete;
+
+ private:
+  detail::DeviceScope scope_;
+};
+
 // Returns the contexts that were opened so far, in order, without those of further streams.
 std::vector<DeviceContext*> open_contexts();
 // Call this after a plugin with streams did something that may have loaded further libraries; see

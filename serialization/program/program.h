@@ -132,6 +132,7 @@ class TENON_API Program {
  private:
   struct State;
   explicit Program(std::unique_ptr<State> state);
+  State& state() const;
   std::unique_ptr<State> state_;
 };
 

@@ -1,4 +1,5 @@
 // Replays on devices with streams of their own.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -6,9 +7,11 @@
 
 #include <tenon/tenon.h>
 
+#include "../files.h"
 #include "bits.h"
 #include "process/child.h"
 #include "sim/faults.h"
+#include "sim/held_up_stream.h"
 #include "support/expect.h"
 
 BOOST_AUTO_TEST_SUITE(streams_test, *boost::unit_test::fixture<tenon::test::SimFolder>())
@@ -57,6 +60,73 @@ BOOST_AUTO_TEST_CASE(throwing_in_a_replay,
 BOOST_AUTO_TEST_CASE(a_call_that_waits_throws_what_any_of_its_work_threw) {
   const auto [status, text] = run_alone("streams_test/throwing_in_a_replay", {"TENON_SYNC=1"});
   BOOST_TEST(status == 0, text);
+}
+
+// Programs run on the first streams of their devices, and so does what their host parts queue.
+BOOST_AUTO_TEST_CASE(a_step_under_a_guard_of_a_stream_is_a_step) {
+  for (const char* where : {"cpu:0", "sim:0"}) {
+    const Device place(where);
+    std::vector<double> results[2];
+    for (const bool guarded : {false, true}) {
+      Tensor w = full({1000}, 1.0, {.device = place}).requires_grad_();
+      optim::SGD optimizer({w}, {.lr = 0.5});
+      auto step = compile([&](const Tensor& x) {
+        optimizer.zero_grad();
+        (w * x).sum().backward();
+        optimizer.step();
+        return w.detach().sum();
+      });
+      const auto one = [&] { return step(full({1000}, 0.25, {.device = place})); };
+      for (int i = 0; i < 3; ++i) results[guarded].push_back(one().item());
+      synchronize();
+      Stream second(place);
+      HeldUpStream held("sim:1");
+      const Tensor late = full({1000}, 2, {.device = "sim:1"}) * 1.5;
+      const Tensor x = full({1000}, 0.25, {.device = place});
+      Tensor behind, found;
+      {
+        const StreamGuard guard(second);
+        behind = late.to(place) * 2.0;
+      }
+      {
+        std::optional<StreamGuard> guard;
+        if (guarded) guard.emplace(second);
+        found = step(x);
+      }
+      results[guarded].push_back(found.item());
+      held.let_go();
+      results[guarded].push_back(one().item());
+      BOOST_TEST(says(step, "replayed 3 times"));
+    }
+    BOOST_TEST(results[0] == results[1]);
+  }
+}
+
+// What a graph captures is what the function queues, and not what a program of it would.
+BOOST_AUTO_TEST_CASE(a_call_inside_a_capture_runs_as_always) {
+  TempFolder folder;
+  const Tensor w = full({100}, 2.0, {.device = device});
+  auto compiled = compile([&](const Tensor& x) { return (x * w).sum({0}) + x; });
+  const auto given = [](double value) { return full({100}, value, {.device = device}); };
+  for (int i = 0; i < 4; ++i) compiled(given(i));
+  BOOST_TEST(says(compiled, "replayed 2 times"));
+  compiled.save(folder / "f.tenon");
+  Program program = Program::load(folder / "f.tenon");
+  Tensor x = given(1), captured;
+  std::string refusal;
+  StreamGraph graph = StreamGraph::capture(device, [&] {
+    captured = compiled(x);
+    refusal = error_of<ValueError>([&] { program.run({{"0", x}}); });
+  });
+  BOOST_TEST(has(refusal, "cannot run: a stream graph is captured"), refusal);
+  BOOST_TEST(says(compiled, "replayed 2 times"));
+  for (const double value : {3.0, 4.0}) {
+    x.fill_(value);
+    compiled(given(7));
+    graph.replay();
+    BOOST_TEST(same_bits(captured, given(value * 201)));
+  }
+  BOOST_TEST(says(compiled, "replayed 4 times"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
