@@ -123,6 +123,10 @@ void verify_program(const ProgramChoice& choice) {
     info = inspect_program(choice.path);
     try {
       where = "runs on " + Program::load(choice.path, {.device = device_of(choice)}).device().str();
+    } catch (const UnsupportedError&) {  // there is one, and it cannot run this
+      throw;
+    } catch (const OutOfMemoryError&) {
+      throw;
     } catch (const DeviceError& error) {
       if (!choice.device.empty()) throw;
       where = fmt::format("not tried on {}: {}", info.device, error.what());
