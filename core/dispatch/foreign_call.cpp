@@ -27,6 +27,7 @@ constexpr AttrRange kRanges[] = {
     {"before", -kMost, kMost}, {"after", -kMost, kMost},  {"dim", 0, kRank - 1},
     {"dims", 0, kRank - 1},    {"dim1", 0, kRank - 1},    {"dim2", 0, kRank - 1},
     {"k", -kMost, kMost},      {"output_size", 0, kMost}, {"normalized_ndim", 0, kRank},
+    {"dtype", 0, static_cast<int64_t>(DType::boolean)},
 };
 
 void require_in(const CallDesc& call, const Attr& attr, const AttrRange& range, int64_t value) {

@@ -52,8 +52,9 @@ const Tensor& NamedTensors::operator[](std::string_view name) const {
                                names_in(entries_, [](auto& e) { return e.first; })));
 }
 
-const Tensor& NamedTensors::at_place(size_t place) const {
-  if (place < entries_.size()) return entries_[place].second;
+const Tensor& NamedTensors::at_place(int64_t place) const {
+  if (place >= 0 && std::cmp_less(place, entries_.size()))
+    return entries_[static_cast<size_t>(place)].second;
   throw IndexError(
       fmt::format("there is no tensor {} of {}, counted from 0", place, entries_.size()));
 }
