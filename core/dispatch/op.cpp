@@ -40,8 +40,8 @@ void require_scalars(const CallDesc& call) {
     wanted += input >= call.inputs.size() || !call.inputs[input];
   }
   if (call.num_scalars != wanted)
-    throw Error(fmt::format("{}: it takes {} scalars here, found {}", op.name, wanted,
-                            call.num_scalars));
+    throw Error(
+        fmt::format("{}: it takes {} scalars here, found {}", op.name, wanted, call.num_scalars));
 }
 
 void Infer::output_in_place(size_t i) {

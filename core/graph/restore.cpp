@@ -60,8 +60,8 @@ class Restoration {
   [[noreturn]] void refuse(const std::string& why) const {
     if (at_ == kNowhere) throw ValueError(why);
     throw Refusal(fmt::format("its operator {} ({}): {}", at_,
-                                 saved_.nodes[at_].call.op ? saved_.nodes[at_].call.op->name : "?",
-                                 why));
+                              saved_.nodes[at_].call.op ? saved_.nodes[at_].call.op->name : "?",
+                              why));
   }
   void require(bool ok, const char* why) const {
     if (!ok) refuse(why);
